@@ -1,0 +1,1 @@
+//! The mirror of the kernel tables, and bulk changes to them.

@@ -1,0 +1,1 @@
+//! rtnetlink messages to rows and back; no socket.

@@ -1,0 +1,57 @@
+//! What a router knows, in tables that stay fast at carrier scale.
+//!
+//! - [`row`]: the rows, plain values.
+//! - [`Tables`]: one moment of all tables, with their indexes. Cheap to
+//!   share; immutable once published.
+//! - [`Writer`]: the one that changes them, in batches
+//!   ([`Writer::commit`] publishes a [`Generation`]).
+//! - [`Reader`]: takes snapshots and watches for events; never waits for
+//!   the writer.
+//!
+//! No socket, thread or clock in here; time is an argument.
+
+mod addresses;
+mod event;
+mod fdb;
+mod links;
+mod neighbours;
+mod nexthops;
+mod ordered;
+mod prefix;
+mod route_bodies;
+mod routes;
+pub mod row;
+mod rules;
+mod sample;
+mod tables;
+mod writer;
+
+pub use addresses::Addresses;
+pub use event::{Event, Events, Generation, Operation, Row};
+pub use fdb::Fdb;
+pub use links::Links;
+pub use neighbours::Neighbours;
+pub use nexthops::Nexthops;
+pub use ordered::{Iter, Ordered};
+pub use routes::{BodyId, Placement, Routes};
+pub use row::address::{Address, AddressKey};
+pub use row::attributes::RawAttributes;
+pub use row::counters::{LinkCounters, NeighbourAges};
+pub use row::fdb::{FdbEntry, FdbKey};
+pub use row::link::Link;
+pub use row::link_layer_address::LinkLayerAddress;
+pub use row::neighbour::{Neighbour, NeighbourKey};
+pub use row::nexthop::{GroupMember, Nexthop, Resilient};
+pub use row::route::{
+    NextHop, NextHops, OtherRoute, OtherRouteKey, Route, RouteBody, RouteRef, SharedRoute,
+};
+pub use row::rule::Rule;
+pub use rules::{RuleKey, Rules};
+pub use sample::{NeighbourSample, Sample};
+pub use tables::Tables;
+pub use writer::{Change, Limits, Reader, TableFull, Writer};
+
+/// `AF_INET`.
+pub const AF_INET: u8 = 2;
+/// `AF_INET6`.
+pub const AF_INET6: u8 = 10;

@@ -1,0 +1,141 @@
+//! The table of links: by index and by any of their names.
+
+use std::sync::Arc;
+
+use crate::ordered::Ordered;
+use crate::row::link::Link;
+
+/// Links by index, name, alternative name and master.
+#[derive(Debug, Clone, Default)]
+pub struct Links {
+    by_index: Ordered<u32, Arc<Link>>,
+    by_name: Ordered<Box<str>, u32>,
+    by_master: Ordered<(u32, u32), ()>,
+}
+
+impl Links {
+    /// Number of links. O(1).
+    pub fn len(&self) -> usize {
+        self.by_index.len()
+    }
+
+    /// Whether there is none.
+    pub fn is_empty(&self) -> bool {
+        self.by_index.is_empty()
+    }
+
+    /// The link of an index. O(log n).
+    pub fn get(&self, index: u32) -> Option<&Arc<Link>> {
+        self.by_index.get(&index)
+    }
+
+    /// The link of a name or alternative name. O(log n).
+    pub fn by_name(&self, name: &str) -> Option<&Arc<Link>> {
+        let (found, index) = self.by_name.from(&name.into()).next()?;
+        (**found == *name).then(|| self.get(*index))?
+    }
+
+    /// The name of an index. O(log n).
+    pub fn name(&self, index: u32) -> Option<&str> {
+        self.get(index).map(|link| &*link.name)
+    }
+
+    /// All links from an index on, in the order of indexes.
+    pub fn from(&self, index: u32) -> impl Iterator<Item = &Arc<Link>> {
+        self.by_index.from(&index).map(|(_, link)| link)
+    }
+
+    /// All links in the order of indexes.
+    pub fn iter(&self) -> impl Iterator<Item = &Arc<Link>> {
+        self.from(0)
+    }
+
+    /// The links in a bridge, bond or VRF. O(rows returned).
+    pub fn of_master(&self, master: u32) -> impl Iterator<Item = &Arc<Link>> {
+        self.by_master
+            .from(&(master, 0))
+            .take_while(move |((of, _), ())| *of == master)
+            .filter_map(|((_, index), ())| self.get(*index))
+    }
+
+    /// Bytes of heap, names and rows included.
+    pub fn heap_bytes(&self) -> usize {
+        let rows: usize = self
+            .iter()
+            .map(|link| size_of::<Link>() + link.name.len() * 2 + 64)
+            .sum();
+        self.by_index.heap_bytes() + self.by_name.heap_bytes() + self.by_master.heap_bytes() + rows
+    }
+
+    pub(crate) fn put(&mut self, link: Arc<Link>) -> Option<Arc<Link>> {
+        let old = self.remove(link.index);
+        for name in names(&link) {
+            self.by_name.insert(name.clone(), link.index);
+        }
+        if let Some(master) = link.master {
+            self.by_master.insert((master, link.index), ());
+        }
+        self.by_index.insert(link.index, link);
+        old
+    }
+
+    pub(crate) fn remove(&mut self, index: u32) -> Option<Arc<Link>> {
+        let old = self.by_index.remove(&index)?;
+        for name in names(&old) {
+            // A name may have moved to another link meanwhile.
+            if self.by_name.get(name) == Some(&index) {
+                self.by_name.remove(name);
+            }
+        }
+        if let Some(master) = old.master {
+            self.by_master.remove(&(master, index));
+        }
+        Some(old)
+    }
+}
+
+fn names(link: &Link) -> impl Iterator<Item = &Box<str>> {
+    std::iter::once(&link.name).chain(&link.alt_names)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn link(index: u32, name: &str, alt: &[&str], master: Option<u32>) -> Arc<Link> {
+        Arc::new(Link {
+            index,
+            name: name.into(),
+            alt_names: alt.iter().map(|&a| a.into()).collect(),
+            master,
+            ..Link::default()
+        })
+    }
+
+    #[test]
+    fn found_by_every_name_and_only_by_the_present_ones() {
+        let mut links = Links::default();
+        links.put(link(1, "eth0", &["wan"], None));
+        links.put(link(1, "eth1", &["lan"], Some(9)));
+        assert!(links.by_name("eth0").is_none() && links.by_name("wan").is_none());
+        assert_eq!(links.by_name("lan").map(|l| l.index), Some(1));
+        assert_eq!(links.of_master(9).count(), 1);
+        links.remove(1);
+        assert_eq!((links.len(), links.of_master(9).count()), (0, 0));
+        assert!(links.by_name("eth1").is_none());
+    }
+
+    #[test]
+    fn two_links_may_swap_names() {
+        let mut links = Links::default();
+        links.put(link(1, "a", &[], None));
+        links.put(link(2, "b", &[], None));
+        // a -> t, b -> a, t -> b, as seen event by event.
+        links.put(link(1, "t", &[], None));
+        links.put(link(2, "a", &[], None));
+        links.put(link(1, "b", &[], None));
+        assert_eq!(links.by_name("a").map(|l| l.index), Some(2));
+        assert_eq!(links.by_name("b").map(|l| l.index), Some(1));
+        assert!(links.by_name("t").is_none());
+    }
+}

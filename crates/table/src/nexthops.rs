@@ -1,0 +1,85 @@
+//! The table of next-hop objects.
+
+use std::sync::Arc;
+
+use crate::ordered::Ordered;
+use crate::row::nexthop::Nexthop;
+
+/// Next-hop objects by id, by link, and groups by member.
+#[derive(Debug, Clone, Default)]
+pub struct Nexthops {
+    by_id: Ordered<u32, Arc<Nexthop>>,
+    by_link: Ordered<(u32, u32), ()>,
+    by_member: Ordered<(u32, u32), ()>,
+}
+
+impl Nexthops {
+    /// Number of objects. O(1).
+    pub fn len(&self) -> usize {
+        self.by_id.len()
+    }
+
+    /// Whether there is none.
+    pub fn is_empty(&self) -> bool {
+        self.by_id.is_empty()
+    }
+
+    /// The object of an id. O(log n).
+    pub fn get(&self, id: u32) -> Option<&Arc<Nexthop>> {
+        self.by_id.get(&id)
+    }
+
+    /// All in the order of ids.
+    pub fn iter(&self) -> impl Iterator<Item = &Arc<Nexthop>> {
+        self.by_id.iter().map(|(_, row)| row)
+    }
+
+    /// The objects over a link. A seek, then O(rows returned).
+    pub fn of_link(&self, link: u32) -> impl Iterator<Item = &Arc<Nexthop>> {
+        run(&self.by_link, link).filter_map(|id| self.get(id))
+    }
+
+    /// The groups that an object is in. A seek, then O(rows returned).
+    pub fn groups_with(&self, member: u32) -> impl Iterator<Item = &Arc<Nexthop>> {
+        run(&self.by_member, member).filter_map(|id| self.get(id))
+    }
+
+    /// Bytes of heap, rows included.
+    pub fn heap_bytes(&self) -> usize {
+        let rows: usize = self
+            .iter()
+            .map(|row| size_of::<Nexthop>() + 16 + row.group.len() * 8)
+            .sum();
+        self.by_id.heap_bytes() + self.by_link.heap_bytes() + self.by_member.heap_bytes() + rows
+    }
+
+    pub(crate) fn put(&mut self, row: Arc<Nexthop>) -> Option<Arc<Nexthop>> {
+        let old = self.remove(row.id);
+        if let Some(link) = row.link {
+            self.by_link.insert((link, row.id), ());
+        }
+        for member in &row.group {
+            self.by_member.insert((member.id, row.id), ());
+        }
+        self.by_id.insert(row.id, row);
+        old
+    }
+
+    pub(crate) fn remove(&mut self, id: u32) -> Option<Arc<Nexthop>> {
+        let old = self.by_id.remove(&id)?;
+        if let Some(link) = old.link {
+            self.by_link.remove(&(link, id));
+        }
+        for member in &old.group {
+            self.by_member.remove(&(member.id, id));
+        }
+        Some(old)
+    }
+}
+
+fn run(index: &Ordered<(u32, u32), ()>, first: u32) -> impl Iterator<Item = u32> {
+    index
+        .from(&(first, 0))
+        .take_while(move |((of, _), ())| *of == first)
+        .map(|((_, id), ())| *id)
+}

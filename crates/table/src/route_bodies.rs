@@ -1,0 +1,146 @@
+//! What routes share, stored once: bodies by id, and ids by what a body
+//! points to.
+
+use std::net::IpAddr;
+use std::sync::Arc;
+
+use hashbrown::HashMap;
+
+use crate::ordered::Ordered;
+use crate::row::route::RouteBody;
+
+/// The number of a shared body.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct BodyId(pub(crate) u32);
+
+/// The bodies in use, part of each snapshot.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Bodies {
+    by_id: Ordered<BodyId, Arc<RouteBody>>,
+    by_link: Ordered<(u32, BodyId), ()>,
+    by_gateway: Ordered<(IpAddr, BodyId), ()>,
+    by_nexthop: Ordered<(u32, BodyId), ()>,
+}
+
+impl Bodies {
+    pub(crate) fn len(&self) -> usize {
+        self.by_id.len()
+    }
+
+    pub(crate) fn get(&self, id: BodyId) -> Option<&Arc<RouteBody>> {
+        self.by_id.get(&id)
+    }
+
+    pub(crate) fn over_link(&self, link: u32) -> impl Iterator<Item = BodyId> {
+        run(&self.by_link, link)
+    }
+
+    pub(crate) fn via(&self, gateway: IpAddr) -> impl Iterator<Item = BodyId> {
+        run(&self.by_gateway, gateway)
+    }
+
+    pub(crate) fn of_nexthop(&self, nexthop: u32) -> impl Iterator<Item = BodyId> {
+        run(&self.by_nexthop, nexthop)
+    }
+
+    pub(crate) fn heap_bytes(&self) -> usize {
+        self.by_id.heap_bytes()
+            + self.by_link.heap_bytes()
+            + self.by_gateway.heap_bytes()
+            + self.by_nexthop.heap_bytes()
+            + self.len() * (size_of::<RouteBody>() + 16)
+    }
+
+    fn put(&mut self, id: BodyId, body: &Arc<RouteBody>) {
+        for hop in body.next_hops.as_slice() {
+            self.by_link.insert((hop.link, id), ());
+            if let Some(gateway) = hop.gateway {
+                self.by_gateway.insert((gateway, id), ());
+            }
+        }
+        if let Some(nexthop) = body.nexthop_id {
+            self.by_nexthop.insert((nexthop, id), ());
+        }
+        self.by_id.insert(id, Arc::clone(body));
+    }
+
+    fn remove(&mut self, id: BodyId, body: &RouteBody) {
+        for hop in body.next_hops.as_slice() {
+            self.by_link.remove(&(hop.link, id));
+            if let Some(gateway) = hop.gateway {
+                self.by_gateway.remove(&(gateway, id));
+            }
+        }
+        if let Some(nexthop) = body.nexthop_id {
+            self.by_nexthop.remove(&(nexthop, id));
+        }
+        self.by_id.remove(&id);
+    }
+}
+
+fn run<K: Ord + Copy>(index: &Ordered<(K, BodyId), ()>, first: K) -> impl Iterator<Item = BodyId> {
+    index
+        .from(&(first, BodyId(0)))
+        .take_while(move |((of, _), ())| *of == first)
+        .map(|((_, id), ())| *id)
+}
+
+/// The writer's side: finds the id of an equal body, counts its routes,
+/// and frees what no route uses any more.
+#[derive(Debug, Default)]
+pub(crate) struct Interner {
+    ids: HashMap<Arc<RouteBody>, Use, foldhash::fast::RandomState>,
+    free: Vec<BodyId>,
+    made: u32,
+}
+
+#[derive(Debug)]
+struct Use {
+    id: BodyId,
+    routes: u32,
+}
+
+impl Interner {
+    /// The id of an equal body, if one is in use.
+    pub(crate) fn find(&self, body: &RouteBody) -> Option<BodyId> {
+        self.ids.get(body).map(|found| found.id)
+    }
+
+    /// The stored body that equals this one.
+    pub(crate) fn shared(&self, body: &RouteBody) -> Option<Arc<RouteBody>> {
+        self.ids
+            .get_key_value(body)
+            .map(|(shared, _)| Arc::clone(shared))
+    }
+
+    /// The id for one more route with this body. O(1); allocates for a
+    /// body not seen before only.
+    pub(crate) fn take(&mut self, bodies: &mut Bodies, body: RouteBody) -> BodyId {
+        if let Some(found) = self.ids.get_mut(&body) {
+            found.routes += 1;
+            return found.id;
+        }
+        let id = self.free.pop().unwrap_or_else(|| {
+            self.made += 1;
+            BodyId(self.made)
+        });
+        let body = Arc::new(body);
+        bodies.put(id, &body);
+        self.ids.insert(body, Use { id, routes: 1 });
+        id
+    }
+
+    /// One route less with this body.
+    pub(crate) fn give_back(&mut self, bodies: &mut Bodies, body: &RouteBody) {
+        let Some(found) = self.ids.get_mut(body) else {
+            return;
+        };
+        found.routes -= 1;
+        if found.routes == 0 {
+            let id = found.id;
+            bodies.remove(id, body);
+            self.ids.remove(body);
+            self.free.push(id);
+        }
+    }
+}

@@ -1,0 +1,536 @@
+//! The table of routes: by (table, prefix, metric), by longest match, by
+//! next hop.
+//!
+//! A route is a key of 16 bytes (IPv4; 32 for IPv6) and the number of a
+//! shared body, in two ordered indexes. Longest match needs no index of
+//! its own: the covering prefixes of an address are found from its
+//! predecessors in prefix order.
+
+use std::net::IpAddr;
+use std::sync::Arc;
+
+use ipnet::IpNet;
+
+use crate::ordered::Ordered;
+use crate::prefix::{Either, Halves, RouteAddress, either};
+pub use crate::route_bodies::BodyId;
+use crate::route_bodies::{Bodies, Interner};
+use crate::row::route::{OtherRoute, OtherRouteKey, Route, RouteBody, RouteRef, SharedRoute};
+
+/// Where a new route goes among those of the same table, prefix, TOS and
+/// metric; the kernel uses the first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Placement {
+    /// Before them (`ip route prepend`).
+    First,
+    /// Behind them (`ip route append`, and rows of a dump in their order).
+    Last,
+    /// In place of the first of them (`ip route replace`, IPv4).
+    InsteadOfFirst,
+}
+
+/// The order of routes: by table, then as a MIB walks them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+struct Key<A> {
+    table: u32,
+    address: A,
+    len: u8,
+    tos: u8,
+    metric: u32,
+    /// Place among routes that are equal so far.
+    ordinal: u16,
+}
+
+/// Where numbering of equal routes starts.
+const FIRST_ORDINAL: u16 = 0x8000;
+
+/// The routes of one family.
+#[derive(Debug, Clone)]
+struct Family<A> {
+    by_prefix: Ordered<Key<A>, BodyId>,
+    by_body: Ordered<(BodyId, Key<A>), ()>,
+}
+
+impl<A> Default for Family<A> {
+    fn default() -> Self {
+        Self {
+            by_prefix: Ordered::default(),
+            by_body: Ordered::default(),
+        }
+    }
+}
+
+/// Routes of all tables and both families.
+#[derive(Debug, Clone, Default)]
+pub struct Routes {
+    v4: Family<u32>,
+    v6: Family<Halves>,
+    bodies: Bodies,
+    other: Ordered<OtherRouteKey, Arc<OtherRoute>>,
+}
+
+/// What putting a route did.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Put {
+    Added,
+    Replaced(SharedRoute),
+    /// It was there already.
+    Same,
+}
+
+macro_rules! by_family {
+    ($self:ident, $prefix:expr, |$family:ident, $address:ident| $body:expr) => {
+        match either($prefix.network()) {
+            Either::V4($address) => {
+                let $family = &$self.v4;
+                Box::new($body) as Box<dyn Iterator<Item = RouteRef<'_>> + '_>
+            }
+            Either::V6($address) => {
+                let $family = &$self.v6;
+                Box::new($body)
+            }
+        }
+    };
+}
+
+impl Routes {
+    /// Number of routes, both families. O(1).
+    pub fn len(&self) -> usize {
+        self.v4.by_prefix.len() + self.v6.by_prefix.len() + self.other.len()
+    }
+
+    /// Whether there is none.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Number of IPv4 routes. O(1).
+    pub fn len_v4(&self) -> usize {
+        self.v4.by_prefix.len()
+    }
+
+    /// Number of IPv6 routes. O(1).
+    pub fn len_v6(&self) -> usize {
+        self.v6.by_prefix.len()
+    }
+
+    /// Number of distinct bodies. O(1).
+    pub fn distinct_bodies(&self) -> usize {
+        self.bodies.len()
+    }
+
+    /// All: IPv4 then IPv6, each by table, prefix, TOS, metric.
+    pub fn iter(&self) -> impl Iterator<Item = RouteRef<'_>> {
+        self.iter_v4().chain(self.iter_v6())
+    }
+
+    /// All IPv4 routes in order.
+    pub fn iter_v4(&self) -> impl Iterator<Item = RouteRef<'_>> {
+        self.v4.by_prefix.iter().filter_map(|row| self.read(row))
+    }
+
+    /// All IPv6 routes in order.
+    pub fn iter_v6(&self) -> impl Iterator<Item = RouteRef<'_>> {
+        self.v6.by_prefix.iter().filter_map(|row| self.read(row))
+    }
+
+    /// The routes of one table and the prefix's family, from the prefix on.
+    /// A seek, then O(1) a row.
+    pub fn from(&self, table: u32, prefix: IpNet) -> Box<dyn Iterator<Item = RouteRef<'_>> + '_> {
+        by_family!(self, prefix, |family, address| {
+            family
+                .by_prefix
+                .from(&first_of(table, address, prefix.prefix_len()))
+                .take_while(move |(key, _)| key.table == table)
+                .filter_map(|row| self.read(row))
+        })
+    }
+
+    /// The routes of exactly this prefix in a table, in the kernel's order
+    /// of preference. A seek, then O(rows returned).
+    pub fn exact(&self, table: u32, prefix: IpNet) -> Box<dyn Iterator<Item = RouteRef<'_>> + '_> {
+        by_family!(self, prefix, |family, address| {
+            let len = prefix.prefix_len();
+            family
+                .by_prefix
+                .from(&first_of(table, address, len))
+                .take_while(move |(key, _)| {
+                    (key.table, key.address, key.len) == (table, address, len)
+                })
+                .filter_map(|row| self.read(row))
+        })
+    }
+
+    /// The routes inside a prefix, itself included. A seek, then O(rows
+    /// returned) but for shorter prefixes of the same first address.
+    pub fn within(&self, table: u32, prefix: IpNet) -> Box<dyn Iterator<Item = RouteRef<'_>> + '_> {
+        by_family!(self, prefix, |family, address| {
+            let len = prefix.prefix_len();
+            let last = address.last(len);
+            family
+                .by_prefix
+                .from(&first_of(table, address, len))
+                .take_while(move |(key, _)| key.table == table && key.address <= last)
+                .filter(move |(key, _)| key.len >= len)
+                .filter_map(|row| self.read(row))
+        })
+    }
+
+    /// The routes that cover an address, the longest prefix first, each
+    /// prefix's routes in the kernel's order of preference. Some seeks a
+    /// prefix: O(log n) each.
+    pub fn matching(
+        &self,
+        table: u32,
+        address: IpAddr,
+    ) -> Box<dyn Iterator<Item = RouteRef<'_>> + '_> {
+        self.covering(table, IpNet::from(address))
+    }
+
+    /// The routes that cover a prefix (itself included), the longest first.
+    pub fn covering(
+        &self,
+        table: u32,
+        prefix: IpNet,
+    ) -> Box<dyn Iterator<Item = RouteRef<'_>> + '_> {
+        let len = prefix.prefix_len();
+        by_family!(self, prefix, |family, address| {
+            Covering {
+                family,
+                table,
+                address,
+                len: Some(len),
+            }
+            .flat_map(move |(at, len)| {
+                family
+                    .by_prefix
+                    .from(&first_of(table, at, len))
+                    .take_while(move |(key, _)| {
+                        (key.table, key.address, key.len) == (table, at, len)
+                    })
+            })
+            .filter_map(|row| self.read(row))
+        })
+    }
+
+    /// The routes over a link. O(log n + rows returned).
+    pub fn over_link(&self, link: u32) -> impl Iterator<Item = RouteRef<'_>> {
+        self.bodies.over_link(link).flat_map(|id| self.of_body(id))
+    }
+
+    /// The routes via a gateway. O(log n + rows returned).
+    pub fn via(&self, gateway: IpAddr) -> impl Iterator<Item = RouteRef<'_>> {
+        self.bodies.via(gateway).flat_map(|id| self.of_body(id))
+    }
+
+    /// The routes that use a next-hop object. O(log n + rows returned).
+    pub fn of_nexthop(&self, nexthop: u32) -> impl Iterator<Item = RouteRef<'_>> {
+        self.bodies
+            .of_nexthop(nexthop)
+            .flat_map(|id| self.of_body(id))
+    }
+
+    /// The distinct bodies over a link: some hundreds where routes are a
+    /// million. O(log n + rows returned).
+    pub fn bodies_over_link(&self, link: u32) -> impl Iterator<Item = (BodyId, &Arc<RouteBody>)> {
+        self.bodies
+            .over_link(link)
+            .filter_map(|id| Some((id, self.bodies.get(id)?)))
+    }
+
+    /// The distinct bodies that use a next-hop object.
+    pub fn bodies_of_nexthop(
+        &self,
+        nexthop: u32,
+    ) -> impl Iterator<Item = (BodyId, &Arc<RouteBody>)> {
+        self.bodies
+            .of_nexthop(nexthop)
+            .filter_map(|id| Some((id, self.bodies.get(id)?)))
+    }
+
+    /// The routes with a body. O(log n + rows returned).
+    pub fn of_body(&self, id: BodyId) -> impl Iterator<Item = RouteRef<'_>> {
+        let v4 = self
+            .v4
+            .of_body(id)
+            .filter_map(move |key| self.read((key, &id)));
+        let v6 = self
+            .v6
+            .of_body(id)
+            .filter_map(move |key| self.read((key, &id)));
+        v4.chain(v6)
+    }
+
+    /// The routes of families that are kept as they came.
+    pub fn other(&self) -> impl Iterator<Item = &Arc<OtherRoute>> {
+        self.other.iter().map(|(_, row)| row)
+    }
+
+    /// Bytes of heap: what a route costs, all indexes included.
+    pub fn heap_bytes(&self) -> usize {
+        self.v4.by_prefix.heap_bytes()
+            + self.v4.by_body.heap_bytes()
+            + self.v6.by_prefix.heap_bytes()
+            + self.v6.by_body.heap_bytes()
+            + self.bodies.heap_bytes()
+            + self.other.heap_bytes()
+    }
+
+    pub(crate) fn put(
+        &mut self,
+        interner: &mut Interner,
+        route: Route,
+        placement: Placement,
+    ) -> Put {
+        let Self { v4, v6, bodies, .. } = self;
+        match either(route.prefix.network()) {
+            Either::V4(address) => v4.put(bodies, interner, address, route, placement),
+            Either::V6(address) => v6.put(bodies, interner, address, route, placement),
+        }
+    }
+
+    /// Takes the route out that equals this one, body and all.
+    pub(crate) fn remove(&mut self, interner: &mut Interner, route: &Route<&RouteBody>) -> bool {
+        let Some(id) = interner.find(route.body) else {
+            return false;
+        };
+        let removed = match either(route.prefix.network()) {
+            Either::V4(address) => self.v4.remove(address, route, id),
+            Either::V6(address) => self.v6.remove(address, route, id),
+        };
+        if removed {
+            interner.give_back(&mut self.bodies, route.body);
+        }
+        removed
+    }
+
+    pub(crate) fn put_other(&mut self, row: Arc<OtherRoute>) -> Option<Arc<OtherRoute>> {
+        self.other.insert(row.key.clone(), row)
+    }
+
+    pub(crate) fn remove_other(&mut self, key: &OtherRouteKey) -> Option<Arc<OtherRoute>> {
+        self.other.remove(key)
+    }
+
+    fn read<'a, A: RouteAddress>(&'a self, (key, id): (&Key<A>, &BodyId)) -> Option<RouteRef<'a>> {
+        Some(Route {
+            table: key.table,
+            prefix: key.address.to_net(key.len),
+            tos: key.tos,
+            metric: key.metric,
+            body: self.bodies.get(*id)?,
+        })
+    }
+}
+
+fn first_of<A: RouteAddress>(table: u32, address: A, len: u8) -> Key<A> {
+    Key {
+        table,
+        address: address.masked(len),
+        len,
+        tos: 0,
+        metric: 0,
+        ordinal: 0,
+    }
+}
+
+impl<A: RouteAddress> Key<A> {
+    fn same_place(&self, other: &Self) -> bool {
+        Self {
+            ordinal: other.ordinal,
+            ..*self
+        } == *other
+    }
+}
+
+impl<A: RouteAddress> Family<A> {
+    fn of_body(&self, id: BodyId) -> impl Iterator<Item = &Key<A>> {
+        let first = Key {
+            table: 0,
+            address: A::ZERO,
+            len: 0,
+            tos: 0,
+            metric: 0,
+            ordinal: 0,
+        };
+        self.by_body
+            .from(&(id, first))
+            .take_while(move |((of, _), ())| *of == id)
+            .map(|((_, key), ())| key)
+    }
+
+    /// The key of a route with this body in this place.
+    fn find(&self, id: BodyId, place: Key<A>) -> Option<Key<A>> {
+        let ((of, key), ()) = self.by_body.from(&(id, place)).next()?;
+        (*of == id && key.same_place(&place)).then_some(*key)
+    }
+
+    fn put(
+        &mut self,
+        bodies: &mut Bodies,
+        interner: &mut Interner,
+        address: A,
+        route: Route,
+        placement: Placement,
+    ) -> Put {
+        let place = place_of(address, &route);
+        let same = interner
+            .find(&route.body)
+            .and_then(|id| self.find(id, place));
+        if same.is_some() {
+            return Put::Same;
+        }
+        match placement {
+            Placement::Last => self.append(place, interner.take(bodies, route.body)),
+            Placement::First => self.prepend(place, interner.take(bodies, route.body)),
+            Placement::InsteadOfFirst => {
+                return self.replace_first(bodies, interner, place, route);
+            }
+        }
+        Put::Added
+    }
+
+    fn append(&mut self, place: Key<A>, id: BodyId) {
+        let last = Key {
+            ordinal: u16::MAX,
+            ..place
+        };
+        let ordinal = match self.by_prefix.last_to(&last) {
+            Some((key, _)) if key.same_place(&place) && key.ordinal == u16::MAX => {
+                let run = self.take_run(place);
+                return self.put_run(place, run.into_iter().chain([id]).collect());
+            }
+            Some((key, _)) if key.same_place(&place) => key.ordinal + 1,
+            _ => FIRST_ORDINAL,
+        };
+        self.put_key(Key { ordinal, ..place }, id);
+    }
+
+    fn prepend(&mut self, place: Key<A>, id: BodyId) {
+        let run = self.take_run(place);
+        self.put_run(place, std::iter::once(id).chain(run).collect());
+    }
+
+    fn replace_first(
+        &mut self,
+        bodies: &mut Bodies,
+        interner: &mut Interner,
+        place: Key<A>,
+        route: Route,
+    ) -> Put {
+        let first = self.by_prefix.from(&place).next();
+        let Some((key, old)) = first.map(|(key, id)| (*key, *id)) else {
+            self.append(place, interner.take(bodies, route.body));
+            return Put::Added;
+        };
+        if !key.same_place(&place) {
+            self.append(place, interner.take(bodies, route.body));
+            return Put::Added;
+        }
+        let Some(old_body) = bodies.get(old).cloned() else {
+            return Put::Same;
+        };
+        let replaced = route.with_body(Arc::clone(&old_body));
+        let id = interner.take(bodies, route.body);
+        self.by_body.remove(&(old, key));
+        self.put_key(key, id);
+        interner.give_back(bodies, &old_body);
+        Put::Replaced(replaced)
+    }
+
+    fn remove(&mut self, address: A, route: &Route<&RouteBody>, id: BodyId) -> bool {
+        let Some(key) = self.find(id, place_of(address, route)) else {
+            return false;
+        };
+        self.by_body.remove(&(id, key));
+        self.by_prefix.remove(&key).is_some()
+    }
+
+    fn put_key(&mut self, key: Key<A>, id: BodyId) {
+        self.by_prefix.insert(key, id);
+        self.by_body.insert((id, key), ());
+    }
+
+    fn take_run(&mut self, place: Key<A>) -> Vec<BodyId> {
+        let run: Vec<(Key<A>, BodyId)> = self
+            .by_prefix
+            .from(&place)
+            .take_while(|(key, _)| key.same_place(&place))
+            .map(|(key, id)| (*key, *id))
+            .collect();
+        for (key, id) in &run {
+            self.by_prefix.remove(key);
+            self.by_body.remove(&(*id, *key));
+        }
+        run.into_iter().map(|(_, id)| id).collect()
+    }
+
+    /// Puts a whole run anew, numbered around the middle. A run longer
+    /// than the numbers keeps its first 65,536.
+    fn put_run(&mut self, place: Key<A>, run: Vec<BodyId>) {
+        let first = FIRST_ORDINAL.saturating_sub((run.len() / 2).min(0x8000) as u16);
+        for (id, ordinal) in run.into_iter().zip(first..=u16::MAX) {
+            self.put_key(Key { ordinal, ..place }, id);
+        }
+    }
+}
+
+fn place_of<A: RouteAddress, B>(address: A, route: &Route<B>) -> Key<A> {
+    Key {
+        table: route.table,
+        address,
+        len: route.prefix.prefix_len(),
+        tos: route.tos,
+        metric: route.metric,
+        ordinal: 0,
+    }
+}
+
+/// The prefixes of a table that cover an address, the longest first.
+///
+/// The longest covering prefix is the last key at or before (address,
+/// length) that covers it. A key found there that does not cover it has
+/// `common` bits in common, and no covering prefix can be longer than that:
+/// go on from (address masked to `common`, `common`).
+struct Covering<'a, A> {
+    family: &'a Family<A>,
+    table: u32,
+    address: A,
+    /// Longest length still to be looked for.
+    len: Option<u8>,
+}
+
+impl<A: RouteAddress> Iterator for Covering<'_, A> {
+    type Item = (A, u8);
+
+    fn next(&mut self) -> Option<(A, u8)> {
+        loop {
+            let len = self.len?;
+            let probe = Key {
+                table: self.table,
+                address: self.address.masked(len),
+                len,
+                tos: u8::MAX,
+                metric: u32::MAX,
+                ordinal: u16::MAX,
+            };
+            let Some((key, _)) = self.family.by_prefix.last_to(&probe) else {
+                self.len = None;
+                return None;
+            };
+            if key.table != self.table {
+                self.len = None;
+                return None;
+            }
+            let common = key.address.common_bits(self.address);
+            if key.len <= common {
+                self.len = key.len.checked_sub(1);
+                return Some((key.address, key.len));
+            }
+            self.len = Some(common);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,161 @@
+//! Routes against the obvious: a list that is filtered and sorted.
+
+use proptest::prelude::*;
+
+use super::*;
+use crate::row::route::{NextHop, NextHops, kind, scope};
+
+fn body(link: u32) -> RouteBody {
+    RouteBody {
+        kind: kind::UNICAST,
+        protocol: 0,
+        scope: scope::UNIVERSE,
+        flags: 0,
+        preferred_source: None,
+        source: None,
+        nexthop_id: link.is_multiple_of(3).then_some(link + 1),
+        next_hops: NextHops::One(NextHop {
+            link,
+            gateway: Some(IpAddr::from([10, 0, 0, link as u8])),
+            weight: 1,
+            ..NextHop::default()
+        }),
+        metrics: Default::default(),
+        preference: None,
+        error: 0,
+        expires_at_millis: None,
+        rest: Default::default(),
+    }
+}
+
+/// Prefixes that nest often: few bits vary.
+fn prefix() -> impl Strategy<Value = IpNet> {
+    prop_oneof![
+        (any::<u8>(), 0u8..=32).prop_map(|(bits, len)| {
+            let address = u32::from(bits) << 24 | u32::from(bits) << 3;
+            u32::masked(address, len).to_net(len)
+        }),
+        (any::<u8>(), 0u8..=128).prop_map(|(bits, len)| {
+            let high = u64::from(bits) << 56 | u64::from(bits);
+            [high, u64::from(bits) << 60].masked(len).to_net(len)
+        }),
+    ]
+}
+
+fn route() -> impl Strategy<Value = Route> {
+    (prefix(), 254u32..256, 0u32..3, 1u32..6).prop_map(|(prefix, table, metric, link)| Route {
+        table,
+        prefix,
+        tos: 0,
+        metric,
+        body: body(link),
+    })
+}
+
+#[derive(Debug, Clone)]
+enum Step {
+    Put(Route, Placement),
+    Remove(usize),
+}
+
+fn step() -> impl Strategy<Value = Step> {
+    let placement = prop_oneof![
+        Just(Placement::First),
+        Just(Placement::Last),
+        Just(Placement::InsteadOfFirst),
+    ];
+    prop_oneof![
+        3 => (route(), placement).prop_map(|(r, p)| Step::Put(r, p)),
+        1 => any::<usize>().prop_map(Step::Remove),
+    ]
+}
+
+fn same_place(a: &Route, b: &Route) -> bool {
+    (a.table, a.prefix, a.metric) == (b.table, b.prefix, b.metric)
+}
+
+fn put_in_list(list: &mut Vec<Route>, route: Route, placement: Placement) {
+    if list.contains(&route) {
+        return;
+    }
+    let first = list.iter().position(|r| same_place(r, &route));
+    match (placement, first) {
+        (Placement::First, Some(at)) => list.insert(at, route),
+        (Placement::InsteadOfFirst, Some(at)) => list[at] = route,
+        _ => list.push(route),
+    }
+}
+
+fn sort_key(route: &Route) -> impl Ord + use<> {
+    let network = route.prefix.network();
+    let len = route.prefix.prefix_len();
+    (network.is_ipv6(), route.table, network, len, route.metric)
+}
+
+fn owned<'a>(routes: impl Iterator<Item = RouteRef<'a>>) -> Vec<Route> {
+    routes.map(|r| r.with_body((**r.body).clone())).collect()
+}
+
+proptest! {
+    #[test]
+    fn answers_as_a_list_would(steps in proptest::collection::vec(step(), 1..80), probe in prefix()) {
+        let mut routes = Routes::default();
+        let mut interner = Interner::default();
+        let mut list: Vec<Route> = Vec::new();
+        for step in steps {
+            match step {
+                Step::Put(route, placement) => {
+                    put_in_list(&mut list, route.clone(), placement);
+                    routes.put(&mut interner, route, placement);
+                }
+                Step::Remove(at) if !list.is_empty() => {
+                    let route = list.remove(at % list.len());
+                    prop_assert!(routes.remove(&mut interner, &route.with_body(&route.body)));
+                }
+                Step::Remove(_) => {}
+            }
+        }
+        list.sort_by_key(sort_key);
+        prop_assert_eq!(owned(routes.iter()), list.clone());
+        prop_assert_eq!(routes.len(), list.len());
+
+        let in_main = |r: &&Route| r.table == 254;
+        let within: Vec<Route> =
+            list.iter().filter(in_main).filter(|r| probe.contains(&r.prefix)).cloned().collect();
+        prop_assert_eq!(owned(routes.within(254, probe)), within);
+
+        let mut covering: Vec<Route> =
+            list.iter().filter(in_main).filter(|r| r.prefix.contains(&probe)).cloned().collect();
+        covering.sort_by_key(|r| (std::cmp::Reverse(r.prefix.prefix_len()), r.metric));
+        prop_assert_eq!(owned(routes.covering(254, probe)), covering);
+
+        for link in 1..6 {
+            let over = list.iter().filter(|r| r.body == body(link)).count();
+            prop_assert_eq!(routes.over_link(link).count(), over);
+            prop_assert_eq!(routes.via(IpAddr::from([10, 0, 0, link as u8])).count(), over);
+        }
+        let distinct: std::collections::HashSet<_> = list.iter().map(|r| &r.body).collect();
+        prop_assert_eq!(routes.distinct_bodies(), distinct.len());
+    }
+}
+
+#[test]
+fn a_run_that_is_never_empty_may_be_renumbered() {
+    let mut routes = Routes::default();
+    let mut interner = Interner::default();
+    let at = |link: u32| Route {
+        table: 254,
+        prefix: "fe80::/64".parse().unwrap(),
+        tos: 0,
+        metric: 256,
+        body: body(link),
+    };
+    routes.put(&mut interner, at(1), Placement::Last);
+    for link in 2..40_000 {
+        routes.put(&mut interner, at(link), Placement::Last);
+        let old = at(link - 1);
+        assert!(routes.remove(&mut interner, &old.with_body(&old.body)));
+    }
+    assert_eq!(owned(routes.iter()), [at(39_999)]);
+    assert_eq!(routes.distinct_bodies(), 1);
+}

@@ -1,0 +1,17 @@
+//! The rows: plain values, one file for each kind.
+//!
+//! Anybody may build and read them; only a [`Writer`](crate::Writer) puts
+//! them into tables. Numbers keep the kernel's values (their names are in
+//! the `flag`, `state`, `kind`, … modules of each row's file), so that
+//! nothing the kernel says is lost.
+
+pub mod address;
+pub mod attributes;
+pub mod counters;
+pub mod fdb;
+pub mod link;
+pub mod link_layer_address;
+pub mod neighbour;
+pub mod nexthop;
+pub mod route;
+pub mod rule;

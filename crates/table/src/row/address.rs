@@ -1,0 +1,79 @@
+//! An IP address of a link.
+
+use std::net::IpAddr;
+
+/// An address (`RTM_NEWADDR`).
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Address {
+    /// `ifa_index`.
+    pub link: u32,
+    /// `IFA_LOCAL`, or `IFA_ADDRESS` where there is no `IFA_LOCAL`.
+    pub local: IpAddr,
+    /// `ifa_prefixlen`.
+    pub prefix_len: u8,
+    /// `IFA_ADDRESS` where it differs from `local`: the other end of a
+    /// point-to-point link.
+    pub peer: Option<IpAddr>,
+    /// `IFA_BROADCAST`.
+    pub broadcast: Option<IpAddr>,
+    /// `IFA_ANYCAST`.
+    pub anycast: Option<IpAddr>,
+    /// `IFA_LABEL` (IPv4).
+    pub label: Option<Box<str>>,
+    /// `ifa_scope`: `RT_SCOPE_…` ([`super::route::scope`]).
+    pub scope: u8,
+    /// `IFA_FLAGS`: [`flag`].
+    pub flags: u32,
+    /// When it stops being valid, milliseconds since the UNIX epoch;
+    /// `None`: never. (The kernel tells what remains, in seconds.)
+    pub valid_until_millis: Option<u64>,
+    /// When it stops being preferred; `None`: never.
+    pub preferred_until_millis: Option<u64>,
+    /// `IFA_RT_PRIORITY`: metric of its prefix route.
+    pub metric: u32,
+    /// `IFA_PROTO`: who made it (`IFAPROT_…`), 0 unless said.
+    pub protocol: u8,
+}
+
+/// What tells addresses apart in the kernel, in the table's order.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct AddressKey {
+    /// Index of its link.
+    pub link: u32,
+    /// The address itself.
+    pub local: IpAddr,
+    /// Length of its prefix.
+    pub prefix_len: u8,
+    /// The other end (IPv4 allows one address towards several).
+    pub peer: Option<IpAddr>,
+}
+
+impl Address {
+    /// Its key.
+    pub fn key(&self) -> AddressKey {
+        AddressKey {
+            link: self.link,
+            local: self.local,
+            prefix_len: self.prefix_len,
+            peer: self.peer,
+        }
+    }
+}
+
+/// `IFA_F_…`, `linux/if_addr.h`.
+#[allow(missing_docs, reason = "the kernel's own names and meanings")]
+pub mod flag {
+    /// Of IPv4 addresses; of IPv6 ones it says temporary.
+    pub const SECONDARY: u32 = 1;
+    pub const NODAD: u32 = 1 << 1;
+    pub const OPTIMISTIC: u32 = 1 << 2;
+    pub const DADFAILED: u32 = 1 << 3;
+    pub const HOMEADDRESS: u32 = 1 << 4;
+    pub const DEPRECATED: u32 = 1 << 5;
+    pub const TENTATIVE: u32 = 1 << 6;
+    pub const PERMANENT: u32 = 1 << 7;
+    pub const MANAGETEMPADDR: u32 = 1 << 8;
+    pub const NOPREFIXROUTE: u32 = 1 << 9;
+    pub const MCAUTOJOIN: u32 = 1 << 10;
+    pub const STABLE_PRIVACY: u32 = 1 << 11;
+}

@@ -1,0 +1,134 @@
+//! A network interface.
+
+use super::attributes::RawAttributes;
+use super::link_layer_address::LinkLayerAddress;
+
+/// A link (`RTM_NEWLINK`), without its counters.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Link {
+    /// `ifi_index`, its key; never 0.
+    pub index: u32,
+    /// `IFLA_IFNAME`.
+    pub name: Box<str>,
+    /// `IFLA_PROP_LIST`'s `IFLA_ALT_IFNAME`s.
+    pub alt_names: Vec<Box<str>>,
+    /// `ifi_type`: `ARPHRD_…`.
+    pub hardware: u16,
+    /// `ifi_flags`: [`flag`].
+    pub flags: u32,
+    /// `IFLA_MTU`, bytes.
+    pub mtu: u32,
+    /// `IFLA_MIN_MTU`.
+    pub min_mtu: u32,
+    /// `IFLA_MAX_MTU`.
+    pub max_mtu: u32,
+    /// `IFLA_QDISC`.
+    pub qdisc: Option<Box<str>>,
+    /// `IFLA_OPERSTATE`: [`oper`].
+    pub oper_state: u8,
+    /// `IFLA_LINKMODE`: 0 default, 1 dormant.
+    pub link_mode: u8,
+    /// `IFLA_GROUP`.
+    pub group: u32,
+    /// `IFLA_TXQLEN`, packets.
+    pub tx_queue_len: u32,
+    /// `IFLA_ADDRESS`.
+    pub address: LinkLayerAddress,
+    /// `IFLA_BROADCAST` (the peer's address on a point-to-point link).
+    pub broadcast: LinkLayerAddress,
+    /// `IFLA_PERM_ADDRESS`.
+    pub perm_address: LinkLayerAddress,
+    /// `IFLA_MASTER`: index of the bridge, bond or VRF this link is in.
+    pub master: Option<u32>,
+    /// `IFLA_LINK`: index of the lower link, or of the peer.
+    pub lower: Option<u32>,
+    /// `IFLA_LINK_NETNSID`: where `lower` lives if not here.
+    pub lower_netns_id: Option<i32>,
+    /// `IFLA_IFALIAS`.
+    pub alias: Option<Box<str>>,
+    /// `IFLA_INFO_KIND`: `veth`, `bridge`, `vlan`, …
+    pub kind: Option<Box<str>>,
+    /// `IFLA_INFO_SLAVE_KIND`.
+    pub slave_kind: Option<Box<str>>,
+    /// `IFLA_INFO_DATA`'s attributes, as they came.
+    pub kind_data: RawAttributes,
+    /// `IFLA_INFO_SLAVE_DATA`'s attributes, as they came.
+    pub slave_data: RawAttributes,
+    /// `IFLA_PROMISCUITY`.
+    pub promiscuity: u32,
+    /// `IFLA_NUM_TX_QUEUES`.
+    pub tx_queues: u32,
+    /// `IFLA_NUM_RX_QUEUES`.
+    pub rx_queues: u32,
+    /// `IFLA_PARENT_DEV_NAME`.
+    pub parent_device: Option<Box<str>>,
+    /// `IFLA_PARENT_DEV_BUS_NAME`.
+    pub parent_bus: Option<Box<str>>,
+    /// For a VRF: the table of its routes (`IFLA_VRF_TABLE`).
+    pub vrf_table: Option<u32>,
+}
+
+impl Link {
+    /// Whether it is administratively up.
+    pub fn is_up(&self) -> bool {
+        self.flags & flag::UP != 0
+    }
+
+    /// Whether it is up and has a carrier: what the kernel's routing calls
+    /// the opposite of `linkdown`.
+    pub fn has_carrier(&self) -> bool {
+        self.flags & flag::LOWER_UP != 0
+    }
+}
+
+/// `IFF_…`, `linux/if.h`.
+#[allow(missing_docs, reason = "the kernel's own names and meanings")]
+pub mod flag {
+    pub const UP: u32 = 1;
+    pub const BROADCAST: u32 = 1 << 1;
+    pub const DEBUG: u32 = 1 << 2;
+    pub const LOOPBACK: u32 = 1 << 3;
+    pub const POINTOPOINT: u32 = 1 << 4;
+    pub const NOTRAILERS: u32 = 1 << 5;
+    pub const RUNNING: u32 = 1 << 6;
+    pub const NOARP: u32 = 1 << 7;
+    pub const PROMISC: u32 = 1 << 8;
+    pub const ALLMULTI: u32 = 1 << 9;
+    pub const MASTER: u32 = 1 << 10;
+    pub const SLAVE: u32 = 1 << 11;
+    pub const MULTICAST: u32 = 1 << 12;
+    pub const PORTSEL: u32 = 1 << 13;
+    pub const AUTOMEDIA: u32 = 1 << 14;
+    pub const DYNAMIC: u32 = 1 << 15;
+    pub const LOWER_UP: u32 = 1 << 16;
+    pub const DORMANT: u32 = 1 << 17;
+    pub const ECHO: u32 = 1 << 18;
+}
+
+/// `IF_OPER_…`, RFC 2863's `ifOperStatus` as Linux numbers it.
+#[allow(missing_docs, reason = "the kernel's own names and meanings")]
+pub mod oper {
+    pub const UNKNOWN: u8 = 0;
+    pub const NOT_PRESENT: u8 = 1;
+    pub const DOWN: u8 = 2;
+    pub const LOWER_LAYER_DOWN: u8 = 3;
+    pub const TESTING: u8 = 4;
+    pub const DORMANT: u8 = 5;
+    pub const UP: u8 = 6;
+}
+
+/// `ARPHRD_…`, `linux/if_arp.h`: those that Fingerpost treats apart.
+#[allow(missing_docs, reason = "the kernel's own names and meanings")]
+pub mod hardware {
+    pub const ETHER: u16 = 1;
+    pub const INFINIBAND: u16 = 32;
+    pub const PPP: u16 = 512;
+    pub const TUNNEL: u16 = 768;
+    pub const TUNNEL6: u16 = 769;
+    pub const LOOPBACK: u16 = 772;
+    pub const SIT: u16 = 776;
+    pub const IPGRE: u16 = 778;
+    pub const IP6GRE: u16 = 823;
+    pub const NONE: u16 = 0xFFFE;
+    pub const VOID: u16 = 0xFFFF;
+}

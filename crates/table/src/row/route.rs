@@ -1,0 +1,222 @@
+//! A route, and what many routes share.
+
+use std::net::IpAddr;
+use std::sync::Arc;
+
+use ipnet::{IpNet, Ipv6Net};
+
+use super::attributes::RawAttributes;
+
+/// A route (`RTM_NEWROUTE` of `AF_INET` and `AF_INET6`). `B` is how it
+/// holds its body: by value as parsed, by `Arc` in events, by reference
+/// when read from a table ([`RouteRef`]).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Route<B = RouteBody> {
+    /// `RTA_TABLE`.
+    pub table: u32,
+    /// `RTA_DST` and `rtm_dst_len`.
+    pub prefix: IpNet,
+    /// `rtm_tos`.
+    pub tos: u8,
+    /// `RTA_PRIORITY`.
+    pub metric: u32,
+    /// The rest, shared between the routes of a table: a full table has a
+    /// million prefixes and a few hundred of these.
+    pub body: B,
+}
+
+/// A route as it stands in a table.
+pub type RouteRef<'a> = Route<&'a Arc<RouteBody>>;
+
+/// A route that shares its body with the table.
+pub type SharedRoute = Route<Arc<RouteBody>>;
+
+impl<B> Route<B> {
+    /// The same place with another body.
+    pub fn with_body<C>(&self, body: C) -> Route<C> {
+        Route {
+            table: self.table,
+            prefix: self.prefix,
+            tos: self.tos,
+            metric: self.metric,
+            body,
+        }
+    }
+}
+
+impl RouteRef<'_> {
+    /// A route of its own that shares the body.
+    pub fn to_shared(&self) -> SharedRoute {
+        self.with_body(Arc::clone(self.body))
+    }
+}
+
+/// All of a route but its place.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct RouteBody {
+    /// `rtm_type`: [`kind`].
+    pub kind: u8,
+    /// `rtm_protocol`: [`protocol`].
+    pub protocol: u8,
+    /// `rtm_scope`: [`scope`].
+    pub scope: u8,
+    /// `rtm_flags`: [`flag`], without those that belong to its next hops.
+    pub flags: u32,
+    /// `RTA_PREFSRC`.
+    pub preferred_source: Option<IpAddr>,
+    /// `RTA_SRC` (IPv6 source-specific routing).
+    pub source: Option<Ipv6Net>,
+    /// `RTA_NH_ID`: its next-hop object, if it uses one. The kernel then
+    /// repeats the object's contents as `next_hops`, unless told not to
+    /// (`net.ipv4.nexthop_compat_mode`).
+    pub nexthop_id: Option<u32>,
+    /// Where packets go; none for a blackhole and its like.
+    pub next_hops: NextHops,
+    /// `RTA_METRICS`' attributes, as they came.
+    pub metrics: RawAttributes,
+    /// `RTA_PREF`: router preference (RFC 4191), IPv6.
+    pub preference: Option<u8>,
+    /// `rta_error` of `RTA_CACHEINFO`, IPv6: the errno of a reject route.
+    pub error: i32,
+    /// When it expires, milliseconds since the UNIX epoch; `None`: never.
+    pub expires_at_millis: Option<u64>,
+    /// Attributes not named above, as they came.
+    pub rest: RawAttributes,
+}
+
+/// The next hops of a route. One, the common case, costs no allocation.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
+pub enum NextHops {
+    /// No next hop.
+    #[default]
+    None,
+    /// A single next hop.
+    One(NextHop),
+    /// Equal-cost or weighted next hops, in the kernel's order.
+    Many(Box<[NextHop]>),
+}
+
+impl NextHops {
+    /// As a slice.
+    pub fn as_slice(&self) -> &[NextHop] {
+        match self {
+            NextHops::None => &[],
+            NextHops::One(hop) => std::slice::from_ref(hop),
+            NextHops::Many(hops) => hops,
+        }
+    }
+}
+
+/// A next hop of a route (`struct rtnexthop` or the route's own
+/// attributes).
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
+pub struct NextHop {
+    /// `RTA_OIF`; 0 where there is none.
+    pub link: u32,
+    /// `RTA_GATEWAY` or `RTA_VIA`.
+    pub gateway: Option<IpAddr>,
+    /// `RTNH_F_…`: [`hop_flag`], without `DEAD` and `LINKDOWN`, which
+    /// follow from the link's state.
+    pub flags: u32,
+    /// Weight, from 1.
+    pub weight: u16,
+    /// `RTA_FLOW`: realms; 0 unless set.
+    pub realms: u32,
+    /// `RTA_ENCAP_TYPE` and `RTA_ENCAP`'s attributes.
+    pub encap: Option<(u16, RawAttributes)>,
+}
+
+/// A route of a family that Fingerpost does not interpret (MPLS, multicast
+/// forwarding), kept as it came.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct OtherRoute {
+    /// Its place.
+    pub key: OtherRouteKey,
+    /// `struct rtmsg`, twelve bytes.
+    pub header: [u8; 12],
+    /// Its attributes, as they came.
+    pub attributes: RawAttributes,
+}
+
+/// What tells uninterpreted routes apart.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct OtherRouteKey {
+    /// `rtm_family`.
+    pub family: u8,
+    /// `RTA_TABLE`.
+    pub table: u32,
+    /// `RTA_DST`'s bytes, then `RTA_SRC`'s and `RTA_IIF`'s.
+    pub place: Box<[u8]>,
+}
+
+/// `RTN_…`, `linux/rtnetlink.h`.
+#[allow(missing_docs, reason = "the kernel's own names and meanings")]
+pub mod kind {
+    pub const UNSPEC: u8 = 0;
+    pub const UNICAST: u8 = 1;
+    pub const LOCAL: u8 = 2;
+    pub const BROADCAST: u8 = 3;
+    pub const ANYCAST: u8 = 4;
+    pub const MULTICAST: u8 = 5;
+    pub const BLACKHOLE: u8 = 6;
+    pub const UNREACHABLE: u8 = 7;
+    pub const PROHIBIT: u8 = 8;
+    pub const THROW: u8 = 9;
+    pub const NAT: u8 = 10;
+}
+
+/// `RTPROT_…`, `linux/rtnetlink.h`.
+#[allow(missing_docs, reason = "the kernel's own names and meanings")]
+pub mod protocol {
+    pub const UNSPEC: u8 = 0;
+    pub const REDIRECT: u8 = 1;
+    pub const KERNEL: u8 = 2;
+    pub const BOOT: u8 = 3;
+    pub const STATIC: u8 = 4;
+    pub const RA: u8 = 9;
+    pub const BIRD: u8 = 12;
+    pub const BGP: u8 = 186;
+}
+
+/// `RT_SCOPE_…`, `linux/rtnetlink.h`.
+#[allow(missing_docs, reason = "the kernel's own names and meanings")]
+pub mod scope {
+    pub const UNIVERSE: u8 = 0;
+    pub const SITE: u8 = 200;
+    pub const LINK: u8 = 253;
+    pub const HOST: u8 = 254;
+    pub const NOWHERE: u8 = 255;
+}
+
+/// `RT_TABLE_…`, `linux/rtnetlink.h`.
+#[allow(missing_docs, reason = "the kernel's own names and meanings")]
+pub mod table_id {
+    pub const UNSPEC: u32 = 0;
+    pub const DEFAULT: u32 = 253;
+    pub const MAIN: u32 = 254;
+    pub const LOCAL: u32 = 255;
+}
+
+/// `RTM_F_…`, `linux/rtnetlink.h`.
+#[allow(missing_docs, reason = "the kernel's own names and meanings")]
+pub mod flag {
+    pub const NOTIFY: u32 = 0x100;
+    pub const CLONED: u32 = 0x200;
+    pub const EQUALIZE: u32 = 0x400;
+    pub const PREFIX: u32 = 0x800;
+    pub const OFFLOAD: u32 = 0x4000;
+    pub const TRAP: u32 = 0x8000;
+    pub const OFFLOAD_FAILED: u32 = 0x2000_0000;
+}
+
+/// `RTNH_F_…`, `linux/rtnetlink.h`.
+#[allow(missing_docs, reason = "the kernel's own names and meanings")]
+pub mod hop_flag {
+    pub const DEAD: u32 = 1;
+    pub const PERVASIVE: u32 = 2;
+    pub const ONLINK: u32 = 4;
+    pub const OFFLOAD: u32 = 8;
+    pub const LINKDOWN: u32 = 16;
+    pub const UNRESOLVED: u32 = 32;
+    pub const TRAP: u32 = 64;
+}

@@ -1,0 +1,50 @@
+//! What the writer samples while somebody reads it, with its age.
+
+use crate::row::counters::NeighbourAges;
+
+/// Rows sampled at one moment, ordered by key. Replaced whole.
+#[derive(Debug, Clone)]
+pub struct Sample<K, V> {
+    /// When it was taken, milliseconds since the UNIX epoch; `None`: never.
+    pub taken_at_millis: Option<u64>,
+    rows: Vec<(K, V)>,
+}
+
+impl<K, V> Default for Sample<K, V> {
+    fn default() -> Self {
+        Self {
+            taken_at_millis: None,
+            rows: Vec::new(),
+        }
+    }
+}
+
+impl<K: Ord, V> Sample<K, V> {
+    /// From rows in any order. O(n log n), once a sample.
+    pub fn new(taken_at_millis: u64, mut rows: Vec<(K, V)>) -> Self {
+        rows.sort_unstable_by(|a, b| a.0.cmp(&b.0));
+        Self {
+            taken_at_millis: Some(taken_at_millis),
+            rows,
+        }
+    }
+
+    /// The sampled value of a key. O(log n).
+    pub fn get(&self, key: &K) -> Option<&V> {
+        let at = self.rows.binary_search_by(|(k, _)| k.cmp(key)).ok()?;
+        Some(&self.rows[at].1)
+    }
+
+    /// Milliseconds since it was taken; `None`: never taken.
+    pub fn age_millis(&self, now_millis: u64) -> Option<u64> {
+        self.taken_at_millis
+            .map(|taken| now_millis.saturating_sub(taken))
+    }
+}
+
+/// What a sample knows of a neighbour.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct NeighbourSample {
+    /// Its ages.
+    pub ages: NeighbourAges,
+}

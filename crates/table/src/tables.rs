@@ -1,0 +1,53 @@
+//! One moment of everything.
+
+use std::sync::Arc;
+
+use crate::addresses::Addresses;
+use crate::event::Generation;
+use crate::fdb::Fdb;
+use crate::links::Links;
+use crate::neighbours::Neighbours;
+use crate::nexthops::Nexthops;
+use crate::routes::Routes;
+use crate::row::counters::LinkCounters;
+use crate::row::neighbour::NeighbourKey;
+use crate::rules::Rules;
+use crate::sample::{NeighbourSample, Sample};
+
+/// All tables at one generation. Cloning shares them: O(1).
+#[derive(Debug, Clone, Default)]
+pub struct Tables {
+    /// Which moment this is.
+    pub generation: Generation,
+    /// Links.
+    pub links: Links,
+    /// Addresses.
+    pub addresses: Addresses,
+    /// ARP and ND neighbours.
+    pub neighbours: Neighbours,
+    /// Routes of all tables.
+    pub routes: Routes,
+    /// Next-hop objects.
+    pub nexthops: Nexthops,
+    /// Rules of policy routing.
+    pub rules: Rules,
+    /// Bridge and VXLAN forwarding entries.
+    pub fdb: Fdb,
+    /// Counters of links, by index, as last sampled.
+    pub link_counters: Arc<Sample<u32, LinkCounters>>,
+    /// Ages of neighbours as last sampled.
+    pub neighbour_samples: Arc<Sample<NeighbourKey, NeighbourSample>>,
+}
+
+impl Tables {
+    /// Number of rows of all tables.
+    pub fn rows(&self) -> usize {
+        self.links.len()
+            + self.addresses.len()
+            + self.neighbours.len()
+            + self.routes.len()
+            + self.nexthops.len()
+            + self.rules.len()
+            + self.fdb.len()
+    }
+}

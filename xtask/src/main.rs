@@ -1,0 +1,3 @@
+//! The project chores.
+
+fn main() {}
