@@ -4,6 +4,8 @@
 //! and how it is to be shown; it is the same for the command line, the
 //! control socket and whatever else asks.
 
+pub mod arp;
+mod put;
 pub mod question;
 
 pub use question::{Filter, Format, Object, Output, Question};
