@@ -6,9 +6,9 @@
 
 use std::io;
 
-use netlink::message::messages;
+use netlink::message::{flag, kind, messages};
 
-use crate::error::Error;
+use crate::error::{Error, Refusal, refusal};
 use crate::namespace::Namespace;
 use crate::socket::{DATAGRAM_BYTES, Received, Socket};
 
@@ -20,28 +20,8 @@ const PACK_REQUESTS: usize = 128;
 /// enough for the default of 208 KiB.
 const RECEIVE_BUFFER: usize = 1 << 20;
 
-const NLMSG_ERROR: u16 = 2;
-const NLM_F_ACK: u8 = 4;
 /// Where the low byte of `nlmsg_flags` stands in a message's header.
 const FLAGS_AT: usize = 6 + cfg!(target_endian = "big") as usize;
-
-/// Why the kernel refused one change.
-#[derive(Debug)]
-pub struct Refusal {
-    /// Its error number.
-    pub source: io::Error,
-    /// Its own words, if it had any (extended acknowledgement).
-    pub message: Option<String>,
-}
-
-impl std::fmt::Display for Refusal {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match &self.message {
-            Some(message) => write!(f, "{message} ({})", self.source),
-            None => write!(f, "{}", self.source),
-        }
-    }
-}
 
 /// Applies changes in order. `changes` append one netlink message each to
 /// the buffer, with the sequence number they are given; `done` hears of
@@ -120,7 +100,7 @@ impl Bulk {
 
     fn ask_for_acknowledgement(&mut self) {
         if let Some(flags) = self.pack.get_mut(self.last_at + FLAGS_AT) {
-            *flags |= NLM_F_ACK;
+            *flags |= flag::ACK as u8;
         }
     }
 
@@ -138,15 +118,10 @@ impl Bulk {
             };
             for message in messages(&self.buffer[..len]) {
                 let message = message?;
-                if message.kind != NLMSG_ERROR {
+                if message.kind != kind::ERROR {
                     continue;
                 }
-                let (errno, words) = netlink::decode::end(&message);
-                let refusal = (errno != 0).then(|| Refusal {
-                    source: io::Error::from_raw_os_error(errno),
-                    message: words,
-                });
-                return Ok((message.sequence as usize, refusal));
+                return Ok((message.sequence as usize, refusal(&message)?));
             }
         }
     }

@@ -9,10 +9,10 @@ use std::io;
 use std::ops::ControlFlow;
 use std::sync::mpsc::{Receiver, Sender, SyncSender, channel, sync_channel};
 
-use netlink::message::{Message, messages};
+use netlink::message::{Message, flag, kind, messages};
 use netlink::request::Dump;
 
-use crate::error::Error;
+use crate::error::{Error, Refusal, refusal};
 use crate::namespace::Namespace;
 use crate::socket::{DATAGRAM_BYTES, Received, Socket};
 
@@ -21,15 +21,11 @@ const INLINE_DATAGRAMS: usize = 8;
 /// Datagrams that may wait to be handled: 2 MiB.
 const QUEUE: usize = 32;
 
-const NLMSG_ERROR: u16 = 2;
-const NLMSG_DONE: u16 = 3;
-const NLM_F_DUMP_INTR: u16 = 0x10;
-
 /// How a dump ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct DumpEnd {
     /// The table changed meanwhile in a way that may have left rows out or
-    /// shown them twice (`NLM_F_DUMP_INTR`).
+    /// shown them twice (`flag::DUMP_INTR`).
     pub interrupted: bool,
     /// The caller broke off.
     pub broken_off: bool,
@@ -86,9 +82,9 @@ impl Handler<'_> {
             if message.sequence != SEQUENCE {
                 continue;
             }
-            self.end.interrupted |= message.flags & NLM_F_DUMP_INTR != 0;
+            self.end.interrupted |= message.flags & flag::DUMP_INTR != 0;
             match message.kind {
-                NLMSG_DONE | NLMSG_ERROR => {
+                kind::DONE | kind::ERROR => {
                     return end_of(&message).map(|()| ControlFlow::Break(()));
                 }
                 _ if (self.each)(&message).is_break() => {
@@ -103,15 +99,14 @@ impl Handler<'_> {
 }
 
 fn end_of(message: &Message<'_>) -> Result<(), Error> {
-    let (errno, words) = netlink::decode::end(message);
-    if errno == 0 {
-        return Ok(());
+    match refusal(message)? {
+        None => Ok(()),
+        Some(Refusal { source, message }) => Err(Error::Refused {
+            what: "list a table",
+            source,
+            message,
+        }),
     }
-    Err(Error::Refused {
-        what: "list a table",
-        source: io::Error::from_raw_os_error(errno),
-        message: words,
-    })
 }
 
 fn receive(socket: &Socket, buffer: &mut [u8]) -> Result<usize, Error> {
@@ -140,9 +135,7 @@ fn in_parallel(socket: &Socket, handler: &mut Handler<'_>) -> Result<(), Error> 
 
 fn read_all(socket: &Socket, filled: &SyncSender<Filled>, empty: &Receiver<Vec<u8>>) {
     loop {
-        let mut buffer = empty
-            .try_recv()
-            .unwrap_or_else(|_| vec![0; DATAGRAM_BYTES]);
+        let mut buffer = empty.try_recv().unwrap_or_else(|_| vec![0; DATAGRAM_BYTES]);
         let received = receive(socket, &mut buffer);
         let last = match &received {
             Ok(len) => has_end(&buffer[..*len]),
@@ -157,7 +150,7 @@ fn read_all(socket: &Socket, filled: &SyncSender<Filled>, empty: &Receiver<Vec<u
 
 fn has_end(datagram: &[u8]) -> bool {
     messages(datagram).any(|message| match message {
-        Ok(message) => matches!(message.kind, NLMSG_DONE | NLMSG_ERROR),
+        Ok(message) => matches!(message.kind, kind::DONE | kind::ERROR),
         Err(_) => true,
     })
 }

@@ -3,6 +3,9 @@
 use std::io;
 use std::path::PathBuf;
 
+use netlink::Malformed;
+use netlink::decode::{Decoded, decode};
+use netlink::message::Message;
 use thiserror::Error;
 
 /// An error of the mirror, a dump or a change.
@@ -28,7 +31,7 @@ pub enum Error {
     },
     /// The kernel sent what cannot be read.
     #[error("a message of the kernel cannot be read: {0}")]
-    Malformed(#[from] netlink::Malformed),
+    Malformed(#[from] Malformed),
     /// The kernel fell silent in the middle of an answer.
     #[error("the kernel sent nothing for {seconds} s in the middle of {what}")]
     Silent {
@@ -72,6 +75,38 @@ impl Error {
             source: errno.into(),
         }
     }
+}
+
+/// Why the kernel refused one request.
+#[derive(Debug)]
+pub struct Refusal {
+    /// Its error number.
+    pub source: io::Error,
+    /// Its own words, if it had any (extended acknowledgement).
+    pub message: Option<String>,
+}
+
+impl std::fmt::Display for Refusal {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match &self.message {
+            Some(message) => write!(f, "{message} ({})", self.source),
+            None => write!(f, "{}", self.source),
+        }
+    }
+}
+
+/// What an `NLMSG_ERROR` or `NLMSG_DONE` refuses; `None`: it is a success.
+pub(crate) fn refusal(message: &Message<'_>) -> Result<Option<Refusal>, Malformed> {
+    let (errno, words) = match decode(message, 0)? {
+        Decoded::Done { errno, message } | Decoded::Error { errno, message, .. } => {
+            (errno, message)
+        }
+        _ => (0, None),
+    };
+    Ok((errno > 0).then(|| Refusal {
+        source: io::Error::from_raw_os_error(errno),
+        message: words,
+    }))
 }
 
 fn detail(message: &Option<String>) -> String {

@@ -62,7 +62,9 @@ impl Namespace {
     fn from_path(path: PathBuf, name: Option<Box<str>>) -> Result<Self, Error> {
         let opened = File::open(&path).and_then(|file| Ok((file.metadata()?.ino(), file)));
         let (inode, file) = opened.map_err(|source| Error::Namespace {
-            name: name.as_deref().map_or_else(|| path.display().to_string(), Into::into),
+            name: name
+                .as_deref()
+                .map_or_else(|| path.display().to_string(), Into::into),
             source,
         })?;
         Ok(Self {
@@ -138,7 +140,10 @@ mod tests {
     #[test]
     fn a_namespace_that_is_not_there_is_named_in_the_error() {
         let error = Namespace::open("fp-there-is-no-such").unwrap_err();
-        assert!(error.to_string().contains("`fp-there-is-no-such`"), "{error}");
+        assert!(
+            error.to_string().contains("`fp-there-is-no-such`"),
+            "{error}"
+        );
         assert!(error.to_string().contains("ip netns"), "{error}");
     }
 

@@ -46,10 +46,14 @@ impl Socket {
     fn open_here() -> Result<Self, Error> {
         let mut inner = netlink_sys::Socket::new(NETLINK_ROUTE)
             .map_err(Error::system("open a netlink socket"))?;
-        inner.bind_auto().map_err(Error::system("bind a netlink socket"))?;
+        inner
+            .bind_auto()
+            .map_err(Error::system("bind a netlink socket"))?;
         inner
             .set_netlink_get_strict_chk(true)
-            .map_err(Error::system("ask for strict dumps (Linux 4.20 is the oldest that has them)"))?;
+            .map_err(Error::system(
+                "ask for strict dumps (Linux 4.20 is the oldest that has them)",
+            ))?;
         inner
             .set_ext_ack(true)
             .map_err(Error::system("ask for extended acknowledgements"))?;
@@ -75,7 +79,8 @@ impl Socket {
             sockopt::set_socket_recv_buffer_size(self, bytes)
                 .map_err(Error::errno("set the receive buffer"))?;
         }
-        sockopt::socket_recv_buffer_size(self).map_err(Error::errno("read the receive buffer's size"))
+        sockopt::socket_recv_buffer_size(self)
+            .map_err(Error::errno("read the receive buffer's size"))
     }
 
     /// Sets the send buffer, beyond the host's limit where allowed.

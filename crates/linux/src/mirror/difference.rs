@@ -8,9 +8,7 @@ use std::cmp::Ordering;
 use std::sync::Arc;
 
 use table::row::neighbour::{flag, state};
-use table::{
-    Address, Change, FdbEntry, Link, Neighbour, Placement, RouteBody, RouteRef, Tables,
-};
+use table::{Address, Change, FdbEntry, Link, Neighbour, Placement, RouteBody, RouteRef, Tables};
 
 /// Expiries jump by the granularity of the kernel's clock: nearer than
 /// this they are the same.
@@ -124,13 +122,18 @@ fn pairs<T: Clone>(
 
 fn links(current: &Tables, fresh: &Tables, whole: Whole, to: &mut Difference) {
     let order = |a: &&Arc<Link>, b: &&Arc<Link>| a.index.cmp(&b.index);
-    pairs(current.links.iter(), fresh.links.iter(), order, |pair| match pair {
-        Pair::Both(a, b) if a == b => {}
-        Pair::Both(a, b) => to.add(Change::PutLink((**b).clone()), !is_silent_link(a, b)),
-        Pair::New(b) => to.add(Change::PutLink((**b).clone()), true),
-        Pair::Gone(a) if whole.links => to.add(Change::DeleteLink(a.index), true),
-        Pair::Gone(_) => {}
-    });
+    pairs(
+        current.links.iter(),
+        fresh.links.iter(),
+        order,
+        |pair| match pair {
+            Pair::Both(a, b) if a == b => {}
+            Pair::Both(a, b) => to.add(Change::PutLink((**b).clone()), !is_silent_link(a, b)),
+            Pair::New(b) => to.add(Change::PutLink((**b).clone()), true),
+            Pair::Gone(a) if whole.links => to.add(Change::DeleteLink(a.index), true),
+            Pair::Gone(_) => {}
+        },
+    );
 }
 
 /// Whether two links differ only in what the kernel changes without an
@@ -151,12 +154,17 @@ fn is_silent_link(a: &Link, b: &Link) -> bool {
 
 fn addresses(current: &Tables, fresh: &Tables, whole: Whole, to: &mut Difference) {
     let order = |a: &&Arc<Address>, b: &&Arc<Address>| a.key().cmp(&b.key());
-    pairs(current.addresses.iter(), fresh.addresses.iter(), order, |pair| match pair {
-        Pair::Both(a, b) if same_address(a, b) => {}
-        Pair::Both(_, b) | Pair::New(b) => to.add(Change::PutAddress((**b).clone()), true),
-        Pair::Gone(a) if whole.addresses => to.add(Change::DeleteAddress(a.key()), true),
-        Pair::Gone(_) => {}
-    });
+    pairs(
+        current.addresses.iter(),
+        fresh.addresses.iter(),
+        order,
+        |pair| match pair {
+            Pair::Both(a, b) if same_address(a, b) => {}
+            Pair::Both(_, b) | Pair::New(b) => to.add(Change::PutAddress((**b).clone()), true),
+            Pair::Gone(a) if whole.addresses => to.add(Change::DeleteAddress(a.key()), true),
+            Pair::Gone(_) => {}
+        },
+    );
 }
 
 fn same_address(a: &Address, b: &Address) -> bool {
@@ -181,38 +189,52 @@ fn same_time(a: Option<u64>, b: Option<u64>) -> bool {
 
 fn neighbours(current: &Tables, fresh: &Tables, whole: Whole, to: &mut Difference) {
     let order = |a: &&Arc<Neighbour>, b: &&Arc<Neighbour>| a.key().cmp(&b.key());
-    pairs(current.neighbours.iter(), fresh.neighbours.iter(), order, |pair| match pair {
-        Pair::Both(a, b) if a == b => {}
-        Pair::Both(a, b) => {
-            let silent = is_silent_neighbour(b) || is_silent_neighbour(a);
-            to.add(Change::PutNeighbour((**b).clone()), !silent);
-        }
-        Pair::New(b) => {
-            to.add(Change::PutNeighbour((**b).clone()), !is_silent_neighbour(b));
-        }
-        Pair::Gone(a) if whole.neighbours => {
-            to.add(Change::DeleteNeighbour(a.key()), !is_silent_neighbour(a));
-        }
-        Pair::Gone(_) => {}
-    });
+    pairs(
+        current.neighbours.iter(),
+        fresh.neighbours.iter(),
+        order,
+        |pair| match pair {
+            Pair::Both(a, b) if a == b => {}
+            Pair::Both(a, b) => {
+                let silent = is_silent_neighbour(b) || is_silent_neighbour(a);
+                to.add(Change::PutNeighbour((**b).clone()), !silent);
+            }
+            Pair::New(b) => {
+                to.add(Change::PutNeighbour((**b).clone()), !is_silent_neighbour(b));
+            }
+            Pair::Gone(a) if whole.neighbours => {
+                to.add(Change::DeleteNeighbour(a.key()), !is_silent_neighbour(a));
+            }
+            Pair::Gone(_) => {}
+        },
+    );
 }
 
 /// Entries that come, and states that are entered, without an event: a
 /// proxy entry, a first question on the wire, a multicast address, DELAY.
 fn is_silent_neighbour(row: &Neighbour) -> bool {
-    row.proxy || matches!(row.state, state::NONE | state::INCOMPLETE | state::DELAY | state::NOARP)
+    row.proxy
+        || matches!(
+            row.state,
+            state::NONE | state::INCOMPLETE | state::DELAY | state::NOARP
+        )
 }
 
 fn fdb(current: &Tables, fresh: &Tables, whole: Whole, to: &mut Difference) {
     let order = |a: &&Arc<FdbEntry>, b: &&Arc<FdbEntry>| a.key().cmp(&b.key());
-    pairs(current.fdb.iter(), fresh.fdb.iter(), order, |pair| match pair {
-        Pair::Both(a, b) if a == b => {}
-        Pair::Both(_, b) | Pair::New(b) => {
-            to.add(Change::PutFdb((**b).clone()), !is_silent_fdb(b));
-        }
-        Pair::Gone(a) if whole.fdb => to.add(Change::DeleteFdb(a.key()), !is_silent_fdb(a)),
-        Pair::Gone(_) => {}
-    });
+    pairs(
+        current.fdb.iter(),
+        fresh.fdb.iter(),
+        order,
+        |pair| match pair {
+            Pair::Both(a, b) if a == b => {}
+            Pair::Both(_, b) | Pair::New(b) => {
+                to.add(Change::PutFdb((**b).clone()), !is_silent_fdb(b));
+            }
+            Pair::Gone(a) if whole.fdb => to.add(Change::DeleteFdb(a.key()), !is_silent_fdb(a)),
+            Pair::Gone(_) => {}
+        },
+    );
 }
 
 /// A device's own list of the addresses it receives is not announced.
@@ -222,12 +244,17 @@ fn is_silent_fdb(row: &FdbEntry) -> bool {
 
 fn nexthops(current: &Tables, fresh: &Tables, whole: Whole, to: &mut Difference) {
     let order = |a: &&Arc<table::Nexthop>, b: &&Arc<table::Nexthop>| a.id.cmp(&b.id);
-    pairs(current.nexthops.iter(), fresh.nexthops.iter(), order, |pair| match pair {
-        Pair::Both(a, b) if a == b => {}
-        Pair::Both(_, b) | Pair::New(b) => to.add(Change::PutNexthop((**b).clone()), true),
-        Pair::Gone(a) if whole.nexthops => to.add(Change::DeleteNexthop(a.id), true),
-        Pair::Gone(_) => {}
-    });
+    pairs(
+        current.nexthops.iter(),
+        fresh.nexthops.iter(),
+        order,
+        |pair| match pair {
+            Pair::Both(a, b) if a == b => {}
+            Pair::Both(_, b) | Pair::New(b) => to.add(Change::PutNexthop((**b).clone()), true),
+            Pair::Gone(a) if whole.nexthops => to.add(Change::DeleteNexthop(a.id), true),
+            Pair::Gone(_) => {}
+        },
+    );
 }
 
 /// Rules have no key but their contents and their order.
@@ -328,10 +355,7 @@ impl<'a, I: Iterator<Item = RouteRef<'a>>> Iterator for Runs<'a, I> {
         let first = self.routes.next()?;
         let at = place(&first);
         let mut run = vec![first];
-        while let Some(next) = self
-            .routes
-            .next_if(|next| place(next) == at)
-        {
+        while let Some(next) = self.routes.next_if(|next| place(next) == at) {
             run.push(next);
         }
         Some(run)
@@ -340,9 +364,16 @@ impl<'a, I: Iterator<Item = RouteRef<'a>>> Iterator for Runs<'a, I> {
 
 fn others(current: &Tables, fresh: &Tables, to: &mut Difference) {
     let order = |a: &&Arc<table::OtherRoute>, b: &&Arc<table::OtherRoute>| a.key.cmp(&b.key);
-    pairs(current.routes.other(), fresh.routes.other(), order, |pair| match pair {
-        Pair::Both(a, b) if a == b => {}
-        Pair::Both(_, b) | Pair::New(b) => to.changes.push(Change::PutOtherRoute((**b).clone())),
-        Pair::Gone(a) => to.changes.push(Change::DeleteOtherRoute(a.key.clone())),
-    });
+    pairs(
+        current.routes.other(),
+        fresh.routes.other(),
+        order,
+        |pair| match pair {
+            Pair::Both(a, b) if a == b => {}
+            Pair::Both(_, b) | Pair::New(b) => {
+                to.changes.push(Change::PutOtherRoute((**b).clone()))
+            }
+            Pair::Gone(a) => to.changes.push(Change::DeleteOtherRoute(a.key.clone())),
+        },
+    );
 }

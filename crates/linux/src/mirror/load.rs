@@ -83,7 +83,7 @@ impl Load<'_> {
                 & self.list(&mut loaded, &neighbours(true))?;
         }
         if which != Which::Neighbours {
-            loaded.whole.fdb = self.list(&mut loaded, &Dump::Fdb { link: None })?;
+            loaded.whole.fdb = self.list(&mut loaded, &FDB)?;
         }
         if which == Which::All {
             self.routing(&mut loaded)?;
@@ -159,6 +159,11 @@ impl Load<'_> {
     }
 }
 
+const FDB: Dump = Dump::Fdb {
+    link: None,
+    master: None,
+};
+
 fn neighbours(proxy: bool) -> Dump {
     Dump::Neighbours {
         family: 0,
@@ -174,6 +179,7 @@ fn routes(family: u8) -> Dump {
         table: None,
         link: None,
         protocol: None,
+        kind: None,
     }
 }
 
@@ -187,11 +193,11 @@ fn is_unsupported(error: &Error) -> bool {
 pub(crate) fn counters(namespace: &Namespace) -> Result<Vec<(u32, LinkCounters)>, Error> {
     let mut rows = Vec::new();
     crate::dump::dump(namespace, &Dump::Links { counters: true }, &mut |message| {
-        let index = message.payload.get(4..8).and_then(|b| b.try_into().ok());
-        if let (Some(index), Some(counters)) =
-            (index, netlink::decode::link_counters(message.payload))
-        {
-            rows.push((u32::from_ne_bytes(index), counters));
+        if let (Some(index), Some(counters)) = (
+            netlink::decode::link_index(message.payload),
+            netlink::decode::link_counters(message.payload),
+        ) {
+            rows.push((index, counters));
         }
         ControlFlow::Continue(())
     })?;

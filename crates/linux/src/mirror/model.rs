@@ -7,6 +7,7 @@
 use std::net::IpAddr;
 
 use netlink::decode::{Announcement, Item, Operation};
+use netlink::message;
 use table::row::route::{flag, hop_flag};
 use table::{
     AF_INET6, Address, AddressKey, Change, Link, NextHop, NextHops, Nexthop, Placement, Route,
@@ -14,9 +15,6 @@ use table::{
 };
 
 use super::{normalise, silent};
-
-const NLM_F_REPLACE: u16 = 0x100;
-const NLM_F_APPEND: u16 = 0x800;
 
 /// The tables, and how events change them.
 #[derive(Debug, Default)]
@@ -65,10 +63,7 @@ impl Model {
     /// Takes in a row of a dump: as an event, but nothing follows from it.
     pub fn dumped(&mut self, item: Item) -> Result<(), TableFull> {
         match item {
-            Item::Link(mut link) => {
-                normalise::link(&mut link);
-                self.writer.apply(Change::PutLink(link))
-            }
+            Item::Link(row) => self.writer.apply(Change::PutLink(row)),
             Item::Address(row) => self.writer.apply(Change::PutAddress(row)),
             Item::Neighbour(row) => self.writer.apply(Change::PutNeighbour(row)),
             Item::Fdb(row) => self.writer.apply(Change::PutFdb(row)),
@@ -86,12 +81,13 @@ impl Model {
         }
     }
 
-    fn put_link(&mut self, mut link: Link) -> Result<(), TableFull> {
-        normalise::link(&mut link);
+    fn put_link(&mut self, link: Link) -> Result<(), TableFull> {
         let index = link.index;
         let old = self.writer.tables().links.get(index).cloned();
         let renamed = old.as_ref().is_none_or(|old| old.name != link.name);
-        let was = old.as_ref().map(|old| (old.is_up(), silent::is_running(old)));
+        let was = old
+            .as_ref()
+            .map(|old| (old.is_up(), silent::is_running(old)));
         let now = (link.is_up(), silent::is_running(&link));
         self.writer.apply(Change::PutLink(link))?;
         if let Some((was_up, was_running)) = was {
@@ -169,16 +165,19 @@ impl Model {
     }
 
     fn put_v4_route(&mut self, flags: u16, row: Route) -> Result<(), TableFull> {
-        let placement = if flags & NLM_F_REPLACE != 0 {
+        let placement = if flags & message::flag::REPLACE != 0 {
             Placement::InsteadOfFirst
-        } else if flags & NLM_F_APPEND != 0 {
+        } else if flags & message::flag::APPEND != 0 {
             Placement::Last
         } else {
             Placement::First
         };
         // The same route said again, with another flag (offload, say).
         if placement != Placement::InsteadOfFirst
-            && let Some(same) = self.run_of(&row).into_iter().find(|old| same_v4(&old.body, &row.body))
+            && let Some(same) = self
+                .run_of(&row)
+                .into_iter()
+                .find(|old| same_v4(&old.body, &row.body))
         {
             if *same.body == row.body {
                 return Ok(());
@@ -200,7 +199,7 @@ impl Model {
     /// added: it stands for those with fewer.
     fn put_v6_route(&mut self, flags: u16, row: Route) -> Result<(), TableFull> {
         let run = self.run_of(&row);
-        let replaced = if flags & NLM_F_REPLACE != 0 {
+        let replaced = if flags & message::flag::REPLACE != 0 {
             let alike = run
                 .iter()
                 .find(|old| joins_paths(&old.body) == joins_paths(&row.body));
@@ -278,7 +277,10 @@ fn same_kind(a: &RouteBody, b: &RouteBody) -> bool {
 
 fn same_hops(a: &NextHops, b: &NextHops) -> bool {
     let (a, b) = (a.as_slice(), b.as_slice());
-    a.len() == b.len() && a.iter().zip(b).all(|(a, b)| same_hop(a, b) && a.weight == b.weight)
+    a.len() == b.len()
+        && a.iter()
+            .zip(b)
+            .all(|(a, b)| same_hop(a, b) && a.weight == b.weight)
 }
 
 fn same_hop(a: &NextHop, b: &NextHop) -> bool {
@@ -294,7 +296,10 @@ fn covers(outer: &RouteBody, inner: &RouteBody) -> bool {
 /// Whether an IPv6 route joins others of its place as one more path
 /// (`rt6_qualify_for_ecmp`).
 fn joins_paths(body: &RouteBody) -> bool {
-    body.next_hops.as_slice().iter().any(|hop| hop.gateway.is_some())
+    body.next_hops
+        .as_slice()
+        .iter()
+        .any(|hop| hop.gateway.is_some())
 }
 
 fn without(old: &RouteBody, gone: &RouteBody) -> NextHops {

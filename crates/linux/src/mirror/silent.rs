@@ -31,7 +31,7 @@ pub(crate) fn link_down(writer: &mut Writer, link: u32) -> Result<(), TableFull>
     drop_routes(writer, link, |tables, route| {
         is_v4(route)
             && route.body.scope != scope::HOST
-            && all_hops(&route.body, |hop| hop_is_dead(&tables.links, hop))
+            && all_hops(route.body, |hop| hop_is_dead(&tables.links, hop))
     })
 }
 
@@ -45,9 +45,18 @@ pub(crate) fn link_gone(writer: &mut Writer, link: u32) -> Result<(), TableFull>
     drop_nexthops_of(writer, link)?;
     drop_routes(writer, link, |_, _| true)?;
     let tables = writer.tables();
-    let addresses = tables.addresses.of_link(link).map(|row| Change::DeleteAddress(row.key()));
-    let neighbours = tables.neighbours.of_link(link).map(|row| Change::DeleteNeighbour(row.key()));
-    let fdb = tables.fdb.of_link(link).map(|row| Change::DeleteFdb(row.key()));
+    let addresses = tables
+        .addresses
+        .of_link(link)
+        .map(|row| Change::DeleteAddress(row.key()));
+    let neighbours = tables
+        .neighbours
+        .of_link(link)
+        .map(|row| Change::DeleteNeighbour(row.key()));
+    let fdb = tables
+        .fdb
+        .of_link(link)
+        .map(|row| Change::DeleteFdb(row.key()));
     let on_it: Vec<Change> = addresses.chain(neighbours).chain(fdb).collect();
     apply_all(writer, on_it)?;
     writer.apply(Change::DeleteLink(link))?;
@@ -63,7 +72,10 @@ pub(crate) fn v4_address_gone(
     address: IpAddr,
 ) -> Result<(), TableFull> {
     let tables = writer.tables();
-    let is_last = !tables.addresses.of_link(link).any(|row| row.local.is_ipv4());
+    let is_last = !tables
+        .addresses
+        .of_link(link)
+        .any(|row| row.local.is_ipv4());
     if !tables.is_own_address(address) {
         let of_vrf = table_of(&tables.links, link);
         let preferring: Vec<Change> = tables
@@ -78,7 +90,7 @@ pub(crate) fn v4_address_gone(
         mark_dead(writer, link)?;
         drop_routes(writer, link, |tables, route| {
             is_v4(route)
-                && all_hops(&route.body, |hop| {
+                && all_hops(route.body, |hop| {
                     hop.flags & hop_flag::DEAD != 0 || hop_is_dead(&tables.links, hop)
                 })
         })?;
@@ -97,7 +109,14 @@ pub(crate) fn v6_address_gone(
         .tables()
         .routes
         .preferring(address)
-        .filter(|route| route.body.next_hops.as_slice().iter().any(|hop| hop.link == link))
+        .filter(|route| {
+            route
+                .body
+                .next_hops
+                .as_slice()
+                .iter()
+                .any(|hop| hop.link == link)
+        })
         .map(|route| route.to_shared())
         .collect();
     for route in preferring {
@@ -146,7 +165,11 @@ pub(crate) fn nexthop_gone(writer: &mut Writer, id: u32) -> Result<(), TableFull
 /// A next-hop object changed: the routes that use it show its new
 /// contents, and so do those that use its groups.
 pub(crate) fn nexthop_changed(writer: &mut Writer, id: u32) -> Result<(), TableFull> {
-    let groups = writer.tables().nexthops.groups_with(id).map(|group| group.id);
+    let groups = writer
+        .tables()
+        .nexthops
+        .groups_with(id)
+        .map(|group| group.id);
     let ids: Vec<u32> = std::iter::once(id).chain(groups).collect();
     for id in ids {
         let tables = writer.tables();
@@ -211,16 +234,18 @@ pub(crate) fn same_rule(tables: &Tables, rule: &Rule) -> Option<Rule> {
 
 fn rule_flags(tables: &Tables, rule: &Rule) -> u32 {
     let detached = |name: &Option<Box<str>>| {
-        name.as_ref()
-            .is_some_and(|name| !tables.links.by_name(name).is_some_and(|link| link.name == *name))
+        name.as_ref().is_some_and(|name| {
+            let bearer = tables.links.by_name(name);
+            bearer.is_none_or(|link| link.name != *name)
+        })
     };
     let lost = rule.action == action::GOTO
         && !tables
             .rules
             .of_family(rule.family)
             .any(|row| Some(row.priority) == rule.goto);
-    let mut flags = rule.flags
-        & !(rule_flag::IIF_DETACHED | rule_flag::OIF_DETACHED | rule_flag::UNRESOLVED);
+    let mut flags =
+        rule.flags & !(rule_flag::IIF_DETACHED | rule_flag::OIF_DETACHED | rule_flag::UNRESOLVED);
     for (condition, bit) in [
         (detached(&rule.iif), rule_flag::IIF_DETACHED),
         (detached(&rule.oif), rule_flag::OIF_DETACHED),
@@ -234,7 +259,12 @@ fn rule_flags(tables: &Tables, rule: &Rule) -> u32 {
 }
 
 fn drop_nexthops_of(writer: &mut Writer, link: u32) -> Result<(), TableFull> {
-    let ids: Vec<u32> = writer.tables().nexthops.of_link(link).map(|row| row.id).collect();
+    let ids: Vec<u32> = writer
+        .tables()
+        .nexthops
+        .of_link(link)
+        .map(|row| row.id)
+        .collect();
     ids.into_iter().try_for_each(|id| nexthop_gone(writer, id))
 }
 
@@ -275,8 +305,15 @@ fn rewrite_over(
     let several: Vec<SharedRoute> = tables
         .routes
         .bodies_over_link(link)
-        .filter(|(_, body)| matches!(body.next_hops, NextHops::Many(_)) && body.nexthop_id.is_none())
-        .filter(|(_, body)| body.next_hops.as_slice().iter().any(|hop| change(hop).is_some()))
+        .filter(|(_, body)| {
+            matches!(body.next_hops, NextHops::Many(_)) && body.nexthop_id.is_none()
+        })
+        .filter(|(_, body)| {
+            body.next_hops
+                .as_slice()
+                .iter()
+                .any(|hop| change(hop).is_some())
+        })
         .flat_map(|(id, _)| tables.routes.of_body(id))
         .filter(is_v4)
         .map(|route| route.to_shared())
@@ -349,5 +386,7 @@ fn table_of(links: &Links, link: u32) -> u32 {
 }
 
 fn apply_all(writer: &mut Writer, changes: Vec<Change>) -> Result<(), TableFull> {
-    changes.into_iter().try_for_each(|change| writer.apply(change))
+    changes
+        .into_iter()
+        .try_for_each(|change| writer.apply(change))
 }

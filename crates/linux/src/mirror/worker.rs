@@ -114,7 +114,8 @@ impl Worker {
                 error.to_string()
             }
         };
-        self.shared.update(|status| status.phase = Phase::Ended(end));
+        self.shared
+            .update(|status| status.phase = Phase::Ended(end));
     }
 
     /// Follows the kernel until told to stop; gives the reason of the end.
@@ -426,7 +427,11 @@ impl Feed {
     }
 
     fn check_stash(&mut self) {
-        if self.stash.as_ref().is_some_and(|stash| stash.len() > MAX_STASH_BYTES) {
+        if self
+            .stash
+            .as_ref()
+            .is_some_and(|stash| stash.len() > MAX_STASH_BYTES)
+        {
             self.stash = Some(Vec::new());
             self.lost = true;
         }
