@@ -5,6 +5,7 @@
 //! control socket and whatever else asks.
 
 pub mod arp;
+pub mod ifconfig;
 mod put;
 pub mod question;
 

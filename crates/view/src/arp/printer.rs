@@ -4,7 +4,7 @@ use std::io::{self, Write};
 
 use super::entry::{Entry, Lifetime};
 use super::hardware::{bsd_type, linux_type};
-use crate::put;
+use crate::put::{self, Pieces};
 
 /// Who is imitated.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -21,15 +21,11 @@ pub enum Style {
     Json,
 }
 
-/// When so much is gathered, it is written.
-const ENOUGH_BYTES: usize = 64 * 1024;
-
 /// Writes entries in a style. Nothing is kept but up to 64 KiB of text.
 #[derive(Debug)]
 pub struct Printer<W: Write> {
     style: Style,
-    out: W,
-    text: Vec<u8>,
+    pieces: Pieces<W>,
     rows: u64,
 }
 
@@ -38,8 +34,7 @@ impl<W: Write> Printer<W> {
     pub fn new(style: Style, out: W) -> Self {
         Self {
             style,
-            out,
-            text: Vec::with_capacity(ENOUGH_BYTES + 1024),
+            pieces: Pieces::new(out),
             rows: 0,
         }
     }
@@ -52,25 +47,23 @@ impl<W: Write> Printer<W> {
     /// Writes one entry.
     pub fn entry(&mut self, entry: &Entry<'_>) -> io::Result<()> {
         let first = self.rows == 0;
+        let text = &mut self.pieces.text;
         match self.style {
-            Style::Bsd => bsd(entry, &mut self.text),
-            Style::LinuxLines => linux_line(entry, &mut self.text),
+            Style::Bsd => bsd(entry, text),
+            Style::LinuxLines => linux_line(entry, text),
             Style::LinuxTable => {
                 if first {
-                    self.text.extend_from_slice(LINUX_HEADER);
+                    text.extend_from_slice(LINUX_HEADER);
                 }
-                linux_row(entry, &mut self.text);
+                linux_row(entry, text);
             }
             Style::Json => {
-                self.text.push(if first { b'[' } else { b',' });
-                json(entry, &mut self.text);
+                text.push(if first { b'[' } else { b',' });
+                json(entry, text);
             }
         }
         self.rows += 1;
-        if self.text.len() >= ENOUGH_BYTES {
-            self.write_out()?;
-        }
-        Ok(())
+        self.pieces.row_done()
     }
 
     /// Writes what is left, closes the JSON array (an empty answer is
@@ -78,17 +71,9 @@ impl<W: Write> Printer<W> {
     pub fn finish(mut self) -> io::Result<W> {
         if self.style == Style::Json {
             let end: &[u8] = if self.rows == 0 { b"[]\n" } else { b"]\n" };
-            self.text.extend_from_slice(end);
+            self.pieces.text.extend_from_slice(end);
         }
-        self.write_out()?;
-        self.out.flush()?;
-        Ok(self.out)
-    }
-
-    fn write_out(&mut self) -> io::Result<()> {
-        self.out.write_all(&self.text)?;
-        self.text.clear();
-        Ok(())
+        self.pieces.finish()
     }
 }
 

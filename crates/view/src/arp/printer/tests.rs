@@ -148,8 +148,8 @@ fn json_is_valid_also_when_empty() {
 
 #[test]
 fn text_is_written_in_large_pieces_and_an_error_comes_back() {
-    struct Pieces(Vec<usize>);
-    impl Write for Pieces {
+    struct ThreePieces(Vec<usize>);
+    impl Write for ThreePieces {
         fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
             if self.0.len() == 3 {
                 return Err(io::ErrorKind::BrokenPipe.into());
@@ -161,8 +161,9 @@ fn text_is_written_in_large_pieces_and_an_error_comes_back() {
             Ok(())
         }
     }
-    let mut printer = Printer::new(Style::Bsd, Pieces(Vec::new()));
+    let mut pieces = ThreePieces(Vec::new());
+    let mut printer = Printer::new(Style::Bsd, &mut pieces);
     let error = (0..10_000).find_map(|_| printer.entry(&entry(4)).err());
     assert_eq!(error.unwrap().kind(), io::ErrorKind::BrokenPipe);
-    assert!(printer.out.0.iter().all(|len| *len >= ENOUGH_BYTES));
+    assert!(pieces.0.iter().all(|len| *len >= put::ENOUGH_BYTES));
 }
