@@ -197,7 +197,7 @@ impl Model {
 
     /// An IPv6 route is announced with all its next hops, whichever was
     /// added: it stands for those with fewer.
-    fn put_v6_route(&mut self, flags: u16, row: Route) -> Result<(), TableFull> {
+    fn put_v6_route(&mut self, flags: u16, mut row: Route) -> Result<(), TableFull> {
         let run = self.run_of(&row);
         let replaced = if flags & message::flag::REPLACE != 0 {
             let alike = run
@@ -207,6 +207,13 @@ impl Model {
         } else {
             None
         };
+        let is_joined =
+            |old: &SharedRoute| same_kind(&old.body, &row.body) && covers(&row.body, &old.body);
+        if replaced.is_none()
+            && let Some(joined) = run.iter().find(|old| is_joined(old))
+        {
+            older_first(&mut row.body, &joined.body);
+        }
         if replaced.is_none() && run.iter().any(|old| *old.body == row.body) {
             return Ok(());
         }
@@ -291,6 +298,20 @@ fn same_hop(a: &NextHop, b: &NextHop) -> bool {
 fn covers(outer: &RouteBody, inner: &RouteBody) -> bool {
     let has = |hop: &NextHop| outer.next_hops.as_slice().iter().any(|o| same_hop(o, hop));
     inner.next_hops.as_slice().iter().all(has)
+}
+
+/// Puts the next hops that a route had already before the new ones: an
+/// event names the new one first, a listing last.
+fn older_first(body: &mut RouteBody, old: &RouteBody) {
+    if let NextHops::Many(hops) = &mut body.next_hops {
+        let old = old.next_hops.as_slice();
+        let place = |hop: &NextHop| {
+            old.iter()
+                .position(|o| same_hop(o, hop))
+                .unwrap_or(old.len())
+        };
+        hops.sort_by_key(place);
+    }
 }
 
 /// Whether an IPv6 route joins others of its place as one more path

@@ -91,7 +91,8 @@ pub(crate) fn v4_address_gone(
         drop_routes(writer, link, |tables, route| {
             is_v4(route)
                 && all_hops(route.body, |hop| {
-                    hop.flags & hop_flag::DEAD != 0 || hop_is_dead(&tables.links, hop)
+                    let lost = hop.link == link || hop.flags & hop_flag::DEAD != 0;
+                    lost || hop_is_dead(&tables.links, hop)
                 })
         })?;
     }
@@ -346,6 +347,10 @@ fn contents(tables: &Tables, id: u32) -> NextHops {
     };
     if object.group.is_empty() {
         return NextHops::One(hop_of(object, 1));
+    }
+    if let [only] = &*object.group {
+        let nexthop = tables.nexthops.get(only.id);
+        return nexthop.map_or(NextHops::None, |nexthop| NextHops::One(hop_of(nexthop, 1)));
     }
     let members = object.group.iter().filter_map(|member| {
         let nexthop = tables.nexthops.get(member.id)?;
