@@ -85,6 +85,8 @@ impl Model {
         let index = link.index;
         let old = self.writer.tables().links.get(index).cloned();
         let renamed = old.as_ref().is_none_or(|old| old.name != link.name);
+        let left = old.as_ref().and_then(|old| old.master);
+        let left = left.filter(|master| link.master != Some(*master));
         let was = old
             .as_ref()
             .map(|old| (old.is_up(), silent::is_running(old)));
@@ -98,6 +100,9 @@ impl Model {
             } else if !was_up && now.0 {
                 silent::hops_revived(&mut self.writer, index)?;
             }
+        }
+        if let Some(master) = left {
+            silent::port_left(&mut self.writer, index, master)?;
         }
         if renamed {
             silent::rules_follow_names(&mut self.writer)?;

@@ -63,6 +63,19 @@ pub(crate) fn link_gone(writer: &mut Writer, link: u32) -> Result<(), TableFull>
     rules_follow_names(writer)
 }
 
+/// A port left its bridge: the bridge's entries for it go
+/// (`br_fdb_delete_by_port`), its own address with them.
+pub(crate) fn port_left(writer: &mut Writer, link: u32, master: u32) -> Result<(), TableFull> {
+    let entries: Vec<Change> = writer
+        .tables()
+        .fdb
+        .of_link(link)
+        .filter(|row| row.master == Some(master))
+        .map(|row| Change::DeleteFdb(row.key()))
+        .collect();
+    apply_all(writer, entries)
+}
+
 /// An IPv4 address is gone. With the last of its link, all IPv4 routes
 /// over the link go (`fib_disable_ip`); routes that prefer it as their
 /// source go from the main table (`fib_sync_down_addr`).
