@@ -82,7 +82,7 @@ impl Key {
         let middle = values.len() / 2;
         let upper = values.get(middle).copied().unwrap_or(f64::NAN);
         let lower = match middle.checked_sub(1) {
-            Some(below) if values.len() % 2 == 0 => values.get(below).copied(),
+            Some(below) if values.len().is_multiple_of(2) => values.get(below).copied(),
             _ => None,
         };
         Row {

@@ -10,8 +10,14 @@ pub mod links;
 pub mod neighbours;
 pub mod routes;
 
+use std::cell::Cell;
+
 use anyhow::{Context, Result, bail};
 use linux::Namespace;
+use netlink::TooLong;
+use netlink::decode::Operation;
+use netlink::encode::Request;
+use netlink::message::flag;
 
 use crate::Netns;
 
@@ -29,13 +35,25 @@ pub fn link_index(netns: &Netns, name: &str) -> Result<u32> {
     Ok(index.trim().parse()?)
 }
 
-/// Sends changes to the kernel, packed; the first refusal is the error.
-fn load<E>(netns: &Netns, what: &str, changes: impl IntoIterator<Item = E>) -> Result<()>
-where
-    E: FnOnce(u32, &mut Vec<u8>),
-{
+/// Adds rows to the kernel, packed; the first refusal is the error.
+fn load<R>(netns: &Netns, what: &str, rows: &[R], encode: Encode<R>) -> Result<()> {
     let namespace =
         Namespace::open(netns.name()).with_context(|| format!("opening {}", netns.name()))?;
+    let too_long = Cell::new(None);
+    let too_long = &too_long;
+    let changes = rows.iter().map(|row| {
+        move |sequence, out: &mut Vec<u8>| {
+            let request = Request {
+                operation: Operation::New,
+                flags: flag::CREATE | flag::EXCL,
+                sequence,
+                now_millis: 0,
+            };
+            // Rows of a situation have no part that could be; if one had,
+            // we would rather hear of it.
+            too_long.set(encode(out, &request, row).err().or(too_long.take()));
+        }
+    });
     let mut refused = 0_usize;
     let mut first = None;
     linux::bulk::apply(&namespace, changes, &mut |place, result| {
@@ -45,8 +63,14 @@ where
         }
     })
     .with_context(|| format!("loading {what}"))?;
+    if let Some(error) = too_long.take() {
+        bail!("encoding {what}: {error}");
+    }
     if let Some((place, refusal)) = first {
         bail!("the kernel refused {refused} of the {what}, first number {place}: {refusal}");
     }
     Ok(())
 }
+
+/// One of [`netlink::encode`]'s functions.
+type Encode<R> = fn(&mut Vec<u8>, &Request, &R) -> Result<(), TooLong>;

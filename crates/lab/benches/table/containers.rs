@@ -59,7 +59,10 @@ pub fn measure(size: usize, samples: &mut Samples) {
 /// Keys of synthetic routes, in order.
 fn rows(size: usize) -> Vec<RowOf> {
     let made = prefixes(Family::V4, size).unwrap_or_default();
-    let mut rows: Vec<RowOf> = (0..).zip(made).map(|(value, prefix)| (key(prefix), value)).collect();
+    let mut rows: Vec<RowOf> = (0..)
+        .zip(made)
+        .map(|(value, prefix)| (key(prefix), value))
+        .collect();
     rows.sort_unstable();
     rows
 }
@@ -86,13 +89,21 @@ fn measure_one<C: Candidate>(rows: &[RowOf], samples: &mut Samples) {
     };
     let ((loaded, ns), bytes) = bytes_of(|| ns_each(rows.len(), || load::<C>(rows)));
     add("load in order", "ns_per_row", ns);
-    add("load in order", "bytes_per_row", bytes as f64 / rows.len() as f64);
+    add(
+        "load in order",
+        "bytes_per_row",
+        bytes as f64 / rows.len() as f64,
+    );
     drop(loaded);
     let mut shuffled = rows.to_vec();
     Random::new(1).shuffle(&mut shuffled);
     let ((loaded, ns), bytes) = bytes_of(|| ns_each(rows.len(), || load::<C>(&shuffled)));
     add("load in random order", "ns_per_row", ns);
-    add("load in random order", "bytes_per_row", bytes as f64 / rows.len() as f64);
+    add(
+        "load in random order",
+        "bytes_per_row",
+        bytes as f64 / rows.len() as f64,
+    );
     let repeats = (200_000 / rows.len()).max(1);
     let (_, ns) = ns_each(shuffled.len() * repeats, || {
         for _ in 0..repeats {

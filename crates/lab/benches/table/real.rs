@@ -46,11 +46,19 @@ pub fn measure(size: usize, samples: &mut Samples) -> Result<()> {
     };
     let heap = writer.tables().routes.heap_bytes();
     add("routes: load in random order", "ns_per_row", ns);
-    add("routes: rows and indexes", "bytes_per_row", heap as f64 / size as f64);
+    add(
+        "routes: rows and indexes",
+        "bytes_per_row",
+        heap as f64 / size as f64,
+    );
     // The rows handed in were freed meanwhile: their bytes go the other way.
     let handed_in = size * size_of::<Route>();
     let all = (bytes + handed_in) as f64 / size as f64;
-    add("routes: rows, indexes, the writer's own", "bytes_per_row", all);
+    add(
+        "routes: rows, indexes, the writer's own",
+        "bytes_per_row",
+        all,
+    );
     let tables = writer.tables().clone();
     route_lookups(&rows, &tables, &mut add);
     snapshot(&writer.reader(), &mut add);
@@ -61,7 +69,9 @@ pub fn measure(size: usize, samples: &mut Samples) -> Result<()> {
 fn route_lookups(rows: &[Route], tables: &Tables, add: &mut impl FnMut(&str, &str, f64)) {
     let routes = &tables.routes;
     let mut random = Random::new(5);
-    let some: Vec<&Route> = (0..LOOKUPS).map(|_| &rows[random.below(rows.len())]).collect();
+    let some: Vec<&Route> = (0..LOOKUPS)
+        .map(|_| &rows[random.below(rows.len())])
+        .collect();
     let (_, ns) = ns_each(LOOKUPS, || {
         for row in &some {
             black_box(routes.exact(table_id::MAIN, row.prefix).next());
@@ -80,12 +90,20 @@ fn route_lookups(rows: &[Route], tables: &Tables, add: &mut impl FnMut(&str, &st
             .map(|row| routes.within(table_id::MAIN, row.prefix).count())
             .sum::<usize>()
     });
-    add("routes: inside a prefix", "ns_per_row", ns / found.max(1) as f64);
+    add(
+        "routes: inside a prefix",
+        "ns_per_row",
+        ns / found.max(1) as f64,
+    );
     let hop = rows[0].body.next_hops.as_slice().first().cloned();
     let gateway = hop.and_then(|hop| hop.gateway);
     let gateway = gateway.unwrap_or(IpAddr::from([0, 0, 0, 0]));
     let (found, ns) = ns_each(1, || routes.via(gateway).count());
-    add("routes: by next hop", "ns_per_row", ns / found.max(1) as f64);
+    add(
+        "routes: by next hop",
+        "ns_per_row",
+        ns / found.max(1) as f64,
+    );
     let (found, ns) = ns_each(1, || routes.over_link(LINKS[0]).count());
     add("routes: by link", "ns_per_row", ns / found.max(1) as f64);
     let (_, ns) = ns_each(rows.len(), || {

@@ -4,8 +4,6 @@ use std::net::{IpAddr, Ipv4Addr};
 
 use anyhow::{Context, Result};
 use netlink::encode;
-use netlink::encode::Operation;
-use netlink::message::flag;
 use table::row::neighbour::state;
 use table::{LinkLayerAddress, Neighbour};
 
@@ -40,16 +38,7 @@ pub(super) fn load(
         .zip(addresses)
         .map(|(number, address)| neighbour(index, number, address))
         .collect::<Result<Vec<_>>>()?;
-    super::load(
-        netns,
-        "neighbours",
-        rows.iter().map(|row| {
-            move |sequence, out: &mut Vec<u8>| {
-                let flags = flag::CREATE | flag::EXCL;
-                encode::neighbour(Operation::New, flags, sequence, row, out);
-            }
-        }),
-    )
+    super::load(netns, "neighbours", &rows, encode::neighbour)
 }
 
 /// The neighbour of a number: a permanent one with a MAC address of its

@@ -7,8 +7,6 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use anyhow::{Result, bail};
 use ipnet::{IpNet, Ipv4Net, Ipv6Net};
 use netlink::encode;
-use netlink::encode::Operation;
-use netlink::message::flag;
 use table::row::route::{kind, protocol, scope, table_id};
 use table::{NextHop, NextHops, RawAttributes, Route, RouteBody};
 
@@ -110,16 +108,7 @@ pub fn build(netns: &Netns, family: Family, count: usize) -> Result<()> {
         links.push(super::link_index(netns, &name)?);
     }
     let rows = rows(family, count, &links)?;
-    super::load(
-        netns,
-        "routes",
-        rows.iter().map(|row| {
-            move |sequence, out: &mut Vec<u8>| {
-                let flags = flag::CREATE | flag::EXCL;
-                encode::route(Operation::New, flags, sequence, row, out);
-            }
-        }),
-    )
+    super::load(netns, "routes", &rows, encode::route)
 }
 
 /// The rows, in random order, over these links.
