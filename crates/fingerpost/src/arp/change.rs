@@ -192,10 +192,7 @@ pub fn set(set: &Set, wanted: &Wanted, namespace: &Namespace) -> Result<bool> {
     let rows = Rows::new(namespace)?;
     let system = System::read(&rows, wanted)?;
     let address = host::address(&set.host, wanted.patience)?;
-    let neighbour = system
-        .neighbour(set, address)
-        .map_err(|why| anyhow!(why))
-        .with_context(|| set.host.clone())?;
+    let neighbour = system.neighbour(set, address).map_err(|why| anyhow!(why))?;
     if set.replace {
         let old = entries_of(&rows, Some(address), None, Kinds::All)?;
         apply(namespace, Operation::Delete, &old)?;
