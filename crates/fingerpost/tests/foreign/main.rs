@@ -1,5 +1,10 @@
 //! arp and ifconfig beside the installed net-tools, on real kernel
 //! objects.
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    reason = "in a test a panic is the failure, also outside of the test's own function"
+)]
 
 mod arp;
 mod ifconfig;
