@@ -1,3 +1,33 @@
-//! The project chores.
+//! The project's own chores: `cargo xtask test|tidy|bench|lab`.
 
-fn main() {}
+mod host;
+mod test;
+mod tidy;
+
+use std::process::ExitCode;
+
+use anyhow::Result;
+use clap::{Parser, Subcommand};
+
+/// The project's own chores.
+#[derive(Debug, Parser)]
+#[command(bin_name = "cargo xtask")]
+struct Arguments {
+    #[command(subcommand)]
+    chore: Chore,
+}
+
+#[derive(Debug, Subcommand)]
+enum Chore {
+    /// Installs what the tests need, runs all of them, counts the skipped
+    Test(test::Arguments),
+    /// Checks the rules of the house
+    Tidy,
+}
+
+fn main() -> Result<ExitCode> {
+    match Arguments::parse().chore {
+        Chore::Test(arguments) => test::run(&arguments),
+        Chore::Tidy => tidy::run(),
+    }
+}

@@ -1,1 +1,21 @@
-//! For tests and benchmarks only.
+//! For tests and benchmarks only: network namespaces, bounded waits, host
+//! settings that are put back, and the situations of the five reports with
+//! real kernel objects. Nothing that ships depends on it.
+//!
+//! - [`Netns`]: a namespace that goes when its value does.
+//! - [`wait_until`]: waiting with a deadline and a reason.
+//! - [`HostSetting`]: a sysctl raised for a while, safe beside other tests.
+//! - [`skip`]: a test that cannot run here, counted aloud.
+
+mod child;
+mod netns;
+mod random;
+mod setting;
+pub mod skip;
+mod wait;
+
+pub use child::Child;
+pub use netns::{Netns, sweep};
+pub use random::Random;
+pub use setting::{HostSetting, put_back_leftovers};
+pub use wait::wait_until;

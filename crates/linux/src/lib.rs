@@ -1,1 +1,22 @@
-//! The mirror of the kernel tables, and bulk changes to them.
+//! The mirror of the kernel's network tables, and bulk changes to them.
+//!
+//! - [`Namespace`]: which network namespace.
+//! - [`dump`]: a table straight from the kernel, row by row.
+//! - [`mirror`]: a live copy of all tables, kept by events.
+//! - [`bulk`]: many changes in few system calls.
+//!
+//! The state machine of the mirror ([`mirror::model`]) is pure; sockets
+//! and threads are in [`socket`], [`dump`] and [`mirror::Mirror`].
+//! Called by the program and by tests; nothing below calls it.
+
+pub mod bulk;
+pub mod dump;
+pub mod error;
+pub mod mirror;
+pub mod namespace;
+pub mod socket;
+
+pub use dump::{DumpEnd, dump};
+pub use error::Error;
+pub use mirror::{Mirror, Options, Phase, Status};
+pub use namespace::Namespace;

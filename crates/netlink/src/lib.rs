@@ -1,1 +1,22 @@
 //! rtnetlink messages to rows and back; no socket.
+//!
+//! - [`message`]: walking a received buffer, message by message.
+//! - [`attribute`]: walking the attributes inside a message.
+//! - [`decode`]: messages to rows of the `table` crate.
+//! - [`request`]: the questions (`RTM_GET…`).
+//!
+//! Bytes and a time in, values out: no input makes it panic, loop for ever
+//! or allocate more than a small multiple of the input. All integers are in
+//! the byte order of the machine, as netlink has them, but where said
+//! otherwise. For the `linux` crate (sockets), the `feed` crate (FPM) and
+//! whoever reads raw attributes kept in a row.
+
+pub mod attribute;
+mod build;
+pub mod decode;
+mod kernel;
+mod malformed;
+pub mod message;
+pub mod request;
+
+pub use malformed::{Malformed, TooLong};

@@ -20,6 +20,7 @@ pub(crate) struct Bodies {
     by_link: Ordered<(u32, BodyId), ()>,
     by_gateway: Ordered<(IpAddr, BodyId), ()>,
     by_nexthop: Ordered<(u32, BodyId), ()>,
+    by_source: Ordered<(IpAddr, BodyId), ()>,
 }
 
 impl Bodies {
@@ -29,6 +30,10 @@ impl Bodies {
 
     pub(crate) fn get(&self, id: BodyId) -> Option<&Arc<RouteBody>> {
         self.by_id.get(&id)
+    }
+
+    pub(crate) fn preferring(&self, source: IpAddr) -> impl Iterator<Item = BodyId> {
+        run(&self.by_source, source)
     }
 
     pub(crate) fn over_link(&self, link: u32) -> impl Iterator<Item = BodyId> {
@@ -48,6 +53,7 @@ impl Bodies {
             + self.by_link.heap_bytes()
             + self.by_gateway.heap_bytes()
             + self.by_nexthop.heap_bytes()
+            + self.by_source.heap_bytes()
             + self.len() * (size_of::<RouteBody>() + 16)
     }
 
@@ -61,6 +67,9 @@ impl Bodies {
         if let Some(nexthop) = body.nexthop_id {
             self.by_nexthop.insert((nexthop, id), ());
         }
+        if let Some(source) = body.preferred_source {
+            self.by_source.insert((source, id), ());
+        }
         self.by_id.insert(id, Arc::clone(body));
     }
 
@@ -73,6 +82,9 @@ impl Bodies {
         }
         if let Some(nexthop) = body.nexthop_id {
             self.by_nexthop.remove(&(nexthop, id));
+        }
+        if let Some(source) = body.preferred_source {
+            self.by_source.remove(&(source, id));
         }
         self.by_id.remove(&id);
     }

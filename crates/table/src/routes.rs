@@ -230,6 +230,13 @@ impl Routes {
             .flat_map(|id| self.of_body(id))
     }
 
+    /// The routes that prefer a source address. O(log n + rows returned).
+    pub fn preferring(&self, source: IpAddr) -> impl Iterator<Item = RouteRef<'_>> {
+        self.bodies
+            .preferring(source)
+            .flat_map(|id| self.of_body(id))
+    }
+
     /// The distinct bodies over a link: some hundreds where routes are a
     /// million. O(log n + rows returned).
     pub fn bodies_over_link(&self, link: u32) -> impl Iterator<Item = (BodyId, &Arc<RouteBody>)> {

@@ -170,6 +170,12 @@ impl Writer {
         applied.map(|()| generation)
     }
 
+    /// Says that the changes up to the next [`Writer::publish`] are not to
+    /// be kept for watchers, who will take a snapshot: a first load.
+    pub fn without_events(&mut self) {
+        self.pending = None;
+    }
+
     /// Publishes what was applied since, if it changed anything.
     /// Two allocations, whatever the size of the tables.
     pub fn publish(&mut self) -> Generation {

@@ -1,0 +1,172 @@
+//! A table of the kernel, streamed row by row.
+//!
+//! The kernel writes the rows while it is being read, 32 KiB at most at a
+//! time. A short table is read and handled in turn; for a long one a
+//! second thread reads while the caller's handles, so that the whole takes
+//! hardly longer than the kernel's part.
+
+use std::io;
+use std::ops::ControlFlow;
+use std::sync::mpsc::{Receiver, Sender, SyncSender, channel, sync_channel};
+
+use netlink::message::{Message, flag, kind, messages};
+use netlink::request::Dump;
+
+use crate::error::{Error, Refusal, refusal};
+use crate::namespace::Namespace;
+use crate::socket::{DATAGRAM_BYTES, Received, Socket};
+
+/// Datagrams handled in turn before a second thread is worth its start.
+const INLINE_DATAGRAMS: usize = 8;
+/// Datagrams that may wait to be handled: 2 MiB.
+const QUEUE: usize = 32;
+
+/// How a dump ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct DumpEnd {
+    /// The table changed meanwhile in a way that may have left rows out or
+    /// shown them twice (`flag::DUMP_INTR`).
+    pub interrupted: bool,
+    /// The caller broke off.
+    pub broken_off: bool,
+}
+
+/// Streams a table of a namespace through `each`, in the kernel's order.
+/// Memory: 2 MiB of buffers at most, whatever the table's size.
+pub fn dump(
+    namespace: &Namespace,
+    request: &Dump,
+    each: &mut dyn FnMut(&Message<'_>) -> ControlFlow<()>,
+) -> Result<DumpEnd, Error> {
+    dump_on(&Socket::open(namespace)?, request, each)
+}
+
+/// The same on a socket that is used for nothing else meanwhile. After an
+/// error or a break the socket still holds the rest: drop it.
+pub fn dump_on(
+    socket: &Socket,
+    request: &Dump,
+    each: &mut dyn FnMut(&Message<'_>) -> ControlFlow<()>,
+) -> Result<DumpEnd, Error> {
+    let mut bytes = Vec::with_capacity(128);
+    request.encode(SEQUENCE, &mut bytes);
+    socket.send(&bytes)?;
+    let mut handler = Handler {
+        each,
+        end: DumpEnd::default(),
+    };
+    let mut buffer = vec![0; DATAGRAM_BYTES];
+    for _ in 0..INLINE_DATAGRAMS {
+        let len = receive(socket, &mut buffer)?;
+        if handler.datagram(&buffer[..len])?.is_break() {
+            return Ok(handler.end);
+        }
+    }
+    in_parallel(socket, &mut handler)?;
+    Ok(handler.end)
+}
+
+/// Every dump has a socket's whole conversation: one number will do.
+const SEQUENCE: u32 = 1;
+
+struct Handler<'a> {
+    each: &'a mut dyn FnMut(&Message<'_>) -> ControlFlow<()>,
+    end: DumpEnd,
+}
+
+impl Handler<'_> {
+    /// Breaks at the end of the dump.
+    fn datagram(&mut self, datagram: &[u8]) -> Result<ControlFlow<()>, Error> {
+        for message in messages(datagram) {
+            let message = message?;
+            if message.sequence != SEQUENCE {
+                continue;
+            }
+            self.end.interrupted |= message.flags & flag::DUMP_INTR != 0;
+            match message.kind {
+                kind::DONE | kind::ERROR => {
+                    return end_of(&message).map(|()| ControlFlow::Break(()));
+                }
+                _ if (self.each)(&message).is_break() => {
+                    self.end.broken_off = true;
+                    return Ok(ControlFlow::Break(()));
+                }
+                _ => {}
+            }
+        }
+        Ok(ControlFlow::Continue(()))
+    }
+}
+
+fn end_of(message: &Message<'_>) -> Result<(), Error> {
+    match refusal(message)? {
+        None => Ok(()),
+        Some(Refusal { source, message }) => Err(Error::Refused {
+            what: "list a table",
+            source,
+            message,
+        }),
+    }
+}
+
+fn receive(socket: &Socket, buffer: &mut [u8]) -> Result<usize, Error> {
+    match socket.receive(buffer, "a dump")? {
+        Received::Bytes(len) => Ok(len),
+        Received::Nothing | Received::Overrun => Err(Error::System {
+            what: "receive a dump",
+            source: io::Error::other("the receive buffer overflowed"),
+        }),
+    }
+}
+
+type Filled = Result<(Vec<u8>, usize), Error>;
+
+fn in_parallel(socket: &Socket, handler: &mut Handler<'_>) -> Result<(), Error> {
+    let (filled, to_handle) = sync_channel::<Filled>(QUEUE);
+    let (handled, to_fill) = channel::<Vec<u8>>();
+    std::thread::scope(|scope| {
+        scope.spawn(move || read_all(socket, &filled, &to_fill));
+        let result = handle_all(handler, &to_handle, &handled);
+        // Lets a reader that still has rows to deliver end.
+        drop(to_handle);
+        result
+    })
+}
+
+fn read_all(socket: &Socket, filled: &SyncSender<Filled>, empty: &Receiver<Vec<u8>>) {
+    loop {
+        let mut buffer = empty.try_recv().unwrap_or_else(|_| vec![0; DATAGRAM_BYTES]);
+        let received = receive(socket, &mut buffer);
+        let last = match &received {
+            Ok(len) => has_end(&buffer[..*len]),
+            Err(_) => true,
+        };
+        let sent = filled.send(received.map(|len| (buffer, len)));
+        if last || sent.is_err() {
+            return;
+        }
+    }
+}
+
+fn has_end(datagram: &[u8]) -> bool {
+    messages(datagram).any(|message| match message {
+        Ok(message) => matches!(message.kind, kind::DONE | kind::ERROR),
+        Err(_) => true,
+    })
+}
+
+fn handle_all(
+    handler: &mut Handler<'_>,
+    to_handle: &Receiver<Filled>,
+    handled: &Sender<Vec<u8>>,
+) -> Result<(), Error> {
+    while let Ok(received) = to_handle.recv() {
+        let (buffer, len) = received?;
+        if handler.datagram(&buffer[..len])?.is_break() {
+            return Ok(());
+        }
+        // The reader may be gone already: then the buffer is not wanted.
+        let _ = handled.send(buffer);
+    }
+    Ok(())
+}

@@ -1,0 +1,249 @@
+//! A live copy of a namespace's tables.
+//!
+//! [`Mirror::start`] subscribes to the kernel's events, then lists every
+//! table, then applies what came meanwhile, and from then on follows the
+//! events. Readers take snapshots ([`Mirror::reader`]) and are never
+//! waited for.
+//!
+//! - [`model`]: what an event does to the tables (pure).
+//! - [`silent`]: what the kernel does without an event (pure).
+//! - [`difference`]: what a resync or a scan found (pure).
+//! - `load`: lists tables into a model.
+//! - `worker`: the thread that does it all.
+
+pub mod difference;
+mod load;
+pub mod model;
+mod normalise;
+pub(crate) mod silent;
+mod worker;
+
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::thread::JoinHandle;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use rustix::event::{EventfdFlags, eventfd};
+use table::{Limits, Reader, Writer};
+
+use crate::error::Error;
+use crate::namespace::Namespace;
+
+/// How a mirror is kept.
+#[derive(Debug, Clone)]
+pub struct Options {
+    /// Rows that each table may have.
+    pub limits: Limits,
+    /// Receive buffer for events, bytes; the host's limit holds without
+    /// privileges.
+    pub receive_buffer_bytes: usize,
+    /// Between two scans for drift.
+    pub scan_interval: Duration,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self {
+            limits: Limits::default(),
+            receive_buffer_bytes: 32 << 20,
+            scan_interval: Duration::from_secs(600),
+        }
+    }
+}
+
+/// What a mirror is doing.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub enum Phase {
+    /// It lists the tables for the first time; readers see nothing yet.
+    #[default]
+    Loading,
+    /// It follows the kernel.
+    Live,
+    /// It follows the kernel and lists the tables again, because events
+    /// were lost or a listing was interrupted.
+    Resyncing,
+    /// It ended; the tables stay as they were. Why.
+    Ended(String),
+}
+
+/// How a mirror fares.
+#[derive(Debug, Clone, Default)]
+pub struct Status {
+    /// What it is doing.
+    pub phase: Phase,
+    /// How long the first listing took.
+    pub load_time: Duration,
+    /// Listings done again after a loss.
+    pub resyncs: u64,
+    /// Times that the kernel said that events were lost (`ENOBUFS`).
+    pub overruns: u64,
+    /// Listings that the kernel called interrupted.
+    pub interrupted_dumps: u64,
+    /// Scans for drift done.
+    pub scans: u64,
+    /// Rows that a scan found different from the kernel's: should stay 0.
+    pub drift: u64,
+    /// Events applied.
+    pub events: u64,
+    /// Messages that could not be read.
+    pub malformed: u64,
+    /// What could not be stored, if a table is full.
+    pub full: Option<String>,
+    /// The receive buffer as the host granted it, bytes.
+    pub receive_buffer_bytes: usize,
+    /// The last trouble, in words.
+    pub last_trouble: Option<String>,
+}
+
+/// A running mirror. Ends when dropped.
+#[derive(Debug)]
+pub struct Mirror {
+    namespace: Namespace,
+    reader: Reader,
+    shared: Arc<Shared>,
+    thread: Option<JoinHandle<()>>,
+}
+
+/// What the worker and its owner share.
+#[derive(Debug)]
+struct Shared {
+    status: Mutex<Status>,
+    changed: Condvar,
+    stop: AtomicBool,
+    rescan: AtomicBool,
+    /// When somebody last wanted counters, milliseconds since the epoch.
+    counters_wanted: AtomicU64,
+    /// When somebody last wanted what neighbours do silently.
+    neighbours_wanted: AtomicU64,
+    /// When somebody last wanted what forwarding tables do silently.
+    fdb_wanted: AtomicU64,
+    /// Wakes the worker from its wait.
+    wake: rustix::fd::OwnedFd,
+}
+
+impl Shared {
+    fn status(&self) -> MutexGuard<'_, Status> {
+        self.status.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn update(&self, change: impl FnOnce(&mut Status)) {
+        change(&mut self.status());
+        self.changed.notify_all();
+    }
+
+    fn wake(&self) {
+        // A counter that is full wakes as well.
+        let _ = rustix::io::write(&self.wake, &1u64.to_ne_bytes());
+    }
+}
+
+impl Mirror {
+    /// Starts to mirror a namespace; returns at once. Needs no privileges.
+    pub fn start(namespace: Namespace, options: Options) -> Result<Self, Error> {
+        let writer = Writer::new(options.limits);
+        let reader = writer.reader();
+        let wake = eventfd(0, EventfdFlags::NONBLOCK | EventfdFlags::CLOEXEC)
+            .map_err(Error::errno("make an event descriptor"))?;
+        let shared = Arc::new(Shared {
+            status: Mutex::default(),
+            changed: Condvar::new(),
+            stop: AtomicBool::new(false),
+            rescan: AtomicBool::new(false),
+            counters_wanted: AtomicU64::new(0),
+            neighbours_wanted: AtomicU64::new(0),
+            fdb_wanted: AtomicU64::new(0),
+            wake,
+        });
+        let worker = worker::Worker::new(namespace.clone(), options, writer, Arc::clone(&shared))?;
+        let thread = std::thread::Builder::new()
+            .name("mirror".into())
+            .spawn(move || worker.run())
+            .map_err(Error::system("start the mirror's thread"))?;
+        Ok(Self {
+            namespace,
+            reader,
+            shared,
+            thread: Some(thread),
+        })
+    }
+
+    /// The namespace that is mirrored.
+    pub fn namespace(&self) -> &Namespace {
+        &self.namespace
+    }
+
+    /// A reader of the tables.
+    pub fn reader(&self) -> Reader {
+        self.reader.clone()
+    }
+
+    /// How it fares.
+    pub fn status(&self) -> Status {
+        self.shared.status().clone()
+    }
+
+    /// Waits until the first listing is done, or the mirror ended, or
+    /// `patience` is over; gives the phase then.
+    pub fn wait_ready(&self, patience: Duration) -> Phase {
+        let status = self.shared.status();
+        let (status, _) = self
+            .shared
+            .changed
+            .wait_timeout_while(status, patience, |status| status.phase == Phase::Loading)
+            .unwrap_or_else(PoisonError::into_inner);
+        status.phase.clone()
+    }
+
+    /// Says that somebody reads links' counters: the writer samples them,
+    /// at most once a second. Returns at once.
+    pub fn want_counters(&self) {
+        self.want(&self.shared.counters_wanted);
+    }
+
+    /// Says that somebody reads neighbours: the writer samples their ages
+    /// and what the kernel does not announce of them, at most once a
+    /// second.
+    pub fn want_neighbours(&self) {
+        self.want(&self.shared.neighbours_wanted);
+    }
+
+    /// Says that somebody reads forwarding tables: the writer samples what
+    /// the kernel does not announce of them, at most once a second.
+    pub fn want_fdb(&self) {
+        self.want(&self.shared.fdb_wanted);
+    }
+
+    fn want(&self, wanted: &AtomicU64) {
+        wanted.store(now_millis(), Ordering::Relaxed);
+        self.shared.wake();
+    }
+
+    /// Lists all tables again now, as the periodic scan does.
+    pub fn scan_now(&self) {
+        self.shared.rescan.store(true, Ordering::Release);
+        self.shared.wake();
+    }
+
+    /// Ends the mirror and waits for its thread.
+    pub fn stop(&mut self) {
+        self.shared.stop.store(true, Ordering::Release);
+        self.shared.wake();
+        if let Some(thread) = self.thread.take() {
+            // A worker that panicked has nothing left to end.
+            let _ = thread.join();
+        }
+    }
+}
+
+impl Drop for Mirror {
+    fn drop(&mut self) {
+        self.stop();
+    }
+}
+
+/// The host's clock, milliseconds since the UNIX epoch.
+pub fn now_millis() -> u64 {
+    SystemTime::now()
+        .duration_since(UNIX_EPOCH)
+        .map_or(0, |since| since.as_millis() as u64)
+}

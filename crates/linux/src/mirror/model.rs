@@ -1,0 +1,328 @@
+//! What an event of the kernel does to the tables. Pure: rows in, changes
+//! to a [`Writer`] out.
+//!
+//! Most events say what they do. What the kernel leaves unsaid is in
+//! [`super::silent`]; here is which row an event means.
+
+use std::net::IpAddr;
+
+use netlink::decode::{Announcement, Item, Operation};
+use netlink::message;
+use table::row::route::{flag, hop_flag};
+use table::{
+    AF_INET6, Address, AddressKey, Change, Link, NextHop, NextHops, Nexthop, Placement, Route,
+    RouteBody, Rule, SharedRoute, TableFull, Writer,
+};
+
+use super::{normalise, silent};
+
+/// The tables, and how events change them.
+#[derive(Debug, Default)]
+pub struct Model {
+    writer: Writer,
+}
+
+impl Model {
+    /// A model that changes the tables of `writer`.
+    pub fn new(writer: Writer) -> Self {
+        Self { writer }
+    }
+
+    /// The writer, to read, publish and sample with.
+    pub fn writer(&mut self) -> &mut Writer {
+        &mut self.writer
+    }
+
+    /// The tables as they stand, published or not.
+    pub fn tables(&self) -> &table::Tables {
+        self.writer.tables()
+    }
+
+    /// Applies an event. O(log n) and what it takes along. A full table
+    /// refuses the row and keeps what it has.
+    pub fn event(&mut self, announcement: Announcement) -> Result<(), TableFull> {
+        let new = announcement.operation == Operation::New;
+        match announcement.item {
+            Item::Link(link) if new => self.put_link(link),
+            Item::Link(link) => silent::link_gone(&mut self.writer, link.index),
+            Item::Address(row) if new => self.put_address(row),
+            Item::Address(row) => self.delete_address(&row),
+            Item::Neighbour(row) if new => self.writer.apply(Change::PutNeighbour(row)),
+            Item::Neighbour(row) => self.writer.apply(Change::DeleteNeighbour(row.key())),
+            Item::Fdb(row) if new => self.writer.apply(Change::PutFdb(row)),
+            Item::Fdb(row) => self.writer.apply(Change::DeleteFdb(row.key())),
+            Item::Route(row) => self.route(new, announcement.flags, row),
+            Item::OtherRoute(row) if new => self.writer.apply(Change::PutOtherRoute(row)),
+            Item::OtherRoute(row) => self.writer.apply(Change::DeleteOtherRoute(row.key)),
+            Item::Nexthop(row) if new => self.put_nexthop(row),
+            Item::Nexthop(row) => silent::nexthop_gone(&mut self.writer, row.id),
+            Item::Rule(row) => self.rule(new, row),
+        }
+    }
+
+    /// Takes in a row of a dump: as an event, but nothing follows from it.
+    pub fn dumped(&mut self, item: Item) -> Result<(), TableFull> {
+        match item {
+            Item::Link(row) => self.writer.apply(Change::PutLink(row)),
+            Item::Address(row) => self.writer.apply(Change::PutAddress(row)),
+            Item::Neighbour(row) => self.writer.apply(Change::PutNeighbour(row)),
+            Item::Fdb(row) => self.writer.apply(Change::PutFdb(row)),
+            Item::Route(row) if row.body.flags & flag::CLONED != 0 => Ok(()),
+            Item::Route(mut row) => {
+                normalise::body(&mut row.body, &self.writer.tables().links);
+                self.writer.apply(Change::PutRoute(row, Placement::Last))
+            }
+            Item::OtherRoute(row) => self.writer.apply(Change::PutOtherRoute(row)),
+            Item::Nexthop(mut row) => {
+                normalise::nexthop(&mut row);
+                self.writer.apply(Change::PutNexthop(row))
+            }
+            Item::Rule(row) => self.writer.apply(Change::PutRule(row)),
+        }
+    }
+
+    fn put_link(&mut self, link: Link) -> Result<(), TableFull> {
+        let index = link.index;
+        let old = self.writer.tables().links.get(index).cloned();
+        let renamed = old.as_ref().is_none_or(|old| old.name != link.name);
+        let was = old
+            .as_ref()
+            .map(|old| (old.is_up(), silent::is_running(old)));
+        let now = (link.is_up(), silent::is_running(&link));
+        self.writer.apply(Change::PutLink(link))?;
+        if let Some((was_up, was_running)) = was {
+            if was_up && !now.0 {
+                silent::link_down(&mut self.writer, index)?;
+            } else if was_running && !now.1 {
+                silent::carrier_lost(&mut self.writer, index)?;
+            } else if !was_up && now.0 {
+                silent::hops_revived(&mut self.writer, index)?;
+            }
+        }
+        if renamed {
+            silent::rules_follow_names(&mut self.writer)?;
+        }
+        Ok(())
+    }
+
+    fn put_address(&mut self, row: Address) -> Result<(), TableFull> {
+        let link = row.link;
+        let is_v4 = row.local.is_ipv4();
+        self.writer.apply(Change::PutAddress(row))?;
+        if is_v4 {
+            silent::hops_revived(&mut self.writer, link)?;
+        }
+        Ok(())
+    }
+
+    fn delete_address(&mut self, row: &Address) -> Result<(), TableFull> {
+        // A link that is deleted takes its addresses along before it says
+        // so, and some kinds do not say so at all.
+        let key: AddressKey = row.key();
+        if self.writer.tables().addresses.get(&key).is_none() {
+            return Ok(());
+        }
+        self.writer.apply(Change::DeleteAddress(key))?;
+        match row.local {
+            IpAddr::V4(_) => silent::v4_address_gone(&mut self.writer, row.link, row.local),
+            IpAddr::V6(_) => silent::v6_address_gone(&mut self.writer, row.link, row.local),
+        }
+    }
+
+    fn put_nexthop(&mut self, mut row: Nexthop) -> Result<(), TableFull> {
+        normalise::nexthop(&mut row);
+        let id = row.id;
+        let known = self.writer.tables().nexthops.get(id).is_some();
+        self.writer.apply(Change::PutNexthop(row))?;
+        if known {
+            silent::nexthop_changed(&mut self.writer, id)?;
+        }
+        Ok(())
+    }
+
+    fn rule(&mut self, new: bool, row: Rule) -> Result<(), TableFull> {
+        if new {
+            self.writer.apply(Change::PutRule(row))?;
+        } else {
+            let gone = silent::same_rule(self.writer.tables(), &row).unwrap_or(row);
+            self.writer.apply(Change::DeleteRule(gone))?;
+        }
+        silent::rules_follow_names(&mut self.writer)
+    }
+
+    fn route(&mut self, new: bool, flags: u16, mut row: Route) -> Result<(), TableFull> {
+        if row.body.flags & flag::CLONED != 0 {
+            return Ok(());
+        }
+        normalise::body(&mut row.body, &self.writer.tables().links);
+        let is_v6 = family_of(&row) == AF_INET6;
+        match (new, is_v6) {
+            (true, false) => self.put_v4_route(flags, row),
+            (true, true) => self.put_v6_route(flags, row),
+            (false, false) => self.delete_v4_route(&row),
+            (false, true) => self.delete_v6_route(&row),
+        }
+    }
+
+    fn put_v4_route(&mut self, flags: u16, row: Route) -> Result<(), TableFull> {
+        let placement = if flags & message::flag::REPLACE != 0 {
+            Placement::InsteadOfFirst
+        } else if flags & message::flag::APPEND != 0 {
+            Placement::Last
+        } else {
+            Placement::First
+        };
+        // The same route said again, with another flag (offload, say).
+        if placement != Placement::InsteadOfFirst
+            && let Some(same) = self
+                .run_of(&row)
+                .into_iter()
+                .find(|old| same_v4(&old.body, &row.body))
+        {
+            if *same.body == row.body {
+                return Ok(());
+            }
+            self.writer.apply(Change::DeleteRoute(same))?;
+        }
+        self.writer.apply(Change::PutRoute(row, placement))
+    }
+
+    fn delete_v4_route(&mut self, row: &Route) -> Result<(), TableFull> {
+        let gone = self
+            .run_of(row)
+            .into_iter()
+            .find(|old| same_v4(&old.body, &row.body));
+        gone.map_or(Ok(()), |gone| self.writer.apply(Change::DeleteRoute(gone)))
+    }
+
+    /// An IPv6 route is announced with all its next hops, whichever was
+    /// added: it stands for those with fewer.
+    fn put_v6_route(&mut self, flags: u16, row: Route) -> Result<(), TableFull> {
+        let run = self.run_of(&row);
+        let replaced = if flags & message::flag::REPLACE != 0 {
+            let alike = run
+                .iter()
+                .find(|old| joins_paths(&old.body) == joins_paths(&row.body));
+            alike.or(run.first()).cloned()
+        } else {
+            None
+        };
+        if replaced.is_none() && run.iter().any(|old| *old.body == row.body) {
+            return Ok(());
+        }
+        for old in run {
+            let is_replaced = replaced.as_ref() == Some(&old);
+            if is_replaced || (same_kind(&old.body, &row.body) && covers(&row.body, &old.body)) {
+                self.writer.apply(Change::DeleteRoute(old))?;
+            }
+        }
+        self.writer.apply(Change::PutRoute(row, Placement::Last))
+    }
+
+    /// One next hop of an IPv6 route may go without the others.
+    fn delete_v6_route(&mut self, row: &Route) -> Result<(), TableFull> {
+        let run = self.run_of(row);
+        let Some(old) = run
+            .into_iter()
+            .find(|old| same_kind(&old.body, &row.body) && covers(&old.body, &row.body))
+        else {
+            return Ok(());
+        };
+        let rest = without(&old.body, &row.body);
+        let left = old.with_body(RouteBody {
+            next_hops: rest,
+            ..(*old.body).clone()
+        });
+        self.writer.apply(Change::DeleteRoute(old))?;
+        if left.body.next_hops == NextHops::None {
+            return Ok(());
+        }
+        self.writer.apply(Change::PutRoute(left, Placement::Last))
+    }
+
+    /// The routes of the same table, prefix, TOS and metric.
+    fn run_of(&self, row: &Route) -> Vec<SharedRoute> {
+        self.writer
+            .tables()
+            .routes
+            .exact(row.table, row.prefix)
+            .filter(|old| (old.tos, old.metric) == (row.tos, row.metric))
+            .map(|old| old.to_shared())
+            .collect()
+    }
+}
+
+fn family_of(row: &Route) -> u8 {
+    match row.prefix {
+        ipnet::IpNet::V4(_) => table::AF_INET,
+        ipnet::IpNet::V6(_) => AF_INET6,
+    }
+}
+
+/// Whether two IPv4 routes of one place are one to the kernel
+/// (`fib_find_info`): flags of hardware and expiry apart.
+fn same_v4(a: &RouteBody, b: &RouteBody) -> bool {
+    same_kind(a, b)
+        && a.scope == b.scope
+        && a.preferred_source == b.preferred_source
+        && same_hops(&a.next_hops, &b.next_hops)
+}
+
+fn same_kind(a: &RouteBody, b: &RouteBody) -> bool {
+    a.kind == b.kind
+        && a.protocol == b.protocol
+        && a.source == b.source
+        && a.nexthop_id == b.nexthop_id
+}
+
+fn same_hops(a: &NextHops, b: &NextHops) -> bool {
+    let (a, b) = (a.as_slice(), b.as_slice());
+    a.len() == b.len()
+        && a.iter()
+            .zip(b)
+            .all(|(a, b)| same_hop(a, b) && a.weight == b.weight)
+}
+
+fn same_hop(a: &NextHop, b: &NextHop) -> bool {
+    a.link == b.link && a.gateway == b.gateway && a.encap == b.encap
+}
+
+/// Whether `outer` has every next hop of `inner`.
+fn covers(outer: &RouteBody, inner: &RouteBody) -> bool {
+    let has = |hop: &NextHop| outer.next_hops.as_slice().iter().any(|o| same_hop(o, hop));
+    inner.next_hops.as_slice().iter().all(has)
+}
+
+/// Whether an IPv6 route joins others of its place as one more path
+/// (`rt6_qualify_for_ecmp`).
+fn joins_paths(body: &RouteBody) -> bool {
+    body.next_hops
+        .as_slice()
+        .iter()
+        .any(|hop| hop.gateway.is_some())
+}
+
+fn without(old: &RouteBody, gone: &RouteBody) -> NextHops {
+    let gone = gone.next_hops.as_slice();
+    let left: Vec<NextHop> = old
+        .next_hops
+        .as_slice()
+        .iter()
+        .filter(|hop| !gone.iter().any(|g| same_hop(g, hop)))
+        .cloned()
+        .collect();
+    match <[NextHop; 1]>::try_from(left) {
+        // A path that has lost its siblings is a plain route.
+        Ok([one]) => NextHops::One(NextHop { weight: 1, ..one }),
+        Err(none) if none.is_empty() => NextHops::None,
+        Err(many) => NextHops::Many(many.into()),
+    }
+}
+
+/// A hop without the flags that follow from its link.
+pub(crate) fn revived(hop: &NextHop) -> NextHop {
+    NextHop {
+        flags: hop.flags & !hop_flag::DEAD,
+        ..hop.clone()
+    }
+}

@@ -1,0 +1,392 @@
+//! What the kernel does without saying so. Pure.
+//!
+//! Each function names what it follows in the kernel; each has a test
+//! against `ip` in `tests/silent.rs`. All are idempotent: where the kernel
+//! does announce a part of it, the announcement then changes nothing.
+
+use std::net::IpAddr;
+use std::sync::Arc;
+
+use table::row::link::flag as link_flag;
+use table::row::route::{hop_flag, scope, table_id};
+use table::row::rule::{action, flag as rule_flag};
+use table::{
+    Change, Link, Links, NextHop, NextHops, Nexthop, Placement, RouteBody, Rule, SharedRoute,
+    TableFull, Tables, Writer,
+};
+
+use super::model::revived;
+
+/// Whether the kernel counts a link as running: the opposite is what makes
+/// it drop next-hop objects (`nh_netdev_event`).
+pub(crate) fn is_running(link: &Link) -> bool {
+    link.flags & (link_flag::RUNNING | link_flag::LOWER_UP) != 0
+}
+
+/// A link went down: its IPv4 routes go (`fib_sync_down_dev`), but for
+/// those of host scope; of several next hops the others stay. Its next-hop
+/// objects go (`nexthop_flush_dev`).
+pub(crate) fn link_down(writer: &mut Writer, link: u32) -> Result<(), TableFull> {
+    drop_nexthops_of(writer, link)?;
+    drop_routes(writer, link, |tables, route| {
+        is_v4(route)
+            && route.body.scope != scope::HOST
+            && all_hops(route.body, |hop| hop_is_dead(&tables.links, hop))
+    })
+}
+
+/// A link is up but lost its carrier: its next-hop objects go.
+pub(crate) fn carrier_lost(writer: &mut Writer, link: u32) -> Result<(), TableFull> {
+    drop_nexthops_of(writer, link)
+}
+
+/// A link is gone, and all that was on it.
+pub(crate) fn link_gone(writer: &mut Writer, link: u32) -> Result<(), TableFull> {
+    drop_nexthops_of(writer, link)?;
+    drop_routes(writer, link, |_, _| true)?;
+    let tables = writer.tables();
+    let addresses = tables
+        .addresses
+        .of_link(link)
+        .map(|row| Change::DeleteAddress(row.key()));
+    let neighbours = tables
+        .neighbours
+        .of_link(link)
+        .map(|row| Change::DeleteNeighbour(row.key()));
+    let fdb = tables
+        .fdb
+        .of_link(link)
+        .map(|row| Change::DeleteFdb(row.key()));
+    let on_it: Vec<Change> = addresses.chain(neighbours).chain(fdb).collect();
+    apply_all(writer, on_it)?;
+    writer.apply(Change::DeleteLink(link))?;
+    rules_follow_names(writer)
+}
+
+/// An IPv4 address is gone. With the last of its link, all IPv4 routes
+/// over the link go (`fib_disable_ip`); routes that prefer it as their
+/// source go from the main table (`fib_sync_down_addr`).
+pub(crate) fn v4_address_gone(
+    writer: &mut Writer,
+    link: u32,
+    address: IpAddr,
+) -> Result<(), TableFull> {
+    let tables = writer.tables();
+    let is_last = !tables
+        .addresses
+        .of_link(link)
+        .any(|row| row.local.is_ipv4());
+    if !tables.is_own_address(address) {
+        let of_vrf = table_of(&tables.links, link);
+        let preferring: Vec<Change> = tables
+            .routes
+            .preferring(address)
+            .filter(|route| route.table == of_vrf)
+            .map(|route| Change::DeleteRoute(route.to_shared()))
+            .collect();
+        apply_all(writer, preferring)?;
+    }
+    if is_last {
+        mark_dead(writer, link)?;
+        drop_routes(writer, link, |tables, route| {
+            is_v4(route)
+                && all_hops(route.body, |hop| {
+                    hop.flags & hop_flag::DEAD != 0 || hop_is_dead(&tables.links, hop)
+                })
+        })?;
+    }
+    Ok(())
+}
+
+/// An IPv6 address is gone: routes that preferred it as their source lose
+/// the preference and stay (`rt6_remove_prefsrc`).
+pub(crate) fn v6_address_gone(
+    writer: &mut Writer,
+    link: u32,
+    address: IpAddr,
+) -> Result<(), TableFull> {
+    let preferring: Vec<SharedRoute> = writer
+        .tables()
+        .routes
+        .preferring(address)
+        .filter(|route| {
+            route
+                .body
+                .next_hops
+                .as_slice()
+                .iter()
+                .any(|hop| hop.link == link)
+        })
+        .map(|route| route.to_shared())
+        .collect();
+    for route in preferring {
+        let body = RouteBody {
+            preferred_source: None,
+            ..(*route.body).clone()
+        };
+        rewrite(writer, route, body)?;
+    }
+    Ok(())
+}
+
+/// A link is up again, or has an address again: its hops are alive
+/// (`fib_sync_up`).
+pub(crate) fn hops_revived(writer: &mut Writer, link: u32) -> Result<(), TableFull> {
+    rewrite_over(writer, link, |hop| {
+        (hop.link == link && hop.flags & hop_flag::DEAD != 0).then(|| revived(hop))
+    })
+}
+
+/// A next-hop object is gone: the routes that use it go
+/// (`__remove_nexthop_fib`), groups lose it (`remove_nexthop_from_groups`),
+/// and groups that it was the last of go too.
+pub(crate) fn nexthop_gone(writer: &mut Writer, id: u32) -> Result<(), TableFull> {
+    let groups: Vec<Arc<Nexthop>> = writer.tables().nexthops.groups_with(id).cloned().collect();
+    let routes = writer.tables().routes.of_nexthop(id);
+    let routes: Vec<Change> = routes
+        .map(|route| Change::DeleteRoute(route.to_shared()))
+        .collect();
+    apply_all(writer, routes)?;
+    writer.apply(Change::DeleteNexthop(id))?;
+    for group in groups {
+        let mut left = (*group).clone();
+        left.group.retain(|member| member.id != id);
+        if left.group.is_empty() {
+            nexthop_gone(writer, left.id)?;
+        } else {
+            let group_id = left.id;
+            writer.apply(Change::PutNexthop(left))?;
+            nexthop_changed(writer, group_id)?;
+        }
+    }
+    Ok(())
+}
+
+/// A next-hop object changed: the routes that use it show its new
+/// contents, and so do those that use its groups.
+pub(crate) fn nexthop_changed(writer: &mut Writer, id: u32) -> Result<(), TableFull> {
+    let groups = writer
+        .tables()
+        .nexthops
+        .groups_with(id)
+        .map(|group| group.id);
+    let ids: Vec<u32> = std::iter::once(id).chain(groups).collect();
+    for id in ids {
+        let tables = writer.tables();
+        let hops = contents(tables, id);
+        let users: Vec<SharedRoute> = tables
+            .routes
+            .of_nexthop(id)
+            .filter(|route| route.body.next_hops != NextHops::None)
+            .map(|route| route.to_shared())
+            .collect();
+        for route in users {
+            let body = RouteBody {
+                next_hops: hops.clone(),
+                ..(*route.body).clone()
+            };
+            rewrite(writer, route, body)?;
+        }
+    }
+    Ok(())
+}
+
+/// Rules that name a link say whether it is there (`fib_rules_event`), and
+/// those that jump whether their target is.
+pub(crate) fn rules_follow_names(writer: &mut Writer) -> Result<(), TableFull> {
+    let tables = writer.tables();
+    let changed: Vec<(Rule, Rule)> = tables
+        .rules
+        .iter()
+        .filter(|rule| rule.iif.is_some() || rule.oif.is_some() || rule.goto.is_some())
+        .filter_map(|rule| {
+            let flags = rule_flags(tables, rule);
+            (flags != rule.flags).then(|| {
+                let after = Rule {
+                    flags,
+                    ..(**rule).clone()
+                };
+                ((**rule).clone(), after)
+            })
+        })
+        .collect();
+    for (before, after) in changed {
+        writer.apply(Change::DeleteRule(before))?;
+        writer.apply(Change::PutRule(after))?;
+    }
+    Ok(())
+}
+
+/// The rule that an event means: equal but for what follows from names.
+pub(crate) fn same_rule(tables: &Tables, rule: &Rule) -> Option<Rule> {
+    tables
+        .rules
+        .of_family(rule.family)
+        .find(|row| {
+            let same_flags = Rule {
+                flags: rule.flags,
+                ..(***row).clone()
+            };
+            row.priority == rule.priority && same_flags == *rule
+        })
+        .map(|row| (**row).clone())
+}
+
+fn rule_flags(tables: &Tables, rule: &Rule) -> u32 {
+    let detached = |name: &Option<Box<str>>| {
+        name.as_ref().is_some_and(|name| {
+            let bearer = tables.links.by_name(name);
+            bearer.is_none_or(|link| link.name != *name)
+        })
+    };
+    let lost = rule.action == action::GOTO
+        && !tables
+            .rules
+            .of_family(rule.family)
+            .any(|row| Some(row.priority) == rule.goto);
+    let mut flags =
+        rule.flags & !(rule_flag::IIF_DETACHED | rule_flag::OIF_DETACHED | rule_flag::UNRESOLVED);
+    for (condition, bit) in [
+        (detached(&rule.iif), rule_flag::IIF_DETACHED),
+        (detached(&rule.oif), rule_flag::OIF_DETACHED),
+        (lost, rule_flag::UNRESOLVED),
+    ] {
+        if condition {
+            flags |= bit;
+        }
+    }
+    flags
+}
+
+fn drop_nexthops_of(writer: &mut Writer, link: u32) -> Result<(), TableFull> {
+    let ids: Vec<u32> = writer
+        .tables()
+        .nexthops
+        .of_link(link)
+        .map(|row| row.id)
+        .collect();
+    ids.into_iter().try_for_each(|id| nexthop_gone(writer, id))
+}
+
+/// Drops the routes over a link for which `gone` holds. Routes that use
+/// next-hop objects go with those.
+fn drop_routes(
+    writer: &mut Writer,
+    link: u32,
+    gone: impl Fn(&Tables, &table::RouteRef<'_>) -> bool,
+) -> Result<(), TableFull> {
+    let tables = writer.tables();
+    let routes: Vec<Change> = tables
+        .routes
+        .over_link(link)
+        .filter(|route| route.body.nexthop_id.is_none() && gone(tables, route))
+        .map(|route| Change::DeleteRoute(route.to_shared()))
+        .collect();
+    apply_all(writer, routes)
+}
+
+/// Marks the hops over a link dead in IPv4 routes that have others.
+fn mark_dead(writer: &mut Writer, link: u32) -> Result<(), TableFull> {
+    rewrite_over(writer, link, |hop| {
+        (hop.link == link && hop.flags & hop_flag::DEAD == 0).then(|| NextHop {
+            flags: hop.flags | hop_flag::DEAD,
+            ..hop.clone()
+        })
+    })
+}
+
+/// Rewrites hops of the IPv4 routes with several of them over a link.
+fn rewrite_over(
+    writer: &mut Writer,
+    link: u32,
+    change: impl Fn(&NextHop) -> Option<NextHop>,
+) -> Result<(), TableFull> {
+    let tables = writer.tables();
+    let several: Vec<SharedRoute> = tables
+        .routes
+        .bodies_over_link(link)
+        .filter(|(_, body)| {
+            matches!(body.next_hops, NextHops::Many(_)) && body.nexthop_id.is_none()
+        })
+        .filter(|(_, body)| {
+            body.next_hops
+                .as_slice()
+                .iter()
+                .any(|hop| change(hop).is_some())
+        })
+        .flat_map(|(id, _)| tables.routes.of_body(id))
+        .filter(is_v4)
+        .map(|route| route.to_shared())
+        .collect();
+    for route in several {
+        let hops = route.body.next_hops.as_slice().iter();
+        let hops = hops.map(|hop| change(hop).unwrap_or_else(|| hop.clone()));
+        let body = RouteBody {
+            next_hops: NextHops::Many(hops.collect()),
+            ..(*route.body).clone()
+        };
+        rewrite(writer, route, body)?;
+    }
+    Ok(())
+}
+
+fn rewrite(writer: &mut Writer, route: SharedRoute, body: RouteBody) -> Result<(), TableFull> {
+    if *route.body == body {
+        return Ok(());
+    }
+    let after = route.with_body(body);
+    writer.apply(Change::DeleteRoute(route))?;
+    writer.apply(Change::PutRoute(after, Placement::Last))
+}
+
+/// The next hops that a route shows for an object.
+fn contents(tables: &Tables, id: u32) -> NextHops {
+    let Some(object) = tables.nexthops.get(id) else {
+        return NextHops::None;
+    };
+    if object.group.is_empty() {
+        return NextHops::One(hop_of(object, 1));
+    }
+    let members = object.group.iter().filter_map(|member| {
+        let nexthop = tables.nexthops.get(member.id)?;
+        Some(hop_of(nexthop, member.weight as u16))
+    });
+    NextHops::Many(members.collect())
+}
+
+fn hop_of(object: &Nexthop, weight: u16) -> NextHop {
+    NextHop {
+        link: object.link.unwrap_or(0),
+        gateway: object.gateway,
+        flags: object.flags,
+        weight,
+        realms: 0,
+        encap: object.encap.clone(),
+    }
+}
+
+fn is_v4(route: &table::RouteRef<'_>) -> bool {
+    matches!(route.prefix, ipnet::IpNet::V4(_))
+}
+
+fn all_hops(body: &RouteBody, dead: impl Fn(&NextHop) -> bool) -> bool {
+    body.next_hops.as_slice().iter().all(dead)
+}
+
+fn hop_is_dead(links: &Links, hop: &NextHop) -> bool {
+    !links.get(hop.link).is_some_and(|link| link.is_up())
+}
+
+/// The table that a link's routes live in: the main one, or its VRF's.
+fn table_of(links: &Links, link: u32) -> u32 {
+    let master = links.get(link).and_then(|link| links.get(link.master?));
+    master
+        .and_then(|master| master.vrf_table)
+        .unwrap_or(table_id::MAIN)
+}
+
+fn apply_all(writer: &mut Writer, changes: Vec<Change>) -> Result<(), TableFull> {
+    changes
+        .into_iter()
+        .try_for_each(|change| writer.apply(change))
+}

@@ -1,0 +1,158 @@
+//! Network namespaces: found by name, path or process id, and entered by
+//! threads of their own.
+
+use std::fs::{self, File};
+use std::io;
+use std::os::fd::AsFd;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
+
+use crate::error::Error;
+
+/// Where `ip netns` keeps names.
+const NAMES: &str = "/run/netns";
+
+/// A network namespace. Cheap to clone; keeps the namespace alive.
+#[derive(Debug, Clone)]
+pub struct Namespace {
+    file: Arc<File>,
+    inode: u64,
+    path: PathBuf,
+    name: Option<Box<str>>,
+    is_current: bool,
+}
+
+impl Namespace {
+    /// The namespace of the calling thread.
+    pub fn current() -> Result<Self, Error> {
+        let path = PathBuf::from("/proc/thread-self/ns/net");
+        Ok(Self {
+            is_current: true,
+            ..Self::from_path(path, None)?
+        })
+    }
+
+    /// A namespace by its name under `/run/netns`, by path, or by the id of
+    /// a process in it. A name that is a number is a process id, unless
+    /// there is a namespace of that name.
+    pub fn open(spec: &str) -> Result<Self, Error> {
+        if spec.contains('/') {
+            return Self::from_path(PathBuf::from(spec), None);
+        }
+        let named = Path::new(NAMES).join(spec);
+        if !named.exists() && spec.parse::<u32>().is_ok() {
+            return Self::from_path(PathBuf::from(format!("/proc/{spec}/ns/net")), None);
+        }
+        Self::from_path(named, Some(spec.into()))
+    }
+
+    /// The names under `/run/netns`, sorted.
+    pub fn names() -> Vec<String> {
+        let entries = fs::read_dir(NAMES).into_iter().flatten().flatten();
+        let mut names: Vec<String> = entries
+            .filter_map(|entry| entry.file_name().into_string().ok())
+            .collect();
+        names.sort_unstable();
+        names
+    }
+
+    fn from_path(path: PathBuf, name: Option<Box<str>>) -> Result<Self, Error> {
+        let opened = File::open(&path).and_then(|file| Ok((file.metadata()?.ino(), file)));
+        let (inode, file) = opened.map_err(|source| Error::Namespace {
+            name: name
+                .as_deref()
+                .map_or_else(|| path.display().to_string(), Into::into),
+            source,
+        })?;
+        Ok(Self {
+            file: Arc::new(file),
+            inode,
+            path,
+            name,
+            is_current: false,
+        })
+    }
+
+    /// The number that the system knows it by (`ls -i`, `lsns`).
+    pub fn inode(&self) -> u64 {
+        self.inode
+    }
+
+    /// Its name under `/run/netns`, where it was opened by name.
+    pub fn name(&self) -> Option<&str> {
+        self.name.as_deref()
+    }
+
+    /// Whether the name, path or process that led here still does. The
+    /// namespace of this process is always there.
+    pub fn still_there(&self) -> bool {
+        self.is_current
+            || fs::metadata(&self.path).is_ok_and(|metadata| metadata.ino() == self.inode)
+    }
+
+    /// Runs `task` inside the namespace, on a thread of its own unless it
+    /// is the current one.
+    pub fn run<T: Send>(&self, task: impl FnOnce() -> T + Send) -> Result<T, Error> {
+        if self.is_current {
+            return Ok(task());
+        }
+        std::thread::scope(|scope| {
+            let inside = scope.spawn(|| {
+                self.enter()?;
+                Ok(task())
+            });
+            inside.join().unwrap_or_else(|_| {
+                Err(Error::System {
+                    what: "run inside a network namespace",
+                    source: io::Error::other("the task ended without an answer"),
+                })
+            })
+        })
+    }
+
+    /// Moves the calling thread into the namespace.
+    fn enter(&self) -> Result<(), Error> {
+        move_into_link_name_space(self.file.as_fd(), Some(LinkNameSpaceType::Network)).map_err(
+            |errno| Error::Namespace {
+                name: self.path.display().to_string(),
+                source: errno.into(),
+            },
+        )
+    }
+}
+
+/// A setting of a namespace, such as `net/ipv4/neigh/default/gc_thresh3`;
+/// `None` where this kernel has none.
+pub fn setting(namespace: &Namespace, name: &str) -> Result<Option<u64>, Error> {
+    namespace.run(|| {
+        let text = fs::read_to_string(Path::new("/proc/sys").join(name)).ok()?;
+        text.trim().parse().ok()
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_namespace_that_is_not_there_is_named_in_the_error() {
+        let error = Namespace::open("fp-there-is-no-such").unwrap_err();
+        assert!(
+            error.to_string().contains("`fp-there-is-no-such`"),
+            "{error}"
+        );
+        assert!(error.to_string().contains("ip netns"), "{error}");
+    }
+
+    #[test]
+    fn the_current_namespace_is_that_of_this_process() {
+        let by_id = Namespace::open(&std::process::id().to_string()).unwrap();
+        let current = Namespace::current().unwrap();
+        assert_eq!(by_id.inode(), current.inode());
+        assert!(by_id.still_there() && current.still_there());
+        assert_eq!(current.run(|| 7).unwrap(), 7);
+    }
+}

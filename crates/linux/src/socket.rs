@@ -1,0 +1,172 @@
+//! A netlink socket of `NETLINK_ROUTE`, with the settings that large
+//! tables need.
+
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd};
+use std::time::Duration;
+
+use netlink_sys::protocols::NETLINK_ROUTE;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::io::Errno;
+use rustix::net::{RecvFlags, SendFlags, recv, send, sockopt};
+
+use crate::error::Error;
+use crate::namespace::Namespace;
+
+/// What the kernel sends at most at once; a smaller buffer would make it
+/// send less.
+pub const DATAGRAM_BYTES: usize = 64 * 1024;
+
+/// How long the kernel may take over one piece of an answer.
+pub const PATIENCE: Duration = Duration::from_secs(30);
+
+/// A socket to the kernel's routing tables inside a namespace.
+#[derive(Debug)]
+pub struct Socket {
+    inner: netlink_sys::Socket,
+}
+
+/// What a receive found.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Received {
+    /// A datagram of so many bytes.
+    Bytes(usize),
+    /// Nothing is waiting.
+    Nothing,
+    /// Events were lost: the receive buffer was full (`ENOBUFS`).
+    Overrun,
+}
+
+impl Socket {
+    /// Opens one in a namespace: strict dumps, extended acknowledgements.
+    pub fn open(namespace: &Namespace) -> Result<Self, Error> {
+        namespace.run(Self::open_here)?
+    }
+
+    fn open_here() -> Result<Self, Error> {
+        let mut inner = netlink_sys::Socket::new(NETLINK_ROUTE)
+            .map_err(Error::system("open a netlink socket"))?;
+        inner
+            .bind_auto()
+            .map_err(Error::system("bind a netlink socket"))?;
+        inner
+            .set_netlink_get_strict_chk(true)
+            .map_err(Error::system(
+                "ask for strict dumps (Linux 4.20 is the oldest that has them)",
+            ))?;
+        inner
+            .set_ext_ack(true)
+            .map_err(Error::system("ask for extended acknowledgements"))?;
+        inner
+            .set_cap_ack(true)
+            .map_err(Error::system("ask for capped acknowledgements"))?;
+        Ok(Self { inner })
+    }
+
+    /// Joins event groups (`RTNLGRP_…`).
+    pub fn join(&self, groups: &[u32]) -> Result<(), Error> {
+        groups.iter().try_for_each(|group| {
+            self.inner
+                .add_membership(*group)
+                .map_err(Error::system("subscribe to the kernel's events"))
+        })
+    }
+
+    /// Sets the receive buffer, beyond the host's limit where allowed.
+    /// Gives what it then is, bytes.
+    pub fn set_receive_buffer(&self, bytes: usize) -> Result<usize, Error> {
+        if sockopt::set_socket_recv_buffer_size_force(self, bytes).is_err() {
+            sockopt::set_socket_recv_buffer_size(self, bytes)
+                .map_err(Error::errno("set the receive buffer"))?;
+        }
+        sockopt::socket_recv_buffer_size(self)
+            .map_err(Error::errno("read the receive buffer's size"))
+    }
+
+    /// Sets the send buffer, beyond the host's limit where allowed.
+    pub fn set_send_buffer(&self, bytes: usize) -> Result<(), Error> {
+        if sockopt::set_socket_send_buffer_size_force(self, bytes).is_err() {
+            sockopt::set_socket_send_buffer_size(self, bytes)
+                .map_err(Error::errno("set the send buffer"))?;
+        }
+        Ok(())
+    }
+
+    /// Sends requests to the kernel. It works on them before this returns.
+    pub fn send(&self, requests: &[u8]) -> Result<(), Error> {
+        loop {
+            match send(self, requests, SendFlags::empty()) {
+                Ok(_) => return Ok(()),
+                Err(Errno::INTR) => {}
+                Err(errno) => return Err(Error::errno("send to the kernel")(errno)),
+            }
+        }
+    }
+
+    /// Takes a datagram if one is waiting.
+    pub fn try_receive(&self, buffer: &mut [u8]) -> Result<Received, Error> {
+        self.receive_with(buffer, RecvFlags::DONTWAIT)
+    }
+
+    /// Takes a datagram, waiting for it up to [`PATIENCE`].
+    pub fn receive(&self, buffer: &mut [u8], what: &'static str) -> Result<Received, Error> {
+        loop {
+            let received = self.try_receive(buffer)?;
+            if received != Received::Nothing {
+                return Ok(received);
+            }
+            if !self.wait(PATIENCE)? {
+                return Err(Error::Silent {
+                    what,
+                    seconds: PATIENCE.as_secs(),
+                });
+            }
+        }
+    }
+
+    fn receive_with(&self, buffer: &mut [u8], flags: RecvFlags) -> Result<Received, Error> {
+        loop {
+            match recv(self, &mut *buffer, flags | RecvFlags::TRUNC) {
+                Ok((_, len)) if len > buffer.len() => {
+                    return Err(Error::System {
+                        what: "receive from the kernel",
+                        source: io::Error::other(format!(
+                            "a datagram of {len} bytes does not fit {}",
+                            buffer.len()
+                        )),
+                    });
+                }
+                Ok((_, len)) => return Ok(Received::Bytes(len)),
+                Err(Errno::AGAIN) => return Ok(Received::Nothing),
+                Err(Errno::NOBUFS) => return Ok(Received::Overrun),
+                Err(Errno::INTR) => {}
+                Err(errno) => return Err(Error::errno("receive from the kernel")(errno)),
+            }
+        }
+    }
+
+    /// Waits for a datagram; false when none came in time.
+    pub fn wait(&self, patience: Duration) -> Result<bool, Error> {
+        wait_for(&mut [PollFd::new(self, PollFlags::IN)], patience)
+    }
+}
+
+/// Waits until one of the descriptors is ready; false when none was in
+/// time.
+pub(crate) fn wait_for(fds: &mut [PollFd<'_>], patience: Duration) -> Result<bool, Error> {
+    let timeout = Timespec {
+        tv_sec: patience.as_secs().min(3600) as i64,
+        tv_nsec: i64::from(patience.subsec_nanos()),
+    };
+    match poll(fds, Some(&timeout)) {
+        Ok(ready) => Ok(ready > 0),
+        Err(Errno::INTR) => Ok(false),
+        Err(errno) => Err(Error::errno("wait for the kernel")(errno)),
+    }
+}
+
+impl AsFd for Socket {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.inner.as_fd()
+    }
+}

@@ -1,0 +1,210 @@
+//! Messages to rows.
+//!
+//! [`decode`] takes any message; the functions beside it take the payload
+//! of one kind, for who knows what is coming (a dump) and wants no detour.
+//! Rows are what their docs in `table::row` say. What changes without an
+//! announcement (counters, ages, a bridge's timers) is no part of them;
+//! [`link_counters`] and [`neighbour_ages`] read it.
+
+mod address;
+mod fdb;
+mod link;
+mod neighbour;
+mod nexthop;
+mod other_route;
+mod reply;
+mod route;
+mod rule;
+
+use table::{AF_INET, AF_INET6};
+use table::{Address, FdbEntry, Link, Neighbour, Nexthop, OtherRoute, Route, Rule};
+
+use crate::kernel::{AF_BRIDGE, AF_UNSPEC};
+use crate::malformed::Malformed;
+use crate::message::{Message, kind};
+
+pub use address::address;
+pub use fdb::fdb;
+pub use link::{link, link_counters, link_index};
+pub use neighbour::{neighbour, neighbour_ages};
+pub use nexthop::nexthop;
+pub use other_route::other_route;
+pub use route::route;
+pub use rule::rule;
+
+/// What a message says.
+#[derive(Debug, Clone, PartialEq)]
+#[allow(
+    clippy::large_enum_variant,
+    reason = "it is taken apart at once and never stored; a box would cost an allocation a row"
+)]
+pub enum Decoded {
+    /// A row is there, or is gone.
+    Announcement(Announcement),
+    /// `RTM_NEWLINK` or `RTM_DELLINK` of `AF_BRIDGE`: a bridge tells that
+    /// the port's settings or state changed (or that the link is no port
+    /// of it any more). Not the link: it comes and goes by messages of its
+    /// own. Its `slave_data` may be out of date; asking for the link again
+    /// ([`crate::request::get_link`]) tells.
+    BridgePort {
+        /// `ifi_index` of the port.
+        link: u32,
+    },
+    /// `NLMSG_DONE`: the dump ends.
+    Done {
+        /// 0, or why the dump failed, as a positive `errno`.
+        errno: i32,
+        /// The kernel's extended message, if it had one.
+        message: Option<String>,
+    },
+    /// `NLMSG_ERROR`: the answer to one request.
+    Error {
+        /// A positive `errno`; 0: it was done (an acknowledgement).
+        errno: i32,
+        /// The kernel's extended message: why.
+        message: Option<String>,
+        /// Which byte of the request it was about (`NLMSGERR_ATTR_OFFS`).
+        offset: Option<u32>,
+        /// The request's sequence number.
+        sequence: u32,
+    },
+    /// `NLMSG_NOOP`.
+    Noop,
+    /// A message, or an address family of one, that has no row: its kind.
+    Unknown(u16),
+}
+
+/// A row that is there, or is gone.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Announcement {
+    /// Which of both.
+    pub operation: Operation,
+    /// `nlmsg_flags` of the message: [`crate::message::flag`]. In an event
+    /// those of the change that caused it (`REPLACE`, `APPEND`, …).
+    pub flags: u16,
+    /// The row. Of a deletion: as it was.
+    pub item: Item,
+}
+
+/// Whether a row is there or gone.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Operation {
+    /// `RTM_NEW…`: there, new or changed.
+    New,
+    /// `RTM_DEL…`: gone.
+    Delete,
+}
+
+/// A row of any table.
+#[derive(Debug, Clone, PartialEq)]
+#[allow(missing_docs, reason = "each is the row it names")]
+#[allow(
+    clippy::large_enum_variant,
+    reason = "it is taken apart at once and never stored; a box would cost an allocation a link"
+)]
+pub enum Item {
+    Link(Link),
+    Address(Address),
+    Neighbour(Neighbour),
+    Fdb(FdbEntry),
+    Route(Route),
+    OtherRoute(OtherRoute),
+    Nexthop(Nexthop),
+    Rule(Rule),
+}
+
+/// What a message says. `now_millis` (since the UNIX epoch) is when it was
+/// received: remaining lifetimes are told as the time they end. O(bytes);
+/// allocates what the row holds, for a route with at most one next hop and
+/// no attribute that has to be kept raw: nothing.
+pub fn decode(message: &Message<'_>, now_millis: u64) -> Result<Decoded, Malformed> {
+    let payload = message.payload;
+    let family = payload.first().copied().unwrap_or(AF_UNSPEC);
+    let (operation, item) = match (message.kind, family) {
+        (kind::NOOP, _) => return Ok(Decoded::Noop),
+        (kind::DONE, _) => return reply::done(message),
+        (kind::ERROR, _) => return reply::error(message),
+        (kind::NEWLINK | kind::DELLINK, AF_BRIDGE) => {
+            return Ok(Decoded::BridgePort {
+                link: link::index(payload)?,
+            });
+        }
+        (kind::NEWLINK | kind::DELLINK, AF_UNSPEC) => (
+            operation(message, kind::DELLINK),
+            Item::Link(link(payload)?),
+        ),
+        (kind::NEWADDR | kind::DELADDR, AF_INET | AF_INET6) => (
+            operation(message, kind::DELADDR),
+            Item::Address(address(payload, now_millis)?),
+        ),
+        (kind::NEWNEIGH | kind::DELNEIGH, AF_INET | AF_INET6) => (
+            operation(message, kind::DELNEIGH),
+            Item::Neighbour(neighbour(payload)?),
+        ),
+        (kind::NEWNEIGH | kind::DELNEIGH, AF_BRIDGE) => {
+            (operation(message, kind::DELNEIGH), Item::Fdb(fdb(payload)?))
+        }
+        (kind::NEWROUTE | kind::DELROUTE, AF_INET | AF_INET6) => (
+            operation(message, kind::DELROUTE),
+            Item::Route(route(payload, now_millis)?),
+        ),
+        (kind::NEWROUTE | kind::DELROUTE, _) => (
+            operation(message, kind::DELROUTE),
+            Item::OtherRoute(other_route(payload)?),
+        ),
+        (kind::NEWNEXTHOP | kind::DELNEXTHOP, _) => (
+            operation(message, kind::DELNEXTHOP),
+            Item::Nexthop(nexthop(payload)?),
+        ),
+        (kind::NEWRULE | kind::DELRULE, AF_INET | AF_INET6) => (
+            operation(message, kind::DELRULE),
+            Item::Rule(rule(payload)?),
+        ),
+        (other, _) => return Ok(Decoded::Unknown(other)),
+    };
+    Ok(Decoded::Announcement(Announcement {
+        operation,
+        flags: message.flags,
+        item,
+    }))
+}
+
+fn operation(message: &Message<'_>, delete: u16) -> Operation {
+    if message.kind == delete {
+        Operation::Delete
+    } else {
+        Operation::New
+    }
+}
+
+/// The structure a payload starts with, and its attributes.
+#[inline]
+fn split<'a, const N: usize>(
+    payload: &'a [u8],
+    message: &'static str,
+) -> Result<(&'a [u8; N], crate::attribute::Attributes<'a>), Malformed> {
+    let Some((header, rest)) = payload.split_first_chunk::<N>() else {
+        return Err(Malformed::Header {
+            message,
+            wanted: N,
+            left: payload.len(),
+        });
+    };
+    Ok((header, crate::attribute::Attributes::new(rest, message, N)))
+}
+
+/// A header's `__s32` or `int` link index as the rows keep it.
+fn link_of(bytes: [u8; 4], message: &'static str, field: &'static str) -> Result<u32, Malformed> {
+    let index = i32::from_ne_bytes(bytes);
+    u32::try_from(index).map_err(|_| Malformed::Field {
+        message,
+        field,
+        value: index.into(),
+    })
+}
+
+/// A lifetime of seconds as the time it ends.
+fn ends_at(remaining_secs: u32, now_millis: u64) -> Option<u64> {
+    (remaining_secs != crate::kernel::ifa::INFINITY)
+        .then(|| now_millis.saturating_add(u64::from(remaining_secs) * 1000))
+}

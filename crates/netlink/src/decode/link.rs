@@ -1,0 +1,211 @@
+//! `struct ifinfomsg` and `IFLA_…` (`linux/rtnetlink.h`,
+//! `linux/if_link.h`) to [`Link`].
+
+use table::{Link, LinkCounters, LinkLayerAddress, RawAttributes};
+
+use super::{link_of, split};
+use crate::attribute::{Attribute, Attributes, Kept};
+use crate::kernel::ifla;
+use crate::malformed::Malformed;
+
+const MESSAGE: &str = "link";
+const HEADER: usize = 16;
+
+/// What a bridge tells of itself that moves without an announcement:
+/// `IFLA_BR_HELLO_TIMER`, `TCN_TIMER`, `TOPOLOGY_CHANGE_TIMER`, `GC_TIMER`,
+/// `MCAST_QUERIER_STATE` (which holds a timer), `FDB_N_LEARNED`; and
+/// `IFLA_BR_PAD`.
+const BRIDGE_UNSTEADY: &[u16] = &[16, 17, 18, 19, 40, 47, 48];
+
+/// The same of a bridge's port: `IFLA_BRPORT_MESSAGE_AGE_TIMER`,
+/// `FORWARD_DELAY_TIMER`, `HOLD_TIMER`, `MCAST_EHT_HOSTS_CNT`,
+/// `MCAST_N_GROUPS`; and `IFLA_BRPORT_PAD`.
+const BRIDGE_PORT_UNSTEADY: &[u16] = &[21, 22, 23, 26, 38, 41];
+
+/// Payload of `RTM_NEWLINK` or `RTM_DELLINK` of `AF_UNSPEC`. O(bytes).
+/// Left out: counters, settings of address families, virtual functions.
+/// `kind_data` of a bridge and `slave_data` of its ports come without
+/// timers and counts of what was learned.
+pub fn link(payload: &[u8]) -> Result<Link, Malformed> {
+    let (header, mut attributes) = split::<HEADER>(payload, MESSAGE)?;
+    let [_, _, h0, h1, _, _, _, _, f0, f1, f2, f3, ..] = *header;
+    let mut link = Link {
+        index: index(payload)?,
+        hardware: u16::from_ne_bytes([h0, h1]),
+        flags: u32::from_ne_bytes([f0, f1, f2, f3]),
+        ..Link::default()
+    };
+    let mut named = false;
+    while let Some(attribute) = attributes.step()? {
+        named |= attribute.kind == ifla::IFNAME;
+        fill(&mut link, &attribute)?;
+    }
+    if !named {
+        return Err(Malformed::Missing {
+            message: MESSAGE,
+            attribute: "IFLA_IFNAME",
+        });
+    }
+    Ok(link)
+}
+
+/// `ifi_index`, which is never 0.
+pub(super) fn index(payload: &[u8]) -> Result<u32, Malformed> {
+    let (header, _) = split::<HEADER>(payload, MESSAGE)?;
+    let [_, _, _, _, i0, i1, i2, i3, ..] = *header;
+    match link_of([i0, i1, i2, i3], MESSAGE, "ifi_index")? {
+        0 => Err(Malformed::Field {
+            message: MESSAGE,
+            field: "ifi_index",
+            value: 0,
+        }),
+        index => Ok(index),
+    }
+}
+
+fn fill(link: &mut Link, attribute: &Attribute<'_>) -> Result<(), Malformed> {
+    match attribute.kind {
+        ifla::ADDRESS => link.address = lladdr(attribute)?,
+        ifla::BROADCAST => link.broadcast = lladdr(attribute)?,
+        ifla::PERM_ADDRESS => link.perm_address = lladdr(attribute)?,
+        ifla::IFNAME => link.name = attribute.text(),
+        ifla::MTU => link.mtu = attribute.u32()?,
+        ifla::MIN_MTU => link.min_mtu = attribute.u32()?,
+        ifla::MAX_MTU => link.max_mtu = attribute.u32()?,
+        ifla::LINK => link.lower = Some(attribute.u32()?),
+        ifla::LINK_NETNSID => link.lower_netns_id = Some(attribute.i32()?),
+        ifla::QDISC => link.qdisc = Some(attribute.text()),
+        ifla::MASTER => link.master = Some(attribute.u32()?),
+        ifla::TXQLEN => link.tx_queue_len = attribute.u32()?,
+        ifla::OPERSTATE => link.oper_state = attribute.u8()?,
+        ifla::LINKMODE => link.link_mode = attribute.u8()?,
+        ifla::GROUP => link.group = attribute.u32()?,
+        ifla::PROMISCUITY => link.promiscuity = attribute.u32()?,
+        ifla::NUM_TX_QUEUES => link.tx_queues = attribute.u32()?,
+        ifla::NUM_RX_QUEUES => link.rx_queues = attribute.u32()?,
+        ifla::IFALIAS => link.alias = Some(attribute.text()),
+        ifla::PARENT_DEV_NAME => link.parent_device = Some(attribute.text()),
+        ifla::PARENT_DEV_BUS_NAME => link.parent_bus = Some(attribute.text()),
+        ifla::PROP_LIST => alt_names(link, attribute.nested())?,
+        ifla::LINKINFO => info(link, attribute.nested())?,
+        _ => {}
+    }
+    Ok(())
+}
+
+pub(super) fn lladdr(attribute: &Attribute<'_>) -> Result<LinkLayerAddress, Malformed> {
+    LinkLayerAddress::new(attribute.value).ok_or_else(|| attribute.bad_size())
+}
+
+fn alt_names(link: &mut Link, mut properties: Attributes<'_>) -> Result<(), Malformed> {
+    while let Some(property) = properties.step()? {
+        if property.kind == ifla::ALT_IFNAME {
+            link.alt_names.push(property.text());
+        }
+    }
+    Ok(())
+}
+
+/// `IFLA_LINKINFO`. The kinds come before their data, but nothing promises
+/// it: the data are looked at when all is there.
+fn info(link: &mut Link, mut info: Attributes<'_>) -> Result<(), Malformed> {
+    let mut data = None;
+    let mut slave_data = None;
+    while let Some(attribute) = info.step()? {
+        match attribute.kind {
+            ifla::INFO_KIND => link.kind = Some(attribute.text()),
+            ifla::INFO_SLAVE_KIND => link.slave_kind = Some(attribute.text()),
+            ifla::INFO_DATA => data = Some(attribute),
+            ifla::INFO_SLAVE_DATA => slave_data = Some(attribute),
+            _ => {}
+        }
+    }
+    let kind = link.kind.as_deref();
+    if let Some(data) = data {
+        if kind == Some("vrf") {
+            link.vrf_table = vrf_table(data.nested())?;
+        }
+        let unsteady = (kind == Some("bridge")).then_some(BRIDGE_UNSTEADY);
+        link.kind_data = steady(data.nested(), unsteady.unwrap_or_default())?;
+    }
+    if let Some(data) = slave_data {
+        let port = link.slave_kind.as_deref() == Some("bridge");
+        let unsteady = port.then_some(BRIDGE_PORT_UNSTEADY);
+        link.slave_data = steady(data.nested(), unsteady.unwrap_or_default())?;
+    }
+    Ok(())
+}
+
+fn vrf_table(mut data: Attributes<'_>) -> Result<Option<u32>, Malformed> {
+    while let Some(attribute) = data.step()? {
+        if attribute.kind == ifla::VRF_TABLE {
+            return attribute.u32().map(Some);
+        }
+    }
+    Ok(None)
+}
+
+/// The attributes but those of `unsteady` kinds.
+fn steady(mut data: Attributes<'_>, unsteady: &[u16]) -> Result<RawAttributes, Malformed> {
+    let mut kept = Kept::default();
+    while let Some(attribute) = data.step()? {
+        if !unsteady.contains(&attribute.kind) {
+            kept.keep(&attribute);
+        }
+    }
+    Ok(kept.into_attributes())
+}
+
+/// `ifi_index` of a link's message: whose [`link_counters`] they are.
+/// `None` when there is no valid one. O(1).
+pub fn link_index(payload: &[u8]) -> Option<u32> {
+    index(payload).ok()
+}
+
+/// `IFLA_STATS64` (`struct rtnl_link_stats64`) of a link's message. Fields
+/// an older kernel does not know are 0. `None` when the message has none
+/// (the dump was asked to leave them out) or cannot be read. O(attributes),
+/// no allocation.
+pub fn link_counters(payload: &[u8]) -> Option<LinkCounters> {
+    let (_, mut attributes) = split::<HEADER>(payload, MESSAGE).ok()?;
+    while let Some(attribute) = attributes.step().ok()? {
+        if attribute.kind == ifla::STATS64 {
+            return Some(counters(attribute.value));
+        }
+    }
+    None
+}
+
+fn counters(bytes: &[u8]) -> LinkCounters {
+    let (values, _) = bytes.as_chunks::<8>();
+    let mut values = values.iter().map(|value| u64::from_ne_bytes(*value));
+    let mut next = || values.next().unwrap_or(0);
+    // Fields are evaluated in the order they are written: the kernel's.
+    LinkCounters {
+        rx_packets: next(),
+        tx_packets: next(),
+        rx_bytes: next(),
+        tx_bytes: next(),
+        rx_errors: next(),
+        tx_errors: next(),
+        rx_dropped: next(),
+        tx_dropped: next(),
+        multicast: next(),
+        collisions: next(),
+        rx_length_errors: next(),
+        rx_over_errors: next(),
+        rx_crc_errors: next(),
+        rx_frame_errors: next(),
+        rx_fifo_errors: next(),
+        rx_missed_errors: next(),
+        tx_aborted_errors: next(),
+        tx_carrier_errors: next(),
+        tx_fifo_errors: next(),
+        tx_heartbeat_errors: next(),
+        tx_window_errors: next(),
+        rx_compressed: next(),
+        tx_compressed: next(),
+        rx_nohandler: next(),
+        rx_otherhost_dropped: next(),
+    }
+}

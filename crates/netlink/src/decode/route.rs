@@ -1,0 +1,337 @@
+//! `struct rtmsg` and `RTA_…` (`linux/rtnetlink.h`) of IPv4 and IPv6 to
+//! [`Route`].
+
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+
+use ipnet::{IpNet, Ipv4Net, Ipv6Net};
+use table::row::route::hop_flag;
+use table::{AF_INET, AF_INET6, NextHop, NextHops, RawAttributes, Route, RouteBody};
+
+use super::{ends_at, split};
+use crate::attribute::{Attribute, Attributes, Kept, address};
+use crate::kernel::{MILLIS_PER_TICK, rta};
+use crate::malformed::Malformed;
+
+const MESSAGE: &str = "route";
+/// Bytes of `struct rtmsg`.
+pub(super) const HEADER: usize = 12;
+/// Bytes of `struct rtnexthop`.
+const HOP_HEADER: usize = 8;
+
+/// The low byte of `rtm_flags` is the flags of the only next hop.
+const HOP_FLAGS: u32 = 0xff;
+
+/// Told by the kernel of a next hop whose link is down; the link tells it
+/// better.
+pub(super) const OF_THE_LINK: u32 = hop_flag::DEAD | hop_flag::LINKDOWN;
+
+/// What is gathered while walking, until the header's sense is known.
+#[derive(Default)]
+struct Parts {
+    destination: Option<IpAddr>,
+    source: Option<IpAddr>,
+    hop: Hop,
+    multipath: Option<NextHops>,
+    expires_at_millis: Option<u64>,
+    error: i32,
+    kept: Kept,
+}
+
+/// The attributes of one next hop.
+#[derive(Default)]
+struct Hop {
+    link: u32,
+    gateway: Option<IpAddr>,
+    realms: u32,
+    encap_type: Option<u16>,
+    encap: RawAttributes,
+}
+
+/// Payload of `RTM_NEWROUTE` or `RTM_DELROUTE` of `AF_INET` or `AF_INET6`
+/// (its first byte; others are an error here, see
+/// [`super::other_route`]). O(bytes); allocates only for several next hops
+/// and for attributes that are kept raw (metrics, encapsulation, those
+/// without a field). Cached routes, the answers to `get_route`, are those
+/// with `flag::CLONED`.
+pub fn route(payload: &[u8], now_millis: u64) -> Result<Route, Malformed> {
+    let (header, mut attributes) = split::<HEADER>(payload, MESSAGE)?;
+    let [
+        family,
+        dst_len,
+        src_len,
+        tos,
+        table,
+        protocol,
+        scope,
+        kind,
+        f0,
+        f1,
+        f2,
+        f3,
+    ] = *header;
+    let rtm_flags = u32::from_ne_bytes([f0, f1, f2, f3]) & !OF_THE_LINK;
+    let mut parts = Parts::default();
+    let mut route = Route {
+        table: table.into(),
+        prefix: unspecified(family)?,
+        tos,
+        metric: 0,
+        body: RouteBody {
+            kind,
+            protocol,
+            scope,
+            flags: rtm_flags,
+            preferred_source: None,
+            source: None,
+            nexthop_id: None,
+            next_hops: NextHops::None,
+            metrics: RawAttributes::default(),
+            preference: None,
+            error: 0,
+            expires_at_millis: None,
+            rest: RawAttributes::default(),
+        },
+    };
+    while let Some(attribute) = attributes.step()? {
+        fill(&mut route, &mut parts, &attribute, now_millis)?;
+    }
+    route.prefix = prefix(family, parts.destination, dst_len)?;
+    let body = &mut route.body;
+    body.source = source(parts.source, src_len)?;
+    body.expires_at_millis = parts.expires_at_millis;
+    body.error = parts.error;
+    body.rest = parts.kept.into_attributes();
+    body.next_hops = match parts.multipath {
+        Some(hops) => hops,
+        None => {
+            let hops = parts.hop.only(rtm_flags & HOP_FLAGS);
+            if hops != NextHops::None {
+                body.flags &= !HOP_FLAGS;
+            }
+            hops
+        }
+    };
+    Ok(route)
+}
+
+#[inline]
+fn fill(
+    route: &mut Route,
+    parts: &mut Parts,
+    attribute: &Attribute<'_>,
+    now_millis: u64,
+) -> Result<(), Malformed> {
+    match attribute.kind {
+        rta::TABLE => route.table = attribute.u32()?,
+        rta::DST => parts.destination = Some(attribute.address()?),
+        rta::PRIORITY => route.metric = attribute.u32()?,
+        rta::OIF => parts.hop.link = attribute.u32()?,
+        rta::GATEWAY => parts.hop.gateway = Some(attribute.address()?),
+        rta::PREFSRC => route.body.preferred_source = Some(attribute.address()?),
+        rta::NH_ID => route.body.nexthop_id = Some(attribute.u32()?),
+        rta::PREF => route.body.preference = Some(attribute.u8()?),
+        rta::METRICS => route.body.metrics = attribute.kept_nested()?,
+        rta::MULTIPATH => parts.multipath(attribute)?,
+        rta::CACHEINFO => parts.cacheinfo(attribute, now_millis)?,
+        rta::EXPIRES => parts.expires_at_millis = ends_at(attribute.u32()?, now_millis),
+        rta::SRC => parts.source(attribute)?,
+        rta::FLOW | rta::VIA | rta::ENCAP_TYPE | rta::ENCAP => {
+            if !parts.hop.fill(attribute)? {
+                parts.kept.keep(attribute);
+            }
+        }
+        rta::PAD => {}
+        _ => parts.kept.keep(attribute),
+    }
+    Ok(())
+}
+
+impl Parts {
+    /// `RTA_SRC`: a prefix of IPv6 source-specific routing. IPv4 has it in
+    /// answers only; no field is made for that.
+    fn source(&mut self, attribute: &Attribute<'_>) -> Result<(), Malformed> {
+        let source = attribute.address()?;
+        if source.is_ipv6() {
+            self.source = Some(source);
+        } else {
+            self.kept.keep(attribute);
+        }
+        Ok(())
+    }
+
+    /// `struct rta_cacheinfo`: references, last use, expiry (clock ticks
+    /// from now, 0: never), error, …. Only expiry and error are the
+    /// route's.
+    fn cacheinfo(&mut self, attribute: &Attribute<'_>, now_millis: u64) -> Result<(), Malformed> {
+        let [_, _, _, _, _, _, _, _, x0, x1, x2, x3, e0, e1, e2, e3] = attribute.array()?;
+        let ticks = i32::from_ne_bytes([x0, x1, x2, x3]);
+        self.error = u32::from_ne_bytes([e0, e1, e2, e3]) as i32;
+        self.expires_at_millis = match ticks {
+            0 => None,
+            ticks => {
+                let millis = i64::from(ticks) * MILLIS_PER_TICK as i64;
+                Some(now_millis.saturating_add_signed(millis))
+            }
+        };
+        Ok(())
+    }
+
+    /// `RTA_MULTIPATH`: a run of `struct rtnexthop`, each with attributes.
+    /// One with an attribute that has no field is kept raw beside.
+    fn multipath(&mut self, attribute: &Attribute<'_>) -> Result<(), Malformed> {
+        let mut hops = Vec::new();
+        let mut all_known = true;
+        let mut at = 0;
+        while let Some(rest) = attribute.value.get(at..).filter(|rest| !rest.is_empty()) {
+            let Some([l0, l1, flags, hops_field, i0, i1, i2, i3]) =
+                rest.first_chunk::<HOP_HEADER>()
+            else {
+                return Err(attribute.bad_size());
+            };
+            let len = usize::from(u16::from_ne_bytes([*l0, *l1]));
+            let Some(inside) = rest.get(HOP_HEADER..len) else {
+                return Err(attribute.bad_size());
+            };
+            let mut hop = Hop {
+                link: u32::from_ne_bytes([*i0, *i1, *i2, *i3]),
+                ..Hop::default()
+            };
+            let mut inside =
+                Attributes::new(inside, MESSAGE, attribute.value_offset() + at + HOP_HEADER);
+            while let Some(attribute) = inside.step()? {
+                all_known &= hop.fill(&attribute)?;
+            }
+            let weight = u16::from(*hops_field) + 1;
+            hops.push(hop.into_next_hop(u32::from(*flags) & !OF_THE_LINK, weight));
+            at += len.next_multiple_of(4);
+        }
+        if !all_known {
+            self.kept.keep(attribute);
+        }
+        self.multipath = Some(next_hops(hops));
+        Ok(())
+    }
+}
+
+fn next_hops(mut hops: Vec<NextHop>) -> NextHops {
+    match hops.len() {
+        0 => NextHops::None,
+        1 => hops.pop().map_or(NextHops::None, NextHops::One),
+        _ => NextHops::Many(hops.into()),
+    }
+}
+
+impl Hop {
+    /// Takes an attribute of a next hop; false if it has no field.
+    fn fill(&mut self, attribute: &Attribute<'_>) -> Result<bool, Malformed> {
+        match attribute.kind {
+            rta::GATEWAY => self.gateway = Some(attribute.address()?),
+            rta::VIA => match via(attribute)? {
+                Some(gateway) => self.gateway = Some(gateway),
+                None => return Ok(false),
+            },
+            rta::FLOW => self.realms = attribute.u32()?,
+            rta::ENCAP_TYPE => self.encap_type = Some(attribute.u16()?),
+            rta::ENCAP => self.encap = attribute.kept_nested()?,
+            rta::PAD => {}
+            _ => return Ok(false),
+        }
+        Ok(true)
+    }
+
+    /// As the next hop of a route that has but one; none if nothing of it
+    /// was told.
+    fn only(self, flags: u32) -> NextHops {
+        let nothing = self.link == 0
+            && self.gateway.is_none()
+            && self.realms == 0
+            && self.encap_type.is_none();
+        if nothing {
+            return NextHops::None;
+        }
+        NextHops::One(self.into_next_hop(flags, 1))
+    }
+
+    fn into_next_hop(self, flags: u32, weight: u16) -> NextHop {
+        let Self {
+            link,
+            gateway,
+            realms,
+            encap_type,
+            encap,
+        } = self;
+        NextHop {
+            link,
+            gateway,
+            flags,
+            weight,
+            realms,
+            encap: encap_type.map(|kind| (kind, encap)),
+        }
+    }
+}
+
+/// `struct rtvia`: a family, then an address of it. `None` for a family
+/// that is not IP.
+fn via(attribute: &Attribute<'_>) -> Result<Option<IpAddr>, Malformed> {
+    let Some((family, octets)) = attribute.value.split_first_chunk::<2>() else {
+        return Err(attribute.bad_size());
+    };
+    let family = u16::from_ne_bytes(*family);
+    if family != u16::from(AF_INET) && family != u16::from(AF_INET6) {
+        return Ok(None);
+    }
+    address(octets)
+        .map(Some)
+        .ok_or_else(|| attribute.bad_size())
+}
+
+fn unspecified(family: u8) -> Result<IpNet, Malformed> {
+    match family {
+        AF_INET => Ok(IpNet::V4(Ipv4Net::default())),
+        AF_INET6 => Ok(IpNet::V6(Ipv6Net::default())),
+        other => Err(Malformed::Field {
+            message: MESSAGE,
+            field: "rtm_family",
+            value: other.into(),
+        }),
+    }
+}
+
+/// A destination of `family`, its host bits cleared; the default route has
+/// none.
+#[inline]
+fn prefix(family: u8, destination: Option<IpAddr>, len: u8) -> Result<IpNet, Malformed> {
+    let net = match (family, destination) {
+        (AF_INET, Some(IpAddr::V4(v4))) => Ipv4Net::new(v4, len).map(IpNet::V4),
+        (AF_INET6, Some(IpAddr::V6(v6))) => Ipv6Net::new(v6, len).map(IpNet::V6),
+        (AF_INET, None) => Ipv4Net::new(Ipv4Addr::UNSPECIFIED, len).map(IpNet::V4),
+        (AF_INET6, None) => Ipv6Net::new(Ipv6Addr::UNSPECIFIED, len).map(IpNet::V6),
+        _ => {
+            return Err(Malformed::Field {
+                message: MESSAGE,
+                field: "RTA_DST's family, unlike rtm_family's",
+                value: family.into(),
+            });
+        }
+    };
+    net.map(|net| net.trunc()).map_err(|_| Malformed::Field {
+        message: MESSAGE,
+        field: "rtm_dst_len",
+        value: len.into(),
+    })
+}
+
+fn source(source: Option<IpAddr>, len: u8) -> Result<Option<Ipv6Net>, Malformed> {
+    let Some(IpAddr::V6(source)) = source else {
+        return Ok(None);
+    };
+    match Ipv6Net::new(source, len) {
+        Ok(net) => Ok(Some(net.trunc())),
+        Err(_) => Err(Malformed::Field {
+            message: MESSAGE,
+            field: "rtm_src_len",
+            value: len.into(),
+        }),
+    }
+}

@@ -1,0 +1,159 @@
+//! Numbers of the kernel's headers that only this crate needs. Names are
+//! the kernel's, without the prefix that the module stands for.
+
+/// `IFLA_…`, `linux/if_link.h`.
+pub(crate) mod ifla {
+    pub(crate) const ADDRESS: u16 = 1;
+    pub(crate) const BROADCAST: u16 = 2;
+    pub(crate) const IFNAME: u16 = 3;
+    pub(crate) const MTU: u16 = 4;
+    pub(crate) const LINK: u16 = 5;
+    pub(crate) const QDISC: u16 = 6;
+    pub(crate) const MASTER: u16 = 10;
+    pub(crate) const TXQLEN: u16 = 13;
+    pub(crate) const OPERSTATE: u16 = 16;
+    pub(crate) const LINKMODE: u16 = 17;
+    pub(crate) const LINKINFO: u16 = 18;
+    pub(crate) const IFALIAS: u16 = 20;
+    pub(crate) const STATS64: u16 = 23;
+    pub(crate) const GROUP: u16 = 27;
+    pub(crate) const EXT_MASK: u16 = 29;
+    pub(crate) const PROMISCUITY: u16 = 30;
+    pub(crate) const NUM_TX_QUEUES: u16 = 31;
+    pub(crate) const NUM_RX_QUEUES: u16 = 32;
+    pub(crate) const LINK_NETNSID: u16 = 37;
+    pub(crate) const MIN_MTU: u16 = 50;
+    pub(crate) const MAX_MTU: u16 = 51;
+    pub(crate) const PROP_LIST: u16 = 52;
+    pub(crate) const ALT_IFNAME: u16 = 53;
+    pub(crate) const PERM_ADDRESS: u16 = 54;
+    pub(crate) const PARENT_DEV_NAME: u16 = 56;
+    pub(crate) const PARENT_DEV_BUS_NAME: u16 = 57;
+    /// Inside `LINKINFO`.
+    pub(crate) const INFO_KIND: u16 = 1;
+    pub(crate) const INFO_DATA: u16 = 2;
+    pub(crate) const INFO_SLAVE_KIND: u16 = 4;
+    pub(crate) const INFO_SLAVE_DATA: u16 = 5;
+    /// Inside the `INFO_DATA` of a VRF.
+    pub(crate) const VRF_TABLE: u16 = 1;
+}
+
+/// `IFA_…`, `linux/if_addr.h`.
+pub(crate) mod ifa {
+    pub(crate) const ADDRESS: u16 = 1;
+    pub(crate) const LOCAL: u16 = 2;
+    pub(crate) const LABEL: u16 = 3;
+    pub(crate) const BROADCAST: u16 = 4;
+    pub(crate) const ANYCAST: u16 = 5;
+    pub(crate) const CACHEINFO: u16 = 6;
+    pub(crate) const FLAGS: u16 = 8;
+    pub(crate) const RT_PRIORITY: u16 = 9;
+    pub(crate) const PROTO: u16 = 11;
+    /// A lifetime without end, in seconds.
+    pub(crate) const INFINITY: u32 = u32::MAX;
+}
+
+/// `NDA_…`, `linux/neighbour.h`.
+pub(crate) mod nda {
+    pub(crate) const DST: u16 = 1;
+    pub(crate) const LLADDR: u16 = 2;
+    pub(crate) const CACHEINFO: u16 = 3;
+    pub(crate) const PROBES: u16 = 4;
+    pub(crate) const VLAN: u16 = 5;
+    pub(crate) const PORT: u16 = 6;
+    pub(crate) const VNI: u16 = 7;
+    pub(crate) const IFINDEX: u16 = 8;
+    pub(crate) const MASTER: u16 = 9;
+    pub(crate) const LINK_NETNSID: u16 = 10;
+    pub(crate) const SRC_VNI: u16 = 11;
+    pub(crate) const PROTOCOL: u16 = 12;
+    pub(crate) const NH_ID: u16 = 13;
+    pub(crate) const FLAGS_EXT: u16 = 15;
+}
+
+/// `RTA_…`, `linux/rtnetlink.h`.
+pub(crate) mod rta {
+    pub(crate) const DST: u16 = 1;
+    pub(crate) const SRC: u16 = 2;
+    pub(crate) const IIF: u16 = 3;
+    pub(crate) const OIF: u16 = 4;
+    pub(crate) const GATEWAY: u16 = 5;
+    pub(crate) const PRIORITY: u16 = 6;
+    pub(crate) const PREFSRC: u16 = 7;
+    pub(crate) const METRICS: u16 = 8;
+    pub(crate) const MULTIPATH: u16 = 9;
+    pub(crate) const FLOW: u16 = 11;
+    pub(crate) const CACHEINFO: u16 = 12;
+    pub(crate) const TABLE: u16 = 15;
+    pub(crate) const MARK: u16 = 16;
+    pub(crate) const MFC_STATS: u16 = 17;
+    pub(crate) const VIA: u16 = 18;
+    pub(crate) const PREF: u16 = 20;
+    pub(crate) const ENCAP_TYPE: u16 = 21;
+    pub(crate) const ENCAP: u16 = 22;
+    pub(crate) const EXPIRES: u16 = 23;
+    pub(crate) const PAD: u16 = 24;
+    pub(crate) const UID: u16 = 25;
+    pub(crate) const NH_ID: u16 = 30;
+}
+
+/// `NHA_…`, `linux/nexthop.h`.
+pub(crate) mod nha {
+    pub(crate) const ID: u16 = 1;
+    pub(crate) const GROUP: u16 = 2;
+    pub(crate) const GROUP_TYPE: u16 = 3;
+    pub(crate) const BLACKHOLE: u16 = 4;
+    pub(crate) const OIF: u16 = 5;
+    pub(crate) const GATEWAY: u16 = 6;
+    pub(crate) const ENCAP_TYPE: u16 = 7;
+    pub(crate) const ENCAP: u16 = 8;
+    pub(crate) const FDB: u16 = 11;
+    pub(crate) const RES_GROUP: u16 = 12;
+    pub(crate) const OP_FLAGS: u16 = 14;
+    pub(crate) const GROUP_STATS: u16 = 15;
+    pub(crate) const HW_STATS_ENABLE: u16 = 16;
+    pub(crate) const HW_STATS_USED: u16 = 17;
+    /// Inside `RES_GROUP`.
+    pub(crate) const RES_GROUP_BUCKETS: u16 = 1;
+    pub(crate) const RES_GROUP_IDLE_TIMER: u16 = 2;
+    pub(crate) const RES_GROUP_UNBALANCED_TIMER: u16 = 3;
+}
+
+/// `FRA_…`, `linux/fib_rules.h`.
+pub(crate) mod fra {
+    pub(crate) const DST: u16 = 1;
+    pub(crate) const SRC: u16 = 2;
+    pub(crate) const IIFNAME: u16 = 3;
+    pub(crate) const GOTO: u16 = 4;
+    pub(crate) const PRIORITY: u16 = 6;
+    pub(crate) const FWMARK: u16 = 10;
+    pub(crate) const FLOW: u16 = 11;
+    pub(crate) const TUN_ID: u16 = 12;
+    pub(crate) const SUPPRESS_IFGROUP: u16 = 13;
+    pub(crate) const SUPPRESS_PREFIXLEN: u16 = 14;
+    pub(crate) const TABLE: u16 = 15;
+    pub(crate) const FWMASK: u16 = 16;
+    pub(crate) const OIFNAME: u16 = 17;
+    pub(crate) const PAD: u16 = 18;
+    pub(crate) const L3MDEV: u16 = 19;
+    pub(crate) const UID_RANGE: u16 = 20;
+    pub(crate) const PROTOCOL: u16 = 21;
+    pub(crate) const IP_PROTO: u16 = 22;
+    pub(crate) const SPORT_RANGE: u16 = 23;
+    pub(crate) const DPORT_RANGE: u16 = 24;
+}
+
+/// `NLMSGERR_ATTR_…`, `linux/netlink.h`.
+pub(crate) mod nlmsgerr {
+    pub(crate) const MSG: u16 = 1;
+    pub(crate) const OFFS: u16 = 2;
+}
+
+/// `AF_UNSPEC`.
+pub(crate) const AF_UNSPEC: u8 = 0;
+/// `AF_BRIDGE`, alias `PF_BRIDGE`.
+pub(crate) const AF_BRIDGE: u8 = 7;
+
+/// The kernel tells ages and timers in `USER_HZ`, hundredths of a second
+/// on every architecture Fingerpost runs on.
+pub(crate) const MILLIS_PER_TICK: u64 = 10;

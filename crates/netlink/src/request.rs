@@ -1,0 +1,232 @@
+//! Questions to the kernel (`RTM_GET…`), their headers exact: they pass
+//! `NETLINK_GET_STRICT_CHK`, without which the kernel ignores filters.
+
+use std::net::IpAddr;
+
+use table::row::neighbour::flag::PROXY;
+use table::{AF_INET, AF_INET6};
+
+use crate::build::Build;
+use crate::kernel::{AF_BRIDGE, AF_UNSPEC, ifla, nda, rta};
+use crate::malformed::TooLong;
+use crate::message::{flag, kind};
+
+/// `RTEXT_FILTER_SKIP_STATS`: counters are left out, which halves a
+/// link's message.
+const SKIP_STATS: u32 = 1 << 3;
+
+/// `RTM_F_LOOKUP_TABLE`: answer with the table of the route that was found.
+const LOOKUP_TABLE: u32 = 0x1000;
+/// `RTM_F_FIB_MATCH`: answer with the route as it stands in its table.
+const FIB_MATCH: u32 = 0x2000;
+
+/// Names of up to this many bytes fit `IFLA_IFNAME` (`IFNAMSIZ` less its
+/// NUL); longer ones are alternative names.
+const MAX_NAME: usize = 15;
+
+/// A dump: a table, or the part of it the kernel can pick out by itself.
+/// `family` is `AF_INET` (2), `AF_INET6` (10) or 0 for all.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Dump {
+    /// Links.
+    Links {
+        /// With `IFLA_STATS64`.
+        counters: bool,
+    },
+    /// Addresses.
+    Addresses {
+        /// Address family.
+        family: u8,
+        /// Only of this link. Answered with `ENODEV` when there is no such
+        /// link.
+        link: Option<u32>,
+    },
+    /// Neighbours (not forwarding entries).
+    Neighbours {
+        /// Address family.
+        family: u8,
+        /// Only of this link.
+        link: Option<u32>,
+        /// Only of links with this master.
+        master: Option<u32>,
+        /// The proxy entries instead of the others.
+        proxy: bool,
+    },
+    /// Forwarding entries of bridges and VXLANs.
+    Fdb {
+        /// Only of this port.
+        link: Option<u32>,
+        /// Only of this bridge.
+        master: Option<u32>,
+    },
+    /// Routes, without the cached ones. Those of family 0 include MPLS and
+    /// multicast forwarding, as far as the kernel has them.
+    Routes {
+        /// Address family.
+        family: u8,
+        /// Only of this table. Answered with `ENOENT` when the family is
+        /// named and has no such table: nothing is in it.
+        table: Option<u32>,
+        /// Only through this link. Answered with `ENODEV` when there is no
+        /// such link.
+        link: Option<u32>,
+        /// Only of this `RTPROT_…`.
+        protocol: Option<u8>,
+        /// Only of this `RTN_…`.
+        kind: Option<u8>,
+    },
+    /// Next-hop objects of all families, and groups.
+    Nexthops,
+    /// Rules.
+    Rules {
+        /// Address family.
+        family: u8,
+    },
+}
+
+impl Dump {
+    /// Appends the request to `out`.
+    pub fn encode(&self, sequence: u32, out: &mut Vec<u8>) {
+        let get = |out, kind, structure: &[u8]| {
+            Build::start(out, kind, flag::REQUEST | flag::DUMP, sequence, structure)
+        };
+        let build = match *self {
+            Dump::Links { counters } => {
+                let mut build = get(out, kind::GETLINK, &ifinfomsg(0));
+                if !counters {
+                    build.put_u32(ifla::EXT_MASK, SKIP_STATS);
+                }
+                build
+            }
+            Dump::Addresses { family, link } => {
+                let index = link.unwrap_or(0).to_ne_bytes();
+                let [i0, i1, i2, i3] = index;
+                get(out, kind::GETADDR, &[family, 0, 0, 0, i0, i1, i2, i3])
+            }
+            Dump::Neighbours {
+                family,
+                link,
+                master,
+                proxy,
+            } => {
+                let flags = if proxy { PROXY as u8 } else { 0 };
+                let mut build = get(out, kind::GETNEIGH, &ndmsg(family, flags));
+                put_if(&mut build, nda::IFINDEX, link);
+                put_if(&mut build, nda::MASTER, master);
+                build
+            }
+            Dump::Fdb { link, master } => {
+                let mut build = get(out, kind::GETNEIGH, &ndmsg(AF_BRIDGE, 0));
+                put_if(&mut build, nda::IFINDEX, link);
+                put_if(&mut build, nda::MASTER, master);
+                build
+            }
+            Dump::Routes {
+                family,
+                table,
+                link,
+                protocol,
+                kind,
+            } => {
+                let mut header = [0; 12];
+                let [rtm_family, _, _, _, _, rtm_protocol, _, rtm_type, ..] = &mut header;
+                *rtm_family = family;
+                *rtm_protocol = protocol.unwrap_or(0);
+                *rtm_type = kind.unwrap_or(0);
+                let mut build = get(out, kind::GETROUTE, &header);
+                put_if(&mut build, rta::TABLE, table);
+                put_if(&mut build, rta::OIF, link);
+                build
+            }
+            Dump::Nexthops => get(out, kind::GETNEXTHOP, &[0; 8]),
+            Dump::Rules { family } => {
+                let mut header = [0; 12];
+                let [rule_family, ..] = &mut header;
+                *rule_family = family;
+                get(out, kind::GETRULE, &header)
+            }
+        };
+        build.end_small();
+    }
+}
+
+fn put_if(build: &mut Build<'_>, kind: u16, value: Option<u32>) {
+    if let Some(value) = value {
+        build.put_u32(kind, value);
+    }
+}
+
+fn ifinfomsg(index: u32) -> [u8; 16] {
+    let [i0, i1, i2, i3] = index.to_ne_bytes();
+    [AF_UNSPEC, 0, 0, 0, i0, i1, i2, i3, 0, 0, 0, 0, 0, 0, 0, 0]
+}
+
+fn ndmsg(family: u8, flags: u8) -> [u8; 12] {
+    [family, 0, 0, 0, 0, 0, 0, 0, 0, 0, flags, 0]
+}
+
+/// Asks for one link, without its counters; the answer is one `link`
+/// message, or `ENODEV`.
+pub fn get_link(index: u32, sequence: u32, out: &mut Vec<u8>) {
+    let header = ifinfomsg(index);
+    let mut build = Build::start(out, kind::GETLINK, flag::REQUEST, sequence, &header);
+    build.put_u32(ifla::EXT_MASK, SKIP_STATS);
+    build.end_small();
+}
+
+/// Asks for the link of a name, its own or an alternative one: one
+/// question, however many links there are.
+pub fn get_link_by_name(name: &str, sequence: u32, out: &mut Vec<u8>) -> Result<(), TooLong> {
+    let header = ifinfomsg(0);
+    let mut build = Build::start(out, kind::GETLINK, flag::REQUEST, sequence, &header);
+    build.put_u32(ifla::EXT_MASK, SKIP_STATS);
+    let attribute = if name.len() <= MAX_NAME {
+        ifla::IFNAME
+    } else {
+        ifla::ALT_IFNAME
+    };
+    build.put_text(attribute, name);
+    build.end()
+}
+
+/// What [`get_route`] asks for beside the destination.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct RouteQuery {
+    /// `RTA_SRC`: source of the packet; must be of the destination's
+    /// family.
+    pub source: Option<IpAddr>,
+    /// `RTA_OIF`: it leaves through this link.
+    pub output: Option<u32>,
+    /// `RTA_IIF`: it came in by this link.
+    pub input: Option<u32>,
+    /// `RTA_MARK`.
+    pub mark: Option<u32>,
+    /// `RTA_UID`.
+    pub uid: Option<u32>,
+    /// `RTM_F_FIB_MATCH`: the route as it stands in its table, instead of
+    /// what a packet would take.
+    pub fib_match: bool,
+}
+
+/// Asks which way a packet to `destination` goes. The answer is one
+/// `route` message (with the table it was found in), or an errno.
+pub fn get_route(destination: IpAddr, query: &RouteQuery, sequence: u32, out: &mut Vec<u8>) {
+    let (family, bits) = match destination {
+        IpAddr::V4(_) => (AF_INET, 32),
+        IpAddr::V6(_) => (AF_INET6, 128),
+    };
+    let src_len = if query.source.is_some() { bits } else { 0 };
+    let fib_match = if query.fib_match { FIB_MATCH } else { 0 };
+    let [f0, f1, f2, f3] = (LOOKUP_TABLE | fib_match).to_ne_bytes();
+    let header = [family, bits, src_len, 0, 0, 0, 0, 0, f0, f1, f2, f3];
+    let mut build = Build::start(out, kind::GETROUTE, flag::REQUEST, sequence, &header);
+    build.put_address(rta::DST, destination);
+    if let Some(source) = query.source {
+        build.put_address(rta::SRC, source);
+    }
+    put_if(&mut build, rta::OIF, query.output);
+    put_if(&mut build, rta::IIF, query.input);
+    put_if(&mut build, rta::MARK, query.mark);
+    put_if(&mut build, rta::UID, query.uid);
+    build.end_small();
+}
