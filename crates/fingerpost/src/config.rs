@@ -10,7 +10,7 @@
 //!
 //! [mirror]
 //! receive_buffer_bytes = 33554432
-//! scan_interval_secs = 300
+//! scan_interval_secs = 600
 //!
 //! [limits]                               # rows of each table at most
 //! routes = 16777216
@@ -19,7 +19,6 @@
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
 
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer};
@@ -64,13 +63,13 @@ pub struct Control {
 }
 
 /// The mirrors.
-#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Mirror {
     /// Octets of the kernel's queue of events for each mirror.
     #[serde(deserialize_with = "buffer_bytes")]
     pub receive_buffer_bytes: u32,
-    /// Seconds between two scans for drift; 0: none.
+    /// Seconds between two scans for drift.
     #[serde(deserialize_with = "interval_secs")]
     pub scan_interval_secs: u64,
 }
@@ -79,15 +78,8 @@ impl Default for Mirror {
     fn default() -> Self {
         Self {
             receive_buffer_bytes: 32 << 20,
-            scan_interval_secs: 300,
+            scan_interval_secs: 600,
         }
-    }
-}
-
-impl Mirror {
-    /// The time between two scans for drift; `None`: none.
-    pub fn scan_interval(&self) -> Option<Duration> {
-        (self.scan_interval_secs > 0).then(|| Duration::from_secs(self.scan_interval_secs))
     }
 }
 
@@ -256,8 +248,10 @@ fn buffer_bytes<'de, D: Deserializer<'de>>(from: D) -> Result<u32, D::Error> {
 
 fn interval_secs<'de, D: Deserializer<'de>>(from: D) -> Result<u64, D::Error> {
     let secs = u64::deserialize(from)?;
-    if secs > 7 * 24 * 3600 {
-        return Err(D::Error::custom(format!("{secs} is more than a week")));
+    if !(1..=604_800).contains(&secs) {
+        return Err(D::Error::custom(format!(
+            "{secs} is not between 1 and 604800, a week"
+        )));
     }
     Ok(secs)
 }
@@ -288,7 +282,7 @@ mod tests {
         let config = parsed(
             "netns = ['blue', '1']\nall_netns = true\nlog = 'linux=debug'\n\
              [control]\ndirectory = '/tmp/x'\n\
-             [mirror]\nreceive_buffer_bytes = 65536\nscan_interval_secs = 0\n\
+             [mirror]\nreceive_buffer_bytes = 65536\nscan_interval_secs = 60\n\
              [limits]\nroutes = 5\n",
         )
         .unwrap();
@@ -297,7 +291,7 @@ mod tests {
             config.control.directory.as_deref(),
             Some(Path::new("/tmp/x"))
         );
-        assert_eq!(config.mirror.scan_interval(), None);
+        assert_eq!(config.mirror.scan_interval_secs, 60);
         assert_eq!(config.limits.limits().routes, 5);
         assert_eq!(config.limits.limits().links, Limits::default().links);
     }

@@ -23,7 +23,7 @@ pub enum AskError {
     Connection(io::Error),
     /// The answer cannot be written.
     #[error("the answer cannot be written: {0}")]
-    Output(io::Error),
+    Output(#[source] io::Error),
 }
 
 /// Connects to the daemon at a socket; `None` when none listens there.

@@ -5,7 +5,6 @@
 //! its own thread and snapshot, nobody else's, and not for ever.
 
 mod connection;
-mod watch;
 
 use std::io;
 use std::os::unix::net::{UnixListener, UnixStream};
@@ -15,9 +14,10 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use table::Reader;
-use view::Question;
+use view::{Names, Question};
 
 use super::protocol;
+use crate::privileges;
 use crate::status::{Answered, Status};
 
 /// What a server answers from: one namespace.
@@ -67,6 +67,8 @@ struct Shared {
     patience: Patience,
     started: Instant,
     stopping: AtomicBool,
+    /// iproute2's names, as last read.
+    names: Mutex<Arc<Names>>,
     clients: Mutex<Vec<Arc<Client>>>,
     answers: AtomicU64,
     refusals: AtomicU64,
@@ -85,12 +87,13 @@ struct Client {
 
 impl Server {
     /// A server without clients.
-    pub fn new(patience: Patience) -> Self {
+    pub fn new(patience: Patience, names: Names) -> Self {
         Self {
             shared: Arc::new(Shared {
                 patience,
                 started: Instant::now(),
                 stopping: AtomicBool::new(false),
+                names: Mutex::new(Arc::new(names)),
                 clients: Mutex::default(),
                 answers: AtomicU64::new(0),
                 refusals: AtomicU64::new(0),
@@ -124,13 +127,28 @@ impl Server {
         let spawned = thread::Builder::new()
             .name("client".to_owned())
             .spawn(move || {
-                connection::serve(&shared, &place, &*source);
+                // Whoever talks to strangers has no rights to lose.
+                if let Err(error) = privileges::drop_all() {
+                    tracing::error!("a client is not answered, rights remain: {error}");
+                } else {
+                    connection::serve(&shared, &place, &*source);
+                }
                 shared.leave(&place);
             });
         if let Err(error) = spawned {
             tracing::warn!("no thread for a client: {error}");
             self.shared.leave(&client);
         }
+    }
+
+    /// Takes other names of numbers, for questions from now on.
+    pub fn rename(&self, names: Names) {
+        let mut known = self
+            .shared
+            .names
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        *known = Arc::new(names);
     }
 
     /// Lets go of the clients: answers under way are cut.
@@ -150,6 +168,11 @@ impl Server {
 impl Shared {
     fn clients(&self) -> std::sync::MutexGuard<'_, Vec<Arc<Client>>> {
         self.clients.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn names(&self) -> Arc<Names> {
+        let names = self.names.lock().unwrap_or_else(PoisonError::into_inner);
+        Arc::clone(&names)
     }
 
     /// Takes a client in, in the place of one that stalls if need be;

@@ -2,10 +2,15 @@
 
 use std::io::{self, Read, Write};
 use std::sync::atomic::Ordering;
-use std::time::{Instant, SystemTime, UNIX_EPOCH};
+use std::time::Instant;
 
-use super::{Client, Shared, Source, watch};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use view::AnswerError;
+
+use super::{Client, Shared, Source};
 use crate::control::protocol::{self, Ask, DATA, END, ERROR, End, MAX_REQUEST_BYTES, Request};
+use crate::watch;
+use linux::mirror::now_millis;
 
 /// Octets gathered before a frame is sent.
 const FRAME_BYTES: usize = 64 << 10;
@@ -102,31 +107,41 @@ fn answer(
     request: &Request,
     out: &mut Frames<'_>,
 ) -> Result<u64, Failure> {
-    match &request.ask {
+    let names = shared.names();
+    let answered = match &request.ask {
         Ask::Question(question) => {
             source.refresh(question);
             let tables = source.reader().snapshot();
-            view::answer(question, &tables, now_millis(), out).map_err(unanswered)
+            view::answer(question, &tables, &names, now_millis(), out)
         }
-        Ask::RouteGet(get) => {
-            let tables = source.reader().snapshot();
-            view::route_get(get, &tables, out).map_err(unanswered)
+        Ask::Watch(question) => {
+            let ended = || shared.stopping.load(Ordering::Relaxed) || client.is_gone();
+            watch::watch(&source.reader(), question, &names, out, &ended)
         }
+        Ask::RouteGet(get) => return route_get(get, source, &names, out),
         Ask::Status { json } => {
             let mut status = source.status();
             status.answered = shared.answered();
             status.write(*json, out)?;
-            Ok(1)
+            return Ok(1);
         }
-        Ask::Watch(question) => watch::watch(shared, client, source, question, out),
-    }
+    };
+    answered.map_err(|error| match error {
+        AnswerError::BadQuestion(bad) => Failure::Told(bad.to_string()),
+        AnswerError::Write(error) => Failure::Gone(error),
+    })
 }
 
-/// Milliseconds since the UNIX epoch.
-pub fn now_millis() -> u64 {
-    SystemTime::now()
-        .duration_since(UNIX_EPOCH)
-        .map_or(0, |since| since.as_millis() as u64)
+impl Client {
+    /// Whether the other end has hung up.
+    fn is_gone(&self) -> bool {
+        let mut fds = [PollFd::new(&self.stream, PollFlags::RDHUP)];
+        let at_once = Timespec {
+            tv_sec: 0,
+            tv_nsec: 0,
+        };
+        !matches!(poll(&mut fds, Some(&at_once)), Ok(0))
+    }
 }
 
 /// Makes frames of what is written.
