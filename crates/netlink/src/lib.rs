@@ -4,6 +4,7 @@
 //! - [`attribute`]: walking the attributes inside a message.
 //! - [`decode`]: messages to rows of the `table` crate.
 //! - [`request`]: the questions (`RTM_GET…`).
+//! - [`encode`]: rows to changes (`RTM_NEW…`, `RTM_DEL…`).
 //!
 //! Bytes and a time in, values out: no input makes it panic, loop for ever
 //! or allocate more than a small multiple of the input. All integers are in
@@ -14,6 +15,7 @@
 pub mod attribute;
 mod build;
 pub mod decode;
+pub mod encode;
 mod kernel;
 mod malformed;
 pub mod message;

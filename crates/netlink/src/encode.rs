@@ -1,0 +1,64 @@
+//! Rows to changes (`RTM_NEW…`, `RTM_DEL…`), appended to a buffer, so that
+//! many go out in one send.
+//!
+//! A row read from the kernel and sent again makes the same row. What only
+//! the kernel may tell (offload flags, the scope of a next-hop object,
+//! whether a rule's link exists, a route's error) is left out, since the
+//! kernel refuses or misunderstands it in a request. A deletion carries the
+//! whole row where the kernel compares it, and only the key elsewhere.
+
+mod address;
+mod link;
+mod neighbour;
+mod nexthop;
+mod route;
+mod rule;
+
+use crate::build::Build;
+use crate::decode::Operation;
+use crate::message::flag;
+
+pub use address::address;
+pub use link::{LinkSettings, link, set_link};
+pub use neighbour::{fdb, neighbour};
+pub use nexthop::nexthop;
+pub use route::route;
+pub use rule::rule;
+
+/// What is to be done with a row.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Request {
+    /// Make it, or delete it.
+    pub operation: Operation,
+    /// `NLM_F_…` beside `REQUEST`: [`crate::message::flag`]. To add:
+    /// `CREATE | EXCL`; to replace: `CREATE | REPLACE`; `ACK` to be told
+    /// when it is done, not only when it fails.
+    pub flags: u16,
+    /// `nlmsg_seq`: the answer repeats it.
+    pub sequence: u32,
+    /// When it is sent, milliseconds since the UNIX epoch: the end of a
+    /// lifetime is sent as what remains of it.
+    pub now_millis: u64,
+}
+
+impl Request {
+    fn start<'a>(
+        &self,
+        out: &'a mut Vec<u8>,
+        [new, delete]: [u16; 2],
+        structure: &[u8],
+    ) -> Build<'a> {
+        let kind = match self.operation {
+            Operation::New => new,
+            Operation::Delete => delete,
+        };
+        let flags = self.flags | flag::REQUEST;
+        Build::start(out, kind, flags, self.sequence, structure)
+    }
+
+    /// Whole seconds until a time; never the kernel's "without end".
+    fn remaining_secs(&self, until_millis: u64) -> u32 {
+        let secs = until_millis.saturating_sub(self.now_millis) / 1000;
+        u32::try_from(secs).unwrap_or(u32::MAX).min(u32::MAX - 1)
+    }
+}

@@ -1,0 +1,176 @@
+//! [`Link`] and its settings to `struct ifinfomsg` and `IFLA_…`
+//! (`linux/rtnetlink.h`, `linux/if_link.h`).
+
+use table::row::link::flag::UP;
+use table::{Link, LinkLayerAddress};
+
+use super::Request;
+use crate::attribute::NESTED;
+use crate::build::Build;
+use crate::decode::Operation;
+use crate::kernel::{AF_UNSPEC, ifla};
+use crate::malformed::TooLong;
+use crate::message::kind;
+
+const KINDS: [u16; 2] = [kind::NEWLINK, kind::DELLINK];
+
+/// Appends a link: to delete it (index and name), or as the kernel would
+/// announce it. The latter is for recordings and for what plays the
+/// kernel's part; settings of a link are changed by [`set_link`].
+pub fn link(out: &mut Vec<u8>, request: &Request, row: &Link) -> Result<(), TooLong> {
+    let header = header(row.index, row.hardware, row.flags, 0);
+    let mut build = request.start(out, KINDS, &header);
+    build.put_text(ifla::IFNAME, &row.name);
+    if request.operation == Operation::New {
+        put_numbers(&mut build, row);
+        put_texts(&mut build, row);
+        put_info(&mut build, row);
+    }
+    build.end()
+}
+
+fn header(index: u32, hardware: u16, flags: u32, change: u32) -> [u8; 16] {
+    let [h0, h1] = hardware.to_ne_bytes();
+    let [i0, i1, i2, i3] = index.to_ne_bytes();
+    let [f0, f1, f2, f3] = flags.to_ne_bytes();
+    let [c0, c1, c2, c3] = change.to_ne_bytes();
+    [
+        AF_UNSPEC, 0, h0, h1, i0, i1, i2, i3, f0, f1, f2, f3, c0, c1, c2, c3,
+    ]
+}
+
+fn put_numbers(build: &mut Build<'_>, row: &Link) {
+    build.put_u32(ifla::TXQLEN, row.tx_queue_len);
+    build.put_u8(ifla::OPERSTATE, row.oper_state);
+    build.put_u8(ifla::LINKMODE, row.link_mode);
+    build.put_u32(ifla::MTU, row.mtu);
+    build.put_u32(ifla::MIN_MTU, row.min_mtu);
+    build.put_u32(ifla::MAX_MTU, row.max_mtu);
+    build.put_u32(ifla::GROUP, row.group);
+    build.put_u32(ifla::PROMISCUITY, row.promiscuity);
+    build.put_u32(ifla::NUM_TX_QUEUES, row.tx_queues);
+    build.put_u32(ifla::NUM_RX_QUEUES, row.rx_queues);
+    if let Some(lower) = row.lower {
+        build.put_u32(ifla::LINK, lower);
+    }
+    if let Some(id) = row.lower_netns_id {
+        build.put(ifla::LINK_NETNSID, &id.to_ne_bytes());
+    }
+    if let Some(master) = row.master {
+        build.put_u32(ifla::MASTER, master);
+    }
+    build.put_lladdr(ifla::ADDRESS, &row.address);
+    build.put_lladdr(ifla::BROADCAST, &row.broadcast);
+    build.put_lladdr(ifla::PERM_ADDRESS, &row.perm_address);
+}
+
+fn put_texts(build: &mut Build<'_>, row: &Link) {
+    let texts = [
+        (ifla::QDISC, &row.qdisc),
+        (ifla::IFALIAS, &row.alias),
+        (ifla::PARENT_DEV_NAME, &row.parent_device),
+        (ifla::PARENT_DEV_BUS_NAME, &row.parent_bus),
+    ];
+    for (kind, text) in texts {
+        if let Some(text) = text {
+            build.put_text(kind, text);
+        }
+    }
+    if !row.alt_names.is_empty() {
+        let list = build.open(ifla::PROP_LIST | NESTED);
+        for name in &row.alt_names {
+            build.put_text(ifla::ALT_IFNAME, name);
+        }
+        build.close(&list);
+    }
+}
+
+/// `IFLA_LINKINFO`. A VRF's table is part of its `kind_data`.
+fn put_info(build: &mut Build<'_>, row: &Link) {
+    if row.kind.is_none() && row.slave_kind.is_none() {
+        return;
+    }
+    let info = build.open(ifla::LINKINFO | NESTED);
+    if let Some(kind) = &row.kind {
+        build.put_text(ifla::INFO_KIND, kind);
+        if !row.kind_data.is_empty() {
+            build.put_nested(ifla::INFO_DATA, &row.kind_data);
+        }
+    }
+    if let Some(kind) = &row.slave_kind {
+        build.put_text(ifla::INFO_SLAVE_KIND, kind);
+        if !row.slave_data.is_empty() {
+            build.put_nested(ifla::INFO_SLAVE_DATA, &row.slave_data);
+        }
+    }
+    build.close(&info);
+}
+
+/// Settings of a link to change; `None` leaves one as it is.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct LinkSettings {
+    /// Up or down.
+    pub up: Option<bool>,
+    /// Other `IFF_…` flags: their values, and which of them to change.
+    pub flags: u32,
+    /// Which of `flags` to change.
+    pub flags_changed: u32,
+    /// `IFLA_IFNAME`: a new name.
+    pub name: Option<Box<str>>,
+    /// `IFLA_MTU`, bytes.
+    pub mtu: Option<u32>,
+    /// `IFLA_ADDRESS`.
+    pub address: Option<LinkLayerAddress>,
+    /// `IFLA_BROADCAST`.
+    pub broadcast: Option<LinkLayerAddress>,
+    /// `IFLA_MASTER`; 0 takes it out of its master.
+    pub master: Option<u32>,
+    /// `IFLA_GROUP`.
+    pub group: Option<u32>,
+    /// `IFLA_TXQLEN`, packets.
+    pub tx_queue_len: Option<u32>,
+    /// `IFLA_IFALIAS`; empty removes it.
+    pub alias: Option<Box<str>>,
+}
+
+/// Appends `RTM_NEWLINK` that changes settings of the link with an index.
+/// `request.operation` must be `New`; `CREATE` in its flags makes no sense.
+pub fn set_link(
+    out: &mut Vec<u8>,
+    request: &Request,
+    index: u32,
+    settings: &LinkSettings,
+) -> Result<(), TooLong> {
+    let up = match settings.up {
+        Some(true) => (UP, UP),
+        Some(false) => (0, UP),
+        None => (0, 0),
+    };
+    let flags = settings.flags & settings.flags_changed | up.0;
+    let header = header(index, 0, flags, settings.flags_changed | up.1);
+    let mut build = request.start(out, KINDS, &header);
+    let numbers = [
+        (ifla::MTU, settings.mtu),
+        (ifla::MASTER, settings.master),
+        (ifla::GROUP, settings.group),
+        (ifla::TXQLEN, settings.tx_queue_len),
+    ];
+    for (kind, number) in numbers {
+        if let Some(number) = number {
+            build.put_u32(kind, number);
+        }
+    }
+    if let Some(address) = &settings.address {
+        build.put_lladdr(ifla::ADDRESS, address);
+    }
+    if let Some(broadcast) = &settings.broadcast {
+        build.put_lladdr(ifla::BROADCAST, broadcast);
+    }
+    if let Some(name) = &settings.name {
+        build.put_text(ifla::IFNAME, name);
+    }
+    if let Some(alias) = &settings.alias {
+        build.put(ifla::IFALIAS, alias.as_bytes());
+    }
+    build.end()
+}
