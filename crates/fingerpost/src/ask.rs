@@ -52,7 +52,7 @@ fn one_namespace(
     match (daemon, ask) {
         (Some(daemon), ask) => Ok(client::ask(&daemon, ask, out)?.rows),
         (None, Ask::Question(question)) => direct::question(&question, namespace, out),
-        (None, Ask::RouteGet(get)) => direct::route_get(&get, namespace, out),
+        (None, Ask::RouteGet(_)) => bail!("STUB"),
         (None, Ask::Watch(question)) => direct::watch(&question, namespace, out),
         (None, Ask::Status { .. }) => bail!(
             "no daemon mirrors this namespace (inode {}); `fingerpost up` starts one",

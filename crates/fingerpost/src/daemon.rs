@@ -61,7 +61,6 @@ pub fn run(up: &Up) -> Result<()> {
     daemon.run()
 }
 
-#[derive(Debug)]
 struct Daemon {
     up: Up,
     config: Config,

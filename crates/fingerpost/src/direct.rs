@@ -58,7 +58,10 @@ fn print(object: Object, message: &Message<'_>, to: &mut Printer<'_, impl Write>
         Object::Link => {}
         Object::Addr => to.address(&decode::address(payload, now)?)?,
         Object::Neigh => to.neighbour(&decode::neighbour(payload)?)?,
-        Object::Route => to.route(&decode::route(payload, now)?)?,
+        Object::Route => {
+            let route = decode::route(payload, now)?;
+            to.route(&route.with_body(&route.body))?;
+        }
         Object::Nexthop => to.nexthop(&decode::nexthop(payload)?)?,
         Object::Rule => to.rule(&decode::rule(payload)?)?,
         Object::Fdb => to.fdb(&decode::fdb(payload)?)?,
@@ -73,6 +76,7 @@ fn request(question: &Question, tables: &Tables, names: &Names) -> Option<Dump> 
     let family = match filter.family {
         Some(4) => AF_INET,
         Some(6) => AF_INET6,
+        _ if question.object == Object::Rule => AF_INET,
         _ => 0,
     };
     let link = match &filter.dev {

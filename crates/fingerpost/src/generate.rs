@@ -28,8 +28,7 @@ pub fn man(directory: &Path) -> Result<()> {
 
 fn page(directory: &Path, command: &Command, name: &str) -> Result<()> {
     let mut text = Vec::new();
-    let named = command.clone().name(name.to_owned());
-    clap_mangen::Man::new(named).render(&mut text)?;
+    clap_mangen::Man::new(command.clone()).render(&mut text)?;
     let path = directory.join(format!("{name}.1"));
     fs::write(&path, text).with_context(|| path.display().to_string())?;
     command

@@ -83,6 +83,8 @@ pub struct Status {
     pub scans: u64,
     /// Rows that a scan found different from the kernel's: should stay 0.
     pub drift: u64,
+    /// The first few rows of the last drift, as the kernel has them.
+    pub drift_examples: Vec<String>,
     /// Events applied.
     pub events: u64,
     /// Messages that could not be read.
@@ -113,6 +115,8 @@ struct Shared {
     rescan: AtomicBool,
     /// When somebody last wanted counters, milliseconds since the epoch.
     counters_wanted: AtomicU64,
+    /// When somebody last wanted what addresses do silently.
+    addresses_wanted: AtomicU64,
     /// When somebody last wanted what neighbours do silently.
     neighbours_wanted: AtomicU64,
     /// When somebody last wanted what forwarding tables do silently.
@@ -150,6 +154,7 @@ impl Mirror {
             stop: AtomicBool::new(false),
             rescan: AtomicBool::new(false),
             counters_wanted: AtomicU64::new(0),
+            addresses_wanted: AtomicU64::new(0),
             neighbours_wanted: AtomicU64::new(0),
             fdb_wanted: AtomicU64::new(0),
             wake,
@@ -198,6 +203,12 @@ impl Mirror {
     /// at most once a second. Returns at once.
     pub fn want_counters(&self) {
         self.want(&self.shared.counters_wanted);
+    }
+
+    /// Says that somebody reads addresses: the writer samples those that
+    /// the kernel has not announced yet, at most once a second.
+    pub fn want_addresses(&self) {
+        self.want(&self.shared.addresses_wanted);
     }
 
     /// Says that somebody reads neighbours: the writer samples their ages

@@ -5,7 +5,6 @@ use std::io::{self, IsTerminal};
 
 use anyhow::{Result, anyhow};
 use tracing_subscriber::EnvFilter;
-use tracing_subscriber::reload::Handle;
 
 use crate::config;
 
@@ -13,21 +12,10 @@ use crate::config;
 const USUAL: &str = "info";
 
 /// Changes what is logged.
-#[derive(Debug)]
 pub struct Logging {
     /// What the command line or `RUST_LOG` said: it stands above the file.
     said: Option<String>,
-    change: Box<dyn Change>,
-}
-
-trait Change: std::fmt::Debug {
-    fn to(&self, filter: EnvFilter) -> Result<()>;
-}
-
-impl<S> Change for Handle<EnvFilter, S> {
-    fn to(&self, filter: EnvFilter) -> Result<()> {
-        Ok(self.reload(filter)?)
-    }
+    change: Box<dyn Fn(EnvFilter) -> Result<()>>,
 }
 
 /// Starts to log: as the command line says, else `RUST_LOG`, else the
@@ -37,14 +25,15 @@ pub fn start(command_line: Option<&str>, configured: Option<&str>) -> Result<Log
         .map(str::to_owned)
         .or_else(|| env::var("RUST_LOG").ok().filter(|said| !said.is_empty()));
     let subscriber = tracing_subscriber::fmt()
-        .with_env_filter(filter(said.as_deref().or(configured))?)
-        .with_filter_reloading()
         .with_writer(io::stderr)
         .with_ansi(io::stderr().is_terminal())
         .with_target(false)
         // It would say so on standard error, and panic if that is closed.
-        .log_internal_errors(false);
-    let change = Box::new(subscriber.reload_handle());
+        .log_internal_errors(false)
+        .with_env_filter(filter(said.as_deref().or(configured))?)
+        .with_filter_reloading();
+    let handle = subscriber.reload_handle();
+    let change = Box::new(move |filter| Ok(handle.reload(filter)?));
     subscriber
         .try_init()
         .map_err(|error| anyhow!("cannot log: {error}"))?;
@@ -59,6 +48,6 @@ fn filter(text: Option<&str>) -> Result<EnvFilter> {
 impl Logging {
     /// Follows a new configuration.
     pub fn reconfigure(&self, configured: Option<&str>) -> Result<()> {
-        self.change.to(filter(self.said.as_deref().or(configured))?)
+        (self.change)(filter(self.said.as_deref().or(configured))?)
     }
 }

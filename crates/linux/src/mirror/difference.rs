@@ -7,6 +7,7 @@
 use std::cmp::Ordering;
 use std::sync::Arc;
 
+use table::row::address;
 use table::row::neighbour::{flag, state};
 use table::{Address, Change, FdbEntry, Link, Neighbour, Placement, RouteBody, RouteRef, Tables};
 
@@ -22,7 +23,12 @@ pub struct Difference {
     /// How many of them the kernel should have announced, or the mirror
     /// should have known.
     pub drift: usize,
+    /// The first few of those, for a report.
+    pub examples: Vec<Change>,
 }
+
+/// Examples of drift kept for a report.
+const EXAMPLES: usize = 8;
 
 /// Which tables were read whole: rows missing from the others prove
 /// nothing and are not deleted.
@@ -81,6 +87,9 @@ pub fn difference(current: &Tables, fresh: &Tables, whole: Whole) -> Difference 
 
 impl Difference {
     fn add(&mut self, change: Change, is_drift: bool) {
+        if is_drift && self.examples.len() < EXAMPLES {
+            self.examples.push(change.clone());
+        }
         self.changes.push(change);
         self.drift += usize::from(is_drift);
     }
@@ -160,11 +169,21 @@ fn addresses(current: &Tables, fresh: &Tables, whole: Whole, to: &mut Difference
         order,
         |pair| match pair {
             Pair::Both(a, b) if same_address(a, b) => {}
-            Pair::Both(_, b) | Pair::New(b) => to.add(Change::PutAddress((**b).clone()), true),
-            Pair::Gone(a) if whole.addresses => to.add(Change::DeleteAddress(a.key()), true),
+            Pair::Both(_, b) | Pair::New(b) => {
+                to.add(Change::PutAddress((**b).clone()), !is_tentative(b));
+            }
+            Pair::Gone(a) if whole.addresses => {
+                to.add(Change::DeleteAddress(a.key()), !is_tentative(a))
+            }
             Pair::Gone(_) => {}
         },
     );
+}
+
+/// An IPv6 address is announced when duplicate address detection has
+/// found it unique (RFC 4862 section 5.4), not before.
+fn is_tentative(row: &Address) -> bool {
+    row.flags & address::flag::TENTATIVE != 0
 }
 
 fn same_address(a: &Address, b: &Address) -> bool {

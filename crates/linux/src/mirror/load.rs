@@ -31,6 +31,7 @@ const ATTEMPTS: usize = 3;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Which {
     All,
+    Addresses,
     Neighbours,
     Fdb,
 }
@@ -70,19 +71,18 @@ impl Load<'_> {
             complete: true,
             interrupted: 0,
         };
+        let asked = |table| which == table || which == Which::All;
         if which == Which::All {
             loaded.whole.links = self.list(&mut loaded, &Dump::Links { counters: false })?;
-            let addresses = Dump::Addresses {
-                family: 0,
-                link: None,
-            };
-            loaded.whole.addresses = self.list(&mut loaded, &addresses)?;
         }
-        if which != Which::Fdb {
+        if asked(Which::Addresses) {
+            loaded.whole.addresses = self.list(&mut loaded, &ADDRESSES)?;
+        }
+        if asked(Which::Neighbours) {
             loaded.whole.neighbours = self.list(&mut loaded, &neighbours(false))?
                 & self.list(&mut loaded, &neighbours(true))?;
         }
-        if which != Which::Neighbours {
+        if asked(Which::Fdb) {
             loaded.whole.fdb = self.list(&mut loaded, &FDB)?;
         }
         if which == Which::All {
@@ -158,6 +158,11 @@ impl Load<'_> {
         Ok(())
     }
 }
+
+const ADDRESSES: Dump = Dump::Addresses {
+    family: 0,
+    link: None,
+};
 
 const FDB: Dump = Dump::Fdb {
     link: None,

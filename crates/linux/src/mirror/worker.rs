@@ -55,8 +55,18 @@ pub(super) struct Worker {
 #[derive(Default)]
 struct Sampled {
     counters: Option<Instant>,
+    addresses: Option<Instant>,
     neighbours: Option<Instant>,
     fdb: Option<Instant>,
+}
+
+/// What a listing beside the tables found.
+#[derive(Default)]
+struct Refreshed {
+    changes: usize,
+    /// How many of them the mirror should have known.
+    drift: usize,
+    examples: Vec<String>,
 }
 
 /// The events and the tables that they keep.
@@ -239,7 +249,7 @@ impl Worker {
     /// one change.
     fn resync(&mut self) {
         match self.refresh(Which::All) {
-            Ok((changes, _)) => {
+            Ok(Refreshed { changes, .. }) => {
                 info!(changes, "resynchronised after a loss of events");
                 self.shared.update(|status| status.resyncs += 1);
             }
@@ -254,17 +264,26 @@ impl Worker {
     /// Lists everything to see whether the mirror is true.
     fn scan(&mut self) {
         match self.refresh(Which::All) {
-            Ok((changes, drift)) => {
-                if drift > 0 {
-                    warn!(drift, changes, "the mirror had drifted from the kernel");
-                }
-                self.shared.update(|status| {
-                    status.scans += 1;
-                    status.drift += drift as u64;
-                });
+            Ok(found) => {
+                self.note_drift(found);
+                self.shared.update(|status| status.scans += 1);
             }
             Err(error) => self.trouble("scan for drift", &error),
         }
+    }
+
+    fn note_drift(&self, found: Refreshed) {
+        let Refreshed {
+            drift, examples, ..
+        } = found;
+        if drift == 0 {
+            return;
+        }
+        warn!(drift, ?examples, "the mirror had drifted from the kernel");
+        self.shared.update(|status| {
+            status.drift += drift as u64;
+            status.drift_examples = examples;
+        });
     }
 
     fn trouble(&mut self, what: &str, error: &Error) {
@@ -275,8 +294,7 @@ impl Worker {
     }
 
     /// Lists tables beside the mirrored ones and applies the difference.
-    /// Gives how many changes that were and how many of them are drift.
-    fn refresh(&mut self, which: Which) -> Result<(usize, usize), Error> {
+    fn refresh(&mut self, which: Which) -> Result<Refreshed, Error> {
         let (mut fresh, loaded, ages) = self.load_beside(which)?;
         // What the kernel announced before the listing ended has arrived.
         while self.feed.take_batch()? {}
@@ -284,23 +302,25 @@ impl Worker {
         if self.feed.lost {
             // The listing cannot be set beside the present any more.
             self.feed.model.writer().publish();
-            return Ok((0, 0));
+            return Ok(Refreshed::default());
         }
         replay(&mut fresh, &stash.unwrap_or_default());
         let found = difference(self.feed.model.tables(), fresh.tables(), loaded.whole);
-        for change in &found.changes {
-            debug!(?change, "the kernel has it otherwise");
-        }
+        let examples: Vec<String> = found.examples.iter().map(|c| format!("{c:?}")).collect();
         let changes = found.changes.len();
         let writer = self.feed.model.writer();
         let applied = found.changes.into_iter().try_for_each(|c| writer.apply(c));
         note_full(&self.shared, applied.err());
         writer.publish();
-        if which != Which::Fdb {
+        if loaded.whole.neighbours {
             self.publish_ages(ages);
         }
         self.note_interrupted(&loaded);
-        Ok((changes, found.drift))
+        Ok(Refreshed {
+            changes,
+            drift: found.drift,
+            examples,
+        })
     }
 
     fn load_beside(&mut self, which: Which) -> Result<(Model, Loaded, Ages), Error> {
@@ -356,6 +376,10 @@ impl Worker {
                 Err(error) => warn!("could not sample counters: {error}"),
             }
         }
+        if due(&self.shared.addresses_wanted, self.sampled.addresses, now) {
+            self.sampled.addresses = Some(now);
+            self.sample_rows(Which::Addresses);
+        }
         if due(&self.shared.neighbours_wanted, self.sampled.neighbours, now) {
             self.sampled.neighbours = Some(now);
             self.sample_rows(Which::Neighbours);
@@ -368,7 +392,7 @@ impl Worker {
 
     fn sample_rows(&mut self, which: Which) {
         match self.refresh(which) {
-            Ok((_, drift)) => self.shared.update(|status| status.drift += drift as u64),
+            Ok(found) => self.note_drift(found),
             Err(error) => warn!("could not sample {which:?}: {error}"),
         }
     }
