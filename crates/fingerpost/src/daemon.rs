@@ -26,8 +26,8 @@ use sd_notify::NotifyState;
 use crate::cli::Up;
 use crate::config::{self, Config};
 use crate::control::server::{Patience, Server, Source};
-use crate::{names, privileges};
 use crate::status::Pressure;
+use crate::{names, privileges};
 use mirrored::{Mirrored, named};
 use signals::Signals;
 
@@ -121,7 +121,10 @@ impl Daemon {
 
     /// Waits for a signal, a client, or the time to pass.
     fn wait(&self, patience: Duration) -> Result<()> {
-        let listeners = self.namespaces.iter().filter_map(|one| one.listener.as_ref());
+        let listeners = self
+            .namespaces
+            .iter()
+            .filter_map(|one| one.listener.as_ref());
         let mut fds: Vec<PollFd<'_>> = [self.signals.end(), self.signals.reload()]
             .into_iter()
             .chain(listeners.map(AsFd::as_fd))
@@ -274,7 +277,10 @@ impl Daemon {
     }
 
     fn count_neighbours(&mut self) {
-        if self.counted.is_some_and(|counted| counted.elapsed() < COUNT) {
+        if self
+            .counted
+            .is_some_and(|counted| counted.elapsed() < COUNT)
+        {
             return;
         }
         self.counted = Some(Instant::now());
@@ -284,7 +290,11 @@ impl Daemon {
         }
         let now = count.against_limits();
         let mut known = self.pressure.lock().unwrap_or_else(PoisonError::into_inner);
-        let was_high = |family| known.iter().any(|old| old.family == family && old.is_high());
+        let was_high = |family| {
+            known
+                .iter()
+                .any(|old| old.family == family && old.is_high())
+        };
         for pressure in now.iter().filter(|pressure| pressure.is_high()) {
             if !was_high(pressure.family) {
                 tracing::warn!("{}", pressure.warning());

@@ -204,5 +204,11 @@ pub fn watch(question: &Question, namespace: &Namespace, out: &mut impl Write) -
         Phase::Live | Phase::Resyncing => {}
     }
     let names = names::load();
-    Ok(crate::watch::watch(&mirror.reader(), question, &names, out, &|| false)?)
+    Ok(crate::watch::watch(
+        &mirror.reader(),
+        question,
+        &names,
+        out,
+        &|| false,
+    )?)
 }

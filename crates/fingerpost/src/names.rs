@@ -30,7 +30,8 @@ pub fn load() -> Names {
 
 fn parse(names: &mut Names, file: NameFile, path: &Path) {
     let mut text = String::new();
-    let read = fs::File::open(path).and_then(|file| file.take(MAX_FILE_BYTES).read_to_string(&mut text));
+    let read =
+        fs::File::open(path).and_then(|file| file.take(MAX_FILE_BYTES).read_to_string(&mut text));
     if read.is_ok() {
         names.parse_file(file, &text);
     }
@@ -38,10 +39,16 @@ fn parse(names: &mut Names, file: NameFile, path: &Path) {
 
 /// `rt_protos.d/*.conf`, in the order of names.
 fn beside(path: &Path) -> Vec<PathBuf> {
-    let entries = fs::read_dir(path.with_extension("d")).into_iter().flatten().flatten();
+    let entries = fs::read_dir(path.with_extension("d"))
+        .into_iter()
+        .flatten()
+        .flatten();
     let mut paths: Vec<PathBuf> = entries
         .map(|entry| entry.path())
-        .filter(|path| path.extension().is_some_and(|extension| extension == "conf"))
+        .filter(|path| {
+            path.extension()
+                .is_some_and(|extension| extension == "conf")
+        })
         .collect();
     paths.sort_unstable();
     paths

@@ -104,7 +104,11 @@ mod tests {
                 joined.write_all(second.as_bytes()).unwrap();
             }
             joined.finish().unwrap();
-            assert!(cut == 0 || out == text, "{cut}: {:?}", String::from_utf8_lossy(&text));
+            assert!(
+                cut == 0 || out == text,
+                "{cut}: {:?}",
+                String::from_utf8_lossy(&text)
+            );
             out = text;
         }
         String::from_utf8(out).unwrap()

@@ -19,7 +19,9 @@ pub enum AskError {
     #[error("{0}")]
     Refused(String),
     /// The daemon went away, or sent what is no answer.
-    #[error("the daemon did not answer ({0}); `fingerpost status` asks how it is, `--direct` asks the kernel")]
+    #[error(
+        "the daemon did not answer ({0}); `fingerpost status` asks how it is, `--direct` asks the kernel"
+    )]
     Connection(io::Error),
     /// The answer cannot be written.
     #[error("the answer cannot be written: {0}")]

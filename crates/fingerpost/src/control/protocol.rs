@@ -113,14 +113,15 @@ pub fn parse_request(line: &[u8]) -> Result<Request, String> {
         .map_err(|error| format!("this request makes no sense to the daemon: {error}"))
 }
 
-/// Writes a frame. Longer payloads than a frame may have are for the
-/// caller to cut.
+/// Writes a frame, in one write. Longer payloads than a frame may have are
+/// for the caller to cut.
 pub fn write_frame(to: &mut impl Write, kind: u8, payload: &[u8]) -> io::Result<()> {
     let len = u32::try_from(payload.len()).map_err(|_| io::ErrorKind::InvalidInput)?;
-    let mut head = [kind, 0, 0, 0, 0];
-    head[1..].copy_from_slice(&len.to_le_bytes());
-    to.write_all(&head)?;
-    to.write_all(payload)
+    let mut frame = Vec::with_capacity(5 + payload.len());
+    frame.push(kind);
+    frame.extend_from_slice(&len.to_le_bytes());
+    frame.extend_from_slice(payload);
+    to.write_all(&frame)
 }
 
 /// Reads a frame into `payload` and gives its type.

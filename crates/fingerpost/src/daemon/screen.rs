@@ -26,11 +26,7 @@ pub fn write(mirrored: &[&Mirrored], out: &mut impl Write) -> io::Result<()> {
         }
         many => several(many, out)?,
     }
-    writeln!(
-        out,
-        "Memory: {}.\n",
-        human(status::resident_bytes())
-    )?;
+    writeln!(out, "Memory: {}.\n", human(status::resident_bytes()))?;
     try_next(mirrored, out)
 }
 

@@ -198,9 +198,7 @@ struct Watched<'a, 'b>(&'a Frames<'b>);
 impl Write for Watched<'_, '_> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         let Frames { shared, client, .. } = self.0;
-        client
-            .waits_since
-            .store(shared.millis(), Ordering::Relaxed);
+        client.waits_since.store(shared.millis(), Ordering::Relaxed);
         let written = (&client.stream).write(bytes);
         client.waits_since.store(0, Ordering::Relaxed);
         written
