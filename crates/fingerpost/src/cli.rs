@@ -15,6 +15,7 @@ use clap_complete::Shell;
 use ipnet::{IpNet, Ipv6Net};
 use view::{Filter, Format, Object, Output, Question};
 
+use crate::arp::Called;
 use crate::control::protocol::{Ask, RouteGet};
 
 /// What the user wants.
@@ -27,9 +28,9 @@ pub enum Wanted {
     /// An answer.
     Ask(Ask, From),
     /// arp(8), with its own command line.
-    Arp(Vec<OsString>),
+    Arp(Vec<OsString>, Called),
     /// ifconfig(8), with its own command line.
-    Ifconfig(Vec<OsString>),
+    Ifconfig(Vec<OsString>, Called),
     /// Completions for a shell.
     Completions(Shell),
     /// Man pages in a directory.
@@ -329,8 +330,8 @@ pub fn parse(arguments: Vec<OsString>) -> Result<Wanted, clap::Error> {
     let program = arguments.next().unwrap_or_default();
     let rest: Vec<OsString> = arguments.collect();
     match called_by(&program) {
-        Some("arp") => return Ok(Wanted::Arp(rest)),
-        Some("ifconfig") => return Ok(Wanted::Ifconfig(rest)),
+        Some("arp") => return Ok(Wanted::Arp(rest, Called::ByItsName)),
+        Some("ifconfig") => return Ok(Wanted::Ifconfig(rest, Called::ByItsName)),
         _ => {}
     }
     let texts: Option<Vec<String>> = rest
@@ -394,8 +395,8 @@ fn wanted(name: &str, matches: &ArgMatches) -> Result<Wanted, clap::Error> {
                 from,
             )
         }
-        ("arp", _) => Wanted::Arp(foreign()),
-        ("ifconfig", _) => Wanted::Ifconfig(foreign()),
+        ("arp", _) => Wanted::Arp(foreign(), Called::OfFingerpost),
+        ("ifconfig", _) => Wanted::Ifconfig(foreign(), Called::OfFingerpost),
         ("completions", _) => match matches.get_one::<Shell>("shell") {
             Some(shell) => Wanted::Completions(*shell),
             None => return Err(usage("which shell?")),

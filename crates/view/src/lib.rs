@@ -8,10 +8,12 @@
 //!   snapshot.
 //! - [`answer`]: answers a question from a snapshot by the index that fits.
 //! - [`event`], [`Watch`]: changes as lines of JSON.
+//! - [`arp`], [`ifconfig`]: rows as the tools of those names show them.
 //! - [`Names`]: iproute2's names of protocols, scopes, tables.
 
 mod address;
 mod answer;
+pub mod arp;
 mod attributes;
 mod columns;
 mod context;
@@ -19,6 +21,7 @@ mod event;
 mod fdb;
 mod fields;
 mod format;
+pub mod ifconfig;
 mod link;
 mod link_kind;
 mod names;
@@ -26,6 +29,7 @@ mod neighbour;
 mod nexthop;
 mod pattern;
 mod printer;
+mod put;
 pub mod question;
 mod route;
 mod route_encap;

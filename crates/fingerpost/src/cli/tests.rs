@@ -68,15 +68,15 @@ fn what_makes_no_sense_is_a_usage_error_that_says_why() {
 fn the_name_it_is_called_by_decides() {
     assert!(matches!(
         parsed("/usr/local/sbin/arp -an").unwrap(),
-        Wanted::Arp(arguments) if arguments == ["-an"]
+        Wanted::Arp(arguments, Called::ByItsName) if arguments == ["-an"]
     ));
     assert!(matches!(
         parsed("ifconfig -a").unwrap(),
-        Wanted::Ifconfig(_)
+        Wanted::Ifconfig(_, Called::ByItsName)
     ));
     assert!(matches!(
         parsed("fingerpost arp -a -n eth0").unwrap(),
-        Wanted::Arp(arguments) if arguments == ["-a", "-n", "eth0"]
+        Wanted::Arp(arguments, Called::OfFingerpost) if arguments == ["-a", "-n", "eth0"]
     ));
 }
 
