@@ -7,16 +7,17 @@ mod words;
 
 use std::ffi::OsString;
 use std::io::IsTerminal;
+use std::net::IpAddr;
 use std::path::PathBuf;
 
 use clap::builder::PossibleValuesParser;
 use clap::{Arg, ArgAction, ArgGroup, ArgMatches, Command, ValueHint, value_parser};
 use clap_complete::Shell;
 use ipnet::{IpNet, Ipv6Net};
-use view::{Filter, Format, Object, Output, Question};
+use view::{Filter, Format, Object, Output, Question, RouteQuestion};
 
 use crate::arp::Called;
-use crate::control::protocol::{Ask, RouteGet};
+use crate::control::protocol::Ask;
 
 /// What the user wants.
 #[derive(Debug)]
@@ -432,16 +433,24 @@ fn from(matches: &ArgMatches) -> From {
     }
 }
 
-fn route_to_get(matches: &ArgMatches) -> Result<RouteGet, clap::Error> {
-    let mut get = RouteGet {
-        to: matches.get_one("address").copied(),
-        ..RouteGet::default()
-    };
+fn route_to_get(matches: &ArgMatches) -> Result<RouteQuestion, clap::Error> {
+    let mut packet = words::Packet::default();
     for word in words::of_object(words::GET, Object::Route) {
-        word.apply(matches, &mut get).map_err(usage)?;
+        word.apply(matches, &mut packet).map_err(usage)?;
     }
-    get.output = output(matches);
-    Ok(get)
+    let to: Option<&IpAddr> = matches.get_one("address");
+    let to = to.ok_or_else(|| usage("where does the packet go?"))?;
+    Ok(RouteQuestion {
+        to: *to,
+        from: packet.from,
+        iif: packet.iif,
+        oif: packet.oif,
+        mark: packet.mark,
+        vrf: packet.vrf,
+        tos: packet.tos,
+        uid: packet.uid,
+        output: output(matches),
+    })
 }
 
 fn asked(object: Object, matches: &ArgMatches) -> Result<Question, clap::Error> {

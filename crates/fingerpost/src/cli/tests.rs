@@ -87,7 +87,7 @@ fn route_get_takes_ip_s_words() {
     let Wanted::Ask(Ask::RouteGet(get), _) = wanted else {
         panic!("{wanted:?}");
     };
-    assert_eq!(get.to, "10.0.0.1".parse().ok());
+    assert_eq!(get.to.to_string(), "10.0.0.1");
     assert_eq!(get.from, "10.0.0.2".parse().ok());
     assert_eq!(get.iif.as_deref(), Some("eth0"));
     assert_eq!((get.mark, get.tos), (16, 8));
