@@ -104,7 +104,7 @@ fn apt(arguments: &[&str]) -> Result<()> {
 
 /// Whether this process may make network namespaces.
 pub fn may_make_namespaces() -> bool {
-    lab::Netns::new("probe").is_ok()
+    ::lab::Netns::new("probe").is_ok()
 }
 
 /// Whether the system gives an ordinary user namespaces of his own.

@@ -1,6 +1,7 @@
 //! The project's own chores: `cargo xtask test|tidy|bench|lab`.
 
 mod host;
+mod lab;
 mod test;
 mod tidy;
 
@@ -23,11 +24,14 @@ enum Chore {
     Test(test::Arguments),
     /// Checks the rules of the house
     Tidy,
+    /// Builds a situation of the reports in a network namespace
+    Lab(lab::Arguments),
 }
 
 fn main() -> Result<ExitCode> {
     match Arguments::parse().chore {
         Chore::Test(arguments) => test::run(&arguments),
         Chore::Tidy => tidy::run(),
+        Chore::Lab(arguments) => lab::run(&arguments),
     }
 }

@@ -47,13 +47,13 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode> {
         }
         say("this system gives us no network namespaces: tests that need one are skipped");
     }
-    lab::sweep();
-    lab::put_back_leftovers()?;
+    ::lab::sweep();
+    ::lab::put_back_leftovers()?;
     let skipped = env::temp_dir().join(format!("fingerpost-skipped-{}", std::process::id()));
     let counts = test(arguments, &skipped);
     let _ = fs::remove_file(&skipped);
-    lab::sweep();
-    lab::put_back_leftovers()?;
+    ::lab::sweep();
+    ::lab::put_back_leftovers()?;
     let counts = counts?;
     let Counts {
         passed,
@@ -85,7 +85,7 @@ fn test(arguments: &Arguments, skipped: &Path) -> Result<Counts> {
         .cargo()
         .arg("--")
         .args(&arguments.rest)
-        .env(lab::skip::FILE_VARIABLE, skipped)
+        .env(::lab::skip::FILE_VARIABLE, skipped)
         .stdout(Stdio::piped())
         .spawn()
         .context("starting cargo test")?;

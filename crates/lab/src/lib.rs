@@ -6,16 +6,20 @@
 //! - [`wait_until`]: waiting with a deadline and a reason.
 //! - [`HostSetting`]: a sysctl raised for a while, safe beside other tests.
 //! - [`skip`]: a test that cannot run here, counted aloud.
+//! - [`situation`]: aliases, neighbours, links, routes.
+//! - [`bench`]: measurements and their report.
 
+pub mod bench;
 mod child;
 mod netns;
 mod random;
 mod setting;
+pub mod situation;
 pub mod skip;
 mod wait;
 
 pub use child::Child;
-pub use netns::{Netns, sweep};
+pub use netns::{Netns, remove, sweep};
 pub use random::Random;
 pub use setting::{HostSetting, put_back_leftovers};
 pub use wait::wait_until;

@@ -153,7 +153,7 @@ impl Drop for Netns {
     fn drop(&mut self) {
         if self.owned {
             // Nobody is left to hear of a failure; `sweep` comes by later.
-            let _ = delete(&self.name);
+            let _ = remove(&self.name);
         }
     }
 }
@@ -168,7 +168,7 @@ fn enter(path: &Path) -> Result<()> {
 }
 
 /// Deletes the namespace of a name.
-pub(crate) fn delete(name: &str) -> Result<()> {
+pub fn remove(name: &str) -> Result<()> {
     run(Command::new("ip").args(["netns", "del", name])).map(drop)
 }
 
@@ -182,7 +182,7 @@ pub fn sweep() -> usize {
         .flatten()
         .filter_map(|entry| entry.file_name().into_string().ok())
         .filter(|name| maker(name).is_some_and(|pid| !Path::new("/proc").join(pid).exists()))
-        .filter(|name| delete(name).is_ok())
+        .filter(|name| remove(name).is_ok())
         .count()
 }
 

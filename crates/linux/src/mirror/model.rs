@@ -85,6 +85,8 @@ impl Model {
         let index = link.index;
         let old = self.writer.tables().links.get(index).cloned();
         let renamed = old.as_ref().is_none_or(|old| old.name != link.name);
+        let left = old.as_ref().and_then(|old| old.master);
+        let left = left.filter(|master| link.master != Some(*master));
         let was = old
             .as_ref()
             .map(|old| (old.is_up(), silent::is_running(old)));
@@ -98,6 +100,9 @@ impl Model {
             } else if !was_up && now.0 {
                 silent::hops_revived(&mut self.writer, index)?;
             }
+        }
+        if let Some(master) = left {
+            silent::port_left(&mut self.writer, index, master)?;
         }
         if renamed {
             silent::rules_follow_names(&mut self.writer)?;
@@ -197,7 +202,7 @@ impl Model {
 
     /// An IPv6 route is announced with all its next hops, whichever was
     /// added: it stands for those with fewer.
-    fn put_v6_route(&mut self, flags: u16, row: Route) -> Result<(), TableFull> {
+    fn put_v6_route(&mut self, flags: u16, mut row: Route) -> Result<(), TableFull> {
         let run = self.run_of(&row);
         let replaced = if flags & message::flag::REPLACE != 0 {
             let alike = run
@@ -207,6 +212,13 @@ impl Model {
         } else {
             None
         };
+        let is_joined =
+            |old: &SharedRoute| same_kind(&old.body, &row.body) && covers(&row.body, &old.body);
+        if replaced.is_none()
+            && let Some(joined) = run.iter().find(|old| is_joined(old))
+        {
+            older_first(&mut row.body, &joined.body);
+        }
         if replaced.is_none() && run.iter().any(|old| *old.body == row.body) {
             return Ok(());
         }
@@ -291,6 +303,20 @@ fn same_hop(a: &NextHop, b: &NextHop) -> bool {
 fn covers(outer: &RouteBody, inner: &RouteBody) -> bool {
     let has = |hop: &NextHop| outer.next_hops.as_slice().iter().any(|o| same_hop(o, hop));
     inner.next_hops.as_slice().iter().all(has)
+}
+
+/// Puts the next hops that a route had already before the new ones: an
+/// event names the new one first, a listing last.
+fn older_first(body: &mut RouteBody, old: &RouteBody) {
+    if let NextHops::Many(hops) = &mut body.next_hops {
+        let old = old.next_hops.as_slice();
+        let place = |hop: &NextHop| {
+            old.iter()
+                .position(|o| same_hop(o, hop))
+                .unwrap_or(old.len())
+        };
+        hops.sort_by_key(place);
+    }
 }
 
 /// Whether an IPv6 route joins others of its place as one more path

@@ -63,6 +63,19 @@ pub(crate) fn link_gone(writer: &mut Writer, link: u32) -> Result<(), TableFull>
     rules_follow_names(writer)
 }
 
+/// A port left its bridge: the bridge's entries for it go
+/// (`br_fdb_delete_by_port`), its own address with them.
+pub(crate) fn port_left(writer: &mut Writer, link: u32, master: u32) -> Result<(), TableFull> {
+    let entries: Vec<Change> = writer
+        .tables()
+        .fdb
+        .of_link(link)
+        .filter(|row| row.master == Some(master))
+        .map(|row| Change::DeleteFdb(row.key()))
+        .collect();
+    apply_all(writer, entries)
+}
+
 /// An IPv4 address is gone. With the last of its link, all IPv4 routes
 /// over the link go (`fib_disable_ip`); routes that prefer it as their
 /// source go from the main table (`fib_sync_down_addr`).
@@ -91,7 +104,8 @@ pub(crate) fn v4_address_gone(
         drop_routes(writer, link, |tables, route| {
             is_v4(route)
                 && all_hops(route.body, |hop| {
-                    hop.flags & hop_flag::DEAD != 0 || hop_is_dead(&tables.links, hop)
+                    let lost = hop.link == link || hop.flags & hop_flag::DEAD != 0;
+                    lost || hop_is_dead(&tables.links, hop)
                 })
         })?;
     }
@@ -211,8 +225,7 @@ pub(crate) fn rules_follow_names(writer: &mut Writer) -> Result<(), TableFull> {
         })
         .collect();
     for (before, after) in changed {
-        writer.apply(Change::DeleteRule(before))?;
-        writer.apply(Change::PutRule(after))?;
+        writer.apply(Change::ReplaceRule(before, after))?;
     }
     Ok(())
 }
@@ -346,6 +359,10 @@ fn contents(tables: &Tables, id: u32) -> NextHops {
     };
     if object.group.is_empty() {
         return NextHops::One(hop_of(object, 1));
+    }
+    if let [only] = &*object.group {
+        let nexthop = tables.nexthops.get(only.id);
+        return nexthop.map_or(NextHops::None, |nexthop| NextHops::One(hop_of(nexthop, 1)));
     }
     let members = object.group.iter().filter_map(|member| {
         let nexthop = tables.nexthops.get(member.id)?;

@@ -21,9 +21,10 @@ const HOP_HEADER: usize = 8;
 /// The low byte of `rtm_flags` is the flags of the only next hop.
 const HOP_FLAGS: u32 = 0xff;
 
-/// Told by the kernel of a next hop whose link is down; the link tells it
-/// better.
-pub(super) const OF_THE_LINK: u32 = hop_flag::DEAD | hop_flag::LINKDOWN;
+/// Told by the kernel of a next hop whose link has no carrier; the link
+/// tells it better. (`RTNH_F_DEAD` stays: a hop also dies when its link
+/// loses its last address.)
+pub(super) const OF_THE_LINK: u32 = hop_flag::LINKDOWN;
 
 /// What is gathered while walking, until the header's sense is known. What
 /// a full table's routes do not have is apart, so that they are read

@@ -1,0 +1,354 @@
+//! What the kernel does without saying so, against the kernel: after each
+//! change the mirror is set beside a fresh listing of everything, and any
+//! row that differs is drift.
+
+#![allow(clippy::unwrap_used, reason = "a test may stop at once")]
+
+use std::time::Duration;
+
+use fingerpost_linux::{Mirror, Namespace, Options, Phase, Status};
+use lab::{Netns, skip, wait_until};
+use table::Tables;
+
+const PATIENCE: Duration = Duration::from_secs(10);
+
+struct Bench {
+    netns: Netns,
+    mirror: Mirror,
+}
+
+impl Bench {
+    fn new(tag: &str) -> Option<Self> {
+        let netns = skip::unless(Netns::new(tag))?;
+        let mirror = Mirror::start(Namespace::open(netns.name()).unwrap(), Options::default());
+        let mirror = mirror.unwrap();
+        assert_eq!(mirror.wait_ready(PATIENCE), Phase::Live);
+        Some(Self { netns, mirror })
+    }
+
+    /// Runs `ip` lines, one after the other, each followed by a comparison.
+    fn each(&self, lines: &str) {
+        for line in lines.lines().map(str::trim).filter(|line| !line.is_empty()) {
+            let words: Vec<&str> = line.split_whitespace().collect();
+            self.netns.ip(&words).unwrap();
+            self.compare(line);
+        }
+    }
+
+    /// Runs `ip` lines as fast as can be, then compares.
+    fn all(&self, lines: &str) {
+        self.netns.ip_batch(lines).unwrap();
+        self.compare(lines);
+    }
+
+    fn compare(&self, after: &str) {
+        let status = self.scan();
+        assert_eq!(status.drift, 0, "after `{after}`: {status:?}");
+        assert_eq!(status.malformed, 0, "after `{after}`: {status:?}");
+    }
+
+    fn scan(&self) -> Status {
+        let before = self.mirror.status().scans;
+        self.mirror.scan_now();
+        wait_until(PATIENCE, "a scan", || {
+            let status = self.mirror.status();
+            (status.scans > before).then_some(status)
+        })
+        .unwrap()
+    }
+
+    fn tables(&self) -> std::sync::Arc<Tables> {
+        self.mirror.reader().snapshot()
+    }
+
+    fn has_route(&self, prefix: &str) -> bool {
+        let prefix = prefix.parse().unwrap();
+        self.tables().routes.exact(254, prefix).next().is_some()
+    }
+}
+
+const PAIRS: &str = "
+    link add va type veth peer name pva
+    link add vb type veth peer name pvb
+    link set pva up
+    link set pvb up
+    link set va up
+    link set vb up
+    addr add 10.1.0.1/24 dev va
+    addr add 10.2.0.1/24 dev vb
+";
+
+#[test]
+fn a_link_going_down_takes_its_v4_routes_along() {
+    let Some(bench) = Bench::new("down") else {
+        return;
+    };
+    bench.all(PAIRS);
+    bench.each(
+        "route add 192.0.2.0/24 via 10.1.0.2
+         route add 198.51.100.0/24 nexthop via 10.1.0.2 nexthop via 10.2.0.2
+         route add table 100 203.0.113.0/24 via 10.1.0.2
+         route add local 192.0.2.200/32 dev va table local
+         link set va down",
+    );
+    assert!(!bench.has_route("192.0.2.0/24"));
+    assert!(bench.has_route("198.51.100.0/24"));
+    bench.each("link set vb down");
+    assert!(!bench.has_route("198.51.100.0/24"));
+    bench.each("link set va up\nlink set vb up\nlink del va\nlink del vb");
+}
+
+#[test]
+fn the_last_address_takes_all_v4_routes_of_its_link_along() {
+    let Some(bench) = Bench::new("addr") else {
+        return;
+    };
+    bench.all(PAIRS);
+    bench.each(
+        "addr add 10.1.1.1/24 dev va
+         route add 192.0.2.0/24 dev va
+         route add 198.51.100.0/24 nexthop dev va nexthop via 10.2.0.2
+         addr del 10.1.0.1/24 dev va
+         addr del 10.1.1.1/24 dev va",
+    );
+    assert!(!bench.has_route("192.0.2.0/24"));
+    bench.each(
+        "addr add 10.1.0.1/24 dev va
+         addr flush dev va
+         addr flush dev vb",
+    );
+}
+
+#[test]
+fn routes_that_prefer_a_lost_source_go_or_lose_the_preference() {
+    let Some(bench) = Bench::new("src") else {
+        return;
+    };
+    bench.all(PAIRS);
+    bench.each(
+        "addr add 10.1.5.5/32 dev va
+         route add 192.0.2.0/24 via 10.1.0.2 src 10.1.5.5
+         route add 192.0.2.0/24 via 10.1.0.2 src 10.1.5.5 table 77
+         addr del 10.1.5.5/32 dev va",
+    );
+    assert!(!bench.has_route("192.0.2.0/24"));
+    bench.each(
+        "addr add 2001:db8::1/64 dev va nodad
+         addr add 2001:db8::2/64 dev va nodad
+         -6 route add 2001:db8:1::/48 via 2001:db8::9 src 2001:db8::2
+         addr del 2001:db8::2/64 dev va",
+    );
+}
+
+#[test]
+fn next_hop_objects_take_routes_and_groups_along() {
+    let Some(bench) = Bench::new("nh") else {
+        return;
+    };
+    bench.all(PAIRS);
+    bench.each(
+        "addr add 2001:db8::1/64 dev va nodad
+         nexthop add id 1 via 10.1.0.2 dev va
+         nexthop add id 2 via 10.2.0.2 dev vb
+         nexthop add id 3 via 10.2.0.3 dev vb
+         nexthop add id 6 via 2001:db8::2 dev va
+         nexthop add id 10 group 1/2,3
+         nexthop add id 11 group 1/2/3
+         nexthop add id 12 group 1
+         nexthop add id 9 blackhole
+         route add 192.0.2.0/24 nhid 1
+         route add 198.51.100.0/24 nhid 10
+         route add 203.0.113.0/24 nhid 11
+         route add 203.0.114.0/24 nhid 12
+         route add 203.0.115.0/24 nhid 9
+         route add 203.0.116.0/24 nhid 6
+         -6 route add 2001:db8:2::/48 nhid 6
+         nexthop replace id 1 via 10.1.0.77 dev va
+         nexthop replace id 11 group 1/3
+         nexthop del id 3
+         nexthop del id 6",
+    );
+    assert!(!bench.has_route("203.0.116.0/24") && bench.has_route("198.51.100.0/24"));
+    bench.each("link set va down");
+    assert!(!bench.has_route("192.0.2.0/24") && !bench.has_route("203.0.114.0/24"));
+    bench.each("link set pvb down\nlink set pvb up\nlink del vb\nnexthop flush");
+}
+
+#[test]
+fn v4_routes_of_one_place_keep_their_order() {
+    let Some(bench) = Bench::new("order") else {
+        return;
+    };
+    bench.all(PAIRS);
+    bench.each(
+        "route add 192.0.2.0/24 via 10.1.0.2
+         route append 192.0.2.0/24 via 10.1.0.3
+         route prepend 192.0.2.0/24 via 10.1.0.4
+         route append 192.0.2.0/24 via 10.2.0.3
+         route replace 192.0.2.0/24 via 10.2.0.9
+         route add 192.0.2.0/24 via 10.2.0.9 metric 5
+         route replace 192.0.2.0/24 via 10.2.0.10 metric 5
+         route change 192.0.2.0/24 via 10.2.0.11 metric 5
+         route add 192.0.2.0/24 via 10.2.0.9 tos 4
+         route del 192.0.2.0/24 via 10.1.0.3
+         route add blackhole 192.0.3.0/24
+         route add unreachable 192.0.4.0/24 metric 9
+         route replace 192.0.3.0/24 via 10.1.0.2 mtu 1400
+         route flush 192.0.2.0/24",
+    );
+}
+
+#[test]
+fn v6_routes_gain_and_lose_paths() {
+    let Some(bench) = Bench::new("six") else {
+        return;
+    };
+    bench.all(PAIRS);
+    bench.each(
+        "addr add 2001:db8:1::1/64 dev va nodad
+         addr add 2001:db8:2::1/64 dev vb nodad
+         -6 route add 2001:db8:9::/48 via 2001:db8:1::2
+         -6 route append 2001:db8:9::/48 via 2001:db8:2::2
+         -6 route append 2001:db8:9::/48 via 2001:db8:2::3
+         -6 route del 2001:db8:9::/48 via 2001:db8:2::2
+         -6 route replace 2001:db8:9::/48 via 2001:db8:1::7
+         -6 route add 2001:db8:a::/48 nexthop via 2001:db8:1::2 nexthop via 2001:db8:2::2 weight 3
+         -6 route replace 2001:db8:a::/48 nexthop via 2001:db8:1::3 nexthop via 2001:db8:2::3
+         -6 route append 2001:db8:a::/48 dev va metric 1024
+         -6 route append 2001:db8:a::/48 dev vb metric 1024
+         -6 route replace 2001:db8:a::/48 dev vb metric 1024
+         -6 route add unreachable 2001:db8:b::/48
+         -6 route add blackhole default metric 4000
+         -6 route add 2001:db8:c::/48 from 2001:db8:1::/64 via 2001:db8:1::2
+         -6 route add 2001:db8:d::/48 via 2001:db8:1::2 expires 300
+         -6 route change 2001:db8:d::/48 via 2001:db8:1::3
+         link set va down
+         link set va up
+         link set vb down
+         -6 route flush table main",
+    );
+}
+
+#[test]
+fn carriers_come_and_go() {
+    let Some(bench) = Bench::new("carrier") else {
+        return;
+    };
+    bench.all(PAIRS);
+    bench.each(
+        "route add 192.0.2.0/24 via 10.1.0.2
+         route add 198.51.100.0/24 nexthop via 10.1.0.2 nexthop via 10.2.0.2
+         addr add 2001:db8::1/64 dev va nodad
+         -6 route add 2001:db8:2::/48 via 2001:db8::2
+         link set pva down
+         link set pva up
+         link del pva",
+    );
+}
+
+#[test]
+fn rules_follow_the_names_they_hold() {
+    let Some(bench) = Bench::new("rules") else {
+        return;
+    };
+    bench.all(PAIRS);
+    bench.each(
+        "rule add iif va table 100 priority 100
+         rule add oif vb table 100 priority 101
+         rule add iif later table 100 priority 102
+         rule add goto 300 priority 200
+         rule add from 10.0.0.0/8 table 5 priority 300
+         link add later type veth peer name plater
+         link set vb down
+         link set vb name vc
+         link del va
+         rule del priority 300
+         rule add fwmark 7/0xff table 9 priority 300
+         -6 rule add from 2001:db8::/32 iif later table 9
+         link del later
+         rule flush",
+    );
+}
+
+#[test]
+fn neighbours_and_forwarding_entries_go_with_their_link() {
+    let Some(bench) = Bench::new("neigh") else {
+        return;
+    };
+    bench.all(PAIRS);
+    bench.each(
+        "neigh add 10.1.0.2 lladdr 02:00:00:00:00:01 dev va nud permanent
+         neigh add 10.1.0.3 lladdr 02:00:00:00:00:02 dev va nud reachable
+         neigh add proxy 10.9.9.9 dev va
+         -6 neigh add 2001:db8::7 lladdr 02:00:00:00:00:03 dev va nud stale
+         neigh replace 10.1.0.3 lladdr 02:00:00:00:00:09 dev va nud stale
+         neigh del 10.1.0.2 dev va
+         link add name bri type bridge
+         link set bri up
+         link set pva master bri
+         link set pvb master bri
+         link add name vx type vxlan id 7 dstport 4789 local 10.1.0.1 dev va
+         link set vx up",
+    );
+    let fdb = |words: &[&str]| {
+        bench
+            .netns
+            .run("bridge", words)
+            .map(|_| bench.compare(&words.join(" ")))
+            .unwrap()
+    };
+    fdb(&[
+        "fdb",
+        "add",
+        "02:00:00:00:00:aa",
+        "dev",
+        "pva",
+        "master",
+        "static",
+    ]);
+    fdb(&[
+        "fdb",
+        "append",
+        "00:00:00:00:00:00",
+        "dev",
+        "vx",
+        "dst",
+        "10.1.0.9",
+    ]);
+    fdb(&[
+        "fdb",
+        "add",
+        "02:00:00:00:00:bb",
+        "dev",
+        "vx",
+        "dst",
+        "10.1.0.8",
+    ]);
+    bench.each(
+        "link set pva nomaster
+         link set vx down
+         link set vx up
+         link set va down
+         link set va address 02:00:00:00:00:55
+         link property add dev vb altname other
+         link property del dev vb altname other
+         link set vb mtu 1400
+         link set vb group 7
+         link set bri type bridge forward_delay 300
+         link del vx
+         link del bri
+         link del va",
+    );
+}
+
+#[test]
+fn links_move_between_namespaces() {
+    let (Some(bench), Some(other)) = (Bench::new("move"), skip::unless(Netns::new("move2"))) else {
+        return;
+    };
+    bench.all(PAIRS);
+    bench.each("route add 192.0.2.0/24 via 10.1.0.2");
+    bench.each(&format!("link set va netns {}", other.name()));
+    assert!(!bench.has_route("192.0.2.0/24"));
+    assert!(bench.tables().links.by_name("va").is_none());
+}
