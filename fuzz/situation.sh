@@ -10,13 +10,13 @@ ip link set lo up
 
 # Links.
 ip link add v0 index 10 type veth peer name v1 index 11
-ip link property add dev v0 altname uplink-to-the-first-switch altname eth0/alias
+ip link property add dev v0 altname uplink-to-the-first-switch altname second-name
 ip link set v0 address 02:00:00:00:00:01 alias "an alias" txqueuelen 77 group 5 up
 ip link set v1 up
 ip link add v2 index 12 type veth peer name v3 index 13
 ip link set v2 up
 ip link set v3 up
-ip link add br0 index 20 type bridge vlan_filtering 1 mcast_snooping 0
+ip link add br0 index 20 type bridge
 ip link set br0 up
 ip link add p0 index 21 type veth peer name p1 index 22
 ip link set p0 master br0 up
@@ -73,12 +73,12 @@ ip neigh del 192.0.2.53 dev v0
 ping -c1 -W1 192.0.2.99 >/dev/null 2>&1
 
 # Forwarding entries.
-bridge fdb add 02:00:00:00:02:01 dev p0 master static vlan 7
-bridge fdb add 02:00:00:00:02:02 dev p0 master sticky
+bridge fdb add 02:00:00:00:02:01 dev p0 master static
+bridge fdb add 02:00:00:00:02:02 dev p0 master static sticky
 bridge fdb add 02:00:00:00:02:03 dev br0 self local
 bridge fdb append 02:00:00:00:02:04 dev vx0 dst 192.0.2.70
 bridge fdb append 00:00:00:00:00:00 dev vx0 dst 192.0.2.71 port 9999 vni 77 via v2
-try bridge fdb add 02:00:00:00:02:05 dev vx1 dst 2001:db8::70 src_vni 5 vni 6
+try bridge fdb add 02:00:00:00:02:05 dev vx1 dst 192.0.2.72 src_vni 5 vni 6
 try bridge fdb add 02:00:00:00:02:06 dev v2 self
 bridge fdb del 02:00:00:00:02:02 dev p0 master
 
@@ -91,7 +91,7 @@ ip -6 nexthop add id 5 blackhole
 ip nexthop add id 6 dev v2
 ip nexthop add id 7 via 172.31.0.1 dev v2 onlink
 ip nexthop add id 20 group 1,3/2,7
-ip nexthop add id 21 group 1/1/2/255 protocol static
+ip nexthop add id 21 group 1,10/2,255 protocol static
 ip nexthop add id 22 group 1/2 type resilient buckets 32 idle_timer 60 unbalanced_timer 300
 try ip nexthop add id 30 via 192.0.2.10 fdb
 try ip nexthop add id 31 group 30 fdb

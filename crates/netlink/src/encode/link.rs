@@ -87,20 +87,22 @@ fn put_texts(build: &mut Build<'_>, row: &Link) {
 
 /// `IFLA_LINKINFO`. A VRF's table is part of its `kind_data`.
 fn put_info(build: &mut Build<'_>, row: &Link) {
-    if row.kind.is_none() && row.slave_kind.is_none() {
-        return;
-    }
     let info = build.open(ifla::LINKINFO | NESTED);
-    if let Some(kind) = &row.kind {
-        build.put_text(ifla::INFO_KIND, kind);
-        if !row.kind_data.is_empty() {
-            build.put_nested(ifla::INFO_DATA, &row.kind_data);
+    let parts = [
+        (ifla::INFO_KIND, &row.kind, ifla::INFO_DATA, &row.kind_data),
+        (
+            ifla::INFO_SLAVE_KIND,
+            &row.slave_kind,
+            ifla::INFO_SLAVE_DATA,
+            &row.slave_data,
+        ),
+    ];
+    for (kind, name, data_kind, data) in parts {
+        if let Some(name) = name {
+            build.put_text(kind, name);
         }
-    }
-    if let Some(kind) = &row.slave_kind {
-        build.put_text(ifla::INFO_SLAVE_KIND, kind);
-        if !row.slave_data.is_empty() {
-            build.put_nested(ifla::INFO_SLAVE_DATA, &row.slave_data);
+        if !data.is_empty() {
+            build.put_nested(data_kind, data);
         }
     }
     build.close(&info);

@@ -1,0 +1,6 @@
+//! The payload of a next-hop object's message, any bytes.
+#![no_main]
+
+use libfuzzer_sys::fuzz_target;
+
+fuzz_target!(|bytes: &[u8]| fingerpost_fuzz::nexthop(bytes));
