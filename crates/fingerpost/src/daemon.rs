@@ -79,20 +79,20 @@ struct Daemon {
 }
 
 impl Daemon {
-    /// Starts to mirror what is wanted at the start; whatever is not there
-    /// is an error then.
+    /// Starts to mirror what is wanted at the start. Whatever is wanted by
+    /// name must be there then.
     fn open_namespaces(&mut self) -> Result<()> {
         let mut opened = Vec::new();
-        for spec in self.wanted() {
+        for spec in self.wanted_by_name() {
             opened.push((spec.clone(), self.open(spec.as_deref())?));
         }
-        let enters = self.up.all_netns
-            || self.config.all_netns
-            || opened.iter().any(|(spec, _)| spec.is_some());
+        let enters = self.wants_all() || opened.iter().any(|(spec, _)| spec.is_some());
         privileges::keep(enters).context("cannot give up privileges")?;
-        opened
-            .into_iter()
-            .try_for_each(|(spec, namespace)| self.mirror(spec, namespace))
+        for (spec, namespace) in opened {
+            self.mirror(spec, namespace)?;
+        }
+        self.look_at_namespaces();
+        Ok(())
     }
 
     fn run(&mut self) -> Result<()> {
@@ -197,23 +197,30 @@ impl Daemon {
         Ok(())
     }
 
+    fn wants_all(&self) -> bool {
+        self.up.all_netns || self.config.all_netns
+    }
+
     /// What is to be mirrored now: the own namespace is `None`.
     fn wanted(&self) -> Vec<Option<String>> {
+        let mut wanted = self.wanted_by_name();
+        if self.wants_all() {
+            wanted.extend(Namespace::names().into_iter().map(Some));
+        }
+        wanted
+    }
+
+    /// The part of it that the user named, or the own namespace.
+    fn wanted_by_name(&self) -> Vec<Option<String>> {
         let named = if self.up.netns.is_empty() {
             &self.config.netns
         } else {
             &self.up.netns
         };
-        let all = self.up.all_netns || self.config.all_netns;
-        let mut wanted: Vec<Option<String>> = named.iter().cloned().map(Some).collect();
-        if wanted.is_empty() || all {
-            wanted.insert(0, None);
-        }
-        if all {
-            wanted.extend(Namespace::names().into_iter().map(Some));
-        }
-        wanted.dedup();
-        wanted
+        let own = (named.is_empty() || self.wants_all()).then_some(None);
+        own.into_iter()
+            .chain(named.iter().cloned().map(Some))
+            .collect()
     }
 
     fn open(&self, spec: Option<&str>) -> Result<Namespace> {

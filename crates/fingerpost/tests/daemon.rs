@@ -8,7 +8,7 @@ use std::os::unix::fs::{FileTypeExt, PermissionsExt};
 use std::path::Path;
 use std::process::Command;
 
-use common::{Daemon, PATIENCE, PROGRAM, fingerpost, furnished, says, socket};
+use common::{Daemon, PATIENCE, PROGRAM, fingerpost, furnished, inode, says, socket};
 use lab::{Child, wait_until};
 use rustix::process::Signal;
 use serde_json::Value;
@@ -145,17 +145,30 @@ fn a_namespace_deleted_under_it_is_dropped_with_a_word() {
 #[test]
 fn all_namespaces_are_mirrored_as_they_come_and_go() {
     let Some(host) = furnished("all") else { return };
-    let daemon = Daemon::up(&host, &["--all-netns"]);
+    // Sockets of its own: other tests' daemons mirror other namespaces.
+    let directory = tempfile::tempdir().unwrap();
+    let file = directory.path().join("fingerpost.toml");
+    let sockets = directory.path().join("sockets");
+    let text = format!("all_netns = true\n[control]\ndirectory = {sockets:?}\n");
+    fs::write(&file, text).unwrap();
+    let daemon = Daemon::up(&host, &["--config", file.to_str().unwrap()]);
+    let pid = |netns: &lab::Netns| {
+        let socket = sockets.join(format!("{}.sock", inode(netns)));
+        let socket = socket.to_str().unwrap();
+        let text = says(netns, &["status", "--json", "--socket", socket]);
+        serde_json::from_str::<Value>(&text).unwrap()["pid"].clone()
+    };
+    assert_eq!(pid(&host), daemon.process.id());
     let Some(comes) = furnished("comes") else {
         return;
     };
     daemon.logs(&format!("namespace {} is mirrored", comes.name()));
-    assert_eq!(status(&comes)["pid"], daemon.process.id());
-    assert_eq!(status(&host)["pid"], daemon.process.id());
+    assert_eq!(pid(&comes), daemon.process.id());
     let name = comes.name().to_owned();
     drop(comes);
     daemon.logs(&format!("namespace {name} was deleted"));
     daemon.end();
+    assert_eq!(fs::read_dir(&sockets).unwrap().count(), 0);
 }
 
 #[test]

@@ -82,7 +82,9 @@ fn it_runs_in_a_user_namespace_of_nobody() {
     }
     let directory = tempfile::tempdir().unwrap();
     let program = for_everybody(directory.path());
-    chown(directory.path(), Some(65534), Some(65534)).unwrap();
+    let runtime = directory.path().join("run");
+    fs::create_dir(&runtime).unwrap();
+    chown(&runtime, Some(65534), Some(65534)).unwrap();
     let unshared = |program: &str| -> Command {
         let mut command = as_nobody("unshare");
         command.args(["--user", "--map-root-user", "--net", "--", program]);
@@ -98,7 +100,7 @@ fn it_runs_in_a_user_namespace_of_nobody() {
         "set -e\nip link set lo up\nexport XDG_RUNTIME_DIR={dir}\n{program} up > {dir}/screen &\n\
          pid=$!\nfor i in $(seq 600); do grep -q Ctrl-C {dir}/screen && break; sleep 0.1; done\n\
          {program} status\n{program} addr\nkill $pid\nwait $pid\n",
-        dir = directory.path().display(),
+        dir = runtime.display(),
         program = program.display()
     );
     fs::write(&script, text).unwrap();

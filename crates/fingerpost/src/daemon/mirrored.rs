@@ -136,7 +136,8 @@ impl Source for Answers {
             _ => tables.neighbour_samples.taken_at_millis,
         };
         match question.object {
-            Object::Link if question.output.statistics => self.mirror.want_counters(),
+            Object::Link => self.mirror.want_links(),
+            Object::Addr => self.mirror.want_addresses(),
             Object::Neigh => self.mirror.want_neighbours(),
             Object::Fdb => self.mirror.want_fdb(),
             _ => {}

@@ -48,6 +48,9 @@ fn usable(directory: &Path) -> io::Result<()> {
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
         Err(error) => return Err(error),
     }
+    if !directory.is_dir() {
+        return Err(io::ErrorKind::NotADirectory.into());
+    }
     let probe = rustix::fs::Access::WRITE_OK | rustix::fs::Access::EXEC_OK;
     Ok(rustix::fs::access(directory, probe)?)
 }

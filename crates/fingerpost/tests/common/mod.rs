@@ -34,8 +34,18 @@ pub fn furnished(tag: &str) -> Option<Netns> {
              link set veth0 master br0\n\
              link set br0 up\n\
              link set veth0 up\n\
-             link set veth1 up\n\
-             addr add 10.9.0.1/24 dev br0\n\
+             link set veth1 up\n",
+        )
+        .unwrap();
+    // Next-hop objects want a carrier, which comes a moment later.
+    wait_until(PATIENCE, "the carrier of br0", || {
+        let shown = netns.ip(&["-o", "link", "show", "dev", "br0"]).unwrap();
+        shown.contains("LOWER_UP").then_some(())
+    })
+    .unwrap();
+    netns
+        .ip_batch(
+            "addr add 10.9.0.1/24 dev br0\n\
              addr add 10.8.0.1/30 brd + dev veth1 label veth1:1\n\
              addr add 2001:db8::1/64 dev br0 nodad\n\
              neigh add 10.9.0.7 lladdr 02:00:00:00:00:07 dev br0 nud permanent\n\
