@@ -9,7 +9,7 @@ use table::{AF_INET, AF_INET6, Address, Link};
 use crate::context::View;
 use crate::fields::{Value, Visit, push_name, push_plain};
 use crate::format::{push_address, push_u64};
-use crate::link;
+use crate::link::{self, HeadOf};
 use crate::printer::Show;
 
 /// The columns of an address that are not its link's.
@@ -164,9 +164,17 @@ fn push_lifetime(out: &mut Vec<u8>, secs: u64) {
     }
 }
 
+fn head_of(view: &View<'_>) -> HeadOf {
+    if view.family == Some(AF_INET6) {
+        HeadOf::Ipv6Addresses
+    } else {
+        HeadOf::Addresses
+    }
+}
+
 impl Show for OnLink<'_> {
     fn fields(&self, view: &View<'_>, visit: &mut impl Visit) {
-        link::head_fields(self.link, false, view, visit);
+        link::head_fields(self.link, head_of(view), view, visit);
         if view.family.is_none() {
             link::layer_fields(self.link, visit);
         }
@@ -177,7 +185,9 @@ impl Show for OnLink<'_> {
             visit.value("ifalias", Value::Text(alias));
         }
         link::counter_fields(self.link, view, visit);
-        link::alt_name_fields(self.link, visit);
+        if head_of(view) != HeadOf::Ipv6Addresses {
+            link::alt_name_fields(self.link, visit);
+        }
         visit.list("addr_info");
         for address in self.addresses {
             visit.object_item();
@@ -197,7 +207,7 @@ impl Show for OnLink<'_> {
             }
             return;
         }
-        link::head_text(self.link, false, view, out);
+        link::head_text(self.link, head_of(view), view, out);
         if view.family.is_none() {
             link::layer_text(self.link, view, out);
         }
@@ -209,7 +219,9 @@ impl Show for OnLink<'_> {
             out.extend_from_slice(alias.as_bytes());
         }
         link::counter_text(self.link, view, out);
-        link::alt_name_text(self.link, view, out);
+        if head_of(view) != HeadOf::Ipv6Addresses {
+            link::alt_name_text(self.link, view, out);
+        }
         out.push(b'\n');
         for address in self.addresses {
             text(address, view, out);

@@ -181,9 +181,20 @@ fn oper_state(link: &Link) -> Value<'static> {
         .map_or(Value::Hex(link.oper_state.into()), |name| Value::Text(name))
 }
 
-/// The part of a link that `ip addr` shows as well. `of_link`: for
-/// `ip link`.
-pub(crate) fn head_fields(link: &Link, of_link: bool, view: &View<'_>, visit: &mut impl Visit) {
+/// For whom the head of a link is shown.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum HeadOf {
+    /// `ip link`.
+    Link,
+    /// `ip addr`.
+    Addresses,
+    /// `ip -6 addr`: the kernel tells IPv6's view of a link, without queue
+    /// discipline, master, group and alternative names.
+    Ipv6Addresses,
+}
+
+/// The part of a link that `ip addr` shows as well.
+pub(crate) fn head_fields(link: &Link, of: HeadOf, view: &View<'_>, visit: &mut impl Visit) {
     visit.value("ifindex", Value::Number(link.index.into()));
     match (link.lower, link.lower_netns_id) {
         (None, _) => {}
@@ -196,17 +207,20 @@ pub(crate) fn head_fields(link: &Link, of_link: bool, view: &View<'_>, visit: &m
     each_flag(link, view, |name| visit.item(name));
     visit.end_list();
     visit.value("mtu", Value::Number(link.mtu.into()));
-    if let Some(qdisc) = &link.qdisc {
+    let whole = of != HeadOf::Ipv6Addresses;
+    if let Some(qdisc) = link.qdisc.as_ref().filter(|_| whole) {
         visit.value("qdisc", Value::Text(qdisc));
     }
-    if let Some(master) = link.master {
+    if let Some(master) = link.master.filter(|_| whole) {
         visit.value("master", Value::Name(view.device(master)));
     }
     visit.value("operstate", oper_state(link));
-    if of_link {
+    if of == HeadOf::Link {
         visit.value("linkmode", link_mode(link));
     }
-    visit.value("group", Value::Name(view.names.group(link.group)));
+    if whole {
+        visit.value("group", Value::Name(view.names.group(link.group)));
+    }
     if link.tx_queue_len != 0 {
         visit.value("txqlen", Value::Number(link.tx_queue_len.into()));
     }
@@ -325,7 +339,7 @@ fn direction_fields(
 
 impl Show for Link {
     fn fields(&self, view: &View<'_>, visit: &mut impl Visit) {
-        head_fields(self, true, view, visit);
+        head_fields(self, HeadOf::Link, view, visit);
         layer_fields(self, visit);
         if view.details {
             detail_fields(self, view, visit);
@@ -338,7 +352,7 @@ impl Show for Link {
     }
 
     fn text(&self, view: &View<'_>, out: &mut Vec<u8>) {
-        head_text(self, true, view, out);
+        head_text(self, HeadOf::Link, view, out);
         layer_text(self, view, out);
         if view.details {
             detail_text(self, view, out);
@@ -366,7 +380,7 @@ fn pair(out: &mut Vec<u8>, key: &str, value: Value<'_>) {
 }
 
 /// The first line, without its end.
-pub(crate) fn head_text(link: &Link, of_link: bool, view: &View<'_>, out: &mut Vec<u8>) {
+pub(crate) fn head_text(link: &Link, of: HeadOf, view: &View<'_>, out: &mut Vec<u8>) {
     push_u64(out, link.index.into());
     out.extend_from_slice(b": ");
     out.extend_from_slice(link.name.as_bytes());
@@ -395,17 +409,20 @@ pub(crate) fn head_text(link: &Link, of_link: bool, view: &View<'_>, out: &mut V
     });
     out.extend_from_slice(b"> ");
     pair(out, "mtu ", Value::Number(link.mtu.into()));
-    if let Some(qdisc) = &link.qdisc {
+    let whole = of != HeadOf::Ipv6Addresses;
+    if let Some(qdisc) = link.qdisc.as_ref().filter(|_| whole) {
         pair(out, "qdisc ", Value::Text(qdisc));
     }
-    if let Some(master) = link.master {
+    if let Some(master) = link.master.filter(|_| whole) {
         pair(out, "master ", Value::Name(view.device(master)));
     }
     pair(out, "state ", oper_state(link));
-    if of_link {
+    if of == HeadOf::Link {
         pair(out, "mode ", link_mode(link));
     }
-    pair(out, "group ", Value::Name(view.names.group(link.group)));
+    if whole {
+        pair(out, "group ", Value::Name(view.names.group(link.group)));
+    }
     if link.tx_queue_len != 0 {
         out.extend_from_slice(b"qlen ");
         push_u64(out, link.tx_queue_len.into());

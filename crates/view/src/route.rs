@@ -140,13 +140,18 @@ fn hop_flags(hop: &NextHop, follows: bool, view: &View<'_>) -> u32 {
         }
 }
 
-/// The flags of the route itself: of its only next hop, and what all of
-/// several share (the kernel's `fib_flags`).
+/// The flags of the route itself: of its only next hop; for IPv4 what all
+/// of several share (the kernel's `fib_flags`), but for next-hop objects.
 #[inline]
-fn route_flags(body: &RouteBody, follows: bool, view: &View<'_>) -> u32 {
+fn route_flags(body: &RouteBody, prefix: IpNet, follows: bool, view: &View<'_>) -> u32 {
     body.flags
-        | match body.next_hops.as_slice() {
-            [hop] => hop_flags(hop, follows, view),
+        | match (body.next_hops.as_slice(), prefix) {
+            ([hop], _) => hop_flags(hop, follows, view),
+            ([], _) | (_, IpNet::V6(_)) => 0,
+            (hops, IpNet::V4(_)) if follows && body.nexthop_id.is_none() => hops
+                .iter()
+                .map(|hop| derived_flags(hop.link, view))
+                .fold(hop_flag::DEAD | hop_flag::LINKDOWN, |all, of| all & of),
             _ => 0,
         }
 }
@@ -319,7 +324,7 @@ impl Show for Route<&RouteBody> {
         if shown.metric {
             visit.value("metric", Value::Number(self.metric.into()));
         }
-        flag_fields(route_flags(body, follows, view), visit);
+        flag_fields(route_flags(body, self.prefix, follows, view), visit);
         flow_fields(only.map_or(0, |hop| hop.realms), view, visit);
         metric_fields(&body.metrics, visit);
         if let Some(at) = body.expires_at_millis {
@@ -389,7 +394,7 @@ impl Show for Route<&RouteBody> {
         if shown.metric {
             labelled(out, b"metric ", Value::Number(self.metric.into()));
         }
-        flag_text(route_flags(body, follows, view), out);
+        flag_text(route_flags(body, self.prefix, follows, view), out);
         flow_text(only.map_or(0, |hop| hop.realms), view, out);
         metric_text(&body.metrics, out);
         tail_text(body, view, out);
