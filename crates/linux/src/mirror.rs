@@ -113,14 +113,9 @@ struct Shared {
     changed: Condvar,
     stop: AtomicBool,
     rescan: AtomicBool,
-    /// When somebody last wanted counters, milliseconds since the epoch.
-    counters_wanted: AtomicU64,
-    /// When somebody last wanted what addresses do silently.
-    addresses_wanted: AtomicU64,
-    /// When somebody last wanted what neighbours do silently.
-    neighbours_wanted: AtomicU64,
-    /// When somebody last wanted what forwarding tables do silently.
-    fdb_wanted: AtomicU64,
+    /// When somebody last wanted what links, addresses, neighbours and
+    /// forwarding entries do silently, milliseconds since the epoch.
+    wanted: [AtomicU64; 4],
     /// Wakes the worker from its wait.
     wake: rustix::fd::OwnedFd,
 }
@@ -153,10 +148,7 @@ impl Mirror {
             changed: Condvar::new(),
             stop: AtomicBool::new(false),
             rescan: AtomicBool::new(false),
-            counters_wanted: AtomicU64::new(0),
-            addresses_wanted: AtomicU64::new(0),
-            neighbours_wanted: AtomicU64::new(0),
-            fdb_wanted: AtomicU64::new(0),
+            wanted: Default::default(),
             wake,
         });
         let worker = worker::Worker::new(namespace.clone(), options, writer, Arc::clone(&shared))?;
@@ -199,34 +191,37 @@ impl Mirror {
         status.phase.clone()
     }
 
-    /// Says that somebody reads links' counters: the writer samples them,
-    /// at most once a second. Returns at once.
-    pub fn want_counters(&self) {
-        self.want(&self.shared.counters_wanted);
+    /// Says that somebody reads links: the writer samples their counters
+    /// and what the kernel does not announce of them, at most once a
+    /// second. Returns at once.
+    pub fn want_links(&self) {
+        self.want(0);
     }
 
     /// Says that somebody reads addresses: the writer samples those that
     /// the kernel has not announced yet, at most once a second.
     pub fn want_addresses(&self) {
-        self.want(&self.shared.addresses_wanted);
+        self.want(1);
     }
 
     /// Says that somebody reads neighbours: the writer samples their ages
     /// and what the kernel does not announce of them, at most once a
     /// second.
     pub fn want_neighbours(&self) {
-        self.want(&self.shared.neighbours_wanted);
+        self.want(2);
     }
 
     /// Says that somebody reads forwarding tables: the writer samples what
     /// the kernel does not announce of them, at most once a second.
     pub fn want_fdb(&self) {
-        self.want(&self.shared.fdb_wanted);
+        self.want(3);
     }
 
-    fn want(&self, wanted: &AtomicU64) {
-        wanted.store(now_millis(), Ordering::Relaxed);
-        self.shared.wake();
+    fn want(&self, which: usize) {
+        if let Some(wanted) = self.shared.wanted.get(which) {
+            wanted.store(now_millis(), Ordering::Relaxed);
+            self.shared.wake();
+        }
     }
 
     /// Lists all tables again now, as the periodic scan does.

@@ -1,6 +1,8 @@
 //! Another process changes everything at full speed; the mirror ends equal
 //! to the kernel, with lost events and without.
 
+#![allow(clippy::unwrap_used, reason = "a test may stop at once")]
+
 use std::io::Write;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
@@ -66,6 +68,27 @@ fn scan(mirror: &Mirror) -> Status {
 
 /// Feeds `ip -batch` random changes for [`CHURN`], then a burst.
 fn change_everything(netns: &Netns, seed: u64) {
+    let mut random = Random::new(seed);
+    let start = Instant::now();
+    let links =
+        (0..4).map(|n| format!("link add name v{n} type veth peer name p{n}\nlink set p{n} up\n"));
+    feed(netns, links.collect());
+    while start.elapsed() < CHURN {
+        feed(netns, (0..64).map(|_| line(&mut random) + "\n").collect());
+    }
+    feed(
+        netns,
+        "link set v0 up\naddr add 10.0.0.1/16 dev v0\n".into(),
+    );
+    let routes =
+        (0..2000).map(|n| format!("route replace 172.16.{}.{}/32 dev v0\n", n / 256, n % 256));
+    feed(netns, routes.collect());
+    feed(netns, "link set v0 down\nlink set v0 up\n".into());
+}
+
+/// Runs lines by `ip -batch`. Refused lines are part of the game, and at
+/// some `ip` ends: neither its status nor a broken pipe says anything.
+fn feed(netns: &Netns, lines: String) {
     let mut child = Command::new("ip")
         .args(["-n", netns.name(), "-force", "-batch", "-"])
         .stdin(Stdio::piped())
@@ -73,42 +96,18 @@ fn change_everything(netns: &Netns, seed: u64) {
         .stderr(Stdio::null())
         .spawn()
         .unwrap();
-    let mut input = child.stdin.take().unwrap();
-    let mut random = Random::new(seed);
-    let start = Instant::now();
-    for n in 0..4 {
-        writeln!(input, "link add name v{n} type veth peer name p{n}").unwrap();
-        writeln!(input, "link set p{n} up").unwrap();
-    }
-    while start.elapsed() < CHURN {
-        for _ in 0..64 {
-            writeln!(input, "{}", line(&mut random)).unwrap();
-        }
-    }
-    writeln!(input, "link set v0 up\naddr add 10.0.0.1/16 dev v0").unwrap();
-    for n in 0..2000 {
-        writeln!(
-            input,
-            "route replace 172.16.{}.{}/32 dev v0",
-            n / 256,
-            n % 256
-        )
-        .unwrap();
-    }
-    writeln!(input, "link set v0 down\nlink set v0 up").unwrap();
-    drop(input);
-    // Refused lines are part of the game: its status says nothing.
+    let _ = child.stdin.take().unwrap().write_all(lines.as_bytes());
     child.wait().unwrap();
 }
 
 fn line(random: &mut Random) -> String {
-    let mut upto = |n: u64| random.below(n);
+    let mut upto = |n: usize| random.below(n);
     let (link, host, id) = (upto(4), upto(5), 1 + upto(5));
     let net = upto(6);
     match upto(34) {
         0 => format!("link set v{link} up"),
         1 => format!("link set v{link} down"),
-        2 => format!("link set p{link} {}", ["up", "down"][upto(2) as usize]),
+        2 => format!("link set p{link} {}", ["up", "down"][upto(2)]),
         3 => format!("link set v{link} mtu {}", 1400 + host),
         4 => format!("link set v{link} group {host}"),
         5..=7 => format!("addr add 10.{link}.0.{host}/24 dev v{link}"),

@@ -2,6 +2,8 @@
 //! change the mirror is set beside a fresh listing of everything, and any
 //! row that differs is drift.
 
+#![allow(clippy::unwrap_used, reason = "a test may stop at once")]
+
 use std::time::Duration;
 
 use fingerpost_linux::{Mirror, Namespace, Options, Phase, Status};

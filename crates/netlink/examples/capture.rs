@@ -4,6 +4,11 @@
 //!
 //! `cargo run -p fingerpost-netlink --example capture`, as root.
 
+#![allow(
+    clippy::expect_used,
+    reason = "a chore run by hand: it stops at the first thing that is not as it should be"
+)]
+
 #[path = "../tests/support/mod.rs"]
 mod support;
 

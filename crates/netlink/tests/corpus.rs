@@ -2,6 +2,8 @@
 //! what the targets do: as they are, cut at every length, and with every
 //! byte and every length field changed.
 
+#![allow(clippy::expect_used, reason = "a test fails by it")]
+
 use std::fs;
 use std::path::Path;
 

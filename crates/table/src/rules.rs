@@ -76,6 +76,14 @@ impl Rules {
         self.by_priority.remove(&key)
     }
 
+    /// Puts a rule in the place of the one that equals `old`.
+    pub(crate) fn replace(&mut self, old: &Rule, new: Arc<Rule>) -> Option<Arc<Rule>> {
+        let (key, _) = self
+            .of_priority(old.family, old.priority)
+            .find(|(_, row)| **row == *old)?;
+        self.by_priority.insert(key, new)
+    }
+
     fn of_priority(
         &self,
         family: u8,

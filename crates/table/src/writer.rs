@@ -39,6 +39,9 @@ pub enum Change {
     PutNexthop(Nexthop),
     DeleteNexthop(u32),
     PutRule(Rule),
+    /// The second in the place of the first, which is of the same family
+    /// and priority.
+    ReplaceRule(Rule, Rule),
     DeleteRule(Rule),
     PutFdb(FdbEntry),
     DeleteFdb(FdbKey),
@@ -220,6 +223,12 @@ impl Writer {
             Change::PutOtherRoute(row) => self.put_other_route(row)?,
             Change::PutNexthop(row) => self.put_nexthop(row)?,
             Change::PutRule(row) => self.put_rule(row)?,
+            Change::ReplaceRule(old, new) => {
+                let new = Arc::new(new);
+                if self.tables.rules.replace(&old, Arc::clone(&new)).is_some() {
+                    self.put(true, Row::Rule(new));
+                }
+            }
             Change::PutFdb(row) => self.put_fdb(row)?,
             Change::DeleteRoute(route) => self.delete_route(route),
             Change::DeleteLink(index) => {

@@ -7,8 +7,9 @@
 //! - [`Printer`]: filters and writes rows as they come, from a dump or a
 //!   snapshot.
 //! - [`answer`]: answers a question from a snapshot by the index that fits.
+//! - [`route_get`]: which route a packet would take.
 //! - [`event`], [`Watch`]: changes as lines of JSON.
-//! - [`arp`], [`ifconfig`]: the listings of those two tools.
+//! - [`arp`], [`ifconfig`]: rows as the tools of those names show them.
 //! - [`Names`]: iproute2's names of protocols, scopes, tables.
 
 mod address;
@@ -33,6 +34,7 @@ mod put;
 pub mod question;
 mod route;
 mod route_encap;
+mod route_get;
 mod route_metrics;
 mod rule;
 mod selection;
@@ -44,4 +46,5 @@ pub use event::{Watch, event};
 pub use names::{NameFile, Names};
 pub use printer::Printer;
 pub use question::{Filter, Format, Object, Output, Question};
+pub use route_get::{RouteQuestion, route_get};
 pub use selection::BadQuestion;

@@ -5,26 +5,32 @@
 //! difference as drift, apart from what the kernel never announces.
 
 use std::cmp::Ordering;
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::Debug;
 use std::sync::Arc;
 
 use table::row::address;
 use table::row::neighbour::{flag, state};
-use table::{Address, Change, FdbEntry, Link, Neighbour, Placement, RouteBody, RouteRef, Tables};
+use table::{
+    Address, Change, FdbEntry, Link, Neighbour, Nexthop, Placement, RouteBody, RouteRef, Rule,
+    Tables,
+};
 
 /// Expiries jump by the granularity of the kernel's clock: nearer than
 /// this they are the same.
 const SAME_TIME_MILLIS: u64 = 2_500;
 
-/// A difference.
+/// What turns the mirrored tables into the kernel's.
 #[derive(Debug, Default)]
 pub struct Difference {
-    /// Changes that turn the current tables into the fresh ones.
-    pub changes: Vec<Change>,
-    /// How many of them the kernel should have announced, or the mirror
-    /// should have known.
-    pub drift: usize,
-    /// The first few of those, for a report.
-    pub examples: Vec<Change>,
+    /// What the kernel never announces.
+    pub silent: Vec<Change>,
+    /// What it should have announced, or the mirror should have known:
+    /// drift, unless the announcement is still to come.
+    pub unexplained: Vec<Change>,
+    /// The first few of those in words, for a report: what the kernel has
+    /// and what the mirror had.
+    pub examples: Vec<String>,
 }
 
 /// Examples of drift kept for a report.
@@ -63,11 +69,32 @@ impl Whole {
 /// just now. O(rows).
 pub fn difference(current: &Tables, fresh: &Tables, whole: Whole) -> Difference {
     let mut difference = Difference::default();
-    links(current, fresh, whole, &mut difference);
-    addresses(current, fresh, whole, &mut difference);
-    neighbours(current, fresh, whole, &mut difference);
-    fdb(current, fresh, whole, &mut difference);
-    nexthops(current, fresh, whole, &mut difference);
+    let (a, b, to) = (current, fresh, &mut difference);
+    rows(&LINKS, a.links.iter(), b.links.iter(), whole.links, to);
+    let whole_addresses = whole.addresses;
+    rows(
+        &ADDRESSES,
+        a.addresses.iter(),
+        b.addresses.iter(),
+        whole_addresses,
+        to,
+    );
+    let whole_neighbours = whole.neighbours;
+    rows(
+        &NEIGHBOURS,
+        a.neighbours.iter(),
+        b.neighbours.iter(),
+        whole_neighbours,
+        to,
+    );
+    rows(&FDB, a.fdb.iter(), b.fdb.iter(), whole.fdb, to);
+    rows(
+        &NEXTHOPS,
+        a.nexthops.iter(),
+        b.nexthops.iter(),
+        whole.nexthops,
+        to,
+    );
     rules(current, fresh, whole, &mut difference);
     routes(
         current.routes.iter_v4(),
@@ -86,12 +113,16 @@ pub fn difference(current: &Tables, fresh: &Tables, whole: Whole) -> Difference 
 }
 
 impl Difference {
-    fn add(&mut self, change: Change, is_drift: bool) {
+    /// Adds a change from what the mirror had.
+    fn add(&mut self, had: &dyn Debug, change: Change, is_drift: bool) {
         if is_drift && self.examples.len() < EXAMPLES {
-            self.examples.push(change.clone());
+            self.examples.push(format!("{change:?}, had {had:?}"));
         }
-        self.changes.push(change);
-        self.drift += usize::from(is_drift);
+        if is_drift {
+            self.unexplained.push(change);
+        } else {
+            self.silent.push(change);
+        }
     }
 }
 
@@ -129,21 +160,51 @@ fn pairs<T: Clone>(
     }
 }
 
-fn links(current: &Tables, fresh: &Tables, whole: Whole, to: &mut Difference) {
-    let order = |a: &&Arc<Link>, b: &&Arc<Link>| a.index.cmp(&b.index);
-    pairs(
-        current.links.iter(),
-        fresh.links.iter(),
-        order,
-        |pair| match pair {
-            Pair::Both(a, b) if a == b => {}
-            Pair::Both(a, b) => to.add(Change::PutLink((**b).clone()), !is_silent_link(a, b)),
-            Pair::New(b) => to.add(Change::PutLink((**b).clone()), true),
-            Pair::Gone(a) if whole.links => to.add(Change::DeleteLink(a.index), true),
-            Pair::Gone(_) => {}
-        },
-    );
+/// What is to be known of a kind of row to compare two tables of it.
+struct Kind<T> {
+    order: fn(&T, &T) -> Ordering,
+    same: fn(&T, &T) -> bool,
+    put: fn(&T) -> Change,
+    delete: fn(&T) -> Change,
+    /// Whether the kernel lets a row come, go or become another without an
+    /// event.
+    is_silent: fn(Option<&T>, Option<&T>) -> bool,
 }
+
+/// Compares two ordered tables. Rows missing from a `fresh` one that was
+/// not read whole stay.
+fn rows<'a, T: Debug + 'a>(
+    kind: &Kind<T>,
+    current: impl Iterator<Item = &'a Arc<T>>,
+    fresh: impl Iterator<Item = &'a Arc<T>>,
+    whole: bool,
+    to: &mut Difference,
+) {
+    let order = |a: &&Arc<T>, b: &&Arc<T>| (kind.order)(a, b);
+    pairs(current, fresh, order, |pair| {
+        let (had, has) = match pair {
+            Pair::Both(a, b) if (kind.same)(a, b) => return,
+            Pair::Both(a, b) => (Some(&**a), Some(&**b)),
+            Pair::New(b) => (None, Some(&**b)),
+            Pair::Gone(_) if !whole => return,
+            Pair::Gone(a) => (Some(&**a), None),
+        };
+        let change = match (had, has) {
+            (_, Some(has)) => (kind.put)(has),
+            (Some(had), None) => (kind.delete)(had),
+            (None, None) => return,
+        };
+        to.add(&had, change, !(kind.is_silent)(had, has));
+    });
+}
+
+const LINKS: Kind<Link> = Kind {
+    order: |a, b| a.index.cmp(&b.index),
+    same: |a, b| a == b,
+    put: |b| Change::PutLink(b.clone()),
+    delete: |a| Change::DeleteLink(a.index),
+    is_silent: |a, b| matches!((a, b), (Some(a), Some(b)) if is_silent_link(a, b)),
+};
 
 /// Whether two links differ only in what the kernel changes without an
 /// event: the qdisc, the count of promiscuous users, the peer's namespace,
@@ -158,27 +219,27 @@ fn is_silent_link(a: &Link, b: &Link) -> bool {
         slave_data: b.slave_data.clone(),
         ..a.clone()
     };
+    if b.is_up() {
+        return announced == *b;
+    }
+    // Of a link that is down, `netdev_state_change` tells nothing.
+    let announced = Link {
+        group: b.group,
+        alias: b.alias.clone(),
+        alt_names: b.alt_names.clone(),
+        link_mode: b.link_mode,
+        ..announced
+    };
     announced == *b
 }
 
-fn addresses(current: &Tables, fresh: &Tables, whole: Whole, to: &mut Difference) {
-    let order = |a: &&Arc<Address>, b: &&Arc<Address>| a.key().cmp(&b.key());
-    pairs(
-        current.addresses.iter(),
-        fresh.addresses.iter(),
-        order,
-        |pair| match pair {
-            Pair::Both(a, b) if same_address(a, b) => {}
-            Pair::Both(_, b) | Pair::New(b) => {
-                to.add(Change::PutAddress((**b).clone()), !is_tentative(b));
-            }
-            Pair::Gone(a) if whole.addresses => {
-                to.add(Change::DeleteAddress(a.key()), !is_tentative(a))
-            }
-            Pair::Gone(_) => {}
-        },
-    );
-}
+const ADDRESSES: Kind<Address> = Kind {
+    order: |a, b| a.key().cmp(&b.key()),
+    same: same_address,
+    put: |b| Change::PutAddress(b.clone()),
+    delete: |a| Change::DeleteAddress(a.key()),
+    is_silent: |a, b| b.or(a).is_some_and(is_tentative),
+};
 
 /// An IPv6 address is announced when duplicate address detection has
 /// found it unique (RFC 4862 section 5.4), not before.
@@ -206,28 +267,13 @@ fn same_time(a: Option<u64>, b: Option<u64>) -> bool {
     }
 }
 
-fn neighbours(current: &Tables, fresh: &Tables, whole: Whole, to: &mut Difference) {
-    let order = |a: &&Arc<Neighbour>, b: &&Arc<Neighbour>| a.key().cmp(&b.key());
-    pairs(
-        current.neighbours.iter(),
-        fresh.neighbours.iter(),
-        order,
-        |pair| match pair {
-            Pair::Both(a, b) if a == b => {}
-            Pair::Both(a, b) => {
-                let silent = is_silent_neighbour(b) || is_silent_neighbour(a);
-                to.add(Change::PutNeighbour((**b).clone()), !silent);
-            }
-            Pair::New(b) => {
-                to.add(Change::PutNeighbour((**b).clone()), !is_silent_neighbour(b));
-            }
-            Pair::Gone(a) if whole.neighbours => {
-                to.add(Change::DeleteNeighbour(a.key()), !is_silent_neighbour(a));
-            }
-            Pair::Gone(_) => {}
-        },
-    );
-}
+const NEIGHBOURS: Kind<Neighbour> = Kind {
+    order: |a, b| a.key().cmp(&b.key()),
+    same: |a, b| a == b,
+    put: |b| Change::PutNeighbour(b.clone()),
+    delete: |a| Change::DeleteNeighbour(a.key()),
+    is_silent: |a, b| [a, b].into_iter().flatten().any(is_silent_neighbour),
+};
 
 /// Entries that come, and states that are entered, without an event: a
 /// proxy entry, a first question on the wire, a multicast address, DELAY.
@@ -239,61 +285,58 @@ fn is_silent_neighbour(row: &Neighbour) -> bool {
         )
 }
 
-fn fdb(current: &Tables, fresh: &Tables, whole: Whole, to: &mut Difference) {
-    let order = |a: &&Arc<FdbEntry>, b: &&Arc<FdbEntry>| a.key().cmp(&b.key());
-    pairs(
-        current.fdb.iter(),
-        fresh.fdb.iter(),
-        order,
-        |pair| match pair {
-            Pair::Both(a, b) if a == b => {}
-            Pair::Both(_, b) | Pair::New(b) => {
-                to.add(Change::PutFdb((**b).clone()), !is_silent_fdb(b));
-            }
-            Pair::Gone(a) if whole.fdb => to.add(Change::DeleteFdb(a.key()), !is_silent_fdb(a)),
-            Pair::Gone(_) => {}
-        },
-    );
-}
+const FDB: Kind<FdbEntry> = Kind {
+    order: |a, b| a.key().cmp(&b.key()),
+    same: |a, b| a == b,
+    put: |b| Change::PutFdb(b.clone()),
+    delete: |a| Change::DeleteFdb(a.key()),
+    is_silent: |a, b| b.or(a).is_some_and(is_silent_fdb),
+};
 
 /// A device's own list of the addresses it receives is not announced.
 fn is_silent_fdb(row: &FdbEntry) -> bool {
     row.master.is_none() && row.flags & flag::SELF != 0 && row.destination.is_none()
 }
 
-fn nexthops(current: &Tables, fresh: &Tables, whole: Whole, to: &mut Difference) {
-    let order = |a: &&Arc<table::Nexthop>, b: &&Arc<table::Nexthop>| a.id.cmp(&b.id);
-    pairs(
-        current.nexthops.iter(),
-        fresh.nexthops.iter(),
-        order,
-        |pair| match pair {
-            Pair::Both(a, b) if a == b => {}
-            Pair::Both(_, b) | Pair::New(b) => to.add(Change::PutNexthop((**b).clone()), true),
-            Pair::Gone(a) if whole.nexthops => to.add(Change::DeleteNexthop(a.id), true),
-            Pair::Gone(_) => {}
-        },
-    );
-}
+const NEXTHOPS: Kind<Nexthop> = Kind {
+    order: |a, b| a.id.cmp(&b.id),
+    same: |a, b| a == b,
+    put: |b| Change::PutNexthop(b.clone()),
+    delete: |a| Change::DeleteNexthop(a.id),
+    is_silent: |_, _| false,
+};
 
-/// Rules have no key but their contents and their order.
+/// Rules have no key but their contents, and their order within a
+/// priority counts: a priority that differs is put anew.
 fn rules(current: &Tables, fresh: &Tables, whole: Whole, to: &mut Difference) {
-    if current.rules.iter().eq(fresh.rules.iter()) || !whole.rules {
+    if !whole.rules {
         return;
     }
-    for rule in current.rules.iter() {
-        to.changes.push(Change::DeleteRule((**rule).clone()));
+    let had = by_priority(current);
+    let has = by_priority(fresh);
+    let places: BTreeSet<_> = had.keys().chain(has.keys()).collect();
+    for place in places {
+        let (had, has) = (had.get(place), has.get(place));
+        if had == has {
+            continue;
+        }
+        for rule in had.into_iter().flatten() {
+            to.add(&has, Change::DeleteRule((***rule).clone()), true);
+        }
+        for rule in has.into_iter().flatten() {
+            to.add(&had, Change::PutRule((***rule).clone()), true);
+        }
     }
-    for rule in fresh.rules.iter() {
-        to.changes.push(Change::PutRule((**rule).clone()));
+}
+
+/// Rules of a family and a priority, in their order.
+fn by_priority(tables: &Tables) -> BTreeMap<(u8, u32), Vec<&Arc<Rule>>> {
+    let mut all = BTreeMap::new();
+    for rule in tables.rules.iter() {
+        let place = (rule.family, rule.priority);
+        all.entry(place).or_insert_with(Vec::new).push(rule);
     }
-    let missing = |from: &Tables, in_: &Tables| {
-        from.rules
-            .iter()
-            .filter(|rule| !in_.rules.iter().any(|other| other == *rule))
-            .count()
-    };
-    to.drift += missing(current, fresh) + missing(fresh, current);
+    all
 }
 
 type Place = (u32, ipnet::IpNet, u8, u32);
@@ -332,11 +375,11 @@ fn run(current: &[RouteRef<'_>], fresh: &[RouteRef<'_>], whole: bool, to: &mut D
         list.iter().any(|other| same_body(route.body, other.body))
     };
     for route in current.iter().filter(|route| whole && !found(route, fresh)) {
-        to.add(Change::DeleteRoute(route.to_shared()), true);
+        to.add(&(), Change::DeleteRoute(route.to_shared()), true);
     }
     for route in fresh.iter().filter(|route| !found(route, current)) {
         let row = route.with_body((**route.body).clone());
-        to.add(Change::PutRoute(row, Placement::Last), true);
+        to.add(&current, Change::PutRoute(row, Placement::Last), true);
     }
 }
 
@@ -389,10 +432,8 @@ fn others(current: &Tables, fresh: &Tables, to: &mut Difference) {
         order,
         |pair| match pair {
             Pair::Both(a, b) if a == b => {}
-            Pair::Both(_, b) | Pair::New(b) => {
-                to.changes.push(Change::PutOtherRoute((**b).clone()))
-            }
-            Pair::Gone(a) => to.changes.push(Change::DeleteOtherRoute(a.key.clone())),
+            Pair::Both(_, b) | Pair::New(b) => to.silent.push(Change::PutOtherRoute((**b).clone())),
+            Pair::Gone(a) => to.silent.push(Change::DeleteOtherRoute(a.key.clone())),
         },
     );
 }

@@ -3,10 +3,10 @@
 use std::ops::ControlFlow;
 use std::path::Path;
 
-use netlink::decode::Decoded;
+use netlink::decode::{Decoded, Item, decode, link_counters, neighbour_ages};
 use netlink::message::Message;
 use netlink::request::Dump;
-use table::{AF_INET, AF_INET6, LinkCounters, NeighbourAges, NeighbourKey, TableFull};
+use table::{AF_INET, AF_INET6, LinkCounters, NeighbourKey, NeighbourSample, TableFull};
 
 use super::difference::Whole;
 use super::model::Model;
@@ -31,6 +31,7 @@ const ATTEMPTS: usize = 3;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Which {
     All,
+    Links,
     Addresses,
     Neighbours,
     Fdb,
@@ -47,15 +48,19 @@ pub(crate) struct Loaded {
     pub interrupted: u64,
 }
 
-/// Ages seen in a listing of neighbours.
-pub(crate) type Ages = Vec<(NeighbourKey, NeighbourAges)>;
+/// What a listing tells that is no part of its rows.
+#[derive(Debug, Default)]
+pub(crate) struct Samples {
+    pub ages: Vec<(NeighbourKey, NeighbourSample)>,
+    pub counters: Vec<(u32, LinkCounters)>,
+}
 
 /// Lists tables into `model`; `meanwhile` is called now and then, so that
 /// events do not pile up.
 pub(crate) struct Load<'a> {
     pub namespace: &'a Namespace,
     pub model: &'a mut Model,
-    pub ages: Option<&'a mut Ages>,
+    pub samples: Option<&'a mut Samples>,
     pub meanwhile: &'a mut dyn FnMut() -> Result<(), Error>,
     /// The first row that was refused.
     pub full: Option<TableFull>,
@@ -72,8 +77,9 @@ impl Load<'_> {
             interrupted: 0,
         };
         let asked = |table| which == table || which == Which::All;
-        if which == Which::All {
-            loaded.whole.links = self.list(&mut loaded, &Dump::Links { counters: false })?;
+        if asked(Which::Links) {
+            let counters = self.samples.is_some() && which == Which::Links;
+            loaded.whole.links = self.list(&mut loaded, &Dump::Links { counters })?;
         }
         if asked(Which::Addresses) {
             loaded.whole.addresses = self.list(&mut loaded, &ADDRESSES)?;
@@ -141,15 +147,11 @@ impl Load<'_> {
     }
 
     fn message(&mut self, message: &Message<'_>, now_millis: u64) -> Result<(), Error> {
-        let Decoded::Announcement(announcement) = netlink::decode::decode(message, now_millis)?
-        else {
+        let Decoded::Announcement(announcement) = decode(message, now_millis)? else {
             return Ok(());
         };
-        if let (Some(ages), netlink::decode::Item::Neighbour(row)) =
-            (self.ages.as_deref_mut(), &announcement.item)
-            && let Some(age) = netlink::decode::neighbour_ages(message.payload)
-        {
-            ages.push((row.key(), age));
+        if let Some(samples) = self.samples.as_deref_mut() {
+            samples.take(&announcement.item, message.payload);
         }
         if let Err(full) = self.model.dumped(announcement.item) {
             // What was there stays; the first refusal says enough.
@@ -194,17 +196,20 @@ fn is_unsupported(error: &Error) -> bool {
         if source.raw_os_error() == Some(rustix::io::Errno::OPNOTSUPP.raw_os_error()))
 }
 
-/// The counters of all links as they are now.
-pub(crate) fn counters(namespace: &Namespace) -> Result<Vec<(u32, LinkCounters)>, Error> {
-    let mut rows = Vec::new();
-    crate::dump::dump(namespace, &Dump::Links { counters: true }, &mut |message| {
-        if let (Some(index), Some(counters)) = (
-            netlink::decode::link_index(message.payload),
-            netlink::decode::link_counters(message.payload),
-        ) {
-            rows.push((index, counters));
+impl Samples {
+    fn take(&mut self, item: &Item, payload: &[u8]) {
+        match item {
+            Item::Neighbour(row) => {
+                if let Some(ages) = neighbour_ages(payload) {
+                    self.ages.push((row.key(), NeighbourSample { ages }));
+                }
+            }
+            Item::Link(row) => {
+                if let Some(counters) = link_counters(payload) {
+                    self.counters.push((row.index, counters));
+                }
+            }
+            _ => {}
         }
-        ControlFlow::Continue(())
-    })?;
-    Ok(rows)
+    }
 }

@@ -225,8 +225,7 @@ pub(crate) fn rules_follow_names(writer: &mut Writer) -> Result<(), TableFull> {
         })
         .collect();
     for (before, after) in changed {
-        writer.apply(Change::DeleteRule(before))?;
-        writer.apply(Change::PutRule(after))?;
+        writer.apply(Change::ReplaceRule(before, after))?;
     }
     Ok(())
 }

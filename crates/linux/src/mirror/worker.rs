@@ -7,11 +7,11 @@ use std::time::{Duration, Instant};
 use netlink::decode::Decoded;
 use netlink::message::messages;
 use rustix::event::{PollFd, PollFlags};
-use table::{NeighbourSample, Sample, TableFull, Writer};
+use table::{Change, Sample, TableFull, Writer};
 use tracing::{debug, info, warn};
 
-use super::difference::difference;
-use super::load::{Ages, Load, Loaded, Which, counters};
+use super::difference::{Difference, difference};
+use super::load::{Load, Loaded, Samples, Which};
 use super::model::Model;
 use super::{Options, Phase, Shared, now_millis};
 use crate::error::Error;
@@ -48,26 +48,27 @@ pub(super) struct Worker {
     /// When to list everything again, because something was lost.
     resync_at: Option<Instant>,
     pause: Duration,
-    sampled: Sampled,
+    suspects: Option<Suspects>,
+    /// When each kind of sample was last taken, in the order of
+    /// [`Shared::wanted`].
+    sampled: [Option<Instant>; 4],
 }
 
-/// When each kind of sample was last taken.
-#[derive(Default)]
-struct Sampled {
-    counters: Option<Instant>,
-    addresses: Option<Instant>,
-    neighbours: Option<Instant>,
-    fdb: Option<Instant>,
+/// What a scan could not explain, until a later one shows whether the
+/// kernel's announcement was only late: some come from a work queue of the
+/// kernel (an address without duplicate detection, a carrier).
+struct Suspects {
+    changes: Vec<Change>,
+    again_at: Instant,
+    round: u32,
 }
 
-/// What a listing beside the tables found.
-#[derive(Default)]
-struct Refreshed {
-    changes: usize,
-    /// How many of them the mirror should have known.
-    drift: usize,
-    examples: Vec<String>,
-}
+/// How late an announcement may be.
+const LATENESS: Duration = Duration::from_millis(300);
+/// Scans in a row that may find something new before all of it counts.
+const ROUNDS: u32 = 5;
+/// With more suspects than this at once, no lateness explains them.
+const MANY: usize = 1_000;
 
 /// The events and the tables that they keep.
 struct Feed {
@@ -112,7 +113,8 @@ impl Worker {
             },
             resync_at: None,
             pause: FIRST_PAUSE,
-            sampled: Sampled::default(),
+            suspects: None,
+            sampled: [None; 4],
         })
     }
 
@@ -148,7 +150,8 @@ impl Worker {
     /// Waits for events, a wake-up, or the next chore.
     fn rest(&mut self) -> Result<(), Error> {
         let mut until = self.next_scan.min(self.next_look);
-        if let Some(at) = self.resync_at {
+        let again_at = self.suspects.as_ref().map(|suspects| suspects.again_at);
+        for at in [self.resync_at, again_at].into_iter().flatten() {
             until = until.min(at);
         }
         let patience = until.saturating_duration_since(Instant::now());
@@ -178,7 +181,7 @@ impl Worker {
         if self.resync_at.is_some_and(|at| now >= at) {
             self.resync_at = None;
             self.resync();
-        } else if now >= self.next_scan || self.shared.rescan.swap(false, Ordering::AcqRel) {
+        } else if self.scan_is_due(now) {
             self.next_scan = now + self.options.scan_interval;
             self.scan();
         }
@@ -206,7 +209,7 @@ impl Worker {
             let mut load = Load {
                 namespace: &self.namespace,
                 model: &mut model,
-                ages: None,
+                samples: None,
                 meanwhile: &mut || {
                     if shared.stop.load(Ordering::Acquire) {
                         return Err(Error::Stopped);
@@ -245,14 +248,26 @@ impl Worker {
         }
     }
 
+    /// Suspects are looked at again before anything else is scanned for.
+    fn scan_is_due(&self, now: Instant) -> bool {
+        match &self.suspects {
+            Some(suspects) => now >= suspects.again_at,
+            None => now >= self.next_scan || self.shared.rescan.swap(false, Ordering::AcqRel),
+        }
+    }
+
     /// Lists everything again after a loss; readers get the difference as
     /// one change.
     fn resync(&mut self) {
-        match self.refresh(Which::All) {
-            Ok(Refreshed { changes, .. }) => {
+        self.suspects = None;
+        match self.compare(Which::All) {
+            Ok(Some(found)) => {
+                let changes = found.silent.len() + found.unexplained.len();
+                self.apply(found.silent.into_iter().chain(found.unexplained));
                 info!(changes, "resynchronised after a loss of events");
                 self.shared.update(|status| status.resyncs += 1);
             }
+            Ok(None) => {}
             Err(error) => self.trouble("resynchronise", &error),
         }
         if self.resync_at.is_none() && !self.feed.lost {
@@ -263,22 +278,31 @@ impl Worker {
 
     /// Lists everything to see whether the mirror is true.
     fn scan(&mut self) {
-        match self.refresh(Which::All) {
-            Ok(found) => {
-                self.note_drift(found);
-                self.shared.update(|status| status.scans += 1);
-            }
-            Err(error) => self.trouble("scan for drift", &error),
+        let found = match self.compare(Which::All) {
+            Ok(Some(found)) => found,
+            // A resync follows.
+            Ok(None) => return self.suspects = None,
+            Err(error) => return self.trouble("scan for drift", &error),
+        };
+        self.apply(found.silent);
+        let before = self.suspects.take();
+        let round = before.as_ref().map_or(0, |before| before.round);
+        let (drift, new) = confirmed(before, found.unexplained, round);
+        if !drift.is_empty() {
+            self.note_drift(drift.len(), found.examples);
+            self.apply(drift);
         }
+        if new.is_empty() {
+            return self.shared.update(|status| status.scans += 1);
+        }
+        self.suspects = Some(Suspects {
+            changes: new,
+            again_at: Instant::now() + LATENESS,
+            round: round + 1,
+        });
     }
 
-    fn note_drift(&self, found: Refreshed) {
-        let Refreshed {
-            drift, examples, ..
-        } = found;
-        if drift == 0 {
-            return;
-        }
+    fn note_drift(&self, drift: usize, examples: Vec<String>) {
         warn!(drift, ?examples, "the mirror had drifted from the kernel");
         self.shared.update(|status| {
             status.drift += drift as u64;
@@ -287,53 +311,50 @@ impl Worker {
     }
 
     fn trouble(&mut self, what: &str, error: &Error) {
+        self.suspects = None;
         warn!("could not {what}: {error}");
         self.shared
             .update(|status| status.last_trouble = Some(format!("could not {what}: {error}")));
         self.schedule_resync();
     }
 
-    /// Lists tables beside the mirrored ones and applies the difference.
-    fn refresh(&mut self, which: Which) -> Result<Refreshed, Error> {
-        let (mut fresh, loaded, ages) = self.load_beside(which)?;
-        // What the kernel announced before the listing ended has arrived.
-        while self.feed.take_batch()? {}
-        let stash = self.feed.stash.take();
-        if self.feed.lost {
-            // The listing cannot be set beside the present any more.
-            self.feed.model.writer().publish();
-            return Ok(Refreshed::default());
-        }
-        replay(&mut fresh, &stash.unwrap_or_default());
-        let found = difference(self.feed.model.tables(), fresh.tables(), loaded.whole);
-        let examples: Vec<String> = found.examples.iter().map(|c| format!("{c:?}")).collect();
-        let changes = found.changes.len();
+    fn apply(&mut self, changes: impl IntoIterator<Item = Change>) {
         let writer = self.feed.model.writer();
-        let applied = found.changes.into_iter().try_for_each(|c| writer.apply(c));
-        note_full(&self.shared, applied.err());
+        let mut changes = changes.into_iter();
+        let applied = changes.try_for_each(|change| writer.apply(change));
         writer.publish();
-        if loaded.whole.neighbours {
-            self.publish_ages(ages);
-        }
-        self.note_interrupted(&loaded);
-        Ok(Refreshed {
-            changes,
-            drift: found.drift,
-            examples,
-        })
+        note_full(&self.shared, applied.err());
     }
 
-    fn load_beside(&mut self, which: Which) -> Result<(Model, Loaded, Ages), Error> {
+    /// Lists tables beside the mirrored ones; `None` when events were lost
+    /// meanwhile, so that the two cannot be compared.
+    fn compare(&mut self, which: Which) -> Result<Option<Difference>, Error> {
+        let (mut fresh, loaded, samples) = self.load_beside(which)?;
+        // What the kernel announced before the listing ended has arrived.
+        while self.feed.take_batch()? {}
+        self.feed.model.writer().publish();
+        let stash = self.feed.stash.take().unwrap_or_default();
+        if self.feed.lost {
+            return Ok(None);
+        }
+        replay(&mut fresh, &stash);
+        let found = difference(self.feed.model.tables(), fresh.tables(), loaded.whole);
+        self.publish_samples(which, samples);
+        self.note_interrupted(&loaded);
+        Ok(Some(found))
+    }
+
+    fn load_beside(&mut self, which: Which) -> Result<(Model, Loaded, Samples), Error> {
         let mut fresh = Model::new(Writer::new(self.options.limits));
         fresh.writer().without_events();
-        let mut ages = Vec::new();
+        let mut samples = Samples::default();
         self.feed.stash = Some(Vec::new());
         let feed = &mut self.feed;
         let shared = Arc::clone(&self.shared);
         let mut load = Load {
             namespace: &self.namespace,
             model: &mut fresh,
-            ages: Some(&mut ages),
+            samples: Some(&mut samples),
             meanwhile: &mut || {
                 if shared.stop.load(Ordering::Acquire) {
                     return Err(Error::Stopped);
@@ -349,53 +370,61 @@ impl Worker {
         if loaded.is_err() {
             self.feed.stash = None;
         }
-        Ok((fresh, loaded?, ages))
+        Ok((fresh, loaded?, samples))
     }
 
-    fn publish_ages(&mut self, ages: Ages) {
-        let rows = ages
-            .into_iter()
-            .map(|(key, ages)| (key, NeighbourSample { ages }))
-            .collect();
-        self.feed
-            .model
-            .writer()
-            .publish_neighbour_samples(Sample::new(now_millis(), rows));
+    fn publish_samples(&mut self, which: Which, samples: Samples) {
+        let now = now_millis();
+        let writer = self.feed.model.writer();
+        if matches!(which, Which::Neighbours | Which::All) {
+            writer.publish_neighbour_samples(Sample::new(now, samples.ages));
+        }
+        if which == Which::Links {
+            writer.publish_link_counters(Sample::new(now, samples.counters));
+        }
     }
 
     /// Takes the samples that somebody reads and that are not fresh.
     fn samples(&mut self, now: Instant) {
-        if due(&self.shared.counters_wanted, self.sampled.counters, now) {
-            self.sampled.counters = Some(now);
-            match counters(&self.namespace) {
-                Ok(rows) => self
-                    .feed
-                    .model
-                    .writer()
-                    .publish_link_counters(Sample::new(now_millis(), rows)),
-                Err(error) => warn!("could not sample counters: {error}"),
+        let wanted = [
+            Which::Links,
+            Which::Addresses,
+            Which::Neighbours,
+            Which::Fdb,
+        ];
+        for (at, which) in wanted.into_iter().enumerate() {
+            let due = due(&self.shared.wanted[at], self.sampled[at], now);
+            if due {
+                self.sampled[at] = Some(now);
+                self.sample_rows(which);
             }
-        }
-        if due(&self.shared.addresses_wanted, self.sampled.addresses, now) {
-            self.sampled.addresses = Some(now);
-            self.sample_rows(Which::Addresses);
-        }
-        if due(&self.shared.neighbours_wanted, self.sampled.neighbours, now) {
-            self.sampled.neighbours = Some(now);
-            self.sample_rows(Which::Neighbours);
-        }
-        if due(&self.shared.fdb_wanted, self.sampled.fdb, now) {
-            self.sampled.fdb = Some(now);
-            self.sample_rows(Which::Fdb);
         }
     }
 
+    /// Takes in what the kernel never announces. What it should have
+    /// announced is left to a scan.
     fn sample_rows(&mut self, which: Which) {
-        match self.refresh(which) {
-            Ok(found) => self.note_drift(found),
+        match self.compare(which) {
+            Ok(found) => self.apply(found.map(|found| found.silent).unwrap_or_default()),
             Err(error) => warn!("could not sample {which:?}: {error}"),
         }
     }
+}
+
+/// Which of the unexplained changes a scan before had found too, and which
+/// are new.
+fn confirmed(
+    before: Option<Suspects>,
+    found: Vec<Change>,
+    round: u32,
+) -> (Vec<Change>, Vec<Change>) {
+    if round >= ROUNDS || found.len() > MANY {
+        return (found, Vec::new());
+    }
+    let before = before.map(|before| before.changes).unwrap_or_default();
+    found
+        .into_iter()
+        .partition(|change| before.contains(change))
 }
 
 fn due(wanted: &AtomicU64, last: Option<Instant>, now: Instant) -> bool {

@@ -26,15 +26,28 @@ const HOP_FLAGS: u32 = 0xff;
 /// loses its last address.)
 pub(super) const OF_THE_LINK: u32 = hop_flag::LINKDOWN;
 
-/// What is gathered while walking, until the header's sense is known.
+/// What is gathered while walking, until the header's sense is known. What
+/// a full table's routes do not have is apart, so that they are read
+/// without touching it.
 #[derive(Default)]
 struct Parts {
     destination: Option<IpAddr>,
-    source: Option<IpAddr>,
+    metric: u32,
     hop: Hop,
+    rare: Rare,
+}
+
+/// What few routes have.
+#[derive(Default)]
+struct Rare {
+    preferred_source: Option<IpAddr>,
+    source: Option<IpAddr>,
+    nexthop_id: Option<u32>,
+    preference: Option<u8>,
     multipath: Option<NextHops>,
     expires_at_millis: Option<u64>,
     error: i32,
+    metrics: RawAttributes,
     kept: Kept,
 }
 
@@ -70,84 +83,72 @@ pub fn route(payload: &[u8], now_millis: u64) -> Result<Route, Malformed> {
         f2,
         f3,
     ] = *header;
-    let rtm_flags = u32::from_ne_bytes([f0, f1, f2, f3]) & !OF_THE_LINK;
+    let mut table = u32::from(table);
     let mut parts = Parts::default();
-    let mut route = Route {
-        table: table.into(),
-        prefix: unspecified(family)?,
+    while let Some(attribute) = attributes.step()? {
+        match attribute.kind {
+            rta::TABLE => table = attribute.u32()?,
+            rta::DST => parts.destination = Some(attribute.address()?),
+            rta::PRIORITY => parts.metric = attribute.u32()?,
+            rta::OIF => parts.hop.link = attribute.u32()?,
+            rta::GATEWAY => parts.hop.gateway = Some(attribute.address()?),
+            _ => parts.rare(&attribute, now_millis)?,
+        }
+    }
+    let flags = u32::from_ne_bytes([f0, f1, f2, f3]) & !OF_THE_LINK;
+    let rare = parts.rare;
+    let (next_hops, flags) = match rare.multipath {
+        Some(hops) => (hops, flags),
+        None => parts.hop.only(flags),
+    };
+    Ok(Route {
+        table,
+        prefix: prefix(family, parts.destination, dst_len)?,
         tos,
-        metric: 0,
+        metric: parts.metric,
         body: RouteBody {
             kind,
             protocol,
             scope,
-            flags: rtm_flags,
-            preferred_source: None,
-            source: None,
-            nexthop_id: None,
-            next_hops: NextHops::None,
-            metrics: RawAttributes::default(),
-            preference: None,
-            error: 0,
-            expires_at_millis: None,
-            rest: RawAttributes::default(),
+            flags,
+            preferred_source: rare.preferred_source,
+            source: source(rare.source, src_len)?,
+            nexthop_id: rare.nexthop_id,
+            next_hops,
+            metrics: rare.metrics,
+            preference: rare.preference,
+            error: rare.error,
+            expires_at_millis: rare.expires_at_millis,
+            rest: rare.kept.into_attributes(),
         },
-    };
-    while let Some(attribute) = attributes.step()? {
-        fill(&mut route, &mut parts, &attribute, now_millis)?;
-    }
-    route.prefix = prefix(family, parts.destination, dst_len)?;
-    let body = &mut route.body;
-    body.source = source(parts.source, src_len)?;
-    body.expires_at_millis = parts.expires_at_millis;
-    body.error = parts.error;
-    body.rest = parts.kept.into_attributes();
-    body.next_hops = match parts.multipath {
-        Some(hops) => hops,
-        None => {
-            let hops = parts.hop.only(rtm_flags & HOP_FLAGS);
-            if hops != NextHops::None {
-                body.flags &= !HOP_FLAGS;
-            }
-            hops
-        }
-    };
-    Ok(route)
-}
-
-#[inline]
-fn fill(
-    route: &mut Route,
-    parts: &mut Parts,
-    attribute: &Attribute<'_>,
-    now_millis: u64,
-) -> Result<(), Malformed> {
-    match attribute.kind {
-        rta::TABLE => route.table = attribute.u32()?,
-        rta::DST => parts.destination = Some(attribute.address()?),
-        rta::PRIORITY => route.metric = attribute.u32()?,
-        rta::OIF => parts.hop.link = attribute.u32()?,
-        rta::GATEWAY => parts.hop.gateway = Some(attribute.address()?),
-        rta::PREFSRC => route.body.preferred_source = Some(attribute.address()?),
-        rta::NH_ID => route.body.nexthop_id = Some(attribute.u32()?),
-        rta::PREF => route.body.preference = Some(attribute.u8()?),
-        rta::METRICS => route.body.metrics = attribute.kept_nested()?,
-        rta::MULTIPATH => parts.multipath(attribute)?,
-        rta::CACHEINFO => parts.cacheinfo(attribute, now_millis)?,
-        rta::EXPIRES => parts.expires_at_millis = ends_at(attribute.u32()?, now_millis),
-        rta::SRC => parts.source(attribute)?,
-        rta::FLOW | rta::VIA | rta::ENCAP_TYPE | rta::ENCAP => {
-            if !parts.hop.fill(attribute)? {
-                parts.kept.keep(attribute);
-            }
-        }
-        rta::PAD => {}
-        _ => parts.kept.keep(attribute),
-    }
-    Ok(())
+    })
 }
 
 impl Parts {
+    #[inline(never)]
+    fn rare(&mut self, attribute: &Attribute<'_>, now_millis: u64) -> Result<(), Malformed> {
+        let rare = &mut self.rare;
+        match attribute.kind {
+            rta::PREFSRC => rare.preferred_source = Some(attribute.address()?),
+            rta::NH_ID => rare.nexthop_id = Some(attribute.u32()?),
+            rta::PREF => rare.preference = Some(attribute.u8()?),
+            rta::METRICS => rare.metrics = attribute.kept_nested()?,
+            rta::MULTIPATH => rare.multipath(attribute)?,
+            rta::CACHEINFO => rare.cacheinfo(attribute, now_millis)?,
+            rta::EXPIRES => rare.expires_at_millis = ends_at(attribute.u32()?, now_millis),
+            rta::SRC => rare.source(attribute)?,
+            rta::PAD => {}
+            _ => {
+                if !self.hop.fill(attribute)? {
+                    rare.kept.keep(attribute);
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Rare {
     /// `RTA_SRC`: a prefix of IPv6 source-specific routing. IPv4 has it in
     /// answers only; no field is made for that.
     fn source(&mut self, attribute: &Attribute<'_>) -> Result<(), Malformed> {
@@ -240,17 +241,19 @@ impl Hop {
         Ok(true)
     }
 
-    /// As the next hop of a route that has but one; none if nothing of it
-    /// was told.
-    fn only(self, flags: u32) -> NextHops {
+    /// As the next hop of a route that has but one, whose flags are the low
+    /// byte of the route's; what is left of these. No next hop if nothing
+    /// of it was told.
+    fn only(self, flags: u32) -> (NextHops, u32) {
         let nothing = self.link == 0
             && self.gateway.is_none()
             && self.realms == 0
             && self.encap_type.is_none();
         if nothing {
-            return NextHops::None;
+            return (NextHops::None, flags);
         }
-        NextHops::One(self.into_next_hop(flags, 1))
+        let hop = self.into_next_hop(flags & HOP_FLAGS, 1);
+        (NextHops::One(hop), flags & !HOP_FLAGS)
     }
 
     fn into_next_hop(self, flags: u32, weight: u16) -> NextHop {
@@ -287,18 +290,6 @@ fn via(attribute: &Attribute<'_>) -> Result<Option<IpAddr>, Malformed> {
         .ok_or_else(|| attribute.bad_size())
 }
 
-fn unspecified(family: u8) -> Result<IpNet, Malformed> {
-    match family {
-        AF_INET => Ok(IpNet::V4(Ipv4Net::default())),
-        AF_INET6 => Ok(IpNet::V6(Ipv6Net::default())),
-        other => Err(Malformed::Field {
-            message: MESSAGE,
-            field: "rtm_family",
-            value: other.into(),
-        }),
-    }
-}
-
 /// A destination of `family`, its host bits cleared; the default route has
 /// none.
 #[inline]
@@ -308,10 +299,17 @@ fn prefix(family: u8, destination: Option<IpAddr>, len: u8) -> Result<IpNet, Mal
         (AF_INET6, Some(IpAddr::V6(v6))) => Ipv6Net::new(v6, len).map(IpNet::V6),
         (AF_INET, None) => Ipv4Net::new(Ipv4Addr::UNSPECIFIED, len).map(IpNet::V4),
         (AF_INET6, None) => Ipv6Net::new(Ipv6Addr::UNSPECIFIED, len).map(IpNet::V6),
-        _ => {
+        (AF_INET | AF_INET6, Some(_)) => {
             return Err(Malformed::Field {
                 message: MESSAGE,
                 field: "RTA_DST's family, unlike rtm_family's",
+                value: family.into(),
+            });
+        }
+        _ => {
+            return Err(Malformed::Field {
+                message: MESSAGE,
+                field: "rtm_family",
                 value: family.into(),
             });
         }
