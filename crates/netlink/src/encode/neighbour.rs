@@ -57,7 +57,11 @@ pub fn neighbour(out: &mut Vec<u8>, request: &Request, row: &Neighbour) -> Resul
 /// bridge that the bridge is a port of.
 pub fn fdb(out: &mut Vec<u8>, request: &Request, row: &FdbEntry) -> Result<(), TooLong> {
     let of_itself = row.master == Some(row.link);
-    let flags = if of_itself { row.flags | SELF } else { row.flags };
+    let flags = if of_itself {
+        row.flags | SELF
+    } else {
+        row.flags
+    };
     let header = ndmsg(AF_BRIDGE, row.link, row.state, flags, 0);
     let mut build = request.start(out, KINDS, &header);
     build.put_lladdr(nda::LLADDR, &row.lladdr);
