@@ -7,6 +7,7 @@
 //! - [`Printer`]: filters and writes rows as they come, from a dump or a
 //!   snapshot.
 //! - [`answer`]: answers a question from a snapshot by the index that fits.
+//! - [`route_get`]: which route a packet would take.
 //! - [`event`], [`Watch`]: changes as lines of JSON.
 //! - [`Names`]: iproute2's names of protocols, scopes, tables.
 
@@ -29,6 +30,7 @@ mod printer;
 pub mod question;
 mod route;
 mod route_encap;
+mod route_get;
 mod route_metrics;
 mod rule;
 mod selection;
@@ -40,4 +42,5 @@ pub use event::{Watch, event};
 pub use names::{NameFile, Names};
 pub use printer::Printer;
 pub use question::{Filter, Format, Object, Output, Question};
+pub use route_get::{RouteQuestion, route_get};
 pub use selection::BadQuestion;
