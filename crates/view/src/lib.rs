@@ -9,10 +9,12 @@
 //! - [`answer`]: answers a question from a snapshot by the index that fits.
 //! - [`route_get`]: which route a packet would take.
 //! - [`event`], [`Watch`]: changes as lines of JSON.
+//! - [`arp`], [`ifconfig`]: rows as the tools of those names show them.
 //! - [`Names`]: iproute2's names of protocols, scopes, tables.
 
 mod address;
 mod answer;
+pub mod arp;
 mod attributes;
 mod columns;
 mod context;
@@ -20,6 +22,7 @@ mod event;
 mod fdb;
 mod fields;
 mod format;
+pub mod ifconfig;
 mod link;
 mod link_kind;
 mod names;
@@ -27,6 +30,7 @@ mod neighbour;
 mod nexthop;
 mod pattern;
 mod printer;
+mod put;
 pub mod question;
 mod route;
 mod route_encap;
