@@ -1,9 +1,7 @@
 //! Making and deleting entries.
 
-use std::collections::HashMap;
 use std::io::{self, ErrorKind, Write};
 use std::net::{IpAddr, Ipv4Addr};
-use std::time::Duration;
 
 use anyhow::{Context, Result, anyhow, bail};
 use linux::error::Refusal;
@@ -320,11 +318,6 @@ fn apply(namespace: &Namespace, operation: Operation, neighbours: &[Neighbour]) 
             _ => bail!(explained(&refusal)),
         },
     }
-}
-
-/// Addresses of hosts by name, all asked at once.
-pub fn addresses_of(hosts: Vec<Box<str>>, patience: Duration) -> HashMap<Box<str>, Ipv4Addr> {
-    host::ask_all(hosts, patience, |host| host::address_of(host))
 }
 
 #[cfg(test)]
