@@ -1,5 +1,5 @@
-// What is done with the bytes of a target: they are decoded, and a row that
-// comes out is written and decoded again.
+//! What is done with the bytes of a target: they are decoded, and a row that
+//! comes out is written and decoded again.
 
 use fingerpost_netlink::TooLong;
 use fingerpost_netlink::decode::{self, Decoded, Item, Operation};

@@ -1,5 +1,6 @@
 //! The project's own chores: `cargo xtask test|tidy|bench|lab`.
 
+mod bench;
 mod host;
 mod lab;
 mod test;
@@ -24,6 +25,8 @@ enum Chore {
     Test(test::Arguments),
     /// Checks the rules of the house
     Tidy,
+    /// Measures Fingerpost beside today's tools
+    Bench(bench::Arguments),
     /// Builds a situation of the reports in a network namespace
     Lab(lab::Arguments),
 }
@@ -32,6 +35,7 @@ fn main() -> Result<ExitCode> {
     match Arguments::parse().chore {
         Chore::Test(arguments) => test::run(&arguments),
         Chore::Tidy => tidy::run(),
+        Chore::Bench(arguments) => bench::run(&arguments),
         Chore::Lab(arguments) => lab::run(&arguments),
     }
 }

@@ -1,3 +1,90 @@
-//! The program.
+//! `fingerpost`: what a router knows, at any size, answered at once.
+//!
+//! This crate is the edge: the command line, the daemon, its control
+//! socket, threads and privileges. What it knows comes from `linux`, what
+//! it says is written by `view`.
+//!
+//! Exit status: 0 done, an empty answer and a pipe that the reader closed
+//! included; 1 it failed; 2 the command line is wrong.
 
-fn main() {}
+mod arp;
+mod ask;
+mod cli;
+mod config;
+mod control;
+mod daemon;
+mod direct;
+mod generate;
+mod ifconfig;
+mod names;
+mod privileges;
+mod status;
+mod watch;
+
+use std::error::Error;
+use std::io::{self, Write};
+use std::process::ExitCode;
+
+use cli::Wanted;
+
+fn main() -> ExitCode {
+    match cli::parse(std::env::args_os().collect()) {
+        Ok(wanted) => end(run(wanted)),
+        Err(error) => {
+            // Help and version too come this way, for standard output. A
+            // reader that is gone changes nothing.
+            let _ = error.print();
+            ExitCode::from(error.exit_code() as u8)
+        }
+    }
+}
+
+fn run(wanted: Wanted) -> anyhow::Result<ExitCode> {
+    let mut out = io::stdout().lock();
+    match wanted {
+        Wanted::Up(up) => {
+            drop(out);
+            daemon::run(&up)?;
+        }
+        Wanted::Check(path) => check(path.as_deref(), &mut out)?,
+        Wanted::Ask(ask, from) => ask::run(ask, &from, &mut out)?,
+        Wanted::Completions(shell) => generate::completions(shell, &mut out)?,
+        Wanted::Man(directory) => generate::man(&directory)?,
+        Wanted::Arp(arguments, called) => {
+            drop(out);
+            return arp::run(arguments, called);
+        }
+        Wanted::Ifconfig(arguments, called) => {
+            drop(out);
+            return ifconfig::run(arguments, called);
+        }
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn check(path: Option<&std::path::Path>, out: &mut impl Write) -> anyhow::Result<()> {
+    let shown = path.unwrap_or(std::path::Path::new(config::USUAL_PATH));
+    config::load(Some(shown))?;
+    writeln!(out, "{}: all right", shown.display())?;
+    Ok(())
+}
+
+/// A closed pipe is a quiet end: `| head` has what it wanted.
+fn end(result: anyhow::Result<ExitCode>) -> ExitCode {
+    let error = match result {
+        Ok(code) => return code,
+        Err(error) => error,
+    };
+    if error.chain().any(is_closed_pipe) {
+        return ExitCode::SUCCESS;
+    }
+    // Nothing is left to do when standard error is closed as well.
+    let _ = writeln!(io::stderr(), "fingerpost: {error:#}");
+    ExitCode::FAILURE
+}
+
+fn is_closed_pipe(error: &(dyn Error + 'static)) -> bool {
+    error
+        .downcast_ref::<io::Error>()
+        .is_some_and(|error| error.kind() == io::ErrorKind::BrokenPipe)
+}

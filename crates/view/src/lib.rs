@@ -3,7 +3,48 @@
 //! Pure: rows and a time in, bytes out. A [`Question`] says what is asked
 //! and how it is to be shown; it is the same for the command line, the
 //! control socket and whatever else asks.
+//!
+//! - [`Printer`]: filters and writes rows as they come, from a dump or a
+//!   snapshot.
+//! - [`answer`]: answers a question from a snapshot by the index that fits.
+//! - [`route_get`]: which route a packet would take.
+//! - [`event`], [`Watch`]: changes as lines of JSON.
+//! - [`arp`], [`ifconfig`]: rows as the tools of those names show them.
+//! - [`Names`]: iproute2's names of protocols, scopes, tables.
 
+mod address;
+mod answer;
+pub mod arp;
+mod attributes;
+mod columns;
+mod context;
+mod event;
+mod fdb;
+mod fields;
+mod format;
+pub mod ifconfig;
+mod link;
+mod link_kind;
+mod names;
+mod neighbour;
+mod nexthop;
+mod pattern;
+mod printer;
+mod put;
 pub mod question;
+mod route;
+mod route_encap;
+mod route_get;
+mod route_metrics;
+mod rule;
+mod selection;
 
+pub use answer::{AnswerError, answer};
+pub use columns::columns;
+pub use context::Context;
+pub use event::{Watch, event};
+pub use names::{NameFile, Names};
+pub use printer::Printer;
 pub use question::{Filter, Format, Object, Output, Question};
+pub use route_get::{RouteQuestion, route_get};
+pub use selection::BadQuestion;

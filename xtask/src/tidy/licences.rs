@@ -107,7 +107,9 @@ fn one(words: &mut Words<'_>, allowed: &[String]) -> bool {
         }
         Some(licence) => {
             let licence = licence.replace("+WITH+", " WITH ");
-            allowed.contains(&licence)
+            // The older way to write "or any later version".
+            let licence = licence.strip_suffix('+').unwrap_or(&licence);
+            allowed.iter().any(|allowed| allowed == licence)
         }
         None => false,
     }
@@ -132,6 +134,7 @@ mod tests {
         assert!(permitted("MIT") && permitted("MIT/GPL-2.0") && permitted("GPL-2.0 OR MIT"));
         assert!(permitted("(MIT OR GPL-2.0) AND Unicode-3.0"));
         assert!(permitted("Apache-2.0 WITH LLVM-exception OR GPL-2.0"));
+        assert!(permitted("MIT+") && !permitted("GPL-2.0+"));
         assert!(!permitted("MIT AND GPL-2.0"));
         assert!(!permitted("GPL-2.0 WITH LLVM-exception"));
         assert!(permitted("GPL-2.0 AND EUPL-1.2 OR MIT"));

@@ -1,0 +1,522 @@
+//! The command line, from one definition: [`command`] is what is parsed,
+//! and what help, man pages and completions are made of.
+
+mod rewrite;
+mod values;
+mod words;
+
+use std::ffi::OsString;
+use std::io::IsTerminal;
+use std::net::IpAddr;
+use std::path::PathBuf;
+
+use clap::builder::PossibleValuesParser;
+use clap::{Arg, ArgAction, ArgGroup, ArgMatches, Command, ValueHint, value_parser};
+use clap_complete::Shell;
+use ipnet::{IpNet, Ipv6Net};
+use view::{Filter, Format, Object, Output, Question, RouteQuestion};
+
+use crate::arp::Called;
+use crate::control::protocol::Ask;
+
+/// What the user wants.
+#[derive(Debug)]
+pub enum Wanted {
+    /// The daemon.
+    Up(Up),
+    /// To know whether a configuration is right.
+    Check(Option<PathBuf>),
+    /// An answer.
+    Ask(Ask, From),
+    /// arp(8), with its own command line.
+    Arp(Vec<OsString>, Called),
+    /// ifconfig(8), with its own command line.
+    Ifconfig(Vec<OsString>, Called),
+    /// Completions for a shell.
+    Completions(Shell),
+    /// Man pages in a directory.
+    Man(PathBuf),
+}
+
+/// How the daemon is started.
+#[derive(Debug, Clone, Default)]
+pub struct Up {
+    /// Namespaces by name, path or process id.
+    pub netns: Vec<String>,
+    /// All named namespaces.
+    pub all_netns: bool,
+    /// The configuration; `None`: the usual place.
+    pub config: Option<PathBuf>,
+    /// What is logged.
+    pub log: Option<String>,
+}
+
+/// From whom an answer is wanted.
+#[derive(Debug, Clone, Default)]
+pub struct From {
+    /// A namespace other than the own.
+    pub netns: Option<String>,
+    /// All named namespaces.
+    pub all_netns: bool,
+    /// From the kernel, whether a daemon runs or not.
+    pub direct: bool,
+    /// The daemon that listens here.
+    pub socket: Option<PathBuf>,
+    /// Changes instead of rows.
+    pub watch: bool,
+}
+
+const OBJECTS: [(Object, &str); 7] = [
+    (Object::Link, "Links (network interfaces)"),
+    (Object::Addr, "IP addresses of links"),
+    (Object::Neigh, "ARP and ND neighbours"),
+    (
+        Object::Route,
+        "Routes; `route get ADDR`: the one a packet would take",
+    ),
+    (Object::Nexthop, "Next-hop objects and groups"),
+    (Object::Rule, "Rules of policy routing"),
+    (Object::Fdb, "Bridge and VXLAN forwarding entries"),
+];
+
+const AFTER_HELP: &str = "\
+Questions are answered by the daemon of the namespace (`fingerpost up`), or by
+the kernel when none runs: the same answer. ip's own words do as well:
+  fingerpost neigh show dev eth0 nud stale
+  fingerpost -j route show to root 10.0.0.0/8
+  fingerpost route get 10.0.5.80
+Exit status: 0 done (an empty answer too, and a pipe closed early), 1 it
+failed, 2 the command line is wrong.";
+
+/// The whole command line.
+pub fn command() -> Command {
+    let mut command = Command::new("fingerpost")
+        .version(env!("CARGO_PKG_VERSION"))
+        .about("What a router knows, at any size, answered at once")
+        .after_help(AFTER_HELP)
+        .subcommand_required(true)
+        .arg_required_else_help(true)
+        .disable_help_subcommand(true)
+        .max_term_width(100)
+        .subcommand(up())
+        .subcommand(status());
+    for (object, about) in OBJECTS {
+        command = command.subcommand(question(object, about));
+    }
+    command
+        .subcommand(foreign(
+            "arp",
+            "The ARP table, as arp(8) shows and changes it",
+        ))
+        .subcommand(foreign(
+            "ifconfig",
+            "Links and addresses, as ifconfig(8) shows them",
+        ))
+        .subcommand(check())
+        .subcommand(completions())
+        .subcommand(man())
+}
+
+fn up() -> Command {
+    Command::new("up")
+        .about("Mirror the network tables and answer questions, in the foreground")
+        .arg(
+            Arg::new("netns")
+                .long("netns")
+                .short('n')
+                .value_name("NAME|PATH|PID")
+                .action(ArgAction::Append)
+                .help("Mirror this namespace instead of the own; may be said several times"),
+        )
+        .arg(
+            Arg::new("all-netns")
+                .long("all-netns")
+                .action(ArgAction::SetTrue)
+                .help("Mirror all named namespaces, as they come and go, and the own"),
+        )
+        .arg(
+            Arg::new("config")
+                .long("config")
+                .value_name("FILE")
+                .value_hint(ValueHint::FilePath)
+                .value_parser(value_parser!(PathBuf))
+                .help("Configuration [default: /etc/fingerpost.toml, if there is one]"),
+        )
+        .arg(
+            Arg::new("log")
+                .long("log")
+                .value_name("LEVEL")
+                .help("What is logged: error, warn, info, debug, trace, or a RUST_LOG filter"),
+        )
+}
+
+fn check() -> Command {
+    Command::new("check")
+        .about("Say whether a configuration is right")
+        .arg(
+            Arg::new("file")
+                .value_name("FILE")
+                .value_hint(ValueHint::FilePath)
+                .value_parser(value_parser!(PathBuf))
+                .help("The configuration [default: /etc/fingerpost.toml]"),
+        )
+}
+
+fn status() -> Command {
+    Command::new("status")
+        .about("How the daemon is: what it mirrors, how much, how well")
+        .arg(switch("json", Some('j'), "As one JSON object"))
+        .args(from_arguments())
+        .mut_arg("direct", |arg| arg.hide(true))
+}
+
+fn completions() -> Command {
+    Command::new("completions")
+        .about("Write completions for a shell to standard output")
+        .arg(
+            Arg::new("shell")
+                .value_name("SHELL")
+                .required(true)
+                .value_parser(value_parser!(Shell)),
+        )
+}
+
+fn man() -> Command {
+    Command::new("man")
+        .about("Write the man pages into a directory")
+        .arg(
+            Arg::new("directory")
+                .value_name("DIR")
+                .required(true)
+                .value_hint(ValueHint::DirPath)
+                .value_parser(value_parser!(PathBuf)),
+        )
+}
+
+/// A command with a command line of its own.
+fn foreign(name: &'static str, about: &'static str) -> Command {
+    Command::new(name).about(about).disable_help_flag(true).arg(
+        Arg::new("arguments")
+            .num_args(0..)
+            .trailing_var_arg(true)
+            .allow_hyphen_values(true)
+            .value_parser(value_parser!(OsString)),
+    )
+}
+
+fn question(object: Object, about: &'static str) -> Command {
+    let name = rewrite::command(object);
+    let bare = words::of_object(words::FILTERS, object).flat_map(|word| word.bare.iter().copied());
+    let spoken: Vec<&str> = ["show", "list"].into_iter().chain(bare).collect();
+    let command = Command::new(name)
+        .about(about)
+        .args(words::of_object(words::FILTERS, object).map(words::Word::arg))
+        .args(output_arguments())
+        .arg(
+            switch(
+                "watch",
+                None,
+                "Changes as they happen, one line of JSON each",
+            )
+            .help_heading("How"),
+        )
+        .group(ArgGroup::new("family").args(["ipv4", "ipv6"]))
+        .args(from_arguments())
+        .arg(
+            Arg::new("words")
+                .value_name("WORDS")
+                .num_args(0..)
+                .value_parser(PossibleValuesParser::new(spoken))
+                .hide_possible_values(true)
+                .help("ip's own words for the same: show, dev NAME, …"),
+        );
+    if object == Object::Route {
+        command
+            .args_conflicts_with_subcommands(true)
+            .subcommand(route_get())
+    } else {
+        command
+    }
+}
+
+fn route_get() -> Command {
+    Command::new("get")
+        .about("The route that a packet would take")
+        .arg(
+            Arg::new("address")
+                .value_name("ADDRESS")
+                .required(true)
+                .value_parser(values::address)
+                .help("Where it goes"),
+        )
+        .args(words::of_object(words::GET, Object::Route).map(words::Word::arg))
+        .args(output_arguments())
+        .args(from_arguments())
+        .mut_arg("sort", |arg| arg.hide(true))
+        .mut_arg("count", |arg| arg.hide(true))
+}
+
+fn switch(name: &'static str, short: Option<char>, help: &'static str) -> Arg {
+    let arg = Arg::new(name)
+        .long(name)
+        .action(ArgAction::SetTrue)
+        .help(help);
+    match short {
+        Some(short) => arg.short(short),
+        None => arg,
+    }
+}
+
+fn output_arguments() -> Vec<Arg> {
+    let mut arguments = vec![
+        switch("json", Some('j'), "One JSON array, in the shape of ip -j")
+            .conflicts_with_all(["ndjson", "csv"]),
+        switch("ndjson", None, "One JSON object a line").conflicts_with("csv"),
+        switch("csv", None, "Comma-separated values with a header"),
+        Arg::new("fields")
+            .long("fields")
+            .value_name("A,B,…")
+            .action(ArgAction::Append)
+            .value_delimiter(',')
+            .help("Only these columns, in this order"),
+        Arg::new("sort")
+            .long("sort")
+            .value_name("FIELD")
+            .allow_hyphen_values(true)
+            .help("Sort by a column; -FIELD: downwards"),
+        switch("count", None, "Only the number of rows"),
+        switch("details", Some('d'), "More of each row"),
+        switch("statistics", Some('s'), "Counters and ages"),
+        switch("oneline", Some('o'), "One line a row"),
+        Arg::new("colour")
+            .long("colour")
+            .visible_alias("color")
+            .value_name("WHEN")
+            .value_parser(["auto", "always", "never"])
+            .default_value("auto")
+            .hide_possible_values(true)
+            .help("auto, always or never"),
+    ];
+    for argument in &mut arguments {
+        *argument = argument.clone().help_heading("How");
+    }
+    arguments
+}
+
+fn from_arguments() -> Vec<Arg> {
+    let arguments = [
+        Arg::new("netns")
+            .long("netns")
+            .short('n')
+            .value_name("NAME|PATH|PID")
+            .help("Of this namespace instead of the own"),
+        switch("all-netns", None, "Of all named namespaces").conflicts_with("netns"),
+        switch("direct", None, "From the kernel, even if a daemon runs").conflicts_with("socket"),
+        Arg::new("socket")
+            .long("socket")
+            .value_name("PATH")
+            .value_hint(ValueHint::FilePath)
+            .value_parser(value_parser!(PathBuf))
+            .conflicts_with_all(["netns", "all-netns"])
+            .help("From the daemon that listens here"),
+    ];
+    arguments
+        .map(|argument| argument.help_heading("From where"))
+        .into()
+}
+
+/// Reads the command line. `arguments` begin with the program's name.
+pub fn parse(arguments: Vec<OsString>) -> Result<Wanted, clap::Error> {
+    let mut arguments = arguments.into_iter();
+    let program = arguments.next().unwrap_or_default();
+    let rest: Vec<OsString> = arguments.collect();
+    match called_by(&program) {
+        Some("arp") => return Ok(Wanted::Arp(rest, Called::ByItsName)),
+        Some("ifconfig") => return Ok(Wanted::Ifconfig(rest, Called::ByItsName)),
+        _ => {}
+    }
+    let texts: Option<Vec<String>> = rest
+        .iter()
+        .map(|argument| argument.to_str().map(str::to_owned))
+        .collect();
+    let rest: Vec<OsString> = match texts {
+        Some(texts) => rewrite::rewrite(texts)
+            .into_iter()
+            .map(OsString::from)
+            .collect(),
+        None => rest,
+    };
+    let program = OsString::from("fingerpost");
+    let matches = command().try_get_matches_from(std::iter::once(program).chain(rest))?;
+    let Some((name, matches)) = matches.subcommand() else {
+        return Err(usage("say what you want to know"));
+    };
+    wanted(name, matches)
+}
+
+/// The name a program was called by, without its directory.
+fn called_by(program: &OsString) -> Option<&str> {
+    std::path::Path::new(program).file_name()?.to_str()
+}
+
+fn usage(message: impl std::fmt::Display) -> clap::Error {
+    command().error(clap::error::ErrorKind::InvalidValue, message)
+}
+
+fn wanted(name: &str, matches: &ArgMatches) -> Result<Wanted, clap::Error> {
+    let path = |id: &str| matches.get_one::<PathBuf>(id).cloned();
+    let foreign = || {
+        matches
+            .get_many("arguments")
+            .unwrap_or_default()
+            .cloned()
+            .collect()
+    };
+    let object = OBJECTS
+        .iter()
+        .find(|(object, _)| rewrite::command(*object) == name);
+    Ok(match (name, object) {
+        ("up", _) => Wanted::Up(Up {
+            netns: matches
+                .get_many("netns")
+                .unwrap_or_default()
+                .cloned()
+                .collect(),
+            all_netns: matches.get_flag("all-netns"),
+            config: path("config"),
+            log: matches.get_one("log").cloned(),
+        }),
+        ("check", _) => Wanted::Check(path("file")),
+        ("status", _) => {
+            let from = from(matches);
+            Wanted::Ask(
+                Ask::Status {
+                    json: matches.get_flag("json"),
+                },
+                from,
+            )
+        }
+        ("arp", _) => Wanted::Arp(foreign(), Called::OfFingerpost),
+        ("ifconfig", _) => Wanted::Ifconfig(foreign(), Called::OfFingerpost),
+        ("completions", _) => match matches.get_one::<Shell>("shell") {
+            Some(shell) => Wanted::Completions(*shell),
+            None => return Err(usage("which shell?")),
+        },
+        ("man", _) => Wanted::Man(path("directory").unwrap_or_default()),
+        (_, Some((Object::Route, _))) if let Some(("get", matches)) = matches.subcommand() => {
+            Wanted::Ask(
+                Ask::RouteGet(Box::new(route_to_get(matches)?)),
+                from(matches),
+            )
+        }
+        (_, Some((object, _))) => {
+            let question = Box::new(asked(*object, matches)?);
+            let from = from(matches);
+            let ask = if from.watch {
+                Ask::Watch(question)
+            } else {
+                Ask::Question(question)
+            };
+            Wanted::Ask(ask, from)
+        }
+        _ => return Err(usage(format!("`{name}` is no command"))),
+    })
+}
+
+fn from(matches: &ArgMatches) -> From {
+    From {
+        netns: matches.get_one("netns").cloned(),
+        all_netns: matches.get_flag("all-netns"),
+        direct: matches.get_flag("direct"),
+        socket: matches.get_one("socket").cloned(),
+        watch: matches.try_contains_id("watch").is_ok() && matches.get_flag("watch"),
+    }
+}
+
+fn route_to_get(matches: &ArgMatches) -> Result<RouteQuestion, clap::Error> {
+    let mut packet = words::Packet::default();
+    for word in words::of_object(words::GET, Object::Route) {
+        word.apply(matches, &mut packet).map_err(usage)?;
+    }
+    let to: Option<&IpAddr> = matches.get_one("address");
+    let to = to.ok_or_else(|| usage("where does the packet go?"))?;
+    Ok(RouteQuestion {
+        to: *to,
+        from: packet.from,
+        iif: packet.iif,
+        oif: packet.oif,
+        mark: packet.mark,
+        vrf: packet.vrf,
+        tos: packet.tos,
+        uid: packet.uid,
+        output: output(matches),
+    })
+}
+
+fn asked(object: Object, matches: &ArgMatches) -> Result<Question, clap::Error> {
+    let mut filter = Filter::default();
+    for word in words::of_object(words::FILTERS, object) {
+        word.apply(matches, &mut filter).map_err(usage)?;
+    }
+    settle_family(&mut filter);
+    Ok(Question {
+        object,
+        filter,
+        output: output(matches),
+    })
+}
+
+/// `default` is said of both families: the one asked for decides. And a
+/// prefix decides the family where nothing else does.
+fn settle_family(filter: &mut Filter) {
+    let prefixes = [&mut filter.to, &mut filter.exact, &mut filter.covering];
+    for prefix in prefixes.into_iter().flatten() {
+        if filter.family == Some(6) && prefix.prefix_len() == 0 {
+            *prefix = IpNet::V6(Ipv6Net::default());
+        }
+        filter
+            .family
+            .get_or_insert(if prefix.addr().is_ipv4() { 4 } else { 6 });
+    }
+}
+
+fn output(matches: &ArgMatches) -> Output {
+    let format = if matches.get_flag("json") {
+        Format::Json
+    } else if matches.get_flag("ndjson") {
+        Format::Ndjson
+    } else if matches.get_flag("csv") {
+        Format::Csv
+    } else {
+        Format::Text
+    };
+    let colour = matches
+        .get_one::<String>("colour")
+        .map_or("auto", String::as_str);
+    Output {
+        format,
+        fields: matches
+            .get_many("fields")
+            .unwrap_or_default()
+            .cloned()
+            .collect(),
+        sort: matches.get_one("sort").cloned(),
+        count: matches.get_flag("count"),
+        details: matches.get_flag("details"),
+        statistics: matches.get_flag("statistics"),
+        oneline: matches.get_flag("oneline"),
+        colour: colour == "always" || colour == "auto" && colours_suit_the_output(),
+        netns: None,
+    }
+}
+
+/// Whether standard output is a terminal that may show colours
+/// (<https://no-color.org>).
+fn colours_suit_the_output() -> bool {
+    std::io::stdout().is_terminal()
+        && std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty())
+        && std::env::var_os("TERM").is_none_or(|term| term != "dumb")
+}
+
+#[cfg(test)]
+mod tests;

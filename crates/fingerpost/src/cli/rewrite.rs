@@ -1,0 +1,309 @@
+//! `ip`'s way of speaking, made into flags before the command line is
+//! parsed: options before the object, `-json` with one dash, abbreviated
+//! objects and commands, and bare words.
+//!
+//! `-j r l to root 10/8 dev eth0` becomes `route -j --to 10/8 --dev eth0`.
+
+use view::Object;
+
+use super::words::{self, Packet, Word};
+
+/// `ip`'s options that it writes with one dash, and ours.
+const OPTIONS: &[(&str, &str)] = &[
+    ("-json", "--json"),
+    ("-details", "--details"),
+    ("-statistics", "--statistics"),
+    ("-stats", "--statistics"),
+    ("-oneline", "--oneline"),
+    ("-netns", "--netns"),
+    ("-color", "--colour=always"),
+    ("-color=auto", "--colour=auto"),
+    ("-color=always", "--colour=always"),
+    ("-color=never", "--colour=never"),
+];
+
+/// Options that take the next argument as their value.
+const WITH_VALUE: &[&str] = &[
+    "-n", "-netns", "--netns", "--socket", "--fields", "--sort", "--colour", "--color",
+];
+
+/// What `ip` calls the objects. It takes any beginning of them; the first
+/// in this list wins.
+const OBJECTS: &[(&str, Object)] = &[
+    ("address", Object::Addr),
+    ("route", Object::Route),
+    ("rule", Object::Rule),
+    ("neighbor", Object::Neigh),
+    ("neighbour", Object::Neigh),
+    ("link", Object::Link),
+    ("nexthop", Object::Nexthop),
+    ("fdb", Object::Fdb),
+];
+
+/// Commands of ours that begin like one of `ip`'s objects.
+const OURS: &[&str] = &["arp"];
+
+/// What `ip` calls a listing.
+const SHOW: &[&str] = &["show", "list", "lst", "ls"];
+
+/// The name of an object's command.
+pub fn command(object: Object) -> &'static str {
+    match object {
+        Object::Link => "link",
+        Object::Addr => "addr",
+        Object::Neigh => "neigh",
+        Object::Route => "route",
+        Object::Nexthop => "nexthop",
+        Object::Rule => "rule",
+        Object::Fdb => "fdb",
+    }
+}
+
+/// The object that a word means, by the rules of `ip`.
+fn object(word: &str) -> Option<Object> {
+    if word.is_empty() || OURS.contains(&word) {
+        return None;
+    }
+    OBJECTS
+        .iter()
+        .find(|(name, _)| name.starts_with(word))
+        .map(|(_, object)| *object)
+}
+
+/// Makes flags of `ip`'s words; leaves the rest as it is, for the parser
+/// to judge. `arguments` are those after the program's name.
+pub fn rewrite(arguments: Vec<String>) -> Vec<String> {
+    let Some(at) = object_at(&arguments) else {
+        return arguments;
+    };
+    let Some(object) = object(&arguments[at]) else {
+        return arguments;
+    };
+    let mut rest: Vec<&str> = arguments[at + 1..].iter().map(String::as_str).collect();
+    let before = arguments[..at].iter().map(String::as_str);
+    let mut out = vec![command(object).to_owned()];
+    match rest.first() {
+        Some(&"help") => {
+            out.push("--help".to_owned());
+            return out;
+        }
+        Some(word) if begins_one_of(word, SHOW) => {
+            rest.remove(0);
+        }
+        Some(word) if begins(word, "get") && object == Object::Nexthop => {
+            rest.remove(0);
+        }
+        Some(word) if begins(word, "get") && object == Object::Route => {
+            out.push("get".to_owned());
+            rest.remove(0);
+            let tokens: Vec<&str> = before.chain(rest).collect();
+            rewrite_words(&tokens, words::GET, None, &mut out);
+            return out;
+        }
+        _ => {}
+    }
+    let words: Vec<_> = words::of_object(words::FILTERS, object).collect();
+    let tokens: Vec<&str> = before.chain(rest).collect();
+    rewrite_filters(&tokens, &words, unnamed(object), &mut out);
+    out
+}
+
+/// The flag of a value that stands alone: `ip link show eth0`.
+fn unnamed(object: Object) -> Option<&'static str> {
+    match object {
+        Object::Link | Object::Addr => Some("dev"),
+        Object::Neigh => Some("to"),
+        Object::Route => Some("exact"),
+        Object::Nexthop | Object::Rule | Object::Fdb => None,
+    }
+}
+
+/// Where the first argument stands that is neither an option nor the
+/// value of one.
+fn object_at(arguments: &[String]) -> Option<usize> {
+    let mut at = 0;
+    loop {
+        let argument = arguments.get(at)?;
+        if !argument.starts_with('-') {
+            return Some(at);
+        }
+        at += 1 + usize::from(WITH_VALUE.contains(&argument.as_str()) || is_family(argument));
+    }
+}
+
+fn is_family(option: &str) -> bool {
+    matches!(option, "-f" | "-family")
+}
+
+fn begins(word: &str, whole: &str) -> bool {
+    !word.is_empty() && whole.starts_with(word)
+}
+
+fn begins_one_of(word: &str, wholes: &[&str]) -> bool {
+    wholes.iter().any(|whole| begins(word, whole))
+}
+
+fn rewrite_words(
+    tokens: &[&str],
+    words: &'static [Word<Packet>],
+    unnamed: Option<&str>,
+    out: &mut Vec<String>,
+) {
+    let words: Vec<_> = words.iter().collect();
+    let tokens: Vec<&str> = match tokens.iter().position(|token| *token == "to") {
+        Some(at) => [&tokens[..at], &tokens[at + 1..]].concat(),
+        None => tokens.to_vec(),
+    };
+    rewrite_filters(&tokens, &words, unnamed, out);
+}
+
+fn rewrite_filters<T>(
+    tokens: &[&str],
+    words: &[&'static Word<T>],
+    unnamed: Option<&str>,
+    out: &mut Vec<String>,
+) {
+    let mut at = 0;
+    while let Some(token) = tokens.get(at) {
+        let next = tokens.get(at + 1);
+        at += 1;
+        if token.starts_with('-') {
+            at += option(token, next, words, out);
+        } else if let Some((word, spoken)) = bare(token, next, words) {
+            out.push(format!("--{}", word.flag));
+            at += spoken - 1;
+            if word.value.is_some() {
+                out.extend(tokens.get(at).map(|value| (*value).to_owned()));
+                at += 1;
+            }
+        } else {
+            out.extend(unnamed.map(|flag| format!("--{flag}")));
+            out.push((*token).to_owned());
+        }
+    }
+}
+
+/// The word that one or two tokens mean, and how many.
+fn bare<T>(
+    token: &str,
+    next: Option<&&str>,
+    words: &[&'static Word<T>],
+) -> Option<(&'static Word<T>, usize)> {
+    let find = |spoken: &str| {
+        words
+            .iter()
+            .find(|word| word.bare.contains(&spoken))
+            .copied()
+    };
+    next.and_then(|next| find(&format!("{token} {next}")))
+        .map(|word| (word, 2))
+        .or_else(|| find(token).map(|word| (word, 1)))
+}
+
+/// Copies an option in our spelling, with its value if it takes one; gives
+/// how many tokens the value took.
+fn option<T>(
+    token: &str,
+    next: Option<&&str>,
+    words: &[&'static Word<T>],
+    out: &mut Vec<String>,
+) -> usize {
+    if is_family(token) {
+        match next {
+            Some(&"inet") => out.push("-4".to_owned()),
+            Some(&"inet6") => out.push("-6".to_owned()),
+            _ => out.push(token.to_owned()),
+        }
+        return 1;
+    }
+    let ours = OPTIONS
+        .iter()
+        .find(|(theirs, _)| *theirs == token)
+        .map_or(token, |(_, ours)| ours);
+    out.push(ours.to_owned());
+    let of_word = token
+        .strip_prefix("--")
+        .and_then(|flag| words.iter().find(|word| word.flag == flag))
+        .is_some_and(|word| word.value.is_some());
+    match next {
+        Some(value) if of_word || WITH_VALUE.contains(&token) => {
+            out.push((*value).to_owned());
+            1
+        }
+        _ => 0,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn rewritten(line: &str) -> String {
+        rewrite(line.split_whitespace().map(str::to_owned).collect()).join(" ")
+    }
+
+    #[test]
+    fn ip_s_words_become_flags() {
+        for (spoken, meant) in [
+            ("neigh", "neigh"),
+            ("n s dev eth0", "neigh --dev eth0"),
+            ("neighbour ls nud stale", "neigh --state stale"),
+            ("-j r l to root 10/8", "route -j --to 10/8"),
+            ("r", "route"),
+            ("ru", "rule"),
+            ("ro show 10/8 proto bgp", "route --exact 10/8 --proto bgp"),
+            ("route show to match 1.2.3.4", "route --covering 1.2.3.4"),
+            (
+                "route table all type unicast",
+                "route --table all --type unicast",
+            ),
+            (
+                "-n blue -6 a show eth0 up",
+                "addr -n blue -6 --dev eth0 --up",
+            ),
+            ("address list dev up", "addr --dev up"),
+            (
+                "l show type veth master br0",
+                "link --kind veth --master br0",
+            ),
+            (
+                "-f inet6 -details neigh 2001:db8::1",
+                "neigh -6 --details --to 2001:db8::1",
+            ),
+            (
+                "route get to 10.0.0.1 from 10.0.0.2",
+                "route get 10.0.0.1 --from 10.0.0.2",
+            ),
+            ("route g 10.0.0.1 dev eth0", "route get 10.0.0.1 --oif eth0"),
+            ("nexthop get id 5", "nexthop --id 5"),
+            ("nexthop groups", "nexthop --groups"),
+            (
+                "route --via 10.0.0.1 dev eth0",
+                "route --via 10.0.0.1 --dev eth0",
+            ),
+            (
+                "neigh --sort dev --fields dst,dev",
+                "neigh --sort dev --fields dst,dev",
+            ),
+            ("link help", "link --help"),
+            ("fdb show br br0", "fdb --master br0"),
+            ("neigh dev", "neigh --dev"),
+        ] {
+            assert_eq!(rewritten(spoken), meant, "{spoken}");
+        }
+    }
+
+    #[test]
+    fn what_is_not_ip_s_stays() {
+        for line in [
+            "up --netns blue",
+            "arp -an",
+            "--help",
+            "",
+            "status -j",
+            "--netns",
+        ] {
+            assert_eq!(rewritten(line), line);
+        }
+    }
+}

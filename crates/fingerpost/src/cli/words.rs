@@ -1,0 +1,474 @@
+//! The words a question may be made of, each defined once: its flag, what
+//! `ip` calls it, its help and what it does. Parsing, help, man pages and
+//! completions are all made from these tables.
+
+use std::net::IpAddr;
+
+use clap::{Arg, ArgAction, ArgMatches};
+use view::{Filter, Object};
+
+use super::values;
+
+/// What a word does to the question, given its value.
+type Set<T> = fn(&mut T, &str) -> Result<(), String>;
+
+/// One condition, as a flag and in `ip`'s words.
+pub struct Word<T: 'static> {
+    /// `--flag`.
+    pub flag: &'static str,
+    /// `-f`.
+    pub short: Option<char>,
+    /// What `ip` calls it; two words may follow each other.
+    pub bare: &'static [&'static str],
+    /// Name of its value in help; `None`: it takes none.
+    pub value: Option<&'static str>,
+    /// May be said several times, and with commas.
+    pub many: bool,
+    /// The objects it makes sense for.
+    pub objects: &'static [Object],
+    /// One line of help.
+    pub help: &'static str,
+    /// What it does.
+    pub set: Set<T>,
+}
+
+use Object::{Addr, Fdb, Link, Neigh, Nexthop, Route, Rule};
+
+const EVERY: &[Object] = &[Link, Addr, Neigh, Route, Nexthop, Rule, Fdb];
+const ON_LINKS: &[Object] = &[Link, Addr, Neigh, Route, Nexthop, Fdb];
+
+/// The start of a definition: a flag with a value.
+const fn flag(
+    flag: &'static str,
+    value: &'static str,
+    bare: &'static [&'static str],
+    objects: &'static [Object],
+    help: &'static str,
+    set: Set<Filter>,
+) -> Word<Filter> {
+    Word {
+        flag,
+        short: None,
+        bare,
+        value: Some(value),
+        many: false,
+        objects,
+        help,
+        set,
+    }
+}
+
+/// A flag without a value.
+const fn switch(
+    name: &'static str,
+    bare: &'static [&'static str],
+    objects: &'static [Object],
+    help: &'static str,
+    set: Set<Filter>,
+) -> Word<Filter> {
+    Word {
+        value: None,
+        ..flag(name, "", bare, objects, help, set)
+    }
+}
+
+/// The conditions of listings.
+pub static FILTERS: &[Word<Filter>] = &[
+    Word {
+        short: Some('4'),
+        ..switch("ipv4", &[], EVERY, "Only IPv4", |f, _| {
+            f.family = Some(4);
+            Ok(())
+        })
+    },
+    Word {
+        short: Some('6'),
+        ..switch("ipv6", &[], EVERY, "Only IPv6", |f, _| {
+            f.family = Some(6);
+            Ok(())
+        })
+    },
+    flag(
+        "dev",
+        "NAME",
+        &["dev", "brport"],
+        ON_LINKS,
+        "Of this link",
+        |f, v| set(&mut f.dev, values::name(v)),
+    ),
+    flag(
+        "name",
+        "PATTERN",
+        &["name"],
+        ON_LINKS,
+        "Of links whose name matches: * ? [a-z]",
+        |f, v| set(&mut f.name, values::name(v)),
+    ),
+    flag(
+        "to",
+        "PREFIX",
+        &["to"],
+        &[Addr, Neigh],
+        "Inside this prefix",
+        |f, v| set(&mut f.to, values::prefix(v)),
+    ),
+    flag(
+        "to",
+        "PREFIX",
+        &["to root", "root"],
+        &[Route],
+        "Inside this prefix",
+        |f, v| set(&mut f.to, values::prefix(v)),
+    ),
+    flag(
+        "exact",
+        "PREFIX",
+        &["to exact", "exact", "to"],
+        &[Route],
+        "Of exactly this prefix",
+        |f, v| set(&mut f.exact, values::prefix(v)),
+    ),
+    flag(
+        "covering",
+        "PREFIX",
+        &["to match", "match"],
+        &[Route],
+        "That cover this prefix or address",
+        |f, v| set(&mut f.covering, values::prefix(v)),
+    ),
+    flag(
+        "mac",
+        "LLADDR",
+        &["lladdr", "address"],
+        &[Link, Neigh, Fdb],
+        "With this link-layer address",
+        |f, v| set(&mut f.mac, values::lladdr(v)),
+    ),
+    Word {
+        many: true,
+        ..flag(
+            "state",
+            "STATE",
+            &["nud", "state"],
+            &[Link, Neigh, Fdb],
+            "In this state (stale, up, …; all)",
+            |f, v| {
+                f.state.extend(values::list(v));
+                Ok(())
+            },
+        )
+    },
+    flag(
+        "table",
+        "TABLE",
+        &["table"],
+        &[Route, Rule],
+        "Of this table, by name or number; all",
+        |f, v| set(&mut f.table, values::name(v)),
+    ),
+    flag(
+        "proto",
+        "PROTOCOL",
+        &["proto", "protocol"],
+        &[Addr, Neigh, Route, Nexthop, Rule],
+        "Made by this protocol",
+        |f, v| set(&mut f.proto, values::name(v)),
+    ),
+    flag(
+        "type",
+        "TYPE",
+        &["type"],
+        &[Route],
+        "Of this type (unicast, local, …)",
+        |f, v| set(&mut f.route_type, values::name(v)),
+    ),
+    flag(
+        "scope",
+        "SCOPE",
+        &["scope"],
+        &[Addr, Route],
+        "Of this scope",
+        |f, v| set(&mut f.scope, values::name(v)),
+    ),
+    flag(
+        "src",
+        "ADDRESS",
+        &["src"],
+        &[Route],
+        "With this preferred source",
+        |f, v| set(&mut f.src, values::address(v)),
+    ),
+    flag(
+        "src",
+        "ADDRESS",
+        &["from"],
+        &[Rule],
+        "For packets from this address",
+        |f, v| set(&mut f.src, values::address(v)),
+    ),
+    flag(
+        "via",
+        "ADDRESS",
+        &["via"],
+        &[Route, Nexthop],
+        "Over this gateway",
+        |f, v| set(&mut f.via, values::address(v)),
+    ),
+    flag(
+        "id",
+        "ID",
+        &["id"],
+        &[Nexthop],
+        "The object of this id",
+        |f, v| set(&mut f.id, values::number(v)),
+    ),
+    flag(
+        "nhid",
+        "ID",
+        &["nhid"],
+        &[Route],
+        "That use this next-hop object",
+        |f, v| set(&mut f.id, values::number(v)),
+    ),
+    switch("groups", &["groups"], &[Nexthop], "Only groups", |f, _| {
+        f.groups = true;
+        Ok(())
+    }),
+    switch("up", &["up"], ON_LINKS, "Of links that are up", |f, _| {
+        f.up = true;
+        Ok(())
+    }),
+    flag(
+        "master",
+        "NAME",
+        &["master", "br"],
+        &[Link, Addr, Neigh, Nexthop, Fdb],
+        "Of links in this bridge, bond or VRF",
+        |f, v| set(&mut f.master, values::name(v)),
+    ),
+    switch(
+        "nomaster",
+        &["nomaster"],
+        &[Link, Addr, Neigh],
+        "Of links in no bridge, bond or VRF",
+        |f, _| {
+            f.nomaster = true;
+            Ok(())
+        },
+    ),
+    flag(
+        "kind",
+        "KIND",
+        &["type", "kind"],
+        &[Link, Addr],
+        "Of links of this kind (veth, bridge, …)",
+        |f, v| set(&mut f.kind, values::name(v)),
+    ),
+    flag(
+        "vrf",
+        "NAME",
+        &["vrf"],
+        &[Link, Addr, Neigh, Route, Nexthop],
+        "Of this VRF",
+        |f, v| set(&mut f.vrf, values::name(v)),
+    ),
+    flag(
+        "group",
+        "GROUP",
+        &["group"],
+        &[Link, Addr],
+        "Of links in this group, by number",
+        |f, v| set(&mut f.group, values::group(v)),
+    ),
+    flag(
+        "priority",
+        "NUMBER",
+        &["pref", "preference", "priority", "order"],
+        &[Rule],
+        "Of this priority",
+        |f, v| set(&mut f.priority, values::number(v)),
+    ),
+    flag(
+        "metric",
+        "NUMBER",
+        &["metric", "priority", "preference"],
+        &[Route],
+        "Of this metric",
+        |f, v| set(&mut f.priority, values::number(v)),
+    ),
+    switch(
+        "proxy",
+        &["proxy"],
+        &[Neigh],
+        "The addresses answered for",
+        |f, _| {
+            f.proxy = true;
+            Ok(())
+        },
+    ),
+    flag("vlan", "ID", &["vlan"], &[Fdb], "Of this VLAN", |f, v| {
+        set(&mut f.vlan, values::vlan(v))
+    }),
+];
+
+/// What `route get` may be told of a packet beside its destination.
+#[derive(Debug, Clone, Default)]
+pub struct Packet {
+    /// Where it comes from.
+    pub from: Option<IpAddr>,
+    /// Name of the link it came in by.
+    pub iif: Option<String>,
+    /// Name of the link it must leave by.
+    pub oif: Option<String>,
+    /// Its firewall mark.
+    pub mark: u32,
+    /// Name of the VRF it is in.
+    pub vrf: Option<String>,
+    /// Its type of service.
+    pub tos: u8,
+    /// The user whose it is.
+    pub uid: Option<u32>,
+}
+
+/// The start of a condition of `route get`.
+const fn get(
+    flag: &'static str,
+    value: &'static str,
+    bare: &'static [&'static str],
+    help: &'static str,
+    set: Set<Packet>,
+) -> Word<Packet> {
+    Word {
+        flag,
+        short: None,
+        bare,
+        value: Some(value),
+        many: false,
+        objects: &[Route],
+        help,
+        set,
+    }
+}
+
+/// The conditions of `route get`.
+pub static GET: &[Word<Packet>] = &[
+    get(
+        "from",
+        "ADDRESS",
+        &["from"],
+        "Of a packet from this address",
+        |g, v| set(&mut g.from, values::address(v)),
+    ),
+    get(
+        "iif",
+        "NAME",
+        &["iif"],
+        "That came in by this link",
+        |g, v| set(&mut g.iif, values::name(v)),
+    ),
+    get(
+        "oif",
+        "NAME",
+        &["oif", "dev"],
+        "That must leave by this link",
+        |g, v| set(&mut g.oif, values::name(v)),
+    ),
+    get(
+        "mark",
+        "NUMBER",
+        &["mark"],
+        "With this firewall mark",
+        |g, v| {
+            g.mark = values::number(v)?;
+            Ok(())
+        },
+    ),
+    get("vrf", "NAME", &["vrf"], "Inside this VRF", |g, v| {
+        set(&mut g.vrf, values::name(v))
+    }),
+    get("uid", "NUMBER", &["uid"], "Of this user", |g, v| {
+        set(&mut g.uid, values::number(v))
+    }),
+    get(
+        "tos",
+        "NUMBER",
+        &["tos", "dsfield"],
+        "With this type of service",
+        |g, v| {
+            g.tos = values::byte(v)?;
+            Ok(())
+        },
+    ),
+];
+
+fn set<V>(slot: &mut Option<V>, value: Result<V, String>) -> Result<(), String> {
+    *slot = Some(value?);
+    Ok(())
+}
+
+/// The conditions that make sense for an object.
+pub fn of_object<T>(
+    words: &'static [Word<T>],
+    object: Object,
+) -> impl Iterator<Item = &'static Word<T>> {
+    words
+        .iter()
+        .filter(move |word| word.objects.contains(&object))
+}
+
+impl<T: Default + 'static> Word<T> {
+    /// As an argument of the command line.
+    pub fn arg(&'static self) -> Arg {
+        let arg = Arg::new(self.flag)
+            .long(self.flag)
+            .help(self.help())
+            .help_heading("Which rows");
+        let arg = match self.short {
+            Some(short) => arg.short(short),
+            None => arg,
+        };
+        match self.value {
+            None => arg.action(ArgAction::SetTrue),
+            Some(name) => arg
+                .value_name(name)
+                .action(if self.many {
+                    ArgAction::Append
+                } else {
+                    ArgAction::Set
+                })
+                .value_parser(move |value: &str| {
+                    (self.set)(&mut T::default(), value).map(|()| value.to_owned())
+                }),
+        }
+    }
+
+    /// Its help, with what `ip` calls it where that differs from the flag.
+    fn help(&self) -> String {
+        let other: Vec<_> = self
+            .bare
+            .iter()
+            .filter(|bare| **bare != self.flag)
+            .copied()
+            .collect();
+        if other.is_empty() {
+            self.help.to_owned()
+        } else {
+            format!("{} (ip: {})", self.help, other.join(", "))
+        }
+    }
+
+    /// Applies what was given on the command line.
+    pub fn apply(&self, matches: &ArgMatches, to: &mut T) -> Result<(), String> {
+        if self.value.is_none() {
+            return if matches.get_flag(self.flag) {
+                (self.set)(to, "")
+            } else {
+                Ok(())
+            };
+        }
+        for value in matches.get_many::<String>(self.flag).unwrap_or_default() {
+            (self.set)(to, value)?;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,343 @@
+//! The daemon's configuration: a TOML file, all of it optional.
+//!
+//! ```toml
+//! netns = ["blue", "/proc/4711/ns/net"]  # default: the own namespace
+//! all_netns = false                      # named ones as they come and go
+//! log = "info"
+//!
+//! [control]
+//! directory = "/run/fingerpost"          # <namespace inode>.sock in it
+//!
+//! [mirror]
+//! receive_buffer_bytes = 33554432
+//! scan_interval_secs = 600
+//!
+//! [limits]                               # rows of each table at most
+//! routes = 16777216
+//! ```
+
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use serde::de::Error as _;
+use serde::{Deserialize, Deserializer};
+use table::Limits;
+use thiserror::Error;
+use tracing_subscriber::EnvFilter;
+
+/// Where the configuration is unless said otherwise.
+pub const USUAL_PATH: &str = "/etc/fingerpost.toml";
+
+/// A configuration file longer than this is none.
+const MAX_FILE_BYTES: u64 = 1 << 20;
+
+/// What may be configured.
+#[derive(Debug, Clone, PartialEq, Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Config {
+    /// Namespaces by name, path or process id; none: the own.
+    #[serde(deserialize_with = "namespaces")]
+    pub netns: Vec<String>,
+    /// All named namespaces, as they come and go, and the own.
+    pub all_netns: bool,
+    /// What is logged, as in `RUST_LOG`.
+    #[serde(deserialize_with = "log_filter")]
+    pub log: Option<String>,
+    /// The control sockets.
+    pub control: Control,
+    /// The mirrors.
+    pub mirror: Mirror,
+    /// Rows of each table at most.
+    pub limits: RowLimits,
+}
+
+/// The control sockets.
+#[derive(Debug, Clone, PartialEq, Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Control {
+    /// Directory of the sockets; `None`: `/run/fingerpost`, or
+    /// `$XDG_RUNTIME_DIR/fingerpost` where that may not be written.
+    #[serde(deserialize_with = "absolute_path")]
+    pub directory: Option<PathBuf>,
+}
+
+/// The mirrors.
+#[derive(Debug, Clone, Copy, PartialEq, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Mirror {
+    /// Octets of the kernel's queue of events for each mirror.
+    #[serde(deserialize_with = "buffer_bytes")]
+    pub receive_buffer_bytes: u32,
+    /// Seconds between two scans for drift.
+    #[serde(deserialize_with = "interval_secs")]
+    pub scan_interval_secs: u64,
+}
+
+impl Default for Mirror {
+    fn default() -> Self {
+        Self {
+            receive_buffer_bytes: 32 << 20,
+            scan_interval_secs: 600,
+        }
+    }
+}
+
+/// Rows of each table at most; `None`: as many as [`Limits`] says.
+#[derive(Debug, Clone, Copy, PartialEq, Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+#[allow(missing_docs, reason = "each names its table")]
+pub struct RowLimits {
+    #[serde(deserialize_with = "rows")]
+    pub links: Option<usize>,
+    #[serde(deserialize_with = "rows")]
+    pub addresses: Option<usize>,
+    #[serde(deserialize_with = "rows")]
+    pub neighbours: Option<usize>,
+    #[serde(deserialize_with = "rows")]
+    pub routes: Option<usize>,
+    #[serde(deserialize_with = "rows")]
+    pub nexthops: Option<usize>,
+    #[serde(deserialize_with = "rows")]
+    pub rules: Option<usize>,
+    #[serde(deserialize_with = "rows")]
+    pub fdb: Option<usize>,
+}
+
+impl RowLimits {
+    /// As the tables want them.
+    pub fn limits(self) -> Limits {
+        let usual = Limits::default();
+        Limits {
+            links: self.links.unwrap_or(usual.links),
+            addresses: self.addresses.unwrap_or(usual.addresses),
+            neighbours: self.neighbours.unwrap_or(usual.neighbours),
+            routes: self.routes.unwrap_or(usual.routes),
+            nexthops: self.nexthops.unwrap_or(usual.nexthops),
+            rules: self.rules.unwrap_or(usual.rules),
+            fdb: self.fdb.unwrap_or(usual.fdb),
+        }
+    }
+}
+
+/// A configuration that cannot be used.
+#[derive(Debug, Error)]
+pub enum BadConfig {
+    /// The file cannot be read.
+    #[error("{}: {error}", path.display())]
+    Unreadable {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        error: io::Error,
+    },
+    /// The file says something wrong.
+    #[error("{}:{line}: {}{message}", path.display(), key_prefix(key))]
+    Wrong {
+        /// The file.
+        path: PathBuf,
+        /// Line of it, from 1.
+        line: usize,
+        /// Which key, with those around it; empty when it is not TOML.
+        key: String,
+        /// What is wrong.
+        message: String,
+    },
+}
+
+fn key_prefix(key: &str) -> String {
+    if key.is_empty() {
+        String::new()
+    } else {
+        format!("`{key}`: ")
+    }
+}
+
+/// Reads the configuration. Without a path: the usual file, or all
+/// defaults if there is none.
+pub fn load(path: Option<&Path>) -> Result<Config, BadConfig> {
+    let text = match read(path.unwrap_or(Path::new(USUAL_PATH))) {
+        Ok(text) => text,
+        Err(BadConfig::Unreadable { error, .. })
+            if path.is_none() && error.kind() == io::ErrorKind::NotFound =>
+        {
+            return Ok(Config::default());
+        }
+        Err(error) => return Err(error),
+    };
+    parse(path.unwrap_or(Path::new(USUAL_PATH)), &text)
+}
+
+fn read(path: &Path) -> Result<String, BadConfig> {
+    let unreadable = |error| BadConfig::Unreadable {
+        path: path.to_owned(),
+        error,
+    };
+    let metadata = fs::metadata(path).map_err(unreadable)?;
+    if !metadata.is_file() || metadata.len() > MAX_FILE_BYTES {
+        return Err(unreadable(io::Error::other(
+            "a regular file of at most 1 MiB is expected",
+        )));
+    }
+    fs::read_to_string(path).map_err(unreadable)
+}
+
+/// Reads a configuration out of its text; `path` is for messages.
+pub fn parse(path: &Path, text: &str) -> Result<Config, BadConfig> {
+    let wrong = |key: String, error: &toml::de::Error| BadConfig::Wrong {
+        path: path.to_owned(),
+        line: line_of(text, error.span().map_or(0, |span| span.start)),
+        key,
+        message: error.message().to_owned(),
+    };
+    let document = toml::Deserializer::parse(text).map_err(|error| wrong(String::new(), &error))?;
+    serde_path_to_error::deserialize(document).map_err(|error| {
+        let key = match error.path().to_string() {
+            path if path == "." => String::new(),
+            path => path,
+        };
+        wrong(key, error.inner())
+    })
+}
+
+fn line_of(text: &str, at: usize) -> usize {
+    let before = text.as_bytes().get(..at).unwrap_or_default();
+    1 + before.iter().filter(|octet| **octet == b'\n').count()
+}
+
+fn namespaces<'de, D: Deserializer<'de>>(from: D) -> Result<Vec<String>, D::Error> {
+    let names = Vec::<String>::deserialize(from)?;
+    if names.iter().any(String::is_empty) {
+        return Err(D::Error::custom(
+            "a namespace is a name, a path or a process id, not an empty text",
+        ));
+    }
+    Ok(names)
+}
+
+fn log_filter<'de, D: Deserializer<'de>>(from: D) -> Result<Option<String>, D::Error> {
+    let filter = String::deserialize(from)?;
+    check_log_filter(&filter).map_err(D::Error::custom)?;
+    Ok(Some(filter))
+}
+
+/// Whether this says what is to be logged.
+pub fn check_log_filter(filter: &str) -> Result<EnvFilter, String> {
+    EnvFilter::try_new(filter).map_err(|error| {
+        format!("error, warn, info, debug, trace or a RUST_LOG filter is expected: {error}")
+    })
+}
+
+fn absolute_path<'de, D: Deserializer<'de>>(from: D) -> Result<Option<PathBuf>, D::Error> {
+    let path = PathBuf::deserialize(from)?;
+    if !path.is_absolute() {
+        return Err(D::Error::custom("an absolute path is expected"));
+    }
+    Ok(Some(path))
+}
+
+fn buffer_bytes<'de, D: Deserializer<'de>>(from: D) -> Result<u32, D::Error> {
+    let bytes = u32::deserialize(from)?;
+    if !(4096..=1 << 30).contains(&bytes) {
+        return Err(D::Error::custom(format!(
+            "{bytes} is not between 4096 and 1073741824"
+        )));
+    }
+    Ok(bytes)
+}
+
+fn interval_secs<'de, D: Deserializer<'de>>(from: D) -> Result<u64, D::Error> {
+    let secs = u64::deserialize(from)?;
+    if !(1..=604_800).contains(&secs) {
+        return Err(D::Error::custom(format!(
+            "{secs} is not between 1 and 604800, a week"
+        )));
+    }
+    Ok(secs)
+}
+
+fn rows<'de, D: Deserializer<'de>>(from: D) -> Result<Option<usize>, D::Error> {
+    let rows = usize::deserialize(from)?;
+    if rows == 0 {
+        return Err(D::Error::custom("a table without rows mirrors nothing"));
+    }
+    Ok(Some(rows))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parsed(text: &str) -> Result<Config, BadConfig> {
+        parse(Path::new("f.toml"), text)
+    }
+
+    #[test]
+    fn nothing_is_a_configuration() {
+        assert_eq!(parsed("").unwrap(), Config::default());
+    }
+
+    #[test]
+    fn everything_at_once() {
+        let config = parsed(
+            "netns = ['blue', '1']\nall_netns = true\nlog = 'linux=debug'\n\
+             [control]\ndirectory = '/tmp/x'\n\
+             [mirror]\nreceive_buffer_bytes = 65536\nscan_interval_secs = 60\n\
+             [limits]\nroutes = 5\n",
+        )
+        .unwrap();
+        assert_eq!(config.netns, ["blue", "1"]);
+        assert_eq!(
+            config.control.directory.as_deref(),
+            Some(Path::new("/tmp/x"))
+        );
+        assert_eq!(config.mirror.scan_interval_secs, 60);
+        assert_eq!(config.limits.limits().routes, 5);
+        assert_eq!(config.limits.limits().links, Limits::default().links);
+    }
+
+    #[test]
+    fn an_error_names_line_and_key() {
+        for (text, line, key, says) in [
+            ("\nnets = []", 2, "nets", "unknown field"),
+            ("netns = 'blue'", 1, "netns", "expected a sequence"),
+            ("netns = ['blue', '']", 1, "netns", "empty"),
+            (
+                "[limits]\n\nroutes = 'many'",
+                3,
+                "limits.routes",
+                "invalid type",
+            ),
+            ("[limits]\nroutes = -1", 2, "limits.routes", "invalid value"),
+            ("[limits]\nroutes = 0", 2, "limits.routes", "without rows"),
+            ("[limit]\nroutes = 1", 1, "limit", "unknown field"),
+            ("log = 'a=b=c'", 1, "log", "RUST_LOG"),
+            (
+                "[mirror]\nreceive_buffer_bytes = 1",
+                2,
+                "mirror.receive_buffer_bytes",
+                "4096",
+            ),
+            (
+                "[control]\ndirectory = 'x'",
+                2,
+                "control.directory",
+                "absolute",
+            ),
+            ("all_netns = true\nall_netns = false", 2, "", "duplicate"),
+            ("netns = [", 1, "", ""),
+        ] {
+            let Err(BadConfig::Wrong {
+                line: at,
+                key: of,
+                message,
+                ..
+            }) = parsed(text)
+            else {
+                panic!("{text:?} was taken");
+            };
+            assert_eq!((at, of.as_str()), (line, key), "{text:?}: {message}");
+            assert!(message.contains(says), "{text:?}: {message}");
+        }
+    }
+}

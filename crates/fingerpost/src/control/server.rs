@@ -1,0 +1,260 @@
+//! The daemon's side of the control socket.
+//!
+//! Each client has a thread of its own, which answers one request from a
+//! snapshot and never asks the kernel. A client that stops reading holds
+//! its own thread and snapshot, nobody else's, and not for ever.
+
+mod connection;
+
+use std::io;
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use table::Reader;
+use view::{Names, Question};
+
+use super::protocol;
+use crate::privileges;
+use crate::status::{Answered, Status};
+
+/// What a server answers from: one namespace.
+pub trait Source: Send + Sync {
+    /// Where snapshots come from.
+    fn reader(&self) -> Reader;
+    /// Sees to it that what the kernel does not announce (counters, ages)
+    /// is fresh, if this question shows it. Waits a bounded time.
+    fn refresh(&self, question: &Question);
+    /// How it is.
+    fn status(&self) -> Status;
+}
+
+/// What a client may take.
+#[derive(Debug, Clone, Copy)]
+pub struct Patience {
+    /// Clients at a time.
+    pub clients: usize,
+    /// For a request to arrive.
+    pub request: Duration,
+    /// Without the client taking anything of its answer. Long, for it may
+    /// be a pager in front of a user who reads.
+    pub stalled: Duration,
+    /// The same when all places are taken and another client comes.
+    pub stalled_when_full: Duration,
+}
+
+impl Default for Patience {
+    fn default() -> Self {
+        Self {
+            clients: 64,
+            request: Duration::from_secs(5),
+            stalled: Duration::from_secs(600),
+            stalled_when_full: Duration::from_secs(5),
+        }
+    }
+}
+
+/// Serves the clients of all namespaces.
+#[derive(Debug)]
+pub struct Server {
+    shared: Arc<Shared>,
+}
+
+#[derive(Debug)]
+struct Shared {
+    patience: Patience,
+    started: Instant,
+    stopping: AtomicBool,
+    /// iproute2's names, as last read.
+    names: Mutex<Arc<Names>>,
+    clients: Mutex<Vec<Arc<Client>>>,
+    answers: AtomicU64,
+    refusals: AtomicU64,
+    last_micros: AtomicU64,
+    slowest_micros: AtomicU64,
+}
+
+/// A client at the other end of a socket.
+#[derive(Debug)]
+struct Client {
+    stream: UnixStream,
+    /// Since when a write waits for the client, milliseconds after the
+    /// server's start, plus one; 0: none waits.
+    waits_since: AtomicU64,
+}
+
+impl Server {
+    /// A server without clients.
+    pub fn new(patience: Patience, names: Names) -> Self {
+        Self {
+            shared: Arc::new(Shared {
+                patience,
+                started: Instant::now(),
+                stopping: AtomicBool::new(false),
+                names: Mutex::new(Arc::new(names)),
+                clients: Mutex::default(),
+                answers: AtomicU64::new(0),
+                refusals: AtomicU64::new(0),
+                last_micros: AtomicU64::new(0),
+                slowest_micros: AtomicU64::new(0),
+            }),
+        }
+    }
+
+    /// Accepts the clients that wait at a listener that does not block,
+    /// and answers each on a thread of its own.
+    pub fn accept(&self, listener: &UnixListener, source: &Arc<dyn Source>) -> io::Result<()> {
+        loop {
+            match listener.accept() {
+                Ok((stream, _)) => self.welcome(stream, source),
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(()),
+                Err(error) if error.kind() == io::ErrorKind::ConnectionAborted => {}
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => return Err(error),
+            }
+        }
+    }
+
+    fn welcome(&self, stream: UnixStream, source: &Arc<dyn Source>) {
+        let Some(client) = self.shared.place(stream) else {
+            return;
+        };
+        let shared = Arc::clone(&self.shared);
+        let source = Arc::clone(source);
+        let place = Arc::clone(&client);
+        let spawned = thread::Builder::new()
+            .name("client".to_owned())
+            .spawn(move || {
+                // Whoever talks to strangers has no rights to lose.
+                if let Err(error) = privileges::drop_all() {
+                    tracing::error!("a client is not answered, rights remain: {error}");
+                } else {
+                    connection::serve(&shared, &place, &*source);
+                }
+                shared.leave(&place);
+            });
+        if let Err(error) = spawned {
+            tracing::warn!("no thread for a client: {error}");
+            self.shared.leave(&client);
+        }
+    }
+
+    /// Takes other names of numbers, for questions from now on.
+    pub fn rename(&self, names: Names) {
+        let mut known = self
+            .shared
+            .names
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        *known = Arc::new(names);
+    }
+
+    /// Lets go of the clients: answers under way are cut.
+    pub fn stop(&self) {
+        self.shared.stopping.store(true, Ordering::Relaxed);
+        for client in self.shared.clients().iter() {
+            client.hang_up();
+        }
+    }
+
+    /// What was answered since the start.
+    pub fn answered(&self) -> Answered {
+        self.shared.answered()
+    }
+}
+
+impl Shared {
+    fn clients(&self) -> std::sync::MutexGuard<'_, Vec<Arc<Client>>> {
+        self.clients.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn names(&self) -> Arc<Names> {
+        let names = self.names.lock().unwrap_or_else(PoisonError::into_inner);
+        Arc::clone(&names)
+    }
+
+    /// Takes a client in, in the place of one that stalls if need be;
+    /// refuses it when all places are taken.
+    fn place(&self, stream: UnixStream) -> Option<Arc<Client>> {
+        let mut clients = self.clients();
+        if clients.len() >= self.patience.clients {
+            let stalled = clients
+                .iter()
+                .position(|client| self.stalls(client, self.patience.stalled_when_full));
+            let Some(at) = stalled else {
+                drop(clients);
+                self.refusals.fetch_add(1, Ordering::Relaxed);
+                refuse(stream, self.patience.clients);
+                return None;
+            };
+            clients.swap_remove(at).hang_up();
+            tracing::info!("a client that took nothing gave its place to another");
+        }
+        let client = Arc::new(Client {
+            stream,
+            waits_since: AtomicU64::new(0),
+        });
+        clients.push(Arc::clone(&client));
+        Some(client)
+    }
+
+    fn leave(&self, client: &Arc<Client>) {
+        self.clients().retain(|other| !Arc::ptr_eq(other, client));
+    }
+
+    fn stalls(&self, client: &Client, longer_than: Duration) -> bool {
+        match client.waits_since.load(Ordering::Relaxed) {
+            0 => false,
+            since => {
+                let waits = self.millis().saturating_sub(since);
+                u128::from(waits) >= longer_than.as_millis()
+            }
+        }
+    }
+
+    /// Milliseconds since the start, plus one.
+    fn millis(&self) -> u64 {
+        1 + self.started.elapsed().as_millis() as u64
+    }
+
+    fn count(&self, took_micros: u64) {
+        self.answers.fetch_add(1, Ordering::Relaxed);
+        self.last_micros.store(took_micros, Ordering::Relaxed);
+        self.slowest_micros
+            .fetch_max(took_micros, Ordering::Relaxed);
+    }
+
+    fn answered(&self) -> Answered {
+        Answered {
+            clients: self.clients().len(),
+            answers: self.answers.load(Ordering::Relaxed),
+            refusals: self.refusals.load(Ordering::Relaxed),
+            last_micros: self.last_micros.load(Ordering::Relaxed),
+            slowest_micros: self.slowest_micros.load(Ordering::Relaxed),
+        }
+    }
+}
+
+impl Client {
+    fn hang_up(&self) {
+        if let Err(error) = self.stream.shutdown(std::net::Shutdown::Both) {
+            tracing::debug!("a client was gone before it was let go: {error}");
+        }
+    }
+}
+
+/// Says why, as far as the client's buffer takes it without waiting.
+fn refuse(mut stream: UnixStream, clients: usize) {
+    let message = format!("{clients} clients are being answered already; ask again, or `--direct`");
+    let said = stream
+        .set_nonblocking(true)
+        .and_then(|()| protocol::write_frame(&mut stream, protocol::ERROR, message.as_bytes()));
+    if let Err(error) = said {
+        tracing::debug!("a client was refused and not told: {error}");
+    }
+}
+
+#[cfg(test)]
+mod tests;

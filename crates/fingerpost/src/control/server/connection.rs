@@ -1,0 +1,213 @@
+//! One client: its request, its answer.
+
+use std::io::{self, Read, Write};
+use std::sync::atomic::Ordering;
+use std::time::Instant;
+
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use view::AnswerError;
+
+use super::{Client, Shared, Source};
+use crate::control::protocol::{self, Ask, DATA, END, ERROR, End, MAX_REQUEST_BYTES, Request};
+use crate::watch;
+use linux::mirror::now_millis;
+
+/// Octets gathered before a frame is sent.
+const FRAME_BYTES: usize = 64 << 10;
+
+/// Why a client got no whole answer.
+#[derive(Debug)]
+pub enum Failure {
+    /// To be told to it.
+    Told(String),
+    /// It is gone, or takes nothing.
+    Gone(io::Error),
+}
+
+impl From<io::Error> for Failure {
+    fn from(error: io::Error) -> Self {
+        Self::Gone(error)
+    }
+}
+
+/// Answers a client's one request.
+pub fn serve(shared: &Shared, client: &Client, source: &dyn Source) {
+    let mut frames = Frames::new(shared, client);
+    let asked = read_request(shared, client);
+    let began = Instant::now();
+    let ended = asked
+        .and_then(|request| answer(shared, client, source, &request, &mut frames))
+        .and_then(|rows| {
+            frames.flush()?;
+            let took_micros = began.elapsed().as_micros() as u64;
+            shared.count(took_micros);
+            tracing::debug!(rows, took_micros, "answered");
+            let end = serde_json::to_vec(&End { rows, took_micros }).unwrap_or_default();
+            Ok(frames.last(END, &end)?)
+        });
+    let gone = match ended {
+        Ok(()) => Ok(()),
+        Err(Failure::Told(message)) => {
+            tracing::debug!("refused: {message}");
+            frames.last(ERROR, message.as_bytes())
+        }
+        Err(Failure::Gone(error)) => Err(error),
+    };
+    if let Err(error) = gone {
+        tracing::debug!("a client went before its answer's end: {error}");
+    }
+}
+
+/// Reads one line, whole within the time and length it may have.
+fn read_request(shared: &Shared, client: &Client) -> Result<Request, Failure> {
+    let patience = shared.patience.request;
+    client
+        .stream
+        .set_write_timeout(Some(shared.patience.stalled))?;
+    let deadline = Instant::now() + patience;
+    let mut line = Vec::new();
+    let mut piece = [0; 4096];
+    loop {
+        let remaining = deadline.saturating_duration_since(Instant::now());
+        if remaining.is_zero() {
+            return Err(late(patience));
+        }
+        client.stream.set_read_timeout(Some(remaining))?;
+        let read = match (&client.stream).read(&mut piece) {
+            Ok(0) => return Err(told("the request ends before its line does")),
+            Ok(read) => read,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Err(late(patience)),
+            Err(error) => return Err(error.into()),
+        };
+        let piece = piece.get(..read).unwrap_or_default();
+        let end = piece.iter().position(|octet| *octet == b'\n');
+        line.extend_from_slice(piece.get(..end.unwrap_or(read)).unwrap_or_default());
+        if line.len() >= MAX_REQUEST_BYTES {
+            return Err(told("the request is longer than 64 KiB"));
+        }
+        if end.is_some() {
+            return protocol::parse_request(&line).map_err(Failure::Told);
+        }
+    }
+}
+
+fn told(message: &str) -> Failure {
+    Failure::Told(message.to_owned())
+}
+
+fn late(patience: std::time::Duration) -> Failure {
+    Failure::Told(format!("no request came within {patience:?}"))
+}
+
+fn answer(
+    shared: &Shared,
+    client: &Client,
+    source: &dyn Source,
+    request: &Request,
+    out: &mut Frames<'_>,
+) -> Result<u64, Failure> {
+    let names = shared.names();
+    let answered = match &request.ask {
+        Ask::Question(question) => {
+            source.refresh(question);
+            let tables = source.reader().snapshot();
+            view::answer(question, &tables, &names, now_millis(), out)
+        }
+        Ask::Watch(question) => {
+            let ended = || shared.stopping.load(Ordering::Relaxed) || client.is_gone();
+            watch::watch(&source.reader(), question, &names, out, &ended)
+        }
+        Ask::RouteGet(question) => {
+            let tables = source.reader().snapshot();
+            view::route_get(question, &tables, &names, now_millis(), out)
+        }
+        Ask::Status { json } => {
+            let mut status = source.status();
+            status.answered = shared.answered();
+            status.write(*json, out)?;
+            return Ok(1);
+        }
+    };
+    answered.map_err(|error| match error {
+        AnswerError::BadQuestion(bad) => Failure::Told(bad.to_string()),
+        AnswerError::Write(error) => Failure::Gone(error),
+    })
+}
+
+impl Client {
+    /// Whether the other end has hung up.
+    fn is_gone(&self) -> bool {
+        let mut fds = [PollFd::new(&self.stream, PollFlags::RDHUP)];
+        let at_once = Timespec {
+            tv_sec: 0,
+            tv_nsec: 0,
+        };
+        !matches!(poll(&mut fds, Some(&at_once)), Ok(0))
+    }
+}
+
+/// Makes frames of what is written.
+pub struct Frames<'a> {
+    shared: &'a Shared,
+    client: &'a Client,
+    gathered: Vec<u8>,
+}
+
+impl<'a> Frames<'a> {
+    fn new(shared: &'a Shared, client: &'a Client) -> Self {
+        Self {
+            shared,
+            client,
+            gathered: Vec::with_capacity(FRAME_BYTES),
+        }
+    }
+
+    /// Sends a frame, marked as waiting for the client meanwhile.
+    fn send(&self, kind: u8, payload: &[u8]) -> io::Result<()> {
+        let mut out = Watched(self);
+        protocol::write_frame(&mut out, kind, payload)
+    }
+
+    /// Sends the last frame.
+    fn last(&mut self, kind: u8, payload: &[u8]) -> io::Result<()> {
+        self.flush()?;
+        self.send(kind, payload)
+    }
+}
+
+impl Write for Frames<'_> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        if self.gathered.len() + bytes.len() > FRAME_BYTES {
+            self.flush()?;
+        }
+        let taken = bytes.get(..FRAME_BYTES).unwrap_or(bytes);
+        self.gathered.extend_from_slice(taken);
+        Ok(taken.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        if !self.gathered.is_empty() {
+            self.send(DATA, &self.gathered)?;
+            self.gathered.clear();
+        }
+        Ok(())
+    }
+}
+
+/// The client's socket; each write that waits is to be seen from outside.
+struct Watched<'a, 'b>(&'a Frames<'b>);
+
+impl Write for Watched<'_, '_> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let Frames { shared, client, .. } = self.0;
+        client.waits_since.store(shared.millis(), Ordering::Relaxed);
+        let written = (&client.stream).write(bytes);
+        client.waits_since.store(0, Ordering::Relaxed);
+        written
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}

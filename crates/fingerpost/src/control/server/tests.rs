@@ -1,0 +1,293 @@
+//! Clients of every sort, over real sockets.
+
+use std::io::{Read, Write};
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::path::PathBuf;
+use std::thread::sleep;
+
+use table::{Change, Link, Writer};
+use tempfile::TempDir;
+use view::{Filter, Object, Output};
+
+use super::*;
+use crate::control::client::{self, AskError};
+use crate::control::protocol::Ask;
+
+/// Links enough that an answer fills every buffer on its way.
+const MANY: u32 = 20_000;
+
+struct Tested {
+    server: Arc<Server>,
+    socket: PathBuf,
+    accepting: Option<thread::JoinHandle<()>>,
+    ended: Arc<AtomicBool>,
+    writer: Writer,
+    _directory: TempDir,
+}
+
+struct Fixed(Reader);
+
+impl Source for Fixed {
+    fn reader(&self) -> Reader {
+        self.0.clone()
+    }
+
+    fn refresh(&self, _: &Question) {}
+
+    fn status(&self) -> Status {
+        Status::default()
+    }
+}
+
+impl Tested {
+    fn new(patience: Patience, links: u32) -> Self {
+        let directory = tempfile::tempdir().unwrap();
+        let socket = directory.path().join("socket");
+        let listener = UnixListener::bind(&socket).unwrap();
+        listener.set_nonblocking(true).unwrap();
+        let mut writer = Writer::default();
+        writer.commit((1..=links).map(link)).unwrap();
+        let source: Arc<dyn Source> = Arc::new(Fixed(writer.reader()));
+        let server = Arc::new(Server::new(patience, Names::default()));
+        let ended = Arc::new(AtomicBool::new(false));
+        let accepting = thread::spawn({
+            let (server, ended) = (Arc::clone(&server), Arc::clone(&ended));
+            move || {
+                while !ended.load(Ordering::Relaxed) {
+                    server.accept(&listener, &source).unwrap();
+                    sleep(Duration::from_millis(1));
+                }
+            }
+        });
+        Self {
+            server,
+            socket,
+            accepting: Some(accepting),
+            ended,
+            writer,
+            _directory: directory,
+        }
+    }
+
+    fn connect(&self) -> UnixStream {
+        client::connect(&self.socket).unwrap().unwrap()
+    }
+
+    fn ask(&self, ask: Ask) -> Result<(u64, String), AskError> {
+        let mut out = Vec::new();
+        let end = client::ask(&self.connect(), ask, &mut out)?;
+        Ok((end.rows, String::from_utf8(out).unwrap()))
+    }
+
+    /// What the server says to octets that are no request.
+    fn refusal(&self, octets: &[u8], then_ends: bool) -> String {
+        let mut stream = self.connect();
+        stream
+            .set_read_timeout(Some(Duration::from_secs(30)))
+            .unwrap();
+        // The server may have heard enough before the end.
+        let _ = stream.write_all(octets);
+        if then_ends {
+            stream.shutdown(std::net::Shutdown::Write).unwrap();
+        }
+        let mut payload = Vec::new();
+        let kind = protocol::read_frame(&mut stream, &mut payload).unwrap();
+        assert_eq!(kind, protocol::ERROR);
+        String::from_utf8(payload).unwrap()
+    }
+
+    fn until(&self, what: impl Fn(&Answered) -> bool) {
+        let deadline = Instant::now() + Duration::from_secs(30);
+        while !what(&self.server.answered()) {
+            assert!(Instant::now() < deadline, "{:?}", self.server.answered());
+            sleep(Duration::from_millis(5));
+        }
+    }
+}
+
+impl Drop for Tested {
+    fn drop(&mut self) {
+        self.server.stop();
+        self.ended.store(true, Ordering::Relaxed);
+        if let Some(accepting) = self.accepting.take() {
+            accepting.join().unwrap();
+        }
+    }
+}
+
+fn link(index: u32) -> Change {
+    Change::PutLink(Link {
+        index,
+        name: format!("test{index}").into(),
+        mtu: 1500,
+        ..Link::default()
+    })
+}
+
+fn links(filter: Filter) -> Box<Question> {
+    Box::new(Question {
+        object: Object::Link,
+        filter,
+        output: Output {
+            format: view::Format::Ndjson,
+            ..Output::default()
+        },
+    })
+}
+
+#[test]
+fn questions_are_answered_whole() {
+    let tested = Tested::new(Patience::default(), MANY);
+    let (rows, text) = tested.ask(Ask::Question(links(Filter::default()))).unwrap();
+    assert_eq!(rows, u64::from(MANY));
+    assert_eq!(text.lines().count(), MANY as usize);
+    let one = Filter {
+        dev: Some("test7".to_owned()),
+        ..Filter::default()
+    };
+    let (rows, text) = tested.ask(Ask::Question(links(one))).unwrap();
+    assert_eq!(rows, 1, "{text}");
+    tested.until(|answered| answered.answers == 2 && answered.clients == 0);
+}
+
+#[test]
+fn a_question_without_an_answer_says_why() {
+    let tested = Tested::new(Patience::default(), 1);
+    let nobody = Filter {
+        dev: Some("nobody".to_owned()),
+        ..Filter::default()
+    };
+    let error = tested.ask(Ask::Question(links(nobody))).unwrap_err();
+    assert!(error.to_string().contains("nobody"), "{error}");
+}
+
+#[test]
+fn the_status_counts_the_answers() {
+    let tested = Tested::new(Patience::default(), 1);
+    tested.ask(Ask::Status { json: true }).unwrap();
+    let (_, text) = tested.ask(Ask::Status { json: true }).unwrap();
+    let status: Status = serde_json::from_str(&text).unwrap();
+    assert_eq!((status.answered.answers, status.answered.clients), (1, 1));
+}
+
+#[test]
+fn bad_requests_are_refused_in_words() {
+    let patience = Patience {
+        request: Duration::from_millis(300),
+        ..Patience::default()
+    };
+    let tested = Tested::new(patience, 1);
+    let huge = vec![b'x'; 200 << 10];
+    for (octets, ends, says) in [
+        (&b"dance\n"[..], false, "no request"),
+        (b"\n", false, "no request"),
+        (b"\0\xff\xfe\n", false, "no request"),
+        (b"{\"v\":99}\n", false, "version 99"),
+        (b"{\"v\":1,\"ask\":\"dance\"}\n", false, "makes no sense"),
+        (b"{\"v\":1,\"ask\"", true, "before its line"),
+        (b"", true, "before its line"),
+        (b"{\"v\":1,", false, "no request came within"),
+        (&huge, false, "longer than 64 KiB"),
+    ] {
+        let refusal = tested.refusal(octets, ends);
+        assert!(refusal.contains(says), "{refusal}");
+    }
+    tested.until(|answered| answered.clients == 0);
+    tested.ask(Ask::Status { json: false }).unwrap();
+}
+
+/// Asks for more than the socket's buffer holds and reads nothing.
+fn stall(tested: &Tested) -> UnixStream {
+    let mut stream = tested.connect();
+    let request = protocol::Request {
+        v: protocol::VERSION,
+        ask: Ask::Question(links(Filter::default())),
+    };
+    let mut line = serde_json::to_vec(&request).unwrap();
+    line.push(b'\n');
+    stream.write_all(&line).unwrap();
+    stream
+}
+
+#[test]
+fn a_client_that_stalls_is_dropped_and_holds_up_nobody() {
+    let patience = Patience {
+        stalled: Duration::from_millis(300),
+        ..Patience::default()
+    };
+    let tested = Tested::new(patience, MANY);
+    let stalled = stall(&tested);
+    tested.until(|answered| answered.clients == 1);
+    tested.ask(Ask::Status { json: true }).unwrap();
+    tested.until(|answered| answered.clients == 0);
+    drop(stalled);
+}
+
+#[test]
+fn the_client_too_many_is_refused_until_a_place_is_free() {
+    let patience = Patience {
+        clients: 64,
+        stalled_when_full: Duration::from_secs(3600),
+        ..Patience::default()
+    };
+    let tested = Tested::new(patience, 1);
+    let mut waiting: Vec<_> = (0..64).map(|_| tested.connect()).collect();
+    tested.until(|answered| answered.clients == 64);
+    let error = tested.ask(Ask::Status { json: true }).unwrap_err();
+    assert!(error.to_string().contains("64 clients"), "{error}");
+    assert_eq!(tested.server.answered().refusals, 1);
+    waiting.pop();
+    tested.until(|answered| answered.clients == 63);
+    tested.ask(Ask::Status { json: true }).unwrap();
+}
+
+#[test]
+fn a_stalled_client_gives_its_place_to_another() {
+    let patience = Patience {
+        clients: 2,
+        stalled_when_full: Duration::ZERO,
+        ..Patience::default()
+    };
+    let tested = Tested::new(patience, MANY);
+    let _stalled = stall(&tested);
+    let _also = stall(&tested);
+    tested.until(|answered| answered.clients == 2);
+    // Until both wait in a write, the third may still be refused.
+    let deadline = Instant::now() + Duration::from_secs(30);
+    while tested.ask(Ask::Status { json: true }).is_err() {
+        assert!(Instant::now() < deadline);
+    }
+}
+
+#[test]
+fn watchers_see_changes_until_they_go() {
+    let mut tested = Tested::new(Patience::default(), 1);
+    let mut stream = tested.connect();
+    let request = protocol::Request {
+        v: protocol::VERSION,
+        ask: Ask::Watch(links(Filter::default())),
+    };
+    let mut line = serde_json::to_vec(&request).unwrap();
+    line.push(b'\n');
+    stream.write_all(&line).unwrap();
+    stream
+        .set_read_timeout(Some(Duration::from_millis(100)))
+        .unwrap();
+    let mut seen = Vec::new();
+    let mut octets = [0; 4096];
+    let deadline = Instant::now() + Duration::from_secs(30);
+    // Changes are made until one was seen: when the watch began is not
+    // told.
+    let mut index = 1;
+    let is_change = |seen: &[u8]| String::from_utf8_lossy(seen).contains("\"event\":\"added\"");
+    while !is_change(&seen) {
+        assert!(Instant::now() < deadline);
+        index += 1;
+        tested.writer.commit([link(index)]).unwrap();
+        if let Ok(read) = stream.read(&mut octets) {
+            seen.extend_from_slice(&octets[..read]);
+        }
+    }
+    drop(stream);
+    tested.until(|answered| answered.clients == 0);
+}

@@ -1,0 +1,345 @@
+//! `fingerpost up`: mirrors namespaces and answers questions about them.
+//!
+//! One thread waits for signals and clients, and sees once a second which
+//! namespaces came and went. Each mirror and each client has threads of
+//! its own.
+
+mod logging;
+mod mirrored;
+mod pressure;
+mod screen;
+mod signals;
+mod socket;
+
+use std::collections::BTreeSet;
+use std::io;
+use std::os::fd::AsFd;
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, bail};
+use linux::Namespace;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use sd_notify::NotifyState;
+
+use crate::cli::Up;
+use crate::config::{self, Config};
+use crate::control::server::{Patience, Server, Source};
+use crate::status::Pressure;
+use crate::{names, privileges};
+use mirrored::{Mirrored, named};
+use signals::Signals;
+
+/// Between two looks at the namespaces.
+const LOOK: Duration = Duration::from_secs(1);
+/// Between two looks at mirrors that are loading.
+const LOADING_LOOK: Duration = Duration::from_millis(5);
+/// Between two counts of neighbours against the kernel's limit.
+const COUNT: Duration = Duration::from_secs(60);
+
+/// Runs the daemon until it is told to end.
+pub fn run(up: &Up) -> Result<()> {
+    let config = config::load(up.config.as_deref())?;
+    let logging = logging::start(up.log.as_deref(), config.log.as_deref())?;
+    let directory = socket::directory(config.control.directory.as_deref())?;
+    let mut daemon = Daemon {
+        signals: Signals::catch().context("cannot catch signals")?,
+        server: Server::new(Patience::default(), names::load()),
+        own: Namespace::current()?,
+        namespaces: Vec::new(),
+        refused: BTreeSet::new(),
+        pressure: Arc::default(),
+        counted: None,
+        up: up.clone(),
+        config,
+        logging,
+        directory,
+        ready: false,
+    };
+    daemon.open_namespaces()?;
+    daemon.run()
+}
+
+struct Daemon {
+    up: Up,
+    config: Config,
+    logging: logging::Logging,
+    directory: PathBuf,
+    signals: Signals,
+    server: Server,
+    own: Namespace,
+    namespaces: Vec<Mirrored>,
+    /// Wanted namespaces that cannot be mirrored, and were complained of.
+    refused: BTreeSet<Option<String>>,
+    pressure: Arc<Mutex<Vec<Pressure>>>,
+    counted: Option<Instant>,
+    /// All that was wanted at the start is mirrored and said so.
+    ready: bool,
+}
+
+impl Daemon {
+    /// Starts to mirror what is wanted at the start. Whatever is wanted by
+    /// name must be there then.
+    fn open_namespaces(&mut self) -> Result<()> {
+        let mut opened = Vec::new();
+        for spec in self.wanted_by_name() {
+            opened.push((spec.clone(), self.open(spec.as_deref())?));
+        }
+        let enters = self.wants_all() || opened.iter().any(|(spec, _)| spec.is_some());
+        privileges::keep(enters).context("cannot give up privileges")?;
+        for (spec, namespace) in opened {
+            self.mirror(spec, namespace)?;
+        }
+        self.look_at_namespaces();
+        Ok(())
+    }
+
+    fn run(&mut self) -> Result<()> {
+        let mut looked = Instant::now();
+        loop {
+            let loading = self.namespaces.iter().any(|one| one.listener.is_none());
+            self.wait(if loading { LOADING_LOOK } else { LOOK })?;
+            if self.signals.take_end() {
+                return self.end();
+            }
+            if self.signals.take_reload() {
+                self.reload();
+            }
+            self.accept();
+            self.listen_where_ready()?;
+            if looked.elapsed() >= LOOK {
+                looked = Instant::now();
+                self.look_at_namespaces();
+                self.count_neighbours();
+            }
+            if !self.ready && self.namespaces.iter().all(|one| one.listener.is_some()) {
+                self.say_ready()?;
+            }
+        }
+    }
+
+    /// Waits for a signal, a client, or the time to pass.
+    fn wait(&self, patience: Duration) -> Result<()> {
+        let listeners = self
+            .namespaces
+            .iter()
+            .filter_map(|one| one.listener.as_ref());
+        let mut fds: Vec<PollFd<'_>> = [self.signals.end(), self.signals.reload()]
+            .into_iter()
+            .chain(listeners.map(AsFd::as_fd))
+            .map(|fd| PollFd::from_borrowed_fd(fd, PollFlags::IN))
+            .collect();
+        let timeout = Timespec {
+            tv_sec: patience.as_secs() as i64,
+            tv_nsec: i64::from(patience.subsec_nanos()),
+        };
+        match poll(&mut fds, Some(&timeout)) {
+            Ok(_) | Err(rustix::io::Errno::INTR) => Ok(()),
+            Err(errno) => Err(io::Error::from(errno)).context("cannot wait for clients"),
+        }
+    }
+
+    fn accept(&self) {
+        for one in &self.namespaces {
+            let Some(listener) = &one.listener else {
+                continue;
+            };
+            let source: Arc<dyn Source> = Arc::<mirrored::Answers>::clone(&one.answers);
+            if let Err(error) = self.server.accept(listener, &source) {
+                tracing::warn!("a client cannot be accepted: {error}");
+                // Out of descriptors, most likely: it does not pass at once.
+                std::thread::sleep(Duration::from_millis(10));
+            }
+        }
+    }
+
+    /// Opens the sockets of mirrors that are loaded by now.
+    fn listen_where_ready(&mut self) -> Result<()> {
+        let ready = self.ready;
+        for one in &mut self.namespaces {
+            match one.listen_when_ready() {
+                Ok(true) if ready => tracing::info!(
+                    "{} is mirrored, {} rows; listening at {}",
+                    named(one.spec.as_deref()),
+                    one.tables().rows(),
+                    one.socket().display()
+                ),
+                Ok(_) => {}
+                Err(error) if ready => tracing::error!("{error:#}"),
+                Err(error) => return Err(error),
+            }
+        }
+        if ready {
+            return Ok(());
+        }
+        // Of those not asked for by name one may go while it is read.
+        let by_name = self.wanted_by_name();
+        let asked_for = |one: &&Mirrored| by_name.contains(&one.spec);
+        match self.namespaces.iter().filter(asked_for).find_map(Mirrored::ended) {
+            Some(why) => bail!("the mirror ended before it was loaded: {why}"),
+            None => Ok(()),
+        }
+    }
+
+    fn say_ready(&mut self) -> Result<()> {
+        self.ready = true;
+        self.count_neighbours();
+        let shown: Vec<&Mirrored> = self.namespaces.iter().collect();
+        match screen::write(&shown, &mut io::stdout().lock()) {
+            Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
+                tracing::warn!("the screen cannot be written: {error}");
+            }
+            _ => {}
+        }
+        sd_notify::notify(&[NotifyState::Ready]).context("cannot tell the service manager")
+    }
+
+    fn end(&mut self) -> Result<()> {
+        tracing::info!(answers = self.server.answered().answers, "ending");
+        sd_notify::notify(&[NotifyState::Stopping]).context("cannot tell the service manager")?;
+        self.server.stop();
+        self.namespaces.clear();
+        Ok(())
+    }
+
+    fn wants_all(&self) -> bool {
+        self.up.all_netns || self.config.all_netns
+    }
+
+    /// What is to be mirrored now: the own namespace is `None`.
+    fn wanted(&self) -> Vec<Option<String>> {
+        let mut wanted = self.wanted_by_name();
+        if self.wants_all() {
+            wanted.extend(Namespace::names().into_iter().map(Some));
+        }
+        wanted
+    }
+
+    /// The part of it that the user named, or the own namespace.
+    fn wanted_by_name(&self) -> Vec<Option<String>> {
+        let named = if self.up.netns.is_empty() {
+            &self.config.netns
+        } else {
+            &self.up.netns
+        };
+        let own = (named.is_empty() || self.wants_all()).then_some(None);
+        own.into_iter()
+            .chain(named.iter().cloned().map(Some))
+            .collect()
+    }
+
+    fn open(&self, spec: Option<&str>) -> Result<Namespace> {
+        Ok(match spec {
+            None => self.own.clone(),
+            Some(spec) => Namespace::open(spec)?,
+        })
+    }
+
+    /// Starts to mirror a namespace, unless it is mirrored already.
+    fn mirror(&mut self, spec: Option<String>, namespace: Namespace) -> Result<()> {
+        let inode = namespace.inode();
+        if self.namespaces.iter().any(|one| one.inode() == inode) {
+            return Ok(());
+        }
+        let pressure = Arc::clone(&self.pressure);
+        let one = Mirrored::start(spec, namespace, &self.directory, &self.config, pressure)?;
+        self.namespaces.push(one);
+        Ok(())
+    }
+
+    /// Drops what is gone or no more wanted, picks up what is new.
+    fn look_at_namespaces(&mut self) {
+        let wanted = self.wanted();
+        self.namespaces.retain(|one| {
+            let name = named(one.spec.as_deref());
+            if !one.still_there() {
+                tracing::warn!("{name} was deleted and is mirrored no more");
+            } else if let Some(why) = one.ended() {
+                tracing::error!("the mirror of {name} ended: {why}");
+            } else if !wanted.contains(&one.spec) {
+                tracing::info!("{name} is no more wanted and mirrored no more");
+            } else {
+                return true;
+            }
+            false
+        });
+        self.refused.retain(|spec| wanted.contains(spec));
+        for spec in wanted {
+            if !self.namespaces.iter().any(|one| one.spec == spec) {
+                self.try_to_mirror(spec);
+            }
+        }
+    }
+
+    /// Says once why a namespace cannot be mirrored, and tries on.
+    fn try_to_mirror(&mut self, spec: Option<String>) {
+        let mirrored = self
+            .open(spec.as_deref())
+            .and_then(|namespace| self.mirror(spec.clone(), namespace));
+        match mirrored {
+            Ok(()) => {
+                self.refused.remove(&spec);
+            }
+            Err(error) => {
+                if self.refused.insert(spec.clone()) {
+                    tracing::warn!("{} is not mirrored: {error:#}", named(spec.as_deref()));
+                }
+            }
+        }
+    }
+
+    fn count_neighbours(&mut self) {
+        if self
+            .counted
+            .is_some_and(|counted| counted.elapsed() < COUNT)
+        {
+            return;
+        }
+        self.counted = Some(Instant::now());
+        let mut count = pressure::Count::default();
+        for one in &self.namespaces {
+            count.add(&one.tables());
+        }
+        let now = count.against_limits();
+        let mut known = self.pressure.lock().unwrap_or_else(PoisonError::into_inner);
+        let was_high = |family| {
+            known
+                .iter()
+                .any(|old| old.family == family && old.is_high())
+        };
+        for pressure in now.iter().filter(|pressure| pressure.is_high()) {
+            if !was_high(pressure.family) {
+                tracing::warn!("{}", pressure.warning());
+            }
+        }
+        *known = now;
+    }
+
+    /// Reads the configuration again. One that is wrong changes nothing.
+    fn reload(&mut self) {
+        let loaded = config::load(self.up.config.as_deref())
+            .map_err(anyhow::Error::from)
+            .and_then(|config| {
+                self.logging.reconfigure(config.log.as_deref())?;
+                Ok(config)
+            });
+        let config = match loaded {
+            Ok(config) => config,
+            Err(error) => {
+                tracing::error!("{error:#}; the configuration of before stands");
+                return;
+            }
+        };
+        if config.control != self.config.control {
+            tracing::warn!("control.directory takes effect at the next start");
+        }
+        if (config.mirror, config.limits) != (self.config.mirror, self.config.limits) {
+            tracing::warn!("mirror and limits hold for namespaces mirrored from now on");
+        }
+        self.config = config;
+        self.server.rename(names::load());
+        tracing::info!("the configuration was read again");
+        self.look_at_namespaces();
+    }
+}

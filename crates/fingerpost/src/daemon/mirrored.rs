@@ -1,0 +1,197 @@
+//! One namespace that the daemon mirrors.
+
+use std::os::unix::net::UnixListener;
+use std::path::Path;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result};
+use linux::{Mirror, Namespace, Options, Phase};
+use table::{Reader, Tables};
+use view::{Object, Question};
+
+use super::socket::Claim;
+use crate::config::Config;
+use crate::control::server::Source;
+use crate::status::{self, MirrorStatus, Pressure, Status};
+
+/// How old a sample may be when it is shown, milliseconds.
+const FRESH_MILLIS: u64 = 1_500;
+/// How long a question waits for a fresh sample.
+const SAMPLE_PATIENCE: Duration = Duration::from_secs(2);
+
+/// A namespace that is mirrored, and its socket.
+#[derive(Debug)]
+pub struct Mirrored {
+    /// What it was asked for by; `None`: the daemon's own.
+    pub spec: Option<String>,
+    /// Answers questions about it.
+    pub answers: Arc<Answers>,
+    /// Accepts clients, once the tables are loaded.
+    pub listener: Option<UnixListener>,
+    claim: Claim,
+}
+
+/// What answers questions about a namespace.
+#[derive(Debug)]
+pub struct Answers {
+    spec: Option<String>,
+    mirror: Mirror,
+    started: Instant,
+    /// Of the whole daemon, as last counted.
+    pressure: Arc<Mutex<Vec<Pressure>>>,
+}
+
+impl Mirrored {
+    /// Takes a namespace's place and starts to mirror it.
+    pub fn start(
+        spec: Option<String>,
+        namespace: Namespace,
+        directory: &Path,
+        config: &Config,
+        pressure: Arc<Mutex<Vec<Pressure>>>,
+    ) -> Result<Self> {
+        let claim = Claim::take(directory, namespace.inode())?;
+        let options = Options {
+            limits: config.limits.limits(),
+            receive_buffer_bytes: config.mirror.receive_buffer_bytes as usize,
+            scan_interval: Duration::from_secs(config.mirror.scan_interval_secs),
+        };
+        let mirror = Mirror::start(namespace, options)
+            .with_context(|| format!("cannot mirror {}", named(spec.as_deref())))?;
+        Ok(Self {
+            answers: Arc::new(Answers {
+                spec: spec.clone(),
+                mirror,
+                started: Instant::now(),
+                pressure,
+            }),
+            spec,
+            listener: None,
+            claim,
+        })
+    }
+
+    /// Listens as soon as the tables are loaded; true if it just began to.
+    pub fn listen_when_ready(&mut self) -> Result<bool> {
+        let phase = self.answers.mirror.status().phase;
+        if self.listener.is_some() || phase == Phase::Loading || self.ended().is_some() {
+            return Ok(false);
+        }
+        self.listener = Some(self.claim.listen()?);
+        Ok(true)
+    }
+
+    /// Why the mirror ended, if it did.
+    pub fn ended(&self) -> Option<String> {
+        match self.answers.mirror.status().phase {
+            Phase::Ended(why) => Some(why),
+            _ => None,
+        }
+    }
+
+    /// Whether what led to the namespace still does.
+    pub fn still_there(&self) -> bool {
+        self.answers.mirror.namespace().still_there()
+    }
+
+    /// Its inode.
+    pub fn inode(&self) -> u64 {
+        self.answers.mirror.namespace().inode()
+    }
+
+    /// Where it listens.
+    pub fn socket(&self) -> &Path {
+        self.claim.socket()
+    }
+
+    /// What it has at this moment.
+    pub fn tables(&self) -> Arc<Tables> {
+        self.answers.mirror.reader().snapshot()
+    }
+
+    /// How long the first listing took.
+    pub fn load_time(&self) -> Duration {
+        self.answers.mirror.status().load_time
+    }
+}
+
+/// A namespace in words.
+pub fn named(spec: Option<&str>) -> String {
+    spec.map_or_else(
+        || "this namespace".to_owned(),
+        |spec| format!("namespace {spec}"),
+    )
+}
+
+impl Source for Answers {
+    fn reader(&self) -> Reader {
+        self.mirror.reader()
+    }
+
+    fn refresh(&self, question: &Question) {
+        let sampled = |tables: &Tables| match question.object {
+            Object::Link => tables.link_counters.taken_at_millis,
+            _ => tables.neighbour_samples.taken_at_millis,
+        };
+        match question.object {
+            Object::Link => self.mirror.want_links(),
+            Object::Addr => self.mirror.want_addresses(),
+            Object::Neigh => self.mirror.want_neighbours(),
+            Object::Fdb => self.mirror.want_fdb(),
+            _ => {}
+        }
+        if !question.output.statistics || !matches!(question.object, Object::Link | Object::Neigh) {
+            return;
+        }
+        let deadline = Instant::now() + SAMPLE_PATIENCE;
+        let oldest = linux::mirror::now_millis().saturating_sub(FRESH_MILLIS);
+        while sampled(&self.mirror.reader().snapshot()).is_none_or(|taken| taken < oldest)
+            && Instant::now() < deadline
+        {
+            thread::sleep(Duration::from_millis(5));
+        }
+    }
+
+    fn status(&self) -> Status {
+        let tables = self.mirror.reader().snapshot();
+        let mirror = self.mirror.status();
+        let pressure = self.pressure.lock().unwrap_or_else(PoisonError::into_inner);
+        Status {
+            pid: std::process::id(),
+            version: env!("CARGO_PKG_VERSION").to_owned(),
+            netns: self.spec.clone(),
+            inode: self.mirror.namespace().inode(),
+            uptime_secs: self.started.elapsed().as_secs(),
+            tables: status::tables(&tables),
+            generation: tables.generation.0,
+            resident_bytes: status::resident_bytes(),
+            pressure: pressure.clone(),
+            mirror: MirrorStatus {
+                phase: phase(&mirror.phase),
+                load_millis: mirror.load_time.as_millis() as u64,
+                events: mirror.events,
+                resyncs: mirror.resyncs,
+                overruns: mirror.overruns,
+                interrupted_dumps: mirror.interrupted_dumps,
+                scans: mirror.scans,
+                drift: mirror.drift,
+                malformed: mirror.malformed,
+                full: mirror.full,
+                last_trouble: mirror.last_trouble,
+                receive_buffer_bytes: mirror.receive_buffer_bytes,
+            },
+            ..Status::default()
+        }
+    }
+}
+
+fn phase(phase: &Phase) -> String {
+    match phase {
+        Phase::Loading => "loading".to_owned(),
+        Phase::Live => "live".to_owned(),
+        Phase::Resyncing => "resyncing".to_owned(),
+        Phase::Ended(why) => format!("ended: {why}"),
+    }
+}

@@ -1,0 +1,215 @@
+//! The place of a namespace's control socket, taken by one daemon at a
+//! time.
+//!
+//! A lock file beside the socket tells whether a daemon lives: the kernel
+//! lets go of the lock when the daemon ends, however it ends. So a socket
+//! whose lock is free was left behind, and is replaced.
+//!
+//! The socket may be written by everybody (mode 0666 in a directory of mode
+//! 0755): it takes questions only, and their answers are what the kernel
+//! tells every user of the namespace anyway.
+
+use std::fs::{self, File, OpenOptions, Permissions};
+use std::io::{self, Read, Write};
+use std::os::unix::fs::{DirBuilderExt, FileTypeExt, MetadataExt, OpenOptionsExt, PermissionsExt};
+use std::os::unix::net::UnixListener;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result, bail};
+use rustix::fs::{FlockOperation, OFlags, flock};
+
+use crate::control::{client, paths};
+
+/// The directory for sockets: the wanted one, or the first that can be
+/// written. Made if need be.
+pub fn directory(wanted: Option<&Path>) -> Result<PathBuf> {
+    if let Some(wanted) = wanted {
+        usable(wanted).with_context(|| format!("control.directory: {}", wanted.display()))?;
+        return Ok(wanted.to_owned());
+    }
+    let mut tried = Vec::new();
+    for directory in paths::directories() {
+        match usable(&directory) {
+            Ok(()) => return Ok(directory),
+            Err(error) => tried.push(format!("{}: {error}", directory.display())),
+        }
+    }
+    bail!(
+        "there is no place for the control socket ({}); run as root, set XDG_RUNTIME_DIR, \
+         or name a directory as control.directory in the configuration",
+        tried.join("; ")
+    );
+}
+
+/// Makes a directory if need be, and sees whether files can be made in it.
+fn usable(directory: &Path) -> io::Result<()> {
+    match fs::DirBuilder::new().mode(0o755).create(directory) {
+        Ok(()) => fs::set_permissions(directory, Permissions::from_mode(0o755))?,
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+        Err(error) => return Err(error),
+    }
+    if !directory.is_dir() {
+        return Err(io::ErrorKind::NotADirectory.into());
+    }
+    let probe = rustix::fs::Access::WRITE_OK | rustix::fs::Access::EXEC_OK;
+    Ok(rustix::fs::access(directory, probe)?)
+}
+
+/// The right to a namespace's socket; given back when dropped.
+#[derive(Debug)]
+pub struct Claim {
+    /// Holds the lock.
+    _lock: File,
+    lock_path: PathBuf,
+    socket: PathBuf,
+    listens: bool,
+}
+
+impl Claim {
+    /// Takes the place of a namespace, unless a living daemon has it.
+    pub fn take(directory: &Path, inode: u64) -> Result<Self> {
+        let socket = paths::socket(directory, inode);
+        let lock_path = socket.with_extension("lock");
+        loop {
+            let mut lock = OpenOptions::new()
+                .read(true)
+                .write(true)
+                .create(true)
+                .truncate(false)
+                .mode(0o600)
+                .custom_flags(OFlags::NOFOLLOW.bits() as i32)
+                .open(&lock_path)
+                .with_context(|| format!("cannot open {}", lock_path.display()))?;
+            match flock(&lock, FlockOperation::NonBlockingLockExclusive) {
+                Ok(()) => {}
+                Err(rustix::io::Errno::WOULDBLOCK) => bail!(
+                    "{} already mirrors this namespace (inode {inode}) and listens at {}; \
+                     ask it (`fingerpost status`), or end it first",
+                    owner(&mut lock),
+                    socket.display()
+                ),
+                Err(errno) => {
+                    return Err(io::Error::from(errno))
+                        .with_context(|| format!("cannot lock {}", lock_path.display()));
+                }
+            }
+            // The one who held it may have removed it just before.
+            let same = fs::metadata(&lock_path)
+                .is_ok_and(|there| lock.metadata().is_ok_and(|own| own.ino() == there.ino()));
+            if same {
+                sign(&mut lock).with_context(|| format!("cannot write {}", lock_path.display()))?;
+                return Ok(Self {
+                    _lock: lock,
+                    lock_path,
+                    socket,
+                    listens: false,
+                });
+            }
+        }
+    }
+
+    /// The socket's path.
+    pub fn socket(&self) -> &Path {
+        &self.socket
+    }
+
+    /// Makes the socket, in the place of one left behind.
+    pub fn listen(&mut self) -> Result<UnixListener> {
+        let path = &self.socket;
+        self.clear()?;
+        let listener = UnixListener::bind(path)
+            .with_context(|| format!("cannot listen at {}", path.display()))?;
+        self.listens = true;
+        fs::set_permissions(&self.socket, Permissions::from_mode(0o666))?;
+        listener.set_nonblocking(true)?;
+        Ok(listener)
+    }
+
+    fn clear(&self) -> Result<()> {
+        let path = &self.socket;
+        let metadata = match fs::symlink_metadata(path) {
+            Ok(metadata) => metadata,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
+            Err(error) => return Err(error).with_context(|| path.display().to_string()),
+        };
+        if !metadata.file_type().is_socket() {
+            bail!("{} is in the way and no socket; remove it", path.display());
+        }
+        if client::connect(path).is_ok_and(|connected| connected.is_some()) {
+            bail!(
+                "somebody listens at {} already, and is no fingerpost; end it, or set \
+                 control.directory in the configuration",
+                path.display()
+            );
+        }
+        tracing::info!("replacing {}, left behind by a daemon", path.display());
+        fs::remove_file(path).with_context(|| format!("cannot remove {}", path.display()))
+    }
+}
+
+impl Drop for Claim {
+    fn drop(&mut self) {
+        let socket = self.listens.then_some(&self.socket);
+        for path in socket.into_iter().chain([&self.lock_path]) {
+            if let Err(error) = fs::remove_file(path) {
+                tracing::warn!("cannot remove {}: {error}", path.display());
+            }
+        }
+    }
+}
+
+fn sign(lock: &mut File) -> io::Result<()> {
+    lock.set_len(0)?;
+    writeln!(lock, "{}", std::process::id())
+}
+
+/// Who holds a lock, in words.
+fn owner(lock: &mut File) -> String {
+    let mut text = String::new();
+    let read = lock.take(32).read_to_string(&mut text);
+    match (read, text.trim().parse::<u32>()) {
+        (Ok(_), Ok(pid)) => format!("another fingerpost (pid {pid})"),
+        _ => "another fingerpost".to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_daemon_at_a_time_and_the_next_after_it() {
+        let directory = tempfile::tempdir().unwrap();
+        let mut first = Claim::take(directory.path(), 7).unwrap();
+        let _listener = first.listen().unwrap();
+        let refusal = Claim::take(directory.path(), 7).unwrap_err().to_string();
+        let pid = format!("(pid {})", std::process::id());
+        assert!(refusal.contains(&pid), "{refusal}");
+        drop(first);
+        assert_eq!(fs::read_dir(directory.path()).unwrap().count(), 0);
+        Claim::take(directory.path(), 7).unwrap().listen().unwrap();
+    }
+
+    #[test]
+    fn a_socket_left_behind_is_replaced_and_a_living_one_is_not() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = paths::socket(directory.path(), 7);
+        let living = UnixListener::bind(&path).unwrap();
+        let mut claim = Claim::take(directory.path(), 7).unwrap();
+        assert!(claim.listen().is_err());
+        drop(living);
+        assert!(path.exists());
+        claim.listen().unwrap();
+    }
+
+    #[test]
+    fn what_is_no_socket_stays() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = paths::socket(directory.path(), 7);
+        fs::write(&path, "precious").unwrap();
+        let mut claim = Claim::take(directory.path(), 7).unwrap();
+        assert!(claim.listen().is_err());
+        drop(claim);
+        assert_eq!(fs::read_to_string(&path).unwrap(), "precious");
+    }
+}

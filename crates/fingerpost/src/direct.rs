@@ -1,0 +1,214 @@
+//! Answers straight from the kernel: rows are printed as they come, and
+//! nothing is kept but the links, for their names.
+
+use std::io::{self, Write};
+use std::ops::ControlFlow;
+use std::sync::Arc;
+use std::time::Duration;
+
+use anyhow::{Context as _, Result, bail};
+use linux::mirror::now_millis;
+use linux::{Mirror, Namespace, Options, Phase};
+use netlink::decode;
+use netlink::message::Message;
+use netlink::request::Dump;
+use table::{AF_INET, AF_INET6, Change, Sample, Tables, Writer};
+use view::{Context, NameFile, Names, Object, Printer, Question};
+
+use crate::names;
+
+/// How long a mirror for `--watch` may take to read the tables.
+const LOADING_PATIENCE: Duration = Duration::from_secs(120);
+
+/// Lists a table; gives the number of rows.
+pub fn question(question: &Question, namespace: &Namespace, out: &mut impl Write) -> Result<u64> {
+    let names = names::load();
+    let mut tables = Tables::default();
+    if question.object != Object::Rule {
+        tables = links(namespace, question.output.statistics)?;
+    }
+    if question.object == Object::Neigh && question.output.statistics {
+        tables.neighbour_samples = Arc::new(ages(question, namespace)?);
+    }
+    let context = Context {
+        links: &tables.links,
+        tables: Some(&tables),
+        now_millis: now_millis(),
+        names: &names,
+    };
+    let mut printer = Printer::new(question, context, out)?;
+    if question.object == Object::Link {
+        for link in tables.links.iter() {
+            printer.link(link)?;
+        }
+    } else if let Some(request) = request(question, &tables, &names) {
+        let each = &mut |message: &Message<'_>| print(question.object, message, &mut printer);
+        each_row(namespace, &request, each)?;
+    }
+    let rows = printer.rows();
+    printer.finish()?;
+    Ok(rows)
+}
+
+/// Prints a row of a dump.
+fn print(object: Object, message: &Message<'_>, to: &mut Printer<'_, impl Write>) -> Result<()> {
+    let payload = message.payload;
+    let now = now_millis();
+    match object {
+        Object::Link => {}
+        Object::Addr => to.address(&decode::address(payload, now)?)?,
+        Object::Neigh => to.neighbour(&decode::neighbour(payload)?)?,
+        Object::Route => {
+            let route = decode::route(payload, now)?;
+            to.route(&route.with_body(&route.body))?;
+        }
+        Object::Nexthop => to.nexthop(&decode::nexthop(payload)?)?,
+        Object::Rule => to.rule(&decode::rule(payload)?)?,
+        Object::Fdb => to.fdb(&decode::fdb(payload)?)?,
+    }
+    Ok(())
+}
+
+/// What to ask the kernel, as narrow as it can filter by itself; `None`:
+/// nothing can match.
+fn request(question: &Question, tables: &Tables, names: &Names) -> Option<Dump> {
+    let filter = &question.filter;
+    let family = match filter.family {
+        Some(4) => AF_INET,
+        Some(6) => AF_INET6,
+        _ if question.object == Object::Rule => AF_INET,
+        _ => 0,
+    };
+    let link = match &filter.dev {
+        Some(name) => Some(tables.links.by_name(name)?.index),
+        None => None,
+    };
+    let protocol = |name: &str| u8::try_from(names.number(NameFile::Protocols, name)?).ok();
+    Some(match question.object {
+        Object::Link => Dump::Links { counters: false },
+        Object::Addr => Dump::Addresses { family, link },
+        Object::Neigh => Dump::Neighbours {
+            family,
+            link,
+            master: None,
+            proxy: filter.proxy,
+        },
+        Object::Fdb => Dump::Fdb { link, master: None },
+        Object::Route => Dump::Routes {
+            family,
+            table: match filter.table.as_deref() {
+                Some("all") => None,
+                None if filter.vrf.is_some() => None,
+                None => Some(RT_TABLE_MAIN),
+                Some(name) => names.number(NameFile::Tables, name),
+            },
+            link,
+            protocol: filter.proto.as_deref().and_then(protocol),
+            kind: None,
+        },
+        Object::Nexthop => Dump::Nexthops,
+        Object::Rule => Dump::Rules { family },
+    })
+}
+
+/// `RT_TABLE_MAIN`.
+const RT_TABLE_MAIN: u32 = 254;
+
+/// Dumps, until a row fails. Says on standard error when the table changed
+/// meanwhile.
+fn each_row(
+    namespace: &Namespace,
+    request: &Dump,
+    each: &mut dyn FnMut(&Message<'_>) -> Result<()>,
+) -> Result<()> {
+    let mut failed = None;
+    let dumped = linux::dump(namespace, request, &mut |message| match each(message) {
+        Ok(()) => ControlFlow::Continue(()),
+        Err(error) => {
+            failed = Some(error);
+            ControlFlow::Break(())
+        }
+    });
+    if let Some(error) = failed {
+        return Err(error);
+    }
+    match dumped {
+        Ok(end) if end.interrupted => {
+            // Nobody to tell when standard error is closed.
+            let _ = writeln!(
+                io::stderr(),
+                "fingerpost: the table changed while it was listed: rows may be missing or twice"
+            );
+        }
+        Ok(_) => {}
+        Err(error) if is_empty_table(&error) => {}
+        Err(error) => return Err(error.into()),
+    }
+    Ok(())
+}
+
+/// A table of routes that is not there has no routes.
+fn is_empty_table(error: &linux::Error) -> bool {
+    let linux::Error::Refused { source, .. } = error else {
+        return false;
+    };
+    source.kind() == io::ErrorKind::NotFound
+}
+
+/// The links, and their counters if they are wanted.
+fn links(namespace: &Namespace, counters: bool) -> Result<Tables> {
+    let mut writer = Writer::default();
+    let mut sampled = Vec::new();
+    each_row(namespace, &Dump::Links { counters }, &mut |message| {
+        let link = decode::link(message.payload)?;
+        if counters && let Some(counted) = decode::link_counters(message.payload) {
+            sampled.push((link.index, counted));
+        }
+        writer.apply(Change::PutLink(link))?;
+        Ok(())
+    })
+    .context("cannot list the links")?;
+    let mut tables = writer.tables().clone();
+    tables.link_counters = Arc::new(Sample::new(now_millis(), sampled));
+    Ok(tables)
+}
+
+/// The ages of neighbours: they are no part of the rows.
+fn ages(
+    question: &Question,
+    namespace: &Namespace,
+) -> Result<Sample<table::NeighbourKey, table::NeighbourSample>> {
+    let mut sampled = Vec::new();
+    let request = Dump::Neighbours {
+        family: 0,
+        link: None,
+        master: None,
+        proxy: question.filter.proxy,
+    };
+    each_row(namespace, &request, &mut |message| {
+        if let Some(ages) = decode::neighbour_ages(message.payload) {
+            let key = decode::neighbour(message.payload)?.key();
+            sampled.push((key, table::NeighbourSample { ages }));
+        }
+        Ok(())
+    })?;
+    Ok(Sample::new(now_millis(), sampled))
+}
+
+/// Shows changes as they happen, by a mirror of this process's own.
+pub fn watch(question: &Question, namespace: &Namespace, out: &mut impl Write) -> Result<u64> {
+    let mirror = Mirror::start(namespace.clone(), Options::default())?;
+    match mirror.wait_ready(LOADING_PATIENCE) {
+        Phase::Loading => bail!("the tables were not read within {LOADING_PATIENCE:?}"),
+        Phase::Ended(why) => bail!("the mirror ended: {why}"),
+        Phase::Live | Phase::Resyncing => {}
+    }
+    let names = names::load();
+    Ok(crate::watch::watch(
+        &mirror.reader(),
+        question,
+        &names,
+        out,
+        &|| false,
+    )?)
+}

@@ -1,0 +1,287 @@
+//! How a daemon is: gathered in it, shown by `fingerpost status`.
+
+use std::io::{self, Write};
+
+use serde::{Deserialize, Serialize};
+use table::Tables;
+
+/// How a daemon is, for one namespace.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+pub struct Status {
+    /// Its process.
+    pub pid: u32,
+    /// Its release.
+    pub version: String,
+    /// The namespace, as it was named; `None`: the daemon's own.
+    pub netns: Option<String>,
+    /// The namespace's inode.
+    pub inode: u64,
+    /// Since when it mirrors.
+    pub uptime_secs: u64,
+    /// The mirror.
+    pub mirror: MirrorStatus,
+    /// The tables.
+    pub tables: Vec<TableStatus>,
+    /// Number of changes of the tables since the start.
+    pub generation: u64,
+    /// Memory of the whole daemon, as the system counts it.
+    pub resident_bytes: u64,
+    /// Neighbours of all namespaces against the kernel's limit.
+    pub pressure: Vec<Pressure>,
+    /// What was answered, for all namespaces.
+    pub answered: Answered,
+}
+
+/// How a mirror is.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+pub struct MirrorStatus {
+    /// What it is doing: `loading`, `live`, `resyncing`, `ended: why`.
+    pub phase: String,
+    /// How long the first listing took.
+    pub load_millis: u64,
+    /// Events applied.
+    pub events: u64,
+    /// Times that the tables were listed again after a loss.
+    pub resyncs: u64,
+    /// Times that the kernel dropped events.
+    pub overruns: u64,
+    /// Listings that changed under way.
+    pub interrupted_dumps: u64,
+    /// Scans for drift.
+    pub scans: u64,
+    /// Rows that a scan found to differ: to be 0.
+    pub drift: u64,
+    /// Messages that could not be read.
+    pub malformed: u64,
+    /// What had no place in a table.
+    pub full: Option<String>,
+    /// The last trouble in words.
+    pub last_trouble: Option<String>,
+    /// Octets that the kernel keeps for events.
+    pub receive_buffer_bytes: usize,
+}
+
+/// How a table is.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct TableStatus {
+    /// Its name.
+    pub table: String,
+    /// Its rows.
+    pub rows: usize,
+    /// Octets of memory, indexes included.
+    pub bytes: usize,
+}
+
+/// How near the kernel's limit of neighbours is (`gc_thresh3`).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Pressure {
+    /// 4 or 6.
+    pub family: u8,
+    /// Neighbours that count towards the limit, in the mirrored namespaces.
+    pub rows: u64,
+    /// The limit.
+    pub limit: u64,
+}
+
+impl Pressure {
+    /// Whether the kernel will soon refuse neighbours: from nine tenths on.
+    pub fn is_high(self) -> bool {
+        self.rows.saturating_mul(10) >= self.limit.saturating_mul(9)
+    }
+}
+
+/// What was answered since the start.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct Answered {
+    /// Clients being answered now.
+    pub clients: usize,
+    /// Whole answers.
+    pub answers: u64,
+    /// Clients refused for want of a place.
+    pub refusals: u64,
+    /// Time of the last answer.
+    pub last_micros: u64,
+    /// Time of the slowest.
+    pub slowest_micros: u64,
+}
+
+/// The tables as a status shows them. O(rows) for some: not for hot paths.
+pub fn tables(tables: &Tables) -> Vec<TableStatus> {
+    [
+        ("links", tables.links.len(), tables.links.heap_bytes()),
+        (
+            "addresses",
+            tables.addresses.len(),
+            tables.addresses.heap_bytes(),
+        ),
+        (
+            "neighbours",
+            tables.neighbours.len(),
+            tables.neighbours.heap_bytes(),
+        ),
+        ("routes", tables.routes.len(), tables.routes.heap_bytes()),
+        (
+            "nexthops",
+            tables.nexthops.len(),
+            tables.nexthops.heap_bytes(),
+        ),
+        ("rules", tables.rules.len(), tables.rules.heap_bytes()),
+        ("fdb", tables.fdb.len(), tables.fdb.heap_bytes()),
+    ]
+    .map(|(table, rows, bytes)| TableStatus {
+        table: table.to_owned(),
+        rows,
+        bytes,
+    })
+    .into()
+}
+
+/// Octets of memory that this process has in use (`VmRSS`); 0 where the
+/// system does not tell.
+pub fn resident_bytes() -> u64 {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let kilobytes = status
+        .lines()
+        .find_map(|line| line.strip_prefix("VmRSS:"))
+        .and_then(|rest| rest.split_whitespace().next()?.parse::<u64>().ok());
+    kilobytes.unwrap_or(0) << 10
+}
+
+/// Octets for people.
+pub fn human(bytes: u64) -> String {
+    match bytes {
+        0..1024 => format!("{bytes} B"),
+        1024..1_048_576 => format!("{:.1} KiB", bytes as f64 / 1024.0),
+        1_048_576..1_073_741_824 => format!("{:.1} MiB", bytes as f64 / 1_048_576.0),
+        _ => format!("{:.2} GiB", bytes as f64 / 1_073_741_824.0),
+    }
+}
+
+impl Status {
+    /// Writes it for people, or as one JSON object.
+    pub fn write(&self, json: bool, out: &mut impl Write) -> io::Result<()> {
+        if json {
+            serde_json::to_writer(&mut *out, self)?;
+            return writeln!(out);
+        }
+        let netns = self.netns.as_deref().unwrap_or("the daemon's own");
+        writeln!(
+            out,
+            "fingerpost {} (pid {}): namespace {netns} (inode {}), {}, up {} s",
+            self.version, self.pid, self.inode, self.mirror.phase, self.uptime_secs
+        )?;
+        write_tables(&self.tables, out)?;
+        let mirror = &self.mirror;
+        writeln!(
+            out,
+            "memory {} in all; generation {}; loaded in {} ms",
+            human(self.resident_bytes),
+            self.generation,
+            mirror.load_millis
+        )?;
+        writeln!(
+            out,
+            "{} events, {} resyncs, {} overruns, {} interrupted dumps, {} scans, drift {}, {} unreadable",
+            mirror.events,
+            mirror.resyncs,
+            mirror.overruns,
+            mirror.interrupted_dumps,
+            mirror.scans,
+            mirror.drift,
+            mirror.malformed
+        )?;
+        let answered = &self.answered;
+        writeln!(
+            out,
+            "{} answers (last {} µs, slowest {} µs), {} clients now, {} refused",
+            answered.answers,
+            answered.last_micros,
+            answered.slowest_micros,
+            answered.clients,
+            answered.refusals
+        )?;
+        for warning in self.warnings() {
+            writeln!(out, "WARNING: {warning}")?;
+        }
+        Ok(())
+    }
+
+    /// What its user should know about.
+    pub fn warnings(&self) -> Vec<String> {
+        let pressed = self.pressure.iter().filter(|pressure| pressure.is_high());
+        pressed
+            .map(Pressure::warning)
+            .chain(self.mirror.full.clone())
+            .chain(
+                self.mirror
+                    .last_trouble
+                    .as_ref()
+                    .map(|trouble| format!("last trouble: {trouble}")),
+            )
+            .collect()
+    }
+}
+
+impl Pressure {
+    /// What its user should know.
+    pub fn warning(&self) -> String {
+        let settings = if self.family == 4 { "ipv4" } else { "ipv6" };
+        format!(
+            "{} of {} IPv{} neighbours that the kernel allows (gc_thresh3): it will refuse new ones; \
+             raise net.{settings}.neigh.default.gc_thresh3",
+            self.rows, self.limit, self.family
+        )
+    }
+}
+
+/// A line for each table.
+pub fn write_tables(tables: &[TableStatus], out: &mut impl Write) -> io::Result<()> {
+    for table in tables {
+        writeln!(
+            out,
+            "  {:<12}{:>10} rows  {:>10}",
+            table.table,
+            table.rows,
+            human(table.bytes as u64)
+        )?;
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_status_survives_the_journey_and_warns() {
+        let status = Status {
+            pressure: vec![
+                Pressure {
+                    family: 4,
+                    rows: 922,
+                    limit: 1024,
+                },
+                Pressure {
+                    family: 6,
+                    rows: 921,
+                    limit: 1024,
+                },
+            ],
+            tables: tables(&Tables::default()),
+            ..Status::default()
+        };
+        let mut json = Vec::new();
+        status.write(true, &mut json).unwrap();
+        assert_eq!(serde_json::from_slice::<Status>(&json).unwrap(), status);
+        let warnings = status.warnings();
+        assert_eq!(warnings.len(), 1);
+        assert!(warnings[0].contains("gc_thresh3"), "{warnings:?}");
+    }
+
+    #[test]
+    fn octets_for_people() {
+        assert_eq!(human(1023), "1023 B");
+        assert_eq!(human(1536), "1.5 KiB");
+        assert_eq!(human(3 << 30), "3.00 GiB");
+    }
+}

@@ -1,0 +1,200 @@
+//! What the program's tests share: namespaces with something in them, the
+//! real binary, a daemon that does not outlive its value.
+
+#![allow(dead_code, reason = "each test program uses a part of it")]
+
+use std::ffi::OsStr;
+use std::fs;
+use std::io::{BufRead, BufReader, Read};
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+use std::time::Duration;
+
+use lab::{Child, Netns, wait_until};
+use tempfile::TempDir;
+
+/// The program under test.
+pub const PROGRAM: &str = env!("CARGO_BIN_EXE_fingerpost");
+
+/// For whatever is expected to happen.
+pub const PATIENCE: Duration = Duration::from_secs(60);
+
+/// Every listing.
+pub const OBJECTS: [&str; 7] = ["link", "addr", "neigh", "route", "nexthop", "rule", "fdb"];
+
+/// A namespace with rows in every table; `None`, and counted as skipped,
+/// where none can be made.
+pub fn furnished(tag: &str) -> Option<Netns> {
+    let netns = lab::skip::unless(Netns::new(tag))?;
+    netns
+        .ip_batch(
+            "link add br0 type bridge\n\
+             link add veth0 type veth peer name veth1\n\
+             link set veth0 master br0\n\
+             link set br0 up\n\
+             link set veth0 up\n\
+             link set veth1 up\n",
+        )
+        .unwrap();
+    // Next-hop objects want a carrier, which comes a moment later.
+    wait_until(PATIENCE, "the carrier of br0", || {
+        let shown = netns.ip(&["-o", "link", "show", "dev", "br0"]).unwrap();
+        shown.contains("LOWER_UP").then_some(())
+    })
+    .unwrap();
+    netns
+        .ip_batch(
+            "addr add 10.9.0.1/24 dev br0\n\
+             addr add 10.8.0.1/30 brd + dev veth1 label veth1:1\n\
+             addr add 2001:db8::1/64 dev br0 nodad\n\
+             neigh add 10.9.0.7 lladdr 02:00:00:00:00:07 dev br0 nud permanent\n\
+             neigh add 10.8.0.2 lladdr 02:00:00:00:00:02 dev veth1 nud permanent\n\
+             neigh add 2001:db8::7 lladdr 02:00:00:00:00:07 dev br0 nud permanent router\n\
+             nexthop add id 1 via 10.9.0.7 dev br0\n\
+             nexthop add id 2 via 10.8.0.2 dev veth1\n\
+             nexthop add id 3 group 1/2,3\n\
+             route add 10.1.0.0/16 via 10.9.0.7 proto bgp metric 20\n\
+             route add 10.1.2.0/24 nhid 3\n\
+             route add 10.2.0.0/16 nexthop via 10.9.0.7 dev br0 weight 2 nexthop via 10.8.0.2 dev veth1\n\
+             route add blackhole 10.3.0.0/16 table 100\n\
+             route add default via 10.9.0.7\n\
+             route add 2001:db8:1::/48 via 2001:db8::7\n\
+             rule add from 10.9.0.0/24 lookup 100 pref 1000\n\
+             rule add fwmark 7 lookup 100 pref 1001\n",
+        )
+        .unwrap();
+    Some(netns)
+}
+
+/// Runs the program inside a namespace to its end.
+pub fn fingerpost(netns: &Netns, arguments: &[&str]) -> Output {
+    netns.command(PROGRAM).args(arguments).output().unwrap()
+}
+
+/// The same, and what it writes; it must succeed.
+pub fn says(netns: &Netns, arguments: &[&str]) -> String {
+    said(fingerpost(netns, arguments))
+}
+
+/// What a successful run wrote.
+pub fn said(output: Output) -> String {
+    let complaint = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{}: {complaint}", output.status);
+    String::from_utf8(output.stdout).unwrap()
+}
+
+/// Lines in an order of their own: the kernel lists tables in another than
+/// the daemon.
+pub fn sorted(text: &str) -> Vec<&str> {
+    let mut lines: Vec<_> = text.lines().collect();
+    lines.sort_unstable();
+    lines
+}
+
+/// A running `fingerpost up`; ended when dropped.
+pub struct Daemon {
+    /// The process.
+    pub process: Child,
+    /// What it said when it was ready.
+    pub screen: String,
+    log: PathBuf,
+    _directory: TempDir,
+}
+
+impl Daemon {
+    /// Starts one inside a namespace and waits until it is ready.
+    pub fn up(netns: &Netns, arguments: &[&str]) -> Self {
+        let mut command = netns.command(PROGRAM);
+        command.arg("up").args(arguments);
+        Self::spawn(command)
+    }
+
+    /// The same with a command made elsewhere.
+    pub fn spawn(mut command: Command) -> Self {
+        let directory = tempfile::tempdir().unwrap();
+        let log = directory.path().join("log");
+        command
+            .stdout(Stdio::piped())
+            .stderr(fs::File::create(&log).unwrap());
+        let mut process = Child::spawn(command).unwrap();
+        let stdout = process.process().stdout.take().unwrap();
+        let mut screen = String::new();
+        // The daemon writes it whole, or ends and closes it.
+        for line in BufReader::new(stdout).lines() {
+            let line = line.unwrap();
+            screen += &line;
+            screen += "\n";
+            if line.starts_with("Ctrl-C") {
+                break;
+            }
+        }
+        let daemon = Self {
+            process,
+            screen,
+            log,
+            _directory: directory,
+        };
+        assert!(daemon.screen.contains("Ctrl-C"), "{}", daemon.log());
+        daemon
+    }
+
+    /// What it has logged.
+    pub fn log(&self) -> String {
+        fs::read_to_string(&self.log).unwrap()
+    }
+
+    /// Waits until it logs something.
+    pub fn logs(&self, what: &str) {
+        let waited = wait_until(PATIENCE, what, || self.log().contains(what).then_some(()));
+        assert!(waited.is_ok(), "{waited:?}\n{}", self.log());
+    }
+
+    /// Ends it as a service manager does.
+    pub fn end(mut self) {
+        self.process.signal(rustix::process::Signal::TERM).unwrap();
+        let status = self.process.wait(PATIENCE).unwrap();
+        assert!(status.success(), "{status}: {}", self.log());
+    }
+}
+
+/// The inode of a namespace.
+pub fn inode(netns: &Netns) -> u64 {
+    fs::metadata(netns.path()).unwrap().ino()
+}
+
+/// Where a namespace's daemon of root listens.
+pub fn socket(netns: &Netns) -> PathBuf {
+    Path::new("/run/fingerpost").join(format!("{}.sock", inode(netns)))
+}
+
+/// Reads from a child's pipe until a text is in it.
+pub fn read_until(from: &mut impl Read, text: &str) -> String {
+    let mut seen = Vec::new();
+    let mut octets = [0; 4096];
+    while !String::from_utf8_lossy(&seen).contains(text) {
+        let read = from.read(&mut octets).unwrap();
+        assert!(read > 0, "{text}: {}", String::from_utf8_lossy(&seen));
+        seen.extend_from_slice(&octets[..read]);
+    }
+    String::from_utf8(seen).unwrap()
+}
+
+/// A copy of the program that every user may run.
+pub fn for_everybody(directory: &Path) -> PathBuf {
+    use std::os::unix::fs::PermissionsExt;
+    fs::set_permissions(directory, fs::Permissions::from_mode(0o755)).unwrap();
+    let copy = directory.join("fingerpost");
+    fs::copy(PROGRAM, &copy).unwrap();
+    fs::set_permissions(&copy, fs::Permissions::from_mode(0o755)).unwrap();
+    copy
+}
+
+/// `setpriv` to a user without rights, before a program.
+pub fn as_nobody(program: impl AsRef<OsStr>) -> Command {
+    let mut command = Command::new("setpriv");
+    command
+        .args(["--reuid=65534", "--regid=65534", "--clear-groups", "--"])
+        .arg(program);
+    command
+}

@@ -1,0 +1,282 @@
+//! The life of a daemon: start, reload, competition, end.
+
+mod common;
+
+use std::fs;
+use std::io::Write;
+use std::os::unix::fs::{FileTypeExt, PermissionsExt};
+use std::path::Path;
+use std::process::Command;
+
+use common::{Daemon, PATIENCE, PROGRAM, fingerpost, furnished, inode, says, socket};
+use lab::{Child, wait_until};
+use rustix::process::Signal;
+use serde_json::Value;
+
+fn status(netns: &lab::Netns) -> Value {
+    serde_json::from_str(&says(netns, &["status", "--json"])).unwrap()
+}
+
+#[test]
+fn it_says_what_it_mirrors_and_leaves_nothing_behind() {
+    let Some(netns) = furnished("life") else {
+        return;
+    };
+    let daemon = Daemon::up(&netns, &[]);
+    let socket = socket(&netns);
+    for text in [
+        "links",
+        "neighbours",
+        "routes",
+        "Memory",
+        "Try next",
+        &socket.to_string_lossy(),
+    ] {
+        assert!(daemon.screen.contains(text), "{text}:\n{}", daemon.screen);
+    }
+    let metadata = fs::metadata(&socket).unwrap();
+    assert!(metadata.file_type().is_socket());
+    assert_eq!(metadata.permissions().mode() & 0o777, 0o666);
+    let directory = fs::metadata("/run/fingerpost").unwrap();
+    assert_eq!(directory.permissions().mode() & 0o777, 0o755);
+    let status = status(&netns);
+    assert_eq!(status["mirror"]["phase"], "live");
+    assert_eq!(status["mirror"]["drift"], 0);
+    assert_eq!(status["tables"][0]["table"], "links");
+    assert_eq!(status["tables"][0]["rows"], 4);
+    daemon.end();
+    assert!(!socket.exists());
+    assert!(!socket.with_extension("lock").exists());
+}
+
+#[test]
+fn sigint_ends_it_as_well() {
+    let Some(netns) = furnished("int") else {
+        return;
+    };
+    let mut daemon = Daemon::up(&netns, &[]);
+    daemon.process.signal(Signal::INT).unwrap();
+    assert!(daemon.process.wait(PATIENCE).unwrap().success());
+    assert!(!socket(&netns).exists());
+}
+
+#[test]
+fn the_service_manager_is_told() {
+    let Some(netns) = furnished("notify") else {
+        return;
+    };
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("notify");
+    let manager = std::os::unix::net::UnixDatagram::bind(&path).unwrap();
+    manager.set_read_timeout(Some(PATIENCE)).unwrap();
+    let mut command = netns.command(PROGRAM);
+    command.arg("up").env("NOTIFY_SOCKET", &path);
+    let daemon = Daemon::spawn(command);
+    let mut octets = [0; 256];
+    let len = manager.recv(&mut octets).unwrap();
+    assert_eq!(String::from_utf8_lossy(&octets[..len]).trim(), "READY=1");
+    daemon.end();
+    let len = manager.recv(&mut octets).unwrap();
+    assert_eq!(String::from_utf8_lossy(&octets[..len]).trim(), "STOPPING=1");
+}
+
+#[test]
+fn a_second_daemon_is_refused_and_told_by_whom() {
+    let Some(netns) = furnished("two") else {
+        return;
+    };
+    let first = Daemon::up(&netns, &[]);
+    let second = fingerpost(&netns, &["up"]);
+    assert_eq!(second.status.code(), Some(1));
+    let complaint = String::from_utf8_lossy(&second.stderr);
+    let pid = format!("(pid {})", first.process.id());
+    assert!(complaint.contains(&pid), "{complaint}");
+    assert_eq!(status(&netns)["pid"], first.process.id());
+}
+
+#[test]
+fn after_a_kill_the_kernel_answers_and_the_next_daemon_takes_over() {
+    let Some(netns) = furnished("kill") else {
+        return;
+    };
+    let mut daemon = Daemon::up(&netns, &[]);
+    daemon.process.signal(Signal::KILL).unwrap();
+    daemon.process.wait(PATIENCE).unwrap();
+    assert!(socket(&netns).exists());
+    assert!(says(&netns, &["neigh"]).contains("10.9.0.7"));
+    let refused = fingerpost(&netns, &["status"]);
+    assert_eq!(refused.status.code(), Some(1));
+    let complaint = String::from_utf8_lossy(&refused.stderr);
+    assert!(complaint.contains("fingerpost up"), "{complaint}");
+    let next = Daemon::up(&netns, &[]);
+    assert!(next.log().contains("left behind"), "{}", next.log());
+    assert_eq!(status(&netns)["pid"], next.process.id());
+    next.end();
+    assert!(!socket(&netns).exists());
+}
+
+#[test]
+fn a_namespace_deleted_under_it_is_dropped_with_a_word() {
+    let Some(host) = furnished("host") else {
+        return;
+    };
+    let Some(guest) = furnished("guest") else {
+        return;
+    };
+    let Some(stays) = furnished("stays") else {
+        return;
+    };
+    let arguments = ["--netns", guest.name(), "--netns", stays.name()];
+    let daemon = Daemon::up(&host, &arguments);
+    assert!(says(&guest, &["status"]).contains(guest.name()));
+    let (name, socket) = (guest.name().to_owned(), socket(&guest));
+    drop(guest);
+    daemon.logs(&format!("namespace {name} was deleted"));
+    wait_until(PATIENCE, "the socket to go", || {
+        (!socket.exists()).then_some(())
+    })
+    .unwrap();
+    assert_eq!(status(&stays)["netns"], stays.name());
+    let again = lab::Netns::named(&name).unwrap();
+    daemon.logs(&format!("namespace {name} is mirrored"));
+    assert_eq!(status(&again)["netns"], name);
+}
+
+#[test]
+fn all_namespaces_are_mirrored_as_they_come_and_go() {
+    let Some(host) = furnished("all") else { return };
+    // Sockets of its own: other tests' daemons mirror other namespaces.
+    let directory = tempfile::tempdir().unwrap();
+    let file = directory.path().join("fingerpost.toml");
+    let sockets = directory.path().join("sockets");
+    let text = format!("all_netns = true\n[control]\ndirectory = {sockets:?}\n");
+    fs::write(&file, text).unwrap();
+    let daemon = Daemon::up(&host, &["--config", file.to_str().unwrap()]);
+    let pid = |netns: &lab::Netns| {
+        let socket = sockets.join(format!("{}.sock", inode(netns)));
+        let socket = socket.to_str().unwrap();
+        let text = says(netns, &["status", "--json", "--socket", socket]);
+        serde_json::from_str::<Value>(&text).unwrap()["pid"].clone()
+    };
+    assert_eq!(pid(&host), daemon.process.id());
+    let Some(comes) = furnished("comes") else {
+        return;
+    };
+    daemon.logs(&format!("namespace {} is mirrored", comes.name()));
+    assert_eq!(pid(&comes), daemon.process.id());
+    let name = comes.name().to_owned();
+    drop(comes);
+    daemon.logs(&format!("namespace {name} was deleted"));
+    daemon.end();
+    assert_eq!(fs::read_dir(&sockets).unwrap().count(), 0);
+}
+
+#[test]
+fn a_configuration_is_read_again_and_a_wrong_one_changes_nothing() {
+    let Some(netns) = furnished("hup") else {
+        return;
+    };
+    let directory = tempfile::tempdir().unwrap();
+    let file = directory.path().join("fingerpost.toml");
+    let path = file.to_str().unwrap();
+    fs::write(&file, "log = \"info\"\n").unwrap();
+    let daemon = Daemon::up(&netns, &["--config", path]);
+    fs::write(&file, "log = \"info\"\n\n[limits]\nroots = 1\n").unwrap();
+    daemon.process.signal(Signal::HUP).unwrap();
+    daemon.logs("the configuration of before stands");
+    daemon.logs(&format!("{path}:4: `limits.roots`: unknown field"));
+    assert_eq!(status(&netns)["mirror"]["phase"], "live");
+    fs::write(&file, "log = \"debug\"\n").unwrap();
+    daemon.process.signal(Signal::HUP).unwrap();
+    daemon.logs("the configuration was read again");
+    says(&netns, &["link"]);
+    daemon.logs("answered");
+    daemon.end();
+}
+
+#[test]
+fn a_wrong_configuration_is_named_by_check_and_stops_the_start() {
+    let directory = tempfile::tempdir().unwrap();
+    let file = directory.path().join("fingerpost.toml");
+    let path = file.to_str().unwrap();
+    for (text, code, says) in [
+        ("netns = []\n", 0, ": all right"),
+        ("\nnetns = 7\n", 1, ":2: `netns`: invalid type"),
+        (
+            "[mirror]\nscan_interval_secs = 0\n",
+            1,
+            ":2: `mirror.scan_interval_secs`: 0 is not",
+        ),
+        ("[[[\n", 1, ":1: "),
+    ] {
+        fs::write(&file, text).unwrap();
+        let checked = Command::new(PROGRAM)
+            .args(["check", path])
+            .output()
+            .unwrap();
+        let said = [checked.stdout, checked.stderr].concat();
+        let said = String::from_utf8_lossy(&said).into_owned();
+        assert_eq!(checked.status.code(), Some(code), "{said}");
+        assert!(said.contains(&format!("{path}{says}")), "{said}");
+        if code != 0 {
+            let up = Command::new(PROGRAM)
+                .args(["up", "--config", path])
+                .output()
+                .unwrap();
+            assert_eq!(up.status.code(), Some(1));
+            assert!(String::from_utf8_lossy(&up.stderr).contains(says));
+        }
+    }
+}
+
+#[test]
+fn privileges_are_given_up() {
+    let Some(netns) = furnished("caps") else {
+        return;
+    };
+    let daemon = Daemon::up(&netns, &[]);
+    let of = |pid: u32| capabilities(Path::new(&format!("/proc/{pid}/status")));
+    // CAP_NET_ADMIN is 12, CAP_SYS_ADMIN 21.
+    assert_eq!(of(daemon.process.id()) & !(1 << 12), 0);
+    daemon.end();
+    let other = Daemon::up(&netns, &["--netns", netns.name()]);
+    assert_eq!(of(other.process.id()) & !(1 << 12 | 1 << 21), 0);
+    let mut client = std::os::unix::net::UnixStream::connect(socket(&netns)).unwrap();
+    client.write_all(b"{").unwrap();
+    // The thread that talks with a client has nothing.
+    let tasks = format!("/proc/{}/task", other.process.id());
+    let of_client = wait_until(PATIENCE, "the client's thread", || {
+        fs::read_dir(&tasks).unwrap().flatten().find_map(|task| {
+            let name = fs::read_to_string(task.path().join("comm")).ok()?;
+            let held = capabilities(&task.path().join("status"));
+            (name.trim() == "client" && held == 0).then_some(held)
+        })
+    });
+    assert_eq!(of_client.unwrap(), 0);
+}
+
+/// `CapPrm` of a process or thread.
+fn capabilities(status: &Path) -> u64 {
+    let text = fs::read_to_string(status).unwrap_or_default();
+    let held = text.lines().find_map(|line| line.strip_prefix("CapPrm:"));
+    u64::from_str_radix(held.unwrap_or("").trim(), 16).unwrap_or(u64::MAX)
+}
+
+#[test]
+fn a_client_that_says_nothing_does_not_stop_the_end() {
+    let Some(netns) = furnished("quiet") else {
+        return;
+    };
+    let daemon = Daemon::up(&netns, &[]);
+    let _quiet = std::os::unix::net::UnixStream::connect(socket(&netns)).unwrap();
+    let mut watch = netns.command(PROGRAM);
+    watch.args(["link", "--watch"]);
+    let mut watch = Child::spawn(watch).unwrap();
+    wait_until(PATIENCE, "both clients", || {
+        // Both and the one that asks.
+        (status(&netns)["answered"]["clients"] == 3).then_some(())
+    })
+    .unwrap();
+    daemon.end();
+    watch.wait(PATIENCE).unwrap();
+}

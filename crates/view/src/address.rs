@@ -1,0 +1,235 @@
+//! Addresses as `ip addr` shows them: below their link.
+
+use std::net::IpAddr;
+use std::sync::Arc;
+
+use table::row::address::flag;
+use table::{AF_INET, AF_INET6, Address, Link};
+
+use crate::context::View;
+use crate::fields::{Value, Visit, push_name, push_plain};
+use crate::format::{push_address, push_u64};
+use crate::link::{self, HeadOf};
+use crate::printer::Show;
+
+/// The columns of an address that are not its link's.
+pub(crate) const COLUMNS: &[&str] = &[
+    "addr_info.family",
+    "addr_info.local",
+    "addr_info.address",
+    "addr_info.prefixlen",
+    "addr_info.metric",
+    "addr_info.broadcast",
+    "addr_info.anycast",
+    "addr_info.scope",
+    "addr_info.secondary",
+    "addr_info.temporary",
+    "addr_info.nodad",
+    "addr_info.optimistic",
+    "addr_info.dadfailed",
+    "addr_info.home",
+    "addr_info.deprecated",
+    "addr_info.tentative",
+    "addr_info.dynamic",
+    "addr_info.mngtmpaddr",
+    "addr_info.noprefixroute",
+    "addr_info.autojoin",
+    "addr_info.stable-privacy",
+    "addr_info.label",
+    "addr_info.valid_life_time",
+    "addr_info.preferred_life_time",
+];
+
+const FLAGS: [(u32, &str); 12] = [
+    (flag::SECONDARY, "secondary"),
+    (flag::NODAD, "nodad"),
+    (flag::OPTIMISTIC, "optimistic"),
+    (flag::DADFAILED, "dadfailed"),
+    (flag::HOMEADDRESS, "home"),
+    (flag::DEPRECATED, "deprecated"),
+    (flag::TENTATIVE, "tentative"),
+    (flag::PERMANENT, "dynamic"),
+    (flag::MANAGETEMPADDR, "mngtmpaddr"),
+    (flag::NOPREFIXROUTE, "noprefixroute"),
+    (flag::MCAUTOJOIN, "autojoin"),
+    (flag::STABLE_PRIVACY, "stable-privacy"),
+];
+
+/// A link with those of its addresses that are asked for.
+pub(crate) struct OnLink<'r> {
+    pub link: &'r Link,
+    pub addresses: &'r [&'r Arc<Address>],
+}
+
+/// What an address without a permanent flag is called is the opposite of
+/// the flag: `dynamic`.
+fn each_flag(address: &Address, mut each: impl FnMut(&'static str)) {
+    for (bit, name) in FLAGS {
+        let set = address.flags & bit != 0;
+        match bit {
+            flag::PERMANENT if !set => each(name),
+            flag::PERMANENT => {}
+            flag::SECONDARY if set && address.local.is_ipv6() => each("temporary"),
+            _ if set => each(name),
+            _ => {}
+        }
+    }
+}
+
+/// Seconds that remain; `INFINITY_LIFE_TIME` for ever.
+fn remaining_secs(until_millis: Option<u64>, view: &View<'_>) -> u64 {
+    until_millis.map_or(u32::MAX.into(), |at| view.secs_until(at))
+}
+
+fn fields(address: &Address, view: &View<'_>, visit: &mut impl Visit) {
+    let family = if address.local.is_ipv4() {
+        "inet"
+    } else {
+        "inet6"
+    };
+    visit.value("family", Value::Text(family));
+    visit.value("local", Value::Address(address.local));
+    if let Some(peer) = address.peer {
+        visit.value("address", Value::Address(peer));
+    }
+    visit.value("prefixlen", Value::Number(address.prefix_len.into()));
+    if address.metric != 0 {
+        visit.value("metric", Value::Number(address.metric.into()));
+    }
+    if let Some(broadcast) = address.broadcast {
+        visit.value("broadcast", Value::Address(broadcast));
+    }
+    if let Some(anycast) = address.anycast {
+        visit.value("anycast", Value::Address(anycast));
+    }
+    visit.value("scope", Value::Name(view.names.scope(address.scope)));
+    each_flag(address, |name| visit.value(name, Value::True));
+    if let Some(label) = &address.label {
+        visit.value("label", Value::Text(label));
+    }
+    let valid = remaining_secs(address.valid_until_millis, view);
+    visit.value("valid_life_time", Value::Number(valid));
+    let preferred = remaining_secs(address.preferred_until_millis, view);
+    visit.value("preferred_life_time", Value::Number(preferred));
+}
+
+fn text(address: &Address, view: &View<'_>, out: &mut Vec<u8>) {
+    let v4 = address.local.is_ipv4();
+    out.extend_from_slice(if v4 { b"    inet " } else { b"    inet6 " });
+    push_address(out, address.local);
+    if let Some(peer) = address.peer {
+        out.extend_from_slice(b" peer ");
+        push_address(out, peer);
+    }
+    out.push(b'/');
+    push_u64(out, address.prefix_len.into());
+    out.push(b' ');
+    if address.metric != 0 {
+        out.extend_from_slice(b"metric ");
+        push_u64(out, address.metric.into());
+        out.push(b' ');
+    }
+    let other: [(&[u8], Option<IpAddr>); 2] =
+        [(b"brd ", address.broadcast), (b"any ", address.anycast)];
+    for (name, other) in other {
+        if let Some(other) = other {
+            out.extend_from_slice(name);
+            push_address(out, other);
+            out.push(b' ');
+        }
+    }
+    out.extend_from_slice(b"scope ");
+    push_name(out, view.names.scope(address.scope));
+    out.push(b' ');
+    each_flag(address, |name| {
+        out.extend_from_slice(name.as_bytes());
+        out.push(b' ');
+    });
+    if let Some(label) = &address.label {
+        out.extend_from_slice(label.as_bytes());
+    }
+    link::line(view, out, b"       valid_lft ");
+    push_lifetime(out, remaining_secs(address.valid_until_millis, view));
+    out.extend_from_slice(b" preferred_lft ");
+    push_lifetime(out, remaining_secs(address.preferred_until_millis, view));
+    out.push(b'\n');
+}
+
+fn push_lifetime(out: &mut Vec<u8>, secs: u64) {
+    if secs == u64::from(u32::MAX) {
+        out.extend_from_slice(b"forever");
+    } else {
+        push_plain(out, Value::Number(secs));
+        out.extend_from_slice(b"sec");
+    }
+}
+
+fn head_of(view: &View<'_>) -> HeadOf {
+    if view.family == Some(AF_INET6) {
+        HeadOf::Ipv6Addresses
+    } else {
+        HeadOf::Addresses
+    }
+}
+
+impl Show for OnLink<'_> {
+    fn fields(&self, view: &View<'_>, visit: &mut impl Visit) {
+        link::head_fields(self.link, head_of(view), view, visit);
+        if view.family.is_none() {
+            link::layer_fields(self.link, visit);
+        }
+        if view.details {
+            link::detail_fields(self.link, view, visit);
+        }
+        if let Some(alias) = self.link.alias.as_ref().filter(|_| view.details) {
+            visit.value("ifalias", Value::Text(alias));
+        }
+        link::counter_fields(self.link, view, visit);
+        if head_of(view) != HeadOf::Ipv6Addresses {
+            link::alt_name_fields(self.link, visit);
+        }
+        visit.list("addr_info");
+        for address in self.addresses {
+            visit.object_item();
+            fields(address, view, visit);
+            visit.end_item();
+        }
+        visit.end_list();
+    }
+
+    fn text(&self, view: &View<'_>, out: &mut Vec<u8>) {
+        if view.oneline {
+            for address in self.addresses {
+                push_u64(out, self.link.index.into());
+                out.extend_from_slice(b": ");
+                out.extend_from_slice(self.link.name.as_bytes());
+                text(address, view, out);
+            }
+            return;
+        }
+        link::head_text(self.link, head_of(view), view, out);
+        if view.family.is_none() {
+            link::layer_text(self.link, view, out);
+        }
+        if view.details {
+            link::detail_text(self.link, view, out);
+        }
+        if let Some(alias) = self.link.alias.as_ref().filter(|_| view.details) {
+            link::line(view, out, b"    alias ");
+            out.extend_from_slice(alias.as_bytes());
+        }
+        link::counter_text(self.link, view, out);
+        if head_of(view) != HeadOf::Ipv6Addresses {
+            link::alt_name_text(self.link, view, out);
+        }
+        out.push(b'\n');
+        for address in self.addresses {
+            text(address, view, out);
+        }
+    }
+}
+
+/// `AF_INET` or `AF_INET6`.
+pub(crate) fn family(address: IpAddr) -> u8 {
+    if address.is_ipv4() { AF_INET } else { AF_INET6 }
+}

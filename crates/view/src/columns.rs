@@ -1,0 +1,205 @@
+//! Which columns each kind of row has, and rows as chosen columns: CSV,
+//! `--fields`.
+
+use crate::context::View;
+use crate::fields::{Pick, push_json_text};
+use crate::printer::Show;
+use crate::question::{Format, Object};
+use crate::selection::BadQuestion;
+use crate::{address, fdb, link, link_kind, neighbour, nexthop, route, rule};
+
+/// The names of the columns of a kind of row: the keys of its JSON, with
+/// dots where they are nested.
+pub fn columns(object: Object) -> Vec<&'static str> {
+    let links = || link::COLUMNS.iter().chain(link_kind::COLUMNS);
+    match object {
+        Object::Link => links().copied().collect(),
+        Object::Addr => links().chain(address::COLUMNS).copied().collect(),
+        Object::Neigh => neighbour::COLUMNS.to_vec(),
+        Object::Route => route::COLUMNS.to_vec(),
+        Object::Nexthop => nexthop::COLUMNS.to_vec(),
+        Object::Rule => rule::COLUMNS.to_vec(),
+        Object::Fdb => fdb::COLUMNS.to_vec(),
+    }
+}
+
+/// Whether a column shows something only with statistics.
+fn is_statistic(name: &str) -> bool {
+    name.starts_with("stats64")
+        || matches!(name, "refcnt" | "used" | "confirmed" | "updated" | "probes")
+}
+
+/// Columns that say nothing in a table unless asked for by name: settings
+/// of a link's kind, and what only `route get` tells.
+fn is_rare(object: Object, name: &str) -> bool {
+    name.starts_with("linkinfo.info_data")
+        || (object == Object::Route && matches!(name, "mark" | "uid" | "cache" | "iif"))
+}
+
+/// The column of a name, or of a whole that some columns are parts of.
+pub(crate) fn checked(object: Object, name: &str) -> Result<Pick, BadQuestion> {
+    let all = columns(object);
+    let is_whole = |column: &&&str| {
+        column
+            .strip_prefix(name)
+            .is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
+    };
+    match all.iter().find(is_whole) {
+        Some(_) => Ok(Pick::new(name)),
+        None => Err(BadQuestion::UnknownField {
+            name: name.into(),
+            valid: all.join(", "),
+        }),
+    }
+}
+
+/// Rows as chosen columns.
+#[derive(Debug)]
+pub(crate) struct Columns {
+    picks: Vec<Pick>,
+    /// Widest so far, for the plain table.
+    widths: Vec<usize>,
+    format: Format,
+    pub(crate) wants_statistics: bool,
+}
+
+impl Columns {
+    /// The columns asked for; all when CSV is asked for without a choice;
+    /// `None` when rows are to be shown whole.
+    pub(crate) fn new(
+        object: Object,
+        format: Format,
+        fields: &[String],
+        statistics: bool,
+    ) -> Result<Option<Self>, BadQuestion> {
+        let picks = if !fields.is_empty() {
+            fields
+                .iter()
+                .map(|name| checked(object, name))
+                .collect::<Result<Vec<_>, _>>()?
+        } else if format == Format::Csv {
+            columns(object)
+                .into_iter()
+                .filter(|name| (statistics || !is_statistic(name)) && !is_rare(object, name))
+                .map(Pick::new)
+                .collect()
+        } else {
+            return Ok(None);
+        };
+        Ok(Some(Self {
+            widths: picks.iter().map(|pick| pick.name.len()).collect(),
+            wants_statistics: picks.iter().any(|pick| is_statistic(&pick.name)),
+            picks,
+            format,
+        }))
+    }
+
+    /// The line above the rows, if the format has one.
+    pub(crate) fn header(&self, netns: Option<&str>, out: &mut Vec<u8>) {
+        let names = self.picks.iter().map(|pick| pick.name.as_bytes());
+        match self.format {
+            Format::Json | Format::Ndjson => {}
+            Format::Csv => {
+                let netns = netns.map(|_| &b"netns"[..]);
+                csv_line(netns.into_iter().chain(names), out);
+            }
+            Format::Text => {
+                if netns.is_some() {
+                    out.extend_from_slice(b"netns  ");
+                }
+                table_line(names.zip(&self.widths), out);
+            }
+        }
+    }
+
+    /// A row. O(columns × fields).
+    pub(crate) fn row(
+        &mut self,
+        row: &impl Show,
+        view: &View<'_>,
+        netns: Option<&str>,
+        out: &mut Vec<u8>,
+    ) {
+        for pick in &mut self.picks {
+            pick.start();
+            row.fields(view, pick);
+            pick.finish();
+        }
+        match self.format {
+            Format::Json | Format::Ndjson => self.json(netns, out),
+            Format::Csv => {
+                let cells = self.picks.iter().map(|pick| &*pick.plain);
+                csv_line(netns.map(str::as_bytes).into_iter().chain(cells), out);
+            }
+            Format::Text => {
+                for (width, pick) in self.widths.iter_mut().zip(&self.picks) {
+                    *width = pick.plain.len().max(*width);
+                }
+                if let Some(netns) = netns {
+                    out.extend_from_slice(netns.as_bytes());
+                    out.extend_from_slice(b"  ");
+                }
+                let cells = self.picks.iter().map(|pick| &*pick.plain);
+                table_line(cells.zip(&self.widths), out);
+            }
+        }
+    }
+
+    fn json(&self, netns: Option<&str>, out: &mut Vec<u8>) {
+        out.push(b'{');
+        let mut first = true;
+        let mut key = |name: &str, out: &mut Vec<u8>| {
+            if !std::mem::take(&mut first) {
+                out.push(b',');
+            }
+            push_json_text(out, name);
+            out.push(b':');
+        };
+        if let Some(netns) = netns {
+            key("netns", out);
+            push_json_text(out, netns);
+        }
+        for pick in self.picks.iter().filter(|pick| !pick.json.is_empty()) {
+            key(&pick.name, out);
+            out.extend_from_slice(&pick.json);
+        }
+        out.push(b'}');
+    }
+}
+
+/// A line of CSV (RFC 4180, with a plain line feed at its end).
+fn csv_line<'c>(cells: impl Iterator<Item = &'c [u8]>, out: &mut Vec<u8>) {
+    for (at, cell) in cells.enumerate() {
+        if at > 0 {
+            out.push(b',');
+        }
+        if !cell
+            .iter()
+            .any(|b| matches!(b, b',' | b'"' | b'\n' | b'\r'))
+        {
+            out.extend_from_slice(cell);
+            continue;
+        }
+        out.push(b'"');
+        for byte in cell {
+            out.push(*byte);
+            if *byte == b'"' {
+                out.push(b'"');
+            }
+        }
+        out.push(b'"');
+    }
+    out.push(b'\n');
+}
+
+/// A line of a table: cells as wide as the widest so far, two spaces
+/// between them.
+fn table_line<'c>(cells: impl Iterator<Item = (&'c [u8], &'c usize)>, out: &mut Vec<u8>) {
+    for (cell, width) in cells {
+        out.extend_from_slice(cell);
+        out.resize(out.len() + 2 + width.saturating_sub(cell.len()), b' ');
+    }
+    let end = out.iter().rposition(|b| *b != b' ').map_or(0, |at| at + 1);
+    out.truncate(end);
+    out.push(b'\n');
+}

@@ -1,0 +1,115 @@
+//! What the showing of a row needs to know beside the row.
+
+use std::cell::Cell;
+
+use table::{Link, Links, Tables};
+
+use crate::names::{Name, Names};
+use crate::question::{Object, Output, Question};
+
+/// What the showing of a row needs to know beside the row.
+#[derive(Debug, Clone, Copy)]
+pub struct Context<'a> {
+    /// The links, for the names of indexes and the state of next hops.
+    pub links: &'a Links,
+    /// All tables, where they are at hand: for counters, ages, and the
+    /// objects that routes point to.
+    pub tables: Option<&'a Tables>,
+    /// Milliseconds since the UNIX epoch: what remains of lifetimes.
+    pub now_millis: u64,
+    /// Names of numbers.
+    pub names: &'a Names,
+}
+
+/// Which fields `ip` leaves out because the filter has named their value
+/// already. They are left out of text and JSON, never of chosen columns.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Hidden {
+    pub dev: bool,
+    pub table: bool,
+    pub protocol: bool,
+    pub scope: bool,
+    pub source: bool,
+    pub gateway: bool,
+    pub metric: bool,
+}
+
+/// How rows are shown: the context and the options of the output.
+#[derive(Debug)]
+pub(crate) struct View<'a> {
+    pub links: &'a Links,
+    pub tables: Option<&'a Tables>,
+    pub now_millis: u64,
+    pub names: &'a Names,
+    pub details: bool,
+    pub statistics: bool,
+    pub oneline: bool,
+    pub hidden: Hidden,
+    /// For addresses: of which family only.
+    pub family: Option<u8>,
+    /// Rows of one link follow each other.
+    last: Cell<Option<&'a Link>>,
+}
+
+impl<'a> View<'a> {
+    pub(crate) fn new(context: &Context<'a>, output: &Output, hidden: Hidden) -> Self {
+        Self {
+            links: context.links,
+            tables: context.tables,
+            now_millis: context.now_millis,
+            names: context.names,
+            details: output.details,
+            statistics: output.statistics,
+            oneline: output.oneline,
+            hidden,
+            family: None,
+            last: Cell::new(None),
+        }
+    }
+
+    /// The link of an index. O(1) when it is the one asked for before.
+    #[inline]
+    pub(crate) fn link(&self, index: u32) -> Option<&'a Link> {
+        if let Some(link) = self.last.get()
+            && link.index == index
+        {
+            return Some(link);
+        }
+        let link: &'a Link = self.links.get(index)?;
+        self.last.set(Some(link));
+        Some(link)
+    }
+
+    /// The name of a link, or `if7`.
+    #[inline]
+    pub(crate) fn device(&self, index: u32) -> Name<'a> {
+        self.link(index)
+            .map_or(Name::Link(index), |link| Name::Known(&link.name))
+    }
+
+    /// What ends a line inside a row: `\` in one-line mode.
+    pub(crate) fn line_break(&self) -> u8 {
+        if self.oneline { b'\\' } else { b'\n' }
+    }
+
+    /// Seconds until a moment, as the kernel would tell.
+    pub(crate) fn secs_until(&self, at_millis: u64) -> u64 {
+        at_millis.saturating_sub(self.now_millis) / 1000
+    }
+}
+
+/// Which fields `ip` leaves out for a question.
+pub(crate) fn hidden(question: &Question) -> Hidden {
+    let filter = &question.filter;
+    let route = question.object == Object::Route;
+    Hidden {
+        dev: filter.dev.is_some()
+            && matches!(question.object, Object::Neigh | Object::Route | Object::Fdb),
+        table: route && filter.table.as_deref().is_some_and(|table| table != "all"),
+        protocol: route && filter.proto.is_some(),
+        scope: route && filter.scope.is_some(),
+        source: route && filter.src.is_some(),
+        gateway: route && filter.via.is_some(),
+        metric: route && filter.priority.is_some(),
+    }
+}

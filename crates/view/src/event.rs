@@ -1,0 +1,87 @@
+//! Changes as they happen, one JSON line each: for `--watch`.
+
+use std::sync::Arc;
+
+use table::{Event, Operation, Row};
+
+use crate::address::OnLink;
+use crate::context::{Context, Hidden, View};
+use crate::printer::json_row;
+use crate::question::{Object, Output, Question};
+use crate::selection::{BadQuestion, Selection};
+
+/// Which events a question is about. Made anew when links change, whose
+/// names the filter may hold: O(links) at worst.
+#[derive(Debug, Clone)]
+pub struct Watch {
+    selection: Selection,
+}
+
+impl Watch {
+    /// The events of a question's object that its filter has.
+    pub fn new(question: &Question, context: Context<'_>) -> Result<Self, BadQuestion> {
+        Selection::new(question, &context).map(|selection| Self { selection })
+    }
+
+    /// Whether an event is among them.
+    pub fn wants(&self, event: &Event) -> bool {
+        let selection = &self.selection;
+        match (&event.row, selection.object) {
+            (Row::Link(row), Object::Link) => selection.link(row),
+            (Row::Address(row), Object::Addr) => selection.address(row),
+            (Row::Neighbour(row), Object::Neigh) => selection.neighbour(row),
+            (Row::Route(row), Object::Route) => selection.route(&row.with_body(&*row.body)),
+            (Row::Nexthop(row), Object::Nexthop) => selection.nexthop(row),
+            (Row::Rule(row), Object::Rule) => selection.rule(row),
+            (Row::Fdb(row), Object::Fdb) => selection.fdb(row),
+            _ => false,
+        }
+    }
+}
+
+/// An event as one line of JSON: `event` (`added`, `changed`, `deleted`),
+/// `object` (`neigh`, …), then the fields of the row as `ip -j` has them
+/// (for an address: those of its link, and itself as its only
+/// `addr_info`). Routes of families that are not interpreted give nothing.
+pub fn event(event: &Event, context: Context<'_>) -> Option<Vec<u8>> {
+    let view = View::new(&context, &Output::default(), Hidden::default());
+    let operation = match event.operation {
+        Operation::Added => "added",
+        Operation::Changed => "changed",
+        Operation::Deleted => "deleted",
+    };
+    let before = |object| [("event", operation), ("object", object)];
+    let mut out = Vec::with_capacity(256);
+    match &event.row {
+        Row::Link(row) => json_row(&**row, &view, &before("link"), &mut out),
+        Row::Address(row) => {
+            let gone;
+            let link = match context.links.get(row.link) {
+                Some(link) => link,
+                None => {
+                    gone = Arc::new(table::Link {
+                        index: row.link,
+                        ..table::Link::default()
+                    });
+                    &gone
+                }
+            };
+            let row = OnLink {
+                link,
+                addresses: &[row],
+            };
+            json_row(&row, &view, &before("addr"), &mut out);
+        }
+        Row::Neighbour(row) => json_row(&**row, &view, &before("neigh"), &mut out),
+        Row::Route(row) => {
+            let row = row.with_body(&*row.body);
+            json_row(&row, &view, &before("route"), &mut out);
+        }
+        Row::OtherRoute(_) => return None,
+        Row::Nexthop(row) => json_row(&**row, &view, &before("nexthop"), &mut out),
+        Row::Rule(row) => json_row(&**row, &view, &before("rule"), &mut out),
+        Row::Fdb(row) => json_row(&**row, &view, &before("fdb"), &mut out),
+    }
+    out.push(b'\n');
+    Some(out)
+}

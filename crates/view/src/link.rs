@@ -1,0 +1,548 @@
+//! Links as `ip link` shows them, and as the head of what `ip addr` shows.
+
+use std::net::IpAddr;
+
+use table::row::link::{flag, hardware};
+use table::{Link, LinkCounters, LinkLayerAddress};
+
+use crate::context::View;
+use crate::fields::{Value, Visit, push_name, push_plain};
+use crate::format::push_u64;
+use crate::link_kind;
+use crate::names::Name;
+use crate::printer::Show;
+
+/// The columns of a link. Those of a kind's own data are in
+/// `link_kind::COLUMNS`.
+pub(crate) const COLUMNS: &[&str] = &[
+    "ifindex",
+    "link",
+    "link_index",
+    "ifname",
+    "flags",
+    "mtu",
+    "qdisc",
+    "master",
+    "operstate",
+    "linkmode",
+    "group",
+    "txqlen",
+    "link_type",
+    "address",
+    "link_pointtopoint",
+    "broadcast",
+    "permaddr",
+    "link_netnsid",
+    "promiscuity",
+    "min_mtu",
+    "max_mtu",
+    "linkinfo.info_kind",
+    "linkinfo.info_slave_kind",
+    "num_tx_queues",
+    "num_rx_queues",
+    "parentbus",
+    "parentdev",
+    "ifalias",
+    "stats64.rx.bytes",
+    "stats64.rx.packets",
+    "stats64.rx.errors",
+    "stats64.rx.dropped",
+    "stats64.rx.over_errors",
+    "stats64.rx.multicast",
+    "stats64.tx.bytes",
+    "stats64.tx.packets",
+    "stats64.tx.errors",
+    "stats64.tx.dropped",
+    "stats64.tx.carrier_errors",
+    "stats64.tx.collisions",
+    "altnames",
+];
+
+const FLAGS: [(u32, &str); 18] = [
+    (flag::LOOPBACK, "LOOPBACK"),
+    (flag::BROADCAST, "BROADCAST"),
+    (flag::POINTOPOINT, "POINTOPOINT"),
+    (flag::MULTICAST, "MULTICAST"),
+    (flag::NOARP, "NOARP"),
+    (flag::ALLMULTI, "ALLMULTI"),
+    (flag::PROMISC, "PROMISC"),
+    (flag::MASTER, "MASTER"),
+    (flag::SLAVE, "SLAVE"),
+    (flag::DEBUG, "DEBUG"),
+    (flag::DYNAMIC, "DYNAMIC"),
+    (flag::AUTOMEDIA, "AUTOMEDIA"),
+    (flag::PORTSEL, "PORTSEL"),
+    (flag::NOTRAILERS, "NOTRAILERS"),
+    (flag::UP, "UP"),
+    (flag::LOWER_UP, "LOWER_UP"),
+    (flag::DORMANT, "DORMANT"),
+    (flag::ECHO, "ECHO"),
+];
+
+/// Operational states by number.
+pub(crate) const OPER_STATES: [&str; 7] = [
+    "UNKNOWN",
+    "NOTPRESENT",
+    "DOWN",
+    "LOWERLAYERDOWN",
+    "TESTING",
+    "DORMANT",
+    "UP",
+];
+
+/// `ARPHRD_…` by name, those that Linux still makes.
+fn hardware_name(number: u16) -> Option<&'static str> {
+    Some(match number {
+        0 => "netrom",
+        1 => "ether",
+        24 => "ieee1394",
+        hardware::INFINIBAND => "infiniband",
+        256 => "slip",
+        257 => "cslip",
+        280 => "can",
+        512 => "ppp",
+        513 => "hdlc",
+        519 => "rawip",
+        hardware::TUNNEL => "ipip",
+        hardware::TUNNEL6 => "tunnel6",
+        772 => "loopback",
+        hardware::SIT => "sit",
+        777 => "ipddp",
+        hardware::IPGRE => "gre",
+        779 => "pimreg",
+        801 => "ieee802.11",
+        802 => "ieee802.11/prism",
+        803 => "ieee802.11/radiotap",
+        804 => "ieee802.15.4",
+        805 => "ieee802.15.4/monitor",
+        820 => "phonet",
+        821 => "phonet_pipe",
+        822 => "caif",
+        hardware::IP6GRE => "gre6",
+        824 => "netlink",
+        825 => "6lowpan",
+        826 => "vsockmon",
+        hardware::NONE => "none",
+        hardware::VOID => "void",
+        _ => return None,
+    })
+}
+
+/// A link-layer address: an IP address on a tunnel, else octets.
+pub(crate) fn lladdr_value(hardware: u16, address: &LinkLayerAddress) -> Value<'_> {
+    let octets = address.octets();
+    match hardware {
+        hardware::TUNNEL | hardware::SIT | hardware::IPGRE => {
+            <[u8; 4]>::try_from(octets).map(IpAddr::from).ok()
+        }
+        hardware::TUNNEL6 | hardware::IP6GRE => <[u8; 16]>::try_from(octets).map(IpAddr::from).ok(),
+        _ => None,
+    }
+    .map_or(Value::LinkLayer(address), Value::Address)
+}
+
+/// Calls for each of the flags that `ip` shows, in its order.
+fn each_flag(link: &Link, view: &View<'_>, mut each: impl FnMut(Value<'_>)) {
+    if link.flags & flag::UP != 0 && link.flags & flag::RUNNING == 0 {
+        each(Value::Text("NO-CARRIER"));
+    }
+    let mut rest = link.flags & !flag::RUNNING;
+    for (bit, name) in FLAGS {
+        if rest & bit != 0 {
+            each(Value::Text(name));
+            rest &= !bit;
+        }
+    }
+    if rest != 0 {
+        each(Value::Hex(rest.into()));
+    }
+    let lower = link.lower.filter(|_| link.lower_netns_id.is_none());
+    let lower_is_up = lower
+        .and_then(|lower| view.links.get(lower))
+        .map(|l| l.is_up());
+    if lower_is_up == Some(false) {
+        each(Value::Text("M-DOWN"));
+    }
+}
+
+fn counters<'a>(link: &Link, view: &View<'a>) -> Option<&'a LinkCounters> {
+    view.statistics
+        .then(|| view.tables?.link_counters.get(&link.index))?
+}
+
+fn perm_address(link: &Link) -> Option<&LinkLayerAddress> {
+    (!link.perm_address.is_none() && link.perm_address != link.address)
+        .then_some(&link.perm_address)
+}
+
+fn oper_state(link: &Link) -> Value<'static> {
+    OPER_STATES
+        .get(usize::from(link.oper_state))
+        .map_or(Value::Hex(link.oper_state.into()), |name| Value::Text(name))
+}
+
+/// For whom the head of a link is shown.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum HeadOf {
+    /// `ip link`.
+    Link,
+    /// `ip addr`.
+    Addresses,
+    /// `ip -6 addr`: the kernel tells IPv6's view of a link, without queue
+    /// discipline, master, group and alternative names.
+    Ipv6Addresses,
+}
+
+/// The part of a link that `ip addr` shows as well.
+pub(crate) fn head_fields(link: &Link, of: HeadOf, view: &View<'_>, visit: &mut impl Visit) {
+    visit.value("ifindex", Value::Number(link.index.into()));
+    match (link.lower, link.lower_netns_id) {
+        (None, _) => {}
+        (Some(0), _) => visit.value("link", Value::Present),
+        (Some(lower), Some(_)) => visit.value("link_index", Value::Number(lower.into())),
+        (Some(lower), None) => visit.value("link", Value::Name(view.device(lower))),
+    }
+    visit.value("ifname", Value::Text(&link.name));
+    visit.list("flags");
+    each_flag(link, view, |name| visit.item(name));
+    visit.end_list();
+    visit.value("mtu", Value::Number(link.mtu.into()));
+    let whole = of != HeadOf::Ipv6Addresses;
+    if let Some(qdisc) = link.qdisc.as_ref().filter(|_| whole) {
+        visit.value("qdisc", Value::Text(qdisc));
+    }
+    if let Some(master) = link.master.filter(|_| whole) {
+        visit.value("master", Value::Name(view.device(master)));
+    }
+    visit.value("operstate", oper_state(link));
+    if of == HeadOf::Link {
+        visit.value("linkmode", link_mode(link));
+    }
+    if whole {
+        visit.value("group", Value::Name(view.names.group(link.group)));
+    }
+    if link.tx_queue_len != 0 {
+        visit.value("txqlen", Value::Number(link.tx_queue_len.into()));
+    }
+}
+
+fn link_mode(link: &Link) -> Value<'static> {
+    match link.link_mode {
+        0 => Value::Text("DEFAULT"),
+        1 => Value::Text("DORMANT"),
+        2 => Value::Text("TESTING"),
+        other => Value::Hex(other.into()),
+    }
+}
+
+/// Type and addresses of the link layer.
+pub(crate) fn layer_fields(link: &Link, visit: &mut impl Visit) {
+    visit.value("link_type", link_type(link));
+    if !link.address.is_none() {
+        visit.value("address", lladdr_value(link.hardware, &link.address));
+    }
+    if !link.broadcast.is_none() {
+        if link.flags & flag::POINTOPOINT != 0 {
+            visit.value("link_pointtopoint", Value::True);
+        }
+        visit.value("broadcast", lladdr_value(link.hardware, &link.broadcast));
+    }
+    if let Some(address) = perm_address(link) {
+        visit.value("permaddr", lladdr_value(link.hardware, address));
+    }
+    if let Some(id) = link.lower_netns_id {
+        visit.value("link_netnsid", Value::Signed(id.into()));
+    }
+}
+
+fn link_type(link: &Link) -> Value<'static> {
+    hardware_name(link.hardware).map_or(Value::Number(link.hardware.into()), Value::Text)
+}
+
+/// What `ip -d` adds, as far as rows have it.
+pub(crate) fn detail_fields(link: &Link, view: &View<'_>, visit: &mut impl Visit) {
+    visit.value("promiscuity", Value::Number(link.promiscuity.into()));
+    visit.value("min_mtu", Value::Number(link.min_mtu.into()));
+    visit.value("max_mtu", Value::Number(link.max_mtu.into()));
+    if link.kind.is_some() || link.slave_kind.is_some() {
+        visit.object("linkinfo");
+        if let Some(kind) = &link.kind {
+            visit.value("info_kind", Value::Text(kind));
+            link_kind::fields(kind, &link.kind_data, view, visit);
+        }
+        if let Some(kind) = &link.slave_kind {
+            visit.value("info_slave_kind", Value::Text(kind));
+        }
+        visit.end_object();
+    }
+    visit.value("num_tx_queues", Value::Number(link.tx_queues.into()));
+    visit.value("num_rx_queues", Value::Number(link.rx_queues.into()));
+    if let Some(bus) = &link.parent_bus {
+        visit.value("parentbus", Value::Text(bus));
+    }
+    if let Some(device) = &link.parent_device {
+        visit.value("parentdev", Value::Text(device));
+    }
+}
+
+pub(crate) fn alt_name_fields(link: &Link, visit: &mut impl Visit) {
+    if !link.alt_names.is_empty() {
+        visit.list("altnames");
+        for name in &link.alt_names {
+            visit.item(Value::Text(name));
+        }
+        visit.end_list();
+    }
+}
+
+pub(crate) fn counter_fields(link: &Link, view: &View<'_>, visit: &mut impl Visit) {
+    let Some(c) = counters(link, view) else {
+        return;
+    };
+    let rx = [
+        ("bytes", c.rx_bytes),
+        ("packets", c.rx_packets),
+        ("errors", c.rx_errors),
+        ("dropped", c.rx_dropped),
+        ("over_errors", c.rx_over_errors),
+        ("multicast", c.multicast),
+    ];
+    let tx = [
+        ("bytes", c.tx_bytes),
+        ("packets", c.tx_packets),
+        ("errors", c.tx_errors),
+        ("dropped", c.tx_dropped),
+        ("carrier_errors", c.tx_carrier_errors),
+        ("collisions", c.collisions),
+    ];
+    visit.object("stats64");
+    direction_fields("rx", rx, c.rx_compressed, visit);
+    direction_fields("tx", tx, c.tx_compressed, visit);
+    visit.end_object();
+}
+
+fn direction_fields(
+    name: &'static str,
+    values: [(&'static str, u64); 6],
+    compressed: u64,
+    visit: &mut impl Visit,
+) {
+    visit.object(name);
+    for (key, value) in values {
+        visit.value(key, Value::Number(value));
+    }
+    if compressed != 0 {
+        visit.value("compressed", Value::Number(compressed));
+    }
+    visit.end_object();
+}
+
+impl Show for Link {
+    fn fields(&self, view: &View<'_>, visit: &mut impl Visit) {
+        head_fields(self, HeadOf::Link, view, visit);
+        layer_fields(self, visit);
+        if view.details {
+            detail_fields(self, view, visit);
+        }
+        if let Some(alias) = &self.alias {
+            visit.value("ifalias", Value::Text(alias));
+        }
+        counter_fields(self, view, visit);
+        alt_name_fields(self, visit);
+    }
+
+    fn text(&self, view: &View<'_>, out: &mut Vec<u8>) {
+        head_text(self, HeadOf::Link, view, out);
+        layer_text(self, view, out);
+        if view.details {
+            detail_text(self, view, out);
+        }
+        if let Some(alias) = &self.alias {
+            line(view, out, b"    alias ");
+            out.extend_from_slice(alias.as_bytes());
+        }
+        counter_text(self, view, out);
+        alt_name_text(self, view, out);
+        out.push(b'\n');
+    }
+}
+
+/// Starts a line of a row.
+pub(crate) fn line(view: &View<'_>, out: &mut Vec<u8>, start: &[u8]) {
+    out.push(view.line_break());
+    out.extend_from_slice(start);
+}
+
+fn pair(out: &mut Vec<u8>, key: &str, value: Value<'_>) {
+    out.extend_from_slice(key.as_bytes());
+    push_plain(out, value);
+    out.push(b' ');
+}
+
+/// The first line, without its end.
+pub(crate) fn head_text(link: &Link, of: HeadOf, view: &View<'_>, out: &mut Vec<u8>) {
+    push_u64(out, link.index.into());
+    out.extend_from_slice(b": ");
+    out.extend_from_slice(link.name.as_bytes());
+    match (link.lower, link.lower_netns_id) {
+        (None, _) => {}
+        (Some(0), _) => out.extend_from_slice(b"@NONE"),
+        (Some(lower), netns) => {
+            out.push(b'@');
+            let name = match netns {
+                Some(_) => Name::Link(lower),
+                None => view.device(lower),
+            };
+            push_name(out, name);
+        }
+    }
+    out.extend_from_slice(b": <");
+    let mut first = true;
+    each_flag(link, view, |name| {
+        if !std::mem::take(&mut first) {
+            out.push(b',');
+        }
+        match name {
+            Value::Hex(rest) => crate::format::push_hex(out, rest),
+            name => push_plain(out, name),
+        }
+    });
+    out.extend_from_slice(b"> ");
+    pair(out, "mtu ", Value::Number(link.mtu.into()));
+    let whole = of != HeadOf::Ipv6Addresses;
+    if let Some(qdisc) = link.qdisc.as_ref().filter(|_| whole) {
+        pair(out, "qdisc ", Value::Text(qdisc));
+    }
+    if let Some(master) = link.master.filter(|_| whole) {
+        pair(out, "master ", Value::Name(view.device(master)));
+    }
+    pair(out, "state ", oper_state(link));
+    if of == HeadOf::Link {
+        pair(out, "mode ", link_mode(link));
+    }
+    if whole {
+        pair(out, "group ", Value::Name(view.names.group(link.group)));
+    }
+    if link.tx_queue_len != 0 {
+        out.extend_from_slice(b"qlen ");
+        push_u64(out, link.tx_queue_len.into());
+    }
+}
+
+/// The line of the link layer.
+pub(crate) fn layer_text(link: &Link, view: &View<'_>, out: &mut Vec<u8>) {
+    line(view, out, b"    link/");
+    match link_type(link) {
+        Value::Number(number) => {
+            out.push(b'[');
+            push_u64(out, number);
+            out.push(b']');
+        }
+        name => push_plain(out, name),
+    }
+    out.push(b' ');
+    if !link.address.is_none() {
+        push_plain(out, lladdr_value(link.hardware, &link.address));
+    }
+    if !link.broadcast.is_none() {
+        let peer = link.flags & flag::POINTOPOINT != 0;
+        out.extend_from_slice(if peer { b" peer " } else { b" brd " });
+        push_plain(out, lladdr_value(link.hardware, &link.broadcast));
+    }
+    if let Some(address) = perm_address(link) {
+        out.extend_from_slice(b" permaddr ");
+        push_plain(out, lladdr_value(link.hardware, address));
+    }
+    match link.lower_netns_id {
+        None => {}
+        Some(id @ 0..) => {
+            out.extend_from_slice(b" link-netnsid ");
+            push_u64(out, id.unsigned_abs().into());
+        }
+        Some(_) => out.extend_from_slice(b" link-netnsid unknown"),
+    }
+}
+
+pub(crate) fn detail_text(link: &Link, view: &View<'_>, out: &mut Vec<u8>) {
+    out.push(b' ');
+    pair(out, "promiscuity ", Value::Number(link.promiscuity.into()));
+    pair(out, "minmtu ", Value::Number(link.min_mtu.into()));
+    pair(out, "maxmtu ", Value::Number(link.max_mtu.into()));
+    if let Some(kind) = &link.kind {
+        line(view, out, b"    ");
+        pair(out, "", Value::Text(kind));
+        link_kind::text(kind, &link.kind_data, view, out);
+    }
+    if let Some(kind) = &link.slave_kind {
+        line(view, out, b"    ");
+        pair(out, kind, Value::Text("_slave"));
+    }
+    pair(out, "numtxqueues ", Value::Number(link.tx_queues.into()));
+    pair(out, "numrxqueues ", Value::Number(link.rx_queues.into()));
+    if let Some(bus) = &link.parent_bus {
+        pair(out, "parentbus ", Value::Text(bus));
+    }
+    if let Some(device) = &link.parent_device {
+        pair(out, "parentdev ", Value::Text(device));
+    }
+}
+
+pub(crate) fn alt_name_text(link: &Link, view: &View<'_>, out: &mut Vec<u8>) {
+    for name in &link.alt_names {
+        line(view, out, b"    altname ");
+        out.extend_from_slice(name.as_bytes());
+    }
+}
+
+/// The table of counters. Columns are as wide as their widest number.
+pub(crate) fn counter_text(link: &Link, view: &View<'_>, out: &mut Vec<u8>) {
+    let Some(c) = counters(link, view) else {
+        return;
+    };
+    let rx = [
+        c.rx_bytes,
+        c.rx_packets,
+        c.rx_errors,
+        c.rx_dropped,
+        c.rx_missed_errors,
+        c.multicast,
+    ];
+    let tx = [
+        c.tx_bytes,
+        c.tx_packets,
+        c.tx_errors,
+        c.tx_dropped,
+        c.tx_carrier_errors,
+        c.collisions,
+    ];
+    let mut widths = [6, 7, 6, 7, 7, 7];
+    for (width, (rx, tx)) in widths.iter_mut().zip(rx.iter().zip(&tx)) {
+        let digits = rx.max(tx).checked_ilog10().unwrap_or(0) as usize + 1;
+        *width = digits.max(*width);
+    }
+    let heads = [
+        ["bytes", "packets", "errors", "dropped", "missed", "mcast"],
+        [
+            "bytes", "packets", "errors", "dropped", "carrier", "collsns",
+        ],
+    ];
+    for (name, (head, values)) in [b"    RX:", b"    TX:"]
+        .into_iter()
+        .zip(heads.into_iter().zip([rx, tx]))
+    {
+        line(view, out, name);
+        for (head, width) in head.into_iter().zip(widths) {
+            out.push(b' ');
+            out.resize(out.len() + width.saturating_sub(head.len()), b' ');
+            out.extend_from_slice(head.as_bytes());
+        }
+        out.extend_from_slice(b"           ");
+        line(view, out, b"       ");
+        for (value, width) in values.into_iter().zip(widths) {
+            let digits = value.checked_ilog10().unwrap_or(0) as usize + 1;
+            out.resize(out.len() + 1 + width.saturating_sub(digits), b' ');
+            push_u64(out, value);
+        }
+        out.push(b' ');
+    }
+}

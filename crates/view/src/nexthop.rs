@@ -1,0 +1,147 @@
+//! Next-hop objects as `ip nexthop` shows them.
+
+use table::Nexthop;
+
+use crate::context::View;
+use crate::fields::{Value, Visit, push_plain};
+use crate::format::push_u64;
+use crate::printer::Show;
+use crate::route::{derived_flags, encap_fields, encap_text, flag_fields, flag_text};
+
+/// The columns of a next-hop object.
+pub(crate) const COLUMNS: &[&str] = &[
+    "id",
+    "group.id",
+    "group.weight",
+    "type",
+    "resilient_args.buckets",
+    "resilient_args.idle_timer",
+    "resilient_args.unbalanced_timer",
+    "encap",
+    "gateway",
+    "dev",
+    "scope",
+    "blackhole",
+    "protocol",
+    "flags",
+    "fdb",
+];
+
+fn flags(row: &Nexthop, view: &View<'_>) -> u32 {
+    row.flags | row.link.map_or(0, |link| derived_flags(link, view))
+}
+
+impl Show for Nexthop {
+    fn fields(&self, view: &View<'_>, visit: &mut impl Visit) {
+        visit.value("id", Value::Number(self.id.into()));
+        if !self.group.is_empty() {
+            visit.list("group");
+            for member in &self.group {
+                visit.object_item();
+                visit.value("id", Value::Number(member.id.into()));
+                if member.weight > 1 {
+                    visit.value("weight", Value::Number(member.weight.into()));
+                }
+                visit.end_item();
+            }
+            visit.end_list();
+        }
+        if let Some(resilient) = &self.resilient {
+            visit.value("type", Value::Text("resilient"));
+            visit.object("resilient_args");
+            visit.value("buckets", Value::Number(resilient.buckets.into()));
+            visit.value("idle_timer", secs(resilient.idle_timer_centisecs));
+            visit.value(
+                "unbalanced_timer",
+                secs(resilient.unbalanced_timer_centisecs),
+            );
+            visit.end_object();
+        }
+        encap_fields(self.encap.as_ref(), visit);
+        if let Some(gateway) = self.gateway {
+            visit.value("gateway", Value::Address(gateway));
+        }
+        if let Some(link) = self.link {
+            visit.value("dev", Value::Name(view.device(link)));
+        }
+        if self.scope != 0 || view.details {
+            visit.value("scope", Value::Name(view.names.scope(self.scope)));
+        }
+        if self.blackhole {
+            visit.value("blackhole", Value::Present);
+        }
+        if self.protocol != 0 || view.details {
+            visit.value("protocol", Value::Name(view.names.protocol(self.protocol)));
+        }
+        flag_fields(flags(self, view), visit);
+        if self.fdb {
+            visit.value("fdb", Value::Present);
+        }
+    }
+
+    fn text(&self, view: &View<'_>, out: &mut Vec<u8>) {
+        body_text(self, view, out);
+        out.push(b'\n');
+    }
+}
+
+fn body_text(row: &Nexthop, view: &View<'_>, out: &mut Vec<u8>) {
+    let word = |out: &mut Vec<u8>, label: &str, value: Value<'_>| {
+        out.extend_from_slice(label.as_bytes());
+        push_plain(out, value);
+        out.push(b' ');
+    };
+    word(out, "id ", Value::Number(row.id.into()));
+    group_text(row, out);
+    if let Some(resilient) = &row.resilient {
+        out.extend_from_slice(b"type resilient ");
+        word(out, "buckets ", Value::Number(resilient.buckets.into()));
+        word(out, "idle_timer ", secs(resilient.idle_timer_centisecs));
+        let unbalanced = secs(resilient.unbalanced_timer_centisecs);
+        word(out, "unbalanced_timer ", unbalanced);
+    }
+    encap_text(row.encap.as_ref(), out);
+    if let Some(gateway) = row.gateway {
+        word(out, "via ", Value::Address(gateway));
+    }
+    if let Some(link) = row.link {
+        word(out, "dev ", Value::Name(view.device(link)));
+    }
+    if row.scope != 0 || view.details {
+        word(out, "scope ", Value::Name(view.names.scope(row.scope)));
+    }
+    if row.blackhole {
+        out.extend_from_slice(b"blackhole ");
+    }
+    if row.protocol != 0 || view.details {
+        let protocol = view.names.protocol(row.protocol);
+        word(out, "proto ", Value::Name(protocol));
+    }
+    flag_text(flags(row, view), out);
+    if row.fdb {
+        out.extend_from_slice(b"fdb");
+    }
+}
+
+fn group_text(row: &Nexthop, out: &mut Vec<u8>) {
+    if row.group.is_empty() {
+        return;
+    }
+    out.extend_from_slice(b"group ");
+    for (at, member) in row.group.iter().enumerate() {
+        if at > 0 {
+            out.push(b'/');
+        }
+        push_u64(out, member.id.into());
+        if member.weight > 1 {
+            out.push(b',');
+            push_u64(out, member.weight.into());
+        }
+    }
+    out.push(b' ');
+}
+
+/// Whole seconds, as `ip` shows the timers of a resilient group.
+fn secs(centisecs: u32) -> Value<'static> {
+    Value::Number((centisecs / 100).into())
+}

@@ -1,0 +1,390 @@
+//! Writes rows: as text, JSON, NDJSON, CSV or chosen columns, or only
+//! their number. The one place where rows become bytes, whether they come
+//! from a dump or from a snapshot.
+
+use std::collections::BTreeMap;
+use std::io;
+use std::ops::Range;
+use std::sync::Arc;
+
+use table::{Address, FdbEntry, Link, Neighbour, Nexthop, Route, RouteBody, Rule};
+
+use crate::address::OnLink;
+use crate::columns::{Columns, checked};
+use crate::context::{Context, Hidden, View, hidden};
+use crate::fields::{Json, Pick, SortKey, Value, Visit, push_json_text};
+use crate::question::{Format, Object, Output, Question};
+use crate::selection::{BadQuestion, Selection};
+
+/// Bytes gathered before they are written.
+const FLUSH_BYTES: usize = 64 << 10;
+
+/// A row that can be shown.
+pub(crate) trait Show {
+    /// Tells its fields, in the order of `ip -j`.
+    fn fields(&self, view: &View<'_>, visit: &mut impl Visit);
+    /// Writes it as `ip` does, with the line's end.
+    fn text(&self, view: &View<'_>, out: &mut Vec<u8>);
+}
+
+/// Filters rows and writes them. Streams: a row is written when it comes,
+/// in pieces of 64 KiB, and none is kept, but for `--sort` (all rows, as
+/// they will be written) and addresses that come one by one (they are
+/// shown below their links).
+#[derive(Debug)]
+pub struct Printer<'a, W> {
+    view: View<'a>,
+    /// With nothing hidden: for columns and for sorting.
+    full: View<'a>,
+    selection: Selection,
+    format: Format,
+    count_only: bool,
+    netns: Option<Box<str>>,
+    columns: Option<Columns>,
+    sort: Option<Sort>,
+    addresses: BTreeMap<u32, Vec<Arc<Address>>>,
+    rows: u64,
+    buffer: Vec<u8>,
+    out: W,
+}
+
+/// Rows waiting to be sorted.
+#[derive(Debug)]
+struct Sort {
+    by: Pick,
+    downwards: bool,
+    rows: Vec<(SortKey, Range<usize>)>,
+}
+
+impl Sort {
+    fn new(object: Object, column: &str) -> Result<Self, BadQuestion> {
+        let (name, downwards) = match column.strip_prefix('-') {
+            Some(name) => (name, true),
+            None => (column, false),
+        };
+        let mut by = checked(object, name)?;
+        by.wants_key = true;
+        Ok(Self {
+            by,
+            downwards,
+            rows: Vec::new(),
+        })
+    }
+
+    fn key(&mut self, row: &impl Show, view: &View<'_>) -> SortKey {
+        self.by.start();
+        row.fields(view, &mut self.by);
+        std::mem::take(&mut self.by.key)
+    }
+
+    fn into_ranges(mut self) -> impl Iterator<Item = Range<usize>> {
+        // Stable, also downwards: equal rows stay in their order.
+        self.rows.sort_by(|(a, _), (b, _)| match self.downwards {
+            false => a.compare(b),
+            true => b.compare(a),
+        });
+        self.rows.into_iter().map(|(_, range)| range)
+    }
+}
+
+impl<'a, W: io::Write> Printer<'a, W> {
+    /// Ready to print rows of a question's object. Names of the filter are
+    /// resolved here, once. O(links) when the filter asks for properties of
+    /// links, else O(log links).
+    pub fn new(question: &Question, context: Context<'a>, out: W) -> Result<Self, BadQuestion> {
+        let Output {
+            format,
+            ref fields,
+            ref sort,
+            count,
+            statistics,
+            ..
+        } = question.output;
+        let selection = Selection::new(question, &context)?;
+        let columns = Columns::new(question.object, format, fields, statistics)?;
+        let mut view = View::new(&context, &question.output, hidden(question));
+        view.family = selection.family;
+        let mut full = View::new(&context, &question.output, Hidden::default());
+        full.details = true;
+        full.statistics |= columns.as_ref().is_some_and(|c| c.wants_statistics);
+        let sort = sort.as_deref().filter(|_| !count);
+        let sort = sort.map(|by| Sort::new(question.object, by)).transpose()?;
+        full.statistics |= sort.is_some();
+        let mut printer = Self {
+            view,
+            full,
+            selection,
+            format,
+            count_only: count,
+            netns: question.output.netns.as_deref().map(Box::from),
+            columns,
+            sort,
+            addresses: BTreeMap::new(),
+            rows: 0,
+            buffer: Vec::with_capacity(FLUSH_BYTES + FLUSH_BYTES / 8),
+            out,
+        };
+        printer.begin();
+        Ok(printer)
+    }
+
+    /// Prints a link, if the filter has it.
+    pub fn link(&mut self, row: &Link) -> io::Result<()> {
+        if self.selection.link(row) {
+            self.show(row)?;
+        }
+        Ok(())
+    }
+
+    /// Takes an address. Where addresses are shown below their links, it
+    /// is kept (all addresses come before any is shown) and printed by
+    /// [`Printer::finish`], in the order of links.
+    pub fn address(&mut self, row: &Address) -> io::Result<()> {
+        if self.count_only || self.columns.is_some() {
+            return match self.view.link(row.link) {
+                Some(link) => self.on_link(link, &[&Arc::new(row.clone())]),
+                None => Ok(()),
+            };
+        }
+        if self.selection.address(row) {
+            let of_link = self.addresses.entry(row.link).or_default();
+            of_link.push(Arc::new(row.clone()));
+        }
+        Ok(())
+    }
+
+    /// Prints a link with its addresses, if the filter has it: in text and
+    /// JSON as one row, else a row for each address.
+    pub(crate) fn on_link(&mut self, link: &Link, all: &[&Arc<Address>]) -> io::Result<()> {
+        if !self.selection.link(link) {
+            return Ok(());
+        }
+        let selection = &self.selection;
+        let wanted: Vec<&Arc<Address>> = all
+            .iter()
+            .copied()
+            .filter(|row| selection.address(row))
+            .collect();
+        if self.count_only {
+            self.rows += wanted.len() as u64;
+            return Ok(());
+        }
+        if self.columns.is_some() {
+            return wanted.chunks(1).try_for_each(|one| {
+                self.show(&OnLink {
+                    link,
+                    addresses: one,
+                })
+            });
+        }
+        let left_out =
+            self.selection.picks_addresses() || (self.view.oneline && self.format == Format::Text);
+        if wanted.is_empty() && left_out {
+            return Ok(());
+        }
+        self.show(&OnLink {
+            link,
+            addresses: &wanted,
+        })
+    }
+
+    /// Prints a neighbour, if the filter has it.
+    #[inline]
+    pub fn neighbour(&mut self, row: &Neighbour) -> io::Result<()> {
+        if self.selection.neighbour(row) {
+            self.show(row)?;
+        }
+        Ok(())
+    }
+
+    /// Prints a route, if the filter has it.
+    #[inline]
+    pub fn route(&mut self, row: &Route<&RouteBody>) -> io::Result<()> {
+        if self.selection.route(row) {
+            self.show(row)?;
+        }
+        Ok(())
+    }
+
+    /// Prints a next-hop object, if the filter has it.
+    pub fn nexthop(&mut self, row: &Nexthop) -> io::Result<()> {
+        if self.selection.nexthop(row) {
+            self.show(row)?;
+        }
+        Ok(())
+    }
+
+    /// Prints a rule, if the filter has it.
+    pub fn rule(&mut self, row: &Rule) -> io::Result<()> {
+        if self.selection.rule(row) {
+            self.show(row)?;
+        }
+        Ok(())
+    }
+
+    /// Prints a forwarding entry, if the filter has it.
+    pub fn fdb(&mut self, row: &FdbEntry) -> io::Result<()> {
+        if self.selection.fdb(row) {
+            self.show(row)?;
+        }
+        Ok(())
+    }
+
+    /// Prints something that no filter is about.
+    pub(crate) fn one(&mut self, row: &impl Show) -> io::Result<()> {
+        self.show(row)
+    }
+
+    /// Rows printed so far (with addresses kept for the end apart).
+    pub fn rows(&self) -> u64 {
+        self.rows
+    }
+
+    /// Prints what was kept, closes the JSON, writes what is left and gives
+    /// the output back. An empty answer is `[]`.
+    pub fn finish(mut self) -> io::Result<W> {
+        self.close()?;
+        Ok(self.out)
+    }
+
+    /// As [`Printer::finish`]; gives the number of rows.
+    pub(crate) fn close(&mut self) -> io::Result<u64> {
+        self.kept_addresses()?;
+        if let Some(sort) = self.sort.take() {
+            self.sorted(sort)?;
+        }
+        if self.count_only {
+            crate::format::push_u64(&mut self.buffer, self.rows);
+            self.buffer.push(b'\n');
+        } else if self.format == Format::Json {
+            self.buffer.extend_from_slice(b"]\n");
+        }
+        self.flush()?;
+        self.out.flush()?;
+        Ok(self.rows)
+    }
+
+    pub(crate) fn selection(&self) -> &Selection {
+        &self.selection
+    }
+
+    fn begin(&mut self) {
+        if self.count_only {
+            return;
+        }
+        if self.format == Format::Json {
+            self.buffer.push(b'[');
+        }
+        if let Some(columns) = &self.columns {
+            columns.header(self.netns.as_deref(), &mut self.buffer);
+        }
+    }
+
+    fn kept_addresses(&mut self) -> io::Result<()> {
+        if self.selection.object != Object::Addr || self.count_only || self.columns.is_some() {
+            return Ok(());
+        }
+        let kept = std::mem::take(&mut self.addresses);
+        // Links were asked for, not addresses: those without are shown too.
+        if kept.is_empty() && self.rows > 0 {
+            return Ok(());
+        }
+        let links = self.view.links;
+        for link in links.iter() {
+            let none = Vec::new();
+            let rows = kept.get(&link.index).unwrap_or(&none);
+            let rows: Vec<&Arc<Address>> = rows.iter().collect();
+            self.on_link(link, &rows)?;
+        }
+        Ok(())
+    }
+
+    #[inline]
+    fn show(&mut self, row: &impl Show) -> io::Result<()> {
+        self.rows += 1;
+        if self.count_only {
+            return Ok(());
+        }
+        let start = self.buffer.len();
+        if self.format == Format::Json && self.rows > 1 && self.sort.is_none() {
+            self.buffer.push(b',');
+        }
+        match &mut self.columns {
+            Some(columns) => {
+                let netns = self.netns.as_deref();
+                columns.row(row, &self.full, netns, &mut self.buffer);
+            }
+            None => self.whole(row),
+        }
+        if self.format == Format::Ndjson {
+            self.buffer.push(b'\n');
+        }
+        if let Some(sort) = &mut self.sort {
+            let key = sort.key(row, &self.full);
+            sort.rows.push((key, start..self.buffer.len()));
+        } else if self.buffer.len() >= FLUSH_BYTES {
+            self.flush()?;
+        }
+        Ok(())
+    }
+
+    /// A row with all its fields.
+    #[inline]
+    fn whole(&mut self, row: &impl Show) {
+        let out = &mut self.buffer;
+        if self.format == Format::Text {
+            if let Some(netns) = &self.netns {
+                out.extend_from_slice(netns.as_bytes());
+                out.extend_from_slice(b"  ");
+            }
+            return row.text(&self.view, out);
+        }
+        out.push(b'{');
+        if let Some(netns) = &self.netns {
+            out.extend_from_slice(b"\"netns\":");
+            push_json_text(out, netns);
+        }
+        row.fields(&self.view, &mut Json { out });
+        out.push(b'}');
+    }
+
+    fn sorted(&mut self, sort: Sort) -> io::Result<()> {
+        // The array's bracket or the header came before the first row.
+        let all = std::mem::take(&mut self.buffer);
+        let first = sort.rows.iter().map(|(_, range)| range.start).min();
+        self.buffer
+            .extend_from_slice(&all[..first.unwrap_or(all.len())]);
+        for (at, range) in sort.into_ranges().enumerate() {
+            if self.format == Format::Json && at > 0 {
+                self.buffer.push(b',');
+            }
+            self.buffer.extend_from_slice(&all[range]);
+            if self.buffer.len() >= FLUSH_BYTES {
+                self.flush()?;
+            }
+        }
+        Ok(())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.out.write_all(&self.buffer)?;
+        self.buffer.clear();
+        Ok(())
+    }
+}
+
+/// One row as a JSON object with some fields before its own.
+pub(crate) fn json_row(
+    row: &impl Show,
+    view: &View<'_>,
+    before: &[(&'static str, &str)],
+    out: &mut Vec<u8>,
+) {
+    out.push(b'{');
+    let mut json = Json { out };
+    for (key, text) in before {
+        json.value(key, Value::Text(text));
+    }
+    row.fields(view, &mut json);
+    out.push(b'}');
+}

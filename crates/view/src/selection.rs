@@ -1,0 +1,479 @@
+//! A filter made ready: names become numbers once, then each row is a few
+//! comparisons.
+
+use std::net::IpAddr;
+
+use ipnet::IpNet;
+use table::row::neighbour::{flag as neighbour_flag, state};
+use table::row::route::{flag, table_id};
+use table::{
+    AF_INET, AF_INET6, Address, FdbEntry, Link, LinkLayerAddress, Links, Neighbour, Nexthop,
+    NoRoute, Route, RouteBody, Rule,
+};
+use thiserror::Error;
+
+use crate::address::family;
+use crate::context::Context;
+use crate::link::OPER_STATES;
+use crate::names::NameFile;
+use crate::neighbour::STATES;
+use crate::pattern;
+use crate::question::{Filter, Object, Question};
+use crate::route::KINDS;
+
+/// A question that has no answer: what is wrong with it and what to do.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+#[non_exhaustive]
+pub enum BadQuestion {
+    /// No link has this name.
+    #[error("Cannot find device \"{0}\": `fingerpost link` lists the names")]
+    NoSuchDevice(String),
+    /// The link is no VRF.
+    #[error("Device \"{0}\" is not a VRF: `fingerpost link --kind vrf` lists them")]
+    NotAVrf(String),
+    /// Neither a family of addresses nor empty.
+    #[error("Family {0} is not known: give 4 or 6")]
+    BadFamily(u8),
+    /// A prefix or address of the other family than the one asked for.
+    #[error("{address} is not of IPv{family}: leave out one of the two")]
+    FamiliesDiffer {
+        /// The address or prefix.
+        address: String,
+        /// The family asked for.
+        family: u8,
+    },
+    /// Text that is no link-layer address.
+    #[error("\"{0}\" is not a link-layer address: write octets like 00:0c:29:65:4d:48")]
+    BadMac(String),
+    /// A name that stands for no number.
+    #[error("{what} \"{name}\" is not known: give a number, or a name out of {file}")]
+    UnknownName {
+        /// What it should name.
+        what: &'static str,
+        /// The name.
+        name: String,
+        /// Where names are kept.
+        file: &'static str,
+    },
+    /// A name out of a fixed set that is not in it.
+    #[error("{what} \"{name}\" is not known: give one of {valid}")]
+    NotOneOf {
+        /// What it should name.
+        what: &'static str,
+        /// The name.
+        name: String,
+        /// The names there are.
+        valid: String,
+    },
+    /// No way leads there (`route get`).
+    #[error(
+        "{why}: there is no way to {to}; `fingerpost rule` and `fingerpost route --table all` show what decided"
+    )]
+    NoRoute {
+        /// Where the packet goes.
+        to: IpAddr,
+        /// The kernel's word for it.
+        why: NoRoute,
+    },
+    /// A column that rows do not have.
+    #[error("Field \"{name}\" is not known: there are {valid}")]
+    UnknownField {
+        /// The name.
+        name: String,
+        /// The columns there are.
+        valid: String,
+    },
+}
+
+/// Which tables of routes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum InTable {
+    Any,
+    Only(u32),
+}
+
+/// A filter made ready.
+#[derive(Debug, Clone)]
+pub(crate) struct Selection {
+    pub object: Object,
+    pub family: Option<u8>,
+    pub device: Option<u32>,
+    /// Links that have the asked properties, in order; `None`: any.
+    pub links: Option<Vec<u32>>,
+    pub within: Option<IpNet>,
+    pub exact: Option<IpNet>,
+    pub covering: Option<IpNet>,
+    pub mac: Option<LinkLayerAddress>,
+    states: u16,
+    stateless: bool,
+    pub in_table: InTable,
+    protocol: Option<u8>,
+    kind: Option<u8>,
+    scope: Option<u8>,
+    source: Option<IpAddr>,
+    pub gateway: Option<IpAddr>,
+    pub id: Option<u32>,
+    groups: bool,
+    priority: Option<u32>,
+    proxy: bool,
+    vlan: Option<u16>,
+    pub master: Option<u32>,
+}
+
+impl Selection {
+    pub(crate) fn new(question: &Question, context: &Context<'_>) -> Result<Self, BadQuestion> {
+        let filter = &question.filter;
+        let object = question.object;
+        let device = |name: &String| {
+            let found = context.links.by_name(name);
+            found.ok_or_else(|| BadQuestion::NoSuchDevice(name.clone()))
+        };
+        let names = |file, what, name: &Option<String>| {
+            name.as_deref()
+                .map(|name| number_of(context, file, what, name))
+                .transpose()
+        };
+        let master = filter.master.as_ref().map(device).transpose()?;
+        let vrf = filter.vrf.as_ref().map(device).transpose()?;
+        let vrf_table = vrf
+            .map(|link| {
+                let not_one = || BadQuestion::NotAVrf(link.name.to_string());
+                link.vrf_table.ok_or_else(not_one)
+            })
+            .transpose()?;
+        let (states, stateless) = neighbour_states(object, &filter.state)?;
+        let octet = |number: Option<u32>| number.and_then(|n| u8::try_from(n).ok());
+        Ok(Self {
+            object,
+            family: asked_family(object, filter)?,
+            device: filter
+                .dev
+                .as_ref()
+                .map(device)
+                .transpose()?
+                .map(|l| l.index),
+            links: matching_links(
+                object,
+                filter,
+                context.links,
+                master.map(|link| link.index),
+                vrf.filter(|_| object != Object::Route).map(|vrf| vrf.index),
+            )?,
+            within: filter.to.map(|net| net.trunc()),
+            exact: filter.exact.map(|net| net.trunc()),
+            covering: filter.covering.map(|net| net.trunc()),
+            mac: filter.mac.as_deref().map(parse_mac).transpose()?,
+            states,
+            stateless,
+            in_table: in_table(object, filter, vrf_table, context)?,
+            protocol: octet(names(NameFile::Protocols, "Protocol", &filter.proto)?),
+            kind: filter.route_type.as_deref().map(route_kind).transpose()?,
+            scope: octet(names(NameFile::Scopes, "Scope", &filter.scope)?),
+            source: filter.src,
+            gateway: filter.via,
+            id: filter.id,
+            groups: filter.groups,
+            priority: filter.priority,
+            proxy: filter.proxy,
+            vlan: filter.vlan,
+            master: master.map(|link| link.index),
+        })
+    }
+
+    fn has_family(&self, address: IpAddr) -> bool {
+        self.family.is_none_or(|asked| asked == family(address))
+    }
+
+    fn on_link(&self, link: u32) -> bool {
+        self.device.is_none_or(|device| device == link)
+            && self
+                .links
+                .as_ref()
+                .is_none_or(|links| links.binary_search(&link).is_ok())
+    }
+
+    fn picks_links(&self) -> bool {
+        self.device.is_some() || self.links.is_some()
+    }
+
+    /// Whether addresses are picked by something of their own, so that
+    /// links without a match are left out.
+    pub(crate) fn picks_addresses(&self) -> bool {
+        self.family.is_some()
+            || self.within.is_some()
+            || self.exact.is_some()
+            || self.scope.is_some()
+    }
+
+    pub(crate) fn link(&self, link: &Link) -> bool {
+        self.on_link(link.index) && self.mac.is_none_or(|mac| mac == link.address)
+    }
+
+    pub(crate) fn address(&self, row: &Address) -> bool {
+        self.has_family(row.local)
+            && self.within.is_none_or(|net| net.contains(&row.local))
+            && self.exact.is_none_or(|net| {
+                net.addr() == row.local && net.prefix_len() == row.prefix_len
+                    || net.prefix_len() == net.max_prefix_len() && net.addr() == row.local
+            })
+            && self.scope.is_none_or(|scope| scope == row.scope)
+    }
+
+    #[inline]
+    pub(crate) fn neighbour(&self, row: &Neighbour) -> bool {
+        row.proxy == self.proxy
+            && self.has_family(row.address)
+            && (self.proxy
+                || row.state & self.states != 0
+                || row.flags & neighbour_flag::EXT_LEARNED != 0
+                || (row.state == state::NONE && self.stateless))
+            && (!self.picks_links() || self.on_link(row.link))
+            && self.within.is_none_or(|net| net.contains(&row.address))
+            && self.exact.is_none_or(|net| net.contains(&row.address))
+            && self.mac.is_none_or(|mac| mac == row.lladdr)
+            && self.protocol.is_none_or(|number| number == row.protocol)
+    }
+
+    #[inline]
+    pub(crate) fn route(&self, row: &Route<&RouteBody>) -> bool {
+        let body = row.body;
+        self.has_family(row.prefix.addr())
+            && match self.in_table {
+                InTable::Any => true,
+                InTable::Only(table) => table == row.table,
+            }
+            && body.flags & flag::CLONED == 0
+            && self.exact.is_none_or(|net| net == row.prefix)
+            && self.within.is_none_or(|net| net.contains(&row.prefix))
+            && self.covering.is_none_or(|net| row.prefix.contains(&net))
+            && self.protocol.is_none_or(|number| number == body.protocol)
+            && self.kind.is_none_or(|kind| kind == body.kind)
+            && self.scope.is_none_or(|scope| scope == body.scope)
+            && self.priority.is_none_or(|metric| metric == row.metric)
+            && self.id.is_none_or(|id| body.nexthop_id == Some(id))
+            && (self.source.is_none() || self.source == body.preferred_source)
+            && self.hops(body)
+    }
+
+    fn hops(&self, body: &RouteBody) -> bool {
+        if !self.picks_links() && self.gateway.is_none() {
+            return true;
+        }
+        body.next_hops.as_slice().iter().any(|hop| {
+            (!self.picks_links() || self.on_link(hop.link))
+                && (self.gateway.is_none() || self.gateway == hop.gateway)
+        })
+    }
+
+    pub(crate) fn nexthop(&self, row: &Nexthop) -> bool {
+        self.id.is_none_or(|id| id == row.id)
+            && (!self.groups || !row.group.is_empty())
+            && self.family.is_none_or(|family| family == row.family)
+            && (self.gateway.is_none() || self.gateway == row.gateway)
+            && self.protocol.is_none_or(|number| number == row.protocol)
+            && (!self.picks_links() || row.link.is_some_and(|link| self.on_link(link)))
+    }
+
+    pub(crate) fn rule(&self, row: &Rule) -> bool {
+        let in_table = match self.in_table {
+            InTable::Any => true,
+            InTable::Only(table) => row.table == table,
+        };
+        in_table
+            && self.family.is_none_or(|family| family == row.family)
+            && self.priority.is_none_or(|number| number == row.priority)
+            && self.protocol.is_none_or(|number| number == row.protocol)
+            && self
+                .source
+                .is_none_or(|address| row.source.is_some_and(|net| net.contains(&address)))
+    }
+
+    pub(crate) fn fdb(&self, row: &FdbEntry) -> bool {
+        self.on_link(row.link)
+            && self.mac.is_none_or(|mac| mac == row.lladdr)
+            && self.master.is_none_or(|master| row.master == Some(master))
+            && self.vlan.is_none_or(|vlan| row.vlan == Some(vlan))
+    }
+}
+
+/// The family asked for; routes and rules default to IPv4 as `ip` does
+/// unless something else tells.
+fn asked_family(object: Object, filter: &Filter) -> Result<Option<u8>, BadQuestion> {
+    let asked = match filter.family {
+        None => None,
+        Some(4) => Some(AF_INET),
+        Some(6) => Some(AF_INET6),
+        Some(other) => return Err(BadQuestion::BadFamily(other)),
+    };
+    let nets = [filter.to, filter.exact, filter.covering].map(|net| net.map(|net| net.addr()));
+    let mut told = nets.into_iter().flatten().chain(filter.src);
+    let told = told.next();
+    match (asked, told) {
+        (Some(asked), Some(address)) if asked != family(address) => {
+            Err(BadQuestion::FamiliesDiffer {
+                address: address.to_string(),
+                family: filter.family.unwrap_or(0),
+            })
+        }
+        (Some(asked), _) => Ok(Some(asked)),
+        (None, Some(address)) => Ok(Some(family(address))),
+        (None, None) => Ok(match object {
+            Object::Rule => Some(AF_INET),
+            Object::Route
+                if filter.table.as_deref() != Some("all")
+                    && filter.via.is_none()
+                    && filter.id.is_none() =>
+            {
+                Some(AF_INET)
+            }
+            _ => None,
+        }),
+    }
+}
+
+fn in_table(
+    object: Object,
+    filter: &Filter,
+    vrf_table: Option<u32>,
+    context: &Context<'_>,
+) -> Result<InTable, BadQuestion> {
+    let asked = match filter.table.as_deref() {
+        Some("all") => return Ok(InTable::Any),
+        Some(name) => Some(number_of(context, NameFile::Tables, "Table", name)?),
+        None => vrf_table,
+    };
+    Ok(match (asked, object) {
+        (Some(0), _) => InTable::Any,
+        (Some(table), _) => InTable::Only(table),
+        (None, Object::Route) => InTable::Only(table_id::MAIN),
+        (None, _) => InTable::Any,
+    })
+}
+
+fn number_of(
+    context: &Context<'_>,
+    file: NameFile,
+    what: &'static str,
+    name: &str,
+) -> Result<u32, BadQuestion> {
+    let unknown = || BadQuestion::UnknownName {
+        what,
+        name: name.into(),
+        file: file.file_name(),
+    };
+    context.names.number(file, name).ok_or_else(unknown)
+}
+
+fn route_kind(name: &str) -> Result<u8, BadQuestion> {
+    let at = KINDS.iter().position(|kind| *kind == name);
+    at.and_then(|at| u8::try_from(at).ok())
+        .or_else(|| name.parse().ok())
+        .ok_or_else(|| BadQuestion::NotOneOf {
+            what: "Type",
+            name: name.into(),
+            valid: KINDS[1..10].join(", "),
+        })
+}
+
+/// The mask of the states asked for, and whether none at all is one.
+/// Without any: all but `noarp` and `none`, as `ip neigh` has it.
+fn neighbour_states(object: Object, names: &[String]) -> Result<(u16, bool), BadQuestion> {
+    if object != Object::Neigh || names.is_empty() {
+        return Ok((0xff & !state::NOARP, false));
+    }
+    let (mut mask, mut none) = (0, false);
+    for name in names {
+        match name.to_ascii_uppercase().as_str() {
+            "ALL" => (mask, none) = (u16::MAX, true),
+            "NONE" => none = true,
+            upper => {
+                mask |= STATES
+                    .iter()
+                    .find(|(_, state)| *state == upper)
+                    .map(|(bit, _)| *bit)
+                    .ok_or_else(|| BadQuestion::NotOneOf {
+                        what: "State",
+                        name: name.clone(),
+                        valid: format!(
+                            "{}, none, all",
+                            STATES.map(|(_, state)| state).join(", ").to_lowercase()
+                        ),
+                    })?;
+            }
+        }
+    }
+    Ok((mask, none))
+}
+
+/// The links that have the asked properties; `None` when none is asked.
+/// O(links), once a question.
+fn matching_links(
+    object: Object,
+    filter: &Filter,
+    links: &Links,
+    master: Option<u32>,
+    vrf: Option<u32>,
+) -> Result<Option<Vec<u32>>, BadQuestion> {
+    let states = oper_states(object, &filter.state)?;
+    // The master of a forwarding entry is a field of its own.
+    let master = master.filter(|_| object != Object::Fdb);
+    let asked = filter.name.is_some()
+        || filter.up
+        || filter.nomaster
+        || filter.kind.is_some()
+        || filter.group.is_some()
+        || master.is_some()
+        || vrf.is_some()
+        || states.is_some();
+    if !asked {
+        return Ok(None);
+    }
+    let name_fits = |link: &Link, pattern: &str| {
+        let mut names = std::iter::once(&link.name).chain(&link.alt_names);
+        names.any(|name| pattern::matches(pattern, name))
+    };
+    let fits = |link: &Link| {
+        filter.name.as_deref().is_none_or(|p| name_fits(link, p))
+            && (!filter.up || link.is_up())
+            && (!filter.nomaster || link.master.is_none())
+            && (filter.kind.is_none() || filter.kind.as_deref() == link.kind.as_deref())
+            && filter.group.is_none_or(|group| group == link.group)
+            && (master.is_none() || master == link.master)
+            && vrf.is_none_or(|vrf| link.index == vrf || link.master == Some(vrf))
+            && states.as_ref().is_none_or(|s| s.contains(&link.oper_state))
+    };
+    // Links in the order of indexes: sorted already.
+    Ok(Some(
+        links.iter().filter(|l| fits(l)).map(|l| l.index).collect(),
+    ))
+}
+
+fn oper_states(object: Object, names: &[String]) -> Result<Option<Vec<u8>>, BadQuestion> {
+    if !matches!(object, Object::Link | Object::Addr) || names.is_empty() {
+        return Ok(None);
+    }
+    let number = |name: &String| {
+        let upper = name.to_ascii_uppercase();
+        let at = OPER_STATES.iter().position(|state| *state == upper);
+        at.map(|at| at as u8).ok_or_else(|| BadQuestion::NotOneOf {
+            what: "State",
+            name: name.clone(),
+            valid: OPER_STATES.join(", ").to_lowercase(),
+        })
+    };
+    names.iter().map(number).collect::<Result<_, _>>().map(Some)
+}
+
+/// Octets in hexadecimal, one or two digits each, with `:` or `-`.
+fn parse_mac(text: &str) -> Result<LinkLayerAddress, BadQuestion> {
+    let octet = |digits: &str| {
+        let plain =
+            (1..=2).contains(&digits.len()) && digits.bytes().all(|b| b.is_ascii_hexdigit());
+        plain.then(|| u8::from_str_radix(digits, 16).ok())?
+    };
+    text.split([':', '-'])
+        .map(octet)
+        .collect::<Option<Vec<u8>>>()
+        .and_then(|octets| LinkLayerAddress::new(&octets))
+        .ok_or_else(|| BadQuestion::BadMac(text.into()))
+}

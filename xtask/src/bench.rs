@@ -1,0 +1,174 @@
+//! `cargo xtask bench`: Fingerpost and today's tools on the same case, in
+//! turn, several rounds.
+
+mod arp;
+mod busy;
+mod command;
+mod ifconfig;
+mod plot;
+mod report;
+mod routes;
+mod table;
+
+use std::fs;
+use std::path::PathBuf;
+use std::process::{Command, ExitCode};
+
+use ::lab::bench::{Report, Samples, machine};
+use anyhow::{Context, Result, bail};
+use clap::ValueEnum;
+
+use crate::host::{self, Needed, say};
+
+/// What the benchmarks start beside what the tests start.
+const NEEDED: &[Needed] = &[("strace", "strace")];
+
+/// Runs benchmarks.
+#[derive(Debug, clap::Args)]
+pub struct Arguments {
+    /// Which case; all of them unless said
+    case: Option<Case>,
+    /// All cases
+    #[arg(long, conflicts_with = "case")]
+    all: bool,
+    /// Rounds of each measurement
+    #[arg(long, default_value_t = 5)]
+    rounds: usize,
+    /// Without the largest sizes
+    #[arg(long)]
+    quick: bool,
+    /// Keeps a dated copy in docs/bench
+    #[arg(long)]
+    keep: bool,
+}
+
+/// A case.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Case {
+    /// Listing neighbours
+    Arp,
+    /// Listing interfaces and addresses
+    Ifconfig,
+    /// Mirroring and listing routes
+    Routes,
+    /// The container and the tables, in one process
+    Table,
+}
+
+/// What every case is given.
+#[derive(Debug, Clone)]
+pub struct Setting {
+    rounds: usize,
+    quick: bool,
+    /// Fingerpost, as released.
+    fingerpost: PathBuf,
+    /// The lab's own programs, as released.
+    programs: PathBuf,
+}
+
+/// Runs the cases, each with its table, JSON and plot.
+pub fn run(arguments: &Arguments) -> Result<ExitCode> {
+    host::install_missing(host::FOR_TESTS)?;
+    host::install_missing(NEEDED)?;
+    let setting = build(arguments)?;
+    if !host::may_make_namespaces() {
+        host::enter_own_namespaces()?;
+    }
+    let cases = match arguments.case {
+        Some(case) if !arguments.all => vec![case],
+        _ => Case::value_variants().to_vec(),
+    };
+    let mut reports = Vec::new();
+    for case in cases {
+        let mut samples = Samples::default();
+        let rows = match case {
+            Case::Arp => arp::measure(&setting, &mut samples).map(|()| samples.into_rows())?,
+            Case::Ifconfig => {
+                ifconfig::measure(&setting, &mut samples).map(|()| samples.into_rows())?
+            }
+            Case::Routes => {
+                routes::measure(&setting, &mut samples).map(|()| samples.into_rows())?
+            }
+            Case::Table => table::measure(&setting)?,
+        };
+        let report = Report {
+            case: case.name(),
+            machine: machine(),
+            rows,
+        };
+        write(&report)?;
+        reports.push(report);
+    }
+    if arguments.keep {
+        keep(&reports)?;
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn build(arguments: &Arguments) -> Result<Setting> {
+    let status = host::cargo()
+        .current_dir(host::workspace()?)
+        .args(["build", "--release", "--quiet"])
+        .args(["--package=fingerpost", "--package=fingerpost-lab", "--bins"])
+        .status()
+        .context("starting cargo")?;
+    if !status.success() {
+        bail!("the release build failed");
+    }
+    let programs = target()?.join("release");
+    Ok(Setting {
+        rounds: arguments.rounds.max(1),
+        quick: arguments.quick,
+        fingerpost: programs.join("fingerpost"),
+        programs,
+    })
+}
+
+/// Where Cargo puts what it builds: the directory above our own program's.
+fn target() -> Result<PathBuf> {
+    let program = std::env::current_exe().context("finding our own program")?;
+    let target = program.ancestors().nth(2);
+    Ok(target
+        .context("xtask lies in no target directory")?
+        .to_path_buf())
+}
+
+fn write(report: &Report) -> Result<()> {
+    let directory = target()?.join("bench");
+    fs::create_dir_all(&directory)?;
+    let file = directory.join(format!("{}.json", report.case));
+    fs::write(&file, serde_json::to_string_pretty(report)?)
+        .with_context(|| format!("writing {}", file.display()))?;
+    fs::write(file.with_extension("svg"), plot::svg(report))?;
+    say(report::text(report));
+    say(format_args!(
+        "written: {}, and the plot beside it",
+        file.display()
+    ));
+    Ok(())
+}
+
+/// `docs/bench/YYYY-MM-DD.json` and `.md`.
+fn keep(reports: &[Report]) -> Result<()> {
+    let output = Command::new("date").arg("+%F").output()?;
+    let date = String::from_utf8(output.stdout)?;
+    let file = host::workspace()?.join("docs/bench").join(date.trim());
+    fs::create_dir_all(file.parent().context("no directory")?)?;
+    fs::write(
+        file.with_extension("json"),
+        serde_json::to_string_pretty(reports)? + "\n",
+    )?;
+    fs::write(
+        file.with_extension("md"),
+        report::markdown(date.trim(), reports),
+    )?;
+    say(format_args!("kept: {}.json and .md", file.display()));
+    Ok(())
+}
+
+impl Case {
+    fn name(self) -> String {
+        let value = self.to_possible_value();
+        value.map_or_else(String::new, |value| value.get_name().to_owned())
+    }
+}

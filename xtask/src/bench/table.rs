@@ -1,0 +1,35 @@
+//! Case `table`: a program of the lab's own, since everything happens in
+//! one process.
+
+use std::process::Stdio;
+
+use ::lab::bench::Row;
+use anyhow::{Context, Result, bail};
+
+use super::Setting;
+use crate::host;
+
+pub fn measure(setting: &Setting) -> Result<Vec<Row>> {
+    let mut cargo = host::cargo();
+    cargo
+        .current_dir(host::workspace()?)
+        .args([
+            "bench",
+            "--quiet",
+            "--package=fingerpost-lab",
+            "--bench=table",
+            "--",
+        ])
+        .arg(format!("--rounds={}", setting.rounds));
+    if setting.quick {
+        cargo.arg("--quick");
+    }
+    let output = cargo
+        .stderr(Stdio::inherit())
+        .output()
+        .context("starting cargo bench")?;
+    if !output.status.success() {
+        bail!("the benchmark of tables failed");
+    }
+    serde_json::from_slice(&output.stdout).context("reading the benchmark's rows")
+}
