@@ -186,7 +186,7 @@ fn a_deleted_namespace_ends_its_mirror() {
     };
     let mirror = Mirror::start(namespace, Options::default()).unwrap();
     assert_eq!(mirror.wait_ready(PATIENCE), Phase::Live);
-    let rows = mirror.reader().snapshot().rows();
+    let links = mirror.reader().snapshot().links.len();
     drop(netns);
     let why = wait_until(PATIENCE, "the mirror to end", || {
         match mirror.status().phase {
@@ -195,5 +195,9 @@ fn a_deleted_namespace_ends_its_mirror() {
         }
     });
     assert!(why.unwrap().contains("gone"));
-    assert_eq!(mirror.reader().snapshot().rows(), rows, "nothing is lost");
+    assert_eq!(
+        mirror.reader().snapshot().links.len(),
+        links,
+        "nothing is lost"
+    );
 }
