@@ -104,7 +104,7 @@ enum InTable<'a> {
 
 impl Tables {
     /// The route a packet would take. O(rules + log n for each table asked,
-    /// + members of the group), and O(addresses of the link) for the
+    /// and members of the group), and O(addresses of the link) for the
     /// source; IPv6: O(addresses).
     pub fn route_of(&self, packet: &Packet) -> Result<Decision<'_>, NoRoute> {
         let lookup = Lookup::new(self, packet)?;

@@ -162,6 +162,17 @@ impl Daemon {
     }
 }
 
+impl Drop for Daemon {
+    /// Lets it remove its socket; a test that fails leaves nothing behind.
+    fn drop(&mut self) {
+        if matches!(self.process.process().try_wait(), Ok(None)) {
+            // What does not end in time is killed with its value.
+            let _ = self.process.signal(rustix::process::Signal::TERM);
+            let _ = self.process.wait(Duration::from_secs(10));
+        }
+    }
+}
+
 /// The inode of a namespace.
 pub fn inode(netns: &Netns) -> u64 {
     fs::metadata(netns.path()).unwrap().ino()
