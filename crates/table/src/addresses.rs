@@ -3,6 +3,8 @@
 use std::net::{IpAddr, Ipv4Addr};
 use std::sync::Arc;
 
+use ipnet::IpNet;
+
 use crate::ordered::Ordered;
 use crate::row::address::{Address, AddressKey};
 
@@ -65,6 +67,21 @@ impl Addresses {
         self.by_address
             .from(&(address, first))
             .take_while(move |((at, _), ())| *at == address)
+            .filter_map(|((_, key), ())| self.get(key))
+    }
+
+    /// The rows whose address is inside a prefix, on whatever links. A
+    /// seek, then O(rows returned).
+    pub fn inside(&self, net: IpNet) -> impl Iterator<Item = &Arc<Address>> {
+        let first = AddressKey {
+            link: 0,
+            local: net.network(),
+            prefix_len: 0,
+            peer: None,
+        };
+        self.by_address
+            .from(&(net.network(), first))
+            .take_while(move |((at, _), ())| net.contains(at))
             .filter_map(|((_, key), ())| self.get(key))
     }
 

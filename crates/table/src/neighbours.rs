@@ -4,6 +4,8 @@
 use std::net::{IpAddr, Ipv4Addr};
 use std::sync::Arc;
 
+use ipnet::IpNet;
+
 use crate::ordered::Ordered;
 use crate::row::link_layer_address::LinkLayerAddress;
 use crate::row::neighbour::{Neighbour, NeighbourKey};
@@ -66,6 +68,32 @@ impl Neighbours {
                     proxy,
                 })
             })
+    }
+
+    /// The neighbours inside a prefix, on whatever links, ordered by
+    /// address. A seek, then O(rows returned).
+    pub fn inside(&self, net: IpNet) -> impl Iterator<Item = &Arc<Neighbour>> {
+        self.by_address
+            .from(&(net.network(), 0, false))
+            .take_while(move |((at, _, _), ())| net.contains(at))
+            .filter_map(move |(&(address, link, proxy), ())| {
+                self.get(&NeighbourKey {
+                    link,
+                    address,
+                    proxy,
+                })
+            })
+    }
+
+    /// The neighbours inside a prefix on a link. A seek, then O(rows
+    /// returned).
+    pub fn of_link_inside(&self, link: u32, net: IpNet) -> impl Iterator<Item = &Arc<Neighbour>> {
+        let first = NeighbourKey {
+            address: net.network(),
+            ..first_of(link)
+        };
+        self.from(&first)
+            .take_while(move |row| row.link == link && net.contains(&row.address))
     }
 
     /// The neighbours of this link-layer address. A seek, then O(rows
@@ -163,6 +191,11 @@ mod tests {
         let mac = LinkLayerAddress::new(&[2, 0, 0, 0, 0, 2]).unwrap();
         assert_eq!(table.by_lladdr(mac).count(), 2);
         assert_eq!(table.of_link(2).count(), 2);
+        let inside = |net: &str| table.inside(net.parse().unwrap()).count();
+        assert_eq!((inside("10.0.0.4/31"), inside("10.0.0.0/24")), (2, 3));
+        assert_eq!((inside("10.0.0.7/32"), inside("2001:db8::/32")), (0, 0));
+        let net = "10.0.0.4/30".parse().unwrap();
+        assert_eq!(table.of_link_inside(1, net).count(), 1);
         // It moves to another MAC, then becomes incomplete.
         table.put(neighbour(2, 5, &[2, 0, 0, 0, 0, 3]));
         assert_eq!(table.by_lladdr(mac).count(), 1);
