@@ -254,11 +254,18 @@ impl<'a> Lookup<'a> {
                 table: route.table,
             };
         }
+        let kind = self.kind_of(body.kind);
+        let source = hops.first().and_then(of_hop);
+        let hops = match hops.first() {
+            // Not through a gateway, whatever the route says.
+            Some(hop) if kind != body.kind => Self::over(hop.link),
+            _ => hops,
+        };
         Decision {
-            kind: self.kind_of(body.kind),
-            source: hops.first().and_then(of_hop),
+            kind,
             route: Some(route),
             hops,
+            source,
             table: route.table,
         }
     }

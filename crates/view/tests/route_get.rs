@@ -247,6 +247,7 @@ fn the_kernel_s_decision_for_many_packets() {
         "8.8.8.8 from 192.0.2.1",
         "8.8.8.8 from 9.9.9.9",
         "8.8.8.8 mark 16",
+        "8.8.8.8 tos 16",
         "8.8.8.8 mark 31",
         "8.8.8.8 mark 32",
         "8.8.8.8 oif b0",
