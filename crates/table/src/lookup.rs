@@ -496,3 +496,6 @@ impl<'a> Lookup<'a> {
         (kind == kind::LOCAL || is_up()) && is_named()
     }
 }
+
+#[cfg(test)]
+mod tests;
