@@ -1,6 +1,13 @@
 //! What a row costs to print: nanoseconds on one core, the best of some
 //! rounds, into a sink. `cargo bench -p fingerpost-view`.
 
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    clippy::print_stdout,
+    reason = "a test or a benchmark ends at the first surprise, and tells it"
+)]
+
 use std::io::Write;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::time::Instant;

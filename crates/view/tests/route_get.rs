@@ -2,6 +2,13 @@
 //! addresses, with rules, types of service, next-hop objects and links
 //! that are down.
 
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    clippy::print_stdout,
+    reason = "a test or a benchmark ends at the first surprise, and tells it"
+)]
+
 mod support;
 
 use fingerpost_view as view;
