@@ -19,8 +19,8 @@ use crate::source_address;
 use crate::tables::Tables;
 use crate::{AF_INET, AF_INET6};
 
-/// The rules may send a lookup on this often at most (`goto` leads forward
-/// only, so it ends by itself; a snapshot of rules need not be consistent).
+/// Rules that one lookup tries at most. `goto` leads forward only, so it
+/// ends by itself; this bounds it whatever the rules say.
 const MAX_RULES: usize = 1 << 20;
 
 /// A packet of which only the header counts.
@@ -103,9 +103,9 @@ enum InTable<'a> {
 }
 
 impl Tables {
-    /// The route a packet would take. O(rules + log n for each table asked,
-    /// and members of the group), and O(addresses of the link) for the
-    /// source; IPv6: O(addresses).
+    /// The route a packet would take. Costs O(rules), O(log n) for each
+    /// table asked, O(members of the group), and for the source address
+    /// O(addresses of the link), for IPv6 O(addresses).
     pub fn route_of(&self, packet: &Packet) -> Result<Decision<'_>, NoRoute> {
         let lookup = Lookup::new(self, packet)?;
         if packet.destination.is_unspecified() {
@@ -254,11 +254,18 @@ impl<'a> Lookup<'a> {
                 table: route.table,
             };
         }
+        let kind = self.kind_of(body.kind);
+        let source = hops.first().and_then(of_hop);
+        let hops = match hops.first() {
+            // Not through a gateway, whatever the route says.
+            Some(hop) if kind != body.kind => Self::over(hop.link),
+            _ => hops,
+        };
         Decision {
-            kind: self.kind_of(body.kind),
-            source: hops.first().and_then(of_hop),
+            kind,
             route: Some(route),
             hops,
+            source,
             table: route.table,
         }
     }
@@ -489,3 +496,6 @@ impl<'a> Lookup<'a> {
         (kind == kind::LOCAL || is_up()) && is_named()
     }
 }
+
+#[cfg(test)]
+mod tests;

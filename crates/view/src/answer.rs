@@ -5,7 +5,7 @@ use std::io;
 use std::sync::Arc;
 
 use ipnet::{IpNet, Ipv4Net, Ipv6Net};
-use table::{AF_INET, AF_INET6, Address, RouteRef, Tables};
+use table::{AF_INET, AF_INET6, Address, Neighbour, RouteRef, Tables};
 use thiserror::Error;
 
 use crate::context::Context;
@@ -76,12 +76,8 @@ fn links<W: io::Write>(printer: &mut Printer<'_, W>, tables: &Tables) -> Done {
 
 fn addresses<W: io::Write>(printer: &mut Printer<'_, W>, tables: &Tables) -> Done {
     let selection = printer.selection().clone();
-    let host = [selection.exact, selection.within]
-        .into_iter()
-        .flatten()
-        .find(|net| net.prefix_len() == net.max_prefix_len());
-    if let Some(host) = host {
-        let mut rows: Vec<&Arc<Address>> = tables.addresses.by_address(host.addr()).collect();
+    if let Some(net) = selection.inside() {
+        let mut rows: Vec<&Arc<Address>> = tables.addresses.inside(net).collect();
         rows.sort_by_key(|row| row.link);
         return rows.chunk_by(|a, b| a.link == b.link).try_for_each(|rows| {
             let link = rows.first().and_then(|row| tables.links.get(row.link));
@@ -105,29 +101,19 @@ fn addresses<W: io::Write>(printer: &mut Printer<'_, W>, tables: &Tables) -> Don
 fn neighbours<W: io::Write>(printer: &mut Printer<'_, W>, tables: &Tables) -> Done {
     let all = &tables.neighbours;
     let selection = printer.selection().clone();
-    let host = [selection.exact, selection.within]
-        .into_iter()
-        .flatten()
-        .find(|net| net.prefix_len() == net.max_prefix_len());
-    if let Some(host) = host {
-        return all
-            .by_address(host.addr())
-            .try_for_each(|row| printer.neighbour(row));
-    }
+    let mut print = |row: &Arc<Neighbour>| printer.neighbour(row);
     if let Some(mac) = selection.mac {
-        return all
-            .by_lladdr(mac)
-            .try_for_each(|row| printer.neighbour(row));
+        return all.by_lladdr(mac).try_for_each(print);
     }
-    match (selection.device, selection.links) {
-        (Some(device), _) => all
-            .of_link(device)
-            .try_for_each(|row| printer.neighbour(row)),
-        (None, Some(some)) => some
+    match (selection.device, selection.inside(), selection.links) {
+        (Some(device), Some(net), _) => all.of_link_inside(device, net).try_for_each(print),
+        (Some(device), None, _) => all.of_link(device).try_for_each(print),
+        (None, Some(net), _) => all.inside(net).try_for_each(print),
+        (None, None, Some(some)) => some
             .into_iter()
             .flat_map(|link| all.of_link(link))
-            .try_for_each(|row| printer.neighbour(row)),
-        (None, None) => all.iter().try_for_each(|row| printer.neighbour(row)),
+            .try_for_each(print),
+        (None, None, None) => all.iter().try_for_each(&mut print),
     }
 }
 

@@ -47,9 +47,13 @@ pub(crate) struct View<'a> {
     pub hidden: Hidden,
     /// For addresses: of which family only.
     pub family: Option<u8>,
-    /// Rows of one link follow each other.
-    last: Cell<Option<&'a Link>>,
+    /// Links met lately, each in the place its index has: rows of one link
+    /// follow each other, and routes go over a few.
+    met: [Cell<Option<&'a Link>>; MET],
 }
+
+/// Links remembered at most.
+const MET: usize = 16;
 
 impl<'a> View<'a> {
     pub(crate) fn new(context: &Context<'a>, output: &Output, hidden: Hidden) -> Self {
@@ -63,20 +67,21 @@ impl<'a> View<'a> {
             oneline: output.oneline,
             hidden,
             family: None,
-            last: Cell::new(None),
+            met: Default::default(),
         }
     }
 
-    /// The link of an index. O(1) when it is the one asked for before.
+    /// The link of an index. O(1) when it was met lately.
     #[inline]
     pub(crate) fn link(&self, index: u32) -> Option<&'a Link> {
-        if let Some(link) = self.last.get()
+        let place = &self.met[index as usize % MET];
+        if let Some(link) = place.get()
             && link.index == index
         {
             return Some(link);
         }
         let link: &'a Link = self.links.get(index)?;
-        self.last.set(Some(link));
+        place.set(Some(link));
         Some(link)
     }
 

@@ -229,6 +229,8 @@ impl SortKey {
 #[derive(Debug, Default)]
 pub(crate) struct Pick {
     pub name: Box<str>,
+    /// The name at its dots.
+    path: Vec<Box<str>>,
     /// The values as text.
     pub plain: Vec<u8>,
     /// The values as JSON; empty when the row does not have the column.
@@ -249,6 +251,7 @@ impl Pick {
     pub(crate) fn new(name: &str) -> Self {
         Self {
             name: name.into(),
+            path: name.split('.').map(Box::from).collect(),
             ..Self::default()
         }
     }
@@ -270,11 +273,11 @@ impl Pick {
     }
 
     fn is_next(&self, key: &str) -> bool {
-        self.depth == self.matched && self.name.split('.').nth(self.matched) == Some(key)
+        self.depth == self.matched && self.path.get(self.matched).is_some_and(|p| **p == *key)
     }
 
     fn is_last(&self) -> bool {
-        self.name.split('.').nth(self.matched + 1).is_none()
+        self.matched + 1 == self.path.len()
     }
 
     fn before_value(&mut self) {

@@ -388,3 +388,6 @@ pub(crate) fn json_row(
     row.fields(view, &mut json);
     out.push(b'}');
 }
+
+#[cfg(test)]
+mod tests;

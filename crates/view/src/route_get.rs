@@ -174,6 +174,11 @@ impl Taken<'_> {
             .or_else(|| unspecified().filter(|_| self.is_v6()))
     }
 
+    /// The kernel tells the route's, not the packet's.
+    fn tos(&self) -> u8 {
+        self.decision.route.map_or(0, |route| route.tos)
+    }
+
     fn cache_flags(&self) -> &'static [&'static str] {
         let joined = self.packet.destination == IpAddr::from([224, 0, 0, 1]);
         match self.decision.kind {
@@ -204,8 +209,8 @@ impl Show for Taken<'_> {
         }
         let hop = self.only_hop();
         encap_fields(hop.and_then(|hop| hop.encap.as_ref()), visit);
-        if self.packet.tos != 0 {
-            visit.value("tos", Value::Name(view.names.ds_field(self.packet.tos)));
+        if self.tos() != 0 {
+            visit.value("tos", Value::Name(view.names.ds_field(self.tos())));
         }
         if let Some(hop) = hop {
             gateway_fields(hop.gateway, prefix, visit);
@@ -271,8 +276,8 @@ impl Show for Taken<'_> {
         }
         let hop = self.only_hop();
         encap_text(hop.and_then(|hop| hop.encap.as_ref()), out);
-        if self.packet.tos != 0 {
-            let tos = view.names.ds_field(self.packet.tos);
+        if self.tos() != 0 {
+            let tos = view.names.ds_field(self.tos());
             labelled(out, b"tos ", Value::Name(tos));
         }
         if let Some(hop) = hop {

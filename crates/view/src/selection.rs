@@ -205,6 +205,16 @@ impl Selection {
             || self.scope.is_some()
     }
 
+    /// The prefix that addresses must be in, if that narrows them: where
+    /// to seek.
+    pub(crate) fn inside(&self) -> Option<IpNet> {
+        let exact_host = self
+            .exact
+            .filter(|net| net.prefix_len() == net.max_prefix_len());
+        let narrows = |net: &IpNet| net.prefix_len() > 0;
+        exact_host.or(self.within).filter(narrows)
+    }
+
     pub(crate) fn link(&self, link: &Link) -> bool {
         self.on_link(link.index) && self.mac.is_none_or(|mac| mac == link.address)
     }

@@ -1,6 +1,13 @@
 //! Our output against `ip`'s and `bridge`'s, byte by byte, on a namespace
 //! with a row of every kind.
 
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    clippy::print_stdout,
+    reason = "a test or a benchmark ends at the first surprise, and tells it"
+)]
+
 mod support;
 
 use fingerpost_view as view;

@@ -2,6 +2,13 @@
 //! addresses, with rules, types of service, next-hop objects and links
 //! that are down.
 
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    clippy::print_stdout,
+    reason = "a test or a benchmark ends at the first surprise, and tells it"
+)]
+
 mod support;
 
 use fingerpost_view as view;
@@ -247,6 +254,7 @@ fn the_kernel_s_decision_for_many_packets() {
         "8.8.8.8 from 192.0.2.1",
         "8.8.8.8 from 9.9.9.9",
         "8.8.8.8 mark 16",
+        "8.8.8.8 tos 16",
         "8.8.8.8 mark 31",
         "8.8.8.8 mark 32",
         "8.8.8.8 oif b0",

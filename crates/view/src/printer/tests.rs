@@ -1,0 +1,210 @@
+use std::net::{IpAddr, Ipv4Addr};
+
+use table::row::neighbour::{flag, state};
+use table::{Change, Limits, LinkLayerAddress, Tables, Writer};
+
+use super::*;
+use crate::names::Names;
+use crate::{Filter, answer};
+
+fn link(index: u32, name: &str) -> Link {
+    Link {
+        index,
+        name: name.into(),
+        flags: 0x1_1043,
+        ..Link::default()
+    }
+}
+
+fn neighbour(link: u32, last: u8, bits: u16) -> Neighbour {
+    Neighbour {
+        link,
+        address: IpAddr::V4(Ipv4Addr::new(192, 0, 2, last)),
+        proxy: false,
+        lladdr: LinkLayerAddress::new(&[0, 0x0c, 0x29, 0x65, 0x4d, last]).unwrap(),
+        state: bits,
+        flags: 0,
+        protocol: 0,
+        kind: 1,
+    }
+}
+
+fn tables() -> Tables {
+    let mut writer = Writer::new(Limits::default());
+    let router = Neighbour {
+        flags: flag::ROUTER,
+        ..neighbour(2, 9, state::STALE)
+    };
+    let changes = [
+        Change::PutLink(link(1, "em1")),
+        Change::PutLink(link(2, "em\"2,")),
+        Change::PutNeighbour(neighbour(1, 20, state::PERMANENT)),
+        Change::PutNeighbour(neighbour(1, 3, state::NOARP)),
+        Change::PutNeighbour(neighbour(1, 4, state::REACHABLE)),
+        Change::PutNeighbour(router),
+    ];
+    writer.commit(changes).unwrap();
+    writer.tables().clone()
+}
+
+fn ask(filter: Filter, output: Output) -> Result<String, String> {
+    let question = Question {
+        object: Object::Neigh,
+        filter,
+        output,
+    };
+    let mut out = Vec::new();
+    answer(&question, &tables(), &Names::default(), 0, &mut out)
+        .map(|_| String::from_utf8(out).unwrap())
+        .map_err(|error| error.to_string())
+}
+
+fn shown(output: Output) -> String {
+    ask(Filter::default(), output).unwrap()
+}
+
+fn with(format: Format, fields: &[&str], sort: Option<&str>) -> Output {
+    Output {
+        format,
+        fields: fields.iter().map(|&f| f.into()).collect(),
+        sort: sort.map(Into::into),
+        ..Output::default()
+    }
+}
+
+// `ip neigh`, `ip -j neigh` of iproute2 6.1 print these rows so.
+#[test]
+fn text_and_json_as_ip_prints_them() {
+    assert_eq!(
+        shown(Output::default()),
+        "192.0.2.4 dev em1 lladdr 00:0c:29:65:4d:04 REACHABLE \n\
+         192.0.2.20 dev em1 lladdr 00:0c:29:65:4d:14 PERMANENT \n\
+         192.0.2.9 dev em\"2, lladdr 00:0c:29:65:4d:09 router STALE \n"
+    );
+    assert_eq!(
+        shown(with(Format::Json, &[], None)),
+        "[{\"dst\":\"192.0.2.4\",\"dev\":\"em1\",\"lladdr\":\"00:0c:29:65:4d:04\",\"state\":[\"REACHABLE\"]},\
+         {\"dst\":\"192.0.2.20\",\"dev\":\"em1\",\"lladdr\":\"00:0c:29:65:4d:14\",\"state\":[\"PERMANENT\"]},\
+         {\"dst\":\"192.0.2.9\",\"dev\":\"em\\\"2,\",\"lladdr\":\"00:0c:29:65:4d:09\",\"router\":null,\"state\":[\"STALE\"]}]\n"
+    );
+}
+
+#[test]
+fn columns_are_chosen_ordered_and_quoted() {
+    assert_eq!(
+        shown(with(Format::Csv, &["state", "dev", "router"], None)),
+        "state,dev,router\nREACHABLE,em1,\nPERMANENT,em1,\nSTALE,\"em\"\"2,\",true\n"
+    );
+    assert_eq!(
+        shown(with(Format::Ndjson, &["state", "dst"], None)),
+        "{\"state\":[\"REACHABLE\"],\"dst\":\"192.0.2.4\"}\n\
+         {\"state\":[\"PERMANENT\"],\"dst\":\"192.0.2.20\"}\n\
+         {\"state\":[\"STALE\"],\"dst\":\"192.0.2.9\"}\n"
+    );
+    assert_eq!(
+        shown(with(Format::Text, &["dst", "dev"], None)),
+        "dst  dev\n192.0.2.4  em1\n192.0.2.20  em1\n192.0.2.9   em\"2,\n"
+    );
+    let csv = shown(with(Format::Csv, &[], None));
+    assert!(
+        csv.starts_with(
+            "dst,dev,lladdr,router,proxy,managed,extern_learn,offload,state,protocol\n"
+        )
+    );
+    let error = ask(Filter::default(), with(Format::Csv, &["dst", "mac"], None)).unwrap_err();
+    assert!(error.starts_with("Field \"mac\" is not known: there are dst, dev, lladdr"));
+}
+
+#[test]
+fn rows_are_sorted_by_value_both_ways() {
+    let dsts = |sort| shown(with(Format::Csv, &["dst"], Some(sort)));
+    assert_eq!(dsts("dst"), "dst\n192.0.2.4\n192.0.2.9\n192.0.2.20\n");
+    assert_eq!(dsts("-dst"), "dst\n192.0.2.20\n192.0.2.9\n192.0.2.4\n");
+    let json = shown(with(Format::Json, &["state"], Some("state")));
+    assert_eq!(
+        json,
+        "[{\"state\":[\"PERMANENT\"]},{\"state\":[\"REACHABLE\"]},{\"state\":[\"STALE\"]}]\n"
+    );
+}
+
+#[test]
+fn an_empty_answer_is_valid_and_a_count_is_a_number() {
+    let none = Filter {
+        mac: Some("2:0:0:0:0:1".into()),
+        ..Filter::default()
+    };
+    let json = with(Format::Json, &[], None);
+    assert_eq!(ask(none.clone(), json.clone()).unwrap(), "[]\n");
+    let sorted = with(Format::Json, &[], Some("dst"));
+    assert_eq!(ask(none.clone(), sorted).unwrap(), "[]\n");
+    assert_eq!(ask(none.clone(), Output::default()).unwrap(), "");
+    let count = |filter| {
+        let output = Output {
+            count: true,
+            ..json.clone()
+        };
+        ask(filter, output).unwrap()
+    };
+    assert_eq!(
+        (count(none), count(Filter::default())),
+        ("0\n".into(), "3\n".into())
+    );
+}
+
+#[test]
+fn a_question_that_has_no_answer_says_why_and_what_to_do() {
+    let told = |set: fn(&mut Filter)| {
+        let mut filter = Filter::default();
+        set(&mut filter);
+        ask(filter, Output::default()).unwrap_err()
+    };
+    assert!(told(|f| f.dev = Some("foo".into())).starts_with("Cannot find device \"foo\": "));
+    assert!(
+        told(|f| f.mac = Some("00:0c:29:65:4d:".into())).contains("is not a link-layer address")
+    );
+    assert!(told(|f| f.mac = Some("00:+c".into())).contains("is not a link-layer address"));
+    assert!(told(|f| f.state = vec!["dead".into()]).contains("give one of incomplete, reachable"));
+    assert!(told(|f| f.proto = Some("x".into())).contains("rt_protos"));
+    assert!(told(|f| f.vrf = Some("em1".into())).contains("is not a VRF"));
+    assert!(told(|f| f.family = Some(5)).contains("give 4 or 6"));
+    let differ = told(|f| (f.family, f.to) = (Some(6), "10.0.0.0/8".parse().ok()));
+    assert!(differ.contains("not of IPv6"), "{differ}");
+}
+
+/// However the index is picked, the rows are those a walk finds.
+#[test]
+fn every_index_gives_what_a_walk_gives() {
+    let filters: [fn(&mut Filter); 6] = [
+        |f| f.dev = Some("em1".into()),
+        |f| f.mac = Some("00:0C:29:65:4d:09".into()),
+        |f| f.to = "192.0.2.4/32".parse().ok(),
+        |f| f.to = "192.0.2.0/28".parse().ok(),
+        |f| f.name = Some("em[1]".into()),
+        |f| (f.state, f.up) = (vec!["all".into()], true),
+    ];
+    let tables = tables();
+    for (at, set) in filters.iter().enumerate() {
+        let mut question = Question {
+            object: Object::Neigh,
+            filter: Filter::default(),
+            output: Output::default(),
+        };
+        set(&mut question.filter);
+        let names = Names::default();
+        let context = Context {
+            links: &tables.links,
+            tables: Some(&tables),
+            now_millis: 0,
+            names: &names,
+        };
+        let mut walk = Printer::new(&question, context, Vec::new()).unwrap();
+        tables
+            .neighbours
+            .iter()
+            .for_each(|row| walk.neighbour(row).unwrap());
+        let mut indexed = Vec::new();
+        let rows = answer(&question, &tables, &names, 0, &mut indexed).unwrap();
+        assert!(rows > 0, "filter {at}");
+        assert_eq!(walk.finish().unwrap(), indexed, "filter {at}");
+    }
+}
