@@ -151,8 +151,9 @@ ip -6 route del 2001:db8:13::/48
 # Rules.
 ip rule add from 192.0.2.0/24 to 10.0.0.0/8 tos 0x10 lookup 100 priority 100
 ip rule add iif v0 oif v2 fwmark 0x5/0xff table 10000 priority 101
-ip rule add not from all fwmark 7 blackhole priority 102
-ip rule add to 10.0.0.0/8 unreachable priority 103
+ip rule add not from all fwmark 7 nop priority 102
+ip rule add from 198.51.100.77 blackhole priority 116
+ip rule add to 10.200.0.0/16 unreachable priority 103
 ip rule add prohibit iif nosuchlink priority 104
 ip rule add goto 100 priority 99
 ip rule add goto 5000 priority 105

@@ -52,9 +52,14 @@ pub fn neighbour(bytes: &[u8]) {
 
 /// Payload of a forwarding entry's message.
 pub fn fdb(bytes: &[u8]) {
-    if let Ok(row) = decode::fdb(bytes) {
+    if let Ok(mut row) = decode::fdb(bytes) {
         let again = written(|out, request| encode::fdb(out, request, &row));
-        assert!(again.is_none_or(|again| again == Item::Fdb(row)));
+        if let Some(Item::Fdb(mut again)) = again {
+            // Written where it was not read: `SELF` of a bridge's own.
+            row.flags |= 2;
+            again.flags |= 2;
+            assert_eq!(again, row);
+        }
     }
 }
 

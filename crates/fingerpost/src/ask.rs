@@ -14,7 +14,7 @@ use view::Format;
 use crate::cli::From;
 use crate::control::protocol::Ask;
 use crate::control::{client, paths};
-use crate::direct;
+use crate::direct::{self, route_get};
 use joined::Joined;
 
 /// Octets gathered before they are written.
@@ -52,7 +52,7 @@ fn one_namespace(
     match (daemon, ask) {
         (Some(daemon), ask) => Ok(client::ask(&daemon, ask, out)?.rows),
         (None, Ask::Question(question)) => direct::question(&question, namespace, out),
-        (None, Ask::RouteGet(_)) => bail!("STUB"),
+        (None, Ask::RouteGet(question)) => route_get::answer(&question, namespace, out),
         (None, Ask::Watch(question)) => direct::watch(&question, namespace, out),
         (None, Ask::Status { .. }) => bail!(
             "no daemon mirrors this namespace (inode {}); `fingerpost up` starts one",

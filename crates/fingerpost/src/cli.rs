@@ -7,15 +7,17 @@ mod words;
 
 use std::ffi::OsString;
 use std::io::IsTerminal;
+use std::net::IpAddr;
 use std::path::PathBuf;
 
 use clap::builder::PossibleValuesParser;
 use clap::{Arg, ArgAction, ArgGroup, ArgMatches, Command, ValueHint, value_parser};
 use clap_complete::Shell;
 use ipnet::{IpNet, Ipv6Net};
-use view::{Filter, Format, Object, Output, Question};
+use view::{Filter, Format, Object, Output, Question, RouteQuestion};
 
-use crate::control::protocol::{Ask, RouteGet};
+use crate::arp::Called;
+use crate::control::protocol::Ask;
 
 /// What the user wants.
 #[derive(Debug)]
@@ -27,9 +29,9 @@ pub enum Wanted {
     /// An answer.
     Ask(Ask, From),
     /// arp(8), with its own command line.
-    Arp(Vec<OsString>),
+    Arp(Vec<OsString>, Called),
     /// ifconfig(8), with its own command line.
-    Ifconfig(Vec<OsString>),
+    Ifconfig(Vec<OsString>, Called),
     /// Completions for a shell.
     Completions(Shell),
     /// Man pages in a directory.
@@ -329,8 +331,8 @@ pub fn parse(arguments: Vec<OsString>) -> Result<Wanted, clap::Error> {
     let program = arguments.next().unwrap_or_default();
     let rest: Vec<OsString> = arguments.collect();
     match called_by(&program) {
-        Some("arp") => return Ok(Wanted::Arp(rest)),
-        Some("ifconfig") => return Ok(Wanted::Ifconfig(rest)),
+        Some("arp") => return Ok(Wanted::Arp(rest, Called::ByItsName)),
+        Some("ifconfig") => return Ok(Wanted::Ifconfig(rest, Called::ByItsName)),
         _ => {}
     }
     let texts: Option<Vec<String>> = rest
@@ -394,8 +396,8 @@ fn wanted(name: &str, matches: &ArgMatches) -> Result<Wanted, clap::Error> {
                 from,
             )
         }
-        ("arp", _) => Wanted::Arp(foreign()),
-        ("ifconfig", _) => Wanted::Ifconfig(foreign()),
+        ("arp", _) => Wanted::Arp(foreign(), Called::OfFingerpost),
+        ("ifconfig", _) => Wanted::Ifconfig(foreign(), Called::OfFingerpost),
         ("completions", _) => match matches.get_one::<Shell>("shell") {
             Some(shell) => Wanted::Completions(*shell),
             None => return Err(usage("which shell?")),
@@ -431,16 +433,24 @@ fn from(matches: &ArgMatches) -> From {
     }
 }
 
-fn route_to_get(matches: &ArgMatches) -> Result<RouteGet, clap::Error> {
-    let mut get = RouteGet {
-        to: matches.get_one("address").copied(),
-        ..RouteGet::default()
-    };
+fn route_to_get(matches: &ArgMatches) -> Result<RouteQuestion, clap::Error> {
+    let mut packet = words::Packet::default();
     for word in words::of_object(words::GET, Object::Route) {
-        word.apply(matches, &mut get).map_err(usage)?;
+        word.apply(matches, &mut packet).map_err(usage)?;
     }
-    get.output = output(matches);
-    Ok(get)
+    let to: Option<&IpAddr> = matches.get_one("address");
+    let to = to.ok_or_else(|| usage("where does the packet go?"))?;
+    Ok(RouteQuestion {
+        to: *to,
+        from: packet.from,
+        iif: packet.iif,
+        oif: packet.oif,
+        mark: packet.mark,
+        vrf: packet.vrf,
+        tos: packet.tos,
+        uid: packet.uid,
+        output: output(matches),
+    })
 }
 
 fn asked(object: Object, matches: &ArgMatches) -> Result<Question, clap::Error> {

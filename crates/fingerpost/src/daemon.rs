@@ -170,9 +170,15 @@ impl Daemon {
                 Err(error) => return Err(error),
             }
         }
-        match self.namespaces.iter().find_map(Mirrored::ended) {
-            Some(why) if !ready => bail!("the mirror ended before it was loaded: {why}"),
-            _ => Ok(()),
+        if ready {
+            return Ok(());
+        }
+        // Of those not asked for by name one may go while it is read.
+        let by_name = self.wanted_by_name();
+        let asked_for = |one: &&Mirrored| by_name.contains(&one.spec);
+        match self.namespaces.iter().filter(asked_for).find_map(Mirrored::ended) {
+            Some(why) => bail!("the mirror ended before it was loaded: {why}"),
+            None => Ok(()),
         }
     }
 
@@ -190,7 +196,7 @@ impl Daemon {
     }
 
     fn end(&mut self) -> Result<()> {
-        tracing::info!("ending");
+        tracing::info!(answers = self.server.answered().answers, "ending");
         sd_notify::notify(&[NotifyState::Stopping]).context("cannot tell the service manager")?;
         self.server.stop();
         self.namespaces.clear();
@@ -247,10 +253,10 @@ impl Daemon {
         let wanted = self.wanted();
         self.namespaces.retain(|one| {
             let name = named(one.spec.as_deref());
-            if let Some(why) = one.ended() {
-                tracing::error!("the mirror of {name} ended: {why}");
-            } else if !one.still_there() {
+            if !one.still_there() {
                 tracing::warn!("{name} was deleted and is mirrored no more");
+            } else if let Some(why) = one.ended() {
+                tracing::error!("the mirror of {name} ended: {why}");
             } else if !wanted.contains(&one.spec) {
                 tracing::info!("{name} is no more wanted and mirrored no more");
             } else {

@@ -7,6 +7,7 @@
 //! Exit status: 0 done, an empty answer and a pipe that the reader closed
 //! included; 1 it failed; 2 the command line is wrong.
 
+mod arp;
 mod ask;
 mod cli;
 mod config;
@@ -14,6 +15,7 @@ mod control;
 mod daemon;
 mod direct;
 mod generate;
+mod ifconfig;
 mod names;
 mod privileges;
 mod status;
@@ -37,7 +39,7 @@ fn main() -> ExitCode {
     }
 }
 
-fn run(wanted: Wanted) -> anyhow::Result<()> {
+fn run(wanted: Wanted) -> anyhow::Result<ExitCode> {
     let mut out = io::stdout().lock();
     match wanted {
         Wanted::Up(up) => {
@@ -48,9 +50,16 @@ fn run(wanted: Wanted) -> anyhow::Result<()> {
         Wanted::Ask(ask, from) => ask::run(ask, &from, &mut out)?,
         Wanted::Completions(shell) => generate::completions(shell, &mut out)?,
         Wanted::Man(directory) => generate::man(&directory)?,
-        Wanted::Arp(_) | Wanted::Ifconfig(_) => anyhow::bail!("not here yet"),
+        Wanted::Arp(arguments, called) => {
+            drop(out);
+            return arp::run(arguments, called);
+        }
+        Wanted::Ifconfig(arguments, called) => {
+            drop(out);
+            return ifconfig::run(arguments, called);
+        }
     }
-    Ok(())
+    Ok(ExitCode::SUCCESS)
 }
 
 fn check(path: Option<&std::path::Path>, out: &mut impl Write) -> anyhow::Result<()> {
@@ -61,9 +70,10 @@ fn check(path: Option<&std::path::Path>, out: &mut impl Write) -> anyhow::Result
 }
 
 /// A closed pipe is a quiet end: `| head` has what it wanted.
-fn end(result: anyhow::Result<()>) -> ExitCode {
-    let Err(error) = result else {
-        return ExitCode::SUCCESS;
+fn end(result: anyhow::Result<ExitCode>) -> ExitCode {
+    let error = match result {
+        Ok(code) => return code,
+        Err(error) => error,
     };
     if error.chain().any(is_closed_pipe) {
         return ExitCode::SUCCESS;

@@ -11,8 +11,8 @@ use crate::kernel::{AF_BRIDGE, AF_UNSPEC, ifla, nda, rta};
 use crate::malformed::TooLong;
 use crate::message::{flag, kind};
 
-/// `RTEXT_FILTER_SKIP_STATS`: counters are left out, which halves a
-/// link's message.
+/// `RTEXT_FILTER_SKIP_STATS`: the counters of address families, which
+/// nobody here reads, are left out.
 const SKIP_STATS: u32 = 1 << 3;
 
 /// `RTM_F_LOOKUP_TABLE`: answer with the table of the route that was found.
@@ -30,7 +30,8 @@ const MAX_NAME: usize = 15;
 pub enum Dump {
     /// Links.
     Links {
-        /// With `IFLA_STATS64`.
+        /// With all counters. Without, the kernel (6.18) leaves out those
+        /// of IPv6, some 600 bytes a link; `IFLA_STATS64` always comes.
         counters: bool,
     },
     /// Addresses.

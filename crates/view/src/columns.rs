@@ -29,9 +29,11 @@ fn is_statistic(name: &str) -> bool {
         || matches!(name, "refcnt" | "used" | "confirmed" | "updated" | "probes")
 }
 
-/// Columns that say nothing in a table unless asked for by name.
-fn is_rare(name: &str) -> bool {
+/// Columns that say nothing in a table unless asked for by name: settings
+/// of a link's kind, and what only `route get` tells.
+fn is_rare(object: Object, name: &str) -> bool {
     name.starts_with("linkinfo.info_data")
+        || (object == Object::Route && matches!(name, "mark" | "uid" | "cache" | "iif"))
 }
 
 /// The column of a name, or of a whole that some columns are parts of.
@@ -78,7 +80,7 @@ impl Columns {
         } else if format == Format::Csv {
             columns(object)
                 .into_iter()
-                .filter(|name| (statistics || !is_statistic(name)) && !is_rare(name))
+                .filter(|name| (statistics || !is_statistic(name)) && !is_rare(object, name))
                 .map(Pick::new)
                 .collect()
         } else {

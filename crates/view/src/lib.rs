@@ -7,11 +7,14 @@
 //! - [`Printer`]: filters and writes rows as they come, from a dump or a
 //!   snapshot.
 //! - [`answer`]: answers a question from a snapshot by the index that fits.
+//! - [`route_get`]: which route a packet would take.
 //! - [`event`], [`Watch`]: changes as lines of JSON.
+//! - [`arp`], [`ifconfig`]: rows as the tools of those names show them.
 //! - [`Names`]: iproute2's names of protocols, scopes, tables.
 
 mod address;
 mod answer;
+pub mod arp;
 mod attributes;
 mod columns;
 mod context;
@@ -19,6 +22,7 @@ mod event;
 mod fdb;
 mod fields;
 mod format;
+pub mod ifconfig;
 mod link;
 mod link_kind;
 mod names;
@@ -26,9 +30,11 @@ mod neighbour;
 mod nexthop;
 mod pattern;
 mod printer;
+mod put;
 pub mod question;
 mod route;
 mod route_encap;
+mod route_get;
 mod route_metrics;
 mod rule;
 mod selection;
@@ -40,4 +46,5 @@ pub use event::{Watch, event};
 pub use names::{NameFile, Names};
 pub use printer::Printer;
 pub use question::{Filter, Format, Object, Output, Question};
+pub use route_get::{RouteQuestion, route_get};
 pub use selection::BadQuestion;

@@ -230,6 +230,11 @@ impl<'a, W: io::Write> Printer<'a, W> {
         Ok(())
     }
 
+    /// Prints something that no filter is about.
+    pub(crate) fn one(&mut self, row: &impl Show) -> io::Result<()> {
+        self.show(row)
+    }
+
     /// Rows printed so far (with addresses kept for the end apart).
     pub fn rows(&self) -> u64 {
         self.rows

@@ -31,8 +31,12 @@ pub(crate) const COLUMNS: &[&str] = &[
     "prefsrc",
     "metric",
     "flags",
+    "mark",
     "flow.from",
     "flow.to",
+    "uid",
+    "cache",
+    "iif",
     "metrics.mtu",
     "metrics.window",
     "metrics.rtt",
@@ -184,7 +188,7 @@ pub(crate) fn flag_text(flags: u32, out: &mut Vec<u8>) {
 
 /// `RTA_GATEWAY` of the route's own family, else `RTA_VIA`.
 #[inline]
-fn gateway_fields(gateway: Option<IpAddr>, prefix: IpNet, visit: &mut impl Visit) {
+pub(crate) fn gateway_fields(gateway: Option<IpAddr>, prefix: IpNet, visit: &mut impl Visit) {
     match gateway {
         None => {}
         Some(gateway) if gateway.is_ipv4() == prefix.addr().is_ipv4() => {
@@ -200,7 +204,7 @@ fn gateway_fields(gateway: Option<IpAddr>, prefix: IpNet, visit: &mut impl Visit
 }
 
 #[inline]
-fn gateway_text(gateway: Option<IpAddr>, prefix: IpNet, out: &mut Vec<u8>) {
+pub(crate) fn gateway_text(gateway: Option<IpAddr>, prefix: IpNet, out: &mut Vec<u8>) {
     let Some(gateway) = gateway else {
         return;
     };
@@ -218,7 +222,7 @@ fn family_name(address: IpAddr) -> &'static str {
 }
 
 /// Realms: the source's in the upper half, if any.
-fn flow_fields(realms: u32, view: &View<'_>, visit: &mut impl Visit) {
+pub(crate) fn flow_fields(realms: u32, view: &View<'_>, visit: &mut impl Visit) {
     if realms == 0 {
         return;
     }
@@ -230,7 +234,7 @@ fn flow_fields(realms: u32, view: &View<'_>, visit: &mut impl Visit) {
     visit.end_object();
 }
 
-fn flow_text(realms: u32, view: &View<'_>, out: &mut Vec<u8>) {
+pub(crate) fn flow_text(realms: u32, view: &View<'_>, out: &mut Vec<u8>) {
     if realms == 0 {
         return;
     }
@@ -246,7 +250,7 @@ fn flow_text(realms: u32, view: &View<'_>, out: &mut Vec<u8>) {
 }
 
 /// Router preference (RFC 4191).
-fn preference(number: u8) -> Value<'static> {
+pub(crate) fn preference(number: u8) -> Value<'static> {
     match number {
         0 => Value::Text("medium"),
         1 => Value::Text("high"),
@@ -409,7 +413,7 @@ impl Show for Route<&RouteBody> {
 }
 
 #[inline]
-fn labelled(out: &mut Vec<u8>, label: &[u8], value: Value<'_>) {
+pub(crate) fn labelled(out: &mut Vec<u8>, label: &[u8], value: Value<'_>) {
     out.extend_from_slice(label);
     push_plain(out, value);
     out.push(b' ');
@@ -430,7 +434,7 @@ fn tail_text(body: &RouteBody, view: &View<'_>, out: &mut Vec<u8>) {
     }
 }
 
-fn hop_fields(
+pub(crate) fn hop_fields(
     hop: &NextHop,
     prefix: IpNet,
     follows: bool,
@@ -447,7 +451,13 @@ fn hop_fields(
     flag_fields(hop_flags(hop, follows, view), visit);
 }
 
-fn hop_text(hop: &NextHop, prefix: IpNet, follows: bool, view: &View<'_>, out: &mut Vec<u8>) {
+pub(crate) fn hop_text(
+    hop: &NextHop,
+    prefix: IpNet,
+    follows: bool,
+    view: &View<'_>,
+    out: &mut Vec<u8>,
+) {
     out.extend_from_slice(b"\tnexthop ");
     encap_text(hop.encap.as_ref(), out);
     gateway_text(hop.gateway, prefix, out);

@@ -7,8 +7,8 @@ use ipnet::IpNet;
 use table::row::neighbour::{flag as neighbour_flag, state};
 use table::row::route::{flag, table_id};
 use table::{
-    AF_INET, AF_INET6, Address, FdbEntry, Link, LinkLayerAddress, Links, Neighbour, Nexthop, Route,
-    RouteBody, Rule,
+    AF_INET, AF_INET6, Address, FdbEntry, Link, LinkLayerAddress, Links, Neighbour, Nexthop,
+    NoRoute, Route, RouteBody, Rule,
 };
 use thiserror::Error;
 
@@ -64,6 +64,16 @@ pub enum BadQuestion {
         name: String,
         /// The names there are.
         valid: String,
+    },
+    /// No way leads there (`route get`).
+    #[error(
+        "{why}: there is no way to {to}; `fingerpost rule` and `fingerpost route --table all` show what decided"
+    )]
+    NoRoute {
+        /// Where the packet goes.
+        to: IpAddr,
+        /// The kernel's word for it.
+        why: NoRoute,
     },
     /// A column that rows do not have.
     #[error("Field \"{name}\" is not known: there are {valid}")]

@@ -6,8 +6,7 @@
 
 use view::Object;
 
-use super::words::{self, Word};
-use crate::control::protocol::RouteGet;
+use super::words::{self, Packet, Word};
 
 /// `ip`'s options that it writes with one dash, and ours.
 const OPTIONS: &[(&str, &str)] = &[
@@ -146,7 +145,7 @@ fn begins_one_of(word: &str, wholes: &[&str]) -> bool {
 
 fn rewrite_words(
     tokens: &[&str],
-    words: &'static [Word<RouteGet>],
+    words: &'static [Word<Packet>],
     unnamed: Option<&str>,
     out: &mut Vec<String>,
 ) {

@@ -2,11 +2,12 @@
 //! `ip` calls it, its help and what it does. Parsing, help, man pages and
 //! completions are all made from these tables.
 
+use std::net::IpAddr;
+
 use clap::{Arg, ArgAction, ArgMatches};
 use view::{Filter, Object};
 
 use super::values;
-use crate::control::protocol::RouteGet;
 
 /// What a word does to the question, given its value.
 type Set<T> = fn(&mut T, &str) -> Result<(), String>;
@@ -310,14 +311,33 @@ pub static FILTERS: &[Word<Filter>] = &[
     }),
 ];
 
+/// What `route get` may be told of a packet beside its destination.
+#[derive(Debug, Clone, Default)]
+pub struct Packet {
+    /// Where it comes from.
+    pub from: Option<IpAddr>,
+    /// Name of the link it came in by.
+    pub iif: Option<String>,
+    /// Name of the link it must leave by.
+    pub oif: Option<String>,
+    /// Its firewall mark.
+    pub mark: u32,
+    /// Name of the VRF it is in.
+    pub vrf: Option<String>,
+    /// Its type of service.
+    pub tos: u8,
+    /// The user whose it is.
+    pub uid: Option<u32>,
+}
+
 /// The start of a condition of `route get`.
 const fn get(
     flag: &'static str,
     value: &'static str,
     bare: &'static [&'static str],
     help: &'static str,
-    set: Set<RouteGet>,
-) -> Word<RouteGet> {
+    set: Set<Packet>,
+) -> Word<Packet> {
     Word {
         flag,
         short: None,
@@ -331,7 +351,7 @@ const fn get(
 }
 
 /// The conditions of `route get`.
-pub static GET: &[Word<RouteGet>] = &[
+pub static GET: &[Word<Packet>] = &[
     get(
         "from",
         "ADDRESS",
@@ -365,6 +385,9 @@ pub static GET: &[Word<RouteGet>] = &[
     ),
     get("vrf", "NAME", &["vrf"], "Inside this VRF", |g, v| {
         set(&mut g.vrf, values::name(v))
+    }),
+    get("uid", "NUMBER", &["uid"], "Of this user", |g, v| {
+        set(&mut g.uid, values::number(v))
     }),
     get(
         "tos",

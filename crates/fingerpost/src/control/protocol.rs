@@ -11,10 +11,9 @@
 //! | 3 | [`ERROR`] | a message for the user; the last frame |
 
 use std::io::{self, Read, Write};
-use std::net::IpAddr;
 
 use serde::{Deserialize, Serialize};
-use view::{Output, Question};
+use view::{Question, RouteQuestion};
 
 /// The version of this protocol. Both ends are of one release: a daemon
 /// refuses any other version by name.
@@ -50,7 +49,7 @@ pub enum Ask {
     /// The rows of a table.
     Question(Box<Question>),
     /// Which route a packet would take.
-    RouteGet(Box<RouteGet>),
+    RouteGet(Box<RouteQuestion>),
     /// How the daemon is.
     Status {
         /// As one JSON object.
@@ -59,28 +58,6 @@ pub enum Ask {
     /// The changes of a table as they happen, a line of JSON each, until
     /// the client goes.
     Watch(Box<Question>),
-}
-
-/// Which route a packet would take.
-#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-pub struct RouteGet {
-    /// Where it goes.
-    pub to: Option<IpAddr>,
-    /// Where it comes from.
-    pub from: Option<IpAddr>,
-    /// Name of the link it came in by.
-    pub iif: Option<String>,
-    /// Name of the link it must leave by.
-    pub oif: Option<String>,
-    /// Its firewall mark.
-    pub mark: u32,
-    /// Name of the VRF it is in.
-    pub vrf: Option<String>,
-    /// Its type of service.
-    pub tos: u8,
-    /// How the answer is written.
-    pub output: Output,
 }
 
 /// How an answer ended.
@@ -127,7 +104,7 @@ pub fn write_frame(to: &mut impl Write, kind: u8, payload: &[u8]) -> io::Result<
 /// Reads a frame into `payload` and gives its type.
 pub fn read_frame(from: &mut impl Read, payload: &mut Vec<u8>) -> io::Result<u8> {
     let mut head = [0; 5];
-    from.read_exact(&mut head)?;
+    from.read_exact(&mut head).map_err(hung_up)?;
     let [kind, len @ ..] = head;
     let len = u32::from_le_bytes(len) as usize;
     if len > MAX_FRAME_BYTES {
@@ -137,8 +114,15 @@ pub fn read_frame(from: &mut impl Read, payload: &mut Vec<u8>) -> io::Result<u8>
         ));
     }
     payload.resize(len, 0);
-    from.read_exact(payload)?;
+    from.read_exact(payload).map_err(hung_up)?;
     Ok(kind)
+}
+
+fn hung_up(error: io::Error) -> io::Error {
+    match error.kind() {
+        io::ErrorKind::UnexpectedEof => io::Error::new(error.kind(), "it hung up"),
+        _ => error,
+    }
 }
 
 #[cfg(test)]
@@ -149,10 +133,7 @@ mod tests {
     fn requests_survive_the_journey() {
         for ask in [
             Ask::Status { json: true },
-            Ask::RouteGet(Box::new(RouteGet {
-                to: "10.0.0.1".parse().ok(),
-                ..RouteGet::default()
-            })),
+            Ask::RouteGet(Box::new(RouteQuestion::to([10, 0, 0, 1].into()))),
         ] {
             let request = Request { v: VERSION, ask };
             let line = serde_json::to_vec(&request).unwrap();

@@ -1,7 +1,7 @@
 //! [`Neighbour`] and [`FdbEntry`] to `struct ndmsg` and `NDA_…`
 //! (`linux/neighbour.h`).
 
-use table::row::neighbour::flag::PROXY;
+use table::row::neighbour::flag::{PROXY, SELF};
 use table::{AF_INET, AF_INET6, FdbEntry, Neighbour};
 
 use super::Request;
@@ -52,9 +52,17 @@ pub fn neighbour(out: &mut Vec<u8>, request: &Request, row: &Neighbour) -> Resul
     build.end()
 }
 
-/// Appends `RTM_NEWNEIGH` or `RTM_DELNEIGH` of a forwarding entry.
+/// Appends `RTM_NEWNEIGH` or `RTM_DELNEIGH` of a forwarding entry. An entry
+/// of the bridge itself gets `SELF`, without which the kernel looks for a
+/// bridge that the bridge is a port of.
 pub fn fdb(out: &mut Vec<u8>, request: &Request, row: &FdbEntry) -> Result<(), TooLong> {
-    let header = ndmsg(AF_BRIDGE, row.link, row.state, row.flags, 0);
+    let of_itself = row.master == Some(row.link);
+    let flags = if of_itself {
+        row.flags | SELF
+    } else {
+        row.flags
+    };
+    let header = ndmsg(AF_BRIDGE, row.link, row.state, flags, 0);
     let mut build = request.start(out, KINDS, &header);
     build.put_lladdr(nda::LLADDR, &row.lladdr);
     if let Some(destination) = row.destination {

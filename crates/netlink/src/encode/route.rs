@@ -4,7 +4,7 @@ use std::borrow::Borrow;
 use std::net::IpAddr;
 
 use ipnet::IpNet;
-use table::row::route::{flag, hop_flag, table_id};
+use table::row::route::{flag, hop_flag, kind as route_kind, table_id};
 use table::{AF_INET, AF_INET6, NextHop, Route, RouteBody};
 
 use super::Request;
@@ -91,12 +91,21 @@ fn header<B>(row: &Route<B>, body: &RouteBody, single: Option<&NextHop>) -> [u8;
         table,
         body.protocol,
         body.scope,
-        body.kind,
+        told_kind(body),
         f0,
         f1,
         f2,
         f3,
     ]
+}
+
+/// A route that uses a blackhole object is told as a blackhole, but it was
+/// made, and is found, as a unicast one.
+fn told_kind(body: &RouteBody) -> u8 {
+    match body.kind {
+        route_kind::BLACKHOLE if body.nexthop_id.is_some() => route_kind::UNICAST,
+        other => other,
+    }
 }
 
 fn put_body(build: &mut Build<'_>, request: &Request, body: &RouteBody) {

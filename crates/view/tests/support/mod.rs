@@ -147,16 +147,8 @@ pub fn rich(tag: &str) -> Option<Netns> {
         .sysctl("net/ipv6/conf/default/accept_dad", "0")
         .unwrap();
     netns.ip_batch(RICH_LINKS).unwrap();
-    // The kernel adds the local route when an address is final.
-    let final_now = || {
-        let local = netns
-            .ip(&["-6", "route", "show", "table", "local"])
-            .unwrap();
-        let mut all = ["2001:db8::1", "2001:db8:1::1", "2001:db8:2::1", "::0.1.0.2"].iter();
-        let is_there = |address: &&&str| local.contains(&format!("local {address} "));
-        all.all(|a| is_there(&a)).then_some(())
-    };
-    lab::wait_until(Duration::from_secs(10), "final addresses", final_now).unwrap();
+    let addresses = ["2001:db8::1", "2001:db8:1::1", "2001:db8:2::1", "::0.1.0.2"];
+    wait_for_final_addresses(&netns, &addresses);
     netns.ip_batch(RICH_ROUTES).unwrap();
     let rule = "-6 rule add from 2001:db8::/32 lookup 100 pref 50";
     netns.ip(&rule.split(' ').collect::<Vec<_>>()).unwrap();
@@ -166,6 +158,33 @@ pub fn rich(tag: &str) -> Option<Netns> {
         let _ = netns.run("bridge", &words);
     }
     Some(netns)
+}
+
+/// Waits until IPv6 addresses are final: until the kernel has added their
+/// local routes.
+pub fn wait_for_final_addresses(netns: &Netns, addresses: &[&str]) {
+    let patience = Duration::from_secs(10);
+    lab::wait_until(patience, "final addresses", || {
+        let local = netns
+            .ip(&["-6", "route", "show", "table", "local"])
+            .unwrap();
+        let is_there = |address: &&str| local.contains(&format!("local {address} "));
+        addresses.iter().all(is_there).then_some(())
+    })
+    .unwrap();
+}
+
+/// Waits until a link's own IPv6 address is final.
+pub fn wait_for_link_local(netns: &Netns, link: &str) {
+    let patience = Duration::from_secs(10);
+    lab::wait_until(patience, "a final link-local address", || {
+        let shown = netns
+            .ip(&["-6", "-o", "addr", "show", "dev", link])
+            .unwrap();
+        let is_final = |line: &str| line.contains(" fe80:") && !line.contains("tentative");
+        shown.lines().any(is_final).then_some(())
+    })
+    .unwrap();
 }
 
 /// Milliseconds since the UNIX epoch.

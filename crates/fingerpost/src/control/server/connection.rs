@@ -118,7 +118,10 @@ fn answer(
             let ended = || shared.stopping.load(Ordering::Relaxed) || client.is_gone();
             watch::watch(&source.reader(), question, &names, out, &ended)
         }
-        Ask::RouteGet(_) => return Err(told("STUB")),
+        Ask::RouteGet(question) => {
+            let tables = source.reader().snapshot();
+            view::route_get(question, &tables, &names, now_millis(), out)
+        }
         Ask::Status { json } => {
             let mut status = source.status();
             status.answered = shared.answered();

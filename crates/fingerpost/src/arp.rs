@@ -1,0 +1,60 @@
+//! `fingerpost arp`: arp(8) of the BSDs and of Linux's net-tools.
+//!
+//! Called by `main` with the words after the command's name. Rows come
+//! straight from the kernel ([`rows`]); [`view::arp`] writes them; changes
+//! go as packed requests ([`change`]), with the caller's own rights.
+
+mod arguments;
+mod change;
+mod file;
+mod host;
+mod rows;
+mod show;
+
+use std::ffi::OsString;
+use std::process::ExitCode;
+
+use anyhow::Result;
+use linux::Namespace;
+
+use arguments::Action;
+pub use rows::Rows;
+
+/// How a command with two faces was called.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Called {
+    /// By its own name (a link named `arp` or `ifconfig`): it behaves like
+    /// the tool of that name on Linux, net-tools.
+    ByItsName,
+    /// As a command of `fingerpost`.
+    OfFingerpost,
+}
+
+/// Runs the command. `arguments` are those after the name. A wrong command
+/// line is said on standard error and ends with 2; what was not found or
+/// not done ends with 1.
+pub fn run(arguments: Vec<OsString>, called: Called) -> Result<ExitCode> {
+    let wanted = match arguments::parse(arguments, called) {
+        Ok(wanted) => wanted,
+        Err(error) => {
+            // A reader that is gone changes nothing.
+            let _ = error.print();
+            return Ok(ExitCode::from(error.exit_code() as u8));
+        }
+    };
+    let namespace = match &wanted.netns {
+        Some(spec) => Namespace::open(spec)?,
+        None => Namespace::current()?,
+    };
+    let done = match &wanted.action {
+        Action::Show(show) => show::run(show, &wanted, &namespace)?,
+        Action::Delete(which) => change::delete(which, &wanted, &namespace)?,
+        Action::Set(set) => change::set(set, &wanted, &namespace)?,
+        Action::File(path) => file::run(path, &wanted, &namespace)?,
+    };
+    Ok(if done {
+        ExitCode::SUCCESS
+    } else {
+        ExitCode::FAILURE
+    })
+}

@@ -1,0 +1,141 @@
+//! The command line, of both kinds of ifconfig at once.
+
+use std::ffi::OsString;
+
+use clap::{Parser, ValueEnum};
+use view::ifconfig::{Selection, Style};
+
+use crate::arp::Called;
+
+/// Show links and their addresses.
+///
+/// Two tools in one: FreeBSD's ifconfig(8) and that of Linux's net-tools.
+/// Run as `fingerpost ifconfig`, it writes FreeBSD's layout and all links;
+/// run by the name `ifconfig` (a link to the program), net-tools' layout and
+/// counters, and the links that are up unless -a. --style chooses either.
+/// Nothing is changed with it.
+#[derive(Debug, Parser)]
+#[command(
+    name = "fingerpost ifconfig",
+    override_usage = "fingerpost ifconfig [-a] [-u|-d] [-s|-l] [--style bsd|linux] [IF]",
+    after_help = "\
+In the net-tools layout, addresses with a label (v0:1) have blocks of their
+own, as there; the others of a link are all in its block, where net-tools
+shows the first only."
+)]
+struct Arguments {
+    /// All links, also those that are down
+    #[arg(short, long)]
+    all: bool,
+    /// Only links that are up
+    #[arg(short, long, conflicts_with_all = ["all", "down"])]
+    up: bool,
+    /// Only links that are down
+    #[arg(short, long, conflicts_with = "all")]
+    down: bool,
+    /// A line a link, with counters: net-tools' -s
+    #[arg(short, long)]
+    short: bool,
+    /// Names only: FreeBSD's -l
+    #[arg(short = 'l', long, conflicts_with = "short")]
+    list: bool,
+    /// Taken, and without effect: what there is, is shown
+    #[arg(short, long)]
+    verbose: bool,
+    /// Whose output is imitated [default: linux when called as `ifconfig`, else bsd]
+    #[arg(long, value_enum)]
+    style: Option<Tool>,
+    /// A network namespace by name, path or process id
+    #[arg(long, value_name = "NAME|PATH|PID")]
+    netns: Option<String>,
+    /// The link
+    #[arg(value_name = "IF", allow_hyphen_values = true)]
+    words: Vec<String>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Tool {
+    Bsd,
+    Linux,
+}
+
+/// What is wanted.
+#[derive(Debug)]
+pub struct Wanted {
+    /// Which links.
+    pub selection: Selection<'static>,
+    /// In which layout.
+    pub style: Style,
+    /// In this namespace.
+    pub netns: Option<String>,
+    /// The link, and what is to be done with it.
+    pub words: Vec<String>,
+}
+
+/// Reads the command line.
+pub fn parse(arguments: Vec<OsString>, called: Called) -> Result<Wanted, clap::Error> {
+    let (name, by_default) = match called {
+        Called::ByItsName => ("ifconfig", Tool::Linux),
+        Called::OfFingerpost => ("fingerpost ifconfig", Tool::Bsd),
+    };
+    let arguments =
+        Arguments::try_parse_from(std::iter::once(OsString::from(name)).chain(arguments))?;
+    let tool = arguments.style.unwrap_or(by_default);
+    Ok(Wanted {
+        selection: match tool {
+            _ if arguments.up => Selection::Up,
+            _ if arguments.down => Selection::Down,
+            Tool::Linux if !arguments.all => Selection::Up,
+            _ => Selection::All,
+        },
+        style: match tool {
+            _ if arguments.short => Style::LinuxShort,
+            _ if arguments.list => Style::BsdNames,
+            Tool::Bsd => Style::Bsd,
+            Tool::Linux => Style::Linux,
+        },
+        netns: arguments.netns,
+        words: arguments.words,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory;
+
+    use super::*;
+
+    #[test]
+    fn the_style_follows_the_name_unless_it_is_said() {
+        Arguments::command().debug_assert();
+        for (line, called, style, selection) in [
+            ("", Called::OfFingerpost, Style::Bsd, Selection::All),
+            ("-a", Called::OfFingerpost, Style::Bsd, Selection::All),
+            ("-u", Called::OfFingerpost, Style::Bsd, Selection::Up),
+            ("-l", Called::OfFingerpost, Style::BsdNames, Selection::All),
+            ("", Called::ByItsName, Style::Linux, Selection::Up),
+            ("-a", Called::ByItsName, Style::Linux, Selection::All),
+            (
+                "-a -s",
+                Called::ByItsName,
+                Style::LinuxShort,
+                Selection::All,
+            ),
+            (
+                "-a --style bsd",
+                Called::ByItsName,
+                Style::Bsd,
+                Selection::All,
+            ),
+            ("-d", Called::ByItsName, Style::Linux, Selection::Down),
+        ] {
+            let words = line.split_whitespace().map(OsString::from).collect();
+            let wanted = parse(words, called).unwrap();
+            assert_eq!(
+                (wanted.style, wanted.selection),
+                (style, selection),
+                "{line}"
+            );
+        }
+    }
+}

@@ -1,0 +1,341 @@
+//! `route get`: which route a packet would take, shown as `ip route get`
+//! shows it, but with all members of a multipath group.
+
+use std::io;
+use std::net::IpAddr;
+
+use ipnet::IpNet;
+use serde::{Deserialize, Serialize};
+use table::row::route::{kind, protocol, table_id};
+use table::{Decision, Link, NextHop, Packet, RouteBody, Tables};
+
+use crate::answer::AnswerError;
+use crate::context::{Context, View};
+use crate::fields::{Value, Visit, push_plain};
+use crate::names::Names;
+use crate::printer::{Printer, Show};
+use crate::question::{Filter, Object, Output, Question};
+use crate::route::{
+    encap_fields, encap_text, flow_fields, flow_text, gateway_fields, gateway_text, hop_fields,
+    hop_text, kind_name, labelled, preference,
+};
+use crate::route_metrics::{metric_fields, metric_text};
+use crate::selection::BadQuestion;
+
+/// Which route a packet would take.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct RouteQuestion {
+    /// Where it goes.
+    pub to: IpAddr,
+    /// Where it comes from.
+    #[serde(default)]
+    pub from: Option<IpAddr>,
+    /// Name of the link it came in by; without: it is the host's own.
+    #[serde(default)]
+    pub iif: Option<String>,
+    /// Name of the link it must leave by.
+    #[serde(default)]
+    pub oif: Option<String>,
+    /// Its firewall mark.
+    #[serde(default)]
+    pub mark: u32,
+    /// Name of the VRF it is in.
+    #[serde(default)]
+    pub vrf: Option<String>,
+    /// Its type of service.
+    #[serde(default)]
+    pub tos: u8,
+    /// The user whose it is, for rules about users; shown when given.
+    #[serde(default)]
+    pub uid: Option<u32>,
+    /// How the answer is written.
+    #[serde(default)]
+    pub output: Output,
+}
+
+impl RouteQuestion {
+    /// About a packet of the host's own, of which only the destination is
+    /// known.
+    pub fn to(to: IpAddr) -> Self {
+        Self {
+            to,
+            from: None,
+            iif: None,
+            oif: None,
+            mark: 0,
+            vrf: None,
+            tos: 0,
+            uid: None,
+            output: Output::default(),
+        }
+    }
+
+    fn packet(&self, tables: &Tables) -> Result<Packet, BadQuestion> {
+        let link = |name: &String| -> Result<&Link, BadQuestion> {
+            let found = tables.links.by_name(name).map(|link| &**link);
+            found.ok_or_else(|| BadQuestion::NoSuchDevice(name.clone()))
+        };
+        let vrf = self.vrf.as_ref().map(link).transpose()?;
+        if let Some(other) = vrf.filter(|link| link.vrf_table.is_none()) {
+            return Err(BadQuestion::NotAVrf(other.name.to_string()));
+        }
+        let oif = self.oif.as_ref().map(link).transpose()?.or(vrf);
+        if let Some(from) = self.from
+            && from.is_ipv4() != self.to.is_ipv4()
+        {
+            return Err(BadQuestion::FamiliesDiffer {
+                address: from.to_string(),
+                family: if self.to.is_ipv4() { 4 } else { 6 },
+            });
+        }
+        Ok(Packet {
+            destination: self.to,
+            source: self.from,
+            iif: self.iif.as_ref().map(link).transpose()?.map(|l| l.index),
+            oif: oif.map(|link| link.index),
+            mark: self.mark,
+            tos: self.tos,
+            uid: self.uid.unwrap_or(0),
+        })
+    }
+}
+
+/// Writes which route a packet would take; gives the number of rows, one.
+/// That there is none is an error with the kernel's word for it. Cost:
+/// that of [`Tables::route_of`].
+pub fn route_get(
+    question: &RouteQuestion,
+    tables: &Tables,
+    names: &Names,
+    now_millis: u64,
+    out: impl io::Write,
+) -> Result<u64, AnswerError> {
+    let packet = question.packet(tables)?;
+    let decision = tables
+        .route_of(&packet)
+        .map_err(|why| BadQuestion::NoRoute {
+            to: question.to,
+            why,
+        })?;
+    let context = Context {
+        links: &tables.links,
+        tables: Some(tables),
+        now_millis,
+        names,
+    };
+    let shape = Question {
+        object: Object::Route,
+        filter: Filter::default(),
+        output: question.output.clone(),
+    };
+    let mut printer = Printer::new(&shape, context, out)?;
+    printer.one(&Taken {
+        question,
+        packet,
+        decision,
+    })?;
+    Ok(printer.close()?)
+}
+
+/// A packet and what became of it.
+struct Taken<'a> {
+    question: &'a RouteQuestion,
+    packet: Packet,
+    decision: Decision<'a>,
+}
+
+impl Taken<'_> {
+    fn body(&self) -> Option<&RouteBody> {
+        self.decision.route.map(|route| &**route.body)
+    }
+
+    fn only_hop(&self) -> Option<&NextHop> {
+        match &*self.decision.hops {
+            [hop] => Some(hop),
+            _ => None,
+        }
+    }
+
+    fn is_v6(&self) -> bool {
+        self.packet.destination.is_ipv6()
+    }
+
+    /// IPv6 answers show whose route it is; IPv4 ones do not.
+    fn v6_body(&self) -> Option<&RouteBody> {
+        self.body().filter(|_| self.is_v6())
+    }
+
+    /// `from ::` stands in every IPv6 answer.
+    fn from(&self) -> Option<IpAddr> {
+        let unspecified = || Some(std::net::Ipv6Addr::UNSPECIFIED.into());
+        self.packet
+            .source
+            .or_else(|| unspecified().filter(|_| self.is_v6()))
+    }
+
+    fn cache_flags(&self) -> &'static [&'static str] {
+        let joined = self.packet.destination == IpAddr::from([224, 0, 0, 1]);
+        match self.decision.kind {
+            kind::LOCAL => &["local"],
+            kind::BROADCAST => &["local", "brd"],
+            kind::MULTICAST if joined => &["local", "mc"],
+            kind::MULTICAST => &["mc"],
+            _ => &[],
+        }
+    }
+
+    /// Metrics belong to the route; the host's own addresses have none.
+    fn metric_body(&self) -> Option<&RouteBody> {
+        self.body()
+            .filter(|_| matches!(self.decision.kind, kind::UNICAST | kind::LOCAL))
+    }
+}
+
+impl Show for Taken<'_> {
+    fn fields(&self, view: &View<'_>, visit: &mut impl Visit) {
+        let prefix = IpNet::from(self.packet.destination);
+        if self.decision.kind != kind::UNICAST || view.details {
+            visit.value("type", kind_name(self.decision.kind));
+        }
+        visit.value("dst", Value::Address(self.packet.destination));
+        if let Some(from) = self.from() {
+            visit.value("from", Value::Address(from));
+        }
+        let hop = self.only_hop();
+        encap_fields(hop.and_then(|hop| hop.encap.as_ref()), visit);
+        if self.packet.tos != 0 {
+            visit.value("tos", Value::Name(view.names.ds_field(self.packet.tos)));
+        }
+        if let Some(hop) = hop {
+            gateway_fields(hop.gateway, prefix, visit);
+            visit.value("dev", Value::Name(view.device(hop.link)));
+        }
+        if self.decision.table != table_id::MAIN || view.details {
+            let table = view.names.table(self.decision.table);
+            visit.value("table", Value::Name(table));
+        }
+        if let Some(body) = self.v6_body().filter(|b| b.protocol != protocol::BOOT) {
+            visit.value("protocol", Value::Name(view.names.protocol(body.protocol)));
+        }
+        if let Some(source) = self.decision.source {
+            visit.value("prefsrc", Value::Address(source));
+        }
+        if let Some(route) = self.decision.route.filter(|_| self.is_v6()) {
+            visit.value("metric", Value::Number(route.metric.into()));
+        }
+        visit.list("flags");
+        visit.end_list();
+        if self.packet.mark != 0 {
+            visit.value("mark", Value::Number(self.packet.mark.into()));
+        }
+        flow_fields(hop.map_or(0, |hop| hop.realms), view, visit);
+        if let Some(uid) = self.question.uid {
+            visit.value("uid", Value::Number(uid.into()));
+        }
+        if !self.is_v6() {
+            visit.list("cache");
+            for name in self.cache_flags() {
+                visit.item(Value::Text(name));
+            }
+            visit.end_list();
+        }
+        if let Some(body) = self.metric_body() {
+            metric_fields(&body.metrics, visit);
+        }
+        if let Some(iif) = &self.question.iif {
+            visit.value("iif", Value::Text(iif));
+        }
+        if let Some(number) = self.v6_body().and_then(|body| body.preference) {
+            visit.value("pref", preference(number));
+        }
+        if self.decision.hops.len() > 1 {
+            visit.list("nexthops");
+            for hop in &self.decision.hops {
+                visit.object_item();
+                hop_fields(hop, prefix, true, view, visit);
+                visit.end_item();
+            }
+            visit.end_list();
+        }
+    }
+
+    fn text(&self, view: &View<'_>, out: &mut Vec<u8>) {
+        let prefix = IpNet::from(self.packet.destination);
+        if self.decision.kind != kind::UNICAST || view.details {
+            labelled(out, b"", kind_name(self.decision.kind));
+        }
+        labelled(out, b"", Value::Address(self.packet.destination));
+        if let Some(from) = self.from() {
+            labelled(out, b"from ", Value::Address(from));
+        }
+        let hop = self.only_hop();
+        encap_text(hop.and_then(|hop| hop.encap.as_ref()), out);
+        if self.packet.tos != 0 {
+            let tos = view.names.ds_field(self.packet.tos);
+            labelled(out, b"tos ", Value::Name(tos));
+        }
+        if let Some(hop) = hop {
+            gateway_text(hop.gateway, prefix, out);
+            labelled(out, b"dev ", Value::Name(view.device(hop.link)));
+        }
+        if self.decision.table != table_id::MAIN || view.details {
+            let table = view.names.table(self.decision.table);
+            labelled(out, b"table ", Value::Name(table));
+        }
+        if let Some(body) = self.v6_body().filter(|b| b.protocol != protocol::BOOT) {
+            let name = view.names.protocol(body.protocol);
+            labelled(out, b"proto ", Value::Name(name));
+        }
+        if let Some(source) = self.decision.source {
+            labelled(out, b"src ", Value::Address(source));
+        }
+        if let Some(route) = self.decision.route.filter(|_| self.is_v6()) {
+            labelled(out, b"metric ", Value::Number(route.metric.into()));
+        }
+        if self.packet.mark != 0 {
+            labelled(out, b"mark ", Value::Number(self.packet.mark.into()));
+        }
+        flow_text(hop.map_or(0, |hop| hop.realms), view, out);
+        if let Some(uid) = self.question.uid {
+            labelled(out, b"uid ", Value::Number(uid.into()));
+        }
+        self.cache_text(view, out);
+        for hop in self.decision.hops.iter().filter(|_| hop.is_none()) {
+            out.push(view.line_break());
+            hop_text(hop, prefix, true, view, out);
+        }
+        out.push(b'\n');
+    }
+}
+
+impl Taken<'_> {
+    /// The second line of an IPv4 answer; the end of an IPv6 one.
+    fn cache_text(&self, view: &View<'_>, out: &mut Vec<u8>) {
+        if self.is_v6() {
+            if let Some(body) = self.metric_body() {
+                metric_text(&body.metrics, out);
+            }
+            if let Some(number) = self.v6_body().and_then(|body| body.preference) {
+                out.extend_from_slice(b"pref ");
+                push_plain(out, preference(number));
+            }
+            return;
+        }
+        out.push(view.line_break());
+        out.extend_from_slice(b"    cache ");
+        for (at, name) in self.cache_flags().iter().enumerate() {
+            out.push(if at == 0 { b'<' } else { b',' });
+            out.extend_from_slice(name.as_bytes());
+        }
+        if !self.cache_flags().is_empty() {
+            out.extend_from_slice(b"> ");
+        }
+        if let Some(body) = self.metric_body() {
+            metric_text(&body.metrics, out);
+        }
+        if let Some(iif) = &self.question.iif {
+            labelled(out, b"iif ", Value::Text(iif));
+        }
+    }
+}
