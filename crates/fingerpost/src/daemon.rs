@@ -176,7 +176,12 @@ impl Daemon {
         // Of those not asked for by name one may go while it is read.
         let by_name = self.wanted_by_name();
         let asked_for = |one: &&Mirrored| by_name.contains(&one.spec);
-        match self.namespaces.iter().filter(asked_for).find_map(Mirrored::ended) {
+        match self
+            .namespaces
+            .iter()
+            .filter(asked_for)
+            .find_map(Mirrored::ended)
+        {
             Some(why) => bail!("the mirror ended before it was loaded: {why}"),
             None => Ok(()),
         }

@@ -1,6 +1,8 @@
 //! Answers straight from the kernel: rows are printed as they come, and
 //! nothing is kept but the links, for their names.
 
+pub mod route_get;
+
 use std::io::{self, Write};
 use std::ops::ControlFlow;
 use std::sync::Arc;
@@ -17,7 +19,7 @@ use view::{Context, NameFile, Names, Object, Printer, Question};
 
 use crate::names;
 
-/// How long a mirror for `--watch` may take to read the tables.
+/// How long a mirror of this process's own may take to read the tables.
 const LOADING_PATIENCE: Duration = Duration::from_secs(120);
 
 /// Lists a table; gives the number of rows.
@@ -198,11 +200,7 @@ fn ages(
 /// Shows changes as they happen, by a mirror of this process's own.
 pub fn watch(question: &Question, namespace: &Namespace, out: &mut impl Write) -> Result<u64> {
     let mirror = Mirror::start(namespace.clone(), Options::default())?;
-    match mirror.wait_ready(LOADING_PATIENCE) {
-        Phase::Loading => bail!("the tables were not read within {LOADING_PATIENCE:?}"),
-        Phase::Ended(why) => bail!("the mirror ended: {why}"),
-        Phase::Live | Phase::Resyncing => {}
-    }
+    loaded(&mirror)?;
     let names = names::load();
     Ok(crate::watch::watch(
         &mirror.reader(),
@@ -211,4 +209,13 @@ pub fn watch(question: &Question, namespace: &Namespace, out: &mut impl Write) -
         out,
         &|| false,
     )?)
+}
+
+/// Waits until a mirror has read the tables.
+fn loaded(mirror: &Mirror) -> Result<()> {
+    match mirror.wait_ready(LOADING_PATIENCE) {
+        Phase::Loading => bail!("the tables were not read within {LOADING_PATIENCE:?}"),
+        Phase::Ended(why) => bail!("the mirror ended: {why}"),
+        Phase::Live | Phase::Resyncing => Ok(()),
+    }
 }

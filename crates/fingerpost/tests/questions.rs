@@ -1,5 +1,10 @@
 //! Questions, from the kernel and from a daemon: the same answer.
 
+#![allow(
+    clippy::unwrap_used,
+    reason = "a test that cannot go on fails where it stands"
+)]
+
 mod common;
 
 use std::io::{BufRead, BufReader};
@@ -89,6 +94,42 @@ fn rows(text: &str) -> Vec<String> {
     let mut rows: Vec<String> = rows.iter().map(ToString::to_string).collect();
     rows.sort_unstable();
     rows
+}
+
+#[test]
+fn the_route_of_a_packet_is_the_same_from_both() {
+    let Some(netns) = furnished("get") else {
+        return;
+    };
+    let _daemon = Daemon::up(&netns, &[]);
+    for asked in [
+        &["10.1.7.7"][..],
+        &["10.1.2.3"],
+        &["10.2.0.1"],
+        &["192.0.2.1"],
+        &["10.9.0.1"],
+        &["10.9.0.255"],
+        &["127.0.0.1"],
+        &["10.9.0.9", "from", "10.9.0.1"],
+        &["10.8.0.2", "oif", "veth1"],
+        &["2001:db8:1::1"],
+        &["2001:db8::9"],
+    ] {
+        for format in [None, Some("--json")] {
+            let get = ["route", "get"].iter().chain(asked).copied();
+            let asked: Vec<&str> = get.chain(format).collect();
+            let direct: Vec<&str> = asked.iter().copied().chain(["--direct"]).collect();
+            assert_eq!(says(&netns, &asked), says(&netns, &direct), "{asked:?}");
+        }
+    }
+    for asked in [&["10.3.0.1", "mark", "7"][..], &["2001:db8:ffff::1"]] {
+        for direct in [None, Some("--direct")] {
+            let get = ["route", "get"].iter().chain(asked).copied();
+            let asked: Vec<&str> = get.chain(direct).collect();
+            let output = fingerpost(&netns, &asked);
+            assert_eq!(output.status.code(), Some(1), "{asked:?}");
+        }
+    }
 }
 
 #[test]

@@ -212,13 +212,14 @@ pub struct RouteQuery {
 /// Asks which way a packet to `destination` goes. The answer is one
 /// `route` message (with the table it was found in), or an errno.
 pub fn get_route(destination: IpAddr, query: &RouteQuery, sequence: u32, out: &mut Vec<u8>) {
-    let (family, bits) = match destination {
-        IpAddr::V4(_) => (AF_INET, 32),
-        IpAddr::V6(_) => (AF_INET6, 128),
+    // IPv6 always names the table, and refuses the flag that asks for it.
+    let (family, bits, lookup_table) = match destination {
+        IpAddr::V4(_) => (AF_INET, 32, LOOKUP_TABLE),
+        IpAddr::V6(_) => (AF_INET6, 128, 0),
     };
     let src_len = if query.source.is_some() { bits } else { 0 };
     let fib_match = if query.fib_match { FIB_MATCH } else { 0 };
-    let [f0, f1, f2, f3] = (LOOKUP_TABLE | fib_match).to_ne_bytes();
+    let [f0, f1, f2, f3] = (lookup_table | fib_match).to_ne_bytes();
     let header = [family, bits, src_len, 0, 0, 0, 0, 0, f0, f1, f2, f3];
     let mut build = Build::start(out, kind::GETROUTE, flag::REQUEST, sequence, &header);
     build.put_address(rta::DST, destination);

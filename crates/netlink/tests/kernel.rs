@@ -1,7 +1,7 @@
 //! Against the kernel: one of everything is made by `ip`
 //! (`fuzz/situation.sh`), read, deleted and made again by our own requests,
 //! and read again: equal. Dumps are answered as filtered as they are asked.
-#![allow(clippy::expect_used, reason = "a test fails by it")]
+#![allow(clippy::expect_used, clippy::panic, reason = "a test fails by it")]
 
 mod support;
 

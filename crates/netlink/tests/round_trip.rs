@@ -1,5 +1,5 @@
 //! Property: a row that is written is read as the same row.
-#![allow(clippy::expect_used, reason = "a test fails by it")]
+#![allow(clippy::expect_used, clippy::panic, reason = "a test fails by it")]
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 

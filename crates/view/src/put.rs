@@ -1,8 +1,10 @@
-//! Numbers and addresses as text, appended to bytes: faster than `write!`,
-//! which goes through `fmt::Arguments` for each.
+//! What the layouts of `arp` and `ifconfig` need beside
+//! [`format`](crate::format).
 
 use std::io::{self, Write};
-use std::net::{Ipv4Addr, Ipv6Addr};
+use std::net::Ipv4Addr;
+
+use crate::format::push_u64;
 
 const HEX: &[u8; 16] = b"0123456789abcdef";
 
@@ -44,45 +46,51 @@ impl<W: Write> Pieces<W> {
 }
 
 /// A string.
-pub(crate) fn text(string: &str, text: &mut Vec<u8>) {
-    text.extend_from_slice(string.as_bytes());
+pub(crate) fn push_text(out: &mut Vec<u8>, string: &str) {
+    out.extend_from_slice(string.as_bytes());
 }
 
 /// Names of the flags that are set, between commas and angle brackets.
-pub(crate) fn flags(bits: u32, names: &[(u32, &str)], to: &mut Vec<u8>) {
-    to.push(b'<');
-    let mut comma = false;
+pub(crate) fn push_flags(out: &mut Vec<u8>, bits: u32, names: &[(u32, &str)]) {
+    out.push(b'<');
+    let mut is_first = true;
     for (bit, name) in names {
         if bits & bit != 0 {
-            if comma {
-                to.push(b',');
+            if !is_first {
+                out.push(b',');
             }
-            comma = true;
-            text(name, to);
+            is_first = false;
+            push_text(out, name);
         }
     }
-    to.push(b'>');
-}
-
-/// A number in hexadecimal.
-pub(crate) fn hex(number: u32, text: &mut Vec<u8>) {
-    let digits = (35 - (number | 1).leading_zeros()) / 4;
-    for digit in (0..digits).rev() {
-        text.push(HEX[(number >> (4 * digit) & 15) as usize]);
-    }
+    out.push(b'>');
 }
 
 /// A number in hexadecimal with all its eight digits.
-pub(crate) fn hex_padded(number: u32, text: &mut Vec<u8>) {
+pub(crate) fn push_hex_padded(out: &mut Vec<u8>, number: u32) {
     for digit in (0..8).rev() {
-        text.push(HEX[(number >> (4 * digit) & 15) as usize]);
+        out.push(HEX[(number >> (4 * digit) & 15) as usize]);
     }
 }
 
 /// An octet in hexadecimal, upper case.
-pub(crate) fn hex_octet_upper(octet: u8, text: &mut Vec<u8>) {
+pub(crate) fn push_octet_upper(out: &mut Vec<u8>, octet: u8) {
     for digit in [octet >> 4, octet & 15] {
-        text.push(HEX[usize::from(digit)].to_ascii_uppercase());
+        out.push(HEX[usize::from(digit)].to_ascii_uppercase());
+    }
+}
+
+/// A number in decimal, filled up with spaces on its left.
+pub(crate) fn push_right(out: &mut Vec<u8>, number: u64, width: usize) {
+    let len = number.checked_ilog10().unwrap_or(0) as usize + 1;
+    pad_to(out, out.len() + width.saturating_sub(len));
+    push_u64(out, number);
+}
+
+/// Spaces up to a length of the text; none if it is that long already.
+pub(crate) fn pad_to(out: &mut Vec<u8>, len: usize) {
+    if out.len() < len {
+        out.resize(len, b' ');
     }
 }
 
@@ -92,140 +100,36 @@ pub(crate) fn netmask(prefix_len: u8) -> Ipv4Addr {
     Ipv4Addr::from_bits(u32::MAX.checked_shl(zeros).unwrap_or(0))
 }
 
-/// An IPv6 address, as `inet_ntop` writes it: one compatible with IPv4
-/// (`::10.2.3.4`) ends in dots, which the standard library's does not.
-pub(crate) fn ipv6(address: Ipv6Addr, text: &mut Vec<u8>) {
-    let segments = address.segments();
-    if segments[..6] == [0; 6] && segments[6] != 0 {
-        text.extend_from_slice(b"::");
-        ipv4(Ipv4Addr::from_bits(address.to_bits() as u32), text);
-    } else {
-        // A vector takes whatever is written.
-        let _ = write!(text, "{address}");
-    }
-}
-
-/// A number in decimal, filled up with spaces on its left.
-pub(crate) fn decimal_right(number: u64, width: usize, text: &mut Vec<u8>) {
-    let len = number.checked_ilog10().unwrap_or(0) as usize + 1;
-    pad(text.len() + width.saturating_sub(len), text);
-    decimal(number, text);
-}
-
-/// A number in decimal.
-pub(crate) fn decimal(mut number: u64, text: &mut Vec<u8>) {
-    let mut digits = [0; 20];
-    let mut at = digits.len();
-    loop {
-        at -= 1;
-        digits[at] = b'0' + (number % 10) as u8;
-        number /= 10;
-        if number == 0 {
-            break;
-        }
-    }
-    text.extend_from_slice(&digits[at..]);
-}
-
-/// An IPv4 address.
-pub(crate) fn ipv4(address: Ipv4Addr, text: &mut Vec<u8>) {
-    let mut chars = [0; 15];
-    let mut at = 0;
-    for (index, octet) in address.octets().into_iter().enumerate() {
-        if index > 0 {
-            chars[at] = b'.';
-            at += 1;
-        }
-        if octet >= 100 {
-            chars[at] = b'0' + octet / 100;
-            at += 1;
-        }
-        if octet >= 10 {
-            chars[at] = b'0' + octet / 10 % 10;
-            at += 1;
-        }
-        chars[at] = b'0' + octet % 10;
-        at += 1;
-    }
-    text.extend_from_slice(&chars[..at]);
-}
-
-/// Octets in hexadecimal with colons.
-pub(crate) fn lladdr(octets: &[u8], text: &mut Vec<u8>) {
-    for (index, octet) in octets.iter().enumerate() {
-        let digits = [
-            b':',
-            HEX[usize::from(octet >> 4)],
-            HEX[usize::from(octet & 15)],
-        ];
-        text.extend_from_slice(&digits[usize::from(index == 0)..]);
-    }
-}
-
-/// Spaces up to a position in the text; none if it is there already.
-pub(crate) fn pad(to: usize, text: &mut Vec<u8>) {
-    if text.len() < to {
-        text.resize(to, b' ');
-    }
-}
-
-/// A JSON string.
-pub(crate) fn json_string(string: &str, text: &mut Vec<u8>) {
-    text.push(b'"');
-    for byte in string.bytes() {
-        match byte {
-            b'"' | b'\\' => text.extend_from_slice(&[b'\\', byte]),
-            0..0x20 => {
-                text.extend_from_slice(b"\\u00");
-                text.push(HEX[usize::from(byte >> 4)]);
-                text.push(HEX[usize::from(byte & 15)]);
-            }
-            _ => text.push(byte),
-        }
-    }
-    text.push(b'"');
-}
-
 #[cfg(test)]
 mod tests {
-    use super::{decimal, decimal_right, hex, hex_padded, ipv4, ipv6, lladdr, netmask};
-    use std::net::Ipv4Addr;
+    use super::*;
 
-    fn text(put: impl Fn(&mut Vec<u8>)) -> String {
+    fn text(push: impl Fn(&mut Vec<u8>)) -> String {
         let mut text = Vec::new();
-        put(&mut text);
+        push(&mut text);
         String::from_utf8(text).unwrap()
     }
 
     #[test]
-    fn as_the_standard_library_writes_them() {
-        for number in [0, 9, 10, 99, 100, 12_345, u64::MAX] {
-            assert_eq!(text(|to| decimal(number, to)), number.to_string());
-        }
-        for octet in 0..=255 {
-            let address = Ipv4Addr::new(octet, 255 - octet, 0, octet);
-            assert_eq!(text(|to| ipv4(address, to)), address.to_string());
-        }
-        for number in [0, 1, 15, 16, 0x8843, u32::MAX] {
-            assert_eq!(text(|to| hex(number, to)), format!("{number:x}"));
-            assert_eq!(text(|to| hex_padded(number, to)), format!("{number:08x}"));
-            let right = text(|to| decimal_right(number.into(), 6, to));
+    fn numbers_as_the_standard_library_writes_them() {
+        for number in [0, 1, 9, 10, 15, 16, 0x8843, u32::MAX] {
+            let padded = text(|to| push_hex_padded(to, number));
+            assert_eq!(padded, format!("{number:08x}"));
+            let right = text(|to| push_right(to, number.into(), 6));
             assert_eq!(right, format!("{number:>6}"));
         }
-        for address in [
-            "::",
-            "::1",
-            "::1.2.3.4",
-            "::ffff:1.2.3.4",
-            "2001:db8::1:0:0:1",
-        ] {
-            let put = text(|to| ipv6(address.parse().unwrap(), to));
-            assert_eq!(put, address);
+        for octet in [0, 9, 0xab] {
+            assert_eq!(
+                text(|to| push_octet_upper(to, octet)),
+                format!("{octet:02X}")
+            );
         }
+    }
+
+    #[test]
+    fn netmasks() {
         assert_eq!(netmask(0), Ipv4Addr::UNSPECIFIED);
         assert_eq!(netmask(30), Ipv4Addr::new(255, 255, 255, 252));
         assert_eq!(netmask(200), Ipv4Addr::BROADCAST);
-        assert_eq!(text(|to| lladdr(&[0, 0x0c, 0xff], to)), "00:0c:ff");
-        assert_eq!(text(|to| lladdr(&[], to)), "");
     }
 }

@@ -37,8 +37,8 @@ struct Arguments {
     /// All entries; with the net-tools style, as lines
     #[arg(short, long)]
     all: bool,
-    /// net-tools' table
-    #[arg(short = 'e', conflicts_with_all = ["all", "json"])]
+    /// net-tools' table, also with -a
+    #[arg(short = 'e', conflicts_with = "json")]
     table: bool,
     /// Addresses as numbers; the default of `fingerpost arp`
     #[arg(short, long)]
@@ -187,7 +187,7 @@ pub fn parse(arguments: Vec<OsString>, called: Called) -> Result<Wanted, clap::E
     let style = match tool {
         _ if arguments.json => Style::Json,
         Tool::Bsd => Style::Bsd,
-        Tool::Linux if arguments.all => Style::LinuxLines,
+        Tool::Linux if arguments.all && !arguments.table => Style::LinuxLines,
         Tool::Linux => Style::LinuxTable,
     };
     Ok(Wanted {

@@ -1,9 +1,7 @@
 //! Making and deleting entries.
 
-use std::collections::HashMap;
 use std::io::{self, ErrorKind, Write};
 use std::net::{IpAddr, Ipv4Addr};
-use std::time::Duration;
 
 use anyhow::{Context, Result, anyhow, bail};
 use linux::error::Refusal;
@@ -192,10 +190,7 @@ pub fn set(set: &Set, wanted: &Wanted, namespace: &Namespace) -> Result<bool> {
     let rows = Rows::new(namespace)?;
     let system = System::read(&rows, wanted)?;
     let address = host::address(&set.host, wanted.patience)?;
-    let neighbour = system
-        .neighbour(set, address)
-        .map_err(|why| anyhow!(why))
-        .with_context(|| set.host.clone())?;
+    let neighbour = system.neighbour(set, address).map_err(|why| anyhow!(why))?;
     if set.replace {
         let old = entries_of(&rows, Some(address), None, Kinds::All)?;
         apply(namespace, Operation::Delete, &old)?;
@@ -323,11 +318,6 @@ fn apply(namespace: &Namespace, operation: Operation, neighbours: &[Neighbour]) 
             _ => bail!(explained(&refusal)),
         },
     }
-}
-
-/// Addresses of hosts by name, all asked at once.
-pub fn addresses_of(hosts: Vec<Box<str>>, patience: Duration) -> HashMap<Box<str>, Ipv4Addr> {
-    host::ask_all(hosts, patience, |host| host::address_of(host))
 }
 
 #[cfg(test)]

@@ -16,7 +16,8 @@ use netlink::decode::Operation;
 use table::Neighbour;
 
 use super::arguments::{self, Set, Wanted};
-use super::change::{System, addresses_of, explained, request};
+use super::change::{System, explained, request};
+use super::host;
 use super::rows::Rows;
 
 /// A file may be so long: several million lines.
@@ -104,7 +105,8 @@ fn resolve(lines: &[Line<'_>], wanted: &Wanted) -> HashMap<Box<str>, Ipv4Addr> {
         .map(|line| line.set.host.as_str())
         .filter(|host| host.parse::<Ipv4Addr>().is_err())
         .collect();
-    addresses_of(names.into_iter().map(Box::from).collect(), wanted.patience)
+    let names = names.into_iter().map(Box::from).collect();
+    host::ask_all(names, wanted.patience, |host| host::address_of(host))
 }
 
 fn entries<'a>(

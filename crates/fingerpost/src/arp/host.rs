@@ -3,7 +3,9 @@
 //! Asked by the C library (`getnameinfo`, `getaddrinfo`), so that the
 //! host's own rules hold: /etc/nsswitch.conf, /etc/hosts, DNS, mDNS. It can
 //! only be asked one at a time and may take long over it; so some threads
-//! ask, and nobody waits longer than agreed.
+//! ask, and nobody waits longer than agreed. `dns-lookup` is the wrapper of
+//! `getnameinfo` that needs no `unsafe` here; a resolver of our own would
+//! know DNS only.
 
 use std::collections::HashMap;
 use std::hash::Hash;

@@ -77,7 +77,10 @@ pub fn rewrite(arguments: Vec<String>) -> Vec<String> {
         return arguments;
     };
     let Some(object) = object(&arguments[at]) else {
-        return arguments;
+        // Options before a command that is not ip's go behind it as well.
+        let mut moved = arguments;
+        moved[..=at].rotate_right(1);
+        return moved;
     };
     let mut rest: Vec<&str> = arguments[at + 1..].iter().map(String::as_str).collect();
     let before = arguments[..at].iter().map(String::as_str);
@@ -291,6 +294,11 @@ mod tests {
         ] {
             assert_eq!(rewritten(spoken), meant, "{spoken}");
         }
+    }
+
+    #[test]
+    fn options_before_other_commands_go_behind_them() {
+        assert_eq!(rewritten("-n blue status -j"), "status -n blue -j");
     }
 
     #[test]

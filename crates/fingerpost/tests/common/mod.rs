@@ -1,6 +1,10 @@
 //! What the program's tests share: namespaces with something in them, the
 //! real binary, a daemon that does not outlive its value.
 
+#![allow(
+    clippy::unwrap_used,
+    reason = "a test that cannot go on fails where it stands"
+)]
 #![allow(dead_code, reason = "each test program uses a part of it")]
 
 use std::ffi::OsStr;

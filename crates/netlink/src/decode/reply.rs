@@ -83,3 +83,72 @@ impl Extended {
         Ok(extended)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::message::kind;
+
+    const TEXT: &[u8] = b"\x0c\0\x01\0too bad\0";
+
+    fn reply(kind: u16, flags: u16, payload: &[u8]) -> Message<'_> {
+        Message {
+            kind,
+            flags,
+            sequence: 5,
+            port: 0,
+            payload,
+        }
+    }
+
+    fn error_payload(request_len: u32, request_rest: &[u8]) -> Vec<u8> {
+        let mut payload = (-2i32).to_ne_bytes().to_vec();
+        payload.extend_from_slice(&request_len.to_ne_bytes());
+        payload.extend_from_slice(&[0; 12]);
+        payload.extend_from_slice(request_rest);
+        payload.extend_from_slice(TEXT);
+        payload
+    }
+
+    #[test]
+    fn the_kernel_s_words_are_found_behind_a_whole_and_a_capped_request() {
+        let whole = error_payload(16 + 5, &[1; 8]);
+        let capped = error_payload(16 + 5000, &[]);
+        let tlvs = flag::ACK_TLVS;
+        for (payload, flags) in [(&whole, tlvs), (&capped, tlvs | flag::CAPPED)] {
+            let decoded = error(&reply(kind::ERROR, flags, payload)).unwrap();
+            let Decoded::Error {
+                errno,
+                message,
+                sequence,
+                ..
+            } = decoded
+            else {
+                panic!("{decoded:?}");
+            };
+            assert_eq!((errno, sequence), (2, 5));
+            assert_eq!(message.as_deref(), Some("too bad"));
+        }
+        // A request that claims more than was echoed has no words behind it.
+        assert!(error(&reply(kind::ERROR, tlvs, &capped)).is_ok());
+        assert!(error(&reply(kind::ERROR, 0, &whole[..19])).is_err());
+    }
+
+    #[test]
+    fn the_end_of_a_dump_tells_whether_it_failed() {
+        let mut payload = (-19i32).to_ne_bytes().to_vec();
+        payload.extend_from_slice(TEXT);
+        let failed = done(&reply(kind::DONE, flag::ACK_TLVS, &payload)).unwrap();
+        let expected = Decoded::Done {
+            errno: 19,
+            message: Some("too bad".into()),
+        };
+        assert_eq!(failed, expected);
+        let expected = Decoded::Done {
+            errno: 0,
+            message: None,
+        };
+        assert_eq!(done(&reply(kind::DONE, 0, &[])).unwrap(), expected);
+        assert_eq!(done(&reply(kind::DONE, 0, &[0; 4])).unwrap(), expected);
+    }
+}

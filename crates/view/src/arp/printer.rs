@@ -4,6 +4,8 @@ use std::io::{self, Write};
 
 use super::entry::{Entry, Lifetime};
 use super::hardware::{bsd_type, linux_type};
+use crate::fields;
+use crate::format;
 use crate::put::{self, Pieces};
 
 /// Who is imitated.
@@ -82,7 +84,7 @@ fn bsd(entry: &Entry<'_>, text: &mut Vec<u8>) {
     if entry.lladdr.is_none() {
         text.extend_from_slice(b"(incomplete)");
     } else {
-        put::lladdr(entry.lladdr.octets(), text);
+        format::push_octets(text, entry.lladdr.octets());
     }
     text.extend_from_slice(b" on ");
     text.extend_from_slice(entry.link.as_bytes());
@@ -90,7 +92,7 @@ fn bsd(entry: &Entry<'_>, text: &mut Vec<u8>) {
         Lifetime::Permanent => text.extend_from_slice(b" permanent"),
         Lifetime::Seconds(seconds) => {
             text.extend_from_slice(b" expires in ");
-            put::decimal(seconds, text);
+            format::push_u64(text, seconds);
             text.extend_from_slice(b" seconds");
         }
         Lifetime::Unknown => {}
@@ -109,7 +111,7 @@ fn bsd(entry: &Entry<'_>, text: &mut Vec<u8>) {
 fn host_and_address(entry: &Entry<'_>, text: &mut Vec<u8>) {
     text.extend_from_slice(entry.host.unwrap_or("?").as_bytes());
     text.extend_from_slice(b" (");
-    put::ipv4(entry.address, text);
+    format::push_ipv4(text, entry.address);
     text.extend_from_slice(b") at ");
 }
 
@@ -119,7 +121,7 @@ fn linux_line(entry: &Entry<'_>, text: &mut Vec<u8>) {
         text.extend_from_slice(FROM_INTERFACE);
         text.push(b' ');
     } else if entry.complete {
-        put::lladdr(entry.lladdr.octets(), text);
+        format::push_octets(text, entry.lladdr.octets());
         text.extend_from_slice(b" [");
         text.extend_from_slice(linux_type(entry.hardware).as_bytes());
         text.extend_from_slice(b"] ");
@@ -159,22 +161,22 @@ fn linux_row(entry: &Entry<'_>, text: &mut Vec<u8>) {
             let cut = host.len().min(column::HOST_BYTES);
             text.extend_from_slice(&host.as_bytes()[..cut]);
         }
-        None => put::ipv4(entry.address, text),
+        None => format::push_ipv4(text, entry.address),
     }
-    put::pad(start + column::HARDWARE, text);
+    put::pad_to(text, start + column::HARDWARE);
     if entry.published {
         text.push(b'*');
-        put::pad(start + column::LLADDR, text);
+        put::pad_to(text, start + column::LLADDR);
         text.extend_from_slice(FROM_INTERFACE);
     } else if entry.complete {
         text.extend_from_slice(linux_type(entry.hardware).as_bytes());
-        put::pad(start + column::LLADDR, text);
-        put::lladdr(entry.lladdr.octets(), text);
+        put::pad_to(text, start + column::LLADDR);
+        format::push_octets(text, entry.lladdr.octets());
     } else {
-        put::pad(start + column::LLADDR, text);
+        put::pad_to(text, start + column::LLADDR);
         text.extend_from_slice(b"(incomplete)");
     }
-    put::pad(start + column::FLAGS, text);
+    put::pad_to(text, start + column::FLAGS);
     if entry.complete {
         text.push(b'C');
     }
@@ -184,31 +186,31 @@ fn linux_row(entry: &Entry<'_>, text: &mut Vec<u8>) {
     if entry.published {
         text.push(b'P');
     }
-    put::pad(start + column::LINK, text);
+    put::pad_to(text, start + column::LINK);
     text.extend_from_slice(entry.link.as_bytes());
     text.push(b'\n');
 }
 
 fn json(entry: &Entry<'_>, text: &mut Vec<u8>) {
     text.extend_from_slice(b"{\"hostname\":");
-    put::json_string(entry.host.unwrap_or("?"), text);
+    fields::push_json_text(text, entry.host.unwrap_or("?"));
     text.extend_from_slice(b",\"ip-address\":\"");
-    put::ipv4(entry.address, text);
+    format::push_ipv4(text, entry.address);
     text.push(b'"');
     if !entry.lladdr.is_none() {
         text.extend_from_slice(b",\"mac-address\":\"");
-        put::lladdr(entry.lladdr.octets(), text);
+        format::push_octets(text, entry.lladdr.octets());
         text.push(b'"');
     } else if !entry.complete && !entry.published {
         text.extend_from_slice(b",\"incomplete\":true");
     }
     text.extend_from_slice(b",\"interface\":");
-    put::json_string(entry.link, text);
+    fields::push_json_text(text, entry.link);
     match entry.lifetime {
         Lifetime::Permanent => text.extend_from_slice(b",\"permanent\":true"),
         Lifetime::Seconds(seconds) => {
             text.extend_from_slice(b",\"expires\":");
-            put::decimal(seconds, text);
+            format::push_u64(text, seconds);
         }
         Lifetime::Unknown => {}
     }
@@ -217,7 +219,7 @@ fn json(entry: &Entry<'_>, text: &mut Vec<u8>) {
     }
     if let Some(name) = bsd_type(entry.hardware) {
         text.extend_from_slice(b",\"type\":");
-        put::json_string(name, text);
+        fields::push_json_text(text, name);
     }
     text.push(b'}');
 }

@@ -12,6 +12,7 @@ use table::row::link::{flag, hardware, oper};
 use table::{Address, Link};
 
 use super::{Interface, Selection};
+use crate::format;
 use crate::put::{self, Pieces};
 
 pub(super) fn list(
@@ -43,7 +44,7 @@ pub(super) fn names(
             if names > 0 {
                 pieces.text.push(b' ');
             }
-            put::text(&interface.link.name, &mut pieces.text);
+            put::push_text(&mut pieces.text, &interface.link.name);
             pieces.row_done()?;
             names += 1;
         }
@@ -84,44 +85,44 @@ const FLAGS: [(u32, u32, &str); 11] = [
 ];
 
 fn head(link: &Link, text: &mut Vec<u8>) {
-    put::text(&link.name, text);
-    put::text(": flags=", text);
+    put::push_text(text, &link.name);
+    put::push_text(text, ": flags=");
     let known = FLAGS.map(|(bit, linux, name)| {
         let set = link.flags & linux != 0;
         (if set { bit } else { 0 }, name)
     });
     let bits = known.iter().fold(0, |bits, (bit, _)| bits | bit);
-    put::hex(bits, text);
-    put::flags(bits, &known, text);
-    put::text(" metric 0 mtu ", text);
-    put::decimal(u64::from(link.mtu), text);
+    format::push_hex(text, bits.into());
+    put::push_flags(text, bits, &known);
+    put::push_text(text, " metric 0 mtu ");
+    format::push_u64(text, u64::from(link.mtu));
     text.push(b'\n');
     if let Some(alias) = &link.alias {
-        put::text("\tdescription: ", text);
-        put::text(alias, text);
+        put::push_text(text, "\tdescription: ");
+        put::push_text(text, alias);
         text.push(b'\n');
     }
     if link.hardware == hardware::ETHER && !link.address.is_none() {
-        put::text("\tether ", text);
-        put::lladdr(link.address.octets(), text);
+        put::push_text(text, "\tether ");
+        format::push_octets(text, link.address.octets());
         text.push(b'\n');
     }
 }
 
 fn inet(local: Ipv4Addr, address: &Address, link: &Link, text: &mut Vec<u8>) {
-    put::text("\tinet ", text);
-    put::ipv4(local, text);
+    put::push_text(text, "\tinet ");
+    format::push_ipv4(text, local);
     if let Some(IpAddr::V4(peer)) = address.peer {
-        put::text(" --> ", text);
-        put::ipv4(peer, text);
+        put::push_text(text, " --> ");
+        format::push_ipv4(text, peer);
     }
-    put::text(" netmask 0x", text);
-    put::hex_padded(put::netmask(address.prefix_len).to_bits(), text);
+    put::push_text(text, " netmask 0x");
+    put::push_hex_padded(text, put::netmask(address.prefix_len).to_bits());
     if let (Some(IpAddr::V4(broadcast)), true) =
         (address.broadcast, link.flags & flag::BROADCAST != 0)
     {
-        put::text(" broadcast ", text);
-        put::ipv4(broadcast, text);
+        put::push_text(text, " broadcast ");
+        format::push_ipv4(text, broadcast);
     }
     text.push(b'\n');
 }
@@ -131,18 +132,18 @@ fn inet6(address: &Address, link: &Link, text: &mut Vec<u8>) {
         return;
     };
     let is_link_local = local.is_unicast_link_local();
-    put::text("\tinet6 ", text);
-    put::ipv6(local, text);
+    put::push_text(text, "\tinet6 ");
+    format::push_ipv6(text, local);
     if is_link_local {
         text.push(b'%');
-        put::text(&link.name, text);
+        put::push_text(text, &link.name);
     }
     if let Some(IpAddr::V6(peer)) = address.peer {
-        put::text(" --> ", text);
-        put::ipv6(peer, text);
+        put::push_text(text, " --> ");
+        format::push_ipv6(text, peer);
     }
-    put::text(" prefixlen ", text);
-    put::decimal(u64::from(address.prefix_len), text);
+    put::push_text(text, " prefixlen ");
+    format::push_u64(text, u64::from(address.prefix_len));
     let is_dynamic = address.flags & address_flag::PERMANENT == 0;
     for (holds, word) in [
         (address.flags & address_flag::TENTATIVE != 0, " tentative"),
@@ -155,12 +156,12 @@ fn inet6(address: &Address, link: &Link, text: &mut Vec<u8>) {
         ),
     ] {
         if holds {
-            put::text(word, text);
+            put::push_text(text, word);
         }
     }
     if is_link_local {
-        put::text(" scopeid 0x", text);
-        put::hex(link.index, text);
+        put::push_text(text, " scopeid 0x");
+        format::push_hex(text, link.index.into());
     }
     text.push(b'\n');
 }
@@ -175,14 +176,14 @@ fn tail(link: &Link, text: &mut Vec<u8>) {
         link.kind.as_deref()
     };
     if kind.is_some() || link.group != 0 {
-        put::text("\tgroups:", text);
+        put::push_text(text, "\tgroups:");
         if let Some(kind) = kind {
             text.push(b' ');
-            put::text(kind, text);
+            put::push_text(text, kind);
         }
         if link.group != 0 {
             text.push(b' ');
-            put::decimal(u64::from(link.group), text);
+            format::push_u64(text, u64::from(link.group));
         }
         text.push(b'\n');
     }
@@ -194,8 +195,8 @@ fn tail(link: &Link, text: &mut Vec<u8>) {
             _ => false,
         };
         let status = if is_active { "active" } else { "no carrier" };
-        put::text("\tstatus: ", text);
-        put::text(status, text);
+        put::push_text(text, "\tstatus: ");
+        put::push_text(text, status);
         text.push(b'\n');
     }
 }

@@ -8,6 +8,7 @@ use table::{Address, Link, LinkCounters};
 
 use super::order::Key;
 use super::{Interface, Selection, is_named};
+use crate::format;
 use crate::put::{self, Pieces};
 
 pub(super) enum Layout {
@@ -135,17 +136,17 @@ const FLAGS: [(u32, &str); 14] = [
 ];
 
 fn head(name: &str, link: &Link, text: &mut Vec<u8>) {
-    put::text(name, text);
-    put::text(": flags=", text);
+    put::push_text(text, name);
+    put::push_text(text, ": flags=");
     // `struct ifreq` has 16 signed bits for them.
     let flags = link.flags as u16 as i16;
     if flags < 0 {
         text.push(b'-');
     }
-    put::decimal(u64::from(flags.unsigned_abs()), text);
-    put::flags(link.flags, &FLAGS, text);
-    put::text("  mtu ", text);
-    put::decimal(u64::from(link.mtu), text);
+    format::push_u64(text, u64::from(flags.unsigned_abs()));
+    put::push_flags(text, link.flags, &FLAGS);
+    put::push_text(text, "  mtu ");
+    format::push_u64(text, u64::from(link.mtu));
     text.push(b'\n');
 }
 
@@ -153,17 +154,17 @@ fn inet(address: &Address, link: &Link, text: &mut Vec<u8>) {
     let IpAddr::V4(local) = address.local else {
         return;
     };
-    put::text("        inet ", text);
-    put::ipv4(local, text);
-    put::text("  netmask ", text);
-    put::ipv4(put::netmask(address.prefix_len), text);
+    put::push_text(text, "        inet ");
+    format::push_ipv4(text, local);
+    put::push_text(text, "  netmask ");
+    format::push_ipv4(text, put::netmask(address.prefix_len));
     if link.flags & flag::BROADCAST != 0 {
-        put::text("  broadcast ", text);
-        put::ipv4(ipv4_or_none(address.broadcast), text);
+        put::push_text(text, "  broadcast ");
+        format::push_ipv4(text, ipv4_or_none(address.broadcast));
     }
     if link.flags & flag::POINTOPOINT != 0 {
-        put::text("  destination ", text);
-        put::ipv4(ipv4_or_none(address.peer.or(Some(address.local))), text);
+        put::push_text(text, "  destination ");
+        format::push_ipv4(text, ipv4_or_none(address.peer.or(Some(address.local))));
     }
     text.push(b'\n');
 }
@@ -176,12 +177,12 @@ fn ipv4_or_none(address: Option<IpAddr>) -> Ipv4Addr {
 }
 
 fn inet6(local: Ipv6Addr, prefix_len: u8, text: &mut Vec<u8>) {
-    put::text("        inet6 ", text);
-    put::ipv6(local, text);
-    put::text("  prefixlen ", text);
-    put::decimal(u64::from(prefix_len), text);
-    put::text("  scopeid ", text);
-    put::text(scope(local), text);
+    put::push_text(text, "        inet6 ");
+    format::push_ipv6(text, local);
+    put::push_text(text, "  prefixlen ");
+    format::push_u64(text, u64::from(prefix_len));
+    put::push_text(text, "  scopeid ");
+    put::push_text(text, scope(local));
     text.push(b'\n');
 }
 
@@ -211,18 +212,18 @@ fn hardware_line(link: &Link, text: &mut Vec<u8>) {
         hardware::SIT => ("sit", "IPv6-in-IPv4"),
         _ => ("unspec ", "UNSPEC"),
     };
-    put::text("        ", text);
-    put::text(name, text);
+    put::push_text(text, "        ");
+    put::push_text(text, name);
     match link.hardware {
-        hardware::ETHER => put::lladdr(link.address.octets(), text),
+        hardware::ETHER => format::push_octets(text, link.address.octets()),
         _ if title == "UNSPEC" => unspec_address(link, text),
         _ => {}
     }
-    put::text("  txqueuelen ", text);
-    put::decimal(u64::from(link.tx_queue_len), text);
-    put::text("  (", text);
-    put::text(title, text);
-    put::text(")\n", text);
+    put::push_text(text, "  txqueuelen ");
+    format::push_u64(text, u64::from(link.tx_queue_len));
+    put::push_text(text, "  (");
+    put::push_text(text, title);
+    put::push_text(text, ")\n");
 }
 
 /// The sixteen octets of net-tools' buffer; the kernel fills at most the
@@ -236,7 +237,7 @@ fn unspec_address(link: &Link, text: &mut Vec<u8>) {
         if index > 0 {
             text.push(b'-');
         }
-        put::hex_octet_upper(*octet, text);
+        put::push_octet_upper(text, *octet);
     }
 }
 
@@ -268,39 +269,39 @@ impl Summed {
 fn counter_lines(counters: &LinkCounters, text: &mut Vec<u8>) {
     let summed = Summed::of(counters);
     traffic("RX", counters.rx_packets, counters.rx_bytes, text);
-    put::text("        RX errors ", text);
-    put::decimal(counters.rx_errors, text);
-    put::text("  dropped ", text);
-    put::decimal(summed.rx_dropped, text);
-    put::text("  overruns ", text);
-    put::decimal(counters.rx_fifo_errors, text);
-    put::text("  frame ", text);
-    put::decimal(summed.rx_frame, text);
+    put::push_text(text, "        RX errors ");
+    format::push_u64(text, counters.rx_errors);
+    put::push_text(text, "  dropped ");
+    format::push_u64(text, summed.rx_dropped);
+    put::push_text(text, "  overruns ");
+    format::push_u64(text, counters.rx_fifo_errors);
+    put::push_text(text, "  frame ");
+    format::push_u64(text, summed.rx_frame);
     text.push(b'\n');
     traffic("TX", counters.tx_packets, counters.tx_bytes, text);
-    put::text("        TX errors ", text);
-    put::decimal(counters.tx_errors, text);
-    put::text("  dropped ", text);
-    put::decimal(counters.tx_dropped, text);
-    put::text(" overruns ", text);
-    put::decimal(counters.tx_fifo_errors, text);
-    put::text("  carrier ", text);
-    put::decimal(summed.tx_carrier, text);
-    put::text("  collisions ", text);
-    put::decimal(counters.collisions, text);
+    put::push_text(text, "        TX errors ");
+    format::push_u64(text, counters.tx_errors);
+    put::push_text(text, "  dropped ");
+    format::push_u64(text, counters.tx_dropped);
+    put::push_text(text, " overruns ");
+    format::push_u64(text, counters.tx_fifo_errors);
+    put::push_text(text, "  carrier ");
+    format::push_u64(text, summed.tx_carrier);
+    put::push_text(text, "  collisions ");
+    format::push_u64(text, counters.collisions);
     text.push(b'\n');
 }
 
 fn traffic(direction: &str, packets: u64, bytes: u64, text: &mut Vec<u8>) {
-    put::text("        ", text);
-    put::text(direction, text);
-    put::text(" packets ", text);
-    put::decimal(packets, text);
-    put::text("  bytes ", text);
-    put::decimal(bytes, text);
-    put::text(" (", text);
+    put::push_text(text, "        ");
+    put::push_text(text, direction);
+    put::push_text(text, " packets ");
+    format::push_u64(text, packets);
+    put::push_text(text, "  bytes ");
+    format::push_u64(text, bytes);
+    put::push_text(text, " (");
     human(bytes, text);
-    put::text(")\n", text);
+    put::push_text(text, ")\n");
 }
 
 /// One decimal, cut off; a unit begins above 1,024 of the one below.
@@ -311,10 +312,10 @@ fn human(bytes: u64, text: &mut Vec<u8>) {
         .find(|unit| bytes > 1 << (10 * unit))
         .unwrap_or(0);
     let tenths = ((u128::from(bytes) * 10) >> (10 * unit)) as u64;
-    put::decimal(tenths / 10, text);
+    format::push_u64(text, tenths / 10);
     text.push(b'.');
-    put::decimal(tenths % 10, text);
-    put::text(UNITS[unit], text);
+    format::push_u64(text, tenths % 10);
+    put::push_text(text, UNITS[unit]);
 }
 
 const SHORT_HEADER: &[u8] =
@@ -341,14 +342,14 @@ const LETTERS: [(u32, u8); 14] = [
 fn write_line(block: &Block<'_>, text: &mut Vec<u8>) {
     let link = block.interface.link;
     let start = text.len();
-    put::text(block.name, text);
-    put::pad(start + 15, text);
-    put::decimal_right(u64::from(link.mtu), 6, text);
+    put::push_text(text, block.name);
+    put::pad_to(text, start + 15);
+    put::push_right(text, u64::from(link.mtu), 6);
     match block.interface.counters {
         Some(counters) if block.is_link => short_counters(counters, text),
-        _ => put::text(
-            "      - no statistics available -                        ",
+        _ => put::push_text(
             text,
+            "      - no statistics available -                        ",
         ),
     }
     for (flag, letter) in LETTERS {
@@ -367,12 +368,12 @@ fn short_counters(counters: &LinkCounters, text: &mut Vec<u8>) {
         (summed.rx_dropped, 6),
     ] {
         text.push(b' ');
-        put::decimal_right(number, width, text);
+        put::push_right(text, number, width);
     }
     text.push(b' ');
     let overruns = text.len();
-    put::decimal(counters.rx_fifo_errors, text);
-    put::pad(overruns + 6, text);
+    format::push_u64(text, counters.rx_fifo_errors);
+    put::pad_to(text, overruns + 6);
     for (number, width) in [
         (counters.tx_packets, 8),
         (counters.tx_errors, 6),
@@ -380,7 +381,7 @@ fn short_counters(counters: &LinkCounters, text: &mut Vec<u8>) {
         (counters.tx_fifo_errors, 6),
     ] {
         text.push(b' ');
-        put::decimal_right(number, width, text);
+        put::push_right(text, number, width);
     }
     text.push(b' ');
 }

@@ -1,0 +1,137 @@
+//! `route get` straight from the kernel.
+//!
+//! The kernel finds the route ([`netlink::request::get_route`] with
+//! `RTM_F_FIB_MATCH`, all members of a group included). What the packet
+//! makes of it is decided as in the daemon, over tables that hold the
+//! links, addresses, rules and just that route: the same answer, and no
+//! listing of a million routes.
+
+use std::io::{self, Write};
+use std::net::IpAddr;
+
+use anyhow::{Result, bail};
+use linux::mirror::now_millis;
+use linux::socket::{DATAGRAM_BYTES, Received, Socket};
+use linux::{Mirror, Namespace, Options};
+use netlink::decode::{self, Decoded, Item};
+use netlink::message::messages;
+use netlink::request::{Dump, RouteQuery, get_route};
+use rustix::io::Errno;
+use table::{AF_INET, AF_INET6, Change, Links, NoRoute, Placement, Writer};
+use view::{BadQuestion, RouteQuestion};
+
+use super::each_row;
+use crate::names;
+
+/// Writes which route a packet would take.
+pub fn answer(
+    question: &RouteQuestion,
+    namespace: &Namespace,
+    out: &mut impl Write,
+) -> Result<u64> {
+    let tables = if question.tos == 0 {
+        let mut writer = Writer::default();
+        surroundings(question, namespace, &mut writer)?;
+        let found = route(question, namespace, &writer.tables().links)?;
+        writer.apply(found)?;
+        writer.tables().clone()
+    } else {
+        // The kernel's question has no place for it beside a match.
+        let mirror = Mirror::start(namespace.clone(), Options::default())?;
+        super::loaded(&mirror)?;
+        (*mirror.reader().snapshot()).clone()
+    };
+    Ok(view::route_get(
+        question,
+        &tables,
+        &names::load(),
+        now_millis(),
+        out,
+    )?)
+}
+
+/// What the decision needs beside the route.
+fn surroundings(
+    question: &RouteQuestion,
+    namespace: &Namespace,
+    writer: &mut Writer,
+) -> Result<()> {
+    let family = if question.to.is_ipv4() {
+        AF_INET
+    } else {
+        AF_INET6
+    };
+    let now = now_millis();
+    for request in [
+        Dump::Links { counters: false },
+        Dump::Addresses { family, link: None },
+        Dump::Rules { family },
+        Dump::Nexthops,
+    ] {
+        each_row(namespace, &request, &mut |message| {
+            let payload = message.payload;
+            writer.apply(match request {
+                Dump::Links { .. } => Change::PutLink(decode::link(payload)?),
+                Dump::Addresses { .. } => Change::PutAddress(decode::address(payload, now)?),
+                Dump::Rules { .. } => Change::PutRule(decode::rule(payload)?),
+                _ => Change::PutNexthop(decode::nexthop(payload)?),
+            })?;
+            Ok(())
+        })?;
+    }
+    Ok(())
+}
+
+/// The route that the kernel finds.
+fn route(question: &RouteQuestion, namespace: &Namespace, links: &Links) -> Result<Change> {
+    let index = |name: &Option<String>| {
+        let link = name.as_deref().and_then(|name| links.by_name(name));
+        link.map(|link| link.index)
+    };
+    let query = RouteQuery {
+        source: question.from,
+        output: index(&question.oif).or(index(&question.vrf)),
+        input: index(&question.iif),
+        mark: (question.mark != 0).then_some(question.mark),
+        uid: question.uid,
+        fib_match: true,
+    };
+    let socket = Socket::open(namespace)?;
+    let mut request = Vec::new();
+    get_route(question.to, &query, 1, &mut request);
+    socket.send(&request)?;
+    let mut buffer = vec![0; DATAGRAM_BYTES];
+    let Received::Bytes(len) = socket.receive(&mut buffer, "a route")? else {
+        bail!("the kernel's answer was lost");
+    };
+    for message in messages(buffer.get(..len).unwrap_or_default()) {
+        match decode::decode(&message?, now_millis())? {
+            Decoded::Announcement(announced) => {
+                if let Item::Route(route) = announced.item {
+                    return Ok(Change::PutRoute(route, Placement::Last));
+                }
+            }
+            Decoded::Error { errno, message, .. } => {
+                return Err(refused(question.to, errno, message));
+            }
+            _ => {}
+        }
+    }
+    bail!("the kernel's answer is no route");
+}
+
+/// Why the kernel finds no way, in the words of the daemon's answer.
+fn refused(to: IpAddr, errno: i32, message: Option<String>) -> anyhow::Error {
+    let why = match Errno::from_raw_os_error(errno) {
+        Errno::NETUNREACH => NoRoute::Unreachable,
+        Errno::HOSTUNREACH => NoRoute::HostUnreachable,
+        Errno::ACCESS => NoRoute::Prohibited,
+        Errno::INVAL => NoRoute::Blackhole,
+        Errno::NODEV => NoRoute::NoSuchLink,
+        _ => {
+            let message = message.unwrap_or_else(|| "the kernel finds no route".to_owned());
+            return anyhow::Error::from(io::Error::from_raw_os_error(errno)).context(message);
+        }
+    };
+    BadQuestion::NoRoute { to, why }.into()
+}
