@@ -13,6 +13,7 @@ use nix::sys::resource::{UsageWho, getrusage};
 use nix::sys::time::TimeValLike;
 
 use super::Setting;
+use crate::host::say;
 
 /// Outputs go to a file in memory, the same for all: a pipe would measure
 /// its reader, and to `/dev/null` writing costs nothing.
@@ -79,7 +80,15 @@ pub fn in_turn(
                 if contender.slow >= ROUNDS_OF_THE_SLOW {
                     continue;
                 }
-                let cost = run(contender)?;
+                let cost = match run(contender) {
+                    Ok(cost) => cost,
+                    Err(error) => {
+                        // The others still have something to show.
+                        say(format_args!("left out: {error:#}"));
+                        contender.slow = ROUNDS_OF_THE_SLOW;
+                        continue;
+                    }
+                };
                 contender.slow += usize::from(cost.wall >= SLOW);
                 let Contender { who, what, .. } = contender;
                 let wall_ms = cost.wall.as_secs_f64() * 1_000.0;
