@@ -7,26 +7,22 @@ use super::tree::File;
 
 /// The floors of the house. A new room is entered here when it is made.
 const FLOORS: &[(&str, u8)] = &[
-    ("fingerpost", 3),
-    ("libalias", 3),
-    ("lab", 3),
-    ("dataplane", 2),
-    ("view", 2),
-    ("mib", 2),
-    ("feed", 2),
-    ("linux", 2),
-    ("netlink", 1),
-    ("fib", 1),
-    ("nat", 1),
-    ("table", 0),
-    ("packet", 0),
-    ("snmp", 0),
+    ("fingerpost", 4),
+    ("libalias", 4),
+    ("lab", 4),
+    ("dataplane", 3),
+    ("view", 3),
+    ("mib", 3),
+    ("feed", 3),
+    ("linux", 3),
+    ("netlink", 2),
+    ("fib", 2),
+    ("nat", 2),
+    ("table", 1),
+    ("packet", 1),
+    ("snmp", 1),
     ("memory", 0),
 ];
-
-/// The one arrow on a level: `table` publishes through `memory`, which
-/// knows nothing of any other room.
-const BESIDE: (&str, &str) = ("table", "memory");
 
 /// What a member takes from the workspace.
 const INHERITED: &[&str] = &["version", "edition", "rust-version", "license"];
@@ -78,8 +74,7 @@ fn arrows(room: &str, manifest: &Table) -> Vec<String> {
         let dependencies = manifest.get(section).and_then(Value::as_table);
         for name in dependencies.into_iter().flat_map(Table::keys) {
             let name = name.strip_prefix("fingerpost-").unwrap_or(name);
-            let for_tests = name == "lab" && section == "dev-dependencies";
-            if for_tests || (room, name) == BESIDE {
+            if name == "lab" && section == "dev-dependencies" {
                 continue;
             }
             if let Some(to) = floor(name).filter(|to| *to >= from) {
@@ -118,6 +113,7 @@ mod tests {
         assert_eq!(findings("view", "[dependencies]\nfingerpost-mib = {}\n"), 1);
         assert_eq!(findings("memory", "[dependencies]\ntable = {}\n"), 1);
         assert_eq!(findings("table", "[dependencies]\nmemory = {}\n"), 0);
+        assert_eq!(findings("table", "[dependencies]\nsnmp = {}\n"), 1);
     }
 
     #[test]

@@ -1,3 +1,5 @@
+//! `fingerpost arp` beside the installed `arp`.
+
 use std::fmt::Write;
 
 use crate::{World, text};

@@ -1,3 +1,5 @@
+//! `fingerpost ifconfig` beside the installed `ifconfig`.
+
 use std::fmt::Write;
 
 use crate::{World, text};
