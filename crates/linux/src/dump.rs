@@ -125,7 +125,10 @@ fn in_parallel(socket: &Socket, handler: &mut Handler<'_>) -> Result<(), Error> 
     let (filled, to_handle) = sync_channel::<Filled>(QUEUE);
     let (handled, to_fill) = channel::<Vec<u8>>();
     std::thread::scope(|scope| {
-        scope.spawn(move || read_all(socket, &filled, &to_fill));
+        std::thread::Builder::new()
+            .name("dump".into())
+            .spawn_scoped(scope, move || read_all(socket, &filled, &to_fill))
+            .map_err(Error::system("start a thread to read a dump"))?;
         let result = handle_all(handler, &to_handle, &handled);
         // Lets a reader that still has rows to deliver end.
         drop(to_handle);

@@ -256,8 +256,26 @@ impl<K, V> Leaf<K, V> {
 }
 
 impl<K: Ord, V> Inner<K, V> {
+    /// Rows that come in order, as those of a dump do, belong to the last
+    /// child: one comparison tells.
+    #[inline]
     fn child_of(&self, key: &K) -> usize {
-        self.separators.partition_point(|s| s <= key)
+        match self.separators.last() {
+            Some(last) if last <= key => self.separators.len(),
+            _ => self.separators.partition_point(|s| s <= key),
+        }
+    }
+}
+
+impl<K: Ord, V> Leaf<K, V> {
+    /// Where a key is, or would be put; the end is looked at first, for
+    /// the same reason.
+    #[inline]
+    fn find(&self, key: &K) -> Result<usize, usize> {
+        match self.keys.last() {
+            Some(last) if last < key => Err(self.keys.len()),
+            _ => self.keys.binary_search(key),
+        }
     }
 }
 
@@ -269,7 +287,7 @@ fn insert_below<K: Ord + Clone, V: Clone>(
     value: V,
 ) -> (Option<V>, Split<K, V>) {
     match Arc::make_mut(node) {
-        Node::Leaf(leaf) => match leaf.keys.binary_search(&key) {
+        Node::Leaf(leaf) => match leaf.find(&key) {
             Ok(at) => (Some(std::mem::replace(&mut leaf.values[at], value)), None),
             Err(at) => (None, insert_in_leaf(leaf, at, key, value)),
         },
@@ -447,7 +465,10 @@ fn join_inners<K, V>(left: &mut Inner<K, V>, right: &mut Inner<K, V>, separator:
 fn last_to<'a, K: Ord, V>(node: &'a Node<K, V>, key: &K) -> Option<(&'a K, &'a V)> {
     match node {
         Node::Leaf(leaf) => {
-            let at = leaf.keys.partition_point(|k| k <= key).checked_sub(1)?;
+            let at = match leaf.find(key) {
+                Ok(at) => at,
+                Err(at) => at.checked_sub(1)?,
+            };
             Some((&leaf.keys[at], &leaf.values[at]))
         }
         Node::Inner(inner) => {

@@ -3,8 +3,8 @@
 use std::ops::ControlFlow;
 use std::path::Path;
 
-use netlink::decode::{Decoded, Item, decode, link_counters, neighbour_ages};
-use netlink::message::Message;
+use netlink::decode::{Decoded, Item, decode, link_counters, neighbour_ages, route};
+use netlink::message::{Message, kind};
 use netlink::request::Dump;
 use table::{AF_INET, AF_INET6, LinkCounters, NeighbourKey, NeighbourSample, TableFull};
 
@@ -147,17 +147,26 @@ impl Load<'_> {
     }
 
     fn message(&mut self, message: &Message<'_>, now_millis: u64) -> Result<(), Error> {
+        if is_route(message) {
+            let row = route(message.payload, now_millis)?;
+            self.put(|model| model.dumped_route(row));
+            return Ok(());
+        }
         let Decoded::Announcement(announcement) = decode(message, now_millis)? else {
             return Ok(());
         };
         if let Some(samples) = self.samples.as_deref_mut() {
             samples.take(&announcement.item, message.payload);
         }
-        if let Err(full) = self.model.dumped(announcement.item) {
+        self.put(|model| model.dumped(announcement.item));
+        Ok(())
+    }
+
+    fn put(&mut self, put: impl FnOnce(&mut Model) -> Result<(), TableFull>) {
+        if let Err(full) = put(self.model) {
             // What was there stays; the first refusal says enough.
             self.full.get_or_insert(full);
         }
-        Ok(())
     }
 }
 
@@ -178,6 +187,13 @@ fn neighbours(proxy: bool) -> Dump {
         master: None,
         proxy,
     }
+}
+
+/// Routes come by the million: they are decoded without the detour over
+/// the row of any kind, which costs as much again.
+fn is_route(message: &Message<'_>) -> bool {
+    let family = message.payload.first();
+    message.kind == kind::NEWROUTE && matches!(family, Some(&(AF_INET | AF_INET6)))
 }
 
 fn routes(family: u8) -> Dump {

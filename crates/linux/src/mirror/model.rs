@@ -67,11 +67,7 @@ impl Model {
             Item::Address(row) => self.writer.apply(Change::PutAddress(row)),
             Item::Neighbour(row) => self.writer.apply(Change::PutNeighbour(row)),
             Item::Fdb(row) => self.writer.apply(Change::PutFdb(row)),
-            Item::Route(row) if row.body.flags & flag::CLONED != 0 => Ok(()),
-            Item::Route(mut row) => {
-                normalise::body(&mut row.body, &self.writer.tables().links);
-                self.writer.apply(Change::PutRoute(row, Placement::Last))
-            }
+            Item::Route(row) => self.dumped_route(row),
             Item::OtherRoute(row) => self.writer.apply(Change::PutOtherRoute(row)),
             Item::Nexthop(mut row) => {
                 normalise::nexthop(&mut row);
@@ -79,6 +75,15 @@ impl Model {
             }
             Item::Rule(row) => self.writer.apply(Change::PutRule(row)),
         }
+    }
+
+    /// Takes in a route of a dump.
+    pub fn dumped_route(&mut self, mut row: Route) -> Result<(), TableFull> {
+        if row.body.flags & flag::CLONED != 0 {
+            return Ok(());
+        }
+        normalise::body(&mut row.body, &self.writer.tables().links);
+        self.writer.apply(Change::PutRoute(row, Placement::Last))
     }
 
     fn put_link(&mut self, link: Link) -> Result<(), TableFull> {
