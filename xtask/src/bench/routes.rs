@@ -74,7 +74,9 @@ fn listings(setting: &Setting, netns: &Netns) -> Result<Vec<Contender>> {
     ])
 }
 
-/// From the start to a complete mirror, beside the bare dump in turn.
+/// From the start to a complete mirror, beside the bare dumps in turn: of
+/// all tables, which is what the mirror has to read, and of the main one
+/// alone.
 fn mirror(setting: &Setting, netns: &Netns, rows: u64, samples: &mut Samples) -> Result<()> {
     let what = "mirror";
     let program = setting.programs.join("mirror-once");
@@ -85,7 +87,10 @@ fn mirror(setting: &Setting, netns: &Netns, rows: u64, samples: &mut Samples) ->
             rounds: 1,
             ..setting.clone()
         };
-        let mut floor = [Contender::new("bare strict dump", what, &bare, "route")];
+        let mut floor = [
+            Contender::new("bare strict dump of all tables", what, &bare, "route-all"),
+            Contender::new("bare strict dump of main", what, &bare, "route"),
+        ];
         in_turn(&once, netns, rows, &mut floor, samples)?;
         let line = netns.run(program, &[])?;
         let numbers: Vec<f64> = line
