@@ -429,7 +429,9 @@ fn from(matches: &ArgMatches) -> From {
         all_netns: matches.get_flag("all-netns"),
         direct: matches.get_flag("direct"),
         socket: matches.get_one("socket").cloned(),
-        watch: matches.try_contains_id("watch").is_ok() && matches.get_flag("watch"),
+        // Not every command has it. (What clap says of an unknown name
+        // differs between debug and release builds; this holds in both.)
+        watch: matches.try_get_one("watch").ok().flatten() == Some(&true),
     }
 }
 
