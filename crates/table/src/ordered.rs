@@ -108,7 +108,7 @@ impl<K: Ord + Clone, V: Clone> Ordered<K, V> {
             match node {
                 Node::Inner(inner) => node = &inner.children[inner.child_of(key)],
                 Node::Leaf(leaf) => {
-                    let at = leaf.keys.binary_search(key).ok()?;
+                    let at = leaf.find(key).ok()?;
                     return Some(&leaf.values[at]);
                 }
             }
@@ -220,8 +220,8 @@ impl<K: Ord + Clone, V: Clone> Ordered<K, V> {
                     iter.leaf = Some(leaf);
                     iter.at = match start {
                         Bound::Unbounded => 0,
-                        Bound::Included(key) => leaf.keys.partition_point(|k| k < key),
-                        Bound::Excluded(key) => leaf.keys.partition_point(|k| k <= key),
+                        Bound::Included(key) => rank(&leaf.keys, |k| k < key),
+                        Bound::Excluded(key) => rank(&leaf.keys, |k| k <= key),
                     };
                 }
             }
@@ -262,7 +262,7 @@ impl<K: Ord, V> Inner<K, V> {
     fn child_of(&self, key: &K) -> usize {
         match self.separators.last() {
             Some(last) if last <= key => self.separators.len(),
-            _ => self.separators.partition_point(|s| s <= key),
+            _ => rank(&self.separators, |s| s <= key),
         }
     }
 }
@@ -274,9 +274,33 @@ impl<K: Ord, V> Leaf<K, V> {
     fn find(&self, key: &K) -> Result<usize, usize> {
         match self.keys.last() {
             Some(last) if last < key => Err(self.keys.len()),
-            _ => self.keys.binary_search(key),
+            _ => {
+                let at = rank(&self.keys, |k| k < key);
+                match self.keys.get(at) {
+                    Some(found) if found == key => Ok(at),
+                    _ => Err(at),
+                }
+            }
         }
     }
+}
+
+/// Keys between two that are looked at first.
+const STRIDE: usize = 8;
+
+/// How many of the ordered keys are before a place: first by every eighth
+/// key, then within eight. A binary search of a node waits for memory at
+/// each of its six steps, and guesses each branch wrong half the time;
+/// here all loads of a round are under way at once and nothing branches.
+#[inline]
+fn rank<K>(keys: &[K], is_before: impl Fn(&K) -> bool) -> usize {
+    let strides = keys.iter().skip(STRIDE - 1).step_by(STRIDE);
+    let before = STRIDE
+        * strides
+            .map(|key| usize::from(is_before(key)))
+            .sum::<usize>();
+    let within = keys.iter().skip(before).take(STRIDE - 1);
+    before + within.map(|key| usize::from(is_before(key))).sum::<usize>()
 }
 
 type Split<K, V> = Option<(K, Arc<Node<K, V>>)>;
@@ -359,7 +383,7 @@ fn insert_child<K: Ord + Clone, V>(
 fn remove_below<K: Ord + Clone, V: Clone>(node: &mut Arc<Node<K, V>>, key: &K) -> Option<V> {
     match Arc::make_mut(node) {
         Node::Leaf(leaf) => {
-            let at = leaf.keys.binary_search(key).ok()?;
+            let at = leaf.find(key).ok()?;
             leaf.keys.remove(at);
             leaf.next = 0;
             Some(leaf.values.remove(at))
