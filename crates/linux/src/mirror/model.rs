@@ -8,7 +8,7 @@ use std::net::IpAddr;
 
 use netlink::decode::{Announcement, Item, Operation};
 use netlink::message;
-use table::row::route::{flag, hop_flag};
+use table::row::route::flag;
 use table::{
     AF_INET6, Address, AddressKey, Change, Link, NextHop, NextHops, Nexthop, Placement, Route,
     RouteBody, Rule, SharedRoute, TableFull, Writer,
@@ -347,13 +347,5 @@ fn without(old: &RouteBody, gone: &RouteBody) -> NextHops {
         Ok([one]) => NextHops::One(NextHop { weight: 1, ..one }),
         Err(none) if none.is_empty() => NextHops::None,
         Err(many) => NextHops::Many(many.into()),
-    }
-}
-
-/// A hop without the flags that follow from its link.
-pub(crate) fn revived(hop: &NextHop) -> NextHop {
-    NextHop {
-        flags: hop.flags & !hop_flag::DEAD,
-        ..hop.clone()
     }
 }

@@ -15,8 +15,6 @@ use table::{
     TableFull, Tables, Writer,
 };
 
-use super::model::revived;
-
 /// Whether the kernel counts a link as running: the opposite is what makes
 /// it drop next-hop objects (`nh_netdev_event`).
 pub(crate) fn is_running(link: &Link) -> bool {
@@ -147,7 +145,10 @@ pub(crate) fn v6_address_gone(
 /// (`fib_sync_up`).
 pub(crate) fn hops_revived(writer: &mut Writer, link: u32) -> Result<(), TableFull> {
     rewrite_over(writer, link, |hop| {
-        (hop.link == link && hop.flags & hop_flag::DEAD != 0).then(|| revived(hop))
+        (hop.link == link && hop.flags & hop_flag::DEAD != 0).then(|| NextHop {
+            flags: hop.flags & !hop_flag::DEAD,
+            ..hop.clone()
+        })
     })
 }
 
