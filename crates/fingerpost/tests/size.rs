@@ -7,7 +7,7 @@ mod common;
 
 use common::{Daemon, says};
 use lab::situation::routes::Family;
-use lab::{HostSetting, Netns, situation, skip};
+use lab::{Netns, situation, skip};
 
 const NEIGHBOURS: usize = 100_000;
 const ROUTES: usize = 1_000_000;
@@ -28,12 +28,6 @@ const LISTINGS: [&[&str]; 9] = [
 
 #[test]
 fn aliases_and_neighbours_of_the_first_report() {
-    let Some(_raised) = skip::unless(HostSetting::raise(
-        "net/ipv4/neigh/default/gc_thresh3",
-        200_000,
-    )) else {
-        return;
-    };
     let Some(netns) = skip::unless(Netns::new("report")) else {
         return;
     };
