@@ -6,6 +6,8 @@ use std::fs::OpenOptions;
 use std::io::{self, Write};
 use std::thread;
 
+use anyhow::Context;
+
 /// Names the file to which skipped tests are appended, one line each:
 /// name of the test, a tab, the reason. `cargo xtask test` sets it.
 pub const FILE_VARIABLE: &str = "FINGERPOST_SKIPPED_FILE";
@@ -37,6 +39,28 @@ pub fn skip(reason: &str) {
 /// `let Some(netns) = skip::unless(Netns::new("x")) else { return };`
 pub fn unless<T>(result: anyhow::Result<T>) -> Option<T> {
     result.map_err(|error| skip(&format!("{error:#}"))).ok()
+}
+
+/// Whether this process may make TUN devices. Where `/dev/net/tun` is
+/// root's alone, a user may not, in namespaces of his own neither.
+pub fn tun() -> anyhow::Result<()> {
+    let path = "/dev/net/tun";
+    let opened = OpenOptions::new().read(true).write(true).open(path);
+    opened.map(|_| ()).with_context(|| path.to_owned())
+}
+
+/// Whether a user is known in this user namespace.
+pub fn user(id: u64) -> anyhow::Result<()> {
+    let map = std::fs::read_to_string("/proc/self/uid_map")?;
+    let is_known = map.lines().any(|line| {
+        let numbers: Vec<u64> = line
+            .split_whitespace()
+            .filter_map(|n| n.parse().ok())
+            .collect();
+        matches!(numbers[..], [inside, _, count] if (inside..inside + count).contains(&id))
+    });
+    anyhow::ensure!(is_known, "user {id} is not known in this user namespace");
+    Ok(())
 }
 
 /// The test program's name without Cargo's hash, and `::`.

@@ -106,6 +106,7 @@ rule add pref 117 uidrange 5000-6000 lookup 200
 ";
 
 fn namespace() -> Option<Netns> {
+    lab::skip::unless(lab::skip::user(6_000))?;
     let netns = lab::skip::unless(Netns::new("view-get"))?;
     netns
         .sysctl("net/ipv6/conf/default/accept_dad", "0")

@@ -24,6 +24,7 @@ pub fn permanent(count: u32) -> String {
 /// the kernel forgets to free that with its namespace, and a later one may
 /// find it in its table.
 fn every_kind(tag: &str) -> Option<World> {
+    lab::skip::unless(lab::skip::tun())?;
     let world = World::new(tag, "arp")?;
     world.veth();
     let mut lines = String::from(

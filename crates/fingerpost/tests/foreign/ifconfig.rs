@@ -27,6 +27,9 @@ fn byte_for_byte_as_net_tools() {
     let Some(world) = World::new("ifsame", "ifconfig") else {
         return;
     };
+    if lab::skip::unless(lab::skip::tun()).is_none() {
+        return;
+    }
     // No IPv6 autoconfiguration: its packets would count in between.
     world
         .netns

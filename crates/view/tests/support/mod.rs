@@ -141,6 +141,8 @@ fdb add 00:11:22:33:44:5b dev vx0 nhid 21
 
 /// A namespace with a row of every kind.
 pub fn rich(tag: &str) -> Option<Netns> {
+    lab::skip::unless(lab::skip::tun())?;
+    lab::skip::unless(lab::skip::user(2_000))?;
     let netns = lab::skip::unless(Netns::new(tag))?;
     // Addresses are final at once instead of tentative for a second.
     netns
