@@ -103,11 +103,11 @@ fn parsed(lines: &[String]) -> Vec<Value> {
 fn cells(line: &str) -> Vec<String> {
     let mut cells = vec![String::new()];
     let mut quoted = false;
-    let mut bytes = line.chars().peekable();
-    while let Some(c) = bytes.next() {
+    let mut chars = line.chars().peekable();
+    while let Some(c) = chars.next() {
         let cell = cells.last_mut().unwrap();
         match c {
-            '"' if quoted && bytes.peek() == Some(&'"') => cell.extend(bytes.next()),
+            '"' if quoted && chars.peek() == Some(&'"') => cell.extend(chars.next()),
             '"' => quoted = !quoted,
             ',' if !quoted => cells.push(String::new()),
             c => cell.push(c),
