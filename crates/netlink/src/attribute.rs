@@ -23,6 +23,15 @@ pub fn attributes(bytes: &[u8]) -> Attributes<'_> {
     Attributes::new(bytes, "attributes", 0)
 }
 
+/// The value of the first attribute of a kind in some bytes; `None` where
+/// there is none before the end or the first malformed one.
+/// O(attributes), no allocation.
+pub fn value(bytes: &[u8], kind: u16) -> Option<&[u8]> {
+    attributes(bytes)
+        .map_while(Result::ok)
+        .find_map(|(of, value)| (of == kind).then_some(value))
+}
+
 /// Iterator made by [`attributes`].
 #[derive(Debug, Clone)]
 pub struct Attributes<'a> {
@@ -180,9 +189,10 @@ impl<'a> Attribute<'a> {
     }
 }
 
-/// An address of four or sixteen bytes.
+/// An address in network byte order, as attributes have it: IPv4 of four
+/// bytes, IPv6 of sixteen; `None` of any other length. O(1).
 #[inline]
-pub(crate) fn address(bytes: &[u8]) -> Option<IpAddr> {
+pub fn address(bytes: &[u8]) -> Option<IpAddr> {
     if let Ok(octets) = <[u8; 4]>::try_from(bytes) {
         return Some(IpAddr::V4(Ipv4Addr::from(octets)));
     }
@@ -222,6 +232,26 @@ mod tests {
             assert!(walk.next().unwrap().is_err());
             assert!(walk.next().is_none());
         }
+    }
+
+    #[test]
+    fn the_first_of_a_kind_is_found_unless_behind_a_malformed_one() {
+        let mut bytes = vec![5u8, 0, 1, 0, 9, 0, 0, 0, 5, 0, 2, 0x80, 8, 0, 0, 0];
+        bytes.extend([5, 0, 2, 0, 7, 0, 0, 0, 99, 0, 3, 0]);
+        assert_eq!(value(&bytes, 1), Some(&[9][..]));
+        assert_eq!(value(&bytes, 2), Some(&[8][..]));
+        assert_eq!(value(&bytes, 3), None);
+        assert_eq!(value(&[], 1), None);
+    }
+
+    #[test]
+    fn an_address_has_four_or_sixteen_bytes() {
+        assert_eq!(address(&[192, 0, 2, 1]), "192.0.2.1".parse().ok());
+        let mut loopback = [0; 16];
+        loopback[15] = 1;
+        assert_eq!(address(&loopback), "::1".parse().ok());
+        assert_eq!(address(&[1, 2, 3]), None);
+        assert_eq!(address(&[]), None);
     }
 
     #[test]

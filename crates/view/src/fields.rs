@@ -2,7 +2,6 @@
 //! it tells a [`Visit`] its fields in the order and under the names of
 //! `ip -j`.
 
-use std::cmp::Ordering;
 use std::net::IpAddr;
 
 use ipnet::IpNet;
@@ -190,217 +189,12 @@ pub(crate) fn push_name(out: &mut Vec<u8>, name: Name<'_>) {
     }
 }
 
-/// What rows are sorted by. Numbers and addresses by value, the rest as
-/// text; rows without the field come first.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Default)]
-pub(crate) enum SortKey {
-    #[default]
-    Missing,
-    Number(i128),
-    Address(IpAddr, u8),
-    Text(Box<[u8]>),
-}
-
-impl SortKey {
-    pub(crate) fn compare(&self, other: &Self) -> Ordering {
-        self.cmp(other)
-    }
-
-    fn of(value: Value<'_>) -> Self {
-        match value {
-            Value::Number(number) | Value::Hex(number) => Self::Number(number.into()),
-            Value::Signed(number) => Self::Number(number.into()),
-            Value::True | Value::Present => Self::Number(1),
-            Value::Address(address) => Self::Address(address, u8::MAX),
-            Value::Destination(prefix) => Self::Address(prefix.addr(), prefix.prefix_len()),
-            other => {
-                let mut text = Vec::new();
-                push_plain(&mut text, other);
-                Self::Text(text.into())
-            }
-        }
-    }
-}
-
-/// Picks one column out of a row: `dst`, or `nexthops.gateway` for what is
-/// nested. Where a column has several values, they stand in a JSON list,
-/// and with spaces between them elsewhere. The buffers are reused from row
-/// to row.
-#[derive(Debug, Default)]
-pub(crate) struct Pick {
-    pub name: Box<str>,
-    /// The name at its dots.
-    path: Vec<Box<str>>,
-    /// The values as text.
-    pub plain: Vec<u8>,
-    /// The values as JSON; empty when the row does not have the column.
-    pub json: Vec<u8>,
-    /// The first value, kept when asked for.
-    pub key: SortKey,
-    pub wants_key: bool,
-    /// Nesting, and how much of it is on the column's path.
-    depth: usize,
-    matched: usize,
-    /// Depth inside the column itself once it was met.
-    inside: usize,
-    /// Whether the path goes through a list.
-    many: bool,
-}
-
-impl Pick {
-    pub(crate) fn new(name: &str) -> Self {
-        Self {
-            name: name.into(),
-            path: name.split('.').map(Box::from).collect(),
-            ..Self::default()
-        }
-    }
-
-    /// Ready for the next row.
-    pub(crate) fn start(&mut self) {
-        self.plain.clear();
-        self.json.clear();
-        self.key = SortKey::Missing;
-        (self.depth, self.matched, self.inside) = (0, 0, 0);
-        self.many = false;
-    }
-
-    /// After the row's last field.
-    pub(crate) fn finish(&mut self) {
-        if self.many && !self.json.is_empty() {
-            self.json.push(b']');
-        }
-    }
-
-    fn is_next(&self, key: &str) -> bool {
-        self.depth == self.matched && self.path.get(self.matched).is_some_and(|p| **p == *key)
-    }
-
-    fn is_last(&self) -> bool {
-        self.matched + 1 == self.path.len()
-    }
-
-    fn before_value(&mut self) {
-        if self.many {
-            self.json
-                .push(if self.json.is_empty() { b'[' } else { b',' });
-        }
-    }
-
-    fn take(&mut self, value: Value<'_>) {
-        if !self.plain.is_empty() {
-            self.plain.push(b' ');
-        }
-        push_plain(&mut self.plain, value);
-        if self.wants_key && self.key == SortKey::Missing {
-            self.key = SortKey::of(value);
-        }
-    }
-
-    /// Enters an object or a list: whether it is inside the column.
-    fn enter(&mut self, key: &'static str, bracket: u8) -> bool {
-        if self.inside > 0 {
-            self.inside += 1;
-            return true;
-        }
-        if self.is_next(key) {
-            if self.is_last() {
-                self.before_value();
-                self.json.push(bracket);
-                self.inside = 1;
-                return false;
-            }
-            self.matched += 1;
-            self.many |= bracket == b'[';
-        }
-        self.depth += 1;
-        false
-    }
-
-    /// Leaves one: whether it was the column or inside it.
-    fn leave(&mut self) -> bool {
-        if self.inside > 0 {
-            self.inside -= 1;
-            return true;
-        }
-        if self.matched == self.depth {
-            self.matched = self.matched.saturating_sub(1);
-        }
-        self.depth = self.depth.saturating_sub(1);
-        false
-    }
-
-    fn as_json(&mut self) -> Json<'_> {
-        Json {
-            out: &mut self.json,
-        }
-    }
-}
-
-impl Visit for Pick {
-    fn value(&mut self, key: &'static str, value: Value<'_>) {
-        if self.inside > 0 {
-            self.as_json().value(key, value);
-        } else if self.is_next(key) && self.is_last() {
-            self.before_value();
-            self.as_json().put(value);
-        } else {
-            return;
-        }
-        self.take(value);
-    }
-
-    fn object(&mut self, key: &'static str) {
-        if self.enter(key, b'{') {
-            self.as_json().object(key);
-        }
-    }
-
-    fn end_object(&mut self) {
-        if self.leave() {
-            self.json.push(b'}');
-        }
-    }
-
-    fn list(&mut self, key: &'static str) {
-        if self.enter(key, b'[') {
-            self.as_json().list(key);
-        }
-    }
-
-    fn end_list(&mut self) {
-        if self.leave() {
-            self.json.push(b']');
-        }
-    }
-
-    fn item(&mut self, value: Value<'_>) {
-        if self.inside > 0 {
-            self.as_json().item(value);
-            self.take(value);
-        }
-    }
-
-    fn object_item(&mut self) {
-        if self.inside > 0 {
-            self.inside += 1;
-            self.as_json().object_item();
-        }
-    }
-
-    fn end_item(&mut self) {
-        if self.inside > 0 {
-            self.inside -= 1;
-            self.json.push(b'}');
-        }
-    }
-}
-
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use super::*;
 
-    fn describe(visit: &mut impl Visit) {
+    /// A row with everything that a row may tell.
+    pub(crate) fn describe(visit: &mut impl Visit) {
         visit.value("dst", Value::Text("a\"b"));
         visit.list("flags");
         visit.item(Value::Text("up"));
@@ -421,23 +215,6 @@ mod tests {
         visit.value("last", Value::Present);
     }
 
-    fn pick(name: &str) -> (String, String) {
-        let mut pick = Pick::new(name);
-        for _ in 0..2 {
-            pick.start();
-            describe(&mut pick);
-            pick.finish();
-        }
-        (
-            String::from_utf8(pick.plain).unwrap(),
-            String::from_utf8(pick.json).unwrap(),
-        )
-    }
-
-    fn both(plain: &str, json: &str) -> (String, String) {
-        (plain.into(), json.into())
-    }
-
     #[test]
     fn a_row_is_written_as_json() {
         let mut out = b"{".to_vec();
@@ -446,21 +223,6 @@ mod tests {
             String::from_utf8(out).unwrap(),
             r#"{"dst":"a\"b","flags":["up","x"],"via":{"dst":7},"nexthops":[{"dev":1,"flags":[]},{"dev":2,"flags":[]}],"last":null"#
         );
-    }
-
-    #[test]
-    fn a_column_is_picked_whole_nested_or_not_at_all() {
-        assert_eq!(pick("dst"), both("a\"b", r#""a\"b""#));
-        assert_eq!(pick("flags"), both("up x", r#"["up","x"]"#));
-        assert_eq!(pick("via.dst"), both("7", "7"));
-        assert_eq!(pick("nexthops.dev"), both("1 2", "[1,2]"));
-        assert_eq!(
-            pick("nexthops"),
-            both("1 2", r#"[{"dev":1,"flags":[]},{"dev":2,"flags":[]}]"#)
-        );
-        assert_eq!(pick("last"), both("true", "null"));
-        assert_eq!(pick("dev"), both("", ""));
-        assert_eq!(pick("via.x"), both("", ""));
     }
 
     #[test]

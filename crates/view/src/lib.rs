@@ -29,6 +29,7 @@ mod names;
 mod neighbour;
 mod nexthop;
 mod pattern;
+mod picks;
 mod printer;
 mod put;
 pub mod question;

@@ -1,9 +1,10 @@
 //! What `ip -d link` tells of a link's own kind: the settings by which
 //! people tell links apart, out of `IFLA_INFO_DATA`.
 
+use netlink::attribute::{self, address};
 use table::RawAttributes;
 
-use crate::attributes::{address, attributes, network_number, number};
+use crate::attributes::{network_number, number};
 use crate::context::View;
 use crate::fields::{Value, Visit, push_plain};
 
@@ -123,8 +124,8 @@ fn each<'a>(
     mut each: impl FnMut(&'static Setting, Value<'a>),
 ) {
     for setting in settings(kind) {
-        let payload = attributes(data.bytes()).find(|(of, _)| *of == setting.0);
-        if let Some(value) = payload.and_then(|(_, payload)| read(setting.3, payload, view)) {
+        let payload = attribute::value(data.bytes(), setting.0);
+        if let Some(value) = payload.and_then(|payload| read(setting.3, payload, view)) {
             each(setting, value);
         }
     }

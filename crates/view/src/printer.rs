@@ -12,7 +12,8 @@ use table::{Address, FdbEntry, Link, Neighbour, Nexthop, Route, RouteBody, Rule}
 use crate::address::OnLink;
 use crate::columns::{Columns, checked};
 use crate::context::{Context, Hidden, View, hidden};
-use crate::fields::{Json, Pick, SortKey, Value, Visit, push_json_text};
+use crate::fields::{Json, Value, Visit, push_json_text};
+use crate::picks::{Picks, SortKey, Take};
 use crate::question::{Format, Object, Output, Question};
 use crate::selection::{BadQuestion, Selection};
 
@@ -51,7 +52,7 @@ pub struct Printer<'a, W> {
 /// Rows waiting to be sorted.
 #[derive(Debug)]
 struct Sort {
-    by: Pick,
+    by: Picks,
     downwards: bool,
     rows: Vec<(SortKey, Range<usize>)>,
 }
@@ -62,26 +63,23 @@ impl Sort {
             Some(name) => (name, true),
             None => (column, false),
         };
-        let mut by = checked(object, name)?;
-        by.wants_key = true;
         Ok(Self {
-            by,
+            by: Picks::new([checked(object, name)?], Take::Key),
             downwards,
             rows: Vec::new(),
         })
     }
 
     fn key(&mut self, row: &impl Show, view: &View<'_>) -> SortKey {
-        self.by.start();
-        row.fields(view, &mut self.by);
-        std::mem::take(&mut self.by.key)
+        self.by.row(|by| row.fields(view, by));
+        self.by.take_key()
     }
 
     fn into_ranges(mut self) -> impl Iterator<Item = Range<usize>> {
         // Stable, also downwards: equal rows stay in their order.
         self.rows.sort_by(|(a, _), (b, _)| match self.downwards {
-            false => a.compare(b),
-            true => b.compare(a),
+            false => a.cmp(b),
+            true => b.cmp(a),
         });
         self.rows.into_iter().map(|(_, range)| range)
     }

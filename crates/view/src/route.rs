@@ -134,6 +134,8 @@ pub(crate) fn is_reject(body: &RouteBody) -> bool {
     )
 }
 
+/// The flags of a next hop: those of the row, which has `DEAD` only where
+/// it does not follow from the link, and those that follow.
 #[inline]
 fn hop_flags(hop: &NextHop, follows: bool, view: &View<'_>) -> u32 {
     hop.flags
@@ -154,7 +156,7 @@ fn route_flags(body: &RouteBody, prefix: IpNet, follows: bool, view: &View<'_>) 
             ([], _) | (_, IpNet::V6(_)) => 0,
             (hops, IpNet::V4(_)) if follows && body.nexthop_id.is_none() => hops
                 .iter()
-                .map(|hop| derived_flags(hop.link, view))
+                .map(|hop| hop_flags(hop, follows, view))
                 .fold(hop_flag::DEAD | hop_flag::LINKDOWN, |all, of| all & of),
             _ => 0,
         }
@@ -468,3 +470,6 @@ pub(crate) fn hop_text(
     labelled(out, b"weight ", Value::Number(hop.weight.into()));
     flag_text(hop_flags(hop, follows, view), out);
 }
+
+#[cfg(test)]
+mod tests;

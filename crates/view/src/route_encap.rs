@@ -1,8 +1,9 @@
 //! Lightweight tunnels of next hops (`RTA_ENCAP`) as `ip route` shows them.
 
+use netlink::attribute::{self, address};
 use table::RawAttributes;
 
-use crate::attributes::{address, attribute, network_number, number};
+use crate::attributes::{network_number, number};
 use crate::fields::{Value, Visit, push_plain};
 use crate::format::push_u64;
 
@@ -41,7 +42,7 @@ fn type_name(kind: u16) -> Value<'static> {
 /// value.
 fn each(encap: &Encap, mut each: impl FnMut(&'static str, Value<'_>)) {
     let (kind, data) = encap;
-    let of = |kind| attribute(data.bytes(), kind);
+    let of = |kind| attribute::value(data.bytes(), kind);
     match *kind {
         // LWTUNNEL_IP_… and LWTUNNEL_IP6_…: id, destination, source, TTL,
         // TOS.
@@ -93,7 +94,7 @@ fn label_stack(labels: &[u8]) -> String {
 /// The mode and the segments of `SEG6_IPTUNNEL_SRH`: a mode, then a segment
 /// routing header (RFC 8754), whose list runs from the last segment.
 fn segments(data: &RawAttributes) -> Option<(Value<'static>, Vec<Value<'static>>)> {
-    let payload = attribute(data.bytes(), 1)?;
+    let payload = attribute::value(data.bytes(), 1)?;
     let (mode, header) = payload.split_first_chunk::<4>()?;
     let mode = u32::from_ne_bytes(*mode);
     let mode = SEG6_MODES

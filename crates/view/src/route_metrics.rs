@@ -1,8 +1,9 @@
 //! The metrics of a route (`RTA_METRICS`) as `ip route` shows them.
 
+use netlink::attribute;
 use table::RawAttributes;
 
-use crate::attributes::{attributes, number, text};
+use crate::attributes::{number, text};
 use crate::fields::{Value, Visit};
 use crate::format::{push_hex, push_u64};
 
@@ -49,13 +50,10 @@ enum Metric<'a> {
 /// Calls with the number, whether it is locked, and the value of each
 /// metric that has a name.
 fn each<'a>(raw: &'a RawAttributes, mut each: impl FnMut(u16, bool, Metric<'a>)) {
-    let all = || attributes(raw.bytes());
-    let locked = all()
-        .find(|(kind, _)| *kind == LOCK)
-        .and_then(|(_, payload)| number(payload))
-        .unwrap_or(0);
+    let of = |kind| attribute::value(raw.bytes(), kind);
+    let locked = of(LOCK).and_then(number).unwrap_or(0);
     for kind in LOCK + 1..METRICS.len() as u16 {
-        let Some((_, payload)) = all().find(|(of, _)| *of == kind) else {
+        let Some(payload) = of(kind) else {
             continue;
         };
         let value = number(payload).unwrap_or(0);

@@ -115,8 +115,11 @@ pub struct NextHop {
     pub link: u32,
     /// `RTA_GATEWAY` or `RTA_VIA`.
     pub gateway: Option<IpAddr>,
-    /// `RTNH_F_…`: [`hop_flag`], without `DEAD` and `LINKDOWN`, which
-    /// follow from the link's state.
+    /// `RTNH_F_…`: [`hop_flag`]. Never `LINKDOWN`: it follows from the
+    /// link's state. `DEAD` as the kernel says it in a dump; a mirror keeps
+    /// it only where it does not follow from the link's state: on a link
+    /// that is alive, whose hops die when it loses its last address
+    /// (`docs/decisions/002`). Who shows a hop adds what follows.
     pub flags: u32,
     /// Weight, from 1.
     pub weight: u16,
