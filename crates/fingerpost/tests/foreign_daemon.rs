@@ -1,0 +1,189 @@
+//! arp and ifconfig, from the kernel and from a daemon: the same answer.
+
+#![allow(
+    clippy::unwrap_used,
+    reason = "a test that cannot go on fails where it stands"
+)]
+
+mod common;
+
+use common::{Daemon, PATIENCE, fingerpost, furnished, says, sorted};
+use lab::{Netns, wait_until};
+
+/// What was answered by the daemon of a namespace, this answer excluded.
+fn answers(netns: &Netns) -> u64 {
+    let status = says(netns, &["status", "--json"]);
+    let status: serde_json::Value = serde_json::from_str(&status).unwrap();
+    status["answered"]["answers"].as_u64().unwrap()
+}
+
+/// All that a run says, lines in an order of their own, with what moves by
+/// itself left out; and the number of answers that the daemon gave for it.
+fn listed(netns: &Netns, line: &str, still: fn(&str) -> String) -> (String, u64) {
+    let before = answers(netns);
+    let arguments: Vec<&str> = line.split_whitespace().collect();
+    let output = fingerpost(netns, &arguments);
+    let said = still(std::str::from_utf8(&output.stdout).unwrap());
+    let complaint = String::from_utf8(output.stderr).unwrap();
+    let whole = format!("{}\n{complaint}{}", sorted(&said).join("\n"), output.status);
+    // The status before was an answer too.
+    (whole, answers(netns) - before - 1)
+}
+
+/// Compares the daemon's answer with the kernel's, and sees to it that it
+/// is the daemon's. Duplicate address detection may end in between: then
+/// once more.
+fn same_from_both(netns: &Netns, line: &str, answered: u64, still: fn(&str) -> String) {
+    let mut last = None;
+    let waited = wait_until(PATIENCE, line, || {
+        let (daemon, asked) = listed(netns, line, still);
+        let (kernel, not_asked) = listed(netns, &format!("{line} --direct"), still);
+        assert_eq!((asked, not_asked), (answered, 0), "{line}\n{daemon}");
+        let is_same = daemon == kernel;
+        last = Some((daemon, kernel));
+        is_same.then_some(())
+    });
+    let (daemon, kernel) = last.unwrap();
+    assert!(waited.is_ok(), "{line}:\n{daemon}\nkernel:\n{kernel}");
+}
+
+/// Without the seconds that entries have left; an object a line.
+fn without_seconds(listing: &str) -> String {
+    let cut = |text: &str, before: &str| -> String {
+        text.split(before)
+            .enumerate()
+            .map(|(at, piece)| match at {
+                0 => piece.to_owned(),
+                _ => format!("{before}{}", piece.trim_start_matches(char::is_numeric)),
+            })
+            .collect()
+    };
+    let listing = cut(&cut(listing, "expires in "), "\"expires\":");
+    match listing.strip_prefix('[') {
+        Some(objects) => objects
+            .trim_end_matches("]\n")
+            .replace("},{", "}\n{")
+            .to_owned(),
+        None => listing,
+    }
+}
+
+/// Without lines of counters.
+fn without_counters(listing: &str) -> String {
+    let kept = |line: &&str| {
+        let line = line.trim_start();
+        !line.starts_with("RX ") && !line.starts_with("TX ")
+    };
+    listing.lines().filter(kept).collect::<Vec<_>>().join("\n")
+}
+
+/// The name and the MTU of each line.
+fn two_columns(listing: &str) -> String {
+    let two = |line: &str| {
+        let columns: Vec<&str> = line.split_whitespace().take(2).collect();
+        columns.join(" ")
+    };
+    listing.lines().map(two).collect::<Vec<_>>().join("\n")
+}
+
+#[test]
+fn the_arp_table_is_the_same_from_both() {
+    let Some(netns) = furnished("arpboth") else {
+        return;
+    };
+    netns
+        .ip_batch(
+            "link property add dev veth1 altname other\n\
+             tuntap add tun0 mode tun\n\
+             link set tun0 up\n\
+             neigh add 10.8.0.3 lladdr 02:00:00:00:00:03 dev br0 nud noarp\n\
+             neigh add 10.8.0.2 lladdr 02:00:00:00:00:03 dev br0 nud permanent\n\
+             neigh add 10.9.0.4 lladdr 02:00:00:00:00:04 dev br0 nud stale\n\
+             neigh add 10.9.0.5 lladdr 02:00:00:00:00:05 dev br0 nud failed\n\
+             neigh add 10.9.0.6 dev tun0 nud permanent\n\
+             neigh add proxy 10.9.0.99 dev br0\n\
+             neigh add proxy 10.9.0.98 dev tun0\n",
+        )
+        .unwrap();
+    let _daemon = Daemon::up(&netns, &[]);
+    for style in [
+        "",
+        "--json",
+        "--style linux -n",
+        "--style linux -an",
+        "--style linux -vn",
+        "--style linux -van",
+    ] {
+        for filter in [
+            "",
+            "--no-own",
+            "-i br0",
+            "-i tun0",
+            "-i other",
+            "-H ether",
+            "10.8.0.2",
+            "10.9.0.99",
+            "-i veth1 10.8.0.2",
+            "10.9.0.1",
+            "10.9.0.200",
+        ] {
+            let line = format!("arp {style} {filter}");
+            same_from_both(&netns, &line, 1, without_seconds);
+        }
+    }
+    same_from_both(&netns, "arp --style linux -n -i nope", 1, without_seconds);
+    // A refusal is no answer.
+    same_from_both(&netns, "arp -i nope", 0, without_seconds);
+    // The daemon asks for no names.
+    same_from_both(&netns, "arp -r --resolve-wait-secs 0", 0, without_seconds);
+}
+
+#[test]
+fn ages_are_as_fresh_as_the_kernels() {
+    let Some(netns) = furnished("arpages") else {
+        return;
+    };
+    netns
+        .sysctl("net/ipv4/neigh/default/gc_stale_time", "100000")
+        .unwrap();
+    netns
+        .ip_batch("neigh add 10.9.0.4 lladdr 02:00:00:00:00:04 dev br0 nud stale\n")
+        .unwrap();
+    let _daemon = Daemon::up(&netns, &[]);
+    let left = |direct: &[&str]| -> u64 {
+        let line = says(&netns, &[&["arp", "-n", "10.9.0.4"], direct].concat());
+        let (_, rest) = line.split_once("expires in ").unwrap();
+        rest.split_once(' ').unwrap().0.parse().unwrap()
+    };
+    // It goes down: what is said in between is in between, but for the
+    // kernel's ticks.
+    let (before, daemon, after) = (left(&["--direct"]), left(&[]), left(&["--direct"]));
+    assert!(
+        (after.saturating_sub(1)..=before + 1).contains(&daemon),
+        "{before} {daemon} {after}"
+    );
+    assert!((90_000..=100_000).contains(&daemon), "{daemon}");
+}
+
+#[test]
+fn interfaces_are_the_same_from_both() {
+    let Some(netns) = furnished("ifboth") else {
+        return;
+    };
+    netns
+        .ip_batch("link property add dev veth1 altname other\n")
+        .unwrap();
+    let _daemon = Daemon::up(&netns, &[]);
+    for which in ["-a", "-u", "-d", "br0", "veth1", "veth1:1", "other", "nope"] {
+        for style in ["", "--style linux"] {
+            let line = format!("ifconfig {style} {which}");
+            same_from_both(&netns, &line, 1, without_counters);
+        }
+        let short = format!("ifconfig -s {which}");
+        same_from_both(&netns, &short, 1, two_columns);
+    }
+    same_from_both(&netns, "ifconfig -l", 1, str::to_owned);
+    // Counters are there, and no older than a question.
+    let shown = says(&netns, &["ifconfig", "--style", "linux", "br0"]);
+    assert!(shown.contains("RX packets"), "{shown}");
+}
