@@ -34,10 +34,12 @@ fn listed(netns: &Netns, line: &str, still: fn(&str) -> String) -> (String, u64)
 /// is the daemon's. Duplicate address detection may end in between: then
 /// once more.
 fn same_from_both(netns: &Netns, line: &str, answered: u64, still: fn(&str) -> String) {
+    let (command, rest) = line.split_once(' ').unwrap();
+    let direct = format!("{command} --direct {rest}");
     let mut last = None;
     let waited = wait_until(PATIENCE, line, || {
         let (daemon, asked) = listed(netns, line, still);
-        let (kernel, not_asked) = listed(netns, &format!("{line} --direct"), still);
+        let (kernel, not_asked) = listed(netns, &direct, still);
         assert_eq!((asked, not_asked), (answered, 0), "{line}\n{daemon}");
         let is_same = daemon == kernel;
         last = Some((daemon, kernel));
@@ -106,32 +108,32 @@ fn the_arp_table_is_the_same_from_both() {
         )
         .unwrap();
     let _daemon = Daemon::up(&netns, &[]);
-    for style in [
-        "",
-        "--json",
-        "--style linux -n",
-        "--style linux -an",
-        "--style linux -vn",
-        "--style linux -van",
+    for line in [
+        "arp -an",
+        "arp --json",
+        "arp --style linux -n",
+        "arp --style linux -an",
+        "arp --style linux -van",
+        "arp --no-own",
+        "arp --json -i br0",
+        "arp -i tun0",
+        "arp -i other",
+        "arp --style linux -vn -i tun0",
+        "arp --style linux -vn -i nope",
+        "arp --style linux -n -H ether",
+        "arp -H ether",
+        "arp 10.8.0.2",
+        "arp -i veth1 10.8.0.2",
+        "arp 10.9.0.1",
+        "arp --json 10.9.0.99",
+        "arp --style linux -van 10.8.0.2",
+        "arp 10.9.0.200",
+        "arp --json 10.9.0.200",
+        "arp --style linux -n 10.9.0.200",
+        "arp --style linux -an 10.9.0.200",
     ] {
-        for filter in [
-            "",
-            "--no-own",
-            "-i br0",
-            "-i tun0",
-            "-i other",
-            "-H ether",
-            "10.8.0.2",
-            "10.9.0.99",
-            "-i veth1 10.8.0.2",
-            "10.9.0.1",
-            "10.9.0.200",
-        ] {
-            let line = format!("arp {style} {filter}");
-            same_from_both(&netns, &line, 1, without_seconds);
-        }
+        same_from_both(&netns, line, 1, without_seconds);
     }
-    same_from_both(&netns, "arp --style linux -n -i nope", 1, without_seconds);
     // A refusal is no answer.
     same_from_both(&netns, "arp -i nope", 0, without_seconds);
     // The daemon asks for no names.
@@ -143,9 +145,6 @@ fn ages_are_as_fresh_as_the_kernels() {
     let Some(netns) = furnished("arpages") else {
         return;
     };
-    netns
-        .sysctl("net/ipv4/neigh/default/gc_stale_time", "100000")
-        .unwrap();
     netns
         .ip_batch("neigh add 10.9.0.4 lladdr 02:00:00:00:00:04 dev br0 nud stale\n")
         .unwrap();
@@ -162,7 +161,6 @@ fn ages_are_as_fresh_as_the_kernels() {
         (after.saturating_sub(1)..=before + 1).contains(&daemon),
         "{before} {daemon} {after}"
     );
-    assert!((90_000..=100_000).contains(&daemon), "{daemon}");
 }
 
 #[test]
@@ -174,14 +172,21 @@ fn interfaces_are_the_same_from_both() {
         .ip_batch("link property add dev veth1 altname other\n")
         .unwrap();
     let _daemon = Daemon::up(&netns, &[]);
-    for which in ["-a", "-u", "-d", "br0", "veth1", "veth1:1", "other", "nope"] {
-        for style in ["", "--style linux"] {
-            let line = format!("ifconfig {style} {which}");
-            same_from_both(&netns, &line, 1, without_counters);
-        }
-        let short = format!("ifconfig -s {which}");
-        same_from_both(&netns, &short, 1, two_columns);
+    for line in [
+        "ifconfig -a",
+        "ifconfig -u",
+        "ifconfig -d",
+        "ifconfig other",
+        "ifconfig nope",
+        "ifconfig --style linux",
+        "ifconfig --style linux -a",
+        "ifconfig --style linux veth1",
+        "ifconfig --style linux veth1:1",
+        "ifconfig --style linux nope",
+    ] {
+        same_from_both(&netns, line, 1, without_counters);
     }
+    same_from_both(&netns, "ifconfig -s -a", 1, two_columns);
     same_from_both(&netns, "ifconfig -l", 1, str::to_owned);
     // Counters are there, and no older than a question.
     let shown = says(&netns, &["ifconfig", "--style", "linux", "br0"]);
