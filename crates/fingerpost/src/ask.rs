@@ -11,10 +11,12 @@ use anyhow::{Context, Result, bail};
 use linux::Namespace;
 use view::Format;
 
+use crate::arp;
 use crate::cli::From;
 use crate::control::protocol::Ask;
 use crate::control::{client, paths};
 use crate::direct::{self, route_get};
+use crate::ifconfig;
 use joined::Joined;
 
 /// Octets gathered before they are written.
@@ -41,8 +43,9 @@ pub fn run(ask: Ask, from: &From, out: &mut impl Write) -> Result<()> {
     Ok(())
 }
 
-/// Asks about a namespace; gives the number of rows.
-fn one_namespace(
+/// Asks about a namespace: its daemon, if there is one and it is not to be
+/// `direct`, else the kernel. Gives the number of rows.
+pub fn one_namespace(
     ask: Ask,
     namespace: &Namespace,
     direct: bool,
@@ -54,6 +57,8 @@ fn one_namespace(
         (None, Ask::Question(question)) => direct::question(&question, namespace, out),
         (None, Ask::RouteGet(question)) => route_get::answer(&question, namespace, out),
         (None, Ask::Watch(question)) => direct::watch(&question, namespace, out),
+        (None, Ask::Arp(question)) => arp::direct(&question, namespace, None, out),
+        (None, Ask::Ifconfig(question)) => ifconfig::direct(&question, namespace, out),
         (None, Ask::Status { .. }) => bail!(
             "no daemon mirrors this namespace (inode {}); `fingerpost up` starts one",
             namespace.inode()
@@ -82,6 +87,9 @@ fn every_namespace(ask: &Ask, from: &From, out: &mut impl Write) -> Result<()> {
         Ask::Status { json: false } => Format::Text,
         Ask::RouteGet(get) => get.output.format,
         Ask::Watch(_) => bail!("--watch looks at one namespace: name it with --netns"),
+        Ask::Arp(_) | Ask::Ifconfig(_) => {
+            bail!("arp and ifconfig list one namespace: name it with --netns")
+        }
     };
     let counts = matches!(ask, Ask::Question(question) if question.output.count);
     let mut rows = 0;
@@ -116,7 +124,7 @@ fn of_namespace(mut ask: Ask, name: &str) -> Ask {
     let output = match &mut ask {
         Ask::Question(question) => Some(&mut question.output),
         Ask::RouteGet(get) => Some(&mut get.output),
-        Ask::Watch(_) | Ask::Status { .. } => None,
+        Ask::Watch(_) | Ask::Arp(_) | Ask::Ifconfig(_) | Ask::Status { .. } => None,
     };
     if let Some(output) = output {
         output.netns = Some(name.to_owned());

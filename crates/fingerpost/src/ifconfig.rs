@@ -1,12 +1,13 @@
 //! `fingerpost ifconfig`: the listings of ifconfig(8), of FreeBSD and of
 //! Linux's net-tools. It changes nothing.
 //!
-//! Called by `main` with the words after the command's name. One dump of
-//! links with counters, one of addresses, joined; [`view::ifconfig`] writes
-//! them.
+//! Called by `main` with the words after the command's name. Links with
+//! counters and addresses ([`listing`]), from the daemon's snapshot where
+//! one runs, else one dump of each; [`view::ifconfig`] writes them.
 
 mod arguments;
 mod instead;
+mod listing;
 
 use std::ffi::OsString;
 use std::io::{self, Write};
@@ -14,9 +15,12 @@ use std::process::ExitCode;
 
 use anyhow::{Result, bail};
 use linux::Namespace;
-use view::ifconfig::{Interface, Selection, Style, list};
+use view::ifconfig::Style;
 
-use crate::arp::{Called, Rows};
+use crate::arp::Called;
+use crate::ask;
+use crate::control::protocol::Ask;
+pub use listing::{IfconfigQuestion, Which, direct, snapshot};
 
 /// Runs the command. `arguments` are those after the name. A wrong command
 /// line is said on standard error and ends with 2; a link that is not
@@ -38,11 +42,14 @@ pub fn run(arguments: Vec<OsString>, called: Called) -> Result<ExitCode> {
         None => Namespace::current()?,
     };
     let name = wanted.words.first();
-    let selection = match name {
-        Some(name) => Selection::Named(name),
-        None => wanted.selection,
+    let question = IfconfigQuestion {
+        style: wanted.style,
+        which: name.map_or(wanted.which, |name| Which::Named(name.clone())),
     };
-    let blocks = show(&namespace, selection, wanted.style)?;
+    let mut out = io::stdout().lock();
+    let asked = Ask::Ifconfig(Box::new(question));
+    let blocks = ask::one_namespace(asked, &namespace, wanted.direct, &mut out)?;
+    out.flush()?;
     let Some(name) = name.filter(|_| blocks == 0) else {
         return Ok(ExitCode::SUCCESS);
     };
@@ -57,28 +64,4 @@ pub fn run(arguments: Vec<OsString>, called: Called) -> Result<ExitCode> {
         }
     }
     Ok(ExitCode::FAILURE)
-}
-
-fn show(namespace: &Namespace, selection: Selection<'_>, style: Style) -> Result<u64> {
-    let rows = Rows::new(namespace)?;
-    let links = rows.links(matches!(style, Style::Linux | Style::LinuxShort))?;
-    let addresses = rows.addresses(0)?;
-    let mut rest = addresses.as_slice();
-    let interfaces: Vec<Interface<'_>> = links
-        .iter()
-        .map(|(link, counters)| {
-            // Both are ordered by link. An address of a link that is not
-            // listed (it went or came in between) is passed over.
-            let begin = rest.partition_point(|address| address.link < link.index);
-            let end = rest.partition_point(|address| address.link <= link.index);
-            let (done, after) = rest.split_at(end);
-            rest = after;
-            Interface {
-                link,
-                counters: counters.as_ref(),
-                addresses: &done[begin..],
-            }
-        })
-        .collect();
-    Ok(list(&interfaces, selection, style, io::stdout().lock())?)
 }

@@ -19,6 +19,7 @@ mod order;
 
 use std::io::{self, Write};
 
+use serde::{Deserialize, Serialize};
 use table::row::link::flag;
 use table::{Address, Link, LinkCounters};
 
@@ -34,7 +35,8 @@ pub struct Interface<'a> {
 }
 
 /// Who is imitated.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Style {
     /// FreeBSD's `ifconfig`.
     Bsd,

@@ -85,6 +85,9 @@ struct Arguments {
     /// Leave out the addresses of this host's own links
     #[arg(long)]
     no_own: bool,
+    /// List from the kernel, also where a daemon runs
+    #[arg(long)]
+    direct: bool,
     /// A network namespace by name, path or process id
     #[arg(long, value_name = "NAME|PATH|PID")]
     netns: Option<String>,
@@ -106,6 +109,8 @@ pub struct Wanted {
     pub action: Action,
     /// In this namespace.
     pub netns: Option<String>,
+    /// From the kernel, also where a daemon runs.
+    pub direct: bool,
     /// Only on this link.
     pub device: Option<String>,
     /// How entries are written.
@@ -194,6 +199,7 @@ pub fn parse(arguments: Vec<OsString>, called: Called) -> Result<Wanted, clap::E
         action: action(&arguments, style)
             .map_err(|message| Arguments::command().error(ErrorKind::InvalidValue, message))?,
         netns: arguments.netns,
+        direct: arguments.direct,
         device: arguments.device,
         style,
         verbose: arguments.verbose,

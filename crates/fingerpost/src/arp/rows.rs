@@ -114,14 +114,18 @@ impl Links {
 
     /// The same; an error that says what to do if there is none.
     pub fn named(&self, name: &str) -> Result<&Link> {
-        self.by_name(name)
-            .ok_or_else(|| anyhow!("no link is named `{name}`; `fingerpost link` lists them"))
+        self.by_name(name).ok_or_else(|| no_link(name))
     }
 
     /// All, in the order of indexes.
     pub fn iter(&self) -> impl Iterator<Item = &(Link, Option<LinkCounters>)> {
         self.0.iter()
     }
+}
+
+/// What is to be said of a link that is not there.
+pub fn no_link(name: &str) -> anyhow::Error {
+    anyhow!("no link is named `{name}`; `fingerpost link` lists them")
 }
 
 /// What is to be said when a listing fails.

@@ -15,6 +15,9 @@ use std::io::{self, Read, Write};
 use serde::{Deserialize, Serialize};
 use view::{Question, RouteQuestion};
 
+use crate::arp::ArpQuestion;
+use crate::ifconfig::IfconfigQuestion;
+
 /// The version of this protocol. Both ends are of one release: a daemon
 /// refuses any other version by name.
 pub const VERSION: u32 = 1;
@@ -55,6 +58,10 @@ pub enum Ask {
         /// As one JSON object.
         json: bool,
     },
+    /// The ARP table, in the style of an arp(8).
+    Arp(Box<ArpQuestion>),
+    /// Links and addresses, in the style of an ifconfig(8).
+    Ifconfig(Box<IfconfigQuestion>),
     /// The changes of a table as they happen, a line of JSON each, until
     /// the client goes.
     Watch(Box<Question>),
@@ -128,12 +135,26 @@ fn hung_up(error: io::Error) -> io::Error {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::ifconfig::Which;
 
     #[test]
     fn requests_survive_the_journey() {
         for ask in [
             Ask::Status { json: true },
             Ask::RouteGet(Box::new(RouteQuestion::to([10, 0, 0, 1].into()))),
+            Ask::Arp(Box::new(ArpQuestion {
+                style: view::arp::Style::LinuxLines,
+                own: true,
+                device: Some("a \"link\"".into()),
+                host: None,
+                hardware: Some(1),
+                verbose: false,
+                timers: view::arp::Timers::default(),
+            })),
+            Ask::Ifconfig(Box::new(IfconfigQuestion {
+                style: view::ifconfig::Style::BsdNames,
+                which: Which::Named("a \"link\"".into()),
+            })),
         ] {
             let request = Request { v: VERSION, ask };
             let line = serde_json::to_vec(&request).unwrap();

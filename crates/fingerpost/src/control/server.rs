@@ -14,7 +14,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use table::Reader;
-use view::{Names, Question};
+use view::{Names, Object};
 
 use super::protocol;
 use crate::privileges;
@@ -25,8 +25,9 @@ pub trait Source: Send + Sync {
     /// Where snapshots come from.
     fn reader(&self) -> Reader;
     /// Sees to it that what the kernel does not announce (counters, ages)
-    /// is fresh, if this question shows it. Waits a bounded time.
-    fn refresh(&self, question: &Question);
+    /// is soon fresh for a table; with `statistics`, that it is. Waits a
+    /// bounded time.
+    fn refresh(&self, object: Object, statistics: bool);
     /// How it is.
     fn status(&self) -> Status;
 }

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result};
 use linux::{Mirror, Namespace, Options, Phase};
 use table::{Reader, Tables};
-use view::{Object, Question};
+use view::Object;
 
 use super::socket::Claim;
 use crate::config::Config;
@@ -130,19 +130,19 @@ impl Source for Answers {
         self.mirror.reader()
     }
 
-    fn refresh(&self, question: &Question) {
-        let sampled = |tables: &Tables| match question.object {
+    fn refresh(&self, object: Object, statistics: bool) {
+        let sampled = |tables: &Tables| match object {
             Object::Link => tables.link_counters.taken_at_millis,
             _ => tables.neighbour_samples.taken_at_millis,
         };
-        match question.object {
+        match object {
             Object::Link => self.mirror.want_links(),
             Object::Addr => self.mirror.want_addresses(),
             Object::Neigh => self.mirror.want_neighbours(),
             Object::Fdb => self.mirror.want_fdb(),
             _ => {}
         }
-        if !question.output.statistics || !matches!(question.object, Object::Link | Object::Neigh) {
+        if !statistics || !matches!(object, Object::Link | Object::Neigh) {
             return;
         }
         let deadline = Instant::now() + SAMPLE_PATIENCE;

@@ -3,8 +3,9 @@
 use std::ffi::OsString;
 
 use clap::{Parser, ValueEnum};
-use view::ifconfig::{Selection, Style};
+use view::ifconfig::Style;
 
+use super::listing::Which;
 use crate::arp::Called;
 
 /// Show links and their addresses.
@@ -45,6 +46,9 @@ struct Arguments {
     /// Whose output is imitated [default: linux when called as `ifconfig`, else bsd]
     #[arg(long, value_enum)]
     style: Option<Tool>,
+    /// List from the kernel, also where a daemon runs
+    #[arg(long)]
+    direct: bool,
     /// A network namespace by name, path or process id
     #[arg(long, value_name = "NAME|PATH|PID")]
     netns: Option<String>,
@@ -62,12 +66,14 @@ enum Tool {
 /// What is wanted.
 #[derive(Debug)]
 pub struct Wanted {
-    /// Which links.
-    pub selection: Selection<'static>,
+    /// Which links, unless one is named.
+    pub which: Which,
     /// In which layout.
     pub style: Style,
     /// In this namespace.
     pub netns: Option<String>,
+    /// From the kernel, also where a daemon runs.
+    pub direct: bool,
     /// The link, and what is to be done with it.
     pub words: Vec<String>,
 }
@@ -82,11 +88,11 @@ pub fn parse(arguments: Vec<OsString>, called: Called) -> Result<Wanted, clap::E
         Arguments::try_parse_from(std::iter::once(OsString::from(name)).chain(arguments))?;
     let tool = arguments.style.unwrap_or(by_default);
     Ok(Wanted {
-        selection: match tool {
-            _ if arguments.up => Selection::Up,
-            _ if arguments.down => Selection::Down,
-            Tool::Linux if !arguments.all => Selection::Up,
-            _ => Selection::All,
+        which: match tool {
+            _ if arguments.up => Which::Up,
+            _ if arguments.down => Which::Down,
+            Tool::Linux if !arguments.all => Which::Up,
+            _ => Which::All,
         },
         style: match tool {
             _ if arguments.short => Style::LinuxShort,
@@ -95,6 +101,7 @@ pub fn parse(arguments: Vec<OsString>, called: Called) -> Result<Wanted, clap::E
             Tool::Linux => Style::Linux,
         },
         netns: arguments.netns,
+        direct: arguments.direct,
         words: arguments.words,
     })
 }
@@ -108,34 +115,20 @@ mod tests {
     #[test]
     fn the_style_follows_the_name_unless_it_is_said() {
         Arguments::command().debug_assert();
-        for (line, called, style, selection) in [
-            ("", Called::OfFingerpost, Style::Bsd, Selection::All),
-            ("-a", Called::OfFingerpost, Style::Bsd, Selection::All),
-            ("-u", Called::OfFingerpost, Style::Bsd, Selection::Up),
-            ("-l", Called::OfFingerpost, Style::BsdNames, Selection::All),
-            ("", Called::ByItsName, Style::Linux, Selection::Up),
-            ("-a", Called::ByItsName, Style::Linux, Selection::All),
-            (
-                "-a -s",
-                Called::ByItsName,
-                Style::LinuxShort,
-                Selection::All,
-            ),
-            (
-                "-a --style bsd",
-                Called::ByItsName,
-                Style::Bsd,
-                Selection::All,
-            ),
-            ("-d", Called::ByItsName, Style::Linux, Selection::Down),
+        for (line, called, style, which) in [
+            ("", Called::OfFingerpost, Style::Bsd, Which::All),
+            ("-a", Called::OfFingerpost, Style::Bsd, Which::All),
+            ("-u", Called::OfFingerpost, Style::Bsd, Which::Up),
+            ("-l", Called::OfFingerpost, Style::BsdNames, Which::All),
+            ("", Called::ByItsName, Style::Linux, Which::Up),
+            ("-a", Called::ByItsName, Style::Linux, Which::All),
+            ("-a -s", Called::ByItsName, Style::LinuxShort, Which::All),
+            ("-a --style bsd", Called::ByItsName, Style::Bsd, Which::All),
+            ("-d", Called::ByItsName, Style::Linux, Which::Down),
         ] {
             let words = line.split_whitespace().map(OsString::from).collect();
             let wanted = parse(words, called).unwrap();
-            assert_eq!(
-                (wanted.style, wanted.selection),
-                (style, selection),
-                "{line}"
-            );
+            assert_eq!((wanted.style, wanted.which), (style, which), "{line}");
         }
     }
 }

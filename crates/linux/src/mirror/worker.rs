@@ -406,6 +406,8 @@ impl Worker {
     fn sample_rows(&mut self, which: Which) {
         match self.compare(which) {
             Ok(found) => self.apply(found.map(|found| found.silent).unwrap_or_default()),
+            // Told to end meanwhile: `follow` sees it next.
+            Err(Error::Stopped) => {}
             Err(error) => warn!("could not sample {which:?}: {error}"),
         }
     }

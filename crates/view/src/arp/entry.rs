@@ -2,6 +2,7 @@
 
 use std::net::{IpAddr, Ipv4Addr};
 
+use serde::{Deserialize, Serialize};
 use table::row::link::{flag as link_flag, hardware};
 use table::row::neighbour::state;
 use table::{Address, Link, LinkLayerAddress, Neighbour, NeighbourAges};
@@ -19,7 +20,8 @@ pub enum Lifetime {
 
 /// The kernel's timers that [`Lifetime`] is reckoned from
 /// (`net.ipv4.neigh.default.*`), in milliseconds.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Timers {
     /// `base_reachable_time_ms`. The kernel draws each link's own time from
     /// half to one and a half of it, so that a second or fifteen may be

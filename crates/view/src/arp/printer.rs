@@ -2,6 +2,8 @@
 
 use std::io::{self, Write};
 
+use serde::{Deserialize, Serialize};
+
 use super::entry::{Entry, Lifetime};
 use super::hardware::{bsd_type, linux_type};
 use crate::fields;
@@ -9,7 +11,8 @@ use crate::format;
 use crate::put::{self, Pieces};
 
 /// Who is imitated.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Style {
     /// FreeBSD's `arp -a`:
     /// `? (10.0.5.80) at 00:0c:29:65:4d:48 on em1 permanent [ethernet]`.

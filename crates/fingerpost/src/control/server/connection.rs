@@ -5,11 +5,11 @@ use std::sync::atomic::Ordering;
 use std::time::Instant;
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use view::AnswerError;
+use view::{AnswerError, Object};
 
 use super::{Client, Shared, Source};
 use crate::control::protocol::{self, Ask, DATA, END, ERROR, End, MAX_REQUEST_BYTES, Request};
-use crate::watch;
+use crate::{arp, ifconfig, watch};
 use linux::mirror::now_millis;
 
 /// Octets gathered before a frame is sent.
@@ -110,7 +110,7 @@ fn answer(
     let names = shared.names();
     let answered = match &request.ask {
         Ask::Question(question) => {
-            source.refresh(question);
+            source.refresh(question.object, question.output.statistics);
             let tables = source.reader().snapshot();
             view::answer(question, &tables, &names, now_millis(), out)
         }
@@ -121,6 +121,20 @@ fn answer(
         Ask::RouteGet(question) => {
             let tables = source.reader().snapshot();
             view::route_get(question, &tables, &names, now_millis(), out)
+        }
+        Ask::Arp(question) => {
+            source.refresh(Object::Neigh, question.shows_ages());
+            if question.own {
+                source.refresh(Object::Addr, false);
+            }
+            let tables = source.reader().snapshot();
+            return arp::answer(question, &tables, now_millis(), out).map_err(failure);
+        }
+        Ask::Ifconfig(question) => {
+            source.refresh(Object::Link, question.shows_counters());
+            source.refresh(Object::Addr, false);
+            let tables = source.reader().snapshot();
+            return ifconfig::snapshot(question, &tables, out).map_err(failure);
         }
         Ask::Status { json } => {
             let mut status = source.status();
@@ -133,6 +147,14 @@ fn answer(
         AnswerError::BadQuestion(bad) => Failure::Told(bad.to_string()),
         AnswerError::Write(error) => Failure::Gone(error),
     })
+}
+
+/// Why a listing failed: its client, or the question.
+fn failure(error: anyhow::Error) -> Failure {
+    match error.downcast() {
+        Ok(error) => Failure::Gone(error),
+        Err(error) => Failure::Told(format!("{error:#}")),
+    }
 }
 
 impl Client {

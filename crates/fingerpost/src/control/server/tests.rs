@@ -7,7 +7,7 @@ use std::thread::sleep;
 
 use table::{Change, Link, Writer};
 use tempfile::TempDir;
-use view::{Filter, Object, Output};
+use view::{Filter, Output, Question};
 
 use super::*;
 use crate::control::client::{self, AskError};
@@ -32,7 +32,7 @@ impl Source for Fixed {
         self.0.clone()
     }
 
-    fn refresh(&self, _: &Question) {}
+    fn refresh(&self, _: Object, _: bool) {}
 
     fn status(&self) -> Status {
         Status::default()

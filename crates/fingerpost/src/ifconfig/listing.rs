@@ -1,0 +1,115 @@
+//! The listing itself: links and addresses, from the kernel or from a
+//! snapshot, joined.
+
+use std::io::Write;
+
+use anyhow::Result;
+use linux::Namespace;
+use serde::{Deserialize, Serialize};
+use table::{Address, Link, LinkCounters, Tables};
+use view::ifconfig::{Interface, Selection, Style, list};
+
+use crate::arp::Rows;
+
+/// What is to be listed. Plain data: it goes to the daemon as it is.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct IfconfigQuestion {
+    /// How links are written.
+    pub style: Style,
+    /// Which links.
+    pub which: Which,
+}
+
+/// [`Selection`], with a name of its own.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Which {
+    /// All.
+    All,
+    /// Those that are up.
+    Up,
+    /// Those that are down.
+    Down,
+    /// The one of this name.
+    Named(String),
+}
+
+impl IfconfigQuestion {
+    /// Whether counters are shown.
+    pub fn shows_counters(&self) -> bool {
+        matches!(self.style, Style::Linux | Style::LinuxShort)
+    }
+
+    fn selection(&self) -> Selection<'_> {
+        match &self.which {
+            Which::All => Selection::All,
+            Which::Up => Selection::Up,
+            Which::Down => Selection::Down,
+            Which::Named(name) => Selection::Named(name),
+        }
+    }
+}
+
+/// Lists the kernel's links; gives the number of blocks.
+pub fn direct(
+    question: &IfconfigQuestion,
+    namespace: &Namespace,
+    out: &mut impl Write,
+) -> Result<u64> {
+    let rows = Rows::new(namespace)?;
+    let links = rows.links(question.shows_counters())?;
+    let addresses = rows.addresses(0)?;
+    let links = links
+        .iter()
+        .map(|(link, counters)| (link, counters.as_ref()));
+    joined(question, links, &addresses, out)
+}
+
+/// Lists the links of a snapshot; gives the number of blocks. O(n log n) in
+/// links and addresses, which are copied for the time being.
+pub fn snapshot(question: &IfconfigQuestion, tables: &Tables, out: impl Write) -> Result<u64> {
+    let addresses: Vec<Address> = tables
+        .addresses
+        .iter()
+        .map(|address| Address::clone(address))
+        .collect();
+    let links = tables.links.iter().map(|link| {
+        let counters = question
+            .shows_counters()
+            .then(|| tables.link_counters.get(&link.index))
+            .flatten();
+        (&**link, counters)
+    });
+    joined(question, links, &addresses, out)
+}
+
+/// Both are ordered by link. An address of a link that is not listed (it
+/// went or came in between) is passed over.
+fn joined<'a>(
+    question: &IfconfigQuestion,
+    links: impl Iterator<Item = (&'a Link, Option<&'a LinkCounters>)>,
+    addresses: &'a [Address],
+    out: impl Write,
+) -> Result<u64> {
+    let mut rest = addresses;
+    let interfaces: Vec<Interface<'_>> = links
+        .map(|(link, counters)| {
+            let begin = rest.partition_point(|address| address.link < link.index);
+            let end = rest.partition_point(|address| address.link <= link.index);
+            let (done, after) = rest.split_at(end);
+            rest = after;
+            Interface {
+                link,
+                counters,
+                addresses: &done[begin..],
+            }
+        })
+        .collect();
+    Ok(list(
+        &interfaces,
+        question.selection(),
+        question.style,
+        out,
+    )?)
+}
