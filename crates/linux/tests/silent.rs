@@ -120,6 +120,23 @@ fn the_last_address_takes_all_v4_routes_of_its_link_along() {
 }
 
 #[test]
+fn a_hop_that_died_with_its_address_counts_as_dead_when_the_other_goes() {
+    let Some(bench) = Bench::new("dead") else {
+        return;
+    };
+    bench.all(PAIRS);
+    bench.each(
+        "route add 198.51.100.0/24 nexthop dev va nexthop via 10.2.0.2
+         addr del 10.1.0.1/24 dev va
+         link set pva down
+         link set pva up
+         link set vb down
+         link set vb up",
+    );
+    assert!(!bench.has_route("198.51.100.0/24"));
+}
+
+#[test]
 fn routes_that_prefer_a_lost_source_go_or_lose_the_preference() {
     let Some(bench) = Bench::new("src") else {
         return;

@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
 use linux::{Mirror, Namespace, Options, Phase};
+use table::row::neighbour::state;
 use table::{Reader, Tables};
 use view::Object;
 
@@ -125,6 +126,16 @@ pub fn named(spec: Option<&str>) -> String {
     )
 }
 
+impl Answers {
+    /// Whether some neighbour ages: is not permanent. O(neighbours).
+    fn tables_age(&self) -> bool {
+        let tables = self.mirror.reader().snapshot();
+        let fixed = state::PERMANENT | state::NOARP;
+        let mut all = tables.neighbours.iter();
+        all.any(|row| row.state & fixed == 0)
+    }
+}
+
 impl Source for Answers {
     fn reader(&self) -> Reader {
         self.mirror.reader()
@@ -143,6 +154,10 @@ impl Source for Answers {
             _ => {}
         }
         if !statistics || !matches!(object, Object::Link | Object::Neigh) {
+            return;
+        }
+        // Ages are nothing to wait for where nothing ages.
+        if object == Object::Neigh && !self.tables_age() {
             return;
         }
         let deadline = Instant::now() + SAMPLE_PATIENCE;

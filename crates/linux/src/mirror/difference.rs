@@ -9,11 +9,12 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Debug;
 use std::sync::Arc;
 
+use super::normalise;
 use table::row::address;
 use table::row::neighbour::{flag, state};
 use table::{
-    Address, Change, FdbEntry, Link, Neighbour, Nexthop, Placement, RouteBody, RouteRef, Rule,
-    Tables,
+    Address, Change, FdbEntry, Link, Links, Neighbour, Nexthop, Placement, RouteBody, RouteRef,
+    Rule, Tables,
 };
 
 /// Expiries jump by the granularity of the kernel's clock: nearer than
@@ -99,12 +100,14 @@ pub fn difference(current: &Tables, fresh: &Tables, whole: Whole) -> Difference 
     routes(
         current.routes.iter_v4(),
         fresh.routes.iter_v4(),
+        &current.links,
         whole.v4_routes,
         &mut difference,
     );
     routes(
         current.routes.iter_v6(),
         fresh.routes.iter_v6(),
+        &current.links,
         whole.v6_routes,
         &mut difference,
     );
@@ -350,6 +353,7 @@ fn place(route: &RouteRef<'_>) -> Place {
 fn routes<'a>(
     current: impl Iterator<Item = RouteRef<'a>>,
     fresh: impl Iterator<Item = RouteRef<'a>>,
+    links: &Links,
     whole: bool,
     to: &mut Difference,
 ) {
@@ -357,9 +361,9 @@ fn routes<'a>(
     let fresh = Runs::new(fresh);
     let order = |a: &Run<'a>, b: &Run<'a>| order_of(a).cmp(&order_of(b));
     pairs(current, fresh, order, |pair| match pair {
-        Pair::Both(a, b) => run(&a, &b, whole, to),
-        Pair::New(b) => run(&[], &b, whole, to),
-        Pair::Gone(a) => run(&a, &[], whole, to),
+        Pair::Both(a, b) => run(&a, &b, links, whole, to),
+        Pair::New(b) => run(&[], &b, links, whole, to),
+        Pair::Gone(a) => run(&a, &[], links, whole, to),
     });
 }
 
@@ -370,9 +374,16 @@ fn order_of(run: &Run<'_>) -> Option<(u32, std::net::IpAddr, u8, u8, u32)> {
     Some((first.table, network, len, first.tos, first.metric))
 }
 
-fn run(current: &[RouteRef<'_>], fresh: &[RouteRef<'_>], whole: bool, to: &mut Difference) {
+fn run(
+    current: &[RouteRef<'_>],
+    fresh: &[RouteRef<'_>],
+    links: &Links,
+    whole: bool,
+    to: &mut Difference,
+) {
     let found = |route: &RouteRef<'_>, list: &[RouteRef<'_>]| {
-        list.iter().any(|other| same_body(route.body, other.body))
+        list.iter()
+            .any(|other| same_body(route.body, other.body, links))
     };
     for route in current.iter().filter(|route| whole && !found(route, fresh)) {
         to.add(&(), Change::DeleteRoute(route.to_shared()), true);
@@ -383,15 +394,20 @@ fn run(current: &[RouteRef<'_>], fresh: &[RouteRef<'_>], whole: bool, to: &mut D
     }
 }
 
-fn same_body(a: &Arc<RouteBody>, b: &Arc<RouteBody>) -> bool {
-    a == b
-        || same_time(a.expires_at_millis, b.expires_at_millis)
-            && a.expires_at_millis.is_some()
-            && **b
-                == RouteBody {
-                    expires_at_millis: b.expires_at_millis,
-                    ..(**a).clone()
-                }
+/// Whether two bodies are one but for the granularity of clocks, and for
+/// a hop's mark that its link's state outdoes: the kernel does not tell
+/// whether a hop over a link without a carrier was dead before.
+fn same_body(a: &Arc<RouteBody>, b: &Arc<RouteBody>, links: &Links) -> bool {
+    if a == b {
+        return true;
+    }
+    let comparable = |body: &RouteBody| {
+        let mut body = body.clone();
+        normalise::body(&mut body, links);
+        body.expires_at_millis = None;
+        body
+    };
+    same_time(a.expires_at_millis, b.expires_at_millis) && comparable(a) == comparable(b)
 }
 
 /// The routes of one place.

@@ -29,7 +29,9 @@ pub(crate) fn link_down(writer: &mut Writer, link: u32) -> Result<(), TableFull>
     drop_routes(writer, link, |tables, route| {
         is_v4(route)
             && route.body.scope != scope::HOST
-            && all_hops(route.body, |hop| hop_is_dead(&tables.links, hop))
+            && all_hops(route.body, |hop| {
+                hop.flags & hop_flag::DEAD != 0 || hop_is_dead(&tables.links, hop)
+            })
     })
 }
 
