@@ -7,7 +7,7 @@
 //! - [`HostSetting`]: a sysctl raised for a while, safe beside other tests.
 //! - [`skip`]: a test that cannot run here, counted aloud.
 //! - [`situation`]: aliases, neighbours, links, routes.
-//! - [`bench`]: measurements and their report.
+//! - [`mod@bench`]: measurements and their report.
 
 pub mod bench;
 mod child;

@@ -1,12 +1,12 @@
 //! The mirror of the kernel's network tables, and bulk changes to them.
 //!
 //! - [`Namespace`]: which network namespace.
-//! - [`dump`]: a table straight from the kernel, row by row.
+//! - [`mod@dump`]: a table straight from the kernel, row by row.
 //! - [`mirror`]: a live copy of all tables, kept by events.
 //! - [`bulk`]: many changes in few system calls.
 //!
 //! The state machine of the mirror ([`mirror::model`]) is pure; sockets
-//! and threads are in [`socket`], [`dump`] and [`mirror::Mirror`].
+//! and threads are in [`socket`], [`mod@dump`] and [`mirror::Mirror`].
 //! Called by the program and by tests; nothing below calls it.
 
 pub mod bulk;

@@ -6,7 +6,7 @@
 //! waited for.
 //!
 //! - [`model`]: what an event does to the tables (pure).
-//! - [`silent`]: what the kernel does without an event (pure).
+//! - `silent`: what the kernel does without an event (pure).
 //! - [`difference`]: what a resync or a scan found (pure).
 //! - `load`: lists tables into a model.
 //! - `worker`: the thread that does it all.

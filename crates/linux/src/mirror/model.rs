@@ -2,7 +2,7 @@
 //! to a [`Writer`] out.
 //!
 //! Most events say what they do. What the kernel leaves unsaid is in
-//! [`super::silent`]; here is which row an event means.
+//! `silent`; here is which row an event means.
 
 use std::net::IpAddr;
 
