@@ -312,6 +312,9 @@ impl Worker {
 
     fn trouble(&mut self, what: &str, error: &Error) {
         self.suspects = None;
+        if matches!(error, Error::Stopped) {
+            return;
+        }
         warn!("could not {what}: {error}");
         self.shared
             .update(|status| status.last_trouble = Some(format!("could not {what}: {error}")));
