@@ -72,20 +72,18 @@ pub fn difference(current: &Tables, fresh: &Tables, whole: Whole) -> Difference 
     let mut difference = Difference::default();
     let (a, b, to) = (current, fresh, &mut difference);
     rows(&LINKS, a.links.iter(), b.links.iter(), whole.links, to);
-    let whole_addresses = whole.addresses;
     rows(
         &ADDRESSES,
         a.addresses.iter(),
         b.addresses.iter(),
-        whole_addresses,
+        whole.addresses,
         to,
     );
-    let whole_neighbours = whole.neighbours;
     rows(
         &NEIGHBOURS,
         a.neighbours.iter(),
         b.neighbours.iter(),
-        whole_neighbours,
+        whole.neighbours,
         to,
     );
     rows(&FDB, a.fdb.iter(), b.fdb.iter(), whole.fdb, to);

@@ -455,15 +455,12 @@ impl Feed {
                 Received::Nothing => return Ok(taken > 0),
                 Received::Overrun => self.overrun(),
                 Received::Bytes(len) => {
-                    if let Some(stash) = &mut self.stash {
-                        stash.extend_from_slice(&self.buffer[..len]);
-                    }
+                    self.keep(len);
                     let result = apply(&mut self.model, &self.buffer[..len]);
                     self.note(result);
                 }
             }
         }
-        self.check_stash();
         Ok(true)
     }
 
@@ -471,26 +468,20 @@ impl Feed {
     fn stash_waiting(&mut self) -> Result<(), Error> {
         loop {
             match self.events.try_receive(&mut self.buffer)? {
-                Received::Nothing => break,
+                Received::Nothing => return Ok(()),
                 Received::Overrun => self.overrun(),
-                Received::Bytes(len) => {
-                    if let Some(stash) = &mut self.stash {
-                        stash.extend_from_slice(&self.buffer[..len]);
-                    }
-                }
+                Received::Bytes(len) => self.keep(len),
             }
         }
-        self.check_stash();
-        Ok(())
     }
 
-    fn check_stash(&mut self) {
-        if self
-            .stash
-            .as_ref()
-            .is_some_and(|stash| stash.len() > MAX_STASH_BYTES)
-        {
-            self.stash = Some(Vec::new());
+    /// Keeps the datagram just received beside a listing, as far as there
+    /// is room; beyond, the listing is void.
+    fn keep(&mut self, len: usize) {
+        let Some(stash) = &mut self.stash else { return };
+        stash.extend_from_slice(&self.buffer[..len]);
+        if stash.len() > MAX_STASH_BYTES {
+            *stash = Vec::new();
             self.lost = true;
         }
     }
