@@ -19,7 +19,7 @@ use crate::decode::Operation;
 use crate::message::flag;
 
 pub use address::address;
-pub use link::{LinkSettings, link, set_link};
+pub use link::{LinkSettings, delete_link, delete_link_group, link, set_link};
 pub use neighbour::{fdb, neighbour};
 pub use nexthop::nexthop;
 pub use route::route;
