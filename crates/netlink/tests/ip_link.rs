@@ -45,6 +45,9 @@ const SPARED: &[(&str, &[(u16, &[u8])])] = &[
             (13, &[0]),
         ],
     ),
+    // Bridge mode.
+    ("ipvlan", &[(2, &[0; 2])]),
+    ("ipvtap", &[(2, &[0; 2])]),
     // Learning is the kernel's default as well.
     ("vxlan", &[(7, &[1])]),
 ];
@@ -423,6 +426,7 @@ fn every_kind_is_asked_for_as_ip_asks() {
     cases.extend(by_hand(netns.name()));
     let theirs = sent(&trace(&netns, &cases));
     assert_eq!(theirs.len(), cases.len(), "ip understood every line");
+    let mut failures = Vec::new();
     for (case, theirs) in cases.iter().zip(&theirs) {
         let mut bytes = Vec::new();
         let request = Request {
@@ -437,8 +441,11 @@ fn every_kind_is_asked_for_as_ip_asks() {
         let ours = tree(ours.payload);
         let mut theirs = tree(theirs);
         spare(&mut theirs, &ours);
-        assert_eq!(ours, theirs, "ours, then ip's, for: {}", case.ip);
+        if ours != theirs {
+            failures.push(format!("{}:\n{ours:02x?}\nip: {theirs:02x?}", case.ip));
+        }
     }
+    assert!(failures.is_empty(), "{}", failures.join("\n"));
 }
 
 #[test]
