@@ -12,7 +12,7 @@ use crate::kernel::{AF_UNSPEC, ifla};
 use crate::malformed::TooLong;
 use crate::message::kind;
 
-const KINDS: [u16; 2] = [kind::NEWLINK, kind::DELLINK];
+pub(super) const KINDS: [u16; 2] = [kind::NEWLINK, kind::DELLINK];
 
 /// Appends a link: to delete it (index and name), or as the kernel would
 /// announce it. The latter is for recordings and for what plays the
@@ -29,7 +29,7 @@ pub fn link(out: &mut Vec<u8>, request: &Request, row: &Link) -> Result<(), TooL
     build.end()
 }
 
-fn header(index: u32, hardware: u16, flags: u32, change: u32) -> [u8; 16] {
+pub(super) fn header(index: u32, hardware: u16, flags: u32, change: u32) -> [u8; 16] {
     let [h0, h1] = hardware.to_ne_bytes();
     let [i0, i1, i2, i3] = index.to_ne_bytes();
     let [f0, f1, f2, f3] = flags.to_ne_bytes();
