@@ -21,6 +21,7 @@ pub const FOR_TESTS: &[Needed] = &[
     ("unshare", "util-linux"),
     ("nsenter", "util-linux"),
     ("mount", "mount"),
+    ("strace", "strace"),
 ];
 
 /// Set in the namespaces that [`enter_own_namespaces`] makes.
