@@ -18,6 +18,7 @@ use view::{Filter, Format, Object, Output, Question, RouteQuestion};
 
 use crate::arp::Called;
 use crate::control::protocol::Ask;
+use crate::{failover, ifaceseq};
 
 /// What the user wants.
 #[derive(Debug)]
@@ -32,6 +33,10 @@ pub enum Wanted {
     Arp(Vec<OsString>, Called),
     /// ifconfig(8), with its own command line.
     Ifconfig(Vec<OsString>, Called),
+    /// To know what links cost.
+    Ifaceseq(ArgMatches),
+    /// To know how fast a failover is seen.
+    Failover(ArgMatches),
     /// Completions for a shell.
     Completions(Shell),
     /// Man pages in a directory.
@@ -112,6 +117,8 @@ pub fn command() -> Command {
             "ifconfig",
             "Links and addresses, as ifconfig(8) shows them",
         ))
+        .subcommand(ifaceseq::command())
+        .subcommand(failover::command())
         .subcommand(check())
         .subcommand(completions())
         .subcommand(man())
@@ -398,6 +405,8 @@ fn wanted(name: &str, matches: &ArgMatches) -> Result<Wanted, clap::Error> {
         }
         ("arp", _) => Wanted::Arp(foreign(), Called::OfFingerpost),
         ("ifconfig", _) => Wanted::Ifconfig(foreign(), Called::OfFingerpost),
+        ("ifaceseq", _) => Wanted::Ifaceseq(matches.clone()),
+        ("failover", _) => Wanted::Failover(matches.clone()),
         ("completions", _) => match matches.get_one::<Shell>("shell") {
             Some(shell) => Wanted::Completions(*shell),
             None => return Err(usage("which shell?")),

@@ -14,7 +14,9 @@ mod config;
 mod control;
 mod daemon;
 mod direct;
+mod failover;
 mod generate;
+mod ifaceseq;
 mod ifconfig;
 mod names;
 mod privileges;
@@ -49,6 +51,8 @@ fn run(wanted: Wanted) -> anyhow::Result<ExitCode> {
         Wanted::Check(path) => check(path.as_deref(), &mut out)?,
         Wanted::Ask(ask, from) => ask::run(ask, &from, &mut out)?,
         Wanted::Completions(shell) => generate::completions(shell, &mut out)?,
+        Wanted::Ifaceseq(matches) => return ifaceseq::run(&matches, &mut out),
+        Wanted::Failover(matches) => return failover::run(&matches, &mut out),
         Wanted::Man(directory) => generate::man(&directory)?,
         Wanted::Arp(arguments, called) => {
             drop(out);

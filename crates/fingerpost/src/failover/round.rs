@@ -8,10 +8,12 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, bail};
 use ipnet::{IpNet, Ipv4Net};
 use linux::Namespace;
-use netlink::decode::Operation;
+use linux::socket::{DATAGRAM_BYTES, Received, Socket};
+use netlink::decode::{Announcement, Decoded, Item, Operation, decode};
 use netlink::encode::{self, LinkSettings, Request};
+use netlink::message::messages;
 use serde::Serialize;
-use table::row::route::table_id;
+use table::row::route::{scope, table_id};
 use table::{Address, Events, Generation, Operation as Happened, Reader, Row, Tables};
 
 use crate::ifaceseq::making::{self, Making};
@@ -20,12 +22,17 @@ use crate::ifaceseq::making::{self, Making};
 const LOOK: Duration = Duration::from_micros(200);
 /// A turn that is not seen by then never will be.
 const PATIENCE: Duration = Duration::from_secs(60);
+/// `linux/rtnetlink.h`.
+const RTNLGRP_LINK: u32 = 1;
+/// Bytes: some ten thousand events.
+const RECEIVE_BUFFER: usize = 32 << 20;
 /// Of the subnets: a /30 for each pair.
 const FIRST: u32 = u32::from_be_bytes([10, 0, 0, 0]);
 
 /// Links of a drill and what to look for.
-pub struct Drill {
-    making: Making,
+pub struct Drill<'a> {
+    namespace: &'a Namespace,
+    making: Making<'a>,
     /// First ends, by index.
     links: Vec<u32>,
     /// Their peers.
@@ -39,6 +46,9 @@ pub struct Drill {
 pub struct Seen {
     /// …the kernel has answered the last.
     pub kernel_ms: f64,
+    /// …it has announced the last link (of carriers it tells some hundred a
+    /// second, however many changed).
+    pub announced_ms: f64,
     /// …a snapshot of the mirror shows all of it.
     pub mirror_ms: f64,
     /// …a watcher has been handed the last event of it.
@@ -52,12 +62,12 @@ enum Sign {
     Route(IpNet),
 }
 
-impl Drill {
+impl<'a> Drill<'a> {
     /// Makes the pairs, the peers up, each first end with its address.
-    pub fn build(namespace: &Namespace, count: u32) -> Result<Self> {
-        let making = Making::new("veth")?;
-        making.create(namespace, 1..=count)?;
-        let (links, peers) = making.indexes(namespace, count)?;
+    pub fn build(namespace: &'a Namespace, count: u32) -> Result<Self> {
+        let making = Making::prepare(namespace, "veth", count)?;
+        making.create(false)?;
+        let (links, peers) = making.indexes()?;
         let subnets: Vec<Ipv4Net> = (0..count)
             .map(|k| Ipv4Net::new(Ipv4Addr::from(FIRST + 4 * k), 30))
             .collect::<Result<_, _>>()
@@ -67,13 +77,12 @@ impl Drill {
             address(*link, Ipv4Net::new_assert(first, 30))
         });
         let encoders = addresses.map(|row| {
-            move |sequence, out: &mut Vec<u8>| {
-                encode::address(out, &request(sequence), &row)
-            }
+            move |sequence, out: &mut Vec<u8>| encode::address(out, &request(sequence), &row)
         });
         making::all_taken(namespace, "give addresses", encoders)?;
         set(namespace, &peers, true)?;
         Ok(Self {
+            namespace,
             making,
             links,
             peers,
@@ -82,21 +91,27 @@ impl Drill {
     }
 
     /// Sets all first ends, and waits until it has been seen.
-    pub fn turn(&self, namespace: &Namespace, reader: &Reader, up: bool) -> Result<Seen> {
+    pub fn turn(&self, reader: &Reader, up: bool) -> Result<Seen> {
         let before = reader.snapshot().generation;
         let start = Instant::now();
         let deadline = start + PATIENCE;
+        let socket = Socket::open(self.namespace)?;
+        socket.set_receive_buffer(RECEIVE_BUFFER)?;
+        socket.join(&[RTNLGRP_LINK])?;
         thread::scope(|scope| {
+            let announced = scope.spawn(|| self.announced(&socket, up, deadline));
             let mirror = scope.spawn(|| self.seen_in_snapshots(reader, up, deadline));
             let watcher = scope.spawn(|| self.seen_in_events(reader, before, up, deadline));
-            set(namespace, &self.links, up)?;
+            set(self.namespace, &self.links, up)?;
             let kernel = Instant::now();
             let died = |_| anyhow::anyhow!("a thread ended without an answer");
+            let announced = announced.join().map_err(died)??;
             let mirror = mirror.join().map_err(died)??;
             let watcher = watcher.join().map_err(died)??;
             let ms = |at: Instant| at.duration_since(start).as_secs_f64() * 1_000.0;
             Ok(Seen {
                 kernel_ms: ms(kernel),
+                announced_ms: ms(announced),
                 mirror_ms: ms(mirror),
                 watcher_ms: ms(watcher),
             })
@@ -104,13 +119,50 @@ impl Drill {
     }
 
     /// Deletes the pairs.
-    pub fn clear(&self, namespace: &Namespace) -> Result<()> {
-        self.making.delete(namespace)
+    pub fn clear(&self) -> Result<()> {
+        self.making.delete(false).map(drop)
     }
 
     fn signs(&self) -> impl Iterator<Item = Sign> {
-        let links = self.links.iter().chain(&self.peers).copied().map(Sign::Link);
+        let links = self
+            .links
+            .iter()
+            .chain(&self.peers)
+            .copied()
+            .map(Sign::Link);
         links.chain(self.subnets.iter().copied().map(Sign::Route))
+    }
+
+    /// When the kernel itself has told of every link, on a socket that does
+    /// nothing else.
+    fn announced(&self, socket: &Socket, up: bool, deadline: Instant) -> Result<Instant> {
+        let links = self.links.iter().chain(&self.peers);
+        let mut waiting: HashSet<u32> = links.copied().collect();
+        let mut buffer = vec![0; DATAGRAM_BYTES];
+        while !waiting.is_empty() {
+            if Instant::now() > deadline {
+                bail!("the kernel did not tell of {} links", waiting.len());
+            }
+            if !socket.wait(Duration::from_millis(100))? {
+                continue;
+            }
+            let len = match socket.try_receive(&mut buffer)? {
+                Received::Bytes(len) => len,
+                Received::Nothing => continue,
+                Received::Overrun => bail!("the kernel's events came faster than they were read"),
+            };
+            for message in messages(&buffer[..len]) {
+                if let Decoded::Announcement(Announcement {
+                    item: Item::Link(link),
+                    ..
+                }) = decode(&message?, 0)?
+                    && link.has_carrier() == up
+                {
+                    waiting.remove(&link.index);
+                }
+            }
+        }
+        Ok(Instant::now())
     }
 
     /// When a snapshot first shows everything. Looks again only at what
@@ -119,7 +171,10 @@ impl Drill {
         let mut waiting = self.signs().peekable();
         loop {
             let tables = reader.snapshot();
-            while waiting.next_if(|sign| self.shows(&tables, *sign, up)).is_some() {}
+            while waiting
+                .next_if(|sign| self.shows(&tables, *sign, up))
+                .is_some()
+            {}
             match waiting.peek() {
                 None => return Ok(Instant::now()),
                 Some(sign) if Instant::now() > deadline => {
@@ -132,10 +187,9 @@ impl Drill {
 
     fn shows(&self, tables: &Tables, sign: Sign, up: bool) -> bool {
         match sign {
-            Sign::Link(index) => tables
-                .links
-                .get(index)
-                .is_some_and(|link| link.is_up() == (up || !self.is_first(index)) && link.has_carrier() == up),
+            Sign::Link(index) => tables.links.get(index).is_some_and(|link| {
+                link.is_up() == (up || !self.is_first(index)) && link.has_carrier() == up
+            }),
             Sign::Route(subnet) => {
                 tables.routes.exact(table_id::MAIN, subnet).next().is_some() == up
             }
@@ -212,4 +266,23 @@ fn set(namespace: &Namespace, links: &[u32], up: bool) -> Result<()> {
         }
     });
     making::all_taken(namespace, "set links", encoders)
+}
+
+/// An address as a script gives it: its broadcast the last of the subnet.
+fn address(link: u32, subnet: Ipv4Net) -> Address {
+    Address {
+        link,
+        local: subnet.addr().into(),
+        prefix_len: subnet.prefix_len(),
+        peer: None,
+        broadcast: Some(subnet.broadcast().into()),
+        anycast: None,
+        label: None,
+        scope: scope::UNIVERSE,
+        flags: 0,
+        valid_until_millis: None,
+        preferred_until_millis: None,
+        metric: 0,
+        protocol: 0,
+    }
 }
