@@ -4,18 +4,18 @@
 
 use std::cell::Cell;
 use std::collections::HashMap;
-use std::ops::{ControlFlow, Range};
+use std::ops::Range;
 use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
 use linux::Namespace;
 use linux::bulk::{Bulk, Heard, Options, PACK_REQUESTS};
 use linux::error::Refusal;
+use linux::links::{Listing, advice, random_group};
 use netlink::TooLong;
-use netlink::decode::{Announcement, Decoded, Item, Operation, decode};
+use netlink::decode::Operation;
 use netlink::encode::{self, LinkEnd, LinkKind, NewLink, Request};
 use netlink::message::flag;
-use netlink::request::Dump;
 use table::Link;
 
 use super::report::{Each, Pass};
@@ -55,7 +55,7 @@ impl<'a> Making<'a> {
             kind,
             count,
             parents: Vec::new(),
-            group: unused_group(namespace)?,
+            group: random_group(),
         };
         making.link(1)?;
         let parents = match kind {
@@ -71,6 +71,16 @@ impl<'a> Making<'a> {
 
     /// Creates all, packed or one by one.
     pub fn create(&self, one_by_one: bool) -> Result<Pass> {
+        self.try_create(one_by_one).map_err(|error| {
+            let refused = error.downcast_ref::<Refused>();
+            match refused.and_then(|refused| advice(self.kind, &refused.refusal)) {
+                Some(advice) => error.context(advice),
+                None => error,
+            }
+        })
+    }
+
+    fn try_create(&self, one_by_one: bool) -> Result<Pass> {
         let links: Vec<NewLink> = (1..=self.count)
             .map(|number| self.link(number))
             .collect::<Result<_>>()?;
@@ -147,7 +157,7 @@ impl<'a> Making<'a> {
 
     /// The indexes of all, and of a veth's peers.
     pub fn indexes(&self) -> Result<(Vec<u32>, Vec<u32>)> {
-        let links = listed(self.namespace)?;
+        let links = Listing::read(self.namespace)?;
         let of = |letter| {
             indexes(
                 &links,
@@ -218,19 +228,6 @@ fn request(operation: Operation, sequence: u32) -> Request {
     }
 }
 
-/// A group without links, with those behind it.
-fn unused_group(namespace: &Namespace) -> Result<u32> {
-    let mut group = 0x4650_0000 + std::process::id() % 0x1_0000 * 4;
-    let taken: Vec<u32> = listed(namespace)?.iter().map(|link| link.group).collect();
-    while taken
-        .iter()
-        .any(|taken| (group..=group + PARENTS).contains(taken))
-    {
-        group += 4;
-    }
-    Ok(group)
-}
-
 /// Makes the parents and gives their indexes. The first end is up, but has
 /// no carrier: a peer that is to come up in the request that makes it is
 /// refused, since its own peer is not there yet.
@@ -255,12 +252,14 @@ fn make_parents(namespace: &Namespace, count: u32, group: u32) -> Result<Vec<u32
         }
     });
     all_taken(namespace, "create the parents", encoders)?;
-    let links = listed(namespace)?;
-    indexes(&links, (0..count).map(|number| format!("{PARENT}{number}")))
+    indexes(
+        &Listing::read(namespace)?,
+        (0..count).map(|number| format!("{PARENT}{number}")),
+    )
 }
 
 /// The indexes of links by name, all of which must be there.
-fn indexes(links: &[Link], names: impl Iterator<Item = String>) -> Result<Vec<u32>> {
+fn indexes(links: &Listing, names: impl Iterator<Item = String>) -> Result<Vec<u32>> {
     let known: HashMap<&str, u32> = links.iter().map(|link| (&*link.name, link.index)).collect();
     names
         .map(|name| {
@@ -268,31 +267,6 @@ fn indexes(links: &[Link], names: impl Iterator<Item = String>) -> Result<Vec<u3
             index.with_context(|| format!("{name} has gone meanwhile"))
         })
         .collect()
-}
-
-/// All links of a namespace.
-fn listed(namespace: &Namespace) -> Result<Vec<Link>> {
-    let mut links = Vec::new();
-    let mut malformed = None;
-    linux::dump(
-        namespace,
-        &Dump::Links { counters: false },
-        &mut |message| {
-            match decode(message, 0) {
-                Ok(Decoded::Announcement(Announcement {
-                    item: Item::Link(link),
-                    ..
-                })) => links.push(link),
-                Ok(_) => {}
-                Err(error) => malformed = Some(error),
-            }
-            ControlFlow::Continue(())
-        },
-    )?;
-    match malformed {
-        Some(error) => Err(error).context("listing the links"),
-        None => Ok(links),
-    }
 }
 
 /// `testa7`; a veth's other end is `testb7`.
@@ -356,6 +330,15 @@ impl Timed<'_> {
     }
 }
 
+/// What the kernel refused first.
+#[derive(Debug, thiserror::Error)]
+#[error("the kernel refused to {what}, first number {number}: {refusal}")]
+struct Refused {
+    what: String,
+    number: usize,
+    refusal: Refusal,
+}
+
 /// Has the kernel take all changes, or says which it did not take first.
 pub fn all_taken<E>(
     namespace: &Namespace,
@@ -397,12 +380,12 @@ where
     }
     match first {
         None => Ok(()),
-        Some((place, Some(refusal))) => {
-            bail!(
-                "the kernel refused to {what}, first number {}: {refusal}",
-                place + 1
-            )
+        Some((place, Some(refusal))) => Err(Refused {
+            what: what.to_owned(),
+            number: place + 1,
+            refusal,
         }
+        .into()),
         Some((place, None)) => {
             bail!(
                 "{what}: the kernel's answer to number {} was lost",
