@@ -5,6 +5,9 @@
 //!   and the way that waits for its grace periods once, not for each.
 //! - [`set`]: settings of many links, packed.
 //! - [`Listing`]: all links of a namespace at one moment.
+//! - [`journal`]: what makes a creation or deletion go on, or be taken
+//!   back, after the process that did it was killed.
+//! - [`recreate`]: deleted links as they were, from a journal's rows.
 //!
 //! For the program and for tests. Everything here waits for the kernel and
 //! may be stopped between packs by [`How::stop`].
@@ -12,7 +15,9 @@
 mod add;
 mod along;
 mod delete;
+pub mod journal;
 mod listing;
+mod recreate;
 mod set;
 
 use std::collections::hash_map::RandomState;
@@ -30,6 +35,7 @@ pub use add::{Added, New, add};
 pub use along::Along;
 pub use delete::{Deleted, Deletion, Terms, Way};
 pub use listing::Listing;
+pub use recreate::{Recreated, recreate, rows};
 pub use set::{Change, Changed, set};
 
 /// How requests go out.

@@ -25,6 +25,21 @@ pub struct New {
     pub addresses: Vec<Address>,
     /// Those of a veth's peer.
     pub peer_addresses: Vec<Address>,
+    /// The indexes of link and peer (0: none), if an earlier run has made
+    /// it: only its addresses are given.
+    pub there: Option<(u32, u32)>,
+}
+
+impl New {
+    /// A link without addresses.
+    pub fn of(link: NewLink) -> Self {
+        Self {
+            link,
+            addresses: Vec::new(),
+            peer_addresses: Vec::new(),
+            there: None,
+        }
+    }
 }
 
 /// How an addition ended.
@@ -93,7 +108,6 @@ struct Adding<'a> {
 struct Made {
     index: u32,
     peer: u32,
-    done: bool,
     failed: bool,
 }
 
@@ -124,7 +138,18 @@ impl Adding<'_> {
     }
 
     fn make(&mut self, pack: &[New], first: usize, made: &mut [Made]) -> Result<(), Error> {
-        let mut todo: Vec<usize> = (0..pack.len()).collect();
+        for (new, made) in pack.iter().zip(made.iter_mut()) {
+            if let Some((index, peer)) = new.there {
+                *made = Made {
+                    index,
+                    peer,
+                    ..Made::default()
+                };
+            }
+        }
+        let missing = pack.iter().enumerate();
+        let missing = missing.filter(|(_, new)| new.there.is_none());
+        let mut todo: Vec<usize> = missing.map(|(place, _)| place).collect();
         for _ in 0..TRIES {
             todo = self.try_to_make(pack, &todo, first, made)?;
             if todo.is_empty() {
@@ -171,13 +196,9 @@ impl Adding<'_> {
                         learn(&message, new, entry);
                     }
                 }
-                Heard::Done(at) => {
-                    if let Some(entry) = place_of(at).and_then(|place| made.get_mut(place)) {
-                        entry.done = true;
-                    }
-                }
                 Heard::Refused(at, refusal) => refused.extend(place_of(at).map(|at| (at, refusal))),
                 Heard::Lost(at) => lost.extend(place_of(at)),
+                Heard::Done(_) => {}
                 Heard::Sent(sent) => {
                     added.cost.count(&sent);
                     let places = first + sent.places.start..first + sent.places.end;
@@ -209,7 +230,6 @@ impl Adding<'_> {
                     *entry = Made {
                         index: link.index,
                         peer: link.lower.unwrap_or(0),
-                        done: true,
                         failed: false,
                     };
                 }
@@ -339,4 +359,37 @@ fn give<'a>(
         }
     }
     Ok(refused)
+}
+
+/// Gives addresses to links that are there; gives the number of those that
+/// were refused.
+pub(super) fn give_all(
+    namespace: &Namespace,
+    addresses: &[Address],
+    told: &mut dyn FnMut(Told),
+) -> Result<usize, Error> {
+    if addresses.is_empty() {
+        return Ok(0);
+    }
+    let mut bulk = Bulk::open(namespace, How::default().options(false))?;
+    let gives: Vec<Give<'_>> = addresses
+        .iter()
+        .enumerate()
+        .map(|(place, address)| Give {
+            place,
+            index: address.link,
+            address,
+        })
+        .collect();
+    let refused = give(&mut bulk, &gives, &mut Cost::default())?;
+    let count = refused.len();
+    for (place, address, refusal) in refused {
+        told(Told::Failed(Failure {
+            place,
+            name: format!("index {}", address.link).into(),
+            tried: format!("give it {}/{}", address.local, address.prefix_len),
+            refusal,
+        }));
+    }
+    Ok(count)
 }
