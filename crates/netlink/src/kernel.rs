@@ -147,6 +147,12 @@ pub(crate) mod fra {
     pub(crate) const DPORT_RANGE: u16 = 24;
 }
 
+/// `NETNSA_…`, `linux/net_namespace.h`.
+pub(crate) mod netnsa {
+    pub(crate) const NSID: u16 = 1;
+    pub(crate) const FD: u16 = 3;
+}
+
 /// `NLMSGERR_ATTR_…`, `linux/netlink.h`.
 pub(crate) mod nlmsgerr {
     pub(crate) const MSG: u16 = 1;

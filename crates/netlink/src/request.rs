@@ -7,7 +7,7 @@ use table::row::neighbour::flag::PROXY;
 use table::{AF_INET, AF_INET6};
 
 use crate::build::Build;
-use crate::kernel::{AF_BRIDGE, AF_UNSPEC, ifla, nda, rta};
+use crate::kernel::{AF_BRIDGE, AF_UNSPEC, ifla, nda, netnsa, rta};
 use crate::malformed::TooLong;
 use crate::message::{flag, kind};
 
@@ -188,6 +188,16 @@ pub fn get_link_by_name(name: &str, sequence: u32, out: &mut Vec<u8>) -> Result<
     };
     build.put_text(attribute, name);
     build.end()
+}
+
+/// Asks for the number that a namespace, given by a file descriptor of the
+/// sender, has in the socket's own (`IFLA_LINK_NETNSID` speaks of it); the
+/// answer is read by [`crate::decode::netns_id`].
+pub fn get_netns_id(descriptor: i32, sequence: u32, out: &mut Vec<u8>) {
+    let header = [AF_UNSPEC, 0, 0, 0];
+    let mut build = Build::start(out, kind::GETNSID, flag::REQUEST, sequence, &header);
+    build.put(netnsa::FD, &descriptor.to_ne_bytes());
+    build.end_small();
 }
 
 /// What [`get_route`] asks for beside the destination.
