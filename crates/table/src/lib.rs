@@ -36,7 +36,7 @@ pub use lookup::{Decision, NoRoute, Packet};
 pub use neighbours::Neighbours;
 pub use nexthops::Nexthops;
 pub use ordered::{Iter, Ordered};
-pub use routes::{BodyId, Placement, Routes};
+pub use routes::{BodyId, Placement, RouteCount, RoutePlace, RouteRun, Routes};
 pub use row::address::{Address, AddressKey};
 pub use row::attributes::RawAttributes;
 pub use row::counters::{LinkCounters, NeighbourAges};
