@@ -1,6 +1,7 @@
 //! The SNMP protocol of an agent; no socket, no thread, no clock, no table.
 //!
 //! - [`agent`]: a datagram in, a datagram out: the request path.
+//! - [`agentx`]: a subagent behind another agent (RFC 2741).
 //! - [`mib`]: what an agent answers from: the [`Mib`] trait and [`Value`].
 //! - [`config`]: who may ask what; [`view`]: what an asker sees; [`usm`]:
 //!   keys of users.
@@ -17,6 +18,7 @@ pub mod ber;
 pub mod config;
 pub mod counters;
 pub mod message;
+pub mod agentx;
 pub mod mib;
 pub mod oid;
 pub mod pdu;
