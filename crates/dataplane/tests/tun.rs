@@ -1,4 +1,5 @@
 //! The TUN port against the real kernel, in a network namespace.
+#![allow(clippy::unwrap_used, reason = "a test may stop at once")]
 
 use std::net::{Ipv4Addr, UdpSocket};
 use std::time::Duration;
