@@ -24,6 +24,7 @@
 mod config;
 mod engine;
 mod event;
+pub mod rules;
 mod statistics;
 mod verdict;
 mod view;
