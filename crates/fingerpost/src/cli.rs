@@ -18,6 +18,7 @@ use view::{Filter, Format, Object, Output, Question, RouteQuestion};
 
 use crate::arp::Called;
 use crate::control::protocol::Ask;
+use crate::nat::{self, Nat};
 use crate::{failover, ifaceseq};
 
 /// What the user wants.
@@ -37,6 +38,8 @@ pub enum Wanted {
     Ifaceseq(ArgMatches),
     /// To know how fast a failover is seen.
     Failover(ArgMatches),
+    /// The translation engine by itself.
+    Nat(Nat),
     /// Completions for a shell.
     Completions(Shell),
     /// Man pages in a directory.
@@ -119,6 +122,7 @@ pub fn command() -> Command {
         ))
         .subcommand(ifaceseq::command())
         .subcommand(failover::command())
+        .subcommand(nat::command())
         .subcommand(check())
         .subcommand(completions())
         .subcommand(man())
@@ -407,6 +411,7 @@ fn wanted(name: &str, matches: &ArgMatches) -> Result<Wanted, clap::Error> {
         ("ifconfig", _) => Wanted::Ifconfig(foreign(), Called::OfFingerpost),
         ("ifaceseq", _) => Wanted::Ifaceseq(matches.clone()),
         ("failover", _) => Wanted::Failover(matches.clone()),
+        ("nat", _) => Wanted::Nat(nat::parse(matches)?),
         ("completions", _) => match matches.get_one::<Shell>("shell") {
             Some(shell) => Wanted::Completions(*shell),
             None => return Err(usage("which shell?")),

@@ -19,6 +19,7 @@ mod generate;
 mod ifaceseq;
 mod ifconfig;
 mod names;
+mod nat;
 mod privileges;
 mod status;
 mod watch;
@@ -57,6 +58,10 @@ fn run(wanted: Wanted) -> anyhow::Result<ExitCode> {
         Wanted::Arp(arguments, called) => {
             drop(out);
             return arp::run(arguments, called);
+        }
+        Wanted::Nat(nat) => {
+            drop(out);
+            return nat::run(&nat);
         }
         Wanted::Ifconfig(arguments, called) => {
             drop(out);

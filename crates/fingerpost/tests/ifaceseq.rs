@@ -72,7 +72,9 @@ fn a_growth_is_a_table_and_a_picture() {
     let directory = tempfile::tempdir().unwrap();
     let svg = directory.path().join("growth.svg");
     let svg_path = svg.to_str().unwrap();
-    let sizes = ["ifaceseq", "--growth", "--sizes", "10,250", "--svg", svg_path];
+    let sizes = [
+        "ifaceseq", "--growth", "--sizes", "10,250", "--svg", svg_path,
+    ];
     let (out, complaint, ok) = run(&netns, &sizes);
     assert!(ok, "{complaint}");
     let rows: Vec<&str> = out.lines().collect();
@@ -92,8 +94,15 @@ fn a_failover_is_seen_down_and_up() {
     assert!(ok, "{complaint}");
     let told: Value = serde_json::from_str(&out).unwrap();
     let rounds = told["rounds"].as_array().unwrap();
-    let turns: Vec<&str> = rounds.iter().filter_map(|turn| turn["to"].as_str()).collect();
+    let turns: Vec<&str> = rounds
+        .iter()
+        .filter_map(|turn| turn["to"].as_str())
+        .collect();
     assert_eq!(turns, ["down", "up", "down", "up"]);
-    assert!(rounds.iter().all(|turn| turn["watcher_ms"].as_f64() > Some(0.0)));
+    assert!(
+        rounds
+            .iter()
+            .all(|turn| turn["watcher_ms"].as_f64() > Some(0.0))
+    );
     assert_eq!(told["drift"], 0);
 }

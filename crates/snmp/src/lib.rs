@@ -14,11 +14,11 @@
 //! (listeners) and the `mib` crate (objects).
 
 pub mod agent;
+pub mod agentx;
 pub mod ber;
 pub mod config;
 pub mod counters;
 pub mod message;
-pub mod agentx;
 pub mod mib;
 pub mod oid;
 pub mod pdu;
