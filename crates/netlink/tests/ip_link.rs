@@ -6,6 +6,8 @@
 //! of a text mean nothing to the kernel; a file descriptor is each
 //! process's own; and [`SPARED`] are defaults that `ip` spells out.
 
+#![allow(clippy::expect_used, clippy::panic, reason = "a test fails by it")]
+
 use std::collections::BTreeMap;
 use std::fs;
 
@@ -27,9 +29,12 @@ const INFO_KIND: u16 = 1;
 const INFO_DATA: u16 = 2;
 const NET_NS_FD: u16 = 28;
 
+/// Attributes of a kind's data.
+type Spared = &'static [(u16, &'static [u8])];
+
 /// Of a kind's data: what the kernel does without the attribute is what
 /// `ip` asks for by it.
-const SPARED: &[(&str, &[(u16, &[u8])])] = &[
+const SPARED: &[(&str, Spared)] = &[
     ("gre", GRE),
     ("gretap", GRE),
     ("ip6gre", GRE),
@@ -52,7 +57,7 @@ const SPARED: &[(&str, &[(u16, &[u8])])] = &[
     ("vxlan", &[(7, &[1])]),
 ];
 
-const GRE: &[(u16, &[u8])] = &[
+const GRE: Spared = &[
     // Flags and keys.
     (2, &[0; 2]),
     (3, &[0; 2]),
