@@ -57,9 +57,9 @@ fn main() -> Result<()> {
                 close(out, start);
             })?;
         }
-        _ => bail!(
-            "usage: bare-links create N [GROUP] [echo] | delete GROUP | move GROUP PREFIX N"
-        ),
+        _ => {
+            bail!("usage: bare-links create N [GROUP] [echo] | delete GROUP | move GROUP PREFIX N")
+        }
     }
     writeln!(io::stdout(), "{:.6}", started.elapsed().as_secs_f64())?;
     Ok(())

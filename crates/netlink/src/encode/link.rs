@@ -185,11 +185,7 @@ pub fn delete_link(out: &mut Vec<u8>, request: &Request, index: u32) -> Result<(
 /// Appends `RTM_DELLINK` of every link of a group in one request: the
 /// kernel waits for its grace periods once, not for each. Group 0 is
 /// refused, and so is the whole when one of them cannot be deleted.
-pub fn delete_link_group(
-    out: &mut Vec<u8>,
-    request: &Request,
-    group: u32,
-) -> Result<(), TooLong> {
+pub fn delete_link_group(out: &mut Vec<u8>, request: &Request, group: u32) -> Result<(), TooLong> {
     let mut build = request.start(out, KINDS, &header(0, 0, 0, 0));
     build.put_u32(ifla::GROUP, group);
     build.end()
