@@ -9,6 +9,7 @@
 
 mod arp;
 mod ask;
+mod change;
 mod cli;
 mod config;
 mod control;
@@ -50,6 +51,10 @@ fn run(wanted: Wanted) -> anyhow::Result<ExitCode> {
         Wanted::Ask(ask, from) => ask::run(ask, &from, &mut out)?,
         Wanted::Completions(shell) => generate::completions(shell, &mut out)?,
         Wanted::Man(directory) => generate::man(&directory)?,
+        Wanted::Change(object, verb, asked) => {
+            drop(out);
+            return change::run(object, verb, &asked);
+        }
         Wanted::Arp(arguments, called) => {
             drop(out);
             return arp::run(arguments, called);
