@@ -1,8 +1,9 @@
 //! The command line, from one definition: [`command`] is what is parsed,
 //! and what help, man pages and completions are made of.
 
+mod change;
 mod rewrite;
-mod values;
+pub mod values;
 mod words;
 
 use std::ffi::OsString;
@@ -17,6 +18,7 @@ use ipnet::{IpNet, Ipv6Net};
 use view::{Filter, Format, Object, Output, Question, RouteQuestion};
 
 use crate::arp::Called;
+use crate::change::{Change, Verb};
 use crate::control::protocol::Ask;
 use crate::nat::{self, Nat};
 use crate::{failover, ifaceseq};
@@ -30,6 +32,8 @@ pub enum Wanted {
     Check(Option<PathBuf>),
     /// An answer.
     Ask(Ask, From),
+    /// A change to a table.
+    Change(Object, Verb, Box<Change>),
     /// arp(8), with its own command line.
     Arp(Vec<OsString>, Called),
     /// ifconfig(8), with its own command line.
@@ -93,6 +97,8 @@ the kernel when none runs: the same answer. ip's own words do as well:
   fingerpost neigh show dev eth0 nud stale
   fingerpost -j route show to root 10.0.0.0/8
   fingerpost route get 10.0.5.80
+Changes are made by the process that asks, in ip's words too, one or a file of
+them: fingerpost route add --file routes.txt
 Exit status: 0 done (an empty answer too, and a pipe closed early), 1 it
 failed, 2 the command line is wrong.";
 
@@ -241,10 +247,11 @@ fn question(object: Object, about: &'static str) -> Command {
                 .hide_possible_values(true)
                 .help("ip's own words for the same: show, dev NAME, …"),
         );
+    let command = command
+        .args_conflicts_with_subcommands(true)
+        .subcommands(change::commands(object));
     if object == Object::Route {
-        command
-            .args_conflicts_with_subcommands(true)
-            .subcommand(route_get())
+        command.subcommand(route_get())
     } else {
         command
     }
@@ -422,6 +429,9 @@ fn wanted(name: &str, matches: &ArgMatches) -> Result<Wanted, clap::Error> {
                 Ask::RouteGet(Box::new(route_to_get(matches)?)),
                 from(matches),
             )
+        }
+        (_, Some((object, _))) if let Some((verb, change)) = change::wanted(*object, matches)? => {
+            Wanted::Change(*object, verb, Box::new(change))
         }
         (_, Some((object, _))) => {
             let question = Box::new(asked(*object, matches)?);

@@ -9,6 +9,7 @@
 
 mod arp;
 mod ask;
+mod change;
 mod cli;
 mod config;
 mod control;
@@ -55,6 +56,10 @@ fn run(wanted: Wanted) -> anyhow::Result<ExitCode> {
         Wanted::Ifaceseq(matches) => return ifaceseq::run(&matches, &mut out),
         Wanted::Failover(matches) => return failover::run(&matches, &mut out),
         Wanted::Man(directory) => generate::man(&directory)?,
+        Wanted::Change(object, verb, asked) => {
+            drop(out);
+            return change::run(object, verb, &asked);
+        }
         Wanted::Arp(arguments, called) => {
             drop(out);
             return arp::run(arguments, called);
