@@ -237,3 +237,6 @@ fn read_pdu<'a>(rest: &mut Reader<'a>, work: &mut Work) -> Result<Pdu<'a>, Malfo
 fn is_request(kind: PduKind) -> bool {
     kind.is_confirmed() && kind != PduKind::Inform
 }
+
+#[cfg(test)]
+mod tests;
