@@ -5,6 +5,7 @@
 //! - [`mib`]: what an agent answers from: the [`Mib`] trait and [`Value`].
 //! - [`config`]: who may ask what; [`view`]: what an asker sees; [`usm`]:
 //!   keys of users.
+//! - [`notification`]: traps and informs as messages.
 //! - [`counters`]: what an agent counts.
 //! - [`ber`], [`oid`], [`pdu`], [`message`]: the protocol's elements, for
 //!   tests and tools, too.
@@ -13,6 +14,11 @@
 //! or allocate more than a small multiple of the input. For the program
 //! (listeners) and the `mib` crate (objects).
 
+// The fuzz targets' fixture, which the tests inside use as well, calls the
+// crate by its name.
+#[cfg(test)]
+extern crate self as fingerpost_snmp;
+
 pub mod agent;
 pub mod agentx;
 pub mod ber;
@@ -20,6 +26,7 @@ pub mod config;
 pub mod counters;
 pub mod message;
 pub mod mib;
+pub mod notification;
 pub mod oid;
 pub mod pdu;
 pub mod usm;
