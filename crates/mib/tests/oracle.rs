@@ -1,11 +1,13 @@
 //! The walk against the obvious: a list of all names and values, made row
 //! by row and sorted.
 
+#[cfg(test)]
 mod support;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 
+use ipnet::{Ipv4Net, Ipv6Net};
 use proptest::prelude::*;
 use support::{Binding, Rest, any_tables, get, walk_from};
 use table::{NextHop, RoutePlace, RouteRef, Tables};
@@ -52,7 +54,8 @@ fn integer(number: impl TryInto<i32>) -> String {
 }
 
 fn main_routes(tables: &Tables) -> Vec<(u16, RouteRef<'_>)> {
-    let defaults = ["0.0.0.0/0", "::/0"].map(|net| RoutePlace::first_of(net.parse().unwrap()));
+    let all = [Ipv4Net::default().into(), Ipv6Net::default().into()];
+    let defaults = all.map(RoutePlace::first_of);
     let runs = defaults.map(|first| tables.routes.run(254, &first).collect::<Vec<_>>());
     runs.concat()
 }

@@ -101,7 +101,7 @@ impl Rows for AddressTable {
         };
         let global = from.map(|from| global(all, from));
         let (from, zone) = match first {
-            Place::Zoned(address, zone) => (address.max(LINK_LOCAL), zone),
+            Place::Zoned(address, zone) if address >= LINK_LOCAL => (address, zone),
             _ => (LINK_LOCAL, 0),
         };
         let zoned = iter::once_with(move || zoned(all, from, zone)).flatten();
