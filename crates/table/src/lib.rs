@@ -39,7 +39,7 @@ pub use ordered::{Iter, Ordered};
 pub use routes::{BodyId, Placement, RouteCount, RoutePlace, RouteRun, Routes};
 pub use row::address::{Address, AddressKey};
 pub use row::attributes::RawAttributes;
-pub use row::counters::{LinkCounters, NeighbourAges};
+pub use row::counters::{IpCounters, IpPlace, IpSettings, LinkCounters, NeighbourAges};
 pub use row::fdb::{FdbEntry, FdbKey};
 pub use row::link::Link;
 pub use row::link_layer_address::LinkLayerAddress;

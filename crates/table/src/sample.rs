@@ -37,7 +37,7 @@ impl<K: Ord, V> Sample<K, V> {
 
     /// The rows from a key on (itself included), in order. A seek, then
     /// O(1) a row.
-    pub fn from(&self, key: &K) -> impl Iterator<Item = (&K, &V)> {
+    pub fn from<'a>(&'a self, key: &K) -> impl Iterator<Item = (&'a K, &'a V)> + use<'a, K, V> {
         let first = self.rows.partition_point(|(k, _)| k < key);
         self.rows
             .iter()
