@@ -3,6 +3,8 @@
 
 mod agentx;
 mod check;
+mod snmp;
 
 pub use agentx::agentx;
 pub use check::*;
+pub use snmp::{snmp_agent, snmp_message};

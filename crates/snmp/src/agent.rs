@@ -8,7 +8,7 @@
 mod bulk;
 mod respond;
 mod run;
-mod seal;
+pub(crate) mod seal;
 mod v3;
 
 use std::fmt;
@@ -61,9 +61,9 @@ pub enum Reason {
 
 /// One engine with its configuration, counters and working memory.
 pub struct Agent {
-    config: Config,
-    counters: Counters,
-    salts: Salts,
+    pub(crate) config: Config,
+    pub(crate) counters: Counters,
+    pub(crate) salts: Salts,
     work: Work,
     /// A decrypted request, kept for its room.
     plain: Vec<u8>,

@@ -5,6 +5,7 @@
 //! - [`mib`]: what an agent answers from: the [`Mib`] trait and [`Value`].
 //! - [`config`]: who may ask what; [`view`]: what an asker sees; [`usm`]:
 //!   keys of users.
+//! - [`notification`]: traps and informs as messages.
 //! - [`counters`]: what an agent counts.
 //! - [`ber`], [`oid`], [`pdu`], [`message`]: the protocol's elements, for
 //!   tests and tools, too.
@@ -20,6 +21,7 @@ pub mod config;
 pub mod counters;
 pub mod message;
 pub mod mib;
+pub mod notification;
 pub mod oid;
 pub mod pdu;
 pub mod usm;

@@ -11,16 +11,16 @@ const PADDING_BYTES: usize = 8;
 
 /// The engine at a moment.
 #[derive(Clone, Copy)]
-pub(super) struct Engine<'a> {
-    pub(super) id: &'a [u8],
-    pub(super) boots: u32,
-    pub(super) time_secs: u32,
+pub(crate) struct Engine<'a> {
+    pub(crate) id: &'a [u8],
+    pub(crate) boots: u32,
+    pub(crate) time_secs: u32,
     /// What it tells others to be the longest message that it takes.
-    pub(super) max_size: usize,
+    pub(crate) max_size: usize,
 }
 
 impl<'a> Engine<'a> {
-    pub(super) fn new(config: &'a Config, now_millis: u64) -> Self {
+    pub(crate) fn new(config: &'a Config, now_millis: u64) -> Self {
         Self {
             id: &config.engine_id,
             boots: config.engine_boots,
@@ -32,31 +32,31 @@ impl<'a> Engine<'a> {
 
 /// `snmpEngineTime`; it stays at its end, after 68 years, where the RFC has
 /// the engine start again.
-pub(super) fn time_secs(now_millis: u64) -> u32 {
+pub(crate) fn time_secs(now_millis: u64) -> u32 {
     let secs = u32::try_from(now_millis / 1_000).unwrap_or(u32::MAX);
     secs.min(i32::MAX as u32)
 }
 
 /// All of a message but its PDU.
 #[derive(Clone, Copy)]
-pub(super) struct Envelope<'a> {
+pub(crate) struct Envelope<'a> {
     /// `msgID`.
-    pub(super) id: i32,
-    pub(super) level: SecurityLevel,
+    pub(crate) id: i32,
+    pub(crate) level: SecurityLevel,
     /// `msgFlags` besides those of the level.
-    pub(super) flags: u8,
+    pub(crate) flags: u8,
     /// `msgUserName`.
-    pub(super) name: &'a [u8],
+    pub(crate) name: &'a [u8],
     /// Whose keys are used; needed above the lowest level only.
-    pub(super) user: Option<&'a User>,
+    pub(crate) user: Option<&'a User>,
     /// `contextEngineID`.
-    pub(super) context_engine: &'a [u8],
+    pub(crate) context_engine: &'a [u8],
     /// `contextName`.
-    pub(super) context: &'a [u8],
+    pub(crate) context: &'a [u8],
 }
 
 /// Writes a message around a PDU.
-pub(super) fn seal(
+pub(crate) fn seal(
     engine: &Engine<'_>,
     salts: &mut Salts,
     envelope: &Envelope<'_>,

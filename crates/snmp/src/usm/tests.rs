@@ -1,5 +1,4 @@
 use super::key::*;
-use super::*;
 
 /// The engine of RFC 3414 §A.3.
 const ENGINE: [u8; 12] = [0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 2];
