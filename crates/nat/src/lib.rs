@@ -24,6 +24,8 @@
 mod config;
 mod engine;
 mod event;
+pub mod fragment;
+pub mod helper;
 pub mod rules;
 mod statistics;
 mod verdict;
