@@ -4,6 +4,7 @@ use std::net::Ipv4Addr;
 
 /// How far a flow is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[repr(u8)]
 pub enum State {
     /// TCP: the handshake is not done.
     TcpOpening,
@@ -25,6 +26,39 @@ pub enum State {
     Gre,
     /// Any other protocol.
     Other,
+}
+
+impl State {
+    /// All states, in the order of their numbers.
+    pub(crate) const ALL: [Self; 10] = [
+        Self::TcpOpening,
+        Self::TcpEstablished,
+        Self::TcpHalfClosed,
+        Self::TcpClosed,
+        Self::TcpReset,
+        Self::UdpUnreplied,
+        Self::Udp,
+        Self::Icmp,
+        Self::Gre,
+        Self::Other,
+    ];
+
+    /// The state of a number that [`State`] was made into.
+    pub(crate) fn of(number: u8) -> Self {
+        let state = Self::ALL.get(usize::from(number));
+        state.copied().unwrap_or(Self::Other)
+    }
+
+    /// The state a flow of a protocol begins with.
+    pub(crate) fn first(protocol: u8) -> Self {
+        match protocol {
+            packet::protocol::TCP => Self::TcpOpening,
+            packet::protocol::UDP => Self::UdpUnreplied,
+            packet::protocol::ICMP => Self::Icmp,
+            packet::protocol::GRE => Self::Gre,
+            _ => Self::Other,
+        }
+    }
 }
 
 /// A flow. Ports are in host order; for ICMP queries `inside_port` and
