@@ -69,21 +69,22 @@ impl Pointers {
 
     /// Takes a number that was kept for a datagram, the latest first. O(1),
     /// amortised.
-    pub fn get(
-        &mut self,
-        source: Ipv4Addr,
-        identification: u16,
-        now_millis: u64,
-    ) -> Option<usize> {
+    pub fn get(&mut self, source: Ipv4Addr, identification: u16, now_millis: u64) -> Option<usize> {
         let name = (source, identification);
         let latest = *self.kept.get(&name)?.last()?;
-        let place = self.places.get_mut(latest.checked_sub(self.gone)? as usize)?;
+        let place = self
+            .places
+            .get_mut(latest.checked_sub(self.gone)? as usize)?;
         if place.until_millis <= now_millis {
             return None;
         }
         let number = place.number.take();
         self.unname(name, latest);
-        while self.places.front().is_some_and(|place| place.number.is_none()) {
+        while self
+            .places
+            .front()
+            .is_some_and(|place| place.number.is_none())
+        {
             self.pop();
         }
         number
@@ -139,7 +140,11 @@ mod tests {
         pointers.save(host, 8, 3, 50).unwrap();
         assert_eq!(pointers.save(host, 9, 4, 50), Err(NoRoom));
         assert_eq!(pointers.get(host, 7, 60), Some(2));
-        assert_eq!(pointers.save(host, 9, 4, 60), Err(NoRoom), "the oldest is there");
+        assert_eq!(
+            pointers.save(host, 9, 4, 60),
+            Err(NoRoom),
+            "the oldest is there"
+        );
         assert_eq!(pointers.expired(99), None);
         assert_eq!(pointers.get(host, 7, 100), None, "over");
         assert_eq!(pointers.expired(100), Some(1));
