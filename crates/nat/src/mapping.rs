@@ -29,7 +29,7 @@ pub struct Mapping {
     /// Flows that belong to it; 0: the place is free.
     pub flows: u32,
     /// For a free place, the next one.
-    next: u32,
+    pub next: u32,
 }
 
 /// What an entry is for.

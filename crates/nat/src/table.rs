@@ -102,7 +102,8 @@ impl Table {
         let out_hash = |name: u32| key_hash::<true>(flows, &hasher, name);
         let in_hash = |name: u32| key_hash::<false>(flows, &hasher, name);
         let (out, incoming) = (hasher.hash(flow.out_key()), hasher.hash(flow.in_key()));
-        self.out.prefetch_split(|name| flows.prefetch(name as usize));
+        self.out
+            .prefetch_split(|name| flows.prefetch(name as usize));
         self.incoming
             .prefetch_split(|name| flows.prefetch(name as usize));
         let entered = if self.out.insert(out, name, out_hash, work) {
