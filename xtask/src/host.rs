@@ -23,8 +23,6 @@ pub const FOR_TESTS: &[Needed] = &[
     ("mount", "mount"),
     ("strace", "strace"),
     ("snmpget", "snmp"),
-    ("snmpget", "snmp"),
-    ("strace", "strace"),
 ];
 
 /// Set in the namespaces that [`enter_own_namespaces`] makes.

@@ -63,7 +63,8 @@ impl Table {
     /// Remembers one whose flow was made.
     pub fn open(&mut self, tuple: Tuple, proxied: Proxied) {
         self.by_meant.insert(tuple, proxied);
-        self.by_server.insert(to(tuple, proxied.server), proxied.meant);
+        self.by_server
+            .insert(to(tuple, proxied.server), proxied.meant);
     }
 
     /// Its flow (the server for its remote) has ended.
