@@ -19,6 +19,7 @@ mod failover;
 mod generate;
 mod ifaceseq;
 mod ifconfig;
+mod link;
 mod names;
 mod nat;
 mod privileges;
@@ -59,6 +60,10 @@ fn run(wanted: Wanted) -> anyhow::Result<ExitCode> {
         Wanted::Change(object, verb, asked) => {
             drop(out);
             return change::run(object, verb, &asked);
+        }
+        Wanted::Link(wanted, terms) => {
+            drop(out);
+            return link::run(&wanted, &terms);
         }
         Wanted::Arp(arguments, called) => {
             drop(out);
