@@ -33,10 +33,6 @@ pub struct Table {
 }
 
 impl Table {
-    pub fn is_empty(&self) -> bool {
-        self.by_meant.is_empty()
-    }
-
     /// Where a packet that goes out is sent, if its flow is known.
     pub fn outgoing(&self, tuple: &Tuple) -> Option<Proxied> {
         self.by_meant.get(tuple).copied()
@@ -63,7 +59,8 @@ impl Table {
     /// Remembers one whose flow was made.
     pub fn open(&mut self, tuple: Tuple, proxied: Proxied) {
         self.by_meant.insert(tuple, proxied);
-        self.by_server.insert(to(tuple, proxied.server), proxied.meant);
+        self.by_server
+            .insert(to(tuple, proxied.server), proxied.meant);
     }
 
     /// Its flow (the server for its remote) has ended.
