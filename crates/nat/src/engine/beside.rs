@@ -7,7 +7,7 @@ use packet::checksum::Delta;
 use packet::{Ipv4, Udp, protocol};
 
 use super::create::Wish;
-use super::translate::touch;
+use super::translate::{Hint, touch};
 use super::{address, word};
 use crate::flow::{Ends, Flow, flag};
 use crate::fragment::{Datagram, Later, Part, Translation};
@@ -128,7 +128,7 @@ impl Nat {
         let alias = address(alias);
         for tried in 0..PORTS_TRIED {
             let wish = if tried == 0 { Wish::Same } else { Wish::Any };
-            let port = u16::from_be(self.choose_port(&ends, None, wish)?);
+            let port = u16::from_be(self.choose_port(&ends, None, wish, 0)?.port);
             let asked = Tuple {
                 protocol: protocol::TCP,
                 own: alias,
@@ -205,7 +205,8 @@ impl Nat {
         let ports = [parsed.key.source_port(), port.to_be()];
         let key = Key::new(parsed.key.source(), word(server), ports, asked.protocol);
         let parsed = Parsed { key, ..*parsed };
-        if let Some(name) = self.find_alive::<true>(&parsed) {
+        let hash = self.table.hasher.hash(key);
+        if let Some(name) = self.find_alive::<true>(&parsed, hash) {
             // Another connection of this very port to the proxy?
             return match self.proxied.meant(&to_server) {
                 Some(meant) if meant == proxied.meant => {
@@ -215,7 +216,7 @@ impl Nat {
             };
         }
         debug_assert!(!known || self.proxied.meant(&to_server).is_none());
-        let name = match self.new_flow_out(&parsed) {
+        let name = match self.new_flow_out(&parsed, Hint { hash, port: 0 }) {
             Ok(name) => name,
             Err(verdict) => return verdict,
         };
