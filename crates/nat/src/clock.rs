@@ -10,13 +10,24 @@ use crate::{State, Timeouts};
 const TICK_BITS: u32 = 8;
 
 /// See the module.
-#[derive(Debug, Clone, Copy, Default)]
+#[derive(Debug, Clone, Copy)]
 pub struct Clock {
     /// What the caller said last.
     said: u64,
     /// Milliseconds that went forward since the start.
     run: u64,
     started: bool,
+}
+
+impl Default for Clock {
+    fn default() -> Self {
+        Self {
+            // No caller's time: the first is taken whatever it is, 0 too.
+            said: u64::MAX,
+            run: 0,
+            started: false,
+        }
+    }
 }
 
 impl Clock {
