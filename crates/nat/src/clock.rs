@@ -16,6 +16,8 @@ pub struct Clock {
     said: u64,
     /// Milliseconds that went forward since the start.
     run: u64,
+    /// `run` in ticks.
+    tick: u32,
     started: bool,
 }
 
@@ -31,14 +33,13 @@ impl Default for Clock {
 }
 
 impl Clock {
-    /// Takes the caller's time and says the tick. A step back counts as no
+    /// Takes the caller's time. A step back counts as no
     /// time at all, a step forward as time that passed.
     #[inline(always)]
-    pub fn tick(&mut self, now_millis: u64) -> u32 {
+    pub fn set(&mut self, now_millis: u64) {
         if now_millis != self.said {
             self.step(now_millis);
         }
-        self.now()
     }
 
     #[inline]
@@ -49,13 +50,14 @@ impl Clock {
         }
         self.started = true;
         self.said = now_millis;
+        // Beyond 34 years it stands still.
+        self.tick = u32::try_from(self.run >> TICK_BITS).unwrap_or(u32::MAX);
     }
 
     /// The tick as of the last call.
     #[inline(always)]
     pub fn now(&self) -> u32 {
-        // Beyond 34 years it stands still.
-        u32::try_from(self.run >> TICK_BITS).unwrap_or(u32::MAX)
+        self.tick
     }
 
     /// What the caller said last.

@@ -3,12 +3,15 @@
 
 use packet::protocol;
 
+use super::port::Chosen;
+use super::translate::Hint;
 use super::{address, word};
 use crate::flow::{Ends, Flow, flag};
 use crate::key::Key;
 use crate::mapping::{Kind, Mapping};
 use crate::parse::{Parsed, Upper};
 use crate::rules::{Found, Tuple};
+use crate::table::Hashes;
 use crate::{Dependence, EventKind, Hairpin, Nat, Pooling, PortChoice, State, Verdict, Why};
 
 /// Alias addresses tried for one packet, where hosts are not bound to one.
@@ -46,10 +49,22 @@ struct Shared {
     make_for: Option<u32>,
 }
 
+/// How a flow is to be made.
+#[derive(Debug, Clone, Copy)]
+struct Plan {
+    flags: u16,
+    shared: Shared,
+    chosen: Chosen,
+    /// Whether its alias port was chosen, and is counted.
+    ported: bool,
+    /// The hash of its key outward.
+    out: u64,
+}
+
 impl Nat {
     /// Makes the flow of an outgoing packet.
     #[inline(never)]
-    pub(super) fn new_out(&mut self, parsed: &Parsed) -> Result<u32, Verdict> {
+    pub(super) fn new_out(&mut self, parsed: &Parsed, hint: Hint) -> Result<u32, Verdict> {
         self.sweep(SWEEP_A_FLOW);
         if self.config.mode.proxy_only {
             return Err(Verdict::Passed);
@@ -58,7 +73,7 @@ impl Nat {
         let mut alias = self.alias_for(key, parsed.upper)?;
         let mut tries = ADDRESSES_TRIED.min(self.own.len());
         loop {
-            let made = self.out_through(key, parsed.upper, alias);
+            let made = self.out_through(key, parsed.upper, alias, hint);
             tries = tries.saturating_sub(1);
             let next = alias.pooled && self.config.pooling == Pooling::Arbitrary && tries > 0;
             if made != Err(Verdict::PortsExhausted) || !next {
@@ -138,7 +153,13 @@ impl Nat {
     }
 
     /// Makes an outgoing flow behind one alias address.
-    fn out_through(&mut self, key: Key, upper: Upper, alias: Alias) -> Result<u32, Verdict> {
+    fn out_through(
+        &mut self,
+        key: Key,
+        upper: Upper,
+        alias: Alias,
+        hint: Hint,
+    ) -> Result<u32, Verdict> {
         let mut ends = Ends {
             inside: key.source(),
             inside_port: key.source_port(),
@@ -149,6 +170,7 @@ impl Nat {
             protocol: key.protocol(),
         };
         let mut shared = Shared::default();
+        let mut chosen = Chosen::default();
         if is_ported(upper) {
             let part = self.remote_part(&ends);
             let exactly = matches!(alias.port, Wish::Exactly(_));
@@ -159,15 +181,23 @@ impl Nat {
             if let Some(mapping) = shared.mapping.and_then(|name| self.mappings.get(name)) {
                 (ends.alias, ends.alias_port) = (mapping.alias, mapping.alias_port);
             } else {
-                let port = self.choose_port(&ends, shared.make_for, alias.port);
-                ends.alias_port = port.ok_or(Verdict::PortsExhausted)?;
+                let port = self.choose_port(&ends, shared.make_for, alias.port, hint.port);
+                chosen = port.ok_or(Verdict::PortsExhausted)?;
+                ends.alias_port = chosen.port;
             }
         }
         let mut flags = flag::SEEN_OUT;
         if self.config.hairpin == Hairpin::Engine && self.is_own(ends.remote) {
             flags |= flag::HAIRPIN;
         }
-        self.make(&ends, flags, shared, is_ported(upper))
+        let plan = Plan {
+            flags,
+            shared,
+            chosen,
+            ported: is_ported(upper),
+            out: hint.hash,
+        };
+        self.make(&ends, &plan)
     }
 
     /// What of the remote a mapping depends on: `None` all of it, else its
@@ -311,53 +341,62 @@ impl Nat {
             alias_port,
             protocol: key.protocol(),
         };
-        self.give_way(&ends)?;
-        self.make(&ends, flag::SEEN_IN, shared, is_ported(upper))
+        let plan = Plan {
+            flags: flag::SEEN_IN,
+            shared,
+            chosen: Chosen::default(),
+            ported: is_ported(upper),
+            out: self.give_way(&ends)?,
+        };
+        self.make(&ends, &plan)
     }
 
     /// Whether the inside may take an incoming flow: one that goes out by
-    /// the same inside endpoints is ended if it is no connection.
-    fn give_way(&mut self, ends: &Ends) -> Result<(), Verdict> {
+    /// the same inside endpoints is ended if it is no connection. Returns
+    /// the hash of the key outward.
+    fn give_way(&mut self, ends: &Ends) -> Result<u64, Verdict> {
         let key = ends.out_key();
         let hash = self.table.hasher.hash(key);
         let Some(name) = self.table.find::<true>(hash, key) else {
-            return Ok(());
+            return Ok(hash);
         };
         let Some(flow) = self.table.get(name) else {
-            return Ok(());
+            return Ok(hash);
         };
         if self.alive(flow) && flow.state() == State::TcpEstablished {
             return Err(Verdict::Denied);
         }
         self.end(name, Why::Removed);
-        Ok(())
+        Ok(hash)
     }
 
     /// Enters a flow whose key outward is free.
-    fn make(
-        &mut self,
-        ends: &Ends,
-        flags: u16,
-        shared: Shared,
-        ported: bool,
-    ) -> Result<u32, Verdict> {
-        self.claim(ends, ported)?;
+    fn make(&mut self, ends: &Ends, plan: &Plan) -> Result<u32, Verdict> {
+        let incoming = match plan.chosen.incoming {
+            Some(hash) => hash,
+            None => self.claim(ends, plan.ported)?,
+        };
         if self.table.is_full() && !self.make_room() {
             return Err(Verdict::TableFull);
         }
         let class = State::first(ends.protocol);
         let mut flow = Flow::new(ends, class, self.clock.now(), self.epoch);
-        flow.flags |= flags;
-        let opens = self.share(&mut flow, ends, shared)?;
-        let Some(name) = self.table.insert(flow, &mut self.work) else {
+        flow.flags |= plan.flags;
+        let opens = self.share(&mut flow, ends, plan.shared)?;
+        let out = plan.out;
+        let hashes = Hashes { out, incoming };
+        let Some(name) = self.table.insert(flow, hashes, &mut self.work) else {
             self.unshare(&flow);
             return Err(Verdict::TableFull);
         };
         self.statistics.flows_made += 1;
-        let alias_port = u16::from_be(ends.alias_port);
-        if ported && !flow.has(flag::MAPPED) {
-            let group = self.group(ends.alias, ends.remote, ends.remote_port, ends.protocol);
-            self.ports.took(group, alias_port);
+        if plan.ported && !flow.has(flag::MAPPED) {
+            let Ends { remote_port, .. } = *ends;
+            let group = plan
+                .chosen
+                .group
+                .unwrap_or_else(|| self.group(ends.alias, ends.remote, remote_port, ends.protocol));
+            self.ports.took(group, u16::from_be(ends.alias_port));
         }
         if opens && self.events.wanted() {
             self.tell(EventKind::Made, &flow);
@@ -366,12 +405,13 @@ impl Nat {
     }
 
     /// Sees to it that nobody has the outside tuple: the dead go, and of
-    /// protocols without ports the last who sends has it.
-    fn claim(&mut self, ends: &Ends, ported: bool) -> Result<(), Verdict> {
+    /// protocols without ports the last who sends has it. Returns the hash
+    /// of the key inward.
+    fn claim(&mut self, ends: &Ends, ported: bool) -> Result<u64, Verdict> {
         let key = ends.in_key();
         let hash = self.table.hasher.hash(key);
         let Some(name) = self.table.find::<false>(hash, key) else {
-            return Ok(());
+            return Ok(hash);
         };
         let alive = self.table.get(name).is_some_and(|flow| self.alive(flow));
         if alive && ported {
@@ -379,7 +419,7 @@ impl Nat {
         }
         let why = if alive { Why::Removed } else { Why::Expired };
         self.end(name, why);
-        Ok(())
+        Ok(hash)
     }
 
     /// Joins or makes the shared mapping and the permit of a new flow.
