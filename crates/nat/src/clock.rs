@@ -27,6 +27,7 @@ impl Default for Clock {
             // No caller's time: the first is taken whatever it is, 0 too.
             said: u64::MAX,
             run: 0,
+            tick: 0,
             started: false,
         }
     }
