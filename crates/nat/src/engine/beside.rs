@@ -175,8 +175,8 @@ impl Nat {
                 (rule.server != asked.own).then(|| proxied::Table::of(rule, &asked))?
             }
         };
-        let room = bytes.len() >= parsed.total_len + OPTION_LEN
-            && parsed.at + OPTION_LEN <= MAX_HEADER_LEN;
+        let room = bytes.len() >= usize::from(parsed.total_len) + OPTION_LEN
+            && usize::from(parsed.at) + OPTION_LEN <= MAX_HEADER_LEN;
         if proxied.encoding == Encoding::IpHeader && !room {
             return Some(Verdict::HelperRefused);
         }
@@ -363,7 +363,7 @@ fn set_remote<const OUT: bool>(bytes: &mut [u8], parsed: &Parsed, (remote, port)
     } else {
         ip.set_source(remote)
     };
-    let Some(rest) = bytes.get_mut(parsed.at..) else {
+    let Some(rest) = bytes.get_mut(usize::from(parsed.at)..) else {
         return;
     };
     let field = rest.get(port_at..).and_then(|rest| rest.first_chunk::<2>());
