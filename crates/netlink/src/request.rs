@@ -6,6 +6,7 @@ use std::net::IpAddr;
 use table::row::neighbour::flag::PROXY;
 use table::{AF_INET, AF_INET6};
 
+use crate::attribute::NESTED;
 use crate::build::Build;
 use crate::kernel::{AF_BRIDGE, AF_UNSPEC, ifla, nda, netnsa, rta};
 use crate::malformed::TooLong;
@@ -33,6 +34,12 @@ pub enum Dump {
         /// With all counters. Without, the kernel (6.18) leaves out those
         /// of IPv6, some 600 bytes a link; `IFLA_STATS64` always comes.
         counters: bool,
+    },
+    /// Links of a kind (`IFLA_INFO_KIND`), without the counters of address
+    /// families. A kernel that has no such kind gives all.
+    LinksOfKind {
+        /// `veth`, `macvlan`, …
+        kind: &'static str,
     },
     /// Addresses.
     Addresses {
@@ -97,6 +104,14 @@ impl Dump {
                 if !counters {
                     build.put_u32(ifla::EXT_MASK, SKIP_STATS);
                 }
+                build
+            }
+            Dump::LinksOfKind { kind: of } => {
+                let mut build = get(out, kind::GETLINK, &ifinfomsg(0));
+                build.put_u32(ifla::EXT_MASK, SKIP_STATS);
+                let info = build.open(ifla::LINKINFO | NESTED);
+                build.put(ifla::INFO_KIND, of.as_bytes());
+                build.close(&info);
                 build
             }
             Dump::Addresses { family, link } => {
