@@ -13,7 +13,7 @@ mod json;
 mod links;
 mod neighbour;
 mod nexthop;
-mod pattern;
+pub mod pattern;
 mod report;
 mod route;
 mod rule;

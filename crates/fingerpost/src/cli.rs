@@ -2,6 +2,7 @@
 //! and what help, man pages and completions are made of.
 
 mod change;
+mod link;
 mod rewrite;
 pub mod values;
 mod words;
@@ -32,6 +33,8 @@ pub enum Wanted {
     Ask(Ask, From),
     /// A change to a table.
     Change(Object, Verb, Box<Change>),
+    /// Links made, deleted or changed.
+    Link(crate::link::Wanted, crate::link::Terms),
     /// arp(8), with its own command line.
     Arp(Vec<OsString>, Called),
     /// ifconfig(8), with its own command line.
@@ -241,6 +244,8 @@ fn question(object: Object, about: &'static str) -> Command {
         .subcommands(change::commands(object));
     if object == Object::Route {
         command.subcommand(route_get())
+    } else if object == Object::Link {
+        command.subcommands(link::commands())
     } else {
         command
     }
@@ -415,6 +420,9 @@ fn wanted(name: &str, matches: &ArgMatches) -> Result<Wanted, clap::Error> {
                 Ask::RouteGet(Box::new(route_to_get(matches)?)),
                 from(matches),
             )
+        }
+        (_, Some((Object::Link, _))) if let Some((wanted, terms)) = link::wanted(matches)? => {
+            Wanted::Link(wanted, terms)
         }
         (_, Some((object, _))) if let Some((verb, change)) = change::wanted(*object, matches)? => {
             Wanted::Change(*object, verb, Box::new(change))

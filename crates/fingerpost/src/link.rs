@@ -8,7 +8,6 @@
 mod add;
 mod delete;
 mod journal;
-mod pattern;
 mod plan;
 mod report;
 mod select;
@@ -24,7 +23,7 @@ use linux::Namespace;
 use linux::links::How;
 use signal_hook::consts::{SIGINT, SIGTERM};
 
-pub use pattern::Numbers;
+pub use crate::change::Numbers;
 pub use plan::{Plan, Split};
 pub use select::Select;
 pub use set::Settings;

@@ -17,6 +17,7 @@ mod daemon;
 mod direct;
 mod generate;
 mod ifconfig;
+mod link;
 mod names;
 mod privileges;
 mod status;
@@ -54,6 +55,10 @@ fn run(wanted: Wanted) -> anyhow::Result<ExitCode> {
         Wanted::Change(object, verb, asked) => {
             drop(out);
             return change::run(object, verb, &asked);
+        }
+        Wanted::Link(wanted, terms) => {
+            drop(out);
+            return link::run(&wanted, &terms);
         }
         Wanted::Arp(arguments, called) => {
             drop(out);

@@ -6,6 +6,7 @@
 
 use view::Object;
 
+use super::link;
 use super::words::{self, Packet, Word};
 use crate::change::Verb;
 
@@ -94,8 +95,8 @@ pub fn rewrite(arguments: Vec<String>) -> Vec<String> {
         Some(word) if begins_one_of(word, SHOW) => {
             rest.remove(0);
         }
-        Some(word) if let Some(verb) = Verb::meant(object, word) => {
-            out.push(verb.name().to_owned());
+        Some(word) if let Some(verb) = changed_by(object, word) => {
+            out.push(verb.to_owned());
             out.extend(before_change(before));
             out.extend(rest.iter().skip(1).map(|word| (*word).to_owned()));
             return out;
@@ -116,6 +117,15 @@ pub fn rewrite(arguments: Vec<String>) -> Vec<String> {
     let tokens: Vec<&str> = before.chain(rest).collect();
     rewrite_filters(&tokens, &words, unnamed(object), &mut out);
     out
+}
+
+/// The command that a word means which changes something.
+fn changed_by(object: Object, word: &str) -> Option<&'static str> {
+    if object == Object::Link {
+        link::meant(word)
+    } else {
+        Verb::meant(object, word).map(|verb| verb.name())
+    }
 }
 
 /// `ip`'s options before the object, for a change: `-n` names the

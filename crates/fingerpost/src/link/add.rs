@@ -7,9 +7,7 @@ use std::collections::{HashMap, HashSet};
 use anyhow::{Context, Result, anyhow, bail};
 use linux::Namespace;
 use linux::links::journal::{End, Journal, Start, Work};
-use linux::links::{
-    self, Agreed, Change, Deletion, How, Listing, New, Told, random_group,
-};
+use linux::links::{self, Agreed, Change, Deletion, How, Listing, New, Told, random_group};
 use linux::socket::Socket;
 use linux::tun::{TunKind, new_tuns};
 use netlink::encode::LinkSettings;
@@ -136,7 +134,12 @@ fn is_ours(journal: &Journal, plan: &Plan) -> Result<impl Fn(&Link) -> bool> {
     }
     let group = journal.start.group;
     let indexes: HashSet<u32> = journal.indexes().map(|(_, index)| index).collect();
-    let kind = if plan.is_tun() { "tun" } else { plan.kind.as_str() }.to_owned();
+    let kind = if plan.is_tun() {
+        "tun"
+    } else {
+        plan.kind.as_str()
+    }
+    .to_owned();
     Ok(move |link: &Link| {
         let is_marked = link.group == group || indexes.contains(&link.index);
         is_marked && link.kind.as_deref() == Some(&*kind) && names.contains(&*link.name)
@@ -255,10 +258,8 @@ impl Adding<'_> {
             if let Some(journal) = journal {
                 journal.keep_indexes(counts.indexes.clone())?;
             }
-            for namespace in [Some(&self.job.namespace), self.peers.as_ref()] {
-                if let Some(namespace) = namespace {
-                    self.regroup(namespace, group, report, &mut counts)?;
-                }
+            for namespace in std::iter::once(&self.job.namespace).chain(&self.peers) {
+                self.regroup(namespace, group, report, &mut counts)?;
             }
         }
         Ok(counts)
@@ -291,15 +292,21 @@ impl Adding<'_> {
         let how = self.job.how();
         let indexes = &mut counts.indexes;
         let peers = self.peers.as_ref();
-        let added = links::add(&self.job.namespace, peers, news, how, &mut |told| match told {
-            Told::Done { place, index } => {
-                report.step();
-                let place = places.borrow().get(place).copied().unwrap_or(place);
-                indexes.push((place, index));
-            }
-            Told::Failed(failure) => report.failed(&failure),
-            Told::Sent(_) => {}
-        })?;
+        let added = links::add(
+            &self.job.namespace,
+            peers,
+            news,
+            how,
+            &mut |told| match told {
+                Told::Done { place, index } => {
+                    report.step();
+                    let place = places.borrow().get(place).copied().unwrap_or(place);
+                    indexes.push((place, index));
+                }
+                Told::Failed(failure) => report.failed(&failure),
+                Told::Sent(_) => {}
+            },
+        )?;
         counts.done += added.done;
         counts.failed += added.failed + failed.get();
         counts.stopped |= added.stopped;
@@ -319,7 +326,7 @@ impl Adding<'_> {
             }
             let mut news = Vec::new();
             for number in numbers {
-                let mut new = maker.make_bare(*number)?;
+                let mut new = maker.make(*number)?;
                 new.there = self.have.get(&new.link.end.name).copied();
                 news.push(new);
             }
@@ -340,11 +347,16 @@ impl Adding<'_> {
             .collect();
         let mut refused: Vec<(usize, String)> = Vec::new();
         let namespace = &self.job.namespace;
-        new_tuns(namespace, kind, missing.iter().copied(), &mut |place, made| {
-            if let Err(error) = made {
-                refused.push((place, error.to_string()));
-            }
-        })?;
+        new_tuns(
+            namespace,
+            kind,
+            missing.iter().copied(),
+            &mut |place, made| {
+                if let Err(error) = made {
+                    refused.push((place, error.to_string()));
+                }
+            },
+        )?;
         let mut bad = HashSet::new();
         for (place, why) in refused {
             let name = missing.get(place).copied().unwrap_or_default();
@@ -385,7 +397,9 @@ impl Adding<'_> {
         (0..done).for_each(|_| report.step());
         counts.done += done;
         counts.failed += added.failed + changed.failed;
-        counts.indexes.extend(changes.iter().map(|change| (0, change.index)));
+        counts
+            .indexes
+            .extend(changes.iter().map(|change| (0, change.index)));
         Ok(())
     }
 

@@ -1,6 +1,7 @@
 //! `link delete`: deleting a choice of links, going on with it, and
 //! bringing them back.
 
+use std::collections::HashMap;
 use std::io::{self, Write};
 
 use anyhow::{Context, Result, bail};
@@ -35,7 +36,11 @@ pub fn delete(job: &Job<'_>, select: &Select, terms: super::Deletion) -> Result<
     let mut failed = chosen.missing.len() + deletion.not_virtual().len();
     let is_refused = failed > 0 && job.terms.atomic;
     if is_refused {
-        report.note("hint", "nothing was deleted", Some("nothing was deleted".into()));
+        report.note(
+            "hint",
+            "nothing was deleted",
+            Some("nothing was deleted".into()),
+        );
         report.end(0, failed)?;
         return Ok(false);
     }
@@ -73,7 +78,11 @@ fn run(
     failed: usize,
 ) -> Result<bool> {
     let terms = links::Terms {
-        along: if cascade { Agreed::All } else { Agreed::Nothing },
+        along: if cascade {
+            Agreed::All
+        } else {
+            Agreed::Nothing
+        },
         atomic: job.terms.atomic,
     };
     let deleted = deletion.run(terms, job.how(), &mut |told| match told {
@@ -130,11 +139,15 @@ fn say_how(report: &Report, way: Way) {
         ),
         Way::Group { group, moved } => (
             "group",
-            Some(format!("as the group {group}, into which {moved} were moved")),
+            Some(format!(
+                "as the group {group}, into which {moved} were moved"
+            )),
         ),
         Way::Each { threads } => (
             "each",
-            Some(format!("one by one in {threads} threads: the kernel deleted no group")),
+            Some(format!(
+                "one by one in {threads} threads: the kernel deleted no group"
+            )),
         ),
     };
     report.note("way", name, text);
@@ -181,7 +194,11 @@ fn show(job: &Job<'_>, deletion: &Deletion, missing: &[String]) -> Result<bool> 
     let mut out = io::BufWriter::new(io::stdout().lock());
     for link in deletion.links() {
         if job.terms.json {
-            writeln!(out, "{}", json!({ "link": &*link.name, "index": link.index }))?;
+            writeln!(
+                out,
+                "{}",
+                json!({ "link": &*link.name, "index": link.index })
+            )?;
         } else {
             writeln!(out, "{}", link.name)?;
         }
@@ -214,16 +231,17 @@ pub fn resume(job: &Job<'_>, id: Option<&str>) -> Result<bool> {
     }
     let rows = journal.rows()?;
     let here = rows.first().map_or(&[][..], |rows| &rows.links);
-    let deletion = Deletion::plan(&job.namespace, &mut |link| is_one_of(here, link))?;
+    let here: HashMap<u32, &Link> = here.iter().map(|row| (row.index, row)).collect();
+    // A new link of the same name is none of them.
+    let is_meant = |link: &Link| {
+        let row = here.get(&link.index);
+        row.is_some_and(|row| links::is_same(row, link))
+    };
+    let deletion = Deletion::plan(&job.namespace, &mut |link| is_meant(link))?;
     let request = &journal.start.request;
     let cascade = request.get("cascade").and_then(serde_json::Value::as_bool) == Some(true);
     let report = Report::new(job.terms.json, "", "deleted", deletion.links().len());
     run(job, &deletion, cascade, Some(journal), &report, 0)
-}
-
-/// Whether a link is one of the rows; a new one of the same name is not.
-fn is_one_of(rows: &[Link], link: &Link) -> bool {
-    rows.iter().any(|row| links::is_same(row, link))
 }
 
 /// Brings back what a deletion has deleted.

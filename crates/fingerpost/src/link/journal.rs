@@ -85,7 +85,11 @@ pub fn list(job: &Job<'_>) -> Result<bool> {
             writeln!(out, "{line}")?;
         } else {
             let (id, links) = (journal.id(), start.links);
-            writeln!(out, "{id} {work} {links} links {end} in {}", start.namespace)?;
+            writeln!(
+                out,
+                "{id} {work} {links} links {end} in {}",
+                start.namespace
+            )?;
         }
     }
     out.flush()?;

@@ -10,11 +10,11 @@ use ipnet::IpNet;
 use linux::Namespace;
 use linux::links::New;
 use linux::socket::Socket;
-use netlink::encode::{LinkEnd, LinkKind, LinkNetns, NewLink, kind_of_words};
+use netlink::encode::{KindData, LinkEnd, LinkKind, LinkNetns, NewLink, kind_of_words};
 use serde::{Deserialize, Serialize};
 use table::{Address, LinkLayerAddress};
 
-use super::pattern::{fill, is_pattern};
+use crate::change::pattern::{fill, is_pattern};
 
 /// `IFNAMSIZ` less its NUL.
 const MAX_NAME: usize = 15;
@@ -253,7 +253,8 @@ fn collision(pattern: &str, name: &str, number: u64) -> String {
     format!("`{pattern}` gives the name `{name}` twice, the second time for {number}{more}")
 }
 
-fn filled(pattern: &str, number: u64) -> Result<String, String> {
+/// A pattern with a number in the place of its braces.
+pub fn filled(pattern: &str, number: u64) -> Result<String, String> {
     let mut out = String::with_capacity(16);
     fill(pattern, number, &mut out)?;
     Ok(out)
@@ -261,7 +262,7 @@ fn filled(pattern: &str, number: u64) -> Result<String, String> {
 
 /// What the kernel takes for a name (`dev_valid_name`), and `%`, which it
 /// would take for a pattern of its own.
-fn check_name(name: &str) -> Result<(), String> {
+pub fn check_name(name: &str) -> Result<(), String> {
     let why = if name.len() > MAX_NAME {
         format!("{} octets, {MAX_NAME} at most", name.len())
     } else if name.is_empty() || name == "." || name == ".." {
@@ -317,7 +318,7 @@ fn part(split: &Split, nth: u64) -> Option<[IpNet; 2]> {
 
 /// `02:00:00:{/65536}:{/256%256}:{%256}`: what stands in braces becomes an
 /// octet, the others are hexadecimal.
-fn lladdr(pattern: &str, number: u64) -> Result<LinkLayerAddress, String> {
+pub fn lladdr(pattern: &str, number: u64) -> Result<LinkLayerAddress, String> {
     let octet = |text: &str| -> Option<u8> {
         if is_pattern(text) {
             filled(text, number).ok()?.parse().ok()
@@ -411,6 +412,8 @@ impl<'a> Maker<'a> {
             Some(peer) => LinkKind::Veth {
                 peer: Box::new(peer),
             },
+            // Made by their device file: the kind is never sent.
+            None if plan.is_tun() => LinkKind::Other(KindData::new("tun")),
             None => self.kind(number)?,
         };
         let lower = self.lower(number)?;
@@ -494,6 +497,12 @@ impl<'a> Maker<'a> {
     /// What concerns all links, before the first is made: the kind's words
     /// and the links that are named.
     pub fn try_first(&mut self) -> Result<()> {
+        let plan = self.plan;
+        for name in plan.parents.iter().chain(&plan.master) {
+            if !is_pattern(name) {
+                self.index(name)?;
+            }
+        }
         if self.plan.is_tun() {
             if !self.plan.words.is_empty() {
                 bail!("{} devices have no options of their own", self.plan.kind);

@@ -61,7 +61,12 @@ impl Report {
     /// Something of one failed.
     pub fn failed(&self, failure: &Failure) {
         let advice = links::advice(&self.kind, &failure.refusal);
-        self.fail(&failure.name, &failure.tried, &failure.refusal.to_string(), advice);
+        self.fail(
+            &failure.name,
+            &failure.tried,
+            &failure.refusal.to_string(),
+            advice,
+        );
     }
 
     /// The same in words.
@@ -91,7 +96,7 @@ impl Report {
     }
 
     /// The end, in one line.
-    pub fn end(self, done: usize, failed: usize) -> Result<()> {
+    pub fn end(&self, done: usize, failed: usize) -> Result<()> {
         self.bar.finish_and_clear();
         let seconds = self.began.elapsed().as_secs_f64();
         if let (Some(advice), false) = (&*self.advised.borrow(), self.json) {

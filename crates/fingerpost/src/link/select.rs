@@ -12,7 +12,8 @@ use serde::{Deserialize, Serialize};
 use table::Link;
 use view::matches_name;
 
-use super::pattern::{Numbers, fill, is_pattern};
+use crate::change::Numbers;
+use crate::change::pattern::{fill, is_pattern};
 
 /// A file of names may be so long.
 const MAX_FILE_BYTES: u64 = 256 << 20;
@@ -147,7 +148,10 @@ impl Select {
                 kept.insert(link.index, number.unwrap_or(place));
             }
         }
-        let unused = globs.iter().enumerate().filter(|(at, _)| !used.contains(at));
+        let unused = globs
+            .iter()
+            .enumerate()
+            .filter(|(at, _)| !used.contains(at));
         chosen.missing.extend(unused.map(|(_, glob)| glob.clone()));
         chosen.indexes = kept;
         Ok(chosen)
