@@ -2,6 +2,7 @@
 //! and what help, man pages and completions are made of.
 
 mod rewrite;
+mod snmp;
 mod values;
 mod words;
 
@@ -32,6 +33,8 @@ pub enum Wanted {
     Arp(Vec<OsString>, Called),
     /// ifconfig(8), with its own command line.
     Ifconfig(Vec<OsString>, Called),
+    /// `fingerpost snmp …`.
+    Snmp(crate::snmp::command::Command),
     /// Completions for a shell.
     Completions(Shell),
     /// Man pages in a directory.
@@ -112,6 +115,7 @@ pub fn command() -> Command {
             "ifconfig",
             "Links and addresses, as ifconfig(8) shows them",
         ))
+        .subcommand(snmp::command())
         .subcommand(check())
         .subcommand(completions())
         .subcommand(man())
@@ -398,6 +402,7 @@ fn wanted(name: &str, matches: &ArgMatches) -> Result<Wanted, clap::Error> {
         }
         ("arp", _) => Wanted::Arp(foreign(), Called::OfFingerpost),
         ("ifconfig", _) => Wanted::Ifconfig(foreign(), Called::OfFingerpost),
+        ("snmp", _) => Wanted::Snmp(snmp::wanted(matches)?),
         ("completions", _) => match matches.get_one::<Shell>("shell") {
             Some(shell) => Wanted::Completions(*shell),
             None => return Err(usage("which shell?")),

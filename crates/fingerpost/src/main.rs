@@ -18,6 +18,7 @@ mod generate;
 mod ifconfig;
 mod names;
 mod privileges;
+mod snmp;
 mod status;
 mod watch;
 
@@ -48,6 +49,7 @@ fn run(wanted: Wanted) -> anyhow::Result<ExitCode> {
         }
         Wanted::Check(path) => check(path.as_deref(), &mut out)?,
         Wanted::Ask(ask, from) => ask::run(ask, &from, &mut out)?,
+        Wanted::Snmp(command) => snmp::command::run(&command, &mut out)?,
         Wanted::Completions(shell) => generate::completions(shell, &mut out)?,
         Wanted::Man(directory) => generate::man(&directory)?,
         Wanted::Arp(arguments, called) => {
