@@ -19,6 +19,8 @@ use view::{Filter, Format, Object, Output, Question, RouteQuestion};
 
 use crate::arp::Called;
 use crate::control::protocol::Ask;
+use crate::nat::{self, Nat};
+use crate::{failover, ifaceseq};
 
 /// What the user wants.
 #[derive(Debug)]
@@ -33,6 +35,12 @@ pub enum Wanted {
     Arp(Vec<OsString>, Called),
     /// ifconfig(8), with its own command line.
     Ifconfig(Vec<OsString>, Called),
+    /// To know what links cost.
+    Ifaceseq(ArgMatches),
+    /// To know how fast a failover is seen.
+    Failover(ArgMatches),
+    /// The translation engine by itself.
+    Nat(Nat),
     /// `fingerpost snmp …`.
     Snmp(crate::snmp::command::Command),
     /// Completions for a shell.
@@ -115,6 +123,9 @@ pub fn command() -> Command {
             "ifconfig",
             "Links and addresses, as ifconfig(8) shows them",
         ))
+        .subcommand(ifaceseq::command())
+        .subcommand(failover::command())
+        .subcommand(nat::command())
         .subcommand(snmp::command())
         .subcommand(check())
         .subcommand(completions())
@@ -402,6 +413,9 @@ fn wanted(name: &str, matches: &ArgMatches) -> Result<Wanted, clap::Error> {
         }
         ("arp", _) => Wanted::Arp(foreign(), Called::OfFingerpost),
         ("ifconfig", _) => Wanted::Ifconfig(foreign(), Called::OfFingerpost),
+        ("ifaceseq", _) => Wanted::Ifaceseq(matches.clone()),
+        ("failover", _) => Wanted::Failover(matches.clone()),
+        ("nat", _) => Wanted::Nat(nat::parse(matches)?),
         ("snmp", _) => Wanted::Snmp(snmp::wanted(matches)?),
         ("completions", _) => match matches.get_one::<Shell>("shell") {
             Some(shell) => Wanted::Completions(*shell),

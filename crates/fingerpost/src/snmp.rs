@@ -39,7 +39,7 @@ use snmp::usm::LAST_BOOTS;
 use crate::daemon::Answers;
 use crate::status::SnmpStatus;
 use config::Snmp;
-use contexts::Source;
+use contexts::{Facts, Source};
 use listener::{Listener, Shared};
 use notify::Notifier;
 use socket::Socket;
@@ -193,10 +193,10 @@ fn own_id() -> Oid {
     Oid::new(&[0, 0]).unwrap_or_default()
 }
 
-fn system(config: &Snmp) -> System {
+fn facts(config: &Snmp, engine: &Engine) -> Facts {
     let uname = rustix::system::uname();
     let name = uname.nodename().to_string_lossy().into_owned();
-    System {
+    let system = System {
         description: format!(
             "fingerpost {}, {} {} {}",
             env!("CARGO_PKG_VERSION"),
@@ -208,6 +208,12 @@ fn system(config: &Snmp) -> System {
         contact: config.contact.clone(),
         name: config.name.clone().unwrap_or(name),
         location: config.location.clone(),
+    };
+    Facts {
+        system,
+        engine_id: engine.id.clone(),
+        boots: engine.boots,
+        max_message_bytes: config.max_message_bytes as u32,
     }
 }
 
@@ -260,7 +266,7 @@ impl Service {
             sockets,
             engine,
         } = opened;
-        let source = Source::new(system(&config));
+        let source = Source::new(facts(&config, &engine));
         let agent = agent(&config, &engine)?;
         let shared = Arc::new(Shared::new(agent, source.clone()));
         let notifier = Notifier::start(Arc::clone(&shared))?;
@@ -341,7 +347,7 @@ impl Service {
         }
         let agent = agent(config, &self.engine)?;
         *self.shared.agent() = agent;
-        self.source.set_system(system(config));
+        self.source.set_facts(facts(config, &self.engine));
         self.listeners
             .retain(|listener| config.listen.contains(&listener.address()));
         for address in &config.listen {

@@ -15,6 +15,7 @@
 
 mod columns;
 mod contexts;
+mod framework;
 mod history;
 mod index;
 mod interfaces;
@@ -26,6 +27,7 @@ mod routes;
 mod system;
 
 pub use contexts::{AllContexts, routing_table};
+pub use framework::Engine;
 pub use history::History;
 pub use notification::{LinkNotification, LinkTrap};
 pub use objects::{Moment, Objects};

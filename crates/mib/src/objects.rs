@@ -4,6 +4,7 @@ use snmp::mib::WalkSink;
 use snmp::{Mib, Value};
 use table::Tables;
 
+use crate::framework::Engine;
 use crate::history::History;
 use crate::parts;
 use crate::system::System;
@@ -15,6 +16,8 @@ pub struct Moment<'a> {
     pub tables: &'a Tables,
     /// What the system says of itself.
     pub system: &'a System,
+    /// The agent as an engine, with its counters.
+    pub engine: Engine<'a>,
     /// When what changed.
     pub history: &'a History,
     /// When the agent started, milliseconds since the UNIX epoch.

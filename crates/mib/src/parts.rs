@@ -9,7 +9,7 @@ use snmp::oid::Name;
 
 use crate::columns::{self, GetSink, Rows};
 use crate::objects::Objects;
-use crate::{index, interfaces, ip, routes, system};
+use crate::{framework, index, interfaces, ip, routes, system};
 
 /// A part of the tree.
 struct Part {
@@ -79,11 +79,23 @@ const INTERFACES: &[u32] = &[1, 3, 6, 1, 2, 1, 2];
 const IP: &[u32] = &[1, 3, 6, 1, 2, 1, 4];
 const IP_FORWARD: &[u32] = &[1, 3, 6, 1, 2, 1, 4, 24];
 const IP_TRAFFIC: &[u32] = &[1, 3, 6, 1, 2, 1, 4, 31];
+const SNMP: &[u32] = &[1, 3, 6, 1, 2, 1, 11];
+const SNMP_SET: &[u32] = &[1, 3, 6, 1, 6, 3, 1, 1, 6];
+const SNMP_ENGINE: &[u32] = &[1, 3, 6, 1, 6, 3, 10, 2, 1];
+const SNMP_MPD_STATS: &[u32] = &[1, 3, 6, 1, 6, 3, 11, 2, 1];
+const SNMP_TARGET_OBJECTS: &[u32] = &[1, 3, 6, 1, 6, 3, 12, 1];
+const USM_STATS: &[u32] = &[1, 3, 6, 1, 6, 3, 15, 1, 1];
 const IF_MIB_OBJECTS: &[u32] = &[1, 3, 6, 1, 2, 1, 31, 1];
 
 /// Scalars of the ip group before its tables.
 const IP_SCALARS: &[u32] = &[
     1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19,
+];
+
+/// Scalars of the snmp group: 7 and 23 were never given.
+const SNMP_SCALARS: &[u32] = &[
+    1, 2, 3, 4, 5, 6, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21, 22, 24, 25, 26, 27, 28,
+    29, 30, 31, 32,
 ];
 
 /// All parts, in the order of their names. Parts do not interleave.
@@ -109,9 +121,25 @@ static PARTS: &[Part] = &[
     table::<ip::AddressTable>(NOTHING),
     table::<ip::PhysicalTable>(NEIGHBOURS),
     table::<ip::RouterTable>(NOTHING),
+    group(SNMP, SNMP_SCALARS, framework::snmp_group, NOTHING),
     table::<interfaces::IfXTable>(LINKS),
     table::<interfaces::StackTable>(NOTHING),
     group(IF_MIB_OBJECTS, &[5, 6], interfaces::last_changes, NOTHING),
+    group(SNMP_SET, &[1], framework::set_serial, NOTHING),
+    group(SNMP_ENGINE, &[1, 2, 3, 4], framework::engine_group, NOTHING),
+    group(SNMP_MPD_STATS, &[1, 2, 3], framework::mpd_group, NOTHING),
+    group(
+        SNMP_TARGET_OBJECTS,
+        &[4, 5],
+        framework::contexts_group,
+        NOTHING,
+    ),
+    group(
+        USM_STATS,
+        &[1, 2, 3, 4, 5, 6],
+        framework::usm_group,
+        NOTHING,
+    ),
 ];
 
 impl Part {

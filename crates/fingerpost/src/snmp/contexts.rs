@@ -16,7 +16,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use linux::mirror::now_millis;
-use mib::{Moment, Objects, Sampled, System, sampled};
+use mib::{Engine, Moment, Objects, Sampled, System, sampled};
+use snmp::counters::Counters;
 use snmp::mib::WalkSink;
 use snmp::{Contexts, Mib, Value};
 use table::Tables;
@@ -45,8 +46,21 @@ pub struct Source(Arc<Shared>);
 #[derive(Debug)]
 struct Shared {
     namespaces: Mutex<Arc<[Arc<Namespace>]>>,
-    system: Mutex<Arc<System>>,
+    facts: Mutex<Arc<Facts>>,
     started_at_millis: u64,
+}
+
+/// What does not change from one question to the next.
+#[derive(Debug, Clone)]
+pub struct Facts {
+    /// What the system says of itself.
+    pub system: System,
+    /// `snmpEngineID`.
+    pub engine_id: Vec<u8>,
+    /// `snmpEngineBoots`.
+    pub boots: u32,
+    /// `snmpEngineMaxMessageSize`.
+    pub max_message_bytes: u32,
 }
 
 /// A namespace that can be asked.
@@ -69,17 +83,17 @@ struct Wishes {
 
 impl Source {
     /// A source that knows no namespace yet.
-    pub fn new(system: System) -> Self {
+    pub fn new(facts: Facts) -> Self {
         Self(Arc::new(Shared {
             namespaces: Mutex::new(Arc::from([])),
-            system: Mutex::new(Arc::new(system)),
+            facts: Mutex::new(Arc::new(facts)),
             started_at_millis: now_millis(),
         }))
     }
 
-    /// What the system says of itself from now on.
-    pub fn set_system(&self, system: System) {
-        *lock(&self.0.system) = Arc::new(system);
+    /// What is so from now on.
+    pub fn set_facts(&self, facts: Facts) {
+        *lock(&self.0.facts) = Arc::new(facts);
     }
 
     /// The namespaces from now on, the default one first. Those that are
@@ -129,11 +143,13 @@ impl Source {
         contexts
     }
 
-    /// What is answered from now on, for one batch of questions.
-    pub fn moment(&self) -> Asked {
+    /// What one question is answered from, asked of an agent that has
+    /// counted so much.
+    pub fn moment(&self, counters: Counters) -> Asked {
         Asked {
             namespaces: Arc::clone(&lock(&self.0.namespaces)),
-            system: Arc::clone(&lock(&self.0.system)),
+            facts: Arc::clone(&lock(&self.0.facts)),
+            counters,
             started_at_millis: self.0.started_at_millis,
             now_millis: now_millis(),
             chosen: OnceCell::new(),
@@ -164,7 +180,8 @@ fn routing_contexts(tables: &Tables) -> BTreeSet<String> {
 #[derive(Debug)]
 pub struct Asked {
     namespaces: Arc<[Arc<Namespace>]>,
-    system: Arc<System>,
+    facts: Arc<Facts>,
+    counters: Counters,
     started_at_millis: u64,
     now_millis: u64,
     chosen: OnceCell<Chosen>,
@@ -177,7 +194,8 @@ struct Chosen {
     tables: RefCell<Arc<Tables>>,
     history: mib::History,
     routing_table: u32,
-    system: Arc<System>,
+    facts: Arc<Facts>,
+    counters: Counters,
     started_at_millis: u64,
     now_millis: u64,
     context: Vec<u8>,
@@ -196,7 +214,8 @@ impl Contexts for Asked {
             namespace: Arc::clone(namespace),
             tables: RefCell::new(tables),
             routing_table,
-            system: Arc::clone(&self.system),
+            facts: Arc::clone(&self.facts),
+            counters: self.counters,
             started_at_millis: self.started_at_millis,
             now_millis: self.now_millis,
             context: name.to_vec(),
@@ -314,7 +333,14 @@ impl Chosen {
         }
         let moment = Moment {
             tables: &tables,
-            system: &self.system,
+            system: &self.facts.system,
+            engine: Engine {
+                id: &self.facts.engine_id,
+                boots: self.facts.boots,
+                max_message_bytes: self.facts.max_message_bytes,
+                sends_authentication_failures: false,
+                counters: &self.counters,
+            },
             history: &self.history,
             started_at_millis: self.started_at_millis,
             now_millis: self.now_millis,

@@ -66,7 +66,7 @@ impl Shared {
         let mut agent = self.agent();
         let now_millis = self.millis();
         batch.answer(|datagram, from, out| {
-            let moment = self.source.moment();
+            let moment = self.source.moment(*agent.counters());
             match agent.answer(datagram, from.ip(), now_millis, &moment, out) {
                 Outcome::Answered(len) => Some(len),
                 Outcome::Dropped(reason) => {

@@ -20,6 +20,7 @@ use rustix::net::{
     send, socket_with, sockopt,
 };
 use snmp::Value;
+use snmp::counters::Counters;
 use snmp::agentx::{Config, Registration, Session, State};
 
 use super::config::Master;
@@ -269,7 +270,9 @@ impl Worker {
             self.look_at_contexts();
             self.hand_over_notifications();
             self.session.tick(self.now())?;
-            self.session.work(&self.source.moment(), self.now())?;
+            // The snmp group is the master's own.
+            let moment = self.source.moment(Counters::default());
+            self.session.work(&moment, self.now())?;
             self.write(connection)?;
             self.tell();
             let mut wanted = PollFlags::empty();

@@ -5,10 +5,11 @@
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::ops::ControlFlow;
 
-use fingerpost_mib::{History, Moment, Objects, System};
+use fingerpost_mib::{Engine, History, Moment, Objects, System};
 use ipnet::IpNet;
 use proptest::prelude::*;
 use snmp::Mib;
+use snmp::counters::Counters;
 use table::row::route::{kind, table_id};
 use table::{
     Address, Change, Link, LinkLayerAddress, Neighbour, NextHop, NextHops, Placement,
@@ -47,6 +48,7 @@ pub fn get(mib: &dyn Mib, name: &[u32]) -> String {
 pub struct Rest {
     pub system: System,
     pub history: History,
+    pub counters: Counters,
 }
 
 impl Rest {
@@ -54,6 +56,13 @@ impl Rest {
         let moment = Moment {
             tables,
             system: &self.system,
+            engine: Engine {
+                id: b"engine",
+                boots: 7,
+                max_message_bytes: 1_472,
+                sends_authentication_failures: false,
+                counters: &self.counters,
+            },
             history: &self.history,
             started_at_millis: 1_000,
             now_millis: 61_000,
