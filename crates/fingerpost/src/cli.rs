@@ -4,9 +4,8 @@
 mod change;
 mod link;
 mod rewrite;
-pub mod values;
 mod snmp;
-mod values;
+pub mod values;
 mod words;
 
 use std::ffi::OsString;

@@ -268,7 +268,7 @@ fn code(verdict: Verdict) -> c_int {
         Verdict::Translated | Verdict::Passed | Verdict::Hairpinned => OK,
         Verdict::NoMapping | Verdict::Denied | Verdict::Malformed | Verdict::Unsupported => IGNORED,
         Verdict::FragmentWaiting => UNRESOLVED_FRAGMENT,
-        Verdict::TableFull | Verdict::PortsExhausted => ERROR,
+        Verdict::TableFull | Verdict::PortsExhausted | Verdict::HelperRefused => ERROR,
     }
 }
 

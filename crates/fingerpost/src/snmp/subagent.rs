@@ -20,8 +20,8 @@ use rustix::net::{
     send, socket_with, sockopt,
 };
 use snmp::Value;
-use snmp::counters::Counters;
 use snmp::agentx::{Config, Registration, Session, State};
+use snmp::counters::Counters;
 
 use super::config::Master;
 use super::contexts::Source;
