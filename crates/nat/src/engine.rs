@@ -2,6 +2,7 @@
 //! flow, and rewrites; the parts are in the modules beside and below.
 
 mod batch;
+mod beside;
 mod create;
 mod end;
 mod icmp;
@@ -16,9 +17,12 @@ use std::ops::RangeInclusive;
 use crate::clock::{Clock, Ticks, millis};
 use crate::event::{Event, Events};
 use crate::flow::{Flow, flag};
+use crate::fragment::Fragments;
+use crate::helper::Helpers;
 use crate::key::{Key, Random};
 use crate::mapping::Mappings;
 use crate::ports::Ports;
+use crate::proxied;
 use crate::rules::Rules;
 use crate::table::Table;
 use crate::work::Work;
@@ -37,10 +41,15 @@ pub struct Nat {
     epoch: u8,
     /// Where the sweep goes on.
     hand: usize,
+    /// Calls with one packet since the sweep's last place.
+    calls: u8,
     mappings: Mappings,
     ports: Ports,
     random: Random,
     rules: Rules,
+    helpers: Helpers,
+    proxied: proxied::Table,
+    fragments: Fragments,
     /// The alias addresses in memory order, sorted.
     own: Vec<u32>,
     config: Config,
@@ -80,10 +89,14 @@ impl Nat {
             ticks: Ticks::new(&config.timeouts),
             epoch: 0,
             hand: 0,
+            calls: 0,
             mappings: Mappings::new(max_flows, seeds.next()).map_err(refused)?,
             ports: Ports::new(first, last, max_flows),
             random: Random::new(seeds.next()),
             rules: Rules::default(),
+            helpers: Helpers::new(config.limits.helpers),
+            proxied: proxied::Table::default(),
+            fragments: Fragments::new(config.limits.fragments),
             own: Vec::new(),
             events: Events::new(events),
             statistics: Statistics::default(),
@@ -107,7 +120,7 @@ impl Nat {
         } else {
             self.one::<true>(bytes)
         };
-        self.sweep(SWEEP_A_CALL);
+        self.sweep_a_call();
         count(&mut self.statistics.out, verdict);
         verdict
     }
@@ -121,7 +134,7 @@ impl Nat {
         } else {
             self.one::<false>(bytes)
         };
-        self.sweep(SWEEP_A_CALL);
+        self.sweep_a_call();
         count(&mut self.statistics.incoming, verdict);
         verdict
     }
@@ -172,6 +185,7 @@ impl Nat {
         let budget = budget.min(self.table.places());
         self.sweep(budget);
         self.rules.expire(now_millis);
+        self.fragments.forget(now_millis);
         self.table.prepare_ahead();
         before - self.table.len()
     }
@@ -347,8 +361,18 @@ impl Nat {
         &mut self.rules
     }
 
+    /// The sweep's share of a call with one packet.
+    #[inline(always)]
+    fn sweep_a_call(&mut self) {
+        self.calls = self.calls.wrapping_add(1);
+        if self.calls % CALLS_A_PLACE == 0 {
+            self.sweep(1);
+        }
+    }
+
+    #[inline(always)]
     fn begin(&mut self, now_millis: u64) {
-        self.clock.tick(now_millis);
+        self.clock.set(now_millis);
         if cfg!(debug_assertions) {
             self.work = Work::default();
         }
@@ -396,8 +420,8 @@ impl Nat {
     }
 }
 
-/// Flows that a call with one packet sweeps.
-const SWEEP_A_CALL: usize = 1;
+/// A call with one packet sweeps one place in so many calls: a batch's pace.
+const CALLS_A_PLACE: u8 = 4;
 
 fn check_ports(ports: &RangeInclusive<u16>) -> Result<(), Error> {
     let (first, last) = (*ports.start(), *ports.end());

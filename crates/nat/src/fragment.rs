@@ -19,7 +19,7 @@ use std::net::Ipv4Addr;
 use hashbrown::HashMap;
 use packet::{Ipv4, protocol};
 
-use crate::Direction;
+use crate::{Direction, Verdict};
 use held::Held;
 
 pub use pointers::Pointers;
@@ -120,8 +120,8 @@ pub struct Translation {
     pub source: Ipv4Addr,
     /// Its destination afterwards.
     pub destination: Ipv4Addr,
-    /// It went back inside.
-    pub hairpinned: bool,
+    /// The verdict.
+    pub verdict: Verdict,
 }
 
 impl Translation {

@@ -56,6 +56,37 @@ pub struct Entry {
     pub port: u16,
 }
 
+/// Which helpers are switched on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Helped(u32);
+
+impl Helped {
+    /// None of them.
+    pub const NONE: Self = Self(0);
+    /// All of them.
+    pub const ALL: Self = Self(u32::MAX);
+
+    /// The helper of this name ([`Entry::name`]) switched on or off; `None`:
+    /// there is none of that name.
+    #[must_use]
+    pub fn switched(self, name: &str, on: bool) -> Option<Self> {
+        let entry = REGISTRY.iter().find(|entry| entry.name == name)?;
+        let bit = entry.kind.bit();
+        Some(Self(if on { self.0 | bit } else { self.0 & !bit }))
+    }
+
+    /// Whether it is switched on.
+    pub fn has(self, kind: Kind) -> bool {
+        self.0 & kind.bit() != 0
+    }
+}
+
+impl Kind {
+    fn bit(self) -> u32 {
+        1 << self as u32
+    }
+}
+
 /// All helpers that are found by a port.
 pub const REGISTRY: &[Entry] = &[
     Entry {

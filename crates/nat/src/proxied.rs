@@ -33,10 +33,6 @@ pub struct Table {
 }
 
 impl Table {
-    pub fn is_empty(&self) -> bool {
-        self.by_meant.is_empty()
-    }
-
     /// Where a packet that goes out is sent, if its flow is known.
     pub fn outgoing(&self, tuple: &Tuple) -> Option<Proxied> {
         self.by_meant.get(tuple).copied()

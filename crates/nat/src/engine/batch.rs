@@ -6,6 +6,7 @@
 
 use memory::prefetch_bytes;
 
+use super::translate::Hint;
 use crate::index::First;
 use crate::key::Key;
 use crate::parse::{self, Parsed, Upper};
@@ -24,6 +25,8 @@ struct Staged {
     hash: u64,
     /// The flow it may belong to.
     name: u32,
+    /// The alias port to try first.
+    port: u16,
     what: What,
 }
 
@@ -50,8 +53,18 @@ impl Staged {
         },
         hash: 0,
         name: 0,
+        port: 0,
         what: What::Long,
     };
+}
+
+impl Staged {
+    fn hint(&self) -> Hint {
+        Hint {
+            hash: self.hash,
+            port: self.port,
+        }
+    }
 }
 
 impl Nat {
@@ -61,7 +74,7 @@ impl Nat {
             self.begin(now_millis);
             if let [packet] = packets {
                 packet.verdict = self.one::<OUT>(packet.bytes);
-                self.sweep(super::SWEEP_A_CALL);
+                self.sweep_a_call();
             } else {
                 self.stage::<OUT>(packets);
                 self.sweep(SWEEP_A_STAGE);
@@ -83,12 +96,16 @@ impl Nat {
             }
         }
         for staged in staged.iter_mut().take(packets.len()) {
-            if staged.what == What::Miss
-                && let First::Name(name) = self.table.first::<OUT>(staged.hash)
-            {
-                self.table.prefetch(name);
-                staged.name = name;
-                staged.what = What::Hit;
+            if staged.what == What::Miss {
+                match self.table.first::<OUT>(staged.hash) {
+                    First::Name(name) => {
+                        self.table.prefetch(name);
+                        staged.name = name;
+                        staged.what = What::Hit;
+                    }
+                    First::Nothing if OUT => staged.port = self.foresee(staged.parsed.key),
+                    _ => {}
+                }
             }
         }
         for (packet, staged) in packets.iter_mut().zip(&staged) {
@@ -109,18 +126,22 @@ impl Nat {
                 return Verdict::Translated;
             }
         }
-        self.again::<OUT>(bytes, staged)
+        if staged.what == What::Hit {
+            return self.again::<OUT>(bytes, staged);
+        }
+        self.miss::<OUT>(bytes, parsed, staged.hint())
     }
 
-    /// A packet whose first look found nothing or another's flow.
+    /// A packet whose first look found another's flow, or one with something
+    /// special about it.
+    #[inline(never)]
     fn again<const OUT: bool>(&mut self, bytes: &mut [u8], staged: &Staged) -> Verdict {
         let parsed = &staged.parsed;
-        if staged.what == What::Hit
-            && let Some(name) = self.table.find::<OUT>(staged.hash, parsed.key)
+        if let Some(name) = self.table.find::<OUT>(staged.hash, parsed.key)
             && self.established::<OUT>(name, bytes, parsed)
         {
             return Verdict::Translated;
         }
-        self.flow_packet::<OUT>(bytes, parsed)
+        self.miss::<OUT>(bytes, parsed, staged.hint())
     }
 }

@@ -3,12 +3,15 @@
 
 use packet::protocol;
 
+use super::port::Chosen;
+use super::translate::Hint;
 use super::{address, word};
 use crate::flow::{Ends, Flow, flag};
 use crate::key::Key;
 use crate::mapping::{Kind, Mapping};
 use crate::parse::{Parsed, Upper};
 use crate::rules::{Found, Tuple};
+use crate::table::Hashes;
 use crate::{Dependence, EventKind, Hairpin, Nat, Pooling, PortChoice, State, Verdict, Why};
 
 /// Alias addresses tried for one packet, where hosts are not bound to one.
@@ -46,19 +49,39 @@ struct Shared {
     make_for: Option<u32>,
 }
 
+/// How a flow is to be made.
+#[derive(Debug, Clone, Copy)]
+struct Plan {
+    flags: u16,
+    shared: Shared,
+    chosen: Chosen,
+    /// Whether its alias port was chosen, and is counted.
+    ported: bool,
+    /// The hash of its key outward.
+    out: u64,
+}
+
 impl Nat {
     /// Makes the flow of an outgoing packet.
     #[inline(never)]
-    pub(super) fn new_out(&mut self, parsed: &Parsed) -> Result<u32, Verdict> {
+    pub(super) fn new_out(&mut self, parsed: &Parsed, hint: Hint) -> Result<u32, Verdict> {
         self.sweep(SWEEP_A_FLOW);
         if self.config.mode.proxy_only {
             return Err(Verdict::Passed);
         }
+        self.new_flow_out(parsed, hint)
+    }
+
+    /// Makes the flow of an outgoing packet, whatever the modes say.
+    pub(super) fn new_flow_out(&mut self, parsed: &Parsed, hint: Hint) -> Result<u32, Verdict> {
         let key = parsed.key;
         let mut alias = self.alias_for(key, parsed.upper)?;
         let mut tries = ADDRESSES_TRIED.min(self.own.len());
         loop {
-            let made = self.out_through(key, parsed.upper, alias);
+            let made = self.out_through(key, parsed.upper, alias, hint);
+            if made.is_err() && alias.address == key.source() && self.is_open() {
+                return Err(Verdict::Passed);
+            }
             tries = tries.saturating_sub(1);
             let next = alias.pooled && self.config.pooling == Pooling::Arbitrary && tries > 0;
             if made != Err(Verdict::PortsExhausted) || !next {
@@ -66,6 +89,11 @@ impl Nat {
             }
             alias.address = self.next_own(alias.address);
         }
+    }
+
+    /// Whether what comes in without a flow passes as it is.
+    fn is_open(&self) -> bool {
+        !self.config.mode.deny_incoming && self.config.target.is_none()
     }
 
     /// Which alias an outgoing packet's source gets.
@@ -77,10 +105,8 @@ impl Nat {
         let mode = self.config.mode;
         if (mode.unregistered_only || mode.carrier_grade) && !is_private(source, mode.carrier_grade)
         {
-            // With a door that is shut, answers need a flow to come in by.
-            if !mode.deny_incoming && self.config.target.is_none() {
-                return Err(Verdict::Passed);
-            }
+            // A flow it is all the same: answers come in by it where the door
+            // is shut, and it keeps its ways when the modes change.
             return Ok(Alias {
                 address: source,
                 port: Wish::Exactly(key.source_port()),
@@ -138,7 +164,13 @@ impl Nat {
     }
 
     /// Makes an outgoing flow behind one alias address.
-    fn out_through(&mut self, key: Key, upper: Upper, alias: Alias) -> Result<u32, Verdict> {
+    fn out_through(
+        &mut self,
+        key: Key,
+        upper: Upper,
+        alias: Alias,
+        hint: Hint,
+    ) -> Result<u32, Verdict> {
         let mut ends = Ends {
             inside: key.source(),
             inside_port: key.source_port(),
@@ -149,6 +181,7 @@ impl Nat {
             protocol: key.protocol(),
         };
         let mut shared = Shared::default();
+        let mut chosen = Chosen::default();
         if is_ported(upper) {
             let part = self.remote_part(&ends);
             let exactly = matches!(alias.port, Wish::Exactly(_));
@@ -159,15 +192,23 @@ impl Nat {
             if let Some(mapping) = shared.mapping.and_then(|name| self.mappings.get(name)) {
                 (ends.alias, ends.alias_port) = (mapping.alias, mapping.alias_port);
             } else {
-                let port = self.choose_port(&ends, shared.make_for, alias.port);
-                ends.alias_port = port.ok_or(Verdict::PortsExhausted)?;
+                let port = self.choose_port(&ends, shared.make_for, alias.port, hint.port);
+                chosen = port.ok_or(Verdict::PortsExhausted)?;
+                ends.alias_port = chosen.port;
             }
         }
         let mut flags = flag::SEEN_OUT;
         if self.config.hairpin == Hairpin::Engine && self.is_own(ends.remote) {
             flags |= flag::HAIRPIN;
         }
-        self.make(&ends, flags, shared, is_ported(upper))
+        let plan = Plan {
+            flags,
+            shared,
+            chosen,
+            ported: is_ported(upper),
+            out: hint.hash,
+        };
+        self.make(&ends, &plan)
     }
 
     /// What of the remote a mapping depends on: `None` all of it, else its
@@ -189,9 +230,10 @@ impl Nat {
         }
     }
 
-    fn shared_for(&self, ends: &Ends, remote: u32) -> Shared {
+    fn shared_for(&mut self, ends: &Ends, remote: u32) -> Shared {
         let (inside, port) = (ends.inside, ends.inside_port);
         let mapping = self.mappings.by_inside(inside, port, remote, ends.protocol);
+        let mapping = mapping.and_then(|name| self.living_mapping(name));
         Shared {
             mapping,
             make_for: mapping.is_none().then_some(remote),
@@ -262,18 +304,14 @@ impl Nat {
         let behaviour = self.behaviour(key.protocol())?;
         let (alias, port, remote) = (key.destination(), key.destination_port(), key.source());
         let protocol = key.protocol();
-        let find = |remote| {
-            self.mappings
-                .by_alias(alias, port, remote, protocol, Kind::Mapping)
-        };
-        let name = find(0).or_else(|| find(remote))?;
+        let own = |remote| (alias, port, remote, protocol);
+        let any = self.shared_at(own(0), Kind::Mapping);
+        let name = any.or_else(|| self.shared_at(own(remote), Kind::Mapping))?;
         let mapping = *self.mappings.get(name)?;
         let allowed = match behaviour.filtering {
             Dependence::Endpoint => true,
             Dependence::Address => {
-                let kind = Kind::Permit;
-                let permit = self.mappings.by_alias(alias, port, remote, protocol, kind);
-                mapping.remote == remote || permit.is_some()
+                mapping.remote == remote || self.shared_at(own(remote), Kind::Permit).is_some()
             }
             Dependence::AddressAndPort => false,
         };
@@ -311,53 +349,63 @@ impl Nat {
             alias_port,
             protocol: key.protocol(),
         };
-        self.give_way(&ends)?;
-        self.make(&ends, flag::SEEN_IN, shared, is_ported(upper))
+        let plan = Plan {
+            flags: flag::SEEN_IN,
+            shared,
+            chosen: Chosen::default(),
+            ported: is_ported(upper),
+            out: self.give_way(&ends)?,
+        };
+        self.make(&ends, &plan)
     }
 
     /// Whether the inside may take an incoming flow: one that goes out by
-    /// the same inside endpoints is ended if it is no connection.
-    fn give_way(&mut self, ends: &Ends) -> Result<(), Verdict> {
+    /// the same inside endpoints is ended if it is no connection. Returns
+    /// the hash of the key outward.
+    fn give_way(&mut self, ends: &Ends) -> Result<u64, Verdict> {
         let key = ends.out_key();
         let hash = self.table.hasher.hash(key);
         let Some(name) = self.table.find::<true>(hash, key) else {
-            return Ok(());
+            return Ok(hash);
         };
         let Some(flow) = self.table.get(name) else {
-            return Ok(());
+            return Ok(hash);
         };
         if self.alive(flow) && flow.state() == State::TcpEstablished {
             return Err(Verdict::Denied);
         }
         self.end(name, Why::Removed);
-        Ok(())
+        Ok(hash)
     }
 
     /// Enters a flow whose key outward is free.
-    fn make(
-        &mut self,
-        ends: &Ends,
-        flags: u16,
-        shared: Shared,
-        ported: bool,
-    ) -> Result<u32, Verdict> {
-        self.claim(ends, ported)?;
+    fn make(&mut self, ends: &Ends, plan: &Plan) -> Result<u32, Verdict> {
+        let incoming = match plan.chosen.incoming {
+            Some(hash) => hash,
+            None => self.claim(ends, plan.ported)?,
+        };
         if self.table.is_full() && !self.make_room() {
             return Err(Verdict::TableFull);
         }
         let class = State::first(ends.protocol);
         let mut flow = Flow::new(ends, class, self.clock.now(), self.epoch);
-        flow.flags |= flags;
-        let opens = self.share(&mut flow, ends, shared)?;
-        let Some(name) = self.table.insert(flow, &mut self.work) else {
+        flow.flags |= plan.flags;
+        self.mark_helper(&mut flow, ends);
+        let opens = self.share(&mut flow, ends, plan.shared)?;
+        let out = plan.out;
+        let hashes = Hashes { out, incoming };
+        let Some(name) = self.table.insert(flow, hashes, &mut self.work) else {
             self.unshare(&flow);
             return Err(Verdict::TableFull);
         };
         self.statistics.flows_made += 1;
-        let alias_port = u16::from_be(ends.alias_port);
-        if ported && !flow.has(flag::MAPPED) {
-            let group = self.group(ends.alias, ends.remote, ends.remote_port, ends.protocol);
-            self.ports.took(group, alias_port);
+        if plan.ported && !flow.has(flag::MAPPED) {
+            let Ends { remote_port, .. } = *ends;
+            let group = plan
+                .chosen
+                .group
+                .unwrap_or_else(|| self.group(ends.alias, ends.remote, remote_port, ends.protocol));
+            self.ports.took(group, u16::from_be(ends.alias_port));
         }
         if opens && self.events.wanted() {
             self.tell(EventKind::Made, &flow);
@@ -366,12 +414,13 @@ impl Nat {
     }
 
     /// Sees to it that nobody has the outside tuple: the dead go, and of
-    /// protocols without ports the last who sends has it.
-    fn claim(&mut self, ends: &Ends, ported: bool) -> Result<(), Verdict> {
+    /// protocols without ports the last who sends has it. Returns the hash
+    /// of the key inward.
+    fn claim(&mut self, ends: &Ends, ported: bool) -> Result<u64, Verdict> {
         let key = ends.in_key();
         let hash = self.table.hasher.hash(key);
         let Some(name) = self.table.find::<false>(hash, key) else {
-            return Ok(());
+            return Ok(hash);
         };
         let alive = self.table.get(name).is_some_and(|flow| self.alive(flow));
         if alive && ported {
@@ -379,7 +428,7 @@ impl Nat {
         }
         let why = if alive { Why::Removed } else { Why::Expired };
         self.end(name, why);
-        Ok(())
+        Ok(hash)
     }
 
     /// Joins or makes the shared mapping and the permit of a new flow.
@@ -393,11 +442,14 @@ impl Nat {
             alias_port: ends.alias_port,
             protocol: ends.protocol,
             flows: 1,
+            epoch: self.epoch,
+            dies: self.dies(flow),
             ..Mapping::default()
         };
         let (name, made) = match (shared.mapping, shared.make_for) {
             (Some(name), _) => {
                 self.mappings.hold(name);
+                self.mappings.refresh(name, entry.dies);
                 (name, false)
             }
             (None, Some(remote)) => {
@@ -421,13 +473,12 @@ impl Nat {
         if behaviour.is_none_or(|behaviour| behaviour.filtering != Dependence::Address) {
             return;
         }
-        let (alias, port, kind) = (ends.alias, ends.alias_port, Kind::Permit);
-        let known = self
-            .mappings
-            .by_alias(alias, port, ends.remote, ends.protocol, kind);
-        let name = match known {
+        let kind = Kind::Permit;
+        let place = (ends.alias, ends.alias_port, ends.remote, ends.protocol);
+        let name = match self.shared_at(place, kind) {
             Some(name) => {
                 self.mappings.hold(name);
+                self.mappings.refresh(name, entry.dies);
                 Some(name)
             }
             None => {
@@ -444,6 +495,47 @@ impl Nat {
         if let Some(name) = name {
             flow.permit = name;
             flow.flags |= flag::PERMIT;
+        }
+    }
+
+    /// The living entry at an alias endpoint for a remote address (0: any).
+    pub(super) fn shared_at(
+        &mut self,
+        (alias, port, remote, protocol): (u32, u16, u32, u8),
+        kind: Kind,
+    ) -> Option<u32> {
+        let name = self.mappings.by_alias(alias, port, remote, protocol, kind);
+        self.living_mapping(name?)
+    }
+
+    /// A mapping if it lives; a dead one leaves the indexes.
+    fn living_mapping(&mut self, name: u32) -> Option<u32> {
+        let mapping = self.mappings.get(name)?;
+        if mapping.epoch == self.epoch && self.clock.now() <= mapping.dies {
+            return Some(name);
+        }
+        self.mappings.detach(name, &mut self.work);
+        None
+    }
+
+    /// The last tick of a flow that is used now.
+    fn dies(&self, flow: &Flow) -> u32 {
+        let ticks = self.ticks.of(flow.class);
+        self.clock.now().saturating_add(ticks)
+    }
+
+    /// Tells a flow's mapping and permit that it is used.
+    #[inline(never)]
+    pub(super) fn refresh_shared(&mut self, name: u32) {
+        let Some(flow) = self.table.get(name).copied() else {
+            return;
+        };
+        let dies = self.dies(&flow);
+        if flow.has(flag::MAPPED) {
+            self.mappings.refresh(flow.mapping, dies);
+        }
+        if flow.has(flag::PERMIT) {
+            self.mappings.refresh(flow.permit, dies);
         }
     }
 

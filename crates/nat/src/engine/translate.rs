@@ -2,6 +2,7 @@
 //! rest.
 
 use crate::flow::{Flow, flag};
+use crate::index::First;
 use crate::parse::{self, Parse, Parsed, Upper};
 use crate::tcp::{self, Seen};
 use crate::{Hairpin, Nat, State, Verdict, Why};
@@ -9,6 +10,16 @@ use crate::{Hairpin, Nat, State, Verdict, Why};
 /// Bytes that a translation may change: the longest header of IPv4 and of
 /// TCP.
 const CHANGED_BYTES: usize = 120;
+
+/// What is known of a packet before its flow is made.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Hint {
+    /// The hash of its key.
+    pub hash: u64,
+    /// The alias port to try first, memory order, whose line was asked for;
+    /// 0: none.
+    pub port: u16,
+}
 
 impl Nat {
     /// A packet, not staged: for calls with one.
@@ -23,7 +34,7 @@ impl Nat {
         {
             return Verdict::Translated;
         }
-        self.flow_packet::<OUT>(bytes, &parsed)
+        self.miss::<OUT>(bytes, &parsed, Hint { hash, port: 0 })
     }
 
     /// Translates a packet of a flow that is known to be its own, if the
@@ -35,19 +46,26 @@ impl Nat {
         bytes: &mut [u8],
         parsed: &Parsed,
     ) -> bool {
-        let (now, epoch, ticks) = (self.clock.now(), self.epoch, self.ticks);
+        let now = self.clock.now();
         let Some(flow) = self.table.get_mut(name) else {
             return false;
         };
         let idle = now.wrapping_sub(flow.last_used);
-        let fit = (flow.epoch == epoch)
-            & (idle <= ticks.of(flow.class))
+        let fit = (flow.epoch == self.epoch)
+            & (idle <= self.ticks.of(flow.class))
             & (flow.flags & (flag::SLOW | flag::LIVE) == flag::LIVE);
         if !fit {
             return false;
         }
+        let class = flow.class;
         touch::<OUT>(flow, now, bytes, parsed);
         parse::rewrite::<OUT>(bytes, parsed, flow);
+        // Once in a tick the mapping must know; within it, it does already.
+        let news = (idle != 0) | (flow.class != class);
+        let refresh = news & (flow.flags & flag::MAPPED != 0);
+        if refresh {
+            self.refresh_shared(name);
+        }
         true
     }
 
@@ -58,24 +76,61 @@ impl Nat {
         match parse::long::<OUT>(bytes) {
             Parse::Malformed => Verdict::Malformed,
             Parse::OtherIcmp => Verdict::Unsupported,
-            Parse::LaterFragment => Verdict::FragmentWaiting,
+            Parse::LaterFragment => self.later_fragment::<OUT>(bytes),
             Parse::IcmpError { at } => self.icmp_error::<OUT>(bytes, at),
+            Parse::Flow {
+                parsed,
+                first: true,
+            } => self.first_fragment::<OUT>(bytes, &parsed),
             Parse::Flow { parsed, .. } => self.flow_packet::<OUT>(bytes, &parsed),
         }
     }
 
+    /// A packet of no flow that lives and has nothing special about it.
+    #[inline(always)]
+    pub(super) fn miss<const OUT: bool>(
+        &mut self,
+        bytes: &mut [u8],
+        parsed: &Parsed,
+        hint: Hint,
+    ) -> Verdict {
+        if !OUT && self.door_is_shut() && self.table.first::<false>(hint.hash) == First::Nothing {
+            return Verdict::NoMapping;
+        }
+        self.hinted::<OUT>(bytes, parsed, hint)
+    }
+
+    /// Whether nothing unknown comes in: no rule, no shared mapping.
+    #[inline(always)]
+    fn door_is_shut(&self) -> bool {
+        self.config.mode.deny_incoming && self.rules.is_empty() && self.mappings.len() == 0
+    }
+
     /// A packet of a flow that may have to be made, or has something
     /// special about it.
-    #[inline(never)]
     pub(super) fn flow_packet<const OUT: bool>(
         &mut self,
         bytes: &mut [u8],
         parsed: &Parsed,
     ) -> Verdict {
-        if let Some(name) = self.find_alive::<OUT>(parsed) {
+        let hash = self.table.hasher.hash(parsed.key);
+        self.hinted::<OUT>(bytes, parsed, Hint { hash, port: 0 })
+    }
+
+    #[inline(never)]
+    fn hinted<const OUT: bool>(
+        &mut self,
+        bytes: &mut [u8],
+        parsed: &Parsed,
+        hint: Hint,
+    ) -> Verdict {
+        if let Some(name) = self.find_alive::<OUT>(parsed, hint.hash) {
             return self.special::<OUT>(name, bytes, parsed, false);
         }
         if parsed.upper == Upper::Call {
+            if self.call::<OUT>(bytes) {
+                return Verdict::Translated;
+            }
             // No PPTP call that a helper knows: GRE by its addresses.
             let plain = Parsed {
                 key: parsed.key.without_ports(),
@@ -84,8 +139,14 @@ impl Nat {
             };
             return self.flow_packet::<OUT>(bytes, &plain);
         }
+        if OUT
+            && self.rules.has_proxies()
+            && let Some(verdict) = self.to_proxy(bytes, parsed)
+        {
+            return verdict;
+        }
         let made = if OUT {
-            self.new_out(parsed)
+            self.new_out(parsed, hint)
         } else {
             self.new_in(parsed)
         };
@@ -96,8 +157,12 @@ impl Nat {
     }
 
     /// The flow of a packet; one that is dead is ended on the spot.
-    fn find_alive<const OUT: bool>(&mut self, parsed: &Parsed) -> Option<u32> {
-        let hash = self.table.hasher.hash(parsed.key);
+    #[inline]
+    pub(super) fn find_alive<const OUT: bool>(
+        &mut self,
+        parsed: &Parsed,
+        hash: u64,
+    ) -> Option<u32> {
         let name = self.table.find::<OUT>(hash, parsed.key)?;
         let flow = self.table.get(name)?;
         if self.alive(flow) {
@@ -108,7 +173,7 @@ impl Nat {
     }
 
     /// Translates a packet of a living flow, whatever is special about it.
-    fn special<const OUT: bool>(
+    pub(super) fn special<const OUT: bool>(
         &mut self,
         name: u32,
         bytes: &mut [u8],
@@ -119,10 +184,19 @@ impl Nat {
         let Some(flow) = self.table.get_mut(name) else {
             return Verdict::NoMapping;
         };
+        if flow.flags & (flag::HELPER | flag::PROXY) != 0 && !flow.has(flag::HAIRPIN) {
+            return self.helped::<OUT>(name, bytes, parsed);
+        }
         touch::<OUT>(flow, now, bytes, parsed);
+        if flow.has(flag::MAPPED) {
+            self.refresh_shared(name);
+        }
+        let Some(flow) = self.table.get(name) else {
+            return Verdict::NoMapping;
+        };
         let hairpin = OUT && flow.has(flag::HAIRPIN);
         let mut before = [0; CHANGED_BYTES];
-        let changed = parsed.total_len.min(CHANGED_BYTES);
+        let changed = usize::from(parsed.total_len).min(CHANGED_BYTES);
         if hairpin {
             copy(&mut before, bytes, changed);
         }
@@ -166,11 +240,13 @@ impl Nat {
 
 /// Notes that a packet came.
 #[inline(always)]
-fn touch<const OUT: bool>(flow: &mut Flow, now: u32, bytes: &[u8], parsed: &Parsed) {
+pub(super) fn touch<const OUT: bool>(flow: &mut Flow, now: u32, bytes: &[u8], parsed: &Parsed) {
     flow.last_used = now;
     flow.flags |= if OUT { flag::SEEN_OUT } else { flag::SEEN_IN };
     if parsed.upper == Upper::Tcp {
-        let segment = bytes.get(parsed.at..parsed.total_len).unwrap_or_default();
+        let segment = bytes
+            .get(usize::from(parsed.at)..usize::from(parsed.total_len))
+            .unwrap_or_default();
         if let Some(seen) = Seen::read(segment, segment.len()) {
             tcp::track::<OUT>(flow, &seen);
         }

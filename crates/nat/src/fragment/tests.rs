@@ -10,7 +10,7 @@ const REMOTE: Ipv4Addr = Ipv4Addr::new(18, 0, 0, 1);
 const TRANSLATION: Translation = Translation {
     source: ALIAS,
     destination: REMOTE,
-    hairpinned: false,
+    verdict: Verdict::Translated,
 };
 
 fn fragment(identification: u16, offset_bytes: usize, more: bool) -> Vec<u8> {
