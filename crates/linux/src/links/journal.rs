@@ -184,13 +184,15 @@ impl Journal {
         Ok(journal)
     }
 
-    /// The newest journal of some work in a namespace that has not ended;
-    /// if all have, the newest one. `None` when there is none.
+    /// The newest journal of some work in a namespace whose end is
+    /// `wanted`; if there is none, the newest one. `None` when there is
+    /// none at all.
     pub fn newest(
         directory: &Path,
         work: Work,
         namespace: &Namespace,
-    ) -> Result<Option<Self>, Error> {
+        wanted: &dyn Fn(Option<End>) -> bool,
+    ) -> Option<Self> {
         let mut newest = None;
         for path in paths(directory) {
             let Ok(journal) = Self::open(&path) else {
@@ -199,12 +201,12 @@ impl Journal {
             if journal.start.work != work || !journal.start.is_of(namespace) {
                 continue;
             }
-            if journal.end().is_none() {
-                return Ok(Some(journal));
+            if wanted(journal.end()) {
+                return Some(journal);
             }
             newest.get_or_insert(journal);
         }
-        Ok(newest)
+        newest
     }
 
     /// The journal of an id, which must be of the namespace.
