@@ -147,7 +147,8 @@ fn listed(netns: &Netns) -> Vec<String> {
         let mut lines: Vec<&str> = told
             .lines()
             .map(|line| line.trim_matches(['[', ']', ',', ' ']))
-            .filter(|line| !line.is_empty())
+            // The kernel makes neighbours of multicast groups when it likes.
+            .filter(|line| !line.is_empty() && !line.starts_with("{\"dst\":\"ff"))
             .collect();
         lines.sort_unstable();
         lines.join("\n")
@@ -157,7 +158,18 @@ fn listed(netns: &Netns) -> Vec<String> {
 
 fn assert_same(left: &Netns, right: &Netns, what: &str) {
     for (left, right) in listed(left).iter().zip(&listed(right)) {
-        assert!(left == right, "{what}:\nwanted:\n{left}\nfound:\n{right}");
+        let only = |these: &str, those: &str| {
+            let lines = these
+                .lines()
+                .filter(|line| !those.lines().any(|of| of == *line));
+            lines.collect::<Vec<_>>().join("\n")
+        };
+        assert!(
+            left == right,
+            "{what}:\nwanted:\n{}\nfound:\n{}",
+            only(left, right),
+            only(right, left)
+        );
     }
 }
 
@@ -212,7 +224,11 @@ fn a_listing_can_be_given_back() {
     // is not the main one is told always.
     by_ip(&from);
     let objects: [(&str, Commands, Commands); 5] = [
-        ("addr", &[&["-j", "addr", "show"]], &[&["addr", "--ndjson"]]),
+        (
+            "addr",
+            &[&["-j", "addr", "show", "dev", "em1"]],
+            &[&["addr", "--dev", "em1", "--ndjson"]],
+        ),
         (
             "neigh",
             &[
@@ -233,22 +249,36 @@ fn a_listing_can_be_given_back() {
         (
             "route",
             &[
-                &["-d", "-j", "route", "show", "table", "all"],
-                &["-d", "-j", "-6", "route", "show", "table", "all"],
+                &["-4", "-d", "-j", "route", "show", "table", "all"],
+                &[
+                    "-6", "-d", "-j", "route", "show", "table", "all", "proto", "boot",
+                ],
             ],
             &[
-                &["route", "--table", "all", "--ndjson", "-d"],
-                &["-6", "route", "--table", "all", "--ndjson", "-d"],
+                &["-4", "route", "show", "table", "all", "--ndjson", "-d"],
+                &[
+                    "-6", "route", "show", "table", "all", "proto", "boot", "--ndjson", "-d",
+                ],
             ],
         ),
         (
             "rule",
-            &[&["-j", "rule", "show"], &["-j", "-6", "rule", "show"]],
-            &[&["rule", "-4", "--ndjson"], &["rule", "-6", "--ndjson"]],
+            &[
+                &["-d", "-j", "rule", "show"],
+                &["-d", "-j", "-6", "rule", "show"],
+            ],
+            &[
+                &["rule", "-4", "--ndjson", "-d"],
+                &["rule", "-6", "--ndjson", "-d"],
+            ],
         ),
     ];
     for (object, by_ip, by_us) in objects {
-        let verb = if object == "rule" { "add" } else { "replace" };
+        let verb = match object {
+            "rule" => "add",
+            "route" => "append",
+            _ => "replace",
+        };
         let listings = by_ip
             .iter()
             .map(|arguments| (from.ip(arguments).unwrap(), &to));
@@ -256,21 +286,17 @@ fn a_listing_can_be_given_back() {
             .iter()
             .map(|arguments| (said(fingerpost(&from, arguments)), &ours));
         for (listing, into) in listings.chain(own) {
-            let six = listing.contains("2001:db8") || listing.contains("fe80");
             let mut arguments = vec![object, verb, "--file", "-"];
-            if six && object != "addr" {
+            // `default` and `all` do not say of which family they are.
+            if listing.contains("\"2001:db8") {
                 arguments.push("-6");
             }
             let output = fed(into, &arguments, &listing);
-            // The rules that are there from the start, and routes of the
-            // kernel's own that may not be made, are told and passed over.
+            // Rules and the kernel's own routes, which are there from the
+            // start, are told and passed over.
             let complaint = complaint(&output);
             for line in complaint.lines() {
-                let known = object == "rule" && line.contains("there already")
-                    || line.contains("local")
-                    || line.contains("multicast")
-                    || line.contains("anycast")
-                    || line.contains("proto kernel");
+                let known = ["rule", "route"].contains(&object) && line.contains("there already");
                 assert!(known, "{object}: {line}\n{listing}");
             }
         }
