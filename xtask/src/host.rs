@@ -22,6 +22,7 @@ pub const FOR_TESTS: &[Needed] = &[
     ("nsenter", "util-linux"),
     ("mount", "mount"),
     ("strace", "strace"),
+    ("snmpget", "snmp"),
 ];
 
 /// Set in the namespaces that [`enter_own_namespaces`] makes.

@@ -4,6 +4,7 @@
 mod change;
 mod link;
 mod rewrite;
+mod snmp;
 pub mod values;
 mod words;
 
@@ -21,6 +22,8 @@ use view::{Filter, Format, Object, Output, Question, RouteQuestion};
 use crate::arp::Called;
 use crate::change::{Change, Verb};
 use crate::control::protocol::Ask;
+use crate::nat::{self, Nat};
+use crate::{failover, ifaceseq};
 
 /// What the user wants.
 #[derive(Debug)]
@@ -39,6 +42,14 @@ pub enum Wanted {
     Arp(Vec<OsString>, Called),
     /// ifconfig(8), with its own command line.
     Ifconfig(Vec<OsString>, Called),
+    /// To know what links cost.
+    Ifaceseq(ArgMatches),
+    /// To know how fast a failover is seen.
+    Failover(ArgMatches),
+    /// The translation engine by itself.
+    Nat(Nat),
+    /// `fingerpost snmp …`.
+    Snmp(crate::snmp::command::Command),
     /// Completions for a shell.
     Completions(Shell),
     /// Man pages in a directory.
@@ -121,6 +132,10 @@ pub fn command() -> Command {
             "ifconfig",
             "Links and addresses, as ifconfig(8) shows them",
         ))
+        .subcommand(ifaceseq::command())
+        .subcommand(failover::command())
+        .subcommand(nat::command())
+        .subcommand(snmp::command())
         .subcommand(check())
         .subcommand(completions())
         .subcommand(man())
@@ -410,6 +425,10 @@ fn wanted(name: &str, matches: &ArgMatches) -> Result<Wanted, clap::Error> {
         }
         ("arp", _) => Wanted::Arp(foreign(), Called::OfFingerpost),
         ("ifconfig", _) => Wanted::Ifconfig(foreign(), Called::OfFingerpost),
+        ("ifaceseq", _) => Wanted::Ifaceseq(matches.clone()),
+        ("failover", _) => Wanted::Failover(matches.clone()),
+        ("nat", _) => Wanted::Nat(nat::parse(matches)?),
+        ("snmp", _) => Wanted::Snmp(snmp::wanted(matches)?),
         ("completions", _) => match matches.get_one::<Shell>("shell") {
             Some(shell) => Wanted::Completions(*shell),
             None => return Err(usage("which shell?")),

@@ -15,11 +15,15 @@ mod config;
 mod control;
 mod daemon;
 mod direct;
+mod failover;
 mod generate;
+mod ifaceseq;
 mod ifconfig;
 mod link;
 mod names;
+mod nat;
 mod privileges;
+mod snmp;
 mod status;
 mod watch;
 
@@ -50,7 +54,10 @@ fn run(wanted: Wanted) -> anyhow::Result<ExitCode> {
         }
         Wanted::Check(path) => check(path.as_deref(), &mut out)?,
         Wanted::Ask(ask, from) => ask::run(ask, &from, &mut out)?,
+        Wanted::Snmp(command) => snmp::command::run(&command, &mut out)?,
         Wanted::Completions(shell) => generate::completions(shell, &mut out)?,
+        Wanted::Ifaceseq(matches) => return ifaceseq::run(&matches, &mut out),
+        Wanted::Failover(matches) => return failover::run(&matches, &mut out),
         Wanted::Man(directory) => generate::man(&directory)?,
         Wanted::Change(object, verb, asked) => {
             drop(out);
@@ -63,6 +70,10 @@ fn run(wanted: Wanted) -> anyhow::Result<ExitCode> {
         Wanted::Arp(arguments, called) => {
             drop(out);
             return arp::run(arguments, called);
+        }
+        Wanted::Nat(nat) => {
+            drop(out);
+            return nat::run(&nat);
         }
         Wanted::Ifconfig(arguments, called) => {
             drop(out);

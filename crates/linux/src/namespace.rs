@@ -4,7 +4,7 @@
 use std::collections::HashSet;
 use std::fs::{self, File};
 use std::io;
-use std::os::fd::{AsFd, BorrowedFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -48,6 +48,28 @@ impl Namespace {
             return Self::from_path(PathBuf::from(format!("/proc/{spec}/ns/net")), None);
         }
         Self::from_path(named, Some(spec.into()))
+    }
+
+    /// A new namespace without a name, with nothing in it but a loopback
+    /// that is down. It goes when its last value does. Needs
+    /// `CAP_SYS_ADMIN`.
+    pub fn fresh() -> Result<Self, Error> {
+        std::thread::scope(|scope| {
+            let made = scope.spawn(|| {
+                nix::sched::unshare(nix::sched::CloneFlags::CLONE_NEWNET)
+                    .map_err(|errno| Error::system("make a network namespace")(errno.into()))?;
+                let mut made = Self::from_path(PathBuf::from("/proc/thread-self/ns/net"), None)?;
+                // What the thread leaves behind: its path ends with it.
+                made.path = format!("/proc/self/fd/{}", made.file.as_raw_fd()).into();
+                Ok(made)
+            });
+            made.join().unwrap_or_else(|_| {
+                Err(Error::System {
+                    what: "make a network namespace",
+                    source: io::Error::other("the thread ended without an answer"),
+                })
+            })
+        })
     }
 
     /// The names under `/run/netns`, sorted.
@@ -189,6 +211,18 @@ mod tests {
             "{error}"
         );
         assert!(error.to_string().contains("ip netns"), "{error}");
+    }
+
+    #[test]
+    fn a_fresh_namespace_is_empty_and_stays() {
+        let Some(fresh) = lab::skip::unless(Namespace::fresh().map_err(anyhow::Error::from)) else {
+            return;
+        };
+        assert!(fresh.still_there());
+        assert_ne!(fresh.inode(), Namespace::current().unwrap().inode());
+        let devices = fresh.run(|| fs::read_to_string("/proc/thread-self/net/dev"));
+        let devices = devices.unwrap().unwrap();
+        assert_eq!(devices.matches(':').count(), 1, "{devices}");
     }
 
     #[test]
