@@ -1,9 +1,10 @@
 //! Network namespaces: found by name, path or process id, and entered by
 //! threads of their own.
 
+use std::collections::HashSet;
 use std::fs::{self, File};
 use std::io;
-use std::os::fd::AsFd;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -49,6 +50,28 @@ impl Namespace {
         Self::from_path(named, Some(spec.into()))
     }
 
+    /// A new namespace without a name, with nothing in it but a loopback
+    /// that is down. It goes when its last value does. Needs
+    /// `CAP_SYS_ADMIN`.
+    pub fn fresh() -> Result<Self, Error> {
+        std::thread::scope(|scope| {
+            let made = scope.spawn(|| {
+                nix::sched::unshare(nix::sched::CloneFlags::CLONE_NEWNET)
+                    .map_err(|errno| Error::system("make a network namespace")(errno.into()))?;
+                let mut made = Self::from_path(PathBuf::from("/proc/thread-self/ns/net"), None)?;
+                // What the thread leaves behind: its path ends with it.
+                made.path = format!("/proc/self/fd/{}", made.file.as_raw_fd()).into();
+                Ok(made)
+            });
+            made.join().unwrap_or_else(|_| {
+                Err(Error::System {
+                    what: "make a network namespace",
+                    source: io::Error::other("the thread ended without an answer"),
+                })
+            })
+        })
+    }
+
     /// The names under `/run/netns`, sorted.
     pub fn names() -> Vec<String> {
         let entries = fs::read_dir(NAMES).into_iter().flatten().flatten();
@@ -57,6 +80,43 @@ impl Namespace {
             .collect();
         names.sort_unstable();
         names
+    }
+
+    /// The other namespaces that can be found: those with a name, and those
+    /// that a process is in; `most` of them at most.
+    pub fn others(&self, most: usize) -> Vec<Self> {
+        let named = Self::names().into_iter().map(|name| {
+            let path = Path::new(NAMES).join(&name);
+            (path, Some(name.into_boxed_str()))
+        });
+        let processes = fs::read_dir("/proc").into_iter().flatten().flatten();
+        let of_processes = processes
+            .filter(|entry| {
+                let name = entry.file_name();
+                name.to_str()
+                    .is_some_and(|name| name.parse::<u32>().is_ok())
+            })
+            .map(|entry| (entry.path().join("ns/net"), None));
+        let mut seen = HashSet::from([self.inode]);
+        named
+            .chain(of_processes)
+            .filter_map(|(path, name)| {
+                // What may not be looked at (another user's) is passed over.
+                let inode = fs::metadata(&path).ok()?.ino();
+                seen.insert(inode)
+                    .then(|| Self::from_path(path, name).ok())
+                    .flatten()
+            })
+            .take(most)
+            .collect()
+    }
+
+    /// How it was named: a name, or a path.
+    pub fn spec(&self) -> String {
+        match &self.name {
+            Some(name) => name.to_string(),
+            None => self.path.display().to_string(),
+        }
     }
 
     fn from_path(path: PathBuf, name: Option<Box<str>>) -> Result<Self, Error> {
@@ -124,6 +184,12 @@ impl Namespace {
     }
 }
 
+impl AsFd for Namespace {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.file.as_fd()
+    }
+}
+
 /// A setting of a namespace, such as `net/ipv4/neigh/default/gc_thresh3`;
 /// `None` where this kernel has none.
 pub fn setting(namespace: &Namespace, name: &str) -> Result<Option<u64>, Error> {
@@ -145,6 +211,18 @@ mod tests {
             "{error}"
         );
         assert!(error.to_string().contains("ip netns"), "{error}");
+    }
+
+    #[test]
+    fn a_fresh_namespace_is_empty_and_stays() {
+        let Some(fresh) = lab::skip::unless(Namespace::fresh().map_err(anyhow::Error::from)) else {
+            return;
+        };
+        assert!(fresh.still_there());
+        assert_ne!(fresh.inode(), Namespace::current().unwrap().inode());
+        let devices = fresh.run(|| fs::read_to_string("/proc/thread-self/net/dev"));
+        let devices = devices.unwrap().unwrap();
+        assert_eq!(devices.matches(':').count(), 1, "{devices}");
     }
 
     #[test]

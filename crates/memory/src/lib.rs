@@ -1,9 +1,15 @@
 //! Memory building blocks that everything above may use and that know
 //! nothing of networks.
 //!
-//! For now one room: [`Published`], a pointer that one writer replaces and
-//! any number of readers take without waiting.
+//! [`Published`], a pointer that one writer replaces and any number of
+//! readers take without waiting; [`Reserved`], an array that grows in place;
+//! [`prefetch`] and [`matching`], the few processor instructions that a
+//! table of cache lines needs. What is `unsafe` about them stays in here.
 
+mod line;
 mod published;
+mod reserved;
 
+pub use line::{matching, prefetch, prefetch_bytes};
 pub use published::Published;
+pub use reserved::Reserved;

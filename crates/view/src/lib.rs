@@ -10,6 +10,7 @@
 //! - [`route_get`]: which route a packet would take.
 //! - [`event`], [`Watch`]: changes as lines of JSON.
 //! - [`arp`], [`ifconfig`]: rows as the tools of those names show them.
+//! - [`plot`]: costs over sizes as a picture.
 //! - [`Names`]: iproute2's names of protocols, scopes, tables.
 
 mod address;
@@ -30,6 +31,7 @@ mod neighbour;
 mod nexthop;
 mod pattern;
 mod picks;
+pub mod plot;
 mod printer;
 mod put;
 pub mod question;
@@ -45,6 +47,7 @@ pub use columns::columns;
 pub use context::Context;
 pub use event::{Watch, event};
 pub use names::{NameFile, Names};
+pub use pattern::matches as matches_name;
 pub use printer::Printer;
 pub use question::{Filter, Format, Object, Output, Question};
 pub use route_get::{RouteQuestion, route_get};

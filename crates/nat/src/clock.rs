@@ -1,0 +1,108 @@
+//! The engine's own time: ticks that never go back, made from the caller's
+//! clock, which may step.
+//!
+//! For the engine.
+
+use crate::{State, Timeouts};
+
+/// A tick is 2^8 milliseconds: short against the second that a timeout may
+/// be late, and 32 bits of them last 34 years.
+const TICK_BITS: u32 = 8;
+
+/// See the module.
+#[derive(Debug, Clone, Copy)]
+pub struct Clock {
+    /// What the caller said last.
+    said: u64,
+    /// Milliseconds that went forward since the start.
+    run: u64,
+    /// `run` in ticks.
+    tick: u32,
+    started: bool,
+}
+
+impl Default for Clock {
+    fn default() -> Self {
+        Self {
+            // No caller's time: the first is taken whatever it is, 0 too.
+            said: u64::MAX,
+            run: 0,
+            tick: 0,
+            started: false,
+        }
+    }
+}
+
+impl Clock {
+    /// Takes the caller's time. A step back counts as no
+    /// time at all, a step forward as time that passed.
+    #[inline(always)]
+    pub fn set(&mut self, now_millis: u64) {
+        if now_millis != self.said {
+            self.step(now_millis);
+        }
+    }
+
+    #[inline]
+    fn step(&mut self, now_millis: u64) {
+        if self.started {
+            let gone = now_millis.saturating_sub(self.said);
+            self.run = self.run.saturating_add(gone);
+        }
+        self.started = true;
+        self.said = now_millis;
+        // Beyond 34 years it stands still.
+        self.tick = u32::try_from(self.run >> TICK_BITS).unwrap_or(u32::MAX);
+    }
+
+    /// The tick as of the last call.
+    #[inline(always)]
+    pub fn now(&self) -> u32 {
+        self.tick
+    }
+
+    /// What the caller said last.
+    pub fn said_millis(&self) -> u64 {
+        self.said
+    }
+}
+
+/// Ticks as milliseconds.
+pub fn millis(ticks: u32) -> u64 {
+    u64::from(ticks) << TICK_BITS
+}
+
+/// Timeouts in ticks by the number of a state; rounded up, so that a flow
+/// lives its timeout at least and two ticks longer at most.
+#[derive(Debug, Clone, Copy)]
+pub struct Ticks([u32; 16]);
+
+impl Ticks {
+    pub fn new(timeouts: &Timeouts) -> Self {
+        let mut ticks = [0; 16];
+        for (state, ticks) in State::ALL.iter().zip(&mut ticks) {
+            let secs = match state {
+                State::TcpOpening => timeouts.tcp_opening_secs,
+                State::TcpEstablished => timeouts.tcp_established_secs,
+                State::TcpHalfClosed => timeouts.tcp_half_closed_secs,
+                State::TcpClosed => timeouts.tcp_closed_secs,
+                State::TcpReset => timeouts.tcp_reset_secs,
+                State::UdpUnreplied => timeouts.udp_unreplied_secs,
+                State::Udp => timeouts.udp_secs,
+                State::Icmp => timeouts.icmp_secs,
+                State::Gre => timeouts.gre_secs,
+                State::Other => timeouts.other_secs,
+            };
+            let needed = (u64::from(secs) * 1_000).div_ceil(1 << TICK_BITS);
+            *ticks = u32::try_from(needed).unwrap_or(u32::MAX);
+        }
+        Self(ticks)
+    }
+
+    /// The timeout of a class.
+    #[inline(always)]
+    pub fn of(&self, class: u8) -> u32 {
+        let Self(ticks) = self;
+        ticks.get(usize::from(class & 0x0f)).copied().unwrap_or(0)
+    }
+}

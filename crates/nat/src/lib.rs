@@ -1,0 +1,89 @@
+#![forbid(unsafe_code)]
+//! Address translation as a pure engine: flows, ports, rules, protocol
+//! helpers. For `libalias` (the C interface), `dataplane` and the program.
+//!
+//! Packets are mutable slices, time is an argument, and nothing here owns a
+//! thread, a socket, a clock or a file. After [`Nat::new`] no call allocates
+//! for a packet; every call does a bounded amount of work. Two engines share
+//! nothing, so each thread may own one.
+//!
+//! ```
+//! use std::net::Ipv4Addr;
+//! use fingerpost_nat::{Config, Nat, Verdict};
+//! use packet::build::Ip;
+//!
+//! let outside = Ipv4Addr::new(192, 0, 2, 1);
+//! let mut nat = Nat::new(Config::new(&[outside]))?;
+//! let (inside, remote) = (Ipv4Addr::new(10, 0, 0, 2), Ipv4Addr::new(198, 51, 100, 7));
+//! let mut packet = Ip::new(inside, remote).udp(4_000, 53, b"question");
+//! assert_eq!(nat.translate_out(&mut packet, 0), Verdict::Translated);
+//! assert_eq!(packet[12..16], outside.octets());
+//! # Ok::<(), fingerpost_nat::Error>(())
+//! ```
+
+mod clock;
+mod config;
+mod engine;
+mod event;
+mod flow;
+pub mod fragment;
+pub mod helper;
+mod index;
+mod key;
+mod mapping;
+mod parse;
+mod ports;
+mod proxied;
+pub mod rules;
+mod statistics;
+mod table;
+mod tcp;
+mod verdict;
+mod view;
+mod work;
+
+pub use config::{
+    AtCap, Behaviour, Config, Dependence, Hairpin, Limits, Mode, Pooling, PortChoice, Timeouts,
+};
+pub use engine::Nat;
+pub use event::{Event, EventKind, Why};
+pub use statistics::Statistics;
+pub use verdict::{Direction, Packet, Verdict};
+pub use view::{Cursor, FlowView, State};
+
+/// Why an engine cannot be made or a setting not be taken.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum Error {
+    /// The port range is empty.
+    #[error("the port range {first}-{last} is empty: give the lower port first, above 0")]
+    Ports {
+        /// First port.
+        first: u16,
+        /// Last port.
+        last: u16,
+    },
+    /// More flows than one engine can name.
+    #[error("{asked} flows are more than the {most} of one engine: use several engines")]
+    Flows {
+        /// What was asked for.
+        asked: usize,
+        /// What is possible.
+        most: usize,
+    },
+    /// More alias addresses than a pool holds.
+    #[error("{asked} alias addresses are more than the {most} of a pool")]
+    Addresses {
+        /// What was asked for.
+        asked: usize,
+        /// What is possible.
+        most: usize,
+    },
+    /// Address space for the tables was refused.
+    #[error("{bytes} bytes of address space for the tables: {error}; ask for fewer flows")]
+    Memory {
+        /// Bytes asked for.
+        bytes: usize,
+        /// What the system said.
+        error: String,
+    },
+}

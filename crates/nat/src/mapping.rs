@@ -1,0 +1,246 @@
+//! Mappings that several flows share: endpoint and address dependent
+//! mapping (RFC 4787 §4.1), and the permits of address-dependent filtering
+//! (RFC 4787 §5).
+//!
+//! For the engine. Where mapping is address and port dependent each flow is
+//! its own mapping, and this table is empty.
+
+use std::io;
+
+use memory::Reserved;
+
+use crate::index::Index;
+use crate::key::{Hasher, Key};
+use crate::work::Work;
+
+/// A shared mapping or permit.
+#[derive(Debug, Clone, Copy, Default)]
+#[repr(C, align(32))]
+pub struct Mapping {
+    /// Memory order, as in a flow.
+    pub inside: u32,
+    pub alias: u32,
+    /// The remote address it is for; 0: any.
+    pub remote: u32,
+    pub inside_port: u16,
+    pub alias_port: u16,
+    pub protocol: u8,
+    pub kind: Kind,
+    /// Of which epoch, as a flow.
+    pub epoch: u8,
+    /// It is in no index any more; its flows still hold the place.
+    pub detached: bool,
+    /// Until which tick it lives: as long as the flow of its that would live
+    /// the longest.
+    pub dies: u32,
+    /// Flows that belong to it; 0: the place is free.
+    pub flows: u32,
+    /// For a free place, the next one.
+    pub next: u32,
+}
+
+/// What an entry is for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[repr(u8)]
+pub enum Kind {
+    /// It says which outside endpoint an inside one has.
+    #[default]
+    Mapping,
+    /// It admits a remote address to an outside endpoint.
+    Permit,
+}
+
+impl Mapping {
+    /// By inside endpoint (and remote address); of mappings only.
+    fn inside_key(&self) -> Key {
+        inside_key(self.inside, self.inside_port, self.remote, self.protocol)
+    }
+
+    fn alias_key(&self) -> Key {
+        alias_key(
+            self.alias,
+            self.alias_port,
+            self.remote,
+            self.protocol,
+            self.kind,
+        )
+    }
+}
+
+fn inside_key(inside: u32, port: u16, remote: u32, protocol: u8) -> Key {
+    Key::new(inside, remote, [port, 0], protocol)
+}
+
+/// Permits stand in the same index under keys of their own.
+fn alias_key(alias: u32, port: u16, remote: u32, protocol: u8, kind: Kind) -> Key {
+    Key::new(remote, alias, [kind as u16, port], protocol)
+}
+
+/// All shared mappings of an engine.
+#[derive(Debug)]
+pub struct Mappings {
+    entries: Reserved<Mapping>,
+    by_inside: Index,
+    by_alias: Index,
+    hasher: Hasher,
+    /// The first free place, one up; 0: none.
+    free: u32,
+    live: usize,
+}
+
+impl Mappings {
+    /// Takes address space for `max` mappings and as many permits; no
+    /// memory worth naming until they come.
+    pub fn new(max: usize, seed: u64) -> io::Result<Self> {
+        Ok(Self {
+            entries: Reserved::new(max.saturating_mul(2).min(1 << 24))?,
+            by_inside: Index::new(0, max)?,
+            by_alias: Index::new(0, max.saturating_mul(2))?,
+            hasher: Hasher::new(!seed),
+            free: 0,
+            live: 0,
+        })
+    }
+
+    pub fn len(&self) -> usize {
+        self.live
+    }
+
+    pub fn memory_bytes(&self) -> usize {
+        self.entries.memory_bytes() + self.by_inside.memory_bytes() + self.by_alias.memory_bytes()
+    }
+
+    pub fn get(&self, name: u32) -> Option<&Mapping> {
+        self.entries.get(name as usize)
+    }
+
+    /// The mapping of an inside endpoint.
+    pub fn by_inside(&self, inside: u32, port: u16, remote: u32, protocol: u8) -> Option<u32> {
+        if self.live == 0 {
+            return None;
+        }
+        let key = inside_key(inside, port, remote, protocol);
+        self.by_inside.find(self.hasher.hash(key), |name| {
+            let entry = self.get(name);
+            entry.is_some_and(|entry| entry.inside_key() == key)
+        })
+    }
+
+    /// The mapping or permit of an outside endpoint.
+    pub fn by_alias(
+        &self,
+        alias: u32,
+        port: u16,
+        remote: u32,
+        protocol: u8,
+        kind: Kind,
+    ) -> Option<u32> {
+        if self.live == 0 {
+            return None;
+        }
+        let key = alias_key(alias, port, remote, protocol, kind);
+        self.by_alias.find(self.hasher.hash(key), |name| {
+            let entry = self.get(name);
+            entry.is_some_and(|entry| entry.alias_key() == key)
+        })
+    }
+
+    /// Enters a mapping or permit with one flow; the caller has looked that
+    /// its keys are not in. `None`: there is no room.
+    pub fn insert(&mut self, entry: Mapping, work: &mut Work) -> Option<u32> {
+        let name = match self.free {
+            0 => {
+                let name = self.entries.len() as u32;
+                self.entries.push(entry).then_some(name)?
+            }
+            free => {
+                let place = self.entries.get_mut(free as usize - 1)?;
+                self.free = place.next;
+                *place = entry;
+                free - 1
+            }
+        };
+        let (hasher, entries) = (self.hasher, &self.entries);
+        let entry_of = |name: u32| entries.get(name as usize).copied().unwrap_or_default();
+        let inside = |name: u32| hasher.hash(entry_of(name).inside_key());
+        let alias = |name: u32| hasher.hash(entry_of(name).alias_key());
+        let mut entered = self.by_alias.insert(alias(name), name, alias, work);
+        if entered && entry.kind == Kind::Mapping {
+            entered = self.by_inside.insert(inside(name), name, inside, work);
+            if !entered {
+                self.by_alias.remove(alias(name), name, work);
+            }
+        }
+        if !entered {
+            self.free_place(name);
+            return None;
+        }
+        self.live += 1;
+        Some(name)
+    }
+
+    fn free_place(&mut self, name: u32) {
+        let next = self.free;
+        if let Some(place) = self.entries.get_mut(name as usize) {
+            *place = Mapping {
+                next,
+                ..Mapping::default()
+            };
+            self.free = name + 1;
+        }
+    }
+
+    /// A flow of it was used and would live until a tick.
+    pub fn refresh(&mut self, name: u32, dies: u32) {
+        if let Some(entry) = self.entries.get_mut(name as usize) {
+            entry.dies = entry.dies.max(dies);
+        }
+    }
+
+    /// Takes a dead entry out of the indexes; its place stays with its
+    /// flows, which are dead as well.
+    pub fn detach(&mut self, name: u32, work: &mut Work) {
+        let Some(entry) = self.entries.get_mut(name as usize) else {
+            return;
+        };
+        if !entry.detached {
+            entry.detached = true;
+            let entry = *entry;
+            self.leave(name, &entry, work);
+        }
+    }
+
+    fn leave(&mut self, name: u32, entry: &Mapping, work: &mut Work) {
+        let alias = self.hasher.hash(entry.alias_key());
+        self.by_alias.remove(alias, name, work);
+        if entry.kind == Kind::Mapping {
+            let inside = self.hasher.hash(entry.inside_key());
+            self.by_inside.remove(inside, name, work);
+        }
+    }
+
+    /// One flow more.
+    pub fn hold(&mut self, name: u32) {
+        if let Some(entry) = self.entries.get_mut(name as usize) {
+            entry.flows += 1;
+        }
+    }
+
+    /// One flow less; the last one ends the entry. Returns whether it did.
+    pub fn release(&mut self, name: u32, work: &mut Work) -> bool {
+        let Some(entry) = self.entries.get_mut(name as usize) else {
+            return false;
+        };
+        entry.flows = entry.flows.saturating_sub(1);
+        if entry.flows > 0 {
+            return false;
+        }
+        let entry = *entry;
+        if !entry.detached {
+            self.leave(name, &entry, work);
+        }
+        self.free_place(name);
+        self.live -= 1;
+        true
+    }
+}

@@ -1,0 +1,257 @@
+//! From the bytes of a packet to what it is looked up by.
+//!
+//! For the engine. [`short`] is the way of nearly every packet: TCP or UDP,
+//! whole. Everything else goes through [`long`].
+
+use packet::checksum::Delta;
+use packet::icmp::Kind as IcmpKind;
+use packet::{Gre, Icmp, Ipv4, protocol};
+
+use crate::flow::Flow;
+use crate::key::Key;
+
+/// What stands where in a packet that belongs to a flow.
+#[derive(Debug, Clone, Copy)]
+pub struct Parsed {
+    pub key: Key,
+    /// Where the upper layer begins.
+    pub at: u8,
+    pub upper: Upper,
+    /// Bytes of the packet by its header.
+    pub total_len: u16,
+}
+
+/// How the upper layer is rewritten.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Upper {
+    Udp,
+    Tcp,
+    /// An ICMP query: its identifier counts as the port.
+    Query,
+    /// PPTP's GRE: the receiver's call counts as the port.
+    Call,
+    /// By addresses alone.
+    Plain,
+}
+
+/// What a packet is.
+#[derive(Debug, Clone, Copy)]
+pub enum Parse {
+    Malformed,
+    /// It belongs to a flow; `first`: it is the first fragment of several.
+    Flow {
+        parsed: Parsed,
+        first: bool,
+    },
+    /// A fragment without the upper layer's header.
+    LaterFragment,
+    /// An ICMP error; where the ICMP header begins.
+    IcmpError {
+        at: usize,
+    },
+    /// An ICMP message that is neither query nor error.
+    OtherIcmp,
+}
+
+/// A whole TCP or UDP packet; `None`: anything else, broken ones included.
+#[inline(always)]
+pub fn short(bytes: &[u8]) -> Option<Parsed> {
+    let header = bytes.first_chunk::<20>()?;
+    let [
+        version,
+        _,
+        l0,
+        l1,
+        _,
+        _,
+        f0,
+        f1,
+        _,
+        protocol,
+        _,
+        _,
+        s0,
+        s1,
+        s2,
+        s3,
+        d0,
+        d1,
+        d2,
+        d3,
+    ] = *header;
+    let at = usize::from(version & 0x0f) * 4;
+    let total_len = usize::from(u16::from_be_bytes([l0, l1]));
+    let is_tcp = protocol == protocol::TCP;
+    let need = at + if is_tcp { 20 } else { 8 };
+    let whole = u16::from_be_bytes([f0, f1]) & 0x3fff == 0;
+    let known = is_tcp | (protocol == protocol::UDP);
+    let sound = (version >> 4 == 4) & (at >= 20) & (total_len >= need) & (total_len <= bytes.len());
+    if !(whole & known & sound) {
+        return None;
+    }
+    let [p0, p1, q0, q1] = *bytes.get(at..)?.first_chunk::<4>()?;
+    let ports = [u16::from_ne_bytes([p0, p1]), u16::from_ne_bytes([q0, q1])];
+    let source = u32::from_ne_bytes([s0, s1, s2, s3]);
+    let destination = u32::from_ne_bytes([d0, d1, d2, d3]);
+    Some(Parsed {
+        key: Key::new(source, destination, ports, protocol),
+        at: at as u8,
+        total_len: total_len as u16,
+        upper: if is_tcp { Upper::Tcp } else { Upper::Udp },
+    })
+}
+
+/// Any packet of a direction.
+pub fn long<const OUT: bool>(bytes: &[u8]) -> Parse {
+    let Ok(ip) = Ipv4::new(bytes) else {
+        return Parse::Malformed;
+    };
+    if ip.fragment_offset_bytes() != 0 {
+        return Parse::LaterFragment;
+    }
+    let at = ip.header_len();
+    let Some((upper, ports)) = upper::<OUT>(ip.protocol(), ip.payload()) else {
+        return match icmp_kind(&ip) {
+            Some(IcmpKind::Error) => Parse::IcmpError { at },
+            Some(IcmpKind::Other) => Parse::OtherIcmp,
+            _ => Parse::Malformed,
+        };
+    };
+    let parsed = Parsed {
+        key: key(&ip, ports),
+        at: at as u8,
+        total_len: ip.total_len() as u16,
+        upper,
+    };
+    Parse::Flow {
+        parsed,
+        first: ip.more_fragments(),
+    }
+}
+
+fn icmp_kind(ip: &Ipv4<&[u8]>) -> Option<IcmpKind> {
+    if ip.protocol() != protocol::ICMP {
+        return None;
+    }
+    let message = Icmp::new(ip.payload()).ok()?;
+    Some(packet::icmp::kind(message.icmp_type()))
+}
+
+/// The key of a packet as it stands there; ports in memory order.
+pub fn key(ip: &Ipv4<&[u8]>, ports: [u16; 2]) -> Key {
+    let source = u32::from_ne_bytes(ip.source().octets());
+    let destination = u32::from_ne_bytes(ip.destination().octets());
+    Key::new(source, destination, ports, ip.protocol())
+}
+
+/// How an upper layer of a protocol is rewritten, and its ports in memory
+/// order. `None`: too short for its header, or an ICMP message that belongs
+/// to no flow of its own.
+fn upper<const OUT: bool>(protocol: u8, payload: &[u8]) -> Option<(Upper, [u16; 2])> {
+    let word = |at: usize| {
+        let bytes = payload.get(at..).and_then(|rest| rest.first_chunk::<2>());
+        bytes.map(|bytes| u16::from_ne_bytes(*bytes))
+    };
+    let one_sided = |port: u16| if OUT { [port, 0] } else { [0, port] };
+    match protocol {
+        protocol::UDP if payload.len() >= 8 => Some((Upper::Udp, [word(0)?, word(2)?])),
+        protocol::TCP if payload.len() >= 20 => Some((Upper::Tcp, [word(0)?, word(2)?])),
+        protocol::UDP | protocol::TCP => None,
+        protocol::ICMP => {
+            let message = Icmp::new(payload).ok()?;
+            let query = packet::icmp::kind(message.icmp_type()) == IcmpKind::Query;
+            query.then(|| (Upper::Query, one_sided(message.identifier().to_be())))
+        }
+        protocol::GRE => {
+            let call = Gre::new(payload).ok().and_then(|gre| gre.call_id());
+            Some(match call {
+                // The call is always the receiver's.
+                Some(call) => (Upper::Call, [0, call.to_be()]),
+                None => (Upper::Plain, [0, 0]),
+            })
+        }
+        _ => Some((Upper::Plain, [0, 0])),
+    }
+}
+
+/// Rewrites a packet of a flow: one address, one port or identifier, and
+/// the checksums by the flow's deltas. Everything was checked by the parse.
+#[inline(always)]
+pub fn rewrite<const OUT: bool>(bytes: &mut [u8], parsed: &Parsed, flow: &Flow) {
+    let (mut ip, mut upper) = (
+        Delta::from_folded(flow.ip_delta),
+        Delta::from_folded(flow.upper_delta),
+    );
+    let (address, port) = if OUT {
+        (flow.alias(), flow.alias_port())
+    } else {
+        (ip, upper) = (ip.negated(), upper.negated());
+        (flow.inside(), flow.inside_port())
+    };
+    rewrite_address::<OUT>(bytes, address, ip);
+    let Some(rest) = bytes.get_mut(usize::from(parsed.at)..) else {
+        return;
+    };
+    let port_at = if OUT { 0 } else { 2 };
+    match parsed.upper {
+        // Both at once: half TCP and half UDP is what no branch can guess.
+        Upper::Udp | Upper::Tcp => {
+            let udp = parsed.upper == Upper::Udp;
+            let at = if udp { 6 } else { 16 };
+            if let Some(place) = rest
+                .get_mut(at..)
+                .and_then(|rest| rest.first_chunk_mut::<2>())
+            {
+                let old = u16::from_ne_bytes(*place);
+                let new = upper.apply(old);
+                let new = if udp & (new == 0) { 0xffff } else { new };
+                let new = if udp & (old == 0) { 0 } else { new };
+                *place = new.to_ne_bytes();
+            }
+            put(rest, port_at, port);
+        }
+        Upper::Query => {
+            update(rest, 2, upper);
+            put(rest, 4, port);
+        }
+        Upper::Call if !OUT => put(rest, 6, port),
+        Upper::Call | Upper::Plain => {}
+    }
+}
+
+/// Rewrites the source (out) or destination address and the header checksum.
+#[inline(always)]
+pub fn rewrite_address<const OUT: bool>(bytes: &mut [u8], address: u32, delta: Delta) {
+    let Some(header) = bytes.first_chunk_mut::<20>() else {
+        return;
+    };
+    let [.., c0, c1, s0, s1, s2, s3, d0, d1, d2, d3] = header;
+    [*c0, *c1] = delta.apply(u16::from_ne_bytes([*c0, *c1])).to_ne_bytes();
+    if OUT {
+        [*s0, *s1, *s2, *s3] = address.to_ne_bytes();
+    } else {
+        [*d0, *d1, *d2, *d3] = address.to_ne_bytes();
+    }
+}
+
+/// Writes a word; nothing if it does not fit.
+#[inline(always)]
+pub fn put(bytes: &mut [u8], at: usize, word: u16) {
+    if let Some(place) = bytes
+        .get_mut(at..)
+        .and_then(|rest| rest.first_chunk_mut::<2>())
+    {
+        *place = word.to_ne_bytes();
+    }
+}
+
+/// Updates a checksum field.
+#[inline(always)]
+pub fn update(bytes: &mut [u8], at: usize, delta: Delta) {
+    if let Some(place) = bytes
+        .get_mut(at..)
+        .and_then(|rest| rest.first_chunk_mut::<2>())
+    {
+        *place = delta.apply(u16::from_ne_bytes(*place)).to_ne_bytes();
+    }
+}

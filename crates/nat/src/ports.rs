@@ -1,0 +1,313 @@
+//! Which alias ports may be free: how many a destination uses, and for the
+//! crowded ones which.
+//!
+//! For the engine's port choice. A *group* is what may not share a port: an
+//! alias address and protocol, and of the remote what the mapping depends
+//! on. Most groups have a few flows, and the first random port is free. A
+//! group that comes to use a quarter of the range gets a map with a bit for
+//! each port, learned by looking [`LEARN`] ports up with each new flow, so
+//! that it is known whole long before the range is full: then a free port
+//! costs a look into the map, and "none" costs nothing.
+//!
+//! ```text
+//!   group ──hash──> counter            exact, or too high where two groups meet
+//!              └──> map  [known used bits] [words full] looked-up-to ─ used
+//! ```
+
+use std::collections::HashMap;
+use std::hash::{BuildHasherDefault, Hasher as StdHasher};
+
+use crate::key::Random;
+
+/// Ports looked up with each new flow of a group until its map is whole.
+pub const LEARN: u32 = 64;
+/// Ports tried for a new flow at most, before "none" where the map is not
+/// whole yet: after a rule was changed, or two maps were wanted too many.
+pub const MOST_TRIES: u32 = 512;
+/// A range up to this is tried port by port; it needs no map.
+pub const SMALL_RANGE: u32 = 64;
+/// Flows for each counter, on average at the cap.
+const FLOWS_PER_COUNTER: usize = 64;
+/// Memory of all maps, bytes for each flow of the cap.
+const MAP_BYTES_PER_FLOW: usize = 4;
+
+/// A group, by its hash: seeded, 64 bits.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Group(pub u64);
+
+/// The hash is one already.
+#[derive(Debug, Default)]
+struct Through(u64);
+
+impl StdHasher for Through {
+    fn finish(&self) -> u64 {
+        self.0
+    }
+
+    fn write(&mut self, bytes: &[u8]) {
+        for byte in bytes {
+            self.0 = self.0.rotate_left(8) ^ u64::from(*byte);
+        }
+    }
+
+    fn write_u64(&mut self, value: u64) {
+        self.0 = value;
+    }
+}
+
+/// Which ports of the range a group uses, as far as known.
+#[derive(Debug)]
+pub struct Map {
+    /// A bit for each port of the range, set: known to be used.
+    words: Vec<u64>,
+    /// A bit for each word, set: it is full.
+    full: Vec<u64>,
+    /// Ports from the first on that were looked up.
+    learned: u32,
+    /// Where it is looked next for ports of the dead.
+    doubted: u32,
+    used: u32,
+    ports: u32,
+}
+
+impl Map {
+    fn new(ports: u32) -> Self {
+        let words = ports.div_ceil(64) as usize;
+        let mut map = Self {
+            words: vec![0; words],
+            full: vec![0; words.div_ceil(64)],
+            learned: 0,
+            doubted: 0,
+            used: 0,
+            ports,
+        };
+        // What lies behind the range is used for ever.
+        for port in ports..words as u32 * 64 {
+            map.set(port);
+        }
+        for word in words..words.div_ceil(64) * 64 {
+            if let Some(full) = map.full.get_mut(word / 64) {
+                *full |= 1 << (word % 64);
+            }
+        }
+        map.used = 0;
+        map
+    }
+
+    fn bytes(ports: u32) -> usize {
+        let words = ports.div_ceil(64) as usize;
+        (words + words.div_ceil(64)) * 8
+    }
+
+    /// Marks a port as used.
+    pub fn set(&mut self, port: u32) {
+        let word = (port / 64) as usize;
+        let Some(bits) = self.words.get_mut(word) else {
+            return;
+        };
+        let bit = 1 << (port % 64);
+        self.used += u32::from(*bits & bit == 0);
+        *bits |= bit;
+        if *bits == u64::MAX
+            && let Some(full) = self.full.get_mut(word / 64)
+        {
+            *full |= 1 << (word % 64);
+        }
+    }
+
+    fn clear(&mut self, port: u32) {
+        let word = (port / 64) as usize;
+        let Some(bits) = self.words.get_mut(word) else {
+            return;
+        };
+        let bit = 1 << (port % 64);
+        self.used -= u32::from(*bits & bit != 0);
+        *bits &= !bit;
+        if let Some(full) = self.full.get_mut(word / 64) {
+            *full &= !(1 << (word % 64));
+        }
+    }
+
+    /// Whether every used port is marked.
+    pub fn is_whole(&self) -> bool {
+        self.learned >= self.ports
+    }
+
+    /// Whether no port is free, for sure or as far as known.
+    pub fn is_full(&self) -> bool {
+        self.used >= self.ports
+    }
+
+    /// A port not known to be used: the first from a random one on.
+    pub fn candidate(&self, random: &mut Random) -> Option<u32> {
+        if self.is_full() {
+            return None;
+        }
+        let start = random.below(self.ports);
+        let (word, bit) = ((start / 64) as usize, start % 64);
+        let own = self.words.get(word).copied().unwrap_or(u64::MAX);
+        let rest = !own & (u64::MAX << bit);
+        if rest != 0 {
+            return Some(word as u32 * 64 + rest.trailing_zeros());
+        }
+        let word = self.word_with_room(word + 1)?;
+        let bits = !self.words.get(word).copied().unwrap_or(u64::MAX);
+        Some(word as u32 * 64 + bits.trailing_zeros())
+    }
+
+    /// The first word with a free bit from `from` on, around the end.
+    fn word_with_room(&self, from: usize) -> Option<usize> {
+        let groups = self.full.len();
+        let mut at = from / 64;
+        let mut mask = u64::MAX << (from % 64);
+        for _ in 0..=groups {
+            if at >= groups {
+                (at, mask) = (0, u64::MAX);
+            }
+            let room = !self.full.get(at).copied().unwrap_or(u64::MAX) & mask;
+            if room != 0 {
+                return Some(at * 64 + room.trailing_zeros() as usize);
+            }
+            (at, mask) = (at + 1, u64::MAX);
+        }
+        None
+    }
+
+    /// The next port to be looked up again, all in turn.
+    pub fn next_to_doubt(&mut self) -> u32 {
+        self.doubted += 1;
+        if self.doubted >= self.ports {
+            self.doubted = 0;
+        }
+        self.doubted
+    }
+
+    /// The next ports to be looked up.
+    pub fn next_to_learn(&mut self) -> std::ops::Range<u32> {
+        let from = self.learned;
+        self.learned = (from + LEARN).min(self.ports);
+        from..self.learned
+    }
+}
+
+/// Counters and maps of all groups.
+#[derive(Debug)]
+pub struct Ports {
+    counters: Vec<u32>,
+    maps: HashMap<Group, Map, BuildHasherDefault<Through>>,
+    most_maps_bytes: usize,
+    maps_bytes: usize,
+    first: u16,
+    ports: u32,
+}
+
+impl Ports {
+    pub fn new(first: u16, last: u16, max_flows: usize) -> Self {
+        let counters = (max_flows / FLOWS_PER_COUNTER).next_power_of_two().max(64);
+        Self {
+            counters: vec![0; counters],
+            maps: HashMap::default(),
+            most_maps_bytes: max_flows * MAP_BYTES_PER_FLOW + 2 * Map::bytes(1 << 16),
+            maps_bytes: 0,
+            first,
+            ports: u32::from(last.saturating_sub(first)) + 1,
+        }
+    }
+
+    /// Another range: what was learned is forgotten.
+    pub fn set_range(&mut self, first: u16, last: u16) {
+        self.forget();
+        self.first = first;
+        self.ports = u32::from(last.saturating_sub(first)) + 1;
+    }
+
+    /// Forgets what was learned: a rule took or gave ports.
+    pub fn forget(&mut self) {
+        self.maps.clear();
+        self.maps_bytes = 0;
+    }
+
+    /// Ports of the range.
+    pub fn count(&self) -> u32 {
+        self.ports
+    }
+
+    /// A port of the range by its place, host order.
+    pub fn port(&self, place: u32) -> u16 {
+        self.first.wrapping_add(place as u16)
+    }
+
+    /// The place of a port in the range.
+    fn place(&self, port: u16) -> Option<u32> {
+        let place = u32::from(port.checked_sub(self.first)?);
+        (place < self.ports).then_some(place)
+    }
+
+    pub fn memory_bytes(&self) -> usize {
+        self.counters.len() * 4 + self.maps_bytes
+    }
+
+    fn counter(&mut self, group: Group) -> Option<&mut u32> {
+        let mask = self.counters.len() - 1;
+        self.counters.get_mut((group.0 >> 20) as usize & mask)
+    }
+
+    /// The map of a group that is crowded, or was when it got one.
+    pub fn map(&mut self, group: Group) -> Option<&mut Map> {
+        if self.ports <= SMALL_RANGE {
+            return None;
+        }
+        let quarter = self.ports / 4;
+        let crowded = self.counter(group).is_some_and(|count| *count >= quarter);
+        if self.maps.is_empty() && !crowded {
+            return None;
+        }
+        if crowded && !self.maps.contains_key(&group) {
+            let bytes = Map::bytes(self.ports);
+            if self.maps_bytes + bytes <= self.most_maps_bytes {
+                self.maps_bytes += bytes;
+                self.maps.insert(group, Map::new(self.ports));
+            }
+        }
+        self.maps.get_mut(&group)
+    }
+
+    /// A flow took a port (host order).
+    pub fn took(&mut self, group: Group, port: u16) {
+        if let Some(count) = self.counter(group) {
+            *count = count.saturating_add(1);
+        }
+        if !self.maps.is_empty()
+            && let Some(place) = self.place(port)
+            && let Some(map) = self.maps.get_mut(&group)
+        {
+            map.set(place);
+        }
+    }
+
+    /// A flow gave a port (host order) back.
+    pub fn gave(&mut self, group: Group, port: u16) {
+        let eighth = self.ports / 8;
+        let Some(count) = self.counter(group) else {
+            return;
+        };
+        *count = count.saturating_sub(1);
+        let few = *count < eighth;
+        if self.maps.is_empty() {
+            return;
+        }
+        let place = self.place(port);
+        if let Some(map) = self.maps.get_mut(&group) {
+            if let Some(place) = place {
+                map.clear(place);
+            }
+            if few {
+                self.maps.remove(&group);
+                self.maps_bytes -= Map::bytes(self.ports);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,44 @@
+//! What an engine counted. For its callers.
+
+use crate::{Direction, Verdict};
+
+/// What an engine counted since it was made, and its sizes now.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Statistics {
+    /// Outgoing packets by [`Verdict::index`].
+    pub out: [u64; Verdict::ALL.len()],
+    /// Incoming packets by [`Verdict::index`].
+    pub incoming: [u64; Verdict::ALL.len()],
+    /// Flows made.
+    pub flows_made: u64,
+    /// Flows ended by their timeout.
+    pub flows_expired: u64,
+    /// Flows ended to make room at the cap.
+    pub flows_evicted: u64,
+    /// Flows ended by the caller: removed, forgotten, or their rule deleted.
+    pub flows_removed: u64,
+    /// Flows that the sweep looked at.
+    pub flows_inspected: u64,
+    /// Alias ports tried that were taken.
+    pub ports_retried: u64,
+    /// Events that found the ring full.
+    pub events_lost: u64,
+    /// Flows now, those that expired but were not swept yet included.
+    pub flows: usize,
+    /// Mappings now that are shared by flows (endpoint or address dependent
+    /// mapping; without it each flow is its own mapping).
+    pub mappings: usize,
+    /// Bytes of memory in use by tables.
+    pub memory_bytes: usize,
+}
+
+impl Statistics {
+    /// Packets of a direction with a verdict.
+    pub fn packets(&self, direction: Direction, verdict: Verdict) -> u64 {
+        let counters = match direction {
+            Direction::Out => &self.out,
+            Direction::In => &self.incoming,
+        };
+        counters.get(verdict.index()).copied().unwrap_or(0)
+    }
+}

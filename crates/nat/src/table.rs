@@ -1,0 +1,180 @@
+//! The flows and their two indexes: by what goes out and by what comes in.
+//!
+//! For the engine. A flow's name is its place; places of ended flows are
+//! taken again, the last one first.
+
+use std::io;
+
+use memory::Reserved;
+
+use crate::flow::{Flow, flag};
+use crate::index::{First, Index};
+use crate::key::{Hasher, Key};
+use crate::work::Work;
+
+/// The hashes of a flow's two keys.
+#[derive(Debug, Clone, Copy)]
+pub struct Hashes {
+    pub out: u64,
+    pub incoming: u64,
+}
+
+/// All flows of an engine.
+#[derive(Debug)]
+pub struct Table {
+    flows: Reserved<Flow>,
+    out: Index,
+    incoming: Index,
+    pub hasher: Hasher,
+    /// The first free place, one up; 0: none.
+    free: u32,
+    live: usize,
+}
+
+impl Table {
+    pub fn new(initial: usize, max: usize, seed: u64) -> io::Result<Self> {
+        let mut flows = Reserved::new(max)?;
+        flows.prepare(initial);
+        Ok(Self {
+            flows,
+            out: Index::new(initial, max)?,
+            incoming: Index::new(initial, max)?,
+            hasher: Hasher::new(seed),
+            free: 0,
+            live: 0,
+        })
+    }
+
+    pub fn len(&self) -> usize {
+        self.live
+    }
+
+    /// Places that were ever taken.
+    pub fn places(&self) -> usize {
+        self.flows.len()
+    }
+
+    pub fn is_full(&self) -> bool {
+        self.live >= self.flows.max()
+    }
+
+    pub fn memory_bytes(&self) -> usize {
+        self.flows.memory_bytes() + self.out.memory_bytes() + self.incoming.memory_bytes()
+    }
+
+    /// Makes memory ready ahead of growth: a huge page at most.
+    pub fn prepare_ahead(&mut self) -> bool {
+        self.flows.prepare_ahead() || self.out.prepare_ahead() || self.incoming.prepare_ahead()
+    }
+
+    #[inline(always)]
+    pub fn get(&self, name: u32) -> Option<&Flow> {
+        self.flows.get(name as usize)
+    }
+
+    #[inline(always)]
+    pub fn get_mut(&mut self, name: u32) -> Option<&mut Flow> {
+        self.flows.get_mut(name as usize)
+    }
+
+    #[inline(always)]
+    pub fn prefetch(&self, name: u32) {
+        self.flows.prefetch(name as usize);
+    }
+
+    #[inline(always)]
+    pub fn index<const OUT: bool>(&self) -> &Index {
+        if OUT { &self.out } else { &self.incoming }
+    }
+
+    /// The first name that may be a key's.
+    #[inline(always)]
+    pub fn first<const OUT: bool>(&self, hash: u64) -> First {
+        self.index::<OUT>().first(hash)
+    }
+
+    /// The flow of a key.
+    #[inline]
+    pub fn find<const OUT: bool>(&self, hash: u64, key: Key) -> Option<u32> {
+        self.index::<OUT>().find(hash, |name| {
+            self.get(name).is_some_and(|flow| flow.key::<OUT>() == key)
+        })
+    }
+
+    /// Enters a flow whose keys, of these hashes, are in neither index;
+    /// `None` if an index cannot take it. The caller has asked
+    /// [`Table::is_full`].
+    pub fn insert(&mut self, flow: Flow, hashes: Hashes, work: &mut Work) -> Option<u32> {
+        let name = self.take_place(flow)?;
+        let (hasher, flows) = (self.hasher, &self.flows);
+        let out_hash = |name: u32| key_hash::<true>(flows, &hasher, name);
+        let in_hash = |name: u32| key_hash::<false>(flows, &hasher, name);
+        let Hashes { out, incoming } = hashes;
+        self.out
+            .prefetch_split(|name| flows.prefetch(name as usize));
+        self.incoming
+            .prefetch_split(|name| flows.prefetch(name as usize));
+        let entered = if self.out.insert(out, name, out_hash, work) {
+            let entered = self.incoming.insert(incoming, name, in_hash, work);
+            if !entered {
+                self.out.remove(out, name, work);
+            }
+            entered
+        } else {
+            false
+        };
+        if !entered {
+            self.free_place(name);
+            return None;
+        }
+        Some(name)
+    }
+
+    fn take_place(&mut self, flow: Flow) -> Option<u32> {
+        let name = match self.free {
+            0 => {
+                let name = self.flows.len() as u32;
+                self.flows.push(flow).then_some(name)?
+            }
+            free => {
+                let name = free - 1;
+                let place = self.flows.get_mut(name as usize)?;
+                self.free = place.mapping;
+                *place = flow;
+                name
+            }
+        };
+        self.live += 1;
+        Some(name)
+    }
+
+    fn free_place(&mut self, name: u32) {
+        let free = self.free;
+        if let Some(place) = self.flows.get_mut(name as usize) {
+            *place = Flow {
+                mapping: free,
+                ..Flow::FREE
+            };
+            self.free = name + 1;
+            self.live -= 1;
+        }
+    }
+
+    /// Takes a flow out and gives it back. `None`: the place is free.
+    pub fn remove(&mut self, name: u32, work: &mut Work) -> Option<Flow> {
+        let flow = *self.get(name).filter(|flow| flow.has(flag::LIVE))?;
+        let (out, incoming) = (
+            self.hasher.hash(flow.out_key()),
+            self.hasher.hash(flow.in_key()),
+        );
+        self.out.remove(out, name, work);
+        self.incoming.remove(incoming, name, work);
+        self.free_place(name);
+        Some(flow)
+    }
+}
+
+fn key_hash<const OUT: bool>(flows: &[Flow], hasher: &Hasher, name: u32) -> u64 {
+    let flow = flows.get(name as usize);
+    flow.map_or(0, |flow| hasher.hash(flow.key::<OUT>()))
+}

@@ -1,0 +1,311 @@
+//! TCP's state as a translator sees it: from flags, sequence numbers and
+//! windows of both directions (RFC 5382 §5, RFC 7857 §2).
+//!
+//! For the engine. Sequence numbers are the inside's: a helper that shifts
+//! them does so after an outgoing packet was seen here, and before an
+//! incoming one is.
+
+use packet::tcp::{ACK, FIN, RST, SYN};
+
+use crate::State;
+use crate::flow::{Flow, flag};
+
+/// How far one side is.
+#[derive(Debug, Clone, Copy, Default)]
+#[repr(C)]
+pub struct Side {
+    /// Behind the last byte it sent.
+    pub end: u32,
+    /// What the other side acknowledged of it.
+    pub acked: u32,
+    /// How far the other side lets it send: acknowledgement and window.
+    pub limit: u32,
+}
+
+impl Side {
+    pub const UNKNOWN: Self = Self {
+        end: 0,
+        acked: 0,
+        limit: 0,
+    };
+}
+
+/// Window scale of a side whose SYN was not seen: the most (RFC 7323 §2.3).
+pub const MOST_SCALE: u8 = 14;
+
+/// What of a segment counts here.
+#[derive(Debug, Clone, Copy)]
+pub struct Seen {
+    pub flags: u8,
+    pub sequence: u32,
+    pub acknowledgement: u32,
+    pub window: u16,
+    /// Bytes of data.
+    pub len: u32,
+    /// Window scale of a SYN, if it has one.
+    pub scale: u8,
+}
+
+impl Seen {
+    /// From a TCP header; `len` is the segment's length by the IP header.
+    /// Nothing is read beyond `segment`.
+    #[inline(always)]
+    pub fn read(segment: &[u8], len: usize) -> Option<Self> {
+        let header = segment.first_chunk::<20>()?;
+        let [
+            _,
+            _,
+            _,
+            _,
+            s0,
+            s1,
+            s2,
+            s3,
+            a0,
+            a1,
+            a2,
+            a3,
+            offset,
+            flags,
+            w0,
+            w1,
+            ..,
+        ] = *header;
+        let header_len = usize::from(offset >> 4) * 4;
+        let scale = if flags & SYN != 0 {
+            window_scale(segment)
+        } else {
+            0
+        };
+        Some(Self {
+            flags,
+            sequence: u32::from_be_bytes([s0, s1, s2, s3]),
+            acknowledgement: u32::from_be_bytes([a0, a1, a2, a3]),
+            window: u16::from_be_bytes([w0, w1]),
+            len: len.saturating_sub(header_len) as u32,
+            scale,
+        })
+    }
+}
+
+#[cold]
+fn window_scale(segment: &[u8]) -> u8 {
+    let Ok(tcp) = packet::Tcp::new(segment) else {
+        return 0;
+    };
+    let scale = tcp
+        .options()
+        .find(|option| option.kind == packet::tcp::OPTION_WINDOW_SCALE);
+    let scale = scale.and_then(|option| option.data.first().copied());
+    scale.map_or(0, |scale| scale.min(MOST_SCALE))
+}
+
+/// Whether `a` comes after `b` in sequence space (RFC 9293 §3.4).
+#[inline(always)]
+fn after(a: u32, b: u32) -> bool {
+    (a.wrapping_sub(b)).cast_signed() > 0
+}
+
+/// The flags of one direction, and of the other.
+struct Bits {
+    fin: u16,
+    end: u16,
+    /// The sender's data was acknowledged.
+    acked: u16,
+    /// The receiver's data was acknowledged (by the sender).
+    acks: u16,
+    other_end: u16,
+}
+
+const OUT: Bits = Bits {
+    fin: flag::FIN_OUT,
+    end: flag::END_OUT,
+    acked: flag::ACKED_OUT,
+    acks: flag::ACKED_IN,
+    other_end: flag::END_IN,
+};
+const IN: Bits = Bits {
+    fin: flag::FIN_IN,
+    end: flag::END_IN,
+    acked: flag::ACKED_IN,
+    acks: flag::ACKED_OUT,
+    other_end: flag::END_OUT,
+};
+
+/// Takes a segment into account.
+#[inline(always)]
+pub fn track<const FROM_INSIDE: bool>(flow: &mut Flow, seen: &Seen) {
+    let bits = if FROM_INSIDE { &OUT } else { &IN };
+    let [inside, remote] = &mut flow.sides;
+    let (from, to) = if FROM_INSIDE {
+        (inside, remote)
+    } else {
+        (remote, inside)
+    };
+    if seen.flags & (SYN | FIN | RST) != 0 {
+        return turn::<FROM_INSIDE>(flow, seen);
+    }
+    let end = seen.sequence.wrapping_add(seen.len);
+    if flow.flags & bits.end == 0 || flow.flags & bits.acked == 0 {
+        // Nothing to hold it against yet.
+        if flow.flags & bits.end == 0 || after(end, from.end) {
+            from.end = end;
+        }
+    } else {
+        if after(end, from.limit) && after(end, from.end) && seen.len > 0
+            || after(from.acked.wrapping_sub(1 << 30), end)
+        {
+            // Outside its window: translated, but nothing is learned.
+            return;
+        }
+        if after(end, from.end) {
+            from.end = end;
+        }
+    }
+    flow.flags |= bits.end;
+    if seen.flags & ACK != 0 {
+        let known = flow.flags & bits.other_end != 0;
+        if known && after(seen.acknowledgement, to.end) {
+            // An acknowledgement of what was never sent (RFC 5961 §5.2).
+            return;
+        }
+        let scale = if FROM_INSIDE {
+            flow.scales & 0x0f
+        } else {
+            flow.scales >> 4
+        };
+        let limit = seen
+            .acknowledgement
+            .wrapping_add(u32::from(seen.window) << scale);
+        if flow.flags & bits.acks == 0 {
+            to.acked = seen.acknowledgement;
+            to.limit = limit;
+            flow.flags |= bits.acks;
+            if flow.has(flag::ACKED_OUT | flag::ACKED_IN) && flow.class == State::TcpOpening as u8 {
+                flow.class = State::TcpEstablished as u8;
+            }
+        } else {
+            if after(seen.acknowledgement, to.acked) {
+                to.acked = seen.acknowledgement;
+            }
+            if after(limit, to.limit) {
+                to.limit = limit;
+            }
+        }
+        if flow.class == State::TcpReset as u8 {
+            // Traffic after a reset: it was not one (RFC 7857 §2.2).
+            flow.class = state_without_reset(flow) as u8;
+        }
+    }
+}
+
+/// A segment that may change the state: SYN, FIN or RST.
+#[cold]
+#[inline(never)]
+fn turn<const FROM_INSIDE: bool>(flow: &mut Flow, seen: &Seen) {
+    let bits = if FROM_INSIDE { &OUT } else { &IN };
+    if seen.flags & RST != 0 {
+        if reset_is_sound::<FROM_INSIDE>(flow, seen) {
+            flow.class = State::TcpReset as u8;
+        }
+        return;
+    }
+    if seen.flags & SYN != 0 {
+        let over = matches!(flow.state(), State::TcpClosed | State::TcpReset);
+        if over && seen.flags & ACK == 0 {
+            // The same endpoints again (RFC 9293 §3.6.1): from the start.
+            forget(flow);
+        }
+        if flow.class != State::TcpOpening as u8 {
+            // A SYN within a connection changes nothing (RFC 5961 §4).
+            return;
+        }
+        let scale = seen.scale & 0x0f;
+        flow.scales = if FROM_INSIDE {
+            flow.scales & 0xf0 | scale
+        } else {
+            flow.scales & 0x0f | scale << 4
+        };
+    } else if !in_window::<FROM_INSIDE>(flow, seen) {
+        return;
+    }
+    let fin = seen.flags & FIN != 0;
+    let counted = u32::from(seen.flags & SYN != 0) + u32::from(fin);
+    let plain = Seen {
+        flags: seen.flags & ACK,
+        len: seen.len.wrapping_add(counted),
+        ..*seen
+    };
+    track::<FROM_INSIDE>(flow, &plain);
+    if fin {
+        flow.flags |= bits.fin;
+        let state = state_without_reset(flow);
+        if flow.class != State::TcpReset as u8 {
+            flow.class = state as u8;
+        }
+    }
+}
+
+/// The state that flags say.
+fn state_without_reset(flow: &Flow) -> State {
+    match flow.flags & (flag::FIN_OUT | flag::FIN_IN) {
+        0 if flow.has(flag::ACKED_OUT | flag::ACKED_IN) => State::TcpEstablished,
+        0 => State::TcpOpening,
+        both if both == flag::FIN_OUT | flag::FIN_IN => State::TcpClosed,
+        // A FIN before the handshake was done keeps the short timeout.
+        _ if !flow.has(flag::ACKED_OUT | flag::ACKED_IN) => State::TcpOpening,
+        _ => State::TcpHalfClosed,
+    }
+}
+
+fn forget(flow: &mut Flow) {
+    flow.flags &= !(flag::FIN_OUT
+        | flag::FIN_IN
+        | flag::END_OUT
+        | flag::END_IN
+        | flag::ACKED_OUT
+        | flag::ACKED_IN);
+    flow.sides = [Side::UNKNOWN; 2];
+    flow.scales = MOST_SCALE << 4 | MOST_SCALE;
+    flow.class = State::TcpOpening as u8;
+}
+
+/// Whether a segment lies in its sender's window, as far as that is known.
+fn in_window<const FROM_INSIDE: bool>(flow: &Flow, seen: &Seen) -> bool {
+    let bits = if FROM_INSIDE { &OUT } else { &IN };
+    let [inside, remote] = &flow.sides;
+    let from = if FROM_INSIDE { inside } else { remote };
+    if flow.flags & bits.acked == 0 {
+        return true;
+    }
+    let most = if after(from.limit, from.end) {
+        from.limit
+    } else {
+        from.end
+    };
+    !after(from.acked, seen.sequence) && !after(seen.sequence, most)
+}
+
+/// Whether a reset is one its receiver would take (RFC 5961 §3, RFC 9293
+/// §3.10.7.3): in the window, or the answer to a SYN.
+fn reset_is_sound<const FROM_INSIDE: bool>(flow: &Flow, seen: &Seen) -> bool {
+    let bits = if FROM_INSIDE { &OUT } else { &IN };
+    let [inside, remote] = &flow.sides;
+    let (from, to) = if FROM_INSIDE {
+        (inside, remote)
+    } else {
+        (remote, inside)
+    };
+    if flow.flags & bits.acked != 0 {
+        return in_window::<FROM_INSIDE>(flow, seen);
+    }
+    if flow.flags & bits.end != 0 {
+        // It spoke already and was not answered yet.
+        return seen.sequence == from.end || seen.sequence == from.acked;
+    }
+    // It has not spoken: the reset must acknowledge the other's SYN.
+    seen.flags & ACK != 0 && flow.flags & bits.other_end != 0 && seen.acknowledgement == to.end
+}
+
+#[cfg(test)]
+mod tests;

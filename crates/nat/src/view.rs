@@ -1,0 +1,93 @@
+//! A flow as its owner's callers see it: a copy, not the table's entry.
+
+use std::net::Ipv4Addr;
+
+/// How far a flow is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[repr(u8)]
+pub enum State {
+    /// TCP: the handshake is not done.
+    TcpOpening,
+    /// TCP: established.
+    TcpEstablished,
+    /// TCP: one side has sent its FIN.
+    TcpHalfClosed,
+    /// TCP: both sides have sent their FINs.
+    TcpClosed,
+    /// TCP: reset.
+    TcpReset,
+    /// UDP, without an answer yet.
+    UdpUnreplied,
+    /// UDP, answered.
+    Udp,
+    /// ICMP query.
+    Icmp,
+    /// GRE.
+    Gre,
+    /// Any other protocol.
+    Other,
+}
+
+impl State {
+    /// All states, in the order of their numbers.
+    pub(crate) const ALL: [Self; 10] = [
+        Self::TcpOpening,
+        Self::TcpEstablished,
+        Self::TcpHalfClosed,
+        Self::TcpClosed,
+        Self::TcpReset,
+        Self::UdpUnreplied,
+        Self::Udp,
+        Self::Icmp,
+        Self::Gre,
+        Self::Other,
+    ];
+
+    /// The state of a number that [`State`] was made into.
+    pub(crate) fn of(number: u8) -> Self {
+        let state = Self::ALL.get(usize::from(number));
+        state.copied().unwrap_or(Self::Other)
+    }
+
+    /// The state a flow of a protocol begins with.
+    pub(crate) fn first(protocol: u8) -> Self {
+        match protocol {
+            packet::protocol::TCP => Self::TcpOpening,
+            packet::protocol::UDP => Self::UdpUnreplied,
+            packet::protocol::ICMP => Self::Icmp,
+            packet::protocol::GRE => Self::Gre,
+            _ => Self::Other,
+        }
+    }
+}
+
+/// A flow. Ports are in host order; for ICMP queries `inside_port` and
+/// `alias_port` are identifiers, for protocols without ports all are 0.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct FlowView {
+    /// Protocol number.
+    pub protocol: u8,
+    /// How far it is.
+    pub state: State,
+    /// The host inside.
+    pub inside: Ipv4Addr,
+    /// Its port.
+    pub inside_port: u16,
+    /// The outside address that stands for it.
+    pub alias: Ipv4Addr,
+    /// The outside port.
+    pub alias_port: u16,
+    /// The other end.
+    pub remote: Ipv4Addr,
+    /// The other end's port.
+    pub remote_port: u16,
+    /// Milliseconds since its last packet, in steps of 256.
+    pub idle_millis: u64,
+    /// Milliseconds that it would still live without a packet.
+    pub expires_millis: u64,
+}
+
+/// A place in the walk over all flows. Flows made or ended meanwhile may be
+/// seen or not; one that stays is seen once.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Cursor(pub(crate) u32);
