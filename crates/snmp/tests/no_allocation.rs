@@ -1,7 +1,7 @@
 //! Answers do not allocate once the agent's working memory has grown: with
 //! an allocator that counts, for each kind of request, v2c and v3.
 
-#![allow(clippy::expect_used, clippy::panic, reason = "a test fails by it")]
+#![allow(clippy::expect_used, reason = "a test fails by it")]
 #![allow(dead_code, reason = "the fixture has more than one user")]
 
 use std::fs;
