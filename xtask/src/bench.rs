@@ -5,6 +5,7 @@ mod arp;
 mod busy;
 mod command;
 mod ifconfig;
+mod links;
 mod plot;
 mod report;
 mod routes;
@@ -49,6 +50,8 @@ enum Case {
     Arp,
     /// Listing interfaces and addresses
     Ifconfig,
+    /// Making and deleting links, and routes from a file
+    Links,
     /// Mirroring and listing routes
     Routes,
     /// The container and the tables, in one process
@@ -70,6 +73,7 @@ pub struct Setting {
 pub fn run(arguments: &Arguments) -> Result<ExitCode> {
     host::install_missing(host::FOR_TESTS)?;
     host::install_missing(NEEDED)?;
+    host::install_missing(links::NEEDED)?;
     let setting = build(arguments)?;
     if !host::may_make_namespaces() {
         host::enter_own_namespaces()?;
@@ -86,6 +90,7 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode> {
             Case::Ifconfig => {
                 ifconfig::measure(&setting, &mut samples).map(|()| samples.into_rows())?
             }
+            Case::Links => links::measure(&setting, &mut samples).map(|()| samples.into_rows())?,
             Case::Routes => {
                 routes::measure(&setting, &mut samples).map(|()| samples.into_rows())?
             }
@@ -115,7 +120,7 @@ fn build(arguments: &Arguments) -> Result<Setting> {
     if !status.success() {
         bail!("the release build failed");
     }
-    let programs = target()?.join("release");
+    let programs = host::target()?.join("release");
     Ok(Setting {
         rounds: arguments.rounds.max(1),
         quick: arguments.quick,
@@ -124,17 +129,8 @@ fn build(arguments: &Arguments) -> Result<Setting> {
     })
 }
 
-/// Where Cargo puts what it builds: the directory above our own program's.
-fn target() -> Result<PathBuf> {
-    let program = std::env::current_exe().context("finding our own program")?;
-    let target = program.ancestors().nth(2);
-    Ok(target
-        .context("xtask lies in no target directory")?
-        .to_path_buf())
-}
-
 fn write(report: &Report) -> Result<()> {
-    let directory = target()?.join("bench");
+    let directory = host::target()?.join("bench");
     fs::create_dir_all(&directory)?;
     let file = directory.join(format!("{}.json", report.case));
     fs::write(&file, serde_json::to_string_pretty(report)?)

@@ -21,8 +21,8 @@ pub const FOR_TESTS: &[Needed] = &[
     ("unshare", "util-linux"),
     ("nsenter", "util-linux"),
     ("mount", "mount"),
-    ("snmpget", "snmp"),
     ("strace", "strace"),
+    ("snmpget", "snmp"),
 ];
 
 /// Set in the namespaces that [`enter_own_namespaces`] makes.
@@ -43,6 +43,15 @@ pub fn workspace() -> Result<PathBuf> {
 /// The Cargo that runs us.
 pub fn cargo() -> Command {
     Command::new(env::var_os("CARGO").unwrap_or_else(|| "cargo".into()))
+}
+
+/// Where Cargo puts what it builds: the directory above our own program's.
+pub fn target() -> Result<PathBuf> {
+    let program = env::current_exe().context("finding our own program")?;
+    let target = program.ancestors().nth(2);
+    Ok(target
+        .context("xtask lies in no target directory")?
+        .to_path_buf())
 }
 
 /// Where a program lies, looking where root would look as well.

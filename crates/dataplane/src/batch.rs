@@ -71,9 +71,9 @@ impl Buffer {
         self.time_nanos
     }
 
-    /// Says that the packet goes nowhere: a port sends the others only.
-    pub fn discard(&mut self) {
-        self.is_discarded = true;
+    /// Says whether the packet goes nowhere: a port sends the others only.
+    pub fn set_discarded(&mut self, is_discarded: bool) {
+        self.is_discarded = is_discarded;
     }
 
     /// Whether the packet goes nowhere.

@@ -1,7 +1,11 @@
 //! The command line, from one definition: [`command`] is what is parsed,
 //! and what help, man pages and completions are made of.
 
+mod change;
+mod link;
 mod rewrite;
+pub mod values;
+mod snmp;
 mod values;
 mod words;
 
@@ -17,6 +21,7 @@ use ipnet::{IpNet, Ipv6Net};
 use view::{Filter, Format, Object, Output, Question, RouteQuestion};
 
 use crate::arp::Called;
+use crate::change::{Change, Verb};
 use crate::control::protocol::Ask;
 use crate::nat::{self, Nat};
 use crate::{failover, ifaceseq};
@@ -30,6 +35,10 @@ pub enum Wanted {
     Check(Option<PathBuf>),
     /// An answer.
     Ask(Ask, From),
+    /// A change to a table.
+    Change(Object, Verb, Box<Change>),
+    /// Links made, deleted or changed.
+    Link(crate::link::Wanted, crate::link::Terms),
     /// arp(8), with its own command line.
     Arp(Vec<OsString>, Called),
     /// ifconfig(8), with its own command line.
@@ -40,6 +49,8 @@ pub enum Wanted {
     Failover(ArgMatches),
     /// The translation engine by itself.
     Nat(Nat),
+    /// `fingerpost snmp …`.
+    Snmp(crate::snmp::command::Command),
     /// Completions for a shell.
     Completions(Shell),
     /// Man pages in a directory.
@@ -93,6 +104,8 @@ the kernel when none runs: the same answer. ip's own words do as well:
   fingerpost neigh show dev eth0 nud stale
   fingerpost -j route show to root 10.0.0.0/8
   fingerpost route get 10.0.5.80
+Changes are made by the process that asks, in ip's words too, one or a file of
+them: fingerpost route add --file routes.txt
 Exit status: 0 done (an empty answer too, and a pipe closed early), 1 it
 failed, 2 the command line is wrong.";
 
@@ -123,6 +136,7 @@ pub fn command() -> Command {
         .subcommand(ifaceseq::command())
         .subcommand(failover::command())
         .subcommand(nat::command())
+        .subcommand(snmp::command())
         .subcommand(check())
         .subcommand(completions())
         .subcommand(man())
@@ -241,10 +255,13 @@ fn question(object: Object, about: &'static str) -> Command {
                 .hide_possible_values(true)
                 .help("ip's own words for the same: show, dev NAME, …"),
         );
+    let command = command
+        .args_conflicts_with_subcommands(true)
+        .subcommands(change::commands(object));
     if object == Object::Route {
-        command
-            .args_conflicts_with_subcommands(true)
-            .subcommand(route_get())
+        command.subcommand(route_get())
+    } else if object == Object::Link {
+        command.subcommands(link::commands())
     } else {
         command
     }
@@ -412,6 +429,7 @@ fn wanted(name: &str, matches: &ArgMatches) -> Result<Wanted, clap::Error> {
         ("ifaceseq", _) => Wanted::Ifaceseq(matches.clone()),
         ("failover", _) => Wanted::Failover(matches.clone()),
         ("nat", _) => Wanted::Nat(nat::parse(matches)?),
+        ("snmp", _) => Wanted::Snmp(snmp::wanted(matches)?),
         ("completions", _) => match matches.get_one::<Shell>("shell") {
             Some(shell) => Wanted::Completions(*shell),
             None => return Err(usage("which shell?")),
@@ -422,6 +440,12 @@ fn wanted(name: &str, matches: &ArgMatches) -> Result<Wanted, clap::Error> {
                 Ask::RouteGet(Box::new(route_to_get(matches)?)),
                 from(matches),
             )
+        }
+        (_, Some((Object::Link, _))) if let Some((wanted, terms)) = link::wanted(matches)? => {
+            Wanted::Link(wanted, terms)
+        }
+        (_, Some((object, _))) if let Some((verb, change)) = change::wanted(*object, matches)? => {
+            Wanted::Change(*object, verb, Box::new(change))
         }
         (_, Some((object, _))) => {
             let question = Box::new(asked(*object, matches)?);

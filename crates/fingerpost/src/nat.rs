@@ -1,6 +1,7 @@
 //! `fingerpost nat`: the translation engine tried by itself. `run` puts a
 //! capture file or two TUN devices through it. Called by the command line.
 
+mod bench;
 mod run;
 
 use std::process::ExitCode;
@@ -12,6 +13,8 @@ use clap::{ArgMatches, Command, FromArgMatches, Subcommand};
 pub enum Nat {
     /// Translate a capture file, or between two TUN devices
     Run(run::Run),
+    /// Measure the engine: no packet leaves this process
+    Bench(bench::Bench),
 }
 
 /// `fingerpost nat` as the command line knows it.
@@ -32,5 +35,6 @@ pub fn parse(matches: &ArgMatches) -> Result<Nat, clap::Error> {
 pub fn run(nat: &Nat) -> anyhow::Result<ExitCode> {
     match nat {
         Nat::Run(arguments) => run::run(arguments),
+        Nat::Bench(arguments) => bench::run(arguments),
     }
 }

@@ -33,8 +33,8 @@ use crate::error::Refusal;
 
 pub use add::{Added, New, add};
 pub use along::Along;
-pub use delete::{Deleted, Deletion, Terms, Way};
-pub use listing::Listing;
+pub use delete::{Agreed, Deleted, Deletion, Terms, Way, is_same};
+pub use listing::{Listing, named};
 pub use recreate::{Recreated, recreate, rows};
 pub use set::{Change, Changed, set};
 

@@ -7,7 +7,7 @@
 
 use fingerpost_linux::Namespace;
 use fingerpost_linux::error::Error;
-use fingerpost_linux::links::{self, Deletion, How, Listing, New, Terms, Told, Way};
+use fingerpost_linux::links::{self, Agreed, Deletion, How, Listing, New, Terms, Told, Way};
 use lab::Netns;
 use netlink::encode::{KindData, LinkEnd, LinkKind, NewLink};
 
@@ -156,7 +156,7 @@ fn what_goes_along_is_listed_and_refused() {
     assert!(matches!(refused, Err(Error::Along { .. })), "{refused:?}");
     assert_eq!(names(&namespace), before);
     let terms = Terms {
-        cascade: true,
+        along: Agreed::All,
         atomic: false,
     };
     let deleted = plan.run(terms, How::default(), &mut |_| {}).unwrap();
@@ -240,7 +240,7 @@ fn a_deletion_taken_back_brings_back_what_it_can() {
     let plan = Deletion::plan(&namespace, &mut |link| &*link.name != "lo").unwrap();
     let rows = links::rows(&plan).unwrap();
     let terms = Terms {
-        cascade: true,
+        along: Agreed::All,
         atomic: false,
     };
     plan.run(terms, How::default(), &mut |_| {}).unwrap();

@@ -10,24 +10,37 @@ use crate::{State, Timeouts};
 const TICK_BITS: u32 = 8;
 
 /// See the module.
-#[derive(Debug, Clone, Copy, Default)]
+#[derive(Debug, Clone, Copy)]
 pub struct Clock {
     /// What the caller said last.
     said: u64,
     /// Milliseconds that went forward since the start.
     run: u64,
+    /// `run` in ticks.
+    tick: u32,
     started: bool,
 }
 
+impl Default for Clock {
+    fn default() -> Self {
+        Self {
+            // No caller's time: the first is taken whatever it is, 0 too.
+            said: u64::MAX,
+            run: 0,
+            tick: 0,
+            started: false,
+        }
+    }
+}
+
 impl Clock {
-    /// Takes the caller's time and says the tick. A step back counts as no
+    /// Takes the caller's time. A step back counts as no
     /// time at all, a step forward as time that passed.
     #[inline(always)]
-    pub fn tick(&mut self, now_millis: u64) -> u32 {
+    pub fn set(&mut self, now_millis: u64) {
         if now_millis != self.said {
             self.step(now_millis);
         }
-        self.now()
     }
 
     #[inline]
@@ -38,13 +51,14 @@ impl Clock {
         }
         self.started = true;
         self.said = now_millis;
+        // Beyond 34 years it stands still.
+        self.tick = u32::try_from(self.run >> TICK_BITS).unwrap_or(u32::MAX);
     }
 
     /// The tick as of the last call.
     #[inline(always)]
     pub fn now(&self) -> u32 {
-        // Beyond 34 years it stands still.
-        u32::try_from(self.run >> TICK_BITS).unwrap_or(u32::MAX)
+        self.tick
     }
 
     /// What the caller said last.

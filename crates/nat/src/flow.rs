@@ -9,16 +9,16 @@ use packet::protocol;
 
 use crate::State;
 use crate::key::Key;
-use crate::tcp::Side;
+use crate::tcp::{MOST_SCALE, Side};
 
 /// A flow or a free place.
 #[derive(Debug, Clone, Copy)]
 #[repr(C, align(64))]
 pub struct Flow {
     /// Inside, remote, alias; memory order.
-    addresses: [u32; 3],
+    pub addresses: [u32; 3],
     /// Inside, remote, alias; memory order.
-    ports: [u16; 3],
+    pub ports: [u16; 3],
     pub protocol: u8,
     /// Which timeout counts: a [`State`] as a number.
     pub class: u8,
@@ -144,6 +144,7 @@ impl Flow {
             upper_delta: upper.folded(),
             flags: flag::LIVE,
             epoch,
+            scales: MOST_SCALE << 4 | MOST_SCALE,
             ..Self::FREE
         }
     }
@@ -196,6 +197,19 @@ impl Flow {
     pub fn inside_port(&self) -> u16 {
         let [port, _, _] = self.ports;
         port
+    }
+
+    /// As it looks to one who undoes it: inside and alias change places.
+    pub fn turned(&self) -> Self {
+        let [inside, remote, alias] = self.addresses;
+        let [inside_port, remote_port, alias_port] = self.ports;
+        Self {
+            addresses: [alias, remote, inside],
+            ports: [alias_port, remote_port, inside_port],
+            ip_delta: !self.ip_delta,
+            upper_delta: !self.upper_delta,
+            ..*self
+        }
     }
 
     /// Its endpoints.

@@ -53,7 +53,10 @@ impl Line {
     /// seen from one byte before, so that the last load stays in it.
     #[inline(always)]
     fn three(&self, at: usize) -> u32 {
-        let word = self.0.get(at - 1..at + 3).and_then(|b| b.first_chunk::<4>());
+        let word = self
+            .0
+            .get(at - 1..at + 3)
+            .and_then(|b| b.first_chunk::<4>());
         word.map_or(0, |word| u32::from_le_bytes(*word) >> 8)
     }
 

@@ -56,11 +56,10 @@ impl Key {
         (self.ports >> 32) as u8
     }
 
-    /// The same with another destination port.
-    #[inline(always)]
-    pub fn with_destination_port(self, port: u16) -> Self {
-        let ports = self.ports & !0xffff_0000 | u64::from(port) << 16;
-        Self { ports, ..self }
+    /// The key of the opposite direction.
+    pub fn turned(self) -> Self {
+        let ports = [self.destination_port(), self.source_port()];
+        Self::new(self.destination(), self.source(), ports, self.protocol())
     }
 
     /// The same with both ports 0.

@@ -10,7 +10,7 @@
 //! ```
 //! use std::net::Ipv4Addr;
 //! use fingerpost_nat::{Config, Nat, Verdict};
-//! use fingerpost_packet::build::Ip;
+//! use packet::build::Ip;
 //!
 //! let outside = Ipv4Addr::new(192, 0, 2, 1);
 //! let mut nat = Nat::new(Config::new(&[outside]))?;
@@ -21,13 +21,26 @@
 //! # Ok::<(), fingerpost_nat::Error>(())
 //! ```
 
+mod clock;
 mod config;
 mod engine;
 mod event;
+mod flow;
+pub mod fragment;
+pub mod helper;
+mod index;
+mod key;
+mod mapping;
+mod parse;
+mod ports;
+mod proxied;
 pub mod rules;
 mod statistics;
+mod table;
+mod tcp;
 mod verdict;
 mod view;
+mod work;
 
 pub use config::{
     AtCap, Behaviour, Config, Dependence, Hairpin, Limits, Mode, Pooling, PortChoice, Timeouts,

@@ -15,10 +15,10 @@ use crate::key::Key;
 pub struct Parsed {
     pub key: Key,
     /// Where the upper layer begins.
-    pub at: usize,
-    /// Bytes of the packet by its header.
-    pub total_len: usize,
+    pub at: u8,
     pub upper: Upper,
+    /// Bytes of the packet by its header.
+    pub total_len: u16,
 }
 
 /// How the upper layer is rewritten.
@@ -95,8 +95,8 @@ pub fn short(bytes: &[u8]) -> Option<Parsed> {
     let destination = u32::from_ne_bytes([d0, d1, d2, d3]);
     Some(Parsed {
         key: Key::new(source, destination, ports, protocol),
-        at,
-        total_len,
+        at: at as u8,
+        total_len: total_len as u16,
         upper: if is_tcp { Upper::Tcp } else { Upper::Udp },
     })
 }
@@ -119,8 +119,8 @@ pub fn long<const OUT: bool>(bytes: &[u8]) -> Parse {
     };
     let parsed = Parsed {
         key: key(&ip, ports),
-        at,
-        total_len: ip.total_len(),
+        at: at as u8,
+        total_len: ip.total_len() as u16,
         upper,
     };
     Parse::Flow {
@@ -189,20 +189,25 @@ pub fn rewrite<const OUT: bool>(bytes: &mut [u8], parsed: &Parsed, flow: &Flow) 
         (flow.inside(), flow.inside_port())
     };
     rewrite_address::<OUT>(bytes, address, ip);
-    let Some(rest) = bytes.get_mut(parsed.at..) else {
+    let Some(rest) = bytes.get_mut(usize::from(parsed.at)..) else {
         return;
     };
     let port_at = if OUT { 0 } else { 2 };
     match parsed.upper {
-        Upper::Udp => {
-            if let Some([_, _, _, _, _, _, c0, c1]) = rest.first_chunk_mut::<8>() {
-                let sum = upper.apply_udp(u16::from_ne_bytes([*c0, *c1]));
-                [*c0, *c1] = sum.to_ne_bytes();
+        // Both at once: half TCP and half UDP is what no branch can guess.
+        Upper::Udp | Upper::Tcp => {
+            let udp = parsed.upper == Upper::Udp;
+            let at = if udp { 6 } else { 16 };
+            if let Some(place) = rest
+                .get_mut(at..)
+                .and_then(|rest| rest.first_chunk_mut::<2>())
+            {
+                let old = u16::from_ne_bytes(*place);
+                let new = upper.apply(old);
+                let new = if udp & (new == 0) { 0xffff } else { new };
+                let new = if udp & (old == 0) { 0 } else { new };
+                *place = new.to_ne_bytes();
             }
-            put(rest, port_at, port);
-        }
-        Upper::Tcp => {
-            update(rest, 16, upper);
             put(rest, port_at, port);
         }
         Upper::Query => {

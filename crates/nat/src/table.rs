@@ -12,6 +12,13 @@ use crate::index::{First, Index};
 use crate::key::{Hasher, Key};
 use crate::work::Work;
 
+/// The hashes of a flow's two keys.
+#[derive(Debug, Clone, Copy)]
+pub struct Hashes {
+    pub out: u64,
+    pub incoming: u64,
+}
+
 /// All flows of an engine.
 #[derive(Debug)]
 pub struct Table {
@@ -94,15 +101,17 @@ impl Table {
         })
     }
 
-    /// Enters a flow whose keys are in neither index; `None` if an index
-    /// cannot take it. The caller has asked [`Table::is_full`].
-    pub fn insert(&mut self, flow: Flow, work: &mut Work) -> Option<u32> {
+    /// Enters a flow whose keys, of these hashes, are in neither index;
+    /// `None` if an index cannot take it. The caller has asked
+    /// [`Table::is_full`].
+    pub fn insert(&mut self, flow: Flow, hashes: Hashes, work: &mut Work) -> Option<u32> {
         let name = self.take_place(flow)?;
         let (hasher, flows) = (self.hasher, &self.flows);
         let out_hash = |name: u32| key_hash::<true>(flows, &hasher, name);
         let in_hash = |name: u32| key_hash::<false>(flows, &hasher, name);
-        let (out, incoming) = (hasher.hash(flow.out_key()), hasher.hash(flow.in_key()));
-        self.out.prefetch_split(|name| flows.prefetch(name as usize));
+        let Hashes { out, incoming } = hashes;
+        self.out
+            .prefetch_split(|name| flows.prefetch(name as usize));
         self.incoming
             .prefetch_split(|name| flows.prefetch(name as usize));
         let entered = if self.out.insert(out, name, out_hash, work) {
@@ -162,19 +171,6 @@ impl Table {
         self.incoming.remove(incoming, name, work);
         self.free_place(name);
         Some(flow)
-    }
-
-    /// Asks for the lines that [`Table::remove`] will look at.
-    pub fn prefetch_removal(&self, flow: &Flow) {
-        self.out.prefetch(self.hasher.hash(flow.out_key()));
-        self.incoming.prefetch(self.hasher.hash(flow.in_key()));
-    }
-
-    /// Asks for the line that a new flow's free place is on.
-    pub fn prefetch_free(&self) {
-        if self.free != 0 {
-            self.flows.prefetch(self.free as usize - 1);
-        }
     }
 }
 

@@ -52,7 +52,25 @@ impl Seen {
     #[inline(always)]
     pub fn read(segment: &[u8], len: usize) -> Option<Self> {
         let header = segment.first_chunk::<20>()?;
-        let [_, _, _, _, s0, s1, s2, s3, a0, a1, a2, a3, offset, flags, w0, w1, ..] = *header;
+        let [
+            _,
+            _,
+            _,
+            _,
+            s0,
+            s1,
+            s2,
+            s3,
+            a0,
+            a1,
+            a2,
+            a3,
+            offset,
+            flags,
+            w0,
+            w1,
+            ..,
+        ] = *header;
         let header_len = usize::from(offset >> 4) * 4;
         let scale = if flags & SYN != 0 {
             window_scale(segment)
@@ -163,8 +181,7 @@ pub fn track<const FROM_INSIDE: bool>(flow: &mut Flow, seen: &Seen) {
             to.acked = seen.acknowledgement;
             to.limit = limit;
             flow.flags |= bits.acks;
-            if flow.has(flag::ACKED_OUT | flag::ACKED_IN) && flow.class == State::TcpOpening as u8
-            {
+            if flow.has(flag::ACKED_OUT | flag::ACKED_IN) && flow.class == State::TcpOpening as u8 {
                 flow.class = State::TcpEstablished as u8;
             }
         } else {

@@ -27,7 +27,7 @@ pub use new_link::{
 };
 pub use nexthop::nexthop;
 pub use route::route;
-pub use rule::rule;
+pub use rule::{rule, unplaced_rule};
 
 /// What is to be done with a row.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -180,6 +180,10 @@ impl Agent {
         let pdu = match pdu {
             Ok(pdu) if !(v1 && pdu.kind == PduKind::GetBulk) => pdu,
             Ok(pdu) => return Err(self.malformed(Malformed::Value(pdu.kind.tag()))),
+            Err(Malformed::Value(tag)) if tag == PduKind::TrapV1.tag() => {
+                count(&mut self.counters.mpd.unknown_pdu_handlers);
+                return Err(Reason::Handler(PduKind::TrapV1));
+            }
             Err(error) => return Err(self.malformed(error)),
         };
         if !is_request(pdu.kind) {
@@ -237,3 +241,6 @@ fn read_pdu<'a>(rest: &mut Reader<'a>, work: &mut Work) -> Result<Pdu<'a>, Malfo
 fn is_request(kind: PduKind) -> bool {
     kind.is_confirmed() && kind != PduKind::Inform
 }
+
+#[cfg(test)]
+mod tests;

@@ -14,6 +14,11 @@
 //! or allocate more than a small multiple of the input. For the program
 //! (listeners) and the `mib` crate (objects).
 
+// The fuzz targets' fixture, which the tests inside use as well, calls the
+// crate by its name.
+#[cfg(test)]
+extern crate self as fingerpost_snmp;
+
 pub mod agent;
 pub mod agentx;
 pub mod ber;

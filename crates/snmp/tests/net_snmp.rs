@@ -194,7 +194,7 @@ fn what_v3_refuses() {
         ),
         (
             ask("ann", "authPriv", auth, privacy, &["-n", "vrf"]),
-            "unknown context",
+            "bad context",
         ),
         (
             ask("ann", "authPriv", auth, privacy, &[]),

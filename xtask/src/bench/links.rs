@@ -15,7 +15,10 @@ use super::command::{Contender, Cost, run};
 use crate::host::{Needed, say};
 
 /// What is started beside what the tests start.
-pub const NEEDED: &[Needed] = &[("/usr/share/doc/python3-pyroute2/copyright", "python3-pyroute2")];
+pub const NEEDED: &[Needed] = &[(
+    "/usr/share/doc/python3-pyroute2/copyright",
+    "python3-pyroute2",
+)];
 
 /// The group that peers which can do so delete by.
 const GROUP: u32 = 77_777;
@@ -58,18 +61,19 @@ fn links(setting: &Setting, kind: &str, size: usize, samples: &mut Samples) -> R
             let what = format!("create {kind}");
             match maker.create {
                 Some(contender) => add(&netns, maker.who, &what, rows, &contender, samples)?,
-                None => run_inside(&netns, &bare(setting, &format!("create {kind} {size} {GROUP}"))).map(drop)?,
+                None => run_inside(
+                    &netns,
+                    &bare(setting, &format!("create {kind} 1 {size} {GROUP}")),
+                )
+                .map(drop)?,
             }
             let what = format!("delete {kind}");
             if let Some(contender) = maker.delete {
                 add(&netns, maker.who, &what, rows, &contender, samples)?;
                 let left = netns.ip(&["-o", "link"])?.matches("testa").count();
                 anyhow::ensure!(left == 0, "{} left {left} of {size} links", maker.who);
-            } else {
-                // A namespace that goes with its links keeps the kernel at
-                // work during the next one's turn.
-                run_inside(&netns, &bare(setting, "delete-all")).map(drop)?;
             }
+            clear(setting, &netns)?;
         }
         half(setting, kind, size, samples)?;
     }
@@ -86,26 +90,45 @@ fn half(setting: &Setting, kind: &str, size: usize, samples: &mut Samples) -> Re
         &setting.fingerpost,
         &format!("link delete testa[1-{half}]"),
     );
-    let floor = bare(setting, &format!("delete-group {GROUP}"));
+    let floor = bare(setting, &format!("delete {GROUP}"));
     for (who, contender) in [("fingerpost", ours), ("bare group", floor)] {
         let netns = Netns::new("bench")?;
         prepare(&netns, kind)?;
-        let first = format!("create {kind} {half} {GROUP}");
+        let first = format!("create {kind} 1 {half} {GROUP}");
         run_inside(&netns, &bare(setting, &first)).map(drop)?;
-        let rest = format!("create {kind} {size} {} {}", GROUP + 1, half + 1);
+        let rest = format!("create {kind} {} {size} {}", half + 1, GROUP + 1);
         run_inside(&netns, &bare(setting, &rest)).map(drop)?;
         add(&netns, who, &what, half as u64, &contender, samples)?;
         let left = netns.ip(&["-o", "link"])?.matches("testa").count();
         anyhow::ensure!(left >= size - half, "{who} left {left} of {size} links");
-        run_inside(&netns, &bare(setting, "delete-all")).map(drop)?;
+        clear(setting, &netns)?;
     }
     Ok(())
+}
+
+/// Deletes what a turn left: a namespace that goes with thousands of links
+/// keeps the kernel at work during the next one's turn.
+fn clear(setting: &Setting, netns: &Netns) -> Result<()> {
+    let links = netns.ip(&["-o", "link"])?;
+    let left: String = links
+        .lines()
+        .filter_map(|line| line.split(": ").nth(1)?.split('@').next())
+        .filter(|name| name.starts_with("testa"))
+        .map(|name| format!("link set {name} group {GROUP}\n"))
+        .collect();
+    if left.is_empty() {
+        return Ok(());
+    }
+    netns.ip_batch(&left)?;
+    run_inside(netns, &bare(setting, &format!("delete {GROUP}"))).map(drop)
 }
 
 /// A parent for those that need one.
 fn prepare(netns: &Netns, kind: &str) -> Result<()> {
     if kind == "macvlan" {
-        netns.ip_batch("link add parent type veth peer name parent-peer\nlink set parent up\n")?;
+        netns.ip_batch(
+            "link add parent index 1000 type veth peer name parent-peer\nlink set parent up\n",
+        )?;
     }
     Ok(())
 }
@@ -114,9 +137,8 @@ fn makers(setting: &Setting, kind: &str, size: usize, directory: &Path) -> Resul
     let contender = |program: &Path, arguments: &str| Contender::new("", "", program, arguments);
     let sh = |file: PathBuf| contender(Path::new("sh"), &file.display().to_string());
     let batch = |file: PathBuf| contender(Path::new("ip"), &format!("-batch {}", file.display()));
-    let lines = |line: &dyn Fn(usize) -> String| {
-        (1..=size).map(|k| line(k) + "\n").collect::<String>()
-    };
+    let lines =
+        |line: &dyn Fn(usize) -> String| (1..=size).map(|k| line(k) + "\n").collect::<String>();
     let write = |name: &str, text: String| -> Result<PathBuf> {
         let file = directory.join(format!("{name}-{kind}-{size}"));
         fs::write(&file, text).with_context(|| format!("writing {}", file.display()))?;
@@ -126,17 +148,23 @@ fn makers(setting: &Setting, kind: &str, size: usize, directory: &Path) -> Resul
     let own = format!("link add -n {size} --kind {kind} {options}");
     let created = write("create", lines(&|k| format!("link add {}", words(kind, k))))?;
     let deleted = write("delete", lines(&|k| format!("link del testa{k}")))?;
-    let looped = write("loop", lines(&|k| format!("ip link add {}", words(kind, k))))?;
+    let looped = write(
+        "loop",
+        lines(&|k| format!("ip link add {}", words(kind, k))),
+    )?;
     let mut makers = vec![
         Maker {
             who: "fingerpost",
             create: Some(contender(&setting.fingerpost, &own)),
-            delete: Some(contender(&setting.fingerpost, &format!("link delete testa[1-{size}]"))),
+            delete: Some(contender(
+                &setting.fingerpost,
+                &format!("link delete testa[1-{size}]"),
+            )),
         },
         Maker {
             who: "bare netlink",
-            create: Some(bare(setting, &format!("create {kind} {size} {GROUP}"))),
-            delete: Some(bare(setting, &format!("delete-group {GROUP}"))),
+            create: Some(bare(setting, &format!("create {kind} 1 {size} {GROUP}"))),
+            delete: Some(bare(setting, &format!("delete {GROUP}"))),
         },
         Maker {
             who: "ip -batch",
@@ -151,14 +179,20 @@ fn makers(setting: &Setting, kind: &str, size: usize, directory: &Path) -> Resul
         Maker {
             who: "ip link delete group",
             create: None,
-            delete: Some(contender(Path::new("ip"), &format!("link delete group {GROUP}"))),
+            delete: Some(contender(
+                Path::new("ip"),
+                &format!("link delete group {GROUP}"),
+            )),
         },
     ];
     if kind == "veth" {
         let script = write("pyroute2", pyroute2(size))?;
         makers.push(Maker {
             who: "pyroute2",
-            create: Some(contender(Path::new("python3"), &script.display().to_string())),
+            create: Some(contender(
+                Path::new("python3"),
+                &script.display().to_string(),
+            )),
             delete: None,
         });
     }
@@ -195,7 +229,12 @@ fn pyroute2(size: usize) -> String {
 }
 
 fn bare(setting: &Setting, arguments: &str) -> Contender {
-    Contender::new("bare netlink", "", setting.programs.join("bare-links"), arguments)
+    Contender::new(
+        "bare netlink",
+        "",
+        setting.programs.join("bare-links"),
+        arguments,
+    )
 }
 
 /// A million routes added from a file and withdrawn again.
@@ -215,25 +254,50 @@ fn routes_from_file(setting: &Setting, samples: &mut Samples) -> Result<()> {
         let ours = directory.join("routes");
         fs::write(&ours, &text)?;
         let [adds, deletes] = ["add", "del"].map(|verb| {
-            let lines: String = text.lines().map(|line| format!("route {verb} {line}\n")).collect();
+            let lines: String = text
+                .lines()
+                .map(|line| format!("route {verb} {line}\n"))
+                .collect();
             (directory.join(verb), lines)
         });
         fs::write(&adds.0, adds.1)?;
         fs::write(&deletes.0, deletes.1)?;
-        let contender = |program: &Path, arguments: String| Contender::new("", "", program, &arguments);
+        let contender =
+            |program: &Path, arguments: String| Contender::new("", "", program, &arguments);
         let all = [
-            ("fingerpost", [
-                contender(&setting.fingerpost, format!("route add --file {}", ours.display())),
-                contender(&setting.fingerpost, format!("route delete --file {}", ours.display())),
-            ]),
-            ("bare netlink", [
-                contender(&setting.programs.join("bare-routes"), format!("add {} em1 192.0.2.1", ours.display())),
-                contender(&setting.programs.join("bare-routes"), format!("delete {} em1 192.0.2.1", ours.display())),
-            ]),
-            ("ip -batch", [
-                contender(Path::new("ip"), format!("-batch {}", adds.0.display())),
-                contender(Path::new("ip"), format!("-batch {}", deletes.0.display())),
-            ]),
+            (
+                "fingerpost",
+                [
+                    contender(
+                        &setting.fingerpost,
+                        format!("route add --file {}", ours.display()),
+                    ),
+                    contender(
+                        &setting.fingerpost,
+                        format!("route delete --file {}", ours.display()),
+                    ),
+                ],
+            ),
+            (
+                "bare netlink",
+                [
+                    contender(
+                        &setting.programs.join("bare-routes"),
+                        format!("add {} em1 192.0.2.1", ours.display()),
+                    ),
+                    contender(
+                        &setting.programs.join("bare-routes"),
+                        format!("delete {} em1 192.0.2.1", ours.display()),
+                    ),
+                ],
+            ),
+            (
+                "ip -batch",
+                [
+                    contender(Path::new("ip"), format!("-batch {}", adds.0.display())),
+                    contender(Path::new("ip"), format!("-batch {}", deletes.0.display())),
+                ],
+            ),
         ];
         for _ in 0..setting.rounds {
             for (who, [create, delete]) in &all {
@@ -242,8 +306,22 @@ fn routes_from_file(setting: &Setting, samples: &mut Samples) -> Result<()> {
                     "link add em1 type veth peer name em2\nlink set em1 up\nlink set em2 up\n\
                      addr add 192.0.2.2/24 dev em1\n",
                 )?;
-                add(&netns, who, "add routes from a file", size as u64, create, samples)?;
-                add(&netns, who, "withdraw routes from a file", size as u64, delete, samples)?;
+                add(
+                    &netns,
+                    who,
+                    "add routes from a file",
+                    size as u64,
+                    create,
+                    samples,
+                )?;
+                add(
+                    &netns,
+                    who,
+                    "withdraw routes from a file",
+                    size as u64,
+                    delete,
+                    samples,
+                )?;
             }
         }
     }

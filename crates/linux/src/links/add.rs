@@ -5,7 +5,7 @@ use netlink::encode::{self, LinkKind, NewLink, Request};
 use netlink::message::{Message, flag};
 use table::Address;
 
-use super::listing::one_named;
+use super::listing::named;
 use super::set::lost_answer;
 use super::{Cost, Failure, How, Told};
 use crate::bulk::{Bulk, Heard};
@@ -225,7 +225,7 @@ impl Adding<'_> {
             let (Some(new), Some(entry)) = (pack.get(place), made.get_mut(place)) else {
                 continue;
             };
-            match one_named(&self.questions, &new.link.end.name)? {
+            match named(&self.questions, &new.link.end.name)? {
                 Some(link) if new.link.end.group.is_some_and(|group| group == link.group) => {
                     *entry = Made {
                         index: link.index,

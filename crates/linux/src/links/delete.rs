@@ -53,11 +53,34 @@ pub enum Way {
     },
 }
 
+/// What the kernel may take along beside the set.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Agreed {
+    /// Nothing.
+    #[default]
+    Nothing,
+    /// What carries this group, and other ends of pairs: what was made
+    /// together with the set.
+    Marked(u32),
+    /// Whatever it is.
+    All,
+}
+
+impl Agreed {
+    fn holds(self, along: &Along) -> bool {
+        match self {
+            Self::Nothing => false,
+            Self::Marked(group) => along.link.group == group || is_pair(&along.link),
+            Self::All => true,
+        }
+    }
+}
+
 /// What is asked of a deletion.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Terms {
     /// What the kernel takes along may go.
-    pub cascade: bool,
+    pub along: Agreed,
     /// When one cannot be deleted, or it is told to stop, none is.
     pub atomic: bool,
 }
@@ -185,8 +208,8 @@ impl Deletion {
         how: How<'_>,
         told: &mut dyn FnMut(Told),
     ) -> Result<Deleted, Error> {
-        if let (Some(first), false) = (self.along.first(), terms.cascade) {
-            return Err(not_agreed(first));
+        if let Some(more) = self.along.iter().find(|along| !terms.along.holds(along)) {
+            return Err(not_agreed(more));
         }
         let mut running = Running {
             of: self,
@@ -244,8 +267,9 @@ fn goes_with_an_earlier(link: &Link, set: &HashSet<u32>) -> bool {
 }
 
 /// Whether a link is the one that was listed before: an index may be taken
-/// again, by whoever asks for it.
-pub(super) fn is_same(before: &Link, now: &Link) -> bool {
+/// again, by whoever asks for it. The name or the link-layer address may
+/// have changed, not both.
+pub fn is_same(before: &Link, now: &Link) -> bool {
     before.index == now.index
         && before.kind == now.kind
         && (before.name == now.name || before.address == now.address)
@@ -364,11 +388,12 @@ impl Running<'_> {
                 *fate = Fate::Gone;
             }
         }
-        if terms.cascade {
+        if terms.along == Agreed::All {
             return Ok(());
         }
-        let more = along(&self.of.namespace, &listing, &self.of.indexes)?;
-        more.first().map_or(Ok(()), |more| Err(not_agreed(more)))
+        let along = along(&self.of.namespace, &listing, &self.of.indexes)?;
+        let more = along.iter().find(|along| !terms.along.holds(along));
+        more.map_or(Ok(()), |more| Err(not_agreed(more)))
     }
 
     fn delete_group(&mut self, group: u32) -> Result<Option<Refusal>, Error> {

@@ -126,7 +126,7 @@ pub(super) fn one(socket: &Socket, index: u32) -> Result<Option<Link>, Error> {
 }
 
 /// The link of a name, asked for by itself; `None` when there is none.
-pub(super) fn one_named(socket: &Socket, name: &str) -> Result<Option<Link>, Error> {
+pub fn named(socket: &Socket, name: &str) -> Result<Option<Link>, Error> {
     let mut question = Vec::new();
     match get_link_by_name(name, 0, &mut question) {
         Ok(()) => answer(socket, &question),

@@ -3,10 +3,11 @@
 //! What comes back: name, index (if it is still free), kind and its
 //! settings, link-layer address, MTU, queues, group, alias, master, whether
 //! it is up, addresses; of a veth both ends, each in its namespace. What
-//! does not: counters, alternative names, routes and neighbours and
+//! does not: counters, alternative names, the rarer settings of bonds, routes and neighbours and
 //! forwarding entries that went with it, queueing disciplines, settings
 //! under `/proc/sys`, and what other programs had attached to it.
 
+use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
 use std::net::IpAddr;
 use std::ops::ControlFlow;
@@ -28,10 +29,6 @@ use crate::dump::dump_on;
 use crate::error::{Error, Refusal};
 use crate::namespace::Namespace;
 use crate::socket::Socket;
-
-/// Attributes that the kernel tells of a kind and does not take:
-/// `IFLA_MACVLAN_MACADDR_COUNT`, `MACADDR_DATA`, `BC_QUEUE_LEN_USED`.
-const NOT_TAKEN: &[(&str, &[u16])] = &[("macvlan", &[5, 6, 8]), ("macvtap", &[5, 6, 8])];
 
 /// `IFAPROT_KERNEL_RA` and `IFAPROT_KERNEL_LL`, `linux/if_addr.h`: the
 /// kernel gives these addresses itself.
@@ -112,6 +109,15 @@ struct Place {
     namespace: Namespace,
     rows: Rows,
     listing: Listing,
+}
+
+/// A link that can be made now.
+struct Ready {
+    /// The place whose namespace the request goes to.
+    from: usize,
+    new: New,
+    /// Place and row of what it makes: both ends of a pair.
+    rows: Vec<(usize, usize)>,
 }
 
 struct Recreating<'a> {
@@ -211,7 +217,7 @@ impl Recreating<'_> {
             .filter_map(|(at, row)| Some((*at, self.link(*at, *row)?.index)))
             .collect();
         let mut later = Vec::new();
-        let mut ready: Vec<(usize, New, Vec<(usize, usize)>)> = Vec::new();
+        let mut ready: Vec<Ready> = Vec::new();
         let mut taken = HashSet::new();
         for &(at, row) in todo {
             let Some(link) = self.link(at, row).cloned() else {
@@ -225,7 +231,11 @@ impl Recreating<'_> {
                     Some((new, peer)) => {
                         let peer_index = self.link(peer.0, peer.1).map(|peer| peer.index);
                         taken.extend(peer_index.map(|index| (peer.0, index)));
-                        ready.push((at, new, vec![(at, row), peer]));
+                        ready.push(Ready {
+                            from: at,
+                            new,
+                            rows: vec![(at, row), peer],
+                        });
                     }
                     None => self.cannot(at, row, "its peer is not known, or is still there"),
                 }
@@ -237,13 +247,17 @@ impl Recreating<'_> {
                     later.push((at, row));
                 }
                 _ => match self.single(at, &link) {
-                    Ok(new) => ready.push((lower_place, new, vec![(at, row)])),
+                    Ok(new) => ready.push(Ready {
+                        from: lower_place,
+                        new,
+                        rows: vec![(at, row)],
+                    }),
                     Err(why) => self.cannot(at, row, &why),
                 },
             }
         }
         for place in 0..self.places.len() {
-            let batch: Vec<_> = ready.iter().filter(|(from, ..)| *from == place).collect();
+            let batch: Vec<_> = ready.iter().filter(|ready| ready.from == place).collect();
             self.send(place, &batch)?;
         }
         Ok(later)
@@ -253,16 +267,12 @@ impl Recreating<'_> {
         self.places.get(at)?.rows.links.get(row)
     }
 
-    fn send(
-        &mut self,
-        place: usize,
-        batch: &[&(usize, New, Vec<(usize, usize)>)],
-    ) -> Result<(), Error> {
+    fn send(&mut self, place: usize, batch: &[&Ready]) -> Result<(), Error> {
         let Some(namespace) = self.places.get(place).map(|place| place.namespace.clone()) else {
             return Ok(());
         };
         let (mut made, mut failed) = (Vec::new(), Vec::new());
-        let news = batch.iter().map(|(_, new, _)| new.clone());
+        let news = batch.iter().map(|ready| ready.new.clone());
         let added = add(&namespace, None, news, self.how, &mut |told| match told {
             Told::Done { place, index } => made.push((place, index)),
             Told::Failed(failure) => failed.push(failure),
@@ -270,7 +280,7 @@ impl Recreating<'_> {
         })?;
         self.result.stopped |= added.stopped;
         for (at, index) in made {
-            let Some((_, new, rows)) = batch.get(at) else {
+            let Some(Ready { new, rows, .. }) = batch.get(at) else {
                 continue;
             };
             for (nth, (place, row)) in rows.iter().enumerate() {
@@ -288,7 +298,7 @@ impl Recreating<'_> {
             }
         }
         for failure in failed {
-            let Some((_, _, rows)) = batch.get(failure.place) else {
+            let Some(Ready { rows, .. }) = batch.get(failure.place) else {
                 continue;
             };
             self.result.failed += rows.len();
@@ -355,10 +365,9 @@ impl Recreating<'_> {
             ));
         };
         let mut data = KindData::new(known.name);
-        let skipped = NOT_TAKEN.iter().find(|(of, _)| *of == kind);
         for (number, value) in attributes(link.kind_data.bytes()).map_while(Result::ok) {
-            if !skipped.is_some_and(|(_, numbers)| numbers.contains(&number)) {
-                data.put(number, value);
+            if let Some(value) = taken(kind, number, value) {
+                data.put(number, &value);
             }
         }
         let mut end = self.end(at, link);
@@ -377,7 +386,7 @@ impl Recreating<'_> {
             end,
             master: None,
             lower: lower.map(|lower| self.now(lower_place, lower)),
-            alias: link.alias.clone(),
+            alias: None,
             kind: LinkKind::Other(data),
         }))
     }
@@ -429,7 +438,7 @@ impl Recreating<'_> {
             end,
             master: None,
             lower: None,
-            alias: link.alias.clone(),
+            alias: None,
             kind: LinkKind::Veth {
                 peer: Box::new(peer),
             },
@@ -484,6 +493,8 @@ impl Recreating<'_> {
                     up: Some(link.flags & UP != 0),
                     flags: link.flags,
                     flags_changed: NOARP | MULTICAST,
+                    // The kernel takes none while it makes a link.
+                    alias: link.alias.clone(),
                     ..LinkSettings::default()
                 }));
             }
@@ -513,6 +524,44 @@ impl Recreating<'_> {
             self.result.failed += failed;
         }
         Ok(())
+    }
+}
+
+/// An attribute of `IFLA_INFO_DATA` as the kernel tells it, in the form in
+/// which it takes it; `None`: not at all, or it goes without saying.
+fn taken<'a>(kind: &str, number: u16, value: &'a [u8]) -> Option<Cow<'a, [u8]>> {
+    let is_zero = value.iter().all(|octet| *octet == 0);
+    match (kind, number) {
+        // IFLA_MACVLAN_MACADDR_DATA, MACADDR_COUNT, BC_QUEUE_LEN_USED.
+        ("macvlan" | "macvtap", 5 | 6 | 8) => None,
+        // IFLA_VXLAN_TTL_INHERIT: told as a number, taken as a flag.
+        ("vxlan", 28) => (!is_zero).then(Cow::default),
+        // IFLA_VXLAN_RESERVED_BITS: follows from the rest, and is refused.
+        ("vxlan", 33) => None,
+        // IFLA_BR_VLAN_FILTERING: told as 0 by a kernel built without it,
+        // which refuses to hear of it.
+        ("bridge", 7) => (!is_zero).then(|| value.into()),
+        // IFLA_BR_MULTI_BOOLOPT: values, and which of them are meant. Told
+        // are all, some of which the kernel may have been built without.
+        ("bridge", 46) => {
+            let on = value.first_chunk::<4>()?;
+            (*on != [0; 4]).then(|| [*on, *on].concat().into())
+        }
+        // IFLA_VLAN_FLAGS: likewise; VLAN_FLAG_REORDER_HDR is 1.
+        ("vlan", 2) => {
+            let flags = u32::from_ne_bytes(*value.first_chunk()?);
+            Some(
+                [flags.to_ne_bytes(), (flags | 1).to_ne_bytes()]
+                    .concat()
+                    .into(),
+            )
+        }
+        // IFLA_BOND_MODE; MIIMON, UPDELAY, DOWNDELAY, XMIT_HASH_POLICY. The
+        // others are refused in one mode or the other.
+        ("bond", 1) => Some(value.into()),
+        ("bond", 3 | 4 | 5 | 14) => (!is_zero).then(|| value.into()),
+        ("bond", _) => None,
+        _ => Some(value.into()),
     }
 }
 

@@ -50,7 +50,12 @@ fn names_that_all_collide_fill_a_chain_and_are_refused() {
     for name in 0..most {
         assert!(index.remove(same(name), name, &mut work));
     }
-    assert!(index.buckets.iter().all(|line| line.used() == 0 && line.link() == 0));
+    assert!(
+        index
+            .buckets
+            .iter()
+            .all(|line| line.used() == 0 && line.link() == 0)
+    );
 }
 
 proptest! {

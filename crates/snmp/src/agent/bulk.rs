@@ -148,8 +148,9 @@ impl Work {
     /// One run for each repeater, for at most `left` rows, into scratch.
     fn run_all(&mut self, scope: &Scope<'_>, first: usize, left: usize, out: &Writer<'_>) -> Round {
         let share = out.room() / self.repeaters.len();
-        let mut scratch = Writer::new(&mut self.scratch);
+        let mut scratch = Writer::scratch(&mut self.scratch);
         self.ends.clear();
+        let mut first_row = 0;
         let mut rows = left;
         let mut longest = 0;
         let mut gave_up = false;
@@ -157,23 +158,33 @@ impl Work {
             let repeater = &mut self.repeaters[at];
             repeater.first = self.ends.len();
             repeater.many = 0;
-            if repeater.ended || scratch.len() > out.room() {
+            // What the first row has no room for is not begun.
+            if repeater.ended || first_row > out.room() {
                 continue;
             }
             let after = last_name(&self.names, first + at, repeater.last, out);
             let begin = scratch.len();
             let end = scope.run(&after, |name, value| {
+                let end = scratch.len();
                 if scratch.binding(name, &value).is_err() {
+                    return ControlFlow::Break(());
+                }
+                if repeater.many > 0 && scratch.len() - begin > share {
+                    // The first may be longer than its share, no other.
+                    scratch.truncate(end);
                     return ControlFlow::Break(());
                 }
                 self.ends.push(scratch.len());
                 repeater.many += 1;
-                if repeater.many < rows && scratch.len() - begin < share {
+                if repeater.many < rows {
                     ControlFlow::Continue(())
                 } else {
                     ControlFlow::Break(())
                 }
             });
+            if repeater.many > 0 {
+                first_row += self.ends[repeater.first] - begin;
+            }
             repeater.ended = end == End::OfView;
             longest = longest.max(repeater.many);
             gave_up |= end == End::GaveUp;

@@ -186,7 +186,7 @@ impl Work {
         let mut found: [Option<(usize, usize)>; GET_BATCH] = [None; GET_BATCH];
         let mut hidden = [false; GET_BATCH];
         let mut full = false;
-        let mut scratch = Writer::new(&mut self.scratch);
+        let mut scratch = Writer::scratch(&mut self.scratch);
         request.mib.get(&asked[..count], &mut |asked_place, value| {
             let Some(name) = asked[..count].get(asked_place) else {
                 return;
@@ -259,7 +259,9 @@ impl Work {
     }
 
     pub(super) fn make_scratch(&mut self) {
-        self.scratch.resize(ANSWER_BUFFER_BYTES, 0);
+        // Equal shares of an answer, a first row that may exceed them, and
+        // the binding that is too much.
+        self.scratch.resize(3 * ANSWER_BUFFER_BYTES, 0);
     }
 }
 

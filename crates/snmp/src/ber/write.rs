@@ -40,6 +40,17 @@ impl<'a> Writer<'a> {
         }
     }
 
+    /// Writes into `buffer` any number of elements that are no message
+    /// together, each of them at most 65,535 bytes.
+    pub(crate) fn scratch(buffer: &'a mut [u8]) -> Self {
+        let limit = buffer.len().saturating_sub(SLACK_BYTES);
+        Self {
+            buffer,
+            len: 0,
+            limit,
+        }
+    }
+
     /// Bytes written.
     pub fn len(&self) -> usize {
         self.len
@@ -50,9 +61,9 @@ impl<'a> Writer<'a> {
         self.len == 0
     }
 
-    /// Bytes that may still be written.
+    /// Bytes that may still be written, at once.
     pub fn room(&self) -> usize {
-        self.limit.saturating_sub(self.len)
+        self.limit.saturating_sub(self.len).min(MAX_LEN_BYTES)
     }
 
     /// Lets no more than `len` bytes be written in all; it never makes more

@@ -1,0 +1,348 @@
+//! The cost of a packet by the number of flows, one core: the rows that
+//! `cargo xtask bench nat` and the project's issue name.
+//!
+//! `packets [FLOWS…]`; without numbers 2,048, 100,000, 1,000,000 and
+//! 10,000,000. Packets have 64 bytes, half of them TCP, 96 bytes apart in an
+//! area of 16 MiB (131,072 and more of them), flows are picked uniformly at
+//! random. Each figure is the median of its rounds. The reference loop (a
+//! load that depends on the one before, over 64 MiB) tells a slow minute of
+//! the machine from a slow engine.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::indexing_slicing,
+    reason = "a benchmark fails by it"
+)]
+
+use std::io::{self, Write};
+use std::net::Ipv4Addr;
+use std::time::Instant;
+
+use fingerpost_nat::{Config, Nat, Packet, Timeouts, Verdict};
+use packet::build::{Ip, Segment};
+use packet::tcp::ACK;
+
+/// Bytes from a packet to the next: not a power of two, which would make
+/// them collide in the first cache.
+const STRIDE: usize = 96;
+const AREA_BYTES: usize = 16 << 20;
+const BATCH: usize = 32;
+const ROUNDS: usize = 5;
+const ALIAS: Ipv4Addr = Ipv4Addr::new(192, 0, 2, 1);
+
+fn main() -> io::Result<()> {
+    let flows: Vec<usize> = std::env::args()
+        .skip(1)
+        .filter_map(|word| word.replace('_', "").parse().ok())
+        .collect();
+    let flows = if flows.is_empty() {
+        vec![2_048, 100_000, 1_000_000, 10_000_000]
+    } else {
+        flows
+    };
+    let mut out = io::stdout().lock();
+    for count in flows {
+        measure(&mut out, count)?;
+    }
+    Ok(())
+}
+
+fn measure(out: &mut impl Write, count: usize) -> io::Result<()> {
+    let row = |out: &mut dyn Write, name: &str, how: &str, ns: f64| {
+        writeln!(
+            out,
+            "{name:<13} {how:<9} {count:>9} flows  {ns:>7.1} ns_per_op"
+        )
+    };
+    let mut bench = Bench::new(count);
+    writeln!(
+        out,
+        "reference     load      {count:>9} flows  {:>7.1} ns_per_op",
+        reference()
+    )?;
+    let (batch, one) = (Way::Batch, Way::One);
+    row(out, "new flow", "batch", bench.new_flows(batch))?;
+    let (flows, bytes) = bench.fill();
+    writeln!(
+        out,
+        "flow          -         {count:>9} flows  {:>7.1} bytes_per_row",
+        bytes as f64 / flows as f64
+    )?;
+    for (how, way) in [("batch", batch), ("one call", one)] {
+        row(out, "existing out", how, bench.existing(way, true))?;
+        row(out, "existing in", how, bench.existing(way, false))?;
+        row(out, "unknown in", how, bench.unknown(way, false))?;
+        row(out, "attack in", how, bench.unknown(way, true))?;
+        row(out, "hot", how, bench.hot(way))?;
+    }
+    row(out, "new flow", "one call", bench.new_flows(one))?;
+    Ok(())
+}
+
+/// A dependent load over 64 MiB.
+fn reference() -> f64 {
+    let len = 64 << 17;
+    let mut next: Vec<u64> = (0..len as u64).collect();
+    let mut random = Random(7);
+    for at in (1..len).rev() {
+        next.swap(at, random.below(at));
+    }
+    let started = Instant::now();
+    let mut at = 0;
+    for _ in 0..1_000_000 {
+        at = next[at as usize];
+    }
+    let ns = started.elapsed().as_nanos() as f64 / 1e6;
+    // Kept from being optimised away.
+    if at == u64::MAX { 0.0 } else { ns }
+}
+
+#[derive(Clone, Copy)]
+enum Way {
+    Batch,
+    One,
+}
+
+struct Random(u64);
+
+impl Random {
+    fn next(&mut self) -> u64 {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        self.0
+    }
+
+    fn below(&mut self, bound: usize) -> usize {
+        ((self.next() >> 32) * bound as u64 >> 32) as usize
+    }
+}
+
+struct Bench {
+    nat: Nat,
+    count: usize,
+    /// A packet out and one in for each flow, 64 bytes each: too many to be
+    /// kept; made again from the flow's number and its alias port.
+    alias_ports: Vec<u16>,
+    area: Vec<u8>,
+    random: Random,
+    now: u64,
+}
+
+fn config(flows: usize) -> Config {
+    let mut config = Config::new(&[ALIAS]);
+    config.limits.initial_flows = flows;
+    config.limits.max_flows = flows + flows / 4 + 1_000;
+    config.timeouts = Timeouts {
+        tcp_opening_secs: 7_440,
+        udp_unreplied_secs: 7_440,
+        udp_secs: 7_440,
+        ..Timeouts::default()
+    };
+    config.seed = 0x1234_5678_9abc_def0;
+    config
+}
+
+/// Endpoints of a flow by its number.
+fn ends(flow: usize) -> (Ipv4Addr, u16, Ipv4Addr, u16, bool) {
+    let inside = Ipv4Addr::from(0x0a00_0000 + (flow / 63) as u32);
+    let port = 1_024 + (flow % 63) as u16 * 17;
+    let spread = (flow as u32).wrapping_mul(0x9e37_79b1);
+    let remote = Ipv4Addr::from(0x1200_0000 | spread >> 8);
+    (inside, port, remote, 443, flow & 1 == 0)
+}
+
+fn write_packet(
+    place: &mut [u8],
+    source: (Ipv4Addr, u16),
+    destination: (Ipv4Addr, u16),
+    tcp: bool,
+) {
+    let ip = Ip::new(source.0, destination.0);
+    let packet = if tcp {
+        ip.tcp(&Segment {
+            source_port: source.1,
+            destination_port: destination.1,
+            flags: ACK,
+            window: 1_000,
+            data: &[0; 24],
+            ..Segment::default()
+        })
+    } else {
+        ip.udp(source.1, destination.1, &[0; 36])
+    };
+    place[..64].copy_from_slice(&packet);
+}
+
+impl Bench {
+    fn new(count: usize) -> Self {
+        Self {
+            nat: Nat::new(config(count)).unwrap(),
+            count,
+            alias_ports: vec![0; count],
+            area: vec![0; AREA_BYTES],
+            random: Random(0x2545_f491_4f6c_dd1d),
+            now: 1_000_000,
+        }
+    }
+
+    /// Makes the area's packets by a closure and runs them, timed.
+    fn run(
+        &mut self,
+        way: Way,
+        out: bool,
+        packets: usize,
+        mut make: impl FnMut(&mut [u8], usize, &[u16], &mut Random),
+    ) -> (f64, [usize; 10]) {
+        let mut verdicts = [0; 10];
+        let area = &mut self.area[..packets * STRIDE];
+        for (at, place) in area.chunks_exact_mut(STRIDE).enumerate() {
+            make(place, at, &self.alias_ports, &mut self.random);
+        }
+        let mut batch: Vec<Packet> = area
+            .chunks_exact_mut(STRIDE)
+            .map(|b| Packet::new(&mut b[..64]))
+            .collect();
+        let nat = &mut self.nat;
+        let started = Instant::now();
+        match way {
+            Way::Batch => {
+                for packets in batch.chunks_mut(BATCH) {
+                    if out {
+                        nat.translate_out_batch(packets, self.now);
+                    } else {
+                        nat.translate_in_batch(packets, self.now);
+                    }
+                }
+            }
+            Way::One => {
+                for packet in &mut batch {
+                    packet.verdict = if out {
+                        nat.translate_out(packet.bytes, self.now)
+                    } else {
+                        nat.translate_in(packet.bytes, self.now)
+                    };
+                }
+            }
+        }
+        let ns = started.elapsed().as_nanos() as f64 / packets as f64;
+        self.now += 1;
+        for packet in &batch {
+            verdicts[packet.verdict.index()] += 1;
+        }
+        (ns, verdicts)
+    }
+
+    const PACKETS: usize = AREA_BYTES / STRIDE;
+
+    /// Makes all flows, in rounds of the area, and remembers their ports.
+    fn fill(&mut self) -> (usize, usize) {
+        self.make_all(Way::Batch);
+        let statistics = self.nat.statistics();
+        (statistics.flows, statistics.memory_bytes)
+    }
+
+    fn make_all(&mut self, way: Way) -> f64 {
+        let mut from = 0;
+        let mut costs = Vec::new();
+        while from < self.count {
+            let packets = Self::PACKETS.min(self.count - from);
+            let (ns, verdicts) = self.run(way, true, packets, |place, at, _, _| {
+                let (inside, port, remote, remote_port, tcp) = ends(from + at);
+                write_packet(place, (inside, port), (remote, remote_port), tcp);
+            });
+            assert_eq!(
+                verdicts[Verdict::Translated.index()],
+                packets,
+                "{verdicts:?}"
+            );
+            for at in 0..packets {
+                let port = &self.area[at * STRIDE + 20..];
+                self.alias_ports[from + at] = u16::from_be_bytes([port[0], port[1]]);
+            }
+            costs.push(ns);
+            from += packets;
+        }
+        // The last tenth: the table has its size then.
+        let last = costs.len() - costs.len().div_ceil(10);
+        median(&mut costs[last..])
+    }
+
+    /// Flows made in an engine with memory for them.
+    fn new_flows(&mut self, way: Way) -> f64 {
+        let rounds = if self.count > 2_000_000 { 1 } else { ROUNDS };
+        let mut costs = Vec::new();
+        for _ in 0..rounds {
+            self.nat = Nat::new(config(self.count)).unwrap();
+            costs.push(self.make_all(way));
+        }
+        median(&mut costs)
+    }
+
+    fn rounds(
+        &mut self,
+        way: Way,
+        out: bool,
+        want: Verdict,
+        make: impl Fn(&mut [u8], usize, &[u16], &mut Random),
+    ) -> f64 {
+        let mut costs = Vec::new();
+        for _ in 0..ROUNDS * 3 {
+            let (ns, verdicts) = self.run(way, out, Self::PACKETS, &make);
+            assert_eq!(verdicts[want.index()], Self::PACKETS, "{verdicts:?}");
+            costs.push(ns);
+        }
+        median(&mut costs)
+    }
+
+    fn existing(&mut self, way: Way, out: bool) -> f64 {
+        let count = self.count;
+        self.rounds(
+            way,
+            out,
+            Verdict::Translated,
+            move |place, _, ports, random| {
+                write_of(place, random.below(count), ports, out);
+            },
+        )
+    }
+
+    fn hot(&mut self, way: Way) -> f64 {
+        self.rounds(way, true, Verdict::Translated, |place, _, ports, _| {
+            write_of(place, 1, ports, true);
+        })
+    }
+
+    /// Incoming packets of no flow: of all remotes, or one again and again.
+    fn unknown(&mut self, way: Way, same: bool) -> f64 {
+        self.rounds(
+            way,
+            false,
+            Verdict::NoMapping,
+            move |place, at, _, random| {
+                let word = if same { 77 } else { random.next() as u32 >> 12 };
+                let remote = Ipv4Addr::from(0x1300_0000 | word);
+                write_packet(
+                    place,
+                    (remote, 443),
+                    (ALIAS, word as u16),
+                    at & 1 == 0 && !same,
+                );
+            },
+        )
+    }
+}
+
+fn write_of(place: &mut [u8], flow: usize, ports: &[u16], out: bool) {
+    let (inside, port, remote, remote_port, tcp) = ends(flow);
+    if out {
+        write_packet(place, (inside, port), (remote, remote_port), tcp);
+    } else {
+        write_packet(place, (remote, remote_port), (ALIAS, ports[flow]), tcp);
+    }
+}
+
+fn median(costs: &mut [f64]) -> f64 {
+    costs.sort_by(f64::total_cmp);
+    costs.get(costs.len() / 2).copied().unwrap_or(0.0)
+}

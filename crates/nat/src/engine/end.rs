@@ -1,0 +1,153 @@
+//! The ends of flows: expiry by the sweep, eviction at the cap, removal.
+
+use crate::flow::{Flow, flag};
+use crate::mapping::Kind;
+use crate::ports::Group;
+use crate::{AtCap, Event, EventKind, Nat, State, Why};
+
+/// Flows looked at for one to evict.
+const EVICT_LOOKS: usize = 32;
+/// How far ahead of the sweep lines are asked for.
+const AHEAD: usize = 8;
+
+impl Nat {
+    /// Looks at the next places and ends what is dead there. O(`places`).
+    #[inline]
+    pub(super) fn sweep(&mut self, places: usize) {
+        for _ in 0..places {
+            let name = self.next_place();
+            let Some(flow) = self.table.get(name) else {
+                return;
+            };
+            self.work.slot();
+            self.statistics.flows_inspected += 1;
+            if flow.has(flag::LIVE) && !self.alive(flow) {
+                let why = if flow.epoch == self.epoch {
+                    Why::Expired
+                } else {
+                    Why::Removed
+                };
+                self.end(name, why);
+            }
+        }
+    }
+
+    /// The place under the hand, which goes on by one.
+    #[inline(always)]
+    fn next_place(&mut self) -> u32 {
+        if self.hand >= self.table.places() {
+            self.hand = 0;
+        }
+        let name = self.hand as u32;
+        self.table.prefetch(name.wrapping_add(AHEAD as u32));
+        self.hand += 1;
+        name
+    }
+
+    /// Makes room for a new flow at the cap, if the settings say so. Returns
+    /// whether there is room.
+    #[cold]
+    pub(super) fn make_room(&mut self) -> bool {
+        let mut least = None;
+        for _ in 0..EVICT_LOOKS {
+            let name = self.next_place();
+            self.work.slot();
+            let Some(flow) = self.table.get(name).filter(|flow| flow.has(flag::LIVE)) else {
+                continue;
+            };
+            if !self.alive(flow) {
+                return self.end(name, Why::Expired);
+            }
+            let worth = worth(flow);
+            if least.is_none_or(|(least, _)| worth < least) {
+                least = Some((worth, name));
+            }
+        }
+        let evict = self.config.limits.at_cap == AtCap::Evict;
+        match least {
+            Some((worth, name)) if evict && worth < Worth::Kept => self.end(name, Why::Evicted),
+            _ => false,
+        }
+    }
+
+    /// Ends a flow. Returns whether there was one.
+    #[inline(never)]
+    pub(super) fn end(&mut self, name: u32, why: Why) -> bool {
+        let Some(flow) = self.table.remove(name, &mut self.work) else {
+            return false;
+        };
+        match why {
+            Why::Expired => self.statistics.flows_expired += 1,
+            Why::Evicted => self.statistics.flows_evicted += 1,
+            Why::Removed => self.statistics.flows_removed += 1,
+        }
+        self.end_beside(&flow);
+        if flow.has(flag::PERMIT) {
+            self.mappings.release(flow.permit, &mut self.work);
+        }
+        let last = !flow.has(flag::MAPPED) || self.release_mapping(flow.mapping);
+        if !flow.has(flag::MAPPED) && has_ports(&flow) {
+            let ends = flow.ends();
+            let group = self.group(ends.alias, ends.remote, ends.remote_port, ends.protocol);
+            self.ports.gave(group, u16::from_be(ends.alias_port));
+        }
+        if last && self.events.wanted() {
+            self.tell(EventKind::Ended(why), &flow);
+        }
+        true
+    }
+
+    /// Lets go of a shared mapping. Returns whether that was its last flow.
+    pub(super) fn release_mapping(&mut self, name: u32) -> bool {
+        let Some(mapping) = self.mappings.get(name).copied() else {
+            return false;
+        };
+        if !self.mappings.release(name, &mut self.work) {
+            return false;
+        }
+        if mapping.kind == Kind::Mapping {
+            let group = self.group(mapping.alias, mapping.remote, 0, mapping.protocol);
+            self.ports.gave(group, u16::from_be(mapping.alias_port));
+        }
+        true
+    }
+
+    /// What may not share a port: see [`crate::ports`].
+    pub(super) fn group(&self, alias: u32, remote: u32, remote_port: u16, protocol: u8) -> Group {
+        let key = crate::key::Key::new(remote, alias, [remote_port, 0], protocol);
+        Group(self.table.hasher.hash(key))
+    }
+
+    pub(super) fn tell(&mut self, kind: EventKind, flow: &Flow) {
+        let event = Event {
+            kind,
+            at_millis: self.clock.said_millis(),
+            flow: self.view(flow),
+        };
+        self.events.push(event);
+    }
+}
+
+/// Whether a flow's alias port was chosen.
+pub(super) fn has_ports(flow: &Flow) -> bool {
+    use packet::protocol::{ICMP, TCP, UDP};
+    matches!(flow.protocol, TCP | UDP | ICMP)
+}
+
+/// What a flow is worth at the cap, the least first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Worth {
+    Closing,
+    Unreplied,
+    Kept,
+}
+
+fn worth(flow: &Flow) -> Worth {
+    match flow.state() {
+        State::TcpClosed | State::TcpReset => Worth::Closing,
+        State::TcpOpening | State::UdpUnreplied => Worth::Unreplied,
+        State::TcpEstablished | State::TcpHalfClosed | State::Udp => Worth::Kept,
+        _ if flow.has(flag::SEEN_OUT | flag::SEEN_IN) => Worth::Kept,
+        _ => Worth::Unreplied,
+    }
+}

@@ -1,0 +1,226 @@
+//! Which alias port a new flow gets.
+
+use super::Nat;
+use super::address;
+use super::create::Wish;
+use crate::flow::Ends;
+use crate::key::Key;
+use crate::mapping::Kind;
+use crate::ports::{Group, MOST_TRIES, SMALL_RANGE};
+use crate::{PortChoice, Why};
+
+/// Random ports tried before the range is looked through.
+const RANDOM_TRIES: u32 = 4;
+/// Ports of a full group tried for one whose flow is dead but not swept.
+const DEAD_TRIES: u32 = 4;
+
+/// What may not share a port with the flow that looks for one.
+#[derive(Debug, Clone, Copy)]
+struct Contest {
+    ends: Ends,
+    /// For a shared mapping, the remote address it is for (0: any).
+    shared: Option<u32>,
+    group: Group,
+}
+
+/// A port in memory order, and the hash of the incoming key where that was
+/// looked up.
+type Free = (u16, Option<u64>);
+
+/// A port that was chosen.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Chosen {
+    /// Memory order.
+    pub port: u16,
+    /// The hash of the flow's incoming key, known to be in no index.
+    pub incoming: Option<u64>,
+    /// Where it is counted.
+    pub group: Option<Group>,
+}
+
+impl Nat {
+    /// The first port that will be tried for an outgoing flow where nothing
+    /// special is set up, in memory order; its line is asked for.
+    pub(super) fn foresee(&mut self, key: Key) -> u16 {
+        let Some(alias) = self.own_for(key.source()) else {
+            return 0;
+        };
+        let port = match self.config.port_choice {
+            PortChoice::Same => key.source_port(),
+            PortChoice::Random => self.random_port(),
+        };
+        let ports = [key.destination_port(), port];
+        let incoming = Key::new(key.destination(), alias, ports, key.protocol());
+        let hash = self.table.hasher.hash(incoming);
+        self.table.index::<false>().prefetch(hash);
+        port
+    }
+
+    fn random_port(&mut self) -> u16 {
+        let place = self.random.below(self.ports.count());
+        self.ports.port(place).to_be()
+    }
+
+    /// A free alias port; `None`: no port of the range is. `shared`: it is
+    /// for a shared mapping of that remote address. `hint`: a random port
+    /// in memory order that was foreseen, or 0.
+    pub(super) fn choose_port(
+        &mut self,
+        ends: &Ends,
+        shared: Option<u32>,
+        wish: Wish,
+        hint: u16,
+    ) -> Option<Chosen> {
+        let (remote, remote_port) = match shared {
+            Some(remote) => (remote, 0),
+            None => (ends.remote, ends.remote_port),
+        };
+        let group = self.group(ends.alias, remote, remote_port, ends.protocol);
+        let contest = Contest {
+            ends: *ends,
+            shared,
+            group,
+        };
+        let chosen = |(port, incoming)| Chosen {
+            port,
+            incoming,
+            group: Some(group),
+        };
+        let first = match wish {
+            // The claim that follows says whether it is free.
+            Wish::Exactly(port) => return Some(chosen((port, None))),
+            Wish::Same => ends.inside_port,
+            Wish::Any => 0,
+        };
+        if first != 0
+            && let Some(free) = self.is_free(&contest, first)
+        {
+            return Some(chosen(free));
+        }
+        let hint = if wish == Wish::Any { hint } else { 0 };
+        self.pick(&contest, hint).map(chosen)
+    }
+
+    /// Any free port of the range.
+    fn pick(&mut self, contest: &Contest, hint: u16) -> Option<Free> {
+        if self.ports.count() <= SMALL_RANGE {
+            return self.try_in_turn(contest, self.ports.count());
+        }
+        if self.ports.map(contest.group).is_some() {
+            return self.by_map(contest);
+        }
+        for attempt in 0..RANDOM_TRIES {
+            let port = match hint {
+                0 => self.random_port(),
+                hint if attempt == 0 => hint,
+                _ => self.random_port(),
+            };
+            if let Some(free) = self.is_free(contest, port) {
+                return Some(free);
+            }
+        }
+        self.try_in_turn(contest, MOST_TRIES)
+    }
+
+    /// Tries ports in a row from a random one on.
+    fn try_in_turn(&mut self, contest: &Contest, tries: u32) -> Option<Free> {
+        let count = self.ports.count();
+        let start = self.random.below(count);
+        for step in 0..tries.min(count) {
+            let port = self.ports.port((start + step) % count).to_be();
+            if let Some(free) = self.is_free(contest, port) {
+                return Some(free);
+            }
+        }
+        None
+    }
+
+    /// Picks by the group's map, which learns the next ports before.
+    fn by_map(&mut self, contest: &Contest) -> Option<Free> {
+        self.learn(contest);
+        for _ in 0..MOST_TRIES {
+            let map = self.ports.map(contest.group)?;
+            let Some(place) = map.candidate(&mut self.random) else {
+                break;
+            };
+            let port = self.ports.port(place).to_be();
+            if let Some(free) = self.is_free(contest, port) {
+                return Some(free);
+            }
+            self.ports.map(contest.group)?.set(place);
+        }
+        self.reclaim(contest)
+    }
+
+    fn learn(&mut self, contest: &Contest) {
+        let Some(map) = self.ports.map(contest.group) else {
+            return;
+        };
+        if map.is_whole() {
+            return;
+        }
+        for place in map.next_to_learn() {
+            let port = self.ports.port(place).to_be();
+            if self.is_free(contest, port).is_none()
+                && let Some(map) = self.ports.map(contest.group)
+            {
+                map.set(place);
+            }
+        }
+    }
+
+    /// With every port taken: perhaps by a flow that is dead. Each refusal
+    /// looks at the next few, so that the whole range is seen in turn.
+    fn reclaim(&mut self, contest: &Contest) -> Option<Free> {
+        for _ in 0..DEAD_TRIES {
+            let place = self.ports.map(contest.group)?.next_to_doubt();
+            let port = self.ports.port(place).to_be();
+            if let Some(free) = self.is_free(contest, port) {
+                return Some(free);
+            }
+        }
+        None
+    }
+
+    /// An alias port (memory order) if it is free. A dead flow that holds it
+    /// is ended.
+    fn is_free(&mut self, contest: &Contest, port: u16) -> Option<Free> {
+        self.work.port();
+        let ends = &contest.ends;
+        if !self.rules.is_empty() && self.is_ruled(ends, port) {
+            return None;
+        }
+        if self.mappings.len() > 0 && self.is_mapped(contest, port) {
+            self.statistics.ports_retried += 1;
+            return None;
+        }
+        let ports = [ends.remote_port, port];
+        let key = Key::new(ends.remote, ends.alias, ports, ends.protocol);
+        let hash = self.table.hasher.hash(key);
+        if let Some(name) = self.table.find::<false>(hash, key) {
+            if self.table.get(name).is_some_and(|flow| self.alive(flow)) {
+                self.statistics.ports_retried += 1;
+                return None;
+            }
+            self.end(name, Why::Expired);
+        }
+        Some((port, Some(hash)))
+    }
+
+    /// Whether a redirect could speak for the port.
+    fn is_ruled(&self, ends: &Ends, port: u16) -> bool {
+        let current = self.is_own(ends.alias);
+        let (alias, port) = (address(ends.alias), u16::from_be(port));
+        self.rules.holds_port(ends.protocol, alias, current, port)
+    }
+
+    /// Whether a shared mapping has the port, for any remote or for this.
+    fn is_mapped(&mut self, contest: &Contest, port: u16) -> bool {
+        let Contest { ends, shared, .. } = *contest;
+        let mut mapped = |remote| {
+            let place = (ends.alias, port, remote, ends.protocol);
+            self.shared_at(place, Kind::Mapping).is_some()
+        };
+        mapped(0) || shared != Some(0) && mapped(ends.remote)
+    }
+}

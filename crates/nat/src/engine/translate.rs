@@ -1,0 +1,262 @@
+//! One packet: the short way for what nearly all are, the long one for the
+//! rest.
+
+use crate::flow::{Flow, flag};
+use crate::index::First;
+use crate::parse::{self, Parse, Parsed, Upper};
+use crate::tcp::{self, Seen};
+use crate::{Hairpin, Nat, State, Verdict, Why};
+
+/// Bytes that a translation may change: the longest header of IPv4 and of
+/// TCP.
+const CHANGED_BYTES: usize = 120;
+
+/// What is known of a packet before its flow is made.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Hint {
+    /// The hash of its key.
+    pub hash: u64,
+    /// The alias port to try first, memory order, whose line was asked for;
+    /// 0: none.
+    pub port: u16,
+}
+
+impl Nat {
+    /// A packet, not staged: for calls with one.
+    #[inline]
+    pub(super) fn one<const OUT: bool>(&mut self, bytes: &mut [u8]) -> Verdict {
+        let Some(parsed) = parse::short(bytes) else {
+            return self.long::<OUT>(bytes);
+        };
+        let hash = self.table.hasher.hash(parsed.key);
+        if let Some(name) = self.table.find::<OUT>(hash, parsed.key)
+            && self.established::<OUT>(name, bytes, &parsed)
+        {
+            return Verdict::Translated;
+        }
+        self.miss::<OUT>(bytes, &parsed, Hint { hash, port: 0 })
+    }
+
+    /// Translates a packet of a flow that is known to be its own, if the
+    /// flow lives and has nothing special about it.
+    #[inline(always)]
+    pub(super) fn established<const OUT: bool>(
+        &mut self,
+        name: u32,
+        bytes: &mut [u8],
+        parsed: &Parsed,
+    ) -> bool {
+        let now = self.clock.now();
+        let Some(flow) = self.table.get_mut(name) else {
+            return false;
+        };
+        let idle = now.wrapping_sub(flow.last_used);
+        let fit = (flow.epoch == self.epoch)
+            & (idle <= self.ticks.of(flow.class))
+            & (flow.flags & (flag::SLOW | flag::LIVE) == flag::LIVE);
+        if !fit {
+            return false;
+        }
+        let class = flow.class;
+        touch::<OUT>(flow, now, bytes, parsed);
+        parse::rewrite::<OUT>(bytes, parsed, flow);
+        // Once in a tick the mapping must know; within it, it does already.
+        let news = (idle != 0) | (flow.class != class);
+        let refresh = news & (flow.flags & flag::MAPPED != 0);
+        if refresh {
+            self.refresh_shared(name);
+        }
+        true
+    }
+
+    /// A packet that is not whole TCP or UDP, or not sound.
+    #[cold]
+    #[inline(never)]
+    pub(super) fn long<const OUT: bool>(&mut self, bytes: &mut [u8]) -> Verdict {
+        match parse::long::<OUT>(bytes) {
+            Parse::Malformed => Verdict::Malformed,
+            Parse::OtherIcmp => Verdict::Unsupported,
+            Parse::LaterFragment => self.later_fragment::<OUT>(bytes),
+            Parse::IcmpError { at } => self.icmp_error::<OUT>(bytes, at),
+            Parse::Flow {
+                parsed,
+                first: true,
+            } => self.first_fragment::<OUT>(bytes, &parsed),
+            Parse::Flow { parsed, .. } => self.flow_packet::<OUT>(bytes, &parsed),
+        }
+    }
+
+    /// A packet of no flow that lives and has nothing special about it.
+    #[inline(always)]
+    pub(super) fn miss<const OUT: bool>(
+        &mut self,
+        bytes: &mut [u8],
+        parsed: &Parsed,
+        hint: Hint,
+    ) -> Verdict {
+        if !OUT && self.door_is_shut() && self.table.first::<false>(hint.hash) == First::Nothing {
+            return Verdict::NoMapping;
+        }
+        self.hinted::<OUT>(bytes, parsed, hint)
+    }
+
+    /// Whether nothing unknown comes in: no rule, no shared mapping.
+    #[inline(always)]
+    fn door_is_shut(&self) -> bool {
+        self.config.mode.deny_incoming && self.rules.is_empty() && self.mappings.len() == 0
+    }
+
+    /// A packet of a flow that may have to be made, or has something
+    /// special about it.
+    pub(super) fn flow_packet<const OUT: bool>(
+        &mut self,
+        bytes: &mut [u8],
+        parsed: &Parsed,
+    ) -> Verdict {
+        let hash = self.table.hasher.hash(parsed.key);
+        self.hinted::<OUT>(bytes, parsed, Hint { hash, port: 0 })
+    }
+
+    #[inline(never)]
+    fn hinted<const OUT: bool>(
+        &mut self,
+        bytes: &mut [u8],
+        parsed: &Parsed,
+        hint: Hint,
+    ) -> Verdict {
+        if let Some(name) = self.find_alive::<OUT>(parsed, hint.hash) {
+            return self.special::<OUT>(name, bytes, parsed, false);
+        }
+        if parsed.upper == Upper::Call {
+            if self.call::<OUT>(bytes) {
+                return Verdict::Translated;
+            }
+            // No PPTP call that a helper knows: GRE by its addresses.
+            let plain = Parsed {
+                key: parsed.key.without_ports(),
+                upper: Upper::Plain,
+                ..*parsed
+            };
+            return self.flow_packet::<OUT>(bytes, &plain);
+        }
+        if OUT
+            && self.rules.has_proxies()
+            && let Some(verdict) = self.to_proxy(bytes, parsed)
+        {
+            return verdict;
+        }
+        let made = if OUT {
+            self.new_out(parsed, hint)
+        } else {
+            self.new_in(parsed)
+        };
+        match made {
+            Ok(name) => self.special::<OUT>(name, bytes, parsed, true),
+            Err(verdict) => verdict,
+        }
+    }
+
+    /// The flow of a packet; one that is dead is ended on the spot.
+    #[inline]
+    pub(super) fn find_alive<const OUT: bool>(
+        &mut self,
+        parsed: &Parsed,
+        hash: u64,
+    ) -> Option<u32> {
+        let name = self.table.find::<OUT>(hash, parsed.key)?;
+        let flow = self.table.get(name)?;
+        if self.alive(flow) {
+            return Some(name);
+        }
+        self.end(name, Why::Expired);
+        None
+    }
+
+    /// Translates a packet of a living flow, whatever is special about it.
+    pub(super) fn special<const OUT: bool>(
+        &mut self,
+        name: u32,
+        bytes: &mut [u8],
+        parsed: &Parsed,
+        new: bool,
+    ) -> Verdict {
+        let now = self.clock.now();
+        let Some(flow) = self.table.get_mut(name) else {
+            return Verdict::NoMapping;
+        };
+        if flow.flags & (flag::HELPER | flag::PROXY) != 0 && !flow.has(flag::HAIRPIN) {
+            return self.helped::<OUT>(name, bytes, parsed);
+        }
+        touch::<OUT>(flow, now, bytes, parsed);
+        if flow.has(flag::MAPPED) {
+            self.refresh_shared(name);
+        }
+        let Some(flow) = self.table.get(name) else {
+            return Verdict::NoMapping;
+        };
+        let hairpin = OUT && flow.has(flag::HAIRPIN);
+        let mut before = [0; CHANGED_BYTES];
+        let changed = usize::from(parsed.total_len).min(CHANGED_BYTES);
+        if hairpin {
+            copy(&mut before, bytes, changed);
+        }
+        parse::rewrite::<OUT>(bytes, parsed, flow);
+        if !hairpin || self.config.hairpin == Hairpin::Caller {
+            return Verdict::Translated;
+        }
+        let verdict = match parse::long::<false>(bytes) {
+            Parse::Flow { parsed, .. } => self.flow_packet::<false>(bytes, &parsed),
+            _ => Verdict::Unsupported,
+        };
+        if verdict == Verdict::Translated {
+            return Verdict::Hairpinned;
+        }
+        copy(bytes, &before, changed);
+        if new {
+            self.end(name, Why::Removed);
+        }
+        verdict
+    }
+
+    /// Gives a packet that was translated outward its source back.
+    pub(super) fn undo(&self, bytes: &mut [u8]) -> Verdict {
+        let parsed = match parse::long::<true>(bytes) {
+            Parse::Flow { parsed, .. } => parsed,
+            Parse::Malformed => return Verdict::Malformed,
+            Parse::LaterFragment => return Verdict::FragmentWaiting,
+            Parse::IcmpError { .. } | Parse::OtherIcmp => return Verdict::Unsupported,
+        };
+        let key = parsed.key.turned();
+        let name = self.table.find::<false>(self.table.hasher.hash(key), key);
+        let flow = name.and_then(|name| self.table.get(name));
+        let Some(flow) = flow.filter(|flow| self.alive(flow)) else {
+            return Verdict::NoMapping;
+        };
+        // The same rewriting with inside and alias in each other's place.
+        parse::rewrite::<true>(bytes, &parsed, &flow.turned());
+        Verdict::Translated
+    }
+}
+
+/// Notes that a packet came.
+#[inline(always)]
+pub(super) fn touch<const OUT: bool>(flow: &mut Flow, now: u32, bytes: &[u8], parsed: &Parsed) {
+    flow.last_used = now;
+    flow.flags |= if OUT { flag::SEEN_OUT } else { flag::SEEN_IN };
+    if parsed.upper == Upper::Tcp {
+        let segment = bytes
+            .get(usize::from(parsed.at)..usize::from(parsed.total_len))
+            .unwrap_or_default();
+        if let Some(seen) = Seen::read(segment, segment.len()) {
+            tcp::track::<OUT>(flow, &seen);
+        }
+    } else if flow.class == State::UdpUnreplied as u8 && flow.has(flag::SEEN_OUT | flag::SEEN_IN) {
+        flow.class = State::Udp as u8;
+    }
+}
+
+fn copy(to: &mut [u8], from: &[u8], len: usize) {
+    for (to, from) in to.iter_mut().zip(from).take(len) {
+        *to = *from;
+    }
+}
