@@ -54,6 +54,8 @@ enum Case {
     Links,
     /// Mirroring and listing routes
     Routes,
+    /// What stood behind agents before, and what stands there now
+    Container,
     /// The container and the tables, in one process
     Table,
 }
@@ -94,7 +96,8 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode> {
             Case::Routes => {
                 routes::measure(&setting, &mut samples).map(|()| samples.into_rows())?
             }
-            Case::Table => table::measure(&setting)?,
+            Case::Table => table::measure(&setting, "table")?,
+            Case::Container => table::measure(&setting, "container")?,
         };
         let report = Report {
             case: case.name(),

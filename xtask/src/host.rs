@@ -22,6 +22,7 @@ pub const FOR_TESTS: &[Needed] = &[
     ("nsenter", "util-linux"),
     ("mount", "mount"),
     ("strace", "strace"),
+    ("snmpd", "snmpd"),
     ("snmpget", "snmp"),
 ];
 
