@@ -9,6 +9,7 @@ mod links;
 mod plot;
 mod report;
 mod routes;
+mod snmp;
 mod table;
 
 use std::fs;
@@ -54,6 +55,8 @@ enum Case {
     Links,
     /// Mirroring and listing routes
     Routes,
+    /// Walking the tables of SNMP
+    Snmp,
     /// The container and the tables, in one process
     Table,
 }
@@ -94,6 +97,7 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode> {
             Case::Routes => {
                 routes::measure(&setting, &mut samples).map(|()| samples.into_rows())?
             }
+            Case::Snmp => snmp::measure(&setting, &mut samples).map(|()| samples.into_rows())?,
             Case::Table => table::measure(&setting)?,
         };
         let report = Report {

@@ -21,8 +21,10 @@ pub const FOR_TESTS: &[Needed] = &[
     ("unshare", "util-linux"),
     ("nsenter", "util-linux"),
     ("mount", "mount"),
-    ("strace", "strace"),
     ("snmpget", "snmp"),
+    ("snmpd", "snmpd"),
+    ("prometheus-snmp-exporter", "prometheus-snmp-exporter"),
+    ("strace", "strace"),
 ];
 
 /// Set in the namespaces that [`enter_own_namespaces`] makes.
