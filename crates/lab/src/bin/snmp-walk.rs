@@ -1,10 +1,10 @@
-//! A fast SNMP client for benchmarks: walks one column in parts, many
-//! GetBulk requests in flight, and decodes no more of an answer than where
-//! it ended.
+//! A fast SNMP client for benchmarks: many GetBulk requests in flight, and
+//! no more decoded of an answer than where it ended.
 //!
-//! `snmp-walk ADDRESS REPETITIONS IN_FLIGHT COLUMN [PREFIX]`: the column is
-//! divided at the sub-identifier behind `COLUMN[.PREFIX]` into 256 parts.
-//! Writes: bindings, answers, seconds.
+//! `snmp-walk ADDRESS REPETITIONS IN_FLIGHT WALKS COLUMN [PREFIX]`: walks
+//! the whole column so many times at once; with `WALKS` 0 once, divided at
+//! the sub-identifier behind `COLUMN[.PREFIX]` into 256 parts. Writes: rows,
+//! bindings answered (those behind the column's end, too), answers, seconds.
 
 use std::collections::VecDeque;
 use std::env;
@@ -22,7 +22,15 @@ const PATIENCE: Duration = Duration::from_secs(20);
 /// All answers in flight, and what the kernel keeps around them.
 const BUFFER_BYTES: usize = 16 << 20;
 
+/// What was told.
+#[derive(Default)]
+struct Told {
+    rows: u64,
+    bindings: u64,
+}
+
 /// A part of the column being walked.
+#[derive(Clone)]
 struct Part {
     /// Contents of the last name, in BER.
     after: Vec<u8>,
@@ -32,9 +40,10 @@ struct Part {
 
 fn main() -> Result<()> {
     let arguments: Vec<String> = env::args().skip(1).collect();
-    let [address, repetitions, in_flight, column, prefix @ ..] = &arguments[..] else {
-        bail!("usage: snmp-walk ADDRESS REPETITIONS IN_FLIGHT COLUMN [PREFIX]");
+    let [address, repetitions, in_flight, walks, column, prefix @ ..] = &arguments[..] else {
+        bail!("usage: snmp-walk ADDRESS REPETITIONS IN_FLIGHT WALKS COLUMN [PREFIX]");
     };
+    let walks: usize = walks.parse()?;
     let repetitions: u16 = repetitions.parse()?;
     let in_flight: usize = in_flight.parse()?;
     let socket = UdpSocket::bind("127.0.0.1:0")?;
@@ -46,11 +55,15 @@ fn main() -> Result<()> {
         Some(prefix) => format!("{column}.{prefix}"),
         None => column.clone(),
     };
-    let mut waiting: VecDeque<Part> = parts(&name)?.into();
+    let mut waiting: VecDeque<Part> = match walks {
+        0 => parts(&name)?.into(),
+        walks => vec![whole(column)?; walks].into(),
+    };
     let mut flying: Vec<Option<Part>> = (0..in_flight).map(|_| None).collect();
     let mut request = Vec::new();
     let mut answer = vec![0; 65_536];
-    let (mut bindings, mut answers, mut outstanding) = (0_u64, 0_u64, 0_usize);
+    let mut told = Told::default();
+    let (mut answers, mut outstanding) = (0_u64, 0_usize);
     let start = Instant::now();
     for (slot, place) in flying.iter_mut().enumerate() {
         let Some(part) = waiting.pop_front() else {
@@ -67,7 +80,7 @@ fn main() -> Result<()> {
         answers += 1;
         let place = flying.get_mut(slot).context("an answer to nobody")?;
         let mut part = place.take().context("an answer twice")?;
-        let goes_on = take(list, &mut part, &mut bindings).context("an answer cut short")?;
+        let goes_on = take(list, &mut part, &mut told).context("an answer cut short")?;
         let next = if goes_on {
             Some(part)
         } else {
@@ -82,13 +95,13 @@ fn main() -> Result<()> {
         }
     }
     let seconds = start.elapsed().as_secs_f64();
-    writeln!(io::stdout().lock(), "{bindings} {answers} {seconds}")?;
+    let Told { rows, bindings } = told;
+    writeln!(io::stdout().lock(), "{rows} {bindings} {answers} {seconds}")?;
     Ok(())
 }
 
-/// 256 parts of a column.
-fn parts(name: &str) -> Result<Vec<Part>> {
-    let mut head = Vec::new();
+/// A name in BER.
+fn encode(name: &str) -> Result<Vec<u8>> {
     let numbers: Vec<u32> = name
         .trim_start_matches('.')
         .split('.')
@@ -97,9 +110,24 @@ fn parts(name: &str) -> Result<Vec<Part>> {
     let [first, second, rest @ ..] = &numbers[..] else {
         bail!("a column has a longer name than {name}");
     };
-    put_number(&mut head, first * 40 + second);
-    rest.iter()
-        .for_each(|number| put_number(&mut head, *number));
+    let mut out = Vec::new();
+    put_number(&mut out, first * 40 + second);
+    rest.iter().for_each(|number| put_number(&mut out, *number));
+    Ok(out)
+}
+
+/// All of a column.
+fn whole(name: &str) -> Result<Part> {
+    let inside = encode(name)?;
+    Ok(Part {
+        after: inside.clone(),
+        inside,
+    })
+}
+
+/// 256 parts of a column.
+fn parts(name: &str) -> Result<Vec<Part>> {
+    let head = encode(name)?;
     Ok((0..256)
         .map(|number| {
             let mut inside = head.clone();
@@ -180,27 +208,27 @@ fn read(octets: &[u8]) -> Option<(usize, &[u8])> {
     Some((slot, list))
 }
 
-/// Counts the bindings of a part; whether it goes on.
-fn take(mut list: &[u8], part: &mut Part, bindings: &mut u64) -> Option<bool> {
+/// Counts what was told; whether the part goes on.
+fn take(mut list: &[u8], part: &mut Part, told: &mut Told) -> Option<bool> {
     let mut last = None;
+    let mut goes_on = true;
     while !list.is_empty() {
         let (binding, rest) = value(list)?;
         list = rest;
+        told.bindings += 1;
         let (name, _) = value(binding)?;
-        if !name.starts_with(&part.inside) {
-            return Some(false);
-        }
-        *bindings += 1;
-        last = Some(name);
-    }
-    let last = last?;
-    if last == part.after {
         // endOfMibView is told under the name that was asked.
-        return Some(false);
+        goes_on &= name.starts_with(&part.inside) && name != part.after;
+        if goes_on {
+            told.rows += 1;
+            last = Some(name);
+        }
     }
-    part.after.clear();
-    part.after.extend_from_slice(last);
-    Some(true)
+    if let Some(last) = last {
+        part.after.clear();
+        part.after.extend_from_slice(last);
+    }
+    Some(goes_on && last.is_some())
 }
 
 #[cfg(test)]
