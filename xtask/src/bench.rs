@@ -9,6 +9,7 @@ mod links;
 mod plot;
 mod report;
 mod routes;
+mod snmp;
 mod table;
 
 use std::fs;
@@ -56,6 +57,8 @@ enum Case {
     Routes,
     /// What stood behind agents before, and what stands there now
     Container,
+    /// Walking the tables of SNMP
+    Snmp,
     /// The container and the tables, in one process
     Table,
 }
@@ -98,6 +101,8 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode> {
             }
             Case::Table => table::measure(&setting, "table")?,
             Case::Container => table::measure(&setting, "container")?,
+            Case::Snmp => snmp::measure(&setting, &mut samples).map(|()| samples.into_rows())?,
+            Case::Table => table::measure(&setting)?,
         };
         let report = Report {
             case: case.name(),

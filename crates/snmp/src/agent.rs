@@ -103,6 +103,15 @@ impl Agent {
         })
     }
 
+    /// Answers as it is told now; counters and salts go on. Errors name what
+    /// is wrong, and change nothing.
+    pub fn reconfigure(&mut self, mut config: Config) -> Result<(), ConfigError> {
+        config.check()?;
+        config.users.sort_by(|a, b| a.name.cmp(&b.name));
+        self.config = config;
+        Ok(())
+    }
+
     /// What was counted since the agent was made.
     pub fn counters(&self) -> &Counters {
         &self.counters
