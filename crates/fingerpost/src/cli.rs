@@ -18,6 +18,7 @@ use view::{Filter, Format, Object, Output, Question, RouteQuestion};
 
 use crate::arp::Called;
 use crate::control::protocol::Ask;
+use crate::nat::{self, Nat};
 
 /// What the user wants.
 #[derive(Debug)]
@@ -32,6 +33,8 @@ pub enum Wanted {
     Arp(Vec<OsString>, Called),
     /// ifconfig(8), with its own command line.
     Ifconfig(Vec<OsString>, Called),
+    /// The translation engine by itself.
+    Nat(Nat),
     /// Completions for a shell.
     Completions(Shell),
     /// Man pages in a directory.
@@ -112,6 +115,7 @@ pub fn command() -> Command {
             "ifconfig",
             "Links and addresses, as ifconfig(8) shows them",
         ))
+        .subcommand(nat::command())
         .subcommand(check())
         .subcommand(completions())
         .subcommand(man())
@@ -398,6 +402,7 @@ fn wanted(name: &str, matches: &ArgMatches) -> Result<Wanted, clap::Error> {
         }
         ("arp", _) => Wanted::Arp(foreign(), Called::OfFingerpost),
         ("ifconfig", _) => Wanted::Ifconfig(foreign(), Called::OfFingerpost),
+        ("nat", _) => Wanted::Nat(nat::parse(matches)?),
         ("completions", _) => match matches.get_one::<Shell>("shell") {
             Some(shell) => Wanted::Completions(*shell),
             None => return Err(usage("which shell?")),

@@ -17,6 +17,7 @@ mod direct;
 mod generate;
 mod ifconfig;
 mod names;
+mod nat;
 mod privileges;
 mod status;
 mod watch;
@@ -53,6 +54,10 @@ fn run(wanted: Wanted) -> anyhow::Result<ExitCode> {
         Wanted::Arp(arguments, called) => {
             drop(out);
             return arp::run(arguments, called);
+        }
+        Wanted::Nat(nat) => {
+            drop(out);
+            return nat::run(&nat);
         }
         Wanted::Ifconfig(arguments, called) => {
             drop(out);

@@ -4,6 +4,9 @@
 use std::net::Ipv4Addr;
 use std::ops::RangeInclusive;
 
+use crate::fragment;
+use crate::helper::{self, Helped};
+
 /// Everything an engine is told at its start.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Config {
@@ -29,6 +32,8 @@ pub struct Config {
     pub target: Option<Ipv4Addr>,
     /// How long a flow lives unused.
     pub timeouts: Timeouts,
+    /// Which protocols are helped.
+    pub helpers: Helped,
     /// How large the tables may become.
     pub limits: Limits,
     /// Seed of the hashes and of the port choice. From outside nobody may
@@ -59,6 +64,7 @@ impl Config {
             },
             target: None,
             timeouts: Timeouts::default(),
+            helpers: Helped::ALL,
             limits: Limits::default(),
             seed: 0,
         }
@@ -205,6 +211,10 @@ pub struct Limits {
     /// Events kept for the caller; with the ring full, new ones are counted
     /// and dropped. 0: no events.
     pub events: usize,
+    /// What helpers remember.
+    pub helpers: helper::Limits,
+    /// What is remembered of fragments.
+    pub fragments: fragment::Limits,
 }
 
 impl Limits {
@@ -219,6 +229,8 @@ impl Default for Limits {
             max_flows: 1 << 20,
             at_cap: AtCap::Refuse,
             events: 0,
+            helpers: helper::Limits::default(),
+            fragments: fragment::Limits::default(),
         }
     }
 }

@@ -2,6 +2,7 @@
 //! flow, and rewrites; the parts are in the modules beside and below.
 
 mod batch;
+mod beside;
 mod create;
 mod end;
 mod icmp;
@@ -16,9 +17,12 @@ use std::ops::RangeInclusive;
 use crate::clock::{Clock, Ticks, millis};
 use crate::event::{Event, Events};
 use crate::flow::{Flow, flag};
+use crate::fragment::Fragments;
+use crate::helper::Helpers;
 use crate::key::{Key, Random};
 use crate::mapping::Mappings;
 use crate::ports::Ports;
+use crate::proxied;
 use crate::rules::Rules;
 use crate::table::Table;
 use crate::work::Work;
@@ -43,6 +47,9 @@ pub struct Nat {
     ports: Ports,
     random: Random,
     rules: Rules,
+    helpers: Helpers,
+    proxied: proxied::Table,
+    fragments: Fragments,
     /// The alias addresses in memory order, sorted.
     own: Vec<u32>,
     config: Config,
@@ -87,6 +94,9 @@ impl Nat {
             ports: Ports::new(first, last, max_flows),
             random: Random::new(seeds.next()),
             rules: Rules::default(),
+            helpers: Helpers::new(config.limits.helpers),
+            proxied: proxied::Table::default(),
+            fragments: Fragments::new(config.limits.fragments),
             own: Vec::new(),
             events: Events::new(events),
             statistics: Statistics::default(),
@@ -175,6 +185,7 @@ impl Nat {
         let budget = budget.min(self.table.places());
         self.sweep(budget);
         self.rules.expire(now_millis);
+        self.fragments.forget(now_millis);
         self.table.prepare_ahead();
         before - self.table.len()
     }

@@ -249,7 +249,7 @@ pub struct Found {
 }
 
 /// What a packet is looked up by.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Tuple {
     /// The IP protocol.
     pub protocol: u8,

@@ -33,9 +33,14 @@ pub enum Verdict {
     PortsExhausted,
     /// Dropped: not an IPv4 packet with the headers it says it has.
     Malformed,
-    /// Not decided: a later fragment whose first one has not come. Keep it
-    /// and hand it in again after the first one, or drop it.
+    /// Not decided: a later fragment whose first one has not come. A copy is
+    /// held, which [`crate::Nat::next_fragment`] gives out translated once
+    /// that has come. With [`crate::fragment::Limits::held_bytes`] 0 nothing
+    /// is held: the caller keeps it, or drops it.
     FragmentWaiting,
+    /// Dropped: a helper cannot rewrite it soundly. There is no room behind
+    /// it to grow into, or TCP has to send it again, in order.
+    HelperRefused,
     /// A kind of packet that has no translation (an ICMP message that is
     /// neither query nor error): as it is.
     Unsupported,
@@ -43,7 +48,7 @@ pub enum Verdict {
 
 impl Verdict {
     /// All verdicts, in the order of [`Verdict::index`].
-    pub const ALL: [Self; 10] = [
+    pub const ALL: [Self; 11] = [
         Self::Translated,
         Self::Passed,
         Self::Hairpinned,
@@ -53,6 +58,7 @@ impl Verdict {
         Self::PortsExhausted,
         Self::Malformed,
         Self::FragmentWaiting,
+        Self::HelperRefused,
         Self::Unsupported,
     ];
 

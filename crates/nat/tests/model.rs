@@ -506,6 +506,8 @@ fn read(bytes: &[u8], direction: Direction) -> (Tuple, Vec<u8>, bool) {
 }
 
 struct World {
+    /// To see it again: `FINGERPOST_NAT_SEED`.
+    seed: u64,
     random: Random,
     model: Model,
     nat: Nat,
@@ -514,6 +516,14 @@ struct World {
     remotes: Vec<Ipv4Addr>,
     ports: u64,
     seen: [u64; Verdict::ALL.len()],
+}
+
+impl Drop for World {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            eprintln!("with FINGERPOST_NAT_SEED={}", self.seed);
+        }
+    }
 }
 
 const TARGET: Ipv4Addr = Ipv4Addr::new(10, 9, 9, 9);
@@ -573,6 +583,7 @@ impl World {
         let remotes = random.of(&[1_u8, 4, 30]);
         let remotes = (1..=remotes).map(|host| Ipv4Addr::new(198, 51, 100, host));
         Self {
+            seed,
             hosts,
             remotes: remotes.collect(),
             ports: random.of(&[2, 12, 300]),
@@ -799,19 +810,17 @@ impl World {
     }
 }
 
-fn steps() -> u64 {
-    let asked = std::env::var("FINGERPOST_NAT_STEPS").ok();
-    asked
-        .and_then(|asked| asked.parse().ok())
-        .unwrap_or(200_000)
+fn asked(variable: &str) -> Option<u64> {
+    std::env::var(variable).ok()?.parse().ok()
 }
 
 #[test]
 fn the_engine_is_the_model() {
     let mut done = 0;
     let mut seen = [0; Verdict::ALL.len()];
-    let mut seed = 1;
-    while done < steps() {
+    let mut seed = asked("FINGERPOST_NAT_SEED").unwrap_or(1);
+    let steps = asked("FINGERPOST_NAT_STEPS").unwrap_or(200_000);
+    while done < steps {
         let mut world = World::new(seed);
         let mut here = 0;
         while here < 4_000 {

@@ -69,6 +69,11 @@ impl Nat {
         if self.config.mode.proxy_only {
             return Err(Verdict::Passed);
         }
+        self.new_flow_out(parsed, hint)
+    }
+
+    /// Makes the flow of an outgoing packet, whatever the modes say.
+    pub(super) fn new_flow_out(&mut self, parsed: &Parsed, hint: Hint) -> Result<u32, Verdict> {
         let key = parsed.key;
         let mut alias = self.alias_for(key, parsed.upper)?;
         let mut tries = ADDRESSES_TRIED.min(self.own.len());
@@ -379,6 +384,7 @@ impl Nat {
         let class = State::first(ends.protocol);
         let mut flow = Flow::new(ends, class, self.clock.now(), self.epoch);
         flow.flags |= plan.flags;
+        self.mark_helper(&mut flow, ends);
         let opens = self.share(&mut flow, ends, plan.shared)?;
         let out = plan.out;
         let hashes = Hashes { out, incoming };

@@ -81,6 +81,7 @@ impl Nat {
             Why::Evicted => self.statistics.flows_evicted += 1,
             Why::Removed => self.statistics.flows_removed += 1,
         }
+        self.end_beside(&flow);
         if flow.has(flag::PERMIT) {
             self.mappings.release(flow.permit, &mut self.work);
         }

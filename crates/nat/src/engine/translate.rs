@@ -76,8 +76,12 @@ impl Nat {
         match parse::long::<OUT>(bytes) {
             Parse::Malformed => Verdict::Malformed,
             Parse::OtherIcmp => Verdict::Unsupported,
-            Parse::LaterFragment => Verdict::FragmentWaiting,
+            Parse::LaterFragment => self.later_fragment::<OUT>(bytes),
             Parse::IcmpError { at } => self.icmp_error::<OUT>(bytes, at),
+            Parse::Flow {
+                parsed,
+                first: true,
+            } => self.first_fragment::<OUT>(bytes, &parsed),
             Parse::Flow { parsed, .. } => self.flow_packet::<OUT>(bytes, &parsed),
         }
     }
@@ -124,6 +128,9 @@ impl Nat {
             return self.special::<OUT>(name, bytes, parsed, false);
         }
         if parsed.upper == Upper::Call {
+            if self.call::<OUT>(bytes) {
+                return Verdict::Translated;
+            }
             // No PPTP call that a helper knows: GRE by its addresses.
             let plain = Parsed {
                 key: parsed.key.without_ports(),
@@ -131,6 +138,12 @@ impl Nat {
                 ..*parsed
             };
             return self.flow_packet::<OUT>(bytes, &plain);
+        }
+        if OUT
+            && self.rules.has_proxies()
+            && let Some(verdict) = self.to_proxy(bytes, parsed)
+        {
+            return verdict;
         }
         let made = if OUT {
             self.new_out(parsed, hint)
@@ -145,7 +158,11 @@ impl Nat {
 
     /// The flow of a packet; one that is dead is ended on the spot.
     #[inline]
-    fn find_alive<const OUT: bool>(&mut self, parsed: &Parsed, hash: u64) -> Option<u32> {
+    pub(super) fn find_alive<const OUT: bool>(
+        &mut self,
+        parsed: &Parsed,
+        hash: u64,
+    ) -> Option<u32> {
         let name = self.table.find::<OUT>(hash, parsed.key)?;
         let flow = self.table.get(name)?;
         if self.alive(flow) {
@@ -156,7 +173,7 @@ impl Nat {
     }
 
     /// Translates a packet of a living flow, whatever is special about it.
-    fn special<const OUT: bool>(
+    pub(super) fn special<const OUT: bool>(
         &mut self,
         name: u32,
         bytes: &mut [u8],
@@ -167,6 +184,9 @@ impl Nat {
         let Some(flow) = self.table.get_mut(name) else {
             return Verdict::NoMapping;
         };
+        if flow.flags & (flag::HELPER | flag::PROXY) != 0 && !flow.has(flag::HAIRPIN) {
+            return self.helped::<OUT>(name, bytes, parsed);
+        }
         touch::<OUT>(flow, now, bytes, parsed);
         if flow.has(flag::MAPPED) {
             self.refresh_shared(name);
@@ -220,7 +240,7 @@ impl Nat {
 
 /// Notes that a packet came.
 #[inline(always)]
-fn touch<const OUT: bool>(flow: &mut Flow, now: u32, bytes: &[u8], parsed: &Parsed) {
+pub(super) fn touch<const OUT: bool>(flow: &mut Flow, now: u32, bytes: &[u8], parsed: &Parsed) {
     flow.last_used = now;
     flow.flags |= if OUT { flag::SEEN_OUT } else { flag::SEEN_IN };
     if parsed.upper == Upper::Tcp {

@@ -1,0 +1,383 @@
+//! What is special about some flows: helpers, proxies, fragments. All of it
+//! lies beside the flow table and off the short way.
+
+use std::net::Ipv4Addr;
+
+use packet::checksum::Delta;
+use packet::{Ipv4, Udp, protocol};
+
+use super::create::Wish;
+use super::translate::{Hint, touch};
+use super::{address, word};
+use crate::flow::{Ends, Flow, flag};
+use crate::fragment::{Datagram, Later, Part, Translation};
+use crate::helper::{self, Wanted};
+use crate::key::Key;
+use crate::parse::{self, Parsed, Upper};
+use crate::proxied::{self, End, Proxied};
+use crate::rules::{Encoding, Redirect, Tuple};
+use crate::{Direction, Nat, Verdict};
+
+/// How long what a helper announced is waited for.
+const EXPECTED_MILLIS: u64 = 60_000;
+/// Ports tried for it.
+const PORTS_TRIED: usize = 8;
+/// Bytes that an IP option adds for a proxy.
+const OPTION_LEN: usize = 8;
+/// The longest IPv4 header.
+const MAX_HEADER_LEN: usize = 60;
+
+impl Nat {
+    /// Marks a new flow that a helper looks after.
+    pub(super) fn mark_helper(&mut self, flow: &mut Flow, ends: &Ends) {
+        let (inside, remote) = (
+            u16::from_be(ends.inside_port),
+            u16::from_be(ends.remote_port),
+        );
+        let kind = helper::kind_of(ends.protocol, inside, remote);
+        let Some(kind) = kind.filter(|kind| self.config.helpers.has(*kind)) else {
+            return;
+        };
+        let now = self.clock.said_millis();
+        if self.helpers.open(kind, helper_key(ends), now) {
+            flow.flags |= flag::HELPER;
+        }
+    }
+
+    /// What lies beside a flow goes with it.
+    pub(super) fn end_beside(&mut self, flow: &Flow) {
+        let ends = flow.ends();
+        if flow.has(flag::HELPER) {
+            self.helpers.close(&helper_key(&ends));
+        }
+        if flow.has(flag::PROXY) {
+            self.proxied.close(&tuple(&ends));
+        }
+    }
+
+    /// Translates a packet of a flow with a helper or to a proxy.
+    pub(super) fn helped<const OUT: bool>(
+        &mut self,
+        name: u32,
+        bytes: &mut [u8],
+        parsed: &Parsed,
+    ) -> Verdict {
+        let Some(flow) = self.table.get(name).copied() else {
+            return Verdict::NoMapping;
+        };
+        // The flow's own numbers are the inside's: an outgoing packet is
+        // noted before a helper changes it, an incoming one after.
+        if OUT {
+            self.note::<OUT>(name, bytes, parsed);
+        }
+        if flow.has(flag::HELPER)
+            && let Err(verdict) = self.help::<OUT>(&flow, bytes)
+        {
+            return verdict;
+        }
+        if !OUT {
+            self.note::<OUT>(name, bytes, parsed);
+        }
+        parse::rewrite::<OUT>(bytes, parsed, &flow);
+        if !OUT && flow.has(flag::PROXY) {
+            self.from_proxy(&flow, bytes, parsed);
+        }
+        Verdict::Translated
+    }
+
+    fn note<const OUT: bool>(&mut self, name: u32, bytes: &[u8], parsed: &Parsed) {
+        let now = self.clock.now();
+        if let Some(flow) = self.table.get_mut(name) {
+            touch::<OUT>(flow, now, bytes, parsed);
+        }
+        self.refresh_shared(name);
+    }
+
+    /// Lets a helper see a packet of its flow, not translated yet.
+    fn help<const OUT: bool>(&mut self, flow: &Flow, bytes: &mut [u8]) -> Result<(), Verdict> {
+        let ends = flow.ends();
+        let (key, alias) = (helper_key(&ends), address(ends.alias));
+        let now = self.clock.said_millis();
+        let mut helpers = std::mem::take(&mut self.helpers);
+        let result = if OUT {
+            let mut give = |wanted: Wanted| self.expect(wanted, ends.alias, now);
+            let result = helpers.outgoing(&key, alias, bytes, &mut give, now);
+            result.map_err(|refusal| match refusal {
+                helper::Refusal::NoPort => Verdict::PortsExhausted,
+                _ => Verdict::HelperRefused,
+            })
+        } else {
+            helpers.incoming(&key, alias, bytes, now);
+            Ok(())
+        };
+        self.helpers = helpers;
+        result
+    }
+
+    /// An alias port for a connection that a helper has read of, and the
+    /// redirect that waits for it.
+    fn expect(&mut self, wanted: Wanted, alias: u32, now_millis: u64) -> Option<(Ipv4Addr, u16)> {
+        let ends = Ends {
+            inside: word(wanted.inside),
+            inside_port: wanted.inside_port.to_be(),
+            remote: word(wanted.remote),
+            remote_port: 0,
+            alias,
+            alias_port: 0,
+            protocol: protocol::TCP,
+        };
+        let alias = address(alias);
+        for tried in 0..PORTS_TRIED {
+            let wish = if tried == 0 { Wish::Same } else { Wish::Any };
+            let port = u16::from_be(self.choose_port(&ends, None, wish, 0)?.port);
+            let asked = Tuple {
+                protocol: protocol::TCP,
+                own: alias,
+                own_port: port,
+                remote: wanted.remote,
+                remote_port: 0,
+            };
+            if self.rules.inbound(&asked, false, now_millis).is_some() {
+                continue;
+            }
+            let redirect = Redirect::port(protocol::TCP, wanted.inside, wanted.inside_port, port);
+            let redirect = redirect.at(alias).from(Some(wanted.remote), None);
+            let until = now_millis.saturating_add(EXPECTED_MILLIS);
+            self.rules.expect(redirect, until).ok()?;
+            return Some((alias, port));
+        }
+        None
+    }
+
+    /// A PPTP call's GRE packet, if a helper knows the call.
+    pub(super) fn call<const OUT: bool>(&mut self, bytes: &mut [u8]) -> bool {
+        let now = self.clock.said_millis();
+        let calls = self.helpers.calls();
+        if OUT {
+            calls.translate_out(bytes, now)
+        } else {
+            calls.translate_in(bytes, now)
+        }
+    }
+
+    /// A packet that goes out, has no flow, and may be for a proxy. `None`:
+    /// it is not.
+    pub(super) fn to_proxy(&mut self, bytes: &mut [u8], parsed: &Parsed) -> Option<Verdict> {
+        if !matches!(parsed.upper, Upper::Tcp | Upper::Udp) {
+            return None;
+        }
+        let asked = key_tuple(parsed.key);
+        let known = self.proxied.outgoing(&asked);
+        let proxied = match known {
+            Some(proxied) => proxied,
+            None => {
+                let rule = self.rules.proxy(&asked)?;
+                // The proxy's own connections are what they are.
+                (rule.server != asked.own).then(|| proxied::Table::of(rule, &asked))?
+            }
+        };
+        let room = bytes.len() >= usize::from(parsed.total_len) + OPTION_LEN
+            && usize::from(parsed.at) + OPTION_LEN <= MAX_HEADER_LEN;
+        if proxied.encoding == Encoding::IpHeader && !room {
+            return Some(Verdict::HelperRefused);
+        }
+        set_remote::<true>(bytes, parsed, proxied.server);
+        let verdict = self.through_proxy(bytes, parsed, asked, proxied, known.is_some());
+        if verdict != Verdict::Translated {
+            set_remote::<true>(bytes, parsed, proxied.meant);
+        } else if proxied.encoding == Encoding::IpHeader {
+            // There is room: that was seen above.
+            let (meant, port) = proxied.meant;
+            let _ = helper::stream::put_option(bytes, meant, port);
+        }
+        Some(verdict)
+    }
+
+    fn through_proxy(
+        &mut self,
+        bytes: &mut [u8],
+        parsed: &Parsed,
+        asked: Tuple,
+        proxied: Proxied,
+        known: bool,
+    ) -> Verdict {
+        let to_server = proxied::to(asked, proxied.server);
+        let (server, port) = proxied.server;
+        let ports = [parsed.key.source_port(), port.to_be()];
+        let key = Key::new(parsed.key.source(), word(server), ports, asked.protocol);
+        let parsed = Parsed { key, ..*parsed };
+        let hash = self.table.hasher.hash(key);
+        if let Some(name) = self.find_alive::<true>(&parsed, hash) {
+            // Another connection of this very port to the proxy?
+            return match self.proxied.meant(&to_server) {
+                Some(meant) if meant == proxied.meant => {
+                    self.special::<true>(name, bytes, &parsed, false)
+                }
+                _ => Verdict::Denied,
+            };
+        }
+        debug_assert!(!known || self.proxied.meant(&to_server).is_none());
+        let name = match self.new_flow_out(&parsed, Hint { hash, port: 0 }) {
+            Ok(name) => name,
+            Err(verdict) => return verdict,
+        };
+        let now = self.clock.said_millis();
+        let mut flags = flag::PROXY;
+        if let Some(flow) = self.table.get(name)
+            && proxied.encoding == Encoding::TcpStream
+            && self
+                .helpers
+                .open_proxied(helper_key(&flow.ends()), proxied.meant, now)
+        {
+            flags |= flag::HELPER;
+        }
+        if let Some(flow) = self.table.get_mut(name) {
+            flow.flags |= flags;
+        }
+        self.proxied.open(asked, proxied);
+        self.special::<true>(name, bytes, &parsed, true)
+    }
+
+    /// Gives an answer of a proxy the source that the inside expects.
+    fn from_proxy(&mut self, flow: &Flow, bytes: &mut [u8], parsed: &Parsed) {
+        if let Some(meant) = self.proxied.meant(&tuple(&flow.ends())) {
+            set_remote::<false>(bytes, parsed, meant);
+        }
+    }
+
+    /// The first fragment of a datagram: what becomes of it is kept for the
+    /// others.
+    pub(super) fn first_fragment<const OUT: bool>(
+        &mut self,
+        bytes: &mut [u8],
+        parsed: &Parsed,
+    ) -> Verdict {
+        let Ok(ip) = Ipv4::new(&*bytes) else {
+            return Verdict::Malformed;
+        };
+        let datagram = Datagram::of(direction::<OUT>(), &ip);
+        let verdict = self.flow_packet::<OUT>(bytes, parsed);
+        let now = self.clock.said_millis();
+        let translation = Ipv4::new(&*bytes).ok().map(|ip| Translation {
+            source: ip.source(),
+            destination: ip.destination(),
+            verdict,
+        });
+        let translation = translation.filter(|_| verdict.goes_on());
+        self.fragments.first(datagram, translation, now);
+        verdict
+    }
+
+    /// A later fragment: as its first one, or held until that comes.
+    pub(super) fn later_fragment<const OUT: bool>(&mut self, bytes: &mut [u8]) -> Verdict {
+        let Ok(ip) = Ipv4::new(&*bytes) else {
+            return Verdict::Malformed;
+        };
+        if Part::of(&ip) != Part::Later {
+            return Verdict::Malformed;
+        }
+        let datagram = Datagram::of(direction::<OUT>(), &ip);
+        let packet = bytes.get(..ip.total_len()).unwrap_or_default();
+        let now = self.clock.said_millis();
+        match self.fragments.later(datagram, packet, now) {
+            Later::Known(translation) => {
+                if let Ok(mut ip) = Ipv4::new(bytes) {
+                    translation.apply(&mut ip);
+                }
+                translation.verdict
+            }
+            Later::Refused => Verdict::NoMapping,
+            Later::Held => Verdict::FragmentWaiting,
+            Later::NoRoom if self.config.limits.fragments.held_bytes == 0 => {
+                Verdict::FragmentWaiting
+            }
+            Later::NoRoom => Verdict::TableFull,
+        }
+    }
+
+    /// The next fragment that was held and whose first one has come since,
+    /// translated, in `buffer`: its length, which way it goes and its
+    /// verdict. Ask after each call that may have brought a first one, until
+    /// there is none. O(its length).
+    pub fn next_fragment(
+        &mut self,
+        buffer: &mut [u8],
+        now_millis: u64,
+    ) -> Option<(usize, Direction, Verdict)> {
+        if !self.fragments.has_ready() {
+            return None;
+        }
+        self.begin(now_millis);
+        let (datagram, len) = self.fragments.next_ready(buffer)?;
+        let bytes = buffer.get_mut(..len).unwrap_or_default();
+        let verdict = match datagram.direction {
+            Direction::Out => self.later_fragment::<true>(bytes),
+            Direction::In => self.later_fragment::<false>(bytes),
+        };
+        Some((len, datagram.direction, verdict))
+    }
+}
+
+fn direction<const OUT: bool>() -> Direction {
+    if OUT { Direction::Out } else { Direction::In }
+}
+
+fn helper_key(ends: &Ends) -> helper::Key {
+    helper::Key {
+        inside: address(ends.inside),
+        inside_port: u16::from_be(ends.inside_port),
+        remote: address(ends.remote),
+        remote_port: u16::from_be(ends.remote_port),
+    }
+}
+
+fn tuple(ends: &Ends) -> Tuple {
+    Tuple {
+        protocol: ends.protocol,
+        own: address(ends.inside),
+        own_port: u16::from_be(ends.inside_port),
+        remote: address(ends.remote),
+        remote_port: u16::from_be(ends.remote_port),
+    }
+}
+
+/// Of a packet that goes out.
+fn key_tuple(key: Key) -> Tuple {
+    Tuple {
+        protocol: key.protocol(),
+        own: address(key.source()),
+        own_port: u16::from_be(key.source_port()),
+        remote: address(key.destination()),
+        remote_port: u16::from_be(key.destination_port()),
+    }
+}
+
+/// Writes the end of a packet that is not ours (the destination of one that
+/// goes out), and both checksums.
+fn set_remote<const OUT: bool>(bytes: &mut [u8], parsed: &Parsed, (remote, port): End) {
+    let port_at = if OUT { 2 } else { 0 };
+    let Ok(mut ip) = Ipv4::new(&mut *bytes) else {
+        return;
+    };
+    let addresses = if OUT {
+        ip.set_destination(remote)
+    } else {
+        ip.set_source(remote)
+    };
+    let Some(rest) = bytes.get_mut(usize::from(parsed.at)..) else {
+        return;
+    };
+    let field = rest.get(port_at..).and_then(|rest| rest.first_chunk::<2>());
+    let old = field.map_or(0, |field| u16::from_ne_bytes(*field));
+    let delta = addresses.and(Delta::of16(old, port.to_be()));
+    parse::put(rest, port_at, port.to_be());
+    match parsed.upper {
+        Upper::Tcp => parse::update(rest, 16, delta),
+        Upper::Udp => {
+            if let Ok(mut udp) = Udp::new(rest) {
+                udp.set_checksum(delta.apply_udp(udp.checksum()));
+            }
+        }
+        _ => {}
+    }
+}

@@ -1,0 +1,504 @@
+//! Protocol helpers (ALGs): connections that name addresses and ports in
+//! what they carry. For the engine alone, which hands over the packets of
+//! the flows that it has marked, before it translates them.
+//!
+//! What a helper remembers lies here, beside the flow table, and is bounded:
+//! [`Limits`]. A packet that must grow is refused when there is no room
+//! behind it; one that cannot be rewritten soundly is refused as well, and
+//! comes again ([`Refusal`]).
+//!
+//! A helper is a module that reads and writes the bytes of its protocol, an
+//! entry in [`REGISTRY`], and a branch in [`Helpers::outgoing`]. Here are
+//! FTP and PPTP; IRC DCC, RTSP, TFTP, NetBIOS, Skinny and SIP come the same
+//! way.
+
+mod bounded;
+mod calls;
+mod ftp;
+mod pptp;
+mod segment;
+mod sequence;
+pub mod stream;
+
+use std::net::Ipv4Addr;
+
+use arrayvec::ArrayVec;
+use packet::{protocol, tcp};
+
+use bounded::Bounded;
+use segment::{Edit, MAX_EDITS, Segment, rewrite};
+use sequence::{Refused, Sequence, Text};
+
+pub use calls::Calls;
+
+/// What a helper is for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Kind {
+    /// FTP's control connection (RFC 959, RFC 2428).
+    Ftp,
+    /// PPTP's control connection (RFC 2637).
+    Pptp,
+    /// A connection to a proxy that is told by its first bytes where it was
+    /// meant to go.
+    Proxied,
+}
+
+/// A helper's entry.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Entry {
+    /// What it is called where helpers are switched on and off.
+    pub name: &'static str,
+    /// What it is for.
+    pub kind: Kind,
+    /// The protocol of its connections.
+    pub protocol: u8,
+    /// The server's port.
+    pub port: u16,
+}
+
+/// Which helpers are switched on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Helped(u32);
+
+impl Helped {
+    /// None of them.
+    pub const NONE: Self = Self(0);
+    /// All of them.
+    pub const ALL: Self = Self(u32::MAX);
+
+    /// The helper of this name ([`Entry::name`]) switched on or off; `None`:
+    /// there is none of that name.
+    #[must_use]
+    pub fn switched(self, name: &str, on: bool) -> Option<Self> {
+        let entry = REGISTRY.iter().find(|entry| entry.name == name)?;
+        let bit = entry.kind.bit();
+        Some(Self(if on { self.0 | bit } else { self.0 & !bit }))
+    }
+
+    /// Whether it is switched on.
+    pub fn has(self, kind: Kind) -> bool {
+        self.0 & kind.bit() != 0
+    }
+}
+
+impl Kind {
+    fn bit(self) -> u32 {
+        1 << self as u32
+    }
+}
+
+/// All helpers that are found by a port.
+pub const REGISTRY: &[Entry] = &[
+    Entry {
+        name: "ftp",
+        kind: Kind::Ftp,
+        protocol: protocol::TCP,
+        port: ftp::PORT,
+    },
+    Entry {
+        name: "pptp",
+        kind: Kind::Pptp,
+        protocol: protocol::TCP,
+        port: pptp::PORT,
+    },
+];
+
+/// The helper for a new flow, by either side's port. O(helpers).
+pub fn kind_of(protocol: u8, inside_port: u16, remote_port: u16) -> Option<Kind> {
+    let fits = |entry: &&Entry| {
+        entry.protocol == protocol && (entry.port == inside_port || entry.port == remote_port)
+    };
+    REGISTRY.iter().find(fits).map(|entry| entry.kind)
+}
+
+/// How much helpers remember.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Limits {
+    /// Connections; about 3 KiB each. A further one goes without help.
+    pub connections: usize,
+    /// PPTP calls; about 100 bytes each. A further one is refused.
+    pub calls: usize,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            connections: 4_096,
+            calls: 16_384,
+        }
+    }
+}
+
+/// Why a helper's packet is dropped, and nothing of it changed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum Refusal {
+    /// It must grow, and there is no room behind it.
+    #[error("no room behind the packet for what a helper writes")]
+    NoRoom,
+    /// No port (or call identifier) is free for what it names.
+    #[error("no alias port is free for what a connection names")]
+    NoPort,
+    /// Data came before what lies in front of it; it will come again.
+    #[error("data out of order in a connection with a helper")]
+    OutOfOrder,
+    /// Too much was changed that is not acknowledged yet; it will come again.
+    #[error("too many changes that are not acknowledged")]
+    Unacknowledged,
+    /// The sender has sent something else under the same numbers.
+    #[error("retransmitted data that differs")]
+    Inconsistent,
+}
+
+impl From<Refused> for Refusal {
+    fn from(refused: Refused) -> Self {
+        match refused {
+            Refused::Unacknowledged => Self::Unacknowledged,
+            Refused::Inconsistent => Self::Inconsistent,
+        }
+    }
+}
+
+/// A connection with a helper, as its inside host sees it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Key {
+    /// The inside host.
+    pub inside: Ipv4Addr,
+    /// Its port.
+    pub inside_port: u16,
+    /// The other end.
+    pub remote: Ipv4Addr,
+    /// The other end's port.
+    pub remote_port: u16,
+}
+
+/// What a connection has announced: another one, or a call, that needs an
+/// alias.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Wanted {
+    /// The inside host.
+    pub inside: Ipv4Addr,
+    /// The port where it waits.
+    pub inside_port: u16,
+    /// From whom.
+    pub remote: Ipv4Addr,
+}
+
+/// Gives an alias to what is announced: the engine's part. `None`: no port
+/// is free.
+pub type Give<'a> = &'a mut dyn FnMut(Wanted) -> Option<(Ipv4Addr, u16)>;
+
+/// What is remembered of a connection.
+#[derive(Debug, Clone)]
+struct Connection {
+    kind: Kind,
+    out: Sequence,
+    incoming: Sequence,
+    /// Up to here the inside's data was looked at.
+    seen: Option<u32>,
+    /// The beginning of a line whose end has not come.
+    head: ArrayVec<u8, { ftp::MAX_HEAD }>,
+    /// That line is too long to be kept.
+    head_lost: bool,
+    /// What a proxy is told.
+    told: Text,
+    last_used_millis: u64,
+}
+
+/// A connection that was not used for so long may make room.
+const IDLE_MILLIS: u64 = 60_000;
+
+/// What helpers remember of all connections.
+#[derive(Debug, Default)]
+pub struct Helpers {
+    connections: Bounded<Key, Connection>,
+    calls: Calls,
+}
+
+impl Helpers {
+    /// Nothing remembered yet, so much at most. Allocates nothing.
+    pub fn new(limits: Limits) -> Self {
+        Self {
+            connections: Bounded::new(limits.connections),
+            calls: Calls::new(limits.calls),
+        }
+    }
+
+    /// Connections remembered.
+    pub fn len(&self) -> usize {
+        self.connections.len()
+    }
+
+    /// Whether nothing is remembered.
+    pub fn is_empty(&self) -> bool {
+        self.connections.len() == 0
+    }
+
+    /// PPTP's calls: for the engine's GRE packets.
+    pub fn calls(&mut self) -> &mut Calls {
+        &mut self.calls
+    }
+
+    /// A new flow of this kind. Whether it is remembered: with the table
+    /// full of connections in use it is not, and goes without help. O(1).
+    pub fn open(&mut self, kind: Kind, key: Key, now_millis: u64) -> bool {
+        let fresh = Connection::new(kind, Text::new(), now_millis);
+        self.connections
+            .insert(key, fresh, |known| known.is_idle(now_millis))
+    }
+
+    /// A new flow to a proxy that is to be told where it was meant to go.
+    pub fn open_proxied(&mut self, key: Key, meant: (Ipv4Addr, u16), now_millis: u64) -> bool {
+        let told = stream::destination(meant.0, meant.1);
+        let fresh = Connection::new(Kind::Proxied, told, now_millis);
+        self.connections
+            .insert(key, fresh, |known| known.is_idle(now_millis))
+    }
+
+    /// The flow has ended.
+    pub fn close(&mut self, key: &Key) {
+        self.connections.remove(key);
+    }
+
+    /// A packet from inside, not translated yet, of a flow whose alias is
+    /// `alias`, in a buffer that reaches to the end of its room. O(bytes of
+    /// its payload).
+    pub fn outgoing(
+        &mut self,
+        key: &Key,
+        alias: Ipv4Addr,
+        bytes: &mut [u8],
+        give: Give<'_>,
+        now_millis: u64,
+    ) -> Result<(), Refusal> {
+        let Some(connection) = self.connections.get_mut(key) else {
+            return Ok(());
+        };
+        let Some(segment) = Segment::read(bytes) else {
+            return Ok(());
+        };
+        connection.last_used_millis = now_millis;
+        if connection.kind == Kind::Pptp {
+            return self.calls.announce(key, alias, bytes, &segment, now_millis);
+        }
+        if segment.has(tcp::SYN) {
+            connection.begin(&segment);
+            return Ok(());
+        }
+        connection.advance(&segment);
+        let edits = connection.edits(key, &segment, segment.payload(bytes), give)?;
+        let acknowledged = segment.has(tcp::ACK).then_some(segment.acknowledgement);
+        if let Some(number) = acknowledged {
+            let number = connection.incoming.backward(number);
+            connection.incoming.acknowledge(number);
+        }
+        if edits.is_empty() && connection.is_plain() {
+            return Ok(());
+        }
+        let sequence = connection.out_number(&segment);
+        rewrite(bytes, &segment, &edits, sequence, &connection.incoming)
+    }
+
+    /// A packet from outside, not translated yet, of a flow as above. O(bytes
+    /// of its payload).
+    pub fn incoming(&mut self, key: &Key, alias: Ipv4Addr, bytes: &mut [u8], now_millis: u64) {
+        let Some(connection) = self.connections.get_mut(key) else {
+            return;
+        };
+        let Some(segment) = Segment::read(bytes) else {
+            return;
+        };
+        connection.last_used_millis = now_millis;
+        if connection.kind == Kind::Pptp {
+            self.calls.answer(key, alias, bytes, &segment, now_millis);
+            return;
+        }
+        if segment.has(tcp::ACK) {
+            let number = connection.out.backward(segment.acknowledgement);
+            connection.out.acknowledge(number);
+        }
+        if connection.is_plain() {
+            return;
+        }
+        let sequence = connection.incoming.forward(segment.sequence);
+        // Without edits nothing grows, so that nothing is refused.
+        let _ = rewrite(bytes, &segment, &[], sequence, &connection.out);
+    }
+}
+
+impl Connection {
+    fn new(kind: Kind, told: Text, now_millis: u64) -> Self {
+        Self {
+            kind,
+            out: Sequence::default(),
+            incoming: Sequence::default(),
+            seen: None,
+            head: ArrayVec::new(),
+            head_lost: false,
+            told,
+            last_used_millis: now_millis,
+        }
+    }
+
+    /// Whether it may make room for another.
+    fn is_idle(&self, now_millis: u64) -> bool {
+        now_millis.saturating_sub(self.last_used_millis) >= IDLE_MILLIS
+    }
+
+    fn is_plain(&self) -> bool {
+        self.out.is_plain() && self.incoming.is_plain()
+    }
+
+    /// A SYN: all begins anew.
+    fn begin(&mut self, segment: &Segment) {
+        self.out = Sequence::default();
+        self.incoming = Sequence::default();
+        self.seen = Some(segment.sequence.wrapping_add(1));
+        self.head.clear();
+        self.head_lost = false;
+    }
+
+    fn advance(&mut self, segment: &Segment) {
+        self.out.advance(segment.sequence);
+        if segment.has(tcp::ACK) {
+            self.incoming.advance(segment.acknowledgement);
+        }
+    }
+
+    /// The number that a segment goes on with. One without data comes behind
+    /// what was put in before it.
+    fn out_number(&self, segment: &Segment) -> u32 {
+        if segment.len() == 0 {
+            self.out.forward(segment.sequence)
+        } else {
+            self.out.forward_start(segment.sequence)
+        }
+    }
+
+    /// What is to be replaced in a payload: what was replaced before, when
+    /// it comes again, and what new data names.
+    fn edits(
+        &mut self,
+        key: &Key,
+        segment: &Segment,
+        payload: &[u8],
+        give: Give<'_>,
+    ) -> Result<ArrayVec<Edit, MAX_EDITS>, Refusal> {
+        if payload.is_empty() {
+            return Ok(ArrayVec::new());
+        }
+        let seen = *self.seen.get_or_insert(segment.sequence);
+        // How much of it was seen before; a gap is far more than it holds.
+        let known = seen.wrapping_sub(segment.sequence) as i32;
+        if known < 0 {
+            return Err(Refusal::OutOfOrder);
+        }
+        let known = (known as usize).min(payload.len());
+        if let Some(new) = payload.get(known..).filter(|new| !new.is_empty()) {
+            let at = segment.sequence.wrapping_add(known as u32);
+            match self.kind {
+                Kind::Ftp => self.read_ftp(key, new, at, give)?,
+                Kind::Proxied => self.tell(at)?,
+                Kind::Pptp => {}
+            }
+            self.seen = Some(segment.next());
+        }
+        let mut edits = ArrayVec::new();
+        for change in self.out.within(segment.sequence, segment.next()) {
+            edits
+                .try_push(edit(change, segment, payload.len()))
+                .map_err(|_| Refusal::Unacknowledged)?;
+        }
+        Ok(edits)
+    }
+
+    /// Looks for endpoints in the lines of new data.
+    fn read_ftp(&mut self, key: &Key, new: &[u8], at: u32, give: Give<'_>) -> Result<(), Refusal> {
+        let speaker = if key.inside_port == ftp::PORT {
+            ftp::Speaker::Server
+        } else {
+            ftp::Speaker::Client
+        };
+        let (mut head, mut head_lost) = (self.head.clone(), self.head_lost);
+        let mut from = 0;
+        while let Some(rest) = new.get(from..).filter(|rest| !rest.is_empty()) {
+            let Some(len) = rest.iter().position(|byte| *byte == b'\n') else {
+                head_lost |= head.try_extend_from_slice(rest).is_err();
+                break;
+            };
+            let line = rest.get(..len).unwrap_or_default();
+            if !head_lost
+                && let Some(named) = named(&head, line, speaker)
+                && named.address.is_none_or(|address| address == key.inside)
+            {
+                let wanted = Wanted {
+                    inside: key.inside,
+                    inside_port: named.port,
+                    remote: key.remote,
+                };
+                let place = |offset: usize| at.wrapping_add((from + offset) as u32);
+                let (start, end) = (place(named.start), place(named.end));
+                if self.out.made(start).is_none() {
+                    if !self.out.has_room() {
+                        return Err(Refusal::Unacknowledged);
+                    }
+                    let (address, port) = give(wanted).ok_or(Refusal::NoPort)?;
+                    let text = ftp::write(named.form, address, port);
+                    self.out.change(start, end, text)?;
+                }
+            }
+            head.clear();
+            head_lost = false;
+            from += len + 1;
+        }
+        (self.head, self.head_lost) = (head, head_lost);
+        Ok(())
+    }
+
+    /// Puts in front of the first data where it was meant to go.
+    fn tell(&mut self, at: u32) -> Result<(), Refusal> {
+        if !self.told.is_empty() {
+            self.out.change(at, at, std::mem::take(&mut self.told))?;
+        }
+        Ok(())
+    }
+}
+
+/// The endpoint of a line that may have begun in an earlier segment; its
+/// place is within `line`.
+fn named(head: &[u8], line: &[u8], speaker: ftp::Speaker) -> Option<ftp::Named> {
+    if head.is_empty() {
+        return ftp::read(line, speaker);
+    }
+    let mut whole = ArrayVec::<u8, { 8 * ftp::MAX_HEAD }>::new();
+    whole.try_extend_from_slice(head).ok()?;
+    whole.try_extend_from_slice(line).ok()?;
+    let named = ftp::read(&whole, speaker)?;
+    // What was sent already cannot be changed any more.
+    let start = named.start.checked_sub(head.len())?;
+    let end = named.end.checked_sub(head.len())?;
+    Some(ftp::Named {
+        start,
+        end,
+        ..named
+    })
+}
+
+/// A change as an edit of a segment that has to do with it: one that begins
+/// in its midst has nothing of it, one that ends there has it whole.
+fn edit(change: &sequence::Change, segment: &Segment, len: usize) -> Edit {
+    let start = change.start.wrapping_sub(segment.sequence) as i32;
+    let end = change.end.wrapping_sub(segment.sequence) as usize;
+    let text = if start < 0 {
+        Text::new()
+    } else {
+        change.text.clone()
+    };
+    Edit {
+        start: start.max(0) as usize,
+        end: end.min(len),
+        text,
+    }
+}
+
+#[cfg(test)]
+mod tests;
