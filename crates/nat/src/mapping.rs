@@ -26,6 +26,13 @@ pub struct Mapping {
     pub alias_port: u16,
     pub protocol: u8,
     pub kind: Kind,
+    /// Of which epoch, as a flow.
+    pub epoch: u8,
+    /// It is in no index any more; its flows still hold the place.
+    pub detached: bool,
+    /// Until which tick it lives: as long as the flow of its that would live
+    /// the longest.
+    pub dies: u32,
     /// Flows that belong to it; 0: the place is free.
     pub flows: u32,
     /// For a free place, the next one.
@@ -183,6 +190,35 @@ impl Mappings {
         }
     }
 
+    /// A flow of it was used and would live until a tick.
+    pub fn refresh(&mut self, name: u32, dies: u32) {
+        if let Some(entry) = self.entries.get_mut(name as usize) {
+            entry.dies = entry.dies.max(dies);
+        }
+    }
+
+    /// Takes a dead entry out of the indexes; its place stays with its
+    /// flows, which are dead as well.
+    pub fn detach(&mut self, name: u32, work: &mut Work) {
+        let Some(entry) = self.entries.get_mut(name as usize) else {
+            return;
+        };
+        if !entry.detached {
+            entry.detached = true;
+            let entry = *entry;
+            self.leave(name, &entry, work);
+        }
+    }
+
+    fn leave(&mut self, name: u32, entry: &Mapping, work: &mut Work) {
+        let alias = self.hasher.hash(entry.alias_key());
+        self.by_alias.remove(alias, name, work);
+        if entry.kind == Kind::Mapping {
+            let inside = self.hasher.hash(entry.inside_key());
+            self.by_inside.remove(inside, name, work);
+        }
+    }
+
     /// One flow more.
     pub fn hold(&mut self, name: u32) {
         if let Some(entry) = self.entries.get_mut(name as usize) {
@@ -200,13 +236,8 @@ impl Mappings {
             return false;
         }
         let entry = *entry;
-        let (alias, inside) = (
-            self.hasher.hash(entry.alias_key()),
-            self.hasher.hash(entry.inside_key()),
-        );
-        self.by_alias.remove(alias, name, work);
-        if entry.kind == Kind::Mapping {
-            self.by_inside.remove(inside, name, work);
+        if !entry.detached {
+            self.leave(name, &entry, work);
         }
         self.free_place(name);
         self.live -= 1;

@@ -64,6 +64,8 @@ pub struct Map {
     full: Vec<u64>,
     /// Ports from the first on that were looked up.
     learned: u32,
+    /// Where it is looked next for ports of the dead.
+    doubted: u32,
     used: u32,
     ports: u32,
 }
@@ -75,6 +77,7 @@ impl Map {
             words: vec![0; words],
             full: vec![0; words.div_ceil(64)],
             learned: 0,
+            doubted: 0,
             used: 0,
             ports,
         };
@@ -168,6 +171,15 @@ impl Map {
             (at, mask) = (at + 1, u64::MAX);
         }
         None
+    }
+
+    /// The next port to be looked up again, all in turn.
+    pub fn next_to_doubt(&mut self) -> u32 {
+        self.doubted += 1;
+        if self.doubted >= self.ports {
+            self.doubted = 0;
+        }
+        self.doubted
     }
 
     /// The next ports to be looked up.

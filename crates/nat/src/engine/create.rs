@@ -230,9 +230,10 @@ impl Nat {
         }
     }
 
-    fn shared_for(&self, ends: &Ends, remote: u32) -> Shared {
+    fn shared_for(&mut self, ends: &Ends, remote: u32) -> Shared {
         let (inside, port) = (ends.inside, ends.inside_port);
         let mapping = self.mappings.by_inside(inside, port, remote, ends.protocol);
+        let mapping = mapping.and_then(|name| self.living_mapping(name));
         Shared {
             mapping,
             make_for: mapping.is_none().then_some(remote),
@@ -303,18 +304,14 @@ impl Nat {
         let behaviour = self.behaviour(key.protocol())?;
         let (alias, port, remote) = (key.destination(), key.destination_port(), key.source());
         let protocol = key.protocol();
-        let find = |remote| {
-            self.mappings
-                .by_alias(alias, port, remote, protocol, Kind::Mapping)
-        };
-        let name = find(0).or_else(|| find(remote))?;
+        let own = |remote| (alias, port, remote, protocol);
+        let any = self.shared_at(own(0), Kind::Mapping);
+        let name = any.or_else(|| self.shared_at(own(remote), Kind::Mapping))?;
         let mapping = *self.mappings.get(name)?;
         let allowed = match behaviour.filtering {
             Dependence::Endpoint => true,
             Dependence::Address => {
-                let kind = Kind::Permit;
-                let permit = self.mappings.by_alias(alias, port, remote, protocol, kind);
-                mapping.remote == remote || permit.is_some()
+                mapping.remote == remote || self.shared_at(own(remote), Kind::Permit).is_some()
             }
             Dependence::AddressAndPort => false,
         };
@@ -445,11 +442,14 @@ impl Nat {
             alias_port: ends.alias_port,
             protocol: ends.protocol,
             flows: 1,
+            epoch: self.epoch,
+            dies: self.dies(flow),
             ..Mapping::default()
         };
         let (name, made) = match (shared.mapping, shared.make_for) {
             (Some(name), _) => {
                 self.mappings.hold(name);
+                self.mappings.refresh(name, entry.dies);
                 (name, false)
             }
             (None, Some(remote)) => {
@@ -473,13 +473,12 @@ impl Nat {
         if behaviour.is_none_or(|behaviour| behaviour.filtering != Dependence::Address) {
             return;
         }
-        let (alias, port, kind) = (ends.alias, ends.alias_port, Kind::Permit);
-        let known = self
-            .mappings
-            .by_alias(alias, port, ends.remote, ends.protocol, kind);
-        let name = match known {
+        let kind = Kind::Permit;
+        let place = (ends.alias, ends.alias_port, ends.remote, ends.protocol);
+        let name = match self.shared_at(place, kind) {
             Some(name) => {
                 self.mappings.hold(name);
+                self.mappings.refresh(name, entry.dies);
                 Some(name)
             }
             None => {
@@ -496,6 +495,47 @@ impl Nat {
         if let Some(name) = name {
             flow.permit = name;
             flow.flags |= flag::PERMIT;
+        }
+    }
+
+    /// The living entry at an alias endpoint for a remote address (0: any).
+    pub(super) fn shared_at(
+        &mut self,
+        (alias, port, remote, protocol): (u32, u16, u32, u8),
+        kind: Kind,
+    ) -> Option<u32> {
+        let name = self.mappings.by_alias(alias, port, remote, protocol, kind);
+        self.living_mapping(name?)
+    }
+
+    /// A mapping if it lives; a dead one leaves the indexes.
+    fn living_mapping(&mut self, name: u32) -> Option<u32> {
+        let mapping = self.mappings.get(name)?;
+        if mapping.epoch == self.epoch && self.clock.now() <= mapping.dies {
+            return Some(name);
+        }
+        self.mappings.detach(name, &mut self.work);
+        None
+    }
+
+    /// The last tick of a flow that is used now.
+    fn dies(&self, flow: &Flow) -> u32 {
+        let ticks = self.ticks.of(flow.class);
+        self.clock.now().saturating_add(ticks)
+    }
+
+    /// Tells a flow's mapping and permit that it is used.
+    #[inline(never)]
+    pub(super) fn refresh_shared(&mut self, name: u32) {
+        let Some(flow) = self.table.get(name).copied() else {
+            return;
+        };
+        let dies = self.dies(&flow);
+        if flow.has(flag::MAPPED) {
+            self.mappings.refresh(flow.mapping, dies);
+        }
+        if flow.has(flag::PERMIT) {
+            self.mappings.refresh(flow.permit, dies);
         }
     }
 

@@ -169,10 +169,12 @@ impl Nat {
         }
     }
 
-    /// With every port taken: perhaps by a flow that is dead.
+    /// With every port taken: perhaps by a flow that is dead. Each refusal
+    /// looks at the next few, so that the whole range is seen in turn.
     fn reclaim(&mut self, contest: &Contest) -> Option<Free> {
         for _ in 0..DEAD_TRIES {
-            let port = self.random_port();
+            let place = self.ports.map(contest.group)?.next_to_doubt();
+            let port = self.ports.port(place).to_be();
             if let Some(free) = self.is_free(contest, port) {
                 return Some(free);
             }
@@ -184,16 +186,13 @@ impl Nat {
     /// is ended.
     fn is_free(&mut self, contest: &Contest, port: u16) -> Option<Free> {
         self.work.port();
-        let Contest { ends, shared, .. } = contest;
+        let ends = &contest.ends;
         if !self.rules.is_empty() && self.is_ruled(ends, port) {
             return None;
         }
         if self.mappings.len() > 0 && self.is_mapped(contest, port) {
             self.statistics.ports_retried += 1;
             return None;
-        }
-        if shared.is_some() {
-            return Some((port, None));
         }
         let ports = [ends.remote_port, port];
         let key = Key::new(ends.remote, ends.alias, ports, ends.protocol);
@@ -216,14 +215,12 @@ impl Nat {
     }
 
     /// Whether a shared mapping has the port, for any remote or for this.
-    fn is_mapped(&self, contest: &Contest, port: u16) -> bool {
-        let Contest { ends, shared, .. } = contest;
-        let mapped = |remote| {
-            let kind = Kind::Mapping;
-            self.mappings
-                .by_alias(ends.alias, port, remote, ends.protocol, kind)
-                .is_some()
+    fn is_mapped(&mut self, contest: &Contest, port: u16) -> bool {
+        let Contest { ends, shared, .. } = *contest;
+        let mut mapped = |remote| {
+            let place = (ends.alias, port, remote, ends.protocol);
+            self.shared_at(place, Kind::Mapping).is_some()
         };
-        mapped(0) || *shared != Some(0) && mapped(ends.remote)
+        mapped(0) || shared != Some(0) && mapped(ends.remote)
     }
 }

@@ -57,8 +57,15 @@ impl Nat {
         if !fit {
             return false;
         }
+        let class = flow.class;
         touch::<OUT>(flow, now, bytes, parsed);
         parse::rewrite::<OUT>(bytes, parsed, flow);
+        // Once in a tick the mapping must know; within it, it does already.
+        let news = (idle != 0) | (flow.class != class);
+        let refresh = news & (flow.flags & flag::MAPPED != 0);
+        if refresh {
+            self.refresh_shared(name);
+        }
         true
     }
 
@@ -181,6 +188,12 @@ impl Nat {
             return self.helped::<OUT>(name, bytes, parsed);
         }
         touch::<OUT>(flow, now, bytes, parsed);
+        if flow.has(flag::MAPPED) {
+            self.refresh_shared(name);
+        }
+        let Some(flow) = self.table.get(name) else {
+            return Verdict::NoMapping;
+        };
         let hairpin = OUT && flow.has(flag::HAIRPIN);
         let mut before = [0; CHANGED_BYTES];
         let changed = usize::from(parsed.total_len).min(CHANGED_BYTES);

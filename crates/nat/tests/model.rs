@@ -1,0 +1,863 @@
+//! The engine against a plain model of lists: the same verdicts, no two
+//! flows with one outside tuple, what goes out comes back to who sent it,
+//! and every checksum verified by another crate.
+//!
+//! 200,000 random steps in the normal run, over settings drawn at random;
+//! `FINGERPOST_NAT_STEPS` asks for another number.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    reason = "a test fails by it"
+)]
+
+use std::net::Ipv4Addr;
+
+use etherparse::{IpNumber, NetSlice, SlicedPacket, TransportSlice};
+use fingerpost_nat::{
+    AtCap, Behaviour, Config, Dependence, Direction, Hairpin, Nat, Packet, Pooling, PortChoice,
+    Timeouts, Verdict,
+};
+use packet::build::{Ip, Segment};
+use packet::{Ipv4, protocol};
+
+const UNREPLIED: u64 = 20;
+const REPLIED: u64 = 45;
+const TCP: u64 = 70;
+const ICMP: u64 = 15;
+const OTHER: u64 = 25;
+/// A protocol without ports.
+const ESP: u8 = 50;
+
+struct Random(u64);
+
+impl Random {
+    fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let z = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        let z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        z ^ (z >> 31)
+    }
+
+    fn below(&mut self, bound: u64) -> u64 {
+        self.next() % bound
+    }
+
+    fn chance(&mut self, percent: u64) -> bool {
+        self.below(100) < percent
+    }
+
+    fn of<T: Clone>(&mut self, choices: &[T]) -> T {
+        choices[self.below(choices.len() as u64) as usize].clone()
+    }
+}
+
+type End = (Ipv4Addr, u16);
+
+/// What a packet is looked up by.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Tuple {
+    protocol: u8,
+    source: End,
+    destination: End,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Flow {
+    protocol: u8,
+    inside: End,
+    remote: End,
+    alias: End,
+    last: u64,
+    out: bool,
+    incoming: bool,
+    mapped: bool,
+}
+
+impl Flow {
+    fn timeout(&self) -> u64 {
+        1_000
+            * match self.protocol {
+                protocol::TCP => TCP,
+                protocol::UDP if self.out && self.incoming => REPLIED,
+                protocol::UDP => UNREPLIED,
+                protocol::ICMP => ICMP,
+                _ => OTHER,
+            }
+    }
+}
+
+/// Whether something is, by the model; `Perhaps` in the second after a
+/// timeout, when the engine may go either way.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Is {
+    Alive,
+    Perhaps,
+    Dead,
+}
+
+fn is(last: u64, timeout: u64, now: u64) -> Is {
+    match now - last {
+        idle if idle <= timeout => Is::Alive,
+        idle if idle <= timeout + 1_000 => Is::Perhaps,
+        _ => Is::Dead,
+    }
+}
+
+struct Model {
+    config: Config,
+    flows: Vec<Flow>,
+    now: u64,
+}
+
+impl Model {
+    fn is(&self, flow: &Flow) -> Is {
+        is(flow.last, flow.timeout(), self.now)
+    }
+
+    fn bury(&mut self) {
+        let now = self.now;
+        self.flows
+            .retain(|flow| is(flow.last, flow.timeout(), now) != Is::Dead);
+    }
+
+    fn find_out(&self, tuple: &Tuple) -> Option<usize> {
+        self.flows.iter().position(|flow| {
+            flow.protocol == tuple.protocol
+                && flow.inside == tuple.source
+                && flow.remote == tuple.destination
+        })
+    }
+
+    fn find_in(&self, tuple: &Tuple) -> Option<usize> {
+        self.flows.iter().position(|flow| {
+            flow.protocol == tuple.protocol
+                && flow.remote == tuple.source
+                && flow.alias == tuple.destination
+        })
+    }
+
+    fn behaviour(&self, protocol: u8) -> Behaviour {
+        match protocol {
+            protocol::TCP => self.config.tcp,
+            protocol::UDP => self.config.udp,
+            _ => Behaviour::SYMMETRIC,
+        }
+    }
+
+    /// Whether two remotes share a mapping.
+    fn same_part(&self, protocol: u8, a: End, b: End) -> bool {
+        match self.behaviour(protocol).mapping {
+            Dependence::Endpoint => true,
+            Dependence::Address => a.0 == b.0,
+            Dependence::AddressAndPort => a == b,
+        }
+    }
+
+    /// Flows that hold an alias port against a new one, certain and not.
+    fn holders(&self, protocol: u8, alias: End, remote: End) -> (usize, usize) {
+        let holds = self.flows.iter().filter(|flow| {
+            flow.protocol == protocol
+                && flow.alias == alias
+                && (flow.remote == remote
+                    || flow.mapped && self.same_part(protocol, flow.remote, remote))
+        });
+        let all: Vec<_> = holds.map(|flow| self.is(flow)).collect();
+        let certain = all.iter().filter(|is| **is == Is::Alive).count();
+        (certain, all.len())
+    }
+
+    fn has_ports(protocol: u8) -> bool {
+        matches!(protocol, protocol::TCP | protocol::UDP | protocol::ICMP)
+    }
+
+    /// What the engine answered to an outgoing packet is held against the
+    /// lists, which then take it in.
+    fn out(&mut self, tuple: &Tuple, verdict: Verdict, alias: End) {
+        let found = self.find_out(tuple);
+        let state = found.map_or(Is::Dead, |at| self.is(&self.flows[at]));
+        if let Some(at) = found
+            && state != Is::Dead
+            && (state == Is::Alive
+                || verdict == Verdict::Translated && self.flows[at].alias == alias)
+        {
+            assert_eq!(verdict, Verdict::Translated, "{tuple:?}");
+            let flow = &mut self.flows[at];
+            assert_eq!(flow.alias, alias, "{tuple:?}");
+            (flow.last, flow.out) = (self.now, true);
+            return;
+        }
+        if let Some(at) = found {
+            self.flows.remove(at);
+        }
+        let private = tuple.source.0.is_private();
+        if self.config.mode.unregistered_only && !private {
+            let door = self.config.mode.deny_incoming || self.config.target.is_some();
+            if !door {
+                assert_eq!(verdict, Verdict::Passed);
+                return;
+            }
+            if verdict == Verdict::Translated {
+                assert_eq!(alias, tuple.source);
+                self.open(tuple, alias, false);
+            } else if verdict == Verdict::TableFull {
+                self.check_full();
+            } else {
+                // Another flow has this very tuple outside.
+                assert_eq!(verdict, Verdict::PortsExhausted);
+            }
+            return;
+        }
+        match verdict {
+            Verdict::Translated => self.check_new(tuple, alias),
+            Verdict::PortsExhausted => assert!(self.is_exhausted(tuple), "{tuple:?}"),
+            Verdict::TableFull => self.check_full(),
+            other => panic!("{other:?} for {tuple:?}"),
+        }
+    }
+
+    fn check_full(&self) {
+        assert!(self.flows.len() >= self.config.limits.max_flows);
+    }
+
+    fn check_new(&mut self, tuple: &Tuple, alias: End) {
+        assert!(self.config.addresses.contains(&alias.0), "{alias:?}");
+        let alive = self.flows.iter().filter(|flow| {
+            // Without ports the last who sends takes the outside tuple.
+            let taken = (flow.protocol, flow.remote, flow.alias)
+                == (tuple.protocol, tuple.destination, alias);
+            self.is(flow) == Is::Alive && !taken
+        });
+        assert!(alive.count() < self.config.limits.max_flows);
+        let ported = Self::has_ports(tuple.protocol);
+        if !ported {
+            assert_eq!(alias.1, tuple.source.1);
+            self.open(tuple, alias, false);
+            return;
+        }
+        let mapped = self.behaviour(tuple.protocol).mapping != Dependence::AddressAndPort;
+        let kin: Vec<Flow> = self
+            .flows
+            .iter()
+            .filter(|flow| {
+                mapped
+                    && flow.mapped
+                    && flow.protocol == tuple.protocol
+                    && flow.inside == tuple.source
+                    && self.same_part(tuple.protocol, flow.remote, tuple.destination)
+            })
+            .copied()
+            .collect();
+        let living = kin.iter().find(|flow| self.is(flow) == Is::Alive);
+        if let Some(flow) = living {
+            assert_eq!(flow.alias, alias, "the mapping's endpoint: {tuple:?}");
+        } else if !kin.iter().any(|flow| flow.alias == alias) {
+            let same = self.config.port_choice == PortChoice::Same && alias.1 == tuple.source.1;
+            assert!(same || self.config.ports.contains(&alias.1), "{alias:?}");
+            let (certain, _) = self.holders(tuple.protocol, alias, tuple.destination);
+            assert_eq!(certain, 0, "{alias:?} is taken: {tuple:?}");
+            if self.config.port_choice == PortChoice::Same && alias.1 != tuple.source.1 {
+                let wished = (alias.0, tuple.source.1);
+                let (_, holders) = self.holders(tuple.protocol, wished, tuple.destination);
+                assert!(holders > 0, "the same port was free: {tuple:?}");
+            }
+        }
+        self.open(tuple, alias, mapped);
+    }
+
+    fn open(&mut self, tuple: &Tuple, alias: End, mapped: bool) {
+        // Whoever had the outside tuple before has it no more.
+        self.flows.retain(|flow| {
+            (flow.protocol, flow.remote, flow.alias) != (tuple.protocol, tuple.destination, alias)
+        });
+        self.flows.push(Flow {
+            protocol: tuple.protocol,
+            inside: tuple.source,
+            remote: tuple.destination,
+            alias,
+            last: self.now,
+            out: true,
+            incoming: false,
+            mapped,
+        });
+    }
+
+    fn is_exhausted(&self, tuple: &Tuple) -> bool {
+        assert!(Self::has_ports(tuple.protocol));
+        let bound = self.flows.iter().any(|flow| {
+            // Its mapping's port is taken by what came in to the target.
+            let kin = flow.mapped && flow.inside == tuple.source;
+            let other = (flow.alias, tuple.destination);
+            let holds = |flow: &Flow| (flow.alias, flow.remote) == other && !flow.mapped;
+            kin && self.flows.iter().any(holds)
+        });
+        if bound {
+            return true;
+        }
+        let addresses = self.config.addresses.iter();
+        let full = |alias: Ipv4Addr| {
+            self.config.ports.clone().all(|port| {
+                let (_, all) = self.holders(tuple.protocol, (alias, port), tuple.destination);
+                all > 0
+            })
+        };
+        let full: Vec<bool> = addresses.map(|alias| full(*alias)).collect();
+        match self.config.pooling {
+            Pooling::Paired => full.contains(&true),
+            Pooling::Arbitrary => full.iter().all(|full| *full),
+        }
+    }
+
+    /// As [`Model::out`]; `inside` is where the packet went.
+    fn incoming(&mut self, tuple: &Tuple, verdict: Verdict, inside: End) {
+        let found = self.find_in(tuple);
+        let state = found.map_or(Is::Dead, |at| self.is(&self.flows[at]));
+        if let Some(at) = found
+            && state != Is::Dead
+            && (state == Is::Alive
+                || verdict == Verdict::Translated && self.flows[at].inside == inside)
+        {
+            assert_eq!(verdict, Verdict::Translated, "{tuple:?}");
+            let flow = &mut self.flows[at];
+            assert_eq!(flow.inside, inside, "{tuple:?}");
+            (flow.last, flow.incoming) = (self.now, true);
+            return;
+        }
+        if let Some(at) = found {
+            self.flows.remove(at);
+        }
+        if let Some(known) = self.admitted(tuple, verdict, inside) {
+            if known {
+                self.open_in(tuple, inside, true);
+            }
+            return;
+        }
+        if self.config.mode.deny_incoming {
+            assert_eq!(verdict, Verdict::NoMapping, "{tuple:?}");
+            return;
+        }
+        let Some(target) = self.config.target else {
+            assert_eq!(verdict, Verdict::Passed, "{tuple:?}");
+            return;
+        };
+        match verdict {
+            Verdict::TableFull => self.check_full(),
+            verdict => {
+                assert_eq!(verdict, Verdict::Translated, "{tuple:?}");
+                let port = match Self::has_ports(tuple.protocol) {
+                    true => tuple.destination.1,
+                    false => 0,
+                };
+                assert_eq!(inside, (target, port));
+                self.open_in(tuple, inside, false);
+            }
+        }
+    }
+
+    fn open_in(&mut self, tuple: &Tuple, inside: End, mapped: bool) {
+        self.flows.retain(|flow| {
+            (flow.protocol, flow.inside, flow.remote) != (tuple.protocol, inside, tuple.source)
+        });
+        self.flows.push(Flow {
+            protocol: tuple.protocol,
+            inside,
+            remote: tuple.source,
+            alias: tuple.destination,
+            last: self.now,
+            out: false,
+            incoming: true,
+            mapped,
+        });
+    }
+
+    /// Whether a shared mapping decided; `Some(true)`: it let the packet in.
+    fn admitted(&self, tuple: &Tuple, verdict: Verdict, inside: End) -> Option<bool> {
+        let behaviour = self.behaviour(tuple.protocol);
+        let kin = self.flows.iter().filter(|flow| {
+            flow.mapped
+                && flow.protocol == tuple.protocol
+                && flow.alias == tuple.destination
+                && self.same_part(tuple.protocol, flow.remote, tuple.source)
+        });
+        let kin: Vec<_> = kin.collect();
+        let certain = kin.iter().any(|flow| self.is(flow) == Is::Alive);
+        if kin.is_empty() {
+            return None;
+        }
+        let knows = |certain: bool| {
+            kin.iter().any(|flow| {
+                flow.remote.0 == tuple.source.0
+                    && (self.is(flow) == Is::Alive || !certain && self.is(flow) == Is::Perhaps)
+            })
+        };
+        let (must, may) = match behaviour.filtering {
+            Dependence::Endpoint => (certain, true),
+            Dependence::Address => (certain && knows(true), knows(false)),
+            Dependence::AddressAndPort => (false, false),
+        };
+        match verdict {
+            Verdict::Translated if may && kin.iter().any(|flow| flow.inside == inside) => {
+                Some(true)
+            }
+            Verdict::Denied => {
+                assert!(!must, "{tuple:?}");
+                Some(false)
+            }
+            Verdict::TableFull => {
+                self.check_full();
+                Some(false)
+            }
+            _ => {
+                assert!(!certain, "{verdict:?} for {tuple:?}, {inside:?}");
+                None
+            }
+        }
+    }
+}
+
+/// A packet of a tuple, with a payload, and a UDP checksum or none.
+fn build(tuple: &Tuple, random: &mut Random) -> Vec<u8> {
+    let ip = Ip::new(tuple.source.0, tuple.destination.0);
+    let data: Vec<u8> = (0..random.below(60)).map(|_| random.next() as u8).collect();
+    match tuple.protocol {
+        protocol::TCP => ip.tcp(&Segment {
+            source_port: tuple.source.1,
+            destination_port: tuple.destination.1,
+            sequence: random.next() as u32,
+            acknowledgement: random.next() as u32,
+            flags: packet::tcp::ACK,
+            window: random.next() as u16,
+            data: &data,
+            ..Segment::default()
+        }),
+        protocol::UDP => {
+            let mut bytes = ip.udp(tuple.source.1, tuple.destination.1, &data);
+            if random.chance(10) {
+                bytes[26..28].fill(0);
+            }
+            bytes
+        }
+        protocol::ICMP => {
+            let id = tuple.source.1 | tuple.destination.1;
+            let [a, b] = id.to_be_bytes();
+            let icmp_type = if tuple.source.1 != 0 { 8 } else { 0 };
+            ip.icmp(icmp_type, 0, [a, b, 0, 1], &data)
+        }
+        other => ip.packet(other, &[], &data),
+    }
+}
+
+/// What a packet's tuple is, its payload, and whether its UDP checksum is
+/// absent; all checksums are right by `etherparse`.
+fn read(bytes: &[u8], direction: Direction) -> (Tuple, Vec<u8>, bool) {
+    let packet = SlicedPacket::from_ip(bytes).expect("a sound packet");
+    let Some(NetSlice::Ipv4(ip)) = &packet.net else {
+        panic!("no IPv4");
+    };
+    let header = ip.header().to_header();
+    assert_eq!(header.calc_header_checksum(), header.header_checksum);
+    let (source, destination) = (header.source, header.destination);
+    let mut absent = false;
+    let (source_port, destination_port, payload) = match &packet.transport {
+        Some(TransportSlice::Udp(udp)) => {
+            let right = udp
+                .to_header()
+                .calc_checksum_ipv4_raw(source, destination, udp.payload());
+            absent = udp.checksum() == 0;
+            assert!(absent || udp.checksum() == right.unwrap(), "a UDP checksum");
+            (
+                udp.source_port(),
+                udp.destination_port(),
+                udp.payload().to_vec(),
+            )
+        }
+        Some(TransportSlice::Tcp(tcp)) => {
+            let right = tcp.calc_checksum_ipv4(source, destination).unwrap();
+            assert_eq!(tcp.checksum(), right, "a TCP checksum");
+            (
+                tcp.source_port(),
+                tcp.destination_port(),
+                tcp.payload().to_vec(),
+            )
+        }
+        Some(TransportSlice::Icmpv4(icmp)) => {
+            let right = icmp.icmp_type().calc_checksum(icmp.payload());
+            assert_eq!(icmp.checksum(), right, "an ICMP checksum");
+            let id = u16::from_be_bytes([icmp.bytes5to8()[0], icmp.bytes5to8()[1]]);
+            let ports = match direction {
+                Direction::Out => (id, 0),
+                Direction::In => (0, id),
+            };
+            (ports.0, ports.1, icmp.payload().to_vec())
+        }
+        _ => (0, 0, ip.payload().payload.to_vec()),
+    };
+    let tuple = Tuple {
+        protocol: if ip.header().protocol() == IpNumber::ICMP {
+            protocol::ICMP
+        } else {
+            ip.header().protocol().0
+        },
+        source: (source.into(), source_port),
+        destination: (destination.into(), destination_port),
+    };
+    (tuple, payload, absent)
+}
+
+struct World {
+    /// To see it again: `FINGERPOST_NAT_SEED`.
+    seed: u64,
+    random: Random,
+    model: Model,
+    nat: Nat,
+    clock: u64,
+    hosts: Vec<Ipv4Addr>,
+    remotes: Vec<Ipv4Addr>,
+    ports: u64,
+    seen: [u64; Verdict::ALL.len()],
+}
+
+impl Drop for World {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            eprintln!("with FINGERPOST_NAT_SEED={}", self.seed);
+        }
+    }
+}
+
+const TARGET: Ipv4Addr = Ipv4Addr::new(10, 9, 9, 9);
+
+fn settings(random: &mut Random) -> Config {
+    let own = [
+        Ipv4Addr::new(192, 0, 2, 1),
+        Ipv4Addr::new(192, 0, 2, 2),
+        Ipv4Addr::new(192, 0, 2, 77),
+    ];
+    let depend = [
+        Dependence::Endpoint,
+        Dependence::Address,
+        Dependence::AddressAndPort,
+    ];
+    let mut config = Config::new(&own[..random.of(&[1, 1, 3])]);
+    let mut behaviour = || {
+        let mapping = random.of(&depend);
+        let filtering = random.of(&depend).max(mapping);
+        Behaviour { mapping, filtering }
+    };
+    (config.tcp, config.udp) = (behaviour(), behaviour());
+    config.pooling = random.of(&[Pooling::Paired, Pooling::Arbitrary]);
+    config.port_choice = random.of(&[PortChoice::Random, PortChoice::Same]);
+    config.ports = random.of(&[40_000..=40_004, 40_000..=40_050, 1..=300, 1_024..=65_535]);
+    config.hairpin = Hairpin::Caller;
+    config.mode.deny_incoming = random.chance(50);
+    config.mode.unregistered_only = random.chance(20);
+    config.target = random.chance(40).then_some(TARGET);
+    config.limits.max_flows = random.of(&[20, 3_000]);
+    config.limits.initial_flows = 0;
+    config.limits.at_cap = AtCap::Refuse;
+    config.seed = random.next();
+    let secs = |secs: u64| secs as u32;
+    config.timeouts = Timeouts {
+        tcp_opening_secs: secs(TCP),
+        tcp_established_secs: secs(TCP),
+        tcp_half_closed_secs: secs(TCP),
+        tcp_closed_secs: secs(TCP),
+        tcp_reset_secs: secs(TCP),
+        udp_unreplied_secs: secs(UNREPLIED),
+        udp_secs: secs(REPLIED),
+        icmp_secs: secs(ICMP),
+        gre_secs: secs(OTHER),
+        other_secs: secs(OTHER),
+    };
+    config
+}
+
+impl World {
+    fn new(seed: u64) -> Self {
+        let mut random = Random(seed);
+        let config = settings(&mut random);
+        let hosts = random.of(&[3_u8, 20]);
+        let hosts = (1..=hosts).map(|host| Ipv4Addr::new(10, 0, 0, host));
+        let hosts = hosts.chain([Ipv4Addr::new(203, 0, 113, 5)]).collect();
+        let remotes = random.of(&[1_u8, 4, 30]);
+        let remotes = (1..=remotes).map(|host| Ipv4Addr::new(198, 51, 100, host));
+        Self {
+            seed,
+            hosts,
+            remotes: remotes.collect(),
+            ports: random.of(&[2, 12, 300]),
+            nat: Nat::new(config.clone()).unwrap(),
+            model: Model {
+                config,
+                flows: Vec::new(),
+                now: 0,
+            },
+            clock: random.next() >> 20,
+            random,
+            seen: [0; Verdict::ALL.len()],
+        }
+    }
+
+    fn protocol(&mut self) -> u8 {
+        let all = [
+            protocol::TCP,
+            protocol::UDP,
+            protocol::UDP,
+            protocol::ICMP,
+            ESP,
+        ];
+        self.random.of(&all)
+    }
+
+    fn port(&mut self) -> u16 {
+        40_000 + self.random.below(self.ports) as u16
+    }
+
+    fn outgoing(&mut self) -> Tuple {
+        let protocol = self.protocol();
+        let (host, remote) = (self.random.of(&self.hosts), self.random.of(&self.remotes));
+        let (inside, outside) = match protocol {
+            protocol::ICMP => (self.port(), 0),
+            ESP => (0, 0),
+            _ => (self.port(), 1_000 + self.random.below(3) as u16),
+        };
+        Tuple {
+            protocol,
+            source: (host, inside),
+            destination: (remote, outside),
+        }
+    }
+
+    /// An answer to a flow, or something like one.
+    fn incoming(&mut self) -> Option<Tuple> {
+        let flows = &self.model.flows;
+        let mut tuple = if flows.is_empty() {
+            let tuple = self.outgoing();
+            Tuple {
+                source: tuple.destination,
+                destination: (self.model.config.addresses[0], tuple.source.1),
+                ..tuple
+            }
+        } else {
+            let flow = flows[self.random.below(flows.len() as u64) as usize];
+            Tuple {
+                protocol: flow.protocol,
+                source: flow.remote,
+                destination: flow.alias,
+            }
+        };
+        let ported = matches!(tuple.protocol, protocol::TCP | protocol::UDP);
+        if self.random.chance(15) {
+            tuple.source.0 = self.random.of(&self.remotes);
+        }
+        if ported && self.random.chance(10) {
+            tuple.source.1 = 1_000 + self.random.below(6) as u16;
+        }
+        if tuple.protocol != ESP && self.random.chance(10) {
+            tuple.destination.1 = self.port();
+        }
+        // Whether a TCP connection gives way is a matter of its state, which
+        // the model does not know.
+        (tuple.protocol != protocol::TCP
+            || self.model.config.target.is_none()
+            || self.model.config.mode.deny_incoming
+            || self.model.find_in(&tuple).is_some())
+        .then_some(tuple)
+    }
+
+    fn pass_time(&mut self) {
+        let forward = match self.random.below(100) {
+            0 => self.random.below(80_000),
+            1..10 => self.random.below(3_000),
+            10..60 => self.random.below(100),
+            _ => 0,
+        };
+        self.clock += forward;
+        self.model.now += forward;
+        if self.random.chance(1) {
+            // A clock that steps back after it was seen: no time passes.
+            self.nat.maintain(self.clock, 0);
+            self.clock = self.clock.saturating_sub(self.random.below(1_000_000));
+        }
+        self.model.bury();
+    }
+
+    fn step(&mut self) -> u64 {
+        self.pass_time();
+        let direction = self.random.of(&[Direction::Out, Direction::In]);
+        let count = self.random.of(&[1, 1, 2, 7, 33, 40]);
+        let mut tuples = Vec::new();
+        for _ in 0..count {
+            let tuple = match direction {
+                Direction::Out => Some(self.outgoing()),
+                Direction::In => self.incoming(),
+            };
+            tuples.extend(tuple);
+        }
+        let before: Vec<Vec<u8>> = tuples
+            .iter()
+            .map(|tuple| build(tuple, &mut self.random))
+            .collect();
+        let mut after = before.clone();
+        let verdicts = self.translate(direction, &mut after);
+        let mut verdicts = verdicts;
+        for at in 0..tuples.len() {
+            if verdicts[at] == Verdict::PortsExhausted && self.is_early(&tuples[at]) {
+                self.nat.maintain(self.clock, usize::MAX);
+                verdicts[at] = self.nat.translate_out(&mut after[at], self.clock);
+            }
+            self.seen[verdicts[at].index()] += 1;
+            self.check(
+                direction,
+                &tuples[at],
+                verdicts[at],
+                &before[at],
+                &after[at],
+            );
+        }
+        if self.random.chance(2) {
+            let budget = self.random.below(5_000) as usize;
+            self.nat.maintain(self.clock, budget);
+        }
+        tuples.len() as u64
+    }
+
+    /// Whether a refusal may be due to flows that are dead but not swept: a
+    /// large range is not looked through for every packet, and a shared
+    /// mapping lives as long as the longest-lived of its flows would have.
+    fn is_early(&self, tuple: &Tuple) -> bool {
+        let known = self.model.find_out(tuple).is_some();
+        known || !self.model.is_exhausted(tuple)
+    }
+
+    fn translate(&mut self, direction: Direction, packets: &mut [Vec<u8>]) -> Vec<Verdict> {
+        let (nat, clock) = (&mut self.nat, self.clock);
+        if self.random.chance(50) {
+            let one = |packet: &mut Vec<u8>| match direction {
+                Direction::Out => nat.translate_out(packet, clock),
+                Direction::In => nat.translate_in(packet, clock),
+            };
+            return packets.iter_mut().map(one).collect();
+        }
+        let mut batch: Vec<_> = packets.iter_mut().map(|bytes| Packet::new(bytes)).collect();
+        match direction {
+            Direction::Out => nat.translate_out_batch(&mut batch, clock),
+            Direction::In => nat.translate_in_batch(&mut batch, clock),
+        }
+        batch.iter().map(|packet| packet.verdict).collect()
+    }
+
+    fn check(
+        &mut self,
+        direction: Direction,
+        tuple: &Tuple,
+        verdict: Verdict,
+        before: &[u8],
+        after: &[u8],
+    ) {
+        if verdict != Verdict::Translated {
+            assert_eq!(before, after, "{verdict:?} changes nothing");
+        }
+        let (was, payload, absent) = read(before, direction);
+        assert_eq!(was, *tuple);
+        let (is, translated, still_absent) = read(after, direction);
+        assert_eq!((payload, absent), (translated, still_absent));
+        match direction {
+            Direction::Out => {
+                assert_eq!(is.destination, tuple.destination);
+                self.model.out(tuple, verdict, is.source);
+            }
+            Direction::In => {
+                assert_eq!(is.source, tuple.source);
+                self.model.incoming(tuple, verdict, is.destination);
+            }
+        }
+    }
+
+    /// No two flows share an outside tuple, and all the model knows to be
+    /// alive are there.
+    fn compare(&self) {
+        let mut seen = Vec::new();
+        let mut cursor = Some(Default::default());
+        while let Some(from) = cursor {
+            cursor = self.nat.flows(from, 100, &mut |flow| {
+                seen.push((
+                    flow.protocol,
+                    flow.remote,
+                    flow.remote_port,
+                    flow.alias,
+                    flow.alias_port,
+                ));
+            });
+        }
+        let all = seen.len();
+        seen.sort_unstable();
+        seen.dedup();
+        assert_eq!(seen.len(), all, "two flows share an outside tuple");
+        for flow in &self.model.flows {
+            let key = (
+                flow.protocol,
+                flow.remote.0,
+                flow.remote.1,
+                flow.alias.0,
+                flow.alias.1,
+            );
+            if self.model.is(flow) == Is::Alive {
+                assert!(seen.binary_search(&key).is_ok(), "{flow:?} is lost");
+            }
+        }
+    }
+}
+
+fn asked(variable: &str) -> Option<u64> {
+    std::env::var(variable).ok()?.parse().ok()
+}
+
+#[test]
+fn the_engine_is_the_model() {
+    let mut done = 0;
+    let mut seen = [0; Verdict::ALL.len()];
+    let mut seed = asked("FINGERPOST_NAT_SEED").unwrap_or(1);
+    let steps = asked("FINGERPOST_NAT_STEPS").unwrap_or(200_000);
+    while done < steps {
+        let mut world = World::new(seed);
+        let mut here = 0;
+        while here < 4_000 {
+            here += world.step();
+        }
+        world.compare();
+        done += here;
+        seed += 1;
+        for (sum, one) in seen.iter_mut().zip(world.seen) {
+            *sum += one;
+        }
+    }
+    for verdict in [
+        Verdict::Translated,
+        Verdict::Passed,
+        Verdict::NoMapping,
+        Verdict::Denied,
+        Verdict::TableFull,
+        Verdict::PortsExhausted,
+    ] {
+        assert!(seen[verdict.index()] > 100, "{verdict:?}: {seen:?}");
+    }
+}
+
+/// The view of a packet's bytes agrees with the crate used here.
+#[test]
+fn both_parsers_agree() {
+    let mut random = Random(1);
+    for _ in 0..1_000 {
+        let tuple = Tuple {
+            protocol: random.of(&[protocol::TCP, protocol::UDP, ESP]),
+            source: (Ipv4Addr::from(random.next() as u32), 5),
+            destination: (Ipv4Addr::from(random.next() as u32), 6),
+        };
+        let bytes = build(&tuple, &mut random);
+        let ip = Ipv4::new(bytes.as_slice()).unwrap();
+        assert!(ip.checksum_is_right());
+        assert_eq!(ip.source(), read(&bytes, Direction::Out).0.source.0);
+    }
+}
