@@ -151,7 +151,7 @@ fn servers_take_turns() {
     }
     for turn in 0..6 {
         let remote = (EXT, 0x5678 + turn as u16);
-        // The latest has the first turn, as in libalias.
+        // The latest first, as in libalias.
         let server = (PRIVATES[2 - turn % 3], 80);
         trial.udp_in(remote, OPEN, server);
         assert_eq!(trial.udp_out(server, remote, MASQ), OPEN.1);

@@ -26,8 +26,8 @@ impl How {
 
     fn who(self) -> &'static str {
         match self {
-            Self::Batch => "batch of 32",
-            Self::Single => "one call",
+            Self::Batch => "fingerpost, batch of 32",
+            Self::Single => "fingerpost, one call",
         }
     }
 }
@@ -143,14 +143,14 @@ pub fn pass(
 /// The rows as a table.
 pub fn text(rows: &[Row]) -> String {
     let mut text = format!(
-        "{:<28} {:<12} {:>10} {:>14} {:>9} {:>9} {:>9}\n",
+        "{:<22} {:<24} {:>10} {:>14} {:>9} {:>9} {:>9}\n",
         "what", "how", "flows", "metric", "median", "best", "worst"
     );
     for row in rows {
         // A String takes all that is written.
         let _ = writeln!(
             text,
-            "{:<28} {:<12} {:>10} {:>14} {:>9.1} {:>9.1} {:>9.1}",
+            "{:<22} {:<24} {:>10} {:>14} {:>9.1} {:>9.1} {:>9.1}",
             row.what, row.who, row.size, row.metric, row.median, row.min, row.max
         );
     }
