@@ -12,7 +12,8 @@ use std::process::ExitCode;
 
 use anyhow::Context;
 use clap::{ArgGroup, Args, ValueHint};
-use dataplane::Buffer;
+use dataplane::{Batch, Buffer, Port, PortError};
+use nat::{Nat, Verdict};
 
 use report::Report;
 use settings::Settings;
@@ -85,6 +86,31 @@ fn settle_len(buffer: &mut Buffer, before: usize) {
     let after = total_len(buffer.packet());
     if after != before {
         buffer.set_len(after);
+    }
+}
+
+/// Sends the fragments that were held and whose first one came with this
+/// batch, in the buffers of the batch, whose packets are gone then.
+fn send_released(
+    nat: &mut Nat,
+    batch: &mut Batch,
+    port: &mut impl Port,
+    now_millis: u64,
+) -> Result<(), PortError> {
+    loop {
+        let mut released = 0;
+        for buffer in batch.packets_mut() {
+            buffer.set_discarded(true);
+            if let Some((len, _, verdict)) = nat.next_fragment(buffer.room_mut(), now_millis) {
+                buffer.set_len(len);
+                buffer.set_discarded(verdict != Verdict::Translated);
+                released += 1;
+            }
+        }
+        if released == 0 {
+            return Ok(());
+        }
+        port.send(batch)?;
     }
 }
 

@@ -8,7 +8,7 @@ use ipnet::Ipv4Net;
 use nat::{Direction, Nat};
 
 use super::report::Report;
-use super::{engine_room, settle_len, total_len};
+use super::{engine_room, send_released, settle_len, total_len};
 
 /// Packets read at a time, and how long one may be (tcpdump's most).
 const BATCH: usize = 32;
@@ -30,6 +30,9 @@ pub fn run(
             translate(nat, buffer, &inside, report);
         }
         capture.send(&mut batch)?;
+        let last = batch.packets().last();
+        let now_millis = last.map_or(0, |buffer| buffer.time_nanos() / NANOS_PER_MILLI);
+        send_released(nat, &mut batch, &mut capture, now_millis)?;
     }
     capture.finish()?;
     report

@@ -14,7 +14,7 @@ use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::low_level::pipe;
 
 use super::report::Report;
-use super::{engine_room, settle_len, total_len};
+use super::{engine_room, send_released, settle_len, total_len};
 
 /// Packets that one read may give, and how long one may be.
 const BATCH: usize = 128;
@@ -111,6 +111,7 @@ fn turn(
             }
             from.send(batch)?;
         }
+        send_released(nat, batch, to, now_millis())?;
     }
     Ok(())
 }
