@@ -73,9 +73,20 @@ struct Flow {
     out: bool,
     incoming: bool,
     mapped: bool,
+    /// It may have been made anew by a packet of this direction, and not be
+    /// answered yet.
+    doubt: Option<Direction>,
 }
 
 impl Flow {
+    fn used(&mut self, direction: Direction, state: Is) {
+        self.doubt = match self.doubt {
+            _ if state == Is::Perhaps => Some(direction),
+            Some(other) if other != direction => None,
+            doubt => doubt,
+        };
+    }
+
     fn timeout(&self) -> u64 {
         1_000
             * match self.protocol {
@@ -97,10 +108,16 @@ enum Is {
     Dead,
 }
 
-fn is(last: u64, timeout: u64, now: u64) -> Is {
-    match now - last {
-        idle if idle <= timeout => Is::Alive,
-        idle if idle <= timeout + 1_000 => Is::Perhaps,
+fn is(flow: &Flow, now: u64) -> Is {
+    let most = flow.timeout();
+    let least = if flow.doubt.is_some() && flow.protocol == protocol::UDP {
+        UNREPLIED * 1_000
+    } else {
+        most
+    };
+    match now - flow.last {
+        idle if idle <= least => Is::Alive,
+        idle if idle <= most + 1_000 => Is::Perhaps,
         _ => Is::Dead,
     }
 }
@@ -113,13 +130,12 @@ struct Model {
 
 impl Model {
     fn is(&self, flow: &Flow) -> Is {
-        is(flow.last, flow.timeout(), self.now)
+        is(flow, self.now)
     }
 
     fn bury(&mut self) {
         let now = self.now;
-        self.flows
-            .retain(|flow| is(flow.last, flow.timeout(), now) != Is::Dead);
+        self.flows.retain(|flow| is(flow, now) != Is::Dead);
     }
 
     fn find_out(&self, tuple: &Tuple) -> Option<usize> {
@@ -185,6 +201,7 @@ impl Model {
             assert_eq!(verdict, Verdict::Translated, "{tuple:?}");
             let flow = &mut self.flows[at];
             assert_eq!(flow.alias, alias, "{tuple:?}");
+            flow.used(Direction::Out, state);
             (flow.last, flow.out) = (self.now, true);
             return;
         }
@@ -280,6 +297,7 @@ impl Model {
             out: true,
             incoming: false,
             mapped,
+            doubt: None,
         });
     }
 
@@ -321,6 +339,7 @@ impl Model {
             assert_eq!(verdict, Verdict::Translated, "{tuple:?}");
             let flow = &mut self.flows[at];
             assert_eq!(flow.inside, inside, "{tuple:?}");
+            flow.used(Direction::In, state);
             (flow.last, flow.incoming) = (self.now, true);
             return;
         }
@@ -368,6 +387,7 @@ impl Model {
             out: false,
             incoming: true,
             mapped,
+            doubt: None,
         });
     }
 

@@ -127,6 +127,7 @@ fn name(verdict: Verdict) -> &'static str {
         Verdict::PortsExhausted => "ports_exhausted",
         Verdict::Malformed => "malformed",
         Verdict::FragmentWaiting => "fragment_waiting",
+        Verdict::HelperRefused => "helper_refused",
         Verdict::Unsupported => "unsupported",
     }
 }
