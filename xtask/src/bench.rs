@@ -5,6 +5,8 @@ mod arp;
 mod busy;
 mod command;
 mod ifconfig;
+mod links;
+mod nat;
 mod plot;
 mod report;
 mod routes;
@@ -49,6 +51,10 @@ enum Case {
     Arp,
     /// Listing interfaces and addresses
     Ifconfig,
+    /// Making and deleting links, and routes from a file
+    Links,
+    /// Translating packets, from 2,000 to 10 million flows
+    Nat,
     /// Mirroring and listing routes
     Routes,
     /// The container and the tables, in one process
@@ -70,6 +76,7 @@ pub struct Setting {
 pub fn run(arguments: &Arguments) -> Result<ExitCode> {
     host::install_missing(host::FOR_TESTS)?;
     host::install_missing(NEEDED)?;
+    host::install_missing(links::NEEDED)?;
     let setting = build(arguments)?;
     if !host::may_make_namespaces() {
         host::enter_own_namespaces()?;
@@ -86,6 +93,8 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode> {
             Case::Ifconfig => {
                 ifconfig::measure(&setting, &mut samples).map(|()| samples.into_rows())?
             }
+            Case::Links => links::measure(&setting, &mut samples).map(|()| samples.into_rows())?,
+            Case::Nat => nat::measure(&setting, &mut samples).map(|()| samples.into_rows())?,
             Case::Routes => {
                 routes::measure(&setting, &mut samples).map(|()| samples.into_rows())?
             }

@@ -21,6 +21,8 @@ pub const FOR_TESTS: &[Needed] = &[
     ("unshare", "util-linux"),
     ("nsenter", "util-linux"),
     ("mount", "mount"),
+    ("strace", "strace"),
+    ("snmpget", "snmp"),
 ];
 
 /// Set in the namespaces that [`enter_own_namespaces`] makes.

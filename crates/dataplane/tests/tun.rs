@@ -76,7 +76,7 @@ fn packets_come_whole_and_go_back() {
         if buffer.packet().len() == packet.len() {
             buffer.packet_mut().copy_from_slice(&packet);
         } else {
-            buffer.discard();
+            buffer.set_discarded(true);
         }
     }
     tun.send(&mut batch).unwrap();

@@ -1,8 +1,10 @@
 //! The command line, from one definition: [`command`] is what is parsed,
 //! and what help, man pages and completions are made of.
 
+mod change;
+mod link;
 mod rewrite;
-mod values;
+pub mod values;
 mod words;
 
 use std::ffi::OsString;
@@ -17,8 +19,10 @@ use ipnet::{IpNet, Ipv6Net};
 use view::{Filter, Format, Object, Output, Question, RouteQuestion};
 
 use crate::arp::Called;
+use crate::change::{Change, Verb};
 use crate::control::protocol::Ask;
 use crate::nat::{self, Nat};
+use crate::{failover, ifaceseq};
 
 /// What the user wants.
 #[derive(Debug)]
@@ -29,10 +33,18 @@ pub enum Wanted {
     Check(Option<PathBuf>),
     /// An answer.
     Ask(Ask, From),
+    /// A change to a table.
+    Change(Object, Verb, Box<Change>),
+    /// Links made, deleted or changed.
+    Link(crate::link::Wanted, crate::link::Terms),
     /// arp(8), with its own command line.
     Arp(Vec<OsString>, Called),
     /// ifconfig(8), with its own command line.
     Ifconfig(Vec<OsString>, Called),
+    /// To know what links cost.
+    Ifaceseq(ArgMatches),
+    /// To know how fast a failover is seen.
+    Failover(ArgMatches),
     /// The translation engine by itself.
     Nat(Nat),
     /// Completions for a shell.
@@ -88,6 +100,8 @@ the kernel when none runs: the same answer. ip's own words do as well:
   fingerpost neigh show dev eth0 nud stale
   fingerpost -j route show to root 10.0.0.0/8
   fingerpost route get 10.0.5.80
+Changes are made by the process that asks, in ip's words too, one or a file of
+them: fingerpost route add --file routes.txt
 Exit status: 0 done (an empty answer too, and a pipe closed early), 1 it
 failed, 2 the command line is wrong.";
 
@@ -115,6 +129,8 @@ pub fn command() -> Command {
             "ifconfig",
             "Links and addresses, as ifconfig(8) shows them",
         ))
+        .subcommand(ifaceseq::command())
+        .subcommand(failover::command())
         .subcommand(nat::command())
         .subcommand(check())
         .subcommand(completions())
@@ -234,10 +250,13 @@ fn question(object: Object, about: &'static str) -> Command {
                 .hide_possible_values(true)
                 .help("ip's own words for the same: show, dev NAME, …"),
         );
+    let command = command
+        .args_conflicts_with_subcommands(true)
+        .subcommands(change::commands(object));
     if object == Object::Route {
-        command
-            .args_conflicts_with_subcommands(true)
-            .subcommand(route_get())
+        command.subcommand(route_get())
+    } else if object == Object::Link {
+        command.subcommands(link::commands())
     } else {
         command
     }
@@ -402,6 +421,8 @@ fn wanted(name: &str, matches: &ArgMatches) -> Result<Wanted, clap::Error> {
         }
         ("arp", _) => Wanted::Arp(foreign(), Called::OfFingerpost),
         ("ifconfig", _) => Wanted::Ifconfig(foreign(), Called::OfFingerpost),
+        ("ifaceseq", _) => Wanted::Ifaceseq(matches.clone()),
+        ("failover", _) => Wanted::Failover(matches.clone()),
         ("nat", _) => Wanted::Nat(nat::parse(matches)?),
         ("completions", _) => match matches.get_one::<Shell>("shell") {
             Some(shell) => Wanted::Completions(*shell),
@@ -413,6 +434,12 @@ fn wanted(name: &str, matches: &ArgMatches) -> Result<Wanted, clap::Error> {
                 Ask::RouteGet(Box::new(route_to_get(matches)?)),
                 from(matches),
             )
+        }
+        (_, Some((Object::Link, _))) if let Some((wanted, terms)) = link::wanted(matches)? => {
+            Wanted::Link(wanted, terms)
+        }
+        (_, Some((object, _))) if let Some((verb, change)) = change::wanted(*object, matches)? => {
+            Wanted::Change(*object, verb, Box::new(change))
         }
         (_, Some((object, _))) => {
             let question = Box::new(asked(*object, matches)?);

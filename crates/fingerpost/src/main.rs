@@ -9,13 +9,17 @@
 
 mod arp;
 mod ask;
+mod change;
 mod cli;
 mod config;
 mod control;
 mod daemon;
 mod direct;
+mod failover;
 mod generate;
+mod ifaceseq;
 mod ifconfig;
+mod link;
 mod names;
 mod nat;
 mod privileges;
@@ -50,7 +54,17 @@ fn run(wanted: Wanted) -> anyhow::Result<ExitCode> {
         Wanted::Check(path) => check(path.as_deref(), &mut out)?,
         Wanted::Ask(ask, from) => ask::run(ask, &from, &mut out)?,
         Wanted::Completions(shell) => generate::completions(shell, &mut out)?,
+        Wanted::Ifaceseq(matches) => return ifaceseq::run(&matches, &mut out),
+        Wanted::Failover(matches) => return failover::run(&matches, &mut out),
         Wanted::Man(directory) => generate::man(&directory)?,
+        Wanted::Change(object, verb, asked) => {
+            drop(out);
+            return change::run(object, verb, &asked);
+        }
+        Wanted::Link(wanted, terms) => {
+            drop(out);
+            return link::run(&wanted, &terms);
+        }
         Wanted::Arp(arguments, called) => {
             drop(out);
             return arp::run(arguments, called);

@@ -56,6 +56,39 @@ pub enum Error {
         /// Why.
         source: io::Error,
     },
+    /// Links came and went faster than they could be listed.
+    #[error("links keep coming and going while they are listed; try again when it is quieter")]
+    Restless,
+    /// A group that was about to be deleted has a member that is not ours.
+    #[error(
+        "`{name}` (index {index}) joined the group {group} that was about to be deleted, and is none of the links to be deleted; nothing was deleted, the links are in their old groups"
+    )]
+    Foreign {
+        /// Its name.
+        name: Box<str>,
+        /// Its index.
+        index: u32,
+        /// The group.
+        group: u32,
+    },
+    /// The kernel would take along more than was agreed to.
+    #[error(
+        "`{with}` would take along `{name}`, which came meanwhile and was not agreed to; nothing was deleted, the links are in their old groups"
+    )]
+    Along {
+        /// What would go along.
+        name: Box<str>,
+        /// With which link.
+        with: Box<str>,
+    },
+    /// A journal that cannot be read, or is not for this.
+    #[error("journal {}: {why}", path.display())]
+    Journal {
+        /// Its file.
+        path: PathBuf,
+        /// What is wrong.
+        why: String,
+    },
     /// It was told to stop.
     #[error("stopped")]
     Stopped,

@@ -4,6 +4,8 @@
 //! - [`mod@dump`]: a table straight from the kernel, row by row.
 //! - [`mirror`]: a live copy of all tables, kept by events.
 //! - [`bulk`]: many changes in few system calls.
+//! - [`links`]: links made, changed and deleted by the thousand.
+//! - [`tun`]: TUN and TAP devices, which are not made by messages.
 //!
 //! The state machine of the mirror ([`mirror::model`]) is pure; sockets
 //! and threads are in [`socket`], [`mod@dump`] and [`mirror::Mirror`].
@@ -12,9 +14,11 @@
 pub mod bulk;
 pub mod dump;
 pub mod error;
+pub mod links;
 pub mod mirror;
 pub mod namespace;
 pub mod socket;
+pub mod tun;
 
 pub use dump::{DumpEnd, dump};
 pub use error::Error;

@@ -1,9 +1,10 @@
 //! Network namespaces: found by name, path or process id, and entered by
 //! threads of their own.
 
+use std::collections::HashSet;
 use std::fs::{self, File};
 use std::io;
-use std::os::fd::{AsFd, AsRawFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -81,6 +82,43 @@ impl Namespace {
         names
     }
 
+    /// The other namespaces that can be found: those with a name, and those
+    /// that a process is in; `most` of them at most.
+    pub fn others(&self, most: usize) -> Vec<Self> {
+        let named = Self::names().into_iter().map(|name| {
+            let path = Path::new(NAMES).join(&name);
+            (path, Some(name.into_boxed_str()))
+        });
+        let processes = fs::read_dir("/proc").into_iter().flatten().flatten();
+        let of_processes = processes
+            .filter(|entry| {
+                let name = entry.file_name();
+                name.to_str()
+                    .is_some_and(|name| name.parse::<u32>().is_ok())
+            })
+            .map(|entry| (entry.path().join("ns/net"), None));
+        let mut seen = HashSet::from([self.inode]);
+        named
+            .chain(of_processes)
+            .filter_map(|(path, name)| {
+                // What may not be looked at (another user's) is passed over.
+                let inode = fs::metadata(&path).ok()?.ino();
+                seen.insert(inode)
+                    .then(|| Self::from_path(path, name).ok())
+                    .flatten()
+            })
+            .take(most)
+            .collect()
+    }
+
+    /// How it was named: a name, or a path.
+    pub fn spec(&self) -> String {
+        match &self.name {
+            Some(name) => name.to_string(),
+            None => self.path.display().to_string(),
+        }
+    }
+
     fn from_path(path: PathBuf, name: Option<Box<str>>) -> Result<Self, Error> {
         let opened = File::open(&path).and_then(|file| Ok((file.metadata()?.ino(), file)));
         let (inode, file) = opened.map_err(|source| Error::Namespace {
@@ -143,6 +181,12 @@ impl Namespace {
                 source: errno.into(),
             },
         )
+    }
+}
+
+impl AsFd for Namespace {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.file.as_fd()
     }
 }
 

@@ -10,7 +10,7 @@ use crate::{State, Timeouts};
 const TICK_BITS: u32 = 8;
 
 /// See the module.
-#[derive(Debug, Clone, Copy, Default)]
+#[derive(Debug, Clone, Copy)]
 pub struct Clock {
     /// What the caller said last.
     said: u64,
@@ -19,6 +19,18 @@ pub struct Clock {
     /// `run` in ticks.
     tick: u32,
     started: bool,
+}
+
+impl Default for Clock {
+    fn default() -> Self {
+        Self {
+            // No caller's time: the first is taken whatever it is, 0 too.
+            said: u64::MAX,
+            run: 0,
+            tick: 0,
+            started: false,
+        }
+    }
 }
 
 impl Clock {

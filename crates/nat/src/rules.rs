@@ -269,7 +269,7 @@ struct Rule {
     redirect: Redirect,
     /// Empty: the redirect's own inside.
     servers: Vec<Server>,
-    /// Whose turn it is.
+    /// Whose turn it is, counted from the latest.
     turn: u32,
     /// A one-shot redirect's end; milliseconds of the caller's clock.
     until_millis: Option<u64>,
@@ -444,8 +444,8 @@ impl Rules {
     }
 
     /// Adds a server to a redirect, which from then on sends each new flow
-    /// to the next of its servers (RFC 2391), the first of them first, and
-    /// no longer to its own inside. O(1).
+    /// to the next of its servers (RFC 2391), the latest of them first as in
+    /// libalias, and no longer to its own inside. O(1).
     pub fn add_server(&mut self, handle: Handle, server: Server) -> Result<(), RuleError> {
         let rule = self.rule_mut(handle)?;
         if rule.servers.len() >= MAX_SERVERS {
@@ -522,7 +522,8 @@ impl Rules {
             alias_port,
             ..
         } = rule.redirect;
-        let server = rule.servers.get(rule.turn as usize);
+        let turn = rule.servers.len().checked_sub(1 + rule.turn as usize);
+        let server = turn.and_then(|turn| rule.servers.get(turn));
         let (address, port) = match server {
             Some(server) => (Some(server.address), server.port),
             None => (

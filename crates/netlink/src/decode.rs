@@ -29,6 +29,7 @@ pub use link::{link, link_counters, link_index};
 pub use neighbour::{neighbour, neighbour_ages};
 pub use nexthop::nexthop;
 pub use other_route::other_route;
+pub use reply::netns_id;
 pub use route::route;
 pub use rule::rule;
 

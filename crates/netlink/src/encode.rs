@@ -10,6 +10,7 @@
 mod address;
 mod link;
 mod neighbour;
+mod new_link;
 mod nexthop;
 mod route;
 mod rule;
@@ -19,11 +20,14 @@ use crate::decode::Operation;
 use crate::message::flag;
 
 pub use address::address;
-pub use link::{LinkSettings, link, set_link};
+pub use link::{LinkSettings, delete_link, delete_link_group, link, set_link};
 pub use neighbour::{fdb, neighbour};
+pub use new_link::{
+    KindData, KindError, LINK_KINDS, LinkEnd, LinkKind, LinkNetns, NewLink, kind_of_words, new_link,
+};
 pub use nexthop::nexthop;
 pub use route::route;
-pub use rule::rule;
+pub use rule::{rule, unplaced_rule};
 
 /// What is to be done with a row.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -14,9 +14,11 @@ pub(crate) mod ifla {
     pub(crate) const OPERSTATE: u16 = 16;
     pub(crate) const LINKMODE: u16 = 17;
     pub(crate) const LINKINFO: u16 = 18;
+    pub(crate) const NET_NS_PID: u16 = 19;
     pub(crate) const IFALIAS: u16 = 20;
     pub(crate) const STATS64: u16 = 23;
     pub(crate) const GROUP: u16 = 27;
+    pub(crate) const NET_NS_FD: u16 = 28;
     pub(crate) const EXT_MASK: u16 = 29;
     pub(crate) const PROMISCUITY: u16 = 30;
     pub(crate) const NUM_TX_QUEUES: u16 = 31;
@@ -34,6 +36,8 @@ pub(crate) mod ifla {
     pub(crate) const INFO_DATA: u16 = 2;
     pub(crate) const INFO_SLAVE_KIND: u16 = 4;
     pub(crate) const INFO_SLAVE_DATA: u16 = 5;
+    /// Inside the `INFO_DATA` of a veth (`linux/veth.h`).
+    pub(crate) const VETH_INFO_PEER: u16 = 1;
     /// Inside the `INFO_DATA` of a VRF.
     pub(crate) const VRF_TABLE: u16 = 1;
 }
@@ -141,6 +145,12 @@ pub(crate) mod fra {
     pub(crate) const IP_PROTO: u16 = 22;
     pub(crate) const SPORT_RANGE: u16 = 23;
     pub(crate) const DPORT_RANGE: u16 = 24;
+}
+
+/// `NETNSA_…`, `linux/net_namespace.h`.
+pub(crate) mod netnsa {
+    pub(crate) const NSID: u16 = 1;
+    pub(crate) const FD: u16 = 3;
 }
 
 /// `NLMSGERR_ATTR_…`, `linux/netlink.h`.

@@ -118,6 +118,8 @@ pub mod kind {
     pub const NEWRULE: u16 = 32;
     pub const DELRULE: u16 = 33;
     pub const GETRULE: u16 = 34;
+    pub const NEWNSID: u16 = 88;
+    pub const GETNSID: u16 = 90;
     pub const NEWNEXTHOP: u16 = 104;
     pub const DELNEXTHOP: u16 = 105;
     pub const GETNEXTHOP: u16 = 106;

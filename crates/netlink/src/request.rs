@@ -6,8 +6,9 @@ use std::net::IpAddr;
 use table::row::neighbour::flag::PROXY;
 use table::{AF_INET, AF_INET6};
 
+use crate::attribute::NESTED;
 use crate::build::Build;
-use crate::kernel::{AF_BRIDGE, AF_UNSPEC, ifla, nda, rta};
+use crate::kernel::{AF_BRIDGE, AF_UNSPEC, ifla, nda, netnsa, rta};
 use crate::malformed::TooLong;
 use crate::message::{flag, kind};
 
@@ -33,6 +34,12 @@ pub enum Dump {
         /// With all counters. Without, the kernel (6.18) leaves out those
         /// of IPv6, some 600 bytes a link; `IFLA_STATS64` always comes.
         counters: bool,
+    },
+    /// Links of a kind (`IFLA_INFO_KIND`), without the counters of address
+    /// families. A kernel that has no such kind gives all.
+    LinksOfKind {
+        /// `veth`, `macvlan`, …
+        kind: &'static str,
     },
     /// Addresses.
     Addresses {
@@ -97,6 +104,14 @@ impl Dump {
                 if !counters {
                     build.put_u32(ifla::EXT_MASK, SKIP_STATS);
                 }
+                build
+            }
+            Dump::LinksOfKind { kind: of } => {
+                let mut build = get(out, kind::GETLINK, &ifinfomsg(0));
+                build.put_u32(ifla::EXT_MASK, SKIP_STATS);
+                let info = build.open(ifla::LINKINFO | NESTED);
+                build.put(ifla::INFO_KIND, of.as_bytes());
+                build.close(&info);
                 build
             }
             Dump::Addresses { family, link } => {
@@ -188,6 +203,16 @@ pub fn get_link_by_name(name: &str, sequence: u32, out: &mut Vec<u8>) -> Result<
     };
     build.put_text(attribute, name);
     build.end()
+}
+
+/// Asks for the number that a namespace, given by a file descriptor of the
+/// sender, has in the socket's own (`IFLA_LINK_NETNSID` speaks of it); the
+/// answer is read by [`crate::decode::netns_id`].
+pub fn get_netns_id(descriptor: i32, sequence: u32, out: &mut Vec<u8>) {
+    let header = [AF_UNSPEC, 0, 0, 0];
+    let mut build = Build::start(out, kind::GETNSID, flag::REQUEST, sequence, &header);
+    build.put(netnsa::FD, &descriptor.to_ne_bytes());
+    build.end_small();
 }
 
 /// What [`get_route`] asks for beside the destination.

@@ -55,9 +55,9 @@ impl Addresses {
         .take_while(move |row| row.link == link)
     }
 
-    /// The rows with this very address, on whatever links. A seek, then
-    /// O(rows returned).
-    pub fn by_address(&self, address: IpAddr) -> impl Iterator<Item = &Arc<Address>> {
+    /// All from an address on (itself included), on whatever links, ordered
+    /// by address, then link. A seek, then O(log n) a row.
+    pub fn from_address(&self, address: IpAddr) -> impl Iterator<Item = &Arc<Address>> {
         let first = AddressKey {
             link: 0,
             local: address,
@@ -66,23 +66,21 @@ impl Addresses {
         };
         self.by_address
             .from(&(address, first))
-            .take_while(move |((at, _), ())| *at == address)
             .filter_map(|((_, key), ())| self.get(key))
+    }
+
+    /// The rows with this very address, on whatever links. A seek, then
+    /// O(rows returned).
+    pub fn by_address(&self, address: IpAddr) -> impl Iterator<Item = &Arc<Address>> {
+        self.from_address(address)
+            .take_while(move |row| row.local == address)
     }
 
     /// The rows whose address is inside a prefix, on whatever links. A
     /// seek, then O(rows returned).
     pub fn inside(&self, net: IpNet) -> impl Iterator<Item = &Arc<Address>> {
-        let first = AddressKey {
-            link: 0,
-            local: net.network(),
-            prefix_len: 0,
-            peer: None,
-        };
-        self.by_address
-            .from(&(net.network(), first))
-            .take_while(move |((at, _), ())| net.contains(at))
-            .filter_map(|((_, key), ())| self.get(key))
+        self.from_address(net.network())
+            .take_while(move |row| net.contains(&row.local))
     }
 
     /// Bytes of heap, rows included.

@@ -5,12 +5,14 @@ use std::sync::Arc;
 use crate::ordered::Ordered;
 use crate::row::link::Link;
 
-/// Links by index, name, alternative name and master.
+/// Links by index, name, alternative name, master and lower link.
 #[derive(Debug, Clone, Default)]
 pub struct Links {
     by_index: Ordered<u32, Arc<Link>>,
     by_name: Ordered<Box<str>, u32>,
     by_master: Ordered<(u32, u32), ()>,
+    /// Those on top of another link of this namespace.
+    by_lower: Ordered<(u32, u32), ()>,
 }
 
 impl Links {
@@ -58,13 +60,26 @@ impl Links {
             .filter_map(|((_, index), ())| self.get(*index))
     }
 
+    /// The links on top of a link ([`Link::below`]), in the order of
+    /// indexes. A seek, then O(log n) a row.
+    pub fn on_top_of(&self, lower: u32) -> impl Iterator<Item = &Arc<Link>> {
+        self.by_lower
+            .from(&(lower, 0))
+            .take_while(move |((of, _), ())| *of == lower)
+            .filter_map(|((_, index), ())| self.get(*index))
+    }
+
     /// Bytes of heap, names and rows included.
     pub fn heap_bytes(&self) -> usize {
         let rows: usize = self
             .iter()
             .map(|link| size_of::<Link>() + link.name.len() * 2 + 64)
             .sum();
-        self.by_index.heap_bytes() + self.by_name.heap_bytes() + self.by_master.heap_bytes() + rows
+        self.by_index.heap_bytes()
+            + self.by_name.heap_bytes()
+            + self.by_master.heap_bytes()
+            + self.by_lower.heap_bytes()
+            + rows
     }
 
     pub(crate) fn put(&mut self, link: Arc<Link>) -> Option<Arc<Link>> {
@@ -74,6 +89,9 @@ impl Links {
         }
         if let Some(master) = link.master {
             self.by_master.insert((master, link.index), ());
+        }
+        if let Some(lower) = link.below() {
+            self.by_lower.insert((lower, link.index), ());
         }
         self.by_index.insert(link.index, link);
         old
@@ -89,6 +107,9 @@ impl Links {
         }
         if let Some(master) = old.master {
             self.by_master.remove(&(master, index));
+        }
+        if let Some(lower) = old.below() {
+            self.by_lower.remove(&(lower, index));
         }
         Some(old)
     }
@@ -123,6 +144,29 @@ mod tests {
         links.remove(1);
         assert_eq!((links.len(), links.of_master(9).count()), (0, 0));
         assert!(links.by_name("eth1").is_none());
+    }
+
+    #[test]
+    fn found_by_what_they_lie_on_and_pairs_lie_on_nothing() {
+        let mut links = Links::default();
+        let over = |index, kind: &str, lower| {
+            Arc::new(Link {
+                index,
+                name: kind.into(),
+                kind: Some(kind.into()),
+                lower: Some(lower),
+                ..Link::default()
+            })
+        };
+        links.put(link(1, "eth0", &[], None));
+        links.put(over(3, "vlan", 1));
+        links.put(over(2, "macvlan", 1));
+        links.put(over(4, "veth", 1));
+        let above = |links: &Links| links.on_top_of(1).map(|l| l.index).collect::<Vec<_>>();
+        assert_eq!(above(&links), [2, 3]);
+        links.put(over(3, "vlan", 4));
+        links.remove(2);
+        assert_eq!((above(&links), links.on_top_of(4).count()), (vec![], 1));
     }
 
     #[test]

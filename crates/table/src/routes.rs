@@ -17,6 +17,10 @@ pub use crate::route_bodies::BodyId;
 use crate::route_bodies::{Bodies, Interner};
 use crate::row::route::{OtherRoute, OtherRouteKey, Route, RouteBody, RouteRef, SharedRoute};
 
+mod run;
+
+pub use run::{RouteCount, RoutePlace, RouteRun};
+
 /// Where a new route goes among those of the same table, prefix, TOS and
 /// metric; the kernel uses the first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -83,6 +87,8 @@ const FIRST_ORDINAL: u16 = 0x8000;
 struct Family<A> {
     by_prefix: Ordered<Key<A>, BodyId>,
     by_body: Ordered<(BodyId, Key<A>), ()>,
+    /// How many there are, by table.
+    counts: Ordered<u32, RouteCount>,
 }
 
 impl<A> Default for Family<A> {
@@ -90,6 +96,7 @@ impl<A> Default for Family<A> {
         Self {
             by_prefix: Ordered::default(),
             by_body: Ordered::default(),
+            counts: Ordered::default(),
         }
     }
 }
@@ -320,10 +327,22 @@ impl Routes {
         placement: Placement,
     ) -> Put {
         let Self { v4, v6, bodies, .. } = self;
-        match either(route.prefix.network()) {
+        let (table, one) = (route.table, RouteCount::of(&route.body));
+        let address = either(route.prefix.network());
+        let put = match address {
             Either::V4(address) => v4.put(bodies, interner, address, route, placement),
             Either::V6(address) => v6.put(bodies, interner, address, route, placement),
+        };
+        let before = match &put {
+            Put::Same => return put,
+            Put::Added => RouteCount::default(),
+            Put::Replaced(old) => RouteCount::of(&old.body),
+        };
+        match address {
+            Either::V4(_) => run::count(&mut v4.counts, table, before, one),
+            Either::V6(_) => run::count(&mut v6.counts, table, before, one),
         }
+        put
     }
 
     /// Takes the route out that equals this one, body and all.
@@ -331,11 +350,18 @@ impl Routes {
         let Some(id) = interner.find(route.body) else {
             return false;
         };
-        let removed = match either(route.prefix.network()) {
+        let (table, one) = (route.table, RouteCount::of(route.body));
+        let address = either(route.prefix.network());
+        let removed = match address {
             Either::V4(address) => self.v4.remove(address, route, id),
             Either::V6(address) => self.v6.remove(address, route, id),
         };
         if removed {
+            let none = RouteCount::default();
+            match address {
+                Either::V4(_) => run::count(&mut self.v4.counts, table, one, none),
+                Either::V6(_) => run::count(&mut self.v6.counts, table, one, none),
+            }
             interner.give_back(&mut self.bodies, route.body);
         }
         removed
@@ -454,9 +480,21 @@ impl<A: RouteAddress> Family<A> {
         self.put_key(place.with_ordinal(ordinal), id);
     }
 
+    /// The others keep their numbers, as far as there is one before them:
+    /// who walks the table names routes by them.
     fn prepend(&mut self, place: Key<A>, id: BodyId) {
-        let run = self.take_run(place);
-        self.put_run(place, std::iter::once(id).chain(run).collect());
+        let first = self.by_prefix.from(&place).next().map(|(key, _)| *key);
+        let ordinal = match first.filter(|key| key.same_place(&place)) {
+            Some(key) => key.rest.ordinal().checked_sub(1),
+            None => Some(FIRST_ORDINAL),
+        };
+        match ordinal {
+            Some(ordinal) => self.put_key(place.with_ordinal(ordinal), id),
+            None => {
+                let run = self.take_run(place);
+                self.put_run(place, std::iter::once(id).chain(run).collect());
+            }
+        }
     }
 
     fn replace_first(

@@ -35,6 +35,16 @@ impl<K: Ord, V> Sample<K, V> {
         Some(&self.rows[at].1)
     }
 
+    /// The rows from a key on (itself included), in order. A seek, then
+    /// O(1) a row.
+    pub fn from<'a>(&'a self, key: &K) -> impl Iterator<Item = (&'a K, &'a V)> + use<'a, K, V> {
+        let first = self.rows.partition_point(|(k, _)| k < key);
+        self.rows
+            .iter()
+            .skip(first)
+            .map(|(key, value)| (key, value))
+    }
+
     /// Milliseconds since it was taken; `None`: never taken.
     pub fn age_millis(&self, now_millis: u64) -> Option<u64> {
         self.taken_at_millis

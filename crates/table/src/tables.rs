@@ -9,7 +9,7 @@ use crate::links::Links;
 use crate::neighbours::Neighbours;
 use crate::nexthops::Nexthops;
 use crate::routes::Routes;
-use crate::row::counters::LinkCounters;
+use crate::row::counters::{IpCounters, IpPlace, IpSettings, LinkCounters};
 use crate::row::neighbour::NeighbourKey;
 use crate::rules::Rules;
 use crate::sample::{NeighbourSample, Sample};
@@ -35,6 +35,10 @@ pub struct Tables {
     pub fdb: Fdb,
     /// Counters of links, by index, as last sampled.
     pub link_counters: Arc<Sample<u32, LinkCounters>>,
+    /// What IP counted, in all and by link, as last sampled.
+    pub ip_counters: Arc<Sample<IpPlace, IpCounters>>,
+    /// How IP is set, as last sampled; `None`: not yet.
+    pub ip_settings: Option<IpSettings>,
     /// Ages of neighbours as last sampled.
     pub neighbour_samples: Arc<Sample<NeighbourKey, NeighbourSample>>,
 }

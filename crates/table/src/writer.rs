@@ -11,7 +11,7 @@ use crate::event::{Event, Events, Generation, Log, Operation, Row};
 use crate::route_bodies::Interner;
 use crate::routes::{Placement, Put};
 use crate::row::address::{Address, AddressKey};
-use crate::row::counters::LinkCounters;
+use crate::row::counters::{IpCounters, IpPlace, IpSettings, LinkCounters};
 use crate::row::fdb::{FdbEntry, FdbKey};
 use crate::row::link::Link;
 use crate::row::neighbour::{Neighbour, NeighbourKey};
@@ -198,6 +198,14 @@ impl Writer {
         self.publish_samples();
     }
 
+    /// Publishes what IP counted and how it is set, without a new
+    /// generation.
+    pub fn publish_ip(&mut self, sample: Sample<IpPlace, IpCounters>, settings: IpSettings) {
+        self.tables.ip_counters = Arc::new(sample);
+        self.tables.ip_settings = Some(settings);
+        self.publish_samples();
+    }
+
     /// Publishes sampled ages of neighbours, without a new generation.
     pub fn publish_neighbour_samples(&mut self, sample: Sample<NeighbourKey, NeighbourSample>) {
         self.tables.neighbour_samples = Arc::new(sample);
@@ -208,6 +216,8 @@ impl Writer {
     fn publish_samples(&mut self) {
         let mut seen = (*self.shared.published.load()).clone();
         seen.link_counters = Arc::clone(&self.tables.link_counters);
+        seen.ip_counters = Arc::clone(&self.tables.ip_counters);
+        seen.ip_settings = self.tables.ip_settings;
         seen.neighbour_samples = Arc::clone(&self.tables.neighbour_samples);
         self.shared.published.store(seen);
     }

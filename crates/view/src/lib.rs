@@ -47,6 +47,7 @@ pub use columns::columns;
 pub use context::Context;
 pub use event::{Watch, event};
 pub use names::{NameFile, Names};
+pub use pattern::matches as matches_name;
 pub use printer::Printer;
 pub use question::{Filter, Format, Object, Output, Question};
 pub use route_get::{RouteQuestion, route_get};

@@ -2,7 +2,7 @@
 
 /// Whether a name matches a pattern. O(name × pattern) at worst, no
 /// allocation. A `[` without its `]` stands for itself.
-pub(crate) fn matches(pattern: &str, name: &str) -> bool {
+pub fn matches(pattern: &str, name: &str) -> bool {
     let (mut pattern, mut name) = (pattern.as_bytes(), name.as_bytes());
     // Where to go on when what follows the last `*` does not match.
     let mut again: Option<(&[u8], &[u8])> = None;

@@ -60,10 +60,10 @@ impl Contender {
 }
 
 /// What one run cost.
-struct Cost {
-    wall: Duration,
-    cpu_ms: f64,
-    bytes: u64,
+pub struct Cost {
+    pub wall: Duration,
+    pub cpu_ms: f64,
+    pub bytes: u64,
 }
 
 /// Lets all do their jobs in turn, `rounds` times.
@@ -101,7 +101,8 @@ pub fn in_turn(
     })?
 }
 
-fn run(contender: &Contender) -> Result<Cost> {
+/// Runs one to its end; it must succeed.
+pub fn run(contender: &Contender) -> Result<Cost> {
     let path = output_path();
     let file = File::create(&path).with_context(|| format!("making {}", path.display()))?;
     let before = children_cpu_ms()?;

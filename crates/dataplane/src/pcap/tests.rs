@@ -137,7 +137,7 @@ fn what_is_written_is_what_was_read_less_the_discarded() {
     let mut capture = files.open().unwrap();
     let mut batch = Batch::new(8, 200);
     assert_eq!(capture.receive(&mut batch).unwrap(), Received::Packets);
-    batch.packets_mut()[1].discard();
+    batch.packets_mut()[1].set_discarded(true);
     capture.send(&mut batch).unwrap();
     capture.finish().unwrap();
     let counters = capture.counters();

@@ -6,7 +6,9 @@
 
 use view::Object;
 
+use super::link;
 use super::words::{self, Packet, Word};
+use crate::change::Verb;
 
 /// `ip`'s options that it writes with one dash, and ours.
 const OPTIONS: &[(&str, &str)] = &[
@@ -93,6 +95,12 @@ pub fn rewrite(arguments: Vec<String>) -> Vec<String> {
         Some(word) if begins_one_of(word, SHOW) => {
             rest.remove(0);
         }
+        Some(word) if let Some(verb) = changed_by(object, word) => {
+            out.push(verb.to_owned());
+            out.extend(before_change(before));
+            out.extend(rest.iter().skip(1).map(|word| (*word).to_owned()));
+            return out;
+        }
         Some(word) if begins(word, "get") && object == Object::Nexthop => {
             rest.remove(0);
         }
@@ -108,6 +116,39 @@ pub fn rewrite(arguments: Vec<String>) -> Vec<String> {
     let words: Vec<_> = words::of_object(words::FILTERS, object).collect();
     let tokens: Vec<&str> = before.chain(rest).collect();
     rewrite_filters(&tokens, &words, unnamed(object), &mut out);
+    out
+}
+
+/// The command that a word means which changes something.
+fn changed_by(object: Object, word: &str) -> Option<&'static str> {
+    if object == Object::Link {
+        link::meant(word)
+    } else {
+        Verb::meant(object, word).map(|verb| verb.name())
+    }
+}
+
+/// `ip`'s options before the object, for a change: `-n` names the
+/// namespace there. What they say of a listing's looks is passed over.
+fn before_change<'a>(mut options: impl Iterator<Item = &'a str>) -> Vec<String> {
+    let mut out = Vec::new();
+    while let Some(option) = options.next() {
+        let known = OPTIONS.iter().find(|(said, _)| *said == option);
+        match option {
+            "-n" => out.push("--netns".to_owned()),
+            "-d" | "-details" | "-s" | "-statistics" | "-stats" | "-o" | "-oneline" => {}
+            "-f" | "-family" => match options.next() {
+                Some("inet") => out.push("-4".to_owned()),
+                Some("inet6") => out.push("-6".to_owned()),
+                other => out.extend(
+                    [option.to_owned()]
+                        .into_iter()
+                        .chain(other.map(str::to_owned)),
+                ),
+            },
+            _ => out.push(known.map_or(option, |(_, flag)| flag).to_owned()),
+        }
+    }
     out
 }
 

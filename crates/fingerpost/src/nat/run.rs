@@ -1,20 +1,97 @@
 //! `fingerpost nat run`: a capture file, or two TUN devices, through the
 //! engine. Called by [`super::run`].
 
+mod capture;
+mod report;
+mod settings;
+mod tun;
+
+use std::io;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use clap::{Args, ValueHint};
+use anyhow::Context;
+use clap::{ArgGroup, Args, ValueHint};
+use dataplane::Buffer;
 
-/// Translates a capture file, or between two TUN devices.
+use report::Report;
+use settings::Settings;
+
+const AFTER_HELP: &str = "\
+A capture holds what reaches the translator from both sides: a packet with an
+inside source goes out, any other comes in. Time is the capture's.
+Two TUN devices are used if they are there and made if not; give them addresses
+and routes yourself. Everything that comes from INSIDE goes out by OUTSIDE and
+back, until Ctrl-C.
+  fingerpost nat run --alias 192.0.2.1 --pcap-in lan.pcap --pcap-out wan.pcap
+  fingerpost nat run --rules nat.conf --tun tun-in tun-out
+Statistics go to standard output at the end. Exit status: 0 done, 1 it failed,
+2 the command line is wrong.";
+
+/// What is translated, and how.
 #[derive(Debug, Args)]
+#[command(after_help = AFTER_HELP)]
+#[command(group = ArgGroup::new("what").args(["pcap_in", "tun"]).required(true))]
 pub struct Run {
     /// The capture to translate (pcap or pcapng)
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
-    pcap_in: PathBuf,
+    pcap_in: Option<PathBuf>,
+    /// Where the translated packets go (pcap); dropped ones are not in it
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, conflicts_with = "tun")]
+    pcap_out: Option<PathBuf>,
+    /// Translate between two TUN devices
+    #[arg(long, num_args = 2, value_names = ["INSIDE", "OUTSIDE"])]
+    tun: Option<Vec<String>>,
+    #[command(flatten)]
+    settings: Settings,
+    /// The statistics as one JSON object
+    #[arg(short, long)]
+    json: bool,
 }
 
-/// Runs it to the end of the capture.
+/// Runs it to the end: of the capture, or by Ctrl-C.
 pub fn run(arguments: &Run) -> anyhow::Result<ExitCode> {
-    anyhow::bail!("{}: no engine is built in yet", arguments.pcap_in.display())
+    let mut nat = arguments.settings.engine()?;
+    let mut report = Report::default();
+    match (&arguments.pcap_in, arguments.tun.as_deref()) {
+        (Some(input), _) => {
+            let output = arguments.pcap_out.as_deref();
+            let inside = arguments.settings.inside();
+            capture::run(&mut nat, input, output, inside, &mut report)?;
+        }
+        (None, Some([inside, outside])) => tun::run(&mut nat, inside, outside, &mut report)?,
+        (None, _) => anyhow::bail!("say --pcap-in FILE or --tun INSIDE OUTSIDE"),
+    }
+    report.statistics = nat.statistics();
+    let mut out = io::stdout().lock();
+    report
+        .write(arguments.json, &mut out)
+        .context("writing the statistics")?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// The packet with the room behind it for the engine; without, when it is
+/// longer than what came of it, for the engine to refuse.
+fn engine_room(buffer: &mut Buffer) -> &mut [u8] {
+    if total_len(buffer.packet()) > buffer.packet().len() {
+        return buffer.packet_mut();
+    }
+    buffer.room_mut()
+}
+
+/// Says how long the packet is, if a helper has made it another length
+/// than `before`. (Else what a link has padded it with stays.)
+fn settle_len(buffer: &mut Buffer, before: usize) {
+    let after = total_len(buffer.packet());
+    if after != before {
+        buffer.set_len(after);
+    }
+}
+
+/// The length that an IPv4 header says (RFC 791 §3.1).
+fn total_len(packet: &[u8]) -> usize {
+    match packet {
+        [_, _, high, low, ..] => usize::from(u16::from_be_bytes([*high, *low])),
+        _ => 0,
+    }
 }

@@ -79,6 +79,9 @@ impl Nat {
         let mut tries = ADDRESSES_TRIED.min(self.own.len());
         loop {
             let made = self.out_through(key, parsed.upper, alias, hint);
+            if made.is_err() && alias.address == key.source() && self.is_open() {
+                return Err(Verdict::Passed);
+            }
             tries = tries.saturating_sub(1);
             let next = alias.pooled && self.config.pooling == Pooling::Arbitrary && tries > 0;
             if made != Err(Verdict::PortsExhausted) || !next {
@@ -86,6 +89,11 @@ impl Nat {
             }
             alias.address = self.next_own(alias.address);
         }
+    }
+
+    /// Whether what comes in without a flow passes as it is.
+    fn is_open(&self) -> bool {
+        !self.config.mode.deny_incoming && self.config.target.is_none()
     }
 
     /// Which alias an outgoing packet's source gets.
@@ -97,10 +105,8 @@ impl Nat {
         let mode = self.config.mode;
         if (mode.unregistered_only || mode.carrier_grade) && !is_private(source, mode.carrier_grade)
         {
-            // With a door that is shut, answers need a flow to come in by.
-            if !mode.deny_incoming && self.config.target.is_none() {
-                return Err(Verdict::Passed);
-            }
+            // A flow it is all the same: answers come in by it where the door
+            // is shut, and it keeps its ways when the modes change.
             return Ok(Alias {
                 address: source,
                 port: Wish::Exactly(key.source_port()),

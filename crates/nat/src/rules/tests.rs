@@ -128,7 +128,7 @@ fn servers_take_turns() {
         turns.push((found.address, found.port));
         rules.take(found.handle);
     }
-    let expected = [7, 8, 9, 7, 8, 9].map(|last| (Some(host(last)), 800 + u16::from(last)));
+    let expected = [9, 8, 7, 9, 8, 7].map(|last| (Some(host(last)), 800 + u16::from(last)));
     assert_eq!(turns, expected);
     rules.remove(pool).unwrap();
     assert_eq!(

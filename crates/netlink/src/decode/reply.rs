@@ -3,7 +3,7 @@
 
 use super::Decoded;
 use crate::attribute::Attributes;
-use crate::kernel::nlmsgerr;
+use crate::kernel::{netnsa, nlmsgerr};
 use crate::malformed::Malformed;
 use crate::message::{HEADER, Message, flag};
 
@@ -51,6 +51,19 @@ pub(super) fn error(message: &Message<'_>) -> Result<Decoded, Malformed> {
         offset: extended.offset,
         sequence: message.sequence,
     })
+}
+
+/// Payload of `RTM_NEWNSID` (`linux/net_namespace.h`), the answer to
+/// [`crate::request::get_netns_id`]: the number a namespace has in
+/// another, `None` where it has none. O(attributes).
+pub fn netns_id(payload: &[u8]) -> Result<Option<i32>, Malformed> {
+    let (_, mut attributes) = super::split::<4>(payload, "RTM_NEWNSID")?;
+    while let Some(attribute) = attributes.step()? {
+        if attribute.kind == netnsa::NSID {
+            return Ok(Some(attribute.i32()?).filter(|id| *id >= 0));
+        }
+    }
+    Ok(None)
 }
 
 /// The kernel's negative `errno` the right way round.

@@ -12,7 +12,7 @@ use crate::kernel::{AF_UNSPEC, ifla};
 use crate::malformed::TooLong;
 use crate::message::kind;
 
-const KINDS: [u16; 2] = [kind::NEWLINK, kind::DELLINK];
+pub(super) const KINDS: [u16; 2] = [kind::NEWLINK, kind::DELLINK];
 
 /// Appends a link: to delete it (index and name), or as the kernel would
 /// announce it. The latter is for recordings and for what plays the
@@ -29,7 +29,7 @@ pub fn link(out: &mut Vec<u8>, request: &Request, row: &Link) -> Result<(), TooL
     build.end()
 }
 
-fn header(index: u32, hardware: u16, flags: u32, change: u32) -> [u8; 16] {
+pub(super) fn header(index: u32, hardware: u16, flags: u32, change: u32) -> [u8; 16] {
     let [h0, h1] = hardware.to_ne_bytes();
     let [i0, i1, i2, i3] = index.to_ne_bytes();
     let [f0, f1, f2, f3] = flags.to_ne_bytes();
@@ -174,5 +174,19 @@ pub fn set_link(
     if let Some(alias) = &settings.alias {
         build.put(ifla::IFALIAS, alias.as_bytes());
     }
+    build.end()
+}
+
+/// Appends `RTM_DELLINK` of the link with an index.
+pub fn delete_link(out: &mut Vec<u8>, request: &Request, index: u32) -> Result<(), TooLong> {
+    request.start(out, KINDS, &header(index, 0, 0, 0)).end()
+}
+
+/// Appends `RTM_DELLINK` of every link of a group in one request: the
+/// kernel waits for its grace periods once, not for each. Group 0 is
+/// refused, and so is the whole when one of them cannot be deleted.
+pub fn delete_link_group(out: &mut Vec<u8>, request: &Request, group: u32) -> Result<(), TooLong> {
+    let mut build = request.start(out, KINDS, &header(0, 0, 0, 0));
+    build.put_u32(ifla::GROUP, group);
     build.end()
 }

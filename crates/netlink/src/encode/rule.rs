@@ -14,6 +14,21 @@ use crate::message::kind;
 /// Appends `RTM_NEWRULE` or `RTM_DELRULE`. Of the flags only `INVERT` is
 /// the user's; the others are the kernel's to tell.
 pub fn rule(out: &mut Vec<u8>, request: &Request, row: &Rule) -> Result<(), TooLong> {
+    put_rule(out, request, row, Some(row.priority))
+}
+
+/// The same without its priority: the kernel puts a new rule before those
+/// that are there, and deletes the first that is alike wherever it is.
+pub fn unplaced_rule(out: &mut Vec<u8>, request: &Request, row: &Rule) -> Result<(), TooLong> {
+    put_rule(out, request, row, None)
+}
+
+fn put_rule(
+    out: &mut Vec<u8>,
+    request: &Request,
+    row: &Rule,
+    priority: Option<u32>,
+) -> Result<(), TooLong> {
     let len = |net: Option<IpNet>| net.map_or(0, |net| net.prefix_len());
     let table = u8::try_from(row.table).unwrap_or(table_id::UNSPEC as u8);
     let [f0, f1, f2, f3] = (row.flags & flag::INVERT).to_ne_bytes();
@@ -33,6 +48,9 @@ pub fn rule(out: &mut Vec<u8>, request: &Request, row: &Rule) -> Result<(), TooL
     ];
     let mut build = request.start(out, [kind::NEWRULE, kind::DELRULE], &header);
     put_selectors(&mut build, row);
+    if let Some(priority) = priority {
+        build.put_u32(fra::PRIORITY, priority);
+    }
     put_numbers(&mut build, row);
     build.append(row.rest.bytes());
     build.end()
@@ -77,7 +95,6 @@ fn put_ports(build: &mut Build<'_>, kind: u16, ports: Option<(u16, u16)>) {
 }
 
 fn put_numbers(build: &mut Build<'_>, row: &Rule) {
-    build.put_u32(fra::PRIORITY, row.priority);
     build.put_u32(fra::TABLE, row.table);
     let numbers = [
         (fra::FWMARK, row.fwmark.map(|(mark, _)| mark)),

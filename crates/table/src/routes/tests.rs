@@ -118,6 +118,7 @@ proptest! {
         list.sort_by_key(sort_key);
         prop_assert_eq!(owned(routes.iter()), list.clone());
         prop_assert_eq!(routes.len(), list.len());
+        same_run_and_count(&routes, &list, probe)?;
 
         let in_main = |r: &&Route| r.table == 254;
         let within: Vec<Route> =
@@ -137,6 +138,67 @@ proptest! {
         let distinct: std::collections::HashSet<_> = list.iter().map(|r| &r.body).collect();
         prop_assert_eq!(routes.distinct_bodies(), distinct.len());
     }
+}
+
+/// What is asked by place: the run from a prefix on, each route at the
+/// place the run gave, and the counts.
+fn same_run_and_count(routes: &Routes, list: &[Route], probe: IpNet) -> Result<(), TestCaseError> {
+    for v6 in [false, true] {
+        let mine = |r: &&Route| r.table == 254 && r.prefix.addr().is_ipv6() == v6;
+        let hops = |r: &Route| r.body.next_hops.as_slice().len().max(1);
+        let count = RouteCount {
+            routes: list.iter().filter(mine).count(),
+            hops: list.iter().filter(mine).map(hops).sum(),
+        };
+        let counted = if v6 {
+            routes.count_v6(254)
+        } else {
+            routes.count_v4(254)
+        };
+        prop_assert_eq!(counted, count);
+    }
+    let run: Vec<_> = routes.run(254, &RoutePlace::first_of(probe)).collect();
+    let from = (probe.addr(), probe.prefix_len());
+    let expected = list.iter().filter(|r| {
+        let same_family = r.prefix.addr().is_ipv6() == probe.addr().is_ipv6();
+        r.table == 254 && same_family && (r.prefix.addr(), r.prefix.prefix_len()) >= from
+    });
+    prop_assert_eq!(
+        owned(run.iter().map(|(_, r)| *r)),
+        expected.cloned().collect::<Vec<_>>()
+    );
+    for (ordinal, route) in run {
+        let place = RoutePlace {
+            prefix: route.prefix,
+            tos: route.tos,
+            metric: route.metric,
+            ordinal,
+        };
+        prop_assert_eq!(routes.at(254, &place), Some(route));
+    }
+    Ok(())
+}
+
+#[test]
+fn a_route_keeps_its_ordinal_when_others_come_before_it() {
+    let mut routes = Routes::default();
+    let mut interner = Interner::default();
+    for link in [1, 2, 3] {
+        let route = Route {
+            table: 254,
+            prefix: "10.0.0.0/8".parse().unwrap(),
+            tos: 0,
+            metric: 0,
+            body: body(link),
+        };
+        routes.put(&mut interner, route, Placement::First);
+    }
+    let run = routes.run(254, &RoutePlace::first_of("0.0.0.0/0".parse().unwrap()));
+    let ordinals: Vec<_> = run
+        .map(|(o, r)| (o, r.body.next_hops.as_slice()[0].link))
+        .collect();
+    let first = RoutePlace::FIRST_ORDINAL;
+    assert_eq!(ordinals, [(first - 2, 3), (first - 1, 2), (first, 1)]);
 }
 
 #[test]

@@ -46,3 +46,62 @@ pub struct NeighbourAges {
     /// Probes sent without an answer (`NDA_PROBES`).
     pub probes: u32,
 }
+
+/// Whose [`IpCounters`] these are, in their order.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct IpPlace {
+    /// `AF_INET` (2) or `AF_INET6` (10).
+    pub family: u8,
+    /// A link's index; 0: the whole namespace.
+    pub link: u32,
+}
+
+/// What IP counted, of one family, in all or on a link: the kernel's
+/// `IPSTATS_MIB_…` (`linux/snmp.h`), meanings of RFC 4293's
+/// ipSystemStatsTable. What the kernel does not count is 0.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[allow(missing_docs, reason = "the RFC's names and meanings")]
+pub struct IpCounters {
+    pub in_receives: u64,
+    pub in_octets: u64,
+    pub in_header_errors: u64,
+    pub in_no_routes: u64,
+    pub in_address_errors: u64,
+    pub in_unknown_protocols: u64,
+    pub in_truncated: u64,
+    pub in_discards: u64,
+    pub in_delivers: u64,
+    pub in_multicasts: u64,
+    pub in_multicast_octets: u64,
+    pub in_broadcasts: u64,
+    pub out_requests: u64,
+    pub out_octets: u64,
+    pub out_discards: u64,
+    pub out_no_routes: u64,
+    pub out_forwarded: u64,
+    pub out_transmits: u64,
+    pub out_multicasts: u64,
+    pub out_multicast_octets: u64,
+    pub out_broadcasts: u64,
+    pub reassembly_requests: u64,
+    pub reassembly_oks: u64,
+    pub reassembly_fails: u64,
+    pub fragment_oks: u64,
+    pub fragment_fails: u64,
+    pub fragment_creates: u64,
+}
+
+/// How the namespace forwards, as last sampled.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct IpSettings {
+    /// `net.ipv4.ip_forward`.
+    pub v4_forwarding: bool,
+    /// `net.ipv4.ip_default_ttl`.
+    pub v4_default_ttl: u8,
+    /// `net.ipv4.ipfrag_time`, seconds.
+    pub v4_reassembly_secs: u32,
+    /// `net.ipv6.conf.all.forwarding`.
+    pub v6_forwarding: bool,
+    /// `net.ipv6.conf.default.hop_limit`.
+    pub v6_hop_limit: u8,
+}

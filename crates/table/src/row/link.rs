@@ -74,6 +74,17 @@ impl Link {
         self.flags & flag::UP != 0
     }
 
+    /// The link of this namespace that it lies on: a VLAN's parent, a
+    /// tunnel's device. Not the other end of a pair, which `IFLA_LINK`
+    /// tells as well.
+    pub fn below(&self) -> Option<u32> {
+        let is_pair = matches!(self.kind.as_deref(), Some("veth" | "netkit" | "vxcan"));
+        let lower = self
+            .lower
+            .filter(|&lower| lower != 0 && lower != self.index);
+        lower.filter(|_| !is_pair && self.lower_netns_id.is_none())
+    }
+
     /// Whether it is up and has a carrier: what the kernel's routing calls
     /// the opposite of `linkdown`.
     pub fn has_carrier(&self) -> bool {

@@ -1,0 +1,398 @@
+//! Rows as JSON objects back into words: what `--ndjson` and `ip -j` print
+//! can be given back. A key that is not known is an error: what it says
+//! must not be lost in silence.
+
+use serde_json::{Map, Value};
+use view::Object;
+
+use super::words::Wrong;
+
+type Row = Map<String, Value>;
+
+/// How a key becomes words.
+#[derive(Clone, Copy)]
+enum How {
+    /// This word, then the value.
+    Word(&'static str),
+    /// The value alone.
+    Alone,
+    /// The key's own word, if the value is null or true.
+    Mark(&'static str),
+    /// Told to the reader, not to the kernel.
+    Ignored,
+}
+
+use How::{Alone, Ignored, Mark, Word};
+
+const ROUTE: &[(&str, How)] = &[
+    ("type", Alone),
+    ("dst", Alone),
+    ("from", Word("from")),
+    ("tos", Word("tos")),
+    ("gateway", Word("via")),
+    ("dev", Word("dev")),
+    ("table", Word("table")),
+    ("protocol", Word("proto")),
+    ("scope", Word("scope")),
+    ("prefsrc", Word("src")),
+    ("metric", Word("metric")),
+    ("nhid", Word("nhid")),
+    ("pref", Word("pref")),
+    ("expires", Word("expires")),
+    ("weight", Word("weight")),
+    ("error", Ignored),
+    ("cache", Ignored),
+    ("age", Ignored),
+    ("used", Ignored),
+    ("users", Ignored),
+    ("netns", Ignored),
+];
+
+/// Beside a next-hop object its contents are repeated.
+const OF_NEXTHOP: &[&str] = &["gateway", "via", "dev", "nexthops", "weight"];
+
+const NEIGH: &[(&str, How)] = &[
+    ("dst", Alone),
+    ("dev", Word("dev")),
+    ("lladdr", Word("lladdr")),
+    ("protocol", Word("proto")),
+    ("proxy", Mark("proxy")),
+    ("router", Mark("router")),
+    ("managed", Mark("managed")),
+    ("extern_learn", Mark("extern_learn")),
+    ("used", Ignored),
+    ("confirmed", Ignored),
+    ("updated", Ignored),
+    ("probes", Ignored),
+    ("refcnt", Ignored),
+    ("offload", Ignored),
+    ("netns", Ignored),
+];
+
+const ADDR: &[(&str, How)] = &[
+    ("address", Word("peer")),
+    ("broadcast", Word("brd")),
+    ("anycast", Word("anycast")),
+    ("scope", Word("scope")),
+    ("label", Word("label")),
+    ("metric", Word("metric")),
+    ("protocol", Word("proto")),
+    ("valid_life_time", Word("valid_lft")),
+    ("preferred_life_time", Word("preferred_lft")),
+    ("nodad", Mark("nodad")),
+    ("noprefixroute", Mark("noprefixroute")),
+    ("home", Mark("home")),
+    ("mngtmpaddr", Mark("mngtmpaddr")),
+    ("autojoin", Mark("autojoin")),
+    ("optimistic", Mark("optimistic")),
+    ("family", Ignored),
+    ("local", Ignored),
+    ("prefixlen", Ignored),
+    ("dynamic", Ignored),
+    ("secondary", Ignored),
+    ("temporary", Ignored),
+    ("tentative", Ignored),
+    ("deprecated", Ignored),
+    ("dadfailed", Ignored),
+    ("permanent", Ignored),
+    ("stable-privacy", Ignored),
+    ("netns", Ignored),
+];
+
+const RULE: &[(&str, How)] = &[
+    ("not", Mark("not")),
+    ("priority", Word("priority")),
+    ("fwmark", Ignored),
+    ("fwmask", Ignored),
+    ("tos", Word("tos")),
+    ("iif", Word("iif")),
+    ("oif", Word("oif")),
+    ("ipproto", Word("ipproto")),
+    ("sport", Word("sport")),
+    ("dport", Word("dport")),
+    ("table", Word("lookup")),
+    ("goto", Word("goto")),
+    ("tun_id", Word("tun_id")),
+    ("protocol", Word("protocol")),
+    ("suppress_prefixlen", Word("suppress_prefixlength")),
+    ("suppress_ifgroup", Word("suppress_ifgroup")),
+    ("l3mdev", Mark("l3mdev")),
+    ("nop", Mark("nop")),
+    ("action", Alone),
+    ("iif_detached", Ignored),
+    ("oif_detached", Ignored),
+    ("unresolved", Ignored),
+    ("netns", Ignored),
+];
+
+const NEXTHOP: &[(&str, How)] = &[
+    ("id", Word("id")),
+    ("gateway", Word("via")),
+    ("dev", Word("dev")),
+    ("protocol", Word("proto")),
+    ("type", Word("type")),
+    ("blackhole", Mark("blackhole")),
+    ("fdb", Mark("fdb")),
+    ("scope", Ignored),
+    ("netns", Ignored),
+];
+
+/// The lines that an object stands for: one, but for a link with its
+/// addresses.
+pub fn lines(object: Object, text: &[u8], out: &mut Vec<String>) -> Result<(), Wrong> {
+    let row: Row =
+        serde_json::from_slice(text).map_err(|error| format!("no JSON object: {error}"))?;
+    if object == Object::Addr {
+        return addresses(&row, out);
+    }
+    let mut line = String::new();
+    match object {
+        Object::Route => route(&row, &mut line)?,
+        Object::Neigh => neighbour(&row, &mut line)?,
+        Object::Rule => rule(&row, &mut line)?,
+        Object::Nexthop => nexthop(&row, &mut line)?,
+        Object::Addr | Object::Link | Object::Fdb => {}
+    }
+    out.push(line);
+    Ok(())
+}
+
+/// `special` takes the keys that it knows.
+fn each(
+    row: &Row,
+    table: &[(&str, How)],
+    line: &mut String,
+    mut special: impl FnMut(&str, &Value, &mut String) -> Result<bool, Wrong>,
+) -> Result<(), Wrong> {
+    for (key, value) in row {
+        if special(key, value, line)? {
+            continue;
+        }
+        let how = table.iter().find(|(known, _)| known == key);
+        match how.map(|(_, how)| *how) {
+            Some(Word(word)) => push(line, word, &scalar(key, value)?),
+            Some(Alone) => push(line, "", &scalar(key, value)?),
+            Some(Mark(word)) if matches!(value, Value::Null | Value::Bool(true)) => {
+                push(line, word, "");
+            }
+            Some(Mark(_) | Ignored) => {}
+            None => return Err(format!("key `{key}` of the JSON object is not understood")),
+        }
+    }
+    Ok(())
+}
+
+fn push(line: &mut String, word: &str, value: &str) {
+    for part in [word, value] {
+        if !part.is_empty() {
+            line.push(' ');
+            line.push_str(part);
+        }
+    }
+}
+
+fn scalar<'a>(key: &str, value: &'a Value) -> Result<std::borrow::Cow<'a, str>, Wrong> {
+    match value {
+        Value::String(text) if !text.contains(|c: char| c.is_whitespace()) => {
+            Ok(text.as_str().into())
+        }
+        Value::Number(number) => Ok(number.to_string().into()),
+        _ => Err(format!("key `{key}` of the JSON object has no plain value")),
+    }
+}
+
+fn text<'a>(row: &'a Row, key: &str) -> Option<&'a str> {
+    row.get(key)?.as_str()
+}
+
+/// The words among a list of flags that may be told.
+fn flags(value: &Value, told: &[&str], line: &mut String) {
+    for flag in value.as_array().into_iter().flatten() {
+        if let Some(flag) = flag.as_str().filter(|flag| told.contains(flag)) {
+            push(line, flag, "");
+        }
+    }
+}
+
+/// `{"family":"inet6","host":"fe80::1"}`
+fn via(value: &Value, line: &mut String) -> Result<(), Wrong> {
+    let host = value.get("host").and_then(Value::as_str);
+    let host = host.ok_or_else(|| "key `via` of the JSON object has no `host`".to_owned())?;
+    push(line, "via", host);
+    Ok(())
+}
+
+fn route(row: &Row, line: &mut String) -> Result<(), Wrong> {
+    // The type and the prefix come first, wherever the keys stand.
+    for key in ["type", "dst"] {
+        if let Some(value) = row.get(key) {
+            push(line, "", &scalar(key, value)?);
+        }
+    }
+    let has_object = row.contains_key("nhid");
+    let mut later = String::new();
+    each(row, ROUTE, line, |key, value, line| {
+        match key {
+            "type" | "dst" => {}
+            _ if has_object && OF_NEXTHOP.contains(&key) => {}
+            "via" => via(value, line)?,
+            "flags" => flags(value, &["onlink", "pervasive"], line),
+            "metrics" => {
+                for metrics in value.as_array().into_iter().flatten() {
+                    for (name, value) in metrics.as_object().into_iter().flatten() {
+                        push(line, name, &scalar(name, value)?);
+                    }
+                }
+            }
+            "flow" => {
+                let realm = |key| value.get(key).map(|value| scalar(key, value));
+                let both = [realm("from").transpose()?, realm("to").transpose()?];
+                let parts: Vec<_> = both.into_iter().flatten().collect();
+                push(line, "realms", &parts.join("/"));
+            }
+            "nexthops" => {
+                for hop in value.as_array().into_iter().flatten() {
+                    let hop = hop.as_object();
+                    let hop = hop.ok_or_else(|| "a next hop is no JSON object".to_owned())?;
+                    push(&mut later, "nexthop", "");
+                    each(hop, ROUTE, &mut later, |key, value, line| {
+                        match key {
+                            "via" => via(value, line)?,
+                            "flags" => flags(value, &["onlink"], line),
+                            _ => return Ok(false),
+                        }
+                        Ok(true)
+                    })?;
+                }
+            }
+            _ => return Ok(false),
+        }
+        Ok(true)
+    })?;
+    line.push_str(&later);
+    Ok(())
+}
+
+fn neighbour(row: &Row, line: &mut String) -> Result<(), Wrong> {
+    // The address first: words behind it may be states.
+    if let Some(dst) = row.get("dst") {
+        push(line, "", &scalar("dst", dst)?);
+    }
+    each(row, NEIGH, line, |key, value, line| {
+        match key {
+            "dst" => {}
+            "state" => {
+                for state in value.as_array().into_iter().flatten() {
+                    push(line, "nud", &scalar(key, state)?);
+                }
+            }
+            _ => return Ok(false),
+        }
+        Ok(true)
+    })
+}
+
+/// A link as `ip -j addr` prints it, or one address by itself that names
+/// its link.
+fn addresses(row: &Row, out: &mut Vec<String>) -> Result<(), Wrong> {
+    let link = text(row, "ifname").or_else(|| text(row, "dev"));
+    let link = link.ok_or_else(|| "the JSON object names no link (`ifname`)".to_owned())?;
+    let Some(list) = row.get("addr_info").and_then(Value::as_array) else {
+        return Err("the JSON object has no `addr_info`".to_owned());
+    };
+    for address in list {
+        let address = address.as_object();
+        let address = address.ok_or_else(|| "an address is no JSON object".to_owned())?;
+        let local = text(address, "local")
+            .ok_or_else(|| "an address of the JSON object has no `local`".to_owned())?;
+        let len = address.get("prefixlen").and_then(Value::as_u64);
+        let len = len.ok_or_else(|| format!("{local} has no `prefixlen`"))?;
+        let mut line = format!("{local}/{len} dev {link}");
+        if address.contains_key("address") {
+            // The length is the peer's then.
+            line = format!("{local} dev {link}");
+        }
+        each(address, ADDR, &mut line, |key, value, line| {
+            if key == "address" {
+                push(line, "peer", &format!("{}/{len}", scalar(key, value)?));
+            }
+            Ok(key == "address")
+        })?;
+        out.push(line);
+    }
+    Ok(())
+}
+
+fn rule(row: &Row, line: &mut String) -> Result<(), Wrong> {
+    for (key, len, word) in [("src", "srclen", "from"), ("dst", "dstlen", "to")] {
+        let Some(prefix) = text(row, key) else {
+            continue;
+        };
+        match row.get(len).and_then(Value::as_u64) {
+            Some(len) => push(line, word, &format!("{prefix}/{len}")),
+            None => push(line, word, prefix),
+        }
+    }
+    if let Some(mark) = text(row, "fwmark") {
+        match text(row, "fwmask") {
+            Some(mask) => push(line, "fwmark", &format!("{mark}/{mask}")),
+            None => push(line, "fwmark", mark),
+        }
+    }
+    let pairs = [
+        ("uid_start", "uid_end", "uidrange"),
+        ("sport_start", "sport_end", "sport"),
+        ("dport_start", "dport_end", "dport"),
+    ];
+    for (low, high, word) in pairs {
+        if let (Some(low), Some(high)) = (row.get(low), row.get(high)) {
+            push(line, word, &format!("{low}-{high}"));
+        }
+    }
+    let known: Vec<&str> = pairs
+        .iter()
+        .flat_map(|(low, high, _)| [*low, *high])
+        .collect();
+    each(row, RULE, line, |key, value, line| match key {
+        "src" | "dst" | "srclen" | "dstlen" => Ok(true),
+        // `to_tbl` is what a rule does that looks up a table.
+        "action" => {
+            if let Some(action) = value.as_str().filter(|action| *action != "to_tbl") {
+                push(line, action, "");
+            }
+            Ok(true)
+        }
+        "flow_from" | "flow_to" => {
+            Err("realms of a rule are not understood in JSON; say them in words".to_owned())
+        }
+        _ => Ok(known.contains(&key)),
+    })
+}
+
+fn nexthop(row: &Row, line: &mut String) -> Result<(), Wrong> {
+    each(row, NEXTHOP, line, |key, value, line| {
+        match key {
+            "via" => via(value, line)?,
+            "flags" => flags(value, &["onlink"], line),
+            "group" => {
+                let mut members = Vec::new();
+                for member in value.as_array().into_iter().flatten() {
+                    let id = member.get("id").and_then(Value::as_u64);
+                    let id = id.ok_or_else(|| "a member of a group has no `id`".to_owned())?;
+                    let weight = member.get("weight").and_then(Value::as_u64).unwrap_or(1);
+                    members.push(format!("{id},{weight}"));
+                }
+                push(line, "group", &members.join("/"));
+            }
+            "resilient_args" => {
+                for key in ["buckets", "idle_timer", "unbalanced_timer"] {
+                    if let Some(value) = value.get(key) {
+                        push(line, key, &scalar(key, value)?);
+                    }
+                }
+            }
+            _ => return Ok(false),
+        }
+        Ok(true)
+    })
+}

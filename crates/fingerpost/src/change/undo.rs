@@ -1,0 +1,429 @@
+//! `--atomic`: what was there before, to put it back.
+//!
+//! Nothing is inverted. Before the first change of a table it is read; if
+//! it comes to undoing, it is read again, and what differs is put back, as
+//! far as rows that were changed here are concerned. So it does not matter
+//! by which way a row came to be as it is. Of rows that the kernel takes
+//! along with others (routes with their address, an address's secondary
+//! ones, members of a group), those that are gone come back too. Rules
+//! have no key: theirs is put back as a whole.
+//!
+//! What is read before is held in memory: about 100 octets a route.
+//! Somebody else's change to the same row meanwhile is lost.
+
+use std::collections::{BTreeMap, HashSet};
+use std::net::IpAddr;
+use std::ops::ControlFlow;
+use std::sync::Arc;
+
+use anyhow::{Context, Result, anyhow};
+use ipnet::IpNet;
+use linux::{Namespace, bulk, dump};
+use netlink::decode::{Decoded, Item, Operation, decode};
+use netlink::encode::{self, Request};
+use netlink::message::flag;
+use netlink::request::Dump;
+use table::row::neighbour::state;
+use table::row::route::{hop_flag, protocol};
+use table::row::{address, rule};
+use table::{AF_INET, AF_INET6, NextHops, Route, RouteBody};
+use view::Object;
+
+use super::Asked;
+use super::apply::encode_item;
+use super::verb::Verb;
+
+/// How often a listing that changed under our eyes is begun again.
+const ATTEMPTS: usize = 4;
+
+/// What tells rows apart here: as much as a line always says.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Key {
+    Address(u32, IpAddr),
+    Route(u32, IpNet),
+    Neighbour(u32, IpAddr, bool),
+    Nexthop(u32),
+    /// Any rule.
+    Rule,
+}
+
+/// A row that was read. Routes share their bodies.
+#[derive(Debug, Clone)]
+enum Kept {
+    Route(Route<Arc<RouteBody>>),
+    Other(Box<Item>),
+}
+
+/// A row, its key and its place in the dump.
+type Placed = (Key, u32, Kept);
+
+/// The rows of a table, by key.
+type Rows = Vec<Placed>;
+
+/// What was before, and what was changed.
+pub struct Undo {
+    now_millis: u64,
+    before: BTreeMap<u8, (Object, Rows)>,
+    touched: HashSet<Key>,
+    /// The kernel may have taken others along.
+    took_along: bool,
+}
+
+/// What was put back.
+pub struct Back {
+    pub rows: u64,
+    pub failed: u64,
+}
+
+impl Undo {
+    pub fn new(now_millis: u64) -> Self {
+        Self {
+            now_millis,
+            before: BTreeMap::new(),
+            touched: HashSet::new(),
+            took_along: false,
+        }
+    }
+
+    /// To be called before a change is sent: reads the tables that it may
+    /// change, unless they have been. Gives what [`Self::done`] wants.
+    pub fn before(&mut self, namespace: &Namespace, asked: &Asked) -> Result<Key> {
+        let key = key(&asked.item).ok_or_else(|| anyhow!("a row that cannot be undone"))?;
+        let object = object(&key);
+        self.read(namespace, object)?;
+        let takes_along =
+            asked.verb != Verb::Add && matches!(object, Object::Addr | Object::Nexthop);
+        if takes_along && !self.took_along {
+            for object in [Object::Addr, Object::Nexthop, Object::Route] {
+                self.read(namespace, object)?;
+            }
+            self.took_along = true;
+        }
+        Ok(key)
+    }
+
+    fn read(&mut self, namespace: &Namespace, object: Object) -> Result<()> {
+        if !self.before.contains_key(&order(object)) {
+            let rows = rows(namespace, object, self.now_millis)?;
+            self.before.insert(order(object), (object, rows));
+        }
+        Ok(())
+    }
+
+    /// A change was made.
+    pub fn done(&mut self, key: Option<Key>) {
+        self.touched.extend(key);
+    }
+
+    /// Puts back what was before; `say` hears why a row could not be.
+    pub fn run(self, namespace: &Namespace, say: &mut dyn FnMut(String)) -> Result<Back> {
+        let (mut gone, mut new) = (Vec::new(), Vec::new());
+        for (object, before) in self.before.values() {
+            let after = rows(namespace, *object, self.now_millis)?;
+            self.compare(before, &after, &mut gone, &mut new);
+        }
+        // What uses others goes first and comes last.
+        new.reverse();
+        let mut back = Back {
+            rows: (gone.len() + new.len()) as u64,
+            failed: 0,
+        };
+        self.apply(namespace, Operation::Delete, new, &mut back, say)?;
+        self.apply(namespace, Operation::New, gone, &mut back, say)?;
+        Ok(back)
+    }
+
+    /// Rows that are gone, and rows that are new.
+    fn compare<'a>(
+        &self,
+        before: &'a Rows,
+        after: &'a Rows,
+        gone: &mut Vec<Kept>,
+        new: &mut Vec<Kept>,
+    ) {
+        let mut missing: Vec<(u32, &Kept)> = Vec::new();
+        let mut extra: Vec<&Kept> = Vec::new();
+        let mut after = after.as_slice();
+        let mut before = before.as_slice();
+        while let Some(key) = first_key(before, after) {
+            let (old, rest) = split_key(before, &key);
+            let (now, rest_after) = split_key(after, &key);
+            (before, after) = (rest, rest_after);
+            let touched = self.touched.contains(&key);
+            if !touched && !self.took_along {
+                continue;
+            }
+            let old_rows: Vec<Item> = old.iter().map(|(_, _, kept)| regular(kept)).collect();
+            let now_rows: Vec<Item> = now.iter().map(|(_, _, kept)| regular(kept)).collect();
+            for ((_, number, kept), row) in old.iter().zip(&old_rows) {
+                if !now_rows.contains(row) && (touched || comes_back(row)) {
+                    missing.push((*number, kept));
+                }
+            }
+            let is_replaced = matches!(key, Key::Nexthop(_) | Key::Neighbour(..));
+            for ((_, _, kept), row) in now.iter().zip(&now_rows) {
+                if touched && !old_rows.contains(row) && (old.is_empty() || !is_replaced) {
+                    extra.push(kept);
+                }
+            }
+        }
+        missing.sort_by_key(|(number, kept)| (is_group(kept), *number));
+        gone.extend(missing.into_iter().map(|(_, kept)| kept.clone()));
+        new.extend(extra.into_iter().cloned());
+    }
+
+    fn apply(
+        &self,
+        namespace: &Namespace,
+        operation: Operation,
+        rows: Vec<Kept>,
+        back: &mut Back,
+        say: &mut dyn FnMut(String),
+    ) -> Result<()> {
+        let now_millis = self.now_millis;
+        let requests = rows.iter().map(|kept| {
+            move |sequence, out: &mut Vec<u8>| {
+                let request = Request {
+                    operation,
+                    flags: flags(operation, kept),
+                    sequence,
+                    now_millis,
+                };
+                // A row that came from the kernel fits a message.
+                let _ = match kept {
+                    Kept::Route(route) => encode::route(out, &request, route),
+                    Kept::Other(item) => encode_item(item, &request, out),
+                };
+            }
+        });
+        bulk::apply(namespace, requests, &mut |place, result| {
+            let Err(refusal) = result else { return };
+            // What the kernel made or took along by itself is well.
+            let is_well = match refusal.source.kind() {
+                std::io::ErrorKind::AlreadyExists => operation == Operation::New,
+                std::io::ErrorKind::NotFound | std::io::ErrorKind::AddrNotAvailable => {
+                    operation == Operation::Delete
+                }
+                _ => {
+                    let gone = rustix::io::Errno::SRCH.raw_os_error();
+                    operation == Operation::Delete && refusal.source.raw_os_error() == Some(gone)
+                }
+            };
+            if !is_well {
+                back.failed += 1;
+                let row = rows.get(place).map(|kept| format!("{:?}", regular(kept)));
+                say(format!(
+                    "fingerpost: undoing: {refusal}: {}",
+                    row.unwrap_or_default()
+                ));
+            }
+        })?;
+        Ok(())
+    }
+}
+
+/// How a row is made again or deleted.
+fn flags(operation: Operation, kept: &Kept) -> u16 {
+    match (operation, kept) {
+        (Operation::Delete, _) => 0,
+        // Several may have one key.
+        (_, Kept::Route(route)) if route.prefix.addr().is_ipv4() => flag::CREATE | flag::APPEND,
+        (_, Kept::Other(item)) if matches!(**item, Item::Nexthop(_) | Item::Neighbour(_)) => {
+            flag::CREATE | flag::REPLACE
+        }
+        _ => flag::CREATE | flag::EXCL,
+    }
+}
+
+/// Tables in the order in which rows can be made: what others use first.
+fn order(object: Object) -> u8 {
+    match object {
+        Object::Addr => 0,
+        Object::Neigh => 1,
+        Object::Nexthop => 2,
+        Object::Route => 3,
+        Object::Rule | Object::Link | Object::Fdb => 4,
+    }
+}
+
+fn object(key: &Key) -> Object {
+    match key {
+        Key::Address(..) => Object::Addr,
+        Key::Route(..) => Object::Route,
+        Key::Neighbour(..) => Object::Neigh,
+        Key::Nexthop(_) => Object::Nexthop,
+        Key::Rule => Object::Rule,
+    }
+}
+
+fn key(item: &Item) -> Option<Key> {
+    Some(match item {
+        Item::Address(row) => Key::Address(row.link, row.local),
+        Item::Route(row) => Key::Route(row.table, row.prefix),
+        Item::Neighbour(row) => Key::Neighbour(row.link, row.address, row.proxy),
+        Item::Nexthop(row) => Key::Nexthop(row.id),
+        Item::Rule(_) => Key::Rule,
+        Item::Link(_) | Item::Fdb(_) | Item::OtherRoute(_) => return None,
+    })
+}
+
+fn first_key(left: &[Placed], right: &[Placed]) -> Option<Key> {
+    let (left, right) = (left.first(), right.first());
+    let keys = left.into_iter().chain(right).map(|(key, _, _)| key);
+    keys.min().cloned()
+}
+
+/// The rows of a key at the start, and the rest.
+fn split_key<'a>(rows: &'a [Placed], key: &Key) -> (&'a [Placed], &'a [Placed]) {
+    let len = rows.iter().take_while(|(of, _, _)| of == key).count();
+    rows.split_at(len)
+}
+
+/// Whether a row comes back that the kernel took along. Routes of its own
+/// it makes itself.
+fn comes_back(row: &Item) -> bool {
+    match row {
+        Item::Route(route) => route.body.protocol != protocol::KERNEL,
+        Item::Address(_) | Item::Nexthop(_) => true,
+        _ => false,
+    }
+}
+
+fn is_group(kept: &Kept) -> bool {
+    matches!(kept, Kept::Other(item) if matches!(&**item, Item::Nexthop(row) if !row.group.is_empty()))
+}
+
+/// The row without what moves by itself.
+fn regular(kept: &Kept) -> Item {
+    match kept {
+        Kept::Route(route) => {
+            let mut body = RouteBody::clone(&route.body);
+            body.expires_at_millis = None;
+            body.error = 0;
+            let told = hop_flag::ONLINK | hop_flag::PERVASIVE;
+            match &mut body.next_hops {
+                NextHops::None => {}
+                NextHops::One(hop) => hop.flags &= told,
+                NextHops::Many(hops) => hops.iter_mut().for_each(|hop| hop.flags &= told),
+            }
+            Item::Route(route.with_body(body))
+        }
+        Kept::Other(item) => {
+            let mut item = Item::clone(item);
+            match &mut item {
+                Item::Address(row) => {
+                    row.valid_until_millis = None;
+                    row.preferred_until_millis = None;
+                    row.flags &= address::flag::NODAD
+                        | address::flag::HOMEADDRESS
+                        | address::flag::MANAGETEMPADDR
+                        | address::flag::NOPREFIXROUTE
+                        | address::flag::MCAUTOJOIN;
+                }
+                Item::Neighbour(row) => {
+                    row.state &= state::PERMANENT | state::NOARP;
+                    if row.state == 0 {
+                        row.lladdr = table::LinkLayerAddress::NONE;
+                    }
+                }
+                Item::Nexthop(row) => row.flags &= hop_flag::ONLINK,
+                Item::Rule(row) => row.flags &= rule::flag::INVERT,
+                _ => {}
+            }
+            item
+        }
+    }
+}
+
+/// The rows of a table as they are now, ordered by key.
+fn rows(namespace: &Namespace, object: Object, now_millis: u64) -> Result<Rows> {
+    let mut rows = Vec::new();
+    let mut bodies: HashSet<Arc<RouteBody>> = HashSet::new();
+    for request in dumps(object) {
+        let start = rows.len();
+        for attempt in 1..=ATTEMPTS {
+            rows.truncate(start);
+            let mut failed = None;
+            let end = dump(
+                namespace,
+                &request,
+                &mut |message| match decode(message, now_millis) {
+                    Ok(Decoded::Announcement(told)) => {
+                        keep(told.item, &mut rows, &mut bodies);
+                        ControlFlow::Continue(())
+                    }
+                    Ok(_) => ControlFlow::Continue(()),
+                    Err(error) => {
+                        failed = Some(error);
+                        ControlFlow::Break(())
+                    }
+                },
+            );
+            let end = end.context("reading the table before it is changed")?;
+            if let Some(error) = failed {
+                return Err(error).context("reading the table before it is changed");
+            }
+            if !end.interrupted {
+                break;
+            }
+            if attempt == ATTEMPTS {
+                return Err(anyhow!(
+                    "the table changes so fast that it cannot be read; \
+                     without --atomic nothing is read"
+                ));
+            }
+        }
+    }
+    rows.sort_by(|(left, _, _), (right, _, _)| left.cmp(right));
+    Ok(rows)
+}
+
+fn keep(item: Item, rows: &mut Rows, bodies: &mut HashSet<Arc<RouteBody>>) {
+    let Some(key) = key(&item) else { return };
+    let number = rows.len() as u32;
+    let kept = match item {
+        Item::Route(route) => {
+            let body = match bodies.get(&route.body) {
+                Some(body) => Arc::clone(body),
+                None => {
+                    let body = Arc::new(route.body.clone());
+                    bodies.insert(Arc::clone(&body));
+                    body
+                }
+            };
+            Kept::Route(route.with_body(body))
+        }
+        other => Kept::Other(Box::new(other)),
+    };
+    rows.push((key, number, kept));
+}
+
+fn dumps(object: Object) -> Vec<Dump> {
+    let neighbours = |proxy| Dump::Neighbours {
+        family: 0,
+        link: None,
+        master: None,
+        proxy,
+    };
+    let routes = |family| Dump::Routes {
+        family,
+        table: None,
+        link: None,
+        protocol: None,
+        kind: None,
+    };
+    match object {
+        Object::Addr => vec![Dump::Addresses {
+            family: 0,
+            link: None,
+        }],
+        Object::Route => vec![routes(AF_INET), routes(AF_INET6)],
+        Object::Neigh => vec![neighbours(false), neighbours(true)],
+        Object::Nexthop => vec![Dump::Nexthops],
+        Object::Rule => vec![
+            Dump::Rules { family: AF_INET },
+            Dump::Rules { family: AF_INET6 },
+        ],
+        Object::Link | Object::Fdb => Vec::new(),
+    }
+}

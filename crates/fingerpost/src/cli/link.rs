@@ -1,0 +1,454 @@
+//! `link add`, `link delete`, `link set` and `link journal`: their options,
+//! and `ip`'s own words for the same.
+
+use std::path::PathBuf;
+
+use clap::{Arg, ArgAction, ArgMatches, Command, ValueHint, value_parser};
+use ipnet::IpNet;
+
+use super::{switch, usage, values};
+use crate::link::{Deletion, Numbers, Plan, Select, Settings, Split, Terms, Wanted};
+
+/// What each command is called; `ip` has other names for some.
+const COMMANDS: &[(&str, &[&str])] = &[
+    ("add", &["add", "a"]),
+    ("delete", &["delete", "del", "d"]),
+    ("set", &["set", "change"]),
+    ("journal", &["journal"]),
+];
+
+const ADD_HELP: &str = "\
+With -n a pattern stands for many: {} is the number, and {/256}, {%256},
+{*4+1} are reckoned from it. ip's own words do as well:
+  fingerpost link add -n 1000 --kind veth --name 'testa{}' --peer 'testb{}'
+  fingerpost link add testa{} type veth peer name testb{} -n 1000
+  fingerpost link add -n 9000 --kind vlan --link eth0,eth1,eth2 --name 'v{}'
+  fingerpost link add -n 500 --kind vxlan --name 'vx{}' id {} dstport 4789
+The links carry a random group number (say --group for another), by which
+they are known again and deleted together. A journal is kept: after Ctrl-C or
+a kill, --resume goes on and --undo takes back what was made.
+Exit status: 0 all were made, 1 some were not (each is named), 2 the command
+line makes no sense and nothing was done.";
+
+const DELETE_HELP: &str = "\
+Names may be patterns: 'testa*', or with -n 'testa{}'. Conditions must all
+hold. What the kernel would take along (the other ends of veths, VLANs and
+macvlans on a link, in other namespaces too) is listed first, and nothing is
+done unless it is meant too or --cascade is said.
+Many links are deleted as one group: the kernel waits once, not for each.
+--undo brings back links with their names, indexes, kinds and settings, MAC,
+MTU, groups, masters, flags and addresses; not their counters, nor routes,
+neighbours and queueing disciplines that went with them.
+Exit status: 0 all are deleted, 1 some are not (each is named), 2 the command
+line makes no sense and nothing was done.";
+
+const SET_HELP: &str = "\
+ip's own words do as well:
+  fingerpost link set 'testa{}' -n 1000 up mtu 1400
+  fingerpost link set --kind veth --in-group 7 nomaster
+With --atomic one failure puts all back as it was.
+Exit status: 0 all are as wanted, 1 some are not (each is named), 2 the
+command line makes no sense and nothing was done.";
+
+/// The command that a word of `ip` means.
+pub fn meant(word: &str) -> Option<&'static str> {
+    COMMANDS
+        .iter()
+        .find(|(_, words)| words.contains(&word))
+        .map(|(name, _)| *name)
+}
+
+/// The commands.
+pub fn commands() -> [Command; 4] {
+    [add(), delete(), set(), journal()]
+}
+
+fn add() -> Command {
+    Command::new("add")
+        .about("Make links, one or by the thousand")
+        .after_help(ADD_HELP)
+        .arg(count())
+        .args([
+            value("start", "K", "The first number [default: 1]")
+                .value_parser(value_parser!(u64).range(..=1 << 32)),
+            value("kind", "KIND", "veth, vlan, macvlan, bridge, vxlan, … (ip: type)"),
+            value("name", "PATTERN", "Their names, like 'testa{}'"),
+            value("peer", "PATTERN", "Names of veths' other ends"),
+            value("peer-netns", "NAME|PATH|PID", "Make the other ends in this namespace"),
+            value("link", "NAME,…", "The link below; several take 4,094 VLANs each, or turns")
+                .value_delimiter(',')
+                .action(ArgAction::Append),
+            value("qinq", "PATTERN", "Put VLANs on 802.1ad VLANs of these names, 4,094 on each"),
+            number("mtu", "BYTES", "MTU, of peers too"),
+            value("address", "PATTERN", "MAC, like 02:00:00:{/65536}:{/256%256}:{%256}"),
+            value("peer-address", "PATTERN", "MAC of the other ends"),
+            value("addr", "PATTERN", "An IP address for each, like 10.{/256}.{%256}.1/30")
+                .action(ArgAction::Append),
+            value("peer-addr", "PATTERN", "An IP address for each of the other ends")
+                .action(ArgAction::Append),
+            value("split", "PREFIX", "Addresses from the parts of this prefix: the first for the link, the second for its peer")
+                .value_parser(values::prefix),
+            value("len", "LEN", "Length of the parts [default: 30, or 127]")
+                .value_parser(value_parser!(u8).range(..=128))
+                .requires("split"),
+            value("master", "NAME", "Bridge, bond or VRF that they join; a pattern too"),
+            value("group", "NUMBER", "Group that they are in at the end")
+                .value_parser(values::group),
+            number("txqueuelen", "PACKETS", "Length of the transmit queue"),
+            switch("up", None, "Up at once, peers too"),
+        ])
+        .args(terms())
+        .args(again())
+        .arg(words("the kind's options in ip's words, or ip's whole line"))
+}
+
+fn delete() -> Command {
+    Command::new("delete")
+        .about("Delete links, one or by the thousand")
+        .after_help(DELETE_HELP)
+        .arg(count())
+        .args(selection(["group", "master"]))
+        .args([
+            value(
+                "peer",
+                "PATTERN",
+                "Name of the other ends: they are meant too",
+            ),
+            switch("cascade", None, "What the kernel takes along may go"),
+            switch("dry-run", None, "Only list what would be deleted"),
+        ])
+        .args(terms())
+        .args(again())
+        .arg(words("names and patterns"))
+}
+
+fn set() -> Command {
+    Command::new("set")
+        .about("Change links, one or by the thousand")
+        .after_help(SET_HELP)
+        .arg(count())
+        .args(selection(["in-group", "in-master"]))
+        .args([
+            switch("up", None, "Up").conflicts_with("down"),
+            switch("down", None, "Down"),
+            number("mtu", "BYTES", "MTU"),
+            value("master", "NAME", "Bridge, bond or VRF to join").conflicts_with("nomaster"),
+            switch("nomaster", None, "Leave the master"),
+            value("group", "NUMBER", "Group").value_parser(values::group),
+            value("rename", "PATTERN", "New names (ip: name)"),
+            value("address", "PATTERN", "MAC"),
+            number("txqueuelen", "PACKETS", "Length of the transmit queue"),
+            value("alias", "TEXT", "Alias"),
+        ])
+        .args(terms())
+        .mut_arg("no-journal", |arg| arg.hide(true))
+        .mut_arg("journal", |arg| arg.hide(true))
+        .arg(words("names and patterns, and ip's words: up, mtu 1400, …"))
+}
+
+fn journal() -> Command {
+    Command::new("journal")
+        .about("List what can be gone on with or taken back")
+        .args(terms())
+        .mut_arg("atomic", |arg| arg.hide(true))
+        .mut_arg("no-journal", |arg| arg.hide(true))
+        .mut_arg("netns", |arg| arg.hide(true))
+}
+
+fn value(name: &'static str, value: &'static str, help: &'static str) -> Arg {
+    Arg::new(name).long(name).value_name(value).help(help)
+}
+
+fn number(name: &'static str, unit: &'static str, help: &'static str) -> Arg {
+    value(name, unit, help).value_parser(value_parser!(u32))
+}
+
+fn words(help: &'static str) -> Arg {
+    Arg::new("words")
+        .value_name("WORDS")
+        .num_args(0..)
+        .help(help)
+}
+
+fn count() -> Arg {
+    value("count", "N|FROM-TO", "For so many, or for these numbers")
+        .short('n')
+        .value_parser(|text: &str| text.parse::<Numbers>())
+}
+
+fn selection([group, master]: [&'static str; 2]) -> Vec<Arg> {
+    let arguments = [
+        value(
+            "name",
+            "PATTERN",
+            "Names, like 'testa*' or, with -n, 'testa{}'",
+        )
+        .action(ArgAction::Append),
+        value("kind", "KIND", "Of this kind (ip: type)"),
+        value(group, "NUMBER", "In this group").value_parser(values::group),
+        value(master, "NAME", "In this bridge, bond or VRF"),
+        value("link", "NAME", "On this link"),
+        value(
+            "file",
+            "FILE",
+            "Names from here, a line each; -: standard input",
+        )
+        .value_hint(ValueHint::FilePath)
+        .value_parser(value_parser!(PathBuf)),
+        switch("all", None, "All that are not hardware"),
+    ];
+    arguments
+        .map(|argument| argument.help_heading("Which links"))
+        .into()
+}
+
+fn terms() -> [Arg; 5] {
+    [
+        value("netns", "NAME|PATH|PID", "In this namespace instead of the own"),
+        switch("atomic", None, "All or nothing: one failure, or Ctrl-C, and all is taken back"),
+        switch("json", Some('j'), "The result as lines of JSON"),
+        switch("no-journal", None, "Keep no journal: nothing can be gone on with or taken back"),
+        value("journal", "DIR", "Keep journals here [default: /run/fingerpost/journal, or $XDG_RUNTIME_DIR/fingerpost/journal]")
+            .value_hint(ValueHint::DirPath)
+            .value_parser(value_parser!(PathBuf))
+            .conflicts_with("no-journal"),
+    ]
+}
+
+fn again() -> [Arg; 2] {
+    let again = |name, help| {
+        value(name, "JOURNAL", help)
+            .num_args(0..=1)
+            .default_missing_value("")
+            .help_heading("Again")
+    };
+    [
+        again("resume", "Go on where it stopped [default: the newest]"),
+        again("undo", "Take back what was done [default: the newest]").conflicts_with("resume"),
+    ]
+}
+
+/// What the command line asks for, if it asks for links to be changed.
+pub fn wanted(matches: &ArgMatches) -> Result<Option<(Wanted, Terms)>, clap::Error> {
+    let Some((name, matches)) = matches.subcommand() else {
+        return Ok(None);
+    };
+    let wanted = match name {
+        "add" | "delete" if let Some(wanted) = again_wanted(name, matches) => wanted,
+        "add" => Wanted::Add(Box::new(plan(matches)?)),
+        "delete" => {
+            let deletion = Deletion {
+                cascade: matches.get_flag("cascade"),
+                dry_run: matches.get_flag("dry-run"),
+            };
+            let mut select = select(matches, ["group", "master"], all(matches));
+            select.names.extend(text(matches, "peer"));
+            Wanted::Delete(select, deletion)
+        }
+        "set" => {
+            let (names, settings) = settings(matches)?;
+            let select = select(matches, ["in-group", "in-master"], names);
+            Wanted::Set(select, Box::new(settings))
+        }
+        "journal" => Wanted::Journal,
+        _ => return Ok(None),
+    };
+    let terms = Terms {
+        netns: text(matches, "netns"),
+        atomic: matches.get_flag("atomic"),
+        json: matches.get_flag("json"),
+        no_journal: matches.get_flag("no-journal"),
+        journal: matches.get_one("journal").cloned(),
+    };
+    Ok(Some((wanted, terms)))
+}
+
+fn again_wanted(name: &str, matches: &ArgMatches) -> Option<Wanted> {
+    let id = |flag: &str| text(matches, flag).map(|id| Some(id).filter(|id| !id.is_empty()));
+    let is_add = name == "add";
+    match (id("resume"), id("undo")) {
+        (Some(id), _) => Some(Wanted::Resume(is_add, id)),
+        (_, Some(id)) => Some(Wanted::Undo(is_add, id)),
+        _ => None,
+    }
+}
+
+fn text(matches: &ArgMatches, id: &str) -> Option<String> {
+    matches.get_one::<String>(id).cloned()
+}
+
+fn all(matches: &ArgMatches) -> Vec<String> {
+    let words = matches.get_many::<String>("words");
+    words.unwrap_or_default().cloned().collect()
+}
+
+fn select(matches: &ArgMatches, [group, master]: [&str; 2], mut names: Vec<String>) -> Select {
+    let flags = matches.get_many::<String>("name").unwrap_or_default();
+    names.extend(flags.cloned());
+    names.retain(|name| name != "dev");
+    Select {
+        names,
+        numbers: matches.get_one::<Numbers>("count").map(Into::into),
+        file: matches.get_one("file").cloned(),
+        kind: text(matches, "kind"),
+        group: matches.get_one(group).copied(),
+        master: text(matches, master),
+        lower: text(matches, "link"),
+        all: matches.get_flag("all"),
+    }
+}
+
+fn plan(matches: &ArgMatches) -> Result<Plan, clap::Error> {
+    let texts = |id: &str| -> Vec<String> {
+        let given = matches.get_many::<String>(id);
+        given.unwrap_or_default().cloned().collect()
+    };
+    let number = |id: &str| matches.get_one::<u32>(id).copied();
+    let (mut first, mut last) = matches
+        .get_one::<Numbers>("count")
+        .map_or((1, 1), Into::into);
+    if let Some(start) = matches.get_one::<u64>("start") {
+        (first, last) = (*start, start + (last - first));
+    }
+    let mut plan = Plan {
+        kind: text(matches, "kind").unwrap_or_default(),
+        numbers: (first, last),
+        name: text(matches, "name").unwrap_or_default(),
+        peer: text(matches, "peer"),
+        peer_netns: text(matches, "peer-netns"),
+        parents: texts("link"),
+        qinq: text(matches, "qinq"),
+        mtu: number("mtu"),
+        address: text(matches, "address"),
+        peer_address: text(matches, "peer-address"),
+        addrs: texts("addr"),
+        peer_addrs: texts("peer-addr"),
+        split: matches.get_one::<IpNet>("split").map(|prefix| Split {
+            prefix: *prefix,
+            len: matches
+                .get_one("len")
+                .copied()
+                .unwrap_or(if prefix.addr().is_ipv4() { 30 } else { 127 }),
+        }),
+        master: text(matches, "master"),
+        group: number("group"),
+        up: matches.get_flag("up"),
+        tx_queue_len: number("txqueuelen"),
+        ..Plan::default()
+    };
+    if plan.kind.is_empty() {
+        ip_s_words(&mut plan, &all(matches))?;
+    } else {
+        plan.words = all(matches);
+    }
+    if plan.kind == "veth" {
+        peer_of_words(&mut plan)?;
+    }
+    Ok(plan)
+}
+
+/// `link eth0 name v{} mtu 1400 type vlan id {}`
+fn ip_s_words(plan: &mut Plan, words: &[String]) -> Result<(), clap::Error> {
+    let mut words = words.iter();
+    while let Some(word) = words.next() {
+        let mut next = || {
+            let value = words.next().cloned();
+            value.ok_or_else(|| usage(format!("a value is missing after `{word}`")))
+        };
+        match word.as_str() {
+            "type" => {
+                plan.kind = next()?;
+                plan.words = words.cloned().collect();
+                return Ok(());
+            }
+            "link" => plan.parents.push(next()?),
+            "name" | "dev" => plan.name = next()?,
+            "address" => plan.address = Some(next()?),
+            "mtu" => plan.mtu = Some(values::number(&next()?).map_err(usage)?),
+            "txqueuelen" | "txqlen" | "qlen" => {
+                plan.tx_queue_len = Some(values::number(&next()?).map_err(usage)?);
+            }
+            "master" => plan.master = Some(next()?),
+            "group" => plan.group = Some(values::group(&next()?).map_err(usage)?),
+            "up" => plan.up = true,
+            _ if plan.name.is_empty() => plan.name.clone_from(word),
+            _ => {
+                return Err(usage(format!(
+                    "`{word}` is not understood before `type KIND`"
+                )));
+            }
+        }
+    }
+    Err(usage("of which kind? --kind veth, or ip's: type veth …"))
+}
+
+/// `peer name testb{} netns blue`
+fn peer_of_words(plan: &mut Plan) -> Result<(), clap::Error> {
+    let words = std::mem::take(&mut plan.words);
+    let mut words = words.into_iter().peekable();
+    if words.next_if(|word| word == "peer").is_none() {
+        plan.words = words.collect();
+        return Ok(());
+    }
+    while let Some(word) = words.next() {
+        let mut next = || {
+            let value = words.next();
+            value.ok_or_else(|| usage(format!("a value is missing after `{word}`")))
+        };
+        match word.as_str() {
+            "name" => plan.peer = Some(next()?),
+            "netns" => plan.peer_netns = Some(next()?),
+            "address" => plan.peer_address = Some(next()?),
+            _ if plan.peer.is_none() => plan.peer = Some(word),
+            _ => return Err(usage(format!("`{word}` is not understood of a peer"))),
+        }
+    }
+    Ok(())
+}
+
+/// Names, and what is to be set; `up mtu 1400 master br0` as flags or in
+/// `ip`'s words.
+fn settings(matches: &ArgMatches) -> Result<(Vec<String>, Settings), clap::Error> {
+    let number = |id: &str| matches.get_one::<u32>(id).copied();
+    let up = match (matches.get_flag("up"), matches.get_flag("down")) {
+        (true, _) => Some(true),
+        (_, true) => Some(false),
+        _ => None,
+    };
+    let mut settings = Settings {
+        up,
+        mtu: number("mtu"),
+        master: text(matches, "master").or_else(|| matches.get_flag("nomaster").then(String::new)),
+        group: number("group"),
+        rename: text(matches, "rename"),
+        address: text(matches, "address"),
+        tx_queue_len: number("txqueuelen"),
+        alias: text(matches, "alias"),
+    };
+    let mut names = Vec::new();
+    let words = all(matches);
+    let mut words = words.iter();
+    while let Some(word) = words.next() {
+        let mut next = || {
+            let value = words.next().cloned();
+            value.ok_or_else(|| usage(format!("a value is missing after `{word}`")))
+        };
+        match word.as_str() {
+            "up" => settings.up = Some(true),
+            "down" => settings.up = Some(false),
+            "mtu" => settings.mtu = Some(values::number(&next()?).map_err(usage)?),
+            "master" => settings.master = Some(next()?),
+            "nomaster" => settings.master = Some(String::new()),
+            "group" => settings.group = Some(values::group(&next()?).map_err(usage)?),
+            "name" => settings.rename = Some(next()?),
+            "address" => settings.address = Some(next()?),
+            "txqueuelen" | "txqlen" | "qlen" => {
+                settings.tx_queue_len = Some(values::number(&next()?).map_err(usage)?);
+            }
+            "alias" => settings.alias = Some(next()?),
+            "dev" => names.push(next()?),
+            _ => names.push(word.clone()),
+        }
+    }
+    Ok((names, settings))
+}

@@ -1,0 +1,285 @@
+//! `link delete`: deleting a choice of links, going on with it, and
+//! bringing them back.
+
+use std::collections::HashMap;
+use std::io::{self, Write};
+
+use anyhow::{Context, Result, bail};
+use linux::links::journal::{End, Journal, Rows, Start, Work};
+use linux::links::{self, Agreed, Along, Deletion, Listing, Told, Way};
+use serde_json::json;
+use table::Link;
+
+use super::report::{Report, complain};
+use super::{Job, Select, journal};
+
+/// So many of what would go along are named.
+const MAX_NAMED: usize = 20;
+
+/// Deletes a choice of links.
+pub fn delete(job: &Job<'_>, select: &Select, terms: super::Deletion) -> Result<bool> {
+    let chosen = select.choose(&Listing::read(&job.namespace)?)?;
+    let deletion = Deletion::plan(&job.namespace, &mut |link| {
+        chosen.indexes.contains_key(&link.index)
+    })?;
+    if terms.dry_run {
+        return show(job, &deletion, &chosen.missing);
+    }
+    let report = Report::new(job.terms.json, "", "deleted", deletion.links().len());
+    for name in &chosen.missing {
+        report.fail(name, "delete it", "there is no such link", None);
+    }
+    for link in deletion.not_virtual() {
+        let why = "it is no virtual link; nobody can delete it";
+        report.fail(&link.name, "delete it", why, None);
+    }
+    let mut failed = chosen.missing.len() + deletion.not_virtual().len();
+    let is_refused = failed > 0 && job.terms.atomic;
+    if is_refused {
+        report.note(
+            "hint",
+            "nothing was deleted",
+            Some("nothing was deleted".into()),
+        );
+        report.end(0, failed)?;
+        return Ok(false);
+    }
+    if !terms.cascade && !deletion.along().is_empty() {
+        refuse(job, deletion.along());
+        failed += deletion.links().len();
+        report.end(0, failed)?;
+        return Ok(false);
+    }
+    let group = match deletion.way() {
+        Way::Group { group, .. } => group,
+        _ => 0,
+    };
+    let mut start = Start::new(Work::Delete, &job.namespace, group, deletion.links().len());
+    start.request = json!({ "cascade": terms.cascade });
+    let journal = if deletion.links().is_empty() {
+        None
+    } else {
+        let rows = if job.terms.no_journal {
+            Vec::new()
+        } else {
+            links::rows(&deletion)?
+        };
+        journal::begin(job, start, &rows)?
+    };
+    run(job, &deletion, terms.cascade, journal, &report, failed)
+}
+
+fn run(
+    job: &Job<'_>,
+    deletion: &Deletion,
+    cascade: bool,
+    mut journal: Option<Journal>,
+    report: &Report,
+    failed: usize,
+) -> Result<bool> {
+    let terms = links::Terms {
+        along: if cascade {
+            Agreed::All
+        } else {
+            Agreed::Nothing
+        },
+        atomic: job.terms.atomic,
+    };
+    let deleted = deletion.run(terms, job.how(), &mut |told| match told {
+        Told::Done { .. } => report.step(),
+        Told::Failed(failure) => report.failed(&failure),
+        Told::Sent(_) => {}
+    });
+    let hint = journal.as_ref().map(|journal| {
+        let id = journal.id();
+        format!("to go on: fingerpost link delete --resume {id}; to bring back what is deleted: --undo {id}")
+    });
+    let deleted = match (deleted, hint.clone()) {
+        (Ok(deleted), _) => deleted,
+        (Err(error), Some(hint)) => return Err(error).context(hint),
+        (Err(error), None) => return Err(error.into()),
+    };
+    let failed = failed + deleted.failed;
+    let is_done = failed == 0 && !deleted.stopped;
+    say_how(report, deleted.way);
+    report.note("gone", deleted.gone, gone(deleted.gone));
+    report.note("stopped", deleted.stopped, None);
+    report.note("waited_seconds", deleted.cost.waited.as_secs_f64(), None);
+    if cascade {
+        report.note("along", deletion.along().len(), None);
+    }
+    if let Some(journal) = &mut journal {
+        report.note("journal", journal.id(), None);
+        if is_done || deleted.done == deletion.links().len() {
+            journal.ended(End::Done)?;
+        } else if let (Some(hint), false) = (hint, job.terms.atomic) {
+            report.note("hint", hint.clone(), Some(hint));
+        }
+    }
+    if job.terms.atomic && !is_done && deleted.done > 0 {
+        bring_back(job, journal.as_mut(), report)?;
+        report.end(0, failed)?;
+        return Ok(false);
+    }
+    report.end(deleted.done, failed)?;
+    Ok(is_done)
+}
+
+fn gone(gone: usize) -> Option<String> {
+    (gone > 0).then(|| format!("{gone} were deleted by somebody else meanwhile"))
+}
+
+fn say_how(report: &Report, way: Way) {
+    let (name, text) = match way {
+        Way::Nothing => ("nothing", None),
+        Way::One => ("one", None),
+        Way::Group { group, moved: 0 } => (
+            "group",
+            Some(format!("as the group {group} that they were made in")),
+        ),
+        Way::Group { group, moved } => (
+            "group",
+            Some(format!(
+                "as the group {group}, into which {moved} were moved"
+            )),
+        ),
+        Way::Each { threads } => (
+            "each",
+            Some(format!(
+                "one by one in {threads} threads: the kernel deleted no group"
+            )),
+        ),
+    };
+    report.note("way", name, text);
+}
+
+/// Says what would go along, and that nothing was done.
+fn refuse(job: &Job<'_>, along: &[Along]) {
+    if job.terms.json {
+        for along in along {
+            let line = json!({
+                "along": &*along.link.name, "with": &*along.with,
+                "index": along.link.index, "netns": along.elsewhere,
+            });
+            // A reader that is gone is noticed at the end.
+            let _ = writeln!(io::stdout().lock(), "{line}");
+        }
+    }
+    for along in along.iter().take(MAX_NAMED) {
+        complain(&format!("{} would go along", described(along)));
+    }
+    if let Some(more) = along.len().checked_sub(MAX_NAMED).filter(|more| *more > 0) {
+        complain(&format!("and {more} more"));
+    }
+    complain("nothing was deleted: name them as well, or say --cascade");
+}
+
+fn described(along: &Along) -> String {
+    let name = if along.link.name.is_empty() {
+        format!("a link (index {})", along.link.index)
+    } else {
+        along.link.name.to_string()
+    };
+    let kind = along.link.kind.as_deref().unwrap_or_default();
+    let place = match along.elsewhere.as_deref() {
+        None => String::new(),
+        Some("") => " in a namespace that cannot be found".to_owned(),
+        Some(place) => format!(" in the namespace {place}"),
+    };
+    format!("{name} ({kind}, with {}){place}", along.with)
+}
+
+/// `--dry-run`
+fn show(job: &Job<'_>, deletion: &Deletion, missing: &[String]) -> Result<bool> {
+    let mut out = io::BufWriter::new(io::stdout().lock());
+    for link in deletion.links() {
+        if job.terms.json {
+            writeln!(
+                out,
+                "{}",
+                json!({ "link": &*link.name, "index": link.index })
+            )?;
+        } else {
+            writeln!(out, "{}", link.name)?;
+        }
+    }
+    for along in deletion.along() {
+        if job.terms.json {
+            let line = json!({
+                "along": &*along.link.name, "with": &*along.with,
+                "index": along.link.index, "netns": along.elsewhere,
+            });
+            writeln!(out, "{line}")?;
+        } else {
+            writeln!(out, "along: {}", described(along))?;
+        }
+    }
+    out.flush()?;
+    for name in missing {
+        complain(&format!("{name}: there is no such link"));
+    }
+    Ok(missing.is_empty())
+}
+
+/// Goes on with a deletion.
+pub fn resume(job: &Job<'_>, id: Option<&str>) -> Result<bool> {
+    let mut journal = journal::find(job, Work::Delete, id)?;
+    match journal.end() {
+        Some(End::Done) => bail!("{}: all its links were deleted", journal.id()),
+        Some(End::Undone) => bail!("{}: it was taken back", journal.id()),
+        None => journal.take_over()?,
+    }
+    let rows = journal.rows()?;
+    let here = rows.first().map_or(&[][..], |rows| &rows.links);
+    let here: HashMap<u32, &Link> = here.iter().map(|row| (row.index, row)).collect();
+    // A new link of the same name is none of them.
+    let is_meant = |link: &Link| {
+        let row = here.get(&link.index);
+        row.is_some_and(|row| links::is_same(row, link))
+    };
+    let deletion = Deletion::plan(&job.namespace, &mut |link| is_meant(link))?;
+    let request = &journal.start.request;
+    let cascade = request.get("cascade").and_then(serde_json::Value::as_bool) == Some(true);
+    let report = Report::new(job.terms.json, "", "deleted", deletion.links().len());
+    run(job, &deletion, cascade, Some(journal), &report, 0)
+}
+
+/// Brings back what a deletion has deleted.
+pub fn undo(job: &Job<'_>, id: Option<&str>) -> Result<bool> {
+    let mut journal = journal::find(job, Work::Delete, id)?;
+    if journal.end() == Some(End::Undone) {
+        bail!("{}: it was taken back already", journal.id());
+    }
+    journal.take_over()?;
+    let report = Report::new(job.terms.json, "", "made again", journal.start.links);
+    let (done, failed) = bring_back(job, Some(&mut journal), &report)?;
+    report.end(done, failed)?;
+    Ok(failed == 0)
+}
+
+fn bring_back(
+    job: &Job<'_>,
+    journal: Option<&mut Journal>,
+    report: &Report,
+) -> Result<(usize, usize)> {
+    let Some(journal) = journal else {
+        complain("without a journal nothing can be brought back");
+        return Ok((0, 0));
+    };
+    let rows: Vec<Rows> = journal.rows()?;
+    let group = journal.start.group;
+    let how = linux::links::How::default();
+    let back = links::recreate(&job.namespace, rows, group, how, &mut |told| match told {
+        Told::Done { .. } => report.step(),
+        Told::Failed(failure) => report.failed(&failure),
+        Told::Sent(_) => {}
+    })?;
+    if back.failed == 0 {
+        journal.ended(End::Undone)?;
+    }
+    report.note("kept", back.kept, None);
+    report.note("brought_back", back.made, None);
+    let text = "not brought back: counters, routes, neighbours, forwarding entries, queueing disciplines, alternative names";
+    report.note("journal", journal.id(), Some(text.to_owned()));
+    Ok((back.made, back.failed))
+}

@@ -1,0 +1,133 @@
+//! The statistics of a run, as text or JSON.
+
+use std::io::{self, Write};
+
+use dataplane::Counters;
+use nat::{Direction, Statistics, Verdict};
+use serde_json::{Map, Value, json};
+
+/// What happened.
+#[derive(Debug, Default)]
+pub struct Report {
+    /// What the engine counted.
+    pub statistics: Statistics,
+    /// What went through each port, by its name.
+    pub ports: Vec<(String, Counters)>,
+    /// Packets that are none of a translator's business: not IPv4, or not
+    /// between inside and outside.
+    pub left_alone: u64,
+    /// Packets whose end the capture had cut off: they cannot be translated.
+    pub cut_off: u64,
+}
+
+impl Report {
+    /// Writes it.
+    pub fn write(&self, as_json: bool, out: &mut impl Write) -> io::Result<()> {
+        if as_json {
+            serde_json::to_writer(&mut *out, &self.json())?;
+            return writeln!(out);
+        }
+        for (name, direction) in [("out", Direction::Out), ("in", Direction::In)] {
+            writeln!(out, "{name:<8} {}", self.verdicts(direction))?;
+        }
+        let counted = &self.statistics;
+        writeln!(
+            out,
+            "{:<8} {} made, {} expired, {} evicted, {} removed, {} there",
+            "flows",
+            counted.flows_made,
+            counted.flows_expired,
+            counted.flows_evicted,
+            counted.flows_removed,
+            counted.flows
+        )?;
+        writeln!(
+            out,
+            "{:<8} {} not to be translated, {} cut off by the capture",
+            "others", self.left_alone, self.cut_off
+        )?;
+        for (name, port) in &self.ports {
+            writeln!(
+                out,
+                "{name}: {} packets ({} bytes) in, {} packets ({} bytes) out, {} refused",
+                port.received_packets,
+                port.received_bytes,
+                port.sent_packets,
+                port.sent_bytes,
+                port.refused_packets
+            )?;
+        }
+        Ok(())
+    }
+
+    fn verdicts(&self, direction: Direction) -> String {
+        let counted = Verdict::ALL.iter().map(|verdict| {
+            let packets = self.statistics.packets(direction, *verdict);
+            (packets, name(*verdict).replace('_', " "))
+        });
+        let said: Vec<String> = counted
+            .filter(|(packets, _)| *packets > 0)
+            .map(|(packets, name)| format!("{packets} {name}"))
+            .collect();
+        if said.is_empty() {
+            return "no packets".to_owned();
+        }
+        said.join(", ")
+    }
+
+    fn json(&self) -> Value {
+        let verdicts = |direction| -> Map<String, Value> {
+            let counted = Verdict::ALL.iter().map(|verdict| {
+                let packets = self.statistics.packets(direction, *verdict);
+                (name(*verdict).to_owned(), packets.into())
+            });
+            counted.collect()
+        };
+        let ports: Vec<Value> = self.ports.iter().map(port).collect();
+        let counted = &self.statistics;
+        json!({
+            "out": verdicts(Direction::Out),
+            "in": verdicts(Direction::In),
+            "flows": {
+                "made": counted.flows_made,
+                "expired": counted.flows_expired,
+                "evicted": counted.flows_evicted,
+                "removed": counted.flows_removed,
+                "there": counted.flows,
+                "inspected": counted.flows_inspected,
+            },
+            "memory_bytes": counted.memory_bytes,
+            "left_alone": self.left_alone,
+            "cut_off": self.cut_off,
+            "ports": ports,
+        })
+    }
+}
+
+fn port((name, counters): &(String, Counters)) -> Value {
+    json!({
+        "name": name,
+        "received_packets": counters.received_packets,
+        "received_bytes": counters.received_bytes,
+        "sent_packets": counters.sent_packets,
+        "sent_bytes": counters.sent_bytes,
+        "refused_packets": counters.refused_packets,
+    })
+}
+
+/// A verdict's name in the statistics.
+fn name(verdict: Verdict) -> &'static str {
+    match verdict {
+        Verdict::Translated => "translated",
+        Verdict::Passed => "passed",
+        Verdict::Hairpinned => "hairpinned",
+        Verdict::NoMapping => "no_mapping",
+        Verdict::Denied => "denied",
+        Verdict::TableFull => "table_full",
+        Verdict::PortsExhausted => "ports_exhausted",
+        Verdict::Malformed => "malformed",
+        Verdict::FragmentWaiting => "fragment_waiting",
+        Verdict::HelperRefused => "helper_refused",
+        Verdict::Unsupported => "unsupported",
+    }
+}

@@ -1,0 +1,238 @@
+//! What the engine is told: options and the file of rules. The file comes
+//! first; an option that says something about the same thing wins.
+
+use std::fs;
+use std::hash::{BuildHasher, RandomState};
+use std::net::Ipv4Addr;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, bail};
+use clap::{Args, ValueEnum, ValueHint};
+use ipnet::Ipv4Net;
+use nat::rules::{self, ProxyWord, Redirect, Script, Server, Statement, Switch};
+use nat::{Behaviour, Config, Dependence, Nat, PortChoice};
+
+/// Sources that are inside when nothing is said: RFC 1918 and RFC 6598.
+const PRIVATE: [(Ipv4Addr, u8); 4] = [
+    (Ipv4Addr::new(10, 0, 0, 0), 8),
+    (Ipv4Addr::new(172, 16, 0, 0), 12),
+    (Ipv4Addr::new(192, 168, 0, 0), 16),
+    (Ipv4Addr::new(100, 64, 0, 0), 10),
+];
+
+/// A mode of the engine, by libalias's name where it has one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum ModeWord {
+    /// New connections from outside are refused (the default)
+    DenyIncoming,
+    /// New connections from outside pass as they are
+    AcceptIncoming,
+    /// A flow keeps its port where it is free
+    SamePorts,
+    /// Only private sources (RFC 1918) are translated
+    UnregisteredOnly,
+    /// As that, and RFC 6598's shared addresses as well
+    CarrierGrade,
+    /// Only proxy rules are obeyed
+    ProxyOnly,
+    /// In and out are exchanged
+    Reverse,
+    /// One port for all remotes, and all of them get in (RFC 4787)
+    EndpointIndependent,
+}
+
+/// Options that say how to translate.
+#[derive(Debug, Args)]
+pub struct Settings {
+    /// An outside address to translate to; may be said several times
+    #[arg(long, value_name = "ADDR", value_delimiter = ',')]
+    alias: Vec<Ipv4Addr>,
+    /// Redirects, proxy rules and modes, one a line, in natd's words
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    rules: Option<PathBuf>,
+    /// Sources inside this prefix go out (of a capture); may be said several
+    /// times [default: the private ones, RFC 1918 and 6598]
+    #[arg(
+        long,
+        value_name = "PREFIX",
+        value_delimiter = ',',
+        conflicts_with = "tun"
+    )]
+    inside: Vec<Ipv4Net>,
+    /// A mode; may be said several times
+    #[arg(long, value_name = "MODE", value_delimiter = ',')]
+    mode: Vec<ModeWord>,
+    /// The outside ports that flows get [default: 32768-65535]
+    #[arg(long, value_name = "LOW-HIGH", value_parser = ports)]
+    ports: Option<(u16, u16)>,
+    /// Where new connections from outside go, if they are not refused
+    #[arg(long, value_name = "ADDR")]
+    target: Option<Ipv4Addr>,
+    /// Most flows
+    #[arg(long, value_name = "N", default_value_t = 1 << 20)]
+    max_flows: usize,
+    /// Makes the choice of ports the same in every run (for tests)
+    #[arg(long, value_name = "N")]
+    seed: Option<u64>,
+}
+
+fn ports(text: &str) -> Result<(u16, u16), String> {
+    let parsed = text.split_once('-').and_then(|(low, high)| {
+        let range: (u16, u16) = (low.parse().ok()?, high.parse().ok()?);
+        Some(range).filter(|(low, high)| *low > 0 && low <= high)
+    });
+    parsed.ok_or_else(|| "two ports, as 2000-3000, the lower first".to_owned())
+}
+
+/// A rule that is laid down once there is an engine.
+enum Rule {
+    Redirect {
+        redirects: Vec<Redirect>,
+        one_shot: bool,
+        servers: Vec<Server>,
+    },
+    Proxy(ProxyWord),
+}
+
+impl Settings {
+    /// The prefixes that are inside.
+    pub fn inside(&self) -> Vec<Ipv4Net> {
+        if !self.inside.is_empty() {
+            return self.inside.clone();
+        }
+        let private = PRIVATE
+            .iter()
+            .filter_map(|(address, len)| Ipv4Net::new(*address, *len).ok());
+        private.collect()
+    }
+
+    /// The engine, with its rules.
+    pub fn engine(&self) -> anyhow::Result<Nat> {
+        let mut config = Config::new(&[]);
+        config.limits.max_flows = self.max_flows;
+        config.seed = self.seed.unwrap_or_else(|| RandomState::new().hash_one(0));
+        let mut rules = Vec::new();
+        if let Some(path) = &self.rules {
+            for (line, statement) in read(path)?.statements {
+                if let Some(rule) = take(statement, &mut config) {
+                    rules.push((line, rule));
+                }
+            }
+        }
+        self.apply(&mut config);
+        let mut nat = Nat::new(config).context("making the engine")?;
+        for (line, rule) in rules {
+            let place = || self.rules.as_deref().unwrap_or(Path::new("")).display();
+            lay_down(&mut nat, rule).with_context(|| format!("{}:{line}", place()))?;
+        }
+        Ok(nat)
+    }
+
+    fn apply(&self, config: &mut Config) {
+        if !self.alias.is_empty() {
+            config.addresses.clone_from(&self.alias);
+        }
+        if let Some((low, high)) = self.ports {
+            config.ports = low..=high;
+        }
+        if self.target.is_some() {
+            config.target = self.target;
+        }
+        for word in &self.mode {
+            match word {
+                ModeWord::DenyIncoming => config.mode.deny_incoming = true,
+                ModeWord::AcceptIncoming => config.mode.deny_incoming = false,
+                ModeWord::SamePorts => config.port_choice = PortChoice::Same,
+                ModeWord::UnregisteredOnly => config.mode.unregistered_only = true,
+                ModeWord::CarrierGrade => config.mode.carrier_grade = true,
+                ModeWord::ProxyOnly => config.mode.proxy_only = true,
+                ModeWord::Reverse => config.mode.reverse = true,
+                ModeWord::EndpointIndependent => {
+                    config.udp = Behaviour::FULL_CONE;
+                    config.tcp.mapping = Dependence::Endpoint;
+                }
+            }
+        }
+    }
+}
+
+fn read(path: &Path) -> anyhow::Result<Script> {
+    let text = fs::read_to_string(path).with_context(|| format!("reading {}", path.display()))?;
+    match rules::parse(&text) {
+        Ok(script) => Ok(script),
+        Err(error) => bail!("{}:{error}", path.display()),
+    }
+}
+
+/// Takes a statement into the settings, or gives it as a rule for later.
+fn take(statement: Statement, config: &mut Config) -> Option<Rule> {
+    match statement {
+        Statement::AliasAddresses(addresses) => config.addresses = addresses,
+        Statement::Target(target) => config.target = Some(target),
+        Statement::PortRange(low, high) => config.ports = low..=high,
+        Statement::Switch(switch, is_on) => turn(switch, is_on, config),
+        Statement::Mapping(mapping) => {
+            (config.tcp.mapping, config.udp.mapping) = (mapping, mapping);
+        }
+        Statement::Filtering(filtering) => {
+            (config.tcp.filtering, config.udp.filtering) = (filtering, filtering);
+        }
+        Statement::Proxy(word) => return Some(Rule::Proxy(word)),
+        Statement::Redirect {
+            redirects,
+            one_shot,
+            servers,
+        } => {
+            return Some(Rule::Redirect {
+                redirects,
+                one_shot,
+                servers,
+            });
+        }
+    }
+    None
+}
+
+fn turn(switch: Switch, is_on: bool, config: &mut Config) {
+    match switch {
+        Switch::DenyIncoming => config.mode.deny_incoming = is_on,
+        Switch::SamePorts if is_on => config.port_choice = PortChoice::Same,
+        Switch::SamePorts => config.port_choice = PortChoice::Random,
+        Switch::UnregisteredOnly => config.mode.unregistered_only = is_on,
+        Switch::CarrierGrade => config.mode.carrier_grade = is_on,
+        Switch::ResetOnAddressChange => config.mode.reset_on_address_change = is_on,
+        Switch::Reverse => config.mode.reverse = is_on,
+        Switch::ProxyOnly => config.mode.proxy_only = is_on,
+    }
+}
+
+fn lay_down(nat: &mut Nat, rule: Rule) -> anyhow::Result<()> {
+    match rule {
+        Rule::Proxy(ProxyWord::Add(proxy)) => nat.rules_mut().add_proxy(proxy)?,
+        Rule::Proxy(ProxyWord::Delete(number)) => {
+            if !nat.rules_mut().remove_proxies(number) {
+                bail!("there is no proxy rule {number} to delete");
+            }
+        }
+        Rule::Redirect {
+            redirects,
+            one_shot,
+            servers,
+        } => {
+            for redirect in redirects {
+                let handle = nat.rules_mut().insert(redirect)?;
+                // The latest has the first turn: so the first named has it.
+                for server in servers.iter().rev() {
+                    nat.rules_mut().add_server(handle, *server)?;
+                }
+                if one_shot {
+                    nat.rules_mut().make_dynamic(handle, u64::MAX)?;
+                }
+            }
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests;

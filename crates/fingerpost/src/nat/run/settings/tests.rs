@@ -1,0 +1,61 @@
+use clap::Parser;
+
+use super::*;
+
+#[derive(Parser)]
+struct Line {
+    #[command(flatten)]
+    settings: Settings,
+    #[arg(long)]
+    tun: bool,
+}
+
+fn engine(rules: &str, options: &[&str]) -> anyhow::Result<Nat> {
+    let file = tempfile::NamedTempFile::new().unwrap();
+    fs::write(file.path(), rules).unwrap();
+    let path = file.path().to_str().unwrap();
+    let line = [&["nat", "--rules", path], options].concat();
+    Line::try_parse_from(line).unwrap().settings.engine()
+}
+
+#[test]
+fn an_option_wins_over_the_file() {
+    let rules = "alias_address 192.0.2.1\ndeny_incoming no\nport_range 2000-3000\nsame_ports\n";
+    let nat = engine(rules, &["--ports", "4000-4001"]).unwrap();
+    let config = nat.config();
+    assert_eq!(config.addresses, [Ipv4Addr::new(192, 0, 2, 1)]);
+    assert_eq!(config.ports, 4_000..=4_001);
+    assert!(!config.mode.deny_incoming);
+    assert_eq!(config.port_choice, PortChoice::Same);
+    let options = [
+        "--alias",
+        "192.0.2.7,192.0.2.8",
+        "--mode",
+        "deny-incoming,endpoint-independent",
+    ];
+    let nat = engine(rules, &options).unwrap();
+    assert_eq!(nat.config().addresses.len(), 2);
+    assert!(nat.config().mode.deny_incoming);
+    assert_eq!(nat.config().udp, Behaviour::FULL_CONE);
+}
+
+#[test]
+fn rules_are_laid_down_and_a_wrong_one_is_said_with_its_line() {
+    let rules = "redirect_port tcp 10.0.0.5:80 8080\nredirect_address 10.0.0.8 192.0.2.3\n";
+    assert_eq!(engine(rules, &[]).unwrap().rules().len(), 2);
+    let complaint = engine("# nothing\nredirect_porf tcp", &[]).unwrap_err();
+    assert!(format!("{complaint:#}").contains(":2:1: `redirect_porf`"));
+    let complaint = engine("\nproxy_rule delete 3\n", &[]).unwrap_err();
+    assert!(format!("{complaint:#}").contains(":2: there is no proxy rule 3"));
+}
+
+#[test]
+fn private_sources_are_inside_unless_said() {
+    let line = Line::try_parse_from(["nat"]).unwrap();
+    let inside = line.settings.inside();
+    let is_inside = |a: [u8; 4]| inside.iter().any(|net| net.contains(&Ipv4Addr::from(a)));
+    assert!(is_inside([10, 1, 2, 3]) && is_inside([100, 64, 0, 1]));
+    assert!(!is_inside([192, 0, 2, 1]) && !line.tun);
+    let line = Line::try_parse_from(["nat", "--inside", "192.0.2.0/24"]).unwrap();
+    assert_eq!(line.settings.inside(), ["192.0.2.0/24".parse().unwrap()]);
+}

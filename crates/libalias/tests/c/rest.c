@@ -1,0 +1,331 @@
+/*
+ * The rest of the interface, and what FreeBSD's libalias does not have.
+ * SPDX-License-Identifier: MIT OR Apache-2.0
+ */
+#include "check.h"
+
+#include <errno.h>
+
+static struct libalias *
+denying(void)
+{
+	struct libalias *la = LibAliasInit(NULL);
+
+	LibAliasSetAddress(la, masq);
+	LibAliasSetMode(la, PKT_ALIAS_DENY_INCOMING, PKT_ALIAS_DENY_INCOMING);
+	return (la);
+}
+
+static void
+modes(void)
+{
+	struct libalias *la = LibAliasInit(NULL);
+
+	EQUAL(LibAliasSetMode(la, 0, 0), PKT_ALIAS_SAME_PORTS |
+	    PKT_ALIAS_USE_SOCKETS | PKT_ALIAS_RESET_ON_ADDR_CHANGE);
+	EQUAL(LibAliasSetMode(la, PKT_ALIAS_LOG | PKT_ALIAS_PUNCH_FW,
+	    PKT_ALIAS_LOG | PKT_ALIAS_SAME_PORTS), PKT_ALIAS_LOG |
+	    PKT_ALIAS_USE_SOCKETS | PKT_ALIAS_RESET_ON_ADDR_CHANGE);
+	/* Without an alias address, packets keep their own. */
+	OUT_RAW(la, prv1, ext, prv1);
+	LibAliasUninit(la);
+}
+
+static void
+reverse(void)
+{
+	struct libalias *la = LibAliasInit(NULL);
+	struct ip *ip = udp_packet(prv1, 1000, ext, 53);
+
+	LibAliasSetAddress(la, masq);
+	LibAliasSetMode(la, PKT_ALIAS_REVERSE, PKT_ALIAS_REVERSE);
+	EQUAL(LibAliasIn(la, ip, UDP_LEN), PKT_ALIAS_OK);
+	CHECK(same(ip->ip_src, masq) && sums_are_right(ip));
+	ip->ip_dst = ip->ip_src;
+	ip->ip_src = ext;
+	udp_of(ip)->uh_dport = udp_of(ip)->uh_sport;
+	udp_of(ip)->uh_sport = htons(53);
+	EQUAL(LibAliasOut(la, ip, UDP_LEN), PKT_ALIAS_OK);
+	CHECK(same(ip->ip_dst, prv1));
+	free(ip);
+	LibAliasUninit(la);
+}
+
+static void
+target(void)
+{
+	struct libalias *la = LibAliasInit(NULL);
+	struct in_addr none = { INADDR_NONE };
+
+	LibAliasSetAddress(la, masq);
+	IN_UDP(la, ext, 1, masq, 80, masq, 80);
+	LibAliasSetTarget(la, prv1);
+	IN_UDP(la, ext, 2, masq, 80, prv1, 80);
+	LibAliasSetTarget(la, none);
+	IN_UDP(la, ext, 3, masq, 80, masq, 80);
+	LibAliasSetTarget(la, any);
+	IN_UDP(la, ext, 4, masq, 80, masq, 80);
+	LibAliasUninit(la);
+}
+
+static void
+only_what_is_there(void)
+{
+	struct libalias *la = denying();
+	struct ip *ip = udp_packet(prv1, 1000, ext, 53);
+	uint8_t before[UDP_LEN];
+
+	memcpy(before, ip, UDP_LEN);
+	EQUAL(LibAliasOutTry(la, ip, UDP_LEN, 0), PKT_ALIAS_IGNORED);
+	CHECK(memcmp(before, ip, UDP_LEN) == 0);
+	EQUAL(LibAliasCheckNewLink(la), 0);
+	EQUAL(LibAliasOutTry(la, ip, UDP_LEN, 1), PKT_ALIAS_OK);
+	CHECK(same(ip->ip_src, masq));
+	CHECK(LibAliasCheckNewLink(la) != 0);
+	EQUAL(LibAliasCheckNewLink(la), 0);
+	memcpy(ip, before, UDP_LEN);
+	EQUAL(LibAliasOutTry(la, ip, UDP_LEN, 0), PKT_ALIAS_OK);
+	CHECK(same(ip->ip_src, masq));
+
+	/* And back to what it was inside. */
+	EQUAL(LibAliasUnaliasOut(la, ip, UDP_LEN), PKT_ALIAS_OK);
+	CHECK(memcmp(before, ip, UDP_LEN) == 0);
+	CHECK(LibAliasUnaliasOut(la, ip, UDP_LEN) != PKT_ALIAS_OK);
+	free(ip);
+	LibAliasUninit(la);
+}
+
+static void
+protocols(void)
+{
+	struct libalias *la = denying();
+	struct alias_link *link;
+
+	raw_protocol = 50;
+	IN_RAW_FAILS(la, ext, masq);
+	link = LibAliasRedirectProto(la, prv1, ext, masq, 50);
+	CHECK(link != NULL);
+	IN_RAW(la, ext, masq, prv1);
+	IN_RAW_FAILS(la, pub, masq);
+	LibAliasRedirectDelete(la, link);
+	raw_protocol = 254;
+	CHECK(LibAliasRedirectPort(la, prv1, htons(1), any, 0, any, htons(2),
+	    IPPROTO_ICMP) == NULL);
+	LibAliasUninit(la);
+}
+
+static void
+proxies(void)
+{
+	struct libalias *la = denying();
+	struct ip *ip = udp_packet(prv1, 1000, ext, 5353);
+
+	EQUAL(LibAliasProxyRule(la,
+	    "port 5353 server 10.0.0.1:99 proto udp rule 7"), 0);
+	EQUAL(LibAliasProxyRule(la, "port 5353"), -1);
+	EQUAL(LibAliasProxyRule(la, "server www.example.org"), -1);
+	EQUAL(LibAliasProxyRule(la, ""), -1);
+	EQUAL(LibAliasProxyRule(la, NULL), -1);
+	EQUAL(LibAliasOut(la, ip, UDP_LEN), PKT_ALIAS_OK);
+	CHECK(same(ip->ip_dst, addr("10.0.0.1")) && sums_are_right(ip));
+	EQUAL(ntohs(udp_of(ip)->uh_dport), 99);
+	EQUAL(LibAliasProxyRule(la, "delete 7"), 0);
+	EQUAL(LibAliasProxyRule(la, "delete 7"), -1);
+	free(ip);
+	LibAliasUninit(la);
+}
+
+/* The middle or the end of a packet whose first part is `first`. */
+static struct ip *
+later_part(const struct ip *first, struct in_addr dst, uint16_t offset)
+{
+	struct ip *ip = raw_packet(first->ip_src, dst, IPPROTO_UDP, UDP_LEN);
+
+	ip->ip_id = first->ip_id;
+	ip->ip_off = htons(offset);
+	ip->ip_sum = 0;
+	ip->ip_sum = LibAliasInternetChecksum(NULL,
+	    (unsigned short *)(void *)ip, 20);
+	return (ip);
+}
+
+static void
+fragments(void)
+{
+	struct libalias *la = denying();
+	uint16_t port = OUT_UDP(la, prv1, 1000, ext, 53, masq);
+	struct ip *first = udp_packet(ext, 53, masq, port), *later, *other;
+
+	first->ip_off = htons(IP_MF);
+	first->ip_sum = 0;
+	first->ip_sum = LibAliasInternetChecksum(la,
+	    (unsigned short *)(void *)first, 20);
+	CHECK(LibAliasGetFragment(la, first) == NULL);
+
+	/* One comes too early, and waits for the first. */
+	later = later_part(first, masq, 6);
+	EQUAL(LibAliasIn(la, later, UDP_LEN), PKT_ALIAS_UNRESOLVED_FRAGMENT);
+	EQUAL(LibAliasSaveFragment(la, later), PKT_ALIAS_OK);
+	EQUAL(LibAliasIn(la, first, UDP_LEN), PKT_ALIAS_FOUND_HEADER_FRAGMENT);
+	CHECK(same(first->ip_dst, prv1));
+	EQUAL(ntohs(udp_of(first)->uh_dport), 1000);
+	CHECK(LibAliasGetFragment(la, first) == later);
+	CHECK(LibAliasGetFragment(la, first) == NULL);
+	LibAliasFragmentIn(la, first, later);
+	CHECK(same(later->ip_dst, prv1));
+	EQUAL(LibAliasInternetChecksum(la, (unsigned short *)(void *)later,
+	    20), 0);
+
+	/* One that comes after it finds its way by itself. */
+	other = later_part(first, masq, 12);
+	EQUAL(LibAliasIn(la, other, UDP_LEN), PKT_ALIAS_OK);
+	CHECK(same(other->ip_dst, prv1));
+	free(other);
+
+	/* One that nobody fetches goes with the instance. */
+	other = later_part(first, masq, 18);
+	EQUAL(LibAliasSaveFragment(la, other), PKT_ALIAS_OK);
+	EQUAL(LibAliasSaveFragment(la, NULL), PKT_ALIAS_ERROR);
+	free(later);
+	free(first);
+	LibAliasUninit(la);
+}
+
+static void
+modules(void)
+{
+	char ftp[] = "/lib/libalias_ftp.so", none[] = "/lib/libalias_none.so";
+
+	EQUAL(LibAliasLoadModule(ftp), 0);
+	EQUAL(LibAliasLoadModule(none), ENOENT);
+	EQUAL(LibAliasLoadModule(NULL), ENOENT);
+	EQUAL(LibAliasRefreshModules(), 0);
+	EQUAL(LibAliasUnLoadAllModule(), 0);
+}
+
+/* The clock is the caller's: a flow ends in its time, at no packets at all,
+ * and one that is used goes on. */
+static void
+own_time(void)
+{
+	struct libalias *la = denying();
+	uint64_t now = 1000000, step;
+	uint16_t port, used;
+
+	LibAliasSetTime(la, now);
+	port = OUT_UDP(la, prv1, 1000, ext, 53, masq);
+	used = OUT_UDP(la, prv2, 1001, ext, 53, masq);
+	IN_UDP(la, ext, 53, masq, port, prv1, 1000);
+	for (step = 0; step < 10; step++) {
+		now += 60 * 1000;
+		LibAliasSetTime(la, now);
+		OUT_UDP(la, prv2, 1001, ext, 53, masq);
+	}
+	IN_UDP_FAILS(la, ext, 53, masq, port);
+	IN_UDP(la, ext, 53, masq, used, prv2, 1001);
+
+	/* The shared time is for those without their own. */
+	LibAliasShareTime(now + 3600 * 1000);
+	IN_UDP(la, ext, 53, masq, used, prv2, 1001);
+	LibAliasSetTime(la, LIBALIAS_TIME_CLOCK);
+	IN_UDP_FAILS(la, ext, 53, masq, used);
+	LibAliasShareTime(LIBALIAS_TIME_CLOCK);
+	LibAliasUninit(la);
+}
+
+static void
+maintained(void)
+{
+	struct libalias *la = denying();
+	int i, freed = 0;
+
+	LibAliasSetTime(la, 0);
+	for (i = 0; i < 500; i++)
+		OUT_UDP(la, prv1, (uint16_t)(1000 + i), ext, 53, masq);
+	LibAliasSetTime(la, 3600 * 1000);
+	for (i = 0; i < 100; i++)
+		freed += LibAliasMaintain(la, 1000);
+	EQUAL(freed, 500);
+	EQUAL(LibAliasMaintain(la, -1), PKT_ALIAS_ERROR);
+	LibAliasUninit(la);
+}
+
+static void
+batches(void)
+{
+	enum { COUNT = 150 };
+	struct libalias *la = denying();
+	struct libalias_packet batch[COUNT];
+	struct ip *ip;
+	uint16_t port;
+	int i;
+
+	for (i = 0; i < COUNT; i++) {
+		ip = udp_packet(prv1, (uint16_t)(1000 + i), ext, 53);
+		batch[i] = (struct libalias_packet){ ip, UDP_LEN, 0 };
+	}
+	batch[70].maxpacketsize = 10;
+	free(batch[71].packet);
+	batch[71].packet = NULL;
+	EQUAL(LibAliasOutBatch(la, batch, COUNT), COUNT - 2);
+	EQUAL(LibAliasOutBatch(la, batch, 0), 0);
+	EQUAL(LibAliasOutBatch(la, batch, -1), PKT_ALIAS_ERROR);
+	EQUAL(LibAliasOutBatch(la, NULL, 1), PKT_ALIAS_ERROR);
+	for (i = 0; i < COUNT; i++) {
+		ip = batch[i].packet;
+		if (i == 70 || i == 71) {
+			CHECK(batch[i].result != PKT_ALIAS_OK);
+			continue;
+		}
+		EQUAL(batch[i].result, PKT_ALIAS_OK);
+		CHECK(same(ip->ip_src, masq) && sums_are_right(ip));
+		port = ntohs(udp_of(ip)->uh_sport);
+		free(ip);
+		batch[i].packet = udp_packet(ext, 53, masq, port);
+	}
+	EQUAL(LibAliasInBatch(la, batch, COUNT), COUNT - 2);
+	for (i = 0; i < COUNT; i++) {
+		ip = batch[i].packet;
+		if (batch[i].result == PKT_ALIAS_OK) {
+			CHECK(same(ip->ip_dst, prv1) && sums_are_right(ip));
+			EQUAL(ntohs(udp_of(ip)->uh_dport), 1000 + i);
+		}
+		free(ip);
+	}
+	LibAliasUninit(la);
+}
+
+/* At its limit an instance refuses what is new; what is there goes on. */
+static void
+limited(void)
+{
+	struct libalias *la = LibAliasInitSized(NULL, 100);
+	int i;
+
+	CHECK(la != NULL);
+	LibAliasSetAddress(la, masq);
+	for (i = 0; i < 100; i++)
+		OUT_UDP(la, prv1, (uint16_t)(1000 + i), ext, 53, masq);
+	OUT_UDP_FAILS(la, prv1, 999, ext, 53);
+	for (i = 0; i < 100; i++)
+		IN_UDP(la, ext, 53, masq, (uint16_t)(1000 + i), prv1,
+		    (uint16_t)(1000 + i));
+	CHECK(LibAliasInitSized(la, 0) == la);
+	LibAliasUninit(la);
+}
+
+const struct test new_tests[] = {
+	{ "rest: modes", modes },
+	{ "rest: reverse", reverse },
+	{ "rest: target", target },
+	{ "rest: OutTry, UnaliasOut, CheckNewLink", only_what_is_there },
+	{ "rest: redirect of a protocol", protocols },
+	{ "rest: proxy rules", proxies },
+	{ "rest: fragments", fragments },
+	{ "rest: modules", modules },
+	{ "new: a time of one's own", own_time },
+	{ "new: maintenance", maintained },
+	{ "new: batches", batches },
+	{ "new: a limit of one's own", limited },
+	{ NULL, NULL },
+};

@@ -1,0 +1,262 @@
+//! What the kernel takes along when links are deleted: the peer of a veth,
+//! and what stands on a link (VLANs, macvlans, VXLANs), in other namespaces
+//! too.
+
+use std::collections::{HashMap, HashSet, VecDeque};
+use std::os::fd::{AsFd, AsRawFd};
+
+use netlink::message::{kind, messages};
+use netlink::request::{Dump, get_netns_id};
+use netlink::{attribute, decode};
+use table::Link;
+
+use super::listing::{Listing, each_of, one};
+use crate::error::Error;
+use crate::namespace::Namespace;
+use crate::socket::{DATAGRAM_BYTES, Received, Socket};
+
+/// Kinds whose links are pairs: one goes with the other.
+const PAIRS: &[&str] = &["veth", "netkit", "vxcan"];
+/// Tunnels over a link that they outlive.
+const SURVIVORS: &[&str] = &[
+    "bareudp",
+    "erspan",
+    "geneve",
+    "gre",
+    "gretap",
+    "ip6erspan",
+    "ip6gre",
+    "ip6gretap",
+    "ip6tnl",
+    "ipip",
+    "sit",
+    "vti",
+    "vti6",
+    "xfrm",
+];
+/// Kinds that stand on a link, perhaps one of another namespace.
+const STANDING: &[&str] = &[
+    "macvlan", "macvtap", "vlan", "ipvlan", "ipvtap", "vxlan", "macsec",
+];
+/// `IFLA_VXLAN_LINK`, `linux/if_link.h`: a VXLAN's lower link is told only
+/// here.
+const VXLAN_LINK: u16 = 3;
+/// So many namespaces are looked through.
+const MOST_NAMESPACES: usize = 4096;
+
+/// A link that goes along with another.
+#[derive(Debug, Clone)]
+pub struct Along {
+    /// The link. Of one in a namespace that cannot be found only the index
+    /// is known.
+    pub link: Link,
+    /// Name of the link it goes with.
+    pub with: Box<str>,
+    /// Where it is, if not beside the others: name or path of the
+    /// namespace; empty when it cannot be found.
+    pub elsewhere: Option<String>,
+}
+
+/// What one deletion takes along beside `set`, given all links that are in
+/// the namespace. O(links), and a short look into each other namespace.
+pub(super) fn along(
+    namespace: &Namespace,
+    listing: &Listing,
+    set: &HashSet<u32>,
+) -> Result<Vec<Along>, Error> {
+    let mut found = here(listing, set);
+    let along: HashSet<u32> = found.iter().map(|along| along.link.index).collect();
+    let gone = listing
+        .iter()
+        .filter(|link| set.contains(&link.index) || along.contains(&link.index))
+        .map(|link| (link.index, link.name.clone()))
+        .collect();
+    let elsewhere = elsewhere(namespace, listing, &gone)?;
+    found.extend(elsewhere);
+    Ok(found)
+}
+
+/// What goes along inside the namespace.
+fn here(listing: &Listing, set: &HashSet<u32>) -> Vec<Along> {
+    let mut on: HashMap<u32, Vec<&Link>> = HashMap::new();
+    for link in listing.iter() {
+        if let Some(lower) = taken_with(link) {
+            on.entry(lower).or_default().push(link);
+        }
+    }
+    let mut seen = set.clone();
+    let mut queue: VecDeque<u32> = set.iter().copied().collect();
+    let mut found = Vec::new();
+    while let Some(index) = queue.pop_front() {
+        for link in on.get(&index).into_iter().flatten() {
+            if seen.insert(link.index) {
+                queue.push_back(link.index);
+                found.push(Along {
+                    link: (*link).clone(),
+                    with: listing
+                        .get(index)
+                        .map_or_else(Box::default, |with| with.name.clone()),
+                    elsewhere: None,
+                });
+            }
+        }
+    }
+    found.sort_by_key(|along| along.link.index);
+    found
+}
+
+/// The link of the same namespace whose end is this one's.
+fn taken_with(link: &Link) -> Option<u32> {
+    let kind = link.kind.as_deref()?;
+    if kind == "vxlan" {
+        let value = attribute::value(link.kind_data.bytes(), VXLAN_LINK)?;
+        return value.first_chunk().map(|lower| u32::from_ne_bytes(*lower));
+    }
+    if link.lower_netns_id.is_some() || SURVIVORS.contains(&kind) {
+        return None;
+    }
+    link.lower
+        .filter(|lower| *lower != link.index && *lower != 0)
+}
+
+pub(super) fn is_pair(link: &Link) -> bool {
+    link.kind
+        .as_deref()
+        .is_some_and(|kind| PAIRS.contains(&kind))
+}
+
+/// What goes along in other namespaces.
+fn elsewhere(
+    namespace: &Namespace,
+    listing: &Listing,
+    gone: &HashMap<u32, Box<str>>,
+) -> Result<Vec<Along>, Error> {
+    let peers: Vec<&Link> = gone
+        .keys()
+        .filter_map(|index| listing.get(*index))
+        .filter(|link| is_pair(link) && link.lower_netns_id.is_some())
+        .collect();
+    let others = namespace.others(MOST_NAMESPACES);
+    let ids = if peers.is_empty() {
+        HashMap::new()
+    } else {
+        numbers(namespace, &others)?
+    };
+    let mut found = Vec::new();
+    let mut wanted: HashMap<usize, Vec<&Link>> = HashMap::new();
+    for link in peers {
+        match link.lower_netns_id.and_then(|id| ids.get(&id)) {
+            Some(at) => wanted.entry(*at).or_default().push(link),
+            None => found.push(unknown_peer(link)),
+        }
+    }
+    let mut unknown = HashSet::new();
+    for (at, other) in others.iter().enumerate() {
+        let peers = wanted.remove(&at).unwrap_or_default();
+        look_into((namespace, other), gone, &peers, &mut unknown, &mut found)?;
+    }
+    found.sort_by_key(|along| along.link.index);
+    Ok(found)
+}
+
+fn unknown_peer(link: &Link) -> Along {
+    Along {
+        link: Link {
+            index: link.lower.unwrap_or(0),
+            kind: link.kind.clone(),
+            ..Link::default()
+        },
+        with: link.name.clone(),
+        elsewhere: Some(String::new()),
+    }
+}
+
+/// Finds in another namespace the peers of some of our links, and what
+/// stands on others. `unknown` gathers kinds that the kernel does not have.
+/// A namespace that is gone, or may not be entered, is passed over: its
+/// links went with it, or are another user's.
+fn look_into(
+    (ours, other): (&Namespace, &Namespace),
+    gone: &HashMap<u32, Box<str>>,
+    peers: &[&Link],
+    unknown: &mut HashSet<&'static str>,
+    found: &mut Vec<Along>,
+) -> Result<(), Error> {
+    let Ok(mut socket) = Socket::open(other) else {
+        found.extend(peers.iter().map(|link| unknown_peer(link)));
+        return Ok(());
+    };
+    let place = Some(other.spec());
+    for link in peers {
+        let peer = link.lower.map(|index| one(&socket, index));
+        found.push(match peer.transpose()?.flatten() {
+            Some(peer) => Along {
+                link: peer,
+                with: link.name.clone(),
+                elsewhere: place.clone(),
+            },
+            None => unknown_peer(link),
+        });
+    }
+    let mut standing = Vec::new();
+    for kind in STANDING {
+        if unknown.contains(kind) {
+            continue;
+        }
+        let all_are = each_of(&socket, &Dump::LinksOfKind { kind }, &mut |link| {
+            let is_kind = link.kind.as_deref() == Some(*kind);
+            if is_kind && link.lower_netns_id.is_some() {
+                standing.push(link);
+            }
+            is_kind
+        })?;
+        if !all_are {
+            // The kernel knows no such kind, and answers with all links;
+            // the rest of them is still on this socket.
+            unknown.insert(*kind);
+            socket = Socket::open(other)?;
+        }
+    }
+    if standing.is_empty() {
+        return Ok(());
+    }
+    let number = number_of(&socket, ours)?;
+    for link in standing {
+        let with = link.lower.and_then(|lower| gone.get(&lower));
+        if let (Some(with), true) = (with, link.lower_netns_id == number) {
+            found.push(Along {
+                with: with.clone(),
+                link,
+                elsewhere: place.clone(),
+            });
+        }
+    }
+    Ok(())
+}
+
+/// The place in `others` of each namespace that has a number in ours.
+fn numbers(namespace: &Namespace, others: &[Namespace]) -> Result<HashMap<i32, usize>, Error> {
+    let socket = Socket::open(namespace)?;
+    let mut numbers = HashMap::new();
+    for (at, other) in others.iter().enumerate() {
+        if let Some(number) = number_of(&socket, other)? {
+            numbers.insert(number, at);
+        }
+    }
+    Ok(numbers)
+}
+
+/// The number of a namespace in that of a socket.
+fn number_of(socket: &Socket, namespace: &Namespace) -> Result<Option<i32>, Error> {
+    let mut question = Vec::new();
+    get_netns_id(namespace.as_fd().as_raw_fd(), 0, &mut question);
+    socket.send(&question)?;
+    let mut buffer = vec![0; DATAGRAM_BYTES];
+    let Received::Bytes(len) = socket.receive(&mut buffer, "a question")? else {
+        return Ok(None);
+    };
+    match messages(&buffer[..len]).next().transpose()? {
+        Some(answer) if answer.kind == kind::NEWNSID => Ok(decode::netns_id(answer.payload)?),
+        _ => Ok(None),
+    }
+}

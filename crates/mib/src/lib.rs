@@ -1,0 +1,35 @@
+//! A snapshot of the tables as SNMP objects, in OID order.
+//!
+//! - [`Objects`]: the objects of one context at one moment; an
+//!   [`snmp::Mib`]. Nothing is copied and nothing is sorted beforehand: a
+//!   request seeks once in the table that holds its rows, then runs along it.
+//! - [`Moment`]: what they are made from; [`AllContexts`]: all contexts of it.
+//! - [`History`]: when what changed (`ifLastChange` and its like), kept from
+//!   the tables' events; it also says which changes call for a notification.
+//! - [`sampled`]: which samples a request reads, so that the program has
+//!   them taken.
+//!
+//! How rows are ordered and named where the RFCs leave it open:
+//! `docs/decisions/011-routes-as-snmp-rows.md`. No socket, thread or clock in
+//! here; time is an argument. For the program, which answers SNMP with it.
+
+mod columns;
+mod contexts;
+mod framework;
+mod history;
+mod index;
+mod interfaces;
+mod ip;
+mod notification;
+mod objects;
+mod parts;
+mod routes;
+mod system;
+
+pub use contexts::{AllContexts, routing_table};
+pub use framework::Engine;
+pub use history::History;
+pub use notification::{LinkNotification, LinkTrap};
+pub use objects::{Moment, Objects};
+pub use parts::{Sampled, sampled};
+pub use system::System;

@@ -1,0 +1,287 @@
+//! All objects by name: which part of the tree a name belongs to, and the
+//! parts in order.
+
+use std::ops::ControlFlow;
+
+use snmp::Value;
+use snmp::mib::WalkSink;
+use snmp::oid::Name;
+
+use crate::columns::{self, GetSink, Rows};
+use crate::objects::Objects;
+use crate::{framework, index, interfaces, ip, routes, system};
+
+/// A part of the tree.
+struct Part {
+    /// All its names begin with this.
+    root: &'static [u32],
+    kind: Kind,
+    sampled: Sampled,
+}
+
+/// Gives the value of one scalar of a group.
+type ScalarOf = for<'a> fn(&Objects<'a>, u32) -> Option<Value<'a>>;
+
+enum Kind {
+    /// Scalars: their sub-identifiers below the root, ascending.
+    Group(&'static [u32], ScalarOf),
+    Table(Table),
+}
+
+struct Table {
+    walk: fn(&Objects<'_>, &[u32], &mut WalkSink<'_>) -> ControlFlow<()>,
+    get: fn(&Objects<'_>, &[u32], &mut GetSink<'_>),
+}
+
+/// What has to be sampled for an answer to be fresh.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Sampled {
+    /// Counters of links and of IP.
+    pub links: bool,
+    /// Ages of neighbours.
+    pub neighbours: bool,
+}
+
+const NOTHING: Sampled = Sampled {
+    links: false,
+    neighbours: false,
+};
+const LINKS: Sampled = Sampled {
+    links: true,
+    neighbours: false,
+};
+const NEIGHBOURS: Sampled = Sampled {
+    links: false,
+    neighbours: true,
+};
+
+const fn group(root: &'static [u32], subs: &'static [u32], of: ScalarOf, sampled: Sampled) -> Part {
+    Part {
+        root,
+        kind: Kind::Group(subs, of),
+        sampled,
+    }
+}
+
+const fn table<R: Rows>(sampled: Sampled) -> Part {
+    Part {
+        root: R::ENTRY,
+        kind: Kind::Table(Table {
+            walk: columns::walk::<R>,
+            get: columns::get::<R>,
+        }),
+        sampled,
+    }
+}
+
+const SYSTEM: &[u32] = &[1, 3, 6, 1, 2, 1, 1];
+const INTERFACES: &[u32] = &[1, 3, 6, 1, 2, 1, 2];
+const IP: &[u32] = &[1, 3, 6, 1, 2, 1, 4];
+const IP_FORWARD: &[u32] = &[1, 3, 6, 1, 2, 1, 4, 24];
+const IP_TRAFFIC: &[u32] = &[1, 3, 6, 1, 2, 1, 4, 31];
+const SNMP: &[u32] = &[1, 3, 6, 1, 2, 1, 11];
+const SNMP_SET: &[u32] = &[1, 3, 6, 1, 6, 3, 1, 1, 6];
+const SNMP_ENGINE: &[u32] = &[1, 3, 6, 1, 6, 3, 10, 2, 1];
+const SNMP_MPD_STATS: &[u32] = &[1, 3, 6, 1, 6, 3, 11, 2, 1];
+const SNMP_TARGET_OBJECTS: &[u32] = &[1, 3, 6, 1, 6, 3, 12, 1];
+const USM_STATS: &[u32] = &[1, 3, 6, 1, 6, 3, 15, 1, 1];
+const IF_MIB_OBJECTS: &[u32] = &[1, 3, 6, 1, 2, 1, 31, 1];
+
+/// Scalars of the ip group before its tables.
+const IP_SCALARS: &[u32] = &[
+    1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19,
+];
+
+/// Scalars of the snmp group: 7 and 23 were never given.
+const SNMP_SCALARS: &[u32] = &[
+    1, 2, 3, 4, 5, 6, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21, 22, 24, 25, 26, 27, 28,
+    29, 30, 31, 32,
+];
+
+/// All parts, in the order of their names. Parts do not interleave.
+static PARTS: &[Part] = &[
+    group(SYSTEM, &[1, 2, 3, 4, 5, 6, 7, 8], system::group, NOTHING),
+    table::<system::ModuleTable>(NOTHING),
+    group(INTERFACES, &[1], interfaces::number, NOTHING),
+    table::<interfaces::IfTable>(LINKS),
+    group(IP, IP_SCALARS, ip::group, LINKS),
+    table::<ip::AddrTable>(NOTHING),
+    table::<routes::RouteTable>(NOTHING),
+    table::<ip::MediaTable>(NOTHING),
+    group(IP, &[23], routes::discards, NOTHING),
+    group(IP_FORWARD, &[3], routes::numbers, NOTHING),
+    table::<routes::CidrTable>(NOTHING),
+    group(IP_FORWARD, &[6], routes::numbers, NOTHING),
+    table::<routes::InetTable>(NOTHING),
+    group(IP_FORWARD, &[8], routes::discards, NOTHING),
+    group(IP, &[25, 26], ip::group, LINKS),
+    table::<ip::SystemStatsTable>(LINKS),
+    group(IP_TRAFFIC, &[2], ip::last_change, NOTHING),
+    table::<ip::IfStatsTable>(LINKS),
+    table::<ip::AddressTable>(NOTHING),
+    table::<ip::PhysicalTable>(NEIGHBOURS),
+    table::<ip::RouterTable>(NOTHING),
+    group(SNMP, SNMP_SCALARS, framework::snmp_group, NOTHING),
+    table::<interfaces::IfXTable>(LINKS),
+    table::<interfaces::StackTable>(NOTHING),
+    group(IF_MIB_OBJECTS, &[5, 6], interfaces::last_changes, NOTHING),
+    group(SNMP_SET, &[1], framework::set_serial, NOTHING),
+    group(SNMP_ENGINE, &[1, 2, 3, 4], framework::engine_group, NOTHING),
+    group(SNMP_MPD_STATS, &[1, 2, 3], framework::mpd_group, NOTHING),
+    group(
+        SNMP_TARGET_OBJECTS,
+        &[4, 5],
+        framework::contexts_group,
+        NOTHING,
+    ),
+    group(
+        USM_STATS,
+        &[1, 2, 3, 4, 5, 6],
+        framework::usm_group,
+        NOTHING,
+    ),
+];
+
+impl Part {
+    /// Whether all its names are at or before a name. All names of a group
+    /// end in `.0`.
+    fn is_behind(&self, name: &[u32]) -> bool {
+        let Kind::Group(subs, _) = self.kind else {
+            return self.root < name && !name.starts_with(self.root);
+        };
+        match (name.strip_prefix(self.root), subs.last()) {
+            (Some(rest), Some(&last)) => rest >= [last, 0].as_slice(),
+            _ => self.root < name,
+        }
+    }
+
+    fn walk(
+        &self,
+        objects: &Objects<'_>,
+        after: &[u32],
+        sink: &mut WalkSink<'_>,
+    ) -> ControlFlow<()> {
+        let (subs, of) = match &self.kind {
+            Kind::Table(table) => return (table.walk)(objects, after, sink),
+            Kind::Group(subs, of) => (subs, of),
+        };
+        let mut name: Name = self.root.iter().copied().collect();
+        for &sub in *subs {
+            name.truncate(self.root.len());
+            index::put(&mut name, sub);
+            index::put(&mut name, 0);
+            if *name <= *after {
+                continue;
+            }
+            if let Some(value) = of(objects, sub) {
+                sink(&name, value)?;
+            }
+        }
+        ControlFlow::Continue(())
+    }
+
+    /// The value of `name`, if the part has its object type.
+    fn get(&self, objects: &Objects<'_>, name: &[u32], sink: &mut GetSink<'_>) -> bool {
+        let Some(rest) = name.strip_prefix(self.root) else {
+            return false;
+        };
+        let (subs, of) = match &self.kind {
+            Kind::Table(table) => {
+                (table.get)(objects, rest, sink);
+                return true;
+            }
+            Kind::Group(subs, of) => (subs, of),
+        };
+        let Some((sub, instance)) = rest.split_first().filter(|(sub, _)| subs.contains(sub)) else {
+            return false;
+        };
+        let value = if instance == [0] {
+            of(objects, *sub)
+        } else {
+            None
+        };
+        sink(value.unwrap_or(Value::NoSuchInstance));
+        true
+    }
+}
+
+/// All objects behind `after`.
+pub(crate) fn walk(
+    objects: &Objects<'_>,
+    after: &[u32],
+    sink: &mut WalkSink<'_>,
+) -> ControlFlow<()> {
+    let first = PARTS.partition_point(|part| part.is_behind(after));
+    for part in PARTS.get(first..).unwrap_or_default() {
+        part.walk(objects, after, sink)?;
+    }
+    ControlFlow::Continue(())
+}
+
+/// The value of one name, an exception included.
+pub(crate) fn get(objects: &Objects<'_>, name: &[u32], sink: &mut GetSink<'_>) {
+    // The part that has the name is the first that is not before it; an
+    // object is not before its own name, though a group's last may be at it.
+    let first = PARTS.partition_point(|part| part.is_behind(name));
+    let at_or_before = first.saturating_sub(1);
+    let near = PARTS
+        .get(at_or_before..=first)
+        .or(PARTS.get(at_or_before..));
+    for part in near.unwrap_or_default() {
+        if part.get(objects, name, sink) {
+            return;
+        }
+    }
+    sink(Value::NoSuchObject);
+}
+
+/// What should be sampled before `name`, or what follows it, is answered
+/// for. O(log parts).
+pub fn sampled(name: &[u32]) -> Sampled {
+    let first = PARTS.partition_point(|part| part.is_behind(name));
+    let at_or_before = first.saturating_sub(1);
+    let near = PARTS
+        .get(at_or_before..=first)
+        .or(PARTS.get(at_or_before..));
+    let near = near.unwrap_or_default().iter();
+    near.fold(Sampled::default(), |all, part| Sampled {
+        links: all.links | part.sampled.links,
+        neighbours: all.neighbours | part.sampled.neighbours,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The first and the last name that a part may have.
+    fn ends(part: &Part) -> (Vec<u32>, Vec<u32>) {
+        let of = |subs: &[u32]| [part.root, subs].concat();
+        match part.kind {
+            Kind::Table(_) => (of(&[]), of(&[u32::MAX])),
+            Kind::Group(subs, _) => (of(&[subs[0]]), of(&[subs[subs.len() - 1], 0])),
+        }
+    }
+
+    #[test]
+    fn parts_ascend_and_do_not_interleave() {
+        for pair in PARTS.windows(2) {
+            let ((_, last), (first, _)) = (ends(&pair[0]), ends(&pair[1]));
+            assert!(last < first, "{last:?} {first:?}");
+        }
+        for part in PARTS {
+            if let Kind::Group(subs, _) = part.kind {
+                assert!(subs.is_sorted());
+            }
+        }
+    }
+
+    #[test]
+    fn what_is_sampled_depends_on_the_name() {
+        let octets = sampled(&[1, 3, 6, 1, 2, 1, 2, 2, 1, 10, 3]);
+        assert!(octets.links && !octets.neighbours);
+        assert!(sampled(&[1, 3, 6, 1, 2, 1, 4, 35, 1, 5]).neighbours);
+        assert_eq!(sampled(&[1, 3, 6, 1, 2, 1, 4, 24, 7, 1, 7, 1]), NOTHING);
+        assert_eq!(sampled(&[2]), NOTHING);
+    }
+}

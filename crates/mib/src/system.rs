@@ -1,0 +1,116 @@
+//! SNMPv2-MIB (RFC 3418): the system group and sysORTable.
+
+use snmp::Value;
+use snmp::oid::{Name, Oid};
+
+use crate::columns::Rows;
+use crate::index::{self, Seek};
+use crate::objects::Objects;
+
+/// What the system says of itself; from the configuration and the host.
+#[derive(Debug, Clone, Default)]
+pub struct System {
+    /// `sysDescr`.
+    pub description: String,
+    /// `sysObjectID`; none: `0.0`.
+    pub object_id: Option<Oid>,
+    /// `sysContact`.
+    pub contact: String,
+    /// `sysName`.
+    pub name: String,
+    /// `sysLocation`.
+    pub location: String,
+}
+
+/// `sysServices`: internet and end-to-end, 2^(3-1) + 2^(4-1) + 2^(7-1) as
+/// for any host that routes.
+const SERVICES: i32 = 4 + 8 + 64;
+
+/// `0.0`, where there is no name.
+pub(crate) const ZERO: &[u32] = &[0, 0];
+
+/// sysDescr (1) … sysORLastChange (8).
+pub(crate) fn group<'a>(objects: &Objects<'a>, sub: u32) -> Option<Value<'a>> {
+    let system = objects.moment.system;
+    let text = |text: &'a str| Value::OctetString(text.as_bytes());
+    Some(match sub {
+        1 => text(&system.description),
+        2 => Value::ObjectIdentifier(system.object_id.as_deref().unwrap_or(ZERO)),
+        3 => Value::TimeTicks(objects.moment.up_time()),
+        4 => text(&system.contact),
+        5 => text(&system.name),
+        6 => text(&system.location),
+        7 => Value::Integer(SERVICES),
+        // Which modules there are never changes.
+        8 => Value::TimeTicks(0),
+        _ => return None,
+    })
+}
+
+/// The MIB modules that this crate knows, for sysORTable.
+const MODULES: &[(&[u32], &str)] = &[
+    (
+        &[1, 3, 6, 1, 6, 3, 10, 3, 1, 1],
+        "The SNMP Management Architecture MIB (RFC 3411).",
+    ),
+    (
+        &[1, 3, 6, 1, 6, 3, 11, 3, 1, 1],
+        "The MIB for Message Processing and Dispatching (RFC 3412).",
+    ),
+    (
+        &[1, 3, 6, 1, 6, 3, 15, 2, 1, 1],
+        "The counters of the User-based Security Model (RFC 3414).",
+    ),
+    (
+        &[1, 3, 6, 1, 6, 3, 1],
+        "The MIB module for SNMP entities (RFC 3418).",
+    ),
+    (
+        &[1, 3, 6, 1, 2, 1, 31],
+        "The MIB module for network interfaces (RFC 2863).",
+    ),
+    (
+        &[1, 3, 6, 1, 2, 1, 48],
+        "The MIB module for IP, without ICMP (RFC 4293).",
+    ),
+    (
+        &[1, 3, 6, 1, 2, 1, 4, 24],
+        "The MIB module for IP routes (RFC 4292).",
+    ),
+];
+
+/// sysORTable.
+pub(crate) struct ModuleTable;
+
+impl Rows for ModuleTable {
+    const ENTRY: &'static [u32] = &[1, 3, 6, 1, 2, 1, 1, 9, 1];
+    const COLUMNS: &'static [u32] = &[2, 3, 4];
+    /// Index from 1, name and description.
+    type Row<'a> = (u32, &'static [u32], &'static str);
+
+    fn from<'a>(_: &Objects<'a>, index: &[u32]) -> impl Iterator<Item = Self::Row<'a>> {
+        let first = Seek::new(index).number(u32::MAX);
+        let rows = (1..)
+            .zip(MODULES)
+            .map(|(at, (name, text))| (at, *name, *text));
+        rows.skip_while(move |(at, ..)| *at < first)
+    }
+
+    fn index(row: &Self::Row<'_>, name: &mut Name) {
+        index::put(name, row.0);
+    }
+
+    fn value<'r, 'a: 'r>(
+        _: &Objects<'a>,
+        column: u32,
+        row: &'r Self::Row<'a>,
+        _: &'r mut Name,
+    ) -> Option<Value<'r>> {
+        Some(match column {
+            2 => Value::ObjectIdentifier(row.1),
+            3 => Value::OctetString(row.2.as_bytes()),
+            // As old as the agent.
+            _ => Value::TimeTicks(0),
+        })
+    }
+}

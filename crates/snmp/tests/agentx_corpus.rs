@@ -1,0 +1,31 @@
+//! The corpus of the fuzz target `agentx`, replayed through what the target
+//! does: as it is, cut at every length, and with every byte changed.
+
+#![allow(clippy::expect_used, reason = "a test fails by it")]
+
+use std::fs;
+use std::path::Path;
+
+#[path = "../../../fuzz/src/agentx.rs"]
+mod check;
+
+#[test]
+fn the_corpus_and_what_is_near_it() {
+    let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fuzz/corpus/agentx");
+    let mut replayed = 0;
+    for entry in fs::read_dir(&directory).expect("the corpus") {
+        let path = entry.expect("an entry").path();
+        let bytes = fs::read(&path).expect("a file of the corpus");
+        check::agentx(&bytes);
+        for at in 0..bytes.len() {
+            check::agentx(&bytes[..at]);
+            let mut changed = bytes.clone();
+            for byte in [0, 1, 0x7f, 0xff, bytes[at].wrapping_add(1)] {
+                changed[at] = byte;
+                check::agentx(&changed);
+            }
+        }
+        replayed += 1;
+    }
+    assert!(replayed >= 9, "{replayed} files");
+}

@@ -1,0 +1,165 @@
+//! A table's routes in order from any place on, with their places; and how
+//! many there are. For who names a route by its place, as SNMP does.
+
+use ipnet::IpNet;
+
+use super::{FIRST_ORDINAL, Key, Rest, Routes};
+use crate::ordered::{Iter, Ordered};
+use crate::prefix::{Either, Halves, RouteAddress, either};
+use crate::route_bodies::BodyId;
+use crate::row::route::{RouteBody, RouteRef};
+
+/// Where a route stands in its table. Places of one family order as the
+/// routes do: by address, length, TOS, metric, ordinal.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct RoutePlace {
+    /// Address and length.
+    pub prefix: IpNet,
+    /// `rtm_tos`.
+    pub tos: u8,
+    /// `RTA_PRIORITY`.
+    pub metric: u32,
+    /// Tells routes apart that are equal so far. A route keeps it as long
+    /// as it is there (unless 32,768 are put before it).
+    pub ordinal: u16,
+}
+
+impl RoutePlace {
+    /// The ordinal of a route that had nobody beside it when it came.
+    pub const FIRST_ORDINAL: u16 = FIRST_ORDINAL;
+
+    /// Before all routes of a prefix.
+    pub fn first_of(prefix: IpNet) -> Self {
+        Self {
+            prefix,
+            tos: 0,
+            metric: 0,
+            ordinal: 0,
+        }
+    }
+}
+
+/// How many routes a table has.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct RouteCount {
+    /// Routes.
+    pub routes: usize,
+    /// Their next hops; a route without counts as one.
+    pub hops: usize,
+}
+
+impl RouteCount {
+    pub(super) fn of(body: &RouteBody) -> Self {
+        Self {
+            routes: 1,
+            hops: body.next_hops.as_slice().len().max(1),
+        }
+    }
+}
+
+/// Takes `before` off a table's count and adds `after`. O(log tables).
+pub(super) fn count(
+    counts: &mut Ordered<u32, RouteCount>,
+    table: u32,
+    before: RouteCount,
+    after: RouteCount,
+) {
+    if before == after {
+        return;
+    }
+    let old = counts.get(&table).copied().unwrap_or_default();
+    let new = RouteCount {
+        routes: (old.routes + after.routes).saturating_sub(before.routes),
+        hops: (old.hops + after.hops).saturating_sub(before.hops),
+    };
+    if new == RouteCount::default() {
+        counts.remove(&table);
+    } else {
+        counts.insert(table, new);
+    }
+}
+
+/// Routes of one table and family in order, each with its place.
+#[derive(Debug, Clone)]
+pub struct RouteRun<'a> {
+    routes: &'a Routes,
+    table: u32,
+    rows: Rows<'a>,
+}
+
+#[derive(Debug, Clone)]
+enum Rows<'a> {
+    V4(Iter<'a, Key<u32>, BodyId>),
+    V6(Iter<'a, Key<Halves>, BodyId>),
+}
+
+impl<'a> Iterator for RouteRun<'a> {
+    type Item = (u16, RouteRef<'a>);
+
+    fn next(&mut self) -> Option<Self::Item> {
+        let (ordinal, route) = match &mut self.rows {
+            Rows::V4(rows) => read(self.routes, rows.next()?)?,
+            Rows::V6(rows) => read(self.routes, rows.next()?)?,
+        };
+        (route.table == self.table).then_some((ordinal, route))
+    }
+}
+
+fn read<'a, A: RouteAddress>(
+    routes: &'a Routes,
+    row: (&'a Key<A>, &'a BodyId),
+) -> Option<(u16, RouteRef<'a>)> {
+    Some((row.0.rest.ordinal(), routes.read(row)?))
+}
+
+impl Routes {
+    /// The routes of a table and the place's family, from the place on
+    /// (itself included), each with its ordinal. A seek, then O(1) a row;
+    /// no allocation.
+    pub fn run(&self, table: u32, from: &RoutePlace) -> RouteRun<'_> {
+        let rows = match either(from.prefix.addr()) {
+            Either::V4(address) => Rows::V4(self.v4.by_prefix.from(&key(table, address, from))),
+            Either::V6(address) => Rows::V6(self.v6.by_prefix.from(&key(table, address, from))),
+        };
+        RouteRun {
+            routes: self,
+            table,
+            rows,
+        }
+    }
+
+    /// The route of exactly this place. O(log n).
+    pub fn at(&self, table: u32, place: &RoutePlace) -> Option<RouteRef<'_>> {
+        match either(place.prefix.addr()) {
+            Either::V4(address) => {
+                let key = key(table, address, place);
+                self.read((&key, self.v4.by_prefix.get(&key)?))
+            }
+            Either::V6(address) => {
+                let key = key(table, address, place);
+                self.read((&key, self.v6.by_prefix.get(&key)?))
+            }
+        }
+    }
+
+    /// How many IPv4 routes a table has. O(log tables).
+    pub fn count_v4(&self, table: u32) -> RouteCount {
+        self.v4.counts.get(&table).copied().unwrap_or_default()
+    }
+
+    /// How many IPv6 routes a table has. O(log tables).
+    pub fn count_v6(&self, table: u32) -> RouteCount {
+        self.v6.counts.get(&table).copied().unwrap_or_default()
+    }
+}
+
+/// The address is taken as it is, host bits and all: a place between
+/// prefixes is a place too.
+fn key<A>(table: u32, address: A, place: &RoutePlace) -> Key<A> {
+    Key {
+        table,
+        address,
+        rest: Rest::new(place.prefix.prefix_len(), place.tos, place.metric)
+            .with_ordinal(place.ordinal),
+    }
+}
