@@ -24,9 +24,7 @@ pub const FOR_TESTS: &[Needed] = &[
     ("strace", "strace"),
     ("snmpd", "snmpd"),
     ("snmpget", "snmp"),
-    ("snmpd", "snmpd"),
     ("prometheus-snmp-exporter", "prometheus-snmp-exporter"),
-    ("strace", "strace"),
 ];
 
 /// Set in the namespaces that [`enter_own_namespaces`] makes.

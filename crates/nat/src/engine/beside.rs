@@ -90,6 +90,7 @@ impl Nat {
         if let Some(flow) = self.table.get_mut(name) {
             touch::<OUT>(flow, now, bytes, parsed);
         }
+        self.refresh_shared(name);
     }
 
     /// Lets a helper see a packet of its flow, not translated yet.
