@@ -16,7 +16,7 @@ fn replay(target: &str, check: fn(&[u8])) {
         check(&bytes);
         for at in 0..bytes.len() {
             check(&bytes[..at]);
-            for value in [0, 0x7f, 0xff, bytes[at].wrapping_add(1), bytes[at] ^ 0x80] {
+            for value in [0, 0xff, bytes[at].wrapping_add(1)] {
                 let mut changed = bytes.clone();
                 changed[at] = value;
                 check(&changed);
