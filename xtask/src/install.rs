@@ -45,7 +45,12 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode> {
 
 fn install(arguments: &Arguments, root: &Path, built: &Path) -> Result<()> {
     let prefix = match &arguments.destdir {
-        Some(destdir) => destdir.join(arguments.prefix.strip_prefix("/").unwrap_or(&arguments.prefix)),
+        Some(destdir) => destdir.join(
+            arguments
+                .prefix
+                .strip_prefix("/")
+                .unwrap_or(&arguments.prefix),
+        ),
         None => arguments.prefix.clone(),
     };
     let libraries = prefix.join("lib");
