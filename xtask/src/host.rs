@@ -25,6 +25,20 @@ pub const FOR_TESTS: &[Needed] = &[
     ("snmpd", "snmpd"),
     ("snmpget", "snmp"),
     ("prometheus-snmp-exporter", "prometheus-snmp-exporter"),
+    // libalias: a C program against it, and what watches that.
+    ("cc", "gcc"),
+    ("c++", "g++"),
+    ("nm", "binutils"),
+    ("valgrind", "valgrind"),
+    // nat run: both ends of real connections, and what checks their sums.
+    ("curl", "curl"),
+    ("iperf3", "iperf3"),
+    ("ping", "iputils-ping"),
+    ("traceroute", "traceroute"),
+    ("tcpdump", "tcpdump"),
+    ("tshark", "tshark"),
+    ("python3", "python3"),
+    ("vsftpd", "vsftpd"),
 ];
 
 /// Set in the namespaces that [`enter_own_namespaces`] makes.
