@@ -723,9 +723,12 @@ impl World {
         let verdicts = self.translate(direction, &mut after);
         let mut verdicts = verdicts;
         for at in 0..tuples.len() {
-            if verdicts[at] == Verdict::PortsExhausted && self.is_early(&tuples[at]) {
+            if self.is_early(&tuples[at], verdicts[at]) {
                 self.nat.maintain(self.clock, usize::MAX);
-                verdicts[at] = self.nat.translate_out(&mut after[at], self.clock);
+                verdicts[at] = match direction {
+                    Direction::Out => self.nat.translate_out(&mut after[at], self.clock),
+                    Direction::In => self.nat.translate_in(&mut after[at], self.clock),
+                };
             }
             self.seen[verdicts[at].index()] += 1;
             self.check(
@@ -744,11 +747,17 @@ impl World {
     }
 
     /// Whether a refusal may be due to flows that are dead but not swept: a
-    /// large range is not looked through for every packet, and a shared
-    /// mapping lives as long as the longest-lived of its flows would have.
-    fn is_early(&self, tuple: &Tuple) -> bool {
-        let known = self.model.find_out(tuple).is_some();
-        known || !self.model.is_exhausted(tuple)
+    /// large range or table is not looked through for every packet, and a
+    /// shared mapping lives as long as the longest-lived of its flows would
+    /// have.
+    fn is_early(&self, tuple: &Tuple, verdict: Verdict) -> bool {
+        match verdict {
+            Verdict::PortsExhausted => {
+                self.model.find_out(tuple).is_some() || !self.model.is_exhausted(tuple)
+            }
+            Verdict::TableFull => self.model.flows.len() < self.model.config.limits.max_flows,
+            _ => false,
+        }
     }
 
     fn translate(&mut self, direction: Direction, packets: &mut [Vec<u8>]) -> Vec<Verdict> {
