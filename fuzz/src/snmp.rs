@@ -6,6 +6,7 @@
 use std::collections::BTreeMap;
 use std::net::IpAddr;
 use std::ops::{Bound, ControlFlow};
+use std::sync::LazyLock;
 
 use fingerpost_snmp::agent::{ANSWER_BUFFER_BYTES, Agent, Outcome};
 use fingerpost_snmp::ber::{Reader, Writer, tag};
@@ -208,11 +209,12 @@ pub fn snmp_message(bytes: &[u8]) {
 /// A datagram through an agent. It is answered by a sound message of the
 /// length allowed, or not at all.
 pub fn snmp_agent(bytes: &[u8]) {
+    static OBJECTS: LazyLock<Objects> = LazyLock::new(objects);
+    let objects = &*OBJECTS;
     let mut agent = Agent::new(config()).expect("a sound configuration");
-    let objects = objects();
     let mut out = vec![0; ANSWER_BUFFER_BYTES];
     let mut ask = |bytes: &[u8], from| {
-        let contexts = DefaultContext(&objects);
+        let contexts = DefaultContext(objects);
         let outcome = agent.answer(bytes, from, NOW_MILLIS, &contexts, &mut out);
         let Outcome::Answered(len) = outcome else {
             return;

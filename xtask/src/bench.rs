@@ -124,7 +124,7 @@ fn build(arguments: &Arguments) -> Result<Setting> {
     if !status.success() {
         bail!("the release build failed");
     }
-    let programs = target()?.join("release");
+    let programs = host::target()?.join("release");
     Ok(Setting {
         rounds: arguments.rounds.max(1),
         quick: arguments.quick,
@@ -133,17 +133,8 @@ fn build(arguments: &Arguments) -> Result<Setting> {
     })
 }
 
-/// Where Cargo puts what it builds: the directory above our own program's.
-fn target() -> Result<PathBuf> {
-    let program = std::env::current_exe().context("finding our own program")?;
-    let target = program.ancestors().nth(2);
-    Ok(target
-        .context("xtask lies in no target directory")?
-        .to_path_buf())
-}
-
 fn write(report: &Report) -> Result<()> {
-    let directory = target()?.join("bench");
+    let directory = host::target()?.join("bench");
     fs::create_dir_all(&directory)?;
     let file = directory.join(format!("{}.json", report.case));
     fs::write(&file, serde_json::to_string_pretty(report)?)

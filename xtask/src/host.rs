@@ -59,6 +59,15 @@ pub fn cargo() -> Command {
     Command::new(env::var_os("CARGO").unwrap_or_else(|| "cargo".into()))
 }
 
+/// Where Cargo puts what it builds: the directory above our own program's.
+pub fn target() -> Result<PathBuf> {
+    let program = env::current_exe().context("finding our own program")?;
+    let target = program.ancestors().nth(2);
+    Ok(target
+        .context("xtask lies in no target directory")?
+        .to_path_buf())
+}
+
 /// Where a program lies, looking where root would look as well.
 pub fn find(program: &str) -> Option<PathBuf> {
     let path = env::var_os("PATH").unwrap_or_default();

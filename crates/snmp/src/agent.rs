@@ -180,6 +180,10 @@ impl Agent {
         let pdu = match pdu {
             Ok(pdu) if !(v1 && pdu.kind == PduKind::GetBulk) => pdu,
             Ok(pdu) => return Err(self.malformed(Malformed::Value(pdu.kind.tag()))),
+            Err(Malformed::Value(tag)) if tag == PduKind::TrapV1.tag() => {
+                count(&mut self.counters.mpd.unknown_pdu_handlers);
+                return Err(Reason::Handler(PduKind::TrapV1));
+            }
             Err(error) => return Err(self.malformed(error)),
         };
         if !is_request(pdu.kind) {

@@ -155,7 +155,19 @@ fn take_back(
     report: &Report,
 ) -> Result<(usize, usize)> {
     let is_ours = is_ours(journal, plan)?;
-    let deletion = Deletion::plan(&job.namespace, &mut |link| is_ours(link))?;
+    let mut renamed = 0;
+    let deletion = Deletion::plan(&job.namespace, &mut |link| {
+        let ours = is_ours(link);
+        renamed += usize::from(!ours && link.group == journal.start.group);
+        ours
+    })?;
+    if renamed > 0 {
+        let text = format!(
+            "{renamed} links in its group {} have other names than it gave, and were left",
+            journal.start.group
+        );
+        report.note("left", renamed, Some(text));
+    }
     let terms = links::Terms {
         along: Agreed::Marked(journal.start.group),
         atomic: false,

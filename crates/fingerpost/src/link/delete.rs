@@ -18,8 +18,9 @@ const MAX_NAMED: usize = 20;
 
 /// Deletes a choice of links.
 pub fn delete(job: &Job<'_>, select: &Select, terms: super::Deletion) -> Result<bool> {
-    let chosen = select.choose(&Listing::read(&job.namespace)?)?;
-    let deletion = Deletion::plan(&job.namespace, &mut |link| {
+    let listing = Listing::read(&job.namespace)?;
+    let chosen = select.choose(&listing)?;
+    let deletion = Deletion::plan_from(&job.namespace, &listing, &mut |link| {
         chosen.indexes.contains_key(&link.index)
     })?;
     if terms.dry_run {

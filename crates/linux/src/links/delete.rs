@@ -123,11 +123,19 @@ impl Deletion {
         namespace: &Namespace,
         wanted: &mut dyn FnMut(&Link) -> bool,
     ) -> Result<Self, Error> {
-        let listing = Listing::read(namespace)?;
+        Self::plan_from(namespace, &Listing::read(namespace)?, wanted)
+    }
+
+    /// The same from a listing that was just read.
+    pub fn plan_from(
+        namespace: &Namespace,
+        listing: &Listing,
+        wanted: &mut dyn FnMut(&Link) -> bool,
+    ) -> Result<Self, Error> {
         let chosen = listing.iter().filter(|link| wanted(link)).cloned();
         let (links, not_virtual): (Vec<Link>, _) = chosen.partition(|link| link.kind.is_some());
         let indexes: HashSet<u32> = links.iter().map(|link| link.index).collect();
-        let along = along(namespace, &listing, &indexes)?;
+        let along = along(namespace, listing, &indexes)?;
         let heads: Vec<usize> = links
             .iter()
             .enumerate()
@@ -143,7 +151,7 @@ impl Deletion {
             heads,
             way: Way::Nothing,
         };
-        deletion.way = deletion.choose(&listing);
+        deletion.way = deletion.choose(listing);
         Ok(deletion)
     }
 
