@@ -13,6 +13,7 @@ mod routes;
 mod snmp;
 mod table;
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::path::PathBuf;
 use std::process::{Command, ExitCode};
@@ -50,6 +51,8 @@ pub struct Arguments {
 enum Case {
     /// Listing neighbours
     Arp,
+    /// What stood behind agents before, and what stands there now
+    Container,
     /// Listing interfaces and addresses
     Ifconfig,
     /// Making and deleting links, and routes from a file
@@ -58,8 +61,6 @@ enum Case {
     Nat,
     /// Mirroring and listing routes
     Routes,
-    /// What stood behind agents before, and what stands there now
-    Container,
     /// Walking the tables of SNMP
     Snmp,
     /// The container and the tables, in one process
@@ -106,7 +107,6 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode> {
             Case::Table => table::measure(&setting, "table")?,
             Case::Container => table::measure(&setting, "container")?,
             Case::Snmp => snmp::measure(&setting, &mut samples).map(|()| samples.into_rows())?,
-            Case::Table => table::measure(&setting)?,
         };
         let report = Report {
             case: case.name(),
@@ -117,7 +117,7 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode> {
         reports.push(report);
     }
     if arguments.keep {
-        keep(&reports)?;
+        keep(reports)?;
     }
     Ok(ExitCode::SUCCESS)
 }
@@ -156,22 +156,37 @@ fn write(report: &Report) -> Result<()> {
     Ok(())
 }
 
-/// `docs/bench/YYYY-MM-DD.json` and `.md`.
-fn keep(reports: &[Report]) -> Result<()> {
+/// `docs/bench/YYYY-MM-DD.json` and `.md`, where cases that were not run
+/// this time stay as they were kept before.
+fn keep(reports: Vec<Report>) -> Result<()> {
     let output = Command::new("date").arg("+%F").output()?;
     let date = String::from_utf8(output.stdout)?;
     let file = host::workspace()?.join("docs/bench").join(date.trim());
     fs::create_dir_all(file.parent().context("no directory")?)?;
+    let before = match fs::read(file.with_extension("json")) {
+        Ok(json) => serde_json::from_slice(&json).context("reading what was kept before")?,
+        Err(_) => Vec::new(),
+    };
+    let reports = merged(before, reports);
     fs::write(
         file.with_extension("json"),
-        serde_json::to_string_pretty(reports)? + "\n",
+        serde_json::to_string_pretty(&reports)? + "\n",
     )?;
     fs::write(
         file.with_extension("md"),
-        report::markdown(date.trim(), reports),
+        report::markdown(date.trim(), &reports),
     )?;
     say(format_args!("kept: {}.json and .md", file.display()));
     Ok(())
+}
+
+/// The new reports in place of older ones of the same case, by name.
+fn merged(before: Vec<Report>, new: Vec<Report>) -> Vec<Report> {
+    let mut by_case: BTreeMap<String, Report> = BTreeMap::new();
+    for report in before.into_iter().chain(new) {
+        by_case.insert(report.case.clone(), report);
+    }
+    by_case.into_values().collect()
 }
 
 impl Case {
