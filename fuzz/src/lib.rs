@@ -1,10 +1,13 @@
 //! What each fuzz target does with its bytes; one file, so that the tests
-//! of the `netlink` and `snmp` crates replay the corpus through the same functions.
+//! of the `nat`, `netlink` and `snmp` crates replay the corpus through the
+//! same functions.
 
 mod agentx;
 mod check;
+mod nat;
 mod snmp;
 
 pub use agentx::agentx;
 pub use check::*;
+pub use nat::{nat_ftp, nat_packets, nat_pptp, nat_rules};
 pub use snmp::{snmp_agent, snmp_message};

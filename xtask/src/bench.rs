@@ -6,6 +6,7 @@ mod busy;
 mod command;
 mod ifconfig;
 mod links;
+mod nat;
 mod plot;
 mod report;
 mod routes;
@@ -53,8 +54,12 @@ enum Case {
     Ifconfig,
     /// Making and deleting links, and routes from a file
     Links,
+    /// Translating packets, from 2,000 to 10 million flows
+    Nat,
     /// Mirroring and listing routes
     Routes,
+    /// What stood behind agents before, and what stands there now
+    Container,
     /// Walking the tables of SNMP
     Snmp,
     /// The container and the tables, in one process
@@ -94,9 +99,12 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode> {
                 ifconfig::measure(&setting, &mut samples).map(|()| samples.into_rows())?
             }
             Case::Links => links::measure(&setting, &mut samples).map(|()| samples.into_rows())?,
+            Case::Nat => nat::measure(&setting, &mut samples).map(|()| samples.into_rows())?,
             Case::Routes => {
                 routes::measure(&setting, &mut samples).map(|()| samples.into_rows())?
             }
+            Case::Table => table::measure(&setting, "table")?,
+            Case::Container => table::measure(&setting, "container")?,
             Case::Snmp => snmp::measure(&setting, &mut samples).map(|()| samples.into_rows())?,
             Case::Table => table::measure(&setting)?,
         };

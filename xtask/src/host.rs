@@ -21,10 +21,24 @@ pub const FOR_TESTS: &[Needed] = &[
     ("unshare", "util-linux"),
     ("nsenter", "util-linux"),
     ("mount", "mount"),
-    ("snmpget", "snmp"),
-    ("snmpd", "snmpd"),
-    ("prometheus-snmp-exporter", "prometheus-snmp-exporter"),
     ("strace", "strace"),
+    ("snmpd", "snmpd"),
+    ("snmpget", "snmp"),
+    ("prometheus-snmp-exporter", "prometheus-snmp-exporter"),
+    // libalias: a C program against it, and what watches that.
+    ("cc", "gcc"),
+    ("c++", "g++"),
+    ("nm", "binutils"),
+    ("valgrind", "valgrind"),
+    // nat run: both ends of real connections, and what checks their sums.
+    ("curl", "curl"),
+    ("iperf3", "iperf3"),
+    ("ping", "iputils-ping"),
+    ("traceroute", "traceroute"),
+    ("tcpdump", "tcpdump"),
+    ("tshark", "tshark"),
+    ("python3", "python3"),
+    ("vsftpd", "vsftpd"),
 ];
 
 /// Set in the namespaces that [`enter_own_namespaces`] makes.

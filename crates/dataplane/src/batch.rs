@@ -194,6 +194,25 @@ impl Batch {
         self.len = 0;
     }
 
+    /// Makes it a batch of one empty packet, to be written by the caller.
+    pub fn one(&mut self) -> Option<&mut Buffer> {
+        let one = self.buffers.first_mut()?;
+        one.reset();
+        self.len = 1;
+        Some(one)
+    }
+
+    /// Makes it a batch of one empty packet, captured with `other`: with
+    /// its link's header and time. For a packet that was held back.
+    pub fn one_beside(&mut self, other: &Buffer) -> Option<&mut Buffer> {
+        let one = self.one()?;
+        one.link_len = other.link_len;
+        one.time_nanos = other.time_nanos;
+        let link = HEADROOM - one.link_len..HEADROOM;
+        one.bytes[link.clone()].copy_from_slice(&other.bytes[link]);
+        Some(one)
+    }
+
     /// All buffers, for a port to fill from the first on.
     pub(crate) fn buffers_mut(&mut self) -> &mut [Buffer] {
         &mut self.buffers
@@ -230,6 +249,18 @@ mod tests {
         assert!(!buffer.fill(&[7; 10], 14, 0, 0));
         assert!(!buffer.fill(&[7; 100], HEADROOM + 1, 0, 0));
         assert!(buffer.packet().is_empty());
+    }
+
+    #[test]
+    fn one_beside_another_has_its_link_and_its_time() {
+        let mut batch = Batch::new(1, 100);
+        let mut other = Buffer::new(100);
+        assert!(other.fill(&[7; 30], 14, 9, 5));
+        let one = batch.one_beside(&other).unwrap();
+        one.set_len(2);
+        assert_eq!((one.link(), one.packet()), (&[7; 14][..], &[0, 0][..]));
+        assert_eq!((one.time_nanos(), one.original_len()), (5, 16));
+        assert_eq!(batch.len(), 1);
     }
 
     #[test]

@@ -67,6 +67,8 @@ impl Instance {
         config.hairpin = Hairpin::Caller;
         config.limits.max_flows = max_links;
         config.limits.initial_flows = 0;
+        // What comes before its first fragment, the caller keeps.
+        config.limits.fragments.held_bytes = 0;
         // Random bits of the system, by way of the standard library.
         config.seed = RandomState::new().hash_one(0);
         let mut instance = Self {

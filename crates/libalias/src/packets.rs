@@ -266,7 +266,11 @@ unsafe fn translate(
 fn code(verdict: Verdict) -> c_int {
     match verdict {
         Verdict::Translated | Verdict::Passed | Verdict::Hairpinned => OK,
-        Verdict::NoMapping | Verdict::Denied | Verdict::Malformed | Verdict::Unsupported => IGNORED,
+        Verdict::NoMapping
+        | Verdict::Denied
+        | Verdict::Malformed
+        | Verdict::HelperRefused
+        | Verdict::Unsupported => IGNORED,
         Verdict::FragmentWaiting => UNRESOLVED_FRAGMENT,
         Verdict::TableFull | Verdict::PortsExhausted | Verdict::HelperRefused => ERROR,
     }

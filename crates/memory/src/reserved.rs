@@ -16,6 +16,8 @@ use rustix::mm::{Advice, MapFlags, ProtFlags, madvise, mmap_anonymous, munmap};
 
 use crate::line::prefetch_at;
 
+/// A small page.
+const SMALL_BYTES: usize = 4 << 10;
 /// A huge page on x86-64; memory is made ready in these steps.
 const HUGE_BYTES: usize = 2 << 20;
 
@@ -32,7 +34,7 @@ pub struct Reserved<T: Copy> {
     /// What was mapped: `base` is the first huge page's start in it.
     mapping: NonNull<u8>,
     mapped_bytes: usize,
-    /// Bytes from `base` on that were made ready; whole huge pages.
+    /// Bytes from `base` on that were made ready; whole small pages.
     ready_bytes: usize,
 }
 
@@ -48,7 +50,7 @@ impl<T: Copy> Reserved<T> {
     /// space), or for a type that has no size or wants more than a page's
     /// alignment.
     pub fn new(max: usize) -> io::Result<Self> {
-        let unfit = size_of::<T>() == 0 || align_of::<T>() > 4_096;
+        let unfit = size_of::<T>() == 0 || align_of::<T>() > SMALL_BYTES;
         let bytes = max.checked_mul(size_of::<T>()).filter(|_| !unfit);
         let bytes = bytes.and_then(|bytes| bytes.checked_next_multiple_of(HUGE_BYTES));
         let mapped_bytes = bytes.and_then(|bytes| bytes.checked_add(HUGE_BYTES));
@@ -106,41 +108,46 @@ impl<T: Copy> Reserved<T> {
     /// Bytes of memory in use: what was made ready, or what elements take
     /// beyond it.
     pub fn memory_bytes(&self) -> usize {
-        let used = (self.len * size_of::<T>()).next_multiple_of(4_096);
+        let used = (self.len * size_of::<T>()).next_multiple_of(SMALL_BYTES);
         used.max(self.ready_bytes)
     }
 
-    /// Makes memory ready for `len` elements from the first on, on huge
-    /// pages from 2 MiB on. Some 0.1 ms for each MiB not ready yet. What the
-    /// kernel refuses comes by faults later.
+    /// Makes memory ready for `len` elements from the first on: whole huge
+    /// pages as such, the rest in small ones. Some 0.1 ms for each MiB. What
+    /// the kernel refuses comes by faults later.
     pub fn prepare(&mut self, len: usize) {
-        let bytes = len.min(self.max) * size_of::<T>();
-        if bytes < HUGE_BYTES {
-            let _ = self.advise(0, bytes, Advice::LinuxPopulateWrite);
-            return;
-        }
+        let bytes = (len.min(self.max) * size_of::<T>()).next_multiple_of(SMALL_BYTES);
         while self.ready_bytes < bytes {
-            self.prepare_next();
+            let whole = bytes / HUGE_BYTES * HUGE_BYTES;
+            let step = if self.ready_bytes < whole {
+                whole
+            } else {
+                bytes
+            };
+            self.prepare_to(step);
         }
     }
 
-    /// Makes the next huge page ready if the elements have come within one
-    /// of its start. Returns whether there was something to do.
+    /// Makes memory ready to the end of the next huge page, if the elements
+    /// have come within one of what is ready. Returns whether there was
+    /// something to do.
     pub fn prepare_ahead(&mut self) -> bool {
         let used = self.len * size_of::<T>();
         let soon = used >= HUGE_BYTES / 2 && used + HUGE_BYTES > self.ready_bytes;
         let more = self.ready_bytes < self.max * size_of::<T>();
         if soon && more {
-            self.prepare_next();
+            self.prepare_to((self.ready_bytes / HUGE_BYTES + 1) * HUGE_BYTES);
         }
         soon && more
     }
 
-    fn prepare_next(&mut self) {
-        let from = self.ready_bytes;
-        let _ = self.advise(from, HUGE_BYTES, Advice::LinuxHugepage);
-        let _ = self.advise(from, HUGE_BYTES, Advice::LinuxPopulateWrite);
-        self.ready_bytes += HUGE_BYTES;
+    fn prepare_to(&mut self, end: usize) {
+        let (from, bytes) = (self.ready_bytes, end - self.ready_bytes);
+        if from % HUGE_BYTES == 0 && bytes >= HUGE_BYTES {
+            let _ = self.advise(from, bytes, Advice::LinuxHugepage);
+        }
+        let _ = self.advise(from, bytes, Advice::LinuxPopulateWrite);
+        self.ready_bytes = end;
     }
 
     fn advise(&self, from: usize, bytes: usize, advice: Advice) -> io::Result<()> {

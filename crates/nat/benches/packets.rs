@@ -5,7 +5,7 @@
 //! 10,000,000. Packets have 64 bytes, half of them TCP, 96 bytes apart in an
 //! area of 16 MiB (131,072 and more of them), flows are picked uniformly at
 //! random. Each figure is the median of its rounds. The reference loop (a
-//! load that depends on the one before, over 64 MiB) tells a slow minute of
+//! load that depends on the one before, over 64 MiB on huge pages) tells a slow minute of
 //! the machine from a slow engine.
 
 #![allow(
@@ -19,6 +19,7 @@ use std::net::Ipv4Addr;
 use std::time::Instant;
 
 use fingerpost_nat::{Config, Nat, Packet, Timeouts, Verdict};
+use memory::Reserved;
 use packet::build::{Ip, Segment};
 use packet::tcp::ACK;
 
@@ -82,7 +83,11 @@ fn measure(out: &mut impl Write, count: usize) -> io::Result<()> {
 /// A dependent load over 64 MiB.
 fn reference() -> f64 {
     let len = 64 << 17;
-    let mut next: Vec<u64> = (0..len as u64).collect();
+    let mut next = Reserved::new(len).unwrap();
+    next.prepare(len);
+    for at in 0..len as u64 {
+        next.push(at);
+    }
     let mut random = Random(7);
     for at in (1..len).rev() {
         next.swap(at, random.below(at));
@@ -114,7 +119,7 @@ impl Random {
     }
 
     fn below(&mut self, bound: usize) -> usize {
-        ((self.next() >> 32) * bound as u64 >> 32) as usize
+        (((self.next() >> 32) * bound as u64) >> 32) as usize
     }
 }
 
@@ -193,43 +198,47 @@ impl Bench {
         out: bool,
         packets: usize,
         mut make: impl FnMut(&mut [u8], usize, &[u16], &mut Random),
-    ) -> (f64, [usize; 10]) {
-        let mut verdicts = [0; 10];
+    ) -> (f64, [usize; Verdict::ALL.len()]) {
         let area = &mut self.area[..packets * STRIDE];
         for (at, place) in area.chunks_exact_mut(STRIDE).enumerate() {
             make(place, at, &self.alias_ports, &mut self.random);
         }
-        let mut batch: Vec<Packet> = area
-            .chunks_exact_mut(STRIDE)
-            .map(|b| Packet::new(&mut b[..64]))
-            .collect();
         let nat = &mut self.nat;
+        let before = nat.statistics();
         let started = Instant::now();
         match way {
             Way::Batch => {
-                for packets in batch.chunks_mut(BATCH) {
+                for places in area.chunks_mut(STRIDE * BATCH) {
+                    // As a port hands them over: a short array, made anew.
+                    let count = places.len() / STRIDE;
+                    let mut places = places.chunks_exact_mut(STRIDE);
+                    let mut batch: [Packet; BATCH] = std::array::from_fn(|_| {
+                        Packet::new(places.next().map_or(&mut [], |place| &mut place[..64]))
+                    });
                     if out {
-                        nat.translate_out_batch(packets, self.now);
+                        nat.translate_out_batch(&mut batch[..count], self.now);
                     } else {
-                        nat.translate_in_batch(packets, self.now);
+                        nat.translate_in_batch(&mut batch[..count], self.now);
                     }
                 }
             }
             Way::One => {
-                for packet in &mut batch {
-                    packet.verdict = if out {
-                        nat.translate_out(packet.bytes, self.now)
+                for place in area.chunks_exact_mut(STRIDE) {
+                    if out {
+                        nat.translate_out(&mut place[..64], self.now);
                     } else {
-                        nat.translate_in(packet.bytes, self.now)
-                    };
+                        nat.translate_in(&mut place[..64], self.now);
+                    }
                 }
             }
         }
         let ns = started.elapsed().as_nanos() as f64 / packets as f64;
         self.now += 1;
-        for packet in &batch {
-            verdicts[packet.verdict.index()] += 1;
-        }
+        let after = nat.statistics();
+        let verdicts = std::array::from_fn(|at| match out {
+            true => (after.out[at] - before.out[at]) as usize,
+            false => (after.incoming[at] - before.incoming[at]) as usize,
+        });
         (ns, verdicts)
     }
 

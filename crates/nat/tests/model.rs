@@ -73,9 +73,20 @@ struct Flow {
     out: bool,
     incoming: bool,
     mapped: bool,
+    /// It may have been made anew by a packet of this direction, and not be
+    /// answered yet.
+    doubt: Option<Direction>,
 }
 
 impl Flow {
+    fn used(&mut self, direction: Direction, state: Is) {
+        self.doubt = match self.doubt {
+            _ if state == Is::Perhaps => Some(direction),
+            Some(other) if other != direction => None,
+            doubt => doubt,
+        };
+    }
+
     fn timeout(&self) -> u64 {
         1_000
             * match self.protocol {
@@ -97,10 +108,16 @@ enum Is {
     Dead,
 }
 
-fn is(last: u64, timeout: u64, now: u64) -> Is {
-    match now - last {
-        idle if idle <= timeout => Is::Alive,
-        idle if idle <= timeout + 1_000 => Is::Perhaps,
+fn is(flow: &Flow, now: u64) -> Is {
+    let most = flow.timeout();
+    let least = if flow.doubt.is_some() && flow.protocol == protocol::UDP {
+        UNREPLIED * 1_000
+    } else {
+        most
+    };
+    match now - flow.last {
+        idle if idle <= least => Is::Alive,
+        idle if idle <= most + 1_000 => Is::Perhaps,
         _ => Is::Dead,
     }
 }
@@ -113,13 +130,12 @@ struct Model {
 
 impl Model {
     fn is(&self, flow: &Flow) -> Is {
-        is(flow.last, flow.timeout(), self.now)
+        is(flow, self.now)
     }
 
     fn bury(&mut self) {
         let now = self.now;
-        self.flows
-            .retain(|flow| is(flow.last, flow.timeout(), now) != Is::Dead);
+        self.flows.retain(|flow| is(flow, now) != Is::Dead);
     }
 
     fn find_out(&self, tuple: &Tuple) -> Option<usize> {
@@ -185,6 +201,7 @@ impl Model {
             assert_eq!(verdict, Verdict::Translated, "{tuple:?}");
             let flow = &mut self.flows[at];
             assert_eq!(flow.alias, alias, "{tuple:?}");
+            flow.used(Direction::Out, state);
             (flow.last, flow.out) = (self.now, true);
             return;
         }
@@ -280,6 +297,7 @@ impl Model {
             out: true,
             incoming: false,
             mapped,
+            doubt: None,
         });
     }
 
@@ -321,6 +339,7 @@ impl Model {
             assert_eq!(verdict, Verdict::Translated, "{tuple:?}");
             let flow = &mut self.flows[at];
             assert_eq!(flow.inside, inside, "{tuple:?}");
+            flow.used(Direction::In, state);
             (flow.last, flow.incoming) = (self.now, true);
             return;
         }
@@ -368,6 +387,7 @@ impl Model {
             out: false,
             incoming: true,
             mapped,
+            doubt: None,
         });
     }
 
@@ -506,6 +526,8 @@ fn read(bytes: &[u8], direction: Direction) -> (Tuple, Vec<u8>, bool) {
 }
 
 struct World {
+    /// To see it again: `FINGERPOST_NAT_SEED`.
+    seed: u64,
     random: Random,
     model: Model,
     nat: Nat,
@@ -514,6 +536,14 @@ struct World {
     remotes: Vec<Ipv4Addr>,
     ports: u64,
     seen: [u64; Verdict::ALL.len()],
+}
+
+impl Drop for World {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            eprintln!("with FINGERPOST_NAT_SEED={}", self.seed);
+        }
+    }
 }
 
 const TARGET: Ipv4Addr = Ipv4Addr::new(10, 9, 9, 9);
@@ -573,6 +603,7 @@ impl World {
         let remotes = random.of(&[1_u8, 4, 30]);
         let remotes = (1..=remotes).map(|host| Ipv4Addr::new(198, 51, 100, host));
         Self {
+            seed,
             hosts,
             remotes: remotes.collect(),
             ports: random.of(&[2, 12, 300]),
@@ -692,9 +723,12 @@ impl World {
         let verdicts = self.translate(direction, &mut after);
         let mut verdicts = verdicts;
         for at in 0..tuples.len() {
-            if verdicts[at] == Verdict::PortsExhausted && self.is_early(&tuples[at]) {
+            if self.is_early(&tuples[at], verdicts[at]) {
                 self.nat.maintain(self.clock, usize::MAX);
-                verdicts[at] = self.nat.translate_out(&mut after[at], self.clock);
+                verdicts[at] = match direction {
+                    Direction::Out => self.nat.translate_out(&mut after[at], self.clock),
+                    Direction::In => self.nat.translate_in(&mut after[at], self.clock),
+                };
             }
             self.seen[verdicts[at].index()] += 1;
             self.check(
@@ -713,11 +747,17 @@ impl World {
     }
 
     /// Whether a refusal may be due to flows that are dead but not swept: a
-    /// large range is not looked through for every packet, and a shared
-    /// mapping lives as long as the longest-lived of its flows would have.
-    fn is_early(&self, tuple: &Tuple) -> bool {
-        let known = self.model.find_out(tuple).is_some();
-        known || !self.model.is_exhausted(tuple)
+    /// large range or table is not looked through for every packet, and a
+    /// shared mapping lives as long as the longest-lived of its flows would
+    /// have.
+    fn is_early(&self, tuple: &Tuple, verdict: Verdict) -> bool {
+        match verdict {
+            Verdict::PortsExhausted => {
+                self.model.find_out(tuple).is_some() || !self.model.is_exhausted(tuple)
+            }
+            Verdict::TableFull => self.model.flows.len() < self.model.config.limits.max_flows,
+            _ => false,
+        }
     }
 
     fn translate(&mut self, direction: Direction, packets: &mut [Vec<u8>]) -> Vec<Verdict> {
@@ -799,19 +839,17 @@ impl World {
     }
 }
 
-fn steps() -> u64 {
-    let asked = std::env::var("FINGERPOST_NAT_STEPS").ok();
-    asked
-        .and_then(|asked| asked.parse().ok())
-        .unwrap_or(200_000)
+fn asked(variable: &str) -> Option<u64> {
+    std::env::var(variable).ok()?.parse().ok()
 }
 
 #[test]
 fn the_engine_is_the_model() {
     let mut done = 0;
     let mut seen = [0; Verdict::ALL.len()];
-    let mut seed = 1;
-    while done < steps() {
+    let mut seed = asked("FINGERPOST_NAT_SEED").unwrap_or(1);
+    let steps = asked("FINGERPOST_NAT_STEPS").unwrap_or(200_000);
+    while done < steps {
         let mut world = World::new(seed);
         let mut here = 0;
         while here < 4_000 {

@@ -22,6 +22,7 @@ use crate::mib::Contexts;
 use crate::pdu::{Pdu, PduKind};
 use crate::usm::Salts;
 use respond::{Request, Work};
+use run::Patience;
 
 /// A buffer for answers of this length is always long enough; a shorter one
 /// makes them shorter.
@@ -211,6 +212,7 @@ impl Agent {
             pdu,
             view: &community.view,
             mib,
+            patience: Patience::new(),
         };
         let written = wrap_community(out, message, |out| {
             self.work.respond(&request, &mut self.counters.snmp, out)

@@ -197,10 +197,7 @@ impl Nat {
                 ends.alias_port = chosen.port;
             }
         }
-        let mut flags = flag::SEEN_OUT;
-        if self.config.hairpin == Hairpin::Engine && self.is_own(ends.remote) {
-            flags |= flag::HAIRPIN;
-        }
+        let flags = flag::SEEN_OUT | self.hairpin_flag(&ends);
         let plan = Plan {
             flags,
             shared,
@@ -209,6 +206,15 @@ impl Nat {
             out: hint.hash,
         };
         self.make(&ends, &plan)
+    }
+
+    /// Whether a flow's other end is one of ours.
+    fn hairpin_flag(&self, ends: &Ends) -> u16 {
+        if self.config.hairpin == Hairpin::Engine && self.is_own(ends.remote) {
+            flag::HAIRPIN
+        } else {
+            0
+        }
     }
 
     /// What of the remote a mapping depends on: `None` all of it, else its
@@ -350,7 +356,7 @@ impl Nat {
             protocol: key.protocol(),
         };
         let plan = Plan {
-            flags: flag::SEEN_IN,
+            flags: flag::SEEN_IN | self.hairpin_flag(&ends),
             shared,
             chosen: Chosen::default(),
             ported: is_ported(upper),

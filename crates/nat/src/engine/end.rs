@@ -48,9 +48,22 @@ impl Nat {
     /// whether there is room.
     #[cold]
     pub(super) fn make_room(&mut self) -> bool {
+        // At random: a run of places was often made in one go, and would be
+        // all of one kind. Few places are all looked at.
+        let places = self.table.places() as u32;
+        let looks = EVICT_LOOKS.min(places as usize);
+        let all = places as usize <= EVICT_LOOKS;
+        let mut names = [0; EVICT_LOOKS];
+        for (at, name) in names.iter_mut().enumerate() {
+            *name = if all {
+                at as u32
+            } else {
+                self.random.below(places)
+            };
+            self.table.prefetch(*name);
+        }
         let mut least = None;
-        for _ in 0..EVICT_LOOKS {
-            let name = self.next_place();
+        for name in names.into_iter().take(looks) {
             self.work.slot();
             let Some(flow) = self.table.get(name).filter(|flow| flow.has(flag::LIVE)) else {
                 continue;

@@ -23,6 +23,8 @@ const MOST_USES: usize = 149;
 const INCOMING: usize = 89;
 /// Packets between two looks at the clock.
 const CLOCK_EVERY: u64 = 1_000;
+/// Flows that are looked at then.
+const SWEPT: usize = 64;
 const LINE_EVERY: Duration = Duration::from_secs(1);
 
 /// SplitMix64: the same numbers in every run.
@@ -89,6 +91,8 @@ pub struct Load {
 /// What is put under load.
 trait Engine {
     fn translate(&mut self, out: bool, bytes: &mut [u8], now_millis: u64) -> bool;
+    /// What a caller has done now and then.
+    fn maintain(&mut self, now_millis: u64);
     /// Flows that were looked at for their expiry.
     fn inspected(&self) -> u64;
     fn flows(&self) -> usize;
@@ -102,6 +106,10 @@ impl Engine for Nat {
             self.translate_in(bytes, now_millis)
         };
         verdict == Verdict::Translated
+    }
+
+    fn maintain(&mut self, now_millis: u64) {
+        Nat::maintain(self, now_millis, SWEPT);
     }
 
     fn inspected(&self) -> u64 {
@@ -121,6 +129,8 @@ impl Engine for Empty {
         std::hint::black_box(bytes);
         true
     }
+
+    fn maintain(&mut self, _now_millis: u64) {}
 
     fn inspected(&self) -> u64 {
         0
@@ -331,6 +341,7 @@ impl<E: Engine> Test<E> {
         if self.since_clock == 0 {
             self.now_millis = self.start.elapsed().as_millis() as u64;
             self.since_clock = CLOCK_EVERY;
+            self.engine.maintain(self.now_millis);
         }
         self.since_clock -= 1;
         self.templates.write(false, ends, &mut self.bytes);

@@ -7,12 +7,14 @@ use std::time::Instant;
 use nat::{Nat, Packet, Verdict};
 use serde::Serialize;
 
+use super::load::Random;
 use super::packets::Area;
 
 /// Packets handed over at once.
 pub const BATCH: usize = 32;
-/// Multiplications of the reference loop.
-const REFERENCE: u32 = 1_000_000;
+/// Words that the reference loop goes through: 32 bits each, and how many steps.
+const REFERENCE_WORDS: usize = 16 << 20;
+const REFERENCE_STEPS: u32 = 200_000;
 
 /// How packets are handed over.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -26,8 +28,8 @@ impl How {
 
     fn who(self) -> &'static str {
         match self {
-            Self::Batch => "batch of 32",
-            Self::Single => "one call",
+            Self::Batch => "fingerpost, batch of 32",
+            Self::Single => "fingerpost, one call",
         }
     }
 }
@@ -75,23 +77,27 @@ impl Row {
     }
 }
 
-/// The machine's own pace in these minutes: a chain of multiplications.
+/// The machine's own pace in these minutes: loads that depend on the one
+/// before, over 64 MiB.
 pub fn reference(size: usize) -> Row {
-    let values = (0..15).map(|_| {
+    let mut next: Vec<u32> = (0..REFERENCE_WORDS as u32).collect();
+    let mut random = Random::new(7);
+    // One circle through all words (Sattolo).
+    for at in (1..next.len()).rev() {
+        let other = random.below(at);
+        next.swap(at, other);
+    }
+    let mut at = 0;
+    let values = (0..7).map(|_| {
         let start = Instant::now();
-        let mut number = black_box(3_u64);
-        for _ in 0..REFERENCE {
-            number = black_box(number.wrapping_mul(0x9e37_79b9_7f4a_7c15));
+        for _ in 0..REFERENCE_STEPS {
+            at = next.get(at as usize).copied().unwrap_or(0);
         }
-        start.elapsed().as_secs_f64() * 1e9 / f64::from(REFERENCE)
+        black_box(at);
+        start.elapsed().as_secs_f64() * 1e9 / f64::from(REFERENCE_STEPS)
     });
-    Row::new(
-        "machine",
-        "reference loop",
-        size,
-        "ns_per_op",
-        values.collect(),
-    )
+    let values = values.collect();
+    Row::new("machine", "reference loop", size, "ns_per_op", values)
 }
 
 /// The nanoseconds that each of `count` packets took, and how many of them
@@ -143,14 +149,14 @@ pub fn pass(
 /// The rows as a table.
 pub fn text(rows: &[Row]) -> String {
     let mut text = format!(
-        "{:<28} {:<12} {:>10} {:>14} {:>9} {:>9} {:>9}\n",
+        "{:<22} {:<24} {:>10} {:>14} {:>9} {:>9} {:>9}\n",
         "what", "how", "flows", "metric", "median", "best", "worst"
     );
     for row in rows {
         // A String takes all that is written.
         let _ = writeln!(
             text,
-            "{:<28} {:<12} {:>10} {:>14} {:>9.1} {:>9.1} {:>9.1}",
+            "{:<22} {:<24} {:>10} {:>14} {:>9.1} {:>9.1} {:>9.1}",
             row.what, row.who, row.size, row.metric, row.median, row.min, row.max
         );
     }

@@ -10,8 +10,7 @@ use nat::{Direction, Nat};
 use super::report::Report;
 use super::{engine_room, settle_len, total_len};
 
-/// Packets read at a time, and how long one may be (tcpdump's most).
-const BATCH: usize = 32;
+/// How long a packet may be: tcpdump's most.
 const MAX_PACKET_BYTES: usize = 262_144;
 const NANOS_PER_MILLI: u64 = 1_000_000;
 
@@ -24,17 +23,40 @@ pub fn run(
     report: &mut Report,
 ) -> anyhow::Result<()> {
     let mut capture = Capture::open(input, output)?;
-    let mut batch = Batch::new(BATCH, MAX_PACKET_BYTES);
+    let mut batch = Batch::new(1, MAX_PACKET_BYTES);
+    let mut held = Batch::new(1, MAX_PACKET_BYTES);
     while capture.receive(&mut batch)? == Received::Packets {
         for buffer in batch.packets_mut() {
             translate(nat, buffer, &inside, report);
         }
         capture.send(&mut batch)?;
+        for buffer in batch.packets() {
+            release(nat, buffer, &mut held, &mut capture)?;
+        }
     }
     capture.finish()?;
     report
         .ports
         .push(("capture".to_owned(), capture.counters()));
+    Ok(())
+}
+
+/// Writes the fragments that had waited for this one, the first of theirs.
+fn release(
+    nat: &mut Nat,
+    first: &Buffer,
+    held: &mut Batch,
+    capture: &mut Capture,
+) -> anyhow::Result<()> {
+    let now_millis = first.time_nanos() / NANOS_PER_MILLI;
+    while let Some(buffer) = held.one_beside(first) {
+        let Some((len, _, verdict)) = nat.next_fragment(buffer.room_mut(), now_millis) else {
+            break;
+        };
+        buffer.set_len(len);
+        buffer.set_discarded(!verdict.goes_on());
+        capture.send(held)?;
+    }
     Ok(())
 }
 

@@ -111,6 +111,31 @@ fn turn(
             }
             from.send(batch)?;
         }
+        release(nat, batch, from, to, direction)?;
+    }
+    Ok(())
+}
+
+/// Sends the fragments that had waited for a first one of these.
+fn release(
+    nat: &mut Nat,
+    batch: &mut Batch,
+    from: &mut Tun,
+    to: &mut Tun,
+    direction: Direction,
+) -> anyhow::Result<()> {
+    while let Some(buffer) = batch.one() {
+        let Some((len, way, verdict)) = nat.next_fragment(buffer.room_mut(), now_millis()) else {
+            break;
+        };
+        buffer.set_len(len);
+        buffer.set_discarded(!verdict.goes_on());
+        let turns = (way == direction) == (verdict == Verdict::Hairpinned);
+        if turns {
+            from.send(batch)?;
+        } else {
+            to.send(batch)?;
+        }
     }
     Ok(())
 }

@@ -1,0 +1,52 @@
+//! The corpus of the NAT fuzz targets, replayed through what the targets do:
+//! as it is, cut at every length, and with bytes changed.
+
+#![allow(
+    clippy::unwrap_used,
+    reason = "a test fails by it, in its helpers as well"
+)]
+
+use std::fs;
+use std::path::Path;
+
+#[path = "../../../fuzz/src/nat.rs"]
+mod check;
+
+fn replay(target: &str, check: fn(&[u8])) {
+    let corpus = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fuzz/corpus");
+    let mut files = 0;
+    for entry in fs::read_dir(corpus.join(target)).unwrap() {
+        let bytes = fs::read(entry.unwrap().path()).unwrap();
+        files += 1;
+        check(&bytes);
+        for at in 0..bytes.len() {
+            check(&bytes[..at]);
+            for value in [0, 0xff, bytes[at].wrapping_add(1)] {
+                let mut changed = bytes.clone();
+                changed[at] = value;
+                check(&changed);
+            }
+        }
+    }
+    assert!(files > 0, "{target} has a corpus");
+}
+
+#[test]
+fn packets() {
+    replay("nat_packets", check::nat_packets);
+}
+
+#[test]
+fn ftp() {
+    replay("nat_ftp", check::nat_ftp);
+}
+
+#[test]
+fn pptp() {
+    replay("nat_pptp", check::nat_pptp);
+}
+
+#[test]
+fn rules() {
+    replay("nat_rules", check::nat_rules);
+}

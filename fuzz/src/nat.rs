@@ -1,0 +1,164 @@
+//! What is done with the bytes of the NAT targets: packets through a whole
+//! engine, what an FTP or PPTP control connection carries, and rules as
+//! text. A packet that does not go on is as it was.
+
+use std::net::Ipv4Addr;
+
+use fingerpost_nat::rules::{self, Redirect, Rules, Statement};
+use fingerpost_nat::{Config, Nat, Verdict};
+
+const ALIAS: Ipv4Addr = Ipv4Addr::new(192, 0, 2, 1);
+const INSIDE: Ipv4Addr = Ipv4Addr::new(10, 0, 0, 5);
+const REMOTE: Ipv4Addr = Ipv4Addr::new(198, 51, 100, 7);
+const CLIENT: u16 = 3_000;
+const TCP: u8 = 6;
+const SYN: u8 = 2;
+const ACK: u8 = 0x10;
+/// Room behind each packet: some have it, some do not.
+const ROOMS: [usize; 4] = [0, 1, 16, 64];
+
+fn engine() -> Option<Nat> {
+    let mut config = Config::new(&[ALIAS]);
+    config.limits.initial_flows = 16;
+    config.limits.max_flows = 64;
+    config.limits.fragments.held_bytes = 4_096;
+    Nat::new(config).ok()
+}
+
+/// Translates, and holds the engine to what its verdict says.
+fn translate(nat: &mut Nat, out: bool, packet: &[u8], room: usize, now_millis: u64) -> Vec<u8> {
+    let mut bytes = packet.to_vec();
+    bytes.resize(packet.len() + room, 0xee);
+    let before = bytes.clone();
+    let verdict = if out {
+        nat.translate_out(&mut bytes, now_millis)
+    } else {
+        nat.translate_in(&mut bytes, now_millis)
+    };
+    if !verdict.goes_on() {
+        assert_eq!(bytes, before, "{verdict:?}: as it was");
+    }
+    let mut buffer = [0; 2_048];
+    while let Some((len, _, verdict)) = nat.next_fragment(&mut buffer, now_millis) {
+        assert!(len <= buffer.len() && verdict != Verdict::FragmentWaiting);
+    }
+    bytes
+}
+
+/// Packets one after the other: direction and room, time, length, bytes.
+pub fn nat_packets(bytes: &[u8]) {
+    let Some(mut nat) = engine() else { return };
+    let redirect = Redirect::port(17, INSIDE, 80, 8_080).ports(10);
+    let _ = nat.rules_mut().insert(redirect);
+    let _ = nat.rules_mut().insert(Redirect::address(INSIDE, ALIAS));
+    if let Ok(rules::ProxyWord::Add(proxy)) =
+        rules::parse_proxy("type encode_ip_hdr port 80 server 198.51.100.9:3128")
+    {
+        let _ = nat.rules_mut().add_proxy(proxy);
+    }
+    let (mut rest, mut now_millis) = (bytes, 0);
+    while let [how, time, high, low, tail @ ..] = rest {
+        let len = usize::from(u16::from_be_bytes([*high, *low])).min(tail.len());
+        let (packet, tail) = tail.split_at(len);
+        now_millis += u64::from(*time) * 100;
+        let room = ROOMS[usize::from(how >> 1) % ROOMS.len()];
+        let after = translate(&mut nat, how & 1 == 0, packet, room, now_millis);
+        if how & 0x80 != 0 {
+            translate(&mut nat, false, &after, 0, now_millis);
+        }
+        nat.maintain(now_millis, 4);
+        rest = tail;
+    }
+}
+
+/// An FTP control connection.
+pub fn nat_ftp(bytes: &[u8]) {
+    connection(21, bytes);
+}
+
+/// A PPTP control connection.
+pub fn nat_pptp(bytes: &[u8]) {
+    connection(1_723, bytes);
+}
+
+/// Segments of a connection with a helper: direction and room, place in the
+/// stream, length, data. Both sides are tried inside.
+fn connection(port: u16, bytes: &[u8]) {
+    for (inside_port, remote_port) in [(CLIENT, port), (port, CLIENT)] {
+        let Some(mut nat) = engine() else { return };
+        let (inside, remote) = ((INSIDE, inside_port), (REMOTE, remote_port));
+        let syn = segment(inside, remote, 999, SYN, b"");
+        let after = translate(&mut nat, true, &syn, 0, 0);
+        let alias_port = u16::from_be_bytes([after[20], after[21]]);
+        let mut rest = bytes;
+        while let [how, place, len, tail @ ..] = rest {
+            let (data, tail) = tail.split_at(usize::from(*len).min(tail.len()));
+            let sequence = 1_000 + u32::from(*place);
+            let out = how & 1 == 0;
+            let packet = if out {
+                segment(inside, remote, sequence, ACK, data)
+            } else {
+                segment(remote, (ALIAS, alias_port), sequence, ACK, data)
+            };
+            let room = ROOMS[usize::from(how >> 1) % ROOMS.len()];
+            translate(&mut nat, out, &packet, room, 0);
+            rest = tail;
+        }
+    }
+}
+
+/// A TCP segment with an SACK block; no checksum, which nobody needs.
+fn segment(
+    from: (Ipv4Addr, u16),
+    to: (Ipv4Addr, u16),
+    sequence: u32,
+    flags: u8,
+    data: &[u8],
+) -> Vec<u8> {
+    let len = (52 + data.len()) as u16;
+    let [high, low] = len.to_be_bytes();
+    let mut bytes = vec![0x45, 0, high, low, 0, 1, 0, 0, 64, TCP, 0, 0];
+    bytes.extend(from.0.octets());
+    bytes.extend(to.0.octets());
+    bytes.extend(from.1.to_be_bytes());
+    bytes.extend(to.1.to_be_bytes());
+    bytes.extend(sequence.to_be_bytes());
+    bytes.extend(sequence.to_be_bytes());
+    bytes.extend([0x80, flags, 0xff, 0xff, 0, 0, 0, 0, 1, 1, 5, 10]);
+    bytes.extend(sequence.to_be_bytes());
+    bytes.extend(sequence.wrapping_add(9).to_be_bytes());
+    bytes.extend(data);
+    bytes
+}
+
+/// Rules as text: read, laid down, taken away.
+pub fn nat_rules(bytes: &[u8]) {
+    let text = String::from_utf8_lossy(bytes);
+    let _ = rules::parse_proxy(&text);
+    let Ok(script) = rules::parse(&text) else {
+        return;
+    };
+    let mut rules = Rules::new(10_000);
+    let mut handles = Vec::new();
+    for (line, statement) in script.statements {
+        assert!(line > 0);
+        if let Statement::Redirect {
+            redirects, servers, ..
+        } = statement
+        {
+            for redirect in redirects {
+                let Ok(handle) = rules.insert(redirect) else {
+                    continue;
+                };
+                handles.push(handle);
+                for server in &servers {
+                    let _ = rules.add_server(handle, *server);
+                }
+            }
+        }
+    }
+    for handle in handles {
+        assert!(rules.remove(handle).is_ok());
+    }
+    assert!(rules.is_empty());
+}
