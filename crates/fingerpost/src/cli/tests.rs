@@ -92,3 +92,72 @@ fn route_get_takes_ip_s_words() {
     assert_eq!(get.iif.as_deref(), Some("eth0"));
     assert_eq!((get.mark, get.tos), (16, 8));
 }
+
+#[test]
+fn changes_are_told_from_questions() {
+    for (line, object, verb, words) in [
+        (
+            "route add 10.0.0.0/8 via 192.0.2.1",
+            Object::Route,
+            Verb::Add,
+            "10.0.0.0/8 via 192.0.2.1",
+        ),
+        (
+            "-4 r a default dev em1",
+            Object::Route,
+            Verb::Add,
+            "default dev em1",
+        ),
+        (
+            "a d 10.0.0.1/24 dev em1",
+            Object::Addr,
+            Verb::Delete,
+            "10.0.0.1/24 dev em1",
+        ),
+        (
+            "addr add 10.0.0.1/24 brd - dev em1",
+            Object::Addr,
+            Verb::Add,
+            "10.0.0.1/24 brd - dev em1",
+        ),
+        (
+            "n chg 10.0.0.1 dev em1",
+            Object::Neigh,
+            Verb::Change,
+            "10.0.0.1 dev em1",
+        ),
+        ("ru del pref 5", Object::Rule, Verb::Delete, "pref 5"),
+        (
+            "nexthop replace id 5 dev em1",
+            Object::Nexthop,
+            Verb::Replace,
+            "id 5 dev em1",
+        ),
+    ] {
+        let wanted = parsed(&format!("fingerpost {line}")).unwrap();
+        let Wanted::Change(of, what, change) = wanted else {
+            panic!("{line}: {wanted:?}");
+        };
+        assert_eq!((of, what), (object, verb), "{line}");
+        assert_eq!(change.words.join(" "), words, "{line}");
+    }
+    let wanted =
+        parsed("fingerpost -n red -f inet6 route add -n 5 2001:db8:{}::/48 dev em1 --atomic");
+    let Wanted::Change(_, _, change) = wanted.unwrap() else {
+        panic!("no change");
+    };
+    assert_eq!(change.netns.as_deref(), Some("red"));
+    assert_eq!(change.family, Some(table::AF_INET6));
+    assert!(change.atomic && change.numbers.is_some());
+    for line in [
+        "fingerpost route add",
+        "fingerpost route add --file a -n 5",
+        "fingerpost addr add --split 10.0.0.0/8 --len 30",
+        "fingerpost route add 10.0.0.0/8 --max-errors 0",
+    ] {
+        assert_eq!(parsed(line).unwrap_err().exit_code(), 2, "{line}");
+    }
+    // What a table does not have is a question for a link of that name, as
+    // ever.
+    assert_eq!(question_of("fingerpost route").object, Object::Route);
+}
