@@ -210,16 +210,15 @@ impl Model {
         }
         let private = tuple.source.0.is_private();
         if self.config.mode.unregistered_only && !private {
-            let door = self.config.mode.deny_incoming || self.config.target.is_some();
-            if !door {
-                assert_eq!(verdict, Verdict::Passed);
-                return;
-            }
+            // It keeps its own endpoint, and has a flow all the same.
             if verdict == Verdict::Translated {
                 assert_eq!(alias, tuple.source);
                 self.open(tuple, alias, false);
             } else if verdict == Verdict::TableFull {
                 self.check_full();
+            } else if verdict == Verdict::Passed {
+                // No flow could be made, and the door is open without one.
+                assert!(!self.config.mode.deny_incoming && self.config.target.is_none());
             } else {
                 // Another flow has this very tuple outside.
                 assert_eq!(verdict, Verdict::PortsExhausted);
@@ -729,6 +728,12 @@ impl World {
                     Direction::Out => self.nat.translate_out(&mut after[at], self.clock),
                     Direction::In => self.nat.translate_in(&mut after[at], self.clock),
                 };
+                if verdicts[at] == Verdict::TableFull {
+                    // Packets behind it in the batch, which the model has
+                    // yet to see, took the room.
+                    assert_eq!(before[at], after[at]);
+                    continue;
+                }
             }
             self.seen[verdicts[at].index()] += 1;
             self.check(
@@ -755,7 +760,14 @@ impl World {
             Verdict::PortsExhausted => {
                 self.model.find_out(tuple).is_some() || !self.model.is_exhausted(tuple)
             }
-            Verdict::TableFull => self.model.flows.len() < self.model.config.limits.max_flows,
+            Verdict::TableFull => {
+                let known = self
+                    .model
+                    .find_out(tuple)
+                    .or_else(|| self.model.find_in(tuple));
+                let room = self.model.flows.len() < self.model.config.limits.max_flows;
+                known.is_none() && room
+            }
             _ => false,
         }
     }
