@@ -13,7 +13,6 @@ use fingerpost_snmp::ber::{Reader, Writer, tag};
 use fingerpost_snmp::config::{Community, Config, User};
 use fingerpost_snmp::message::{Message, ScopedPdu, UsmParameters};
 use fingerpost_snmp::mib::{DefaultContext, Mib, Value, WalkSink};
-use fingerpost_snmp::oid::Name;
 use fingerpost_snmp::pdu::{OpenPdu, Pdu};
 use fingerpost_snmp::usm::{AuthKey, AuthProtocol, PrivacyKey, PrivacyProtocol, SecurityLevel};
 use fingerpost_snmp::view::{Family, View};
@@ -248,22 +247,20 @@ pub fn snmp_agent(bytes: &[u8]) {
 
 /// An answer can be read to its end, but for what is encrypted.
 fn sound(answer: &[u8]) {
-    let message = Message::read(answer).expect("a sound answer");
-    let mut pdu = match message {
-        Message::Community(message) => message.pdu,
+    let pdu = match Message::read(answer).expect("a sound answer") {
+        Message::Community(message) => Some(message.pdu),
         Message::V3(message) => {
             UsmParameters::read(message.security).expect("sound parameters");
             let mut data = message.data;
             match ScopedPdu::read(&mut data) {
-                Ok(scoped) => scoped.pdu,
+                Ok(scoped) => Some(scoped.pdu),
                 Err(_) => return,
             }
         }
-        Message::Unknown(version) => panic!("an answer of version {version}"),
+        Message::Unknown(_) => None,
     };
+    let mut pdu = pdu.expect("an answer of a known version");
     let pdu = Pdu::read(&mut pdu).expect("a sound PDU");
-    let mut name = Name::new();
-    pdu.bindings
-        .for_each(|next, _| name = next.iter().copied().collect())
-        .expect("sound bindings");
+    let read = pdu.bindings.for_each(|_, _| {});
+    read.expect("sound bindings");
 }

@@ -10,6 +10,7 @@ mod nat;
 mod plot;
 mod report;
 mod routes;
+mod snmp;
 mod table;
 
 use std::fs;
@@ -57,6 +58,10 @@ enum Case {
     Nat,
     /// Mirroring and listing routes
     Routes,
+    /// What stood behind agents before, and what stands there now
+    Container,
+    /// Walking the tables of SNMP
+    Snmp,
     /// The container and the tables, in one process
     Table,
 }
@@ -98,6 +103,9 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode> {
             Case::Routes => {
                 routes::measure(&setting, &mut samples).map(|()| samples.into_rows())?
             }
+            Case::Table => table::measure(&setting, "table")?,
+            Case::Container => table::measure(&setting, "container")?,
+            Case::Snmp => snmp::measure(&setting, &mut samples).map(|()| samples.into_rows())?,
             Case::Table => table::measure(&setting)?,
         };
         let report = Report {

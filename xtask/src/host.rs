@@ -22,6 +22,7 @@ pub const FOR_TESTS: &[Needed] = &[
     ("nsenter", "util-linux"),
     ("mount", "mount"),
     ("strace", "strace"),
+    ("snmpd", "snmpd"),
     ("snmpget", "snmp"),
     // libalias: a C program against it, and what watches that.
     ("cc", "gcc"),
@@ -37,6 +38,7 @@ pub const FOR_TESTS: &[Needed] = &[
     ("tshark", "tshark"),
     ("python3", "python3"),
     ("vsftpd", "vsftpd"),
+    ("prometheus-snmp-exporter", "prometheus-snmp-exporter"),
 ];
 
 /// Set in the namespaces that [`enter_own_namespaces`] makes.

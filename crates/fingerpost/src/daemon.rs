@@ -214,7 +214,8 @@ impl Daemon {
         self.ready = true;
         self.count_neighbours();
         let shown: Vec<&Mirrored> = self.namespaces.iter().collect();
-        match screen::write(&shown, &mut io::stdout().lock()) {
+        let snmp = self.whole.snmp.status().unwrap_or_default();
+        match screen::write(&shown, &snmp.listening, &mut io::stdout().lock()) {
             Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
                 tracing::warn!("the screen cannot be written: {error}");
             }

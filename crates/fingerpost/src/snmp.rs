@@ -217,7 +217,8 @@ fn facts(config: &Snmp, engine: &Engine) -> Facts {
     }
 }
 
-fn agent(config: &Snmp, engine: &Engine) -> Result<Agent> {
+/// What the agent is told.
+fn agent_config(config: &Snmp, engine: &Engine) -> Result<Config> {
     let communities = config
         .communities
         .iter()
@@ -232,7 +233,7 @@ fn agent(config: &Snmp, engine: &Engine) -> Result<Agent> {
         .collect();
     let mut seed = [0; 8];
     getrandom(&mut seed, GetRandomFlags::empty()).context("no random numbers")?;
-    Agent::new(Config {
+    Ok(Config {
         engine_id: engine.id.clone(),
         engine_boots: engine.boots,
         salt_seed: u64::from_ne_bytes(seed),
@@ -242,7 +243,6 @@ fn agent(config: &Snmp, engine: &Engine) -> Result<Agent> {
         allowed_sources: config.allowed_sources.clone(),
         amplification: config.amplification,
     })
-    .context("[snmp] cannot be used")
 }
 
 /// SNMP of a running daemon. Ends when dropped.
@@ -267,7 +267,7 @@ impl Service {
             engine,
         } = opened;
         let source = Source::new(facts(&config, &engine));
-        let agent = agent(&config, &engine)?;
+        let agent = Agent::new(agent_config(&config, &engine)?).context("[snmp] cannot be used")?;
         let shared = Arc::new(Shared::new(agent, source.clone()));
         let notifier = Notifier::start(Arc::clone(&shared))?;
         let mut service = Self {
@@ -307,14 +307,12 @@ impl Service {
         if config.agentx == self.config.agentx {
             return;
         }
-        self.subagent = None;
-        let Some(master) = config.agentx.clone() else {
-            return;
-        };
-        match Subagent::start(master, self.source.clone()) {
-            Ok(subagent) => self.subagent = Some(Arc::new(subagent)),
-            Err(error) => tracing::warn!("{error:#}"),
-        }
+        let started = config.agentx.clone().map(|master| {
+            let subagent = Subagent::start(master, self.source.clone());
+            subagent.map(Arc::new)
+        });
+        self.subagent =
+            started.and_then(|started| started.map_err(|error| tracing::warn!("{error:#}")).ok());
         self.notifier.set_subagent(self.subagent.clone());
     }
 
@@ -345,8 +343,9 @@ impl Service {
         if config.state_directory != self.config.state_directory {
             tracing::warn!("snmp.state_directory takes effect at the next start");
         }
-        let agent = agent(config, &self.engine)?;
-        *self.shared.agent() = agent;
+        let told = agent_config(config, &self.engine)?;
+        let reconfigured = self.shared.agent().reconfigure(told);
+        reconfigured.context("[snmp] cannot be used")?;
         self.source.set_facts(facts(config, &self.engine));
         self.listeners
             .retain(|listener| config.listen.contains(&listener.address()));

@@ -144,7 +144,7 @@ fn pairs_are_made_set_and_deleted() {
         (&598.into(), &"group".into())
     );
     assert_eq!(place.names().len(), 3);
-    place.does("delete testa? --cascade");
+    place.does("delete testa[1-01] --cascade");
     assert_eq!(place.names(), ["taken5".to_owned()].into());
 }
 
@@ -305,7 +305,10 @@ fn bad_input_is_named_and_counted() {
     assert_eq!(place.names().len(), 401);
     place.does("add --undo");
     assert_eq!(place.names(), ["parent".to_owned()].into());
-    let complaint = place.refuses("add --undo", 1);
+    let journals = place.does("journal");
+    let newest: Vec<&str> = journals.lines().next().unwrap().split(' ').collect();
+    assert_eq!(newest[1..5], ["add", "200", "links", "undone"]);
+    let complaint = place.refuses(&format!("add --undo {}", newest[0]), 1);
     assert!(complaint.contains("already"), "{complaint}");
 }
 
@@ -451,7 +454,7 @@ fn killed_while_it_deletes_links() {
     let stranger = "link add stranger type veth peer name testb\nlink add testa type bridge\n";
     place.netns.ip_batch(stranger).unwrap();
     let strangers = place.links();
-    place.does("add -n 300 --kind veth --name testa{} --peer testb{} --no-journal");
+    place.does("add -n 300 --kind veth --name testa{} --peer testb{}");
     let whole = time(&place, DELETE);
     place.does("delete --undo");
     let all = place.links();

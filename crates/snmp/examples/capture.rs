@@ -6,6 +6,8 @@
 //!
 //! `cargo run -p fingerpost-snmp --example capture`, in the workspace.
 
+#![allow(clippy::expect_used, reason = "the targets' own checks")]
+
 use std::fs;
 use std::io::Write;
 use std::net::UdpSocket;

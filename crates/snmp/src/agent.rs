@@ -22,6 +22,7 @@ use crate::mib::Contexts;
 use crate::pdu::{Pdu, PduKind};
 use crate::usm::Salts;
 use respond::{Request, Work};
+use run::Patience;
 
 /// A buffer for answers of this length is always long enough; a shorter one
 /// makes them shorter.
@@ -100,6 +101,15 @@ impl Agent {
             work: Work::default(),
             plain: Vec::new(),
         })
+    }
+
+    /// Answers as it is told now; counters and salts go on. Errors name what
+    /// is wrong, and change nothing.
+    pub fn reconfigure(&mut self, mut config: Config) -> Result<(), ConfigError> {
+        config.check()?;
+        config.users.sort_by(|a, b| a.name.cmp(&b.name));
+        self.config = config;
+        Ok(())
     }
 
     /// What was counted since the agent was made.
@@ -202,6 +212,7 @@ impl Agent {
             pdu,
             view: &community.view,
             mib,
+            patience: Patience::new(),
         };
         let written = wrap_community(out, message, |out| {
             self.work.respond(&request, &mut self.counters.snmp, out)

@@ -2,7 +2,7 @@
 //! net-snmp's tools sent, replayed through what the targets do: as it is,
 //! cut at every length, with every byte changed, and changed at random.
 
-#![allow(clippy::expect_used, clippy::panic, reason = "a test fails by it")]
+#![allow(clippy::expect_used, reason = "a test fails by it")]
 #![allow(dead_code, reason = "the fixture has more than one user")]
 
 use std::env;

@@ -38,8 +38,9 @@ const WITHOUT: &[&str] = &["ethernet", "wireless", "usb", "wwan", "can"];
 /// Where the modules are that some kind needs.
 const MODULES: &[&str] = &["net", "lib", "crypto", "arch", "drivers/net"];
 
-/// A machine that has said nothing for so long does not work.
-const FIRST_WORD: Duration = Duration::from_secs(120);
+/// A machine that has said nothing for so long does not work; with KVM it
+/// speaks within seconds.
+const FIRST_WORD: Duration = Duration::from_secs(90);
 /// Emulation is slow, and so is a host that does other things.
 const WHOLE: Duration = Duration::from_secs(40 * 60);
 

@@ -14,6 +14,7 @@ use netlink::encode::LinkSettings;
 use serde::{Deserialize, Serialize};
 use table::Link;
 
+use super::journal::To;
 use super::plan::{Maker, Plan};
 use super::report::Report;
 use super::{Job, journal};
@@ -52,7 +53,7 @@ pub fn add(job: &Job<'_>, plan: &Plan) -> Result<bool> {
 
 /// Goes on with a plan.
 pub fn resume(job: &Job<'_>, id: Option<&str>) -> Result<bool> {
-    let mut journal = journal::find(job, Work::Add, id)?;
+    let mut journal = journal::find(job, Work::Add, To::Resume, id)?;
     match journal.end() {
         Some(End::Done) => bail!("{}: all its links were made", journal.id()),
         Some(End::Undone) => bail!("{}: it was taken back", journal.id()),
@@ -73,13 +74,13 @@ pub fn resume(job: &Job<'_>, id: Option<&str>) -> Result<bool> {
 
 /// Deletes the links that a plan has made.
 pub fn undo(job: &Job<'_>, id: Option<&str>) -> Result<bool> {
-    let mut journal = journal::find(job, Work::Add, id)?;
+    let mut journal = journal::find(job, Work::Add, To::Undo, id)?;
     if journal.end() == Some(End::Undone) {
         bail!("{}: it was taken back already", journal.id());
     }
     journal.take_over()?;
     let plan = request(&journal)?.plan;
-    let report = Report::new(job.terms.json, &plan.kind, "deleted", plan.len());
+    let report = Report::new(job, &plan.kind, "deleted", plan.len());
     let (done, failed) = take_back(job, &journal, &plan, &report)?;
     if failed == 0 {
         journal.ended(End::Undone)?;
@@ -204,7 +205,7 @@ struct Counts {
 impl Adding<'_> {
     fn run(&self, mut journal: Option<Journal>) -> Result<bool> {
         let plan = self.plan;
-        let report = Report::new(self.job.terms.json, &plan.kind, "made", plan.len());
+        let report = Report::new(self.job, &plan.kind, "made", plan.len());
         let result = self.make(journal.as_mut(), &report);
         let counts = match result {
             Ok(counts) => counts,

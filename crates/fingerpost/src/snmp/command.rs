@@ -184,7 +184,7 @@ impl Drop for Silence {
     }
 }
 
-/// What net-snmp's snmpd (5.9) needs.
+/// What net-snmp's snmpd needs; the names are those of 5.9.3.
 const AGENTX_HELP: &str = "\
 # 1. In /etc/snmp/snmpd.conf: be an AgentX master, at a socket that root's
 #    fingerpost may use.
@@ -193,14 +193,15 @@ agentXSocket /var/agentx/master
 agentXPerms 0660 0550 root root
 
 # 2. On snmpd's command line (Debian: ExecStart in `systemctl edit snmpd`):
-#    without its own modules for what fingerpost answers. They would read
-#    the routes, neighbours, interfaces and addresses into caches of their
-#    own, again and again. fingerpost registers with priority 100 (snmpd's
-#    modules have 127), so it is asked in any case; this saves their work.
--I -inetCidrRouteTable,-ipCidrRouteTable,-var_route,-route_write,\
--inetNetToMediaTable,-at,-ifTable,-ifXTable,-interface,-ipAddressTable,\
--ipAddressPrefixTable,-ipDefaultRouterTable,-ipSystemStatsTable,-ipIfStatsTable,\
--ip,-ip_scalars
+#    without its own modules for what fingerpost answers; they read routes,
+#    neighbours, interfaces and addresses into caches of their own, again
+#    and again. fingerpost registers with priority 100 (snmpd's modules have
+#    127), so it is asked in any case; this saves the master's work. The
+#    first three are those that Debian switches off.
+-I -smux,mteTrigger,mteTriggerConf,inetCidrRouteTable,ipCidrRouteTable,var_route,\
+inetNetToMediaTable,at,ifTable,ifXTable,interface,ipAddressTable,ipAddressPrefixTable,\
+ipDefaultRouterTable,ipSystemStatsTable,ipIfStatsTable,ip,ip_scalars,ipv6,\
+dot3StatsTable,hr_network
 
 # 3. In /etc/fingerpost.toml, then `systemctl reload fingerpost` (SIGHUP):
 [snmp]

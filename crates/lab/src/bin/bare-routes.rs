@@ -1,25 +1,26 @@
-//! The floor under routes added and withdrawn by the million: /24s from
-//! 16.0.0.0 on through one gateway, 128 requests a send, one
-//! acknowledgement a send, the bytes put together by hand and the answers
-//! thrown away. Says how many seconds it took. `cargo xtask bench` runs it
+//! The floor under routes added and withdrawn by the million: 128 requests
+//! a send, one acknowledgement a send, the bytes put together by hand and
+//! the answers thrown away. Of a file's lines only the prefixes are read.
+//! Says how many seconds the requests took. `cargo xtask bench` runs it
 //! beside the others.
 //!
-//! `bare-routes add|delete N GATEWAY LINK-INDEX`, or `bare-routes lines N
-//! GATEWAY LINK-NAME`, which prints the same routes as lines for a file.
+//! `bare-routes add|delete FILE LINK GATEWAY`
 
-use std::io::{self, BufWriter, Write};
+use std::fs;
+use std::io::{self, Write};
 use std::net::Ipv4Addr;
 use std::time::Instant;
 
 use anyhow::{Context, Result, bail};
+use ipnet::Ipv4Net;
 use linux::Namespace;
 use linux::socket::{DATAGRAM_BYTES, Received, Socket};
 use netlink::message::{flag, kind, messages};
+use rustix::net::netdevice::name_to_index;
+use rustix::net::{AddressFamily, SocketType, socket};
 
 /// Requests of a send.
-const PACK: u32 = 128;
-/// The first prefix.
-const FIRST: u32 = 16 << 24;
+const PACK: usize = 128;
 
 const AF_INET: u8 = 2;
 const RT_TABLE_MAIN: u8 = 254;
@@ -29,55 +30,59 @@ const RTA_DST: u16 = 1;
 const RTA_OIF: u16 = 4;
 const RTA_GATEWAY: u16 = 5;
 
+const USAGE: &str = "usage: bare-routes add|delete FILE LINK GATEWAY";
+
 fn main() -> Result<()> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
-    let [what, count, gateway, link] = *words.as_slice() else {
-        bail!("usage: bare-routes add|delete|lines N GATEWAY LINK");
+    let [what, file, link, gateway] = *words.as_slice() else {
+        bail!(USAGE);
     };
-    let (count, gateway): (u32, Ipv4Addr) = (count.parse()?, gateway.parse()?);
-    if count > 12_000_000 {
-        bail!("more /24s than there are below multicast");
-    }
+    let gateway: Ipv4Addr = gateway.parse().context(USAGE)?;
     let (kind, flags) = match what {
         "add" => (kind::NEWROUTE, flag::CREATE | flag::EXCL),
         "delete" => (kind::DELROUTE, 0),
-        "lines" => return lines(count, gateway, link),
-        _ => bail!("usage: bare-routes add|delete|lines N GATEWAY LINK"),
+        _ => bail!(USAGE),
     };
-    let link: u32 = link.parse().context("the link's index")?;
+    let text = fs::read_to_string(file).with_context(|| file.to_owned())?;
+    let link = name_to_index(socket(AddressFamily::UNIX, SocketType::DGRAM, None)?, link)?;
     let socket = Socket::open(&Namespace::current()?)?;
     socket.set_receive_buffer(4 << 20)?;
     let started = Instant::now();
     let mut out = Vec::new();
-    for number in 0..count {
-        let last = (number + 1) % PACK == 0 || number + 1 == count;
+    let (mut packed, mut number) = (0, 0);
+    let mut lines = text.lines().peekable();
+    while let Some(line) = lines.next() {
+        let prefix = line.split(' ').next().unwrap_or_default();
+        let prefix: Ipv4Net = prefix.parse().with_context(|| prefix.to_owned())?;
+        packed += 1;
+        number += 1;
+        let last = packed == PACK || lines.peek().is_none();
         let ack = if last { flag::ACK } else { 0 };
-        put(
-            &mut out,
-            kind,
-            flag::REQUEST | flags | ack,
-            number,
-            gateway,
-            link,
-        );
+        let flags = flag::REQUEST | flags | ack;
+        put(&mut out, kind, flags, number, prefix, gateway, link);
         if last {
             socket.send(&out)?;
             answered(&socket, number)?;
             out.clear();
+            packed = 0;
         }
     }
     writeln!(io::stdout(), "{:.6}", started.elapsed().as_secs_f64())?;
     Ok(())
 }
 
-fn prefix(number: u32) -> Ipv4Addr {
-    Ipv4Addr::from_bits(FIRST + (number << 8))
-}
-
-fn put(out: &mut Vec<u8>, kind: u16, flags: u16, number: u32, gateway: Ipv4Addr, link: u32) {
+fn put(
+    out: &mut Vec<u8>,
+    kind: u16,
+    flags: u16,
+    number: u32,
+    prefix: Ipv4Net,
+    gateway: Ipv4Addr,
+    link: u32,
+) {
     let attributes = [
-        (RTA_DST, prefix(number).octets()),
+        (RTA_DST, prefix.network().octets()),
         (RTA_GATEWAY, gateway.octets()),
         (RTA_OIF, link.to_ne_bytes()),
     ];
@@ -89,7 +94,7 @@ fn put(out: &mut Vec<u8>, kind: u16, flags: u16, number: u32, gateway: Ipv4Addr,
     out.extend_from_slice(&[0; 4]);
     let structure = [
         AF_INET,
-        24,
+        prefix.prefix_len(),
         0,
         0,
         RT_TABLE_MAIN,
@@ -133,13 +138,4 @@ fn answered(socket: &Socket, sequence: u32) -> Result<()> {
             }
         }
     }
-}
-
-fn lines(count: u32, gateway: Ipv4Addr, link: &str) -> Result<()> {
-    let mut out = BufWriter::new(io::stdout().lock());
-    for number in 0..count {
-        writeln!(out, "{}/24 via {gateway} dev {link}", prefix(number))?;
-    }
-    out.flush()?;
-    Ok(())
 }

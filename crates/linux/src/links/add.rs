@@ -210,7 +210,15 @@ impl Adding<'_> {
             }
         })?;
         for (place, refusal) in refused {
-            self.fail(pack, first, place, made, "make it", refusal);
+            let peer = pack.get(place).and_then(|new| match &new.link.kind {
+                LinkKind::Veth { peer } => Some(&peer.name),
+                LinkKind::Other(_) => None,
+            });
+            let tried = match peer {
+                Some(peer) => format!("make it with its peer {peer}"),
+                None => "make it".to_owned(),
+            };
+            self.fail(pack, first, place, made, &tried, refusal);
         }
         self.ask_for(pack, lost, made)
     }
