@@ -6,13 +6,13 @@
 use std::collections::BTreeMap;
 use std::net::IpAddr;
 use std::ops::{Bound, ControlFlow};
+use std::sync::LazyLock;
 
 use fingerpost_snmp::agent::{ANSWER_BUFFER_BYTES, Agent, Outcome};
 use fingerpost_snmp::ber::{Reader, Writer, tag};
 use fingerpost_snmp::config::{Community, Config, User};
 use fingerpost_snmp::message::{Message, ScopedPdu, UsmParameters};
 use fingerpost_snmp::mib::{DefaultContext, Mib, Value, WalkSink};
-use fingerpost_snmp::oid::Name;
 use fingerpost_snmp::pdu::{OpenPdu, Pdu};
 use fingerpost_snmp::usm::{AuthKey, AuthProtocol, PrivacyKey, PrivacyProtocol, SecurityLevel};
 use fingerpost_snmp::view::{Family, View};
@@ -208,11 +208,12 @@ pub fn snmp_message(bytes: &[u8]) {
 /// A datagram through an agent. It is answered by a sound message of the
 /// length allowed, or not at all.
 pub fn snmp_agent(bytes: &[u8]) {
+    static OBJECTS: LazyLock<Objects> = LazyLock::new(objects);
+    let objects = &*OBJECTS;
     let mut agent = Agent::new(config()).expect("a sound configuration");
-    let objects = objects();
     let mut out = vec![0; ANSWER_BUFFER_BYTES];
     let mut ask = |bytes: &[u8], from| {
-        let contexts = DefaultContext(&objects);
+        let contexts = DefaultContext(objects);
         let outcome = agent.answer(bytes, from, NOW_MILLIS, &contexts, &mut out);
         let Outcome::Answered(len) = outcome else {
             return;
@@ -246,22 +247,20 @@ pub fn snmp_agent(bytes: &[u8]) {
 
 /// An answer can be read to its end, but for what is encrypted.
 fn sound(answer: &[u8]) {
-    let message = Message::read(answer).expect("a sound answer");
-    let mut pdu = match message {
-        Message::Community(message) => message.pdu,
+    let pdu = match Message::read(answer).expect("a sound answer") {
+        Message::Community(message) => Some(message.pdu),
         Message::V3(message) => {
             UsmParameters::read(message.security).expect("sound parameters");
             let mut data = message.data;
             match ScopedPdu::read(&mut data) {
-                Ok(scoped) => scoped.pdu,
+                Ok(scoped) => Some(scoped.pdu),
                 Err(_) => return,
             }
         }
-        Message::Unknown(version) => panic!("an answer of version {version}"),
+        Message::Unknown(_) => None,
     };
+    let mut pdu = pdu.expect("an answer of a known version");
     let pdu = Pdu::read(&mut pdu).expect("a sound PDU");
-    let mut name = Name::new();
-    pdu.bindings
-        .for_each(|next, _| name = next.iter().copied().collect())
-        .expect("sound bindings");
+    let read = pdu.bindings.for_each(|_, _| {});
+    read.expect("sound bindings");
 }

@@ -10,6 +10,7 @@ mod nat;
 mod plot;
 mod report;
 mod routes;
+mod snmp;
 mod table;
 
 use std::fs;
@@ -57,6 +58,10 @@ enum Case {
     Nat,
     /// Mirroring and listing routes
     Routes,
+    /// What stood behind agents before, and what stands there now
+    Container,
+    /// Walking the tables of SNMP
+    Snmp,
     /// The container and the tables, in one process
     Table,
 }
@@ -98,6 +103,9 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode> {
             Case::Routes => {
                 routes::measure(&setting, &mut samples).map(|()| samples.into_rows())?
             }
+            Case::Table => table::measure(&setting, "table")?,
+            Case::Container => table::measure(&setting, "container")?,
+            Case::Snmp => snmp::measure(&setting, &mut samples).map(|()| samples.into_rows())?,
             Case::Table => table::measure(&setting)?,
         };
         let report = Report {
@@ -124,7 +132,7 @@ fn build(arguments: &Arguments) -> Result<Setting> {
     if !status.success() {
         bail!("the release build failed");
     }
-    let programs = target()?.join("release");
+    let programs = host::target()?.join("release");
     Ok(Setting {
         rounds: arguments.rounds.max(1),
         quick: arguments.quick,
@@ -133,17 +141,8 @@ fn build(arguments: &Arguments) -> Result<Setting> {
     })
 }
 
-/// Where Cargo puts what it builds: the directory above our own program's.
-fn target() -> Result<PathBuf> {
-    let program = std::env::current_exe().context("finding our own program")?;
-    let target = program.ancestors().nth(2);
-    Ok(target
-        .context("xtask lies in no target directory")?
-        .to_path_buf())
-}
-
 fn write(report: &Report) -> Result<()> {
-    let directory = target()?.join("bench");
+    let directory = host::target()?.join("bench");
     fs::create_dir_all(&directory)?;
     let file = directory.join(format!("{}.json", report.case));
     fs::write(&file, serde_json::to_string_pretty(report)?)

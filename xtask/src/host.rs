@@ -22,7 +22,23 @@ pub const FOR_TESTS: &[Needed] = &[
     ("nsenter", "util-linux"),
     ("mount", "mount"),
     ("strace", "strace"),
+    ("snmpd", "snmpd"),
     ("snmpget", "snmp"),
+    // libalias: a C program against it, and what watches that.
+    ("cc", "gcc"),
+    ("c++", "g++"),
+    ("nm", "binutils"),
+    ("valgrind", "valgrind"),
+    // nat run: both ends of real connections, and what checks their sums.
+    ("curl", "curl"),
+    ("iperf3", "iperf3"),
+    ("ping", "iputils-ping"),
+    ("traceroute", "traceroute"),
+    ("tcpdump", "tcpdump"),
+    ("tshark", "tshark"),
+    ("python3", "python3"),
+    ("vsftpd", "vsftpd"),
+    ("prometheus-snmp-exporter", "prometheus-snmp-exporter"),
 ];
 
 /// Set in the namespaces that [`enter_own_namespaces`] makes.
@@ -43,6 +59,15 @@ pub fn workspace() -> Result<PathBuf> {
 /// The Cargo that runs us.
 pub fn cargo() -> Command {
     Command::new(env::var_os("CARGO").unwrap_or_else(|| "cargo".into()))
+}
+
+/// Where Cargo puts what it builds: the directory above our own program's.
+pub fn target() -> Result<PathBuf> {
+    let program = env::current_exe().context("finding our own program")?;
+    let target = program.ancestors().nth(2);
+    Ok(target
+        .context("xtask lies in no target directory")?
+        .to_path_buf())
 }
 
 /// Where a program lies, looking where root would look as well.

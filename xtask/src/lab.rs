@@ -1,6 +1,8 @@
 //! `cargo xtask lab`: a situation of the reports in a namespace, to be
 //! looked at with any tool.
 
+mod vm;
+
 use std::process::ExitCode;
 use std::time::Instant;
 
@@ -39,6 +41,8 @@ enum What {
     Routes,
     /// N synthetic BGP-like IPv6 routes (200,000)
     Routes6,
+    /// A virtual machine with Debian's kernel: links of every kind, end to end
+    Vm,
     /// Removes the situation named next
     Down,
 }
@@ -47,8 +51,10 @@ enum What {
 pub fn run(arguments: &Arguments) -> Result<ExitCode> {
     host::install_missing(host::FOR_TESTS)?;
     let what = arguments.situation;
-    if let What::Down = what {
-        return down(arguments);
+    match what {
+        What::Down => return down(arguments),
+        What::Vm => return vm::run(),
+        _ => {}
     }
     let count = match &arguments.argument {
         None => what.usual_count(),
@@ -119,7 +125,7 @@ impl What {
             What::Links => 4_000,
             What::Routes => 1_000_000,
             What::Routes6 => 200_000,
-            What::Down => 0,
+            What::Down | What::Vm => 0,
         }
     }
 
@@ -130,7 +136,7 @@ impl What {
             What::Links => links::build(netns, count),
             What::Routes => routes::build(netns, routes::Family::V4, count),
             What::Routes6 => routes::build(netns, routes::Family::V6, count),
-            What::Down => Ok(()),
+            What::Down | What::Vm => Ok(()),
         }
     }
 
@@ -143,7 +149,7 @@ impl What {
             What::Neighbours => format!("{count} neighbours"),
             What::Links => format!("{count} interfaces"),
             What::Routes | What::Routes6 => format!("{count} synthetic BGP-like routes"),
-            What::Down => String::new(),
+            What::Down | What::Vm => String::new(),
         }
     }
 
@@ -153,7 +159,7 @@ impl What {
             What::Links => "ifconfig -a",
             What::Routes => "route --count",
             What::Routes6 => "route -6 --count",
-            What::Neighbours | What::Down => "neigh",
+            What::Neighbours | What::Down | What::Vm => "neigh",
         }
     }
 
@@ -164,7 +170,7 @@ impl What {
             What::Links => "ifconfig -a",
             What::Routes => "ip route",
             What::Routes6 => "ip -6 route",
-            What::Neighbours | What::Down => "ip neigh",
+            What::Neighbours | What::Down | What::Vm => "ip neigh",
         }
     }
 }

@@ -1,7 +1,8 @@
-//! The project's own chores: `cargo xtask test|tidy|bench|lab`.
+//! The project's own chores: `cargo xtask test|tidy|bench|install-libalias|lab`.
 
 mod bench;
 mod host;
+mod install;
 mod lab;
 mod test;
 mod tidy;
@@ -27,6 +28,8 @@ enum Chore {
     Tidy,
     /// Measures Fingerpost beside today's tools
     Bench(bench::Arguments),
+    /// Installs libalias: library, header, pkg-config file
+    InstallLibalias(install::Arguments),
     /// Builds a situation of the reports in a network namespace
     Lab(lab::Arguments),
 }
@@ -36,6 +39,7 @@ fn main() -> Result<ExitCode> {
         Chore::Test(arguments) => test::run(&arguments),
         Chore::Tidy => tidy::run(),
         Chore::Bench(arguments) => bench::run(&arguments),
+        Chore::InstallLibalias(arguments) => install::run(&arguments),
         Chore::Lab(arguments) => lab::run(&arguments),
     }
 }

@@ -26,11 +26,14 @@ mod words;
 
 use std::path::PathBuf;
 use std::process::ExitCode;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 
-use anyhow::{Result, bail};
+use anyhow::{Context as _, Result, bail};
 use ipnet::IpNet;
 use linux::Namespace;
 use netlink::decode::Item;
+use signal_hook::consts::{SIGINT, SIGTERM};
 use view::Object;
 
 pub use pattern::Numbers;
@@ -70,23 +73,32 @@ pub fn run(object: Object, verb: Verb, change: &Change) -> Result<ExitCode> {
         Some(spec) => Namespace::open(spec)?,
         None => Namespace::current()?,
     };
-    let (source, len) = source(object, change)?;
+    let stop = Arc::new(AtomicBool::new(false));
+    for signal in [SIGINT, SIGTERM] {
+        signal_hook::flag::register(signal, Arc::clone(&stop)).context("catching signals")?;
+    }
+    let (source, len) = source(object, change, &stop)?;
     let job = apply::Job {
         object,
         verb,
         change,
         namespace: &namespace,
+        stop: &stop,
     };
     apply::run(&job, source, len)
 }
 
-fn source(object: Object, change: &Change) -> Result<(Source, Option<u64>)> {
+fn source(
+    object: Object,
+    change: &Change,
+    stop: &Arc<AtomicBool>,
+) -> Result<(Source, Option<u64>)> {
     let words = change.words.join(" ");
     if let Some(path) = &change.file {
         if !words.is_empty() {
             bail!("`{words}`: the words come from the file; nothing may be said beside --file");
         }
-        return Source::file(path, object);
+        return Source::file(path, object, stop);
     }
     if let Some((prefix, len)) = change.split {
         let link = match &change.dev {

@@ -4,6 +4,7 @@
 mod change;
 mod link;
 mod rewrite;
+mod snmp;
 pub mod values;
 mod words;
 
@@ -47,6 +48,8 @@ pub enum Wanted {
     Failover(ArgMatches),
     /// The translation engine by itself.
     Nat(Nat),
+    /// `fingerpost snmp …`.
+    Snmp(crate::snmp::command::Command),
     /// Completions for a shell.
     Completions(Shell),
     /// Man pages in a directory.
@@ -132,6 +135,7 @@ pub fn command() -> Command {
         .subcommand(ifaceseq::command())
         .subcommand(failover::command())
         .subcommand(nat::command())
+        .subcommand(snmp::command())
         .subcommand(check())
         .subcommand(completions())
         .subcommand(man())
@@ -424,6 +428,7 @@ fn wanted(name: &str, matches: &ArgMatches) -> Result<Wanted, clap::Error> {
         ("ifaceseq", _) => Wanted::Ifaceseq(matches.clone()),
         ("failover", _) => Wanted::Failover(matches.clone()),
         ("nat", _) => Wanted::Nat(nat::parse(matches)?),
+        ("snmp", _) => Wanted::Snmp(snmp::wanted(matches)?),
         ("completions", _) => match matches.get_one::<Shell>("shell") {
             Some(shell) => Wanted::Completions(*shell),
             None => return Err(usage("which shell?")),

@@ -14,6 +14,9 @@
 //!
 //! [limits]                               # rows of each table at most
 //! routes = 16777216
+//!
+//! [snmp]                                 # see `crate::snmp::config`
+//! listen = ["127.0.0.1:1161"]
 //! ```
 
 use std::fs;
@@ -25,6 +28,8 @@ use serde::{Deserialize, Deserializer};
 use table::Limits;
 use thiserror::Error;
 use tracing_subscriber::EnvFilter;
+
+use crate::snmp::config::Snmp;
 
 /// Where the configuration is unless said otherwise.
 pub const USUAL_PATH: &str = "/etc/fingerpost.toml";
@@ -50,6 +55,9 @@ pub struct Config {
     pub mirror: Mirror,
     /// Rows of each table at most.
     pub limits: RowLimits,
+    /// The SNMP agent.
+    #[serde(deserialize_with = "crate::snmp::config::section")]
+    pub snmp: Snmp,
 }
 
 /// The control sockets.

@@ -15,7 +15,7 @@ use std::collections::BTreeSet;
 use std::io;
 use std::os::fd::AsFd;
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, PoisonError};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
@@ -26,9 +26,9 @@ use sd_notify::NotifyState;
 use crate::cli::Up;
 use crate::config::{self, Config};
 use crate::control::server::{Patience, Server, Source};
-use crate::status::Pressure;
-use crate::{names, privileges};
-use mirrored::{Mirrored, named};
+use crate::{names, privileges, snmp};
+pub use mirrored::Answers;
+use mirrored::{Mirrored, Whole, named};
 use signals::Signals;
 
 /// Between two looks at the namespaces.
@@ -49,7 +49,8 @@ pub fn run(up: &Up) -> Result<()> {
         own: Namespace::current()?,
         namespaces: Vec::new(),
         refused: BTreeSet::new(),
-        pressure: Arc::default(),
+        whole: Whole::default(),
+        snmp: None,
         counted: None,
         up: up.clone(),
         config,
@@ -72,7 +73,9 @@ struct Daemon {
     namespaces: Vec<Mirrored>,
     /// Wanted namespaces that cannot be mirrored, and were complained of.
     refused: BTreeSet<Option<String>>,
-    pressure: Arc<Mutex<Vec<Pressure>>>,
+    whole: Whole,
+    /// `None`: not yet, or it is not wanted.
+    snmp: Option<snmp::Service>,
     counted: Option<Instant>,
     /// All that was wanted at the start is mirrored and said so.
     ready: bool,
@@ -86,8 +89,10 @@ impl Daemon {
         for spec in self.wanted_by_name() {
             opened.push((spec.clone(), self.open(spec.as_deref())?));
         }
+        let snmp = snmp::Opened::open(&self.config.snmp)?;
         let enters = self.wants_all() || opened.iter().any(|(spec, _)| spec.is_some());
         privileges::keep(enters).context("cannot give up privileges")?;
+        self.snmp = Some(snmp::Service::start(snmp, self.whole.snmp.clone())?);
         for (spec, namespace) in opened {
             self.mirror(spec, namespace)?;
         }
@@ -157,8 +162,11 @@ impl Daemon {
     /// Opens the sockets of mirrors that are loaded by now.
     fn listen_where_ready(&mut self) -> Result<()> {
         let ready = self.ready;
+        let mut newly = false;
         for one in &mut self.namespaces {
-            match one.listen_when_ready() {
+            let listens = one.listen_when_ready();
+            newly |= matches!(listens, Ok(true));
+            match listens {
                 Ok(true) if ready => tracing::info!(
                     "{} is mirrored, {} rows; listening at {}",
                     named(one.spec.as_deref()),
@@ -169,6 +177,9 @@ impl Daemon {
                 Err(error) if ready => tracing::error!("{error:#}"),
                 Err(error) => return Err(error),
             }
+        }
+        if newly {
+            self.answer_snmp();
         }
         if ready {
             return Ok(());
@@ -187,11 +198,24 @@ impl Daemon {
         }
     }
 
+    /// Lets SNMP be answered from what is loaded: the own namespace by
+    /// default, where it is mirrored, else the first.
+    fn answer_snmp(&self) {
+        let Some(snmp) = &self.snmp else { return };
+        let loaded = self.namespaces.iter().filter(|one| one.listener.is_some());
+        let mut loaded: Vec<_> = loaded
+            .map(|one| (one.spec.clone(), Arc::clone(&one.answers)))
+            .collect();
+        loaded.sort_by_key(|(spec, _)| spec.is_some());
+        snmp.set_namespaces(loaded.into_iter());
+    }
+
     fn say_ready(&mut self) -> Result<()> {
         self.ready = true;
         self.count_neighbours();
         let shown: Vec<&Mirrored> = self.namespaces.iter().collect();
-        match screen::write(&shown, &mut io::stdout().lock()) {
+        let snmp = self.whole.snmp.status().unwrap_or_default();
+        match screen::write(&shown, &snmp.listening, &mut io::stdout().lock()) {
             Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
                 tracing::warn!("the screen cannot be written: {error}");
             }
@@ -204,6 +228,7 @@ impl Daemon {
         tracing::info!(answers = self.server.answered().answers, "ending");
         sd_notify::notify(&[NotifyState::Stopping]).context("cannot tell the service manager")?;
         self.server.stop();
+        self.snmp = None;
         self.namespaces.clear();
         Ok(())
     }
@@ -247,8 +272,8 @@ impl Daemon {
         if self.namespaces.iter().any(|one| one.inode() == inode) {
             return Ok(());
         }
-        let pressure = Arc::clone(&self.pressure);
-        let one = Mirrored::start(spec, namespace, &self.directory, &self.config, pressure)?;
+        let whole = self.whole.clone();
+        let one = Mirrored::start(spec, namespace, &self.directory, &self.config, whole)?;
         self.namespaces.push(one);
         Ok(())
     }
@@ -269,6 +294,7 @@ impl Daemon {
             }
             false
         });
+        self.answer_snmp();
         self.refused.retain(|spec| wanted.contains(spec));
         for spec in wanted {
             if !self.namespaces.iter().any(|one| one.spec == spec) {
@@ -307,7 +333,8 @@ impl Daemon {
             count.add(&one.tables());
         }
         let now = count.against_limits();
-        let mut known = self.pressure.lock().unwrap_or_else(PoisonError::into_inner);
+        let known = self.whole.pressure.lock();
+        let mut known = known.unwrap_or_else(PoisonError::into_inner);
         let was_high = |family| {
             known
                 .iter()
@@ -341,6 +368,11 @@ impl Daemon {
         }
         if (config.mirror, config.limits) != (self.config.mirror, self.config.limits) {
             tracing::warn!("mirror and limits hold for namespaces mirrored from now on");
+        }
+        if let Some(snmp) = &mut self.snmp
+            && let Err(error) = snmp.reload(&config.snmp)
+        {
+            tracing::error!("{error:#}; SNMP goes on as before");
         }
         self.config = config;
         self.server.rename(names::load());

@@ -17,6 +17,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
+use std::time::Instant;
 
 use anyhow::{Context, Result};
 use linux::Namespace;
@@ -75,6 +76,7 @@ struct Job<'a> {
     namespace: Namespace,
     terms: &'a Terms,
     stop: Arc<AtomicBool>,
+    began: Instant,
 }
 
 impl Job<'_> {
@@ -93,6 +95,7 @@ impl Job<'_> {
 /// Does it. Exit status 0: all is as asked; 1: something is not, and was
 /// named; 2: what was asked for makes no sense, and nothing was done.
 pub fn run(wanted: &Wanted, terms: &Terms) -> Result<ExitCode> {
+    let began = Instant::now();
     let namespace = match &terms.netns {
         Some(spec) => Namespace::open(spec)?,
         None => Namespace::current()?,
@@ -108,6 +111,7 @@ pub fn run(wanted: &Wanted, terms: &Terms) -> Result<ExitCode> {
         namespace,
         terms,
         stop,
+        began,
     };
     let is_done = match wanted {
         Wanted::Add(plan) => match plan.check() {

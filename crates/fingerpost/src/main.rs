@@ -23,6 +23,7 @@ mod link;
 mod names;
 mod nat;
 mod privileges;
+mod snmp;
 mod status;
 mod watch;
 
@@ -53,6 +54,7 @@ fn run(wanted: Wanted) -> anyhow::Result<ExitCode> {
         }
         Wanted::Check(path) => check(path.as_deref(), &mut out)?,
         Wanted::Ask(ask, from) => ask::run(ask, &from, &mut out)?,
+        Wanted::Snmp(command) => snmp::command::run(&command, &mut out)?,
         Wanted::Completions(shell) => generate::completions(shell, &mut out)?,
         Wanted::Ifaceseq(matches) => return ifaceseq::run(&matches, &mut out),
         Wanted::Failover(matches) => return failover::run(&matches, &mut out),

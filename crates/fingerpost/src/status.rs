@@ -30,6 +30,58 @@ pub struct Status {
     pub pressure: Vec<Pressure>,
     /// What was answered, for all namespaces.
     pub answered: Answered,
+    /// SNMP, for all namespaces; `None` where it does not run.
+    #[serde(default)]
+    pub snmp: Option<SnmpStatus>,
+}
+
+/// How SNMP is.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+pub struct SnmpStatus {
+    /// UDP addresses that it is asked at.
+    pub listening: Vec<String>,
+    /// Why version 3 authenticates nobody, if it does not.
+    pub version_3_off: Option<String>,
+    /// Datagrams received (`snmpInPkts`).
+    pub requests: u32,
+    /// Datagrams sent (`snmpOutPkts`).
+    pub answers: u32,
+    /// Requests that were not answered; the groups `snmp`, `snmpMPDStats`
+    /// and `usmStats` say why.
+    pub dropped: u32,
+    /// Variable bindings answered (`snmpInTotalReqVars`).
+    pub bindings: u32,
+    /// Answers that the system did not take.
+    pub unsent: u64,
+    /// The AgentX master, where one is configured.
+    pub agentx: Option<AgentxStatus>,
+    /// Notifications sent to targets.
+    pub notifications: u64,
+    /// Notifications dropped.
+    pub notifications_dropped: u64,
+}
+
+/// How we are with the AgentX master.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct AgentxStatus {
+    /// Where it listens.
+    pub master: String,
+    /// `open`, `opening`, `reconnecting`, …
+    pub state: String,
+    /// Sessions that it opened since the start.
+    pub sessions: u64,
+    /// Questions of it answered.
+    pub requests: u64,
+    /// Variable bindings answered.
+    pub bindings: u64,
+    /// Subtrees that it did not let us register in this session.
+    pub refused: u64,
+    /// Notifications that it took.
+    pub notifications: u64,
+    /// Notifications dropped.
+    pub notifications_dropped: u64,
+    /// The last trouble with it, in words, until a session is open.
+    pub last_trouble: Option<String>,
 }
 
 /// How a mirror is.
@@ -200,6 +252,9 @@ impl Status {
             answered.clients,
             answered.refusals
         )?;
+        if let Some(snmp) = &self.snmp {
+            snmp.write(out)?;
+        }
         for warning in self.warnings() {
             writeln!(out, "WARNING: {warning}")?;
         }
@@ -218,7 +273,56 @@ impl Status {
                     .as_ref()
                     .map(|trouble| format!("last trouble: {trouble}")),
             )
+            .chain(self.snmp.iter().flat_map(SnmpStatus::warnings))
             .collect()
+    }
+}
+
+impl SnmpStatus {
+    fn write(&self, out: &mut impl Write) -> io::Result<()> {
+        let at = match &self.listening[..] {
+            [] => "at no address".to_owned(),
+            some => format!("at {}", some.join(", ")),
+        };
+        writeln!(
+            out,
+            "SNMP {at}: {} requests, {} bindings, {} dropped, {} unsent; {} notifications, {} \
+             dropped",
+            self.requests,
+            self.bindings,
+            self.dropped,
+            self.unsent,
+            self.notifications,
+            self.notifications_dropped
+        )?;
+        let Some(agentx) = &self.agentx else {
+            return Ok(());
+        };
+        writeln!(
+            out,
+            "AgentX at {}: {}, {} sessions, {} requests, {} bindings, {} subtrees refused; {} \
+             notifications, {} dropped",
+            agentx.master,
+            agentx.state,
+            agentx.sessions,
+            agentx.requests,
+            agentx.bindings,
+            agentx.refused,
+            agentx.notifications,
+            agentx.notifications_dropped
+        )
+    }
+
+    /// What its user should know.
+    fn warnings(&self) -> impl Iterator<Item = String> {
+        let off = self
+            .version_3_off
+            .as_ref()
+            .map(|why| format!("SNMP version 3 is off: {why}"));
+        let agentx = self.agentx.as_ref();
+        let trouble = agentx.and_then(|agentx| agentx.last_trouble.as_ref());
+        off.into_iter()
+            .chain(trouble.map(|trouble| format!("AgentX: {trouble}")))
     }
 }
 

@@ -272,7 +272,7 @@ fn code(verdict: Verdict) -> c_int {
         | Verdict::HelperRefused
         | Verdict::Unsupported => IGNORED,
         Verdict::FragmentWaiting => UNRESOLVED_FRAGMENT,
-        Verdict::TableFull | Verdict::PortsExhausted => ERROR,
+        Verdict::TableFull | Verdict::PortsExhausted | Verdict::HelperRefused => ERROR,
     }
 }
 

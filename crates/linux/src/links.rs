@@ -45,6 +45,9 @@ pub struct How<'a> {
     pub pack: usize,
     /// Set from elsewhere (Ctrl-C): nothing more is begun.
     pub stop: Option<&'a AtomicBool>,
+    /// Bytes of receive buffer to ask for. Packs are made to fit it; with
+    /// less than one answer's, answers are lost and asked for again.
+    pub receive_buffer: usize,
 }
 
 impl Default for How<'_> {
@@ -52,6 +55,7 @@ impl Default for How<'_> {
         Self {
             pack: PACK_REQUESTS,
             stop: None,
+            receive_buffer: 4 << 20,
         }
     }
 }
@@ -62,7 +66,7 @@ impl<'a> How<'a> {
             pack: self.pack,
             echo,
             stop: self.stop,
-            receive_buffer: if echo { 4 << 20 } else { 1 << 20 },
+            receive_buffer: self.receive_buffer,
         }
     }
 

@@ -9,9 +9,11 @@
 //! - `silent`: what the kernel does without an event (pure).
 //! - [`difference`]: what a resync or a scan found (pure).
 //! - `load`: lists tables into a model.
+//! - `ip_statistics`: what IP counted.
 //! - `worker`: the thread that does it all.
 
 pub mod difference;
+mod ip_statistics;
 mod load;
 pub mod model;
 mod normalise;
@@ -191,8 +193,8 @@ impl Mirror {
         status.phase.clone()
     }
 
-    /// Says that somebody reads links: the writer samples their counters
-    /// and what the kernel does not announce of them, at most once a
+    /// Says that somebody reads links: the writer samples their counters,
+    /// those of IP, in all and by link, and what the kernel does not announce of them, at most once a
     /// second. Returns at once.
     pub fn want_links(&self) {
         self.want(0);

@@ -12,7 +12,7 @@ use netlink::encode::{self, Request};
 use netlink::message::flag;
 use netlink::request::Dump;
 use table::row::neighbour::state;
-use table::{Limits, LinkLayerAddress, Neighbour};
+use table::{IpPlace, IpSettings, Limits, LinkLayerAddress, Neighbour};
 
 const PATIENCE: Duration = Duration::from_secs(10);
 
@@ -200,4 +200,72 @@ fn a_deleted_namespace_ends_its_mirror() {
         links,
         "nothing is lost"
     );
+}
+
+/// A counter of `/proc/net/snmp6` or `dev_snmp6/LINK`.
+fn counter(text: &str, name: &str) -> Option<u64> {
+    let mut words = text.lines().map(str::split_whitespace);
+    let mut found = words.find_map(|mut line| (line.next()? == name).then_some(line))?;
+    found.next()?.parse().ok()
+}
+
+#[test]
+fn what_ip_counted_is_sampled_while_somebody_reads() {
+    let Some((netns, namespace, link)) = with_link("ipstat") else {
+        return;
+    };
+    netns.sysctl("net/ipv6/conf/all/forwarding", "1").unwrap();
+    netns
+        .sysctl("net/ipv6/conf/default/hop_limit", "61")
+        .unwrap();
+    netns.sysctl("net/ipv4/ip_default_ttl", "63").unwrap();
+    let mirror = Mirror::start(namespace, Options::default()).unwrap();
+    assert_eq!(mirror.wait_ready(PATIENCE), Phase::Live);
+    let before = mirror.reader().snapshot();
+    assert_eq!(before.ip_counters.taken_at_millis, None, "nobody has asked");
+    assert_eq!(before.ip_settings, None);
+    // Two ends that both speak IPv6: there is something to count.
+    let as_counted = wait_until(PATIENCE, "a sample like the kernel's own files", || {
+        mirror.want_links();
+        let tables = mirror.reader().snapshot();
+        let of = |link| {
+            tables
+                .ip_counters
+                .get(&IpPlace { family: 10, link })
+                .copied()
+        };
+        let (all, one) = (of(0)?, of(link)?);
+        let read = |name: &str| {
+            let path = format!("/proc/thread-self/net/{name}");
+            netns
+                .inside(|| std::fs::read_to_string(path))
+                .unwrap()
+                .unwrap()
+        };
+        let (system, device) = (read("snmp6"), read("dev_snmp6/v"));
+        let sampled = [
+            all.in_receives,
+            all.out_multicast_octets,
+            one.out_requests,
+            one.out_octets,
+        ];
+        let told = [
+            counter(&system, "Ip6InReceives")?,
+            counter(&system, "Ip6OutMcastOctets")?,
+            counter(&device, "Ip6OutRequests")?,
+            counter(&device, "Ip6OutOctets")?,
+        ];
+        (sampled == told && one.out_octets > 0).then_some(tables)
+    });
+    let tables = as_counted.unwrap();
+    let v4 = tables.ip_counters.get(&IpPlace { family: 2, link: 0 });
+    assert!(v4.is_some_and(|all| all.in_no_routes == 0));
+    let expected = IpSettings {
+        v4_forwarding: false,
+        v4_default_ttl: 63,
+        v4_reassembly_secs: 30,
+        v6_forwarding: true,
+        v6_hop_limit: 61,
+    };
+    assert_eq!(tables.ip_settings, Some(expected));
 }

@@ -264,3 +264,26 @@ fn a_deletion_taken_back_brings_back_what_it_can() {
         assert_eq!(shown(&other_netns), before.1);
     }
 }
+
+#[test]
+fn answers_that_are_lost_are_asked_for_again() {
+    let Some((_netns, namespace)) = namespace("lost") else {
+        return;
+    };
+    let group = links::random_group();
+    // No answer but the first of a pack fits: the acknowledgement is lost.
+    let how = How {
+        receive_buffer: 1,
+        ..How::default()
+    };
+    let news = (1..=40).map(|number| pair(number, group));
+    let added = links::add(&namespace, None, news, how, &mut |told| {
+        assert!(!matches!(told, Told::Failed(_)), "{told:?}");
+    });
+    assert_eq!(added.unwrap().done, 40);
+    assert_eq!(names(&namespace).len(), 81);
+    let plan = Deletion::plan(&namespace, &mut |link| link.group == group).unwrap();
+    let deleted = plan.run(Terms::default(), how, &mut |_| {}).unwrap();
+    assert_eq!((deleted.done, deleted.failed), (80, 0));
+    assert_eq!(names(&namespace), ["lo"]);
+}

@@ -4,14 +4,10 @@
 //! `table-N` is kernel table N, `vrf-NAME` the table of that VRF. They
 //! differ in the routes alone; whatever else there is, is in each.
 
-use std::cell::OnceCell;
 use std::str;
 
-use snmp::{Contexts, Mib};
 use table::Tables;
 use table::row::route::table_id;
-
-use crate::objects::{Moment, Objects};
 
 /// The kernel routing table of a context; `None`: there is no such context.
 /// A table that has no route, no rule and no VRF does not exist. O(rules +
@@ -40,29 +36,44 @@ fn exists(tables: &Tables, number: u32) -> bool {
             .any(|link| link.vrf_table == Some(number))
 }
 
-/// All contexts of a moment, for one request.
-#[derive(Debug)]
-pub struct AllContexts<'a> {
-    moment: Moment<'a>,
-    chosen: OnceCell<Objects<'a>>,
-}
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use table::{Change, Link, Rule, Writer};
 
-impl<'a> AllContexts<'a> {
-    /// The contexts of a moment. O(1).
-    pub fn new(moment: Moment<'a>) -> Self {
-        Self {
-            moment,
-            chosen: OnceCell::new(),
+    #[test]
+    fn a_context_is_a_table_that_somebody_uses() {
+        let vrf = Link {
+            index: 1,
+            name: "red".into(),
+            vrf_table: Some(10),
+            ..Link::default()
+        };
+        let rule = Rule {
+            family: 2,
+            table: 100,
+            ..Rule::default()
+        };
+        let mut writer = Writer::default();
+        writer
+            .commit([Change::PutLink(vrf), Change::PutRule(rule)])
+            .unwrap();
+        let of = |name: &str| routing_table(writer.tables(), name.as_bytes());
+        assert_eq!(of(""), Some(254));
+        assert_eq!(
+            (of("vrf-red"), of("table-10"), of("table-100")),
+            (Some(10), Some(10), Some(100))
+        );
+        for wrong in [
+            "vrf-blue",
+            "table-11",
+            "table-0100",
+            "table-+100",
+            "table-",
+            "main",
+        ] {
+            assert_eq!(of(wrong), None, "{wrong}");
         }
-    }
-}
-
-impl Contexts for AllContexts<'_> {
-    /// A request has one context: asked for another after the first, there
-    /// is none.
-    fn context(&self, name: &[u8]) -> Option<&dyn Mib> {
-        let table = routing_table(self.moment.tables, name)?;
-        let chosen = self.chosen.get_or_init(|| Objects::new(self.moment, table));
-        (chosen.routing_table == table).then_some(chosen as &dyn Mib)
+        assert_eq!(routing_table(writer.tables(), b"\xff"), None);
     }
 }

@@ -6,7 +6,6 @@
 //! The program keeps one [`History`], hands it every batch of events, and
 //! gives a clone (O(1)) to each request.
 
-use table::row::address::flag;
 use table::{Address, AddressKey, Event, Link, Operation, Ordered, Row, Tables};
 
 use crate::interfaces::{admin_status, oper_status};
@@ -131,33 +130,19 @@ impl History {
 
     fn address(&mut self, row: &Address, operation: Operation, now_millis: u64) {
         let key = row.key();
-        match operation {
+        let created = match operation {
             Operation::Deleted => {
                 self.addresses.remove(&key);
+                return;
             }
-            // While it is tested for duplicates it is not there yet.
-            Operation::Added => {
-                let times = Times {
-                    created: now_millis,
-                    changed: now_millis,
-                };
-                self.addresses.insert(key, times);
-            }
-            Operation::Changed => {
-                let before = self.addresses.get(&key);
-                let is_new = row.flags & flag::TENTATIVE != 0;
-                let created = before.map_or(0, |times| times.created);
-                let times = Times {
-                    created: if is_new {
-                        created.max(now_millis)
-                    } else {
-                        created
-                    },
-                    changed: now_millis,
-                };
-                self.addresses.insert(key, times);
-            }
-        }
+            Operation::Added => now_millis,
+            Operation::Changed => self.address_times(&key).0,
+        };
+        let times = Times {
+            created,
+            changed: now_millis,
+        };
+        self.addresses.insert(key, times);
     }
 
     /// `ifLastChange`.

@@ -3,7 +3,8 @@
 //! - [`Objects`]: the objects of one context at one moment; an
 //!   [`snmp::Mib`]. Nothing is copied and nothing is sorted beforehand: a
 //!   request seeks once in the table that holds its rows, then runs along it.
-//! - [`Moment`]: what they are made from; [`AllContexts`]: all contexts of it.
+//! - [`Moment`]: what they are made from; [`routing_table`]: which context
+//!   shows which routes.
 //! - [`History`]: when what changed (`ifLastChange` and its like), kept from
 //!   the tables' events; it also says which changes call for a notification.
 //! - [`sampled`]: which samples a request reads, so that the program has
@@ -26,7 +27,7 @@ mod parts;
 mod routes;
 mod system;
 
-pub use contexts::{AllContexts, routing_table};
+pub use contexts::routing_table;
 pub use framework::Engine;
 pub use history::History;
 pub use notification::{LinkNotification, LinkTrap};

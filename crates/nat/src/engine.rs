@@ -365,7 +365,7 @@ impl Nat {
     #[inline(always)]
     fn sweep_a_call(&mut self) {
         self.calls = self.calls.wrapping_add(1);
-        if self.calls % CALLS_A_PLACE == 0 {
+        if self.calls.is_multiple_of(CALLS_A_PLACE) {
             self.sweep(1);
         }
     }

@@ -204,8 +204,12 @@ struct Connection {
     last_used_millis: u64,
 }
 
-/// A connection that was not used for so long may make room.
+/// A connection that was not used for so long, and in which nothing was
+/// changed, may make room.
 const IDLE_MILLIS: u64 = 60_000;
+/// One with changes would break without them: it may when it is dead by any
+/// measure (RFC 5382 REQ-5: 2 hours 4 minutes).
+const CHANGED_IDLE_MILLIS: u64 = 7_440_000;
 
 /// What helpers remember of all connections.
 #[derive(Debug, Default)]
@@ -341,7 +345,8 @@ impl Connection {
 
     /// Whether it may make room for another.
     fn is_idle(&self, now_millis: u64) -> bool {
-        now_millis.saturating_sub(self.last_used_millis) >= IDLE_MILLIS
+        let idle = now_millis.saturating_sub(self.last_used_millis);
+        idle >= CHANGED_IDLE_MILLIS || idle >= IDLE_MILLIS && self.is_plain()
     }
 
     fn is_plain(&self) -> bool {

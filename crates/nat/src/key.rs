@@ -123,6 +123,6 @@ impl Random {
     /// A number below `bound`, all nearly alike likely; 0 if there is none.
     #[inline]
     pub fn below(&mut self, bound: u32) -> u32 {
-        ((self.next() >> 32) * u64::from(bound) >> 32) as u32
+        (((self.next() >> 32) * u64::from(bound)) >> 32) as u32
     }
 }

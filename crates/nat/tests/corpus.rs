@@ -1,6 +1,11 @@
 //! The corpus of the NAT fuzz targets, replayed through what the targets do:
 //! as it is, cut at every length, and with bytes changed.
 
+#![allow(
+    clippy::unwrap_used,
+    reason = "a test fails by it, in its helpers as well"
+)]
+
 use std::fs;
 use std::path::Path;
 
@@ -16,7 +21,7 @@ fn replay(target: &str, check: fn(&[u8])) {
         check(&bytes);
         for at in 0..bytes.len() {
             check(&bytes[..at]);
-            for value in [0, 0x7f, 0xff, bytes[at].wrapping_add(1), bytes[at] ^ 0x80] {
+            for value in [0, 0xff, bytes[at].wrapping_add(1)] {
                 let mut changed = bytes.clone();
                 changed[at] = value;
                 check(&changed);

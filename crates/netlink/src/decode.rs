@@ -8,6 +8,7 @@
 
 mod address;
 mod fdb;
+mod ip_statistics;
 mod link;
 mod neighbour;
 mod nexthop;
@@ -25,7 +26,8 @@ use crate::message::{Message, kind};
 
 pub use address::address;
 pub use fdb::fdb;
-pub use link::{link, link_counters, link_index};
+pub use ip_statistics::{Ipv6Layout, Ipv6Statistics};
+pub use link::{ipv6_statistics, link, link_counters, link_index};
 pub use neighbour::{neighbour, neighbour_ages};
 pub use nexthop::nexthop;
 pub use other_route::other_route;

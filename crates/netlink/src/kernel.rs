@@ -17,6 +17,7 @@ pub(crate) mod ifla {
     pub(crate) const NET_NS_PID: u16 = 19;
     pub(crate) const IFALIAS: u16 = 20;
     pub(crate) const STATS64: u16 = 23;
+    pub(crate) const AF_SPEC: u16 = 26;
     pub(crate) const GROUP: u16 = 27;
     pub(crate) const NET_NS_FD: u16 = 28;
     pub(crate) const EXT_MASK: u16 = 29;
@@ -38,6 +39,8 @@ pub(crate) mod ifla {
     pub(crate) const INFO_SLAVE_DATA: u16 = 5;
     /// Inside the `INFO_DATA` of a veth (`linux/veth.h`).
     pub(crate) const VETH_INFO_PEER: u16 = 1;
+    /// Inside `AF_SPEC`, under `AF_INET6`.
+    pub(crate) const INET6_STATS: u16 = 3;
     /// Inside the `INFO_DATA` of a VRF.
     pub(crate) const VRF_TABLE: u16 = 1;
 }

@@ -22,6 +22,7 @@ use crate::mib::Contexts;
 use crate::pdu::{Pdu, PduKind};
 use crate::usm::Salts;
 use respond::{Request, Work};
+use run::Patience;
 
 /// A buffer for answers of this length is always long enough; a shorter one
 /// makes them shorter.
@@ -102,6 +103,15 @@ impl Agent {
         })
     }
 
+    /// Answers as it is told now; counters and salts go on. Errors name what
+    /// is wrong, and change nothing.
+    pub fn reconfigure(&mut self, mut config: Config) -> Result<(), ConfigError> {
+        config.check()?;
+        config.users.sort_by(|a, b| a.name.cmp(&b.name));
+        self.config = config;
+        Ok(())
+    }
+
     /// What was counted since the agent was made.
     pub fn counters(&self) -> &Counters {
         &self.counters
@@ -180,6 +190,10 @@ impl Agent {
         let pdu = match pdu {
             Ok(pdu) if !(v1 && pdu.kind == PduKind::GetBulk) => pdu,
             Ok(pdu) => return Err(self.malformed(Malformed::Value(pdu.kind.tag()))),
+            Err(Malformed::Value(tag)) if tag == PduKind::TrapV1.tag() => {
+                count(&mut self.counters.mpd.unknown_pdu_handlers);
+                return Err(Reason::Handler(PduKind::TrapV1));
+            }
             Err(error) => return Err(self.malformed(error)),
         };
         if !is_request(pdu.kind) {
@@ -198,6 +212,7 @@ impl Agent {
             pdu,
             view: &community.view,
             mib,
+            patience: Patience::new(),
         };
         let written = wrap_community(out, message, |out| {
             self.work.respond(&request, &mut self.counters.snmp, out)

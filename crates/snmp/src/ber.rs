@@ -42,3 +42,6 @@ pub mod tag {
     /// `endOfMibView`.
     pub const END_OF_MIB_VIEW: u8 = 0x82;
 }
+
+#[cfg(test)]
+mod tests;

@@ -64,7 +64,9 @@ impl FromStr for Oid {
             return Ok(Self::default());
         }
         let parts = digits.split('.').map(|part| {
-            part.parse().map_err(|_| OidError::Part {
+            // A sign would be a number to `parse`, too.
+            let number = part.parse().ok().filter(|_| !part.starts_with('+'));
+            number.ok_or_else(|| OidError::Part {
                 part: part.into(),
                 text: text.into(),
             })
@@ -126,7 +128,7 @@ mod tests {
         ] {
             assert_eq!(text.parse::<Oid>().expect(text).to_string(), again);
         }
-        for wrong in ["1..3", "1.x", "1.4294967296", "1.-1", "1.3."] {
+        for wrong in ["1..3", "1.x", "1.4294967296", "1.-1", "1.+1", "1.3."] {
             assert!(wrong.parse::<Oid>().is_err(), "{wrong}");
         }
         let long = vec!["1"; MAX_SUB_IDS + 1].join(".");

@@ -180,6 +180,7 @@ impl Daemon {
             let mut up = Command::new(&setting.fingerpost);
             up.arg("up")
                 .env("NOTIFY_SOCKET", &path)
+                .env("STATE_DIRECTORY", std::env::temp_dir().join("fingerpost-bench"))
                 .stdin(Stdio::null());
             up.stdout(Stdio::null()).stderr(Stdio::null()).spawn()
         })??;

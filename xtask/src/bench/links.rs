@@ -88,7 +88,7 @@ fn half(setting: &Setting, kind: &str, size: usize, samples: &mut Samples) -> Re
         "fingerpost",
         &what,
         &setting.fingerpost,
-        &format!("link delete testa[1-{half}]"),
+        &format!("link delete testa{{}} -n {half} --cascade"),
     );
     let floor = bare(setting, &format!("delete {GROUP}"));
     for (who, contender) in [("fingerpost", ours), ("bare group", floor)] {
@@ -158,7 +158,7 @@ fn makers(setting: &Setting, kind: &str, size: usize, directory: &Path) -> Resul
             create: Some(contender(&setting.fingerpost, &own)),
             delete: Some(contender(
                 &setting.fingerpost,
-                &format!("link delete testa[1-{size}]"),
+                &format!("link delete testa{{}} -n {size} --cascade"),
             )),
         },
         Maker {
@@ -203,8 +203,8 @@ fn makers(setting: &Setting, kind: &str, size: usize, directory: &Path) -> Resul
 fn options(kind: &str) -> &'static str {
     match kind {
         "veth" => "--name testa{} --peer testb{}",
-        "macvlan" => "--name testa{} --link parent mode=bridge",
-        "vxlan" => "--name testa{} id={} dstport=4789",
+        "macvlan" => "--name testa{} --link parent mode bridge",
+        "vxlan" => "--name testa{} id {} dstport 4789",
         _ => "--name testa{}",
     }
 }

@@ -1,5 +1,5 @@
-//! Case `table`: a program of the lab's own, since everything happens in
-//! one process.
+//! Cases `table` and `container`: programs of the lab's own, since
+//! everything happens in one process.
 
 use std::process::Stdio;
 
@@ -9,7 +9,7 @@ use anyhow::{Context, Result, bail};
 use super::Setting;
 use crate::host;
 
-pub fn measure(setting: &Setting) -> Result<Vec<Row>> {
+pub fn measure(setting: &Setting, bench: &str) -> Result<Vec<Row>> {
     let mut cargo = host::cargo();
     cargo
         .current_dir(host::workspace()?)
@@ -17,7 +17,8 @@ pub fn measure(setting: &Setting) -> Result<Vec<Row>> {
             "bench",
             "--quiet",
             "--package=fingerpost-lab",
-            "--bench=table",
+            "--bench",
+            bench,
             "--",
         ])
         .arg(format!("--rounds={}", setting.rounds));
@@ -29,7 +30,7 @@ pub fn measure(setting: &Setting) -> Result<Vec<Row>> {
         .output()
         .context("starting cargo bench")?;
     if !output.status.success() {
-        bail!("the benchmark of tables failed");
+        bail!("the benchmark `{bench}` failed");
     }
     serde_json::from_slice(&output.stdout).context("reading the benchmark's rows")
 }

@@ -4,18 +4,16 @@ use std::cell::RefCell;
 use std::io::ErrorKind;
 use std::iter;
 use std::process::ExitCode;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use anyhow::{Context as _, Result};
+use anyhow::Result;
 use linux::Namespace;
 use linux::bulk::{Bulk, Heard, Options};
 use linux::error::Refusal;
 use netlink::TooLong;
 use netlink::decode::{Item, Operation};
 use netlink::encode::{self, Request};
-use signal_hook::consts::{SIGINT, SIGTERM};
 use view::{Names, Object};
 
 use super::links::Links;
@@ -33,6 +31,8 @@ pub struct Job<'a> {
     pub verb: Verb,
     pub change: &'a Change,
     pub namespace: &'a Namespace,
+    /// Set on Ctrl-C.
+    pub stop: &'a AtomicBool,
 }
 
 /// Reads lines and makes rows of them.
@@ -91,10 +91,6 @@ pub fn run(job: &Job<'_>, source: Source, len: Option<u64>) -> Result<ExitCode> 
         (Source::File(_), _) => Place::File("standard input".to_owned()),
         _ => Place::Number,
     };
-    let stop = Arc::new(AtomicBool::new(false));
-    for signal in [SIGINT, SIGTERM] {
-        signal_hook::flag::register(signal, Arc::clone(&stop)).context("catching signals")?;
-    }
     let now = SystemTime::now().duration_since(UNIX_EPOCH);
     let now_millis = now.map_or(0, |now| now.as_millis() as u64);
     let atomic = job.change.atomic;
@@ -121,7 +117,7 @@ pub fn run(job: &Job<'_>, source: Source, len: Option<u64>) -> Result<ExitCode> 
         failed: None,
     };
     let options = Options {
-        stop: Some(&stop),
+        stop: Some(job.stop),
         ..Options::default()
     };
     let mut bulk = Bulk::open(job.namespace, options)?;
@@ -134,7 +130,7 @@ pub fn run(job: &Job<'_>, source: Source, len: Option<u64>) -> Result<ExitCode> 
     });
     let ended = bulk.run(changes, &mut |heard| state.borrow_mut().hear(heard));
     drop(bulk);
-    finish(job, state.into_inner(), feed.failed, ended, &stop)
+    finish(job, state.into_inner(), feed.failed, ended)
 }
 
 /// Puts back what was done if all or nothing was asked for, and reports.
@@ -143,7 +139,6 @@ fn finish(
     state: State,
     failed: Option<anyhow::Error>,
     ended: Result<linux::bulk::Ended, linux::Error>,
-    stop: &AtomicBool,
 ) -> Result<ExitCode> {
     let State {
         mut report, undo, ..
@@ -152,7 +147,7 @@ fn finish(
     if let Some(error) = &failed {
         report.say(&format!("fingerpost: {error:#}"));
     }
-    let stopped = stop.load(Ordering::Relaxed);
+    let stopped = job.stop.load(Ordering::Relaxed);
     let is_whole = report.failed == 0 && failed.is_none() && !stopped;
     let mut undone = None;
     if let Some(undo) = undo.filter(|_| !is_whole) {

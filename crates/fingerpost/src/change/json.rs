@@ -49,7 +49,7 @@ const ROUTE: &[(&str, How)] = &[
 ];
 
 /// Beside a next-hop object its contents are repeated.
-const OF_NEXTHOP: &[&str] = &["gateway", "via", "dev", "nexthops", "weight"];
+const OF_NEXTHOP: &[&str] = &["gateway", "via", "dev", "nexthops", "weight", "nh_info"];
 
 const NEIGH: &[(&str, How)] = &[
     ("dst", Alone),

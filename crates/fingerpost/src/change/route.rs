@@ -3,7 +3,7 @@
 
 use std::net::IpAddr;
 
-use ipnet::{IpNet, Ipv6Net};
+use ipnet::{IpNet, Ipv4Net, Ipv6Net};
 use table::row::route::{flag, hop_flag, kind, protocol, scope, table_id};
 use table::{AF_INET, AF_INET6, NextHop, NextHops, RawAttributes, Route, RouteBody};
 use view::NameFile;
@@ -64,6 +64,8 @@ struct Reader {
     kind: Option<u8>,
     prefix: Option<IpNet>,
     family: Option<u8>,
+    /// Where nothing else says it.
+    usual_family: Option<u8>,
     tos: u8,
     metric: u32,
     table: Option<u32>,
@@ -93,7 +95,8 @@ pub fn route(line: &str, context: &mut Context<'_>) -> Result<Route, Wrong> {
     let mut reader = Reader {
         kind: None,
         prefix: None,
-        family: context.family,
+        family: None,
+        usual_family: context.family,
         tos: 0,
         metric: 0,
         table: None,
@@ -172,7 +175,7 @@ impl Reader {
     }
 
     fn set_prefix(&mut self, text: &str) -> Result<(), Wrong> {
-        let prefix = super::words::prefix(text, self.family)?;
+        let prefix = super::words::prefix(text, self.family.or(self.usual_family))?;
         // `default` alone does not say of which family it is.
         if prefix.prefix_len() != 0 || text.contains(['.', ':']) {
             self.of_family(family_of(prefix.addr()))?;
@@ -302,8 +305,11 @@ impl Reader {
 
     fn finish(self, verb: Verb) -> Result<Route, Wrong> {
         let prefix = match self.prefix {
-            Some(prefix) if prefix.prefix_len() == 0 && self.family == Some(AF_INET6) => {
-                IpNet::V6(Ipv6Net::default())
+            Some(prefix) if prefix.prefix_len() == 0 && self.family.is_some() => {
+                match self.family {
+                    Some(AF_INET6) => IpNet::V6(Ipv6Net::default()),
+                    _ => IpNet::V4(Ipv4Net::default()),
+                }
             }
             Some(prefix) => prefix,
             None => return Err("a route wants a prefix, like 10.0.0.0/8 or default".to_owned()),

@@ -45,7 +45,7 @@ pub struct Asked {
 pub fn rule(line: &str, context: &mut Context<'_>) -> Result<Asked, Wrong> {
     let mut rule = Rule::default();
     let mut priority = None;
-    let mut told_family = context.family;
+    let mut told_family = None;
     let mut table = None;
     let mut words = Words::new(line);
     // `ip rule show` begins its lines with the place: `50:`.
@@ -103,7 +103,7 @@ pub fn rule(line: &str, context: &mut Context<'_>) -> Result<Asked, Wrong> {
             _ => return Err(unknown(word, KNOWN)),
         }
     }
-    rule.family = told_family.unwrap_or(AF_INET);
+    rule.family = told_family.or(context.family).unwrap_or(AF_INET);
     rule.priority = priority.unwrap_or(0);
     settle_action(&mut rule, table, context.verb);
     Ok(Asked {

@@ -5,10 +5,15 @@
 use std::collections::VecDeque;
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read};
+use std::os::fd::{AsFd, OwnedFd};
 use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use anyhow::{Context, Result, bail};
 use ipnet::IpNet;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::io::{Errno, read};
 use view::Object;
 
 use super::json;
@@ -16,6 +21,11 @@ use super::pattern::{self, Numbers};
 
 /// Octets read at once.
 const BUFFER: usize = 256 << 10;
+/// How often is looked whether to stop while nothing comes.
+const LOOK_AGAIN: Timespec = Timespec {
+    tv_sec: 0,
+    tv_nsec: 100_000_000,
+};
 /// A longer line is none.
 const MAX_LINE: usize = 64 << 10;
 /// A longer JSON object is none: a link with some hundred thousand
@@ -46,7 +56,7 @@ pub struct Split {
 
 /// The lines of a file.
 pub struct Lines {
-    reader: BufReader<Box<dyn Read>>,
+    reader: BufReader<Input>,
     object: Object,
     is_json: Option<bool>,
     /// Number of the line that was read last.
@@ -54,6 +64,33 @@ pub struct Lines {
     read: u64,
     bytes: Vec<u8>,
     queue: VecDeque<String>,
+}
+
+/// A file or pipe whose reading ends when it is told to stop: a pipe may
+/// have nothing to say for ever.
+struct Input {
+    descriptor: OwnedFd,
+    stop: Arc<AtomicBool>,
+}
+
+impl Read for Input {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        loop {
+            if self.stop.load(Ordering::Relaxed) {
+                return Ok(0);
+            }
+            let mut ready = [PollFd::new(&self.descriptor, PollFlags::IN)];
+            match poll(&mut ready, Some(&LOOK_AGAIN)) {
+                Ok(0) | Err(Errno::INTR) => continue,
+                Ok(_) => {}
+                Err(errno) => return Err(errno.into()),
+            }
+            match read(&self.descriptor, &mut *buffer) {
+                Err(Errno::INTR) => {}
+                result => return Ok(result?),
+            }
+        }
+    }
 }
 
 /// A line that cannot be read, which does not hinder the next.
@@ -82,10 +119,16 @@ impl Split {
 }
 
 impl Source {
-    /// A file, `-` for standard input. Its length too, if it is known.
-    pub fn file(path: &Path, object: Object) -> Result<(Self, Option<u64>)> {
-        let (reader, len): (Box<dyn Read>, Option<u64>) = if path == Path::new("-") {
-            (Box::new(io::stdin()), None)
+    /// A file, `-` for standard input, that ends early when `stop` is set.
+    /// Its length too, if it is known.
+    pub fn file(
+        path: &Path,
+        object: Object,
+        stop: &Arc<AtomicBool>,
+    ) -> Result<(Self, Option<u64>)> {
+        let (descriptor, len): (OwnedFd, Option<u64>) = if path == Path::new("-") {
+            let stdin = io::stdin().as_fd().try_clone_to_owned();
+            (stdin.context("standard input")?, None)
         } else {
             let file = File::open(path).with_context(|| path.display().to_string())?;
             let data = file
@@ -94,10 +137,16 @@ impl Source {
             if data.is_dir() {
                 bail!("{}: a directory; a file is wanted", path.display());
             }
-            (Box::new(file), data.is_file().then_some(data.len()))
+            (file.into(), data.is_file().then_some(data.len()))
         };
         let lines = Lines {
-            reader: BufReader::with_capacity(BUFFER, reader),
+            reader: BufReader::with_capacity(
+                BUFFER,
+                Input {
+                    descriptor,
+                    stop: Arc::clone(stop),
+                },
+            ),
             object,
             is_json: None,
             number: 0,

@@ -36,6 +36,12 @@ use super::verb::Verb;
 /// How often a listing that changed under our eyes is begun again.
 const ATTEMPTS: usize = 4;
 
+/// Putting a row back may take others along again (an address that goes
+/// takes its routes): so often is looked and put back at most.
+const ROUNDS: usize = 4;
+/// So many rows that cannot be put back are told.
+const MAX_COMPLAINTS: usize = 100;
+
 /// What tells rows apart here: as much as a line always says.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Key {
@@ -94,7 +100,7 @@ impl Undo {
         let takes_along =
             asked.verb != Verb::Add && matches!(object, Object::Addr | Object::Nexthop);
         if takes_along && !self.took_along {
-            for object in [Object::Addr, Object::Nexthop, Object::Route] {
+            for object in [Object::Addr, Object::Neigh, Object::Nexthop, Object::Route] {
                 self.read(namespace, object)?;
             }
             self.took_along = true;
@@ -117,20 +123,38 @@ impl Undo {
 
     /// Puts back what was before; `say` hears why a row could not be.
     pub fn run(self, namespace: &Namespace, say: &mut dyn FnMut(String)) -> Result<Back> {
+        let mut back = Back { rows: 0, failed: 0 };
+        let mut complaints = Vec::new();
+        for round in 0..=ROUNDS {
+            let (gone, new) = self.differences(namespace)?;
+            let rows = (gone.len() + new.len()) as u64;
+            if rows == 0 {
+                return Ok(back);
+            }
+            if round == ROUNDS {
+                back.failed = rows;
+                break;
+            }
+            back.rows += rows;
+            complaints.clear();
+            self.apply(namespace, Operation::Delete, new, &mut complaints)?;
+            self.apply(namespace, Operation::New, gone, &mut complaints)?;
+        }
+        complaints.into_iter().for_each(say);
+        Ok(back)
+    }
+
+    /// Rows that are gone, in the order in which they can be made, and rows
+    /// that are new, in the order in which they can be deleted: what uses
+    /// others goes first.
+    fn differences(&self, namespace: &Namespace) -> Result<(Vec<Kept>, Vec<Kept>)> {
         let (mut gone, mut new) = (Vec::new(), Vec::new());
         for (object, before) in self.before.values() {
             let after = rows(namespace, *object, self.now_millis)?;
             self.compare(before, &after, &mut gone, &mut new);
         }
-        // What uses others goes first and comes last.
         new.reverse();
-        let mut back = Back {
-            rows: (gone.len() + new.len()) as u64,
-            failed: 0,
-        };
-        self.apply(namespace, Operation::Delete, new, &mut back, say)?;
-        self.apply(namespace, Operation::New, gone, &mut back, say)?;
-        Ok(back)
+        Ok((gone, new))
     }
 
     /// Rows that are gone, and rows that are new.
@@ -177,8 +201,7 @@ impl Undo {
         namespace: &Namespace,
         operation: Operation,
         rows: Vec<Kept>,
-        back: &mut Back,
-        say: &mut dyn FnMut(String),
+        complaints: &mut Vec<String>,
     ) -> Result<()> {
         let now_millis = self.now_millis;
         let requests = rows.iter().map(|kept| {
@@ -209,10 +232,9 @@ impl Undo {
                     operation == Operation::Delete && refusal.source.raw_os_error() == Some(gone)
                 }
             };
-            if !is_well {
-                back.failed += 1;
+            if !is_well && complaints.len() < MAX_COMPLAINTS {
                 let row = rows.get(place).map(|kept| format!("{:?}", regular(kept)));
-                say(format!(
+                complaints.push(format!(
                     "fingerpost: undoing: {refusal}: {}",
                     row.unwrap_or_default()
                 ));
@@ -285,6 +307,8 @@ fn comes_back(row: &Item) -> bool {
     match row {
         Item::Route(route) => route.body.protocol != protocol::KERNEL,
         Item::Address(_) | Item::Nexthop(_) => true,
+        // Those of multicast groups are the kernel's own.
+        Item::Neighbour(row) => (row.proxy || row.state != 0) && !row.address.is_multicast(),
         _ => false,
     }
 }

@@ -31,8 +31,8 @@ Exit status: 0 all were made, 1 some were not (each is named), 2 the command
 line makes no sense and nothing was done.";
 
 const DELETE_HELP: &str = "\
-Names may be patterns: 'testa*', or with -n 'testa{}'. Conditions must all
-hold. What the kernel would take along (the other ends of veths, VLANs and
+Names may be patterns: 'testa*', 'testa[1-500]', or with -n 'testa{}'.
+Conditions must all hold. What the kernel would take along (the other ends of veths, VLANs and
 macvlans on a link, in other namespaces too) is listed first, and nothing is
 done unless it is meant too or --cascade is said.
 Many links are deleted as one group: the kernel waits once, not for each.

@@ -15,6 +15,7 @@ use view::Object;
 use super::socket::Claim;
 use crate::config::Config;
 use crate::control::server::Source;
+use crate::snmp;
 use crate::status::{self, MirrorStatus, Pressure, Status};
 
 /// How old a sample may be when it is shown, milliseconds.
@@ -40,8 +41,16 @@ pub struct Answers {
     spec: Option<String>,
     mirror: Mirror,
     started: Instant,
-    /// Of the whole daemon, as last counted.
-    pressure: Arc<Mutex<Vec<Pressure>>>,
+    whole: Whole,
+}
+
+/// What a status says of the whole daemon. Cheap to clone.
+#[derive(Debug, Clone, Default)]
+pub struct Whole {
+    /// As last counted.
+    pub pressure: Arc<Mutex<Vec<Pressure>>>,
+    /// SNMP.
+    pub snmp: snmp::Gauge,
 }
 
 impl Mirrored {
@@ -51,7 +60,7 @@ impl Mirrored {
         namespace: Namespace,
         directory: &Path,
         config: &Config,
-        pressure: Arc<Mutex<Vec<Pressure>>>,
+        whole: Whole,
     ) -> Result<Self> {
         let claim = Claim::take(directory, namespace.inode())?;
         let options = Options {
@@ -66,7 +75,7 @@ impl Mirrored {
                 spec: spec.clone(),
                 mirror,
                 started: Instant::now(),
-                pressure,
+                whole,
             }),
             spec,
             listener: None,
@@ -127,6 +136,11 @@ pub fn named(spec: Option<&str>) -> String {
 }
 
 impl Answers {
+    /// The mirror.
+    pub fn mirror(&self) -> &Mirror {
+        &self.mirror
+    }
+
     /// Whether some neighbour ages: is not permanent. O(neighbours).
     fn tables_age(&self) -> bool {
         let tables = self.mirror.reader().snapshot();
@@ -172,7 +186,8 @@ impl Source for Answers {
     fn status(&self) -> Status {
         let tables = self.mirror.reader().snapshot();
         let mirror = self.mirror.status();
-        let pressure = self.pressure.lock().unwrap_or_else(PoisonError::into_inner);
+        let pressure = self.whole.pressure.lock();
+        let pressure = pressure.unwrap_or_else(PoisonError::into_inner).clone();
         Status {
             pid: std::process::id(),
             version: env!("CARGO_PKG_VERSION").to_owned(),
@@ -182,7 +197,8 @@ impl Source for Answers {
             tables: status::tables(&tables),
             generation: tables.generation.0,
             resident_bytes: status::resident_bytes(),
-            pressure: pressure.clone(),
+            pressure,
+            snmp: self.whole.snmp.status(),
             mirror: MirrorStatus {
                 phase: phase(&mirror.phase),
                 load_millis: mirror.load_time.as_millis() as u64,

@@ -8,8 +8,8 @@ use crate::status::{self, human};
 /// Namespaces shown one by one at most.
 const SHOWN: usize = 12;
 
-/// Writes the screen.
-pub fn write(mirrored: &[&Mirrored], out: &mut impl Write) -> io::Result<()> {
+/// Writes the screen; `snmp` are the addresses that SNMP is asked at.
+pub fn write(mirrored: &[&Mirrored], snmp: &[String], out: &mut impl Write) -> io::Result<()> {
     let version = env!("CARGO_PKG_VERSION");
     match mirrored {
         [] => writeln!(out, "fingerpost {version} waits for namespaces to mirror.")?,
@@ -25,6 +25,9 @@ pub fn write(mirrored: &[&Mirrored], out: &mut impl Write) -> io::Result<()> {
             writeln!(out, "It listens at {}.", one.socket().display())?;
         }
         many => several(many, out)?,
+    }
+    if !snmp.is_empty() {
+        writeln!(out, "SNMP is answered at {} (UDP).", snmp.join(", "))?;
     }
     writeln!(out, "Memory: {}.\n", human(status::resident_bytes()))?;
     try_next(mirrored, out)

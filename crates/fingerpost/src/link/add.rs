@@ -14,6 +14,7 @@ use netlink::encode::LinkSettings;
 use serde::{Deserialize, Serialize};
 use table::Link;
 
+use super::journal::To;
 use super::plan::{Maker, Plan};
 use super::report::Report;
 use super::{Job, journal};
@@ -52,7 +53,7 @@ pub fn add(job: &Job<'_>, plan: &Plan) -> Result<bool> {
 
 /// Goes on with a plan.
 pub fn resume(job: &Job<'_>, id: Option<&str>) -> Result<bool> {
-    let mut journal = journal::find(job, Work::Add, id)?;
+    let mut journal = journal::find(job, Work::Add, To::Resume, id)?;
     match journal.end() {
         Some(End::Done) => bail!("{}: all its links were made", journal.id()),
         Some(End::Undone) => bail!("{}: it was taken back", journal.id()),
@@ -73,13 +74,13 @@ pub fn resume(job: &Job<'_>, id: Option<&str>) -> Result<bool> {
 
 /// Deletes the links that a plan has made.
 pub fn undo(job: &Job<'_>, id: Option<&str>) -> Result<bool> {
-    let mut journal = journal::find(job, Work::Add, id)?;
+    let mut journal = journal::find(job, Work::Add, To::Undo, id)?;
     if journal.end() == Some(End::Undone) {
         bail!("{}: it was taken back already", journal.id());
     }
     journal.take_over()?;
     let plan = request(&journal)?.plan;
-    let report = Report::new(job.terms.json, &plan.kind, "deleted", plan.len());
+    let report = Report::new(job, &plan.kind, "deleted", plan.len());
     let (done, failed) = take_back(job, &journal, &plan, &report)?;
     if failed == 0 {
         journal.ended(End::Undone)?;
@@ -155,7 +156,19 @@ fn take_back(
     report: &Report,
 ) -> Result<(usize, usize)> {
     let is_ours = is_ours(journal, plan)?;
-    let deletion = Deletion::plan(&job.namespace, &mut |link| is_ours(link))?;
+    let mut renamed = 0;
+    let deletion = Deletion::plan(&job.namespace, &mut |link| {
+        let ours = is_ours(link);
+        renamed += usize::from(!ours && link.group == journal.start.group);
+        ours
+    })?;
+    if renamed > 0 {
+        let text = format!(
+            "{renamed} links in its group {} have other names than it gave, and were left",
+            journal.start.group
+        );
+        report.note("left", renamed, Some(text));
+    }
     let terms = links::Terms {
         along: Agreed::Marked(journal.start.group),
         atomic: false,
@@ -192,7 +205,7 @@ struct Counts {
 impl Adding<'_> {
     fn run(&self, mut journal: Option<Journal>) -> Result<bool> {
         let plan = self.plan;
-        let report = Report::new(self.job.terms.json, &plan.kind, "made", plan.len());
+        let report = Report::new(self.job, &plan.kind, "made", plan.len());
         let result = self.make(journal.as_mut(), &report);
         let counts = match result {
             Ok(counts) => counts,

@@ -10,6 +10,7 @@ use linux::links::{self, Agreed, Along, Deletion, Listing, Told, Way};
 use serde_json::json;
 use table::Link;
 
+use super::journal::To;
 use super::report::{Report, complain};
 use super::{Job, Select, journal};
 
@@ -18,14 +19,15 @@ const MAX_NAMED: usize = 20;
 
 /// Deletes a choice of links.
 pub fn delete(job: &Job<'_>, select: &Select, terms: super::Deletion) -> Result<bool> {
-    let chosen = select.choose(&Listing::read(&job.namespace)?)?;
-    let deletion = Deletion::plan(&job.namespace, &mut |link| {
+    let listing = Listing::read(&job.namespace)?;
+    let chosen = select.choose(&listing)?;
+    let deletion = Deletion::plan_from(&job.namespace, &listing, &mut |link| {
         chosen.indexes.contains_key(&link.index)
     })?;
     if terms.dry_run {
         return show(job, &deletion, &chosen.missing);
     }
-    let report = Report::new(job.terms.json, "", "deleted", deletion.links().len());
+    let report = Report::new(job, "", "deleted", deletion.links().len());
     for name in &chosen.missing {
         report.fail(name, "delete it", "there is no such link", None);
     }
@@ -223,7 +225,7 @@ fn show(job: &Job<'_>, deletion: &Deletion, missing: &[String]) -> Result<bool> 
 
 /// Goes on with a deletion.
 pub fn resume(job: &Job<'_>, id: Option<&str>) -> Result<bool> {
-    let mut journal = journal::find(job, Work::Delete, id)?;
+    let mut journal = journal::find(job, Work::Delete, To::Resume, id)?;
     match journal.end() {
         Some(End::Done) => bail!("{}: all its links were deleted", journal.id()),
         Some(End::Undone) => bail!("{}: it was taken back", journal.id()),
@@ -240,18 +242,18 @@ pub fn resume(job: &Job<'_>, id: Option<&str>) -> Result<bool> {
     let deletion = Deletion::plan(&job.namespace, &mut |link| is_meant(link))?;
     let request = &journal.start.request;
     let cascade = request.get("cascade").and_then(serde_json::Value::as_bool) == Some(true);
-    let report = Report::new(job.terms.json, "", "deleted", deletion.links().len());
+    let report = Report::new(job, "", "deleted", deletion.links().len());
     run(job, &deletion, cascade, Some(journal), &report, 0)
 }
 
 /// Brings back what a deletion has deleted.
 pub fn undo(job: &Job<'_>, id: Option<&str>) -> Result<bool> {
-    let mut journal = journal::find(job, Work::Delete, id)?;
+    let mut journal = journal::find(job, Work::Delete, To::Undo, id)?;
     if journal.end() == Some(End::Undone) {
         bail!("{}: it was taken back already", journal.id());
     }
     journal.take_over()?;
-    let report = Report::new(job.terms.json, "", "made again", journal.start.links);
+    let report = Report::new(job, "", "made again", journal.start.links);
     let (done, failed) = bring_back(job, Some(&mut journal), &report)?;
     report.end(done, failed)?;
     Ok(failed == 0)

@@ -42,12 +42,24 @@ fn directory(job: &Job<'_>) -> Option<PathBuf> {
     Some(PathBuf::from(runtime).join("fingerpost/journal"))
 }
 
+/// What a journal is looked for to do with it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum To {
+    /// To go on with what has not ended.
+    Resume,
+    /// To take back what was not taken back.
+    Undo,
+}
+
 /// The journal of an id, or the newest of some work.
-pub fn find(job: &Job<'_>, work: Work, id: Option<&str>) -> Result<Journal> {
+pub fn find(job: &Job<'_>, work: Work, to: To, id: Option<&str>) -> Result<Journal> {
     let directory = directory(job).context("no place for journals: --journal DIR")?;
     let journal = match id {
         Some(id) => Some(Journal::named(&directory, id, &job.namespace)?),
-        None => Journal::newest(&directory, work, &job.namespace)?,
+        None => Journal::newest(&directory, work, &job.namespace, &|end| match to {
+            To::Resume => end.is_none(),
+            To::Undo => end != Some(End::Undone),
+        }),
     };
     let journal = journal.with_context(|| {
         format!(

@@ -11,6 +11,8 @@ use indicatif::{ProgressBar, ProgressStyle};
 use linux::links::{self, Failure};
 use serde_json::{Map, Value, json};
 
+use super::Job;
+
 /// The bar is drawn anew after so many links.
 const BAR_STEP: u64 = 128;
 
@@ -36,12 +38,12 @@ pub struct Report {
 
 impl Report {
     /// Of so many links.
-    pub fn new(json: bool, kind: &str, verb: &'static str, links: usize) -> Self {
+    pub fn new(job: &Job<'_>, kind: &str, verb: &'static str, links: usize) -> Self {
         Self {
-            json,
+            json: job.terms.json,
             kind: kind.to_owned(),
             verb,
-            began: Instant::now(),
+            began: job.began,
             bar: bar(links),
             seen: Cell::new(0),
             advised: RefCell::new(None),

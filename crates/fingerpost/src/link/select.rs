@@ -15,14 +15,16 @@ use view::matches_name;
 use crate::change::Numbers;
 use crate::change::pattern::{fill, is_pattern};
 
+/// The largest number of a range: more links than a kernel holds.
+const MAX_NUMBER: u64 = 1 << 32;
 /// A file of names may be so long.
 const MAX_FILE_BYTES: u64 = 256 << 20;
 
 /// A choice of links. Names add up; the other conditions must all hold.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Select {
-    /// Names; with numbers, patterns of them (`testa{}`); or with `*`, `?`,
-    /// `[a-z]`.
+    /// Names; with numbers, patterns of them (`testa{}`); ranges
+    /// (`testa[1-500]`); or with `*`, `?`, `[a-z]`.
     pub names: Vec<String>,
     /// The first number and the last.
     pub numbers: Option<(u64, u64)>,
@@ -83,6 +85,12 @@ impl Select {
     fn each_name(&self, each: &mut dyn FnMut(u64, &str)) -> Result<(), String> {
         let mut text = String::new();
         for pattern in &self.names {
+            if let Some((before, first, last, after)) = range(pattern) {
+                for number in first..=last {
+                    each(number, &format!("{before}{number}{after}"));
+                }
+                continue;
+            }
             let numbers = self.numbers.filter(|_| is_pattern(pattern));
             let Some((first, last)) = numbers else {
                 each(0, pattern);
@@ -166,6 +174,23 @@ impl Select {
             // Of all, those that can be deleted or made.
             && (!self.all || link.kind.is_some())
     }
+}
+
+/// `testa[1-500]`: what stands around the numbers, and they. Of one digit
+/// each it is a pattern's set, which means the same.
+fn range(name: &str) -> Option<(&str, u64, u64, &str)> {
+    let (before, rest) = name.split_once('[')?;
+    let (inside, after) = rest.split_once(']')?;
+    let (first, last) = inside.split_once('-')?;
+    let number = |text: &str| -> Option<u64> {
+        let digits = text.bytes().all(|octet| octet.is_ascii_digit());
+        text.parse()
+            .ok()
+            .filter(|number| digits && *number <= MAX_NUMBER)
+    };
+    let is_set = first.len() == 1 && last.len() == 1;
+    let (first, last) = (number(first)?, number(last)?);
+    (!is_set && first <= last).then_some((before, first, last, after))
 }
 
 /// `-n`, as first and last.

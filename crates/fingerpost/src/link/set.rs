@@ -118,7 +118,7 @@ pub fn set(job: &Job<'_>, select: &Select, settings: &Settings) -> Result<bool> 
             Err(why) => bail!("{}: {why}; nothing was changed", link.name),
         }
     }
-    let report = Report::new(job.terms.json, "", "changed", changes.len());
+    let report = Report::new(job, "", "changed", changes.len());
     for name in &chosen.missing {
         report.fail(name, "change it", "there is no such link", None);
     }

@@ -21,6 +21,9 @@ use tempfile::TempDir;
 /// The program under test.
 pub const PROGRAM: &str = env!("CARGO_BIN_EXE_fingerpost");
 
+/// Names the daemon's directory of state.
+pub const STATE: &str = "STATE_DIRECTORY";
+
 /// For whatever is expected to happen.
 pub const PATIENCE: Duration = Duration::from_secs(60);
 
@@ -118,6 +121,11 @@ impl Daemon {
     pub fn spawn(mut command: Command) -> Self {
         let directory = tempfile::tempdir().unwrap();
         let log = directory.path().join("log");
+        // What it keeps from one start to the next goes with it, unless
+        // the test has a place for it.
+        if !command.get_envs().any(|(key, _)| key == STATE) {
+            command.env(STATE, directory.path());
+        }
         command
             .stdout(Stdio::piped())
             .stderr(fs::File::create(&log).unwrap());

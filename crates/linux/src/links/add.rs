@@ -1,7 +1,9 @@
 //! New links with their addresses, packed, without a look at what is there.
 
+use std::borrow::Cow;
+
 use netlink::decode::{self, Operation};
-use netlink::encode::{self, LinkKind, NewLink, Request};
+use netlink::encode::{self, LinkKind, LinkSettings, NewLink, Request};
 use netlink::message::{Message, flag};
 use table::Address;
 
@@ -122,6 +124,7 @@ impl Adding<'_> {
     fn pack(&mut self, pack: &[New], first: usize) -> Result<(), Error> {
         let mut made = vec![Made::default(); pack.len()];
         self.make(pack, first, &mut made)?;
+        self.peers_up(pack, first, &mut made)?;
         self.addresses(pack, first, &mut made)?;
         for (place, made) in made.iter().enumerate() {
             if made.failed {
@@ -176,7 +179,7 @@ impl Adding<'_> {
         let requests = todo.iter().filter_map(|place| pack.get(*place)).map(|new| {
             move |sequence, out: &mut Vec<u8>| {
                 // What is too long makes no message, and is refused for it.
-                let _ = encode::new_link(out, &request(sequence), &new.link);
+                let _ = encode::new_link(out, &request(sequence), &sent(&new.link));
             }
         });
         let Self {
@@ -207,7 +210,15 @@ impl Adding<'_> {
             }
         })?;
         for (place, refusal) in refused {
-            self.fail(pack, first, place, made, "make it", refusal);
+            let peer = pack.get(place).and_then(|new| match &new.link.kind {
+                LinkKind::Veth { peer } => Some(&peer.name),
+                LinkKind::Other(_) => None,
+            });
+            let tried = match peer {
+                Some(peer) => format!("make it with its peer {peer}"),
+                None => "make it".to_owned(),
+            };
+            self.fail(pack, first, place, made, &tried, refusal);
         }
         self.ask_for(pack, lost, made)
     }
@@ -237,6 +248,49 @@ impl Adding<'_> {
             }
         }
         Ok(missing)
+    }
+
+    /// Sets up the peers that are to be up.
+    fn peers_up(&mut self, pack: &[New], first: usize, made: &mut [Made]) -> Result<(), Error> {
+        let places: Vec<usize> = pack
+            .iter()
+            .zip(made.iter())
+            .enumerate()
+            .filter(|(_, (new, made))| !made.failed && is_peer_up(&new.link))
+            .map(|(place, _)| place)
+            .collect();
+        let peers: Vec<u32> = places
+            .iter()
+            .filter_map(|place| made.get(*place).map(|made| made.peer))
+            .collect();
+        let settings = LinkSettings {
+            up: Some(true),
+            ..LinkSettings::default()
+        };
+        let requests = peers.iter().map(|peer| {
+            let settings = &settings;
+            move |sequence, out: &mut Vec<u8>| {
+                let request = Request {
+                    flags: 0,
+                    ..request(sequence)
+                };
+                // Numbers always fit.
+                let _ = encode::set_link(out, &request, *peer, settings);
+            }
+        });
+        let mut refused = Vec::new();
+        let cost = &mut self.added.cost;
+        let bulk = self.peer_requests.as_mut().unwrap_or(&mut self.requests);
+        bulk.run(requests, &mut |heard| match heard {
+            Heard::Refused(at, refusal) => refused.extend(places.get(at).map(|at| (*at, refusal))),
+            Heard::Lost(at) => refused.extend(places.get(at).map(|at| (*at, lost_answer()))),
+            Heard::Sent(sent) => cost.count(&sent),
+            Heard::Done(_) | Heard::Echo(..) => {}
+        })?;
+        for (place, refusal) in refused {
+            self.fail(pack, first, place, made, "set its peer up", refusal);
+        }
+        Ok(())
     }
 
     fn addresses(&mut self, pack: &[New], first: usize, made: &mut [Made]) -> Result<(), Error> {
@@ -305,9 +359,26 @@ fn request(sequence: u32) -> Request {
     }
 }
 
+/// A link as it is sent: the kernel sets a veth's peer up before it has its
+/// other end, and fails (`ENOTCONN`); so the peer is set up afterwards.
+fn sent(link: &NewLink) -> Cow<'_, NewLink> {
+    if !is_peer_up(link) {
+        return Cow::Borrowed(link);
+    }
+    let mut link = link.clone();
+    if let LinkKind::Veth { peer } = &mut link.kind {
+        peer.up = false;
+    }
+    Cow::Owned(link)
+}
+
+fn is_peer_up(link: &NewLink) -> bool {
+    matches!(&link.kind, LinkKind::Veth { peer } if peer.up)
+}
+
 /// The indexes, from what the kernel made of a request.
 fn learn(message: &Message<'_>, new: &New, made: &mut Made) {
-    if !matches!(new.link.kind, LinkKind::Veth { .. }) || new.peer_addresses.is_empty() {
+    if new.peer_addresses.is_empty() && !is_peer_up(&new.link) {
         made.index = decode::link_index(message.payload).unwrap_or(made.index);
     } else if let Ok(link) = decode::link(message.payload) {
         made.index = link.index;

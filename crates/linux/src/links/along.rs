@@ -106,7 +106,7 @@ fn here(listing: &Listing, set: &HashSet<u32>) -> Vec<Along> {
 }
 
 /// The link of the same namespace whose end is this one's.
-fn taken_with(link: &Link) -> Option<u32> {
+pub(super) fn taken_with(link: &Link) -> Option<u32> {
     let kind = link.kind.as_deref()?;
     if kind == "vxlan" {
         let value = attribute::value(link.kind_data.bytes(), VXLAN_LINK)?;

@@ -123,11 +123,19 @@ impl Deletion {
         namespace: &Namespace,
         wanted: &mut dyn FnMut(&Link) -> bool,
     ) -> Result<Self, Error> {
-        let listing = Listing::read(namespace)?;
+        Self::plan_from(namespace, &Listing::read(namespace)?, wanted)
+    }
+
+    /// The same from a listing that was just read.
+    pub fn plan_from(
+        namespace: &Namespace,
+        listing: &Listing,
+        wanted: &mut dyn FnMut(&Link) -> bool,
+    ) -> Result<Self, Error> {
         let chosen = listing.iter().filter(|link| wanted(link)).cloned();
         let (links, not_virtual): (Vec<Link>, _) = chosen.partition(|link| link.kind.is_some());
         let indexes: HashSet<u32> = links.iter().map(|link| link.index).collect();
-        let along = along(namespace, &listing, &indexes)?;
+        let along = along(namespace, listing, &indexes)?;
         let heads: Vec<usize> = links
             .iter()
             .enumerate()
@@ -143,7 +151,7 @@ impl Deletion {
             heads,
             way: Way::Nothing,
         };
-        deletion.way = deletion.choose(&listing);
+        deletion.way = deletion.choose(listing);
         Ok(deletion)
     }
 
@@ -176,6 +184,12 @@ impl Deletion {
         self.heads.iter().filter_map(|place| self.links.get(*place))
     }
 
+    /// All that goes from this namespace: the set and what goes along.
+    fn going(&self) -> impl Iterator<Item = &Link> {
+        let here = self.along.iter().filter(|along| along.elsewhere.is_none());
+        self.links.iter().chain(here.map(|along| &along.link))
+    }
+
     fn choose(&self, listing: &Listing) -> Way {
         let Some(group) = self.head_links().map(|link| link.group).next() else {
             return Way::Nothing;
@@ -183,11 +197,12 @@ impl Deletion {
         if self.heads.len() == 1 {
             return Way::One;
         }
+        let goes: HashSet<u32> = self.going().map(|link| link.index).collect();
         let is_together = group != 0
             && self.head_links().all(|link| link.group == group)
             && listing
                 .iter()
-                .all(|link| link.group != group || self.indexes.contains(&link.index));
+                .all(|link| link.group != group || goes.contains(&link.index));
         if is_together {
             return Way::Group { group, moved: 0 };
         }
@@ -372,7 +387,7 @@ impl Running<'_> {
     /// what was agreed to and nothing else.
     fn read_again(&mut self, group: u32, terms: Terms) -> Result<(), Error> {
         let listing = Listing::read(&self.of.namespace)?;
-        let ours: HashMap<u32, &Link> = self.of.links.iter().map(|l| (l.index, l)).collect();
+        let ours: HashMap<u32, &Link> = self.of.going().map(|l| (l.index, l)).collect();
         for link in listing.iter().filter(|link| link.group == group) {
             let before = ours.get(&link.index);
             if !before.is_some_and(|before| is_same(before, link)) {

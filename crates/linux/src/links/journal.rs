@@ -31,6 +31,9 @@ use crate::namespace::Namespace;
 
 /// Journals of what has ended that are kept, the newest, to be taken back.
 const KEPT: usize = 16;
+/// Journals of what has not ended that are kept, the newest: their
+/// namespaces may be long gone.
+const KEPT_OPEN: usize = 256;
 /// A longer file is no journal: some million links.
 const MAX_BYTES: u64 = 1 << 30;
 /// A file that has not become a journal in this time was left by a kill.
@@ -184,13 +187,15 @@ impl Journal {
         Ok(journal)
     }
 
-    /// The newest journal of some work in a namespace that has not ended;
-    /// if all have, the newest one. `None` when there is none.
+    /// The newest journal of some work in a namespace whose end is
+    /// `wanted`; if there is none, the newest one. `None` when there is
+    /// none at all.
     pub fn newest(
         directory: &Path,
         work: Work,
         namespace: &Namespace,
-    ) -> Result<Option<Self>, Error> {
+        wanted: &dyn Fn(Option<End>) -> bool,
+    ) -> Option<Self> {
         let mut newest = None;
         for path in paths(directory) {
             let Ok(journal) = Self::open(&path) else {
@@ -199,12 +204,12 @@ impl Journal {
             if journal.start.work != work || !journal.start.is_of(namespace) {
                 continue;
             }
-            if journal.end().is_none() {
-                return Ok(Some(journal));
+            if wanted(journal.end()) {
+                return Some(journal);
             }
             newest.get_or_insert(journal);
         }
-        Ok(newest)
+        newest
     }
 
     /// The journal of an id, which must be of the namespace.
@@ -420,16 +425,22 @@ fn paths(directory: &Path) -> Vec<PathBuf> {
     paths
 }
 
-/// Removes what nobody needs: journals of another boot, those that have
-/// ended but for the newest, and what a kill left before it was a journal.
+/// Removes what nobody needs: journals of another boot, all but the newest
+/// of the others, and what a kill left before it was a journal.
 fn tidy_up(directory: &Path) {
-    let mut ended = 0;
+    let (mut ended, mut open) = (0, 0);
     for path in paths(directory) {
-        let Ok(journal) = Journal::open(&path) else {
+        let Ok(mut journal) = Journal::open(&path) else {
             continue;
         };
-        ended += usize::from(journal.end().is_some());
-        let is_old = journal.end().is_some() && ended > KEPT;
+        let is_old = if journal.end().is_some() {
+            ended += 1;
+            ended > KEPT
+        } else {
+            open += 1;
+            // One that a process is at work on is locked.
+            open > KEPT_OPEN && journal.take_over().is_ok()
+        };
         if is_old || journal.start.boot != boot() {
             remove(&path);
         }

@@ -7,21 +7,19 @@
 //! forwarding entries that went with it, queueing disciplines, settings
 //! under `/proc/sys`, and what other programs had attached to it.
 
-use std::borrow::Cow;
-use std::collections::{HashMap, HashSet};
-use std::net::IpAddr;
-use std::ops::ControlFlow;
-use std::os::fd::{AsFd, AsRawFd};
+mod form;
 
-use netlink::attribute::attributes;
+use std::collections::{HashMap, HashSet};
+use std::ops::ControlFlow;
+
 use netlink::decode;
-use netlink::encode::{KindData, LINK_KINDS, LinkEnd, LinkKind, LinkNetns, LinkSettings, NewLink};
+use netlink::encode::{LinkEnd, LinkKind, LinkSettings, NewLink};
 use netlink::request::Dump;
 use rustix::io::Errno;
 use table::row::link::flag::{MULTICAST, NOARP, UP};
 use table::{Address, Link};
 
-use super::along::is_pair;
+use super::along::{is_pair, taken_with};
 use super::delete::{into_group, is_same};
 use super::journal::Rows;
 use super::{Along, Change, Deletion, Failure, How, Listing, New, Told, add, set};
@@ -29,10 +27,6 @@ use crate::dump::dump_on;
 use crate::error::{Error, Refusal};
 use crate::namespace::Namespace;
 use crate::socket::Socket;
-
-/// `IFAPROT_KERNEL_RA` and `IFAPROT_KERNEL_LL`, `linux/if_addr.h`: the
-/// kernel gives these addresses itself.
-const KERNEL_S_OWN: [u8; 2] = [2, 3];
 
 /// Chains of links on links are followed so far: the kernel allows eight.
 const LEVELS: usize = 16;
@@ -116,9 +110,14 @@ struct Ready {
     /// The place whose namespace the request goes to.
     from: usize,
     new: New,
-    /// Place and row of what it makes: both ends of a pair.
-    rows: Vec<(usize, usize)>,
+    /// What it makes: both ends of a pair.
+    rows: Vec<RowAt>,
 }
+
+/// A place and a row of it.
+type RowAt = (usize, usize);
+/// The rows whose links are missing, by place and old index.
+type Waiting = HashMap<(usize, u32), usize>;
 
 struct Recreating<'a> {
     places: Vec<Place>,
@@ -192,7 +191,7 @@ impl Recreating<'_> {
 
     /// Makes what is missing, lower links first.
     fn make(&mut self) -> Result<(), Error> {
-        let mut todo: Vec<(usize, usize)> = Vec::new();
+        let mut todo: Vec<RowAt> = Vec::new();
         for (at, place) in self.places.iter().enumerate() {
             let missing = place.rows.links.iter().enumerate();
             let missing = missing.filter(|(_, link)| !self.back.contains_key(&(at, link.index)));
@@ -204,56 +203,49 @@ impl Recreating<'_> {
             }
             todo = self.make_level(&todo)?;
         }
-        for (at, row) in todo {
-            self.cannot(at, row, "the link below it is missing");
+        for row in todo {
+            self.cannot(row, "the link below it is missing");
         }
         Ok(())
     }
 
     /// Makes those of which the lower link is there; gives the rest.
-    fn make_level(&mut self, todo: &[(usize, usize)]) -> Result<Vec<(usize, usize)>, Error> {
-        let waiting: HashSet<(usize, u32)> = todo
+    fn make_level(&mut self, todo: &[RowAt]) -> Result<Vec<RowAt>, Error> {
+        let waiting: Waiting = todo
             .iter()
-            .filter_map(|(at, row)| Some((*at, self.link(*at, *row)?.index)))
+            .filter_map(|row| Some(((row.0, self.link(*row)?.index), row.1)))
             .collect();
         let mut later = Vec::new();
         let mut ready: Vec<Ready> = Vec::new();
         let mut taken = HashSet::new();
-        for &(at, row) in todo {
-            let Some(link) = self.link(at, row).cloned() else {
+        for &row in todo {
+            let Some(link) = self.link(row).cloned() else {
                 continue;
             };
-            if !taken.insert((at, link.index)) {
+            if !taken.insert(row) {
                 continue;
             }
-            if is_pair(&link) {
-                match self.pair(at, row, &link, &waiting) {
-                    Some((new, peer)) => {
-                        let peer_index = self.link(peer.0, peer.1).map(|peer| peer.index);
-                        taken.extend(peer_index.map(|index| (peer.0, index)));
-                        ready.push(Ready {
-                            from: at,
-                            new,
-                            rows: vec![(at, row), peer],
-                        });
-                    }
-                    None => self.cannot(at, row, "its peer is not known, or is still there"),
-                }
+            let from = if link.lower_netns_id.is_some() {
+                0
+            } else {
+                row.0
+            };
+            let lower = match link.lower_netns_id {
+                Some(_) => link.lower,
+                None => taken_with(&link),
+            };
+            let waits =
+                !is_pair(&link) && lower.is_some_and(|lower| waiting.contains_key(&(from, lower)));
+            if waits {
+                later.push(row);
                 continue;
             }
-            let lower_place = if link.lower_netns_id.is_some() { 0 } else { at };
-            match link.lower {
-                Some(lower) if lower != link.index && waiting.contains(&(lower_place, lower)) => {
-                    later.push((at, row));
+            match self.ready(row, &link, &waiting) {
+                Ok(one) => {
+                    taken.extend(one.rows.iter().copied());
+                    ready.push(one);
                 }
-                _ => match self.single(at, &link) {
-                    Ok(new) => ready.push(Ready {
-                        from: lower_place,
-                        new,
-                        rows: vec![(at, row)],
-                    }),
-                    Err(why) => self.cannot(at, row, &why),
-                },
+                Err(why) => self.cannot(row, &why),
             }
         }
         for place in 0..self.places.len() {
@@ -263,7 +255,25 @@ impl Recreating<'_> {
         Ok(later)
     }
 
-    fn link(&self, at: usize, row: usize) -> Option<&Link> {
+    /// What makes a row's link, and its peer's.
+    fn ready(&self, row: RowAt, link: &Link, waiting: &Waiting) -> Result<Ready, String> {
+        if !is_pair(link) {
+            let ready = self.single(row.0, link)?;
+            return Ok(Ready {
+                rows: vec![row],
+                ..ready
+            });
+        }
+        let pair = self.pair(row.0, link, waiting);
+        let (new, peer) = pair.ok_or("its peer is not known, or is still there")?;
+        Ok(Ready {
+            from: row.0,
+            new,
+            rows: vec![row, peer],
+        })
+    }
+
+    fn link(&self, (at, row): RowAt) -> Option<&Link> {
         self.places.get(at)?.rows.links.get(row)
     }
 
@@ -283,17 +293,17 @@ impl Recreating<'_> {
             let Some(Ready { new, rows, .. }) = batch.get(at) else {
                 continue;
             };
-            for (nth, (place, row)) in rows.iter().enumerate() {
-                let Some(old) = self.link(*place, *row).map(|link| link.index) else {
+            for (nth, row) in rows.iter().enumerate() {
+                let Some(old) = self.link(*row).map(|link| link.index) else {
                     continue;
                 };
                 let index = match &new.link.kind {
                     LinkKind::Veth { peer } if nth > 0 => peer.index,
                     _ => index,
                 };
-                self.back.insert((*place, old), index);
+                self.back.insert((row.0, old), index);
                 self.result.made += 1;
-                let place = self.number(*place, *row);
+                let place = self.number(*row);
                 (self.told)(Told::Done { place, index });
             }
         }
@@ -302,10 +312,10 @@ impl Recreating<'_> {
                 continue;
             };
             self.result.failed += rows.len();
-            let number = rows.first().map(|(place, row)| self.number(*place, *row));
+            let number = rows.first().map(|row| self.number(*row));
             (self.told)(Told::Failed(Failure {
                 place: number.unwrap_or(0),
-                tried: "make it again".to_owned(),
+                tried: failure.tried.replacen("make it", "make it again", 1),
                 ..failure
             }));
         }
@@ -313,14 +323,14 @@ impl Recreating<'_> {
     }
 
     /// Counts links here, then elsewhere.
-    fn number(&self, at: usize, row: usize) -> usize {
+    fn number(&self, (at, row): RowAt) -> usize {
         let before = self.places.iter().take(at);
         before.map(|place| place.rows.links.len()).sum::<usize>() + row
     }
 
-    fn cannot(&mut self, at: usize, row: usize, why: &str) {
-        let name = self.link(at, row).map(|link| link.name.clone());
-        let place = self.number(at, row);
+    fn cannot(&mut self, row: RowAt, why: &str) {
+        let name = self.link(row).map(|link| link.name.clone());
+        let place = self.number(row);
         self.result.failed += 1;
         (self.told)(Told::Failed(Failure {
             place,
@@ -341,54 +351,32 @@ impl Recreating<'_> {
     }
 
     fn end(&self, at: usize, link: &Link) -> LinkEnd {
-        LinkEnd {
-            name: link.name.clone(),
-            index: self.free_index(at, link.index),
-            up: false,
-            mtu: (link.mtu > 0).then_some(link.mtu),
-            address: (!link.address.is_none()).then_some(link.address),
-            broadcast: None,
-            group: Some(link.group),
-            tx_queue_len: Some(link.tx_queue_len),
-            tx_queues: Some(link.tx_queues).filter(|queues| *queues > 0),
-            rx_queues: Some(link.rx_queues).filter(|queues| *queues > 0),
-            netns: None,
-        }
+        form::end(link, self.free_index(at, link.index))
     }
 
-    fn single(&self, at: usize, link: &Link) -> Result<New, String> {
-        let kind = link.kind.as_deref().unwrap_or_default();
-        let known = LINK_KINDS.iter().find(|known| known.name == kind);
-        let Some(known) = known else {
-            return Err(format!(
-                "links of kind {kind} cannot be made by this program"
-            ));
-        };
-        let mut data = KindData::new(known.name);
-        for (number, value) in attributes(link.kind_data.bytes()).map_while(Result::ok) {
-            if let Some(value) = taken(kind, number, value) {
-                data.put(number, &value);
-            }
-        }
+    /// A link that is no pair. Its lower link may be here, and it elsewhere.
+    fn single(&self, at: usize, link: &Link) -> Result<Ready, String> {
+        let data = form::kind(link)?;
         let mut end = self.end(at, link);
-        // Its lower link is here, and it is made elsewhere.
-        let lower_place = if link.lower_netns_id.is_some() { 0 } else { at };
-        if lower_place != at {
-            end.netns = self
-                .places
-                .get(at)
-                .map(|place| descriptor(&place.namespace));
+        let from = if link.lower_netns_id.is_some() { 0 } else { at };
+        if from != at {
+            let there = self.places.get(at);
+            end.netns = there.map(|place| form::descriptor(&place.namespace));
         }
-        let lower = link
-            .lower
-            .filter(|lower| *lower != 0 && *lower != link.index);
-        Ok(New::of(NewLink {
+        let is_lower = |lower: &u32| *lower != 0 && *lower != link.index;
+        let lower = link.lower.filter(is_lower);
+        let new = New::of(NewLink {
             end,
             master: None,
-            lower: lower.map(|lower| self.now(lower_place, lower)),
+            lower: lower.map(|lower| self.now(from, lower)),
             alias: None,
             kind: LinkKind::Other(data),
-        }))
+        });
+        Ok(Ready {
+            from,
+            new,
+            rows: Vec::new(),
+        })
     }
 
     /// The index that a link has now.
@@ -398,36 +386,24 @@ impl Recreating<'_> {
 
     /// A pair, if both its ends are missing and known; and the row of the
     /// other end.
-    fn pair(
-        &self,
-        at: usize,
-        row: usize,
-        link: &Link,
-        waiting: &HashSet<(usize, u32)>,
-    ) -> Option<(New, (usize, usize))> {
+    fn pair(&self, at: usize, link: &Link, waiting: &Waiting) -> Option<(New, RowAt)> {
         let peer_index = link.lower?;
         let find = |place: usize| {
-            let rows = &self.places.get(place)?.rows.links;
-            let is_peer = |peer: &Link| {
-                peer.index == peer_index
-                    && is_pair(peer)
-                    && peer.lower == Some(link.index)
-                    && waiting.contains(&(place, peer.index))
-            };
-            rows.iter().position(is_peer).map(|peer| (place, peer))
+            let row = *waiting.get(&(place, peer_index))?;
+            let peer = self.link((place, row))?;
+            let is_peer = is_pair(peer) && peer.lower == Some(link.index);
+            is_peer.then_some((place, row))
         };
         let other = match link.lower_netns_id {
-            None => find(at)?,
-            Some(_) => (0..self.places.len())
-                .filter(|place| *place != at)
-                .find_map(find)?,
+            None => find(at).filter(|_| peer_index != link.index)?,
+            Some(_) => {
+                let mut elsewhere = (0..self.places.len()).filter(|place| *place != at);
+                elsewhere.find_map(find)?
+            }
         };
-        if other == (at, row) {
-            return None;
-        }
-        let mut peer = self.end(other.0, self.link(other.0, other.1)?);
+        let mut peer = self.end(other.0, self.link(other)?);
         if other.0 != at {
-            peer.netns = Some(descriptor(&self.places.get(other.0)?.namespace));
+            peer.netns = Some(form::descriptor(&self.places.get(other.0)?.namespace));
         }
         let end = self.end(at, link);
         if end.index == 0 {
@@ -446,133 +422,81 @@ impl Recreating<'_> {
         Some((new, other))
     }
 
-    /// Masters, flags and addresses, when all links are there.
+    /// Masters, flags and addresses, when all links are there; also of
+    /// those that an earlier attempt brought back.
     fn finish(&mut self) -> Result<(), Error> {
         for at in 0..self.places.len() {
             let Some(place) = self.places.get(at) else {
                 continue;
             };
-            // A peer whose index was the kernel's choice is found by name.
-            let listing = Listing::read(&place.namespace)?;
-            let by_name: HashMap<&str, u32> = listing
-                .iter()
-                .map(|link| (&*link.name, link.index))
-                .collect();
-            let was_there = |link: &Link| {
-                place
-                    .listing
-                    .get(link.index)
-                    .is_some_and(|now| is_same(link, now))
-            };
-            let made = place
-                .rows
-                .links
-                .iter()
-                .filter(|link| self.back.contains_key(&(at, link.index)) && !was_there(link));
-            let mut now = HashMap::new();
-            let mut masters = Vec::new();
-            let mut flags = Vec::new();
-            for link in made {
-                let index = match self.back.get(&(at, link.index)) {
-                    Some(0) | None => by_name.get(&*link.name).copied().unwrap_or(0),
-                    Some(index) => *index,
-                };
-                now.insert(link.index, index);
-                let change = |settings| Change {
-                    index,
-                    name: link.name.clone(),
-                    settings,
-                };
-                if let Some(master) = link.master {
-                    masters.push(change(LinkSettings {
-                        master: Some(self.now(at, master)),
-                        ..LinkSettings::default()
-                    }));
-                }
-                flags.push(change(LinkSettings {
-                    up: Some(link.flags & UP != 0),
-                    flags: link.flags,
-                    flags_changed: NOARP | MULTICAST,
-                    // The kernel takes none while it makes a link.
-                    alias: link.alias.clone(),
-                    ..LinkSettings::default()
-                }));
-            }
-            let addresses: Vec<Address> = place
-                .rows
-                .addresses
-                .iter()
-                .filter(|address| !is_the_kernel_s(address))
+            let namespace = place.namespace.clone();
+            let now = self.indexes(at, place)?;
+            let settings = self.settings(at, place, &now);
+            let of = place.rows.addresses.iter();
+            let addresses: Vec<Address> = of
+                .filter(|address| !form::is_the_kernel_s(address))
                 .filter_map(|address| {
-                    Some(Address {
-                        link: *now.get(&address.link)?,
-                        ..address.clone()
-                    })
+                    let link = *now.get(&address.link)?;
+                    let address = address.clone();
+                    Some(Address { link, ..address })
                 })
                 .collect();
-            let namespace = place.namespace.clone();
-            let mut failed = 0;
-            for changes in [masters, flags] {
+            for changes in settings {
                 let changed = set(&namespace, &changes, How::default(), &mut |told| {
                     if let Told::Failed(failure) = told {
                         (self.told)(Told::Failed(failure));
                     }
                 })?;
-                failed += changed.failed;
+                self.result.failed += changed.failed;
             }
-            failed += super::add::give_all(&namespace, &addresses, self.told)?;
-            self.result.failed += failed;
+            self.result.failed += super::add::give_all(&namespace, &addresses, self.told)?;
         }
         Ok(())
     }
-}
 
-/// An attribute of `IFLA_INFO_DATA` as the kernel tells it, in the form in
-/// which it takes it; `None`: not at all, or it goes without saying.
-fn taken<'a>(kind: &str, number: u16, value: &'a [u8]) -> Option<Cow<'a, [u8]>> {
-    let is_zero = value.iter().all(|octet| *octet == 0);
-    match (kind, number) {
-        // IFLA_MACVLAN_MACADDR_DATA, MACADDR_COUNT, BC_QUEUE_LEN_USED.
-        ("macvlan" | "macvtap", 5 | 6 | 8) => None,
-        // IFLA_VXLAN_TTL_INHERIT: told as a number, taken as a flag.
-        ("vxlan", 28) => (!is_zero).then(Cow::default),
-        // IFLA_VXLAN_RESERVED_BITS: follows from the rest, and is refused.
-        ("vxlan", 33) => None,
-        // IFLA_BR_VLAN_FILTERING: told as 0 by a kernel built without it,
-        // which refuses to hear of it.
-        ("bridge", 7) => (!is_zero).then(|| value.into()),
-        // IFLA_BR_MULTI_BOOLOPT: values, and which of them are meant. Told
-        // are all, some of which the kernel may have been built without.
-        ("bridge", 46) => {
-            let on = value.first_chunk::<4>()?;
-            (*on != [0; 4]).then(|| [*on, *on].concat().into())
-        }
-        // IFLA_VLAN_FLAGS: likewise; VLAN_FLAG_REORDER_HDR is 1.
-        ("vlan", 2) => {
-            let flags = u32::from_ne_bytes(*value.first_chunk()?);
-            Some(
-                [flags.to_ne_bytes(), (flags | 1).to_ne_bytes()]
-                    .concat()
-                    .into(),
-            )
-        }
-        // IFLA_BOND_MODE; MIIMON, UPDELAY, DOWNDELAY, XMIT_HASH_POLICY. The
-        // others are refused in one mode or the other.
-        ("bond", 1) => Some(value.into()),
-        ("bond", 3 | 4 | 5 | 14) => (!is_zero).then(|| value.into()),
-        ("bond", _) => None,
-        _ => Some(value.into()),
+    /// The index that each link of a place that is back has now, by the one
+    /// it had. A peer whose index was the kernel's choice is found by name.
+    fn indexes(&self, at: usize, place: &Place) -> Result<HashMap<u32, u32>, Error> {
+        let listing = Listing::read(&place.namespace)?;
+        let names = listing.iter().map(|link| (&*link.name, link.index));
+        let by_name: HashMap<&str, u32> = names.collect();
+        let index = |link: &Link| match *self.back.get(&(at, link.index))? {
+            0 => by_name.get(&*link.name).copied(),
+            index => Some(index),
+        };
+        let links = place.rows.links.iter();
+        Ok(links
+            .filter_map(|link| Some((link.index, index(link)?)))
+            .collect())
     }
-}
 
-fn is_the_kernel_s(address: &Address) -> bool {
-    let is_link_local = match address.local {
-        IpAddr::V6(local) => local.is_unicast_link_local(),
-        IpAddr::V4(_) => false,
-    };
-    is_link_local && address.protocol != 0 || KERNEL_S_OWN.contains(&address.protocol)
-}
-
-fn descriptor(namespace: &Namespace) -> LinkNetns {
-    LinkNetns::Fd(namespace.as_fd().as_raw_fd())
+    /// Masters first, then flags and aliases.
+    fn settings(&self, at: usize, place: &Place, now: &HashMap<u32, u32>) -> [Vec<Change>; 2] {
+        let (mut masters, mut others) = (Vec::new(), Vec::new());
+        for link in &place.rows.links {
+            let Some(index) = now.get(&link.index).copied() else {
+                continue;
+            };
+            let change = |settings| Change {
+                index,
+                name: link.name.clone(),
+                settings,
+            };
+            if let Some(master) = link.master {
+                masters.push(change(LinkSettings {
+                    master: Some(self.now(at, master)),
+                    ..LinkSettings::default()
+                }));
+            }
+            others.push(change(LinkSettings {
+                up: Some(link.flags & UP != 0),
+                flags: link.flags,
+                flags_changed: NOARP | MULTICAST,
+                // The kernel takes none while it makes a link.
+                alias: link.alias.clone(),
+                ..LinkSettings::default()
+            }));
+        }
+        [masters, others]
+    }
 }

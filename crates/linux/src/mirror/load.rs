@@ -3,7 +3,9 @@
 use std::ops::ControlFlow;
 use std::path::Path;
 
-use netlink::decode::{Decoded, Item, decode, link_counters, neighbour_ages, route};
+use netlink::decode::{
+    Decoded, Ipv6Statistics, Item, decode, ipv6_statistics, link_counters, neighbour_ages, route,
+};
 use netlink::message::{Message, kind};
 use netlink::request::Dump;
 use table::{AF_INET, AF_INET6, LinkCounters, NeighbourKey, NeighbourSample, TableFull};
@@ -53,6 +55,8 @@ pub(crate) struct Loaded {
 pub(crate) struct Samples {
     pub ages: Vec<(NeighbourKey, NeighbourSample)>,
     pub counters: Vec<(u32, LinkCounters)>,
+    /// What IPv6 counted by link.
+    pub ipv6: Vec<(u32, Ipv6Statistics)>,
 }
 
 /// Lists tables into `model`; `meanwhile` is called now and then, so that
@@ -223,6 +227,9 @@ impl Samples {
             Item::Link(row) => {
                 if let Some(counters) = link_counters(payload) {
                     self.counters.push((row.index, counters));
+                }
+                if let Some(statistics) = ipv6_statistics(payload) {
+                    self.ipv6.push((row.index, statistics));
                 }
             }
             _ => {}

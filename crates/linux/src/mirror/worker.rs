@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use netlink::decode::Decoded;
+use netlink::decode::{Decoded, Ipv6Statistics};
 use netlink::message::messages;
 use rustix::event::{PollFd, PollFlags};
 use table::{Change, Sample, TableFull, Writer};
@@ -13,7 +13,7 @@ use tracing::{debug, info, warn};
 use super::difference::{Difference, difference};
 use super::load::{Load, Loaded, Samples, Which};
 use super::model::Model;
-use super::{Options, Phase, Shared, now_millis};
+use super::{Options, Phase, Shared, ip_statistics, now_millis};
 use crate::error::Error;
 use crate::namespace::Namespace;
 use crate::socket::{DATAGRAM_BYTES, Received, Socket, wait_for};
@@ -384,6 +384,19 @@ impl Worker {
         }
         if which == Which::Links {
             writer.publish_link_counters(Sample::new(now, samples.counters));
+            self.publish_ip(now, &samples.ipv6);
+        }
+    }
+
+    /// What IP counted in all, and IPv6 by link.
+    fn publish_ip(&mut self, now: u64, links: &[(u32, Ipv6Statistics)]) {
+        match ip_statistics::read(&self.namespace) {
+            Ok((mut counters, settings)) => {
+                counters.extend(ip_statistics::by_link(links));
+                let sample = Sample::new(now, counters);
+                self.feed.model.writer().publish_ip(sample, settings);
+            }
+            Err(error) => warn!("could not sample what IP counted: {error}"),
         }
     }
 

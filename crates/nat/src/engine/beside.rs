@@ -80,7 +80,7 @@ impl Nat {
         }
         parse::rewrite::<OUT>(bytes, parsed, &flow);
         if !OUT && flow.has(flag::PROXY) {
-            self.from_proxy(&flow, bytes, parsed);
+            self.proxied_back(&flow, bytes, parsed);
         }
         Verdict::Translated
     }
@@ -127,6 +127,8 @@ impl Nat {
             protocol: protocol::TCP,
         };
         let alias = address(alias);
+        // As many go as come, also without a caller who maintains.
+        self.rules.expire(now_millis);
         for tried in 0..PORTS_TRIED {
             let wish = if tried == 0 { Wish::Same } else { Wish::Any };
             let port = u16::from_be(self.choose_port(&ends, None, wish, 0)?.port);
@@ -162,7 +164,7 @@ impl Nat {
 
     /// A packet that goes out, has no flow, and may be for a proxy. `None`:
     /// it is not.
-    pub(super) fn to_proxy(&mut self, bytes: &mut [u8], parsed: &Parsed) -> Option<Verdict> {
+    pub(super) fn proxied_out(&mut self, bytes: &mut [u8], parsed: &Parsed) -> Option<Verdict> {
         if !matches!(parsed.upper, Upper::Tcp | Upper::Udp) {
             return None;
         }
@@ -239,7 +241,7 @@ impl Nat {
     }
 
     /// Gives an answer of a proxy the source that the inside expects.
-    fn from_proxy(&mut self, flow: &Flow, bytes: &mut [u8], parsed: &Parsed) {
+    fn proxied_back(&mut self, flow: &Flow, bytes: &mut [u8], parsed: &Parsed) {
         if let Some(meant) = self.proxied.meant(&tuple(&flow.ends())) {
             set_remote::<false>(bytes, parsed, meant);
         }

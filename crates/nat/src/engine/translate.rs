@@ -141,7 +141,7 @@ impl Nat {
         }
         if OUT
             && self.rules.has_proxies()
-            && let Some(verdict) = self.to_proxy(bytes, parsed)
+            && let Some(verdict) = self.proxied_out(bytes, parsed)
         {
             return verdict;
         }

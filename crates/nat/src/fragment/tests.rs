@@ -102,7 +102,7 @@ fn floods_stay_within_bounds() {
 fn lying_offsets() {
     let part = |protocol, offset: u16, len: usize| {
         let ip = Ip {
-            flags_and_offset: offset / 8 | packet::ipv4::MORE_FRAGMENTS,
+            flags_and_offset: (offset / 8) | packet::ipv4::MORE_FRAGMENTS,
             ..Ip::new(HOST, REMOTE)
         };
         let bytes = ip.packet(protocol, &[], &vec![0; len]);

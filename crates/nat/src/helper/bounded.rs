@@ -37,6 +37,11 @@ impl<K: Hash + Eq + Copy, V> Bounded<K, V> {
         }
     }
 
+    #[cfg(test)]
+    pub fn set_limit(&mut self, limit: usize) {
+        self.limit = limit;
+    }
+
     pub fn len(&self) -> usize {
         self.entries.len()
     }

@@ -354,6 +354,23 @@ fn two_pptp_clients_with_the_same_call_to_one_server() {
 }
 
 #[test]
+fn a_connection_that_was_changed_keeps_its_numbers() {
+    let mut trial = Trial::client();
+    trial.out(1_000, "PORT 10,0,0,5,19,137\r\n").unwrap();
+    trial.helpers.connections.set_limit(1);
+    assert!(
+        !trial
+            .helpers
+            .open(Kind::Ftp, key(9, ftp::PORT), IDLE_MILLIS)
+    );
+    assert!(
+        trial
+            .helpers
+            .open(Kind::Ftp, key(9, ftp::PORT), CHANGED_IDLE_MILLIS)
+    );
+}
+
+#[test]
 fn a_full_table_refuses_and_makes_room_by_the_idle() {
     let mut helpers = Helpers::new(Limits {
         connections: 2,

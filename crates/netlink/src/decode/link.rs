@@ -1,8 +1,9 @@
 //! `struct ifinfomsg` and `IFLA_…` (`linux/rtnetlink.h`,
 //! `linux/if_link.h`) to [`Link`].
 
-use table::{Link, LinkCounters, LinkLayerAddress, RawAttributes};
+use table::{AF_INET6, Link, LinkCounters, LinkLayerAddress, RawAttributes};
 
+use super::ip_statistics::Ipv6Statistics;
 use super::{link_of, split};
 use crate::attribute::{Attribute, Attributes, Kept};
 use crate::kernel::ifla;
@@ -171,6 +172,26 @@ pub fn link_counters(payload: &[u8]) -> Option<LinkCounters> {
     while let Some(attribute) = attributes.step().ok()? {
         if attribute.kind == ifla::STATS64 {
             return Some(counters(attribute.value));
+        }
+    }
+    None
+}
+
+/// `IFLA_INET6_STATS` of a link's message: what IPv6 counted on the link.
+/// `None` when the message has none (the dump was asked to leave them out,
+/// or the link has no IPv6) or cannot be read. O(attributes), no allocation.
+pub fn ipv6_statistics(payload: &[u8]) -> Option<Ipv6Statistics> {
+    let (_, mut attributes) = split::<HEADER>(payload, MESSAGE).ok()?;
+    let families = inside(&mut attributes, ifla::AF_SPEC)?;
+    let of_ipv6 = inside(&mut families.nested(), AF_INET6.into())?;
+    let stats = inside(&mut of_ipv6.nested(), ifla::INET6_STATS)?;
+    Some(Ipv6Statistics::new(stats.value))
+}
+
+fn inside<'a>(attributes: &mut Attributes<'a>, kind: u16) -> Option<Attribute<'a>> {
+    while let Some(attribute) = attributes.step().ok()? {
+        if attribute.kind == kind {
+            return Some(attribute);
         }
     }
     None

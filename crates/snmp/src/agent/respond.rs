@@ -3,7 +3,7 @@
 
 use std::ops::{ControlFlow, Range};
 
-use super::run::{End, Scope};
+use super::run::{End, Patience, Scope};
 use crate::agent::ANSWER_BUFFER_BYTES;
 use crate::ber::{Full, Malformed, Writer};
 use crate::counters::{SnmpCounters, count};
@@ -15,13 +15,13 @@ use crate::view::View;
 const GET_BATCH: usize = 32;
 
 /// A request that may be answered.
-#[derive(Clone, Copy)]
 pub(super) struct Request<'a> {
     /// Answered as v1 has it: no exceptions, no `Counter64`.
     pub(super) v1: bool,
     pub(super) pdu: Pdu<'a>,
     pub(super) view: &'a View,
     pub(super) mib: &'a dyn Mib,
+    pub(super) patience: Patience,
 }
 
 /// Why a request is answered by an error.
@@ -271,6 +271,7 @@ impl Request<'_> {
             mib: self.mib,
             view: self.view,
             v1: self.v1,
+            patience: &self.patience,
         }
     }
 }

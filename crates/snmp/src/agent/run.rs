@@ -1,14 +1,19 @@
 //! A run of successors as an asker may see it.
 
+use std::cell::Cell;
 use std::ops::ControlFlow;
 
 use crate::mib::{Mib, Value};
 use crate::oid::{self, Name};
 use crate::view::View;
 
-/// How often a run jumps over what is not to be seen before it gives up: a
-/// view of many small holes shall not hold up everybody else.
-const MAX_JUMPS: usize = 4_096;
+/// Rows that the runs of one request pass over in vain before they give up;
+/// room for all 64-bit columns of 20,000 interfaces, which v1 does not see.
+/// A view of many small holes, or a thousand names in one request, shall not
+/// hold up everybody else.
+const MAX_PASSED: usize = 1 << 18;
+/// Rows that a jump over a hole of a view counts for.
+const JUMP: usize = 1 << 6;
 
 /// How a run ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -21,6 +26,24 @@ pub(super) enum End {
     GaveUp,
 }
 
+/// What the runs of one request may still pass over in vain.
+#[derive(Debug)]
+pub(super) struct Patience(Cell<usize>);
+
+impl Patience {
+    /// All of it.
+    pub(super) fn new() -> Self {
+        Self(Cell::new(MAX_PASSED))
+    }
+
+    /// Takes some; `false` if there is not so much left.
+    fn take(&self, rows: usize) -> bool {
+        let left = self.0.get().checked_sub(rows);
+        self.0.set(left.unwrap_or(0));
+        left.is_some()
+    }
+}
+
 /// What an asker may see of a context.
 #[derive(Clone, Copy)]
 pub(super) struct Scope<'a> {
@@ -28,6 +51,7 @@ pub(super) struct Scope<'a> {
     pub(super) view: &'a View,
     /// `Counter64` is passed over (RFC 3584 §4.2.2.1).
     pub(super) v1: bool,
+    pub(super) patience: &'a Patience,
 }
 
 impl Scope<'_> {
@@ -39,7 +63,7 @@ impl Scope<'_> {
         mut sink: impl FnMut(&[u32], Value<'_>) -> ControlFlow<()>,
     ) -> End {
         let mut from: Option<Name> = None;
-        for _ in 0..MAX_JUMPS {
+        loop {
             let mut end = End::OfView;
             let mut hole: Option<Name> = None;
             let after = from.as_deref().unwrap_or(after);
@@ -49,7 +73,11 @@ impl Scope<'_> {
                     return ControlFlow::Break(());
                 }
                 if self.v1 && matches!(value, Value::Counter64(_)) {
-                    return ControlFlow::Continue(());
+                    if self.patience.take(1) {
+                        return ControlFlow::Continue(());
+                    }
+                    end = End::GaveUp;
+                    return ControlFlow::Break(());
                 }
                 let flow = sink(name, value);
                 if flow.is_break() {
@@ -60,12 +88,14 @@ impl Scope<'_> {
             let Some(hole) = hole else {
                 return end;
             };
+            if !self.patience.take(JUMP) {
+                return End::GaveUp;
+            }
             let Some(next) = self.view.next(&hole) else {
                 return End::OfView;
             };
             // The walk begins with `next` itself, if there is such a name.
             from = Some(oid::before(&next).unwrap_or_default());
         }
-        End::GaveUp
     }
 }

@@ -2,6 +2,7 @@
 //! reports that say what is wrong with it.
 
 use super::respond::{self, Request};
+use super::run::Patience;
 use super::seal::{self, Engine, Envelope, seal};
 use super::{Agent, Arrival, Reason, is_request, read_pdu};
 use crate::ber::{Full, Malformed, Reader, Writer};
@@ -274,6 +275,7 @@ impl Agent {
             pdu,
             view: &user.view,
             mib,
+            patience: Patience::new(),
         };
         let allowed = incoming.level >= user.minimum_level && user.reaches(scoped.context);
         let engine = Engine::new(&self.config, arrival.now_millis);

@@ -7,6 +7,8 @@ use crate::mib::Value;
 const SLACK_BYTES: usize = 8;
 /// Bytes of a header with the longest length that is written.
 const HEADER_BYTES: usize = 4;
+/// Bytes of the longest sub-identifier.
+const MAX_SUB_ID_BYTES: usize = 5;
 /// Elements are shorter than this: a datagram is.
 const MAX_LEN_BYTES: usize = 0xffff;
 
@@ -164,8 +166,11 @@ impl<'a> Writer<'a> {
     /// O(length of both), no allocation.
     #[inline]
     pub fn binding(&mut self, name: &[u32], value: &Value<'_>) -> Result<(), Full> {
-        let name_len = name_len(name);
         let value_len = value_len(value);
+        if self.short_binding(name, value, value_len) {
+            return Ok(());
+        }
+        let name_len = name_len(name);
         let len = element_len(name_len) + element_len(value_len);
         if element_len(len) > self.room() {
             return Err(Full);
@@ -174,6 +179,35 @@ impl<'a> Writer<'a> {
         self.put_name(name, name_len);
         self.put_value(value, value_len);
         Ok(())
+    }
+
+    /// A binding all of whose lengths take one byte, where there is room
+    /// even for the longest name of so many sub-identifiers: the name is
+    /// written without a look at its length ahead. `false` if nothing was
+    /// written.
+    #[inline]
+    fn short_binding(&mut self, name: &[u32], value: &Value<'_>, value_len: usize) -> bool {
+        let longest = HEADER_BYTES + MAX_SUB_ID_BYTES * name.len();
+        if value_len >= 0x80 || longest + value_len + HEADER_BYTES > self.room() {
+            return false;
+        }
+        let begin = self.len;
+        let room = &mut self.buffer[begin..begin + longest + SLACK_BYTES];
+        let (header, room) = room.split_at_mut(HEADER_BYTES);
+        let name_len = write_name(room, name);
+        let len = name_len + value_len + 4;
+        if len >= 0x80 {
+            return false;
+        }
+        header.copy_from_slice(&[
+            tag::SEQUENCE,
+            len as u8,
+            tag::OBJECT_IDENTIFIER,
+            name_len as u8,
+        ]);
+        self.len = begin + HEADER_BYTES + name_len;
+        self.put_value(value, value_len);
+        true
     }
 
     // From here on the room was looked at before.
@@ -230,9 +264,17 @@ impl<'a> Writer<'a> {
     #[inline]
     fn put_number(&mut self, tag: u8, value: u64, len: usize) {
         self.put_header(tag, len);
-        let mut digits = [0; 9];
-        digits[1..].copy_from_slice(&value.to_be_bytes());
-        self.put(&digits[9 - len..]);
+        let end = self.len + len;
+        let digits = len.min(8);
+        if len > 8 {
+            self.buffer[self.len] = 0;
+        }
+        // Eight bytes are written in any case: the buffer goes on behind
+        // the limit.
+        let shifted = value << (64 - 8 * digits);
+        let begin = end - digits;
+        self.buffer[begin..begin + 8].copy_from_slice(&shifted.to_be_bytes());
+        self.len = end;
     }
 }
 
@@ -325,24 +367,44 @@ fn number_len(number: u64) -> usize {
     bits.div_ceil(7)
 }
 
-/// The content of a name; `room` goes on behind it by [`SLACK_BYTES`].
+/// The content of a name; the return is its length. `room` goes on behind
+/// it by [`SLACK_BYTES`].
 #[inline]
-fn write_name(room: &mut [u8], name: &[u32]) {
+fn write_name(room: &mut [u8], name: &[u32]) -> usize {
     let mut at = write_number(room, 0, first_number(name));
-    for sub_id in name.get(2..).unwrap_or_default() {
-        // Both bytes are written, whether there are one or two: no branch
-        // to guess for the octets of addresses.
-        if *sub_id < 1 << 14 {
-            let two = usize::from(*sub_id >= 1 << 7);
-            let low = (*sub_id & 0x7f) as u8;
-            let high = (*sub_id >> 7) as u8 | 0x80;
-            room[at] = if two == 1 { high } else { low };
-            room[at + 1] = low;
-            at += 1 + two;
+    let (fours, rest) = name.get(2..).unwrap_or_default().as_chunks::<4>();
+    for &[a, b, c, d] in fours {
+        // Of a table's name, most are short.
+        if a | b | c | d < 1 << 7 {
+            room[at..at + 4].copy_from_slice(&[a as u8, b as u8, c as u8, d as u8]);
+            at += 4;
         } else {
-            at = write_number(room, at, u64::from(*sub_id));
+            at = write_sub_id(room, at, a);
+            at = write_sub_id(room, at, b);
+            at = write_sub_id(room, at, c);
+            at = write_sub_id(room, at, d);
         }
     }
+    for sub_id in rest {
+        at = write_sub_id(room, at, *sub_id);
+    }
+    at
+}
+
+/// A sub-identifier from `at` on; returns its end.
+#[inline]
+fn write_sub_id(room: &mut [u8], at: usize, sub_id: u32) -> usize {
+    if sub_id >= 1 << 14 {
+        return write_number(room, at, u64::from(sub_id));
+    }
+    // Both bytes are written, whether there are one or two: no branch to
+    // guess for the octets of addresses.
+    let two = usize::from(sub_id >= 1 << 7);
+    let low = (sub_id & 0x7f) as u8;
+    let high = (sub_id >> 7) as u8 | 0x80;
+    let bytes = if two == 1 { [high, low] } else { [low, 0] };
+    room[at..at + 2].copy_from_slice(&bytes);
+    at + 1 + two
 }
 
 /// A number in groups of seven bits from `at` on; returns its end.

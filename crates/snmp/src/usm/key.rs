@@ -127,7 +127,7 @@ impl AuthProtocol {
         }
     }
 
-    fn hash(self, parts: &[&[u8]]) -> Secret {
+    pub(super) fn hash(self, parts: &[&[u8]]) -> Secret {
         match self {
             Self::Md5 => hash::<Md5>(parts),
             Self::Sha1 => hash::<Sha1>(parts),

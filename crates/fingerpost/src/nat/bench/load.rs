@@ -198,7 +198,7 @@ pub fn run(load: &Load, out: &mut impl Write) -> Result<()> {
     let limit = Duration::from_secs(load.seconds);
     let mut test = Test::new(nat);
     let totals = test.run(load, limit, out)?;
-    let (inspected, flows) = (test.engine.inspected(), Engine::flows(&test.engine));
+    let (inspected, flows) = (test.engine.inspected(), test.engine.statistics().flows);
     let empty_limit = (limit / 10).max(Duration::from_millis(200));
     let empty = Test::new(Empty).run(load, empty_limit, &mut std::io::sink())?;
     summary(out, &totals, &empty)?;

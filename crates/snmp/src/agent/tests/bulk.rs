@@ -171,35 +171,74 @@ fn a_whole_table_by_columns() {
     }
 }
 
-/// A hole of the view is jumped over and not tried row by row.
-#[test]
-fn a_hole_is_one_seek() {
-    struct Counting(std::cell::Cell<usize>);
+/// Rows without end: even ones are 64-bit counters.
+struct Endless(std::cell::Cell<usize>);
 
-    impl Mib for Counting {
-        fn get(&self, _: &[&[u32]], _: &mut dyn FnMut(usize, Value<'_>)) {}
+impl Mib for Endless {
+    fn get(&self, _: &[&[u32]], _: &mut dyn FnMut(usize, Value<'_>)) {}
 
-        fn walk(&self, after: &[u32], sink: &mut crate::mib::WalkSink<'_>) {
-            let from = after.get(2).map_or(0, |last| last.saturating_add(1));
-            for last in from..10_000_000 {
-                self.0.set(self.0.get() + 1);
-                if sink(&[1, 3, last], Value::Integer(1)).is_break() {
-                    break;
-                }
+    fn walk(&self, after: &[u32], sink: &mut crate::mib::WalkSink<'_>) {
+        let from = after.get(2).map_or(0, |last| last.saturating_add(1));
+        for last in from..10_000_000 {
+            self.0.set(self.0.get() + 1);
+            let value = match last {
+                5_000_000.. => Value::Counter64(1),
+                _ => Value::Integer(1),
+            };
+            if sink(&[1, 3, last], value).is_break() {
+                break;
             }
         }
     }
+}
 
+fn endless(families: &[(&str, u8, bool)]) -> Bench<Endless> {
+    let families: Vec<Family> = families
+        .iter()
+        .map(|(subtree, mask, included)| Family {
+            subtree: subtree.parse().expect("a name"),
+            mask: vec![*mask],
+            included: *included,
+        })
+        .collect();
     let mut config = fixture::config();
-    config.communities[0].view = View::new(&[Family {
-        subtree: "1.3.9000000".parse().expect("a name"),
-        mask: Vec::new(),
-        included: true,
-    }]);
-    let mut bench = Bench::over(Counting(Default::default()), config);
+    config.communities[0].view = View::new(&families);
+    Bench::over(Endless(Default::default()), config)
+}
+
+/// A hole of the view is jumped over and not tried row by row.
+#[test]
+fn a_hole_is_one_seek() {
+    let mut bench = endless(&[("1.3.4000000", 0xff, true)]);
     let response = bench.ask(V2C, &Ask::bulk(0, 10, &[&[1, 3]]));
-    let end = (vec![1, 3, 9_000_000], Owned::Nothing(tag::END_OF_MIB_VIEW));
+    let end = (vec![1, 3, 4_000_000], Owned::Nothing(tag::END_OF_MIB_VIEW));
     assert_eq!(response.bindings.last(), Some(&end));
     assert_eq!(response.bindings.len(), 2);
     assert!(bench.mib.0.get() < 10, "{} rows", bench.mib.0.get());
+}
+
+/// What is passed over in vain is bounded for a whole request.
+#[test]
+fn nobody_is_held_up() {
+    let names: Vec<&[u32]> = vec![&[1, 3, 5_000_000]; 80];
+    let mut bench = endless(&[("1.3", 0xff, true)]);
+    let response = bench.ask(V1, &Ask::of(PduKind::GetNext, &names));
+    let status = ErrorStatus::GenErr as i32;
+    assert_eq!((response.status, response.index), (status, 1));
+    assert!(bench.mib.0.get() < 300_000, "{} rows", bench.mib.0.get());
+    // A view in which no row is: its holes are all there is.
+    let holes: Vec<(String, bool)> = (0..6_000)
+        .map(|row| (format!("1.3.{row}"), false))
+        .chain([("1.3".to_owned(), true)])
+        .collect();
+    let holes: Vec<_> = holes
+        .iter()
+        .map(|(name, seen)| (&name[..], 0xff, *seen))
+        .collect();
+    for names in [&[&[1, 3][..]][..], &[&[1, 3], &[1, 3]]] {
+        let mut bench = endless(&holes);
+        let response = bench.ask(V2C, &Ask::bulk(0, 10, names));
+        assert_eq!((response.status, response.index), (status, 1));
+        assert!(bench.mib.0.get() < 10_000, "{} rows", bench.mib.0.get());
+    }
 }

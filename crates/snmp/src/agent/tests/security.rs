@@ -440,3 +440,35 @@ fn debug_shows_no_keys() {
         assert!(!shown.contains(secret), "{secret}");
     }
 }
+
+#[test]
+fn a_trap_of_v3_at_every_level() {
+    use crate::notification::{Notification, Receiver};
+    let user = user(AuthProtocol::Sha384, PrivacyProtocol::Des, 0);
+    let mut bench = bench(user.clone());
+    for level in [
+        SecurityLevel::NoAuthNoPriv,
+        SecurityLevel::AuthNoPriv,
+        SecurityLevel::AuthPriv,
+    ] {
+        let receiver = Receiver::TrapV3 {
+            user: b"ann",
+            level,
+            context: b"red",
+        };
+        let notification = Notification {
+            name: &[1, 3, 6, 1, 6, 3, 1, 1, 5, 4],
+            up_time: 9,
+            bindings: &[(DESCR, Value::OctetString(b"up"))],
+        };
+        let agent = &mut bench.agent;
+        let sent = agent.notify(&receiver, &notification, 4_711, NOW_MILLIS, &mut bench.out);
+        let len = sent.expect("a trap");
+        let (found, trap) = Sender::new(&user, level).read(&bench.out[..len]);
+        assert_eq!(
+            (found, trap.kind, trap.request_id),
+            (level, PduKind::Trap, 4_711)
+        );
+        assert_eq!(trap.names()[2], DESCR);
+    }
+}

@@ -1,0 +1,128 @@
+//! `fingerpost snmp …` on the command line.
+
+use std::path::PathBuf;
+
+use clap::{Arg, ArgMatches, Command, ValueHint, value_parser};
+use snmp::usm::{AuthProtocol, PrivacyProtocol};
+
+use super::usage;
+use crate::snmp::command::{Add, Command as Wanted};
+
+/// The command and those below it.
+pub fn command() -> Command {
+    Command::new("snmp")
+        .about("Users of SNMP version 3, and living behind another agent")
+        .subcommand_required(true)
+        .arg_required_else_help(true)
+        .subcommand(
+            Command::new("user")
+                .about("Users of version 3 and their keys")
+                .subcommand_required(true)
+                .arg_required_else_help(true)
+                .subcommand(add())
+                .subcommand(
+                    Command::new("remove")
+                        .about("Remove a user")
+                        .args([name(), config()]),
+                )
+                .subcommand(
+                    Command::new("list")
+                        .about("Users and their protocols")
+                        .arg(config()),
+                ),
+        )
+        .subcommand(
+            Command::new("agentx-help")
+                .about("What net-snmp's snmpd needs to have fingerpost behind it (AgentX)"),
+        )
+}
+
+fn add() -> Command {
+    Command::new("add")
+        .about("Make a user's keys from passphrases, and store the keys")
+        .arg(name())
+        .arg(
+            Arg::new("auth")
+                .long("auth")
+                .short('a')
+                .value_name("PROTOCOL")
+                .default_value("SHA-256")
+                .value_parser(|text: &str| text.parse::<AuthProtocol>())
+                .help("MD5, SHA, SHA-224, SHA-256, SHA-384, SHA-512"),
+        )
+        .arg(
+            Arg::new("privacy")
+                .long("privacy")
+                .short('x')
+                .value_name("PROTOCOL")
+                .default_value("AES")
+                .help("DES, AES, AES-192, AES-256, AES-192-C, AES-256-C, none"),
+        )
+        .arg(
+            Arg::new("passphrase-file")
+                .long("passphrase-file")
+                .value_name("FILE")
+                .value_hint(ValueHint::FilePath)
+                .value_parser(value_parser!(PathBuf))
+                .help(
+                    "First line: the passphrase; second: another for privacy; `-`: standard \
+                     input. Asked for at the terminal unless said",
+                ),
+        )
+        .arg(config())
+}
+
+fn name() -> Arg {
+    Arg::new("name")
+        .value_name("NAME")
+        .required(true)
+        .help("The user")
+}
+
+fn config() -> Arg {
+    Arg::new("config")
+        .long("config")
+        .value_name("FILE")
+        .value_hint(ValueHint::FilePath)
+        .value_parser(value_parser!(PathBuf))
+        .help("The daemon's configuration: it may name the state directory")
+}
+
+/// What is wanted of it.
+pub fn wanted(matches: &ArgMatches) -> Result<Wanted, clap::Error> {
+    let user = match matches.subcommand() {
+        Some(("agentx-help", _)) => return Ok(Wanted::AgentxHelp),
+        Some(("user", user)) => user.subcommand(),
+        _ => None,
+    };
+    let path = |matches: &ArgMatches, id: &str| matches.get_one::<PathBuf>(id).cloned();
+    let name = |matches: &ArgMatches| {
+        let name = matches.get_one::<String>("name");
+        name.cloned().unwrap_or_default()
+    };
+    match user {
+        Some(("add", add)) => Ok(Wanted::Add(Add {
+            name: name(add),
+            auth: *add.get_one("auth").unwrap_or(&AuthProtocol::Sha256),
+            privacy: privacy(add)?,
+            passphrase_file: path(add, "passphrase-file"),
+            config: path(add, "config"),
+        })),
+        Some(("remove", remove)) => Ok(Wanted::Remove {
+            name: name(remove),
+            config: path(remove, "config"),
+        }),
+        Some(("list", list)) => Ok(Wanted::List {
+            config: path(list, "config"),
+        }),
+        _ => Err(usage("user or agentx-help?")),
+    }
+}
+
+fn privacy(matches: &ArgMatches) -> Result<Option<PrivacyProtocol>, clap::Error> {
+    let said = matches.get_one::<String>("privacy").map(String::as_str);
+    match said.unwrap_or("none") {
+        "none" => Ok(None),
+        protocol => protocol.parse().map(Some).map_err(usage),
+    }
+}

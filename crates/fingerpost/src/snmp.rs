@@ -1,0 +1,416 @@
+//! SNMP in the daemon, and the commands around it.
+//!
+//! - [`Service`]: sockets, agent, subagent and notifications of a daemon.
+//! - `listener`, `socket`: a thread for each address it is asked at.
+//! - `contexts`, `history`: what is answered from.
+//! - `subagent`, `subtrees`: AgentX behind another agent.
+//! - `notify`: linkUp and linkDown to those who want to know.
+//! - `state`, `users`: engine id, boots, keys.
+//! - [`command`]: `fingerpost snmp …`.
+//!
+//! The protocol is the `snmp` crate's, the objects are the `mib` crate's;
+//! here are sockets, files, threads and the clock.
+
+pub mod command;
+pub mod config;
+mod contexts;
+mod hex;
+mod history;
+mod listener;
+mod notify;
+mod socket;
+mod state;
+mod subagent;
+mod subtrees;
+mod users;
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use anyhow::{Context, Result};
+use mib::System;
+use rustix::rand::{GetRandomFlags, getrandom};
+use snmp::Oid;
+use snmp::agent::Agent;
+use snmp::config::{Community, Config, User};
+use snmp::usm::LAST_BOOTS;
+
+use crate::daemon::Answers;
+use crate::status::SnmpStatus;
+use config::Snmp;
+use contexts::{Facts, Source};
+use listener::{Listener, Shared};
+use notify::Notifier;
+use socket::Socket;
+use subagent::Subagent;
+use users::Users;
+
+/// What needs rights or the disk: done before rights are given up.
+#[derive(Debug)]
+pub struct Opened {
+    config: Snmp,
+    sockets: Vec<Socket>,
+    engine: Engine,
+}
+
+/// The engine of this run.
+#[derive(Debug)]
+struct Engine {
+    id: Vec<u8>,
+    boots: u32,
+    /// Where keys are; `None`, and why, where version 3 is off.
+    state: Result<PathBuf, String>,
+}
+
+impl Opened {
+    /// Counts the start and binds the sockets. What cannot be had is
+    /// complained of, and the rest goes on.
+    pub fn open(config: &Snmp) -> Result<Self> {
+        let mut sockets = Vec::new();
+        if config.is_on() {
+            sockets.extend(config.listen.iter().filter_map(|address| bind(*address)));
+        }
+        Ok(Self {
+            engine: Engine::start(config)?,
+            config: config.clone(),
+            sockets,
+        })
+    }
+}
+
+fn bind(address: SocketAddr) -> Option<Socket> {
+    let bound = Socket::bind(address, listener::PATIENCE);
+    bound
+        .map_err(|error| {
+            let advice = match error.kind() {
+                std::io::ErrorKind::AddrInUse => {
+                    "; somebody listens there already: choose another snmp.listen"
+                }
+                std::io::ErrorKind::PermissionDenied => {
+                    "; ports below 1024 need root, and take effect at the next start"
+                }
+                _ => "",
+            };
+            tracing::warn!("no SNMP at {address}: {error}{advice}");
+        })
+        .ok()
+}
+
+impl Engine {
+    /// The engine, one start further. Where that cannot be written down,
+    /// it has the boots of an engine that may authenticate nobody
+    /// (RFC 3414 §2.2.2): version 3 would break at the next start.
+    fn start(config: &Snmp) -> Result<Self> {
+        if !config.is_on() {
+            return Self::without_state("SNMP is off".to_owned());
+        }
+        let counted = state::directory(config.state_directory.as_deref())
+            .and_then(|directory| Ok((state::count_start(&directory)?, directory)));
+        match counted {
+            Ok((engine, directory)) => Ok(Self {
+                id: engine.engine_id,
+                boots: engine.boots,
+                state: Ok(directory),
+            }),
+            Err(error) => {
+                tracing::warn!(
+                    "SNMP version 3 is off, versions 1 and 2c go on: its count of starts cannot \
+                     be kept: {error:#}"
+                );
+                Self::without_state(format!("{error:#}"))
+            }
+        }
+    }
+
+    fn without_state(why: String) -> Result<Self> {
+        Ok(Self {
+            id: state::new_engine_id()?,
+            boots: LAST_BOOTS,
+            state: Err(why),
+        })
+    }
+
+    /// The users whose keys are stored, as the configuration lets them.
+    fn users(&self, config: &Snmp) -> Vec<User> {
+        let Ok(directory) = &self.state else {
+            return Vec::new();
+        };
+        let stored = Users::load(directory, &self.id).and_then(|users| users.keys());
+        let stored = stored.unwrap_or_else(|error| {
+            tracing::warn!("no users of SNMP version 3: {error:#}");
+            Vec::new()
+        });
+        for user in &config.users {
+            if !stored.iter().any(|stored| stored.name == user.name) {
+                tracing::warn!(
+                    "SNMP user `{}` has no keys: `fingerpost snmp user add {}` makes them",
+                    user.name,
+                    user.name
+                );
+            }
+        }
+        stored
+            .into_iter()
+            .filter_map(|user| allowed(config, user))
+            .collect()
+    }
+}
+
+/// What a user of stored keys may do: as configured, or with all his keys
+/// everything.
+fn allowed(config: &Snmp, user: users::User) -> Option<User> {
+    let said = config.users.iter().find(|said| said.name == user.name);
+    let mut allowed = User {
+        name: user.name.into_bytes(),
+        auth: Some(user.auth),
+        privacy: user.privacy,
+        minimum_level: snmp::usm::SecurityLevel::NoAuthNoPriv,
+        view: config.view(said.map_or(config::ALL, |said| &said.view))?,
+        contexts: said.and_then(|said| {
+            let contexts = said.contexts.as_ref()?;
+            Some(contexts.iter().map(|name| name.clone().into()).collect())
+        }),
+    };
+    let best = allowed.best_level();
+    allowed.minimum_level = match said.and_then(|said| said.level) {
+        Some(level) if snmp::usm::SecurityLevel::from(level) > best => {
+            tracing::warn!(
+                "SNMP user `{}` has no keys for the level that is asked of him",
+                String::from_utf8_lossy(&allowed.name)
+            );
+            return None;
+        }
+        Some(level) => level.into(),
+        None => best,
+    };
+    Some(allowed)
+}
+
+/// `sysObjectID` and what the subagent says it is: there is no number of
+/// ours, so `zeroDotZero` (RFC 2578 §A.3).
+fn own_id() -> Oid {
+    Oid::new(&[0, 0]).unwrap_or_default()
+}
+
+fn facts(config: &Snmp, engine: &Engine) -> Facts {
+    let uname = rustix::system::uname();
+    let name = uname.nodename().to_string_lossy().into_owned();
+    let system = System {
+        description: format!(
+            "fingerpost {}, {} {} {}",
+            env!("CARGO_PKG_VERSION"),
+            uname.sysname().to_string_lossy(),
+            uname.release().to_string_lossy(),
+            uname.machine().to_string_lossy()
+        ),
+        object_id: None,
+        contact: config.contact.clone(),
+        name: config.name.clone().unwrap_or(name),
+        location: config.location.clone(),
+    };
+    Facts {
+        system,
+        engine_id: engine.id.clone(),
+        boots: engine.boots,
+        max_message_bytes: config.max_message_bytes as u32,
+    }
+}
+
+/// What the agent is told.
+fn agent_config(config: &Snmp, engine: &Engine) -> Result<Config> {
+    let communities = config
+        .communities
+        .iter()
+        .filter_map(|one| {
+            Some(Community {
+                name: one.name.clone().into_bytes(),
+                sources: one.sources.clone(),
+                view: config.view(&one.view)?,
+                context: one.context.clone().into_bytes(),
+            })
+        })
+        .collect();
+    let mut seed = [0; 8];
+    getrandom(&mut seed, GetRandomFlags::empty()).context("no random numbers")?;
+    Ok(Config {
+        engine_id: engine.id.clone(),
+        engine_boots: engine.boots,
+        salt_seed: u64::from_ne_bytes(seed),
+        communities,
+        users: engine.users(config),
+        max_message_bytes: config.max_message_bytes,
+        allowed_sources: config.allowed_sources.clone(),
+        amplification: config.amplification,
+    })
+}
+
+/// SNMP of a running daemon. Ends when dropped.
+#[derive(Debug)]
+pub struct Service {
+    config: Snmp,
+    engine: Engine,
+    source: Source,
+    shared: Arc<Shared>,
+    notifier: Notifier,
+    listeners: Vec<Listener>,
+    subagent: Option<Arc<Subagent>>,
+    gauge: Gauge,
+}
+
+impl Service {
+    /// Starts to answer; there is nothing to answer from yet.
+    pub fn start(opened: Opened, gauge: Gauge) -> Result<Self> {
+        let Opened {
+            config,
+            sockets,
+            engine,
+        } = opened;
+        let source = Source::new(facts(&config, &engine));
+        let agent = Agent::new(agent_config(&config, &engine)?).context("[snmp] cannot be used")?;
+        let shared = Arc::new(Shared::new(agent, source.clone()));
+        let notifier = Notifier::start(Arc::clone(&shared))?;
+        let mut service = Self {
+            engine,
+            source,
+            shared,
+            notifier,
+            listeners: Vec::new(),
+            subagent: None,
+            gauge,
+            config: Snmp {
+                // Not yet: the first reload finds them new.
+                agentx: None,
+                targets: Vec::new(),
+                ..config.clone()
+            },
+        };
+        for socket in sockets {
+            service.listen(socket);
+        }
+        service.tell_targets(&config);
+        service.look_for_master(&config);
+        service.config = config;
+        service.show();
+        Ok(service)
+    }
+
+    fn listen(&mut self, socket: Socket) {
+        let address = socket.address();
+        match Listener::start(Arc::new(socket), Arc::clone(&self.shared)) {
+            Ok(listener) => self.listeners.push(listener),
+            Err(error) => tracing::warn!("no SNMP at {address}: {error:#}"),
+        }
+    }
+
+    fn look_for_master(&mut self, config: &Snmp) {
+        if config.agentx == self.config.agentx {
+            return;
+        }
+        let started = config.agentx.clone().map(|master| {
+            let subagent = Subagent::start(master, self.source.clone());
+            subagent.map(Arc::new)
+        });
+        self.subagent =
+            started.and_then(|started| started.map_err(|error| tracing::warn!("{error:#}")).ok());
+        self.notifier.set_subagent(self.subagent.clone());
+    }
+
+    fn tell_targets(&self, config: &Snmp) {
+        if config.targets != self.config.targets {
+            self.notifier.set_targets(&config.targets);
+        }
+    }
+
+    fn show(&self) {
+        self.gauge.set(Some(Parts {
+            shared: Arc::clone(&self.shared),
+            listening: self.listeners.iter().map(Listener::address).collect(),
+            version_3: self.engine.state.as_ref().err().cloned(),
+            subagent: self.subagent.clone(),
+            notifier: self.notifier.counts(),
+        }));
+    }
+
+    /// Answers from these namespaces from now on, the first by default.
+    pub fn set_namespaces(&self, namespaces: impl Iterator<Item = (Option<String>, Arc<Answers>)>) {
+        self.source
+            .set_namespaces(namespaces, self.notifier.sender());
+    }
+
+    /// Takes another configuration, and users' keys as they are now.
+    pub fn reload(&mut self, config: &Snmp) -> Result<()> {
+        if config.state_directory != self.config.state_directory {
+            tracing::warn!("snmp.state_directory takes effect at the next start");
+        }
+        let told = agent_config(config, &self.engine)?;
+        let reconfigured = self.shared.agent().reconfigure(told);
+        reconfigured.context("[snmp] cannot be used")?;
+        self.source.set_facts(facts(config, &self.engine));
+        self.listeners
+            .retain(|listener| config.listen.contains(&listener.address()));
+        for address in &config.listen {
+            let is_there = |listener: &Listener| listener.address() == *address;
+            if !self.listeners.iter().any(is_there)
+                && let Some(socket) = bind(*address)
+            {
+                self.listen(socket);
+            }
+        }
+        self.tell_targets(config);
+        self.look_for_master(config);
+        self.config = config.clone();
+        self.show();
+        Ok(())
+    }
+}
+
+impl Drop for Service {
+    fn drop(&mut self) {
+        // The threads end with their values; what they answer from must
+        // not hold the mirrors any longer.
+        self.gauge.set(None);
+        self.listeners.clear();
+        self.source
+            .set_namespaces(std::iter::empty(), self.notifier.sender());
+    }
+}
+
+/// Where a daemon's status finds how SNMP is. Cheap to clone.
+#[derive(Debug, Clone, Default)]
+pub struct Gauge(Arc<Mutex<Option<Parts>>>);
+
+#[derive(Debug)]
+struct Parts {
+    shared: Arc<Shared>,
+    listening: Vec<SocketAddr>,
+    version_3: Option<String>,
+    subagent: Option<Arc<Subagent>>,
+    notifier: notify::Counts,
+}
+
+impl Gauge {
+    fn set(&self, parts: Option<Parts>) {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = parts;
+    }
+
+    /// How SNMP is; `None` where it does not run.
+    pub fn status(&self) -> Option<SnmpStatus> {
+        let parts = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let parts = parts.as_ref()?;
+        let counters = *parts.shared.agent().counters();
+        let (requests, answers) = (counters.snmp.in_pkts, counters.snmp.out_pkts);
+        Some(SnmpStatus {
+            listening: parts.listening.iter().map(ToString::to_string).collect(),
+            version_3_off: parts.version_3.clone(),
+            requests,
+            answers,
+            dropped: requests.wrapping_sub(answers),
+            bindings: counters.snmp.in_total_req_vars,
+            unsent: parts.shared.unsent(),
+            agentx: parts.subagent.as_ref().map(|subagent| subagent.status()),
+            notifications: parts.notifier.sent(),
+            notifications_dropped: parts.notifier.dropped(),
+        })
+    }
+}

@@ -1,0 +1,351 @@
+//! `[snmp]` of the configuration: who may ask what, where, and who is told.
+//!
+//! ```toml
+//! [snmp]
+//! listen = ["127.0.0.1:1161"]            # none: [] ; IPv6: "[::]:161"
+//! agentx = "/var/agentx/master"          # or "tcp:127.0.0.1:705"
+//! contact = "noc@example.net"
+//! location = "Rack 7"
+//! allowed_sources = ["192.0.2.0/24"]     # answered at full length by v3
+//!
+//! [[snmp.community]]                     # v1 and v2c; instead of `public`
+//! name = "public"
+//! sources = ["127.0.0.0/8", "192.0.2.0/24"]
+//! view = "routes"
+//! context = ""
+//!
+//! [[snmp.user]]                          # v3; keys by `fingerpost snmp user add`
+//! name = "noc"
+//! level = "authPriv"                     # at least
+//! view = "all"
+//!
+//! [snmp.view]                            # `all` is there already
+//! routes = ["1.3.6.1.2.1.1", "1.3.6.1.2.1.4.24", "!1.3.6.1.2.1.4.24.4"]
+//!
+//! [[snmp.target]]                        # told of linkUp and linkDown
+//! address = "192.0.2.9:162"
+//! version = "3"
+//! user = "noc"
+//! ```
+//!
+//! Read by [`crate::config`]; used by [`super::Service`].
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::net::SocketAddr;
+use std::path::PathBuf;
+
+use ipnet::IpNet;
+use serde::de::Error as _;
+use serde::{Deserialize, Deserializer};
+use snmp::Oid;
+use snmp::usm::SecurityLevel;
+use snmp::view::{Family, View};
+
+/// Addresses to listen at, communities, users and targets at most.
+const MAX_OF_EACH: usize = 1_000;
+/// Addresses to listen at, at most: each has a thread.
+const MAX_LISTEN: usize = 16;
+/// The community of an agent that nobody configured.
+const USUAL_COMMUNITY: &str = "public";
+/// The view that is there without being defined.
+pub const ALL: &str = "all";
+
+/// The SNMP agent.
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Snmp {
+    /// UDP addresses it listens at.
+    pub listen: Vec<SocketAddr>,
+    /// An AgentX master to be a subagent of.
+    pub agentx: Option<Master>,
+    /// Directory of engine id, boots and users' keys.
+    pub state_directory: Option<PathBuf>,
+    /// `sysContact`.
+    pub contact: String,
+    /// `sysLocation`.
+    pub location: String,
+    /// `sysName`; `None`: the host's name.
+    pub name: Option<String>,
+    /// Octets of an answer at most.
+    pub max_message_bytes: usize,
+    /// Sources, beside those of communities, that are answered at full
+    /// length.
+    pub allowed_sources: Vec<IpNet>,
+    /// All others: at most so many times the octets of their request.
+    pub amplification: usize,
+    /// Communities of v1 and v2c.
+    #[serde(rename = "community")]
+    pub communities: Vec<Community>,
+    /// Users of v3.
+    #[serde(rename = "user")]
+    pub users: Vec<User>,
+    /// Views by name.
+    #[serde(rename = "view")]
+    pub views: BTreeMap<String, Vec<Subtree>>,
+    /// Who is told of what happens.
+    #[serde(rename = "target")]
+    pub targets: Vec<Target>,
+}
+
+impl Default for Snmp {
+    fn default() -> Self {
+        Self {
+            listen: vec![SocketAddr::from(([127, 0, 0, 1], 1161))],
+            agentx: None,
+            state_directory: None,
+            contact: String::new(),
+            location: String::new(),
+            name: None,
+            max_message_bytes: snmp::config::MAX_MESSAGE_BYTES,
+            allowed_sources: loopback(),
+            amplification: 2,
+            communities: vec![Community::default()],
+            users: Vec::new(),
+            views: BTreeMap::new(),
+            targets: Vec::new(),
+        }
+    }
+}
+
+fn loopback() -> Vec<IpNet> {
+    ["127.0.0.0/8", "::1/128"]
+        .iter()
+        .filter_map(|prefix| prefix.parse().ok())
+        .collect()
+}
+
+/// A community.
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Community {
+    /// Its name.
+    pub name: String,
+    /// Where it is taken from; loopback unless said.
+    pub sources: Vec<IpNet>,
+    /// What it sees.
+    pub view: String,
+    /// The context it asks.
+    pub context: String,
+}
+
+impl Default for Community {
+    fn default() -> Self {
+        Self {
+            name: USUAL_COMMUNITY.to_owned(),
+            sources: loopback(),
+            view: ALL.to_owned(),
+            context: String::new(),
+        }
+    }
+}
+
+/// What a user may do. His keys are in the state directory.
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct User {
+    /// His name.
+    pub name: String,
+    /// The least protection; `None`: the most that his keys allow.
+    #[serde(default)]
+    pub level: Option<Level>,
+    /// What he sees.
+    #[serde(default = "all")]
+    pub view: String,
+    /// Contexts that he may ask; `None`: all.
+    #[serde(default)]
+    pub contexts: Option<Vec<String>>,
+}
+
+fn all() -> String {
+    ALL.to_owned()
+}
+
+/// A level of protection, as net-snmp's tools write it (`-l`).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[allow(missing_docs, reason = "each is the level it names")]
+#[allow(clippy::enum_variant_names, reason = "so RFC 3411 names them")]
+pub enum Level {
+    #[serde(rename = "noAuthNoPriv")]
+    NoAuthNoPriv,
+    #[serde(rename = "authNoPriv")]
+    AuthNoPriv,
+    #[serde(rename = "authPriv")]
+    AuthPriv,
+}
+
+impl From<Level> for SecurityLevel {
+    fn from(level: Level) -> Self {
+        match level {
+            Level::NoAuthNoPriv => Self::NoAuthNoPriv,
+            Level::AuthNoPriv => Self::AuthNoPriv,
+            Level::AuthPriv => Self::AuthPriv,
+        }
+    }
+}
+
+/// Somebody who is told of what happens.
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Target {
+    /// Where.
+    pub address: SocketAddr,
+    /// `1`, `2c` or `3`.
+    #[serde(default = "v2c")]
+    pub version: Version,
+    /// The community of v1 and v2c.
+    #[serde(default = "usual_community")]
+    pub community: String,
+    /// The user of v3.
+    #[serde(default)]
+    pub user: Option<String>,
+}
+
+fn v2c() -> Version {
+    Version::V2c
+}
+
+fn usual_community() -> String {
+    USUAL_COMMUNITY.to_owned()
+}
+
+/// A version of SNMP.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[allow(missing_docs, reason = "each is the version it names")]
+pub enum Version {
+    #[serde(rename = "1")]
+    V1,
+    #[serde(rename = "2c")]
+    V2c,
+    #[serde(rename = "3")]
+    V3,
+}
+
+/// Where an AgentX master listens.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Master {
+    /// A socket in the file system.
+    Unix(PathBuf),
+    /// An address.
+    Tcp(SocketAddr),
+}
+
+impl fmt::Display for Master {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Unix(path) => path.display().fmt(f),
+            Self::Tcp(address) => write!(f, "tcp:{address}"),
+        }
+    }
+}
+
+impl<'de> Deserialize<'de> for Master {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+        let text = String::deserialize(from)?;
+        if text.starts_with('/') {
+            return Ok(Self::Unix(text.into()));
+        }
+        let address = text.strip_prefix("tcp:").unwrap_or(&text).parse();
+        address.map(Self::Tcp).map_err(|_| {
+            D::Error::custom(
+                "a path like /var/agentx/master or an address like tcp:127.0.0.1:705 is expected",
+            )
+        })
+    }
+}
+
+/// A subtree in a view, or out of it: `1.3.6.1.2.1`, `!1.3.6.1.2.1.4`, with
+/// `*` for a sub-identifier that may be any.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Subtree(Family);
+
+impl<'de> Deserialize<'de> for Subtree {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+        let text = String::deserialize(from)?;
+        let (included, name) = match text.strip_prefix('!') {
+            Some(name) => (false, name),
+            None => (true, text.as_str()),
+        };
+        let numbers = name.replace('*', "0");
+        let subtree: Oid = numbers.parse().map_err(D::Error::custom)?;
+        let parts = name.trim_start_matches('.').split('.');
+        let mut mask = vec![0xff; subtree.len().div_ceil(8)];
+        for (at, _) in parts.enumerate().filter(|(_, part)| *part == "*") {
+            if let Some(octet) = mask.get_mut(at / 8) {
+                *octet &= !(0x80 >> (at % 8));
+            }
+        }
+        Ok(Self(Family {
+            subtree,
+            mask,
+            included,
+        }))
+    }
+}
+
+impl Snmp {
+    /// Whether anything of it runs.
+    pub fn is_on(&self) -> bool {
+        !self.listen.is_empty() || self.agentx.is_some() || !self.targets.is_empty()
+    }
+
+    /// The view of a name.
+    pub fn view(&self, name: &str) -> Option<View> {
+        match self.views.get(name) {
+            Some(subtrees) => {
+                let families: Vec<Family> = subtrees.iter().map(|one| one.0.clone()).collect();
+                Some(View::new(&families))
+            }
+            None => (name == ALL).then(View::all),
+        }
+    }
+
+    /// What the parts say of each other: the first thing that is wrong.
+    fn check(&self) -> Result<(), String> {
+        if self.listen.len() > MAX_LISTEN {
+            return Err(format!("{MAX_LISTEN} addresses to listen at are the most"));
+        }
+        let lens = [
+            self.communities.len(),
+            self.users.len(),
+            self.views.len(),
+            self.targets.len(),
+        ];
+        if lens.iter().any(|len| *len > MAX_OF_EACH) {
+            return Err(format!("{MAX_OF_EACH} of each kind are the most"));
+        }
+        if !(484..=snmp::config::MAX_MESSAGE_BYTES).contains(&self.max_message_bytes) {
+            let most = snmp::config::MAX_MESSAGE_BYTES;
+            return Err(format!("max_message_bytes is between 484 and {most}"));
+        }
+        if !(1..=1_000_000).contains(&self.amplification) {
+            return Err("amplification is between 1 and 1000000".to_owned());
+        }
+        let viewed = |of: String, view: &str| match self.view(view) {
+            Some(_) => Ok(()),
+            None => Err(format!("{of}: there is no view `{view}` in [snmp.view]")),
+        };
+        for community in &self.communities {
+            viewed(format!("community `{}`", community.name), &community.view)?;
+        }
+        for user in &self.users {
+            viewed(format!("user `{}`", user.name), &user.view)?;
+        }
+        for target in &self.targets {
+            if target.version == Version::V3 && target.user.is_none() {
+                return Err(format!("target {}: version 3 wants a user", target.address));
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Reads the section and holds its parts against each other.
+pub fn section<'de, D: Deserializer<'de>>(from: D) -> Result<Snmp, D::Error> {
+    let snmp = Snmp::deserialize(from)?;
+    snmp.check().map_err(D::Error::custom)?;
+    Ok(snmp)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,364 @@
+//! What SNMP is answered from: the namespaces that are mirrored, each by
+//! contexts of its own.
+//!
+//! The default context is the first namespace that the daemon mirrors (its
+//! own, where it mirrors that). Another namespace is `netns-NAME`. Behind
+//! either: `table-N` and `vrf-NAME`, a kernel routing table or a VRF of it:
+//! `vrf-red`, `netns-blue/table-100`.
+//!
+//! Called by [`super::listener`] and [`super::subagent`]; kept by
+//! [`super::Service`].
+
+use std::cell::{OnceCell, RefCell};
+use std::collections::BTreeSet;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use linux::mirror::now_millis;
+use mib::{Engine, Moment, Objects, Sampled, System, sampled};
+use snmp::counters::Counters;
+use snmp::mib::WalkSink;
+use snmp::{Contexts, Mib, Value};
+use table::Tables;
+
+use super::history::Follower;
+use super::notify::Sender;
+use crate::daemon::Answers;
+
+/// How old a sample may be in an answer, milliseconds. The mirror takes one
+/// a second while somebody asks.
+const FRESH_MILLIS: u64 = 1_000;
+/// The first question after a pause waits so long for a sample, at most.
+const SAMPLE_PATIENCE: Duration = Duration::from_millis(200);
+/// After a wait in vain nobody waits again for so long.
+const DISAPPOINTED_MILLIS: u64 = 5_000;
+/// Between two wishes for samples; the mirror takes somebody to read for a
+/// second after each.
+const WISH_MILLIS: u64 = 400;
+/// Contexts told of at most.
+const MAX_CONTEXTS: usize = 64;
+
+/// Where answers come from. Cheap to clone; all clones see the same.
+#[derive(Debug, Clone)]
+pub struct Source(Arc<Shared>);
+
+#[derive(Debug)]
+struct Shared {
+    namespaces: Mutex<Arc<[Arc<Namespace>]>>,
+    facts: Mutex<Arc<Facts>>,
+    started_at_millis: u64,
+}
+
+/// What does not change from one question to the next.
+#[derive(Debug, Clone)]
+pub struct Facts {
+    /// What the system says of itself.
+    pub system: System,
+    /// `snmpEngineID`.
+    pub engine_id: Vec<u8>,
+    /// `snmpEngineBoots`.
+    pub boots: u32,
+    /// `snmpEngineMaxMessageSize`.
+    pub max_message_bytes: u32,
+}
+
+/// A namespace that can be asked.
+#[derive(Debug)]
+pub struct Namespace {
+    /// What it was asked for by; `None`: the daemon's own.
+    name: Option<String>,
+    answers: Arc<Answers>,
+    follower: Follower,
+    wishes: Wishes,
+}
+
+/// When samples were last wished for, and last waited for in vain.
+#[derive(Debug, Default)]
+struct Wishes {
+    links: AtomicU64,
+    neighbours: AtomicU64,
+    disappointed: AtomicU64,
+}
+
+impl Source {
+    /// A source that knows no namespace yet.
+    pub fn new(facts: Facts) -> Self {
+        Self(Arc::new(Shared {
+            namespaces: Mutex::new(Arc::from([])),
+            facts: Mutex::new(Arc::new(facts)),
+            started_at_millis: now_millis(),
+        }))
+    }
+
+    /// What is so from now on.
+    pub fn set_facts(&self, facts: Facts) {
+        *lock(&self.0.facts) = Arc::new(facts);
+    }
+
+    /// The namespaces from now on, the default one first. Those that are
+    /// known already stay as they are.
+    pub fn set_namespaces(
+        &self,
+        wanted: impl Iterator<Item = (Option<String>, Arc<Answers>)>,
+        told: &Sender,
+    ) {
+        let known = Arc::clone(&lock(&self.0.namespaces));
+        let namespaces: Vec<Arc<Namespace>> = wanted
+            .map(|(name, answers)| {
+                let mut known = known.iter();
+                match known.find(|one| Arc::ptr_eq(&one.answers, &answers)) {
+                    Some(same) => Arc::clone(same),
+                    None => {
+                        let since = self.0.started_at_millis;
+                        Arc::new(Namespace::new(name, answers, since, told))
+                    }
+                }
+            })
+            .collect();
+        *lock(&self.0.namespaces) = namespaces.into();
+    }
+
+    /// The contexts beside the default one: whole namespaces (true) and
+    /// routing tables.
+    pub fn contexts(&self) -> Vec<(Vec<u8>, bool)> {
+        let namespaces = Arc::clone(&lock(&self.0.namespaces));
+        let mut contexts = Vec::new();
+        for (at, namespace) in namespaces.iter().enumerate() {
+            let mut head = String::new();
+            if at > 0 {
+                head = format!("netns-{}", namespace.name.as_deref().unwrap_or("own"));
+                contexts.push((head.clone().into_bytes(), true));
+                head.push('/');
+            }
+            let tables = namespace.tables();
+            let inside = routing_contexts(&tables);
+            contexts.extend(
+                inside
+                    .into_iter()
+                    .map(|name| (format!("{head}{name}").into_bytes(), false)),
+            );
+        }
+        contexts.truncate(MAX_CONTEXTS);
+        contexts
+    }
+
+    /// What one question is answered from, asked of an agent that has
+    /// counted so much.
+    pub fn moment(&self, counters: Counters) -> Asked {
+        Asked {
+            namespaces: Arc::clone(&lock(&self.0.namespaces)),
+            facts: Arc::clone(&lock(&self.0.facts)),
+            counters,
+            started_at_millis: self.0.started_at_millis,
+            now_millis: now_millis(),
+            chosen: OnceCell::new(),
+        }
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// The VRFs and the tables that a rule leads to.
+fn routing_contexts(tables: &Tables) -> BTreeSet<String> {
+    let vrfs = tables
+        .links
+        .iter()
+        .filter(|link| link.vrf_table.is_some())
+        .map(|link| format!("vrf-{}", link.name));
+    let ruled = tables
+        .rules
+        .iter()
+        .filter(|rule| !matches!(rule.table, 0 | 253..=255))
+        .map(|rule| format!("table-{}", rule.table));
+    vrfs.chain(ruled).take(MAX_CONTEXTS).collect()
+}
+
+/// The contexts for one request.
+#[derive(Debug)]
+pub struct Asked {
+    namespaces: Arc<[Arc<Namespace>]>,
+    facts: Arc<Facts>,
+    counters: Counters,
+    started_at_millis: u64,
+    now_millis: u64,
+    chosen: OnceCell<Chosen>,
+}
+
+/// A context that a request is about.
+#[derive(Debug)]
+struct Chosen {
+    namespace: Arc<Namespace>,
+    tables: RefCell<Arc<Tables>>,
+    history: mib::History,
+    routing_table: u32,
+    facts: Arc<Facts>,
+    counters: Counters,
+    started_at_millis: u64,
+    now_millis: u64,
+    context: Vec<u8>,
+}
+
+impl Contexts for Asked {
+    fn context(&self, name: &[u8]) -> Option<&dyn Mib> {
+        if let Some(chosen) = self.chosen.get() {
+            return (chosen.context == name).then_some(chosen as &dyn Mib);
+        }
+        let (namespace, inside) = self.namespace(name)?;
+        let tables = namespace.tables();
+        let routing_table = mib::routing_table(&tables, inside)?;
+        let chosen = self.chosen.get_or_init(|| Chosen {
+            history: namespace.follower.history(),
+            namespace: Arc::clone(namespace),
+            tables: RefCell::new(tables),
+            routing_table,
+            facts: Arc::clone(&self.facts),
+            counters: self.counters,
+            started_at_millis: self.started_at_millis,
+            now_millis: self.now_millis,
+            context: name.to_vec(),
+        });
+        Some(chosen)
+    }
+}
+
+impl Asked {
+    /// The namespace that a context's name means, and what is left of the
+    /// name.
+    fn namespace<'n>(&self, name: &'n [u8]) -> Option<(&Arc<Namespace>, &'n [u8])> {
+        let Some(rest) = name.strip_prefix(b"netns-") else {
+            return Some((self.namespaces.first()?, name));
+        };
+        // A name may hold a slash: the longest that fits is meant.
+        let named = self.namespaces.iter().filter_map(|namespace| {
+            let own = namespace.name.as_deref().unwrap_or("own");
+            let inside = rest.strip_prefix(own.as_bytes())?;
+            match inside {
+                [] => Some((namespace, inside)),
+                [b'/', inside @ ..] => Some((namespace, inside)),
+                _ => None,
+            }
+        });
+        named.min_by_key(|(_, inside)| inside.len())
+    }
+}
+
+impl Namespace {
+    fn new(name: Option<String>, answers: Arc<Answers>, since_millis: u64, told: &Sender) -> Self {
+        let context = name.as_ref().map(|name| format!("netns-{name}"));
+        let context = context.unwrap_or_default();
+        let reader = answers.mirror().reader();
+        Self {
+            follower: Follower::start(reader, &context, since_millis, told.clone()),
+            name,
+            answers,
+            wishes: Wishes::default(),
+        }
+    }
+
+    fn tables(&self) -> Arc<Tables> {
+        self.answers.mirror().reader().snapshot()
+    }
+
+    /// Sees to it that the samples that a name needs are being taken;
+    /// whether to wait for them, because those there are too old.
+    fn wish(&self, name: &[u32], now_millis: u64, tables: &Tables) -> bool {
+        let sampled = sampled(name);
+        if sampled == Sampled::default() {
+            return false;
+        }
+        let mirror = self.answers.mirror();
+        let mut is_old = false;
+        let mut wish = |wanted: bool, last: &AtomicU64, taken: Option<u64>, tell: &dyn Fn()| {
+            if !wanted {
+                return;
+            }
+            if now_millis.saturating_sub(last.load(Ordering::Relaxed)) >= WISH_MILLIS {
+                last.store(now_millis, Ordering::Relaxed);
+                tell();
+            }
+            is_old |= taken.is_none_or(|taken| taken + FRESH_MILLIS < now_millis);
+        };
+        wish(
+            sampled.links,
+            &self.wishes.links,
+            tables.link_counters.taken_at_millis,
+            &|| mirror.want_links(),
+        );
+        wish(
+            sampled.neighbours,
+            &self.wishes.neighbours,
+            tables.neighbour_samples.taken_at_millis,
+            &|| mirror.want_neighbours(),
+        );
+        is_old && !self.wishes.is_disappointed(now_millis)
+    }
+
+    /// Waits for a sample, not for long, and gives the tables of then.
+    fn wait_for_samples(&self, name: &[u32], now_millis: u64) -> Arc<Tables> {
+        let deadline = Instant::now() + SAMPLE_PATIENCE;
+        loop {
+            std::thread::sleep(Duration::from_millis(1));
+            let tables = self.tables();
+            if !self.wish(name, now_millis, &tables) {
+                return tables;
+            }
+            if Instant::now() >= deadline {
+                self.wishes
+                    .disappointed
+                    .store(now_millis, Ordering::Relaxed);
+                return tables;
+            }
+        }
+    }
+}
+
+impl Wishes {
+    fn is_disappointed(&self, now_millis: u64) -> bool {
+        let last = self.disappointed.load(Ordering::Relaxed);
+        now_millis.saturating_sub(last) < DISAPPOINTED_MILLIS
+    }
+}
+
+impl Chosen {
+    /// The objects of this moment, or of a later one where a sample that
+    /// the name needs was too old.
+    fn with_objects<T>(&self, name: &[u32], task: impl FnOnce(&Objects<'_>) -> T) -> T {
+        let mut tables = Arc::clone(&self.tables.borrow());
+        if self.namespace.wish(name, self.now_millis, &tables) {
+            tables = self.namespace.wait_for_samples(name, self.now_millis);
+            *self.tables.borrow_mut() = Arc::clone(&tables);
+        }
+        let moment = Moment {
+            tables: &tables,
+            system: &self.facts.system,
+            engine: Engine {
+                id: &self.facts.engine_id,
+                boots: self.facts.boots,
+                max_message_bytes: self.facts.max_message_bytes,
+                sends_authentication_failures: false,
+                counters: &self.counters,
+            },
+            history: &self.history,
+            started_at_millis: self.started_at_millis,
+            now_millis: self.now_millis,
+        };
+        task(&Objects::new(moment, self.routing_table))
+    }
+}
+
+impl Mib for Chosen {
+    fn get(&self, names: &[&[u32]], sink: &mut dyn FnMut(usize, Value<'_>)) {
+        // The first that needs a sample brings it for all.
+        let needs = |name: &&&[u32]| sampled(name) != Sampled::default();
+        let name = names.iter().find(needs).or(names.first());
+        let name = name.copied().unwrap_or_default();
+        self.with_objects(name, |objects| objects.get(names, sink));
+    }
+
+    fn walk(&self, after: &[u32], sink: &mut WalkSink<'_>) {
+        self.with_objects(after, |objects| objects.walk(after, sink));
+    }
+}

@@ -1,0 +1,143 @@
+//! A thread for each address that SNMP is asked at.
+//!
+//! It waits in one system call, answers what has come, and sends the
+//! answers in another. It has no rights, opens no file, and keeps nothing
+//! of those who ask: a flood from any number of addresses costs time and
+//! no memory. Started by [`super::Service`].
+
+use std::net::SocketAddr;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result};
+use snmp::agent::{Agent, Outcome};
+
+use super::contexts::Source;
+use super::socket::{Batch, Socket};
+use crate::privileges;
+
+/// A thread looks at least so often whether it is to end.
+pub const PATIENCE: Duration = Duration::from_secs(2);
+/// After an error of the socket.
+const PAUSE: Duration = Duration::from_millis(100);
+
+/// What all listeners share.
+#[derive(Debug)]
+pub struct Shared {
+    /// The agent: one engine, whatever address it is asked at.
+    agent: Mutex<Agent>,
+    source: Source,
+    /// When the engine started.
+    started: Instant,
+    /// Answers that the system did not take.
+    unsent: AtomicU64,
+}
+
+impl Shared {
+    /// For an agent and what it answers from.
+    pub fn new(agent: Agent, source: Source) -> Self {
+        Self {
+            agent: Mutex::new(agent),
+            source,
+            started: Instant::now(),
+            unsent: AtomicU64::new(0),
+        }
+    }
+
+    /// The agent. Held for as long as a batch is answered.
+    pub fn agent(&self) -> MutexGuard<'_, Agent> {
+        self.agent.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Milliseconds since the engine started.
+    pub fn millis(&self) -> u64 {
+        self.started.elapsed().as_millis() as u64
+    }
+
+    /// Answers that the system did not take.
+    pub fn unsent(&self) -> u64 {
+        self.unsent.load(Ordering::Relaxed)
+    }
+
+    /// Answers all of a batch from one moment.
+    fn answer(&self, batch: &mut Batch) {
+        let mut agent = self.agent();
+        let now_millis = self.millis();
+        batch.answer(|datagram, from, out| {
+            let moment = self.source.moment(*agent.counters());
+            match agent.answer(datagram, from.ip(), now_millis, &moment, out) {
+                Outcome::Answered(len) => Some(len),
+                Outcome::Dropped(reason) => {
+                    tracing::debug!("a datagram of {from} is not answered: {reason:?}");
+                    None
+                }
+            }
+        });
+    }
+}
+
+/// A running listener. Ends when dropped.
+#[derive(Debug)]
+pub struct Listener {
+    socket: Arc<Socket>,
+    stop: Arc<AtomicBool>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Listener {
+    /// Starts to answer at a socket.
+    pub fn start(socket: Arc<Socket>, shared: Arc<Shared>) -> Result<Self> {
+        let stop = Arc::new(AtomicBool::new(false));
+        let thread = std::thread::Builder::new()
+            .name("snmp".to_owned())
+            .spawn({
+                let (socket, stop) = (Arc::clone(&socket), Arc::clone(&stop));
+                move || match privileges::drop_all() {
+                    Ok(()) => listen(&socket, &shared, &stop),
+                    Err(error) => tracing::error!("no SNMP, rights remain: {error}"),
+                }
+            })
+            .context("cannot start a thread for SNMP")?;
+        Ok(Self {
+            socket,
+            stop,
+            thread: Some(thread),
+        })
+    }
+
+    /// Where it listens.
+    pub fn address(&self) -> SocketAddr {
+        self.socket.address()
+    }
+}
+
+impl Drop for Listener {
+    fn drop(&mut self) {
+        self.stop.store(true, Ordering::Release);
+        self.socket.wake();
+        if let Some(thread) = self.thread.take() {
+            // One that panicked has nothing left to end.
+            let _ = thread.join();
+        }
+    }
+}
+
+fn listen(socket: &Socket, shared: &Shared, stop: &AtomicBool) {
+    let mut batch = Batch::new();
+    while !stop.load(Ordering::Acquire) {
+        match socket.receive(&mut batch) {
+            Ok(()) if batch.is_empty() => {}
+            Ok(()) => {
+                shared.answer(&mut batch);
+                let unsent = socket.send(&mut batch) as u64;
+                shared.unsent.fetch_add(unsent, Ordering::Relaxed);
+            }
+            Err(error) => {
+                tracing::warn!("SNMP at {}: {error}", socket.address());
+                std::thread::sleep(PAUSE);
+            }
+        }
+    }
+}

@@ -1,0 +1,504 @@
+//! `fingerpost link add|delete|set` with a real kernel: what they make,
+//! what they refuse, and that a kill at any moment loses nothing.
+
+#![allow(
+    clippy::unwrap_used,
+    reason = "a test that cannot go on fails where it stands"
+)]
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::process::{Output, Stdio};
+use std::time::{Duration, Instant};
+
+use lab::{Child, Netns, Random};
+use rustix::process::Signal;
+use serde_json::Value;
+use tempfile::TempDir;
+
+const PROGRAM: &str = env!("CARGO_BIN_EXE_fingerpost");
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// A namespace, and a directory for journals.
+struct Place {
+    netns: Netns,
+    journals: TempDir,
+}
+
+impl Place {
+    fn new(tag: &str) -> Option<Self> {
+        Some(Self {
+            netns: lab::skip::unless(Netns::new(tag))?,
+            journals: tempfile::tempdir().unwrap(),
+        })
+    }
+
+    fn command(&self, line: &str) -> std::process::Command {
+        let mut command = self.netns.command(PROGRAM);
+        command.arg("link").args(line.split_whitespace());
+        command.arg("--journal").arg(self.journals.path());
+        command
+    }
+
+    fn run(&self, line: &str) -> Output {
+        self.command(line).output().unwrap()
+    }
+
+    /// Runs it; it must succeed. What it wrote.
+    fn does(&self, line: &str) -> String {
+        let output = self.run(line);
+        let complaint = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success(), "{line}: {complaint}");
+        String::from_utf8(output.stdout).unwrap()
+    }
+
+    /// Runs it; it must fail with a status. What it complained about.
+    fn refuses(&self, line: &str, status: i32) -> String {
+        let output = self.run(line);
+        let complaint = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert_eq!(output.status.code(), Some(status), "{line}: {complaint}");
+        complaint
+    }
+
+    /// Name to index, kind, MAC and group, but for the loopback.
+    fn links(&self) -> BTreeMap<String, (u64, String, String, String)> {
+        let text = self.netns.ip(&["-j", "-d", "link"]).unwrap();
+        let links: Vec<Value> = serde_json::from_str(&text).unwrap();
+        let word = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+        links
+            .iter()
+            .filter(|link| link["ifname"] != "lo")
+            .map(|link| {
+                let kind = word(&link["linkinfo"]["info_kind"]);
+                let index = link["ifindex"].as_u64().unwrap();
+                let (mac, group) = (word(&link["address"]), word(&link["group"]));
+                (word(&link["ifname"]), (index, kind, mac, group))
+            })
+            .collect()
+    }
+
+    fn names(&self) -> BTreeSet<String> {
+        self.links().into_keys().collect()
+    }
+}
+
+fn pairs(numbers: impl Iterator<Item = u32>) -> BTreeSet<String> {
+    numbers
+        .flat_map(|number| [format!("testa{number}"), format!("testb{number}")])
+        .collect()
+}
+
+#[test]
+fn pairs_are_made_set_and_deleted() {
+    let Some(place) = Place::new("link") else {
+        return;
+    };
+    place.does(
+        "add -n 300 --kind veth --name testa{} --peer testb{} --up --mtu 1400 \
+         --address 02:00:00:00:{/256}:{%256} --addr 10.{/256}.{%256}.1/30 \
+         --peer-addr 10.{/256}.{%256}.2/30",
+    );
+    assert_eq!(place.names(), pairs(1..=300));
+    let shown = place.netns.ip(&["-o", "-4", "addr"]).unwrap();
+    let is_there = |name: &str, address: &str| {
+        let line = shown
+            .lines()
+            .find(|line| line.contains(&format!(" {name} ")));
+        line.is_some_and(|line| line.contains(address))
+    };
+    assert!(
+        is_there("testa300", "10.1.44.1/30 brd 10.1.44.3"),
+        "{shown}"
+    );
+    assert!(is_there("testb7", "10.0.7.2/30"), "{shown}");
+    let link = place.netns.ip(&["-o", "link", "show", "testb300"]).unwrap();
+    assert!(link.contains(",UP") && link.contains("mtu 1400"), "{link}");
+    let link = place.netns.ip(&["-o", "link", "show", "testa300"]).unwrap();
+    assert!(link.contains("02:00:00:00:01:2c"), "{link}");
+    // ip's words, a choice by kind, and all or nothing.
+    place.does("set testa{} -n 1-100 down mtu 1300 alias x");
+    let link = place.netns.ip(&["link", "show", "testa100"]).unwrap();
+    assert!(!link.contains(",UP") && link.contains("mtu 1300") && link.contains("alias x"));
+    place
+        .netns
+        .ip(&["link", "add", "taken5", "type", "bridge"])
+        .unwrap();
+    let complaint = place.refuses("set testa{} -n 1-10 name taken{} --atomic", 1);
+    assert!(complaint.contains("testa5"), "{complaint}");
+    assert!(place.names().contains("testa1") && !place.names().contains("taken1"));
+    place.does("set testa{} -n 1-2 name renamed{}");
+    assert!(place.names().contains("renamed2"));
+    place.does("set renamed{} -n 1-2 name testa{}");
+    // One end of a pair takes the other along: said, and refused.
+    let complaint = place.refuses("delete testa1 testa2", 1);
+    assert!(
+        complaint.contains("testb1") && complaint.contains("--cascade"),
+        "{complaint}"
+    );
+    let said = place.does("delete --dry-run testa1");
+    assert!(said.contains("along: testb1"), "{said}");
+    assert_eq!(place.names().len(), 601);
+    let said = place.does("delete testa{} --peer testb{} -n 2-300 --json");
+    let end: Value = serde_json::from_str(said.trim()).unwrap();
+    assert_eq!(
+        (&end["deleted"], &end["way"]),
+        (&598.into(), &"group".into())
+    );
+    assert_eq!(place.names().len(), 3);
+    place.does("delete testa[1-01] --cascade");
+    assert_eq!(place.names(), ["taken5".to_owned()].into());
+}
+
+#[test]
+fn ip_s_own_words_and_other_kinds() {
+    let Some(place) = Place::new("kinds") else {
+        return;
+    };
+    let Some(other) = Place::new("kinds-there") else {
+        return;
+    };
+    let there = other.netns.name();
+    place.does(&format!(
+        "add testa{{}} type veth peer name testb{{}} netns {there} -n 3 --split 10.0.0.0/24"
+    ));
+    assert_eq!(
+        other.names(),
+        ["testb1", "testb2", "testb3"].map(String::from).into()
+    );
+    let shown = other.netns.ip(&["-o", "-4", "addr"]).unwrap();
+    assert!(shown.contains("10.0.0.10/30"), "{shown}");
+    place.does("add br0 type bridge forward_delay 300");
+    place.does("add -n 3 --kind macvlan --link testa1 --name mac{} mode bridge");
+    place.does("add -n 3 --kind vxlan --name vx{} --master br0 --group 77 id {+100} dstport 4789");
+    let shown = place
+        .netns
+        .ip(&["-o", "-d", "link", "show", "vx3"])
+        .unwrap();
+    assert!(
+        shown.contains("id 103") && shown.contains("master br0"),
+        "{shown}"
+    );
+    assert!(shown.contains("group 77"), "{shown}");
+    place.does("add ifb{} type ifb -n 2-4");
+    if lab::skip::tun().is_ok() {
+        place.does("add -n 3 --kind tap --name tap{} --up --addr 10.9.{}.1/24");
+        let shown = place.netns.ip(&["-o", "-4", "addr"]).unwrap();
+        assert!(shown.contains("10.9.3.1/24"), "{shown}");
+    }
+    // By group, master, parent, kind.
+    place.does("delete --group 77 --master br0");
+    place.does("delete --link testa1 --kind macvlan");
+    let complaint = place.refuses("delete --kind veth", 1);
+    assert!(
+        complaint.contains(&format!("in the namespace {there}")),
+        "{complaint}"
+    );
+    place.does("delete --kind veth --cascade");
+    assert!(other.names().is_empty());
+    // Both ends come back, each in its namespace.
+    place.does("delete --undo");
+    assert_eq!(
+        other.names(),
+        ["testb1", "testb2", "testb3"].map(String::from).into()
+    );
+    let shown = other.netns.ip(&["-o", "-4", "addr"]).unwrap();
+    assert!(shown.contains("10.0.0.10/30"), "{shown}");
+    place.does("delete --all --cascade");
+    assert!(place.names().is_empty(), "{:?}", place.names());
+}
+
+#[test]
+fn bad_input_is_named_and_counted() {
+    let Some(place) = Place::new("bad") else {
+        return;
+    };
+    place
+        .netns
+        .ip_batch("link add testa3 type bridge\nlink add parent type bridge\n")
+        .unwrap();
+    let before = place.links();
+    let veths = "add --kind veth --peer testb{} --name";
+    for (line, status, words) in [
+        (
+            format!("{veths} a-name-too-long-{{}} -n 3"),
+            2,
+            "15 at most",
+        ),
+        (format!("{veths} testb{{}} -n 3"), 2, "twice"),
+        (format!("{veths} same -n 3"), 2, "twice"),
+        (
+            "add -n 300 --kind bridge --name b{} --addr 10.0.{}.1/30".to_owned(),
+            2,
+            "--split",
+        ),
+        (
+            "add -n 3 --kind macvlan --link nowhere --name m{}".to_owned(),
+            1,
+            "there is no link `nowhere`",
+        ),
+        (
+            "add -n 3 --kind bridge --name b{} --master nowhere".to_owned(),
+            1,
+            "there is no link `nowhere`",
+        ),
+        (
+            "add -n 3 --kind nonsense --name n{}".to_owned(),
+            1,
+            "no kind of link",
+        ),
+        (
+            "add -n 3 --kind bridge --name b{} nonsense 7".to_owned(),
+            1,
+            "no option `nonsense`",
+        ),
+        (
+            "add -n 5000 --kind vlan --link parent --name v{}".to_owned(),
+            2,
+            "4094 each",
+        ),
+        (
+            format!("{veths} x{{}} --netns fp-there-is-none -n 3"),
+            1,
+            "fp-there-is-none",
+        ),
+        (
+            format!("{veths} x{{}} --peer-netns fp-there-is-none -n 3"),
+            1,
+            "fp-there-is-none",
+        ),
+        ("delete".to_owned(), 2, "say which links"),
+        ("delete nowhere".to_owned(), 1, "there is no such link"),
+        ("delete lo".to_owned(), 1, "no virtual link"),
+        ("set testa3".to_owned(), 2, "say what to set"),
+        ("set nowhere up".to_owned(), 1, "there is no such link"),
+        ("add --resume".to_owned(), 1, "no journal"),
+        ("delete --undo nonsense".to_owned(), 1, "nonsense"),
+    ] {
+        let complaint = place.refuses(&line, status);
+        assert!(complaint.contains(words), "{line}: {complaint}");
+        assert_eq!(place.links(), before, "{line}");
+    }
+    // Kinds that this kernel lacks name their module.
+    let has_vlan = std::path::Path::new("/proc/net/vlan").exists();
+    if !has_vlan {
+        let complaint = place.refuses("add -n 2 --kind vlan --link parent --name v{}", 1);
+        assert!(complaint.contains("8021q"), "{complaint}");
+    }
+    // A duplicate: the rest is made; or with --atomic nothing.
+    let complaint = place.refuses(&format!("{veths} testa{{}} -n 200 --atomic"), 1);
+    assert!(complaint.contains("testa3"), "{complaint}");
+    assert_eq!(place.links(), before);
+    let output = place.run(&format!("{veths} testa{{}} -n 200 --json"));
+    assert_eq!(output.status.code(), Some(1));
+    let lines: Vec<Value> = String::from_utf8(output.stdout)
+        .unwrap()
+        .lines()
+        .map(|line| serde_json::from_str(line).unwrap())
+        .collect();
+    assert_eq!(lines[0]["link"], "testa3");
+    assert_eq!(
+        (&lines[1]["made"], &lines[1]["failed"]),
+        (&199.into(), &1.into())
+    );
+    // What stood in the way goes; the rest is made, and all is taken back.
+    place.netns.ip(&["link", "del", "testa3"]).unwrap();
+    place.does("add --resume");
+    assert_eq!(place.names().len(), 401);
+    place.does("add --undo");
+    assert_eq!(place.names(), ["parent".to_owned()].into());
+    let journals = place.does("journal");
+    let newest: Vec<&str> = journals.lines().next().unwrap().split(' ').collect();
+    assert_eq!(newest[1..5], ["add", "200", "links", "undone"]);
+    let complaint = place.refuses(&format!("add --undo {}", newest[0]), 1);
+    assert!(complaint.contains("already"), "{complaint}");
+}
+
+#[test]
+fn without_privilege_nothing_is_made_and_it_is_said_why() {
+    let Some(place) = Place::new("plain") else {
+        return;
+    };
+    if !lab::skip::user(65534).is_ok_and(|()| true) {
+        lab::skip::skip("user 65534 is not known in this user namespace");
+        return;
+    }
+    let mut command = place.netns.command("setpriv");
+    command
+        .args([
+            "--reuid=65534",
+            "--regid=65534",
+            "--clear-groups",
+            PROGRAM,
+            "link",
+        ])
+        .args("add -n 3 --kind bridge --name b{} --no-journal".split_whitespace());
+    let output = command.output().unwrap();
+    let complaint = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(1), "{complaint}");
+    assert!(complaint.contains("CAP_NET_ADMIN"), "{complaint}");
+    assert!(place.names().is_empty());
+}
+
+#[test]
+fn somebody_else_deletes_some_meanwhile() {
+    let Some(place) = Place::new("meanwhile") else {
+        return;
+    };
+    place.does("add -n 50 --kind veth --name testa{} --peer testb{}");
+    let rows = place.links();
+    // Deleted and taken back, with a stranger under one of the names.
+    place.does("delete testa{} --peer testb{} -n 50");
+    place
+        .netns
+        .ip(&["link", "add", "testa9", "type", "bridge"])
+        .unwrap();
+    let complaint = place.refuses("delete --undo", 1);
+    assert!(complaint.contains("testa9"), "{complaint}");
+    let now = place.links();
+    assert_eq!(now["testa9"].1, "bridge");
+    assert_eq!(now.len(), 99);
+    let is_back = |name: &str| now[name] == rows[name];
+    assert!(
+        (1..=50)
+            .filter(|n| *n != 9)
+            .all(|n| is_back(&format!("testa{n}")))
+    );
+}
+
+/// Kills the program after a while; tells whether it had ended.
+fn killed(place: &Place, line: &str, after: Duration) -> bool {
+    let mut command = place.command(line);
+    command.stdout(Stdio::null()).stderr(Stdio::null());
+    let mut child = Child::spawn(command).unwrap();
+    std::thread::sleep(after);
+    // It may have ended: then there is nobody to kill.
+    let _ = child.signal(Signal::KILL);
+    child.wait(PATIENCE).unwrap().success()
+}
+
+/// How long a run takes when nobody kills it.
+fn time(place: &Place, line: &str) -> Duration {
+    let began = Instant::now();
+    place.does(line);
+    began.elapsed()
+}
+
+const ADD: &str = "add -n 150 --kind veth --name testa{} --peer testb{} --addr 10.{}.0.1/30";
+const DELETE: &str = "delete testa{} --peer testb{} -n 150";
+const KILLS: usize = 25;
+
+#[test]
+fn killed_while_it_makes_links() {
+    let Some(place) = Place::new("kill-add") else {
+        return;
+    };
+    let stranger = "link add stranger type veth peer name testb\nlink add testa type bridge\n";
+    place.netns.ip_batch(stranger).unwrap();
+    let strangers = place.links();
+    let whole = time(&place, ADD);
+    place.does("add --undo");
+    assert_eq!(place.links(), strangers);
+    let mut random = Random::new(u64::from(std::process::id()));
+    for round in 0..KILLS {
+        let after = whole.mul_f64(random.below(1000) as f64 / 900.0);
+        let ended = killed(&place, ADD, after);
+        if !place
+            .run("journal")
+            .stdout
+            .windows(4)
+            .any(|word| word == b"open")
+        {
+            // It was killed before it began, or was through.
+            assert!(ended || place.links() == strangers, "{round}");
+        } else if round % 2 == 0 {
+            place.does("add --resume");
+        } else {
+            // A stranger in the place of one that was made.
+            let swapped = place.names().contains("testa5");
+            if swapped {
+                let batch = "link del testa5\nlink add testa5 type bridge\n";
+                place.netns.ip_batch(batch).unwrap();
+            }
+            place.does("add --undo");
+            let mut left = place.links();
+            if swapped {
+                assert_eq!(left.remove("testa5").unwrap().1, "bridge");
+                place.netns.ip(&["link", "del", "testa5"]).unwrap();
+            }
+            assert_eq!(left, strangers, "{round}");
+            continue;
+        }
+        if place.links() == strangers {
+            continue;
+        }
+        let mut expected = pairs(1..=150);
+        expected.extend(strangers.keys().cloned());
+        assert_eq!(place.names(), expected, "{round}");
+        let shown = place.netns.ip(&["-o", "-4", "addr"]).unwrap();
+        assert_eq!(shown.matches("/30").count(), 150, "{round}");
+        let all = place.links();
+        assert!(
+            strangers
+                .iter()
+                .all(|(name, link)| all.get(name) == Some(link))
+        );
+        place.does("add --undo");
+        assert_eq!(place.links(), strangers, "{round}");
+    }
+}
+
+#[test]
+fn killed_while_it_deletes_links() {
+    let Some(place) = Place::new("kill-delete") else {
+        return;
+    };
+    let stranger = "link add stranger type veth peer name testb\nlink add testa type bridge\n";
+    place.netns.ip_batch(stranger).unwrap();
+    let strangers = place.links();
+    place.does("add -n 300 --kind veth --name testa{} --peer testb{}");
+    let whole = time(&place, DELETE);
+    place.does("delete --undo");
+    let all = place.links();
+    assert_eq!(all.len(), 600 + strangers.len());
+    let mut rest = all.clone();
+    rest.retain(|name, _| !pairs(1..=150).contains(name));
+    let mut random = Random::new(u64::from(std::process::id()));
+    for round in 0..KILLS {
+        let after = whole.mul_f64(random.below(1000) as f64 / 900.0);
+        let ended = killed(&place, DELETE, after);
+        let journals = place.run("journal").stdout;
+        let is_open = journals.windows(4).any(|word| word == b"open");
+        if !is_open && !ended {
+            assert_eq!(place.links(), all, "{round}: killed before it began");
+            continue;
+        }
+        if is_open && round % 2 == 0 {
+            place.does("delete --resume");
+            assert_eq!(place.links(), rest, "{round}");
+        }
+        // Index, kind, MAC and group of each are as they were.
+        place.does("delete --undo");
+        assert_eq!(place.links(), all, "{round}");
+    }
+}
+
+#[test]
+fn interrupted_and_all_or_nothing() {
+    let Some(place) = Place::new("atomic") else {
+        return;
+    };
+    let line = "add -n 1000 --kind veth --name testa{} --peer testb{} --atomic";
+    let whole = time(&place, line);
+    place.does("delete --all");
+    for part in [0.2, 0.5, 0.8] {
+        let mut command = place.command(line);
+        command.stdout(Stdio::null()).stderr(Stdio::null());
+        let mut child = Child::spawn(command).unwrap();
+        std::thread::sleep(whole.mul_f64(part));
+        let _ = child.signal(Signal::INT);
+        if child.wait(PATIENCE).unwrap().success() {
+            // It was through before it heard.
+            place.does("add --undo");
+        }
+        assert!(place.names().is_empty(), "{part}");
+    }
+}

@@ -1,0 +1,460 @@
+//! `fingerpost nat run` by itself: capture files, and between two TUN
+//! devices, with real programs on both sides and `tshark` to check sums.
+
+#![allow(
+    clippy::unwrap_used,
+    reason = "a test that cannot go on fails where it stands"
+)]
+
+mod common;
+
+use std::fs;
+use std::net::{Ipv4Addr, UdpSocket};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+use std::thread;
+
+use common::{PATIENCE, PROGRAM};
+use lab::{Child, Netns, skip, wait_until};
+use packet::build::Ip;
+use rustix::process::Signal;
+use serde_json::Value;
+use tempfile::TempDir;
+
+const ALIAS: Ipv4Addr = Ipv4Addr::new(192, 0, 2, 1);
+const SERVER: &str = "198.51.100.2";
+/// What tshark calls a sum that is wrong, of whatever protocol.
+const BAD_SUMS: &str = "ip.checksum.status == 0 || tcp.checksum.status == 0 || \
+                        udp.checksum.status == 0 || icmp.checksum.status == 0";
+
+/// Runs tshark over a capture; the lines that it writes.
+fn tshark(capture: &Path, filter: &str) -> Vec<String> {
+    let output = Command::new("tshark")
+        .args(["-n", "-o", "ip.check_checksum:TRUE"])
+        .args(["-o", "tcp.check_checksum:TRUE"])
+        .args(["-o", "udp.check_checksum:TRUE", "-r"])
+        .arg(capture)
+        .args(["-Y", filter])
+        .output()
+        .unwrap();
+    let complaint = String::from_utf8_lossy(&output.stderr);
+    // It does not mind a last packet that is cut off by tcpdump's end.
+    assert!(
+        output.status.success() || complaint.contains("cut short"),
+        "{complaint}"
+    );
+    let lines = String::from_utf8(output.stdout).unwrap();
+    lines.lines().map(str::to_owned).collect()
+}
+
+/// A capture of raw IP packets, a second apart.
+fn raw_capture(path: &Path, packets: &[Vec<u8>]) {
+    let mut file = Vec::new();
+    for word in [0xA1B2_C3D4_u32, 0x0004_0002, 0, 0, 65_535, 101] {
+        file.extend(word.to_le_bytes());
+    }
+    for (second, packet) in packets.iter().enumerate() {
+        let len = packet.len() as u32;
+        for word in [second as u32, 0, len, len] {
+            file.extend(word.to_le_bytes());
+        }
+        file.extend(packet);
+    }
+    fs::write(path, file).unwrap();
+}
+
+fn run(arguments: &[&str]) -> Output {
+    Command::new(PROGRAM)
+        .args(["nat", "run"])
+        .args(arguments)
+        .output()
+        .unwrap()
+}
+
+#[test]
+fn a_capture_is_translated_by_its_own_time() {
+    let directory = TempDir::new().unwrap();
+    let path = |name: &str| directory.path().join(name).to_str().unwrap().to_owned();
+    let (input, output, rules) = (path("in"), path("out"), path("rules"));
+    let (inside, remote) = (Ipv4Addr::new(10, 0, 0, 2), Ipv4Addr::new(198, 51, 100, 7));
+    let question = Ip::new(inside, remote).udp(4_000, 53, b"question");
+    let answer = Ip::new(remote, ALIAS).udp(53, 4_000, b"answer");
+    let knock = Ip::new(remote, ALIAS).udp(9, 8_080, b"knock");
+    let stray = Ip::new(remote, ALIAS).udp(9, 9_999, b"stray");
+    let mut packets = vec![question, answer.clone(), knock, stray];
+    // By the time of the capture the flow has died long before.
+    packets.extend(vec![
+        Ip::new(inside, Ipv4Addr::new(10, 0, 0, 3))
+            .udp(1, 2, b"");
+        600
+    ]);
+    packets.push(answer);
+    raw_capture(Path::new(&input), &packets);
+    fs::write(&rules, "same_ports\nredirect_port udp 10.0.0.5:80 8080\n").unwrap();
+    let done = run(&[
+        "--alias",
+        "192.0.2.1",
+        "--rules",
+        &rules,
+        "--pcap-in",
+        &input,
+        "--pcap-out",
+        &output,
+        "--json",
+    ]);
+    assert!(done.status.success(), "{done:?}");
+    let counted: Value = serde_json::from_slice(&done.stdout).unwrap();
+    assert_eq!(counted["out"]["translated"], 1, "{counted}");
+    assert_eq!(counted["in"]["translated"], 2, "{counted}");
+    assert_eq!(counted["in"]["no_mapping"], 2, "{counted}");
+    assert_eq!(counted["left_alone"], 600, "{counted}");
+    let output = Path::new(&output);
+    assert_eq!(tshark(output, BAD_SUMS), Vec::<String>::new());
+    for (expected, times) in [
+        ("ip.src == 192.0.2.1 && udp.srcport == 4000", 1),
+        ("ip.dst == 10.0.0.2 && udp.dstport == 4000", 1),
+        ("ip.dst == 10.0.0.5 && udp.dstport == 80", 1),
+        ("ip.dst == 192.0.2.1", 0),
+    ] {
+        assert_eq!(tshark(output, expected).len(), times, "{expected}");
+    }
+}
+
+#[test]
+fn fragments_of_a_capture_wait_for_their_first_one() {
+    let directory = TempDir::new().unwrap();
+    let path = |name: &str| directory.path().join(name);
+    let (inside, remote) = (Ipv4Addr::new(10, 0, 0, 2), Ipv4Addr::new(198, 51, 100, 7));
+    let whole = Ip::new(inside, remote).udp(4_000, 53, &[7; 1_000]);
+    let (first, second) = (fragment(&whole, 0, 512), fragment(&whole, 512, 1_008));
+    raw_capture(&path("in"), &[second, first]);
+    let (input, output) = (path("in"), path("out"));
+    let done = run(&[
+        "--alias=192.0.2.1",
+        "--pcap-in",
+        input.to_str().unwrap(),
+        "--pcap-out",
+        output.to_str().unwrap(),
+    ]);
+    assert!(done.status.success(), "{done:?}");
+    let said = String::from_utf8(done.stdout).unwrap();
+    assert!(said.contains("1 fragment waiting"), "{said}");
+    assert_eq!(tshark(&output, "ip.src == 192.0.2.1").len(), 2);
+    assert_eq!(tshark(&output, "udp.length == 1008").len(), 1);
+    assert_eq!(tshark(&output, BAD_SUMS), Vec::<String>::new());
+}
+
+/// The part of a packet's payload from `from` to `to`, as a fragment.
+fn fragment(whole: &[u8], from: usize, to: usize) -> Vec<u8> {
+    let payload = &whole[20..];
+    let mut part = [&whole[..20], &payload[from..to]].concat();
+    let more = if to < payload.len() { 0x2000 } else { 0 };
+    let len = part.len() as u16;
+    part[2..4].copy_from_slice(&len.to_be_bytes());
+    part[6..8].copy_from_slice(&(more | (from as u16 / 8)).to_be_bytes());
+    packet::Ipv4::new(&mut part[..]).unwrap().fill_checksum();
+    part
+}
+
+#[test]
+fn what_is_wrong_is_said_and_ends_with_its_status() {
+    let directory = TempDir::new().unwrap();
+    let rules = directory.path().join("rules");
+    fs::write(&rules, "redirect_port tcp 10.0.0.5:80\n").unwrap();
+    let rules = rules.to_str().unwrap();
+    for (arguments, status, complaint) in [
+        (&[][..], 2, "--pcap-in"),
+        (&["--pcap-in", "x", "--tun", "a", "b"], 2, "cannot be used"),
+        (&["--tun", "a"], 2, "2 values"),
+        (&["--ports", "9-8", "--pcap-in", "x"], 2, "the lower first"),
+        (&["--pcap-in", "/nowhere/x.pcap"], 1, "/nowhere/x.pcap"),
+        (&["--pcap-in", rules], 1, "neither pcap nor pcapng"),
+        (&["--rules", rules, "--pcap-in", "x"], 1, "rules:1:"),
+    ] {
+        let done = run(arguments);
+        let said = String::from_utf8_lossy(&done.stderr);
+        assert_eq!(done.status.code(), Some(status), "{arguments:?}: {said}");
+        assert!(said.contains(complaint), "{arguments:?}: {said}");
+    }
+}
+
+/// A client, the translator between two TUN devices, a router and a server
+/// behind it; what the translator wrote is captured on both sides.
+struct Trial {
+    client: Netns,
+    router: Netns,
+    server: Netns,
+    nat: Child,
+    captures: Vec<(Child, PathBuf)>,
+    directory: TempDir,
+    _middle: Netns,
+}
+
+impl Trial {
+    /// `None`, and counted as skipped, where it cannot be.
+    fn new() -> Option<Self> {
+        skip::unless(skip::tun())?;
+        let client = skip::unless(Netns::new("natclient"))?;
+        let [middle, router, server] =
+            ["nat", "natrouter", "natserver"].map(|tag| Netns::new(tag).unwrap());
+        let directory = TempDir::new().unwrap();
+        let mut command = middle.command(PROGRAM);
+        command
+            .args(["nat", "run", "--json", "--alias", "192.0.2.1"])
+            .args(["--tun", "fpin", "fpout"])
+            .stdout(Stdio::piped());
+        let nat = Child::spawn(command).unwrap();
+        for (device, to) in [("fpin", &client), ("fpout", &router)] {
+            wait_until(PATIENCE, device, || {
+                middle.ip(&["link", "show", device]).ok()
+            })
+            .unwrap();
+            let moved = ["link", "set", device, "netns", to.name()];
+            middle.ip(&moved).unwrap();
+        }
+        address(&client, &router, &server);
+        let mut trial = Self {
+            client,
+            router,
+            server,
+            nat,
+            captures: Vec::new(),
+            directory,
+            _middle: middle,
+        };
+        trial.capture();
+        Some(trial)
+    }
+
+    /// Captures what the translator writes into both devices.
+    fn capture(&mut self) {
+        for (netns, device) in [(&self.client, "fpin"), (&self.router, "fpout")] {
+            let path = self.directory.path().join(device);
+            let mut command = netns.command("tcpdump");
+            command
+                .args(["-i", device, "-Q", "in", "-U", "-Z", "root", "-w"])
+                .arg(&path)
+                .stderr(Stdio::null());
+            let tcpdump = Child::spawn(command).unwrap();
+            wait_until(PATIENCE, "tcpdump's file", || {
+                fs::metadata(&path).ok().filter(|file| file.len() >= 24)
+            })
+            .unwrap();
+            self.captures.push((tcpdump, path));
+        }
+    }
+
+    fn client(&self, program: &str, arguments: &[&str]) -> String {
+        self.client.run(program, arguments).unwrap()
+    }
+
+    /// Starts a server, and waits until it listens on its TCP port.
+    fn serve(&self, port: u16, program: &str, arguments: &[&str]) -> Child {
+        let mut command = self.server.command(program);
+        command
+            .args(arguments)
+            .current_dir(self.directory.path())
+            .stdout(Stdio::null())
+            .stderr(Stdio::null());
+        let child = Child::spawn(command).unwrap();
+        let listening = format!(":{port}");
+        wait_until(PATIENCE, program, || {
+            let shown = self.server.run("ss", &["-Hltn"]).unwrap();
+            let is_there = shown.split_whitespace().any(|w| w.ends_with(&listening));
+            is_there.then_some(())
+        })
+        .unwrap();
+        child
+    }
+
+    /// Ends the translator; no sum that it wrote was wrong.
+    fn end(mut self) -> Value {
+        self.nat.signal(Signal::INT).unwrap();
+        assert!(self.nat.wait(PATIENCE).unwrap().success());
+        let stdout = self.nat.process().stdout.take().unwrap();
+        let counted: Value = serde_json::from_reader(stdout).unwrap();
+        for (tcpdump, path) in &mut self.captures {
+            tcpdump.signal(Signal::INT).unwrap();
+            tcpdump.wait(PATIENCE).unwrap();
+            let packets = tshark(path, "ip").len();
+            assert!(packets > 0, "{}", path.display());
+            assert_eq!(tshark(path, BAD_SUMS), Vec::<String>::new());
+        }
+        assert_eq!(counted["out"]["malformed"], 0, "{counted}");
+        assert_eq!(counted["in"]["malformed"], 0, "{counted}");
+        counted
+    }
+}
+
+fn address(client: &Netns, router: &Netns, server: &Netns) {
+    client
+        .ip_batch(
+            "addr add 10.0.0.2/24 dev fpin\n\
+             link set fpin up\n\
+             route add default dev fpin\n",
+        )
+        .unwrap();
+    let pair = [
+        "link",
+        "add",
+        "wire",
+        "type",
+        "veth",
+        "peer",
+        "name",
+        "wire",
+        "netns",
+        server.name(),
+    ];
+    router.ip(&pair).unwrap();
+    router
+        .ip_batch(
+            "addr add 192.0.2.2/24 dev fpout\n\
+             link set fpout up\n\
+             addr add 198.51.100.1/24 dev wire\n\
+             link set wire up\n",
+        )
+        .unwrap();
+    router.sysctl("net/ipv4/ip_forward", "1").unwrap();
+    server
+        .ip_batch(
+            "addr add 198.51.100.2/24 dev wire\n\
+             link set wire up\n\
+             route add default via 198.51.100.1\n",
+        )
+        .unwrap();
+    // The first packet of all finds its neighbour, and the wire its carrier.
+    wait_until(PATIENCE, "the way from client to server", || {
+        client.run("ping", &["-c1", "-W1", SERVER]).ok()
+    })
+    .unwrap();
+}
+
+#[test]
+fn ping_and_traceroute_see_through() {
+    let Some(trial) = Trial::new() else {
+        return;
+    };
+    let pinged = trial.client("ping", &["-c5", "-i0.2", "-W5", SERVER]);
+    assert!(pinged.contains(" 0% packet loss"), "{pinged}");
+    let large = trial.client("ping", &["-c2", "-i0.2", "-W5", "-s8000", SERVER]);
+    assert!(large.contains(" 0% packet loss"), "{large}");
+    // The router's errors and the server's find their way to the client.
+    for kind in ["--udp", "--icmp"] {
+        let arguments = [kind, "-n", "-q1", "-w5", "-m4", SERVER];
+        let hops = trial.client("traceroute", &arguments);
+        let hop = |number: usize| hops.lines().nth(number).unwrap_or_default().to_owned();
+        assert!(hop(1).contains("192.0.2.2"), "{kind}: {hops}");
+        assert!(hop(2).contains(SERVER), "{kind}: {hops}");
+    }
+    // Nothing of the inside was seen outside.
+    let outside = trial.captures[1].1.clone();
+    assert_eq!(tshark(&outside, "ip.src == 10.0.0.0/8").len(), 0);
+    trial.end();
+}
+
+/// vsftpd's: anonymous, reading only, without the rights it would take away.
+fn ftp_configuration(trial: &Trial) -> String {
+    let directory = trial.directory.path();
+    fs::create_dir(directory.join("empty")).unwrap();
+    let place = directory.display();
+    let path = directory.join("ftp.conf");
+    let text = format!(
+        "listen=YES\nbackground=NO\nanonymous_enable=YES\nno_anon_password=YES\n\
+         anon_root={place}\nsecure_chroot_dir={place}/empty\nlocal_enable=NO\n\
+         run_as_launching_user=YES\nallow_writeable_chroot=YES\nxferlog_enable=NO\n\
+         seccomp_sandbox=NO\nisolate=NO\nisolate_network=NO\nconnect_from_port_20=NO\n"
+    );
+    fs::write(&path, text).unwrap();
+    path.to_str().unwrap().to_owned()
+}
+
+#[test]
+fn curl_fetches_by_http_and_by_ftp_of_every_kind() {
+    let Some(trial) = Trial::new() else {
+        return;
+    };
+    let text = "all of it\n".repeat(50_000);
+    fs::write(trial.directory.path().join("file"), &text).unwrap();
+    let _http = trial.serve(80, "python3", &["-m", "http.server", "80"]);
+    let _ftp = trial.serve(21, "vsftpd", &[&ftp_configuration(&trial)]);
+    let (http, ftp) = (
+        format!("http://{SERVER}/file"),
+        format!("ftp://{SERVER}/file"),
+    );
+    for (what, arguments) in [
+        ("HTTP", &[http.as_str()][..]),
+        ("FTP, EPSV", &[&ftp]),
+        ("FTP, PASV", &["--disable-epsv", &ftp]),
+        ("FTP, EPRT", &["--ftp-port", "-", &ftp]),
+        ("FTP, PORT", &["--ftp-port", "-", "--disable-eprt", &ftp]),
+    ] {
+        let usual = ["--silent", "--show-error", "--max-time", "30"];
+        let got = trial.client("curl", &[&usual[..], arguments].concat());
+        assert!(got == text, "{what}: {} bytes", got.len());
+    }
+    // Again and again over one connection: the sequence numbers stay right.
+    let many: Vec<&str> = std::iter::repeat_n(ftp.as_str(), 5).collect();
+    let usual = ["--silent", "--show-error", "--max-time", "30"];
+    let active = ["--ftp-port", "-", "--disable-eprt"];
+    let got = trial.client("curl", &[&usual[..], &active, &many].concat());
+    assert!(got == text.repeat(5), "{} bytes", got.len());
+    trial.end();
+}
+
+#[test]
+fn tcp_of_many_streams() {
+    let Some(trial) = Trial::new() else {
+        return;
+    };
+    for way in [&[][..], &["--reverse"]] {
+        let _server = trial.serve(5_201, "iperf3", &["--server", "--one-off"]);
+        let usual = ["--client", SERVER, "--json", "-P20", "-t2", "-b4M"];
+        let report = trial.client("iperf3", &[&usual[..], way].concat());
+        let report: Value = serde_json::from_str(&report).unwrap();
+        let streams = report["end"]["streams"].as_array().unwrap();
+        assert_eq!(streams.len(), 20);
+        for stream in streams {
+            let bytes = stream["receiver"]["bytes"].as_u64();
+            assert!(bytes > Some(0), "{way:?}: {stream}");
+        }
+    }
+    let counted = trial.end();
+    assert!(counted["flows"]["made"].as_u64() >= Some(40), "{counted}");
+}
+
+#[test]
+fn udp_of_all_sizes_with_fragments() {
+    let Some(trial) = Trial::new() else {
+        return;
+    };
+    let bound = |netns: &Netns, port: u16| {
+        let socket = netns.inside(|| UdpSocket::bind((Ipv4Addr::UNSPECIFIED, port)));
+        let socket = socket.unwrap().unwrap();
+        socket.set_read_timeout(Some(PATIENCE)).unwrap();
+        socket
+    };
+    let (server, client) = (bound(&trial.server, 7), bound(&trial.client, 0));
+    let few = (0..64)
+        .chain(1_440..1_520)
+        .chain([2_952, 2_953, 4_000, 9_000]);
+    let sizes: Vec<usize> = few.chain([16_000, 32_768, 65_000, 65_507]).collect();
+    let count = sizes.len();
+    let echo = thread::spawn(move || {
+        let mut room = vec![0; 65_536];
+        for _ in 0..count {
+            let (len, from) = server.recv_from(&mut room).unwrap();
+            assert_eq!(from.ip(), ALIAS);
+            server.send_to(&room[..len], from).unwrap();
+        }
+    });
+    let mut room = vec![0; 65_536];
+    for size in sizes {
+        let sent: Vec<u8> = (0..size).map(|at| (at * 7 + size) as u8).collect();
+        client.send_to(&sent, (SERVER, 7)).unwrap();
+        let len = client.recv(&mut room).unwrap();
+        assert!(room[..len] == sent, "{size}: {len} bytes came back");
+    }
+    echo.join().unwrap();
+    trial.end();
+}
