@@ -24,6 +24,7 @@ pub const FOR_TESTS: &[Needed] = &[
     ("strace", "strace"),
     ("snmpd", "snmpd"),
     ("snmpget", "snmp"),
+    ("prometheus-snmp-exporter", "prometheus-snmp-exporter"),
     // libalias: a C program against it, and what watches that.
     ("cc", "gcc"),
     ("c++", "g++"),
@@ -38,7 +39,6 @@ pub const FOR_TESTS: &[Needed] = &[
     ("tshark", "tshark"),
     ("python3", "python3"),
     ("vsftpd", "vsftpd"),
-    ("prometheus-snmp-exporter", "prometheus-snmp-exporter"),
 ];
 
 /// Set in the namespaces that [`enter_own_namespaces`] makes.

@@ -12,6 +12,7 @@
     reason = "a test fails by it"
 )]
 
+use std::io::Write;
 use std::net::Ipv4Addr;
 
 use etherparse::{IpNumber, NetSlice, SlicedPacket, TransportSlice};
@@ -540,7 +541,9 @@ struct World {
 impl Drop for World {
     fn drop(&mut self) {
         if std::thread::panicking() {
-            eprintln!("with FINGERPOST_NAT_SEED={}", self.seed);
+            let seed = format!("with FINGERPOST_NAT_SEED={}\n", self.seed);
+            // A broken pipe is not what the test is about.
+            let _ = std::io::stderr().write_all(seed.as_bytes());
         }
     }
 }
@@ -722,6 +725,12 @@ impl World {
         let verdicts = self.translate(direction, &mut after);
         let mut verdicts = verdicts;
         for at in 0..tuples.len() {
+            if verdicts[at] == Verdict::TableFull && tuples[at].protocol == ESP {
+                // The last who sends has the outside tuple: to try it again
+                // out of turn would change who that is.
+                assert_eq!(before[at], after[at]);
+                continue;
+            }
             if self.is_early(&tuples[at], verdicts[at]) {
                 self.nat.maintain(self.clock, usize::MAX);
                 verdicts[at] = match direction {
