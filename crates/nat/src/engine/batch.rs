@@ -15,6 +15,8 @@ use crate::{Nat, Packet, Verdict};
 /// Packets staged together: more do not fit into the first cache, fewer
 /// leave it waiting.
 const STAGED: usize = 32;
+/// Bytes of an IPv4 and a TCP header, less a field.
+const HEADERS_LEN: usize = 36;
 /// Flows that the sweep looks at for each stage.
 const SWEEP_A_STAGE: usize = 8;
 
@@ -86,6 +88,8 @@ impl Nat {
         let mut staged = [Staged::NOTHING; STAGED];
         for packet in packets.iter() {
             prefetch_bytes(packet.bytes);
+            // A TCP header may end in the next line.
+            prefetch_bytes(packet.bytes.get(HEADERS_LEN..).unwrap_or_default());
         }
         for (packet, staged) in packets.iter().zip(&mut staged) {
             if let Some(parsed) = parse::short(packet.bytes) {
