@@ -106,7 +106,6 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode> {
             Case::Table => table::measure(&setting, "table")?,
             Case::Container => table::measure(&setting, "container")?,
             Case::Snmp => snmp::measure(&setting, &mut samples).map(|()| samples.into_rows())?,
-            Case::Table => table::measure(&setting)?,
         };
         let report = Report {
             case: case.name(),
