@@ -33,7 +33,7 @@ pub fn measure(quick: bool) -> Result<Vec<Row>> {
             let a_second = values.iter().map(|ns| 1e9 / ns).collect();
             rows.push(Row::ns(how, "new flow", flows, values));
             rows.push(Row::new(
-                "fingerpost",
+                how.who(),
                 "new flows",
                 flows,
                 "a_second",

@@ -26,7 +26,7 @@ pub enum How {
 impl How {
     pub const BOTH: [Self; 2] = [Self::Batch, Self::Single];
 
-    fn who(self) -> &'static str {
+    pub fn who(self) -> &'static str {
         match self {
             Self::Batch => "fingerpost, batch of 32",
             Self::Single => "fingerpost, one call",
