@@ -22,12 +22,16 @@ pub const NEEDED: &[Needed] = &[(
 
 /// The group that peers which can do so delete by.
 const GROUP: u32 = 77_777;
+/// From this many links on, the slow have one round.
+const SLOW_FROM: usize = 1_000;
 /// Above this, deleting one by one takes minutes: 17 ms each.
 const MOST_ONE_BY_ONE: usize = 1_000;
 
 /// How the links of a kind are made and deleted by one who does both.
 struct Maker {
     who: &'static str,
+    /// Starts a process, or waits for grace periods, for each link.
+    is_slow: bool,
     create: Option<Contender>,
     delete: Option<Contender>,
 }
@@ -53,8 +57,11 @@ pub fn measure(setting: &Setting, samples: &mut Samples) -> Result<()> {
 fn links(setting: &Setting, kind: &str, size: usize, samples: &mut Samples) -> Result<()> {
     say(format_args!("links: {size} of kind {kind}"));
     let directory = scratch()?;
-    for _ in 0..setting.rounds {
+    for round in 0..setting.rounds {
         for maker in makers(setting, kind, size, &directory)? {
+            if round > 0 && maker.is_slow && size >= SLOW_FROM {
+                continue;
+            }
             let netns = Netns::new("bench")?;
             prepare(&netns, kind)?;
             let rows = size as u64;
@@ -155,6 +162,7 @@ fn makers(setting: &Setting, kind: &str, size: usize, directory: &Path) -> Resul
     let mut makers = vec![
         Maker {
             who: "fingerpost",
+            is_slow: false,
             create: Some(contender(&setting.fingerpost, &own)),
             delete: Some(contender(
                 &setting.fingerpost,
@@ -163,21 +171,25 @@ fn makers(setting: &Setting, kind: &str, size: usize, directory: &Path) -> Resul
         },
         Maker {
             who: "bare netlink",
+            is_slow: false,
             create: Some(bare(setting, &format!("create {kind} 1 {size} {GROUP}"))),
             delete: Some(bare(setting, &format!("delete {GROUP}"))),
         },
         Maker {
             who: "ip -batch",
+            is_slow: true,
             create: Some(batch(created)),
             delete: (size <= MOST_ONE_BY_ONE).then(|| batch(deleted)),
         },
         Maker {
             who: "shell loop of ip",
+            is_slow: true,
             create: Some(sh(looped)),
             delete: None,
         },
         Maker {
             who: "ip link delete group",
+            is_slow: false,
             create: None,
             delete: Some(contender(
                 Path::new("ip"),
@@ -189,6 +201,7 @@ fn makers(setting: &Setting, kind: &str, size: usize, directory: &Path) -> Resul
         let script = write("pyroute2", pyroute2(size))?;
         makers.push(Maker {
             who: "pyroute2",
+            is_slow: true,
             create: Some(contender(
                 Path::new("python3"),
                 &script.display().to_string(),
@@ -299,8 +312,11 @@ fn routes_from_file(setting: &Setting, samples: &mut Samples) -> Result<()> {
                 ],
             ),
         ];
-        for _ in 0..setting.rounds {
+        for round in 0..setting.rounds {
             for (who, [create, delete]) in &all {
+                if round > 0 && *who == "ip -batch" {
+                    continue;
+                }
                 let netns = Netns::new("bench")?;
                 netns.ip_batch(
                     "link add em1 type veth peer name em2\nlink set em1 up\nlink set em2 up\n\
