@@ -4,7 +4,7 @@
 //! Authenticated messages stay valid, because time stands still in the
 //! targets as well.
 //!
-//! `cargo run -p fingerpost-snmp --example capture`, in the workspace.
+//! `cargo run -p fingerpost-snmp --example capture_requests`, in the workspace.
 
 #![allow(clippy::expect_used, reason = "the targets' own checks")]
 
