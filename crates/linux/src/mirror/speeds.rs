@@ -8,6 +8,7 @@ use netlink::message::{Message, kind};
 use rustix::io::Errno;
 use tracing::debug;
 
+use super::load::MESSAGES_BETWEEN_LOOKS;
 use crate::dump::{SEQUENCE, ask};
 use crate::error::{Error, refusal};
 use crate::namespace::Namespace;
@@ -15,8 +16,12 @@ use crate::socket::{DATAGRAM_BYTES, Received, Socket};
 
 /// Speeds in Mb/s by link, of the links whose speed the kernel knows; none
 /// on a kernel without the family (before Linux 5.6). Two questions, one
-/// answer of some 100 bytes a link.
-pub(super) fn read(namespace: &Namespace) -> Result<Vec<(u32, u32)>, Error> {
+/// answer of some 120 bytes and 2 µs a link. `meanwhile` is called now and
+/// then, so that events do not pile up.
+pub(super) fn read(
+    namespace: &Namespace,
+    meanwhile: &mut dyn FnMut() -> Result<(), Error>,
+) -> Result<Vec<(u32, u32)>, Error> {
     let socket = Socket::open_generic(namespace)?;
     let mut known = Vec::new();
     let Some(family) = ethtool(&socket)? else {
@@ -24,11 +29,20 @@ pub(super) fn read(namespace: &Namespace) -> Result<Vec<(u32, u32)>, Error> {
     };
     let mut request = Vec::with_capacity(64);
     dump_link_speeds(family, SEQUENCE, &mut request);
+    let (mut seen, mut outcome) = (0_usize, Ok(()));
     let asked = ask(&socket, &request, &mut |message| {
         // What cannot be read has no speed; the others have theirs.
         known.extend(link_speed(message.payload).ok().flatten());
-        ControlFlow::Continue(())
+        seen += 1;
+        if seen.is_multiple_of(MESSAGES_BETWEEN_LOOKS) {
+            outcome = meanwhile();
+        }
+        match outcome {
+            Ok(()) => ControlFlow::Continue(()),
+            Err(_) => ControlFlow::Break(()),
+        }
     });
+    outcome?;
     match asked {
         Ok(_) => {}
         // A device that is just being taken away ends the kernel's list:

@@ -433,11 +433,22 @@ impl Worker {
             return;
         }
         self.sampled_speeds = Some(now);
-        match speeds::read(&self.namespace) {
+        let (feed, shared) = (&mut self.feed, &self.shared);
+        let known = speeds::read(&self.namespace, &mut || {
+            if shared.stop.load(Ordering::Acquire) {
+                return Err(Error::Stopped);
+            }
+            feed.take_batch()?;
+            feed.model.writer().publish();
+            Ok(())
+        });
+        match known {
             Ok(known) => {
                 let sample = Sample::new(now_millis(), known);
                 self.feed.model.writer().publish_link_speeds(sample);
             }
+            // Told to end meanwhile: `follow` sees it next.
+            Err(Error::Stopped) => {}
             Err(error) => warn!("could not sample how fast links are: {error}"),
         }
     }
