@@ -170,7 +170,9 @@ fn explained(name: &[u32], theirs: Option<&str>, ours: Option<&str>) -> Option<&
             _ if is_counter(theirs) && theirs.split(':').next() == ours.split(':').next() => {
                 Some("it counts on between two questions")
             }
-            [2, 2, 1, 5, ..] | [31, 1, 1, 1, 15, ..] => Some("routing messages tell no speed"),
+            [2, 2, 1, 5, 1] | [31, 1, 1, 1, 15, 1] => {
+                Some("the loopback has no bandwidth, so 0 (RFC 2863); it makes up 10 Mb/s")
+            }
             [2, 2, 1, 9, ..] | [4, 34, 1, 8 | 9, ..] | [4, 35, 1, 5, ..] => {
                 Some("times since two different starts")
             }

@@ -50,7 +50,17 @@ pub fn dump_on(
 ) -> Result<DumpEnd, Error> {
     let mut bytes = Vec::with_capacity(128);
     request.encode(SEQUENCE, &mut bytes);
-    socket.send(&bytes)?;
+    ask(socket, &bytes, each)
+}
+
+/// The same for any request that is answered like a dump, and has
+/// [`SEQUENCE`] as its number.
+pub(crate) fn ask(
+    socket: &Socket,
+    request: &[u8],
+    each: &mut dyn FnMut(&Message<'_>) -> ControlFlow<()>,
+) -> Result<DumpEnd, Error> {
+    socket.send(request)?;
     let mut handler = Handler {
         each,
         end: DumpEnd::default(),
@@ -67,7 +77,7 @@ pub fn dump_on(
 }
 
 /// Every dump has a socket's whole conversation: one number will do.
-const SEQUENCE: u32 = 1;
+pub(crate) const SEQUENCE: u32 = 1;
 
 struct Handler<'a> {
     each: &'a mut dyn FnMut(&Message<'_>) -> ControlFlow<()>,

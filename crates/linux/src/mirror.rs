@@ -10,6 +10,7 @@
 //! - [`difference`]: what a resync or a scan found (pure).
 //! - `load`: lists tables into a model.
 //! - `ip_statistics`: what IP counted.
+//! - `speeds`: how fast links are.
 //! - `worker`: the thread that does it all.
 
 pub mod difference;
@@ -18,6 +19,7 @@ mod load;
 pub mod model;
 mod normalise;
 pub(crate) mod silent;
+mod speeds;
 mod worker;
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};

@@ -1,11 +1,11 @@
-//! A netlink socket of `NETLINK_ROUTE`, with the settings that large
-//! tables need.
+//! A netlink socket of `NETLINK_ROUTE` or `NETLINK_GENERIC`, with the
+//! settings that large tables need.
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::time::Duration;
 
-use netlink_sys::protocols::NETLINK_ROUTE;
+use netlink_sys::protocols::{NETLINK_GENERIC, NETLINK_ROUTE};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 use rustix::net::{RecvFlags, SendFlags, recv, send, sockopt};
@@ -20,7 +20,7 @@ pub const DATAGRAM_BYTES: usize = 64 * 1024;
 /// How long the kernel may take over one piece of an answer.
 pub const PATIENCE: Duration = Duration::from_secs(30);
 
-/// A socket to the kernel's routing tables inside a namespace.
+/// A socket to the kernel inside a namespace.
 #[derive(Debug)]
 pub struct Socket {
     inner: netlink_sys::Socket,
@@ -38,14 +38,20 @@ pub enum Received {
 }
 
 impl Socket {
-    /// Opens one in a namespace: strict dumps, extended acknowledgements.
+    /// Opens one to the routing tables of a namespace: strict dumps,
+    /// extended acknowledgements.
     pub fn open(namespace: &Namespace) -> Result<Self, Error> {
-        namespace.run(Self::open_here)?
+        namespace.run(|| Self::open_here(NETLINK_ROUTE))?
     }
 
-    fn open_here() -> Result<Self, Error> {
-        let mut inner = netlink_sys::Socket::new(NETLINK_ROUTE)
-            .map_err(Error::system("open a netlink socket"))?;
+    /// Opens one to the generic families of a namespace, set the same way.
+    pub fn open_generic(namespace: &Namespace) -> Result<Self, Error> {
+        namespace.run(|| Self::open_here(NETLINK_GENERIC))?
+    }
+
+    fn open_here(protocol: isize) -> Result<Self, Error> {
+        let mut inner =
+            netlink_sys::Socket::new(protocol).map_err(Error::system("open a netlink socket"))?;
         inner
             .bind_auto()
             .map_err(Error::system("bind a netlink socket"))?;

@@ -269,3 +269,29 @@ fn what_ip_counted_is_sampled_while_somebody_reads() {
     };
     assert_eq!(tables.ip_settings, Some(expected));
 }
+
+#[test]
+fn speeds_are_sampled_while_somebody_reads_counters() {
+    let Some((netns, namespace, link)) = with_link("speed") else {
+        return;
+    };
+    netns.ip_batch("link add name br0 type bridge\n").unwrap();
+    let mirror = Mirror::start(namespace, Options::default()).unwrap();
+    assert_eq!(mirror.wait_ready(PATIENCE), Phase::Live);
+    let before = mirror.reader().snapshot();
+    assert_eq!(before.link_speeds.taken_at_millis, None, "nobody has asked");
+    let tables = wait_until(PATIENCE, "counters", || {
+        mirror.want_links();
+        let tables = mirror.reader().snapshot();
+        tables.link_counters.taken_at_millis?;
+        Some(tables)
+    })
+    .unwrap();
+    // They are there as soon as counters are: a veth's, as the driver says,
+    // and none of what has none (a bridge without ports, the loopback).
+    let all: Vec<_> = tables.link_speeds.from(&0).collect();
+    assert!(all.contains(&(&link, &10_000)), "{all:?}");
+    let bridge = tables.links.iter().find(|row| &*row.name == "br0").unwrap();
+    let unknown = [1, bridge.index].map(|link| tables.link_speeds.get(&link));
+    assert_eq!(unknown, [None, None]);
+}

@@ -92,6 +92,19 @@ fn physical_address(link: &Link) -> &[u8] {
     octets
 }
 
+/// `ifHighSpeed`, Mb/s; 0, as for what has no bandwidth, where the kernel
+/// does not know it.
+fn high_speed(objects: &Objects<'_>, link: &Link) -> u32 {
+    let speeds = &objects.tables().link_speeds;
+    speeds.get(&link.index).copied().unwrap_or(0)
+}
+
+/// `ifSpeed`, b/s: at most what it can say, which for 4.3 Gb/s and more
+/// means to look at `ifHighSpeed`.
+fn speed(objects: &Objects<'_>, link: &Link) -> u32 {
+    high_speed(objects, link).saturating_mul(1_000_000)
+}
+
 fn seek<'a>(objects: &Objects<'a>, at: &[u32]) -> impl Iterator<Item = &'a Link> + use<'a> {
     let first = Seek::new(at).number(u32::MAX);
     objects.tables().links.from(first).map(|link| &**link)
@@ -126,8 +139,7 @@ impl Rows for IfTable {
             2 => Value::OctetString(link.name.as_bytes()),
             3 => Value::Integer(kind(link)),
             4 => integer(link.mtu),
-            // ifSpeed: routing messages do not tell it.
-            5 => Value::Gauge32(0),
+            5 => Value::Gauge32(speed(objects, link)),
             6 => Value::OctetString(physical_address(link)),
             7 => Value::Integer(admin_status(link)),
             8 => Value::Integer(oper_status(link)),
@@ -194,8 +206,7 @@ impl Rows for IfXTable {
             1 => Value::OctetString(link.name.as_bytes()),
             // Notifications of it are made if there is anybody to send to.
             14 => Value::Integer(1),
-            // ifHighSpeed: see ifSpeed.
-            15 => Value::Gauge32(0),
+            15 => Value::Gauge32(high_speed(objects, link)),
             16 => truth(link.flags & flag::PROMISC != 0 || link.promiscuity > 0),
             17 => truth(has_connector(link)),
             18 => Value::OctetString(link.alias.as_deref().unwrap_or_default().as_bytes()),

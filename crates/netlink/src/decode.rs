@@ -182,7 +182,7 @@ fn operation(message: &Message<'_>, delete: u16) -> Operation {
 
 /// The structure a payload starts with, and its attributes.
 #[inline]
-fn split<'a, const N: usize>(
+pub(crate) fn split<'a, const N: usize>(
     payload: &'a [u8],
     message: &'static str,
 ) -> Result<(&'a [u8; N], crate::attribute::Attributes<'a>), Malformed> {

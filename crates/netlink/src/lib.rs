@@ -5,6 +5,7 @@
 //! - [`decode`]: messages to rows of the `table` crate.
 //! - [`request`]: the questions (`RTM_GET…`).
 //! - [`encode`]: rows to changes (`RTM_NEW…`, `RTM_DEL…`).
+//! - [`generic`]: how fast links are, which is no rtnetlink message.
 //!
 //! Bytes and a time in, values out: no input makes it panic, loop for ever
 //! or allocate more than a small multiple of the input. All integers are in
@@ -16,6 +17,7 @@ pub mod attribute;
 mod build;
 pub mod decode;
 pub mod encode;
+pub mod generic;
 mod kernel;
 mod malformed;
 pub mod message;

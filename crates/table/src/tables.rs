@@ -35,6 +35,9 @@ pub struct Tables {
     pub fdb: Fdb,
     /// Counters of links, by index, as last sampled.
     pub link_counters: Arc<Sample<u32, LinkCounters>>,
+    /// How fast links are, Mb/s, by index, as last sampled; links whose
+    /// speed the kernel does not know, or that have none, are not in it.
+    pub link_speeds: Arc<Sample<u32, u32>>,
     /// What IP counted, in all and by link, as last sampled.
     pub ip_counters: Arc<Sample<IpPlace, IpCounters>>,
     /// How IP is set, as last sampled; `None`: not yet.

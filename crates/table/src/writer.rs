@@ -198,6 +198,12 @@ impl Writer {
         self.publish_samples();
     }
 
+    /// Publishes sampled speeds of links, Mb/s, without a new generation.
+    pub fn publish_link_speeds(&mut self, sample: Sample<u32, u32>) {
+        self.tables.link_speeds = Arc::new(sample);
+        self.publish_samples();
+    }
+
     /// Publishes what IP counted and how it is set, without a new
     /// generation.
     pub fn publish_ip(&mut self, sample: Sample<IpPlace, IpCounters>, settings: IpSettings) {
@@ -216,6 +222,7 @@ impl Writer {
     fn publish_samples(&mut self) {
         let mut seen = (*self.shared.published.load()).clone();
         seen.link_counters = Arc::clone(&self.tables.link_counters);
+        seen.link_speeds = Arc::clone(&self.tables.link_speeds);
         seen.ip_counters = Arc::clone(&self.tables.ip_counters);
         seen.ip_settings = self.tables.ip_settings;
         seen.neighbour_samples = Arc::clone(&self.tables.neighbour_samples);

@@ -7,6 +7,7 @@
 //! contact = "noc@example.net"
 //! location = "Rack 7"
 //! allowed_sources = ["192.0.2.0/24"]     # answered at full length by v3
+//! amplification = 2                      # all others: short answers
 //!
 //! [[snmp.community]]                     # v1 and v2c; instead of `public`
 //! name = "public"
@@ -27,6 +28,14 @@
 //! version = "3"
 //! user = "noc"
 //! ```
+//!
+//! A request from outside `allowed_sources` (loopback, if it is not said)
+//! and outside the `sources` of its community is answered with at most
+//! `amplification` times its octets: a forged source shall not pay. That
+//! holds for users of v3 too, whose keys do not say where they are: a bulk
+//! walk from elsewhere gets a few rows an answer, and a value that is longer
+//! gets `tooBig`. Name the pollers' prefixes in `allowed_sources`; it makes
+//! nobody a user.
 //!
 //! Read by [`crate::config`]; used by [`super::Service`].
 
@@ -70,7 +79,8 @@ pub struct Snmp {
     /// Octets of an answer at most.
     pub max_message_bytes: usize,
     /// Sources, beside those of communities, that are answered at full
-    /// length.
+    /// length; the pollers of v3 belong here, or their bulk answers are
+    /// short.
     pub allowed_sources: Vec<IpNet>,
     /// All others: at most so many times the octets of their request.
     pub amplification: usize,

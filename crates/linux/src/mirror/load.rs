@@ -71,7 +71,7 @@ pub(crate) struct Load<'a> {
 }
 
 /// Messages between two looks at the events: some 20 µs of work.
-const MESSAGES_BETWEEN_LOOKS: usize = 128;
+pub(crate) const MESSAGES_BETWEEN_LOOKS: usize = 128;
 
 impl Load<'_> {
     pub(crate) fn run(&mut self, which: Which) -> Result<Loaded, Error> {

@@ -13,7 +13,7 @@ use tracing::{debug, info, warn};
 use super::difference::{Difference, difference};
 use super::load::{Load, Loaded, Samples, Which};
 use super::model::Model;
-use super::{Options, Phase, Shared, ip_statistics, now_millis};
+use super::{Options, Phase, Shared, ip_statistics, now_millis, speeds};
 use crate::error::Error;
 use crate::namespace::Namespace;
 use crate::socket::{DATAGRAM_BYTES, Received, Socket, wait_for};
@@ -30,6 +30,9 @@ const BATCH: usize = 256;
 const MAX_STASH_BYTES: usize = 64 << 20;
 /// Samples are no older than this while somebody reads.
 const SAMPLE_INTERVAL: Duration = Duration::from_secs(1);
+/// Speeds of links, which change when a cable does, are no older than this
+/// while somebody reads counters.
+const SPEED_INTERVAL: Duration = Duration::from_secs(10);
 /// For so long after a question somebody is taken to read.
 const INTEREST_MILLIS: u64 = 1_000;
 /// Between two looks at whether the namespace is still there.
@@ -52,6 +55,8 @@ pub(super) struct Worker {
     /// When each kind of sample was last taken, in the order of
     /// [`Shared::wanted`].
     sampled: [Option<Instant>; 4],
+    /// When speeds were last sampled.
+    sampled_speeds: Option<Instant>,
 }
 
 /// What a scan could not explain, until a later one shows whether the
@@ -115,6 +120,7 @@ impl Worker {
             pause: FIRST_PAUSE,
             suspects: None,
             sampled: [None; 4],
+            sampled_speeds: None,
         })
     }
 
@@ -412,8 +418,38 @@ impl Worker {
             let due = due(&self.shared.wanted[at], self.sampled[at], now);
             if due {
                 self.sampled[at] = Some(now);
+                if which == Which::Links {
+                    // First, so that who waits for counters has them too.
+                    self.sample_speeds(now);
+                }
                 self.sample_rows(which);
             }
+        }
+    }
+
+    fn sample_speeds(&mut self, now: Instant) {
+        let is_fresh = |last| now - last < SPEED_INTERVAL;
+        if self.sampled_speeds.is_some_and(is_fresh) {
+            return;
+        }
+        self.sampled_speeds = Some(now);
+        let (feed, shared) = (&mut self.feed, &self.shared);
+        let known = speeds::read(&self.namespace, &mut || {
+            if shared.stop.load(Ordering::Acquire) {
+                return Err(Error::Stopped);
+            }
+            feed.take_batch()?;
+            feed.model.writer().publish();
+            Ok(())
+        });
+        match known {
+            Ok(known) => {
+                let sample = Sample::new(now_millis(), known);
+                self.feed.model.writer().publish_link_speeds(sample);
+            }
+            // Told to end meanwhile: `follow` sees it next.
+            Err(Error::Stopped) => {}
+            Err(error) => warn!("could not sample how fast links are: {error}"),
         }
     }
 
