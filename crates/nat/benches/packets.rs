@@ -1,12 +1,15 @@
 //! The cost of a packet by the number of flows, one core: the rows that
 //! `cargo xtask bench nat` and the project's issue name.
 //!
-//! `packets [FLOWS…]`; without numbers 2,048, 100,000, 1,000,000 and
-//! 10,000,000. Packets have 64 bytes, half of them TCP, 96 bytes apart in an
-//! area of 16 MiB (131,072 and more of them), flows are picked uniformly at
+//! `packets [stride=BYTES] [FLOWS…]`; without numbers 2,048, 100,000,
+//! 1,000,000 and 10,000,000. Packets have 64 bytes, half of them TCP, in an
+//! area of 16 MiB on huge pages, 2,112 bytes apart as a port's buffers are
+//! (7,943 of them), or as `stride` says: with `stride=96` each byte of the
+//! area comes from memory, half as many packets again lie in two lines, and
+//! that costs up to 10 ns a packet more. Flows are picked uniformly at
 //! random. Each figure is the median of its rounds. The reference loop (a
-//! load that depends on the one before, over 64 MiB on huge pages) tells a slow minute of
-//! the machine from a slow engine.
+//! load that depends on the one before, over 64 MiB on huge pages) tells a
+//! slow minute of the machine from a slow engine.
 
 #![allow(
     clippy::unwrap_used,
@@ -23,12 +26,14 @@ use memory::Reserved;
 use packet::build::{Ip, Segment};
 use packet::tcp::ACK;
 
-/// Bytes from a packet to the next: not a power of two, which would make
-/// them collide in the first cache.
-const STRIDE: usize = 96;
+/// Bytes from a packet to the next: a buffer of a port, but not a power of
+/// two, which would make them collide in the first cache.
+const STRIDE: usize = 2_112;
 const AREA_BYTES: usize = 16 << 20;
 const BATCH: usize = 32;
 const ROUNDS: usize = 5;
+/// Packets of a figure, at least.
+const PACKETS: usize = 2_000_000;
 const ALIAS: Ipv4Addr = Ipv4Addr::new(192, 0, 2, 1);
 
 fn main() -> io::Result<()> {
@@ -41,21 +46,26 @@ fn main() -> io::Result<()> {
     } else {
         flows
     };
+    let mut strides = std::env::args().filter_map(|word| {
+        let bytes = word.strip_prefix("stride=")?;
+        bytes.parse().ok()
+    });
+    let stride = strides.next().unwrap_or(STRIDE).max(64);
     let mut out = io::stdout().lock();
     for count in flows {
-        measure(&mut out, count)?;
+        measure(&mut out, count, stride)?;
     }
     Ok(())
 }
 
-fn measure(out: &mut impl Write, count: usize) -> io::Result<()> {
+fn measure(out: &mut impl Write, count: usize, stride: usize) -> io::Result<()> {
     let row = |out: &mut dyn Write, name: &str, how: &str, ns: f64| {
         writeln!(
             out,
             "{name:<13} {how:<9} {count:>9} flows  {ns:>7.1} ns_per_op"
         )
     };
-    let mut bench = Bench::new(count);
+    let mut bench = Bench::new(count, stride);
     writeln!(
         out,
         "reference     load      {count:>9} flows  {:>7.1} ns_per_op",
@@ -129,7 +139,8 @@ struct Bench {
     /// A packet out and one in for each flow, 64 bytes each: too many to be
     /// kept; made again from the flow's number and its alias port.
     alias_ports: Vec<u16>,
-    area: Vec<u8>,
+    area: Reserved<u8>,
+    stride: usize,
     random: Random,
     now: u64,
 }
@@ -180,12 +191,16 @@ fn write_packet(
 }
 
 impl Bench {
-    fn new(count: usize) -> Self {
+    fn new(count: usize, stride: usize) -> Self {
+        let mut area = Reserved::new(AREA_BYTES).unwrap();
+        area.prepare(AREA_BYTES);
+        while area.push(0) {}
         Self {
             nat: Nat::new(config(count)).unwrap(),
             count,
             alias_ports: vec![0; count],
-            area: vec![0; AREA_BYTES],
+            area,
+            stride,
             random: Random(0x2545_f491_4f6c_dd1d),
             now: 1_000_000,
         }
@@ -199,8 +214,9 @@ impl Bench {
         packets: usize,
         mut make: impl FnMut(&mut [u8], usize, &[u16], &mut Random),
     ) -> (f64, [usize; Verdict::ALL.len()]) {
-        let area = &mut self.area[..packets * STRIDE];
-        for (at, place) in area.chunks_exact_mut(STRIDE).enumerate() {
+        let stride = self.stride;
+        let area = &mut self.area[..packets * stride];
+        for (at, place) in area.chunks_exact_mut(stride).enumerate() {
             make(place, at, &self.alias_ports, &mut self.random);
         }
         let nat = &mut self.nat;
@@ -208,10 +224,10 @@ impl Bench {
         let started = Instant::now();
         match way {
             Way::Batch => {
-                for places in area.chunks_mut(STRIDE * BATCH) {
+                for places in area.chunks_mut(stride * BATCH) {
                     // As a port hands them over: a short array, made anew.
-                    let count = places.len() / STRIDE;
-                    let mut places = places.chunks_exact_mut(STRIDE);
+                    let count = places.len() / stride;
+                    let mut places = places.chunks_exact_mut(stride);
                     let mut batch: [Packet; BATCH] = std::array::from_fn(|_| {
                         Packet::new(places.next().map_or(&mut [], |place| &mut place[..64]))
                     });
@@ -223,7 +239,7 @@ impl Bench {
                 }
             }
             Way::One => {
-                for place in area.chunks_exact_mut(STRIDE) {
+                for place in area.chunks_exact_mut(stride) {
                     if out {
                         nat.translate_out(&mut place[..64], self.now);
                     } else {
@@ -242,7 +258,10 @@ impl Bench {
         (ns, verdicts)
     }
 
-    const PACKETS: usize = AREA_BYTES / STRIDE;
+    /// Packets in the area.
+    fn packets(&self) -> usize {
+        AREA_BYTES / self.stride
+    }
 
     /// Makes all flows, in rounds of the area, and remembers their ports.
     fn fill(&mut self) -> (usize, usize) {
@@ -255,7 +274,7 @@ impl Bench {
         let mut from = 0;
         let mut costs = Vec::new();
         while from < self.count {
-            let packets = Self::PACKETS.min(self.count - from);
+            let packets = self.packets().min(self.count - from);
             let (ns, verdicts) = self.run(way, true, packets, |place, at, _, _| {
                 let (inside, port, remote, remote_port, tcp) = ends(from + at);
                 write_packet(place, (inside, port), (remote, remote_port), tcp);
@@ -266,7 +285,7 @@ impl Bench {
                 "{verdicts:?}"
             );
             for at in 0..packets {
-                let port = &self.area[at * STRIDE + 20..];
+                let port = &self.area[at * self.stride + 20..];
                 self.alias_ports[from + at] = u16::from_be_bytes([port[0], port[1]]);
             }
             costs.push(ns);
@@ -296,9 +315,10 @@ impl Bench {
         make: impl Fn(&mut [u8], usize, &[u16], &mut Random),
     ) -> f64 {
         let mut costs = Vec::new();
-        for _ in 0..ROUNDS * 3 {
-            let (ns, verdicts) = self.run(way, out, Self::PACKETS, &make);
-            assert_eq!(verdicts[want.index()], Self::PACKETS, "{verdicts:?}");
+        let packets = self.packets();
+        for _ in 0..PACKETS.div_ceil(packets) {
+            let (ns, verdicts) = self.run(way, out, packets, &make);
+            assert_eq!(verdicts[want.index()], packets, "{verdicts:?}");
             costs.push(ns);
         }
         median(&mut costs)

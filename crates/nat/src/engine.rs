@@ -147,9 +147,7 @@ impl Nat {
         } else {
             self.batch::<true>(packets, now_millis);
         }
-        for packet in packets {
-            count(&mut self.statistics.out, packet.verdict);
-        }
+        count_all(&mut self.statistics.out, packets);
     }
 
     /// Translates a batch of incoming packets; as
@@ -160,9 +158,7 @@ impl Nat {
         } else {
             self.batch::<false>(packets, now_millis);
         }
-        for packet in packets {
-            count(&mut self.statistics.incoming, packet.verdict);
-        }
+        count_all(&mut self.statistics.incoming, packets);
     }
 
     /// Undoes [`Nat::translate_out`]: a packet as it left (its source is an
@@ -435,6 +431,26 @@ fn check_ports(ports: &RangeInclusive<u16>) -> Result<(), Error> {
 fn count(counters: &mut [u64; Verdict::ALL.len()], verdict: Verdict) {
     if let Some(counter) = counters.get_mut(verdict.index()) {
         *counter += 1;
+    }
+}
+
+/// Counts a batch. Most packets of one have the same verdict: these are
+/// added up at once, because a counter that is raised by each waits for the
+/// one before.
+#[inline(always)]
+fn count_all(counters: &mut [u64; Verdict::ALL.len()], packets: &[Packet<'_>]) {
+    let Some(common) = packets.first().map(|packet| packet.verdict) else {
+        return;
+    };
+    let alike = packets.iter().filter(|packet| packet.verdict == common);
+    let alike = alike.count();
+    if let Some(counter) = counters.get_mut(common.index()) {
+        *counter += alike as u64;
+    }
+    if alike < packets.len() {
+        for packet in packets.iter().filter(|packet| packet.verdict != common) {
+            count(counters, packet.verdict);
+        }
     }
 }
 

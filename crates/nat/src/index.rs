@@ -8,6 +8,8 @@
 //! load passes [`LOAD`] names a bucket, each insert splits one bucket into
 //! two; nothing else moves, and there is never a second table.
 
+use std::hint::select_unpredictable;
+
 use memory::{Reserved, matching};
 
 use crate::work::Work;
@@ -147,11 +149,9 @@ impl Index {
     #[inline(always)]
     fn place(&self, hash: u64) -> usize {
         let wide = hash as usize & (self.mask << 1 | 1);
-        if wide < self.buckets.len() {
-            wide
-        } else {
-            hash as usize & self.mask
-        }
+        let narrow = hash as usize & self.mask;
+        // Which of both is the hash's own chance: no branch can guess it.
+        select_unpredictable(wide < self.buckets.len(), wide, narrow)
     }
 
     /// Asks for the line of a hash's bucket.
@@ -174,6 +174,22 @@ impl Index {
         } else {
             First::Nothing
         }
+    }
+
+    /// Asks for the line behind a hash's bucket.
+    #[inline(always)]
+    pub fn prefetch_behind(&self, hash: u64) {
+        if let Some(line) = self.buckets.get(self.place(hash)) {
+            self.overflow.prefetch(line.link() as usize);
+        }
+    }
+
+    /// The first name with the tag in the line behind a hash's bucket.
+    pub fn behind(&self, hash: u64) -> Option<u32> {
+        let link = self.buckets.get(self.place(hash))?.link();
+        let line = self.overflow.get(link as usize)?;
+        let found = line.matching(tag(hash));
+        (found != 0).then(|| line.name(found.trailing_zeros() as usize))
     }
 
     /// The name under a hash that is the right one.

@@ -101,6 +101,21 @@ pub fn short(bytes: &[u8]) -> Option<Parsed> {
     })
 }
 
+/// What [`short`] has found in a packet before, by its key: read again
+/// where it was not kept.
+#[inline(always)]
+pub fn again(bytes: &[u8], key: Key) -> Parsed {
+    let head = bytes.first_chunk::<4>().copied().unwrap_or_default();
+    let [version, _, l0, l1] = head;
+    let is_tcp = key.protocol() == protocol::TCP;
+    Parsed {
+        key,
+        at: (version & 0x0f) * 4,
+        total_len: u16::from_be_bytes([l0, l1]),
+        upper: if is_tcp { Upper::Tcp } else { Upper::Udp },
+    }
+}
+
 /// Any packet of a direction.
 pub fn long<const OUT: bool>(bytes: &[u8]) -> Parse {
     let Ok(ip) = Ipv4::new(bytes) else {

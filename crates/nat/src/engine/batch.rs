@@ -3,13 +3,19 @@
 //!
 //! A miss leaves by a function that looks up again, so that several packets
 //! of one new flow in a batch are right.
+//!
+//! TCP's state is followed behind the others' rewriting, for runs of packets:
+//! a branch on the protocol of each would be guessed wrong half the time.
+//! Before anything that could end or read a flow, the run is caught up with.
 
 use memory::prefetch_bytes;
+use packet::protocol;
 
-use super::translate::Hint;
+use super::translate::{Hint, follow, mark};
+use crate::flow::flag;
 use crate::index::First;
 use crate::key::Key;
-use crate::parse::{self, Parsed, Upper};
+use crate::parse;
 use crate::{Nat, Packet, Verdict};
 
 /// Packets staged together: more do not fit into the first cache, fewer
@@ -20,10 +26,11 @@ const HEADERS_LEN: usize = 36;
 /// Flows that the sweep looks at for each stage.
 const SWEEP_A_STAGE: usize = 8;
 
-/// What is known of a staged packet.
+/// What is known of a staged packet: half a cache line. The rest is read
+/// from the packet again, which is near by then.
 #[derive(Clone, Copy)]
 struct Staged {
-    parsed: Parsed,
+    key: Key,
     hash: u64,
     /// The flow it may belong to.
     name: u32,
@@ -32,11 +39,13 @@ struct Staged {
     what: What,
 }
 
+const _: () = assert!(size_of::<Staged>() == 32);
+
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum What {
     /// Not whole TCP or UDP.
     Long,
-    /// No flow was seen at the first look, or behind a link.
+    /// No flow was seen at the first look.
     Miss,
     /// A flow may be its own.
     Hit,
@@ -44,28 +53,51 @@ enum What {
 
 impl Staged {
     const NOTHING: Self = Self {
-        parsed: Parsed {
-            key: Key {
-                addresses: 0,
-                ports: 0,
-            },
-            at: 0,
-            total_len: 0,
-            upper: Upper::Plain,
+        key: Key {
+            addresses: 0,
+            ports: 0,
         },
         hash: 0,
         name: 0,
         port: 0,
         what: What::Long,
     };
-}
 
-impl Staged {
     fn hint(&self) -> Hint {
         Hint {
             hash: self.hash,
             port: self.port,
         }
+    }
+}
+
+/// Places in a stage, in the order they were noted.
+struct Noted {
+    places: [u8; STAGED],
+    len: usize,
+}
+
+impl Noted {
+    const NONE: Self = Self {
+        places: [0; STAGED],
+        len: 0,
+    };
+
+    /// Notes a place if `is` says so, without a branch.
+    #[inline(always)]
+    fn note(&mut self, place: usize, is: bool) {
+        if let Some(next) = self.places.get_mut(self.len) {
+            *next = place as u8;
+            self.len += usize::from(is);
+        }
+    }
+
+    /// What was noted, which is forgotten.
+    #[inline(always)]
+    fn take(&mut self) -> impl Iterator<Item = usize> + use<> {
+        let (places, len) = (self.places, self.len);
+        self.len = 0;
+        places.into_iter().take(len).map(usize::from)
     }
 }
 
@@ -93,59 +125,144 @@ impl Nat {
         }
         for (packet, staged) in packets.iter().zip(&mut staged) {
             if let Some(parsed) = parse::short(packet.bytes) {
-                staged.parsed = parsed;
+                staged.key = parsed.key;
                 staged.hash = self.table.hasher.hash(parsed.key);
                 staged.what = What::Miss;
                 self.table.index::<OUT>().prefetch(staged.hash);
             }
         }
-        for staged in staged.iter_mut().take(packets.len()) {
-            if staged.what == What::Miss {
-                match self.table.first::<OUT>(staged.hash) {
-                    First::Name(name) => {
-                        self.table.prefetch(name);
-                        staged.name = name;
-                        staged.what = What::Hit;
-                    }
-                    First::Nothing if OUT => staged.port = self.foresee(staged.parsed.key),
-                    _ => {}
+        self.look::<OUT>(&mut staged, packets.len());
+        let mut unfollowed = Noted::NONE;
+        for (place, staged_here) in staged.iter().enumerate().take(packets.len()) {
+            let Some(packet) = packets.get_mut(place) else {
+                return;
+            };
+            if self.short_way::<OUT>(packet.bytes, staged_here) {
+                packet.verdict = Verdict::Translated;
+                unfollowed.note(place, staged_here.key.protocol() == protocol::TCP);
+            } else {
+                self.catch_up::<OUT>(packets, &staged, &mut unfollowed);
+                if let Some(packet) = packets.get_mut(place) {
+                    packet.verdict = self.long_way::<OUT>(packet.bytes, staged_here);
                 }
             }
         }
-        for (packet, staged) in packets.iter_mut().zip(&staged) {
-            packet.verdict = self.finish::<OUT>(packet.bytes, staged);
+        self.catch_up::<OUT>(packets, &staged, &mut unfollowed);
+    }
+
+    /// Looks into the buckets and asks for the flows; where a bucket has a
+    /// line behind it, for that and then for its flow.
+    #[inline(always)]
+    fn look<const OUT: bool>(&mut self, staged: &mut [Staged; STAGED], len: usize) {
+        let mut linked = Noted::NONE;
+        for (place, staged) in staged.iter_mut().enumerate().take(len) {
+            if staged.what == What::Long {
+                continue;
+            }
+            match self.table.first::<OUT>(staged.hash) {
+                First::Name(name) => {
+                    self.table.prefetch(name);
+                    staged.name = name;
+                    staged.what = What::Hit;
+                }
+                First::Link => {
+                    self.table.index::<OUT>().prefetch_behind(staged.hash);
+                    linked.note(place, true);
+                }
+                First::Nothing if OUT => staged.port = self.foresee(staged.key),
+                First::Nothing => {}
+            }
+        }
+        for place in linked.take() {
+            let Some(staged) = staged.get_mut(place) else {
+                return;
+            };
+            if let Some(name) = self.table.index::<OUT>().behind(staged.hash) {
+                self.table.prefetch(name);
+                staged.name = name;
+                staged.what = What::Hit;
+            } else if OUT {
+                staged.port = self.foresee(staged.key);
+            }
+        }
+    }
+
+    /// Translates a packet of an established flow, but for following TCP.
+    /// Whether it was one, and nothing else was to be done.
+    #[inline(always)]
+    fn short_way<const OUT: bool>(&mut self, bytes: &mut [u8], staged: &Staged) -> bool {
+        if staged.what != What::Hit {
+            return false;
+        }
+        let now = self.clock.now();
+        let Some(flow) = self.table.get_mut(staged.name) else {
+            return false;
+        };
+        let idle = now.wrapping_sub(flow.last_used);
+        let fit = (flow.key::<OUT>() == staged.key)
+            & (flow.epoch == self.epoch)
+            & (idle <= self.ticks.of(flow.class))
+            & (flow.flags & (flag::SLOW | flag::LIVE) == flag::LIVE);
+        let shared = flow.flags & flag::MAPPED != 0;
+        // How long a mapping lives is known when TCP was followed.
+        let tcp = staged.key.protocol() == protocol::TCP;
+        if !fit | (shared & tcp & (idle != 0)) {
+            return false;
+        }
+        let class = flow.class;
+        mark::<OUT>(flow, now);
+        parse::rewrite::<OUT>(bytes, &parse::again(bytes, staged.key), flow);
+        if shared & ((idle != 0) | (flow.class != class)) {
+            self.refresh_shared(staged.name);
+        }
+        true
+    }
+
+    /// Follows TCP for what went the short way.
+    #[inline(always)]
+    fn catch_up<const OUT: bool>(
+        &mut self,
+        packets: &[Packet<'_>],
+        staged: &[Staged; STAGED],
+        unfollowed: &mut Noted,
+    ) {
+        for place in unfollowed.take() {
+            let (Some(packet), Some(staged)) = (packets.get(place), staged.get(place)) else {
+                return;
+            };
+            let Some(flow) = self.table.get_mut(staged.name) else {
+                return;
+            };
+            let class = flow.class;
+            follow::<OUT>(flow, packet.bytes, &parse::again(packet.bytes, staged.key));
+            if (flow.class != class) & (flow.flags & flag::MAPPED != 0) {
+                self.refresh_shared(staged.name);
+            }
         }
     }
 
     #[inline(always)]
-    fn finish<const OUT: bool>(&mut self, bytes: &mut [u8], staged: &Staged) -> Verdict {
-        let parsed = &staged.parsed;
-        if staged.what == What::Long {
-            return self.long::<OUT>(bytes);
-        }
-        if staged.what == What::Hit {
-            let flow = self.table.get(staged.name);
-            let own = flow.is_some_and(|flow| flow.key::<OUT>() == parsed.key);
-            if own && self.established::<OUT>(staged.name, bytes, parsed) {
-                return Verdict::Translated;
+    fn long_way<const OUT: bool>(&mut self, bytes: &mut [u8], staged: &Staged) -> Verdict {
+        match staged.what {
+            What::Long => self.long::<OUT>(bytes),
+            What::Miss => {
+                let parsed = parse::again(bytes, staged.key);
+                self.miss::<OUT>(bytes, &parsed, staged.hint())
             }
+            What::Hit => self.again::<OUT>(bytes, staged),
         }
-        if staged.what == What::Hit {
-            return self.again::<OUT>(bytes, staged);
-        }
-        self.miss::<OUT>(bytes, parsed, staged.hint())
     }
 
     /// A packet whose first look found another's flow, or one with something
     /// special about it.
     #[inline(never)]
     fn again<const OUT: bool>(&mut self, bytes: &mut [u8], staged: &Staged) -> Verdict {
-        let parsed = &staged.parsed;
-        if let Some(name) = self.table.find::<OUT>(staged.hash, parsed.key)
-            && self.established::<OUT>(name, bytes, parsed)
+        let parsed = parse::again(bytes, staged.key);
+        if let Some(name) = self.table.find::<OUT>(staged.hash, staged.key)
+            && self.established::<OUT>(name, bytes, &parsed)
         {
             return Verdict::Translated;
         }
-        self.miss::<OUT>(bytes, parsed, staged.hint())
+        self.miss::<OUT>(bytes, &parsed, staged.hint())
     }
 }

@@ -241,17 +241,31 @@ impl Nat {
 /// Notes that a packet came.
 #[inline(always)]
 pub(super) fn touch<const OUT: bool>(flow: &mut Flow, now: u32, bytes: &[u8], parsed: &Parsed) {
+    mark::<OUT>(flow, now);
+    if parsed.upper == Upper::Tcp {
+        follow::<OUT>(flow, bytes, parsed);
+    }
+}
+
+/// Notes that a packet came, but for what is in it.
+#[inline(always)]
+pub(super) fn mark<const OUT: bool>(flow: &mut Flow, now: u32) {
     flow.last_used = now;
     flow.flags |= if OUT { flag::SEEN_OUT } else { flag::SEEN_IN };
-    if parsed.upper == Upper::Tcp {
-        let segment = bytes
-            .get(usize::from(parsed.at)..usize::from(parsed.total_len))
-            .unwrap_or_default();
-        if let Some(seen) = Seen::read(segment, segment.len()) {
-            tcp::track::<OUT>(flow, &seen);
-        }
-    } else if flow.class == State::UdpUnreplied as u8 && flow.has(flag::SEEN_OUT | flag::SEEN_IN) {
+    let answered = flow.has(flag::SEEN_OUT | flag::SEEN_IN);
+    if flow.class == State::UdpUnreplied as u8 && answered {
         flow.class = State::Udp as u8;
+    }
+}
+
+/// Takes a TCP packet into account.
+#[inline(always)]
+pub(super) fn follow<const OUT: bool>(flow: &mut Flow, bytes: &[u8], parsed: &Parsed) {
+    let segment = bytes
+        .get(usize::from(parsed.at)..usize::from(parsed.total_len))
+        .unwrap_or_default();
+    if let Some(seen) = Seen::read(segment, segment.len()) {
+        tcp::track::<OUT>(flow, &seen);
     }
 }
 
