@@ -698,9 +698,12 @@ impl World {
         self.clock += forward;
         self.model.now += forward;
         if self.random.chance(1) {
-            // A clock that steps back after it was seen: no time passes.
+            // A clock that steps back: no time passes. The engine must see it
+            // on both sides of the step, or time that goes forward before the
+            // next packet would be hidden by it.
             self.nat.maintain(self.clock, 0);
             self.clock = self.clock.saturating_sub(self.random.below(1_000_000));
+            self.nat.maintain(self.clock, 0);
         }
         self.model.bury();
     }
