@@ -310,4 +310,12 @@ impl Ports {
 }
 
 #[cfg(test)]
+impl Ports {
+    /// Ports that all groups use.
+    pub fn counted(&self) -> u32 {
+        self.counters.iter().sum()
+    }
+}
+
+#[cfg(test)]
 mod tests;

@@ -740,9 +740,17 @@ impl World {
                     Direction::Out => self.nat.translate_out(&mut after[at], self.clock),
                     Direction::In => self.nat.translate_in(&mut after[at], self.clock),
                 };
-                if verdicts[at] == Verdict::TableFull {
-                    // Packets behind it in the batch, which the model has
-                    // yet to see, took the room.
+                // Packets behind it in the batch, which the model has yet to
+                // see, may have taken the room or the last ports.
+                let refused = match verdicts[at] {
+                    Verdict::TableFull => true,
+                    Verdict::PortsExhausted if !self.model.is_exhausted(&tuples[at]) => {
+                        assert!(self.engines_own().is_exhausted(&tuples[at]));
+                        true
+                    }
+                    _ => false,
+                };
+                if refused {
                     assert_eq!(before[at], after[at]);
                     continue;
                 }
@@ -781,6 +789,33 @@ impl World {
                 known.is_none() && room
             }
             _ => false,
+        }
+    }
+
+    /// The model as it would be with the flows that the engine has.
+    fn engines_own(&self) -> Model {
+        let mut flows = Vec::new();
+        let mut cursor = Some(Default::default());
+        while let Some(from) = cursor {
+            cursor = self.nat.flows(from, 100, &mut |flow| {
+                let shared = self.model.behaviour(flow.protocol).mapping;
+                flows.push(Flow {
+                    protocol: flow.protocol,
+                    inside: (flow.inside, flow.inside_port),
+                    remote: (flow.remote, flow.remote_port),
+                    alias: (flow.alias, flow.alias_port),
+                    last: self.model.now,
+                    out: true,
+                    incoming: true,
+                    mapped: shared != Dependence::AddressAndPort,
+                    doubt: None,
+                });
+            });
+        }
+        Model {
+            config: self.model.config.clone(),
+            flows,
+            now: self.model.now,
         }
     }
 
