@@ -209,8 +209,7 @@ impl Model {
         if let Some(at) = found {
             self.flows.remove(at);
         }
-        let private = tuple.source.0.is_private();
-        if self.config.mode.unregistered_only && !private {
+        if self.keeps_its_own(tuple) {
             // It keeps its own endpoint, and has a flow all the same.
             if verdict == Verdict::Translated {
                 assert_eq!(alias, tuple.source);
@@ -232,6 +231,11 @@ impl Model {
             Verdict::TableFull => self.check_full(),
             other => panic!("{other:?} for {tuple:?}"),
         }
+    }
+
+    /// Whether an outgoing packet keeps its source.
+    fn keeps_its_own(&self, tuple: &Tuple) -> bool {
+        self.config.mode.unregistered_only && !tuple.source.0.is_private()
     }
 
     fn check_full(&self) {
@@ -742,10 +746,13 @@ impl World {
                 };
                 // Packets behind it in the batch, which the model has yet to
                 // see, may have taken the room or the last ports.
+                let tuple = &tuples[at];
                 let refused = match verdicts[at] {
                     Verdict::TableFull => true,
-                    Verdict::PortsExhausted if !self.model.is_exhausted(&tuples[at]) => {
-                        assert!(self.engines_own().is_exhausted(&tuples[at]));
+                    Verdict::PortsExhausted
+                        if !self.model.keeps_its_own(tuple) && !self.model.is_exhausted(tuple) =>
+                    {
+                        assert!(self.engines_own().is_exhausted(tuple), "{tuple:?}");
                         true
                     }
                     _ => false,
