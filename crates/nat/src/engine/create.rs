@@ -223,7 +223,7 @@ impl Nat {
 
     /// What of the remote a mapping depends on: `None` all of it, else its
     /// address or nothing (0).
-    fn remote_part(&self, ends: &Ends) -> Option<u32> {
+    pub(super) fn remote_part(&self, ends: &Ends) -> Option<u32> {
         match self.behaviour(ends.protocol)?.mapping {
             Dependence::Endpoint => Some(0),
             Dependence::Address => Some(ends.remote),

@@ -111,6 +111,27 @@ fn a_mapping_of_a_former_address_gets_no_new_flows() {
 }
 
 #[test]
+fn the_port_of_a_flow_without_a_mapping_is_free_for_one_when_it_ends() {
+    let mut config = shared();
+    config.ports = 40_000..=40_099;
+    config.limits.max_flows = 1_000;
+    config.target = Some(host(9));
+    config.mode.deny_incoming = false;
+    let mut nat = Nat::new(config).unwrap();
+    let port = 40_060;
+    let verdict = back(&mut nat, (REMOTE, 53), port, 0);
+    assert_eq!(verdict, Verdict::Translated);
+    for number in 0..100 {
+        let (verdict, _) = out(&mut nat, (host(10), 1 + number), (REMOTE, 53), 0);
+        assert_eq!(verdict == Verdict::Translated, number < 99, "{number}");
+    }
+    let alias = (ALIAS, port);
+    assert!(nat.remove(Direction::In, protocol::UDP, (REMOTE, 53), alias));
+    let made = out(&mut nat, (host(10), 200), (REMOTE, 53), 0);
+    assert_eq!(made, (Verdict::Translated, port));
+}
+
+#[test]
 fn a_call_without_packets_takes_the_time() {
     let mut nat = Nat::new(config(100)).unwrap();
     let (_, port) = out(&mut nat, (HOST, 1), (REMOTE, 53), 1_000_000);
