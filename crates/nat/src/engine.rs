@@ -141,7 +141,10 @@ impl Nat {
 
     /// Translates a batch of outgoing packets, in order, and writes their
     /// verdicts. Best with 32 to 64 packets; any number is right.
+    ///
+    /// The time is taken also from a call without packets.
     pub fn translate_out_batch(&mut self, packets: &mut [Packet<'_>], now_millis: u64) {
+        self.begin(now_millis);
         if self.config.mode.reverse {
             self.batch::<false>(packets, now_millis);
         } else {
@@ -153,6 +156,7 @@ impl Nat {
     /// Translates a batch of incoming packets; as
     /// [`Nat::translate_out_batch`].
     pub fn translate_in_batch(&mut self, packets: &mut [Packet<'_>], now_millis: u64) {
+        self.begin(now_millis);
         if self.config.mode.reverse {
             self.batch::<true>(packets, now_millis);
         } else {

@@ -197,8 +197,8 @@ impl Mappings {
         }
     }
 
-    /// Takes a dead entry out of the indexes; its place stays with its
-    /// flows, which are dead as well.
+    /// Takes an entry out of the indexes that is dead or whose address went;
+    /// its place stays with its flows.
     pub fn detach(&mut self, name: u32, work: &mut Work) {
         let Some(entry) = self.entries.get_mut(name as usize) else {
             return;
@@ -242,5 +242,20 @@ impl Mappings {
         self.free_place(name);
         self.live -= 1;
         true
+    }
+}
+
+#[cfg(test)]
+impl Mappings {
+    /// Names of the places that are taken, by the list of the free ones.
+    pub fn taken(&self) -> Vec<u32> {
+        let mut free = std::collections::BTreeSet::new();
+        let mut next = self.free;
+        while next != 0 {
+            assert!(free.insert(next - 1), "a place is free twice");
+            next = self.entries[next as usize - 1].next;
+        }
+        let all = 0..self.entries.len() as u32;
+        all.filter(|name| !free.contains(name)).collect()
     }
 }

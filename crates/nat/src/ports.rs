@@ -285,6 +285,22 @@ impl Ports {
         }
     }
 
+    /// Whether any group has a map.
+    pub fn has_maps(&self) -> bool {
+        !self.maps.is_empty()
+    }
+
+    /// A port (host order) that a group's map may know as used, but which
+    /// one of another group used, may be free.
+    pub fn freed(&mut self, group: Group, port: u16) {
+        let place = self.place(port);
+        if let Some(map) = self.maps.get_mut(&group)
+            && let Some(place) = place
+        {
+            map.clear(place);
+        }
+    }
+
     /// A flow gave a port (host order) back.
     pub fn gave(&mut self, group: Group, port: u16) {
         let eighth = self.ports / 8;
@@ -306,6 +322,14 @@ impl Ports {
                 self.maps_bytes -= Map::bytes(self.ports);
             }
         }
+    }
+}
+
+#[cfg(test)]
+impl Ports {
+    /// Ports that all groups use.
+    pub fn counted(&self) -> u32 {
+        self.counters.iter().sum()
     }
 }
 

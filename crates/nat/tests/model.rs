@@ -209,8 +209,7 @@ impl Model {
         if let Some(at) = found {
             self.flows.remove(at);
         }
-        let private = tuple.source.0.is_private();
-        if self.config.mode.unregistered_only && !private {
+        if self.keeps_its_own(tuple) {
             // It keeps its own endpoint, and has a flow all the same.
             if verdict == Verdict::Translated {
                 assert_eq!(alias, tuple.source);
@@ -232,6 +231,11 @@ impl Model {
             Verdict::TableFull => self.check_full(),
             other => panic!("{other:?} for {tuple:?}"),
         }
+    }
+
+    /// Whether an outgoing packet keeps its source.
+    fn keeps_its_own(&self, tuple: &Tuple) -> bool {
+        self.config.mode.unregistered_only && !tuple.source.0.is_private()
     }
 
     fn check_full(&self) {
@@ -698,9 +702,12 @@ impl World {
         self.clock += forward;
         self.model.now += forward;
         if self.random.chance(1) {
-            // A clock that steps back after it was seen: no time passes.
+            // A clock that steps back: no time passes. The engine must see it
+            // on both sides of the step, or time that goes forward before the
+            // next packet would be hidden by it.
             self.nat.maintain(self.clock, 0);
             self.clock = self.clock.saturating_sub(self.random.below(1_000_000));
+            self.nat.maintain(self.clock, 0);
         }
         self.model.bury();
     }
@@ -737,9 +744,20 @@ impl World {
                     Direction::Out => self.nat.translate_out(&mut after[at], self.clock),
                     Direction::In => self.nat.translate_in(&mut after[at], self.clock),
                 };
-                if verdicts[at] == Verdict::TableFull {
-                    // Packets behind it in the batch, which the model has
-                    // yet to see, took the room.
+                // Packets behind it in the batch, which the model has yet to
+                // see, may have taken the room or the last ports.
+                let tuple = &tuples[at];
+                let refused = match verdicts[at] {
+                    Verdict::TableFull => true,
+                    Verdict::PortsExhausted
+                        if !self.model.keeps_its_own(tuple) && !self.model.is_exhausted(tuple) =>
+                    {
+                        assert!(self.engines_own().is_exhausted(tuple), "{tuple:?}");
+                        true
+                    }
+                    _ => false,
+                };
+                if refused {
                     assert_eq!(before[at], after[at]);
                     continue;
                 }
@@ -778,6 +796,33 @@ impl World {
                 known.is_none() && room
             }
             _ => false,
+        }
+    }
+
+    /// The model as it would be with the flows that the engine has.
+    fn engines_own(&self) -> Model {
+        let mut flows = Vec::new();
+        let mut cursor = Some(Default::default());
+        while let Some(from) = cursor {
+            cursor = self.nat.flows(from, 100, &mut |flow| {
+                let shared = self.model.behaviour(flow.protocol).mapping;
+                flows.push(Flow {
+                    protocol: flow.protocol,
+                    inside: (flow.inside, flow.inside_port),
+                    remote: (flow.remote, flow.remote_port),
+                    alias: (flow.alias, flow.alias_port),
+                    last: self.model.now,
+                    out: true,
+                    incoming: true,
+                    mapped: shared != Dependence::AddressAndPort,
+                    doubt: None,
+                });
+            });
+        }
+        Model {
+            config: self.model.config.clone(),
+            flows,
+            now: self.model.now,
         }
     }
 

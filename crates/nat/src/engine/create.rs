@@ -59,6 +59,8 @@ struct Plan {
     ported: bool,
     /// The hash of its key outward.
     out: u64,
+    /// Places to be swept before it is entered.
+    sweep: usize,
 }
 
 impl Nat {
@@ -186,7 +188,7 @@ impl Nat {
             let part = self.remote_part(&ends);
             let exactly = matches!(alias.port, Wish::Exactly(_));
             shared = match part {
-                Some(remote) if !exactly => self.shared_for(&ends, remote),
+                Some(remote) if !exactly => self.shared_for(&ends, remote, alias.pooled),
                 _ => Shared::default(),
             };
             if let Some(mapping) = shared.mapping.and_then(|name| self.mappings.get(name)) {
@@ -204,6 +206,8 @@ impl Nat {
             chosen,
             ported: is_ported(upper),
             out: hint.hash,
+            // Done before its port was chosen.
+            sweep: 0,
         };
         self.make(&ends, &plan)
     }
@@ -219,7 +223,7 @@ impl Nat {
 
     /// What of the remote a mapping depends on: `None` all of it, else its
     /// address or nothing (0).
-    fn remote_part(&self, ends: &Ends) -> Option<u32> {
+    pub(super) fn remote_part(&self, ends: &Ends) -> Option<u32> {
         match self.behaviour(ends.protocol)?.mapping {
             Dependence::Endpoint => Some(0),
             Dependence::Address => Some(ends.remote),
@@ -236,14 +240,29 @@ impl Nat {
         }
     }
 
-    fn shared_for(&mut self, ends: &Ends, remote: u32) -> Shared {
+    /// The mapping of an inside endpoint, or that there is to be one.
+    fn shared_for(&mut self, ends: &Ends, remote: u32, pooled: bool) -> Shared {
         let (inside, port) = (ends.inside, ends.inside_port);
         let mapping = self.mappings.by_inside(inside, port, remote, ends.protocol);
         let mapping = mapping.and_then(|name| self.living_mapping(name));
+        let mapping = mapping.filter(|name| self.is_still(*name, ends.alias, pooled));
         Shared {
             mapping,
             make_for: mapping.is_none().then_some(remote),
         }
+    }
+
+    /// Whether a mapping's address is still to be had: by a new flow that
+    /// would get `alias`, or any of the pool. The mapping of an address that
+    /// went leaves the indexes; its flows stay.
+    fn is_still(&mut self, name: u32, alias: u32, pooled: bool) -> bool {
+        let mapping = self.mappings.get(name);
+        let still = mapping
+            .is_some_and(|mapping| mapping.alias == alias || pooled && self.is_own(mapping.alias));
+        if !still {
+            self.mappings.detach(name, &mut self.work);
+        }
+        still
     }
 
     /// Makes the flow of an incoming packet: by a redirect, a mapping that
@@ -340,7 +359,6 @@ impl Nat {
         inside_port: u16,
         shared: Shared,
     ) -> Result<u32, Verdict> {
-        self.sweep(SWEEP_A_FLOW);
         // An ICMP query's identifier stands on the alias side only.
         let (inside_port, alias_port) = match upper {
             Upper::Plain | Upper::Call => (0, 0),
@@ -361,6 +379,7 @@ impl Nat {
             chosen: Chosen::default(),
             ported: is_ported(upper),
             out: self.give_way(&ends)?,
+            sweep: SWEEP_A_FLOW,
         };
         self.make(&ends, &plan)
     }
@@ -386,6 +405,19 @@ impl Nat {
 
     /// Enters a flow whose key outward is free.
     fn make(&mut self, ends: &Ends, plan: &Plan) -> Result<u32, Verdict> {
+        let Some(mapping) = plan.shared.mapping else {
+            return self.enter(ends, plan);
+        };
+        // A flow that is swept or gives way at the cap may be the last one of
+        // the very mapping that this one joins.
+        self.mappings.hold(mapping);
+        let made = self.enter(ends, plan);
+        self.release_mapping(mapping);
+        made
+    }
+
+    fn enter(&mut self, ends: &Ends, plan: &Plan) -> Result<u32, Verdict> {
+        self.sweep(plan.sweep);
         let incoming = match plan.chosen.incoming {
             Some(hash) => hash,
             None => self.claim(ends, plan.ported)?,
@@ -461,9 +493,10 @@ impl Nat {
             (None, Some(remote)) => {
                 let entry = Mapping { remote, ..entry };
                 let name = self.mappings.insert(entry, &mut self.work);
+                let name = name.ok_or(Verdict::TableFull)?;
                 let group = self.group(ends.alias, remote, 0, ends.protocol);
                 self.ports.took(group, u16::from_be(ends.alias_port));
-                (name.ok_or(Verdict::TableFull)?, true)
+                (name, true)
             }
             (None, None) => return Ok(true),
         };

@@ -1,6 +1,6 @@
 //! The ends of flows: expiry by the sweep, eviction at the cap, removal.
 
-use crate::flow::{Flow, flag};
+use crate::flow::{Ends, Flow, flag};
 use crate::mapping::Kind;
 use crate::ports::Group;
 use crate::{AtCap, Event, EventKind, Nat, State, Why};
@@ -103,11 +103,23 @@ impl Nat {
             let ends = flow.ends();
             let group = self.group(ends.alias, ends.remote, ends.remote_port, ends.protocol);
             self.ports.gave(group, u16::from_be(ends.alias_port));
+            self.free_for_shared(&ends);
         }
         if last && self.events.wanted() {
             self.tell(EventKind::Ended(why), &flow);
         }
         true
+    }
+
+    /// The port of a flow that ended is free for shared mappings as well: to
+    /// them it was one more that is used, in a group of another kind.
+    fn free_for_shared(&mut self, ends: &Ends) {
+        if self.ports.has_maps()
+            && let Some(remote) = self.remote_part(ends)
+        {
+            let group = self.group(ends.alias, remote, 0, ends.protocol);
+            self.ports.freed(group, u16::from_be(ends.alias_port));
+        }
     }
 
     /// Lets go of a shared mapping. Returns whether that was its last flow.

@@ -4,6 +4,8 @@ use packet::build::{Ip, Segment};
 use packet::tcp::{ACK, SYN};
 use packet::{Icmp, Ipv4, Tcp, Udp, icmp, protocol};
 
+mod books;
+
 use super::*;
 use crate::{AtCap, State};
 
