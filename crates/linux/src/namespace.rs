@@ -173,6 +173,28 @@ impl Namespace {
         })
     }
 
+    /// Runs `task` inside each of some namespaces in turn, all on one
+    /// thread. `None` for a namespace that may not be entered.
+    pub(crate) fn run_in_each<T: Send>(
+        namespaces: &[Self],
+        task: impl Fn() -> T + Sync,
+    ) -> Result<Vec<Option<T>>, Error> {
+        if namespaces.is_empty() {
+            return Ok(Vec::new());
+        }
+        std::thread::scope(|scope| {
+            let inside = scope.spawn(|| {
+                let each = namespaces.iter();
+                each.map(|namespace| namespace.enter().ok().map(|()| task()))
+                    .collect()
+            });
+            inside.join().map_err(|_| Error::System {
+                what: "run inside network namespaces",
+                source: io::Error::other("the task ended without an answer"),
+            })
+        })
+    }
+
     /// Moves the calling thread into the namespace.
     fn enter(&self) -> Result<(), Error> {
         move_into_link_name_space(self.file.as_fd(), Some(LinkNameSpaceType::Network)).map_err(

@@ -44,6 +44,14 @@ impl Socket {
         namespace.run(|| Self::open_here(NETLINK_ROUTE))?
     }
 
+    /// Opens one in each of some namespaces; `None` where that is not
+    /// possible. Some 50 µs each, and one thread for all.
+    pub fn open_in_each(namespaces: &[Namespace]) -> Result<Vec<Option<Self>>, Error> {
+        let opened = Namespace::run_in_each(namespaces, || Self::open_here(NETLINK_ROUTE))?;
+        let opened = opened.into_iter();
+        Ok(opened.map(|socket| socket.and_then(Result::ok)).collect())
+    }
+
     /// Opens one to the generic families of a namespace, set the same way.
     pub fn open_generic(namespace: &Namespace) -> Result<Self, Error> {
         namespace.run(|| Self::open_here(NETLINK_GENERIC))?

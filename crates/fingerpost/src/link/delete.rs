@@ -21,7 +21,7 @@ const MAX_NAMED: usize = 20;
 pub fn delete(job: &Job<'_>, select: &Select, terms: super::Deletion) -> Result<bool> {
     let listing = Listing::read(&job.namespace)?;
     let chosen = select.choose(&listing)?;
-    let deletion = Deletion::plan_from(&job.namespace, &listing, &mut |link| {
+    let deletion = Deletion::plan_from(&job.namespace, listing, &mut |link| {
         chosen.indexes.contains_key(&link.index)
     })?;
     if terms.dry_run {

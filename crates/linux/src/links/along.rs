@@ -2,7 +2,7 @@
 //! and what stands on a link (VLANs, macvlans, VXLANs), in other namespaces
 //! too.
 
-use std::collections::{HashMap, HashSet, VecDeque};
+use std::collections::{HashMap, HashSet};
 use std::os::fd::{AsFd, AsRawFd};
 
 use netlink::message::{kind, messages};
@@ -10,7 +10,7 @@ use netlink::request::{Dump, get_netns_id};
 use netlink::{attribute, decode};
 use table::Link;
 
-use super::listing::{Listing, each_of, one};
+use super::listing::{each_of, one};
 use crate::error::Error;
 use crate::namespace::Namespace;
 use crate::socket::{DATAGRAM_BYTES, Received, Socket};
@@ -57,52 +57,67 @@ pub struct Along {
     pub elsewhere: Option<String>,
 }
 
-/// What one deletion takes along beside `set`, given all links that are in
-/// the namespace. O(links), and a short look into each other namespace.
+/// Links by their index.
+pub(super) type ByIndex<'a> = HashMap<u32, &'a Link>;
+
+/// What one deletion takes along beside `set`, given the `others` that are
+/// in the namespace. O(links), and a short look into each other namespace.
 pub(super) fn along(
     namespace: &Namespace,
-    listing: &Listing,
-    set: &HashSet<u32>,
+    set: &ByIndex<'_>,
+    others: &[Link],
 ) -> Result<Vec<Along>, Error> {
-    let mut found = here(listing, set);
-    let along: HashSet<u32> = found.iter().map(|along| along.link.index).collect();
-    let gone = listing
-        .iter()
-        .filter(|link| set.contains(&link.index) || along.contains(&link.index))
-        .map(|link| (link.index, link.name.clone()))
-        .collect();
-    let elsewhere = elsewhere(namespace, listing, &gone)?;
+    let here = here(set, others);
+    let elsewhere = elsewhere(namespace, &Gone { set, here: &here })?;
+    let mut found: Vec<Along> = here.into_values().collect();
+    found.sort_by_key(|along| along.link.index);
     found.extend(elsewhere);
     Ok(found)
 }
 
-/// What goes along inside the namespace.
-fn here(listing: &Listing, set: &HashSet<u32>) -> Vec<Along> {
-    let mut on: HashMap<u32, Vec<&Link>> = HashMap::new();
-    for link in listing.iter() {
-        if let Some(lower) = taken_with(link) {
-            on.entry(lower).or_default().push(link);
-        }
+/// All that goes from the namespace.
+struct Gone<'a> {
+    set: &'a ByIndex<'a>,
+    here: &'a HashMap<u32, Along>,
+}
+
+impl Gone<'_> {
+    fn get(&self, index: u32) -> Option<&Link> {
+        let here = || self.here.get(&index).map(|along| &along.link);
+        self.set.get(&index).copied().or_else(here)
     }
-    let mut seen = set.clone();
-    let mut queue: VecDeque<u32> = set.iter().copied().collect();
-    let mut found = Vec::new();
-    while let Some(index) = queue.pop_front() {
-        for link in on.get(&index).into_iter().flatten() {
-            if seen.insert(link.index) {
-                queue.push_back(link.index);
-                found.push(Along {
-                    link: (*link).clone(),
-                    with: listing
-                        .get(index)
-                        .map_or_else(Box::default, |with| with.name.clone()),
+
+    fn iter(&self) -> impl Iterator<Item = &Link> {
+        let here = self.here.values().map(|along| &along.link);
+        self.set.values().copied().chain(here)
+    }
+}
+
+/// What goes along inside the namespace, by index. A pass over the others
+/// for each level of links on links.
+fn here(set: &ByIndex<'_>, others: &[Link]) -> HashMap<u32, Along> {
+    let mut found: HashMap<u32, Along> = HashMap::new();
+    loop {
+        let found_before = found.len();
+        for link in others {
+            if found.contains_key(&link.index) {
+                continue;
+            }
+            let gone = Gone { set, here: &found };
+            let with = taken_with(link).and_then(|lower| gone.get(lower));
+            if let Some(with) = with.map(|with| with.name.clone()) {
+                let along = Along {
+                    link: link.clone(),
+                    with,
                     elsewhere: None,
-                });
+                };
+                found.insert(link.index, along);
             }
         }
+        if found.len() == found_before {
+            return found;
+        }
     }
-    found.sort_by_key(|along| along.link.index);
-    found
 }
 
 /// The link of the same namespace whose end is this one's.
@@ -126,14 +141,9 @@ pub(super) fn is_pair(link: &Link) -> bool {
 }
 
 /// What goes along in other namespaces.
-fn elsewhere(
-    namespace: &Namespace,
-    listing: &Listing,
-    gone: &HashMap<u32, Box<str>>,
-) -> Result<Vec<Along>, Error> {
+fn elsewhere(namespace: &Namespace, gone: &Gone<'_>) -> Result<Vec<Along>, Error> {
     let peers: Vec<&Link> = gone
-        .keys()
-        .filter_map(|index| listing.get(*index))
+        .iter()
         .filter(|link| is_pair(link) && link.lower_netns_id.is_some())
         .collect();
     let others = namespace.others(MOST_NAMESPACES);
@@ -151,9 +161,17 @@ fn elsewhere(
         }
     }
     let mut unknown = HashSet::new();
-    for (at, other) in others.iter().enumerate() {
+    let sockets = Socket::open_in_each(&others)?;
+    for (at, (other, socket)) in others.iter().zip(sockets).enumerate() {
         let peers = wanted.remove(&at).unwrap_or_default();
-        look_into((namespace, other), gone, &peers, &mut unknown, &mut found)?;
+        match socket {
+            Some(socket) => {
+                let other = (other, socket);
+                look_into(namespace, other, gone, &peers, &mut unknown, &mut found)?;
+            }
+            // It may not be entered: its links are another user's.
+            None => found.extend(peers.into_iter().map(unknown_peer)),
+        }
     }
     found.sort_by_key(|along| along.link.index);
     Ok(found)
@@ -173,19 +191,14 @@ fn unknown_peer(link: &Link) -> Along {
 
 /// Finds in another namespace the peers of some of our links, and what
 /// stands on others. `unknown` gathers kinds that the kernel does not have.
-/// A namespace that is gone, or may not be entered, is passed over: its
-/// links went with it, or are another user's.
 fn look_into(
-    (ours, other): (&Namespace, &Namespace),
-    gone: &HashMap<u32, Box<str>>,
+    ours: &Namespace,
+    (other, mut socket): (&Namespace, Socket),
+    gone: &Gone<'_>,
     peers: &[&Link],
     unknown: &mut HashSet<&'static str>,
     found: &mut Vec<Along>,
 ) -> Result<(), Error> {
-    let Ok(mut socket) = Socket::open(other) else {
-        found.extend(peers.iter().map(|link| unknown_peer(link)));
-        return Ok(());
-    };
     let place = Some(other.spec());
     for link in peers {
         let peer = link.lower.map(|index| one(&socket, index));
@@ -222,10 +235,10 @@ fn look_into(
     }
     let number = number_of(&socket, ours)?;
     for link in standing {
-        let with = link.lower.and_then(|lower| gone.get(&lower));
+        let with = link.lower.and_then(|lower| gone.get(lower));
         if let (Some(with), true) = (with, link.lower_netns_id == number) {
             found.push(Along {
-                with: with.clone(),
+                with: with.name.clone(),
                 link,
                 elsewhere: place.clone(),
             });

@@ -12,20 +12,23 @@
 //! The request holds the kernel's lock of all network configuration for as
 //! long as it takes, some 0.15 ms a veth pair.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashSet;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{Sender, channel};
 
 use netlink::decode::Operation;
 use netlink::encode::{self, LinkSettings, Request};
+use netlink::request::Dump;
 use rustix::io::Errno;
 use table::Link;
 
-use super::along::{Along, along, is_pair};
+use super::along::{Along, ByIndex, along, is_pair};
+use super::listing::gather;
 use super::{Change, Cost, Failure, How, Listing, Told, random_group, set};
 use crate::bulk::{Bulk, Heard, Sent};
 use crate::error::{Error, Refusal};
 use crate::namespace::Namespace;
+use crate::socket::Socket;
 
 /// Threads that delete side by side where a group cannot be deleted. Their
 /// waits overlap; more help little (17 ms a link becomes 0.5).
@@ -107,7 +110,6 @@ pub struct Deleted {
 pub struct Deletion {
     namespace: Namespace,
     links: Vec<Link>,
-    indexes: HashSet<u32>,
     not_virtual: Vec<Link>,
     along: Vec<Along>,
     /// Places of those links that take the rest of the set along.
@@ -123,35 +125,41 @@ impl Deletion {
         namespace: &Namespace,
         wanted: &mut dyn FnMut(&Link) -> bool,
     ) -> Result<Self, Error> {
-        Self::plan_from(namespace, &Listing::read(namespace)?, wanted)
+        Self::plan_from(namespace, Listing::read(namespace)?, wanted)
     }
 
     /// The same from a listing that was just read.
     pub fn plan_from(
         namespace: &Namespace,
-        listing: &Listing,
+        listing: Listing,
         wanted: &mut dyn FnMut(&Link) -> bool,
     ) -> Result<Self, Error> {
-        let chosen = listing.iter().filter(|link| wanted(link)).cloned();
-        let (links, not_virtual): (Vec<Link>, _) = chosen.partition(|link| link.kind.is_some());
-        let indexes: HashSet<u32> = links.iter().map(|link| link.index).collect();
-        let along = along(namespace, listing, &indexes)?;
+        let (mut links, mut others) = (Vec::new(), Vec::new());
+        let mut not_virtual = Vec::new();
+        for link in listing.into_links() {
+            match (wanted(&link), &link.kind) {
+                (true, Some(_)) => links.push(link),
+                (true, None) => not_virtual.push(link),
+                (false, _) => others.push(link),
+            }
+        }
+        let set = by_index(&links);
+        let along = along(namespace, &set, &others)?;
         let heads: Vec<usize> = links
             .iter()
             .enumerate()
-            .filter(|(_, link)| !goes_with_an_earlier(link, &indexes))
+            .filter(|(_, link)| !goes_with_an_earlier(link, &set))
             .map(|(place, _)| place)
             .collect();
         let mut deletion = Self {
             namespace: namespace.clone(),
             links,
-            indexes,
             not_virtual,
             along,
             heads,
             way: Way::Nothing,
         };
-        deletion.way = deletion.choose(listing);
+        deletion.way = deletion.choose(&others);
         Ok(deletion)
     }
 
@@ -190,23 +198,24 @@ impl Deletion {
         self.links.iter().chain(here.map(|along| &along.link))
     }
 
-    fn choose(&self, listing: &Listing) -> Way {
+    fn choose(&self, others: &[Link]) -> Way {
         let Some(group) = self.head_links().map(|link| link.group).next() else {
             return Way::Nothing;
         };
         if self.heads.len() == 1 {
             return Way::One;
         }
-        let goes: HashSet<u32> = self.going().map(|link| link.index).collect();
+        let here = self.along.iter().filter(|along| along.elsewhere.is_none());
+        let along: HashSet<u32> = here.map(|along| along.link.index).collect();
+        let rest = || others.iter().chain(&self.not_virtual);
         let is_together = group != 0
             && self.head_links().all(|link| link.group == group)
-            && listing
-                .iter()
-                .all(|link| link.group != group || goes.contains(&link.index));
+            && rest().all(|link| link.group != group || along.contains(&link.index));
         if is_together {
             return Way::Group { group, moved: 0 };
         }
-        let taken: HashSet<u32> = listing.iter().map(|link| link.group).collect();
+        let all = rest().chain(&self.links);
+        let taken: HashSet<u32> = all.map(|link| link.group).collect();
         let group = std::iter::repeat_with(random_group).find(|group| !taken.contains(group));
         Way::Group {
             group: group.unwrap_or(u32::MAX),
@@ -264,6 +273,10 @@ impl Deletion {
     }
 }
 
+fn by_index(links: &[Link]) -> ByIndex<'_> {
+    links.iter().map(|link| (link.index, link)).collect()
+}
+
 fn not_agreed(along: &Along) -> Error {
     Error::Along {
         name: along.link.name.clone(),
@@ -273,12 +286,12 @@ fn not_agreed(along: &Along) -> Error {
 
 /// Whether the kernel deletes a link with one of the set that comes before
 /// it: the second end of a pair.
-fn goes_with_an_earlier(link: &Link, set: &HashSet<u32>) -> bool {
+fn goes_with_an_earlier(link: &Link, set: &ByIndex<'_>) -> bool {
     is_pair(link)
         && link.lower_netns_id.is_none()
         && link
             .lower
-            .is_some_and(|peer| peer < link.index && set.contains(&peer))
+            .is_some_and(|peer| peer < link.index && set.contains_key(&peer))
 }
 
 /// Whether a link is the one that was listed before: an index may be taken
@@ -386,27 +399,27 @@ impl Running<'_> {
     /// Whether the group holds our links and nothing else, and takes along
     /// what was agreed to and nothing else.
     fn read_again(&mut self, group: u32, terms: Terms) -> Result<(), Error> {
-        let listing = Listing::read(&self.of.namespace)?;
-        let ours: HashMap<u32, &Link> = self.of.going().map(|l| (l.index, l)).collect();
-        for link in listing.iter().filter(|link| link.group == group) {
-            let before = ours.get(&link.index);
-            if !before.is_some_and(|before| is_same(before, link)) {
-                return Err(Error::Foreign {
-                    name: link.name.clone(),
-                    index: link.index,
-                    group,
-                });
-            }
+        let of = self.of;
+        let now = Now::read(of, group)?;
+        if let Some(link) = now.foreign {
+            return Err(Error::Foreign {
+                name: link.name,
+                index: link.index,
+                group,
+            });
         }
-        for (link, fate) in self.of.links.iter().zip(&mut self.fate) {
-            if listing.get(link.index).is_none() && *fate == Fate::There {
+        for (link, fate) in of.links.iter().zip(&mut self.fate) {
+            if !now.there.contains(&link.index) && *fate == Fate::There {
                 *fate = Fate::Gone;
             }
         }
         if terms.along == Agreed::All {
             return Ok(());
         }
-        let along = along(&self.of.namespace, &listing, &self.of.indexes)?;
+        let mut set = by_index(&of.links);
+        set.retain(|index, _| now.there.contains(index));
+        set.extend(now.changed.iter().map(|link| (link.index, link)));
+        let along = along(&of.namespace, &set, &now.others)?;
         let more = along.iter().find(|along| !terms.along.holds(along));
         more.map_or(Ok(()), |more| Err(not_agreed(more)))
     }
@@ -523,6 +536,49 @@ impl Running<'_> {
             way,
             cost: self.cost,
         }
+    }
+}
+
+/// A namespace just before the deletion of a group, as far as it is not
+/// what it was.
+#[derive(Default)]
+struct Now {
+    /// Indexes of the set that are there.
+    there: HashSet<u32>,
+    /// Those of them whose lower link or other end is not what it was.
+    changed: Vec<Link>,
+    /// Links that are not of the set.
+    others: Vec<Link>,
+    /// One that is in the group and neither of the set nor known to go
+    /// along.
+    foreign: Option<Link>,
+}
+
+impl Now {
+    /// Reads all links: the kernel can pick none out by group, and tells of
+    /// a link that is down and changes its group in no other way.
+    fn read(of: &Deletion, group: u32) -> Result<Self, Error> {
+        let set = by_index(&of.links);
+        let going: ByIndex<'_> = of.going().map(|link| (link.index, link)).collect();
+        let socket = Socket::open(&of.namespace)?;
+        let all = Dump::Links { counters: false };
+        gather(&socket, &all, &Self::default, &mut |now, link| {
+            let before = going.get(&link.index);
+            if link.group == group && !before.is_some_and(|before| is_same(before, &link)) {
+                now.foreign.get_or_insert_with(|| link.clone());
+            }
+            let Some(before) = set.get(&link.index) else {
+                now.others.push(link);
+                return;
+            };
+            now.there.insert(link.index);
+            let lies_as_before = before.lower == link.lower
+                && before.lower_netns_id == link.lower_netns_id
+                && before.kind == link.kind;
+            if !lies_as_before {
+                now.changed.push(link);
+            }
+        })
     }
 }
 

@@ -33,24 +33,8 @@ impl Listing {
     /// The same of a part of them.
     pub(super) fn read_dump(namespace: &Namespace, request: &Dump) -> Result<Self, Error> {
         let socket = Socket::open(namespace)?;
-        for _ in 0..TRIES {
-            let mut links = Vec::new();
-            let mut malformed = None;
-            let end = dump_on(&socket, request, &mut |message| {
-                match decode::link(message.payload) {
-                    Ok(link) => links.push(link),
-                    Err(error) => malformed = Some(error),
-                }
-                ControlFlow::Continue(())
-            })?;
-            if let Some(error) = malformed {
-                return Err(error.into());
-            }
-            if !end.interrupted {
-                return Ok(Self::of(links));
-            }
-        }
-        Err(Error::Restless)
+        let gathered = gather(&socket, request, &Vec::new, &mut Vec::push);
+        Ok(Self::of(gathered?))
     }
 
     fn of(links: Vec<Link>) -> Self {
@@ -64,6 +48,11 @@ impl Listing {
     /// In the kernel's order.
     pub fn iter(&self) -> impl Iterator<Item = &Link> {
         self.links.iter()
+    }
+
+    /// The same, no longer a listing.
+    pub(super) fn into_links(self) -> Vec<Link> {
+        self.links
     }
 
     /// The link of an index. O(1).
@@ -87,6 +76,34 @@ impl Listing {
     pub fn is_empty(&self) -> bool {
         self.links.is_empty()
     }
+}
+
+/// Gathers from each link as it comes. Begins again, with a `new` value,
+/// when links come or go meanwhile.
+pub(super) fn gather<T>(
+    socket: &Socket,
+    request: &Dump,
+    new: &dyn Fn() -> T,
+    each: &mut dyn FnMut(&mut T, Link),
+) -> Result<T, Error> {
+    for _ in 0..TRIES {
+        let mut gathered = new();
+        let mut malformed = None;
+        let end = dump_on(socket, request, &mut |message| {
+            match decode::link(message.payload) {
+                Ok(link) => each(&mut gathered, link),
+                Err(error) => malformed = Some(error),
+            }
+            ControlFlow::Continue(())
+        })?;
+        if let Some(error) = malformed {
+            return Err(error.into());
+        }
+        if !end.interrupted {
+            return Ok(gathered);
+        }
+    }
+    Err(Error::Restless)
 }
 
 /// Streams links through `each` until it says `false`; tells whether it
