@@ -1,6 +1,8 @@
 //! One packet: the short way for what nearly all are, the long one for the
 //! rest.
 
+use std::hint::select_unpredictable;
+
 use crate::flow::{Flow, flag};
 use crate::index::First;
 use crate::parse::{self, Parse, Parsed, Upper};
@@ -29,12 +31,25 @@ impl Nat {
             return self.long::<OUT>(bytes);
         };
         let hash = self.table.hasher.hash(parsed.key);
+        let mut port = 0;
+        if OUT && self.one_made {
+            // Where the packet before made a flow, this one may as well:
+            // the line of its alias endpoint comes with the first bucket's.
+            self.table.index::<OUT>().prefetch(hash);
+            port = self.foresee(parsed.key);
+        }
         if let Some(name) = self.table.find::<OUT>(hash, parsed.key)
             && self.established::<OUT>(name, bytes, &parsed)
         {
+            if OUT {
+                self.one_made = false;
+            }
             return Verdict::Translated;
         }
-        self.miss::<OUT>(bytes, &parsed, Hint { hash, port: 0 })
+        if OUT {
+            self.one_made = true;
+        }
+        self.miss::<OUT>(bytes, &parsed, Hint { hash, port })
     }
 
     /// Translates a packet of a flow that is known to be its own, if the
@@ -102,7 +117,7 @@ impl Nat {
 
     /// Whether nothing unknown comes in: no rule, no shared mapping.
     #[inline(always)]
-    fn door_is_shut(&self) -> bool {
+    pub(super) fn door_is_shut(&self) -> bool {
         self.config.mode.deny_incoming && self.rules.is_empty() && self.mappings.len() == 0
     }
 
@@ -253,9 +268,10 @@ pub(super) fn mark<const OUT: bool>(flow: &mut Flow, now: u32) {
     flow.last_used = now;
     flow.flags |= if OUT { flag::SEEN_OUT } else { flag::SEEN_IN };
     let answered = flow.has(flag::SEEN_OUT | flag::SEEN_IN);
-    if flow.class == State::UdpUnreplied as u8 && answered {
-        flow.class = State::Udp as u8;
-    }
+    // The class comes with the flow's line: a branch on it that is guessed
+    // wrong would hold up all that could be done meanwhile.
+    let turns = (flow.class == State::UdpUnreplied as u8) & answered;
+    flow.class = select_unpredictable(turns, State::Udp as u8, flow.class);
 }
 
 /// Takes a TCP packet into account.
