@@ -1,8 +1,6 @@
 //! One packet: the short way for what nearly all are, the long one for the
 //! rest.
 
-use std::hint::select_unpredictable;
-
 use crate::flow::{Flow, flag};
 use crate::index::First;
 use crate::parse::{self, Parse, Parsed, Upper};
@@ -268,10 +266,12 @@ pub(super) fn mark<const OUT: bool>(flow: &mut Flow, now: u32) {
     flow.last_used = now;
     flow.flags |= if OUT { flag::SEEN_OUT } else { flag::SEEN_IN };
     let answered = flow.has(flag::SEEN_OUT | flag::SEEN_IN);
-    // The class comes with the flow's line: a branch on it that is guessed
-    // wrong would hold up all that could be done meanwhile.
-    let turns = (flow.class == State::UdpUnreplied as u8) & answered;
-    flow.class = select_unpredictable(turns, State::Udp as u8, flow.class);
+    // Both at once: the class comes with the flow's line, and a branch on it
+    // alone, which differs from flow to flow, would be guessed wrong and hold
+    // up what could be done meanwhile.
+    if (flow.class == State::UdpUnreplied as u8) & answered {
+        flow.class = State::Udp as u8;
+    }
 }
 
 /// Takes a TCP packet into account.
