@@ -43,6 +43,8 @@ pub struct Nat {
     hand: usize,
     /// Calls with one packet since the sweep's last place.
     calls: u8,
+    /// Whether the last outgoing packet of a call of its own had no flow.
+    one_made: bool,
     mappings: Mappings,
     ports: Ports,
     random: Random,
@@ -90,6 +92,7 @@ impl Nat {
             epoch: 0,
             hand: 0,
             calls: 0,
+            one_made: false,
             mappings: Mappings::new(max_flows, seeds.next()).map_err(refused)?,
             ports: Ports::new(first, last, max_flows),
             random: Random::new(seeds.next()),

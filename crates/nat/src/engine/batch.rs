@@ -45,7 +45,7 @@ const _: () = assert!(size_of::<Staged>() == 32);
 enum What {
     /// Not whole TCP or UDP.
     Long,
-    /// No flow was seen at the first look.
+    /// It had no flow at the first look, for sure.
     Miss,
     /// A flow may be its own.
     Hit,
@@ -140,6 +140,9 @@ impl Nat {
             if self.short_way::<OUT>(packet.bytes, staged_here) {
                 packet.verdict = Verdict::Translated;
                 unfollowed.note(place, staged_here.key.protocol() == protocol::TCP);
+            } else if !OUT && staged_here.what == What::Miss && self.door_is_shut() {
+                // Nor has it one now: nothing that comes in makes any.
+                packet.verdict = Verdict::NoMapping;
             } else {
                 self.catch_up::<OUT>(packets, &staged, &mut unfollowed);
                 if let Some(packet) = packets.get_mut(place) {
@@ -177,10 +180,12 @@ impl Nat {
             let Some(staged) = staged.get_mut(place) else {
                 return;
             };
+            // There may be a third line: what is not found here is looked
+            // for again.
+            staged.what = What::Hit;
             if let Some(name) = self.table.index::<OUT>().behind(staged.hash) {
                 self.table.prefetch(name);
                 staged.name = name;
-                staged.what = What::Hit;
             } else if OUT {
                 staged.port = self.foresee(staged.key);
             }

@@ -29,12 +29,25 @@ impl Nat {
             return self.long::<OUT>(bytes);
         };
         let hash = self.table.hasher.hash(parsed.key);
+        let mut port = 0;
+        if OUT && self.one_made {
+            // Where the packet before made a flow, this one may as well:
+            // the line of its alias endpoint comes with the first bucket's.
+            self.table.index::<OUT>().prefetch(hash);
+            port = self.foresee(parsed.key);
+        }
         if let Some(name) = self.table.find::<OUT>(hash, parsed.key)
             && self.established::<OUT>(name, bytes, &parsed)
         {
+            if OUT {
+                self.one_made = false;
+            }
             return Verdict::Translated;
         }
-        self.miss::<OUT>(bytes, &parsed, Hint { hash, port: 0 })
+        if OUT {
+            self.one_made = true;
+        }
+        self.miss::<OUT>(bytes, &parsed, Hint { hash, port })
     }
 
     /// Translates a packet of a flow that is known to be its own, if the
@@ -102,7 +115,7 @@ impl Nat {
 
     /// Whether nothing unknown comes in: no rule, no shared mapping.
     #[inline(always)]
-    fn door_is_shut(&self) -> bool {
+    pub(super) fn door_is_shut(&self) -> bool {
         self.config.mode.deny_incoming && self.rules.is_empty() && self.mappings.len() == 0
     }
 
@@ -253,7 +266,10 @@ pub(super) fn mark<const OUT: bool>(flow: &mut Flow, now: u32) {
     flow.last_used = now;
     flow.flags |= if OUT { flag::SEEN_OUT } else { flag::SEEN_IN };
     let answered = flow.has(flag::SEEN_OUT | flag::SEEN_IN);
-    if flow.class == State::UdpUnreplied as u8 && answered {
+    // Both at once: the class comes with the flow's line, and a branch on it
+    // alone, which differs from flow to flow, would be guessed wrong and hold
+    // up what could be done meanwhile.
+    if (flow.class == State::UdpUnreplied as u8) & answered {
         flow.class = State::Udp as u8;
     }
 }
