@@ -5,7 +5,6 @@ mod joined;
 
 use std::io::{self, BufWriter, Write};
 use std::os::unix::net::UnixStream;
-use std::path::Path;
 
 use anyhow::{Context, Result, bail};
 use linux::Namespace;
@@ -98,7 +97,7 @@ fn every_namespace(ask: &Ask, from: &From, out: &mut impl Write) -> Result<()> {
         let namespace = match Namespace::open(&name) {
             Ok(namespace) => namespace,
             // Deleted since the names were listed.
-            Err(_) if !Path::new("/run/netns").join(&name).exists() => continue,
+            Err(_) if !Namespace::names().contains(&name) => continue,
             Err(error) => return Err(error.into()),
         };
         let ask = of_namespace(ask.clone(), &name);

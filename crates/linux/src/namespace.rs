@@ -9,10 +9,13 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use rustix::fs::{StatFs, fstatfs, statfs};
 use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
 
 use crate::error::Error;
 
+/// `NSFS_MAGIC`, `linux/magic.h`.
+const NSFS_MAGIC: u64 = 0x6e73_6673;
 /// Where `ip netns` keeps names.
 const NAMES: &str = "/run/netns";
 
@@ -72,10 +75,13 @@ impl Namespace {
         })
     }
 
-    /// The names under `/run/netns`, sorted.
+    /// The names under `/run/netns`, sorted. A name that is about to come
+    /// or to go is a plain file for a moment, and left out.
     pub fn names() -> Vec<String> {
         let entries = fs::read_dir(NAMES).into_iter().flatten().flatten();
+        let is_namespace = |path: &Path| statfs(path).is_ok_and(|system| is_nsfs(&system));
         let mut names: Vec<String> = entries
+            .filter(|entry| is_namespace(&entry.path()))
             .filter_map(|entry| entry.file_name().into_string().ok())
             .collect();
         names.sort_unstable();
@@ -120,7 +126,13 @@ impl Namespace {
     }
 
     fn from_path(path: PathBuf, name: Option<Box<str>>) -> Result<Self, Error> {
-        let opened = File::open(&path).and_then(|file| Ok((file.metadata()?.ino(), file)));
+        let opened = File::open(&path).and_then(|file| {
+            if !is_nsfs(&fstatfs(&file)?) {
+                let what = "it is a file, but no namespace (just deleted?)";
+                return Err(io::Error::new(io::ErrorKind::InvalidInput, what));
+            }
+            Ok((file.metadata()?.ino(), file))
+        });
         let (inode, file) = opened.map_err(|source| Error::Namespace {
             name: name
                 .as_deref()
@@ -212,6 +224,11 @@ impl AsFd for Namespace {
     }
 }
 
+/// Whether a file stands for a namespace. (Of which kind, entering tells.)
+fn is_nsfs(system: &StatFs) -> bool {
+    system.f_type as u64 == NSFS_MAGIC
+}
+
 /// A setting of a namespace, such as `net/ipv4/neigh/default/gc_thresh3`;
 /// `None` where this kernel has none.
 pub fn setting(namespace: &Namespace, name: &str) -> Result<Option<u64>, Error> {
@@ -245,6 +262,15 @@ mod tests {
         let devices = fresh.run(|| fs::read_to_string("/proc/thread-self/net/dev"));
         let devices = devices.unwrap().unwrap();
         assert_eq!(devices.matches(':').count(), 1, "{devices}");
+    }
+
+    #[test]
+    fn a_file_is_no_namespace() {
+        let file = std::env::temp_dir().join(format!("fp-no-namespace-{}", std::process::id()));
+        fs::write(&file, "").unwrap();
+        let error = Namespace::open(file.to_str().unwrap()).unwrap_err();
+        fs::remove_file(&file).unwrap();
+        assert!(error.to_string().contains("no namespace"), "{error}");
     }
 
     #[test]
