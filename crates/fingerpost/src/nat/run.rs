@@ -1,5 +1,5 @@
 //! `fingerpost nat run`: a capture file, or two TUN devices, through the
-//! engine. Called by [`super::run`].
+//! engine. Called by [`super::run()`].
 
 mod capture;
 mod report;
