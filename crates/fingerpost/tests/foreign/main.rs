@@ -51,6 +51,22 @@ impl World {
         text(&self.run(tool, line).stdout)
     }
 
+    /// Both say the same while nothing changes. The kernel drops a failed
+    /// neighbour when it likes, and net-tools, which reads /proc in pieces,
+    /// then misses another one as well: what was read around such a moment
+    /// is read again, a few times.
+    fn says_the_same(&self, tool: &str, line: &str) {
+        for _ in 0..5 {
+            let before = self.theirs(tool, line);
+            let ours = self.ours(tool, line);
+            if self.theirs(tool, line) == before {
+                assert_eq!(ours, before, "{tool} {line}");
+                return;
+            }
+        }
+        panic!("{tool} {line}: never twice the same from net-tools");
+    }
+
     /// Our program, called by the tool's name.
     fn ours(&self, tool: &str, line: &str) -> String {
         let output = self.run(&self.path(tool), line);
