@@ -203,7 +203,7 @@ fn makers(setting: &Setting, kind: &str, size: usize, directory: &Path) -> Resul
             who: "pyroute2",
             is_slow: true,
             create: Some(contender(
-                Path::new("python3"),
+                Path::new("/usr/bin/python3"),
                 &script.display().to_string(),
             )),
             delete: None,
