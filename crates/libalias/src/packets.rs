@@ -52,13 +52,7 @@ pub unsafe extern "C" fn LibAliasOut(
     maxpacketsize: c_int,
 ) -> c_int {
     // SAFETY: by this function's contract.
-    let bytes = unsafe { memory(packet, maxpacketsize) };
-    let (Some(bytes), Some(mut instance)) = (bytes, find(la)) else {
-        return ERROR;
-    };
-    let now = instance.now();
-    let verdict = instance.nat.translate_out(bytes, now);
-    code_out(verdict, bytes, instance.is_reverse())
+    unsafe { LibAliasOutTry(la, packet, maxpacketsize, 1) }
 }
 
 /// `LibAliasOutTry`.

@@ -128,19 +128,12 @@ fn aliases(size: u32) -> Tables {
         };
         // Backwards: the order by address is not that by link.
         let address = Address {
-            link: index,
-            local: Ipv4Addr::from(0x0a00_0000 + (size - index) * 4 + 1).into(),
-            prefix_len: 30,
-            peer: None,
-            broadcast: None,
-            anycast: None,
-            label: None,
-            scope: 0,
             flags: 0x80,
-            valid_until_millis: None,
-            preferred_until_millis: None,
-            metric: 0,
-            protocol: 0,
+            ..Address::new(
+                index,
+                Ipv4Addr::from(0x0a00_0000 + (size - index) * 4 + 1).into(),
+                30,
+            )
         };
         [Change::PutLink(link), Change::PutAddress(address)]
     });

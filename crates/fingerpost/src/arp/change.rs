@@ -349,21 +349,7 @@ mod tests {
 
     #[test]
     fn an_address_is_on_the_link_whose_prefix_it_is_in() {
-        let mut own = Address {
-            link: 3,
-            local: Ipv4Addr::new(10, 0, 0, 1).into(),
-            prefix_len: 30,
-            peer: None,
-            broadcast: None,
-            anycast: None,
-            label: None,
-            scope: 0,
-            flags: 0,
-            valid_until_millis: None,
-            preferred_until_millis: None,
-            metric: 0,
-            protocol: 0,
-        };
+        let mut own = Address::new(3, Ipv4Addr::new(10, 0, 0, 1).into(), 30);
         assert!(is_on_link(&own, Ipv4Addr::new(10, 0, 0, 2)));
         assert!(!is_on_link(&own, Ipv4Addr::new(10, 0, 0, 5)));
         own.prefix_len = 0;

@@ -13,7 +13,7 @@ use netlink::decode::{Announcement, Decoded, Item, Operation, decode};
 use netlink::encode::{self, LinkSettings, Request};
 use netlink::message::messages;
 use serde::Serialize;
-use table::row::route::{scope, table_id};
+use table::row::route::table_id;
 use table::{Address, Events, Generation, Operation as Happened, Reader, Row, Tables};
 
 use crate::ifaceseq::making::{self, Making};
@@ -271,18 +271,7 @@ fn set(namespace: &Namespace, links: &[u32], up: bool) -> Result<()> {
 /// An address as a script gives it: its broadcast the last of the subnet.
 fn address(link: u32, subnet: Ipv4Net) -> Address {
     Address {
-        link,
-        local: subnet.addr().into(),
-        prefix_len: subnet.prefix_len(),
-        peer: None,
         broadcast: Some(subnet.broadcast().into()),
-        anycast: None,
-        label: None,
-        scope: scope::UNIVERSE,
-        flags: 0,
-        valid_until_millis: None,
-        preferred_until_millis: None,
-        metric: 0,
-        protocol: 0,
+        ..Address::new(link, subnet.addr().into(), subnet.prefix_len())
     }
 }

@@ -43,6 +43,8 @@ fn manager(process: &Path) -> Option<&'static str> {
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use super::*;
 
     #[test]
@@ -59,9 +61,17 @@ mod tests {
             .run(|| std::process::Command::new(&program).arg("30").spawn())
             .unwrap()
             .unwrap();
+        // `spawn` may return while the kernel still replaces the process,
+        // its name last.
+        let comm = format!("/proc/{}/comm", process.id());
+        let named = lab::wait_until(Duration::from_secs(10), "the copy's name", || {
+            let name = fs::read_to_string(&comm).ok()?;
+            (name.trim_end() == "NetworkManager").then_some(())
+        });
         let seen = managers(&fresh);
         process.kill().unwrap();
         process.wait().unwrap();
+        named.unwrap();
         assert_eq!(seen, ["NetworkManager"]);
     }
 }

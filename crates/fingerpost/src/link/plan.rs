@@ -526,22 +526,11 @@ fn missing(name: &str) -> anyhow::Error {
 /// An address as `ip addr add` makes it.
 fn row(net: IpNet) -> Address {
     Address {
-        link: 0,
-        local: net.addr(),
-        prefix_len: net.prefix_len(),
-        peer: None,
         broadcast: match net {
             IpNet::V4(net) if net.prefix_len() < 31 => Some(net.broadcast().into()),
             _ => None,
         },
-        anycast: None,
-        label: None,
-        scope: 0,
-        flags: 0,
-        valid_until_millis: None,
-        preferred_until_millis: None,
-        metric: 0,
-        protocol: 0,
+        ..Address::new(0, net.addr(), net.prefix_len())
     }
 }
 

@@ -85,19 +85,8 @@ pub fn link(index: u32, master: Option<u32>, lower: Option<u32>) -> Link {
 
 pub fn address(link: u32, local: IpAddr, prefix_len: u8) -> Address {
     Address {
-        link,
-        local,
-        prefix_len,
-        peer: None,
-        broadcast: None,
-        anycast: None,
-        label: None,
-        scope: 0,
         flags: 0x80,
-        valid_until_millis: None,
-        preferred_until_millis: None,
-        metric: 0,
-        protocol: 0,
+        ..Address::new(link, local, prefix_len)
     }
 }
 

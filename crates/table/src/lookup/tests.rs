@@ -65,21 +65,7 @@ fn rule(priority: u32, table: u32, l3mdev: bool) -> Change {
 }
 
 fn address(link: u32, local: &str) -> Change {
-    Change::PutAddress(Address {
-        link,
-        local: local.parse().unwrap(),
-        prefix_len: 24,
-        peer: None,
-        broadcast: None,
-        anycast: None,
-        label: None,
-        scope: 0,
-        flags: 0,
-        valid_until_millis: None,
-        preferred_until_millis: None,
-        metric: 0,
-        protocol: 0,
-    })
+    Change::PutAddress(Address::new(link, local.parse().unwrap(), 24))
 }
 
 fn tables() -> Tables {

@@ -49,6 +49,26 @@ pub struct AddressKey {
 }
 
 impl Address {
+    /// An address of which nothing is known but where it is: of universe
+    /// scope (0), for ever, with neither peer nor broadcast.
+    pub fn new(link: u32, local: IpAddr, prefix_len: u8) -> Self {
+        Self {
+            link,
+            local,
+            prefix_len,
+            peer: None,
+            broadcast: None,
+            anycast: None,
+            label: None,
+            scope: 0,
+            flags: 0,
+            valid_until_millis: None,
+            preferred_until_millis: None,
+            metric: 0,
+            protocol: 0,
+        }
+    }
+
     /// Its key.
     pub fn key(&self) -> AddressKey {
         AddressKey {

@@ -216,21 +216,7 @@ mod tests {
 
     #[test]
     fn own_addresses_are_listed_where_arp_has_a_say() {
-        let address = Address {
-            link: 3,
-            local: Ipv4Addr::new(10, 0, 0, 1).into(),
-            prefix_len: 30,
-            peer: None,
-            broadcast: None,
-            anycast: None,
-            label: None,
-            scope: 0,
-            flags: 0,
-            valid_until_millis: None,
-            preferred_until_millis: None,
-            metric: 0,
-            protocol: 0,
-        };
+        let address = Address::new(3, Ipv4Addr::new(10, 0, 0, 1).into(), 30);
         let mut link = Link {
             index: 3,
             name: "em1".into(),

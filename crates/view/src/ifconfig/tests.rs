@@ -7,19 +7,10 @@ use super::*;
 
 fn address(local: &str, prefix_len: u8, broadcast: Option<&str>, label: &str) -> Address {
     Address {
-        link: 2,
-        local: local.parse().unwrap(),
-        prefix_len,
-        peer: None,
         broadcast: broadcast.map(|address| address.parse().unwrap()),
-        anycast: None,
         label: (!label.is_empty()).then(|| label.into()),
-        scope: 0,
         flags: address_flag::PERMANENT,
-        valid_until_millis: None,
-        preferred_until_millis: None,
-        metric: 0,
-        protocol: 0,
+        ..Address::new(2, local.parse().unwrap(), prefix_len)
     }
 }
 
