@@ -2,12 +2,14 @@
 //! nothing of networks.
 //!
 //! [`Published`], a pointer that one writer replaces and any number of
-//! readers take without waiting; [`Reserved`], an array that grows in place;
+//! readers take without waiting; [`quiescent`], when what a writer took out may
+//! be reused; [`Reserved`], an array that grows in place;
 //! [`prefetch`] and [`matching`], the few processor instructions that a
 //! table of cache lines needs. What is `unsafe` about them stays in here.
 
 mod line;
 mod published;
+pub mod quiescent;
 mod reserved;
 
 pub use line::{matching, prefetch, prefetch_bytes};
