@@ -14,7 +14,7 @@ mod published;
 pub mod quiescent;
 mod reserved;
 
-pub use line::{matching, prefetch, prefetch_bytes};
+pub use line::{matching, prefetch, prefetch_at, prefetch_bytes};
 pub use pages::Pages;
 pub use published::Published;
 pub use reserved::Reserved;

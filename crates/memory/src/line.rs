@@ -22,7 +22,7 @@ pub fn prefetch_bytes(bytes: &[u8]) {
 
 /// Asks for a cache line; any address is harmless.
 #[inline(always)]
-pub(crate) fn prefetch_at(address: *const u8) {
+pub fn prefetch_at(address: *const u8) {
     #[cfg(target_arch = "x86_64")]
     // SAFETY: a prefetch is a hint. It never faults, whatever the address.
     unsafe {
