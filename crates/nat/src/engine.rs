@@ -7,6 +7,7 @@ mod create;
 mod end;
 mod icmp;
 mod port;
+mod quick;
 #[cfg(test)]
 mod tests;
 mod translate;

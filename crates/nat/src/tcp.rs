@@ -5,10 +5,13 @@
 //! them does so after an outgoing packet was seen here, and before an
 //! incoming one is.
 
+use std::hint::select_unpredictable;
+
 use packet::tcp::{ACK, FIN, RST, SYN};
 
 use crate::State;
 use crate::flow::{Flow, flag};
+use crate::parse;
 
 /// How far one side is.
 #[derive(Debug, Clone, Copy, Default)]
@@ -51,7 +54,28 @@ impl Seen {
     /// Nothing is read beyond `segment`.
     #[inline(always)]
     pub fn read(segment: &[u8], len: usize) -> Option<Self> {
-        let header = segment.first_chunk::<20>()?;
+        let seen = Self::of(segment.first_chunk::<20>()?, len);
+        Some(seen.with_scale(segment))
+    }
+
+    /// The same of a packet that [`crate::parse::short`] has taken, with its
+    /// IPv4 header.
+    #[inline(always)]
+    pub fn read_short(bytes: &[u8]) -> Option<Self> {
+        let (ip, tcp) = bytes.first_chunk::<{ parse::TCP_LEN }>()?.split_at(20);
+        let [_, _, l0, l1, ..] = *ip.first_chunk::<20>()?;
+        let total_len = usize::from(u16::from_be_bytes([l0, l1]));
+        let seen = Self::of(tcp.first_chunk::<20>()?, total_len.saturating_sub(20));
+        if seen.flags & SYN == 0 {
+            return Some(seen);
+        }
+        let segment = bytes.get(20..total_len).unwrap_or_default();
+        Some(seen.with_scale(segment))
+    }
+
+    /// But for the window scale.
+    #[inline(always)]
+    fn of(header: &[u8; 20], len: usize) -> Self {
         let [
             _,
             _,
@@ -72,19 +96,24 @@ impl Seen {
             ..,
         ] = *header;
         let header_len = usize::from(offset >> 4) * 4;
-        let scale = if flags & SYN != 0 {
-            window_scale(segment)
-        } else {
-            0
-        };
-        Some(Self {
+        Self {
             flags,
             sequence: u32::from_be_bytes([s0, s1, s2, s3]),
             acknowledgement: u32::from_be_bytes([a0, a1, a2, a3]),
             window: u16::from_be_bytes([w0, w1]),
             len: len.saturating_sub(header_len) as u32,
-            scale,
-        })
+            scale: 0,
+        }
+    }
+
+    #[inline(always)]
+    fn with_scale(self, segment: &[u8]) -> Self {
+        let scale = if self.flags & SYN != 0 {
+            window_scale(segment)
+        } else {
+            0
+        };
+        Self { scale, ..self }
     }
 }
 
@@ -146,56 +175,45 @@ pub fn track<const FROM_INSIDE: bool>(flow: &mut Flow, seen: &Seen) {
         return turn::<FROM_INSIDE>(flow, seen);
     }
     let end = seen.sequence.wrapping_add(seen.len);
-    if flow.flags & bits.end == 0 || flow.flags & bits.acked == 0 {
-        // Nothing to hold it against yet.
-        if flow.flags & bits.end == 0 || after(end, from.end) {
-            from.end = end;
-        }
-    } else {
-        if after(end, from.limit) && after(end, from.end) && seen.len > 0
-            || after(from.acked.wrapping_sub(1 << 30), end)
-        {
-            // Outside its window: translated, but nothing is learned.
-            return;
-        }
-        if after(end, from.end) {
-            from.end = end;
-        }
+    // How far a flow is differs from flow to flow: a branch on it would be
+    // guessed wrong, and its line may be on its way still. So branches are
+    // for what hardly ever is.
+    let spoke = flow.flags & bits.end != 0;
+    let measured = spoke & (flow.flags & bits.acked != 0);
+    let beyond = after(end, from.limit) & after(end, from.end) & (seen.len > 0);
+    if measured & (beyond | after(from.acked.wrapping_sub(1 << 30), end)) {
+        // Outside its window: translated, but nothing is learned.
+        return;
     }
+    from.end = select_unpredictable(!spoke | after(end, from.end), end, from.end);
     flow.flags |= bits.end;
-    if seen.flags & ACK != 0 {
-        let known = flow.flags & bits.other_end != 0;
-        if known && after(seen.acknowledgement, to.end) {
-            // An acknowledgement of what was never sent (RFC 5961 §5.2).
-            return;
-        }
-        let scale = if FROM_INSIDE {
-            flow.scales & 0x0f
-        } else {
-            flow.scales >> 4
-        };
-        let limit = seen
-            .acknowledgement
-            .wrapping_add(u32::from(seen.window) << scale);
-        if flow.flags & bits.acks == 0 {
-            to.acked = seen.acknowledgement;
-            to.limit = limit;
-            flow.flags |= bits.acks;
-            if flow.has(flag::ACKED_OUT | flag::ACKED_IN) && flow.class == State::TcpOpening as u8 {
-                flow.class = State::TcpEstablished as u8;
-            }
-        } else {
-            if after(seen.acknowledgement, to.acked) {
-                to.acked = seen.acknowledgement;
-            }
-            if after(limit, to.limit) {
-                to.limit = limit;
-            }
-        }
-        if flow.class == State::TcpReset as u8 {
-            // Traffic after a reset: it was not one (RFC 7857 §2.2).
-            flow.class = state_without_reset(flow) as u8;
-        }
+    if seen.flags & ACK == 0 {
+        return;
+    }
+    let known = flow.flags & bits.other_end != 0;
+    if known & after(seen.acknowledgement, to.end) {
+        // An acknowledgement of what was never sent (RFC 5961 §5.2).
+        return;
+    }
+    let scale = if FROM_INSIDE {
+        flow.scales & 0x0f
+    } else {
+        flow.scales >> 4
+    };
+    let limit = seen
+        .acknowledgement
+        .wrapping_add(u32::from(seen.window) << scale);
+    let first = flow.flags & bits.acks == 0;
+    let newer = first | after(seen.acknowledgement, to.acked);
+    to.acked = select_unpredictable(newer, seen.acknowledgement, to.acked);
+    to.limit = select_unpredictable(first | after(limit, to.limit), limit, to.limit);
+    flow.flags |= bits.acks;
+    let both = flow.has(flag::ACKED_OUT | flag::ACKED_IN);
+    let opened = both & (flow.class == State::TcpOpening as u8);
+    flow.class = select_unpredictable(opened, State::TcpEstablished as u8, flow.class);
+    if flow.class == State::TcpReset as u8 {
+        // Traffic after a reset: it was not one (RFC 7857 §2.2).
+        flow.class = state_without_reset(flow) as u8;
     }
 }
 
