@@ -192,12 +192,24 @@ pub fn rewrite_short<const OUT: bool>(bytes: &mut [u8], is_tcp: bool, flow: &Flo
     }
 }
 
-/// The checksum of TCP or UDP after a change, without a branch.
+/// The checksum of TCP or UDP after a change.
 #[inline(always)]
 fn upper_sum(delta: Delta, old: u16, udp: bool) -> u16 {
     let new = delta.apply(old);
-    let new = if udp & (new == 0) { 0xffff } else { new };
-    if udp & (old == 0) { 0 } else { new }
+    if (old == 0) | (new == 0) {
+        return sum_of_zero(delta, old, udp);
+    }
+    new
+}
+
+/// The same where zero comes in, which has a meaning for UDP.
+#[cold]
+fn sum_of_zero(delta: Delta, old: u16, udp: bool) -> u16 {
+    if udp {
+        delta.apply_udp(old)
+    } else {
+        delta.apply(old)
+    }
 }
 
 /// Any packet of a direction.

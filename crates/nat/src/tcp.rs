@@ -11,7 +11,6 @@ use packet::tcp::{ACK, FIN, RST, SYN};
 
 use crate::State;
 use crate::flow::{Flow, flag};
-use crate::parse;
 
 /// How far one side is.
 #[derive(Debug, Clone, Copy, Default)]
@@ -52,49 +51,23 @@ pub struct Seen {
 impl Seen {
     /// From a TCP header; `len` is the segment's length by the IP header.
     /// Nothing is read beyond `segment`.
-    #[inline(always)]
+    #[inline]
     pub fn read(segment: &[u8], len: usize) -> Option<Self> {
-        let seen = Self::of(segment.first_chunk::<20>()?, len);
-        Some(seen.with_scale(segment))
+        let (_, rest) = segment.first_chunk::<20>()?.split_first_chunk::<4>()?;
+        let seen = Self::of(rest.first_chunk::<12>()?, len);
+        let scale = if seen.flags & SYN != 0 {
+            window_scale(segment)
+        } else {
+            0
+        };
+        Some(Self { scale, ..seen })
     }
 
-    /// The same of a packet that [`crate::parse::short`] has taken, with its
-    /// IPv4 header.
+    /// From a header's bytes behind the ports up to the window; without the
+    /// window scale.
     #[inline(always)]
-    pub fn read_short(bytes: &[u8]) -> Option<Self> {
-        let (ip, tcp) = bytes.first_chunk::<{ parse::TCP_LEN }>()?.split_at(20);
-        let [_, _, l0, l1, ..] = *ip.first_chunk::<20>()?;
-        let total_len = usize::from(u16::from_be_bytes([l0, l1]));
-        let seen = Self::of(tcp.first_chunk::<20>()?, total_len.saturating_sub(20));
-        if seen.flags & SYN == 0 {
-            return Some(seen);
-        }
-        let segment = bytes.get(20..total_len).unwrap_or_default();
-        Some(seen.with_scale(segment))
-    }
-
-    /// But for the window scale.
-    #[inline(always)]
-    fn of(header: &[u8; 20], len: usize) -> Self {
-        let [
-            _,
-            _,
-            _,
-            _,
-            s0,
-            s1,
-            s2,
-            s3,
-            a0,
-            a1,
-            a2,
-            a3,
-            offset,
-            flags,
-            w0,
-            w1,
-            ..,
-        ] = *header;
+    pub fn of(numbers: &[u8; 12], len: usize) -> Self {
+        let [s0, s1, s2, s3, a0, a1, a2, a3, offset, flags, w0, w1] = *numbers;
         let header_len = usize::from(offset >> 4) * 4;
         Self {
             flags,
@@ -104,16 +77,6 @@ impl Seen {
             len: len.saturating_sub(header_len) as u32,
             scale: 0,
         }
-    }
-
-    #[inline(always)]
-    fn with_scale(self, segment: &[u8]) -> Self {
-        let scale = if self.flags & SYN != 0 {
-            window_scale(segment)
-        } else {
-            0
-        };
-        Self { scale, ..self }
     }
 }
 
@@ -128,6 +91,10 @@ fn window_scale(segment: &[u8]) -> u8 {
     let scale = scale.and_then(|option| option.data.first().copied());
     scale.map_or(0, |scale| scale.min(MOST_SCALE))
 }
+
+/// Flags of a segment that may change its flow's state; any other only
+/// moves numbers on.
+pub const CHANGES: u8 = SYN | FIN | RST;
 
 /// Whether `a` comes after `b` in sequence space (RFC 9293 §3.4).
 #[inline(always)]
@@ -162,8 +129,49 @@ const IN: Bits = Bits {
 };
 
 /// Takes a segment into account.
-#[inline(always)]
+#[inline]
 pub fn track<const FROM_INSIDE: bool>(flow: &mut Flow, seen: &Seen) {
+    if seen.flags & CHANGES != 0 {
+        turn::<FROM_INSIDE>(flow, seen);
+    } else {
+        advance::<FROM_INSIDE>(flow, seen);
+    }
+}
+
+/// Takes a packet that [`crate::parse::short`] has taken into account, from its
+/// IPv4 header on.
+#[inline(always)]
+pub fn track_short<const FROM_INSIDE: bool>(flow: &mut Flow, bytes: &[u8]) {
+    let Some((ip, tcp)) = bytes.split_first_chunk::<20>() else {
+        return;
+    };
+    let [_, _, l0, l1, ..] = *ip;
+    let len = usize::from(u16::from_be_bytes([l0, l1])).wrapping_sub(20);
+    let numbers = tcp.get(4..20).and_then(|numbers| numbers.first_chunk());
+    let Some(numbers) = numbers else {
+        return;
+    };
+    let seen = Seen::of(numbers, len);
+    if seen.flags & CHANGES != 0 {
+        turn_short::<FROM_INSIDE>(flow, tcp, len);
+    } else {
+        advance::<FROM_INSIDE>(flow, &seen);
+    }
+}
+
+#[cold]
+#[inline(never)]
+fn turn_short<const FROM_INSIDE: bool>(flow: &mut Flow, tcp: &[u8], len: usize) {
+    if let Some(segment) = tcp.get(..len)
+        && let Some(seen) = Seen::read(segment, len)
+    {
+        turn::<FROM_INSIDE>(flow, &seen);
+    }
+}
+
+/// A segment that moves numbers on, or acknowledges them.
+#[inline(always)]
+pub fn advance<const FROM_INSIDE: bool>(flow: &mut Flow, seen: &Seen) {
     let bits = if FROM_INSIDE { &OUT } else { &IN };
     let [inside, remote] = &mut flow.sides;
     let (from, to) = if FROM_INSIDE {
@@ -171,9 +179,6 @@ pub fn track<const FROM_INSIDE: bool>(flow: &mut Flow, seen: &Seen) {
     } else {
         (remote, inside)
     };
-    if seen.flags & (SYN | FIN | RST) != 0 {
-        return turn::<FROM_INSIDE>(flow, seen);
-    }
     let end = seen.sequence.wrapping_add(seen.len);
     // How far a flow is differs from flow to flow: a branch on it would be
     // guessed wrong, and its line may be on its way still. So branches are
@@ -181,7 +186,8 @@ pub fn track<const FROM_INSIDE: bool>(flow: &mut Flow, seen: &Seen) {
     let spoke = flow.flags & bits.end != 0;
     let measured = spoke & (flow.flags & bits.acked != 0);
     let beyond = after(end, from.limit) & after(end, from.end) & (seen.len > 0);
-    if measured & (beyond | after(from.acked.wrapping_sub(1 << 30), end)) {
+    let outside = beyond | after(from.acked.wrapping_sub(1 << 30), end);
+    if select_unpredictable(measured, outside, false) {
         // Outside its window: translated, but nothing is learned.
         return;
     }
@@ -191,7 +197,7 @@ pub fn track<const FROM_INSIDE: bool>(flow: &mut Flow, seen: &Seen) {
         return;
     }
     let known = flow.flags & bits.other_end != 0;
-    if known & after(seen.acknowledgement, to.end) {
+    if select_unpredictable(known, after(seen.acknowledgement, to.end), false) {
         // An acknowledgement of what was never sent (RFC 5961 §5.2).
         return;
     }
@@ -254,7 +260,7 @@ fn turn<const FROM_INSIDE: bool>(flow: &mut Flow, seen: &Seen) {
         len: seen.len.wrapping_add(counted),
         ..*seen
     };
-    track::<FROM_INSIDE>(flow, &plain);
+    advance::<FROM_INSIDE>(flow, &plain);
     if fin {
         flow.flags |= bits.fin;
         let state = state_without_reset(flow);

@@ -11,6 +11,7 @@
 use memory::prefetch_bytes;
 use packet::protocol;
 
+use super::SWEEP_A_STAGE;
 use super::create::SWEEP_A_FLOW;
 use super::translate::{Hint, follow_short};
 use crate::flow::flag;
@@ -24,8 +25,6 @@ use crate::{Nat, Packet, Verdict};
 const STAGED: usize = 32;
 /// Bytes of an IPv4 and a TCP header, less a field.
 const HEADERS_LEN: usize = 36;
-/// Flows that the sweep looks at for each stage.
-const SWEEP_A_STAGE: usize = 8;
 
 /// What is known of a staged packet: half a cache line. The rest is read
 /// from the packet again, which is near by then.
@@ -105,10 +104,12 @@ impl Noted {
 impl Nat {
     /// Translates packets in order, a stage after the other.
     pub(super) fn batch<const OUT: bool>(&mut self, packets: &mut [Packet<'_>], now_millis: u64) {
+        self.catch_up_calls();
         for packets in packets.chunks_mut(STAGED) {
             self.begin(now_millis);
             if let [packet] = packets {
                 packet.verdict = self.one::<OUT>(packet.bytes);
+                self.catch_up_calls();
                 self.sweep_a_call();
             } else {
                 self.stage::<OUT>(packets);
@@ -256,8 +257,11 @@ impl Nat {
     fn again<const OUT: bool>(&mut self, bytes: &mut [u8], staged: &Staged) -> Verdict {
         let parsed = parse::again(bytes, staged.key);
         if let Some(name) = self.table.find::<OUT>(staged.hash, staged.key)
-            && self.short_way::<OUT, true>(bytes, staged.key, name)
+            && self.short_way::<OUT, false>(bytes, staged.key, name)
         {
+            if staged.key.protocol() == protocol::TCP {
+                self.follow_now::<OUT>(name, bytes);
+            }
             return Verdict::Translated;
         }
         self.miss::<OUT>(bytes, &parsed, staged.hint())

@@ -59,6 +59,7 @@ impl Nat {
         if (port == 0) | helped | self.table.is_full() || self.is_own(ends.remote) {
             return false;
         }
+        self.work.port();
         let in_key = ends.in_key();
         let incoming = self.table.hasher.hash(in_key);
         if self.table.find::<false>(incoming, in_key).is_some() {

@@ -6,6 +6,7 @@ use std::hint::select_unpredictable;
 use packet::protocol;
 
 use super::create::SWEEP_A_FLOW;
+use super::unfollowed::Now;
 use crate::flow::{Flow, flag};
 use crate::index::First;
 use crate::key::Key;
@@ -49,17 +50,17 @@ impl Nat {
             }
             return Verdict::Translated;
         }
-        self.one_again::<OUT>(bytes, &parsed, hash)
+        self.one_again::<OUT>(bytes, hash)
     }
 
     /// A packet whose first look found no flow of its own.
     #[inline(never)]
-    fn one_again<const OUT: bool>(
-        &mut self,
-        bytes: &mut [u8],
-        parsed: &Parsed,
-        hash: u64,
-    ) -> Verdict {
+    fn one_again<const OUT: bool>(&mut self, bytes: &mut [u8], hash: u64) -> Verdict {
+        // Parsed anew: what is kept for this would be written for each packet.
+        let Some(parsed) = &parse::short(bytes) else {
+            return Verdict::Malformed;
+        };
+        self.catch_up_calls();
         let found = self.table.find::<OUT>(hash, parsed.key);
         if let Some(name) = found
             && self.short_way::<OUT, true>(bytes, parsed.key, name)
@@ -80,10 +81,10 @@ impl Nat {
     }
 
     /// Translates a packet that [`parse::short`] took by a flow that may be
-    /// its own, if it is and lives and has nothing special about it. TCP's
-    /// state is followed here (`FOLLOW`), or by the caller, soon.
+    /// its own, if it is and lives and has nothing special about it. TCP is
+    /// noted to be followed soon (`NOTE`), or the caller sees to it.
     #[inline(always)]
-    pub(super) fn short_way<const OUT: bool, const FOLLOW: bool>(
+    pub(super) fn short_way<const OUT: bool, const NOTE: bool>(
         &mut self,
         bytes: &mut [u8],
         key: Key,
@@ -101,19 +102,23 @@ impl Nat {
         let shared = flow.flags & flag::MAPPED != 0;
         let is_tcp = key.protocol() == protocol::TCP;
         // How long a mapping lives is known when TCP was followed.
-        let late = !FOLLOW & shared & is_tcp & (idle != 0);
+        let late = shared & is_tcp & (idle != 0);
         if !fit | late {
             return false;
         }
         let class = flow.class;
         mark::<OUT>(flow, now);
         parse::rewrite_short::<OUT>(bytes, is_tcp, flow);
-        if FOLLOW && is_tcp {
-            follow_short::<OUT>(flow, bytes);
-        }
         // Once in a tick the mapping must know; within it, it does already.
-        if shared & ((idle != 0) | (flow.class != class)) {
+        if shared && ((idle != 0) | (flow.class != class)) {
             self.refresh_shared(name);
+        }
+        if NOTE {
+            match self.unfollowed.note::<OUT>(name, bytes, is_tcp) {
+                Now::Nothing => {}
+                Now::CatchUp => self.catch_up_calls(),
+                Now::Follow => self.follow_now::<OUT>(name, bytes),
+            }
         }
         true
     }
@@ -122,6 +127,7 @@ impl Nat {
     #[cold]
     #[inline(never)]
     pub(super) fn long<const OUT: bool>(&mut self, bytes: &mut [u8]) -> Verdict {
+        self.catch_up_calls();
         match parse::long::<OUT>(bytes) {
             Parse::Malformed => Verdict::Malformed,
             Parse::OtherIcmp => Verdict::Unsupported,
@@ -312,9 +318,7 @@ pub(super) fn mark<const OUT: bool>(flow: &mut Flow, now: u32) {
 /// Takes a TCP packet that [`parse::short`] took into account.
 #[inline(always)]
 pub(super) fn follow_short<const OUT: bool>(flow: &mut Flow, bytes: &[u8]) {
-    if let Some(seen) = Seen::read_short(bytes) {
-        tcp::track::<OUT>(flow, &seen);
-    }
+    tcp::track_short::<OUT>(flow, bytes);
 }
 
 /// Takes a TCP packet into account.
