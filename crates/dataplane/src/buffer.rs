@@ -83,6 +83,12 @@ impl Buffer {
         self.bytes_mut().get_mut(range).unwrap_or_default()
     }
 
+    /// Bytes of the packet, from its IP header on.
+    #[inline]
+    pub fn packet_len(&self) -> usize {
+        self.len as usize
+    }
+
     /// The packet and the room behind it, [`TAILROOM`] at least.
     #[inline]
     pub fn room_mut(&mut self) -> &mut [u8] {
@@ -140,13 +146,37 @@ impl Buffer {
             && link_len <= frame.len()
             && frame.len() - link_len + HEADROOM + TAILROOM <= self.bytes_len();
         let start = HEADROOM.saturating_sub(link_len);
-        let place = self.bytes_mut().get_mut(start..start + frame.len());
+        let end = start.saturating_add(frame.len());
+        let place = self.bytes_mut().get_mut(start..end);
         let Some(place) = place.filter(|_| has_room) else {
             return false;
         };
         place.copy_from_slice(frame);
         self.link_len = link_len as u8;
         self.len = (frame.len() - link_len) as u32;
+        true
+    }
+
+    /// Takes a frame of `len` bytes as [`Buffer::set_frame`] does, of which
+    /// whole cache lines are given and copied; what is written behind its end
+    /// means nothing.
+    #[inline]
+    pub(crate) fn set_lines(&mut self, lines: &[u8], len: usize, link_len: usize) -> bool {
+        let has_room = link_len <= HEADROOM
+            && link_len <= len
+            && len - link_len + HEADROOM + TAILROOM <= self.bytes_len();
+        let start = HEADROOM.saturating_sub(link_len);
+        let place = self.bytes_mut().get_mut(start..start + lines.len());
+        let Some(place) = place.filter(|_| has_room) else {
+            return false;
+        };
+        let (to, _) = place.as_chunks_mut::<LINE_BYTES>();
+        let (from, _) = lines.as_chunks::<LINE_BYTES>();
+        for (to, from) in to.iter_mut().zip(from) {
+            *to = *from;
+        }
+        self.link_len = link_len as u8;
+        self.len = (len - link_len) as u32;
         true
     }
 

@@ -103,6 +103,16 @@ impl Batch {
         other.buffers.extend(moved);
     }
 
+    /// Takes out the packets for which `goes` says so; the order of the rest
+    /// is kept. Those not taken from the iterator stay.
+    #[inline]
+    pub fn extract(
+        &mut self,
+        mut goes: impl FnMut(&Buffer) -> bool,
+    ) -> impl Iterator<Item = Buffer> {
+        self.buffers.extract_if(.., move |buffer| goes(buffer))
+    }
+
     /// Adds packets; no more than there is room for are asked for.
     #[inline(always)]
     pub(crate) fn add(&mut self, buffers: impl ExactSizeIterator<Item = Buffer>) {
