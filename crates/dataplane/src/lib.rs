@@ -9,6 +9,7 @@
 //! - [`Tun`]: a port that is a TUN device of Linux.
 
 mod batch;
+pub mod neighbour;
 mod pcap;
 mod port;
 mod tun;
