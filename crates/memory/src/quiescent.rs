@@ -18,9 +18,10 @@
 //! every slot, loaded with Acquire, says `OFFLINE` or at least *E*
 //! ([`Domain::is_over`]).
 //!
-//! 1. *Reads before are finished.* A reader stores its slot with Release
-//!    after the last read of a batch. The writer's Acquire load that sees
-//!    this value, or a later one, comes after those reads.
+//! 1. *Reads before are finished.* Every store to a slot is a Release, the
+//!    one that comes online too, because the writer may see that one instead
+//!    of the `OFFLINE` before it. The writer's Acquire load that sees a value
+//!    comes after all that the reader read before it stored that.
 //! 2. *Reads after see the unlinking.* A reader that stores *e* ≥ *E* has
 //!    loaded *e* from the epoch with Acquire. That reads from the writer's
 //!    Release or from a later read-modify-write, which continues its release
@@ -270,7 +271,9 @@ impl Drop for Section<'_> {
 fn come_online(domain: &Domain, at: usize) -> u64 {
     // Acquire: as for `pass`, this may be the epoch that a grace began.
     let epoch = domain.epoch.0.load(Ordering::Acquire);
-    domain.slots[at].0.seen.store(epoch, Ordering::Relaxed);
+    // Release: a writer may see this value and not the `OFFLINE` before it,
+    // and the batch read before that is finished all the same (1.).
+    domain.slots[at].0.seen.store(epoch, Ordering::Release);
     // Nothing is read before the slot is seen (3.).
     fence(Ordering::SeqCst);
     epoch

@@ -76,6 +76,10 @@ mod plain {
 /// look at it. Loom itself complains of a place that is read and written at
 /// once.
 #[cfg(loom)]
+#[allow(
+    unsafe_code,
+    reason = "a place of loom's is read and written behind a pointer"
+)]
 mod models {
     use super::*;
     use loom::cell::UnsafeCell;
