@@ -11,6 +11,7 @@
 
 mod buffer;
 mod memory_port;
+pub mod neighbour;
 mod pcap;
 mod port;
 mod tun;
