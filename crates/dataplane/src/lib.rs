@@ -7,10 +7,12 @@
 //! - [`Port`]: where a batch comes from and goes to.
 //! - [`Capture`]: a port of two capture files, one read, one written.
 //! - [`Tun`]: a port that is a TUN device of Linux.
+//! - [`socket`]: the kernel's own ways of sending and receiving.
 
 mod batch;
 mod pcap;
 mod port;
+pub mod socket;
 mod tun;
 
 pub use batch::{Batch, Buffer, HEADROOM, TAILROOM};
