@@ -87,7 +87,9 @@ impl SocketError {
             }
             Some(libc::EACCES) => ": a firewall forbids it, or the address is a broadcast address",
             Some(libc::EMSGSIZE) => ": it is longer than the way's MTU: send a shorter payload",
-            Some(libc::ENETUNREACH | libc::EHOSTUNREACH) => ": there is no route (ip route get ADDRESS)",
+            Some(libc::ENETUNREACH | libc::EHOSTUNREACH) => {
+                ": there is no route (ip route get ADDRESS)"
+            }
             Some(libc::ENETDOWN) => ": the interface is down (ip link set NAME up)",
             Some(libc::ENODEV | libc::ENXIO) => ": the interface is gone",
             Some(libc::EADDRNOTAVAIL) => ": this host has no such address",

@@ -207,8 +207,11 @@ fn time(message: &libc::msghdr) -> u64 {
         let header = unsafe { *control };
         if header.cmsg_level == libc::SOL_SOCKET && header.cmsg_type == libc::SCM_TIMESTAMPNS {
             // SAFETY: such a message carries a `timespec`.
-            let time: libc::timespec =
-                unsafe { libc::CMSG_DATA(control).cast::<libc::timespec>().read_unaligned() };
+            let time: libc::timespec = unsafe {
+                libc::CMSG_DATA(control)
+                    .cast::<libc::timespec>()
+                    .read_unaligned()
+            };
             let seconds = u64::try_from(time.tv_sec).unwrap_or(0);
             return seconds * 1_000_000_000 + u64::try_from(time.tv_nsec).unwrap_or(0);
         }

@@ -109,6 +109,11 @@ impl UdpSender {
         self.sockets.len()
     }
 
+    /// Destinations that `push` may name; none where sockets are connected.
+    pub fn destinations(&self) -> usize {
+        self.addresses.len()
+    }
+
     /// Packets that go to one destination together.
     pub fn train(&self) -> usize {
         self.per_message
