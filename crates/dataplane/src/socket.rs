@@ -54,12 +54,12 @@ pub enum Flushed {
 #[derive(Debug, thiserror::Error)]
 pub enum SocketError {
     /// A system call was refused.
-    #[error("{what}: {source}{advice}")]
+    #[error("{what}: {error}{advice}")]
     Refused {
         /// What was to be done.
         what: String,
         /// Why it was not.
-        source: io::Error,
+        error: io::Error,
         /// What to do about it, where there is something; begins with `: `.
         advice: &'static str,
     },
@@ -80,8 +80,8 @@ pub enum SocketError {
 
 impl SocketError {
     /// A refusal with the advice that fits its reason.
-    fn refused(what: impl Into<String>, source: io::Error) -> Self {
-        let advice = match source.raw_os_error() {
+    fn refused(what: impl Into<String>, error: io::Error) -> Self {
+        let advice = match error.raw_os_error() {
             Some(libc::EPERM) => {
                 ": it takes root (CAP_NET_RAW; for AF_XDP CAP_NET_ADMIN or enough locked memory as well)"
             }
@@ -93,6 +93,7 @@ impl SocketError {
             Some(libc::ENETDOWN) => ": the interface is down (ip link set NAME up)",
             Some(libc::ENODEV | libc::ENXIO) => ": the interface is gone",
             Some(libc::EADDRNOTAVAIL) => ": this host has no such address",
+            Some(libc::EMFILE) => ": each flow has a socket: fewer flows, or raise ulimit -n",
             Some(libc::EAFNOSUPPORT) => ": this kernel is built without it",
             Some(libc::EINVAL) => {
                 ": is the payload longer than the MTU, or the address none to send to?"
@@ -101,7 +102,7 @@ impl SocketError {
         };
         Self::Refused {
             what: what.into(),
-            source,
+            error,
             advice,
         }
     }
@@ -109,7 +110,7 @@ impl SocketError {
     /// The system's number of the error, where the system said it.
     pub fn raw_os_error(&self) -> Option<i32> {
         match self {
-            Self::Refused { source, .. } => source.raw_os_error(),
+            Self::Refused { error, .. } => error.raw_os_error(),
             _ => None,
         }
     }

@@ -85,7 +85,7 @@ impl UdpReceiver {
             let _ = sys::set_option(&socket, level, libc::SO_RCVBUF, &bytes);
         }
         sys::set_option(&socket, level, libc::SO_TIMESTAMPNS, &1_i32)
-            .map_err(|source| SocketError::refused("SO_TIMESTAMPNS", source))?;
+            .map_err(|error| SocketError::refused("SO_TIMESTAMPNS", error))?;
         sys::bind(&socket, &Address::of(&config.address)).map_err(|source| {
             let what = format!("listening on {}", config.address);
             SocketError::refused(what, source)

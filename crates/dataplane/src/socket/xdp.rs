@@ -56,7 +56,7 @@ impl XdpSender {
         let what = "opening an AF_XDP socket";
         let socket = sys::socket(libc::AF_XDP, libc::SOCK_RAW, 0, what)?;
         let memory = Mapping::anonymous(slots * SLOT_BYTES)
-            .map_err(|source| SocketError::refused("memory for AF_XDP", source))?;
+            .map_err(|error| SocketError::refused("memory for AF_XDP", error))?;
         register(&socket, &memory, slots)?;
         let offsets = offsets(&socket)?;
         let transmit = Ring::map(
@@ -178,7 +178,7 @@ impl XdpSender {
 fn register(socket: &OwnedFd, memory: &Mapping, slots: usize) -> Result<(), SocketError> {
     let set = |name, value: u32, what: &'static str| {
         sys::set_option(socket, libc::SOL_XDP, name, &value)
-            .map_err(|source| SocketError::refused(what, source))
+            .map_err(|error| SocketError::refused(what, error))
     };
     let slots = slots as u32;
     let region = libc::xdp_umem_reg_v1 {
@@ -188,7 +188,7 @@ fn register(socket: &OwnedFd, memory: &Mapping, slots: usize) -> Result<(), Sock
         headroom: 0,
     };
     sys::set_option(socket, libc::SOL_XDP, libc::XDP_UMEM_REG, &region)
-        .map_err(|source| SocketError::refused("XDP_UMEM_REG", source))?;
+        .map_err(|error| SocketError::refused("XDP_UMEM_REG", error))?;
     set(libc::XDP_UMEM_FILL_RING, 64, "XDP_UMEM_FILL_RING")?;
     set(
         libc::XDP_UMEM_COMPLETION_RING,
@@ -205,7 +205,7 @@ fn register(socket: &OwnedFd, memory: &Mapping, slots: usize) -> Result<(), Sock
 fn offsets(socket: &OwnedFd) -> Result<libc::xdp_mmap_offsets, SocketError> {
     // Sixteen numbers: four rings of producer, consumer, entries, flags.
     let words: [u64; 16] = sys::option(socket, libc::SOL_XDP, libc::XDP_MMAP_OFFSETS)
-        .map_err(|source| SocketError::refused("XDP_MMAP_OFFSETS", source))?;
+        .map_err(|error| SocketError::refused("XDP_MMAP_OFFSETS", error))?;
     let ring = |from: usize| {
         let word = |at: usize| words.get(from + at).copied().unwrap_or(0);
         libc::xdp_ring_offset {
@@ -245,7 +245,7 @@ impl Ring {
     ) -> Result<Self, SocketError> {
         let start = offsets.desc as usize;
         let memory = Mapping::of(socket, page, start + entries * entry_bytes)
-            .map_err(|source| SocketError::refused("mapping an AF_XDP ring", source))?;
+            .map_err(|error| SocketError::refused("mapping an AF_XDP ring", error))?;
         Ok(Self {
             memory,
             producer: offsets.producer as usize,

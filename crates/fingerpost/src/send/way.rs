@@ -157,7 +157,7 @@ impl Udp {
             _ => UdpWay::SendMmsg,
         };
         ensure!(
-            vary != Vary::DestinationPort || plan.next_hop.is_none(),
+            plan.next_hop.is_none(),
             "--next-hop is for frames: choose --by af-packet"
         );
         let config = UdpConfig {
@@ -169,8 +169,7 @@ impl Udp {
             broadcast: plan.broadcast,
             interface: plan.interface.clone(),
         };
-        let sender = UdpSender::open(&config)
-            .with_context(|| format!("{} sockets at most are as many as flows", flows.len()))?;
+        let sender = UdpSender::open(&config)?;
         Ok(Self {
             by_socket: sender.sockets() == flows.len(),
             sender,
@@ -189,7 +188,9 @@ impl Udp {
             if !self.by_socket && pushed % train == 0 {
                 self.flow = (self.flow + 1) % flows;
             }
-            let Some(slot) = self.sender.push(self.flow as u32) else {
+            // One socket a flow: all of them go to the first destination.
+            let to = if self.by_socket { 0 } else { self.flow as u32 };
+            let Some(slot) = self.sender.push(to) else {
                 return pushed;
             };
             header(self.flow).write(slot);

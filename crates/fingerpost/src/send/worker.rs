@@ -23,6 +23,8 @@ const WAIT_NANOS: i64 = 10_000_000;
 const NO_BUFFERS_NANOS: u64 = 50_000;
 /// How long packets that are on their way at the end may take.
 const DRAIN_PATIENCE_NANOS: u64 = 1_000_000_000;
+/// How much longer than its time a run with a rate may take.
+const GRACE_NANOS: u64 = 1_000_000_000;
 /// Sleeps are never longer, so that a signal ends them soon.
 const MOST_SLEEP_NANOS: u64 = 100_000_000;
 /// The kernel may wake us this much late; its usual is 50 µs.
@@ -108,28 +110,30 @@ impl<'a> Worker<'a> {
         let rate = self.plan.rate.map(|rate| rate / cores as f64);
         let mut pace = rate.map(|rate| Pace::new(rate, self.plan.batch, start));
         let to_real = now(ClockId::Realtime).wrapping_sub(now(ClockId::Monotonic));
-        while left > 0 && !end.load(Ordering::Relaxed) {
+        // With a rate the count says when it ends, and what was left out
+        // counts; the time is for a way that does not move at all.
+        let grace = if pace.is_some() { GRACE_NANOS } else { 0 };
+        let until = until.saturating_add(grace);
+        while left > self.tally.slipped && !end.load(Ordering::Relaxed) {
             let time = now(ClockId::Monotonic);
-            // With a rate the count says when it ends; the time is for a
-            // way that does not keep up.
-            let grace = if pace.is_some() { 1_000_000 } else { 0 };
-            if time >= until.saturating_add(grace) {
+            if time >= until {
                 break;
             }
             let due = pace.as_mut().map_or(u64::MAX, |pace| pace.due(time));
+            self.tally.slipped = pace.as_ref().map_or(0, Pace::slipped);
             if due == 0 {
                 let next = pace.as_ref().map_or(time, Pace::next_nanos);
                 sleep(next.saturating_sub(time));
                 continue;
             }
-            let wanted = due.min(left).min(self.plan.batch as u64) as usize;
+            let left_now = left.saturating_sub(self.tally.slipped);
+            let wanted = due.min(left_now).min(self.plan.batch as u64) as usize;
             let pushed = self.push(wanted, time.wrapping_add(to_real)) as u64;
             left -= pushed;
             if let Some(pace) = &mut pace {
                 pace.sent(pushed);
-                self.tally.slipped = pace.slipped();
             }
-            self.flush(until.saturating_add(grace), end)?;
+            self.flush(until, end)?;
             if pushed == 0 {
                 // Every slot is in the kernel: it will tell.
                 self.tally.full += 1;
