@@ -8,12 +8,14 @@
 //! - [`Memory`]: a port of prepared or made packets, or one end of a pair.
 //! - [`Capture`]: a port of two capture files, one read, one written.
 //! - [`Tun`]: a port that is a TUN device of Linux.
+//! - [`socket`]: the kernel's own ways of sending and receiving.
 
 mod buffer;
 mod memory_port;
 pub mod neighbour;
 mod pcap;
 mod port;
+pub mod socket;
 mod tun;
 
 pub use buffer::{Batch, Buffer, Cache, CacheCounters, HEADROOM, Pool, PoolError, TAILROOM};

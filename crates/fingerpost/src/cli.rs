@@ -23,7 +23,7 @@ use crate::arp::Called;
 use crate::change::{Change, Verb};
 use crate::control::protocol::Ask;
 use crate::nat::{self, Nat};
-use crate::{failover, ifaceseq};
+use crate::{failover, ifaceseq, receive, send};
 
 /// What the user wants.
 #[derive(Debug)]
@@ -48,6 +48,10 @@ pub enum Wanted {
     Failover(ArgMatches),
     /// The translation engine by itself.
     Nat(Nat),
+    /// UDP packets sent.
+    Send(Box<send::Arguments>),
+    /// UDP packets counted.
+    Receive(receive::Arguments),
     /// `fingerpost snmp …`.
     Snmp(crate::snmp::command::Command),
     /// Completions for a shell.
@@ -135,6 +139,8 @@ pub fn command() -> Command {
         .subcommand(ifaceseq::command())
         .subcommand(failover::command())
         .subcommand(nat::command())
+        .subcommand(send::command())
+        .subcommand(receive::command())
         .subcommand(snmp::command())
         .subcommand(check())
         .subcommand(completions())
@@ -428,6 +434,8 @@ fn wanted(name: &str, matches: &ArgMatches) -> Result<Wanted, clap::Error> {
         ("ifaceseq", _) => Wanted::Ifaceseq(matches.clone()),
         ("failover", _) => Wanted::Failover(matches.clone()),
         ("nat", _) => Wanted::Nat(nat::parse(matches)?),
+        ("send", _) => Wanted::Send(Box::new(send::parse(matches)?)),
+        ("receive", _) => Wanted::Receive(receive::parse(matches)?),
         ("snmp", _) => Wanted::Snmp(snmp::wanted(matches)?),
         ("completions", _) => match matches.get_one::<Shell>("shell") {
             Some(shell) => Wanted::Completions(*shell),

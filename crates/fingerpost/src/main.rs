@@ -23,6 +23,8 @@ mod link;
 mod names;
 mod nat;
 mod privileges;
+mod receive;
+mod send;
 mod snmp;
 mod status;
 mod watch;
@@ -74,6 +76,14 @@ fn run(wanted: Wanted) -> anyhow::Result<ExitCode> {
         Wanted::Nat(nat) => {
             drop(out);
             return nat::run(&nat);
+        }
+        Wanted::Send(arguments) => {
+            drop(out);
+            return send::run(&arguments);
+        }
+        Wanted::Receive(arguments) => {
+            drop(out);
+            return receive::run(&arguments);
         }
         Wanted::Ifconfig(arguments, called) => {
             drop(out);
