@@ -23,6 +23,7 @@ mod link;
 mod names;
 mod nat;
 mod privileges;
+mod replay;
 mod snmp;
 mod status;
 mod watch;
@@ -51,6 +52,10 @@ fn run(wanted: Wanted) -> anyhow::Result<ExitCode> {
         Wanted::Up(up) => {
             drop(out);
             daemon::run(&up)?;
+        }
+        Wanted::Replay(replay) => {
+            drop(out);
+            return replay::run(&replay);
         }
         Wanted::Check(path) => check(path.as_deref(), &mut out)?,
         Wanted::Ask(ask, from) => ask::run(ask, &from, &mut out)?,

@@ -69,11 +69,7 @@ impl<F: FnMut(&Message<'_>) -> ControlFlow<()>> Rows for F {
 
 /// The same for any request that is answered like a dump, and has
 /// [`SEQUENCE`] as its number.
-pub(crate) fn ask(
-    socket: &Socket,
-    request: &[u8],
-    rows: &mut dyn Rows,
-) -> Result<DumpEnd, Error> {
+pub(crate) fn ask(socket: &Socket, request: &[u8], rows: &mut dyn Rows) -> Result<DumpEnd, Error> {
     socket.send(request)?;
     let mut handler = Handler {
         rows,

@@ -22,7 +22,7 @@ mod reader;
 mod recorder;
 
 pub use format::{BadRecord, Input, Listed, Outcome, Purpose, Record, Which};
-pub use gauge::RecordingStatus;
+pub use gauge::{Gauge, RecordingStatus};
 pub use player::{Player, Progress};
 pub use queue::Tap;
 pub use reader::{BadRecording, Head, Reader};

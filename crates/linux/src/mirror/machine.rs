@@ -163,7 +163,10 @@ impl Machine {
             }
         }
         // The tables are not there yet: events wait for the listing's end.
-        let loads = self.listing.as_ref().is_some_and(|one| one.beside.is_none());
+        let loads = self
+            .listing
+            .as_ref()
+            .is_some_and(|one| one.beside.is_none());
         if loads {
             return Applied::default();
         }

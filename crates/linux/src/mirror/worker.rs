@@ -214,7 +214,8 @@ impl Worker {
     fn first_load(&mut self) -> Result<(), Error> {
         let start = Instant::now();
         let found = self.list(Purpose::Load, Which::All)?;
-        self.feed.note(found.map(|found| found.applied).unwrap_or_default());
+        self.feed
+            .note(found.map(|found| found.applied).unwrap_or_default());
         let rows = self.feed.machine.tables().rows();
         let load_time = start.elapsed();
         self.shared.update(|status| {
@@ -341,7 +342,8 @@ impl Worker {
             Ok(texts) => {
                 let now = now_micros();
                 if self.feed.tap.is_some() {
-                    self.feed.record(kind::IP, now, &format::texts_payload(&texts));
+                    self.feed
+                        .record(kind::IP, now, &format::texts_payload(&texts));
                 }
                 self.feed.machine.ip(&texts, now / 1000);
             }
@@ -389,7 +391,8 @@ impl Worker {
             Ok(known) => {
                 let now = now_micros();
                 if self.feed.tap.is_some() {
-                    self.feed.record(kind::SPEEDS, now, &format::speeds_payload(&known));
+                    self.feed
+                        .record(kind::SPEEDS, now, &format::speeds_payload(&known));
                 }
                 self.feed.machine.speeds(known, now / 1000);
             }

@@ -283,7 +283,9 @@ impl<'a> Record<'a> {
 
 fn speeds(payload: &[u8]) -> Vec<(u32, u32)> {
     let pairs = payload.chunks_exact(8);
-    pairs.map(|pair| (u32_at(pair, 0), u32_at(pair, 4))).collect()
+    pairs
+        .map(|pair| (u32_at(pair, 0), u32_at(pair, 4)))
+        .collect()
 }
 
 /// As [`speeds`] reads them.

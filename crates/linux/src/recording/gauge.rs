@@ -1,8 +1,11 @@
 //! How a recording fares.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
+
+use super::queue::Queue;
 
 /// How a recording fares.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -25,7 +28,7 @@ pub struct RecordingStatus {
 
 /// The counters behind it, written by the recorder's thread and the taps.
 #[derive(Debug, Default)]
-pub(super) struct Gauge {
+pub(super) struct Counters {
     pub part: AtomicU32,
     pub records: AtomicU64,
     pub bytes: AtomicU64,
@@ -36,7 +39,7 @@ pub(super) struct Gauge {
     pub stopped: Mutex<Option<String>>,
 }
 
-impl Gauge {
+impl Counters {
     pub(super) fn stop(&self, why: String) {
         self.is_off.store(true, Ordering::Release);
         *self.stopped.lock().unwrap_or_else(PoisonError::into_inner) = Some(why);
@@ -53,5 +56,20 @@ impl Gauge {
             gaps: self.gaps.load(Ordering::Relaxed),
             stopped: stopped.clone(),
         }
+    }
+}
+
+/// Tells how a recording fares, for as long as anybody asks. Cheap to
+/// clone.
+#[derive(Debug, Clone)]
+pub struct Gauge {
+    pub(super) queue: Arc<Queue>,
+    pub(super) file: Arc<Path>,
+}
+
+impl Gauge {
+    /// How it fares.
+    pub fn status(&self) -> RecordingStatus {
+        self.queue.gauge.status(self.file.to_path_buf())
     }
 }

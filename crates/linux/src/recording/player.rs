@@ -154,6 +154,13 @@ impl Player {
         Ok(())
     }
 
+    /// Time has come so far, though no record says so: what lifetimes are
+    /// left is reckoned from it.
+    pub fn reach(&mut self, at_micros: u64) {
+        let newest = &mut self.progress.newest_micros;
+        *newest = at_micros.max(*newest);
+    }
+
     /// Lets readers see what came of the records so far.
     pub fn publish(&mut self) {
         self.unpublished = 0;

@@ -11,7 +11,7 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use super::format::{FRAME_BYTES, MAX_PAYLOAD_BYTES, Record, kind, put};
-use super::gauge::Gauge;
+use super::gauge::Counters;
 
 /// Bytes of a piece, but for a record that is longer.
 const PIECE_BYTES: usize = 256 << 10;
@@ -31,7 +31,7 @@ pub(super) struct Queue {
     called: Condvar,
     /// Bytes that may wait.
     limit: usize,
-    pub gauge: Gauge,
+    pub gauge: Counters,
 }
 
 #[derive(Debug, Default)]
@@ -65,7 +65,7 @@ impl Queue {
             waiting: Mutex::default(),
             called: Condvar::new(),
             limit,
-            gauge: Gauge::default(),
+            gauge: Counters::default(),
         }
     }
 
@@ -116,7 +116,11 @@ impl Queue {
             queue: Arc::clone(self),
             namespace,
         };
-        tap.put(kind::NAMESPACE, at_micros, &[&inode.to_le_bytes(), name.as_bytes()]);
+        tap.put(
+            kind::NAMESPACE,
+            at_micros,
+            &[&inode.to_le_bytes(), name.as_bytes()],
+        );
         tap
     }
 }
@@ -145,7 +149,7 @@ impl Waiting {
     }
 
     /// Says that records of a namespace are missing here.
-    fn confess(&mut self, namespace: u32, at_micros: u64, gauge: &Gauge) {
+    fn confess(&mut self, namespace: u32, at_micros: u64, gauge: &Counters) {
         let Some((records, bytes)) = self.lost.remove(&namespace) else {
             return;
         };
@@ -160,7 +164,7 @@ impl Waiting {
         self.append(&record, &[&records, &bytes], 16);
     }
 
-    fn confess_all(&mut self, gauge: &Gauge) {
+    fn confess_all(&mut self, gauge: &Counters) {
         let all: Vec<u32> = self.lost.keys().copied().collect();
         for namespace in all {
             self.confess(namespace, self.newest_micros, gauge);
@@ -249,14 +253,26 @@ mod tests {
         }
         let (pieces, ended) = queue.take(Duration::ZERO);
         assert!(!ended);
-        let named = format!("{:?}", Input::Namespace { inode: 7, name: "blue" });
+        let named = format!(
+            "{:?}",
+            Input::Namespace {
+                inode: 7,
+                name: "blue"
+            }
+        );
         assert_eq!(inputs(&pieces), [named, "event 1500".to_owned()]);
         queue.give_back(pieces);
         assert_eq!(tap.wants_listing(), (0, 0));
         tap.put(kind::EVENT, 4, &[b"x"]);
         assert_eq!(tap.wants_listing(), (0, 1));
         let (pieces, _) = queue.take(Duration::ZERO);
-        let gap = format!("{:?}", Input::Gap { records: 3, bytes: 9_000 });
+        let gap = format!(
+            "{:?}",
+            Input::Gap {
+                records: 3,
+                bytes: 9_000
+            }
+        );
         assert_eq!(inputs(&pieces), [gap, "event 1".to_owned()]);
         assert_eq!(queue.gauge.lost.load(Ordering::Relaxed), 3);
     }

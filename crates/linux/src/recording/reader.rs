@@ -294,7 +294,10 @@ mod tests {
         let mut bytes = recording(&[b"one"]);
         bytes[40..44].copy_from_slice(&(MAX_PAYLOAD_BYTES as u32).to_le_bytes());
         let mut reader = Reader::open(&bytes[..]).unwrap();
-        assert!(matches!(reader.next_record(), Err(BadRecording::Cut { .. })));
+        assert!(matches!(
+            reader.next_record(),
+            Err(BadRecording::Cut { .. })
+        ));
         assert!(reader.payload.capacity() <= 128 << 10);
         bytes[40..44].copy_from_slice(&u32::MAX.to_le_bytes());
         let (_, end) = read(&bytes);

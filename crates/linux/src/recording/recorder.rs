@@ -23,7 +23,7 @@ use thiserror::Error;
 use tracing::{error, info};
 
 use super::format::{Input, Outcome, Record, Which, head, kind, put, seal};
-use super::gauge::RecordingStatus;
+use super::gauge::Gauge;
 use super::queue::{Queue, Tap};
 use crate::error::Error;
 use crate::mirror::now_micros;
@@ -39,7 +39,7 @@ const LOOK: Duration = Duration::from_millis(50);
 #[derive(Debug)]
 pub struct Recorder {
     queue: Arc<Queue>,
-    file: PathBuf,
+    file: Arc<Path>,
     thread: Option<JoinHandle<()>>,
 }
 
@@ -79,7 +79,7 @@ impl Recorder {
             .map_err(Error::system("start the recorder's thread"))?;
         Ok(Self {
             queue,
-            file,
+            file: file.into(),
             thread: Some(thread),
         })
     }
@@ -90,9 +90,12 @@ impl Recorder {
         self.queue.tap(inode, name, now_micros())
     }
 
-    /// How it fares.
-    pub fn status(&self) -> RecordingStatus {
-        self.queue.gauge.status(self.file.clone())
+    /// Tells how it fares.
+    pub fn gauge(&self) -> Gauge {
+        Gauge {
+            queue: Arc::clone(&self.queue),
+            file: Arc::clone(&self.file),
+        }
     }
 }
 
@@ -362,7 +365,13 @@ mod tests {
         let found = kinds(&directory.file());
         assert_eq!(
             found,
-            [kind::NAMESPACE, kind::BEGIN, kind::ANSWER, kind::LISTED, kind::EVENT]
+            [
+                kind::NAMESPACE,
+                kind::BEGIN,
+                kind::ANSWER,
+                kind::LISTED,
+                kind::EVENT
+            ]
         );
         let mode = fs::metadata(directory.file()).unwrap().permissions().mode();
         assert_eq!(mode & 0o777, 0o600);
@@ -373,25 +382,33 @@ mod tests {
         let directory = Directory::new("parts");
         let recorder = Recorder::start(directory.file(), MIN_LIMIT_BYTES).unwrap();
         let tap = recorder.tap(7, "blue");
-        let (mut seen, mut handed) = (0, 0);
+        // The namespace's record, and the four of a listing.
+        let (mut seen, mut handed) = (0, 5);
         list(&tap, 2);
         for _ in 0..30 {
             tap.put(kind::EVENT, 2, &[&[0; 128 << 10]]);
-            handed += 128 << 10;
-            let written = || (recorder.status().bytes >= handed).then_some(());
-            lab::wait_until(Duration::from_secs(60), "the record to be written", written).unwrap();
+            handed += 1;
+            let written = lab::wait_until(Duration::from_secs(60), "the record", || {
+                let status = recorder.gauge().status();
+                (status.records >= handed || status.stopped.is_some()).then_some(status)
+            });
+            assert_eq!(written.unwrap().stopped, None);
             let (part, _) = tap.wants_listing();
             if part != seen {
                 seen = part;
                 list(&tap, 2);
+                handed += 4;
             }
         }
-        let status = recorder.status();
+        let status = recorder.gauge().status();
         drop(recorder);
         assert_eq!(status.stopped, None);
         assert!(status.part > 0, "{status:?}");
         let parts = [directory.file(), older(&directory.file())];
-        let bytes: u64 = parts.iter().map(|path| fs::metadata(path).unwrap().len()).sum();
+        let bytes: u64 = parts
+            .iter()
+            .map(|path| fs::metadata(path).unwrap().len())
+            .sum();
         assert!(bytes <= MIN_LIMIT_BYTES, "{bytes}");
         for path in parts {
             let found = kinds(&path);
@@ -409,11 +426,11 @@ mod tests {
             tap.put(kind::ANSWER, 1, &[&[0; 32 << 10]]);
         }
         let stopped = lab::wait_until(Duration::from_secs(60), "the recording to stop", || {
-            recorder.status().stopped
+            recorder.gauge().status().stopped
         });
         let why = stopped.unwrap();
         assert!(why.contains("--record-limit"), "{why}");
-        assert!(recorder.status().lost <= 100);
+        assert!(recorder.gauge().status().lost <= 100);
     }
 
     #[test]
@@ -421,7 +438,10 @@ mod tests {
         let directory = Directory::new("before");
         fs::write(directory.file(), "of before").unwrap();
         drop(Recorder::start(directory.file(), 0).unwrap());
-        assert_eq!(fs::read_to_string(older(&directory.file())).unwrap(), "of before");
+        assert_eq!(
+            fs::read_to_string(older(&directory.file())).unwrap(),
+            "of before"
+        );
         assert_eq!(kinds(&directory.file()), [0u16; 0]);
         let taken = directory.0.join("taken");
         fs::create_dir(&taken).unwrap();
