@@ -3,6 +3,7 @@
 
 mod change;
 mod link;
+mod replay;
 mod rewrite;
 mod snmp;
 pub mod values;
@@ -30,6 +31,8 @@ use crate::{failover, ifaceseq, receive, send};
 pub enum Wanted {
     /// The daemon.
     Up(Up),
+    /// A recording replayed.
+    Replay(Box<crate::replay::Replay>),
     /// To know whether a configuration is right.
     Check(Option<PathBuf>),
     /// An answer.
@@ -71,6 +74,10 @@ pub struct Up {
     pub config: Option<PathBuf>,
     /// What is logged.
     pub log: Option<String>,
+    /// Where to record what the mirrors are fed with.
+    pub record: Option<PathBuf>,
+    /// Octets that the recording takes at most.
+    pub record_limit: Option<u64>,
 }
 
 /// From whom an answer is wanted.
@@ -123,7 +130,8 @@ pub fn command() -> Command {
         .disable_help_subcommand(true)
         .max_term_width(100)
         .subcommand(up())
-        .subcommand(status());
+        .subcommand(status())
+        .subcommand(replay::command());
     for (object, about) in OBJECTS {
         command = command.subcommand(question(object, about));
     }
@@ -177,6 +185,21 @@ fn up() -> Command {
                 .long("log")
                 .value_name("LEVEL")
                 .help("What is logged: error, warn, info, debug, trace, or a RUST_LOG filter"),
+        )
+        .arg(
+            Arg::new("record")
+                .long("record")
+                .value_name("FILE")
+                .value_hint(ValueHint::FilePath)
+                .value_parser(value_parser!(PathBuf))
+                .help("Record what the kernel says, with its time, for `fingerpost replay`"),
+        )
+        .arg(
+            Arg::new("record-limit")
+                .long("record-limit")
+                .value_name("BYTES")
+                .value_parser(replay::record_limit)
+                .help("FILE and FILE.1, the part before it, together [default: 1G]"),
         )
 }
 
@@ -418,7 +441,10 @@ fn wanted(name: &str, matches: &ArgMatches) -> Result<Wanted, clap::Error> {
             all_netns: matches.get_flag("all-netns"),
             config: path("config"),
             log: matches.get_one("log").cloned(),
+            record: path("record"),
+            record_limit: matches.get_one("record-limit").copied(),
         }),
+        ("replay", _) => Wanted::Replay(Box::new(replay::wanted(matches)?)),
         ("check", _) => Wanted::Check(path("file")),
         ("status", _) => {
             let from = from(matches);

@@ -25,6 +25,7 @@ mod names;
 mod nat;
 mod privileges;
 mod receive;
+mod replay;
 mod send;
 mod snmp;
 mod status;
@@ -54,6 +55,10 @@ fn run(wanted: Wanted) -> anyhow::Result<ExitCode> {
         Wanted::Up(up) => {
             drop(out);
             daemon::run(&up)?;
+        }
+        Wanted::Replay(replay) => {
+            drop(out);
+            return replay::run(&replay);
         }
         Wanted::Check(path) => check(path.as_deref(), &mut out)?,
         Wanted::Ask(ask, from) => ask::run(ask, &from, &mut out)?,
