@@ -23,7 +23,7 @@ use crate::arp::Called;
 use crate::change::{Change, Verb};
 use crate::control::protocol::Ask;
 use crate::nat::{self, Nat};
-use crate::{failover, ifaceseq};
+use crate::{failover, ifaceseq, top};
 
 /// What the user wants.
 #[derive(Debug)]
@@ -46,6 +46,8 @@ pub enum Wanted {
     Ifaceseq(ArgMatches),
     /// To know how fast a failover is seen.
     Failover(ArgMatches),
+    /// Rates and changes on a full screen.
+    Top(top::Top),
     /// The translation engine by itself.
     Nat(Nat),
     /// `fingerpost snmp …`.
@@ -134,6 +136,7 @@ pub fn command() -> Command {
         ))
         .subcommand(ifaceseq::command())
         .subcommand(failover::command())
+        .subcommand(top::command())
         .subcommand(nat::command())
         .subcommand(snmp::command())
         .subcommand(check())
@@ -427,6 +430,7 @@ fn wanted(name: &str, matches: &ArgMatches) -> Result<Wanted, clap::Error> {
         ("ifconfig", _) => Wanted::Ifconfig(foreign(), Called::OfFingerpost),
         ("ifaceseq", _) => Wanted::Ifaceseq(matches.clone()),
         ("failover", _) => Wanted::Failover(matches.clone()),
+        ("top", _) => Wanted::Top(top::wanted(matches)),
         ("nat", _) => Wanted::Nat(nat::parse(matches)?),
         ("snmp", _) => Wanted::Snmp(snmp::wanted(matches)?),
         ("completions", _) => match matches.get_one::<Shell>("shell") {

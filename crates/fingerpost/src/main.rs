@@ -25,6 +25,7 @@ mod nat;
 mod privileges;
 mod snmp;
 mod status;
+mod top;
 mod watch;
 
 use std::error::Error;
@@ -70,6 +71,10 @@ fn run(wanted: Wanted) -> anyhow::Result<ExitCode> {
         Wanted::Arp(arguments, called) => {
             drop(out);
             return arp::run(arguments, called);
+        }
+        Wanted::Top(top) => {
+            drop(out);
+            top::run(&top)?;
         }
         Wanted::Nat(nat) => {
             drop(out);
