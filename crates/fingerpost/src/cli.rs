@@ -6,7 +6,7 @@ mod link;
 mod rewrite;
 mod snmp;
 pub mod values;
-mod words;
+pub mod words;
 
 use std::ffi::OsString;
 use std::io::IsTerminal;
@@ -483,17 +483,9 @@ fn route_to_get(matches: &ArgMatches) -> Result<RouteQuestion, clap::Error> {
     }
     let to: Option<&IpAddr> = matches.get_one("address");
     let to = to.ok_or_else(|| usage("where does the packet go?"))?;
-    Ok(RouteQuestion {
-        to: *to,
-        from: packet.from,
-        iif: packet.iif,
-        oif: packet.oif,
-        mark: packet.mark,
-        vrf: packet.vrf,
-        tos: packet.tos,
-        uid: packet.uid,
-        output: output(matches),
-    })
+    let mut question = packet.question(*to);
+    question.output = output(matches);
+    Ok(question)
 }
 
 fn asked(object: Object, matches: &ArgMatches) -> Result<Question, clap::Error> {
@@ -511,7 +503,7 @@ fn asked(object: Object, matches: &ArgMatches) -> Result<Question, clap::Error> 
 
 /// `default` is said of both families: the one asked for decides. And a
 /// prefix decides the family where nothing else does.
-fn settle_family(filter: &mut Filter) {
+pub fn settle_family(filter: &mut Filter) {
     let prefixes = [&mut filter.to, &mut filter.exact, &mut filter.covering];
     for prefix in prefixes.into_iter().flatten() {
         if filter.family == Some(6) && prefix.prefix_len() == 0 {

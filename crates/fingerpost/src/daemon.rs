@@ -26,7 +26,7 @@ use sd_notify::NotifyState;
 use crate::cli::Up;
 use crate::config::{self, Config};
 use crate::control::server::{Patience, Server, Source};
-use crate::{names, privileges, snmp};
+use crate::{http, names, privileges, snmp};
 pub use mirrored::Answers;
 use mirrored::{Mirrored, Whole, named};
 use signals::Signals;
@@ -51,6 +51,7 @@ pub fn run(up: &Up) -> Result<()> {
         refused: BTreeSet::new(),
         whole: Whole::default(),
         snmp: None,
+        http: None,
         counted: None,
         up: up.clone(),
         config,
@@ -76,6 +77,8 @@ struct Daemon {
     whole: Whole,
     /// `None`: not yet, or it is not wanted.
     snmp: Option<snmp::Service>,
+    /// `None`: not yet.
+    http: Option<http::Service>,
     counted: Option<Instant>,
     /// All that was wanted at the start is mirrored and said so.
     ready: bool,
@@ -90,9 +93,11 @@ impl Daemon {
             opened.push((spec.clone(), self.open(spec.as_deref())?));
         }
         let snmp = snmp::Opened::open(&self.config.snmp)?;
+        let http = http::Opened::open(&self.config.http)?;
         let enters = self.wants_all() || opened.iter().any(|(spec, _)| spec.is_some());
         privileges::keep(enters).context("cannot give up privileges")?;
         self.snmp = Some(snmp::Service::start(snmp, self.whole.snmp.clone())?);
+        self.http = Some(http::Service::start(http, names::load())?);
         for (spec, namespace) in opened {
             self.mirror(spec, namespace)?;
         }
@@ -179,7 +184,7 @@ impl Daemon {
             }
         }
         if newly {
-            self.answer_snmp();
+            self.answer_others();
         }
         if ready {
             return Ok(());
@@ -198,16 +203,20 @@ impl Daemon {
         }
     }
 
-    /// Lets SNMP be answered from what is loaded: the own namespace by
-    /// default, where it is mirrored, else the first.
-    fn answer_snmp(&self) {
-        let Some(snmp) = &self.snmp else { return };
+    /// Lets SNMP and HTTP be answered from what is loaded: the own
+    /// namespace by default, where it is mirrored, else the first.
+    fn answer_others(&self) {
         let loaded = self.namespaces.iter().filter(|one| one.listener.is_some());
         let mut loaded: Vec<_> = loaded
             .map(|one| (one.spec.clone(), Arc::clone(&one.answers)))
             .collect();
         loaded.sort_by_key(|(spec, _)| spec.is_some());
-        snmp.set_namespaces(loaded.into_iter());
+        if let Some(snmp) = &self.snmp {
+            snmp.set_namespaces(loaded.clone().into_iter());
+        }
+        if let Some(http) = &self.http {
+            http.set_namespaces(loaded.into_iter());
+        }
     }
 
     fn say_ready(&mut self) -> Result<()> {
@@ -215,7 +224,9 @@ impl Daemon {
         self.count_neighbours();
         let shown: Vec<&Mirrored> = self.namespaces.iter().collect();
         let snmp = self.whole.snmp.status().unwrap_or_default();
-        match screen::write(&shown, &snmp.listening, &mut io::stdout().lock()) {
+        let http = self.http.as_ref().map(http::Service::listening);
+        let http = http.unwrap_or_default();
+        match screen::write(&shown, &snmp.listening, &http, &mut io::stdout().lock()) {
             Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
                 tracing::warn!("the screen cannot be written: {error}");
             }
@@ -229,6 +240,7 @@ impl Daemon {
         sd_notify::notify(&[NotifyState::Stopping]).context("cannot tell the service manager")?;
         self.server.stop();
         self.snmp = None;
+        self.http = None;
         self.namespaces.clear();
         Ok(())
     }
@@ -294,7 +306,7 @@ impl Daemon {
             }
             false
         });
-        self.answer_snmp();
+        self.answer_others();
         self.refused.retain(|spec| wanted.contains(spec));
         for spec in wanted {
             if !self.namespaces.iter().any(|one| one.spec == spec) {
@@ -373,6 +385,12 @@ impl Daemon {
             && let Err(error) = snmp.reload(&config.snmp)
         {
             tracing::error!("{error:#}; SNMP goes on as before");
+        }
+        if let Some(http) = &self.http {
+            if let Err(error) = http.reload(&config.http) {
+                tracing::error!("{error:#}; HTTP goes on as before");
+            }
+            http.rename(names::load());
         }
         self.config = config;
         self.server.rename(names::load());
