@@ -25,6 +25,7 @@ use crate::change::{Change, Verb};
 use crate::control::protocol::Ask;
 use crate::nat::{self, Nat};
 use crate::{failover, ifaceseq, receive, send};
+use crate::{failover, ifaceseq, top};
 
 /// What the user wants.
 #[derive(Debug)]
@@ -49,6 +50,8 @@ pub enum Wanted {
     Ifaceseq(ArgMatches),
     /// To know how fast a failover is seen.
     Failover(ArgMatches),
+    /// Rates and changes on a full screen.
+    Top(top::Top),
     /// The translation engine by itself.
     Nat(Nat),
     /// UDP packets sent.
@@ -146,6 +149,7 @@ pub fn command() -> Command {
         ))
         .subcommand(ifaceseq::command())
         .subcommand(failover::command())
+        .subcommand(top::command())
         .subcommand(nat::command())
         .subcommand(send::command())
         .subcommand(receive::command())
@@ -459,6 +463,7 @@ fn wanted(name: &str, matches: &ArgMatches) -> Result<Wanted, clap::Error> {
         ("ifconfig", _) => Wanted::Ifconfig(foreign(), Called::OfFingerpost),
         ("ifaceseq", _) => Wanted::Ifaceseq(matches.clone()),
         ("failover", _) => Wanted::Failover(matches.clone()),
+        ("top", _) => Wanted::Top(top::wanted(matches)),
         ("nat", _) => Wanted::Nat(nat::parse(matches)?),
         ("send", _) => Wanted::Send(Box::new(send::parse(matches)?)),
         ("receive", _) => Wanted::Receive(receive::parse(matches)?),

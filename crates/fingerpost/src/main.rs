@@ -29,6 +29,7 @@ mod replay;
 mod send;
 mod snmp;
 mod status;
+mod top;
 mod watch;
 
 use std::error::Error;
@@ -78,6 +79,10 @@ fn run(wanted: Wanted) -> anyhow::Result<ExitCode> {
         Wanted::Arp(arguments, called) => {
             drop(out);
             return arp::run(arguments, called);
+        }
+        Wanted::Top(top) => {
+            drop(out);
+            top::run(&top)?;
         }
         Wanted::Nat(nat) => {
             drop(out);

@@ -248,6 +248,7 @@ impl Source for Answers {
                 malformed: mirror.malformed,
                 full: mirror.full,
                 last_trouble: mirror.last_trouble,
+                counters_at_millis: tables.link_counters.taken_at_millis,
                 receive_buffer_bytes: mirror.receive_buffer_bytes,
             },
             ..Status::default()
