@@ -52,7 +52,7 @@ struct Shared {
 /// How a flow is to be made.
 #[derive(Debug, Clone, Copy)]
 struct Plan {
-    flags: u16,
+    flags: u32,
     shared: Shared,
     chosen: Chosen,
     /// Whether its alias port was chosen, and is counted.
@@ -213,7 +213,7 @@ impl Nat {
     }
 
     /// Whether a flow's other end is one of ours.
-    fn hairpin_flag(&self, ends: &Ends) -> u16 {
+    fn hairpin_flag(&self, ends: &Ends) -> u32 {
         if self.config.hairpin == Hairpin::Engine && self.is_own(ends.remote) {
             flag::HAIRPIN
         } else {
