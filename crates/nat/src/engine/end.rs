@@ -107,6 +107,7 @@ impl Nat {
             Why::Removed => self.statistics.flows_removed += 1,
         }
         self.end_beside(&flow);
+        self.leave_shared(&flow);
         if flow.has(flag::PERMIT) {
             self.mappings.release(flow.permit, &mut self.work);
         }

@@ -108,7 +108,7 @@ impl Nat {
         parse::rewrite_short::<OUT>(bytes, is_tcp, flow);
         // Once in a tick the mapping must know; within it, it does already.
         if shared && ((idle != 0) | (flow.class != class)) {
-            self.refresh_shared(name);
+            self.refresh_shared(name, class);
         }
         if NOTE {
             match self.unfollowed.note::<OUT>(name, bytes, key.protocol()) {
@@ -239,9 +239,10 @@ impl Nat {
         if flow.flags & (flag::HELPER | flag::PROXY) != 0 && !flow.has(flag::HAIRPIN) {
             return self.helped::<OUT>(name, bytes, parsed);
         }
+        let class = flow.class;
         touch::<OUT>(flow, now, bytes, parsed);
         if flow.has(flag::MAPPED) {
-            self.refresh_shared(name);
+            self.refresh_shared(name, class);
         }
         let Some(flow) = self.table.get(name) else {
             return Verdict::NoMapping;

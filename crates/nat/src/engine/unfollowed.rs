@@ -139,7 +139,7 @@ impl Nat {
     #[inline(never)]
     fn catch_up_some(&mut self) {
         let len = std::mem::take(&mut self.unfollowed.len);
-        let mut changed = [0; MOST];
+        let mut changed = [(0, 0); MOST];
         let mut changes = 0;
         for segment in self.unfollowed.segments.iter().take(len) {
             let Some(flow) = self.table.get_mut(segment.name) else {
@@ -150,12 +150,12 @@ impl Nat {
             if (flow.class != class) & (flow.flags & flag::MAPPED != 0)
                 && let Some(place) = changed.get_mut(changes)
             {
-                *place = segment.name;
+                *place = (segment.name, class);
                 changes += 1;
             }
         }
-        for name in changed.into_iter().take(changes) {
-            self.refresh_shared(name);
+        for (name, class) in changed.into_iter().take(changes) {
+            self.refresh_shared(name, class);
         }
     }
 
@@ -170,7 +170,7 @@ impl Nat {
         let class = flow.class;
         follow_short::<OUT>(flow, bytes);
         if (flow.class != class) & (flow.flags & flag::MAPPED != 0) {
-            self.refresh_shared(name);
+            self.refresh_shared(name, class);
         }
     }
 }
