@@ -7,10 +7,11 @@
 )]
 
 use std::fmt;
+use std::mem;
 use std::ptr::NonNull;
 
-use super::pool::{Shared, join, leave};
-use super::slot::Slot;
+use super::pool::{MOST_CACHED, OWNER, Shared, join, leave};
+use super::slot::OwnSlot;
 use super::{Batch, Buffer, LINE_BYTES};
 
 /// An account is settled when it comes to this.
@@ -23,14 +24,14 @@ const SETTLED_AT: i64 = 1 << 20;
 /// A buffer may be given to any cache of its pool, whichever it came from.
 pub struct Cache {
     shared: NonNull<Shared>,
-    base: NonNull<u8>,
+    /// See [`OwnSlot::origin`].
+    origin: NonNull<u8>,
     /// First lines of slots that are ours.
     stock: Vec<u32>,
     most: usize,
     magazine: usize,
-    /// Lines of the pool.
-    lines: usize,
-    slot_lines: u16,
+    /// Bytes of the pool.
+    pool_bytes: usize,
     /// Buffers taken from the depot less those given to it, not yet told.
     account: i64,
     counters: CacheCounters,
@@ -60,12 +61,11 @@ impl Cache {
         };
         Self {
             shared: owner,
-            base: shared.base(),
-            stock: Vec::with_capacity(2 * shared.most_cached() + shared.magazine()),
+            origin: OwnSlot::origin(shared.base(), shared.slot_lines()),
+            stock: Vec::with_capacity(2 * MOST_CACHED),
             most: shared.most_cached(),
             magazine: shared.magazine(),
-            lines: shared.lines(),
-            slot_lines: shared.slot_lines(),
+            pool_bytes: shared.lines() * LINE_BYTES,
             account: 0,
             counters: CacheCounters::default(),
         }
@@ -76,17 +76,19 @@ impl Cache {
     /// O(count); below 1 ns each from the stock.
     #[inline]
     pub fn fill(&mut self, batch: &mut Batch, count: usize) -> usize {
-        let wanted = count.min(batch.room());
-        let count = self.stocked(wanted);
+        let count = self.stocked(count.min(batch.room()));
         let rest = self.stock.len() - count;
-        let (base, lines) = (self.base, self.slot_lines);
+        let origin = self.origin;
         let taken = self.stock.get(rest..).unwrap_or_default();
-        batch.add(taken.iter().map(|line| {
+        let places = batch.spare().iter_mut();
+        for (place, line) in places.zip(taken) {
             // SAFETY: the stock names slots that are ours, and they are
             // struck off it below.
-            unsafe { buffer(base, *line, lines) }
-        }));
+            place.write(unsafe { buffer(origin, *line) });
+        }
         self.stock.truncate(rest);
+        // SAFETY: there was room for `count`, and so many are written.
+        unsafe { batch.grow(count) };
         count
     }
 
@@ -97,7 +99,7 @@ impl Cache {
         let line = self.stock.pop()?;
         // SAFETY: the stock names slots that are ours, and this one is
         // struck off it.
-        Some(unsafe { buffer(self.base, line, self.slot_lines) })
+        Some(unsafe { buffer(self.origin, line) })
     }
 
     /// Takes a buffer back. (One of another pool goes home to that.)
@@ -111,7 +113,32 @@ impl Cache {
     /// below 1 ns each.
     #[inline]
     pub fn clear(&mut self, batch: &mut Batch) {
-        self.give_all(batch.drain());
+        let count = batch.len();
+        if self.stock.capacity() - self.stock.len() < count || !self.strike(batch) {
+            return self.give_all(batch.drain());
+        }
+        // SAFETY: so many places are written, and the slots named there are
+        // no longer in handles.
+        unsafe { self.stock.set_len(self.stock.len() + count) };
+        self.flush();
+    }
+
+    /// Writes the slots of a batch behind the stock, which has room for them,
+    /// and empties the batch. False, with nothing done, when one of them is
+    /// of another pool.
+    #[inline(always)]
+    fn strike(&mut self, batch: &mut Batch) -> bool {
+        let mut is_ours = true;
+        let places = self.stock.spare_capacity_mut().iter_mut();
+        for (place, buffer) in places.zip(batch.packets()) {
+            let offset = buffer.slot.offset(self.origin);
+            is_ours &= offset < self.pool_bytes;
+            place.write((offset / LINE_BYTES) as u32);
+        }
+        if is_ours {
+            batch.forget();
+        }
+        is_ours
     }
 
     /// Takes many buffers back.
@@ -156,11 +183,11 @@ impl Cache {
 
     #[inline(always)]
     fn stock_up(&mut self, buffer: Buffer) {
-        let line = buffer.slot.offset(self.base) / LINE_BYTES;
+        let offset = buffer.slot.offset(self.origin);
         // One of another pool is dropped, which sends it home.
-        if line < self.lines {
-            let _ = buffer.into_slot();
-            self.stock.push(line as u32);
+        if offset < self.pool_bytes {
+            mem::forget(buffer);
+            self.stock.push((offset / LINE_BYTES) as u32);
         }
     }
 
@@ -206,7 +233,7 @@ impl Drop for Cache {
         self.give_to_depot(0);
         self.settle();
         // SAFETY: our unit as an owner, given back once, here.
-        unsafe { leave(self.shared, super::pool::OWNER) };
+        unsafe { leave(self.shared, OWNER) };
     }
 }
 
@@ -222,11 +249,10 @@ impl fmt::Debug for Cache {
 /// A handle on a slot.
 ///
 /// # Safety
-/// The line must be the first of a slot of the pool with this base and slot
-/// size, and the slot the caller's own.
+/// The line must be the first of a slot of the pool with this origin, and the
+/// slot the caller's own.
 #[inline(always)]
-unsafe fn buffer(base: NonNull<u8>, line: u32, slot_lines: u16) -> Buffer {
+unsafe fn buffer(origin: NonNull<u8>, line: u32) -> Buffer {
     // SAFETY: the caller's.
-    let slot = unsafe { Slot::at(base, line as usize * LINE_BYTES) };
-    Buffer::new(slot, slot_lines)
+    Buffer::new(unsafe { OwnSlot::at(origin, line as usize * LINE_BYTES) })
 }

@@ -23,11 +23,11 @@ use std::sync::atomic::{AtomicI64, AtomicU64, Ordering, fence};
 
 use memory::{Reserved, Stack};
 
-use super::slot::{LEAST_SLOT_BYTES, MAGAZINE, SLOT_HEAD_BYTES, Slot};
+use super::slot::{ADDRESS_BITS, LEAST_SLOT_BYTES, MAGAZINE, SLOT_HEAD_BYTES, Slot};
 use super::{Cache, HEADROOM, LINE_BYTES, TAILROOM};
 
 /// Most buffers that a cache keeps back.
-const MOST_CACHED: usize = 512;
+pub const MOST_CACHED: usize = 512;
 /// What a `Pool` or `Cache` counts among the users. Accounts are settled
 /// long before they come near it.
 pub const OWNER: i64 = 1 << 40;
@@ -217,7 +217,11 @@ fn slot_lines(packet_bytes: usize) -> Option<u16> {
 
 /// So many lines of memory, written to.
 fn ready(lines: usize) -> io::Result<Reserved<Line>> {
-    let mut memory = Reserved::new(lines)?;
+    let mut memory: Reserved<Line> = Reserved::new(lines)?;
+    // A handle keeps a slot's size above its address.
+    if memory.as_ptr().addr().saturating_add(lines * LINE_BYTES) >> ADDRESS_BITS != 0 {
+        return Err(io::ErrorKind::OutOfMemory.into());
+    }
     memory.prepare(lines);
     while memory.push([0; LINE_BYTES]) {}
     Ok(memory)
