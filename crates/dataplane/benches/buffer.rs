@@ -61,9 +61,10 @@ fn main() -> io::Result<()> {
 fn touch(batch: &mut Batch) {
     for buffer in batch.packets_mut() {
         if let Some(first) = buffer.room_mut().first_mut() {
-            *black_box(first) = 1;
+            *first = 1;
         }
     }
+    black_box(batch.packets());
 }
 
 /// Packets of a length, with a link header, their first line written to.
@@ -73,7 +74,7 @@ fn ready(cache: &mut Cache, batch: &mut Batch) -> u64 {
     for buffer in batch.packets_mut() {
         buffer.set_len(FRAME_BYTES - LINK_BYTES);
         if let Some(first) = buffer.link_mut(LINK_BYTES).first_mut() {
-            *black_box(first) = 1;
+            *first = 1;
         }
     }
     black_box(batch.packets());

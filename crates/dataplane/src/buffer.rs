@@ -19,7 +19,9 @@ mod pool;
 mod slot;
 
 use std::fmt;
+use std::mem::ManuallyDrop;
 use std::ops::Range;
+use std::ptr;
 
 pub use batch::Batch;
 pub use cache::{Cache, CacheCounters};
@@ -278,6 +280,14 @@ impl Buffer {
         unsafe { self.slot.slot().captured() }
     }
 
+    /// The slot, for who sends it home.
+    #[inline(always)]
+    fn into_slot(self) -> OwnSlot {
+        let buffer = ManuallyDrop::new(self);
+        // SAFETY: read once, and the handle is not dropped.
+        unsafe { ptr::read(&buffer.slot) }
+    }
+
     fn set_captured(&mut self, captured: Captured) {
         self.about |= CAPTURED;
         // SAFETY: the slot is ours alone; the handle is borrowed alone.
@@ -332,7 +342,8 @@ impl fmt::Debug for Buffer {
 impl Drop for Buffer {
     /// Home by the slow way: an atomic operation or two for this one buffer.
     fn drop(&mut self) {
-        pool::send_home(self.slot.slot());
+        // SAFETY: read once: the handle ends here, and a slot has no drop.
+        pool::send_home(unsafe { ptr::read(&self.slot) });
     }
 }
 

@@ -197,6 +197,8 @@ impl Port for Memory {
                 };
                 if let Ok(chunk) = chunk {
                     batch.add(chunk.into_iter());
+                    // Their headers are in another core's cache.
+                    batch.packets().iter().for_each(Buffer::prefetch);
                 }
                 if is_abandoned && batch.is_empty() {
                     return Ok(Received::End);

@@ -1,13 +1,9 @@
 //! What a worker has at hand: buffers taken from the pool and given back to
 //! it without a word to anybody.
 
-#![allow(
-    unsafe_code,
-    reason = "numbers of slots that are its own become handles"
-)]
+#![allow(unsafe_code, reason = "it is a counted owner of what all share")]
 
 use std::fmt;
-use std::mem;
 use std::ptr::NonNull;
 
 use super::pool::{MOST_CACHED, OWNER, Shared, join, leave};
@@ -26,8 +22,7 @@ pub struct Cache {
     shared: NonNull<Shared>,
     /// See [`OwnSlot::origin`].
     origin: NonNull<u8>,
-    /// First lines of slots that are ours.
-    stock: Vec<u32>,
+    stock: Vec<OwnSlot>,
     most: usize,
     magazine: usize,
     /// Bytes of the pool.
@@ -77,18 +72,7 @@ impl Cache {
     #[inline]
     pub fn fill(&mut self, batch: &mut Batch, count: usize) -> usize {
         let count = self.stocked(count.min(batch.room()));
-        let rest = self.stock.len() - count;
-        let origin = self.origin;
-        let taken = self.stock.get(rest..).unwrap_or_default();
-        let places = batch.spare().iter_mut();
-        for (place, line) in places.zip(taken) {
-            // SAFETY: the stock names slots that are ours, and they are
-            // struck off it below.
-            place.write(unsafe { buffer(origin, *line) });
-        }
-        self.stock.truncate(rest);
-        // SAFETY: there was room for `count`, and so many are written.
-        unsafe { batch.grow(count) };
+        batch.adopt(&mut self.stock, count);
         count
     }
 
@@ -96,10 +80,7 @@ impl Cache {
     #[inline]
     pub fn take(&mut self) -> Option<Buffer> {
         self.stocked(1);
-        let line = self.stock.pop()?;
-        // SAFETY: the stock names slots that are ours, and this one is
-        // struck off it.
-        Some(unsafe { buffer(self.origin, line) })
+        self.stock.pop().map(Buffer::new)
     }
 
     /// Takes a buffer back. (One of another pool goes home to that.)
@@ -113,32 +94,10 @@ impl Cache {
     /// below 1 ns each.
     #[inline]
     pub fn clear(&mut self, batch: &mut Batch) {
-        let count = batch.len();
-        if self.stock.capacity() - self.stock.len() < count || !self.strike(batch) {
-            return self.give_all(batch.drain());
+        if !batch.surrender(&mut self.stock, self.origin, self.pool_bytes) {
+            self.clear_slowly(batch);
         }
-        // SAFETY: so many places are written, and the slots named there are
-        // no longer in handles.
-        unsafe { self.stock.set_len(self.stock.len() + count) };
         self.flush();
-    }
-
-    /// Writes the slots of a batch behind the stock, which has room for them,
-    /// and empties the batch. False, with nothing done, when one of them is
-    /// of another pool.
-    #[inline(always)]
-    fn strike(&mut self, batch: &mut Batch) -> bool {
-        let mut is_ours = true;
-        let places = self.stock.spare_capacity_mut().iter_mut();
-        for (place, buffer) in places.zip(batch.packets()) {
-            let offset = buffer.slot.offset(self.origin);
-            is_ours &= offset < self.pool_bytes;
-            place.write((offset / LINE_BYTES) as u32);
-        }
-        if is_ours {
-            batch.forget();
-        }
-        is_ours
     }
 
     /// Takes many buffers back.
@@ -155,6 +114,13 @@ impl Cache {
         self.counters
     }
 
+    /// A batch of more than a cache holds, or with buffers of another pool.
+    #[cold]
+    #[inline(never)]
+    fn clear_slowly(&mut self, batch: &mut Batch) {
+        self.give_all(batch.drain());
+    }
+
     /// Sees that as many are in stock as can be had; how many of the wanted.
     #[inline]
     fn stocked(&mut self, wanted: usize) -> usize {
@@ -166,9 +132,10 @@ impl Cache {
 
     #[cold]
     fn refill(&mut self, wanted: usize) {
+        // SAFETY: we are one of its owners.
+        let shared = unsafe { self.shared.as_ref() };
         while self.stock.len() < wanted {
-            // SAFETY: we are one of its owners.
-            let came = unsafe { self.shared.as_ref() }.pop(&mut self.stock);
+            let came = shared.pop(self.origin, &mut self.stock);
             if came == 0 {
                 self.counters.refused += (wanted - self.stock.len()) as u64;
                 break;
@@ -183,11 +150,9 @@ impl Cache {
 
     #[inline(always)]
     fn stock_up(&mut self, buffer: Buffer) {
-        let offset = buffer.slot.offset(self.origin);
         // One of another pool is dropped, which sends it home.
-        if offset < self.pool_bytes {
-            mem::forget(buffer);
-            self.stock.push((offset / LINE_BYTES) as u32);
+        if buffer.slot.offset(self.origin) < self.pool_bytes {
+            self.stock.push(buffer.into_slot());
         }
     }
 
@@ -201,19 +166,18 @@ impl Cache {
     /// Gives all but `rest` to the depot, the ones longest here first.
     #[cold]
     fn give_to_depot(&mut self, rest: usize) {
+        // SAFETY: we are one of its owners.
+        let shared = unsafe { self.shared.as_ref() };
         let given = self.stock.len() - rest;
-        for magazine in self
-            .stock
-            .get(..given)
-            .unwrap_or_default()
-            .chunks(self.magazine)
-        {
-            // SAFETY: we are one of its owners, and the slots are ours; they
-            // are struck off the stock below.
-            unsafe { self.shared.as_ref().push(magazine) };
+        let mut left = given;
+        let mut slots = self.stock.drain(..given);
+        while left > 0 {
+            let magazine = left.min(self.magazine);
+            shared.push(self.origin, slots.by_ref().take(magazine));
             self.counters.flushes += 1;
+            left -= magazine;
         }
-        self.stock.drain(..given);
+        drop(slots);
         self.account -= given as i64;
         if self.account <= -SETTLED_AT {
             self.settle();
@@ -244,15 +208,4 @@ impl fmt::Debug for Cache {
             .field("counters", &self.counters)
             .finish_non_exhaustive()
     }
-}
-
-/// A handle on a slot.
-///
-/// # Safety
-/// The line must be the first of a slot of the pool with this origin, and the
-/// slot the caller's own.
-#[inline(always)]
-unsafe fn buffer(origin: NonNull<u8>, line: u32) -> Buffer {
-    // SAFETY: the caller's.
-    Buffer::new(unsafe { OwnSlot::at(origin, line as usize * LINE_BYTES) })
 }

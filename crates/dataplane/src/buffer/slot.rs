@@ -117,11 +117,6 @@ impl Slot {
         Self(unsafe { base.add(offset) })
     }
 
-    /// Bytes from the pool's first slot.
-    pub fn offset(self, base: NonNull<u8>) -> usize {
-        self.0.addr().get().wrapping_sub(base.addr().get())
-    }
-
     /// What is said of the packet in it.
     ///
     /// # Safety
@@ -185,36 +180,37 @@ impl Slot {
         unsafe { &(*self.0.cast::<Head>().as_ptr()).link }
     }
 
-    /// Writes a magazine into the slot, which is the first of it.
+    /// Writes a magazine into the slot, which is one of it: the lines, from
+    /// the pool's first, where its slots begin. At most [`MAGAZINE`].
     ///
     /// # Safety
     /// The slot must be the caller's own, and not be in a handle.
     #[inline]
-    pub unsafe fn write_magazine(self, offsets: &[u32]) {
-        let count = offsets.len().min(MAGAZINE);
+    pub unsafe fn write_magazine(self, lines: &[u32]) {
+        let count = lines.len().min(MAGAZINE);
         // SAFETY: the slot is the caller's, and at least `LEAST_SLOT_BYTES`
         // long; only `count` of the head is written, which nobody reads
         // before the slot is pushed to the depot.
         unsafe {
             (*self.0.cast::<Head>().as_ptr()).count = count as u32;
             let places = self.0.add(MAGAZINE_OFFSET).cast::<u32>();
-            places.copy_from_nonoverlapping(NonNull::from(offsets).cast(), count);
+            places.copy_from_nonoverlapping(NonNull::from(lines).cast(), count);
         }
     }
 
-    /// Reads the magazine that was written into the slot.
+    /// The magazine that was written into the slot.
     ///
     /// # Safety
-    /// The slot must be the caller's own, popped from the depot just now.
+    /// The slot must be the caller's own, popped from the depot just now, and
+    /// nobody may write to it as long as the result is looked at.
     #[inline]
-    pub unsafe fn read_magazine(self, into: &mut Vec<u32>) {
+    pub unsafe fn magazine<'a>(self) -> &'a [u32] {
         // SAFETY: the slot is the caller's; what was written before the push
-        // is seen after the pop, and `count` places were.
-        let offsets = unsafe {
+        // is seen after the pop, and `count` lines were.
+        unsafe {
             let count = (*self.0.cast::<Head>().as_ptr()).count as usize;
             let places = self.0.add(MAGAZINE_OFFSET).cast::<u32>();
             std::slice::from_raw_parts(places.as_ptr(), count)
-        };
-        into.extend_from_slice(offsets);
+        }
     }
 }
