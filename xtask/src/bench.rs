@@ -2,6 +2,7 @@
 //! turn, several rounds.
 
 mod arp;
+mod buffer;
 mod busy;
 mod command;
 mod fib;
@@ -12,7 +13,9 @@ mod peers;
 mod plot;
 mod report;
 mod routes;
+mod served;
 mod snmp;
+mod sync;
 mod table;
 
 use std::collections::BTreeMap;
@@ -53,6 +56,8 @@ pub struct Arguments {
 enum Case {
     /// Listing neighbours
     Arp,
+    /// Packet buffers, on one core and from one to another
+    Buffer,
     /// What stood behind agents before, and what stands there now
     Container,
     /// Longest-prefix match, alone and while routes change
@@ -67,6 +72,8 @@ enum Case {
     Routes,
     /// Walking the tables of SNMP
     Snmp,
+    /// Reading what a writer changes
+    Sync,
     /// The container and the tables, in one process
     Table,
 }
@@ -100,6 +107,9 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode> {
         let mut samples = Samples::default();
         let rows = match case {
             Case::Arp => arp::measure(&setting, &mut samples).map(|()| samples.into_rows())?,
+            Case::Buffer => {
+                buffer::measure(&setting, &mut samples).map(|()| samples.into_rows())?
+            }
             Case::Fib => fib::measure(&setting)?,
             Case::Ifconfig => {
                 ifconfig::measure(&setting, &mut samples).map(|()| samples.into_rows())?
@@ -109,6 +119,7 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode> {
             Case::Routes => {
                 routes::measure(&setting, &mut samples).map(|()| samples.into_rows())?
             }
+            Case::Sync => sync::measure(&setting, &mut samples).map(|()| samples.into_rows())?,
             Case::Table => table::measure(&setting, "table")?,
             Case::Container => table::measure(&setting, "container")?,
             Case::Snmp => snmp::measure(&setting, &mut samples).map(|()| samples.into_rows())?,

@@ -1,8 +1,15 @@
 //! A batch: packets that go through the nodes together.
 
+#![allow(
+    unsafe_code,
+    reason = "a cache takes all slots at once, which is 3 times as fast"
+)]
+
+use std::ptr::{self, NonNull};
 use std::vec::Drain;
 
 use super::Buffer;
+use super::slot::OwnSlot;
 
 /// A run of packets, each in a buffer that the batch owns, up to a most
 /// number. Allocated once, and used again and again.
@@ -111,6 +118,58 @@ impl Batch {
         mut goes: impl FnMut(&Buffer) -> bool,
     ) -> impl Iterator<Item = Buffer> {
         self.buffers.extract_if(.., move |buffer| goes(buffer))
+    }
+
+    /// Adds empty buffers, of up to `count` slots from the end of `stock`.
+    #[inline(always)]
+    pub(super) fn adopt(&mut self, stock: &mut Vec<OwnSlot>, count: usize) {
+        let count = count.min(stock.len()).min(self.room());
+        let (rest, len) = (stock.len() - count, self.buffers.len());
+        // SAFETY: `count` slots are behind `rest`, and places behind `len`;
+        // the stock forgets the slots before they are read, each once.
+        unsafe {
+            stock.set_len(rest);
+            let from = stock.as_ptr().add(rest);
+            let to = self.buffers.as_mut_ptr().add(len);
+            for at in 0..count {
+                to.add(at).write(Buffer::new(from.add(at).read()));
+            }
+            self.buffers.set_len(len + count);
+        }
+    }
+
+    /// Empties it: moves the slots of all buffers to the end of `stock`.
+    /// False, with nothing done, when that has no room, or when one of them
+    /// is not of the pool with this origin and size.
+    #[inline(always)]
+    pub(super) fn surrender(
+        &mut self,
+        stock: &mut Vec<OwnSlot>,
+        origin: NonNull<u8>,
+        pool_bytes: usize,
+    ) -> bool {
+        let (count, len) = (self.buffers.len(), stock.len());
+        if stock.capacity() - len < count {
+            return false;
+        }
+        let mut furthest = 0;
+        // SAFETY: `count` places are behind `len`, and `count` handles are
+        // here; they are forgotten before the stock knows of their slots.
+        unsafe {
+            let from = self.buffers.as_ptr();
+            let to = stock.as_mut_ptr().add(len);
+            for at in 0..count {
+                let slot = ptr::read(&raw const (*from.add(at)).slot);
+                furthest = slot.offset(origin).max(furthest);
+                to.add(at).write(slot);
+            }
+            let are_ours = furthest < pool_bytes;
+            if are_ours {
+                self.buffers.set_len(0);
+                stock.set_len(len + count);
+            }
+            are_ours
+        }
     }
 
     /// Adds packets; no more than there is room for are asked for.
