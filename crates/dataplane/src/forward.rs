@@ -93,6 +93,18 @@ impl Default for Settings {
     }
 }
 
+/// A packet that was made on the way: an error, a fragment, one that had
+/// waited.
+#[derive(Debug)]
+pub struct Made<'a> {
+    /// By which port it leaves.
+    pub port: u16,
+    /// Bytes of the link's header at its front.
+    pub link_len: usize,
+    /// The packet.
+    pub frame: Frame<'a>,
+}
+
 /// All that a worker owns of the way. Two share nothing that is written.
 #[derive(Debug)]
 pub struct Forwarder {
@@ -156,7 +168,7 @@ impl Forwarder {
 
     /// Takes the first [`MAX_BATCH`] frames that came in by a port through
     /// all nodes. [`Forwarder::egress`] then says where each goes, and
-    /// [`Forwarder::next_extra`] gives the packets that were made.
+    /// [`Forwarder::next_made`] gives the packets that were made.
     ///
     /// The section is of the domain of the tables. Bounded work: O(frames),
     /// and what waits is looked at when a neighbour changed.
@@ -202,9 +214,20 @@ impl Forwarder {
     }
 
     /// Hands out the packets that were made since [`Forwarder::forward`] or
-    /// [`Forwarder::tend`] was called, with their ports, one by one.
-    pub fn next_extra(&mut self) -> Option<(u16, Frame<'_>)> {
-        self.state.extras.next()
+    /// [`Forwarder::tend`] was called, one by one.
+    pub fn next_made(&mut self) -> Option<Made<'_>> {
+        let (port, frame) = self.state.extras.next()?;
+        Some(Made {
+            port,
+            link_len: self.state.ports.link_len(port),
+            frame,
+        })
+    }
+
+    /// Counts what became of packets behind the last node: there was no such
+    /// port, or no buffer.
+    pub fn count(&mut self, reason: Reason, packets: usize) {
+        self.state.counters.count_many(reason, packets);
     }
 
     /// What was counted so far.

@@ -9,7 +9,8 @@
 //! - [`Capture`]: a port of two capture files, one read, one written.
 //! - [`Tun`]: a port that is a TUN device of Linux.
 //! - [`forward`]: the nodes of a packet's way, pure; [`neighbour`]: what a
-//!   next hop is; [`fill`]: both kept in step with `table`.
+//!   next hop is; [`fill`]: both kept in step with `table`;
+//!   [`worker`]: the thread that does it.
 
 mod buffer;
 mod fib6;
@@ -22,6 +23,7 @@ mod port;
 #[cfg(test)]
 mod testing;
 mod tun;
+pub mod worker;
 
 pub use buffer::{Batch, Buffer, Cache, CacheCounters, HEADROOM, Pool, PoolError, TAILROOM};
 pub use memory_port::{Frames, Memory};

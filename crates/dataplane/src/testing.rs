@@ -263,8 +263,8 @@ impl Router {
     }
 
     fn take_extras(&mut self, out: &mut Vec<(u16, Vec<u8>)>) {
-        while let Some((port, frame)) = self.forwarder.next_extra() {
-            out.push((port, frame.bytes().to_vec()));
+        while let Some(made) = self.forwarder.next_made() {
+            out.push((made.port, made.frame.bytes().to_vec()));
         }
     }
 }

@@ -223,6 +223,10 @@ impl Counters {
         self.nodes[node as usize] += packets as u64;
     }
 
+    pub(super) fn count_many(&mut self, reason: Reason, packets: usize) {
+        self.reasons[reason as usize] += packets as u64;
+    }
+
     #[inline(always)]
     pub(super) fn count(&mut self, reason: Reason) {
         self.reasons[reason as usize] += 1;

@@ -92,6 +92,27 @@ impl Ports {
         self.by_vlan.get(&(port, vlan)).copied()
     }
 
+    /// The port by which packets for one really leave: of a VLAN the one
+    /// that it is on, of the host ([`super::HOST`]) the one that stands for
+    /// it.
+    pub fn device(&self, number: u16) -> Option<u16> {
+        if number == super::HOST {
+            let host = self.list.iter().position(|port| port.is_host);
+            return host.map(|host| host as u16);
+        }
+        let port = self.get(number)?;
+        Some(port.vlan.map_or(number, |(on, _)| on))
+    }
+
+    /// Bytes of the header of a port's link; none for the host.
+    #[inline]
+    pub fn link_len(&self, number: u16) -> usize {
+        match self.get(number) {
+            Some(port) if port.ethernet.is_some() => 14 + 4 * usize::from(port.vlan.is_some()),
+            _ => 0,
+        }
+    }
+
     /// Whether a port is outside of the address translation.
     pub fn is_outside(&self, number: u16) -> bool {
         self.has_outside && self.get(number).is_some_and(|port| port.is_outside)
