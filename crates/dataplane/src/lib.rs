@@ -8,10 +8,12 @@
 //! - [`Memory`]: a port of prepared or made packets, or one end of a pair.
 //! - [`Capture`]: a port of two capture files, one read, one written.
 //! - [`Tun`]: a port that is a TUN device of Linux.
+//! - [`neighbour`]: next hop to rewritten header, shared by workers.
 //! - [`socket`]: the kernel's own ways of sending and receiving.
 
 mod buffer;
 mod memory_port;
+pub mod neighbour;
 mod pcap;
 mod port;
 pub mod socket;
