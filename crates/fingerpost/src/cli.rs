@@ -3,10 +3,11 @@
 
 mod change;
 mod link;
+mod replay;
 mod rewrite;
 mod snmp;
 pub mod values;
-mod words;
+pub mod words;
 
 use std::ffi::OsString;
 use std::io::IsTerminal;
@@ -24,12 +25,15 @@ use crate::change::{Change, Verb};
 use crate::control::protocol::Ask;
 use crate::nat::{self, Nat};
 use crate::{failover, ifaceseq, receive, send};
+use crate::{failover, ifaceseq, top};
 
 /// What the user wants.
 #[derive(Debug)]
 pub enum Wanted {
     /// The daemon.
     Up(Up),
+    /// A recording replayed.
+    Replay(Box<crate::replay::Replay>),
     /// To know whether a configuration is right.
     Check(Option<PathBuf>),
     /// An answer.
@@ -46,6 +50,8 @@ pub enum Wanted {
     Ifaceseq(ArgMatches),
     /// To know how fast a failover is seen.
     Failover(ArgMatches),
+    /// Rates and changes on a full screen.
+    Top(top::Top),
     /// The translation engine by itself.
     Nat(Nat),
     /// UDP packets sent.
@@ -71,6 +77,10 @@ pub struct Up {
     pub config: Option<PathBuf>,
     /// What is logged.
     pub log: Option<String>,
+    /// Where to record what the mirrors are fed with.
+    pub record: Option<PathBuf>,
+    /// Octets that the recording takes at most.
+    pub record_limit: Option<u64>,
 }
 
 /// From whom an answer is wanted.
@@ -123,7 +133,8 @@ pub fn command() -> Command {
         .disable_help_subcommand(true)
         .max_term_width(100)
         .subcommand(up())
-        .subcommand(status());
+        .subcommand(status())
+        .subcommand(replay::command());
     for (object, about) in OBJECTS {
         command = command.subcommand(question(object, about));
     }
@@ -138,6 +149,7 @@ pub fn command() -> Command {
         ))
         .subcommand(ifaceseq::command())
         .subcommand(failover::command())
+        .subcommand(top::command())
         .subcommand(nat::command())
         .subcommand(send::command())
         .subcommand(receive::command())
@@ -177,6 +189,21 @@ fn up() -> Command {
                 .long("log")
                 .value_name("LEVEL")
                 .help("What is logged: error, warn, info, debug, trace, or a RUST_LOG filter"),
+        )
+        .arg(
+            Arg::new("record")
+                .long("record")
+                .value_name("FILE")
+                .value_hint(ValueHint::FilePath)
+                .value_parser(value_parser!(PathBuf))
+                .help("Record what the kernel says, with its time, for `fingerpost replay`"),
+        )
+        .arg(
+            Arg::new("record-limit")
+                .long("record-limit")
+                .value_name("BYTES")
+                .value_parser(replay::record_limit)
+                .help("FILE and FILE.1, the part before it, together [default: 1G]"),
         )
 }
 
@@ -418,7 +445,10 @@ fn wanted(name: &str, matches: &ArgMatches) -> Result<Wanted, clap::Error> {
             all_netns: matches.get_flag("all-netns"),
             config: path("config"),
             log: matches.get_one("log").cloned(),
+            record: path("record"),
+            record_limit: matches.get_one("record-limit").copied(),
         }),
+        ("replay", _) => Wanted::Replay(Box::new(replay::wanted(matches)?)),
         ("check", _) => Wanted::Check(path("file")),
         ("status", _) => {
             let from = from(matches);
@@ -433,6 +463,7 @@ fn wanted(name: &str, matches: &ArgMatches) -> Result<Wanted, clap::Error> {
         ("ifconfig", _) => Wanted::Ifconfig(foreign(), Called::OfFingerpost),
         ("ifaceseq", _) => Wanted::Ifaceseq(matches.clone()),
         ("failover", _) => Wanted::Failover(matches.clone()),
+        ("top", _) => Wanted::Top(top::wanted(matches)),
         ("nat", _) => Wanted::Nat(nat::parse(matches)?),
         ("send", _) => Wanted::Send(Box::new(send::parse(matches)?)),
         ("receive", _) => Wanted::Receive(receive::parse(matches)?),
@@ -487,17 +518,9 @@ fn route_to_get(matches: &ArgMatches) -> Result<RouteQuestion, clap::Error> {
     }
     let to: Option<&IpAddr> = matches.get_one("address");
     let to = to.ok_or_else(|| usage("where does the packet go?"))?;
-    Ok(RouteQuestion {
-        to: *to,
-        from: packet.from,
-        iif: packet.iif,
-        oif: packet.oif,
-        mark: packet.mark,
-        vrf: packet.vrf,
-        tos: packet.tos,
-        uid: packet.uid,
-        output: output(matches),
-    })
+    let mut question = packet.question(*to);
+    question.output = output(matches);
+    Ok(question)
 }
 
 fn asked(object: Object, matches: &ArgMatches) -> Result<Question, clap::Error> {
@@ -515,7 +538,7 @@ fn asked(object: Object, matches: &ArgMatches) -> Result<Question, clap::Error> 
 
 /// `default` is said of both families: the one asked for decides. And a
 /// prefix decides the family where nothing else does.
-fn settle_family(filter: &mut Filter) {
+pub fn settle_family(filter: &mut Filter) {
     let prefixes = [&mut filter.to, &mut filter.exact, &mut filter.covering];
     for prefix in prefixes.into_iter().flatten() {
         if filter.family == Some(6) && prefix.prefix_len() == 0 {

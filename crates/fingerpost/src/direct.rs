@@ -206,6 +206,7 @@ pub fn watch(question: &Question, namespace: &Namespace, out: &mut impl Write) -
         &mirror.reader(),
         question,
         &names,
+        &now_millis,
         out,
         &|| false,
     )?)

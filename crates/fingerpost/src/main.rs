@@ -17,6 +17,7 @@ mod daemon;
 mod direct;
 mod failover;
 mod generate;
+mod http;
 mod ifaceseq;
 mod ifconfig;
 mod link;
@@ -24,9 +25,11 @@ mod names;
 mod nat;
 mod privileges;
 mod receive;
+mod replay;
 mod send;
 mod snmp;
 mod status;
+mod top;
 mod watch;
 
 use std::error::Error;
@@ -54,6 +57,10 @@ fn run(wanted: Wanted) -> anyhow::Result<ExitCode> {
             drop(out);
             daemon::run(&up)?;
         }
+        Wanted::Replay(replay) => {
+            drop(out);
+            return replay::run(&replay);
+        }
         Wanted::Check(path) => check(path.as_deref(), &mut out)?,
         Wanted::Ask(ask, from) => ask::run(ask, &from, &mut out)?,
         Wanted::Snmp(command) => snmp::command::run(&command, &mut out)?,
@@ -72,6 +79,10 @@ fn run(wanted: Wanted) -> anyhow::Result<ExitCode> {
         Wanted::Arp(arguments, called) => {
             drop(out);
             return arp::run(arguments, called);
+        }
+        Wanted::Top(top) => {
+            drop(out);
+            top::run(&top)?;
         }
         Wanted::Nat(nat) => {
             drop(out);
