@@ -7,9 +7,11 @@ mod command;
 mod ifconfig;
 mod links;
 mod nat;
+mod peers;
 mod plot;
 mod report;
 mod routes;
+mod send;
 mod snmp;
 mod table;
 
@@ -61,6 +63,8 @@ enum Case {
     Nat,
     /// Mirroring and listing routes
     Routes,
+    /// Sending UDP packets by each way there is
+    Send,
     /// Walking the tables of SNMP
     Snmp,
     /// The container and the tables, in one process
@@ -106,6 +110,7 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode> {
             }
             Case::Table => table::measure(&setting, "table")?,
             Case::Container => table::measure(&setting, "container")?,
+            Case::Send => send::measure(&setting, &mut samples).map(|()| samples.into_rows())?,
             Case::Snmp => snmp::measure(&setting, &mut samples).map(|()| samples.into_rows())?,
         };
         let report = Report {

@@ -23,7 +23,8 @@ use tempfile::TempDir;
 const KERNELS: [&str; 4] = ["sendto", "connected", "sendmmsg", "segments"];
 const FRAMES: [&str; 3] = ["af-packet", "af-packet-ring", "af-xdp"];
 
-/// Two namespaces with a link between them.
+/// Two namespaces with a link between them. The link takes no trains of
+/// segments: at the far side datagrams are seen one by one.
 struct Pair {
     near: Netns,
     far: Netns,
@@ -37,7 +38,7 @@ fn pair(tag: &str) -> Option<Pair> {
          peer name far address 02:00:00:00:00:02 netns {}\n\
          addr add 10.7.0.1/24 dev near\n\
          addr add 2001:db8:7::1/64 dev near nodad\n\
-         link set near up\n",
+         link set near gso_max_segs 1 up\n",
         far.name()
     );
     near.ip_batch(&link).unwrap();
@@ -92,8 +93,10 @@ impl Receiver {
 }
 
 fn json(output: &Output) -> Value {
+    let said = serde_json::from_slice(&output.stdout);
     let complaint = String::from_utf8_lossy(&output.stderr);
-    serde_json::from_slice(&output.stdout).unwrap_or_else(|_| panic!("{complaint}"))
+    assert!(said.is_ok(), "{complaint}");
+    said.unwrap()
 }
 
 fn complaint(output: &Output) -> String {
