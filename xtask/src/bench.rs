@@ -14,6 +14,7 @@ mod plot;
 mod report;
 mod routes;
 mod served;
+mod send;
 mod snmp;
 mod sync;
 mod table;
@@ -70,6 +71,8 @@ enum Case {
     Nat,
     /// Mirroring and listing routes
     Routes,
+    /// Sending UDP packets by each way there is
+    Send,
     /// Walking the tables of SNMP
     Snmp,
     /// Reading what a writer changes
@@ -122,6 +125,7 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode> {
             Case::Sync => sync::measure(&setting, &mut samples).map(|()| samples.into_rows())?,
             Case::Table => table::measure(&setting, "table")?,
             Case::Container => table::measure(&setting, "container")?,
+            Case::Send => send::measure(&setting, &mut samples).map(|()| samples.into_rows())?,
             Case::Snmp => snmp::measure(&setting, &mut samples).map(|()| samples.into_rows())?,
         };
         let report = Report {

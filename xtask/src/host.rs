@@ -20,6 +20,8 @@ pub const FOR_TESTS: &[Needed] = &[
     ("ifconfig", "net-tools"),
     ("unshare", "util-linux"),
     ("nsenter", "util-linux"),
+    ("setpriv", "util-linux"),
+    ("tc", "iproute2"),
     ("mount", "mount"),
     ("strace", "strace"),
     ("snmpd", "snmpd"),

@@ -17,6 +17,7 @@ mod daemon;
 mod direct;
 mod failover;
 mod generate;
+mod histogram;
 mod http;
 mod ifaceseq;
 mod ifconfig;

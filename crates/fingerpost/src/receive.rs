@@ -2,7 +2,6 @@
 //! is lost, reordered and doubled, and how long it took, with a bounded
 //! memory whoever sends. Called by the command line.
 
-mod histogram;
 mod report;
 mod streams;
 

@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use serde::Serialize;
 
-use super::histogram::Histogram;
 use super::streams::{Counts, Streams};
+use crate::histogram::Histogram;
 
 /// What came.
 #[derive(Debug, Serialize)]

@@ -7,7 +7,7 @@ use std::net::SocketAddr;
 
 use dataplane::socket::Datagram;
 
-use super::histogram::Histogram;
+use crate::histogram::Histogram;
 use crate::send::payload::Header;
 
 /// Packets behind the newest one that are told apart.

@@ -2,15 +2,17 @@
 //! send where nobody meant it to is refused here.
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::path::PathBuf;
 use std::time::Duration;
 
 use anyhow::{Context, Result, bail, ensure};
-use clap::{Args, ValueEnum};
+use clap::{Args, ValueEnum, ValueHint};
 use linux::Namespace;
 use netlink::request::RouteQuery;
 use table::row::route::kind;
 
 use super::flows::{Flows, Vary};
+use super::own::{Into, Stage};
 use super::payload;
 use crate::direct::route_get;
 
@@ -24,10 +26,12 @@ const MAX_FLOWS: u32 = 65_536;
 
 const AFTER_HELP: &str = "\
 Ways (--by): sendto, connected, sendmmsg, segments (UDP_SEGMENT), af-packet,
-af-packet-ring, af-xdp. The last three build whole frames by the kernel's own
-route and neighbour, and need root (CAP_NET_RAW).
+af-packet-ring, af-xdp, own. The three before the last build whole frames by the
+kernel's own route and neighbour, and need root (CAP_NET_RAW). `own` is our own
+stack: into memory it shows what each stage costs and sends nothing.
   fingerpost send 192.0.2.1:9000 --rate 100k --duration 10
   fingerpost send 192.0.2.1 9000 --by af-packet --count 1M --flows 64
+  fingerpost send 192.0.2.1 9000 --by own --profile
   fingerpost receive 9000        on the other side
 Ctrl-C ends it with the report. Exit status: 0 done, 1 it failed, 2 the command
 line is wrong.";
@@ -84,6 +88,35 @@ pub struct Arguments {
     /// The address may be a multicast address
     #[arg(long)]
     allow_multicast: bool,
+    /// Where our own stack sends: memory, tun:NAME, af-packet, af-packet-ring
+    /// or af-xdp [default: memory]
+    #[arg(long, value_name = "PORT", help_heading = "Our own stack (--by own)")]
+    into: Option<Into>,
+    /// Return after this stage
+    #[arg(
+        long,
+        value_enum,
+        value_name = "STAGE",
+        help_heading = "Our own stack (--by own)"
+    )]
+    stop_after: Option<Stage>,
+    /// Show where the time goes, on one core and on all
+    #[arg(
+        long,
+        conflicts_with = "stop_after",
+        help_heading = "Our own stack (--by own)"
+    )]
+    pub profile: bool,
+    /// Where --profile puts its picture
+    #[arg(
+        long,
+        value_name = "FILE",
+        value_hint = ValueHint::FilePath,
+        requires = "profile",
+        default_value = "send-profile.svg",
+        help_heading = "Our own stack (--by own)"
+    )]
+    pub svg: PathBuf,
     /// The report as one JSON object
     #[arg(long, short)]
     pub json: bool,
@@ -106,6 +139,8 @@ pub enum Way {
     AfPacketRing,
     /// Frames through the rings of an AF_XDP socket
     AfXdp,
+    /// Our own stack, with the kernel's routes and neighbours mirrored
+    Own,
 }
 
 impl Way {
@@ -146,6 +181,14 @@ pub struct Plan {
     pub next_hop: Option<[u8; 6]>,
     /// Whether a broadcast address is meant.
     pub broadcast: bool,
+    /// Where our own stack sends.
+    pub into: Into,
+    /// How far packets of our own stack go.
+    pub stop_after: Option<Stage>,
+    /// Whether the time of each stage is taken.
+    pub profile: bool,
+    /// Whether the duration was asked for.
+    pub is_timed: bool,
     /// Tells this run from others at the receiver.
     pub run: u16,
 }
@@ -164,6 +207,11 @@ impl Arguments {
             "--source {} and {} are of two families",
             source.ip(),
             to.ip()
+        );
+        let is_own = self.by == Way::Own;
+        ensure!(
+            is_own || (self.into.is_none() && self.stop_after.is_none() && !self.profile),
+            "--into, --stop-after and --profile are of our own stack: say --by own"
         );
         ensure!(self.cores >= 1, "--cores: at least one");
         let least = u32::try_from(self.cores).unwrap_or(MAX_FLOWS);
@@ -207,6 +255,10 @@ impl Arguments {
             interface: self.interface.clone(),
             next_hop: self.next_hop.as_deref().map(mac).transpose()?,
             broadcast: self.allow_broadcast,
+            into: self.into.clone().unwrap_or(Into::Memory),
+            stop_after: self.stop_after,
+            profile: self.profile,
+            is_timed: self.duration.is_some(),
             run: payload::run_number(),
         })
     }

@@ -95,6 +95,11 @@ impl Flows {
         Self::new(source, self.to, self.vary, self.count)
     }
 
+    /// The same with another number of flows.
+    pub fn with_count(&self, count: u32) -> Result<Self> {
+        Self::new(self.source, self.to, self.vary, count)
+    }
+
     /// Source and destination of a flow.
     pub fn get(&self, flow: u32) -> (SocketAddr, SocketAddr) {
         let (mut source, mut to) = (self.source, self.to);

@@ -39,16 +39,29 @@ pub struct Prefix {
 }
 
 impl Prefix {
-    /// Headers for payloads of this size. Source and destination are of one
-    /// family.
-    pub fn new(link: Link, source: SocketAddr, to: SocketAddr, payload_bytes: usize) -> Self {
+    /// Headers for payloads of this size, without a link's where there is
+    /// none. Source and destination are of one family.
+    pub fn new(
+        link: Option<Link>,
+        source: SocketAddr,
+        to: SocketAddr,
+        payload_bytes: usize,
+    ) -> Self {
         let udp_len = udp::HEADER_LEN + payload_bytes;
         let mut made = Vec::with_capacity(MAX_PREFIX);
-        made.extend(link.destination);
-        made.extend(link.source);
+        let mut ethertype = |kind: u16| {
+            if let Some(link) = link {
+                made.extend(link.destination);
+                made.extend(link.source);
+                made.extend(kind.to_be_bytes());
+            }
+        };
+        match to {
+            SocketAddr::V4(_) => ethertype(ethernet::IPV4),
+            SocketAddr::V6(_) => ethertype(ethernet::IPV6),
+        }
         let pseudo = match (source, to) {
             (SocketAddr::V4(source), SocketAddr::V4(to)) => {
-                made.extend(ethernet::IPV4.to_be_bytes());
                 let start = made.len();
                 let (source, to) = (source.ip().octets(), to.ip().octets());
                 made.extend([0x45, 0]);
@@ -62,7 +75,6 @@ impl Prefix {
                 Sum::pseudo_ipv4(source, to, protocol::UDP, udp_len as u16)
             }
             (source, to) => {
-                made.extend(ethernet::IPV6.to_be_bytes());
                 let (source, to) = (octets(source), octets(to));
                 made.extend([0x60, 0, 0, 0]);
                 made.extend((udp_len as u16).to_be_bytes());
@@ -131,7 +143,12 @@ mod tests {
     };
 
     fn frame(source: &str, to: &str, payload: usize) -> Vec<u8> {
-        let prefix = Prefix::new(LINK, source.parse().unwrap(), to.parse().unwrap(), payload);
+        let prefix = Prefix::new(
+            Some(LINK),
+            source.parse().unwrap(),
+            to.parse().unwrap(),
+            payload,
+        );
         let mut slot = vec![0; prefix.len() + payload];
         for sequence in [7, 8] {
             let header = Header {
@@ -174,7 +191,7 @@ mod tests {
     #[test]
     fn a_slot_that_is_too_short_is_left_alone() {
         let prefix = Prefix::new(
-            LINK,
+            Some(LINK),
             "10.0.0.1:5".parse().unwrap(),
             "10.0.0.2:9".parse().unwrap(),
             18,

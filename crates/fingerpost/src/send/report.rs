@@ -5,7 +5,9 @@ use std::time::Duration;
 
 use serde::Serialize;
 
-use super::arguments::Plan;
+use super::Outcome;
+use super::arguments::{Plan, Way};
+use super::own::{Drops, Stage};
 use super::worker::Tally;
 
 /// What all cores did.
@@ -20,6 +22,19 @@ pub struct Report {
     #[serde(flatten)]
     sum: Sum,
     per_core: Vec<Sum>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    stack: Option<Own>,
+}
+
+/// What is said of our own stack beside.
+#[derive(Debug, Serialize)]
+struct Own {
+    into: String,
+    stopped_after: Option<&'static str>,
+    prefixes: usize,
+    next_hops: usize,
+    neighbours: usize,
+    dropped: Drops,
 }
 
 /// What some cores did together.
@@ -44,7 +59,8 @@ struct Sum {
 
 impl Report {
     /// Of what each core tallied.
-    pub fn of(plan: &Plan, tallies: Vec<Tally>) -> Self {
+    pub fn of(plan: &Plan, outcome: &Outcome) -> Self {
+        let tallies = &outcome.tallies;
         let per_core: Vec<Sum> = tallies
             .iter()
             .map(|tally| Sum::of(plan, &[*tally]))
@@ -56,7 +72,15 @@ impl Report {
             flows: plan.flows.count(),
             cores: plan.cores,
             rate_asked_pps: plan.rate,
-            sum: Sum::of(plan, &tallies),
+            sum: Sum::of(plan, tallies),
+            stack: (plan.way == Way::Own).then(|| Own {
+                into: plan.into.to_string(),
+                stopped_after: plan.stop_after.map(Stage::name),
+                prefixes: outcome.sizes.0,
+                next_hops: outcome.sizes.1,
+                neighbours: outcome.sizes.2,
+                dropped: outcome.drops,
+            }),
             per_core,
         }
     }
@@ -120,6 +144,37 @@ impl Report {
         ] {
             if count > 0 {
                 writeln!(out, "{count} {what}")?;
+            }
+        }
+        if let Some(own) = &self.stack {
+            own.write(out)?;
+        }
+        Ok(())
+    }
+}
+
+impl Own {
+    fn write(&self, out: &mut impl Write) -> io::Result<()> {
+        let into = &self.into;
+        match self.stopped_after {
+            Some(stage) => write!(out, "own stack, stopped after {stage}")?,
+            None => write!(out, "own stack into {into}")?,
+        }
+        writeln!(
+            out,
+            ": {} prefixes, {} next hops, {} neighbours",
+            self.prefixes, self.next_hops, self.neighbours
+        )?;
+        let dropped = &self.dropped;
+        for (count, why) in [
+            (dropped.no_buffer, "no buffer"),
+            (dropped.no_route, "no route"),
+            (dropped.unresolved, "the neighbour is not resolved"),
+            (dropped.local, "for this host"),
+            (dropped.too_long, "longer than the MTU"),
+        ] {
+            if count > 0 {
+                writeln!(out, "{count} packets dropped: {why}")?;
             }
         }
         Ok(())

@@ -4,7 +4,7 @@
 use std::net::{IpAddr, SocketAddr, UdpSocket};
 use std::time::{Duration, Instant};
 
-use anyhow::{Context, Result, bail, ensure};
+use anyhow::{Context, Result, bail};
 use linux::Namespace;
 use linux::mirror::now_millis;
 use linux::socket::Socket;
@@ -25,8 +25,9 @@ const RESOLVING_PATIENCE: Duration = Duration::from_secs(3);
 /// Between two looks at the neighbour table meanwhile.
 const LOOK_EVERY: Duration = Duration::from_millis(50);
 /// `ARPHRD_ETHER` and `ARPHRD_LOOPBACK`.
-const ETHERNET: u16 = 1;
-const LOOPBACK: u16 = 772;
+pub const ETHERNET: u16 = 1;
+/// See `ETHERNET`.
+pub const LOOPBACK: u16 = 772;
 
 /// The way to an address.
 #[derive(Debug, Clone)]
@@ -35,8 +36,8 @@ pub struct Toward {
     pub interface: String,
     /// Its MTU.
     pub mtu: usize,
-    /// The link-layer addresses of frames.
-    pub link: Link,
+    /// The link-layer addresses of frames; `None` on a link without.
+    pub link: Option<Link>,
     /// The address that they come from.
     pub source: IpAddr,
 }
@@ -69,6 +70,14 @@ pub fn resolve(plan: &Plan) -> Result<Toward> {
         ip if !ip.is_unspecified() => ip,
         _ => own_address(plan.flows.to(), route.body.preferred_source)?,
     };
+    if !matches!(link.hardware, ETHERNET | LOOPBACK) {
+        return Ok(Toward {
+            interface: link.name.to_string(),
+            mtu: link.mtu as usize,
+            link: None,
+            source,
+        });
+    }
     let own = octets(&link.address).unwrap_or_default();
     let destination = match (plan.next_hop, route.body.kind) {
         (Some(given), _) => given,
@@ -78,18 +87,13 @@ pub fn resolve(plan: &Plan) -> Result<Toward> {
         (None, _) if link.hardware == LOOPBACK => [0; 6],
         (None, _) => neighbour(&namespace, link, hop.gateway.unwrap_or(to))?,
     };
-    ensure!(
-        matches!(link.hardware, ETHERNET | LOOPBACK),
-        "{} carries no Ethernet frames: choose --by sendmmsg",
-        link.name
-    );
     Ok(Toward {
         interface: link.name.to_string(),
         mtu: link.mtu as usize,
-        link: Link {
+        link: Some(Link {
             source: own,
             destination,
-        },
+        }),
         source,
     })
 }

@@ -2,22 +2,20 @@
 //! thread is started, so that what is missing is said before anything is
 //! sent.
 
+use std::net::IpAddr;
 use std::os::fd::BorrowedFd;
 
 use anyhow::{Context, Result, ensure};
-use dataplane::socket::{
-    Flushed, FrameRing, FrameSender, SocketError, UdpConfig, UdpSender, UdpWay, XdpSender,
-};
+use dataplane::socket::{Flushed, UdpConfig, UdpSender, UdpWay};
 
 use super::arguments::{Plan, Way};
-use super::flows::Vary;
-use super::frame::Prefix;
+use super::flows::{Flows, Vary};
+use super::frame::{Link, Prefix};
+use super::frame_port::FramePort;
+use super::own::{Stack, Tables};
 use super::payload::Header;
-use super::toward::{self, Toward};
+use super::toward;
 use packet::ethernet;
-
-/// Slots of a ring: enough that the kernel works while we write.
-const RING_FRAMES: usize = 2_048;
 
 /// A way, opened.
 pub enum Sender {
@@ -25,6 +23,8 @@ pub enum Sender {
     Udp(Udp),
     /// Frames of our own.
     Frames(Frames),
+    /// Packets by our own stack.
+    Own(Box<Stack>),
 }
 
 /// Datagrams by the kernel's UDP.
@@ -42,16 +42,14 @@ pub struct Frames {
     flow: usize,
 }
 
-enum FramePort {
-    Messages(FrameSender),
-    Ring(FrameRing),
-    Xdp(XdpSender),
-}
-
 impl Sender {
     /// Opens the way for one of the plan's cores.
-    pub fn open(plan: &Plan, core: usize) -> Result<Self> {
+    pub fn open(plan: &Plan, core: usize, tables: Option<&Tables>) -> Result<Self> {
         let flows = plan.flows.of_core(core, plan.cores);
+        if let Some(tables) = tables {
+            let stack = Stack::open(plan, core, &flows, tables)?;
+            return Ok(Self::Own(Box::new(stack)));
+        }
         if plan.way.builds_frames() {
             return Frames::open(plan, core, &flows).map(Self::Frames);
         }
@@ -65,18 +63,16 @@ impl Sender {
         match self {
             Self::Udp(udp) => udp.push(count, &mut header),
             Self::Frames(frames) => frames.push(count, &mut header),
+            Self::Own(stack) => stack.push(count, header),
         }
     }
 
     /// Hands them to the kernel.
-    pub fn flush(&mut self) -> Result<Flushed, SocketError> {
+    pub fn flush(&mut self) -> Result<Flushed> {
         match self {
-            Self::Udp(udp) => udp.sender.flush(),
-            Self::Frames(frames) => match &mut frames.port {
-                FramePort::Messages(port) => port.flush(),
-                FramePort::Ring(port) => port.flush(),
-                FramePort::Xdp(port) => port.flush(),
-            },
+            Self::Udp(udp) => Ok(udp.sender.flush()?),
+            Self::Frames(frames) => Ok(frames.port.flush()?),
+            Self::Own(stack) => stack.flush(),
         }
     }
 
@@ -84,22 +80,17 @@ impl Sender {
     pub fn sent(&self) -> u64 {
         match self {
             Self::Udp(udp) => udp.sender.sent(),
-            Self::Frames(frames) => match &frames.port {
-                FramePort::Messages(port) => port.sent(),
-                FramePort::Ring(port) => port.sent(),
-                FramePort::Xdp(port) => port.sent(),
-            },
+            Self::Frames(frames) => frames.port.sent(),
+            Self::Own(stack) => stack.sent(),
         }
     }
 
     /// Packets that the kernel gave back unsent.
     pub fn refused(&self) -> u64 {
         match self {
-            Self::Frames(Frames {
-                port: FramePort::Ring(port),
-                ..
-            }) => port.refused(),
-            _ => 0,
+            Self::Udp(_) => 0,
+            Self::Frames(frames) => frames.port.refused(),
+            Self::Own(stack) => stack.refused(),
         }
     }
 
@@ -107,22 +98,25 @@ impl Sender {
     pub fn pending(&self) -> usize {
         match self {
             Self::Udp(udp) => udp.sender.pending(),
-            Self::Frames(frames) => match &frames.port {
-                FramePort::Messages(port) => port.pending(),
-                FramePort::Ring(port) => port.pending(),
-                FramePort::Xdp(port) => port.pending(),
-            },
+            Self::Frames(frames) => frames.port.pending(),
+            Self::Own(stack) => stack.pending(),
         }
     }
 
     /// Looks which of them the kernel has sent meanwhile.
     pub fn reap(&mut self) {
-        if let Self::Frames(frames) = self {
-            match &mut frames.port {
-                FramePort::Messages(_) => {}
-                FramePort::Ring(port) => port.reap(),
-                FramePort::Xdp(port) => port.reap(),
-            }
+        match self {
+            Self::Udp(_) => {}
+            Self::Frames(frames) => frames.port.reap(),
+            Self::Own(stack) => stack.reap(),
+        }
+    }
+
+    /// Our own stack, if that is the way.
+    pub fn stack(&self) -> Option<&Stack> {
+        match self {
+            Self::Own(stack) => Some(stack),
+            _ => None,
         }
     }
 
@@ -130,11 +124,8 @@ impl Sender {
     pub fn writable(&self) -> Option<BorrowedFd<'_>> {
         match self {
             Self::Udp(udp) => udp.sender.writable(),
-            Self::Frames(frames) => Some(match &frames.port {
-                FramePort::Messages(port) => port.writable(),
-                FramePort::Ring(port) => port.writable(),
-                FramePort::Xdp(port) => port.writable(),
-            }),
+            Self::Frames(frames) => Some(frames.port.writable()),
+            Self::Own(stack) => stack.writable(),
         }
     }
 }
@@ -206,7 +197,13 @@ impl Udp {
 impl Frames {
     fn open(plan: &Plan, core: usize, flows: &[u32]) -> Result<Self> {
         let toward = toward::resolve(plan)?;
-        let prefixes = prefixes(plan, flows, &toward)?;
+        let link = toward.link.with_context(|| {
+            format!(
+                "{} carries no Ethernet frames: choose --by sendmmsg",
+                toward.interface
+            )
+        })?;
+        let prefixes = prefixes(plan, flows, Some(link), toward.source)?;
         let headers = prefixes.first().map_or(0, Prefix::len);
         let frame_bytes = headers + plan.payload_bytes;
         let most = toward.mtu + ethernet::HEADER_LEN;
@@ -217,21 +214,7 @@ impl Frames {
             toward.interface,
             most.saturating_sub(headers)
         );
-        let name = &toward.interface;
-        let port = match plan.way {
-            Way::AfPacketRing => FramePort::Ring(FrameRing::open(name, frame_bytes, RING_FRAMES)?),
-            Way::AfXdp => {
-                let queue = core as u32;
-                let opened = XdpSender::open(name, queue, frame_bytes, RING_FRAMES);
-                FramePort::Xdp(opened.with_context(|| {
-                    format!(
-                        "{name} gives no AF_XDP socket for core {core}: it takes a queue for each \
-                         core, and a kernel and driver that have AF_XDP"
-                    )
-                })?)
-            }
-            _ => FramePort::Messages(FrameSender::open(name, frame_bytes, plan.batch)?),
-        };
+        let port = FramePort::open(plan.way, &toward.interface, core, frame_bytes, plan.batch)?;
         Ok(Self {
             port,
             prefixes,
@@ -241,12 +224,9 @@ impl Frames {
 
     fn push(&mut self, count: usize, header: &mut dyn FnMut(usize) -> Header) -> usize {
         for pushed in 0..count {
-            let slot = match &mut self.port {
-                FramePort::Messages(port) => port.push(),
-                FramePort::Ring(port) => port.push(),
-                FramePort::Xdp(port) => port.push(),
+            let Some(slot) = self.port.push() else {
+                return pushed;
             };
-            let Some(slot) = slot else { return pushed };
             self.flow = if self.flow + 1 < self.prefixes.len() {
                 self.flow + 1
             } else {
@@ -260,26 +240,40 @@ impl Frames {
     }
 }
 
-fn prefixes(plan: &Plan, flows: &[u32], toward: &Toward) -> Result<Vec<Prefix>> {
-    let mut source = plan.flows.source();
-    source.set_ip(toward.source);
-    if source.port() == 0 {
-        // What a socket would be given: from the dynamic ports (RFC 6335 §6).
-        let room = u32::from(u16::MAX - FIRST_DYNAMIC_PORT).saturating_sub(plan.flows.count());
-        let offset = u32::from(plan.run) % room.max(1);
-        source.set_port(FIRST_DYNAMIC_PORT.saturating_add(offset as u16));
-        if plan.flows.vary() == Vary::SourcePort && plan.flows.count() > 16_000 {
-            source.set_port(1);
-        }
-    }
-    let all = plan.flows.with_source(source)?;
+/// The headers of a core's flows.
+pub fn prefixes(
+    plan: &Plan,
+    flows: &[u32],
+    link: Option<Link>,
+    from: IpAddr,
+) -> Result<Vec<Prefix>> {
+    let all = sources(plan, from)?;
     Ok(flows
         .iter()
         .map(|flow| {
             let (source, to) = all.get(*flow);
-            Prefix::new(toward.link, source, to, plan.payload_bytes)
+            Prefix::new(link, source, to, plan.payload_bytes)
         })
         .collect())
+}
+
+/// The plan's flows from an address, with a port where none was said: one
+/// that a socket would be given, from the dynamic ports (RFC 6335 §6).
+pub fn sources(plan: &Plan, from: IpAddr) -> Result<Flows> {
+    let mut source = plan.flows.source();
+    source.set_ip(from);
+    if source.port() == 0 {
+        let room = u32::from(u16::MAX - FIRST_DYNAMIC_PORT);
+        let flows = match plan.flows.vary() {
+            Vary::SourcePort => plan.flows.count(),
+            _ => 1,
+        };
+        source.set_port(match room.checked_sub(flows) {
+            Some(room) => FIRST_DYNAMIC_PORT + (u32::from(plan.run) % (room + 1)) as u16,
+            None => 1,
+        });
+    }
+    plan.flows.with_source(source)
 }
 
 /// The first of the ports that nobody registers.

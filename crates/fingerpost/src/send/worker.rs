@@ -13,6 +13,7 @@ use rustix::thread::{CpuSet, NanosleepRelativeResult, nanosleep, sched_setaffini
 use rustix::time::{ClockId, clock_gettime};
 
 use super::arguments::Plan;
+use super::own::{Drops, Profile, Stack};
 use super::pace::Pace;
 use super::payload::Header;
 use super::way::Sender;
@@ -55,6 +56,18 @@ pub struct Tally {
     pub system: Duration,
 }
 
+/// What a core gives back.
+pub struct Done {
+    /// What it did.
+    pub tally: Tally,
+    /// What the stages of our own stack took, where that was wanted.
+    pub profile: Option<Profile>,
+    /// Packets that our own stack could not send.
+    pub drops: Drops,
+    /// Why it could not go on.
+    pub error: Option<anyhow::Error>,
+}
+
 /// One core's part of a plan.
 pub struct Worker<'a> {
     plan: &'a Plan,
@@ -81,7 +94,7 @@ impl<'a> Worker<'a> {
 
     /// Sends until the plan is done or `end` is set. The tally is of what
     /// was sent, also when it could not go on.
-    pub fn run(mut self, end: &AtomicBool) -> (Tally, Option<anyhow::Error>) {
+    pub fn run(mut self, end: &AtomicBool) -> Done {
         bind_to(self.core, self.plan.cores);
         // Without it, sleeps are longer and bursts larger.
         let _ = rustix::thread::set_current_timer_slack(TIMER_SLACK_NANOS.try_into().ok());
@@ -97,7 +110,13 @@ impl<'a> Worker<'a> {
         self.tally.wall = Duration::from_nanos(stop - start);
         self.tally.user = after.0.saturating_sub(before.0);
         self.tally.system = after.1.saturating_sub(before.1);
-        (self.tally, sent.err())
+        let stack = self.sender.stack();
+        Done {
+            tally: self.tally,
+            profile: stack.and_then(|stack| stack.profile.clone()),
+            drops: stack.map(Stack::drops).unwrap_or_default(),
+            error: sent.err(),
+        }
     }
 
     fn send(&mut self, start: u64, end: &AtomicBool) -> Result<()> {

@@ -1,8 +1,9 @@
-//! Latencies by their size: sixteen classes in each power of two, so that
-//! a percentile is right to 7 %, in 8 KiB whatever comes. Pure.
+//! Durations by their size: 64 classes in each power of two, so that a
+//! percentile is right to 1.6 %, in 30 KiB whatever comes. Pure. Used by
+//! `receive` for latencies and by `send` for what its stages take.
 
 /// Classes of each power of two, as bits.
-const FINE_BITS: u32 = 4;
+const FINE_BITS: u32 = 6;
 const FINE: usize = 1 << FINE_BITS;
 const CLASSES: usize = (64 - FINE_BITS as usize + 1) * FINE;
 
@@ -36,6 +37,17 @@ impl Histogram {
         self.sum += u128::from(value);
         self.min = self.min.min(value);
         self.max = self.max.max(value);
+    }
+
+    /// Counts what another has counted. O(classes).
+    pub fn merge(&mut self, other: &Self) {
+        for (to, from) in self.counts.iter_mut().zip(other.counts.iter()) {
+            *to += from;
+        }
+        self.total += other.total;
+        self.sum += other.sum;
+        self.min = self.min.min(other.min);
+        self.max = self.max.max(other.max);
     }
 
     /// How many were counted.
@@ -134,7 +146,7 @@ mod tests {
         }
         for (share, exact) in [(0.5, 5_000.0), (0.99, 9_900.0), (0.999, 9_990.0)] {
             let found = histogram.quantile(share).unwrap() as f64;
-            assert!(found >= exact && found <= exact * 1.07, "{share}: {found}");
+            assert!(found >= exact && found <= exact * 1.016, "{share}: {found}");
         }
         assert_eq!(histogram.quantile(1.0), Some(10_000));
         assert_eq!((histogram.min(), histogram.max()), (Some(1), Some(10_000)));
