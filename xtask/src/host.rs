@@ -39,6 +39,10 @@ pub const FOR_TESTS: &[Needed] = &[
     ("tshark", "tshark"),
     ("python3", "python3"),
     ("vsftpd", "vsftpd"),
+    // HTTP: those who ask.
+    ("jq", "jq"),
+    ("openssl", "openssl"),
+    ("prometheus", "prometheus"),
 ];
 
 /// Set in the namespaces that [`enter_own_namespaces`] makes.
