@@ -4,6 +4,7 @@
 mod arp;
 mod busy;
 mod command;
+mod http;
 mod ifconfig;
 mod links;
 mod nat;
@@ -53,6 +54,8 @@ enum Case {
     Arp,
     /// What stood behind agents before, and what stands there now
     Container,
+    /// Questions over HTTP, with changes, stalled clients and streams
+    Http,
     /// Listing interfaces and addresses
     Ifconfig,
     /// Making and deleting links, and routes from a file
@@ -96,6 +99,7 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode> {
         let mut samples = Samples::default();
         let rows = match case {
             Case::Arp => arp::measure(&setting, &mut samples).map(|()| samples.into_rows())?,
+            Case::Http => http::measure(&setting, &mut samples).map(|()| samples.into_rows())?,
             Case::Ifconfig => {
                 ifconfig::measure(&setting, &mut samples).map(|()| samples.into_rows())?
             }
