@@ -6,6 +6,7 @@ mod buffer;
 mod busy;
 mod command;
 mod fib;
+mod http;
 mod ifconfig;
 mod links;
 mod nat;
@@ -63,6 +64,8 @@ enum Case {
     Container,
     /// Longest-prefix match, alone and while routes change
     Fib,
+    /// Questions over HTTP, with changes, stalled clients and streams
+    Http,
     /// Listing interfaces and addresses
     Ifconfig,
     /// Making and deleting links, and routes from a file
@@ -114,6 +117,7 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode> {
                 buffer::measure(&setting, &mut samples).map(|()| samples.into_rows())?
             }
             Case::Fib => fib::measure(&setting)?,
+            Case::Http => http::measure(&setting, &mut samples).map(|()| samples.into_rows())?,
             Case::Ifconfig => {
                 ifconfig::measure(&setting, &mut samples).map(|()| samples.into_rows())?
             }
