@@ -5,8 +5,8 @@
 mod debian;
 mod files;
 
-use std::env;
-use std::path::PathBuf;
+use std::fs;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use anyhow::{Context, Result, bail};
@@ -50,18 +50,15 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode> {
     }
     let target = host::target()?;
     let out = arguments.out.clone().unwrap_or(target.join("dist"));
-    for made in pack(&root, &target.join("release"), &out)? {
+    for made in pack(&root, &target.join("release"), &out, "xz")? {
         say(made.display());
     }
     Ok(ExitCode::SUCCESS)
 }
 
-/// Packs what lies in `built`; gives the packages' files.
-fn pack(
-    root: &std::path::Path,
-    built: &std::path::Path,
-    out: &std::path::Path,
-) -> Result<Vec<PathBuf>> {
+/// Packs what lies in `built`, compressed by one of dpkg-deb's ways; gives
+/// the packages' files.
+fn pack(root: &Path, built: &Path, out: &Path, compression: &str) -> Result<Vec<PathBuf>> {
     let work = tempfile::tempdir().context("a directory to pack in")?;
     let from = files::From { root, built };
     let triplet = debian::triplet()?;
@@ -108,7 +105,7 @@ fn pack(
             scripts: &[],
         },
     ];
-    std::fs::create_dir_all(out).with_context(|| out.display().to_string())?;
+    fs::create_dir_all(out).with_context(|| out.display().to_string())?;
     let mut made = Vec::new();
     for package in &packages {
         let tree = work.path().join(package.name);
@@ -118,7 +115,10 @@ fn pack(
             _ => from.development(&tree, &triplet)?,
         }
         from.documents(&tree, package.name)?;
-        made.push(package.build(root, &tree, out)?);
+        made.push(package.build(root, &tree, out, compression)?);
     }
     Ok(made)
 }
+
+#[cfg(test)]
+mod tests;

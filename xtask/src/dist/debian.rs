@@ -38,7 +38,13 @@ pub struct Package<'a> {
 
 impl Package<'_> {
     /// Makes the archive of a tree; gives its path.
-    pub fn build(&self, root: &Path, tree: &Path, out: &Path) -> Result<PathBuf> {
+    pub fn build(
+        &self,
+        root: &Path,
+        tree: &Path,
+        out: &Path,
+        compression: &str,
+    ) -> Result<PathBuf> {
         let control = tree.join("DEBIAN");
         fs::create_dir_all(&control)?;
         let architecture = architecture()?;
@@ -63,7 +69,8 @@ impl Package<'_> {
         readable(tree)?;
         let package = out.join(format!("{}_{VERSION}_{architecture}.deb", self.name));
         let mut pack = Command::new("dpkg-deb");
-        pack.args(["--root-owner-group", "-Zxz", "--build"])
+        pack.args(["--root-owner-group", "--build"])
+            .arg(format!("-Z{compression}"))
             .arg(tree)
             .arg(&package)
             .env("SOURCE_DATE_EPOCH", epoch(root)?);

@@ -72,16 +72,15 @@ fn a_full_disk_stops_the_recording_and_not_the_daemon() {
     );
     command.args(["--mount", "sh", "-c", &script, PROGRAM]);
     let daemon = Daemon::spawn(command);
-    let mut batch = String::new();
-    for number in 0..=255 {
-        batch += &format!(
-            "neigh replace 10.9.1.{number} lladdr 02:00:00:00:00:01 dev br0 nud permanent\n"
-        );
-    }
     let status =
         || -> Value { serde_json::from_str(&says(&netns, &["status", "--json"])).unwrap() };
+    let mut round = 0;
     let stopped = wait_until(PATIENCE, "the recording to stop", || {
-        netns.ip_batch(&batch).unwrap();
+        round = (round + 1) % 256;
+        let changed = (0..=255).map(|number| {
+            format!("neigh replace 10.9.1.{number} lladdr 02:00:00:00:00:{round:02x} dev br0 nud permanent\n")
+        });
+        netns.ip_batch(&changed.collect::<String>()).unwrap();
         let status = status();
         status["recording"]["stopped"].as_str().map(str::to_owned)
     });
