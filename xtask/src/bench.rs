@@ -8,6 +8,7 @@ mod ifconfig;
 mod links;
 mod nat;
 mod plot;
+mod record;
 mod report;
 mod routes;
 mod snmp;
@@ -59,6 +60,8 @@ enum Case {
     Links,
     /// Translating packets, from 2,000 to 10 million flows
     Nat,
+    /// Recording what the kernel says, and replaying it
+    Record,
     /// Mirroring and listing routes
     Routes,
     /// Walking the tables of SNMP
@@ -101,6 +104,9 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode> {
             }
             Case::Links => links::measure(&setting, &mut samples).map(|()| samples.into_rows())?,
             Case::Nat => nat::measure(&setting, &mut samples).map(|()| samples.into_rows())?,
+            Case::Record => {
+                record::measure(&setting, &mut samples).map(|()| samples.into_rows())?
+            }
             Case::Routes => {
                 routes::measure(&setting, &mut samples).map(|()| samples.into_rows())?
             }
