@@ -39,6 +39,10 @@ pub const FOR_TESTS: &[Needed] = &[
     ("tshark", "tshark"),
     ("python3", "python3"),
     ("vsftpd", "vsftpd"),
+    // top and the page: a real terminal, a real browser and its driver.
+    ("tmux", "tmux"),
+    ("chromium", "chromium"),
+    ("chromedriver", "chromium-driver"),
 ];
 
 /// Set in the namespaces that [`enter_own_namespaces`] makes.

@@ -7,7 +7,7 @@ mod replay;
 mod rewrite;
 mod snmp;
 pub mod values;
-mod words;
+pub mod words;
 
 use std::ffi::OsString;
 use std::io::IsTerminal;
@@ -24,7 +24,8 @@ use crate::arp::Called;
 use crate::change::{Change, Verb};
 use crate::control::protocol::Ask;
 use crate::nat::{self, Nat};
-use crate::{failover, ifaceseq};
+use crate::{failover, ifaceseq, receive, send};
+use crate::{failover, ifaceseq, top};
 
 /// What the user wants.
 #[derive(Debug)]
@@ -49,8 +50,14 @@ pub enum Wanted {
     Ifaceseq(ArgMatches),
     /// To know how fast a failover is seen.
     Failover(ArgMatches),
+    /// Rates and changes on a full screen.
+    Top(top::Top),
     /// The translation engine by itself.
     Nat(Nat),
+    /// UDP packets sent.
+    Send(Box<send::Arguments>),
+    /// UDP packets counted.
+    Receive(receive::Arguments),
     /// `fingerpost snmp …`.
     Snmp(crate::snmp::command::Command),
     /// Completions for a shell.
@@ -142,7 +149,10 @@ pub fn command() -> Command {
         ))
         .subcommand(ifaceseq::command())
         .subcommand(failover::command())
+        .subcommand(top::command())
         .subcommand(nat::command())
+        .subcommand(send::command())
+        .subcommand(receive::command())
         .subcommand(snmp::command())
         .subcommand(check())
         .subcommand(completions())
@@ -453,7 +463,10 @@ fn wanted(name: &str, matches: &ArgMatches) -> Result<Wanted, clap::Error> {
         ("ifconfig", _) => Wanted::Ifconfig(foreign(), Called::OfFingerpost),
         ("ifaceseq", _) => Wanted::Ifaceseq(matches.clone()),
         ("failover", _) => Wanted::Failover(matches.clone()),
+        ("top", _) => Wanted::Top(top::wanted(matches)),
         ("nat", _) => Wanted::Nat(nat::parse(matches)?),
+        ("send", _) => Wanted::Send(Box::new(send::parse(matches)?)),
+        ("receive", _) => Wanted::Receive(receive::parse(matches)?),
         ("snmp", _) => Wanted::Snmp(snmp::wanted(matches)?),
         ("completions", _) => match matches.get_one::<Shell>("shell") {
             Some(shell) => Wanted::Completions(*shell),
@@ -505,17 +518,9 @@ fn route_to_get(matches: &ArgMatches) -> Result<RouteQuestion, clap::Error> {
     }
     let to: Option<&IpAddr> = matches.get_one("address");
     let to = to.ok_or_else(|| usage("where does the packet go?"))?;
-    Ok(RouteQuestion {
-        to: *to,
-        from: packet.from,
-        iif: packet.iif,
-        oif: packet.oif,
-        mark: packet.mark,
-        vrf: packet.vrf,
-        tos: packet.tos,
-        uid: packet.uid,
-        output: output(matches),
-    })
+    let mut question = packet.question(*to);
+    question.output = output(matches);
+    Ok(question)
 }
 
 fn asked(object: Object, matches: &ArgMatches) -> Result<Question, clap::Error> {
@@ -533,7 +538,7 @@ fn asked(object: Object, matches: &ArgMatches) -> Result<Question, clap::Error> 
 
 /// `default` is said of both families: the one asked for decides. And a
 /// prefix decides the family where nothing else does.
-fn settle_family(filter: &mut Filter) {
+pub fn settle_family(filter: &mut Filter) {
     let prefixes = [&mut filter.to, &mut filter.exact, &mut filter.covering];
     for prefix in prefixes.into_iter().flatten() {
         if filter.family == Some(6) && prefix.prefix_len() == 0 {

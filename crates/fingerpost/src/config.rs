@@ -21,6 +21,9 @@
 //!
 //! [snmp]                                 # see `crate::snmp::config`
 //! listen = ["127.0.0.1:1161"]
+//!
+//! [http]                                 # see `crate::http::config`
+//! listen = ["127.0.0.1:9797"]
 //! ```
 
 use std::fs;
@@ -34,6 +37,7 @@ use table::Limits;
 use thiserror::Error;
 use tracing_subscriber::EnvFilter;
 
+use crate::http::config::Http;
 use crate::snmp::config::Snmp;
 
 /// Where the configuration is unless said otherwise: the first that is
@@ -67,6 +71,9 @@ pub struct Config {
     /// The SNMP agent.
     #[serde(deserialize_with = "crate::snmp::config::section")]
     pub snmp: Snmp,
+    /// HTTP.
+    #[serde(deserialize_with = "crate::http::config::section")]
+    pub http: Http,
 }
 
 /// The control sockets.

@@ -27,7 +27,7 @@ use sd_notify::NotifyState;
 use crate::cli::Up;
 use crate::config::{self, Config};
 use crate::control::server::{Patience, Server, Source};
-use crate::{names, privileges, snmp};
+use crate::{http, names, privileges, snmp};
 pub use mirrored::{Answers, Whole};
 use mirrored::{Mirrored, named};
 use signals::Signals;
@@ -51,6 +51,7 @@ pub fn run(up: &Up) -> Result<()> {
         refused: BTreeSet::new(),
         whole: Whole::default(),
         snmp: None,
+        http: None,
         counted: None,
         recorder: None,
         up: up.clone(),
@@ -77,6 +78,8 @@ struct Daemon {
     whole: Whole,
     /// `None`: not yet, or it is not wanted.
     snmp: Option<snmp::Service>,
+    /// `None`: not yet.
+    http: Option<http::Service>,
     counted: Option<Instant>,
     /// Ends after the mirrors, for they end in it.
     recorder: Option<Recorder>,
@@ -93,12 +96,14 @@ impl Daemon {
             opened.push((spec.clone(), self.open(spec.as_deref())?));
         }
         let snmp = snmp::Opened::open(&self.config.snmp)?;
+        let http = http::Opened::open(&self.config.http)?;
         let enters = self.wants_all() || opened.iter().any(|(spec, _)| spec.is_some());
         privileges::keep(enters).context("cannot give up privileges")?;
         // With the rights that are left: root's daemon, too, may find that
         // the system's directory is that of a service of another user.
         self.directory = socket::directory(self.config.control.directory.as_deref())?;
         self.snmp = Some(snmp::Service::start(snmp, self.whole.snmp.clone())?);
+        self.http = Some(http::Service::start(http, names::load())?);
         self.record()?;
         for (spec, namespace) in opened {
             self.mirror(spec, namespace)?;
@@ -201,7 +206,7 @@ impl Daemon {
             }
         }
         if newly {
-            self.answer_snmp();
+            self.answer_others();
         }
         if ready {
             return Ok(());
@@ -220,16 +225,20 @@ impl Daemon {
         }
     }
 
-    /// Lets SNMP be answered from what is loaded: the own namespace by
-    /// default, where it is mirrored, else the first.
-    fn answer_snmp(&self) {
-        let Some(snmp) = &self.snmp else { return };
+    /// Lets SNMP and HTTP be answered from what is loaded: the own
+    /// namespace by default, where it is mirrored, else the first.
+    fn answer_others(&self) {
         let loaded = self.namespaces.iter().filter(|one| one.listener.is_some());
         let mut loaded: Vec<_> = loaded
             .map(|one| (one.spec.clone(), Arc::clone(&one.answers)))
             .collect();
         loaded.sort_by_key(|(spec, _)| spec.is_some());
-        snmp.set_namespaces(loaded.into_iter());
+        if let Some(snmp) = &self.snmp {
+            snmp.set_namespaces(loaded.clone().into_iter());
+        }
+        if let Some(http) = &self.http {
+            http.set_namespaces(loaded.into_iter());
+        }
     }
 
     fn say_ready(&mut self) -> Result<()> {
@@ -237,7 +246,9 @@ impl Daemon {
         self.count_neighbours();
         let shown: Vec<&Mirrored> = self.namespaces.iter().collect();
         let snmp = self.whole.snmp.status().unwrap_or_default();
-        match screen::write(&shown, &snmp.listening, &mut io::stdout().lock()) {
+        let http = self.http.as_ref().map(http::Service::listening);
+        let http = http.unwrap_or_default();
+        match screen::write(&shown, &snmp.listening, &http, &mut io::stdout().lock()) {
             Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
                 tracing::warn!("the screen cannot be written: {error}");
             }
@@ -251,6 +262,7 @@ impl Daemon {
         sd_notify::notify(&[NotifyState::Stopping]).context("cannot tell the service manager")?;
         self.server.stop();
         self.snmp = None;
+        self.http = None;
         self.namespaces.clear();
         self.recorder = None;
         Ok(())
@@ -319,7 +331,7 @@ impl Daemon {
             }
             false
         });
-        self.answer_snmp();
+        self.answer_others();
         self.refused.retain(|spec| wanted.contains(spec));
         for spec in wanted {
             if !self.namespaces.iter().any(|one| one.spec == spec) {
@@ -401,6 +413,12 @@ impl Daemon {
             && let Err(error) = snmp.reload(&config.snmp)
         {
             tracing::error!("{error:#}; SNMP goes on as before");
+        }
+        if let Some(http) = &self.http {
+            if let Err(error) = http.reload(&config.http) {
+                tracing::error!("{error:#}; HTTP goes on as before");
+            }
+            http.rename(names::load());
         }
         self.config = config;
         self.server.rename(names::load());

@@ -17,15 +17,19 @@ mod daemon;
 mod direct;
 mod failover;
 mod generate;
+mod http;
 mod ifaceseq;
 mod ifconfig;
 mod link;
 mod names;
 mod nat;
 mod privileges;
+mod receive;
 mod replay;
+mod send;
 mod snmp;
 mod status;
+mod top;
 mod watch;
 
 use std::error::Error;
@@ -76,9 +80,21 @@ fn run(wanted: Wanted) -> anyhow::Result<ExitCode> {
             drop(out);
             return arp::run(arguments, called);
         }
+        Wanted::Top(top) => {
+            drop(out);
+            top::run(&top)?;
+        }
         Wanted::Nat(nat) => {
             drop(out);
             return nat::run(&nat);
+        }
+        Wanted::Send(arguments) => {
+            drop(out);
+            return send::run(&arguments);
+        }
+        Wanted::Receive(arguments) => {
+            drop(out);
+            return receive::run(&arguments);
         }
         Wanted::Ifconfig(arguments, called) => {
             drop(out);

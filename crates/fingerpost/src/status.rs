@@ -145,6 +145,10 @@ pub struct MirrorStatus {
     pub full: Option<String>,
     /// The last trouble in words.
     pub last_trouble: Option<String>,
+    /// When the counters of links were last read, milliseconds since the
+    /// UNIX epoch; `None`: never, for nobody asked.
+    #[serde(default)]
+    pub counters_at_millis: Option<u64>,
     /// Octets that the kernel keeps for events.
     pub receive_buffer_bytes: usize,
 }

@@ -34,17 +34,15 @@ impl Default for Clock {
 }
 
 impl Clock {
-    /// Takes the caller's time. A step back counts as no
-    /// time at all, a step forward as time that passed.
+    /// Whether the caller's time is not the one of the last call.
     #[inline(always)]
-    pub fn set(&mut self, now_millis: u64) {
-        if now_millis != self.said {
-            self.step(now_millis);
-        }
+    pub fn is_other(&self, now_millis: u64) -> bool {
+        now_millis != self.said
     }
 
-    #[inline]
-    fn step(&mut self, now_millis: u64) {
+    /// Takes the caller's time. A step back counts as no
+    /// time at all, a step forward as time that passed.
+    pub fn set(&mut self, now_millis: u64) {
         if self.started {
             let gone = now_millis.saturating_sub(self.said);
             self.run = self.run.saturating_add(gone);

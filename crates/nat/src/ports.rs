@@ -272,6 +272,21 @@ impl Ports {
         self.maps.get_mut(&group)
     }
 
+    /// A flow of a group takes a port that is known to be free, unless the
+    /// group is crowded or any group has a map: whether it did.
+    #[inline(always)]
+    pub fn took_of_many(&mut self, group: Group) -> bool {
+        let quarter = self.ports / 4;
+        let mapped = (self.ports <= SMALL_RANGE) | !self.maps.is_empty();
+        match self.counter(group) {
+            Some(count) if !mapped & (*count < quarter) => {
+                *count += 1;
+                true
+            }
+            _ => false,
+        }
+    }
+
     /// A flow took a port (host order).
     pub fn took(&mut self, group: Group, port: u16) {
         if let Some(count) = self.counter(group) {

@@ -157,6 +157,35 @@ impl Answers {
         &self.mirror
     }
 
+    /// Has what the kernel does not announce sampled for a table, soon.
+    pub fn want(&self, object: Object) {
+        match object {
+            Object::Link => self.mirror.want_links(),
+            Object::Addr => self.mirror.want_addresses(),
+            Object::Neigh => self.mirror.want_neighbours(),
+            Object::Fdb => self.mirror.want_fdb(),
+            _ => {}
+        }
+    }
+
+    /// Whether counters and ages of a table are as new as is worth waiting
+    /// for. O(neighbours) at worst.
+    pub fn is_fresh(&self, object: Object) -> bool {
+        if self.mirror.is_recording() {
+            // What was sampled is all there will be.
+            return true;
+        }
+        let tables = self.mirror.reader().snapshot();
+        let taken = match object {
+            Object::Link => tables.link_counters.taken_at_millis,
+            // Ages are nothing to wait for where nothing ages.
+            Object::Neigh if self.tables_age() => tables.neighbour_samples.taken_at_millis,
+            _ => return true,
+        };
+        let oldest = self.mirror.now_millis().saturating_sub(FRESH_MILLIS);
+        taken.is_some_and(|taken| taken >= oldest)
+    }
+
     /// Whether some neighbour ages: is not permanent. O(neighbours).
     fn tables_age(&self) -> bool {
         let tables = self.mirror.reader().snapshot();
@@ -172,30 +201,12 @@ impl Source for Answers {
     }
 
     fn refresh(&self, object: Object, statistics: bool) {
-        let sampled = |tables: &Tables| match object {
-            Object::Link => tables.link_counters.taken_at_millis,
-            _ => tables.neighbour_samples.taken_at_millis,
-        };
-        match object {
-            Object::Link => self.mirror.want_links(),
-            Object::Addr => self.mirror.want_addresses(),
-            Object::Neigh => self.mirror.want_neighbours(),
-            Object::Fdb => self.mirror.want_fdb(),
-            _ => {}
-        }
-        let is_sampled = matches!(object, Object::Link | Object::Neigh);
-        if !statistics || !is_sampled || self.mirror.is_recording() {
-            return;
-        }
-        // Ages are nothing to wait for where nothing ages.
-        if object == Object::Neigh && !self.tables_age() {
+        self.want(object);
+        if !statistics {
             return;
         }
         let deadline = Instant::now() + SAMPLE_PATIENCE;
-        let oldest = linux::mirror::now_millis().saturating_sub(FRESH_MILLIS);
-        while sampled(&self.mirror.reader().snapshot()).is_none_or(|taken| taken < oldest)
-            && Instant::now() < deadline
-        {
+        while !self.is_fresh(object) && Instant::now() < deadline {
             thread::sleep(Duration::from_millis(5));
         }
     }
@@ -237,6 +248,7 @@ impl Source for Answers {
                 malformed: mirror.malformed,
                 full: mirror.full,
                 last_trouble: mirror.last_trouble,
+                counters_at_millis: tables.link_counters.taken_at_millis,
                 receive_buffer_bytes: mirror.receive_buffer_bytes,
             },
             ..Status::default()

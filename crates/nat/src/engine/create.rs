@@ -18,7 +18,7 @@ use crate::{Dependence, EventKind, Hairpin, Nat, Pooling, PortChoice, State, Ver
 const ADDRESSES_TRIED: usize = 8;
 /// Places swept for each new flow: more than one, so that the dead never
 /// outnumber the living by much.
-const SWEEP_A_FLOW: usize = 2;
+pub(super) const SWEEP_A_FLOW: usize = 2;
 
 /// Which alias an outgoing flow is to have.
 #[derive(Debug, Clone, Copy)]

@@ -17,7 +17,8 @@ const REMOTE: Ipv4Addr = Ipv4Addr::new(198, 51, 100, 7);
 fn assert_bounded(work: &Work) {
     assert!(work.lines <= 400, "{work:?}");
     assert!(work.moved <= 8 * 15 * 9, "{work:?}");
-    assert!(work.slots <= 40, "{work:?}");
+    // 32 to make room, 2 for a new flow, 8 of a stage.
+    assert!(work.slots <= 42, "{work:?}");
     assert!(work.ports <= 1_200, "{work:?}");
 }
 
