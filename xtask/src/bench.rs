@@ -12,6 +12,7 @@ mod links;
 mod nat;
 mod peers;
 mod plot;
+mod record;
 mod report;
 mod routes;
 mod served;
@@ -72,6 +73,8 @@ enum Case {
     Links,
     /// Translating packets, from 2,000 to 10 million flows
     Nat,
+    /// Recording what the kernel says, and replaying it
+    Record,
     /// Mirroring and listing routes
     Routes,
     /// Sending UDP packets by each way there is
@@ -123,6 +126,9 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode> {
             }
             Case::Links => links::measure(&setting, &mut samples).map(|()| samples.into_rows())?,
             Case::Nat => nat::measure(&setting, &mut samples).map(|()| samples.into_rows())?,
+            Case::Record => {
+                record::measure(&setting, &mut samples).map(|()| samples.into_rows())?
+            }
             Case::Routes => {
                 routes::measure(&setting, &mut samples).map(|()| samples.into_rows())?
             }

@@ -181,7 +181,7 @@ fn up() -> Command {
                 .value_name("FILE")
                 .value_hint(ValueHint::FilePath)
                 .value_parser(value_parser!(PathBuf))
-                .help("Configuration [default: /etc/fingerpost.toml, if there is one]"),
+                .help("Configuration [default: /etc/fingerpost/fingerpost.toml or /etc/fingerpost.toml, if there is one]"),
         )
         .arg(
             Arg::new("log")
@@ -214,7 +214,7 @@ fn check() -> Command {
                 .value_name("FILE")
                 .value_hint(ValueHint::FilePath)
                 .value_parser(value_parser!(PathBuf))
-                .help("The configuration [default: /etc/fingerpost.toml]"),
+                .help("The configuration [default: /etc/fingerpost/fingerpost.toml, or /etc/fingerpost.toml]"),
         )
 }
 

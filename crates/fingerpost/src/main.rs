@@ -106,7 +106,7 @@ fn run(wanted: Wanted) -> anyhow::Result<ExitCode> {
 }
 
 fn check(path: Option<&std::path::Path>, out: &mut impl Write) -> anyhow::Result<()> {
-    let shown = path.unwrap_or(std::path::Path::new(config::USUAL_PATH));
+    let shown = path.unwrap_or(config::usual_path());
     config::load(Some(shown))?;
     writeln!(out, "{}: all right", shown.display())?;
     Ok(())
