@@ -37,6 +37,8 @@ use crate::daemon::Answers;
 
 /// Rows of a page at most.
 pub const MAX_LIMIT: u64 = 10_000;
+/// Rows that are passed over at most.
+pub const MAX_SKIP: u64 = 100_000_000;
 /// Which generation an answer is of, to watch changes from.
 pub const GENERATION: HeaderName = HeaderName::from_static("fingerpost-generation");
 
@@ -45,6 +47,7 @@ struct Asked {
     question: Question,
     mirrored: Mirrored,
     limit: Option<u64>,
+    skip: u64,
     after: Option<view::Place>,
 }
 
@@ -69,23 +72,53 @@ impl Asked {
                 "parameter `limit`: 1 to {MAX_LIMIT} is expected; without it all rows are streamed"
             )));
         }
+        let skip = parameters.take_number("skip")?.unwrap_or(0);
+        if skip > MAX_SKIP {
+            return Err(Problem::bad_request(format!(
+                "parameter `skip`: {MAX_SKIP} at most"
+            )));
+        }
         let netns = question.output.netns.as_deref();
         let after = parameters.take("after")?;
         let after = after
             .map(|after| cursor::read(&after, &question, netns, &shared.start))
             .transpose()?;
         parameters.finish()?;
-        if question.output.count && (limit.is_some() || after.is_some()) {
+        if question.output.count && (limit.is_some() || after.is_some() || skip > 0) {
             return Err(Problem::bad_request(
-                "parameter `count`: all rows are counted; leave out `limit` and `after`",
+                "parameter `count`: all rows are counted; leave out `limit`, `skip` and `after`",
             ));
         }
         Ok(Self {
             question,
             mirrored,
             limit,
+            skip,
             after,
         })
+    }
+
+    /// Passes over the rows that are to be left out, a piece at a time, so
+    /// that others are answered between two. O(rows passed over).
+    async fn pass_over(&mut self, shared: &Shared) -> Result<(), Problem> {
+        if self.skip == 0 {
+            return Ok(());
+        }
+        let mut counting = self.question.clone();
+        counting.output.count = true;
+        let mut walk = Walk::new(counting, self.after.clone(), Some(self.skip));
+        while !walk.is_over() {
+            let tables = self.mirrored.answers.mirror().reader().snapshot();
+            walk.piece(&tables, &shared.names(), now_millis())?;
+            drop(tables);
+            tokio::task::yield_now().await;
+        }
+        match walk.rest() {
+            Some(place) => self.after = Some(place.clone()),
+            // Fewer rows than were to be passed over: none is left.
+            None => self.limit = Some(0),
+        }
+        Ok(())
     }
 }
 
@@ -95,9 +128,9 @@ pub async fn answer(
     table: &'static Table,
     request: &Parts,
 ) -> Result<Response, Problem> {
-    let asked = Asked::read(shared, table, request)?;
+    let mut asked = Asked::read(shared, table, request)?;
     let statistics = asked.question.output.statistics;
-    let answers = &asked.mirrored.answers;
+    let answers = Arc::clone(&asked.mirrored.answers);
     asked.mirrored.refresh(table.object, statistics).await;
     let tables = answers.mirror().reader().snapshot();
     let mut head = Head::new(shared, &asked, &tables);
@@ -106,6 +139,9 @@ pub async fn answer(
     {
         return Ok(head.finish(StatusCode::NOT_MODIFIED, Body::empty()));
     }
+    drop(tables);
+    asked.pass_over(shared).await?;
+    let tables = asked.mirrored.answers.mirror().reader().snapshot();
     let mut walk = Walk::new(asked.question.clone(), asked.after.clone(), asked.limit);
     let names = shared.names();
     let first = walk.piece(&tables, &names, now_millis())?;
@@ -115,11 +151,13 @@ pub async fn answer(
         walk,
         first: first.map(Bytes::from),
         shared: Arc::clone(shared),
-        answers: Arc::downgrade(answers),
+        answers: Arc::downgrade(&answers),
     };
     let body = if asked.limit.is_some() {
         let (page, walk) = rows.gather().await?;
-        head.link(request, &walk, &asked, &shared.start);
+        if asked.limit != Some(0) {
+            head.link(request, &walk, &asked, &shared.start);
+        }
         compressed::body(page, &compress)
     } else if rows.walk.is_over() {
         let whole = Page {
@@ -179,7 +217,10 @@ impl Head {
         let after = cursor::write(place, &asked.question, netns, start);
         let query = request.uri.query().unwrap_or_default();
         let mut next = String::new();
-        for part in query.split('&').filter(|part| !part.starts_with("after=")) {
+        for part in query
+            .split('&')
+            .filter(|part| !part.starts_with("after=") && !part.starts_with("skip="))
+        {
             next.push_str(part);
             next.push('&');
         }
@@ -316,6 +357,7 @@ pub async fn route_get(shared: &Arc<Shared>, request: &Parts) -> Result<Response
         },
         mirrored,
         limit: None,
+        skip: 0,
         after: None,
     };
     let head = Head::new(shared, &asked, &tables);
