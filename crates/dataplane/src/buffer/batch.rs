@@ -149,10 +149,15 @@ impl Batch {
         pool_bytes: usize,
     ) -> bool {
         let (count, len) = (self.buffers.len(), stock.len());
+        let last = pool_bytes.wrapping_sub(1);
         if stock.capacity() - len < count {
             return false;
         }
-        let mut furthest = 0;
+        // The sign of a difference says which is less, also for what is not
+        // of the pool: addresses have 48 bits, and the slot's size is above
+        // them. (A comparison of unsigned words costs 3 times as much here:
+        // the first vector instructions of x86-64 have none.)
+        let mut signs = 0;
         // SAFETY: `count` places are behind `len`, and `count` handles are
         // here; they are forgotten before the stock knows of their slots.
         unsafe {
@@ -160,10 +165,11 @@ impl Batch {
             let to = stock.as_mut_ptr().add(len);
             for at in 0..count {
                 let slot = ptr::read(&raw const (*from.add(at)).slot);
-                furthest = slot.offset(origin).max(furthest);
+                let offset = slot.offset(origin);
+                signs |= offset | last.wrapping_sub(offset);
                 to.add(at).write(slot);
             }
-            let are_ours = furthest < pool_bytes;
+            let are_ours = signs.cast_signed() >= 0;
             if are_ours {
                 self.buffers.set_len(0);
                 stock.set_len(len + count);
