@@ -48,6 +48,8 @@ pub enum Wanted {
     Failover(ArgMatches),
     /// The translation engine by itself.
     Nat(Nat),
+    /// Packets moved by the tables.
+    Forward(Box<crate::forward::Forward>),
     /// `fingerpost snmp …`.
     Snmp(crate::snmp::command::Command),
     /// Completions for a shell.
@@ -135,6 +137,7 @@ pub fn command() -> Command {
         .subcommand(ifaceseq::command())
         .subcommand(failover::command())
         .subcommand(nat::command())
+        .subcommand(crate::forward::command())
         .subcommand(snmp::command())
         .subcommand(check())
         .subcommand(completions())
@@ -428,6 +431,7 @@ fn wanted(name: &str, matches: &ArgMatches) -> Result<Wanted, clap::Error> {
         ("ifaceseq", _) => Wanted::Ifaceseq(matches.clone()),
         ("failover", _) => Wanted::Failover(matches.clone()),
         ("nat", _) => Wanted::Nat(nat::parse(matches)?),
+        ("forward", _) => Wanted::Forward(Box::new(crate::forward::parse(matches)?)),
         ("snmp", _) => Wanted::Snmp(snmp::wanted(matches)?),
         ("completions", _) => match matches.get_one::<Shell>("shell") {
             Some(shell) => Wanted::Completions(*shell),

@@ -16,6 +16,7 @@ mod control;
 mod daemon;
 mod direct;
 mod failover;
+mod forward;
 mod generate;
 mod ifaceseq;
 mod ifconfig;
@@ -74,6 +75,10 @@ fn run(wanted: Wanted) -> anyhow::Result<ExitCode> {
         Wanted::Nat(nat) => {
             drop(out);
             return nat::run(&nat);
+        }
+        Wanted::Forward(asked) => {
+            drop(out);
+            return forward::run(&asked);
         }
         Wanted::Ifconfig(arguments, called) => {
             drop(out);
