@@ -4,9 +4,11 @@
 mod arp;
 mod busy;
 mod command;
+mod fib;
 mod ifconfig;
 mod links;
 mod nat;
+mod peers;
 mod plot;
 mod report;
 mod routes;
@@ -53,6 +55,8 @@ enum Case {
     Arp,
     /// What stood behind agents before, and what stands there now
     Container,
+    /// Longest-prefix match, alone and while routes change
+    Fib,
     /// Listing interfaces and addresses
     Ifconfig,
     /// Making and deleting links, and routes from a file
@@ -96,6 +100,7 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode> {
         let mut samples = Samples::default();
         let rows = match case {
             Case::Arp => arp::measure(&setting, &mut samples).map(|()| samples.into_rows())?,
+            Case::Fib => fib::measure(&setting)?,
             Case::Ifconfig => {
                 ifconfig::measure(&setting, &mut samples).map(|()| samples.into_rows())?
             }

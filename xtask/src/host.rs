@@ -108,6 +108,17 @@ pub fn install_missing(needed: &[Needed]) -> Result<()> {
     apt(&install).context(advice)
 }
 
+/// Installs a package that holds no program.
+pub fn install_package(package: &str) -> Result<()> {
+    let advice = format!("install {package} by hand");
+    if find("apt-get").is_none() {
+        bail!("a package is missing and there is no apt-get: {advice}");
+    }
+    say(format_args!("installing {package}"));
+    apt(&["update"]).with_context(|| advice.clone())?;
+    apt(&["install", "--yes", "--no-install-recommends", package]).context(advice)
+}
+
 fn apt(arguments: &[&str]) -> Result<()> {
     let mut command = if geteuid().is_root() {
         Command::new("apt-get")

@@ -18,14 +18,19 @@
 //! Called by `dataplane`; filled from `table` by the program. No socket, no
 //! thread and no clock in here.
 
+mod keys;
 mod node;
+mod path;
 mod route;
 mod space;
 mod store;
 mod v4;
+mod v6;
 
+pub use path::Path;
 pub use route::{Change, Change4, Change6, Config, Error, Route, Route4, Route6, Stats};
-pub use v4::{Path, Reader4, Writer4, fib4};
+pub use v4::{Reader4, Writer4, fib4};
+pub use v6::{Reader6, Writer6, fib6};
 
 /// The largest next hop.
 pub const MAX_NEXT_HOP: u16 = 0x7fff;

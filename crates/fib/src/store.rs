@@ -168,16 +168,30 @@ impl Store {
         self.shared.slots()[slot].load(Ordering::Relaxed)
     }
 
-    /// Publishes a value and retires the record that the slot led to.
-    pub fn replace(&mut self, slot: usize, value: u32, old: Option<Place>) {
-        self.publish(slot, value);
-        if let Some(place) = old {
-            self.retired_units += place.units as usize;
-            self.young.push(place);
-            if self.young.len() >= RETIRED_TOGETHER {
-                self.begin_grace();
-                self.reclaim();
-            }
+    /// Readers find a value in a record of slots, which stays where it is
+    /// (IPv6's blocks). Release, as for [`Store::publish`].
+    pub fn publish_within(&mut self, block: Place, index: usize, value: u32) {
+        let slots = block.units as usize * UNIT / size_of::<AtomicU32>();
+        assert!(index < slots, "slot {index} of {slots}");
+        let at = block.at as usize * UNIT;
+        // SAFETY: the slot lies in a place that `Store::write` gave, whole
+        // and aligned. As long as the block is published, its bytes are
+        // looked at as atomics only.
+        let slot = unsafe {
+            let first = self.shared.arena().add(at).cast::<AtomicU32>();
+            &*first.add(index)
+        };
+        slot.store(value, Ordering::Release);
+    }
+
+    /// A record that no slot leads to any more. Its place is used again
+    /// after a grace.
+    pub fn retire(&mut self, place: Place) {
+        self.retired_units += place.units as usize;
+        self.young.push(place);
+        if self.young.len() >= RETIRED_TOGETHER {
+            self.begin_grace();
+            self.reclaim();
         }
     }
 
@@ -229,10 +243,11 @@ mod tests {
         let mut store = Store::new(16, 1 << 20, 1, &domain).unwrap();
         let mut reader = domain.register().unwrap();
         let first = store.write(&[1; 16]).unwrap();
-        store.replace(0, first.at, None);
+        store.publish(0, first.at);
         let section = reader.enter();
         let second = store.write(&[2; 16]).unwrap();
-        store.replace(0, second.at, Some(first));
+        store.publish(0, second.at);
+        store.retire(first);
         store.begin_grace();
         store.reclaim();
         assert_eq!(store.bytes().2, UNIT);

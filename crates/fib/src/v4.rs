@@ -9,7 +9,7 @@
 mod lookup;
 mod writer;
 
-pub use lookup::{Path, Reader4};
+pub use lookup::Reader4;
 pub use writer::Writer4;
 
 use std::sync::Arc;

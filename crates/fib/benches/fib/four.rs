@@ -59,6 +59,9 @@ pub fn addresses(which: Stream, routes: &[Route]) -> Result<Reserved<u32>> {
 
 pub fn measure(arguments: &Arguments, samples: &mut Samples) -> Result<()> {
     for (name, routes) in cases(arguments.quick) {
+        if !arguments.wants(routes.len()) {
+            continue;
+        }
         progress(&format!("fib: {name}{} IPv4 routes", routes.len()));
         measure_table(arguments, samples, name, &routes)?;
     }

@@ -39,9 +39,20 @@ struct Arguments {
     /// Milliseconds of a measurement
     #[arg(long, default_value_t = 40)]
     millis: u64,
+    /// Only tables of so many routes
+    #[arg(long)]
+    size: Option<usize>,
     /// Handed over by Cargo
     #[arg(long, hide = true)]
     bench: bool,
+}
+
+impl Arguments {
+    /// Whether tables of so many routes are measured, more or less.
+    fn wants(&self, routes: usize) -> bool {
+        self.size
+            .is_none_or(|size| size.abs_diff(routes) <= size / 100)
+    }
 }
 
 fn main() -> Result<()> {

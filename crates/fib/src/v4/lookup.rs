@@ -13,25 +13,16 @@ use loom::sync::atomic::{AtomicU32, Ordering};
 #[cfg(not(loom))]
 use std::sync::atomic::{AtomicU32, Ordering};
 
+use memory::prefetch_at;
 use memory::quiescent::Section;
 
 use super::REST_BITS;
+use crate::Path;
 use crate::node::{AFTER_256, DEEP, LEAVES_64, LEAVES_256};
 use crate::store::{Shared, UNIT};
 
 /// Addresses that are looked up together.
 const GROUP: usize = 64;
-
-/// The instructions that lookups use. All give the same answers.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Path {
-    /// Those of every processor.
-    Portable,
-    /// AVX2, BMI and POPCNT.
-    Avx2,
-    /// AVX-512 as well (F and BW).
-    Avx512,
-}
 
 /// The readers' end of an IPv4 table. A clone for each worker; all see the
 /// same table.
@@ -39,38 +30,6 @@ pub enum Path {
 pub struct Reader4 {
     shared: Arc<Shared>,
     path: Path,
-}
-
-impl Path {
-    /// The best of this machine. O(1).
-    pub fn best() -> Self {
-        [Self::Avx512, Self::Avx2]
-            .into_iter()
-            .find(|path| path.is_here())
-            .unwrap_or(Self::Portable)
-    }
-
-    /// Whether this machine has the instructions.
-    pub fn is_here(self) -> bool {
-        match self {
-            Self::Portable => true,
-            #[cfg(target_arch = "x86_64")]
-            Self::Avx2 => {
-                is_x86_feature_detected!("avx2")
-                    && is_x86_feature_detected!("bmi1")
-                    && is_x86_feature_detected!("bmi2")
-                    && is_x86_feature_detected!("popcnt")
-            }
-            #[cfg(target_arch = "x86_64")]
-            Self::Avx512 => {
-                Self::Avx2.is_here()
-                    && is_x86_feature_detected!("avx512f")
-                    && is_x86_feature_detected!("avx512bw")
-            }
-            #[cfg(not(target_arch = "x86_64"))]
-            Self::Avx2 | Self::Avx512 => false,
-        }
-    }
 }
 
 impl Reader4 {
@@ -185,7 +144,7 @@ fn all(
 fn first_pass(table: Table<'_>, addresses: &[u32], records: &mut [u32; GROUP]) {
     for (address, record) in addresses.iter().zip(records) {
         *record = table.slot(*address);
-        ask(table.record(*record));
+        prefetch_at(table.record(*record));
     }
 }
 
@@ -256,19 +215,6 @@ unsafe fn deep_leaf(record: *const u8, address: u32) -> u16 {
 fn deep_portable(leaves: &(impl AsRef<[u16]> + ?Sized)) -> u64 {
     let leaves = leaves.as_ref().iter().enumerate();
     leaves.fold(0, |deep, (at, leaf)| deep | u64::from(leaf >> 15) << at)
-}
-
-/// Asks for a cache line.
-#[inline(always)]
-fn ask(line: *const u8) {
-    #[cfg(target_arch = "x86_64")]
-    // SAFETY: a prefetch is a hint and never faults.
-    unsafe {
-        use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
-        _mm_prefetch::<_MM_HINT_T0>(line.cast());
-    }
-    #[cfg(not(target_arch = "x86_64"))]
-    let _ = line;
 }
 
 #[cfg(target_arch = "x86_64")]

@@ -10,7 +10,7 @@ use memory::quiescent::Domain;
 use proptest::prelude::*;
 
 use super::*;
-use crate::{Change4, Route4};
+use crate::{Change4, Path, Route4};
 
 const PATHS: [Path; 3] = [Path::Portable, Path::Avx2, Path::Avx512];
 

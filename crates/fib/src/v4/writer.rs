@@ -108,19 +108,19 @@ impl Writer4 {
         for (at, change) in changes.iter().enumerate() {
             check(at, change)?;
         }
-        let mut result = Ok(());
+        let mut flushed = Ok(());
         for (number, slice) in changes.chunks(SLICE).enumerate() {
-            result = self.note_all(slice).map_err(|at| Error::Full {
-                at: number * SLICE + at,
-                max_routes: self.max_routes,
-            });
-            let flushed = self.flush();
-            result = result.and(flushed);
-            if result.is_err() {
-                break;
+            let noted = self.note_all(slice);
+            // What finds no space waits for the next flush.
+            flushed = self.flush();
+            if let Err(at) = noted {
+                return Err(Error::Full {
+                    at: number * SLICE + at,
+                    max_routes: self.max_routes,
+                });
             }
         }
-        result
+        flushed
     }
 
     /// Has the table hold these routes and no others; of several for one
@@ -387,7 +387,10 @@ impl Writer4 {
                 None => return false,
             },
         };
-        self.store.replace(slot, at, old);
+        self.store.publish(slot, at);
+        if let Some(old) = old {
+            self.store.retire(old);
+        }
         self.chunks[slot].units = units;
         true
     }
