@@ -259,7 +259,7 @@ fn row(object: Object) -> Value {
         }
     }
     if object == Object::Route {
-        root.insert("nexthops".to_owned(), json!({"items": {"type": "object"}}));
+        root.insert("nexthops".to_owned(), json!({"items": {"type": "object", "additionalProperties": true}}));
     }
     root.insert("netns".to_owned(), json!({"type": "string"}));
     let mut schema = json!({"properties": root});
