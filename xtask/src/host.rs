@@ -20,6 +20,8 @@ pub const FOR_TESTS: &[Needed] = &[
     ("ifconfig", "net-tools"),
     ("unshare", "util-linux"),
     ("nsenter", "util-linux"),
+    ("setpriv", "util-linux"),
+    ("tc", "iproute2"),
     ("mount", "mount"),
     ("strace", "strace"),
     ("snmpd", "snmpd"),
@@ -39,6 +41,14 @@ pub const FOR_TESTS: &[Needed] = &[
     ("tshark", "tshark"),
     ("python3", "python3"),
     ("vsftpd", "vsftpd"),
+    // top and the page: a real terminal, a real browser and its driver.
+    ("tmux", "tmux"),
+    ("chromium", "chromium"),
+    ("chromedriver", "chromium-driver"),
+    // HTTP: those who ask.
+    ("jq", "jq"),
+    ("openssl", "openssl"),
+    ("prometheus", "prometheus"),
 ];
 
 /// Set in the namespaces that [`enter_own_namespaces`] makes.
