@@ -5,9 +5,11 @@
 mod agentx;
 mod check;
 mod nat;
+mod recording;
 mod snmp;
 
 pub use agentx::agentx;
 pub use check::*;
 pub use nat::{nat_ftp, nat_packets, nat_pptp, nat_rules};
+pub use recording::recording;
 pub use snmp::{snmp_agent, snmp_message};

@@ -24,8 +24,7 @@ use crate::arp::Called;
 use crate::change::{Change, Verb};
 use crate::control::protocol::Ask;
 use crate::nat::{self, Nat};
-use crate::{failover, ifaceseq, receive, send};
-use crate::{failover, ifaceseq, top};
+use crate::{failover, ifaceseq, receive, send, top};
 
 /// What the user wants.
 #[derive(Debug)]
