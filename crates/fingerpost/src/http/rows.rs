@@ -21,7 +21,6 @@ use http::header::{CACHE_CONTROL, CONTENT_TYPE, ETAG, HeaderName, IF_NONE_MATCH,
 use http::request::Parts;
 use http::{HeaderMap, HeaderValue, StatusCode};
 use http_body::{Frame, SizeHint};
-use linux::mirror::now_millis;
 use table::Tables;
 use tokio::sync::OwnedSemaphorePermit;
 use view::{Filter, Object, Question, Walk};
@@ -144,7 +143,7 @@ pub async fn answer(
     let tables = asked.mirrored.answers.mirror().reader().snapshot();
     let mut walk = Walk::new(asked.question.clone(), asked.after.clone(), asked.limit);
     let names = shared.names();
-    let first = walk.piece(&tables, &names, now_millis())?;
+    let first = walk.piece(&tables, &names, answers.mirror().now_millis())?;
     drop(tables);
     let compress = compressed::permit(shared, &request.headers);
     let rows = Rows {
@@ -299,7 +298,7 @@ impl Pieces for Rows {
         let tables = answers.mirror().reader().snapshot();
         let piece = self
             .walk
-            .piece(&tables, &self.shared.names(), now_millis())?;
+            .piece(&tables, &self.shared.names(), answers.mirror().now_millis())?;
         Ok(piece.map(Bytes::from))
     }
 }
@@ -367,6 +366,7 @@ pub async fn route_get(shared: &Arc<Shared>, request: &Parts) -> Result<Response
         return Ok(head.finish(StatusCode::NOT_MODIFIED, Body::empty()));
     }
     let mut out = Vec::new();
-    view::route_get(&question, &tables, &shared.names(), now_millis(), &mut out)?;
+    let now = asked.mirrored.answers.mirror().now_millis();
+    view::route_get(&question, &tables, &shared.names(), now, &mut out)?;
     Ok(head.finish(StatusCode::OK, Body::from(out)))
 }
