@@ -102,7 +102,12 @@ fn rows_path(table: &Table) -> Value {
         table.summary,
         parameters,
         &content,
-        &["ETag", "Link", "Fingerpost-Generation"],
+        &[
+            "ETag",
+            "Link",
+            "Fingerpost-Generation",
+            "Fingerpost-Counters-At",
+        ],
     )
 }
 
@@ -259,7 +264,10 @@ fn row(object: Object) -> Value {
         }
     }
     if object == Object::Route {
-        root.insert("nexthops".to_owned(), json!({"items": {"type": "object", "additionalProperties": true}}));
+        root.insert(
+            "nexthops".to_owned(),
+            json!({"items": {"type": "object", "additionalProperties": true}}),
+        );
     }
     root.insert("netns".to_owned(), json!({"type": "string"}));
     let mut schema = json!({"properties": root});

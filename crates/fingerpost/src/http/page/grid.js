@@ -130,6 +130,8 @@ export class Grid {
     if (!this.#source) return;
     this.spacer.style.height = `${Math.min(this.#height, MAX_HEIGHT)}px`;
     // It takes no room: the spacer alone says how far can be scrolled.
+    // The heading is as wide as the rows beside the scroll bar.
+    this.head.style.marginRight = `${this.scroller.offsetWidth - this.scroller.clientWidth}px`;
     this.layer.style.height = `${this.#view}px`;
     this.layer.style.marginBottom = `${-this.#view}px`;
     this.#columns = this.#fitting();

@@ -122,6 +122,7 @@ async function showList(of, filter) {
 /** Says how a filter was understood, and what sorts. */
 function say() {
   const parts = [];
+  document.querySelector(".jumps").hidden = source.length <= 200;
   if (source.understood) parts.push(`The daemon is asked for: ${source.understood}.`);
   if (source.length === 0) parts.push("No row fits.");
   if (!source.sortable) {
