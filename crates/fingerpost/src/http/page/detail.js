@@ -118,6 +118,8 @@ export class Detail {
         all += await api.count(of.path, asked, { signal });
         if (rows.length < ROWS) rows.push(...(await api.rows(of.path, { ...asked, limit: ROWS }, { signal })).rows);
       }
+      // What the kernel does not announce may have come between the two.
+      all = Math.max(all, rows.length);
       count.textContent = grouped(all);
       fill(list, rows.length > 0 ? this.#list(of, rows) : el("p", { class: "nothing" }, "none"));
       if (all > rows.length) list.append(el("p", { class: "nothing" }, `and ${grouped(all - rows.length)} more`));

@@ -147,8 +147,8 @@ export class Grid {
     const needed = (column) => Number(/(\d+)ch/.exec(column.width)[1]) * character + 16;
     const kept = new Set();
     for (const column of [...this.#table.columns].sort((a, b) => a.keep - b.keep)) {
+      if (room < needed(column) && kept.size > 0) continue;
       room -= needed(column);
-      if (room < 0 && kept.size > 0) break;
       kept.add(column);
     }
     return this.#table.columns.filter((column) => kept.has(column));

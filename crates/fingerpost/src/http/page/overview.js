@@ -15,7 +15,7 @@ export function drawTiles() {
     TABLES.map((of) =>
       el(
         "a",
-        { class: "tile", href: `#${of.id}` },
+        { class: "tile", href: `#/${of.id}` },
         el("div", { class: "what" }, of.title),
         el("div", { class: "many", id: `many-${of.id}` }, "…"),
         el("div", { class: "plot" }, el("canvas", { id: `spark-${of.id}`, "aria-hidden": "true" })),
@@ -52,7 +52,7 @@ function drawBusiest(past) {
     el(
       "tr",
       {},
-      el("td", {}, el("a", { href: `#links?${encodeURIComponent(link.name)}` }, el("bdi", {}, plain(link.name)))),
+      el("td", {}, el("a", { href: `#/links?${encodeURIComponent(link.name)}` }, el("bdi", {}, plain(link.name)))),
       cell(short(link.rx_bits)),
       cell(short(link.tx_bits)),
       cell(short(link.rx_packets + link.tx_packets)),
