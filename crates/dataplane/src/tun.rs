@@ -14,8 +14,7 @@ use std::os::fd::{AsFd, BorrowedFd};
 
 use tun_rs::{DeviceBuilder, SyncDevice, VIRTIO_NET_HDR_LEN};
 
-use crate::batch::HEADROOM;
-use crate::{Batch, Counters, Port, PortError, Received};
+use crate::{Batch, Cache, Counters, HEADROOM, Port, PortError, Received};
 
 /// The longest thing one read can give: virtio's header and a train.
 const TRAIN_BYTES: usize = VIRTIO_NET_HDR_LEN + 65_535;
@@ -79,25 +78,26 @@ impl Tun {
 }
 
 impl Port for Tun {
-    fn receive(&mut self, batch: &mut Batch) -> Result<Received, PortError> {
-        batch.clear();
-        self.sizes.resize(batch.capacity(), 0);
-        let buffers = batch.buffers_mut();
-        for buffer in &mut *buffers {
-            buffer.reset();
+    fn receive(&mut self, cache: &mut Cache, batch: &mut Batch) -> Result<Received, PortError> {
+        cache.clear(batch);
+        cache.fill(batch, batch.capacity());
+        if batch.is_empty() {
+            return Ok(Received::Nothing);
         }
+        self.sizes.resize(batch.len(), 0);
+        let buffers = batch.packets_mut();
         let read = self
             .device
             .recv_multiple(&mut self.train, buffers, &mut self.sizes, HEADROOM);
-        let count = match read {
-            Ok(count) => count,
-            Err(error) if is_passing(&error) => return Ok(Received::Nothing),
+        let (count, received) = match read {
+            Ok(count) => (count, Received::Packets),
+            Err(error) if is_passing(&error) => (0, Received::Nothing),
             Err(error) if error.raw_os_error().is_some() => return Err(self.failed(error)),
             // A train that fits no batch, or with a header of nonsense:
             // it is lost, and the next may be better.
             Err(_) => {
                 self.counters.refused_packets += 1;
-                return Ok(Received::Packets);
+                (0, Received::Packets)
             }
         };
         for (buffer, size) in buffers.iter_mut().zip(&self.sizes).take(count) {
@@ -105,11 +105,11 @@ impl Port for Tun {
             self.counters.received_bytes += *size as u64;
         }
         self.counters.received_packets += count as u64;
-        batch.set_len(count);
-        Ok(Received::Packets)
+        cache.give_all(batch.drain_from(count));
+        Ok(received)
     }
 
-    fn send(&mut self, batch: &mut Batch) -> Result<(), PortError> {
+    fn send(&mut self, cache: &mut Cache, batch: &mut Batch) -> Result<(), PortError> {
         for buffer in batch.packets_mut() {
             if buffer.is_discarded() {
                 continue;
@@ -127,6 +127,7 @@ impl Port for Tun {
                 Err(_) => self.counters.refused_packets += 1,
             }
         }
+        cache.clear(batch);
         Ok(())
     }
 

@@ -3,6 +3,7 @@
 
 mod change;
 mod link;
+mod replay;
 mod rewrite;
 mod snmp;
 pub mod values;
@@ -23,13 +24,15 @@ use crate::arp::Called;
 use crate::change::{Change, Verb};
 use crate::control::protocol::Ask;
 use crate::nat::{self, Nat};
-use crate::{failover, ifaceseq, top};
+use crate::{failover, ifaceseq, receive, send, top};
 
 /// What the user wants.
 #[derive(Debug)]
 pub enum Wanted {
     /// The daemon.
     Up(Up),
+    /// A recording replayed.
+    Replay(Box<crate::replay::Replay>),
     /// To know whether a configuration is right.
     Check(Option<PathBuf>),
     /// An answer.
@@ -50,6 +53,10 @@ pub enum Wanted {
     Top(top::Top),
     /// The translation engine by itself.
     Nat(Nat),
+    /// UDP packets sent.
+    Send(Box<send::Arguments>),
+    /// UDP packets counted.
+    Receive(receive::Arguments),
     /// `fingerpost snmp …`.
     Snmp(crate::snmp::command::Command),
     /// Completions for a shell.
@@ -69,6 +76,10 @@ pub struct Up {
     pub config: Option<PathBuf>,
     /// What is logged.
     pub log: Option<String>,
+    /// Where to record what the mirrors are fed with.
+    pub record: Option<PathBuf>,
+    /// Octets that the recording takes at most.
+    pub record_limit: Option<u64>,
 }
 
 /// From whom an answer is wanted.
@@ -121,7 +132,8 @@ pub fn command() -> Command {
         .disable_help_subcommand(true)
         .max_term_width(100)
         .subcommand(up())
-        .subcommand(status());
+        .subcommand(status())
+        .subcommand(replay::command());
     for (object, about) in OBJECTS {
         command = command.subcommand(question(object, about));
     }
@@ -138,6 +150,8 @@ pub fn command() -> Command {
         .subcommand(failover::command())
         .subcommand(top::command())
         .subcommand(nat::command())
+        .subcommand(send::command())
+        .subcommand(receive::command())
         .subcommand(snmp::command())
         .subcommand(check())
         .subcommand(completions())
@@ -167,13 +181,28 @@ fn up() -> Command {
                 .value_name("FILE")
                 .value_hint(ValueHint::FilePath)
                 .value_parser(value_parser!(PathBuf))
-                .help("Configuration [default: /etc/fingerpost.toml, if there is one]"),
+                .help("Configuration [default: /etc/fingerpost/fingerpost.toml or /etc/fingerpost.toml, if there is one]"),
         )
         .arg(
             Arg::new("log")
                 .long("log")
                 .value_name("LEVEL")
                 .help("What is logged: error, warn, info, debug, trace, or a RUST_LOG filter"),
+        )
+        .arg(
+            Arg::new("record")
+                .long("record")
+                .value_name("FILE")
+                .value_hint(ValueHint::FilePath)
+                .value_parser(value_parser!(PathBuf))
+                .help("Record what the kernel says, with its time, for `fingerpost replay`"),
+        )
+        .arg(
+            Arg::new("record-limit")
+                .long("record-limit")
+                .value_name("BYTES")
+                .value_parser(replay::record_limit)
+                .help("FILE and FILE.1, the part before it, together [default: 1G]"),
         )
 }
 
@@ -185,7 +214,7 @@ fn check() -> Command {
                 .value_name("FILE")
                 .value_hint(ValueHint::FilePath)
                 .value_parser(value_parser!(PathBuf))
-                .help("The configuration [default: /etc/fingerpost.toml]"),
+                .help("The configuration [default: /etc/fingerpost/fingerpost.toml, or /etc/fingerpost.toml]"),
         )
 }
 
@@ -415,7 +444,10 @@ fn wanted(name: &str, matches: &ArgMatches) -> Result<Wanted, clap::Error> {
             all_netns: matches.get_flag("all-netns"),
             config: path("config"),
             log: matches.get_one("log").cloned(),
+            record: path("record"),
+            record_limit: matches.get_one("record-limit").copied(),
         }),
+        ("replay", _) => Wanted::Replay(Box::new(replay::wanted(matches)?)),
         ("check", _) => Wanted::Check(path("file")),
         ("status", _) => {
             let from = from(matches);
@@ -432,6 +464,8 @@ fn wanted(name: &str, matches: &ArgMatches) -> Result<Wanted, clap::Error> {
         ("failover", _) => Wanted::Failover(matches.clone()),
         ("top", _) => Wanted::Top(top::wanted(matches)),
         ("nat", _) => Wanted::Nat(nat::parse(matches)?),
+        ("send", _) => Wanted::Send(Box::new(send::parse(matches)?)),
+        ("receive", _) => Wanted::Receive(receive::parse(matches)?),
         ("snmp", _) => Wanted::Snmp(snmp::wanted(matches)?),
         ("completions", _) => match matches.get_one::<Shell>("shell") {
             Some(shell) => Wanted::Completions(*shell),

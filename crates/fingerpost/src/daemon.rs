@@ -4,12 +4,12 @@
 //! namespaces came and went. Each mirror and each client has threads of
 //! its own.
 
-mod logging;
+pub mod logging;
 mod mirrored;
 mod pressure;
 mod screen;
-mod signals;
-mod socket;
+pub mod signals;
+pub mod socket;
 
 use std::collections::BTreeSet;
 use std::io;
@@ -20,6 +20,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
 use linux::Namespace;
+use linux::recording::Recorder;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use sd_notify::NotifyState;
 
@@ -27,8 +28,8 @@ use crate::cli::Up;
 use crate::config::{self, Config};
 use crate::control::server::{Patience, Server, Source};
 use crate::{http, names, privileges, snmp};
-pub use mirrored::Answers;
-use mirrored::{Mirrored, Whole, named};
+pub use mirrored::{Answers, Whole};
+use mirrored::{Mirrored, named};
 use signals::Signals;
 
 /// Between two looks at the namespaces.
@@ -42,7 +43,6 @@ const COUNT: Duration = Duration::from_secs(60);
 pub fn run(up: &Up) -> Result<()> {
     let config = config::load(up.config.as_deref())?;
     let logging = logging::start(up.log.as_deref(), config.log.as_deref())?;
-    let directory = socket::directory(config.control.directory.as_deref())?;
     let mut daemon = Daemon {
         signals: Signals::catch().context("cannot catch signals")?,
         server: Server::new(Patience::default(), names::load()),
@@ -53,10 +53,11 @@ pub fn run(up: &Up) -> Result<()> {
         snmp: None,
         http: None,
         counted: None,
+        recorder: None,
         up: up.clone(),
         config,
         logging,
-        directory,
+        directory: PathBuf::new(),
         ready: false,
     };
     daemon.open_namespaces()?;
@@ -80,6 +81,8 @@ struct Daemon {
     /// `None`: not yet.
     http: Option<http::Service>,
     counted: Option<Instant>,
+    /// Ends after the mirrors, for they end in it.
+    recorder: Option<Recorder>,
     /// All that was wanted at the start is mirrored and said so.
     ready: bool,
 }
@@ -96,12 +99,31 @@ impl Daemon {
         let http = http::Opened::open(&self.config.http)?;
         let enters = self.wants_all() || opened.iter().any(|(spec, _)| spec.is_some());
         privileges::keep(enters).context("cannot give up privileges")?;
+        // With the rights that are left: root's daemon, too, may find that
+        // the system's directory is that of a service of another user.
+        self.directory = socket::directory(self.config.control.directory.as_deref())?;
         self.snmp = Some(snmp::Service::start(snmp, self.whole.snmp.clone())?);
         self.http = Some(http::Service::start(http, names::load())?);
+        self.record()?;
         for (spec, namespace) in opened {
             self.mirror(spec, namespace)?;
         }
         self.look_at_namespaces();
+        Ok(())
+    }
+
+    /// Begins the recording, if one is wanted.
+    fn record(&mut self) -> Result<()> {
+        let file = self.up.record.as_ref().or(self.config.record.file.as_ref());
+        let limit = self
+            .up
+            .record_limit
+            .unwrap_or(self.config.record.limit_bytes);
+        if let Some(file) = file {
+            let recorder = Recorder::start(file.clone(), limit).context("cannot record")?;
+            self.whole.recording = Some(recorder.gauge());
+            self.recorder = Some(recorder);
+        }
         Ok(())
     }
 
@@ -242,6 +264,7 @@ impl Daemon {
         self.snmp = None;
         self.http = None;
         self.namespaces.clear();
+        self.recorder = None;
         Ok(())
     }
 
@@ -285,7 +308,9 @@ impl Daemon {
             return Ok(());
         }
         let whole = self.whole.clone();
-        let one = Mirrored::start(spec, namespace, &self.directory, &self.config, whole)?;
+        let recorder = self.recorder.as_ref();
+        let directory = &self.directory;
+        let one = Mirrored::start(spec, namespace, directory, &self.config, recorder, whole)?;
         self.namespaces.push(one);
         Ok(())
     }
@@ -377,6 +402,9 @@ impl Daemon {
         };
         if config.control != self.config.control {
             tracing::warn!("control.directory takes effect at the next start");
+        }
+        if config.record != self.config.record {
+            tracing::warn!("record takes effect at the next start");
         }
         if (config.mirror, config.limits) != (self.config.mirror, self.config.limits) {
             tracing::warn!("mirror and limits hold for namespaces mirrored from now on");

@@ -17,6 +17,7 @@ mod daemon;
 mod direct;
 mod failover;
 mod generate;
+mod histogram;
 mod http;
 mod ifaceseq;
 mod ifconfig;
@@ -24,6 +25,9 @@ mod link;
 mod names;
 mod nat;
 mod privileges;
+mod receive;
+mod replay;
+mod send;
 mod snmp;
 mod status;
 mod top;
@@ -54,6 +58,10 @@ fn run(wanted: Wanted) -> anyhow::Result<ExitCode> {
             drop(out);
             daemon::run(&up)?;
         }
+        Wanted::Replay(replay) => {
+            drop(out);
+            return replay::run(&replay);
+        }
         Wanted::Check(path) => check(path.as_deref(), &mut out)?,
         Wanted::Ask(ask, from) => ask::run(ask, &from, &mut out)?,
         Wanted::Snmp(command) => snmp::command::run(&command, &mut out)?,
@@ -81,6 +89,14 @@ fn run(wanted: Wanted) -> anyhow::Result<ExitCode> {
             drop(out);
             return nat::run(&nat);
         }
+        Wanted::Send(arguments) => {
+            drop(out);
+            return send::run(&arguments);
+        }
+        Wanted::Receive(arguments) => {
+            drop(out);
+            return receive::run(&arguments);
+        }
         Wanted::Ifconfig(arguments, called) => {
             drop(out);
             return ifconfig::run(arguments, called);
@@ -90,7 +106,7 @@ fn run(wanted: Wanted) -> anyhow::Result<ExitCode> {
 }
 
 fn check(path: Option<&std::path::Path>, out: &mut impl Write) -> anyhow::Result<()> {
-    let shown = path.unwrap_or(std::path::Path::new(config::USUAL_PATH));
+    let shown = path.unwrap_or(config::usual_path());
     config::load(Some(shown))?;
     writeln!(out, "{}: all right", shown.display())?;
     Ok(())

@@ -7,13 +7,16 @@ mod create;
 mod end;
 mod icmp;
 mod port;
+mod quick;
 #[cfg(test)]
 mod tests;
 mod translate;
+mod unfollowed;
 
 use std::net::Ipv4Addr;
 use std::ops::RangeInclusive;
 
+use self::unfollowed::Unfollowed;
 use crate::clock::{Clock, Ticks, millis};
 use crate::event::{Event, Events};
 use crate::flow::{Flow, flag};
@@ -54,6 +57,7 @@ pub struct Nat {
     fragments: Fragments,
     /// The alias addresses in memory order, sorted.
     own: Vec<u32>,
+    unfollowed: Unfollowed,
     config: Config,
     events: Events,
     statistics: Statistics,
@@ -101,6 +105,7 @@ impl Nat {
             proxied: proxied::Table::default(),
             fragments: Fragments::new(config.limits.fragments),
             own: Vec::new(),
+            unfollowed: Unfollowed::default(),
             events: Events::new(events),
             statistics: Statistics::default(),
             work: Work::default(),
@@ -184,6 +189,7 @@ impl Nat {
     /// alone. Returns the flows ended.
     pub fn maintain(&mut self, now_millis: u64, budget: usize) -> usize {
         self.begin(now_millis);
+        self.catch_up_calls();
         let before = self.table.len();
         let budget = budget.min(self.table.places());
         self.sweep(budget);
@@ -223,7 +229,9 @@ impl Nat {
     ) -> Option<FlowView> {
         let name = self.name_of(direction, protocol, source, destination)?;
         let flow = self.table.get(name)?;
-        self.alive(flow).then(|| self.view(flow))
+        let mut flow = *flow;
+        self.unfollowed.apply(name, &mut flow);
+        self.alive(&flow).then(|| self.view(&flow))
     }
 
     /// Hands some flows to `sink`: looks at `budget` places from `from` on
@@ -239,7 +247,9 @@ impl Nat {
         let to = to.min(self.table.places());
         for name in from..to as u32 {
             if let Some(flow) = self.table.get(name).filter(|flow| self.alive(flow)) {
-                sink(&self.view(flow));
+                let mut flow = *flow;
+                self.unfollowed.apply(name, &mut flow);
+                sink(&self.view(&flow));
             }
         }
         (to < self.table.places()).then_some(Cursor(to as u32))
@@ -254,6 +264,7 @@ impl Nat {
         source: (Ipv4Addr, u16),
         destination: (Ipv4Addr, u16),
     ) -> bool {
+        self.catch_up_calls();
         let name = self.name_of(direction, protocol, source, destination);
         name.is_some_and(|name| self.end(name, Why::Removed))
     }
@@ -262,6 +273,7 @@ impl Nat {
     /// their memory back. (Each 256th time it is O(flows): the number of an
     /// epoch has eight bits, and none may be used again with flows left.)
     pub fn forget_flows(&mut self) {
+        self.catch_up_calls();
         if self.epoch == u8::MAX {
             for name in 0..self.table.places() as u32 {
                 self.end(name, Why::Removed);
@@ -349,6 +361,7 @@ impl Nat {
 
     /// Sets the timeouts; they count for flows that live as well.
     pub fn set_timeouts(&mut self, timeouts: Timeouts) {
+        self.catch_up_calls();
         self.config.timeouts = timeouts;
         self.ticks = Ticks::new(&timeouts);
     }
@@ -368,24 +381,40 @@ impl Nat {
     #[inline(always)]
     fn sweep_a_call(&mut self) {
         self.calls = self.calls.wrapping_add(1);
-        if self.calls.is_multiple_of(CALLS_A_PLACE) {
-            self.sweep(1);
+        if self.calls.is_multiple_of(CALLS_A_SWEEP) {
+            self.sweep_a_stage();
         }
+    }
+
+    /// The sweep's share of a stage, or of as many calls with one packet.
+    #[inline(never)]
+    fn sweep_a_stage(&mut self) {
+        self.catch_up_calls();
+        self.sweep(SWEEP_A_STAGE);
     }
 
     #[inline(always)]
     fn begin(&mut self, now_millis: u64) {
-        self.clock.set(now_millis);
+        if self.clock.is_other(now_millis) {
+            self.pass_time(now_millis);
+        }
         if cfg!(debug_assertions) {
             self.work = Work::default();
         }
+    }
+
+    #[inline(never)]
+    fn pass_time(&mut self, now_millis: u64) {
+        // While no time passes, no flow's end depends on what TCP said.
+        self.catch_up_calls();
+        self.clock.set(now_millis);
     }
 
     /// Whether a place holds a flow that may be translated.
     #[inline(always)]
     fn alive(&self, flow: &Flow) -> bool {
         let idle = self.clock.now().wrapping_sub(flow.last_used);
-        flow.has(flag::LIVE) && flow.epoch == self.epoch && idle <= self.ticks.of(flow.class)
+        flow.has(flag::LIVE) && flow.epoch() == self.epoch && idle <= self.ticks.of(flow.class)
     }
 
     fn name_of(
@@ -423,8 +452,10 @@ impl Nat {
     }
 }
 
-/// A call with one packet sweeps one place in so many calls: a batch's pace.
-const CALLS_A_PLACE: u8 = 4;
+/// Places that the sweep looks at for each stage of a batch.
+const SWEEP_A_STAGE: usize = 8;
+/// Calls with one packet that sweep as much together: a batch's pace.
+const CALLS_A_SWEEP: u8 = 32;
 
 fn check_ports(ports: &RangeInclusive<u16>) -> Result<(), Error> {
     let (first, last) = (*ports.start(), *ports.end());

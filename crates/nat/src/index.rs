@@ -60,6 +60,7 @@ impl Line {
         word.map_or(0, |word| u32::from_le_bytes(*word) >> 8)
     }
 
+    #[inline(always)]
     fn set_three(&mut self, at: usize, value: u32) {
         let [a, b, c, _] = value.to_le_bytes();
         if let Some(place) = self.0.get_mut(at..at + 3) {
@@ -67,6 +68,7 @@ impl Line {
         }
     }
 
+    #[inline(always)]
     fn set(&mut self, slot: usize, tag: u8, name: u32) {
         if let Some(place) = self.0.get_mut(slot) {
             *place = tag;
@@ -78,6 +80,7 @@ impl Line {
         self.0.get(slot).copied().unwrap_or(0)
     }
 
+    #[inline(always)]
     fn free_slot(&self) -> Option<usize> {
         let free = self.matching(0);
         (free != 0).then(|| free.trailing_zeros() as usize)
@@ -220,6 +223,7 @@ impl Index {
     /// Enters a name that is not in yet. `hash_of` says the hash of a name,
     /// for the one bucket that may be split. Refuses (`false`) when the
     /// chain or the memory for overflow is at its end.
+    #[inline]
     pub fn insert(
         &mut self,
         hash: u64,
@@ -228,7 +232,12 @@ impl Index {
         work: &mut Work,
     ) -> bool {
         let place = self.place(hash);
-        if !self.insert_at(place, tag(hash), name, work) {
+        let line = self.buckets.get_mut(place);
+        let slot = line.and_then(|line| Some((line.free_slot()?, line)));
+        if let Some((slot, line)) = slot {
+            work.line();
+            line.set(slot, tag(hash), name);
+        } else if !self.insert_at(place, tag(hash), name, work) {
             return false;
         }
         self.names += 1;
@@ -238,6 +247,7 @@ impl Index {
         true
     }
 
+    #[inline(never)]
     fn insert_at(&mut self, place: usize, tag: u8, name: u32, work: &mut Work) -> bool {
         let mut at = None;
         for _ in 0..=MAX_CHAIN {
@@ -371,6 +381,7 @@ impl Index {
     }
 
     /// Splits the next bucket in turn into itself and a new last one.
+    #[inline(never)]
     fn split(&mut self, hash_of: impl Fn(u32) -> u64, work: &mut Work) {
         let old = self.buckets.len() - 1 - self.mask;
         if !self.buckets.push(Line::EMPTY) {
@@ -412,6 +423,7 @@ impl Index {
 
     /// Asks for what the next split will look at: `line_of` asks for the
     /// line of a name.
+    #[inline]
     pub fn prefetch_split(&self, line_of: impl Fn(u32)) {
         if self.names + 1 < self.buckets.len() * LOAD {
             return;

@@ -1,7 +1,7 @@
 //! From the bytes of a packet to what it is looked up by.
 //!
 //! For the engine. [`short`] is the way of nearly every packet: TCP or UDP,
-//! whole. Everything else goes through [`long`].
+//! whole, no options. Everything else goes through [`long`].
 
 use packet::checksum::Delta;
 use packet::icmp::Kind as IcmpKind;
@@ -53,10 +53,19 @@ pub enum Parse {
     OtherIcmp,
 }
 
-/// A whole TCP or UDP packet; `None`: anything else, broken ones included.
+/// Where the upper layer begins in a packet that [`short`] takes: it has no
+/// IPv4 options.
+pub const SHORT_AT: u8 = 20;
+/// Bytes of the headers of IPv4 and UDP.
+const UDP_LEN: usize = 28;
+/// Bytes of the headers of IPv4 and TCP.
+pub const TCP_LEN: usize = 40;
+
+/// A whole TCP or UDP packet without IPv4 options; `None`: anything else,
+/// broken ones included.
 #[inline(always)]
 pub fn short(bytes: &[u8]) -> Option<Parsed> {
-    let header = bytes.first_chunk::<20>()?;
+    let header = bytes.first_chunk::<UDP_LEN>()?;
     let [
         version,
         _,
@@ -78,41 +87,128 @@ pub fn short(bytes: &[u8]) -> Option<Parsed> {
         d1,
         d2,
         d3,
+        p0,
+        p1,
+        q0,
+        q1,
+        ..,
     ] = *header;
-    let at = usize::from(version & 0x0f) * 4;
     let total_len = usize::from(u16::from_be_bytes([l0, l1]));
     let is_tcp = protocol == protocol::TCP;
-    let need = at + if is_tcp { 20 } else { 8 };
-    let whole = u16::from_be_bytes([f0, f1]) & 0x3fff == 0;
+    let need = if is_tcp { TCP_LEN } else { UDP_LEN };
+    let whole = u16::from_ne_bytes([f0, f1]) & WHOLE == 0;
     let known = is_tcp | (protocol == protocol::UDP);
-    let sound = (version >> 4 == 4) & (at >= 20) & (total_len >= need) & (total_len <= bytes.len());
+    let sound = (version == 0x45) & (total_len >= need) & (total_len <= bytes.len());
     if !(whole & known & sound) {
         return None;
     }
-    let [p0, p1, q0, q1] = *bytes.get(at..)?.first_chunk::<4>()?;
     let ports = [u16::from_ne_bytes([p0, p1]), u16::from_ne_bytes([q0, q1])];
     let source = u32::from_ne_bytes([s0, s1, s2, s3]);
     let destination = u32::from_ne_bytes([d0, d1, d2, d3]);
     Some(Parsed {
         key: Key::new(source, destination, ports, protocol),
-        at: at as u8,
+        at: SHORT_AT,
         total_len: total_len as u16,
         upper: if is_tcp { Upper::Tcp } else { Upper::Udp },
     })
 }
+
+/// "More fragments" and the offset, as they lie in memory (RFC 791 §3.1).
+const WHOLE: u16 = 0x3fff_u16.to_be();
 
 /// What [`short`] has found in a packet before, by its key: read again
 /// where it was not kept.
 #[inline(always)]
 pub fn again(bytes: &[u8], key: Key) -> Parsed {
     let head = bytes.first_chunk::<4>().copied().unwrap_or_default();
-    let [version, _, l0, l1] = head;
+    let [_, _, l0, l1] = head;
     let is_tcp = key.protocol() == protocol::TCP;
     Parsed {
         key,
-        at: (version & 0x0f) * 4,
+        at: SHORT_AT,
         total_len: u16::from_be_bytes([l0, l1]),
         upper: if is_tcp { Upper::Tcp } else { Upper::Udp },
+    }
+}
+
+/// [`rewrite`] for a packet that [`short`] has taken.
+#[inline(always)]
+pub fn rewrite_short<const OUT: bool>(bytes: &mut [u8], is_tcp: bool, flow: &Flow) {
+    let (mut ip, mut upper) = (
+        Delta::from_folded(flow.ip_delta),
+        Delta::from_folded(flow.upper_delta),
+    );
+    let (address, port) = if OUT {
+        (flow.alias(), flow.alias_port())
+    } else {
+        (ip, upper) = (ip.negated(), upper.negated());
+        (flow.inside(), flow.inside_port())
+    };
+    let Some(header) = bytes.first_chunk_mut::<UDP_LEN>() else {
+        return;
+    };
+    let [
+        _,
+        _,
+        _,
+        _,
+        _,
+        _,
+        _,
+        _,
+        _,
+        _,
+        c0,
+        c1,
+        s0,
+        s1,
+        s2,
+        s3,
+        d0,
+        d1,
+        d2,
+        d3,
+        p0,
+        p1,
+        q0,
+        q1,
+        ..,
+    ] = header;
+    [*c0, *c1] = ip.apply(u16::from_ne_bytes([*c0, *c1])).to_ne_bytes();
+    if OUT {
+        [*s0, *s1, *s2, *s3] = address.to_ne_bytes();
+        [*p0, *p1] = port.to_ne_bytes();
+    } else {
+        [*d0, *d1, *d2, *d3] = address.to_ne_bytes();
+        [*q0, *q1] = port.to_ne_bytes();
+    }
+    // Both at once: half TCP and half UDP is what no branch can guess.
+    let at = usize::from(SHORT_AT) + if is_tcp { 16 } else { 6 };
+    if let Some(place) = bytes
+        .get_mut(at..)
+        .and_then(|rest| rest.first_chunk_mut::<2>())
+    {
+        *place = upper_sum(upper, u16::from_ne_bytes(*place), !is_tcp).to_ne_bytes();
+    }
+}
+
+/// The checksum of TCP or UDP after a change.
+#[inline(always)]
+fn upper_sum(delta: Delta, old: u16, udp: bool) -> u16 {
+    let new = delta.apply(old);
+    if (old == 0) | (new == 0) {
+        return sum_of_zero(delta, old, udp);
+    }
+    new
+}
+
+/// The same where zero comes in, which has a meaning for UDP.
+#[cold]
+fn sum_of_zero(delta: Delta, old: u16, udp: bool) -> u16 {
+    if udp {
+        delta.apply_udp(old)
+    } else {
+        delta.apply(old)
     }
 }
 
@@ -209,7 +305,6 @@ pub fn rewrite<const OUT: bool>(bytes: &mut [u8], parsed: &Parsed, flow: &Flow) 
     };
     let port_at = if OUT { 0 } else { 2 };
     match parsed.upper {
-        // Both at once: half TCP and half UDP is what no branch can guess.
         Upper::Udp | Upper::Tcp => {
             let udp = parsed.upper == Upper::Udp;
             let at = if udp { 6 } else { 16 };
@@ -217,11 +312,7 @@ pub fn rewrite<const OUT: bool>(bytes: &mut [u8], parsed: &Parsed, flow: &Flow) 
                 .get_mut(at..)
                 .and_then(|rest| rest.first_chunk_mut::<2>())
             {
-                let old = u16::from_ne_bytes(*place);
-                let new = upper.apply(old);
-                let new = if udp & (new == 0) { 0xffff } else { new };
-                let new = if udp & (old == 0) { 0 } else { new };
-                *place = new.to_ne_bytes();
+                *place = upper_sum(upper, u16::from_ne_bytes(*place), udp).to_ne_bytes();
             }
             put(rest, port_at, port);
         }

@@ -5,6 +5,8 @@
 //! them does so after an outgoing packet was seen here, and before an
 //! incoming one is.
 
+use std::hint::select_unpredictable;
+
 use packet::tcp::{ACK, FIN, RST, SYN};
 
 use crate::State;
@@ -49,42 +51,32 @@ pub struct Seen {
 impl Seen {
     /// From a TCP header; `len` is the segment's length by the IP header.
     /// Nothing is read beyond `segment`.
-    #[inline(always)]
+    #[inline]
     pub fn read(segment: &[u8], len: usize) -> Option<Self> {
-        let header = segment.first_chunk::<20>()?;
-        let [
-            _,
-            _,
-            _,
-            _,
-            s0,
-            s1,
-            s2,
-            s3,
-            a0,
-            a1,
-            a2,
-            a3,
-            offset,
-            flags,
-            w0,
-            w1,
-            ..,
-        ] = *header;
-        let header_len = usize::from(offset >> 4) * 4;
-        let scale = if flags & SYN != 0 {
+        let (_, rest) = segment.first_chunk::<20>()?.split_first_chunk::<4>()?;
+        let seen = Self::of(rest.first_chunk::<12>()?, len);
+        let scale = if seen.flags & SYN != 0 {
             window_scale(segment)
         } else {
             0
         };
-        Some(Self {
+        Some(Self { scale, ..seen })
+    }
+
+    /// From a header's bytes behind the ports up to the window; without the
+    /// window scale.
+    #[inline(always)]
+    pub fn of(numbers: &[u8; 12], len: usize) -> Self {
+        let [s0, s1, s2, s3, a0, a1, a2, a3, offset, flags, w0, w1] = *numbers;
+        let header_len = usize::from(offset >> 4) * 4;
+        Self {
             flags,
             sequence: u32::from_be_bytes([s0, s1, s2, s3]),
             acknowledgement: u32::from_be_bytes([a0, a1, a2, a3]),
             window: u16::from_be_bytes([w0, w1]),
             len: len.saturating_sub(header_len) as u32,
-            scale,
-        })
+            scale: 0,
+        }
     }
 }
 
@@ -100,6 +92,10 @@ fn window_scale(segment: &[u8]) -> u8 {
     scale.map_or(0, |scale| scale.min(MOST_SCALE))
 }
 
+/// Flags of a segment that may change its flow's state; any other only
+/// moves numbers on.
+pub const CHANGES: u8 = SYN | FIN | RST;
+
 /// Whether `a` comes after `b` in sequence space (RFC 9293 §3.4).
 #[inline(always)]
 fn after(a: u32, b: u32) -> bool {
@@ -108,13 +104,13 @@ fn after(a: u32, b: u32) -> bool {
 
 /// The flags of one direction, and of the other.
 struct Bits {
-    fin: u16,
-    end: u16,
+    fin: u32,
+    end: u32,
     /// The sender's data was acknowledged.
-    acked: u16,
+    acked: u32,
     /// The receiver's data was acknowledged (by the sender).
-    acks: u16,
-    other_end: u16,
+    acks: u32,
+    other_end: u32,
 }
 
 const OUT: Bits = Bits {
@@ -133,69 +129,98 @@ const IN: Bits = Bits {
 };
 
 /// Takes a segment into account.
-#[inline(always)]
+#[inline]
 pub fn track<const FROM_INSIDE: bool>(flow: &mut Flow, seen: &Seen) {
+    if seen.flags & CHANGES != 0 {
+        turn::<FROM_INSIDE>(flow, seen);
+    } else {
+        advance::<FROM_INSIDE>(flow, seen);
+    }
+}
+
+/// Takes a packet that [`crate::parse::short`] has taken into account, from its
+/// IPv4 header on.
+#[inline(always)]
+pub fn track_short<const FROM_INSIDE: bool>(flow: &mut Flow, bytes: &[u8]) {
+    let Some((ip, tcp)) = bytes.split_first_chunk::<20>() else {
+        return;
+    };
+    let [_, _, l0, l1, ..] = *ip;
+    let len = usize::from(u16::from_be_bytes([l0, l1])).wrapping_sub(20);
+    let numbers = tcp.get(4..20).and_then(|numbers| numbers.first_chunk());
+    let Some(numbers) = numbers else {
+        return;
+    };
+    let seen = Seen::of(numbers, len);
+    if seen.flags & CHANGES != 0 {
+        turn_short::<FROM_INSIDE>(flow, tcp, len);
+    } else {
+        advance::<FROM_INSIDE>(flow, &seen);
+    }
+}
+
+#[cold]
+#[inline(never)]
+fn turn_short<const FROM_INSIDE: bool>(flow: &mut Flow, tcp: &[u8], len: usize) {
+    if let Some(segment) = tcp.get(..len)
+        && let Some(seen) = Seen::read(segment, len)
+    {
+        turn::<FROM_INSIDE>(flow, &seen);
+    }
+}
+
+/// A segment that moves numbers on, or acknowledges them.
+#[inline(always)]
+pub fn advance<const FROM_INSIDE: bool>(flow: &mut Flow, seen: &Seen) {
     let bits = if FROM_INSIDE { &OUT } else { &IN };
+    let scales = flow.scales();
     let [inside, remote] = &mut flow.sides;
     let (from, to) = if FROM_INSIDE {
         (inside, remote)
     } else {
         (remote, inside)
     };
-    if seen.flags & (SYN | FIN | RST) != 0 {
-        return turn::<FROM_INSIDE>(flow, seen);
-    }
     let end = seen.sequence.wrapping_add(seen.len);
-    if flow.flags & bits.end == 0 || flow.flags & bits.acked == 0 {
-        // Nothing to hold it against yet.
-        if flow.flags & bits.end == 0 || after(end, from.end) {
-            from.end = end;
-        }
-    } else {
-        if after(end, from.limit) && after(end, from.end) && seen.len > 0
-            || after(from.acked.wrapping_sub(1 << 30), end)
-        {
-            // Outside its window: translated, but nothing is learned.
-            return;
-        }
-        if after(end, from.end) {
-            from.end = end;
-        }
+    // How far a flow is differs from flow to flow: a branch on it would be
+    // guessed wrong, and its line may be on its way still. So branches are
+    // for what hardly ever is.
+    let spoke = flow.flags & bits.end != 0;
+    let measured = spoke & (flow.flags & bits.acked != 0);
+    let beyond = after(end, from.limit) & after(end, from.end) & (seen.len > 0);
+    let outside = beyond | after(from.acked.wrapping_sub(1 << 30), end);
+    if select_unpredictable(measured, outside, false) {
+        // Outside its window: translated, but nothing is learned.
+        return;
     }
+    from.end = select_unpredictable(!spoke | after(end, from.end), end, from.end);
     flow.flags |= bits.end;
-    if seen.flags & ACK != 0 {
-        let known = flow.flags & bits.other_end != 0;
-        if known && after(seen.acknowledgement, to.end) {
-            // An acknowledgement of what was never sent (RFC 5961 §5.2).
-            return;
-        }
-        let scale = if FROM_INSIDE {
-            flow.scales & 0x0f
-        } else {
-            flow.scales >> 4
-        };
-        let limit = seen
-            .acknowledgement
-            .wrapping_add(u32::from(seen.window) << scale);
-        if flow.flags & bits.acks == 0 {
-            to.acked = seen.acknowledgement;
-            to.limit = limit;
-            flow.flags |= bits.acks;
-            if flow.has(flag::ACKED_OUT | flag::ACKED_IN) && flow.class == State::TcpOpening as u8 {
-                flow.class = State::TcpEstablished as u8;
-            }
-        } else {
-            if after(seen.acknowledgement, to.acked) {
-                to.acked = seen.acknowledgement;
-            }
-            if after(limit, to.limit) {
-                to.limit = limit;
-            }
-        }
-        if flow.class == State::TcpReset as u8 {
-            // Traffic after a reset: it was not one (RFC 7857 §2.2).
-            flow.class = state_without_reset(flow) as u8;
-        }
+    if seen.flags & ACK == 0 {
+        return;
+    }
+    let known = flow.flags & bits.other_end != 0;
+    if select_unpredictable(known, after(seen.acknowledgement, to.end), false) {
+        // An acknowledgement of what was never sent (RFC 5961 §5.2).
+        return;
+    }
+    let scale = if FROM_INSIDE {
+        scales & 0x0f
+    } else {
+        scales >> 4
+    };
+    let limit = seen
+        .acknowledgement
+        .wrapping_add(u32::from(seen.window) << scale);
+    let first = flow.flags & bits.acks == 0;
+    let newer = first | after(seen.acknowledgement, to.acked);
+    to.acked = select_unpredictable(newer, seen.acknowledgement, to.acked);
+    to.limit = select_unpredictable(first | after(limit, to.limit), limit, to.limit);
+    flow.flags |= bits.acks;
+    let both = flow.has(flag::ACKED_OUT | flag::ACKED_IN);
+    let opened = both & (flow.class == State::TcpOpening as u8);
+    flow.class = select_unpredictable(opened, State::TcpEstablished as u8, flow.class);
+    if flow.class == State::TcpReset as u8 {
+        // Traffic after a reset: it was not one (RFC 7857 §2.2).
+        flow.class = state_without_reset(flow) as u8;
     }
 }
 
@@ -221,11 +246,11 @@ fn turn<const FROM_INSIDE: bool>(flow: &mut Flow, seen: &Seen) {
             return;
         }
         let scale = seen.scale & 0x0f;
-        flow.scales = if FROM_INSIDE {
-            flow.scales & 0xf0 | scale
+        flow.set_scales(if FROM_INSIDE {
+            flow.scales() & 0xf0 | scale
         } else {
-            flow.scales & 0x0f | scale << 4
-        };
+            flow.scales() & 0x0f | scale << 4
+        });
     } else if !in_window::<FROM_INSIDE>(flow, seen) {
         return;
     }
@@ -236,7 +261,7 @@ fn turn<const FROM_INSIDE: bool>(flow: &mut Flow, seen: &Seen) {
         len: seen.len.wrapping_add(counted),
         ..*seen
     };
-    track::<FROM_INSIDE>(flow, &plain);
+    advance::<FROM_INSIDE>(flow, &plain);
     if fin {
         flow.flags |= bits.fin;
         let state = state_without_reset(flow);
@@ -266,7 +291,7 @@ fn forget(flow: &mut Flow) {
         | flag::ACKED_OUT
         | flag::ACKED_IN);
     flow.sides = [Side::UNKNOWN; 2];
-    flow.scales = MOST_SCALE << 4 | MOST_SCALE;
+    flow.set_scales(MOST_SCALE << 4 | MOST_SCALE);
     flow.class = State::TcpOpening as u8;
 }
 

@@ -71,12 +71,12 @@ impl Sum {
 }
 
 /// What a change of some words does to a checksum over them (RFC 1624,
-/// equation 3): the sum of all `~old + new`.
+/// equation 3): the sum of all `~old + new`, in 16 bits.
 ///
 /// Its negation undoes the change, so that one delta serves both directions
 /// of a translation.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Delta(u32);
+pub struct Delta(u16);
 
 impl Delta {
     /// No change.
@@ -85,49 +85,49 @@ impl Delta {
     /// One word replaced.
     #[inline(always)]
     pub fn of16(old: u16, new: u16) -> Self {
-        Self(u32::from(!old) + u32::from(new))
+        Self(plus(!old, new))
     }
 
     /// Two words replaced, as an address is.
     #[inline(always)]
     pub fn of32(old: u32, new: u32) -> Self {
-        let sum = u64::from(!old) + u64::from(new);
-        Self(u32::from(fold(sum)))
+        // The carry of 32 bits is that of the upper word, which comes back
+        // in at the lower one's end.
+        let (sum, carry) = (!old).overflowing_add(new);
+        let sum = sum + u32::from(carry);
+        Self(plus(sum as u16, (sum >> 16) as u16))
     }
 
     /// This change and another one.
     #[inline(always)]
     #[must_use]
     pub fn and(self, other: Self) -> Self {
-        Self(u32::from(self.folded()) + u32::from(other.folded()))
+        Self(plus(self.0, other.0))
     }
 
     /// From 16 bits that were kept.
     #[inline(always)]
     pub fn from_folded(folded: u16) -> Self {
-        Self(u32::from(folded))
+        Self(folded)
     }
 
     /// In 16 bits, to be kept.
     #[inline(always)]
     pub fn folded(self) -> u16 {
-        fold(u64::from(self.0))
+        self.0
     }
 
     /// The change back.
     #[inline(always)]
     #[must_use]
     pub fn negated(self) -> Self {
-        Self(u32::from(!self.folded()))
+        Self(!self.0)
     }
 
     /// A checksum field after the change, in memory order.
     #[inline(always)]
     pub fn apply(self, checksum: u16) -> u16 {
-        let mut sum = u32::from(!checksum) + self.0;
-        sum = (sum & 0xffff) + (sum >> 16);
-        sum = (sum & 0xffff) + (sum >> 16);
-        !(sum as u16)
+        !plus(!checksum, self.0)
     }
 
     /// A UDP checksum field after the change: an absent one (zero) stays
@@ -142,6 +142,13 @@ impl Delta {
             changed => changed,
         }
     }
+}
+
+/// One's complement addition: a carry comes back in at the lower end.
+#[inline(always)]
+fn plus(a: u16, b: u16) -> u16 {
+    let (sum, carry) = a.overflowing_add(b);
+    sum + u16::from(carry)
 }
 
 /// A sum as the field of UDP: zero is sent as 0xffff.

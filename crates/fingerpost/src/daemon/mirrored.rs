@@ -7,6 +7,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
+use linux::recording::Recorder;
 use linux::{Mirror, Namespace, Options, Phase};
 use table::row::neighbour::state;
 use table::{Reader, Tables};
@@ -51,6 +52,8 @@ pub struct Whole {
     pub pressure: Arc<Mutex<Vec<Pressure>>>,
     /// SNMP.
     pub snmp: snmp::Gauge,
+    /// The recording, where one is made.
+    pub recording: Option<linux::recording::Gauge>,
 }
 
 impl Mirrored {
@@ -60,6 +63,7 @@ impl Mirrored {
         namespace: Namespace,
         directory: &Path,
         config: &Config,
+        recorder: Option<&Recorder>,
         whole: Whole,
     ) -> Result<Self> {
         let claim = Claim::take(directory, namespace.inode())?;
@@ -67,16 +71,13 @@ impl Mirrored {
             limits: config.limits.limits(),
             receive_buffer_bytes: config.mirror.receive_buffer_bytes as usize,
             scan_interval: Duration::from_secs(config.mirror.scan_interval_secs),
+            tap: recorder
+                .map(|recorder| recorder.tap(namespace.inode(), spec.as_deref().unwrap_or(""))),
         };
         let mirror = Mirror::start(namespace, options)
             .with_context(|| format!("cannot mirror {}", named(spec.as_deref())))?;
         Ok(Self {
-            answers: Arc::new(Answers {
-                spec: spec.clone(),
-                mirror,
-                started: Instant::now(),
-                whole,
-            }),
+            answers: Arc::new(Answers::new(spec.clone(), mirror, whole)),
             spec,
             listener: None,
             claim,
@@ -103,12 +104,12 @@ impl Mirrored {
 
     /// Whether what led to the namespace still does.
     pub fn still_there(&self) -> bool {
-        self.answers.mirror.namespace().still_there()
+        self.answers.mirror.still_there()
     }
 
     /// Its inode.
     pub fn inode(&self) -> u64 {
-        self.answers.mirror.namespace().inode()
+        self.answers.mirror.inode()
     }
 
     /// Where it listens.
@@ -136,6 +137,21 @@ pub fn named(spec: Option<&str>) -> String {
 }
 
 impl Answers {
+    /// Those of a mirror, asked for by its name.
+    pub fn new(spec: Option<String>, mirror: Mirror, whole: Whole) -> Self {
+        Self {
+            spec,
+            mirror,
+            started: Instant::now(),
+            whole,
+        }
+    }
+
+    /// What it was asked for by; `None`: the daemon's own.
+    pub fn spec(&self) -> Option<&str> {
+        self.spec.as_deref()
+    }
+
     /// The mirror.
     pub fn mirror(&self) -> &Mirror {
         &self.mirror
@@ -155,6 +171,10 @@ impl Answers {
     /// Whether counters and ages of a table are as new as is worth waiting
     /// for. O(neighbours) at worst.
     pub fn is_fresh(&self, object: Object) -> bool {
+        if self.mirror.is_recording() {
+            // What was sampled is all there will be.
+            return true;
+        }
         let tables = self.mirror.reader().snapshot();
         let taken = match object {
             Object::Link => tables.link_counters.taken_at_millis,
@@ -162,7 +182,7 @@ impl Answers {
             Object::Neigh if self.tables_age() => tables.neighbour_samples.taken_at_millis,
             _ => return true,
         };
-        let oldest = linux::mirror::now_millis().saturating_sub(FRESH_MILLIS);
+        let oldest = self.mirror.now_millis().saturating_sub(FRESH_MILLIS);
         taken.is_some_and(|taken| taken >= oldest)
     }
 
@@ -191,6 +211,10 @@ impl Source for Answers {
         }
     }
 
+    fn now_millis(&self) -> u64 {
+        self.mirror.now_millis()
+    }
+
     fn status(&self) -> Status {
         let tables = self.mirror.reader().snapshot();
         let mirror = self.mirror.status();
@@ -200,13 +224,18 @@ impl Source for Answers {
             pid: std::process::id(),
             version: env!("CARGO_PKG_VERSION").to_owned(),
             netns: self.spec.clone(),
-            inode: self.mirror.namespace().inode(),
+            inode: self.mirror.inode(),
             uptime_secs: self.started.elapsed().as_secs(),
             tables: status::tables(&tables),
             generation: tables.generation.0,
             resident_bytes: status::resident_bytes(),
             pressure,
             snmp: self.whole.snmp.status(),
+            recording: self
+                .whole
+                .recording
+                .as_ref()
+                .map(|gauge| gauge.status().into()),
             mirror: MirrorStatus {
                 phase: phase(&mirror.phase),
                 load_millis: mirror.load_time.as_millis() as u64,

@@ -129,7 +129,7 @@ pub fn answer(shared: &Arc<Shared>, request: &Parts) -> Result<Response, Problem
     };
     let right = shared.streams.right()?;
     let mirror = mirrored.answers.mirror();
-    let feed = shared.streams.feed(mirror.namespace().inode(), || {
+    let feed = shared.streams.feed(mirror.inode(), || {
         Feed::new(mirror.reader(), shared.names())
     });
     let mut position = Position::after(last, &shared.start)?;

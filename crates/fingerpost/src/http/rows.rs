@@ -197,7 +197,7 @@ impl Head {
         let generation = tables.generation.0;
         let output = &asked.question.output;
         // Weak: the same answer compressed is the same answer.
-        let inode = asked.mirrored.answers.mirror().namespace().inode();
+        let inode = asked.mirrored.answers.mirror().inode();
         let etag = format!("W/\"{}-{inode}-{generation}\"", shared.start);
         let mut headers = HeaderMap::new();
         let media_type = HeaderValue::from_static(query::media_type(output.format));

@@ -2,6 +2,7 @@
 //! openssl, and by hand where no program is rude enough.
 
 #![allow(
+    clippy::panic,
     clippy::unwrap_used,
     reason = "a test that cannot go on fails where it stands"
 )]

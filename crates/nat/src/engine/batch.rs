@@ -11,7 +11,9 @@
 use memory::prefetch_bytes;
 use packet::protocol;
 
-use super::translate::{Hint, follow, mark};
+use super::SWEEP_A_STAGE;
+use super::create::SWEEP_A_FLOW;
+use super::translate::{Hint, follow_short};
 use crate::flow::flag;
 use crate::index::First;
 use crate::key::Key;
@@ -23,8 +25,6 @@ use crate::{Nat, Packet, Verdict};
 const STAGED: usize = 32;
 /// Bytes of an IPv4 and a TCP header, less a field.
 const HEADERS_LEN: usize = 36;
-/// Flows that the sweep looks at for each stage.
-const SWEEP_A_STAGE: usize = 8;
 
 /// What is known of a staged packet: half a cache line. The rest is read
 /// from the packet again, which is near by then.
@@ -104,14 +104,15 @@ impl Noted {
 impl Nat {
     /// Translates packets in order, a stage after the other.
     pub(super) fn batch<const OUT: bool>(&mut self, packets: &mut [Packet<'_>], now_millis: u64) {
+        self.catch_up_calls();
         for packets in packets.chunks_mut(STAGED) {
             self.begin(now_millis);
             if let [packet] = packets {
                 packet.verdict = self.one::<OUT>(packet.bytes);
+                self.catch_up_calls();
                 self.sweep_a_call();
             } else {
                 self.stage::<OUT>(packets);
-                self.sweep(SWEEP_A_STAGE);
             }
         }
     }
@@ -133,14 +134,25 @@ impl Nat {
         }
         self.look::<OUT>(&mut staged, packets.len());
         let mut unfollowed = Noted::NONE;
+        let mut made = 0;
         for (place, staged_here) in staged.iter().enumerate().take(packets.len()) {
             let Some(packet) = packets.get_mut(place) else {
                 return;
             };
-            if self.short_way::<OUT>(packet.bytes, staged_here) {
+            let Staged {
+                key,
+                hash,
+                name,
+                port,
+                what,
+            } = *staged_here;
+            if what == What::Hit && self.short_way::<OUT, false>(packet.bytes, key, name) {
                 packet.verdict = Verdict::Translated;
-                unfollowed.note(place, staged_here.key.protocol() == protocol::TCP);
-            } else if !OUT && staged_here.what == What::Miss && self.door_is_shut() {
+                unfollowed.note(place, key.protocol() == protocol::TCP);
+            } else if OUT && what == What::Miss && self.quick_miss(packet.bytes, key, hash, port) {
+                packet.verdict = Verdict::Translated;
+                made += 1;
+            } else if !OUT && what == What::Miss && self.door_is_shut() {
                 // Nor has it one now: nothing that comes in makes any.
                 packet.verdict = Verdict::NoMapping;
             } else {
@@ -151,6 +163,18 @@ impl Nat {
             }
         }
         self.catch_up::<OUT>(packets, &staged, &mut unfollowed);
+        self.sweep(SWEEP_A_STAGE + made * SWEEP_A_FLOW);
+    }
+
+    /// A packet without a flow at the first look, for which nothing special
+    /// is set up: whether that was all.
+    #[inline(always)]
+    fn quick_miss(&mut self, bytes: &mut [u8], key: Key, hash: u64, port: u16) -> bool {
+        if !self.is_plain() || self.table.find::<true>(hash, key).is_some() {
+            return false;
+        }
+        let parsed = parse::again(bytes, key);
+        self.quick_out(bytes, &parsed, hash, port)
     }
 
     /// Looks into the buckets and asks for the flows; where a bucket has a
@@ -192,37 +216,6 @@ impl Nat {
         }
     }
 
-    /// Translates a packet of an established flow, but for following TCP.
-    /// Whether it was one, and nothing else was to be done.
-    #[inline(always)]
-    fn short_way<const OUT: bool>(&mut self, bytes: &mut [u8], staged: &Staged) -> bool {
-        if staged.what != What::Hit {
-            return false;
-        }
-        let now = self.clock.now();
-        let Some(flow) = self.table.get_mut(staged.name) else {
-            return false;
-        };
-        let idle = now.wrapping_sub(flow.last_used);
-        let fit = (flow.key::<OUT>() == staged.key)
-            & (flow.epoch == self.epoch)
-            & (idle <= self.ticks.of(flow.class))
-            & (flow.flags & (flag::SLOW | flag::LIVE) == flag::LIVE);
-        let shared = flow.flags & flag::MAPPED != 0;
-        // How long a mapping lives is known when TCP was followed.
-        let tcp = staged.key.protocol() == protocol::TCP;
-        if !fit | (shared & tcp & (idle != 0)) {
-            return false;
-        }
-        let class = flow.class;
-        mark::<OUT>(flow, now);
-        parse::rewrite::<OUT>(bytes, &parse::again(bytes, staged.key), flow);
-        if shared & ((idle != 0) | (flow.class != class)) {
-            self.refresh_shared(staged.name);
-        }
-        true
-    }
-
     /// Follows TCP for what went the short way.
     #[inline(always)]
     fn catch_up<const OUT: bool>(
@@ -239,9 +232,9 @@ impl Nat {
                 return;
             };
             let class = flow.class;
-            follow::<OUT>(flow, packet.bytes, &parse::again(packet.bytes, staged.key));
+            follow_short::<OUT>(flow, packet.bytes);
             if (flow.class != class) & (flow.flags & flag::MAPPED != 0) {
-                self.refresh_shared(staged.name);
+                self.refresh_shared(staged.name, class);
             }
         }
     }
@@ -264,8 +257,11 @@ impl Nat {
     fn again<const OUT: bool>(&mut self, bytes: &mut [u8], staged: &Staged) -> Verdict {
         let parsed = parse::again(bytes, staged.key);
         if let Some(name) = self.table.find::<OUT>(staged.hash, staged.key)
-            && self.established::<OUT>(name, bytes, &parsed)
+            && self.short_way::<OUT, false>(bytes, staged.key, name)
         {
+            if staged.key.protocol() == protocol::TCP {
+                self.follow_now::<OUT>(name, bytes);
+            }
             return Verdict::Translated;
         }
         self.miss::<OUT>(bytes, &parsed, staged.hint())

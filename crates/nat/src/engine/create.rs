@@ -18,7 +18,7 @@ use crate::{Dependence, EventKind, Hairpin, Nat, Pooling, PortChoice, State, Ver
 const ADDRESSES_TRIED: usize = 8;
 /// Places swept for each new flow: more than one, so that the dead never
 /// outnumber the living by much.
-const SWEEP_A_FLOW: usize = 2;
+pub(super) const SWEEP_A_FLOW: usize = 2;
 
 /// Which alias an outgoing flow is to have.
 #[derive(Debug, Clone, Copy)]
@@ -52,7 +52,7 @@ struct Shared {
 /// How a flow is to be made.
 #[derive(Debug, Clone, Copy)]
 struct Plan {
-    flags: u16,
+    flags: u32,
     shared: Shared,
     chosen: Chosen,
     /// Whether its alias port was chosen, and is counted.
@@ -213,7 +213,7 @@ impl Nat {
     }
 
     /// Whether a flow's other end is one of ours.
-    fn hairpin_flag(&self, ends: &Ends) -> u16 {
+    fn hairpin_flag(&self, ends: &Ends) -> u32 {
         if self.config.hairpin == Hairpin::Engine && self.is_own(ends.remote) {
             flag::HAIRPIN
         } else {
@@ -563,18 +563,37 @@ impl Nat {
         self.clock.now().saturating_add(ticks)
     }
 
-    /// Tells a flow's mapping and permit that it is used.
+    /// Tells a flow's mapping and permit that it is used, and of its class,
+    /// which was `before`.
     #[inline(never)]
-    pub(super) fn refresh_shared(&mut self, name: u32) {
+    pub(super) fn refresh_shared(&mut self, name: u32, before: u8) {
         let Some(flow) = self.table.get(name).copied() else {
             return;
         };
         let dies = self.dies(&flow);
-        if flow.has(flag::MAPPED) {
-            self.mappings.refresh(flow.mapping, dies);
+        let (was, is) = (State::of(before).lives_long(), flow.state().lives_long());
+        for shared in shared_of(&flow).into_iter().flatten() {
+            self.mappings.refresh(shared, dies);
+            match (was, is) {
+                (false, true) => self.mappings.lengthen(shared),
+                (true, false) => self.shorten(shared),
+                _ => {}
+            }
         }
-        if flow.has(flag::PERMIT) {
-            self.mappings.refresh(flow.permit, dies);
+    }
+
+    /// A flow of a mapping or permit lives long no more.
+    fn shorten(&mut self, shared: u32) {
+        let dies = self.clock.now().saturating_add(self.ticks.short());
+        self.mappings.shorten(shared, dies);
+    }
+
+    /// A flow ends: its mapping and permit lose what it gave them of life.
+    pub(super) fn leave_shared(&mut self, flow: &Flow) {
+        if flow.state().lives_long() {
+            for shared in shared_of(flow).into_iter().flatten() {
+                self.shorten(shared);
+            }
         }
     }
 
@@ -612,6 +631,14 @@ impl Nat {
         let next = self.own.get(at).or_else(|| self.own.first());
         next.copied().unwrap_or(address)
     }
+}
+
+/// A flow's shared mapping and permit.
+fn shared_of(flow: &Flow) -> [Option<u32>; 2] {
+    [
+        flow.has(flag::MAPPED).then_some(flow.mapping),
+        flow.has(flag::PERMIT).then_some(flow.permit),
+    ]
 }
 
 /// Whether an upper layer has a port or an identifier to be mapped.

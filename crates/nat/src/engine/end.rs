@@ -8,40 +8,51 @@ use crate::{AtCap, Event, EventKind, Nat, State, Why};
 /// Flows looked at for one to evict.
 const EVICT_LOOKS: usize = 32;
 /// How far ahead of the sweep lines are asked for.
-const AHEAD: usize = 8;
+const AHEAD: u32 = 8;
 
 impl Nat {
     /// Looks at the next places and ends what is dead there. O(`places`).
     #[inline]
     pub(super) fn sweep(&mut self, places: usize) {
-        for _ in 0..places {
-            let name = self.next_place();
-            let Some(flow) = self.table.get(name) else {
-                return;
-            };
-            self.work.slot();
-            self.statistics.flows_inspected += 1;
-            if flow.has(flag::LIVE) && !self.alive(flow) {
-                let why = if flow.epoch == self.epoch {
-                    Why::Expired
-                } else {
-                    Why::Removed
-                };
-                self.end(name, why);
+        let mut left = places;
+        while left > 0 && self.table.places() > 0 {
+            if self.hand >= self.table.places() {
+                self.hand = 0;
+            }
+            let from = self.hand;
+            let to = (from + left).min(self.table.places());
+            self.hand = to;
+            left -= to - from;
+            self.statistics.flows_inspected += (to - from) as u64;
+            for name in from as u32..to as u32 {
+                self.work.slot();
+                self.table.prefetch(name.wrapping_add(AHEAD));
+                if self.table.get(name).is_some_and(|flow| self.is_dead(flow)) {
+                    self.bury(name);
+                }
             }
         }
     }
 
-    /// The place under the hand, which goes on by one.
+    /// Whether a place holds a flow that may not be translated any more.
     #[inline(always)]
-    fn next_place(&mut self) -> u32 {
-        if self.hand >= self.table.places() {
-            self.hand = 0;
-        }
-        let name = self.hand as u32;
-        self.table.prefetch(name.wrapping_add(AHEAD as u32));
-        self.hand += 1;
-        name
+    fn is_dead(&self, flow: &Flow) -> bool {
+        let idle = self.clock.now().wrapping_sub(flow.last_used);
+        let over = (flow.epoch() != self.epoch) | (idle > self.ticks.of(flow.class));
+        flow.has(flag::LIVE) & over
+    }
+
+    /// Ends a flow that the sweep found dead.
+    #[cold]
+    fn bury(&mut self, name: u32) {
+        let forgotten = self.table.get(name);
+        let forgotten = forgotten.is_some_and(|flow| flow.epoch() != self.epoch);
+        let why = if forgotten {
+            Why::Removed
+        } else {
+            Why::Expired
+        };
+        self.end(name, why);
     }
 
     /// Makes room for a new flow at the cap, if the settings say so. Returns
@@ -86,6 +97,7 @@ impl Nat {
     /// Ends a flow. Returns whether there was one.
     #[inline(never)]
     pub(super) fn end(&mut self, name: u32, why: Why) -> bool {
+        debug_assert!(self.unfollowed.is_empty(), "a segment of what was here");
         let Some(flow) = self.table.remove(name, &mut self.work) else {
             return false;
         };
@@ -95,6 +107,7 @@ impl Nat {
             Why::Removed => self.statistics.flows_removed += 1,
         }
         self.end_beside(&flow);
+        self.leave_shared(&flow);
         if flow.has(flag::PERMIT) {
             self.mappings.release(flow.permit, &mut self.work);
         }

@@ -1,8 +1,13 @@
 //! One packet: the short way for what nearly all are, the long one for the
 //! rest.
 
+use packet::protocol;
+
+use super::create::SWEEP_A_FLOW;
+use super::unfollowed::Now;
 use crate::flow::{Flow, flag};
 use crate::index::First;
+use crate::key::Key;
 use crate::parse::{self, Parse, Parsed, Upper};
 use crate::tcp::{self, Seen};
 use crate::{Hairpin, Nat, State, Verdict, Why};
@@ -29,55 +34,88 @@ impl Nat {
             return self.long::<OUT>(bytes);
         };
         let hash = self.table.hasher.hash(parsed.key);
-        let mut port = 0;
         if OUT && self.one_made {
             // Where the packet before made a flow, this one may as well:
             // the line of its alias endpoint comes with the first bucket's.
             self.table.index::<OUT>().prefetch(hash);
-            port = self.foresee(parsed.key);
+            let _ = self.foresee(parsed.key);
         }
-        if let Some(name) = self.table.find::<OUT>(hash, parsed.key)
-            && self.established::<OUT>(name, bytes, &parsed)
+        if let First::Name(name) = self.table.first::<OUT>(hash)
+            && self.short_way::<OUT, true>(bytes, parsed.key, name)
         {
             if OUT {
                 self.one_made = false;
             }
             return Verdict::Translated;
         }
-        if OUT {
-            self.one_made = true;
-        }
-        self.miss::<OUT>(bytes, &parsed, Hint { hash, port })
+        self.one_again::<OUT>(bytes, hash)
     }
 
-    /// Translates a packet of a flow that is known to be its own, if the
-    /// flow lives and has nothing special about it.
+    /// A packet whose first look found no flow of its own.
+    #[inline(never)]
+    fn one_again<const OUT: bool>(&mut self, bytes: &mut [u8], hash: u64) -> Verdict {
+        // Parsed anew: what is kept for this would be written for each packet.
+        let Some(parsed) = &parse::short(bytes) else {
+            return Verdict::Malformed;
+        };
+        self.catch_up_calls();
+        let found = self.table.find::<OUT>(hash, parsed.key);
+        if let Some(name) = found
+            && self.short_way::<OUT, true>(bytes, parsed.key, name)
+        {
+            return Verdict::Translated;
+        }
+        if OUT {
+            self.one_made = true;
+            if found.is_none() && self.is_plain() {
+                let hint = self.foresee(parsed.key);
+                if self.quick_out(bytes, parsed, hash, hint) {
+                    self.sweep(SWEEP_A_FLOW);
+                    return Verdict::Translated;
+                }
+            }
+        }
+        self.miss::<OUT>(bytes, parsed, Hint { hash, port: 0 })
+    }
+
+    /// Translates a packet that [`parse::short`] took by a flow that may be
+    /// its own, if it is and lives and has nothing special about it. TCP is
+    /// noted to be followed soon (`NOTE`), or the caller sees to it.
     #[inline(always)]
-    pub(super) fn established<const OUT: bool>(
+    pub(super) fn short_way<const OUT: bool, const NOTE: bool>(
         &mut self,
-        name: u32,
         bytes: &mut [u8],
-        parsed: &Parsed,
+        key: Key,
+        name: u32,
     ) -> bool {
         let now = self.clock.now();
         let Some(flow) = self.table.get_mut(name) else {
             return false;
         };
         let idle = now.wrapping_sub(flow.last_used);
-        let fit = (flow.epoch == self.epoch)
-            & (idle <= self.ticks.of(flow.class))
-            & (flow.flags & (flag::SLOW | flag::LIVE) == flag::LIVE);
-        if !fit {
+        let fit = (flow.key::<OUT>() == key)
+            & flow.is_ordinary(self.epoch)
+            & (idle <= self.ticks.of(flow.class));
+        let shared = flow.flags & flag::MAPPED != 0;
+        let is_tcp = key.protocol() == protocol::TCP;
+        // How long a mapping lives is known when TCP was followed.
+        let late = shared & is_tcp & (idle != 0);
+        if !fit | late {
             return false;
         }
         let class = flow.class;
-        touch::<OUT>(flow, now, bytes, parsed);
-        parse::rewrite::<OUT>(bytes, parsed, flow);
+        mark::<OUT>(flow, now);
+        parse::rewrite_short::<OUT>(bytes, is_tcp, flow);
         // Once in a tick the mapping must know; within it, it does already.
-        let news = (idle != 0) | (flow.class != class);
-        let refresh = news & (flow.flags & flag::MAPPED != 0);
-        if refresh {
-            self.refresh_shared(name);
+        if shared && ((idle != 0) | (flow.class != class)) {
+            self.refresh_shared(name, class);
+        }
+        if NOTE {
+            match self.unfollowed.note::<OUT>(name, bytes, key.protocol()) {
+                Now::Nothing => {}
+                Now::CatchUp => self.catch_up_calls(),
+                Now::Follow => self.follow_now::<OUT>(name, bytes),
+            }
         }
         true
     }
@@ -86,6 +124,7 @@ impl Nat {
     #[cold]
     #[inline(never)]
     pub(super) fn long<const OUT: bool>(&mut self, bytes: &mut [u8]) -> Verdict {
+        self.catch_up_calls();
         match parse::long::<OUT>(bytes) {
             Parse::Malformed => Verdict::Malformed,
             Parse::OtherIcmp => Verdict::Unsupported,
@@ -200,9 +239,10 @@ impl Nat {
         if flow.flags & (flag::HELPER | flag::PROXY) != 0 && !flow.has(flag::HAIRPIN) {
             return self.helped::<OUT>(name, bytes, parsed);
         }
+        let class = flow.class;
         touch::<OUT>(flow, now, bytes, parsed);
         if flow.has(flag::MAPPED) {
-            self.refresh_shared(name);
+            self.refresh_shared(name, class);
         }
         let Some(flow) = self.table.get(name) else {
             return Verdict::NoMapping;
@@ -252,7 +292,7 @@ impl Nat {
 }
 
 /// Notes that a packet came.
-#[inline(always)]
+#[inline]
 pub(super) fn touch<const OUT: bool>(flow: &mut Flow, now: u32, bytes: &[u8], parsed: &Parsed) {
     mark::<OUT>(flow, now);
     if parsed.upper == Upper::Tcp {
@@ -264,19 +304,31 @@ pub(super) fn touch<const OUT: bool>(flow: &mut Flow, now: u32, bytes: &[u8], pa
 #[inline(always)]
 pub(super) fn mark<const OUT: bool>(flow: &mut Flow, now: u32) {
     flow.last_used = now;
+    if !flow.has(if OUT { flag::SEEN_OUT } else { flag::SEEN_IN }) {
+        see::<OUT>(flow);
+    }
+}
+
+/// Notes the first packet of a direction.
+#[cold]
+#[inline(never)]
+fn see<const OUT: bool>(flow: &mut Flow) {
     flow.flags |= if OUT { flag::SEEN_OUT } else { flag::SEEN_IN };
     let answered = flow.has(flag::SEEN_OUT | flag::SEEN_IN);
-    // Both at once: the class comes with the flow's line, and a branch on it
-    // alone, which differs from flow to flow, would be guessed wrong and hold
-    // up what could be done meanwhile.
-    if (flow.class == State::UdpUnreplied as u8) & answered {
+    if answered && flow.class == State::UdpUnreplied as u8 {
         flow.class = State::Udp as u8;
     }
 }
 
-/// Takes a TCP packet into account.
+/// Takes a TCP packet that [`parse::short`] took into account.
 #[inline(always)]
-pub(super) fn follow<const OUT: bool>(flow: &mut Flow, bytes: &[u8], parsed: &Parsed) {
+pub(super) fn follow_short<const OUT: bool>(flow: &mut Flow, bytes: &[u8]) {
+    tcp::track_short::<OUT>(flow, bytes);
+}
+
+/// Takes a TCP packet into account.
+#[inline]
+fn follow<const OUT: bool>(flow: &mut Flow, bytes: &[u8], parsed: &Parsed) {
     let segment = bytes
         .get(usize::from(parsed.at)..usize::from(parsed.total_len))
         .unwrap_or_default();

@@ -91,7 +91,7 @@ fn filled() -> Writer {
         for number in 0..20 {
             let local = IpAddr::from([10, 1, index as u8, number]);
             changes.push(Change::PutAddress(Address::new(index, local, 24)));
-            let lladdr = (number % 3) as u8;
+            let lladdr = number % 3;
             changes.push(Change::PutNeighbour(neighbour(
                 index,
                 u32::from(number),

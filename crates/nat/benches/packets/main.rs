@@ -9,13 +9,20 @@
 //! that costs up to 10 ns a packet more. Flows are picked uniformly at
 //! random. Each figure is the median of its rounds. The reference loop (a
 //! load that depends on the one before, over 64 MiB on huge pages) tells a
-//! slow minute of the machine from a slow engine.
+//! slow minute of the machine from a slow engine; beside each row stands what
+//! the least that a translation can be takes (`prototype.rs`), and how many
+//! times that the engine takes.
+//!
+//! `only=NAME` leaves rows out whose name or way does not begin like that,
+//! `engine` leaves the prototype out (for profiles).
 
 #![allow(
     clippy::unwrap_used,
     clippy::indexing_slicing,
     reason = "a benchmark fails by it"
 )]
+
+mod prototype;
 
 use std::io::{self, Write};
 use std::net::Ipv4Addr;
@@ -25,13 +32,13 @@ use fingerpost_nat::{Config, Nat, Packet, Timeouts, Verdict};
 use memory::Reserved;
 use packet::build::{Ip, Segment};
 use packet::tcp::ACK;
+use prototype::Prototype;
 
 /// Bytes from a packet to the next: a buffer of a port, but not a power of
 /// two, which would make them collide in the first cache.
 const STRIDE: usize = 2_112;
 const AREA_BYTES: usize = 16 << 20;
 const BATCH: usize = 32;
-const ROUNDS: usize = 5;
 /// Packets of a figure, at least.
 const PACKETS: usize = 2_000_000;
 const ALIAS: Ipv4Addr = Ipv4Addr::new(192, 0, 2, 1);
@@ -46,47 +53,90 @@ fn main() -> io::Result<()> {
     } else {
         flows
     };
-    let mut strides = std::env::args().filter_map(|word| {
-        let bytes = word.strip_prefix("stride=")?;
-        bytes.parse().ok()
-    });
-    let stride = strides.next().unwrap_or(STRIDE).max(64);
+    let word = |name: &str| {
+        let mut words = std::env::args();
+        words.find_map(|word| word.strip_prefix(name).map(str::to_owned))
+    };
+    let wanted = Wanted {
+        stride: word("stride=").map_or(STRIDE, |bytes| bytes.parse().unwrap()),
+        only: word("only=").unwrap_or_default(),
+        prototype: !std::env::args().any(|word| word == "engine"),
+    };
     let mut out = io::stdout().lock();
     for count in flows {
-        measure(&mut out, count, stride)?;
+        measure(&mut out, count, &wanted)?;
     }
     Ok(())
 }
 
-fn measure(out: &mut impl Write, count: usize, stride: usize) -> io::Result<()> {
-    let row = |out: &mut dyn Write, name: &str, how: &str, ns: f64| {
-        writeln!(
+/// What the command line wants.
+struct Wanted {
+    stride: usize,
+    only: String,
+    prototype: bool,
+}
+
+impl Wanted {
+    fn row(&self, name: &str, how: &str) -> bool {
+        format!("{name}, {how}").starts_with(&self.only)
+    }
+}
+
+fn measure(out: &mut impl Write, count: usize, wanted: &Wanted) -> io::Result<()> {
+    let row = |out: &mut dyn Write, name: &str, how: &str, ns: f64, least: f64| {
+        write!(
             out,
             "{name:<13} {how:<9} {count:>9} flows  {ns:>7.1} ns_per_op"
-        )
+        )?;
+        if least > 0.0 {
+            write!(out, "  prototype {least:>7.1}  ratio {:>5.2}", ns / least)?;
+        }
+        writeln!(out)
     };
-    let mut bench = Bench::new(count, stride);
+    let mut bench = Bench::new(count, wanted.stride);
     writeln!(
         out,
         "reference     load      {count:>9} flows  {:>7.1} ns_per_op",
         reference()
     )?;
-    let (batch, one) = (Way::Batch, Way::One);
-    row(out, "new flow", "batch", bench.new_flows(batch))?;
+    let (batch, one) = (("batch", Way::Batch), ("one call", Way::One));
+    let mut least = wanted.prototype.then(|| Least::new(&mut bench));
+    for (how, way) in [one, batch] {
+        if wanted.row("new flow", how) {
+            let ns = bench.new_flows(way);
+            let least = least
+                .as_mut()
+                .map_or(0.0, |least| least.new_flows(&mut bench, way));
+            row(out, "new flow", how, ns, least)?;
+        }
+    }
     let (flows, bytes) = bench.fill();
     writeln!(
         out,
         "flow          -         {count:>9} flows  {:>7.1} bytes_per_row",
         bytes as f64 / flows as f64
     )?;
-    for (how, way) in [("batch", batch), ("one call", one)] {
-        row(out, "existing out", how, bench.existing(way, true))?;
-        row(out, "existing in", how, bench.existing(way, false))?;
-        row(out, "unknown in", how, bench.unknown(way, false))?;
-        row(out, "attack in", how, bench.unknown(way, true))?;
-        row(out, "hot", how, bench.hot(way))?;
+    for (how, way) in [batch, one] {
+        for (name, is_out) in [("existing out", true), ("existing in", false)] {
+            if wanted.row(name, how) {
+                let ns = bench.existing(way, is_out);
+                let least = least.as_mut();
+                let least = least.map_or(0.0, |least| least.existing(&mut bench, way, is_out));
+                row(out, name, how, ns, least)?;
+            }
+        }
+        for (name, same) in [("unknown in", false), ("attack in", true)] {
+            if wanted.row(name, how) {
+                let ns = bench.unknown(way, same);
+                let least = least.as_mut();
+                let least = least.map_or(0.0, |least| least.unknown(&mut bench, way, same));
+                row(out, name, how, ns, least)?;
+            }
+        }
+        if wanted.row("hot", how) {
+            row(out, "hot", how, bench.hot(way), 0.0)?;
+        }
     }
-    row(out, "new flow", "one call", bench.new_flows(one))?;
     Ok(())
 }
 
@@ -298,7 +348,7 @@ impl Bench {
 
     /// Flows made in an engine with memory for them.
     fn new_flows(&mut self, way: Way) -> f64 {
-        let rounds = if self.count > 2_000_000 { 1 } else { ROUNDS };
+        let rounds = rounds_of_new(self.count);
         let mut costs = Vec::new();
         for _ in 0..rounds {
             self.nat = Nat::new(config(self.count)).unwrap();
@@ -349,17 +399,25 @@ impl Bench {
             false,
             Verdict::NoMapping,
             move |place, at, _, random| {
-                let word = if same { 77 } else { random.next() as u32 >> 12 };
-                let remote = Ipv4Addr::from(0x1300_0000 | word);
-                write_packet(
-                    place,
-                    (remote, 443),
-                    (ALIAS, word as u16),
-                    at & 1 == 0 && !same,
-                );
+                write_unknown(place, random, same, at & 1 == 0 && !same);
             },
         )
     }
+}
+
+/// Rounds of making all flows: more where one is short.
+fn rounds_of_new(count: usize) -> usize {
+    match count {
+        0..100_000 => 100,
+        100_000..2_000_000 => (2_000_000 / count).max(3),
+        _ => 1,
+    }
+}
+
+fn write_unknown(place: &mut [u8], random: &mut Random, same: bool, tcp: bool) {
+    let word = if same { 77 } else { random.next() as u32 >> 12 };
+    let remote = Ipv4Addr::from(0x1300_0000 | word);
+    write_packet(place, (remote, 443), (ALIAS, word as u16), tcp);
 }
 
 fn write_of(place: &mut [u8], flow: usize, ports: &[u16], out: bool) {
@@ -368,6 +426,143 @@ fn write_of(place: &mut [u8], flow: usize, ports: &[u16], out: bool) {
         write_packet(place, (inside, port), (remote, remote_port), tcp);
     } else {
         write_packet(place, (remote, remote_port), (ALIAS, ports[flow]), tcp);
+    }
+}
+
+/// The prototype in the same area, with the same flows, as far as they found
+/// a place.
+struct Least {
+    prototype: Prototype,
+    placed: Vec<u32>,
+}
+
+impl Least {
+    fn new(bench: &mut Bench) -> Self {
+        let mut least = Self {
+            prototype: Prototype::new(bench.count, u32::from_ne_bytes(ALIAS.octets())),
+            placed: Vec::new(),
+        };
+        least.new_flows(bench, Way::Batch);
+        least
+    }
+
+    /// Runs over the area, which holds packets already.
+    fn run(
+        &mut self,
+        bench: &mut Bench,
+        packets: usize,
+        mut batch: impl FnMut(&mut Prototype, &mut [&mut [u8]]),
+    ) -> f64 {
+        let stride = bench.stride;
+        let area = &mut bench.area[..packets * stride];
+        let started = Instant::now();
+        for places in area.chunks_mut(stride * BATCH) {
+            let count = places.len() / stride;
+            let mut places = places.chunks_exact_mut(stride);
+            let mut packets: [&mut [u8]; BATCH] = std::array::from_fn(|_| {
+                places.next().map_or(&mut [][..], |place| &mut place[..64])
+            });
+            batch(&mut self.prototype, &mut packets[..count]);
+        }
+        started.elapsed().as_nanos() as f64 / packets as f64
+    }
+
+    fn new_flows(&mut self, bench: &mut Bench, way: Way) -> f64 {
+        let rounds = 0..rounds_of_new(bench.count);
+        let mut costs: Vec<_> = rounds.map(|_| self.make_all(bench, way)).collect();
+        median(&mut costs)
+    }
+
+    fn make_all(&mut self, bench: &mut Bench, way: Way) -> f64 {
+        self.prototype = Prototype::new(bench.count, u32::from_ne_bytes(ALIAS.octets()));
+        self.placed.clear();
+        let (mut from, mut costs) = (0, Vec::new());
+        while from < bench.count {
+            let packets = bench.packets().min(bench.count - from);
+            for at in 0..packets {
+                let (inside, port, remote, remote_port, _) = ends(from + at);
+                let place = &mut bench.area[at * bench.stride..];
+                write_packet(place, (inside, port), (remote, remote_port), false);
+            }
+            costs.push(match way {
+                Way::Batch => self.run(bench, packets, |prototype, packets| {
+                    prototype.make_batch(packets);
+                }),
+                Way::One => self.run(bench, packets, |prototype, packets| {
+                    for packet in packets {
+                        if !prototype.one::<true>(packet) {
+                            prototype.make(packet);
+                        }
+                    }
+                }),
+            });
+            for at in 0..packets {
+                let source = &bench.area[at * bench.stride + 12..];
+                if source[..4] == ALIAS.octets() {
+                    self.placed.push((from + at) as u32);
+                }
+            }
+            from += packets;
+        }
+        let last = costs.len() - costs.len().div_ceil(10);
+        median(&mut costs[last..])
+    }
+
+    fn rounds(
+        &mut self,
+        bench: &mut Bench,
+        (way, out, want): (Way, bool, bool),
+        make: impl Fn(&mut [u8], &mut Random),
+    ) -> f64 {
+        let packets = bench.packets();
+        let mut costs = Vec::new();
+        for _ in 0..PACKETS.div_ceil(packets) {
+            for place in bench.area.chunks_exact_mut(bench.stride) {
+                make(place, &mut bench.random);
+            }
+            let mut done = 0;
+            costs.push(match (way, out) {
+                (Way::Batch, true) => self.run(bench, packets, |prototype, packets| {
+                    done += prototype.batch::<true>(packets);
+                }),
+                (Way::Batch, false) => self.run(bench, packets, |prototype, packets| {
+                    done += prototype.batch::<false>(packets);
+                }),
+                (Way::One, true) => self.run(bench, packets, |prototype, packets| {
+                    for packet in packets {
+                        done += usize::from(prototype.one::<true>(packet));
+                    }
+                }),
+                (Way::One, false) => self.run(bench, packets, |prototype, packets| {
+                    for packet in packets {
+                        done += usize::from(prototype.one::<false>(packet));
+                    }
+                }),
+            });
+            assert_eq!(done, if want { packets } else { 0 });
+        }
+        median(&mut costs)
+    }
+
+    fn existing(&mut self, bench: &mut Bench, way: Way, out: bool) -> f64 {
+        let placed = std::mem::take(&mut self.placed);
+        let ns = self.rounds(bench, (way, out, true), |place, random| {
+            let flow = placed[random.below(placed.len())] as usize;
+            let (inside, port, remote, remote_port, _) = ends(flow);
+            if out {
+                write_packet(place, (inside, port), (remote, remote_port), false);
+            } else {
+                write_packet(place, (remote, remote_port), (ALIAS, port), false);
+            }
+        });
+        self.placed = placed;
+        ns
+    }
+
+    fn unknown(&mut self, bench: &mut Bench, way: Way, same: bool) -> f64 {
+        self.rounds(bench, (way, false, false), |place, random| {
+            write_unknown(place, random, same, false);
+        })
     }
 }
 
