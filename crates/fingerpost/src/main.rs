@@ -16,6 +16,7 @@ mod control;
 mod daemon;
 mod direct;
 mod failover;
+mod forward;
 mod generate;
 mod histogram;
 mod http;
@@ -96,6 +97,9 @@ fn run(wanted: Wanted) -> anyhow::Result<ExitCode> {
         Wanted::Receive(arguments) => {
             drop(out);
             return receive::run(&arguments);
+        Wanted::Forward(asked) => {
+            drop(out);
+            return forward::run(&asked);
         }
         Wanted::Ifconfig(arguments, called) => {
             drop(out);
