@@ -41,6 +41,10 @@ pub const MAX_SKIP: u64 = 100_000_000;
 /// Which generation an answer is of, to watch changes from.
 pub const GENERATION: HeaderName = HeaderName::from_static("fingerpost-generation");
 
+/// When the counters in an answer were read, milliseconds since 1970: what
+/// makes a rate of two answers.
+pub const COUNTERS_AT: HeaderName = HeaderName::from_static("fingerpost-counters-at");
+
 /// A question for rows, as it was asked.
 struct Asked {
     question: Question,
@@ -201,6 +205,12 @@ impl Head {
         let id = format!("{}-{generation}", shared.start);
         insert(&mut headers, GENERATION, &id);
         let samples = output.statistics || output.fields.iter().any(|field| is_sample(field));
+        if samples
+            && asked.question.object == Object::Link
+            && let Some(taken) = tables.link_counters.taken_at_millis
+        {
+            insert(&mut headers, COUNTERS_AT, &taken.to_string());
+        }
         let cache = if samples { "no-store" } else { "no-cache" };
         headers.insert(CACHE_CONTROL, HeaderValue::from_static(cache));
         Self {
