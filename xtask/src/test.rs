@@ -12,8 +12,12 @@ use anyhow::{Context, Result, bail};
 
 use crate::host::{self, say};
 
-/// The package whose shared structures are modelled with loom.
-const MODELLED: &str = "fingerpost-memory";
+/// The packages whose shared structures are modelled with loom, which of
+/// their test programs, and what the models' names begin or lie with.
+const MODELLED: &[(&str, &[&str], &str)] = &[
+    ("fingerpost-memory", &["--lib"], "models"),
+    ("fingerpost-fib", &["--test", "loom"], ""),
+];
 
 /// Runs the tests.
 #[derive(Debug, clap::Args)]
@@ -43,8 +47,8 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode> {
     if !built.context("starting cargo")?.success() {
         bail!("the tests do not build");
     }
-    if arguments.has_models() {
-        let built = models().arg("--no-run").status();
+    for (mut models, _) in arguments.models() {
+        let built = models.arg("--no-run").status();
         if !built.context("starting cargo for the models")?.success() {
             bail!("the models do not build");
         }
@@ -76,10 +80,21 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode> {
 }
 
 impl Arguments {
-    /// Whether the models are among what is asked for.
-    fn has_models(&self) -> bool {
-        let is_asked = self.package.is_empty() || self.package.iter().any(|name| name == MODELLED);
-        is_asked && self.rest.is_empty()
+    /// The test programs of models that are asked for, built apart: with
+    /// loom's atomics in place of the real ones; and which of their tests.
+    fn models(&self) -> Vec<(std::process::Command, &'static str)> {
+        let is_asked = |package: &str| {
+            let is_among = self.package.is_empty() || self.package.iter().any(|p| p == package);
+            is_among && self.rest.is_empty()
+        };
+        let asked = MODELLED.iter().filter(|(package, _, _)| is_asked(package));
+        let models = asked.map(|(package, program, filter)| {
+            let mut cargo = host::cargo();
+            cargo.args(["test", "--release", "--package", package]);
+            cargo.args(*program).env("RUSTFLAGS", "--cfg loom");
+            (cargo, *filter)
+        });
+        models.collect()
     }
 
     fn cargo(&self) -> std::process::Command {
@@ -93,15 +108,6 @@ impl Arguments {
         }
         cargo
     }
-}
-
-/// The test program of `memory` under `cfg(loom)`.
-fn models() -> std::process::Command {
-    let mut cargo = host::cargo();
-    cargo
-        .args(["test", "--release", "--package", MODELLED, "--lib"])
-        .env("RUSTFLAGS", "--cfg loom");
-    cargo
 }
 
 fn test(arguments: &Arguments, skipped: &Path) -> Result<Counts> {
@@ -127,18 +133,17 @@ fn test(arguments: &Arguments, skipped: &Path) -> Result<Counts> {
     }
     let reasons = fs::read_to_string(skipped).unwrap_or_default();
     counts.set_apart(&reasons);
-    if arguments.has_models() {
-        counts.add_models()?;
+    for (models, filter) in arguments.models() {
+        counts.add_models(models, filter)?;
     }
     Ok(counts)
 }
 
 impl Counts {
-    /// Runs the models of what threads share: all interleavings, by loom.
-    /// They are built apart, with its atomics in place of the real ones.
-    fn add_models(&mut self) -> Result<()> {
-        let output = models()
-            .args(["--", "models"])
+    /// Runs models of what threads share, in all interleavings.
+    fn add_models(&mut self, mut models: std::process::Command, filter: &str) -> Result<()> {
+        let output = models
+            .args(["--", filter])
             .stderr(Stdio::inherit())
             .output()
             .context("starting cargo test for the models")?;

@@ -196,9 +196,8 @@ impl Port for Memory {
                     chunk => chunk,
                 };
                 if let Ok(chunk) = chunk {
-                    batch.add(chunk.into_iter());
                     // Their headers are in another core's cache.
-                    batch.packets().iter().for_each(Buffer::prefetch);
+                    batch.add(chunk.into_iter().inspect(Buffer::prefetch));
                 }
                 if is_abandoned && batch.is_empty() {
                     return Ok(Received::End);

@@ -178,10 +178,20 @@ impl Batch {
         }
     }
 
-    /// Adds packets; no more than there is room for are asked for.
+    /// Adds packets; what there is no room for is dropped.
     #[inline(always)]
-    pub(crate) fn add(&mut self, buffers: impl ExactSizeIterator<Item = Buffer>) {
-        let room = self.room();
-        self.buffers.extend(buffers.take(room));
+    pub(crate) fn add(&mut self, buffers: impl Iterator<Item = Buffer>) {
+        let (len, room) = (self.buffers.len(), self.room());
+        let mut places = self.buffers.spare_capacity_mut().iter_mut().take(room);
+        let mut added = 0;
+        // Not a loop of `push`: a ring's iterator is at its best from inside.
+        buffers.for_each(|buffer| {
+            if let Some(place) = places.next() {
+                place.write(buffer);
+                added += 1;
+            }
+        });
+        // SAFETY: so many places behind `len` are written.
+        unsafe { self.buffers.set_len(len + added) };
     }
 }

@@ -15,7 +15,8 @@ const SETTLED_AT: i64 = 1 << 20;
 
 /// A worker's own stock of buffers, last in, first out. It holds at most 512,
 /// or a quarter of a small pool; what comes above goes to the pool in
-/// magazines of 64, and what is missing comes from there the same way.
+/// magazines of 256 (of less from a pool that is small or has short buffers),
+/// and what is missing comes from there the same way.
 ///
 /// A buffer may be given to any cache of its pool, whichever it came from.
 pub struct Cache {
@@ -159,16 +160,19 @@ impl Cache {
     #[inline]
     fn flush(&mut self) {
         if self.stock.len() > self.most {
-            self.give_to_depot(self.most / 2);
+            // Whole magazines, and about a half is kept.
+            let given = self.stock.len() - self.most / 2;
+            let given = given / self.magazine * self.magazine;
+            self.give_to_depot(given.max(1));
         }
     }
 
-    /// Gives all but `rest` to the depot, the ones longest here first.
+    /// Gives so many of those in stock to the depot, the ones longest here
+    /// first.
     #[cold]
-    fn give_to_depot(&mut self, rest: usize) {
+    fn give_to_depot(&mut self, given: usize) {
         // SAFETY: we are one of its owners.
         let shared = unsafe { self.shared.as_ref() };
-        let given = self.stock.len() - rest;
         let mut left = given;
         let mut slots = self.stock.drain(..given);
         while left > 0 {
@@ -194,7 +198,7 @@ impl Cache {
 
 impl Drop for Cache {
     fn drop(&mut self) {
-        self.give_to_depot(0);
+        self.give_to_depot(self.stock.len());
         self.settle();
         // SAFETY: our unit as an owner, given back once, here.
         unsafe { leave(self.shared, OWNER) };

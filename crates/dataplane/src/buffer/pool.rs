@@ -1,8 +1,8 @@
 //! The pool: one piece of memory cut into slots, and the depot of those that
 //! no worker has.
 //!
-//! In the depot slots lie in magazines of up to 64, which are pushed and
-//! popped as one: a [`Cache`] trades with it by one atomic operation for 64
+//! In the depot slots lie in magazines of up to 256, which are pushed and
+//! popped as one: a [`Cache`] trades with it by one atomic operation for 256
 //! buffers, whoever freed them, and nobody holds a lock.
 //!
 //! The memory goes when nothing of the pool is left, handles included.
@@ -23,7 +23,7 @@ use std::sync::atomic::{AtomicI64, AtomicU64, Ordering, fence};
 
 use memory::{Reserved, Stack};
 
-use super::slot::{ADDRESS_BITS, LEAST_SLOT_BYTES, MAGAZINE, OwnSlot, SLOT_HEAD_BYTES, Slot};
+use super::slot::{ADDRESS_BITS, MAGAZINE, OwnSlot, SLOT_HEAD_BYTES, Slot, most_in_magazine};
 use super::{Cache, HEADROOM, LINE_BYTES, TAILROOM};
 
 /// Most buffers that a cache keeps back.
@@ -213,7 +213,7 @@ impl Drop for Pool {
 /// Cache lines of a slot: an odd number below 65,536.
 fn slot_lines(packet_bytes: usize) -> Option<u16> {
     let room = SLOT_HEAD_BYTES + HEADROOM + TAILROOM;
-    let bytes = packet_bytes.checked_add(room)?.max(LEAST_SLOT_BYTES);
+    let bytes = packet_bytes.checked_add(room)?;
     u16::try_from(bytes.div_ceil(LINE_BYTES) | 1).ok()
 }
 
@@ -252,7 +252,8 @@ impl Shared {
 
     /// Buffers that are pushed to the depot as one.
     pub fn magazine(&self) -> usize {
-        self.most_cached().clamp(1, MAGAZINE)
+        let most = most_in_magazine(self.slot_bytes);
+        (self.most_cached() / 2).clamp(1, most.max(1))
     }
 
     /// The slot of a number below `count`, which everything in the depot is.
@@ -262,11 +263,12 @@ impl Shared {
     }
 
     /// Puts slots of this pool into the depot as one magazine of at most
-    /// [`MAGAZINE`]. The first one keeps the list of all.
+    /// [`Shared::magazine`]. The first one keeps the list of all.
     pub fn push(&self, origin: NonNull<u8>, slots: impl Iterator<Item = OwnSlot>) {
         let mut lines = [0; MAGAZINE];
         let mut count = 0;
-        for (line, slot) in lines.iter_mut().zip(slots) {
+        let places = lines.iter_mut().take(self.magazine());
+        for (line, slot) in places.zip(slots) {
             *line = (slot.offset(origin) / LINE_BYTES) as u32;
             count += 1;
         }

@@ -17,10 +17,14 @@ pub const SLOT_HEAD_BYTES: usize = size_of::<Head>();
 
 /// Where the places of a magazine are written: behind the head's line.
 const MAGAZINE_OFFSET: usize = 64;
-/// Most places in a magazine.
-pub const MAGAZINE: usize = 64;
-/// A slot has at least as many bytes.
-pub const LEAST_SLOT_BYTES: usize = MAGAZINE_OFFSET + MAGAZINE * size_of::<u32>();
+/// Most slots in a magazine, however long they are.
+pub const MAGAZINE: usize = 256;
+
+/// Most slots in a magazine of slots of this length: the list of them lies in
+/// one of them.
+pub fn most_in_magazine(slot_bytes: usize) -> usize {
+    (slot_bytes.saturating_sub(MAGAZINE_OFFSET) / size_of::<u32>()).min(MAGAZINE)
+}
 
 /// What stands at the beginning of each slot, from the pool's making to its
 /// end.
@@ -181,16 +185,18 @@ impl Slot {
     }
 
     /// Writes a magazine into the slot, which is one of it: the lines, from
-    /// the pool's first, where its slots begin. At most [`MAGAZINE`].
+    /// the pool's first, where its slots begin. At most as many as
+    /// [`most_in_magazine`] says.
     ///
     /// # Safety
-    /// The slot must be the caller's own, and not be in a handle.
+    /// The slot must be the caller's own, and not be in a handle, and the
+    /// lines no more than that.
     #[inline]
     pub unsafe fn write_magazine(self, lines: &[u32]) {
-        let count = lines.len().min(MAGAZINE);
-        // SAFETY: the slot is the caller's, and at least `LEAST_SLOT_BYTES`
-        // long; only `count` of the head is written, which nobody reads
-        // before the slot is pushed to the depot.
+        let count = lines.len();
+        // SAFETY: the slot is the caller's, and long enough; only `count` of
+        // the head is written, which nobody reads before the slot is pushed
+        // to the depot.
         unsafe {
             (*self.0.cast::<Head>().as_ptr()).count = count as u32;
             let places = self.0.add(MAGAZINE_OFFSET).cast::<u32>();
