@@ -68,16 +68,16 @@ pub fn rate(program: &Path, mode: &str, copy: bool, time: Duration) -> Result<Ra
     })
 }
 
-/// Time that its forwarding thread has run: the one that has run longest.
+/// Time that its forwarding thread has run, to a hundredth of a second: the
+/// one that has run longest.
 fn cpu_nanos(process: u32) -> Result<u64> {
     let mut most = 0;
     for task in fs::read_dir(format!("/proc/{process}/task"))? {
-        let told = fs::read_to_string(task?.path().join("schedstat"))?;
-        let ran = told
-            .split_whitespace()
-            .next()
-            .and_then(|ran| ran.parse().ok());
-        most = most.max(ran.unwrap_or(0));
+        let told = fs::read_to_string(task?.path().join("stat"))?;
+        // Behind the name: state, ten more, then user and system time.
+        let fields = told.rsplit(')').next().unwrap_or_default();
+        let ticks = fields.split_whitespace().skip(11).take(2);
+        most = most.max(ticks.filter_map(|ticks| ticks.parse::<u64>().ok()).sum());
     }
-    Ok(most)
+    Ok(most * 10_000_000)
 }

@@ -134,8 +134,8 @@ pub const PAGES: &[Parameter] = &[
     Parameter {
         name: "skip",
         help: "Rows to pass over first, after the place that `after` says: how a page in the \
-               middle is reached. They are counted one by one, some millions in a tenth of a \
-               second",
+               middle is reached. They are counted one by one, in pieces between which others \
+               are answered",
         value: Value::Number(super::rows::MAX_SKIP),
     },
     Parameter {

@@ -102,7 +102,12 @@ fn rows_path(table: &Table) -> Value {
         table.summary,
         parameters,
         &content,
-        &["ETag", "Link", "Fingerpost-Generation"],
+        &[
+            "ETag",
+            "Link",
+            "Fingerpost-Generation",
+            "Fingerpost-Counters-At",
+        ],
     )
 }
 

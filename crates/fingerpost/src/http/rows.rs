@@ -21,7 +21,6 @@ use http::header::{CACHE_CONTROL, CONTENT_TYPE, ETAG, HeaderName, IF_NONE_MATCH,
 use http::request::Parts;
 use http::{HeaderMap, HeaderValue, StatusCode};
 use http_body::{Frame, SizeHint};
-use linux::mirror::now_millis;
 use table::Tables;
 use tokio::sync::OwnedSemaphorePermit;
 use view::{Filter, Object, Question, Walk};
@@ -41,6 +40,10 @@ pub const MAX_LIMIT: u64 = 10_000;
 pub const MAX_SKIP: u64 = 100_000_000;
 /// Which generation an answer is of, to watch changes from.
 pub const GENERATION: HeaderName = HeaderName::from_static("fingerpost-generation");
+
+/// When the counters in an answer were read, milliseconds since 1970: what
+/// makes a rate of two answers.
+pub const COUNTERS_AT: HeaderName = HeaderName::from_static("fingerpost-counters-at");
 
 /// A question for rows, as it was asked.
 struct Asked {
@@ -144,7 +147,7 @@ pub async fn answer(
     let tables = asked.mirrored.answers.mirror().reader().snapshot();
     let mut walk = Walk::new(asked.question.clone(), asked.after.clone(), asked.limit);
     let names = shared.names();
-    let first = walk.piece(&tables, &names, now_millis())?;
+    let first = walk.piece(&tables, &names, answers.mirror().now_millis())?;
     drop(tables);
     let compress = compressed::permit(shared, &request.headers);
     let rows = Rows {
@@ -202,6 +205,12 @@ impl Head {
         let id = format!("{}-{generation}", shared.start);
         insert(&mut headers, GENERATION, &id);
         let samples = output.statistics || output.fields.iter().any(|field| is_sample(field));
+        if samples
+            && asked.question.object == Object::Link
+            && let Some(taken) = tables.link_counters.taken_at_millis
+        {
+            insert(&mut headers, COUNTERS_AT, &taken.to_string());
+        }
         let cache = if samples { "no-store" } else { "no-cache" };
         headers.insert(CACHE_CONTROL, HeaderValue::from_static(cache));
         Self {
@@ -299,7 +308,7 @@ impl Pieces for Rows {
         let tables = answers.mirror().reader().snapshot();
         let piece = self
             .walk
-            .piece(&tables, &self.shared.names(), now_millis())?;
+            .piece(&tables, &self.shared.names(), answers.mirror().now_millis())?;
         Ok(piece.map(Bytes::from))
     }
 }
@@ -367,6 +376,7 @@ pub async fn route_get(shared: &Arc<Shared>, request: &Parts) -> Result<Response
         return Ok(head.finish(StatusCode::NOT_MODIFIED, Body::empty()));
     }
     let mut out = Vec::new();
-    view::route_get(&question, &tables, &shared.names(), now_millis(), &mut out)?;
+    let now = asked.mirrored.answers.mirror().now_millis();
+    view::route_get(&question, &tables, &shared.names(), now, &mut out)?;
     Ok(head.finish(StatusCode::OK, Body::from(out)))
 }

@@ -135,7 +135,8 @@ impl<'n> Browser<'n> {
     pub fn text(&self, selector: &str) -> String {
         let selector = json!(selector);
         let value = self.run(&format!(
-            "return document.querySelector({selector})?.innerText ?? ''"
+            "const one = document.querySelector({selector}); \
+             return one?.checkVisibility() ? one.innerText : ''"
         ));
         value.as_str().unwrap_or_default().to_owned()
     }

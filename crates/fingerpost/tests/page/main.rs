@@ -163,13 +163,13 @@ fn by_keys_alone_and_on_a_phone() {
     assert_eq!(nameless, serde_json::json!([]));
     browser.resize(360, 740);
     for part in ["overview", "links", "routes", "changes"] {
-        browser.go(&format!("{PAGE}#{part}"));
+        browser.go(&format!("{PAGE}#/{part}"));
         browser.sees("main", |text| text.len() > 20);
         let wide = browser.run("return document.documentElement.scrollWidth + ' ' + document.querySelector('main').scrollWidth");
         assert_eq!(wide, "360 360", "{part}");
         browser.shot(&format!("phone-{part}"));
     }
-    browser.go(&format!("{PAGE}#links"));
+    browser.go(&format!("{PAGE}#/links"));
     browser.shows("#layer", "br0");
     browser.click("#layer .row:first-child");
     browser.shows("#detail", "Addresses");
@@ -193,7 +193,7 @@ fn a_million_routes_are_scrolled_to_the_last() {
     );
     let mut prefixes = all.lines().skip(1);
     let (first, count) = (prefixes.next().unwrap(), all.lines().count() - 1);
-    browser.go(&format!("{PAGE}#routes"));
+    browser.go(&format!("{PAGE}#/routes"));
     browser.shows("#position", "of 1,000,0");
     assert!(row(&browser, 0).starts_with(first), "{}", row(&browser, 0));
     browser.shows("#hint", "in its order");

@@ -65,7 +65,7 @@ async function complaint(response) {
   return `the daemon answered ${response.status}`;
 }
 
-/** The rows of a page: themselves, the cursor of the next page, the generation. */
+/** The rows of a page: themselves, the cursor of the next page, when counters were read. */
 export async function rows(path, parameters, options) {
   const response = await get(path, parameters, options);
   const link = response.headers.get("Link") ?? "";
@@ -73,7 +73,7 @@ export async function rows(path, parameters, options) {
   return {
     rows: await response.json(),
     next: next ? new URL(next[1], location.href).searchParams.get("after") : null,
-    generation: response.headers.get("Fingerpost-Generation"),
+    countersAt: Number(response.headers.get("Fingerpost-Counters-At")),
   };
 }
 

@@ -88,9 +88,11 @@ export class Detail {
     this.#panel.hidden = false;
     const close = el("button", { type: "button", "aria-label": "Close", title: "Close (Esc)", onclick: () => this.close() }, "✕");
     const title = el("h2", { id: "detail-title" }, el("bdi", {}, plain(of.name(row))));
-    fill(this.#panel, el("header", {}, title, close), facts(of, row));
+    const lists = el("div");
+    const all = el("details", {}, el("summary", {}, "All fields"), facts(row));
+    fill(this.#panel, el("header", {}, title, close), summary(of, row), lists, all);
     for (const [name, id, parameters] of POINTING[of.id](row)) {
-      if (parameters) this.#pointing(name, table(id), parameters, row, this.#abort.signal);
+      if (parameters) this.#pointing(lists, name, table(id), parameters, this.#abort.signal);
     }
     this.#panel.focus();
   }
@@ -103,10 +105,10 @@ export class Detail {
     this.on.closed();
   }
 
-  async #pointing(name, of, parameters, row, signal) {
+  async #pointing(lists, name, of, parameters, signal) {
     const count = el("span", {}, "…");
     const list = el("div");
-    this.#panel.append(el("h3", {}, name, count), list);
+    lists.append(el("h3", {}, name, count), list);
     try {
       const families = of.families ? [{ ipv4: "" }, { ipv6: "" }] : [{}];
       let all = 0;
@@ -116,8 +118,10 @@ export class Detail {
         all += await api.count(of.path, asked, { signal });
         if (rows.length < ROWS) rows.push(...(await api.rows(of.path, { ...asked, limit: ROWS }, { signal })).rows);
       }
+      // What the kernel does not announce may have come between the two.
+      all = Math.max(all, rows.length);
       count.textContent = grouped(all);
-      fill(list, rows.length > 0 ? this.#list(of, rows, row) : el("p", { class: "nothing" }, "none"));
+      fill(list, rows.length > 0 ? this.#list(of, rows) : el("p", { class: "nothing" }, "none"));
       if (all > rows.length) list.append(el("p", { class: "nothing" }, `and ${grouped(all - rows.length)} more`));
     } catch (error) {
       if (error.name === "AbortError") return;
@@ -143,18 +147,31 @@ export class Detail {
   }
 }
 
+/** What the table shows of a row, and its rates. */
+function summary(of, row) {
+  const list = el("dl");
+  for (const column of of.columns) {
+    const text = shown(column, row);
+    if (text === "" || ["rx", "tx"].includes(column.key)) continue;
+    const state = column.state ? text.split(",")[0] : null;
+    list.append(el("dt", {}, column.title), el("dd", { class: column.mono ? "mono" : null, "data-state": state }, el("bdi", {}, text)));
+  }
+  if (row.rates) {
+    const { rx_bits, rx_packets, tx_bits, tx_packets, wrong } = row.rates;
+    list.append(el("dt", {}, "Receives"), el("dd", {}, `${short(rx_bits)} bit/s, ${short(rx_packets)} packets/s`));
+    list.append(el("dt", {}, "Sends"), el("dd", {}, `${short(tx_bits)} bit/s, ${short(tx_packets)} packets/s`));
+    list.append(el("dt", {}, "Errors, drops"), el("dd", {}, `${short(wrong)}/s`));
+  }
+  return list;
+}
+
 /** All that a row says, name by name. */
-function facts(of, row) {
+function facts(row) {
   const list = el("dl");
   const say = (name, value) => {
     if (value === undefined || value === null || value === "" || (Array.isArray(value) && value.length === 0)) return;
     list.append(el("dt", {}, plain(name)), el("dd", {}, el("bdi", {}, plain(value))));
   };
-  const { rates } = row;
-  if (rates) {
-    say("receives", `${short(rates.rx_bits)} bit/s, ${short(rates.rx_packets)} packets/s`);
-    say("sends", `${short(rates.tx_bits)} bit/s, ${short(rates.tx_packets)} packets/s`);
-  }
   const walk = (name, value) => {
     if (name === "rates") return;
     if (Array.isArray(value) && value.every((one) => typeof one !== "object")) say(name, value.join(", "));

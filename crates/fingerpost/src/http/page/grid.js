@@ -130,6 +130,8 @@ export class Grid {
     if (!this.#source) return;
     this.spacer.style.height = `${Math.min(this.#height, MAX_HEIGHT)}px`;
     // It takes no room: the spacer alone says how far can be scrolled.
+    // The heading is as wide as the rows beside the scroll bar.
+    this.head.style.marginRight = `${this.scroller.offsetWidth - this.scroller.clientWidth}px`;
     this.layer.style.height = `${this.#view}px`;
     this.layer.style.marginBottom = `${-this.#view}px`;
     this.#columns = this.#fitting();
@@ -145,8 +147,8 @@ export class Grid {
     const needed = (column) => Number(/(\d+)ch/.exec(column.width)[1]) * character + 16;
     const kept = new Set();
     for (const column of [...this.#table.columns].sort((a, b) => a.keep - b.keep)) {
+      if (room < needed(column) && kept.size > 0) continue;
       room -= needed(column);
-      if (room < 0 && kept.size > 0) break;
       kept.add(column);
     }
     return this.#table.columns.filter((column) => kept.has(column));

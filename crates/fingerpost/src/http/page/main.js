@@ -18,6 +18,7 @@ const REFRESH_MILLIS = { whole: 700, paged: 2_500 };
 const TYPING_MILLIS = 150;
 
 const past = new Past();
+let current = { part: "overview", filter: "" };
 let source = null;
 let shownTable = null;
 let opening = null;
@@ -46,9 +47,11 @@ function showDetail(of, row) {
   detail.show(of, row);
 }
 
-/** The part and the filter that an address names: `#routes?10.1`. */
+/** The part and the filter that an address names: `#/routes?10.1`. */
 function place() {
-  const [part, filter] = location.hash.slice(1).split("?");
+  // A step within the document (to its main part) is none to another.
+  if (location.hash && !location.hash.startsWith("#/")) return current;
+  const [part, filter] = location.hash.replace(/^#\/?/, "").split("?");
   let text = "";
   try {
     text = decodeURIComponent(filter ?? "");
@@ -59,19 +62,24 @@ function place() {
 }
 
 function go(part, filter = "") {
-  const hash = `#${part}${filter ? `?${encodeURIComponent(filter)}` : ""}`;
-  if (location.hash === hash) show();
-  else location.hash = hash;
+  const hash = `#/${part}${filter ? `?${encodeURIComponent(filter)}` : ""}`;
+  if (location.hash !== hash) history.pushState(null, "", hash);
+  show();
 }
 
 function show() {
-  const { part, filter } = place();
+  current = place();
+  const { part, filter } = current;
   const of = TABLES.find((one) => one.id === part);
   const name = of ? "list" : part === "changes" ? "changes" : "overview";
   for (const id of ["overview", "list", "changes"]) byId(id).hidden = id !== name;
   for (const link of byId("nav").children) {
-    if (link.dataset.part === (of ? of.id : name)) link.setAttribute("aria-current", "page");
-    else link.removeAttribute("aria-current");
+    if (link.dataset.part === (of ? of.id : name)) {
+      link.setAttribute("aria-current", "page");
+      link.scrollIntoView({ block: "nearest", inline: "nearest" });
+    } else {
+      link.removeAttribute("aria-current");
+    }
   }
   document.title = `${of?.title ?? (name === "changes" ? "Changes" : "Overview")} · Fingerpost`;
   if (of) showList(of, filter);
@@ -122,6 +130,7 @@ async function showList(of, filter) {
 /** Says how a filter was understood, and what sorts. */
 function say() {
   const parts = [];
+  document.querySelector(".jumps").hidden = source.length <= 200;
   if (source.understood) parts.push(`The daemon is asked for: ${source.understood}.`);
   if (source.length === 0) parts.push("No row fits.");
   if (!source.sortable) {
@@ -242,7 +251,7 @@ byId("token-form").addEventListener("submit", () => {
 
 function drawNav() {
   const item = (part, title, rows) =>
-    el("a", { href: `#${part}`, "data-part": part }, title, el("span", { id: `rows-${part}` }, rows));
+    el("a", { href: `#/${part}`, "data-part": part }, title, el("span", { id: `rows-${part}` }, rows));
   fill(byId("nav"), item("overview", "Overview", ""), TABLES.map((of) => item(of.id, of.title, "")), item("changes", "Changes", ""));
 }
 
@@ -319,7 +328,7 @@ document.addEventListener("keydown", (event) => {
     event.preventDefault();
   } else if (/^[1-7]$/.test(event.key)) {
     go(TABLES[Number(event.key) - 1].id);
-    requestAnimationFrame(() => byId("grid").focus());
+    byId("grid").focus();
     event.preventDefault();
   }
 });
@@ -329,7 +338,7 @@ byId("filter").addEventListener("input", () => {
   clearTimeout(typing);
   typing = setTimeout(() => {
     const text = byId("filter").value.trim();
-    history.replaceState(null, "", `#${shownTable.id}${text ? `?${encodeURIComponent(text)}` : ""}`);
+    history.replaceState(null, "", `#/${shownTable.id}${text ? `?${encodeURIComponent(text)}` : ""}`);
     showList(shownTable, text);
   }, TYPING_MILLIS);
 });

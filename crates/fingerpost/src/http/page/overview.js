@@ -2,7 +2,7 @@
 // the busiest links.
 
 import { byId, el, fill, grouped, plain, short } from "./dom.js";
-import { MOST, STEP } from "./past.js";
+import { STEP } from "./past.js";
 import { Plot, spark } from "./plot.js";
 import { TABLES } from "./tables.js";
 
@@ -15,7 +15,7 @@ export function drawTiles() {
     TABLES.map((of) =>
       el(
         "a",
-        { class: "tile", href: `#${of.id}` },
+        { class: "tile", href: `#/${of.id}` },
         el("div", { class: "what" }, of.title),
         el("div", { class: "many", id: `many-${of.id}` }, "…"),
         el("div", { class: "plot" }, el("canvas", { id: `spark-${of.id}`, "aria-hidden": "true" })),
@@ -33,16 +33,16 @@ export function drawOverview(past) {
     if (rows === undefined || rows === null) continue;
     byId(`many-${of.id}`).textContent = grouped(rows);
     byId(`rate-${of.id}`).textContent = `${short(past.activity.get(of.id).at(-1) ?? 0)} changes/s`;
-    spark(byId(`spark-${of.id}`), past.sizes.get(of.id), MOST);
+    spark(byId(`spark-${of.id}`), past.sizes.get(of.id), past.span);
   }
   plots ??= {
     traffic: new Plot(byId("traffic"), "Traffic in bits a second", (value) => short(value)),
     activity: new Plot(byId("activity"), "Changes a second by table", (value) => short(value)),
   };
   const { rx, tx } = past.traffic;
-  plots.traffic.draw([{ title: "received bit/s", values: rx }, { title: "sent bit/s", values: tx }], MOST, STEP);
+  plots.traffic.draw([{ title: "received bit/s", values: rx }, { title: "sent bit/s", values: tx }], past.span, STEP);
   const busy = TABLES.filter((of, at) => at < 4 || past.activity.get(of.id).some((value) => value > 0));
-  plots.activity.draw(busy.map((of) => ({ title: of.title.toLowerCase(), values: past.activity.get(of.id) })), MOST, STEP);
+  plots.activity.draw(busy.map((of) => ({ title: of.title.toLowerCase(), values: past.activity.get(of.id) })), past.span, STEP);
   drawBusiest(past);
 }
 
@@ -52,7 +52,7 @@ function drawBusiest(past) {
     el(
       "tr",
       {},
-      el("td", {}, el("a", { href: `#links?${encodeURIComponent(link.name)}` }, el("bdi", {}, plain(link.name)))),
+      el("td", {}, el("a", { href: `#/links?${encodeURIComponent(link.name)}` }, el("bdi", {}, plain(link.name)))),
       cell(short(link.rx_bits)),
       cell(short(link.tx_bits)),
       cell(short(link.rx_packets + link.tx_packets)),

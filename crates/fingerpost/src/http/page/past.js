@@ -7,7 +7,7 @@ import { TABLES } from "./tables.js";
 /** Seconds between two looks. */
 export const STEP = 2;
 /** Looks that are kept: ten minutes. */
-export const MOST = 300;
+const MOST = 300;
 /** Links whose traffic is looked at, at most. */
 const MOST_LINKS = 10_000;
 
@@ -52,6 +52,11 @@ export class Past {
     return this.#traffic.get(this.#plotted) ?? { rx: [], tx: [] };
   }
 
+  /** Points that a plot spans: a minute at first, all that is kept later. */
+  get span() {
+    return Math.max(60 / STEP, this.sizes.get("links").length);
+  }
+
   /** Looks once. */
   async look() {
     this.status = await api.json("/v1/status");
@@ -69,11 +74,9 @@ export class Past {
 
   async #lookAtLinks() {
     const parameters = { statistics: "", fields: "ifindex,ifname,operstate,stats64", limit: MOST_LINKS };
-    const before = this.status.mirror.counters_at_millis;
-    const { rows } = await api.rows("/v1/links", parameters);
+    const { rows, countersAt } = await api.rows("/v1/links", parameters);
     // The counters' own time is what makes a rate of them.
-    const at = (await api.json("/v1/status")).mirror.counters_at_millis;
-    if (at && (at === before || !before) && at !== this.#countersAt) this.#reckon(rows, at);
+    if (countersAt > 0 && countersAt !== this.#countersAt) this.#reckon(rows, countersAt);
     this.#keep();
   }
 

@@ -50,7 +50,7 @@ export const TABLES = [
     key: (row) => `${row.ifindex} ${address(row).local}/${address(row).prefixlen}`,
     columns: [
       text("local", "Address", (row) => `${address(row).local}/${address(row).prefixlen}`, {
-        width: "minmax(20ch,1.4fr)",
+        width: "minmax(18ch,1.4fr)",
         keep: 0,
         mono: true,
         strong: true,
@@ -87,8 +87,8 @@ export const TABLES = [
     name: (row) => row.dst,
     key: (row) => `${row.table ?? "main"} ${row.dst} ${row.metric ?? 0} ${row.tos ?? ""}`,
     columns: [
-      text("dst", "Prefix", (row) => row.dst, { width: "minmax(20ch,1.4fr)", keep: 0, mono: true, strong: true }),
-      text("via", "Via", via, { width: "minmax(16ch,1.2fr)", keep: 1, mono: true }),
+      text("dst", "Prefix", (row) => row.dst, { width: "minmax(15ch,1.4fr)", keep: 0, mono: true, strong: true }),
+      text("via", "Via", via, { width: "minmax(14ch,1.2fr)", keep: 1, mono: true }),
       text("dev", "Link", (row) => devices(row) ?? "", { width: "minmax(8ch,0.8fr)", keep: 2 }),
       text("protocol", "Protocol", (row) => row.protocol ?? "boot", { width: "10ch", keep: 4 }),
       text("type", "Type", (row) => row.type ?? "unicast", { width: "11ch", keep: 6 }),
