@@ -255,9 +255,9 @@ impl Pieces for Rows {
             return Err(Problem::busy("the namespace is mirrored no more"));
         };
         let tables = answers.mirror().reader().snapshot();
-        let piece = self
-            .walk
-            .piece(&tables, &self.shared.names(), answers.mirror().now_millis())?;
+        let piece =
+            self.walk
+                .piece(&tables, &self.shared.names(), answers.mirror().now_millis())?;
         Ok(piece.map(Bytes::from))
     }
 }
