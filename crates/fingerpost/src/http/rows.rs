@@ -112,7 +112,11 @@ impl Asked {
         let mut walk = Walk::new(counting, self.after.clone(), Some(self.skip));
         while !walk.is_over() {
             let tables = self.mirrored.answers.mirror().reader().snapshot();
-            walk.piece(&tables, &shared.names(), now_millis())?;
+            walk.piece(
+                &tables,
+                &shared.names(),
+                self.mirrored.answers.mirror().now_millis(),
+            )?;
             drop(tables);
             tokio::task::yield_now().await;
         }
@@ -306,9 +310,9 @@ impl Pieces for Rows {
             return Err(Problem::busy("the namespace is mirrored no more"));
         };
         let tables = answers.mirror().reader().snapshot();
-        let piece = self
-            .walk
-            .piece(&tables, &self.shared.names(), answers.mirror().now_millis())?;
+        let piece =
+            self.walk
+                .piece(&tables, &self.shared.names(), answers.mirror().now_millis())?;
         Ok(piece.map(Bytes::from))
     }
 }
