@@ -45,6 +45,10 @@ pub const FOR_TESTS: &[Needed] = &[
     ("tmux", "tmux"),
     ("chromium", "chromium"),
     ("chromedriver", "chromium-driver"),
+    // HTTP: those who ask.
+    ("jq", "jq"),
+    ("openssl", "openssl"),
+    ("prometheus", "prometheus"),
 ];
 
 /// Set in the namespaces that [`enter_own_namespaces`] makes.

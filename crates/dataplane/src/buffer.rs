@@ -19,37 +19,41 @@ mod pool;
 mod slot;
 
 use std::fmt;
-use std::mem;
+use std::mem::ManuallyDrop;
 use std::ops::Range;
+use std::ptr;
 
 pub use batch::Batch;
 pub use cache::{Cache, CacheCounters};
 pub use pool::{Pool, PoolError};
-use slot::{SLOT_HEAD_BYTES, Slot};
+use slot::{Captured, OwnSlot, SLOT_HEAD_BYTES};
 
 /// Bytes kept free in front of a packet, for the headers that ports and
 /// links put there. With it, a frame with an Ethernet header begins on a
 /// cache line: a small one is all in one line.
-pub const HEADROOM: usize = 126;
+pub const HEADROOM: usize = 110;
 
 /// Bytes kept free behind the longest packet, for helpers that lengthen.
 pub const TAILROOM: usize = 192;
 
-/// One packet and the room around it. 32 bytes.
+/// One packet and the room around it. 16 bytes.
 pub struct Buffer {
-    slot: Slot,
-    time_nanos: u64,
-    /// Bytes of the packet, from [`HEADROOM`] on.
-    len: u32,
-    /// Bytes that the capture had cut off behind the packet.
-    cut_off: u32,
-    /// Cache lines of the whole slot.
-    lines: u16,
-    /// Bytes of the link's header, which ends where the packet begins.
-    link_len: u8,
-    is_discarded: bool,
+    slot: OwnSlot,
+    /// From the lowest bit: bytes of the packet from [`HEADROOM`] on (22),
+    /// [`DISCARDED`], [`CAPTURED`], bytes of the link's header, which ends
+    /// where the packet begins (8).
+    about: u32,
     mark: u32,
 }
+
+/// The bits of a packet's length: a slot is shorter than 4 MiB.
+const LEN: u32 = (1 << LEN_BITS) - 1;
+const LEN_BITS: u32 = 22;
+/// The packet goes nowhere.
+const DISCARDED: u32 = 1 << LEN_BITS;
+/// The slot's head says when the packet was captured, and what was cut off.
+const CAPTURED: u32 = 1 << (LEN_BITS + 1);
+const LINK_SHIFT: u32 = LEN_BITS + 2;
 
 /// A cache line.
 const LINE_BYTES: usize = 64;
@@ -57,15 +61,10 @@ const LINE_BYTES: usize = 64;
 impl Buffer {
     /// A handle with no packet in it.
     #[inline(always)]
-    fn new(slot: Slot, lines: u16) -> Self {
+    fn new(slot: OwnSlot) -> Self {
         Self {
             slot,
-            time_nanos: 0,
-            len: 0,
-            cut_off: 0,
-            lines,
-            link_len: 0,
-            is_discarded: false,
+            about: 0,
             mark: 0,
         }
     }
@@ -86,7 +85,7 @@ impl Buffer {
     /// Bytes of the packet, from its IP header on.
     #[inline]
     pub fn packet_len(&self) -> usize {
-        self.len as usize
+        (self.about & LEN) as usize
     }
 
     /// The packet and the room behind it, [`TAILROOM`] at least.
@@ -98,15 +97,15 @@ impl Buffer {
     /// Says how long the packet is now; more than there is room for is cut.
     #[inline]
     pub fn set_len(&mut self, len_bytes: usize) {
-        // A slot is shorter than 4 MiB.
-        self.len = len_bytes.min(self.bytes_len().saturating_sub(HEADROOM)) as u32;
+        let len = len_bytes.min(self.bytes_len().saturating_sub(HEADROOM));
+        self.about = (self.about & !LEN) | len as u32;
     }
 
     /// The header of the link that the packet came with, or goes with; empty
     /// where a port has none.
     #[inline]
     pub fn link(&self) -> &[u8] {
-        let start = HEADROOM - usize::from(self.link_len);
+        let start = HEADROOM - self.link_len();
         self.bytes().get(start..HEADROOM).unwrap_or_default()
     }
 
@@ -116,7 +115,7 @@ impl Buffer {
     #[inline]
     pub fn link_mut(&mut self, len_bytes: usize) -> &mut [u8] {
         let len = len_bytes.min(HEADROOM);
-        self.link_len = len as u8;
+        self.set_link_len(len);
         self.bytes_mut()
             .get_mut(HEADROOM - len..HEADROOM)
             .unwrap_or_default()
@@ -125,16 +124,16 @@ impl Buffer {
     /// Link header and packet in one piece: what is on the link.
     #[inline]
     pub fn frame(&self) -> &[u8] {
-        let start = HEADROOM - usize::from(self.link_len);
-        let end = HEADROOM + self.len as usize;
+        let start = HEADROOM - self.link_len();
+        let end = HEADROOM + self.packet_len();
         self.bytes().get(start..end).unwrap_or_default()
     }
 
     /// Link header and packet, to be changed in place.
     #[inline]
     pub fn frame_mut(&mut self) -> &mut [u8] {
-        let start = HEADROOM - usize::from(self.link_len);
-        let end = HEADROOM + self.len as usize;
+        let start = HEADROOM - self.link_len();
+        let end = HEADROOM + self.packet_len();
         self.bytes_mut().get_mut(start..end).unwrap_or_default()
     }
 
@@ -152,8 +151,7 @@ impl Buffer {
             return false;
         };
         place.copy_from_slice(frame);
-        self.link_len = link_len as u8;
-        self.len = (frame.len() - link_len) as u32;
+        self.set_lens(link_len, frame.len() - link_len);
         true
     }
 
@@ -175,27 +173,26 @@ impl Buffer {
         for (to, from) in to.iter_mut().zip(from) {
             *to = *from;
         }
-        self.link_len = link_len as u8;
-        self.len = (len - link_len) as u32;
+        self.set_lens(link_len, len - link_len);
         true
     }
 
     /// When the packet was captured, nanoseconds since 1970; 0 from a
     /// port that keeps no time.
     pub fn time_nanos(&self) -> u64 {
-        self.time_nanos
+        self.captured().time_nanos
     }
 
     /// Says whether the packet goes nowhere: a port sends the others only.
     #[inline]
     pub fn set_discarded(&mut self, is_discarded: bool) {
-        self.is_discarded = is_discarded;
+        self.about = (self.about & !DISCARDED) | (u32::from(is_discarded) * DISCARDED);
     }
 
     /// Whether the packet goes nowhere.
     #[inline]
     pub fn is_discarded(&self) -> bool {
-        self.is_discarded
+        self.about & DISCARDED != 0
     }
 
     /// What the node before has noted for the next one; 0 to begin with.
@@ -213,7 +210,10 @@ impl Buffer {
     /// Takes link header and time of another, for a packet that was held
     /// back and goes with that one.
     pub fn go_with(&mut self, other: &Self) {
-        self.time_nanos = other.time_nanos;
+        self.set_captured(Captured {
+            time_nanos: other.time_nanos(),
+            cut_off: 0,
+        });
         self.link_mut(other.link().len())
             .copy_from_slice(other.link());
     }
@@ -222,12 +222,12 @@ impl Buffer {
     #[inline(always)]
     pub fn prefetch(&self) {
         const FIRST: usize = (HEADROOM + SLOT_HEAD_BYTES) / LINE_BYTES * LINE_BYTES;
-        self.slot.prefetch(FIRST);
+        self.slot.slot().prefetch(FIRST);
     }
 
     /// How long the packet was on the link, with what the capture cut off.
     pub(crate) fn original_len(&self) -> usize {
-        usize::from(self.link_len) + self.len as usize + self.cut_off as usize
+        self.frame().len() + self.captured().cut_off as usize
     }
 
     /// Takes a frame of a capture: `link_len` bytes of the link's header,
@@ -235,8 +235,10 @@ impl Buffer {
     pub(crate) fn fill(&mut self, frame: &[u8], link_len: usize, cut_off: u32, nanos: u64) -> bool {
         let is_taken = self.set_frame(frame, link_len);
         if is_taken {
-            (self.cut_off, self.time_nanos) = (cut_off, nanos);
-            (self.is_discarded, self.mark) = (false, 0);
+            self.set_captured(Captured {
+                time_nanos: nanos,
+                cut_off,
+            });
         }
         is_taken
     }
@@ -248,35 +250,68 @@ impl Buffer {
     }
 
     fn range(&self) -> Range<usize> {
-        HEADROOM..HEADROOM + self.len as usize
+        HEADROOM..HEADROOM + self.packet_len()
+    }
+
+    #[inline(always)]
+    fn link_len(&self) -> usize {
+        (self.about >> LINK_SHIFT) as usize
+    }
+
+    /// At most [`HEADROOM`].
+    #[inline(always)]
+    fn set_link_len(&mut self, len: usize) {
+        self.about = (self.about & !(!0 << LINK_SHIFT)) | ((len as u32) << LINK_SHIFT);
+    }
+
+    /// Both of what has room.
+    #[inline(always)]
+    fn set_lens(&mut self, link_len: usize, len: usize) {
+        let flags = self.about & (DISCARDED | CAPTURED);
+        self.about = flags | len as u32 | ((link_len as u32) << LINK_SHIFT);
+    }
+
+    /// What a capture says of the packet; nothing, if it is of none.
+    fn captured(&self) -> Captured {
+        if self.about & CAPTURED == 0 {
+            return Captured::default();
+        }
+        // SAFETY: the slot is ours as long as this handle lives.
+        unsafe { self.slot.slot().captured() }
+    }
+
+    /// The slot, for who sends it home.
+    #[inline(always)]
+    fn into_slot(self) -> OwnSlot {
+        let buffer = ManuallyDrop::new(self);
+        // SAFETY: read once, and the handle is not dropped.
+        unsafe { ptr::read(&buffer.slot) }
+    }
+
+    fn set_captured(&mut self, captured: Captured) {
+        self.about |= CAPTURED;
+        // SAFETY: the slot is ours alone; the handle is borrowed alone.
+        unsafe { self.slot.slot().set_captured(captured) };
     }
 
     #[inline(always)]
     fn bytes_len(&self) -> usize {
-        usize::from(self.lines) * LINE_BYTES - SLOT_HEAD_BYTES
+        self.slot.lines() * LINE_BYTES - SLOT_HEAD_BYTES
     }
 
     #[inline(always)]
     fn bytes(&self) -> &[u8] {
         let len = self.bytes_len();
         // SAFETY: the slot is ours alone as long as this handle lives, its
-        // pool has made it `lines` long, and its bytes are initialised.
-        unsafe { std::slice::from_raw_parts(self.slot.bytes(), len) }
+        // pool has made it so long, and its bytes are initialised.
+        unsafe { std::slice::from_raw_parts(self.slot.slot().bytes(), len) }
     }
 
     #[inline(always)]
     fn bytes_mut(&mut self) -> &mut [u8] {
         let len = self.bytes_len();
         // SAFETY: as for `bytes`; the handle is borrowed alone.
-        unsafe { std::slice::from_raw_parts_mut(self.slot.bytes(), len) }
-    }
-
-    /// The slot, for who sends it home.
-    #[inline(always)]
-    fn into_slot(self) -> Slot {
-        let slot = self.slot;
-        mem::forget(self);
-        slot
+        unsafe { std::slice::from_raw_parts_mut(self.slot.slot().bytes(), len) }
     }
 }
 
@@ -307,7 +342,8 @@ impl fmt::Debug for Buffer {
 impl Drop for Buffer {
     /// Home by the slow way: an atomic operation or two for this one buffer.
     fn drop(&mut self) {
-        pool::send_home(self.slot);
+        // SAFETY: read once: the handle ends here, and a slot has no drop.
+        pool::send_home(unsafe { ptr::read(&self.slot) });
     }
 }
 

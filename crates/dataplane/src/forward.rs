@@ -64,7 +64,7 @@ pub struct View {
     /// For IPv4.
     pub v4: fib::Reader4,
     /// For IPv6.
-    pub v6: crate::fib6::Reader6,
+    pub v6: fib::Reader6,
 }
 
 /// How a worker forwards.

@@ -14,7 +14,6 @@
 //!   [`worker`]: the thread that does it.
 
 mod buffer;
-mod fib6;
 pub mod fill;
 pub mod forward;
 mod memory_port;

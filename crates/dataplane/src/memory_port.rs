@@ -5,6 +5,7 @@
 use std::fmt;
 use std::os::fd::BorrowedFd;
 
+use rtrb::chunks::ChunkError;
 use rtrb::{Consumer, Producer, RingBuffer};
 
 use crate::{Batch, Buffer, Cache, Counters, HEADROOM, Port, PortError, Received, TAILROOM};
@@ -186,12 +187,19 @@ impl Port for Memory {
                 }
             }
             Source::Ring(ring) => {
+                // Asked before the look: nothing comes behind it then.
                 let is_abandoned = ring.is_abandoned();
-                let count = ring.slots().min(batch.capacity());
-                if let Ok(chunk) = ring.read_chunk(count) {
-                    batch.add(chunk.into_iter());
+                // A whole batch at first: what is known to be there is taken
+                // without a look at the other end's cache line.
+                let chunk = match ring.read_chunk(batch.capacity()) {
+                    Err(ChunkError::TooFewSlots(some)) => ring.read_chunk(some),
+                    chunk => chunk,
+                };
+                if let Ok(chunk) = chunk {
+                    // Their headers are in another core's cache.
+                    batch.add(chunk.into_iter().inspect(Buffer::prefetch));
                 }
-                if is_abandoned && count == 0 {
+                if is_abandoned && batch.is_empty() {
                     return Ok(Received::End);
                 }
             }
@@ -201,22 +209,28 @@ impl Port for Memory {
 
     fn send(&mut self, cache: &mut Cache, batch: &mut Batch) -> Result<(), PortError> {
         drop_discarded(cache, batch);
-        let count = match &mut self.sink {
-            None => batch.len(),
-            Some(ring) if ring.is_abandoned() => 0,
-            Some(ring) => ring.slots().min(batch.len()),
+        let Some(ring) = &mut self.sink else {
+            self.counters.sent_packets += batch.len() as u64;
+            self.counters.sent_bytes += packet_bytes(batch);
+            cache.clear(batch);
+            return Ok(());
         };
-        let refused = (batch.len() - count) as u64;
-        cache.give_all(batch.drain_from(count));
-        self.counters.refused_packets += refused;
-        self.counters.sent_packets += count as u64;
+        // Nobody takes what the ring of a dropped end holds.
+        let wanted = if ring.is_abandoned() { 0 } else { batch.len() };
+        let chunk = match ring.write_chunk_uninit(wanted) {
+            Err(ChunkError::TooFewSlots(some)) => ring.write_chunk_uninit(some),
+            chunk => chunk,
+        };
+        let room = chunk.as_ref().map_or(0, |chunk| chunk.len());
+        if room < batch.len() {
+            self.counters.refused_packets += (batch.len() - room) as u64;
+            cache.give_all(batch.drain_from(room));
+        }
+        self.counters.sent_packets += batch.len() as u64;
         self.counters.sent_bytes += packet_bytes(batch);
-        if let Some(ring) = &mut self.sink
-            && let Ok(chunk) = ring.write_chunk_uninit(count)
-        {
+        if let Ok(chunk) = chunk {
             chunk.fill_from_iter(batch.drain());
         }
-        cache.clear(batch);
         Ok(())
     }
 

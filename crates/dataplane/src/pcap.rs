@@ -42,6 +42,12 @@ impl Capture {
         })
     }
 
+    /// The link type of the packet that was read last; before the first one
+    /// what the file's head says, and raw IP where it says nothing.
+    pub fn link(&self) -> LinkType {
+        self.reader.link()
+    }
+
     /// Writes what is still on its way to the file. Without this the end
     /// may be missing.
     pub fn finish(&mut self) -> Result<(), PortError> {

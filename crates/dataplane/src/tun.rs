@@ -33,25 +33,29 @@ impl Tun {
     /// the value then). Needs `CAP_NET_ADMIN`, or a device made for the
     /// user before (`ip tuntap add mode tun user NAME`).
     pub fn open(name: &str) -> Result<Self, PortError> {
-        let failed = |source: io::Error| {
-            let advice = match source.kind() {
-                ErrorKind::PermissionDenied => ": it takes root (CAP_NET_ADMIN)",
-                ErrorKind::NotFound => ": load the kernel's tun module",
-                ErrorKind::ResourceBusy => ": another program has it",
-                _ => "",
-            };
-            PortError::Device {
-                name: name.to_owned(),
-                source,
-                advice,
-            }
-        };
-        let device = DeviceBuilder::new()
-            .name(name)
-            .offload(true)
-            .inherit_enable_state()
-            .build_sync()
-            .map_err(failed)?;
+        let device = build(name, false)?;
+        Self::of(device, name)
+    }
+
+    /// Opens a device with so many queues, one for each worker. The kernel
+    /// gives all packets of a flow to one queue: that by which the flow's
+    /// packets came to it last, where there were such.
+    pub fn open_queues(name: &str, queues: usize) -> Result<Vec<Self>, PortError> {
+        if queues <= 1 {
+            return Ok(vec![Self::open(name)?]);
+        }
+        let first = build(name, true)?;
+        let mut all = Vec::with_capacity(queues);
+        for _ in 1..queues {
+            let next = first.try_clone().map_err(|source| failed(name, source))?;
+            all.push(Self::of(next, name)?);
+        }
+        all.push(Self::of(first, name)?);
+        Ok(all)
+    }
+
+    fn of(device: SyncDevice, name: &str) -> Result<Self, PortError> {
+        let failed = |source| failed(name, source);
         device.set_nonblocking(true).map_err(failed)?;
         let name = device.name().map_err(failed)?;
         Ok(Self {
@@ -74,6 +78,30 @@ impl Tun {
             source,
             advice: "",
         }
+    }
+}
+
+fn build(name: &str, has_queues: bool) -> Result<SyncDevice, PortError> {
+    DeviceBuilder::new()
+        .name(name)
+        .offload(true)
+        .multi_queue(has_queues)
+        .inherit_enable_state()
+        .build_sync()
+        .map_err(|source| failed(name, source))
+}
+
+fn failed(name: &str, source: io::Error) -> PortError {
+    let advice = match source.kind() {
+        ErrorKind::PermissionDenied => ": it takes root (CAP_NET_ADMIN)",
+        ErrorKind::NotFound => ": load the kernel's tun module",
+        ErrorKind::ResourceBusy => ": another program has it",
+        _ => "",
+    };
+    PortError::Device {
+        name: name.to_owned(),
+        source,
+        advice,
     }
 }
 

@@ -63,6 +63,8 @@ pub struct State {
     pub counters: Counters,
     /// What went through its ports, by the ports' numbers.
     pub ports: Vec<(u16, crate::Counters)>,
+    /// Time that its thread has run, nanoseconds.
+    pub cpu_nanos: u64,
     /// What its buffers did.
     pub buffers: CacheCounters,
     /// Statistics of its address translation.
@@ -91,6 +93,8 @@ struct Place {
     number: u16,
     port: Box<dyn Port + Send>,
     has_ended: bool,
+    /// Whether it takes what leaves by ports that are not here.
+    takes_all: bool,
 }
 
 impl std::fmt::Debug for Worker {
@@ -119,6 +123,7 @@ impl Worker {
             number,
             port,
             has_ended: false,
+            takes_all: false,
         };
         Self {
             forwarder,
@@ -131,6 +136,16 @@ impl Worker {
             requests,
             requests_lost: 0,
         }
+    }
+
+    /// Has its first port take what leaves by any port that is not here: one
+    /// capture file for all.
+    #[must_use]
+    pub fn all_by_the_first(mut self) -> Self {
+        if let Some(first) = self.ports.first_mut() {
+            first.takes_all = true;
+        }
+        self
     }
 
     /// Works on this thread until all ports have ended, or it is told to
@@ -255,6 +270,7 @@ impl Worker {
             ports: ports
                 .map(|place| (place.number, place.port.counters()))
                 .collect(),
+            cpu_nanos: nanos(ClockId::ThreadCPUTime),
             buffers: self.cache.counters(),
             waiting: self.forwarder.waiting(),
             requests_lost: self.requests_lost + self.forwarder.requests().lost(),
@@ -295,9 +311,13 @@ fn now(clock: Clock, batch: &Batch) -> u64 {
 /// Milliseconds of a clock that only goes forward; the coarse one, which is
 /// read without a system call.
 fn system_millis() -> u64 {
-    let time = clock_gettime(ClockId::MonotonicCoarse);
+    nanos(ClockId::MonotonicCoarse) / 1_000_000
+}
+
+fn nanos(clock: ClockId) -> u64 {
+    let time = clock_gettime(clock);
     let seconds = u64::try_from(time.tv_sec).unwrap_or(0);
-    seconds * 1_000 + u64::try_from(time.tv_nsec).unwrap_or(0) / 1_000_000
+    seconds * 1_000_000_000 + u64::try_from(time.tv_nsec).unwrap_or(0)
 }
 
 /// A running worker.

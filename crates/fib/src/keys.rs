@@ -1,9 +1,10 @@
 //! Records of sorted keys: for IPv6, where prefixes are too far apart for a
 //! bit for each place.
 //!
-//! A node looks at 32 bits of the address, its window. A word says how many
-//! keys it has (0 to 15), where its window begins, and a scale; then come
-//! the keys in order, then one leaf more than keys. The leaf of an address
+//! A node looks at 32 bits of the address, its window. A word says which
+//! words of the node are keys (0 to 15 of them, after that word), where its
+//! leaves begin, where its window begins, and a scale; then come the keys in
+//! order, then one leaf more than keys. The leaf of an address
 //! is the one after as many leaves as there are keys not above its window.
 //! A leaf is a next hop, or, with its highest bit set, how far behind this
 //! node's start the next one lies: units, times two to the power of the
@@ -17,6 +18,8 @@ use crate::node::DEEP;
 use crate::route::Route6;
 use crate::store::UNIT;
 
+/// The first bit that a record looks at.
+pub(crate) const FIRST: u8 = 32;
 /// Bits of a window.
 const WINDOW: u8 = 32;
 /// Where the last window begins.
@@ -26,31 +29,47 @@ const MOST_LEAVES: usize = 16;
 /// Bytes of a cache line.
 const LINE: usize = 64;
 
-/// A node's first word.
+/// Where windows begin.
+const WINDOWS: [u8; 4] = [FIRST, FIRST + WINDOW, FIRST + 2 * WINDOW, LAST_WINDOW];
+
+/// A node's first word: from the low bits, sixteen that say which words are
+/// keys, eight for the byte at which the leaves begin, two for the window,
+/// five for the scale.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Head(pub u32);
 
 impl Head {
-    fn new(keys: usize, window: u8, scale: u32) -> Self {
-        Self(keys as u32 | u32::from(window) << 8 | scale << 16)
+    fn new(keys: usize, first: u8, scale: u32) -> Self {
+        let words = ((1 << keys) - 1) << 1;
+        let leaves = 4 + 4 * keys as u32;
+        let window = WINDOWS.iter().position(|window| *window == first);
+        let window = window.unwrap_or(WINDOWS.len() - 1) as u32;
+        Self(words | leaves << 16 | window << 24 | scale << 26)
     }
 
-    /// How many keys: 0 to 15.
+    /// A bit for each word of the node that is a key: bits 1 to 15, from
+    /// bit 1 on.
     #[inline(always)]
-    pub fn keys(self) -> usize {
-        (self.0 & 0xf) as usize
+    pub fn words(self) -> u32 {
+        self.0 & 0xffff
+    }
+
+    /// Where the leaves begin, in bytes.
+    #[inline(always)]
+    pub fn leaves(self) -> usize {
+        (self.0 >> 16 & 0xff) as usize
     }
 
     /// The address's bits that this node looks at.
     #[inline(always)]
     pub fn window(self, address: u128) -> u32 {
-        window(address, (self.0 >> 8) as u8)
+        window(address, WINDOWS[(self.0 >> 24 & 3) as usize])
     }
 
     /// How far behind this node's start a leaf leads, in bytes.
     #[inline(always)]
     pub fn distance(self, leaf: u16) -> usize {
-        (usize::from(leaf & !DEEP) << (self.0 >> 16)) * UNIT
+        (usize::from(leaf & !DEEP) << (self.0 >> 26)) * UNIT
     }
 }
 

@@ -16,14 +16,10 @@
 use std::collections::VecDeque;
 use std::io;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
 
 use memory::Pages;
 use memory::quiescent::{Domain, Grace};
-
-#[cfg(loom)]
-use loom::sync::atomic::{AtomicU32, Ordering};
-#[cfg(not(loom))]
-use std::sync::atomic::{AtomicU32, Ordering};
 
 use crate::space::Space;
 

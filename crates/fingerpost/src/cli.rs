@@ -57,6 +57,8 @@ pub enum Wanted {
     Send(Box<send::Arguments>),
     /// UDP packets counted.
     Receive(receive::Arguments),
+    /// Packets moved by the tables.
+    Forward(Box<crate::forward::Forward>),
     /// `fingerpost snmp …`.
     Snmp(crate::snmp::command::Command),
     /// Completions for a shell.
@@ -152,6 +154,7 @@ pub fn command() -> Command {
         .subcommand(nat::command())
         .subcommand(send::command())
         .subcommand(receive::command())
+        .subcommand(crate::forward::command())
         .subcommand(snmp::command())
         .subcommand(check())
         .subcommand(completions())
@@ -181,7 +184,7 @@ fn up() -> Command {
                 .value_name("FILE")
                 .value_hint(ValueHint::FilePath)
                 .value_parser(value_parser!(PathBuf))
-                .help("Configuration [default: /etc/fingerpost.toml, if there is one]"),
+                .help("Configuration [default: /etc/fingerpost/fingerpost.toml or /etc/fingerpost.toml, if there is one]"),
         )
         .arg(
             Arg::new("log")
@@ -214,7 +217,7 @@ fn check() -> Command {
                 .value_name("FILE")
                 .value_hint(ValueHint::FilePath)
                 .value_parser(value_parser!(PathBuf))
-                .help("The configuration [default: /etc/fingerpost.toml]"),
+                .help("The configuration [default: /etc/fingerpost/fingerpost.toml, or /etc/fingerpost.toml]"),
         )
 }
 
@@ -466,6 +469,7 @@ fn wanted(name: &str, matches: &ArgMatches) -> Result<Wanted, clap::Error> {
         ("nat", _) => Wanted::Nat(nat::parse(matches)?),
         ("send", _) => Wanted::Send(Box::new(send::parse(matches)?)),
         ("receive", _) => Wanted::Receive(receive::parse(matches)?),
+        ("forward", _) => Wanted::Forward(Box::new(crate::forward::parse(matches)?)),
         ("snmp", _) => Wanted::Snmp(snmp::wanted(matches)?),
         ("completions", _) => match matches.get_one::<Shell>("shell") {
             Some(shell) => Wanted::Completions(*shell),

@@ -40,8 +40,10 @@ use tracing_subscriber::EnvFilter;
 use crate::http::config::Http;
 use crate::snmp::config::Snmp;
 
-/// Where the configuration is unless said otherwise.
-pub const USUAL_PATH: &str = "/etc/fingerpost.toml";
+/// Where the configuration is unless said otherwise: the first that is
+/// there. The package has it in a directory, which its daemon may read and
+/// not everybody.
+const USUAL_PATHS: [&str; 2] = ["/etc/fingerpost/fingerpost.toml", "/etc/fingerpost.toml"];
 
 /// A configuration file longer than this is none.
 const MAX_FILE_BYTES: u64 = 1 << 20;
@@ -199,7 +201,8 @@ fn key_prefix(key: &str) -> String {
 /// Reads the configuration. Without a path: the usual file, or all
 /// defaults if there is none.
 pub fn load(path: Option<&Path>) -> Result<Config, BadConfig> {
-    let text = match read(path.unwrap_or(Path::new(USUAL_PATH))) {
+    let read_from = path.unwrap_or(usual_path());
+    let text = match read(read_from) {
         Ok(text) => text,
         Err(BadConfig::Unreadable { error, .. })
             if path.is_none() && error.kind() == io::ErrorKind::NotFound =>
@@ -208,7 +211,14 @@ pub fn load(path: Option<&Path>) -> Result<Config, BadConfig> {
         }
         Err(error) => return Err(error),
     };
-    parse(path.unwrap_or(Path::new(USUAL_PATH)), &text)
+    parse(read_from, &text)
+}
+
+/// Where the configuration is unless said otherwise.
+pub fn usual_path() -> &'static Path {
+    let mut paths = USUAL_PATHS.iter().map(Path::new);
+    let first = paths.clone().find(|path| path.exists());
+    first.or(paths.next()).unwrap_or(Path::new(""))
 }
 
 fn read(path: &Path) -> Result<String, BadConfig> {
@@ -333,6 +343,31 @@ mod tests {
     #[test]
     fn nothing_is_a_configuration() {
         assert_eq!(parsed("").unwrap(), Config::default());
+    }
+
+    #[test]
+    fn the_packaged_configuration_is_all_defaults_and_its_examples_are_right() {
+        let text = include_str!("../../../packaging/fingerpost.toml");
+        assert_eq!(parsed(text).unwrap(), Config::default());
+        let is_example = |line: &&str| {
+            let key = line.strip_prefix('#').and_then(|rest| rest.chars().next());
+            key.is_some_and(char::is_lowercase) && line.contains(" = ")
+        };
+        assert!(text.lines().filter(is_example).count() > 10);
+        let said: Vec<&str> = text
+            .lines()
+            .map(|line| match is_example(&line) {
+                true => line.trim_start_matches('#'),
+                false => line,
+            })
+            .collect();
+        let usual = Config::default();
+        let said = parsed(&said.join("\n")).unwrap();
+        assert_eq!(said.limits.limits(), usual.limits.limits());
+        assert_eq!(said.mirror, usual.mirror);
+        assert_eq!(said.record.limit_bytes, usual.record.limit_bytes);
+        assert_eq!(said.snmp.listen, usual.snmp.listen);
+        assert_eq!(said.http.listen, usual.http.listen);
     }
 
     #[test]

@@ -43,7 +43,6 @@ const COUNT: Duration = Duration::from_secs(60);
 pub fn run(up: &Up) -> Result<()> {
     let config = config::load(up.config.as_deref())?;
     let logging = logging::start(up.log.as_deref(), config.log.as_deref())?;
-    let directory = socket::directory(config.control.directory.as_deref())?;
     let mut daemon = Daemon {
         signals: Signals::catch().context("cannot catch signals")?,
         server: Server::new(Patience::default(), names::load()),
@@ -58,7 +57,7 @@ pub fn run(up: &Up) -> Result<()> {
         up: up.clone(),
         config,
         logging,
-        directory,
+        directory: PathBuf::new(),
         ready: false,
     };
     daemon.open_namespaces()?;
@@ -100,6 +99,9 @@ impl Daemon {
         let http = http::Opened::open(&self.config.http)?;
         let enters = self.wants_all() || opened.iter().any(|(spec, _)| spec.is_some());
         privileges::keep(enters).context("cannot give up privileges")?;
+        // With the rights that are left: root's daemon, too, may find that
+        // the system's directory is that of a service of another user.
+        self.directory = socket::directory(self.config.control.directory.as_deref())?;
         self.snmp = Some(snmp::Service::start(snmp, self.whole.snmp.clone())?);
         self.http = Some(http::Service::start(http, names::load())?);
         self.record()?;

@@ -6,7 +6,7 @@
 //!   bounds them.
 //! - `door`, `token`: who may ask.
 //! - `definition`, `query`, `openapi`: what can be asked, defined once.
-//! - `rows`, `cursor`, `changes`, `metrics`, `page`: the answers.
+//! - `rows`, `cursor`, `changes`, `metrics`, `status`, `page`: the answers.
 //! - `problem`: what a refused request is told.
 //!
 //! Everything runs on one thread of its own with a runtime of its own; no
@@ -31,6 +31,7 @@ mod query;
 mod rows;
 mod serve;
 mod shared;
+mod status;
 mod streamed;
 mod token;
 
@@ -339,6 +340,12 @@ fn router(shared: &Arc<Shared>) -> Router {
             "/v1/changes",
             get(asynchronous(shared, |shared, request| async move {
                 changes::answer(&shared, &request)
+            })),
+        )
+        .route(
+            "/v1/status",
+            get(asynchronous(shared, |shared, request| async move {
+                status::answer(&shared, &request)
             })),
         )
         .route(

@@ -16,6 +16,7 @@ mod control;
 mod daemon;
 mod direct;
 mod failover;
+mod forward;
 mod generate;
 mod histogram;
 mod http;
@@ -97,6 +98,10 @@ fn run(wanted: Wanted) -> anyhow::Result<ExitCode> {
             drop(out);
             return receive::run(&arguments);
         }
+        Wanted::Forward(asked) => {
+            drop(out);
+            return forward::run(&asked);
+        }
         Wanted::Ifconfig(arguments, called) => {
             drop(out);
             return ifconfig::run(arguments, called);
@@ -106,7 +111,7 @@ fn run(wanted: Wanted) -> anyhow::Result<ExitCode> {
 }
 
 fn check(path: Option<&std::path::Path>, out: &mut impl Write) -> anyhow::Result<()> {
-    let shown = path.unwrap_or(std::path::Path::new(config::USUAL_PATH));
+    let shown = path.unwrap_or(config::usual_path());
     config::load(Some(shown))?;
     writeln!(out, "{}: all right", shown.display())?;
     Ok(())

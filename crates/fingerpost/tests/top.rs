@@ -206,6 +206,14 @@ fn signals_and_ctrl_c_give_the_terminal_back() {
     terminal.shows("q quit");
     terminal.types(&["C-c"]);
     terminal.is_given_back();
+    // A terminal that is closed, with the shell that had it.
+    terminal.top("");
+    let process = format!("/proc/{}", terminal.child().as_raw_nonzero());
+    drop(terminal);
+    wait_until(PATIENCE, "the end without a terminal", || {
+        (!std::path::Path::new(&process).exists()).then_some(())
+    })
+    .unwrap();
 }
 
 #[test]

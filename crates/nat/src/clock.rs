@@ -73,7 +73,11 @@ pub fn millis(ticks: u32) -> u64 {
 /// Timeouts in ticks by the number of a state; rounded up, so that a flow
 /// lives its timeout at least and two ticks longer at most.
 #[derive(Debug, Clone, Copy)]
-pub struct Ticks([u32; 16]);
+pub struct Ticks {
+    classes: [u32; 16],
+    /// The most of the states of TCP and UDP that live short.
+    short: u32,
+}
 
 impl Ticks {
     pub fn new(timeouts: &Timeouts) -> Self {
@@ -94,13 +98,26 @@ impl Ticks {
             let needed = (u64::from(secs) * 1_000).div_ceil(1 << TICK_BITS);
             *ticks = u32::try_from(needed).unwrap_or(u32::MAX);
         }
-        Self(ticks)
+        let short = State::ALL.iter().zip(ticks);
+        let short = short.filter(|(state, _)| state.lives_short());
+        let short = short.map(|(_, ticks)| ticks).max().unwrap_or(0);
+        Self {
+            classes: ticks,
+            short,
+        }
+    }
+
+    /// The longest timeout of the states of TCP and UDP that live short.
+    pub fn short(&self) -> u32 {
+        self.short
     }
 
     /// The timeout of a class.
     #[inline(always)]
     pub fn of(&self, class: u8) -> u32 {
-        let Self(ticks) = self;
-        ticks.get(usize::from(class & 0x0f)).copied().unwrap_or(0)
+        self.classes
+            .get(usize::from(class & 0x0f))
+            .copied()
+            .unwrap_or(0)
     }
 }

@@ -414,7 +414,7 @@ impl Nat {
     #[inline(always)]
     fn alive(&self, flow: &Flow) -> bool {
         let idle = self.clock.now().wrapping_sub(flow.last_used);
-        flow.has(flag::LIVE) && flow.epoch == self.epoch && idle <= self.ticks.of(flow.class)
+        flow.has(flag::LIVE) && flow.epoch() == self.epoch && idle <= self.ticks.of(flow.class)
     }
 
     fn name_of(

@@ -29,12 +29,9 @@ pub struct Flow {
     /// The same and over the ports: for TCP and UDP. For ICMP queries over
     /// the identifier alone.
     pub upper_delta: u16,
-    /// `flag::*`.
-    pub flags: u16,
-    /// Of which epoch: all of another are dead.
-    pub epoch: u8,
-    /// TCP: window scales of both sides.
-    pub scales: u8,
+    /// `flag::*`, its epoch and TCP's window scales: in one word, so that one
+    /// comparison says whether there is anything special about a flow.
+    pub flags: u32,
     /// TCP: how far the inside and the remote are.
     pub sides: [Side; 2],
     /// The shared mapping it belongs to, and the one that admits its remote
@@ -45,41 +42,46 @@ pub struct Flow {
 
 const _: () = assert!(size_of::<Flow>() == 64);
 
-/// Bits of [`Flow::flags`].
+/// Where in [`Flow::flags`] the epoch lies: eight bits.
+const EPOCH_SHIFT: u32 = 16;
+/// Where the window scales lie: four bits each.
+const SCALES_SHIFT: u32 = 24;
+
+/// Bits of [`Flow::flags`], all below the epoch.
 pub mod flag {
     /// The place is taken.
-    pub const LIVE: u16 = 1;
+    pub const LIVE: u32 = 1;
     /// A packet went out.
-    pub const SEEN_OUT: u16 = 1 << 1;
+    pub const SEEN_OUT: u32 = 1 << 1;
     /// A packet came in.
-    pub const SEEN_IN: u16 = 1 << 2;
+    pub const SEEN_IN: u32 = 1 << 2;
     /// TCP: the inside sent its FIN.
-    pub const FIN_OUT: u16 = 1 << 3;
+    pub const FIN_OUT: u32 = 1 << 3;
     /// TCP: the remote sent its FIN.
-    pub const FIN_IN: u16 = 1 << 4;
+    pub const FIN_IN: u32 = 1 << 4;
     /// TCP: `sides[0].end` is known.
-    pub const END_OUT: u16 = 1 << 5;
+    pub const END_OUT: u32 = 1 << 5;
     /// TCP: `sides[1].end` is known.
-    pub const END_IN: u16 = 1 << 6;
+    pub const END_IN: u32 = 1 << 6;
     /// TCP: `sides[0]` was acknowledged by the remote.
-    pub const ACKED_OUT: u16 = 1 << 7;
+    pub const ACKED_OUT: u32 = 1 << 7;
     /// TCP: `sides[1]` was acknowledged by the inside.
-    pub const ACKED_IN: u16 = 1 << 8;
+    pub const ACKED_IN: u32 = 1 << 8;
     /// It belongs to a shared mapping.
-    pub const MAPPED: u16 = 1 << 9;
+    pub const MAPPED: u32 = 1 << 9;
     /// Its remote is one of our own alias endpoints.
-    pub const HAIRPIN: u16 = 1 << 10;
+    pub const HAIRPIN: u32 = 1 << 10;
     /// Made by a rule: the rule's number is kept beside the table.
-    pub const RULE: u16 = 1 << 11;
+    pub const RULE: u32 = 1 << 11;
     /// A helper reads its payload or changes its sequence numbers.
-    pub const HELPER: u16 = 1 << 12;
+    pub const HELPER: u32 = 1 << 12;
     /// Its remote is a proxy; the original one is kept beside the table.
-    pub const PROXY: u16 = 1 << 13;
+    pub const PROXY: u32 = 1 << 13;
     /// It holds its remote's address in an address-dependent filter.
-    pub const PERMIT: u16 = 1 << 14;
+    pub const PERMIT: u32 = 1 << 14;
 
     /// Flags that take a packet off the short path.
-    pub const SLOW: u16 = HAIRPIN | RULE | HELPER | PROXY;
+    pub const SLOW: u32 = HAIRPIN | RULE | HELPER | PROXY;
 }
 
 /// The three endpoints of a flow, in memory order.
@@ -119,8 +121,6 @@ impl Flow {
         ip_delta: 0,
         upper_delta: 0,
         flags: 0,
-        epoch: 0,
-        scales: 0,
         sides: [Side::UNKNOWN; 2],
         mapping: 0,
         permit: 0,
@@ -142,9 +142,9 @@ impl Flow {
             last_used: now,
             ip_delta: ip.folded(),
             upper_delta: upper.folded(),
-            flags: flag::LIVE,
-            epoch,
-            scales: MOST_SCALE << 4 | MOST_SCALE,
+            flags: flag::LIVE
+                | u32::from(epoch) << EPOCH_SHIFT
+                | u32::from(MOST_SCALE << 4 | MOST_SCALE) << SCALES_SHIFT,
             ..Self::FREE
         }
     }
@@ -227,9 +227,35 @@ impl Flow {
         }
     }
 
+    /// Of which epoch it is: all of another are dead.
+    #[inline(always)]
+    pub fn epoch(&self) -> u8 {
+        (self.flags >> EPOCH_SHIFT) as u8
+    }
+
+    /// TCP: the window scales, the inside's in the upper half.
+    #[inline(always)]
+    pub fn scales(&self) -> u8 {
+        (self.flags >> SCALES_SHIFT) as u8
+    }
+
+    /// Sets TCP's window scales.
+    pub fn set_scales(&mut self, scales: u8) {
+        let others = self.flags & !(u32::from(u8::MAX) << SCALES_SHIFT);
+        self.flags = others | u32::from(scales) << SCALES_SHIFT;
+    }
+
+    /// Whether the place holds a flow of an epoch that has nothing special
+    /// about it.
+    #[inline(always)]
+    pub fn is_ordinary(&self, epoch: u8) -> bool {
+        let looked_at = flag::SLOW | flag::LIVE | u32::from(u8::MAX) << EPOCH_SHIFT;
+        self.flags & looked_at == flag::LIVE | u32::from(epoch) << EPOCH_SHIFT
+    }
+
     /// Whether all of some flags are set.
     #[inline(always)]
-    pub fn has(&self, flags: u16) -> bool {
+    pub fn has(&self, flags: u32) -> bool {
         self.flags & flags == flags
     }
 

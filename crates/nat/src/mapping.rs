@@ -31,12 +31,13 @@ pub struct Mapping {
     /// It is in no index any more; its flows still hold the place.
     pub detached: bool,
     /// Until which tick it lives: as long as the flow of its that would live
-    /// the longest.
+    /// the longest. For a free place, the next one.
     pub dies: u32,
     /// Flows that belong to it; 0: the place is free.
     pub flows: u32,
-    /// For a free place, the next one.
-    pub next: u32,
+    /// How many of them are in a state that lives long. When the last of
+    /// those is not any more, the mapping lives no longer than the others.
+    pub long: u32,
 }
 
 /// What an entry is for.
@@ -155,7 +156,7 @@ impl Mappings {
             }
             free => {
                 let place = self.entries.get_mut(free as usize - 1)?;
-                self.free = place.next;
+                self.free = place.dies;
                 *place = entry;
                 free - 1
             }
@@ -180,10 +181,10 @@ impl Mappings {
     }
 
     fn free_place(&mut self, name: u32) {
-        let next = self.free;
+        let dies = self.free;
         if let Some(place) = self.entries.get_mut(name as usize) {
             *place = Mapping {
-                next,
+                dies,
                 ..Mapping::default()
             };
             self.free = name + 1;
@@ -194,6 +195,24 @@ impl Mappings {
     pub fn refresh(&mut self, name: u32, dies: u32) {
         if let Some(entry) = self.entries.get_mut(name as usize) {
             entry.dies = entry.dies.max(dies);
+        }
+    }
+
+    /// A flow of it lives long now.
+    pub fn lengthen(&mut self, name: u32) {
+        if let Some(entry) = self.entries.get_mut(name as usize) {
+            entry.long += 1;
+        }
+    }
+
+    /// A flow of it lives long no more, and no other flow that does not
+    /// lives beyond a tick.
+    pub fn shorten(&mut self, name: u32, dies: u32) {
+        if let Some(entry) = self.entries.get_mut(name as usize) {
+            entry.long = entry.long.saturating_sub(1);
+            if entry.long == 0 {
+                entry.dies = entry.dies.min(dies);
+            }
         }
     }
 
@@ -253,7 +272,7 @@ impl Mappings {
         let mut next = self.free;
         while next != 0 {
             assert!(free.insert(next - 1), "a place is free twice");
-            next = self.entries[next as usize - 1].next;
+            next = self.entries[next as usize - 1].dies;
         }
         let all = 0..self.entries.len() as u32;
         all.filter(|name| !free.contains(name)).collect()

@@ -31,6 +31,43 @@ const FLOWS_PER_COUNTER: usize = 64;
 /// Memory of all maps, bytes for each flow of the cap.
 const MAP_BYTES_PER_FLOW: usize = 4;
 
+/// Alias ports that were given back by what holds them against every group
+/// (one-shot redirects): the last few. A map that fell behind by more learns
+/// anew.
+#[derive(Debug, Clone, Default)]
+pub struct Released {
+    ports: [u16; RELEASED_KEPT],
+    count: u64,
+}
+
+/// Ports kept in [`Released`].
+const RELEASED_KEPT: usize = 32;
+
+impl Released {
+    /// `ports` ports from one on (host order) were given back; 0: all.
+    pub fn note(&mut self, port: u16, ports: u16) {
+        let most = RELEASED_KEPT as u64 + 1;
+        let steps = match ports {
+            0 => most,
+            ports => u64::from(ports).min(most),
+        };
+        for step in 0..steps {
+            let at = (self.count + step) as usize % RELEASED_KEPT;
+            if let Some(place) = self.ports.get_mut(at) {
+                *place = port.wrapping_add(step as u16);
+            }
+        }
+        self.count += steps;
+    }
+
+    /// Those since a count; `None`: they are not known any more.
+    fn since(&self, seen: u64) -> Option<impl Iterator<Item = u16>> {
+        let kept = self.count - seen <= RELEASED_KEPT as u64;
+        let all = (seen..self.count).map(|count| count as usize % RELEASED_KEPT);
+        kept.then(|| all.filter_map(|at| self.ports.get(at).copied()))
+    }
+}
+
 /// A group, by its hash: seeded, 64 bits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Group(pub u64);
@@ -68,6 +105,8 @@ pub struct Map {
     doubted: u32,
     used: u32,
     ports: u32,
+    /// How much of [`Released`] it has seen.
+    released: u64,
 }
 
 impl Map {
@@ -80,18 +119,32 @@ impl Map {
             doubted: 0,
             used: 0,
             ports,
+            released: 0,
         };
-        // What lies behind the range is used for ever.
-        for port in ports..words as u32 * 64 {
-            map.set(port);
+        map.bound();
+        map
+    }
+
+    /// What lies behind the range is used for ever.
+    fn bound(&mut self) {
+        let words = self.words.len();
+        for port in self.ports..words as u32 * 64 {
+            self.set(port);
         }
         for word in words..words.div_ceil(64) * 64 {
-            if let Some(full) = map.full.get_mut(word / 64) {
+            if let Some(full) = self.full.get_mut(word / 64) {
                 *full |= 1 << (word % 64);
             }
         }
-        map.used = 0;
-        map
+        self.used = 0;
+    }
+
+    /// Knows nothing any more.
+    fn reset(&mut self) {
+        self.words.fill(0);
+        self.full.fill(0);
+        self.learned = 0;
+        self.bound();
     }
 
     fn bytes(ports: u32) -> usize {
@@ -270,6 +323,24 @@ impl Ports {
             }
         }
         self.maps.get_mut(&group)
+    }
+
+    /// Takes what was given back into account, if a group has a map. O(1).
+    pub fn catch_up(&mut self, group: Group, released: &Released) {
+        let (first, ports) = (self.first, self.ports);
+        let Some(map) = self.map(group) else {
+            return;
+        };
+        let seen = std::mem::replace(&mut map.released, released.count);
+        match released.since(seen) {
+            Some(given) => {
+                let places = given.filter_map(|port| port.checked_sub(first));
+                for place in places.map(u32::from).filter(|place| *place < ports) {
+                    map.clear(place);
+                }
+            }
+            None => map.reset(),
+        }
     }
 
     /// A flow of a group takes a port that is known to be free, unless the

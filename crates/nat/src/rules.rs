@@ -20,6 +20,8 @@ use std::net::Ipv4Addr;
 
 use index::{Index, Question, Shape};
 
+use crate::ports::Released;
+
 pub use proxy::{Encoding, Network, Proxy, ProxyError, ProxyWord, parse as parse_proxy};
 pub use text::{Script, Statement, Switch, TextError, TextErrorKind, parse};
 
@@ -297,6 +299,7 @@ pub struct Rules {
     live: usize,
     limit: usize,
     next_sequence: u64,
+    released: Released,
 }
 
 impl Default for Rules {
@@ -318,6 +321,7 @@ impl Rules {
             live: 0,
             limit: limit.min(u32::MAX as usize),
             next_sequence: 0,
+            released: Released::default(),
         }
     }
 
@@ -418,6 +422,11 @@ impl Rules {
         self.rule(handle).map(|rule| &rule.redirect)
     }
 
+    /// Alias ports that one-shot redirects gave back.
+    pub(crate) fn released(&self) -> &Released {
+        &self.released
+    }
+
     /// Takes a redirect away and says what it was. Flows that it made stay.
     /// A stale handle is refused. O(1), beside rules of the very same shape.
     pub fn remove(&mut self, handle: Handle) -> Result<Redirect, RuleError> {
@@ -429,6 +438,9 @@ impl Rules {
         self.free.push(handle.place());
         self.live -= 1;
         let Redirect { ports, .. } = rule.redirect;
+        if rule.dynamic {
+            self.released.note(rule.redirect.alias_port, ports);
+        }
         self.inbound
             .remove(rule.redirect.inbound_shape(), ports, rule.sequence);
         if rule.servers.is_empty() {

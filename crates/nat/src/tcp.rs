@@ -104,13 +104,13 @@ fn after(a: u32, b: u32) -> bool {
 
 /// The flags of one direction, and of the other.
 struct Bits {
-    fin: u16,
-    end: u16,
+    fin: u32,
+    end: u32,
     /// The sender's data was acknowledged.
-    acked: u16,
+    acked: u32,
     /// The receiver's data was acknowledged (by the sender).
-    acks: u16,
-    other_end: u16,
+    acks: u32,
+    other_end: u32,
 }
 
 const OUT: Bits = Bits {
@@ -173,6 +173,7 @@ fn turn_short<const FROM_INSIDE: bool>(flow: &mut Flow, tcp: &[u8], len: usize) 
 #[inline(always)]
 pub fn advance<const FROM_INSIDE: bool>(flow: &mut Flow, seen: &Seen) {
     let bits = if FROM_INSIDE { &OUT } else { &IN };
+    let scales = flow.scales();
     let [inside, remote] = &mut flow.sides;
     let (from, to) = if FROM_INSIDE {
         (inside, remote)
@@ -202,9 +203,9 @@ pub fn advance<const FROM_INSIDE: bool>(flow: &mut Flow, seen: &Seen) {
         return;
     }
     let scale = if FROM_INSIDE {
-        flow.scales & 0x0f
+        scales & 0x0f
     } else {
-        flow.scales >> 4
+        scales >> 4
     };
     let limit = seen
         .acknowledgement
@@ -245,11 +246,11 @@ fn turn<const FROM_INSIDE: bool>(flow: &mut Flow, seen: &Seen) {
             return;
         }
         let scale = seen.scale & 0x0f;
-        flow.scales = if FROM_INSIDE {
-            flow.scales & 0xf0 | scale
+        flow.set_scales(if FROM_INSIDE {
+            flow.scales() & 0xf0 | scale
         } else {
-            flow.scales & 0x0f | scale << 4
-        };
+            flow.scales() & 0x0f | scale << 4
+        });
     } else if !in_window::<FROM_INSIDE>(flow, seen) {
         return;
     }
@@ -290,7 +291,7 @@ fn forget(flow: &mut Flow) {
         | flag::ACKED_OUT
         | flag::ACKED_IN);
     flow.sides = [Side::UNKNOWN; 2];
-    flow.scales = MOST_SCALE << 4 | MOST_SCALE;
+    flow.set_scales(MOST_SCALE << 4 | MOST_SCALE);
     flow.class = State::TcpOpening as u8;
 }
 

@@ -49,6 +49,17 @@ impl State {
         state.copied().unwrap_or(Self::Other)
     }
 
+    /// Whether a flow in this state is one that was answered and is not
+    /// closed: shared mappings count these.
+    pub(crate) fn lives_long(self) -> bool {
+        matches!(self, Self::TcpEstablished | Self::TcpHalfClosed | Self::Udp)
+    }
+
+    /// Whether it is one of the other states of TCP and UDP.
+    pub(crate) fn lives_short(self) -> bool {
+        !self.lives_long() && !matches!(self, Self::Icmp | Self::Gre | Self::Other)
+    }
+
     /// The state a flow of a protocol begins with.
     pub(crate) fn first(protocol: u8) -> Self {
         match protocol {

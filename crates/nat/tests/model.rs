@@ -2,7 +2,8 @@
 //! flows with one outside tuple, what goes out comes back to who sent it,
 //! and every checksum verified by another crate.
 //!
-//! 200,000 random steps in the normal run, over settings drawn at random;
+//! Packets, time, redirects and alias addresses change by random steps:
+//! 200,000 of them in the normal run, over settings drawn at random;
 //! `FINGERPOST_NAT_STEPS` asks for another number.
 
 #![allow(
@@ -16,6 +17,7 @@ use std::io::Write;
 use std::net::Ipv4Addr;
 
 use etherparse::{IpNumber, NetSlice, SlicedPacket, TransportSlice};
+use fingerpost_nat::rules::{Handle, Redirect};
 use fingerpost_nat::{
     AtCap, Behaviour, Config, Dependence, Direction, Hairpin, Nat, Packet, Pooling, PortChoice,
     Timeouts, Verdict,
@@ -123,9 +125,22 @@ fn is(flow: &Flow, now: u64) -> Is {
     }
 }
 
+/// A redirect of a UDP port, from any remote or from all ports of one.
+#[derive(Debug, Clone, Copy)]
+struct Rule {
+    inside: End,
+    alias: End,
+    remote: Option<Ipv4Addr>,
+    handle: Handle,
+}
+
 struct Model {
     config: Config,
     flows: Vec<Flow>,
+    /// The latest last.
+    rules: Vec<Rule>,
+    /// Flows that were made by a redirect.
+    by_rule: u64,
     now: u64,
 }
 
@@ -137,6 +152,49 @@ impl Model {
     fn bury(&mut self) {
         let now = self.now;
         self.flows.retain(|flow| is(flow, now) != Is::Dead);
+    }
+
+    /// The redirect that speaks for one end of a flow with a remote: the
+    /// latest for the very remote, else the latest for any.
+    fn rule(&self, protocol: u8, remote: End, fits: impl Fn(&Rule) -> bool) -> Option<Rule> {
+        let rules = self.rules.iter().rev();
+        let fitting = rules.filter(|rule| protocol == protocol::UDP && fits(rule));
+        let fitting: Vec<&Rule> = fitting.collect();
+        let of = |wanted| fitting.iter().find(|rule| rule.remote == wanted);
+        of(Some(remote.0)).or_else(|| of(None)).map(|rule| **rule)
+    }
+
+    fn rule_out(&self, tuple: &Tuple) -> Option<Rule> {
+        let fits = |rule: &Rule| rule.inside == tuple.source;
+        self.rule(tuple.protocol, tuple.destination, fits)
+    }
+
+    fn rule_in(&self, tuple: &Tuple) -> Option<Rule> {
+        let fits = |rule: &Rule| rule.alias == tuple.destination;
+        self.rule(tuple.protocol, tuple.source, fits)
+    }
+
+    /// Whether a redirect from any remote has an alias port.
+    fn is_ruled(&self, protocol: u8, alias: End) -> bool {
+        let mut rules = self.rules.iter();
+        protocol == protocol::UDP && rules.any(|rule| rule.remote.is_none() && rule.alias == alias)
+    }
+
+    /// A new flow out finds its mapping's address gone: the mapping serves
+    /// no flow any more but those it has.
+    fn detach(&mut self, tuple: &Tuple) {
+        let behaviour = self.behaviour(tuple.protocol);
+        for flow in &mut self.flows {
+            let part = match behaviour.mapping {
+                Dependence::Endpoint => true,
+                Dependence::Address => flow.remote.0 == tuple.destination.0,
+                Dependence::AddressAndPort => flow.remote == tuple.destination,
+            };
+            let kin = flow.protocol == tuple.protocol && flow.inside == tuple.source && part;
+            if kin && !self.config.addresses.contains(&flow.alias.0) {
+                flow.mapped = false;
+            }
+        }
     }
 
     fn find_out(&self, tuple: &Tuple) -> Option<usize> {
@@ -209,6 +267,21 @@ impl Model {
         if let Some(at) = found {
             self.flows.remove(at);
         }
+        if let Some(rule) = self.rule_out(tuple) {
+            match verdict {
+                Verdict::Translated => {
+                    assert_eq!(alias, rule.alias, "{tuple:?}");
+                    self.by_rule += 1;
+                    self.open(tuple, alias, false);
+                }
+                Verdict::TableFull => self.check_full(),
+                verdict => {
+                    assert_eq!(verdict, Verdict::PortsExhausted, "{tuple:?}");
+                    assert!(self.is_exhausted(tuple), "{tuple:?}");
+                }
+            }
+            return;
+        }
         if self.keeps_its_own(tuple) {
             // It keeps its own endpoint, and has a flow all the same.
             if verdict == Verdict::Translated {
@@ -225,11 +298,23 @@ impl Model {
             }
             return;
         }
+        if Self::has_ports(tuple.protocol) {
+            self.detach(tuple);
+        }
         match verdict {
             Verdict::Translated => self.check_new(tuple, alias),
             Verdict::PortsExhausted => assert!(self.is_exhausted(tuple), "{tuple:?}"),
             Verdict::TableFull => self.check_full(),
             other => panic!("{other:?} for {tuple:?}"),
+        }
+    }
+
+    /// A new flow out that the engine refused for its own reasons: it has
+    /// looked for a mapping all the same.
+    fn refused(&mut self, tuple: &Tuple) {
+        let own = self.rule_out(tuple).is_some() || self.keeps_its_own(tuple);
+        if !own && Self::has_ports(tuple.protocol) {
+            self.detach(tuple);
         }
     }
 
@@ -278,10 +363,13 @@ impl Model {
             assert!(same || self.config.ports.contains(&alias.1), "{alias:?}");
             let (certain, _) = self.holders(tuple.protocol, alias, tuple.destination);
             assert_eq!(certain, 0, "{alias:?} is taken: {tuple:?}");
+            let ruled = self.is_ruled(tuple.protocol, alias);
+            assert!(!ruled, "{alias:?} is a redirect's: {tuple:?}");
             if self.config.port_choice == PortChoice::Same && alias.1 != tuple.source.1 {
                 let wished = (alias.0, tuple.source.1);
                 let (_, holders) = self.holders(tuple.protocol, wished, tuple.destination);
-                assert!(holders > 0, "the same port was free: {tuple:?}");
+                let ruled = self.is_ruled(tuple.protocol, wished);
+                assert!(ruled || holders > 0, "the same port was free: {tuple:?}");
             }
         }
         self.open(tuple, alias, mapped);
@@ -307,6 +395,12 @@ impl Model {
 
     fn is_exhausted(&self, tuple: &Tuple) -> bool {
         assert!(Self::has_ports(tuple.protocol));
+        if let Some(rule) = self.rule_out(tuple) {
+            // This port or none.
+            let mut flows = self.flows.iter();
+            let outside = (tuple.protocol, tuple.destination, rule.alias);
+            return flows.any(|flow| (flow.protocol, flow.remote, flow.alias) == outside);
+        }
         let bound = self.flows.iter().any(|flow| {
             // Its mapping's port is taken by what came in to the target.
             let kin = flow.mapped && flow.inside == tuple.source;
@@ -320,8 +414,9 @@ impl Model {
         let addresses = self.config.addresses.iter();
         let full = |alias: Ipv4Addr| {
             self.config.ports.clone().all(|port| {
-                let (_, all) = self.holders(tuple.protocol, (alias, port), tuple.destination);
-                all > 0
+                let end = (alias, port);
+                let (_, all) = self.holders(tuple.protocol, end, tuple.destination);
+                all > 0 || self.is_ruled(tuple.protocol, end)
             })
         };
         let full: Vec<bool> = addresses.map(|alias| full(*alias)).collect();
@@ -349,6 +444,16 @@ impl Model {
         }
         if let Some(at) = found {
             self.flows.remove(at);
+        }
+        if let Some(rule) = self.rule_in(tuple) {
+            if verdict == Verdict::TableFull {
+                self.check_full();
+            } else {
+                assert_eq!((verdict, inside), (Verdict::Translated, rule.inside));
+                self.by_rule += 1;
+                self.open_in(tuple, inside, false);
+            }
+            return;
         }
         if let Some(known) = self.admitted(tuple, verdict, inside) {
             if known {
@@ -425,7 +530,15 @@ impl Model {
                 Some(true)
             }
             Verdict::Denied => {
-                assert!(!must, "{tuple:?}");
+                // A connection of the same inside with this remote, through
+                // an address that went, does not give way.
+                let stands = self.flows.iter().any(|flow| {
+                    let ends = (flow.protocol, flow.remote);
+                    ends == (protocol::TCP, tuple.source)
+                        && tuple.protocol == protocol::TCP
+                        && kin.iter().any(|kin| kin.inside == flow.inside)
+                });
+                assert!(!must || stands, "{tuple:?}");
                 Some(false)
             }
             Verdict::TableFull => {
@@ -539,6 +652,8 @@ struct World {
     hosts: Vec<Ipv4Addr>,
     remotes: Vec<Ipv4Addr>,
     ports: u64,
+    /// Of a hundred steps, how many change the addresses, and the rules.
+    changes: u64,
     seen: [u64; Verdict::ALL.len()],
 }
 
@@ -554,18 +669,22 @@ impl Drop for World {
 
 const TARGET: Ipv4Addr = Ipv4Addr::new(10, 9, 9, 9);
 
+/// The alias addresses, of which some are set.
+const OWN: [Ipv4Addr; 3] = [
+    Ipv4Addr::new(192, 0, 2, 1),
+    Ipv4Addr::new(192, 0, 2, 2),
+    Ipv4Addr::new(192, 0, 2, 77),
+];
+/// Redirects at a time.
+const MOST_RULES: usize = 6;
+
 fn settings(random: &mut Random) -> Config {
-    let own = [
-        Ipv4Addr::new(192, 0, 2, 1),
-        Ipv4Addr::new(192, 0, 2, 2),
-        Ipv4Addr::new(192, 0, 2, 77),
-    ];
     let depend = [
         Dependence::Endpoint,
         Dependence::Address,
         Dependence::AddressAndPort,
     ];
-    let mut config = Config::new(&own[..random.of(&[1, 1, 3])]);
+    let mut config = Config::new(&OWN[..random.of(&[1, 1, 3])]);
     let mut behaviour = || {
         let mapping = random.of(&depend);
         let filtering = random.of(&depend).max(mapping);
@@ -578,6 +697,7 @@ fn settings(random: &mut Random) -> Config {
     config.hairpin = Hairpin::Caller;
     config.mode.deny_incoming = random.chance(50);
     config.mode.unregistered_only = random.chance(20);
+    config.mode.reset_on_address_change = random.chance(30);
     config.target = random.chance(40).then_some(TARGET);
     config.limits.max_flows = random.of(&[20, 3_000]);
     config.limits.initial_flows = 0;
@@ -617,8 +737,11 @@ impl World {
             model: Model {
                 config,
                 flows: Vec::new(),
+                rules: Vec::new(),
+                by_rule: 0,
                 now: 0,
             },
+            changes: random.of(&[0, 0, 1, 5]),
             clock: random.next() >> 20,
             random,
             seen: [0; Verdict::ALL.len()],
@@ -712,8 +835,55 @@ impl World {
         self.model.bury();
     }
 
+    /// Other alias addresses: flows stay, or all are forgotten.
+    fn change_addresses(&mut self) {
+        let sets: [&[Ipv4Addr]; 5] = [&OWN[..1], &OWN[1..2], &OWN[..2], &OWN[1..], &OWN];
+        let addresses = self.random.of(&sets);
+        if addresses == self.model.config.addresses {
+            return;
+        }
+        self.nat.set_addresses(addresses).unwrap();
+        self.model.config.addresses = addresses.to_vec();
+        if self.model.config.mode.reset_on_address_change {
+            self.model.flows.clear();
+        }
+    }
+
+    /// A redirect more, or one less.
+    fn change_rules(&mut self) {
+        let many = self.model.rules.len() as u64;
+        if many > 0 && (many >= MOST_RULES as u64 || self.random.chance(40)) {
+            let at = self.random.below(many) as usize;
+            let rule = self.model.rules.remove(at);
+            self.nat.rules_mut().remove(rule.handle).unwrap();
+            let stale = self.nat.rules_mut().remove(rule.handle);
+            assert!(stale.is_err(), "a handle that was used");
+            return;
+        }
+        let inside = (self.random.of(&self.hosts), self.port());
+        let alias = (self.random.of(&OWN), self.port());
+        let remote = self.random.of(&self.remotes);
+        let remote = self.random.chance(40).then_some(remote);
+        let redirect = Redirect::port(protocol::UDP, inside.0, inside.1, alias.1)
+            .at(alias.0)
+            .from(remote, None);
+        let handle = self.nat.rules_mut().insert(redirect).unwrap();
+        self.model.rules.push(Rule {
+            inside,
+            alias,
+            remote,
+            handle,
+        });
+    }
+
     fn step(&mut self) -> u64 {
         self.pass_time();
+        if self.random.chance(self.changes) {
+            self.change_addresses();
+        }
+        if self.random.chance(self.changes) {
+            self.change_rules();
+        }
         let direction = self.random.of(&[Direction::Out, Direction::In]);
         let count = self.random.of(&[1, 1, 2, 7, 33, 40]);
         let mut tuples = Vec::new();
@@ -759,6 +929,9 @@ impl World {
                 };
                 if refused {
                     assert_eq!(before[at], after[at]);
+                    if direction == Direction::Out {
+                        self.model.refused(tuple);
+                    }
                     continue;
                 }
             }
@@ -822,6 +995,8 @@ impl World {
         Model {
             config: self.model.config.clone(),
             flows,
+            rules: self.model.rules.clone(),
+            by_rule: 0,
             now: self.model.now,
         }
     }
@@ -913,6 +1088,7 @@ fn asked(variable: &str) -> Option<u64> {
 fn the_engine_is_the_model() {
     let mut done = 0;
     let mut seen = [0; Verdict::ALL.len()];
+    let mut by_rule = 0;
     let mut seed = asked("FINGERPOST_NAT_SEED").unwrap_or(1);
     let steps = asked("FINGERPOST_NAT_STEPS").unwrap_or(200_000);
     while done < steps {
@@ -923,11 +1099,13 @@ fn the_engine_is_the_model() {
         }
         world.compare();
         done += here;
+        by_rule += world.model.by_rule;
         seed += 1;
         for (sum, one) in seen.iter_mut().zip(world.seen) {
             *sum += one;
         }
     }
+    assert!(by_rule > 100, "{by_rule} flows by redirects");
     for verdict in [
         Verdict::Translated,
         Verdict::Passed,

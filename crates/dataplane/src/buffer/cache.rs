@@ -1,16 +1,13 @@
 //! What a worker has at hand: buffers taken from the pool and given back to
 //! it without a word to anybody.
 
-#![allow(
-    unsafe_code,
-    reason = "numbers of slots that are its own become handles"
-)]
+#![allow(unsafe_code, reason = "it is a counted owner of what all share")]
 
 use std::fmt;
 use std::ptr::NonNull;
 
-use super::pool::{Shared, join, leave};
-use super::slot::Slot;
+use super::pool::{MOST_CACHED, OWNER, Shared, join, leave};
+use super::slot::OwnSlot;
 use super::{Batch, Buffer, LINE_BYTES};
 
 /// An account is settled when it comes to this.
@@ -18,19 +15,19 @@ const SETTLED_AT: i64 = 1 << 20;
 
 /// A worker's own stock of buffers, last in, first out. It holds at most 512,
 /// or a quarter of a small pool; what comes above goes to the pool in
-/// magazines of 64, and what is missing comes from there the same way.
+/// magazines of 256 (of less from a pool that is small or has short buffers),
+/// and what is missing comes from there the same way.
 ///
 /// A buffer may be given to any cache of its pool, whichever it came from.
 pub struct Cache {
     shared: NonNull<Shared>,
-    base: NonNull<u8>,
-    /// First lines of slots that are ours.
-    stock: Vec<u32>,
+    /// See [`OwnSlot::origin`].
+    origin: NonNull<u8>,
+    stock: Vec<OwnSlot>,
     most: usize,
     magazine: usize,
-    /// Lines of the pool.
-    lines: usize,
-    slot_lines: u16,
+    /// Bytes of the pool.
+    pool_bytes: usize,
     /// Buffers taken from the depot less those given to it, not yet told.
     account: i64,
     counters: CacheCounters,
@@ -60,12 +57,11 @@ impl Cache {
         };
         Self {
             shared: owner,
-            base: shared.base(),
-            stock: Vec::with_capacity(2 * shared.most_cached() + shared.magazine()),
+            origin: OwnSlot::origin(shared.base(), shared.slot_lines()),
+            stock: Vec::with_capacity(2 * MOST_CACHED),
             most: shared.most_cached(),
             magazine: shared.magazine(),
-            lines: shared.lines(),
-            slot_lines: shared.slot_lines(),
+            pool_bytes: shared.lines() * LINE_BYTES,
             account: 0,
             counters: CacheCounters::default(),
         }
@@ -76,17 +72,8 @@ impl Cache {
     /// O(count); below 1 ns each from the stock.
     #[inline]
     pub fn fill(&mut self, batch: &mut Batch, count: usize) -> usize {
-        let wanted = count.min(batch.room());
-        let count = self.stocked(wanted);
-        let rest = self.stock.len() - count;
-        let (base, lines) = (self.base, self.slot_lines);
-        let taken = self.stock.get(rest..).unwrap_or_default();
-        batch.add(taken.iter().map(|line| {
-            // SAFETY: the stock names slots that are ours, and they are
-            // struck off it below.
-            unsafe { buffer(base, *line, lines) }
-        }));
-        self.stock.truncate(rest);
+        let count = self.stocked(count.min(batch.room()));
+        batch.adopt(&mut self.stock, count);
         count
     }
 
@@ -94,10 +81,7 @@ impl Cache {
     #[inline]
     pub fn take(&mut self) -> Option<Buffer> {
         self.stocked(1);
-        let line = self.stock.pop()?;
-        // SAFETY: the stock names slots that are ours, and this one is
-        // struck off it.
-        Some(unsafe { buffer(self.base, line, self.slot_lines) })
+        self.stock.pop().map(Buffer::new)
     }
 
     /// Takes a buffer back. (One of another pool goes home to that.)
@@ -111,7 +95,10 @@ impl Cache {
     /// below 1 ns each.
     #[inline]
     pub fn clear(&mut self, batch: &mut Batch) {
-        self.give_all(batch.drain());
+        if !batch.surrender(&mut self.stock, self.origin, self.pool_bytes) {
+            self.clear_slowly(batch);
+        }
+        self.flush();
     }
 
     /// Takes many buffers back.
@@ -128,6 +115,13 @@ impl Cache {
         self.counters
     }
 
+    /// A batch of more than a cache holds, or with buffers of another pool.
+    #[cold]
+    #[inline(never)]
+    fn clear_slowly(&mut self, batch: &mut Batch) {
+        self.give_all(batch.drain());
+    }
+
     /// Sees that as many are in stock as can be had; how many of the wanted.
     #[inline]
     fn stocked(&mut self, wanted: usize) -> usize {
@@ -139,9 +133,10 @@ impl Cache {
 
     #[cold]
     fn refill(&mut self, wanted: usize) {
+        // SAFETY: we are one of its owners.
+        let shared = unsafe { self.shared.as_ref() };
         while self.stock.len() < wanted {
-            // SAFETY: we are one of its owners.
-            let came = unsafe { self.shared.as_ref() }.pop(&mut self.stock);
+            let came = shared.pop(self.origin, &mut self.stock);
             if came == 0 {
                 self.counters.refused += (wanted - self.stock.len()) as u64;
                 break;
@@ -156,37 +151,37 @@ impl Cache {
 
     #[inline(always)]
     fn stock_up(&mut self, buffer: Buffer) {
-        let line = buffer.slot.offset(self.base) / LINE_BYTES;
         // One of another pool is dropped, which sends it home.
-        if line < self.lines {
-            let _ = buffer.into_slot();
-            self.stock.push(line as u32);
+        if buffer.slot.offset(self.origin) < self.pool_bytes {
+            self.stock.push(buffer.into_slot());
         }
     }
 
     #[inline]
     fn flush(&mut self) {
         if self.stock.len() > self.most {
-            self.give_to_depot(self.most / 2);
+            // Whole magazines, and about a half is kept.
+            let given = self.stock.len() - self.most / 2;
+            let given = given / self.magazine * self.magazine;
+            self.give_to_depot(given.max(1));
         }
     }
 
-    /// Gives all but `rest` to the depot, the ones longest here first.
+    /// Gives so many of those in stock to the depot, the ones longest here
+    /// first.
     #[cold]
-    fn give_to_depot(&mut self, rest: usize) {
-        let given = self.stock.len() - rest;
-        for magazine in self
-            .stock
-            .get(..given)
-            .unwrap_or_default()
-            .chunks(self.magazine)
-        {
-            // SAFETY: we are one of its owners, and the slots are ours; they
-            // are struck off the stock below.
-            unsafe { self.shared.as_ref().push(magazine) };
+    fn give_to_depot(&mut self, given: usize) {
+        // SAFETY: we are one of its owners.
+        let shared = unsafe { self.shared.as_ref() };
+        let mut left = given;
+        let mut slots = self.stock.drain(..given);
+        while left > 0 {
+            let magazine = left.min(self.magazine);
+            shared.push(self.origin, slots.by_ref().take(magazine));
             self.counters.flushes += 1;
+            left -= magazine;
         }
-        self.stock.drain(..given);
+        drop(slots);
         self.account -= given as i64;
         if self.account <= -SETTLED_AT {
             self.settle();
@@ -203,10 +198,10 @@ impl Cache {
 
 impl Drop for Cache {
     fn drop(&mut self) {
-        self.give_to_depot(0);
+        self.give_to_depot(self.stock.len());
         self.settle();
         // SAFETY: our unit as an owner, given back once, here.
-        unsafe { leave(self.shared, super::pool::OWNER) };
+        unsafe { leave(self.shared, OWNER) };
     }
 }
 
@@ -217,16 +212,4 @@ impl fmt::Debug for Cache {
             .field("counters", &self.counters)
             .finish_non_exhaustive()
     }
-}
-
-/// A handle on a slot.
-///
-/// # Safety
-/// The line must be the first of a slot of the pool with this base and slot
-/// size, and the slot the caller's own.
-#[inline(always)]
-unsafe fn buffer(base: NonNull<u8>, line: u32, slot_lines: u16) -> Buffer {
-    // SAFETY: the caller's.
-    let slot = unsafe { Slot::at(base, line as usize * LINE_BYTES) };
-    Buffer::new(slot, slot_lines)
 }

@@ -1,8 +1,8 @@
 //! The pool: one piece of memory cut into slots, and the depot of those that
 //! no worker has.
 //!
-//! In the depot slots lie in magazines of up to 64, which are pushed and
-//! popped as one: a [`Cache`] trades with it by one atomic operation for 64
+//! In the depot slots lie in magazines of up to 256, which are pushed and
+//! popped as one: a [`Cache`] trades with it by one atomic operation for 256
 //! buffers, whoever freed them, and nobody holds a lock.
 //!
 //! The memory goes when nothing of the pool is left, handles included.
@@ -23,11 +23,11 @@ use std::sync::atomic::{AtomicI64, AtomicU64, Ordering, fence};
 
 use memory::{Reserved, Stack};
 
-use super::slot::{LEAST_SLOT_BYTES, MAGAZINE, SLOT_HEAD_BYTES, Slot};
+use super::slot::{ADDRESS_BITS, MAGAZINE, OwnSlot, SLOT_HEAD_BYTES, Slot, most_in_magazine};
 use super::{Cache, HEADROOM, LINE_BYTES, TAILROOM};
 
 /// Most buffers that a cache keeps back.
-const MOST_CACHED: usize = 512;
+pub const MOST_CACHED: usize = 512;
 /// What a `Pool` or `Cache` counts among the users. Accounts are settled
 /// long before they come near it.
 pub const OWNER: i64 = 1 << 40;
@@ -144,15 +144,17 @@ impl Pool {
             // SAFETY: the slot is in the memory, and nobody knows of it yet.
             unsafe { shared.slot(place as u32).found(pool.shared) };
         }
-        let lines: Vec<u32> = (0..count)
-            .map(|place| (place * slot_bytes / LINE_BYTES) as u32)
-            .collect();
-        let magazines = lines.chunks(shared.magazine());
+        let origin = OwnSlot::origin(base, shared.slot_lines());
+        let starts: Vec<usize> = (0..count).step_by(shared.magazine()).collect();
         // The last first, so that the first ones are on top.
-        magazines.rev().for_each(|magazine| {
-            // SAFETY: no slot is anywhere else.
-            unsafe { shared.push(magazine) };
-        });
+        for start in starts.into_iter().rev() {
+            let end = count.min(start + shared.magazine());
+            let slots = (start..end).map(|place| {
+                // SAFETY: each slot is made once, here, for the depot.
+                unsafe { OwnSlot::at(origin, place * slot_bytes) }
+            });
+            shared.push(origin, slots);
+        }
         pool
     }
 
@@ -211,13 +213,17 @@ impl Drop for Pool {
 /// Cache lines of a slot: an odd number below 65,536.
 fn slot_lines(packet_bytes: usize) -> Option<u16> {
     let room = SLOT_HEAD_BYTES + HEADROOM + TAILROOM;
-    let bytes = packet_bytes.checked_add(room)?.max(LEAST_SLOT_BYTES);
+    let bytes = packet_bytes.checked_add(room)?;
     u16::try_from(bytes.div_ceil(LINE_BYTES) | 1).ok()
 }
 
 /// So many lines of memory, written to.
 fn ready(lines: usize) -> io::Result<Reserved<Line>> {
-    let mut memory = Reserved::new(lines)?;
+    let mut memory: Reserved<Line> = Reserved::new(lines)?;
+    // A handle keeps a slot's size above its address.
+    if memory.as_ptr().addr().saturating_add(lines * LINE_BYTES) >> ADDRESS_BITS != 0 {
+        return Err(io::ErrorKind::OutOfMemory.into());
+    }
     memory.prepare(lines);
     while memory.push([0; LINE_BYTES]) {}
     Ok(memory)
@@ -246,7 +252,8 @@ impl Shared {
 
     /// Buffers that are pushed to the depot as one.
     pub fn magazine(&self) -> usize {
-        self.most_cached().clamp(1, MAGAZINE)
+        let most = most_in_magazine(self.slot_bytes);
+        (self.most_cached() / 2).clamp(1, most.max(1))
     }
 
     /// The slot of a number below `count`, which everything in the depot is.
@@ -255,39 +262,40 @@ impl Shared {
         unsafe { Slot::at(self.base, place as usize * self.slot_bytes) }
     }
 
-    fn slot_of_line(&self, line: u32) -> Slot {
-        // SAFETY: lines are only ever made from slots' offsets.
-        unsafe { Slot::at(self.base, line as usize * LINE_BYTES) }
-    }
-
-    /// Puts slots, named by their first lines, into the depot as one
-    /// magazine of at most [`MAGAZINE`].
-    ///
-    /// # Safety
-    /// They must be slots of this pool that are the caller's own and are in
-    /// no handle.
-    pub unsafe fn push(&self, lines: &[u32]) {
-        let Some(first) = lines.last() else {
+    /// Puts slots of this pool into the depot as one magazine of at most
+    /// [`Shared::magazine`]. The first one keeps the list of all.
+    pub fn push(&self, origin: NonNull<u8>, slots: impl Iterator<Item = OwnSlot>) {
+        let mut lines = [0; MAGAZINE];
+        let mut count = 0;
+        let places = lines.iter_mut().take(self.magazine());
+        for (line, slot) in places.zip(slots) {
+            *line = (slot.offset(origin) / LINE_BYTES) as u32;
+            count += 1;
+        }
+        let lines = lines.get(..count).unwrap_or_default();
+        let Some(first) = lines.first() else {
             return;
         };
-        let slot = self.slot_of_line(*first);
-        // SAFETY: the caller's.
-        unsafe { slot.write_magazine(lines) };
-        let place = *first as usize * LINE_BYTES / self.slot_bytes;
-        let link = |place| self.slot(place).link();
-        self.depot.push(place as u32, link);
+        let place = (*first as usize * LINE_BYTES / self.slot_bytes) as u32;
+        // SAFETY: the slots are given away by the caller, and in no handle.
+        unsafe { self.slot(place).write_magazine(lines) };
+        self.depot.push(place, |place| self.slot(place).link());
     }
 
     /// Takes a magazine out of the depot; how many slots came, 0 when it is
-    /// empty. They are the caller's own then.
-    pub fn pop(&self, lines: &mut Vec<u32>) -> usize {
-        let before = lines.len();
-        let link = |place| self.slot(place).link();
-        if let Some(place) = self.depot.pop(link) {
-            // SAFETY: it was popped by us, so the magazine is ours.
-            unsafe { self.slot(place).read_magazine(lines) };
-        }
-        lines.len() - before
+    /// empty.
+    pub fn pop(&self, origin: NonNull<u8>, slots: &mut Vec<OwnSlot>) -> usize {
+        let Some(place) = self.depot.pop(|place| self.slot(place).link()) else {
+            return 0;
+        };
+        // SAFETY: it was popped by us, so the magazine is ours, and nobody
+        // has a handle on its slots before we are done.
+        let lines = unsafe { self.slot(place).magazine() };
+        slots.extend(lines.iter().map(|line| {
+            // SAFETY: lines in a magazine are those of slots given away.
+            unsafe { OwnSlot::at(origin, *line as usize * LINE_BYTES) }
+        }));
+        lines.len()
     }
 }
 
@@ -324,16 +332,13 @@ pub unsafe fn leave(shared: NonNull<Shared>, units: i64) {
 }
 
 /// A buffer that was dropped: straight to the depot.
-pub fn send_home(slot: Slot) {
-    let owner = slot.shared();
+pub fn send_home(slot: OwnSlot) {
+    let owner = slot.slot().shared();
     // SAFETY: the buffer is a user until it leaves, below.
     let shared = unsafe { owner.as_ref() };
-    let line = slot.offset(shared.base) / LINE_BYTES;
     shared.strays.fetch_add(1, Ordering::Relaxed);
-    // SAFETY: the handle is being dropped, so the slot is ours; its unit
-    // among the users goes with it.
-    unsafe {
-        shared.push(&[line as u32]);
-        leave(owner, 1);
-    }
+    let origin = OwnSlot::origin(shared.base, shared.slot_lines());
+    shared.push(origin, std::iter::once(slot));
+    // SAFETY: the buffer's unit among the users goes with it.
+    unsafe { leave(owner, 1) };
 }

@@ -56,13 +56,13 @@ fn a_header_of_zeros_stands_right_before_the_packet() {
 }
 
 #[test]
-fn a_frame_begins_on_a_cache_line_and_a_handle_is_half_of_one() {
+fn a_frame_begins_on_a_cache_line_and_a_handle_is_a_quarter_of_one() {
     let (pool, _cache, mut buffer) = one(1_514);
     assert!(buffer.set_frame(&[7; 60], 14));
     assert_eq!(buffer.frame().as_ptr().addr() % LINE_BYTES, 0);
     assert_eq!(pool.stride_bytes() / LINE_BYTES % 2, 1);
-    assert_eq!(size_of::<Buffer>(), LINE_BYTES / 2);
-    assert_eq!(size_of::<Option<Buffer>>(), LINE_BYTES / 2);
+    assert_eq!(size_of::<Buffer>(), LINE_BYTES / 4);
+    assert_eq!(size_of::<Option<Buffer>>(), LINE_BYTES / 4);
     buffer.prefetch();
 }
 

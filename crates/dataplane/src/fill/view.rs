@@ -5,8 +5,7 @@ use std::collections::{BTreeSet, HashMap};
 use std::hash::Hash;
 use std::sync::Arc;
 
-use crate::fib6::Writer6;
-use fib::{Change, Route, Writer4};
+use fib::{Change, Route, Writer4, Writer6};
 use ipnet::{IpNet, Ipv4Net, Ipv6Net};
 use table::{RouteRef, Tables};
 

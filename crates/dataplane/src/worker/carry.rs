@@ -129,8 +129,13 @@ fn deliver(
         return Ok(());
     }
     let device = forwarder.ports().device(port);
-    let place = places.iter_mut().find(|place| Some(place.number) == device);
-    match place {
+    let by_number = places.iter().position(|place| Some(place.number) == device);
+    let at = by_number.or_else(|| {
+        places
+            .iter()
+            .position(|place| place.takes_all && port != HOST)
+    });
+    match at.and_then(|at| places.get_mut(at)) {
         Some(place) => place.port.send(cache, batch)?,
         None => {
             let reason = match port {

@@ -104,6 +104,7 @@ fn what_leaves_a_worker_is_what_came_with_another_header() {
         number: 1,
         port: Box::new(near),
         has_ended: false,
+        takes_all: false,
     }];
     let mut tagged = packet(9);
     tagged.splice(12..12, [0x81, 0, 0, 0]);

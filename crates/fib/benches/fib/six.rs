@@ -3,7 +3,8 @@
 use std::time::Instant;
 
 use anyhow::{Result, ensure};
-use fingerpost_fib::{Config, Route6, fib6};
+use fingerpost_fib::{Change6, Config, Route6, Writer6, fib6};
+use lab::Random;
 use lab::bench::Samples;
 use lab::situation::fib::{Family, Route, Stream, stream, table};
 use memory::Reserved;
@@ -14,6 +15,10 @@ use crate::{Arguments, ns_per_op, progress};
 
 /// Batches that are measured.
 const BATCHES: [usize; 3] = [32, 64, 256];
+/// Changes are measured in tables of so many routes.
+const LARGE: usize = 100_000;
+/// Single changes of a measurement.
+const CHANGES: usize = 40_000;
 
 pub fn measure(arguments: &Arguments, samples: &mut Samples) -> Result<()> {
     let default = vec![(0, 0, 1)];
@@ -40,6 +45,30 @@ fn route((prefix, len, next_hop): &Route) -> Route6 {
         len: *len,
         next_hop: *next_hop,
     }
+}
+
+/// ns for each of many withdrawals and announcements of one route; ms for a
+/// default route that comes and goes.
+fn change(writer: &mut Writer6, routes: &[Route]) -> Result<(f64, f64)> {
+    let mut random = Random::new(9);
+    let of = |(prefix, len, next_hop): &Route, there: bool| Change6 {
+        prefix: *prefix,
+        len: *len,
+        next_hop: there.then_some(*next_hop),
+    };
+    let changes: Vec<Change6> = (0..CHANGES / 2)
+        .map(|_| &routes[random.below(routes.len())])
+        .flat_map(|route| [of(route, false), of(route, true)])
+        .collect();
+    let start = Instant::now();
+    for change in &changes {
+        writer.apply(std::slice::from_ref(change))?;
+    }
+    let single = start.elapsed().as_secs_f64() * 1e9 / changes.len() as f64;
+    let start = Instant::now();
+    writer.apply(&[of(&(0, 0, 7), true)])?;
+    writer.apply(&[of(&(0, 0, 7), false)])?;
+    Ok((single, start.elapsed().as_secs_f64() * 1e3))
 }
 
 fn measure_table(
@@ -86,6 +115,16 @@ fn measure_table(
             samples.add(who, &format!("{name}{what}"), size, metric, value);
         };
         add("fingerpost", "build", "wall_ms", build_ms);
+        if routes.len() >= LARGE {
+            let (single, default) = change(&mut writer, routes)?;
+            add("fingerpost", "single changes", "ns_per_op", single);
+            add(
+                "fingerpost",
+                "a default route added and withdrawn",
+                "wall_ms",
+                default,
+            );
+        }
         let mut online = registered.online();
         if round == 0 {
             add(
@@ -97,6 +136,14 @@ fn measure_table(
             if let Some(peer) = &mut peer {
                 add(peer.name, "build", "wall_ms", peer.build_ms);
                 add(peer.name, "memory", "bytes", peer.heap_bytes);
+                if routes.len() >= LARGE {
+                    add(
+                        peer.name,
+                        "single changes",
+                        "ns_per_op",
+                        peer.change(CHANGES)?,
+                    );
+                }
                 let section = online.enter();
                 for (at, addresses) in streams.iter().enumerate() {
                     let mut answers = vec![0; addresses.len()];

@@ -7,10 +7,6 @@
 )]
 
 use std::sync::Arc;
-
-#[cfg(loom)]
-use loom::sync::atomic::{AtomicU32, Ordering};
-#[cfg(not(loom))]
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use memory::prefetch_at;

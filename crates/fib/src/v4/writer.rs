@@ -54,23 +54,24 @@ struct Chunk {
 /// A route within a slot.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Long {
-    /// The prefix's bits after the slot's, and six bits of length.
-    key: u32,
+    /// The prefix's bits after the slot's.
+    rest: u16,
+    len: u8,
     next_hop: u16,
 }
 
 impl Long {
-    fn key(prefix: u32, len: u8) -> u32 {
-        (prefix & ((1 << REST_BITS) - 1)) << 6 | u32::from(len)
+    fn new(prefix: u32, len: u8, next_hop: u16) -> Self {
+        Self {
+            rest: (prefix & ((1 << REST_BITS) - 1)) as u16,
+            len,
+            next_hop,
+        }
     }
 
-    fn len(self) -> u32 {
-        self.key & 63
-    }
-
-    /// The prefix's bits after the slot's.
-    fn rest(self) -> u32 {
-        self.key >> 6
+    /// By prefix and length.
+    fn key(self) -> u32 {
+        u32::from(self.rest) << 8 | u32::from(self.len)
     }
 }
 
@@ -214,9 +215,11 @@ impl Writer4 {
     fn note_long(&mut self, change: &Change4) -> bool {
         let slot = (change.prefix >> REST_BITS) as usize;
         let chunk = &mut self.chunks[slot];
-        let key = Long::key(change.prefix, change.len);
+        let long = Long::new(change.prefix, change.len, change.next_hop.unwrap_or(0));
         match (
-            chunk.long.binary_search_by_key(&key, |long| long.key),
+            chunk
+                .long
+                .binary_search_by_key(&long.key(), |long| long.key()),
             change.next_hop,
         ) {
             (Ok(at), Some(next_hop)) => {
@@ -230,11 +233,11 @@ impl Writer4 {
                 self.routes -= 1;
             }
             (Err(_), None) => return true,
-            (Err(at), Some(next_hop)) => {
+            (Err(at), Some(_)) => {
                 if self.routes == self.max_routes {
                     return false;
                 }
-                chunk.long.insert(at, Long { key, next_hop });
+                chunk.long.insert(at, long);
                 self.routes += 1;
             }
         }
@@ -305,10 +308,7 @@ impl Writer4 {
             let (these, after) = rest.split_at(end.count());
             rest = after;
             let long = these.iter().filter(|route| len(**route) > SLOT_BITS);
-            let long = long.map(|route| Long {
-                key: Long::key(prefix(*route), len(*route)),
-                next_hop: *route as u16,
-            });
+            let long = long.map(|route| Long::new(prefix(*route), len(*route), *route as u16));
             let known = &mut self.chunks[slot].long;
             if !long.clone().eq(known.iter().copied()) {
                 known.clear();
@@ -363,7 +363,7 @@ impl Writer4 {
         let chunk = &self.chunks[slot];
         self.draft.clear(chunk.cover);
         for long in &chunk.long {
-            let (rest, len) = (long.rest() as usize, long.len());
+            let (rest, len) = (usize::from(long.rest), long.len);
             if len <= 24 {
                 self.draft.fill(rest >> 8, 1 << (24 - len), long.next_hop);
             } else {

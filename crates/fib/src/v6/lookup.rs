@@ -7,18 +7,14 @@
 )]
 
 use std::sync::Arc;
-
-#[cfg(loom)]
-use loom::sync::atomic::{AtomicU32, Ordering};
-#[cfg(not(loom))]
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use memory::prefetch_at;
 use memory::quiescent::Section;
 
-use super::{BLOCK, FIRST, TOP_BITS};
+use super::{BLOCK, TOP_BITS};
 use crate::Path;
-use crate::keys::Head;
+use crate::keys::{FIRST, Head};
 use crate::node::DEEP;
 use crate::store::{Shared, UNIT};
 
@@ -61,7 +57,7 @@ impl Reader6 {
     ///
     /// Each answer is that of the table at some moment of the call. Some 5
     /// ns an address in batches of 64 and more, and as much again for each
-    /// 32 bits after the 61st that prefixes tell apart there; writes nothing
+    /// 32 bits after the 64th that prefixes tell apart there; writes nothing
     /// shared, allocates nothing, waits for nothing.
     #[inline]
     pub fn lookup(&self, section: &Section<'_>, addresses: &[u128], next_hops: &mut [u16]) {
@@ -125,16 +121,18 @@ fn all(
     table: Table<'_>,
     addresses: &[u128],
     next_hops: &mut [u16],
-    not_above: impl Fn(*const u8, usize, u32) -> usize + Copy,
+    not_above: impl Fn(*const u8, Head, u32) -> usize + Copy,
 ) {
     let groups = addresses.chunks(GROUP).zip(next_hops.chunks_mut(GROUP));
     for (addresses, answers) in groups {
-        let mut nodes = [table.arena; GROUP];
-        for address in addresses {
-            prefetch_at(std::ptr::from_ref(table.slot(*address)).cast());
+        let mut slots = [&table.slots[0]; GROUP];
+        for (address, slot) in addresses.iter().zip(&mut slots) {
+            *slot = table.slot(*address);
+            prefetch_at(std::ptr::from_ref(*slot).cast());
         }
-        for (address, node) in addresses.iter().zip(&mut nodes) {
-            *node = table.record(table.slot(*address).load(Ordering::Acquire));
+        let mut nodes = [table.arena; GROUP];
+        for (slot, node) in slots[..addresses.len()].iter().zip(&mut nodes) {
+            *node = table.record(slot.load(Ordering::Acquire));
             prefetch_at(*node);
         }
         let mut deep = [0; GROUP];
@@ -161,7 +159,7 @@ fn follow(
     answers: &mut [u16],
     deep: &mut [u8; GROUP],
     count: usize,
-    not_above: impl Fn(*const u8, usize, u32) -> usize + Copy,
+    not_above: impl Fn(*const u8, Head, u32) -> usize + Copy,
 ) -> usize {
     for at in &deep[..count] {
         let at = usize::from(*at) % GROUP;
@@ -195,21 +193,22 @@ fn follow(
 unsafe fn leaf(
     node: *const u8,
     window: u32,
-    not_above: impl Fn(*const u8, usize, u32) -> usize,
+    not_above: impl Fn(*const u8, Head, u32) -> usize,
 ) -> u16 {
     // SAFETY: a node begins with its head, has that many keys and a leaf
     // more; units are aligned for all of them.
     unsafe {
-        let keys = Head(node.cast::<u32>().read()).keys();
-        let leaves = node.add(4 + 4 * keys).cast::<u16>();
-        leaves.add(not_above(node, keys, window)).read()
+        let head = Head(node.cast::<u32>().read());
+        let leaves = node.add(head.leaves()).cast::<u16>();
+        leaves.add(not_above(node, head, window)).read()
     }
 }
 
 /// How many of a node's keys are not above a window. The node lies there
 /// and stays.
 #[inline(always)]
-fn not_above_portable(node: *const u8, keys: usize, window: u32) -> usize {
+fn not_above_portable(node: *const u8, head: Head, window: u32) -> usize {
+    let keys = head.words().count_ones() as usize;
     // SAFETY: after its head a node has that many keys.
     let keys = unsafe { std::slice::from_raw_parts(node.add(4).cast::<u32>(), keys) };
     keys.iter().filter(|key| **key <= window).count()
@@ -224,29 +223,30 @@ mod x86 {
         _mm512_set1_epi32,
     };
 
-    use super::{Table, all};
+    use super::{Head, Table, all};
 
     #[target_feature(enable = "avx2,bmi1,bmi2,popcnt")]
     pub fn all_avx2(table: Table<'_>, addresses: &[u128], next_hops: &mut [u16]) {
-        all(table, addresses, next_hops, |node, keys, window| {
-            not_above_avx2(node, keys, window)
+        all(table, addresses, next_hops, |node, head, window| {
+            not_above_avx2(node, head, window)
         });
     }
 
     #[target_feature(enable = "avx2,bmi1,bmi2,popcnt,avx512f,avx512bw")]
     pub fn all_avx512(table: Table<'_>, addresses: &[u128], next_hops: &mut [u16]) {
-        all(table, addresses, next_hops, |node, keys, window| {
-            not_above_avx512(node, keys, window)
+        all(table, addresses, next_hops, |node, head, window| {
+            not_above_avx512(node, head, window)
         });
     }
 
     #[inline]
     #[target_feature(enable = "avx2,popcnt")]
-    fn not_above_avx2(node: *const u8, keys: usize, window: u32) -> usize {
+    fn not_above_avx2(node: *const u8, head: Head, window: u32) -> usize {
+        let keys = head.words().count_ones() as i32;
         let window = _mm256_set1_epi32(window.cast_signed());
         let half = |first: i32| {
             let numbers = _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7);
-            let is_key = _mm256_cmpgt_epi32(_mm256_set1_epi32(keys as i32 - first), numbers);
+            let is_key = _mm256_cmpgt_epi32(_mm256_set1_epi32(keys - first), numbers);
             // SAFETY: after its head a node has that many keys, and others
             // than those are not loaded.
             let words = unsafe {
@@ -262,9 +262,9 @@ mod x86 {
 
     #[inline]
     #[target_feature(enable = "avx512f,popcnt")]
-    fn not_above_avx512(node: *const u8, keys: usize, window: u32) -> usize {
+    fn not_above_avx512(node: *const u8, head: Head, window: u32) -> usize {
         let place = node.addr() % 64;
-        let is_key = (((1_u32 << keys) - 1) << (place / 4 + 1)) as u16;
+        let is_key = (head.words() << (place / 4)) as u16;
         // SAFETY: a node's keys all lie in the line that it starts in
         // (`keys`), and others than those are not loaded.
         let words = unsafe { _mm512_maskz_load_epi32(is_key, node.wrapping_sub(place).cast()) };

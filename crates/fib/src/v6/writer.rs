@@ -1,15 +1,16 @@
-//! The writer's side: all routes in a plain exact form, from which a /29's
+//! The writer's side: all routes in a plain exact form, from which a /32's
 //! record is made anew whenever a route beneath it changes.
 //!
-//! Routes up to /16 lie in an array as a heap does, those up to /29 in such
-//! an array of their /16's, the others in the list of their /29.
+//! Routes up to /16 lie in an array as a heap does, those up to /32 in such
+//! an array of their /16's, the others in the list of their /32.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use memory::quiescent::Domain;
 
-use super::{BLOCK, BLOCK_BITS, FIRST, TOP_BITS, TOPS};
-use crate::keys;
+use super::{BLOCK, TOP_BITS, TOPS};
+use crate::keys::{self, FIRST};
 use crate::route::{Change, Change6, Config, Error, Route6, Stats, check};
 use crate::store::{Place, Shared, Store};
 
@@ -30,7 +31,7 @@ pub struct Writer6 {
     /// whose slots all lead there.
     uniform: Vec<Option<u32>>,
     uniform_blocks: Vec<Option<u32>>,
-    /// What is to be made anew: a /16, and which of its /29s.
+    /// What is to be made anew: a /16, and which of its /32s.
     dirty: Vec<(u16, u16)>,
     /// /16s whose block is to come or go.
     dirty_tops: Vec<u16>,
@@ -51,45 +52,55 @@ struct Block {
     routes: usize,
     /// Its slots, once readers find them.
     place: Option<Place>,
-    /// Next hops of routes from /17 to /29.
+    /// Next hops of routes from /17 to /32.
     short: Vec<u16>,
-    chunks: Vec<Chunk>,
+    /// The /32s that have longer routes.
+    chunks: BTreeMap<u16, Chunk>,
+    /// A bit for each /32 that is among `chunks`.
+    is_chunk: Vec<u64>,
 }
 
-/// What the writer knows of a /29.
-#[derive(Debug, Clone, Default)]
+/// What the writer knows of a /32 that has longer routes, or had some when
+/// its record was made.
+#[derive(Debug, Default)]
 struct Chunk {
-    /// Routes longer than /29, by prefix and length.
+    /// By prefix and length.
     long: Vec<Route6>,
-    /// The next hop of the longest route up to /29.
-    cover: u16,
-    is_dirty: bool,
     /// Its record, unless it shares one.
     place: Option<Place>,
 }
 
-impl Chunk {
-    /// The answer of a chunk without a record.
-    fn one_answer(&self) -> u16 {
-        // Routes that all say the same leave no record.
-        let first = self.long.first();
-        first.map_or(self.cover, |_| {
-            keys::record(FIRST, &self.long, self.cover).unwrap_or(self.cover)
-        })
-    }
-}
-
 impl Block {
-    fn new(cover: u16) -> Self {
-        let chunk = Chunk {
-            cover,
-            ..Chunk::default()
-        };
+    fn new() -> Self {
         Self {
             routes: 0,
             place: None,
             short: vec![0; 2 * BLOCK],
-            chunks: vec![chunk; BLOCK],
+            chunks: BTreeMap::new(),
+            is_chunk: vec![0; BLOCK / 64],
+        }
+    }
+
+    /// The next hop of the longest route that holds all beneath a node of
+    /// the heap; `above` is that of the whole block.
+    fn cover(&self, node: usize, above: u16) -> u16 {
+        let nodes = std::iter::successors(Some(node), |node| Some(node / 2));
+        let own = nodes
+            .take_while(|node| *node > 1)
+            .map(|node| self.short[node]);
+        own.into_iter().find(|cover| *cover != 0).unwrap_or(above)
+    }
+
+    /// The answers that the /32s beneath a node have by shorter routes.
+    fn covers(&self, node: usize, above: u16, out: &mut [u16]) {
+        let own = self.short[node];
+        let cover = if own == 0 { above } else { own };
+        match node.checked_sub(BLOCK) {
+            Some(at) => out[at] = cover,
+            None => {
+                self.covers(2 * node, cover, out);
+                self.covers(2 * node + 1, cover, out);
+            }
         }
     }
 }
@@ -98,8 +109,8 @@ fn top_of(prefix: u128) -> usize {
     (prefix >> (128 - TOP_BITS)) as usize
 }
 
-fn chunk_of(prefix: u128) -> usize {
-    (prefix >> (128 - FIRST)) as usize % BLOCK
+fn chunk_of(prefix: u128) -> u16 {
+    (prefix >> (128 - FIRST)) as u16
 }
 
 impl Writer6 {
@@ -132,8 +143,8 @@ impl Writer6 {
     /// Makes changes, in order. Readers see each address's old answer or
     /// its new one, all new ones when the call returns; nobody waits.
     ///
-    /// Some 1 µs for a route longer than /29, and 10 ns for each other
-    /// such route of its /29; a shorter one costs as much for each /29
+    /// Some 1 µs for a route longer than /32, and 10 ns for each other
+    /// such route of its /32; a shorter one costs as much for each /32
     /// beneath it with routes of its own. The first route of a /16 that is
     /// longer than that takes 300 KiB of the writer's memory and 32 KiB of
     /// the table's.
@@ -157,7 +168,7 @@ impl Writer6 {
     }
 
     /// Has the table hold these routes and no others; of several for one
-    /// prefix the last counts. /29s whose routes are the same stay as they
+    /// prefix the last counts. /32s whose routes are the same stay as they
     /// are, the others change one after the other while readers go on.
     pub fn build(&mut self, routes: impl Iterator<Item = Route6>) -> Result<(), Error> {
         let mut sorted: Vec<Route6> = Vec::with_capacity(routes.size_hint().0);
@@ -233,7 +244,7 @@ impl Writer6 {
             };
             let above = (top as u128) << (128 - TOP_BITS);
             each_of_heap(&block.short, TOP_BITS, |bits, len| see(above | bits, len));
-            for route in block.chunks.iter().flat_map(|chunk| &chunk.long) {
+            for route in block.chunks.values().flat_map(|chunk| &chunk.long) {
                 see(route.prefix, route.len);
             }
         }
@@ -267,10 +278,14 @@ impl Writer6 {
         if change.len <= FIRST {
             return block.short[block_node(change.prefix, change.len)] != 0;
         }
-        let long = &block.chunks[chunk_of(change.prefix)].long;
+        let chunk = block.chunks.get(&chunk_of(change.prefix));
         let key = |route: &Route6| (route.prefix, route.len);
-        long.binary_search_by_key(&(change.prefix, change.len), key)
-            .is_ok()
+        chunk.is_some_and(|chunk| {
+            let found = chunk
+                .long
+                .binary_search_by_key(&(change.prefix, change.len), key);
+            found.is_ok()
+        })
     }
 
     fn note_top(&mut self, change: &Change6) {
@@ -292,8 +307,8 @@ impl Writer6 {
         if let Some(at) = node.checked_sub(TOPS) {
             let top = &mut self.tops[at];
             top.cover = cover;
-            match &mut top.block {
-                Some(block) => cover_chunks(block, at as u16, 1, cover, &mut self.dirty),
+            match &top.block {
+                Some(_) => self.cover_within(at, 1),
                 None => self.mark_top(at),
             }
             return;
@@ -315,50 +330,57 @@ impl Writer6 {
     fn note_within(&mut self, change: &Change6) {
         let at = top_of(change.prefix);
         let top = &mut self.tops[at];
-        let cover = top.cover;
         let is_first = top.block.is_none();
-        let block = top.block.get_or_insert_with(|| Box::new(Block::new(cover)));
+        let block = top.block.get_or_insert_with(|| Box::new(Block::new()));
         let before = block.routes;
-        if change.len <= FIRST {
+        let after = if change.len <= FIRST {
             let node = block_node(change.prefix, change.len);
             let new = change.next_hop.unwrap_or(0);
             let old = std::mem::replace(&mut block.short[node], new);
             block.routes = before + usize::from(new != 0) - usize::from(old != 0);
+            let after = block.routes;
             if old != new {
-                let above = std::iter::successors(Some(node), |node| Some(node / 2));
-                let above = above.take_while(|node| *node > 1);
-                let own = above
-                    .map(|node| block.short[node])
-                    .find(|cover| *cover != 0);
-                cover_chunks(
-                    block,
-                    at as u16,
-                    node,
-                    own.unwrap_or(cover),
-                    &mut self.dirty,
-                );
+                self.cover_within(at, node);
             }
+            after
         } else {
-            let chunk = chunk_of(change.prefix);
-            if note_long(block, chunk, change) {
-                mark(block, at as u16, chunk, &mut self.dirty);
+            if note_long(block, change) {
+                self.dirty.push((at as u16, chunk_of(change.prefix)));
             }
-        }
-        let after = block.routes;
+            block.routes
+        };
         self.routes = self.routes + after - before;
         if is_first || after == 0 {
             self.mark_top(at);
         }
     }
 
+    /// Has the /32s beneath a node of a block answer by the route that
+    /// covers them now: at once where they have none of their own.
+    fn cover_within(&mut self, at: usize, node: usize) {
+        let Top { cover, block, .. } = &self.tops[at];
+        let Some(block) = block else {
+            return;
+        };
+        let cover = block.cover(node, *cover);
+        let beneath = Beneath {
+            block,
+            top: at as u16,
+            record: uniform_record(&mut self.store, &mut self.uniform, cover),
+        };
+        beneath.cover(node, &mut self.store, &mut self.dirty);
+    }
+
     /// Makes the marked records anew, then the marked blocks.
     fn flush(&mut self) -> Result<(), Error> {
-        let (dirty, tops) = (
+        let (mut dirty, tops) = (
             std::mem::take(&mut self.dirty),
             std::mem::take(&mut self.dirty_tops),
         );
+        dirty.sort_unstable();
+        dirty.dedup();
         for (top, chunk) in dirty {
-            if !self.make(usize::from(top), usize::from(chunk)) {
+            if !self.make(usize::from(top), chunk) {
                 self.dirty.push((top, chunk));
             }
         }
@@ -376,20 +398,23 @@ impl Writer6 {
         }
     }
 
-    /// Makes a /29's record anew and has its slot lead there; `false`
+    /// Makes a /32's record anew and has its slot lead there; `false`
     /// without space.
-    fn make(&mut self, top: usize, at: usize) -> bool {
+    fn make(&mut self, top: usize, at: u16) -> bool {
         let Self {
             store,
             tops,
             uniform,
             ..
         } = self;
-        let Some(block) = &mut tops[top].block else {
+        let Top { cover, block, .. } = &mut tops[top];
+        let Some(block) = block else {
             return true;
         };
-        let chunk = &mut block.chunks[at];
-        let (unit, place) = match keys::record(FIRST, &chunk.long, chunk.cover) {
+        let cover = block.cover(BLOCK + usize::from(at), *cover);
+        let long = block.chunks.get(&at).map_or(&[][..], |chunk| &chunk.long);
+        let is_empty = long.is_empty();
+        let (unit, place) = match keys::record(FIRST, long, cover) {
             Ok(next_hop) => match uniform_record(store, uniform, next_hop) {
                 Some(unit) => (unit, None),
                 None => return false,
@@ -399,13 +424,16 @@ impl Writer6 {
                 None => return false,
             },
         };
-        let old = std::mem::replace(&mut chunk.place, place);
-        chunk.is_dirty = false;
         if let Some(slots) = block.place {
-            store.publish_within(slots, at, unit);
+            store.publish_within(slots, at.into(), unit);
         }
-        if let Some(old) = old {
+        let known = block.chunks.get_mut(&at);
+        if let Some(old) = known.and_then(|chunk| std::mem::replace(&mut chunk.place, place)) {
             store.retire(old);
+        }
+        if is_empty {
+            block.chunks.remove(&at);
+            block.is_chunk[usize::from(at) / 64] &= !(1 << (at % 64));
         }
         true
     }
@@ -421,41 +449,26 @@ impl Writer6 {
             ..
         } = self;
         let top = &mut tops[at];
-        if top.block.as_ref().is_some_and(|block| block.routes > 0) {
-            // What could not be made yet has no place and no record: all
-            // of it comes when there is space.
-            let Some(block) = &mut top.block else {
-                return true;
-            };
-            if block.place.is_none() && block.chunks.iter().any(|chunk| chunk.is_dirty) {
-                return false;
-            }
-            if block.place.is_none() {
-                let mut slots = Vec::with_capacity(4 * BLOCK);
-                for chunk in &block.chunks {
-                    let own = chunk.place.map(|place| place.at);
-                    let mut shared = |next_hop| uniform_record(store, uniform, next_hop);
-                    let Some(unit) = own.or_else(|| shared(chunk.one_answer())) else {
+        match &mut top.block {
+            Some(block) if block.routes > 0 => {
+                if block.place.is_none() {
+                    let Some(place) = write_block(store, uniform, block, top.cover) else {
                         return false;
                     };
-                    slots.extend_from_slice(&unit.to_ne_bytes());
+                    block.place = Some(place);
+                    store.publish(at, place.at);
                 }
-                let Some(place) = store.write(&slots) else {
+            }
+            _ => {
+                let Some(unit) = uniform_block(store, uniform, uniform_blocks, top.cover) else {
                     return false;
                 };
-                block.place = Some(place);
-                store.publish(at, place.at);
-            }
-        } else {
-            let cover = top.cover;
-            let Some(unit) = uniform_block(store, uniform, uniform_blocks, cover) else {
-                return false;
-            };
-            store.publish(at, unit);
-            if let Some(block) = top.block.take() {
-                let places = block.chunks.iter().filter_map(|chunk| chunk.place);
-                for place in places.chain(block.place) {
-                    store.retire(place);
+                store.publish(at, unit);
+                if let Some(block) = top.block.take() {
+                    let places = block.chunks.values().filter_map(|chunk| chunk.place);
+                    for place in places.chain(block.place) {
+                        store.retire(place);
+                    }
                 }
             }
         }
@@ -464,10 +477,74 @@ impl Writer6 {
     }
 }
 
-/// Puts a route into the list of its /29, or takes it out; whether that
+/// The /32s of a block that another route covers.
+struct Beneath<'a> {
+    block: &'a Block,
+    top: u16,
+    /// The record with that answer, if there was space for it.
+    record: Option<u32>,
+}
+
+impl Beneath<'_> {
+    /// Those beneath a node, but for those that a longer route covers.
+    fn cover(&self, node: usize, store: &mut Store, dirty: &mut Vec<(u16, u16)>) {
+        if let Some(at) = node.checked_sub(BLOCK) {
+            let has_own = self.block.is_chunk[at / 64] >> (at % 64) & 1 != 0;
+            match (self.block.place, self.record) {
+                (Some(slots), Some(record)) if !has_own => {
+                    store.publish_within(slots, at, record);
+                }
+                // A block that is not published yet is made whole, but for
+                // the records of these.
+                (None, _) if !has_own => {}
+                _ => dirty.push((self.top, at as u16)),
+            }
+            return;
+        }
+        for child in [2 * node, 2 * node + 1] {
+            if self.block.short[child] == 0 {
+                self.cover(child, store, dirty);
+            }
+        }
+    }
+}
+
+/// Writes a block's slots; `None` where there is no space for them, or was
+/// none for a record that one of them leads to.
+fn write_block(
+    store: &mut Store,
+    uniform: &mut [Option<u32>],
+    block: &Block,
+    above: u16,
+) -> Option<Place> {
+    let mut answers = vec![0; BLOCK];
+    block.covers(1, above, &mut answers);
+    for (at, chunk) in &block.chunks {
+        let at = usize::from(*at);
+        if chunk.place.is_none() {
+            answers[at] = keys::record(FIRST, &chunk.long, answers[at]).ok()?;
+        }
+    }
+    let mut slots = Vec::with_capacity(4 * BLOCK);
+    for answer in answers {
+        slots.extend_from_slice(&uniform_record(store, uniform, answer)?.to_ne_bytes());
+    }
+    for (at, chunk) in &block.chunks {
+        if let Some(place) = chunk.place {
+            let from = 4 * usize::from(*at);
+            slots[from..from + 4].copy_from_slice(&place.at.to_ne_bytes());
+        }
+    }
+    store.write(&slots)
+}
+
+/// Puts a route into the list of its /32, or takes it out; whether that
 /// changed anything.
-fn note_long(block: &mut Block, chunk: usize, change: &Change6) -> bool {
-    let long = &mut block.chunks[chunk].long;
+fn note_long(block: &mut Block, change: &Change6) -> bool {
+    let at = chunk_of(change.prefix);
+    let chunk = block.chunks.entry(at).or_default();
+    block.is_chunk[usize::from(at) / 64] |= 1 << (at % 64);
+    let long = &mut chunk.long;
     let key = |route: &Route6| (route.prefix, route.len);
     let found = long.binary_search_by_key(&(change.prefix, change.len), key);
     match (found, change.next_hop) {
@@ -492,29 +569,7 @@ fn note_long(block: &mut Block, chunk: usize, change: &Change6) -> bool {
     true
 }
 
-/// Has the /29s beneath a node of a block know the route that covers them.
-fn cover_chunks(block: &mut Block, top: u16, node: usize, cover: u16, dirty: &mut Vec<(u16, u16)>) {
-    if let Some(at) = node.checked_sub(BLOCK) {
-        if block.chunks[at].cover != cover {
-            block.chunks[at].cover = cover;
-            mark(block, top, at, dirty);
-        }
-        return;
-    }
-    for child in [2 * node, 2 * node + 1] {
-        if block.short[child] == 0 {
-            cover_chunks(block, top, child, cover, dirty);
-        }
-    }
-}
-
-fn mark(block: &mut Block, top: u16, chunk: usize, dirty: &mut Vec<(u16, u16)>) {
-    if !std::mem::replace(&mut block.chunks[chunk].is_dirty, true) {
-        dirty.push((top, chunk as u16));
-    }
-}
-
-/// The record with one answer, shared by all /29s that have no other.
+/// The record with one answer, shared by all /32s that have no other.
 fn uniform_record(store: &mut Store, known: &mut [Option<u32>], next_hop: u16) -> Option<u32> {
     let known = &mut known[usize::from(next_hop)];
     if known.is_none() {
@@ -544,7 +599,7 @@ fn heap_node(prefix: u128, len: u8) -> usize {
     1 << len | prefix.checked_shr(128 - u32::from(len)).unwrap_or(0) as usize
 }
 
-/// The place of a prefix from /17 to /29 in its block's heap.
+/// The place of a prefix from /17 to /32 in its block's heap.
 fn block_node(prefix: u128, len: u8) -> usize {
     let bits = len - TOP_BITS;
     (1 << bits) | ((prefix >> (128 - len)) as usize % (1 << bits))
@@ -562,6 +617,3 @@ fn each_of_heap(heap: &[u16], before: u8, mut see: impl FnMut(u128, u8)) {
         }
     }
 }
-
-/// A block's heap has as many levels as a block has bits.
-const _: () = assert!(BLOCK == 1 << BLOCK_BITS);

@@ -132,6 +132,13 @@ pub const PAGES: &[Parameter] = &[
         value: Value::Number(super::rows::MAX_LIMIT),
     },
     Parameter {
+        name: "skip",
+        help: "Rows to pass over first, after the place that `after` says: how a page in the \
+               middle is reached. They are counted one by one, in pieces between which others \
+               are answered",
+        value: Value::Number(super::rows::MAX_SKIP),
+    },
+    Parameter {
         name: "after",
         help: "Where the page before ended, as its Link header has it. A walk page by page tells \
                every row that is there throughout exactly once, whatever comes and goes",

@@ -24,7 +24,8 @@ use super::query::Parameters;
 use super::shared::{Mirrored, Shared};
 use super::streamed::{Pieces, Streamed};
 use crate::status;
-use families::{LINK_FAMILIES, TABLES};
+use families::LINK_FAMILIES;
+pub use families::TABLES;
 
 /// What the text is.
 const MEDIA_TYPE: &str = "text/plain; version=0.0.4; charset=utf-8";

@@ -23,6 +23,12 @@ pub fn document() -> Value {
     paths.insert("/v1/changes".to_owned(), changes_path());
     for (path, summary, media_type, schema) in [
         (
+            "/v1/status",
+            "How the daemon is, and how many rows each table has",
+            "application/json",
+            super::status::schema(),
+        ),
+        (
             "/metrics",
             "Metrics for Prometheus, links with node_exporter's names",
             "text/plain",
@@ -47,9 +53,12 @@ pub fn document() -> Value {
         ),
     ] {
         let content = json!({media_type: {"schema": schema}});
-        let netns = (path == "/metrics").then(|| parameter(&NETNS));
+        let netns = matches!(path, "/metrics" | "/v1/status").then(|| parameter(&NETNS));
         let parameters = netns.into_iter().collect();
-        let id = path.trim_start_matches('/').replace(".json", "");
+        let id = path
+            .trim_start_matches("/v1")
+            .trim_start_matches('/')
+            .replace(".json", "");
         paths.insert(
             path.to_owned(),
             path_of(&id, summary, parameters, &content, &[]),
@@ -93,7 +102,12 @@ fn rows_path(table: &Table) -> Value {
         table.summary,
         parameters,
         &content,
-        &["ETag", "Link", "Fingerpost-Generation"],
+        &[
+            "ETag",
+            "Link",
+            "Fingerpost-Generation",
+            "Fingerpost-Counters-At",
+        ],
     )
 }
 
@@ -250,7 +264,10 @@ fn row(object: Object) -> Value {
         }
     }
     if object == Object::Route {
-        root.insert("nexthops".to_owned(), json!({"items": {"type": "object"}}));
+        root.insert(
+            "nexthops".to_owned(),
+            json!({"items": {"type": "object", "additionalProperties": true}}),
+        );
     }
     root.insert("netns".to_owned(), json!({"type": "string"}));
     let mut schema = json!({"properties": root});

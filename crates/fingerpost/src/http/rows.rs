@@ -21,7 +21,6 @@ use http::header::{CACHE_CONTROL, CONTENT_TYPE, ETAG, HeaderName, IF_NONE_MATCH,
 use http::request::Parts;
 use http::{HeaderMap, HeaderValue, StatusCode};
 use http_body::{Frame, SizeHint};
-use linux::mirror::now_millis;
 use table::Tables;
 use tokio::sync::OwnedSemaphorePermit;
 use view::{Filter, Object, Question, Walk};
@@ -37,14 +36,21 @@ use crate::daemon::Answers;
 
 /// Rows of a page at most.
 pub const MAX_LIMIT: u64 = 10_000;
+/// Rows that are passed over at most.
+pub const MAX_SKIP: u64 = 100_000_000;
 /// Which generation an answer is of, to watch changes from.
 pub const GENERATION: HeaderName = HeaderName::from_static("fingerpost-generation");
+
+/// When the counters in an answer were read, milliseconds since 1970: what
+/// makes a rate of two answers.
+pub const COUNTERS_AT: HeaderName = HeaderName::from_static("fingerpost-counters-at");
 
 /// A question for rows, as it was asked.
 struct Asked {
     question: Question,
     mirrored: Mirrored,
     limit: Option<u64>,
+    skip: u64,
     after: Option<view::Place>,
 }
 
@@ -69,23 +75,57 @@ impl Asked {
                 "parameter `limit`: 1 to {MAX_LIMIT} is expected; without it all rows are streamed"
             )));
         }
+        let skip = parameters.take_number("skip")?.unwrap_or(0);
+        if skip > MAX_SKIP {
+            return Err(Problem::bad_request(format!(
+                "parameter `skip`: {MAX_SKIP} at most"
+            )));
+        }
         let netns = question.output.netns.as_deref();
         let after = parameters.take("after")?;
         let after = after
             .map(|after| cursor::read(&after, &question, netns, &shared.start))
             .transpose()?;
         parameters.finish()?;
-        if question.output.count && (limit.is_some() || after.is_some()) {
+        if question.output.count && (limit.is_some() || after.is_some() || skip > 0) {
             return Err(Problem::bad_request(
-                "parameter `count`: all rows are counted; leave out `limit` and `after`",
+                "parameter `count`: all rows are counted; leave out `limit`, `skip` and `after`",
             ));
         }
         Ok(Self {
             question,
             mirrored,
             limit,
+            skip,
             after,
         })
+    }
+
+    /// Passes over the rows that are to be left out, a piece at a time, so
+    /// that others are answered between two. O(rows passed over).
+    async fn pass_over(&mut self, shared: &Shared) -> Result<(), Problem> {
+        if self.skip == 0 {
+            return Ok(());
+        }
+        let mut counting = self.question.clone();
+        counting.output.count = true;
+        let mut walk = Walk::new(counting, self.after.clone(), Some(self.skip));
+        while !walk.is_over() {
+            let tables = self.mirrored.answers.mirror().reader().snapshot();
+            walk.piece(
+                &tables,
+                &shared.names(),
+                self.mirrored.answers.mirror().now_millis(),
+            )?;
+            drop(tables);
+            tokio::task::yield_now().await;
+        }
+        match walk.rest() {
+            Some(place) => self.after = Some(place.clone()),
+            // Fewer rows than were to be passed over: none is left.
+            None => self.limit = Some(0),
+        }
+        Ok(())
     }
 }
 
@@ -95,9 +135,9 @@ pub async fn answer(
     table: &'static Table,
     request: &Parts,
 ) -> Result<Response, Problem> {
-    let asked = Asked::read(shared, table, request)?;
+    let mut asked = Asked::read(shared, table, request)?;
     let statistics = asked.question.output.statistics;
-    let answers = &asked.mirrored.answers;
+    let answers = Arc::clone(&asked.mirrored.answers);
     asked.mirrored.refresh(table.object, statistics).await;
     let tables = answers.mirror().reader().snapshot();
     let mut head = Head::new(shared, &asked, &tables);
@@ -106,20 +146,25 @@ pub async fn answer(
     {
         return Ok(head.finish(StatusCode::NOT_MODIFIED, Body::empty()));
     }
+    drop(tables);
+    asked.pass_over(shared).await?;
+    let tables = asked.mirrored.answers.mirror().reader().snapshot();
     let mut walk = Walk::new(asked.question.clone(), asked.after.clone(), asked.limit);
     let names = shared.names();
-    let first = walk.piece(&tables, &names, now_millis())?;
+    let first = walk.piece(&tables, &names, answers.mirror().now_millis())?;
     drop(tables);
     let compress = compressed::permit(shared, &request.headers);
     let rows = Rows {
         walk,
         first: first.map(Bytes::from),
         shared: Arc::clone(shared),
-        answers: Arc::downgrade(answers),
+        answers: Arc::downgrade(&answers),
     };
     let body = if asked.limit.is_some() {
         let (page, walk) = rows.gather().await?;
-        head.link(request, &walk, &asked, &shared.start);
+        if asked.limit != Some(0) {
+            head.link(request, &walk, &asked, &shared.start);
+        }
         compressed::body(page, &compress)
     } else if rows.walk.is_over() {
         let whole = Page {
@@ -164,6 +209,12 @@ impl Head {
         let id = format!("{}-{generation}", shared.start);
         insert(&mut headers, GENERATION, &id);
         let samples = output.statistics || output.fields.iter().any(|field| is_sample(field));
+        if samples
+            && asked.question.object == Object::Link
+            && let Some(taken) = tables.link_counters.taken_at_millis
+        {
+            insert(&mut headers, COUNTERS_AT, &taken.to_string());
+        }
         let cache = if samples { "no-store" } else { "no-cache" };
         headers.insert(CACHE_CONTROL, HeaderValue::from_static(cache));
         Self {
@@ -179,7 +230,10 @@ impl Head {
         let after = cursor::write(place, &asked.question, netns, start);
         let query = request.uri.query().unwrap_or_default();
         let mut next = String::new();
-        for part in query.split('&').filter(|part| !part.starts_with("after=")) {
+        for part in query
+            .split('&')
+            .filter(|part| !part.starts_with("after=") && !part.starts_with("skip="))
+        {
             next.push_str(part);
             next.push('&');
         }
@@ -256,9 +310,9 @@ impl Pieces for Rows {
             return Err(Problem::busy("the namespace is mirrored no more"));
         };
         let tables = answers.mirror().reader().snapshot();
-        let piece = self
-            .walk
-            .piece(&tables, &self.shared.names(), now_millis())?;
+        let piece =
+            self.walk
+                .piece(&tables, &self.shared.names(), answers.mirror().now_millis())?;
         Ok(piece.map(Bytes::from))
     }
 }
@@ -316,6 +370,7 @@ pub async fn route_get(shared: &Arc<Shared>, request: &Parts) -> Result<Response
         },
         mirrored,
         limit: None,
+        skip: 0,
         after: None,
     };
     let head = Head::new(shared, &asked, &tables);
@@ -325,6 +380,7 @@ pub async fn route_get(shared: &Arc<Shared>, request: &Parts) -> Result<Response
         return Ok(head.finish(StatusCode::NOT_MODIFIED, Body::empty()));
     }
     let mut out = Vec::new();
-    view::route_get(&question, &tables, &shared.names(), now_millis(), &mut out)?;
+    let now = asked.mirrored.answers.mirror().now_millis();
+    view::route_get(&question, &tables, &shared.names(), now, &mut out)?;
     Ok(head.finish(StatusCode::OK, Body::from(out)))
 }

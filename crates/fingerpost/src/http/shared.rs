@@ -16,6 +16,7 @@ use super::compressed::MAX_COMPRESSED;
 use super::config::Http;
 use super::door::{Door, Rates};
 use super::problem::Problem;
+use super::status::Memory;
 use crate::daemon::Answers;
 
 /// Pieces of pages that wait for their clients, beside each one's first:
@@ -73,6 +74,7 @@ pub struct Shared {
     tls: Mutex<Option<Arc<ServerConfig>>>,
     names: Mutex<Arc<Names>>,
     namespaces: Mutex<Arc<[Mirrored]>>,
+    memory: Mutex<Memory>,
 }
 
 /// What was answered since the start.
@@ -126,6 +128,7 @@ impl Shared {
             tls: Mutex::new(tls),
             names: Mutex::default(),
             namespaces: Mutex::new(Arc::new([])),
+            memory: Mutex::default(),
         }
     }
 
@@ -153,6 +156,13 @@ impl Shared {
     /// Takes other names.
     pub fn rename(&self, names: Names) {
         put(&self.names, Arc::new(names));
+    }
+
+    /// Octets of memory that the daemon has in use, half a second old at
+    /// most.
+    pub fn memory(&self) -> u64 {
+        let mut memory = self.memory.lock().unwrap_or_else(PoisonError::into_inner);
+        memory.octets()
     }
 
     /// The namespaces that are mirrored, the default one first.

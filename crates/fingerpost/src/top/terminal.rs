@@ -2,6 +2,7 @@
 //! end, however it comes: a key, a signal, an error or a panic.
 
 use std::io;
+use std::os::fd::AsFd;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::TryRecvError;
@@ -10,6 +11,8 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, bail};
 use ratatui::DefaultTerminal;
 use ratatui::crossterm::event::{self, Event};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::io::Errno;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM};
 
 use super::daemon::Daemon;
@@ -56,6 +59,9 @@ impl Drop for Taken {
 pub fn run(daemon: &Daemon, interval: Duration) -> Result<()> {
     let ended = Arc::new(AtomicBool::new(false));
     for signal in [SIGTERM, SIGINT, SIGHUP, SIGQUIT] {
+        // The second one ends it, whatever it does.
+        signal_hook::flag::register_conditional_shutdown(signal, 1, Arc::clone(&ended))
+            .context("cannot catch signals")?;
         signal_hook::flag::register(signal, Arc::clone(&ended)).context("cannot catch signals")?;
     }
     let gathered = gather::start(daemon, interval)?;
@@ -69,6 +75,24 @@ pub fn run(daemon: &Daemon, interval: Duration) -> Result<()> {
     };
     let mut taken = Taken::take()?;
     shown.run(&mut taken, &ended)
+}
+
+/// Waits until there is something to read, a signal, or a little while;
+/// whether the terminal was closed.
+fn is_gone(terminal: &impl AsFd) -> io::Result<bool> {
+    let mut fds = [PollFd::new(terminal, PollFlags::IN)];
+    let timeout = Timespec {
+        tv_sec: 0,
+        tv_nsec: LOOK.subsec_nanos().into(),
+    };
+    match poll(&mut fds, Some(&timeout)) {
+        Ok(_) => {
+            let closed = PollFlags::HUP | PollFlags::ERR | PollFlags::NVAL;
+            Ok(fds[0].revents().intersects(closed))
+        }
+        Err(Errno::INTR) => Ok(false),
+        Err(errno) => Err(errno.into()),
+    }
 }
 
 struct Shown {
@@ -128,9 +152,13 @@ impl Shown {
         }
     }
 
-    /// Waits a little for a key.
+    /// Waits a little for a key. Whether the terminal is still there is
+    /// seen first: crossterm reads one that is gone without end.
     fn key(&mut self) -> io::Result<Option<Act>> {
-        match event::poll(LOOK) {
+        if is_gone(&io::stdin())? {
+            return Ok(Some(Act::Quit));
+        }
+        match event::poll(Duration::ZERO) {
             Ok(false) => return Ok(None),
             Ok(true) => {}
             Err(error) if error.kind() == io::ErrorKind::Interrupted => return Ok(None),

@@ -234,7 +234,7 @@ impl Nat {
             let class = flow.class;
             follow_short::<OUT>(flow, packet.bytes);
             if (flow.class != class) & (flow.flags & flag::MAPPED != 0) {
-                self.refresh_shared(staged.name);
+                self.refresh_shared(staged.name, class);
             }
         }
     }

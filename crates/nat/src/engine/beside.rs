@@ -88,9 +88,10 @@ impl Nat {
     fn note<const OUT: bool>(&mut self, name: u32, bytes: &[u8], parsed: &Parsed) {
         let now = self.clock.now();
         if let Some(flow) = self.table.get_mut(name) {
+            let class = flow.class;
             touch::<OUT>(flow, now, bytes, parsed);
+            self.refresh_shared(name, class);
         }
-        self.refresh_shared(name);
     }
 
     /// Lets a helper see a packet of its flow, not translated yet.

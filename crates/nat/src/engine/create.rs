@@ -52,7 +52,7 @@ struct Shared {
 /// How a flow is to be made.
 #[derive(Debug, Clone, Copy)]
 struct Plan {
-    flags: u16,
+    flags: u32,
     shared: Shared,
     chosen: Chosen,
     /// Whether its alias port was chosen, and is counted.
@@ -213,7 +213,7 @@ impl Nat {
     }
 
     /// Whether a flow's other end is one of ours.
-    fn hairpin_flag(&self, ends: &Ends) -> u16 {
+    fn hairpin_flag(&self, ends: &Ends) -> u32 {
         if self.config.hairpin == Hairpin::Engine && self.is_own(ends.remote) {
             flag::HAIRPIN
         } else {
@@ -336,7 +336,8 @@ impl Nat {
         let allowed = match behaviour.filtering {
             Dependence::Endpoint => true,
             Dependence::Address => {
-                mapping.remote == remote || self.shared_at(own(remote), Kind::Permit).is_some()
+                let inside = (mapping.inside, mapping.inside_port);
+                mapping.remote == remote || self.permit_at(own(remote), inside).is_some()
             }
             Dependence::AddressAndPort => false,
         };
@@ -514,7 +515,7 @@ impl Nat {
         }
         let kind = Kind::Permit;
         let place = (ends.alias, ends.alias_port, ends.remote, ends.protocol);
-        let name = match self.shared_at(place, kind) {
+        let name = match self.permit_at(place, (ends.inside, ends.inside_port)) {
             Some(name) => {
                 self.mappings.hold(name);
                 self.mappings.refresh(name, entry.dies);
@@ -547,6 +548,19 @@ impl Nat {
         self.living_mapping(name?)
     }
 
+    /// The living permit at an alias endpoint for a remote address, given by
+    /// an inside endpoint. One of another inside is of a mapping whose address
+    /// had gone: it leaves the indexes, as that mapping did.
+    fn permit_at(&mut self, place: (u32, u16, u32, u8), inside: (u32, u16)) -> Option<u32> {
+        let name = self.shared_at(place, Kind::Permit)?;
+        let permit = self.mappings.get(name)?;
+        if (permit.inside, permit.inside_port) == inside {
+            return Some(name);
+        }
+        self.mappings.detach(name, &mut self.work);
+        None
+    }
+
     /// A mapping if it lives; a dead one leaves the indexes.
     fn living_mapping(&mut self, name: u32) -> Option<u32> {
         let mapping = self.mappings.get(name)?;
@@ -563,18 +577,37 @@ impl Nat {
         self.clock.now().saturating_add(ticks)
     }
 
-    /// Tells a flow's mapping and permit that it is used.
+    /// Tells a flow's mapping and permit that it is used, and of its class,
+    /// which was `before`.
     #[inline(never)]
-    pub(super) fn refresh_shared(&mut self, name: u32) {
+    pub(super) fn refresh_shared(&mut self, name: u32, before: u8) {
         let Some(flow) = self.table.get(name).copied() else {
             return;
         };
         let dies = self.dies(&flow);
-        if flow.has(flag::MAPPED) {
-            self.mappings.refresh(flow.mapping, dies);
+        let (was, is) = (State::of(before).lives_long(), flow.state().lives_long());
+        for shared in shared_of(&flow).into_iter().flatten() {
+            self.mappings.refresh(shared, dies);
+            match (was, is) {
+                (false, true) => self.mappings.lengthen(shared),
+                (true, false) => self.shorten(shared),
+                _ => {}
+            }
         }
-        if flow.has(flag::PERMIT) {
-            self.mappings.refresh(flow.permit, dies);
+    }
+
+    /// A flow of a mapping or permit lives long no more.
+    fn shorten(&mut self, shared: u32) {
+        let dies = self.clock.now().saturating_add(self.ticks.short());
+        self.mappings.shorten(shared, dies);
+    }
+
+    /// A flow ends: its mapping and permit lose what it gave them of life.
+    pub(super) fn leave_shared(&mut self, flow: &Flow) {
+        if flow.state().lives_long() {
+            for shared in shared_of(flow).into_iter().flatten() {
+                self.shorten(shared);
+            }
         }
     }
 
@@ -612,6 +645,14 @@ impl Nat {
         let next = self.own.get(at).or_else(|| self.own.first());
         next.copied().unwrap_or(address)
     }
+}
+
+/// A flow's shared mapping and permit.
+fn shared_of(flow: &Flow) -> [Option<u32>; 2] {
+    [
+        flow.has(flag::MAPPED).then_some(flow.mapping),
+        flow.has(flag::PERMIT).then_some(flow.permit),
+    ]
 }
 
 /// Whether an upper layer has a port or an identifier to be mapped.

@@ -38,7 +38,7 @@ impl Nat {
     #[inline(always)]
     fn is_dead(&self, flow: &Flow) -> bool {
         let idle = self.clock.now().wrapping_sub(flow.last_used);
-        let over = (flow.epoch != self.epoch) | (idle > self.ticks.of(flow.class));
+        let over = (flow.epoch() != self.epoch) | (idle > self.ticks.of(flow.class));
         flow.has(flag::LIVE) & over
     }
 
@@ -46,7 +46,7 @@ impl Nat {
     #[cold]
     fn bury(&mut self, name: u32) {
         let forgotten = self.table.get(name);
-        let forgotten = forgotten.is_some_and(|flow| flow.epoch != self.epoch);
+        let forgotten = forgotten.is_some_and(|flow| flow.epoch() != self.epoch);
         let why = if forgotten {
             Why::Removed
         } else {
@@ -107,6 +107,7 @@ impl Nat {
             Why::Removed => self.statistics.flows_removed += 1,
         }
         self.end_beside(&flow);
+        self.leave_shared(&flow);
         if flow.has(flag::PERMIT) {
             self.mappings.release(flow.permit, &mut self.work);
         }

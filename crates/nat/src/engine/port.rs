@@ -106,6 +106,7 @@ impl Nat {
         if self.ports.count() <= SMALL_RANGE {
             return self.try_in_turn(contest, self.ports.count());
         }
+        self.ports.catch_up(contest.group, self.rules.released());
         if self.ports.map(contest.group).is_some() {
             return self.by_map(contest);
         }

@@ -76,6 +76,28 @@ fn every_port_of_a_range_comes_before_the_first_refusal() {
 }
 
 #[test]
+fn a_port_that_a_one_shot_redirect_gave_back_is_free_at_once() {
+    let mut config = config(10_000);
+    config.ports = 40_000..=40_199;
+    let mut nat = Nat::new(config).unwrap();
+    let caller = (Ipv4Addr::new(203, 0, 113, 1), 7);
+    let redirect = crate::rules::Redirect::port(protocol::UDP, HOST, 9, 40_007);
+    nat.rules_mut()
+        .expect(redirect.at(ALIAS), u64::MAX)
+        .unwrap();
+    let make = |nat: &mut Nat, port| out(nat, (HOST, port), (REMOTE, 53), 0);
+    for port in 1_000..1_199 {
+        assert_eq!(make(&mut nat, port).0, Verdict::Translated);
+    }
+    for port in 2_000..2_100 {
+        assert_eq!(make(&mut nat, port).0, Verdict::PortsExhausted);
+    }
+    assert_eq!(back(&mut nat, caller, 40_007, 0), Verdict::Translated);
+    assert_eq!(make(&mut nat, 3_000), (Verdict::Translated, 40_007));
+    assert_eq!(make(&mut nat, 3_001).0, Verdict::PortsExhausted);
+}
+
+#[test]
 fn one_client_port_to_many_remotes_is_nothing_special() {
     let mut nat = Nat::new(config(100_000)).unwrap();
     for remote in 0..30_000_u32 {

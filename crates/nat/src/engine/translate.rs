@@ -1,8 +1,6 @@
 //! One packet: the short way for what nearly all are, the long one for the
 //! rest.
 
-use std::hint::select_unpredictable;
-
 use packet::protocol;
 
 use super::create::SWEEP_A_FLOW;
@@ -96,9 +94,8 @@ impl Nat {
         };
         let idle = now.wrapping_sub(flow.last_used);
         let fit = (flow.key::<OUT>() == key)
-            & (flow.epoch == self.epoch)
-            & (idle <= self.ticks.of(flow.class))
-            & (flow.flags & (flag::SLOW | flag::LIVE) == flag::LIVE);
+            & flow.is_ordinary(self.epoch)
+            & (idle <= self.ticks.of(flow.class));
         let shared = flow.flags & flag::MAPPED != 0;
         let is_tcp = key.protocol() == protocol::TCP;
         // How long a mapping lives is known when TCP was followed.
@@ -111,10 +108,10 @@ impl Nat {
         parse::rewrite_short::<OUT>(bytes, is_tcp, flow);
         // Once in a tick the mapping must know; within it, it does already.
         if shared && ((idle != 0) | (flow.class != class)) {
-            self.refresh_shared(name);
+            self.refresh_shared(name, class);
         }
         if NOTE {
-            match self.unfollowed.note::<OUT>(name, bytes, is_tcp) {
+            match self.unfollowed.note::<OUT>(name, bytes, key.protocol()) {
                 Now::Nothing => {}
                 Now::CatchUp => self.catch_up_calls(),
                 Now::Follow => self.follow_now::<OUT>(name, bytes),
@@ -242,9 +239,10 @@ impl Nat {
         if flow.flags & (flag::HELPER | flag::PROXY) != 0 && !flow.has(flag::HAIRPIN) {
             return self.helped::<OUT>(name, bytes, parsed);
         }
+        let class = flow.class;
         touch::<OUT>(flow, now, bytes, parsed);
         if flow.has(flag::MAPPED) {
-            self.refresh_shared(name);
+            self.refresh_shared(name, class);
         }
         let Some(flow) = self.table.get(name) else {
             return Verdict::NoMapping;
@@ -306,13 +304,20 @@ pub(super) fn touch<const OUT: bool>(flow: &mut Flow, now: u32, bytes: &[u8], pa
 #[inline(always)]
 pub(super) fn mark<const OUT: bool>(flow: &mut Flow, now: u32) {
     flow.last_used = now;
+    if !flow.has(if OUT { flag::SEEN_OUT } else { flag::SEEN_IN }) {
+        see::<OUT>(flow);
+    }
+}
+
+/// Notes the first packet of a direction.
+#[cold]
+#[inline(never)]
+fn see<const OUT: bool>(flow: &mut Flow) {
     flow.flags |= if OUT { flag::SEEN_OUT } else { flag::SEEN_IN };
     let answered = flow.has(flag::SEEN_OUT | flag::SEEN_IN);
-    // The class comes with the flow's line and differs from flow to flow: a
-    // branch on it would be guessed wrong, and hold up what could be done
-    // meanwhile.
-    let replied = (flow.class == State::UdpUnreplied as u8) & answered;
-    flow.class = select_unpredictable(replied, State::Udp as u8, flow.class);
+    if answered && flow.class == State::UdpUnreplied as u8 {
+        flow.class = State::Udp as u8;
+    }
 }
 
 /// Takes a TCP packet that [`parse::short`] took into account.

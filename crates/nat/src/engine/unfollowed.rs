@@ -8,6 +8,8 @@
 //! [`MOST`], when time passes, or before anything that could end or make a
 //! flow. Within one tick no flow's end depends on them.
 
+use packet::protocol;
+
 use super::Nat;
 use super::translate::follow_short;
 use crate::flow::{Flow, flag};
@@ -19,13 +21,14 @@ const MOST: usize = 16;
 
 /// What of a segment is followed, as it stood in its packet.
 #[derive(Debug, Clone, Copy)]
+#[repr(C, align(8))]
 struct Segment {
     name: u32,
-    out: bool,
     /// IPv4's total length.
     total_len: [u8; 2],
-    /// TCP's sequence number to its window.
-    numbers: [u8; 12],
+    out: bool,
+    /// TCP from its sequence number on.
+    numbers: [u8; 16],
 }
 
 /// See the module.
@@ -41,7 +44,7 @@ impl Default for Unfollowed {
             name: 0,
             out: false,
             total_len: [0; 2],
-            numbers: [0; 12],
+            numbers: [0; 16],
         }; MOST];
         Self { segments, len: 0 }
     }
@@ -56,30 +59,34 @@ pub enum Now {
     Follow,
 }
 
+// What tells the two apart.
+const _: () = assert!(protocol::TCP >> 1 & 1 == 1 && protocol::UDP >> 1 & 1 == 0);
+const _: () = assert!(protocol::TCP >> 2 & 4 == 0 && CHANGES >> (protocol::UDP >> 2 & 4) == 0);
+
 impl Unfollowed {
-    /// Notes a packet that [`crate::parse::short`] has taken, if it is TCP.
+    /// Notes a packet that [`crate::parse::short`] has taken, if it is TCP;
+    /// `protocol` is that or UDP.
     #[inline(always)]
-    pub fn note<const OUT: bool>(&mut self, name: u32, bytes: &[u8], is_tcp: bool) -> Now {
+    pub fn note<const OUT: bool>(&mut self, name: u32, bytes: &[u8], protocol: u8) -> Now {
         // Shorter ones are UDP.
         let Some(header) = bytes.first_chunk::<TCP_LEN>() else {
             return Now::Nothing;
         };
-        let (ip, tcp) = header.split_at(20);
-        if let Some(place) = self.segments.get_mut(self.len)
-            && let (Some([_, _, l0, l1]), Some(numbers)) =
-                (ip.first_chunk::<4>(), tcp[4..].first_chunk::<12>())
-        {
-            let [.., flags, _, _] = *numbers;
+        let [_, _, l0, l1, ..] = *header;
+        let (_, numbers) = header.split_last_chunk::<16>().unwrap_or((&[], &[0; 16]));
+        if let Some(place) = self.segments.get_mut(self.len) {
+            let [.., flags, _, _, _, _, _, _] = *numbers;
             *place = Segment {
                 name,
+                total_len: [l0, l1],
                 out: OUT,
-                total_len: [*l0, *l1],
                 numbers: *numbers,
             };
-            if is_tcp & (flags & CHANGES != 0) {
+            // Shifted out for UDP: of this the compiler makes no branch.
+            if (flags & CHANGES) >> (protocol >> 2 & 4) != 0 {
                 return Now::Follow;
             }
-            self.len += usize::from(is_tcp);
+            self.len += usize::from(protocol >> 1 & 1);
         }
         if self.len == MOST {
             Now::CatchUp
@@ -108,7 +115,10 @@ impl Segment {
     #[inline(always)]
     fn follow(&self, flow: &mut Flow) {
         let len = usize::from(u16::from_be_bytes(self.total_len)).wrapping_sub(20);
-        let seen = Seen::of(&self.numbers, len);
+        let Some(numbers) = self.numbers.first_chunk() else {
+            return;
+        };
+        let seen = Seen::of(numbers, len);
         if self.out {
             tcp::advance::<true>(flow, &seen);
         } else {
@@ -129,7 +139,7 @@ impl Nat {
     #[inline(never)]
     fn catch_up_some(&mut self) {
         let len = std::mem::take(&mut self.unfollowed.len);
-        let mut changed = [0; MOST];
+        let mut changed = [(0, 0); MOST];
         let mut changes = 0;
         for segment in self.unfollowed.segments.iter().take(len) {
             let Some(flow) = self.table.get_mut(segment.name) else {
@@ -140,12 +150,12 @@ impl Nat {
             if (flow.class != class) & (flow.flags & flag::MAPPED != 0)
                 && let Some(place) = changed.get_mut(changes)
             {
-                *place = segment.name;
+                *place = (segment.name, class);
                 changes += 1;
             }
         }
-        for name in changed.into_iter().take(changes) {
-            self.refresh_shared(name);
+        for (name, class) in changed.into_iter().take(changes) {
+            self.refresh_shared(name, class);
         }
     }
 
@@ -160,7 +170,7 @@ impl Nat {
         let class = flow.class;
         follow_short::<OUT>(flow, bytes);
         if (flow.class != class) & (flow.flags & flag::MAPPED != 0) {
-            self.refresh_shared(name);
+            self.refresh_shared(name, class);
         }
     }
 }

@@ -264,3 +264,6 @@ fn context<'a>(tables: &'a Tables, names: &'a Names) -> Context<'a> {
         names,
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -223,7 +223,7 @@ pub static MIRROR_FAMILIES: [(&str, &str, &str, OfMirror); 9] = [
     (
         "fingerpost_generation",
         "Changes of the tables since the start",
-        "counter",
+        "gauge",
         |_, tables| tables.generation.0,
     ),
     (

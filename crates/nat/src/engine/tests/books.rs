@@ -8,14 +8,19 @@ use crate::{Dependence, Timeouts};
 
 /// Holds the mappings' counts against the flows.
 fn audit(nat: &Nat) {
-    let mut held = BTreeMap::<u32, u32>::new();
+    let mut held = BTreeMap::<u32, (u32, u32)>::new();
     for name in 0..nat.table.places() as u32 {
         let flow = nat.table.get(name).unwrap();
         if !flow.has(flag::LIVE) {
             continue;
         }
+        let mut hold = |name| {
+            let (flows, long) = held.entry(name).or_default();
+            *flows += 1;
+            *long += u32::from(flow.state().lives_long());
+        };
         if flow.has(flag::MAPPED) {
-            *held.entry(flow.mapping).or_default() += 1;
+            hold(flow.mapping);
             let mapping = nat.mappings.get(flow.mapping).unwrap();
             let ends = (mapping.inside, mapping.inside_port);
             assert_eq!(ends, (flow.inside(), flow.inside_port()));
@@ -23,14 +28,15 @@ fn audit(nat: &Nat) {
             assert_eq!(alias, (flow.alias(), flow.alias_port()));
         }
         if flow.has(flag::PERMIT) {
-            *held.entry(flow.permit).or_default() += 1;
+            hold(flow.permit);
         }
     }
     let taken = nat.mappings.taken();
     assert_eq!(taken, held.keys().copied().collect::<Vec<_>>());
     assert_eq!(nat.mappings.len(), taken.len());
     for (name, flows) in held {
-        assert_eq!(nat.mappings.get(name).unwrap().flows, flows, "{name}");
+        let mapping = nat.mappings.get(name).unwrap();
+        assert_eq!((mapping.flows, mapping.long), flows, "{name}");
     }
 }
 
@@ -49,6 +55,56 @@ fn tcp(nat: &mut Nat, remote: u16, flags: u8, now: u64) -> Verdict {
         ..Segment::default()
     });
     nat.translate_out(&mut bytes, now)
+}
+
+/// A segment of the flow of [`tcp`] that comes in.
+fn tcp_in(nat: &mut Nat, remote: Ipv4Addr, ports: (u16, u16), flags: u8, now: u64) -> Verdict {
+    let mut bytes = Ip::new(remote, ALIAS).tcp(&Segment {
+        source_port: ports.0,
+        destination_port: ports.1,
+        flags,
+        ..Segment::default()
+    });
+    nat.translate_in(&mut bytes, now)
+}
+
+#[test]
+fn a_closed_connection_admits_nobody_beyond_its_own_time() {
+    let mut config = shared();
+    config.port_choice = crate::PortChoice::Same;
+    let mut nat = Nat::new(config).unwrap();
+    let stranger = Ipv4Addr::new(203, 0, 113, 9);
+    let fin = packet::tcp::FIN | ACK;
+    assert_eq!(tcp(&mut nat, 80, ACK, 0), Verdict::Translated);
+    assert_eq!(
+        tcp_in(&mut nat, REMOTE, (80, 4_000), ACK, 0),
+        Verdict::Translated
+    );
+    // Established, it lives two hours and its mapping with it.
+    let at = 3_600_000;
+    assert_eq!(tcp(&mut nat, 80, fin, at), Verdict::Translated);
+    assert_eq!(
+        tcp_in(&mut nat, REMOTE, (80, 4_000), fin, at),
+        Verdict::Translated
+    );
+    audit(&nat);
+    // Closed, four minutes; nothing swept it meanwhile.
+    let late = at + 242_000;
+    assert_eq!(nat.statistics().flows, 1);
+    assert_eq!(
+        tcp_in(&mut nat, stranger, (1, 4_000), SYN, late),
+        Verdict::NoMapping
+    );
+    let soon = at + 1_000;
+    let mut nat = Nat::new(nat.config().clone()).unwrap();
+    for (now, flags) in [(0, ACK), (at, fin)] {
+        tcp(&mut nat, 80, flags, now);
+        tcp_in(&mut nat, REMOTE, (80, 4_000), flags, now);
+    }
+    assert_eq!(
+        tcp_in(&mut nat, stranger, (1, 4_000), SYN, soon),
+        Verdict::Translated
+    );
 }
 
 #[test]
