@@ -73,7 +73,7 @@ fn pack(root: &Path, built: &Path, out: &Path, compression: &str) -> Result<Vec<
                 "(as ip, arp and ifconfig are) and by SNMP; links, addresses and routes",
                 "made by the thousand; recordings of all that, and their replay.",
             ],
-            depends: "adduser | systemd",
+            depends: "adduser",
             multi_arch: None,
             conffiles: &["/etc/fingerpost/fingerpost.toml"],
             scripts: &["postinst", "prerm", "postrm"],

@@ -346,6 +346,31 @@ mod tests {
     }
 
     #[test]
+    fn the_packaged_configuration_is_all_defaults_and_its_examples_are_right() {
+        let text = include_str!("../../../packaging/fingerpost.toml");
+        assert_eq!(parsed(text).unwrap(), Config::default());
+        let is_example = |line: &&str| {
+            let key = line.strip_prefix('#').and_then(|rest| rest.chars().next());
+            key.is_some_and(char::is_lowercase) && line.contains(" = ")
+        };
+        assert!(text.lines().filter(is_example).count() > 10);
+        let said: Vec<&str> = text
+            .lines()
+            .map(|line| match is_example(&line) {
+                true => line.trim_start_matches('#'),
+                false => line,
+            })
+            .collect();
+        let usual = Config::default();
+        let said = parsed(&said.join("\n")).unwrap();
+        assert_eq!(said.limits.limits(), usual.limits.limits());
+        assert_eq!(said.mirror, usual.mirror);
+        assert_eq!(said.record.limit_bytes, usual.record.limit_bytes);
+        assert_eq!(said.snmp.listen, usual.snmp.listen);
+        assert_eq!(said.http.listen, usual.http.listen);
+    }
+
+    #[test]
     fn everything_at_once() {
         let config = parsed(
             "netns = ['blue', '1']\nall_netns = true\nlog = 'linux=debug'\n\

@@ -97,6 +97,7 @@ fn run(wanted: Wanted) -> anyhow::Result<ExitCode> {
         Wanted::Receive(arguments) => {
             drop(out);
             return receive::run(&arguments);
+        }
         Wanted::Forward(asked) => {
             drop(out);
             return forward::run(&asked);

@@ -3,7 +3,8 @@
 //!
 //! - `files`: the recording's files, opened and put in their order.
 //! - `playing`: records from there into the machines.
-//! - `serve`: answers at control sockets, and over SNMP if configured.
+//! - `serve`: answers at control sockets, and over SNMP and HTTP if
+//!   configured.
 
 mod files;
 mod playing;
@@ -43,7 +44,7 @@ pub struct Replay {
     pub netns: Option<String>,
     /// Where to listen.
     pub socket: Option<PathBuf>,
-    /// The configuration; `None`: all defaults, and no SNMP.
+    /// The configuration; `None`: all defaults, and neither SNMP nor HTTP.
     pub config: Option<PathBuf>,
     /// What is logged.
     pub log: Option<String>,

@@ -601,3 +601,184 @@ fn a_full_socket_is_waited_for_and_counted() {
         assert!(sent["sent_packets"].as_u64().unwrap() > 0, "{way}: {sent}");
     }
 }
+
+/// A pair whose near side knows a router at the far side.
+fn routed(tag: &str) -> Option<Pair> {
+    let pair = pair(tag)?;
+    pair.near
+        .ip_batch(
+            "neigh add 10.7.0.2 lladdr 02:00:00:00:00:02 dev near nud permanent\n\
+             neigh add 2001:db8:7::2 lladdr 02:00:00:00:00:02 dev near nud permanent\n\
+             route add 198.51.100.0/24 via 10.7.0.2\n\
+             route add 2001:db8:8::/48 via 2001:db8:7::2\n",
+        )
+        .unwrap();
+    Some(pair)
+}
+
+#[test]
+fn our_own_stack_stops_where_it_is_told() {
+    let Some(pair) = routed("stops") else { return };
+    for to in ["198.51.100.7", "2001:db8:8::7"] {
+        for stage in ["payload", "buffer", "header", "route", "neighbour", "port"] {
+            let arguments = [
+                "send",
+                to,
+                "9000",
+                "--by",
+                "own",
+                "--stop-after",
+                stage,
+                "-n",
+                "10k",
+                "--cores",
+                "2",
+                "--json",
+            ];
+            let sent = json(&fingerpost(&pair.near, &arguments));
+            assert_eq!(sent["sent_packets"], 10_000, "{to} {stage}: {sent}");
+            assert_eq!(sent["refused_packets"], 0, "{to} {stage}: {sent}");
+        }
+    }
+    let said = fingerpost(
+        &pair.near,
+        &[
+            "send",
+            "10.7.0.2",
+            "9",
+            "--by",
+            "sendto",
+            "--stop-after",
+            "route",
+        ],
+    );
+    assert!(complaint(&said).contains("--by own"));
+}
+
+#[test]
+fn our_own_stack_delivers_by_mirrored_routes() {
+    let Some(pair) = routed("own") else { return };
+    let directory = TempDir::new().unwrap();
+    for (number, (to, into)) in [
+        ("198.51.100.7", "af-packet"),
+        ("10.7.0.2", "af-packet-ring"),
+        ("198.51.100.7", "af-xdp"),
+        ("2001:db8:8::7", "af-packet"),
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        let capture = directory.path().join(number.to_string());
+        captured(&pair.far, &capture, 500, || {
+            let arguments = [
+                "send", to, "9000", "--by", "own", "--into", into, "-n", "500", "--flows", "5",
+                "--rate", "20k", "--json",
+            ];
+            let sent = json(&fingerpost(&pair.near, &arguments));
+            assert_eq!(sent["sent_packets"], 500, "{to} {into}: {sent}");
+        });
+        let family = if to.contains(':') { "ipv6" } else { "ip" };
+        let right = format!(
+            "{family}.dst == {to} && udp.length == 72 && udp.checksum.status == 1 && \
+             eth.src == 02:00:00:00:00:01 && eth.dst == 02:00:00:00:00:02"
+        );
+        let mut ports = tshark(&capture, &right, &["udp.srcport"]);
+        assert_eq!(ports.len(), 500, "{to} {into}");
+        ports.sort();
+        ports.dedup();
+        assert_eq!(ports.len(), 5, "{to} {into}");
+        let bad = tshark(&capture, "ip.checksum.status == 0", &["frame.number"]);
+        assert!(bad.is_empty(), "{to} {into}");
+    }
+}
+
+#[test]
+fn our_own_stack_counts_what_it_cannot_send() {
+    let Some(pair) = routed("drops") else { return };
+    let arguments = [
+        "send",
+        "10.7.0.2",
+        "9000",
+        "--by",
+        "own",
+        "-n",
+        "300",
+        "--flows",
+        "3",
+        "--vary",
+        "destination-address",
+        "--json",
+    ];
+    let sent = json(&fingerpost(&pair.near, &arguments));
+    assert_eq!(sent["sent_packets"], 100, "{sent}");
+    assert_eq!(sent["stack"]["dropped"]["unresolved"], 200, "{sent}");
+    let long = [
+        "send", "10.7.0.2", "9000", "--by", "own", "-n", "10", "-s", "1473", "--json",
+    ];
+    let output = fingerpost(&pair.near, &long);
+    let sent = json(&output);
+    assert_eq!(sent["stack"]["dropped"]["too_long"], 10, "{sent}");
+    assert!(complaint(&output).contains("nothing could be sent"));
+}
+
+#[test]
+fn our_own_stack_writes_into_a_tun_device() {
+    let Some(netns) = skip::unless(Netns::new("tun")) else {
+        return;
+    };
+    if skip::unless(skip::tun()).is_none() {
+        return;
+    }
+    netns
+        .ip_batch(
+            "tuntap add mode tun name into\n\
+             link set into up\n\
+             addr add 10.8.0.1/24 dev into\n",
+        )
+        .unwrap();
+    let arguments = [
+        "send", "10.8.0.7", "9000", "--by", "own", "--into", "tun:into", "-n", "200", "--json",
+    ];
+    let sent = json(&fingerpost(&netns, &arguments));
+    assert_eq!(sent["sent_packets"], 200, "{sent}");
+    let shown = netns
+        .ip(&["-s", "-j", "link", "show", "dev", "into"])
+        .unwrap();
+    let shown: Value = serde_json::from_str(&shown).unwrap();
+    assert_eq!(shown[0]["stats64"]["rx"]["packets"], 200, "{shown}");
+}
+
+#[test]
+fn the_profile_shows_every_stage_on_one_core_and_on_all() {
+    let Some(pair) = routed("profile") else {
+        return;
+    };
+    let directory = TempDir::new().unwrap();
+    let svg = directory.path().join("split.svg");
+    let arguments = [
+        "send",
+        "198.51.100.7",
+        "9000",
+        "--by",
+        "own",
+        "--profile",
+        "--duration",
+        "0.4",
+        "--svg",
+        svg.to_str().unwrap(),
+    ];
+    let text = fingerpost(&pair.near, &arguments);
+    let text = String::from_utf8(text.stdout).unwrap();
+    let with_json: Vec<&str> = arguments.iter().copied().chain(["--json"]).collect();
+    let shown = json(&fingerpost(&pair.near, &with_json));
+    for side in shown["sides"].as_array().unwrap() {
+        assert_eq!(side["stages"].as_array().unwrap().len(), 6, "{shown}");
+        assert!(side["pps"].as_f64().unwrap() > 0.0, "{shown}");
+    }
+    for stage in ["payload", "buffer", "header", "route", "neighbour", "port"] {
+        assert!(text.contains(&format!("\n{stage} ")), "{text}");
+    }
+    assert!(text.contains("1 core:") && text.contains('#'), "{text}");
+    let picture = std::fs::read_to_string(&svg).unwrap();
+    assert!(picture.contains("<polyline") && picture.contains("neighbour"));
+}

@@ -214,6 +214,14 @@ impl Mirror {
         }
     }
 
+    /// The namespace that is mirrored; `None`: a recording is.
+    pub fn namespace(&self) -> Option<&Namespace> {
+        match &self.of {
+            Of::Namespace(namespace) => Some(namespace),
+            Of::Recording(_) => None,
+        }
+    }
+
     /// The inode of the namespace that is, or was, mirrored.
     pub fn inode(&self) -> u64 {
         match &self.of {

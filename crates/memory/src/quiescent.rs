@@ -11,7 +11,7 @@
 //! # Why it is right
 //!
 //! A domain has an epoch that only grows, and each reader a slot that says
-//! [`OFFLINE`] or the epoch it has last seen between two batches.
+//! `OFFLINE` or the epoch it has last seen between two batches.
 //!
 //! The writer unlinks something, then raises the epoch to *E* by a
 //! read-modify-write with Release ([`Domain::begin`]). The grace is over when

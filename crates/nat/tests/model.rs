@@ -309,6 +309,15 @@ impl Model {
         }
     }
 
+    /// A new flow out that the engine refused for its own reasons: it has
+    /// looked for a mapping all the same.
+    fn refused(&mut self, tuple: &Tuple) {
+        let own = self.rule_out(tuple).is_some() || self.keeps_its_own(tuple);
+        if !own && Self::has_ports(tuple.protocol) {
+            self.detach(tuple);
+        }
+    }
+
     /// Whether an outgoing packet keeps its source.
     fn keeps_its_own(&self, tuple: &Tuple) -> bool {
         self.config.mode.unregistered_only && !tuple.source.0.is_private()
@@ -920,6 +929,9 @@ impl World {
                 };
                 if refused {
                     assert_eq!(before[at], after[at]);
+                    if direction == Direction::Out {
+                        self.model.refused(tuple);
+                    }
                     continue;
                 }
             }

@@ -114,9 +114,9 @@ impl Package<'_> {
 fn libraries(tree: &Path) -> Result<String> {
     let mut programs = Vec::new();
     for path in files(tree)? {
-        let is_object = fs::read(&path)?.starts_with(b"\x7fELF");
+        // A link may lead into another package.
         let is_link = fs::symlink_metadata(&path)?.is_symlink();
-        if is_object && !is_link {
+        if !is_link && fs::read(&path)?.starts_with(b"\x7fELF") {
             programs.push(path);
         }
     }

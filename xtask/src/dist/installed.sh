@@ -26,6 +26,8 @@ export DEBIAN_FRONTEND=noninteractive LC_ALL=C PATH=/usr/sbin:/usr/bin:/sbin:/bi
 for account in passwd group; do
     ! grep -q '^fingerpost:' "$root/etc/$account" || cannot "there is a fingerpost already"
 done
+# What other daemons of this host have left is not ours.
+rm -rf "$root/var/lib/fingerpost" "$root/etc/fingerpost" "$root/etc/fingerpost.toml"
 accounts() { sort "$root/etc/passwd" "$root/etc/group"; }
 accounts >"$place/accounts"
 
@@ -117,7 +119,10 @@ inside dpkg --purge fingerpost >"$place/log" 2>&1 || { cat "$place/log" >&2; fai
 accounts | cmp -s - "$place/accounts" || fail "accounts differ"
 # What was written and is still there, but what dpkg and the accounts' tools
 # always write.
-left=$(find "$place/layer/upper" ! -type d | sed "s|^$place/layer/upper||" | grep -v -E \
+for path in etc/fingerpost var/lib/fingerpost usr/share/doc/fingerpost; do
+    [ ! -e "$root/$path" ] || fail "left behind: $path"
+done
+left=$(find "$place/layer/upper" ! -type d ! -type c | sed "s|^$place/layer/upper||" | grep -v -E \
     '^/(var/(lib/dpkg|log|cache/(ldconfig|man))/|etc/((passwd|group|shadow|gshadow|subuid|subgid)-?|ld\.so\.cache|\.pwd\.lock)$)' || true)
 [ -z "$left" ] || fail "left behind: $left"
 left=$(find "$place/layer/upper" -type d -name '*fingerpost*')

@@ -69,7 +69,7 @@ pub fn command() -> Command {
                 .value_name("FILE")
                 .value_hint(ValueHint::FilePath)
                 .value_parser(value_parser!(PathBuf))
-                .help("Limits, sockets and SNMP as in this configuration [default: no SNMP]"),
+                .help("Limits, sockets, SNMP and HTTP as in this configuration [default: neither of these two]"),
         )
         .arg(
             Arg::new("log")

@@ -21,7 +21,6 @@ use http::header::{CACHE_CONTROL, CONTENT_TYPE, ETAG, HeaderName, IF_NONE_MATCH,
 use http::request::Parts;
 use http::{HeaderMap, HeaderValue, StatusCode};
 use http_body::{Frame, SizeHint};
-use linux::mirror::now_millis;
 use table::Tables;
 use tokio::sync::OwnedSemaphorePermit;
 use view::{Filter, Object, Question, Walk};
@@ -113,7 +112,11 @@ impl Asked {
         let mut walk = Walk::new(counting, self.after.clone(), Some(self.skip));
         while !walk.is_over() {
             let tables = self.mirrored.answers.mirror().reader().snapshot();
-            walk.piece(&tables, &shared.names(), now_millis())?;
+            walk.piece(
+                &tables,
+                &shared.names(),
+                self.mirrored.answers.mirror().now_millis(),
+            )?;
             drop(tables);
             tokio::task::yield_now().await;
         }
@@ -148,7 +151,7 @@ pub async fn answer(
     let tables = asked.mirrored.answers.mirror().reader().snapshot();
     let mut walk = Walk::new(asked.question.clone(), asked.after.clone(), asked.limit);
     let names = shared.names();
-    let first = walk.piece(&tables, &names, now_millis())?;
+    let first = walk.piece(&tables, &names, answers.mirror().now_millis())?;
     drop(tables);
     let compress = compressed::permit(shared, &request.headers);
     let rows = Rows {
@@ -307,9 +310,9 @@ impl Pieces for Rows {
             return Err(Problem::busy("the namespace is mirrored no more"));
         };
         let tables = answers.mirror().reader().snapshot();
-        let piece = self
-            .walk
-            .piece(&tables, &self.shared.names(), now_millis())?;
+        let piece =
+            self.walk
+                .piece(&tables, &self.shared.names(), answers.mirror().now_millis())?;
         Ok(piece.map(Bytes::from))
     }
 }
@@ -377,6 +380,7 @@ pub async fn route_get(shared: &Arc<Shared>, request: &Parts) -> Result<Response
         return Ok(head.finish(StatusCode::NOT_MODIFIED, Body::empty()));
     }
     let mut out = Vec::new();
-    view::route_get(&question, &tables, &shared.names(), now_millis(), &mut out)?;
+    let now = asked.mirrored.answers.mirror().now_millis();
+    view::route_get(&question, &tables, &shared.names(), now, &mut out)?;
     Ok(head.finish(StatusCode::OK, Body::from(out)))
 }

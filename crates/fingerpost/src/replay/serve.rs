@@ -1,5 +1,5 @@
 //! A replay that answers: at control sockets, one for each namespace, and
-//! over SNMP if a configuration says so. One thread replays and accepts,
+//! over SNMP and HTTP if a configuration says so. One thread replays and accepts,
 //! as the daemon's does.
 
 use std::io::{self, Write};
@@ -21,7 +21,7 @@ use crate::control::server::{Patience, Server, Source};
 use crate::daemon::signals::Signals;
 use crate::daemon::socket::{self, Claim};
 use crate::daemon::{Answers, Whole};
-use crate::{names, privileges, snmp, status};
+use crate::{http, names, privileges, snmp, status};
 
 /// Between two looks at anything but clients and signals.
 const LOOK: Duration = Duration::from_secs(1);
@@ -44,6 +44,7 @@ struct Serving<'a> {
     signals: Signals,
     directory: PathBuf,
     snmp: Option<snmp::Service>,
+    http: Option<http::Service>,
     /// `None`: it goes on.
     end: Option<End>,
 }
@@ -59,9 +60,14 @@ pub fn run(replay: &Replay, config: &Config, playing: Playing) -> Result<ExitCod
         Some(_) => Some(snmp::Opened::open(&config.snmp)?),
         None => None,
     };
+    let web = match &replay.config {
+        Some(_) => Some(http::Opened::open(&config.http)?),
+        None => None,
+    };
     privileges::drop_all().context("cannot give up privileges")?;
     let gauge = Whole::default().snmp;
     let started = opened.map(|opened| snmp::Service::start(opened, gauge));
+    let web = web.map(|opened| http::Service::start(opened, names::load()));
     let mut serving = Serving {
         replay,
         playing,
@@ -71,6 +77,7 @@ pub fn run(replay: &Replay, config: &Config, playing: Playing) -> Result<ExitCod
         signals,
         directory,
         snmp: started.transpose()?,
+        http: web.transpose()?,
         end: None,
     };
     serving.run()?;
@@ -122,18 +129,23 @@ impl Serving<'_> {
         for at in before..self.known.len() {
             self.open(at)?;
         }
-        if before < self.known.len()
-            && let Some(snmp) = &self.snmp
-        {
-            let mut known: Vec<_> = self.known.iter().map(Arc::clone).collect();
-            known.sort_by_key(|one| one.spec().is_some());
-            snmp.set_namespaces(
-                known
-                    .into_iter()
-                    .map(|one| (one.spec().map(str::to_owned), one)),
-            );
+        if before < self.known.len() {
+            self.answer_others();
         }
         Ok(patience)
+    }
+
+    /// SNMP and HTTP, where they are configured, answer as a daemon's do.
+    fn answer_others(&self) {
+        let named = |one: &Arc<Answers>| (one.spec().map(str::to_owned), Arc::clone(one));
+        let mut known: Vec<_> = self.known.iter().map(named).collect();
+        known.sort_by_key(|(spec, _)| spec.is_some());
+        if let Some(snmp) = &self.snmp {
+            snmp.set_namespaces(known.clone().into_iter());
+        }
+        if let Some(http) = &self.http {
+            http.set_namespaces(known.into_iter());
+        }
     }
 
     fn open(&mut self, at: usize) -> Result<()> {

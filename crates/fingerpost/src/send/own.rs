@@ -19,7 +19,6 @@ use dataplane::neighbour::Table;
 use dataplane::{Pool, Tun};
 use linux::{Mirror, Namespace, Options, Phase};
 use memory::quiescent::Domain;
-use packet::ethernet;
 
 pub use egress::Into;
 pub use profile::{Profile, run as run_profile};
@@ -32,7 +31,13 @@ use crate::direct;
 /// How long the first listing of the kernel's tables may take.
 const LOADING_PATIENCE: Duration = Duration::from_secs(120);
 /// Buffers for each core: its cache, what it works on, and some to spare.
-const BUFFERS_A_CORE: usize = 8_192;
+const BUFFERS_A_CORE: usize = 4_096;
+/// What a buffer holds at least, and unless the payload is longer, at most.
+const USUAL_MTU: usize = 1_500;
+/// See `USUAL_MTU`.
+const JUMBO_MTU: usize = 9_216;
+/// Of IPv6 and UDP.
+const MAX_HEADERS: usize = 48;
 /// How often changes of the tables are taken in.
 const FOLLOW_EVERY: Duration = Duration::from_millis(10);
 
@@ -72,7 +77,10 @@ impl Tables {
         let mut fill = Fill::new(mirror.reader(), &domain, attachments, settings)?;
         let view = fill.views().into_iter().next();
         let view = view.context("the tables have no view")?;
-        let bytes = plan.payload_bytes + toward.mtu.max(ethernet::HEADER_LEN);
+        // As a router has them: for whatever the link takes, not only for
+        // these packets.
+        let usual = toward.mtu.clamp(USUAL_MTU, JUMBO_MTU);
+        let bytes = usual.max(plan.payload_bytes + MAX_HEADERS);
         Ok(Self {
             table: fill.table(),
             fill,

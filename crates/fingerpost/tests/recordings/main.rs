@@ -13,6 +13,7 @@ mod common;
 
 mod kept;
 mod live;
+mod mutated;
 mod trouble;
 
 use std::collections::BTreeMap;

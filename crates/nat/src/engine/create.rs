@@ -336,7 +336,8 @@ impl Nat {
         let allowed = match behaviour.filtering {
             Dependence::Endpoint => true,
             Dependence::Address => {
-                mapping.remote == remote || self.shared_at(own(remote), Kind::Permit).is_some()
+                let inside = (mapping.inside, mapping.inside_port);
+                mapping.remote == remote || self.permit_at(own(remote), inside).is_some()
             }
             Dependence::AddressAndPort => false,
         };
@@ -514,7 +515,7 @@ impl Nat {
         }
         let kind = Kind::Permit;
         let place = (ends.alias, ends.alias_port, ends.remote, ends.protocol);
-        let name = match self.shared_at(place, kind) {
+        let name = match self.permit_at(place, (ends.inside, ends.inside_port)) {
             Some(name) => {
                 self.mappings.hold(name);
                 self.mappings.refresh(name, entry.dies);
@@ -545,6 +546,19 @@ impl Nat {
     ) -> Option<u32> {
         let name = self.mappings.by_alias(alias, port, remote, protocol, kind);
         self.living_mapping(name?)
+    }
+
+    /// The living permit at an alias endpoint for a remote address, given by
+    /// an inside endpoint. One of another inside is of a mapping whose address
+    /// had gone: it leaves the indexes, as that mapping did.
+    fn permit_at(&mut self, place: (u32, u16, u32, u8), inside: (u32, u16)) -> Option<u32> {
+        let name = self.shared_at(place, Kind::Permit)?;
+        let permit = self.mappings.get(name)?;
+        if (permit.inside, permit.inside_port) == inside {
+            return Some(name);
+        }
+        self.mappings.detach(name, &mut self.work);
+        None
     }
 
     /// A mapping if it lives; a dead one leaves the indexes.

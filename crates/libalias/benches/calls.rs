@@ -1,0 +1,152 @@
+//! What a call of the C interface costs beside the engine's own call, one
+//! after the other: UDP packets of 64 bytes, 2,112 bytes apart in 16 MiB, of
+//! uniformly random flows. `calls [FLOWS…]`; medians of rounds that take
+//! turns, so that both have the machine's same minutes.
+
+#![allow(
+    unsafe_code,
+    clippy::unwrap_used,
+    clippy::indexing_slicing,
+    reason = "the functions are C's, and a benchmark fails by it"
+)]
+
+use std::ffi::{c_int, c_uint, c_void};
+use std::hint::black_box;
+use std::io::{self, Write};
+use std::net::Ipv4Addr;
+use std::time::Instant;
+
+use alias as _;
+use nat::{Config, Nat, PortChoice, Verdict};
+use packet::build::Ip;
+
+unsafe extern "C" {
+    fn LibAliasInitSized(la: *mut c_void, max_links: c_uint) -> *mut c_void;
+    fn LibAliasSetAddress(la: *mut c_void, address: u32);
+    fn LibAliasOut(la: *mut c_void, packet: *mut c_void, max: c_int) -> c_int;
+    fn LibAliasSetTime(la: *mut c_void, millis: u64);
+    fn LibAliasUninit(la: *mut c_void);
+}
+
+const ALIAS: Ipv4Addr = Ipv4Addr::new(192, 0, 2, 1);
+const STRIDE: usize = 2_112;
+const PACKETS: usize = (16 << 20) / STRIDE;
+const ROUNDS: usize = 25;
+/// `LIBALIAS_TIME_CLOCK`.
+const CLOCK: u64 = u64::MAX;
+
+struct Random(u64);
+
+impl Random {
+    fn below(&mut self, bound: usize) -> usize {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        (((self.0 >> 32) * bound as u64) >> 32) as usize
+    }
+}
+
+fn write_packet(place: &mut [u8], flow: usize) {
+    let inside = Ipv4Addr::from(0x0a00_0000 + (flow / 63) as u32);
+    let spread = (flow as u32).wrapping_mul(0x9e37_79b1);
+    let remote = Ipv4Addr::from(0x1200_0000 | spread >> 8);
+    let port = 1_024 + (flow % 63) as u16 * 17;
+    let packet = Ip::new(inside, remote).udp(port, 443, &[0; 36]);
+    place[..64].copy_from_slice(&packet);
+}
+
+/// One pass over the area, nanoseconds a packet.
+fn pass(area: &mut [u8], packets: usize, mut call: impl FnMut(&mut [u8]) -> bool) -> f64 {
+    let mut good = 0;
+    let started = Instant::now();
+    for place in area.chunks_exact_mut(STRIDE).take(packets) {
+        good += usize::from(call(&mut place[..64]));
+    }
+    let ns = started.elapsed().as_nanos() as f64 / packets as f64;
+    assert_eq!(good, packets);
+    ns
+}
+
+fn median(costs: &mut [f64]) -> f64 {
+    costs.sort_by(f64::total_cmp);
+    costs[costs.len() / 2]
+}
+
+fn measure(out: &mut impl Write, flows: usize) -> io::Result<()> {
+    let mut config = Config::new(&[ALIAS]);
+    config.limits.max_flows = flows + 1_000;
+    config.limits.initial_flows = 0;
+    config.mode.deny_incoming = false;
+    config.port_choice = PortChoice::Same;
+    let mut nat = Nat::new(config).unwrap();
+    // SAFETY: no instance yet; then one that lives.
+    let la = unsafe { LibAliasInitSized(std::ptr::null_mut(), flows as c_uint + 1_000) };
+    // SAFETY: as above; an address in network order.
+    unsafe { LibAliasSetAddress(la, u32::from_ne_bytes(ALIAS.octets())) };
+    // What C calls is not inlined.
+    let c =
+        black_box(LibAliasOut as unsafe extern "C" fn(*mut c_void, *mut c_void, c_int) -> c_int);
+    let by_c = |bytes: &mut [u8]| {
+        // SAFETY: a living instance, and 64 bytes of this function's own.
+        unsafe { c(la, bytes.as_mut_ptr().cast(), bytes.len() as c_int) == 1 }
+    };
+    let by_engine =
+        |nat: &mut Nat, bytes: &mut [u8]| nat.translate_out(bytes, 0) == Verdict::Translated;
+    let mut area = vec![0; PACKETS * STRIDE];
+    let mut random = Random(7);
+    let mut fill = |area: &mut [u8], mut which: Box<dyn FnMut(&mut Random) -> usize>| {
+        for place in area.chunks_exact_mut(STRIDE) {
+            write_packet(place, which(&mut random));
+        }
+    };
+    for from in (0..flows).step_by(PACKETS) {
+        let packets = PACKETS.min(flows - from);
+        for both in 0..2 {
+            let mut next = from..;
+            fill(&mut area, Box::new(move |_| next.next().unwrap_or(0)));
+            for _ in 0..64 {
+                nat.maintain(0, 0);
+            }
+            match both {
+                0 => pass(&mut area, packets, |bytes| by_engine(&mut nat, bytes)),
+                _ => pass(&mut area, packets, by_c),
+            };
+        }
+    }
+    let mut costs = [Vec::new(), Vec::new(), Vec::new()];
+    for _ in 0..ROUNDS {
+        for (way, costs) in costs.iter_mut().enumerate() {
+            fill(&mut area, Box::new(move |random| random.below(flows)));
+            // SAFETY: a living instance.
+            unsafe { LibAliasSetTime(la, if way == 2 { 1 } else { CLOCK }) };
+            costs.push(match way {
+                0 => pass(&mut area, PACKETS, |bytes| by_engine(&mut nat, bytes)),
+                _ => pass(&mut area, PACKETS, by_c),
+            });
+        }
+    }
+    let names = ["engine", "LibAliasOut", "LibAliasOut, time set"];
+    for (name, costs) in names.into_iter().zip(&mut costs) {
+        writeln!(
+            out,
+            "{flows:>9} flows  {name:<22} {:>7.1} ns",
+            median(costs)
+        )?;
+    }
+    // SAFETY: a living instance, used no more.
+    unsafe { LibAliasUninit(la) };
+    Ok(())
+}
+
+fn main() -> io::Result<()> {
+    let mut out = io::stdout().lock();
+    let words = std::env::args().skip(1);
+    let mut sizes: Vec<usize> = words.filter_map(|word| word.parse().ok()).collect();
+    if sizes.is_empty() {
+        sizes = vec![2_000, 100_000, 1_000_000];
+    }
+    for flows in sizes {
+        measure(&mut out, flows)?;
+    }
+    Ok(())
+}
