@@ -4,10 +4,12 @@
 
 mod agentx;
 mod check;
+mod forward;
 mod nat;
 mod snmp;
 
 pub use agentx::agentx;
 pub use check::*;
+pub use forward::forward;
 pub use nat::{nat_ftp, nat_packets, nat_pptp, nat_rules};
 pub use snmp::{snmp_agent, snmp_message};

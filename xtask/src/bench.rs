@@ -5,6 +5,7 @@ mod arp;
 mod busy;
 mod command;
 mod fib;
+mod forward;
 mod ifconfig;
 mod links;
 mod nat;
@@ -57,6 +58,8 @@ enum Case {
     Container,
     /// Longest-prefix match, alone and while routes change
     Fib,
+    /// Packets through a worker, alone and with translation
+    Forward,
     /// Listing interfaces and addresses
     Ifconfig,
     /// Making and deleting links, and routes from a file
@@ -101,6 +104,7 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode> {
         let rows = match case {
             Case::Arp => arp::measure(&setting, &mut samples).map(|()| samples.into_rows())?,
             Case::Fib => fib::measure(&setting)?,
+            Case::Forward => forward::measure(&setting)?,
             Case::Ifconfig => {
                 ifconfig::measure(&setting, &mut samples).map(|()| samples.into_rows())?
             }
