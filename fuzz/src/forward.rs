@@ -141,10 +141,12 @@ fn router() -> Option<Router> {
         Attachment::bare("em4"),
     ];
     ports.get_mut(1)?.is_outside = true;
-    let mut settings = FillSettings::default();
-    settings.limits = Limits {
-        neighbours: 64,
-        groups: 4,
+    let settings = FillSettings {
+        limits: Limits {
+            neighbours: 64,
+            groups: 4,
+        },
+        ..FillSettings::default()
     };
     let mut fill = Fill::new(writer.reader(), &domain, ports, settings).ok()?;
     let mut config = Config::new(&[Ipv4Addr::new(192, 0, 2, 1)]);
