@@ -41,9 +41,9 @@ const LOOK: Duration = Duration::from_millis(100);
 /// other.
 const SILENCE: Duration = Duration::from_secs(15);
 /// Octets that all streams take in a look together, about.
-const ALL_BYTES: usize = 16 << 20;
+const ALL_BYTES: usize = 4 << 20;
 /// Octets that a stream takes in a look at least, and at most.
-const BYTES: (usize, usize) = (16 << 10, 1 << 20);
+const BYTES: (usize, usize) = (4 << 10, 1 << 20);
 /// Milliseconds after which a browser connects again.
 const RETRY_MILLIS: u32 = 1_000;
 
@@ -136,8 +136,10 @@ pub fn answer(shared: &Arc<Shared>, request: &Parts) -> Result<Response, Problem
     let wanted = {
         let mut feed = feed.lock().unwrap_or_else(PoisonError::into_inner);
         feed.catch_up();
-        if let Position::Now = position {
-            position = Position::At(feed.latest());
+        match position {
+            Position::Now => position = Position::At(feed.latest()),
+            Position::At(seen) => feed.reach_back(seen),
+            Position::Lost => {}
         }
         feed.watches(&questions)?
     };

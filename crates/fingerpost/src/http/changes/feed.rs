@@ -13,6 +13,9 @@ use crate::http::problem::Problem;
 /// Octets of rendered changes that are kept.
 const MAX_BYTES: usize = 32 << 20;
 
+/// Events that are rendered for a stream that begins in the past, at most.
+const MAX_REACH: usize = 1 << 14;
+
 /// The latest changes.
 #[derive(Debug)]
 pub struct Feed {
@@ -119,15 +122,25 @@ impl Feed {
     }
 
     /// Goes back to a generation that a stream has seen before anybody
-    /// else watched, if the tables still tell.
-    fn reach_back(&mut self, seen: u64) {
+    /// else watched, if the tables still tell and it is not much. For a
+    /// stream that begins: one that falls behind is told so, and costs the
+    /// others nothing. O(events), some ten milliseconds at most.
+    pub fn reach_back(&mut self, seen: u64) {
+        if seen >= self.since {
+            return;
+        }
         let events = self.reader.events_after(Generation(seen), Duration::ZERO);
         let Events::Batches(batches) = events else {
             return;
         };
-        let missing = batches
+        let missing: Vec<_> = batches
             .into_iter()
-            .filter(|(generation, _)| generation.0 <= self.since);
+            .filter(|(generation, _)| generation.0 <= self.since)
+            .collect();
+        let count: usize = missing.iter().map(|(_, events)| events.len()).sum();
+        if count > MAX_REACH {
+            return;
+        }
         let mut bytes = self.bytes;
         let mut older = Vec::new();
         for (generation, events) in missing {
@@ -162,13 +175,7 @@ impl Feed {
         room: usize,
         out: &mut Vec<u8>,
     ) -> Taken {
-        if seen > self.latest {
-            return Taken::FellBehind;
-        }
-        if seen < self.since {
-            self.reach_back(seen);
-        }
-        if seen < self.since {
+        if seen > self.latest || seen < self.since {
             return Taken::FellBehind;
         }
         let first = self

@@ -106,6 +106,8 @@ fn what_happened_before_anybody_watched_is_told_if_it_is_still_known() {
     writer.commit([put(1, 3)]).unwrap();
     feed.catch_up();
     let all = [about(Object::Neigh, None)];
+    assert_eq!(take(&mut feed, seen, &all, 99).0, Taken::FellBehind);
+    feed.reach_back(seen);
     let (taken, out) = take(&mut feed, seen, &all, 1 << 20);
     assert_eq!(taken, Taken::UpTo(feed.latest()));
     for last in 1..=3 {
