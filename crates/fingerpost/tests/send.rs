@@ -129,7 +129,17 @@ fn tshark(capture: &Path, filter: &str, fields: &[&str]) -> Vec<String> {
 fn captured(far: &Netns, capture: &Path, packets: usize, work: impl FnOnce()) {
     let mut command = far.command("tcpdump");
     command
-        .args(["-i", "far", "-U", "--immediate-mode", "-B", "16384", "-w"])
+        .args([
+            "-i",
+            "far",
+            "-U",
+            "--immediate-mode",
+            "-B",
+            "16384",
+            "-s",
+            "256",
+            "-w",
+        ])
         .arg(capture)
         .args([
             "-c",
