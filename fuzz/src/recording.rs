@@ -1,7 +1,7 @@
 //! Recordings of what mirrors are fed with.
 
+use fingerpost_linux::Options;
 use fingerpost_linux::recording::{Player, Reader, Record};
-use fingerpost_table::Limits;
 
 /// Records that a target replays at most.
 const RECORDS: usize = 256;
@@ -44,13 +44,13 @@ pub fn recording(bytes: &[u8]) {
 
 /// Small tables, so that their limits are met as well.
 fn player() -> Player {
-    Player::new(Limits {
-        links: 64,
-        addresses: 64,
-        neighbours: 64,
-        routes: 64,
-        nexthops: 64,
-        rules: 64,
-        fdb: 64,
-    })
+    let mut limits = Options::default().limits;
+    limits.links = 64;
+    limits.addresses = 64;
+    limits.neighbours = 64;
+    limits.routes = 64;
+    limits.nexthops = 64;
+    limits.rules = 64;
+    limits.fdb = 64;
+    Player::new(limits)
 }

@@ -13,7 +13,6 @@ mod common;
 
 mod kept;
 mod live;
-mod mutated;
 mod trouble;
 
 use std::collections::BTreeMap;

@@ -1,17 +1,22 @@
-//! Kept recordings with random changes: whatever comes of them is no
-//! panic, and whatever is not a record is said to be none.
+//! Recordings that nobody made: kept ones with random changes, and the
+//! corpus of the fuzz target `recording`. Whatever is in them, nothing
+//! panics.
 //!
-//! `FINGERPOST_FUZZ_ROUNDS` sets how many.
+//! `FINGERPOST_FUZZ_ROUNDS` sets how many changed ones are tried.
 
-use std::fs::File;
+#![allow(clippy::unwrap_used, reason = "a test may stop at once")]
+
+#[path = "../../../fuzz/src/recording.rs"]
+mod recording;
+
+use std::fs::{self, File};
 use std::io::Read;
+use std::path::Path;
 
+use fingerpost_linux::recording::{Player, Reader, Record};
 use flate2::read::GzDecoder;
 use lab::Random;
-use linux::recording::{Player, Reader, Record};
 use table::Limits;
-
-use crate::live::kept_at;
 
 /// A record of its own.
 #[derive(Clone)]
@@ -23,7 +28,8 @@ struct Owned {
 }
 
 fn records(name: &str) -> Vec<Owned> {
-    let packed = File::open(kept_at().join(format!("{name}.rec.gz"))).unwrap();
+    let kept = Path::new(env!("CARGO_MANIFEST_DIR")).join("../fingerpost/tests/recordings/kept");
+    let packed = File::open(kept.join(format!("{name}.rec.gz"))).unwrap();
     let mut bytes = Vec::new();
     GzDecoder::new(packed).read_to_end(&mut bytes).unwrap();
     let mut reader = Reader::open(&bytes[..]).unwrap();
@@ -91,4 +97,22 @@ fn whatever_is_in_a_recording_is_replayed_or_refused() {
             assert!(player.take_new().len() <= 30, "{name}");
         }
     }
+}
+
+#[test]
+fn the_corpus_and_what_is_near_it() {
+    let corpus = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fuzz/corpus/recording");
+    let mut files = 0;
+    for entry in fs::read_dir(corpus).unwrap() {
+        let bytes = fs::read(entry.unwrap().path()).unwrap();
+        recording::recording(&bytes);
+        for at in (0..bytes.len()).step_by(7) {
+            recording::recording(&bytes[..at]);
+            let mut changed = bytes.clone();
+            changed[at] ^= 0xff;
+            recording::recording(&changed);
+        }
+        files += 1;
+    }
+    assert!(files >= 3, "{files} files in the corpus");
 }
