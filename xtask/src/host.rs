@@ -44,7 +44,6 @@ pub const FOR_TESTS: &[Needed] = &[
     // Packages: what makes them, and what their scripts and their test call.
     ("dpkg-shlibdeps", "dpkg-dev"),
     ("adduser", "adduser"),
-    ("setpriv", "util-linux"),
     ("systemd-analyze", "systemd"),
     // top and the page: a real terminal, a real browser and its driver.
     ("tmux", "tmux"),
