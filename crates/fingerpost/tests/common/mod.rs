@@ -34,6 +34,12 @@ pub const OBJECTS: [&str; 7] = ["link", "addr", "neigh", "route", "nexthop", "ru
 /// where none can be made.
 pub fn furnished(tag: &str) -> Option<Netns> {
     let netns = lab::skip::unless(Netns::new(tag))?;
+    // Duplicate address detection would go on changing addresses and routes
+    // for seconds, between two readings that shall be the same.
+    let accept = "/proc/sys/net/ipv6/conf/{all,default}/accept_dad";
+    netns
+        .run("bash", &["-c", &format!("echo 0 | tee {accept}")])
+        .unwrap();
     netns
         .ip_batch(
             "link add br0 type bridge\n\

@@ -20,6 +20,9 @@ use crate::recording::format::{self, kind};
 use crate::recording::{Listed, Outcome, Purpose, Tap, Which};
 use crate::socket::{DATAGRAM_BYTES, Received, Socket, wait_for};
 
+/// Why a mirror ends by itself.
+const GONE: &str = "its namespace is gone";
+
 /// `RTNLGRP_…`: links, neighbours (and forwarding entries), addresses,
 /// routes, rules, MPLS routes, multicast routes, next-hop objects.
 const GROUPS: [u32; 11] = [1, 3, 5, 6, 7, 8, 9, 10, 11, 19, 32];
@@ -133,7 +136,10 @@ impl Worker {
     fn follow(&mut self) -> Result<String, Error> {
         loop {
             if self.shared.stop.load(Ordering::Acquire) {
-                return Ok("stopped".into());
+                // Who stops a mirror may have seen first that there is
+                // nothing left to mirror.
+                let is_gone = !self.namespace.still_there();
+                return Ok(if is_gone { GONE } else { "stopped" }.into());
             }
             if !self.feed.take_batch()? {
                 self.feed.machine.writer().publish();
@@ -171,7 +177,7 @@ impl Worker {
         if now >= self.next_look {
             self.next_look = now + LOOK_INTERVAL;
             if !self.namespace.still_there() {
-                return Ok(Some("its namespace is gone".into()));
+                return Ok(Some(GONE.into()));
             }
         }
         if self.feed.machine.take_lost() {

@@ -247,6 +247,9 @@ byId("token-form").addEventListener("submit", () => {
   show();
 });
 
+// The keyboard begins at the page's start again, not behind the dialog.
+byId("token").addEventListener("close", () => document.querySelector(".skip").focus());
+
 // ---- the overview --------------------------------------------------------
 
 function drawNav() {
