@@ -1,13 +1,17 @@
 //! What each fuzz target does with its bytes; one file, so that the tests
-//! of the `nat`, `netlink` and `snmp` crates replay the corpus through the
+//! of the `fib`, `nat`, `netlink` and `snmp` crates replay the corpus through the
 //! same functions.
 
 mod agentx;
 mod check;
+mod fib;
 mod nat;
+mod recording;
 mod snmp;
 
 pub use agentx::agentx;
 pub use check::*;
+pub use fib::{fib4_changes, fib6_changes};
 pub use nat::{nat_ftp, nat_packets, nat_pptp, nat_rules};
+pub use recording::recording;
 pub use snmp::{snmp_agent, snmp_message};

@@ -2,15 +2,23 @@
 //! turn, several rounds.
 
 mod arp;
+mod buffer;
 mod busy;
 mod command;
+mod fib;
+mod http;
 mod ifconfig;
 mod links;
 mod nat;
+mod peers;
 mod plot;
+mod record;
 mod report;
 mod routes;
+mod send;
+mod served;
 mod snmp;
+mod sync;
 mod table;
 
 use std::collections::BTreeMap;
@@ -51,18 +59,30 @@ pub struct Arguments {
 enum Case {
     /// Listing neighbours
     Arp,
+    /// Packet buffers, on one core and from one to another
+    Buffer,
     /// What stood behind agents before, and what stands there now
     Container,
+    /// Longest-prefix match, alone and while routes change
+    Fib,
+    /// Questions over HTTP, with changes, stalled clients and streams
+    Http,
     /// Listing interfaces and addresses
     Ifconfig,
     /// Making and deleting links, and routes from a file
     Links,
     /// Translating packets, from 2,000 to 10 million flows
     Nat,
+    /// Recording what the kernel says, and replaying it
+    Record,
     /// Mirroring and listing routes
     Routes,
+    /// Sending UDP packets by each way there is
+    Send,
     /// Walking the tables of SNMP
     Snmp,
+    /// Reading what a writer changes
+    Sync,
     /// The container and the tables, in one process
     Table,
 }
@@ -96,16 +116,26 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode> {
         let mut samples = Samples::default();
         let rows = match case {
             Case::Arp => arp::measure(&setting, &mut samples).map(|()| samples.into_rows())?,
+            Case::Buffer => {
+                buffer::measure(&setting, &mut samples).map(|()| samples.into_rows())?
+            }
+            Case::Fib => fib::measure(&setting)?,
+            Case::Http => http::measure(&setting, &mut samples).map(|()| samples.into_rows())?,
             Case::Ifconfig => {
                 ifconfig::measure(&setting, &mut samples).map(|()| samples.into_rows())?
             }
             Case::Links => links::measure(&setting, &mut samples).map(|()| samples.into_rows())?,
             Case::Nat => nat::measure(&setting, &mut samples).map(|()| samples.into_rows())?,
+            Case::Record => {
+                record::measure(&setting, &mut samples).map(|()| samples.into_rows())?
+            }
             Case::Routes => {
                 routes::measure(&setting, &mut samples).map(|()| samples.into_rows())?
             }
+            Case::Sync => sync::measure(&setting, &mut samples).map(|()| samples.into_rows())?,
             Case::Table => table::measure(&setting, "table")?,
             Case::Container => table::measure(&setting, "container")?,
+            Case::Send => send::measure(&setting, &mut samples).map(|()| samples.into_rows())?,
             Case::Snmp => snmp::measure(&setting, &mut samples).map(|()| samples.into_rows())?,
         };
         let report = Report {

@@ -20,6 +20,8 @@ pub const FOR_TESTS: &[Needed] = &[
     ("ifconfig", "net-tools"),
     ("unshare", "util-linux"),
     ("nsenter", "util-linux"),
+    ("setpriv", "util-linux"),
+    ("tc", "iproute2"),
     ("mount", "mount"),
     ("strace", "strace"),
     ("snmpd", "snmpd"),
@@ -39,6 +41,14 @@ pub const FOR_TESTS: &[Needed] = &[
     ("tshark", "tshark"),
     ("python3", "python3"),
     ("vsftpd", "vsftpd"),
+    // top and the page: a real terminal, a real browser and its driver.
+    ("tmux", "tmux"),
+    ("chromium", "chromium"),
+    ("chromedriver", "chromium-driver"),
+    // HTTP: those who ask.
+    ("jq", "jq"),
+    ("openssl", "openssl"),
+    ("prometheus", "prometheus"),
 ];
 
 /// Set in the namespaces that [`enter_own_namespaces`] makes.
@@ -106,6 +116,17 @@ pub fn install_missing(needed: &[Needed]) -> Result<()> {
     let mut install = vec!["install", "--yes", "--no-install-recommends"];
     install.extend(&packages);
     apt(&install).context(advice)
+}
+
+/// Installs a package that holds no program.
+pub fn install_package(package: &str) -> Result<()> {
+    let advice = format!("install {package} by hand");
+    if find("apt-get").is_none() {
+        bail!("a package is missing and there is no apt-get: {advice}");
+    }
+    say(format_args!("installing {package}"));
+    apt(&["update"]).with_context(|| advice.clone())?;
+    apt(&["install", "--yes", "--no-install-recommends", package]).context(advice)
 }
 
 fn apt(arguments: &[&str]) -> Result<()> {

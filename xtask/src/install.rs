@@ -12,7 +12,7 @@ use anyhow::{Context, Result, bail};
 use crate::host::{self, say};
 
 /// The name by which programs ask for the shared library.
-const SONAME: &str = "libalias.so.7";
+pub const SONAME: &str = "libalias.so.7";
 /// What a program that links the static library needs beside it.
 const SYSTEM_LIBRARIES: &str = "-lgcc_s -lpthread -ldl -lm -lc";
 
@@ -60,16 +60,17 @@ fn install(arguments: &Arguments, root: &Path, built: &Path) -> Result<()> {
     copy(&header, &prefix.join("include/alias.h"))?;
     link(SONAME, &libraries.join("libalias.so"))?;
     let described = libraries.join("pkgconfig/libalias.pc");
-    write(&described, &pkg_config(&arguments.prefix))?;
+    write(&described, &pkg_config(&arguments.prefix, "lib"))?;
     say(format_args!("installed below {}", prefix.display()));
     Ok(())
 }
 
-/// The description that `pkg-config` reads.
-fn pkg_config(prefix: &Path) -> String {
+/// The description that `pkg-config` reads; `libraries` lie below the
+/// prefix.
+pub fn pkg_config(prefix: &Path, libraries: &str) -> String {
     format!(
         "prefix={}\n\
-         libdir=${{prefix}}/lib\n\
+         libdir=${{prefix}}/{libraries}\n\
          includedir=${{prefix}}/include\n\n\
          Name: libalias\n\
          Description: network address translation with the interface of FreeBSD's libalias\n\

@@ -1,6 +1,7 @@
-//! The project's own chores: `cargo xtask test|tidy|bench|install-libalias|lab`.
+//! The project's own chores: `cargo xtask test|tidy|bench|install-libalias|dist|lab`.
 
 mod bench;
+mod dist;
 mod host;
 mod install;
 mod lab;
@@ -30,6 +31,8 @@ enum Chore {
     Bench(bench::Arguments),
     /// Installs libalias: library, header, pkg-config file
     InstallLibalias(install::Arguments),
+    /// Makes Debian packages of the program and of libalias
+    Dist(dist::Arguments),
     /// Builds a situation of the reports in a network namespace
     Lab(lab::Arguments),
 }
@@ -40,6 +43,7 @@ fn main() -> Result<ExitCode> {
         Chore::Tidy => tidy::run(),
         Chore::Bench(arguments) => bench::run(&arguments),
         Chore::InstallLibalias(arguments) => install::run(&arguments),
+        Chore::Dist(arguments) => dist::run(&arguments),
         Chore::Lab(arguments) => lab::run(&arguments),
     }
 }

@@ -12,13 +12,17 @@ use anyhow::{Context, Result, bail};
 
 use crate::host::{self, say};
 
+/// The package whose shared structures are modelled with loom. (`fib` has a
+/// model as well, run by hand: it takes minutes to build apart.)
+const MODELLED: &str = "fingerpost-memory";
+
 /// Runs the tests.
 #[derive(Debug, clap::Args)]
 pub struct Arguments {
     /// Only the tests of these packages
     #[arg(short, long)]
     package: Vec<String>,
-    /// Handed to the test programs
+    /// Handed to the test programs (the models are left out then)
     #[arg(last = true)]
     rest: Vec<String>,
 }
@@ -39,6 +43,12 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode> {
     let built = arguments.cargo().arg("--no-run").status();
     if !built.context("starting cargo")?.success() {
         bail!("the tests do not build");
+    }
+    if arguments.has_models() {
+        let built = models().arg("--no-run").status();
+        if !built.context("starting cargo for the models")?.success() {
+            bail!("the models do not build");
+        }
     }
     if !host::may_make_namespaces() {
         if host::has_own_namespaces() {
@@ -67,6 +77,12 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode> {
 }
 
 impl Arguments {
+    /// Whether the models are among what is asked for.
+    fn has_models(&self) -> bool {
+        let is_asked = self.package.is_empty() || self.package.iter().any(|name| name == MODELLED);
+        is_asked && self.rest.is_empty()
+    }
+
     fn cargo(&self) -> std::process::Command {
         let mut cargo = host::cargo();
         cargo.args(["test", "--no-fail-fast"]);
@@ -78,6 +94,16 @@ impl Arguments {
         }
         cargo
     }
+}
+
+/// The test program of the models, built apart: with loom's atomics in place
+/// of the real ones.
+fn models() -> std::process::Command {
+    let mut cargo = host::cargo();
+    cargo
+        .args(["test", "--release", "--package", MODELLED, "--lib"])
+        .env("RUSTFLAGS", "--cfg loom");
+    cargo
 }
 
 fn test(arguments: &Arguments, skipped: &Path) -> Result<Counts> {
@@ -103,10 +129,31 @@ fn test(arguments: &Arguments, skipped: &Path) -> Result<Counts> {
     }
     let reasons = fs::read_to_string(skipped).unwrap_or_default();
     counts.set_apart(&reasons);
+    if arguments.has_models() {
+        counts.add_models()?;
+    }
     Ok(counts)
 }
 
 impl Counts {
+    /// Runs the models of what threads share, in all interleavings.
+    fn add_models(&mut self) -> Result<()> {
+        let output = models()
+            .args(["--", "models"])
+            .stderr(Stdio::inherit())
+            .output()
+            .context("starting cargo test for the models")?;
+        let before = self.failed;
+        for line in String::from_utf8_lossy(&output.stdout).lines() {
+            self.add(line);
+            say(line);
+        }
+        if !output.status.success() && self.failed == before {
+            self.failed += 1;
+        }
+        Ok(())
+    }
+
     /// Adds up a line such as
     /// `test result: ok. 3 passed; 0 failed; 1 ignored; 0 measured; …`.
     fn add(&mut self, line: &str) {

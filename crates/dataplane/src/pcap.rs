@@ -10,7 +10,7 @@ mod writer;
 use std::os::fd::BorrowedFd;
 use std::path::{Path, PathBuf};
 
-use crate::{Batch, Counters, Port, PortError, Received};
+use crate::{Batch, Cache, Counters, Port, PortError, Received};
 
 pub use link::LinkType;
 use reader::Reader;
@@ -42,6 +42,12 @@ impl Capture {
         })
     }
 
+    /// The link type of the packet that was read last; before the first one
+    /// what the file's head says, and raw IP where it says nothing.
+    pub fn link(&self) -> LinkType {
+        self.reader.link()
+    }
+
     /// Writes what is still on its way to the file. Without this the end
     /// may be missing.
     pub fn finish(&mut self) -> Result<(), PortError> {
@@ -58,10 +64,12 @@ fn same_file(one: &Path, other: &Path) -> bool {
 }
 
 impl Port for Capture {
-    fn receive(&mut self, batch: &mut Batch) -> Result<Received, PortError> {
-        batch.clear();
+    fn receive(&mut self, cache: &mut Cache, batch: &mut Batch) -> Result<Received, PortError> {
+        cache.clear(batch);
+        cache.fill(batch, batch.capacity());
+        let is_starved = batch.is_empty();
         let mut filled = 0;
-        while let Some(buffer) = batch.buffers_mut().get_mut(filled) {
+        while let Some(buffer) = batch.packets_mut().get_mut(filled) {
             match self.reader.read(buffer)? {
                 reader::Read::Packet => {
                     self.counters.received_packets += 1;
@@ -72,25 +80,27 @@ impl Port for Capture {
                 reader::Read::End => break,
             }
         }
-        batch.set_len(filled);
-        Ok(if filled == 0 && batch.capacity() > 0 {
-            Received::End
-        } else {
-            Received::Packets
+        cache.give_all(batch.drain_from(filled));
+        Ok(match (is_starved, filled) {
+            (true, _) => Received::Nothing,
+            (false, 0) => Received::End,
+            _ => Received::Packets,
         })
     }
 
-    fn send(&mut self, batch: &mut Batch) -> Result<(), PortError> {
-        let Some(writer) = &mut self.writer else {
-            return Ok(());
-        };
-        for buffer in batch.packets() {
-            if !buffer.is_discarded() {
+    fn send(&mut self, cache: &mut Cache, batch: &mut Batch) -> Result<(), PortError> {
+        if let Some(writer) = &mut self.writer {
+            for buffer in batch
+                .packets()
+                .iter()
+                .filter(|buffer| !buffer.is_discarded())
+            {
                 writer.write(buffer, self.reader.link())?;
                 self.counters.sent_packets += 1;
                 self.counters.sent_bytes += buffer.packet().len() as u64;
             }
         }
+        cache.clear(batch);
         Ok(())
     }
 

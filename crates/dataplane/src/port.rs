@@ -5,17 +5,21 @@ use std::io;
 use std::os::fd::BorrowedFd;
 use std::path::PathBuf;
 
-use crate::Batch;
+use crate::{Batch, Cache};
 
 /// Where packets come from and go to.
 pub trait Port {
-    /// Fills the batch, from its first buffer on. What was in it is gone.
-    /// Never waits; costs one system call a packet, or less.
-    fn receive(&mut self, batch: &mut Batch) -> Result<Received, PortError>;
+    /// Fills the batch with what has come, in buffers from the cache; what
+    /// was in it is given back there. Never waits; costs one system call a
+    /// packet, or less. When the pool is empty nothing is received, which
+    /// the cache counts.
+    fn receive(&mut self, cache: &mut Cache, batch: &mut Batch) -> Result<Received, PortError>;
 
     /// Sends the packets that are not discarded. One that the other side
-    /// does not take is counted as refused, and is no error.
-    fn send(&mut self, batch: &mut Batch) -> Result<(), PortError>;
+    /// does not take is counted as refused, and is no error. The batch is
+    /// empty then: its buffers are in the cache, or with the other side.
+    /// After an error they may still be in the batch.
+    fn send(&mut self, cache: &mut Cache, batch: &mut Batch) -> Result<(), PortError>;
 
     /// What becomes readable when there is something to receive; `None`
     /// where there is no waiting.

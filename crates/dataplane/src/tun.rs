@@ -14,8 +14,7 @@ use std::os::fd::{AsFd, BorrowedFd};
 
 use tun_rs::{DeviceBuilder, SyncDevice, VIRTIO_NET_HDR_LEN};
 
-use crate::batch::HEADROOM;
-use crate::{Batch, Counters, Port, PortError, Received};
+use crate::{Batch, Cache, Counters, HEADROOM, Port, PortError, Received};
 
 /// The longest thing one read can give: virtio's header and a train.
 const TRAIN_BYTES: usize = VIRTIO_NET_HDR_LEN + 65_535;
@@ -34,25 +33,29 @@ impl Tun {
     /// the value then). Needs `CAP_NET_ADMIN`, or a device made for the
     /// user before (`ip tuntap add mode tun user NAME`).
     pub fn open(name: &str) -> Result<Self, PortError> {
-        let failed = |source: io::Error| {
-            let advice = match source.kind() {
-                ErrorKind::PermissionDenied => ": it takes root (CAP_NET_ADMIN)",
-                ErrorKind::NotFound => ": load the kernel's tun module",
-                ErrorKind::ResourceBusy => ": another program has it",
-                _ => "",
-            };
-            PortError::Device {
-                name: name.to_owned(),
-                source,
-                advice,
-            }
-        };
-        let device = DeviceBuilder::new()
-            .name(name)
-            .offload(true)
-            .inherit_enable_state()
-            .build_sync()
-            .map_err(failed)?;
+        let device = build(name, false)?;
+        Self::of(device, name)
+    }
+
+    /// Opens a device with so many queues, one for each worker. The kernel
+    /// gives all packets of a flow to one queue: that by which the flow's
+    /// packets came to it last, where there were such.
+    pub fn open_queues(name: &str, queues: usize) -> Result<Vec<Self>, PortError> {
+        if queues <= 1 {
+            return Ok(vec![Self::open(name)?]);
+        }
+        let first = build(name, true)?;
+        let mut all = Vec::with_capacity(queues);
+        for _ in 1..queues {
+            let next = first.try_clone().map_err(|source| failed(name, source))?;
+            all.push(Self::of(next, name)?);
+        }
+        all.push(Self::of(first, name)?);
+        Ok(all)
+    }
+
+    fn of(device: SyncDevice, name: &str) -> Result<Self, PortError> {
+        let failed = |source| failed(name, source);
         device.set_nonblocking(true).map_err(failed)?;
         let name = device.name().map_err(failed)?;
         Ok(Self {
@@ -78,26 +81,51 @@ impl Tun {
     }
 }
 
+fn build(name: &str, has_queues: bool) -> Result<SyncDevice, PortError> {
+    DeviceBuilder::new()
+        .name(name)
+        .offload(true)
+        .multi_queue(has_queues)
+        .inherit_enable_state()
+        .build_sync()
+        .map_err(|source| failed(name, source))
+}
+
+fn failed(name: &str, source: io::Error) -> PortError {
+    let advice = match source.kind() {
+        ErrorKind::PermissionDenied => ": it takes root (CAP_NET_ADMIN)",
+        ErrorKind::NotFound => ": load the kernel's tun module",
+        ErrorKind::ResourceBusy => ": another program has it",
+        _ => "",
+    };
+    PortError::Device {
+        name: name.to_owned(),
+        source,
+        advice,
+    }
+}
+
 impl Port for Tun {
-    fn receive(&mut self, batch: &mut Batch) -> Result<Received, PortError> {
-        batch.clear();
-        self.sizes.resize(batch.capacity(), 0);
-        let buffers = batch.buffers_mut();
-        for buffer in &mut *buffers {
-            buffer.reset();
+    fn receive(&mut self, cache: &mut Cache, batch: &mut Batch) -> Result<Received, PortError> {
+        cache.clear(batch);
+        cache.fill(batch, batch.capacity());
+        if batch.is_empty() {
+            return Ok(Received::Nothing);
         }
+        self.sizes.resize(batch.len(), 0);
+        let buffers = batch.packets_mut();
         let read = self
             .device
             .recv_multiple(&mut self.train, buffers, &mut self.sizes, HEADROOM);
-        let count = match read {
-            Ok(count) => count,
-            Err(error) if is_passing(&error) => return Ok(Received::Nothing),
+        let (count, received) = match read {
+            Ok(count) => (count, Received::Packets),
+            Err(error) if is_passing(&error) => (0, Received::Nothing),
             Err(error) if error.raw_os_error().is_some() => return Err(self.failed(error)),
             // A train that fits no batch, or with a header of nonsense:
             // it is lost, and the next may be better.
             Err(_) => {
                 self.counters.refused_packets += 1;
-                return Ok(Received::Packets);
+                (0, Received::Packets)
             }
         };
         for (buffer, size) in buffers.iter_mut().zip(&self.sizes).take(count) {
@@ -105,11 +133,11 @@ impl Port for Tun {
             self.counters.received_bytes += *size as u64;
         }
         self.counters.received_packets += count as u64;
-        batch.set_len(count);
-        Ok(Received::Packets)
+        cache.give_all(batch.drain_from(count));
+        Ok(received)
     }
 
-    fn send(&mut self, batch: &mut Batch) -> Result<(), PortError> {
+    fn send(&mut self, cache: &mut Cache, batch: &mut Batch) -> Result<(), PortError> {
         for buffer in batch.packets_mut() {
             if buffer.is_discarded() {
                 continue;
@@ -127,6 +155,7 @@ impl Port for Tun {
                 Err(_) => self.counters.refused_packets += 1,
             }
         }
+        cache.clear(batch);
         Ok(())
     }
 

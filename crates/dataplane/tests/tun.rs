@@ -4,16 +4,16 @@
 use std::net::{Ipv4Addr, UdpSocket};
 use std::time::Duration;
 
-use fingerpost_dataplane::{Batch, Port, PortError, Received, Tun};
+use fingerpost_dataplane::{Batch, Cache, Pool, Port, PortError, Received, Tun};
 use lab::{Netns, skip, wait_until};
 
 const PATIENCE: Duration = Duration::from_secs(20);
 
 /// The next UDP packet over IPv4; what the kernel says to the link of its
 /// own accord (router solicitations) is passed over.
-fn next_udp(tun: &mut Tun, batch: &mut Batch) -> Vec<u8> {
+fn next_udp(tun: &mut Tun, cache: &mut Cache, batch: &mut Batch) -> Vec<u8> {
     wait_until(PATIENCE, "a UDP packet on the TUN device", || {
-        if tun.receive(batch).unwrap() != Received::Packets {
+        if tun.receive(cache, batch).unwrap() != Received::Packets {
             return None;
         }
         let mut packets = batch.packets().iter().map(|buffer| buffer.packet());
@@ -53,11 +53,12 @@ fn packets_come_whole_and_go_back() {
     let socket = netns.inside(|| UdpSocket::bind((Ipv4Addr::UNSPECIFIED, 7_000)));
     let socket = socket.unwrap().unwrap();
     socket.set_read_timeout(Some(PATIENCE)).unwrap();
-    let mut batch = Batch::new(128, 65_535);
+    let pool = Pool::new(256, 65_535).unwrap();
+    let (mut cache, mut batch) = (pool.cache(), Batch::new(128));
 
     // The kernel leaves the sum to the device; the port makes it whole.
     socket.send_to(b"question", "10.9.0.2:9").unwrap();
-    let mut packet = next_udp(&mut tun, &mut batch);
+    let mut packet = next_udp(&mut tun, &mut cache, &mut batch);
     assert_eq!(&packet[28..], b"question");
     let len = ((packet.len() - 20) as u16).to_be_bytes();
     assert_eq!(
@@ -79,7 +80,7 @@ fn packets_come_whole_and_go_back() {
             buffer.set_discarded(true);
         }
     }
-    tun.send(&mut batch).unwrap();
+    tun.send(&mut cache, &mut batch).unwrap();
     assert_eq!(tun.counters().sent_packets, 1);
     let mut answer = [0; 100];
     let (len, from) = socket.recv_from(&mut answer).unwrap();
@@ -103,18 +104,20 @@ fn a_device_that_is_down_refuses_and_one_that_is_gone_is_an_error() {
         .unwrap();
     let socket = netns.inside(|| UdpSocket::bind("10.9.0.1:0")).unwrap();
     socket.unwrap().send_to(b"x", "10.9.0.2:9").unwrap();
-    let mut batch = Batch::new(128, 65_535);
-    next_udp(&mut tun, &mut batch);
+    let pool = Pool::new(256, 65_535).unwrap();
+    let (mut cache, mut batch) = (pool.cache(), Batch::new(128));
+    next_udp(&mut tun, &mut cache, &mut batch);
 
     netns.ip(&["link", "set", "fptun", "down"]).unwrap();
-    tun.send(&mut batch).unwrap();
+    let packets = batch.len() as u64;
+    tun.send(&mut cache, &mut batch).unwrap();
     let counters = tun.counters();
-    assert_eq!(counters.refused_packets, batch.len() as u64);
+    assert_eq!(counters.refused_packets, packets);
     assert_eq!(counters.sent_packets, 0);
 
     netns.ip(&["link", "del", "fptun"]).unwrap();
     let error = wait_until(PATIENCE, "the device to be gone", || {
-        tun.receive(&mut batch).err()
+        tun.receive(&mut cache, &mut batch).err()
     });
     assert!(matches!(error.unwrap(), PortError::Device { name, .. } if name == "fptun"));
 }

@@ -50,7 +50,11 @@ pub fn one_namespace(
     direct: bool,
     out: &mut impl Write,
 ) -> Result<u64> {
-    let daemon = if direct { None } else { daemon_of(namespace) };
+    let daemon = if direct {
+        None
+    } else {
+        daemon_of(namespace.inode())
+    };
     match (daemon, ask) {
         (Some(daemon), ask) => Ok(client::ask(&daemon, ask, out)?.rows),
         (None, Ask::Question(question)) => direct::question(&question, namespace, out),
@@ -65,10 +69,10 @@ pub fn one_namespace(
     }
 }
 
-/// The daemon that mirrors a namespace, if one can be asked.
-fn daemon_of(namespace: &Namespace) -> Option<UnixStream> {
+/// The daemon that mirrors the namespace with an inode, if one can be asked.
+pub fn daemon_of(inode: u64) -> Option<UnixStream> {
     paths::directories().iter().find_map(|directory| {
-        let socket = paths::socket(directory, namespace.inode());
+        let socket = paths::socket(directory, inode);
         client::connect(&socket).unwrap_or_else(|error| {
             // Not for this user: the kernel answers as well.
             tracing::debug!("{}: {error}", socket.display());

@@ -16,6 +16,7 @@ mod nexthop;
 pub mod pattern;
 mod report;
 mod route;
+pub mod rows;
 mod rule;
 mod source;
 #[cfg(test)]

@@ -3,10 +3,11 @@
 
 mod change;
 mod link;
+mod replay;
 mod rewrite;
 mod snmp;
 pub mod values;
-mod words;
+pub mod words;
 
 use std::ffi::OsString;
 use std::io::IsTerminal;
@@ -23,13 +24,15 @@ use crate::arp::Called;
 use crate::change::{Change, Verb};
 use crate::control::protocol::Ask;
 use crate::nat::{self, Nat};
-use crate::{failover, ifaceseq};
+use crate::{failover, ifaceseq, receive, send, top};
 
 /// What the user wants.
 #[derive(Debug)]
 pub enum Wanted {
     /// The daemon.
     Up(Up),
+    /// A recording replayed.
+    Replay(Box<crate::replay::Replay>),
     /// To know whether a configuration is right.
     Check(Option<PathBuf>),
     /// An answer.
@@ -46,8 +49,16 @@ pub enum Wanted {
     Ifaceseq(ArgMatches),
     /// To know how fast a failover is seen.
     Failover(ArgMatches),
+    /// Rates and changes on a full screen.
+    Top(top::Top),
     /// The translation engine by itself.
     Nat(Nat),
+    /// UDP packets sent.
+    Send(Box<send::Arguments>),
+    /// UDP packets counted.
+    Receive(receive::Arguments),
+    /// Packets moved by the tables.
+    Forward(Box<crate::forward::Forward>),
     /// `fingerpost snmp …`.
     Snmp(crate::snmp::command::Command),
     /// Completions for a shell.
@@ -67,6 +78,10 @@ pub struct Up {
     pub config: Option<PathBuf>,
     /// What is logged.
     pub log: Option<String>,
+    /// Where to record what the mirrors are fed with.
+    pub record: Option<PathBuf>,
+    /// Octets that the recording takes at most.
+    pub record_limit: Option<u64>,
 }
 
 /// From whom an answer is wanted.
@@ -119,7 +134,8 @@ pub fn command() -> Command {
         .disable_help_subcommand(true)
         .max_term_width(100)
         .subcommand(up())
-        .subcommand(status());
+        .subcommand(status())
+        .subcommand(replay::command());
     for (object, about) in OBJECTS {
         command = command.subcommand(question(object, about));
     }
@@ -134,7 +150,11 @@ pub fn command() -> Command {
         ))
         .subcommand(ifaceseq::command())
         .subcommand(failover::command())
+        .subcommand(top::command())
         .subcommand(nat::command())
+        .subcommand(send::command())
+        .subcommand(receive::command())
+        .subcommand(crate::forward::command())
         .subcommand(snmp::command())
         .subcommand(check())
         .subcommand(completions())
@@ -164,13 +184,28 @@ fn up() -> Command {
                 .value_name("FILE")
                 .value_hint(ValueHint::FilePath)
                 .value_parser(value_parser!(PathBuf))
-                .help("Configuration [default: /etc/fingerpost.toml, if there is one]"),
+                .help("Configuration [default: /etc/fingerpost/fingerpost.toml or /etc/fingerpost.toml, if there is one]"),
         )
         .arg(
             Arg::new("log")
                 .long("log")
                 .value_name("LEVEL")
                 .help("What is logged: error, warn, info, debug, trace, or a RUST_LOG filter"),
+        )
+        .arg(
+            Arg::new("record")
+                .long("record")
+                .value_name("FILE")
+                .value_hint(ValueHint::FilePath)
+                .value_parser(value_parser!(PathBuf))
+                .help("Record what the kernel says, with its time, for `fingerpost replay`"),
+        )
+        .arg(
+            Arg::new("record-limit")
+                .long("record-limit")
+                .value_name("BYTES")
+                .value_parser(replay::record_limit)
+                .help("FILE and FILE.1, the part before it, together [default: 1G]"),
         )
 }
 
@@ -182,7 +217,7 @@ fn check() -> Command {
                 .value_name("FILE")
                 .value_hint(ValueHint::FilePath)
                 .value_parser(value_parser!(PathBuf))
-                .help("The configuration [default: /etc/fingerpost.toml]"),
+                .help("The configuration [default: /etc/fingerpost/fingerpost.toml, or /etc/fingerpost.toml]"),
         )
 }
 
@@ -412,7 +447,10 @@ fn wanted(name: &str, matches: &ArgMatches) -> Result<Wanted, clap::Error> {
             all_netns: matches.get_flag("all-netns"),
             config: path("config"),
             log: matches.get_one("log").cloned(),
+            record: path("record"),
+            record_limit: matches.get_one("record-limit").copied(),
         }),
+        ("replay", _) => Wanted::Replay(Box::new(replay::wanted(matches)?)),
         ("check", _) => Wanted::Check(path("file")),
         ("status", _) => {
             let from = from(matches);
@@ -427,7 +465,11 @@ fn wanted(name: &str, matches: &ArgMatches) -> Result<Wanted, clap::Error> {
         ("ifconfig", _) => Wanted::Ifconfig(foreign(), Called::OfFingerpost),
         ("ifaceseq", _) => Wanted::Ifaceseq(matches.clone()),
         ("failover", _) => Wanted::Failover(matches.clone()),
+        ("top", _) => Wanted::Top(top::wanted(matches)),
         ("nat", _) => Wanted::Nat(nat::parse(matches)?),
+        ("send", _) => Wanted::Send(Box::new(send::parse(matches)?)),
+        ("receive", _) => Wanted::Receive(receive::parse(matches)?),
+        ("forward", _) => Wanted::Forward(Box::new(crate::forward::parse(matches)?)),
         ("snmp", _) => Wanted::Snmp(snmp::wanted(matches)?),
         ("completions", _) => match matches.get_one::<Shell>("shell") {
             Some(shell) => Wanted::Completions(*shell),
@@ -479,17 +521,9 @@ fn route_to_get(matches: &ArgMatches) -> Result<RouteQuestion, clap::Error> {
     }
     let to: Option<&IpAddr> = matches.get_one("address");
     let to = to.ok_or_else(|| usage("where does the packet go?"))?;
-    Ok(RouteQuestion {
-        to: *to,
-        from: packet.from,
-        iif: packet.iif,
-        oif: packet.oif,
-        mark: packet.mark,
-        vrf: packet.vrf,
-        tos: packet.tos,
-        uid: packet.uid,
-        output: output(matches),
-    })
+    let mut question = packet.question(*to);
+    question.output = output(matches);
+    Ok(question)
 }
 
 fn asked(object: Object, matches: &ArgMatches) -> Result<Question, clap::Error> {
@@ -507,7 +541,7 @@ fn asked(object: Object, matches: &ArgMatches) -> Result<Question, clap::Error> 
 
 /// `default` is said of both families: the one asked for decides. And a
 /// prefix decides the family where nothing else does.
-fn settle_family(filter: &mut Filter) {
+pub fn settle_family(filter: &mut Filter) {
     let prefixes = [&mut filter.to, &mut filter.exact, &mut filter.covering];
     for prefix in prefixes.into_iter().flatten() {
         if filter.family == Some(6) && prefix.prefix_len() == 0 {

@@ -12,27 +12,38 @@
 //! receive_buffer_bytes = 33554432
 //! scan_interval_secs = 600
 //!
+//! [record]
+//! file = "/var/lib/fingerpost/recording" # what the mirrors are fed with
+//! limit_bytes = 1073741824               # of it and the part before it
+//!
 //! [limits]                               # rows of each table at most
 //! routes = 16777216
 //!
 //! [snmp]                                 # see `crate::snmp::config`
 //! listen = ["127.0.0.1:1161"]
+//!
+//! [http]                                 # see `crate::http::config`
+//! listen = ["127.0.0.1:9797"]
 //! ```
 
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
+use linux::recording::MIN_LIMIT_BYTES;
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer};
 use table::Limits;
 use thiserror::Error;
 use tracing_subscriber::EnvFilter;
 
+use crate::http::config::Http;
 use crate::snmp::config::Snmp;
 
-/// Where the configuration is unless said otherwise.
-pub const USUAL_PATH: &str = "/etc/fingerpost.toml";
+/// Where the configuration is unless said otherwise: the first that is
+/// there. The package has it in a directory, which its daemon may read and
+/// not everybody.
+const USUAL_PATHS: [&str; 2] = ["/etc/fingerpost/fingerpost.toml", "/etc/fingerpost.toml"];
 
 /// A configuration file longer than this is none.
 const MAX_FILE_BYTES: u64 = 1 << 20;
@@ -53,11 +64,16 @@ pub struct Config {
     pub control: Control,
     /// The mirrors.
     pub mirror: Mirror,
+    /// The recording.
+    pub record: Record,
     /// Rows of each table at most.
     pub limits: RowLimits,
     /// The SNMP agent.
     #[serde(deserialize_with = "crate::snmp::config::section")]
     pub snmp: Snmp,
+    /// HTTP.
+    #[serde(deserialize_with = "crate::http::config::section")]
+    pub http: Http,
 }
 
 /// The control sockets.
@@ -87,6 +103,27 @@ impl Default for Mirror {
         Self {
             receive_buffer_bytes: 32 << 20,
             scan_interval_secs: 600,
+        }
+    }
+}
+
+/// The recording of what the mirrors are fed with.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Record {
+    /// Where it is written; `None`: nowhere.
+    #[serde(deserialize_with = "absolute_path")]
+    pub file: Option<PathBuf>,
+    /// Octets that it takes at most, with the part before it.
+    #[serde(deserialize_with = "record_bytes")]
+    pub limit_bytes: u64,
+}
+
+impl Default for Record {
+    fn default() -> Self {
+        Self {
+            file: None,
+            limit_bytes: 1 << 30,
         }
     }
 }
@@ -164,7 +201,8 @@ fn key_prefix(key: &str) -> String {
 /// Reads the configuration. Without a path: the usual file, or all
 /// defaults if there is none.
 pub fn load(path: Option<&Path>) -> Result<Config, BadConfig> {
-    let text = match read(path.unwrap_or(Path::new(USUAL_PATH))) {
+    let read_from = path.unwrap_or(usual_path());
+    let text = match read(read_from) {
         Ok(text) => text,
         Err(BadConfig::Unreadable { error, .. })
             if path.is_none() && error.kind() == io::ErrorKind::NotFound =>
@@ -173,7 +211,14 @@ pub fn load(path: Option<&Path>) -> Result<Config, BadConfig> {
         }
         Err(error) => return Err(error),
     };
-    parse(path.unwrap_or(Path::new(USUAL_PATH)), &text)
+    parse(read_from, &text)
+}
+
+/// Where the configuration is unless said otherwise.
+pub fn usual_path() -> &'static Path {
+    let mut paths = USUAL_PATHS.iter().map(Path::new);
+    let first = paths.clone().find(|path| path.exists());
+    first.or(paths.next()).unwrap_or(Path::new(""))
 }
 
 fn read(path: &Path) -> Result<String, BadConfig> {
@@ -254,6 +299,21 @@ fn buffer_bytes<'de, D: Deserializer<'de>>(from: D) -> Result<u32, D::Error> {
     Ok(bytes)
 }
 
+fn record_bytes<'de, D: Deserializer<'de>>(from: D) -> Result<u64, D::Error> {
+    check_record_limit(u64::deserialize(from)?).map_err(D::Error::custom)
+}
+
+/// Whether a recording may be limited so.
+pub fn check_record_limit(bytes: u64) -> Result<u64, String> {
+    if bytes < MIN_LIMIT_BYTES {
+        return Err(format!(
+            "{bytes} bytes are too few for a recording: {MIN_LIMIT_BYTES} at least, and twice a \
+             listing of all tables"
+        ));
+    }
+    Ok(bytes)
+}
+
 fn interval_secs<'de, D: Deserializer<'de>>(from: D) -> Result<u64, D::Error> {
     let secs = u64::deserialize(from)?;
     if !(1..=604_800).contains(&secs) {
@@ -286,11 +346,37 @@ mod tests {
     }
 
     #[test]
+    fn the_packaged_configuration_is_all_defaults_and_its_examples_are_right() {
+        let text = include_str!("../../../packaging/fingerpost.toml");
+        assert_eq!(parsed(text).unwrap(), Config::default());
+        let is_example = |line: &&str| {
+            let key = line.strip_prefix('#').and_then(|rest| rest.chars().next());
+            key.is_some_and(char::is_lowercase) && line.contains(" = ")
+        };
+        assert!(text.lines().filter(is_example).count() > 10);
+        let said: Vec<&str> = text
+            .lines()
+            .map(|line| match is_example(&line) {
+                true => line.trim_start_matches('#'),
+                false => line,
+            })
+            .collect();
+        let usual = Config::default();
+        let said = parsed(&said.join("\n")).unwrap();
+        assert_eq!(said.limits.limits(), usual.limits.limits());
+        assert_eq!(said.mirror, usual.mirror);
+        assert_eq!(said.record.limit_bytes, usual.record.limit_bytes);
+        assert_eq!(said.snmp.listen, usual.snmp.listen);
+        assert_eq!(said.http.listen, usual.http.listen);
+    }
+
+    #[test]
     fn everything_at_once() {
         let config = parsed(
             "netns = ['blue', '1']\nall_netns = true\nlog = 'linux=debug'\n\
              [control]\ndirectory = '/tmp/x'\n\
              [mirror]\nreceive_buffer_bytes = 65536\nscan_interval_secs = 60\n\
+             [record]\nfile = '/tmp/r'\nlimit_bytes = 2000000\n\
              [limits]\nroutes = 5\n",
         )
         .unwrap();
@@ -300,6 +386,8 @@ mod tests {
             Some(Path::new("/tmp/x"))
         );
         assert_eq!(config.mirror.scan_interval_secs, 60);
+        assert_eq!(config.record.file.as_deref(), Some(Path::new("/tmp/r")));
+        assert_eq!(config.record.limit_bytes, 2_000_000);
         assert_eq!(config.limits.limits().routes, 5);
         assert_eq!(config.limits.limits().links, Limits::default().links);
     }
@@ -331,6 +419,12 @@ mod tests {
                 2,
                 "control.directory",
                 "absolute",
+            ),
+            (
+                "[record]\nlimit_bytes = 1000",
+                2,
+                "record.limit_bytes",
+                "too few",
             ),
             ("all_netns = true\nall_netns = false", 2, "", "duplicate"),
             ("netns = [", 1, "", ""),

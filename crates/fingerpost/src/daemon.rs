@@ -4,12 +4,12 @@
 //! namespaces came and went. Each mirror and each client has threads of
 //! its own.
 
-mod logging;
+pub mod logging;
 mod mirrored;
 mod pressure;
 mod screen;
-mod signals;
-mod socket;
+pub mod signals;
+pub mod socket;
 
 use std::collections::BTreeSet;
 use std::io;
@@ -20,15 +20,16 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
 use linux::Namespace;
+use linux::recording::Recorder;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use sd_notify::NotifyState;
 
 use crate::cli::Up;
 use crate::config::{self, Config};
 use crate::control::server::{Patience, Server, Source};
-use crate::{names, privileges, snmp};
-pub use mirrored::Answers;
-use mirrored::{Mirrored, Whole, named};
+use crate::{http, names, privileges, snmp};
+pub use mirrored::{Answers, Whole};
+use mirrored::{Mirrored, named};
 use signals::Signals;
 
 /// Between two looks at the namespaces.
@@ -42,7 +43,6 @@ const COUNT: Duration = Duration::from_secs(60);
 pub fn run(up: &Up) -> Result<()> {
     let config = config::load(up.config.as_deref())?;
     let logging = logging::start(up.log.as_deref(), config.log.as_deref())?;
-    let directory = socket::directory(config.control.directory.as_deref())?;
     let mut daemon = Daemon {
         signals: Signals::catch().context("cannot catch signals")?,
         server: Server::new(Patience::default(), names::load()),
@@ -51,11 +51,13 @@ pub fn run(up: &Up) -> Result<()> {
         refused: BTreeSet::new(),
         whole: Whole::default(),
         snmp: None,
+        http: None,
         counted: None,
+        recorder: None,
         up: up.clone(),
         config,
         logging,
-        directory,
+        directory: PathBuf::new(),
         ready: false,
     };
     daemon.open_namespaces()?;
@@ -76,7 +78,11 @@ struct Daemon {
     whole: Whole,
     /// `None`: not yet, or it is not wanted.
     snmp: Option<snmp::Service>,
+    /// `None`: not yet.
+    http: Option<http::Service>,
     counted: Option<Instant>,
+    /// Ends after the mirrors, for they end in it.
+    recorder: Option<Recorder>,
     /// All that was wanted at the start is mirrored and said so.
     ready: bool,
 }
@@ -90,13 +96,34 @@ impl Daemon {
             opened.push((spec.clone(), self.open(spec.as_deref())?));
         }
         let snmp = snmp::Opened::open(&self.config.snmp)?;
+        let http = http::Opened::open(&self.config.http)?;
         let enters = self.wants_all() || opened.iter().any(|(spec, _)| spec.is_some());
         privileges::keep(enters).context("cannot give up privileges")?;
+        // With the rights that are left: root's daemon, too, may find that
+        // the system's directory is that of a service of another user.
+        self.directory = socket::directory(self.config.control.directory.as_deref())?;
         self.snmp = Some(snmp::Service::start(snmp, self.whole.snmp.clone())?);
+        self.http = Some(http::Service::start(http, names::load())?);
+        self.record()?;
         for (spec, namespace) in opened {
             self.mirror(spec, namespace)?;
         }
         self.look_at_namespaces();
+        Ok(())
+    }
+
+    /// Begins the recording, if one is wanted.
+    fn record(&mut self) -> Result<()> {
+        let file = self.up.record.as_ref().or(self.config.record.file.as_ref());
+        let limit = self
+            .up
+            .record_limit
+            .unwrap_or(self.config.record.limit_bytes);
+        if let Some(file) = file {
+            let recorder = Recorder::start(file.clone(), limit).context("cannot record")?;
+            self.whole.recording = Some(recorder.gauge());
+            self.recorder = Some(recorder);
+        }
         Ok(())
     }
 
@@ -179,7 +206,7 @@ impl Daemon {
             }
         }
         if newly {
-            self.answer_snmp();
+            self.answer_others();
         }
         if ready {
             return Ok(());
@@ -198,16 +225,20 @@ impl Daemon {
         }
     }
 
-    /// Lets SNMP be answered from what is loaded: the own namespace by
-    /// default, where it is mirrored, else the first.
-    fn answer_snmp(&self) {
-        let Some(snmp) = &self.snmp else { return };
+    /// Lets SNMP and HTTP be answered from what is loaded: the own
+    /// namespace by default, where it is mirrored, else the first.
+    fn answer_others(&self) {
         let loaded = self.namespaces.iter().filter(|one| one.listener.is_some());
         let mut loaded: Vec<_> = loaded
             .map(|one| (one.spec.clone(), Arc::clone(&one.answers)))
             .collect();
         loaded.sort_by_key(|(spec, _)| spec.is_some());
-        snmp.set_namespaces(loaded.into_iter());
+        if let Some(snmp) = &self.snmp {
+            snmp.set_namespaces(loaded.clone().into_iter());
+        }
+        if let Some(http) = &self.http {
+            http.set_namespaces(loaded.into_iter());
+        }
     }
 
     fn say_ready(&mut self) -> Result<()> {
@@ -215,7 +246,9 @@ impl Daemon {
         self.count_neighbours();
         let shown: Vec<&Mirrored> = self.namespaces.iter().collect();
         let snmp = self.whole.snmp.status().unwrap_or_default();
-        match screen::write(&shown, &snmp.listening, &mut io::stdout().lock()) {
+        let http = self.http.as_ref().map(http::Service::listening);
+        let http = http.unwrap_or_default();
+        match screen::write(&shown, &snmp.listening, &http, &mut io::stdout().lock()) {
             Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
                 tracing::warn!("the screen cannot be written: {error}");
             }
@@ -229,7 +262,9 @@ impl Daemon {
         sd_notify::notify(&[NotifyState::Stopping]).context("cannot tell the service manager")?;
         self.server.stop();
         self.snmp = None;
+        self.http = None;
         self.namespaces.clear();
+        self.recorder = None;
         Ok(())
     }
 
@@ -273,7 +308,9 @@ impl Daemon {
             return Ok(());
         }
         let whole = self.whole.clone();
-        let one = Mirrored::start(spec, namespace, &self.directory, &self.config, whole)?;
+        let recorder = self.recorder.as_ref();
+        let directory = &self.directory;
+        let one = Mirrored::start(spec, namespace, directory, &self.config, recorder, whole)?;
         self.namespaces.push(one);
         Ok(())
     }
@@ -294,7 +331,7 @@ impl Daemon {
             }
             false
         });
-        self.answer_snmp();
+        self.answer_others();
         self.refused.retain(|spec| wanted.contains(spec));
         for spec in wanted {
             if !self.namespaces.iter().any(|one| one.spec == spec) {
@@ -366,6 +403,9 @@ impl Daemon {
         if config.control != self.config.control {
             tracing::warn!("control.directory takes effect at the next start");
         }
+        if config.record != self.config.record {
+            tracing::warn!("record takes effect at the next start");
+        }
         if (config.mirror, config.limits) != (self.config.mirror, self.config.limits) {
             tracing::warn!("mirror and limits hold for namespaces mirrored from now on");
         }
@@ -373,6 +413,12 @@ impl Daemon {
             && let Err(error) = snmp.reload(&config.snmp)
         {
             tracing::error!("{error:#}; SNMP goes on as before");
+        }
+        if let Some(http) = &self.http {
+            if let Err(error) = http.reload(&config.http) {
+                tracing::error!("{error:#}; HTTP goes on as before");
+            }
+            http.rename(names::load());
         }
         self.config = config;
         self.server.rename(names::load());

@@ -118,7 +118,7 @@ const RT_TABLE_MAIN: u32 = 254;
 
 /// Dumps, until a row fails. Says on standard error when the table changed
 /// meanwhile.
-fn each_row(
+pub fn each_row(
     namespace: &Namespace,
     request: &Dump,
     each: &mut dyn FnMut(&Message<'_>) -> Result<()>,
@@ -158,7 +158,7 @@ fn is_empty_table(error: &linux::Error) -> bool {
 }
 
 /// The links, and their counters if they are wanted.
-fn links(namespace: &Namespace, counters: bool) -> Result<Tables> {
+pub fn links(namespace: &Namespace, counters: bool) -> Result<Tables> {
     let mut writer = Writer::default();
     let mut sampled = Vec::new();
     each_row(namespace, &Dump::Links { counters }, &mut |message| {
@@ -206,6 +206,7 @@ pub fn watch(question: &Question, namespace: &Namespace, out: &mut impl Write) -
         &mirror.reader(),
         question,
         &names,
+        &now_millis,
         out,
         &|| false,
     )?)

@@ -16,15 +16,22 @@ mod control;
 mod daemon;
 mod direct;
 mod failover;
+mod forward;
 mod generate;
+mod histogram;
+mod http;
 mod ifaceseq;
 mod ifconfig;
 mod link;
 mod names;
 mod nat;
 mod privileges;
+mod receive;
+mod replay;
+mod send;
 mod snmp;
 mod status;
+mod top;
 mod watch;
 
 use std::error::Error;
@@ -52,6 +59,10 @@ fn run(wanted: Wanted) -> anyhow::Result<ExitCode> {
             drop(out);
             daemon::run(&up)?;
         }
+        Wanted::Replay(replay) => {
+            drop(out);
+            return replay::run(&replay);
+        }
         Wanted::Check(path) => check(path.as_deref(), &mut out)?,
         Wanted::Ask(ask, from) => ask::run(ask, &from, &mut out)?,
         Wanted::Snmp(command) => snmp::command::run(&command, &mut out)?,
@@ -71,9 +82,25 @@ fn run(wanted: Wanted) -> anyhow::Result<ExitCode> {
             drop(out);
             return arp::run(arguments, called);
         }
+        Wanted::Top(top) => {
+            drop(out);
+            top::run(&top)?;
+        }
         Wanted::Nat(nat) => {
             drop(out);
             return nat::run(&nat);
+        }
+        Wanted::Send(arguments) => {
+            drop(out);
+            return send::run(&arguments);
+        }
+        Wanted::Receive(arguments) => {
+            drop(out);
+            return receive::run(&arguments);
+        }
+        Wanted::Forward(asked) => {
+            drop(out);
+            return forward::run(&asked);
         }
         Wanted::Ifconfig(arguments, called) => {
             drop(out);
@@ -84,7 +111,7 @@ fn run(wanted: Wanted) -> anyhow::Result<ExitCode> {
 }
 
 fn check(path: Option<&std::path::Path>, out: &mut impl Write) -> anyhow::Result<()> {
-    let shown = path.unwrap_or(std::path::Path::new(config::USUAL_PATH));
+    let shown = path.unwrap_or(config::usual_path());
     config::load(Some(shown))?;
     writeln!(out, "{}: all right", shown.display())?;
     Ok(())

@@ -31,6 +31,11 @@ pub fn parse(matches: &ArgMatches) -> Result<Nat, clap::Error> {
     Nat::from_arg_matches(matches)
 }
 
+/// The engine that a file of rules describes (see `nat run --rules`).
+pub fn engine_by_rules(path: &std::path::Path) -> anyhow::Result<::nat::Nat> {
+    run::engine_by_rules(path)
+}
+
 /// Does it.
 pub fn run(nat: &Nat) -> anyhow::Result<ExitCode> {
     match nat {

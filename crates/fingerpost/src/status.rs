@@ -33,6 +33,42 @@ pub struct Status {
     /// SNMP, for all namespaces; `None` where it does not run.
     #[serde(default)]
     pub snmp: Option<SnmpStatus>,
+    /// The recording, of all namespaces; `None` where none is made.
+    #[serde(default)]
+    pub recording: Option<RecordingStatus>,
+}
+
+/// How the recording is.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct RecordingStatus {
+    /// The file that is written.
+    pub file: String,
+    /// Which part of the recording it is, from 0.
+    pub part: u32,
+    /// Records written.
+    pub records: u64,
+    /// Octets written.
+    pub bytes: u64,
+    /// Records that had no place in the queue, or came after its end.
+    pub lost: u64,
+    /// Places in it where some are missing.
+    pub gaps: u64,
+    /// Why it stopped, if it did.
+    pub stopped: Option<String>,
+}
+
+impl From<linux::recording::RecordingStatus> for RecordingStatus {
+    fn from(from: linux::recording::RecordingStatus) -> Self {
+        Self {
+            file: from.file.display().to_string(),
+            part: from.part,
+            records: from.records,
+            bytes: from.bytes,
+            lost: from.lost,
+            gaps: from.gaps,
+            stopped: from.stopped,
+        }
+    }
 }
 
 /// How SNMP is.
@@ -109,6 +145,10 @@ pub struct MirrorStatus {
     pub full: Option<String>,
     /// The last trouble in words.
     pub last_trouble: Option<String>,
+    /// When the counters of links were last read, milliseconds since the
+    /// UNIX epoch; `None`: never, for nobody asked.
+    #[serde(default)]
+    pub counters_at_millis: Option<u64>,
     /// Octets that the kernel keeps for events.
     pub receive_buffer_bytes: usize,
 }
@@ -255,6 +295,9 @@ impl Status {
         if let Some(snmp) = &self.snmp {
             snmp.write(out)?;
         }
+        if let Some(recording) = &self.recording {
+            recording.write(out)?;
+        }
         for warning in self.warnings() {
             writeln!(out, "WARNING: {warning}")?;
         }
@@ -274,7 +317,31 @@ impl Status {
                     .map(|trouble| format!("last trouble: {trouble}")),
             )
             .chain(self.snmp.iter().flat_map(SnmpStatus::warnings))
+            .chain(self.recording.iter().flat_map(RecordingStatus::warnings))
             .collect()
+    }
+}
+
+impl RecordingStatus {
+    fn write(&self, out: &mut impl Write) -> io::Result<()> {
+        writeln!(
+            out,
+            "recording to {}, part {}: {} records, {}; {} lost, {} gaps",
+            self.file,
+            self.part,
+            self.records,
+            human(self.bytes),
+            self.lost,
+            self.gaps
+        )
+    }
+
+    /// What its user should know.
+    fn warnings(&self) -> impl Iterator<Item = String> {
+        let stopped = self.stopped.as_ref();
+        stopped
+            .map(|why| format!("the recording stopped: {why}"))
+            .into_iter()
     }
 }
 

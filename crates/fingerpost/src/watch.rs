@@ -2,7 +2,6 @@
 //! client, and in a process of its own with `--direct`.
 
 use std::io::Write;
-use std::sync::Arc;
 use std::time::Duration;
 
 use table::{Event, Events, Operation, Reader, Row, Tables};
@@ -16,17 +15,19 @@ const LOOK: Duration = Duration::from_millis(500);
 const FELL_BEHIND: &[u8] = b"{\"event\":\"fell_behind\"}\n";
 
 /// Writes the changes that a question is about, from now on, until `ended`
-/// says so. Gives their number.
+/// says so. `now` is the time that remaining lifetimes are reckoned from,
+/// milliseconds since the UNIX epoch. Gives the number of changes.
 pub fn watch(
     reader: &Reader,
     question: &Question,
     names: &Names,
+    now: &dyn Fn() -> u64,
     out: &mut impl Write,
     ended: &dyn Fn() -> bool,
 ) -> Result<u64, AnswerError> {
     let mut before = reader.snapshot();
     let mut seen = before.generation;
-    let mut wanted = Watch::new(question, context(&before, names))?;
+    let mut wanted = Watch::new(question, context(&before, names, now()))?;
     let mut rows = 0;
     // Whoever waits for the first change can tell that it is watching.
     out.flush()?;
@@ -37,18 +38,24 @@ pub fn watch(
                 out.write_all(FELL_BEHIND)?;
                 before = reader.snapshot();
                 seen = before.generation;
-                wanted = Watch::new(question, context(&before, names))?;
+                wanted = Watch::new(question, context(&before, names, now()))?;
                 Vec::new()
             }
         };
         for (generation, batch) in batches {
             let after = reader.snapshot();
             if batch.iter().any(|event| matches!(event.row, Row::Link(_)))
-                && let Ok(anew) = Watch::new(question, context(&after, names))
+                && let Ok(anew) = Watch::new(question, context(&after, names, now()))
             {
                 wanted = anew;
             }
-            rows += write_batch(&batch, &wanted, &before, &after, names, out)?;
+            let told = Told {
+                before: &before,
+                after: &after,
+                names,
+                now_millis: now(),
+            };
+            rows += write_batch(&batch, &wanted, &told, out)?;
             before = after;
             seen = generation;
         }
@@ -57,24 +64,30 @@ pub fn watch(
     Ok(rows)
 }
 
+/// What the words of a batch are taken from.
+struct Told<'a> {
+    before: &'a Tables,
+    after: &'a Tables,
+    names: &'a Names,
+    now_millis: u64,
+}
+
 /// Writes the wanted events of a batch. A row that is gone is told with
 /// the names of before: its link may be gone with it.
 fn write_batch(
     batch: &[Event],
     wanted: &Watch,
-    before: &Arc<Tables>,
-    after: &Arc<Tables>,
-    names: &Names,
+    told: &Told<'_>,
     out: &mut impl Write,
 ) -> Result<u64, AnswerError> {
     let mut rows = 0;
     for event in batch.iter().filter(|event| wanted.wants(event)) {
         let tables = if event.operation == Operation::Deleted {
-            before
+            told.before
         } else {
-            after
+            told.after
         };
-        if let Some(line) = view::event(event, context(tables, names)) {
+        if let Some(line) = view::event(event, context(tables, told.names, told.now_millis)) {
             out.write_all(&line)?;
             rows += 1;
         }
@@ -82,11 +95,11 @@ fn write_batch(
     Ok(rows)
 }
 
-fn context<'a>(tables: &'a Tables, names: &'a Names) -> Context<'a> {
+fn context<'a>(tables: &'a Tables, names: &'a Names, now_millis: u64) -> Context<'a> {
     Context {
         links: &tables.links,
         tables: Some(tables),
-        now_millis: linux::mirror::now_millis(),
+        now_millis,
         names,
     }
 }

@@ -8,7 +8,9 @@
 //! - [`skip`]: a test that cannot run here, counted aloud.
 //! - [`situation`]: aliases, neighbours, links, routes.
 //! - [`mod@bench`]: measurements and their report.
+//! - [`bare`]: what the floors under changes share.
 
+pub mod bare;
 pub mod bench;
 mod child;
 mod netns;

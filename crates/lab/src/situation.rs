@@ -6,6 +6,7 @@
 //! of a real BGP table, their prefixes are made up.
 
 pub mod aliases;
+pub mod fib;
 pub mod links;
 pub mod neighbours;
 pub mod routes;

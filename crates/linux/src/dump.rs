@@ -50,19 +50,29 @@ pub fn dump_on(
 ) -> Result<DumpEnd, Error> {
     let mut bytes = Vec::with_capacity(128);
     request.encode(SEQUENCE, &mut bytes);
-    ask(socket, &bytes, each)
+    ask(socket, &bytes, &mut { each })
+}
+
+/// Who takes in an answer.
+pub(crate) trait Rows {
+    /// A datagram of it, before its messages.
+    fn datagram(&mut self, _: &[u8]) {}
+    /// A message of it, but for the last.
+    fn message(&mut self, message: &Message<'_>) -> ControlFlow<()>;
+}
+
+impl<F: FnMut(&Message<'_>) -> ControlFlow<()>> Rows for F {
+    fn message(&mut self, message: &Message<'_>) -> ControlFlow<()> {
+        self(message)
+    }
 }
 
 /// The same for any request that is answered like a dump, and has
 /// [`SEQUENCE`] as its number.
-pub(crate) fn ask(
-    socket: &Socket,
-    request: &[u8],
-    each: &mut dyn FnMut(&Message<'_>) -> ControlFlow<()>,
-) -> Result<DumpEnd, Error> {
+pub(crate) fn ask(socket: &Socket, request: &[u8], rows: &mut dyn Rows) -> Result<DumpEnd, Error> {
     socket.send(request)?;
     let mut handler = Handler {
-        each,
+        rows,
         end: DumpEnd::default(),
     };
     let mut buffer = vec![0; DATAGRAM_BYTES];
@@ -80,13 +90,14 @@ pub(crate) fn ask(
 pub(crate) const SEQUENCE: u32 = 1;
 
 struct Handler<'a> {
-    each: &'a mut dyn FnMut(&Message<'_>) -> ControlFlow<()>,
+    rows: &'a mut dyn Rows,
     end: DumpEnd,
 }
 
 impl Handler<'_> {
     /// Breaks at the end of the dump.
     fn datagram(&mut self, datagram: &[u8]) -> Result<ControlFlow<()>, Error> {
+        self.rows.datagram(datagram);
         for message in messages(datagram) {
             let message = message?;
             if message.sequence != SEQUENCE {
@@ -97,7 +108,7 @@ impl Handler<'_> {
                 kind::DONE | kind::ERROR => {
                     return end_of(&message).map(|()| ControlFlow::Break(()));
                 }
-                _ if (self.each)(&message).is_break() => {
+                _ if self.rows.message(&message).is_break() => {
                     self.end.broken_off = true;
                     return Ok(ControlFlow::Break(()));
                 }

@@ -5,6 +5,7 @@
 //! - [`mirror`]: a live copy of all tables, kept by events.
 //! - [`bulk`]: many changes in few system calls.
 //! - [`links`]: links made, changed and deleted by the thousand.
+//! - [`recording`]: what a mirror is fed with, as a file, and its replay.
 //! - [`tun`]: TUN and TAP devices, which are not made by messages.
 //!
 //! The state machine of the mirror ([`mirror::model`]) is pure; sockets
@@ -17,6 +18,7 @@ pub mod error;
 pub mod links;
 pub mod mirror;
 pub mod namespace;
+pub mod recording;
 pub mod socket;
 pub mod tun;
 

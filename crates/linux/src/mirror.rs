@@ -8,14 +8,17 @@
 //! - [`model`]: what an event does to the tables (pure).
 //! - `silent`: what the kernel does without an event (pure).
 //! - [`difference`]: what a resync or a scan found (pure).
-//! - `load`: lists tables into a model.
+//! - `machine`: the state machine of all that (pure), fed by the worker or
+//!   by a recording.
+//! - `load`: lists tables for the machine.
 //! - `ip_statistics`: what IP counted.
 //! - `speeds`: how fast links are.
 //! - `worker`: the thread that does it all.
 
 pub mod difference;
-mod ip_statistics;
+pub(crate) mod ip_statistics;
 mod load;
+pub(crate) mod machine;
 pub mod model;
 mod normalise;
 pub(crate) mod silent;
@@ -32,6 +35,7 @@ use table::{Limits, Reader, Writer};
 
 use crate::error::Error;
 use crate::namespace::Namespace;
+use crate::recording::Tap;
 
 /// How a mirror is kept.
 #[derive(Debug, Clone)]
@@ -43,6 +47,8 @@ pub struct Options {
     pub receive_buffer_bytes: usize,
     /// Between two scans for drift.
     pub scan_interval: Duration,
+    /// Where to record what the mirror is fed with.
+    pub tap: Option<Tap>,
 }
 
 impl Default for Options {
@@ -51,6 +57,7 @@ impl Default for Options {
             limits: Limits::default(),
             receive_buffer_bytes: 32 << 20,
             scan_interval: Duration::from_secs(600),
+            tap: None,
         }
     }
 }
@@ -101,18 +108,27 @@ pub struct Status {
     pub last_trouble: Option<String>,
 }
 
-/// A running mirror. Ends when dropped.
+/// A running mirror, or one that a recording is replayed into. Ends when
+/// dropped.
 #[derive(Debug)]
 pub struct Mirror {
-    namespace: Namespace,
+    of: Of,
     reader: Reader,
     shared: Arc<Shared>,
     thread: Option<JoinHandle<()>>,
 }
 
-/// What the worker and its owner share.
+/// What a mirror is of.
 #[derive(Debug)]
-struct Shared {
+enum Of {
+    Namespace(Namespace),
+    /// A namespace that had this inode when it was recorded.
+    Recording(u64),
+}
+
+/// What the worker, or the player of a recording, and its owner share.
+#[derive(Debug)]
+pub(crate) struct Shared {
     status: Mutex<Status>,
     changed: Condvar,
     stop: AtomicBool,
@@ -120,23 +136,50 @@ struct Shared {
     /// When somebody last wanted what links, addresses, neighbours and
     /// forwarding entries do silently, milliseconds since the epoch.
     wanted: [AtomicU64; 4],
-    /// Wakes the worker from its wait.
-    wake: rustix::fd::OwnedFd,
+    /// Wakes the worker from its wait; a recording has none.
+    wake: Option<rustix::fd::OwnedFd>,
+    /// The time of a recording, microseconds since the epoch; 0: the
+    /// host's clock.
+    clock_micros: AtomicU64,
 }
 
 impl Shared {
+    fn new(wake: Option<rustix::fd::OwnedFd>) -> Self {
+        Self {
+            status: Mutex::default(),
+            changed: Condvar::new(),
+            stop: AtomicBool::new(false),
+            rescan: AtomicBool::new(false),
+            wanted: Default::default(),
+            wake,
+            clock_micros: AtomicU64::new(0),
+        }
+    }
+
+    /// For what no worker keeps.
+    pub(crate) fn of_recording() -> Self {
+        Self::new(None)
+    }
+
+    /// The time that a replay has reached.
+    pub(crate) fn set_clock(&self, micros: u64) {
+        self.clock_micros.store(micros, Ordering::Relaxed);
+    }
+
     fn status(&self) -> MutexGuard<'_, Status> {
         self.status.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn update(&self, change: impl FnOnce(&mut Status)) {
+    pub(crate) fn update(&self, change: impl FnOnce(&mut Status)) {
         change(&mut self.status());
         self.changed.notify_all();
     }
 
     fn wake(&self) {
-        // A counter that is full wakes as well.
-        let _ = rustix::io::write(&self.wake, &1u64.to_ne_bytes());
+        if let Some(wake) = &self.wake {
+            // A counter that is full wakes as well.
+            let _ = rustix::io::write(wake, &1u64.to_ne_bytes());
+        }
     }
 }
 
@@ -147,30 +190,66 @@ impl Mirror {
         let reader = writer.reader();
         let wake = eventfd(0, EventfdFlags::NONBLOCK | EventfdFlags::CLOEXEC)
             .map_err(Error::errno("make an event descriptor"))?;
-        let shared = Arc::new(Shared {
-            status: Mutex::default(),
-            changed: Condvar::new(),
-            stop: AtomicBool::new(false),
-            rescan: AtomicBool::new(false),
-            wanted: Default::default(),
-            wake,
-        });
+        let shared = Arc::new(Shared::new(Some(wake)));
         let worker = worker::Worker::new(namespace.clone(), options, writer, Arc::clone(&shared))?;
         let thread = std::thread::Builder::new()
             .name("mirror".into())
             .spawn(move || worker.run())
             .map_err(Error::system("start the mirror's thread"))?;
         Ok(Self {
-            namespace,
+            of: Of::Namespace(namespace),
             reader,
             shared,
             thread: Some(thread),
         })
     }
 
-    /// The namespace that is mirrored.
-    pub fn namespace(&self) -> &Namespace {
-        &self.namespace
+    /// One that a player of a recording keeps.
+    pub(crate) fn of_recording(inode: u64, reader: Reader, shared: Arc<Shared>) -> Self {
+        Self {
+            of: Of::Recording(inode),
+            reader,
+            shared,
+            thread: None,
+        }
+    }
+
+    /// The namespace that is mirrored; `None`: a recording is.
+    pub fn namespace(&self) -> Option<&Namespace> {
+        match &self.of {
+            Of::Namespace(namespace) => Some(namespace),
+            Of::Recording(_) => None,
+        }
+    }
+
+    /// The inode of the namespace that is, or was, mirrored.
+    pub fn inode(&self) -> u64 {
+        match &self.of {
+            Of::Namespace(namespace) => namespace.inode(),
+            Of::Recording(inode) => *inode,
+        }
+    }
+
+    /// Whether what led to the namespace still does; a recording stays.
+    pub fn still_there(&self) -> bool {
+        match &self.of {
+            Of::Namespace(namespace) => namespace.still_there(),
+            Of::Recording(_) => true,
+        }
+    }
+
+    /// Whether it is a recording: nothing can be sampled.
+    pub fn is_recording(&self) -> bool {
+        matches!(self.of, Of::Recording(_))
+    }
+
+    /// The time that its tables are of, milliseconds since the UNIX epoch:
+    /// the host's clock, or how far a recording is replayed.
+    pub fn now_millis(&self) -> u64 {
+        match self.shared.clock_micros.load(Ordering::Relaxed) {
+            0 => now_millis(),
+            micros => micros / 1000,
+        }
     }
 
     /// A reader of the tables.
@@ -253,7 +332,12 @@ impl Drop for Mirror {
 
 /// The host's clock, milliseconds since the UNIX epoch.
 pub fn now_millis() -> u64 {
+    now_micros() / 1000
+}
+
+/// The host's clock, microseconds since the UNIX epoch.
+pub fn now_micros() -> u64 {
     SystemTime::now()
         .duration_since(UNIX_EPOCH)
-        .map_or(0, |since| since.as_millis() as u64)
+        .map_or(0, |since| since.as_micros() as u64)
 }

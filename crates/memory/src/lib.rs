@@ -2,14 +2,22 @@
 //! nothing of networks.
 //!
 //! [`Published`], a pointer that one writer replaces and any number of
-//! readers take without waiting; [`Reserved`], an array that grows in place;
+//! readers take without waiting; [`quiescent`], when what a writer took out may
+//! be reused; [`Reserved`], an array that grows in place; [`Pages`], memory
+//! shared by rules of its user; [`Stack`], places that threads push and pop
+//! without a lock;
 //! [`prefetch`] and [`matching`], the few processor instructions that a
 //! table of cache lines needs. What is `unsafe` about them stays in here.
 
 mod line;
+mod pages;
 mod published;
+pub mod quiescent;
 mod reserved;
+mod stack;
 
-pub use line::{matching, prefetch, prefetch_bytes};
+pub use line::{matching, prefetch, prefetch_at, prefetch_bytes};
+pub use pages::Pages;
 pub use published::Published;
 pub use reserved::Reserved;
+pub use stack::Stack;

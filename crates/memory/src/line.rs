@@ -20,9 +20,9 @@ pub fn prefetch_bytes(bytes: &[u8]) {
     prefetch_at(bytes.as_ptr());
 }
 
-/// Asks for a cache line; any address is harmless.
+/// Asks for a cache line by its address; any one is harmless.
 #[inline(always)]
-pub(crate) fn prefetch_at(address: *const u8) {
+pub fn prefetch_at(address: *const u8) {
     #[cfg(target_arch = "x86_64")]
     // SAFETY: a prefetch is a hint. It never faults, whatever the address.
     unsafe {

@@ -50,6 +50,25 @@ impl Fdb {
             .filter_map(|((_, key), ())| self.by_link.get(key))
     }
 
+    /// All from a key on (itself included), ordered by port. A seek, then
+    /// O(1) a row.
+    pub fn from(&self, key: &FdbKey) -> impl Iterator<Item = &Arc<FdbEntry>> {
+        self.by_link.from(&Arc::new(*key)).map(|(_, row)| row)
+    }
+
+    /// The entries of a link-layer address from a key on (itself included).
+    /// A seek, then O(log n) a row.
+    pub fn by_lladdr_from(
+        &self,
+        lladdr: LinkLayerAddress,
+        key: &FdbKey,
+    ) -> impl Iterator<Item = &Arc<FdbEntry>> {
+        self.by_lladdr
+            .from(&(lladdr, Arc::new(*key)))
+            .take_while(move |((at, _), ())| *at == lladdr)
+            .filter_map(|((_, key), ())| self.by_link.get(key))
+    }
+
     /// Bytes of heap, rows included.
     pub fn heap_bytes(&self) -> usize {
         let row = size_of::<FdbEntry>() + size_of::<FdbKey>() + 32;
@@ -71,15 +90,5 @@ impl Fdb {
 }
 
 fn first_of(link: u32, lladdr: LinkLayerAddress) -> FdbKey {
-    FdbKey {
-        link,
-        lladdr,
-        vlan: None,
-        of_master: false,
-        destination: None,
-        port: None,
-        vni: None,
-        source_vni: None,
-        nexthop_id: None,
-    }
+    FdbKey::first_of(link, lladdr)
 }

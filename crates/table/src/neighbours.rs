@@ -107,6 +107,41 @@ impl Neighbours {
             .filter(move |row| row.lladdr == lladdr)
     }
 
+    /// The neighbours inside a prefix from a key on (itself included), on
+    /// whatever links, ordered by address. A seek, then O(log n) a row.
+    pub fn inside_from(
+        &self,
+        net: IpNet,
+        key: &NeighbourKey,
+    ) -> impl Iterator<Item = &Arc<Neighbour>> {
+        self.by_address
+            .from(&(key.address, key.link, key.proxy))
+            .take_while(move |((at, _, _), ())| net.contains(at))
+            .filter_map(move |(&(address, link, proxy), ())| {
+                self.get(&NeighbourKey {
+                    link,
+                    address,
+                    proxy,
+                })
+            })
+    }
+
+    /// The neighbours of this link-layer address from a key on (itself
+    /// included), ordered by link, then address. A seek, then O(log n) a
+    /// row.
+    pub fn by_lladdr_from(
+        &self,
+        lladdr: LinkLayerAddress,
+        key: &NeighbourKey,
+    ) -> impl Iterator<Item = &Arc<Neighbour>> {
+        let start = lladdr_start(&lladdr);
+        self.by_lladdr
+            .from(&(start, *key))
+            .take_while(move |((at, _), ())| *at == start)
+            .filter_map(|((_, key), ())| self.get(key))
+            .filter(move |row| row.lladdr == lladdr)
+    }
+
     /// Bytes of heap, rows included.
     pub fn heap_bytes(&self) -> usize {
         let row = size_of::<Neighbour>() + 16;

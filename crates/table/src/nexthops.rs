@@ -34,6 +34,20 @@ impl Nexthops {
         self.by_id.iter().map(|(_, row)| row)
     }
 
+    /// All from an id on (itself included). A seek, then O(1) a row.
+    pub fn from(&self, id: u32) -> impl Iterator<Item = &Arc<Nexthop>> {
+        self.by_id.from(&id).map(|(_, row)| row)
+    }
+
+    /// The objects over a link from an id on (itself included). A seek,
+    /// then O(log n) a row.
+    pub fn of_link_from(&self, link: u32, id: u32) -> impl Iterator<Item = &Arc<Nexthop>> {
+        self.by_link
+            .from(&(link, id))
+            .take_while(move |((of, _), ())| *of == link)
+            .filter_map(|((_, id), ())| self.get(*id))
+    }
+
     /// The objects over a link. A seek, then O(rows returned).
     pub fn of_link(&self, link: u32) -> impl Iterator<Item = &Arc<Nexthop>> {
         run(&self.by_link, link).filter_map(|id| self.get(id))

@@ -13,6 +13,20 @@ use crate::row::route::RouteBody;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct BodyId(pub(crate) u32);
 
+impl BodyId {
+    /// As a number: for who must write it down. It names the same body as
+    /// long as a route has that body, within one start of the writer.
+    pub fn number(self) -> u32 {
+        self.0
+    }
+
+    /// The id of a number that [`BodyId::number`] gave; of any other
+    /// number, an id that may name nothing.
+    pub fn of_number(number: u32) -> Self {
+        Self(number)
+    }
+}
+
 /// The bodies in use, part of each snapshot.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Bodies {

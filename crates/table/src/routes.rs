@@ -422,9 +422,12 @@ impl<A: RouteAddress> Key<A> {
 
 impl<A: RouteAddress> Family<A> {
     fn of_body(&self, id: BodyId) -> impl Iterator<Item = &Key<A>> {
-        let first = first_of(0, A::ZERO, 0);
+        self.of_body_from(id, first_of(0, A::ZERO, 0))
+    }
+
+    fn of_body_from(&self, id: BodyId, from: Key<A>) -> impl Iterator<Item = &Key<A>> {
         self.by_body
-            .from(&(id, first))
+            .from(&(id, from))
             .take_while(move |((of, _), ())| *of == id)
             .map(|((_, key), ())| key)
     }

@@ -38,6 +38,12 @@ impl Rules {
         self.by_priority.iter().map(|(_, row)| row)
     }
 
+    /// All from a place on (itself included), each with its place. A seek,
+    /// then O(1) a row.
+    pub fn from(&self, place: &RuleKey) -> impl Iterator<Item = (RuleKey, &Arc<Rule>)> {
+        self.by_priority.from(place).map(|(key, row)| (*key, row))
+    }
+
     /// Those of a family in the order of evaluation.
     pub fn of_family(&self, family: u8) -> impl Iterator<Item = &Arc<Rule>> {
         self.by_priority

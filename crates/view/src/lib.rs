@@ -7,6 +7,7 @@
 //! - [`Printer`]: filters and writes rows as they come, from a dump or a
 //!   snapshot.
 //! - [`answer`]: answers a question from a snapshot by the index that fits.
+//! - [`Walk`]: the same in pieces, each from the newest snapshot.
 //! - [`route_get`]: which route a packet would take.
 //! - [`event`], [`Watch`]: changes as lines of JSON.
 //! - [`arp`], [`ifconfig`]: rows as the tools of those names show them.
@@ -41,6 +42,7 @@ mod route_get;
 mod route_metrics;
 mod rule;
 mod selection;
+mod walk;
 
 pub use answer::{AnswerError, answer};
 pub use columns::columns;
@@ -52,3 +54,4 @@ pub use printer::Printer;
 pub use question::{Filter, Format, Object, Output, Question};
 pub use route_get::{RouteQuestion, route_get};
 pub use selection::BadQuestion;
+pub use walk::{Place, Walk};

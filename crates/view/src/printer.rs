@@ -90,6 +90,14 @@ impl<'a, W: io::Write> Printer<'a, W> {
     /// resolved here, once. O(links) when the filter asks for properties of
     /// links, else O(log links).
     pub fn new(question: &Question, context: Context<'a>, out: W) -> Result<Self, BadQuestion> {
+        let mut printer = Self::silent(question, context, out)?;
+        printer.view.hidden = hidden(question);
+        printer.begin();
+        Ok(printer)
+    }
+
+    /// The same before it has written anything, and hiding nothing.
+    fn silent(question: &Question, context: Context<'a>, out: W) -> Result<Self, BadQuestion> {
         let Output {
             format,
             ref fields,
@@ -100,7 +108,7 @@ impl<'a, W: io::Write> Printer<'a, W> {
         } = question.output;
         let selection = Selection::new(question, &context)?;
         let columns = Columns::new(question.object, format, fields, statistics)?;
-        let mut view = View::new(&context, &question.output, hidden(question));
+        let mut view = View::new(&context, &question.output, Hidden::default());
         view.family = selection.family;
         let mut full = View::new(&context, &question.output, Hidden::default());
         full.details = true;
@@ -108,7 +116,7 @@ impl<'a, W: io::Write> Printer<'a, W> {
         let sort = sort.as_deref().filter(|_| !count);
         let sort = sort.map(|by| Sort::new(question.object, by)).transpose()?;
         full.statistics |= sort.is_some();
-        let mut printer = Self {
+        Ok(Self {
             view,
             full,
             selection,
@@ -121,9 +129,7 @@ impl<'a, W: io::Write> Printer<'a, W> {
             rows: 0,
             buffer: Vec::with_capacity(FLUSH_BYTES + FLUSH_BYTES / 8),
             out,
-        };
-        printer.begin();
-        Ok(printer)
+        })
     }
 
     /// Prints a link, if the filter has it.
@@ -266,6 +272,11 @@ impl<'a, W: io::Write> Printer<'a, W> {
         &self.selection
     }
 
+    /// Octets gathered and not yet written.
+    pub(crate) fn gathered(&self) -> usize {
+        self.buffer.len()
+    }
+
     fn begin(&mut self) {
         if self.count_only {
             return;
@@ -368,6 +379,43 @@ impl<'a, W: io::Write> Printer<'a, W> {
         self.out.write_all(&self.buffer)?;
         self.buffer.clear();
         Ok(())
+    }
+}
+
+impl<'a> Printer<'a, Vec<u8>> {
+    /// Ready to print a piece of an answer of which `rows` were printed
+    /// before; `first`: it is the first piece. Fields are shown also where
+    /// the filter names their value; rows are not sorted.
+    pub(crate) fn piece(
+        question: &Question,
+        context: Context<'a>,
+        rows: u64,
+        first: bool,
+    ) -> Result<Self, BadQuestion> {
+        let mut printer = Self::silent(question, context, Vec::new())?;
+        printer.rows = rows;
+        if first {
+            printer.begin();
+        }
+        Ok(printer)
+    }
+
+    /// The piece; with what closes the answer, if it is the last.
+    pub(crate) fn finish_piece(mut self, last: bool) -> io::Result<Vec<u8>> {
+        if last {
+            return self.finish();
+        }
+        self.flush()?;
+        Ok(self.out)
+    }
+
+    /// What closes an answer of so many rows.
+    pub(crate) fn closing(question: &Question, rows: u64) -> Vec<u8> {
+        match (question.output.count, question.output.format) {
+            (true, _) => format!("{rows}\n").into_bytes(),
+            (false, Format::Json) => b"]\n".to_vec(),
+            (false, _) => Vec::new(),
+        }
     }
 }
 

@@ -75,6 +75,9 @@ pub enum BadQuestion {
         /// The kernel's word for it.
         why: NoRoute,
     },
+    /// A place that is not one of the question's rows.
+    #[error("The walk cannot go on there: it was begun with another question; begin again")]
+    ForeignPlace,
     /// A column that rows do not have.
     #[error("Field \"{name}\" is not known: there are {valid}")]
     UnknownField {

@@ -173,12 +173,18 @@ impl Daemon {
     /// Starts it inside the namespace and waits until it says that its
     /// mirror is complete, as it would say to systemd.
     pub fn start(setting: &Setting, netns: &Netns) -> Result<Self> {
+        Self::start_with(setting, netns, &[])
+    }
+
+    /// The same with arguments of its own.
+    pub fn start_with(setting: &Setting, netns: &Netns, arguments: &[&str]) -> Result<Self> {
         let path = std::env::temp_dir().join(format!("fingerpost-ready-{}", std::process::id()));
         let ready = UnixDatagram::bind(&path).context("making a socket to be notified on")?;
         ready.set_read_timeout(Some(PATIENCE))?;
         let process = netns.inside(|| {
             let mut up = Command::new(&setting.fingerpost);
             up.arg("up")
+                .args(arguments)
                 .env("NOTIFY_SOCKET", &path)
                 .env(
                     "STATE_DIRECTORY",

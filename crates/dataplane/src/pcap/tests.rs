@@ -4,6 +4,7 @@ use proptest::prelude::*;
 use tempfile::TempDir;
 
 use super::*;
+use crate::Pool;
 
 const FRAME: usize = 60;
 
@@ -94,11 +95,17 @@ impl Files {
     }
 }
 
+/// Buffers for so many packets of this length, and a batch of them.
+fn room(packets: usize, packet_bytes: usize) -> (Cache, Batch) {
+    let pool = Pool::new(packets, packet_bytes).unwrap();
+    (pool.cache(), Batch::new(packets))
+}
+
 /// Time and first byte of the packet of everything in a capture.
 fn contents(capture: &mut Capture) -> Result<Vec<(u64, u8)>, PortError> {
-    let mut batch = Batch::new(3, 200);
+    let (mut cache, mut batch) = room(3, 200);
     let mut seen = Vec::new();
-    while capture.receive(&mut batch)? == Received::Packets {
+    while capture.receive(&mut cache, &mut batch)? == Received::Packets {
         let packets = batch.packets().iter();
         seen.extend(packets.map(|buffer| {
             (
@@ -135,10 +142,14 @@ fn what_is_written_is_what_was_read_less_the_discarded() {
     let input = classic(false, true, 1, &[(5, 7, 1), (6, 8, 2), (7, 9, 3)]);
     let files = Files::with(&input);
     let mut capture = files.open().unwrap();
-    let mut batch = Batch::new(8, 200);
-    assert_eq!(capture.receive(&mut batch).unwrap(), Received::Packets);
+    let (mut cache, mut batch) = room(8, 200);
+    assert_eq!(
+        capture.receive(&mut cache, &mut batch).unwrap(),
+        Received::Packets
+    );
     batch.packets_mut()[1].set_discarded(true);
-    capture.send(&mut batch).unwrap();
+    capture.send(&mut cache, &mut batch).unwrap();
+    assert!(batch.is_empty());
     capture.finish().unwrap();
     let counters = capture.counters();
     assert_eq!((counters.received_packets, counters.sent_packets), (3, 2));
@@ -152,8 +163,11 @@ fn what_is_written_is_what_was_read_less_the_discarded() {
 fn an_empty_capture_makes_an_empty_capture() {
     let files = Files::with(&classic(false, false, 101, &[]));
     let mut capture = files.open().unwrap();
-    let mut batch = Batch::new(8, 200);
-    assert_eq!(capture.receive(&mut batch).unwrap(), Received::End);
+    let (mut cache, mut batch) = room(8, 200);
+    assert_eq!(
+        capture.receive(&mut cache, &mut batch).unwrap(),
+        Received::End
+    );
     capture.finish().unwrap();
     let written = fs::read(files.output()).unwrap();
     assert_eq!((written.len(), written[20]), (24, 101));
@@ -161,13 +175,17 @@ fn an_empty_capture_makes_an_empty_capture() {
 
 #[test]
 fn a_packet_too_long_for_a_buffer_is_counted_and_the_next_is_read() {
-    let files = Files::with(&classic(false, false, 1, &[(5, 7, 1), (6, 8, 2)]));
+    let mut file = classic(false, false, 1, &[]);
+    file.extend([5_u32, 7, 900, 900].map(u32::to_le_bytes).concat());
+    file.extend([9; 900]);
+    file.extend_from_slice(&classic(false, false, 1, &[(6, 8, 2)])[24..]);
+    let files = Files::with(&file);
     let mut capture = files.open().unwrap();
-    assert_eq!(
-        capture.receive(&mut Batch::new(8, 20)).unwrap(),
-        Received::End
-    );
-    assert_eq!(capture.counters().refused_packets, 2);
+    let (mut cache, mut batch) = room(8, 200);
+    let received = capture.receive(&mut cache, &mut batch).unwrap();
+    assert_eq!((received, batch.len()), (Received::Packets, 1));
+    assert_eq!(batch.packets()[0].packet()[0], 2);
+    assert_eq!(capture.counters().refused_packets, 1);
 }
 
 #[test]

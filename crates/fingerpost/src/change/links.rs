@@ -16,7 +16,8 @@ const MAX_NAMES: usize = 1 << 20;
 
 /// What is known of links.
 pub struct Links {
-    socket: Socket,
+    /// `None`: only the names that were given are known.
+    socket: Option<Socket>,
     known: HashMap<Box<str>, Known>,
     last: Option<(Box<str>, u32)>,
     buffer: Vec<u8>,
@@ -33,11 +34,25 @@ struct Known {
 impl Links {
     pub fn new(namespace: &Namespace) -> Result<Self, linux::Error> {
         Ok(Self {
-            socket: Socket::open(namespace)?,
+            socket: Some(Socket::open(namespace)?),
             known: HashMap::new(),
             last: None,
             buffer: vec![0; DATAGRAM_BYTES],
         })
+    }
+
+    /// Just these links, for lines that are about no kernel's tables.
+    pub fn given<'a>(links: impl Iterator<Item = (&'a str, u32)>) -> Self {
+        let known = links.map(|(name, index)| {
+            let index = Some(index);
+            (name.into(), Known { index, table: None })
+        });
+        Self {
+            socket: None,
+            known: known.collect(),
+            last: None,
+            buffer: Vec::new(),
+        }
     }
 
     /// The index of a link. O(1) but for the first time.
@@ -74,11 +89,16 @@ impl Links {
 
     fn ask(&mut self, name: &str) -> Result<Known, Wrong> {
         let failed = |error: &dyn std::fmt::Display| format!("looking up link `{name}`: {error}");
+        let Some(socket) = &self.socket else {
+            return Ok(Known {
+                index: None,
+                table: None,
+            });
+        };
         let mut request = Vec::new();
         get_link_by_name(name, 1, &mut request).map_err(|error| failed(&error))?;
-        self.socket.send(&request).map_err(|error| failed(&error))?;
-        let received = self
-            .socket
+        socket.send(&request).map_err(|error| failed(&error))?;
+        let received = socket
             .receive(&mut self.buffer, "a link's name")
             .map_err(|error| failed(&error))?;
         let Received::Bytes(len) = received else {

@@ -208,7 +208,7 @@ fn terms() -> [Arg; 5] {
         switch("atomic", None, "All or nothing: one failure, or Ctrl-C, and all is taken back"),
         switch("json", Some('j'), "The result as lines of JSON"),
         switch("no-journal", None, "Keep no journal: nothing can be gone on with or taken back"),
-        value("journal", "DIR", "Keep journals here [default: /run/fingerpost/journal, or $XDG_RUNTIME_DIR/fingerpost/journal]")
+        value("journal", "DIR", "Keep journals here [default: /run/fingerpost-journal, or $XDG_RUNTIME_DIR/fingerpost/journal]")
             .value_hint(ValueHint::DirPath)
             .value_parser(value_parser!(PathBuf))
             .conflicts_with("no-journal"),

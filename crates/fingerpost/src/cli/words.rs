@@ -5,7 +5,7 @@
 use std::net::IpAddr;
 
 use clap::{Arg, ArgAction, ArgMatches};
-use view::{Filter, Object};
+use view::{Filter, Object, RouteQuestion};
 
 use super::values;
 
@@ -328,6 +328,22 @@ pub struct Packet {
     pub tos: u8,
     /// The user whose it is.
     pub uid: Option<u32>,
+}
+
+impl Packet {
+    /// The question which route it would take.
+    pub fn question(self, to: IpAddr) -> RouteQuestion {
+        RouteQuestion {
+            from: self.from,
+            iif: self.iif,
+            oif: self.oif,
+            mark: self.mark,
+            vrf: self.vrf,
+            tos: self.tos,
+            uid: self.uid,
+            ..RouteQuestion::to(to)
+        }
+    }
 }
 
 /// The start of a condition of `route get`.

@@ -4,7 +4,7 @@
 //! snapshot and never asks the kernel. A client that stops reading holds
 //! its own thread and snapshot, nobody else's, and not for ever.
 
-mod connection;
+pub mod connection;
 
 use std::io;
 use std::os::unix::net::{UnixListener, UnixStream};
@@ -30,6 +30,10 @@ pub trait Source: Send + Sync {
     fn refresh(&self, object: Object, statistics: bool);
     /// How it is.
     fn status(&self) -> Status;
+    /// The time that its tables are of, milliseconds since the UNIX epoch.
+    fn now_millis(&self) -> u64 {
+        linux::mirror::now_millis()
+    }
 }
 
 /// What a client may take.

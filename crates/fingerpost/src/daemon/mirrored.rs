@@ -7,6 +7,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
+use linux::recording::Recorder;
 use linux::{Mirror, Namespace, Options, Phase};
 use table::row::neighbour::state;
 use table::{Reader, Tables};
@@ -51,6 +52,8 @@ pub struct Whole {
     pub pressure: Arc<Mutex<Vec<Pressure>>>,
     /// SNMP.
     pub snmp: snmp::Gauge,
+    /// The recording, where one is made.
+    pub recording: Option<linux::recording::Gauge>,
 }
 
 impl Mirrored {
@@ -60,6 +63,7 @@ impl Mirrored {
         namespace: Namespace,
         directory: &Path,
         config: &Config,
+        recorder: Option<&Recorder>,
         whole: Whole,
     ) -> Result<Self> {
         let claim = Claim::take(directory, namespace.inode())?;
@@ -67,16 +71,13 @@ impl Mirrored {
             limits: config.limits.limits(),
             receive_buffer_bytes: config.mirror.receive_buffer_bytes as usize,
             scan_interval: Duration::from_secs(config.mirror.scan_interval_secs),
+            tap: recorder
+                .map(|recorder| recorder.tap(namespace.inode(), spec.as_deref().unwrap_or(""))),
         };
         let mirror = Mirror::start(namespace, options)
             .with_context(|| format!("cannot mirror {}", named(spec.as_deref())))?;
         Ok(Self {
-            answers: Arc::new(Answers {
-                spec: spec.clone(),
-                mirror,
-                started: Instant::now(),
-                whole,
-            }),
+            answers: Arc::new(Answers::new(spec.clone(), mirror, whole)),
             spec,
             listener: None,
             claim,
@@ -103,12 +104,12 @@ impl Mirrored {
 
     /// Whether what led to the namespace still does.
     pub fn still_there(&self) -> bool {
-        self.answers.mirror.namespace().still_there()
+        self.answers.mirror.still_there()
     }
 
     /// Its inode.
     pub fn inode(&self) -> u64 {
-        self.answers.mirror.namespace().inode()
+        self.answers.mirror.inode()
     }
 
     /// Where it listens.
@@ -136,9 +137,53 @@ pub fn named(spec: Option<&str>) -> String {
 }
 
 impl Answers {
+    /// Those of a mirror, asked for by its name.
+    pub fn new(spec: Option<String>, mirror: Mirror, whole: Whole) -> Self {
+        Self {
+            spec,
+            mirror,
+            started: Instant::now(),
+            whole,
+        }
+    }
+
+    /// What it was asked for by; `None`: the daemon's own.
+    pub fn spec(&self) -> Option<&str> {
+        self.spec.as_deref()
+    }
+
     /// The mirror.
     pub fn mirror(&self) -> &Mirror {
         &self.mirror
+    }
+
+    /// Has what the kernel does not announce sampled for a table, soon.
+    pub fn want(&self, object: Object) {
+        match object {
+            Object::Link => self.mirror.want_links(),
+            Object::Addr => self.mirror.want_addresses(),
+            Object::Neigh => self.mirror.want_neighbours(),
+            Object::Fdb => self.mirror.want_fdb(),
+            _ => {}
+        }
+    }
+
+    /// Whether counters and ages of a table are as new as is worth waiting
+    /// for. O(neighbours) at worst.
+    pub fn is_fresh(&self, object: Object) -> bool {
+        if self.mirror.is_recording() {
+            // What was sampled is all there will be.
+            return true;
+        }
+        let tables = self.mirror.reader().snapshot();
+        let taken = match object {
+            Object::Link => tables.link_counters.taken_at_millis,
+            // Ages are nothing to wait for where nothing ages.
+            Object::Neigh if self.tables_age() => tables.neighbour_samples.taken_at_millis,
+            _ => return true,
+        };
+        let oldest = self.mirror.now_millis().saturating_sub(FRESH_MILLIS);
+        taken.is_some_and(|taken| taken >= oldest)
     }
 
     /// Whether some neighbour ages: is not permanent. O(neighbours).
@@ -156,31 +201,18 @@ impl Source for Answers {
     }
 
     fn refresh(&self, object: Object, statistics: bool) {
-        let sampled = |tables: &Tables| match object {
-            Object::Link => tables.link_counters.taken_at_millis,
-            _ => tables.neighbour_samples.taken_at_millis,
-        };
-        match object {
-            Object::Link => self.mirror.want_links(),
-            Object::Addr => self.mirror.want_addresses(),
-            Object::Neigh => self.mirror.want_neighbours(),
-            Object::Fdb => self.mirror.want_fdb(),
-            _ => {}
-        }
-        if !statistics || !matches!(object, Object::Link | Object::Neigh) {
-            return;
-        }
-        // Ages are nothing to wait for where nothing ages.
-        if object == Object::Neigh && !self.tables_age() {
+        self.want(object);
+        if !statistics {
             return;
         }
         let deadline = Instant::now() + SAMPLE_PATIENCE;
-        let oldest = linux::mirror::now_millis().saturating_sub(FRESH_MILLIS);
-        while sampled(&self.mirror.reader().snapshot()).is_none_or(|taken| taken < oldest)
-            && Instant::now() < deadline
-        {
+        while !self.is_fresh(object) && Instant::now() < deadline {
             thread::sleep(Duration::from_millis(5));
         }
+    }
+
+    fn now_millis(&self) -> u64 {
+        self.mirror.now_millis()
     }
 
     fn status(&self) -> Status {
@@ -192,13 +224,18 @@ impl Source for Answers {
             pid: std::process::id(),
             version: env!("CARGO_PKG_VERSION").to_owned(),
             netns: self.spec.clone(),
-            inode: self.mirror.namespace().inode(),
+            inode: self.mirror.inode(),
             uptime_secs: self.started.elapsed().as_secs(),
             tables: status::tables(&tables),
             generation: tables.generation.0,
             resident_bytes: status::resident_bytes(),
             pressure,
             snmp: self.whole.snmp.status(),
+            recording: self
+                .whole
+                .recording
+                .as_ref()
+                .map(|gauge| gauge.status().into()),
             mirror: MirrorStatus {
                 phase: phase(&mirror.phase),
                 load_millis: mirror.load_time.as_millis() as u64,
@@ -211,6 +248,7 @@ impl Source for Answers {
                 malformed: mirror.malformed,
                 full: mirror.full,
                 last_trouble: mirror.last_trouble,
+                counters_at_millis: tables.link_counters.taken_at_millis,
                 receive_buffer_bytes: mirror.receive_buffer_bytes,
             },
             ..Status::default()

@@ -8,8 +8,14 @@ use crate::status::{self, human};
 /// Namespaces shown one by one at most.
 const SHOWN: usize = 12;
 
-/// Writes the screen; `snmp` are the addresses that SNMP is asked at.
-pub fn write(mirrored: &[&Mirrored], snmp: &[String], out: &mut impl Write) -> io::Result<()> {
+/// Writes the screen; `snmp` and `http` are the addresses that it is asked
+/// at.
+pub fn write(
+    mirrored: &[&Mirrored],
+    snmp: &[String],
+    http: &[String],
+    out: &mut impl Write,
+) -> io::Result<()> {
     let version = env!("CARGO_PKG_VERSION");
     match mirrored {
         [] => writeln!(out, "fingerpost {version} waits for namespaces to mirror.")?,
@@ -28,6 +34,9 @@ pub fn write(mirrored: &[&Mirrored], snmp: &[String], out: &mut impl Write) -> i
     }
     if !snmp.is_empty() {
         writeln!(out, "SNMP is answered at {} (UDP).", snmp.join(", "))?;
+    }
+    if !http.is_empty() {
+        writeln!(out, "HTTP is answered at {}", http.join(" "))?;
     }
     writeln!(out, "Memory: {}.\n", human(status::resident_bytes()))?;
     try_next(mirrored, out)

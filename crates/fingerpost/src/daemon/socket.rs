@@ -68,7 +68,13 @@ pub struct Claim {
 impl Claim {
     /// Takes the place of a namespace, unless a living daemon has it.
     pub fn take(directory: &Path, inode: u64) -> Result<Self> {
-        let socket = paths::socket(directory, inode);
+        let whose = format!("mirrors this namespace (inode {inode})");
+        Self::at(paths::socket(directory, inode), &whose)
+    }
+
+    /// Takes a place for a socket, unless a living daemon has it. `whose`
+    /// is what that one does, for the refusal.
+    pub fn at(socket: PathBuf, whose: &str) -> Result<Self> {
         let lock_path = socket.with_extension("lock");
         loop {
             let mut lock = OpenOptions::new()
@@ -83,8 +89,8 @@ impl Claim {
             match flock(&lock, FlockOperation::NonBlockingLockExclusive) {
                 Ok(()) => {}
                 Err(rustix::io::Errno::WOULDBLOCK) => bail!(
-                    "{} already mirrors this namespace (inode {inode}) and listens at {}; \
-                     ask it (`fingerpost status`), or end it first",
+                    "{} already {whose} and listens at {}; ask it (`fingerpost status`), or end \
+                     it first",
                     owner(&mut lock),
                     socket.display()
                 ),

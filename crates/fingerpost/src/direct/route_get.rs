@@ -17,7 +17,7 @@ use netlink::decode::{self, Decoded, Item};
 use netlink::message::messages;
 use netlink::request::{Dump, RouteQuery, get_route};
 use rustix::io::Errno;
-use table::{AF_INET, AF_INET6, Change, Links, NoRoute, Placement, Writer};
+use table::{AF_INET, AF_INET6, Change, Links, NoRoute, Placement, Route, Writer};
 use view::{BadQuestion, RouteQuestion};
 
 use super::each_row;
@@ -96,9 +96,15 @@ fn route(question: &RouteQuestion, namespace: &Namespace, links: &Links) -> Resu
         uid: question.uid,
         fib_match: true,
     };
+    let route = ask(question.to, &query, namespace)?;
+    Ok(Change::PutRoute(route, Placement::Last))
+}
+
+/// The kernel's own answer to a query.
+pub fn ask(to: IpAddr, query: &RouteQuery, namespace: &Namespace) -> Result<Route> {
     let socket = Socket::open(namespace)?;
     let mut request = Vec::new();
-    get_route(question.to, &query, 1, &mut request);
+    get_route(to, query, 1, &mut request);
     socket.send(&request)?;
     let mut buffer = vec![0; DATAGRAM_BYTES];
     let Received::Bytes(len) = socket.receive(&mut buffer, "a route")? else {
@@ -108,11 +114,11 @@ fn route(question: &RouteQuestion, namespace: &Namespace, links: &Links) -> Resu
         match decode::decode(&message?, now_millis())? {
             Decoded::Announcement(announced) => {
                 if let Item::Route(route) = announced.item {
-                    return Ok(Change::PutRoute(route, Placement::Last));
+                    return Ok(route);
                 }
             }
             Decoded::Error { errno, message, .. } => {
-                return Err(refused(question.to, errno, message));
+                return Err(refused(to, errno, message));
             }
             _ => {}
         }

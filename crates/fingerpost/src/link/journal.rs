@@ -12,7 +12,7 @@ use super::Job;
 use super::report::complain;
 
 /// Where root's are. They need not outlive a reboot.
-const ROOT_S: &str = "/run/fingerpost/journal";
+const ROOT_S: &str = "/run/fingerpost-journal";
 
 /// Begins one, unless none is wanted or there is no place for it.
 pub fn begin(job: &Job<'_>, start: Start, rows: &[Rows]) -> Result<Option<Journal>> {

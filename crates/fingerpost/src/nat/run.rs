@@ -49,6 +49,11 @@ pub struct Run {
     json: bool,
 }
 
+/// See [`super::engine_by_rules`].
+pub fn engine_by_rules(path: &std::path::Path) -> anyhow::Result<::nat::Nat> {
+    Settings::of_rules(path).engine()
+}
+
 /// Runs it to the end: of the capture, or by Ctrl-C.
 pub fn run(arguments: &Run) -> anyhow::Result<ExitCode> {
     let mut nat = arguments.settings.engine()?;

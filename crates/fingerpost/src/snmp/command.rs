@@ -203,7 +203,7 @@ inetNetToMediaTable,at,ifTable,ifXTable,interface,ipAddressTable,ipAddressPrefix
 ipDefaultRouterTable,ipSystemStatsTable,ipIfStatsTable,ip,ip_scalars,ipv6,\
 dot3StatsTable,hr_network
 
-# 3. In /etc/fingerpost.toml, then `systemctl reload fingerpost` (SIGHUP):
+# 3. In /etc/fingerpost/fingerpost.toml, then `systemctl reload fingerpost` (SIGHUP):
 [snmp]
 agentx = \"/var/agentx/master\"
 listen = []        # nobody asks fingerpost but the master

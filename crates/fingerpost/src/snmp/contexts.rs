@@ -270,6 +270,9 @@ impl Namespace {
             return false;
         }
         let mirror = self.answers.mirror();
+        if mirror.is_recording() {
+            return false;
+        }
         let mut is_old = false;
         let mut wish = |wanted: bool, last: &AtomicU64, taken: Option<u64>, tell: &dyn Fn()| {
             if !wanted {

@@ -8,11 +8,12 @@
 use std::env;
 use std::fs::{self, DirBuilder, File, OpenOptions};
 use std::io::{self, Read, Write};
-use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, fchown};
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, anyhow, bail};
 use rustix::fs::{FlockOperation, flock};
+use rustix::process::geteuid;
 use rustix::rand::{GetRandomFlags, getrandom};
 use serde::{Deserialize, Serialize};
 
@@ -121,6 +122,7 @@ pub fn lock(directory: &Path) -> Result<File> {
         .mode(0o600)
         .open(&path)
         .with_context(|| format!("cannot open {}", path.display()))?;
+    own_as_directory(&file, directory)?;
     flock(&file, FlockOperation::LockExclusive)
         .with_context(|| format!("cannot lock {}", path.display()))?;
     Ok(file)
@@ -185,6 +187,16 @@ pub fn read(path: &Path) -> Result<Option<String>> {
     Ok(Some(text))
 }
 
+/// What root puts into the directory of a daemon that is not root's is
+/// that daemon's: it has to read it.
+fn own_as_directory(file: &File, directory: &Path) -> io::Result<()> {
+    let (made, directory) = (file.metadata()?, fs::metadata(directory)?);
+    if geteuid().is_root() && made.uid() != directory.uid() {
+        fchown(file, Some(directory.uid()), Some(directory.gid()))?;
+    }
+    Ok(())
+}
+
 /// Puts a file in the place of another, whole or not at all, readable by
 /// its owner only.
 pub fn replace(path: &Path, text: &str) -> Result<()> {
@@ -199,11 +211,12 @@ pub fn replace(path: &Path, text: &str) -> Result<()> {
             .create_new(true)
             .mode(0o600)
             .open(&new)?;
+        let directory = path.parent().unwrap_or(Path::new("/"));
+        own_as_directory(&file, directory)?;
         file.write_all(text.as_bytes())?;
         file.sync_all()?;
         fs::rename(&new, path)?;
         // The new name, too, must outlive a power cut.
-        let directory = path.parent().unwrap_or(Path::new("/"));
         File::open(directory)?.sync_all()
     };
     write().with_context(|| format!("cannot write {}", path.display()))

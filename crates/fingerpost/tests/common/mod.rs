@@ -162,6 +162,11 @@ impl Daemon {
         assert!(waited.is_ok(), "{waited:?}\n{}", self.log());
     }
 
+    /// Has it read its configuration again.
+    pub fn reload(&self) {
+        self.process.signal(rustix::process::Signal::HUP).unwrap();
+    }
+
     /// Ends it as a service manager does.
     pub fn end(mut self) {
         self.process.signal(rustix::process::Signal::TERM).unwrap();

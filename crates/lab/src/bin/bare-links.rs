@@ -11,10 +11,11 @@
 use std::io::{self, Write};
 use std::time::Instant;
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Result, bail};
+use lab::bare::answered;
 use linux::Namespace;
-use linux::socket::{DATAGRAM_BYTES, Received, Socket};
-use netlink::message::{flag, kind, messages};
+use linux::socket::Socket;
+use netlink::message::{flag, kind};
 
 /// Requests of a send.
 const PACK: usize = 128;
@@ -106,29 +107,6 @@ fn packed(
         }
     }
     Ok(())
-}
-
-/// Reads up to the acknowledgement of a request.
-fn answered(socket: &Socket, sequence: u32) -> Result<()> {
-    let mut buffer = vec![0; DATAGRAM_BYTES];
-    loop {
-        let len = match socket.receive(&mut buffer, "a change")? {
-            Received::Bytes(len) => len,
-            Received::Nothing | Received::Overrun => bail!("an answer was lost"),
-        };
-        for message in messages(buffer.get(..len).unwrap_or_default()) {
-            let message = message?;
-            if message.kind != kind::ERROR {
-                continue;
-            }
-            let errno = message.payload.first_chunk::<4>().context("no errno")?;
-            match i32::from_ne_bytes(*errno) {
-                0 if message.sequence == sequence => return Ok(()),
-                0 => {}
-                errno => bail!("{}", io::Error::from_raw_os_error(-errno)),
-            }
-        }
-    }
 }
 
 /// What links are made.

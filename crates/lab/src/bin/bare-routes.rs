@@ -13,9 +13,10 @@ use std::time::Instant;
 
 use anyhow::{Context, Result, bail};
 use ipnet::Ipv4Net;
+use lab::bare::answered;
 use linux::Namespace;
-use linux::socket::{DATAGRAM_BYTES, Received, Socket};
-use netlink::message::{flag, kind, messages};
+use linux::socket::Socket;
+use netlink::message::{flag, kind};
 use rustix::net::netdevice::name_to_index;
 use rustix::net::{AddressFamily, SocketType, socket};
 
@@ -111,31 +112,5 @@ fn put(
         out.extend_from_slice(&8u16.to_ne_bytes());
         out.extend_from_slice(&number.to_ne_bytes());
         out.extend_from_slice(&value);
-    }
-}
-
-/// Reads up to the acknowledgement of a request; a refusal ends it all.
-fn answered(socket: &Socket, sequence: u32) -> Result<()> {
-    let mut buffer = vec![0; DATAGRAM_BYTES];
-    loop {
-        let len = match socket.receive(&mut buffer, "a change")? {
-            Received::Bytes(len) => len,
-            Received::Nothing | Received::Overrun => bail!("an answer was lost"),
-        };
-        for message in messages(buffer.get(..len).unwrap_or_default()) {
-            let message = message?;
-            let errno = message.payload.first_chunk::<4>();
-            let errno = i32::from_ne_bytes(*errno.context("a short answer")?);
-            if errno != 0 {
-                bail!(
-                    "route {}: {}",
-                    message.sequence,
-                    io::Error::from_raw_os_error(-errno)
-                );
-            }
-            if message.sequence == sequence {
-                return Ok(());
-            }
-        }
     }
 }

@@ -3,7 +3,6 @@
 //! each link comes with the links.) Called by the mirror's worker only.
 
 use std::fs;
-use std::path::Path;
 
 use netlink::decode::{Ipv6Layout, Ipv6Statistics};
 use table::{AF_INET, AF_INET6, IpCounters, IpPlace, IpSettings};
@@ -11,29 +10,39 @@ use table::{AF_INET, AF_INET6, IpCounters, IpPlace, IpSettings};
 use crate::error::Error;
 use crate::namespace::Namespace;
 
-/// Where a thread sees the counters of its own namespace.
-const COUNTERS: &str = "/proc/thread-self/net";
-const SETTINGS: &str = "/proc/sys/net";
+/// What the files say, in the order of [`FILES`]; empty where this kernel
+/// has none of a name. A recording keeps them as they are.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub(crate) struct Texts(pub [String; FILES.len()]);
+
+/// The files that are read.
+const FILES: [&str; 6] = [
+    "/proc/thread-self/net/snmp",
+    "/proc/thread-self/net/netstat",
+    "/proc/thread-self/net/snmp6",
+    "/proc/sys/net/ipv4/ipfrag_time",
+    "/proc/sys/net/ipv6/conf/all/forwarding",
+    "/proc/sys/net/ipv6/conf/default/hop_limit",
+];
+
+/// Reads the files, as they are inside a namespace: six small ones.
+pub(super) fn read(namespace: &Namespace) -> Result<Texts, Error> {
+    namespace.run(|| Texts(FILES.map(|file| fs::read_to_string(file).unwrap_or_default())))
+}
 
 /// The counters of the whole namespace, and the settings. A kernel without
-/// IPv6 has none of that family. Five small files.
-pub(super) fn read(
-    namespace: &Namespace,
-) -> Result<(Vec<(IpPlace, IpCounters)>, IpSettings), Error> {
-    namespace.run(|| {
-        let file = |name: &str| fs::read_to_string(Path::new(COUNTERS).join(name));
-        let [snmp, netstat, snmp6] =
-            ["snmp", "netstat", "snmp6"].map(|name| file(name).unwrap_or_default());
-        let place = |family| IpPlace { family, link: 0 };
-        let mut counters = Vec::new();
-        if !snmp.is_empty() {
-            counters.push((place(AF_INET), v4(&snmp, &netstat)));
-        }
-        if !snmp6.is_empty() {
-            counters.push((place(AF_INET6), v6(&snmp6)));
-        }
-        (counters, settings(&snmp))
-    })
+/// IPv6 has none of that family.
+pub(super) fn understand(texts: &Texts) -> (Vec<(IpPlace, IpCounters)>, IpSettings) {
+    let Texts([snmp, netstat, snmp6, ..]) = texts;
+    let place = |family| IpPlace { family, link: 0 };
+    let mut counters = Vec::new();
+    if !snmp.is_empty() {
+        counters.push((place(AF_INET), v4(snmp, netstat)));
+    }
+    if !snmp6.is_empty() {
+        counters.push((place(AF_INET6), v6(snmp6)));
+    }
+    (counters, settings(texts))
 }
 
 /// What IPv6 counted on each link; nothing where the kernel's order of
@@ -51,19 +60,16 @@ pub(super) fn by_link(
     })
 }
 
-fn settings(snmp: &str) -> IpSettings {
-    let setting = |name: &str| {
-        let text = fs::read_to_string(Path::new(SETTINGS).join(name)).ok()?;
-        text.trim().parse::<u32>().ok()
-    };
+fn settings(texts: &Texts) -> IpSettings {
+    let Texts([snmp, _, _, fragment_time, v6_forwarding, hop_limit]) = texts;
+    let number = |text: &str| text.trim().parse::<u32>().ok();
     let small = |value: Option<u64>| value.and_then(|value| value.try_into().ok());
-    let hop_limit = setting("ipv6/conf/default/hop_limit").map(u64::from);
     IpSettings {
         v4_forwarding: table_value(snmp, "Ip", "Forwarding") == Some(1),
         v4_default_ttl: small(table_value(snmp, "Ip", "DefaultTTL")).unwrap_or(0),
-        v4_reassembly_secs: setting("ipv4/ipfrag_time").unwrap_or(0),
-        v6_forwarding: setting("ipv6/conf/all/forwarding").is_some_and(|value| value != 0),
-        v6_hop_limit: small(hop_limit).unwrap_or(0),
+        v4_reassembly_secs: number(fragment_time).unwrap_or(0),
+        v6_forwarding: number(v6_forwarding).is_some_and(|value| value != 0),
+        v6_hop_limit: small(number(hop_limit).map(u64::from)).unwrap_or(0),
     }
 }
 
@@ -173,7 +179,9 @@ mod tests {
             (12_378, 99, 7)
         );
         assert_eq!(all.out_transmits, 8_186, "an older kernel");
-        let set = settings(snmp);
+        let mut texts = Texts::default();
+        texts.0[0] = snmp.to_owned();
+        let set = settings(&texts);
         assert!(set.v4_forwarding && set.v4_default_ttl == 64);
         let all =
             v6("Ip6InReceives     \t42\nIp6InTooBigErrors\t5\nIp6InHdrErrors\t6\nIcmp6InMsgs 3\n");

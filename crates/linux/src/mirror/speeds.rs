@@ -30,7 +30,7 @@ pub(super) fn read(
     let mut request = Vec::with_capacity(64);
     dump_link_speeds(family, SEQUENCE, &mut request);
     let (mut seen, mut outcome) = (0_usize, Ok(()));
-    let asked = ask(&socket, &request, &mut |message| {
+    let asked = ask(&socket, &request, &mut |message: &Message<'_>| {
         // What cannot be read has no speed; the others have theirs.
         known.extend(link_speed(message.payload).ok().flatten());
         seen += 1;

@@ -1,21 +1,23 @@
-//! The thread that keeps a mirror.
+//! The thread that keeps a mirror: it feeds the machine with what the
+//! kernel says, and decides when to ask. What it feeds is recorded, if so
+//! wanted.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use netlink::decode::{Decoded, Ipv6Statistics};
-use netlink::message::messages;
+use netlink::message::Message;
 use rustix::event::{PollFd, PollFlags};
-use table::{Change, Sample, TableFull, Writer};
+use table::{TableFull, Writer};
 use tracing::{debug, info, warn};
 
-use super::difference::{Difference, difference};
-use super::load::{Load, Loaded, Samples, Which};
-use super::model::Model;
-use super::{Options, Phase, Shared, ip_statistics, now_millis, speeds};
+use super::load::{Listener, Load};
+use super::machine::{Applied, Found, Machine};
+use super::{Options, Phase, Shared, ip_statistics, now_micros, now_millis, speeds};
 use crate::error::Error;
 use crate::namespace::Namespace;
+use crate::recording::format::{self, kind};
+use crate::recording::{Listed, Outcome, Purpose, Tap, Which};
 use crate::socket::{DATAGRAM_BYTES, Received, Socket, wait_for};
 
 /// `RTNLGRP_…`: links, neighbours (and forwarding entries), addresses,
@@ -26,8 +28,6 @@ const MPLS_GROUP: u32 = 27;
 
 /// Datagrams handled before readers see them: 0.2 ms or so.
 const BATCH: usize = 256;
-/// Events kept beside a listing at most; beyond, the listing is void.
-const MAX_STASH_BYTES: usize = 64 << 20;
 /// Samples are no older than this while somebody reads.
 const SAMPLE_INTERVAL: Duration = Duration::from_secs(1);
 /// Speeds of links, which change when a cable does, are no older than this
@@ -51,7 +51,8 @@ pub(super) struct Worker {
     /// When to list everything again, because something was lost.
     resync_at: Option<Instant>,
     pause: Duration,
-    suspects: Option<Suspects>,
+    /// When to look again at what a scan could not explain.
+    look_again_at: Option<Instant>,
     /// When each kind of sample was last taken, in the order of
     /// [`Shared::wanted`].
     sampled: [Option<Instant>; 4],
@@ -59,32 +60,23 @@ pub(super) struct Worker {
     sampled_speeds: Option<Instant>,
 }
 
-/// What a scan could not explain, until a later one shows whether the
-/// kernel's announcement was only late: some come from a work queue of the
-/// kernel (an address without duplicate detection, a carrier).
-struct Suspects {
-    changes: Vec<Change>,
-    again_at: Instant,
-    round: u32,
-}
-
 /// How late an announcement may be.
 const LATENESS: Duration = Duration::from_millis(300);
-/// Scans in a row that may find something new before all of it counts.
-const ROUNDS: u32 = 5;
-/// With more suspects than this at once, no lateness explains them.
-const MANY: usize = 1_000;
+/// A recording with a gap is made whole by a listing, not sooner than
+/// this: the mirror's work comes first.
+const AFTER_GAP: Duration = Duration::from_secs(10);
 
 /// The events and the tables that they keep.
 struct Feed {
-    model: Model,
+    machine: Machine,
     events: Socket,
     buffer: Vec<u8>,
     shared: Arc<Shared>,
-    /// Events since a listing began, to be applied to it as well.
-    stash: Option<Vec<u8>>,
-    /// Something was lost: the tables must be listed again.
-    lost: bool,
+    /// Where to record to.
+    tap: Option<Tap>,
+    /// The part and the gaps of the recording that the last whole listing
+    /// saw.
+    recorded: (u32, u64),
 }
 
 impl Worker {
@@ -106,19 +98,19 @@ impl Worker {
             namespace,
             next_scan: now + options.scan_interval,
             next_look: now + LOOK_INTERVAL,
-            options,
             shared: Arc::clone(&shared),
             feed: Feed {
-                model: Model::new(writer),
+                machine: Machine::new(writer, options.limits),
                 events,
                 buffer: vec![0; DATAGRAM_BYTES],
                 shared,
-                stash: None,
-                lost: false,
+                tap: options.tap.clone(),
+                recorded: (0, 0),
             },
+            options,
             resync_at: None,
             pause: FIRST_PAUSE,
-            suspects: None,
+            look_again_at: None,
             sampled: [None; 4],
             sampled_speeds: None,
         })
@@ -132,6 +124,7 @@ impl Worker {
                 error.to_string()
             }
         };
+        self.feed.record(kind::ENDED, now_micros(), end.as_bytes());
         self.shared
             .update(|status| status.phase = Phase::Ended(end));
     }
@@ -143,10 +136,10 @@ impl Worker {
                 return Ok("stopped".into());
             }
             if !self.feed.take_batch()? {
-                self.feed.model.writer().publish();
+                self.feed.machine.writer().publish();
                 self.rest()?;
             }
-            self.feed.model.writer().publish();
+            self.feed.machine.writer().publish();
             if let Some(why) = self.chores()? {
                 return Ok(why);
             }
@@ -156,18 +149,19 @@ impl Worker {
     /// Waits for events, a wake-up, or the next chore.
     fn rest(&mut self) -> Result<(), Error> {
         let mut until = self.next_scan.min(self.next_look);
-        let again_at = self.suspects.as_ref().map(|suspects| suspects.again_at);
-        for at in [self.resync_at, again_at].into_iter().flatten() {
+        for at in [self.resync_at, self.look_again_at].into_iter().flatten() {
             until = until.min(at);
         }
         let patience = until.saturating_duration_since(Instant::now());
-        let mut fds = [
-            PollFd::new(&self.feed.events, PollFlags::IN),
-            PollFd::new(&self.shared.wake, PollFlags::IN),
-        ];
+        let wake = self.shared.wake.as_ref();
+        let events = PollFd::new(&self.feed.events, PollFlags::IN);
+        let mut fds = vec![events];
+        fds.extend(wake.map(|wake| PollFd::new(wake, PollFlags::IN)));
         wait_for(&mut fds, patience)?;
-        // Nothing to read means nobody called.
-        let _ = rustix::io::read(&self.shared.wake, &mut [0u8; 8]);
+        if let Some(wake) = wake {
+            // Nothing to read means nobody called.
+            let _ = rustix::io::read(wake, &mut [0u8; 8]);
+        }
         Ok(())
     }
 
@@ -180,10 +174,10 @@ impl Worker {
                 return Ok(Some("its namespace is gone".into()));
             }
         }
-        if self.feed.lost {
-            self.feed.lost = false;
+        if self.feed.machine.take_lost() {
             self.schedule_resync();
         }
+        self.look_at_recording(now);
         if self.resync_at.is_some_and(|at| now >= at) {
             self.resync_at = None;
             self.resync();
@@ -203,39 +197,27 @@ impl Worker {
         }
     }
 
+    /// Lists everything soon where the recording needs it: a part begins,
+    /// or something is missing in it.
+    fn look_at_recording(&mut self, now: Instant) {
+        let Some(tap) = &self.feed.tap else { return };
+        let (part, gaps) = tap.wants_listing();
+        if part != self.feed.recorded.0 {
+            self.next_scan = now;
+        } else if gaps != self.feed.recorded.1 {
+            self.next_scan = self.next_scan.min(now + AFTER_GAP);
+            self.feed.recorded.1 = gaps;
+        }
+    }
+
     /// Lists everything for the first time, straight into the tables.
     fn first_load(&mut self) -> Result<(), Error> {
         let start = Instant::now();
-        let mut model = std::mem::take(&mut self.feed.model);
-        model.writer().without_events();
-        self.feed.stash = Some(Vec::new());
-        let loaded = {
-            let feed = &mut self.feed;
-            let shared = Arc::clone(&self.shared);
-            let mut load = Load {
-                namespace: &self.namespace,
-                model: &mut model,
-                samples: None,
-                meanwhile: &mut || {
-                    if shared.stop.load(Ordering::Acquire) {
-                        return Err(Error::Stopped);
-                    }
-                    feed.stash_waiting()
-                },
-                full: None,
-            };
-            let loaded = load.run(Which::All);
-            note_full(&self.shared, load.full.take());
-            loaded?
-        };
-        self.feed.model = model;
-        self.feed.stash_waiting()?;
-        let stash = self.feed.stash.take().unwrap_or_default();
-        self.feed.replay(&stash);
-        self.feed.model.writer().publish();
-        let rows = self.feed.model.tables().rows();
+        let found = self.list(Purpose::Load, Which::All)?;
+        self.feed
+            .note(found.map(|found| found.applied).unwrap_or_default());
+        let rows = self.feed.machine.tables().rows();
         let load_time = start.elapsed();
-        self.note_interrupted(&loaded);
         self.shared.update(|status| {
             status.load_time = load_time;
             status.phase = Phase::Live;
@@ -244,20 +226,55 @@ impl Worker {
         Ok(())
     }
 
-    fn note_interrupted(&mut self, loaded: &Loaded) {
-        if loaded.interrupted > 0 {
-            self.shared
-                .update(|status| status.interrupted_dumps += loaded.interrupted);
+    /// Lists tables; `None` when events were lost meanwhile, so that the
+    /// listing is of no use.
+    fn list(&mut self, purpose: Purpose, which: Which) -> Result<Option<Found>, Error> {
+        self.feed.begin(purpose, which);
+        let mut lister = Lister {
+            feed: &mut self.feed,
+            only_stash: purpose == Purpose::Load,
+        };
+        let mut load = Load {
+            namespace: &self.namespace,
+            to: &mut lister,
+        };
+        let ended = load.run(which).and_then(|listed| {
+            // What the kernel announced before the listing ended has
+            // arrived.
+            self.feed.drain(purpose)?;
+            Ok(listed)
+        });
+        let listed = match ended {
+            // A first load stands, whatever was lost: a resync follows.
+            Ok(listed) if purpose == Purpose::Load || !self.feed.machine.is_lost() => listed,
+            other => {
+                self.feed.void();
+                return other.map(|_| None);
+            }
+        };
+        let found = self.feed.end(&listed);
+        note_full(&self.shared, found.full.as_ref());
+        if which == Which::Links {
+            self.sample_ip();
         }
-        if !loaded.complete {
+        self.note_interrupted(&listed);
+        Ok(Some(found))
+    }
+
+    fn note_interrupted(&mut self, listed: &Listed) {
+        if listed.interrupted > 0 {
+            self.shared
+                .update(|status| status.interrupted_dumps += listed.interrupted);
+        }
+        if !listed.complete {
             self.schedule_resync();
         }
     }
 
     /// Suspects are looked at again before anything else is scanned for.
     fn scan_is_due(&self, now: Instant) -> bool {
-        match &self.suspects {
-            Some(suspects) => now >= suspects.again_at,
+        match self.look_again_at {
+            Some(at) => now >= at,
             None => now >= self.next_scan || self.shared.rescan.swap(false, Ordering::AcqRel),
         }
     }
@@ -265,18 +282,17 @@ impl Worker {
     /// Lists everything again after a loss; readers get the difference as
     /// one change.
     fn resync(&mut self) {
-        self.suspects = None;
-        match self.compare(Which::All) {
+        self.look_again_at = None;
+        match self.list(Purpose::Resync, Which::All) {
             Ok(Some(found)) => {
-                let changes = found.silent.len() + found.unexplained.len();
-                self.apply(found.silent.into_iter().chain(found.unexplained));
+                let changes = found.changes;
                 info!(changes, "resynchronised after a loss of events");
                 self.shared.update(|status| status.resyncs += 1);
             }
             Ok(None) => {}
             Err(error) => self.trouble("resynchronise", &error),
         }
-        if self.resync_at.is_none() && !self.feed.lost {
+        if self.resync_at.is_none() && !self.feed.machine.is_lost() {
             self.pause = FIRST_PAUSE;
             self.shared.update(|status| status.phase = Phase::Live);
         }
@@ -284,28 +300,22 @@ impl Worker {
 
     /// Lists everything to see whether the mirror is true.
     fn scan(&mut self) {
-        let found = match self.compare(Which::All) {
-            Ok(Some(found)) => found,
+        self.look_again_at = None;
+        match self.list(Purpose::Scan, Which::All) {
+            Ok(Some(found)) => {
+                if found.drift > 0 {
+                    self.note_drift(found.drift, found.examples);
+                }
+            }
             // A resync follows.
-            Ok(None) => return self.suspects = None,
+            Ok(None) => return,
             Err(error) => return self.trouble("scan for drift", &error),
-        };
-        self.apply(found.silent);
-        let before = self.suspects.take();
-        let round = before.as_ref().map_or(0, |before| before.round);
-        let (drift, new) = confirmed(before, found.unexplained, round);
-        if !drift.is_empty() {
-            self.note_drift(drift.len(), found.examples);
-            self.apply(drift);
         }
-        if new.is_empty() {
-            return self.shared.update(|status| status.scans += 1);
+        if self.feed.machine.has_suspects() {
+            self.look_again_at = Some(Instant::now() + LATENESS);
+        } else {
+            self.shared.update(|status| status.scans += 1);
         }
-        self.suspects = Some(Suspects {
-            changes: new,
-            again_at: Instant::now() + LATENESS,
-            round: round + 1,
-        });
     }
 
     fn note_drift(&self, drift: usize, examples: Vec<String>) {
@@ -317,7 +327,6 @@ impl Worker {
     }
 
     fn trouble(&mut self, what: &str, error: &Error) {
-        self.suspects = None;
         if matches!(error, Error::Stopped) {
             return;
         }
@@ -327,80 +336,16 @@ impl Worker {
         self.schedule_resync();
     }
 
-    fn apply(&mut self, changes: impl IntoIterator<Item = Change>) {
-        let writer = self.feed.model.writer();
-        let mut changes = changes.into_iter();
-        let applied = changes.try_for_each(|change| writer.apply(change));
-        writer.publish();
-        note_full(&self.shared, applied.err());
-    }
-
-    /// Lists tables beside the mirrored ones; `None` when events were lost
-    /// meanwhile, so that the two cannot be compared.
-    fn compare(&mut self, which: Which) -> Result<Option<Difference>, Error> {
-        let (mut fresh, loaded, samples) = self.load_beside(which)?;
-        // What the kernel announced before the listing ended has arrived.
-        while self.feed.take_batch()? {}
-        self.feed.model.writer().publish();
-        let stash = self.feed.stash.take().unwrap_or_default();
-        if self.feed.lost {
-            return Ok(None);
-        }
-        replay(&mut fresh, &stash);
-        let found = difference(self.feed.model.tables(), fresh.tables(), loaded.whole);
-        self.publish_samples(which, samples);
-        self.note_interrupted(&loaded);
-        Ok(Some(found))
-    }
-
-    fn load_beside(&mut self, which: Which) -> Result<(Model, Loaded, Samples), Error> {
-        let mut fresh = Model::new(Writer::new(self.options.limits));
-        fresh.writer().without_events();
-        let mut samples = Samples::default();
-        self.feed.stash = Some(Vec::new());
-        let feed = &mut self.feed;
-        let shared = Arc::clone(&self.shared);
-        let mut load = Load {
-            namespace: &self.namespace,
-            model: &mut fresh,
-            samples: Some(&mut samples),
-            meanwhile: &mut || {
-                if shared.stop.load(Ordering::Acquire) {
-                    return Err(Error::Stopped);
-                }
-                feed.take_batch()?;
-                feed.model.writer().publish();
-                Ok(())
-            },
-            full: None,
-        };
-        let loaded = load.run(which);
-        note_full(&self.shared, load.full.take());
-        if loaded.is_err() {
-            self.feed.stash = None;
-        }
-        Ok((fresh, loaded?, samples))
-    }
-
-    fn publish_samples(&mut self, which: Which, samples: Samples) {
-        let now = now_millis();
-        let writer = self.feed.model.writer();
-        if matches!(which, Which::Neighbours | Which::All) {
-            writer.publish_neighbour_samples(Sample::new(now, samples.ages));
-        }
-        if which == Which::Links {
-            writer.publish_link_counters(Sample::new(now, samples.counters));
-            self.publish_ip(now, &samples.ipv6);
-        }
-    }
-
     /// What IP counted in all, and IPv6 by link.
-    fn publish_ip(&mut self, now: u64, links: &[(u32, Ipv6Statistics)]) {
+    fn sample_ip(&mut self) {
         match ip_statistics::read(&self.namespace) {
-            Ok((mut counters, settings)) => {
-                counters.extend(ip_statistics::by_link(links));
-                let sample = Sample::new(now, counters);
-                self.feed.model.writer().publish_ip(sample, settings);
+            Ok(texts) => {
+                let now = now_micros();
+                if self.feed.tap.is_some() {
+                    self.feed
+                        .record(kind::IP, now, &format::texts_payload(&texts));
+                }
+                self.feed.machine.ip(&texts, now / 1000);
             }
             Err(error) => warn!("could not sample what IP counted: {error}"),
         }
@@ -439,13 +384,17 @@ impl Worker {
                 return Err(Error::Stopped);
             }
             feed.take_batch()?;
-            feed.model.writer().publish();
+            feed.machine.writer().publish();
             Ok(())
         });
         match known {
             Ok(known) => {
-                let sample = Sample::new(now_millis(), known);
-                self.feed.model.writer().publish_link_speeds(sample);
+                let now = now_micros();
+                if self.feed.tap.is_some() {
+                    self.feed
+                        .record(kind::SPEEDS, now, &format::speeds_payload(&known));
+                }
+                self.feed.machine.speeds(known, now / 1000);
             }
             // Told to end meanwhile: `follow` sees it next.
             Err(Error::Stopped) => {}
@@ -456,8 +405,8 @@ impl Worker {
     /// Takes in what the kernel never announces. What it should have
     /// announced is left to a scan.
     fn sample_rows(&mut self, which: Which) {
-        match self.compare(which) {
-            Ok(found) => self.apply(found.map(|found| found.silent).unwrap_or_default()),
+        match self.list(Purpose::Sample, which) {
+            Ok(_) => {}
             // Told to end meanwhile: `follow` sees it next.
             Err(Error::Stopped) => {}
             Err(error) => warn!("could not sample {which:?}: {error}"),
@@ -465,28 +414,12 @@ impl Worker {
     }
 }
 
-/// Which of the unexplained changes a scan before had found too, and which
-/// are new.
-fn confirmed(
-    before: Option<Suspects>,
-    found: Vec<Change>,
-    round: u32,
-) -> (Vec<Change>, Vec<Change>) {
-    if round >= ROUNDS || found.len() > MANY {
-        return (found, Vec::new());
-    }
-    let before = before.map(|before| before.changes).unwrap_or_default();
-    found
-        .into_iter()
-        .partition(|change| before.contains(change))
-}
-
 fn due(wanted: &AtomicU64, last: Option<Instant>, now: Instant) -> bool {
     let wanted_since = now_millis().saturating_sub(wanted.load(Ordering::Relaxed));
     wanted_since < INTEREST_MILLIS && last.is_none_or(|last| now - last >= SAMPLE_INTERVAL)
 }
 
-fn note_full(shared: &Shared, full: Option<TableFull>) {
+fn note_full(shared: &Shared, full: Option<&TableFull>) {
     if let Some(full) = full {
         let words = full.to_string();
         if shared.status().full.as_ref() != Some(&words) {
@@ -496,106 +429,115 @@ fn note_full(shared: &Shared, full: Option<TableFull>) {
     }
 }
 
+/// Takes a listing in, and the events that come meanwhile.
+struct Lister<'a> {
+    feed: &'a mut Feed,
+    /// The tables are not there yet: events are only kept.
+    only_stash: bool,
+}
+
+impl Listener for Lister<'_> {
+    fn asked(&mut self, request: &[u8]) {
+        let now = now_micros();
+        self.feed.record(kind::REQUEST, now, request);
+        self.feed.machine.request(now / 1000);
+    }
+
+    fn datagram(&mut self, datagram: &[u8]) {
+        if self.feed.tap.is_some() {
+            self.feed.record(kind::ANSWER, now_micros(), datagram);
+        }
+    }
+
+    fn message(&mut self, message: &Message<'_>) -> Result<(), Error> {
+        Ok(self.feed.machine.row(message)?)
+    }
+
+    fn meanwhile(&mut self) -> Result<(), Error> {
+        if self.feed.shared.stop.load(Ordering::Acquire) {
+            return Err(Error::Stopped);
+        }
+        if self.only_stash {
+            while self.feed.take_batch()? {}
+        } else {
+            self.feed.take_batch()?;
+            self.feed.machine.writer().publish();
+        }
+        Ok(())
+    }
+}
+
 impl Feed {
+    /// Records what the machine is fed with next.
+    fn record(&self, kind: u16, at_micros: u64, payload: &[u8]) {
+        if let Some(tap) = &self.tap {
+            tap.put(kind, at_micros, &[payload]);
+        }
+    }
+
+    fn begin(&mut self, purpose: Purpose, which: Which) {
+        if let Some(tap) = &self.tap {
+            let wanted = tap.wants_listing();
+            if which == Which::All {
+                self.recorded = wanted;
+            }
+            self.record(kind::BEGIN, now_micros(), &[purpose as u8, which as u8]);
+        }
+        self.machine.begin(purpose, which);
+    }
+
+    /// Takes all events that wait.
+    fn drain(&mut self, purpose: Purpose) -> Result<(), Error> {
+        while self.take_batch()? {}
+        if purpose != Purpose::Load {
+            self.machine.writer().publish();
+        }
+        Ok(())
+    }
+
+    fn end(&mut self, listed: &Listed) -> Found {
+        let now = now_micros();
+        self.record(kind::LISTED, now, &Outcome::Listed(*listed).payload());
+        self.machine.end(listed, now / 1000)
+    }
+
+    fn void(&mut self) {
+        self.record(kind::LISTED, now_micros(), &Outcome::Void.payload());
+        self.machine.fail();
+    }
+
     /// Applies up to a batch of waiting events; true if there were any.
     fn take_batch(&mut self) -> Result<bool, Error> {
         for taken in 0..BATCH {
             match self.events.try_receive(&mut self.buffer)? {
                 Received::Nothing => return Ok(taken > 0),
                 Received::Overrun => self.overrun(),
-                Received::Bytes(len) => {
-                    self.keep(len);
-                    let result = apply(&mut self.model, &self.buffer[..len]);
-                    self.note(result);
-                }
+                Received::Bytes(len) => self.event(len),
             }
         }
         Ok(true)
     }
 
-    /// Keeps what waits for later, while the tables are first listed.
-    fn stash_waiting(&mut self) -> Result<(), Error> {
-        loop {
-            match self.events.try_receive(&mut self.buffer)? {
-                Received::Nothing => return Ok(()),
-                Received::Overrun => self.overrun(),
-                Received::Bytes(len) => self.keep(len),
-            }
-        }
-    }
-
-    /// Keeps the datagram just received beside a listing, as far as there
-    /// is room; beyond, the listing is void.
-    fn keep(&mut self, len: usize) {
-        let Some(stash) = &mut self.stash else { return };
-        stash.extend_from_slice(&self.buffer[..len]);
-        if stash.len() > MAX_STASH_BYTES {
-            *stash = Vec::new();
-            self.lost = true;
-        }
+    /// Applies the datagram just received.
+    fn event(&mut self, len: usize) {
+        let now = now_micros();
+        let datagram = &self.buffer[..len];
+        self.record(kind::EVENT, now, datagram);
+        let applied = self.machine.event(datagram, now / 1000);
+        self.note(applied);
     }
 
     fn overrun(&mut self) {
-        self.lost = true;
+        self.record(kind::OVERRUN, now_micros(), &[]);
+        self.machine.overrun();
         self.shared.update(|status| status.overruns += 1);
     }
 
-    fn replay(&mut self, stash: &[u8]) {
-        let result = apply(&mut self.model, stash);
-        self.note(result);
-    }
-
     fn note(&mut self, applied: Applied) {
-        if applied.malformed > 0 {
-            // Whatever it said is unknown: ask the kernel.
-            self.lost = true;
-        }
-        note_full(&self.shared, applied.full);
+        note_full(&self.shared, applied.full.as_ref());
         self.shared.update(|status| {
             status.events += applied.events;
             status.malformed += applied.malformed;
         });
     }
-}
-
-#[derive(Default)]
-struct Applied {
-    events: u64,
-    malformed: u64,
-    full: Option<TableFull>,
-}
-
-fn replay(model: &mut Model, stash: &[u8]) {
-    // What it would say of them was said when they came.
-    let _ = apply(model, stash);
-}
-
-/// Applies the messages of a datagram, or of several in a row.
-fn apply(model: &mut Model, datagram: &[u8]) -> Applied {
-    let now = now_millis();
-    let mut applied = Applied::default();
-    for message in messages(datagram) {
-        let decoded = match message {
-            Ok(message) => netlink::decode::decode(&message, now),
-            Err(malformed) => {
-                warn!("{malformed}");
-                applied.malformed += 1;
-                break;
-            }
-        };
-        match decoded {
-            Ok(Decoded::Announcement(announcement)) => {
-                applied.events += 1;
-                if let Err(full) = model.event(announcement) {
-                    applied.full = Some(full);
-                }
-            }
-            Ok(_) => {}
-            Err(malformed) => {
-                warn!("{malformed}");
-                applied.malformed += 1;
-            }
-        }
-    }
-    applied
 }

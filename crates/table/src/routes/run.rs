@@ -1,9 +1,11 @@
 //! A table's routes in order from any place on, with their places; and how
 //! many there are. For who names a route by its place, as SNMP does.
 
+use std::net::IpAddr;
+
 use ipnet::IpNet;
 
-use super::{FIRST_ORDINAL, Key, Rest, Routes};
+use super::{FIRST_ORDINAL, Key, Rest, Routes, first_of};
 use crate::ordered::{Iter, Ordered};
 use crate::prefix::{Either, Halves, RouteAddress, either};
 use crate::route_bodies::BodyId;
@@ -107,7 +109,7 @@ impl<'a> Iterator for RouteRun<'a> {
 
 fn read<'a, A: RouteAddress>(
     routes: &'a Routes,
-    row: (&'a Key<A>, &'a BodyId),
+    row: (&Key<A>, &BodyId),
 ) -> Option<(u16, RouteRef<'a>)> {
     Some((row.0.rest.ordinal(), routes.read(row)?))
 }
@@ -126,6 +128,48 @@ impl Routes {
             table,
             rows,
         }
+    }
+
+    /// The tables that have IPv4 routes, from a number on. A seek, then
+    /// O(1) a table.
+    pub fn tables_v4(&self, from: u32) -> impl Iterator<Item = u32> {
+        self.v4.counts.from(&from).map(|(table, _)| *table)
+    }
+
+    /// The tables that have IPv6 routes, from a number on. A seek, then
+    /// O(1) a table.
+    pub fn tables_v6(&self, from: u32) -> impl Iterator<Item = u32> {
+        self.v6.counts.from(&from).map(|(table, _)| *table)
+    }
+
+    /// The distinct bodies via a gateway, in the order of their numbers.
+    /// O(log n + rows returned).
+    pub fn bodies_via(&self, gateway: IpAddr) -> impl Iterator<Item = BodyId> {
+        self.bodies.via(gateway)
+    }
+
+    /// The routes with a body, IPv4 then IPv6, each with its ordinal, from
+    /// a place in a table on (itself included) where one is given. A seek,
+    /// then O(1) a row.
+    pub fn run_of_body(
+        &self,
+        body: BodyId,
+        from: Option<(u32, &RoutePlace)>,
+    ) -> impl Iterator<Item = (u16, RouteRef<'_>)> {
+        let mut v4 = Some(first_of(0, u32::ZERO, 0));
+        let mut v6 = first_of(0, Halves::ZERO, 0);
+        if let Some((table, place)) = from {
+            match either(place.prefix.addr()) {
+                Either::V4(address) => v4 = Some(key(table, address, place)),
+                Either::V6(address) => (v4, v6) = (None, key(table, address, place)),
+            }
+        }
+        let v4 = v4.into_iter().flat_map(move |from| {
+            let keys = self.v4.of_body_from(body, from);
+            keys.filter_map(move |key| read(self, (key, &body)))
+        });
+        let v6 = self.v6.of_body_from(body, v6);
+        v4.chain(v6.filter_map(move |key| read(self, (key, &body))))
     }
 
     /// The route of exactly this place. O(log n).

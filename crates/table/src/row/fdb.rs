@@ -56,6 +56,23 @@ pub struct FdbKey {
     pub nexthop_id: Option<u32>,
 }
 
+impl FdbKey {
+    /// Before all entries of a link-layer address on a port.
+    pub fn first_of(link: u32, lladdr: LinkLayerAddress) -> Self {
+        Self {
+            link,
+            lladdr,
+            vlan: None,
+            of_master: false,
+            destination: None,
+            port: None,
+            vni: None,
+            source_vni: None,
+            nexthop_id: None,
+        }
+    }
+}
+
 impl FdbEntry {
     /// Its key.
     pub fn key(&self) -> FdbKey {

@@ -5,12 +5,12 @@ use std::sync::atomic::Ordering;
 use std::time::Instant;
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use view::{AnswerError, Object};
+use view::{AnswerError, Names, Object};
 
 use super::{Client, Shared, Source};
 use crate::control::protocol::{self, Ask, DATA, END, ERROR, End, MAX_REQUEST_BYTES, Request};
+use crate::status::Answered;
 use crate::{arp, ifconfig, watch};
-use linux::mirror::now_millis;
 
 /// Octets gathered before a frame is sent.
 const FRAME_BYTES: usize = 64 << 10;
@@ -31,12 +31,16 @@ impl From<io::Error> for Failure {
 }
 
 /// Answers a client's one request.
-pub fn serve(shared: &Shared, client: &Client, source: &dyn Source) {
+pub(super) fn serve(shared: &Shared, client: &Client, source: &dyn Source) {
     let mut frames = Frames::new(shared, client);
     let asked = read_request(shared, client);
     let began = Instant::now();
     let ended = asked
-        .and_then(|request| answer(shared, client, source, &request, &mut frames))
+        .and_then(|request| {
+            let ended = || shared.stopping.load(Ordering::Relaxed) || client.is_gone();
+            let (names, answered) = (shared.names(), shared.answered());
+            answer(&request.ask, source, &names, answered, &ended, &mut frames)
+        })
         .and_then(|rows| {
             frames.flush()?;
             let took_micros = began.elapsed().as_micros() as u64;
@@ -100,27 +104,27 @@ fn late(patience: std::time::Duration) -> Failure {
     Failure::Told(format!("no request came within {patience:?}"))
 }
 
-fn answer(
-    shared: &Shared,
-    client: &Client,
+/// Answers a question from a source, as a client is answered: the
+/// `answered` are for a status, `ended` breaks off what has no end.
+pub fn answer(
+    ask: &Ask,
     source: &dyn Source,
-    request: &Request,
-    out: &mut Frames<'_>,
+    names: &Names,
+    answered: Answered,
+    ended: &dyn Fn() -> bool,
+    out: &mut impl Write,
 ) -> Result<u64, Failure> {
-    let names = shared.names();
-    let answered = match &request.ask {
+    let now = || source.now_millis();
+    let answered = match ask {
         Ask::Question(question) => {
             source.refresh(question.object, question.output.statistics);
             let tables = source.reader().snapshot();
-            view::answer(question, &tables, &names, now_millis(), out)
+            view::answer(question, &tables, names, now(), out)
         }
-        Ask::Watch(question) => {
-            let ended = || shared.stopping.load(Ordering::Relaxed) || client.is_gone();
-            watch::watch(&source.reader(), question, &names, out, &ended)
-        }
+        Ask::Watch(question) => watch::watch(&source.reader(), question, names, &now, out, ended),
         Ask::RouteGet(question) => {
             let tables = source.reader().snapshot();
-            view::route_get(question, &tables, &names, now_millis(), out)
+            view::route_get(question, &tables, names, now(), out)
         }
         Ask::Arp(question) => {
             source.refresh(Object::Neigh, question.shows_ages());
@@ -128,7 +132,7 @@ fn answer(
                 source.refresh(Object::Addr, false);
             }
             let tables = source.reader().snapshot();
-            return arp::answer(question, &tables, now_millis(), out).map_err(failure);
+            return arp::answer(question, &tables, now(), out).map_err(failure);
         }
         Ask::Ifconfig(question) => {
             source.refresh(Object::Link, question.shows_counters());
@@ -138,7 +142,7 @@ fn answer(
         }
         Ask::Status { json } => {
             let mut status = source.status();
-            status.answered = shared.answered();
+            status.answered = answered;
             status.write(*json, out)?;
             return Ok(1);
         }

@@ -3,7 +3,8 @@
 use std::net::Ipv4Addr;
 use std::path::Path;
 
-use dataplane::{Batch, Buffer, Capture, Port, Received};
+use anyhow::Context;
+use dataplane::{Batch, Buffer, Cache, Capture, Pool, Port, Received};
 use ipnet::Ipv4Net;
 use nat::{Direction, Nat};
 
@@ -12,6 +13,9 @@ use super::{engine_room, settle_len, total_len};
 
 /// How long a packet may be: tcpdump's most.
 const MAX_PACKET_BYTES: usize = 262_144;
+/// Buffers: of the packet, of what goes before those held back, of one of
+/// them.
+const BUFFERS: usize = 3;
 const NANOS_PER_MILLI: u64 = 1_000_000;
 
 /// Translates `input`, and writes what goes on to `output`.
@@ -23,16 +27,17 @@ pub fn run(
     report: &mut Report,
 ) -> anyhow::Result<()> {
     let mut capture = Capture::open(input, output)?;
-    let mut batch = Batch::new(1, MAX_PACKET_BYTES);
-    let mut held = Batch::new(1, MAX_PACKET_BYTES);
-    while capture.receive(&mut batch)? == Received::Packets {
+    let pool = Pool::new(BUFFERS, MAX_PACKET_BYTES)?;
+    let mut cache = pool.cache();
+    let mut first = cache.take().context("an empty pool")?;
+    let mut batch = Batch::new(1);
+    while capture.receive(&mut cache, &mut batch)? == Received::Packets {
         for buffer in batch.packets_mut() {
             translate(nat, buffer, &inside, report);
+            first.go_with(buffer);
         }
-        capture.send(&mut batch)?;
-        for buffer in batch.packets() {
-            release(nat, buffer, &mut held, &mut capture)?;
-        }
+        capture.send(&mut cache, &mut batch)?;
+        release(nat, &first, &mut cache, &mut batch, &mut capture)?;
     }
     capture.finish()?;
     report
@@ -45,17 +50,22 @@ pub fn run(
 fn release(
     nat: &mut Nat,
     first: &Buffer,
-    held: &mut Batch,
+    cache: &mut Cache,
+    batch: &mut Batch,
     capture: &mut Capture,
 ) -> anyhow::Result<()> {
     let now_millis = first.time_nanos() / NANOS_PER_MILLI;
-    while let Some(buffer) = held.one_beside(first) {
-        let Some((len, _, verdict)) = nat.next_fragment(buffer.room_mut(), now_millis) else {
-            break;
-        };
-        buffer.set_len(len);
-        buffer.set_discarded(!verdict.goes_on());
-        capture.send(held)?;
+    while cache.fill(batch, 1) == 1 {
+        for buffer in batch.packets_mut() {
+            buffer.go_with(first);
+            let Some((len, _, verdict)) = nat.next_fragment(buffer.room_mut(), now_millis) else {
+                cache.clear(batch);
+                return Ok(());
+            };
+            buffer.set_len(len);
+            buffer.set_discarded(!verdict.goes_on());
+        }
+        capture.send(cache, batch)?;
     }
     Ok(())
 }

@@ -20,6 +20,9 @@ const PRIVATE: [(Ipv4Addr, u8); 4] = [
     (Ipv4Addr::new(100, 64, 0, 0), 10),
 ];
 
+/// Most flows when nothing is said.
+const DEFAULT_MAX_FLOWS: usize = 1 << 20;
+
 /// A mode of the engine, by libalias's name where it has one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum ModeWord {
@@ -69,7 +72,7 @@ pub struct Settings {
     #[arg(long, value_name = "ADDR")]
     target: Option<Ipv4Addr>,
     /// Most flows
-    #[arg(long, value_name = "N", default_value_t = 1 << 20)]
+    #[arg(long, value_name = "N", default_value_t = DEFAULT_MAX_FLOWS)]
     max_flows: usize,
     /// Makes the choice of ports the same in every run (for tests)
     #[arg(long, value_name = "N")]
@@ -95,6 +98,20 @@ enum Rule {
 }
 
 impl Settings {
+    /// All defaults, and a file of rules.
+    pub fn of_rules(path: &Path) -> Self {
+        Self {
+            alias: Vec::new(),
+            rules: Some(path.to_owned()),
+            inside: Vec::new(),
+            mode: Vec::new(),
+            ports: None,
+            target: None,
+            max_flows: DEFAULT_MAX_FLOWS,
+            seed: None,
+        }
+    }
+
     /// The prefixes that are inside.
     pub fn inside(&self) -> Vec<Ipv4Net> {
         if !self.inside.is_empty() {

@@ -6,7 +6,7 @@ use std::os::unix::net::UnixStream;
 
 use anyhow::{Context, anyhow};
 use arrayvec::ArrayVec;
-use dataplane::{Batch, Port, Received, Tun};
+use dataplane::{Batch, Cache, Pool, Port, Received, Tun};
 use nat::{Direction, Nat, Packet, Verdict};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::time::{ClockId, clock_gettime};
@@ -19,8 +19,12 @@ use super::{engine_room, settle_len, total_len};
 /// Packets that one read may give, and how long one may be.
 const BATCH: usize = 128;
 const MAX_PACKET_BYTES: usize = 65_535;
+/// A batch, and what turns back of another.
+const BUFFERS: usize = 2 * BATCH;
 /// Reads of one device before the other has its turn.
 const READS_A_TURN: usize = 16;
+/// Marks a packet that turns back inside.
+const TURNS: u32 = 1;
 /// How long nothing happens before flows are swept, and how many then.
 const IDLE: Timespec = Timespec {
     tv_sec: 0,
@@ -33,13 +37,33 @@ pub fn run(nat: &mut Nat, inside: &str, outside: &str, report: &mut Report) -> a
     let mut end = caught()?;
     let mut inside = Tun::open(inside)?;
     let mut outside = Tun::open(outside)?;
-    let mut batch = Batch::new(BATCH, MAX_PACKET_BYTES);
-    let moved = shuttle(nat, &mut inside, &mut outside, &mut batch, &mut end, report);
+    let pool = Pool::new(BUFFERS, MAX_PACKET_BYTES)?;
+    let mut moving = Moving {
+        cache: pool.cache(),
+        batch: Batch::new(BATCH),
+        turning: Batch::new(BATCH),
+    };
+    let moved = shuttle(
+        nat,
+        &mut inside,
+        &mut outside,
+        &mut moving,
+        &mut end,
+        report,
+    );
     for (name, tun) in [("inside", &inside), ("outside", &outside)] {
         let name = format!("{name} {}", tun.name());
         report.ports.push((name, tun.counters()));
     }
     moved
+}
+
+/// What is on its way between the devices.
+struct Moving {
+    cache: Cache,
+    batch: Batch,
+    /// What turns back inside.
+    turning: Batch,
 }
 
 /// Becomes readable when it is time to end.
@@ -57,7 +81,7 @@ fn shuttle(
     nat: &mut Nat,
     inside: &mut Tun,
     outside: &mut Tun,
-    batch: &mut Batch,
+    moving: &mut Moving,
     end: &mut UnixStream,
     report: &mut Report,
 ) -> anyhow::Result<()> {
@@ -70,8 +94,8 @@ fn shuttle(
             nat.maintain(now_millis(), SWEPT_WHEN_IDLE);
             continue;
         }
-        turn(nat, Direction::Out, inside, outside, batch, report)?;
-        turn(nat, Direction::In, outside, inside, batch, report)?;
+        turn(nat, Direction::Out, inside, outside, moving, report)?;
+        turn(nat, Direction::In, outside, inside, moving, report)?;
     }
 }
 
@@ -96,22 +120,19 @@ fn turn(
     direction: Direction,
     from: &mut Tun,
     to: &mut Tun,
-    batch: &mut Batch,
+    moving: &mut Moving,
     report: &mut Report,
 ) -> anyhow::Result<()> {
     for _ in 0..READS_A_TURN {
-        if from.receive(batch)? != Received::Packets {
+        if from.receive(&mut moving.cache, &mut moving.batch)? != Received::Packets {
             break;
         }
-        let turning = translate(nat, direction, batch, report);
-        to.send(batch)?;
-        if !turning.is_empty() {
-            for (place, buffer) in batch.packets_mut().iter_mut().enumerate() {
-                buffer.set_discarded(!turning.contains(&place));
-            }
-            from.send(batch)?;
+        translate(nat, direction, moving, report);
+        to.send(&mut moving.cache, &mut moving.batch)?;
+        if !moving.turning.is_empty() {
+            from.send(&mut moving.cache, &mut moving.turning)?;
         }
-        release(nat, batch, from, to, direction)?;
+        release(nat, moving, from, to, direction)?;
     }
     Ok(())
 }
@@ -119,35 +140,32 @@ fn turn(
 /// Sends the fragments that had waited for a first one of these.
 fn release(
     nat: &mut Nat,
-    batch: &mut Batch,
+    moving: &mut Moving,
     from: &mut Tun,
     to: &mut Tun,
     direction: Direction,
 ) -> anyhow::Result<()> {
-    while let Some(buffer) = batch.one() {
+    while let Some(mut buffer) = moving.cache.take() {
         let Some((len, way, verdict)) = nat.next_fragment(buffer.room_mut(), now_millis()) else {
+            moving.cache.give(buffer);
             break;
         };
         buffer.set_len(len);
         buffer.set_discarded(!verdict.goes_on());
-        let turns = (way == direction) == (verdict == Verdict::Hairpinned);
-        if turns {
-            from.send(batch)?;
-        } else {
-            to.send(batch)?;
+        if let Err(buffer) = moving.batch.push(buffer) {
+            moving.cache.give(buffer);
         }
+        let turns = (way == direction) == (verdict == Verdict::Hairpinned);
+        let port = if turns { &mut *from } else { &mut *to };
+        port.send(&mut moving.cache, &mut moving.batch)?;
     }
     Ok(())
 }
 
-/// Translates what is in the batch. Gives the places of packets that turn
-/// back inside; they are marked as not going on.
-fn translate(
-    nat: &mut Nat,
-    direction: Direction,
-    batch: &mut Batch,
-    report: &mut Report,
-) -> ArrayVec<usize, BATCH> {
+/// Translates what is in the batch. Packets that turn back inside are moved
+/// to the batch of those.
+fn translate(nat: &mut Nat, direction: Direction, moving: &mut Moving, report: &mut Report) {
+    let Moving { batch, turning, .. } = moving;
     for buffer in batch.packets_mut() {
         let is_ours = buffer.packet().first().is_some_and(|byte| byte >> 4 == 4);
         buffer.set_discarded(!is_ours);
@@ -167,18 +185,19 @@ fn translate(
     }
     let verdicts: ArrayVec<Verdict, BATCH> = packets.iter().map(|packet| packet.verdict).collect();
     drop(packets);
-    let mut turning = ArrayVec::new();
-    let buffers = batch.packets_mut().iter_mut().enumerate();
-    let buffers = buffers.filter(|(_, buffer)| !buffer.is_discarded());
-    for (((place, buffer), verdict), before) in buffers.zip(verdicts).zip(lens) {
+    let mut turns_any = false;
+    let buffers = batch.packets_mut().iter_mut();
+    let buffers = buffers.filter(|buffer| !buffer.is_discarded());
+    for ((buffer, verdict), before) in buffers.zip(verdicts).zip(lens) {
         settle_len(buffer, before);
         let turns = verdict == Verdict::Hairpinned;
-        if turns {
-            turning.push(place);
-        }
-        buffer.set_discarded(turns || !verdict.goes_on());
+        buffer.set_mark(if turns { TURNS } else { 0 });
+        buffer.set_discarded(!verdict.goes_on());
+        turns_any |= turns;
     }
-    turning
+    if turns_any {
+        batch.move_to(turning, |buffer| buffer.mark() == TURNS);
+    }
 }
 
 /// Milliseconds of a clock that only goes forward.

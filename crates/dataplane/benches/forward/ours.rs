@@ -1,0 +1,429 @@
+//! Our workers between memory ports.
+
+use std::net::Ipv4Addr;
+use std::sync::Arc;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, ensure};
+use fingerpost_dataplane as dataplane;
+
+use dataplane::fill::{Attachment, Fill, FillSettings};
+use dataplane::forward::{Forwarder, Node, Settings};
+use dataplane::worker::{Clock, Running, Worker};
+use dataplane::{Buffer, Memory, Pool, Port};
+use ipnet::{IpNet, Ipv4Net};
+use lab::bench::Samples;
+use lab::situation::fib::{Family, Route as FullRoute, Stream, stream, table as full_table};
+use memory::quiescent::Domain;
+use nat::{Config, Nat};
+use packet::build::Ip;
+use table::row::attributes::RawAttributes;
+use table::row::neighbour::state;
+use table::row::route::{kind, protocol, scope, table_id};
+use table::row::{link, rule};
+use table::{
+    AF_INET, Change, Limits, Link, LinkLayerAddress, Neighbour, NextHop, NextHops, Placement,
+    Route, RouteBody, Rule, Writer,
+};
+
+use super::{Arguments, progress, testpmd};
+
+const IN: [u8; 6] = [2, 0, 0, 0, 0, 2];
+const OUT: [u8; 6] = [2, 0, 0, 0, 0, 3];
+/// Gateways, all on the link that packets leave by.
+const NEIGHBOURS: u32 = 10_000;
+const ALIAS: Ipv4Addr = Ipv4Addr::new(192, 0, 2, 1);
+/// Packets of a batch.
+const BATCH: usize = 64;
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// Tables in full size, filled.
+struct Router {
+    writer: Writer,
+    fill: Fill,
+    domain: Arc<Domain>,
+    routes: usize,
+}
+
+fn gateway(number: u32) -> Ipv4Addr {
+    Ipv4Addr::from_bits(0xc612_0000 + number)
+}
+
+fn body(number: u32) -> RouteBody {
+    RouteBody {
+        kind: kind::UNICAST,
+        protocol: protocol::BGP,
+        scope: scope::UNIVERSE,
+        flags: 0,
+        preferred_source: None,
+        source: None,
+        nexthop_id: None,
+        next_hops: NextHops::One(NextHop {
+            link: 3,
+            gateway: Some(gateway(number).into()),
+            weight: 1,
+            ..NextHop::default()
+        }),
+        metrics: RawAttributes::default(),
+        preference: None,
+        error: 0,
+        expires_at_millis: None,
+        rest: RawAttributes::default(),
+    }
+}
+
+fn put(prefix: IpNet, number: u32) -> Change {
+    let route = Route {
+        table: table_id::MAIN,
+        prefix,
+        tos: 0,
+        metric: 0,
+        body: body(number),
+    };
+    Change::PutRoute(route, Placement::InsteadOfFirst)
+}
+
+fn surroundings() -> Vec<Change> {
+    let link = |index: u32, mac: [u8; 6]| {
+        Change::PutLink(Link {
+            index,
+            name: format!("em{index}").into(),
+            flags: link::flag::UP,
+            address: LinkLayerAddress::new(&mac).unwrap_or_default(),
+            mtu: 1_500,
+            ..Link::default()
+        })
+    };
+    let neighbour = |number: u32| {
+        let [a, b, c, d] = number.to_be_bytes();
+        Change::PutNeighbour(Neighbour {
+            link: 3,
+            address: gateway(number).into(),
+            proxy: false,
+            lladdr: LinkLayerAddress::new(&[2, 1, a, b, c, d]).unwrap_or_default(),
+            state: state::REACHABLE,
+            flags: 0,
+            protocol: 0,
+            kind: kind::UNICAST,
+        })
+    };
+    let rule = Change::PutRule(Rule {
+        family: AF_INET,
+        priority: 32_766,
+        table: table_id::MAIN,
+        action: rule::action::TO_TABLE,
+        ..Rule::default()
+    });
+    // All are forwarded, also those that no prefix covers.
+    let default = put(Ipv4Net::default().into(), 1);
+    let mut changes = vec![link(2, IN), link(3, OUT), rule, default];
+    changes.extend((0..NEIGHBOURS).map(neighbour));
+    changes
+}
+
+fn router(count: usize, samples: &mut Samples) -> Result<(Router, Vec<FullRoute>)> {
+    let routes = full_table(Family::V4, count);
+    let mut writer = Writer::new(Limits::default());
+    writer.without_events();
+    let rows = routes.iter().map(|&(bits, len, hop)| {
+        // Each next hop of the made-up table is many gateways here.
+        let spread = (bits >> 112) as u32;
+        let number = (u32::from(hop) * 50 + spread % 50) % NEIGHBOURS;
+        let prefix = Ipv4Net::new_assert(Ipv4Addr::from_bits((bits >> 96) as u32), len);
+        put(prefix.into(), number)
+    });
+    writer.commit(surroundings().into_iter().chain(rows))?;
+    let domain = Domain::new(8);
+    let mut ports = vec![Attachment::ethernet("em2"), Attachment::ethernet("em3")];
+    ports[1].is_outside = true;
+    let start = Instant::now();
+    let fill = Fill::new(writer.reader(), &domain, ports, FillSettings::default())?;
+    let built = start.elapsed().as_secs_f64() * 1e3;
+    let size = routes.len() as u64;
+    samples.add("fingerpost", "fill from the tables", size, "wall_ms", built);
+    ensure!(fill.filled().refused == 0, "{:?}", fill.filled());
+    progress(&format!(
+        "{size} routes filled in {built:.0} ms: {:?}",
+        fill.filled()
+    ));
+    let router = Router {
+        writer,
+        fill,
+        domain,
+        routes: routes.len(),
+    };
+    Ok((router, routes))
+}
+
+/// Makes packets of 64 bytes to these addresses in turn, from `flows`
+/// inner ends.
+fn packets(
+    destinations: Arc<Vec<u32>>,
+    first: usize,
+    flows: usize,
+) -> impl FnMut(&mut Buffer) -> bool + Send + 'static {
+    let packet = Ip::new(Ipv4Addr::UNSPECIFIED, Ipv4Addr::UNSPECIFIED).udp(4_000, 53, &[0x55; 22]);
+    let mut frame = [0; 64];
+    frame[..6].copy_from_slice(&IN);
+    frame[6..14].copy_from_slice(&[2, 9, 9, 9, 9, 9, 8, 0]);
+    frame[14..].copy_from_slice(&packet);
+    // No checksum of UDP: it would be the generator's to make.
+    frame[40..42].fill(0);
+    let checksum = u16::from_be_bytes([frame[24], frame[25]]);
+    let base = u32::from(!checksum);
+    let mut at = first;
+    let flows = flows.max(1);
+    let mut flow = first % flows;
+    move |buffer| {
+        let to = destinations[at % destinations.len()];
+        at += 1;
+        flow = if flow + 1 == flows { 0 } else { flow + 1 };
+        let from = 0x0a00_0001 + (flow as u32 >> 14);
+        let port = 1_024 + (flow as u16 & 0x3fff);
+        let mut sum = base + (to >> 16) + (to & 0xffff) + (from >> 16) + (from & 0xffff);
+        sum = (sum & 0xffff) + (sum >> 16);
+        sum = (sum & 0xffff) + (sum >> 16);
+        frame[24..26].copy_from_slice(&(!(sum as u16)).to_be_bytes());
+        frame[26..30].copy_from_slice(&from.to_be_bytes());
+        frame[30..34].copy_from_slice(&to.to_be_bytes());
+        frame[34..36].copy_from_slice(&port.to_be_bytes());
+        buffer.set_frame(&frame, 14)
+    }
+}
+
+/// Millions of packets a second.
+#[derive(Debug, Clone, Copy)]
+pub struct Rate {
+    /// By the clock.
+    pub mpps: f64,
+    /// By the time that the CPUs were had.
+    pub mpps_of_cpu: f64,
+}
+
+impl Rate {
+    fn add(self, samples: &mut Samples, who: &str, what: &str, size: u64) {
+        samples.add(who, what, size, "mpps", self.mpps);
+        samples.add(who, what, size, "mpps_of_cpu", self.mpps_of_cpu);
+        let Self { mpps, mpps_of_cpu } = self;
+        progress(&format!("{who} {what}: {mpps:.2}, of CPU {mpps_of_cpu:.2}"));
+    }
+}
+
+/// What a worker does.
+#[derive(Clone, Copy)]
+struct Work {
+    /// Inner ends that are translated; 0: no translation.
+    flows: usize,
+    stream: Stream,
+}
+
+impl Router {
+    fn worker(&mut self, work: Work, addresses: &Arc<Vec<u32>>, number: usize) -> Result<Worker> {
+        let nat = match work.flows {
+            0 => None,
+            flows => {
+                // Each worker has an outside address of its own.
+                let alias = Ipv4Addr::from_bits(ALIAS.to_bits() + number as u32);
+                let mut config = Config::new(&[alias]);
+                config.limits.max_flows = 2 * flows;
+                config.ports = 1_024..=65_535;
+                Some(Nat::new(config)?)
+            }
+        };
+        let forwarder = Forwarder::new(
+            self.fill.ports().clone(),
+            self.fill.views(),
+            self.fill.table(),
+            nat,
+            Settings::default(),
+        );
+        let pool = Pool::new(2_048, 2_048)?;
+        let first = number * addresses.len() / 2;
+        let source = packets(Arc::clone(addresses), first, work.flows);
+        let ports: Vec<(u16, Box<dyn Port + Send>)> = vec![
+            (0, Box::new(Memory::generator(source))),
+            (1, Box::new(Memory::null())),
+        ];
+        Ok(Worker::new(
+            forwarder,
+            self.domain.register()?,
+            pool.cache(),
+            ports,
+            BATCH,
+            Clock::System,
+            None,
+        ))
+    }
+
+    /// Millions of packets that so many workers send in all, in a second
+    /// of the clock and in one of their CPUs: the machine may be busy.
+    fn rate(
+        &mut self,
+        work: Work,
+        addresses: &Arc<Vec<u32>>,
+        workers: usize,
+        time: Duration,
+    ) -> Result<Rate> {
+        let mut running = Vec::new();
+        for number in 0..workers {
+            let worker = self.worker(work, addresses, number)?;
+            running.push(Running::start(worker, Some(number))?);
+        }
+        let sent = |running: &[Running]| -> Result<Vec<(u64, u64)>> {
+            let state = |worker: &Running| {
+                let state = worker.state(PATIENCE).context("a worker is silent")?;
+                Ok((state.counters.of_node(Node::Output), state.cpu_nanos))
+            };
+            running.iter().map(state).collect()
+        };
+        let packets = |states: &[(u64, u64)]| -> u64 { states.iter().map(|state| state.0).sum() };
+        // Until each flow is there.
+        let warm = Instant::now();
+        while packets(&sent(&running)?) < (work.flows * workers) as u64 * 3 / 2 {
+            ensure!(warm.elapsed() < PATIENCE, "the flows do not come to be");
+            thread::sleep(Duration::from_millis(20));
+        }
+        thread::sleep(time / 4);
+        let start = Instant::now();
+        let before = sent(&running)?;
+        thread::sleep(time);
+        let after = sent(&running)?;
+        let elapsed = start.elapsed().as_secs_f64();
+        for worker in running {
+            let state = worker.stop()?;
+            let sent = state.counters.of_node(Node::Output);
+            let came = state.counters.of_node(Node::Ipv4);
+            ensure!(
+                came == 0 || sent * 1_000 > came * 995,
+                "{:?}",
+                state.counters
+            );
+        }
+        let per_cpu = before
+            .iter()
+            .zip(&after)
+            .map(|(before, after)| (after.0 - before.0) as f64 / (after.1 - before.1) as f64 * 1e3);
+        Ok(Rate {
+            mpps: (packets(&after) - packets(&before)) as f64 / elapsed / 1e6,
+            mpps_of_cpu: per_cpu.sum(),
+        })
+    }
+}
+
+pub fn measure(
+    arguments: &Arguments,
+    samples: &mut Samples,
+    wants: impl Fn(&str) -> bool,
+) -> Result<()> {
+    let count = if arguments.quick { 100_000 } else { 1_000_000 };
+    let (mut router, routes) = router(count, samples)?;
+    let size = router.routes as u64;
+    if wants("change") {
+        changes(&mut router, &routes, samples)?;
+    }
+    for round in 0..arguments.rounds {
+        progress(&format!("round {round}"));
+        if wants("forward") {
+            for kind in Stream::ALL {
+                let addresses = addresses(kind, &routes);
+                let work = Work {
+                    flows: 0,
+                    stream: kind,
+                };
+                for workers in [1, 2] {
+                    let rate = router.rate(work, &addresses, workers, arguments.time())?;
+                    let what = format!("forward {}, {workers} workers", work.stream.name());
+                    rate.add(samples, "fingerpost", &what, size);
+                }
+            }
+            if let Some(program) = &arguments.testpmd {
+                for (mode, copy) in [
+                    ("io", false),
+                    ("mac", false),
+                    ("5tswap", false),
+                    ("io", true),
+                    ("mac", true),
+                ] {
+                    let rate = testpmd::rate(program, mode, copy, arguments.time())?;
+                    let what = format!("{mode}{}", if copy { ", bytes copied" } else { "" });
+                    rate.add(samples, "testpmd", &what, 0);
+                }
+            }
+        }
+        if wants("nat") {
+            let flows = if arguments.quick { 100_000 } else { 1_000_000 };
+            let addresses = addresses(Stream::Inside, &routes);
+            let work = Work {
+                flows,
+                stream: Stream::Inside,
+            };
+            for workers in [1, 2] {
+                let rate = router.rate(work, &addresses, workers, arguments.time())?;
+                let what = format!("forward with translation, {workers} workers");
+                rate.add(samples, "fingerpost", &what, flows as u64);
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Addresses of a stream, the ones that no router forwards to replaced.
+fn addresses(kind: Stream, routes: &[FullRoute]) -> Arc<Vec<u32>> {
+    let all = stream(Family::V4, kind, routes).into_iter();
+    let mut last = 0x0808_0808;
+    let sound = all.map(|bits| {
+        let address = (bits >> 96) as u32;
+        let first = address >> 24;
+        if first != 0 && first != 127 && first < 224 {
+            last = address;
+        }
+        last
+    });
+    Arc::new(sound.collect())
+}
+
+/// How long until a change of the tables is what workers look up.
+fn changes(router: &mut Router, routes: &[FullRoute], samples: &mut Samples) -> Result<()> {
+    let mut worst = 0.0_f64;
+    let mut sum = 0.0;
+    const CHANGES: u32 = 2_000;
+    for number in 0..CHANGES {
+        let (bits, len, _) = routes[number as usize * 97 % routes.len()];
+        let prefix = Ipv4Net::new_assert(Ipv4Addr::from_bits((bits >> 96) as u32), len);
+        let start = Instant::now();
+        router.writer.commit([put(prefix.into(), number)])?;
+        while !router.fill.follow(PATIENCE) {}
+        let millis = start.elapsed().as_secs_f64() * 1e3;
+        worst = worst.max(millis);
+        sum += millis;
+    }
+    let (size, mean) = (router.routes as u64, sum / f64::from(CHANGES));
+    samples.add("fingerpost", "a route changed, mean", size, "wall_ms", mean);
+    samples.add(
+        "fingerpost",
+        "a route changed, worst",
+        size,
+        "wall_ms",
+        worst,
+    );
+    progress(&format!("a change: {mean:.4} ms, worst {worst:.3} ms"));
+    let start = Instant::now();
+    let many = routes.iter().take(10_000).map(|&(bits, len, _)| {
+        let prefix = Ipv4Net::new_assert(Ipv4Addr::from_bits((bits >> 96) as u32), len);
+        put(prefix.into(), 7)
+    });
+    router.writer.commit(many)?;
+    router.fill.follow(PATIENCE);
+    let millis = start.elapsed().as_secs_f64() * 1e3;
+    samples.add(
+        "fingerpost",
+        "10,000 routes changed at once",
+        size,
+        "wall_ms",
+        millis,
+    );
+    progress(&format!("10,000 changes at once: {millis:.1} ms"));
+    ensure!(router.fill.filled().refused == 0);
+    Ok(())
+}

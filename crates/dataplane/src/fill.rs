@@ -1,0 +1,530 @@
+//! From what a router knows to what its workers look up: FIBs, next hops
+//! and neighbours, filled from a snapshot of `table` and kept in step by its
+//! events.
+//!
+//! [`Fill`] is the control side's: one thread of the program calls
+//! [`Fill::follow`] every few milliseconds. It waits for no worker; workers
+//! see a change with their next batch. What it costs is in proportion to
+//! what changed; everything is made anew only at the start, when rules
+//! change, or when the events went by too fast.
+
+mod decide;
+mod hops;
+mod view;
+
+use std::collections::HashMap;
+use std::net::IpAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use memory::quiescent::Domain;
+use table::row::neighbour::state;
+use table::row::route::scope;
+use table::{AF_INET, AF_INET6, Event, Events, Generation, Link, Neighbour, Reader, Row, Tables};
+
+use crate::forward::{PortSettings, Ports, View};
+use crate::neighbour::{Adjacency, Key, Kind, Limits, Table, Writer};
+use hops::Hops;
+use view::{Kept, Said, Surroundings};
+
+/// A link that packets come and go by.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Attachment {
+    /// The link's name in the tables.
+    pub link: String,
+    /// Whether packets have an Ethernet header here.
+    pub has_ethernet: bool,
+    /// A tag on another attachment's frames: its number, and the VLAN.
+    pub vlan: Option<(u16, u16)>,
+    /// Whether it stands for the host itself.
+    pub is_host: bool,
+    /// Whether it is outside of the address translation.
+    pub is_outside: bool,
+}
+
+impl Attachment {
+    /// A link with Ethernet headers.
+    pub fn ethernet(link: &str) -> Self {
+        Self {
+            link: link.to_owned(),
+            has_ethernet: true,
+            vlan: None,
+            is_host: false,
+            is_outside: false,
+        }
+    }
+
+    /// A link whose packets have no header (TUN).
+    pub fn bare(link: &str) -> Self {
+        Self {
+            has_ethernet: false,
+            ..Self::ethernet(link)
+        }
+    }
+}
+
+/// How tables are filled.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct FillSettings {
+    /// Most neighbours and groups.
+    pub limits: Limits,
+    /// Limits of each FIB.
+    pub fib: fib::Config,
+}
+
+/// How a fill stands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Filled {
+    /// The generation of the tables that workers see.
+    pub generation: Generation,
+    /// IPv4 prefixes, of all views.
+    pub prefixes_v4: usize,
+    /// IPv6 prefixes, of all views.
+    pub prefixes_v6: usize,
+    /// Next hops in use, groups and their members each for itself.
+    pub next_hops: usize,
+    /// Neighbours that are resolved.
+    pub neighbours: usize,
+    /// What there was no room for: prefixes, next hops, neighbours.
+    pub refused: u64,
+    /// Rules that look at more than the destination, and are passed over.
+    pub ignored_rules: usize,
+    /// Times that everything was made anew.
+    pub rebuilds: u64,
+}
+
+/// Keeps the workers' tables in step with a [`Reader`]'s.
+pub struct Fill {
+    reader: Reader,
+    attachments: Vec<Attachment>,
+    ports: Ports,
+    ports_changed: bool,
+    hops: Hops,
+    views: Vec<Pair>,
+    said: Said,
+    up: HashMap<u32, bool>,
+    seen: Generation,
+    ignored_rules: usize,
+    rebuilds: u64,
+    settings: FillSettings,
+    domain: Arc<Domain>,
+}
+
+/// The FIBs of a view: of the ports that are in no VRF, or in one.
+struct Pair {
+    /// The VRF's link.
+    vrf: Option<u32>,
+    v4: Kept<u32>,
+    v6: Kept<u128>,
+    readers: View,
+}
+
+impl std::fmt::Debug for Fill {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Fill")
+            .field("filled", &self.filled())
+            .finish_non_exhaustive()
+    }
+}
+
+impl Fill {
+    /// Fills from what the reader has now. The views are one for ports
+    /// outside of VRFs, and one for each VRF that has ports now.
+    pub fn new(
+        reader: Reader,
+        domain: &Arc<Domain>,
+        attachments: Vec<Attachment>,
+        settings: FillSettings,
+    ) -> Result<Self, fib::Error> {
+        let mut fill = Self {
+            hops: Hops::new(Writer::new(domain, settings.limits)),
+            reader,
+            attachments,
+            ports: Ports::default(),
+            ports_changed: false,
+            views: Vec::new(),
+            said: Said::default(),
+            up: HashMap::new(),
+            seen: Generation::default(),
+            ignored_rules: 0,
+            rebuilds: 0,
+            settings,
+            domain: Arc::clone(domain),
+        };
+        let tables = fill.reader.snapshot();
+        fill.make_views(&tables)?;
+        fill.rebuild(&tables);
+        fill.settle();
+        Ok(fill)
+    }
+
+    fn make_views(&mut self, tables: &Tables) -> Result<(), fib::Error> {
+        let mut vrfs = vec![None];
+        for attachment in &self.attachments {
+            let link = tables.links.by_name(&attachment.link);
+            let vrf = link.and_then(|link| vrf_of(tables, link));
+            if !vrfs.contains(&vrf) {
+                vrfs.push(vrf);
+            }
+        }
+        for vrf in vrfs {
+            let (writer4, reader4) = fib::fib4(self.settings.fib, &self.domain)?;
+            let (writer6, reader6) = fib::fib6(self.settings.fib, &self.domain)?;
+            self.views.push(Pair {
+                vrf,
+                v4: Kept::new(writer4),
+                v6: Kept::new(writer6),
+                readers: View {
+                    v4: reader4,
+                    v6: reader6,
+                },
+            });
+        }
+        Ok(())
+    }
+
+    /// Next hops and neighbours, for workers.
+    pub fn table(&mut self) -> Arc<Table> {
+        Arc::clone(self.hops.writer().table())
+    }
+
+    /// The FIBs, for workers.
+    pub fn views(&self) -> Vec<View> {
+        self.views.iter().map(|pair| pair.readers.clone()).collect()
+    }
+
+    /// The ports as they are.
+    pub fn ports(&self) -> &Ports {
+        &self.ports
+    }
+
+    /// The ports, if they have changed since this was asked last: to be
+    /// given to all workers.
+    pub fn changed_ports(&mut self) -> Option<Ports> {
+        std::mem::take(&mut self.ports_changed).then(|| self.ports.clone())
+    }
+
+    /// How it stands.
+    pub fn filled(&self) -> Filled {
+        let (next_hops, neighbours, refused) = self.hops.counts();
+        let mut filled = Filled {
+            generation: self.seen,
+            next_hops,
+            neighbours,
+            refused,
+            ignored_rules: self.ignored_rules,
+            rebuilds: self.rebuilds,
+            ..Filled::default()
+        };
+        for pair in &self.views {
+            let ((v4, refused_v4), (v6, refused_v6)) = (pair.v4.counts(), pair.v6.counts());
+            filled.prefixes_v4 += v4;
+            filled.prefixes_v6 += v6;
+            filled.refused += refused_v4 + refused_v6;
+        }
+        filled
+    }
+
+    /// Takes in what has happened since, waiting up to `patience` for
+    /// something to happen; true if something did. Workers see it with
+    /// their next batch, but for a line that is changed twice within a
+    /// batch: the second time is seen when it is over, by the next call.
+    pub fn follow(&mut self, patience: Duration) -> bool {
+        let events = self.reader.events_after(self.seen, patience);
+        let has_changed = match events {
+            Events::Batches(batches) if batches.is_empty() => false,
+            Events::Batches(batches) => {
+                // At least as new as the last of the batches.
+                let tables = self.reader.snapshot();
+                if let Some((generation, _)) = batches.last() {
+                    self.seen = *generation;
+                }
+                let events = batches.iter().flat_map(|(_, batch)| batch.iter());
+                if self.take(&tables, events) {
+                    self.update(&tables);
+                } else {
+                    self.rebuild(&tables);
+                }
+                true
+            }
+            Events::FellBehind => {
+                let tables = self.reader.snapshot();
+                self.rebuild(&tables);
+                true
+            }
+        };
+        self.settle();
+        has_changed
+    }
+
+    /// Notes what events change; false where everything has to be made
+    /// anew.
+    fn take<'a>(&mut self, tables: &Tables, events: impl Iterator<Item = &'a Event>) -> bool {
+        let mut neighbours = Vec::new();
+        let mut has_ports = false;
+        for event in events {
+            match &event.row {
+                Row::Route(route) => {
+                    self.touch_route(tables, route.table, route.prefix);
+                }
+                Row::Neighbour(neighbour) => neighbours.push(neighbour.key()),
+                Row::Link(link) => {
+                    has_ports = true;
+                    self.touch_link(tables, link.index);
+                }
+                Row::Address(_) => has_ports = true,
+                Row::Nexthop(nexthop) => {
+                    self.said.clear();
+                    for route in tables.routes.of_nexthop(nexthop.id) {
+                        self.touch_route(tables, route.table, route.prefix);
+                    }
+                    for group in tables.nexthops.groups_with(nexthop.id) {
+                        for route in tables.routes.of_nexthop(group.id) {
+                            self.touch_route(tables, route.table, route.prefix);
+                        }
+                    }
+                }
+                Row::Rule(_) => return false,
+                Row::OtherRoute(_) | Row::Fdb(_) => {}
+            }
+        }
+        if has_ports && !self.refresh_ports(tables) {
+            return false;
+        }
+        for key in neighbours {
+            let row = tables.neighbours.get(&key);
+            match row {
+                Some(row) => self.take_neighbour(row),
+                None => self.lose_neighbour(key.link, key.address),
+            }
+        }
+        true
+    }
+
+    fn touch_route(&mut self, tables: &Tables, table: u32, prefix: ipnet::IpNet) {
+        for pair in &mut self.views {
+            pair.v4.touch(tables, table, prefix);
+            pair.v6.touch(tables, table, prefix);
+        }
+    }
+
+    /// A link that went up or down: routes over it count again, or not.
+    fn touch_link(&mut self, tables: &Tables, link: u32) {
+        let is_up = tables.links.get(link).map(|link| link.is_up());
+        let was_up = match is_up {
+            Some(is_up) => self.up.insert(link, is_up),
+            None => self.up.remove(&link),
+        };
+        if was_up == is_up {
+            return;
+        }
+        self.said.clear();
+        for route in tables.routes.over_link(link) {
+            self.touch_route(tables, route.table, route.prefix);
+        }
+        for nexthop in tables.nexthops.of_link(link) {
+            for route in tables.routes.of_nexthop(nexthop.id) {
+                self.touch_route(tables, route.table, route.prefix);
+            }
+        }
+    }
+
+    /// Looks whether ports have changed, and changes what hangs on them.
+    /// False where links have other numbers now.
+    fn refresh_ports(&mut self, tables: &Tables) -> bool {
+        let ports = self.read_ports(tables);
+        if ports == self.ports {
+            return true;
+        }
+        let links = |ports: &Ports| -> Vec<(u32, u16)> {
+            ports.iter().map(|port| (port.link, port.view)).collect()
+        };
+        if links(&ports) != links(&self.ports) {
+            return false;
+        }
+        self.ports = ports;
+        self.ports_changed = true;
+        self.hops.refresh(&self.ports);
+        self.take_neighbours(tables);
+        true
+    }
+
+    /// Everything anew.
+    fn rebuild(&mut self, tables: &Tables) {
+        self.rebuilds += 1;
+        self.said.clear();
+        self.seen = tables.generation;
+        self.up = tables
+            .links
+            .iter()
+            .map(|link| (link.index, link.is_up()))
+            .collect();
+        let ports = self.read_ports(tables);
+        if ports != self.ports {
+            self.ports = ports;
+            self.ports_changed = true;
+            self.hops.refresh(&self.ports);
+        }
+        self.take_neighbours(tables);
+        self.ignored_rules = 0;
+        for pair in &mut self.views {
+            let table = pair.vrf.and_then(|vrf| tables.links.get(vrf)?.vrf_table);
+            let v4 = decide::chain(tables.rules.of_family(AF_INET), table);
+            let v6 = decide::chain(tables.rules.of_family(AF_INET6), table);
+            self.ignored_rules += v4.ignored_rules + v6.ignored_rules;
+            let mut around = Surroundings {
+                tables,
+                ports: &self.ports,
+                hops: &mut self.hops,
+                said: &mut self.said,
+            };
+            pair.v4.rebuild(&mut around, v4.tables);
+            pair.v6.rebuild(&mut around, v6.tables);
+        }
+        self.hops.sweep();
+    }
+
+    /// What was noted, done.
+    fn update(&mut self, tables: &Tables) {
+        for pair in &mut self.views {
+            let mut around = Surroundings {
+                tables,
+                ports: &self.ports,
+                hops: &mut self.hops,
+                said: &mut self.said,
+            };
+            pair.v4.update(&mut around);
+            pair.v6.update(&mut around);
+        }
+        self.hops.sweep();
+    }
+
+    /// What had to wait for workers.
+    fn settle(&mut self) {
+        self.hops.writer().settle();
+        for pair in &mut self.views {
+            pair.v4.settle();
+            pair.v6.settle();
+        }
+    }
+
+    fn take_neighbours(&mut self, tables: &Tables) {
+        let mut wanted: HashMap<Key, Adjacency> = HashMap::new();
+        for port in self.ports.iter().filter(|port| !port.is_host) {
+            for neighbour in tables.neighbours.of_link(port.link) {
+                wanted.extend(self.adjacency(neighbour));
+            }
+        }
+        let gone: Vec<Key> = self
+            .hops
+            .neighbours()
+            .filter(|key| !wanted.contains_key(key))
+            .collect();
+        for key in gone {
+            self.hops.remove_neighbour(key, &self.ports);
+        }
+        for (key, adjacency) in wanted {
+            self.hops.put_neighbour(key, adjacency);
+        }
+    }
+
+    fn take_neighbour(&mut self, neighbour: &Neighbour) {
+        match self.adjacency(neighbour) {
+            Some((key, adjacency)) => self.hops.put_neighbour(key, adjacency),
+            None if neighbour.proxy => {}
+            None => self.lose_neighbour(neighbour.link, neighbour.address),
+        }
+    }
+
+    fn lose_neighbour(&mut self, link: u32, address: IpAddr) {
+        if let Some(port) = self.ports.of_link(link) {
+            let key = Key::new(port, address);
+            self.hops.remove_neighbour(key, &self.ports);
+        }
+    }
+
+    /// What a neighbour is to workers, if it is resolved and on a port's
+    /// link.
+    fn adjacency(&self, neighbour: &Neighbour) -> Option<(Key, Adjacency)> {
+        const RESOLVED: u16 = state::REACHABLE
+            | state::STALE
+            | state::DELAY
+            | state::PROBE
+            | state::PERMANENT
+            | state::NOARP;
+        if neighbour.state & RESOLVED == 0 || neighbour.proxy {
+            return None;
+        }
+        let number = self.ports.of_link(neighbour.link)?;
+        let port = self.ports.get(number)?;
+        let source = port.ethernet?;
+        let destination = neighbour.lladdr.octets().try_into().ok()?;
+        let adjacency = Adjacency::of_port(Kind::Rewrite, number, port.mtu)
+            .with_addresses(destination, source)
+            .with_vlan(port.vlan.map_or(0, |(_, vlan)| vlan));
+        let is_stale = neighbour.state & state::STALE != 0;
+        let adjacency = if is_stale {
+            adjacency.stale()
+        } else {
+            adjacency
+        };
+        Some((Key::new(number, neighbour.address), adjacency))
+    }
+
+    fn read_ports(&self, tables: &Tables) -> Ports {
+        let read = |attachment: &Attachment| {
+            let link = tables.links.by_name(&attachment.link);
+            let mut port = PortSettings {
+                link: link.map_or(0, |link| link.index),
+                ethernet: None,
+                vlan: attachment.vlan,
+                mtu: 0,
+                view: 0,
+                is_host: attachment.is_host,
+                is_outside: attachment.is_outside,
+                ipv4: None,
+                ipv6: None,
+            };
+            if attachment.has_ethernet {
+                let own = link.and_then(|link| link.address.octets().try_into().ok());
+                port.ethernet = Some(own.unwrap_or_default());
+            }
+            if let Some(link) = link {
+                port.mtu = u16::try_from(link.mtu).unwrap_or(u16::MAX);
+                let vrf = vrf_of(tables, link);
+                let view = self.views.iter().position(|pair| pair.vrf == vrf);
+                port.view = view.unwrap_or(0) as u16;
+                (port.ipv4, port.ipv6) = own_addresses(tables, link.index);
+            }
+            port
+        };
+        Ports::new(self.attachments.iter().map(read).collect())
+    }
+}
+
+/// The VRF that a link is in.
+fn vrf_of(tables: &Tables, link: &Link) -> Option<u32> {
+    let master = tables.links.get(link.master?)?;
+    master.vrf_table.map(|_| master.index)
+}
+
+/// The first address of each family that may be a source beyond the link.
+fn own_addresses(
+    tables: &Tables,
+    link: u32,
+) -> (Option<std::net::Ipv4Addr>, Option<std::net::Ipv6Addr>) {
+    let (mut v4, mut v6) = (None, None);
+    for address in tables.addresses.of_link(link) {
+        if address.scope >= scope::LINK {
+            continue;
+        }
+        match address.local {
+            IpAddr::V4(own) => v4 = v4.or(Some(own)),
+            IpAddr::V6(own) => v6 = v6.or(Some(own)),
+        }
+    }
+    (v4, v6)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,237 @@
+//! What the tables say about a prefix: the kernel's decision for packets
+//! that come in, compiled ahead.
+
+use std::net::IpAddr;
+use std::sync::Arc;
+
+use ipnet::IpNet;
+use table::row::route::{hop_flag, kind};
+use table::row::rule::{action, flag};
+use table::{NextHop, RouteBody, RouteRef, Rule, Tables};
+
+use crate::forward::Ports;
+
+/// Where packets go, before it has a number.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub enum Spec {
+    /// Nowhere: there is no route.
+    None,
+    /// To the kernel: local, or by a link that is no port here.
+    Host,
+    /// Dropped.
+    Blackhole,
+    /// Refused.
+    Unreachable,
+    /// Refused.
+    Prohibit,
+    /// Out by one of these, which are in the route's order.
+    Hops(Vec<Hop>),
+}
+
+/// A next hop of ours.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Hop {
+    /// The port.
+    pub port: u16,
+    /// The neighbour; `None`: each destination is one.
+    pub gateway: Option<IpAddr>,
+    /// Weight, from 1.
+    pub weight: u16,
+}
+
+/// What a single route says.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Says {
+    /// It decides.
+    Goes(Arc<Spec>),
+    /// Nothing: all its next hops are dead. The next best route is asked.
+    Nothing,
+    /// The table is left (`RTN_THROW`).
+    LeaveTable,
+}
+
+/// The tables that are asked in turn, and rules that could not be taken
+/// into account: those that look at more than the destination.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Chain {
+    /// Tables, in their order.
+    pub tables: Vec<u32>,
+    /// Rules passed over.
+    pub ignored_rules: usize,
+}
+
+/// The chain of a family's rules; `vrf` is the table of the VRF whose ports
+/// it is for.
+pub fn chain<'a>(rules: impl Iterator<Item = &'a Arc<Rule>>, vrf: Option<u32>) -> Chain {
+    let mut chain = Chain::default();
+    for rule in rules {
+        let table = match (rule.l3mdev, vrf) {
+            (true, None) => continue,
+            (true, Some(table)) => table,
+            (false, _) => rule.table,
+        };
+        if rule.action == action::NOP {
+            continue;
+        }
+        if !is_plain(rule) {
+            chain.ignored_rules += 1;
+            continue;
+        }
+        if !chain.tables.contains(&table) {
+            chain.tables.push(table);
+        }
+    }
+    chain
+}
+
+/// Whether a rule holds for every packet and names a table.
+fn is_plain(rule: &Rule) -> bool {
+    let is_all = |net: Option<IpNet>| net.is_none_or(|net| net.prefix_len() == 0);
+    let unset = |value: Option<u32>| value.is_none_or(|value| value == u32::MAX);
+    rule.action == action::TO_TABLE
+        && rule.flags & flag::INVERT == 0
+        && is_all(rule.source)
+        && is_all(rule.destination)
+        && rule.tos == 0
+        && rule.iif.is_none()
+        && rule.oif.is_none()
+        && rule.fwmark.is_none()
+        && rule.uids.is_none()
+        && rule.ip_protocol.is_none()
+        && rule.source_ports.is_none()
+        && rule.destination_ports.is_none()
+        && rule.tunnel_id.is_none()
+        && unset(rule.suppress_prefix_len)
+        && unset(rule.suppress_group)
+}
+
+/// What is decided about a prefix, and whether a route of just this prefix
+/// in the first table that has one decided it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Decided {
+    /// Where packets go that match no longer prefix.
+    pub spec: Arc<Spec>,
+    /// Whether other prefixes have no part in it.
+    pub is_own: bool,
+}
+
+/// What all packets to a prefix get that no longer prefix of any table of
+/// the chain covers. Some seeks a table.
+///
+/// Longest match over these decisions is the kernel's answer: let *p* be
+/// the longest prefix of any table that covers an address. All routes that
+/// cover the address cover *p* too, for there are none longer.
+pub fn decide(
+    tables: &Tables,
+    chain: &[u32],
+    prefix: IpNet,
+    mut says: impl FnMut(&RouteRef<'_>) -> Says,
+) -> Decided {
+    let mut is_own = true;
+    for table in chain {
+        for route in tables.routes.covering(*table, prefix) {
+            is_own &= route.prefix == prefix;
+            if !counts(&route) {
+                is_own = false;
+                continue;
+            }
+            match says(&route) {
+                Says::Goes(spec) => return Decided { spec, is_own },
+                Says::Nothing => is_own = false,
+                Says::LeaveTable => {
+                    is_own = false;
+                    break;
+                }
+            }
+        }
+    }
+    Decided {
+        spec: Arc::new(Spec::None),
+        is_own: false,
+    }
+}
+
+/// Whether a route is for all packets: of every type of service, and from
+/// every source.
+pub fn counts(route: &RouteRef<'_>) -> bool {
+    route.tos == 0 && route.body.source.is_none_or(|net| net.prefix_len() == 0)
+}
+
+/// What a route says. O(its next hops).
+pub fn says(tables: &Tables, ports: &Ports, body: &RouteBody) -> Says {
+    let goes = |spec| Says::Goes(Arc::new(spec));
+    match body.kind {
+        kind::THROW => return Says::LeaveTable,
+        kind::BLACKHOLE => return goes(Spec::Blackhole),
+        kind::UNREACHABLE => return goes(Spec::Unreachable),
+        kind::PROHIBIT => return goes(Spec::Prohibit),
+        kind::UNICAST => {}
+        kind::LOCAL => return goes(Spec::Host),
+        // To all or to a group: as long as the link is there.
+        _ => {
+            return match hops_of(tables, body) {
+                Some(hops) if !hops.iter().any(|hop| is_alive(tables, hop)) => Says::Nothing,
+                _ => goes(Spec::Host),
+            };
+        }
+    }
+    let Some(mut hops) = hops_of(tables, body) else {
+        return goes(Spec::Blackhole);
+    };
+    hops.retain(|hop| is_alive(tables, hop));
+    if hops.is_empty() {
+        return Says::Nothing;
+    }
+    let ours = |hop: &NextHop| {
+        Some(Hop {
+            port: ports.of_link(hop.link).filter(|_| hop.encap.is_none())?,
+            gateway: hop.gateway,
+            weight: hop.weight.max(1),
+        })
+    };
+    let mut found: Option<Vec<Hop>> = hops.iter().map(ours).collect();
+    // The weight of an only hop says nothing.
+    if let Some([only]) = found.as_deref_mut() {
+        only.weight = 1;
+    }
+    goes(found.map_or(Spec::Host, Spec::Hops))
+}
+
+/// The next hops of a route, out of its next-hop object where it does not
+/// repeat them; `None` for an object that is a blackhole.
+fn hops_of(tables: &Tables, body: &RouteBody) -> Option<Vec<NextHop>> {
+    let own = body.next_hops.as_slice();
+    let object = body.nexthop_id.and_then(|id| tables.nexthops.get(id));
+    let Some(object) = object else {
+        return Some(own.to_vec());
+    };
+    if object.blackhole {
+        return None;
+    }
+    if !own.is_empty() {
+        return Some(own.to_vec());
+    }
+    let hop = |id: u32, weight: u32| {
+        let member = tables.nexthops.get(id)?;
+        Some(NextHop {
+            link: member.link.unwrap_or(0),
+            gateway: member.gateway,
+            flags: member.flags,
+            weight: u16::try_from(weight).unwrap_or(u16::MAX),
+            realms: 0,
+            encap: member.encap.clone(),
+        })
+    };
+    if object.group.is_empty() {
+        return Some(hop(object.id, 1).into_iter().collect());
+    }
+    let members = object.group.iter();
+    Some(members.filter_map(|m| hop(m.id, m.weight)).collect())
+}
+
+/// Not over a link that is down. One without a carrier is used, as long as
+/// the kernel is not told otherwise (`ignore_routes_with_linkdown`).
+fn is_alive(tables: &Tables, hop: &NextHop) -> bool {
+    let link = tables.links.get(hop.link);
+    link.is_none_or(|link| link.is_up()) && hop.flags & hop_flag::DEAD == 0
+}

@@ -1,0 +1,383 @@
+//! What workers would do, held against `table`'s own decision.
+
+use std::collections::BTreeSet;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::sync::Arc;
+
+use lab::Random;
+use table::row::neighbour::state;
+use table::row::route::{kind, table_id};
+use table::{Change, NextHop, Nexthop, NoRoute, Packet, Placement};
+
+use super::*;
+use crate::testing::*;
+
+const LINKS: std::ops::Range<u32> = 2..7;
+/// The last of them is no port.
+const PORTS: u32 = 4;
+
+/// What a packet meets, in words that both sides know.
+#[derive(Debug, PartialEq, Eq)]
+enum Met {
+    Nothing,
+    Host,
+    Blackhole,
+    Unreachable,
+    Prohibit,
+    /// Ports, and the Ethernet addresses where they are known.
+    Out(BTreeSet<(u16, Option<[u8; 6]>)>),
+}
+
+fn expected(router: &Router, to: IpAddr) -> Met {
+    let tables = router.writer.tables();
+    let packet = Packet {
+        iif: Some(2),
+        ..Packet::to(to)
+    };
+    let decision = match tables.route_of(&packet) {
+        Ok(decision) => decision,
+        Err(NoRoute::HostUnreachable) => return Met::Unreachable,
+        Err(NoRoute::Prohibited) => return Met::Prohibit,
+        Err(NoRoute::Blackhole) => return Met::Blackhole,
+        Err(_) => return Met::Nothing,
+    };
+    if decision.kind != kind::UNICAST {
+        return Met::Host;
+    }
+    let ports = router.fill.ports();
+    let ways = decision.hops.iter().map(|hop| {
+        let port = ports.of_link(hop.link)?;
+        let key = table::NeighbourKey {
+            link: hop.link,
+            address: hop.gateway.unwrap_or(to),
+            proxy: false,
+        };
+        let resolved = state::REACHABLE | state::STALE | state::PERMANENT;
+        let row = tables.neighbours.get(&key);
+        let row = row.filter(|row| row.state & resolved != 0);
+        Some((
+            port,
+            row.and_then(|row| row.lladdr.octets().try_into().ok()),
+        ))
+    });
+    let ways: Option<BTreeSet<_>> = ways.collect();
+    ways.map_or(Met::Host, Met::Out)
+}
+
+fn met(router: &mut Router, to: IpAddr) -> Met {
+    let view = router.fill.views().swap_remove(0);
+    let table = router.fill.table();
+    let section = router.reader.enter();
+    let mut hop = [0];
+    match to {
+        IpAddr::V4(to) => view.v4.lookup(&section, &[to.to_bits()], &mut hop),
+        IpAddr::V6(to) => view.v6.lookup(&section, &[to.to_bits()], &mut hop),
+    }
+    let way = table.next_hop(&section, hop[0]);
+    let members: BTreeSet<u16> = match way.kind() {
+        Kind::Group => (0..=u8::MAX)
+            .map(|bucket| table.member(&section, way.group(), u32::from(bucket) << 24))
+            .collect(),
+        _ => BTreeSet::from([hop[0]]),
+    };
+    let mut out = BTreeSet::new();
+    for member in members {
+        let mut way = table.next_hop(&section, member);
+        if way.kind() == Kind::OnLink {
+            let key = Key::new(way.port(), to);
+            let found = table.neighbour(&section, key, table.place(key));
+            way = found.unwrap_or(Adjacency::of_port(Kind::Unresolved, way.port(), 1_500));
+        }
+        match way.kind() {
+            Kind::None => return Met::Nothing,
+            Kind::Host => return Met::Host,
+            Kind::Blackhole => return Met::Blackhole,
+            Kind::Unreachable => return Met::Unreachable,
+            Kind::Prohibit => return Met::Prohibit,
+            Kind::Rewrite => {
+                let [a, b, c, d, e, f, source @ ..] = way.addresses();
+                let link = u32::from(way.port()) + LINKS.start;
+                assert_eq!(source, mac(1, link));
+                out.insert((way.port(), Some([a, b, c, d, e, f])));
+            }
+            Kind::Unresolved => {
+                out.insert((way.port(), None));
+            }
+            other => panic!("{other:?} of {to}"),
+        }
+    }
+    Met::Out(out)
+}
+
+/// Addresses of a small space, so that prefixes meet.
+fn some_address(random: &mut Random, is_v6: bool) -> IpAddr {
+    let mut bits = 0_u32;
+    for shift in [28, 24, 20, 16, 8, 0] {
+        bits |= (random.below(3) as u32) << shift;
+    }
+    match is_v6 {
+        false => Ipv4Addr::from_bits(0x0a00_0000 ^ bits).into(),
+        true => Ipv6Addr::from_bits(u128::from(0x2001_0000 ^ bits) << 96 | u128::from(bits)).into(),
+    }
+}
+
+fn some_prefix(random: &mut Random, is_v6: bool) -> IpNet {
+    let lens: &[u8] = match is_v6 {
+        false => &[0, 4, 8, 9, 12, 16, 20, 24, 30, 32],
+        true => &[0, 8, 16, 32, 48, 64, 96, 127, 128],
+    };
+    let len = lens[random.below(lens.len())];
+    let address = some_address(random, is_v6);
+    IpNet::new(address, len).unwrap().trunc()
+}
+
+use ipnet::IpNet;
+
+fn some_hops(random: &mut Random, is_v6: bool) -> Vec<NextHop> {
+    let count = [1, 1, 1, 2, 3][random.below(5)];
+    let mut hops: Vec<NextHop> = (0..count)
+        .map(|_| {
+            let gateway = some_address(random, is_v6);
+            NextHop {
+                link: LINKS.start + random.below(LINKS.len()) as u32,
+                gateway: (random.below(3) > 0).then_some(gateway),
+                weight: 1 + random.below(4) as u16,
+                ..NextHop::default()
+            }
+        })
+        .collect();
+    hops.dedup_by_key(|hop| (hop.link, hop.gateway));
+    hops
+}
+
+fn some_change(random: &mut Random, router: &Router) -> Vec<Change> {
+    let is_v6 = random.below(3) == 0;
+    let link_of = |random: &mut Random| LINKS.start + random.below(LINKS.len()) as u32;
+    match random.below(20) {
+        0..=8 => {
+            let tables = [
+                table_id::MAIN,
+                table_id::MAIN,
+                table_id::LOCAL,
+                table_id::DEFAULT,
+            ];
+            let table = tables[random.below(4)];
+            let kinds = [
+                kind::UNICAST,
+                kind::UNICAST,
+                kind::UNICAST,
+                kind::UNICAST,
+                kind::LOCAL,
+                kind::BROADCAST,
+                kind::BLACKHOLE,
+                kind::UNREACHABLE,
+                kind::PROHIBIT,
+                kind::THROW,
+            ];
+            let of = kinds[random.below(kinds.len())];
+            let hops = match of {
+                kind::UNICAST => some_hops(random, is_v6),
+                kind::LOCAL | kind::BROADCAST => vec![hop(link_of(random), None, 1)],
+                _ => Vec::new(),
+            };
+            let mut body = body(of, hops);
+            if of == kind::UNICAST && random.below(6) == 0 {
+                body.nexthop_id = Some(1 + random.below(4) as u32);
+                body.next_hops = table::NextHops::None;
+            }
+            let mut route = route(table, "10.0.0.0/8", body);
+            route.prefix = some_prefix(random, is_v6);
+            route.metric = random.below(3) as u32;
+            vec![Change::PutRoute(route, Placement::Last)]
+        }
+        9..=13 => {
+            let routes = &router.writer.tables().routes;
+            let at = random.below(routes.len().max(1));
+            let route = routes.iter().nth(at).map(|route| route.to_shared());
+            route.map(Change::DeleteRoute).into_iter().collect()
+        }
+        14 => {
+            let link_index = link_of(random);
+            vec![link(1, link_index, random.below(3) > 0, 1_500)]
+        }
+        15 => {
+            let id = 1 + random.below(4) as u32;
+            let hop = some_hops(random, false).swap_remove(0);
+            let mut nexthop = Nexthop {
+                id,
+                link: Some(hop.link),
+                gateway: hop.gateway,
+                ..Nexthop::default()
+            };
+            match random.below(4) {
+                0 => (nexthop.blackhole, nexthop.link, nexthop.gateway) = (true, None, None),
+                1 => return vec![Change::DeleteNexthop(id)],
+                _ => {}
+            }
+            vec![Change::PutNexthop(nexthop)]
+        }
+        _ => {
+            let (link, address) = (link_of(random), some_address(random, is_v6));
+            let states = [
+                state::REACHABLE,
+                state::STALE,
+                state::FAILED,
+                state::INCOMPLETE,
+                state::PERMANENT,
+            ];
+            let state = states[random.below(states.len())];
+            let lladdr = [2, 7, 0, 0, 0, random.below(200) as u8];
+            if random.below(4) == 0 {
+                let key = table::NeighbourKey {
+                    link,
+                    address,
+                    proxy: false,
+                };
+                return vec![Change::DeleteNeighbour(key)];
+            }
+            vec![neighbour(link, address, Some(lladdr), state)]
+        }
+    }
+}
+
+fn churn(seed: u64, rounds: usize) {
+    let mut random = Random::new(seed);
+    let links: Vec<Change> = LINKS.map(|index| link(1, index, true, 1_500)).collect();
+    let ports = LINKS
+        .take(PORTS as usize)
+        .map(|index| Attachment::ethernet(&format!("em{index}")))
+        .collect();
+    let mut router = Router::new(links, ports);
+    for round in 0..rounds {
+        let count = 1 + random.below(4);
+        let changes: Vec<Change> = (0..count)
+            .flat_map(|_| some_change(&mut random, &router))
+            .collect();
+        router.writer.commit(changes).unwrap();
+        router.follow();
+        for _ in 0..30 {
+            let to = some_address(&mut random, round % 3 == 0);
+            if to.is_multicast() || to.is_unspecified() {
+                continue;
+            }
+            let (wanted, got) = (expected(&router, to), met(&mut router, to));
+            assert_eq!(got, wanted, "seed {seed}, round {round}, to {to}");
+        }
+    }
+    let filled = router.fill.filled();
+    assert_eq!((filled.refused, filled.rebuilds), (0, 1));
+    assert_eq!(filled.generation, router.writer.tables().generation);
+    // A fill of its own finds the same, and as many.
+    let mut anew = Fill::new(
+        router.writer.reader(),
+        &router.fill.domain,
+        router.fill.attachments.clone(),
+        router.fill.settings,
+    )
+    .unwrap();
+    let mut again = anew.filled();
+    again.rebuilds = filled.rebuilds;
+    assert_eq!(again, filled, "seed {seed}");
+    std::mem::swap(&mut anew, &mut router.fill);
+    for _ in 0..300 {
+        let to = some_address(&mut random, false);
+        let (wanted, got) = (expected(&router, to), met(&mut router, to));
+        assert_eq!(got, wanted, "seed {seed}, anew, to {to}");
+    }
+}
+
+#[test]
+fn workers_decide_as_the_tables_do_under_churn() {
+    for seed in 0..12 {
+        churn(seed, 400);
+    }
+}
+
+#[test]
+fn what_went_by_too_fast_is_made_anew() {
+    let mut random = Random::new(5);
+    let links: Vec<Change> = LINKS.map(|index| link(1, index, true, 1_500)).collect();
+    let ports = vec![Attachment::ethernet("em2"), Attachment::ethernet("em3")];
+    let mut router = Router::new(links, ports);
+    router.writer.without_events();
+    for _ in 0..50 {
+        let changes = some_change(&mut random, &router);
+        router
+            .writer
+            .commit(
+                changes.into_iter().filter(|change| {
+                    matches!(change, Change::PutRoute(..) | Change::PutNeighbour(_))
+                }),
+            )
+            .unwrap();
+    }
+    router.commit(vec![via("10.0.0.0/8", vec![hop(2, Some("10.1.1.1"), 1)])]);
+    assert!(router.fill.filled().rebuilds >= 1);
+    for _ in 0..200 {
+        let to = some_address(&mut random, false);
+        assert_eq!(met(&mut router, to), expected(&router, to), "{to}");
+    }
+}
+
+#[test]
+fn a_rule_that_looks_at_more_than_the_destination_is_counted() {
+    let mut router = Router::new(
+        vec![link(1, 2, true, 1_500)],
+        vec![Attachment::ethernet("em2")],
+    );
+    assert_eq!(router.fill.filled().ignored_rules, 0);
+    router.commit(vec![Change::PutRule(table::Rule {
+        family: table::AF_INET,
+        priority: 100,
+        table: 77,
+        action: table::row::rule::action::TO_TABLE,
+        fwmark: Some((1, 1)),
+        ..table::Rule::default()
+    })]);
+    let filled = router.fill.filled();
+    assert_eq!((filled.ignored_rules, filled.rebuilds), (1, 2));
+}
+
+#[test]
+fn a_port_that_changes_takes_its_next_hops_along() {
+    let mut router = Router::new(
+        [
+            vec![link(1, 2, true, 1_500), link(1, 3, true, 1_500)],
+            vec![known(3, "10.0.0.9", [2, 7, 0, 0, 0, 9])],
+            vec![via("10.9.0.0/16", vec![hop(3, Some("10.0.0.9"), 1)])],
+        ]
+        .concat(),
+        vec![Attachment::ethernet("em2"), Attachment::ethernet("em3")],
+    );
+    let look = |router: &mut Router| {
+        let view = router.fill.views().swap_remove(0);
+        let table = router.fill.table();
+        let section = router.reader.enter();
+        let mut hop = [0];
+        view.v4.lookup(&section, &[0x0a09_0001], &mut hop);
+        table.next_hop(&section, hop[0])
+    };
+    assert_eq!(look(&mut router).mtu(), 1_500);
+    router.commit(vec![link(1, 3, true, 1_400)]);
+    assert_eq!(look(&mut router).mtu(), 1_400);
+    assert_eq!(look(&mut router).kind(), Kind::Rewrite);
+    // Another number: a new link of the same name.
+    router.commit(vec![Change::DeleteLink(3)]);
+    let mut new = link(1, 9, true, 1_300);
+    if let Change::PutLink(link) = &mut new {
+        link.name = "em3".into();
+    }
+    router.commit(vec![
+        new,
+        via("10.9.0.0/16", vec![hop(9, Some("10.0.0.9"), 1)]),
+    ]);
+    let way = look(&mut router);
+    assert_eq!((way.kind(), way.mtu()), (Kind::Host, 0));
+    router.commit(vec![without(
+        "10.9.0.0/16",
+        vec![hop(3, Some("10.0.0.9"), 1)],
+    )]);
+    let way = look(&mut router);
+    assert_eq!((way.kind(), way.mtu()), (Kind::Unresolved, 1_300));
+    let _ = Arc::strong_count(&router.fill.table());
+}

@@ -1,0 +1,442 @@
+//! The way of a packet through a worker: plain functions over a batch, one
+//! behind the other, each with its counters.
+//!
+//! [`Forwarder`] is what a worker owns of it. It asks for no clock and
+//! touches no port: frames go in, and for each comes out by which port it
+//! leaves; packets that are made on the way (errors, fragments, those that
+//! waited) come out beside them. So it runs in tests and simulations as it
+//! runs in [`crate::worker`].
+//!
+//! ```text
+//! ethernet -> ipv4, ipv6 -> nat in -> fib -> next hop -> nat out -> output
+//!        \________\___________________\______\-> host        \-> icmp, wait
+//! ```
+//!
+//! A packet is only touched by its own worker. What it reads of others (the
+//! FIB, next hops, neighbours) it reads inside a section, by loads alone.
+
+mod counters;
+mod error;
+pub mod ethernet;
+mod extra;
+mod fragment;
+mod frame;
+mod hash;
+pub mod ip;
+mod lane;
+mod output;
+mod ports;
+mod resolve;
+mod translate;
+mod waiting;
+
+use std::sync::Arc;
+
+use memory::quiescent::Section;
+use nat::Nat;
+
+use crate::neighbour::Table;
+use error::Allowance;
+use ethernet::{Arrived, Carried};
+use extra::Extras;
+use ip::Checked;
+use lane::Lane;
+use waiting::Waiting;
+
+pub use counters::{Counters, Node, Reason};
+pub use error::Message;
+pub use frame::Frame;
+pub use hash::flow_hash;
+pub use ports::{MAX_PORTS, PortSettings, Ports};
+pub use waiting::{Request, Requests, WaitingLimits};
+
+/// Packets that go through at a time at most.
+pub const MAX_BATCH: usize = 256;
+
+/// Stands for a port where a packet ended: dropped, held, or replaced.
+pub const GONE: u16 = u16::MAX;
+/// Stands for a port where a packet is the kernel's.
+pub const HOST: u16 = u16::MAX - 1;
+
+/// The FIBs that decide for some ports; several views share next hops.
+#[derive(Debug, Clone)]
+pub struct View {
+    /// For IPv4.
+    pub v4: fib::Reader4,
+    /// For IPv6.
+    pub v6: fib::Reader6,
+}
+
+/// How a worker forwards.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Settings {
+    /// Errors that may be sent in a second, and at once.
+    pub errors_per_second: u32,
+    /// See above.
+    pub errors_at_once: u32,
+    /// What packets may wait for neighbours.
+    pub waiting: WaitingLimits,
+    /// Goes into the hash of flows: other routers on the way should have
+    /// another one.
+    pub hash_seed: u64,
+}
+
+impl Default for Settings {
+    /// As Linux limits errors: 1,000 a second, 50 at once.
+    fn default() -> Self {
+        Self {
+            errors_per_second: 1_000,
+            errors_at_once: 50,
+            waiting: WaitingLimits::default(),
+            hash_seed: 0,
+        }
+    }
+}
+
+/// A packet that was made on the way: an error, a fragment, one that had
+/// waited.
+#[derive(Debug)]
+pub struct Made<'a> {
+    /// By which port it leaves.
+    pub port: u16,
+    /// Bytes of the link's header at its front.
+    pub link_len: usize,
+    /// The packet.
+    pub frame: Frame<'a>,
+}
+
+/// All that a worker owns of the way. Two share nothing that is written.
+#[derive(Debug)]
+pub struct Forwarder {
+    state: State,
+    v4: Box<Lane<u32>>,
+    v6: Box<Lane<u128>>,
+}
+
+/// What the nodes work with, but the packets themselves.
+#[derive(Debug)]
+struct State {
+    ports: Box<Ports>,
+    views: Vec<View>,
+    table: Arc<Table>,
+    nat: Option<Box<Nat>>,
+    settings: Settings,
+    counters: Counters,
+    waiting: Waiting,
+    requests: Requests,
+    allowance: Allowance,
+    extras: Extras,
+    /// Room for a fragment that the engine of translation held back.
+    fragment: Vec<u8>,
+    egress: [u16; MAX_BATCH],
+    seen_changes: u64,
+    now_millis: u64,
+}
+
+impl Forwarder {
+    /// One that forwards by these tables. All allocations of the usual way
+    /// are made here.
+    pub fn new(
+        ports: Ports,
+        views: Vec<View>,
+        table: Arc<Table>,
+        nat: Option<Nat>,
+        settings: Settings,
+    ) -> Self {
+        let allowance = Allowance::new(settings.errors_per_second, settings.errors_at_once);
+        Self {
+            state: State {
+                ports: Box::new(ports),
+                views,
+                table,
+                nat: nat.map(Box::new),
+                settings,
+                counters: Counters::default(),
+                waiting: Waiting::new(settings.waiting),
+                requests: Requests::new(),
+                allowance,
+                extras: Extras::default(),
+                fragment: Vec::new(),
+                egress: [GONE; MAX_BATCH],
+                seen_changes: 0,
+                now_millis: 0,
+            },
+            v4: Box::default(),
+            v6: Box::default(),
+        }
+    }
+
+    /// Takes the first [`MAX_BATCH`] frames that came in by a port through
+    /// all nodes. [`Forwarder::egress`] then says where each goes, and
+    /// [`Forwarder::next_made`] gives the packets that were made.
+    ///
+    /// The section is of the domain of the tables. Bounded work: O(frames),
+    /// and what waits is looked at when a neighbour changed.
+    pub fn forward(
+        &mut self,
+        section: &Section<'_>,
+        port: u16,
+        frames: &mut [Frame<'_>],
+        now_millis: u64,
+    ) {
+        let within = frames.len().min(MAX_BATCH);
+        let frames = frames.get_mut(..within).unwrap_or_default();
+        let state = &mut self.state;
+        state.begin(now_millis);
+        self.v4.clear();
+        self.v6.clear();
+        state.input(port, frames, &mut self.v4, &mut self.v6);
+        let is_host = state.ports.get(port).is_some_and(|port| port.is_host);
+        if !self.v4.is_empty() {
+            state.translate_in(&mut self.v4, frames);
+            state.look_up_v4(section, &mut self.v4);
+            state.pass(section, &mut self.v4, frames, is_host);
+        }
+        if !self.v6.is_empty() {
+            state.look_up_v6(section, &mut self.v6);
+            state.pass(section, &mut self.v6, frames, is_host);
+        }
+        state.finish(section);
+    }
+
+    /// What is due without a packet: those that waited go on or end. To be
+    /// called now and then while nothing comes in.
+    pub fn tend(&mut self, section: &Section<'_>, now_millis: u64) {
+        self.state.begin(now_millis);
+        self.state.finish(section);
+    }
+
+    /// By which port each frame of the last batch leaves: [`GONE`], [`HOST`]
+    /// or a port's number. A frame that leaves begins with the header of
+    /// its link, one for the host with its IP header.
+    pub fn egress(&self) -> &[u16; MAX_BATCH] {
+        &self.state.egress
+    }
+
+    /// Hands out the packets that were made since [`Forwarder::forward`] or
+    /// [`Forwarder::tend`] was called, one by one.
+    pub fn next_made(&mut self) -> Option<Made<'_>> {
+        let (port, frame) = self.state.extras.next()?;
+        Some(Made {
+            port,
+            link_len: self.state.ports.link_len(port),
+            frame,
+        })
+    }
+
+    /// Counts what became of packets behind the last node: there was no such
+    /// port, or no buffer.
+    pub fn count(&mut self, reason: Reason, packets: usize) {
+        self.state.counters.count_many(reason, packets);
+    }
+
+    /// What was counted so far.
+    pub fn counters(&self) -> &Counters {
+        &self.state.counters
+    }
+
+    /// What the program is asked to do about neighbours.
+    pub fn requests(&mut self) -> &mut Requests {
+        &mut self.state.requests
+    }
+
+    /// Neighbours that packets wait for, and bytes of those packets.
+    pub fn waiting(&self) -> (usize, usize) {
+        let waiting = &self.state.waiting;
+        (waiting.neighbours(), waiting.bytes())
+    }
+
+    /// Its engine of address translation.
+    pub fn nat(&mut self) -> Option<&mut Nat> {
+        self.state.nat.as_deref_mut()
+    }
+
+    /// Ports have changed.
+    pub fn set_ports(&mut self, ports: Ports) {
+        *self.state.ports = ports;
+    }
+
+    /// What it knows of its ports.
+    pub fn ports(&self) -> &Ports {
+        &self.state.ports
+    }
+}
+
+impl State {
+    fn begin(&mut self, now_millis: u64) {
+        self.now_millis = now_millis;
+        self.extras.clear();
+    }
+
+    /// Drops the packet of a frame.
+    #[inline(always)]
+    fn drop(&mut self, at: usize, reason: Reason) {
+        self.counters.count(reason);
+        self.egress[at] = GONE;
+    }
+
+    /// Ethernet and IP: each frame ends here, or goes into a lane.
+    #[inline]
+    fn input(
+        &mut self,
+        port: u16,
+        frames: &mut [Frame<'_>],
+        v4: &mut Lane<u32>,
+        v6: &mut Lane<u128>,
+    ) {
+        let Self {
+            ports,
+            counters,
+            egress,
+            ..
+        } = self;
+        let Some(settings) = ports.get(port) else {
+            for egress in egress.iter_mut().take(frames.len()) {
+                counters.count(Reason::NoPort);
+                *egress = GONE;
+            }
+            return;
+        };
+        let is_host = settings.is_host;
+        if settings.ethernet.is_some() {
+            counters.visit(Node::Ethernet, frames.len());
+        }
+        for (at, frame) in frames.iter_mut().enumerate() {
+            let arrived = match settings.ethernet {
+                Some(own) => ethernet::input(frame, port, own, ports),
+                None => bare(frame, port),
+            };
+            let end = match arrived.carried {
+                Carried::Ipv4 => match ip::check_v4(frame, is_host) {
+                    Checked::To(to) => {
+                        v4.push(at, arrived.port, to);
+                        continue;
+                    }
+                    Checked::Host => None,
+                    Checked::Dropped(reason) => Some(reason),
+                },
+                Carried::Ipv6 => match ip::check_v6(frame, is_host) {
+                    Checked::To(to) => {
+                        v6.push(at, arrived.port, to);
+                        continue;
+                    }
+                    Checked::Host => None,
+                    Checked::Dropped(reason) => Some(reason),
+                },
+                Carried::Host => None,
+                Carried::Dropped(reason) => Some(reason),
+            };
+            egress[at] = match end {
+                Some(reason) => {
+                    counters.count(reason);
+                    GONE
+                }
+                None => {
+                    counters.visit(Node::Host, 1);
+                    HOST
+                }
+            };
+        }
+        self.counters.visit(Node::Ipv4, v4.len());
+        self.counters.visit(Node::Ipv6, v6.len());
+    }
+
+    fn leave_to_host(&mut self, at: usize) {
+        self.counters.visit(Node::Host, 1);
+        self.egress[at] = HOST;
+    }
+
+    /// Longest-prefix match for a lane, by the view of each packet's port.
+    #[inline]
+    fn look_up_v4(&mut self, section: &Section<'_>, lane: &mut Lane<u32>) {
+        self.counters.visit(Node::Fib, lane.len());
+        match self.one_view(lane.ports()) {
+            Some(view) => {
+                let (to, hops) = lane.look_up();
+                if let Some(view) = self.views.get(view) {
+                    view.v4.lookup(section, to, hops);
+                }
+            }
+            None => lane.look_up_each(|port, to, hop| {
+                let view = self
+                    .ports
+                    .get(port)
+                    .map_or(0, |port| usize::from(port.view));
+                if let Some(view) = self.views.get(view) {
+                    view.v4.lookup(section, to, hop);
+                }
+            }),
+        }
+    }
+
+    #[inline]
+    fn look_up_v6(&mut self, section: &Section<'_>, lane: &mut Lane<u128>) {
+        self.counters.visit(Node::Fib, lane.len());
+        match self.one_view(lane.ports()) {
+            Some(view) => {
+                let (to, hops) = lane.look_up();
+                if let Some(view) = self.views.get(view) {
+                    view.v6.lookup(section, to, hops);
+                }
+            }
+            None => lane.look_up_each(|port, to, hop| {
+                let view = self
+                    .ports
+                    .get(port)
+                    .map_or(0, |port| usize::from(port.view));
+                if let Some(view) = self.views.get(view) {
+                    view.v6.lookup(section, to, hop);
+                }
+            }),
+        }
+    }
+
+    /// The view of all these ports, if they have one in common.
+    #[inline]
+    fn one_view(&self, ports: &[u16]) -> Option<usize> {
+        if self.views.len() == 1 {
+            return Some(0);
+        }
+        let view_of = |port: &u16| self.ports.get(*port).map_or(0, |port| port.view);
+        let first = ports.first().map(view_of)?;
+        let same = ports.iter().all(|port| view_of(port) == first);
+        same.then_some(usize::from(first))
+    }
+
+    /// From next hops to where each packet of a lane goes.
+    #[inline]
+    fn pass<A: lane::Destination>(
+        &mut self,
+        section: &Section<'_>,
+        lane: &mut Lane<A>,
+        frames: &mut [Frame<'_>],
+        is_host: bool,
+    ) {
+        self.resolve(section, lane, frames);
+        self.decide(lane, frames, is_host);
+        if !A::IS_V6 && self.nat.is_some() {
+            self.translate_out(lane, frames);
+        }
+        self.output_lane(section, lane, frames, is_host);
+    }
+
+    /// Behind a batch: packets that waited, and those made on the way.
+    fn finish(&mut self, section: &Section<'_>) {
+        self.release(section);
+        self.give_up();
+        self.route_extras(section);
+    }
+}
+
+/// A frame without a link's header: its version says what it is.
+#[inline(always)]
+fn bare(frame: &Frame<'_>, port: u16) -> Arrived {
+    let carried = match frame.bytes().first().map(|first| first >> 4) {
+        Some(6) => Carried::Ipv6,
+        _ => Carried::Ipv4,
+    };
+    Arrived { port, carried }
+}
+
+#[cfg(test)]
+mod tests;

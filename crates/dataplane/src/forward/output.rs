@@ -1,0 +1,390 @@
+//! The last steps: one hop less, the link's header; or a wait, an error,
+//! fragments.
+
+use memory::quiescent::Section;
+use packet::ethernet;
+
+use super::error::{is_due_v4, is_due_v6, write_v4, write_v6};
+use super::extra::{Extra, Stage};
+use super::fragment::fragments;
+use super::frame::Frame;
+use super::lane::{Destination, Lane};
+use super::waiting::{Held, Request};
+use super::{GONE, HOST, Message, Node, Reason, State, ip};
+use crate::neighbour::{Adjacency, Key, Kind};
+
+/// Room for the longest error.
+const ERROR_BYTES: usize = 1_280;
+
+impl State {
+    /// Sends the packets of a lane that go.
+    #[inline]
+    pub(super) fn output_lane<A: Destination>(
+        &mut self,
+        section: &Section<'_>,
+        lane: &Lane<A>,
+        frames: &mut [Frame<'_>],
+        is_host: bool,
+    ) {
+        let mut sent = 0;
+        for k in 0..lane.len() {
+            if !lane.goes[k] {
+                continue;
+            }
+            let at = lane.at(k);
+            let Some(frame) = frames.get_mut(at) else {
+                continue;
+            };
+            if !is_host {
+                ip::take_hop(frame.bytes_mut(), A::IS_V6);
+            }
+            sent += 1;
+            let way = lane.way[k];
+            self.egress[at] = self.output::<A>(section, frame, way, lane.hop[k], lane.port(k));
+        }
+        self.counters.visit(Node::Output, sent);
+    }
+
+    /// Gives a packet its header; says by which port it leaves.
+    #[inline(always)]
+    fn output<A: Destination>(
+        &mut self,
+        section: &Section<'_>,
+        frame: &mut Frame<'_>,
+        way: Adjacency,
+        hop: u16,
+        port_in: u16,
+    ) -> u16 {
+        if way.kind() == Kind::Unresolved {
+            return self.hold::<A>(section, frame.bytes(), way, hop, port_in);
+        }
+        if way.is_stale() {
+            self.ask_of::<A>(section, frame.bytes(), way, hop);
+        }
+        if frame.len() > usize::from(way.mtu()) {
+            return self.fragment(frame.bytes(), way);
+        }
+        if put_header(frame, way, A::IS_V6) {
+            return way.port();
+        }
+        self.counters.count(Reason::NoHeadroom);
+        GONE
+    }
+
+    /// Which neighbour a packet's way goes through.
+    fn key_of<A: Destination>(
+        &self,
+        section: &Section<'_>,
+        packet: &[u8],
+        way: Adjacency,
+        hop: u16,
+    ) -> Key {
+        match hop {
+            0 => A::of_packet(packet).on(way.port()),
+            _ => self.table.gateway(section, hop),
+        }
+    }
+
+    /// Leaves a request about the neighbour of a packet's way.
+    #[cold]
+    fn ask_of<A: Destination>(
+        &mut self,
+        section: &Section<'_>,
+        packet: &[u8],
+        way: Adjacency,
+        hop: u16,
+    ) {
+        let key = self.key_of::<A>(section, packet, way, hop);
+        self.ask(key);
+    }
+
+    fn ask(&mut self, key: Key) {
+        if let Some(port) = self.ports.get(key.port) {
+            let link = port.link;
+            self.requests.ask(Request { link, key }, self.now_millis);
+        }
+    }
+
+    /// Keeps a packet until its neighbour is resolved.
+    #[cold]
+    fn hold<A: Destination>(
+        &mut self,
+        section: &Section<'_>,
+        packet: &[u8],
+        way: Adjacency,
+        hop: u16,
+        port_in: u16,
+    ) -> u16 {
+        let key = self.key_of::<A>(section, packet, way, hop);
+        self.ask(key);
+        let is_held = self.waiting.hold(key, packet, port_in, self.now_millis);
+        self.counters.count(match is_held {
+            true => Reason::Held,
+            false => Reason::QueueFull,
+        });
+        GONE
+    }
+
+    /// Cuts an IPv4 packet into fragments that fit.
+    #[cold]
+    fn fragment(&mut self, packet: &[u8], way: Adjacency) -> u16 {
+        let mtu = usize::from(way.mtu());
+        let mut refused = 0;
+        let extras = &mut self.extras;
+        let is_cut = fragments(packet, mtu, |head, payload| {
+            let len = head.len() + payload.len();
+            let is_made = extras.make(len, Stage::Ready(way.port()), |room| {
+                room[..head.len()].copy_from_slice(head);
+                room[head.len()..].copy_from_slice(payload);
+                len
+            });
+            if !is_made {
+                refused += 1;
+                return;
+            }
+            let at = extras.len() - 1;
+            if let Some(mut extra) = extras.take(at) {
+                with_frame(&mut extra, |frame| put_header(frame, way, false));
+                extras.put_back(at, extra);
+            }
+        });
+        self.counters.count(match (is_cut, refused) {
+            (false, _) => Reason::TooBig,
+            (true, 0) => Reason::Fragmented,
+            (true, _) => Reason::NoRoom,
+        });
+        GONE
+    }
+
+    /// Tells the sender of a packet what became of it, if it may be told.
+    #[cold]
+    pub(super) fn send_error<A: Destination>(
+        &mut self,
+        about: &[u8],
+        port_in: u16,
+        message: Message,
+    ) {
+        let is_due = match A::IS_V6 {
+            false => is_due_v4(about),
+            true => is_due_v6(about, message),
+        };
+        if !is_due {
+            return self.counters.count(Reason::ErrorForbidden);
+        }
+        if !self.allowance.take(self.now_millis) {
+            return self.counters.count(Reason::ErrorLimited);
+        }
+        let came_by = self.ports.get(port_in);
+        let all = || came_by.into_iter().chain(self.ports.iter());
+        let stage = Stage::ToRoute {
+            port_in,
+            takes_hop: false,
+            is_translated: false,
+        };
+        let extras = &mut self.extras;
+        let is_made = match A::IS_V6 {
+            false => all().find_map(|port| port.ipv4).map(|from| {
+                extras.make(ERROR_BYTES, stage, |room| {
+                    write_v4(room, message, about, from)
+                })
+            }),
+            true => all().find_map(|port| port.ipv6).map(|from| {
+                extras.make(ERROR_BYTES, stage, |room| {
+                    write_v6(room, message, about, from)
+                })
+            }),
+        };
+        match is_made {
+            Some(true) => self.counters.visit(Node::Icmp, 1),
+            Some(false) => self.counters.count(Reason::NoRoom),
+            None => self.counters.count(Reason::ErrorNoSource),
+        }
+    }
+
+    /// Packets whose neighbour is resolved now go on.
+    pub(super) fn release(&mut self, section: &Section<'_>) {
+        let changes = self.table.changes();
+        if changes == self.seen_changes {
+            return;
+        }
+        self.seen_changes = changes;
+        if self.waiting.neighbours() == 0 {
+            return;
+        }
+        for key in self.waiting.keys() {
+            let Some(way) = self.table.neighbour(section, key, self.table.place(key)) else {
+                continue;
+            };
+            for held in self.waiting.release(key) {
+                self.send_held(section, &held, way);
+            }
+        }
+    }
+
+    fn send_held(&mut self, section: &Section<'_>, held: &Held, way: Adjacency) {
+        let stage = Stage::Ready(GONE);
+        let len = held.bytes.len();
+        let is_made = self.extras.make(len, stage, |room| {
+            room.copy_from_slice(&held.bytes);
+            len
+        });
+        if !is_made {
+            return self.counters.count(Reason::NoRoom);
+        }
+        let at = self.extras.len() - 1;
+        let Some(mut extra) = self.extras.take(at) else {
+            return;
+        };
+        let is_v6 = is_v6(&held.bytes);
+        let port = with_frame(&mut extra, |frame| match is_v6 {
+            true => self.output::<u128>(section, frame, way, 0, held.port_in),
+            false => self.output::<u32>(section, frame, way, 0, held.port_in),
+        });
+        extra.stage = Stage::Ready(port);
+        self.extras.put_back(at, extra);
+    }
+
+    /// Packets whose neighbour has not answered end (RFC 1812 §3.3.2).
+    pub(super) fn give_up(&mut self) {
+        for key in self.waiting.overdue(self.now_millis) {
+            for held in self.waiting.release(key) {
+                self.counters.count(Reason::NotResolved);
+                let message = Message::HostUnreachable;
+                match is_v6(&held.bytes) {
+                    true => self.send_error::<u128>(&held.bytes, held.port_in, message),
+                    false => self.send_error::<u32>(&held.bytes, held.port_in, message),
+                }
+            }
+        }
+    }
+
+    /// Looks up the way of packets that were made here, those included
+    /// that are made meanwhile.
+    pub(super) fn route_extras(&mut self, section: &Section<'_>) {
+        let mut at = 0;
+        while at < self.extras.len() {
+            if let Some(mut extra) = self.extras.take(at) {
+                if let Stage::ToRoute {
+                    port_in,
+                    takes_hop,
+                    is_translated,
+                } = extra.stage
+                {
+                    let view = self.ports.get(port_in).map_or(0, |port| port.view);
+                    let terms = Terms {
+                        port_in,
+                        takes_hop,
+                        is_translated,
+                        view: usize::from(view),
+                    };
+                    let port = with_frame(&mut extra, |frame| match is_v6(frame.bytes()) {
+                        true => self.route_v6(section, frame, terms),
+                        false => self.route_v4(section, frame, terms),
+                    });
+                    extra.stage = Stage::Ready(port);
+                }
+                self.extras.put_back(at, extra);
+            }
+            at += 1;
+        }
+    }
+
+    fn route_v4(&mut self, section: &Section<'_>, frame: &mut Frame<'_>, terms: Terms) -> u16 {
+        let mut hop = [0];
+        let to = [u32::of_packet(frame.bytes())];
+        if let Some(view) = self.views.get(terms.view) {
+            view.v4.lookup(section, &to, &mut hop);
+        }
+        self.route::<u32>(section, frame, hop[0], terms)
+    }
+
+    fn route_v6(&mut self, section: &Section<'_>, frame: &mut Frame<'_>, terms: Terms) -> u16 {
+        let mut hop = [0];
+        let to = [u128::of_packet(frame.bytes())];
+        if let Some(view) = self.views.get(terms.view) {
+            view.v6.lookup(section, &to, &mut hop);
+        }
+        self.route::<u128>(section, frame, hop[0], terms)
+    }
+
+    /// One packet from its next hop to its port.
+    fn route<A: Destination>(
+        &mut self,
+        section: &Section<'_>,
+        frame: &mut Frame<'_>,
+        hop: u16,
+        terms: Terms,
+    ) -> u16 {
+        let (hop, way) = self.resolve_one::<A>(section, hop, frame.bytes());
+        match way.kind() {
+            Kind::Rewrite | Kind::Direct | Kind::Unresolved => {}
+            Kind::Host => {
+                self.counters.visit(Node::Host, 1);
+                return HOST;
+            }
+            _ => {
+                self.counters.count(Reason::NoRoute);
+                return GONE;
+            }
+        }
+        let obstacle = self.obstacle::<A>(frame.bytes(), way, terms.port_in, !terms.takes_hop);
+        if let Some((reason, message)) = obstacle {
+            self.counters.count(reason);
+            self.send_error::<A>(frame.bytes(), terms.port_in, message);
+            return GONE;
+        }
+        if !A::IS_V6 && !terms.is_translated && self.ports.is_outside(way.port()) {
+            self.translate_own(frame);
+        }
+        if terms.takes_hop {
+            ip::take_hop(frame.bytes_mut(), A::IS_V6);
+        }
+        self.counters.visit(Node::Output, 1);
+        self.output::<A>(section, frame, way, hop, terms.port_in)
+    }
+}
+
+/// How a made packet is routed.
+#[derive(Debug, Clone, Copy)]
+struct Terms {
+    port_in: u16,
+    takes_hop: bool,
+    is_translated: bool,
+    view: usize,
+}
+
+fn is_v6(packet: &[u8]) -> bool {
+    packet.first().is_some_and(|first| first >> 4 == 6)
+}
+
+/// Works on a made packet as a frame, and keeps what became of it.
+fn with_frame<T>(extra: &mut Extra, work: impl FnOnce(&mut Frame<'_>) -> T) -> T {
+    let mut frame = extra.frame();
+    let done = work(&mut frame);
+    let (start, len) = (frame.start(), frame.len());
+    (extra.start, extra.len) = (start, len);
+    done
+}
+
+/// Puts the link's header in front: none, Ethernet, or Ethernet with a tag.
+#[inline(always)]
+fn put_header(frame: &mut Frame<'_>, way: Adjacency, is_v6: bool) -> bool {
+    if way.kind() == Kind::Direct {
+        return true;
+    }
+    let protocol = if is_v6 {
+        ethernet::IPV6
+    } else {
+        ethernet::IPV4
+    };
+    let [high, low] = protocol.to_be_bytes();
+    let [a, b, c, d, e, f, g, h, i, j, k, l] = way.addresses();
+    if way.vlan() == 0 {
+        return frame.push(&[a, b, c, d, e, f, g, h, i, j, k, l, high, low]);
+    }
+    let [of, tag] = ethernet::VLAN.to_be_bytes();
+    let [id_high, id_low] = way.vlan().to_be_bytes();
+    frame.push(&[
+        a, b, c, d, e, f, g, h, i, j, k, l, of, tag, id_high, id_low, high, low,
+    ])
+}

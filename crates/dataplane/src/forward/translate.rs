@@ -1,0 +1,213 @@
+//! Address translation in between: into the inside before the route is
+//! looked up, out of it behind.
+
+use arrayvec::ArrayVec;
+use nat::{Direction, Packet, Verdict};
+
+use super::extra::Stage;
+use super::frame::Frame;
+use super::lane::{Destination, Lane};
+use super::{GONE, MAX_BATCH, Node, Reason, State};
+use crate::neighbour::Kind;
+
+/// Room for a packet that the engine held back.
+const FRAGMENT_BYTES: usize = 65_535;
+/// Packets that the engine held back and gives out in one batch at most.
+const MAX_RELEASED: usize = 64;
+
+impl State {
+    /// Translates what came in from outside.
+    pub(super) fn translate_in(&mut self, lane: &mut Lane<u32>, frames: &mut [Frame<'_>]) {
+        if self.nat.is_none() {
+            return;
+        }
+        let mut picked = [false; MAX_BATCH];
+        let mut count = 0;
+        for k in 0..lane.len() {
+            let is_outside = self.ports.is_outside(lane.port(k));
+            picked[lane.at(k)] = is_outside;
+            count += usize::from(is_outside);
+        }
+        if count == 0 {
+            return;
+        }
+        let verdicts = self.translate(frames, &picked, Direction::In);
+        for (at, verdict) in verdicts {
+            if !verdict.goes_on() {
+                self.drop(at, reason_of(verdict));
+                picked[at] = false;
+            } else {
+                settle_len(frames.get_mut(at));
+            }
+        }
+        let ports = &self.ports;
+        let came_by: ArrayVec<bool, MAX_BATCH> = lane
+            .ports()
+            .iter()
+            .map(|port| ports.is_outside(*port))
+            .collect();
+        let mut was_outside = came_by.iter();
+        lane.retain(|at| {
+            let goes = picked[at] || was_outside.next() == Some(&false);
+            let packet = frames.get(at).filter(|_| goes)?;
+            Some(u32::of_packet(packet.bytes()))
+        });
+        self.take_released();
+    }
+
+    /// Translates what goes out by an outside port from inside, and what
+    /// goes from inside to an address of the translator (a hairpin).
+    pub(super) fn translate_out<A: Destination>(
+        &mut self,
+        lane: &mut Lane<A>,
+        frames: &mut [Frame<'_>],
+    ) {
+        let mut picked = [false; MAX_BATCH];
+        let mut lane_of = [0_u8; MAX_BATCH];
+        let mut count = 0;
+        for k in 0..lane.len() {
+            if self.ports.is_outside(lane.port(k)) {
+                continue;
+            }
+            let at = lane.at(k);
+            let goes_out = lane.goes[k] && self.ports.is_outside(lane.way[k].port());
+            let turns = lane.way[k].kind() == Kind::Host && self.is_alias(frames.get(at));
+            picked[at] = goes_out || turns;
+            lane_of[at] = k as u8;
+            count += usize::from(picked[at]);
+        }
+        if count == 0 {
+            return;
+        }
+        let verdicts = self.translate(frames, &picked, Direction::Out);
+        for (at, verdict) in verdicts {
+            let k = usize::from(lane_of[at]);
+            let is_to_host = lane.way[k].kind() == Kind::Host;
+            match verdict {
+                Verdict::Hairpinned => {
+                    settle_len(frames.get_mut(at));
+                    lane.goes[k] = false;
+                    self.egress[at] = GONE;
+                    let packet = frames.get(at).map(Frame::bytes);
+                    self.turn_back(packet.unwrap_or_default(), lane.port(k));
+                }
+                // It stays the host's, as it was.
+                _ if is_to_host => {}
+                _ if verdict.goes_on() => settle_len(frames.get_mut(at)),
+                _ => {
+                    lane.goes[k] = false;
+                    self.drop(at, reason_of(verdict));
+                }
+            }
+        }
+        self.take_released();
+    }
+
+    /// Translates an error or the like of our own on its way out; one that
+    /// has no translation goes as it is.
+    pub(super) fn translate_own(&mut self, frame: &mut Frame<'_>) {
+        if let Some(nat) = &mut self.nat {
+            self.counters.visit(Node::Nat, 1);
+            nat.translate_out(frame.bytes_mut(), self.now_millis);
+        }
+    }
+
+    fn is_alias(&self, frame: Option<&Frame<'_>>) -> bool {
+        let to = frame.map_or(0, |frame| u32::of_packet(frame.bytes()));
+        let config = self.nat.as_ref().map(|nat| nat.config());
+        config.is_some_and(|config| config.addresses.iter().any(|own| own.to_bits() == to))
+    }
+
+    /// Runs the picked frames through the engine.
+    fn translate(
+        &mut self,
+        frames: &mut [Frame<'_>],
+        picked: &[bool; MAX_BATCH],
+        direction: Direction,
+    ) -> ArrayVec<(usize, Verdict), MAX_BATCH> {
+        let mut verdicts = ArrayVec::new();
+        let Some(nat) = &mut self.nat else {
+            return verdicts;
+        };
+        let mut packets: ArrayVec<Packet<'_>, MAX_BATCH> = ArrayVec::new();
+        for ((at, frame), picked) in frames.iter_mut().enumerate().zip(picked) {
+            if *picked {
+                packets.push(Packet::new(frame.room_mut()));
+                verdicts.push((at, Verdict::default()));
+            }
+        }
+        self.counters.visit(Node::Nat, packets.len());
+        match direction {
+            Direction::Out => nat.translate_out_batch(&mut packets, self.now_millis),
+            Direction::In => nat.translate_in_batch(&mut packets, self.now_millis),
+        }
+        for (packet, (_, verdict)) in packets.iter().zip(&mut verdicts) {
+            *verdict = packet.verdict;
+        }
+        verdicts
+    }
+
+    /// A packet to another host inside turns back there.
+    fn turn_back(&mut self, packet: &[u8], port_in: u16) {
+        let stage = Stage::ToRoute {
+            port_in,
+            takes_hop: true,
+            is_translated: true,
+        };
+        let is_made = self.extras.make(packet.len(), stage, |room| {
+            room.copy_from_slice(packet);
+            packet.len()
+        });
+        if !is_made {
+            self.counters.count(Reason::NoRoom);
+        }
+    }
+
+    /// Takes out the fragments that had waited in the engine for a first
+    /// one that has come.
+    fn take_released(&mut self) {
+        let now_millis = self.now_millis;
+        for _ in 0..MAX_RELEASED {
+            let Some(nat) = &mut self.nat else {
+                return;
+            };
+            let room = &mut self.fragment;
+            room.resize(FRAGMENT_BYTES, 0);
+            let Some((len, _, verdict)) = nat.next_fragment(room, now_millis) else {
+                return;
+            };
+            if !verdict.goes_on() {
+                self.counters.count(reason_of(verdict));
+                continue;
+            }
+            let packet = std::mem::take(&mut self.fragment);
+            self.turn_back(packet.get(..len).unwrap_or_default(), 0);
+            self.fragment = packet;
+        }
+    }
+}
+
+/// A helper may have made a packet longer or shorter: its header says.
+fn settle_len(frame: Option<&mut Frame<'_>>) {
+    if let Some(frame) = frame
+        && let Some([high, low]) = frame.bytes().get(2..4)
+    {
+        let len = usize::from(u16::from_be_bytes([*high, *low]));
+        frame.set_len(len);
+    }
+}
+
+fn reason_of(verdict: Verdict) -> Reason {
+    match verdict {
+        Verdict::NoMapping => Reason::NatNoMapping,
+        Verdict::TableFull => Reason::NatTableFull,
+        Verdict::PortsExhausted => Reason::NatPortsExhausted,
+        Verdict::Malformed => Reason::NatMalformed,
+        Verdict::FragmentWaiting => Reason::NatFragmentHeld,
+        Verdict::HelperRefused => Reason::NatHelper,
+        Verdict::Unsupported => Reason::NatUnsupported,
+        Verdict::Denied | Verdict::Translated | Verdict::Passed | Verdict::Hairpinned => {
+            Reason::NatDenied
+        }
+    }
+}

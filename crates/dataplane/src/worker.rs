@@ -1,0 +1,399 @@
+//! A worker: ports, buffers and a [`Forwarder`] of its own, on a thread that
+//! is bound to a core. Nothing of it is shared while it works; who wants to
+//! know something asks, and is answered between two batches.
+
+mod carry;
+
+use std::io;
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, Sender, SyncSender, TrySendError, channel, sync_channel};
+use std::thread::{self, JoinHandle};
+use std::time::Duration;
+
+use memory::quiescent::{Online, Reader};
+use nat::{Cursor, FlowView};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::thread::{CpuSet, sched_setaffinity};
+use rustix::time::{ClockId, clock_gettime};
+
+use crate::forward::{Counters, Forwarder, Ports, Request};
+use crate::{Batch, Cache, CacheCounters, Port, PortError, Received};
+
+/// Turns over all ports between two looks for questions.
+const TURNS_BETWEEN_ASKS: usize = 32;
+/// Questions that wait for an answer at most.
+const MAX_ASKS: usize = 64;
+/// How long a worker waits where nothing comes in, before it looks for
+/// questions and for packets that have waited too long.
+const IDLE: Timespec = Timespec {
+    tv_sec: 0,
+    tv_nsec: 5_000_000,
+};
+/// Flows that are swept while nothing comes in.
+const SWEPT_WHEN_IDLE: usize = 4_096;
+/// Flows in one answer at most.
+pub const MAX_FLOWS: usize = 1_024;
+
+/// What tells the time.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Clock {
+    /// The system's, one look a batch.
+    System,
+    /// The packets', as they were captured.
+    Captured,
+}
+
+/// A question, or something to be told. Served between two batches.
+#[derive(Debug)]
+pub enum Ask {
+    /// How it stands.
+    State(Sender<State>),
+    /// Flows of its address translation from a cursor on, so many.
+    Flows(Cursor, usize, Sender<(Vec<FlowView>, Option<Cursor>)>),
+    /// Ports have changed.
+    Ports(Box<Ports>),
+    /// It is time to end.
+    Stop,
+}
+
+/// How a worker stands.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct State {
+    /// What its nodes counted.
+    pub counters: Counters,
+    /// What went through its ports, by the ports' numbers.
+    pub ports: Vec<(u16, crate::Counters)>,
+    /// Time that its thread has run, nanoseconds.
+    pub cpu_nanos: u64,
+    /// What its buffers did.
+    pub buffers: CacheCounters,
+    /// Statistics of its address translation.
+    pub nat: Option<nat::Statistics>,
+    /// Neighbours that packets wait for, and those packets' bytes.
+    pub waiting: (usize, usize),
+    /// Requests that there was no room for.
+    pub requests_lost: u64,
+}
+
+/// A worker before it runs.
+pub struct Worker {
+    forwarder: Forwarder,
+    reader: Reader,
+    cache: Cache,
+    batch: Batch,
+    leaving: Batch,
+    ports: Vec<Place>,
+    clock: Clock,
+    requests: Option<SyncSender<Request>>,
+    requests_lost: u64,
+}
+
+/// A port of a worker.
+struct Place {
+    number: u16,
+    port: Box<dyn Port + Send>,
+    has_ended: bool,
+    /// Whether it takes what leaves by ports that are not here.
+    takes_all: bool,
+}
+
+impl std::fmt::Debug for Worker {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Worker")
+            .field("forwarder", &self.forwarder)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Worker {
+    /// A worker of these ports, with their numbers in the forwarder's
+    /// [`Ports`]. It takes `batch` packets at a time; requests about
+    /// neighbours go into the channel, and are lost where that is full.
+    pub fn new(
+        forwarder: Forwarder,
+        reader: Reader,
+        cache: Cache,
+        ports: Vec<(u16, Box<dyn Port + Send>)>,
+        batch: usize,
+        clock: Clock,
+        requests: Option<SyncSender<Request>>,
+    ) -> Self {
+        let batch = batch.clamp(1, crate::forward::MAX_BATCH);
+        let place = |(number, port)| Place {
+            number,
+            port,
+            has_ended: false,
+            takes_all: false,
+        };
+        Self {
+            forwarder,
+            reader,
+            cache,
+            batch: Batch::new(batch),
+            leaving: Batch::new(batch),
+            ports: ports.into_iter().map(place).collect(),
+            clock,
+            requests,
+            requests_lost: 0,
+        }
+    }
+
+    /// Has its first port take what leaves by any port that is not here: one
+    /// capture file for all.
+    #[must_use]
+    pub fn all_by_the_first(mut self) -> Self {
+        if let Some(first) = self.ports.first_mut() {
+            first.takes_all = true;
+        }
+        self
+    }
+
+    /// Works on this thread until all ports have ended, or it is told to
+    /// stop.
+    pub fn run(mut self, asks: &Receiver<Ask>) -> Result<State, PortError> {
+        loop {
+            let came = self.work()?;
+            while let Ok(ask) = asks.try_recv() {
+                if !self.answer(ask) {
+                    return Ok(self.state());
+                }
+            }
+            if self.ports.iter().all(|place| place.has_ended) {
+                return Ok(self.state());
+            }
+            if came == 0 {
+                self.rest();
+            }
+        }
+    }
+
+    /// Some turns over all ports; ends early when nothing comes in. Gives
+    /// the number of packets.
+    fn work(&mut self) -> Result<usize, PortError> {
+        let Self {
+            forwarder,
+            reader,
+            cache,
+            batch,
+            leaving,
+            ports,
+            clock,
+            ..
+        } = self;
+        let mut online = reader.online();
+        let mut sum = 0;
+        for _ in 0..TURNS_BETWEEN_ASKS {
+            let mut came = 0;
+            for at in 0..ports.len() {
+                let Some(place) = ports.get_mut(at).filter(|place| !place.has_ended) else {
+                    continue;
+                };
+                match place.port.receive(cache, batch)? {
+                    Received::Packets => {}
+                    Received::Nothing => continue,
+                    Received::End => {
+                        place.has_ended = true;
+                        continue;
+                    }
+                }
+                came += batch.len().max(1);
+                let number = place.number;
+                let now = now(*clock, batch);
+                pass(forwarder, &mut online, number, batch, now);
+                carry::send(forwarder, cache, batch, leaving, ports)?;
+            }
+            sum += came;
+            if came == 0 {
+                let now = now(*clock, batch);
+                if *clock == Clock::System {
+                    forwarder.tend(&online.enter(), now);
+                    carry::send(forwarder, cache, batch, leaving, ports)?;
+                }
+                break;
+            }
+        }
+        drop(online);
+        self.leave_requests();
+        Ok(sum)
+    }
+
+    /// Hands requests to the program, as far as there is room.
+    fn leave_requests(&mut self) {
+        while let Some(request) = self.forwarder.requests().take() {
+            let left = self.requests.as_ref().map(|ring| ring.try_send(request));
+            if let Some(Err(TrySendError::Full(_))) = left {
+                self.requests_lost += 1;
+            }
+        }
+    }
+
+    /// Nothing came in: flows are swept, then it waits for a packet, a
+    /// little while.
+    fn rest(&mut self) {
+        if let Some(nat) = self.forwarder.nat() {
+            nat.maintain(system_millis(), SWEPT_WHEN_IDLE);
+        }
+        let open = self.ports.iter().filter(|place| !place.has_ended);
+        let mut waited: Vec<PollFd<'_>> = open
+            .filter_map(|place| place.port.readable())
+            .map(|descriptor| PollFd::from_borrowed_fd(descriptor, PollFlags::IN))
+            .collect();
+        if waited.is_empty() {
+            thread::yield_now();
+            return;
+        }
+        // An interruption is a short wait.
+        let _ = poll(&mut waited, Some(&IDLE));
+    }
+
+    /// Serves a question; false when it is time to end.
+    fn answer(&mut self, ask: Ask) -> bool {
+        match ask {
+            // Who asked may have gone.
+            Ask::State(to) => drop(to.send(self.state())),
+            Ask::Flows(cursor, most, to) => {
+                let found = match self.forwarder.nat() {
+                    Some(nat) => flows(nat, cursor, most.min(MAX_FLOWS)),
+                    None => (Vec::new(), None),
+                };
+                drop(to.send(found));
+            }
+            Ask::Ports(ports) => self.forwarder.set_ports(*ports),
+            Ask::Stop => return false,
+        }
+        true
+    }
+
+    fn state(&mut self) -> State {
+        let ports = self.ports.iter();
+        State {
+            ports: ports
+                .map(|place| (place.number, place.port.counters()))
+                .collect(),
+            cpu_nanos: nanos(ClockId::ThreadCPUTime),
+            buffers: self.cache.counters(),
+            waiting: self.forwarder.waiting(),
+            requests_lost: self.requests_lost + self.forwarder.requests().lost(),
+            nat: self.forwarder.nat().map(|nat| nat.statistics()),
+            counters: self.forwarder.counters().clone(),
+        }
+    }
+}
+
+fn flows(nat: &nat::Nat, cursor: Cursor, most: usize) -> (Vec<FlowView>, Option<Cursor>) {
+    let mut rows = Vec::new();
+    let next = nat.flows(cursor, most, &mut |row| rows.push(*row));
+    (rows, next)
+}
+
+/// Takes a batch through the nodes, inside a section.
+fn pass(
+    forwarder: &mut Forwarder,
+    online: &mut Online<'_>,
+    number: u16,
+    batch: &mut Batch,
+    now_millis: u64,
+) {
+    let section = online.enter();
+    carry::forward(forwarder, &section, number, batch, now_millis);
+}
+
+fn now(clock: Clock, batch: &Batch) -> u64 {
+    match clock {
+        Clock::System => system_millis(),
+        Clock::Captured => {
+            let first = batch.packets().first();
+            first.map_or(0, |buffer| buffer.time_nanos() / 1_000_000)
+        }
+    }
+}
+
+/// Milliseconds of a clock that only goes forward; the coarse one, which is
+/// read without a system call.
+fn system_millis() -> u64 {
+    nanos(ClockId::MonotonicCoarse) / 1_000_000
+}
+
+fn nanos(clock: ClockId) -> u64 {
+    let time = clock_gettime(clock);
+    let seconds = u64::try_from(time.tv_sec).unwrap_or(0);
+    seconds * 1_000_000_000 + u64::try_from(time.tv_nsec).unwrap_or(0)
+}
+
+/// A running worker.
+#[derive(Debug)]
+pub struct Running {
+    asks: SyncSender<Ask>,
+    thread: JoinHandle<Result<State, PortError>>,
+}
+
+impl Running {
+    /// Starts a worker on a thread of its own; bound to a core, where one is
+    /// named.
+    pub fn start(worker: Worker, core: Option<usize>) -> io::Result<Self> {
+        let (asks, asked) = sync_channel(MAX_ASKS);
+        let name = core.map_or("worker".to_owned(), |core| format!("worker-{core}"));
+        let thread = thread::Builder::new().name(name).spawn(move || {
+            if let Some(core) = core {
+                let mut set = CpuSet::new();
+                set.set(core);
+                // Not bound it works as well, only not as fast.
+                let _ = sched_setaffinity(None, &set);
+            }
+            worker.run(&asked)
+        })?;
+        Ok(Self { asks, thread })
+    }
+
+    /// Asks or tells it something. False where it has ended, or is not
+    /// heard of for too many questions.
+    pub fn ask(&self, ask: Ask) -> bool {
+        self.asks.try_send(ask).is_ok()
+    }
+
+    /// How it stands; `None` where it has ended or does not answer in time.
+    pub fn state(&self, patience: Duration) -> Option<State> {
+        let (to, answer) = channel();
+        self.ask(Ask::State(to)).then_some(())?;
+        answer.recv_timeout(patience).ok()
+    }
+
+    /// Whether it has ended by itself.
+    pub fn has_ended(&self) -> bool {
+        self.thread.is_finished()
+    }
+
+    /// Has it end, and waits for that.
+    pub fn stop(self) -> Result<State, PortError> {
+        // One that does not take it has ended already.
+        let _ = self.asks.send(Ask::Stop);
+        let ended = self.thread.join();
+        ended.unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+    }
+}
+
+/// Workers that share a [`crate::Pool`] and nothing else, told the same.
+#[derive(Debug, Default)]
+pub struct Workers {
+    /// Each of them.
+    pub all: Vec<Running>,
+}
+
+impl Workers {
+    /// Tells all of them that ports have changed.
+    pub fn set_ports(&self, ports: &Ports) {
+        for worker in &self.all {
+            worker.ask(Ask::Ports(Box::new(ports.clone())));
+        }
+    }
+}
+
+/// Kept by type: a worker moves to its thread whole.
+const _: fn() = || {
+    fn moves<T: Send>() {}
+    moves::<Worker>();
+    moves::<Arc<crate::neighbour::Table>>();
+};
+
+#[cfg(test)]
+mod tests;

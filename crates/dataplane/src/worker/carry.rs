@@ -1,0 +1,150 @@
+//! Between a port's buffers and the forwarder's frames.
+
+use arrayvec::ArrayVec;
+use memory::quiescent::Section;
+
+use super::Place;
+use crate::forward::{Forwarder, Frame, GONE, HOST, MAX_BATCH, Reason};
+use crate::{Batch, Buffer, Cache, HEADROOM, PortError};
+
+/// Takes a batch through the nodes, and writes on each buffer by which port
+/// it leaves.
+#[inline]
+pub fn forward(
+    forwarder: &mut Forwarder,
+    section: &Section<'_>,
+    number: u16,
+    batch: &mut Batch,
+    now_millis: u64,
+) {
+    let mut places: ArrayVec<(u32, u32), MAX_BATCH> = ArrayVec::new();
+    {
+        let mut frames: ArrayVec<Frame<'_>, MAX_BATCH> = ArrayVec::new();
+        for buffer in batch.packets_mut().iter_mut().take(MAX_BATCH) {
+            let link = buffer.link().len();
+            let len = link + buffer.packet_len();
+            frames.push(Frame::new(buffer.as_mut(), HEADROOM - link, len));
+        }
+        forwarder.forward(section, number, &mut frames, now_millis);
+        for frame in &frames {
+            places.push((frame.start() as u32, frame.len() as u32));
+        }
+    }
+    let egress = forwarder.egress();
+    let ports = forwarder.ports();
+    let buffers = batch.packets_mut().iter_mut();
+    for ((buffer, &port), (start, len)) in buffers.zip(egress).zip(places) {
+        buffer.set_mark(u32::from(port));
+        if port != GONE {
+            put_back(buffer, start as usize, len as usize, ports.link_len(port));
+        }
+    }
+}
+
+/// A buffer's packet begins at one place: a frame that ended up elsewhere
+/// (an untagged packet out of a frame with an unusual header) is moved.
+#[inline]
+fn put_back(buffer: &mut Buffer, start: usize, len: usize, link_len: usize) {
+    let wanted = HEADROOM - link_len;
+    if start != wanted {
+        let bytes = buffer.as_mut();
+        let end = (start + len)
+            .min(bytes.len())
+            .min(bytes.len() - wanted + start);
+        bytes.copy_within(start..end, wanted);
+    }
+    buffer.link_mut(link_len);
+    buffer.set_len(len.saturating_sub(link_len));
+}
+
+/// Sends the packets of a batch, and those that were made, by the ports they
+/// leave by. The batch is empty behind it.
+pub(super) fn send(
+    forwarder: &mut Forwarder,
+    cache: &mut Cache,
+    batch: &mut Batch,
+    leaving: &mut Batch,
+    places: &mut [Place],
+) -> Result<(), PortError> {
+    // Mostly all leave by one port.
+    while let Some(first) = batch.packets().first().map(Buffer::mark) {
+        if batch.packets().iter().all(|buffer| buffer.mark() == first) {
+            deliver(forwarder, cache, batch, first as u16, places)?;
+            break;
+        }
+        batch.move_to(leaving, |buffer| buffer.mark() == first);
+        deliver(forwarder, cache, leaving, first as u16, places)?;
+    }
+    cache.clear(batch);
+    send_made(forwarder, cache, leaving, places)
+}
+
+/// Sends the packets that were made, those for one port together.
+fn send_made(
+    forwarder: &mut Forwarder,
+    cache: &mut Cache,
+    leaving: &mut Batch,
+    places: &mut [Place],
+) -> Result<(), PortError> {
+    let mut last = GONE;
+    let mut lost = 0;
+    while let Some(made) = forwarder.next_made() {
+        let port = made.port;
+        let Some(mut buffer) = cache.take() else {
+            lost += 1;
+            continue;
+        };
+        if !buffer.set_frame(made.frame.bytes(), made.link_len) {
+            cache.give(buffer);
+            lost += 1;
+            continue;
+        }
+        if (port != last || leaving.room() == 0) && !leaving.is_empty() {
+            deliver(forwarder, cache, leaving, last, places)?;
+        }
+        last = port;
+        if let Err(buffer) = leaving.push(buffer) {
+            cache.give(buffer);
+        }
+    }
+    if !leaving.is_empty() {
+        deliver(forwarder, cache, leaving, last, places)?;
+    }
+    if lost > 0 {
+        forwarder.count(Reason::NoRoom, lost);
+    }
+    Ok(())
+}
+
+/// Sends a batch by a port; where there is none, it is counted and dropped.
+fn deliver(
+    forwarder: &mut Forwarder,
+    cache: &mut Cache,
+    batch: &mut Batch,
+    port: u16,
+    places: &mut [Place],
+) -> Result<(), PortError> {
+    if port == GONE {
+        cache.clear(batch);
+        return Ok(());
+    }
+    let device = forwarder.ports().device(port);
+    let by_number = places.iter().position(|place| Some(place.number) == device);
+    let at = by_number.or_else(|| {
+        places
+            .iter()
+            .position(|place| place.takes_all && port != HOST)
+    });
+    match at.and_then(|at| places.get_mut(at)) {
+        Some(place) => place.port.send(cache, batch)?,
+        None => {
+            let reason = match port {
+                HOST => Reason::NoHost,
+                _ => Reason::NoPort,
+            };
+            forwarder.count(reason, batch.len());
+        }
+    }
+    cache.clear(batch);
+    Ok(())
+}

@@ -1,0 +1,40 @@
+//! The corpus of the fuzz targets, replayed through what the targets do: as
+//! it is, and with every byte changed.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    reason = "a test fails by it, in its helpers as well"
+)]
+
+use std::fs;
+use std::path::Path;
+
+#[path = "../../../fuzz/src/fib.rs"]
+mod check;
+
+fn replay(target: &str, check: fn(&[u8])) {
+    let corpus = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fuzz/corpus");
+    let mut files = 0;
+    for entry in fs::read_dir(corpus.join(target)).unwrap() {
+        let bytes = fs::read(entry.unwrap().path()).unwrap();
+        files += 1;
+        check(&bytes);
+        for at in 0..bytes.len() {
+            let mut changed = bytes.clone();
+            changed[at] ^= 1 << (at % 8);
+            check(&changed);
+        }
+    }
+    assert!(files > 0, "{target} has a corpus");
+}
+
+#[test]
+fn fib4_changes() {
+    replay("fib4_changes", check::fib4_changes);
+}
+
+#[test]
+fn fib6_changes() {
+    replay("fib6_changes", check::fib6_changes);
+}

@@ -1,0 +1,121 @@
+//! `fingerpost forward`: packets moved by a router's tables, between TUN
+//! devices or from a capture file to another. Called by the command line.
+
+mod capture;
+mod devices;
+mod known;
+mod report;
+mod requests;
+
+use std::io;
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use anyhow::Context;
+use clap::{ArgGroup, ArgMatches, Args, Command, FromArgMatches, ValueHint};
+
+const AFTER_HELP: &str = "\
+Links, routes and neighbours are those of a namespace, followed as they change,
+or of a file in ip's words, a row a line (`add` may stand behind the first word):
+  link NAME [address MAC] [mtu N] [down]     route PREFIX via ADDR dev NAME
+  addr ADDR/LEN dev NAME                     neigh ADDR dev NAME lladdr MAC
+An address brings its connected and its local route along. A TUN device stands
+for a link of the tables: `--tun tun0=eth1`; it is made if it is not there, and
+may be moved to another namespace. What is for the router itself goes to the
+device of --host, or is counted and dropped.
+  fingerpost forward --tables router.txt --tun ta=lan --tun tb=wan
+  fingerpost forward --tables router.txt --in lan --pcap-in a.pcap --pcap-out b.pcap
+Packets by node and by reason go to standard output at the end: of the capture,
+or by Ctrl-C. Exit status: 0 done, 1 it failed, 2 the command line is wrong.";
+
+/// What is forwarded, and by which tables.
+#[derive(Debug, Args)]
+#[command(after_help = AFTER_HELP)]
+#[command(group = ArgGroup::new("what").args(["pcap_in", "tun"]).required(true))]
+pub struct Forward {
+    /// A TUN device, and the link of the tables that it stands for [default:
+    /// its own name]; may be said several times
+    #[arg(long, value_name = "NAME[=LINK]", value_parser = device)]
+    tun: Vec<Device>,
+    /// A TUN device for what is the router's own
+    #[arg(long, value_name = "NAME", conflicts_with = "pcap_in")]
+    host: Option<String>,
+    /// The capture whose packets are forwarded (pcap or pcapng; Ethernet or
+    /// raw IP)
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, requires = "in_link")]
+    pcap_in: Option<PathBuf>,
+    /// Where the forwarded packets go (pcap)
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, conflicts_with = "tun")]
+    pcap_out: Option<PathBuf>,
+    /// The link by which the packets of the capture came in
+    #[arg(long = "in", id = "in_link", value_name = "LINK")]
+    in_link: Option<String>,
+    /// The namespace whose tables it goes by, by name, path or process id
+    /// [default: its own]
+    #[arg(long, value_name = "NETNS")]
+    netns: Option<String>,
+    /// A file of tables instead
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, conflicts_with = "netns")]
+    tables: Option<PathBuf>,
+    /// Translate addresses in between, by natd's rules in a file
+    #[arg(long, value_name = "RULES", value_hint = ValueHint::FilePath, requires = "outside")]
+    nat: Option<PathBuf>,
+    /// A link outside of the translation; may be said several times
+    #[arg(long, value_name = "LINK", requires = "nat", value_delimiter = ',')]
+    outside: Vec<String>,
+    /// Threads, each with a queue of every device
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=64))]
+    workers: u16,
+    /// The counters as one JSON object
+    #[arg(short, long)]
+    json: bool,
+}
+
+/// A device and the link that it stands for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Device {
+    name: String,
+    link: String,
+}
+
+fn device(text: &str) -> Result<Device, String> {
+    let (name, link) = text.split_once('=').unwrap_or((text, text));
+    if name.is_empty() || link.is_empty() {
+        return Err("a device, or a device and a link, like tun0=eth1".to_owned());
+    }
+    Ok(Device {
+        name: name.to_owned(),
+        link: link.to_owned(),
+    })
+}
+
+/// `fingerpost forward` as the command line knows it.
+pub fn command() -> Command {
+    let command =
+        Command::new("forward").about("Move packets by the tables: captures, TUN devices");
+    Forward::augment_args(command)
+}
+
+/// Reads what [`command`] matched.
+pub fn parse(matches: &ArgMatches) -> Result<Forward, clap::Error> {
+    Forward::from_arg_matches(matches)
+}
+
+/// Runs it to the end: of the capture, or by Ctrl-C.
+pub fn run(asked: &Forward) -> anyhow::Result<ExitCode> {
+    if asked.nat.is_some() && asked.workers > 1 {
+        anyhow::bail!(
+            "a flow's answers must come to the worker that translates it, and a TUN device does not see to that: say --workers 1 with --nat"
+        );
+    }
+    let report = match &asked.pcap_in {
+        Some(input) => capture::run(asked, input)?,
+        None => devices::run(asked)?,
+    };
+    let mut out = io::stdout().lock();
+    match report.write(asked.json, &mut out) {
+        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => {}
+        done => done.context("writing the counters")?,
+    }
+    Ok(ExitCode::SUCCESS)
+}

@@ -1,0 +1,169 @@
+//! Packets forwarded between TUN devices, until Ctrl-C.
+
+use std::io::Read;
+use std::os::unix::net::UnixStream;
+use std::sync::mpsc::{Receiver, SyncSender};
+use std::time::Duration;
+
+use anyhow::{Context, Result, bail};
+use dataplane::fill::{Attachment, Fill, FillSettings};
+use dataplane::forward::{Forwarder, Request, Settings};
+use dataplane::worker::{Clock, Running, State, Worker, Workers};
+use dataplane::{Pool, Port, Tun};
+use memory::quiescent::Domain;
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+use signal_hook::low_level::pipe;
+use tracing::warn;
+
+use super::known::Known;
+use super::report::Report;
+use super::requests::{self, Carrier};
+use super::{Device, Forward};
+
+/// Packets that one read may give, and how long one may be.
+const BATCH: usize = 128;
+const MAX_PACKET_BYTES: usize = 65_535;
+/// Buffers for each worker: a batch, what leaves it, and what is made.
+const BUFFERS_EACH: usize = 1_024;
+/// How long a change of the tables, a request or a signal may go unseen.
+const PATIENCE: Duration = Duration::from_millis(5);
+/// How long a worker may take to say how it stands.
+const ANSWER: Duration = Duration::from_secs(5);
+
+pub fn run(asked: &Forward) -> Result<Report> {
+    let mut end = caught()?;
+    let known = Known::open(asked)?;
+    let domain = Domain::new(usize::from(asked.workers));
+    let devices = devices(asked);
+    let attachments = devices.iter().map(|device| Attachment {
+        is_host: Some(&device.name) == asked.host.as_ref(),
+        is_outside: asked.outside.contains(&device.link),
+        ..Attachment::bare(&device.link)
+    });
+    let settings = FillSettings::default();
+    let mut fill = Fill::new(known.reader(), &domain, attachments.collect(), settings)
+        .context("compiling the routes")?;
+    let (asks, asked_for) = requests::rings();
+    let workers = start(asked, &devices, &mut fill, &domain, &asks)?;
+    let mut carrier = match known.namespace() {
+        Some(namespace) => Some(Carrier::open(namespace).context("opening a socket")?),
+        None => None,
+    };
+    let mut unresolved = 0;
+    while !workers.all.iter().any(Running::has_ended) {
+        fill.follow(PATIENCE);
+        if let Some(ports) = fill.changed_ports() {
+            workers.set_ports(&ports);
+        }
+        unresolved += carry(&mut carrier, &asked_for);
+        if end.read(&mut [0]).is_ok_and(|read| read > 0) {
+            break;
+        }
+    }
+    let mut report = Report::new(fill.filled());
+    report.unresolved = unresolved;
+    for worker in workers.all {
+        let state: State = worker.stop()?;
+        report.add(state, &|number| {
+            let device = devices.get(usize::from(number));
+            device.map_or(String::new(), |device| device.name.clone())
+        });
+    }
+    Ok(report)
+}
+
+/// All devices, that of the host behind the others.
+fn devices(asked: &Forward) -> Vec<Device> {
+    let host = asked.host.iter().map(|name| Device {
+        name: name.clone(),
+        link: name.clone(),
+    });
+    asked.tun.iter().cloned().chain(host).collect()
+}
+
+/// Becomes readable when it is time to end.
+fn caught() -> Result<UnixStream> {
+    let (ours, handlers) = UnixStream::pair().context("making a pipe for signals")?;
+    ours.set_nonblocking(true)?;
+    for signal in [SIGINT, SIGTERM, SIGHUP] {
+        let handler = handlers.try_clone()?;
+        pipe::register(signal, handler).context("catching signals")?;
+    }
+    Ok(ours)
+}
+
+/// Starts the workers, each with a queue of every device.
+fn start(
+    asked: &Forward,
+    devices: &[Device],
+    fill: &mut Fill,
+    domain: &std::sync::Arc<Domain>,
+    asks: &SyncSender<Request>,
+) -> Result<Workers> {
+    let count = usize::from(asked.workers);
+    let pool = Pool::new(BUFFERS_EACH * count, MAX_PACKET_BYTES)?;
+    let mut ports: Vec<Vec<(u16, Box<dyn Port + Send>)>> = Vec::new();
+    ports.resize_with(count, Vec::new);
+    for (number, device) in devices.iter().enumerate() {
+        let queues = Tun::open_queues(&device.name, count)?;
+        for (of_worker, queue) in ports.iter_mut().zip(queues) {
+            of_worker.push((number as u16, Box::new(queue)));
+        }
+    }
+    let ports_known = fill.changed_ports().unwrap_or_default();
+    for (device, port) in devices.iter().zip(ports_known.iter()) {
+        if port.link == 0 && !port.is_host {
+            warn!(
+                "the tables have no link {}: nothing leaves by {}",
+                device.link, device.name
+            );
+        }
+    }
+    let mut workers = Workers::default();
+    for (number, ports) in ports.into_iter().enumerate() {
+        let nat = asked.nat.as_deref().map(crate::nat::engine_by_rules);
+        let forwarder = Forwarder::new(
+            ports_known.clone(),
+            fill.views(),
+            fill.table(),
+            nat.transpose()?,
+            Settings::default(),
+        );
+        let worker = Worker::new(
+            forwarder,
+            domain.register().context("registering a worker")?,
+            pool.cache(),
+            ports,
+            BATCH,
+            Clock::System,
+            Some(asks.clone()),
+        );
+        let core = (count > 1).then_some(number);
+        let running = Running::start(worker, core).context("starting a worker")?;
+        if running.state(ANSWER).is_none() && running.has_ended() {
+            bail!("{}", ended(running));
+        }
+        workers.all.push(running);
+    }
+    Ok(workers)
+}
+
+fn ended(worker: Running) -> String {
+    match worker.stop() {
+        Ok(_) => "a worker ended at once".to_owned(),
+        Err(error) => error.to_string(),
+    }
+}
+
+/// Carries what workers ask for; gives the number of requests that nobody
+/// took.
+fn carry(carrier: &mut Option<Carrier>, asked_for: &Receiver<Request>) -> u64 {
+    let mut lost = 0;
+    for request in asked_for.try_iter() {
+        let carried = carrier
+            .as_mut()
+            .is_some_and(|carrier| carrier.carry(&request));
+        lost += u64::from(!carried);
+    }
+    lost
+}

@@ -1,0 +1,400 @@
+//! HTTP in the daemon: the tables, changes and metrics for programs at a
+//! distance, and the page for people.
+//!
+//! - [`Opened`], [`Service`]: sockets, keys and the thread that serves.
+//! - `serve`, `clients`, `guarded`, `streamed`: connections, and what
+//!   bounds them.
+//! - `door`, `token`: who may ask.
+//! - `definition`, `query`, `openapi`: what can be asked, defined once.
+//! - `rows`, `cursor`, `changes`, `metrics`, `status`, `page`: the answers.
+//! - `problem`: what a refused request is told.
+//!
+//! Everything runs on one thread of its own with a runtime of its own; no
+//! other thread of the daemon waits for it, and it waits for none: answers
+//! come from snapshots. It has no rights. Limits, and what is answered at
+//! each, are where they are declared: `config`, `guarded`, `query`, `door`,
+//! `rows`, `compressed`, `changes`.
+
+mod changes;
+mod clients;
+mod compressed;
+pub mod config;
+mod cursor;
+mod definition;
+mod door;
+mod guarded;
+mod metrics;
+mod openapi;
+mod page;
+mod problem;
+mod query;
+mod rows;
+mod serve;
+mod shared;
+mod status;
+mod streamed;
+mod token;
+
+use std::net::{SocketAddr, TcpListener};
+use std::sync::Arc;
+use std::thread::JoinHandle;
+
+use anyhow::{Context, Result};
+use axum::Router;
+use axum::extract::Request;
+use axum::response::{IntoResponse, Response};
+use axum::routing::get;
+use bytes::Bytes;
+use http::request::Parts;
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+use rustix::rand::{GetRandomFlags, getrandom};
+use rustls_pki_types::pem::PemObject;
+use rustls_pki_types::{CertificateDer, PrivateKeyDer};
+use tokio::sync::oneshot;
+use view::Names;
+
+use crate::daemon::Answers;
+use crate::privileges;
+use config::Http;
+use door::Door;
+use problem::Problem;
+use shared::{Mirrored, Shared};
+use token::Token;
+
+/// Descriptors for what is no HTTP client.
+const OTHER_DESCRIPTORS: u64 = 512;
+/// Clients that wait to be accepted.
+const BACKLOG: i32 = 1024;
+
+/// What needs rights or the disk: done before rights are given up.
+#[derive(Debug)]
+pub struct Opened {
+    config: Http,
+    listeners: Vec<TcpListener>,
+    door: Door,
+    tls: Option<Arc<rustls::ServerConfig>>,
+}
+
+impl Opened {
+    /// Reads token and keys and binds the sockets. An address that cannot
+    /// be had is complained of, and the rest goes on; keys that cannot be
+    /// read are an error.
+    pub fn open(config: &Http) -> Result<Self> {
+        let mut listeners = Vec::new();
+        if !config.listen.is_empty() {
+            raise_descriptors(config);
+            listeners.extend(config.listen.iter().filter_map(|address| bind(*address)));
+        }
+        Ok(Self {
+            config: config.clone(),
+            listeners,
+            door: open_door(config)?,
+            tls: open_tls(config)?,
+        })
+    }
+}
+
+fn bind(address: SocketAddr) -> Option<TcpListener> {
+    let bound = listen(address);
+    bound
+        .map_err(|error| {
+            let advice = match error.kind() {
+                std::io::ErrorKind::AddrInUse => {
+                    "; somebody listens there already: choose another http.listen"
+                }
+                std::io::ErrorKind::PermissionDenied => "; ports below 1024 need root",
+                _ => "",
+            };
+            tracing::warn!("no HTTP at {address}: {error}{advice}");
+        })
+        .ok()
+}
+
+fn listen(address: SocketAddr) -> std::io::Result<TcpListener> {
+    use rustix::net::{self, AddressFamily, SocketFlags, SocketType, sockopt};
+    let family = match address {
+        SocketAddr::V4(_) => AddressFamily::INET,
+        SocketAddr::V6(_) => AddressFamily::INET6,
+    };
+    let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
+    let socket = net::socket_with(family, SocketType::STREAM, flags, None)?;
+    // Connections of before may still be closing.
+    sockopt::set_socket_reuseaddr(&socket, true)?;
+    if address.is_ipv6() {
+        sockopt::set_ipv6_v6only(&socket, true)?;
+    }
+    net::bind(&socket, &address)?;
+    net::listen(&socket, BACKLOG)?;
+    Ok(socket.into())
+}
+
+/// Many clients want many descriptors; the limit that most systems begin
+/// with may be raised by everybody.
+fn raise_descriptors(config: &Http) {
+    let wanted = config.clients as u64 + OTHER_DESCRIPTORS;
+    let limit = getrlimit(Resource::Nofile);
+    if limit.current.is_none_or(|current| current >= wanted) {
+        return;
+    }
+    let raised = limit.maximum.map_or(wanted, |maximum| maximum.min(wanted));
+    let set = setrlimit(
+        Resource::Nofile,
+        Rlimit {
+            current: Some(raised),
+            maximum: limit.maximum,
+        },
+    );
+    if set.is_err() || raised < wanted {
+        tracing::warn!(
+            "{} HTTP clients may not find descriptors: the limit is {raised} (`ulimit -n`, \
+             LimitNOFILE=)",
+            config.clients
+        );
+    }
+}
+
+fn open_door(config: &Http) -> Result<Door> {
+    Ok(Door {
+        hosts: config
+            .hosts
+            .iter()
+            .map(|host| host.trim_end_matches('.').to_ascii_lowercase())
+            .collect(),
+        token: config.token_file.as_deref().map(Token::load).transpose()?,
+    })
+}
+
+fn open_tls(config: &Http) -> Result<Option<Arc<rustls::ServerConfig>>> {
+    let (Some(certificate), Some(key)) = (&config.certificate_file, &config.key_file) else {
+        return Ok(None);
+    };
+    let certificates = CertificateDer::pem_file_iter(certificate)
+        .and_then(Iterator::collect::<Result<Vec<_>, _>>)
+        .with_context(|| format!("http.certificate_file: {}", certificate.display()))?;
+    let key = PrivateKeyDer::from_pem_file(key)
+        .with_context(|| format!("http.key_file: {}", key.display()))?;
+    let provider = Arc::new(rustls::crypto::ring::default_provider());
+    let tls = rustls::ServerConfig::builder_with_provider(provider)
+        .with_safe_default_protocol_versions()
+        .context("TLS cannot be used")?
+        .with_no_client_auth()
+        .with_single_cert(certificates, key)
+        .with_context(|| {
+            let certificate = certificate.display();
+            format!("http.certificate_file and http.key_file do not fit together: {certificate}")
+        })?;
+    Ok(Some(Arc::new(tls)))
+}
+
+/// HTTP of a running daemon. Ends when dropped.
+#[derive(Debug)]
+pub struct Service {
+    shared: Arc<Shared>,
+    listening: Vec<SocketAddr>,
+    /// Dropped: the thread ends.
+    stop: Option<oneshot::Sender<()>>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Service {
+    /// Starts to answer; there is nothing to answer from yet.
+    pub fn start(opened: Opened, names: Names) -> Result<Self> {
+        let Opened {
+            config,
+            listeners,
+            door,
+            tls,
+        } = opened;
+        let mut start = [0; 4];
+        getrandom(&mut start, GetRandomFlags::empty()).context("no random numbers")?;
+        let start = format!("{:08x}", u32::from_ne_bytes(start));
+        let shared = Arc::new(Shared::new(start, config, door, tls));
+        shared.rename(names);
+        let listening = listeners
+            .iter()
+            .filter_map(|listener| listener.local_addr().ok())
+            .collect();
+        let (stop, stopped) = oneshot::channel();
+        let thread = if listeners.is_empty() {
+            None
+        } else {
+            let shared = Arc::clone(&shared);
+            let thread = std::thread::Builder::new().name("http".to_owned());
+            let thread = thread.spawn(move || serve(shared, listeners, stopped));
+            Some(thread.context("no thread for HTTP")?)
+        };
+        Ok(Self {
+            shared,
+            listening,
+            stop: Some(stop),
+            thread,
+        })
+    }
+
+    /// Where it is asked.
+    pub fn listening(&self) -> Vec<String> {
+        let scheme = if self.shared.tls().is_some() {
+            "https"
+        } else {
+            "http"
+        };
+        let at = self.listening.iter();
+        at.map(|at| format!("{scheme}://{at}/")).collect()
+    }
+
+    /// Answers from these namespaces from now on, the first by default.
+    pub fn set_namespaces(&self, namespaces: impl Iterator<Item = (Option<String>, Arc<Answers>)>) {
+        let namespaces = namespaces.map(|(name, answers)| Mirrored { name, answers });
+        self.shared.set_namespaces(namespaces.collect());
+    }
+
+    /// Takes other names of numbers, for answers from now on.
+    pub fn rename(&self, names: Names) {
+        self.shared.rename(names);
+    }
+
+    /// Takes another token, other keys and names of the host; the rest
+    /// takes effect at the next start.
+    pub fn reload(&self, config: &Http) -> Result<()> {
+        self.shared.replace(open_door(config)?, open_tls(config)?);
+        let old = &self.shared.config;
+        let same = Http {
+            hosts: old.hosts.clone(),
+            token_file: old.token_file.clone(),
+            certificate_file: old.certificate_file.clone(),
+            key_file: old.key_file.clone(),
+            ..config.clone()
+        };
+        if same != *old {
+            tracing::warn!(
+                "[http] takes effect at the next start, but for hosts, token and certificate"
+            );
+        }
+        Ok(())
+    }
+}
+
+impl Drop for Service {
+    fn drop(&mut self) {
+        self.stop = None;
+        if let Some(thread) = self.thread.take()
+            && thread.join().is_err()
+        {
+            tracing::error!("HTTP ended by a panic");
+        }
+        // What is answered from must not hold the mirrors any longer.
+        self.shared.set_namespaces(Arc::new([]));
+    }
+}
+
+fn serve(shared: Arc<Shared>, listeners: Vec<TcpListener>, stopped: oneshot::Receiver<()>) {
+    // Whoever talks to strangers has no rights to lose.
+    if let Err(error) = privileges::drop_all() {
+        tracing::error!("no HTTP, rights remain: {error}");
+        return;
+    }
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build();
+    let runtime = match runtime {
+        Ok(runtime) => runtime,
+        Err(error) => {
+            tracing::error!("no HTTP: {error}");
+            return;
+        }
+    };
+    runtime.block_on(async {
+        let router = router(&shared);
+        for listener in listeners {
+            match tokio::net::TcpListener::from_std(listener) {
+                Ok(listener) => {
+                    let accepting = serve::accept(listener, Arc::clone(&shared), router.clone());
+                    tokio::spawn(accepting);
+                }
+                Err(error) => tracing::error!("no HTTP: {error}"),
+            }
+        }
+        // Ends when the sender is dropped.
+        let _ = stopped.await;
+    });
+    // Answers under way are cut with the runtime.
+}
+
+fn router(shared: &Arc<Shared>) -> Router {
+    let mut router = Router::new();
+    for table in definition::TABLES {
+        let answered = asynchronous(shared, move |shared, request| async move {
+            rows::answer(&shared, table, &request).await
+        });
+        router = router.route(table.path, get(answered));
+    }
+    let document = Bytes::from(openapi::document().to_string());
+    router
+        .route(
+            "/v1/routes/get",
+            get(asynchronous(shared, |shared, request| async move {
+                rows::route_get(&shared, &request).await
+            })),
+        )
+        .route(
+            "/v1/changes",
+            get(asynchronous(shared, |shared, request| async move {
+                changes::answer(&shared, &request)
+            })),
+        )
+        .route(
+            "/v1/status",
+            get(asynchronous(shared, |shared, request| async move {
+                status::answer(&shared, &request)
+            })),
+        )
+        .route(
+            "/metrics",
+            get(asynchronous(shared, |shared, request| async move {
+                metrics::answer(&shared, &request).await
+            })),
+        )
+        .route(
+            "/healthz",
+            get(asynchronous(shared, |shared, _| async move {
+                metrics::health(&shared)
+            })),
+        )
+        .route(
+            "/openapi.json",
+            get(move || async move {
+                let json = http::HeaderValue::from_static("application/json");
+                ([(http::header::CONTENT_TYPE, json)], document)
+            }),
+        )
+        .route("/", get(page))
+        .route("/assets/{*path}", get(page))
+        .fallback(|| async {
+            Problem::not_found("there is no such path; /openapi.json says which there are")
+        })
+        .layer(compressed::layer())
+}
+
+async fn page(request: Request) -> Response {
+    page::serve(request.uri().path(), request.headers())
+}
+
+/// A handler of axum's out of one of ours.
+fn asynchronous<H, F>(
+    shared: &Arc<Shared>,
+    handler: H,
+) -> impl Fn(Request) -> std::pin::Pin<Box<dyn Future<Output = Response> + Send>>
++ Clone
++ Send
++ Sync
++ 'static
+where
+    H: Fn(Arc<Shared>, Parts) -> F + Clone + Send + Sync + 'static,
+    F: Future<Output = Result<Response, Problem>> + Send + 'static,
+{
+    let shared = Arc::clone(shared);
+    move |request: Request| {
+        let answered = handler(Arc::clone(&shared), request.into_parts().0);
+        Box::pin(async move { answered.await.unwrap_or_else(IntoResponse::into_response) })
+    }
+}

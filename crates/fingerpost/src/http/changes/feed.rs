@@ -1,0 +1,269 @@
+//! The changes of one namespace, each rendered once for all who watch.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::time::Duration;
+
+use linux::mirror::now_millis;
+use table::{Event, Events, Generation, Operation, Reader, Row, Tables};
+use view::{Context, Names, Question, Watch};
+
+use crate::http::problem::Problem;
+
+/// Octets of rendered changes that are kept.
+const MAX_BYTES: usize = 32 << 20;
+
+/// The latest changes.
+#[derive(Debug)]
+pub struct Feed {
+    reader: Reader,
+    names: Arc<Names>,
+    batches: VecDeque<Batch>,
+    bytes: usize,
+    /// All generations after this one are in `batches`.
+    since: u64,
+    latest: u64,
+    /// The tables as of `latest`, or later: for the names of what goes.
+    before: Arc<Tables>,
+}
+
+/// The changes of a generation.
+#[derive(Debug)]
+struct Batch {
+    generation: u64,
+    events: Arc<[Event]>,
+    /// `event: …\ndata: {…}\n` of each event, one after the other.
+    lines: Vec<u8>,
+    /// Where each ends.
+    ends: Vec<u32>,
+    has_links: bool,
+}
+
+/// How far a stream got.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Taken {
+    /// It has everything up to a generation.
+    UpTo(u64),
+    /// What it has not seen is no more there.
+    FellBehind,
+}
+
+impl Feed {
+    /// From now on.
+    pub fn new(reader: Reader, names: Arc<Names>) -> Self {
+        let before = reader.snapshot();
+        let latest = before.generation.0;
+        Self {
+            reader,
+            names,
+            batches: VecDeque::new(),
+            bytes: 0,
+            since: latest,
+            latest,
+            before,
+        }
+    }
+
+    /// The newest generation that is in it.
+    pub fn latest(&self) -> u64 {
+        self.latest
+    }
+
+    /// What questions watch.
+    pub fn watches(&self, questions: &[Question]) -> Result<Vec<Watch>, Problem> {
+        let context = context(&self.before, &self.names);
+        let watches = questions
+            .iter()
+            .map(|question| Watch::new(question, context));
+        Ok(watches.collect::<Result<_, _>>()?)
+    }
+
+    /// Takes in what happened. O(events).
+    pub fn catch_up(&mut self) {
+        let newest = self.reader.snapshot();
+        if newest.generation.0 == self.latest {
+            return;
+        }
+        let events = self
+            .reader
+            .events_after(Generation(self.latest), Duration::ZERO);
+        match events {
+            Events::Batches(batches) => {
+                let after = self.reader.snapshot();
+                for (generation, events) in batches {
+                    let batch =
+                        Batch::render(generation.0, events, &self.before, &after, &self.names);
+                    self.latest = generation.0;
+                    self.bytes += batch.bytes();
+                    self.batches.push_back(batch);
+                }
+                self.before = after;
+            }
+            Events::FellBehind => self.forget(),
+        }
+        while self.bytes > MAX_BYTES {
+            let Some(batch) = self.batches.pop_front() else {
+                break;
+            };
+            self.bytes -= batch.bytes();
+            self.since = batch.generation;
+        }
+    }
+
+    fn forget(&mut self) {
+        self.before = self.reader.snapshot();
+        self.latest = self.before.generation.0;
+        self.since = self.latest;
+        self.batches.clear();
+        self.bytes = 0;
+    }
+
+    /// Goes back to a generation that a stream has seen before anybody
+    /// else watched, if the tables still tell.
+    fn reach_back(&mut self, seen: u64) {
+        let events = self.reader.events_after(Generation(seen), Duration::ZERO);
+        let Events::Batches(batches) = events else {
+            return;
+        };
+        let missing = batches
+            .into_iter()
+            .filter(|(generation, _)| generation.0 <= self.since);
+        let mut bytes = self.bytes;
+        let mut older = Vec::new();
+        for (generation, events) in missing {
+            let batch = Batch::render(
+                generation.0,
+                events,
+                &self.before,
+                &self.before,
+                &self.names,
+            );
+            bytes += batch.bytes();
+            older.push(batch);
+        }
+        if bytes <= MAX_BYTES {
+            for batch in older.into_iter().rev() {
+                self.batches.push_front(batch);
+            }
+            self.bytes = bytes;
+            self.since = seen;
+        }
+    }
+
+    /// Writes the changes after `seen` that are wanted, about as many
+    /// octets as there is room for, whole generations. Names that a filter
+    /// has are looked up again when links change.
+    pub fn take(
+        &mut self,
+        seen: u64,
+        questions: &[Question],
+        wanted: &mut Vec<Watch>,
+        start: &str,
+        room: usize,
+        out: &mut Vec<u8>,
+    ) -> Taken {
+        if seen > self.latest {
+            return Taken::FellBehind;
+        }
+        if seen < self.since {
+            self.reach_back(seen);
+        }
+        if seen < self.since {
+            return Taken::FellBehind;
+        }
+        let first = self
+            .batches
+            .partition_point(|batch| batch.generation <= seen);
+        let mut seen = seen;
+        for batch in self.batches.range(first..) {
+            if out.len() >= room {
+                return Taken::UpTo(seen);
+            }
+            if batch.has_links
+                && let Ok(anew) = self.watches(questions)
+            {
+                *wanted = anew;
+            }
+            batch.write(wanted, start, out);
+            seen = batch.generation;
+        }
+        Taken::UpTo(self.latest)
+    }
+}
+
+impl Batch {
+    /// A row that is gone is told with the names of before: its link may
+    /// be gone with it.
+    fn render(
+        generation: u64,
+        events: Arc<[Event]>,
+        before: &Tables,
+        after: &Tables,
+        names: &Names,
+    ) -> Self {
+        let mut lines = Vec::with_capacity(events.len() * 200);
+        let mut ends = Vec::with_capacity(events.len());
+        for event in events.iter() {
+            let tables = if event.operation == Operation::Deleted {
+                before
+            } else {
+                after
+            };
+            if let Some(line) = view::event(event, context(tables, names)) {
+                lines.extend_from_slice(match event.operation {
+                    Operation::Added => b"event: added\ndata: ",
+                    Operation::Changed => b"event: changed\ndata: ",
+                    Operation::Deleted => b"event: deleted\ndata: ",
+                });
+                lines.extend_from_slice(&line);
+            }
+            ends.push(u32::try_from(lines.len()).unwrap_or(u32::MAX));
+        }
+        Self {
+            generation,
+            has_links: events.iter().any(|event| matches!(event.row, Row::Link(_))),
+            events,
+            lines,
+            ends,
+        }
+    }
+
+    fn bytes(&self) -> usize {
+        self.lines.len() + self.ends.len() * (4 + size_of::<Event>() + 64) + size_of::<Self>()
+    }
+
+    /// Writes the wanted events; the last one has the generation as its
+    /// id, so that a stream that is cut between them gets them all again.
+    fn write(&self, wanted: &[Watch], start: &str, out: &mut Vec<u8>) {
+        let mut from = 0;
+        let mut last = None;
+        for (event, end) in self.events.iter().zip(&self.ends) {
+            let line = self.lines.get(from..*end as usize).unwrap_or_default();
+            from = *end as usize;
+            if line.is_empty() || !wanted.iter().any(|watch| watch.wants(event)) {
+                continue;
+            }
+            last = Some(out.len());
+            out.extend_from_slice(line);
+            out.push(b'\n');
+        }
+        if let Some(at) = last {
+            let id = format!("id: {start}-{}\n", self.generation);
+            let line = out.split_off(at);
+            out.extend_from_slice(id.as_bytes());
+            out.extend_from_slice(&line);
+        }
+    }
+}
+
+fn context<'a>(tables: &'a Tables, names: &'a Names) -> Context<'a> {
+    Context {
+        links: &tables.links,
+        tables: Some(tables),
+        now_millis: now_millis(),
+        names,
+    }
+}
+
+#[cfg(test)]
+mod tests;

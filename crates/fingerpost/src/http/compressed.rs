@@ -1,0 +1,109 @@
+//! Compression, when asked: so many answers at a time as memory allows,
+//! the others go as they are.
+
+use axum::body::Body;
+use axum::response::Response;
+use bytes::Bytes;
+use http::HeaderMap;
+use http::header::ACCEPT_ENCODING;
+use http_body::{Body as HttpBody, Frame, SizeHint};
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+use tokio::sync::OwnedSemaphorePermit;
+use tower_http::CompressionLevel;
+use tower_http::compression::{CompressionLayer, Predicate};
+
+use super::shared::Shared;
+
+/// Answers compressed at a time, at most: each has a window of up to a
+/// megabyte.
+pub const MAX_COMPRESSED: usize = 64;
+/// Less is not worth it.
+const MIN_OCTETS: u64 = 1024;
+
+/// The right to compress an answer, for as long as it is under way.
+pub type Permit = Option<Arc<OwnedSemaphorePermit>>;
+
+/// An answer that may be compressed.
+#[derive(Debug, Clone)]
+struct MayBe;
+
+/// The layer that does it.
+pub fn layer() -> CompressionLayer<WhereMarked> {
+    CompressionLayer::new()
+        .gzip(true)
+        .zstd(true)
+        .quality(CompressionLevel::Fastest)
+        .compress_when(WhereMarked)
+}
+
+/// Compresses what is marked.
+#[derive(Debug, Clone, Copy)]
+pub struct WhereMarked;
+
+impl Predicate for WhereMarked {
+    fn should_compress<B: HttpBody>(&self, response: &http::Response<B>) -> bool {
+        let worth = response.body().size_hint().exact();
+        response.extensions().get::<MayBe>().is_some()
+            && worth.is_none_or(|octets| octets >= MIN_OCTETS)
+    }
+}
+
+/// The right to compress the answer to a request that asks for it; `None`:
+/// it does not, or too many are compressed already.
+pub fn permit(shared: &Shared, headers: &HeaderMap) -> Permit {
+    let asked = headers
+        .get_all(ACCEPT_ENCODING)
+        .iter()
+        .filter_map(|value| value.to_str().ok());
+    let asked = asked.flat_map(|value| value.split(','));
+    let asks = asked
+        .map(str::trim)
+        .any(|coding| coding.starts_with("gzip") || coding.starts_with("zstd"));
+    let permit = asks.then(|| Arc::clone(&shared.compressed).try_acquire_owned().ok());
+    permit.flatten().map(Arc::new)
+}
+
+/// Marks an answer as one that may be compressed.
+pub fn mark(response: &mut Response, may_be: bool) {
+    if may_be {
+        response.extensions_mut().insert(MayBe);
+    }
+}
+
+/// A body that keeps the right as long as it lives.
+pub fn body<B>(body: B, permit: &Permit) -> Body
+where
+    B: HttpBody<Data = Bytes, Error = axum::Error> + Send + Unpin + 'static,
+{
+    Body::new(Holding {
+        body,
+        _permit: permit.clone(),
+    })
+}
+
+struct Holding<B> {
+    body: B,
+    _permit: Permit,
+}
+
+impl<B: HttpBody + Unpin> HttpBody for Holding<B> {
+    type Data = B::Data;
+    type Error = B::Error;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<B::Data>, B::Error>>> {
+        Pin::new(&mut self.body).poll_frame(cx)
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.body.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.body.size_hint()
+    }
+}

@@ -1,0 +1,102 @@
+//! Cursors: where a page of rows ended, as text that only we can read
+//! something into. It holds the key of the last row, not a number of rows:
+//! the next page goes on after that key, whatever came and went.
+
+use std::hash::{DefaultHasher, Hash, Hasher};
+
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use http::StatusCode;
+use view::{Place, Question};
+
+use super::problem::Problem;
+
+/// A cursor: the question it belongs to, the start of the daemon where it
+/// matters, the place.
+type Written = (u64, Option<String>, Place);
+
+/// Characters of a cursor at most.
+const MAX_CHARACTERS: usize = 1024;
+
+/// Which rows a question is about, whatever they are written as.
+fn about(question: &Question, netns: Option<&str>) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    let filter = serde_json::to_vec(&question.filter).unwrap_or_default();
+    (question.object, filter, netns).hash(&mut hasher);
+    hasher.finish()
+}
+
+/// Writes a place down.
+pub fn write(place: &Place, question: &Question, netns: Option<&str>, start: &str) -> String {
+    let start = place.is_of_one_start().then(|| start.to_owned());
+    let written: Written = (about(question, netns), start, place.clone());
+    URL_SAFE_NO_PAD.encode(serde_json::to_vec(&written).unwrap_or_default())
+}
+
+/// Reads a place that a page of the same question ended at.
+pub fn read(
+    text: &str,
+    question: &Question,
+    netns: Option<&str>,
+    start: &str,
+) -> Result<Place, Problem> {
+    let nonsense = || {
+        Problem::bad_request(
+            "parameter `after`: what the Link header of the page before says is expected, as it is",
+        )
+    };
+    if text.len() > MAX_CHARACTERS {
+        return Err(nonsense());
+    }
+    let octets = URL_SAFE_NO_PAD.decode(text).map_err(|_| nonsense())?;
+    let (of, of_start, place): Written = serde_json::from_slice(&octets).map_err(|_| nonsense())?;
+    if of != about(question, netns) {
+        return Err(Problem::bad_request(
+            "parameter `after`: it belongs to a question with another filter; begin without it",
+        ));
+    }
+    if of_start.is_some_and(|of| of != start) {
+        return Err(Problem::new(
+            StatusCode::GONE,
+            "parameter `after`: it belongs to another start of the daemon; begin without it",
+        ));
+    }
+    Ok(place)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+    use view::{Filter, Object, Output};
+
+    fn question(dev: Option<&str>) -> Question {
+        Question {
+            object: Object::Neigh,
+            filter: Filter {
+                dev: dev.map(str::to_owned),
+                ..Filter::default()
+            },
+            output: Output::default(),
+        }
+    }
+
+    #[test]
+    fn a_cursor_is_of_its_question_only() {
+        let place = Place::Neighbour(7, "2001:db8::1".parse().unwrap(), false);
+        let asked = question(Some("eth0"));
+        let text = write(&place, &asked, None, "start");
+        assert_eq!(read(&text, &asked, None, "another").unwrap(), place);
+        assert!(read(&text, &question(None), None, "start").is_err());
+        assert!(read(&text, &asked, Some("blue"), "start").is_err());
+        assert!(read(&text[1..], &asked, None, "start").is_err());
+    }
+
+    proptest! {
+        #[test]
+        fn nonsense_is_refused(text in "[A-Za-z0-9_=-]{0,200}") {
+            let refused = read(&text, &question(None), None, "start").unwrap_err();
+            prop_assert!(refused.status.is_client_error());
+        }
+    }
+}

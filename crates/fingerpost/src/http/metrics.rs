@@ -1,0 +1,292 @@
+//! `/metrics`: what Prometheus scrapes (text format 0.0.4).
+//!
+//! Counters of links have node_exporter's names, so that dashboards made
+//! for it show them; the daemon's own begin with `fingerpost_`. A link is a
+//! label, a prefix or a neighbour never.
+
+mod families;
+
+use std::fmt::Write as _;
+use std::sync::Arc;
+
+use axum::body::Body;
+use axum::response::Response;
+use bytes::Bytes;
+use http::HeaderValue;
+use http::header::{CACHE_CONTROL, CONTENT_TYPE};
+use http::request::Parts;
+use table::{Link, LinkCounters, Tables};
+use view::Object;
+
+use super::compressed;
+use super::problem::Problem;
+use super::query::Parameters;
+use super::shared::{Mirrored, Shared};
+use super::streamed::{Pieces, Streamed};
+use crate::status;
+use families::LINK_FAMILIES;
+pub use families::TABLES;
+
+/// What the text is.
+const MEDIA_TYPE: &str = "text/plain; version=0.0.4; charset=utf-8";
+/// Octets of a piece, about.
+const PIECE_BYTES: usize = 32 << 10;
+
+/// Answers a scrape. O(links).
+pub async fn answer(shared: &Arc<Shared>, request: &Parts) -> Result<Response, Problem> {
+    let mut parameters = Parameters::parse(request.uri.query())?;
+    let netns = parameters.take("netns")?;
+    parameters.finish()?;
+    let namespaces: Arc<[Mirrored]> = match netns {
+        None => shared.namespaces(),
+        Some(name) => [shared.mirrored(Some(&name))?].into(),
+    };
+    for one in namespaces.iter() {
+        one.answers.want(Object::Link);
+    }
+    for one in namespaces.iter() {
+        one.refresh(Object::Link, true).await;
+    }
+    let compress = compressed::permit(shared, &request.headers);
+    let scrape = Scrape {
+        shared: Arc::clone(shared),
+        namespaces,
+        began: false,
+        family: 0,
+        namespace: 0,
+        next_link: 0,
+    };
+    let mut response = Response::new(compressed::body(Streamed::new(scrape), &compress));
+    compressed::mark(&mut response, compress.is_some());
+    let headers = response.headers_mut();
+    headers.insert(CONTENT_TYPE, HeaderValue::from_static(MEDIA_TYPE));
+    headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    Ok(response)
+}
+
+/// Answers whether the daemon is well: it has tables, and no mirror ended.
+pub fn health(shared: &Arc<Shared>) -> Result<Response, Problem> {
+    let namespaces = shared.namespaces();
+    if namespaces.is_empty() {
+        return Err(Problem::busy("the tables are being read; ask again"));
+    }
+    for one in namespaces.iter() {
+        if let linux::Phase::Ended(why) = one.answers.mirror().status().phase {
+            return Err(Problem::busy(format!("a mirror ended: {why}")));
+        }
+    }
+    let mut response = Response::new(Body::from("{\"status\":\"ok\"}\n"));
+    let headers = response.headers_mut();
+    headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+    headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    Ok(response)
+}
+
+/// What a family's value of a link is made from.
+struct OfLink<'a> {
+    link: &'a Link,
+    counters: Option<&'a LinkCounters>,
+    /// Mb/s.
+    speed: Option<u32>,
+}
+
+/// A scrape under way: family by family, each over all namespaces.
+struct Scrape {
+    shared: Arc<Shared>,
+    namespaces: Arc<[Mirrored]>,
+    began: bool,
+    family: usize,
+    namespace: usize,
+    next_link: u32,
+}
+
+impl Pieces for Scrape {
+    fn piece(&mut self) -> Result<Option<Bytes>, Problem> {
+        let mut out = String::new();
+        if !std::mem::replace(&mut self.began, true) {
+            self.own(&mut out);
+            return Ok(Some(out.into()));
+        }
+        while out.len() < PIECE_BYTES {
+            let Some(family) = LINK_FAMILIES.get(self.family) else {
+                break;
+            };
+            if self.namespace == 0 && self.next_link == 0 {
+                head(&mut out, family.name, family.help, family.kind);
+            }
+            let Some(one) = self.namespaces.get(self.namespace) else {
+                self.family += 1;
+                self.namespace = 0;
+                continue;
+            };
+            let tables = one.answers.mirror().reader().snapshot();
+            self.next_link = of_family(family, one, &tables, self.next_link, &mut out);
+            if self.next_link == 0 {
+                self.namespace += 1;
+            }
+        }
+        Ok((!out.is_empty()).then(|| out.into()))
+    }
+}
+
+/// Writes the values of links from an index on; gives the index to go on
+/// from, 0 after the last.
+fn of_family(
+    family: &families::LinkFamily,
+    one: &Mirrored,
+    tables: &Tables,
+    from: u32,
+    out: &mut String,
+) -> u32 {
+    for link in tables.links.from(from) {
+        if out.len() >= PIECE_BYTES {
+            return link.index;
+        }
+        let of = OfLink {
+            link,
+            counters: tables.link_counters.get(&link.index),
+            speed: tables.link_speeds.get(&link.index).copied(),
+        };
+        let Some(value) = (family.value)(&of) else {
+            continue;
+        };
+        out.push_str(family.name);
+        out.push_str("{device=\"");
+        escape(out, &link.name);
+        if let Some(netns) = &one.name {
+            out.push_str("\",netns=\"");
+            escape(out, netns);
+        }
+        if let Some(labels) = family.labels {
+            labels(&of, out);
+        }
+        // Writing to a text does not fail.
+        let _ = writeln!(out, "\"}} {value}");
+    }
+    0
+}
+
+fn head(out: &mut String, name: &str, help: &str, kind: &str) {
+    let _ = writeln!(out, "# HELP {name} {help}\n# TYPE {name} {kind}");
+}
+
+/// A label's value.
+fn escape(out: &mut String, text: &str) {
+    for character in text.chars() {
+        match character {
+            '\\' => out.push_str("\\\\"),
+            '"' => out.push_str("\\\""),
+            '\n' => out.push_str("\\n"),
+            other => out.push(other),
+        }
+    }
+}
+
+impl Scrape {
+    /// What is not of a link: O(namespaces).
+    fn own(&self, out: &mut String) {
+        let version = env!("CARGO_PKG_VERSION");
+        head(out, "fingerpost_build_info", "The release", "gauge");
+        let _ = writeln!(out, "fingerpost_build_info{{version=\"{version}\"}} 1");
+        let shared = &self.shared;
+        let counts = &shared.counts;
+        for (name, help, kind, value) in [
+            (
+                "process_resident_memory_bytes",
+                "Memory that the daemon has in use",
+                "gauge",
+                status::resident_bytes(),
+            ),
+            (
+                "process_start_time_seconds",
+                "Start of the daemon since the UNIX epoch",
+                "gauge",
+                shared.started_secs,
+            ),
+            (
+                "fingerpost_http_clients",
+                "Clients connected over HTTP",
+                "gauge",
+                shared.clients.count() as u64,
+            ),
+            (
+                "fingerpost_http_event_streams",
+                "Event streams open",
+                "gauge",
+                shared.streams.count() as u64,
+            ),
+            (
+                "fingerpost_http_clients_refused_total",
+                "Clients refused for want of a place",
+                "counter",
+                counts.refused.load(std::sync::atomic::Ordering::Relaxed),
+            ),
+        ] {
+            head(out, name, help, kind);
+            let _ = writeln!(out, "{name} {value}");
+        }
+        let name = "fingerpost_http_requests_total";
+        head(
+            out,
+            name,
+            "Requests answered, by the class of their status",
+            "counter",
+        );
+        for class in 2..=5 {
+            let count = counts.of_class(class);
+            let _ = writeln!(out, "{name}{{code=\"{class}xx\"}} {count}");
+        }
+        self.of_namespaces(out);
+    }
+
+    fn of_namespaces(&self, out: &mut String) {
+        let name = "fingerpost_table_rows";
+        head(out, name, "Rows of a table", "gauge");
+        for one in self.namespaces.iter() {
+            let tables = one.answers.mirror().reader().snapshot();
+            for (table, rows) in TABLES {
+                let netns = one.name.as_deref();
+                labelled(
+                    out,
+                    name,
+                    &[("table", Some(table)), ("netns", netns)],
+                    rows(&tables),
+                );
+            }
+        }
+        let statuses: Vec<_> = self
+            .namespaces
+            .iter()
+            .map(|one| {
+                let tables = one.answers.mirror().reader().snapshot();
+                (one.name.as_deref(), one.answers.mirror().status(), tables)
+            })
+            .collect();
+        for (name, help, kind, value) in families::MIRROR_FAMILIES {
+            head(out, name, help, kind);
+            for (netns, status, tables) in &statuses {
+                labelled(out, name, &[("netns", *netns)], value(status, tables));
+            }
+        }
+    }
+}
+
+/// A sample with the labels that have a value.
+fn labelled(out: &mut String, name: &str, labels: &[(&str, Option<&str>)], value: u64) {
+    out.push_str(name);
+    let mut open = '{';
+    for (label, text) in labels {
+        if let Some(text) = text {
+            out.push(open);
+            out.push_str(label);
+            out.push_str("=\"");
+            escape(out, text);
+            out.push('"');
+            open = ',';
+        }
+    }
+    if open == ',' {
+        out.push('}');
+    }
+    let _ = writeln!(out, " {value}");
+}

@@ -1,0 +1,291 @@
+//! The metrics by name.
+
+use table::{LinkCounters, Tables};
+
+use super::{OfLink, escape};
+
+/// A metric that every link has.
+pub struct LinkFamily {
+    /// Its name, node_exporter's.
+    pub name: &'static str,
+    /// What it says.
+    pub help: &'static str,
+    /// `counter` or `gauge`.
+    pub kind: &'static str,
+    /// Its value, if the link has one.
+    pub value: fn(&OfLink<'_>) -> Option<u64>,
+    /// Labels beside the device, each beginning with `",`.
+    pub labels: Option<fn(&OfLink<'_>, &mut String)>,
+}
+
+const fn counter(
+    name: &'static str,
+    help: &'static str,
+    value: fn(&OfLink<'_>) -> Option<u64>,
+) -> LinkFamily {
+    LinkFamily {
+        name,
+        help,
+        kind: "counter",
+        value,
+        labels: None,
+    }
+}
+
+const fn gauge(
+    name: &'static str,
+    help: &'static str,
+    value: fn(&OfLink<'_>) -> Option<u64>,
+) -> LinkFamily {
+    LinkFamily {
+        kind: "gauge",
+        ..counter(name, help, value)
+    }
+}
+
+fn count(of: &OfLink<'_>, value: impl Fn(&LinkCounters) -> u64) -> Option<u64> {
+    of.counters.map(value)
+}
+
+/// What node_exporter's `netdev` and `netclass` tell; sums are those of
+/// `/proc/net/dev`.
+pub static LINK_FAMILIES: &[LinkFamily] = &[
+    counter(
+        "node_network_receive_bytes_total",
+        "Octets received",
+        |of| count(of, |c| c.rx_bytes),
+    ),
+    counter(
+        "node_network_receive_packets_total",
+        "Packets received",
+        |of| count(of, |c| c.rx_packets),
+    ),
+    counter(
+        "node_network_receive_errs_total",
+        "Packets received with an error",
+        |of| count(of, |c| c.rx_errors),
+    ),
+    counter(
+        "node_network_receive_drop_total",
+        "Packets received and dropped",
+        |of| count(of, |c| c.rx_dropped.wrapping_add(c.rx_missed_errors)),
+    ),
+    counter(
+        "node_network_receive_fifo_total",
+        "Overruns of the receive queue",
+        |of| count(of, |c| c.rx_fifo_errors),
+    ),
+    counter(
+        "node_network_receive_frame_total",
+        "Frames received broken",
+        |of| {
+            count(of, |c| {
+                c.rx_length_errors
+                    .wrapping_add(c.rx_over_errors)
+                    .wrapping_add(c.rx_crc_errors)
+                    .wrapping_add(c.rx_frame_errors)
+            })
+        },
+    ),
+    counter(
+        "node_network_receive_compressed_total",
+        "Compressed packets received",
+        |of| count(of, |c| c.rx_compressed),
+    ),
+    counter(
+        "node_network_receive_multicast_total",
+        "Multicast packets received",
+        |of| count(of, |c| c.multicast),
+    ),
+    counter(
+        "node_network_receive_nohandler_total",
+        "Packets received that nobody wanted",
+        |of| count(of, |c| c.rx_nohandler),
+    ),
+    counter("node_network_transmit_bytes_total", "Octets sent", |of| {
+        count(of, |c| c.tx_bytes)
+    }),
+    counter(
+        "node_network_transmit_packets_total",
+        "Packets sent",
+        |of| count(of, |c| c.tx_packets),
+    ),
+    counter(
+        "node_network_transmit_errs_total",
+        "Packets not sent for an error",
+        |of| count(of, |c| c.tx_errors),
+    ),
+    counter(
+        "node_network_transmit_drop_total",
+        "Packets dropped instead of sent",
+        |of| count(of, |c| c.tx_dropped),
+    ),
+    counter(
+        "node_network_transmit_fifo_total",
+        "Errors of the transmit queue",
+        |of| count(of, |c| c.tx_fifo_errors),
+    ),
+    counter("node_network_transmit_colls_total", "Collisions", |of| {
+        count(of, |c| c.collisions)
+    }),
+    counter(
+        "node_network_transmit_carrier_total",
+        "Losses of the carrier while sending",
+        |of| {
+            count(of, |c| {
+                c.tx_carrier_errors
+                    .wrapping_add(c.tx_aborted_errors)
+                    .wrapping_add(c.tx_window_errors)
+                    .wrapping_add(c.tx_heartbeat_errors)
+            })
+        },
+    ),
+    counter(
+        "node_network_transmit_compressed_total",
+        "Compressed packets sent",
+        |of| count(of, |c| c.tx_compressed),
+    ),
+    gauge(
+        "node_network_up",
+        "Whether its operational state is up",
+        |of| Some((of.link.oper_state == table::row::link::oper::UP).into()),
+    ),
+    gauge("node_network_carrier", "Whether it has a carrier", |of| {
+        of.link.is_up().then(|| of.link.has_carrier().into())
+    }),
+    gauge("node_network_mtu_bytes", "Its MTU", |of| {
+        Some(of.link.mtu.into())
+    }),
+    gauge(
+        "node_network_speed_bytes",
+        "Its speed, octets a second",
+        |of| of.speed.map(|speed| u64::from(speed) * 125_000),
+    ),
+    gauge("node_network_iface_id", "Its index", |of| {
+        Some(of.link.index.into())
+    }),
+    gauge("node_network_flags", "Its flags, IFF_…", |of| {
+        Some(of.link.flags.into())
+    }),
+    gauge(
+        "node_network_protocol_type",
+        "Its hardware type, ARPHRD_…",
+        |of| Some(of.link.hardware.into()),
+    ),
+    gauge("node_network_net_dev_group", "Its group", |of| {
+        Some(of.link.group.into())
+    }),
+    gauge(
+        "node_network_transmit_queue_length",
+        "Length of its transmit queue, packets",
+        |of| Some(of.link.tx_queue_len.into()),
+    ),
+    LinkFamily {
+        name: "node_network_info",
+        help: "What it is, in labels",
+        kind: "gauge",
+        value: |_| Some(1),
+        labels: Some(|of, out| {
+            for (label, text) in [
+                ("address", of.link.address.to_string()),
+                ("broadcast", of.link.broadcast.to_string()),
+                ("ifalias", of.link.alias.as_deref().unwrap_or("").to_owned()),
+                ("operstate", operstate(of.link.oper_state).to_owned()),
+            ] {
+                out.push_str("\",");
+                out.push_str(label);
+                out.push_str("=\"");
+                escape(out, &text);
+            }
+        }),
+    },
+];
+
+/// Rows of a table.
+type Rows = fn(&Tables) -> u64;
+
+/// The tables, by the names of their paths.
+pub static TABLES: [(&str, Rows); 7] = [
+    ("links", |tables| tables.links.len() as u64),
+    ("addresses", |tables| tables.addresses.len() as u64),
+    ("neighbours", |tables| tables.neighbours.len() as u64),
+    ("routes", |tables| tables.routes.len() as u64),
+    ("nexthops", |tables| tables.nexthops.len() as u64),
+    ("rules", |tables| tables.rules.len() as u64),
+    ("fdb", |tables| tables.fdb.len() as u64),
+];
+
+/// A metric of a mirror.
+type OfMirror = fn(&linux::Status, &Tables) -> u64;
+
+/// How each mirror is: name, help, kind, value.
+pub static MIRROR_FAMILIES: [(&str, &str, &str, OfMirror); 9] = [
+    (
+        "fingerpost_generation",
+        "Changes of the tables since the start",
+        "gauge",
+        |_, tables| tables.generation.0,
+    ),
+    (
+        "fingerpost_mirror_live",
+        "Whether the tables are the kernel's: 0 while they are listed again",
+        "gauge",
+        |status, _| (status.phase == linux::Phase::Live).into(),
+    ),
+    (
+        "fingerpost_mirror_events_total",
+        "Events of the kernel applied",
+        "counter",
+        |status, _| status.events,
+    ),
+    (
+        "fingerpost_mirror_resyncs_total",
+        "Times that the tables were listed again after a loss",
+        "counter",
+        |status, _| status.resyncs,
+    ),
+    (
+        "fingerpost_mirror_overruns_total",
+        "Times that the kernel dropped events",
+        "counter",
+        |status, _| status.overruns,
+    ),
+    (
+        "fingerpost_mirror_interrupted_dumps_total",
+        "Listings that changed under way",
+        "counter",
+        |status, _| status.interrupted_dumps,
+    ),
+    (
+        "fingerpost_mirror_scans_total",
+        "Scans for drift",
+        "counter",
+        |status, _| status.scans,
+    ),
+    (
+        "fingerpost_mirror_drift_total",
+        "Rows that a scan found to differ: to be 0",
+        "counter",
+        |status, _| status.drift,
+    ),
+    (
+        "fingerpost_mirror_malformed_total",
+        "Messages that could not be read",
+        "counter",
+        |status, _| status.malformed,
+    ),
+];
+
+/// An operational state as sysfs writes it.
+fn operstate(state: u8) -> &'static str {
+    let names = [
+        "unknown",
+        "notpresent",
+        "down",
+        "lowerlayerdown",
+        "testing",
+        "dormant",
+        "up",
+    ];
+    names.get(usize::from(state)).copied().unwrap_or("unknown")
+}

@@ -1,0 +1,386 @@
+//! `/v1/links` and its like: the rows of a table.
+//!
+//! With `limit` an answer is a page: gathered first, so that its `Link`
+//! header can say where the next one begins. Without, it is streamed. Each
+//! piece of some 32 KiB is made when the client has taken the one before,
+//! from the newest snapshot, after the key of the last row
+//! ([`view::Walk`]): no generation is held for a client, however slow, and
+//! one that stalls holds the piece it does not take and nothing else. A
+//! piece is made in less than a millisecond, and others are served between
+//! two.
+
+use std::collections::VecDeque;
+use std::pin::Pin;
+use std::sync::{Arc, Weak};
+use std::task::{Context, Poll};
+
+use axum::body::Body;
+use axum::response::Response;
+use bytes::Bytes;
+use http::header::{CACHE_CONTROL, CONTENT_TYPE, ETAG, HeaderName, IF_NONE_MATCH, LINK, VARY};
+use http::request::Parts;
+use http::{HeaderMap, HeaderValue, StatusCode};
+use http_body::{Frame, SizeHint};
+use table::Tables;
+use tokio::sync::OwnedSemaphorePermit;
+use view::{Filter, Object, Question, Walk};
+
+use super::definition::Table;
+use super::problem::Problem;
+use super::query::{self, Parameters};
+use super::shared::{Mirrored, Shared};
+use super::streamed::{Pieces, Streamed};
+use super::{compressed, cursor};
+use crate::cli::{settle_family, words};
+use crate::daemon::Answers;
+
+/// Rows of a page at most.
+pub const MAX_LIMIT: u64 = 10_000;
+/// Rows that are passed over at most.
+pub const MAX_SKIP: u64 = 100_000_000;
+/// Which generation an answer is of, to watch changes from.
+pub const GENERATION: HeaderName = HeaderName::from_static("fingerpost-generation");
+
+/// When the counters in an answer were read, milliseconds since 1970: what
+/// makes a rate of two answers.
+pub const COUNTERS_AT: HeaderName = HeaderName::from_static("fingerpost-counters-at");
+
+/// A question for rows, as it was asked.
+struct Asked {
+    question: Question,
+    mirrored: Mirrored,
+    limit: Option<u64>,
+    skip: u64,
+    after: Option<view::Place>,
+}
+
+impl Asked {
+    fn read(shared: &Shared, table: &Table, request: &Parts) -> Result<Self, Problem> {
+        let mut parameters = Parameters::parse(request.uri.query())?;
+        let netns = parameters.take("netns")?;
+        let mirrored = shared.mirrored(netns.as_deref())?;
+        let mut filter = Filter::default();
+        parameters.take_words(words::FILTERS, table.object, &mut filter)?;
+        settle_family(&mut filter);
+        let mut output = query::output(&mut parameters, &request.headers)?;
+        output.netns = netns.map(|netns| netns.into_owned());
+        let question = Question {
+            object: table.object,
+            filter,
+            output,
+        };
+        let limit = parameters.take_number("limit")?;
+        if limit.is_some_and(|limit| !(1..=MAX_LIMIT).contains(&limit)) {
+            return Err(Problem::bad_request(format!(
+                "parameter `limit`: 1 to {MAX_LIMIT} is expected; without it all rows are streamed"
+            )));
+        }
+        let skip = parameters.take_number("skip")?.unwrap_or(0);
+        if skip > MAX_SKIP {
+            return Err(Problem::bad_request(format!(
+                "parameter `skip`: {MAX_SKIP} at most"
+            )));
+        }
+        let netns = question.output.netns.as_deref();
+        let after = parameters.take("after")?;
+        let after = after
+            .map(|after| cursor::read(&after, &question, netns, &shared.start))
+            .transpose()?;
+        parameters.finish()?;
+        if question.output.count && (limit.is_some() || after.is_some() || skip > 0) {
+            return Err(Problem::bad_request(
+                "parameter `count`: all rows are counted; leave out `limit`, `skip` and `after`",
+            ));
+        }
+        Ok(Self {
+            question,
+            mirrored,
+            limit,
+            skip,
+            after,
+        })
+    }
+
+    /// Passes over the rows that are to be left out, a piece at a time, so
+    /// that others are answered between two. O(rows passed over).
+    async fn pass_over(&mut self, shared: &Shared) -> Result<(), Problem> {
+        if self.skip == 0 {
+            return Ok(());
+        }
+        let mut counting = self.question.clone();
+        counting.output.count = true;
+        let mut walk = Walk::new(counting, self.after.clone(), Some(self.skip));
+        while !walk.is_over() {
+            let tables = self.mirrored.answers.mirror().reader().snapshot();
+            walk.piece(
+                &tables,
+                &shared.names(),
+                self.mirrored.answers.mirror().now_millis(),
+            )?;
+            drop(tables);
+            tokio::task::yield_now().await;
+        }
+        match walk.rest() {
+            Some(place) => self.after = Some(place.clone()),
+            // Fewer rows than were to be passed over: none is left.
+            None => self.limit = Some(0),
+        }
+        Ok(())
+    }
+}
+
+/// Answers a question for the rows of a table.
+pub async fn answer(
+    shared: &Arc<Shared>,
+    table: &'static Table,
+    request: &Parts,
+) -> Result<Response, Problem> {
+    let mut asked = Asked::read(shared, table, request)?;
+    let statistics = asked.question.output.statistics;
+    let answers = Arc::clone(&asked.mirrored.answers);
+    asked.mirrored.refresh(table.object, statistics).await;
+    let tables = answers.mirror().reader().snapshot();
+    let mut head = Head::new(shared, &asked, &tables);
+    if let Some(etag) = head.etag.as_ref().filter(|_| !statistics)
+        && is_known(&request.headers, etag)
+    {
+        return Ok(head.finish(StatusCode::NOT_MODIFIED, Body::empty()));
+    }
+    drop(tables);
+    asked.pass_over(shared).await?;
+    let tables = asked.mirrored.answers.mirror().reader().snapshot();
+    let mut walk = Walk::new(asked.question.clone(), asked.after.clone(), asked.limit);
+    let names = shared.names();
+    let first = walk.piece(&tables, &names, answers.mirror().now_millis())?;
+    drop(tables);
+    let compress = compressed::permit(shared, &request.headers);
+    let rows = Rows {
+        walk,
+        first: first.map(Bytes::from),
+        shared: Arc::clone(shared),
+        answers: Arc::downgrade(&answers),
+    };
+    let body = if asked.limit.is_some() {
+        let (page, walk) = rows.gather().await?;
+        if asked.limit != Some(0) {
+            head.link(request, &walk, &asked, &shared.start);
+        }
+        compressed::body(page, &compress)
+    } else if rows.walk.is_over() {
+        let whole = Page {
+            pieces: rows.first.into_iter().map(|piece| (piece, None)).collect(),
+        };
+        compressed::body(whole, &compress)
+    } else {
+        compressed::body(Streamed::new(rows), &compress)
+    };
+    let mut response = head.finish(StatusCode::OK, body);
+    compressed::mark(&mut response, compress.is_some());
+    Ok(response)
+}
+
+/// Whether the client has this already (RFC 9110 §13.1.2, weakly).
+fn is_known(headers: &HeaderMap, etag: &str) -> bool {
+    let tags = headers.get_all(IF_NONE_MATCH).iter();
+    tags.filter_map(|tags| tags.to_str().ok())
+        .flat_map(|tags| tags.split(','))
+        .map(str::trim)
+        .any(|tag| tag == "*" || tag.trim_start_matches("W/") == etag.trim_start_matches("W/"))
+}
+
+/// The head of an answer.
+struct Head {
+    /// None where the answer changes without a generation: with counters.
+    etag: Option<String>,
+    headers: HeaderMap,
+}
+
+impl Head {
+    fn new(shared: &Shared, asked: &Asked, tables: &Tables) -> Self {
+        let generation = tables.generation.0;
+        let output = &asked.question.output;
+        // Weak: the same answer compressed is the same answer.
+        let inode = asked.mirrored.answers.mirror().inode();
+        let etag = format!("W/\"{}-{inode}-{generation}\"", shared.start);
+        let mut headers = HeaderMap::new();
+        let media_type = HeaderValue::from_static(query::media_type(output.format));
+        headers.insert(CONTENT_TYPE, media_type);
+        headers.insert(VARY, HeaderValue::from_static("accept"));
+        let id = format!("{}-{generation}", shared.start);
+        insert(&mut headers, GENERATION, &id);
+        let samples = output.statistics || output.fields.iter().any(|field| is_sample(field));
+        if samples
+            && asked.question.object == Object::Link
+            && let Some(taken) = tables.link_counters.taken_at_millis
+        {
+            insert(&mut headers, COUNTERS_AT, &taken.to_string());
+        }
+        let cache = if samples { "no-store" } else { "no-cache" };
+        headers.insert(CACHE_CONTROL, HeaderValue::from_static(cache));
+        Self {
+            etag: (!samples).then_some(etag),
+            headers,
+        }
+    }
+
+    /// Says where the next page begins, if there is one (RFC 8288).
+    fn link(&mut self, request: &Parts, walk: &Walk, asked: &Asked, start: &str) {
+        let Some(place) = walk.rest() else { return };
+        let netns = asked.question.output.netns.as_deref();
+        let after = cursor::write(place, &asked.question, netns, start);
+        let query = request.uri.query().unwrap_or_default();
+        let mut next = String::new();
+        for part in query
+            .split('&')
+            .filter(|part| !part.starts_with("after=") && !part.starts_with("skip="))
+        {
+            next.push_str(part);
+            next.push('&');
+        }
+        let link = format!("<{}?{next}after={after}>; rel=\"next\"", request.uri.path());
+        insert(&mut self.headers, LINK, &link);
+    }
+
+    fn finish(mut self, status: StatusCode, body: Body) -> Response {
+        if let Some(etag) = &self.etag {
+            insert(&mut self.headers, ETAG, etag);
+        }
+        let mut response = Response::new(body);
+        *response.status_mut() = status;
+        *response.headers_mut() = self.headers;
+        response
+    }
+}
+
+fn insert(headers: &mut HeaderMap, name: HeaderName, value: &str) {
+    if let Ok(value) = HeaderValue::from_str(value) {
+        headers.insert(name, value);
+    }
+}
+
+/// Whether a column is sampled, so that it changes without a generation.
+fn is_sample(field: &str) -> bool {
+    field.starts_with("stats64")
+        || matches!(
+            field,
+            "refcnt" | "used" | "confirmed" | "updated" | "probes"
+        )
+}
+
+/// Rows under way to a client.
+struct Rows {
+    walk: Walk,
+    /// Made already.
+    first: Option<Bytes>,
+    shared: Arc<Shared>,
+    /// Not held: a namespace that goes ends the answer.
+    answers: Weak<Answers>,
+}
+
+impl Rows {
+    /// All that is left, which is a page. Where too much memory waits for
+    /// other clients, the page is shorter.
+    async fn gather(mut self) -> Result<(Page, Walk), Problem> {
+        let mut pieces = VecDeque::new();
+        let mut permit = None;
+        while let Some(piece) = self.piece()? {
+            if !piece.is_empty() {
+                pieces.push_back((piece, permit.take()));
+            }
+            if self.walk.is_over() {
+                break;
+            }
+            tokio::task::yield_now().await;
+            permit = Arc::clone(&self.shared.gathered).try_acquire_owned().ok();
+            if permit.is_none() && !pieces.is_empty() {
+                pieces.push_back((self.walk.stop().into(), None));
+                break;
+            }
+        }
+        Ok((Page { pieces }, self.walk))
+    }
+}
+
+impl Pieces for Rows {
+    fn piece(&mut self) -> Result<Option<Bytes>, Problem> {
+        if let Some(first) = self.first.take() {
+            return Ok(Some(first));
+        }
+        let Some(answers) = self.answers.upgrade() else {
+            return Err(Problem::busy("the namespace is mirrored no more"));
+        };
+        let tables = answers.mirror().reader().snapshot();
+        let piece =
+            self.walk
+                .piece(&tables, &self.shared.names(), answers.mirror().now_millis())?;
+        Ok(piece.map(Bytes::from))
+    }
+}
+
+/// Rows that are gathered, each piece with its right to memory.
+struct Page {
+    pieces: VecDeque<(Bytes, Option<OwnedSemaphorePermit>)>,
+}
+
+impl http_body::Body for Page {
+    type Data = Bytes;
+    type Error = axum::Error;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        _: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, axum::Error>>> {
+        let piece = self.pieces.pop_front();
+        Poll::Ready(piece.map(|(piece, _)| Ok(Frame::data(piece))))
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.pieces.is_empty()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        let octets = self.pieces.iter().map(|(piece, _)| piece.len() as u64);
+        SizeHint::with_exact(octets.sum())
+    }
+}
+
+/// Answers which route a packet would take.
+pub async fn route_get(shared: &Arc<Shared>, request: &Parts) -> Result<Response, Problem> {
+    let mut parameters = Parameters::parse(request.uri.query())?;
+    let netns = parameters.take("netns")?;
+    let mirrored = shared.mirrored(netns.as_deref())?;
+    let address = parameters.take("address")?.ok_or_else(|| {
+        Problem::bad_request("parameter `address` is missing: /v1/routes/get?address=192.0.2.1")
+    })?;
+    let address = crate::cli::values::address(&address)
+        .map_err(|why| Problem::bad_request(format!("parameter `address`: {why}")))?;
+    let mut packet = words::Packet::default();
+    parameters.take_words(words::GET, Object::Route, &mut packet)?;
+    let mut output = query::output(&mut parameters, &request.headers)?;
+    output.netns = netns.map(|netns| netns.into_owned());
+    parameters.finish()?;
+    let mut question = packet.question(address);
+    question.output = output;
+    let tables = mirrored.answers.mirror().reader().snapshot();
+    let asked = Asked {
+        question: Question {
+            object: Object::Route,
+            filter: Filter::default(),
+            output: question.output.clone(),
+        },
+        mirrored,
+        limit: None,
+        skip: 0,
+        after: None,
+    };
+    let head = Head::new(shared, &asked, &tables);
+    if let Some(etag) = &head.etag
+        && is_known(&request.headers, etag)
+    {
+        return Ok(head.finish(StatusCode::NOT_MODIFIED, Body::empty()));
+    }
+    let mut out = Vec::new();
+    let now = asked.mirrored.answers.mirror().now_millis();
+    view::route_get(&question, &tables, &shared.names(), now, &mut out)?;
+    Ok(head.finish(StatusCode::OK, Body::from(out)))
+}

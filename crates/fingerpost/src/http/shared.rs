@@ -1,0 +1,201 @@
+//! What all answers share.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use http::StatusCode;
+use rustls::ServerConfig;
+use tokio::sync::Semaphore;
+use tokio::time::{Instant, sleep};
+use view::{Names, Object};
+
+use super::changes::Streams;
+use super::clients::Clients;
+use super::compressed::MAX_COMPRESSED;
+use super::config::Http;
+use super::door::{Door, Rates};
+use super::problem::Problem;
+use super::status::Memory;
+use crate::daemon::Answers;
+
+/// Pieces of pages that wait for their clients, beside each one's first:
+/// 128 MiB of 32 KiB each.
+const MAX_GATHERED: usize = 4096;
+
+/// How long an answer waits for counters.
+const SAMPLE_PATIENCE: Duration = Duration::from_secs(2);
+/// How often it looks for them.
+const SAMPLE_LOOK: Duration = Duration::from_millis(10);
+
+/// A namespace that is mirrored.
+#[derive(Debug, Clone)]
+pub struct Mirrored {
+    /// What it was asked for by; `None`: the daemon's own.
+    pub name: Option<String>,
+    /// What is answered from.
+    pub answers: Arc<Answers>,
+}
+
+impl Mirrored {
+    /// Sees to it that what the kernel does not announce is soon fresh for
+    /// a table; with `statistics`, waits a bounded time until it is.
+    pub async fn refresh(&self, object: Object, statistics: bool) {
+        self.answers.want(object);
+        let deadline = Instant::now() + SAMPLE_PATIENCE;
+        while statistics && !self.answers.is_fresh(object) && Instant::now() < deadline {
+            sleep(SAMPLE_LOOK).await;
+        }
+    }
+}
+
+/// What all answers share.
+#[derive(Debug)]
+pub struct Shared {
+    /// Tells this start of the daemon from others.
+    pub start: String,
+    /// As configured at the start.
+    pub config: Http,
+    /// Places for connections.
+    pub clients: Arc<Clients>,
+    /// Requests by source.
+    pub rates: Rates,
+    /// Rights to compress.
+    pub compressed: Arc<Semaphore>,
+    /// Rights to hold pieces of pages.
+    pub gathered: Arc<Semaphore>,
+    /// Those who watch changes.
+    pub streams: Streams,
+    /// What was answered.
+    pub counts: Counts,
+    /// When the daemon started, seconds since the UNIX epoch.
+    pub started_secs: u64,
+    door: Mutex<Arc<Door>>,
+    tls: Mutex<Option<Arc<ServerConfig>>>,
+    names: Mutex<Arc<Names>>,
+    namespaces: Mutex<Arc<[Mirrored]>>,
+    memory: Mutex<Memory>,
+}
+
+/// What was answered since the start.
+#[derive(Debug, Default)]
+pub struct Counts {
+    /// Answers by the first digit of their status.
+    by_class: [AtomicU64; 6],
+    /// Clients refused for want of a place.
+    pub refused: AtomicU64,
+}
+
+impl Counts {
+    /// Counts an answer.
+    pub fn answered(&self, status: StatusCode) {
+        let class = usize::from(status.as_u16() / 100);
+        if let Some(count) = self.by_class.get(class) {
+            count.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
+    /// Answers whose status begins with a digit.
+    pub fn of_class(&self, class: usize) -> u64 {
+        self.by_class
+            .get(class)
+            .map_or(0, |count| count.load(Ordering::Relaxed))
+    }
+}
+
+fn get<T: Clone>(of: &Mutex<T>) -> T {
+    of.lock().unwrap_or_else(PoisonError::into_inner).clone()
+}
+
+fn put<T>(into: &Mutex<T>, value: T) {
+    *into.lock().unwrap_or_else(PoisonError::into_inner) = value;
+}
+
+impl Shared {
+    /// With nothing to answer from yet.
+    pub fn new(start: String, config: Http, door: Door, tls: Option<Arc<ServerConfig>>) -> Self {
+        Self {
+            start,
+            clients: Clients::new(config.clients),
+            rates: Rates::new(config.requests_per_sec),
+            compressed: Arc::new(Semaphore::new(MAX_COMPRESSED)),
+            gathered: Arc::new(Semaphore::new(MAX_GATHERED)),
+            streams: Streams::new(config.event_streams),
+            counts: Counts::default(),
+            started_secs: linux::mirror::now_millis() / 1000,
+            config,
+            door: Mutex::new(Arc::new(door)),
+            tls: Mutex::new(tls),
+            names: Mutex::default(),
+            namespaces: Mutex::new(Arc::new([])),
+            memory: Mutex::default(),
+        }
+    }
+
+    /// Who may ask.
+    pub fn door(&self) -> Arc<Door> {
+        get(&self.door)
+    }
+
+    /// How connections are encrypted, if they are.
+    pub fn tls(&self) -> Option<Arc<ServerConfig>> {
+        get(&self.tls)
+    }
+
+    /// Takes another door and other keys.
+    pub fn replace(&self, door: Door, tls: Option<Arc<ServerConfig>>) {
+        put(&self.door, Arc::new(door));
+        put(&self.tls, tls);
+    }
+
+    /// iproute2's names.
+    pub fn names(&self) -> Arc<Names> {
+        get(&self.names)
+    }
+
+    /// Takes other names.
+    pub fn rename(&self, names: Names) {
+        put(&self.names, Arc::new(names));
+    }
+
+    /// Octets of memory that the daemon has in use, half a second old at
+    /// most.
+    pub fn memory(&self) -> u64 {
+        let mut memory = self.memory.lock().unwrap_or_else(PoisonError::into_inner);
+        memory.octets()
+    }
+
+    /// The namespaces that are mirrored, the default one first.
+    pub fn namespaces(&self) -> Arc<[Mirrored]> {
+        get(&self.namespaces)
+    }
+
+    /// Answers from these from now on.
+    pub fn set_namespaces(&self, namespaces: Arc<[Mirrored]>) {
+        put(&self.namespaces, namespaces);
+    }
+
+    /// The namespace of a name; the default one without.
+    pub fn mirrored(&self, name: Option<&str>) -> Result<Mirrored, Problem> {
+        let all = self.namespaces();
+        let found = match name {
+            None => all.first(),
+            Some(_) => all.iter().find(|one| one.name.as_deref() == name),
+        };
+        match (found, all.is_empty()) {
+            (Some(one), _) => Ok(one.clone()),
+            (None, true) => Err(Problem::busy("the tables are being read; ask again")),
+            (None, false) => {
+                let names: Vec<_> = all.iter().filter_map(|one| one.name.as_deref()).collect();
+                Err(Problem::not_found(format!(
+                    "parameter `netns`: no namespace of this name is mirrored; there are: {}",
+                    if names.is_empty() {
+                        "the daemon's own, without `netns`".to_owned()
+                    } else {
+                        names.join(", ")
+                    }
+                )))
+            }
+        }
+    }
+}

@@ -1,0 +1,136 @@
+//! `/v1/status`: how the daemon is and how many rows each table has, for
+//! the page and for programs that want no metrics. O(namespaces).
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use axum::body::Body;
+use axum::response::Response;
+use http::HeaderValue;
+use http::header::{CACHE_CONTROL, CONTENT_TYPE};
+use http::request::Parts;
+use linux::Phase;
+use linux::mirror::now_millis;
+use serde_json::{Value, json};
+
+use super::metrics::TABLES;
+use super::problem::Problem;
+use super::query::Parameters;
+use super::shared::Shared;
+use crate::status;
+
+/// How long the memory in use is believed: asking the system costs more
+/// than the rest of the answer.
+const MEMORY_MILLIS: u128 = 500;
+
+/// What the system said of our memory, and when.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Memory(Option<(Instant, u64)>);
+
+impl Memory {
+    /// Octets in use, half a second old at most.
+    pub fn octets(&mut self) -> u64 {
+        match self.0 {
+            Some((asked, octets)) if asked.elapsed().as_millis() < MEMORY_MILLIS => octets,
+            _ => {
+                let octets = status::resident_bytes();
+                self.0 = Some((Instant::now(), octets));
+                octets
+            }
+        }
+    }
+}
+
+/// Answers how the daemon is.
+pub fn answer(shared: &Arc<Shared>, request: &Parts) -> Result<Response, Problem> {
+    let mut parameters = Parameters::parse(request.uri.query())?;
+    let netns = parameters.take("netns")?;
+    parameters.finish()?;
+    let mirrored = shared.mirrored(netns.as_deref())?;
+    let mirror = mirrored.answers.mirror();
+    let (tables, status) = (mirror.reader().snapshot(), mirror.status());
+    let phase = match &status.phase {
+        Phase::Loading => "loading".to_owned(),
+        Phase::Live => "live".to_owned(),
+        Phase::Resyncing => "resyncing".to_owned(),
+        Phase::Ended(why) => format!("ended: {why}"),
+    };
+    let names: Vec<Option<String>> = shared
+        .namespaces()
+        .iter()
+        .map(|one| one.name.clone())
+        .collect();
+    let rows: Vec<Value> = TABLES
+        .iter()
+        .map(|(table, rows)| json!({"table": table, "rows": rows(&tables)}))
+        .collect();
+    let said = json!({
+        "version": env!("CARGO_PKG_VERSION"),
+        "netns": mirrored.name,
+        "namespaces": names,
+        "uptime_secs": (now_millis() / 1000).saturating_sub(shared.started_secs),
+        "generation": tables.generation.0,
+        "resident_bytes": shared.memory(),
+        "mirror": {
+            "phase": phase,
+            "events": status.events,
+            "resyncs": status.resyncs,
+            "overruns": status.overruns,
+            "drift": status.drift,
+            "full": status.full,
+            "last_trouble": status.last_trouble,
+            "counters_at_millis": tables.link_counters.taken_at_millis,
+        },
+        "tables": rows,
+    });
+    let mut response = Response::new(Body::from(format!("{said}\n")));
+    let headers = response.headers_mut();
+    headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+    headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    Ok(response)
+}
+
+/// What an answer looks like, for the OpenAPI document.
+pub fn schema() -> Value {
+    let count = || json!({"type": "integer", "minimum": 0});
+    let text = || json!({"type": ["string", "null"]});
+    json!({
+        "type": "object",
+        "properties": {
+            "version": {"type": "string"},
+            "netns": text(),
+            "namespaces": {"type": "array", "items": text()},
+            "uptime_secs": count(),
+            "generation": count(),
+            "resident_bytes": count(),
+            "mirror": {
+                "type": "object",
+                "properties": {
+                    "phase": {"type": "string"},
+                    "events": count(),
+                    "resyncs": count(),
+                    "overruns": count(),
+                    "drift": count(),
+                    "full": text(),
+                    "last_trouble": text(),
+                    "counters_at_millis": {
+                        "type": ["integer", "null"],
+                        "description": "When the counters of links were read last, since 1970"
+                    }
+                },
+                "additionalProperties": false
+            },
+            "tables": {
+                "type": "array",
+                "items": {
+                    "type": "object",
+                    "properties": {"table": {"type": "string"}, "rows": count()},
+                    "required": ["table", "rows"],
+                    "additionalProperties": false
+                }
+            }
+        },
+        "required": ["version", "namespaces", "generation", "mirror", "tables"],
+        "additionalProperties": false
+    })
+}

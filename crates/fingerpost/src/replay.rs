@@ -1,0 +1,177 @@
+//! `fingerpost replay`: the mirrors' machines, fed by a recording, and the
+//! same answers from them. Needs no privileges and asks no kernel.
+//!
+//! - `files`: the recording's files, opened and put in their order.
+//! - `playing`: records from there into the machines.
+//! - `serve`: answers at control sockets, and over SNMP and HTTP if
+//!   configured.
+
+mod files;
+mod playing;
+mod serve;
+
+use std::io::{self, BufWriter, Write};
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::sync::Arc;
+
+use anyhow::{Context, Result, bail};
+use linux::recording::Player;
+
+use crate::config::{self, Config};
+use crate::control::protocol::Ask;
+use crate::control::server::connection::{Failure, answer};
+use crate::daemon::{Answers, Whole, logging};
+use crate::status::Answered;
+use crate::{names, privileges};
+use playing::{End, Playing};
+
+/// Octets gathered before they are written.
+const OUTPUT_BYTES: usize = 64 << 10;
+/// What the daemon's own namespace is called where one is to be named.
+const OWN: &str = "own";
+
+/// What to replay, and how.
+#[derive(Debug)]
+pub struct Replay {
+    /// The recording.
+    pub files: Vec<PathBuf>,
+    /// At the pace it was recorded.
+    pub real_time: bool,
+    /// No further than this.
+    pub until: Option<Until>,
+    /// Only this namespace.
+    pub netns: Option<String>,
+    /// Where to listen.
+    pub socket: Option<PathBuf>,
+    /// The configuration; `None`: all defaults, and neither SNMP nor HTTP.
+    pub config: Option<PathBuf>,
+    /// What is logged.
+    pub log: Option<String>,
+    /// What to answer once, instead of listening.
+    pub question: Option<Ask>,
+}
+
+/// The end of a replay, microseconds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Until {
+    /// Since the UNIX epoch.
+    At(u64),
+    /// After the recording's first record.
+    After(u64),
+}
+
+/// Replays, and answers.
+pub fn run(replay: &Replay) -> Result<ExitCode> {
+    let config = match &replay.config {
+        Some(path) => config::load(Some(path))?,
+        None => Config::default(),
+    };
+    // A question's answer is not to be found among news.
+    let usual = replay.question.as_ref().map(|_| "warn");
+    let log = replay.log.as_deref().or(usual);
+    let _logging = logging::start(log, config.log.as_deref())?;
+    let files = files::open(&replay.files)?;
+    let player = Player::new(config.limits.limits());
+    let playing = Playing::new(files, player, replay.until);
+    match &replay.question {
+        Some(ask) => once(ask, replay, playing),
+        None => serve::run(replay, &config, playing),
+    }
+}
+
+/// Answers one question and ends.
+fn once(ask: &Ask, replay: &Replay, mut playing: Playing) -> Result<ExitCode> {
+    privileges::drop_all().context("cannot give up privileges")?;
+    let mut known = Vec::new();
+    let end = playing.finish(&mut |_| false);
+    collect(&mut playing, replay, &mut known);
+    warn_of(&playing, &end);
+    let answers = the_one(&known, replay)?;
+    let mut out = BufWriter::with_capacity(OUTPUT_BYTES, io::stdout().lock());
+    // What changes is over; a watcher has seen it all.
+    let answered = answer(
+        ask,
+        answers,
+        &names::load(),
+        Answered::default(),
+        &|| true,
+        &mut out,
+    );
+    match answered {
+        Ok(_) => out.flush()?,
+        Err(Failure::Told(message)) => bail!(message),
+        Err(Failure::Gone(error)) => return Err(error.into()),
+    }
+    Ok(end.exit_code())
+}
+
+/// Takes the namespaces that came, as far as they are wanted.
+fn collect(playing: &mut Playing, replay: &Replay, known: &mut Vec<Arc<Answers>>) {
+    for (name, mirror) in playing.take_new() {
+        let spec = (!name.is_empty()).then_some(name);
+        let called = spec.as_deref().unwrap_or(OWN);
+        if replay
+            .netns
+            .as_deref()
+            .is_none_or(|wanted| wanted == called)
+        {
+            known.push(Arc::new(Answers::new(spec, mirror, Whole::default())));
+        }
+    }
+}
+
+/// The namespace that a question is about: the newest of its name, the
+/// daemon's own, or the only one.
+fn the_one<'a>(known: &'a [Arc<Answers>], replay: &Replay) -> Result<&'a Answers> {
+    let own = known.iter().rev().find(|one| one.spec().is_none());
+    let newest = match &replay.netns {
+        Some(_) => known.last(),
+        None => own.or(match known {
+            [only] => Some(only),
+            _ => None,
+        }),
+    };
+    match (newest, &replay.netns) {
+        (Some(one), _) => Ok(one),
+        (None, Some(name)) => bail!("the recording holds no namespace `{name}`"),
+        (None, None) if known.is_empty() => bail!("the recording holds no namespace"),
+        (None, None) => {
+            let names = known.iter().filter_map(|one| one.spec());
+            let names: Vec<&str> = names.take(20).collect();
+            bail!(
+                "the recording holds {} namespaces; say which with -n: {}",
+                known.len(),
+                names.join(", ")
+            )
+        }
+    }
+}
+
+/// Says what a user should know before trusting an answer.
+fn warn_of(playing: &Playing, end: &End) {
+    let progress = playing.progress();
+    if let End::Damaged(place) = end {
+        tracing::error!("{place}; everything before it was replayed");
+    }
+    if progress.gaps > 0 {
+        tracing::warn!(
+            "the recording has {} gaps ({} records are known to be missing)",
+            progress.gaps,
+            progress.lost
+        );
+    }
+    if playing.incomplete() > 0 {
+        tracing::warn!(
+            "the tables of {} namespaces are not whole: no listing of them follows a gap, or the \
+             beginning of the recording",
+            playing.incomplete()
+        );
+    }
+    if progress.unknown > 0 {
+        tracing::warn!(
+            "{} records are of a kind that this release does not know",
+            progress.unknown
+        );
+    }
+}

@@ -1,0 +1,133 @@
+//! Our own stack as a way to send: buffers from the pool, routes and
+//! neighbours mirrored from the kernel, no lock on the way. [`Tables`] is
+//! what all cores share, [`Stack`] what each has for itself.
+//!
+//! It can stop after each stage, as the report's author made the kernel's
+//! path return at successive points, and it can take the time at each.
+
+mod egress;
+mod profile;
+mod stack;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use anyhow::{Context, Result, bail};
+use dataplane::fill::{Attachment, Fill, FillSettings};
+use dataplane::forward::View;
+use dataplane::neighbour::Table;
+use dataplane::{Pool, Tun};
+use linux::{Mirror, Namespace, Options, Phase};
+use memory::quiescent::Domain;
+
+pub use egress::Into;
+pub use profile::{Profile, run as run_profile};
+pub use stack::{Drops, Stack, Stage};
+
+use super::arguments::Plan;
+use super::toward::{self, Toward};
+use crate::direct;
+
+/// How long the first listing of the kernel's tables may take.
+const LOADING_PATIENCE: Duration = Duration::from_secs(120);
+/// Buffers for each core: its cache, what it works on, and some to spare.
+const BUFFERS_A_CORE: usize = 4_096;
+/// What a buffer holds at least, and unless the payload is longer, at most.
+const USUAL_MTU: usize = 1_500;
+/// See `USUAL_MTU`.
+const JUMBO_MTU: usize = 9_216;
+/// Of IPv6 and UDP.
+const MAX_HEADERS: usize = 48;
+/// How often changes of the tables are taken in.
+const FOLLOW_EVERY: Duration = Duration::from_millis(10);
+
+/// What the cores share: nothing of it is written on a packet's way.
+pub struct Tables {
+    fill: Fill,
+    domain: Arc<Domain>,
+    pool: Pool,
+    table: Arc<Table>,
+    view: View,
+    toward: Toward,
+    /// The TUN device that packets go into, until a core takes it.
+    tun: std::cell::RefCell<Option<Tun>>,
+    // Keeps the tables as they are in the kernel.
+    _mirror: Mirror,
+}
+
+impl Tables {
+    /// Mirrors the kernel's tables and makes what lookups need of them.
+    pub fn load(plan: &Plan) -> Result<Self> {
+        let namespace = Namespace::current()?;
+        let tun = match &plan.into {
+            Into::Tun(_) if plan.cores > 1 => bail!("a TUN device takes one core: say --cores 1"),
+            Into::Tun(name) => Some(Tun::open(name)?),
+            _ => None,
+        };
+        let toward = toward::resolve(plan)?;
+        let mirror = Mirror::start(namespace.clone(), Options::default())?;
+        match mirror.wait_ready(LOADING_PATIENCE) {
+            Phase::Live | Phase::Resyncing => {}
+            Phase::Ended(why) => bail!("the mirror of the kernel's tables ended: {why}"),
+            Phase::Loading => bail!("the kernel's tables took too long to read"),
+        }
+        let domain = Domain::new(plan.cores + 1);
+        let attachments = attachments(plan, &namespace, &toward)?;
+        let settings = FillSettings::default();
+        let mut fill = Fill::new(mirror.reader(), &domain, attachments, settings)?;
+        let view = fill.views().into_iter().next();
+        let view = view.context("the tables have no view")?;
+        // As a router has them: for whatever the link takes, not only for
+        // these packets.
+        let usual = toward.mtu.clamp(USUAL_MTU, JUMBO_MTU);
+        let bytes = usual.max(plan.payload_bytes + MAX_HEADERS);
+        Ok(Self {
+            table: fill.table(),
+            fill,
+            pool: Pool::new(plan.cores * BUFFERS_A_CORE, bytes)?,
+            domain,
+            view,
+            toward,
+            tun: std::cell::RefCell::new(tun),
+            _mirror: mirror,
+        })
+    }
+
+    /// Takes in what has changed in the kernel's tables; waits for changes
+    /// a moment.
+    pub fn follow(&mut self) {
+        self.fill.follow(FOLLOW_EVERY);
+    }
+
+    /// Prefixes, next hops and neighbours that lookups know.
+    pub fn sizes(&self) -> (usize, usize, usize) {
+        let filled = self.fill.filled();
+        let prefixes = filled.prefixes_v4 + filled.prefixes_v6;
+        (prefixes, filled.next_hops, filled.neighbours)
+    }
+}
+
+/// The links that packets may leave by: all of them where none is real.
+fn attachments(plan: &Plan, namespace: &Namespace, toward: &Toward) -> Result<Vec<Attachment>> {
+    let one = |name: &str, has_ethernet: bool| {
+        if has_ethernet {
+            Attachment::ethernet(name)
+        } else {
+            Attachment::bare(name)
+        }
+    };
+    Ok(match &plan.into {
+        Into::Tun(name) => vec![Attachment::bare(name)],
+        Into::AfPacket | Into::AfPacketRing | Into::AfXdp => {
+            vec![one(&toward.interface, toward.link.is_some())]
+        }
+        Into::Memory => {
+            let links = direct::links(namespace, false)?.links;
+            links
+                .iter()
+                .filter(|link| link.hardware != toward::LOOPBACK)
+                .map(|link| one(&link.name, link.hardware == toward::ETHERNET))
+                .collect()
+        }
+    })
+}

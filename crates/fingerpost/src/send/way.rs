@@ -1,0 +1,280 @@
+//! One sender for each way, with the flows of one core. Opened before any
+//! thread is started, so that what is missing is said before anything is
+//! sent.
+
+use std::net::IpAddr;
+use std::os::fd::BorrowedFd;
+
+use anyhow::{Context, Result, ensure};
+use dataplane::socket::{Flushed, UdpConfig, UdpSender, UdpWay};
+
+use super::arguments::{Plan, Way};
+use super::flows::{Flows, Vary};
+use super::frame::{Link, Prefix};
+use super::frame_port::FramePort;
+use super::own::{Stack, Tables};
+use super::payload::Header;
+use super::toward;
+use packet::ethernet;
+
+/// A way, opened.
+pub enum Sender {
+    /// Datagrams by the kernel's UDP.
+    Udp(Udp),
+    /// Frames of our own.
+    Frames(Frames),
+    /// Packets by our own stack.
+    Own(Box<Stack>),
+}
+
+/// Datagrams by the kernel's UDP.
+pub struct Udp {
+    sender: UdpSender,
+    /// Whether flows differ by their socket; else by their destination.
+    by_socket: bool,
+    flow: usize,
+}
+
+/// Frames of our own.
+pub struct Frames {
+    port: FramePort,
+    prefixes: Vec<Prefix>,
+    flow: usize,
+}
+
+impl Sender {
+    /// Opens the way for one of the plan's cores.
+    pub fn open(plan: &Plan, core: usize, tables: Option<&Tables>) -> Result<Self> {
+        let flows = plan.flows.of_core(core, plan.cores);
+        if let Some(tables) = tables {
+            let stack = Stack::open(plan, core, &flows, tables)?;
+            return Ok(Self::Own(Box::new(stack)));
+        }
+        if plan.way.builds_frames() {
+            return Frames::open(plan, core, &flows).map(Self::Frames);
+        }
+        Udp::open(plan, &flows).map(Self::Udp)
+    }
+
+    /// Writes up to `count` packets into slots; how many found one.
+    /// `header` gives the header of the next packet of a flow of this core,
+    /// counted from 0.
+    pub fn push(&mut self, count: usize, mut header: impl FnMut(usize) -> Header) -> usize {
+        match self {
+            Self::Udp(udp) => udp.push(count, &mut header),
+            Self::Frames(frames) => frames.push(count, &mut header),
+            Self::Own(stack) => stack.push(count, header),
+        }
+    }
+
+    /// Hands them to the kernel.
+    pub fn flush(&mut self) -> Result<Flushed> {
+        match self {
+            Self::Udp(udp) => Ok(udp.sender.flush()?),
+            Self::Frames(frames) => Ok(frames.port.flush()?),
+            Self::Own(stack) => stack.flush(),
+        }
+    }
+
+    /// Packets that the kernel has sent, or for datagrams, taken.
+    pub fn sent(&self) -> u64 {
+        match self {
+            Self::Udp(udp) => udp.sender.sent(),
+            Self::Frames(frames) => frames.port.sent(),
+            Self::Own(stack) => stack.sent(),
+        }
+    }
+
+    /// Packets that the kernel gave back unsent.
+    pub fn refused(&self) -> u64 {
+        match self {
+            Self::Udp(_) => 0,
+            Self::Frames(frames) => frames.port.refused(),
+            Self::Own(stack) => stack.refused(),
+        }
+    }
+
+    /// Packets that are on their way.
+    pub fn pending(&self) -> usize {
+        match self {
+            Self::Udp(udp) => udp.sender.pending(),
+            Self::Frames(frames) => frames.port.pending(),
+            Self::Own(stack) => stack.pending(),
+        }
+    }
+
+    /// Looks which of them the kernel has sent meanwhile.
+    pub fn reap(&mut self) {
+        match self {
+            Self::Udp(_) => {}
+            Self::Frames(frames) => frames.port.reap(),
+            Self::Own(stack) => stack.reap(),
+        }
+    }
+
+    /// Our own stack, if that is the way.
+    pub fn stack(&self) -> Option<&Stack> {
+        match self {
+            Self::Own(stack) => Some(stack),
+            _ => None,
+        }
+    }
+
+    /// What becomes writable when there is room.
+    pub fn writable(&self) -> Option<BorrowedFd<'_>> {
+        match self {
+            Self::Udp(udp) => udp.sender.writable(),
+            Self::Frames(frames) => Some(frames.port.writable()),
+            Self::Own(stack) => stack.writable(),
+        }
+    }
+}
+
+impl Udp {
+    fn open(plan: &Plan, flows: &[u32]) -> Result<Self> {
+        let vary = plan.flows.vary();
+        let pairs = || flows.iter().map(|flow| plan.flows.get(*flow));
+        let (sources, destinations) = if vary.is_destination() {
+            let to = pairs().map(|(_, to)| to).collect();
+            (vec![plan.flows.source()], to)
+        } else {
+            let sources = pairs().map(|(source, _)| source).collect();
+            (sources, vec![plan.flows.to()])
+        };
+        let way = match plan.way {
+            Way::Sendto => UdpWay::SendTo,
+            Way::Connected => UdpWay::Connected,
+            Way::Segments => UdpWay::Segments,
+            _ => UdpWay::SendMmsg,
+        };
+        ensure!(
+            plan.next_hop.is_none(),
+            "--next-hop is for frames: choose --by af-packet"
+        );
+        let config = UdpConfig {
+            way,
+            destinations,
+            sources,
+            payload_bytes: plan.payload_bytes,
+            batch: plan.batch,
+            broadcast: plan.broadcast,
+            interface: plan.interface.clone(),
+        };
+        let sender = UdpSender::open(&config)?;
+        Ok(Self {
+            by_socket: sender.sockets() == flows.len(),
+            sender,
+            flow: 0,
+        })
+    }
+
+    fn push(&mut self, count: usize, header: &mut dyn FnMut(usize) -> Header) -> usize {
+        let flows = self.flows();
+        if self.by_socket {
+            self.flow = (self.flow + 1) % flows;
+            self.sender.choose(self.flow);
+        }
+        let train = self.sender.train();
+        for pushed in 0..count {
+            if !self.by_socket && pushed % train == 0 {
+                self.flow = (self.flow + 1) % flows;
+            }
+            // One socket a flow: all of them go to the first destination.
+            let to = if self.by_socket { 0 } else { self.flow as u32 };
+            let Some(slot) = self.sender.push(to) else {
+                return pushed;
+            };
+            header(self.flow).write(slot);
+        }
+        count
+    }
+
+    fn flows(&self) -> usize {
+        self.sender.sockets().max(self.sender.destinations()).max(1)
+    }
+}
+
+impl Frames {
+    fn open(plan: &Plan, core: usize, flows: &[u32]) -> Result<Self> {
+        let toward = toward::resolve(plan)?;
+        let link = toward.link.with_context(|| {
+            format!(
+                "{} carries no Ethernet frames: choose --by sendmmsg",
+                toward.interface
+            )
+        })?;
+        let prefixes = prefixes(plan, flows, Some(link), toward.source)?;
+        let headers = prefixes.first().map_or(0, Prefix::len);
+        let frame_bytes = headers + plan.payload_bytes;
+        let most = toward.mtu + ethernet::HEADER_LEN;
+        ensure!(
+            frame_bytes <= most,
+            "{} bytes of payload are longer than the MTU of {}: at most {}",
+            plan.payload_bytes,
+            toward.interface,
+            most.saturating_sub(headers)
+        );
+        let port = FramePort::open(plan.way, &toward.interface, core, frame_bytes, plan.batch)?;
+        Ok(Self {
+            port,
+            prefixes,
+            flow: 0,
+        })
+    }
+
+    fn push(&mut self, count: usize, header: &mut dyn FnMut(usize) -> Header) -> usize {
+        for pushed in 0..count {
+            let Some(slot) = self.port.push() else {
+                return pushed;
+            };
+            self.flow = if self.flow + 1 < self.prefixes.len() {
+                self.flow + 1
+            } else {
+                0
+            };
+            if let Some(prefix) = self.prefixes.get(self.flow) {
+                prefix.write(slot, &header(self.flow));
+            }
+        }
+        count
+    }
+}
+
+/// The headers of a core's flows.
+pub fn prefixes(
+    plan: &Plan,
+    flows: &[u32],
+    link: Option<Link>,
+    from: IpAddr,
+) -> Result<Vec<Prefix>> {
+    let all = sources(plan, from)?;
+    Ok(flows
+        .iter()
+        .map(|flow| {
+            let (source, to) = all.get(*flow);
+            Prefix::new(link, source, to, plan.payload_bytes)
+        })
+        .collect())
+}
+
+/// The plan's flows from an address, with a port where none was said: one
+/// that a socket would be given, from the dynamic ports (RFC 6335 §6).
+pub fn sources(plan: &Plan, from: IpAddr) -> Result<Flows> {
+    let mut source = plan.flows.source();
+    source.set_ip(from);
+    if source.port() == 0 {
+        let room = u32::from(u16::MAX - FIRST_DYNAMIC_PORT);
+        let flows = match plan.flows.vary() {
+            Vary::SourcePort => plan.flows.count(),
+            _ => 1,
+        };
+        source.set_port(match room.checked_sub(flows) {
+            Some(room) => FIRST_DYNAMIC_PORT + (u32::from(plan.run) % (room + 1)) as u16,
+            None => 1,
+        });
+    }
+    plan.flows.with_source(source)
+}
+
+/// The first of the ports that nobody registers.
+const FIRST_DYNAMIC_PORT: u16 = 49_152;

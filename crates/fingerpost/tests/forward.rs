@@ -1,0 +1,306 @@
+//! `fingerpost forward` by itself: captures, and between TUN devices whose
+//! other ends are kernels in namespaces, with real programs on both sides.
+
+#![allow(
+    clippy::unwrap_used,
+    reason = "a test that cannot go on fails where it stands"
+)]
+
+mod common;
+
+use std::fs;
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+use common::{PATIENCE, PROGRAM};
+use lab::{Child, Netns, skip, wait_until};
+use packet::build::Ip;
+use rustix::process::Signal;
+use serde_json::Value;
+use tempfile::TempDir;
+
+const TABLES: &str = "\
+link lan address 02:00:00:00:00:01
+link wan address 02:00:00:00:00:02 mtu 1400
+addr 10.1.0.1/24 dev lan
+addr 10.2.0.1/24 dev wan
+addr 2001:db8:1::1/64 dev lan
+addr 2001:db8:2::1/64 dev wan
+route 198.51.100.0/24 via 10.2.0.9 dev wan
+route unreachable 203.0.113.0/24
+neigh 10.2.0.9 dev wan lladdr 02:00:00:00:00:99 PERMANENT
+neigh 10.1.0.5 dev lan lladdr 02:00:00:00:00:55 PERMANENT
+";
+
+fn frame(packet: &[u8]) -> Vec<u8> {
+    [&[2, 0, 0, 0, 0, 1, 2, 0, 0, 0, 0, 0x55, 8, 0], packet].concat()
+}
+
+fn capture(path: &Path, link: u32, packets: &[Vec<u8>]) {
+    let mut file = Vec::new();
+    for word in [0xA1B2_C3D4_u32, 0x0004_0002, 0, 0, 65_535, link] {
+        file.extend(word.to_le_bytes());
+    }
+    for (second, packet) in packets.iter().enumerate() {
+        let len = packet.len() as u32;
+        for word in [second as u32, 0, len, len] {
+            file.extend(word.to_le_bytes());
+        }
+        file.extend(packet);
+    }
+    fs::write(path, file).unwrap();
+}
+
+fn tshark(capture: &Path, filter: &str) -> usize {
+    let output = Command::new("tshark")
+        .args(["-n", "-o", "ip.check_checksum:TRUE", "-r"])
+        .arg(capture)
+        .args(["-Y", filter])
+        .output()
+        .unwrap();
+    assert!(output.status.success(), "{output:?}");
+    String::from_utf8(output.stdout).unwrap().lines().count()
+}
+
+#[test]
+fn a_capture_is_forwarded_with_new_headers_and_errors_beside() {
+    let directory = TempDir::new().unwrap();
+    let path = |name: &str| directory.path().join(name);
+    fs::write(path("tables"), TABLES).unwrap();
+    let from = |to: [u8; 4]| Ip::new([10, 1, 0, 5].into(), to.into());
+    let mut late = from([198, 51, 100, 7]);
+    late.ttl = 1;
+    let mut broken = frame(&from([198, 51, 100, 7]).udp(1, 2, b"x"));
+    broken[20] ^= 1;
+    let packets = [
+        frame(&from([198, 51, 100, 7]).udp(4_000, 53, b"question")),
+        frame(&late.udp(4_000, 53, b"late")),
+        frame(&from([203, 0, 113, 7]).udp(4_000, 53, b"nowhere")),
+        frame(&from([198, 51, 100, 7]).udp(4_000, 53, &[7; 1_440])),
+        broken,
+        frame(&from([10, 1, 0, 1]).udp(1, 2, b"own")),
+    ];
+    capture(&path("in"), 1, &packets);
+    let done = Command::new(PROGRAM)
+        .args(["forward", "--json", "--in=lan", "--tables"])
+        .arg(path("tables"))
+        .arg("--pcap-in")
+        .arg(path("in"))
+        .arg("--pcap-out")
+        .arg(path("out"))
+        .output()
+        .unwrap();
+    assert!(done.status.success(), "{done:?}");
+    let counted: Value = serde_json::from_slice(&done.stdout).unwrap();
+    let nodes = &counted["nodes"];
+    assert_eq!(nodes["ethernet"]["packets"], 6, "{counted}");
+    assert_eq!(nodes["ipv4"]["reasons"]["checksum"], 1, "{counted}");
+    assert_eq!(nodes["output"]["reasons"]["hops-exceeded"], 1, "{counted}");
+    assert_eq!(nodes["output"]["reasons"]["fragmented"], 1, "{counted}");
+    assert_eq!(nodes["fib"]["reasons"]["unreachable"], 1, "{counted}");
+    assert_eq!(nodes["host"]["reasons"]["no-host-port"], 1, "{counted}");
+    let out = path("out");
+    let gateway = "eth.dst == 02:00:00:00:00:99 && eth.src == 02:00:00:00:00:02";
+    // The first, and two fragments of the long one.
+    for (filter, count) in [
+        (format!("{gateway} && ip.ttl == 63"), 3),
+        (format!("{gateway} && ip.flags.mf == 1"), 1),
+        (
+            "icmp.type == 11 && eth.dst == 02:00:00:00:00:55".to_owned(),
+            1,
+        ),
+        ("icmp.type == 3 && icmp.code == 1".to_owned(), 1),
+        ("ip.checksum.status == 0 && !icmp".to_owned(), 0),
+        ("frame".to_owned(), 5),
+    ] {
+        assert_eq!(tshark(&out, &filter), count, "{filter}");
+    }
+}
+
+#[test]
+fn a_wrong_table_or_capture_says_what_to_do() {
+    let directory = TempDir::new().unwrap();
+    let path = |name: &str| directory.path().join(name).to_str().unwrap().to_owned();
+    fs::write(path("tables"), "route 10.0.0.0/8 dev nowhere\n").unwrap();
+    fs::write(path("good"), TABLES).unwrap();
+    capture(Path::new(&path("sll")), 113, &[vec![0; 40]]);
+    capture(Path::new(&path("in")), 1, &[]);
+    for (tables, input, link, said) in [
+        ("tables", "in", "lan", "nowhere"),
+        ("good", "sll", "lan", "capture Ethernet or raw IP"),
+        ("good", "in", "dmz", "no such link"),
+    ] {
+        let done = Command::new(PROGRAM)
+            .args(["forward", "--in", link, "--tables", &path(tables)])
+            .args(["--pcap-in", &path(input)])
+            .output()
+            .unwrap();
+        let complaint = String::from_utf8_lossy(&done.stderr);
+        assert_eq!(done.status.code(), Some(1), "{complaint}");
+        assert!(complaint.contains(said), "{complaint}");
+    }
+    let two = Command::new(PROGRAM).arg("forward").output().unwrap();
+    assert_eq!(two.status.code(), Some(2));
+}
+
+/// A forwarder between two kernels: hosts 10.1.0.2 and 10.2.0.2, each
+/// behind a TUN device.
+struct Between {
+    left: Netns,
+    right: Netns,
+    router: Netns,
+    forward: Child,
+    out: std::path::PathBuf,
+    _directory: TempDir,
+}
+
+impl Between {
+    /// `by` says where the tables come from.
+    fn start(by: &[&str]) -> anyhow::Result<Self> {
+        let directory = TempDir::new()?;
+        let router = Netns::new("fwd-r")?;
+        let (left, right) = (Netns::new("fwd-a")?, Netns::new("fwd-b")?);
+        fs::write(directory.path().join("tables"), TABLES)?;
+        // What the mirror sees: links that stand for the devices.
+        router.ip_batch(
+            "link add lan type veth peer name lan2\nlink add wan type veth peer name wan2\n\
+             link set wan mtu 1400\n\
+             addr add 10.1.0.1/24 dev lan\naddr add 10.2.0.1/24 dev wan\n\
+             link set lan up\nlink set lan2 up\nlink set wan up\nlink set wan2 up\n",
+        )?;
+        let out = directory.path().join("counters");
+        let mut command = router.command(PROGRAM);
+        command.args(["forward", "--json", "--tun=fa=lan", "--tun=fb=wan"]);
+        command.args(by).current_dir(directory.path());
+        command
+            .stdout(fs::File::create(&out)?)
+            .stderr(Stdio::inherit());
+        let forward = Child::spawn(command)?;
+        for (device, netns, own, gateway) in [
+            ("fa", &left, "10.1.0.2/24", "10.1.0.1"),
+            ("fb", &right, "10.2.0.2/24", "10.2.0.1"),
+        ] {
+            wait_until(PATIENCE, "the device is there", || {
+                router.ip(&["link", "show", device]).ok()
+            })?;
+            router.ip(&["link", "set", device, "netns", netns.name()])?;
+            netns.ip_batch(&format!(
+                "addr add {own} dev {device}\nlink set {device} up\nroute add default via {gateway}\n"
+            ))?;
+        }
+        Ok(Self {
+            left,
+            right,
+            router,
+            forward,
+            out,
+            _directory: directory,
+        })
+    }
+
+    fn answers(&self) {
+        wait_until(PATIENCE, "a ping through the forwarder", || {
+            let ping = ["-c", "1", "-W", "1", "10.2.0.2"];
+            self.left.run("ping", &ping).ok()
+        })
+        .unwrap();
+    }
+
+    fn end(mut self) -> Value {
+        self.forward.signal(Signal::INT).unwrap();
+        self.forward.wait(PATIENCE).unwrap();
+        serde_json::from_slice(&fs::read(&self.out).unwrap()).unwrap()
+    }
+}
+
+#[test]
+fn real_programs_talk_through_it() {
+    let Some(between) = skip::unless(Between::start(&["--tables=tables"])) else {
+        return;
+    };
+    between.answers();
+    let route = between
+        .left
+        .run("traceroute", &["-n", "-w", "5", "-q", "1", "10.2.0.2"])
+        .unwrap();
+    let hops: Vec<&str> = route.lines().skip(1).collect();
+    assert_eq!(hops.len(), 2, "{route}");
+    assert!(
+        hops[0].contains("10.1.0.1") && hops[1].contains("10.2.0.2"),
+        "{route}"
+    );
+    // Longer than the second link takes: cut, or refused with its MTU.
+    let long = ["-c", "1", "-W", "5", "-s", "1450", "-M", "dont", "10.2.0.2"];
+    between.left.run("ping", &long).unwrap();
+    let refused = ["-c", "1", "-W", "1", "-s", "1450", "-M", "do", "10.2.0.2"];
+    assert!(between.left.run("ping", &refused).is_err());
+    let cached = between.left.ip(&["route", "get", "10.2.0.2"]).unwrap();
+    assert!(cached.contains("mtu 1400"), "{cached}");
+    let served = TempDir::new().unwrap();
+    let content: Vec<u8> = (0..3_000_000_u32).map(|at| (at / 7) as u8).collect();
+    fs::write(served.path().join("file"), &content).unwrap();
+    let directory = served.path().to_str().unwrap();
+    let server = ["-m", "http.server", "80", "--directory", directory];
+    let _server = between.right.spawn("python3", &server).unwrap();
+    let got = served.path().join("got");
+    wait_until(PATIENCE, "the file comes through", || {
+        let got = got.to_str().unwrap();
+        let fetch = ["-s", "-m", "20", "-o", got, "http://10.2.0.2/file"];
+        between.left.run("curl", &fetch).ok()
+    })
+    .unwrap();
+    assert!(fs::read(got).unwrap() == content);
+    let _iperf = between.right.spawn("iperf3", &["-s"]).unwrap();
+    wait_until(PATIENCE, "iperf3 runs through it", || {
+        let load = ["-c", "10.2.0.2", "-t", "1", "-u", "-b", "20M", "-l", "1000"];
+        between.left.run("iperf3", &load).ok()
+    })
+    .unwrap();
+    let counted = between.end();
+    assert!(
+        counted["nodes"]["output"]["packets"].as_u64().unwrap() > 1_000,
+        "{counted}"
+    );
+    assert!(
+        counted["nodes"]["output"]["reasons"]["too-big"].as_u64() > Some(0),
+        "{counted}"
+    );
+    assert_eq!(counted["tables"]["refused"], 0, "{counted}");
+}
+
+#[test]
+fn the_kernel_s_tables_are_followed() {
+    let Some(between) = skip::unless(Between::start(&["--workers=2"])) else {
+        return;
+    };
+    between.answers();
+    let ping = || {
+        between
+            .left
+            .run("ping", &["-c", "1", "-W", "1", "10.2.0.2"])
+            .is_ok()
+    };
+    let is = |wanted: bool| (ping() == wanted).then_some(());
+    between
+        .router
+        .ip(&["route", "add", "prohibit", "10.2.0.2"])
+        .unwrap();
+    wait_until(PATIENCE, "the route that prohibits is obeyed", || is(false)).unwrap();
+    between
+        .router
+        .ip(&["route", "del", "prohibit", "10.2.0.2"])
+        .unwrap();
+    wait_until(PATIENCE, "and forgotten", || is(true)).unwrap();
+    between.router.ip(&["link", "set", "wan", "down"]).unwrap();
+    wait_until(PATIENCE, "a link that is down is seen", || is(false)).unwrap();
+    between.router.ip(&["link", "set", "wan", "up"]).unwrap();
+    wait_until(PATIENCE, "and one that is up again", || is(true)).unwrap();
+    let counted = between.end();
+    let prohibited = &counted["nodes"]["fib"]["reasons"]["prohibited"];
+    assert!(prohibited.as_u64() > Some(0), "{counted}");
+    assert_eq!(
+        counted["workers"].as_array().map(Vec::len),
+        Some(2),
+        "{counted}"
+    );
+}

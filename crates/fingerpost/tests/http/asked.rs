@@ -1,0 +1,244 @@
+//! Questions: the same answers as on the command line, page by page, in
+//! every format.
+
+use std::collections::BTreeSet;
+
+use super::{Reply, ask, asked, get};
+use lab::wait_until;
+
+use crate::common::{Daemon, PATIENCE, furnished, inode, says, sorted};
+
+/// Paths and the commands that ask the same.
+const TABLES: [(&str, &str); 7] = [
+    ("links", "link"),
+    ("addresses", "addr"),
+    ("neighbours", "neigh"),
+    ("routes", "route"),
+    ("nexthops", "nexthop"),
+    ("rules", "rule"),
+    ("fdb", "fdb"),
+];
+
+const FILTERED: &[(&str, &[&str])] = &[
+    ("links?dev=veth0", &["link", "--dev", "veth0"]),
+    ("links?kind=veth", &["link", "--kind", "veth"]),
+    ("links?up&name=veth*", &["link", "--up", "--name", "veth*"]),
+    ("addresses?dev=br0", &["addr", "--dev", "br0"]),
+    (
+        "addresses?ipv6&to=2001:db8::/32",
+        &["addr", "-6", "--to", "2001:db8::/32"],
+    ),
+    (
+        "neighbours?mac=02:00:00:00:00:07",
+        &["neigh", "--mac", "02:00:00:00:00:07"],
+    ),
+    (
+        "neighbours?dev=br0&state=permanent",
+        &["neigh", "--dev", "br0", "--state", "permanent"],
+    ),
+    ("routes?to=10.0.0.0/8", &["route", "--to", "10.0.0.0/8"]),
+    (
+        "routes?to=2001:db8::/32",
+        &["route", "--to", "2001:db8::/32"],
+    ),
+    (
+        "routes?exact=10.1.0.0/16",
+        &["route", "--exact", "10.1.0.0/16"],
+    ),
+    (
+        "routes?covering=10.1.2.3",
+        &["route", "--covering", "10.1.2.3"],
+    ),
+    ("routes?table=100", &["route", "--table", "100"]),
+    ("routes?table=all", &["route", "--table", "all"]),
+    ("routes?proto=bgp", &["route", "--proto", "bgp"]),
+    ("routes?via=10.9.0.7", &["route", "--via", "10.9.0.7"]),
+    ("routes?dev=veth1", &["route", "--dev", "veth1"]),
+    ("routes?nhid=3", &["route", "--nhid", "3"]),
+    ("nexthops?groups", &["nexthop", "--groups"]),
+    ("rules?priority=1000", &["rule", "--priority", "1000"]),
+    ("fdb?dev=veth0", &["fdb", "--dev", "veth0"]),
+];
+
+#[test]
+fn answers_are_those_of_the_command_line() {
+    let Some((netns, _daemon)) = asked("httpasked") else {
+        return;
+    };
+    for (path, command) in TABLES {
+        let ours = get(&netns, &format!("/v1/{path}?format=csv"));
+        let theirs = says(&netns, &[command, "--csv"]);
+        assert_eq!(sorted(&ours), sorted(&theirs), "{path}");
+        assert!(ours.lines().count() > 1, "{path}");
+        if command == "addr" {
+            continue;
+        }
+        let ours = get(&netns, &format!("/v1/{path}?format=ndjson"));
+        let theirs = says(&netns, &[command, "--ndjson"]);
+        assert_eq!(sorted(&ours), sorted(&theirs), "{path}");
+        let json = ask(&netns, &format!("/v1/{path}"), &[]).json();
+        assert_eq!(json.as_array().unwrap().len(), ours.lines().count());
+    }
+    for (path, command) in FILTERED {
+        let counted = get(&netns, &format!("/v1/{path}&count"));
+        let told = says(&netns, &[*command, &["--count"]].concat());
+        assert_eq!(counted, told, "{path}");
+        assert_ne!(counted, "0\n", "{path}");
+        let whole = get(&netns, &format!("/v1/{path}&format=csv"));
+        let theirs = says(&netns, &[*command, &["--csv"]].concat());
+        assert_eq!(sorted(&whole), sorted(&theirs), "{path}");
+        assert_eq!(
+            pages(&netns, &format!("/v1/{path}&format=csv"), 1),
+            whole,
+            "{path}"
+        );
+    }
+    for to in ["10.1.7.7", "10.1.2.3", "192.0.2.1", "2001:db8:1::1"] {
+        let ours = get(&netns, &format!("/v1/routes/get?address={to}"));
+        assert_eq!(ours, says(&netns, &["route", "get", to, "--json"]), "{to}");
+    }
+    ask(&netns, "/v1/routes/get?address=10.3.0.1&mark=7", &[]).refuses(404);
+}
+
+/// All pages of CSV as one answer, following the links.
+fn pages(netns: &lab::Netns, path: &str, limit: usize) -> String {
+    let mut next = Some(format!("{path}&limit={limit}"));
+    let mut all = String::new();
+    while let Some(path) = next {
+        let reply = ask(netns, &path, &[]);
+        assert_eq!(reply.status, 200, "{reply:?}");
+        let rows = match all.is_empty() {
+            true => &reply.body,
+            false => reply.body.split_once('\n').unwrap().1,
+        };
+        assert!(rows.lines().count() <= limit + usize::from(all.is_empty()));
+        all.push_str(rows);
+        next = next_page(&reply);
+    }
+    all
+}
+
+fn next_page(reply: &Reply) -> Option<String> {
+    let link = reply.header("link")?;
+    let (path, rel) = link.strip_prefix('<')?.split_once('>')?;
+    assert_eq!(rel, "; rel=\"next\"");
+    Some(path.to_owned())
+}
+
+#[test]
+fn pages_follow_each_other_and_a_foreign_cursor_is_refused() {
+    let Some((netns, daemon)) = asked("httppage") else {
+        return;
+    };
+    for (path, _) in TABLES {
+        for limit in [1, 2, 1000] {
+            // Addresses may still be checked for duplicates.
+            wait_until(PATIENCE, path, || {
+                let whole = get(&netns, &format!("/v1/{path}?format=csv"));
+                let paged = pages(&netns, &format!("/v1/{path}?format=csv"), limit);
+                (paged == whole).then_some(())
+            })
+            .unwrap();
+        }
+    }
+    let page = ask(&netns, "/v1/routes?limit=1", &[]);
+    let next = next_page(&page).unwrap();
+    let after = next.split("after=").nth(1).unwrap();
+    for wrong in [
+        format!("/v1/routes?ipv6&limit=1&after={after}"),
+        format!("/v1/links?limit=1&after={after}"),
+        format!("/v1/routes?limit=1&after={}", &after[1..]),
+        "/v1/routes?limit=1&after=".to_owned(),
+        "/v1/routes?limit=1&after=AAAA".to_owned(),
+        "/v1/routes?limit=0".to_owned(),
+        "/v1/routes?limit=100000".to_owned(),
+        "/v1/routes?limit=1&count".to_owned(),
+    ] {
+        ask(&netns, &wrong, &[]).refuses(400);
+    }
+    // One of another start, for a walk whose order is of one start.
+    let page = ask(&netns, "/v1/routes?via=10.9.0.7&limit=1", &[]);
+    let next = next_page(&page).unwrap();
+    assert_eq!(ask(&netns, &next, &[]).status, 200);
+    daemon.end();
+    let _again = Daemon::up(&netns, &[]);
+    ask(&netns, &next, &[]).refuses(410);
+}
+
+#[test]
+fn formats_compression_and_what_is_known_already() {
+    let Some((netns, _daemon)) = asked("httpformat") else {
+        return;
+    };
+    let lines: String = (0..3000)
+        .map(|n| format!("route add 10.64.{}.{}/32 dev br0\n", n / 256, n % 256))
+        .collect();
+    netns.ip_batch(&lines).unwrap();
+    wait_until(PATIENCE, "3,000 routes", || {
+        let count: u64 = get(&netns, "/v1/routes?count").trim().parse().unwrap();
+        (count >= 3000).then_some(())
+    })
+    .unwrap();
+    for (accept, media_type) in [
+        ("application/json", "application/json"),
+        ("application/x-ndjson", "application/x-ndjson"),
+        ("text/csv;q=0.9, text/html", "text/csv"),
+        ("*/*", "application/json"),
+    ] {
+        let accept = format!("Accept: {accept}");
+        let reply = ask(&netns, "/v1/routes", &["-H", &accept]);
+        assert_eq!(reply.header("content-type"), Some(media_type));
+        for coding in ["gzip", "zstd"] {
+            let coded = format!("Accept-Encoding: {coding}");
+            let wanted = ["--compressed", "-H", &accept, "-H", &coded];
+            for path in ["/v1/routes", "/v1/routes?limit=10000"] {
+                let packed = ask(&netns, path, &wanted);
+                assert_eq!(packed.header("content-encoding"), Some(coding));
+                assert_eq!(packed.body, reply.body);
+            }
+        }
+    }
+    ask(&netns, "/v1/links", &["-H", "Accept: image/png"]).refuses(406);
+
+    let reply = ask(&netns, "/v1/rules", &[]);
+    let etag = reply.header("etag").unwrap().to_owned();
+    let known = format!("If-None-Match: \"x\", {etag}");
+    let again = ask(&netns, "/v1/rules", &["-H", &known]);
+    assert_eq!((again.status, again.body.as_str()), (304, ""));
+    netns
+        .ip(&["rule", "add", "pref", "7", "table", "7"])
+        .unwrap();
+    wait_until(PATIENCE, "another generation", || {
+        (ask(&netns, "/v1/rules", &["-H", &known]).status == 200).then_some(())
+    })
+    .unwrap();
+    let counters = ask(&netns, "/v1/links?statistics", &[]);
+    assert_eq!(counters.header("etag"), None);
+    assert!(counters.json()[0]["stats64"]["rx"]["bytes"].is_u64());
+    let head = ask(&netns, "/v1/links", &["-I"]);
+    assert_eq!((head.status, head.body.as_str()), (200, ""));
+}
+
+#[test]
+fn several_namespaces_are_asked_by_name() {
+    let (Some(one), Some(two)) = (furnished("httpone"), furnished("httptwo")) else {
+        return;
+    };
+    super::with_loopback(&one);
+    two.ip(&["link", "add", "only2", "type", "bridge"]).unwrap();
+    let names = [one.name(), two.name()];
+    let _daemon = Daemon::up(&one, &["--netns", names[0], "--netns", names[1]]);
+    assert_ne!(inode(&one), inode(&two));
+    let links = |query: &str| -> BTreeSet<String> {
+        let rows = ask(&one, &format!("/v1/links?format=ndjson{query}"), &[]).rows();
+        rows.iter()
+            .map(|row| row["ifname"].as_str().unwrap().to_owned())
+            .collect()
+    };
+    assert!(!links("").contains("only2"));
+    assert!(!links(&format!("&netns={}", names[0])).contains("only2"));
+    assert!(links(&format!("&netns={}", names[1])).contains("only2"));
+    ask(&one, "/v1/links?netns=nope", &[]).refuses(404);
+    let metrics = get(&one, "/metrics");
+    assert!(metrics.contains(&format!("{{device=\"only2\",netns=\"{}\"}}", names[1])));
+}

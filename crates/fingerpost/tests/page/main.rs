@@ -1,0 +1,254 @@
+//! The page in a real browser: clicked, filtered, scrolled, driven by keys
+//! alone, on a phone, beside changes that `ip` makes. Pictures of it are
+//! kept under Cargo's target directory, `tmp/page`.
+
+#![allow(
+    clippy::unwrap_used,
+    reason = "a test that cannot go on fails where it stands"
+)]
+
+#[path = "../common/mod.rs"]
+mod common;
+
+mod browser;
+
+use browser::{Browser, DOWN, END, ENTER, ESCAPE, HOME, TAB};
+use common::{Daemon, furnished};
+use lab::situation::routes::Family;
+use lab::{Netns, situation, skip};
+
+const PAGE: &str = "http://127.0.0.1:9797/";
+/// What nobody may be made to run by the name they gave a link.
+const HOSTILE: &str = "<img/src=x onerror=document.title='owned'>\"'&amp;";
+const ROUTES: usize = 1_000_000;
+
+/// The text of the row at a place among those drawn.
+fn row(browser: &Browser<'_>, at: usize) -> String {
+    let script = format!("return document.querySelectorAll('#layer .row')[{at}]?.innerText ?? ''");
+    browser.run(&script).as_str().unwrap_or_default().to_owned()
+}
+
+/// Nothing was refused by the policy, nothing failed.
+fn is_quiet(browser: &Browser<'_>) {
+    let log = browser.log();
+    assert!(!log.contains("\"SEVERE\""), "{log}");
+}
+
+#[test]
+fn tables_details_and_changes() {
+    let Some(netns) = furnished("page") else {
+        return;
+    };
+    netns.ip(&["link", "set", "br0", "alias", HOSTILE]).unwrap();
+    let daemon = Daemon::up(&netns, &[]);
+    let browser = Browser::start(&netns, 1280, 800);
+    browser.go(PAGE);
+    browser.shows("#state", "live");
+    browser.shows("#tiles", "Routes");
+    browser.click("nav a[data-part=links]");
+    browser.shows("#layer", "veth1");
+    // Of whoever names a link nothing is run, and all is shown.
+    browser.shows("#layer", HOSTILE);
+    let made =
+        browser.run("return document.querySelectorAll('#layer img').length + document.title");
+    assert_eq!(made, "0Links · Fingerpost");
+    // Sorted both ways, by the name.
+    browser.click("#grid-head .cell:first-child button");
+    browser.sees("#layer .row:first-child", |text| text.starts_with("br0"));
+    browser.click("#grid-head .cell:first-child button");
+    browser.sees("#layer .row:first-child", |text| text.starts_with("veth1"));
+    // Filtered while it is typed.
+    browser.click("#filter");
+    browser.types("bridge");
+    browser.sees("#position", |text| text.ends_with("of 1"));
+    browser.press(&[ESCAPE]);
+    browser.sees("#position", |text| text.ends_with("of 4"));
+    // What points to a link.
+    browser.click("#layer .row:nth-child(4)");
+    browser.shows("#detail-title", "br0");
+    for text in ["10.9.0.1/24", "10.9.0.7", "10.1.0.0/16", HOSTILE] {
+        browser.shows("#detail", text);
+    }
+    browser.shot("link");
+    browser.press(&[ESCAPE]);
+    browser.sees("#detail", str::is_empty);
+    // What `ip` changes is seen without anything being done.
+    browser.click("nav a[data-part=neighbours]");
+    browser.shows("#layer", "10.9.0.7");
+    netns
+        .ip(&[
+            "neigh",
+            "add",
+            "10.9.0.99",
+            "lladdr",
+            "02:00:00:00:00:99",
+            "dev",
+            "br0",
+            "nud",
+            "permanent",
+        ])
+        .unwrap();
+    browser.shows("#layer", "10.9.0.99");
+    browser.shot("neighbours");
+    netns
+        .ip(&["neigh", "del", "10.9.0.99", "dev", "br0"])
+        .unwrap();
+    browser.sees("#layer", |text| !text.contains("10.9.0.99"));
+    browser.click("nav a[data-part=changes]");
+    browser.shows("#events", "deleted");
+    browser.shot("changes");
+    browser.click("nav a[data-part=rules]");
+    browser.shows("#layer", "fwmark 0x7");
+    is_quiet(&browser);
+    // A daemon that goes is said to be gone, one that comes is found.
+    daemon.end();
+    browser.shows("#state", "disconnected");
+    browser.shows("#problem", "trying again");
+    browser.shot("disconnected");
+    let _daemon = Daemon::up(&netns, &[]);
+    browser.shows("#state", "live");
+    netns
+        .ip(&[
+            "rule", "add", "fwmark", "77", "lookup", "100", "pref", "1077",
+        ])
+        .unwrap();
+    browser.shows("#layer", "1077");
+    browser.sees("#problem", str::is_empty);
+}
+
+#[test]
+fn by_keys_alone_and_on_a_phone() {
+    let Some(netns) = furnished("pagekeys") else {
+        return;
+    };
+    let _daemon = Daemon::up(&netns, &[]);
+    let browser = Browser::start(&netns, 1280, 800);
+    browser.go(PAGE);
+    browser.shows("#state", "live");
+    let focused =
+        || browser.run("return document.activeElement.id || document.activeElement.className");
+    browser.press(&[TAB]);
+    assert_eq!(focused(), "skip");
+    browser.press(&["?"]);
+    browser.shows("#help", "go to a row by its number");
+    browser.press(&[ESCAPE]);
+    browser.sees("#help", str::is_empty);
+    browser.press(&["4"]);
+    browser.shows("#layer", "10.1.2.0/24");
+    browser.sees("#grid", |_| focused() == "grid");
+    let active = || {
+        browser
+            .run("return document.querySelector('[aria-selected]')?.getAttribute('aria-rowindex')")
+    };
+    browser.press(&[DOWN, DOWN]);
+    browser.sees("#grid", |_| active() == "4");
+    browser.press(&[END]);
+    let last = browser.run("return document.getElementById('grid').getAttribute('aria-rowcount')");
+    browser.sees("#grid", |_| active() == last);
+    browser.press(&[HOME, ENTER]);
+    browser.shows("#detail", "Same prefix");
+    browser.press(&[ESCAPE]);
+    browser.sees("#grid", |_| focused() == "grid");
+    browser.press(&["/"]);
+    browser.types("10.1.2.0");
+    browser.sees("#position", |text| text.ends_with("of 1"));
+    browser.press(&[ENTER]);
+    browser.sees("#grid", |_| focused() == "grid");
+    // Everything that can be reached has a name.
+    let nameless = browser.run(
+        "return [...document.querySelectorAll('button, input, select, a, [tabindex=\"0\"]')].filter((one) => \
+         !one.innerText && !one.labels?.length && !one.getAttribute('aria-label') && \
+         !one.getAttribute('aria-labelledby') && one.checkVisibility()).map((one) => one.outerHTML)",
+    );
+    assert_eq!(nameless, serde_json::json!([]));
+    browser.resize(360, 740);
+    for part in ["overview", "links", "routes", "changes"] {
+        browser.go(&format!("{PAGE}#/{part}"));
+        browser.sees("main", |text| text.len() > 20);
+        let wide = browser.run("return document.documentElement.scrollWidth + ' ' + document.querySelector('main').scrollWidth");
+        assert_eq!(wide, "360 360", "{part}");
+        browser.shot(&format!("phone-{part}"));
+    }
+    browser.go(&format!("{PAGE}#/links"));
+    browser.shows("#layer", "br0");
+    browser.click("#layer .row:first-child");
+    browser.shows("#detail", "Addresses");
+    browser.shot("phone-detail");
+    browser.click("#detail header button");
+    browser.sees("#detail", str::is_empty);
+    is_quiet(&browser);
+}
+
+#[test]
+fn a_million_routes_are_scrolled_to_the_last() {
+    let Some(netns) = skip::unless(Netns::new("pagemillion")) else {
+        return;
+    };
+    situation::routes::build(&netns, Family::V4, ROUTES).unwrap();
+    let _daemon = Daemon::up(&netns, &[]);
+    let browser = Browser::start(&netns, 1280, 800);
+    let all = common::says(
+        &netns,
+        &["route", "show", "table", "all", "--csv", "--fields", "dst"],
+    );
+    let mut prefixes = all.lines().skip(1);
+    let (first, count) = (prefixes.next().unwrap(), all.lines().count() - 1);
+    browser.go(&format!("{PAGE}#/routes"));
+    browser.shows("#position", "of 1,000,0");
+    assert!(row(&browser, 0).starts_with(first), "{}", row(&browser, 0));
+    browser.shows("#hint", "in its order");
+    browser.shot("million-first");
+    let last = all.lines().last().unwrap();
+    browser.click("#to-last");
+    browser.sees("#layer .row:last-child", |text| text.starts_with(last));
+    browser.shot("million-last");
+    // The scroll bar does it as well: from the last to the middle, and a
+    // little further by the wheel.
+    browser.run("const s = document.getElementById('scroller'); s.scrollTop = (s.scrollHeight - s.clientHeight) / 2");
+    let middle = all.lines().nth(1 + count / 2).unwrap();
+    browser.sees("#layer", |text| text.contains(middle));
+    let before = browser.text("#position");
+    browser.run("document.getElementById('scroller').scrollTop += 320");
+    browser.sees("#position", |text| text != before);
+    // Any row by its number.
+    browser.press(&["g"]);
+    browser.types("765432");
+    browser.press(&[ENTER]);
+    let wanted = all.lines().nth(765_432).unwrap();
+    browser.sees("#layer .row:first-child", |text| text.starts_with(wanted));
+    // Few are in the document, whatever there are.
+    let drawn = browser.run("return document.querySelectorAll('.row').length");
+    assert!(drawn.as_u64().unwrap() < 100, "{drawn}");
+    // A filter is the daemon's there; what is left is few and can be sorted.
+    browser.press(&["/"]);
+    browser.types(wanted);
+    browser.shows("#hint", "asked for: to");
+    browser.sees("#layer .row:first-child", |text| text.starts_with(wanted));
+    browser.shot("million-filtered");
+    browser.press(&[ESCAPE]);
+    browser.shows("#position", "of 1,000,0");
+    // The change of one route among them is seen.
+    netns
+        .ip(&["route", "add", "blackhole", "0.0.0.1/32", "table", "7"])
+        .unwrap();
+    browser.shows("#position", &grouped(count + 1));
+    browser.press(&["o"]);
+    browser.shows("#many-routes", &grouped(count + 1));
+    browser.prefers("dark");
+    browser.shot("overview-dark");
+    browser.prefers("light");
+    browser.shot("overview");
+    is_quiet(&browser);
+}
+
+/// A number as the page writes it.
+fn grouped(number: usize) -> String {
+    let digits = number.to_string();
+    let groups: Vec<&str> = digits
+        .as_bytes()
+        .rchunks(3)
+        .rev()
+        .map(|group| std::str::from_utf8(group).unwrap())
+        .collect();
+    groups.join(",")
+}

@@ -1,0 +1,239 @@
+//! A fast HTTP client for benchmarks, one thread a connection.
+//!
+//! - `http-ask ask ADDRESS CONNECTIONS PER_SEC SECONDS FILE`: asks for the
+//!   paths of a file in turn, so many a second in all (each at its moment,
+//!   whether the one before was answered or not: its wait counts); with 0
+//!   as fast as answers come. Writes: requests, seconds, and the median,
+//!   99th percentile and longest time in microseconds.
+//! - `http-ask walk ADDRESS PATH FILE`: follows the pages of CSV with one
+//!   column; writes rows, rows told twice, lines of the file that were not
+//!   told, pages, seconds.
+//! - `http-ask hold ADDRESS STALLED STREAMS`: asks for all routes so many
+//!   times and takes nothing, watches changes so many times and reads them;
+//!   writes `held`, and ends with its standard input.
+
+use std::collections::HashMap;
+use std::env;
+use std::fs;
+use std::io::{self, BufRead, BufReader, Read, Write};
+use std::net::TcpStream;
+use std::sync::Arc;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, bail, ensure};
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+
+/// A server that is silent for so long is not there.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+fn main() -> Result<()> {
+    let arguments: Vec<String> = env::args().skip(1).collect();
+    let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
+    match arguments[..] {
+        ["ask", address, connections, per_sec, seconds, file] => ask(
+            address,
+            connections.parse()?,
+            per_sec.parse()?,
+            Duration::from_secs(seconds.parse()?),
+            file,
+        ),
+        ["walk", address, path, file] => walk(address, path, file),
+        ["hold", address, stalled, streams] => hold(address, stalled.parse()?, streams.parse()?),
+        _ => bail!("usage: http-ask ask|walk|hold …"),
+    }
+}
+
+/// A connection that is kept.
+struct Client {
+    stream: BufReader<TcpStream>,
+    request: Vec<u8>,
+    body: Vec<u8>,
+    /// The path of the next page, if the last answer named one.
+    next: Option<String>,
+}
+
+impl Client {
+    fn connect(address: &str) -> Result<Self> {
+        let stream = TcpStream::connect(address)?;
+        stream.set_nodelay(true)?;
+        stream.set_read_timeout(Some(PATIENCE))?;
+        Ok(Self {
+            stream: BufReader::with_capacity(256 << 10, stream),
+            request: Vec::new(),
+            body: Vec::new(),
+            next: None,
+        })
+    }
+
+    fn send(&mut self, path: &str) -> io::Result<()> {
+        self.request.clear();
+        write!(
+            self.request,
+            "GET {path} HTTP/1.1\r\nHost: localhost\r\n\r\n"
+        )?;
+        self.stream.get_mut().write_all(&self.request)
+    }
+
+    /// Asks and reads the whole answer into `body`.
+    fn ask(&mut self, path: &str) -> Result<()> {
+        self.send(path)?;
+        let mut line = String::new();
+        let mut length = 0;
+        let mut chunked = false;
+        self.next = None;
+        self.stream.read_line(&mut line)?;
+        ensure!(line.contains(" 200 "), "{path}: {line}");
+        loop {
+            line.clear();
+            self.stream.read_line(&mut line)?;
+            let line = line.trim_end();
+            if let Some(value) = line.strip_prefix("content-length: ") {
+                length = value.parse()?;
+            } else if let Some(link) = line.strip_prefix("link: <") {
+                self.next = link.split_once('>').map(|(next, _)| next.to_owned());
+            }
+            chunked |= line == "transfer-encoding: chunked";
+            if line.is_empty() {
+                break;
+            }
+        }
+        self.body.clear();
+        if !chunked {
+            return self.read(length);
+        }
+        loop {
+            line.clear();
+            self.stream.read_line(&mut line)?;
+            let length = usize::from_str_radix(line.trim_end(), 16)?;
+            self.read(length)?;
+            line.clear();
+            self.stream.read_line(&mut line)?;
+            if length == 0 {
+                return Ok(());
+            }
+        }
+    }
+
+    fn read(&mut self, length: usize) -> Result<()> {
+        let start = self.body.len();
+        self.body.resize(start + length, 0);
+        Ok(self.stream.read_exact(&mut self.body[start..])?)
+    }
+}
+
+fn ask(address: &str, connections: usize, per_sec: f64, time: Duration, file: &str) -> Result<()> {
+    let text = fs::read_to_string(file)?;
+    let paths: Arc<Vec<String>> = Arc::new(text.lines().map(str::to_owned).collect());
+    ensure!(!paths.is_empty(), "{file} names no paths");
+    let start = Instant::now();
+    let threads: Vec<_> = (0..connections)
+        .map(|number| {
+            let (paths, address) = (Arc::clone(&paths), address.to_owned());
+            thread::spawn(move || {
+                let mut client = Client::connect(&address)?;
+                let mut took = Vec::new();
+                let between = Duration::from_secs_f64(connections as f64 / per_sec.max(1e-9));
+                let mut due = start + between.mul_f64(number as f64 / connections as f64);
+                let mut at = number * paths.len() / connections;
+                while start.elapsed() < time {
+                    let mut from = Instant::now();
+                    if per_sec > 0.0 {
+                        thread::sleep(due.saturating_duration_since(from));
+                        from = due;
+                        due += between;
+                    }
+                    client.ask(&paths[at % paths.len()])?;
+                    at += 1;
+                    took.push(from.elapsed().as_nanos() as u64);
+                }
+                anyhow::Ok(took)
+            })
+        })
+        .collect();
+    let mut all = Vec::new();
+    for thread in threads {
+        match thread.join() {
+            Ok(took) => all.extend(took?),
+            Err(_) => bail!("a connection panicked"),
+        }
+    }
+    let seconds = start.elapsed().as_secs_f64();
+    all.sort_unstable();
+    let micros = |part: f64| {
+        let at = ((all.len() as f64 * part) as usize).min(all.len().saturating_sub(1));
+        all.get(at).map_or(0.0, |nanos| *nanos as f64 / 1000.0)
+    };
+    writeln!(
+        io::stdout(),
+        "{} {seconds} {} {} {}",
+        all.len(),
+        micros(0.5),
+        micros(0.99),
+        micros(1.0)
+    )?;
+    Ok(())
+}
+
+fn walk(address: &str, path: &str, file: &str) -> Result<()> {
+    let expected = fs::read_to_string(file)?;
+    let mut client = Client::connect(address)?;
+    let mut told: HashMap<Box<[u8]>, u32> = HashMap::new();
+    let (mut rows, mut pages) = (0_u64, 0);
+    let mut elapsed = Duration::ZERO;
+    let mut next = Some(path.to_owned());
+    while let Some(path) = next {
+        let start = Instant::now();
+        client.ask(&path)?;
+        elapsed += start.elapsed();
+        pages += 1;
+        for row in client.body.split(|octet| *octet == b'\n').skip(1) {
+            if !row.is_empty() {
+                rows += 1;
+                *told.entry(row.into()).or_default() += 1;
+            }
+        }
+        next = client.next.take();
+    }
+    let twice = told.values().filter(|times| **times > 1).count();
+    let missing = expected
+        .lines()
+        .filter(|line| !told.contains_key(line.as_bytes()))
+        .count();
+    let seconds = elapsed.as_secs_f64();
+    writeln!(io::stdout(), "{rows} {twice} {missing} {pages} {seconds}")?;
+    Ok(())
+}
+
+fn hold(address: &str, stalled: usize, streams: usize) -> Result<()> {
+    let limit = getrlimit(Resource::Nofile);
+    let raised = Rlimit {
+        current: limit.maximum,
+        ..limit
+    };
+    setrlimit(Resource::Nofile, raised).context("raising the limit of descriptors")?;
+    let mut held = Vec::new();
+    for _ in 0..stalled {
+        let mut client = Client::connect(address)?;
+        client.send("/v1/routes")?;
+        held.push(client);
+    }
+    for _ in 0..streams {
+        let mut client = Client::connect(address)?;
+        client.send("/v1/changes")?;
+        // A small stack: there are many, and they do nothing but read.
+        let reader = thread::Builder::new().stack_size(64 << 10);
+        reader.spawn(move || {
+            let mut octets = [0; 32 << 10];
+            let stream = client.stream.get_mut();
+            // Silence is no end: nothing may have changed.
+            while !matches!(stream.read(&mut octets), Ok(0)) {}
+        })?;
+    }
+    writeln!(io::stdout(), "held")?;
+    io::stdout().flush()?;
+    let mut end = Vec::new();
+    io::stdin().read_to_end(&mut end)?;
+    drop(held);
+    Ok(())
+}

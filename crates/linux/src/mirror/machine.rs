@@ -1,0 +1,457 @@
+//! The mirror's state machine: what the kernel said goes in, tables come
+//! out. Pure: no socket, no thread, no clock.
+//!
+//! The mirror's worker feeds it with what it receives, a replay with what
+//! a recording holds (`crate::recording`): the same machine, the same
+//! tables. Whatever it is fed with is a record of the format; nothing else
+//! may decide what the tables become.
+
+use netlink::Malformed;
+use netlink::decode::{
+    Decoded, Ipv6Statistics, Item, decode, ipv6_statistics, link_counters, neighbour_ages, route,
+};
+use netlink::message::{Message, kind, messages};
+use table::{
+    AF_INET, AF_INET6, Change, LinkCounters, NeighbourKey, NeighbourSample, Sample, TableFull,
+    Writer,
+};
+use tracing::warn;
+
+use super::difference::{Difference, difference};
+use super::ip_statistics::{self, Texts};
+use super::model::Model;
+use crate::recording::{Listed, Purpose, Which};
+
+/// Events kept beside a listing at most; beyond, the listing is void.
+const MAX_STASH_BYTES: usize = 64 << 20;
+/// Scans in a row that may find something new before all of it counts.
+const ROUNDS: u32 = 5;
+/// With more suspects than this at once, no lateness explains them.
+const MANY: usize = 1_000;
+
+/// The tables, and all that decides what they become.
+#[derive(Debug)]
+pub(crate) struct Machine {
+    model: Model,
+    limits: table::Limits,
+    listing: Option<Listing>,
+    /// Events since a listing began, to be applied to it as well.
+    stash: Option<Vec<u8>>,
+    /// Something was lost: the tables must be listed again.
+    lost: bool,
+    suspects: Option<Suspects>,
+    /// What IPv6 counted by link, as the last listing of links told.
+    ipv6: Vec<(u32, Ipv6Statistics)>,
+    /// The tables were listed at least once.
+    is_loaded: bool,
+    /// Of a recording: something is missing, and the next whole listing
+    /// makes it good.
+    has_gap: bool,
+}
+
+/// What a scan could not explain, until a later one shows whether the
+/// kernel's announcement was only late: some come from a work queue of the
+/// kernel (an address without duplicate detection, a carrier).
+#[derive(Debug)]
+struct Suspects {
+    changes: Vec<Change>,
+    round: u32,
+}
+
+/// A listing under way.
+#[derive(Debug)]
+struct Listing {
+    purpose: Purpose,
+    which: Which,
+    /// Where its rows go; `None`: straight into the tables.
+    beside: Option<Model>,
+    samples: Samples,
+    now_millis: u64,
+    /// The first row that was refused.
+    full: Option<TableFull>,
+    /// Of a recording: some of its rows are missing.
+    has_gap: bool,
+}
+
+/// What a listing tells that is no part of its rows.
+#[derive(Debug, Default)]
+struct Samples {
+    ages: Vec<(NeighbourKey, NeighbourSample)>,
+    counters: Vec<(u32, LinkCounters)>,
+    ipv6: Vec<(u32, Ipv6Statistics)>,
+}
+
+/// What came of some events.
+#[derive(Debug, Default)]
+pub(crate) struct Applied {
+    /// Announcements of rows.
+    pub events: u64,
+    /// Messages that could not be read.
+    pub malformed: u64,
+    /// The last row refused.
+    pub full: Option<TableFull>,
+}
+
+/// What came of a listing.
+#[derive(Debug, Default)]
+pub(crate) struct Found {
+    /// What came of the events kept beside a first listing.
+    pub applied: Applied,
+    /// Changes that it made to the tables.
+    pub changes: usize,
+    /// Rows of a scan that differ and should not.
+    pub drift: usize,
+    /// Some of those in words.
+    pub examples: Vec<String>,
+    /// A row that had no place.
+    pub full: Option<TableFull>,
+}
+
+impl Machine {
+    pub(crate) fn new(writer: Writer, limits: table::Limits) -> Self {
+        Self {
+            model: Model::new(writer),
+            limits,
+            listing: None,
+            stash: None,
+            lost: false,
+            suspects: None,
+            ipv6: Vec::new(),
+            is_loaded: false,
+            has_gap: false,
+        }
+    }
+
+    /// The writer, to read, publish and sample with.
+    pub(crate) fn writer(&mut self) -> &mut Writer {
+        self.model.writer()
+    }
+
+    /// The tables as they stand, published or not.
+    pub(crate) fn tables(&self) -> &table::Tables {
+        self.model.tables()
+    }
+
+    /// Whether something was lost since this was last asked.
+    pub(crate) fn take_lost(&mut self) -> bool {
+        std::mem::take(&mut self.lost)
+    }
+
+    /// Whether something was lost.
+    pub(crate) fn is_lost(&self) -> bool {
+        self.lost
+    }
+
+    /// Whether a scan found what another has to confirm.
+    pub(crate) fn has_suspects(&self) -> bool {
+        self.suspects.is_some()
+    }
+
+    /// Whether the tables are those of a whole listing and all that came
+    /// after it.
+    pub(crate) fn is_whole(&self) -> bool {
+        self.is_loaded && !self.has_gap
+    }
+
+    /// A datagram of events.
+    pub(crate) fn event(&mut self, datagram: &[u8], now_millis: u64) -> Applied {
+        if let Some(stash) = &mut self.stash {
+            stash.extend_from_slice(datagram);
+            if stash.len() > MAX_STASH_BYTES {
+                *stash = Vec::new();
+                self.lost = true;
+            }
+        }
+        // The tables are not there yet: events wait for the listing's end.
+        let loads = self
+            .listing
+            .as_ref()
+            .is_some_and(|one| one.beside.is_none());
+        if loads {
+            return Applied::default();
+        }
+        let applied = apply(&mut self.model, datagram, now_millis);
+        // Whatever an unreadable one said is unknown: ask the kernel.
+        self.lost |= applied.malformed > 0;
+        applied
+    }
+
+    /// The kernel dropped events (`ENOBUFS`).
+    pub(crate) fn overrun(&mut self) {
+        self.lost = true;
+    }
+
+    /// Of a recording: some records are missing here.
+    pub(crate) fn gap(&mut self) {
+        self.has_gap = true;
+        if let Some(listing) = &mut self.listing {
+            listing.has_gap = true;
+        }
+    }
+
+    /// A listing begins.
+    pub(crate) fn begin(&mut self, purpose: Purpose, which: Which) {
+        let beside = match purpose {
+            Purpose::Load if !self.is_loaded => {
+                self.model.writer().without_events();
+                None
+            }
+            _ => {
+                let mut fresh = Model::new(Writer::new(self.limits));
+                fresh.writer().without_events();
+                Some(fresh)
+            }
+        };
+        if purpose == Purpose::Resync {
+            self.suspects = None;
+        }
+        self.stash = Some(Vec::new());
+        self.listing = Some(Listing {
+            purpose,
+            which,
+            beside,
+            samples: Samples::default(),
+            now_millis: 0,
+            full: None,
+            has_gap: false,
+        });
+    }
+
+    /// The listing asks for a table, at this time.
+    pub(crate) fn request(&mut self, now_millis: u64) {
+        if let Some(listing) = &mut self.listing {
+            listing.now_millis = now_millis;
+        }
+    }
+
+    /// A row of the listing. The hot path of a load.
+    pub(crate) fn row(&mut self, message: &Message<'_>) -> Result<(), Malformed> {
+        let Some(listing) = &mut self.listing else {
+            return Ok(());
+        };
+        let loads = listing.beside.is_none();
+        let model = listing.beside.as_mut().unwrap_or(&mut self.model);
+        let now = listing.now_millis;
+        let put = if is_route(message) {
+            model.dumped_route(route(message.payload, now)?)
+        } else {
+            let Decoded::Announcement(announcement) = decode(message, now)? else {
+                return Ok(());
+            };
+            if !loads {
+                listing.samples.take(&announcement.item, message.payload);
+            }
+            model.dumped(announcement.item)
+        };
+        if let Err(full) = put {
+            // What was there stays; the first refusal says enough.
+            listing.full.get_or_insert(full);
+        }
+        Ok(())
+    }
+
+    /// The listing failed, or is of no use: what came of it is forgotten.
+    pub(crate) fn fail(&mut self) {
+        let purpose = self.listing.take().map(|listing| listing.purpose);
+        self.stash = None;
+        if purpose != Some(Purpose::Sample) {
+            self.suspects = None;
+        }
+    }
+
+    /// The listing ended, and everything announced before its end has been
+    /// fed in.
+    pub(crate) fn end(&mut self, listed: &Listed, now_millis: u64) -> Found {
+        let stash = self.stash.take().unwrap_or_default();
+        let Some(mut listing) = self.listing.take() else {
+            return Found::default();
+        };
+        let full = listing.full.take();
+        let mut found = match listing.beside.take() {
+            None => self.loaded(&stash, listing.has_gap, now_millis),
+            Some(fresh) => {
+                // What it would say of them was said when they came.
+                self.compared(listing, fresh, listed, &stash, now_millis)
+            }
+        };
+        found.full = full.or(found.full);
+        found
+    }
+
+    fn loaded(&mut self, stash: &[u8], has_gap: bool, now_millis: u64) -> Found {
+        let applied = apply(&mut self.model, stash, now_millis);
+        self.lost |= applied.malformed > 0;
+        self.is_loaded = true;
+        self.has_gap = has_gap;
+        self.model.writer().publish();
+        Found {
+            applied,
+            ..Found::default()
+        }
+    }
+
+    fn compared(
+        &mut self,
+        listing: Listing,
+        mut fresh: Model,
+        listed: &Listed,
+        stash: &[u8],
+        now_millis: u64,
+    ) -> Found {
+        let _ = apply(&mut fresh, stash, now_millis);
+        let mut whole = listed.whole;
+        if listing.has_gap {
+            whole = super::difference::Whole::NONE;
+        }
+        let difference = difference(self.model.tables(), fresh.tables(), whole);
+        self.publish_samples(listing.which, listing.samples, now_millis);
+        let heals = listing.which == Which::All && !listing.has_gap && listed.complete;
+        let found = match listing.purpose {
+            Purpose::Sample => self.apply(difference.silent),
+            Purpose::Scan if self.is_whole() => self.scanned(difference),
+            // After a gap, and where a recording begins, a scan is what a
+            // resync is.
+            Purpose::Load | Purpose::Resync | Purpose::Scan => {
+                self.suspects = None;
+                self.apply(difference.silent.into_iter().chain(difference.unexplained))
+            }
+        };
+        if heals {
+            self.is_loaded = true;
+            self.has_gap = false;
+        }
+        found
+    }
+
+    fn scanned(&mut self, difference: Difference) -> Found {
+        let mut found = self.apply(difference.silent);
+        let before = self.suspects.take();
+        let round = before.as_ref().map_or(0, |before| before.round);
+        let (drift, new) = confirmed(before, difference.unexplained, round);
+        found.drift = drift.len();
+        found.examples = difference.examples;
+        if !drift.is_empty() {
+            let more = self.apply(drift);
+            found.changes += more.changes;
+            found.full = found.full.or(more.full);
+        }
+        if !new.is_empty() {
+            self.suspects = Some(Suspects {
+                changes: new,
+                round: round + 1,
+            });
+        }
+        found
+    }
+
+    fn apply(&mut self, changes: impl IntoIterator<Item = Change>) -> Found {
+        let writer = self.model.writer();
+        let mut found = Found::default();
+        let applied = changes.into_iter().try_for_each(|change| {
+            found.changes += 1;
+            writer.apply(change)
+        });
+        writer.publish();
+        found.full = applied.err();
+        found
+    }
+
+    fn publish_samples(&mut self, which: Which, samples: Samples, now_millis: u64) {
+        let writer = self.model.writer();
+        if matches!(which, Which::Neighbours | Which::All) {
+            writer.publish_neighbour_samples(Sample::new(now_millis, samples.ages));
+        }
+        if which == Which::Links {
+            writer.publish_link_counters(Sample::new(now_millis, samples.counters));
+            self.ipv6 = samples.ipv6;
+        }
+    }
+
+    /// What IP counted in all, beside what it counted by link in the last
+    /// listing of links.
+    pub(crate) fn ip(&mut self, texts: &Texts, now_millis: u64) {
+        let (mut counters, settings) = ip_statistics::understand(texts);
+        counters.extend(ip_statistics::by_link(&self.ipv6));
+        let sample = Sample::new(now_millis, counters);
+        self.model.writer().publish_ip(sample, settings);
+    }
+
+    /// How fast links are, Mb/s by link.
+    pub(crate) fn speeds(&mut self, known: Vec<(u32, u32)>, now_millis: u64) {
+        let sample = Sample::new(now_millis, known);
+        self.model.writer().publish_link_speeds(sample);
+    }
+}
+
+/// Which of the unexplained changes a scan before had found too, and which
+/// are new.
+fn confirmed(
+    before: Option<Suspects>,
+    found: Vec<Change>,
+    round: u32,
+) -> (Vec<Change>, Vec<Change>) {
+    if round >= ROUNDS || found.len() > MANY {
+        return (found, Vec::new());
+    }
+    let before = before.map(|before| before.changes).unwrap_or_default();
+    found
+        .into_iter()
+        .partition(|change| before.contains(change))
+}
+
+/// Routes come by the million: they are decoded without the detour over
+/// the row of any kind, which costs as much again.
+fn is_route(message: &Message<'_>) -> bool {
+    let family = message.payload.first();
+    message.kind == kind::NEWROUTE && matches!(family, Some(&(AF_INET | AF_INET6)))
+}
+
+/// Applies the messages of a datagram, or of several in a row.
+fn apply(model: &mut Model, datagram: &[u8], now_millis: u64) -> Applied {
+    let mut applied = Applied::default();
+    for message in messages(datagram) {
+        let decoded = match message {
+            Ok(message) => decode(&message, now_millis),
+            Err(malformed) => {
+                warn!("{malformed}");
+                applied.malformed += 1;
+                break;
+            }
+        };
+        match decoded {
+            Ok(Decoded::Announcement(announcement)) => {
+                applied.events += 1;
+                if let Err(full) = model.event(announcement) {
+                    applied.full = Some(full);
+                }
+            }
+            Ok(_) => {}
+            Err(malformed) => {
+                warn!("{malformed}");
+                applied.malformed += 1;
+            }
+        }
+    }
+    applied
+}
+
+impl Samples {
+    fn take(&mut self, item: &Item, payload: &[u8]) {
+        match item {
+            Item::Neighbour(row) => {
+                if let Some(ages) = neighbour_ages(payload) {
+                    self.ages.push((row.key(), NeighbourSample { ages }));
+                }
+            }
+            Item::Link(row) => {
+                if let Some(counters) = link_counters(payload) {
+                    self.counters.push((row.index, counters));
+                }
+                if let Some(statistics) = ipv6_statistics(payload) {
+                    self.ipv6.push((row.index, statistics));
+                }
+            }
+            _ => {}
+        }
+    }
+}

@@ -1,0 +1,187 @@
+//! Where a walk stands, as plain data that can be written down.
+
+use std::net::{IpAddr, Ipv4Addr};
+
+use ipnet::IpNet;
+use serde::{Deserialize, Serialize};
+use table::{AddressKey, BodyId, FdbKey, LinkLayerAddress, NeighbourKey, RoutePlace, RuleKey};
+
+/// The last row of a piece: the next one goes on after it, whether the row
+/// is still there or not. It says no more than a key does, and whatever it
+/// says is only looked for: a forged one gets other rows of the same table.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub enum Place {
+    /// A link by its index.
+    #[serde(rename = "l")]
+    Link(u32),
+    /// An address: link, address, length, peer.
+    #[serde(rename = "a")]
+    Address(u32, IpAddr, u8, Option<IpAddr>),
+    /// A neighbour: link, address, whether it is a proxy.
+    #[serde(rename = "n")]
+    Neighbour(u32, IpAddr, bool),
+    /// A route: the number of its body where routes are walked by that, its
+    /// table, its place there. The number holds for one start of the
+    /// program.
+    #[serde(rename = "r")]
+    Route(Option<u32>, u32, InTable),
+    /// A next-hop object by its id.
+    #[serde(rename = "h")]
+    Nexthop(u32),
+    /// A rule: family, priority, ordinal.
+    #[serde(rename = "u")]
+    Rule(u8, u32, u32),
+    /// A forwarding entry.
+    #[serde(rename = "f")]
+    Fdb(Box<InFdb>),
+}
+
+/// A route's place in its table: prefix, TOS, metric, ordinal.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct InTable(IpNet, u8, u32, u16);
+
+/// A forwarding entry's key: link, octets of the link-layer address, VLAN,
+/// of the master, destination, port, VNI, source VNI, next-hop object.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct InFdb(
+    u32,
+    Vec<u8>,
+    Option<u16>,
+    bool,
+    Option<IpAddr>,
+    Option<u16>,
+    Option<u32>,
+    Option<u32>,
+    Option<u32>,
+);
+
+impl InTable {
+    /// A place that could be a route's.
+    pub(super) fn route(self) -> RoutePlace {
+        RoutePlace {
+            prefix: self.0,
+            tos: self.1,
+            metric: self.2,
+            ordinal: self.3,
+        }
+    }
+}
+
+impl Place {
+    /// Whether it holds only for the start of the program that gave it.
+    pub fn is_of_one_start(&self) -> bool {
+        matches!(self, Self::Route(Some(_), ..))
+    }
+
+    pub(super) fn of_address(key: &AddressKey) -> Self {
+        Self::Address(key.link, key.local, key.prefix_len, key.peer)
+    }
+
+    pub(super) fn address(&self) -> Option<AddressKey> {
+        match *self {
+            Self::Address(link, local, prefix_len, peer) => Some(AddressKey {
+                link,
+                local,
+                prefix_len,
+                peer,
+            }),
+            _ => None,
+        }
+    }
+
+    pub(super) fn of_neighbour(key: &NeighbourKey) -> Self {
+        Self::Neighbour(key.link, key.address, key.proxy)
+    }
+
+    pub(super) fn neighbour(&self) -> Option<NeighbourKey> {
+        match *self {
+            Self::Neighbour(link, address, proxy) => Some(NeighbourKey {
+                link,
+                address,
+                proxy,
+            }),
+            _ => None,
+        }
+    }
+
+    pub(super) fn of_route(body: Option<BodyId>, table: u32, place: &RoutePlace) -> Self {
+        let place = InTable(place.prefix, place.tos, place.metric, place.ordinal);
+        Self::Route(body.map(BodyId::number), table, place)
+    }
+
+    pub(super) fn rule(&self) -> Option<RuleKey> {
+        match *self {
+            Self::Rule(family, priority, ordinal) => Some(RuleKey {
+                family,
+                priority,
+                ordinal,
+            }),
+            _ => None,
+        }
+    }
+
+    pub(super) fn of_fdb(key: &FdbKey) -> Self {
+        Self::Fdb(Box::new(InFdb(
+            key.link,
+            key.lladdr.octets().to_vec(),
+            key.vlan,
+            key.of_master,
+            key.destination,
+            key.port,
+            key.vni,
+            key.source_vni,
+            key.nexthop_id,
+        )))
+    }
+
+    pub(super) fn fdb(&self) -> Option<FdbKey> {
+        let Self::Fdb(key) = self else { return None };
+        Some(FdbKey {
+            link: key.0,
+            lladdr: LinkLayerAddress::new(&key.1)?,
+            vlan: key.2,
+            of_master: key.3,
+            destination: key.4,
+            port: key.5,
+            vni: key.6,
+            source_vni: key.7,
+            nexthop_id: key.8,
+        })
+    }
+}
+
+/// Before all rules.
+pub(super) const FIRST_RULE: RuleKey = RuleKey {
+    family: 0,
+    priority: 0,
+    ordinal: 0,
+};
+
+/// Before all addresses of a link.
+pub(super) fn first_address_of(link: u32) -> AddressKey {
+    first_address(link, IpAddr::V4(Ipv4Addr::UNSPECIFIED))
+}
+
+/// Before all rows of an address on a link.
+pub(super) fn first_address(link: u32, local: IpAddr) -> AddressKey {
+    AddressKey {
+        link,
+        local,
+        prefix_len: 0,
+        peer: None,
+    }
+}
+
+/// Before all neighbours of a link.
+pub(super) fn first_neighbour_of(link: u32) -> NeighbourKey {
+    first_neighbour(link, IpAddr::V4(Ipv4Addr::UNSPECIFIED))
+}
+
+/// Before all rows of an address on a link.
+pub(super) fn first_neighbour(link: u32, address: IpAddr) -> NeighbourKey {
+    NeighbourKey {
+        link,
+        address,
+        proxy: false,
+    }
+}

@@ -1,0 +1,6 @@
+//! Changes of an IPv4 forwarding table against a plain map.
+#![no_main]
+
+use libfuzzer_sys::fuzz_target;
+
+fuzz_target!(|bytes: &[u8]| fingerpost_fuzz::fib4_changes(bytes));

@@ -1,0 +1,363 @@
+//! Case `http`: questions over HTTP beside a bare server of the same
+//! library with a constant answer (the floor), with and without 10,000
+//! changes a second, and with 500 stalled clients and 500 event streams;
+//! and the walk of all routes by pages during the changes.
+
+use std::fs;
+use std::io::{BufRead, BufReader, Write};
+use std::net::Ipv4Addr;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::thread::{self, JoinHandle};
+use std::time::{Duration, Instant};
+
+use ::lab::bench::Samples;
+use ::lab::situation::routes::{self, Family};
+use ::lab::{Netns, Random, wait_until};
+use anyhow::{Context, Result, bail, ensure};
+
+use super::Setting;
+use super::command::Daemon;
+use crate::host::{self, say};
+
+const OURS: &str = "fingerpost";
+const FLOOR: &str = "bare axum";
+const AT: &str = "127.0.0.1:9797";
+const FLOOR_AT: &str = "127.0.0.1:9798";
+/// Seconds that each is asked.
+const ASKED_SECS: &str = "4";
+const CHANGES_PER_SEC: u32 = 10_000;
+const REQUESTS_PER_SEC: &str = "1000";
+/// Clients that take nothing, and that watch.
+const HELD: &str = "500";
+/// No client is too fast.
+const CONFIG: &str = "[http]\nrequests_per_sec = 1000000\n";
+/// Distinct questions.
+const QUESTIONS: usize = 5_000;
+
+pub fn measure(setting: &Setting, samples: &mut Samples) -> Result<()> {
+    let floor = floor()?;
+    let sizes: &[usize] = if setting.quick {
+        &[1_000, 100_000]
+    } else {
+        &[1_000, 100_000, 1_000_000]
+    };
+    for &size in sizes {
+        say(format_args!("http: {size} routes"));
+        let netns = Netns::new("bench")?;
+        netns.ip(&["link", "set", "lo", "up"])?;
+        routes::build(&netns, Family::V4, size)?;
+        let directory = Directory::new()?;
+        let files = Files::write(&directory.0, size)?;
+        let config = directory.0.join("fingerpost.toml");
+        fs::write(&config, CONFIG)?;
+        let config = config.to_str().context("a path that is not UTF-8")?;
+        let daemon = Daemon::start_with(setting, &netns, &["--config", config])?;
+        let _floor = serve(&netns, &floor)?;
+        compare(setting, &netns, size as u64, &files, &daemon, samples)?;
+    }
+    Ok(())
+}
+
+/// What the client reads.
+struct Files {
+    /// Questions for the daemon.
+    questions: PathBuf,
+    /// The one for the floor.
+    constant: PathBuf,
+    /// Destinations that are there throughout.
+    routes: PathBuf,
+}
+
+/// A directory that goes with its value.
+struct Directory(PathBuf);
+
+impl Directory {
+    fn new() -> Result<Self> {
+        let path = std::env::temp_dir().join(format!("fingerpost-bench-{}", std::process::id()));
+        fs::create_dir_all(&path)?;
+        Ok(Self(path))
+    }
+}
+
+impl Drop for Directory {
+    fn drop(&mut self) {
+        // What stays behind is small and in the directory for such things.
+        let _ = fs::remove_dir_all(&self.0);
+    }
+}
+
+impl Files {
+    fn write(directory: &Path, size: usize) -> Result<Self> {
+        let prefixes = routes::prefixes(Family::V4, size)?;
+        let mut random = Random::new(7);
+        let mut questions = String::new();
+        for number in 0..QUESTIONS {
+            let prefix = prefixes[random.below(prefixes.len())];
+            let address = prefix.network();
+            questions += &match number % 4 {
+                0 => format!("/v1/routes?exact={prefix}\n"),
+                1 => format!("/v1/routes/get?address={address}\n"),
+                2 => format!("/v1/routes?covering={address}\n"),
+                _ => format!("/v1/routes?to={prefix}&limit=10\n"),
+            };
+        }
+        let files = Self {
+            questions: directory.join("questions"),
+            constant: directory.join("constant"),
+            routes: directory.join("routes"),
+        };
+        fs::write(&files.questions, questions)?;
+        fs::write(&files.constant, "/\n")?;
+        let mut all = String::new();
+        for prefix in prefixes {
+            // As they are shown: a host without its length.
+            all += &match prefix.prefix_len() == prefix.max_prefix_len() {
+                true => format!("{}\n", prefix.addr()),
+                false => format!("{prefix}\n"),
+            };
+        }
+        fs::write(&files.routes, all)?;
+        Ok(files)
+    }
+}
+
+fn compare(
+    setting: &Setting,
+    netns: &Netns,
+    size: u64,
+    files: &Files,
+    daemon: &Daemon,
+    samples: &mut Samples,
+) -> Result<()> {
+    let client = Client {
+        program: setting.programs.join("http-ask"),
+        netns,
+        size,
+        files,
+    };
+    for _ in 0..setting.rounds {
+        for connections in ["1", "16"] {
+            let what = format!("as fast as can be, {connections} connections");
+            client.ask(FLOOR, &what, connections, "0", samples)?;
+            client.ask(OURS, &what, connections, "0", samples)?;
+        }
+        let what = "1,000 requests/s";
+        client.ask(FLOOR, what, "16", REQUESTS_PER_SEC, samples)?;
+        client.ask(OURS, what, "16", REQUESTS_PER_SEC, samples)?;
+        client.walk("walk by pages of 1,000", 1_000, samples)?;
+        let churn = Churn::start(netns)?;
+        let what = "1,000 requests/s, 10,000 changes/s";
+        client.ask(FLOOR, what, "16", REQUESTS_PER_SEC, samples)?;
+        let before = (Instant::now(), daemon.cpu_ms());
+        client.ask(OURS, what, "16", REQUESTS_PER_SEC, samples)?;
+        let cpu = (daemon.cpu_ms() - before.1) / before.0.elapsed().as_secs_f64();
+        samples.add(OURS, what, size, "cpu_ms_per_s", cpu);
+        client.walk("walk by pages of 1,000, 10,000 changes/s", 1_000, samples)?;
+        let held = client.hold()?;
+        let what = "1,000 requests/s, 10,000 changes/s, 500 stalled, 500 streams";
+        client.ask(OURS, what, "16", REQUESTS_PER_SEC, samples)?;
+        if let Some(bytes) = daemon.resident_bytes() {
+            samples.add(OURS, what, size, "resident_bytes", bytes);
+        }
+        drop(held);
+        samples.add("ip -batch", what, size, "changes_per_s", churn.end()?);
+    }
+    Ok(())
+}
+
+/// The fast client, asking in one namespace.
+struct Client<'a> {
+    program: PathBuf,
+    netns: &'a Netns,
+    size: u64,
+    files: &'a Files,
+}
+
+impl Client<'_> {
+    fn run(&self, words: &[&str]) -> Result<Vec<f64>> {
+        let program = self.program.to_str().context("a path that is not UTF-8")?;
+        let line = self.netns.run(program, words)?;
+        let numbers = line.split_whitespace().map(str::parse);
+        numbers
+            .collect::<Result<_, _>>()
+            .with_context(|| format!("http-ask wrote {line:?}"))
+    }
+
+    fn ask(
+        &self,
+        who: &str,
+        what: &str,
+        connections: &str,
+        per_sec: &str,
+        samples: &mut Samples,
+    ) -> Result<()> {
+        let (address, file) = match who {
+            FLOOR => (FLOOR_AT, &self.files.constant),
+            _ => (AT, &self.files.questions),
+        };
+        let file = file.to_str().context("a path that is not UTF-8")?;
+        let words = ["ask", address, connections, per_sec, ASKED_SECS, file];
+        let numbers = self.run(&words)?;
+        let [requests, seconds, median, late, _] = numbers[..] else {
+            bail!("http-ask wrote {numbers:?}");
+        };
+        samples.add(who, what, self.size, "requests_per_s", requests / seconds);
+        samples.add(who, what, self.size, "p50_us", median);
+        samples.add(who, what, self.size, "p99_us", late);
+        Ok(())
+    }
+
+    fn walk(&self, what: &str, limit: usize, samples: &mut Samples) -> Result<()> {
+        let path = format!("/v1/routes?proto=bgp&fields=dst&format=csv&limit={limit}");
+        let file = self.files.routes.to_str();
+        let numbers = self.run(&["walk", AT, &path, file.context("a path")?])?;
+        let [rows, twice, missing, _pages, seconds] = numbers[..] else {
+            bail!("http-ask wrote {numbers:?}");
+        };
+        ensure!(
+            twice == 0.0 && missing == 0.0,
+            "{what}: of {rows} rows {twice} were told twice, {missing} not at all"
+        );
+        samples.add(OURS, what, self.size, "wall_s", seconds);
+        samples.add(OURS, what, self.size, "rows_per_s", rows / seconds);
+        Ok(())
+    }
+
+    fn hold(&self) -> Result<Held> {
+        let child = self.netns.inside(|| {
+            let mut hold = Command::new(&self.program);
+            hold.args(["hold", AT, HELD, HELD])
+                .stdin(Stdio::piped())
+                .stdout(Stdio::piped());
+            hold.spawn()
+        })??;
+        let mut held = Held(child);
+        let stdout = held.0.stdout.take().context("no standard output")?;
+        let mut line = String::new();
+        BufReader::new(stdout).read_line(&mut line)?;
+        ensure!(line.trim() == "held", "http-ask hold wrote {line:?}");
+        Ok(held)
+    }
+}
+
+/// A process that goes with its value.
+struct Held(Child);
+
+impl Drop for Held {
+    fn drop(&mut self) {
+        // It may have ended by itself.
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+/// Where the floor was built.
+fn floor() -> Result<PathBuf> {
+    let output = host::cargo()
+        .current_dir(host::workspace()?)
+        .args(["bench", "--no-run", "--package=fingerpost"])
+        .args(["--bench=http_floor", "--message-format=json"])
+        .stderr(Stdio::inherit())
+        .output()
+        .context("starting cargo bench")?;
+    ensure!(output.status.success(), "the floor could not be built");
+    let text = String::from_utf8(output.stdout)?;
+    let executable = text.lines().rev().find_map(|line| {
+        let message: serde_json::Value = serde_json::from_str(line).ok()?;
+        let of_floor = message["target"]["name"] == "http_floor";
+        let path = message["executable"].as_str().filter(|_| of_floor)?;
+        Some(PathBuf::from(path))
+    });
+    executable.context("cargo does not say where the floor is")
+}
+
+fn serve(netns: &Netns, program: &Path) -> Result<Held> {
+    let child = netns.inside(|| Command::new(program).arg(FLOOR_AT).spawn())??;
+    let served = Held(child);
+    wait_until(Duration::from_secs(10), "the floor", || {
+        let connected = netns.inside(|| std::net::TcpStream::connect(FLOOR_AT));
+        connected.ok()?.ok()
+    })?;
+    Ok(served)
+}
+
+/// Changes to routes that nobody asks about, at a steady pace.
+struct Churn {
+    stop: Arc<AtomicBool>,
+    made: Arc<AtomicU64>,
+    began: Instant,
+    thread: Option<JoinHandle<Result<()>>>,
+}
+
+impl Churn {
+    fn start(netns: &Netns) -> Result<Self> {
+        let mut child = netns.inside(|| {
+            let mut ip = Command::new("ip");
+            ip.args(["-force", "-batch", "-"]);
+            ip.stdin(Stdio::piped())
+                .stdout(Stdio::null())
+                .stderr(Stdio::null());
+            ip.spawn()
+        })??;
+        let mut stdin = child.stdin.take().context("no standard input")?;
+        let (stop, made) = (
+            Arc::new(AtomicBool::new(false)),
+            Arc::new(AtomicU64::new(0)),
+        );
+        let thread = {
+            let (stop, made) = (Arc::clone(&stop), Arc::clone(&made));
+            thread::spawn(move || {
+                let began = Instant::now();
+                let mut number = 0_u32;
+                let mut lines = Vec::new();
+                while !stop.load(Ordering::Relaxed) {
+                    let due = (began.elapsed().as_secs_f64() * f64::from(CHANGES_PER_SEC)) as u32;
+                    lines.clear();
+                    while number < due {
+                        // 10,000 come, then the same go.
+                        let what = ["add", "del"][(number / 10_000 % 2) as usize];
+                        let address = Ipv4Addr::from(0xC612_0000 + number % 10_000);
+                        writeln!(lines, "route {what} {address} dev up0 proto static")?;
+                        number += 1;
+                    }
+                    stdin.write_all(&lines)?;
+                    made.store(number.into(), Ordering::Relaxed);
+                    thread::sleep(Duration::from_millis(5));
+                }
+                drop(stdin);
+                child.wait()?;
+                Ok(())
+            })
+        };
+        Ok(Self {
+            stop,
+            made,
+            began: Instant::now(),
+            thread: Some(thread),
+        })
+    }
+
+    /// Ends it; how many changes a second it made.
+    fn end(mut self) -> Result<f64> {
+        let made = self.made.load(Ordering::Relaxed) as f64;
+        let per_sec = made / self.began.elapsed().as_secs_f64();
+        self.stop.store(true, Ordering::Relaxed);
+        match self.thread.take().map(JoinHandle::join) {
+            Some(Ok(ended)) => ended.map(|()| per_sec),
+            _ => bail!("what makes changes panicked"),
+        }
+    }
+}
+
+impl Drop for Churn {
+    fn drop(&mut self) {
+        self.stop.store(true, Ordering::Relaxed);
+        if let Some(thread) = self.thread.take() {
+            // Its error is that of whoever ended it.
+            let _ = thread.join();
+        }
+    }
+}
