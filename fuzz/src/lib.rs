@@ -5,6 +5,7 @@
 mod agentx;
 mod check;
 mod fib;
+mod forward;
 mod nat;
 mod recording;
 mod snmp;
@@ -12,6 +13,7 @@ mod snmp;
 pub use agentx::agentx;
 pub use check::*;
 pub use fib::{fib4_changes, fib6_changes};
+pub use forward::forward;
 pub use nat::{nat_ftp, nat_packets, nat_pptp, nat_rules};
 pub use recording::recording;
 pub use snmp::{snmp_agent, snmp_message};

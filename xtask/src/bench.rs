@@ -7,6 +7,7 @@ mod busy;
 mod command;
 mod fib;
 mod http;
+mod forward;
 mod ifconfig;
 mod links;
 mod nat;
@@ -67,6 +68,8 @@ enum Case {
     Fib,
     /// Questions over HTTP, with changes, stalled clients and streams
     Http,
+    /// Packets through a worker, alone and with translation
+    Forward,
     /// Listing interfaces and addresses
     Ifconfig,
     /// Making and deleting links, and routes from a file
@@ -121,6 +124,7 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode> {
             }
             Case::Fib => fib::measure(&setting)?,
             Case::Http => http::measure(&setting, &mut samples).map(|()| samples.into_rows())?,
+            Case::Forward => forward::measure(&setting)?,
             Case::Ifconfig => {
                 ifconfig::measure(&setting, &mut samples).map(|()| samples.into_rows())?
             }

@@ -41,6 +41,11 @@ pub const FOR_TESTS: &[Needed] = &[
     ("tshark", "tshark"),
     ("python3", "python3"),
     ("vsftpd", "vsftpd"),
+    // Packages: what makes them, and what their scripts and their test call.
+    ("dpkg-shlibdeps", "dpkg-dev"),
+    ("adduser", "adduser"),
+    ("setpriv", "util-linux"),
+    ("systemd-analyze", "systemd"),
     // top and the page: a real terminal, a real browser and its driver.
     ("tmux", "tmux"),
     ("chromium", "chromium"),

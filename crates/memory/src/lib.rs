@@ -16,7 +16,7 @@ pub mod quiescent;
 mod reserved;
 mod stack;
 
-pub use line::{matching, prefetch, prefetch_at, prefetch_bytes};
+pub use line::{alone, matching, prefetch, prefetch_at, prefetch_bytes};
 pub use pages::Pages;
 pub use published::Published;
 pub use reserved::Reserved;

@@ -33,6 +33,25 @@ pub fn prefetch_at(address: *const u8) {
     let _ = address;
 }
 
+/// The same word, of which the compiler knows nothing any more. No
+/// instruction: it keeps a loop over words from being made one over vectors,
+/// where that is slower (gathers, and counting bits without an instruction
+/// for it).
+#[inline(always)]
+pub fn alone(word: u64) -> u64 {
+    #[cfg(all(target_arch = "x86_64", not(miri)))]
+    {
+        let mut word = word;
+        // SAFETY: no instruction at all; the word stays in its register.
+        unsafe {
+            std::arch::asm!("/* {0} */", inout(reg) word, options(pure, nomem, nostack, preserves_flags));
+        }
+        word
+    }
+    #[cfg(not(all(target_arch = "x86_64", not(miri))))]
+    word
+}
+
 /// Which of sixteen tags equal one: bit 0 for the first. Three instructions
 /// on x86-64.
 #[inline(always)]
@@ -72,6 +91,11 @@ mod tests {
             assert_eq!(matching(&tags, 0), !pattern);
             assert_eq!(matching_portable(&tags, 0xff), pattern);
         }
+    }
+
+    #[test]
+    fn a_word_alone_is_the_same() {
+        assert_eq!(alone(u64::MAX), u64::MAX);
     }
 
     #[test]

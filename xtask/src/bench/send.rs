@@ -9,11 +9,12 @@
 //! time. The link takes trains of segments as they are (`segments`), or has
 //! the kernel cut them first (`segments, cut`).
 
-use std::process::{Command, Stdio};
+use std::process::{Command, Output, Stdio};
+use std::time::Duration;
 
-use ::lab::Netns;
 use ::lab::bench::Samples;
-use anyhow::{Context, Result, bail};
+use ::lab::{Netns, wait_until};
+use anyhow::{Context, Result};
 use serde::Deserialize;
 
 use super::{Setting, peers};
@@ -27,6 +28,9 @@ const PAYLOAD: u64 = 64;
 const SECONDS: &str = "0.7";
 /// Nobody's: the far side drops what is sent to it.
 const NOBODY: &str = "02:00:00:00:00:99";
+
+/// For a sender that could not start at once.
+const PATIENCE: Duration = Duration::from_secs(5);
 
 const WAYS: [&str; 8] = [
     "sendto",
@@ -127,14 +131,15 @@ fn bare(near: &Netns, peer: &str, way: &str) -> Result<Bare> {
     output(&mut command)
 }
 
+/// Runs it and reads what it says. A queue of `AF_XDP` is free only a moment
+/// after its last user has gone, so one that fails is tried again.
 fn output<T: for<'a> Deserialize<'a>>(command: &mut Command) -> Result<T> {
-    let output = command
-        .stderr(Stdio::inherit())
-        .output()
-        .with_context(|| format!("starting {command:?}"))?;
-    if !output.status.success() {
-        bail!("{command:?}: {}", output.status);
-    }
+    let done = wait_until(PATIENCE, "a sender that ends well", || {
+        let output = command.stderr(Stdio::inherit()).output();
+        let failed = |output: &Output| !output.status.success();
+        (!output.as_ref().is_ok_and(failed)).then_some(output)
+    })?;
+    let output = done.with_context(|| format!("starting {command:?}"))?;
     serde_json::from_slice(&output.stdout).with_context(|| format!("reading {command:?}"))
 }
 

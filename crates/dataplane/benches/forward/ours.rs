@@ -176,7 +176,9 @@ fn packets(
     let flows = flows.max(1);
     let mut flow = first % flows;
     move |buffer| {
-        let to = destinations[at % destinations.len()];
+        // A flow is one inner end and one destination.
+        let place = if flows > 1 { flow } else { at };
+        let to = destinations[place % destinations.len()];
         at += 1;
         flow = if flow + 1 == flows { 0 } else { flow + 1 };
         let from = 0x0a00_0001 + (flow as u32 >> 14);

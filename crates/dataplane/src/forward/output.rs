@@ -244,9 +244,13 @@ impl State {
         self.extras.put_back(at, extra);
     }
 
-    /// Packets whose neighbour has not answered end (RFC 1812 §3.3.2).
+    /// Packets whose neighbour has not answered end (RFC 1812 §3.3.2); for
+    /// the others it is asked again, now and then.
     pub(super) fn give_up(&mut self) {
-        for key in self.waiting.overdue(self.now_millis) {
+        let Some(overdue) = self.waiting.overdue(self.now_millis) else {
+            return;
+        };
+        for key in overdue {
             for held in self.waiting.release(key) {
                 self.counters.count(Reason::NotResolved);
                 let message = Message::HostUnreachable;
@@ -255,6 +259,9 @@ impl State {
                     false => self.send_error::<u32>(&held.bytes, held.port_in, message),
                 }
             }
+        }
+        for key in self.waiting.keys() {
+            self.ask(key);
         }
     }
 

@@ -117,17 +117,17 @@ impl Waiting {
         packets
     }
 
-    /// A neighbour whose packets have waited long enough. Looks every
-    /// [`LOOK_MILLIS`] at most: O(neighbours) then.
-    pub(super) fn overdue(&mut self, now_millis: u64) -> Vec<Key> {
+    /// The neighbours whose packets have waited long enough. Looks every
+    /// [`LOOK_MILLIS`] at most, and gives `None` in between: O(neighbours).
+    pub(super) fn overdue(&mut self, now_millis: u64) -> Option<Vec<Key>> {
         if self.queues.is_empty() || now_millis < self.next_look_millis {
-            return Vec::new();
+            return None;
         }
         self.next_look_millis = now_millis + LOOK_MILLIS;
         let patience = self.limits.patience_millis;
         let queues = self.queues.iter();
         let late = queues.filter(|(_, queue)| now_millis >= queue.since_millis + patience);
-        late.map(|(key, _)| *key).collect()
+        Some(late.map(|(key, _)| *key).collect())
     }
 }
 
@@ -231,9 +231,9 @@ mod tests {
     fn packets_wait_no_longer_than_patience() {
         let mut waiting = Waiting::new(limits());
         assert!(waiting.hold(Key::v4(0, 1), &[1], 0, 10_000));
-        assert!(waiting.overdue(10_500).is_empty());
-        assert!(waiting.overdue(10_999).is_empty());
-        assert_eq!(waiting.overdue(11_100), [Key::v4(0, 1)]);
+        assert_eq!(waiting.overdue(10_950), Some(Vec::new()));
+        assert_eq!(waiting.overdue(10_999), None);
+        assert_eq!(waiting.overdue(11_100), Some(vec![Key::v4(0, 1)]));
     }
 
     #[test]

@@ -9,8 +9,8 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use memory::prefetch_at;
 use memory::quiescent::Section;
+use memory::{alone, prefetch_at};
 
 use super::REST_BITS;
 use crate::Path;
@@ -153,7 +153,7 @@ fn second_pass(table: Table<'_>, addresses: &[u32], records: &[u32; GROUP], leav
         // places lies here and stays (`Store`). It has a leaf for each bit
         // and one more (`node`); both are aligned, since records are.
         *leaf = unsafe {
-            let bits = record.cast::<u64>().read();
+            let bits = alone(record.cast::<u64>().read());
             let after = (bits >> ((address >> 8) & 63)).count_ones() as usize;
             record.add(LEAVES_64).cast::<u16>().add(after).read()
         };

@@ -9,8 +9,8 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use memory::prefetch_at;
 use memory::quiescent::Section;
+use memory::{alone, prefetch_at};
 
 use super::{BLOCK, TOP_BITS};
 use crate::Path;
@@ -96,7 +96,7 @@ impl Table<'_> {
     /// The slot of an address within its block.
     #[inline(always)]
     fn slot(&self, address: u128) -> &AtomicU32 {
-        let high = (address >> 64) as u64;
+        let high = alone((address >> 64) as u64);
         // SAFETY: there are as many slots as the first bits have values.
         let top = unsafe { self.slots.get_unchecked((high >> (64 - TOP_BITS)) as usize) };
         let block = self.record(top.load(Ordering::Acquire)).cast::<AtomicU32>();

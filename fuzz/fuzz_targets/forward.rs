@@ -1,0 +1,6 @@
+//! Frames through a whole router with translation, any bytes.
+#![no_main]
+
+use libfuzzer_sys::fuzz_target;
+
+fuzz_target!(|bytes: &[u8]| fingerpost_fuzz::forward(bytes));
