@@ -4,26 +4,16 @@
 //! a fixed array and the slot's generation, and it is compared, never
 //! followed. So a NULL, stale, forged or stray pointer is refused, whatever
 //! it is. An instance is locked while a call works on it; the lock and the
-//! check of the handle are one atomic exchange.
-//!
-//! An exchange waits for all that the call before has still under way, a
-//! flow's line on its way from memory above all, which costs far more than
-//! itself. So an instance that one thread keeps using becomes that thread's
-//! own: it says by a plain store that it is inside, then looks whether it
-//! still owns the instance. Another thread that wants the instance takes the
-//! ownership away first, makes every thread of the process pass a memory
-//! barrier (membarrier(2)), and only then looks whether the owner is inside:
-//! one of the two sees the other. Without membarrier(2) nobody owns anything.
+//! check of the handle are one atomic exchange, a few nanoseconds where no
+//! other thread is at the same instance.
 
-use std::cell::{Cell, UnsafeCell};
+use std::cell::UnsafeCell;
 use std::hint;
 use std::ops::{Deref, DerefMut};
 use std::ptr::NonNull;
-use std::sync::atomic::{AtomicUsize, Ordering, compiler_fence};
-use std::sync::{Mutex, OnceLock, PoisonError};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Mutex, PoisonError};
 use std::thread;
-
-use rustix::thread::{MembarrierCommand, membarrier};
 
 /// Most instances at a time.
 const MAX_INSTANCES: usize = 1 << INDEX_BITS;
@@ -33,19 +23,13 @@ const INDEX_BITS: u32 = 16;
 const TAG: usize = 0b1010;
 const TAG_BITS: u32 = 4;
 
-/// A slot's word: its generation, whether an instance lives in it, whether
-/// it is one thread's own, and whether a call of another is at work on it.
-const BUSY: usize = 0b001;
-const LIVE: usize = 0b010;
-const OWNED: usize = 0b100;
-const STATE_BITS: u32 = 3;
+/// A slot's word: its generation, whether an instance lives in it, and
+/// whether a call is at work on it.
+const BUSY: usize = 0b01;
+const LIVE: usize = 0b10;
+const STATE_BITS: u32 = 2;
 /// Generations there are; beyond, a slot is used no more.
 const MAX_GENERATION: usize = usize::MAX >> (INDEX_BITS + TAG_BITS);
-
-/// Calls of one thread in a row that make an instance its own. Each time it
-/// is taken away it is twice as many, up to [`MOST_IN_A_ROW`].
-const IN_A_ROW: usize = 64;
-const MOST_IN_A_ROW: usize = 1 << 20;
 
 /// Turns of waiting for another thread before the processor is given away.
 const SPINS: u32 = 128;
@@ -83,15 +67,6 @@ impl Handle {
 #[repr(align(64))]
 struct Slot<T> {
     word: AtomicUsize,
-    /// Whose own it is, by [`me`]; 0: nobody's.
-    owner: AtomicUsize,
-    /// Whether the owner is at work on it; written by the owner.
-    inside: AtomicUsize,
-    /// Who locked it last, how often in a row, and how often it takes to own
-    /// it. For the one who has set `BUSY`.
-    last: AtomicUsize,
-    row: AtomicUsize,
-    needed: AtomicUsize,
     value: UnsafeCell<Option<Box<T>>>,
 }
 
@@ -99,20 +74,14 @@ impl<T> Slot<T> {
     const fn empty() -> Self {
         Self {
             word: AtomicUsize::new(0),
-            owner: AtomicUsize::new(0),
-            inside: AtomicUsize::new(0),
-            last: AtomicUsize::new(0),
-            row: AtomicUsize::new(0),
-            needed: AtomicUsize::new(IN_A_ROW),
             value: UnsafeCell::new(None),
         }
     }
 }
 
-// SAFETY: `value` is touched only by the thread that has set `BUSY`, by the
-// owner between its stores to `inside` (a `BUSY` thread waits for the end of
-// that), or by the one that took the slot from the free list while it was not
-// live; `word` and `inside` hand it on with acquire and release. The value itself moves between
+// SAFETY: `value` is touched only by the thread that has set `BUSY` (or
+// that took the slot from the free list while it was not live), and `word`
+// hands it on with acquire and release. The value itself moves between
 // threads, so it must be `Send`.
 #[allow(unsafe_code, reason = "a lock and a check of the handle in one word")]
 unsafe impl<T: Send> Sync for Slot<T> {}
@@ -151,9 +120,6 @@ impl<T: Send> Registry<T> {
         free.next = free.next.max(index.saturating_add(1));
         drop(free);
         let last = slot.word.load(Ordering::Acquire) >> STATE_BITS;
-        for (field, value) in [(&slot.last, 0), (&slot.row, 0), (&slot.needed, IN_A_ROW)] {
-            field.store(value, Ordering::Relaxed);
-        }
         let generation = last.wrapping_add(1);
         // SAFETY: the slot is not live, so no other call gets past the
         // exchange in `lock`; and it has left the free list, so no other
@@ -172,52 +138,14 @@ impl<T: Send> Registry<T> {
     /// Waits while another thread is at work on the same one.
     #[inline]
     pub fn lock(&'static self, handle: Handle) -> Option<Guard<T>> {
-        let (slot, owned) = match self.enter(handle) {
-            Some(slot) => (slot, true),
-            None => (self.acquire(handle)?, false),
-        };
-        // SAFETY: this thread has set `BUSY`, or owns the slot and said that
-        // it is inside; nobody else touches the value.
+        let slot = self.acquire(handle)?;
+        // SAFETY: this thread has set `BUSY`; nobody else touches the value.
         #[allow(unsafe_code, reason = "the slot is locked by this thread")]
         let value = unsafe { (*slot.value.get()).as_deref_mut() };
-        let value = value.map(NonNull::from);
-        let lock = Lock {
-            word: &slot.word,
-            inside: &slot.inside,
-            owner: &slot.owner,
-            row: &slot.row,
-            last: &slot.last,
-            needed: &slot.needed,
-            owned,
-        };
         Some(Guard {
-            value: value?,
-            lock,
+            value: NonNull::from(value?),
+            word: &slot.word,
         })
-    }
-
-    /// The slot of a handle that is this thread's own; it is inside then.
-    #[inline]
-    fn enter(&'static self, handle: Handle) -> Option<&'static Slot<T>> {
-        let (index, generation) = handle.parts()?;
-        let slot = self.slots.get(index)?;
-        if slot.owner.load(Ordering::Relaxed) != me() {
-            return None;
-        }
-        // It may be inside already: a signal's handler, called in the midst.
-        // That one waits in `acquire`, as it would without owners.
-        if slot.inside.load(Ordering::Relaxed) != 0 {
-            return None;
-        }
-        slot.inside.store(1, Ordering::Relaxed);
-        // The processor may look first and store then: against that, `revoke`
-        // has its barrier. The compiler may not.
-        compiler_fence(Ordering::SeqCst);
-        if slot.word.load(Ordering::Acquire) == generation << STATE_BITS | LIVE | OWNED {
-            return Some(slot);
-        }
-        slot.inside.store(0, Ordering::Release);
-        None
     }
 
     /// Takes an instance out; its handle is stale from now on.
@@ -249,72 +177,10 @@ impl<T: Send> Registry<T> {
             match exchanged {
                 Ok(_) => return Some(slot),
                 Err(word) if word == idle | BUSY => wait(&mut spins),
-                Err(word) if word == idle | OWNED => {
-                    if slot.revoke(idle)? {
-                        return Some(slot);
-                    }
-                }
                 Err(_) => return None,
             }
         }
     }
-}
-
-impl<T> Slot<T> {
-    /// Takes the slot from its owner and makes it busy. Whether it did; if
-    /// not, another was first. `None`: there is no barrier to be had.
-    #[cold]
-    fn revoke(&self, idle: usize) -> Option<bool> {
-        let (owned, busy) = (idle | OWNED, idle | BUSY);
-        let exchanged =
-            self.word
-                .compare_exchange(owned, busy, Ordering::Acquire, Ordering::Relaxed);
-        if exchanged.is_err() {
-            return Some(false);
-        }
-        if !barrier() {
-            self.word.store(owned, Ordering::Release);
-            return None;
-        }
-        // From here on the owner sees that it is none, or is seen inside.
-        let mut spins = 0;
-        while self.inside.load(Ordering::Acquire) != 0 {
-            wait(&mut spins);
-        }
-        self.owner.store(0, Ordering::Relaxed);
-        self.row.store(0, Ordering::Relaxed);
-        let needed = self.needed.load(Ordering::Relaxed);
-        let needed = needed.saturating_mul(2).min(MOST_IN_A_ROW);
-        self.needed.store(needed, Ordering::Relaxed);
-        Some(true)
-    }
-}
-
-/// This thread: a number that no other one ever has, not 0.
-#[inline]
-fn me() -> usize {
-    static NEXT: AtomicUsize = AtomicUsize::new(1);
-    thread_local! {
-        static ME: Cell<usize> = const { Cell::new(0) };
-    }
-    ME.with(|me| {
-        if me.get() == 0 {
-            me.set(NEXT.fetch_add(1, Ordering::Relaxed));
-        }
-        me.get()
-    })
-}
-
-/// Whether this process may use [`barrier`]; asked once.
-fn has_barrier() -> bool {
-    static HAS: OnceLock<bool> = OnceLock::new();
-    *HAS.get_or_init(|| membarrier(MembarrierCommand::RegisterPrivateExpedited).is_ok())
-}
-
-/// Makes every thread of the process pass a full memory barrier. A few
-/// microseconds.
-fn barrier() -> bool {
-    has_barrier() && membarrier(MembarrierCommand::PrivateExpedited).is_ok()
 }
 
 #[cold]
@@ -330,41 +196,7 @@ fn wait(spins: &mut u32) {
 /// An instance that a call works on.
 pub struct Guard<T: 'static> {
     value: NonNull<T>,
-    lock: Lock,
-}
-
-/// What of a slot ends a call: its fields of the same names.
-struct Lock {
     word: &'static AtomicUsize,
-    inside: &'static AtomicUsize,
-    owner: &'static AtomicUsize,
-    row: &'static AtomicUsize,
-    last: &'static AtomicUsize,
-    needed: &'static AtomicUsize,
-    /// Whether this thread is in as the owner, and did not set `BUSY`.
-    owned: bool,
-}
-
-impl Lock {
-    /// The end of a call that had set `BUSY`: the instance is free, or this
-    /// thread's own.
-    fn release(&self) {
-        // Only the holder changes a busy word, so this is what it was.
-        let idle = self.word.load(Ordering::Relaxed) & !BUSY;
-        let me = me();
-        let row = match self.last.load(Ordering::Relaxed) {
-            last if last == me => self.row.load(Ordering::Relaxed).saturating_add(1),
-            _ => 0,
-        };
-        self.last.store(me, Ordering::Relaxed);
-        self.row.store(row, Ordering::Relaxed);
-        let own = row >= self.needed.load(Ordering::Relaxed) && has_barrier();
-        if own {
-            self.owner.store(me, Ordering::Relaxed);
-        }
-        let word = if own { idle | OWNED } else { idle };
-        self.word.store(word, Ordering::Release);
-    }
 }
 
 impl<T> Deref for Guard<T> {
@@ -395,11 +227,9 @@ impl<T> DerefMut for Guard<T> {
 impl<T> Drop for Guard<T> {
     #[inline]
     fn drop(&mut self) {
-        if self.lock.owned {
-            self.lock.inside.store(0, Ordering::Release);
-        } else {
-            self.lock.release();
-        }
+        // Only the holder changes a busy word, so this is what it was.
+        let word = self.word.load(Ordering::Relaxed);
+        self.word.store(word & !BUSY, Ordering::Release);
     }
 }
 
@@ -451,32 +281,6 @@ mod tests {
             }
         });
         assert_eq!(REGISTRY.remove(handle).as_deref(), Some(&(4 * TURNS)));
-    }
-
-    #[test]
-    fn an_owner_gives_way_and_comes_again() {
-        const TURNS: u64 = 20_000;
-        let handle = REGISTRY.insert(Box::new(0)).unwrap();
-        let turn = || *REGISTRY.lock(handle).unwrap() += 1;
-        // This thread owns it soon; then others come, all at once, while it
-        // goes on.
-        (0..TURNS).for_each(|_| turn());
-        thread::scope(|scope| {
-            for _ in 0..3 {
-                scope.spawn(|| {
-                    for _ in 0..20 {
-                        thread::yield_now();
-                        (0..TURNS / 20).for_each(|_| turn());
-                    }
-                });
-            }
-            (0..TURNS).for_each(|_| turn());
-        });
-        // And an owner's handle is stale at once when another frees it.
-        (0..MOST_IN_A_ROW.min(1 << 14)).for_each(|_| turn());
-        let freed = thread::scope(|scope| scope.spawn(|| REGISTRY.remove(handle)).join());
-        assert_eq!(freed.unwrap().as_deref(), Some(&(5 * TURNS + (1 << 14))));
-        assert!(REGISTRY.lock(handle).is_none());
     }
 
     #[test]

@@ -1,12 +1,13 @@
 //! `fingerpost nat bench`: what the engine costs. The load test of the
 //! report with its parameters, the shapes of carriers, one port to many
-//! remotes, and growth. Called by `nat`; `cargo xtask bench nat` runs it too.
+//! remotes, growth, and the slowest calls. Called by `nat`; `cargo xtask bench nat` runs it too.
 
 mod carrier;
 mod growth;
 mod load;
 mod measure;
 mod packets;
+mod tail;
 
 use std::io::{self, Write};
 use std::process::ExitCode;
@@ -35,6 +36,9 @@ pub struct Bench {
     /// What is measured
     #[arg(long, value_enum, default_value_t = Shape::Load)]
     shape: Shape,
+    /// Packets of the shape `tail`
+    #[arg(long, default_value_t = 100_000_000)]
+    packets: usize,
     /// Without the largest sizes
     #[arg(long)]
     quick: bool,
@@ -54,6 +58,9 @@ enum Shape {
     OnePort,
     /// From 2,000 to 10 million flows
     Growth,
+    /// The slowest calls, by the thread's own time, while flows are made,
+    /// expire and become more
+    Tail,
 }
 
 /// Does it.
@@ -74,6 +81,7 @@ pub fn run(arguments: &Bench) -> Result<ExitCode> {
         Shape::Carrier => carrier::measure(arguments.quick)?,
         Shape::OnePort => carrier::one_port()?,
         Shape::Growth => growth::measure(arguments.quick)?,
+        Shape::Tail => tail::measure(arguments.packets)?,
     };
     if arguments.json {
         serde_json::to_writer(&mut out, &rows).context("writing the rows")?;

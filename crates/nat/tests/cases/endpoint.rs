@@ -2,7 +2,7 @@
 
 use fingerpost_nat::{Behaviour, Dependence};
 
-use crate::trial::{EXT, MASQ, PRIVATES, PUBLIC, Trial};
+use crate::trial::{CARRIER, EXT, MASQ, PRIVATES, PUBLIC, Trial};
 
 const PORT: u16 = 0x1234;
 
@@ -57,4 +57,50 @@ fn hairpin_by_handing_the_packet_to_in() {
     trial.udp_in((MASQ, turned), (MASQ, second), (PRIVATES[1], PORT));
     let turned = trial.udp_out((PRIVATES[1], PORT), (MASQ, first), MASQ);
     trial.udp_in((MASQ, turned), (MASQ, first), (PRIVATES[0], PORT));
+}
+
+/// What an inside sent to through an alias endpoint may answer from any port,
+/// for as long as that flow lives: also when the alias address went, came
+/// again and the inside was given the same endpoint anew.
+#[test]
+fn what_was_sent_to_gets_in_when_the_address_comes_again() {
+    let mut trial = cone();
+    trial.nat.set_udp(Behaviour {
+        filtering: Dependence::Address,
+        ..Behaviour::FULL_CONE
+    });
+    trial.mode(|mode| mode.deny_incoming = true);
+    trial.same_ports(true);
+    let inside = (PRIVATES[0], PORT);
+    assert_eq!(trial.out(PRIVATES[0], (EXT, 80), MASQ), PORT);
+    trial.nat.set_addresses(&[CARRIER]).unwrap();
+    assert_eq!(trial.out(PRIVATES[0], (PRIVATES[1], 80), CARRIER), PORT);
+    trial.udp_in((EXT, 80), (MASQ, PORT), inside);
+    trial.udp_in_fails((EXT, 81), (MASQ, PORT));
+    trial.nat.set_addresses(&[MASQ]).unwrap();
+    assert_eq!(trial.out(PRIVATES[0], (PRIVATES[2], 80), MASQ), PORT);
+    trial.udp_in((EXT, 81), (MASQ, PORT), inside);
+    trial.udp_in_fails((PRIVATES[1], 81), (MASQ, PORT));
+    trial.udp_in_fails((PUBLIC, 81), (MASQ, PORT));
+}
+
+/// The same endpoint given to another inside is another's: who was sent to
+/// before does not get in to it.
+#[test]
+fn what_another_inside_sent_to_stays_outside() {
+    let mut trial = cone();
+    trial.nat.set_udp(Behaviour {
+        filtering: Dependence::Address,
+        ..Behaviour::FULL_CONE
+    });
+    trial.mode(|mode| mode.deny_incoming = true);
+    trial.same_ports(true);
+    assert_eq!(trial.out(PRIVATES[0], (EXT, 80), MASQ), PORT);
+    trial.nat.set_addresses(&[CARRIER]).unwrap();
+    assert_eq!(trial.out(PRIVATES[0], (PUBLIC, 80), CARRIER), PORT);
+    trial.nat.set_addresses(&[MASQ]).unwrap();
+    assert_eq!(trial.out(PRIVATES[1], (PUBLIC, 81), MASQ), PORT);
+    trial.udp_in((PUBLIC, 82), (MASQ, PORT), (PRIVATES[1], PORT));
+    trial.udp_in_fails((EXT, 81), (MASQ, PORT));
+    trial.udp_in((EXT, 80), (MASQ, PORT), (PRIVATES[0], PORT));
 }

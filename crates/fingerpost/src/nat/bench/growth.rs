@@ -5,9 +5,9 @@ use std::net::Ipv4Addr;
 use anyhow::{Context, Result, ensure};
 use nat::{Config, Limits, Nat, PortChoice, Verdict};
 
+use super::load::Random;
 use super::measure::{How, Row, pass, reference};
 use super::packets::{Area, Ends, Templates, ends};
-use crate::nat::bench::load::Random;
 
 const ALIAS: Ipv4Addr = Ipv4Addr::new(192, 0, 2, 1);
 /// Passes over the area for each figure.

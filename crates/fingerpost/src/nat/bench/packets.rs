@@ -8,9 +8,9 @@ use packet::{Ipv4, Tcp, protocol, tcp};
 
 /// Bytes of every packet.
 pub const LEN: usize = 64;
-/// From one packet to the next in [`Area`]. Not a power of two: packets
-/// exactly that far apart would share cache sets.
-pub const STRIDE: usize = 96;
+/// From one packet to the next in [`Area`]: a port's buffer, but not a power
+/// of two. Packets exactly that far apart would share cache sets.
+pub const STRIDE: usize = 2_112;
 /// What all packets of an area take.
 const AREA_BYTES: usize = 16 << 20;
 
