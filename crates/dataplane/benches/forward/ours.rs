@@ -34,8 +34,6 @@ const OUT: [u8; 6] = [2, 0, 0, 0, 0, 3];
 /// Gateways, all on the link that packets leave by.
 const NEIGHBOURS: u32 = 10_000;
 const ALIAS: Ipv4Addr = Ipv4Addr::new(192, 0, 2, 1);
-/// Packets of a batch.
-const BATCH: usize = 64;
 const PATIENCE: Duration = Duration::from_secs(30);
 
 /// Tables in full size, filled.
@@ -218,6 +216,8 @@ struct Work {
     /// Inner ends that are translated; 0: no translation.
     flows: usize,
     stream: Stream,
+    /// Packets at a time.
+    batch: usize,
 }
 
 impl Router {
@@ -252,7 +252,7 @@ impl Router {
             self.domain.register()?,
             pool.cache(),
             ports,
-            BATCH,
+            work.batch,
             Clock::System,
             None,
         ))
@@ -332,6 +332,7 @@ pub fn measure(
                 let work = Work {
                     flows: 0,
                     stream: kind,
+                    batch: arguments.batch,
                 };
                 for workers in [1, 2] {
                     let rate = router.rate(work, &addresses, workers, arguments.time())?;
@@ -359,6 +360,7 @@ pub fn measure(
             let work = Work {
                 flows,
                 stream: Stream::Inside,
+                batch: arguments.batch,
             };
             for workers in [1, 2] {
                 let rate = router.rate(work, &addresses, workers, arguments.time())?;
