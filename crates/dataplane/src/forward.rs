@@ -413,6 +413,12 @@ impl State {
         is_host: bool,
     ) {
         self.resolve(section, lane, frames);
+        if !is_host && (A::IS_V6 || self.nat.is_none()) {
+            self.output_plain(lane, frames);
+            if lane.is_empty() {
+                return;
+            }
+        }
         self.decide(lane, frames, is_host);
         if !A::IS_V6 && self.nat.is_some() {
             self.translate_out(lane, frames);

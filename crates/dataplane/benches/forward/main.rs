@@ -30,6 +30,9 @@ struct Arguments {
     /// Only this part: forward, nat, change or neighbours
     #[arg(long)]
     only: Option<String>,
+    /// Packets of a batch
+    #[arg(long, default_value_t = 64)]
+    batch: usize,
     /// Milliseconds of a measurement
     #[arg(long, default_value_t = 500)]
     millis: u64,

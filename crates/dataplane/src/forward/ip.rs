@@ -1,7 +1,7 @@
 //! The nodes that check IPv4 (RFC 1812 §5.2) and IPv6 (RFC 8200) packets
 //! that came in, and what they become by one more hop.
 
-use packet::checksum::{Delta, Sum};
+use packet::checksum::Sum;
 use packet::ipv4::HEADER_LEN as V4_LEN;
 use packet::ipv6::HEADER_LEN as V6_LEN;
 
@@ -35,7 +35,7 @@ pub fn check_v4(frame: &mut Frame<'_>, is_from_host: bool) -> Checked<u32> {
     if total_len < V4_LEN || total_len > bytes.len() {
         return Checked::Dropped(Reason::Ipv4Length);
     }
-    if sum_of_header(header) != 0xffff {
+    if !is_sum_right(header) {
         return Checked::Dropped(Reason::Ipv4Checksum);
     }
     let verdict = addresses_v4(header, is_from_host);
@@ -43,19 +43,19 @@ pub fn check_v4(frame: &mut Frame<'_>, is_from_host: bool) -> Checked<u32> {
     verdict
 }
 
-/// The sum of a header without options, folded; 0xffff if it is right.
+/// Whether the checksum of a header without options is right: its words of
+/// 16 bits, of whatever order of bytes, come to a multiple of 65,535 (RFC
+/// 1071 §2). That of the whole is that of wider words, for 65,536 leaves 1;
+/// and it takes one multiplication, where folding takes a chain of sums.
 #[inline(always)]
-fn sum_of_header(header: &[u8; V4_LEN]) -> u16 {
-    let word = |at: usize| {
-        let word = header.get(at..at + 4).and_then(|word| word.try_into().ok());
-        u64::from(u32::from_ne_bytes(word.unwrap_or_default()))
-    };
-    let sum = word(0) + word(4) + word(8) + word(12) + word(16);
-    let sum = (sum & 0xffff_ffff) + (sum >> 32);
-    let sum = (sum & 0xffff) + (sum >> 16);
-    let sum = (sum & 0xffff) + (sum >> 16);
-    let sum = (sum & 0xffff) + (sum >> 16);
-    sum as u16
+fn is_sum_right(header: &[u8; V4_LEN]) -> bool {
+    let (words, _) = header.as_chunks::<4>();
+    let sum: u64 = words
+        .iter()
+        .map(|word| u64::from(u32::from_ne_bytes(*word)))
+        .sum();
+    // It is not 0: the version is in it.
+    sum.is_multiple_of(0xffff)
 }
 
 /// Sources and destinations that routers do not forward (RFC 1812 §5.3.7,
@@ -219,7 +219,7 @@ pub fn hops(packet: &[u8], is_v6: bool) -> u8 {
 }
 
 /// Takes one hop off a packet that has some; IPv4's checksum follows (RFC
-/// 1624).
+/// 1624): it grows by as much as its word of the sum gets less.
 #[inline(always)]
 pub fn take_hop(packet: &mut [u8], is_v6: bool) {
     if is_v6 {
@@ -228,14 +228,16 @@ pub fn take_hop(packet: &mut [u8], is_v6: bool) {
         }
         return;
     }
-    let Some([ttl, protocol, high, low]) = packet.get_mut(8..12) else {
+    let Some([ttl, _, high, low]) = packet.get_mut(8..12) else {
         return;
     };
-    let old = u16::from_ne_bytes([*ttl, *protocol]);
-    *ttl = ttl.saturating_sub(1);
-    let new = u16::from_ne_bytes([*ttl, *protocol]);
-    let checksum = u16::from_ne_bytes([*high, *low]);
-    [*high, *low] = Delta::of16(old, new).apply(checksum).to_ne_bytes();
+    if *ttl == 0 {
+        return;
+    }
+    *ttl -= 1;
+    let sum = u32::from(u16::from_be_bytes([*high, *low])) + 0x100;
+    let sum = sum + u32::from(sum >= 0xffff);
+    [*high, *low] = (sum as u16).to_be_bytes();
 }
 
 #[cfg(test)]

@@ -131,6 +131,22 @@ impl<A: Destination> Lane<A> {
         }
     }
 
+    /// Moves a packet to an earlier place.
+    #[cold]
+    pub(super) fn move_to(&mut self, k: usize, kept: usize) {
+        self.at[kept] = self.at[k];
+        self.port[kept] = self.port[k];
+        self.to[kept] = self.to[k];
+        self.hop[kept] = self.hop[k];
+        self.way[kept] = self.way[k];
+    }
+
+    /// Keeps so many of the first.
+    #[inline(always)]
+    pub(super) fn truncate(&mut self, len: usize) {
+        self.len = len.min(self.len);
+    }
+
     /// Keeps the packets for which it is true, and reads anew where they
     /// go.
     pub(super) fn retain(&mut self, mut keep: impl FnMut(usize) -> Option<A>) {

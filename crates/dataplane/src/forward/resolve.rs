@@ -23,21 +23,34 @@ impl State {
         for hop in &lane.hop[..len] {
             self.table.prefetch(*hop);
         }
-        let mut on_link = [0_u8; MAX_BATCH];
-        let mut places = [Place::default(); MAX_BATCH];
-        let mut found = 0;
+        let mut has_on_link = false;
         for k in 0..len {
             let mut way = self.table.next_hop(section, lane.hop[k]);
             if way.kind() == Kind::Group {
                 let packet = frames.get(lane.at(k)).map(Frame::bytes);
                 (lane.hop[k], way) = self.member(section, way, packet.unwrap_or_default());
             }
+            has_on_link |= way.kind() == Kind::OnLink;
+            lane.way[k] = way;
+        }
+        if has_on_link {
+            self.resolve_on_link(section, lane);
+        }
+    }
+
+    /// Those of a lane whose destination is a neighbour itself.
+    #[inline(never)]
+    fn resolve_on_link<A: Destination>(&self, section: &Section<'_>, lane: &mut Lane<A>) {
+        let mut on_link = [0_u8; MAX_BATCH];
+        let mut places = [Place::default(); MAX_BATCH];
+        let mut found = 0;
+        for k in 0..lane.len() {
+            let way = lane.way[k];
             if way.kind() == Kind::OnLink {
                 places[found] = self.table.place(lane.to(k).on(way.port()));
                 on_link[found] = k as u8;
                 found += 1;
             }
-            lane.way[k] = way;
         }
         for at in 0..found {
             let k = usize::from(on_link[at]);

@@ -118,6 +118,13 @@ impl Adjacency {
             .unwrap_or_default()
     }
 
+    /// Whether packets get an Ethernet header without a tag, and nobody
+    /// wants to hear of it: the usual case, in one comparison.
+    #[inline(always)]
+    pub fn is_plain(&self) -> bool {
+        self.words[4] == u32::from_ne_bytes([Kind::Rewrite as u8, 0, 0, 0])
+    }
+
     /// The port by which packets leave.
     #[inline(always)]
     pub fn port(&self) -> u16 {

@@ -33,10 +33,15 @@ pub fn forward(
     let egress = forwarder.egress();
     let ports = forwarder.ports();
     let buffers = batch.packets_mut().iter_mut();
+    // Mostly all leave by one port.
+    let (mut last, mut link_len) = (GONE, 0);
     for ((buffer, &port), (start, len)) in buffers.zip(egress).zip(places) {
         buffer.set_mark(u32::from(port));
         if port != GONE {
-            put_back(buffer, start as usize, len as usize, ports.link_len(port));
+            if port != last {
+                (last, link_len) = (port, ports.link_len(port));
+            }
+            put_back(buffer, start as usize, len as usize, link_len);
         }
     }
 }
