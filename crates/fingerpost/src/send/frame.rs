@@ -7,12 +7,16 @@ use std::net::SocketAddr;
 use packet::checksum::{Sum, udp_field};
 use packet::{Ipv4, ethernet, ipv4, protocol, udp};
 
-use super::payload::Header;
+use super::payload::{HEADER_BYTES, Header};
 
 /// Bytes of an IPv6 header.
 const IPV6_BYTES: usize = 40;
-/// The longest headers in front of a payload.
-const MAX_PREFIX: usize = ethernet::HEADER_LEN + IPV6_BYTES + udp::HEADER_LEN;
+/// Headers in front of a payload, without a link's and with it.
+const IPV4_PREFIX: usize = ipv4::HEADER_LEN + udp::HEADER_LEN;
+const IPV6_PREFIX: usize = IPV6_BYTES + udp::HEADER_LEN;
+const IPV4_FRAME: usize = ethernet::HEADER_LEN + IPV4_PREFIX;
+/// The longest ones.
+const MAX_PREFIX: usize = ethernet::HEADER_LEN + IPV6_PREFIX;
 const TTL: u8 = 64;
 /// "Don't fragment": an atomic datagram, whose identification means
 /// nothing (RFC 6864 §4.1).
@@ -102,19 +106,38 @@ impl Prefix {
     }
 
     /// Writes a frame over a slot whose payload behind the header is zeros.
-    #[inline]
+    #[inline(always)]
     pub fn write(&self, slot: &mut [u8], header: &Header) {
         let Some((head, payload)) = slot.split_at_mut_checked(self.len) else {
             return;
         };
-        head.copy_from_slice(&self.bytes[..self.len]);
-        let written = header.write(payload);
-        let sum = Sum::of(payload.get(..written).unwrap_or_default()).and(self.sum);
+        // Copies of a known length are two or three moves, others a call.
+        match self.len {
+            IPV4_PREFIX => put::<IPV4_PREFIX>(head, &self.bytes),
+            IPV6_PREFIX => put::<IPV6_PREFIX>(head, &self.bytes),
+            IPV4_FRAME => put::<IPV4_FRAME>(head, &self.bytes),
+            _ => put::<MAX_PREFIX>(head, &self.bytes),
+        }
+        let written = match payload.first_chunk_mut::<HEADER_BYTES>() {
+            Some(whole) => header.write_whole(whole),
+            None => {
+                header.write(payload);
+                Sum::of(payload)
+            }
+        };
+        let sum = written.and(self.sum);
         let field = udp_field(sum.checksum()).to_ne_bytes();
         let at = self.len - udp::HEADER_LEN + UDP_CHECKSUM;
         if let Some(to) = head.get_mut(at..at + 2) {
             to.copy_from_slice(&field);
         }
+    }
+}
+
+#[inline(always)]
+fn put<const N: usize>(head: &mut [u8], bytes: &[u8; MAX_PREFIX]) {
+    if let (Some(head), Some(bytes)) = (head.first_chunk_mut::<N>(), bytes.first_chunk::<N>()) {
+        *head = *bytes;
     }
 }
 
@@ -185,6 +208,26 @@ mod tests {
                 read.map(|header| header.sequence),
                 (payload >= 18).then_some(8)
             );
+        }
+    }
+
+    #[test]
+    fn without_a_link_the_rest_is_the_same() {
+        for (source, to) in [
+            ("10.0.0.1:5", "10.0.0.2:9"),
+            ("[2001:db8::1]:5", "[2001:db8::2]:9"),
+        ] {
+            let (from, at) = (source.parse().unwrap(), to.parse().unwrap());
+            let prefix = Prefix::new(None, from, at, 20);
+            let mut slot = vec![0; prefix.len() + 20];
+            let header = Header {
+                run: 1,
+                flow: 2,
+                sequence: 8,
+                time_nanos: 3,
+            };
+            prefix.write(&mut slot, &header);
+            assert_eq!(slot, frame(source, to, 20)[ethernet::HEADER_LEN..]);
         }
     }
 

@@ -12,6 +12,8 @@
 //!
 //! All big endian. Used by `send` and `receive`.
 
+use packet::checksum::Sum;
+
 /// Bytes of the header.
 pub const HEADER_BYTES: usize = 18;
 /// Bytes of the longest UDP payload over IPv4.
@@ -36,13 +38,41 @@ impl Header {
     /// As bytes.
     #[inline]
     pub fn bytes(&self) -> [u8; HEADER_BYTES] {
+        let (first, second, last) = self.words();
         let mut bytes = [0; HEADER_BYTES];
-        bytes[0..2].copy_from_slice(&MAGIC.to_be_bytes());
-        bytes[2..4].copy_from_slice(&self.run.to_be_bytes());
-        bytes[4..6].copy_from_slice(&self.flow.to_be_bytes());
-        bytes[6..10].copy_from_slice(&self.sequence.to_be_bytes());
-        bytes[10..18].copy_from_slice(&self.time_nanos.to_be_bytes());
+        bytes[0..8].copy_from_slice(&first.to_be_bytes());
+        bytes[8..16].copy_from_slice(&second.to_be_bytes());
+        bytes[16..18].copy_from_slice(&last.to_be_bytes());
         bytes
+    }
+
+    /// The same as numbers of eight, eight and two bytes. Made in registers:
+    /// bytes that are put together in memory and read again in larger pieces
+    /// wait for the store to end, which cost half of a packet's time.
+    #[inline(always)]
+    fn words(&self) -> (u64, u64, u16) {
+        let sequence = u64::from(self.sequence);
+        let first = u64::from(MAGIC) << 48
+            | u64::from(self.run) << 32
+            | u64::from(self.flow) << 16
+            | sequence >> 16;
+        let second = sequence << 48 | self.time_nanos >> 16;
+        (first, second, self.time_nanos as u16)
+    }
+
+    /// Writes it; the sum of its bytes. Nothing of it is read again.
+    #[inline(always)]
+    pub fn write_whole(&self, payload: &mut [u8; HEADER_BYTES]) -> Sum {
+        let (first, second, last) = self.words();
+        let (first, second, last) = (
+            first.to_be_bytes(),
+            second.to_be_bytes(),
+            last.to_be_bytes(),
+        );
+        payload[0..8].copy_from_slice(&first);
+        payload[8..16].copy_from_slice(&second);
+        payload[16..18].copy_from_slice(&last);
+        Sum::of(&first).and(Sum::of(&second)).and(Sum::of(&last))
     }
 
     /// Writes it, or as much of it as has room; how many bytes.
@@ -96,6 +126,10 @@ mod tests {
         assert_eq!(header.write(&mut payload), HEADER_BYTES);
         assert_eq!(Header::read(&payload), Some(header));
         assert_eq!(payload[18..], [9, 9]);
+        let mut whole = [0; HEADER_BYTES];
+        let sum = header.write_whole(&mut whole);
+        assert_eq!(whole, payload[..18]);
+        assert_eq!(sum.checksum(), Sum::of(&whole).checksum());
         let mut short = [9; 5];
         assert_eq!(header.write(&mut short), 5);
         assert_eq!(short, payload[..5]);

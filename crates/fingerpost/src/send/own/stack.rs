@@ -8,7 +8,7 @@ use std::sync::Arc;
 use anyhow::{Context, Result};
 use clap::ValueEnum;
 use dataplane::forward::{View, flow_hash};
-use dataplane::neighbour::{Adjacency, Key, Kind, Table};
+use dataplane::neighbour::{Key, Kind, Table};
 use dataplane::socket::Flushed;
 use dataplane::{Batch, Cache};
 use memory::quiescent::{Reader, Section};
@@ -344,30 +344,37 @@ impl Stack {
             return;
         }
         let is_v4 = matches!(self.destinations, Destinations::V4(_));
-        let ethertype = if is_v4 {
-            ethernet::IPV4
+        let [a, b] = if is_v4 {
+            ethernet::IPV4.to_be_bytes()
         } else {
-            ethernet::IPV6
+            ethernet::IPV6.to_be_bytes()
         };
+        let address = |at: usize| {
+            if is_v4 {
+                u128::from(self.addresses_v4[at])
+            } else {
+                self.addresses_v6[at]
+            }
+        };
+        let mut last = Resolved::default();
         let hops = &self.next_hops[..count];
         for (at, (buffer, hop)) in self.batch.packets_mut().iter_mut().zip(hops).enumerate() {
-            let key = |port| {
-                if is_v4 {
-                    Key::v4(port, self.addresses_v4[at])
-                } else {
-                    Key::v6(port, self.addresses_v6[at])
-                }
-            };
-            let packet = buffer.packet();
-            let adjacency = resolve(&self.table, &section, *hop, packet, key);
-            let fits = packet.len() <= usize::from(adjacency.mtu());
-            match adjacency.kind() {
+            let to = address(at);
+            if !last.is_for(*hop, to) {
+                let key = |port| match u32::try_from(to) {
+                    Ok(to) if is_v4 => Key::v4(port, to),
+                    _ => Key::v6(port, to),
+                };
+                last = resolve(&self.table, &section, *hop, buffer.packet(), key);
+                last.to = to;
+                last.link[12..].copy_from_slice(&[a, b]);
+            }
+            let fits = buffer.packet_len() <= last.mtu;
+            match last.kind {
                 Kind::Rewrite if fits => {
-                    let [a, b] = ethertype.to_be_bytes();
                     let link = buffer.link_mut(ethernet::HEADER_LEN);
-                    if let Some((addresses, kind)) = link.split_first_chunk_mut::<12>() {
-                        *addresses = adjacency.addresses();
-                        kind.copy_from_slice(&[a, b]);
+                    if let Some(link) = link.first_chunk_mut() {
+                        *link = last.link;
                     }
                     continue;
                 }
@@ -389,18 +396,38 @@ impl Stack {
     }
 }
 
-/// The adjacency that a packet leaves by: the next hop's, of a group the
-/// flow's member, and on a link the destination's own.
-#[inline(always)]
+/// What the packet before found: the next one of a batch to the same
+/// destination takes the same, unless its flow decides.
+#[derive(Default)]
+struct Resolved {
+    hop: u16,
+    to: u128,
+    by_flow: bool,
+    kind: Kind,
+    mtu: usize,
+    link: [u8; ethernet::HEADER_LEN],
+}
+
+impl Resolved {
+    #[inline(always)]
+    fn is_for(&self, hop: u16, to: u128) -> bool {
+        self.hop == hop && self.to == to && !self.by_flow
+    }
+}
+
+/// What a packet leaves by: the next hop's adjacency, of a group the flow's
+/// member, and on a link the destination's own. The caller adds destination
+/// and EtherType.
 fn resolve(
     table: &Table,
     section: &Section<'_>,
     hop: u16,
     packet: &[u8],
     key: impl Fn(u16) -> Key,
-) -> Adjacency {
+) -> Resolved {
     let mut adjacency = table.next_hop(section, hop);
-    if adjacency.kind() == Kind::Group {
+    let by_flow = adjacency.kind() == Kind::Group;
+    if by_flow {
         let member = table.member(section, adjacency.group(), flow_hash(packet, 0));
         adjacency = table.next_hop(section, member);
     }
@@ -409,5 +436,14 @@ fn resolve(
         let found = table.neighbour(section, key, table.place(key));
         adjacency = found.unwrap_or(adjacency);
     }
-    adjacency
+    let mut link = [0; ethernet::HEADER_LEN];
+    link[..12].copy_from_slice(&adjacency.addresses());
+    Resolved {
+        hop,
+        to: 0,
+        by_flow,
+        kind: adjacency.kind(),
+        mtu: usize::from(adjacency.mtu()),
+        link,
+    }
 }
