@@ -75,9 +75,16 @@ impl XdpSender {
         )?;
         grow_send_buffer(&socket);
         let address = Address::of_queue(index, queue, libc::XDP_USE_NEED_WAKEUP);
-        sys::bind(&socket, &address).map_err(|source| {
+        sys::bind(&socket, &address).map_err(|error| {
             let what = format!("binding AF_XDP to queue {queue} of {interface}");
-            SocketError::refused(what, source)
+            match error.raw_os_error() {
+                Some(libc::EINVAL) => SocketError::Refused {
+                    what,
+                    error,
+                    advice: ": it has no such queue",
+                },
+                _ => SocketError::refused(what, error),
+            }
         })?;
         Ok(Self {
             transmit,

@@ -139,7 +139,7 @@ impl<'a> Worker<'a> {
                 break;
             }
             let due = pace.as_mut().map_or(u64::MAX, |pace| pace.due(time));
-            self.tally.slipped = pace.as_ref().map_or(0, Pace::slipped);
+            self.tally.slipped = pace.as_ref().map_or(0, Pace::slipped).min(left);
             if due == 0 {
                 let next = pace.as_ref().map_or(time, Pace::next_nanos);
                 sleep(next.saturating_sub(time));
