@@ -15,6 +15,7 @@ use dataplane::neighbour::{Adjacency, Key, Kind, Limits, Writer};
 use lab::Random;
 use lab::bench::Samples;
 use memory::quiescent::Domain;
+use rustix::time::{ClockId, clock_gettime};
 
 use super::{Arguments, progress};
 
@@ -76,15 +77,14 @@ pub fn measure(arguments: &Arguments, samples: &mut Samples) -> Result<()> {
                 false
             });
             let what = format!("neighbour, {readers} readers{with}");
-            samples.add("fingerpost", &what, NEIGHBOURS.into(), "ns_per_read", ns);
-            progress(&format!("{what}: {ns:.2} ns"));
+            ns.add(samples, "fingerpost", &what);
             if writes {
                 continue;
             }
             let lookup = |done: &AtomicBool, sum: &AtomicU64| -> Result<()> {
                 let mut found = 0_u64;
                 while !done.load(Ordering::Relaxed) {
-                    for key in &keys[..4_096] {
+                    for key in &keys {
                         let map = locked
                             .read()
                             .unwrap_or_else(|poisoned| poisoned.into_inner());
@@ -96,26 +96,46 @@ pub fn measure(arguments: &Arguments, samples: &mut Samples) -> Result<()> {
             };
             let ns = timed(readers, arguments.time() / 4, lookup, |_| false);
             let what = format!("map under a lock, {readers} readers");
-            samples.add("RwLock", &what, NEIGHBOURS.into(), "ns_per_read", ns);
-            progress(&format!("{what}: {ns:.2} ns"));
+            ns.add(samples, "RwLock", &what);
         }
     }
     Ok(())
 }
 
-/// ns that each reader needs for a read; `write` is called as long as it
-/// says so.
+/// What each reader needs for a read, ns.
+struct Cost {
+    /// By the clock.
+    wall: f64,
+    /// Of its CPU: the machine may be busy.
+    cpu: f64,
+}
+
+impl Cost {
+    fn add(&self, samples: &mut Samples, who: &str, what: &str) {
+        let Self { wall, cpu } = self;
+        samples.add(who, what, NEIGHBOURS.into(), "ns_per_read", *wall);
+        samples.add(who, what, NEIGHBOURS.into(), "cpu_ns_per_read", *cpu);
+        progress(&format!("{what}: {wall:.2} ns, of CPU {cpu:.2}"));
+    }
+}
+
+/// What reads cost; `write` is called as long as it says so.
 fn timed(
     readers: usize,
     time: Duration,
     lookup: impl Fn(&AtomicBool, &AtomicU64) -> Result<()> + Sync,
     mut write: impl FnMut(u32) -> bool,
-) -> f64 {
-    let (done, sum) = (AtomicBool::new(false), AtomicU64::new(0));
+) -> Cost {
+    let (done, sum, cpu) = (AtomicBool::new(false), AtomicU64::new(0), AtomicU64::new(0));
     let start = Instant::now();
     thread::scope(|scope| {
         for _ in 0..readers {
-            scope.spawn(|| lookup(&done, &sum));
+            scope.spawn(|| {
+                let before = cpu_nanos();
+                let looked_up = lookup(&done, &sum);
+                cpu.fetch_add(cpu_nanos() - before, Ordering::Relaxed);
+                looked_up
+            });
         }
         let mut number = 0;
         while start.elapsed() < time {
@@ -127,5 +147,14 @@ fn timed(
         done.store(true, Ordering::Relaxed);
     });
     let reads = sum.load(Ordering::Relaxed) as f64;
-    start.elapsed().as_secs_f64() * 1e9 * readers as f64 / reads
+    Cost {
+        wall: start.elapsed().as_secs_f64() * 1e9 * readers as f64 / reads,
+        cpu: cpu.load(Ordering::Relaxed) as f64 / reads,
+    }
+}
+
+/// Time that this thread has run.
+fn cpu_nanos() -> u64 {
+    let time = clock_gettime(ClockId::ThreadCPUTime);
+    time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
 }
