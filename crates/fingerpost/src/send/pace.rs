@@ -6,8 +6,8 @@
 /// A burst is what falls due in this time, at most a batch: small enough
 /// for a receiver, large enough not to be all sleep.
 const BURST_NANOS: f64 = 50_000.0;
-/// A delay longer than this is not made up for: what fell due is left out,
-/// and the schedule moves.
+/// A delay longer than this is not made up for: the schedule moves, and what
+/// fell due is left out, or, where a count was promised, sent later.
 const MOST_BEHIND_NANOS: f64 = 100_000_000.0;
 
 /// The schedule of one sender.
@@ -18,11 +18,13 @@ pub struct Pace {
     start_nanos: u64,
     sent: u64,
     slipped: u64,
+    leaves_out: bool,
 }
 
 impl Pace {
     /// So many packets a second from a time on, at most `batch` at once.
-    pub fn new(per_second: f64, batch: usize, start_nanos: u64) -> Self {
+    /// Whether what is late is left out, or sent later than it was due.
+    pub fn new(per_second: f64, batch: usize, start_nanos: u64, leaves_out: bool) -> Self {
         let per_nano = per_second / 1e9;
         let burst = (per_nano * BURST_NANOS) as u64;
         Self {
@@ -31,6 +33,7 @@ impl Pace {
             start_nanos,
             sent: 0,
             slipped: 0,
+            leaves_out,
         }
     }
 
@@ -44,7 +47,9 @@ impl Pace {
         let most = (self.per_nano * MOST_BEHIND_NANOS) as u64 + self.burst;
         if due > most {
             let missed = due - most;
-            self.slipped += missed;
+            if self.leaves_out {
+                self.slipped += missed;
+            }
             self.start_nanos += (missed as f64 / self.per_nano) as u64;
             due = most;
         }
@@ -76,7 +81,7 @@ mod tests {
 
     /// A sender that wakes `late` nanoseconds after each time it asked for.
     fn sent_in_a_second(rate: f64, batch: usize, late: u64) -> (u64, u64) {
-        let mut pace = Pace::new(rate, batch, 1_000);
+        let mut pace = Pace::new(rate, batch, 1_000, true);
         let (mut now, mut sent, mut largest) = (1_000, 0, 0);
         while now < 1_000_001_000 {
             let due = pace.due(now);
@@ -111,7 +116,7 @@ mod tests {
 
     #[test]
     fn a_long_stop_is_not_made_up_for() {
-        let mut pace = Pace::new(1_000.0, 64, 0);
+        let mut pace = Pace::new(1_000.0, 64, 0, true);
         assert_eq!(pace.due(0), 1);
         pace.sent(1);
         let due = pace.due(10_000_000_000);
@@ -124,9 +129,19 @@ mod tests {
     }
 
     #[test]
+    fn what_was_promised_is_sent_later() {
+        let mut pace = Pace::new(1_000.0, 64, 0, false);
+        let due = pace.due(10_000_000_000);
+        assert!((100..=102).contains(&due), "{due}");
+        pace.sent(due);
+        assert_eq!(pace.slipped(), 0);
+        assert!(pace.due(10_005_000_000) <= 6);
+    }
+
+    #[test]
     fn one_is_due_when_one_wakes_at_the_time_asked_for() {
         for rate in [3.0, 7_777.7, 333_333.3, 9_999_999.0] {
-            let mut pace = Pace::new(rate, 64, 123);
+            let mut pace = Pace::new(rate, 64, 123, true);
             for _ in 0..10_000 {
                 let now = pace.next_nanos();
                 let due = pace.due(now);

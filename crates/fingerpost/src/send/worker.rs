@@ -127,7 +127,9 @@ impl<'a> Worker<'a> {
             start.saturating_add(u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX))
         });
         let rate = self.plan.rate.map(|rate| rate / cores as f64);
-        let mut pace = rate.map(|rate| Pace::new(rate, self.plan.batch, start));
+        // A count without a time is a promise.
+        let leaves_out = self.plan.duration.is_some() || self.plan.count.is_none();
+        let mut pace = rate.map(|rate| Pace::new(rate, self.plan.batch, start, leaves_out));
         let to_real = now(ClockId::Realtime).wrapping_sub(now(ClockId::Monotonic));
         // With a rate the count says when it ends, and what was left out
         // counts; the time is for a way that does not move at all.
