@@ -40,7 +40,8 @@ line is wrong.";
 #[derive(Debug, Clone, Args)]
 #[command(after_help = AFTER_HELP)]
 pub struct Arguments {
-    /// Where to: ADDRESS:PORT, [ADDRESS]:PORT, or ADDRESS with PORT behind it
+    /// Where to: an address and a port (IPv6 in brackets), or an address with
+    /// the port behind it
     #[arg(value_name = "ADDRESS[:PORT]")]
     to: String,
     /// The port, if it is not said with the address
