@@ -91,9 +91,8 @@ fn device(text: &str) -> Result<Device, String> {
 
 /// `fingerpost forward` as the command line knows it.
 pub fn command() -> Command {
-    let command =
-        Command::new("forward").about("Move packets by the tables: captures, TUN devices");
-    Forward::augment_args(command)
+    Forward::augment_args(Command::new("forward"))
+        .about("Move packets by the tables: captures, TUN devices")
 }
 
 /// Reads what [`command`] matched.

@@ -20,10 +20,9 @@ pub enum Nat {
 /// `fingerpost nat` as the command line knows it.
 pub fn command() -> Command {
     let command = Command::new("nat")
-        .about("Translate addresses (NAT): captures and TUN devices")
         .subcommand_required(true)
         .arg_required_else_help(true);
-    Nat::augment_subcommands(command)
+    Nat::augment_subcommands(command).about("Translate addresses (NAT): captures and TUN devices")
 }
 
 /// Reads what [`command`] matched.
