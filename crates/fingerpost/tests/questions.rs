@@ -260,8 +260,15 @@ fn other_namespaces_are_asked_by_name_and_all_at_once() {
         |arguments: &[&str]| said(Command::new(PROGRAM).args(arguments).output().unwrap());
     let named = from_outside(&["--netns", one.name(), "neigh"]);
     assert_eq!(sorted(&named), sorted(&says(&one, &["neigh"])));
-    let all: Vec<serde_json::Value> =
-        serde_json::from_str(&from_outside(&["neigh", "--all-netns", "--json"])).unwrap();
+    // Other tests' namespaces and daemons come and go: one that ends while it
+    // is asked is an error that names it.
+    let all = wait_until(common::PATIENCE, "an answer of all namespaces", || {
+        let mut asked = Command::new(PROGRAM);
+        asked.args(["neigh", "--all-netns", "--json"]);
+        let output = asked.output().unwrap();
+        output.status.success().then(|| said(output))
+    });
+    let all: Vec<serde_json::Value> = serde_json::from_str(&all.unwrap()).unwrap();
     for netns in [&one, &two] {
         let of_it = all
             .iter()
