@@ -189,11 +189,15 @@ impl Forwarder {
         let is_host = state.ports.get(port).is_some_and(|port| port.is_host);
         if !self.v4.is_empty() {
             state.translate_in(&mut self.v4, frames);
-            state.look_up_v4(section, &mut self.v4);
+            state.look_up(&mut self.v4, |view, to, hops| {
+                view.v4.lookup(section, to, hops)
+            });
             state.pass(section, &mut self.v4, frames, is_host);
         }
         if !self.v6.is_empty() {
-            state.look_up_v6(section, &mut self.v6);
+            state.look_up(&mut self.v6, |view, to, hops| {
+                view.v6.lookup(section, to, hops)
+            });
             state.pass(section, &mut self.v6, frames, is_host);
         }
         state.finish(section);
@@ -346,49 +350,36 @@ impl State {
         self.egress[at] = HOST;
     }
 
-    /// Longest-prefix match for a lane, by the view of each packet's port.
+    /// Longest-prefix match for a lane, by the view of each packet's port;
+    /// `find` is that of the lane's family.
     #[inline]
-    fn look_up_v4(&mut self, section: &Section<'_>, lane: &mut Lane<u32>) {
+    fn look_up<A: lane::Destination>(
+        &mut self,
+        lane: &mut Lane<A>,
+        find: impl Fn(&View, &[A], &mut [u16]),
+    ) {
         self.counters.visit(Node::Fib, lane.len());
         match self.one_view(lane.ports()) {
             Some(view) => {
                 let (to, hops) = lane.look_up();
                 if let Some(view) = self.views.get(view) {
-                    view.v4.lookup(section, to, hops);
+                    find(view, to, hops);
                 }
             }
             None => lane.look_up_each(|port, to, hop| {
-                let view = self
-                    .ports
-                    .get(port)
-                    .map_or(0, |port| usize::from(port.view));
-                if let Some(view) = self.views.get(view) {
-                    view.v4.lookup(section, to, hop);
+                if let Some(view) = self.views.get(self.view_of(port)) {
+                    find(view, to, hop);
                 }
             }),
         }
     }
 
+    /// The view that decides for a port.
     #[inline]
-    fn look_up_v6(&mut self, section: &Section<'_>, lane: &mut Lane<u128>) {
-        self.counters.visit(Node::Fib, lane.len());
-        match self.one_view(lane.ports()) {
-            Some(view) => {
-                let (to, hops) = lane.look_up();
-                if let Some(view) = self.views.get(view) {
-                    view.v6.lookup(section, to, hops);
-                }
-            }
-            None => lane.look_up_each(|port, to, hop| {
-                let view = self
-                    .ports
-                    .get(port)
-                    .map_or(0, |port| usize::from(port.view));
-                if let Some(view) = self.views.get(view) {
-                    view.v6.lookup(section, to, hop);
-                }
-            }),
-        }
+    fn view_of(&self, port: u16) -> usize {
+        self.ports
+            .get(port)
+            .map_or(0, |port| usize::from(port.view))
     }
 
     /// The view of all these ports, if they have one in common.
@@ -397,10 +388,9 @@ impl State {
         if self.views.len() == 1 {
             return Some(0);
         }
-        let view_of = |port: &u16| self.ports.get(*port).map_or(0, |port| port.view);
-        let first = ports.first().map(view_of)?;
-        let same = ports.iter().all(|port| view_of(port) == first);
-        same.then_some(usize::from(first))
+        let first = self.view_of(*ports.first()?);
+        let same = ports.iter().all(|port| self.view_of(*port) == first);
+        same.then_some(first)
     }
 
     /// From next hops to where each packet of a lane goes.
