@@ -5,7 +5,7 @@ use memory::quiescent::Section;
 
 use super::frame::Frame;
 use super::lane::{Destination, Lane};
-use super::{MAX_BATCH, Message, Node, Reason, State, flow_hash, ip};
+use super::{MAX_BATCH, Message, Node, Reason, State, flow_hash, ip, usual};
 use crate::neighbour::{Adjacency, Kind, Place};
 
 impl State {
@@ -35,6 +35,48 @@ impl State {
         }
         if has_on_link {
             self.resolve_on_link(section, lane);
+        }
+    }
+
+    /// Next hops of a lane, and out with all packets that only need one hop
+    /// less and a header without a tag: nearly all, and in one pass. The
+    /// others stay in it, with their ways.
+    #[inline]
+    pub(super) fn resolve_and_output<A: Destination>(
+        &mut self,
+        section: &Section<'_>,
+        lane: &mut Lane<A>,
+        frames: &mut [Frame<'_>],
+    ) {
+        let len = lane.len();
+        self.counters.visit(Node::Neighbour, len);
+        for hop in &lane.hop[..len] {
+            self.table.prefetch(*hop);
+        }
+        let mut has_on_link = false;
+        let mut kept = 0;
+        for k in 0..len {
+            let (at, mut hop) = (lane.at(k), lane.hop[k]);
+            let Some(frame) = frames.get_mut(at) else {
+                continue;
+            };
+            let mut way = self.table.next_hop(section, hop);
+            if way.kind() == Kind::Group {
+                (hop, way) = self.member(section, way, frame.bytes());
+            }
+            if way.is_plain() && usual::output::<A>(frame, way) {
+                self.egress[at] = way.port();
+                continue;
+            }
+            has_on_link |= way.kind() == Kind::OnLink;
+            lane.keep(k, kept, hop, way);
+            kept += 1;
+        }
+        lane.truncate(kept);
+        self.counters.visit(Node::Output, len - kept);
+        if has_on_link {
+            self.resolve_on_link(section, lane);
+            self.output_plain(lane, frames);
         }
     }
 
