@@ -2,6 +2,7 @@
 
 use std::net::Ipv4Addr;
 use std::sync::Arc;
+use std::sync::mpsc;
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -439,6 +440,7 @@ fn changes(
     progress(&format!("a change: {mean:.4} ms, worst {worst:.3} ms"));
     for round in 0..arguments.rounds {
         many_changes(router, routes, 7 + round as u32, samples)?;
+        changes_by_and_by(router, routes, 7_000 + round as u32, samples)?;
     }
     ensure!(router.fill.filled().refused == 0);
     Ok(())
@@ -452,14 +454,7 @@ fn many_changes(
     samples: &mut Samples,
 ) -> Result<()> {
     let size = router.routes as u64;
-    let many: Vec<Change> = routes
-        .iter()
-        .take(10_000)
-        .map(|&(bits, len, _)| {
-            let prefix = Ipv4Net::new_assert(Ipv4Addr::from_bits((bits >> 96) as u32), len);
-            put(prefix.into(), number)
-        })
-        .collect();
+    let many = ten_thousand(routes, number);
     let start = Instant::now();
     let after = router.writer.commit(many)?;
     let committed = start.elapsed().as_secs_f64() * 1e3;
@@ -471,6 +466,64 @@ fn many_changes(
     let what = "10,000 routes changed at once";
     samples.add("fingerpost", what, size, "wall_ms", millis);
     samples.add("fingerpost", what, size, "commit_ms", committed);
-    progress(&format!("{what}: {millis:.1} ms, the commit {committed:.1}"));
+    progress(&format!(
+        "{what}: {millis:.1} ms, the commit {committed:.1}"
+    ));
     Ok(())
+}
+
+/// The same in commits as a mirror makes them, each of what it has heard
+/// since, while another thread follows.
+fn changes_by_and_by(
+    router: &mut Router,
+    routes: &[FullRoute],
+    number: u32,
+    samples: &mut Samples,
+) -> Result<()> {
+    const COMMIT: usize = 256;
+    let size = router.routes as u64;
+    let many = ten_thousand(routes, number);
+    let Router { writer, fill, .. } = router;
+    let (begun, beginnings) = mpsc::channel();
+    let start = Instant::now();
+    let (worst, millis) = thread::scope(|scope| -> Result<(f64, f64)> {
+        let following = scope.spawn(move || {
+            let mut worst = Duration::ZERO;
+            for (generation, at) in beginnings {
+                while fill.filled().generation < generation {
+                    let has_come = fill.follow(PATIENCE);
+                    ensure!(has_come, "changes are not heard of in {PATIENCE:?}");
+                }
+                worst = worst.max(Instant::now() - at);
+            }
+            Ok(worst)
+        });
+        for some in many.chunks(COMMIT) {
+            let at = Instant::now();
+            let generation = writer.commit(some.iter().cloned())?;
+            begun.send((generation, at))?;
+        }
+        drop(begun);
+        let worst = following
+            .join()
+            .unwrap_or_else(|panic| std::panic::resume_unwind(panic))?;
+        let millis = |time: Duration| time.as_secs_f64() * 1e3;
+        Ok((millis(worst), millis(start.elapsed())))
+    })?;
+    let what = "10,000 routes changed, 256 a commit";
+    samples.add("fingerpost", what, size, "wall_ms", millis);
+    samples.add("fingerpost", what, size, "worst_commit_ms", worst);
+    progress(&format!(
+        "{what}: {millis:.1} ms, a commit {worst:.2} at worst"
+    ));
+    Ok(())
+}
+
+fn ten_thousand(routes: &[FullRoute], number: u32) -> Vec<Change> {
+    let some = routes.iter().take(10_000);
+    some.map(|&(bits, len, _)| {
+        let prefix = Ipv4Net::new_assert(Ipv4Addr::from_bits((bits >> 96) as u32), len);
+        put(prefix.into(), number)
+    })
+    .collect()
 }

@@ -6,7 +6,7 @@ use memory::quiescent::Section;
 use super::frame::Frame;
 use super::lane::{Destination, Lane};
 use super::{MAX_BATCH, Message, Node, Reason, State, flow_hash, ip, usual};
-use crate::neighbour::{Adjacency, Kind, Place};
+use crate::neighbour::{Adjacency, Kind, Place, Spot};
 
 impl State {
     /// Next hops of a lane: members of groups by the flow, neighbours on
@@ -85,6 +85,7 @@ impl State {
     fn resolve_on_link<A: Destination>(&self, section: &Section<'_>, lane: &mut Lane<A>) {
         let mut on_link = [0_u8; MAX_BATCH];
         let mut places = [Place::default(); MAX_BATCH];
+        let mut spots = [Spot::default(); MAX_BATCH];
         let mut found = 0;
         for k in 0..lane.len() {
             let way = lane.way[k];
@@ -94,10 +95,13 @@ impl State {
                 found += 1;
             }
         }
+        for (spot, place) in spots.iter_mut().zip(&places[..found]) {
+            *spot = self.table.spot(section, *place);
+        }
         for at in 0..found {
             let k = usize::from(on_link[at]);
             let key = lane.to(k).on(lane.way[k].port());
-            let neighbour = self.table.neighbour(section, key, places[at]);
+            let neighbour = self.table.neighbour_at(section, key, places[at], spots[at]);
             lane.way[k] = neighbour.unwrap_or_else(|| missing(lane.way[k]));
             // Its own destination is its gateway.
             lane.hop[k] = 0;
