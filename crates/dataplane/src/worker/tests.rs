@@ -118,13 +118,15 @@ fn what_leaves_a_worker_is_what_came_with_another_header() {
         assert!(buffer.set_frame(&bytes, 14));
         batch.push(buffer).unwrap();
     }
-    carry::forward(&mut forwarder, &reader.enter(), 0, &mut batch, 5);
+    let one = carry::forward(&mut forwarder, &reader.enter(), 0, &mut batch, 5);
+    assert_eq!(one, None);
     carry::send(
         &mut forwarder,
         &mut cache,
         &mut batch,
         &mut leaving,
         &mut places,
+        one,
     )
     .unwrap();
     assert!(batch.is_empty());
