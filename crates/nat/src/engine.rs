@@ -16,6 +16,7 @@ mod unfollowed;
 use std::net::Ipv4Addr;
 use std::ops::RangeInclusive;
 
+use self::end::Dying;
 use self::unfollowed::Unfollowed;
 use crate::clock::{Clock, Ticks, millis};
 use crate::event::{Event, Events};
@@ -58,6 +59,7 @@ pub struct Nat {
     /// The alias addresses in memory order, sorted.
     own: Vec<u32>,
     unfollowed: Unfollowed,
+    dying: Dying,
     config: Config,
     events: Events,
     statistics: Statistics,
@@ -106,6 +108,7 @@ impl Nat {
             fragments: Fragments::new(config.limits.fragments),
             own: Vec::new(),
             unfollowed: Unfollowed::default(),
+            dying: Dying::default(),
             events: Events::new(events),
             statistics: Statistics::default(),
             work: Work::default(),
@@ -211,6 +214,12 @@ impl Nat {
                 + self.rules.memory_bytes(),
             ..self.statistics
         }
+    }
+
+    /// What the last call did, of a batch its last 32 packets: counted in
+    /// debug builds only, zeros in others. O(1).
+    pub fn work(&self) -> Work {
+        self.work
     }
 
     /// The next event. O(1).

@@ -127,6 +127,7 @@ impl Flow {
     };
 
     /// A new flow; the deltas are computed once for its life.
+    #[inline(always)]
     pub fn new(ends: &Ends, class: State, now: u32, epoch: u8) -> Self {
         let ip = Delta::of32(ends.inside, ends.alias);
         let port = Delta::of16(ends.inside_port, ends.alias_port);

@@ -33,49 +33,70 @@ impl Nat {
         let Some(parsed) = parse::short(bytes) else {
             return self.long::<OUT>(bytes);
         };
-        let hash = self.table.hasher.hash(parsed.key);
+        let key = parsed.key;
+        let hash = self.table.hasher.hash(key);
+        let mut port = 0;
         if OUT && self.one_made {
             // Where the packet before made a flow, this one may as well:
             // the line of its alias endpoint comes with the first bucket's.
             self.table.index::<OUT>().prefetch(hash);
-            let _ = self.foresee(parsed.key);
+            port = self.foresee(key);
         }
-        if let First::Name(name) = self.table.first::<OUT>(hash)
-            && self.short_way::<OUT, true>(bytes, parsed.key, name)
-        {
-            if OUT {
-                self.one_made = false;
+        let known = match self.table.first::<OUT>(hash) {
+            First::Name(name) => {
+                if self.short_way::<OUT, true>(bytes, key, name) {
+                    if OUT {
+                        self.one_made = false;
+                    }
+                    return Verdict::Translated;
+                }
+                true
             }
-            return Verdict::Translated;
-        }
-        self.one_again::<OUT>(bytes, hash)
+            First::Link => true,
+            First::Nothing if !OUT && self.door_is_shut() => return Verdict::NoMapping,
+            First::Nothing => false,
+        };
+        self.one_again::<OUT>(bytes, key, Hint { hash, port }, known)
     }
 
-    /// A packet whose first look found no flow of its own.
+    /// A packet whose first look found no flow of its own; `known`: it may
+    /// have one.
     #[inline(never)]
-    fn one_again<const OUT: bool>(&mut self, bytes: &mut [u8], hash: u64) -> Verdict {
-        // Parsed anew: what is kept for this would be written for each packet.
-        let Some(parsed) = &parse::short(bytes) else {
-            return Verdict::Malformed;
-        };
+    fn one_again<const OUT: bool>(
+        &mut self,
+        bytes: &mut [u8],
+        key: Key,
+        hint: Hint,
+        known: bool,
+    ) -> Verdict {
         self.catch_up_calls();
-        let found = self.table.find::<OUT>(hash, parsed.key);
+        let found = if known {
+            self.table.find::<OUT>(hint.hash, key)
+        } else {
+            None
+        };
         if let Some(name) = found
-            && self.short_way::<OUT, true>(bytes, parsed.key, name)
+            && self.short_way::<OUT, true>(bytes, key, name)
         {
             return Verdict::Translated;
         }
+        // Read again: what is kept for this would be written for each packet.
+        let parsed = parse::again(bytes, key);
         if OUT {
             self.one_made = true;
             if found.is_none() && self.is_plain() {
-                let hint = self.foresee(parsed.key);
-                if self.quick_out(bytes, parsed, hash, hint) {
+                let port = match hint.port {
+                    0 => self.foresee(key),
+                    foreseen => foreseen,
+                };
+                if self.quick_out(bytes, &parsed, hint.hash, port) {
                     self.sweep(SWEEP_A_FLOW);
                     return Verdict::Translated;
                 }
             }
         }
-        self.miss::<OUT>(bytes, parsed, Hint { hash, port: 0 })
+        let hash = hint.hash;
+        self.miss::<OUT>(bytes, &parsed, Hint { hash, port: 0 })
     }
 
     /// Translates a packet that [`parse::short`] took by a flow that may be
@@ -103,6 +124,13 @@ impl Nat {
         if !fit | late {
             return false;
         }
+        // Before the packet is written to: a load over a part that was stored
+        // just now waits until the store has left the processor.
+        let follow = if NOTE {
+            self.unfollowed.note::<OUT>(name, bytes, key.protocol())
+        } else {
+            Now::Nothing
+        };
         let class = flow.class;
         mark::<OUT>(flow, now);
         parse::rewrite_short::<OUT>(bytes, is_tcp, flow);
@@ -110,12 +138,10 @@ impl Nat {
         if shared && ((idle != 0) | (flow.class != class)) {
             self.refresh_shared(name, class);
         }
-        if NOTE {
-            match self.unfollowed.note::<OUT>(name, bytes, key.protocol()) {
-                Now::Nothing => {}
-                Now::CatchUp => self.catch_up_calls(),
-                Now::Follow => self.follow_now::<OUT>(name, bytes),
-            }
+        match follow {
+            Now::Nothing => {}
+            Now::CatchUp => self.catch_up_calls(),
+            Now::Follow => self.follow_now::<OUT>(name, bytes),
         }
         true
     }
