@@ -58,6 +58,8 @@ pub struct Nat {
     /// The alias addresses in memory order, sorted.
     own: Vec<u32>,
     unfollowed: Unfollowed,
+    /// Room for a packet as it was, while it turns back.
+    kept: Vec<u8>,
     config: Config,
     events: Events,
     statistics: Statistics,
@@ -106,6 +108,7 @@ impl Nat {
             fragments: Fragments::new(config.limits.fragments),
             own: Vec::new(),
             unfollowed: Unfollowed::default(),
+            kept: Vec::new(),
             events: Events::new(events),
             statistics: Statistics::default(),
             work: Work::default(),
