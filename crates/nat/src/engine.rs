@@ -60,6 +60,8 @@ pub struct Nat {
     own: Vec<u32>,
     unfollowed: Unfollowed,
     dying: Dying,
+    /// Room for a packet as it was, while it turns back.
+    kept: Vec<u8>,
     config: Config,
     events: Events,
     statistics: Statistics,
@@ -109,6 +111,7 @@ impl Nat {
             own: Vec::new(),
             unfollowed: Unfollowed::default(),
             dying: Dying::default(),
+            kept: Vec::new(),
             events: Events::new(events),
             statistics: Statistics::default(),
             work: Work::default(),

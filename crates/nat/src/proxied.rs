@@ -43,6 +43,11 @@ impl Table {
         self.by_server.get(flow).copied()
     }
 
+    /// All about a flow (the server for its remote).
+    pub fn by_flow(&self, flow: &Tuple) -> Option<Proxied> {
+        self.outgoing(&to(*flow, self.meant(flow)?))
+    }
+
     /// A new one by a rule.
     pub fn of(rule: &Proxy, tuple: &Tuple) -> Proxied {
         let port = match rule.server_port {
