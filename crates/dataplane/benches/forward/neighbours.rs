@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use anyhow::Result;
 use fingerpost_dataplane as dataplane;
 
-use dataplane::neighbour::{Adjacency, Key, Kind, Limits, Table, Writer};
+use dataplane::neighbour::{Adjacency, Key, Kind, Limits, Place, Spot, Table, Writer};
 use lab::Random;
 use lab::bench::Samples;
 use memory::quiescent::{Domain, Section};
@@ -107,8 +107,13 @@ fn batches(table: &Table, section: &Section<'_>, keys: &[Key]) -> u64 {
     let Some(keys) = keys.first_chunk::<BATCH>() else {
         return 0;
     };
-    let places = keys.map(|key| table.place(key));
-    let spots = places.map(|place| table.spot(section, place));
+    let (mut places, mut spots) = ([Place::default(); BATCH], [Spot::default(); BATCH]);
+    for (place, key) in places.iter_mut().zip(keys) {
+        *place = table.place(*key);
+    }
+    for (spot, place) in spots.iter_mut().zip(&places) {
+        *spot = table.spot(section, *place);
+    }
     let mut found = 0;
     for at in 0..BATCH {
         let way = table.neighbour_at(section, keys[at], places[at], spots[at]);
