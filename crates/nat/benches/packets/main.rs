@@ -29,6 +29,7 @@ use std::net::Ipv4Addr;
 use std::time::Instant;
 
 use fingerpost_nat::{Config, Nat, Packet, Timeouts, Verdict};
+use lab::bench::median;
 use memory::Reserved;
 use packet::build::{Ip, Segment};
 use packet::tcp::ACK;
@@ -564,9 +565,4 @@ impl Least {
             write_unknown(place, random, same, false);
         })
     }
-}
-
-fn median(costs: &mut [f64]) -> f64 {
-    costs.sort_by(f64::total_cmp);
-    costs.get(costs.len() / 2).copied().unwrap_or(0.0)
 }
