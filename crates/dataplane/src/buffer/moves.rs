@@ -148,9 +148,10 @@ unsafe fn surrender(from: *const Buffer, to: *mut OwnSlot, count: usize, pool: R
 #[cfg(target_arch = "x86_64")]
 mod avx512 {
     use std::arch::x86_64::{
-        _mm512_loadu_si512, _mm512_maskz_permutexvar_epi64, _mm512_movepi64_mask, _mm512_or_si512,
-        _mm512_permutex2var_epi64, _mm512_set1_epi64, _mm512_setr_epi64, _mm512_setzero_si512,
-        _mm512_storeu_si512, _mm512_sub_epi64,
+        __m128i, _mm_castpd_si128, _mm_load_sd, _mm_loadh_pd, _mm256_set_m128i,
+        _mm512_castsi256_si512, _mm512_inserti64x4, _mm512_loadu_si512,
+        _mm512_maskz_permutexvar_epi64, _mm512_movepi64_mask, _mm512_or_si512, _mm512_set1_epi64,
+        _mm512_setr_epi64, _mm512_setzero_si512, _mm512_storeu_si512, _mm512_sub_epi64,
     };
 
     use super::{Buffer, OwnSlot, Range};
@@ -188,6 +189,21 @@ mod avx512 {
         unsafe { super::adopt(from.add(whole), to.add(whole), count - whole) };
     }
 
+    /// The slots of two handles. By themselves, not by a word over both: one
+    /// that reaches over more would wait for the last writes to packets at the
+    /// same place of a page (4,096 bytes), as if they were to these handles.
+    ///
+    /// # Safety
+    /// Two handles are at `from`.
+    #[target_feature(enable = "avx512f,avx512dq")]
+    unsafe fn pair(from: *const Buffer) -> __m128i {
+        // SAFETY: the caller's; a handle begins with its slot.
+        unsafe {
+            let first = _mm_load_sd(from.cast());
+            _mm_castpd_si128(_mm_loadh_pd(first, from.add(1).cast()))
+        }
+    }
+
     /// # Safety
     /// As for [`super::Moves::surrender`].
     #[target_feature(enable = "avx512f,avx512dq")]
@@ -197,7 +213,6 @@ mod avx512 {
         count: usize,
         pool: Range,
     ) -> bool {
-        let evens = _mm512_setr_epi64(0, 2, 4, 6, 8, 10, 12, 14);
         let origin = _mm512_set1_epi64(pool.origin.addr().get().cast_signed() as i64);
         let last = _mm512_set1_epi64(pool.bytes.wrapping_sub(1).cast_signed() as i64);
         let mut signs = _mm512_setzero_si512();
@@ -206,9 +221,10 @@ mod avx512 {
             // SAFETY: `at + WORD` <= `count`, for both; each slot is read
             // once.
             unsafe {
-                let first = _mm512_loadu_si512(from.add(at).cast());
-                let second = _mm512_loadu_si512(from.add(at + HALF).cast());
-                let slots = _mm512_permutex2var_epi64(first, evens, second);
+                let handles = from.add(at);
+                let low = _mm256_set_m128i(pair(handles.add(2)), pair(handles));
+                let high = _mm256_set_m128i(pair(handles.add(6)), pair(handles.add(4)));
+                let slots = _mm512_inserti64x4(_mm512_castsi256_si512(low), high, 1);
                 let offset = _mm512_sub_epi64(slots, origin);
                 let sign = _mm512_or_si512(offset, _mm512_sub_epi64(last, offset));
                 signs = _mm512_or_si512(signs, sign);
