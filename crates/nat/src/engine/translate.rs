@@ -114,8 +114,36 @@ impl Nat {
             return false;
         };
         let idle = now.wrapping_sub(flow.last_used);
+        let plain = (flow.key::<OUT>() == key)
+            & flow.is_plain::<OUT>(self.plain_flags)
+            & (idle <= self.ticks.of(flow.class));
+        if !plain {
+            return self.rare_way::<OUT, NOTE>(bytes, key, name);
+        }
+        flow.last_used = now;
+        parse::rewrite_short::<OUT>(bytes, key.protocol() == protocol::TCP, flow);
+        if NOTE {
+            self.note_segment::<OUT>(name, bytes, key);
+        }
+        true
+    }
+
+    /// The same for any flow; for one that has a shared mapping, and the
+    /// first packet of a direction.
+    #[inline(never)]
+    fn rare_way<const OUT: bool, const NOTE: bool>(
+        &mut self,
+        bytes: &mut [u8],
+        key: Key,
+        name: u32,
+    ) -> bool {
+        let now = self.clock.now();
+        let Some(flow) = self.table.get_mut(name) else {
+            return false;
+        };
+        let idle = now.wrapping_sub(flow.last_used);
         let fit = (flow.key::<OUT>() == key)
-            & flow.is_ordinary(self.epoch)
+            & flow.is_ordinary(self.plain_flags)
             & (idle <= self.ticks.of(flow.class));
         let shared = flow.flags & flag::MAPPED != 0;
         let is_tcp = key.protocol() == protocol::TCP;
@@ -124,13 +152,6 @@ impl Nat {
         if !fit | late {
             return false;
         }
-        // Before the packet is written to: a load over a part that was stored
-        // just now waits until the store has left the processor.
-        let follow = if NOTE {
-            self.unfollowed.note::<OUT>(name, bytes, key.protocol())
-        } else {
-            Now::Nothing
-        };
         let class = flow.class;
         mark::<OUT>(flow, now);
         parse::rewrite_short::<OUT>(bytes, is_tcp, flow);
@@ -138,12 +159,20 @@ impl Nat {
         if shared && ((idle != 0) | (flow.class != class)) {
             self.refresh_shared(name, class);
         }
-        match follow {
+        if NOTE {
+            self.note_segment::<OUT>(name, bytes, key);
+        }
+        true
+    }
+
+    /// Notes a translated packet's TCP to be followed.
+    #[inline(always)]
+    fn note_segment<const OUT: bool>(&mut self, name: u32, bytes: &[u8], key: Key) {
+        match self.unfollowed.note::<OUT>(name, bytes, key.protocol()) {
             Now::Nothing => {}
             Now::CatchUp => self.catch_up_calls(),
             Now::Follow => self.follow_now::<OUT>(name, bytes),
         }
-        true
     }
 
     /// A packet that is not whole TCP or UDP, or not sound.
