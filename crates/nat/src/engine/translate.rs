@@ -30,39 +30,59 @@ impl Nat {
     /// A packet, not staged: for calls with one.
     #[inline]
     pub(super) fn one<const OUT: bool>(&mut self, bytes: &mut [u8]) -> Verdict {
+        if OUT && self.one_made {
+            return self.one_of_run(bytes);
+        }
         let Some(parsed) = parse::short(bytes) else {
             return self.long::<OUT>(bytes);
         };
-        let key = parsed.key;
-        let hash = self.table.hasher.hash(key);
-        let mut port = 0;
-        if OUT && self.one_made {
-            // Where the packet before made a flow, this one may as well:
-            // the line of its alias endpoint comes with the first bucket's.
-            self.table.index::<OUT>().prefetch(hash);
-            port = self.foresee(key);
-        }
-        let known = match self.table.first::<OUT>(hash) {
-            First::Name(name) => {
-                if self.short_way::<OUT, true>(bytes, key, name) {
-                    if OUT {
-                        self.one_made = false;
-                    }
-                    return Verdict::Translated;
-                }
-                true
+        let hash = self.table.hasher.hash(parsed.key);
+        match self.table.first::<OUT>(hash) {
+            First::Name(name) if self.short_way::<OUT, true>(bytes, parsed.key, name) => {
+                Verdict::Translated
             }
-            First::Link => true,
-            First::Nothing if !OUT && self.door_is_shut() => return Verdict::NoMapping,
-            First::Nothing => false,
-        };
-        self.one_again::<OUT>(bytes, key, Hint { hash, port }, known)
+            First::Nothing if !OUT && self.door_is_shut() => Verdict::NoMapping,
+            _ => self.one_again::<OUT>(bytes),
+        }
     }
 
-    /// A packet whose first look found no flow of its own; `known`: it may
-    /// have one.
+    /// The same where the packet before made a flow: this one may as well,
+    /// and the line of its alias endpoint comes with the first bucket's.
     #[inline(never)]
-    fn one_again<const OUT: bool>(
+    fn one_of_run(&mut self, bytes: &mut [u8]) -> Verdict {
+        let Some(parsed) = parse::short(bytes) else {
+            return self.long::<true>(bytes);
+        };
+        let key = parsed.key;
+        let hash = self.table.hasher.hash(key);
+        self.table.index::<true>().prefetch(hash);
+        let port = self.foresee(key);
+        let known = match self.table.first::<true>(hash) {
+            First::Name(name) if self.short_way::<true, true>(bytes, key, name) => {
+                self.one_made = false;
+                return Verdict::Translated;
+            }
+            First::Name(_) | First::Link => true,
+            First::Nothing => false,
+        };
+        self.one_unknown::<true>(bytes, key, Hint { hash, port }, known)
+    }
+
+    /// A packet whose first look found no flow of its own.
+    #[inline(never)]
+    fn one_again<const OUT: bool>(&mut self, bytes: &mut [u8]) -> Verdict {
+        // Read again: what is kept for this would be kept for each packet.
+        let Some(parsed) = parse::short(bytes) else {
+            return Verdict::Malformed;
+        };
+        let hash = self.table.hasher.hash(parsed.key);
+        let hint = Hint { hash, port: 0 };
+        self.one_unknown::<OUT>(bytes, parsed.key, hint, true)
+    }
+
+    /// The same; `known`: it may have one all the same.
+    #[inline(always)]
+    fn one_unknown<const OUT: bool>(
         &mut self,
         bytes: &mut [u8],
         key: Key,
@@ -80,7 +100,6 @@ impl Nat {
         {
             return Verdict::Translated;
         }
-        // Read again: what is kept for this would be written for each packet.
         let parsed = parse::again(bytes, key);
         if OUT {
             self.one_made = true;
