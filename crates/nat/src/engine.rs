@@ -43,6 +43,8 @@ pub struct Nat {
     ticks: Ticks,
     /// Flows of another epoch are dead.
     epoch: u8,
+    /// [`Flow::plain_flags`] of it.
+    plain_flags: u32,
     /// Where the sweep goes on.
     hand: usize,
     /// Calls with one packet since the sweep's last place.
@@ -98,6 +100,7 @@ impl Nat {
             clock: Clock::default(),
             ticks: Ticks::new(&config.timeouts),
             epoch: 0,
+            plain_flags: Flow::plain_flags(0),
             hand: 0,
             calls: 0,
             one_made: false,
@@ -292,6 +295,7 @@ impl Nat {
             }
         }
         self.epoch = self.epoch.wrapping_add(1);
+        self.plain_flags = Flow::plain_flags(self.epoch);
     }
 
     /// The settings as they are.

@@ -472,7 +472,8 @@ fn mask(buckets: usize) -> usize {
 /// The tag of a hash: its top byte, never 0.
 #[inline(always)]
 fn tag(hash: u64) -> u8 {
-    ((hash >> 56) as u8).max(1)
+    let top = (hash >> 56) as u8;
+    top + u8::from(top == 0)
 }
 
 #[cfg(test)]

@@ -148,6 +148,8 @@ impl Table {
         let name = match self.free {
             0 => {
                 let name = self.flows.len() as u32;
+                // The place that is taken next is on its way.
+                self.flows.prefetch(name as usize + 1);
                 self.flows.push(flow).then_some(name)?
             }
             free => {

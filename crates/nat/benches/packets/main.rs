@@ -345,7 +345,8 @@ impl Bench {
         let mut costs = Vec::new();
         while from < self.count {
             let packets = self.packets().min(self.count - from);
-            for _ in 0..MAINTAINED {
+            // With its size given there is nothing to be prepared.
+            for _ in 0..if self.grow { MAINTAINED } else { 0 } {
                 self.nat.maintain(self.now, 0);
             }
             let (ns, verdicts) = self.run(way, true, packets, |place, at, _, _| {

@@ -30,39 +30,59 @@ impl Nat {
     /// A packet, not staged: for calls with one.
     #[inline]
     pub(super) fn one<const OUT: bool>(&mut self, bytes: &mut [u8]) -> Verdict {
+        if OUT && self.one_made {
+            return self.one_of_run(bytes);
+        }
         let Some(parsed) = parse::short(bytes) else {
             return self.long::<OUT>(bytes);
         };
-        let key = parsed.key;
-        let hash = self.table.hasher.hash(key);
-        let mut port = 0;
-        if OUT && self.one_made {
-            // Where the packet before made a flow, this one may as well:
-            // the line of its alias endpoint comes with the first bucket's.
-            self.table.index::<OUT>().prefetch(hash);
-            port = self.foresee(key);
-        }
-        let known = match self.table.first::<OUT>(hash) {
-            First::Name(name) => {
-                if self.short_way::<OUT, true>(bytes, key, name) {
-                    if OUT {
-                        self.one_made = false;
-                    }
-                    return Verdict::Translated;
-                }
-                true
+        let hash = self.table.hasher.hash(parsed.key);
+        match self.table.first::<OUT>(hash) {
+            First::Name(name) if self.short_way::<OUT, true>(bytes, parsed.key, name) => {
+                Verdict::Translated
             }
-            First::Link => true,
-            First::Nothing if !OUT && self.door_is_shut() => return Verdict::NoMapping,
-            First::Nothing => false,
-        };
-        self.one_again::<OUT>(bytes, key, Hint { hash, port }, known)
+            First::Nothing if !OUT && self.door_is_shut() => Verdict::NoMapping,
+            _ => self.one_again::<OUT>(bytes),
+        }
     }
 
-    /// A packet whose first look found no flow of its own; `known`: it may
-    /// have one.
+    /// The same where the packet before made a flow: this one may as well,
+    /// and the line of its alias endpoint comes with the first bucket's.
     #[inline(never)]
-    fn one_again<const OUT: bool>(
+    fn one_of_run(&mut self, bytes: &mut [u8]) -> Verdict {
+        let Some(parsed) = parse::short(bytes) else {
+            return self.long::<true>(bytes);
+        };
+        let key = parsed.key;
+        let hash = self.table.hasher.hash(key);
+        self.table.index::<true>().prefetch(hash);
+        let port = self.foresee(key);
+        let known = match self.table.first::<true>(hash) {
+            First::Name(name) if self.short_way::<true, true>(bytes, key, name) => {
+                self.one_made = false;
+                return Verdict::Translated;
+            }
+            First::Name(_) | First::Link => true,
+            First::Nothing => false,
+        };
+        self.one_unknown::<true>(bytes, key, Hint { hash, port }, known)
+    }
+
+    /// A packet whose first look found no flow of its own.
+    #[inline(never)]
+    fn one_again<const OUT: bool>(&mut self, bytes: &mut [u8]) -> Verdict {
+        // Read again: what is kept for this would be kept for each packet.
+        let Some(parsed) = parse::short(bytes) else {
+            return Verdict::Malformed;
+        };
+        let hash = self.table.hasher.hash(parsed.key);
+        let hint = Hint { hash, port: 0 };
+        self.one_unknown::<OUT>(bytes, parsed.key, hint, true)
+    }
+
+    /// The same; `known`: it may have one all the same.
+    #[inline(always)]
+    fn one_unknown<const OUT: bool>(
         &mut self,
         bytes: &mut [u8],
         key: Key,
@@ -80,7 +100,6 @@ impl Nat {
         {
             return Verdict::Translated;
         }
-        // Read again: what is kept for this would be written for each packet.
         let parsed = parse::again(bytes, key);
         if OUT {
             self.one_made = true;
@@ -114,8 +133,36 @@ impl Nat {
             return false;
         };
         let idle = now.wrapping_sub(flow.last_used);
+        let plain = (flow.key::<OUT>() == key)
+            & flow.is_plain::<OUT>(self.plain_flags)
+            & (idle <= self.ticks.of(flow.class));
+        if !plain {
+            return self.rare_way::<OUT, NOTE>(bytes, key, name);
+        }
+        flow.last_used = now;
+        parse::rewrite_short::<OUT>(bytes, key.protocol() == protocol::TCP, flow);
+        if NOTE {
+            self.note_segment::<OUT>(name, bytes, key);
+        }
+        true
+    }
+
+    /// The same for any flow; for one that has a shared mapping, and the
+    /// first packet of a direction.
+    #[inline(never)]
+    fn rare_way<const OUT: bool, const NOTE: bool>(
+        &mut self,
+        bytes: &mut [u8],
+        key: Key,
+        name: u32,
+    ) -> bool {
+        let now = self.clock.now();
+        let Some(flow) = self.table.get_mut(name) else {
+            return false;
+        };
+        let idle = now.wrapping_sub(flow.last_used);
         let fit = (flow.key::<OUT>() == key)
-            & flow.is_ordinary(self.epoch)
+            & flow.is_ordinary(self.plain_flags)
             & (idle <= self.ticks.of(flow.class));
         let shared = flow.flags & flag::MAPPED != 0;
         let is_tcp = key.protocol() == protocol::TCP;
@@ -124,13 +171,6 @@ impl Nat {
         if !fit | late {
             return false;
         }
-        // Before the packet is written to: a load over a part that was stored
-        // just now waits until the store has left the processor.
-        let follow = if NOTE {
-            self.unfollowed.note::<OUT>(name, bytes, key.protocol())
-        } else {
-            Now::Nothing
-        };
         let class = flow.class;
         mark::<OUT>(flow, now);
         parse::rewrite_short::<OUT>(bytes, is_tcp, flow);
@@ -138,12 +178,20 @@ impl Nat {
         if shared && ((idle != 0) | (flow.class != class)) {
             self.refresh_shared(name, class);
         }
-        match follow {
+        if NOTE {
+            self.note_segment::<OUT>(name, bytes, key);
+        }
+        true
+    }
+
+    /// Notes a translated packet's TCP to be followed.
+    #[inline(always)]
+    fn note_segment<const OUT: bool>(&mut self, name: u32, bytes: &[u8], key: Key) {
+        match self.unfollowed.note::<OUT>(name, bytes, key.protocol()) {
             Now::Nothing => {}
             Now::CatchUp => self.catch_up_calls(),
             Now::Follow => self.follow_now::<OUT>(name, bytes),
         }
-        true
     }
 
     /// A packet that is not whole TCP or UDP, or not sound.

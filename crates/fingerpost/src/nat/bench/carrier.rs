@@ -41,6 +41,7 @@ pub fn measure(quick: bool) -> Result<Vec<Row>> {
             ));
         }
         rows.push(Row::bytes_per_flow(&subject.nat, flows));
+        subject.answer()?;
         for how in How::BOTH {
             let uniform = |random: &mut Random, flows: usize| random.below(flows);
             rows.push(subject.existing(how, true, "uniform out", uniform)?);
@@ -74,6 +75,7 @@ fn one_port_or_many(rows: &mut Vec<Row>, name: &str, alike: bool) -> Result<()> 
     for (how, values) in How::BOTH.into_iter().zip(new) {
         rows.push(Row::ns(how, &format!("{name}: new flow"), REMOTES, values));
     }
+    subject.answer()?;
     let uniform = |random: &mut Random, flows: usize| random.below(flows);
     for how in How::BOTH {
         for (out, what) in [(true, "out"), (false, "in")] {

@@ -101,6 +101,7 @@ impl Subject {
         rows.push(reference(size));
         self.new_flows("new flow", rows)?;
         rows.push(Row::bytes_per_flow(&self.nat, size));
+        self.answer()?;
         for how in How::BOTH {
             let uniform = |random: &mut Random, flows: usize| random.below(flows);
             rows.push(self.existing(how, true, "existing out", uniform)?);
@@ -189,6 +190,22 @@ impl Subject {
             values.drain(..from);
         }
         Ok(values)
+    }
+
+    /// Answers each flow once: a first answer changes a flow's state, which
+    /// packets of a flow that exists do not.
+    pub fn answer(&mut self) -> Result<()> {
+        for flows in self.flows.chunks(Area::len()) {
+            for (made, bytes) in flows.iter().zip(self.area.buffers(flows.len())) {
+                self.templates
+                    .write(made.is_tcp, &made.incoming(ALIAS), bytes);
+            }
+            let (count, expected) = (flows.len(), Verdict::Translated);
+            let (nat, area) = (&mut self.nat, &mut self.area);
+            let (_, wrong) = pass(nat, false, How::Batch, area, count, 1, expected);
+            ensure!(wrong == 0, "{wrong} of {count} answers were refused");
+        }
+        Ok(())
     }
 
     /// Packets of flows that there are.

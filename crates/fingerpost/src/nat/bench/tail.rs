@@ -39,8 +39,6 @@ const LATEST: usize = 1 << 18;
 /// How often the engine is maintained between two passes, as a caller does
 /// who has nothing else to do.
 const MAINTAINED: usize = 16;
-/// Passes after which the loop is made as long as a batch again.
-const FITTED: usize = 64;
 /// Shares of the calls that are told of.
 const SHARES: [(f64, &str); 4] = [
     (0.5, "50 %"),
@@ -155,9 +153,10 @@ struct Test {
     nothing_long: Times,
     single_done: Done,
     batch_done: Done,
-    /// Turns of the loop that take as long as a batch.
-    turns: u64,
-    passes: usize,
+    /// What the batches of the last pass took.
+    last_batches: Vec<u64>,
+    /// What [`FIT_TURNS`] of the loop take.
+    fit_nanos: u64,
 }
 
 impl Test {
@@ -189,8 +188,8 @@ impl Test {
             nothing_long: Times::new(),
             single_done: Done::new(),
             batch_done: Done::new(),
-            turns: 1,
-            passes: 0,
+            last_batches: Vec::new(),
+            fit_nanos: FIT_TURNS,
         })
     }
 
@@ -224,17 +223,22 @@ impl Test {
         for _ in 0..Area::len() {
             self.nothing.add(since(own_time()));
         }
-        if self.passes.is_multiple_of(FITTED) {
-            let start = own_time();
-            turn(FIT_TURNS);
-            let wanted = self.batch.share(0.5) * FIT_TURNS;
-            self.turns = wanted / since(start).max(1);
-        }
-        self.passes += 1;
+        // The clock is a part of both.
+        let clock = self.nothing.share(0.5);
+        self.last_batches.sort_unstable();
+        let middle = self.last_batches.get(self.last_batches.len() / 2);
+        let wanted = middle.map_or(0, |nanos| nanos.saturating_sub(clock));
+        let turns = wanted * FIT_TURNS / self.fit_nanos;
+        let mut best = u64::MAX;
         for _ in 0..Area::len() / BATCH {
             let start = own_time();
-            turn(self.turns);
-            self.nothing_long.add(since(start));
+            turn(turns);
+            let nanos = since(start);
+            best = best.min(nanos);
+            self.nothing_long.add(nanos);
+        }
+        if turns > 0 && best > clock {
+            self.fit_nanos = ((best - clock) * FIT_TURNS / turns).max(1);
         }
     }
 
@@ -296,6 +300,7 @@ impl Test {
         let buffers = self.area.buffers(Area::len());
         let mut packets: Vec<Packet<'_>> = buffers.map(Packet::new).collect();
         self.batch_done.begin(&self.nat);
+        self.last_batches.clear();
         for batch in packets.chunks_mut(BATCH) {
             let start = own_time();
             if out {
@@ -305,6 +310,7 @@ impl Test {
             }
             let nanos = since(start);
             self.batch.add(nanos);
+            self.last_batches.push(nanos);
             self.batch_done.add(&self.nat, nanos);
         }
         let refused = |packet: &&Packet<'_>| packet.verdict != Verdict::Translated;
@@ -343,7 +349,7 @@ fn new_flow(random: &mut Random) -> Made {
     }
 }
 
-/// Turns by which the loop is fitted.
+/// Turns of the loop that its time is told of.
 const FIT_TURNS: u64 = 10_000;
 
 /// A loop of multiplications, each of which waits for the one before.
