@@ -4,6 +4,7 @@
 use std::net::Ipv4Addr;
 use std::ops::RangeInclusive;
 
+use crate::State;
 use crate::fragment;
 use crate::helper::{self, Helped};
 
@@ -179,6 +180,34 @@ pub struct Timeouts {
     pub gre_secs: u32,
     /// Any other protocol.
     pub other_secs: u32,
+}
+
+impl Timeouts {
+    /// Of a flow in a state, seconds.
+    pub fn secs(&self, state: State) -> u32 {
+        let mut copy = *self;
+        *copy.place(state)
+    }
+
+    /// Sets how long a flow in a state lives unused, seconds.
+    pub fn set(&mut self, state: State, secs: u32) {
+        *self.place(state) = secs;
+    }
+
+    fn place(&mut self, state: State) -> &mut u32 {
+        match state {
+            State::TcpOpening => &mut self.tcp_opening_secs,
+            State::TcpEstablished => &mut self.tcp_established_secs,
+            State::TcpHalfClosed => &mut self.tcp_half_closed_secs,
+            State::TcpClosed => &mut self.tcp_closed_secs,
+            State::TcpReset => &mut self.tcp_reset_secs,
+            State::UdpUnreplied => &mut self.udp_unreplied_secs,
+            State::Udp => &mut self.udp_secs,
+            State::Icmp => &mut self.icmp_secs,
+            State::Gre => &mut self.gre_secs,
+            State::Other => &mut self.other_secs,
+        }
+    }
 }
 
 impl Default for Timeouts {

@@ -6,6 +6,7 @@ mod beside;
 mod create;
 mod end;
 mod icmp;
+mod listing;
 mod port;
 mod quick;
 #[cfg(test)]
