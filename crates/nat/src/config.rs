@@ -240,6 +240,9 @@ pub struct Limits {
     /// Events kept for the caller; with the ring full, new ones are counted
     /// and dropped. 0: no events.
     pub events: usize,
+    /// Flows that go to a proxy instead; about 100 bytes each beside the
+    /// flow. A further one is refused.
+    pub proxied: usize,
     /// What helpers remember.
     pub helpers: helper::Limits,
     /// What is remembered of fragments.
@@ -258,6 +261,7 @@ impl Default for Limits {
             max_flows: 1 << 20,
             at_cap: AtCap::Refuse,
             events: 0,
+            proxied: 65_536,
             helpers: helper::Limits::default(),
             fragments: fragment::Limits::default(),
         }

@@ -105,7 +105,7 @@ impl Nat {
             random: Random::new(seeds.next()),
             rules: Rules::default(),
             helpers: Helpers::new(config.limits.helpers),
-            proxied: proxied::Table::default(),
+            proxied: proxied::Table::new(config.limits.proxied),
             fragments: Fragments::new(config.limits.fragments),
             own: Vec::new(),
             unfollowed: Unfollowed::default(),
