@@ -167,8 +167,17 @@ fn what_is_wrong_is_said_and_ends_with_its_status() {
         (&["--pcap-in", "x", "--tun", "a", "b"], 2, "cannot be used"),
         (&["--tun", "a"], 2, "2 values"),
         (&["--ports", "9-8", "--pcap-in", "x"], 2, "the lower first"),
-        (&["--pcap-in", "/nowhere/x.pcap"], 1, "/nowhere/x.pcap"),
-        (&["--pcap-in", rules], 1, "neither pcap nor pcapng"),
+        (&["--pcap-in", "x"], 1, "--alias"),
+        (
+            &["--alias=192.0.2.1", "--pcap-in", "/nowhere/x.pcap"],
+            1,
+            "/nowhere/x.pcap",
+        ),
+        (
+            &["--alias=192.0.2.1", "--pcap-in", rules],
+            1,
+            "neither pcap nor pcapng",
+        ),
         (&["--rules", rules, "--pcap-in", "x"], 1, "rules:1:"),
     ] {
         let done = run(arguments);

@@ -6,6 +6,7 @@ mod beside;
 mod create;
 mod end;
 mod icmp;
+mod listing;
 mod port;
 mod quick;
 #[cfg(test)]
@@ -109,7 +110,7 @@ impl Nat {
             random: Random::new(seeds.next()),
             rules: Rules::default(),
             helpers: Helpers::new(config.limits.helpers),
-            proxied: proxied::Table::default(),
+            proxied: proxied::Table::new(config.limits.proxied),
             fragments: Fragments::new(config.limits.fragments),
             own: Vec::new(),
             unfollowed: Unfollowed::default(),

@@ -212,7 +212,7 @@ const CHANGED_IDLE_MILLIS: u64 = 7_440_000;
 /// What helpers remember of all connections.
 #[derive(Debug, Default)]
 pub struct Helpers {
-    connections: Bounded<Key, Connection>,
+    connections: Bounded<Key, Box<Connection>>,
     calls: Calls,
 }
 
@@ -266,7 +266,7 @@ impl Helpers {
     pub fn open(&mut self, kind: Kind, key: Key, now_millis: u64) -> bool {
         let fresh = Connection::new(kind, Text::new(), now_millis);
         self.connections
-            .insert(key, fresh, |known| known.is_idle(now_millis))
+            .insert(key, Box::new(fresh), |known| known.is_idle(now_millis))
     }
 
     /// A new flow to a proxy that is to be told where it was meant to go.
@@ -274,7 +274,7 @@ impl Helpers {
         let told = stream::destination(meant.0, meant.1);
         let fresh = Connection::new(Kind::Proxied, told, now_millis);
         self.connections
-            .insert(key, fresh, |known| known.is_idle(now_millis))
+            .insert(key, Box::new(fresh), |known| known.is_idle(now_millis))
     }
 
     /// The flow has ended.

@@ -51,6 +51,7 @@ pub use statistics::Statistics;
 pub use verdict::{Direction, Packet, Verdict};
 pub use view::{Cursor, FlowView, State};
 pub use work::Work;
+pub use view::{Cursor, FlowView, MappingView, State};
 
 /// Why an engine cannot be made or a setting not be taken.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]

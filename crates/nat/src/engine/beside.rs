@@ -288,6 +288,9 @@ impl Nat {
             };
         }
         debug_assert!(!known || self.proxied.meant(&to_server).is_none());
+        if self.proxied.is_full() {
+            return Verdict::TableFull;
+        }
         let name = match self.new_flow_out(&parsed, Hint { hash, port: 0 }) {
             Ok(name) => name,
             Err(verdict) => return verdict,

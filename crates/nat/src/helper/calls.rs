@@ -158,6 +158,12 @@ impl Calls {
             let gone = self.calls.evict(|call| call.until_millis <= now_millis)?;
             self.forget(&gone.0, &gone.1);
         }
+        if self.by_alias.capacity() == 0 {
+            // As the calls themselves: they never grow.
+            for map in [&mut self.by_alias, &mut self.by_peer, &mut self.by_left] {
+                map.reserve(self.calls.limit());
+            }
+        }
         let free = |id: &u16| *id != 0 && !self.by_alias.contains_key(&(alias, inside.remote, *id));
         let candidates = (0..TRIES).map(|step| inside.own.wrapping_add(step.wrapping_mul(0x9e37)));
         let alias_id = candidates.into_iter().find(free)?;
