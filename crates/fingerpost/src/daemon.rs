@@ -390,8 +390,13 @@ impl Daemon {
         if config.record != self.config.record {
             tracing::warn!("record takes effect at the next start");
         }
-        if (config.mirror, config.limits) != (self.config.mirror, self.config.limits) {
-            tracing::warn!("mirror and limits hold for namespaces mirrored from now on");
+        if config.mirror != self.config.mirror {
+            tracing::warn!("mirror holds for namespaces mirrored from now on");
+        }
+        if config.limits != self.config.limits {
+            for one in &self.namespaces {
+                one.set_limits(config.limits.limits());
+            }
         }
         if let Some(snmp) = &mut self.snmp
             && let Err(error) = snmp.reload(&config.snmp)

@@ -73,7 +73,10 @@ fn takes(headers: &HeaderMap, codings: &[&str]) -> bool {
             let name = parts.next().unwrap_or_default();
             let quality = parts.find_map(|part| part.strip_prefix("q="));
             let refused = quality.is_some_and(|q| q.parse::<f32>().is_ok_and(|q| q <= 0.0));
-            !refused && codings.iter().any(|coding| name.eq_ignore_ascii_case(coding))
+            !refused
+                && codings
+                    .iter()
+                    .any(|coding| name.eq_ignore_ascii_case(coding))
         })
 }
 

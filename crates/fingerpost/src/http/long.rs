@@ -157,6 +157,130 @@ impl HttpBody for TakenOver {
     }
 
     fn size_hint(&self) -> SizeHint {
-        self.left.clone()
+        self.left
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
+    use super::*;
+
+    /// A body of pieces of one octet that counts what is made, and says when
+    /// it is gone.
+    struct Counted {
+        left: usize,
+        made: Arc<AtomicUsize>,
+    }
+
+    const GONE: usize = usize::MAX;
+
+    impl Drop for Counted {
+        fn drop(&mut self) {
+            self.made.store(GONE, Ordering::Relaxed);
+        }
+    }
+
+    impl HttpBody for Counted {
+        type Data = Bytes;
+        type Error = axum::Error;
+
+        fn poll_frame(
+            mut self: Pin<&mut Self>,
+            _: &mut Context<'_>,
+        ) -> Poll<Option<Result<Frame<Bytes>, axum::Error>>> {
+            if self.left == 0 {
+                return Poll::Ready(None);
+            }
+            self.left -= 1;
+            self.made.fetch_add(1, Ordering::Relaxed);
+            Poll::Ready(Some(Ok(Frame::data(Bytes::from_static(b"x")))))
+        }
+
+        fn size_hint(&self) -> SizeHint {
+            SizeHint::with_exact(self.left as u64)
+        }
+    }
+
+    fn runtime() -> Runtime {
+        tokio::runtime::Builder::new_current_thread()
+            .build()
+            .unwrap()
+    }
+
+    /// A body of so many pieces, made by `long`, and what was made of it.
+    fn taken_over(long: &Long, pieces: usize) -> (Body, Arc<AtomicUsize>) {
+        let made = Arc::new(AtomicUsize::new(0));
+        let mut response = Response::new(Body::new(Counted {
+            left: pieces,
+            made: Arc::clone(&made),
+        }));
+        mark(&mut response);
+        (long.take_over(response).into_body(), made)
+    }
+
+    async fn next(body: &mut Body) -> Option<Result<Bytes, axum::Error>> {
+        let frame = poll_fn(|cx| Pin::new(&mut *body).poll_frame(cx)).await?;
+        Some(frame.map(|frame| frame.into_data().unwrap()))
+    }
+
+    /// Everything that can be done meanwhile is done.
+    async fn others_are_served() {
+        for _ in 0..16 {
+            tokio::task::yield_now().await;
+        }
+    }
+
+    #[test]
+    fn a_piece_is_made_when_there_is_a_place_for_it() {
+        let runtime = runtime();
+        let long = Long::new(&runtime);
+        runtime.block_on(async {
+            let (mut body, made) = taken_over(&long, 3);
+            assert_eq!(body.size_hint().exact(), Some(3));
+            for taken in 0..3 {
+                others_are_served().await;
+                assert_eq!(made.load(Ordering::Relaxed), taken + 1);
+                assert_eq!(next(&mut body).await.unwrap().unwrap(), "x");
+                assert_eq!(body.size_hint().exact(), Some(2 - taken as u64));
+            }
+            assert!(next(&mut body).await.is_none());
+        });
+    }
+
+    #[test]
+    fn what_a_client_left_is_dropped_and_work_for_others_goes_on() {
+        let runtime = runtime();
+        let long = Long::new(&runtime);
+        runtime.block_on(async {
+            // Nobody ever looks at these.
+            let never: Vec<_> = (0..500).map(|_| taken_over(&long, 9)).collect();
+            let (mut body, _) = taken_over(&long, 9);
+            for _ in 0..9 {
+                next(&mut body).await.unwrap().unwrap();
+            }
+            assert!(next(&mut body).await.is_none());
+            assert!(long.run(async { Ok(7) }).await.is_ok_and(|n| n == 7));
+            for (body, made) in never {
+                assert_eq!(made.load(Ordering::Relaxed), 1);
+                drop(body);
+                others_are_served().await;
+                assert_eq!(made.load(Ordering::Relaxed), GONE);
+            }
+        });
+    }
+
+    #[test]
+    fn an_answer_that_the_daemon_cuts_does_not_look_whole() {
+        let there = runtime();
+        let long = Long::new(&there);
+        let (mut body, _) = taken_over(&long, 9);
+        drop(there);
+        runtime().block_on(async {
+            assert!(next(&mut body).await.unwrap().is_err());
+            assert!(long.run(async { Ok(()) }).await.is_err());
+        });
     }
 }

@@ -116,11 +116,7 @@ impl Asked {
     }
 
     /// The whole answer, if it is short.
-    fn at_once(
-        &self,
-        shared: &Shared,
-        tables: &Tables,
-    ) -> Result<Option<(Bytes, Walk)>, Problem> {
+    fn at_once(&self, shared: &Shared, tables: &Tables) -> Result<Option<(Bytes, Walk)>, Problem> {
         if self.skip > 0 {
             return Ok(None);
         }
