@@ -1,7 +1,8 @@
-//! The project's own chores: `cargo xtask test|tidy|bench|install-libalias|dist|lab`.
+//! The project's own chores: `cargo xtask test|tidy|bench|fuzz|install-libalias|dist|lab`.
 
 mod bench;
 mod dist;
+mod fuzz;
 mod host;
 mod install;
 mod lab;
@@ -29,6 +30,8 @@ enum Chore {
     Tidy,
     /// Measures Fingerpost beside today's tools
     Bench(bench::Arguments),
+    /// Looks for inputs that break a parser or an engine
+    Fuzz(fuzz::Arguments),
     /// Installs libalias: library, header, pkg-config file
     InstallLibalias(install::Arguments),
     /// Makes Debian packages of the program and of libalias
@@ -42,6 +45,7 @@ fn main() -> Result<ExitCode> {
         Chore::Test(arguments) => test::run(&arguments),
         Chore::Tidy => tidy::run(),
         Chore::Bench(arguments) => bench::run(&arguments),
+        Chore::Fuzz(arguments) => fuzz::run(&arguments),
         Chore::InstallLibalias(arguments) => install::run(&arguments),
         Chore::Dist(arguments) => dist::run(&arguments),
         Chore::Lab(arguments) => lab::run(&arguments),
