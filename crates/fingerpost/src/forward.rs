@@ -104,7 +104,7 @@ pub fn parse(matches: &ArgMatches) -> Result<Forward, clap::Error> {
 pub fn run(asked: &Forward) -> anyhow::Result<ExitCode> {
     if asked.nat.is_some() && asked.workers > 1 {
         anyhow::bail!(
-            "a flow's answers must come to the worker that translates it, and a TUN device does not see to that: say --workers 1 with --nat"
+            "--nat takes one worker: a flow's answers must come to the worker that translates it, and a TUN device does not see to that. Say --workers 1; for more cores run one `fingerpost forward --nat` for each part of the inside, with alias addresses of its own in its rules"
         );
     }
     let report = match &asked.pcap_in {

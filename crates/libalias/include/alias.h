@@ -225,6 +225,24 @@ void		 LibAliasSetTime(struct libalias *la, uint64_t millis);
 /* It is `millis` for all instances without a time of their own. */
 void		 LibAliasShareTime(uint64_t millis);
 
+/* What a link may be doing, for LibAliasSetTimeout. */
+#define LIBALIAS_TIMEOUT_TCP_OPENING		0
+#define LIBALIAS_TIMEOUT_TCP_ESTABLISHED	1
+#define LIBALIAS_TIMEOUT_TCP_HALF_CLOSED	2
+#define LIBALIAS_TIMEOUT_TCP_CLOSED		3
+#define LIBALIAS_TIMEOUT_TCP_RESET		4
+#define LIBALIAS_TIMEOUT_UDP_UNREPLIED		5
+#define LIBALIAS_TIMEOUT_UDP			6
+#define LIBALIAS_TIMEOUT_ICMP			7
+#define LIBALIAS_TIMEOUT_GRE			8
+#define LIBALIAS_TIMEOUT_OTHER			9
+
+/* A link that is doing this ends when it was not used for so many seconds,
+ * those that are there as well. 0, or -1: no such instance or state, or no
+ * seconds. */
+int		 LibAliasSetTimeout(struct libalias *la, int doing,
+		    unsigned int seconds);
+
 /* A packet of a batch; `result` is what LibAliasIn or LibAliasOut would
  * have returned. */
 struct libalias_packet {

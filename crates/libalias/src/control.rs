@@ -3,7 +3,7 @@
 use std::ffi::{CStr, c_char, c_int, c_uint, c_ushort};
 use std::ptr;
 
-use nat::Config;
+use nat::{Config, State};
 use packet::checksum::Sum;
 
 use crate::clock;
@@ -16,6 +16,20 @@ const ENOENT: c_int = 2;
 const MAX_NAME: usize = 256;
 /// What is built in, by a part of its module's name.
 const MODULES: [&str; 2] = ["ftp", "pptp"];
+
+/// By `LIBALIAS_TIMEOUT_…` in `alias.h`.
+const STATES: [State; 10] = [
+    State::TcpOpening,
+    State::TcpEstablished,
+    State::TcpHalfClosed,
+    State::TcpClosed,
+    State::TcpReset,
+    State::UdpUnreplied,
+    State::Udp,
+    State::Icmp,
+    State::Gre,
+    State::Other,
+];
 
 /// `LibAliasInit`.
 #[unsafe(no_mangle)]
@@ -164,6 +178,22 @@ pub extern "C" fn LibAliasSetTime(la: *mut LibAlias, millis: u64) {
 #[unsafe(no_mangle)]
 pub extern "C" fn LibAliasShareTime(millis: u64) {
     clock::share(millis);
+}
+
+/// `LibAliasSetTimeout`.
+#[unsafe(no_mangle)]
+pub extern "C" fn LibAliasSetTimeout(la: *mut LibAlias, doing: c_int, seconds: c_uint) -> c_int {
+    let state = usize::try_from(doing).ok().and_then(|at| STATES.get(at));
+    let (Some(mut instance), Some(state)) = (find(la), state) else {
+        return ERROR;
+    };
+    if seconds == 0 {
+        return ERROR;
+    }
+    let mut timeouts = instance.nat.config().timeouts;
+    timeouts.set(*state, seconds);
+    instance.nat.set_timeouts(timeouts);
+    0
 }
 
 /// `LibAliasMaintain`.

@@ -38,6 +38,7 @@ refuse(struct libalias *la)
 	LibAliasSetFWBase(la, 1, 2);
 	LibAliasSetSkinnyPort(la, 2000);
 	LibAliasSetTime(la, 5);
+	EQUAL(LibAliasSetTimeout(la, LIBALIAS_TIMEOUT_UDP, 5), -1);
 	if (la != NULL)
 		CHECK(LibAliasInit(la) == NULL);
 	LibAliasUninit(la);

@@ -234,6 +234,26 @@ own_time(void)
 }
 
 static void
+timeouts(void)
+{
+	struct libalias *la = denying();
+	uint16_t port;
+
+	EQUAL(LibAliasSetTimeout(la, LIBALIAS_TIMEOUT_UDP, 10), 0);
+	EQUAL(LibAliasSetTimeout(la, LIBALIAS_TIMEOUT_OTHER + 1, 10), -1);
+	EQUAL(LibAliasSetTimeout(la, -1, 10), -1);
+	EQUAL(LibAliasSetTimeout(la, LIBALIAS_TIMEOUT_UDP, 0), -1);
+	LibAliasSetTime(la, 0);
+	port = OUT_UDP(la, prv1, 1000, ext, 53, masq);
+	IN_UDP(la, ext, 53, masq, port, prv1, 1000);
+	LibAliasSetTime(la, 10 * 1000);
+	IN_UDP(la, ext, 53, masq, port, prv1, 1000);
+	LibAliasSetTime(la, 21 * 1000);
+	IN_UDP_FAILS(la, ext, 53, masq, port);
+	LibAliasUninit(la);
+}
+
+static void
 maintained(void)
 {
 	struct libalias *la = denying();
@@ -324,6 +344,7 @@ const struct test new_tests[] = {
 	{ "rest: fragments", fragments },
 	{ "rest: modules", modules },
 	{ "new: a time of one's own", own_time },
+	{ "new: timeouts", timeouts },
 	{ "new: maintenance", maintained },
 	{ "new: batches", batches },
 	{ "new: a limit of one's own", limited },
