@@ -18,7 +18,6 @@ mod cache;
 mod moves;
 mod pool;
 pub(crate) mod ring;
-mod row;
 mod slot;
 
 use std::fmt;

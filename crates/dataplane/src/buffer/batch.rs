@@ -2,12 +2,13 @@
 
 #![allow(
     unsafe_code,
-    reason = "a bulk of slots changes hands at once, which is 3 times as fast"
+    reason = "a cache takes all slots at once, which is 3 times as fast"
 )]
 
+use std::vec::Drain;
+
 use super::Buffer;
-use super::moves::{Moves, Range};
-use super::row::Row;
+use super::moves::{self, Range};
 use super::slot::OwnSlot;
 
 /// A run of packets, each in a buffer that the batch owns, up to a most
@@ -17,14 +18,17 @@ use super::slot::OwnSlot;
 /// give them to a [`super::Cache`] (`Cache::clear`) before.
 #[derive(Debug)]
 pub struct Batch {
-    buffers: Row<Buffer>,
+    buffers: Vec<Buffer>,
+    /// Never more: the vector is not grown.
+    most: usize,
 }
 
 impl Batch {
     /// Room for so many packets.
     pub fn new(packets: usize) -> Self {
         Self {
-            buffers: Row::new(packets),
+            buffers: Vec::with_capacity(packets),
+            most: packets,
         }
     }
 
@@ -43,13 +47,13 @@ impl Batch {
     /// How many packets have room in it.
     #[inline]
     pub fn capacity(&self) -> usize {
-        self.buffers.most()
+        self.most
     }
 
     /// How many more packets have room in it.
     #[inline]
     pub fn room(&self) -> usize {
-        self.buffers.room()
+        self.most - self.buffers.len()
     }
 
     /// The packets.
@@ -67,7 +71,11 @@ impl Batch {
     /// Adds a packet; it comes back when there is no room.
     #[inline]
     pub fn push(&mut self, buffer: Buffer) -> Result<(), Buffer> {
-        self.buffers.push(buffer)
+        if self.room() == 0 {
+            return Err(buffer);
+        }
+        self.buffers.push(buffer);
+        Ok(())
     }
 
     /// Takes the last packet out.
@@ -78,28 +86,29 @@ impl Batch {
 
     /// Takes all packets out, in order.
     #[inline]
-    pub fn drain(&mut self) -> impl ExactSizeIterator<Item = Buffer> {
-        self.drain_from(0)
+    pub fn drain(&mut self) -> Drain<'_, Buffer> {
+        self.buffers.drain(..)
     }
 
     /// Takes out the packets from a place on, in order; none from behind the
     /// end.
     #[inline]
-    pub fn drain_from(&mut self, place: usize) -> impl ExactSizeIterator<Item = Buffer> {
-        self.buffers.drain(place..usize::MAX)
+    pub fn drain_from(&mut self, place: usize) -> Drain<'_, Buffer> {
+        let place = place.min(self.buffers.len());
+        self.buffers.drain(place..)
     }
 
-    /// Takes out the first packets, in order.
+    /// Takes out the first packets, in order; none from behind the end.
     #[inline(always)]
-    pub(crate) fn drain_first(&mut self, count: usize) -> impl Iterator<Item = Buffer> {
-        self.buffers.drain(0..count)
+    pub(crate) fn drain_first(&mut self, count: usize) -> Drain<'_, Buffer> {
+        self.buffers.drain(..count.min(self.buffers.len()))
     }
 
     /// Moves the packets for which `goes` says so to another batch, as far as
     /// it has room. The order of both is kept. O(packets).
     pub fn move_to(&mut self, other: &mut Self, mut goes: impl FnMut(&Buffer) -> bool) {
         let mut room = other.room();
-        let moved = self.buffers.extract(|buffer| {
+        let moved = self.buffers.extract_if(.., |buffer| {
             let moves = room > 0 && goes(buffer);
             room -= usize::from(moves);
             moves
@@ -114,12 +123,12 @@ impl Batch {
         &mut self,
         mut goes: impl FnMut(&Buffer) -> bool,
     ) -> impl Iterator<Item = Buffer> {
-        self.buffers.extract(move |buffer| goes(buffer))
+        self.buffers.extract_if(.., move |buffer| goes(buffer))
     }
 
     /// Adds empty buffers, of up to `count` slots from the end of `stock`.
     #[inline(always)]
-    pub(super) fn adopt(&mut self, stock: &mut Row<OwnSlot>, count: usize, moves: Moves) {
+    pub(super) fn adopt(&mut self, stock: &mut Vec<OwnSlot>, count: usize) {
         let count = count.min(stock.len()).min(self.room());
         let (rest, len) = (stock.len() - count, self.buffers.len());
         // SAFETY: `count` slots are behind `rest`, and places behind `len`;
@@ -127,7 +136,7 @@ impl Batch {
         unsafe {
             stock.set_len(rest);
             let to = self.buffers.as_mut_ptr().add(len);
-            moves.adopt(stock.as_ptr().add(rest), to, count);
+            moves::adopt(stock.as_ptr().add(rest), to, count);
             self.buffers.set_len(len + count);
         }
     }
@@ -136,21 +145,16 @@ impl Batch {
     /// False, with nothing done, when that has no room, or when one of them
     /// is not of the pool.
     #[inline(always)]
-    pub(super) fn surrender(
-        &mut self,
-        stock: &mut Row<OwnSlot>,
-        pool: Range,
-        moves: Moves,
-    ) -> bool {
+    pub(super) fn surrender(&mut self, stock: &mut Vec<OwnSlot>, pool: Range) -> bool {
         let (count, len) = (self.buffers.len(), stock.len());
-        if stock.room() < count {
+        if stock.capacity() - len < count {
             return false;
         }
         // SAFETY: `count` places are behind `len`, and `count` handles are
         // here; they are forgotten before the stock knows of their slots.
         unsafe {
             let to = stock.as_mut_ptr().add(len);
-            let are_ours = moves.surrender(self.buffers.as_ptr(), to, count, pool);
+            let are_ours = moves::surrender(self.buffers.as_ptr(), to, count, pool);
             if are_ours {
                 self.buffers.set_len(0);
                 stock.set_len(len + count);
@@ -162,6 +166,17 @@ impl Batch {
     /// Adds packets; what there is no room for is dropped.
     #[inline(always)]
     pub(super) fn add(&mut self, buffers: impl Iterator<Item = Buffer>) {
-        self.buffers.extend(buffers);
+        let (len, room) = (self.buffers.len(), self.room());
+        let mut places = self.buffers.spare_capacity_mut().iter_mut().take(room);
+        let mut added = 0;
+        // Not a loop of `push`: a ring's iterator is at its best from inside.
+        buffers.for_each(|buffer| {
+            if let Some(place) = places.next() {
+                place.write(buffer);
+                added += 1;
+            }
+        });
+        // SAFETY: so many places behind `len` are written.
+        unsafe { self.buffers.set_len(len + added) };
     }
 }

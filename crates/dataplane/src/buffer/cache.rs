@@ -6,9 +6,8 @@
 use std::fmt;
 use std::ptr::NonNull;
 
-use super::moves::{Moves, Range};
+use super::moves::Range;
 use super::pool::{MOST_CACHED, OWNER, Shared, join, leave};
-use super::row::Row;
 use super::slot::OwnSlot;
 use super::{Batch, Buffer};
 
@@ -24,8 +23,7 @@ const SETTLED_AT: i64 = 1 << 20;
 pub struct Cache {
     shared: NonNull<Shared>,
     pub(super) pool: Range,
-    pub(super) moves: Moves,
-    pub(super) stock: Row<OwnSlot>,
+    pub(super) stock: Vec<OwnSlot>,
     most: usize,
     magazine: usize,
     /// Buffers taken from the depot less those given to it, not yet told.
@@ -58,8 +56,7 @@ impl Cache {
         Self {
             shared: owner,
             pool: shared.range(),
-            moves: Moves::best(),
-            stock: Row::new(2 * MOST_CACHED),
+            stock: Vec::with_capacity(2 * MOST_CACHED),
             most: shared.most_cached(),
             magazine: shared.magazine(),
             account: 0,
@@ -72,22 +69,15 @@ impl Cache {
     /// O(count); below 1 ns each from the stock.
     #[inline]
     pub fn fill(&mut self, batch: &mut Batch, count: usize) -> usize {
-        let wanted = count.min(batch.room());
-        let first = wanted.min(MOST_CACHED);
-        let came = self.stocked(first);
-        batch.adopt(&mut self.stock, came, self.moves);
-        if came == wanted {
-            return came;
-        }
-        self.fill_slowly(batch, wanted - came) + came
+        let count = self.stocked(count.min(batch.room()));
+        batch.adopt(&mut self.stock, count);
+        count
     }
 
     /// One empty buffer; `None`, and counted, when the pool has none.
     #[inline]
     pub fn take(&mut self) -> Option<Buffer> {
-        if self.stocked(1) == 0 {
-            self.counters.refused += 1;
-        }
+        self.stocked(1);
         self.stock.pop().map(Buffer::new)
     }
 
@@ -102,7 +92,7 @@ impl Cache {
     /// below 1 ns each.
     #[inline]
     pub fn clear(&mut self, batch: &mut Batch) {
-        if !batch.surrender(&mut self.stock, self.pool, self.moves) {
+        if !batch.surrender(&mut self.stock, self.pool) {
             self.clear_slowly(batch);
         }
         self.flush();
@@ -122,23 +112,6 @@ impl Cache {
         self.counters
     }
 
-    /// More than a cache holds, or more than the pool has.
-    #[cold]
-    #[inline(never)]
-    fn fill_slowly(&mut self, batch: &mut Batch, wanted: usize) -> usize {
-        let mut left = wanted;
-        while left > 0 {
-            let came = self.stocked(left.min(MOST_CACHED));
-            if came == 0 {
-                self.counters.refused += left as u64;
-                break;
-            }
-            batch.adopt(&mut self.stock, came, self.moves);
-            left -= came;
-        }
-        wanted - left
-    }
-
     /// A batch of more than a cache holds, or with buffers of another pool.
     #[cold]
     #[inline(never)]
@@ -146,8 +119,7 @@ impl Cache {
         self.give_all(batch.drain());
     }
 
-    /// Sees that as many are in stock as can be had, of at most
-    /// [`MOST_CACHED`]; how many of the wanted.
+    /// Sees that as many are in stock as can be had; how many of the wanted.
     #[inline]
     fn stocked(&mut self, wanted: usize) -> usize {
         if self.stock.len() < wanted {
@@ -163,6 +135,7 @@ impl Cache {
         while self.stock.len() < wanted {
             let came = shared.pop(self.pool.origin, &mut self.stock);
             if came == 0 {
+                self.counters.refused += (wanted - self.stock.len()) as u64;
                 break;
             }
             self.counters.refills += 1;
@@ -177,10 +150,7 @@ impl Cache {
     fn stock_up(&mut self, buffer: Buffer) {
         // One of another pool is dropped, which sends it home.
         if self.pool.has(&buffer.slot) {
-            if self.stock.room() == 0 {
-                self.flush();
-            }
-            let _ = self.stock.push(buffer.into_slot());
+            self.stock.push(buffer.into_slot());
         }
     }
 
@@ -201,7 +171,7 @@ impl Cache {
         // SAFETY: we are one of its owners.
         let shared = unsafe { self.shared.as_ref() };
         let mut left = given;
-        let mut slots = self.stock.drain(0..given);
+        let mut slots = self.stock.drain(..given);
         while left > 0 {
             let magazine = left.min(self.magazine);
             shared.push(self.pool.origin, slots.by_ref().take(magazine));

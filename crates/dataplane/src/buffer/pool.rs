@@ -24,7 +24,6 @@ use std::sync::atomic::{AtomicI64, AtomicU64, Ordering, fence};
 use memory::{Reserved, Stack};
 
 use super::moves::Range;
-use super::row::Row;
 use super::slot::{ADDRESS_BITS, MAGAZINE, OwnSlot, SLOT_HEAD_BYTES, Slot, most_in_magazine};
 use super::{Cache, HEADROOM, LINE_BYTES, TAILROOM};
 
@@ -283,8 +282,8 @@ impl Shared {
     }
 
     /// Takes a magazine out of the depot; how many slots came, 0 when it is
-    /// empty. There must be room for one.
-    pub fn pop(&self, origin: NonNull<u8>, slots: &mut Row<OwnSlot>) -> usize {
+    /// empty.
+    pub fn pop(&self, origin: NonNull<u8>, slots: &mut Vec<OwnSlot>) -> usize {
         let Some(place) = self.depot.pop(|place| self.slot(place).link()) else {
             return 0;
         };
