@@ -7,6 +7,8 @@
 )]
 
 mod common;
+#[path = "forward/peers.rs"]
+mod peers;
 
 use std::fs;
 use std::path::Path;
@@ -143,8 +145,11 @@ fn a_wrong_table_or_capture_says_what_to_do() {
     assert_eq!(two.status.code(), Some(2));
 }
 
-/// A forwarder between two kernels: hosts 10.1.0.2 and 10.2.0.2, each
-/// behind a TUN device.
+/// For those who translate.
+const RULES: &str = "alias_address 192.0.2.1\n";
+
+/// A forwarder between two kernels: hosts 10.1.0.2 and 10.2.0.2, and
+/// 2001:db8:1::2 and 2001:db8:2::2, each behind a TUN device.
 struct Between {
     left: Netns,
     right: Netns,
@@ -161,11 +166,14 @@ impl Between {
         let router = Netns::new("fwd-r")?;
         let (left, right) = (Netns::new("fwd-a")?, Netns::new("fwd-b")?);
         fs::write(directory.path().join("tables"), TABLES)?;
+        fs::write(directory.path().join("rules"), RULES)?;
         // What the mirror sees: links that stand for the devices.
         router.ip_batch(
             "link add lan type veth peer name lan2\nlink add wan type veth peer name wan2\n\
              link set wan mtu 1400\n\
              addr add 10.1.0.1/24 dev lan\naddr add 10.2.0.1/24 dev wan\n\
+             addr add 2001:db8:1::1/64 dev lan nodad\n\
+             addr add 2001:db8:2::1/64 dev wan nodad\n\
              link set lan up\nlink set lan2 up\nlink set wan up\nlink set wan2 up\n",
         )?;
         let out = directory.path().join("counters");
@@ -176,16 +184,17 @@ impl Between {
             .stdout(fs::File::create(&out)?)
             .stderr(Stdio::inherit());
         let forward = Child::spawn(command)?;
-        for (device, netns, own, gateway) in [
-            ("fa", &left, "10.1.0.2/24", "10.1.0.1"),
-            ("fb", &right, "10.2.0.2/24", "10.2.0.1"),
-        ] {
+        for (device, netns, number) in [("fa", &left, 1), ("fb", &right, 2)] {
             wait_until(PATIENCE, "the device is there", || {
                 router.ip(&["link", "show", device]).ok()
             })?;
             router.ip(&["link", "set", device, "netns", netns.name()])?;
             netns.ip_batch(&format!(
-                "addr add {own} dev {device}\nlink set {device} up\nroute add default via {gateway}\n"
+                "addr add 10.{number}.0.2/24 dev {device}\n\
+                 addr add 2001:db8:{number}::2/64 dev {device} nodad\n\
+                 link set {device} up\n\
+                 route add default via 10.{number}.0.1\n\
+                 route add 2001:db8::/32 dev {device}\n"
             ))?;
         }
         Ok(Self {

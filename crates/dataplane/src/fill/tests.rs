@@ -339,6 +339,81 @@ fn a_rule_that_looks_at_more_than_the_destination_is_counted() {
 }
 
 #[test]
+fn a_vrf_s_ports_have_a_view_of_their_own() {
+    let of_vrf = |index: u32, table: Option<u32>, master: Option<u32>| {
+        let mut made = link(1, index, true, 1_500);
+        if let Change::PutLink(link) = &mut made {
+            (link.vrf_table, link.master) = (table, master);
+        }
+        made
+    };
+    let rule = |family| {
+        Change::PutRule(table::Rule {
+            family,
+            priority: 1_000,
+            l3mdev: true,
+            action: table::row::rule::action::TO_TABLE,
+            ..table::Rule::default()
+        })
+    };
+    let to = |table: u32, prefix: &str, link: u32| {
+        let body = body(kind::UNICAST, vec![hop(link, None, 1)]);
+        Change::PutRoute(route(table, prefix, body), Placement::Last)
+    };
+    let mut router = Router::new(
+        vec![
+            of_vrf(9, Some(100), None),
+            of_vrf(2, None, Some(9)),
+            of_vrf(3, None, Some(9)),
+            link(1, 4, true, 1_500),
+            link(1, 5, true, 1_500),
+            rule(AF_INET),
+            rule(AF_INET6),
+            to(100, "10.0.0.0/8", 3),
+            to(table_id::MAIN, "10.0.0.0/8", 5),
+            // The VRF's table has none: the rules go on to the main one.
+            to(table_id::MAIN, "172.16.0.0/12", 5),
+            to(100, "2001:db8::/32", 3),
+            to(table_id::MAIN, "2001:db8::/32", 5),
+            known(3, "10.0.0.9", [2, 7, 0, 0, 0, 3]),
+            known(5, "10.0.0.9", [2, 7, 0, 0, 0, 5]),
+            known(5, "172.16.0.9", [2, 7, 0, 0, 0, 6]),
+            known(3, "2001:db8::9", [2, 7, 0, 0, 0, 7]),
+            known(5, "2001:db8::9", [2, 7, 0, 0, 0, 8]),
+        ],
+        (2..6)
+            .map(|index| Attachment::ethernet(&format!("em{index}")))
+            .collect(),
+    );
+    let views: Vec<u16> = router.fill.ports().iter().map(|port| port.view).collect();
+    assert_eq!(views, [1, 1, 0, 0]);
+    let sent = |router: &mut Router, port: u16, far: &str| {
+        let own = mac(1, u32::from(port) + 2);
+        let packet = match far.parse::<IpAddr>().unwrap() {
+            IpAddr::V4(far) => ::packet::build::Ip::new([10, 0, 0, 5].into(), far).udp(1, 2, b"x"),
+            IpAddr::V6(_) => v6("2001:db8::5", far, 9, 17, &[0, 1, 0, 2, 0, 8, 0, 0]),
+        };
+        let out = router.take(port, &[frame(own, &packet)], 5);
+        out.first().map(|(port, frame)| (*port, frame[5]))
+    };
+    for (port, far, leaves) in [
+        (0, "10.0.0.9", (1, 3)),
+        (2, "10.0.0.9", (3, 5)),
+        (0, "172.16.0.9", (3, 6)),
+        (0, "2001:db8::9", (1, 7)),
+        (2, "2001:db8::9", (3, 8)),
+    ] {
+        assert_eq!(sent(&mut router, port, far), Some(leaves), "{port}, {far}");
+    }
+    router.commit(vec![
+        to(100, "10.0.0.9/32", 2),
+        known(2, "10.0.0.9", [2; 6]),
+    ]);
+    assert_eq!(sent(&mut router, 1, "10.0.0.9"), Some((0, 2)));
+    assert_eq!(sent(&mut router, 3, "10.0.0.9"), Some((3, 5)));
+}
+
+#[test]
 fn a_port_that_changes_takes_its_next_hops_along() {
     let mut router = Router::new(
         [

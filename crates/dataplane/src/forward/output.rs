@@ -1,6 +1,8 @@
 //! The last steps: one hop less, the link's header; or a wait, an error,
 //! fragments.
 
+use std::net::{Ipv4Addr, Ipv6Addr};
+
 use memory::quiescent::Section;
 use packet::ethernet;
 
@@ -206,6 +208,17 @@ impl State {
         }
         let came_by = self.ports.get(port_in);
         let all = || came_by.into_iter().chain(self.ports.iter());
+        // The host takes nothing that comes from its own addresses: what it
+        // hears of its packets comes from where they were to go.
+        let is_host = came_by.is_some_and(|port| port.is_host);
+        let from_v4 = || match is_host {
+            true => Some(Ipv4Addr::from_bits(u32::of_packet(about))),
+            false => all().find_map(|port| port.ipv4),
+        };
+        let from_v6 = || match is_host {
+            true => Some(Ipv6Addr::from_bits(u128::of_packet(about))),
+            false => all().find_map(|port| port.ipv6),
+        };
         let stage = Stage::ToRoute {
             port_in,
             takes_hop: false,
@@ -213,12 +226,12 @@ impl State {
         };
         let extras = &mut self.extras;
         let is_made = match A::IS_V6 {
-            false => all().find_map(|port| port.ipv4).map(|from| {
+            false => from_v4().map(|from| {
                 extras.make(ERROR_BYTES, stage, |room| {
                     write_v4(room, message, about, from)
                 })
             }),
-            true => all().find_map(|port| port.ipv6).map(|from| {
+            true => from_v6().map(|from| {
                 extras.make(ERROR_BYTES, stage, |room| {
                     write_v6(room, message, about, from)
                 })

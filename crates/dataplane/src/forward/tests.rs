@@ -398,3 +398,29 @@ fn the_host_s_own_packets_keep_their_hops() {
     assert_eq!(out[0].0, 0);
     assert_eq!(Ipv4::new(&out[0].1[14..]).unwrap().ttl(), 1);
 }
+
+#[test]
+fn the_host_hears_of_its_packets_from_where_they_were_to_go() {
+    let mut changes = vec![link(1, 2, true, 600), link(1, 3, true, 1_500)];
+    changes.extend(address(2, "10.0.2.1/24"));
+    changes.extend(address(2, "2001:db8:2::1/64"));
+    changes.push(known(2, "10.0.2.5", HOST_MAC));
+    changes.push(known(2, "2001:db8:2::5", HOST_MAC));
+    let mut host = Attachment::bare("em3");
+    host.is_host = true;
+    let mut router = Router::new(changes, vec![Attachment::ethernet("em2"), host]);
+    let mut long = Ip::new([10, 0, 2, 1].into(), [10, 0, 2, 5].into());
+    long.flags_and_offset = ipv4::DONT_FRAGMENT;
+    let long_v4 = long.udp(1, 2, &[7; 900]);
+    let long_v6 = v6("2001:db8:2::1", "2001:db8:2::5", 64, 17, &[7; 900]);
+    let out = router.take(1, &[long_v4, long_v6], 5);
+    let [(to_v4, error_v4), (to_v6, error_v6)] = &out[..] else {
+        panic!("{out:?}");
+    };
+    assert_eq!((*to_v4, *to_v6), (HOST, HOST));
+    let error = Ipv4::new(&error_v4[..]).unwrap();
+    assert_eq!(error.source(), Ipv4Addr::new(10, 0, 2, 5));
+    assert_eq!(error.destination(), Ipv4Addr::new(10, 0, 2, 1));
+    let error = Ipv6::new(&error_v6[..]).unwrap();
+    assert_eq!(error.source().to_string(), "2001:db8:2::5");
+}

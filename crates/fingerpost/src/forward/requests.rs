@@ -84,28 +84,33 @@ mod tests {
             there.name()
         );
         here.ip_batch(&peer).unwrap();
-        for (netns, own) in [(&here, "10.3.0.1/24"), (&there, "10.3.0.2/24")] {
-            let up = format!("addr add {own} dev em1\nlink set em1 up\n");
+        for (netns, own) in [(&here, 1), (&there, 2)] {
+            let up = format!(
+                "addr add 10.3.0.{own}/24 dev em1\naddr add 2001:db8::{own}/64 dev em1 nodad\n\
+                 link set em1 up\n"
+            );
             netns.ip_batch(&up).unwrap();
         }
         let namespace = Namespace::open(here.name()).unwrap();
         let mut carrier = Carrier::open(&namespace).unwrap();
         let link = here.inside(|| nix::net::if_::if_nametoindex("em1"));
         let link = link.unwrap().unwrap();
-        let request = Request {
-            link,
-            key: Key::v4(0, 0x0a03_0002),
-        };
-        // The first may come before the carrier is up on both sides.
-        wait_until(
-            Duration::from_secs(60),
-            "the neighbour is reachable",
-            || {
-                assert!(carrier.carry(&request));
-                let rows = here.ip(&["neigh", "show", "10.3.0.2"]).unwrap();
-                rows.contains("lladdr").then_some(())
-            },
-        )
-        .unwrap();
+        for (key, address) in [
+            (Key::v4(0, 0x0a03_0002), "10.3.0.2"),
+            (Key::v6(0, 0x2001_0db8 << 96 | 2), "2001:db8::2"),
+        ] {
+            let request = Request { link, key };
+            // The first may come before the carrier is up on both sides.
+            wait_until(
+                Duration::from_secs(60),
+                "the neighbour is reachable",
+                || {
+                    assert!(carrier.carry(&request));
+                    let rows = here.ip(&["neigh", "show", address]).unwrap();
+                    rows.contains("lladdr").then_some(())
+                },
+            )
+            .unwrap();
+        }
     }
 }

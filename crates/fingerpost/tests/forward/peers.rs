@@ -1,0 +1,219 @@
+//! Real programs over IPv6, through a translation, with the router itself,
+//! and under rules with several tables.
+
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+
+use lab::{Netns, skip, wait_until};
+use rustix::process::Signal;
+use tempfile::TempDir;
+
+use super::{Between, PATIENCE};
+
+/// The address of `Between`'s translation.
+const ALIAS: &str = "192.0.2.1";
+/// Sends datagrams back: to port 7000, until it is ended.
+const ECHO: &str = "
+import socket
+s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+s.bind(('', 7000))
+while True:
+    data, sender = s.recvfrom(65535)
+    s.sendto(data, sender)
+";
+/// Asks for one back that goes in pieces.
+const ASK: &str = "
+import socket
+s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+s.settimeout(1)
+data = bytes(at % 251 for at in range(4000))
+s.sendto(data, ('10.2.0.2', 7000))
+assert s.recvfrom(65535)[0] == data
+";
+
+fn until(what: &str, mut is_so: impl FnMut() -> bool) {
+    wait_until(PATIENCE, what, || is_so().then_some(())).unwrap();
+}
+
+fn pings(from: &Netns, to: &str) -> bool {
+    from.run("ping", &["-c", "1", "-W", "1", to]).is_ok()
+}
+
+/// A file of a server in a namespace, fetched from another one.
+fn fetches(server: &Netns, client: &Netns, host: &str) {
+    let served = TempDir::new().unwrap();
+    let content: Vec<u8> = (0..1_000_000_u32).map(|at| (at / 7) as u8).collect();
+    fs::write(served.path().join("file"), &content).unwrap();
+    let directory = served.path().to_str().unwrap();
+    let bound = if host.contains(':') { "::" } else { "0.0.0.0" };
+    let arguments = ["-m", "http.server", "80", "--bind", bound];
+    let arguments = [&arguments[..], &["--directory", directory]].concat();
+    let _server = server.spawn("python3", &arguments).unwrap();
+    let got = served.path().join("got");
+    let url = format!("http://{host}/file");
+    until("the file comes through", || {
+        let to = ["-g", "-s", "-m", "20", "-o", got.to_str().unwrap(), &url];
+        client.run("curl", &to).is_ok()
+    });
+    assert!(fs::read(&got).unwrap() == content);
+}
+
+#[test]
+fn ipv6_programs_talk_through_it() {
+    let Some(between) = skip::unless(Between::start(&["--tables=tables"])) else {
+        return;
+    };
+    let (left, right) = (&between.left, &between.right);
+    let far = "2001:db8:2::2";
+    until("a ping through the forwarder", || pings(left, far));
+    let route = left.run("traceroute", &["-6", "-n", "-w", "5", "-q", "1", far]);
+    let route = route.unwrap();
+    let hops: Vec<&str> = route.lines().skip(1).collect();
+    assert_eq!(hops.len(), 2, "{route}");
+    assert!(hops[0].contains("2001:db8:1::1") && hops[1].contains(far));
+    // Too long for the second link: its sender is told, and cuts it itself.
+    let long = ["-c", "1", "-W", "2", "-s", "1450", far];
+    until("a long ping in pieces", || left.run("ping", &long).is_ok());
+    let cached = left.ip(&["route", "get", far]).unwrap();
+    assert!(cached.contains("mtu 1400"), "{cached}");
+    fetches(right, left, "[2001:db8:2::2]");
+    let _iperf = right.spawn("iperf3", &["-s"]).unwrap();
+    until("iperf3 runs through it", || {
+        let load = ["-6", "-c", far, "-t", "1", "-u", "-b", "20M", "-l", "1000"];
+        left.run("iperf3", &load).is_ok()
+    });
+    let counted = between.end();
+    let nodes = &counted["nodes"];
+    assert!(nodes["ipv6"]["packets"].as_u64() > Some(1_000), "{counted}");
+    let told = &nodes["output"]["reasons"];
+    assert!(told["too-big"].as_u64() > Some(0), "{counted}");
+    assert!(told["hops-exceeded"].as_u64() > Some(0), "{counted}");
+}
+
+/// Lines about what a capture holds, with all checksums looked at.
+fn found(capture: &Path, filter: &str) -> String {
+    let mut tshark = Command::new("tshark");
+    for of in ["ip", "tcp", "udp"] {
+        tshark.args(["-o", &format!("{of}.check_checksum:TRUE")]);
+    }
+    tshark.arg("-n").arg("-r").arg(capture).args(["-Y", filter]);
+    let output = tshark.output().unwrap();
+    assert!(output.status.success(), "{output:?}");
+    String::from_utf8(output.stdout).unwrap()
+}
+
+#[test]
+fn programs_talk_through_a_translation() {
+    let by = ["--tables=tables", "--nat=rules", "--outside=wan"];
+    let Some(between) = skip::unless(Between::start(&by)) else {
+        return;
+    };
+    let (left, right) = (&between.left, &between.right);
+    let directory = TempDir::new().unwrap();
+    let capture = |device: &str| directory.path().join(device);
+    let mut listeners = [("fa", left), ("fb", right)].map(|(device, netns)| {
+        let file = capture(device);
+        let options = ["-U", "--immediate-mode", "-s", "2048", "-Z", "root"];
+        let listen = [&options[..], &["-i", device, "-w", file.to_str().unwrap()]];
+        let listener = netns.spawn("tcpdump", &listen.concat()).unwrap();
+        until("the capture has begun", || {
+            fs::metadata(&file).is_ok_and(|file| file.len() > 0)
+        });
+        listener
+    });
+    until("a ping through the translation", || pings(left, "10.2.0.2"));
+    fetches(right, left, "10.2.0.2");
+    let _echo = right.spawn("python3", &["-c", ECHO]).unwrap();
+    until("a datagram in pieces comes back", || {
+        left.run("python3", &["-c", ASK]).is_ok()
+    });
+    // Nobody from outside gets in who was not asked.
+    assert!(!pings(right, ALIAS));
+    for listener in &mut listeners {
+        listener.signal(Signal::INT).unwrap();
+        listener.wait(PATIENCE).unwrap();
+    }
+    let counted = between.end();
+    assert!(counted["nodes"]["nat"]["packets"].as_u64() > Some(100));
+    assert_eq!(found(&capture("fb"), "ip.addr == 10.1.0.2"), "");
+    // What the forwarder has sent, on either side; the hosts' own checksums
+    // may be left to a device that there is not.
+    let wrong = ["ip", "tcp", "udp", "icmp"].map(|of| format!("{of}.checksum.status == 0"));
+    let wrong = wrong.join(" || ");
+    for (device, source) in [("fa", "10.2.0.2"), ("fb", ALIAS)] {
+        let sent = |what: &str| found(&capture(device), &format!("ip.src == {source} && ({what})"));
+        for some in ["icmp", "tcp", "udp", "ip.flags.mf == 1"] {
+            assert_ne!(sent(some), "", "{device}, {some}");
+        }
+        assert_eq!(sent(&wrong), "", "{device}");
+    }
+}
+
+#[test]
+fn the_router_itself_is_asked_and_asks() {
+    let by = ["--tables=tables", "--host=fh"];
+    let Some(between) = skip::unless(Between::start(&by)) else {
+        return;
+    };
+    let (left, right, router) = (&between.left, &between.right, &between.router);
+    until("the host's device is there", || {
+        router.ip(&["link", "set", "fh", "up"]).is_ok()
+    });
+    router
+        .ip_batch("route add 10.1.0.2 dev fh\nroute add 10.2.0.2 dev fh\n")
+        .unwrap();
+    for own in ["10.1.0.1", "10.2.0.1"] {
+        until("the router answers", || pings(left, own));
+    }
+    until("hosts still talk to one another", || {
+        pings(left, "10.2.0.2")
+    });
+    for (host, netns) in [("10.1.0.2", left), ("10.2.0.2", right)] {
+        let asked = router.run("ping", &["-c", "1", "-W", "5", host]).unwrap();
+        // It came over one link: nobody took a hop.
+        assert!(asked.contains("ttl=64"), "{asked}");
+        fetches(router, netns, "10.1.0.1");
+    }
+    let counted = between.end();
+    let nodes = &counted["nodes"];
+    assert!(nodes["host"]["packets"].as_u64() > Some(50), "{counted}");
+    assert_eq!(nodes["host"]["reasons"]["no-host-port"], 0, "{counted}");
+}
+
+#[test]
+fn rules_and_their_tables_are_obeyed() {
+    let Some(between) = skip::unless(Between::start(&[])) else {
+        return;
+    };
+    between.answers();
+    let (left, router) = (&between.left, &between.router);
+    let ip = |lines: &str| router.ip_batch(lines).unwrap();
+    for (family, far) in [("-4", "10.2.0.2"), ("-6", "2001:db8:2::2")] {
+        let rule = |what: &str, number: &str| {
+            let number = ["pref", number, "lookup", number];
+            router
+                .ip(&[&[family, "rule", what][..], &number].concat())
+                .unwrap();
+        };
+        until("a ping through the forwarder", || pings(left, far));
+        ip(&format!("route add prohibit {far} table 100\n"));
+        rule("add", "100");
+        until("a table in front is asked first", || !pings(left, far));
+        ip(&format!("route add throw {far} table 50\n"));
+        rule("add", "50");
+        assert!(!pings(left, far));
+        ip(&format!("route add {far} dev wan table 60\n"));
+        rule("add", "60");
+        until("one in front of that is obeyed", || pings(left, far));
+        rule("del", "60");
+        until("and forgotten", || !pings(left, far));
+        rule("del", "100");
+        until("without its rule a table says nothing", || pings(left, far));
+    }
+    // One that looks at more than the destination is passed over, aloud.
+    ip("rule add pref 40 fwmark 7 lookup 100\n");
+    let counted = between.end();
+    let ignored = &counted["tables"]["ignored_rules"];
+    assert!(ignored.is_u64(), "{counted}");
+}
