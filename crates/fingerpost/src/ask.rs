@@ -12,6 +12,7 @@ use view::Format;
 
 use crate::arp;
 use crate::cli::From;
+use crate::control::client::AskError;
 use crate::control::protocol::Ask;
 use crate::control::{client, paths};
 use crate::direct::{self, route_get};
@@ -43,29 +44,62 @@ pub fn run(ask: Ask, from: &From, out: &mut impl Write) -> Result<()> {
 }
 
 /// Asks about a namespace: its daemon, if there is one and it is not to be
-/// `direct`, else the kernel. Gives the number of rows.
+/// `direct`, else the kernel. The kernel also answers for a daemon that
+/// ends before it says anything. Gives the number of rows.
 pub fn one_namespace(
     ask: Ask,
     namespace: &Namespace,
     direct: bool,
     out: &mut impl Write,
 ) -> Result<u64> {
-    let daemon = if direct {
-        None
-    } else {
-        daemon_of(namespace.inode())
-    };
-    match (daemon, ask) {
-        (Some(daemon), ask) => Ok(client::ask(&daemon, ask, out)?.rows),
-        (None, Ask::Question(question)) => direct::question(&question, namespace, out),
-        (None, Ask::RouteGet(question)) => route_get::answer(&question, namespace, out),
-        (None, Ask::Watch(question)) => direct::watch(&question, namespace, out),
-        (None, Ask::Arp(question)) => arp::direct(&question, namespace, None, out),
-        (None, Ask::Ifconfig(question)) => ifconfig::direct(&question, namespace, out),
-        (None, Ask::Status { .. }) => bail!(
+    if !direct
+        && let Some(daemon) = daemon_of(namespace.inode())
+        && let Some(rows) = of_daemon(&daemon, ask.clone(), out)?
+    {
+        return Ok(rows);
+    }
+    match ask {
+        Ask::Question(question) => direct::question(&question, namespace, out),
+        Ask::RouteGet(question) => route_get::answer(&question, namespace, out),
+        Ask::Watch(question) => direct::watch(&question, namespace, out),
+        Ask::Arp(question) => arp::direct(&question, namespace, None, out),
+        Ask::Ifconfig(question) => ifconfig::direct(&question, namespace, out),
+        Ask::Status { .. } => bail!(
             "no daemon mirrors this namespace (inode {}); `fingerpost up` starts one",
             namespace.inode()
         ),
+    }
+}
+
+/// What a daemon answers, and how many rows; `None`: it went away and said
+/// nothing. One that goes away from who watches, or in the middle of an
+/// answer, is an error: what it said cannot be taken back.
+fn of_daemon(daemon: &UnixStream, ask: Ask, out: &mut impl Write) -> Result<Option<u64>, AskError> {
+    let watches = matches!(ask, Ask::Watch(_));
+    let mut out = Noticed {
+        out,
+        written: false,
+    };
+    match client::ask(daemon, ask, &mut out) {
+        Err(AskError::Connection(_)) if !watches && !out.written => Ok(None),
+        answered => Ok(Some(answered?.rows)),
+    }
+}
+
+/// Notices whether anything is written.
+struct Noticed<W> {
+    out: W,
+    written: bool,
+}
+
+impl<W: Write> Write for Noticed<W> {
+    fn write(&mut self, octets: &[u8]) -> io::Result<usize> {
+        self.written = true;
+        self.out.write(octets)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.out.flush()
     }
 }
 
@@ -136,4 +170,42 @@ fn of_namespace(mut ask: Ask, name: &str) -> Ask {
         }
     }
     ask
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::{BufRead, BufReader};
+    use std::thread;
+
+    use super::*;
+    use crate::control::protocol;
+
+    /// What comes of a daemon that says some octets and ends.
+    fn said(frame: Option<&[u8]>) -> (Result<Option<u64>, AskError>, String) {
+        let (asking, daemon) = UnixStream::pair().unwrap();
+        let frame = frame.map(<[u8]>::to_vec);
+        let ends = thread::spawn(move || {
+            let mut request = String::new();
+            BufReader::new(&daemon).read_line(&mut request).unwrap();
+            if let Some(octets) = frame {
+                protocol::write_frame(&mut &daemon, protocol::DATA, &octets).unwrap();
+            }
+        });
+        let mut out = Vec::new();
+        let answered = of_daemon(&asking, Ask::Status { json: false }, &mut out);
+        ends.join().unwrap();
+        (answered, String::from_utf8(out).unwrap())
+    }
+
+    #[test]
+    fn a_daemon_that_ends_before_it_speaks_leaves_the_answer_to_the_kernel() {
+        let (answered, out) = said(None);
+        assert!(matches!(answered, Ok(None)) && out.is_empty());
+    }
+
+    #[test]
+    fn a_daemon_that_ends_while_it_speaks_is_an_error() {
+        let (answered, out) = said(Some(b"half"));
+        assert!(matches!(answered, Err(AskError::Connection(_))) && out == "half");
+    }
 }

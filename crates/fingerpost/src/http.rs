@@ -2,16 +2,18 @@
 //! distance, and the page for people.
 //!
 //! - [`Opened`], [`Service`]: sockets, keys and the thread that serves.
-//! - `serve`, `clients`, `guarded`, `streamed`: connections, and what
+//! - `serve`, `clients`, `guarded`: connections, and what
 //!   bounds them.
 //! - `door`, `token`: who may ask.
 //! - `definition`, `query`, `openapi`: what can be asked, defined once.
+//! - `long`, `streamed`: answers that are not made at once.
 //! - `rows`, `cursor`, `changes`, `metrics`, `status`, `page`: the answers.
 //! - `problem`: what a refused request is told.
 //!
-//! Everything runs on one thread of its own with a runtime of its own; no
-//! other thread of the daemon waits for it, and it waits for none: answers
-//! come from snapshots. It has no rights. Limits, and what is answered at
+//! Everything runs on two threads of its own, each with a runtime: one talks
+//! with clients and makes short answers, the other makes long ones. No other
+//! thread of the daemon waits for them, and they wait for none: answers
+//! come from snapshots. They have no rights. Limits, and what is answered at
 //! each, are where they are declared: `config`, `guarded`, `query`, `door`,
 //! `rows`, `compressed`, `changes`.
 
@@ -23,6 +25,7 @@ mod cursor;
 mod definition;
 mod door;
 mod guarded;
+mod long;
 mod metrics;
 mod openapi;
 mod page;
@@ -57,6 +60,7 @@ use crate::daemon::Answers;
 use crate::privileges;
 use config::Http;
 use door::Door;
+use long::Long;
 use problem::Problem;
 use shared::{Mirrored, Shared};
 use token::Token;
@@ -191,9 +195,36 @@ fn open_tls(config: &Http) -> Result<Option<Arc<rustls::ServerConfig>>> {
 pub struct Service {
     shared: Arc<Shared>,
     listening: Vec<SocketAddr>,
+    /// The one that talks with clients first, then that of long answers.
+    threads: Vec<Thread>,
+}
+
+/// A thread of the service.
+#[derive(Debug)]
+struct Thread {
     /// Dropped: the thread ends.
-    stop: Option<oneshot::Sender<()>>,
-    thread: Option<JoinHandle<()>>,
+    stop: oneshot::Sender<()>,
+    thread: JoinHandle<()>,
+}
+
+impl Thread {
+    fn start(
+        name: &str,
+        serve: impl FnOnce(oneshot::Receiver<()>) + Send + 'static,
+    ) -> Result<Self> {
+        let (stop, stopped) = oneshot::channel();
+        let thread = std::thread::Builder::new().name(name.to_owned());
+        let thread = thread.spawn(move || serve(stopped));
+        let thread = thread.context("no thread for HTTP")?;
+        Ok(Self { stop, thread })
+    }
+
+    fn end(self) {
+        drop(self.stop);
+        if self.thread.join().is_err() {
+            tracing::error!("HTTP ended by a panic");
+        }
+    }
 }
 
 impl Service {
@@ -208,26 +239,31 @@ impl Service {
         let mut start = [0; 4];
         getrandom(&mut start, GetRandomFlags::empty()).context("no random numbers")?;
         let start = format!("{:08x}", u32::from_ne_bytes(start));
-        let shared = Arc::new(Shared::new(start, config, door, tls));
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_time()
+            .build()
+            .context("no runtime for HTTP")?;
+        let long = Long::new(&runtime);
+        let shared = Arc::new(Shared::new(start, config, door, tls, long));
         shared.rename(names);
         let listening = listeners
             .iter()
             .filter_map(|listener| listener.local_addr().ok())
             .collect();
-        let (stop, stopped) = oneshot::channel();
-        let thread = if listeners.is_empty() {
-            None
-        } else {
+        let mut threads = Vec::new();
+        if !listeners.is_empty() {
             let shared = Arc::clone(&shared);
-            let thread = std::thread::Builder::new().name("http".to_owned());
-            let thread = thread.spawn(move || serve(shared, listeners, stopped));
-            Some(thread.context("no thread for HTTP")?)
-        };
+            threads.push(Thread::start("http", move |stopped| {
+                serve(shared, listeners, stopped);
+            })?);
+            threads.push(Thread::start("http-long", move |stopped| {
+                long::serve(runtime, stopped);
+            })?);
+        }
         Ok(Self {
             shared,
             listening,
-            stop: Some(stop),
-            thread,
+            threads,
         })
     }
 
@@ -276,12 +312,7 @@ impl Service {
 
 impl Drop for Service {
     fn drop(&mut self) {
-        self.stop = None;
-        if let Some(thread) = self.thread.take()
-            && thread.join().is_err()
-        {
-            tracing::error!("HTTP ended by a panic");
-        }
+        self.threads.drain(..).for_each(Thread::end);
         // What is answered from must not hold the mirrors any longer.
         self.shared.set_namespaces(Arc::new([]));
     }
@@ -303,6 +334,7 @@ fn serve(shared: Arc<Shared>, listeners: Vec<TcpListener>, stopped: oneshot::Rec
             return;
         }
     };
+    page::prepare();
     runtime.block_on(async {
         let router = router(&shared);
         for listener in listeners {
@@ -324,7 +356,7 @@ fn router(shared: &Arc<Shared>) -> Router {
     let mut router = Router::new();
     for table in definition::TABLES {
         let answered = asynchronous(shared, move |shared, request| async move {
-            rows::answer(&shared, table, &request).await
+            rows::answer(&shared, table, request).await
         });
         router = router.route(table.path, get(answered));
     }
@@ -339,7 +371,7 @@ fn router(shared: &Arc<Shared>) -> Router {
         .route(
             "/v1/changes",
             get(asynchronous(shared, |shared, request| async move {
-                changes::answer(&shared, &request)
+                changes::open(&shared, request).await
             })),
         )
         .route(

@@ -200,6 +200,39 @@ fn a_configuration_is_read_again_and_a_wrong_one_changes_nothing() {
 }
 
 #[test]
+fn a_limit_that_is_raised_lets_in_what_had_no_place() {
+    let Some(netns) = furnished("limit") else {
+        return;
+    };
+    let directory = tempfile::tempdir().unwrap();
+    let file = directory.path().join("fingerpost.toml");
+    let limit = |rows: u32| fs::write(&file, format!("[limits]\nneighbours = {rows}\n")).unwrap();
+    limit(1);
+    let daemon = Daemon::up(&netns, &["--config", file.to_str().unwrap()]);
+    let permanent = ["neigh", "--state", "permanent", "--count"];
+    for last in 1..=3 {
+        let address = format!("10.9.0.{last}");
+        let mac = format!("02:00:00:00:01:{last:02}");
+        netns
+            .ip(&["neigh", "replace", &address, "lladdr", &mac, "dev", "br0"])
+            .unwrap();
+    }
+    wait_until(PATIENCE, "a table that is full", || {
+        status(&netns)["mirror"]["full"].as_str().map(str::to_owned)
+    })
+    .unwrap();
+    let all = says(&netns, &[&permanent[..], &["--direct"]].concat());
+    limit(1000);
+    daemon.process.signal(Signal::HUP).unwrap();
+    wait_until(PATIENCE, "all neighbours", || {
+        (says(&netns, &permanent) == all).then_some(())
+    })
+    .unwrap();
+    assert!(status(&netns)["mirror"]["full"].is_null());
+    daemon.end();
+}
+
+#[test]
 fn a_wrong_configuration_is_named_by_check_and_stops_the_start() {
     let directory = tempfile::tempdir().unwrap();
     let file = directory.path().join("fingerpost.toml");

@@ -260,8 +260,8 @@ fn other_namespaces_are_asked_by_name_and_all_at_once() {
         |arguments: &[&str]| said(Command::new(PROGRAM).args(arguments).output().unwrap());
     let named = from_outside(&["--netns", one.name(), "neigh"]);
     assert_eq!(sorted(&named), sorted(&says(&one, &["neigh"])));
-    // Other tests' namespaces and daemons come and go: one that ends while it
-    // is asked is an error that names it.
+    // Other tests' namespaces and daemons come and go: one that ends in the
+    // middle of its answer is an error that names it.
     let all = wait_until(common::PATIENCE, "an answer of all namespaces", || {
         let mut asked = Command::new(PROGRAM);
         asked.args(["neigh", "--all-netns", "--json"]);

@@ -133,6 +133,8 @@ pub(crate) struct Shared {
     changed: Condvar,
     stop: AtomicBool,
     rescan: AtomicBool,
+    /// Limits that the worker has not taken yet.
+    limits: Mutex<Option<Limits>>,
     /// When somebody last wanted what links, addresses, neighbours and
     /// forwarding entries do silently, milliseconds since the epoch.
     wanted: [AtomicU64; 4],
@@ -150,6 +152,7 @@ impl Shared {
             changed: Condvar::new(),
             stop: AtomicBool::new(false),
             rescan: AtomicBool::new(false),
+            limits: Mutex::default(),
             wanted: Default::default(),
             wake,
             clock_micros: AtomicU64::new(0),
@@ -168,6 +171,10 @@ impl Shared {
 
     fn status(&self) -> MutexGuard<'_, Status> {
         self.status.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn limits(&self) -> MutexGuard<'_, Option<Limits>> {
+        self.limits.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     pub(crate) fn update(&self, change: impl FnOnce(&mut Status)) {
@@ -310,6 +317,13 @@ impl Mirror {
     /// Lists all tables again now, as the periodic scan does.
     pub fn scan_now(&self) {
         self.shared.rescan.store(true, Ordering::Release);
+        self.shared.wake();
+    }
+
+    /// Takes other limits. Rows that are there stay; where rows had no
+    /// place, all tables are listed again. Returns at once.
+    pub fn set_limits(&self, limits: Limits) {
+        *self.shared.limits() = Some(limits);
         self.shared.wake();
     }
 

@@ -6,6 +6,7 @@ mod beside;
 mod create;
 mod end;
 mod icmp;
+mod listing;
 mod port;
 mod quick;
 #[cfg(test)]
@@ -62,6 +63,8 @@ pub struct Nat {
     own: Vec<u32>,
     unfollowed: Unfollowed,
     dying: Dying,
+    /// Room for a packet as it was, while it turns back.
+    kept: Vec<u8>,
     config: Config,
     events: Events,
     statistics: Statistics,
@@ -107,11 +110,12 @@ impl Nat {
             random: Random::new(seeds.next()),
             rules: Rules::default(),
             helpers: Helpers::new(config.limits.helpers),
-            proxied: proxied::Table::default(),
+            proxied: proxied::Table::new(config.limits.proxied),
             fragments: Fragments::new(config.limits.fragments),
             own: Vec::new(),
             unfollowed: Unfollowed::default(),
             dying: Dying::default(),
+            kept: Vec::new(),
             events: Events::new(events),
             statistics: Statistics::default(),
             work: Work::default(),

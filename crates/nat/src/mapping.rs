@@ -107,6 +107,11 @@ impl Mappings {
         self.live
     }
 
+    /// Places, free ones included.
+    pub fn places(&self) -> usize {
+        self.entries.len()
+    }
+
     pub fn memory_bytes(&self) -> usize {
         self.entries.memory_bytes() + self.by_inside.memory_bytes() + self.by_alias.memory_bytes()
     }

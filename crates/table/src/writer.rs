@@ -148,6 +148,11 @@ impl Writer {
         }
     }
 
+    /// Takes other limits, for rows to come: those that are there stay.
+    pub fn set_limits(&mut self, limits: Limits) {
+        self.limits = limits;
+    }
+
     /// A reader of what this writer publishes.
     pub fn reader(&self) -> Reader {
         Reader {

@@ -54,4 +54,4 @@ pub use printer::Printer;
 pub use question::{Filter, Format, Object, Output, Question};
 pub use route_get::{RouteQuestion, route_get};
 pub use selection::BadQuestion;
-pub use walk::{Place, Walk};
+pub use walk::{Bounds, Place, Walk};

@@ -24,11 +24,27 @@ use crate::question::{Object, Question};
 use crate::selection::{BadQuestion, Selection};
 pub use place::Place;
 
-/// Rows looked at for a piece at most, wanted or not: some hundred
-/// microseconds.
-const MAX_LOOKED_AT: usize = 4096;
-/// Octets of a piece, about: no row is begun beyond.
-const PIECE_BYTES: usize = 32 << 10;
+/// How long a piece gets, which is how long it takes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Bounds {
+    /// Rows looked at, at most, wanted or not.
+    pub looked_at: usize,
+    /// Octets, about: no row is begun beyond.
+    pub octets: usize,
+}
+
+impl Bounds {
+    /// Some hundred microseconds.
+    pub const USUAL: Self = Self {
+        looked_at: 4096,
+        octets: 32 << 10,
+    };
+    /// Some ten microseconds: to see whether an answer is short.
+    pub const SMALL: Self = Self {
+        looked_at: 256,
+        octets: 8 << 10,
+    };
+}
 
 /// The rows of a question, piece by piece.
 #[derive(Debug, Clone)]
@@ -76,6 +92,17 @@ impl Walk {
         names: &Names,
         now_millis: u64,
     ) -> Result<Option<Vec<u8>>, AnswerError> {
+        self.bounded_piece(Bounds::USUAL, tables, names, now_millis)
+    }
+
+    /// The next piece, of another length.
+    pub fn bounded_piece(
+        &mut self,
+        bounds: Bounds,
+        tables: &Tables,
+        names: &Names,
+        now_millis: u64,
+    ) -> Result<Option<Vec<u8>>, AnswerError> {
         if self.end.is_some() {
             return Ok(None);
         }
@@ -94,6 +121,7 @@ impl Walk {
         };
         let mut run = Run {
             most_rows: self.rows.saturating_add(self.left),
+            bounds,
             looked_at: 0,
             last: None,
             printer: &mut printer,
@@ -153,6 +181,7 @@ impl Walk {
 struct Run<'p, 'a> {
     printer: &'p mut Printer<'a, Vec<u8>>,
     most_rows: u64,
+    bounds: Bounds,
     looked_at: usize,
     /// The place of the last row looked at.
     last: Option<Place>,
@@ -163,9 +192,9 @@ type Whole = io::Result<bool>;
 
 impl<'a> Run<'_, 'a> {
     fn is_full(&self) -> bool {
-        self.looked_at >= MAX_LOOKED_AT
+        self.looked_at >= self.bounds.looked_at
             || self.printer.rows() >= self.most_rows
-            || self.printer.gathered() >= PIECE_BYTES
+            || self.printer.gathered() >= self.bounds.octets
     }
 
     /// Shows rows until there are no more or the piece is full.

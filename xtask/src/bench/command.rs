@@ -205,6 +205,11 @@ impl Daemon {
         Ok(daemon)
     }
 
+    /// Its number.
+    pub fn pid(&self) -> u32 {
+        self.process.id()
+    }
+
     /// Milliseconds of processor time so far, all threads.
     pub fn cpu_ms(&self) -> f64 {
         let tasks = fs::read_dir(format!("/proc/{}/task", self.process.id()));

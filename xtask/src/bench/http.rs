@@ -1,13 +1,18 @@
 //! Case `http`: questions over HTTP beside a bare server of the same
 //! library with a constant answer (the floor), with and without 10,000
-//! changes a second, and with 500 stalled clients and 500 event streams;
+//! changes a second, with 500 clients that ask for all routes and take
+//! nothing, and with 500 event streams, of a prefix each or of everything;
 //! and the walk of all routes by pages during the changes.
+//!
+//! The daemon and the floor have one core, all who ask and change have the
+//! others. What is measured with stalled clients begins with them, when
+//! their sockets are being filled.
 
 use std::fs;
 use std::io::{BufRead, BufReader, Write};
 use std::net::Ipv4Addr;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, ChildStdout, Command, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread::{self, JoinHandle};
@@ -16,7 +21,9 @@ use std::time::{Duration, Instant};
 use ::lab::bench::Samples;
 use ::lab::situation::routes::{self, Family};
 use ::lab::{Netns, Random, wait_until};
-use anyhow::{Context, Result, bail, ensure};
+use anyhow::{Context, Result, anyhow, bail, ensure};
+use rustix::process::Pid;
+use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 
 use super::Setting;
 use super::command::Daemon;
@@ -27,11 +34,17 @@ const FLOOR: &str = "bare axum";
 const AT: &str = "127.0.0.1:9797";
 const FLOOR_AT: &str = "127.0.0.1:9798";
 /// Seconds that each is asked.
-const ASKED_SECS: &str = "4";
+const ASKED_SECS: &str = "3";
 const CHANGES_PER_SEC: u32 = 10_000;
+/// Hosts whose routes come and go, one after the other.
+const FIRST_CHANGED: u32 = 0xC612_0000;
+const CHANGED: u32 = 10_000;
 const REQUESTS_PER_SEC: &str = "1000";
 /// Clients that take nothing, and that watch.
 const HELD: &str = "500";
+const NONE: &str = "0";
+/// The core of those who answer; those who ask have the others.
+const CORE: usize = 0;
 /// No client is too fast.
 const CONFIG: &str = "[http]\nrequests_per_sec = 1000000\n";
 /// Distinct questions.
@@ -39,6 +52,7 @@ const QUESTIONS: usize = 5_000;
 
 pub fn measure(setting: &Setting, samples: &mut Samples) -> Result<()> {
     let floor = floor()?;
+    let _elsewhere = Elsewhere::than(CORE)?;
     let sizes: &[usize] = if setting.quick {
         &[1_000, 100_000]
     } else {
@@ -55,7 +69,9 @@ pub fn measure(setting: &Setting, samples: &mut Samples) -> Result<()> {
         fs::write(&config, CONFIG)?;
         let config = config.to_str().context("a path that is not UTF-8")?;
         let daemon = Daemon::start_with(setting, &netns, &["--config", config])?;
-        let _floor = serve(&netns, &floor)?;
+        pin(daemon.pid(), &[CORE])?;
+        let served = serve(&netns, &floor)?;
+        pin(served.0.id(), &[CORE])?;
         compare(setting, &netns, size as u64, &files, &daemon, samples)?;
     }
     Ok(())
@@ -69,6 +85,10 @@ struct Files {
     constant: PathBuf,
     /// Destinations that are there throughout.
     routes: PathBuf,
+    /// Streams of the changes of a prefix each, as users have them.
+    watched: PathBuf,
+    /// A stream of all changes.
+    all_changes: PathBuf,
 }
 
 /// A directory that goes with its value.
@@ -108,7 +128,15 @@ impl Files {
             questions: directory.join("questions"),
             constant: directory.join("constant"),
             routes: directory.join("routes"),
+            watched: directory.join("watched"),
+            all_changes: directory.join("all-changes"),
         };
+        let watched = (0..CHANGED / 16).map(|number| {
+            let prefix = Ipv4Addr::from(FIRST_CHANGED + number * 16);
+            format!("/v1/changes?object=routes&to={prefix}/28\n")
+        });
+        fs::write(&files.watched, watched.collect::<String>())?;
+        fs::write(&files.all_changes, "/v1/changes\n")?;
         fs::write(&files.questions, questions)?;
         fs::write(&files.constant, "/\n")?;
         let mut all = String::new();
@@ -156,13 +184,30 @@ fn compare(
         let cpu = (daemon.cpu_ms() - before.1) / before.0.elapsed().as_secs_f64();
         samples.add(OURS, what, size, "cpu_ms_per_s", cpu);
         client.walk("walk by pages of 1,000, 10,000 changes/s", 1_000, samples)?;
-        let held = client.hold()?;
-        let what = "1,000 requests/s, 10,000 changes/s, 500 stalled, 500 streams";
-        client.ask(OURS, what, "16", REQUESTS_PER_SEC, samples)?;
-        if let Some(bytes) = daemon.resident_bytes() {
-            samples.add(OURS, what, size, "resident_bytes", bytes);
+        for (stalled, streams, watched, with) in [
+            (HELD, NONE, &files.watched, "500 stalled"),
+            (NONE, HELD, &files.watched, "500 streams of a prefix"),
+            (NONE, HELD, &files.all_changes, "500 streams of all"),
+            (
+                HELD,
+                HELD,
+                &files.all_changes,
+                "500 stalled, 500 streams of all",
+            ),
+        ] {
+            let what = format!("{what}, {with}");
+            let held = client.hold(stalled, streams, watched)?;
+            client.ask(OURS, &what, "16", REQUESTS_PER_SEC, samples)?;
+            if let Some(bytes) = daemon.resident_bytes() {
+                samples.add(OURS, &what, size, "resident_bytes", bytes);
+            }
+            let [seconds, octets, events, fell_behind] = held.end()?;
+            if streams == HELD {
+                samples.add(OURS, &what, size, "events_told_per_s", events / seconds);
+                samples.add(OURS, &what, size, "stream_bytes_per_s", octets / seconds);
+                samples.add(OURS, &what, size, "fell_behind", fell_behind);
+            }
         }
-        drop(held);
         samples.add("ip -batch", what, size, "changes_per_s", churn.end()?);
     }
     Ok(())
@@ -201,12 +246,13 @@ impl Client<'_> {
         let file = file.to_str().context("a path that is not UTF-8")?;
         let words = ["ask", address, connections, per_sec, ASKED_SECS, file];
         let numbers = self.run(&words)?;
-        let [requests, seconds, median, late, _] = numbers[..] else {
+        let [requests, seconds, median, late, longest] = numbers[..] else {
             bail!("http-ask wrote {numbers:?}");
         };
         samples.add(who, what, self.size, "requests_per_s", requests / seconds);
         samples.add(who, what, self.size, "p50_us", median);
         samples.add(who, what, self.size, "p99_us", late);
+        samples.add(who, what, self.size, "max_us", longest);
         Ok(())
     }
 
@@ -226,20 +272,41 @@ impl Client<'_> {
         Ok(())
     }
 
-    fn hold(&self) -> Result<Held> {
+    fn hold(&self, stalled: &str, streams: &str, watched: &Path) -> Result<Holding> {
         let child = self.netns.inside(|| {
             let mut hold = Command::new(&self.program);
-            hold.args(["hold", AT, HELD, HELD])
+            hold.args(["hold", AT, stalled, streams])
+                .arg(watched)
                 .stdin(Stdio::piped())
                 .stdout(Stdio::piped());
             hold.spawn()
         })??;
         let mut held = Held(child);
         let stdout = held.0.stdout.take().context("no standard output")?;
+        let mut said = BufReader::new(stdout);
         let mut line = String::new();
-        BufReader::new(stdout).read_line(&mut line)?;
+        said.read_line(&mut line)?;
         ensure!(line.trim() == "held", "http-ask hold wrote {line:?}");
-        Ok(held)
+        Ok(Holding { held, said })
+    }
+}
+
+/// Clients that are held.
+struct Holding {
+    held: Held,
+    said: BufReader<ChildStdout>,
+}
+
+impl Holding {
+    /// Lets them go; seconds, octets, events, and how often one fell behind.
+    fn end(mut self) -> Result<[f64; 4]> {
+        drop(self.held.0.stdin.take());
+        let mut line = String::new();
+        self.said.read_line(&mut line)?;
+        let numbers = line.split_whitespace().map(str::parse::<f64>);
+        let numbers: Vec<f64> = numbers.collect::<Result<_, _>>()?;
+        let numbers = <[f64; 4]>::try_from(numbers);
+        numbers.map_err(|numbers| anyhow!("http-ask hold wrote {numbers:?}"))
     }
 }
 
@@ -252,6 +319,42 @@ impl Drop for Held {
         let _ = self.0.kill();
         let _ = self.0.wait();
     }
+}
+
+/// This thread, and all that it starts, on other cores than one; where it
+/// was when dropped. On a machine of one core nothing happens.
+struct Elsewhere(CpuSet);
+
+impl Elsewhere {
+    fn than(core: usize) -> Result<Self> {
+        let before = sched_getaffinity(None)?;
+        let mut others = before;
+        others.unset(core);
+        if others.count() > 0 {
+            sched_setaffinity(None, &others)?;
+        }
+        Ok(Self(before))
+    }
+}
+
+impl Drop for Elsewhere {
+    fn drop(&mut self) {
+        // Where it stays only costs time.
+        let _ = sched_setaffinity(None, &self.0);
+    }
+}
+
+/// Leaves a process these cores, all its threads.
+fn pin(pid: u32, cores: &[usize]) -> Result<()> {
+    let mut set = CpuSet::new();
+    cores.iter().for_each(|core| set.set(*core));
+    for task in fs::read_dir(format!("/proc/{pid}/task"))? {
+        let name = task?.file_name();
+        let thread = name.to_str().and_then(|name| name.parse().ok());
+        let thread = thread.and_then(Pid::from_raw);
+        sched_setaffinity(Some(thread.context("no thread's number")?), &set)?;
+    }
+    Ok(())
 }
 
 /// Where the floor was built.
@@ -317,9 +420,9 @@ impl Churn {
                     let due = (began.elapsed().as_secs_f64() * f64::from(CHANGES_PER_SEC)) as u32;
                     lines.clear();
                     while number < due {
-                        // 10,000 come, then the same go.
-                        let what = ["add", "del"][(number / 10_000 % 2) as usize];
-                        let address = Ipv4Addr::from(0xC612_0000 + number % 10_000);
+                        // All come, then the same go.
+                        let what = ["add", "del"][(number / CHANGED % 2) as usize];
+                        let address = Ipv4Addr::from(FIRST_CHANGED + number % CHANGED);
                         writeln!(lines, "route {what} {address} dev up0 proto static")?;
                         number += 1;
                     }

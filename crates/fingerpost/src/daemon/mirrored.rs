@@ -102,6 +102,11 @@ impl Mirrored {
         }
     }
 
+    /// Takes other limits of its tables.
+    pub fn set_limits(&self, limits: table::Limits) {
+        self.answers.mirror.set_limits(limits);
+    }
+
     /// Whether what led to the namespace still does.
     pub fn still_there(&self) -> bool {
         self.answers.mirror.still_there()

@@ -29,6 +29,7 @@ use tokio::time::{Instant, Sleep, sleep_until};
 use view::{Filter, Object, Question, Watch};
 
 use super::definition::TABLES;
+use super::long;
 use super::problem::Problem;
 use super::query::Parameters;
 use super::shared::Shared;
@@ -115,7 +116,16 @@ impl Drop for Right {
 }
 
 /// Opens a stream.
-pub fn answer(shared: &Arc<Shared>, request: &Parts) -> Result<Response, Problem> {
+pub async fn open(shared: &Arc<Shared>, request: Parts) -> Result<Response, Problem> {
+    let of = Arc::clone(shared);
+    // The feed is rendered under its lock.
+    let opened = shared.long.run(async move { answer(&of, &request) });
+    let mut response = opened.await?;
+    long::mark(&mut response);
+    Ok(response)
+}
+
+fn answer(shared: &Arc<Shared>, request: &Parts) -> Result<Response, Problem> {
     let mut parameters = Parameters::parse(request.uri.query())?;
     let netns = parameters.take("netns")?;
     let mirrored = shared.mirrored(netns.as_deref())?;

@@ -2,7 +2,7 @@
 //! ends the connection in bounded time, and what hyper answers to a head it
 //! cannot read gets words.
 
-use std::io;
+use std::io::{self, IoSlice};
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
@@ -17,6 +17,8 @@ use super::problem::Problem;
 
 /// Octets of a request's head at most.
 pub const MAX_HEAD_BYTES: usize = 16 << 10;
+/// Octets of a refusal without words at most: a status and three headers.
+const MAX_WORDLESS_BYTES: usize = 512;
 /// Headers of a request at most.
 pub const MAX_HEADERS: usize = 64;
 
@@ -44,13 +46,23 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Guarded<S> {
     }
 
     fn write(&mut self, cx: &mut Context<'_>, octets: &[u8]) -> Poll<io::Result<usize>> {
-        if let Poll::Ready(written) = Pin::new(&mut self.stream).poll_write(cx, octets) {
-            if self.deadline.take().is_some() {
-                self.place.waits(false);
-            }
-            return Poll::Ready(written);
+        let written = Pin::new(&mut self.stream).poll_write(cx, octets);
+        self.wrote(cx, written)
+    }
+
+    /// What a write came to: it is done, or waits until the deadline.
+    fn wrote<T>(
+        &mut self,
+        cx: &mut Context<'_>,
+        written: Poll<io::Result<T>>,
+    ) -> Poll<io::Result<T>> {
+        if written.is_pending() {
+            return self.wait(cx);
         }
-        self.wait(cx)
+        if self.deadline.take().is_some() {
+            self.place.waits(false);
+        }
+        written
     }
 
     /// The deadline of what waits.
@@ -116,18 +128,30 @@ impl<S: AsyncRead + AsyncWrite + Unpin> AsyncWrite for Guarded<S> {
         }
     }
 
+    fn poll_write_vectored(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        parts: &[IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        // hyper refuses with one part.
+        if let [octets] = parts {
+            return self.poll_write(cx, octets);
+        }
+        let this = self.get_mut();
+        ready!(this.write_instead(cx))?;
+        let written = Pin::new(&mut this.stream).poll_write_vectored(cx, parts);
+        this.wrote(cx, written)
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        self.stream.is_write_vectored()
+    }
+
     fn poll_flush(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         let this = self.get_mut();
         ready!(this.write_instead(cx))?;
-        match Pin::new(&mut this.stream).poll_flush(cx) {
-            Poll::Pending => this.wait(cx),
-            done => {
-                if this.deadline.take().is_some() {
-                    this.place.waits(false);
-                }
-                done
-            }
-        }
+        let flushed = Pin::new(&mut this.stream).poll_flush(cx);
+        this.wrote(cx, flushed)
     }
 
     fn poll_shutdown(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
@@ -143,6 +167,9 @@ impl<S: AsyncRead + AsyncWrite + Unpin> AsyncWrite for Guarded<S> {
 /// What hyper refuses a head with: a status and nothing else. No handler
 /// of ours does.
 fn wordless(octets: &[u8]) -> Option<Problem> {
+    if octets.len() > MAX_WORDLESS_BYTES || !octets.starts_with(b"HTTP/1.") {
+        return None;
+    }
     let text = std::str::from_utf8(octets).ok()?;
     let rest = text
         .strip_prefix("HTTP/1.1 ")

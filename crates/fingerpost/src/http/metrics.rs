@@ -19,6 +19,7 @@ use table::{Link, LinkCounters, Tables};
 use view::Object;
 
 use super::compressed;
+use super::long;
 use super::problem::Problem;
 use super::query::Parameters;
 use super::shared::{Mirrored, Shared};
@@ -58,6 +59,7 @@ pub async fn answer(shared: &Arc<Shared>, request: &Parts) -> Result<Response, P
     };
     let mut response = Response::new(compressed::body(Streamed::new(scrape), &compress));
     compressed::mark(&mut response, compress.is_some());
+    long::mark(&mut response);
     let headers = response.headers_mut();
     headers.insert(CONTENT_TYPE, HeaderValue::from_static(MEDIA_TYPE));
     headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));

@@ -1,15 +1,23 @@
 //! The page at `/` and its files at `/assets/…`: compiled in, nothing
-//! fetched from elsewhere. The same for everybody, so no token is asked.
+//! fetched from elsewhere. The same for everybody, so no token is asked,
+//! and they are compressed once.
 
 use std::hash::{DefaultHasher, Hash, Hasher};
+use std::io::Write;
+use std::sync::LazyLock;
 
 use axum::body::Body;
 use axum::response::{IntoResponse, Response};
+use bytes::Bytes;
+use flate2::Compression;
+use flate2::write::GzEncoder;
 use http::header::{
-    CACHE_CONTROL, CONTENT_SECURITY_POLICY, CONTENT_TYPE, ETAG, IF_NONE_MATCH, X_FRAME_OPTIONS,
+    CACHE_CONTROL, CONTENT_ENCODING, CONTENT_SECURITY_POLICY, CONTENT_TYPE, ETAG, IF_NONE_MATCH,
+    VARY, X_FRAME_OPTIONS,
 };
 use http::{HeaderMap, HeaderValue, StatusCode};
 
+use super::compressed;
 use super::problem::Problem;
 
 /// A file of the page.
@@ -69,33 +77,71 @@ const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; i
                       data:; connect-src 'self'; base-uri 'none'; form-action 'none'; \
                       frame-ancestors 'none'";
 
+/// A file as it is sent.
+struct Sent {
+    etag: String,
+    /// With gzip, if that is less.
+    gzip: Option<Bytes>,
+}
+
+/// One for each file. Some milliseconds, once.
+static SENT: LazyLock<Vec<Sent>> = LazyLock::new(|| FILES.iter().map(Sent::of).collect());
+
+impl Sent {
+    fn of(file: &File) -> Self {
+        let mut hasher = DefaultHasher::new();
+        file.octets.hash(&mut hasher);
+        let mut gzip = GzEncoder::new(Vec::new(), Compression::best());
+        let written = gzip.write_all(file.octets).and_then(|()| gzip.finish());
+        let gzip = written.ok().map(Bytes::from);
+        Self {
+            etag: format!("{:016x}", hasher.finish()),
+            gzip: gzip.filter(|gzip| gzip.len() < file.octets.len()),
+        }
+    }
+}
+
+/// Makes the files ready, so that nobody waits for it later.
+pub fn prepare() {
+    LazyLock::force(&SENT);
+}
+
 /// The file of a path.
 pub fn serve(path: &str, headers: &HeaderMap) -> Response {
-    let Some(file) = FILES.iter().find(|file| file.path == path) else {
+    let found = FILES.iter().zip(&*SENT).find(|(file, _)| file.path == path);
+    let Some((file, sent)) = found else {
         return Problem::not_found("there is no such file; / is the page").into_response();
     };
-    let mut hasher = DefaultHasher::new();
-    file.octets.hash(&mut hasher);
-    let etag = format!("\"{:016x}\"", hasher.finish());
+    let gzip = sent.gzip.clone();
+    let gzip = gzip.filter(|_| compressed::takes_gzip(headers));
+    // Other octets are another representation (RFC 9110 §8.8.3.3).
+    let coding = if gzip.is_some() { "-gzip" } else { "" };
+    let etag = format!("\"{}{coding}\"", sent.etag);
     let known = headers
         .get(IF_NONE_MATCH)
         .and_then(|tags| tags.to_str().ok());
     let is_known = known.is_some_and(|tags| tags.contains(&etag));
-    let mut response = if is_known {
-        let mut response = Response::new(Body::empty());
-        *response.status_mut() = StatusCode::NOT_MODIFIED;
-        response
-    } else {
-        Response::new(Body::from(file.octets))
+    let is_coded = gzip.is_some() && !is_known;
+    let mut response = match gzip {
+        _ if is_known => Response::new(Body::empty()),
+        Some(gzip) => Response::new(Body::from(gzip)),
+        None => Response::new(Body::from(file.octets)),
     };
+    if is_known {
+        *response.status_mut() = StatusCode::NOT_MODIFIED;
+    }
     let to = response.headers_mut();
     for (name, value) in [
         (CONTENT_TYPE, file.media_type),
         (CONTENT_SECURITY_POLICY, POLICY),
         (CACHE_CONTROL, "no-cache"),
+        (VARY, "accept-encoding"),
         (X_FRAME_OPTIONS, "DENY"),
     ] {
         to.insert(name, HeaderValue::from_static(value));
+    }
+    if is_coded {
+        to.insert(CONTENT_ENCODING, HeaderValue::from_static("gzip"));
     }
     if let Ok(etag) = HeaderValue::from_str(&etag) {
         to.insert(ETAG, etag);
@@ -106,10 +152,50 @@ pub fn serve(path: &str, headers: &HeaderMap) -> Response {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use http::header::ACCEPT_ENCODING;
 
     fn text(path: &str) -> &'static str {
         let file = FILES.iter().find(|file| file.path == path).unwrap();
         std::str::from_utf8(file.octets).unwrap()
+    }
+
+    fn asked(headers: &[(http::HeaderName, &str)]) -> Response {
+        let mut all = HeaderMap::new();
+        for (name, value) in headers {
+            all.insert(name.clone(), HeaderValue::from_str(value).unwrap());
+        }
+        serve("/assets/main.js", &all)
+    }
+
+    #[test]
+    fn whoever_takes_gzip_gets_it_under_a_tag_of_its_own() {
+        let plain = asked(&[]);
+        let coded = asked(&[(ACCEPT_ENCODING, "deflate, gzip;q=0.5")]);
+        assert!(!plain.headers().contains_key(CONTENT_ENCODING));
+        assert_eq!(coded.headers()[CONTENT_ENCODING], "gzip");
+        assert_ne!(plain.headers()[ETAG], coded.headers()[ETAG]);
+        for response in [&plain, &coded] {
+            assert_eq!(response.headers()[VARY], "accept-encoding");
+        }
+        let etag = coded.headers()[ETAG].to_str().unwrap();
+        let known = asked(&[(ACCEPT_ENCODING, "gzip"), (IF_NONE_MATCH, etag)]);
+        assert_eq!(known.status(), StatusCode::NOT_MODIFIED);
+        assert!(!known.headers().contains_key(CONTENT_ENCODING));
+        let other = asked(&[(IF_NONE_MATCH, etag)]);
+        assert_eq!(other.status(), StatusCode::OK);
+        let refused = asked(&[(ACCEPT_ENCODING, "gzip;q=0, br")]);
+        assert!(!refused.headers().contains_key(CONTENT_ENCODING));
+    }
+
+    #[test]
+    fn what_is_compressed_is_the_same_file() {
+        for (file, sent) in FILES.iter().zip(&*SENT) {
+            let Some(gzip) = &sent.gzip else { continue };
+            let mut plain = Vec::new();
+            let mut gunzip = flate2::read::GzDecoder::new(&gzip[..]);
+            std::io::Read::read_to_end(&mut gunzip, &mut plain).unwrap();
+            assert!(plain == file.octets, "{}", file.path);
+        }
     }
 
     #[test]

@@ -8,6 +8,9 @@
 //! one that stalls holds the piece it does not take and nothing else. A
 //! piece is made in less than a millisecond, and others are served between
 //! two.
+//!
+//! A short answer is made at once. What is longer than [`Bounds::SMALL`] is
+//! begun again by the thread of long answers ([`super::long`]).
 
 use std::collections::VecDeque;
 use std::pin::Pin;
@@ -19,18 +22,19 @@ use axum::response::Response;
 use bytes::Bytes;
 use http::header::{CACHE_CONTROL, CONTENT_TYPE, ETAG, HeaderName, IF_NONE_MATCH, LINK, VARY};
 use http::request::Parts;
-use http::{HeaderMap, HeaderValue, StatusCode};
+use http::{HeaderMap, HeaderValue, StatusCode, Uri};
 use http_body::{Frame, SizeHint};
 use table::Tables;
 use tokio::sync::OwnedSemaphorePermit;
-use view::{Filter, Object, Question, Walk};
+use view::{Bounds, Filter, Object, Question, Walk};
 
+use super::compressed::Permit;
 use super::definition::Table;
 use super::problem::Problem;
 use super::query::{self, Parameters};
 use super::shared::{Mirrored, Shared};
 use super::streamed::{Pieces, Streamed};
-use super::{compressed, cursor};
+use super::{compressed, cursor, long};
 use crate::cli::{settle_family, words};
 use crate::daemon::Answers;
 
@@ -52,6 +56,9 @@ struct Asked {
     limit: Option<u64>,
     skip: u64,
     after: Option<view::Place>,
+    uri: Uri,
+    /// To be compressed, if it is worth it.
+    compress: Permit,
 }
 
 impl Asked {
@@ -98,7 +105,26 @@ impl Asked {
             limit,
             skip,
             after,
+            uri: request.uri.clone(),
+            compress: compressed::permit(shared, &request.headers),
         })
+    }
+
+    /// The rows from the place on that was asked for.
+    fn walk(&self) -> Walk {
+        Walk::new(self.question.clone(), self.after.clone(), self.limit)
+    }
+
+    /// The whole answer, if it is short.
+    fn at_once(&self, shared: &Shared, tables: &Tables) -> Result<Option<(Bytes, Walk)>, Problem> {
+        if self.skip > 0 {
+            return Ok(None);
+        }
+        let mut walk = self.walk();
+        let now = self.mirrored.answers.mirror().now_millis();
+        let piece = walk.bounded_piece(Bounds::SMALL, tables, &shared.names(), now)?;
+        let whole = piece.filter(|_| walk.is_over());
+        Ok(whole.map(|piece| (piece.into(), walk)))
     }
 
     /// Passes over the rows that are to be left out, a piece at a time, so
@@ -133,49 +159,67 @@ impl Asked {
 pub async fn answer(
     shared: &Arc<Shared>,
     table: &'static Table,
-    request: &Parts,
+    request: Parts,
 ) -> Result<Response, Problem> {
-    let mut asked = Asked::read(shared, table, request)?;
+    let asked = Asked::read(shared, table, &request)?;
     let statistics = asked.question.output.statistics;
-    let answers = Arc::clone(&asked.mirrored.answers);
     asked.mirrored.refresh(table.object, statistics).await;
-    let tables = answers.mirror().reader().snapshot();
+    let tables = asked.mirrored.answers.mirror().reader().snapshot();
     let mut head = Head::new(shared, &asked, &tables);
     if let Some(etag) = head.etag.as_ref().filter(|_| !statistics)
         && is_known(&request.headers, etag)
     {
         return Ok(head.finish(StatusCode::NOT_MODIFIED, Body::empty()));
     }
-    drop(tables);
-    asked.pass_over(shared).await?;
-    let tables = asked.mirrored.answers.mirror().reader().snapshot();
-    let mut walk = Walk::new(asked.question.clone(), asked.after.clone(), asked.limit);
-    let names = shared.names();
-    let first = walk.piece(&tables, &names, answers.mirror().now_millis())?;
-    drop(tables);
-    let compress = compressed::permit(shared, &request.headers);
+    let Some((rows, walk)) = asked.at_once(shared, &tables)? else {
+        drop(tables);
+        let work = long_answer(Arc::clone(shared), asked, head);
+        return shared.long.run(work).await;
+    };
+    if asked.limit.is_some() {
+        head.link(&walk, &asked, &shared.start);
+    }
+    let body = compressed::body(Page::from(rows), &asked.compress);
+    let mut response = head.finish(StatusCode::OK, body);
+    compressed::mark(&mut response, asked.compress.is_some());
+    Ok(response)
+}
+
+/// Answers by pieces: a page with its `Link`, or a stream of all rows.
+async fn long_answer(
+    shared: Arc<Shared>,
+    mut asked: Asked,
+    mut head: Head,
+) -> Result<Response, Problem> {
+    asked.pass_over(&shared).await?;
+    let answers = Arc::clone(&asked.mirrored.answers);
+    let mirror = answers.mirror();
+    let mut walk = asked.walk();
+    let first = {
+        let tables = mirror.reader().snapshot();
+        walk.piece(&tables, &shared.names(), mirror.now_millis())?
+    };
+    let compress = asked.compress.clone();
     let rows = Rows {
         walk,
         first: first.map(Bytes::from),
-        shared: Arc::clone(shared),
+        shared: Arc::clone(&shared),
         answers: Arc::downgrade(&answers),
     };
     let body = if asked.limit.is_some() {
         let (page, walk) = rows.gather().await?;
         if asked.limit != Some(0) {
-            head.link(request, &walk, &asked, &shared.start);
+            head.link(&walk, &asked, &shared.start);
         }
         compressed::body(page, &compress)
     } else if rows.walk.is_over() {
-        let whole = Page {
-            pieces: rows.first.into_iter().map(|piece| (piece, None)).collect(),
-        };
-        compressed::body(whole, &compress)
+        compressed::body(Page::from(rows.first.unwrap_or_default()), &compress)
     } else {
         compressed::body(Streamed::new(rows), &compress)
     };
     let mut response = head.finish(StatusCode::OK, body);
     compressed::mark(&mut response, compress.is_some());
+    long::mark(&mut response);
     Ok(response)
 }
 
@@ -224,11 +268,11 @@ impl Head {
     }
 
     /// Says where the next page begins, if there is one (RFC 8288).
-    fn link(&mut self, request: &Parts, walk: &Walk, asked: &Asked, start: &str) {
+    fn link(&mut self, walk: &Walk, asked: &Asked, start: &str) {
         let Some(place) = walk.rest() else { return };
         let netns = asked.question.output.netns.as_deref();
         let after = cursor::write(place, &asked.question, netns, start);
-        let query = request.uri.query().unwrap_or_default();
+        let query = asked.uri.query().unwrap_or_default();
         let mut next = String::new();
         for part in query
             .split('&')
@@ -237,7 +281,7 @@ impl Head {
             next.push_str(part);
             next.push('&');
         }
-        let link = format!("<{}?{next}after={after}>; rel=\"next\"", request.uri.path());
+        let link = format!("<{}?{next}after={after}>; rel=\"next\"", asked.uri.path());
         insert(&mut self.headers, LINK, &link);
     }
 
@@ -322,6 +366,14 @@ struct Page {
     pieces: VecDeque<(Bytes, Option<OwnedSemaphorePermit>)>,
 }
 
+impl From<Bytes> for Page {
+    fn from(rows: Bytes) -> Self {
+        Self {
+            pieces: [(rows, None)].into(),
+        }
+    }
+}
+
 impl http_body::Body for Page {
     type Data = Bytes;
     type Error = axum::Error;
@@ -372,6 +424,8 @@ pub async fn route_get(shared: &Arc<Shared>, request: &Parts) -> Result<Response
         limit: None,
         skip: 0,
         after: None,
+        uri: request.uri.clone(),
+        compress: None,
     };
     let head = Head::new(shared, &asked, &tables);
     if let Some(etag) = &head.etag

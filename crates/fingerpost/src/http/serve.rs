@@ -20,6 +20,7 @@ use hyper::body::Incoming;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
+use socket2::SockRef;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
@@ -40,6 +41,9 @@ const LINGER: Duration = Duration::from_secs(1);
 const MAX_LINGER_BYTES: usize = 1 << 20;
 /// Clients beyond all places that are told so, at a time.
 const MAX_TURNED_AWAY: usize = 64;
+/// Octets that a socket takes beyond what its client has room for: without
+/// it, some megabytes of an answer were made for each client that stalls.
+const MAX_NOT_SENT: u32 = 64 << 10;
 /// For TLS to be agreed on.
 const HANDSHAKE: Duration = Duration::from_secs(10);
 
@@ -67,6 +71,9 @@ pub async fn accept(listener: TcpListener, shared: Arc<Shared>, router: Router) 
                 sleep(Duration::from_millis(20)).await;
             }
         }
+        // Those who are there are served before the next one comes in: when
+        // hundreds come at once, they wait and not the others.
+        tokio::task::yield_now().await;
     }
 }
 
@@ -92,6 +99,7 @@ async fn connection(
     let serving = async {
         // Answers are written whole: nothing is gained by waiting.
         let _ = stream.set_nodelay(true);
+        let _ = SockRef::from(&stream).set_tcp_notsent_lowat(MAX_NOT_SENT);
         match shared.tls() {
             None => talk(&shared, router, stream, from, &place).await,
             Some(tls) => match timeout(HANDSHAKE, TlsAcceptor::from(tls).accept(stream)).await {
@@ -191,7 +199,8 @@ async fn answer(
             // Not read: there is none.
             drop(body);
             let answered = router.call(Request::from_parts(parts, Body::empty()));
-            answered.await.unwrap_or_else(|never| match never {})
+            let answer = answered.await.unwrap_or_else(|never| match never {});
+            shared.long.take_over(answer)
         }
         Err(problem) => {
             if problem.closes {

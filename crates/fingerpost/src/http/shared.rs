@@ -15,6 +15,7 @@ use super::clients::Clients;
 use super::compressed::MAX_COMPRESSED;
 use super::config::Http;
 use super::door::{Door, Rates};
+use super::long::Long;
 use super::problem::Problem;
 use super::status::Memory;
 use crate::daemon::Answers;
@@ -60,6 +61,8 @@ pub struct Shared {
     pub clients: Arc<Clients>,
     /// Requests by source.
     pub rates: Rates,
+    /// Makes long answers.
+    pub long: Long,
     /// Rights to compress.
     pub compressed: Arc<Semaphore>,
     /// Rights to hold pieces of pages.
@@ -113,11 +116,18 @@ fn put<T>(into: &Mutex<T>, value: T) {
 
 impl Shared {
     /// With nothing to answer from yet.
-    pub fn new(start: String, config: Http, door: Door, tls: Option<Arc<ServerConfig>>) -> Self {
+    pub fn new(
+        start: String,
+        config: Http,
+        door: Door,
+        tls: Option<Arc<ServerConfig>>,
+        long: Long,
+    ) -> Self {
         Self {
             start,
             clients: Clients::new(config.clients),
             rates: Rates::new(config.requests_per_sec),
+            long,
             compressed: Arc::new(Semaphore::new(MAX_COMPRESSED)),
             gathered: Arc::new(Semaphore::new(MAX_GATHERED)),
             streams: Streams::new(config.event_streams),

@@ -8,9 +8,11 @@
 //! - `http-ask walk ADDRESS PATH FILE`: follows the pages of CSV with one
 //!   column; writes rows, rows told twice, lines of the file that were not
 //!   told, pages, seconds.
-//! - `http-ask hold ADDRESS STALLED STREAMS`: asks for all routes so many
-//!   times and takes nothing, watches changes so many times and reads them;
-//!   writes `held`, and ends with its standard input.
+//! - `http-ask hold ADDRESS STALLED STREAMS FILE`: asks for all routes so
+//!   many times and takes nothing, watches so many of the paths of a file,
+//!   in turn, and reads what they say; writes `held`. When its standard
+//!   input ends it writes how many seconds it read, how many octets and
+//!   events it heard, and how often one was told that it fell behind.
 
 use std::collections::HashMap;
 use std::env;
@@ -18,6 +20,7 @@ use std::fs;
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -39,7 +42,9 @@ fn main() -> Result<()> {
             file,
         ),
         ["walk", address, path, file] => walk(address, path, file),
-        ["hold", address, stalled, streams] => hold(address, stalled.parse()?, streams.parse()?),
+        ["hold", address, stalled, streams, file] => {
+            hold(address, stalled.parse()?, streams.parse()?, file)
+        }
         _ => bail!("usage: http-ask ask|walk|hold …"),
     }
 }
@@ -205,35 +210,74 @@ fn walk(address: &str, path: &str, file: &str) -> Result<()> {
     Ok(())
 }
 
-fn hold(address: &str, stalled: usize, streams: usize) -> Result<()> {
+/// What all streams together heard.
+#[derive(Default)]
+struct Heard {
+    octets: AtomicU64,
+    events: AtomicU64,
+    fell_behind: AtomicU64,
+}
+
+impl Heard {
+    /// Reads a stream to its end. Silence is none: nothing may have changed.
+    fn listen(&self, stream: &mut BufReader<TcpStream>) {
+        let mut line = Vec::new();
+        loop {
+            line.clear();
+            match stream.read_until(b'\n', &mut line) {
+                Ok(0) => return,
+                Ok(octets) => self.octets.fetch_add(octets as u64, Ordering::Relaxed),
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => continue,
+                Err(_) => return,
+            };
+            if line.starts_with(b"event: fell_behind") {
+                self.fell_behind.fetch_add(1, Ordering::Relaxed);
+            } else if line.starts_with(b"event: ") {
+                self.events.fetch_add(1, Ordering::Relaxed);
+            }
+        }
+    }
+}
+
+fn hold(address: &str, stalled: usize, streams: usize, file: &str) -> Result<()> {
     let limit = getrlimit(Resource::Nofile);
     let raised = Rlimit {
         current: limit.maximum,
         ..limit
     };
     setrlimit(Resource::Nofile, raised).context("raising the limit of descriptors")?;
+    let paths = fs::read_to_string(file)?;
+    let paths: Vec<&str> = paths.lines().collect();
+    ensure!(!paths.is_empty(), "{file} names no paths");
+    let start = Instant::now();
     let mut held = Vec::new();
     for _ in 0..stalled {
         let mut client = Client::connect(address)?;
         client.send("/v1/routes")?;
         held.push(client);
     }
-    for _ in 0..streams {
+    let heard = Arc::new(Heard::default());
+    for path in paths.iter().cycle().take(streams) {
         let mut client = Client::connect(address)?;
-        client.send("/v1/changes")?;
+        client.send(path)?;
+        let heard = Arc::clone(&heard);
         // A small stack: there are many, and they do nothing but read.
         let reader = thread::Builder::new().stack_size(64 << 10);
-        reader.spawn(move || {
-            let mut octets = [0; 32 << 10];
-            let stream = client.stream.get_mut();
-            // Silence is no end: nothing may have changed.
-            while !matches!(stream.read(&mut octets), Ok(0)) {}
-        })?;
+        reader.spawn(move || heard.listen(&mut client.stream))?;
     }
     writeln!(io::stdout(), "held")?;
     io::stdout().flush()?;
     let mut end = Vec::new();
     io::stdin().read_to_end(&mut end)?;
+    let of = |count: &AtomicU64| count.load(Ordering::Relaxed);
+    writeln!(
+        io::stdout(),
+        "{} {} {} {}",
+        start.elapsed().as_secs_f64(),
+        of(&heard.octets),
+        of(&heard.events),
+        of(&heard.fell_behind)
+    )?;
     drop(held);
     Ok(())
 }

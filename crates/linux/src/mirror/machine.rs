@@ -122,6 +122,12 @@ impl Machine {
         }
     }
 
+    /// Takes other limits, for rows to come.
+    pub(crate) fn set_limits(&mut self, limits: table::Limits) {
+        self.limits = limits;
+        self.model.writer().set_limits(limits);
+    }
+
     /// The writer, to read, publish and sample with.
     pub(crate) fn writer(&mut self) -> &mut Writer {
         self.model.writer()

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use netlink::message::Message;
 use rustix::event::{PollFd, PollFlags};
-use table::{TableFull, Writer};
+use table::{Limits, TableFull, Writer};
 use tracing::{debug, info, warn};
 
 use super::load::{Listener, Load};
@@ -183,6 +183,10 @@ impl Worker {
         if self.feed.machine.take_lost() {
             self.schedule_resync();
         }
+        let limits = self.shared.limits().take();
+        if let Some(limits) = limits {
+            self.take_limits(limits);
+        }
         self.look_at_recording(now);
         if self.resync_at.is_some_and(|at| now >= at) {
             self.resync_at = None;
@@ -193,6 +197,17 @@ impl Worker {
         }
         self.samples(now);
         Ok(None)
+    }
+
+    /// Takes other limits; rows that had no place may have one now.
+    fn take_limits(&mut self, limits: Limits) {
+        self.feed.machine.set_limits(limits);
+        let mut was_full = false;
+        self.shared
+            .update(|status| was_full = status.full.take().is_some());
+        if was_full {
+            self.schedule_resync();
+        }
     }
 
     fn schedule_resync(&mut self) {

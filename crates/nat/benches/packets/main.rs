@@ -32,6 +32,7 @@ use std::net::Ipv4Addr;
 use std::time::Instant;
 
 use fingerpost_nat::{Config, Nat, Packet, Timeouts, Verdict};
+use lab::bench::median;
 use memory::Reserved;
 use packet::build::{Ip, Segment};
 use packet::tcp::ACK;
@@ -366,7 +367,7 @@ impl Bench {
         }
         // The last tenth: the table has its size then.
         let last = costs.len() - costs.len().div_ceil(10);
-        median(&mut costs[last..])
+        cost(&mut costs[last..])
     }
 
     /// Flows made in an engine with memory for them.
@@ -394,7 +395,7 @@ impl Bench {
             assert_eq!(verdicts[want.index()], packets, "{verdicts:?}");
             costs.push(ns);
         }
-        median(&mut costs)
+        cost(&mut costs)
     }
 
     fn existing(&mut self, way: Way, out: bool) -> Cost {
@@ -528,7 +529,7 @@ impl Least {
             from += packets;
         }
         let last = costs.len() - costs.len().div_ceil(10);
-        median(&mut costs[last..])
+        cost(&mut costs[last..])
     }
 
     fn rounds(
@@ -564,7 +565,7 @@ impl Least {
             });
             assert_eq!(done, if want { packets } else { 0 });
         }
-        median(&mut costs)
+        cost(&mut costs)
     }
 
     fn existing(&mut self, bench: &mut Bench, way: Way, out: bool) -> Cost {
@@ -603,12 +604,10 @@ impl Cost {
     };
 }
 
-fn median(costs: &mut [f64]) -> Cost {
-    costs.sort_by(f64::total_cmp);
-    let at = |place: usize| costs.get(place).copied().unwrap_or(0.0);
+fn cost(costs: &mut [f64]) -> Cost {
     Cost {
-        median: at(costs.len() / 2),
-        best: at(0),
+        median: median(costs),
+        best: costs.iter().copied().fold(f64::INFINITY, f64::min),
     }
 }
 
@@ -618,6 +617,6 @@ fn median_of(costs: &[Cost]) -> Cost {
     let best = costs.iter().map(|cost| cost.best);
     Cost {
         best: best.fold(f64::INFINITY, f64::min),
-        ..median(&mut medians)
+        ..cost(&mut medians)
     }
 }

@@ -254,8 +254,8 @@ impl Nat {
             return self.special::<OUT>(name, bytes, parsed, false);
         }
         if parsed.upper == Upper::Call {
-            if self.call::<OUT>(bytes) {
-                return Verdict::Translated;
+            if let Some(verdict) = self.call::<OUT>(bytes) {
+                return verdict;
             }
             // No PPTP call that a helper knows: GRE by its addresses.
             let plain = Parsed {
@@ -306,11 +306,27 @@ impl Nat {
         parsed: &Parsed,
         new: bool,
     ) -> Verdict {
+        let Some(flow) = self.table.get(name) else {
+            return Verdict::NoMapping;
+        };
+        if OUT && flow.has(flag::HAIRPIN) && self.config.hairpin == Hairpin::Engine {
+            return self.turn_back(name, bytes, parsed, new);
+        }
+        self.one_way::<OUT>(name, bytes, parsed)
+    }
+
+    /// Translates a packet of a living flow in one direction.
+    fn one_way<const OUT: bool>(
+        &mut self,
+        name: u32,
+        bytes: &mut [u8],
+        parsed: &Parsed,
+    ) -> Verdict {
         let now = self.clock.now();
         let Some(flow) = self.table.get_mut(name) else {
             return Verdict::NoMapping;
         };
-        if flow.flags & (flag::HELPER | flag::PROXY) != 0 && !flow.has(flag::HAIRPIN) {
+        if flow.flags & (flag::HELPER | flag::PROXY) != 0 {
             return self.helped::<OUT>(name, bytes, parsed);
         }
         let class = flow.class;
@@ -318,34 +334,50 @@ impl Nat {
         if flow.has(flag::MAPPED) {
             self.refresh_shared(name, class);
         }
-        let Some(flow) = self.table.get(name) else {
-            return Verdict::NoMapping;
+        if let Some(flow) = self.table.get(name) {
+            parse::rewrite::<OUT>(bytes, parsed, flow);
+        }
+        Verdict::Translated
+    }
+
+    /// Translates a packet to one of our own alias endpoints out and in
+    /// again; one that gets nowhere is as it was.
+    fn turn_back(&mut self, name: u32, bytes: &mut [u8], parsed: &Parsed, new: bool) -> Verdict {
+        let helped = self.table.get(name);
+        let helped = helped.is_some_and(|flow| flow.has(flag::HELPER));
+        let kept = self.keep(bytes, if helped { bytes.len() } else { CHANGED_BYTES });
+        let out = self.one_way::<true>(name, bytes, parsed);
+        let verdict = match (out, parse::long::<false>(bytes)) {
+            (Verdict::Translated, Parse::Flow { parsed, .. }) => {
+                match self.flow_packet::<false>(bytes, &parsed) {
+                    Verdict::Translated => Verdict::Hairpinned,
+                    verdict => verdict,
+                }
+            }
+            (Verdict::Translated, _) => Verdict::Unsupported,
+            (refused, _) => refused,
         };
-        let hairpin = OUT && flow.has(flag::HAIRPIN);
-        let mut before = [0; CHANGED_BYTES];
-        let changed = usize::from(parsed.total_len).min(CHANGED_BYTES);
-        if hairpin {
-            copy(&mut before, bytes, changed);
+        if verdict != Verdict::Hairpinned {
+            restore(bytes, &kept);
+            if new {
+                self.end(name, Why::Removed);
+            }
         }
-        parse::rewrite::<OUT>(bytes, parsed, flow);
-        if !hairpin || self.config.hairpin == Hairpin::Caller {
-            return Verdict::Translated;
-        }
-        let verdict = match parse::long::<false>(bytes) {
-            Parse::Flow { parsed, .. } => self.flow_packet::<false>(bytes, &parsed),
-            _ => Verdict::Unsupported,
-        };
-        if verdict == Verdict::Translated {
-            return Verdict::Hairpinned;
-        }
-        copy(bytes, &before, changed);
-        if new {
-            self.end(name, Why::Removed);
-        }
+        self.kept = kept;
         verdict
     }
 
-    /// Gives a packet that was translated outward its source back.
+    /// The first `len` bytes of a packet, in room that is used again and
+    /// again: to be put back into `kept`.
+    pub(super) fn keep(&mut self, bytes: &[u8], len: usize) -> Vec<u8> {
+        let mut kept = std::mem::take(&mut self.kept);
+        kept.clear();
+        kept.extend_from_slice(bytes.get(..len).unwrap_or(bytes));
+        kept
+    }
+
+    /// Gives a packet that was translated outward its source back, and its
+    /// destination, where a proxy stands in for that.
     pub(super) fn undo(&self, bytes: &mut [u8]) -> Verdict {
         let parsed = match parse::long::<true>(bytes) {
             Parse::Flow { parsed, .. } => parsed,
@@ -353,15 +385,26 @@ impl Nat {
             Parse::LaterFragment => return Verdict::FragmentWaiting,
             Parse::IcmpError { .. } | Parse::OtherIcmp => return Verdict::Unsupported,
         };
-        let key = parsed.key.turned();
-        let name = self.table.find::<false>(self.table.hasher.hash(key), key);
-        let flow = name.and_then(|name| self.table.get(name));
-        let Some(flow) = flow.filter(|flow| self.alive(flow)) else {
+        if parsed.upper == Upper::Call {
+            return self.undo_call(bytes, &parsed);
+        }
+        let Some(flow) = self.left_by(parsed.key) else {
             return Verdict::NoMapping;
         };
         // The same rewriting with inside and alias in each other's place.
         parse::rewrite::<true>(bytes, &parsed, &flow.turned());
+        if flow.has(flag::PROXY) {
+            self.meant_again(&flow, bytes, &parsed);
+        }
         Verdict::Translated
+    }
+
+    /// The living flow of a packet that was translated outward.
+    pub(super) fn left_by(&self, key: Key) -> Option<Flow> {
+        let key = key.turned();
+        let name = self.table.find::<false>(self.table.hasher.hash(key), key)?;
+        let flow = self.table.get(name)?;
+        self.alive(flow).then_some(*flow)
     }
 }
 
@@ -411,8 +454,9 @@ fn follow<const OUT: bool>(flow: &mut Flow, bytes: &[u8], parsed: &Parsed) {
     }
 }
 
-fn copy(to: &mut [u8], from: &[u8], len: usize) {
-    for (to, from) in to.iter_mut().zip(from).take(len) {
-        *to = *from;
+/// Puts the first bytes of a packet back.
+pub(super) fn restore(bytes: &mut [u8], kept: &[u8]) {
+    if let Some(changed) = bytes.get_mut(..kept.len()) {
+        changed.copy_from_slice(kept);
     }
 }
