@@ -20,6 +20,8 @@ use crate::line::prefetch_at;
 const SMALL_BYTES: usize = 4 << 10;
 /// A huge page on x86-64; memory is made ready in these steps.
 const HUGE_BYTES: usize = 2 << 20;
+/// The steps of an array that is shorter than half of that.
+const STEP_BYTES: usize = 64 << 10;
 
 /// An array of plain values with a fixed most length.
 ///
@@ -129,14 +131,26 @@ impl<T: Copy> Reserved<T> {
     }
 
     /// Makes memory ready to the end of the next huge page, if the elements
-    /// have come within one of what is ready. Returns whether there was
-    /// something to do.
+    /// have come within one of what is ready; of a short array in steps of
+    /// 64 KiB, up to half of what it has. Returns whether there was something
+    /// to do.
     pub fn prepare_ahead(&mut self) -> bool {
         let used = self.len * size_of::<T>();
-        let soon = used >= HUGE_BYTES / 2 && used + HUGE_BYTES > self.ready_bytes;
+        let is_short = used < HUGE_BYTES / 2;
+        let ahead = if is_short {
+            (used / 2).max(STEP_BYTES)
+        } else {
+            HUGE_BYTES
+        };
+        let soon = used > 0 && used + ahead > self.ready_bytes;
         let more = self.ready_bytes < self.max * size_of::<T>();
         if soon && more {
-            self.prepare_to((self.ready_bytes / HUGE_BYTES + 1) * HUGE_BYTES);
+            let step = (self.ready_bytes.max(used) + STEP_BYTES).next_multiple_of(SMALL_BYTES);
+            self.prepare_to(if is_short {
+                step
+            } else {
+                (self.ready_bytes / HUGE_BYTES + 1) * HUGE_BYTES
+            });
         }
         soon && more
     }
@@ -247,6 +261,19 @@ mod tests {
                 .all(|(at, value)| *value == at as u64)
         );
         array.prefetch(usize::MAX);
+    }
+
+    #[test]
+    fn a_short_array_is_prepared_in_small_steps() {
+        let mut array = Reserved::new(1 << 20).unwrap();
+        assert!(!array.prepare_ahead(), "nothing is in it");
+        for at in 0..100_000_u64 {
+            assert!(array.push(at));
+            while array.prepare_ahead() {}
+            let used = array.len() * 8;
+            let ahead = array.memory_bytes() - used;
+            assert!((STEP_BYTES..=used / 2 + 2 * STEP_BYTES).contains(&ahead));
+        }
     }
 
     #[test]

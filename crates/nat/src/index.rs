@@ -148,7 +148,7 @@ impl Index {
 
     /// Makes memory ready ahead of growth; whether there was need.
     pub fn prepare_ahead(&mut self) -> bool {
-        self.buckets.prepare_ahead()
+        self.buckets.prepare_ahead() || self.overflow.prepare_ahead()
     }
 
     #[inline(always)]
