@@ -15,22 +15,16 @@
  * Memory is anonymous (no hugetlbfs, no file), on transparent huge pages
  * where the kernel grants them, as ours is.
  */
-#include <errno.h>
 #include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
-#include <time.h>
 
-#include <rte_eal.h>
-#include <rte_errno.h>
 #include <rte_launch.h>
 #include <rte_lcore.h>
 #include <rte_mbuf.h>
-#include <rte_memory.h>
 #include <rte_mempool.h>
 #include <rte_ring.h>
+
+#include "dpdk.h"
 
 #define BULK 32
 #define BUFFERS 16383
@@ -42,19 +36,6 @@
 static struct rte_mempool *packets, *elements;
 static struct rte_ring *ring;
 static volatile int going;
-
-static void fail(const char *what)
-{
-	fprintf(stderr, "%s: %s\n", what, rte_strerror(rte_errno));
-	exit(1);
-}
-
-static double seconds(void)
-{
-	struct timespec now;
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return (double)now.tv_sec + (double)now.tv_nsec / 1e9;
-}
 
 static void touch(void *element)
 {
@@ -155,23 +136,6 @@ static double across(double millis)
 	return (now - start) * 1e9 / (double)(done ? done : 1);
 }
 
-/* DPDK without hugetlbfs takes its memory from memfd_create, to which the
- * kernel grants no huge pages, and from anonymous memory where that fails. */
-int memfd_create(const char *name, unsigned int flags)
-{
-	(void)name;
-	(void)flags;
-	errno = ENOSYS;
-	return -1;
-}
-
-static int huge(const struct rte_memseg_list *list, void *unused)
-{
-	(void)unused;
-	madvise(list->base_va, list->len, MADV_HUGEPAGE);
-	return 0;
-}
-
 /* As rte_pktmbuf_pool_create makes it, but packed: without huge pages of
  * hugetlbfs that one keeps each buffer within a small page, 4,096 bytes from
  * the next, where they share a few places of the first cache. */
@@ -198,9 +162,7 @@ int main(void)
 	char *eal[] = { "buffer", "--no-huge", "--no-pci", "--no-shconf", "--no-telemetry",
 			"--log-level=error", "-m", "512", "--lcores=0,1", NULL };
 	char line[256];
-	if (rte_eal_init(sizeof(eal) / sizeof(*eal) - 1, eal) < 0)
-		fail("rte_eal_init");
-	rte_memseg_list_walk(huge, NULL);
+	start_eal(eal, sizeof(eal) / sizeof(*eal) - 1);
 	packets = packet_pool();
 	elements = rte_mempool_create("elements", BUFFERS, 2048, CACHE, 0, NULL, NULL, NULL,
 				      NULL, SOCKET_ID_ANY, RTE_MEMPOOL_F_NO_IOVA_CONTIG);

@@ -12,23 +12,17 @@
  *   check FILE                       a sum over all answers of the file
  *   change COUNT                     withdraws and adds single routes
  */
-#include <errno.h>
 #include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
-#include <time.h>
 
-#include <rte_eal.h>
-#include <rte_errno.h>
 #include <rte_fib.h>
 #include <rte_fib6.h>
 #include <rte_lpm.h>
 #include <rte_malloc.h>
-#include <rte_memory.h>
 #include <rte_rib.h>
 #include <rte_rib6.h>
+
+#include "dpdk.h"
 
 #define MOST_BATCH 1024
 #define NO_ROUTE 0
@@ -59,19 +53,6 @@ static struct rte_fib *fib;
 static struct rte_lpm *lpm;
 static struct rte_fib6 *fib6;
 static struct file routes;
-
-static void fail(const char *what)
-{
-	fprintf(stderr, "%s: %s\n", what, rte_strerror(rte_errno));
-	exit(1);
-}
-
-static double seconds(void)
-{
-	struct timespec now;
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return (double)now.tv_sec + (double)now.tv_nsec / 1e9;
-}
 
 static struct file load(const char *name)
 {
@@ -255,24 +236,6 @@ static void serve(struct file *files, int n)
 	}
 }
 
-/* DPDK without hugetlbfs takes its memory from memfd_create, to which the
- * kernel grants no huge pages, and from anonymous memory where that fails. */
-int memfd_create(const char *name, unsigned int flags)
-{
-	(void)name;
-	(void)flags;
-	errno = ENOSYS;
-	return -1;
-}
-
-/* Huge pages for the peer as well, where the kernel grants them. */
-static int huge(const struct rte_memseg_list *list, void *unused)
-{
-	(void)unused;
-	madvise(list->base_va, list->len, MADV_HUGEPAGE);
-	return 0;
-}
-
 int main(int argc, char **argv)
 {
 	char *eal[] = { "fib", "--no-huge", "--no-pci", "--no-shconf", "--no-telemetry",
@@ -284,9 +247,7 @@ int main(int argc, char **argv)
 		return 2;
 	}
 	kind = !strcmp(argv[1], "rte_lpm") ? LPM : !strcmp(argv[1], "rte_fib6") ? FIB6 : FIB;
-	if (rte_eal_init(sizeof(eal) / sizeof(*eal) - 1, eal) < 0)
-		fail("rte_eal_init");
-	rte_memseg_list_walk(huge, NULL);
+	start_eal(eal, sizeof(eal) / sizeof(*eal) - 1);
 	routes = load(argv[2]);
 	for (int i = 3; i < argc; i++)
 		files[i - 3] = load(argv[i]);

@@ -42,7 +42,7 @@ static size_t payload;
 static char bytes[65536];
 static unsigned char frame[2048];
 static size_t frame_len;
-static double end_at;
+static double start, lasting, end_at;
 static unsigned long sent;
 
 static void fail(const char *what)
@@ -270,8 +270,14 @@ static void by_xdp(const char *interface)
 			  XDP_UMEM_PGOFF_COMPLETION_RING);
 	if (tx == MAP_FAILED || done == MAP_FAILED)
 		fail("mmap");
-	if (bind(fd, (struct sockaddr *)&queue, sizeof(queue)) < 0)
-		fail("bind");
+	/* The kernel frees a queue a moment after its last socket was closed. */
+	for (int tries = 0; bind(fd, (struct sockaddr *)&queue, sizeof(queue)) < 0; tries++) {
+		if (errno != EBUSY || tries == 1000)
+			fail("bind");
+		usleep(1000);
+	}
+	start = now();
+	end_at = start + lasting;
 	struct xdp_desc *descs = (void *)(tx + at.tx.desc);
 	uint32_t put = 0, got = 0;
 	for (int i = 0; i < SLOTS; i++)
@@ -304,8 +310,10 @@ int main(int argc, char **argv)
 		return 2;
 	if (argc == 9)
 		make_frame(argv[6], argv[7], argv[8]);
-	double cpu_before = cpu(), start = now();
-	end_at = start + atof(argv[5]);
+	double cpu_before = cpu();
+	start = now();
+	lasting = atof(argv[5]);
+	end_at = start + lasting;
 	if (!strcmp(way, "sendto"))
 		by_sendto();
 	else if (!strcmp(way, "connected"))

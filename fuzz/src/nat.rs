@@ -9,8 +9,10 @@ use fingerpost_nat::{Config, Nat, Verdict};
 
 const ALIAS: Ipv4Addr = Ipv4Addr::new(192, 0, 2, 1);
 const INSIDE: Ipv4Addr = Ipv4Addr::new(10, 0, 0, 5);
+const NEIGHBOUR: Ipv4Addr = Ipv4Addr::new(10, 0, 0, 6);
 const REMOTE: Ipv4Addr = Ipv4Addr::new(198, 51, 100, 7);
 const CLIENT: u16 = 3_000;
+const ICMP: u8 = 1;
 const TCP: u8 = 6;
 const SYN: u8 = 2;
 const ACK: u8 = 0x10;
@@ -45,7 +47,8 @@ fn translate(nat: &mut Nat, out: bool, packet: &[u8], room: usize, now_millis: u
     bytes
 }
 
-/// Packets one after the other: direction and room, time, length, bytes.
+/// Packets one after the other: direction and room, time, length, bytes. Some
+/// are handed to In as they came out, of some an error comes back.
 pub fn nat_packets(bytes: &[u8]) {
     let Some(mut nat) = engine() else { return };
     let redirect = Redirect::port(17, INSIDE, 80, 8_080).ports(10);
@@ -66,9 +69,27 @@ pub fn nat_packets(bytes: &[u8]) {
         if how & 0x80 != 0 {
             translate(&mut nat, false, &after, 0, now_millis);
         }
+        if how & 0x40 != 0 {
+            let error = error(&after, usize::from(*time));
+            translate(&mut nat, how & 1 != 0, &error, room, now_millis);
+        }
         nat.maintain(now_millis, 4);
         rest = tail;
     }
+}
+
+/// An ICMP error to whom a packet says it is from, with so many bytes of it
+/// behind its header's first ones; no checksum, which nobody needs.
+fn error(about: &[u8], more: usize) -> Vec<u8> {
+    let quote = about.get(..20 + more).unwrap_or(about);
+    let to = about.get(12..16).unwrap_or(&[0; 4]);
+    let [high, low] = ((28 + quote.len()) as u16).to_be_bytes();
+    let mut bytes = vec![0x45, 0, high, low, 0, 1, 0, 0, 64, ICMP, 0, 0];
+    bytes.extend(REMOTE.octets());
+    bytes.extend(to);
+    bytes.extend([3, 4, 0, 0, 0, 0, 5, 0]);
+    bytes.extend(quote);
+    bytes
 }
 
 /// An FTP control connection.
@@ -82,28 +103,45 @@ pub fn nat_pptp(bytes: &[u8]) {
 }
 
 /// Segments of a connection with a helper: direction and room, place in the
-/// stream, length, data. Both sides are tried inside.
+/// stream, length, data. Both sides are tried inside, alone and together.
 fn connection(port: u16, bytes: &[u8]) {
     for (inside_port, remote_port) in [(CLIENT, port), (port, CLIENT)] {
-        let Some(mut nat) = engine() else { return };
-        let (inside, remote) = ((INSIDE, inside_port), (REMOTE, remote_port));
-        let syn = segment(inside, remote, 999, SYN, b"");
-        let after = translate(&mut nat, true, &syn, 0, 0);
-        let alias_port = u16::from_be_bytes([after[20], after[21]]);
-        let mut rest = bytes;
-        while let [how, place, len, tail @ ..] = rest {
-            let (data, tail) = tail.split_at(usize::from(*len).min(tail.len()));
-            let sequence = 1_000 + u32::from(*place);
-            let out = how & 1 == 0;
-            let packet = if out {
-                segment(inside, remote, sequence, ACK, data)
-            } else {
-                segment(remote, (ALIAS, alias_port), sequence, ACK, data)
-            };
-            let room = ROOMS[usize::from(how >> 1) % ROOMS.len()];
-            translate(&mut nat, out, &packet, room, 0);
-            rest = tail;
-        }
+        let remote = (REMOTE, remote_port);
+        segments((INSIDE, inside_port), remote, remote, bytes);
+    }
+    segments((INSIDE, CLIENT), (ALIAS, port), (NEIGHBOUR, port), bytes);
+}
+
+/// The connection of `inside` with `remote`, which is really `server`:
+/// another host inside, where that is not the same.
+fn segments(
+    inside: (Ipv4Addr, u16),
+    remote: (Ipv4Addr, u16),
+    server: (Ipv4Addr, u16),
+    bytes: &[u8],
+) {
+    let Some(mut nat) = engine() else { return };
+    let turns = remote != server;
+    if turns {
+        let redirect = Redirect::port(TCP, server.0, server.1, remote.1);
+        let _ = nat.rules_mut().insert(redirect);
+    }
+    let syn = segment(inside, remote, 999, SYN, b"");
+    let after = translate(&mut nat, true, &syn, 0, 0);
+    let alias_port = u16::from_be_bytes([after[20], after[21]]);
+    let mut rest = bytes;
+    while let [how, place, len, tail @ ..] = rest {
+        let (data, tail) = tail.split_at(usize::from(*len).min(tail.len()));
+        let sequence = 1_000 + u32::from(*place);
+        let out = how & 1 == 0;
+        let packet = if out {
+            segment(inside, remote, sequence, ACK, data)
+        } else {
+            segment(server, (ALIAS, alias_port), sequence, ACK, data)
+        };
+        let room = ROOMS[usize::from(how >> 1) % ROOMS.len()];
+        translate(&mut nat, out || turns, &packet, room, 0);
+        rest = tail;
     }
 }
 

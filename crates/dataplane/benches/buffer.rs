@@ -123,7 +123,7 @@ fn sockets(cache: &mut Cache, sockets: usize, time: Duration) -> f64 {
 /// Taken and written to on one core, over a ring, read and given back on
 /// another.
 fn across(pool: &Pool, time: Duration) -> f64 {
-    let (mut left, mut right) = Memory::pair(ON_THE_WAY);
+    let (mut left, mut right) = Memory::pair(pool, ON_THE_WAY);
     let going = AtomicBool::new(true);
     thread::scope(|scope| {
         let sender = scope.spawn(|| {

@@ -15,10 +15,14 @@
 
 mod batch;
 mod cache;
+mod moves;
 mod pool;
+pub(crate) mod ring;
+mod row;
 mod slot;
 
 use std::fmt;
+use std::hint;
 use std::mem::ManuallyDrop;
 use std::ops::Range;
 use std::ptr;
@@ -37,6 +41,7 @@ pub const HEADROOM: usize = 110;
 pub const TAILROOM: usize = 192;
 
 /// One packet and the room around it. 16 bytes.
+#[repr(C)]
 pub struct Buffer {
     slot: OwnSlot,
     /// From the lowest bit: bytes of the packet from [`HEADROOM`] on (22),
@@ -296,7 +301,10 @@ impl Buffer {
 
     #[inline(always)]
     fn bytes_len(&self) -> usize {
-        self.slot.lines() * LINE_BYTES - SLOT_HEAD_BYTES
+        let len = self.slot.lines() * LINE_BYTES - SLOT_HEAD_BYTES;
+        // SAFETY: a pool makes no slot shorter than that (`slot_lines`).
+        unsafe { hint::assert_unchecked(len >= HEADROOM + TAILROOM) };
+        len
     }
 
     #[inline(always)]

@@ -28,6 +28,7 @@ mod output;
 mod ports;
 mod resolve;
 mod translate;
+mod usual;
 mod waiting;
 
 use std::sync::Arc;
@@ -305,7 +306,13 @@ impl State {
         if settings.ethernet.is_some() {
             counters.visit(Node::Ethernet, frames.len());
         }
+        // Without a header none is usual.
+        let station = settings.ethernet.map_or(u64::MAX, usual::station);
         for (at, frame) in frames.iter_mut().enumerate() {
+            if let Some(to) = usual::input_v4(frame, station) {
+                v4.push(at, port, to);
+                continue;
+            }
             let arrived = match settings.ethernet {
                 Some(own) => ethernet::input(frame, port, own, ports),
                 None => bare(frame, port),
@@ -402,12 +409,13 @@ impl State {
         frames: &mut [Frame<'_>],
         is_host: bool,
     ) {
-        self.resolve(section, lane, frames);
         if !is_host && (A::IS_V6 || self.nat.is_none()) {
-            self.output_plain(lane, frames);
+            self.resolve_and_output(section, lane, frames);
             if lane.is_empty() {
                 return;
             }
+        } else {
+            self.resolve(section, lane, frames);
         }
         self.decide(lane, frames, is_host);
         if !A::IS_V6 && self.nat.is_some() {

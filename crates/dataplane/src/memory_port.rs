@@ -5,10 +5,8 @@
 use std::fmt;
 use std::os::fd::BorrowedFd;
 
-use rtrb::chunks::ChunkError;
-use rtrb::{Consumer, Producer, RingBuffer};
-
-use crate::{Batch, Buffer, Cache, Counters, HEADROOM, Port, PortError, Received, TAILROOM};
+use crate::buffer::ring::{Receiver, Sender, ring};
+use crate::{Batch, Buffer, Cache, Counters, HEADROOM, Pool, Port, PortError, Received, TAILROOM};
 
 /// A cache line; frames are kept in whole ones.
 const LINE_BYTES: usize = 64;
@@ -19,7 +17,7 @@ const MOST_LINK_BYTES: usize = HEADROOM;
 #[derive(Debug)]
 pub struct Memory {
     source: Source,
-    sink: Option<Producer<Buffer>>,
+    sink: Option<Sender>,
     counters: Counters,
 }
 
@@ -28,7 +26,7 @@ enum Source {
     /// Prepared ones, over and over.
     Frames(Frames),
     /// The other end of a ring.
-    Ring(Consumer<Buffer>),
+    Ring(Receiver),
     /// Made one by one, until it says `false`.
     Generator(Box<dyn FnMut(&mut Buffer) -> bool + Send>),
     /// Nowhere; there are none (any more).
@@ -121,17 +119,18 @@ impl Memory {
     /// Two ports: what one sends the other receives, in the same buffers, up
     /// to `packets` on the way in each direction. The ends may be in two
     /// threads. When one end is dropped the other receives what is still on
-    /// its way, and then the end.
-    pub fn pair(packets: usize) -> (Self, Self) {
-        let (to_right, from_left) = RingBuffer::new(packets);
-        let (to_left, from_right) = RingBuffer::new(packets);
+    /// its way, and then the end. Buffers of another pool are refused, and a
+    /// note for the next node ([`Buffer::mark`]) does not go along.
+    pub fn pair(pool: &Pool, packets: usize) -> (Self, Self) {
+        let (to_right, from_left) = ring(pool, packets);
+        let (to_left, from_right) = ring(pool, packets);
         (
             Self::of(Source::Ring(from_right), Some(to_right)),
             Self::of(Source::Ring(from_left), Some(to_left)),
         )
     }
 
-    fn of(source: Source, sink: Option<Producer<Buffer>>) -> Self {
+    fn of(source: Source, sink: Option<Sender>) -> Self {
         Self {
             source,
             sink,
@@ -188,18 +187,9 @@ impl Port for Memory {
             }
             Source::Ring(ring) => {
                 // Asked before the look: nothing comes behind it then.
-                let is_abandoned = ring.is_abandoned();
-                // A whole batch at first: what is known to be there is taken
-                // without a look at the other end's cache line.
-                let chunk = match ring.read_chunk(batch.capacity()) {
-                    Err(ChunkError::TooFewSlots(some)) => ring.read_chunk(some),
-                    chunk => chunk,
-                };
-                if let Ok(chunk) = chunk {
-                    // Their headers are in another core's cache.
-                    batch.add(chunk.into_iter().inspect(Buffer::prefetch));
-                }
-                if is_abandoned && batch.is_empty() {
+                let is_ended = ring.is_ended();
+                ring.receive(batch);
+                if is_ended && batch.is_empty() {
                     return Ok(Received::End);
                 }
             }
@@ -215,22 +205,23 @@ impl Port for Memory {
             cache.clear(batch);
             return Ok(());
         };
+        let (packets, bytes) = (batch.len() as u64, packet_bytes(batch));
+        let mut strange = (0, 0);
         // Nobody takes what the ring of a dropped end holds.
-        let wanted = if ring.is_abandoned() { 0 } else { batch.len() };
-        let chunk = match ring.write_chunk_uninit(wanted) {
-            Err(ChunkError::TooFewSlots(some)) => ring.write_chunk_uninit(some),
-            chunk => chunk,
-        };
-        let room = chunk.as_ref().map_or(0, |chunk| chunk.len());
-        if room < batch.len() {
-            self.counters.refused_packets += (batch.len() - room) as u64;
-            cache.give_all(batch.drain_from(room));
+        if !ring.is_ended() {
+            ring.send(batch);
+            while let Some(one) = batch.packets().first().filter(|one| !ring.takes(one)) {
+                strange = (strange.0 + 1, strange.1 + one.packet_len() as u64);
+                // Home by themselves.
+                batch.drain_first(1).for_each(drop);
+                ring.send(batch);
+            }
         }
-        self.counters.sent_packets += batch.len() as u64;
-        self.counters.sent_bytes += packet_bytes(batch);
-        if let Ok(chunk) = chunk {
-            chunk.fill_from_iter(batch.drain());
-        }
+        let refused = batch.len() as u64 + strange.0;
+        self.counters.refused_packets += refused;
+        self.counters.sent_packets += packets - refused;
+        self.counters.sent_bytes += bytes - packet_bytes(batch) - strange.1;
+        cache.clear(batch);
         Ok(())
     }
 
@@ -329,8 +320,9 @@ mod tests {
 
     #[test]
     fn what_one_end_sends_the_other_receives() {
-        let (mut left, mut right) = Memory::pair(4);
-        let (mut cache, mut batch) = room(6);
+        let pool = Pool::new(16, 200).unwrap();
+        let (mut left, mut right) = Memory::pair(&pool, 4);
+        let (mut cache, mut batch) = (pool.cache(), Batch::new(6));
         assert_eq!(cache.fill(&mut batch, 6), 6);
         for (place, buffer) in batch.packets_mut().iter_mut().enumerate() {
             assert!(buffer.set_frame(&[place as u8; 20], 0));
@@ -348,6 +340,17 @@ mod tests {
             right.receive(&mut cache, &mut batch).unwrap(),
             Received::Nothing
         );
+        // One of another pool is refused, and the others go.
+        let other = Pool::new(4, 200).unwrap().cache().take();
+        assert_eq!(cache.fill(&mut batch, 1), 1);
+        batch.push(other.unwrap()).unwrap();
+        assert_eq!(cache.fill(&mut batch, 1), 1);
+        left.send(&mut cache, &mut batch).unwrap();
+        let counters = left.counters();
+        assert_eq!((counters.sent_packets, counters.refused_packets), (6, 2));
+        right.receive(&mut cache, &mut batch).unwrap();
+        assert_eq!(batch.len(), 2);
+        cache.clear(&mut batch);
         drop(left);
         assert_eq!(cache.fill(&mut batch, 2), 2);
         right.send(&mut cache, &mut batch).unwrap();

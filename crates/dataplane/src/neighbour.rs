@@ -78,6 +78,11 @@ pub struct Place {
     tag: u32,
 }
 
+/// What the bucket of a place says: the line to look at, from 1; 0: there is
+/// none.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Spot(u32);
+
 impl Table {
     fn new(domain: &Arc<Domain>, limits: Limits) -> Self {
         let lines = |count: usize| (0..count).map(|_| Line::default()).collect();
@@ -158,14 +163,71 @@ impl Table {
         place
     }
 
+    /// Which line a place leads to; asks for it. For a batch: first all
+    /// places, then all spots, then [`Table::neighbour_at`] finds what it
+    /// reads near.
+    #[inline(always)]
+    pub fn spot(&self, _section: &Section<'_>, place: Place) -> Spot {
+        let spot = self.candidate(place);
+        if let Some(line) = self.line_of(spot) {
+            prefetch(line);
+        }
+        spot
+    }
+
+    /// The resolved neighbour of this key, of which the place and the spot
+    /// are. One load of a line mostly.
+    #[inline(always)]
+    pub fn neighbour_at(
+        &self,
+        section: &Section<'_>,
+        key: Key,
+        place: Place,
+        spot: Spot,
+    ) -> Option<Adjacency> {
+        let line = self.line_of(spot)?;
+        if line.key() == key {
+            return Some(line.read());
+        }
+        // Another one with the same tag.
+        self.neighbour(section, key, place)
+    }
+
     /// The resolved neighbour of this key. Two loads mostly: a bucket, the
     /// neighbour's line.
-    #[inline(always)]
     pub fn neighbour(&self, _section: &Section<'_>, key: Key, place: Place) -> Option<Adjacency> {
         self.find(key, place).map(|(_, line)| line.read())
     }
 
+    /// The first entry with a place's tag.
     #[inline(always)]
+    fn candidate(&self, place: Place) -> Spot {
+        for bucket in place.buckets {
+            let Some(bucket) = self.index.get(bucket as usize) else {
+                continue;
+            };
+            // All eight: where it stands is nothing that a processor could
+            // foresee.
+            let mut tags = 0;
+            for (at, entry) in bucket.0.iter().enumerate() {
+                let is_it = entry.load(Ordering::Relaxed) as u32 == place.tag;
+                tags |= u32::from(is_it) << at;
+            }
+            if tags != 0 {
+                let at = tags.trailing_zeros() as usize % WAYS;
+                // Acquire: the line's key was there before the entry.
+                let entry = bucket.0[at].load(Ordering::Acquire);
+                return Spot((entry >> 32) as u32);
+            }
+        }
+        Spot(0)
+    }
+
+    #[inline(always)]
+    fn line_of(&self, spot: Spot) -> Option<&Line> {
+        self.neighbours.get((spot.0 as usize).checked_sub(1)?)
+    }
+
     fn find(&self, key: Key, place: Place) -> Option<(u32, &Line)> {
         for bucket in place.buckets {
             let bucket = self.index.get(bucket as usize)?;

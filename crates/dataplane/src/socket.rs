@@ -93,6 +93,7 @@ impl SocketError {
             Some(libc::ENETDOWN) => ": the interface is down (ip link set NAME up)",
             Some(libc::ENODEV | libc::ENXIO) => ": the interface is gone",
             Some(libc::EADDRNOTAVAIL) => ": this host has no such address",
+            Some(libc::EADDRINUSE) => ": another program has that port (ss -ulpn)",
             Some(libc::EBUSY) => ": another socket has that queue",
             Some(libc::EMFILE) => ": each flow has a socket: fewer flows, or raise ulimit -n",
             Some(libc::EAFNOSUPPORT) => ": this kernel is built without it",

@@ -199,15 +199,15 @@ impl Worker {
                 came += batch.len().max(1);
                 let number = place.number;
                 let now = now(*clock, batch);
-                pass(forwarder, &mut online, number, batch, now);
-                carry::send(forwarder, cache, batch, leaving, ports)?;
+                let one = pass(forwarder, &mut online, number, batch, now);
+                carry::send(forwarder, cache, batch, leaving, ports, one)?;
             }
             sum += came;
             if came == 0 {
                 let now = now(*clock, batch);
                 if *clock == Clock::System {
                     forwarder.tend(&online.enter(), now);
-                    carry::send(forwarder, cache, batch, leaving, ports)?;
+                    carry::send(forwarder, cache, batch, leaving, ports, None)?;
                 }
                 break;
             }
@@ -286,16 +286,16 @@ fn flows(nat: &nat::Nat, cursor: Cursor, most: usize) -> (Vec<FlowView>, Option<
     (rows, next)
 }
 
-/// Takes a batch through the nodes, inside a section.
+/// Takes a batch through the nodes, inside a section; as [`carry::forward`].
 fn pass(
     forwarder: &mut Forwarder,
     online: &mut Online<'_>,
     number: u16,
     batch: &mut Batch,
     now_millis: u64,
-) {
+) -> Option<u16> {
     let section = online.enter();
-    carry::forward(forwarder, &section, number, batch, now_millis);
+    carry::forward(forwarder, &section, number, batch, now_millis)
 }
 
 fn now(clock: Clock, batch: &Batch) -> u64 {

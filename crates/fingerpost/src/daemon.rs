@@ -13,7 +13,6 @@ pub mod socket;
 
 use std::collections::BTreeSet;
 use std::io;
-use std::os::fd::AsFd;
 use std::path::PathBuf;
 use std::sync::{Arc, PoisonError};
 use std::time::{Duration, Instant};
@@ -21,7 +20,6 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, bail};
 use linux::Namespace;
 use linux::recording::Recorder;
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use sd_notify::NotifyState;
 
 use crate::cli::Up;
@@ -157,19 +155,9 @@ impl Daemon {
             .namespaces
             .iter()
             .filter_map(|one| one.listener.as_ref());
-        let mut fds: Vec<PollFd<'_>> = [self.signals.end(), self.signals.reload()]
-            .into_iter()
-            .chain(listeners.map(AsFd::as_fd))
-            .map(|fd| PollFd::from_borrowed_fd(fd, PollFlags::IN))
-            .collect();
-        let timeout = Timespec {
-            tv_sec: patience.as_secs() as i64,
-            tv_nsec: i64::from(patience.subsec_nanos()),
-        };
-        match poll(&mut fds, Some(&timeout)) {
-            Ok(_) | Err(rustix::io::Errno::INTR) => Ok(()),
-            Err(errno) => Err(io::Error::from(errno)).context("cannot wait for clients"),
-        }
+        self.signals
+            .wait(listeners, patience)
+            .context("cannot wait for clients")
     }
 
     fn accept(&self) {
@@ -178,11 +166,7 @@ impl Daemon {
                 continue;
             };
             let source: Arc<dyn Source> = Arc::<mirrored::Answers>::clone(&one.answers);
-            if let Err(error) = self.server.accept(listener, &source) {
-                tracing::warn!("a client cannot be accepted: {error}");
-                // Out of descriptors, most likely: it does not pass at once.
-                std::thread::sleep(Duration::from_millis(10));
-            }
+            self.server.accept(listener, &source);
         }
     }
 

@@ -54,6 +54,12 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode> {
     let mut out = io::stdout().lock();
     report.write(arguments.json, &mut out)?;
     out.flush()?;
+    // A waiting queue fills the socket; the kernel tells UDP nothing else.
+    if report.was_full()
+        && let Some(silent) = toward::silent(&plan)
+    {
+        writeln!(io::stderr(), "fingerpost: {silent}")?;
+    }
     match outcome.error {
         Some(error) => Err(error).context("sending ended early"),
         None if report.sent() == 0 && !end.load(Ordering::Relaxed) => {

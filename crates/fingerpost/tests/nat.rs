@@ -167,8 +167,17 @@ fn what_is_wrong_is_said_and_ends_with_its_status() {
         (&["--pcap-in", "x", "--tun", "a", "b"], 2, "cannot be used"),
         (&["--tun", "a"], 2, "2 values"),
         (&["--ports", "9-8", "--pcap-in", "x"], 2, "the lower first"),
-        (&["--pcap-in", "/nowhere/x.pcap"], 1, "/nowhere/x.pcap"),
-        (&["--pcap-in", rules], 1, "neither pcap nor pcapng"),
+        (&["--pcap-in", "x"], 1, "--alias"),
+        (
+            &["--alias=192.0.2.1", "--pcap-in", "/nowhere/x.pcap"],
+            1,
+            "/nowhere/x.pcap",
+        ),
+        (
+            &["--alias=192.0.2.1", "--pcap-in", rules],
+            1,
+            "neither pcap nor pcapng",
+        ),
         (&["--rules", rules, "--pcap-in", "x"], 1, "rules:1:"),
     ] {
         let done = run(arguments);
@@ -193,14 +202,22 @@ struct Trial {
 impl Trial {
     /// `None`, and counted as skipped, where it cannot be.
     fn new() -> Option<Self> {
+        Self::with("")
+    }
+
+    /// With rules in their file.
+    fn with(rules: &str) -> Option<Self> {
         skip::unless(skip::tun())?;
         let client = skip::unless(Netns::new("natclient"))?;
         let [middle, router, server] =
             ["nat", "natrouter", "natserver"].map(|tag| Netns::new(tag).unwrap());
         let directory = TempDir::new().unwrap();
+        let path = directory.path().join("rules");
+        fs::write(&path, rules).unwrap();
         let mut command = middle.command(PROGRAM);
         command
-            .args(["nat", "run", "--json", "--alias", "192.0.2.1"])
+            .args(["nat", "run", "--json", "--alias", "192.0.2.1", "--rules"])
+            .arg(&path)
             .args(["--tun", "fpin", "fpout"])
             .stdout(Stdio::piped());
         let nat = Child::spawn(command).unwrap();
@@ -232,7 +249,8 @@ impl Trial {
             let path = self.directory.path().join(device);
             let mut command = netns.command("tcpdump");
             command
-                .args(["-i", device, "-Q", "in", "-U", "-Z", "root", "-w"])
+                .args(["-i", device, "-Q", "in", "--immediate-mode"])
+                .args(["-U", "-Z", "root", "-w"])
                 .arg(&path)
                 .stderr(Stdio::null());
             let tcpdump = Child::spawn(command).unwrap();
@@ -250,7 +268,11 @@ impl Trial {
 
     /// Starts a server, and waits until it listens on its TCP port.
     fn serve(&self, port: u16, program: &str, arguments: &[&str]) -> Child {
-        let mut command = self.server.command(program);
+        self.serve_in(&self.server, port, program, arguments)
+    }
+
+    fn serve_in(&self, netns: &Netns, port: u16, program: &str, arguments: &[&str]) -> Child {
+        let mut command = netns.command(program);
         command
             .args(arguments)
             .current_dir(self.directory.path())
@@ -259,7 +281,7 @@ impl Trial {
         let child = Child::spawn(command).unwrap();
         let listening = format!(":{port}");
         wait_until(PATIENCE, program, || {
-            let shown = self.server.run("ss", &["-Hltn"]).unwrap();
+            let shown = netns.run("ss", &["-Hltn"]).unwrap();
             let is_there = shown.split_whitespace().any(|w| w.ends_with(&listening));
             is_there.then_some(())
         })
@@ -274,6 +296,11 @@ impl Trial {
         let stdout = self.nat.process().stdout.take().unwrap();
         let counted: Value = serde_json::from_reader(stdout).unwrap();
         for (tcpdump, path) in &mut self.captures {
+            // It hears of a packet a moment behind it.
+            wait_until(PATIENCE, "a packet in the capture", || {
+                fs::metadata(&*path).ok().filter(|file| file.len() > 24)
+            })
+            .unwrap();
             tcpdump.signal(Signal::INT).unwrap();
             tcpdump.wait(PATIENCE).unwrap();
             let packets = tshark(path, "ip").len();
@@ -400,6 +427,40 @@ fn curl_fetches_by_http_and_by_ftp_of_every_kind() {
     let got = trial.client("curl", &[&usual[..], &active, &many].concat());
     assert!(got == text.repeat(5), "{} bytes", got.len());
     trial.end();
+}
+
+/// By the outside address: each packet of the control connection is changed
+/// by a helper on its way out, and its numbers by the other's on its way in.
+#[test]
+fn ftp_of_every_kind_between_two_hosts_inside() {
+    let rules = "redirect_port tcp 10.0.0.3:21 192.0.2.1:21\n";
+    let Some(trial) = Trial::with(rules) else {
+        return;
+    };
+    let second = ["addr", "add", "10.0.0.3/24", "dev", "fpin"];
+    trial.client.ip(&second).unwrap();
+    let text = "all of it\n".repeat(50_000);
+    fs::write(trial.directory.path().join("file"), &text).unwrap();
+    let configuration = ftp_configuration(&trial);
+    let _ftp = trial.serve_in(&trial.client, 21, "vsftpd", &[&configuration]);
+    let ftp = format!("ftp://{ALIAS}/file");
+    let usual = ["--silent", "--show-error", "--max-time", "30"];
+    for (what, arguments) in [
+        ("EPSV", &[][..]),
+        ("PASV", &["--disable-epsv"]),
+        ("EPRT", &["--ftp-port", "10.0.0.2"]),
+        ("PORT", &["--ftp-port", "10.0.0.2", "--disable-eprt"]),
+    ] {
+        // Several transfers over one control connection.
+        let arguments = [&usual[..], arguments, &[ftp.as_str(); 3]].concat();
+        let got = trial.client("curl", &arguments);
+        assert!(got == text.repeat(3), "{what}: {} bytes", got.len());
+    }
+    // Something leaves as well, for the capture of that side.
+    trial.client("ping", &["-c1", "-W5", SERVER]);
+    let counted = trial.end();
+    let turned = counted["out"]["hairpinned"].as_u64();
+    assert!(turned > Some(100), "{counted}");
 }
 
 #[test]

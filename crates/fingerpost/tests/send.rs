@@ -622,6 +622,18 @@ fn a_full_socket_is_waited_for_and_counted() {
     }
 }
 
+#[test]
+fn a_next_hop_that_does_not_answer_is_named() {
+    let Some(pair) = pair("silent") else { return };
+    let arguments = ["send", "10.7.0.77", "9", "--duration", "1"];
+    let output = fingerpost(&pair.near, &arguments);
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(
+        said.contains("10.7.0.77 does not say its link-layer"),
+        "{output:?}"
+    );
+}
+
 /// A pair whose near side knows a router at the far side.
 fn routed(tag: &str) -> Option<Pair> {
     let pair = pair(tag)?;

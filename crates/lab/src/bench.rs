@@ -78,24 +78,31 @@ impl Samples {
 
 impl Key {
     fn summary(self, mut values: Vec<f64>) -> Row {
-        values.sort_by(f64::total_cmp);
-        let middle = values.len() / 2;
-        let upper = values.get(middle).copied().unwrap_or(f64::NAN);
-        let lower = match middle.checked_sub(1) {
-            Some(below) if values.len().is_multiple_of(2) => values.get(below).copied(),
-            _ => None,
-        };
+        let median = median(&mut values);
         Row {
             who: self.who,
             what: self.what,
             size: self.size,
             metric: self.metric,
-            median: (lower.unwrap_or(upper) + upper) / 2.0,
+            median,
             min: values.first().copied().unwrap_or(f64::NAN),
             max: values.last().copied().unwrap_or(f64::NAN),
             rounds: values.len(),
         }
     }
+}
+
+/// The middle one of some values, or between the two in the middle; not a
+/// number of none. They are sorted then.
+pub fn median(values: &mut [f64]) -> f64 {
+    values.sort_by(f64::total_cmp);
+    let middle = values.len() / 2;
+    let upper = values.get(middle).copied().unwrap_or(f64::NAN);
+    let lower = match middle.checked_sub(1) {
+        Some(below) if values.len().is_multiple_of(2) => values.get(below).copied(),
+        _ => None,
+    };
+    (lower.unwrap_or(upper) + upper) / 2.0
 }
 
 /// Processor, cores, memory and kernel in a line.

@@ -8,11 +8,13 @@
 //! - [`skip`]: a test that cannot run here, counted aloud.
 //! - [`situation`]: aliases, neighbours, links, routes.
 //! - [`mod@bench`]: measurements and their report.
+//! - [`corpus`]: what the fuzz targets have found and were given.
 //! - [`bare`]: what the floors under changes share.
 
 pub mod bare;
 pub mod bench;
 mod child;
+pub mod corpus;
 mod netns;
 mod random;
 mod setting;

@@ -17,6 +17,8 @@ use std::net::Ipv4Addr;
 use std::time::Instant;
 
 use alias as _;
+use lab::Random;
+use lab::bench::median;
 use nat::{Config, Nat, PortChoice, Verdict};
 use packet::build::Ip;
 
@@ -35,17 +37,6 @@ const PACKETS: usize = (16 << 20) / STRIDE;
 const ROUNDS: usize = 25;
 /// `LIBALIAS_TIME_CLOCK`.
 const CLOCK: u64 = u64::MAX;
-
-struct Random(u64);
-
-impl Random {
-    fn below(&mut self, bound: usize) -> usize {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        (((self.0 >> 32) * bound as u64) >> 32) as usize
-    }
-}
 
 fn write_packet(place: &mut [u8], flow: usize) {
     let inside = Ipv4Addr::from(0x0a00_0000 + (flow / 63) as u32);
@@ -66,11 +57,6 @@ fn pass(area: &mut [u8], packets: usize, mut call: impl FnMut(&mut [u8]) -> bool
     let ns = started.elapsed().as_nanos() as f64 / packets as f64;
     assert_eq!(good, packets);
     ns
-}
-
-fn median(costs: &mut [f64]) -> f64 {
-    costs.sort_by(f64::total_cmp);
-    costs[costs.len() / 2]
 }
 
 fn measure(out: &mut impl Write, flows: usize) -> io::Result<()> {
@@ -94,7 +80,7 @@ fn measure(out: &mut impl Write, flows: usize) -> io::Result<()> {
     let by_engine =
         |nat: &mut Nat, bytes: &mut [u8]| nat.translate_out(bytes, 0) == Verdict::Translated;
     let mut area = vec![0; PACKETS * STRIDE];
-    let mut random = Random(7);
+    let mut random = Random::new(7);
     let mut fill = |area: &mut [u8], mut which: Box<dyn FnMut(&mut Random) -> usize>| {
         for place in area.chunks_exact_mut(STRIDE) {
             write_packet(place, which(&mut random));

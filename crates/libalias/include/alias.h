@@ -27,8 +27,8 @@
  *    more than `maxpacketsize`. Nothing behind it is read; a helper that
  *    lengthens a packet keeps within `maxpacketsize`.
  *  - The number of links is limited (LIBALIAS_MAX_LINKS, or what
- *    LibAliasInitSized was given). At the limit new ones are refused;
- *    those that are there go on working.
+ *    LibAliasInitSized was given), those by proxy rules to 65,536. At the
+ *    limit new ones are refused; those that are there go on working.
  *  - Time is a coarse monotonic clock, read at most once a call; or it is
  *    the caller's (LibAliasSetTime, LibAliasShareTime). A link expires in
  *    time however few packets there are, and nothing ever walks them all.

@@ -83,18 +83,7 @@ impl Ticks {
     pub fn new(timeouts: &Timeouts) -> Self {
         let mut ticks = [0; 16];
         for (state, ticks) in State::ALL.iter().zip(&mut ticks) {
-            let secs = match state {
-                State::TcpOpening => timeouts.tcp_opening_secs,
-                State::TcpEstablished => timeouts.tcp_established_secs,
-                State::TcpHalfClosed => timeouts.tcp_half_closed_secs,
-                State::TcpClosed => timeouts.tcp_closed_secs,
-                State::TcpReset => timeouts.tcp_reset_secs,
-                State::UdpUnreplied => timeouts.udp_unreplied_secs,
-                State::Udp => timeouts.udp_secs,
-                State::Icmp => timeouts.icmp_secs,
-                State::Gre => timeouts.gre_secs,
-                State::Other => timeouts.other_secs,
-            };
+            let secs = timeouts.secs(*state);
             let needed = (u64::from(secs) * 1_000).div_ceil(1 << TICK_BITS);
             *ticks = u32::try_from(needed).unwrap_or(u32::MAX);
         }

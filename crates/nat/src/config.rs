@@ -4,6 +4,7 @@
 use std::net::Ipv4Addr;
 use std::ops::RangeInclusive;
 
+use crate::State;
 use crate::fragment;
 use crate::helper::{self, Helped};
 
@@ -181,6 +182,34 @@ pub struct Timeouts {
     pub other_secs: u32,
 }
 
+impl Timeouts {
+    /// Of a flow in a state, seconds.
+    pub fn secs(&self, state: State) -> u32 {
+        let mut copy = *self;
+        *copy.place(state)
+    }
+
+    /// Sets how long a flow in a state lives unused, seconds.
+    pub fn set(&mut self, state: State, secs: u32) {
+        *self.place(state) = secs;
+    }
+
+    fn place(&mut self, state: State) -> &mut u32 {
+        match state {
+            State::TcpOpening => &mut self.tcp_opening_secs,
+            State::TcpEstablished => &mut self.tcp_established_secs,
+            State::TcpHalfClosed => &mut self.tcp_half_closed_secs,
+            State::TcpClosed => &mut self.tcp_closed_secs,
+            State::TcpReset => &mut self.tcp_reset_secs,
+            State::UdpUnreplied => &mut self.udp_unreplied_secs,
+            State::Udp => &mut self.udp_secs,
+            State::Icmp => &mut self.icmp_secs,
+            State::Gre => &mut self.gre_secs,
+            State::Other => &mut self.other_secs,
+        }
+    }
+}
+
 impl Default for Timeouts {
     fn default() -> Self {
         Self {
@@ -211,6 +240,9 @@ pub struct Limits {
     /// Events kept for the caller; with the ring full, new ones are counted
     /// and dropped. 0: no events.
     pub events: usize,
+    /// Flows that go to a proxy instead; about 100 bytes each beside the
+    /// flow. A further one is refused.
+    pub proxied: usize,
     /// What helpers remember.
     pub helpers: helper::Limits,
     /// What is remembered of fragments.
@@ -229,6 +261,7 @@ impl Default for Limits {
             max_flows: 1 << 20,
             at_cap: AtCap::Refuse,
             events: 0,
+            proxied: 65_536,
             helpers: helper::Limits::default(),
             fragments: fragment::Limits::default(),
         }

@@ -6,6 +6,7 @@ mod beside;
 mod create;
 mod end;
 mod icmp;
+mod listing;
 mod port;
 mod quick;
 #[cfg(test)]
@@ -16,6 +17,7 @@ mod unfollowed;
 use std::net::Ipv4Addr;
 use std::ops::RangeInclusive;
 
+use self::end::Dying;
 use self::unfollowed::Unfollowed;
 use crate::clock::{Clock, Ticks, millis};
 use crate::event::{Event, Events};
@@ -42,6 +44,8 @@ pub struct Nat {
     ticks: Ticks,
     /// Flows of another epoch are dead.
     epoch: u8,
+    /// [`Flow::plain_flags`] of it.
+    plain_flags: u32,
     /// Where the sweep goes on.
     hand: usize,
     /// Calls with one packet since the sweep's last place.
@@ -58,6 +62,9 @@ pub struct Nat {
     /// The alias addresses in memory order, sorted.
     own: Vec<u32>,
     unfollowed: Unfollowed,
+    dying: Dying,
+    /// Room for a packet as it was, while it turns back.
+    kept: Vec<u8>,
     config: Config,
     events: Events,
     statistics: Statistics,
@@ -94,6 +101,7 @@ impl Nat {
             clock: Clock::default(),
             ticks: Ticks::new(&config.timeouts),
             epoch: 0,
+            plain_flags: Flow::plain_flags(0),
             hand: 0,
             calls: 0,
             one_made: false,
@@ -102,10 +110,12 @@ impl Nat {
             random: Random::new(seeds.next()),
             rules: Rules::default(),
             helpers: Helpers::new(config.limits.helpers),
-            proxied: proxied::Table::default(),
+            proxied: proxied::Table::new(config.limits.proxied),
             fragments: Fragments::new(config.limits.fragments),
             own: Vec::new(),
             unfollowed: Unfollowed::default(),
+            dying: Dying::default(),
+            kept: Vec::new(),
             events: Events::new(events),
             statistics: Statistics::default(),
             work: Work::default(),
@@ -213,6 +223,12 @@ impl Nat {
         }
     }
 
+    /// What the last call did, of a batch its last 32 packets: counted in
+    /// debug builds only, zeros in others. O(1).
+    pub fn work(&self) -> Work {
+        self.work
+    }
+
     /// The next event. O(1).
     pub fn next_event(&mut self) -> Option<Event> {
         self.events.pop()
@@ -280,6 +296,7 @@ impl Nat {
             }
         }
         self.epoch = self.epoch.wrapping_add(1);
+        self.plain_flags = Flow::plain_flags(self.epoch);
     }
 
     /// The settings as they are.

@@ -127,6 +127,7 @@ impl Flow {
     };
 
     /// A new flow; the deltas are computed once for its life.
+    #[inline(always)]
     pub fn new(ends: &Ends, class: State, now: u32, epoch: u8) -> Self {
         let ip = Delta::of32(ends.inside, ends.alias);
         let port = Delta::of16(ends.inside_port, ends.alias_port);
@@ -245,12 +246,28 @@ impl Flow {
         self.flags = others | u32::from(scales) << SCALES_SHIFT;
     }
 
-    /// Whether the place holds a flow of an epoch that has nothing special
-    /// about it.
+    /// What [`Flow::is_plain`] and [`Flow::is_ordinary`] compare with: made
+    /// once for an epoch.
+    pub fn plain_flags(epoch: u8) -> u32 {
+        flag::LIVE | flag::SEEN_OUT | flag::SEEN_IN | u32::from(epoch) << EPOCH_SHIFT
+    }
+
+    /// Whether the place holds a flow of an epoch (`flags` is of
+    /// [`Flow::plain_flags`]) that has nothing special about it.
     #[inline(always)]
-    pub fn is_ordinary(&self, epoch: u8) -> bool {
+    pub fn is_ordinary(&self, flags: u32) -> bool {
         let looked_at = flag::SLOW | flag::LIVE | u32::from(u8::MAX) << EPOCH_SHIFT;
-        self.flags & looked_at == flag::LIVE | u32::from(epoch) << EPOCH_SHIFT
+        (self.flags ^ flags) & looked_at == 0
+    }
+
+    /// The same, and neither has it a shared mapping, nor is this the first
+    /// packet of its direction.
+    #[inline(always)]
+    pub fn is_plain<const OUT: bool>(&self, flags: u32) -> bool {
+        let seen = if OUT { flag::SEEN_OUT } else { flag::SEEN_IN };
+        let looked_at =
+            flag::SLOW | flag::LIVE | flag::MAPPED | seen | u32::from(u8::MAX) << EPOCH_SHIFT;
+        (self.flags ^ flags) & looked_at == 0
     }
 
     /// Whether all of some flags are set.

@@ -179,8 +179,6 @@ pub struct Wanted {
     pub inside: Ipv4Addr,
     /// The port where it waits.
     pub inside_port: u16,
-    /// From whom.
-    pub remote: Ipv4Addr,
 }
 
 /// Gives an alias to what is announced: the engine's part. `None`: no port
@@ -214,7 +212,7 @@ const CHANGED_IDLE_MILLIS: u64 = 7_440_000;
 /// What helpers remember of all connections.
 #[derive(Debug, Default)]
 pub struct Helpers {
-    connections: Bounded<Key, Connection>,
+    connections: Bounded<Key, Box<Connection>>,
     calls: Calls,
 }
 
@@ -238,8 +236,29 @@ impl Helpers {
     }
 
     /// PPTP's calls: for the engine's GRE packets.
-    pub fn calls(&mut self) -> &mut Calls {
+    pub fn calls(&self) -> &Calls {
+        &self.calls
+    }
+
+    /// The same, to translate by them.
+    pub fn calls_mut(&mut self) -> &mut Calls {
         &mut self.calls
+    }
+
+    /// The sequence and acknowledgement numbers of a segment that went through
+    /// a connection, on the side that it came from: for errors about it.
+    /// `left`: it went out. O(changes).
+    pub fn numbers_before(&self, key: &Key, left: bool, numbers: (u32, u32)) -> (u32, u32) {
+        let Some(connection) = self.connections.get(key) else {
+            return numbers;
+        };
+        let (from, to) = if left {
+            (&connection.out, &connection.incoming)
+        } else {
+            (&connection.incoming, &connection.out)
+        };
+        let (sequence, acknowledgement) = numbers;
+        (from.backward(sequence), to.forward(acknowledgement))
     }
 
     /// A new flow of this kind. Whether it is remembered: with the table
@@ -247,7 +266,7 @@ impl Helpers {
     pub fn open(&mut self, kind: Kind, key: Key, now_millis: u64) -> bool {
         let fresh = Connection::new(kind, Text::new(), now_millis);
         self.connections
-            .insert(key, fresh, |known| known.is_idle(now_millis))
+            .insert(key, Box::new(fresh), |known| known.is_idle(now_millis))
     }
 
     /// A new flow to a proxy that is to be told where it was meant to go.
@@ -255,7 +274,7 @@ impl Helpers {
         let told = stream::destination(meant.0, meant.1);
         let fresh = Connection::new(Kind::Proxied, told, now_millis);
         self.connections
-            .insert(key, fresh, |known| known.is_idle(now_millis))
+            .insert(key, Box::new(fresh), |known| known.is_idle(now_millis))
     }
 
     /// The flow has ended.
@@ -438,7 +457,6 @@ impl Connection {
                 let wanted = Wanted {
                     inside: key.inside,
                     inside_port: named.port,
-                    remote: key.remote,
                 };
                 let place = |offset: usize| at.wrapping_add((from + offset) as u32);
                 let (start, end) = (place(named.start), place(named.end));

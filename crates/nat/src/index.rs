@@ -116,15 +116,19 @@ pub enum First {
 }
 
 impl Index {
-    /// An empty index for at most `max` names, with buckets for `initial`.
+    /// An empty index for at most `max` names, with buckets for `initial`: a
+    /// power of two of them. Between two powers a bucket that is not split
+    /// has twice the names of one that is, and one in seven of a million
+    /// names lay in a line behind.
     pub fn new(initial: usize, max: usize) -> std::io::Result<Self> {
         let wanted = |names: usize| names.div_ceil(LOAD).max(1);
-        let most = wanted(max).max(wanted(initial));
+        let first = wanted(initial).next_power_of_two();
+        let most = wanted(max).max(first);
         let mut buckets = Reserved::new(most)?;
         let mut overflow = Reserved::new(most / 4 + 64)?;
-        buckets.prepare(wanted(initial));
+        buckets.prepare(first);
         overflow.push(Line::EMPTY);
-        for _ in 0..wanted(initial) {
+        for _ in 0..first {
             buckets.push(Line::EMPTY);
         }
         let mask = mask(buckets.len());
@@ -221,14 +225,15 @@ impl Index {
     }
 
     /// Enters a name that is not in yet. `hash_of` says the hash of a name,
-    /// for the one bucket that may be split. Refuses (`false`) when the
-    /// chain or the memory for overflow is at its end.
+    /// for the one bucket that may be split, and `line_of` asks for what that
+    /// is read from, for the one that is split next. Refuses (`false`) when
+    /// the chain or the memory for overflow is at its end.
     #[inline]
     pub fn insert(
         &mut self,
         hash: u64,
         name: u32,
-        hash_of: impl Fn(u32) -> u64,
+        (hash_of, line_of): (impl Fn(u32) -> u64, impl Fn(u32)),
         work: &mut Work,
     ) -> bool {
         let place = self.place(hash);
@@ -243,6 +248,7 @@ impl Index {
         self.names += 1;
         if self.names > self.buckets.len() * LOAD {
             self.split(hash_of, work);
+            self.prefetch_split(line_of);
         }
         true
     }
@@ -394,17 +400,29 @@ impl Index {
             return;
         };
         let mut line = std::mem::replace(own, Line::EMPTY);
+        let mut dealt = [0; 2];
         for _ in 0..=MAX_CHAIN {
             work.line();
             let mut used = line.used();
             while used != 0 {
                 let slot = used.trailing_zeros() as usize;
                 let (tag, name) = (line.tag(slot), line.name(slot));
-                let goes = hash_of(name) as usize & bit != 0;
+                let goes = usize::from(hash_of(name) as usize & bit != 0);
                 work.moved();
-                // There is room: the lines came from this chain, and what
-                // is dealt to two buckets needs at most one line more.
-                let _ = self.insert_at(if goes { new } else { old }, tag, name, work);
+                let place = old + (new - old) * goes;
+                if let Some(dealt) = dealt.get_mut(goes)
+                    && let Some(line) = self.buckets.get_mut(place)
+                    && *dealt < SLOTS
+                {
+                    // Not looked for: tags that were stored just now would
+                    // be waited for.
+                    line.set(*dealt, tag, name);
+                    *dealt += 1;
+                } else {
+                    // There is room: the lines came from this chain, and what
+                    // is dealt to two buckets needs at most one line more.
+                    let _ = self.insert_at(place, tag, name, work);
+                }
                 used &= used - 1;
             }
             match line.link() {
@@ -421,16 +439,17 @@ impl Index {
         self.mask = mask(self.buckets.len());
     }
 
-    /// Asks for what the next split will look at: `line_of` asks for the
-    /// line of a name.
-    #[inline]
-    pub fn prefetch_split(&self, line_of: impl Fn(u32)) {
-        if self.names + 1 < self.buckets.len() * LOAD {
-            return;
-        }
-        let Some(line) = self.buckets.get(self.buckets.len() - 1 - self.mask) else {
+    /// Asks for what the next split will look at: the names of its bucket
+    /// and their lines, and the bucket and line after that.
+    #[inline(never)]
+    fn prefetch_split(&self, line_of: impl Fn(u32)) {
+        let next = self.buckets.len() - 1 - self.mask;
+        self.buckets.prefetch(next + 1);
+        self.buckets.prefetch(self.buckets.len());
+        let Some(line) = self.buckets.get(next) else {
             return;
         };
+        self.overflow.prefetch(line.link() as usize);
         let mut used = line.used();
         while used != 0 {
             line_of(line.name(used.trailing_zeros() as usize));
@@ -453,7 +472,8 @@ fn mask(buckets: usize) -> usize {
 /// The tag of a hash: its top byte, never 0.
 #[inline(always)]
 fn tag(hash: u64) -> u8 {
-    ((hash >> 56) as u8).max(1)
+    let top = (hash >> 56) as u8;
+    top + u8::from(top == 0)
 }
 
 #[cfg(test)]

@@ -49,7 +49,8 @@ pub use engine::Nat;
 pub use event::{Event, EventKind, Why};
 pub use statistics::Statistics;
 pub use verdict::{Direction, Packet, Verdict};
-pub use view::{Cursor, FlowView, State};
+pub use view::{Cursor, FlowView, MappingView, State};
+pub use work::Work;
 
 /// Why an engine cannot be made or a setting not be taken.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]

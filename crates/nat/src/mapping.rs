@@ -107,6 +107,11 @@ impl Mappings {
         self.live
     }
 
+    /// Places, free ones included.
+    pub fn places(&self) -> usize {
+        self.entries.len()
+    }
+
     pub fn memory_bytes(&self) -> usize {
         self.entries.memory_bytes() + self.by_inside.memory_bytes() + self.by_alias.memory_bytes()
     }
@@ -165,9 +170,14 @@ impl Mappings {
         let entry_of = |name: u32| entries.get(name as usize).copied().unwrap_or_default();
         let inside = |name: u32| hasher.hash(entry_of(name).inside_key());
         let alias = |name: u32| hasher.hash(entry_of(name).alias_key());
-        let mut entered = self.by_alias.insert(alias(name), name, alias, work);
+        let line_of = |name: u32| entries.prefetch(name as usize);
+        let mut entered = self
+            .by_alias
+            .insert(alias(name), name, (alias, line_of), work);
         if entered && entry.kind == Kind::Mapping {
-            entered = self.by_inside.insert(inside(name), name, inside, work);
+            entered = self
+                .by_inside
+                .insert(inside(name), name, (inside, line_of), work);
             if !entered {
                 self.by_alias.remove(alias(name), name, work);
             }

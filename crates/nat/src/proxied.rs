@@ -22,10 +22,11 @@ pub struct Proxied {
     pub encoding: Encoding,
 }
 
-/// All of them. Each lives as long as its flow, of which there are no more
-/// than the flow table holds.
-#[derive(Debug, Default)]
+/// All of them, so many at most; each lives as long as its flow. Room for all
+/// is reserved with the first one, so that it never grows.
+#[derive(Debug)]
 pub struct Table {
+    limit: usize,
     /// By the tuple as the inside sends it.
     by_meant: HashMap<Tuple, Proxied>,
     /// By the tuple as the engine translates it: the server for its remote.
@@ -33,6 +34,20 @@ pub struct Table {
 }
 
 impl Table {
+    /// None yet. Allocates nothing.
+    pub fn new(limit: usize) -> Self {
+        Self {
+            limit,
+            by_meant: HashMap::new(),
+            by_server: HashMap::new(),
+        }
+    }
+
+    /// Whether there is no room for another.
+    pub fn is_full(&self) -> bool {
+        self.by_meant.len() >= self.limit
+    }
+
     /// Where a packet that goes out is sent, if its flow is known.
     pub fn outgoing(&self, tuple: &Tuple) -> Option<Proxied> {
         self.by_meant.get(tuple).copied()
@@ -41,6 +56,11 @@ impl Table {
     /// What a flow (the server for its remote) was meant for.
     pub fn meant(&self, flow: &Tuple) -> Option<End> {
         self.by_server.get(flow).copied()
+    }
+
+    /// All about a flow (the server for its remote).
+    pub fn by_flow(&self, flow: &Tuple) -> Option<Proxied> {
+        self.outgoing(&to(*flow, self.meant(flow)?))
     }
 
     /// A new one by a rule.
@@ -58,6 +78,10 @@ impl Table {
 
     /// Remembers one whose flow was made.
     pub fn open(&mut self, tuple: Tuple, proxied: Proxied) {
+        if self.by_meant.capacity() == 0 {
+            self.by_meant.reserve(self.limit);
+            self.by_server.reserve(self.limit);
+        }
         self.by_meant.insert(tuple, proxied);
         self.by_server
             .insert(to(tuple, proxied.server), proxied.meant);

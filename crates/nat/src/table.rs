@@ -87,6 +87,14 @@ impl Table {
         if OUT { &self.out } else { &self.incoming }
     }
 
+    /// Asks for the buckets that a flow is entered in.
+    pub fn prefetch_end(&self, name: u32) {
+        if let Some(flow) = self.get(name) {
+            self.out.prefetch(self.hasher.hash(flow.out_key()));
+            self.incoming.prefetch(self.hasher.hash(flow.in_key()));
+        }
+    }
+
     /// The first name that may be a key's.
     #[inline(always)]
     pub fn first<const OUT: bool>(&self, hash: u64) -> First {
@@ -104,36 +112,44 @@ impl Table {
     /// Enters a flow whose keys, of these hashes, are in neither index;
     /// `None` if an index cannot take it. The caller has asked
     /// [`Table::is_full`].
+    #[inline(always)]
     pub fn insert(&mut self, flow: Flow, hashes: Hashes, work: &mut Work) -> Option<u32> {
         let name = self.take_place(flow)?;
+        if self.enter(name, hashes, work) {
+            return Some(name);
+        }
+        self.free_place(name);
+        None
+    }
+
+    /// Enters a name into both indexes; whether they took it.
+    #[inline(never)]
+    fn enter(&mut self, name: u32, hashes: Hashes, work: &mut Work) -> bool {
         let (hasher, flows) = (self.hasher, &self.flows);
         let out_hash = |name: u32| key_hash::<true>(flows, &hasher, name);
         let in_hash = |name: u32| key_hash::<false>(flows, &hasher, name);
         let Hashes { out, incoming } = hashes;
-        self.out
-            .prefetch_split(|name| flows.prefetch(name as usize));
-        self.incoming
-            .prefetch_split(|name| flows.prefetch(name as usize));
-        let entered = if self.out.insert(out, name, out_hash, work) {
-            let entered = self.incoming.insert(incoming, name, in_hash, work);
-            if !entered {
-                self.out.remove(out, name, work);
-            }
-            entered
-        } else {
-            false
-        };
-        if !entered {
-            self.free_place(name);
-            return None;
+        let line_of = |name: u32| flows.prefetch(name as usize);
+        if !self.out.insert(out, name, (out_hash, line_of), work) {
+            return false;
         }
-        Some(name)
+        if !self
+            .incoming
+            .insert(incoming, name, (in_hash, line_of), work)
+        {
+            self.out.remove(out, name, work);
+            return false;
+        }
+        true
     }
 
+    #[inline(always)]
     fn take_place(&mut self, flow: Flow) -> Option<u32> {
         let name = match self.free {
             0 => {
                 let name = self.flows.len() as u32;
+                // The place that is taken next is on its way.
+                self.flows.prefetch(name as usize + 1);
                 self.flows.push(flow).then_some(name)?
             }
             free => {

@@ -98,7 +98,30 @@ pub struct FlowView {
     pub expires_millis: u64,
 }
 
-/// A place in the walk over all flows. Flows made or ended meanwhile may be
+/// An outside endpoint that several flows of an inside one share
+/// (endpoint-independent and address-dependent mapping, RFC 4787 §4.1). Ports
+/// are in host order.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct MappingView {
+    /// Protocol number.
+    pub protocol: u8,
+    /// The host inside.
+    pub inside: Ipv4Addr,
+    /// Its port.
+    pub inside_port: u16,
+    /// The outside address that stands for it.
+    pub alias: Ipv4Addr,
+    /// The outside port.
+    pub alias_port: u16,
+    /// The remote address it is for; `None`: any.
+    pub remote: Option<Ipv4Addr>,
+    /// Flows that belong to it, with dead ones that are not swept yet.
+    pub flows: u32,
+    /// Milliseconds that it would still live if none of them had a packet.
+    pub expires_millis: u64,
+}
+
+/// A place in the walk over all flows, or all shared mappings. Flows made or ended meanwhile may be
 /// seen or not; one that stays is seen once.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Cursor(pub(crate) u32);

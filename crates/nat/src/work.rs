@@ -1,5 +1,7 @@
 //! The work of one call, counted in debug builds and tested against the
 //! bounds that the interface promises. In release builds it is nothing.
+//!
+//! For the engine; its callers may ask.
 
 /// What one call did.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -17,25 +19,25 @@ pub struct Work {
 impl Work {
     /// A line of an index was looked at.
     #[inline(always)]
-    pub fn line(&mut self) {
+    pub(crate) fn line(&mut self) {
         self.count(|work| &mut work.lines, 1);
     }
 
     /// A name was moved.
     #[inline(always)]
-    pub fn moved(&mut self) {
+    pub(crate) fn moved(&mut self) {
         self.count(|work| &mut work.moved, 1);
     }
 
     /// A flow was looked at.
     #[inline(always)]
-    pub fn slot(&mut self) {
+    pub(crate) fn slot(&mut self) {
         self.count(|work| &mut work.slots, 1);
     }
 
     /// A port was tried.
     #[inline(always)]
-    pub fn port(&mut self) {
+    pub(crate) fn port(&mut self) {
         self.count(|work| &mut work.ports, 1);
     }
 

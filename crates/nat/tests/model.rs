@@ -25,6 +25,9 @@ use fingerpost_nat::{
 use packet::build::{Ip, Segment};
 use packet::{Ipv4, protocol};
 
+#[path = "model/errors.rs"]
+mod errors;
+
 const UNREPLIED: u64 = 20;
 const REPLIED: u64 = 45;
 const TCP: u64 = 70;
@@ -666,6 +669,8 @@ struct World {
     ports: u64,
     /// Of a hundred steps, how many change the addresses, and the rules.
     changes: u64,
+    /// ICMP errors that found their way.
+    complaints: u64,
     seen: [u64; Verdict::ALL.len()],
 }
 
@@ -756,6 +761,7 @@ impl World {
                 now: 0,
             },
             changes: random.of(&[0, 0, 1, 5]),
+            complaints: 0,
             clock: random.next() >> 20,
             random,
             seen: [0; Verdict::ALL.len()],
@@ -958,6 +964,12 @@ impl World {
                 &after[at],
             );
         }
+        if let (Some(tuple), Some(Verdict::Translated)) = (tuples.last(), verdicts.last())
+            && self.random.chance(30)
+        {
+            let last = tuples.len() - 1;
+            self.complain(direction, tuple, &before[last], &after[last]);
+        }
         if self.random.chance(2) {
             let budget = self.random.below(5_000) as usize;
             self.nat.maintain(self.clock, budget);
@@ -1103,7 +1115,7 @@ fn asked(variable: &str) -> Option<u64> {
 fn the_engine_is_the_model() {
     let mut done = 0;
     let mut seen = [0; Verdict::ALL.len()];
-    let mut by_rule = 0;
+    let (mut by_rule, mut complaints) = (0, 0);
     let mut seed = asked("FINGERPOST_NAT_SEED").unwrap_or(1);
     let steps = asked("FINGERPOST_NAT_STEPS").unwrap_or(USUAL_STEPS);
     while done < steps {
@@ -1115,6 +1127,7 @@ fn the_engine_is_the_model() {
         world.compare();
         done += here;
         by_rule += world.model.by_rule;
+        complaints += world.complaints;
         seed += 1;
         for (sum, one) in seen.iter_mut().zip(world.seen) {
             *sum += one;
@@ -1125,6 +1138,7 @@ fn the_engine_is_the_model() {
         return;
     }
     assert!(by_rule > 100, "{by_rule} flows by redirects");
+    assert!(complaints > 1_000, "{complaints} errors");
     for verdict in [
         Verdict::Translated,
         Verdict::Passed,

@@ -14,6 +14,14 @@ const KEY: u8 = 0x20;
 const SEQUENCE: u8 = 0x10;
 const ACKNOWLEDGEMENT: u8 = 0x80;
 
+/// The call of PPTP's GRE whose end may be missing, as inside an ICMP error:
+/// the first eight bytes have it (RFC 2637 §4.1, RFC 792).
+pub fn call_id_of_cut(bytes: &[u8]) -> Option<u16> {
+    let [first, second, p0, p1, _, _, c0, c1] = *bytes.first_chunk::<8>()?;
+    let is_pptp = first & KEY != 0 && second & 0x07 == 1 && u16::from_be_bytes([p0, p1]) == PPP;
+    is_pptp.then(|| u16::from_be_bytes([c0, c1]))
+}
+
 /// A GRE packet.
 #[derive(Debug, Clone, Copy)]
 pub struct Gre<B> {

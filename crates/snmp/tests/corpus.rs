@@ -6,8 +6,6 @@
 #![allow(dead_code, reason = "the fixture has more than one user")]
 
 use std::env;
-use std::fs;
-use std::path::Path;
 
 use lab::Random;
 
@@ -18,22 +16,8 @@ mod check;
 /// `FINGERPOST_FUZZ_ROUNDS=10000000 cargo test -p fingerpost-snmp --test corpus`.
 const ROUNDS: usize = 20_000;
 
-fn files(target: &str) -> Vec<Vec<u8>> {
-    let directory = Path::new(env!("CARGO_MANIFEST_DIR"))
-        .join("../../fuzz/corpus")
-        .join(target);
-    let mut paths: Vec<_> = fs::read_dir(&directory)
-        .expect("the corpus")
-        .map(|entry| entry.expect("an entry").path())
-        .collect();
-    paths.sort();
-    assert!(paths.len() >= 20, "{target}: {} files", paths.len());
-    let read = |path| fs::read(path).expect("a file of the corpus");
-    paths.iter().map(read).collect()
-}
-
 fn replay(target: &str, check: fn(&[u8])) {
-    let files = files(target);
+    let files = lab::corpus::files(target, 20).expect("the corpus");
     for bytes in &files {
         check(bytes);
         let mut changed = bytes.clone();

@@ -13,7 +13,7 @@ use ipnet::IpNet;
 use thiserror::Error;
 
 use crate::row::link::{self, Link};
-use crate::row::route::{NextHop, RouteBody, RouteRef, kind, scope, table_id};
+use crate::row::route::{NextHop, RouteRef, kind, scope, table_id};
 use crate::row::rule::{Rule, action, flag};
 use crate::source_address;
 use crate::tables::Tables;
@@ -442,7 +442,7 @@ impl<'a> Lookup<'a> {
             kind::THROW => return InTable::Nothing,
             _ => {}
         }
-        let Some(mut hops) = self.hops_of(route.body) else {
+        let Some(mut hops) = self.tables.nexthops.hops_of(route.body) else {
             return InTable::Refused(NoRoute::Blackhole);
         };
         hops.retain(|hop| self.is_alive(hop, route.body.kind));
@@ -451,37 +451,6 @@ impl<'a> Lookup<'a> {
         } else {
             InTable::Found(route, hops)
         }
-    }
-
-    /// The next hops of a route, out of its next-hop object where it does
-    /// not repeat them; `None` for an object that is a blackhole.
-    fn hops_of(&self, body: &RouteBody) -> Option<Vec<NextHop>> {
-        let own = body.next_hops.as_slice();
-        let Some(object) = body.nexthop_id.and_then(|id| self.tables.nexthops.get(id)) else {
-            return Some(own.to_vec());
-        };
-        if object.blackhole {
-            return None;
-        }
-        if !own.is_empty() {
-            return Some(own.to_vec());
-        }
-        let hop = |id: u32, weight: u32| {
-            let member = self.tables.nexthops.get(id)?;
-            Some(NextHop {
-                link: member.link.unwrap_or(0),
-                gateway: member.gateway,
-                flags: member.flags,
-                weight: u16::try_from(weight).unwrap_or(u16::MAX),
-                realms: 0,
-                encap: member.encap.clone(),
-            })
-        };
-        if object.group.is_empty() {
-            return Some(hop(object.id, 1).into_iter().collect());
-        }
-        let members = object.group.iter();
-        Some(members.filter_map(|m| hop(m.id, m.weight)).collect())
     }
 
     /// Not over a link that is down, nor over another than the one named.

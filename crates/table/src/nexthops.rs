@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use crate::ordered::Ordered;
 use crate::row::nexthop::Nexthop;
+use crate::row::route::{NextHop, RouteBody};
 
 /// Next-hop objects by id, by link, and groups by member.
 #[derive(Debug, Clone, Default)]
@@ -27,6 +28,38 @@ impl Nexthops {
     /// The object of an id. O(log n).
     pub fn get(&self, id: u32) -> Option<&Arc<Nexthop>> {
         self.by_id.get(&id)
+    }
+
+    /// The next hops of a route, out of its next-hop object where it does
+    /// not repeat them; `None` for an object that is a blackhole. O(members
+    /// of the group, each O(log n)).
+    pub fn hops_of(&self, route: &RouteBody) -> Option<Vec<NextHop>> {
+        let own = route.next_hops.as_slice();
+        let Some(object) = route.nexthop_id.and_then(|id| self.get(id)) else {
+            return Some(own.to_vec());
+        };
+        if object.blackhole {
+            return None;
+        }
+        if !own.is_empty() {
+            return Some(own.to_vec());
+        }
+        let hop = |id: u32, weight: u32| {
+            let member = self.get(id)?;
+            Some(NextHop {
+                link: member.link.unwrap_or(0),
+                gateway: member.gateway,
+                flags: member.flags,
+                weight: u16::try_from(weight).unwrap_or(u16::MAX),
+                realms: 0,
+                encap: member.encap.clone(),
+            })
+        };
+        if object.group.is_empty() {
+            return Some(hop(object.id, 1).into_iter().collect());
+        }
+        let members = object.group.iter();
+        Some(members.filter_map(|m| hop(m.id, m.weight)).collect())
     }
 
     /// All in the order of ids.

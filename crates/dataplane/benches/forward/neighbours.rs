@@ -11,16 +11,18 @@ use std::time::{Duration, Instant};
 use anyhow::Result;
 use fingerpost_dataplane as dataplane;
 
-use dataplane::neighbour::{Adjacency, Key, Kind, Limits, Writer};
+use dataplane::neighbour::{Adjacency, Key, Kind, Limits, Place, Spot, Table, Writer};
 use lab::Random;
 use lab::bench::Samples;
-use memory::quiescent::Domain;
+use memory::quiescent::{Domain, Section};
 use rustix::time::{ClockId, clock_gettime};
 
 use super::{Arguments, progress};
 
 const NEIGHBOURS: u32 = 10_000;
 const BATCH: usize = 64;
+/// Measurements of each kind in a round.
+const SLICES: usize = 4;
 
 pub fn measure(arguments: &Arguments, samples: &mut Samples) -> Result<()> {
     let domain = Domain::new(4);
@@ -42,42 +44,36 @@ pub fn measure(arguments: &Arguments, samples: &mut Samples) -> Result<()> {
         .map(|_| Key::v4(1, 0x0a00_0000 + random.below(NEIGHBOURS as usize) as u32))
         .collect();
     let table = writer.table().clone();
-    for _ in 0..arguments.rounds {
+    let time = arguments.time() / 8;
+    // Short and often: what else runs on the machine hits all alike.
+    for _ in 0..SLICES * arguments.rounds {
         for (readers, writes) in [(1, false), (2, false), (2, true)] {
-            let lookup = |done: &AtomicBool, sum: &AtomicU64| -> Result<()> {
-                let mut reader = domain.register()?;
-                let mut online = reader.online();
-                let mut found = 0_u64;
-                while !done.load(Ordering::Relaxed) {
-                    for keys in keys.chunks(BATCH) {
-                        let section = online.enter();
-                        let places: [_; BATCH] = std::array::from_fn(|at| table.place(keys[at]));
-                        for (key, place) in keys.iter().zip(places) {
-                            let way = table.neighbour(&section, *key, place);
-                            found += u64::from(black_box(way).is_some());
-                        }
-                    }
-                }
-                sum.fetch_add(found, Ordering::Relaxed);
-                Ok(())
-            };
             let with = if writes {
                 ", 10,000 changes a second"
             } else {
                 ""
             };
-            let ns = timed(readers, arguments.time() / 4, lookup, |number| {
-                if writes {
-                    let key = Key::v4(1, 0x0a00_0000 + number % NEIGHBOURS);
-                    let put = writer.put_neighbour(key, way(number));
-                    writer.settle();
-                    thread::sleep(Duration::from_micros(100));
-                    return put.is_ok();
-                }
-                false
-            });
-            let what = format!("neighbour, {readers} readers{with}");
-            ns.add(samples, "fingerpost", &what);
+            let mut write = |number| writes && change(&mut writer, way, number);
+            for (what, pass) in [
+                ("in batches of 64", batches as Pass),
+                ("one by one", singly),
+            ] {
+                let lookup = |done: &AtomicBool, sum: &AtomicU64| -> Result<()> {
+                    let mut reader = domain.register()?;
+                    let mut online = reader.online();
+                    let mut found = 0_u64;
+                    while !done.load(Ordering::Relaxed) {
+                        for keys in keys.chunks_exact(BATCH) {
+                            found += pass(&table, &online.enter(), keys);
+                        }
+                    }
+                    sum.fetch_add(found, Ordering::Relaxed);
+                    Ok(())
+                };
+                let ns = timed(readers, time, lookup, &mut write);
+                let what = format!("neighbours {what}, {readers} readers{with}");
+                ns.add(samples, "fingerpost", &what);
+            }
             if writes {
                 continue;
             }
@@ -94,12 +90,51 @@ pub fn measure(arguments: &Arguments, samples: &mut Samples) -> Result<()> {
                 sum.fetch_add(found, Ordering::Relaxed);
                 Ok(())
             };
-            let ns = timed(readers, arguments.time() / 4, lookup, |_| false);
+            let ns = timed(readers, time, lookup, &mut |_| false);
             let what = format!("map under a lock, {readers} readers");
             ns.add(samples, "RwLock", &what);
         }
     }
     Ok(())
+}
+
+/// Looks up some keys; gives how many were found.
+type Pass = fn(&Table, &Section<'_>, &[Key]) -> u64;
+
+/// As the packet path does: each step for all of them, so that what one asks
+/// for is there for the next.
+fn batches(table: &Table, section: &Section<'_>, keys: &[Key]) -> u64 {
+    let Some(keys) = keys.first_chunk::<BATCH>() else {
+        return 0;
+    };
+    let (mut places, mut spots) = ([Place::default(); BATCH], [Spot::default(); BATCH]);
+    for (place, key) in places.iter_mut().zip(keys) {
+        *place = table.place(*key);
+    }
+    for (spot, place) in spots.iter_mut().zip(&places) {
+        *spot = table.spot(section, *place);
+    }
+    let mut found = 0;
+    for at in 0..BATCH {
+        let way = table.neighbour_at(section, keys[at], places[at], spots[at]);
+        found += u64::from(black_box(way).is_some());
+    }
+    found
+}
+
+/// Without any of that.
+fn singly(table: &Table, section: &Section<'_>, keys: &[Key]) -> u64 {
+    let find = |key: &Key| black_box(table.neighbour(section, *key, table.place(*key)));
+    keys.iter().map(|key| u64::from(find(key).is_some())).sum()
+}
+
+/// One of 10,000 changes a second; whether it was made.
+fn change(writer: &mut Writer, way: impl Fn(u32) -> Adjacency, number: u32) -> bool {
+    let key = Key::v4(1, 0x0a00_0000 + number % NEIGHBOURS);
+    let put = writer.put_neighbour(key, way(number));
+    writer.settle();
+    thread::sleep(Duration::from_micros(100));
+    put.is_ok()
 }
 
 /// What each reader needs for a read, ns.
@@ -124,7 +159,7 @@ fn timed(
     readers: usize,
     time: Duration,
     lookup: impl Fn(&AtomicBool, &AtomicU64) -> Result<()> + Sync,
-    mut write: impl FnMut(u32) -> bool,
+    write: &mut impl FnMut(u32) -> bool,
 ) -> Cost {
     let (done, sum, cpu) = (AtomicBool::new(false), AtomicU64::new(0), AtomicU64::new(0));
     let start = Instant::now();

@@ -2,6 +2,7 @@
 
 use std::net::Ipv4Addr;
 use std::sync::Arc;
+use std::sync::mpsc;
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -170,25 +171,36 @@ fn packets(
     frame[40..42].fill(0);
     let checksum = u16::from_be_bytes([frame[24], frame[25]]);
     let base = u32::from(!checksum);
-    let mut at = first;
     let flows = flows.max(1);
-    let mut flow = first % flows;
-    move |buffer| {
-        // A flow is one inner end and one destination.
-        let place = if flows > 1 { flow } else { at };
-        let to = destinations[place % destinations.len()];
-        at += 1;
-        flow = if flow + 1 == flows { 0 } else { flow + 1 };
+    // A flow is one inner end and one destination.
+    let turns = if flows > 1 { flows } else { destinations.len() };
+    let (mut at, mut flow) = (first % turns, first % flows);
+    let mut next = move || {
+        let to = destinations.get(at).copied().unwrap_or(0x0808_0808);
         let from = 0x0a00_0001 + (flow as u32 >> 14);
         let port = 1_024 + (flow as u16 & 0x3fff);
+        at = if at + 1 == turns { 0 } else { at + 1 };
+        flow = if flow + 1 == flows { 0 } else { flow + 1 };
+        (to, from, port)
+    };
+    move |buffer| {
+        let (to, from, port) = next();
         let mut sum = base + (to >> 16) + (to & 0xffff) + (from >> 16) + (from & 0xffff);
         sum = (sum & 0xffff) + (sum >> 16);
         sum = (sum & 0xffff) + (sum >> 16);
-        frame[24..26].copy_from_slice(&(!(sum as u16)).to_be_bytes());
-        frame[26..30].copy_from_slice(&from.to_be_bytes());
-        frame[30..34].copy_from_slice(&to.to_be_bytes());
-        frame[34..36].copy_from_slice(&port.to_be_bytes());
-        buffer.set_frame(&frame, 14)
+        // Written where it stays: a frame that is changed and then copied
+        // whole waits for its own stores.
+        if !buffer.set_frame(&frame, 14) {
+            return false;
+        }
+        let Some(changed) = buffer.packet_mut().get_mut(10..22) else {
+            return false;
+        };
+        changed[..2].copy_from_slice(&(!(sum as u16)).to_be_bytes());
+        changed[2..6].copy_from_slice(&from.to_be_bytes());
+        changed[6..10].copy_from_slice(&to.to_be_bytes());
+        changed[10..].copy_from_slice(&port.to_be_bytes());
+        true
     }
 }
 
@@ -322,7 +334,7 @@ pub fn measure(
     let (mut router, routes) = router(count, samples)?;
     let size = router.routes as u64;
     if wants("change") {
-        changes(&mut router, &routes, samples)?;
+        changes(arguments, &mut router, &routes, samples)?;
     }
     for round in 0..arguments.rounds {
         progress(&format!("round {round}"));
@@ -388,7 +400,12 @@ fn addresses(kind: Stream, routes: &[FullRoute]) -> Arc<Vec<u32>> {
 }
 
 /// How long until a change of the tables is what workers look up.
-fn changes(router: &mut Router, routes: &[FullRoute], samples: &mut Samples) -> Result<()> {
+fn changes(
+    arguments: &Arguments,
+    router: &mut Router,
+    routes: &[FullRoute],
+    samples: &mut Samples,
+) -> Result<()> {
     let mut worst = 0.0_f64;
     let (mut sum, mut made) = (0.0, 0_u32);
     const CHANGES: u32 = 2_000;
@@ -421,22 +438,92 @@ fn changes(router: &mut Router, routes: &[FullRoute], samples: &mut Samples) -> 
         worst,
     );
     progress(&format!("a change: {mean:.4} ms, worst {worst:.3} ms"));
-    let start = Instant::now();
-    let many = routes.iter().take(10_000).map(|&(bits, len, _)| {
-        let prefix = Ipv4Net::new_assert(Ipv4Addr::from_bits((bits >> 96) as u32), len);
-        put(prefix.into(), 7)
-    });
-    router.writer.commit(many)?;
-    router.fill.follow(PATIENCE);
-    let millis = start.elapsed().as_secs_f64() * 1e3;
-    samples.add(
-        "fingerpost",
-        "10,000 routes changed at once",
-        size,
-        "wall_ms",
-        millis,
-    );
-    progress(&format!("10,000 changes at once: {millis:.1} ms"));
+    for round in 0..arguments.rounds {
+        many_changes(router, routes, 7 + round as u32, samples)?;
+        changes_by_and_by(router, routes, 7_000 + round as u32, samples)?;
+    }
     ensure!(router.fill.filled().refused == 0);
     Ok(())
+}
+
+/// The same of ten thousand that are committed at once, with the commit.
+fn many_changes(
+    router: &mut Router,
+    routes: &[FullRoute],
+    number: u32,
+    samples: &mut Samples,
+) -> Result<()> {
+    let size = router.routes as u64;
+    let many = ten_thousand(routes, number);
+    let start = Instant::now();
+    let after = router.writer.commit(many)?;
+    let committed = start.elapsed().as_secs_f64() * 1e3;
+    while router.fill.filled().generation < after {
+        let has_come = router.fill.follow(PATIENCE);
+        ensure!(has_come, "changes are not heard of in {PATIENCE:?}");
+    }
+    let millis = start.elapsed().as_secs_f64() * 1e3;
+    let what = "10,000 routes changed at once";
+    samples.add("fingerpost", what, size, "wall_ms", millis);
+    samples.add("fingerpost", what, size, "commit_ms", committed);
+    progress(&format!(
+        "{what}: {millis:.1} ms, the commit {committed:.1}"
+    ));
+    Ok(())
+}
+
+/// The same in commits as a mirror makes them, each of what it has heard
+/// since, while another thread follows.
+fn changes_by_and_by(
+    router: &mut Router,
+    routes: &[FullRoute],
+    number: u32,
+    samples: &mut Samples,
+) -> Result<()> {
+    const COMMIT: usize = 256;
+    let size = router.routes as u64;
+    let many = ten_thousand(routes, number);
+    let Router { writer, fill, .. } = router;
+    let (begun, beginnings) = mpsc::channel();
+    let start = Instant::now();
+    let (worst, millis) = thread::scope(|scope| -> Result<(f64, f64)> {
+        let following = scope.spawn(move || {
+            let mut worst = Duration::ZERO;
+            for (generation, at) in beginnings {
+                while fill.filled().generation < generation {
+                    let has_come = fill.follow(PATIENCE);
+                    ensure!(has_come, "changes are not heard of in {PATIENCE:?}");
+                }
+                worst = worst.max(Instant::now() - at);
+            }
+            Ok(worst)
+        });
+        for some in many.chunks(COMMIT) {
+            let at = Instant::now();
+            let generation = writer.commit(some.iter().cloned())?;
+            begun.send((generation, at))?;
+        }
+        drop(begun);
+        let worst = following
+            .join()
+            .unwrap_or_else(|panic| std::panic::resume_unwind(panic))?;
+        let millis = |time: Duration| time.as_secs_f64() * 1e3;
+        Ok((millis(worst), millis(start.elapsed())))
+    })?;
+    let what = "10,000 routes changed, 256 a commit";
+    samples.add("fingerpost", what, size, "wall_ms", millis);
+    samples.add("fingerpost", what, size, "worst_commit_ms", worst);
+    progress(&format!(
+        "{what}: {millis:.1} ms, a commit {worst:.2} at worst"
+    ));
+    Ok(())
+}
+
+fn ten_thousand(routes: &[FullRoute], number: u32) -> Vec<Change> {
+    let some = routes.iter().take(10_000);
+    some.map(|&(bits, len, _)| {
+        let prefix = Ipv4Net::new_assert(Ipv4Addr::from_bits((bits >> 96) as u32), len);
+        put(prefix.into(), number)
+    })
+    .collect()
 }

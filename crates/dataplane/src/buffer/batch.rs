@@ -2,13 +2,12 @@
 
 #![allow(
     unsafe_code,
-    reason = "a cache takes all slots at once, which is 3 times as fast"
+    reason = "a bulk of slots changes hands at once, which is 3 times as fast"
 )]
 
-use std::ptr::{self, NonNull};
-use std::vec::Drain;
-
 use super::Buffer;
+use super::moves::{Moves, Range};
+use super::row::Row;
 use super::slot::OwnSlot;
 
 /// A run of packets, each in a buffer that the batch owns, up to a most
@@ -18,17 +17,14 @@ use super::slot::OwnSlot;
 /// give them to a [`super::Cache`] (`Cache::clear`) before.
 #[derive(Debug)]
 pub struct Batch {
-    buffers: Vec<Buffer>,
-    /// Never more: the vector is not grown.
-    most: usize,
+    buffers: Row<Buffer>,
 }
 
 impl Batch {
     /// Room for so many packets.
     pub fn new(packets: usize) -> Self {
         Self {
-            buffers: Vec::with_capacity(packets),
-            most: packets,
+            buffers: Row::new(packets),
         }
     }
 
@@ -47,13 +43,13 @@ impl Batch {
     /// How many packets have room in it.
     #[inline]
     pub fn capacity(&self) -> usize {
-        self.most
+        self.buffers.most()
     }
 
     /// How many more packets have room in it.
     #[inline]
     pub fn room(&self) -> usize {
-        self.most - self.buffers.len()
+        self.buffers.room()
     }
 
     /// The packets.
@@ -71,11 +67,7 @@ impl Batch {
     /// Adds a packet; it comes back when there is no room.
     #[inline]
     pub fn push(&mut self, buffer: Buffer) -> Result<(), Buffer> {
-        if self.room() == 0 {
-            return Err(buffer);
-        }
-        self.buffers.push(buffer);
-        Ok(())
+        self.buffers.push(buffer)
     }
 
     /// Takes the last packet out.
@@ -86,23 +78,28 @@ impl Batch {
 
     /// Takes all packets out, in order.
     #[inline]
-    pub fn drain(&mut self) -> Drain<'_, Buffer> {
-        self.buffers.drain(..)
+    pub fn drain(&mut self) -> impl ExactSizeIterator<Item = Buffer> {
+        self.drain_from(0)
     }
 
     /// Takes out the packets from a place on, in order; none from behind the
     /// end.
     #[inline]
-    pub fn drain_from(&mut self, place: usize) -> Drain<'_, Buffer> {
-        let place = place.min(self.buffers.len());
-        self.buffers.drain(place..)
+    pub fn drain_from(&mut self, place: usize) -> impl ExactSizeIterator<Item = Buffer> {
+        self.buffers.drain(place..usize::MAX)
+    }
+
+    /// Takes out the first packets, in order.
+    #[inline(always)]
+    pub(crate) fn drain_first(&mut self, count: usize) -> impl Iterator<Item = Buffer> {
+        self.buffers.drain(0..count)
     }
 
     /// Moves the packets for which `goes` says so to another batch, as far as
     /// it has room. The order of both is kept. O(packets).
     pub fn move_to(&mut self, other: &mut Self, mut goes: impl FnMut(&Buffer) -> bool) {
         let mut room = other.room();
-        let moved = self.buffers.extract_if(.., |buffer| {
+        let moved = self.buffers.extract(|buffer| {
             let moves = room > 0 && goes(buffer);
             room -= usize::from(moves);
             moves
@@ -117,59 +114,43 @@ impl Batch {
         &mut self,
         mut goes: impl FnMut(&Buffer) -> bool,
     ) -> impl Iterator<Item = Buffer> {
-        self.buffers.extract_if(.., move |buffer| goes(buffer))
+        self.buffers.extract(move |buffer| goes(buffer))
     }
 
     /// Adds empty buffers, of up to `count` slots from the end of `stock`.
     #[inline(always)]
-    pub(super) fn adopt(&mut self, stock: &mut Vec<OwnSlot>, count: usize) {
+    pub(super) fn adopt(&mut self, stock: &mut Row<OwnSlot>, count: usize, moves: Moves) {
         let count = count.min(stock.len()).min(self.room());
         let (rest, len) = (stock.len() - count, self.buffers.len());
         // SAFETY: `count` slots are behind `rest`, and places behind `len`;
         // the stock forgets the slots before they are read, each once.
         unsafe {
             stock.set_len(rest);
-            let from = stock.as_ptr().add(rest);
             let to = self.buffers.as_mut_ptr().add(len);
-            for at in 0..count {
-                to.add(at).write(Buffer::new(from.add(at).read()));
-            }
+            moves.adopt(stock.as_ptr().add(rest), to, count);
             self.buffers.set_len(len + count);
         }
     }
 
     /// Empties it: moves the slots of all buffers to the end of `stock`.
     /// False, with nothing done, when that has no room, or when one of them
-    /// is not of the pool with this origin and size.
+    /// is not of the pool.
     #[inline(always)]
     pub(super) fn surrender(
         &mut self,
-        stock: &mut Vec<OwnSlot>,
-        origin: NonNull<u8>,
-        pool_bytes: usize,
+        stock: &mut Row<OwnSlot>,
+        pool: Range,
+        moves: Moves,
     ) -> bool {
         let (count, len) = (self.buffers.len(), stock.len());
-        let last = pool_bytes.wrapping_sub(1);
-        if stock.capacity() - len < count {
+        if stock.room() < count {
             return false;
         }
-        // The sign of a difference says which is less, also for what is not
-        // of the pool: addresses have 48 bits, and the slot's size is above
-        // them. (A comparison of unsigned words costs 3 times as much here:
-        // the first vector instructions of x86-64 have none.)
-        let mut signs = 0;
         // SAFETY: `count` places are behind `len`, and `count` handles are
         // here; they are forgotten before the stock knows of their slots.
         unsafe {
-            let from = self.buffers.as_ptr();
             let to = stock.as_mut_ptr().add(len);
-            for at in 0..count {
-                let slot = ptr::read(&raw const (*from.add(at)).slot);
-                let offset = slot.offset(origin);
-                signs |= offset | last.wrapping_sub(offset);
-                to.add(at).write(slot);
-            }
-            let are_ours = signs.cast_signed() >= 0;
+            let are_ours = moves.surrender(self.buffers.as_ptr(), to, count, pool);
             if are_ours {
                 self.buffers.set_len(0);
                 stock.set_len(len + count);
@@ -180,18 +161,7 @@ impl Batch {
 
     /// Adds packets; what there is no room for is dropped.
     #[inline(always)]
-    pub(crate) fn add(&mut self, buffers: impl Iterator<Item = Buffer>) {
-        let (len, room) = (self.buffers.len(), self.room());
-        let mut places = self.buffers.spare_capacity_mut().iter_mut().take(room);
-        let mut added = 0;
-        // Not a loop of `push`: a ring's iterator is at its best from inside.
-        buffers.for_each(|buffer| {
-            if let Some(place) = places.next() {
-                place.write(buffer);
-                added += 1;
-            }
-        });
-        // SAFETY: so many places behind `len` are written.
-        unsafe { self.buffers.set_len(len + added) };
+    pub(super) fn add(&mut self, buffers: impl Iterator<Item = Buffer>) {
+        self.buffers.extend(buffers);
     }
 }

@@ -6,9 +6,11 @@
 use std::fmt;
 use std::ptr::NonNull;
 
+use super::moves::{Moves, Range};
 use super::pool::{MOST_CACHED, OWNER, Shared, join, leave};
+use super::row::Row;
 use super::slot::OwnSlot;
-use super::{Batch, Buffer, LINE_BYTES};
+use super::{Batch, Buffer};
 
 /// An account is settled when it comes to this.
 const SETTLED_AT: i64 = 1 << 20;
@@ -21,13 +23,11 @@ const SETTLED_AT: i64 = 1 << 20;
 /// A buffer may be given to any cache of its pool, whichever it came from.
 pub struct Cache {
     shared: NonNull<Shared>,
-    /// See [`OwnSlot::origin`].
-    origin: NonNull<u8>,
-    stock: Vec<OwnSlot>,
+    pub(super) pool: Range,
+    pub(super) moves: Moves,
+    pub(super) stock: Row<OwnSlot>,
     most: usize,
     magazine: usize,
-    /// Bytes of the pool.
-    pool_bytes: usize,
     /// Buffers taken from the depot less those given to it, not yet told.
     account: i64,
     counters: CacheCounters,
@@ -57,11 +57,11 @@ impl Cache {
         };
         Self {
             shared: owner,
-            origin: OwnSlot::origin(shared.base(), shared.slot_lines()),
-            stock: Vec::with_capacity(2 * MOST_CACHED),
+            pool: shared.range(),
+            moves: Moves::best(),
+            stock: Row::new(2 * MOST_CACHED),
             most: shared.most_cached(),
             magazine: shared.magazine(),
-            pool_bytes: shared.lines() * LINE_BYTES,
             account: 0,
             counters: CacheCounters::default(),
         }
@@ -72,15 +72,22 @@ impl Cache {
     /// O(count); below 1 ns each from the stock.
     #[inline]
     pub fn fill(&mut self, batch: &mut Batch, count: usize) -> usize {
-        let count = self.stocked(count.min(batch.room()));
-        batch.adopt(&mut self.stock, count);
-        count
+        let wanted = count.min(batch.room());
+        let first = wanted.min(MOST_CACHED);
+        let came = self.stocked(first);
+        batch.adopt(&mut self.stock, came, self.moves);
+        if came == wanted {
+            return came;
+        }
+        self.fill_slowly(batch, wanted - came) + came
     }
 
     /// One empty buffer; `None`, and counted, when the pool has none.
     #[inline]
     pub fn take(&mut self) -> Option<Buffer> {
-        self.stocked(1);
+        if self.stocked(1) == 0 {
+            self.counters.refused += 1;
+        }
         self.stock.pop().map(Buffer::new)
     }
 
@@ -95,7 +102,7 @@ impl Cache {
     /// below 1 ns each.
     #[inline]
     pub fn clear(&mut self, batch: &mut Batch) {
-        if !batch.surrender(&mut self.stock, self.origin, self.pool_bytes) {
+        if !batch.surrender(&mut self.stock, self.pool, self.moves) {
             self.clear_slowly(batch);
         }
         self.flush();
@@ -115,6 +122,23 @@ impl Cache {
         self.counters
     }
 
+    /// More than a cache holds, or more than the pool has.
+    #[cold]
+    #[inline(never)]
+    fn fill_slowly(&mut self, batch: &mut Batch, wanted: usize) -> usize {
+        let mut left = wanted;
+        while left > 0 {
+            let came = self.stocked(left.min(MOST_CACHED));
+            if came == 0 {
+                self.counters.refused += left as u64;
+                break;
+            }
+            batch.adopt(&mut self.stock, came, self.moves);
+            left -= came;
+        }
+        wanted - left
+    }
+
     /// A batch of more than a cache holds, or with buffers of another pool.
     #[cold]
     #[inline(never)]
@@ -122,7 +146,8 @@ impl Cache {
         self.give_all(batch.drain());
     }
 
-    /// Sees that as many are in stock as can be had; how many of the wanted.
+    /// Sees that as many are in stock as can be had, of at most
+    /// [`MOST_CACHED`]; how many of the wanted.
     #[inline]
     fn stocked(&mut self, wanted: usize) -> usize {
         if self.stock.len() < wanted {
@@ -136,9 +161,8 @@ impl Cache {
         // SAFETY: we are one of its owners.
         let shared = unsafe { self.shared.as_ref() };
         while self.stock.len() < wanted {
-            let came = shared.pop(self.origin, &mut self.stock);
+            let came = shared.pop(self.pool.origin, &mut self.stock);
             if came == 0 {
-                self.counters.refused += (wanted - self.stock.len()) as u64;
                 break;
             }
             self.counters.refills += 1;
@@ -152,8 +176,11 @@ impl Cache {
     #[inline(always)]
     fn stock_up(&mut self, buffer: Buffer) {
         // One of another pool is dropped, which sends it home.
-        if buffer.slot.offset(self.origin) < self.pool_bytes {
-            self.stock.push(buffer.into_slot());
+        if self.pool.has(&buffer.slot) {
+            if self.stock.room() == 0 {
+                self.flush();
+            }
+            let _ = self.stock.push(buffer.into_slot());
         }
     }
 
@@ -174,10 +201,10 @@ impl Cache {
         // SAFETY: we are one of its owners.
         let shared = unsafe { self.shared.as_ref() };
         let mut left = given;
-        let mut slots = self.stock.drain(..given);
+        let mut slots = self.stock.drain(0..given);
         while left > 0 {
             let magazine = left.min(self.magazine);
-            shared.push(self.origin, slots.by_ref().take(magazine));
+            shared.push(self.pool.origin, slots.by_ref().take(magazine));
             self.counters.flushes += 1;
             left -= magazine;
         }

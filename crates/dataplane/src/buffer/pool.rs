@@ -23,6 +23,8 @@ use std::sync::atomic::{AtomicI64, AtomicU64, Ordering, fence};
 
 use memory::{Reserved, Stack};
 
+use super::moves::Range;
+use super::row::Row;
 use super::slot::{ADDRESS_BITS, MAGAZINE, OwnSlot, SLOT_HEAD_BYTES, Slot, most_in_magazine};
 use super::{Cache, HEADROOM, LINE_BYTES, TAILROOM};
 
@@ -144,7 +146,7 @@ impl Pool {
             // SAFETY: the slot is in the memory, and nobody knows of it yet.
             unsafe { shared.slot(place as u32).found(pool.shared) };
         }
-        let origin = OwnSlot::origin(base, shared.slot_lines());
+        let origin = shared.range().origin;
         let starts: Vec<usize> = (0..count).step_by(shared.magazine()).collect();
         // The last first, so that the first ones are on top.
         for start in starts.into_iter().rev() {
@@ -197,6 +199,11 @@ impl Pool {
         self.shared().strays.load(Ordering::Relaxed)
     }
 
+    /// Its slots.
+    pub(super) fn range(&self) -> Range {
+        self.shared().range()
+    }
+
     fn shared(&self) -> &Shared {
         // SAFETY: this is one of its counted owners.
         unsafe { self.shared.as_ref() }
@@ -230,19 +237,12 @@ fn ready(lines: usize) -> io::Result<Reserved<Line>> {
 }
 
 impl Shared {
-    /// First slot's address.
-    pub fn base(&self) -> NonNull<u8> {
-        self.base
-    }
-
-    /// Cache lines of each slot.
-    pub fn slot_lines(&self) -> u16 {
-        (self.slot_bytes / LINE_BYTES) as u16
-    }
-
-    /// Cache lines of all slots.
-    pub fn lines(&self) -> usize {
-        self.count * self.slot_bytes / LINE_BYTES
+    /// All slots.
+    pub fn range(&self) -> Range {
+        Range {
+            origin: OwnSlot::origin(self.base, (self.slot_bytes / LINE_BYTES) as u16),
+            bytes: self.count * self.slot_bytes,
+        }
     }
 
     /// Most buffers that a cache keeps back: of a small pool a quarter.
@@ -283,8 +283,8 @@ impl Shared {
     }
 
     /// Takes a magazine out of the depot; how many slots came, 0 when it is
-    /// empty.
-    pub fn pop(&self, origin: NonNull<u8>, slots: &mut Vec<OwnSlot>) -> usize {
+    /// empty. There must be room for one.
+    pub fn pop(&self, origin: NonNull<u8>, slots: &mut Row<OwnSlot>) -> usize {
         let Some(place) = self.depot.pop(|place| self.slot(place).link()) else {
             return 0;
         };
@@ -337,7 +337,7 @@ pub fn send_home(slot: OwnSlot) {
     // SAFETY: the buffer is a user until it leaves, below.
     let shared = unsafe { owner.as_ref() };
     shared.strays.fetch_add(1, Ordering::Relaxed);
-    let origin = OwnSlot::origin(shared.base, shared.slot_lines());
+    let origin = shared.range().origin;
     shared.push(origin, std::iter::once(slot));
     // SAFETY: the buffer's unit among the users goes with it.
     unsafe { leave(owner, 1) };

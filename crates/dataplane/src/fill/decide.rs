@@ -169,13 +169,13 @@ pub fn says(tables: &Tables, ports: &Ports, body: &RouteBody) -> Says {
         kind::LOCAL => return goes(Spec::Host),
         // To all or to a group: as long as the link is there.
         _ => {
-            return match hops_of(tables, body) {
+            return match tables.nexthops.hops_of(body) {
                 Some(hops) if !hops.iter().any(|hop| is_alive(tables, hop)) => Says::Nothing,
                 _ => goes(Spec::Host),
             };
         }
     }
-    let Some(mut hops) = hops_of(tables, body) else {
+    let Some(mut hops) = tables.nexthops.hops_of(body) else {
         return goes(Spec::Blackhole);
     };
     hops.retain(|hop| is_alive(tables, hop));
@@ -195,38 +195,6 @@ pub fn says(tables: &Tables, ports: &Ports, body: &RouteBody) -> Says {
         only.weight = 1;
     }
     goes(found.map_or(Spec::Host, Spec::Hops))
-}
-
-/// The next hops of a route, out of its next-hop object where it does not
-/// repeat them; `None` for an object that is a blackhole.
-fn hops_of(tables: &Tables, body: &RouteBody) -> Option<Vec<NextHop>> {
-    let own = body.next_hops.as_slice();
-    let object = body.nexthop_id.and_then(|id| tables.nexthops.get(id));
-    let Some(object) = object else {
-        return Some(own.to_vec());
-    };
-    if object.blackhole {
-        return None;
-    }
-    if !own.is_empty() {
-        return Some(own.to_vec());
-    }
-    let hop = |id: u32, weight: u32| {
-        let member = tables.nexthops.get(id)?;
-        Some(NextHop {
-            link: member.link.unwrap_or(0),
-            gateway: member.gateway,
-            flags: member.flags,
-            weight: u16::try_from(weight).unwrap_or(u16::MAX),
-            realms: 0,
-            encap: member.encap.clone(),
-        })
-    };
-    if object.group.is_empty() {
-        return Some(hop(object.id, 1).into_iter().collect());
-    }
-    let members = object.group.iter();
-    Some(members.filter_map(|m| hop(m.id, m.weight)).collect())
 }
 
 /// Not over a link that is down. One without a carrier is used, as long as

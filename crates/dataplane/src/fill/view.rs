@@ -205,29 +205,30 @@ impl<A: Address> Kept<A> {
         let dirty = std::mem::take(&mut self.dirty);
         let mut changes = Vec::with_capacity(dirty.len());
         let mut former = Vec::new();
-        for (address, len) in dirty {
-            let prefix = address.prefix(len);
-            let has_any = self.has_any(around.tables, prefix);
-            let new = has_any.then(|| self.decide(around, (address, len)));
-            let old = self.entries.get(&(address, len)).copied();
-            let next_hop = match new {
+        for at in dirty {
+            let decided = self.decide_if_any(around, at);
+            let place = self.entries.entry(at);
+            let old = match &place {
+                Entry::Occupied(number) => Some(*number.get()),
+                Entry::Vacant(_) => None,
+            };
+            let next_hop = match decided {
                 None => None,
-                Some(decided) => match self.number(around, &decided, old) {
+                Some(decided) => match number(around, &decided, old) {
                     Some(number) => Some(number),
                     None => continue,
                 },
             };
-            match next_hop {
-                Some(number) => self.entries.insert((address, len), number),
-                None => {
-                    self.odd.remove(&(address, len));
-                    self.entries.remove(&(address, len))
-                }
-            };
+            match (next_hop, place) {
+                (Some(number), place) => drop(place.insert_entry(number)),
+                (None, Entry::Occupied(place)) => drop(place.remove()),
+                (None, Entry::Vacant(_)) => {}
+            }
             former.extend(old);
             if next_hop != old {
+                let (prefix, len) = at;
                 changes.push(Change {
-                    prefix: address,
+                    prefix,
                     len,
                     next_hop,
                 });
@@ -239,24 +240,16 @@ impl<A: Address> Kept<A> {
         }
     }
 
-    /// A number for what was decided; `None`, counted, where there is no
-    /// room and what was there stays.
-    fn number(
-        &mut self,
-        around: &mut Surroundings<'_>,
-        decided: &Decided,
-        old: Option<u16>,
-    ) -> Option<u16> {
-        match around.hops.take(&decided.spec, around.ports) {
-            Ok(number) => Some(number),
-            Err(_) if old.is_some() => None,
-            // Nothing was there: refused aloud is better than sent along
-            // the way of a shorter prefix.
-            Err(_) => {
-                let refusal = Arc::new(Spec::Unreachable);
-                around.hops.take(&refusal, around.ports).ok()
-            }
+    /// What is decided about a prefix; `None` where no table has a route for
+    /// just this one.
+    fn decide_if_any(&mut self, around: &mut Surroundings<'_>, at: (A, u8)) -> Option<Decided> {
+        let decided = self.decide(around, at);
+        // Its own route has decided, mostly: then there is one.
+        if decided.is_own || self.has_any(around.tables, at.0.prefix(at.1)) {
+            return Some(decided);
         }
+        self.odd.remove(&at);
+        None
     }
 
     fn has_any(&self, tables: &Tables, prefix: IpNet) -> bool {
@@ -347,7 +340,7 @@ impl<A: Address> Kept<A> {
                 if self.entries.contains_key(&at) {
                     continue;
                 }
-                if let Some(number) = self.number(around, &decided, None) {
+                if let Some(number) = number(around, &decided, None) {
                     self.entries.insert(at, number);
                 }
             }
@@ -367,6 +360,21 @@ impl<A: Address> Kept<A> {
         }
         for number in former.into_values() {
             around.hops.give_back(number);
+        }
+    }
+}
+
+/// A number for what was decided; `None`, counted, where there is no
+/// room and what was there stays.
+fn number(around: &mut Surroundings<'_>, decided: &Decided, old: Option<u16>) -> Option<u16> {
+    match around.hops.take(&decided.spec, around.ports) {
+        Ok(number) => Some(number),
+        Err(_) if old.is_some() => None,
+        // Nothing was there: refused aloud is better than sent along
+        // the way of a shorter prefix.
+        Err(_) => {
+            let refusal = Arc::new(Spec::Unreachable);
+            around.hops.take(&refusal, around.ports).ok()
         }
     }
 }

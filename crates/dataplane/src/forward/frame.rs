@@ -73,6 +73,25 @@ impl<'a> Frame<'a> {
         self.len -= bytes;
     }
 
+    /// Its first bytes and `front` bytes of the room in front of them, `N`
+    /// in all; `None` where it, or the room, has fewer.
+    #[inline(always)]
+    pub(super) fn with_front<const N: usize>(&mut self, front: usize) -> Option<&mut [u8; N]> {
+        let start = self.start().checked_sub(front)?;
+        if self.len() + front < N {
+            return None;
+        }
+        self.room.get_mut(start..)?.first_chunk_mut()
+    }
+
+    /// Takes bytes of the room in front to it, which is no less than that.
+    #[inline(always)]
+    pub(super) fn grow(&mut self, front: u32) {
+        let front = front.min(self.start);
+        self.start -= front;
+        self.len += front;
+    }
+
     /// Puts a header in front. False, with nothing done, where there is no
     /// room.
     #[inline(always)]

@@ -67,14 +67,18 @@ fn addresses_v4(header: &[u8], is_from_host: bool) -> Checked<u32> {
         u32::from_be_bytes(word.unwrap_or_default())
     };
     let (source, destination) = (word(12), word(16));
-    let is_odd = |address: u32| {
-        let first = address >> 24;
-        first == 0 || first == 127 || first >= 224
-    };
-    if !is_odd(source) && !is_odd(destination) {
+    if is_of_a_host(source) && is_of_a_host(destination) {
         return Checked::To(destination);
     }
     odd_addresses_v4(source, destination, is_from_host)
+}
+
+/// Whether an IPv4 address may be a host's beyond this one: of no reserved
+/// block, no group.
+#[inline(always)]
+pub fn is_of_a_host(address: u32) -> bool {
+    let first = address >> 24;
+    (first.wrapping_sub(1) < 223) & (first != 127)
 }
 
 #[cold]

@@ -131,6 +131,16 @@ impl<A: Destination> Lane<A> {
         }
     }
 
+    /// Moves a packet to an earlier place, with the way that was found.
+    #[inline]
+    pub(super) fn keep(&mut self, k: usize, kept: usize, hop: u16, way: Adjacency) {
+        self.at[kept] = self.at[k];
+        self.port[kept] = self.port[k];
+        self.to[kept] = self.to[k];
+        self.hop[kept] = hop;
+        self.way[kept] = way;
+    }
+
     /// Moves a packet to an earlier place.
     #[cold]
     pub(super) fn move_to(&mut self, k: usize, kept: usize) {

@@ -10,7 +10,7 @@ use super::fragment::fragments;
 use super::frame::Frame;
 use super::lane::{Destination, Lane};
 use super::waiting::{Held, Request};
-use super::{GONE, HOST, Message, Node, Reason, State, ip};
+use super::{GONE, HOST, Message, Node, Reason, State, ip, usual};
 use crate::neighbour::{Adjacency, Key, Kind};
 
 /// Room for the longest error.
@@ -37,11 +37,7 @@ impl State {
             };
             sent += 1;
             let way = lane.way[k];
-            let may_be_plain = !is_host && way.is_plain();
-            if may_be_plain
-                && frame.len() <= usize::from(way.mtu())
-                && put_plain(frame, way, A::IS_V6)
-            {
+            if !is_host && way.is_plain() && usual::output::<A>(frame, way) {
                 self.egress[at] = way.port();
                 continue;
             }
@@ -54,7 +50,7 @@ impl State {
     }
 
     /// Sends the packets of a lane that only need one hop less and a header
-    /// without a tag: nearly all, and in one pass. The others stay in it.
+    /// without a tag. The others stay in it.
     #[inline]
     pub(super) fn output_plain<A: Destination>(
         &mut self,
@@ -67,10 +63,7 @@ impl State {
             let (at, way) = (lane.at(k), lane.way[k]);
             if let Some(frame) = frames.get_mut(at)
                 && way.is_plain()
-                && frame.len() <= usize::from(way.mtu())
-                && ip::hops(frame.bytes(), A::IS_V6) > 1
-                && !(A::IS_V6 && ip::is_from_link_local(frame.bytes()))
-                && put_plain(frame, way, A::IS_V6)
+                && usual::output::<A>(frame, way)
             {
                 self.egress[at] = way.port();
             } else {
@@ -408,24 +401,6 @@ fn with_frame<T>(extra: &mut Extra, work: impl FnOnce(&mut Frame<'_>) -> T) -> T
     let (start, len) = (frame.start(), frame.len());
     (extra.start, extra.len) = (start, len);
     done
-}
-
-/// Takes a hop off and puts an Ethernet header in front. False, with nothing
-/// done, where there is no room.
-#[inline(always)]
-fn put_plain(frame: &mut Frame<'_>, way: Adjacency, is_v6: bool) -> bool {
-    let [high, low] = match is_v6 {
-        true => ethernet::IPV6.to_be_bytes(),
-        false => ethernet::IPV4.to_be_bytes(),
-    };
-    let [a, b, c, d, e, f, g, h, i, j, k, l] = way.addresses();
-    if !frame.push(&[a, b, c, d, e, f, g, h, i, j, k, l, high, low]) {
-        return false;
-    }
-    if let Some(packet) = frame.bytes_mut().get_mut(ethernet::HEADER_LEN..) {
-        ip::take_hop(packet, is_v6);
-    }
-    true
 }
 
 /// Puts the link's header in front: none, Ethernet, or Ethernet with a tag.

@@ -5,8 +5,8 @@ use memory::quiescent::Section;
 
 use super::frame::Frame;
 use super::lane::{Destination, Lane};
-use super::{MAX_BATCH, Message, Node, Reason, State, flow_hash, ip};
-use crate::neighbour::{Adjacency, Kind, Place};
+use super::{MAX_BATCH, Message, Node, Reason, State, flow_hash, ip, usual};
+use crate::neighbour::{Adjacency, Kind, Place, Spot};
 
 impl State {
     /// Next hops of a lane: members of groups by the flow, neighbours on
@@ -38,11 +38,54 @@ impl State {
         }
     }
 
+    /// Next hops of a lane, and out with all packets that only need one hop
+    /// less and a header without a tag: nearly all, and in one pass. The
+    /// others stay in it, with their ways.
+    #[inline]
+    pub(super) fn resolve_and_output<A: Destination>(
+        &mut self,
+        section: &Section<'_>,
+        lane: &mut Lane<A>,
+        frames: &mut [Frame<'_>],
+    ) {
+        let len = lane.len();
+        self.counters.visit(Node::Neighbour, len);
+        for hop in &lane.hop[..len] {
+            self.table.prefetch(*hop);
+        }
+        let mut has_on_link = false;
+        let mut kept = 0;
+        for k in 0..len {
+            let (at, mut hop) = (lane.at(k), lane.hop[k]);
+            let Some(frame) = frames.get_mut(at) else {
+                continue;
+            };
+            let mut way = self.table.next_hop(section, hop);
+            if way.kind() == Kind::Group {
+                (hop, way) = self.member(section, way, frame.bytes());
+            }
+            if way.is_plain() && usual::output::<A>(frame, way) {
+                self.egress[at] = way.port();
+                continue;
+            }
+            has_on_link |= way.kind() == Kind::OnLink;
+            lane.keep(k, kept, hop, way);
+            kept += 1;
+        }
+        lane.truncate(kept);
+        self.counters.visit(Node::Output, len - kept);
+        if has_on_link {
+            self.resolve_on_link(section, lane);
+            self.output_plain(lane, frames);
+        }
+    }
+
     /// Those of a lane whose destination is a neighbour itself.
     #[inline(never)]
     fn resolve_on_link<A: Destination>(&self, section: &Section<'_>, lane: &mut Lane<A>) {
         let mut on_link = [0_u8; MAX_BATCH];
         let mut places = [Place::default(); MAX_BATCH];
+        let mut spots = [Spot::default(); MAX_BATCH];
         let mut found = 0;
         for k in 0..lane.len() {
             let way = lane.way[k];
@@ -52,10 +95,13 @@ impl State {
                 found += 1;
             }
         }
+        for (spot, place) in spots.iter_mut().zip(&places[..found]) {
+            *spot = self.table.spot(section, *place);
+        }
         for at in 0..found {
             let k = usize::from(on_link[at]);
             let key = lane.to(k).on(lane.way[k].port());
-            let neighbour = self.table.neighbour(section, key, places[at]);
+            let neighbour = self.table.neighbour_at(section, key, places[at], spots[at]);
             lane.way[k] = neighbour.unwrap_or_else(|| missing(lane.way[k]));
             // Its own destination is its gateway.
             lane.hop[k] = 0;

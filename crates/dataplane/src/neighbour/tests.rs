@@ -32,8 +32,13 @@ fn small() -> (Arc<Domain>, Writer) {
 }
 
 fn ask(table: &Table, section: &Section<'_>, key: Key) -> Option<u32> {
-    let found = table.neighbour(section, key, table.place(key));
-    found.map(number_of)
+    let place = table.place(key);
+    let spot = table.spot(section, place);
+    let found = table.neighbour_at(section, key, place, spot).map(number_of);
+    let one_by_one = table.neighbour(section, key, place).map(number_of);
+    // A writer may have been in between.
+    assert!(one_by_one == found || one_by_one.is_none() || found.is_none() || one_by_one > found);
+    found
 }
 
 #[test]
@@ -75,6 +80,30 @@ fn neighbours_are_those_of_a_map_under_churn() {
                 assert_eq!(ask(&table, &section, key), oracle.get(&key).copied());
             }
         }
+    }
+}
+
+#[test]
+fn another_one_with_the_same_tag_is_told_apart() {
+    let (domain, mut writer) = small();
+    let keys: Vec<Key> = (0..200).map(|at| Key::v4(1, at)).collect();
+    for (key, number) in keys.iter().zip(0..) {
+        writer.put_neighbour(*key, via(number)).unwrap();
+    }
+    writer.settle();
+    let mut reader = domain.register().unwrap();
+    let section = reader.enter();
+    let table = writer.table();
+    for (key, number) in keys.iter().zip(0..) {
+        let place = table.place(*key);
+        // The spot of another one, as an equal tag would give it.
+        let other = table.spot(&section, table.place(keys[(number as usize + 1) % 200]));
+        let found = table.neighbour_at(&section, *key, place, other);
+        assert_eq!(found.map(number_of), Some(number));
+        assert_eq!(
+            table.neighbour_at(&section, *key, place, Spot::default()),
+            None
+        );
     }
 }
 

@@ -9,7 +9,7 @@ use memory::quiescent::{Domain, Grace};
 
 use super::adjacency::{Adjacency, Key, Line};
 use super::group::{BUCKETS, Member, buckets};
-use super::{Limits, MAX_NEXT_HOPS, Table};
+use super::{Limits, MAX_NEXT_HOPS, Table, WAYS};
 
 /// What there is no room for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
@@ -178,8 +178,10 @@ impl Writer {
             Some((count, bucket.0.iter().find(free)?))
         };
         let [first, second] = place.buckets.map(room);
-        // The emptier of the two, or the first.
+        // The first one, where readers look first, as long as half of it is
+        // free; then the emptier of the two.
         let at = match (first, second) {
+            (Some((one, at)), _) if one > WAYS / 2 => at,
             (Some((one, _)), Some((two, at))) if two > one => at,
             (Some((_, at)), _) | (None, Some((_, at))) => at,
             (None, None) => return Err(full),

@@ -72,16 +72,26 @@ impl Messages {
 
     /// The next slot, with what was in it before, to be filled for a
     /// destination. `None` when all are full, or some of them not taken yet.
+    #[inline]
     pub fn push(&mut self, destination: u32) -> Option<&mut [u8]> {
+        self.push_train(destination, 1).map(|(slot, _)| slot)
+    }
+
+    /// The next slots, one behind the other, and how many: at most so many,
+    /// and those that are left of one message. As [`Messages::push`].
+    #[inline]
+    pub fn push_train(&mut self, destination: u32, most: usize) -> Option<(&mut [u8], usize)> {
         if self.taken > 0 || self.filled >= self.capacity {
             return None;
         }
         let message = self.filled / self.per_message;
+        let end = ((message + 1) * self.per_message).min(self.capacity);
+        let count = most.min(end - self.filled);
         *self.destinations.get_mut(message)? = destination;
         let start = self.filled * self.slot_bytes;
-        let slot = self.slots.get_mut(start..start + self.slot_bytes)?;
-        self.filled += 1;
-        Some(slot)
+        let slots = self.slots.get_mut(start..start + count * self.slot_bytes)?;
+        self.filled += count;
+        Some((slots, count))
     }
 
     /// Forgets what was not sent.

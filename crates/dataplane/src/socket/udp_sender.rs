@@ -56,7 +56,6 @@ pub struct UdpSender {
     /// Destinations, and sockets for each of them.
     socket: usize,
     messages: Messages,
-    per_message: usize,
     sent: u64,
 }
 
@@ -84,7 +83,6 @@ impl UdpSender {
             addresses: if connected { Vec::new() } else { addresses },
             socket: 0,
             messages: Messages::new(config.batch.max(1), config.payload_bytes, per_message),
-            per_message,
             sent: 0,
         })
     }
@@ -114,11 +112,6 @@ impl UdpSender {
         self.addresses.len()
     }
 
-    /// Packets that go to one destination together.
-    pub fn train(&self) -> usize {
-        self.per_message
-    }
-
     /// Chooses the socket for what is pushed next. Nothing may be pending.
     pub fn choose(&mut self, socket: usize) {
         if self.pending() == 0 {
@@ -130,6 +123,13 @@ impl UdpSender {
     /// in the list of destinations. `None`: flush first.
     pub fn push(&mut self, destination: u32) -> Option<&mut [u8]> {
         self.messages.push(destination)
+    }
+
+    /// The next slots of one train, one behind the other, and how many: at
+    /// most so many. As [`UdpSender::push`].
+    #[inline]
+    pub fn push_train(&mut self, destination: u32, most: usize) -> Option<(&mut [u8], usize)> {
+        self.messages.push_train(destination, most)
     }
 
     /// Hands what was pushed to the kernel.

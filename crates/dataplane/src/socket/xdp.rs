@@ -3,9 +3,12 @@
 //! program on the interface. Drivers without zero-copy, veth among them,
 //! are served by copying; the kernel chooses.
 
+use std::io;
 use std::mem;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::atomic::Ordering;
+use std::thread::sleep;
+use std::time::{Duration, Instant};
 
 use super::frame_sender::grow_send_buffer;
 use super::mapping::Mapping;
@@ -20,6 +23,10 @@ const MAX_FRAMES: usize = 1 << 14;
 const MAX_TX_SKB_BUDGET: i32 = 9;
 /// `XDP_RING_NEED_WAKEUP` in the flags of a ring.
 const NEED_WAKEUP: u32 = 1;
+
+/// How long a queue may take to be free again, and how often it is tried.
+const RELEASE_PATIENCE: Duration = Duration::from_secs(1);
+const RELEASE_STEP: Duration = Duration::from_millis(2);
 
 /// Sends frames of one size by one queue of an interface.
 pub struct XdpSender {
@@ -75,7 +82,7 @@ impl XdpSender {
         )?;
         grow_send_buffer(&socket);
         let address = Address::of_queue(index, queue, libc::XDP_USE_NEED_WAKEUP);
-        sys::bind(&socket, &address).map_err(|error| {
+        bind_when_free(&socket, &address).map_err(|error| {
             let what = format!("binding AF_XDP to queue {queue} of {interface}");
             match error.raw_os_error() {
                 Some(libc::EINVAL) => SocketError::Refused {
@@ -177,6 +184,20 @@ impl XdpSender {
     /// What becomes writable when there is room again.
     pub fn writable(&self) -> BorrowedFd<'_> {
         self.socket.as_fd()
+    }
+}
+
+/// Binds the socket. The kernel frees a queue only a moment after its last
+/// socket was closed, when that program may have ended long ago.
+fn bind_when_free(socket: &OwnedFd, address: &Address) -> io::Result<()> {
+    let until = Instant::now() + RELEASE_PATIENCE;
+    loop {
+        match sys::bind(socket, address) {
+            Err(error) if error.raw_os_error() == Some(libc::EBUSY) && Instant::now() < until => {
+                sleep(RELEASE_STEP);
+            }
+            bound => return bound,
+        }
     }
 }
 

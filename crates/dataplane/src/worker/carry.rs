@@ -7,8 +7,8 @@ use super::Place;
 use crate::forward::{Forwarder, Frame, GONE, HOST, MAX_BATCH, Reason};
 use crate::{Batch, Buffer, Cache, HEADROOM, PortError};
 
-/// Takes a batch through the nodes, and writes on each buffer by which port
-/// it leaves.
+/// Takes a batch through the nodes. Gives the port by which all leave, where
+/// that is one: mostly; else each buffer is marked with its own.
 #[inline]
 pub fn forward(
     forwarder: &mut Forwarder,
@@ -16,7 +16,7 @@ pub fn forward(
     number: u16,
     batch: &mut Batch,
     now_millis: u64,
-) {
+) -> Option<u16> {
     let mut places: ArrayVec<(u32, u32), MAX_BATCH> = ArrayVec::new();
     {
         let mut frames: ArrayVec<Frame<'_>, MAX_BATCH> = ArrayVec::new();
@@ -30,20 +30,25 @@ pub fn forward(
             places.push((frame.start() as u32, frame.len() as u32));
         }
     }
-    let egress = forwarder.egress();
+    let (egress, _) = forwarder.egress().split_at(places.len());
+    let one = egress.first().copied().unwrap_or(GONE);
+    let are_one = egress.iter().fold(0, |other, port| other | (port ^ one)) == 0;
     let ports = forwarder.ports();
-    let buffers = batch.packets_mut().iter_mut();
-    // Mostly all leave by one port.
-    let (mut last, mut link_len) = (GONE, 0);
-    for ((buffer, &port), (start, len)) in buffers.zip(egress).zip(places) {
+    let buffers = batch.packets_mut().iter_mut().zip(&places);
+    if are_one {
+        let link_len = ports.link_len(one);
+        for (buffer, (start, len)) in buffers.filter(|_| one != GONE) {
+            put_back(buffer, *start as usize, *len as usize, link_len);
+        }
+        return Some(one);
+    }
+    for ((buffer, (start, len)), &port) in buffers.zip(egress) {
         buffer.set_mark(u32::from(port));
         if port != GONE {
-            if port != last {
-                (last, link_len) = (port, ports.link_len(port));
-            }
-            put_back(buffer, start as usize, len as usize, link_len);
+            put_back(buffer, *start as usize, *len as usize, ports.link_len(port));
         }
     }
+    None
 }
 
 /// A buffer's packet begins at one place: a frame that ended up elsewhere
@@ -51,6 +56,9 @@ pub fn forward(
 #[inline]
 fn put_back(buffer: &mut Buffer, start: usize, len: usize, link_len: usize) {
     let wanted = HEADROOM - link_len;
+    if start == wanted && buffer.link().len() == link_len && buffer.frame().len() == len {
+        return;
+    }
     if start != wanted {
         let bytes = buffer.as_mut();
         let end = (start + len)
@@ -63,20 +71,20 @@ fn put_back(buffer: &mut Buffer, start: usize, len: usize, link_len: usize) {
 }
 
 /// Sends the packets of a batch, and those that were made, by the ports they
-/// leave by. The batch is empty behind it.
+/// leave by: all by this one, or each by the one that it is marked with. The
+/// batch is empty behind it.
 pub(super) fn send(
     forwarder: &mut Forwarder,
     cache: &mut Cache,
     batch: &mut Batch,
     leaving: &mut Batch,
     places: &mut [Place],
+    one: Option<u16>,
 ) -> Result<(), PortError> {
-    // Mostly all leave by one port.
+    if let Some(one) = one {
+        deliver(forwarder, cache, batch, one, places)?;
+    }
     while let Some(first) = batch.packets().first().map(Buffer::mark) {
-        if batch.packets().iter().all(|buffer| buffer.mark() == first) {
-            deliver(forwarder, cache, batch, first as u16, places)?;
-            break;
-        }
         batch.move_to(leaving, |buffer| buffer.mark() == first);
         deliver(forwarder, cache, leaving, first as u16, places)?;
     }

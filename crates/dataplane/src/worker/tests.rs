@@ -46,7 +46,7 @@ fn workers_forward_each_for_itself_and_are_asked_between_batches() {
         );
         let ports: Vec<(u16, Box<dyn Port + Send>)> = vec![
             (0, Box::new(Memory::frames(source))),
-            (1, Box::new(Memory::pair(64).0)),
+            (1, Box::new(Memory::pair(&pool, 64).0)),
         ];
         let worker = Worker::new(
             forwarder,
@@ -102,7 +102,7 @@ fn what_leaves_a_worker_is_what_came_with_another_header() {
     let pool = Pool::new(64, 2_048).unwrap();
     let mut cache = pool.cache();
     let (mut batch, mut leaving) = (Batch::new(8), Batch::new(8));
-    let (far, near) = Memory::pair(8);
+    let (far, near) = Memory::pair(&pool, 8);
     let mut far = far;
     let mut places = [Place {
         number: 1,
@@ -118,13 +118,15 @@ fn what_leaves_a_worker_is_what_came_with_another_header() {
         assert!(buffer.set_frame(&bytes, 14));
         batch.push(buffer).unwrap();
     }
-    carry::forward(&mut forwarder, &reader.enter(), 0, &mut batch, 5);
+    let one = carry::forward(&mut forwarder, &reader.enter(), 0, &mut batch, 5);
+    assert_eq!(one, None);
     carry::send(
         &mut forwarder,
         &mut cache,
         &mut batch,
         &mut leaving,
         &mut places,
+        one,
     )
     .unwrap();
     assert!(batch.is_empty());

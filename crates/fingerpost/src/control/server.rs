@@ -20,6 +20,9 @@ use super::protocol;
 use crate::privileges;
 use crate::status::{Answered, Status};
 
+/// How long nobody is accepted once somebody could not be.
+const REFUSED: Duration = Duration::from_millis(10);
+
 /// What a server answers from: one namespace.
 pub trait Source: Send + Sync {
     /// Where snapshots come from.
@@ -109,15 +112,20 @@ impl Server {
     }
 
     /// Accepts the clients that wait at a listener that does not block,
-    /// and answers each on a thread of its own.
-    pub fn accept(&self, listener: &UnixListener, source: &Arc<dyn Source>) -> io::Result<()> {
+    /// and answers each on a thread of its own. One that cannot be accepted
+    /// is logged, and waits.
+    pub fn accept(&self, listener: &UnixListener, source: &Arc<dyn Source>) {
         loop {
             match listener.accept() {
                 Ok((stream, _)) => self.welcome(stream, source),
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(()),
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return,
                 Err(error) if error.kind() == io::ErrorKind::ConnectionAborted => {}
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                Err(error) => return Err(error),
+                Err(error) => {
+                    tracing::warn!("a client cannot be accepted: {error}");
+                    // Out of descriptors, most likely: it does not pass at once.
+                    return thread::sleep(REFUSED);
+                }
             }
         }
     }

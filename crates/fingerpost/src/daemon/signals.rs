@@ -1,8 +1,12 @@
-//! Signals as descriptors that can be waited for.
+//! Signals as descriptors that can be waited for, and the wait for them and
+//! for clients: of the daemon and of a replay that answers.
 
 use std::io::{self, Read};
 use std::os::fd::{AsFd, BorrowedFd};
-use std::os::unix::net::UnixStream;
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::time::Duration;
+
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::low_level::pipe;
@@ -23,14 +27,26 @@ impl Signals {
         })
     }
 
-    /// Becomes readable when the daemon is to end.
-    pub fn end(&self) -> BorrowedFd<'_> {
-        self.end.as_fd()
-    }
-
-    /// Becomes readable when the configuration is to be read again.
-    pub fn reload(&self) -> BorrowedFd<'_> {
-        self.reload.as_fd()
+    /// Waits for a signal, for a client of one of `listeners`, or until
+    /// `patience` is over.
+    pub fn wait<'a>(
+        &'a self,
+        listeners: impl Iterator<Item = &'a UnixListener>,
+        patience: Duration,
+    ) -> io::Result<()> {
+        let mut fds: Vec<PollFd<'_>> = [self.end.as_fd(), self.reload.as_fd()]
+            .into_iter()
+            .chain(listeners.map(AsFd::as_fd))
+            .map(|fd: BorrowedFd<'_>| PollFd::from_borrowed_fd(fd, PollFlags::IN))
+            .collect();
+        let timeout = Timespec {
+            tv_sec: patience.as_secs() as i64,
+            tv_nsec: i64::from(patience.subsec_nanos()),
+        };
+        match poll(&mut fds, Some(&timeout)) {
+            Ok(_) | Err(rustix::io::Errno::INTR) => Ok(()),
+            Err(errno) => Err(errno.into()),
+        }
     }
 
     /// Whether the daemon is to end.

@@ -111,8 +111,13 @@ impl Report {
         let total = &self.total;
         writeln!(
             out,
-            "{} packets, {} bytes, {} flows, {:.3} s, {:.0} packets/s",
-            self.packets, self.bytes, self.flows, self.seconds, self.pps
+            "{} packets, {} bytes, {} flow{}, {:.3} s, {:.0} packets/s",
+            self.packets,
+            self.bytes,
+            self.flows,
+            if self.flows == 1 { "" } else { "s" },
+            self.seconds,
+            self.pps
         )?;
         writeln!(
             out,

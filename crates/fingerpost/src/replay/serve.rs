@@ -3,7 +3,6 @@
 //! as the daemon's does.
 
 use std::io::{self, Write};
-use std::os::fd::AsFd;
 use std::os::unix::net::UnixListener;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -12,7 +11,6 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
 use jiff::Timestamp;
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use super::playing::{End, Playing};
 use super::{Replay, collect, warn_of};
@@ -184,30 +182,16 @@ impl Serving<'_> {
     }
 
     fn wait(&self, patience: Duration) -> Result<()> {
-        let listeners = self.places.iter().map(|place| place.listener.as_fd());
-        let mut fds: Vec<PollFd<'_>> = [self.signals.end(), self.signals.reload()]
-            .into_iter()
-            .chain(listeners)
-            .map(|fd| PollFd::from_borrowed_fd(fd, PollFlags::IN))
-            .collect();
-        let timeout = Timespec {
-            tv_sec: patience.as_secs() as i64,
-            tv_nsec: i64::from(patience.subsec_nanos()),
-        };
-        match poll(&mut fds, Some(&timeout)) {
-            Ok(_) | Err(rustix::io::Errno::INTR) => Ok(()),
-            Err(errno) => Err(io::Error::from(errno)).context("cannot wait for clients"),
-        }
+        let listeners = self.places.iter().map(|place| &place.listener);
+        self.signals
+            .wait(listeners, patience)
+            .context("cannot wait for clients")
     }
 
     fn accept(&self) {
         for place in &self.places {
             let source: Arc<dyn Source> = Arc::<Answers>::clone(&place.answers);
-            if let Err(error) = self.server.accept(&place.listener, &source) {
-                tracing::warn!("a client cannot be accepted: {error}");
-                // Out of descriptors, most likely: it does not pass at once.
-                std::thread::sleep(Duration::from_millis(10));
-            }
+            self.server.accept(&place.listener, &source);
         }
     }
 

@@ -20,6 +20,9 @@ use crate::direct::route_get;
 const USUAL_SECS: f64 = 10.0;
 /// Packets between two looks at the clock.
 const USUAL_BATCH: usize = 64;
+/// Trains are cheap for the kernel: with four of them the system call itself
+/// is no longer seen.
+const USUAL_BATCH_OF_TRAINS: usize = 256;
 const MAX_BATCH: usize = 1_024;
 /// Streams that a payload can tell apart.
 const MAX_FLOWS: u32 = 65_536;
@@ -71,9 +74,10 @@ pub struct Arguments {
     /// Threads, each bound to a core of its own
     #[arg(long, short, value_name = "N", default_value_t = 1)]
     cores: usize,
-    /// Packets that are made and handed over together
-    #[arg(long, value_name = "N", default_value_t = USUAL_BATCH)]
-    batch: usize,
+    /// Packets that are made and handed over together [default: 64; with
+    /// segments 256]
+    #[arg(long, value_name = "N")]
+    batch: Option<usize>,
     /// From this address, and port if one is said
     #[arg(long, value_name = "ADDRESS[:PORT]")]
     source: Option<String>,
@@ -220,6 +224,10 @@ impl Arguments {
         if self.vary.is_destination() && self.flows.unwrap_or(1) < least {
             bail!("each core needs a flow of its own: say --flows {least} or more");
         }
+        let usual_batch = match self.by {
+            Way::Segments => USUAL_BATCH_OF_TRAINS,
+            _ => USUAL_BATCH,
+        };
         let payload_bytes = self.payload;
         ensure!(
             payload_bytes <= payload::MAX_BYTES,
@@ -252,7 +260,7 @@ impl Arguments {
             count,
             duration,
             cores: self.cores,
-            batch: self.batch.clamp(1, MAX_BATCH),
+            batch: self.batch.unwrap_or(usual_batch).clamp(1, MAX_BATCH),
             interface: self.interface.clone(),
             next_hop: self.next_hop.as_deref().map(mac).transpose()?,
             broadcast: self.allow_broadcast,

@@ -38,11 +38,8 @@ impl Header {
     /// As bytes.
     #[inline]
     pub fn bytes(&self) -> [u8; HEADER_BYTES] {
-        let (first, second, last) = self.words();
         let mut bytes = [0; HEADER_BYTES];
-        bytes[0..8].copy_from_slice(&first.to_be_bytes());
-        bytes[8..16].copy_from_slice(&second.to_be_bytes());
-        bytes[16..18].copy_from_slice(&last.to_be_bytes());
+        self.put(&mut bytes);
         bytes
     }
 
@@ -63,26 +60,34 @@ impl Header {
     /// Writes it; the sum of its bytes. Nothing of it is read again.
     #[inline(always)]
     pub fn write_whole(&self, payload: &mut [u8; HEADER_BYTES]) -> Sum {
+        let (first, second, last) = self.put(payload);
+        Sum::of(&first).and(Sum::of(&second)).and(Sum::of(&last))
+    }
+
+    /// Writes it, piece by piece; the pieces.
+    #[inline(always)]
+    fn put(&self, payload: &mut [u8; HEADER_BYTES]) -> ([u8; 8], [u8; 8], [u8; 2]) {
         let (first, second, last) = self.words();
-        let (first, second, last) = (
+        let pieces = (
             first.to_be_bytes(),
             second.to_be_bytes(),
             last.to_be_bytes(),
         );
-        payload[0..8].copy_from_slice(&first);
-        payload[8..16].copy_from_slice(&second);
-        payload[16..18].copy_from_slice(&last);
-        Sum::of(&first).and(Sum::of(&second)).and(Sum::of(&last))
+        if let ([first, second], [low, high]) = payload.as_chunks_mut() {
+            (*first, *second) = (pieces.0, pieces.1);
+            [*low, *high] = pieces.2;
+        }
+        pieces
     }
 
     /// Writes it, or as much of it as has room; how many bytes.
-    #[inline]
+    #[inline(always)]
     pub fn write(&self, payload: &mut [u8]) -> usize {
-        let bytes = self.bytes();
         if let Some(whole) = payload.first_chunk_mut::<HEADER_BYTES>() {
-            *whole = bytes;
+            self.put(whole);
             return HEADER_BYTES;
         }
+        let bytes = self.bytes();
         let len = payload.len();
         payload.copy_from_slice(bytes.get(..len).unwrap_or_default());
         len

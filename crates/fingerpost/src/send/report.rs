@@ -90,6 +90,11 @@ impl Report {
         self.sum.sent_packets
     }
 
+    /// Whether a socket had no room at times.
+    pub fn was_full(&self) -> bool {
+        self.sum.socket_full > 0
+    }
+
     /// Writes it.
     pub fn write(&self, json: bool, out: &mut impl Write) -> io::Result<()> {
         if json {

@@ -98,6 +98,22 @@ pub fn resolve(plan: &Plan) -> Result<Toward> {
     })
 }
 
+/// Why packets to the plan's first destination may wait for nothing: its
+/// next hop does not answer. For a report; what cannot be asked is not said.
+pub fn silent(plan: &Plan) -> Option<String> {
+    let namespace = Namespace::current().ok()?;
+    let to = plan.flows.to().ip();
+    let route = route_get::ask(to, &RouteQuery::default(), &namespace).ok()?;
+    let hop = route.body.next_hops.as_slice().first()?;
+    let address = hop.gateway.unwrap_or(to);
+    let row = row(&namespace, hop.link, address).ok()??;
+    (row.state & (state::INCOMPLETE | state::FAILED) != 0).then(|| {
+        format!(
+            "the next hop {address} does not say its link-layer address: what was sent is lost (ip neigh show {address})"
+        )
+    })
+}
+
 /// The address that the kernel would send from. Connecting a UDP socket
 /// sends nothing.
 fn own_address(to: SocketAddr, preferred: Option<IpAddr>) -> Result<IpAddr> {
@@ -120,7 +136,7 @@ fn neighbour(namespace: &Namespace, link: &LinkRow, address: IpAddr) -> Result<[
     let deadline = Instant::now() + RESOLVING_PATIENCE;
     let mut asked = false;
     loop {
-        if let Some(found) = known(namespace, link.index, address)? {
+        if let Some(found) = row(namespace, link.index, address)?.and_then(|row| usable(&row)) {
             return Ok(found);
         }
         if !asked {
@@ -137,7 +153,8 @@ fn neighbour(namespace: &Namespace, link: &LinkRow, address: IpAddr) -> Result<[
     }
 }
 
-fn known(namespace: &Namespace, link: u32, address: IpAddr) -> Result<Option<[u8; 6]>> {
+/// What the kernel knows of a neighbour.
+fn row(namespace: &Namespace, link: u32, address: IpAddr) -> Result<Option<Neighbour>> {
     let family = match address {
         IpAddr::V4(_) => AF_INET,
         IpAddr::V6(_) => AF_INET6,
@@ -151,13 +168,17 @@ fn known(namespace: &Namespace, link: u32, address: IpAddr) -> Result<Option<[u8
     let mut found = None;
     direct::each_row(namespace, &request, &mut |message| {
         let row = decode::neighbour(message.payload)?;
-        let usable = row.state & !(state::INCOMPLETE | state::FAILED) != 0;
-        if row.address == address && row.link == link && usable {
-            found = octets(&row.lladdr);
+        if row.address == address && row.link == link {
+            found = Some(row);
         }
         Ok(())
     })?;
     Ok(found)
+}
+
+fn usable(row: &Neighbour) -> Option<[u8; 6]> {
+    let is_usable = row.state & !(state::INCOMPLETE | state::FAILED) != 0;
+    octets(&row.lladdr).filter(|_| is_usable)
 }
 
 /// Lets the kernel resolve it (`NTF_USE`), as for a packet of its own.

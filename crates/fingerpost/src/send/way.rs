@@ -32,6 +32,7 @@ pub struct Udp {
     sender: UdpSender,
     /// Whether flows differ by their socket; else by their destination.
     by_socket: bool,
+    payload_bytes: usize,
     flow: usize,
 }
 
@@ -61,7 +62,7 @@ impl Sender {
     /// counted from 0.
     pub fn push(&mut self, count: usize, mut header: impl FnMut(usize) -> Header) -> usize {
         match self {
-            Self::Udp(udp) => udp.push(count, &mut header),
+            Self::Udp(udp) => udp.push(count, header),
             Self::Frames(frames) => frames.push(count, &mut header),
             Self::Own(stack) => stack.push(count, header),
         }
@@ -164,27 +165,32 @@ impl Udp {
         Ok(Self {
             by_socket: sender.sockets() == flows.len(),
             sender,
+            payload_bytes: plan.payload_bytes,
             flow: 0,
         })
     }
 
-    fn push(&mut self, count: usize, header: &mut dyn FnMut(usize) -> Header) -> usize {
+    fn push(&mut self, count: usize, mut header: impl FnMut(usize) -> Header) -> usize {
         let flows = self.flows();
         if self.by_socket {
             self.flow = (self.flow + 1) % flows;
             self.sender.choose(self.flow);
         }
-        let train = self.sender.train();
-        for pushed in 0..count {
-            if !self.by_socket && pushed % train == 0 {
+        let mut pushed = 0;
+        while pushed < count {
+            if !self.by_socket {
                 self.flow = (self.flow + 1) % flows;
             }
             // One socket a flow: all of them go to the first destination.
             let to = if self.by_socket { 0 } else { self.flow as u32 };
-            let Some(slot) = self.sender.push(to) else {
+            let Some((slots, train)) = self.sender.push_train(to, count - pushed) else {
                 return pushed;
             };
-            header(self.flow).write(slot);
+            // At least 1: a payload may be empty.
+            for slot in slots.chunks_exact_mut(self.payload_bytes.max(1)) {
+                header(self.flow).write(slot);
+            }
+            pushed += train;
         }
         count
     }

@@ -13,6 +13,9 @@
 //! the least that a translation can be takes (`prototype.rs`), and how many
 //! times that the engine takes.
 //!
+//! The engine is given its size at the start; with `grow` it is given 4,096
+//! and grows in steps from there, maintained between the passes.
+//!
 //! `only=NAME` leaves rows out whose name or way does not begin like that,
 //! `engine` leaves the prototype out (for profiles).
 
@@ -29,6 +32,7 @@ use std::net::Ipv4Addr;
 use std::time::Instant;
 
 use fingerpost_nat::{Config, Nat, Packet, Timeouts, Verdict};
+use lab::bench::median;
 use memory::Reserved;
 use packet::build::{Ip, Segment};
 use packet::tcp::ACK;
@@ -42,6 +46,10 @@ const BATCH: usize = 32;
 /// Packets of a figure, at least.
 const PACKETS: usize = 2_000_000;
 const ALIAS: Ipv4Addr = Ipv4Addr::new(192, 0, 2, 1);
+/// Flows that an engine is given at the start if it is to grow.
+const GROWS_FROM: usize = 4_096;
+/// How often the engine is maintained between two passes that make flows.
+const MAINTAINED: usize = 16;
 
 fn main() -> io::Result<()> {
     let flows: Vec<usize> = std::env::args()
@@ -61,6 +69,7 @@ fn main() -> io::Result<()> {
         stride: word("stride=").map_or(STRIDE, |bytes| bytes.parse().unwrap()),
         only: word("only=").unwrap_or_default(),
         prototype: !std::env::args().any(|word| word == "engine"),
+        grow: std::env::args().any(|word| word == "grow"),
     };
     let mut out = io::stdout().lock();
     for count in flows {
@@ -74,6 +83,7 @@ struct Wanted {
     stride: usize,
     only: String,
     prototype: bool,
+    grow: bool,
 }
 
 impl Wanted {
@@ -83,17 +93,23 @@ impl Wanted {
 }
 
 fn measure(out: &mut impl Write, count: usize, wanted: &Wanted) -> io::Result<()> {
-    let row = |out: &mut dyn Write, name: &str, how: &str, ns: f64, least: f64| {
+    let row = |out: &mut dyn Write, name: &str, how: &str, cost: Cost, least: Cost| {
         write!(
             out,
-            "{name:<13} {how:<9} {count:>9} flows  {ns:>7.1} ns_per_op"
+            "{name:<13} {how:<9} {count:>9} flows  {:>7.1} ns_per_op, best {:>7.1}",
+            cost.median, cost.best
         )?;
-        if least > 0.0 {
-            write!(out, "  prototype {least:>7.1}  ratio {:>5.2}", ns / least)?;
+        if least.median > 0.0 {
+            let (median, best) = (cost.median / least.median, cost.best / least.best);
+            write!(
+                out,
+                "  prototype {:>7.1}, best {:>7.1}  ratio {median:>5.2}, best {best:>5.2}",
+                least.median, least.best
+            )?;
         }
         writeln!(out)
     };
-    let mut bench = Bench::new(count, wanted.stride);
+    let mut bench = Bench::new(count, wanted);
     writeln!(
         out,
         "reference     load      {count:>9} flows  {:>7.1} ns_per_op",
@@ -106,7 +122,7 @@ fn measure(out: &mut impl Write, count: usize, wanted: &Wanted) -> io::Result<()
             let ns = bench.new_flows(way);
             let least = least
                 .as_mut()
-                .map_or(0.0, |least| least.new_flows(&mut bench, way));
+                .map_or(Cost::NONE, |least| least.new_flows(&mut bench, way));
             row(out, "new flow", how, ns, least)?;
         }
     }
@@ -121,7 +137,8 @@ fn measure(out: &mut impl Write, count: usize, wanted: &Wanted) -> io::Result<()
             if wanted.row(name, how) {
                 let ns = bench.existing(way, is_out);
                 let least = least.as_mut();
-                let least = least.map_or(0.0, |least| least.existing(&mut bench, way, is_out));
+                let least =
+                    least.map_or(Cost::NONE, |least| least.existing(&mut bench, way, is_out));
                 row(out, name, how, ns, least)?;
             }
         }
@@ -129,12 +146,12 @@ fn measure(out: &mut impl Write, count: usize, wanted: &Wanted) -> io::Result<()
             if wanted.row(name, how) {
                 let ns = bench.unknown(way, same);
                 let least = least.as_mut();
-                let least = least.map_or(0.0, |least| least.unknown(&mut bench, way, same));
+                let least = least.map_or(Cost::NONE, |least| least.unknown(&mut bench, way, same));
                 row(out, name, how, ns, least)?;
             }
         }
         if wanted.row("hot", how) {
-            row(out, "hot", how, bench.hot(way), 0.0)?;
+            row(out, "hot", how, bench.hot(way), Cost::NONE)?;
         }
     }
     Ok(())
@@ -191,13 +208,14 @@ struct Bench {
     alias_ports: Vec<u16>,
     area: Reserved<u8>,
     stride: usize,
+    grow: bool,
     random: Random,
     now: u64,
 }
 
-fn config(flows: usize) -> Config {
+fn config(flows: usize, grow: bool) -> Config {
     let mut config = Config::new(&[ALIAS]);
-    config.limits.initial_flows = flows;
+    config.limits.initial_flows = if grow { GROWS_FROM } else { flows };
     config.limits.max_flows = flows + flows / 4 + 1_000;
     config.timeouts = Timeouts {
         tcp_opening_secs: 7_440,
@@ -241,16 +259,18 @@ fn write_packet(
 }
 
 impl Bench {
-    fn new(count: usize, stride: usize) -> Self {
+    fn new(count: usize, wanted: &Wanted) -> Self {
+        let (stride, grow) = (wanted.stride, wanted.grow);
         let mut area = Reserved::new(AREA_BYTES).unwrap();
         area.prepare(AREA_BYTES);
         while area.push(0) {}
         Self {
-            nat: Nat::new(config(count)).unwrap(),
+            nat: Nat::new(config(count, grow)).unwrap(),
             count,
             alias_ports: vec![0; count],
             area,
             stride,
+            grow,
             random: Random(0x2545_f491_4f6c_dd1d),
             now: 1_000_000,
         }
@@ -320,11 +340,15 @@ impl Bench {
         (statistics.flows, statistics.memory_bytes)
     }
 
-    fn make_all(&mut self, way: Way) -> f64 {
+    fn make_all(&mut self, way: Way) -> Cost {
         let mut from = 0;
         let mut costs = Vec::new();
         while from < self.count {
             let packets = self.packets().min(self.count - from);
+            // With its size given there is nothing to be prepared.
+            for _ in 0..if self.grow { MAINTAINED } else { 0 } {
+                self.nat.maintain(self.now, 0);
+            }
             let (ns, verdicts) = self.run(way, true, packets, |place, at, _, _| {
                 let (inside, port, remote, remote_port, tcp) = ends(from + at);
                 write_packet(place, (inside, port), (remote, remote_port), tcp);
@@ -343,18 +367,18 @@ impl Bench {
         }
         // The last tenth: the table has its size then.
         let last = costs.len() - costs.len().div_ceil(10);
-        median(&mut costs[last..])
+        cost(&mut costs[last..])
     }
 
     /// Flows made in an engine with memory for them.
-    fn new_flows(&mut self, way: Way) -> f64 {
+    fn new_flows(&mut self, way: Way) -> Cost {
         let rounds = rounds_of_new(self.count);
         let mut costs = Vec::new();
         for _ in 0..rounds {
-            self.nat = Nat::new(config(self.count)).unwrap();
+            self.nat = Nat::new(config(self.count, self.grow)).unwrap();
             costs.push(self.make_all(way));
         }
-        median(&mut costs)
+        median_of(&costs)
     }
 
     fn rounds(
@@ -363,7 +387,7 @@ impl Bench {
         out: bool,
         want: Verdict,
         make: impl Fn(&mut [u8], usize, &[u16], &mut Random),
-    ) -> f64 {
+    ) -> Cost {
         let mut costs = Vec::new();
         let packets = self.packets();
         for _ in 0..PACKETS.div_ceil(packets) {
@@ -371,10 +395,10 @@ impl Bench {
             assert_eq!(verdicts[want.index()], packets, "{verdicts:?}");
             costs.push(ns);
         }
-        median(&mut costs)
+        cost(&mut costs)
     }
 
-    fn existing(&mut self, way: Way, out: bool) -> f64 {
+    fn existing(&mut self, way: Way, out: bool) -> Cost {
         let count = self.count;
         self.rounds(
             way,
@@ -386,14 +410,14 @@ impl Bench {
         )
     }
 
-    fn hot(&mut self, way: Way) -> f64 {
+    fn hot(&mut self, way: Way) -> Cost {
         self.rounds(way, true, Verdict::Translated, |place, _, ports, _| {
             write_of(place, 1, ports, true);
         })
     }
 
     /// Incoming packets of no flow: of all remotes, or one again and again.
-    fn unknown(&mut self, way: Way, same: bool) -> f64 {
+    fn unknown(&mut self, way: Way, same: bool) -> Cost {
         self.rounds(
             way,
             false,
@@ -467,13 +491,13 @@ impl Least {
         started.elapsed().as_nanos() as f64 / packets as f64
     }
 
-    fn new_flows(&mut self, bench: &mut Bench, way: Way) -> f64 {
+    fn new_flows(&mut self, bench: &mut Bench, way: Way) -> Cost {
         let rounds = 0..rounds_of_new(bench.count);
-        let mut costs: Vec<_> = rounds.map(|_| self.make_all(bench, way)).collect();
-        median(&mut costs)
+        let costs: Vec<_> = rounds.map(|_| self.make_all(bench, way)).collect();
+        median_of(&costs)
     }
 
-    fn make_all(&mut self, bench: &mut Bench, way: Way) -> f64 {
+    fn make_all(&mut self, bench: &mut Bench, way: Way) -> Cost {
         self.prototype = Prototype::new(bench.count, u32::from_ne_bytes(ALIAS.octets()));
         self.placed.clear();
         let (mut from, mut costs) = (0, Vec::new());
@@ -505,7 +529,7 @@ impl Least {
             from += packets;
         }
         let last = costs.len() - costs.len().div_ceil(10);
-        median(&mut costs[last..])
+        cost(&mut costs[last..])
     }
 
     fn rounds(
@@ -513,7 +537,7 @@ impl Least {
         bench: &mut Bench,
         (way, out, want): (Way, bool, bool),
         make: impl Fn(&mut [u8], &mut Random),
-    ) -> f64 {
+    ) -> Cost {
         let packets = bench.packets();
         let mut costs = Vec::new();
         for _ in 0..PACKETS.div_ceil(packets) {
@@ -541,10 +565,10 @@ impl Least {
             });
             assert_eq!(done, if want { packets } else { 0 });
         }
-        median(&mut costs)
+        cost(&mut costs)
     }
 
-    fn existing(&mut self, bench: &mut Bench, way: Way, out: bool) -> f64 {
+    fn existing(&mut self, bench: &mut Bench, way: Way, out: bool) -> Cost {
         let placed = std::mem::take(&mut self.placed);
         let ns = self.rounds(bench, (way, out, true), |place, random| {
             let flow = placed[random.below(placed.len())] as usize;
@@ -559,14 +583,40 @@ impl Least {
         ns
     }
 
-    fn unknown(&mut self, bench: &mut Bench, way: Way, same: bool) -> f64 {
+    fn unknown(&mut self, bench: &mut Bench, way: Way, same: bool) -> Cost {
         self.rounds(bench, (way, false, false), |place, random| {
             write_unknown(place, random, same, false);
         })
     }
 }
 
-fn median(costs: &mut [f64]) -> f64 {
-    costs.sort_by(f64::total_cmp);
-    costs.get(costs.len() / 2).copied().unwrap_or(0.0)
+/// What the rounds of a figure took.
+#[derive(Clone, Copy)]
+struct Cost {
+    median: f64,
+    best: f64,
+}
+
+impl Cost {
+    const NONE: Self = Self {
+        median: 0.0,
+        best: 0.0,
+    };
+}
+
+fn cost(costs: &mut [f64]) -> Cost {
+    Cost {
+        median: median(costs),
+        best: costs.iter().copied().fold(f64::INFINITY, f64::min),
+    }
+}
+
+/// Of the medians of several rounds, and of the best.
+fn median_of(costs: &[Cost]) -> Cost {
+    let mut medians: Vec<_> = costs.iter().map(|cost| cost.median).collect();
+    let best = costs.iter().map(|cost| cost.best);
+    Cost {
+        best: best.fold(f64::INFINITY, f64::min),
+        ..cost(&mut medians)
+    }
 }

@@ -256,13 +256,25 @@ impl Nat {
     #[inline(never)]
     fn again<const OUT: bool>(&mut self, bytes: &mut [u8], staged: &Staged) -> Verdict {
         let parsed = parse::again(bytes, staged.key);
-        if let Some(name) = self.table.find::<OUT>(staged.hash, staged.key)
+        let found = self.table.find::<OUT>(staged.hash, staged.key);
+        if let Some(name) = found
             && self.short_way::<OUT, false>(bytes, staged.key, name)
         {
             if staged.key.protocol() == protocol::TCP {
                 self.follow_now::<OUT>(name, bytes);
             }
             return Verdict::Translated;
+        }
+        if OUT && found.is_none() && self.is_plain() {
+            // A tag that was another's, or a line behind the bucket.
+            let port = match staged.port {
+                0 => self.foresee(staged.key),
+                foreseen => foreseen,
+            };
+            if self.quick_out(bytes, &parsed, staged.hash, port) {
+                self.sweep(SWEEP_A_FLOW);
+                return Verdict::Translated;
+            }
         }
         self.miss::<OUT>(bytes, &parsed, staged.hint())
     }

@@ -16,7 +16,7 @@ use crate::key::Key;
 use crate::parse::{self, Parsed, Upper};
 use crate::proxied::{self, End, Proxied};
 use crate::rules::{Encoding, Redirect, Tuple};
-use crate::{Direction, Nat, Verdict};
+use crate::{Direction, Hairpin, Nat, Verdict};
 
 /// How long what a helper announced is waited for.
 const EXPECTED_MILLIS: u64 = 60_000;
@@ -101,7 +101,8 @@ impl Nat {
         let now = self.clock.said_millis();
         let mut helpers = std::mem::take(&mut self.helpers);
         let result = if OUT {
-            let mut give = |wanted: Wanted| self.expect(wanted, ends.alias, now);
+            let from = self.comes_from(&ends);
+            let mut give = |wanted: Wanted| self.expect(wanted, from, ends.alias, now);
             let result = helpers.outgoing(&key, alias, bytes, &mut give, now);
             result.map_err(|refusal| match refusal {
                 helper::Refusal::NoPort => Verdict::PortsExhausted,
@@ -115,13 +116,39 @@ impl Nat {
         result
     }
 
-    /// An alias port for a connection that a helper has read of, and the
-    /// redirect that waits for it.
-    fn expect(&mut self, wanted: Wanted, alias: u32, now_millis: u64) -> Option<(Ipv4Addr, u16)> {
+    /// From which address the other end of a flow makes connections of its
+    /// own: a host inside that was reached by an alias address makes them
+    /// from its alias, which may be another one.
+    fn comes_from(&self, ends: &Ends) -> u32 {
+        if !self.is_own(ends.remote) {
+            return ends.remote;
+        }
+        let ports = [ends.remote_port, ends.alias_port];
+        let back = Key::new(ends.remote, ends.alias, ports, ends.protocol);
+        // As its packets leave: its flow is the one of their answers.
+        let host = self.left_by(back).map(|flow| flow.inside());
+        host.and_then(|host| {
+            let current = self.is_own(host);
+            let by_rule = self.rules.alias_address(address(host), current);
+            let by_rule = by_rule.and_then(|found| found.address);
+            by_rule.map(word).or_else(|| self.own_for(host))
+        })
+        .unwrap_or(ends.remote)
+    }
+
+    /// An alias port for a connection that a helper has read of and that
+    /// will come from an address, and the redirect that waits for it.
+    fn expect(
+        &mut self,
+        wanted: Wanted,
+        from: u32,
+        alias: u32,
+        now_millis: u64,
+    ) -> Option<(Ipv4Addr, u16)> {
         let ends = Ends {
             inside: word(wanted.inside),
             inside_port: wanted.inside_port.to_be(),
-            remote: word(wanted.remote),
+            remote: from,
             remote_port: 0,
             alias,
             alias_port: 0,
@@ -137,14 +164,14 @@ impl Nat {
                 protocol: protocol::TCP,
                 own: alias,
                 own_port: port,
-                remote: wanted.remote,
+                remote: address(from),
                 remote_port: 0,
             };
             if self.rules.inbound(&asked, false, now_millis).is_some() {
                 continue;
             }
             let redirect = Redirect::port(protocol::TCP, wanted.inside, wanted.inside_port, port);
-            let redirect = redirect.at(alias).from(Some(wanted.remote), None);
+            let redirect = redirect.at(alias).from(Some(address(from)), None);
             let until = now_millis.saturating_add(EXPECTED_MILLIS);
             self.rules.expect(redirect, until).ok()?;
             return Some((alias, port));
@@ -152,14 +179,55 @@ impl Nat {
         None
     }
 
-    /// A PPTP call's GRE packet, if a helper knows the call.
-    pub(super) fn call<const OUT: bool>(&mut self, bytes: &mut [u8]) -> bool {
+    /// A PPTP call's GRE packet. `None`: no helper knows the call.
+    pub(super) fn call<const OUT: bool>(&mut self, bytes: &mut [u8]) -> Option<Verdict> {
         let now = self.clock.said_millis();
+        if !OUT {
+            let known = self.helpers.calls_mut().translate_in(bytes, now);
+            return known.then_some(Verdict::Translated);
+        }
+        let (from, to) = Ipv4::new(&*bytes)
+            .ok()
+            .map(|ip| (ip.source(), ip.destination()))?;
+        if !self.helpers.calls_mut().translate_out(bytes, now) {
+            return None;
+        }
+        if self.config.hairpin != Hairpin::Engine || !self.is_own(word(to)) {
+            return Some(Verdict::Translated);
+        }
+        if self.helpers.calls_mut().translate_in(bytes, now) {
+            return Some(Verdict::Hairpinned);
+        }
+        if let Ok(mut ip) = Ipv4::new(bytes) {
+            ip.set_source(from);
+        }
+        None
+    }
+
+    /// [`Nat::undo`] for a call's GRE packet, or any GRE by its addresses.
+    pub(super) fn undo_call(&self, bytes: &mut [u8], parsed: &Parsed) -> Verdict {
+        let key = parsed.key;
+        let call = u16::from_be(key.destination_port());
+        let left = (address(key.source()), address(key.destination()), call);
         let calls = self.helpers.calls();
-        if OUT {
-            calls.translate_out(bytes, now)
-        } else {
-            calls.translate_in(bytes, now)
+        let inside = calls.sender(left, self.clock.said_millis());
+        let inside = inside.or_else(|| {
+            let flow = self.left_by(key.without_ports())?;
+            Some(address(flow.inside()))
+        });
+        match (inside, Ipv4::new(bytes)) {
+            (Some(inside), Ok(mut ip)) => {
+                ip.set_source(inside);
+                Verdict::Translated
+            }
+            _ => Verdict::NoMapping,
+        }
+    }
+
+    /// Gives a packet to a proxy the destination that it was meant for.
+    pub(super) fn meant_again(&self, flow: &Flow, bytes: &mut [u8], parsed: &Parsed) {
+        if let Some(meant) = self.proxied.meant(&tuple(&flow.ends())) {
+            set_remote::<true>(bytes, parsed, meant);
         }
     }
 
@@ -186,7 +254,7 @@ impl Nat {
         }
         set_remote::<true>(bytes, parsed, proxied.server);
         let verdict = self.through_proxy(bytes, parsed, asked, proxied, known.is_some());
-        if verdict != Verdict::Translated {
+        if !verdict.goes_on() {
             set_remote::<true>(bytes, parsed, proxied.meant);
         } else if proxied.encoding == Encoding::IpHeader {
             // There is room: that was seen above.
@@ -220,6 +288,9 @@ impl Nat {
             };
         }
         debug_assert!(!known || self.proxied.meant(&to_server).is_none());
+        if self.proxied.is_full() {
+            return Verdict::TableFull;
+        }
         let name = match self.new_flow_out(&parsed, Hint { hash, port: 0 }) {
             Ok(name) => name,
             Err(verdict) => return verdict,
@@ -325,7 +396,7 @@ fn direction<const OUT: bool>() -> Direction {
     if OUT { Direction::Out } else { Direction::In }
 }
 
-fn helper_key(ends: &Ends) -> helper::Key {
+pub(super) fn helper_key(ends: &Ends) -> helper::Key {
     helper::Key {
         inside: address(ends.inside),
         inside_port: u16::from_be(ends.inside_port),
@@ -334,7 +405,7 @@ fn helper_key(ends: &Ends) -> helper::Key {
     }
 }
 
-fn tuple(ends: &Ends) -> Tuple {
+pub(super) fn tuple(ends: &Ends) -> Tuple {
     Tuple {
         protocol: ends.protocol,
         own: address(ends.inside),
@@ -345,7 +416,7 @@ fn tuple(ends: &Ends) -> Tuple {
 }
 
 /// Of a packet that goes out.
-fn key_tuple(key: Key) -> Tuple {
+pub(super) fn key_tuple(key: Key) -> Tuple {
     Tuple {
         protocol: key.protocol(),
         own: address(key.source()),

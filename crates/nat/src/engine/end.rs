@@ -9,6 +9,16 @@ use crate::{AtCap, Event, EventKind, Nat, State, Why};
 const EVICT_LOOKS: usize = 32;
 /// How far ahead of the sweep lines are asked for.
 const AHEAD: u32 = 8;
+/// Dead flows that are ended together.
+const TOGETHER: usize = 16;
+
+/// Dead flows that the sweep is about to end: flows made in one go die in one
+/// go, and the lines of all of them are on their way before the first ends.
+#[derive(Debug, Default)]
+pub struct Dying {
+    names: [u32; TOGETHER],
+    len: usize,
+}
 
 impl Nat {
     /// Looks at the next places and ends what is dead there. O(`places`).
@@ -28,8 +38,11 @@ impl Nat {
                 self.work.slot();
                 self.table.prefetch(name.wrapping_add(AHEAD));
                 if self.table.get(name).is_some_and(|flow| self.is_dead(flow)) {
-                    self.bury(name);
+                    self.bury_soon(name);
                 }
+            }
+            if self.dying.len > 0 {
+                self.bury();
             }
         }
     }
@@ -42,17 +55,36 @@ impl Nat {
         flow.has(flag::LIVE) & over
     }
 
-    /// Ends a flow that the sweep found dead.
+    /// Notes a flow that the sweep found dead, and asks for what its end
+    /// needs.
     #[cold]
-    fn bury(&mut self, name: u32) {
-        let forgotten = self.table.get(name);
-        let forgotten = forgotten.is_some_and(|flow| flow.epoch() != self.epoch);
-        let why = if forgotten {
-            Why::Removed
-        } else {
-            Why::Expired
-        };
-        self.end(name, why);
+    fn bury_soon(&mut self, name: u32) {
+        self.table.prefetch_end(name);
+        if let Some(place) = self.dying.names.get_mut(self.dying.len) {
+            *place = name;
+            self.dying.len += 1;
+        }
+        if self.dying.len == TOGETHER {
+            self.bury();
+        }
+    }
+
+    /// Ends the flows that were noted.
+    #[cold]
+    #[inline(never)]
+    fn bury(&mut self) {
+        let Dying { names, len } = std::mem::take(&mut self.dying);
+        for name in names.into_iter().take(len) {
+            let Some(flow) = self.table.get(name) else {
+                continue;
+            };
+            let why = if flow.epoch() == self.epoch {
+                Why::Expired
+            } else {
+                Why::Removed
+            };
+            self.end(name, why);
+        }
     }
 
     /// Makes room for a new flow at the cap, if the settings say so. Returns

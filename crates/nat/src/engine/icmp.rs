@@ -1,35 +1,109 @@
 //! ICMP errors: the packet inside tells the flow, and is rewritten with the
-//! one around it (RFC 5508 §7).
+//! one around it (RFC 5508 §7), to what its sender sent or its receiver got:
+//! where a proxy stood in for the remote, the remote; where a helper had
+//! moved TCP's numbers, those from before; for PPTP's GRE, whose packets
+//! belong to a call, the call's ends.
+
+mod quote;
 
 use packet::checksum::Delta;
-use packet::{Ipv4, icmp, protocol};
+use packet::{Ipv4, gre, protocol};
 
+use self::quote::Quote;
+use super::beside::{helper_key, key_tuple, tuple};
+use super::translate::restore;
+use super::{address, word};
+use crate::flow::{Flow, flag};
+use crate::helper::stream;
 use crate::key::Key;
-use crate::parse::{rewrite_address, update};
-use crate::{Nat, Verdict};
+use crate::parse::rewrite_address;
+use crate::proxied::{self, Proxied};
+use crate::rules::Encoding;
+use crate::{Hairpin, Nat, Verdict};
 
-/// Where the inner packet begins in an ICMP error.
-const INNER_AT: usize = icmp::HEADER_LEN;
+/// Bytes that an error's translation may change: the headers of IPv4 and
+/// ICMP, and those of the packet inside up to TCP's checksum.
+const CHANGED_BYTES: usize = 60 + 8 + 60 + 18;
 
-/// What of the inner packet tells its flow.
-struct Inner {
-    /// The key as it stands there.
-    key: Key,
-    /// Where its upper layer begins, from the ICMP header on.
-    upper_at: usize,
-    /// Where its port and its checksum are, from the upper layer on.
-    port_at: Option<usize>,
-    checksum_at: Option<usize>,
+/// What an error's inner packet becomes. Memory order.
+struct Before {
+    /// What becomes of our end: an error that comes in has the inside's
+    /// there, one that goes out the alias's.
+    own: u32,
+    /// Its port, identifier or call; `None`: it stays.
+    own_port: Option<u16>,
+    /// The other end, where that was another.
+    remote: Option<(u32, u16)>,
+    /// Which remote address stood there instead.
+    stood_in: u32,
+    /// TCP's numbers, where they may have been others.
+    numbers: Option<crate::helper::Key>,
+    /// Whether a proxy's option was put in.
+    option: bool,
+}
+
+impl Before {
+    fn of<const OUT: bool>(flow: &Flow) -> Self {
+        let (own, own_port) = if OUT {
+            (flow.alias(), flow.alias_port())
+        } else {
+            (flow.inside(), flow.inside_port())
+        };
+        Self {
+            own,
+            own_port: Some(own_port),
+            remote: None,
+            stood_in: 0,
+            numbers: flow.has(flag::HELPER).then(|| helper_key(&flow.ends())),
+            option: false,
+        }
+    }
+
+    fn of_call(own: u32, own_port: Option<u16>) -> Self {
+        Self {
+            own,
+            own_port,
+            remote: None,
+            stood_in: 0,
+            numbers: None,
+            option: false,
+        }
+    }
 }
 
 impl Nat {
     /// Translates an ICMP error. Its flow is not refreshed (RFC 5508
-    /// REQ-9 is about its being passed, not about its counting as use).
+    /// REQ-9 is about its being passed, not about its counting as use). One
+    /// about a packet from another inside host turns back (REQ-7).
     pub(super) fn icmp_error<const OUT: bool>(&mut self, bytes: &mut [u8], at: usize) -> Verdict {
-        let Some(inner) = bytes.get(at..).and_then(inner::<OUT>) else {
+        let turns = OUT
+            && self.config.hairpin == Hairpin::Engine
+            && self.is_own(outer_address::<false>(bytes));
+        if !turns {
+            return self.error_one_way::<OUT>(bytes, at);
+        }
+        let kept = self.keep(bytes, CHANGED_BYTES);
+        let verdict = match self.error_one_way::<true>(bytes, at) {
+            Verdict::Translated => match self.error_one_way::<false>(bytes, at) {
+                Verdict::Translated => Verdict::Hairpinned,
+                verdict => verdict,
+            },
+            verdict => verdict,
+        };
+        if verdict != Verdict::Hairpinned {
+            restore(bytes, &kept);
+        }
+        self.kept = kept;
+        verdict
+    }
+
+    fn error_one_way<const OUT: bool>(&self, bytes: &mut [u8], at: usize) -> Verdict {
+        // What lies behind the packet is none of the message.
+        let end = Ipv4::new(&*bytes).map_or(0, |ip| ip.total_len());
+        let Some(mut quote) = bytes.get_mut(at..end).and_then(Quote::read::<OUT>) else {
             return Verdict::Malformed;
         };
-        let Some((own, own_port)) = self.other_end::<OUT>(&inner) else {
+        let Some(before) = self.before::<OUT>(&quote) else {
             return if OUT {
                 self.unknown_error_out(bytes)
             } else if self.config.mode.deny_incoming {
@@ -38,37 +112,99 @@ impl Nat {
                 Verdict::Passed
             };
         };
-        let old = outer_address::<OUT>(bytes);
-        rewrite_address::<OUT>(bytes, own, Delta::of32(old, own));
-        if let Some(message) = bytes.get_mut(at..) {
-            rewrite_inner::<OUT>(message, &inner, own, own_port);
+        quote.set_end::<OUT>(before.own, before.own_port);
+        if let Some((remote, port)) = before.remote {
+            quote.set_other_end::<OUT>(remote, port);
+        }
+        if let Some(key) = before.numbers {
+            let helpers = &self.helpers;
+            quote.set_numbers(|numbers| helpers.numbers_before(&key, !OUT, numbers));
+        }
+        quote.finish();
+        set_outer::<OUT>(bytes, &before);
+        if before.option {
+            quote::take_option_out(bytes, at, stream::OPTION);
         }
         Verdict::Translated
     }
 
-    /// The address and port that go into the inner packet: of an error that
-    /// comes in the inside's, of one that goes out the alias's.
-    fn other_end<const OUT: bool>(&self, inner: &Inner) -> Option<(u32, u16)> {
+    /// What goes into the inner packet; `None`: no flow is known of it.
+    fn before<const OUT: bool>(&self, quote: &Quote<'_>) -> Option<Before> {
+        if let Some(call) = quote.call()
+            && let Some(before) = self.before_of_call::<OUT>(quote.key, call)
+        {
+            return Some(before);
+        }
         // The inner packet went the other way, so that its key is turned
         // round for a lookup in the error's own direction.
-        let turned = inner.key.turned();
+        let turned = quote.key.turned();
         let found = self.find_error::<OUT>(turned);
         let found = found.or_else(|| self.find_error::<OUT>(turned.without_ports()));
-        let flow = self.table.get(found?).filter(|flow| self.alive(flow))?;
-        Some(if OUT {
-            (flow.alias(), flow.alias_port())
-        } else {
-            (flow.inside(), flow.inside_port())
+        match found {
+            Some(flow) => Some(self.before_of_flow::<OUT>(flow)),
+            None if OUT => self.before_of_meant(turned),
+            None => None,
+        }
+    }
+
+    fn before_of_flow<const OUT: bool>(&self, flow: &Flow) -> Before {
+        let before = Before::of::<OUT>(flow);
+        if OUT || !flow.has(flag::PROXY) {
+            return before;
+        }
+        let Some(proxied) = self.proxied.by_flow(&tuple(&flow.ends())) else {
+            return before;
+        };
+        let Proxied {
+            meant: (remote, port),
+            server: (server, _),
+            encoding,
+        } = proxied;
+        Before {
+            remote: Some((word(remote), port.to_be())),
+            stood_in: word(server),
+            option: encoding == Encoding::IpHeader,
+            ..before
+        }
+    }
+
+    /// Of an error that goes out: the inside had the packet from whom it
+    /// means to speak with, but a proxy had sent it.
+    fn before_of_meant(&self, turned: Key) -> Option<Before> {
+        let meant = key_tuple(turned);
+        let proxied = self.proxied.outgoing(&meant)?;
+        let (server, port) = proxied.server;
+        let to_server = proxied::to(meant, proxied.server);
+        let ports = [to_server.own_port.to_be(), port.to_be()];
+        let key = Key::new(turned.source(), word(server), ports, turned.protocol());
+        let flow = self.find_error::<true>(key)?;
+        Some(Before {
+            remote: Some((word(server), port.to_be())),
+            stood_in: turned.destination(),
+            ..Before::of::<true>(flow)
         })
     }
 
-    fn find_error<const OUT: bool>(&self, key: Key) -> Option<u32> {
-        self.table.find::<OUT>(self.table.hasher.hash(key), key)
+    fn before_of_call<const OUT: bool>(&self, key: Key, call: u16) -> Option<Before> {
+        let now = self.clock.said_millis();
+        let calls = self.helpers.calls();
+        let (from, to) = (address(key.source()), address(key.destination()));
+        if OUT {
+            let (alias, id) = calls.as_it_came((to, from, call), now)?;
+            return Some(Before::of_call(word(alias), Some(id.to_be())));
+        }
+        let inside = calls.sender((from, to, call), now)?;
+        Some(Before::of_call(word(inside), None))
+    }
+
+    fn find_error<const OUT: bool>(&self, key: Key) -> Option<&Flow> {
+        let name = self.table.find::<OUT>(self.table.hasher.hash(key), key)?;
+        self.table.get(name).filter(|flow| self.alive(flow))
     }
 
     /// An error that goes out about a packet no flow is known of: its
     /// source is hidden all the same.
-    fn unknown_error_out(&mut self, bytes: &mut [u8]) -> Verdict {
+    fn unknown_error_out(&self, bytes: &mut [u8]) -> Verdict {
         let source = outer_address::<true>(bytes);
         match self.own_for(source) {
             Some(alias) => {
@@ -80,99 +216,33 @@ impl Nat {
     }
 }
 
+/// The addresses around: our end's, and the other's where it is that which
+/// was replaced in the inner packet (a router on the way keeps its own).
+fn set_outer<const OUT: bool>(bytes: &mut [u8], before: &Before) {
+    let old = outer_address::<OUT>(bytes);
+    rewrite_address::<OUT>(bytes, before.own, Delta::of32(old, before.own));
+    let Some((remote, _)) = before.remote else {
+        return;
+    };
+    let delta = Delta::of32(before.stood_in, remote);
+    if OUT && outer_address::<false>(bytes) == before.stood_in {
+        rewrite_address::<false>(bytes, remote, delta);
+    } else if !OUT && outer_address::<true>(bytes) == before.stood_in {
+        rewrite_address::<true>(bytes, remote, delta);
+    }
+}
+
+/// The source (`OUT`) or the destination of a packet.
 fn outer_address<const OUT: bool>(bytes: &[u8]) -> u32 {
     let at = if OUT { 12 } else { 16 };
     let bytes = bytes.get(at..).and_then(|rest| rest.first_chunk::<4>());
     bytes.map_or(0, |bytes| u32::from_ne_bytes(*bytes))
 }
 
-/// Reads the inner packet of an error; `None`: it is too short to tell.
-fn inner<const OUT: bool>(message: &[u8]) -> Option<Inner> {
-    let bytes = message.get(INNER_AT..)?;
-    let ip = Ipv4::cut(bytes).ok()?;
-    let upper_at = INNER_AT + ip.header_len();
-    let payload = ip.payload();
-    let word = |at: usize| {
-        let bytes = payload.get(at..).and_then(|rest| rest.first_chunk::<2>());
-        bytes.map(|bytes| u16::from_ne_bytes(*bytes))
-    };
-    // The end that is ours: the inner source of an error that comes in (we
-    // sent that packet), the inner destination of one that goes out.
-    let own_at = if OUT { 2 } else { 0 };
-    let (ports, port_at, checksum_at) = match ip.protocol() {
-        _ if ip.fragment_offset_bytes() != 0 => ([0, 0], None, None),
-        protocol::UDP => ([word(0)?, word(2)?], Some(own_at), Some(6)),
-        protocol::TCP => ([word(0)?, word(2)?], Some(own_at), Some(16)),
-        protocol::ICMP => {
-            let identifier = word(4)?;
-            let ports = if OUT {
-                [0, identifier]
-            } else {
-                [identifier, 0]
-            };
-            (ports, Some(4), Some(2))
-        }
-        _ => ([0, 0], None, None),
-    };
-    let checksum_at = checksum_at.filter(|at| word(*at).is_some());
-    Some(Inner {
-        key: crate::parse::key(&ip, ports),
-        upper_at,
-        port_at,
-        checksum_at,
-    })
-}
-
-/// Rewrites the inner packet: its address and header checksum, its port and
-/// checksum as far as they are there; and the ICMP checksum around it all.
-fn rewrite_inner<const OUT: bool>(message: &mut [u8], inner: &Inner, own: u32, own_port: u16) {
-    let is_icmp = inner.key.protocol() == protocol::ICMP;
-    let (old, old_port) = if OUT {
-        (inner.key.destination(), inner.key.destination_port())
-    } else {
-        (inner.key.source(), inner.key.source_port())
-    };
-    let address = Delta::of32(old, own);
-    if let Some(ip) = message.get_mut(INNER_AT..) {
-        // The inner packet shows the other direction: its source is the
-        // address that an error going out has as destination. The header
-        // keeps its sum, so that the ICMP checksum does not see it.
-        if OUT {
-            rewrite_address::<false>(ip, own, address);
-        } else {
-            rewrite_address::<true>(ip, own, address);
-        }
+impl Quote<'_> {
+    /// The call, of PPTP's GRE.
+    fn call(&self) -> Option<u16> {
+        let is_gre = self.key.protocol() == protocol::GRE && !self.is_later_fragment;
+        is_gre.then(|| gre::call_id_of_cut(self.upper()))?
     }
-    let mut around = Delta::NONE;
-    let Some(upper) = message.get_mut(inner.upper_at..) else {
-        return;
-    };
-    if let Some(port_at) = inner.port_at {
-        crate::parse::put(upper, port_at, own_port);
-        let port = Delta::of16(old_port, own_port);
-        around = around.and(port);
-        if let Some(at) = inner.checksum_at {
-            let delta = if is_icmp { port } else { address.and(port) };
-            around = around.and(rewrite_sum(upper, at, delta, inner.key.protocol()));
-        }
-    }
-    update(message, 2, around);
-}
-
-/// Updates the inner checksum and says what that does to a sum around it.
-fn rewrite_sum(upper: &mut [u8], at: usize, delta: Delta, protocol: u8) -> Delta {
-    let Some(place) = upper
-        .get_mut(at..)
-        .and_then(|rest| rest.first_chunk_mut::<2>())
-    else {
-        return Delta::NONE;
-    };
-    let old = u16::from_ne_bytes(*place);
-    let new = if protocol == protocol::UDP {
-        delta.apply_udp(old)
-    } else {
-        delta.apply(old)
-    };
-    *place = new.to_ne_bytes();
-    Delta::of16(old, new)
 }

@@ -73,13 +73,15 @@ impl Nat {
         let class = State::first(ends.protocol);
         let mut flow = Flow::new(&ends, class, self.clock.now(), self.epoch);
         flow.flags |= flag::SEEN_OUT;
-        if is_tcp {
-            follow_short::<true>(&mut flow, bytes);
-        }
+        // Written where it is to stay, field by field: a copy would wait for
+        // the fields to leave the processor.
         let hashes = Hashes { out, incoming };
-        if self.table.insert(flow, hashes, &mut self.work).is_none() {
+        let Some(name) = self.table.insert(flow, hashes, &mut self.work) else {
             self.ports.gave(group, u16::from_be(port));
             return false;
+        };
+        if is_tcp && let Some(flow) = self.table.get_mut(name) {
+            follow_short::<true>(flow, bytes);
         }
         parse::rewrite_short::<true>(bytes, is_tcp, &flow);
         self.statistics.flows_made += 1;

@@ -7,7 +7,7 @@ use packet::{Icmp, Ipv4, Tcp, Udp, icmp, protocol};
 mod books;
 
 use super::*;
-use crate::{AtCap, State};
+use crate::{AtCap, Dependence, MappingView, State};
 
 const ALIAS: Ipv4Addr = Ipv4Addr::new(192, 0, 2, 1);
 const HOST: Ipv4Addr = Ipv4Addr::new(10, 0, 0, 1);
@@ -320,6 +320,48 @@ fn events_tell_of_mappings_and_are_bounded() {
     let event = nat.next_event().unwrap();
     assert_eq!(event.kind, crate::EventKind::Ended(Why::Removed));
     assert_eq!(event.flow.inside_port, 2);
+}
+
+#[test]
+fn shared_mappings_are_looked_up_and_listed() {
+    for mapping in [Dependence::Endpoint, Dependence::Address] {
+        let mut config = config(1_000);
+        config.udp.mapping = mapping;
+        let mut nat = Nat::new(config).unwrap();
+        let other = Ipv4Addr::new(198, 51, 100, 8);
+        let mut ports = Vec::new();
+        for inside in 1..=200 {
+            let (_, port) = out(&mut nat, (HOST, inside), (REMOTE, 53), 0);
+            out(&mut nat, (HOST, inside), (REMOTE, 54), 0);
+            ports.push((inside, port));
+        }
+        let is_any = mapping == Dependence::Endpoint;
+        let seen = nat.mapping(protocol::UDP, (HOST, 7), REMOTE).unwrap();
+        assert_eq!((seen.alias, seen.alias_port), (ALIAS, ports[6].1));
+        assert_eq!((seen.flows, seen.remote), (2, (!is_any).then_some(REMOTE)));
+        assert_eq!(seen.expires_millis / 1_000, 120);
+        let elsewhere = nat.mapping(protocol::UDP, (HOST, 7), other);
+        assert_eq!(elsewhere.is_some(), is_any);
+        let list = |nat: &Nat| {
+            let (mut rows, mut steps) = (Vec::new(), 0);
+            let mut cursor = Some(Cursor::default());
+            while let Some(from) = cursor {
+                let mut sink = |row: &MappingView| rows.push((row.inside_port, row.alias_port));
+                cursor = nat.mappings(from, 64, &mut sink);
+                steps += 1;
+            }
+            assert!(steps <= 8);
+            rows.sort_unstable();
+            rows
+        };
+        assert_eq!(list(&nat), ports);
+        assert!(nat.remove(Direction::Out, protocol::UDP, (HOST, 1), (REMOTE, 53)));
+        assert!(nat.remove(Direction::Out, protocol::UDP, (HOST, 1), (REMOTE, 54)));
+        assert_eq!(list(&nat), ports[1..]);
+        nat.forget_flows();
+        assert!(list(&nat).is_empty());
+        assert_eq!(nat.mapping(protocol::UDP, (HOST, 7), REMOTE), None);
+    }
 }
 
 #[test]

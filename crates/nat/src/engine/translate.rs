@@ -30,52 +30,92 @@ impl Nat {
     /// A packet, not staged: for calls with one.
     #[inline]
     pub(super) fn one<const OUT: bool>(&mut self, bytes: &mut [u8]) -> Verdict {
+        if OUT && self.one_made {
+            return self.one_of_run(bytes);
+        }
         let Some(parsed) = parse::short(bytes) else {
             return self.long::<OUT>(bytes);
         };
         let hash = self.table.hasher.hash(parsed.key);
-        if OUT && self.one_made {
-            // Where the packet before made a flow, this one may as well:
-            // the line of its alias endpoint comes with the first bucket's.
-            self.table.index::<OUT>().prefetch(hash);
-            let _ = self.foresee(parsed.key);
-        }
-        if let First::Name(name) = self.table.first::<OUT>(hash)
-            && self.short_way::<OUT, true>(bytes, parsed.key, name)
-        {
-            if OUT {
-                self.one_made = false;
+        match self.table.first::<OUT>(hash) {
+            First::Name(name) if self.short_way::<OUT, true>(bytes, parsed.key, name) => {
+                Verdict::Translated
             }
-            return Verdict::Translated;
+            First::Nothing if !OUT && self.door_is_shut() => Verdict::NoMapping,
+            _ => self.one_again::<OUT>(bytes),
         }
-        self.one_again::<OUT>(bytes, hash)
+    }
+
+    /// The same where the packet before made a flow: this one may as well,
+    /// and the line of its alias endpoint comes with the first bucket's.
+    #[inline(never)]
+    fn one_of_run(&mut self, bytes: &mut [u8]) -> Verdict {
+        let Some(parsed) = parse::short(bytes) else {
+            return self.long::<true>(bytes);
+        };
+        let key = parsed.key;
+        let hash = self.table.hasher.hash(key);
+        self.table.index::<true>().prefetch(hash);
+        let port = self.foresee(key);
+        let known = match self.table.first::<true>(hash) {
+            First::Name(name) if self.short_way::<true, true>(bytes, key, name) => {
+                self.one_made = false;
+                return Verdict::Translated;
+            }
+            First::Name(_) | First::Link => true,
+            First::Nothing => false,
+        };
+        self.one_unknown::<true>(bytes, key, Hint { hash, port }, known)
     }
 
     /// A packet whose first look found no flow of its own.
     #[inline(never)]
-    fn one_again<const OUT: bool>(&mut self, bytes: &mut [u8], hash: u64) -> Verdict {
-        // Parsed anew: what is kept for this would be written for each packet.
-        let Some(parsed) = &parse::short(bytes) else {
+    fn one_again<const OUT: bool>(&mut self, bytes: &mut [u8]) -> Verdict {
+        // Read again: what is kept for this would be kept for each packet.
+        let Some(parsed) = parse::short(bytes) else {
             return Verdict::Malformed;
         };
+        let hash = self.table.hasher.hash(parsed.key);
+        let hint = Hint { hash, port: 0 };
+        self.one_unknown::<OUT>(bytes, parsed.key, hint, true)
+    }
+
+    /// The same; `known`: it may have one all the same.
+    #[inline(always)]
+    fn one_unknown<const OUT: bool>(
+        &mut self,
+        bytes: &mut [u8],
+        key: Key,
+        hint: Hint,
+        known: bool,
+    ) -> Verdict {
         self.catch_up_calls();
-        let found = self.table.find::<OUT>(hash, parsed.key);
+        let found = if known {
+            self.table.find::<OUT>(hint.hash, key)
+        } else {
+            None
+        };
         if let Some(name) = found
-            && self.short_way::<OUT, true>(bytes, parsed.key, name)
+            && self.short_way::<OUT, true>(bytes, key, name)
         {
             return Verdict::Translated;
         }
+        let parsed = parse::again(bytes, key);
         if OUT {
             self.one_made = true;
             if found.is_none() && self.is_plain() {
-                let hint = self.foresee(parsed.key);
-                if self.quick_out(bytes, parsed, hash, hint) {
+                let port = match hint.port {
+                    0 => self.foresee(key),
+                    foreseen => foreseen,
+                };
+                if self.quick_out(bytes, &parsed, hint.hash, port) {
                     self.sweep(SWEEP_A_FLOW);
                     return Verdict::Translated;
                 }
             }
         }
-        self.miss::<OUT>(bytes, parsed, Hint { hash, port: 0 })
+        let hash = hint.hash;
+        self.miss::<OUT>(bytes, &parsed, Hint { hash, port: 0 })
     }
 
     /// Translates a packet that [`parse::short`] took by a flow that may be
@@ -93,8 +133,36 @@ impl Nat {
             return false;
         };
         let idle = now.wrapping_sub(flow.last_used);
+        let plain = (flow.key::<OUT>() == key)
+            & flow.is_plain::<OUT>(self.plain_flags)
+            & (idle <= self.ticks.of(flow.class));
+        if !plain {
+            return self.rare_way::<OUT, NOTE>(bytes, key, name);
+        }
+        flow.last_used = now;
+        parse::rewrite_short::<OUT>(bytes, key.protocol() == protocol::TCP, flow);
+        if NOTE {
+            self.note_segment::<OUT>(name, bytes, key);
+        }
+        true
+    }
+
+    /// The same for any flow; for one that has a shared mapping, and the
+    /// first packet of a direction.
+    #[inline(never)]
+    fn rare_way<const OUT: bool, const NOTE: bool>(
+        &mut self,
+        bytes: &mut [u8],
+        key: Key,
+        name: u32,
+    ) -> bool {
+        let now = self.clock.now();
+        let Some(flow) = self.table.get_mut(name) else {
+            return false;
+        };
+        let idle = now.wrapping_sub(flow.last_used);
         let fit = (flow.key::<OUT>() == key)
-            & flow.is_ordinary(self.epoch)
+            & flow.is_ordinary(self.plain_flags)
             & (idle <= self.ticks.of(flow.class));
         let shared = flow.flags & flag::MAPPED != 0;
         let is_tcp = key.protocol() == protocol::TCP;
@@ -111,13 +179,19 @@ impl Nat {
             self.refresh_shared(name, class);
         }
         if NOTE {
-            match self.unfollowed.note::<OUT>(name, bytes, key.protocol()) {
-                Now::Nothing => {}
-                Now::CatchUp => self.catch_up_calls(),
-                Now::Follow => self.follow_now::<OUT>(name, bytes),
-            }
+            self.note_segment::<OUT>(name, bytes, key);
         }
         true
+    }
+
+    /// Notes a translated packet's TCP to be followed.
+    #[inline(always)]
+    fn note_segment<const OUT: bool>(&mut self, name: u32, bytes: &[u8], key: Key) {
+        match self.unfollowed.note::<OUT>(name, bytes, key.protocol()) {
+            Now::Nothing => {}
+            Now::CatchUp => self.catch_up_calls(),
+            Now::Follow => self.follow_now::<OUT>(name, bytes),
+        }
     }
 
     /// A packet that is not whole TCP or UDP, or not sound.
@@ -180,8 +254,8 @@ impl Nat {
             return self.special::<OUT>(name, bytes, parsed, false);
         }
         if parsed.upper == Upper::Call {
-            if self.call::<OUT>(bytes) {
-                return Verdict::Translated;
+            if let Some(verdict) = self.call::<OUT>(bytes) {
+                return verdict;
             }
             // No PPTP call that a helper knows: GRE by its addresses.
             let plain = Parsed {
@@ -232,11 +306,27 @@ impl Nat {
         parsed: &Parsed,
         new: bool,
     ) -> Verdict {
+        let Some(flow) = self.table.get(name) else {
+            return Verdict::NoMapping;
+        };
+        if OUT && flow.has(flag::HAIRPIN) && self.config.hairpin == Hairpin::Engine {
+            return self.turn_back(name, bytes, parsed, new);
+        }
+        self.one_way::<OUT>(name, bytes, parsed)
+    }
+
+    /// Translates a packet of a living flow in one direction.
+    fn one_way<const OUT: bool>(
+        &mut self,
+        name: u32,
+        bytes: &mut [u8],
+        parsed: &Parsed,
+    ) -> Verdict {
         let now = self.clock.now();
         let Some(flow) = self.table.get_mut(name) else {
             return Verdict::NoMapping;
         };
-        if flow.flags & (flag::HELPER | flag::PROXY) != 0 && !flow.has(flag::HAIRPIN) {
+        if flow.flags & (flag::HELPER | flag::PROXY) != 0 {
             return self.helped::<OUT>(name, bytes, parsed);
         }
         let class = flow.class;
@@ -244,34 +334,50 @@ impl Nat {
         if flow.has(flag::MAPPED) {
             self.refresh_shared(name, class);
         }
-        let Some(flow) = self.table.get(name) else {
-            return Verdict::NoMapping;
+        if let Some(flow) = self.table.get(name) {
+            parse::rewrite::<OUT>(bytes, parsed, flow);
+        }
+        Verdict::Translated
+    }
+
+    /// Translates a packet to one of our own alias endpoints out and in
+    /// again; one that gets nowhere is as it was.
+    fn turn_back(&mut self, name: u32, bytes: &mut [u8], parsed: &Parsed, new: bool) -> Verdict {
+        let helped = self.table.get(name);
+        let helped = helped.is_some_and(|flow| flow.has(flag::HELPER));
+        let kept = self.keep(bytes, if helped { bytes.len() } else { CHANGED_BYTES });
+        let out = self.one_way::<true>(name, bytes, parsed);
+        let verdict = match (out, parse::long::<false>(bytes)) {
+            (Verdict::Translated, Parse::Flow { parsed, .. }) => {
+                match self.flow_packet::<false>(bytes, &parsed) {
+                    Verdict::Translated => Verdict::Hairpinned,
+                    verdict => verdict,
+                }
+            }
+            (Verdict::Translated, _) => Verdict::Unsupported,
+            (refused, _) => refused,
         };
-        let hairpin = OUT && flow.has(flag::HAIRPIN);
-        let mut before = [0; CHANGED_BYTES];
-        let changed = usize::from(parsed.total_len).min(CHANGED_BYTES);
-        if hairpin {
-            copy(&mut before, bytes, changed);
+        if verdict != Verdict::Hairpinned {
+            restore(bytes, &kept);
+            if new {
+                self.end(name, Why::Removed);
+            }
         }
-        parse::rewrite::<OUT>(bytes, parsed, flow);
-        if !hairpin || self.config.hairpin == Hairpin::Caller {
-            return Verdict::Translated;
-        }
-        let verdict = match parse::long::<false>(bytes) {
-            Parse::Flow { parsed, .. } => self.flow_packet::<false>(bytes, &parsed),
-            _ => Verdict::Unsupported,
-        };
-        if verdict == Verdict::Translated {
-            return Verdict::Hairpinned;
-        }
-        copy(bytes, &before, changed);
-        if new {
-            self.end(name, Why::Removed);
-        }
+        self.kept = kept;
         verdict
     }
 
-    /// Gives a packet that was translated outward its source back.
+    /// The first `len` bytes of a packet, in room that is used again and
+    /// again: to be put back into `kept`.
+    pub(super) fn keep(&mut self, bytes: &[u8], len: usize) -> Vec<u8> {
+        let mut kept = std::mem::take(&mut self.kept);
+        kept.clear();
+        kept.extend_from_slice(bytes.get(..len).unwrap_or(bytes));
+        kept
+    }
+
+    /// Gives a packet that was translated outward its source back, and its
+    /// destination, where a proxy stands in for that.
     pub(super) fn undo(&self, bytes: &mut [u8]) -> Verdict {
         let parsed = match parse::long::<true>(bytes) {
             Parse::Flow { parsed, .. } => parsed,
@@ -279,15 +385,26 @@ impl Nat {
             Parse::LaterFragment => return Verdict::FragmentWaiting,
             Parse::IcmpError { .. } | Parse::OtherIcmp => return Verdict::Unsupported,
         };
-        let key = parsed.key.turned();
-        let name = self.table.find::<false>(self.table.hasher.hash(key), key);
-        let flow = name.and_then(|name| self.table.get(name));
-        let Some(flow) = flow.filter(|flow| self.alive(flow)) else {
+        if parsed.upper == Upper::Call {
+            return self.undo_call(bytes, &parsed);
+        }
+        let Some(flow) = self.left_by(parsed.key) else {
             return Verdict::NoMapping;
         };
         // The same rewriting with inside and alias in each other's place.
         parse::rewrite::<true>(bytes, &parsed, &flow.turned());
+        if flow.has(flag::PROXY) {
+            self.meant_again(&flow, bytes, &parsed);
+        }
         Verdict::Translated
+    }
+
+    /// The living flow of a packet that was translated outward.
+    pub(super) fn left_by(&self, key: Key) -> Option<Flow> {
+        let key = key.turned();
+        let name = self.table.find::<false>(self.table.hasher.hash(key), key)?;
+        let flow = self.table.get(name)?;
+        self.alive(flow).then_some(*flow)
     }
 }
 
@@ -337,8 +454,9 @@ fn follow<const OUT: bool>(flow: &mut Flow, bytes: &[u8], parsed: &Parsed) {
     }
 }
 
-fn copy(to: &mut [u8], from: &[u8], len: usize) {
-    for (to, from) in to.iter_mut().zip(from).take(len) {
-        *to = *from;
+/// Puts the first bytes of a packet back.
+pub(super) fn restore(bytes: &mut [u8], kept: &[u8]) {
+    if let Some(changed) = bytes.get_mut(..kept.len()) {
+        changed.copy_from_slice(kept);
     }
 }

@@ -8,7 +8,10 @@ use hashbrown::HashMap;
 /// How many entries are looked at for one that is out of use.
 const LOOKED_AT: usize = 8;
 
-/// At most `limit` entries. A hand goes round their keys.
+/// At most `limit` entries. A hand goes round their keys. Room for all of
+/// them is reserved with the first one, so that it never grows; what the map
+/// does now and then about places that were given back is O(`limit`), and
+/// small where values are.
 #[derive(Debug)]
 pub struct Bounded<K, V> {
     entries: HashMap<K, V>,
@@ -73,6 +76,10 @@ impl<K: Hash + Eq + Copy, V> Bounded<K, V> {
         if self.entries.len() >= self.limit && self.evict(is_idle).is_none() {
             return false;
         }
+        if self.entries.capacity() == 0 {
+            self.entries.reserve(self.limit);
+            self.keys.reserve(2 * self.limit + LOOKED_AT);
+        }
         self.keys.push(key);
         self.entries.insert(key, value);
         true
@@ -95,6 +102,10 @@ impl<K: Hash + Eq + Copy, V> Bounded<K, V> {
             }
         }
         None
+    }
+
+    pub fn limit(&self) -> usize {
+        self.limit
     }
 
     pub fn is_full(&self) -> bool {
@@ -122,5 +133,18 @@ mod tests {
         }
         assert_eq!(bounded.get(&9), Some(&99));
         assert!(!Bounded::new(0).insert(1, 1, |_| true));
+    }
+
+    #[test]
+    fn nothing_grows_once_there_is_one() {
+        let mut bounded = Bounded::new(1_000);
+        bounded.insert(0, 0, |_| false);
+        let room = (bounded.entries.allocation_size(), bounded.keys.capacity());
+        for number in 1..20_000 {
+            bounded.insert(number, number, |_| false);
+            bounded.remove(&(number / 2));
+        }
+        let now = (bounded.entries.allocation_size(), bounded.keys.capacity());
+        assert_eq!(now, room);
     }
 }

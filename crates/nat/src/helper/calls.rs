@@ -48,6 +48,9 @@ pub struct Calls {
     by_alias: HashMap<Place, Inside>,
     /// Inside address, remote and the remote's identifier.
     by_peer: HashMap<Place, Inside>,
+    /// Alias address, remote and the remote's identifier: how a packet looks
+    /// that has left, and that an error brings back.
+    by_left: HashMap<Place, Inside>,
 }
 
 impl Call {
@@ -155,6 +158,12 @@ impl Calls {
             let gone = self.calls.evict(|call| call.until_millis <= now_millis)?;
             self.forget(&gone.0, &gone.1);
         }
+        if self.by_alias.capacity() == 0 {
+            // As the calls themselves: they never grow.
+            for map in [&mut self.by_alias, &mut self.by_peer, &mut self.by_left] {
+                map.reserve(self.calls.limit());
+            }
+        }
         let free = |id: &u16| *id != 0 && !self.by_alias.contains_key(&(alias, inside.remote, *id));
         let candidates = (0..TRIES).map(|step| inside.own.wrapping_add(step.wrapping_mul(0x9e37)));
         let alias_id = candidates.into_iter().find(free)?;
@@ -175,9 +184,20 @@ impl Calls {
         self.by_alias
             .remove(&(call.alias, inside.remote, call.alias_id));
         if let Some(peer) = call.peer {
-            let place = (inside.inside, inside.remote, peer);
-            if self.by_peer.get(&place) == Some(inside) {
-                self.by_peer.remove(&place);
+            self.part(inside, call.alias, peer);
+        }
+    }
+
+    /// Forgets the remote's identifier of a call, unless it is another's by
+    /// now.
+    fn part(&mut self, inside: &Inside, alias: Ipv4Addr, peer: u16) {
+        for (map, near) in [
+            (&mut self.by_peer, inside.inside),
+            (&mut self.by_left, alias),
+        ] {
+            let place = (near, inside.remote, peer);
+            if map.get(&place) == Some(inside) {
+                map.remove(&place);
             }
         }
     }
@@ -187,12 +207,14 @@ impl Calls {
         let Some(call) = self.calls.get_mut(&inside) else {
             return;
         };
+        let alias = call.alias;
         let former = call.peer.replace(peer).filter(|former| *former != peer);
         if let Some(former) = former {
-            self.by_peer.remove(&(inside.inside, inside.remote, former));
+            self.part(&inside, alias, former);
         }
         self.by_peer
             .insert((inside.inside, inside.remote, peer), inside);
+        self.by_left.insert((alias, inside.remote, peer), inside);
     }
 
     fn note(&mut self, inside: &Inside, ends: bool, now_millis: u64) {
@@ -254,6 +276,39 @@ impl Calls {
             }
         }
         true
+    }
+}
+
+impl Calls {
+    /// The inside host of a GRE packet as it left, from an alias address to
+    /// a remote with the remote's identifier: for errors about it. O(1); is
+    /// no use of the call.
+    pub fn sender(&self, left: Place, now_millis: u64) -> Option<Ipv4Addr> {
+        let inside = self.by_left.get(&left)?;
+        self.living(inside, now_millis)?;
+        Some(inside.inside)
+    }
+
+    /// Alias address and identifier of a GRE packet as an inside host got
+    /// it, from a remote with the host's own identifier: how it had come.
+    /// O(1); is no use of the call.
+    pub fn as_it_came(
+        &self,
+        (inside, remote, own): Place,
+        now_millis: u64,
+    ) -> Option<(Ipv4Addr, u16)> {
+        let inside = Inside {
+            inside,
+            remote,
+            own,
+        };
+        let call = self.living(&inside, now_millis)?;
+        Some((call.alias, call.alias_id))
+    }
+
+    fn living(&self, inside: &Inside, now_millis: u64) -> Option<&Call> {
+        let call = self.calls.get(inside)?;
+        (call.until_millis > now_millis).then_some(call)
     }
 }
 

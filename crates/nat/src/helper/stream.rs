@@ -11,7 +11,7 @@ use super::Refusal;
 use super::sequence::Text;
 
 /// Kind of the option, its length behind it.
-const OPTION: [u8; 2] = [0x64, 8];
+pub const OPTION: [u8; 2] = [0x64, 8];
 /// Longest IPv4 header.
 const MAX_HEADER_LEN: usize = 60;
 

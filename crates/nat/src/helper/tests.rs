@@ -333,21 +333,25 @@ fn two_pptp_clients_with_the_same_call_to_one_server() {
         helpers.incoming(&key, ALIAS, &mut bytes, 0);
         assert_eq!(call_id(&checked(&bytes), 14), 77);
         let mut out = gre(inside, REMOTE, 500 + alias_id);
-        assert!(helpers.calls().translate_out(&mut out, 1));
+        assert!(helpers.calls_mut().translate_out(&mut out, 1));
         assert_eq!(Ipv4::new(&out).unwrap().source(), ALIAS);
         let mut back = gre(REMOTE, ALIAS, alias_id);
-        assert!(helpers.calls().translate_in(&mut back, 1));
+        assert!(helpers.calls_mut().translate_in(&mut back, 1));
         let ip = Ipv4::new(&back).unwrap();
         assert!(ip.checksum_is_right() && ip.destination() == inside);
         assert_eq!(Gre::new(ip.payload()).unwrap().call_id(), Some(77));
     }
     assert_eq!(aliases[0], aliases[1], "a retransmission is the same");
     assert_ne!(aliases[0], aliases[2]);
-    assert!(!helpers.calls().translate_in(&mut gre(REMOTE, ALIAS, 9), 1));
+    assert!(
+        !helpers
+            .calls_mut()
+            .translate_in(&mut gre(REMOTE, ALIAS, 9), 1)
+    );
     let late = 1_000_000_000;
     assert!(
         !helpers
-            .calls()
+            .calls_mut()
             .translate_in(&mut gre(REMOTE, ALIAS, aliases[0]), late)
     );
     assert_eq!(helpers.calls().len(), 1);
@@ -450,7 +454,7 @@ proptest! {
             let mut copy = bytes.clone();
             let _ = trial.helpers.outgoing(&trial.key, ALIAS, &mut copy, &mut give, 0);
             trial.helpers.incoming(&trial.key, ALIAS, &mut copy, 0);
-            trial.helpers.calls().translate_out(&mut copy, 0);
+            trial.helpers.calls_mut().translate_out(&mut copy, 0);
         }
     }
 }

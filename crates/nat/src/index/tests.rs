@@ -19,7 +19,7 @@ fn it_grows_from_one_bucket_and_loses_nothing() {
     let mut work = Work::default();
     for name in 0..200_000 {
         let mut one = Work::default();
-        assert!(index.insert(spread(name), name, spread, &mut one));
+        assert!(index.insert(spread(name), name, (spread, |_| ()), &mut one));
         assert!(one.moved <= (SLOTS * 4) as u32, "{one:?}");
         work.moved += one.moved;
     }
@@ -41,9 +41,12 @@ fn names_that_all_collide_fill_a_chain_and_are_refused() {
     let mut work = Work::default();
     let most = (SLOTS * (MAX_CHAIN + 1)) as u32;
     for name in 0..most {
-        assert!(index.insert(same(name), name, same, &mut work), "{name}");
+        assert!(
+            index.insert(same(name), name, (same, |_| ()), &mut work),
+            "{name}"
+        );
     }
-    assert!(!index.insert(same(0), most, same, &mut work));
+    assert!(!index.insert(same(0), most, (same, |_| ()), &mut work));
     for name in 0..most {
         assert!(find(&index, same, name));
     }
@@ -72,7 +75,7 @@ proptest! {
         let mut work = Work::default();
         for (name, insert) in steps {
             if insert && !set.contains(&name) {
-                if index.insert(hash_of(name), name, hash_of, &mut work) {
+                if index.insert(hash_of(name), name, (hash_of, |_| ()), &mut work) {
                     set.insert(name);
                 }
             } else if !insert {

@@ -17,15 +17,22 @@
 //!                             reset_on_address_change, reverse, proxy_only
 //! mapping endpoint-independent | address-dependent | address-and-port-dependent
 //! filtering endpoint-independent | …
+//! timeout tcp_established 7440                in seconds; tcp_opening, udp, …
+//! pooling paired | arbitrary
+//! helper ftp [yes|no]
+//! max_flows 1000000
+//! at_cap refuse | evict
 //! ```
 //! Addresses and ports are numbers, protocols their names or numbers:
 //! nothing is looked up anywhere.
 
 use std::net::Ipv4Addr;
 
+mod settings;
+
 use super::proxy::{self, ProxyError, ProxyWord};
 use super::{Redirect, RuleError, Server};
-use crate::Dependence;
+use crate::{AtCap, Dependence, Pooling, State};
 
 /// Lines of a text at most; more is refused.
 const MAX_LINES: usize = 1 << 21;
@@ -78,6 +85,16 @@ pub enum Statement {
     Mapping(Dependence),
     /// Who gets in through one.
     Filtering(Dependence),
+    /// How long a flow in a state lives unused, seconds.
+    Timeout(State, u32),
+    /// Which of several alias addresses a host gets.
+    Pooling(Pooling),
+    /// A helper, by its name in [`crate::helper::REGISTRY`], on or off.
+    Helper(&'static str, bool),
+    /// Most flows.
+    MaxFlows(usize),
+    /// What becomes of a new flow when there are so many.
+    AtCap(AtCap),
 }
 
 /// The lines of a text in order, each with its number from 1.
@@ -104,7 +121,7 @@ pub struct TextError {
 pub enum TextErrorKind {
     /// No statement begins so.
     #[error(
-        "`{0}` begins no rule; redirect_port, redirect_address, redirect_proto, proxy_rule, alias_address, … do"
+        "`{0}` begins no rule; redirect_port, redirect_address, redirect_proto, proxy_rule, alias_address, deny_incoming, timeout, … do"
     )]
     Unknown(String),
     /// A word that should be something else.
@@ -227,6 +244,11 @@ fn statement(words: &mut Words<'_>) -> Result<Option<Statement>, TextErrorKind> 
         }
         "mapping" => Statement::Mapping(dependence(words)?),
         "filtering" => Statement::Filtering(dependence(words)?),
+        "timeout" => settings::timeout(words)?,
+        "pooling" => settings::pooling(words)?,
+        "helper" => settings::helper(words)?,
+        "max_flows" => settings::max_flows(words)?,
+        "at_cap" => settings::at_cap(words)?,
         _ => switch(first, words)?,
     };
     words.end()?;
@@ -252,12 +274,15 @@ fn switch(word: &str, words: &mut Words<'_>) -> Result<Statement, TextErrorKind>
         "proxy_only" => Switch::ProxyOnly,
         _ => return Err(TextErrorKind::Unknown(word.to_owned())),
     };
-    let on = match words.next() {
-        None | Some("yes") => true,
-        Some("no") => false,
-        Some(other) => return Err(wrong(other, "yes or no")),
-    };
-    Ok(Statement::Switch(switch, on))
+    Ok(Statement::Switch(switch, is_on(words)?))
+}
+
+fn is_on(words: &mut Words<'_>) -> Result<bool, TextErrorKind> {
+    match words.next() {
+        None | Some("yes") => Ok(true),
+        Some("no") => Ok(false),
+        Some(other) => Err(wrong(other, "yes or no")),
+    }
 }
 
 fn dependence(words: &mut Words<'_>) -> Result<Dependence, TextErrorKind> {

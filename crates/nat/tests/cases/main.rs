@@ -8,6 +8,7 @@
 )]
 
 mod endpoint;
+mod hairpin;
 mod incoming;
 mod outgoing;
 mod special;

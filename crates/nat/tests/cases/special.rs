@@ -3,7 +3,7 @@
 use std::net::Ipv4Addr;
 
 use fingerpost_nat::rules::{ProxyWord, parse_proxy};
-use fingerpost_nat::{Direction, Verdict};
+use fingerpost_nat::{Config, Direction, Nat, Verdict};
 use packet::build::{Ip, Segment};
 use packet::{Gre, Ipv4, Tcp, ipv4, protocol, tcp};
 
@@ -190,6 +190,27 @@ fn a_proxy_in_the_place_of_the_remote() {
         (EXT, 81),
         "other ports go where they were meant"
     );
+}
+
+#[test]
+fn flows_to_proxies_are_limited() {
+    let mut config = Config::new(&[MASQ]);
+    config.limits.proxied = 100;
+    let nat = Nat::new(config).unwrap();
+    let mut trial = Trial { nat, now: 0 };
+    proxy(&mut trial, "port 80 server 18.52.86.200:3128");
+    let syn = (1, 0, tcp::SYN);
+    let verdicts = |trial: &mut Trial, ports: std::ops::Range<u16>| -> Vec<Verdict> {
+        let each = ports.map(|port| (PRIVATE, port));
+        each.map(|client| trial.segment(true, client, (EXT, 80), syn, b"").0)
+            .collect()
+    };
+    assert_eq!(verdicts(&mut trial, 1..101), [Verdict::Translated; 100]);
+    assert_eq!(verdicts(&mut trial, 101..103), [Verdict::TableFull; 2]);
+    assert_eq!(verdicts(&mut trial, 1..101), [Verdict::Translated; 100]);
+    trial.nat.forget_flows();
+    trial.nat.maintain(0, 1_000);
+    assert_eq!(verdicts(&mut trial, 101..103), [Verdict::Translated; 2]);
 }
 
 #[test]

@@ -3,7 +3,7 @@
 
 use super::*;
 use crate::row::attributes::RawAttributes;
-use crate::row::route::{NextHops, Route, protocol};
+use crate::row::route::{NextHops, Route, RouteBody, protocol};
 use crate::{Address, Change, Limits, Placement, Writer};
 
 fn link(index: u32, name: &str, master: Option<u32>, vrf_table: Option<u32>) -> Change {

@@ -5,7 +5,7 @@ use std::net::Ipv4Addr;
 
 use anyhow::Result;
 
-use super::growth::Subject;
+use super::growth::{Start, Subject};
 use super::load::Random;
 use super::measure::{How, Row, reference};
 
@@ -21,7 +21,7 @@ pub fn measure(quick: bool) -> Result<Vec<Row>> {
     let mut rows = Vec::new();
     for hosts in HOSTS.into_iter().filter(|hosts| *hosts <= most) {
         let flows = hosts * PORTS;
-        let mut subject = Subject::new(flows)?;
+        let mut subject = Subject::new(flows, Start::Given)?;
         rows.push(reference(flows));
         let new = subject.grow(|_, place| {
             let (host, port) = (place / PORTS, place % PORTS);
@@ -41,6 +41,7 @@ pub fn measure(quick: bool) -> Result<Vec<Row>> {
             ));
         }
         rows.push(Row::bytes_per_flow(&subject.nat, flows));
+        subject.answer()?;
         for how in How::BOTH {
             let uniform = |random: &mut Random, flows: usize| random.below(flows);
             rows.push(subject.existing(how, true, "uniform out", uniform)?);
@@ -65,7 +66,7 @@ pub fn one_port() -> Result<Vec<Row>> {
 }
 
 fn one_port_or_many(rows: &mut Vec<Row>, name: &str, alike: bool) -> Result<()> {
-    let mut subject = Subject::new(REMOTES)?;
+    let mut subject = Subject::new(REMOTES, Start::Given)?;
     let new = subject.grow(|_, place| {
         let remote = (Ipv4Addr::from(0x1234_0000 + place as u32), 443);
         let host = if alike { 0 } else { place as u32 };
@@ -74,6 +75,7 @@ fn one_port_or_many(rows: &mut Vec<Row>, name: &str, alike: bool) -> Result<()> 
     for (how, values) in How::BOTH.into_iter().zip(new) {
         rows.push(Row::ns(how, &format!("{name}: new flow"), REMOTES, values));
     }
+    subject.answer()?;
     let uniform = |random: &mut Random, flows: usize| random.below(flows);
     for how in How::BOTH {
         for (out, what) in [(true, "out"), (false, "in")] {

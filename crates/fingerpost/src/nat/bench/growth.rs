@@ -22,10 +22,23 @@ pub fn measure(quick: bool) -> Result<Vec<Row>> {
     let most = if quick { 100_000 } else { usize::MAX };
     let mut rows = Vec::new();
     for size in sizes.into_iter().filter(|size| *size <= most) {
-        Subject::new(size)?.measure(&mut rows)?;
+        Subject::new(size, Start::Small)?.measure_growing(&mut rows)?;
+        Subject::new(size, Start::Given)?.measure(&mut rows)?;
     }
     Ok(rows)
 }
+
+/// What an engine is told of its size at its start.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Start {
+    /// How many flows there will be: nothing grows.
+    Given,
+    /// [`SMALL`] flows: all else is growth, with memory prepared ahead.
+    Small,
+}
+
+/// Flows that an engine begins with if it is to grow.
+const SMALL: usize = 4_096;
 
 /// A flow as its packets are made from.
 #[derive(Debug, Clone, Copy)]
@@ -54,16 +67,20 @@ pub struct Subject {
     area: Area,
     random: Random,
     size: usize,
+    start: Start,
 }
 
 impl Subject {
     /// An engine for `size` flows, without one yet.
-    pub fn new(size: usize) -> Result<Self> {
+    pub fn new(size: usize, start: Start) -> Result<Self> {
         let mut config = Config::new(&[ALIAS]);
         config.ports = 1_024..=u16::MAX;
         config.port_choice = PortChoice::Same;
         config.limits = Limits {
-            initial_flows: 4_096,
+            initial_flows: match start {
+                Start::Given => size,
+                Start::Small => SMALL,
+            },
             max_flows: size + size / 8 + 1_024,
             ..Limits::default()
         };
@@ -72,23 +89,19 @@ impl Subject {
             nat: Nat::new(config).context("making an engine")?,
             flows: Vec::with_capacity(size),
             templates: Templates::new(),
-            area: Area::new(),
+            area: Area::new()?,
             random: Random::new(size as u64),
             size,
+            start,
         })
     }
 
     fn measure(mut self, rows: &mut Vec<Row>) -> Result<()> {
         let size = self.size;
         rows.push(reference(size));
-        let new = self.grow(|random, _| {
-            let inside = Ipv4Addr::from(0x0a00_0000 | random.below(1 << 22) as u32);
-            (inside, 1_024 + random.below(60_000) as u16, random.remote())
-        })?;
-        for (how, values) in How::BOTH.into_iter().zip(new) {
-            rows.push(Row::ns(how, "new flow", size, values));
-        }
+        self.new_flows("new flow", rows)?;
         rows.push(Row::bytes_per_flow(&self.nat, size));
+        self.answer()?;
         for how in How::BOTH {
             let uniform = |random: &mut Random, flows: usize| random.below(flows);
             rows.push(self.existing(how, true, "existing out", uniform)?);
@@ -96,6 +109,21 @@ impl Subject {
             rows.push(self.existing(how, true, "hot", |_, _| 0)?);
             rows.push(self.unknown(how, "unknown in", |random, _| random.outside())?);
             rows.push(self.unknown(how, "attack in", |_, first| first)?);
+        }
+        Ok(())
+    }
+
+    fn measure_growing(mut self, rows: &mut Vec<Row>) -> Result<()> {
+        self.new_flows("new flow, growing", rows)
+    }
+
+    fn new_flows(&mut self, what: &str, rows: &mut Vec<Row>) -> Result<()> {
+        let new = self.grow(|random, _| {
+            let inside = Ipv4Addr::from(0x0a00_0000 | random.below(1 << 22) as u32);
+            (inside, 1_024 + random.below(60_000) as u16, random.remote())
+        })?;
+        for (how, values) in How::BOTH.into_iter().zip(new) {
+            rows.push(Row::ns(how, what, self.size, values));
         }
         Ok(())
     }
@@ -128,8 +156,10 @@ impl Subject {
                 self.templates.write(made.is_tcp, &made.out, bytes);
                 self.flows.push(made);
             }
-            for _ in 0..MAINTAINED {
-                self.nat.maintain(0, 0);
+            if self.start == Start::Small {
+                for _ in 0..MAINTAINED {
+                    self.nat.maintain(0, 0);
+                }
             }
             let how = How::BOTH[turn % 2];
             let (ns, wrong) = pass(
@@ -160,6 +190,22 @@ impl Subject {
             values.drain(..from);
         }
         Ok(values)
+    }
+
+    /// Answers each flow once: a first answer changes a flow's state, which
+    /// packets of a flow that exists do not.
+    pub fn answer(&mut self) -> Result<()> {
+        for flows in self.flows.chunks(Area::len()) {
+            for (made, bytes) in flows.iter().zip(self.area.buffers(flows.len())) {
+                self.templates
+                    .write(made.is_tcp, &made.incoming(ALIAS), bytes);
+            }
+            let (count, expected) = (flows.len(), Verdict::Translated);
+            let (nat, area) = (&mut self.nat, &mut self.area);
+            let (_, wrong) = pass(nat, false, How::Batch, area, count, 1, expected);
+            ensure!(wrong == 0, "{wrong} of {count} answers were refused");
+        }
+        Ok(())
     }
 
     /// Packets of flows that there are.

@@ -2,6 +2,8 @@
 
 use std::net::Ipv4Addr;
 
+use anyhow::{Context, Result};
+use memory::Reserved;
 use packet::build::{Ip, Segment};
 use packet::checksum::Delta;
 use packet::{Ipv4, Tcp, protocol, tcp};
@@ -103,16 +105,17 @@ pub fn ends(bytes: &[u8]) -> Option<Ends> {
     })
 }
 
-/// Buffers with a packet each.
+/// Buffers with a packet each, on huge pages as a port's are.
 pub struct Area {
-    bytes: Vec<u8>,
+    bytes: Reserved<u8>,
 }
 
 impl Area {
-    pub fn new() -> Self {
-        Self {
-            bytes: vec![0; AREA_BYTES],
-        }
+    pub fn new() -> Result<Self> {
+        let mut bytes = Reserved::new(AREA_BYTES).context("taking memory for packets")?;
+        bytes.prepare(AREA_BYTES);
+        while bytes.push(0) {}
+        Ok(Self { bytes })
     }
 
     /// Packets that it holds.

@@ -1,6 +1,14 @@
 //! The slowest calls: the thread's own time of each call while flows are
 //! made, expire and become more from the first packet to the last.
+//!
+//! Interrupts, and what a host takes from a guest, are charged to the thread,
+//! the more to a call the longer it takes. So beside the engine's calls stand
+//! readings of the clock alone and loops without memory that take as long as
+//! a batch, and for each call what the engine did in it is counted.
 
+mod done;
+
+use std::hint::black_box;
 use std::net::Ipv4Addr;
 use std::time::Duration;
 
@@ -8,6 +16,7 @@ use anyhow::{Context, Result, ensure};
 use nat::{Config, Limits, Nat, Packet, PortChoice, Timeouts, Verdict};
 use rustix::time::{ClockId, clock_gettime};
 
+use self::done::Done;
 use super::load::Random;
 use super::measure::{BATCH, How, Row};
 use super::packets::{Area, Ends, Templates, ends};
@@ -27,6 +36,9 @@ const INCOMING: usize = 40;
 const UNKNOWN: usize = 10;
 /// The latest flows, which further packets are of.
 const LATEST: usize = 1 << 18;
+/// How often the engine is maintained between two passes, as a caller does
+/// who has nothing else to do.
+const MAINTAINED: usize = 16;
 /// Shares of the calls that are told of.
 const SHARES: [(f64, &str); 4] = [
     (0.5, "50 %"),
@@ -36,8 +48,9 @@ const SHARES: [(f64, &str); 4] = [
 ];
 
 /// The times of `packets` packets' calls: half of them one by one, half in
-/// batches, by turns; and of as many readings of the clock alone as there
-/// are single calls, which is what the machine and the clock add.
+/// batches, by turns; and what the machine and the clock add: of as many
+/// readings of the clock alone as there are single calls, and of as many
+/// loops as there are batches.
 pub fn measure(packets: usize) -> Result<Vec<Row>> {
     let mut test = Test::new(packets)?;
     let mut done = 0;
@@ -58,9 +71,12 @@ pub fn measure(packets: usize) -> Result<Vec<Row>> {
         (How::Single.who(), &test.single),
         (How::Batch.who(), &test.batch),
         ("the clock alone", &test.nothing),
+        ("a loop as long as a batch", &test.nothing_long),
     ] {
         rows.extend(times.rows(who, packets));
     }
+    rows.extend(test.single_done.rows(How::Single.who(), packets));
+    rows.extend(test.batch_done.rows(How::Batch.who(), packets));
     Ok(rows)
 }
 
@@ -134,6 +150,13 @@ struct Test {
     single: Times,
     batch: Times,
     nothing: Times,
+    nothing_long: Times,
+    single_done: Done,
+    batch_done: Done,
+    /// What the batches of the last pass took.
+    last_batches: Vec<u64>,
+    /// What [`FIT_TURNS`] of the loop take.
+    fit_nanos: u64,
 }
 
 impl Test {
@@ -154,7 +177,7 @@ impl Test {
         Ok(Self {
             nat: Nat::new(config).context("making an engine")?,
             packets: packets.max(1),
-            area: Area::new(),
+            area: Area::new()?,
             templates: Templates::new(),
             random: Random::new(9),
             latest: Vec::new(),
@@ -162,20 +185,26 @@ impl Test {
             single: Times::new(),
             batch: Times::new(),
             nothing: Times::new(),
+            nothing_long: Times::new(),
+            single_done: Done::new(),
+            batch_done: Done::new(),
+            last_batches: Vec::new(),
+            fit_nanos: FIT_TURNS,
         })
     }
 
     /// An area's packets, all of one direction: as many as were handed over.
     fn pass(&mut self, how: Option<How>, done: usize) -> Result<usize> {
         let Some(how) = how else {
-            for _ in 0..Area::len() {
-                self.nothing.add(since(own_time()));
-            }
+            self.nothing();
             return Ok(0);
         };
         let out = self.random.below(100) >= INCOMING || self.latest.is_empty();
         let made = self.write(out, done);
         let now_millis = (done as u64 * SECONDS * 1_000) / self.packets as u64;
+        for _ in 0..MAINTAINED {
+            self.nat.maintain(now_millis, 0);
+        }
         let refused = match how {
             How::Single => self.singly(out, now_millis),
             How::Batch => self.in_batches(out, now_millis),
@@ -187,6 +216,30 @@ impl Test {
         );
         self.note(made);
         Ok(Area::len())
+    }
+
+    /// The same without an engine.
+    fn nothing(&mut self) {
+        for _ in 0..Area::len() {
+            self.nothing.add(since(own_time()));
+        }
+        // The clock is a part of both.
+        let clock = self.nothing.share(0.5);
+        self.last_batches.sort_unstable();
+        let middle = self.last_batches.get(self.last_batches.len() / 2);
+        let wanted = middle.map_or(0, |nanos| nanos.saturating_sub(clock));
+        let turns = wanted * FIT_TURNS / self.fit_nanos;
+        let mut best = u64::MAX;
+        for _ in 0..Area::len() / BATCH {
+            let start = own_time();
+            turn(turns);
+            let nanos = since(start);
+            best = best.min(nanos);
+            self.nothing_long.add(nanos);
+        }
+        if turns > 0 && best > clock {
+            self.fit_nanos = ((best - clock) * FIT_TURNS / turns).max(1);
+        }
     }
 
     /// Writes packets into the area; the new flows among them, by place.
@@ -227,6 +280,7 @@ impl Test {
 
     fn singly(&mut self, out: bool, now_millis: u64) -> usize {
         let mut refused = 0;
+        self.single_done.begin(&self.nat);
         for bytes in self.area.buffers(Area::len()) {
             let start = own_time();
             let verdict = if out {
@@ -234,7 +288,9 @@ impl Test {
             } else {
                 self.nat.translate_in(bytes, now_millis)
             };
-            self.single.add(since(start));
+            let nanos = since(start);
+            self.single.add(nanos);
+            self.single_done.add(&self.nat, nanos);
             refused += usize::from(verdict != Verdict::Translated);
         }
         refused
@@ -243,6 +299,8 @@ impl Test {
     fn in_batches(&mut self, out: bool, now_millis: u64) -> usize {
         let buffers = self.area.buffers(Area::len());
         let mut packets: Vec<Packet<'_>> = buffers.map(Packet::new).collect();
+        self.batch_done.begin(&self.nat);
+        self.last_batches.clear();
         for batch in packets.chunks_mut(BATCH) {
             let start = own_time();
             if out {
@@ -250,7 +308,10 @@ impl Test {
             } else {
                 self.nat.translate_in_batch(batch, now_millis);
             }
-            self.batch.add(since(start));
+            let nanos = since(start);
+            self.batch.add(nanos);
+            self.last_batches.push(nanos);
+            self.batch_done.add(&self.nat, nanos);
         }
         let refused = |packet: &&Packet<'_>| packet.verdict != Verdict::Translated;
         packets.iter().filter(refused).count()
@@ -285,6 +346,17 @@ fn new_flow(random: &mut Random) -> Made {
         },
         alias_port: 0,
         is_tcp: random.below(2) == 0,
+    }
+}
+
+/// Turns of the loop that its time is told of.
+const FIT_TURNS: u64 = 10_000;
+
+/// A loop of multiplications, each of which waits for the one before.
+fn turn(turns: u64) {
+    let mut product = 1_u64;
+    for _ in 0..turns {
+        product = black_box(product.wrapping_mul(3));
     }
 }
 

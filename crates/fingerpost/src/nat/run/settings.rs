@@ -11,6 +11,7 @@ use clap::{Args, ValueEnum, ValueHint};
 use ipnet::Ipv4Net;
 use nat::rules::{self, ProxyWord, Redirect, Script, Server, Statement, Switch};
 use nat::{Behaviour, Config, Dependence, Nat, PortChoice};
+use tracing::warn;
 
 /// Sources that are inside when nothing is said: RFC 1918 and RFC 6598.
 const PRIVATE: [(Ipv4Addr, u8); 4] = [
@@ -68,12 +69,13 @@ pub struct Settings {
     /// The outside ports that flows get [default: 32768-65535]
     #[arg(long, value_name = "LOW-HIGH", value_parser = ports)]
     ports: Option<(u16, u16)>,
-    /// Where new connections from outside go, if they are not refused
+    /// Where new connections from outside go; they are not refused then,
+    /// unless that is said as well
     #[arg(long, value_name = "ADDR")]
     target: Option<Ipv4Addr>,
-    /// Most flows
-    #[arg(long, value_name = "N", default_value_t = DEFAULT_MAX_FLOWS)]
-    max_flows: usize,
+    /// Most flows [default: 1048576]
+    #[arg(long, value_name = "N")]
+    max_flows: Option<usize>,
     /// Makes the choice of ports the same in every run (for tests)
     #[arg(long, value_name = "N")]
     seed: Option<u64>,
@@ -97,6 +99,16 @@ enum Rule {
     Proxy(ProxyWord),
 }
 
+impl Rule {
+    /// Whether it is the redirect of a whole address.
+    fn is_of_address(&self) -> bool {
+        let Self::Redirect { redirects, .. } = self else {
+            return false;
+        };
+        redirects.iter().any(|redirect| redirect.protocol.is_none())
+    }
+}
+
 impl Settings {
     /// All defaults, and a file of rules.
     pub fn of_rules(path: &Path) -> Self {
@@ -107,7 +119,7 @@ impl Settings {
             mode: Vec::new(),
             ports: None,
             target: None,
-            max_flows: DEFAULT_MAX_FLOWS,
+            max_flows: None,
             seed: None,
         }
     }
@@ -126,23 +138,52 @@ impl Settings {
     /// The engine, with its rules.
     pub fn engine(&self) -> anyhow::Result<Nat> {
         let mut config = Config::new(&[]);
-        config.limits.max_flows = self.max_flows;
+        config.limits.max_flows = DEFAULT_MAX_FLOWS;
         config.seed = self.seed.unwrap_or_else(|| RandomState::new().hash_one(0));
         let mut rules = Vec::new();
+        let mut said = None;
         if let Some(path) = &self.rules {
             for (line, statement) in read(path)?.statements {
+                if let Statement::Switch(Switch::DenyIncoming, is_on) = statement {
+                    said = Some(is_on);
+                }
                 if let Some(rule) = take(statement, &mut config) {
                     rules.push((line, rule));
                 }
             }
         }
         self.apply(&mut config);
+        let denies = self.denies().or(said);
+        // Who names a target wants new connections to get there.
+        config.mode.deny_incoming = denies.unwrap_or(config.target.is_none());
+        if config.addresses.is_empty() && rules.is_empty() {
+            bail!(
+                "nothing would be translated: name an outside address by --alias, or by alias_address in the rules"
+            );
+        }
         let mut nat = Nat::new(config).context("making the engine")?;
         for (line, rule) in rules {
             let place = || self.rules.as_deref().unwrap_or(Path::new("")).display();
+            if denies != Some(true) && nat.config().mode.deny_incoming && rule.is_of_address() {
+                warn!(
+                    "{}:{line}: new connections from outside to this address are refused: say `deny_incoming no`, or `deny_incoming` if that is meant",
+                    place()
+                );
+            }
             lay_down(&mut nat, rule).with_context(|| format!("{}:{line}", place()))?;
         }
         Ok(nat)
+    }
+
+    /// Whether new connections from outside are refused, if an option says.
+    fn denies(&self) -> Option<bool> {
+        let words = self.mode.iter().rev();
+        let mut said = words.filter_map(|word| match word {
+            ModeWord::DenyIncoming => Some(true),
+            ModeWord::AcceptIncoming => Some(false),
+            _ => None,
+        });
+        said.next()
     }
 
     fn apply(&self, config: &mut Config) {
@@ -155,10 +196,13 @@ impl Settings {
         if self.target.is_some() {
             config.target = self.target;
         }
+        if let Some(most) = self.max_flows {
+            config.limits.max_flows = most;
+        }
         for word in &self.mode {
             match word {
-                ModeWord::DenyIncoming => config.mode.deny_incoming = true,
-                ModeWord::AcceptIncoming => config.mode.deny_incoming = false,
+                // Looked at by `denies`.
+                ModeWord::DenyIncoming | ModeWord::AcceptIncoming => {}
                 ModeWord::SamePorts => config.port_choice = PortChoice::Same,
                 ModeWord::UnregisteredOnly => config.mode.unregistered_only = true,
                 ModeWord::CarrierGrade => config.mode.carrier_grade = true,
@@ -194,6 +238,15 @@ fn take(statement: Statement, config: &mut Config) -> Option<Rule> {
         Statement::Filtering(filtering) => {
             (config.tcp.filtering, config.udp.filtering) = (filtering, filtering);
         }
+        Statement::Timeout(state, secs) => config.timeouts.set(state, secs),
+        Statement::Pooling(pooling) => config.pooling = pooling,
+        Statement::Helper(name, is_on) => {
+            // It is in the registry: that is where its name is from.
+            let switched = config.helpers.switched(name, is_on);
+            config.helpers = switched.unwrap_or(config.helpers);
+        }
+        Statement::MaxFlows(most) => config.limits.max_flows = most,
+        Statement::AtCap(at_cap) => config.limits.at_cap = at_cap,
         Statement::Proxy(word) => return Some(Rule::Proxy(word)),
         Statement::Redirect {
             redirects,
@@ -212,7 +265,8 @@ fn take(statement: Statement, config: &mut Config) -> Option<Rule> {
 
 fn turn(switch: Switch, is_on: bool, config: &mut Config) {
     match switch {
-        Switch::DenyIncoming => config.mode.deny_incoming = is_on,
+        // Looked at by `engine`.
+        Switch::DenyIncoming => {}
         Switch::SamePorts if is_on => config.port_choice = PortChoice::Same,
         Switch::SamePorts => config.port_choice = PortChoice::Random,
         Switch::UnregisteredOnly => config.mode.unregistered_only = is_on,

@@ -106,7 +106,8 @@ struct Row {
     batches: u64,
     /// Of the middle batch.
     ns_per_packet: f64,
-    share_percent: f64,
+    /// Of all stages together; nothing where it is none of them.
+    share_percent: Option<f64>,
     p50_batch_ns: u64,
     p99_batch_ns: u64,
     max_batch_ns: u64,
@@ -199,7 +200,7 @@ fn side(plan: &Plan, bare: &[Tally], timed: &Outcome) -> Side {
         stage,
         batches: times.total(),
         ns_per_packet: middle(times) as f64 / batch,
-        share_percent: middle(times) as f64 * 100.0 / sum.max(1) as f64,
+        share_percent: Some(middle(times) as f64 * 100.0 / sum.max(1) as f64),
         p50_batch_ns: middle(times),
         p99_batch_ns: times.quantile(0.99).unwrap_or(0),
         max_batch_ns: times.max().unwrap_or(0),
@@ -216,7 +217,11 @@ fn side(plan: &Plan, bare: &[Tally], timed: &Outcome) -> Side {
             .iter()
             .map(|(stage, times)| row(stage.name(), times))
             .collect(),
-        refills: (whole.refills.total() > 0).then(|| row("buffer, refill", &whole.refills)),
+        // Of the batches that had one only: no share of the others.
+        refills: (whole.refills.total() > 0).then(|| Row {
+            share_percent: None,
+            ..row("buffer, refill", &whole.refills)
+        }),
     }
 }
 
@@ -253,12 +258,15 @@ fn text(shown: &Shown<'_>) -> String {
             "stage", "ns/packet", "share", "p50/batch", "p99/batch", "max/batch", "batches"
         );
         for row in side.stages.iter().chain(&side.refills) {
+            let share = match row.share_percent {
+                Some(share) => format!("{share:.1} %"),
+                None => "rare".to_owned(),
+            };
             let _ = writeln!(
                 out,
-                "{:<16}{:>10.2}{:>6.1} %{:>12}{:>12}{:>12}{:>12}",
+                "{:<16}{:>10.2}{share:>8}{:>12}{:>12}{:>12}{:>12}",
                 row.stage,
                 row.ns_per_packet,
-                row.share_percent,
                 row.p50_batch_ns,
                 row.p99_batch_ns,
                 row.max_batch_ns,

@@ -113,3 +113,32 @@ fn all_ports_but_zero_are_a_range() {
     let (all, _) = redirects("redirect_port tcp 10.0.0.5:1-65535 1-65535");
     assert_eq!(all.first().map(|rule| rule.ports), Some(u16::MAX));
 }
+
+#[test]
+fn how_the_engine_works() {
+    let one = |line: &str| {
+        let mut script = parse(line).unwrap_or_else(|error| unreachable!("{line}: {error}"));
+        script.statements.remove(0).1
+    };
+    let timeout = Statement::Timeout(State::TcpHalfClosed, 90);
+    assert_eq!(one("timeout tcp_half_closed 90"), timeout);
+    assert_eq!(
+        one("pooling arbitrary"),
+        Statement::Pooling(Pooling::Arbitrary)
+    );
+    assert_eq!(one("helper ftp no"), Statement::Helper("ftp", false));
+    assert_eq!(one("max_flows 16777214"), Statement::MaxFlows(16_777_214));
+    assert_eq!(one("at_cap evict"), Statement::AtCap(AtCap::Evict));
+    for (line, place) in [
+        ("timeout udp", "1:12: the line ends"),
+        ("timeout udp 0", "1:13: `0`"),
+        ("timeout tcp 9", "1:9: `tcp`"),
+        ("helper irc", "1:8: `irc`"),
+        ("max_flows 16777215", "1:11:"),
+        ("at_cap grow", "1:8: `grow` is not refuse or evict"),
+        ("pooling paired yes", "1:16: `yes`"),
+    ] {
+        let said = parse(line).unwrap_err().to_string();
+        assert!(said.starts_with(place), "{line}: {said}");
+    }
+}

@@ -43,6 +43,8 @@ fn an_option_wins_over_the_file() {
 fn rules_are_laid_down_and_a_wrong_one_is_said_with_its_line() {
     let rules = "redirect_port tcp 10.0.0.5:80 8080\nredirect_address 10.0.0.8 192.0.2.3\n";
     assert_eq!(engine(rules, &[]).unwrap().rules().len(), 2);
+    let complaint = engine("same_ports\n", &[]).unwrap_err();
+    assert!(format!("{complaint:#}").contains("--alias"));
     let complaint = engine("# nothing\nredirect_porf tcp", &[]).unwrap_err();
     assert!(format!("{complaint:#}").contains(":2:1: `redirect_porf`"));
     let complaint = engine("\nproxy_rule delete 3\n", &[]).unwrap_err();
@@ -58,4 +60,38 @@ fn private_sources_are_inside_unless_said() {
     assert!(!is_inside([192, 0, 2, 1]) && !line.tun);
     let line = Line::try_parse_from(["nat", "--inside", "192.0.2.0/24"]).unwrap();
     assert_eq!(line.settings.inside(), ["192.0.2.0/24".parse().unwrap()]);
+}
+
+#[test]
+fn a_target_opens_the_door_unless_it_is_said_to_be_shut() {
+    let alias = "alias_address 192.0.2.1\n";
+    let target = format!("{alias}target_address 10.0.0.7\n");
+    let denies = |rules: &str, options: &[&str]| {
+        let nat = engine(rules, options).unwrap();
+        nat.config().mode.deny_incoming
+    };
+    assert!(denies(alias, &[]));
+    assert!(!denies(&target, &[]));
+    assert!(!denies(alias, &["--target", "10.0.0.7"]));
+    assert!(denies(&format!("{target}deny_incoming\n"), &[]));
+    assert!(denies(&target, &["--mode", "deny-incoming"]));
+    let shut = format!("{alias}deny_incoming no\ndeny_incoming yes\n");
+    assert!(denies(&shut, &[]));
+    assert!(!denies(&shut, &["--mode", "accept-incoming"]));
+}
+
+#[test]
+fn how_the_engine_works_is_said_by_the_file() {
+    let rules = "alias_address 192.0.2.1\ntimeout udp 60\npooling arbitrary\n\
+                 helper pptp no\nmax_flows 500\nat_cap evict\n";
+    let nat = engine(rules, &[]).unwrap();
+    let config = nat.config();
+    assert_eq!(config.timeouts.udp_secs, 60);
+    assert_eq!(config.pooling, nat::Pooling::Arbitrary);
+    assert!(config.helpers.has(nat::helper::Kind::Ftp));
+    assert!(!config.helpers.has(nat::helper::Kind::Pptp));
+    assert_eq!(config.limits.max_flows, 500);
+    assert_eq!(config.limits.at_cap, nat::AtCap::Evict);
+    let nat = engine(rules, &["--max-flows", "70"]).unwrap();
+    assert_eq!(nat.config().limits.max_flows, 70);
 }
