@@ -27,14 +27,15 @@ use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 
 use super::Setting;
 use super::command::Daemon;
-use crate::host::{self, say};
+use crate::host::say;
 
 const OURS: &str = "fingerpost";
 const FLOOR: &str = "bare axum";
 const AT: &str = "127.0.0.1:9797";
 const FLOOR_AT: &str = "127.0.0.1:9798";
-/// Seconds that each is asked.
+/// Seconds that each is asked, and with `--quick`.
 const ASKED_SECS: &str = "3";
+const QUICK_SECS: &str = "1";
 const CHANGES_PER_SEC: u32 = 10_000;
 /// Hosts whose routes come and go, one after the other.
 const FIRST_CHANGED: u32 = 0xC612_0000;
@@ -51,7 +52,7 @@ const CONFIG: &str = "[http]\nrequests_per_sec = 1000000\n";
 const QUESTIONS: usize = 5_000;
 
 pub fn measure(setting: &Setting, samples: &mut Samples) -> Result<()> {
-    let floor = floor()?;
+    let floor = setting.programs.join("http-floor");
     let _elsewhere = Elsewhere::than(CORE)?;
     let sizes: &[usize] = if setting.quick {
         &[1_000, 100_000]
@@ -165,6 +166,11 @@ fn compare(
         netns,
         size,
         files,
+        seconds: if setting.quick {
+            QUICK_SECS
+        } else {
+            ASKED_SECS
+        },
     };
     for _ in 0..setting.rounds {
         for connections in ["1", "16"] {
@@ -219,6 +225,7 @@ struct Client<'a> {
     netns: &'a Netns,
     size: u64,
     files: &'a Files,
+    seconds: &'static str,
 }
 
 impl Client<'_> {
@@ -244,7 +251,7 @@ impl Client<'_> {
             _ => (AT, &self.files.questions),
         };
         let file = file.to_str().context("a path that is not UTF-8")?;
-        let words = ["ask", address, connections, per_sec, ASKED_SECS, file];
+        let words = ["ask", address, connections, per_sec, self.seconds, file];
         let numbers = self.run(&words)?;
         let [requests, seconds, median, late, longest] = numbers[..] else {
             bail!("http-ask wrote {numbers:?}");
@@ -274,8 +281,11 @@ impl Client<'_> {
 
     fn hold(&self, stalled: &str, streams: &str, watched: &Path) -> Result<Holding> {
         let child = self.netns.inside(|| {
-            let mut hold = Command::new(&self.program);
-            hold.args(["hold", AT, stalled, streams])
+            // Nicer than those who ask: not they are to be measured.
+            let mut hold = Command::new("nice");
+            hold.args(["-n", "19"])
+                .arg(&self.program)
+                .args(["hold", AT, stalled, streams])
                 .arg(watched)
                 .stdin(Stdio::piped())
                 .stdout(Stdio::piped());
@@ -355,26 +365,6 @@ fn pin(pid: u32, cores: &[usize]) -> Result<()> {
         sched_setaffinity(Some(thread.context("no thread's number")?), &set)?;
     }
     Ok(())
-}
-
-/// Where the floor was built.
-fn floor() -> Result<PathBuf> {
-    let output = host::cargo()
-        .current_dir(host::workspace()?)
-        .args(["bench", "--no-run", "--package=fingerpost"])
-        .args(["--bench=http_floor", "--message-format=json"])
-        .stderr(Stdio::inherit())
-        .output()
-        .context("starting cargo bench")?;
-    ensure!(output.status.success(), "the floor could not be built");
-    let text = String::from_utf8(output.stdout)?;
-    let executable = text.lines().rev().find_map(|line| {
-        let message: serde_json::Value = serde_json::from_str(line).ok()?;
-        let of_floor = message["target"]["name"] == "http_floor";
-        let path = message["executable"].as_str().filter(|_| of_floor)?;
-        Some(PathBuf::from(path))
-    });
-    executable.context("cargo does not say where the floor is")
 }
 
 fn serve(netns: &Netns, program: &Path) -> Result<Held> {

@@ -249,7 +249,7 @@ impl Head {
         let mut headers = HeaderMap::new();
         let media_type = HeaderValue::from_static(query::media_type(output.format));
         headers.insert(CONTENT_TYPE, media_type);
-        headers.insert(VARY, HeaderValue::from_static("accept"));
+        headers.insert(VARY, HeaderValue::from_static("accept, accept-encoding"));
         let id = format!("{}-{generation}", shared.start);
         insert(&mut headers, GENERATION, &id);
         let samples = output.statistics || output.fields.iter().any(|field| is_sample(field));

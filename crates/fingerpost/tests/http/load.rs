@@ -10,8 +10,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use lab::{Netns, wait_until};
 
 use super::hostile::connect;
-use super::{asked, get};
-use crate::common::PATIENCE;
+use super::{asked, configured, get, with_loopback};
+use crate::common::{PATIENCE, furnished};
 
 const ROUTES: usize = 20_000;
 
@@ -70,9 +70,13 @@ fn resident(daemon: &crate::common::Daemon, netns: &Netns) -> u64 {
 
 #[test]
 fn stalled_clients_and_streams_change_nothing_for_the_others() {
-    let Some((netns, daemon)) = asked("httpstall") else {
+    let Some(netns) = furnished("httpstall") else {
         return;
     };
+    with_loopback(&netns);
+    let directory = tempfile::tempdir().unwrap();
+    // Patience for as long as the test takes: who stalls stays.
+    let daemon = configured(&netns, directory.path(), "write_timeout_secs = 600");
     netns.ip_batch(&lines("add", 0, ROUTES)).unwrap();
     wait_until(PATIENCE, "all routes", || {
         let count: usize = get(&netns, "/v1/routes?count").trim().parse().unwrap();

@@ -1,11 +1,11 @@
 //! The floor of `cargo xtask bench http`: axum over hyper on one thread,
 //! as the daemon has it, with a constant answer and nothing else.
 //!
-//! `http_floor ADDRESS`: answers until it is killed.
+//! `http-floor ADDRESS`: answers until it is killed.
 
 use std::env;
-use std::io;
 
+use anyhow::{Context, Result};
 use axum::Router;
 use axum::routing::get;
 use hyper::server::conn::http1;
@@ -17,11 +17,8 @@ use tokio::net::TcpListener;
 const ANSWER: &str = "[{\"dst\":\"10.1.0.0/16\",\"gateway\":\"10.9.0.7\",\"dev\":\"up0\",\
                       \"protocol\":\"bgp\",\"metric\":20,\"flags\":[]}]\n";
 
-fn main() -> io::Result<()> {
-    // Cargo gives arguments of its own.
-    let Some(address) = env::args().nth(1).filter(|one| one.contains(':')) else {
-        return Ok(());
-    };
+fn main() -> Result<()> {
+    let address = env::args().nth(1).context("usage: http-floor ADDRESS")?;
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()?;
