@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 
 use fingerpost_fib::{Change, Change4, Change6, Config, Error, fib4, fib6};
-use fingerpost_memory::quiescent::Domain;
+use memory::quiescent::Domain;
 
 /// Few enough that the limit is met.
 const MAX_ROUTES: usize = 12;

@@ -9,12 +9,12 @@ use std::sync::Arc;
 use fingerpost_dataplane::fill::{Attachment, Fill, FillSettings};
 use fingerpost_dataplane::forward::{Forwarder, Frame, GONE, HOST, Reason, Settings};
 use fingerpost_dataplane::neighbour::Limits;
-use fingerpost_memory::quiescent::{Domain, Reader};
 use fingerpost_nat::{Config, Nat};
-use fingerpost_table::row::link::flag;
-use fingerpost_table::row::route::{kind, protocol, scope, table_id};
-use fingerpost_table::row::{attributes::RawAttributes, neighbour::state, rule::action};
-use fingerpost_table::{
+use memory::quiescent::{Domain, Reader};
+use table::row::link::flag;
+use table::row::route::{kind, protocol, scope, table_id};
+use table::row::{attributes::RawAttributes, neighbour::state, rule::action};
+use table::{
     AF_INET, AF_INET6, Address, Change, Link, LinkLayerAddress, Neighbour, NextHop, NextHops,
     Placement, Route, RouteBody, Rule, Writer,
 };

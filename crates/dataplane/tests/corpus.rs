@@ -8,9 +8,7 @@
 )]
 
 // By the names that the target knows them by.
-extern crate memory as fingerpost_memory;
 extern crate nat as fingerpost_nat;
-extern crate table as fingerpost_table;
 
 #[path = "../../../fuzz/src/forward.rs"]
 mod check;
