@@ -5,9 +5,9 @@
 
 mod common;
 
-use common::{Daemon, says};
+use common::{Daemon, at_rest, says};
 use lab::situation::routes::Family;
-use lab::{Netns, situation, skip};
+use lab::{Netns, situation};
 
 const NEIGHBOURS: usize = 100_000;
 const ROUTES: usize = 1_000_000;
@@ -28,7 +28,7 @@ const LISTINGS: [&[&str]; 9] = [
 
 #[test]
 fn aliases_and_neighbours_of_the_first_report() {
-    let Some(netns) = skip::unless(Netns::new("report")) else {
+    let Some(netns) = at_rest("report") else {
         return;
     };
     situation::aliases::build(&netns, NEIGHBOURS).unwrap();
@@ -39,7 +39,7 @@ fn aliases_and_neighbours_of_the_first_report() {
 
 #[test]
 fn a_million_routes() {
-    let Some(netns) = skip::unless(Netns::new("million")) else {
+    let Some(netns) = at_rest("million") else {
         return;
     };
     situation::routes::build(&netns, Family::V4, ROUTES).unwrap();
@@ -49,7 +49,7 @@ fn a_million_routes() {
 
 #[test]
 fn a_hundred_thousand_v6_routes() {
-    let Some(netns) = skip::unless(Netns::new("six")) else {
+    let Some(netns) = at_rest("six") else {
         return;
     };
     situation::routes::build(&netns, Family::V6, V6_ROUTES).unwrap();

@@ -30,16 +30,22 @@ pub const PATIENCE: Duration = Duration::from_secs(60);
 /// Every listing.
 pub const OBJECTS: [&str; 7] = ["link", "addr", "neigh", "route", "nexthop", "rule", "fdb"];
 
-/// A namespace with rows in every table; `None`, and counted as skipped,
-/// where none can be made.
-pub fn furnished(tag: &str) -> Option<Netns> {
+/// A namespace without duplicate address detection, which would go on changing
+/// addresses and routes for seconds, between two readings that shall be the
+/// same; `None`, and counted as skipped, where none can be made.
+pub fn at_rest(tag: &str) -> Option<Netns> {
     let netns = lab::skip::unless(Netns::new(tag))?;
-    // Duplicate address detection would go on changing addresses and routes
-    // for seconds, between two readings that shall be the same.
     let accept = "/proc/sys/net/ipv6/conf/{all,default}/accept_dad";
     netns
         .run("bash", &["-c", &format!("echo 0 | tee {accept}")])
         .unwrap();
+    Some(netns)
+}
+
+/// A namespace with rows in every table; `None`, and counted as skipped,
+/// where none can be made.
+pub fn furnished(tag: &str) -> Option<Netns> {
+    let netns = at_rest(tag)?;
     netns
         .ip_batch(
             "link add br0 type bridge\n\
