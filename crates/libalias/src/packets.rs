@@ -329,8 +329,8 @@ fn has_link(instance: &Instance, bytes: &[u8]) -> bool {
     let flow = instance.nat.lookup(
         Direction::Out,
         header.protocol(),
-        (header.source(), source),
-        (header.destination(), destination),
+        (header.source().into(), source),
+        (header.destination().into(), destination),
     );
     flow.is_some()
 }

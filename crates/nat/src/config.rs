@@ -237,8 +237,8 @@ pub struct Limits {
     pub max_flows: usize,
     /// What happens to a new flow when there are `max_flows`.
     pub at_cap: AtCap,
-    /// Events kept for the caller; with the ring full, new ones are counted
-    /// and dropped. 0: no events.
+    /// Events kept for the caller, 48 bytes each; with the ring full, new ones
+    /// are counted and dropped. 0: no events.
     pub events: usize,
     /// Flows that go to a proxy instead; about 100 bytes each beside the
     /// flow. A further one is refused.

@@ -14,12 +14,12 @@ mod tests;
 mod translate;
 mod unfollowed;
 
-use std::net::Ipv4Addr;
+use std::net::{IpAddr, Ipv4Addr};
 use std::ops::RangeInclusive;
 
 use self::end::Dying;
 use self::unfollowed::Unfollowed;
-use crate::clock::{Clock, Ticks, millis};
+use crate::clock::{Clock, Ticks};
 use crate::event::{Event, Events};
 use crate::flow::{Flow, flag};
 use crate::fragment::Fragments;
@@ -30,6 +30,7 @@ use crate::ports::Ports;
 use crate::proxied;
 use crate::rules::Rules;
 use crate::table::Table;
+use crate::view::Seen;
 use crate::work::Work;
 use crate::{
     Behaviour, Config, Cursor, Direction, Error, FlowView, Hairpin, Limits, Mode, Packet,
@@ -236,12 +237,15 @@ impl Nat {
 
     /// The flow of an outgoing (its source and destination) or incoming
     /// packet, ports in host order. O(1); does not touch the flow.
+    ///
+    /// Flows are of IPv4: with an IPv6 address in it, be it one that stands
+    /// for an IPv4 address, no flow is found.
     pub fn lookup(
         &self,
         direction: Direction,
         protocol: u8,
-        source: (Ipv4Addr, u16),
-        destination: (Ipv4Addr, u16),
+        source: (IpAddr, u16),
+        destination: (IpAddr, u16),
     ) -> Option<FlowView> {
         let name = self.name_of(direction, protocol, source, destination)?;
         let flow = self.table.get(name)?;
@@ -271,14 +275,14 @@ impl Nat {
         (to < self.table.places()).then_some(Cursor(to as u32))
     }
 
-    /// Ends the flow of an outgoing or incoming packet. Returns whether
-    /// there was one.
+    /// Ends the flow of an outgoing or incoming packet, found as by
+    /// [`Nat::lookup`]. Returns whether there was one.
     pub fn remove(
         &mut self,
         direction: Direction,
         protocol: u8,
-        source: (Ipv4Addr, u16),
-        destination: (Ipv4Addr, u16),
+        source: (IpAddr, u16),
+        destination: (IpAddr, u16),
     ) -> bool {
         self.catch_up_calls();
         let name = self.name_of(direction, protocol, source, destination);
@@ -438,11 +442,12 @@ impl Nat {
         &self,
         direction: Direction,
         protocol: u8,
-        source: (Ipv4Addr, u16),
-        destination: (Ipv4Addr, u16),
+        source: (IpAddr, u16),
+        destination: (IpAddr, u16),
     ) -> Option<u32> {
         let ports = [source.1.to_be(), destination.1.to_be()];
-        let key = Key::new(word(source.0), word(destination.0), ports, protocol);
+        let (from, to) = (ipv4_word(source.0)?, ipv4_word(destination.0)?);
+        let key = Key::new(from, to, ports, protocol);
         let hash = self.table.hasher.hash(key);
         match direction {
             Direction::Out => self.table.find::<true>(hash, key),
@@ -451,20 +456,17 @@ impl Nat {
     }
 
     fn view(&self, flow: &Flow) -> FlowView {
-        let ends = flow.ends();
+        self.seen(flow).into()
+    }
+
+    /// What [`Nat::view`] is made of.
+    fn seen(&self, flow: &Flow) -> Seen {
         let idle = self.clock.now().wrapping_sub(flow.last_used);
-        let left = self.ticks.of(flow.class).saturating_sub(idle);
-        FlowView {
-            protocol: ends.protocol,
+        Seen {
+            ends: flow.ends(),
             state: flow.state(),
-            inside: address(ends.inside),
-            inside_port: u16::from_be(ends.inside_port),
-            alias: address(ends.alias),
-            alias_port: u16::from_be(ends.alias_port),
-            remote: address(ends.remote),
-            remote_port: u16::from_be(ends.remote_port),
-            idle_millis: millis(idle),
-            expires_millis: millis(left),
+            idle,
+            left: self.ticks.of(flow.class).saturating_sub(idle),
         }
     }
 }
@@ -512,6 +514,14 @@ fn count_all(counters: &mut [u64; Verdict::ALL.len()], packets: &[Packet<'_>]) {
 /// An address in memory order.
 fn word(address: Ipv4Addr) -> u32 {
     u32::from_ne_bytes(address.octets())
+}
+
+/// An address in memory order, if it is of IPv4.
+fn ipv4_word(address: IpAddr) -> Option<u32> {
+    match address {
+        IpAddr::V4(address) => Some(word(address)),
+        IpAddr::V6(_) => None,
+    }
 }
 
 /// An address from memory order.

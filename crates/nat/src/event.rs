@@ -3,6 +3,7 @@
 use std::collections::VecDeque;
 
 use crate::FlowView;
+use crate::view::Seen;
 
 /// Why a mapping ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -35,10 +36,21 @@ pub struct Event {
     pub flow: FlowView,
 }
 
-/// Events in the order they happened; holds what its capacity says.
+/// An [`Event`] as the ring keeps it: made into one when it is read.
+#[derive(Debug, Clone, Copy)]
+struct Row {
+    kind: EventKind,
+    at_millis: u64,
+    flow: Seen,
+}
+
+const _: () = assert!(size_of::<Row>() <= 48);
+
+/// Events in the order they happened; holds what its capacity says, 48 bytes
+/// each.
 #[derive(Debug)]
 pub struct Events {
-    ring: VecDeque<Event>,
+    ring: VecDeque<Row>,
     capacity: usize,
     lost: u64,
 }
@@ -57,16 +69,24 @@ impl Events {
         self.capacity > 0
     }
 
-    pub fn push(&mut self, event: Event) {
+    pub fn push(&mut self, kind: EventKind, at_millis: u64, flow: Seen) {
         if self.ring.len() < self.capacity {
-            self.ring.push_back(event);
+            self.ring.push_back(Row {
+                kind,
+                at_millis,
+                flow,
+            });
         } else {
             self.lost += 1;
         }
     }
 
     pub fn pop(&mut self) -> Option<Event> {
-        self.ring.pop_front()
+        self.ring.pop_front().map(|row| Event {
+            kind: row.kind,
+            at_millis: row.at_millis,
+            flow: row.flow.into(),
+        })
     }
 
     pub fn lost(&self) -> u64 {

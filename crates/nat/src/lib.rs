@@ -7,6 +7,17 @@
 //! for a packet; every call does a bounded amount of work. Two engines share
 //! nothing, so each thread may own one.
 //!
+//! Only IPv4 is translated. What a caller reads ([`FlowView`],
+//! [`MappingView`], [`Event`]) and asks by ([`Nat::lookup`],
+//! [`Nat::mapping`], [`Nat::remove`]) is an [`IpAddr`], so that IPv6 can come
+//! without a change to its code; until then an IPv6 key finds nothing. What
+//! it lays down ([`Config`], [`Nat::set_addresses`], [`rules`]) is an
+//! [`Ipv4Addr`]: an alias address or a redirect of IPv6 would do nothing, so
+//! it cannot be written.
+//!
+//! [`IpAddr`]: std::net::IpAddr
+//! [`Ipv4Addr`]: std::net::Ipv4Addr
+//!
 //! ```
 //! use std::net::Ipv4Addr;
 //! use fingerpost_nat::{Config, Nat, Verdict};

@@ -1,6 +1,9 @@
 //! A flow as its owner's callers see it: a copy, not the table's entry.
 
-use std::net::Ipv4Addr;
+use std::net::IpAddr;
+
+use crate::clock::millis;
+use crate::flow::Ends;
 
 /// How far a flow is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -73,7 +76,8 @@ impl State {
 }
 
 /// A flow. Ports are in host order; for ICMP queries `inside_port` and
-/// `alias_port` are identifiers, for protocols without ports all are 0.
+/// `alias_port` are identifiers, for protocols without ports all are 0. The
+/// addresses are of IPv4 as long as the engine translates nothing else.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct FlowView {
     /// Protocol number.
@@ -81,15 +85,15 @@ pub struct FlowView {
     /// How far it is.
     pub state: State,
     /// The host inside.
-    pub inside: Ipv4Addr,
+    pub inside: IpAddr,
     /// Its port.
     pub inside_port: u16,
     /// The outside address that stands for it.
-    pub alias: Ipv4Addr,
+    pub alias: IpAddr,
     /// The outside port.
     pub alias_port: u16,
     /// The other end.
-    pub remote: Ipv4Addr,
+    pub remote: IpAddr,
     /// The other end's port.
     pub remote_port: u16,
     /// Milliseconds since its last packet, in steps of 256.
@@ -98,23 +102,55 @@ pub struct FlowView {
     pub expires_millis: u64,
 }
 
+/// A flow at one moment, in memory order and ticks: what an event keeps of
+/// it until it is read, because a [`FlowView`] with its addresses of either
+/// family is more than twice as large.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Seen {
+    pub ends: Ends,
+    pub state: State,
+    /// Ticks since its last packet.
+    pub idle: u32,
+    /// Ticks that it would still live.
+    pub left: u32,
+}
+
+impl From<Seen> for FlowView {
+    fn from(seen: Seen) -> Self {
+        let Seen { ends, state, .. } = seen;
+        let address = |word: u32| IpAddr::from(word.to_ne_bytes());
+        Self {
+            protocol: ends.protocol,
+            state,
+            inside: address(ends.inside),
+            inside_port: u16::from_be(ends.inside_port),
+            alias: address(ends.alias),
+            alias_port: u16::from_be(ends.alias_port),
+            remote: address(ends.remote),
+            remote_port: u16::from_be(ends.remote_port),
+            idle_millis: millis(seen.idle),
+            expires_millis: millis(seen.left),
+        }
+    }
+}
+
 /// An outside endpoint that several flows of an inside one share
 /// (endpoint-independent and address-dependent mapping, RFC 4787 §4.1). Ports
-/// are in host order.
+/// are in host order; addresses as in [`FlowView`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct MappingView {
     /// Protocol number.
     pub protocol: u8,
     /// The host inside.
-    pub inside: Ipv4Addr,
+    pub inside: IpAddr,
     /// Its port.
     pub inside_port: u16,
     /// The outside address that stands for it.
-    pub alias: Ipv4Addr,
+    pub alias: IpAddr,
     /// The outside port.
     pub alias_port: u16,
     /// The remote address it is for; `None`: any.
-    pub remote: Option<Ipv4Addr>,
+    pub remote: Option<IpAddr>,
     /// Flows that belong to it, with dead ones that are not swept yet.
     pub flows: u32,
     /// Milliseconds that it would still live if none of them had a packet.

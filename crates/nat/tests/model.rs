@@ -14,7 +14,7 @@
 )]
 
 use std::io::Write;
-use std::net::Ipv4Addr;
+use std::net::{IpAddr, Ipv4Addr};
 
 use etherparse::{IpNumber, NetSlice, SlicedPacket, TransportSlice};
 use fingerpost_nat::rules::{Handle, Redirect};
@@ -60,6 +60,14 @@ impl Random {
 }
 
 type End = (Ipv4Addr, u16);
+
+/// An address of a flow: what goes in here is IPv4.
+fn ipv4(address: IpAddr) -> Ipv4Addr {
+    match address {
+        IpAddr::V4(address) => address,
+        IpAddr::V6(address) => panic!("a flow with {address}"),
+    }
+}
 
 /// What a packet is looked up by.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -1007,9 +1015,9 @@ impl World {
                 let shared = self.model.behaviour(flow.protocol).mapping;
                 flows.push(Flow {
                     protocol: flow.protocol,
-                    inside: (flow.inside, flow.inside_port),
-                    remote: (flow.remote, flow.remote_port),
-                    alias: (flow.alias, flow.alias_port),
+                    inside: (ipv4(flow.inside), flow.inside_port),
+                    remote: (ipv4(flow.remote), flow.remote_port),
+                    alias: (ipv4(flow.alias), flow.alias_port),
                     last: self.model.now,
                     out: true,
                     incoming: true,
@@ -1081,9 +1089,9 @@ impl World {
             cursor = self.nat.flows(from, 100, &mut |flow| {
                 seen.push((
                     flow.protocol,
-                    flow.remote,
+                    ipv4(flow.remote),
                     flow.remote_port,
-                    flow.alias,
+                    ipv4(flow.alias),
                     flow.alias_port,
                 ));
             });

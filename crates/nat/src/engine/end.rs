@@ -3,7 +3,7 @@
 use crate::flow::{Ends, Flow, flag};
 use crate::mapping::Kind;
 use crate::ports::Group;
-use crate::{AtCap, Event, EventKind, Nat, State, Why};
+use crate::{AtCap, EventKind, Nat, State, Why};
 
 /// Flows looked at for one to evict.
 const EVICT_LOOKS: usize = 32;
@@ -189,12 +189,8 @@ impl Nat {
     }
 
     pub(super) fn tell(&mut self, kind: EventKind, flow: &Flow) {
-        let event = Event {
-            kind,
-            at_millis: self.clock.said_millis(),
-            flow: self.view(flow),
-        };
-        self.events.push(event);
+        let flow = self.seen(flow);
+        self.events.push(kind, self.clock.said_millis(), flow);
     }
 }
 

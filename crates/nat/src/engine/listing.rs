@@ -1,8 +1,8 @@
 //! Shared mappings, looked up and listed.
 
-use std::net::Ipv4Addr;
+use std::net::IpAddr;
 
-use super::{address, word};
+use super::{address, ipv4_word};
 use crate::clock::millis;
 use crate::mapping::{Kind, Mapping};
 use crate::{Cursor, MappingView, Nat};
@@ -11,16 +11,18 @@ impl Nat {
     /// The shared mapping of an inside endpoint (port in host order) towards
     /// a remote address: where mapping is endpoint-independent the remote is
     /// any, where it is address-dependent this very one. `None`: there is
-    /// none, or each flow is its own mapping ([`Nat::lookup`]). O(1).
+    /// none, or each flow is its own mapping ([`Nat::lookup`]), or one of the
+    /// addresses is of IPv6. O(1).
     pub fn mapping(
         &self,
         protocol: u8,
-        inside: (Ipv4Addr, u16),
-        remote: Ipv4Addr,
+        inside: (IpAddr, u16),
+        remote: IpAddr,
     ) -> Option<MappingView> {
-        let (host, port) = (word(inside.0), inside.1.to_be());
+        let (host, port) = (ipv4_word(inside.0)?, inside.1.to_be());
+        let remote = ipv4_word(remote)?;
         let of = |remote| self.mappings.by_inside(host, port, remote, protocol);
-        let name = of(0).or_else(|| of(word(remote)))?;
+        let name = of(0).or_else(|| of(remote))?;
         let mapping = self.mappings.get(name)?;
         self.is_living(mapping).then(|| self.mapping_view(mapping))
     }
@@ -57,11 +59,11 @@ impl Nat {
         let left = mapping.dies.saturating_sub(self.clock.now());
         MappingView {
             protocol: mapping.protocol,
-            inside: address(mapping.inside),
+            inside: address(mapping.inside).into(),
             inside_port: u16::from_be(mapping.inside_port),
-            alias: address(mapping.alias),
+            alias: address(mapping.alias).into(),
             alias_port: u16::from_be(mapping.alias_port),
-            remote: (mapping.remote != 0).then(|| address(mapping.remote)),
+            remote: (mapping.remote != 0).then(|| address(mapping.remote).into()),
             flows: mapping.flows,
             expires_millis: millis(left),
         }

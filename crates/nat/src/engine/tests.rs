@@ -48,6 +48,15 @@ fn back(nat: &mut Nat, from: (Ipv4Addr, u16), port: u16, now: u64) -> Verdict {
     verdict
 }
 
+/// As what is looked up by.
+fn end((address, port): (Ipv4Addr, u16)) -> (IpAddr, u16) {
+    (address.into(), port)
+}
+
+fn remove(nat: &mut Nat, source: (Ipv4Addr, u16), to: (Ipv4Addr, u16)) -> bool {
+    nat.remove(Direction::Out, protocol::UDP, end(source), end(to))
+}
+
 #[test]
 fn every_port_of_a_range_comes_before_the_first_refusal() {
     for choice in [PortChoice::Random, PortChoice::Same] {
@@ -316,10 +325,59 @@ fn events_tell_of_mappings_and_are_bounded() {
         (crate::EventKind::Made, 1)
     );
     while nat.next_event().is_some() {}
-    assert!(nat.remove(Direction::Out, protocol::UDP, (HOST, 2), (REMOTE, 53)));
+    assert!(remove(&mut nat, (HOST, 2), (REMOTE, 53)));
     let event = nat.next_event().unwrap();
     assert_eq!(event.kind, crate::EventKind::Ended(Why::Removed));
     assert_eq!(event.flow.inside_port, 2);
+}
+
+#[test]
+fn an_event_says_of_its_flow_what_a_lookup_says() {
+    let mut config = config(100);
+    config.limits.events = 2;
+    let mut nat = Nat::new(config).unwrap();
+    let (_, port) = out(&mut nat, (HOST, 1), (REMOTE, 53), 0);
+    let (inside, remote) = (end((HOST, 1)), end((REMOTE, 53)));
+    let look = |nat: &Nat| nat.lookup(Direction::Out, protocol::UDP, inside, remote);
+    let made = nat.next_event().unwrap().flow;
+    assert_eq!(Some(made), look(&nat));
+    assert_eq!((made.inside, made.inside_port), inside);
+    assert_eq!((made.remote, made.remote_port), remote);
+    assert_eq!((made.alias, made.alias_port), end((ALIAS, port)));
+    // Some of its time has passed, and it was answered.
+    back(&mut nat, (REMOTE, 53), port, 10_000);
+    nat.translate_out_batch(&mut [], 60_000);
+    let last = look(&nat).unwrap();
+    assert!(last.idle_millis > 0 && last.state == State::Udp);
+    assert!(remove(&mut nat, (HOST, 1), (REMOTE, 53)));
+    assert_eq!(nat.next_event().unwrap().flow, last);
+}
+
+#[test]
+fn a_key_of_ipv6_finds_nothing_and_ends_nothing() {
+    let mut config = config(100);
+    config.udp = Behaviour::FULL_CONE;
+    let mut nat = Nat::new(config).unwrap();
+    let (_, port) = out(&mut nat, (HOST, 1), (REMOTE, 53), 0);
+    let (inside, remote, alias) = (end((HOST, 1)), end((REMOTE, 53)), end((ALIAS, port)));
+    let six = |(_, port)| (IpAddr::V6(std::net::Ipv6Addr::LOCALHOST), port);
+    let mapped = |(_, port)| (IpAddr::V6(HOST.to_ipv6_mapped()), port);
+    let udp = protocol::UDP;
+    for (inside, remote, is_there) in [
+        (inside, remote, true),
+        (six(inside), remote, false),
+        (mapped(inside), remote, false),
+        (inside, six(remote), false),
+        (six(inside), six(remote), false),
+    ] {
+        let seen = nat.lookup(Direction::Out, udp, inside, remote);
+        assert_eq!(seen.is_some(), is_there);
+        let seen = nat.mapping(udp, inside, remote.0);
+        assert_eq!(seen.is_some(), is_there);
+    }
+    assert!(!nat.remove(Direction::Out, udp, six(inside), remote));
+    assert!(!nat.remove(Direction::In, udp, remote, six(alias)));
+    assert!(nat.lookup(Direction::In, udp, remote, alias).is_some());
 }
 
 #[test]
@@ -336,11 +394,14 @@ fn shared_mappings_are_looked_up_and_listed() {
             ports.push((inside, port));
         }
         let is_any = mapping == Dependence::Endpoint;
-        let seen = nat.mapping(protocol::UDP, (HOST, 7), REMOTE).unwrap();
-        assert_eq!((seen.alias, seen.alias_port), (ALIAS, ports[6].1));
-        assert_eq!((seen.flows, seen.remote), (2, (!is_any).then_some(REMOTE)));
+        let inside = end((HOST, 7));
+        let mapping = |remote| nat.mapping(protocol::UDP, inside, remote);
+        let seen = mapping(REMOTE.into()).unwrap();
+        assert_eq!((seen.alias, seen.alias_port), end((ALIAS, ports[6].1)));
+        let remote = (!is_any).then_some(IpAddr::from(REMOTE));
+        assert_eq!((seen.flows, seen.remote), (2, remote));
         assert_eq!(seen.expires_millis / 1_000, 120);
-        let elsewhere = nat.mapping(protocol::UDP, (HOST, 7), other);
+        let elsewhere = mapping(other.into());
         assert_eq!(elsewhere.is_some(), is_any);
         let list = |nat: &Nat| {
             let (mut rows, mut steps) = (Vec::new(), 0);
@@ -355,12 +416,12 @@ fn shared_mappings_are_looked_up_and_listed() {
             rows
         };
         assert_eq!(list(&nat), ports);
-        assert!(nat.remove(Direction::Out, protocol::UDP, (HOST, 1), (REMOTE, 53)));
-        assert!(nat.remove(Direction::Out, protocol::UDP, (HOST, 1), (REMOTE, 54)));
+        assert!(remove(&mut nat, (HOST, 1), (REMOTE, 53)));
+        assert!(remove(&mut nat, (HOST, 1), (REMOTE, 54)));
         assert_eq!(list(&nat), ports[1..]);
         nat.forget_flows();
         assert!(list(&nat).is_empty());
-        assert_eq!(nat.mapping(protocol::UDP, (HOST, 7), REMOTE), None);
+        assert_eq!(nat.mapping(protocol::UDP, inside, REMOTE.into()), None);
     }
 }
 
@@ -395,7 +456,7 @@ fn a_tcp_connection_is_seen_through_the_engine() {
     (segment.sequence, segment.acknowledgement) = (11, 71);
     let mut bytes = Ip::new(HOST, REMOTE).tcp(&segment);
     assert_eq!(nat.translate_out(&mut bytes, 0), Verdict::Translated);
-    let (inside, remote) = ((HOST, 4_000), (REMOTE, 80));
+    let (inside, remote) = (end((HOST, 4_000)), end((REMOTE, 80)));
     let view = nat.lookup(Direction::Out, protocol::TCP, inside, remote);
     assert_eq!(view.unwrap().state, State::TcpEstablished);
 }

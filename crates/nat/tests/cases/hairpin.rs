@@ -165,6 +165,7 @@ fn a_line_to_a_server_that_is_gone() {
     let mut nat = engine(&POOL[..1], 21);
     let (client, server) = connect(&mut nat, (CLIENT, 3_000), (POOL[0], 21), (SERVER, 21));
     let (from, to) = (server.own, server.peer);
+    let (from, to) = ((from.0.into(), from.1), (to.0.into(), to.1));
     assert!(nat.remove(fingerpost_nat::Direction::Out, protocol::TCP, from, to));
     let (redirect, ..) = nat.rules().next_from(0).unwrap();
     nat.rules_mut().remove(redirect).unwrap();

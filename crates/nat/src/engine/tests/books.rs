@@ -181,8 +181,8 @@ fn the_port_of_a_flow_without_a_mapping_is_free_for_one_when_it_ends() {
         let (verdict, _) = out(&mut nat, (host(10), 1 + number), (REMOTE, 53), 0);
         assert_eq!(verdict == Verdict::Translated, number < 99, "{number}");
     }
-    let alias = (ALIAS, port);
-    assert!(nat.remove(Direction::In, protocol::UDP, (REMOTE, 53), alias));
+    let (remote, alias) = (end((REMOTE, 53)), end((ALIAS, port)));
+    assert!(nat.remove(Direction::In, protocol::UDP, remote, alias));
     let made = out(&mut nat, (host(10), 200), (REMOTE, 53), 0);
     assert_eq!(made, (Verdict::Translated, port));
 }
@@ -244,7 +244,7 @@ fn mappings_and_flows_agree_whatever_is_done() {
                 }),
                 4 => now += 100_000,
                 5 => drop(nat.maintain(now, below(100) as usize)),
-                6 => drop(nat.remove(Direction::Out, protocol::UDP, source, to)),
+                6 => drop(remove(&mut nat, source, to)),
                 7..15 => {
                     let flags = [SYN, ACK, packet::tcp::RST][below(3) as usize];
                     tcp(&mut nat, to.1, flags, now);
