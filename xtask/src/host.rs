@@ -72,7 +72,16 @@ pub fn workspace() -> Result<PathBuf> {
 
 /// The Cargo that runs us.
 pub fn cargo() -> Command {
-    Command::new(env::var_os("CARGO").unwrap_or_else(|| "cargo".into()))
+    let mut cargo = Command::new(env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
+    // What the Cargo that runs us says of this package: build scripts look
+    // at it, and would make anew what depends on them.
+    for (name, _) in env::vars_os() {
+        let text = name.to_string_lossy();
+        if text.starts_with("CARGO_PKG_") || text.starts_with("CARGO_MANIFEST_") {
+            cargo.env_remove(name);
+        }
+    }
+    cargo
 }
 
 /// Where Cargo puts what it builds: the directory above our own program's.

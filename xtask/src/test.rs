@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::env;
 use std::fs;
 use std::io::{BufRead, BufReader};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{ExitCode, Stdio};
 
 use anyhow::{Context, Result, bail};
@@ -22,6 +22,9 @@ pub struct Arguments {
     /// Only the tests of these packages
     #[arg(short, long)]
     package: Vec<String>,
+    /// Only those that start the program, and on this build of it
+    #[arg(long, value_name = "FILE", value_parser = whole, conflicts_with = "package")]
+    program: Option<PathBuf>,
     /// Handed to the test programs (the models are left out then)
     #[arg(last = true)]
     rest: Vec<String>,
@@ -76,17 +79,25 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode> {
     Ok(ExitCode::from(u8::from(failed > 0)))
 }
 
+/// The tests do not run where they are called from.
+fn whole(path: &str) -> std::io::Result<PathBuf> {
+    fs::canonicalize(path)
+}
+
 impl Arguments {
     /// Whether the models are among what is asked for.
     fn has_models(&self) -> bool {
         let is_asked = self.package.is_empty() || self.package.iter().any(|name| name == MODELLED);
-        is_asked && self.rest.is_empty()
+        is_asked && self.rest.is_empty() && self.program.is_none()
     }
 
     fn cargo(&self) -> std::process::Command {
         let mut cargo = host::cargo();
         cargo.args(["test", "--no-fail-fast"]);
-        if self.package.is_empty() {
+        if let Some(program) = &self.program {
+            cargo.args(["--package", "fingerpost", "--test", "*"]);
+            cargo.env(::lab::program::VARIABLE, program);
+        } else if self.package.is_empty() {
             cargo.arg("--workspace");
         }
         for package in &self.package {
@@ -101,7 +112,7 @@ impl Arguments {
 fn models() -> std::process::Command {
     let mut cargo = host::cargo();
     cargo
-        .args(["test", "--release", "--package", MODELLED, "--lib"])
+        .args(["test", "--package", MODELLED, "--lib"])
         .env("RUSTFLAGS", "--cfg loom");
     cargo
 }

@@ -12,7 +12,7 @@ mod common;
 use std::io::Write;
 use std::process::{Output, Stdio};
 
-use common::{PATIENCE, PROGRAM, fingerpost, said};
+use common::{PATIENCE, fingerpost, program, said};
 use lab::{Netns, wait_until};
 use rustix::process::{Pid, Signal, kill_process};
 
@@ -176,7 +176,7 @@ fn assert_same(left: &Netns, right: &Netns, what: &str) {
 /// Runs the program with something on its standard input.
 fn fed(netns: &Netns, arguments: &[&str], input: &str) -> Output {
     let mut process = netns
-        .command(PROGRAM)
+        .command(program())
         .args(arguments)
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
@@ -511,7 +511,7 @@ fn ctrl_c_takes_back_what_was_done_while_the_rest_is_waited_for() {
         return;
     };
     let mut process = netns
-        .command(PROGRAM)
+        .command(program())
         .args(["route", "add", "--file", "-", "--atomic"])
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())

@@ -11,10 +11,10 @@ use std::fs;
 use std::os::unix::fs::symlink;
 use std::process::{Command, Output};
 
-use common::{PROGRAM, said};
+use common::{program, said};
 
 fn run(arguments: &[&str]) -> Output {
-    Command::new(PROGRAM).args(arguments).output().unwrap()
+    Command::new(program()).args(arguments).output().unwrap()
 }
 
 #[test]
@@ -75,7 +75,7 @@ fn it_is_arp_and_ifconfig_by_name() {
     let directory = tempfile::tempdir().unwrap();
     for name in ["arp", "ifconfig"] {
         let path = directory.path().join(name);
-        symlink(PROGRAM, &path).unwrap();
+        symlink(program(), &path).unwrap();
         said(Command::new(&path).arg("-a").output().unwrap());
     }
 }

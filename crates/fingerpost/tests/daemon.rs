@@ -13,7 +13,7 @@ use std::os::unix::fs::{FileTypeExt, PermissionsExt};
 use std::path::Path;
 use std::process::Command;
 
-use common::{Daemon, PATIENCE, PROGRAM, fingerpost, furnished, inode, says, socket};
+use common::{Daemon, PATIENCE, fingerpost, furnished, inode, program, says, socket};
 use lab::{Child, wait_until};
 use rustix::process::Signal;
 use serde_json::Value;
@@ -74,7 +74,7 @@ fn the_service_manager_is_told() {
     let path = directory.path().join("notify");
     let manager = std::os::unix::net::UnixDatagram::bind(&path).unwrap();
     manager.set_read_timeout(Some(PATIENCE)).unwrap();
-    let mut command = netns.command(PROGRAM);
+    let mut command = netns.command(program());
     command.arg("up").env("NOTIFY_SOCKET", &path);
     let daemon = Daemon::spawn(command);
     let mut octets = [0; 256];
@@ -248,7 +248,7 @@ fn a_wrong_configuration_is_named_by_check_and_stops_the_start() {
         ("[[[\n", 1, ":1: "),
     ] {
         fs::write(&file, text).unwrap();
-        let checked = Command::new(PROGRAM)
+        let checked = Command::new(program())
             .args(["check", path])
             .output()
             .unwrap();
@@ -257,7 +257,7 @@ fn a_wrong_configuration_is_named_by_check_and_stops_the_start() {
         assert_eq!(checked.status.code(), Some(code), "{said}");
         assert!(said.contains(&format!("{path}{says}")), "{said}");
         if code != 0 {
-            let up = Command::new(PROGRAM)
+            let up = Command::new(program())
                 .args(["up", "--config", path])
                 .output()
                 .unwrap();
@@ -307,7 +307,7 @@ fn a_client_that_says_nothing_does_not_stop_the_end() {
     };
     let daemon = Daemon::up(&netns, &[]);
     let _quiet = std::os::unix::net::UnixStream::connect(socket(&netns)).unwrap();
-    let mut watch = netns.command(PROGRAM);
+    let mut watch = netns.command(program());
     watch.args(["link", "--watch"]);
     let mut watch = Child::spawn(watch).unwrap();
     wait_until(PATIENCE, "both clients", || {

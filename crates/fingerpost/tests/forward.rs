@@ -14,7 +14,7 @@ use std::fs;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-use common::{PATIENCE, PROGRAM};
+use common::{PATIENCE, program};
 use lab::{Child, Netns, skip, wait_until};
 use packet::build::Ip;
 use rustix::process::Signal;
@@ -83,7 +83,7 @@ fn a_capture_is_forwarded_with_new_headers_and_errors_beside() {
         frame(&from([10, 1, 0, 1]).udp(1, 2, b"own")),
     ];
     capture(&path("in"), 1, &packets);
-    let done = Command::new(PROGRAM)
+    let done = Command::new(program())
         .args(["forward", "--json", "--in=lan", "--tables"])
         .arg(path("tables"))
         .arg("--pcap-in")
@@ -132,7 +132,7 @@ fn a_wrong_table_or_capture_says_what_to_do() {
         ("good", "sll", "lan", "capture Ethernet or raw IP"),
         ("good", "in", "dmz", "no such link"),
     ] {
-        let done = Command::new(PROGRAM)
+        let done = Command::new(program())
             .args(["forward", "--in", link, "--tables", &path(tables)])
             .args(["--pcap-in", &path(input)])
             .output()
@@ -141,7 +141,7 @@ fn a_wrong_table_or_capture_says_what_to_do() {
         assert_eq!(done.status.code(), Some(1), "{complaint}");
         assert!(complaint.contains(said), "{complaint}");
     }
-    let two = Command::new(PROGRAM).arg("forward").output().unwrap();
+    let two = Command::new(program()).arg("forward").output().unwrap();
     assert_eq!(two.status.code(), Some(2));
 }
 
@@ -177,7 +177,7 @@ impl Between {
              link set lan up\nlink set lan2 up\nlink set wan up\nlink set wan2 up\n",
         )?;
         let out = directory.path().join("counters");
-        let mut command = router.command(PROGRAM);
+        let mut command = router.command(program());
         command.args(["forward", "--json", "--tun=fa=lan", "--tun=fb=wan"]);
         command.args(by).current_dir(directory.path());
         command

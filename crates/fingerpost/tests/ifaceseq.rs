@@ -9,7 +9,7 @@ use serde_json::Value;
 
 /// Runs the program and gives what it wrote and whether it went well.
 fn run(netns: &Netns, arguments: &[&str]) -> (String, String, bool) {
-    let mut command = netns.command(common::PROGRAM);
+    let mut command = netns.command(common::program());
     let output = command.args(arguments).output().unwrap();
     (
         String::from_utf8(output.stdout).unwrap(),

@@ -6,17 +6,17 @@
     reason = "a test that cannot go on fails where it stands"
 )]
 
+mod common;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::process::{Output, Stdio};
 use std::time::{Duration, Instant};
 
+use common::{PATIENCE, program};
 use lab::{Child, Netns, Random};
 use rustix::process::Signal;
 use serde_json::Value;
 use tempfile::TempDir;
-
-const PROGRAM: &str = env!("CARGO_BIN_EXE_fingerpost");
-const PATIENCE: Duration = Duration::from_secs(60);
 
 /// A namespace, and a directory for journals.
 struct Place {
@@ -33,7 +33,7 @@ impl Place {
     }
 
     fn command(&self, line: &str) -> std::process::Command {
-        let mut command = self.netns.command(PROGRAM);
+        let mut command = self.netns.command(program());
         command.arg("link").args(line.split_whitespace());
         command.arg("--journal").arg(self.journals.path());
         command
@@ -327,7 +327,7 @@ fn without_privilege_nothing_is_made_and_it_is_said_why() {
             "--reuid=65534",
             "--regid=65534",
             "--clear-groups",
-            PROGRAM,
+            program(),
             "link",
         ])
         .args("add -n 3 --kind bridge --name b{} --no-journal".split_whitespace());

@@ -14,7 +14,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 use std::thread;
 
-use common::{PATIENCE, PROGRAM};
+use common::{PATIENCE, program};
 use lab::{Child, Netns, skip, wait_until};
 use packet::build::Ip;
 use rustix::process::Signal;
@@ -64,7 +64,7 @@ fn raw_capture(path: &Path, packets: &[Vec<u8>]) {
 }
 
 fn run(arguments: &[&str]) -> Output {
-    Command::new(PROGRAM)
+    Command::new(program())
         .args(["nat", "run"])
         .args(arguments)
         .output()
@@ -214,7 +214,7 @@ impl Trial {
         let directory = TempDir::new().unwrap();
         let path = directory.path().join("rules");
         fs::write(&path, rules).unwrap();
-        let mut command = middle.command(PROGRAM);
+        let mut command = middle.command(program());
         command
             .args(["nat", "run", "--json", "--alias", "192.0.2.1", "--rules"])
             .arg(&path)

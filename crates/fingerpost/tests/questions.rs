@@ -10,7 +10,7 @@ mod common;
 use std::io::{BufRead, BufReader};
 use std::process::{Command, Stdio};
 
-use common::{Daemon, OBJECTS, PROGRAM, fingerpost, furnished, read_until, said, says, sorted};
+use common::{Daemon, OBJECTS, fingerpost, furnished, program, read_until, said, says, sorted};
 use lab::{Child, wait_until};
 
 /// Filters, by object, that pick some rows and not all.
@@ -178,7 +178,7 @@ fn a_closed_pipe_is_a_quiet_end() {
         .collect();
     netns.ip_batch(&routes).unwrap();
     for daemon in [None, Some(Daemon::up(&netns, &[]))] {
-        let mut command = netns.command(PROGRAM);
+        let mut command = netns.command(program());
         command
             .args(["route", "--json"])
             .stdout(Stdio::piped())
@@ -205,7 +205,7 @@ fn changes_are_watched_in_the_daemon_and_without() {
         return;
     };
     for daemon in [None, Some(Daemon::up(&netns, &[]))] {
-        let mut command = netns.command(PROGRAM);
+        let mut command = netns.command(program());
         command
             .args(["neigh", "--watch", "--dev", "br0"])
             .stdout(Stdio::piped());
@@ -257,13 +257,13 @@ fn other_namespaces_are_asked_by_name_and_all_at_once() {
         return;
     };
     let from_outside =
-        |arguments: &[&str]| said(Command::new(PROGRAM).args(arguments).output().unwrap());
+        |arguments: &[&str]| said(Command::new(program()).args(arguments).output().unwrap());
     let named = from_outside(&["--netns", one.name(), "neigh"]);
     assert_eq!(sorted(&named), sorted(&says(&one, &["neigh"])));
     // Other tests' namespaces and daemons come and go: one that ends in the
     // middle of its answer is an error that names it.
     let all = wait_until(common::PATIENCE, "an answer of all namespaces", || {
-        let mut asked = Command::new(PROGRAM);
+        let mut asked = Command::new(program());
         asked.args(["neigh", "--all-netns", "--json"]);
         let output = asked.output().unwrap();
         output.status.success().then(|| said(output))

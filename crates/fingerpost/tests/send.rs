@@ -14,7 +14,7 @@ use std::net::UdpSocket;
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
 
-use common::{PATIENCE, PROGRAM, fingerpost};
+use common::{PATIENCE, fingerpost, program};
 use lab::{Child, Netns, skip, wait_until};
 use rustix::process::Signal;
 use serde_json::Value;
@@ -64,8 +64,8 @@ struct Receiver {
 
 fn receiver(netns: Option<&Netns>, arguments: &[&str]) -> Receiver {
     let mut command = match netns {
-        Some(netns) => netns.command(PROGRAM),
-        None => Command::new(PROGRAM),
+        Some(netns) => netns.command(program()),
+        None => Command::new(program()),
     };
     command.arg("receive").args(arguments).arg("--json");
     command.stdout(Stdio::piped()).stderr(Stdio::piped());
@@ -390,7 +390,7 @@ fn what_a_small_buffer_drops_is_told() {
 #[test]
 fn an_interrupt_ends_both_with_their_reports() {
     let mut receiver = receiver(None, &["127.0.0.1:0"]);
-    let mut command = Command::new(PROGRAM);
+    let mut command = Command::new(program());
     command
         .args(["send", "127.0.0.1", &receiver.port, "--rate", "200"])
         .args(["--duration", "3600", "--json"])
@@ -466,7 +466,7 @@ fn what_cannot_be_sent_is_refused_with_advice() {
             "--inh-caps=-net_raw,-net_admin",
         ]);
         let output = command
-            .args([PROGRAM, "send", "10.7.0.2", "9", "--by", way, "-n", "1"])
+            .args([program(), "send", "10.7.0.2", "9", "--by", way, "-n", "1"])
             .output()
             .unwrap();
         let said = complaint(&output);
@@ -538,7 +538,7 @@ fn a_group_is_reached_when_it_is_meant() {
 fn a_link_that_vanishes_ends_it_with_a_report() {
     for way in ["sendmmsg", "af-packet", "af-packet-ring", "af-xdp"] {
         let Some(pair) = pair("vanish") else { return };
-        let mut command = pair.near.command(PROGRAM);
+        let mut command = pair.near.command(program());
         command
             .args(["send", "10.7.0.2", "9000", "--by", way, "--rate", "2k"])
             .args(["--duration", "3600", "--json"])

@@ -10,7 +10,7 @@ mod common;
 
 use std::process::Command;
 
-use common::{Daemon, PATIENCE, PROGRAM, fingerpost, furnished, says};
+use common::{Daemon, PATIENCE, fingerpost, furnished, program, says};
 use lab::{Netns, wait_until};
 use rustix::process::{Pid, Signal};
 use serde_json::Value;
@@ -89,7 +89,7 @@ impl Terminal {
     /// Starts it with a word after it, and sees its first look.
     fn top(&self, arguments: &str) {
         self.types(&["clear", "Enter"]);
-        let line = format!("{PROGRAM} top {arguments}; echo ended-$?");
+        let line = format!("{} top {arguments}; echo ended-$?", program());
         self.types(&["-l", &line]);
         self.types(&["Enter"]);
         self.shows("q quit");

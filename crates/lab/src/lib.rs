@@ -5,6 +5,7 @@
 //! - [`Netns`]: a namespace that goes when its value does.
 //! - [`wait_until`]: waiting with a deadline and a reason.
 //! - [`HostSetting`]: a sysctl raised for a while, safe beside other tests.
+//! - [`program`]: which build of the program is under test.
 //! - [`skip`]: a test that cannot run here, counted aloud.
 //! - [`situation`]: aliases, neighbours, links, routes.
 //! - [`mod@bench`]: measurements and their report.
@@ -16,6 +17,7 @@ pub mod bench;
 mod child;
 pub mod corpus;
 mod netns;
+pub mod program;
 mod random;
 mod setting;
 pub mod situation;

@@ -19,7 +19,9 @@ use lab::{Child, Netns, wait_until};
 use tempfile::TempDir;
 
 /// The program under test.
-pub const PROGRAM: &str = env!("CARGO_BIN_EXE_fingerpost");
+pub fn program() -> &'static str {
+    lab::program::under_test(env!("CARGO_BIN_EXE_fingerpost"))
+}
 
 /// Names the daemon's directory of state.
 pub const STATE: &str = "STATE_DIRECTORY";
@@ -88,7 +90,7 @@ pub fn furnished(tag: &str) -> Option<Netns> {
 
 /// Runs the program inside a namespace to its end.
 pub fn fingerpost(netns: &Netns, arguments: &[&str]) -> Output {
-    netns.command(PROGRAM).args(arguments).output().unwrap()
+    netns.command(program()).args(arguments).output().unwrap()
 }
 
 /// The same, and what it writes; it must succeed.
@@ -124,7 +126,7 @@ pub struct Daemon {
 impl Daemon {
     /// Starts one inside a namespace and waits until it is ready.
     pub fn up(netns: &Netns, arguments: &[&str]) -> Self {
-        let mut command = netns.command(PROGRAM);
+        let mut command = netns.command(program());
         command.arg("up").args(arguments);
         Self::spawn(command)
     }
@@ -225,7 +227,7 @@ pub fn for_everybody(directory: &Path) -> PathBuf {
     use std::os::unix::fs::PermissionsExt;
     fs::set_permissions(directory, fs::Permissions::from_mode(0o755)).unwrap();
     let copy = directory.join("fingerpost");
-    fs::copy(PROGRAM, &copy).unwrap();
+    fs::copy(program(), &copy).unwrap();
     fs::set_permissions(&copy, fs::Permissions::from_mode(0o755)).unwrap();
     copy
 }

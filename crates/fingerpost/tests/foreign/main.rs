@@ -6,6 +6,9 @@
     reason = "in a test a panic is the failure, also outside of the test's own function"
 )]
 
+#[path = "../common/mod.rs"]
+mod common;
+
 mod arp;
 mod ifconfig;
 
@@ -31,8 +34,7 @@ impl World {
         }
         let names = tempfile::tempdir().unwrap();
         for name in ["arp", "ifconfig", "fingerpost"] {
-            let target = env!("CARGO_BIN_EXE_fingerpost");
-            std::os::unix::fs::symlink(target, names.path().join(name)).unwrap();
+            std::os::unix::fs::symlink(common::program(), names.path().join(name)).unwrap();
         }
         Some(Self { netns, names })
     }

@@ -6,7 +6,7 @@ use std::path::Path;
 use std::process::Command;
 
 use super::{ask, configured, with_loopback};
-use crate::common::{PROGRAM, fingerpost, furnished};
+use crate::common::{fingerpost, furnished, program};
 
 const TOKEN: &str = "correct-horse-battery-staple";
 
@@ -156,7 +156,7 @@ fn what_is_open_to_all_is_refused_before_it_is() {
         format!("[http]\ntoken_file = '{}'\n", token.display()),
     )
     .unwrap();
-    let mut command = netns.command(PROGRAM);
+    let mut command = netns.command(program());
     let output = command
         .args(["up", "--config", path.to_str().unwrap()])
         .env(crate::common::STATE, directory.path())

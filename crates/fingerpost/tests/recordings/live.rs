@@ -187,7 +187,7 @@ fn a_deleted_namespace_stays_in_its_recording() {
     let directory = tempfile::tempdir().unwrap();
     let file = directory.path().join("deleted");
     let arguments = ["--netns", guest.name(), "--netns", host.name()];
-    let mut command = host.command(crate::PROGRAM);
+    let mut command = host.command(crate::program());
     command.arg("up").args(arguments).arg("--record").arg(&file);
     let up = Daemon::spawn(command);
     change(&guest, "addr add 10.55.0.1/24 dev br0\n");
@@ -326,7 +326,7 @@ fn a_replay_answers_at_a_socket_also_in_real_time() {
     up.end();
     let socket = directory.path().join("socket");
     for real_time in [false, true] {
-        let mut command = std::process::Command::new(crate::PROGRAM);
+        let mut command = std::process::Command::new(crate::program());
         command
             .arg("replay")
             .arg(&file)

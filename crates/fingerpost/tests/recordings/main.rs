@@ -19,7 +19,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::process::{Command, Output};
 
-use common::{OBJECTS, PROGRAM, fingerpost, said};
+use common::{OBJECTS, fingerpost, program, said};
 use lab::Netns;
 use serde_json::Value;
 
@@ -116,7 +116,7 @@ fn daemon(netns: &Netns) -> Tables {
 
 /// Runs a replay for one question, without privileges.
 fn replay(files: &[&Path], arguments: &[&str], question: &[&str]) -> Output {
-    let mut command = Command::new(PROGRAM);
+    let mut command = Command::new(program());
     command.arg("replay").args(files).args(arguments);
     command.arg("--").args(question);
     command.output().unwrap()

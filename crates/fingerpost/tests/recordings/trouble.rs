@@ -8,7 +8,7 @@ use flate2::read::GzDecoder;
 use lab::wait_until;
 use serde_json::Value;
 
-use crate::common::{Daemon, PATIENCE, PROGRAM, furnished, says};
+use crate::common::{Daemon, PATIENCE, furnished, program, says};
 use crate::live::kept_at;
 use crate::replay;
 
@@ -70,7 +70,7 @@ fn a_full_disk_stops_the_recording_and_not_the_daemon() {
     let script = format!(
         "mount -t tmpfs -o size=64k tmpfs {place} && exec \"$0\" up --record {place}/recording"
     );
-    command.args(["--mount", "sh", "-c", &script, PROGRAM]);
+    command.args(["--mount", "sh", "-c", &script, program()]);
     let daemon = Daemon::spawn(command);
     let status =
         || -> Value { serde_json::from_str(&says(&netns, &["status", "--json"])).unwrap() };

@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use lab::wait_until;
 
-use crate::World;
 use crate::common::{PATIENCE, furnished, said};
+use crate::{Walked, World, at_rest};
 
 const SYS_NAME: &str = ".1.3.6.1.2.1.1.5.0";
 
@@ -63,25 +63,7 @@ fn in_versions_1_and_2c_at_every_address() {
         let got = world.tool("snmpget", &format!("-v2c -c {community} {at} {SYS_NAME}"));
         assert!(got.contains("Timeout"), "{got}");
     }
-    // Walked by steps and in bulk, by either version: the same.
-    let table = ".1.3.6.1.2.1";
-    let bulk = world.walk(
-        "snmpbulkwalk",
-        &format!("-v2c -c public -Cr50 {at} {table}"),
-    );
-    let steps = world.walk("snmpwalk", &format!("-v2c -c public {at} {table}"));
-    assert!(bulk.len() > 400, "{}", bulk.len());
-    let names = |all: &[(String, String)]| -> Vec<String> {
-        all.iter().map(|(name, _)| name.clone()).collect()
-    };
-    assert_eq!(names(&bulk), names(&steps));
-    // SNMPv1 has no 64-bit counters (RFC 3584 §4.2.2.1).
-    let first = world.walk("snmpwalk", &format!("-v1 -c public {at} {table}"));
-    let without: Vec<&(String, String)> = bulk
-        .iter()
-        .filter(|(_, value)| !value.starts_with("Counter64"))
-        .collect();
-    assert_eq!(first.len(), without.len());
+    walked_alike(&world);
     // A view hides, and a context shows another table.
     let seen = world.walk("snmpbulkwalk", &format!("-v2c -c routes {at} .1"));
     assert!(seen.iter().all(|(name, _)| {
@@ -98,6 +80,26 @@ fn in_versions_1_and_2c_at_every_address() {
     let status = said(world.fingerpost(&["status"]).output().unwrap());
     assert!(status.contains("SNMP at 127.0.0.1:1161"), "{status}");
     daemon.end();
+}
+
+/// Walked by steps and in bulk, by either version: the same.
+fn walked_alike(world: &World) {
+    let walk = |tool: &str, version: &str| -> Walked {
+        let words = format!("{version} -c public -t 5 -r 2 127.0.0.1:1161 .1.3.6.1.2.1");
+        let mut rows = world.walk(tool, &words);
+        // SNMPv1 has no 64-bit counters (RFC 3584 §4.2.2.1), and all go on.
+        rows.retain(|(_, value)| !value.starts_with("Counter64"));
+        rows.iter_mut().for_each(|(_, value)| value.clear());
+        rows
+    };
+    let [bulk, steps, first] = at_rest([
+        &|| walk("snmpbulkwalk", "-v2c -Cr50"),
+        &|| walk("snmpwalk", "-v2c"),
+        &|| walk("snmpwalk", "-v1"),
+    ]);
+    assert!(bulk.len() > 400, "{}", bulk.len());
+    assert_eq!(bulk, steps);
+    assert_eq!(bulk, first);
 }
 
 #[test]

@@ -21,7 +21,7 @@ use std::fs;
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
 
-use common::{Daemon, PROGRAM, STATE};
+use common::{Daemon, STATE, program};
 use lab::{Child, Netns, skip};
 use tempfile::TempDir;
 
@@ -29,6 +29,21 @@ use tempfile::TempDir;
 pub const INET_ROUTES: &str = ".1.3.6.1.2.1.4.24.7";
 /// ipCidrRouteTable.
 pub const CIDR_ROUTES: &str = ".1.3.6.1.2.1.4.24.4";
+
+/// Names and values, in the order of a walk.
+pub type Walked = Vec<(String, String)>;
+
+/// What these walks give while nothing changes, which the first one tells by
+/// giving the same once more behind the last: the kernel goes on with
+/// addresses and routes for a moment after a link came up, a long one on a
+/// machine that is busy.
+pub fn at_rest<const N: usize>(walks: [&dyn Fn() -> Walked; N]) -> [Walked; N] {
+    lab::wait_until(common::PATIENCE, "walks without a change between", || {
+        let walked = walks.map(|walk| walk());
+        (walks[0]() == walked[0]).then_some(walked)
+    })
+    .unwrap()
+}
 
 /// A namespace and a directory for the daemon's state and configuration.
 pub struct World {
@@ -73,7 +88,7 @@ impl World {
 
     /// A command of ours, with the world's state.
     pub fn fingerpost(&self, arguments: &[&str]) -> Command {
-        let mut command = self.netns.command(PROGRAM);
+        let mut command = self.netns.command(program());
         command
             .args(arguments)
             .env(STATE, self.directory.path().join("state"));
@@ -116,7 +131,7 @@ impl World {
     }
 
     /// The lines of a walk that ends well, names and values.
-    pub fn walk(&self, tool: &str, words: &str) -> Vec<(String, String)> {
+    pub fn walk(&self, tool: &str, words: &str) -> Walked {
         let text = common::said(self.command(tool, words).output().unwrap());
         text.lines()
             .map(|line| {
