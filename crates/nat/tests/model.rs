@@ -245,17 +245,25 @@ impl Model {
         }
     }
 
-    /// Flows that hold an alias port against a new one, certain and not.
+    /// Flows that hold an alias port against a new one, certain and not: a
+    /// mapping whose address had gone serves no new flow, but may stand until
+    /// its flows end, with its port where the address came back.
     fn holders(&self, protocol: u8, alias: End, remote: End) -> (usize, usize) {
-        let holds = self.flows.iter().filter(|flow| {
+        let holds = |flow: &&Flow, shared: fn(&Flow) -> bool| {
             flow.protocol == protocol
                 && flow.alias == alias
                 && (flow.remote == remote
-                    || flow.mapped && self.same_part(protocol, flow.remote, remote))
-        });
-        let all: Vec<_> = holds.map(|flow| self.is(flow)).collect();
-        let certain = all.iter().filter(|is| **is == Is::Alive).count();
-        (certain, all.len())
+                    || shared(flow) && self.same_part(protocol, flow.remote, remote))
+        };
+        let certain = self
+            .flows
+            .iter()
+            .filter(|flow| holds(flow, |flow| flow.mapped) && self.is(flow) == Is::Alive);
+        let all = self
+            .flows
+            .iter()
+            .filter(|flow| holds(flow, |flow| flow.permits));
+        (certain.count(), all.count())
     }
 
     fn has_ports(protocol: u8) -> bool {
