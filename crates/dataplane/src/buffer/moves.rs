@@ -18,6 +18,9 @@ pub struct Range {
     pub origin: NonNull<u8>,
     /// Bytes from the first slot to the end of the last.
     pub bytes: usize,
+    /// Whether the processor has AVX2; asked once, so that nothing is kept on
+    /// the stack for the asking with every bulk.
+    pub is_wide: bool,
 }
 
 impl Range {
@@ -52,16 +55,24 @@ impl Range {
     }
 }
 
+/// Whether the processor has AVX2.
+pub fn is_wide() -> bool {
+    #[cfg(target_arch = "x86_64")]
+    return is_x86_feature_detected!("avx2");
+    #[cfg(not(target_arch = "x86_64"))]
+    false
+}
+
 /// Makes an empty handle of each of `count` slots, in order.
 ///
 /// # Safety
 /// `count` slots are at `from`, which the caller gives away; `count` places
 /// for handles are at `to`, and are none of those.
 #[inline(always)]
-pub unsafe fn adopt(from: *const OwnSlot, to: *mut Buffer, count: usize) {
+pub unsafe fn adopt(from: *const OwnSlot, to: *mut Buffer, count: usize, pool: Range) {
     #[cfg(target_arch = "x86_64")]
-    if is_x86_feature_detected!("avx2") {
-        // SAFETY: the caller's, and the processor has AVX2.
+    if pool.is_wide {
+        // SAFETY: the caller's; `is_wide` has found AVX2.
         return unsafe { wide::adopt(from, to, count) };
     }
     // SAFETY: the caller's.
@@ -77,8 +88,8 @@ pub unsafe fn adopt(from: *const OwnSlot, to: *mut Buffer, count: usize) {
 #[inline(always)]
 pub unsafe fn surrender(from: *const Buffer, to: *mut OwnSlot, count: usize, pool: Range) -> bool {
     #[cfg(target_arch = "x86_64")]
-    if is_x86_feature_detected!("avx2") {
-        // SAFETY: the caller's, and the processor has AVX2.
+    if pool.is_wide {
+        // SAFETY: the caller's; `is_wide` has found AVX2.
         return unsafe { wide::surrender(from, to, count, pool) };
     }
     // SAFETY: the caller's.
@@ -445,7 +456,7 @@ mod tests {
                 unsafe {
                     match is_narrow {
                         true => adopt_narrow(from, places, count),
-                        false => adopt(from, places, count),
+                        false => adopt(from, places, count, cache.pool),
                     }
                 }
                 to
