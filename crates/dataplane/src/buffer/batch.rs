@@ -126,9 +126,10 @@ impl Batch {
         self.buffers.extract_if(.., move |buffer| goes(buffer))
     }
 
-    /// Adds empty buffers, of up to `count` slots from the end of `stock`.
+    /// Adds empty buffers, of up to `count` slots from the end of `stock`,
+    /// which are the pool's.
     #[inline(always)]
-    pub(super) fn adopt(&mut self, stock: &mut Vec<OwnSlot>, count: usize) {
+    pub(super) fn adopt(&mut self, stock: &mut Vec<OwnSlot>, count: usize, pool: Range) {
         let count = count.min(stock.len()).min(self.room());
         let (rest, len) = (stock.len() - count, self.buffers.len());
         // SAFETY: `count` slots are behind `rest`, and places behind `len`;
@@ -136,7 +137,7 @@ impl Batch {
         unsafe {
             stock.set_len(rest);
             let to = self.buffers.as_mut_ptr().add(len);
-            moves::adopt(stock.as_ptr().add(rest), to, count);
+            moves::adopt(stock.as_ptr().add(rest), to, count, pool);
             self.buffers.set_len(len + count);
         }
     }

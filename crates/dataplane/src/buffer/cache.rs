@@ -70,7 +70,7 @@ impl Cache {
     #[inline]
     pub fn fill(&mut self, batch: &mut Batch, count: usize) -> usize {
         let count = self.stocked(count.min(batch.room()));
-        batch.adopt(&mut self.stock, count);
+        batch.adopt(&mut self.stock, count, self.pool);
         count
     }
 

@@ -23,7 +23,7 @@ use std::sync::atomic::{AtomicI64, AtomicU64, Ordering, fence};
 
 use memory::{Reserved, Stack};
 
-use super::moves::Range;
+use super::moves::{self, Range};
 use super::slot::{ADDRESS_BITS, MAGAZINE, OwnSlot, SLOT_HEAD_BYTES, Slot, most_in_magazine};
 use super::{Cache, HEADROOM, LINE_BYTES, TAILROOM};
 
@@ -241,6 +241,7 @@ impl Shared {
         Range {
             origin: OwnSlot::origin(self.base, (self.slot_bytes / LINE_BYTES) as u16),
             bytes: self.count * self.slot_bytes,
+            is_wide: moves::is_wide(),
         }
     }
 

@@ -11,7 +11,7 @@
 )]
 
 use std::fmt;
-use std::mem::ManuallyDrop;
+use std::mem::{self, MaybeUninit};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -97,9 +97,17 @@ impl Sender {
             Err(ChunkError::TooFewSlots(some)) => self.ring.write_chunk_uninit(some),
             chunk => chunk,
         };
-        if let Ok(chunk) = chunk {
-            let buffers = batch.drain_first(chunk.len());
-            chunk.fill_from_iter(buffers.map(|buffer| Sealed::of(buffer, pool)));
+        if let Ok(mut chunk) = chunk {
+            let sent = chunk.len();
+            let (first, second) = chunk.as_mut_slices();
+            let buffers = batch.packets().get(..sent).unwrap_or_default();
+            let (early, late) = buffers.split_at(first.len());
+            seal(early, first, pool);
+            seal(late, second, pool);
+            // What they own is in the ring from here on.
+            batch.drain_first(sent).for_each(mem::forget);
+            // SAFETY: all places are written to: there were no fewer buffers.
+            unsafe { chunk.commit_all() };
         }
     }
 }
@@ -163,11 +171,20 @@ impl Drop for Both {
     }
 }
 
+/// Writes what goes on the way of each buffer of this pool. (By slices: an
+/// iterator that is asked for one after the other takes a tenth more of the
+/// whole way.)
+#[inline(always)]
+fn seal(buffers: &[Buffer], places: &mut [MaybeUninit<Sealed>], pool: Range) {
+    for (place, buffer) in places.iter_mut().zip(buffers) {
+        place.write(Sealed::of(buffer, pool));
+    }
+}
+
 impl Sealed {
-    /// Of a buffer of this pool.
+    /// Of a buffer of this pool, which is to be forgotten then.
     #[inline(always)]
-    fn of(buffer: Buffer, pool: Range) -> Self {
-        let buffer = ManuallyDrop::new(buffer);
+    fn of(buffer: &Buffer, pool: Range) -> Self {
         // A pool has less than 2^32 lines.
         let line = (buffer.slot.offset(pool.origin) / LINE_BYTES) as u32;
         Self(u64::from(buffer.about) << u32::BITS | u64::from(line))
@@ -178,7 +195,7 @@ impl Sealed {
     #[inline(always)]
     unsafe fn open(self, pool: Range) -> Buffer {
         let line = self.0 as u32;
-        // SAFETY: the slot of a handle that was given away by `of`, once:
+        // SAFETY: the slot of a handle that was forgotten after `of`, once:
         // this is neither copied nor opened twice.
         let slot = unsafe { OwnSlot::at(pool.origin, line as usize * LINE_BYTES) };
         Buffer {
@@ -230,6 +247,28 @@ mod tests {
         assert_eq!(came.len(), 2);
         cache.clear(&mut came);
         cache.clear(&mut batch);
+        drop(cache);
+        assert_eq!((pool.away(), pool.strays()), (0, 0));
+    }
+
+    #[test]
+    fn a_bulk_lies_across_the_ring_s_end() {
+        let pool = Pool::new(40, 100).unwrap();
+        let (mut cache, mut batch) = (pool.cache(), Batch::new(5));
+        let (mut sender, mut receiver) = ring(&pool, 7);
+        let mut came = Batch::new(5);
+        for turn in 0..20_u8 {
+            cache.fill(&mut batch, 5);
+            for (place, buffer) in batch.packets_mut().iter_mut().enumerate() {
+                assert!(buffer.set_frame(&[turn, place as u8], 0));
+            }
+            sender.send(&mut batch);
+            assert!(batch.is_empty());
+            receiver.receive(&mut came);
+            let packets = came.packets().iter().map(Buffer::packet);
+            assert!(packets.eq((0..5).map(|place| [turn, place])));
+            cache.clear(&mut came);
+        }
         drop(cache);
         assert_eq!((pool.away(), pool.strays()), (0, 0));
     }
