@@ -55,8 +55,8 @@ fn table() -> (Arc<Domain>, Writer4, Reader4) {
     (domain, writer, reader)
 }
 
-/// The answers, which are the same by every path and in batches of every
-/// length.
+/// The answers, which are the same by every path, in one pass and in two,
+/// and in batches of every length.
 fn lookup(domain: &Arc<Domain>, reader: &Reader4, addresses: &[u32]) -> Vec<u16> {
     let mut registered = domain.register().unwrap();
     let section = registered.enter();
@@ -67,11 +67,15 @@ fn lookup(domain: &Arc<Domain>, reader: &Reader4, addresses: &[u32]) -> Vec<u16>
             continue;
         };
         let mut others = vec![0xffff; addresses.len()];
-        for batch in [1, 7, 64, 100, 256] {
+        for (batch, is_large) in [1, 7, 64, 100, 256]
+            .into_iter()
+            .flat_map(|batch| [(batch, false), (batch, true)])
+        {
+            others.fill(0xffff);
             for (addresses, answers) in addresses.chunks(batch).zip(others.chunks_mut(batch)) {
-                reader.lookup(&section, addresses, answers);
+                reader.lookup_as(is_large, &section, addresses, answers);
             }
-            assert_eq!(answers, others, "{path:?}, batches of {batch}");
+            assert_eq!(answers, others, "{path:?}, batches of {batch}, {is_large}");
         }
     }
     answers
@@ -303,10 +307,13 @@ fn readers_see_an_old_or_a_new_answer_and_nothing_else() {
             scope.spawn(move || {
                 let mut registered = domain.register().unwrap();
                 let mut online = registered.online();
+                let mut passes = false;
                 let mut answers = [0; 256];
                 while !is_done.load(Ordering::Relaxed) {
                     let section = online.enter();
-                    reader.lookup(&section, addresses, &mut answers);
+                    // In one pass and in two.
+                    passes = !passes;
+                    reader.lookup_as(passes, &section, addresses, &mut answers);
                     for (at, answer) in answers.iter().enumerate() {
                         assert!(
                             possible[at].contains(answer),

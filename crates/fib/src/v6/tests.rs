@@ -223,6 +223,38 @@ fn a_crowded_32_is_exact_and_gives_its_space_back() {
     assert!(stats.lookup_bytes <= before + 64 + 4 * BLOCK);
 }
 
+/// As many networks in a /32 as fill a node, some nodes beneath it, and
+/// nodes beneath those: their places are found by where the gaps are.
+#[test]
+fn a_32_with_any_number_of_networks_is_exact() {
+    let (domain, mut writer, reader) = table();
+    let mut random = Random::new(23);
+    let mut oracle = Oracle::default();
+    let mut changes = Vec::new();
+    for count in (1..=40).chain([240, 256, 258, 300, 4_200]) {
+        for change in std::mem::take(&mut changes) {
+            let gone = Change6 {
+                next_hop: None,
+                ..change
+            };
+            oracle.apply(gone);
+            writer.apply(&[gone]).unwrap();
+        }
+        changes.extend((0..count).map(|_| {
+            let len = [40, 48, 48, 48, 56, 64, 128][random.below(7)];
+            let bits = u128::from(random.number()) << 32;
+            Change6 {
+                prefix: masked((0x2001_0db8 << 96) | bits, len),
+                len,
+                next_hop: Some(1 + random.below(100) as u16),
+            }
+        }));
+        changes.iter().for_each(|change| oracle.apply(*change));
+        writer.apply(&changes).unwrap();
+        assert_exact(&domain, &reader, &oracle, &borders(&changes));
+    }
+}
+
 /// Each route leads to one of two next hops of its own at any time: a
 /// reader that sees a third reads something that was reused too early.
 #[test]
