@@ -1,82 +1,71 @@
-//! Records of sorted keys: for IPv6, where prefixes are too far apart for a
+//! Nodes of sorted keys: for IPv6, where prefixes are too far apart for a
 //! bit for each place.
 //!
-//! A node looks at 32 bits of the address, its window. A word says which
-//! words of the node are keys (0 to 15 of them, after that word), where its
-//! leaves begin, where its window begins, and a scale; then come the keys in
-//! order, then one leaf more than keys. The leaf of an address
-//! is the one after as many leaves as there are keys not above its window.
-//! A leaf is a next hop, or, with its highest bit set, how far behind this
-//! node's start the next one lies: units, times two to the power of the
-//! scale. The next node looks at the same window, if there are more than 15
-//! keys, or at the bits after it.
+//! A node is one cache line and looks at some bits of the address, its
+//! window: 16 of them while the address names networks (after /32, after
+//! /48), and all 64 that remain after that. First come the keys in order,
+//! then a leaf more than keys, then the head. The leaf of an address is the
+//! one after as many leaves as there are keys not above its window. Places
+//! that are not needed hold the largest key and the last leaf again, so
+//! that all keys of a line are compared at once and none is masked.
 //!
-//! A node that takes at most a line lies in one; one that takes more starts
-//! at a line, and its keys are all in that.
+//! A leaf is a next hop, or, with its highest bit set, how far behind this
+//! node's start the next one lies: lines, times two to the power of the
+//! scale, which the head says. The next node looks at the same window, if
+//! there are more leaves than a line has places for, or at the bits after
+//! it.
 
 use crate::node::DEEP;
 use crate::route::Route6;
-use crate::store::UNIT;
+use crate::store::LINE;
 
 /// The first bit that a record looks at.
 pub(crate) const FIRST: u8 = 32;
-/// Bits of a window.
-const WINDOW: u8 = 32;
-/// Where the last window begins.
-const LAST_WINDOW: u8 = 128 - WINDOW;
-/// Most leaves of a node.
-const MOST_LEAVES: usize = 16;
-/// Bytes of a cache line.
-const LINE: usize = 64;
+/// Where windows begin, and after the last one.
+const WINDOWS: [u8; 4] = [FIRST, 48, 64, 128];
+/// The window that has all bits that are left.
+pub(crate) const WIDE: usize = 2;
+/// Keys of a node whose window has 16 bits.
+pub(crate) const NARROW_KEYS: usize = 15;
+/// Keys of a node whose window has 64 bits.
+pub(crate) const WIDE_KEYS: usize = 6;
+/// Where a node has its head: its last two bytes.
+pub(crate) const HEAD: usize = LINE - 2;
 
-/// Where windows begin.
-const WINDOWS: [u8; 4] = [FIRST, FIRST + WINDOW, FIRST + 2 * WINDOW, LAST_WINDOW];
-
-/// A node's first word: from the low bits, sixteen that say which words are
-/// keys, eight for the byte at which the leaves begin, two for the window,
-/// five for the scale.
+/// The end of a node: in the low two bits its window, above them the scale.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Head(pub u32);
+pub(crate) struct Head(pub u16);
 
 impl Head {
-    fn new(keys: usize, first: u8, scale: u32) -> Self {
-        let words = ((1 << keys) - 1) << 1;
-        let leaves = 4 + 4 * keys as u32;
-        let window = WINDOWS.iter().position(|window| *window == first);
-        let window = window.unwrap_or(WINDOWS.len() - 1) as u32;
-        Self(words | leaves << 16 | window << 24 | scale << 26)
-    }
-
-    /// A bit for each word of the node that is a key: bits 1 to 15, from
-    /// bit 1 on.
+    /// Which window the node looks at: 0, 1 or [`WIDE`].
     #[inline(always)]
-    pub fn words(self) -> u32 {
-        self.0 & 0xffff
-    }
-
-    /// Where the leaves begin, in bytes.
-    #[inline(always)]
-    pub fn leaves(self) -> usize {
-        (self.0 >> 16 & 0xff) as usize
-    }
-
-    /// The address's bits that this node looks at.
-    #[inline(always)]
-    pub fn window(self, address: u128) -> u32 {
-        window(address, WINDOWS[(self.0 >> 24 & 3) as usize])
+    pub fn window(self) -> usize {
+        usize::from(self.0 & 3)
     }
 
     /// How far behind this node's start a leaf leads, in bytes.
     #[inline(always)]
     pub fn distance(self, leaf: u16) -> usize {
-        (usize::from(leaf & !DEEP) << (self.0 >> 26)) * UNIT
+        (usize::from(leaf & !DEEP) * LINE) << (self.0 >> 2)
     }
 }
 
-/// 32 bits of an address from a bit on.
-#[inline(always)]
-fn window(address: u128, first: u8) -> u32 {
-    (address >> (LAST_WINDOW - first)) as u32
+/// What an address has in a window.
+fn window(address: u128, which: usize) -> u64 {
+    (address >> (128 - WINDOWS[which + 1])) as u64 & last(which)
+}
+
+/// The largest value of a window.
+fn last(which: usize) -> u64 {
+    u64::MAX >> (64 - (WINDOWS[which + 1] - WINDOWS[which]))
+}
+
+/// Most leaves of a node.
+fn most_leaves(which: usize) -> usize {
+    match which {
+        WIDE => WIDE_KEYS + 1,
+        _ => NARROW_KEYS + 1,
+    }
 }
 
 /// What a window's values from a start on have.
@@ -87,50 +76,49 @@ enum Leaf {
     Node(Vec<u8>),
 }
 
-/// The answer for all addresses of a slot, or the record that tells them
-/// apart. Routes come by prefix and length; `first` is the first bit that
-/// is looked at, and all routes agree in those before.
-pub(crate) fn record(first: u8, routes: &[Route6], cover: u16) -> Result<u16, Vec<u8>> {
-    let mut leaves = sweep(first, routes, cover);
+/// The answer for all addresses of a /32, or the record that tells them
+/// apart. Routes come by prefix and length and agree in their first 32
+/// bits; `cover` answers where none of them does.
+pub(crate) fn record(routes: &[Route6], cover: u16) -> Result<u16, Vec<u8>> {
+    record_from(0, routes, cover)
+}
+
+/// As `record`, from a window on; routes agree in the bits before it.
+fn record_from(which: usize, routes: &[Route6], cover: u16) -> Result<u16, Vec<u8>> {
+    let leaves = sweep(which, routes, cover);
     if leaves.len() == 1
         && let Some((_, Leaf::Hop(next_hop))) = leaves.first()
     {
         return Ok(*next_hop);
     }
-    Err(node(first, &mut leaves))
-}
-
-/// The record of one answer.
-pub(crate) fn uniform(first: u8, next_hop: u16) -> Vec<u8> {
-    node(first, &mut [(0, Leaf::Hop(next_hop))])
+    Err(node(which, leaves))
 }
 
 /// Where the answer changes in a window, and to what.
-fn sweep(first: u8, routes: &[Route6], cover: u16) -> Vec<(u32, Leaf)> {
-    let end_of_window = first + WINDOW;
-    let mut out = Leaves(vec![(0, Leaf::Hop(cover))]);
+fn sweep(which: usize, routes: &[Route6], cover: u16) -> Vec<(u64, Leaf)> {
+    let (first, end) = (WINDOWS[which], WINDOWS[which + 1]);
+    let mut out = Leaves {
+        leaves: vec![(0, Leaf::Hop(cover))],
+        last: last(which),
+    };
     // What holds the place where we are: last value and next hop.
-    let mut open: Vec<(u32, u16)> = Vec::new();
+    let mut open: Vec<(u64, u16)> = Vec::new();
     let mut at = 0;
     while let Some(route) = routes.get(at) {
-        let start = window(route.prefix, first);
+        let start = window(route.prefix, which);
         out.close(&mut open, cover, Some(start));
         let around = open.last().map_or(cover, |(_, next_hop)| *next_hop);
-        if route.len <= end_of_window {
-            let last = start
-                | u32::MAX
-                    .checked_shr((route.len - first).into())
-                    .unwrap_or(0);
+        if route.len <= end {
+            let rest = out.last.checked_shr((route.len - first).into());
             out.put(start, Leaf::Hop(route.next_hop));
-            open.push((last, route.next_hop));
+            open.push((start | rest.unwrap_or(0), route.next_hop));
             at += 1;
             continue;
         }
         // All that lies within one value of the window.
         let rest = &routes[at..];
-        let same = rest.partition_point(|route| window(route.prefix, first) == start);
-        let next = end_of_window.min(LAST_WINDOW);
-        let leaf = match record(next, &rest[..same], around) {
+        let same = rest.partition_point(|route| window(route.prefix, which) == start);
+        let leaf = match record_from(which + 1, &rest[..same], around) {
             Ok(next_hop) => Leaf::Hop(next_hop),
             Err(node) => Leaf::Node(node),
         };
@@ -139,84 +127,117 @@ fn sweep(first: u8, routes: &[Route6], cover: u16) -> Vec<(u32, Leaf)> {
         at += same;
     }
     out.close(&mut open, cover, None);
-    out.0
+    out.leaves
 }
 
-struct Leaves(Vec<(u32, Leaf)>);
+struct Leaves {
+    leaves: Vec<(u64, Leaf)>,
+    /// The largest value.
+    last: u64,
+}
 
 impl Leaves {
     /// From a value on there is another leaf, whatever was said before.
-    fn put(&mut self, start: u32, leaf: Leaf) {
-        if self.0.last().is_some_and(|(last, _)| *last == start) {
-            self.0.pop();
+    fn put(&mut self, start: u64, leaf: Leaf) {
+        if self.leaves.last().is_some_and(|(last, _)| *last == start) {
+            self.leaves.pop();
         }
-        if self.0.last().is_none_or(|(_, last)| *last != leaf) {
-            self.0.push((start, leaf));
+        if self.leaves.last().is_none_or(|(_, last)| *last != leaf) {
+            self.leaves.push((start, leaf));
         }
     }
 
     /// Ends what ends before a value, or all.
-    fn close(&mut self, open: &mut Vec<(u32, u16)>, cover: u16, before: Option<u32>) {
+    fn close(&mut self, open: &mut Vec<(u64, u16)>, cover: u16, before: Option<u64>) {
         while let Some((last, _)) = open.last().copied() {
             if before.is_some_and(|before| last >= before) {
                 return;
             }
             open.pop();
             let around = open.last().map_or(cover, |(_, next_hop)| *next_hop);
-            if let Some(after) = last.checked_add(1) {
-                self.put(after, Leaf::Hop(around));
+            if last < self.last {
+                self.put(last + 1, Leaf::Hop(around));
             }
         }
     }
 }
 
 /// A node over these leaves, and behind it all that it leads to.
-fn node(first: u8, leaves: &mut [(u32, Leaf)]) -> Vec<u8> {
-    if leaves.len() <= MOST_LEAVES {
-        return lay_out(first, leaves);
+fn node(which: usize, leaves: Vec<(u64, Leaf)>) -> Vec<u8> {
+    let most = most_leaves(which);
+    if leaves.len() <= most {
+        return lay_out(which, leaves);
     }
-    let groups = leaves.len().div_ceil(MOST_LEAVES).min(MOST_LEAVES);
-    let each = leaves.len().div_ceil(groups);
-    let mut above: Vec<(u32, Leaf)> = leaves
-        .chunks_mut(each)
-        .map(|group| (group[0].0, Leaf::Node(node(first, group))))
-        .collect();
-    lay_out(first, &mut above)
+    // As many nodes beneath this one as it takes, and the other leaves here:
+    // those that are found at once are the ones with the most addresses.
+    let mut beneath = most;
+    while beneath * most < leaves.len() {
+        beneath *= most;
+    }
+    let nodes = (leaves.len() - most).div_ceil(beneath - 1);
+    let direct = most - nodes;
+    let grouped = leaves.len() - direct;
+    let first = narrowest(which, &leaves, grouped);
+    let mut rest = leaves.into_iter();
+    let mut above: Vec<(u64, Leaf)> = rest.by_ref().take(first).collect();
+    for at in 0..nodes {
+        let count = grouped * (at + 1) / nodes - grouped * at / nodes;
+        let group: Vec<(u64, Leaf)> = rest.by_ref().take(count).collect();
+        above.push((group[0].0, Leaf::Node(node(which, group))));
+    }
+    above.extend(rest);
+    lay_out(which, above)
 }
 
-fn lay_out(first: u8, leaves: &mut [(u32, Leaf)]) -> Vec<u8> {
-    let keys = leaves.len() - 1;
-    let head = 4 + 4 * keys + 2 * leaves.len();
+/// Where among the leaves so many of them lie that have the fewest values.
+fn narrowest(which: usize, leaves: &[(u64, Leaf)], count: usize) -> usize {
+    let end = |at: usize| match leaves.get(at) {
+        Some((start, _)) => *start - 1,
+        None => last(which),
+    };
+    let values = |at: &usize| end(at + count) - leaves[*at].0;
+    (0..=leaves.len() - count).min_by_key(values).unwrap_or(0)
+}
+
+fn lay_out(which: usize, mut leaves: Vec<(u64, Leaf)>) -> Vec<u8> {
     let behind = leaves.iter().map(|(_, leaf)| match leaf {
         Leaf::Hop(_) => 0,
-        Leaf::Node(node) => node.len().next_multiple_of(LINE) + LINE,
+        Leaf::Node(node) => node.len(),
     });
+    let lines = 1 + behind.sum::<usize>() / LINE;
     // No child lies further behind than this, alignment included.
-    let most = |scale: u32| (head + behind.clone().sum::<usize>()) / UNIT + (leaves.len() << scale);
-    let scale = (0..16).find(|scale| most(*scale) >> scale < usize::from(DEEP));
+    let most = |scale: u32| (lines >> scale) + leaves.len() + 1;
+    let scale = (0..16).find(|scale| most(*scale) < usize::from(DEEP));
     let scale = scale.unwrap_or(16);
-    let step = UNIT << scale;
-    let mut bytes = vec![0; head.next_multiple_of(UNIT)];
-    for (at, (start, leaf)) in leaves.iter_mut().enumerate() {
-        if at > 0 {
-            bytes[4 * at..4 * at + 4].copy_from_slice(&start.to_ne_bytes());
-        }
-        let value = match leaf {
+    let step = LINE << scale;
+    let mut bytes = vec![0; LINE];
+    let mut values = Vec::with_capacity(leaves.len());
+    for (_, leaf) in &mut leaves {
+        values.push(match leaf {
             Leaf::Hop(next_hop) => *next_hop,
             Leaf::Node(node) => {
-                let mut place = bytes.len().next_multiple_of(step);
-                if place % LINE + node.len() > LINE {
-                    place = place.next_multiple_of(step.max(LINE));
-                }
+                let place = bytes.len().next_multiple_of(step);
                 bytes.resize(place, 0);
                 bytes.append(node);
-                bytes.resize(bytes.len().next_multiple_of(UNIT), 0);
                 DEEP | (place / step) as u16
             }
-        };
-        let to = 4 + 4 * keys + 2 * at;
-        bytes[to..to + 2].copy_from_slice(&value.to_ne_bytes());
+        });
     }
-    bytes[..4].copy_from_slice(&Head::new(keys, first, scale).0.to_ne_bytes());
+    let most = most_leaves(which);
+    values.resize(most, values[values.len() - 1]);
+    let keys = leaves.iter().skip(1).map(|(start, _)| *start);
+    let keys = keys.chain(std::iter::repeat(last(which))).take(most - 1);
+    let mut line = Vec::with_capacity(LINE);
+    for key in keys {
+        match which {
+            WIDE => line.extend_from_slice(&key.to_ne_bytes()),
+            _ => line.extend_from_slice(&(key as u16).to_ne_bytes()),
+        }
+    }
+    for value in values {
+        line.extend_from_slice(&value.to_ne_bytes());
+    }
+    line.extend_from_slice(&(which as u16 | (scale as u16) << 2).to_ne_bytes());
+    bytes[..LINE].copy_from_slice(&line);
     bytes
 }

@@ -7,7 +7,7 @@ pub enum Path {
     Portable,
     /// AVX2, BMI and POPCNT.
     Avx2,
-    /// AVX-512 as well (F and BW).
+    /// AVX-512 as well (F, BW and VL).
     Avx512,
 }
 
@@ -36,6 +36,7 @@ impl Path {
                 Self::Avx2.is_here()
                     && is_x86_feature_detected!("avx512f")
                     && is_x86_feature_detected!("avx512bw")
+                    && is_x86_feature_detected!("avx512vl")
             }
             #[cfg(not(target_arch = "x86_64"))]
             Self::Avx2 | Self::Avx512 => false,

@@ -16,7 +16,7 @@
 use std::collections::VecDeque;
 use std::io;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
 use memory::Pages;
 use memory::quiescent::{Domain, Grace};
@@ -25,6 +25,8 @@ use crate::space::Space;
 
 /// Bytes of a unit.
 pub(crate) const UNIT: usize = 16;
+/// Bytes of a cache line.
+pub(crate) const LINE: usize = 64;
 /// Bytes after the last unit that a wide load of a record may touch.
 const MARGIN: usize = 64;
 /// Places that wait for one grace together, so that readers see the epoch
@@ -37,6 +39,8 @@ pub(crate) struct Shared {
     pages: Pages,
     slots: usize,
     domain: Arc<Domain>,
+    /// A hint to readers, nothing more.
+    is_large: AtomicBool,
 }
 
 /// Where a record lies.
@@ -46,6 +50,13 @@ pub(crate) struct Place {
     pub at: u32,
     /// How many.
     pub units: u32,
+}
+
+impl Place {
+    /// Bytes from the arena's start: what a slot says of it.
+    pub fn offset(self) -> u32 {
+        self.at * UNIT as u32
+    }
 }
 
 /// The writer's end.
@@ -66,6 +77,13 @@ impl Shared {
     /// The domain whose sections protect what is found here.
     pub fn domain(&self) -> &Arc<Domain> {
         &self.domain
+    }
+
+    /// Whether what is looked up in is more than lies near a core, as its
+    /// writer saw it last.
+    #[inline(always)]
+    pub fn is_large(&self) -> bool {
+        self.is_large.load(Ordering::Relaxed)
     }
 
     /// The slots: zero at first.
@@ -105,8 +123,9 @@ impl Store {
         let least = slots * size_of::<u32>() + reserved_units as usize * UNIT + MARGIN;
         let pages = Pages::new(max_bytes.max(least))?;
         let arena_bytes = pages.len_bytes() - slots * size_of::<u32>() - MARGIN;
-        let lines = u32::try_from(arena_bytes / 64).unwrap_or(u32::MAX);
-        let mut space = Space::new(lines);
+        // Slots count bytes: 4 GiB are the most.
+        let lines = (arena_bytes / LINE).min(u32::MAX as usize / LINE);
+        let mut space = Space::new(lines as u32);
         if reserved_units > 0 {
             space.take(reserved_units);
         }
@@ -115,6 +134,7 @@ impl Store {
                 pages,
                 slots,
                 domain: Arc::clone(domain),
+                is_large: AtomicBool::new(false),
             }),
             space,
             young: Vec::new(),
@@ -217,6 +237,15 @@ impl Store {
         self.retired.push_back((self.shared.domain.begin(), places));
     }
 
+    /// Has readers know whether there is more to look up in than some bytes.
+    pub fn tell_whether_larger(&self, bytes: usize) {
+        let is_large = self.bytes().0 > bytes;
+        // The line is one that all readers read: written only if it changes.
+        if self.shared.is_large() != is_large {
+            self.shared.is_large.store(is_large, Ordering::Relaxed);
+        }
+    }
+
     /// Bytes: of records and slots that readers find; from the first to the
     /// last; that wait for a grace.
     pub fn bytes(&self) -> (usize, usize, usize) {
@@ -232,6 +261,18 @@ impl Store {
 #[cfg(all(test, not(loom)))]
 mod tests {
     use super::*;
+
+    #[test]
+    fn readers_are_told_whether_there_is_much() {
+        let domain = Domain::new(1);
+        let mut store = Store::new(16, 1 << 20, 1, &domain).unwrap();
+        assert!(!store.shared().is_large());
+        store.write(&[1; 64]).unwrap();
+        for (bytes, is_large) in [(64, true), (1 << 10, false)] {
+            store.tell_whether_larger(bytes);
+            assert_eq!(store.shared().is_large(), is_large);
+        }
+    }
 
     #[test]
     fn a_place_is_used_again_only_when_readers_have_passed() {

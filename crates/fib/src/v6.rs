@@ -1,10 +1,10 @@
 //! IPv6: a slot for each /16, a block of slots for the /32s within it, and
-//! records of sorted keys ([`crate::keys`]) for what divides a /32.
+//! nodes of sorted keys ([`crate::keys`]) for what divides a /32.
 //!
 //! The slots of /16s are 256 KiB; a block is as much, and a /16 without
-//! longer routes shares one with all that have its answer. A table of the
-//! global kind uses some eighty /16s: 20 MiB, of which lookups touch the
-//! lines of /32s that exist.
+//! longer routes has none: its slot says the answer, and lookups end there.
+//! A table of the global kind uses some eighty /16s: 20 MiB, of which
+//! lookups touch the lines of /32s that exist.
 
 mod lookup;
 mod writer;
@@ -27,6 +27,10 @@ const TOPS: usize = 1 << TOP_BITS;
 const BLOCK_BITS: u8 = FIRST - TOP_BITS;
 /// Slots of a block.
 const BLOCK: usize = 1 << BLOCK_BITS;
+
+/// What a slot says, up to this, is the answer for all that it stands for;
+/// what is more is where it leads, in bytes from the arena's start.
+const MOST_ANSWER: u32 = crate::MAX_NEXT_HOP as u32;
 
 /// An empty IPv6 table: its writer and a reader. Lookups take sections of
 /// `domain`. Address space for `config.max_bytes`.

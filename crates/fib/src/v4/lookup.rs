@@ -1,5 +1,7 @@
-//! The readers' side: batches of 64 in two passes, the first of which asks
-//! for the records' lines, so that their delays overlap.
+//! The readers' side. A table that lies in the caches near the core is read
+//! in one pass, where the processor overlaps what it waits for by itself; a
+//! larger one in two for each 64 addresses, the first of which asks for the
+//! records' lines.
 
 #![allow(
     unsafe_code,
@@ -19,6 +21,8 @@ use crate::store::{Shared, UNIT};
 
 /// Addresses that are looked up together.
 const GROUP: usize = 64;
+/// Addresses whose leaves are put together in registers.
+const BLOCK: usize = 16;
 
 /// The readers' end of an IPv4 table. A clone for each worker; all see the
 /// same table.
@@ -54,11 +58,23 @@ impl Reader4 {
     /// where none does. Addresses are numbers in host order; the shorter of
     /// the two slices counts. A section of another domain finds nothing.
     ///
-    /// Each answer is that of the table at some moment of the call. Some 2
+    /// Each answer is that of the table at some moment of the call. Some 1
     /// to 4 ns an address in batches of 64 and more; writes nothing shared,
     /// allocates nothing, waits for nothing.
     #[inline]
     pub fn lookup(&self, section: &Section<'_>, addresses: &[u32], next_hops: &mut [u16]) {
+        self.lookup_as(self.shared.is_large(), section, addresses, next_hops);
+    }
+
+    /// The same, with lines asked for ahead or not.
+    #[inline]
+    pub(super) fn lookup_as(
+        &self,
+        is_large: bool,
+        section: &Section<'_>,
+        addresses: &[u32],
+        next_hops: &mut [u16],
+    ) {
         let n = addresses.len().min(next_hops.len());
         let (addresses, next_hops) = (&addresses[..n], &mut next_hops[..n]);
         if !section.is_of(self.shared.domain()) {
@@ -68,17 +84,15 @@ impl Reader4 {
         let table = Table {
             slots: self.shared.slots(),
             arena: self.shared.arena(),
+            is_large,
         };
         match self.path {
-            Path::Portable => all(table, addresses, next_hops, deep_portable),
+            Path::Portable => all(table, addresses, next_hops, Portable),
             #[cfg(target_arch = "x86_64")]
             // SAFETY: such a path is only made where `is_here` says so.
-            Path::Avx2 => unsafe { x86::all_avx2(table, addresses, next_hops) },
-            #[cfg(target_arch = "x86_64")]
-            // SAFETY: as above.
-            Path::Avx512 => unsafe { x86::all_avx512(table, addresses, next_hops) },
+            Path::Avx2 | Path::Avx512 => unsafe { x86::all_avx2(table, addresses, next_hops) },
             #[cfg(not(target_arch = "x86_64"))]
-            Path::Avx2 | Path::Avx512 => all(table, addresses, next_hops, deep_portable),
+            Path::Avx2 | Path::Avx512 => all(table, addresses, next_hops, Portable),
         }
     }
 }
@@ -88,10 +102,12 @@ impl Reader4 {
 struct Table<'a> {
     slots: &'a [AtomicU32],
     arena: *const u8,
+    /// Whether it is more than lies near a core.
+    is_large: bool,
 }
 
 impl Table<'_> {
-    /// The record of an address, in units.
+    /// The record of an address, in bytes from the arena's start.
     #[inline(always)]
     fn slot(self, address: u32) -> u32 {
         // SAFETY: there are as many slots as the address has values in its
@@ -103,89 +119,119 @@ impl Table<'_> {
 
     /// A record's first byte.
     #[inline(always)]
-    fn record(self, unit: u32) -> *const u8 {
-        self.arena.wrapping_add(unit as usize * UNIT)
+    fn record(self, offset: u32) -> *const u8 {
+        self.arena.wrapping_add(offset as usize)
+    }
+}
+/// How the leaves of a block are put together.
+trait Pack: Copy {
+    /// The leaves of a block, whose records lie in `records` if `AHEAD`, and
+    /// are found by the slots if not; a bit for each that is no answer yet.
+    fn leaves<const AHEAD: bool>(
+        self,
+        table: Table<'_>,
+        addresses: &[u32; BLOCK],
+        records: &[u32; BLOCK],
+        leaves: &mut [u16; BLOCK],
+    ) -> u64;
+}
+
+/// Looks up all addresses.
+#[inline(always)]
+fn all(table: Table<'_>, addresses: &[u32], next_hops: &mut [u16], pack: impl Pack) {
+    let groups = addresses.chunks(GROUP).zip(next_hops.chunks_mut(GROUP));
+    for (addresses, answers) in groups {
+        let deep = if table.is_large {
+            let mut records = [0; GROUP];
+            for (address, record) in addresses.iter().zip(&mut records) {
+                *record = table.slot(*address);
+                prefetch_at(table.record(*record));
+            }
+            leaves::<true>(table, addresses, &records, answers, pack)
+        } else {
+            leaves::<false>(table, addresses, &[0; GROUP], answers, pack)
+        };
+        follow(table, addresses, answers, deep);
     }
 }
 
-/// Looks up all addresses, a group at a time. `deep_of` tells which leaves
-/// of a full group have their highest bit set.
+/// The leaves of a group; a bit for each that is no answer yet.
 #[inline(always)]
-fn all(
+fn leaves<const AHEAD: bool>(
     table: Table<'_>,
     addresses: &[u32],
-    next_hops: &mut [u16],
-    deep_of: impl Fn(&[u16; GROUP]) -> u64,
-) {
-    let (groups, rest) = addresses.as_chunks::<GROUP>();
-    let (answers, rest_answers) = next_hops.as_chunks_mut::<GROUP>();
-    for (addresses, answers) in groups.iter().zip(answers) {
-        let mut records = [0; GROUP];
-        first_pass(table, addresses, &mut records);
-        second_pass(table, addresses, &records, answers);
-        let deep = deep_of(answers);
-        third_pass(table, addresses, &records, answers, deep);
+    records: &[u32; GROUP],
+    leaves: &mut [u16],
+    pack: impl Pack,
+) -> u64 {
+    let mut deep = 0;
+    let (blocks, rest) = addresses.as_chunks::<BLOCK>();
+    let (leaves, rest_leaves) = leaves.as_chunks_mut::<BLOCK>();
+    let (records, _) = records.as_chunks::<BLOCK>();
+    let mut first = 0;
+    for ((addresses, records), leaves) in blocks.iter().zip(records).zip(leaves) {
+        deep |= pack.leaves::<AHEAD>(table, addresses, records, leaves) << first;
+        first += BLOCK;
     }
-    if !rest.is_empty() {
-        let mut records = [0; GROUP];
-        first_pass(table, rest, &mut records);
-        second_pass(table, rest, &records, rest_answers);
-        let deep = deep_portable(rest_answers);
-        third_pass(table, rest, &records, rest_answers, deep);
+    for (address, answer) in rest.iter().zip(rest_leaves) {
+        *answer = leaf(table.record(table.slot(*address)), *address);
+        deep |= u64::from(*answer >> 15) << first;
+        first += 1;
     }
+    deep
 }
 
-/// Finds the records and asks for their lines.
+/// The leaf of one of a block.
 #[inline(always)]
-fn first_pass(table: Table<'_>, addresses: &[u32], records: &mut [u32; GROUP]) {
-    for (address, record) in addresses.iter().zip(records) {
-        *record = table.slot(*address);
-        prefetch_at(table.record(*record));
-    }
+fn leaf_at<const AHEAD: bool>(
+    table: Table<'_>,
+    addresses: &[u32; BLOCK],
+    records: &[u32; BLOCK],
+    at: usize,
+) -> u16 {
+    let record = if AHEAD {
+        records[at]
+    } else {
+        table.slot(addresses[at])
+    };
+    leaf(table.record(record), addresses[at])
 }
 
-/// Finds the leaves.
+/// The leaf of an address in its record of 64 places.
 #[inline(always)]
-fn second_pass(table: Table<'_>, addresses: &[u32], records: &[u32; GROUP], leaves: &mut [u16]) {
-    for ((address, record), leaf) in addresses.iter().zip(records).zip(leaves) {
-        let record = table.record(*record);
-        // SAFETY: a slot led here within this section, so a record of 64
-        // places lies here and stays (`Store`). It has a leaf for each bit
-        // and one more (`node`); both are aligned, since records are.
-        *leaf = unsafe {
-            let bits = alone(record.cast::<u64>().read());
-            let after = (bits >> ((address >> 8) & 63)).count_ones() as usize;
-            record.add(LEAVES_64).cast::<u16>().add(after).read()
-        };
+fn leaf(record: *const u8, address: u32) -> u16 {
+    // SAFETY: a slot led here within this section, so a record of 64
+    // places lies here and stays (`Store`). It has a leaf for each bit
+    // and one more (`node`); both are aligned, since records are.
+    unsafe {
+        let bits = record.cast::<u64>().read();
+        let after = alone((bits >> ((address >> 8) & 63)).count_ones().into()) as usize;
+        record.add(LEAVES_64).cast::<u16>().add(after).read()
     }
 }
 
 /// Follows the leaves that are no answers yet.
 #[inline(always)]
-fn third_pass(
-    table: Table<'_>,
-    addresses: &[u32],
-    records: &[u32; GROUP],
-    leaves: &mut [u16],
-    deep: u64,
-) {
+fn follow(table: Table<'_>, addresses: &[u32], answers: &mut [u16], deep: u64) {
     let mut deep = deep;
     while deep != 0 {
         let at = deep.trailing_zeros() as usize;
         deep &= deep - 1;
         // SAFETY: `deep` has bits below the number of leaves only, which is
-        // at most the group and the number of addresses.
-        let (address, record, leaf) = unsafe {
-            (
-                *addresses.get_unchecked(at),
-                *records.get_unchecked(at),
-                leaves.get_unchecked_mut(at),
-            )
-        };
-        let record = table.record(record);
-        // SAFETY: a leaf of this record said that so far behind its start
-        // lies a record of 256 places (`node`), which stays as it does.
-        *leaf = unsafe { deep_leaf(record.add(usize::from(*leaf & !DEEP) * UNIT), address) };
+        // at most the number of addresses.
+        let (address, answer) =
+            unsafe { (*addresses.get_unchecked(at), answers.get_unchecked_mut(at)) };
+        // The slot may lead elsewhere by now: what its record says then is
+        // as good.
+        let record = table.record(table.slot(address));
+        *answer = leaf(record, address);
+        if *answer & DEEP != 0 {
+            let behind = usize::from(*answer & !DEEP) * UNIT;
+            // SAFETY: a leaf of this record said that so far behind its
+            // start lies a record of 256 places (`node`), which stays as it
+            // does.
+            *answer = unsafe { deep_leaf(record.add(behind), address) };
+        }
     }
 }
 
@@ -206,61 +252,89 @@ unsafe fn deep_leaf(record: *const u8, address: u32) -> u16 {
     }
 }
 
-/// A bit for each leaf with its highest bit set.
-#[inline(always)]
-fn deep_portable(leaves: &(impl AsRef<[u16]> + ?Sized)) -> u64 {
-    let leaves = leaves.as_ref().iter().enumerate();
-    leaves.fold(0, |deep, (at, leaf)| deep | u64::from(leaf >> 15) << at)
+#[derive(Clone, Copy)]
+struct Portable;
+
+impl Pack for Portable {
+    #[inline(always)]
+    fn leaves<const AHEAD: bool>(
+        self,
+        table: Table<'_>,
+        addresses: &[u32; BLOCK],
+        records: &[u32; BLOCK],
+        leaves: &mut [u16; BLOCK],
+    ) -> u64 {
+        let mut deep = 0;
+        for (at, leaf) in leaves.iter_mut().enumerate() {
+            *leaf = leaf_at::<AHEAD>(table, addresses, records, at);
+            deep |= u64::from(*leaf >> 15) << at;
+        }
+        deep
+    }
 }
 
 #[cfg(target_arch = "x86_64")]
 mod x86 {
     use std::arch::x86_64::{
-        _mm256_loadu_si256, _mm256_movemask_epi8, _mm256_packs_epi16, _mm256_permute4x64_epi64,
-        _mm512_loadu_si512, _mm512_movepi16_mask,
+        __m128i, _mm_insert_epi16, _mm_movemask_epi8, _mm_packs_epi16, _mm_setzero_si128,
+        _mm_storeu_si128,
     };
 
-    use super::{GROUP, Table, all};
+    use super::{BLOCK, Pack, Table, all, leaf_at};
 
     #[target_feature(enable = "avx2,bmi1,bmi2,popcnt")]
     pub fn all_avx2(table: Table<'_>, addresses: &[u32], next_hops: &mut [u16]) {
-        all(table, addresses, next_hops, |leaves| deep_avx2(leaves));
+        all(table, addresses, next_hops, Sse2);
     }
 
-    #[target_feature(enable = "avx2,bmi1,bmi2,popcnt,avx512f,avx512bw")]
-    pub fn all_avx512(table: Table<'_>, addresses: &[u32], next_hops: &mut [u16]) {
-        all(table, addresses, next_hops, |leaves| deep_avx512(leaves));
-    }
+    /// Leaves go from memory into their place of a register, and from there
+    /// to the answers: a load of sixteen that were stored one by one would
+    /// wait until all the stores are done.
+    #[derive(Clone, Copy)]
+    struct Sse2;
 
-    #[inline]
-    #[target_feature(enable = "avx2")]
-    fn deep_avx2(leaves: &[u16; GROUP]) -> u64 {
-        let half = |at: usize| {
-            // SAFETY: 32 leaves from `at` on, 0 or 32, lie in the 64; loads
-            // have no alignment to keep.
-            let (low, high) = unsafe {
-                let from = leaves.as_ptr().add(at);
-                (
-                    _mm256_loadu_si256(from.cast()),
-                    _mm256_loadu_si256(from.add(16).cast()),
-                )
+    impl Pack for Sse2 {
+        #[inline(always)]
+        fn leaves<const AHEAD: bool>(
+            self,
+            table: Table<'_>,
+            addresses: &[u32; BLOCK],
+            records: &[u32; BLOCK],
+            leaves: &mut [u16; BLOCK],
+        ) -> u64 {
+            let low = eight::<AHEAD, 0>(table, addresses, records);
+            let high = eight::<AHEAD, 8>(table, addresses, records);
+            // SAFETY: these instructions are those of every processor of
+            // this kind; the leaves have room for sixteen.
+            let signs = unsafe {
+                _mm_storeu_si128(leaves.as_mut_ptr().cast(), low);
+                _mm_storeu_si128(leaves.as_mut_ptr().add(8).cast(), high);
+                // Saturation keeps signs.
+                _mm_movemask_epi8(_mm_packs_epi16(low, high))
             };
-            // Saturation keeps signs; the permutation undoes the lanes.
-            let signs = _mm256_packs_epi16(low, high);
-            let signs = _mm256_permute4x64_epi64::<0b11_01_10_00>(signs);
-            u64::from(_mm256_movemask_epi8(signs).cast_unsigned())
-        };
-        half(0) | half(32) << 32
+            u64::from(signs.cast_unsigned())
+        }
     }
 
-    #[inline]
-    #[target_feature(enable = "avx512f,avx512bw")]
-    fn deep_avx512(leaves: &[u16; GROUP]) -> u64 {
-        let half = |at: usize| {
-            // SAFETY: 32 leaves from `at` on, 0 or 32, lie in the 64.
-            let leaves = unsafe { _mm512_loadu_si512(leaves.as_ptr().add(at).cast()) };
-            u64::from(_mm512_movepi16_mask(leaves))
-        };
-        half(0) | half(32) << 32
+    /// The leaves of eight addresses of a block.
+    #[inline(always)]
+    fn eight<const AHEAD: bool, const FROM: usize>(
+        table: Table<'_>,
+        addresses: &[u32; BLOCK],
+        records: &[u32; BLOCK],
+    ) -> __m128i {
+        macro_rules! inserted {
+            ($($at:literal)*) => {{
+                // SAFETY: instructions of every processor of this kind.
+                let eight = unsafe { _mm_setzero_si128() };
+                $(
+                    let leaf = leaf_at::<AHEAD>(table, addresses, records, FROM + $at);
+                    // SAFETY: as above.
+                    let eight = unsafe { _mm_insert_epi16::<$at>(eight, leaf.into()) };
+                )*
+                eight
+            }};
+        }
+        inserted!(0 1 2 3 4 5 6 7)
     }
 }

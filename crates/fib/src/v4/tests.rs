@@ -4,6 +4,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::time::{Duration, Instant};
 
 use lab::Random;
 use memory::quiescent::Domain;
@@ -55,8 +56,8 @@ fn table() -> (Arc<Domain>, Writer4, Reader4) {
     (domain, writer, reader)
 }
 
-/// The answers, which are the same by every path and in batches of every
-/// length.
+/// The answers, which are the same by every path, in one pass and in two,
+/// and in batches of every length.
 fn lookup(domain: &Arc<Domain>, reader: &Reader4, addresses: &[u32]) -> Vec<u16> {
     let mut registered = domain.register().unwrap();
     let section = registered.enter();
@@ -67,11 +68,15 @@ fn lookup(domain: &Arc<Domain>, reader: &Reader4, addresses: &[u32]) -> Vec<u16>
             continue;
         };
         let mut others = vec![0xffff; addresses.len()];
-        for batch in [1, 7, 64, 100, 256] {
+        for (batch, is_large) in [1, 7, 64, 100, 256]
+            .into_iter()
+            .flat_map(|batch| [(batch, false), (batch, true)])
+        {
+            others.fill(0xffff);
             for (addresses, answers) in addresses.chunks(batch).zip(others.chunks_mut(batch)) {
-                reader.lookup(&section, addresses, answers);
+                reader.lookup_as(is_large, &section, addresses, answers);
             }
-            assert_eq!(answers, others, "{path:?}, batches of {batch}");
+            assert_eq!(answers, others, "{path:?}, batches of {batch}, {is_large}");
         }
     }
     answers
@@ -260,6 +265,26 @@ fn without_space_answers_stay_and_come_when_there_is_some() {
     assert_eq!(lookup(&domain, &reader, &addresses), expected);
 }
 
+/// Tells readers to end.
+struct Done<'a>(&'a AtomicBool);
+
+impl Drop for Done<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}
+
+/// Makes changes, again and again while there is no space: a reader that has
+/// lost its core within a batch holds up what was taken out.
+fn apply_patiently(writer: &mut Writer4, changes: &[Change4]) {
+    let until = Instant::now() + Duration::from_secs(60);
+    while let Err(error) = writer.apply(changes) {
+        assert!(matches!(error, crate::Error::NoSpace { .. }), "{error}");
+        assert!(Instant::now() < until, "{error}");
+        std::thread::yield_now();
+    }
+}
+
 /// Each route leads to one of two next hops of its own at any time: a
 /// reader that sees a third reads something that was reused too early.
 #[test]
@@ -303,10 +328,13 @@ fn readers_see_an_old_or_a_new_answer_and_nothing_else() {
             scope.spawn(move || {
                 let mut registered = domain.register().unwrap();
                 let mut online = registered.online();
+                let mut passes = false;
                 let mut answers = [0; 256];
                 while !is_done.load(Ordering::Relaxed) {
                     let section = online.enter();
-                    reader.lookup(&section, addresses, &mut answers);
+                    // In one pass and in two.
+                    passes = !passes;
+                    reader.lookup_as(passes, &section, addresses, &mut answers);
                     for (at, answer) in answers.iter().enumerate() {
                         assert!(
                             possible[at].contains(answer),
@@ -318,6 +346,8 @@ fn readers_see_an_old_or_a_new_answer_and_nothing_else() {
                 }
             });
         }
+        // They end also when the writer fails.
+        let _done = Done(&is_done);
         // Until readers have looked often enough, whatever the machine does.
         let mut oracle = Oracle::default();
         let mut steps = 0;
@@ -338,7 +368,7 @@ fn readers_see_an_old_or_a_new_answer_and_nothing_else() {
                 })
                 .collect();
             changes.iter().for_each(|change| oracle.apply(*change));
-            writer.apply(&changes).unwrap();
+            apply_patiently(&mut writer, &changes);
         }
         is_done.store(true, Ordering::Relaxed);
         let answers = lookup(&domain, &reader, &addresses);

@@ -14,12 +14,17 @@ use memory::quiescent::Domain;
 use super::{REST_BITS, SLOT_BITS, SLOTS};
 use crate::node::Draft;
 use crate::route::{Change, Change4, Config, Error, Route4, Stats, check};
-use crate::store::{Place, Shared, Store};
+use crate::store::{Place, Shared, Store, UNIT};
 
 /// Changes that are made before their slots are made anew, once each.
 const SLICE: usize = 4_096;
 /// Changes ahead whose slot is asked for.
 const AHEAD: usize = 8;
+
+/// Bytes that are looked up in, above which lookups ask for lines ahead:
+/// between those of 100,000 routes, where it is a tenth slower, and of a
+/// million, where it is a tenth faster (second-level caches of 1 MiB).
+const LARGE: usize = 3 << 20;
 
 /// The one that changes an IPv4 table.
 #[derive(Debug)]
@@ -31,8 +36,8 @@ pub struct Writer4 {
     /// Next hops of routes up to /18, 0 where there is none.
     short: Vec<u16>,
     chunks: Vec<Chunk>,
-    /// The units of the records with one answer; 0 for those not made yet,
-    /// and that of no route, which is 0.
+    /// Where the records with one answer lie, as slots say it; 0 for those
+    /// not made yet, and that of no route, which is 0.
     uniform: Vec<u32>,
     /// Slots to be made anew.
     dirty: Vec<u32>,
@@ -344,6 +349,7 @@ impl Writer4 {
                 self.dirty.push(*slot);
             }
         }
+        self.store.tell_whether_larger(LARGE);
         match self.dirty.len() {
             0 => {
                 // The list's memory, for the next changes.
@@ -373,21 +379,21 @@ impl Writer4 {
             }
         }
         let old = Place {
-            at: self.store.slot(slot),
+            at: self.store.slot(slot) / UNIT as u32,
             units: chunk.units.into(),
         };
         let old = Some(old).filter(|old| old.units > 0);
-        let (at, units) = match self.draft.finish() {
+        let (offset, units) = match self.draft.finish() {
             Ok(next_hop) => match uniform(&mut self.store, &mut self.uniform, next_hop) {
-                Some(at) => (at, 0),
+                Some(offset) => (offset, 0),
                 None => return false,
             },
             Err(record) => match self.store.write(record) {
-                Some(place) => (place.at, place.units as u16),
+                Some(place) => (place.offset(), place.units as u16),
                 None => return false,
             },
         };
-        self.store.publish(slot, at);
+        self.store.publish(slot, offset);
         if let Some(old) = old {
             self.store.retire(old);
         }
@@ -402,7 +408,7 @@ fn uniform(store: &mut Store, known: &mut [u32], next_hop: u16) -> Option<u32> {
     if *known == 0 && next_hop != 0 {
         let mut record = [0; 10];
         record[8..].copy_from_slice(&next_hop.to_ne_bytes());
-        *known = store.write(&record)?.at;
+        *known = store.write(&record)?.offset();
     }
     Some(*known)
 }

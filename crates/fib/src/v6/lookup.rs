@@ -1,5 +1,6 @@
-//! The readers' side: batches of 64 in passes, each of which asks for the
-//! lines that the next one reads.
+//! The readers' side: groups of 64 in passes, each of which asks for the
+//! lines that the next one reads; a group that the first slots answer ends
+//! there.
 
 #![allow(
     unsafe_code,
@@ -9,17 +10,19 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
+use memory::prefetch_at;
 use memory::quiescent::Section;
-use memory::{alone, prefetch_at};
 
-use super::{BLOCK, TOP_BITS};
+use super::{BLOCK, MOST_ANSWER, TOP_BITS};
 use crate::Path;
-use crate::keys::{FIRST, Head};
+use crate::keys::{FIRST, HEAD, Head, NARROW_KEYS, WIDE, WIDE_KEYS};
 use crate::node::DEEP;
-use crate::store::{Shared, UNIT};
+use crate::store::Shared;
 
 /// Addresses that are looked up together.
 const GROUP: usize = 64;
+/// Addresses whose answers are put together in registers.
+const TOGETHER: usize = 16;
 
 /// The readers' end of an IPv6 table. A clone for each worker; all see the
 /// same table.
@@ -55,10 +58,10 @@ impl Reader6 {
     /// where none does. Addresses are numbers in host order; the shorter of
     /// the two slices counts. A section of another domain finds nothing.
     ///
-    /// Each answer is that of the table at some moment of the call. Some 5
-    /// ns an address in batches of 64 and more, and as much again for each
-    /// 32 bits after the 64th that prefixes tell apart there; writes nothing
-    /// shared, allocates nothing, waits for nothing.
+    /// Each answer is that of the table at some moment of the call. Some 2
+    /// ns an address that no route longer than /16 could hold, 3 to 8 others,
+    /// in batches of 64 and more; writes nothing shared, allocates nothing,
+    /// waits for nothing.
     #[inline]
     pub fn lookup(&self, section: &Section<'_>, addresses: &[u128], next_hops: &mut [u16]) {
         let n = addresses.len().min(next_hops.len());
@@ -72,7 +75,7 @@ impl Reader6 {
             arena: self.shared.arena(),
         };
         match self.path {
-            Path::Portable => all(table, addresses, next_hops, not_above_portable),
+            Path::Portable => all(table, addresses, next_hops, Portable),
             #[cfg(target_arch = "x86_64")]
             // SAFETY: such a path is only made where `is_here` says so.
             Path::Avx2 => unsafe { x86::all_avx2(table, addresses, next_hops) },
@@ -80,7 +83,7 @@ impl Reader6 {
             // SAFETY: as above.
             Path::Avx512 => unsafe { x86::all_avx512(table, addresses, next_hops) },
             #[cfg(not(target_arch = "x86_64"))]
-            Path::Avx2 | Path::Avx512 => all(table, addresses, next_hops, not_above_portable),
+            Path::Avx2 | Path::Avx512 => all(table, addresses, next_hops, Portable),
         }
     }
 }
@@ -93,182 +96,428 @@ struct Table<'a> {
 }
 
 impl Table<'_> {
-    /// The slot of an address within its block.
+    /// What the slot of an address's /16 says.
     #[inline(always)]
-    fn slot(&self, address: u128) -> &AtomicU32 {
-        let high = alone((address >> 64) as u64);
+    fn top(self, address: u128) -> u32 {
+        let at = (address >> (128 - TOP_BITS)) as usize;
         // SAFETY: there are as many slots as the first bits have values.
-        let top = unsafe { self.slots.get_unchecked((high >> (64 - TOP_BITS)) as usize) };
-        let block = self.record(top.load(Ordering::Acquire)).cast::<AtomicU32>();
-        let at = (high >> (64 - FIRST)) as usize % BLOCK;
-        // SAFETY: a slot of the first kind leads to a block of `BLOCK`
-        // slots, aligned, which stays within this section; they are looked
-        // at as atomics only.
-        unsafe { &*block.add(at) }
+        let top = unsafe { self.slots.get_unchecked(at) };
+        // With the slot's value comes what it leads to.
+        top.load(Ordering::Acquire)
     }
 
-    /// A record's first byte.
+    /// Where the slot of an address's /32 lies, by what the slot of its /16
+    /// said; where that is an answer, a place that says 0.
     #[inline(always)]
-    fn record(&self, unit: u32) -> *const u8 {
-        self.arena.wrapping_add(unit as usize * UNIT)
+    fn slot_of(self, entry: u32, address: u128) -> u32 {
+        let at = (address >> (128 - FIRST)) as u32 % BLOCK as u32;
+        if entry > MOST_ANSWER {
+            entry + 4 * at
+        } else {
+            0
+        }
+    }
+
+    /// What the slot of a /32 says.
+    #[inline(always)]
+    fn slot(self, offset: u32) -> u32 {
+        // SAFETY: a slot of the first kind leads to a block of slots,
+        // aligned, which stays within this section; it and the zeros at the
+        // arena's start are looked at as atomics.
+        let slot = unsafe { &*self.place(offset).cast::<AtomicU32>() };
+        slot.load(Ordering::Acquire)
+    }
+
+    /// Where a place lies.
+    #[inline(always)]
+    fn place(self, offset: u32) -> *const u8 {
+        self.arena.wrapping_add(offset as usize)
     }
 }
 
-/// Looks up all addresses, a group at a time. `not_above` counts the keys
-/// of a node that are not above a window.
-#[inline(always)]
-fn all(
-    table: Table<'_>,
-    addresses: &[u128],
-    next_hops: &mut [u16],
-    not_above: impl Fn(*const u8, Head, u32) -> usize + Copy,
-) {
-    let groups = addresses.chunks(GROUP).zip(next_hops.chunks_mut(GROUP));
-    for (addresses, answers) in groups {
-        let mut slots = [&table.slots[0]; GROUP];
-        for (address, slot) in addresses.iter().zip(&mut slots) {
-            *slot = table.slot(*address);
-            prefetch_at(std::ptr::from_ref(*slot).cast());
-        }
-        let mut nodes = [table.arena; GROUP];
-        for (slot, node) in slots[..addresses.len()].iter().zip(&mut nodes) {
-            *node = table.record(slot.load(Ordering::Acquire));
-            prefetch_at(*node);
-        }
-        let mut deep = [0; GROUP];
+/// What processors have different instructions for: sixteen addresses
+/// together, and the keys of a node.
+trait Steps: Copy {
+    /// What the slots of the addresses' /16s say, and those of it that are
+    /// answers, 0 where it is none; a bit for each that is none.
+    #[inline(always)]
+    fn tops(
+        self,
+        table: Table<'_>,
+        addresses: &[u128; TOGETHER],
+        entries: &mut [u32; TOGETHER],
+        answers: &mut [u16; TOGETHER],
+    ) -> u64 {
         let mut left = 0;
-        for (at, answer) in answers.iter_mut().enumerate() {
-            let (address, node) = (addresses[at], nodes[at]);
-            // SAFETY: a slot led here within this section.
-            *answer = unsafe { leaf(node, (address >> (128 - FIRST - 32)) as u32, not_above) };
-            deep[left % GROUP] = at as u8;
-            left += usize::from(*answer >> 15);
+        for at in 0..TOGETHER {
+            let entry = table.top(addresses[at]);
+            entries[at] = entry;
+            answers[at] = answer(entry);
+            left |= u64::from(entry > MOST_ANSWER) << at;
         }
-        while left > 0 {
-            left = follow(addresses, &mut nodes, answers, &mut deep, left, not_above);
-        }
+        left
     }
+
+    /// Adds to the answers what the slots of the addresses' /32s said, or
+    /// the leaf found in the node that it leads to; a bit for each that is
+    /// no answer yet.
+    ///
+    /// # Safety
+    /// Slots said this within this section, or it is 0.
+    #[inline(always)]
+    unsafe fn leaves(
+        self,
+        table: Table<'_>,
+        addresses: &[u128; TOGETHER],
+        entries: &[u32; TOGETHER],
+        answers: &mut [u16; TOGETHER],
+    ) -> u64 {
+        let mut deep = 0;
+        for at in 0..TOGETHER {
+            // SAFETY: an entry leads to a node, or is so small that it leads
+            // to the zeros before all nodes.
+            let leaf = unsafe { first_leaf(table, entries[at], addresses[at], self) };
+            answers[at] |= leaf | answer(entries[at]);
+            deep |= u64::from(leaf >> 15) << at;
+        }
+        deep
+    }
+
+    /// How many of a narrow node's keys are not above a window. Such a node
+    /// lies there and stays, or zeros do; it need not be aligned.
+    fn not_above(self, node: *const u8, window: u16) -> usize;
 }
 
-/// One more node for each address that has no answer yet; how many still
-/// have none.
+/// Looks up all addresses, a group at a time, and those that are too few
+/// one by one.
 #[inline(always)]
-fn follow(
-    addresses: &[u128],
-    nodes: &mut [*const u8; GROUP],
-    answers: &mut [u16],
-    deep: &mut [u8; GROUP],
-    count: usize,
-    not_above: impl Fn(*const u8, Head, u32) -> usize + Copy,
-) -> usize {
-    for at in &deep[..count] {
-        let at = usize::from(*at) % GROUP;
-        // SAFETY: a node lies here, and its leaf said how far behind its
-        // start the next one lies (`keys`).
-        nodes[at] = unsafe {
-            let head = Head(nodes[at].cast::<u32>().read());
-            nodes[at].add(head.distance(answers[at]))
-        };
-        prefetch_at(nodes[at]);
+fn all(table: Table<'_>, addresses: &[u128], next_hops: &mut [u16], steps: impl Steps) {
+    let (blocks, rest) = addresses.as_chunks::<TOGETHER>();
+    let (answers, rest_answers) = next_hops.as_chunks_mut::<TOGETHER>();
+    let groups = blocks.chunks(GROUP / TOGETHER);
+    for (addresses, answers) in groups.zip(answers.chunks_mut(GROUP / TOGETHER)) {
+        group(table, addresses, answers, steps);
     }
-    let mut left = 0;
-    for step in 0..count {
-        let at = usize::from(deep[step]) % GROUP;
-        // SAFETY: as above.
-        answers[at] = unsafe {
-            let head = Head(nodes[at].cast::<u32>().read());
-            leaf(nodes[at], head.window(addresses[at]), not_above)
-        };
-        deep[left] = at as u8;
-        left += usize::from(answers[at] & DEEP != 0);
+    for (address, answer) in rest.iter().zip(rest_answers) {
+        let mut entry = table.top(*address);
+        if entry > MOST_ANSWER {
+            entry = table.slot(table.slot_of(entry, *address));
+        }
+        *answer = entry as u16;
+        if entry > MOST_ANSWER {
+            // SAFETY: a slot led to this node within this section.
+            *answer = unsafe {
+                let leaf = first_leaf(table, entry, *address, steps);
+                follow(table.place(entry), *address, leaf, steps)
+            };
+        }
     }
-    left
 }
 
-/// The leaf of a window's value in a node.
+/// The passes over a group, each of which asks for the lines that the next
+/// one reads. All of them go over all addresses, also those that have their
+/// answer, for whom zeros lie where they look: how often a loop runs is then
+/// foreseen.
+#[inline(always)]
+fn group(
+    table: Table<'_>,
+    addresses: &[[u128; TOGETHER]],
+    answers: &mut [[u16; TOGETHER]],
+    steps: impl Steps,
+) {
+    let mut entries = [[0; TOGETHER]; GROUP / TOGETHER];
+    let mut left = 0;
+    for ((addresses, entries), answers) in addresses.iter().zip(&mut entries).zip(&mut *answers) {
+        left |= steps.tops(table, addresses, entries, answers);
+    }
+    if left == 0 {
+        return;
+    }
+    for (addresses, entries) in addresses.iter().zip(&mut entries) {
+        for (address, entry) in addresses.iter().zip(entries) {
+            *entry = table.slot_of(*entry, *address);
+            prefetch_at(table.place(*entry));
+        }
+    }
+    for (_, entries) in addresses.iter().zip(&mut entries) {
+        for entry in entries {
+            *entry = table.slot(*entry);
+            prefetch_at(table.place(*entry));
+        }
+    }
+    let mut deep = 0;
+    for (at, (addresses, entries)) in addresses.iter().zip(&entries).enumerate() {
+        // SAFETY: the slots said this just before.
+        let bits = unsafe { steps.leaves(table, addresses, entries, &mut answers[at]) };
+        deep |= bits << (at * TOGETHER);
+    }
+    let (addresses, entries) = (addresses.as_flattened(), entries.as_flattened());
+    let answers = answers.as_flattened_mut();
+    let mut ahead = deep;
+    while ahead != 0 {
+        let at = ahead.trailing_zeros() as usize;
+        ahead &= ahead - 1;
+        // SAFETY: as below.
+        unsafe {
+            let node = table.place(*entries.get_unchecked(at));
+            prefetch_at(next(node, *answers.get_unchecked(at)));
+        }
+    }
+    while deep != 0 {
+        let at = deep.trailing_zeros() as usize;
+        deep &= deep - 1;
+        // SAFETY: there is a bit for each address at most; a slot led to
+        // this node within this section, and this is a leaf of it.
+        unsafe {
+            let node = table.place(*entries.get_unchecked(at));
+            let answer = answers.get_unchecked_mut(at);
+            *answer = follow(node, *addresses.get_unchecked(at), *answer, steps);
+        }
+    }
+}
+
+/// Where a leaf of a node leads.
 ///
 /// # Safety
-/// A node lies there and stays.
+/// The node lies there and stays, and has such a leaf that is no answer.
 #[inline(always)]
-unsafe fn leaf(
-    node: *const u8,
-    window: u32,
-    not_above: impl Fn(*const u8, Head, u32) -> usize,
-) -> u16 {
-    // SAFETY: a node begins with its head, has that many keys and a leaf
-    // more; units are aligned for all of them.
+unsafe fn next(node: *const u8, leaf: u16) -> *const u8 {
+    // SAFETY: a node ends with its head, and its leaf says how far behind
+    // its start the next one lies (`keys`).
     unsafe {
-        let head = Head(node.cast::<u32>().read());
-        let leaves = node.add(head.leaves()).cast::<u16>();
-        leaves.add(not_above(node, head, window)).read()
+        let head = Head(node.add(HEAD).cast::<u16>().read());
+        node.add(head.distance(leaf))
     }
 }
 
-/// How many of a node's keys are not above a window. The node lies there
-/// and stays.
+/// From a leaf of a node to the answer.
+///
+/// # Safety
+/// The node lies there and stays, and has such a leaf.
 #[inline(always)]
-fn not_above_portable(node: *const u8, head: Head, window: u32) -> usize {
-    let keys = head.words().count_ones() as usize;
-    // SAFETY: after its head a node has that many keys.
-    let keys = unsafe { std::slice::from_raw_parts(node.add(4).cast::<u32>(), keys) };
-    keys.iter().filter(|key| **key <= window).count()
+unsafe fn follow(node: *const u8, address: u128, leaf: u16, steps: impl Steps) -> u16 {
+    let (mut node, mut leaf) = (node, leaf);
+    while leaf & DEEP != 0 {
+        // SAFETY: a leaf leads to a node, which stays as long.
+        leaf = unsafe {
+            node = next(node, leaf);
+            match Head(node.add(HEAD).cast::<u16>().read()).window() {
+                WIDE => wide(node, address as u64),
+                which => narrow(node, (address >> (80 - 16 * which)) as u16, steps),
+            }
+        };
+    }
+    leaf
+}
+
+/// The leaf of an address in the node that the slot of its /32 leads to.
+///
+/// # Safety
+/// The slot said so within this section, or an answer, or 0.
+#[inline(always)]
+unsafe fn first_leaf(table: Table<'_>, entry: u32, address: u128, steps: impl Steps) -> u16 {
+    // SAFETY: a node lies there and stays, or the zeros before all nodes.
+    unsafe { narrow(table.place(entry), (address >> 80) as u16, steps) }
+}
+
+/// The leaf of a window's value in a node whose window has 16 bits.
+///
+/// # Safety
+/// Such a node lies there and stays, or zeros do.
+#[inline(always)]
+unsafe fn narrow(node: *const u8, window: u16, steps: impl Steps) -> u16 {
+    let at = steps.not_above(node, window);
+    // SAFETY: behind the keys lies a leaf more than keys.
+    unsafe {
+        node.add(2 * NARROW_KEYS)
+            .cast::<u16>()
+            .add(at)
+            .read_unaligned()
+    }
+}
+
+/// The leaf of a window's value in a node whose window has 64 bits.
+///
+/// # Safety
+/// Such a node lies there and stays.
+#[inline(always)]
+unsafe fn wide(node: *const u8, window: u64) -> u16 {
+    // SAFETY: a node begins with its keys, aligned, and behind them lies a
+    // leaf more than keys.
+    unsafe {
+        let keys = node.cast::<[u64; WIDE_KEYS]>().read();
+        let at = keys.iter().filter(|key| **key <= window).count();
+        node.add(8 * WIDE_KEYS).cast::<u16>().add(at).read()
+    }
+}
+
+/// What a slot says, where it is an answer; else 0.
+#[inline(always)]
+fn answer(entry: u32) -> u16 {
+    if entry > MOST_ANSWER { 0 } else { entry as u16 }
+}
+
+#[derive(Clone, Copy)]
+struct Portable;
+
+impl Steps for Portable {
+    #[inline(always)]
+    fn not_above(self, node: *const u8, window: u16) -> usize {
+        // SAFETY: a narrow node begins with its keys.
+        let keys = unsafe { node.cast::<[u16; NARROW_KEYS]>().read_unaligned() };
+        keys.iter().filter(|key| **key <= window).count()
+    }
 }
 
 #[cfg(target_arch = "x86_64")]
 mod x86 {
     use std::arch::x86_64::{
-        _mm256_and_si256, _mm256_castsi256_ps, _mm256_cmpeq_epi32, _mm256_cmpgt_epi32,
-        _mm256_maskload_epi32, _mm256_min_epu32, _mm256_movemask_ps, _mm256_set1_epi32,
-        _mm256_setr_epi32, _mm512_mask_cmple_epu32_mask, _mm512_maskz_load_epi32,
-        _mm512_set1_epi32,
+        __m128i, _mm_insert_epi16, _mm_setzero_si128, _mm256_castsi128_si256, _mm256_cmpeq_epi16,
+        _mm256_inserti128_si256, _mm256_loadu_si256, _mm256_mask_cmple_epu16_mask,
+        _mm256_min_epu16, _mm256_movemask_epi8, _mm256_movepi16_mask, _mm256_or_si256,
+        _mm256_set1_epi16, _mm256_storeu_si256, _mm512_cmple_epu32_mask, _mm512_loadu_si512,
+        _mm512_maskz_cvtepi32_epi16, _mm512_set1_epi32, _mm512_setr_epi32, _mm512_storeu_si512,
     };
 
-    use super::{Head, Table, all};
+    use super::{MOST_ANSWER, NARROW_KEYS, Steps, TOGETHER, Table, all, first_leaf};
 
     #[target_feature(enable = "avx2,bmi1,bmi2,popcnt")]
     pub fn all_avx2(table: Table<'_>, addresses: &[u128], next_hops: &mut [u16]) {
-        all(table, addresses, next_hops, |node, head, window| {
-            not_above_avx2(node, head, window)
-        });
+        all(table, addresses, next_hops, Avx2);
     }
 
-    #[target_feature(enable = "avx2,bmi1,bmi2,popcnt,avx512f,avx512bw")]
+    #[target_feature(enable = "avx2,bmi1,bmi2,popcnt,avx512f,avx512bw,avx512vl")]
     pub fn all_avx512(table: Table<'_>, addresses: &[u128], next_hops: &mut [u16]) {
-        all(table, addresses, next_hops, |node, head, window| {
-            not_above_avx512(node, head, window)
-        });
+        all(table, addresses, next_hops, Avx512);
     }
 
-    #[inline]
-    #[target_feature(enable = "avx2,popcnt")]
-    fn not_above_avx2(node: *const u8, head: Head, window: u32) -> usize {
-        let keys = head.words().count_ones() as i32;
-        let window = _mm256_set1_epi32(window.cast_signed());
-        let half = |first: i32| {
-            let numbers = _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7);
-            let is_key = _mm256_cmpgt_epi32(_mm256_set1_epi32(keys - first), numbers);
-            // SAFETY: after its head a node has that many keys, and others
-            // than those are not loaded.
-            let words = unsafe {
-                let from = node.add(4).cast::<i32>().wrapping_add(first as usize);
-                _mm256_maskload_epi32(from, is_key)
-            };
-            let below = _mm256_cmpeq_epi32(_mm256_min_epu32(words, window), words);
-            let below = _mm256_castsi256_ps(_mm256_and_si256(below, is_key));
-            _mm256_movemask_ps(below).count_ones() as usize
-        };
-        half(0) + half(8)
+    /// Made where the processor has the instructions only.
+    #[derive(Clone, Copy)]
+    struct Avx2;
+
+    impl Steps for Avx2 {
+        #[inline(always)]
+        fn not_above(self, node: *const u8, window: u16) -> usize {
+            // SAFETY: the processor has AVX2 and POPCNT where this is made;
+            // a node is a line.
+            unsafe {
+                let keys = _mm256_loadu_si256(node.cast());
+                let window = _mm256_set1_epi16(window.cast_signed());
+                let below = _mm256_cmpeq_epi16(_mm256_min_epu16(keys, window), keys);
+                // Two bits a key, and the last lane is a leaf.
+                let below = _mm256_movemask_epi8(below) & ((1 << (2 * NARROW_KEYS)) - 1);
+                below.count_ones() as usize / 2
+            }
+        }
     }
 
-    #[inline]
-    #[target_feature(enable = "avx512f,popcnt")]
-    fn not_above_avx512(node: *const u8, head: Head, window: u32) -> usize {
-        let place = node.addr() % 64;
-        let is_key = (head.words() << (place / 4)) as u16;
-        // SAFETY: a node's keys all lie in the line that it starts in
-        // (`keys`), and others than those are not loaded.
-        let words = unsafe { _mm512_maskz_load_epi32(is_key, node.wrapping_sub(place).cast()) };
-        let window = _mm512_set1_epi32(window.cast_signed());
-        _mm512_mask_cmple_epu32_mask(is_key, words, window).count_ones() as usize
+    /// The leaves of eight addresses.
+    ///
+    /// # Safety
+    /// As for `Steps::leaves`.
+    #[inline(always)]
+    unsafe fn eight(
+        table: Table<'_>,
+        addresses: &[u128; TOGETHER],
+        entries: &[u32; TOGETHER],
+        from: usize,
+        steps: impl Steps,
+    ) -> __m128i {
+        // SAFETY: an entry leads to a node, or is so small that it leads to
+        // the zeros before all nodes.
+        unsafe {
+            let mut eight = _mm_setzero_si128();
+            macro_rules! insert {
+                ($($at:literal)*) => {$(
+                    let at = from + $at;
+                    let leaf = first_leaf(table, entries[at], addresses[at], steps);
+                    eight = _mm_insert_epi16::<$at>(eight, leaf.into());
+                )*};
+            }
+            insert!(0 1 2 3 4 5 6 7);
+            eight
+        }
+    }
+
+    /// Made where the processor has the instructions only.
+    #[derive(Clone, Copy)]
+    struct Avx512;
+
+    impl Steps for Avx512 {
+        #[inline(always)]
+        fn tops(
+            self,
+            table: Table<'_>,
+            addresses: &[u128; TOGETHER],
+            entries: &mut [u32; TOGETHER],
+            answers: &mut [u16; TOGETHER],
+        ) -> u64 {
+            let top = |at: usize| table.top(addresses[at]).cast_signed();
+            // SAFETY: the processor has AVX-512 where this is made; both
+            // arrays have room for sixteen.
+            unsafe {
+                let said = _mm512_setr_epi32(
+                    top(0),
+                    top(1),
+                    top(2),
+                    top(3),
+                    top(4),
+                    top(5),
+                    top(6),
+                    top(7),
+                    top(8),
+                    top(9),
+                    top(10),
+                    top(11),
+                    top(12),
+                    top(13),
+                    top(14),
+                    top(15),
+                );
+                let most = _mm512_set1_epi32(MOST_ANSWER.cast_signed());
+                let are = _mm512_cmple_epu32_mask(said, most);
+                _mm512_storeu_si512(entries.as_mut_ptr().cast(), said);
+                let found = _mm512_maskz_cvtepi32_epi16(are, said);
+                _mm256_storeu_si256(answers.as_mut_ptr().cast(), found);
+                u64::from(!are)
+            }
+        }
+
+        #[inline(always)]
+        unsafe fn leaves(
+            self,
+            table: Table<'_>,
+            addresses: &[u128; TOGETHER],
+            entries: &[u32; TOGETHER],
+            answers: &mut [u16; TOGETHER],
+        ) -> u64 {
+            // SAFETY: the processor has AVX-512 where this is made; both
+            // arrays have sixteen.
+            unsafe {
+                let found = _mm256_castsi128_si256(eight(table, addresses, entries, 0, self));
+                let found =
+                    _mm256_inserti128_si256::<1>(found, eight(table, addresses, entries, 8, self));
+                let said = _mm512_loadu_si512(entries.as_ptr().cast());
+                let most = _mm512_set1_epi32(MOST_ANSWER.cast_signed());
+                let are = _mm512_cmple_epu32_mask(said, most);
+                let hops = _mm512_maskz_cvtepi32_epi16(are, said);
+                let before = _mm256_loadu_si256(answers.as_ptr().cast());
+                let after = _mm256_or_si256(_mm256_or_si256(before, hops), found);
+                _mm256_storeu_si256(answers.as_mut_ptr().cast(), after);
+                u64::from(_mm256_movepi16_mask(found))
+            }
+        }
+
+        #[inline(always)]
+        fn not_above(self, node: *const u8, window: u16) -> usize {
+            // SAFETY: the processor has AVX-512 and POPCNT where this is
+            // made; a node is a line.
+            unsafe {
+                let keys = _mm256_loadu_si256(node.cast());
+                let window = _mm256_set1_epi16(window.cast_signed());
+                let is_key = (1 << NARROW_KEYS) - 1;
+                _mm256_mask_cmple_epu16_mask(is_key, keys, window).count_ones() as usize
+            }
+        }
     }
 }

@@ -4,6 +4,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::time::{Duration, Instant};
 
 use lab::Random;
 use memory::quiescent::Domain;
@@ -223,6 +224,58 @@ fn a_crowded_32_is_exact_and_gives_its_space_back() {
     assert!(stats.lookup_bytes <= before + 64 + 4 * BLOCK);
 }
 
+/// As many networks in a /32 as fill a node, some nodes beneath it, and
+/// nodes beneath those: their places are found by where the gaps are.
+#[test]
+fn a_32_with_any_number_of_networks_is_exact() {
+    let (domain, mut writer, reader) = table();
+    let mut random = Random::new(23);
+    let mut oracle = Oracle::default();
+    let mut changes = Vec::new();
+    for count in (1..=40).chain([240, 256, 258, 300, 4_200]) {
+        for change in std::mem::take(&mut changes) {
+            let gone = Change6 {
+                next_hop: None,
+                ..change
+            };
+            oracle.apply(gone);
+            writer.apply(&[gone]).unwrap();
+        }
+        changes.extend((0..count).map(|_| {
+            let len = [40, 48, 48, 48, 56, 64, 128][random.below(7)];
+            let bits = u128::from(random.number()) << 32;
+            Change6 {
+                prefix: masked((0x2001_0db8 << 96) | bits, len),
+                len,
+                next_hop: Some(1 + random.below(100) as u16),
+            }
+        }));
+        changes.iter().for_each(|change| oracle.apply(*change));
+        writer.apply(&changes).unwrap();
+        assert_exact(&domain, &reader, &oracle, &borders(&changes));
+    }
+}
+
+/// Tells readers to end.
+struct Done<'a>(&'a AtomicBool);
+
+impl Drop for Done<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}
+
+/// Makes changes, again and again while there is no space: a reader that has
+/// lost its core within a batch holds up what was taken out.
+fn apply_patiently(writer: &mut Writer6, changes: &[Change6]) {
+    let until = Instant::now() + Duration::from_secs(60);
+    while let Err(error) = writer.apply(changes) {
+        assert!(matches!(error, crate::Error::NoSpace { .. }), "{error}");
+        assert!(Instant::now() < until, "{error}");
+        std::thread::yield_now();
+    }
+}
+
 /// Each route leads to one of two next hops of its own at any time: a
 /// reader that sees a third reads something that was reused too early.
 #[test]
@@ -285,6 +338,8 @@ fn readers_see_an_old_or_a_new_answer_and_nothing_else() {
                 }
             });
         }
+        // They end also when the writer fails.
+        let _done = Done(&is_done);
         // Until readers have looked often enough, whatever the machine does.
         let mut oracle = Oracle::default();
         let mut steps = 0;
@@ -305,7 +360,7 @@ fn readers_see_an_old_or_a_new_answer_and_nothing_else() {
                 })
                 .collect();
             changes.iter().for_each(|change| oracle.apply(*change));
-            writer.apply(&changes).unwrap();
+            apply_patiently(&mut writer, &changes);
         }
         is_done.store(true, Ordering::Relaxed);
         assert_exact(&domain, &reader, &oracle, &addresses);

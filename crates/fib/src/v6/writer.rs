@@ -9,10 +9,10 @@ use std::sync::Arc;
 
 use memory::quiescent::Domain;
 
-use super::{BLOCK, TOP_BITS, TOPS};
+use super::{BLOCK, MOST_ANSWER, TOP_BITS, TOPS};
 use crate::keys::{self, FIRST};
 use crate::route::{Change, Change6, Config, Error, Route6, Stats, check};
-use crate::store::{Place, Shared, Store};
+use crate::store::{LINE, Place, Shared, Store, UNIT};
 
 /// Changes that are made before their records are made anew, once each.
 const SLICE: usize = 4_096;
@@ -27,10 +27,6 @@ pub struct Writer6 {
     /// Next hops of routes up to /16, 0 where there is none.
     short: Vec<u16>,
     tops: Vec<Top>,
-    /// For each next hop, the record with that answer alone, and the block
-    /// whose slots all lead there.
-    uniform: Vec<Option<u32>>,
-    uniform_blocks: Vec<Option<u32>>,
     /// What is to be made anew: a /16, and which of its /32s.
     dirty: Vec<(u16, u16)>,
     /// /16s whose block is to come or go.
@@ -116,12 +112,10 @@ fn chunk_of(prefix: u128) -> u16 {
 impl Writer6 {
     pub(super) fn new(config: Config, domain: &Arc<Domain>) -> Result<Self, Error> {
         let bytes = config.max_bytes;
-        // Slots of zero lead to a zeroed block, whose slots lead to a
-        // zeroed record: no route.
-        let block_units = (BLOCK * 4 / crate::store::UNIT) as u32;
-        let store = Store::new(TOPS, bytes, block_units, domain);
-        let mut uniform = vec![None; usize::from(crate::MAX_NEXT_HOP) + 1];
-        uniform[0] = Some(0);
+        // Zeros lie where what a slot says is an answer, as far as a node
+        // would. Slots of zero say that there is no route.
+        let zeros = MOST_ANSWER as usize + 1 + LINE;
+        let store = Store::new(TOPS, bytes, (zeros / UNIT) as u32, domain);
         Ok(Self {
             store: store.map_err(|source| Error::Memory { bytes, source })?,
             max_routes: config.max_routes,
@@ -129,8 +123,6 @@ impl Writer6 {
             routes: 0,
             short: vec![0; 2 * TOPS],
             tops: (0..TOPS).map(|_| Top::default()).collect(),
-            uniform_blocks: uniform.clone(),
-            uniform,
             dirty: Vec::new(),
             dirty_tops: Vec::new(),
         })
@@ -146,7 +138,7 @@ impl Writer6 {
     /// Some 1 µs for a route longer than /32, and 10 ns for each other
     /// such route of its /32; a shorter one costs as much for each /32
     /// beneath it with routes of its own. The first route of a /16 that is
-    /// longer than that takes 300 KiB of the writer's memory and 32 KiB of
+    /// longer than that takes 300 KiB of the writer's memory and 256 KiB of
     /// the table's.
     pub fn apply(&mut self, changes: &[Change6]) -> Result<(), Error> {
         for (at, change) in changes.iter().enumerate() {
@@ -366,7 +358,7 @@ impl Writer6 {
         let beneath = Beneath {
             block,
             top: at as u16,
-            record: uniform_record(&mut self.store, &mut self.uniform, cover),
+            cover,
         };
         beneath.cover(node, &mut self.store, &mut self.dirty);
     }
@@ -401,12 +393,7 @@ impl Writer6 {
     /// Makes a /32's record anew and has its slot lead there; `false`
     /// without space.
     fn make(&mut self, top: usize, at: u16) -> bool {
-        let Self {
-            store,
-            tops,
-            uniform,
-            ..
-        } = self;
+        let Self { store, tops, .. } = self;
         let Top { cover, block, .. } = &mut tops[top];
         let Some(block) = block else {
             return true;
@@ -414,18 +401,15 @@ impl Writer6 {
         let cover = block.cover(BLOCK + usize::from(at), *cover);
         let long = block.chunks.get(&at).map_or(&[][..], |chunk| &chunk.long);
         let is_empty = long.is_empty();
-        let (unit, place) = match keys::record(FIRST, long, cover) {
-            Ok(next_hop) => match uniform_record(store, uniform, next_hop) {
-                Some(unit) => (unit, None),
-                None => return false,
-            },
+        let (entry, place) = match keys::record(long, cover) {
+            Ok(next_hop) => (next_hop.into(), None),
             Err(record) => match store.write(&record) {
-                Some(place) => (place.at, Some(place)),
+                Some(place) => (place.offset(), Some(place)),
                 None => return false,
             },
         };
         if let Some(slots) = block.place {
-            store.publish_within(slots, at.into(), unit);
+            store.publish_within(slots, at.into(), entry);
         }
         let known = block.chunks.get_mut(&at);
         if let Some(old) = known.and_then(|chunk| std::mem::replace(&mut chunk.place, place)) {
@@ -438,32 +422,23 @@ impl Writer6 {
         true
     }
 
-    /// Has a /16's slot lead to a block of its own, if it has routes, or to
-    /// the one that all with its answer share; `false` without space.
+    /// Has a /16's slot lead to a block of its own, if it has routes, or say
+    /// its answer; `false` without space.
     fn make_top(&mut self, at: usize) -> bool {
-        let Self {
-            store,
-            tops,
-            uniform,
-            uniform_blocks,
-            ..
-        } = self;
+        let Self { store, tops, .. } = self;
         let top = &mut tops[at];
         match &mut top.block {
             Some(block) if block.routes > 0 => {
                 if block.place.is_none() {
-                    let Some(place) = write_block(store, uniform, block, top.cover) else {
+                    let Some(place) = write_block(store, block, top.cover) else {
                         return false;
                     };
                     block.place = Some(place);
-                    store.publish(at, place.at);
+                    store.publish(at, place.offset());
                 }
             }
             _ => {
-                let Some(unit) = uniform_block(store, uniform, uniform_blocks, top.cover) else {
-                    return false;
-                };
-                store.publish(at, unit);
+                store.publish(at, top.cover.into());
                 if let Some(block) = top.block.take() {
                     let places = block.chunks.values().filter_map(|chunk| chunk.place);
                     for place in places.chain(block.place) {
@@ -481,8 +456,8 @@ impl Writer6 {
 struct Beneath<'a> {
     block: &'a Block,
     top: u16,
-    /// The record with that answer, if there was space for it.
-    record: Option<u32>,
+    /// That route's next hop.
+    cover: u16,
 }
 
 impl Beneath<'_> {
@@ -490,14 +465,11 @@ impl Beneath<'_> {
     fn cover(&self, node: usize, store: &mut Store, dirty: &mut Vec<(u16, u16)>) {
         if let Some(at) = node.checked_sub(BLOCK) {
             let has_own = self.block.is_chunk[at / 64] >> (at % 64) & 1 != 0;
-            match (self.block.place, self.record) {
-                (Some(slots), Some(record)) if !has_own => {
-                    store.publish_within(slots, at, record);
-                }
-                // A block that is not published yet is made whole, but for
-                // the records of these.
-                (None, _) if !has_own => {}
-                _ => dirty.push((self.top, at as u16)),
+            match self.block.place {
+                _ if has_own => dirty.push((self.top, at as u16)),
+                Some(slots) => store.publish_within(slots, at, self.cover.into()),
+                // A block that is not published yet is made whole.
+                None => {}
             }
             return;
         }
@@ -511,31 +483,19 @@ impl Beneath<'_> {
 
 /// Writes a block's slots; `None` where there is no space for them, or was
 /// none for a record that one of them leads to.
-fn write_block(
-    store: &mut Store,
-    uniform: &mut [Option<u32>],
-    block: &Block,
-    above: u16,
-) -> Option<Place> {
+fn write_block(store: &mut Store, block: &Block, above: u16) -> Option<Place> {
     let mut answers = vec![0; BLOCK];
     block.covers(1, above, &mut answers);
+    let mut entries: Vec<u32> = answers.into_iter().map(u32::from).collect();
     for (at, chunk) in &block.chunks {
-        let at = usize::from(*at);
-        if chunk.place.is_none() {
-            answers[at] = keys::record(FIRST, &chunk.long, answers[at]).ok()?;
-        }
+        let entry = &mut entries[usize::from(*at)];
+        *entry = match chunk.place {
+            Some(place) => place.offset(),
+            None => keys::record(&chunk.long, *entry as u16).ok()?.into(),
+        };
     }
-    let mut slots = Vec::with_capacity(4 * BLOCK);
-    for answer in answers {
-        slots.extend_from_slice(&uniform_record(store, uniform, answer)?.to_ne_bytes());
-    }
-    for (at, chunk) in &block.chunks {
-        if let Some(place) = chunk.place {
-            let from = 4 * usize::from(*at);
-            slots[from..from + 4].copy_from_slice(&place.at.to_ne_bytes());
-        }
-    }
-    store.write(&slots)
+    let bytes: Vec<u8> = entries.into_iter().flat_map(u32::to_ne_bytes).collect();
+    store.write(&bytes)
 }
 
 /// Puts a route into the list of its /32, or takes it out; whether that
@@ -567,31 +527,6 @@ fn note_long(block: &mut Block, change: &Change6) -> bool {
         (Err(_), None) => return false,
     }
     true
-}
-
-/// The record with one answer, shared by all /32s that have no other.
-fn uniform_record(store: &mut Store, known: &mut [Option<u32>], next_hop: u16) -> Option<u32> {
-    let known = &mut known[usize::from(next_hop)];
-    if known.is_none() {
-        *known = Some(store.write(&keys::uniform(FIRST, next_hop))?.at);
-    }
-    *known
-}
-
-/// The block whose slots all have one answer.
-fn uniform_block(
-    store: &mut Store,
-    records: &mut [Option<u32>],
-    blocks: &mut [Option<u32>],
-    next_hop: u16,
-) -> Option<u32> {
-    let known = &mut blocks[usize::from(next_hop)];
-    if known.is_none() {
-        let record = uniform_record(store, records, next_hop)?;
-        let slots = record.to_ne_bytes().repeat(BLOCK);
-        *known = Some(store.write(&slots)?.at);
-    }
-    *known
 }
 
 /// The place of a prefix among those up to /16.
