@@ -12,6 +12,8 @@
 //! - [`forward`]: the nodes of a packet's way, pure; [`neighbour`]: what a
 //!   next hop is; [`fill`]: both kept in step with `table`;
 //!   [`worker`]: the thread that does it.
+//! - [`slice`]: how soon a thread runs that has slept; not of packets, but
+//!   this room may make system calls that no safe library passes on.
 
 mod buffer;
 pub mod fill;
@@ -20,6 +22,7 @@ mod memory_port;
 pub mod neighbour;
 mod pcap;
 mod port;
+pub mod slice;
 pub mod socket;
 #[cfg(test)]
 mod testing;

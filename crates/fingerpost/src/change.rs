@@ -21,7 +21,7 @@ mod rule;
 mod source;
 #[cfg(test)]
 mod tests;
-mod undo;
+pub mod undo;
 mod verb;
 mod words;
 

@@ -1,5 +1,5 @@
-//! `fingerpost link add|delete|set`: links by the thousand, made and
-//! deleted at a flat cost each, by the process that asks and with its
+//! `fingerpost link add|delete|set`: links by the thousand, made, deleted
+//! and changed at a flat cost each, by the process that asks and with its
 //! rights; no daemon takes part. And `link journal`: what can be gone on
 //! with or taken back.
 //!
@@ -22,6 +22,7 @@ use std::time::Instant;
 use anyhow::{Context, Result};
 use linux::Namespace;
 use linux::links::How;
+use linux::links::journal::Work;
 use signal_hook::consts::{SIGINT, SIGTERM};
 
 pub use crate::change::Numbers;
@@ -38,11 +39,10 @@ pub enum Wanted {
     Delete(Select, Deletion),
     /// Change them.
     Set(Select, Box<Settings>),
-    /// Go on with a journal of additions (`true`) or deletions: its id, or
-    /// the newest.
-    Resume(bool, Option<String>),
+    /// Go on with a journal of some work: its id, or the newest.
+    Resume(Work, Option<String>),
     /// Take it back.
-    Undo(bool, Option<String>),
+    Undo(Work, Option<String>),
     /// List the journals.
     Journal,
 }
@@ -126,10 +126,12 @@ pub fn run(wanted: &Wanted, terms: &Terms) -> Result<ExitCode> {
             Ok(()) => set::set(&job, select, settings)?,
             Err(why) => return senseless(&why),
         },
-        Wanted::Resume(true, id) => add::resume(&job, id.as_deref())?,
-        Wanted::Undo(true, id) => add::undo(&job, id.as_deref())?,
-        Wanted::Resume(false, id) => delete::resume(&job, id.as_deref())?,
-        Wanted::Undo(false, id) => delete::undo(&job, id.as_deref())?,
+        Wanted::Resume(Work::Add, id) => add::resume(&job, id.as_deref())?,
+        Wanted::Undo(Work::Add, id) => add::undo(&job, id.as_deref())?,
+        Wanted::Resume(Work::Delete, id) => delete::resume(&job, id.as_deref())?,
+        Wanted::Undo(Work::Delete, id) => delete::undo(&job, id.as_deref())?,
+        Wanted::Resume(Work::Set, id) => set::resume(&job, id.as_deref())?,
+        Wanted::Undo(Work::Set, id) => set::undo(&job, id.as_deref())?,
         Wanted::Journal => journal::list(&job)?,
     };
     Ok(if is_done {

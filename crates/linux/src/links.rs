@@ -5,8 +5,8 @@
 //!   and the way that waits for its grace periods once, not for each.
 //! - [`set`]: settings of many links, packed.
 //! - [`Listing`]: all links of a namespace at one moment.
-//! - [`journal`]: what makes a creation or deletion go on, or be taken
-//!   back, after the process that did it was killed.
+//! - [`journal`]: what makes a creation, deletion or change go on, or be
+//!   taken back, after the process that did it was killed.
 //! - [`recreate`]: deleted links as they were, from a journal's rows.
 //!
 //! For the program and for tests. Everything here waits for the kernel and
@@ -36,7 +36,7 @@ pub use along::Along;
 pub use delete::{Agreed, Deleted, Deletion, Terms, Way, is_same};
 pub use listing::{Listing, named};
 pub use recreate::{Recreated, recreate, rows};
-pub use set::{Change, Changed, set};
+pub use set::{Change, Changed, is_as, set};
 
 /// How requests go out.
 #[derive(Debug, Clone, Copy)]

@@ -16,7 +16,8 @@ mod route;
 mod rule;
 
 use crate::build::Build;
-use crate::decode::Operation;
+use crate::decode::{Item, Operation};
+use crate::malformed::TooLong;
 use crate::message::flag;
 
 pub use address::address;
@@ -28,6 +29,21 @@ pub use new_link::{
 pub use nexthop::nexthop;
 pub use route::route;
 pub use rule::{rule, unplaced_rule};
+
+/// Appends the message of a row of any table. Of a route of a family that
+/// is not changed here (MPLS, multicast forwarding) nothing is appended.
+pub fn row(out: &mut Vec<u8>, request: &Request, row: &Item) -> Result<(), TooLong> {
+    match row {
+        Item::Link(row) => link(out, request, row),
+        Item::Address(row) => address(out, request, row),
+        Item::Neighbour(row) => neighbour(out, request, row),
+        Item::Fdb(row) => fdb(out, request, row),
+        Item::Route(row) => route(out, request, row),
+        Item::Nexthop(row) => nexthop(out, request, row),
+        Item::Rule(row) => rule(out, request, row),
+        Item::OtherRoute(_) => Ok(()),
+    }
+}
 
 /// What is to be done with a row.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -6,7 +6,8 @@
 //!
 //! The daemon and the floor have one core, all who ask and change have the
 //! others. What is measured with stalled clients begins with them, when
-//! their sockets are being filled.
+//! their sockets are being filled; then the floor is asked beside them. How
+//! late the client itself was to ask is told too: its times hold that.
 
 use std::fs;
 use std::io::{BufRead, BufReader, Write};
@@ -204,6 +205,7 @@ fn compare(
             let what = format!("{what}, {with}");
             let held = client.hold(stalled, streams, watched)?;
             client.ask(OURS, &what, "16", REQUESTS_PER_SEC, samples)?;
+            client.ask(FLOOR, &what, "16", REQUESTS_PER_SEC, samples)?;
             if let Some(bytes) = daemon.resident_bytes() {
                 samples.add(OURS, &what, size, "resident_bytes", bytes);
             }
@@ -253,13 +255,26 @@ impl Client<'_> {
         let file = file.to_str().context("a path that is not UTF-8")?;
         let words = ["ask", address, connections, per_sec, self.seconds, file];
         let numbers = self.run(&words)?;
-        let [requests, seconds, median, late, longest] = numbers[..] else {
+        let [
+            requests,
+            seconds,
+            median,
+            late,
+            longest,
+            own_late,
+            own_longest,
+        ] = numbers[..]
+        else {
             bail!("http-ask wrote {numbers:?}");
         };
         samples.add(who, what, self.size, "requests_per_s", requests / seconds);
         samples.add(who, what, self.size, "p50_us", median);
         samples.add(who, what, self.size, "p99_us", late);
         samples.add(who, what, self.size, "max_us", longest);
+        if per_sec != "0" {
+            samples.add(who, what, self.size, "client_late_p99_us", own_late);
+            samples.add(who, what, self.size, "client_late_max_us", own_longest);
+        }
         Ok(())
     }
 

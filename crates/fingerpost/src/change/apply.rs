@@ -341,19 +341,7 @@ fn message(
     };
     match &asked.item {
         Item::Rule(rule) if !asked.is_placed => encode::unplaced_rule(out, &request, rule),
-        item => encode_item(item, &request, out),
-    }
-}
-
-/// The message of a row; of a kind that is not changed here, none.
-pub fn encode_item(item: &Item, request: &Request, out: &mut Vec<u8>) -> Result<(), TooLong> {
-    match item {
-        Item::Address(row) => encode::address(out, request, row),
-        Item::Route(row) => encode::route(out, request, row),
-        Item::Neighbour(row) => encode::neighbour(out, request, row),
-        Item::Nexthop(row) => encode::nexthop(out, request, row),
-        Item::Rule(row) => encode::rule(out, request, row),
-        Item::Link(_) | Item::Fdb(_) | Item::OtherRoute(_) => Ok(()),
+        item => encode::row(out, &request, item),
     }
 }
 

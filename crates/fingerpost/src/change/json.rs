@@ -2,12 +2,14 @@
 //! can be given back. A key that is not known is an error: what it says
 //! must not be lost in silence.
 
-use serde_json::{Map, Value};
+mod value;
+
+use std::borrow::Cow;
+
 use view::Object;
 
 use super::words::Wrong;
-
-type Row = Map<String, Value>;
+use value::{Row, Value};
 
 /// How a key becomes words.
 #[derive(Clone, Copy)]
@@ -140,7 +142,7 @@ const NEXTHOP: &[(&str, How)] = &[
 /// The lines that an object stands for: one, but for a link with its
 /// addresses.
 pub fn lines(object: Object, text: &[u8], out: &mut Vec<String>) -> Result<(), Wrong> {
-    let row: Row =
+    let row: Row<'_> =
         serde_json::from_slice(text).map_err(|error| format!("no JSON object: {error}"))?;
     if object == Object::Addr {
         return addresses(&row, out);
@@ -159,16 +161,16 @@ pub fn lines(object: Object, text: &[u8], out: &mut Vec<String>) -> Result<(), W
 
 /// `special` takes the keys that it knows.
 fn each(
-    row: &Row,
+    row: &Row<'_>,
     table: &[(&str, How)],
     line: &mut String,
-    mut special: impl FnMut(&str, &Value, &mut String) -> Result<bool, Wrong>,
+    mut special: impl FnMut(&str, &Value<'_>, &mut String) -> Result<bool, Wrong>,
 ) -> Result<(), Wrong> {
-    for (key, value) in row {
+    for (key, value) in row.iter() {
         if special(key, value, line)? {
             continue;
         }
-        let how = table.iter().find(|(known, _)| known == key);
+        let how = table.iter().find(|(known, _)| *known == key);
         match how.map(|(_, how)| *how) {
             Some(Word(word)) => push(line, word, &scalar(key, value)?),
             Some(Alone) => push(line, "", &scalar(key, value)?),
@@ -191,23 +193,21 @@ fn push(line: &mut String, word: &str, value: &str) {
     }
 }
 
-fn scalar<'a>(key: &str, value: &'a Value) -> Result<std::borrow::Cow<'a, str>, Wrong> {
+fn scalar<'a>(key: &str, value: &'a Value<'_>) -> Result<Cow<'a, str>, Wrong> {
     match value {
-        Value::String(text) if !text.contains(|c: char| c.is_whitespace()) => {
-            Ok(text.as_str().into())
-        }
+        Value::String(text) if !text.contains(char::is_whitespace) => Ok(Cow::Borrowed(text)),
         Value::Number(number) => Ok(number.to_string().into()),
         _ => Err(format!("key `{key}` of the JSON object has no plain value")),
     }
 }
 
-fn text<'a>(row: &'a Row, key: &str) -> Option<&'a str> {
+fn text<'a>(row: &'a Row<'_>, key: &str) -> Option<&'a str> {
     row.get(key)?.as_str()
 }
 
 /// The words among a list of flags that may be told.
-fn flags(value: &Value, told: &[&str], line: &mut String) {
-    for flag in value.as_array().into_iter().flatten() {
+fn flags(value: &Value<'_>, told: &[&str], line: &mut String) {
+    for flag in value.elements() {
         if let Some(flag) = flag.as_str().filter(|flag| told.contains(flag)) {
             push(line, flag, "");
         }
@@ -215,21 +215,21 @@ fn flags(value: &Value, told: &[&str], line: &mut String) {
 }
 
 /// `{"family":"inet6","host":"fe80::1"}`
-fn via(value: &Value, line: &mut String) -> Result<(), Wrong> {
+fn via(value: &Value<'_>, line: &mut String) -> Result<(), Wrong> {
     let host = value.get("host").and_then(Value::as_str);
     let host = host.ok_or_else(|| "key `via` of the JSON object has no `host`".to_owned())?;
     push(line, "via", host);
     Ok(())
 }
 
-fn route(row: &Row, line: &mut String) -> Result<(), Wrong> {
+fn route(row: &Row<'_>, line: &mut String) -> Result<(), Wrong> {
     // The type and the prefix come first, wherever the keys stand.
     for key in ["type", "dst"] {
         if let Some(value) = row.get(key) {
             push(line, "", &scalar(key, value)?);
         }
     }
-    let has_object = row.contains_key("nhid");
+    let has_object = row.get("nhid").is_some();
     let mut later = String::new();
     each(row, ROUTE, line, |key, value, line| {
         match key {
@@ -238,8 +238,8 @@ fn route(row: &Row, line: &mut String) -> Result<(), Wrong> {
             "via" => via(value, line)?,
             "flags" => flags(value, &["onlink", "pervasive"], line),
             "metrics" => {
-                for metrics in value.as_array().into_iter().flatten() {
-                    for (name, value) in metrics.as_object().into_iter().flatten() {
+                for metrics in value.elements() {
+                    for (name, value) in metrics.as_object().into_iter().flat_map(Row::iter) {
                         push(line, name, &scalar(name, value)?);
                     }
                 }
@@ -251,7 +251,7 @@ fn route(row: &Row, line: &mut String) -> Result<(), Wrong> {
                 push(line, "realms", &parts.join("/"));
             }
             "nexthops" => {
-                for hop in value.as_array().into_iter().flatten() {
+                for hop in value.elements() {
                     let hop = hop.as_object();
                     let hop = hop.ok_or_else(|| "a next hop is no JSON object".to_owned())?;
                     push(&mut later, "nexthop", "");
@@ -273,7 +273,7 @@ fn route(row: &Row, line: &mut String) -> Result<(), Wrong> {
     Ok(())
 }
 
-fn neighbour(row: &Row, line: &mut String) -> Result<(), Wrong> {
+fn neighbour(row: &Row<'_>, line: &mut String) -> Result<(), Wrong> {
     // The address first: words behind it may be states.
     if let Some(dst) = row.get("dst") {
         push(line, "", &scalar("dst", dst)?);
@@ -282,7 +282,7 @@ fn neighbour(row: &Row, line: &mut String) -> Result<(), Wrong> {
         match key {
             "dst" => {}
             "state" => {
-                for state in value.as_array().into_iter().flatten() {
+                for state in value.elements() {
                     push(line, "nud", &scalar(key, state)?);
                 }
             }
@@ -294,10 +294,10 @@ fn neighbour(row: &Row, line: &mut String) -> Result<(), Wrong> {
 
 /// A link as `ip -j addr` prints it, or one address by itself that names
 /// its link.
-fn addresses(row: &Row, out: &mut Vec<String>) -> Result<(), Wrong> {
+fn addresses(row: &Row<'_>, out: &mut Vec<String>) -> Result<(), Wrong> {
     let link = text(row, "ifname").or_else(|| text(row, "dev"));
     let link = link.ok_or_else(|| "the JSON object names no link (`ifname`)".to_owned())?;
-    let Some(list) = row.get("addr_info").and_then(Value::as_array) else {
+    let Some(Value::Array(list)) = row.get("addr_info") else {
         return Err("the JSON object has no `addr_info`".to_owned());
     };
     for address in list {
@@ -308,7 +308,7 @@ fn addresses(row: &Row, out: &mut Vec<String>) -> Result<(), Wrong> {
         let len = address.get("prefixlen").and_then(Value::as_u64);
         let len = len.ok_or_else(|| format!("{local} has no `prefixlen`"))?;
         let mut line = format!("{local}/{len} dev {link}");
-        if address.contains_key("address") {
+        if address.get("address").is_some() {
             // The length is the peer's then.
             line = format!("{local} dev {link}");
         }
@@ -323,7 +323,7 @@ fn addresses(row: &Row, out: &mut Vec<String>) -> Result<(), Wrong> {
     Ok(())
 }
 
-fn rule(row: &Row, line: &mut String) -> Result<(), Wrong> {
+fn rule(row: &Row<'_>, line: &mut String) -> Result<(), Wrong> {
     for (key, len, word) in [("src", "srclen", "from"), ("dst", "dstlen", "to")] {
         let Some(prefix) = text(row, key) else {
             continue;
@@ -345,8 +345,9 @@ fn rule(row: &Row, line: &mut String) -> Result<(), Wrong> {
         ("dport_start", "dport_end", "dport"),
     ];
     for (low, high, word) in pairs {
-        if let (Some(low), Some(high)) = (row.get(low), row.get(high)) {
-            push(line, word, &format!("{low}-{high}"));
+        if let (Some(from), Some(to)) = (row.get(low), row.get(high)) {
+            let range = format!("{}-{}", scalar(low, from)?, scalar(high, to)?);
+            push(line, word, &range);
         }
     }
     let known: Vec<&str> = pairs
@@ -369,14 +370,14 @@ fn rule(row: &Row, line: &mut String) -> Result<(), Wrong> {
     })
 }
 
-fn nexthop(row: &Row, line: &mut String) -> Result<(), Wrong> {
+fn nexthop(row: &Row<'_>, line: &mut String) -> Result<(), Wrong> {
     each(row, NEXTHOP, line, |key, value, line| {
         match key {
             "via" => via(value, line)?,
             "flags" => flags(value, &["onlink"], line),
             "group" => {
                 let mut members = Vec::new();
-                for member in value.as_array().into_iter().flatten() {
+                for member in value.elements() {
                     let id = member.get("id").and_then(Value::as_u64);
                     let id = id.ok_or_else(|| "a member of a group has no `id`".to_owned())?;
                     let weight = member.get("weight").and_then(Value::as_u64).unwrap_or(1);

@@ -93,6 +93,10 @@ impl Read for Input {
     }
 }
 
+fn newlines(bytes: &[u8]) -> u64 {
+    bytes.iter().filter(|byte| **byte == b'\n').count() as u64
+}
+
 /// A line that cannot be read, which does not hinder the next.
 pub struct Unreadable {
     pub why: String,
@@ -313,22 +317,21 @@ impl Lines {
                 }
                 return Ok(false);
             }
-            let mut used = 0;
-            let mut whole = false;
+            let (mut start, mut used, mut whole) = (0, 0, false);
             for byte in bytes {
                 used += 1;
-                self.number += u64::from(*byte == b'\n');
                 if depth == 0 && *byte != b'{' {
                     if !(byte.is_ascii_whitespace() || matches!(byte, b'[' | b']' | b',')) {
+                        let before = bytes.get(..used).unwrap_or(bytes);
                         bail!(
                             "line {}: a JSON object is expected, not `{}`",
-                            self.number + 1,
+                            self.number + 1 + newlines(before),
                             byte.escape_ascii()
                         );
                     }
+                    start = used;
                     continue;
                 }
-                self.bytes.push(*byte);
                 match byte {
                     _ if escaped => escaped = false,
                     b'\\' if in_string => escaped = true,
@@ -342,6 +345,9 @@ impl Lines {
                     break;
                 }
             }
+            let (passed, object) = bytes.get(..used).unwrap_or(bytes).split_at(start.min(used));
+            self.bytes.extend_from_slice(object);
+            self.number += newlines(passed) + newlines(object);
             self.reader.consume(used);
             self.read += used as u64;
             if whole {

@@ -11,6 +11,8 @@
 //! What is read before is held in memory: about 100 octets a route.
 //! Somebody else's change to the same row meanwhile is lost.
 
+mod along;
+
 use std::collections::{BTreeMap, HashSet};
 use std::net::IpAddr;
 use std::ops::ControlFlow;
@@ -30,8 +32,9 @@ use table::{AF_INET, AF_INET6, NextHops, Route, RouteBody};
 use view::Object;
 
 use super::Asked;
-use super::apply::encode_item;
 use super::verb::Verb;
+
+pub use along::{along_with, stands_on};
 
 /// How often a listing that changed under our eyes is begun again.
 const ATTEMPTS: usize = 4;
@@ -93,7 +96,7 @@ impl Undo {
 
     /// To be called before a change is sent: reads the tables that it may
     /// change, unless they have been. Gives what [`Self::done`] wants.
-    pub fn before(&mut self, namespace: &Namespace, asked: &Asked) -> Result<Key> {
+    pub(super) fn before(&mut self, namespace: &Namespace, asked: &Asked) -> Result<Key> {
         let key = key(&asked.item).ok_or_else(|| anyhow!("a row that cannot be undone"))?;
         let object = object(&key);
         self.read(namespace, object)?;
@@ -174,7 +177,7 @@ impl Undo {
             let (now, rest_after) = split_key(after, &key);
             (before, after) = (rest, rest_after);
             let touched = self.touched.contains(&key);
-            if !touched && !self.took_along {
+            if !touched && (!self.took_along || old.is_empty()) {
                 continue;
             }
             let old_rows: Vec<Item> = old.iter().map(|(_, _, kept)| regular(kept)).collect();
@@ -215,7 +218,7 @@ impl Undo {
                 // A row that came from the kernel fits a message.
                 let _ = match kept {
                     Kept::Route(route) => encode::route(out, &request, route),
-                    Kept::Other(item) => encode_item(item, &request, out),
+                    Kept::Other(item) => encode::row(out, &request, item),
                 };
             }
         });
@@ -324,6 +327,10 @@ fn regular(kept: &Kept) -> Item {
             let mut body = RouteBody::clone(&route.body);
             body.expires_at_millis = None;
             body.error = 0;
+            if body.nexthop_id.is_some() {
+                // The object's, repeated.
+                body.next_hops = NextHops::None;
+            }
             let told = hop_flag::ONLINK | hop_flag::PERVASIVE;
             match &mut body.next_hops {
                 NextHops::None => {}
@@ -350,7 +357,11 @@ fn regular(kept: &Kept) -> Item {
                         row.lladdr = table::LinkLayerAddress::NONE;
                     }
                 }
-                Item::Nexthop(row) => row.flags &= hop_flag::ONLINK,
+                Item::Nexthop(row) => {
+                    row.flags &= hop_flag::ONLINK;
+                    // The kernel's own choice, and in no request.
+                    row.scope = 0;
+                }
                 Item::Rule(row) => row.flags &= rule::flag::INVERT,
                 _ => {}
             }
@@ -361,19 +372,31 @@ fn regular(kept: &Kept) -> Item {
 
 /// The rows of a table as they are now, ordered by key.
 fn rows(namespace: &Namespace, object: Object, now_millis: u64) -> Result<Rows> {
+    rows_of(namespace, &dumps(object, None), now_millis, &|_| true)
+}
+
+/// Those of the rows of some dumps that are wanted, ordered by key.
+fn rows_of(
+    namespace: &Namespace,
+    dumps: &[Dump],
+    now_millis: u64,
+    wanted: &dyn Fn(&Item) -> bool,
+) -> Result<Rows> {
     let mut rows = Vec::new();
     let mut bodies: HashSet<Arc<RouteBody>> = HashSet::new();
-    for request in dumps(object) {
+    for request in dumps {
         let start = rows.len();
         for attempt in 1..=ATTEMPTS {
             rows.truncate(start);
             let mut failed = None;
             let end = dump(
                 namespace,
-                &request,
+                request,
                 &mut |message| match decode(message, now_millis) {
                     Ok(Decoded::Announcement(told)) => {
-                        keep(told.item, &mut rows, &mut bodies);
+                        if wanted(&told.item) {
+                            keep(told.item, &mut rows, &mut bodies);
+                        }
                         ControlFlow::Continue(())
                     }
                     Ok(_) => ControlFlow::Continue(()),
@@ -422,25 +445,23 @@ fn keep(item: Item, rows: &mut Rows, bodies: &mut HashSet<Arc<RouteBody>>) {
     rows.push((key, number, kept));
 }
 
-fn dumps(object: Object) -> Vec<Dump> {
+/// What lists a table; only of a link, where one is named.
+fn dumps(object: Object, link: Option<u32>) -> Vec<Dump> {
     let neighbours = |proxy| Dump::Neighbours {
         family: 0,
-        link: None,
+        link,
         master: None,
         proxy,
     };
     let routes = |family| Dump::Routes {
         family,
         table: None,
-        link: None,
+        link,
         protocol: None,
         kind: None,
     };
     match object {
-        Object::Addr => vec![Dump::Addresses {
-            family: 0,
-            link: None,
-        }],
+        Object::Addr => vec![Dump::Addresses { family: 0, link }],
         Object::Route => vec![routes(AF_INET), routes(AF_INET6)],
         Object::Neigh => vec![neighbours(false), neighbours(true)],
         Object::Nexthop => vec![Dump::Nexthops],

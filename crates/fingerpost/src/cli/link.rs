@@ -5,6 +5,7 @@ use std::path::PathBuf;
 
 use clap::{Arg, ArgAction, ArgMatches, Command, ValueHint, value_parser};
 use ipnet::IpNet;
+use linux::links::journal::Work;
 
 use super::{switch, usage, values};
 use crate::link::{Deletion, Numbers, Plan, Select, Settings, Split, Terms, Wanted};
@@ -46,7 +47,11 @@ const SET_HELP: &str = "\
 ip's own words do as well:
   fingerpost link set 'testa{}' -n 1000 up mtu 1400
   fingerpost link set --kind veth --in-group 7 nomaster
-With --atomic one failure puts all back as it was.
+With --atomic one failure puts all back as it was. A journal is kept: after
+Ctrl-C or a kill, --resume goes on, and --undo puts the links back as they
+were, with the addresses, next hops, routes and permanent neighbours that the
+kernel took along with links that went down; not learnt neighbours and
+forwarding entries, nor a port's own settings in its bridge or bond.
 Exit status: 0 all are as wanted, 1 some are not (each is named), 2 the
 command line makes no sense and nothing was done.";
 
@@ -141,8 +146,7 @@ fn set() -> Command {
             value("alias", "TEXT", "Alias"),
         ])
         .args(terms())
-        .mut_arg("no-journal", |arg| arg.hide(true))
-        .mut_arg("journal", |arg| arg.hide(true))
+        .args(again())
         .arg(words("names and patterns, and ip's words: up, mtu 1400, …"))
 }
 
@@ -234,7 +238,7 @@ pub fn wanted(matches: &ArgMatches) -> Result<Option<(Wanted, Terms)>, clap::Err
         return Ok(None);
     };
     let wanted = match name {
-        "add" | "delete" if let Some(wanted) = again_wanted(name, matches) => wanted,
+        "add" | "delete" | "set" if let Some(wanted) = again_wanted(name, matches) => wanted,
         "add" => Wanted::Add(Box::new(plan(matches)?)),
         "delete" => {
             let deletion = Deletion {
@@ -265,10 +269,14 @@ pub fn wanted(matches: &ArgMatches) -> Result<Option<(Wanted, Terms)>, clap::Err
 
 fn again_wanted(name: &str, matches: &ArgMatches) -> Option<Wanted> {
     let id = |flag: &str| text(matches, flag).map(|id| Some(id).filter(|id| !id.is_empty()));
-    let is_add = name == "add";
+    let work = match name {
+        "add" => Work::Add,
+        "delete" => Work::Delete,
+        _ => Work::Set,
+    };
     match (id("resume"), id("undo")) {
-        (Some(id), _) => Some(Wanted::Resume(is_add, id)),
-        (_, Some(id)) => Some(Wanted::Undo(is_add, id)),
+        (Some(id), _) => Some(Wanted::Resume(work, id)),
+        (_, Some(id)) => Some(Wanted::Undo(work, id)),
         _ => None,
     }
 }

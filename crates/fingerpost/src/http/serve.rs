@@ -44,12 +44,17 @@ const MAX_TURNED_AWAY: usize = 64;
 /// Octets that a socket takes beyond what its client has room for: without
 /// it, some megabytes of an answer were made for each client that stalls.
 const MAX_NOT_SENT: u32 = 64 << 10;
+/// How long clients are accepted before those who are there are served: when
+/// hundreds come at once, these wait no longer than that, and whoever comes
+/// behind the hundreds does not wait until each of them was served.
+const ACCEPTING: Duration = Duration::from_micros(250);
 /// For TLS to be agreed on.
 const HANDSHAKE: Duration = Duration::from_secs(10);
 
 /// Accepts clients for ever.
 pub async fn accept(listener: TcpListener, shared: Arc<Shared>, router: Router) {
     let turned_away = Arc::new(Semaphore::new(MAX_TURNED_AWAY));
+    let mut turn_ends = Instant::now();
     loop {
         match listener.accept().await {
             Ok((stream, from)) => match shared.clients.take() {
@@ -71,9 +76,10 @@ pub async fn accept(listener: TcpListener, shared: Arc<Shared>, router: Router) 
                 sleep(Duration::from_millis(20)).await;
             }
         }
-        // Those who are there are served before the next one comes in: when
-        // hundreds come at once, they wait and not the others.
-        tokio::task::yield_now().await;
+        if Instant::now() >= turn_ends {
+            tokio::task::yield_now().await;
+            turn_ends = Instant::now() + ACCEPTING;
+        }
     }
 }
 

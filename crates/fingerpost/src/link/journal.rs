@@ -68,7 +68,10 @@ pub fn find(job: &Job<'_>, work: Work, to: To, id: Option<&str>) -> Result<Journ
         )
     })?;
     if journal.start.work != work {
-        bail!("{}: it is of the other command", journal.id());
+        bail!(
+            "{}: it is of another command (`fingerpost link journal` says which)",
+            journal.id()
+        );
     }
     Ok(journal)
 }
@@ -82,6 +85,7 @@ pub fn list(job: &Job<'_>) -> Result<bool> {
         let work = match start.work {
             Work::Add => "add",
             Work::Delete => "delete",
+            Work::Set => "set",
         };
         let end = match journal.end() {
             Some(End::Done) => "done",

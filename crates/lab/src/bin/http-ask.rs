@@ -3,8 +3,10 @@
 //! - `http-ask ask ADDRESS CONNECTIONS PER_SEC SECONDS FILE`: asks for the
 //!   paths of a file in turn, so many a second in all (each at its moment,
 //!   whether the one before was answered or not: its wait counts); with 0
-//!   as fast as answers come. Writes: requests, seconds, and the median,
-//!   99th percentile and longest time in microseconds.
+//!   as fast as answers come. Writes: requests, seconds, the median, 99th
+//!   percentile and longest time in microseconds, and the 99th percentile
+//!   and longest of how late this program itself woke to ask, which those
+//!   times hold.
 //! - `http-ask walk ADDRESS PATH FILE`: follows the pages of CSV with one
 //!   column; writes rows, rows told twice, lines of the file that were not
 //!   told, pages, seconds.
@@ -137,14 +139,17 @@ fn ask(address: &str, connections: usize, per_sec: f64, time: Duration, file: &s
             let (paths, address) = (Arc::clone(&paths), address.to_owned());
             thread::spawn(move || {
                 let mut client = Client::connect(&address)?;
-                let mut took = Vec::new();
+                let (mut took, mut late) = (Vec::new(), Vec::new());
                 let between = Duration::from_secs_f64(connections as f64 / per_sec.max(1e-9));
                 let mut due = start + between.mul_f64(number as f64 / connections as f64);
                 let mut at = number * paths.len() / connections;
                 while start.elapsed() < time {
                     let mut from = Instant::now();
                     if per_sec > 0.0 {
-                        thread::sleep(due.saturating_duration_since(from));
+                        if let Some(left) = due.checked_duration_since(from) {
+                            thread::sleep(left);
+                            late.push(due.elapsed().as_nanos() as u64);
+                        }
                         from = due;
                         due += between;
                     }
@@ -152,32 +157,41 @@ fn ask(address: &str, connections: usize, per_sec: f64, time: Duration, file: &s
                     at += 1;
                     took.push(from.elapsed().as_nanos() as u64);
                 }
-                anyhow::Ok(took)
+                anyhow::Ok((took, late))
             })
         })
         .collect();
-    let mut all = Vec::new();
+    let (mut all, mut lates) = (Vec::new(), Vec::new());
     for thread in threads {
         match thread.join() {
-            Ok(took) => all.extend(took?),
+            Ok(asked) => {
+                let (took, late) = asked?;
+                all.extend(took);
+                lates.extend(late);
+            }
             Err(_) => bail!("a connection panicked"),
         }
     }
     let seconds = start.elapsed().as_secs_f64();
     all.sort_unstable();
-    let micros = |part: f64| {
-        let at = ((all.len() as f64 * part) as usize).min(all.len().saturating_sub(1));
-        all.get(at).map_or(0.0, |nanos| *nanos as f64 / 1000.0)
-    };
+    lates.sort_unstable();
     writeln!(
         io::stdout(),
-        "{} {seconds} {} {} {}",
+        "{} {seconds} {} {} {} {} {}",
         all.len(),
-        micros(0.5),
-        micros(0.99),
-        micros(1.0)
+        micros(&all, 0.5),
+        micros(&all, 0.99),
+        micros(&all, 1.0),
+        micros(&lates, 0.99),
+        micros(&lates, 1.0)
     )?;
     Ok(())
+}
+
+/// A percentile of times in order.
+fn micros(nanos: &[u64], part: f64) -> f64 {
+    let at = ((nanos.len() as f64 * part) as usize).min(nanos.len().saturating_sub(1));
+    nanos.get(at).map_or(0.0, |nanos| *nanos as f64 / 1000.0)
 }
 
 fn walk(address: &str, path: &str, file: &str) -> Result<()> {

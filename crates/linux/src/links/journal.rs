@@ -1,15 +1,16 @@
-//! What makes a creation or a deletion of links go on, or be taken back,
+//! What makes a creation, deletion or change of links go on, or be taken back,
 //! after the process that did it was killed at any moment.
 //!
 //! A journal is written whole before the first change, and says all that
 //! is needed: of a creation what was asked for and the group that marks
 //! its links; of a deletion the links as they were, and the group they are
-//! moved into. How far it came is read from the kernel. Links do not
+//! moved into; of a change the links as they were, and what the kernel may
+//! take along. How far it came is read from the kernel. Links do not
 //! survive a reboot, so nothing is forced to the disk.
 //!
 //! `ID.journal` holds lines of JSON, `ID.rows` and `ID.rows-1`, `-2`, … the
-//! links and addresses of a deletion as netlink messages, a file for each
-//! namespace. While a process is at work it holds a lock on the journal.
+//! links and other rows of a deletion or change as netlink messages, a file
+//! for each namespace. While a process is at work it holds a lock on the journal.
 //!
 //! For the program: it keeps in [`Start::request`] what it was asked.
 
@@ -29,7 +30,8 @@ use table::{Address, Link};
 use crate::error::Error;
 use crate::namespace::Namespace;
 
-/// Journals of what has ended that are kept, the newest, to be taken back.
+/// Journals of each work that has ended that are kept, the newest, to be
+/// taken back.
 const KEPT: usize = 16;
 /// Journals of what has not ended that are kept, the newest: their
 /// namespaces may be long gone.
@@ -49,6 +51,8 @@ pub enum Work {
     Add,
     /// Links were deleted.
     Delete,
+    /// Links were changed.
+    Set,
 }
 
 /// How the work of a journal ended.
@@ -99,7 +103,8 @@ enum Line {
     End(End),
 }
 
-/// The links and addresses that a deletion takes from a namespace.
+/// The links and addresses that a deletion takes from a namespace, or the
+/// links that are changed and the rows that may go along.
 #[derive(Debug, Clone, Default)]
 pub struct Rows {
     /// The namespace; `None`: that of the deletion.
@@ -109,6 +114,8 @@ pub struct Rows {
     pub links: Vec<Link>,
     /// Their addresses.
     pub addresses: Vec<Address>,
+    /// What else stands on them, as far as it is to be put back.
+    pub others: Vec<Item>,
 }
 
 /// A journal that is being written, or that was found.
@@ -151,7 +158,7 @@ fn boot() -> String {
 
 impl Journal {
     /// Begins one in a directory, which is made if it is not there. `rows`
-    /// are those of a deletion, the first of them of its own namespace. When
+    /// are those of a deletion or change, the first of them of its own namespace. When
     /// this returns all is written that is needed after a `kill -9`.
     pub fn begin(directory: &Path, start: Start, rows: &[Rows]) -> Result<Self, Error> {
         let mut builder = DirBuilder::new();
@@ -161,28 +168,37 @@ impl Journal {
             .map_err(|error| trouble(directory, error))?;
         tidy_up(directory);
         let (path, file) = create(directory, &start)?;
+        let whole = Self::write_whole(&path, file, start, rows);
+        if whole.is_err() {
+            // On a full disk what is of no use takes room from others.
+            remove(&path);
+        }
+        whole
+    }
+
+    fn write_whole(path: &Path, file: File, start: Start, rows: &[Rows]) -> Result<Self, Error> {
         let mut lines = Vec::new();
         for (number, rows) in rows.iter().enumerate() {
-            write_rows(&rows_path(&path, number), rows, start.begun_millis)?;
+            write_rows(&rows_path(path, number), rows, start.begun_millis)?;
             if let Some((namespace, inode)) = &rows.namespace {
                 lines.push(Line::Rows(number, namespace.clone(), *inode));
             }
         }
         let mut journal = Self {
-            path: path.clone(),
+            path: path.to_owned(),
             file,
             start,
             lines: Vec::new(),
         };
         let first =
-            serde_json::to_string(&journal.start).map_err(|error| trouble(&path, error.into()))?;
+            serde_json::to_string(&journal.start).map_err(|error| trouble(path, error.into()))?;
         journal.write(&first)?;
         for line in lines {
             journal.append(line)?;
         }
         // Whole, or not there: until it has its name it is no journal.
         let whole = path.with_extension("journal");
-        fs::rename(&path, &whole).map_err(|error| trouble(&whole, error))?;
+        fs::rename(path, &whole).map_err(|error| trouble(&whole, error))?;
         journal.path = whole;
         Ok(journal)
     }
@@ -279,7 +295,7 @@ impl Journal {
         })
     }
 
-    /// The rows of a deletion, as they were: those of its namespace first.
+    /// The rows of a deletion or change, as they were: those of its namespace first.
     pub fn rows(&self) -> Result<Vec<Rows>, Error> {
         let mut all = vec![self.read_rows(0, None)?];
         for line in &self.lines {
@@ -309,7 +325,7 @@ impl Journal {
             match announced.item {
                 Item::Link(link) => rows.links.push(link),
                 Item::Address(address) => rows.addresses.push(address),
-                _ => {}
+                other => rows.others.push(other),
             }
         }
         Ok(rows)
@@ -402,6 +418,9 @@ fn write_rows(path: &Path, rows: &Rows, now_millis: u64) -> Result<(), Error> {
     for address in &rows.addresses {
         let _ = encode::address(&mut bytes, &request, address);
     }
+    for other in &rows.others {
+        let _ = encode::row(&mut bytes, &request, other);
+    }
     let mut options = OpenOptions::new();
     options.write(true).create(true).truncate(true).mode(0o600);
     options
@@ -428,14 +447,20 @@ fn paths(directory: &Path) -> Vec<PathBuf> {
 /// Removes what nobody needs: journals of another boot, all but the newest
 /// of the others, and what a kill left before it was a journal.
 fn tidy_up(directory: &Path) {
-    let (mut ended, mut open) = (0, 0);
+    let (mut ended, mut open) = ([0; 3], 0);
     for path in paths(directory) {
         let Ok(mut journal) = Journal::open(&path) else {
             continue;
         };
         let is_old = if journal.end().is_some() {
-            ended += 1;
-            ended > KEPT
+            let [adds, deletes, sets] = &mut ended;
+            let ended = match journal.start.work {
+                Work::Add => adds,
+                Work::Delete => deletes,
+                Work::Set => sets,
+            };
+            *ended += 1;
+            *ended > KEPT
         } else {
             open += 1;
             // One that a process is at work on is locked.

@@ -58,6 +58,7 @@ pub fn rows(deletion: &Deletion) -> Result<Vec<Rows>, Error> {
         namespace: None,
         links,
         addresses,
+        others: Vec::new(),
     }];
     let mut there: HashMap<&str, Vec<&Along>> = HashMap::new();
     for along in deletion.along() {
@@ -74,6 +75,7 @@ pub fn rows(deletion: &Deletion) -> Result<Vec<Rows>, Error> {
             addresses: addresses_of(&namespace, &links)?,
             namespace: Some((place.to_owned(), namespace.inode())),
             links,
+            others: Vec::new(),
         });
     }
     Ok(all)

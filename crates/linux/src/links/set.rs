@@ -3,6 +3,8 @@
 use netlink::decode::Operation;
 use netlink::encode::{self, LinkSettings, Request};
 use rustix::io::Errno;
+use table::Link;
+use table::row::link::flag::UP;
 
 use super::{Cost, Failure, How, Told};
 use crate::bulk::{Bulk, Heard};
@@ -18,6 +20,27 @@ pub struct Change {
     pub name: Box<str>,
     /// What is to be changed.
     pub settings: LinkSettings,
+}
+
+/// Whether a link is as some settings would make it: nothing has to be sent.
+pub fn is_as(link: &Link, settings: &LinkSettings) -> bool {
+    fn holds<T: PartialEq>(wanted: Option<&T>, is: &T) -> bool {
+        wanted.is_none_or(|wanted| wanted == is)
+    }
+    let changed = settings.flags_changed;
+    holds(settings.up.as_ref(), &(link.flags & UP != 0))
+        && settings.flags & changed == link.flags & changed
+        && holds(settings.name.as_ref(), &link.name)
+        && holds(settings.mtu.as_ref(), &link.mtu)
+        && holds(settings.address.as_ref(), &link.address)
+        && holds(settings.broadcast.as_ref(), &link.broadcast)
+        && holds(settings.master.as_ref(), &link.master.unwrap_or(0))
+        && holds(settings.group.as_ref(), &link.group)
+        && holds(settings.tx_queue_len.as_ref(), &link.tx_queue_len)
+        && settings
+            .alias
+            .as_deref()
+            .is_none_or(|alias| alias == link.alias.as_deref().unwrap_or_default())
 }
 
 /// How many changes ended.

@@ -6,7 +6,10 @@
     reason = "a test that cannot go on fails where it stands"
 )]
 
+#[path = "../common/mod.rs"]
 mod common;
+
+mod set;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::process::{Output, Stdio};
@@ -74,6 +77,12 @@ impl Place {
                 (word(&link["ifname"]), (index, kind, mac, group))
             })
             .collect()
+    }
+
+    /// Whether a journal is there whose work has not ended.
+    fn has_open_journal(&self) -> bool {
+        let journals = self.run("journal").stdout;
+        journals.windows(4).any(|word| word == b"open")
     }
 
     fn names(&self) -> BTreeSet<String> {
@@ -366,12 +375,17 @@ fn somebody_else_deletes_some_meanwhile() {
 
 /// Kills the program after a while; tells whether it had ended.
 fn killed(place: &Place, line: &str, after: Duration) -> bool {
+    signalled(place, line, after, Signal::KILL)
+}
+
+/// Signals it; tells whether it did all the same what was asked for.
+fn signalled(place: &Place, line: &str, after: Duration, signal: Signal) -> bool {
     let mut command = place.command(line);
     command.stdout(Stdio::null()).stderr(Stdio::null());
     let mut child = Child::spawn(command).unwrap();
     std::thread::sleep(after);
     // It may have ended: then there is nobody to kill.
-    let _ = child.signal(Signal::KILL);
+    let _ = child.signal(signal);
     child.wait(PATIENCE).unwrap().success()
 }
 
@@ -401,12 +415,7 @@ fn killed_while_it_makes_links() {
     for round in 0..KILLS {
         let after = whole.mul_f64(random.below(1000) as f64 / 900.0);
         let ended = killed(&place, ADD, after);
-        if !place
-            .run("journal")
-            .stdout
-            .windows(4)
-            .any(|word| word == b"open")
-        {
+        if !place.has_open_journal() {
             // It was killed before it began, or was through.
             assert!(ended || place.links() == strangers, "{round}");
         } else if round % 2 == 0 {
@@ -465,8 +474,7 @@ fn killed_while_it_deletes_links() {
     for round in 0..KILLS {
         let after = whole.mul_f64(random.below(1000) as f64 / 900.0);
         let ended = killed(&place, DELETE, after);
-        let journals = place.run("journal").stdout;
-        let is_open = journals.windows(4).any(|word| word == b"open");
+        let is_open = place.has_open_journal();
         if !is_open && !ended {
             assert_eq!(place.links(), all, "{round}: killed before it began");
             continue;
