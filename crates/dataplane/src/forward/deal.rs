@@ -10,6 +10,7 @@
 use std::net::Ipv4Addr;
 use std::sync::Arc;
 
+use arrayvec::ArrayVec;
 use nat::fragment::{Datagram, Fragments, Later, Limits, Part};
 use nat::{Direction, Division, Nat, Owner, Verdict};
 use packet::Ipv4;
@@ -139,8 +140,7 @@ impl Dealer {
         }
     }
 
-    /// Where a packet goes; what is usual of it.
-    #[inline]
+    /// Where a packet goes.
     fn owner(&self, note: Note, direction: Direction, packet: &[u8]) -> Owner {
         match note.flags & DECIDED {
             0 => self.division.owner(direction, packet),
@@ -151,7 +151,7 @@ impl Dealer {
 
 impl State {
     /// Of packets of a lane that are to be translated, those that are other
-    /// workers' go there: they are picked no more.
+    /// workers' go there: they are picked no more. Whether there were such.
     #[inline]
     pub(super) fn deal(
         &mut self,
@@ -159,30 +159,27 @@ impl State {
         picked: &mut [bool; MAX_BATCH],
         direction: Direction,
         came: impl Iterator<Item = (usize, u16)>,
-    ) {
+    ) -> bool {
         let Some(dealer) = &self.dealer else {
-            return;
+            return false;
         };
-        let me = dealer.me;
-        let mut others = 0_usize;
-        let mut elsewhere = [0_u8; MAX_BATCH];
-        let mut ports = [0_u16; MAX_BATCH];
+        let (division, me) = (&*dealer.division, Owner::Part(dealer.me));
+        let mut others: ArrayVec<(u8, u16), MAX_BATCH> = ArrayVec::new();
         for (at, port) in came {
-            let Some(frame) = frames.get(at).filter(|_| picked[at]) else {
-                continue;
-            };
-            let owner = dealer.owner(dealer.note(at, port), direction, frame.bytes());
-            // Noted without a branch: whose a packet is cannot be guessed.
-            let place = others & (MAX_BATCH - 1);
-            (elsewhere[place], ports[place]) = (at as u8, port);
-            others += usize::from(owner != Owner::Part(me));
-        }
-        for (at, port) in elsewhere.into_iter().zip(ports).take(others) {
-            let at = usize::from(at);
-            if let Some(frame) = frames.get_mut(at) {
-                picked[at] = self.deal_one(at, frame, port, direction);
+            if let Some(frame) = frames.get(at).filter(|_| picked[at])
+                && division.owner(direction, frame.bytes()) != me
+                && others.try_push((at as u8, port)).is_err()
+            {
+                break;
             }
         }
+        for (at, port) in &others {
+            let at = usize::from(*at);
+            if let Some(frame) = frames.get_mut(at) {
+                picked[at] = self.deal_one(at, frame, *port, direction);
+            }
+        }
+        !others.is_empty()
     }
 
     /// Deals a packet that is not known to be this worker's; whether it is.

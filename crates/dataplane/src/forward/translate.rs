@@ -18,7 +18,7 @@ pub(super) const FRAGMENT_BYTES: usize = 65_535;
 pub(super) const MAX_RELEASED: usize = 64;
 
 /// Places of packets, and where they come from.
-type Sources = ArrayVec<(usize, (Ipv4Addr, u16)), MAX_BATCH>;
+type Sources = Vec<(usize, (Ipv4Addr, u16))>;
 
 impl State {
     /// Translates what came in from outside.
@@ -82,10 +82,13 @@ impl State {
         if count == 0 {
             return;
         }
-        let sources = match self.dealer {
-            None => ArrayVec::new(),
-            Some(_) => self.deal_out(lane, frames, &mut picked, turning > 0),
-        };
+        let mut sources = Sources::new();
+        if self.dealer.is_some() {
+            self.deal_out(lane, frames, &mut picked);
+            if turning > 0 {
+                sources = self.sources_of(lane, frames, &picked);
+            }
+        }
         let verdicts = self.translate(frames, &picked, Direction::Out);
         for (at, verdict) in verdicts {
             let k = usize::from(lane_of[at]);
@@ -119,32 +122,42 @@ impl State {
         self.take_met();
     }
 
-    /// Of packets to go out, those that are other workers' go there. Gives
-    /// where those come from that turn back (if any do), by their places.
+    /// Of packets to go out, those that are other workers' go there.
+    #[inline]
     fn deal_out<A: Destination>(
         &mut self,
         lane: &mut Lane<A>,
         frames: &mut [Frame<'_>],
         picked: &mut [bool; MAX_BATCH],
-        turn: bool,
-    ) -> Sources {
+    ) {
         let wanted = *picked;
         let came = (0..lane.len()).map(|k| (lane.at(k), lane.port(k)));
-        self.deal(frames, picked, Direction::Out, came);
-        let mut sources = Sources::new();
-        let is_reversed = self
-            .nat
-            .as_ref()
-            .is_some_and(|nat| nat.config().mode.reverse);
-        for k in 0..lane.len() {
-            let at = lane.at(k);
-            lane.goes[k] &= picked[at] | !wanted[at];
-            if turn && !is_reversed && picked[at] && lane.way[k].kind() == Kind::Host {
-                let bytes = frames.get(at).map(Frame::bytes);
-                sources.push((at, nat::source_of(bytes.unwrap_or_default())));
+        if self.deal(frames, picked, Direction::Out, came) {
+            for k in 0..lane.len() {
+                let at = lane.at(k);
+                lane.goes[k] &= picked[at] | !wanted[at];
             }
         }
-        sources
+    }
+
+    /// Where those come from that turn back, by their places.
+    #[cold]
+    fn sources_of<A: Destination>(
+        &self,
+        lane: &Lane<A>,
+        frames: &[Frame<'_>],
+        picked: &[bool; MAX_BATCH],
+    ) -> Sources {
+        let nat = self.nat.as_ref();
+        if nat.is_some_and(|nat| nat.config().mode.reverse) {
+            return Sources::new();
+        }
+        let turns = |k: &usize| picked[lane.at(*k)] && lane.way[*k].kind() == Kind::Host;
+        let turning = (0..lane.len()).filter(turns).map(|k| {
+            let bytes = frames.get(lane.at(k)).map(Frame::bytes);
+            (lane.at(k), nat::source_of(bytes.unwrap_or_default()))
+        });
+        turning.collect()
     }
 
     /// Translates an error or the like of our own on its way out; one that
