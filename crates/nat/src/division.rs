@@ -212,7 +212,7 @@ impl Division {
         self.parts
     }
 
-    /// Whose a packet is, from its IP header on. Some 2 ns for TCP and UDP
+    /// Whose a packet is, from its IP header on. A few ns for TCP and UDP
     /// without options, where no redirect names the port.
     #[inline(always)]
     pub fn owner(&self, direction: Direction, packet: &[u8]) -> Owner {
