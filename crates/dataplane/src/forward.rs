@@ -16,6 +16,7 @@
 //! FIB, next hops, neighbours) it reads inside a section, by loads alone.
 
 mod counters;
+mod deal;
 mod error;
 pub mod ethernet;
 mod extra;
@@ -37,14 +38,16 @@ use memory::quiescent::Section;
 use nat::Nat;
 
 use crate::neighbour::Table;
+use deal::Dealer;
 use error::Allowance;
 use ethernet::{Arrived, Carried};
 use extra::Extras;
 use ip::Checked;
-use lane::Lane;
+use lane::{Destination, Lane};
 use waiting::Waiting;
 
 pub use counters::{Counters, Node, Reason};
+pub use deal::{NOTE_LEN, worker_of};
 pub use error::Message;
 pub use frame::Frame;
 pub use hash::flow_hash;
@@ -121,6 +124,8 @@ struct State {
     views: Vec<View>,
     table: Arc<Table>,
     nat: Option<Box<Nat>>,
+    /// Where the engine is one of several.
+    dealer: Option<Box<Dealer>>,
     settings: Settings,
     counters: Counters,
     waiting: Waiting,
@@ -150,6 +155,7 @@ impl Forwarder {
                 ports: Box::new(ports),
                 views,
                 table,
+                dealer: nat.as_ref().and_then(Dealer::of).map(Box::new),
                 nat: nat.map(Box::new),
                 settings,
                 counters: Counters::default(),
@@ -189,11 +195,7 @@ impl Forwarder {
         state.input(port, frames, &mut self.v4, &mut self.v6);
         let is_host = state.ports.get(port).is_some_and(|port| port.is_host);
         if !self.v4.is_empty() {
-            state.translate_in(&mut self.v4, frames);
-            state.look_up(&mut self.v4, |view, to, hops| {
-                view.v4.lookup(section, to, hops)
-            });
-            state.pass(section, &mut self.v4, frames, is_host);
+            state.pass_v4(section, &mut self.v4, frames, is_host);
         }
         if !self.v6.is_empty() {
             state.look_up(&mut self.v6, |view, to, hops| {
@@ -201,6 +203,36 @@ impl Forwarder {
             });
             state.pass(section, &mut self.v6, frames, is_host);
         }
+        state.finish(section);
+    }
+
+    /// Takes packets that other workers handed over: each is one that leaves
+    /// by a port that stands for this worker ([`worker_of`]), as it left
+    /// there. Else as [`Forwarder::forward`].
+    pub fn take_over(&mut self, section: &Section<'_>, frames: &mut [Frame<'_>], now_millis: u64) {
+        let within = frames.len().min(MAX_BATCH);
+        let frames = frames.get_mut(..within).unwrap_or_default();
+        let state = &mut self.state;
+        state.begin(now_millis);
+        let mut ports_in = [None; MAX_BATCH];
+        state.take_notes(frames, &mut ports_in);
+        // What the host sends is told from the rest by batches.
+        for is_host in [false, true] {
+            self.v4.clear();
+            for (at, (frame, port)) in frames.iter().zip(ports_in).enumerate() {
+                if let Some(port) = port
+                    && state.ports.get(port).is_some_and(|port| port.is_host) == is_host
+                {
+                    self.v4.push(at, port, u32::of_packet(frame.bytes()));
+                }
+            }
+            if !self.v4.is_empty() {
+                state.pass_v4(section, &mut self.v4, frames, is_host);
+            }
+        }
+        state.take_released();
+        state.take_met();
+        state.forget_notes();
         state.finish(section);
     }
 
@@ -360,7 +392,7 @@ impl State {
     /// Longest-prefix match for a lane, by the view of each packet's port;
     /// `find` is that of the lane's family.
     #[inline]
-    fn look_up<A: lane::Destination>(
+    fn look_up<A: Destination>(
         &mut self,
         lane: &mut Lane<A>,
         find: impl Fn(&View, &[A], &mut [u16]),
@@ -400,9 +432,23 @@ impl State {
         same.then_some(first)
     }
 
+    /// IPv4 from behind the checks to where each packet of a lane goes.
+    #[inline]
+    fn pass_v4(
+        &mut self,
+        section: &Section<'_>,
+        lane: &mut Lane<u32>,
+        frames: &mut [Frame<'_>],
+        is_host: bool,
+    ) {
+        self.translate_in(lane, frames);
+        self.look_up(lane, |view, to, hops| view.v4.lookup(section, to, hops));
+        self.pass(section, lane, frames, is_host);
+    }
+
     /// From next hops to where each packet of a lane goes.
     #[inline]
-    fn pass<A: lane::Destination>(
+    fn pass<A: Destination>(
         &mut self,
         section: &Section<'_>,
         lane: &mut Lane<A>,

@@ -4,7 +4,7 @@ use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use memory::quiescent::{Domain, Reader};
+use memory::quiescent::{Domain, Reader, Section};
 use nat::Nat;
 use table::row::attributes::RawAttributes;
 use table::row::route::{kind, protocol, scope, table_id};
@@ -227,6 +227,23 @@ impl Router {
 
     /// Takes frames in by a port; gives what leaves, with its port.
     pub fn take(&mut self, port: u16, packets: &[Vec<u8>], now: u64) -> Vec<(u16, Vec<u8>)> {
+        self.through(packets, |forwarder, section, frames| {
+            forwarder.forward(section, port, frames, now);
+        })
+    }
+
+    /// Takes frames that another worker has handed over.
+    pub fn take_over(&mut self, packets: &[Vec<u8>], now: u64) -> Vec<(u16, Vec<u8>)> {
+        self.through(packets, |forwarder, section, frames| {
+            forwarder.take_over(section, frames, now);
+        })
+    }
+
+    fn through(
+        &mut self,
+        packets: &[Vec<u8>],
+        pass: impl Fn(&mut Forwarder, &Section<'_>, &mut [Frame<'_>]),
+    ) -> Vec<(u16, Vec<u8>)> {
         let mut out = Vec::new();
         for packets in packets.chunks(MAX_BATCH) {
             let mut rooms: Vec<Vec<u8>> = packets
@@ -239,7 +256,7 @@ impl Router {
                 .map(|(room, bytes)| Frame::new(room, 64, bytes.len()))
                 .collect();
             let section = self.reader.enter();
-            self.forwarder.forward(&section, port, &mut frames, now);
+            pass(&mut self.forwarder, &section, &mut frames);
             drop(section);
             let egress = *self.forwarder.egress();
             for (frame, port) in frames.iter().zip(egress) {

@@ -3,6 +3,7 @@
 //! know something asks, and is answered between two batches.
 
 mod carry;
+mod peers;
 
 use std::io;
 use std::sync::Arc;
@@ -18,6 +19,9 @@ use rustix::time::{ClockId, clock_gettime};
 
 use crate::forward::{Counters, Forwarder, Ports, Request};
 use crate::{Batch, Cache, CacheCounters, Port, PortError, Received};
+use carry::Ways;
+
+pub use peers::Peers;
 
 /// Turns over all ports between two looks for questions.
 const TURNS_BETWEEN_ASKS: usize = 32;
@@ -83,6 +87,8 @@ pub struct Worker {
     batch: Batch,
     leaving: Batch,
     ports: Vec<Place>,
+    /// Those that it hands packets to, and that hand packets to it.
+    peers: Option<Peers>,
     clock: Clock,
     requests: Option<SyncSender<Request>>,
     requests_lost: u64,
@@ -132,6 +138,7 @@ impl Worker {
             batch: Batch::new(batch),
             leaving: Batch::new(batch),
             ports: ports.into_iter().map(place).collect(),
+            peers: None,
             clock,
             requests,
             requests_lost: 0,
@@ -148,6 +155,16 @@ impl Worker {
         self
     }
 
+    /// Has it hand packets to others and take theirs: for workers whose
+    /// engines of translation are parts of one ([`nat::Division`]), in the
+    /// order of the parts. It works then until it is told to stop, also when
+    /// its ports have ended: others may not have.
+    #[must_use]
+    pub fn with_peers(mut self, peers: Peers) -> Self {
+        self.peers = Some(peers);
+        self
+    }
+
     /// Works on this thread until all ports have ended, or it is told to
     /// stop.
     pub fn run(mut self, asks: &Receiver<Ask>) -> Result<State, PortError> {
@@ -158,13 +175,18 @@ impl Worker {
                     return Ok(self.state());
                 }
             }
-            if self.ports.iter().all(|place| place.has_ended) {
+            if self.has_ended() && self.peers.is_none() {
                 return Ok(self.state());
             }
             if came == 0 {
                 self.rest();
             }
         }
+    }
+
+    /// Whether nothing more comes by its ports.
+    fn has_ended(&self) -> bool {
+        self.ports.iter().all(|place| place.has_ended)
     }
 
     /// Some turns over all ports; ends early when nothing comes in. Gives
@@ -177,6 +199,7 @@ impl Worker {
             batch,
             leaving,
             ports,
+            peers,
             clock,
             ..
         } = self;
@@ -200,14 +223,44 @@ impl Worker {
                 let number = place.number;
                 let now = now(*clock, batch);
                 let one = pass(forwarder, &mut online, number, batch, now);
-                carry::send(forwarder, cache, batch, leaving, ports, one)?;
+                let peers = peers.as_mut();
+                let mut ways = Ways {
+                    places: ports,
+                    peers,
+                };
+                carry::send(forwarder, cache, batch, leaving, &mut ways, one)?;
+            }
+            for ring in 0..peers.as_ref().map_or(0, Peers::rings) {
+                cache.clear(batch);
+                if let Some(peers) = peers {
+                    peers.take(ring, batch);
+                }
+                if batch.is_empty() {
+                    continue;
+                }
+                came += batch.len();
+                let now = now(*clock, batch);
+                let section = online.enter();
+                let one = carry::take_over(forwarder, &section, batch, now);
+                drop(section);
+                let peers = peers.as_mut();
+                let mut ways = Ways {
+                    places: ports,
+                    peers,
+                };
+                carry::send(forwarder, cache, batch, leaving, &mut ways, one)?;
             }
             sum += came;
             if came == 0 {
                 let now = now(*clock, batch);
                 if *clock == Clock::System {
                     forwarder.tend(&online.enter(), now);
-                    carry::send(forwarder, cache, batch, leaving, ports, None)?;
+                    let peers = peers.as_mut();
+                    let mut ways = Ways {
+                        places: ports,
+                        peers,
+                    };
+                    carry::send(forwarder, cache, batch, leaving, &mut ways, None)?;
                 }
                 break;
             }
@@ -238,12 +291,21 @@ impl Worker {
             .filter_map(|place| place.port.readable())
             .map(|descriptor| PollFd::from_borrowed_fd(descriptor, PollFlags::IN))
             .collect();
-        if waited.is_empty() {
+        if waited.is_empty() && !self.has_ended() {
             thread::yield_now();
             return;
         }
-        // An interruption is a short wait.
-        let _ = poll(&mut waited, Some(&IDLE));
+        let Some(peers) = &self.peers else {
+            // An interruption is a short wait.
+            let _ = poll(&mut waited, Some(&IDLE));
+            return;
+        };
+        let bell = peers.bell().into_iter();
+        waited.extend(bell.map(|bell| PollFd::from_borrowed_fd(bell, PollFlags::IN)));
+        if peers.rests() {
+            let _ = poll(&mut waited, Some(&IDLE));
+        }
+        peers.wakes();
     }
 
     /// Serves a question; false when it is time to end.

@@ -25,6 +25,10 @@ may be moved to another namespace. What is for the router itself goes to the
 device of --host, or is counted and dropped.
   fingerpost forward --tables router.txt --tun ta=lan --tun tb=wan
   fingerpost forward --tables router.txt --in lan --pcap-in a.pcap --pcap-out b.pcap
+With --nat all workers share the alias addresses. A host is one worker's; with
+same_ports it keeps a port that is that worker's too, else it gets one like it.
+target_address, and redirect_address of an alias_address, take one worker where
+new connections are let in: with more they are refused.
 Packets by node and by reason go to standard output at the end: of the capture,
 or by Ctrl-C. Exit status: 0 done, 1 it failed, 2 the command line is wrong.";
 
@@ -63,7 +67,8 @@ pub struct Forward {
     /// A link outside of the translation; may be said several times
     #[arg(long, value_name = "LINK", requires = "nat", value_delimiter = ',')]
     outside: Vec<String>,
-    /// Threads, each with a queue of every device
+    /// Threads, each with a queue of every device; with --nat also with a
+    /// part of the inside hosts and of each alias address's ports
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=64))]
     workers: u16,
     /// The counters as one JSON object
@@ -102,11 +107,6 @@ pub fn parse(matches: &ArgMatches) -> Result<Forward, clap::Error> {
 
 /// Runs it to the end: of the capture, or by Ctrl-C.
 pub fn run(asked: &Forward) -> anyhow::Result<ExitCode> {
-    if asked.nat.is_some() && asked.workers > 1 {
-        anyhow::bail!(
-            "--nat takes one worker: a flow's answers must come to the worker that translates it, and a TUN device does not see to that. Say --workers 1; for more cores run one `fingerpost forward --nat` for each part of the inside, with alias addresses of its own in its rules"
-        );
-    }
     let report = match &asked.pcap_in {
         Some(input) => capture::run(asked, input)?,
         None => devices::run(asked)?,

@@ -35,6 +35,12 @@ pub fn engine_by_rules(path: &std::path::Path) -> anyhow::Result<::nat::Nat> {
     run::engine_by_rules(path)
 }
 
+/// The same as so many engines that share alias addresses, each with a part
+/// of the inside and of the ports.
+pub fn engines_by_rules(path: &std::path::Path, parts: u16) -> anyhow::Result<Vec<::nat::Nat>> {
+    run::engines_by_rules(path, parts)
+}
+
 /// Does it.
 pub fn run(nat: &Nat) -> anyhow::Result<ExitCode> {
     match nat {

@@ -148,6 +148,13 @@ fn a_wrong_table_or_capture_says_what_to_do() {
 /// For those who translate.
 const RULES: &str = "alias_address 192.0.2.1\n";
 
+/// And for those who let some in.
+const REDIRECTS: &str = "\
+alias_address 192.0.2.1
+redirect_port udp 10.1.0.2:7000 7000
+redirect_port tcp 10.1.0.5:80 8080
+";
+
 /// A forwarder between two kernels: hosts 10.1.0.2 and 10.2.0.2, and
 /// 2001:db8:1::2 and 2001:db8:2::2, each behind a TUN device.
 struct Between {
@@ -167,6 +174,9 @@ impl Between {
         let (left, right) = (Netns::new("fwd-a")?, Netns::new("fwd-b")?);
         fs::write(directory.path().join("tables"), TABLES)?;
         fs::write(directory.path().join("rules"), RULES)?;
+        fs::write(directory.path().join("redirects"), REDIRECTS)?;
+        let turning = format!("{TABLES}addr 192.0.2.1/32 dev wan\n");
+        fs::write(directory.path().join("turning"), turning)?;
         // What the mirror sees: links that stand for the devices.
         router.ip_batch(
             "link add lan type veth peer name lan2\nlink add wan type veth peer name wan2\n\

@@ -9,6 +9,7 @@ mod icmp;
 mod listing;
 mod port;
 mod quick;
+mod shared;
 #[cfg(test)]
 mod tests;
 mod translate;
@@ -16,10 +17,14 @@ mod unfollowed;
 
 use std::net::{IpAddr, Ipv4Addr};
 use std::ops::RangeInclusive;
+use std::sync::Arc;
+
+pub use self::shared::{put_back, source_of};
 
 use self::end::Dying;
 use self::unfollowed::Unfollowed;
 use crate::clock::{Clock, Ticks};
+use crate::division::Part;
 use crate::event::{Event, Events};
 use crate::flow::{Flow, flag};
 use crate::fragment::Fragments;
@@ -33,7 +38,7 @@ use crate::table::Table;
 use crate::view::Seen;
 use crate::work::Work;
 use crate::{
-    Behaviour, Config, Cursor, Direction, Error, FlowView, Hairpin, Limits, Mode, Packet,
+    Behaviour, Config, Cursor, Direction, Division, Error, FlowView, Hairpin, Limits, Mode, Packet,
     PortChoice, Statistics, Timeouts, Verdict, Why,
 };
 
@@ -67,6 +72,8 @@ pub struct Nat {
     /// Room for a packet as it was, while it turns back.
     kept: Vec<u8>,
     config: Config,
+    /// Its share, where it is one of several.
+    part: Option<Part>,
     events: Events,
     statistics: Statistics,
     work: Work,
@@ -120,10 +127,29 @@ impl Nat {
             events: Events::new(events),
             statistics: Statistics::default(),
             work: Work::default(),
+            part: None,
             config,
         };
         nat.set_own()?;
         Ok(nat)
+    }
+
+    /// Makes it one of several engines behind the same addresses: from now
+    /// on it gives flows only the alias ports of its part, and expects to be
+    /// given what [`Division::owner`] says is its own. To be called before
+    /// there are flows. Addresses, rules and modes must stay as they are
+    /// from then on, and are the same for all parts.
+    pub fn take_part(&mut self, division: Arc<Division>, number: u16) {
+        let part = Part::new(division, number);
+        self.ports.set_cut(part.cut);
+        self.helpers.calls_mut().set_cut(part.cut);
+        self.part = Some(part);
+    }
+
+    /// The division that it is a part of, and which one.
+    pub fn part(&self) -> Option<(&Arc<Division>, u16)> {
+        let part = self.part.as_ref()?;
+        Some((&part.division, part.number))
     }
 
     /// Translates an outgoing packet. `bytes` is an IPv4 packet from its

@@ -14,6 +14,7 @@
 mod held;
 mod pointers;
 
+use std::collections::VecDeque;
 use std::net::Ipv4Addr;
 
 use hashbrown::HashMap;
@@ -134,9 +135,9 @@ impl Translation {
 
 /// What becomes of a later fragment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Later {
-    /// The first one's translation is its own.
-    Known(Translation),
+pub enum Later<T = Translation> {
+    /// What was decided for the first one is for it as well.
+    Known(T),
     /// The first one was refused, and so is this.
     Refused,
     /// It is kept here until the first one comes; the packet's bytes are the
@@ -147,8 +148,8 @@ pub enum Later {
 }
 
 #[derive(Debug, Clone, Copy)]
-enum State {
-    Translated(Translation),
+enum State<T> {
+    Decided(T),
     Refused,
     /// Fragments wait: the first and the last of their chain, and how many.
     Waiting {
@@ -159,33 +160,37 @@ enum State {
 }
 
 #[derive(Debug, Clone, Copy)]
-struct Known {
-    state: State,
+struct Known<T> {
+    state: State<T>,
     until_millis: u64,
 }
 
 /// What is known of the datagrams under way, and the fragments that wait.
-#[derive(Debug, Default)]
-pub struct Fragments {
-    known: HashMap<Datagram, Known>,
+/// What is decided for a first fragment is its translation, or of several
+/// engines the one that it is for.
+#[derive(Debug)]
+pub struct Fragments<T = Translation> {
+    known: HashMap<Datagram, Known<T>>,
     /// Keys in the order they came, for the oldest to go first.
-    order: std::collections::VecDeque<(Datagram, u64)>,
+    order: VecDeque<(Datagram, u64)>,
     held: Held,
     /// The chain of fragments whose first one has come: to be handed out.
-    ready: std::collections::VecDeque<(Datagram, u32)>,
+    ready: VecDeque<(Datagram, u32)>,
     limits: Limits,
 }
 
 /// Old datagrams that one call forgets at most.
 const FORGOTTEN_A_CALL: usize = 4;
 
-impl Fragments {
+impl<T: Copy> Fragments<T> {
     /// Nothing known. Allocates nothing until the first fragment comes.
     pub fn new(limits: Limits) -> Self {
         Self {
+            known: HashMap::default(),
+            order: VecDeque::new(),
             held: Held::new(limits.held_bytes),
+            ready: VecDeque::new(),
             limits,
-            ..Self::default()
         }
     }
 
@@ -204,10 +209,10 @@ impl Fragments {
         self.held.len_bytes()
     }
 
-    /// The first fragment of a datagram was translated, or refused (`None`).
-    /// Those that waited for it are ready, or gone. O(1).
-    pub fn first(&mut self, datagram: Datagram, translation: Option<Translation>, now_millis: u64) {
-        let state = translation.map_or(State::Refused, State::Translated);
+    /// The first fragment of a datagram was decided about, or refused
+    /// (`None`). Those that waited for it are ready, or gone. O(1).
+    pub fn first(&mut self, datagram: Datagram, decided: Option<T>, now_millis: u64) {
+        let state = decided.map_or(State::Refused, State::Decided);
         let until_millis = now_millis.saturating_add(self.limits.timeout_millis);
         match self.known.get_mut(&datagram) {
             Some(known) => {
@@ -219,7 +224,7 @@ impl Fragments {
                     },
                 );
                 if let State::Waiting { first, .. } = former.state
-                    && translation.is_some()
+                    && decided.is_some()
                 {
                     self.ready.push_back((datagram, first));
                 }
@@ -246,13 +251,13 @@ impl Fragments {
 
     /// A later fragment. `bytes` is the packet, no room behind it. O(its
     /// length when it is held, else O(1)).
-    pub fn later(&mut self, datagram: Datagram, bytes: &[u8], now_millis: u64) -> Later {
+    pub fn later(&mut self, datagram: Datagram, bytes: &[u8], now_millis: u64) -> Later<T> {
         self.forget(now_millis);
         let until_millis = now_millis.saturating_add(self.limits.timeout_millis);
-        let alive = |known: &&mut Known| known.until_millis > now_millis;
+        let alive = |known: &&mut Known<T>| known.until_millis > now_millis;
         match self.known.get_mut(&datagram).filter(alive) {
             Some(known) => match &mut known.state {
-                State::Translated(translation) => Later::Known(*translation),
+                State::Decided(decided) => Later::Known(*decided),
                 State::Refused => Later::Refused,
                 State::Waiting { last, count, .. } => {
                     if *count as usize >= self.limits.per_datagram {

@@ -99,8 +99,9 @@ impl Hasher {
     }
 }
 
+/// A product of 64 by 64 bits, its halves folded.
 #[inline(always)]
-fn folded(a: u64, b: u64) -> u64 {
+pub fn folded(a: u64, b: u64) -> u64 {
     let product = u128::from(a) * u128::from(b);
     product as u64 ^ (product >> 64) as u64
 }

@@ -34,6 +34,7 @@
 
 mod clock;
 mod config;
+mod division;
 mod engine;
 mod event;
 mod flow;
@@ -56,7 +57,8 @@ mod work;
 pub use config::{
     AtCap, Behaviour, Config, Dependence, Hairpin, Limits, Mode, Pooling, PortChoice, Timeouts,
 };
-pub use engine::Nat;
+pub use division::{Division, DivisionError, Owner};
+pub use engine::{Nat, put_back, source_of};
 pub use event::{Event, EventKind, Why};
 pub use statistics::Statistics;
 pub use verdict::{Direction, Packet, Verdict};

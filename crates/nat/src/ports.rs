@@ -17,6 +17,7 @@
 use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher as StdHasher};
 
+use crate::division::Cut;
 use crate::key::Random;
 
 /// Ports looked up with each new flow of a group until its map is whole.
@@ -250,8 +251,58 @@ pub struct Ports {
     maps: HashMap<Group, Map, BuildHasherDefault<Through>>,
     most_maps_bytes: usize,
     maps_bytes: usize,
+    span: Span,
+}
+
+/// The ports of the range, or those of one part of it.
+#[derive(Debug, Clone, Copy)]
+struct Span {
     first: u16,
+    last: u16,
+    cut: Option<Cut>,
+    /// Ports of the part below the range.
+    below: u32,
     ports: u32,
+}
+
+impl Span {
+    fn new(first: u16, last: u16, cut: Option<Cut>) -> Self {
+        let (from, to) = (u32::from(first), u32::from(last.max(first)) + 1);
+        let (below, end) = match cut {
+            None => (from, to),
+            Some(cut) => (cut.below(from), cut.below(to)),
+        };
+        Self {
+            first,
+            last,
+            cut,
+            below,
+            ports: end - below,
+        }
+    }
+
+    /// A port by its place, host order.
+    #[inline]
+    fn port(&self, place: u32) -> u16 {
+        match self.cut {
+            None => self.first.wrapping_add(place as u16),
+            Some(cut) => cut.port(self.below + place),
+        }
+    }
+
+    /// The place of a port.
+    #[inline]
+    fn place(&self, port: u16) -> Option<u32> {
+        let before = match self.cut {
+            None => u32::from(port),
+            Some(cut) => {
+                let before = cut.below(port.into());
+                (cut.port(before) == port).then_some(before)?
+            }
+        };
+        let place = before.checked_sub(self.below)?;
+        (place < self.ports).then_some(place)
+    }
 }
 
 impl Ports {
@@ -262,16 +313,20 @@ impl Ports {
             maps: HashMap::default(),
             most_maps_bytes: max_flows * MAP_BYTES_PER_FLOW + 2 * Map::bytes(1 << 16),
             maps_bytes: 0,
-            first,
-            ports: u32::from(last.saturating_sub(first)) + 1,
+            span: Span::new(first, last, None),
         }
     }
 
     /// Another range: what was learned is forgotten.
     pub fn set_range(&mut self, first: u16, last: u16) {
         self.forget();
-        self.first = first;
-        self.ports = u32::from(last.saturating_sub(first)) + 1;
+        self.span = Span::new(first, last, self.span.cut);
+    }
+
+    /// Only the ports of a part: what was learned is forgotten.
+    pub fn set_cut(&mut self, cut: Cut) {
+        self.forget();
+        self.span = Span::new(self.span.first, self.span.last, Some(cut));
     }
 
     /// Forgets what was learned: a rule took or gave ports.
@@ -282,18 +337,18 @@ impl Ports {
 
     /// Ports of the range.
     pub fn count(&self) -> u32 {
-        self.ports
+        self.span.ports
     }
 
     /// A port of the range by its place, host order.
+    #[inline]
     pub fn port(&self, place: u32) -> u16 {
-        self.first.wrapping_add(place as u16)
+        self.span.port(place)
     }
 
-    /// The place of a port in the range.
-    fn place(&self, port: u16) -> Option<u32> {
-        let place = u32::from(port.checked_sub(self.first)?);
-        (place < self.ports).then_some(place)
+    /// Whether a port (host order) is of the range.
+    pub fn has(&self, port: u16) -> bool {
+        self.span.place(port).is_some()
     }
 
     pub fn memory_bytes(&self) -> usize {
@@ -307,19 +362,19 @@ impl Ports {
 
     /// The map of a group that is crowded, or was when it got one.
     pub fn map(&mut self, group: Group) -> Option<&mut Map> {
-        if self.ports <= SMALL_RANGE {
+        if self.span.ports <= SMALL_RANGE {
             return None;
         }
-        let quarter = self.ports / 4;
+        let quarter = self.span.ports / 4;
         let crowded = self.counter(group).is_some_and(|count| *count >= quarter);
         if self.maps.is_empty() && !crowded {
             return None;
         }
         if crowded && !self.maps.contains_key(&group) {
-            let bytes = Map::bytes(self.ports);
+            let bytes = Map::bytes(self.span.ports);
             if self.maps_bytes + bytes <= self.most_maps_bytes {
                 self.maps_bytes += bytes;
-                self.maps.insert(group, Map::new(self.ports));
+                self.maps.insert(group, Map::new(self.span.ports));
             }
         }
         self.maps.get_mut(&group)
@@ -327,15 +382,14 @@ impl Ports {
 
     /// Takes what was given back into account, if a group has a map. O(1).
     pub fn catch_up(&mut self, group: Group, released: &Released) {
-        let (first, ports) = (self.first, self.ports);
+        let span = self.span;
         let Some(map) = self.map(group) else {
             return;
         };
         let seen = std::mem::replace(&mut map.released, released.count);
         match released.since(seen) {
             Some(given) => {
-                let places = given.filter_map(|port| port.checked_sub(first));
-                for place in places.map(u32::from).filter(|place| *place < ports) {
+                for place in given.filter_map(|port| span.place(port)) {
                     map.clear(place);
                 }
             }
@@ -347,8 +401,8 @@ impl Ports {
     /// group is crowded or any group has a map: whether it did.
     #[inline(always)]
     pub fn took_of_many(&mut self, group: Group) -> bool {
-        let quarter = self.ports / 4;
-        let mapped = (self.ports <= SMALL_RANGE) | !self.maps.is_empty();
+        let quarter = self.span.ports / 4;
+        let mapped = (self.span.ports <= SMALL_RANGE) | !self.maps.is_empty();
         match self.counter(group) {
             Some(count) if !mapped & (*count < quarter) => {
                 *count += 1;
@@ -364,7 +418,7 @@ impl Ports {
             *count = count.saturating_add(1);
         }
         if !self.maps.is_empty()
-            && let Some(place) = self.place(port)
+            && let Some(place) = self.span.place(port)
             && let Some(map) = self.maps.get_mut(&group)
         {
             map.set(place);
@@ -379,7 +433,7 @@ impl Ports {
     /// A port (host order) that a group's map may know as used, but which
     /// one of another group used, may be free.
     pub fn freed(&mut self, group: Group, port: u16) {
-        let place = self.place(port);
+        let place = self.span.place(port);
         if let Some(map) = self.maps.get_mut(&group)
             && let Some(place) = place
         {
@@ -389,7 +443,7 @@ impl Ports {
 
     /// A flow gave a port (host order) back.
     pub fn gave(&mut self, group: Group, port: u16) {
-        let eighth = self.ports / 8;
+        let eighth = self.span.ports / 8;
         let Some(count) = self.counter(group) else {
             return;
         };
@@ -398,14 +452,14 @@ impl Ports {
         if self.maps.is_empty() {
             return;
         }
-        let place = self.place(port);
+        let place = self.span.place(port);
         if let Some(map) = self.maps.get_mut(&group) {
             if let Some(place) = place {
                 map.clear(place);
             }
             if few {
                 self.maps.remove(&group);
-                self.maps_bytes -= Map::bytes(self.ports);
+                self.maps_bytes -= Map::bytes(self.span.ports);
             }
         }
     }

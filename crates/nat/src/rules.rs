@@ -422,6 +422,11 @@ impl Rules {
         self.rule(handle).map(|rule| &rule.redirect)
     }
 
+    /// The servers of a redirect's pool; none: it has no pool. O(1).
+    pub fn servers(&self, handle: Handle) -> &[Server] {
+        self.rule(handle).map_or(&[], |rule| &rule.servers)
+    }
+
     /// Alias ports that one-shot redirects gave back.
     pub(crate) fn released(&self) -> &Released {
         &self.released

@@ -33,6 +33,24 @@ pub struct Statistics {
 }
 
 impl Statistics {
+    /// Adds those of another engine.
+    pub fn add(&mut self, other: &Self) {
+        let counted = self.out.iter_mut().zip(other.out);
+        for (sum, more) in counted.chain(self.incoming.iter_mut().zip(other.incoming)) {
+            *sum += more;
+        }
+        self.flows_made += other.flows_made;
+        self.flows_expired += other.flows_expired;
+        self.flows_evicted += other.flows_evicted;
+        self.flows_removed += other.flows_removed;
+        self.flows_inspected += other.flows_inspected;
+        self.ports_retried += other.ports_retried;
+        self.events_lost += other.events_lost;
+        self.flows += other.flows;
+        self.mappings += other.mappings;
+        self.memory_bytes += other.memory_bytes;
+    }
+
     /// Packets of a direction with a verdict.
     pub fn packets(&self, direction: Direction, verdict: Verdict) -> u64 {
         let counters = match direction {

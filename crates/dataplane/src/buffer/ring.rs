@@ -120,6 +120,12 @@ impl Receiver {
         self.both.is_ended.load(Ordering::Acquire)
     }
 
+    /// Whether nothing is in it at the moment.
+    #[inline]
+    pub fn is_empty(&self) -> bool {
+        self.ring.as_ref().is_none_or(Consumer::is_empty)
+    }
+
     /// Takes out as many as have room in the batch.
     #[inline]
     pub fn receive(&mut self, batch: &mut Batch) {
@@ -203,6 +209,12 @@ impl Sealed {
             about: (self.0 >> u32::BITS) as u32,
             mark: 0,
         }
+    }
+}
+
+impl fmt::Debug for Receiver {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Receiver")
     }
 }
 

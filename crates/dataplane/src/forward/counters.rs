@@ -11,6 +11,8 @@ pub enum Node {
     Ipv4,
     /// The checks of RFC 8200.
     Ipv6,
+    /// Packets that another worker translates, on their way to it.
+    Deal,
     /// Translation of addresses.
     Nat,
     /// Longest-prefix match.
@@ -27,10 +29,11 @@ pub enum Node {
 
 impl Node {
     /// All nodes, in the order of their numbers.
-    pub const ALL: [Self; 9] = [
+    pub const ALL: [Self; 10] = [
         Self::Ethernet,
         Self::Ipv4,
         Self::Ipv6,
+        Self::Deal,
         Self::Nat,
         Self::Fib,
         Self::Neighbour,
@@ -45,6 +48,7 @@ impl Node {
             Self::Ethernet => "ethernet",
             Self::Ipv4 => "ipv4",
             Self::Ipv6 => "ipv6",
+            Self::Deal => "deal",
             Self::Nat => "nat",
             Self::Fib => "fib",
             Self::Neighbour => "neighbour",
@@ -124,6 +128,12 @@ reasons! {
     Ipv6Scope, Ipv6, "beyond-scope";
     /// Sent to all stations of the link, and not to a group.
     Ipv6LinkBroadcast, Ipv6, "link-broadcast";
+    /// The ring to the worker that translates it is full.
+    DealFull, Deal, "ring-full";
+    /// A fragment, kept until its first one says which worker's it is.
+    DealHeld, Deal, "fragment-held";
+    /// A fragment without its first one, and no room to keep it.
+    DealNoRoom, Deal, "fragment-no-room";
     /// Incoming, without a flow or rule.
     NatNoMapping, Nat, "no-mapping";
     /// Denied by a mode or rule.

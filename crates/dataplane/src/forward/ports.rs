@@ -4,6 +4,8 @@
 use std::collections::HashMap;
 use std::net::{Ipv4Addr, Ipv6Addr};
 
+use super::deal::NOTE_LEN;
+
 /// Ports of a worker at most.
 pub const MAX_PORTS: usize = 4_096;
 
@@ -104,11 +106,13 @@ impl Ports {
         Some(port.vlan.map_or(number, |(on, _)| on))
     }
 
-    /// Bytes of the header of a port's link; none for the host.
+    /// Bytes of the header of a port's link, or of what is said of a packet
+    /// to another worker; none for the host.
     #[inline]
     pub fn link_len(&self, number: u16) -> usize {
         match self.get(number) {
             Some(port) if port.ethernet.is_some() => 14 + 4 * usize::from(port.vlan.is_some()),
+            _ if super::worker_of(number).is_some() => NOTE_LEN,
             _ => 0,
         }
     }

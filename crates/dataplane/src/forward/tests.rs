@@ -1,5 +1,6 @@
 //! Whole ways of packets, by a router made by hand.
 
+mod dealt;
 mod mangled;
 mod network;
 mod translated;

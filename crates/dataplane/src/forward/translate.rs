@@ -1,6 +1,8 @@
 //! Address translation in between: into the inside before the route is
 //! looked up, out of it behind.
 
+use std::net::Ipv4Addr;
+
 use arrayvec::ArrayVec;
 use nat::{Direction, Packet, Verdict};
 
@@ -11,9 +13,12 @@ use super::{GONE, MAX_BATCH, Node, Reason, State};
 use crate::neighbour::Kind;
 
 /// Room for a packet that the engine held back.
-const FRAGMENT_BYTES: usize = 65_535;
+pub(super) const FRAGMENT_BYTES: usize = 65_535;
 /// Packets that the engine held back and gives out in one batch at most.
-const MAX_RELEASED: usize = 64;
+pub(super) const MAX_RELEASED: usize = 64;
+
+/// Places of packets, and where they come from.
+type Sources = Vec<(usize, (Ipv4Addr, u16))>;
 
 impl State {
     /// Translates what came in from outside.
@@ -31,6 +36,9 @@ impl State {
         if count == 0 {
             return;
         }
+        let came_in = picked;
+        let came = (0..lane.len()).map(|k| (lane.at(k), lane.port(k)));
+        self.deal(frames, &mut picked, Direction::In, came);
         let verdicts = self.translate(frames, &picked, Direction::In);
         for (at, verdict) in verdicts {
             if !verdict.goes_on() {
@@ -40,19 +48,13 @@ impl State {
                 settle_len(frames.get_mut(at));
             }
         }
-        let ports = &self.ports;
-        let came_by: ArrayVec<bool, MAX_BATCH> = lane
-            .ports()
-            .iter()
-            .map(|port| ports.is_outside(*port))
-            .collect();
-        let mut was_outside = came_by.iter();
         lane.retain(|at| {
-            let goes = picked[at] || was_outside.next() == Some(&false);
+            let goes = picked[at] || !came_in[at];
             let packet = frames.get(at).filter(|_| goes)?;
             Some(u32::of_packet(packet.bytes()))
         });
         self.take_released();
+        self.take_met();
     }
 
     /// Translates what goes out by an outside port from inside, and what
@@ -64,7 +66,7 @@ impl State {
     ) {
         let mut picked = [false; MAX_BATCH];
         let mut lane_of = [0_u8; MAX_BATCH];
-        let mut count = 0;
+        let (mut count, mut turning) = (0, 0);
         for k in 0..lane.len() {
             if self.ports.is_outside(lane.port(k)) {
                 continue;
@@ -75,9 +77,17 @@ impl State {
             picked[at] = goes_out || turns;
             lane_of[at] = k as u8;
             count += usize::from(picked[at]);
+            turning += usize::from(turns);
         }
         if count == 0 {
             return;
+        }
+        let mut sources = Sources::new();
+        if self.dealer.is_some() {
+            self.deal_out(lane, frames, &mut picked);
+            if turning > 0 {
+                sources = self.sources_of(lane, frames, &picked);
+            }
         }
         let verdicts = self.translate(frames, &picked, Direction::Out);
         for (at, verdict) in verdicts {
@@ -91,6 +101,14 @@ impl State {
                     let packet = frames.get(at).map(Frame::bytes);
                     self.turn_back(packet.unwrap_or_default(), lane.port(k));
                 }
+                Verdict::Translated if is_to_host && !sources.is_empty() => {
+                    let source = sources.binary_search_by_key(&at, |(at, _)| *at);
+                    let source = source.ok().and_then(|place| sources.get(place));
+                    if let (Some((_, source)), Some(frame)) = (source, frames.get_mut(at)) {
+                        settle_len(Some(frame));
+                        self.egress[at] = self.turn_elsewhere(frame, lane.port(k), *source);
+                    }
+                }
                 // It stays the host's, as it was.
                 _ if is_to_host => {}
                 _ if verdict.goes_on() => settle_len(frames.get_mut(at)),
@@ -101,6 +119,45 @@ impl State {
             }
         }
         self.take_released();
+        self.take_met();
+    }
+
+    /// Of packets to go out, those that are other workers' go there.
+    #[inline]
+    fn deal_out<A: Destination>(
+        &mut self,
+        lane: &mut Lane<A>,
+        frames: &mut [Frame<'_>],
+        picked: &mut [bool; MAX_BATCH],
+    ) {
+        let wanted = *picked;
+        let came = (0..lane.len()).map(|k| (lane.at(k), lane.port(k)));
+        if self.deal(frames, picked, Direction::Out, came) {
+            for k in 0..lane.len() {
+                let at = lane.at(k);
+                lane.goes[k] &= picked[at] | !wanted[at];
+            }
+        }
+    }
+
+    /// Where those come from that turn back, by their places.
+    #[cold]
+    fn sources_of<A: Destination>(
+        &self,
+        lane: &Lane<A>,
+        frames: &[Frame<'_>],
+        picked: &[bool; MAX_BATCH],
+    ) -> Sources {
+        let nat = self.nat.as_ref();
+        if nat.is_some_and(|nat| nat.config().mode.reverse) {
+            return Sources::new();
+        }
+        let turns = |k: &usize| picked[lane.at(*k)] && lane.way[*k].kind() == Kind::Host;
+        let turning = (0..lane.len()).filter(turns).map(|k| {
+            let bytes = frames.get(lane.at(k)).map(Frame::bytes);
+            (lane.at(k), nat::source_of(bytes.unwrap_or_default()))
+        });
+        turning.collect()
     }
 
     /// Translates an error or the like of our own on its way out; one that
@@ -114,8 +171,12 @@ impl State {
 
     fn is_alias(&self, frame: Option<&Frame<'_>>) -> bool {
         let to = frame.map_or(0, |frame| u32::of_packet(frame.bytes()));
+        self.is_alias_address(Ipv4Addr::from_bits(to))
+    }
+
+    fn is_alias_address(&self, address: Ipv4Addr) -> bool {
         let config = self.nat.as_ref().map(|nat| nat.config());
-        config.is_some_and(|config| config.addresses.iter().any(|own| own.to_bits() == to))
+        config.is_some_and(|config| config.addresses.contains(&address))
     }
 
     /// Runs the picked frames through the engine.
@@ -148,7 +209,7 @@ impl State {
     }
 
     /// A packet to another host inside turns back there.
-    fn turn_back(&mut self, packet: &[u8], port_in: u16) {
+    pub(super) fn turn_back(&mut self, packet: &[u8], port_in: u16) {
         let stage = Stage::ToRoute {
             port_in,
             takes_hop: true,
@@ -165,7 +226,7 @@ impl State {
 
     /// Takes out the fragments that had waited in the engine for a first
     /// one that has come.
-    fn take_released(&mut self) {
+    pub(super) fn take_released(&mut self) {
         let now_millis = self.now_millis;
         for _ in 0..MAX_RELEASED {
             let Some(nat) = &mut self.nat else {
@@ -173,22 +234,27 @@ impl State {
             };
             let room = &mut self.fragment;
             room.resize(FRAGMENT_BYTES, 0);
-            let Some((len, _, verdict)) = nat.next_fragment(room, now_millis) else {
+            let Some((of, len, verdict)) = nat.next_fragment_of(room, now_millis) else {
                 return;
             };
             if !verdict.goes_on() {
                 self.counters.count(reason_of(verdict));
                 continue;
             }
-            let packet = std::mem::take(&mut self.fragment);
-            self.turn_back(packet.get(..len).unwrap_or_default(), 0);
+            let mut packet = std::mem::take(&mut self.fragment);
+            let is_half = verdict == Verdict::Translated && of.direction == Direction::Out;
+            if is_half && self.dealer.is_some() && self.is_alias_address(of.destination) {
+                self.release_elsewhere(&mut packet, len, of.source);
+            } else {
+                self.turn_back(packet.get(..len).unwrap_or_default(), 0);
+            }
             self.fragment = packet;
         }
     }
 }
 
 /// A helper may have made a packet longer or shorter: its header says.
-fn settle_len(frame: Option<&mut Frame<'_>>) {
+pub(super) fn settle_len(frame: Option<&mut Frame<'_>>) {
     if let Some(frame) = frame
         && let Some([high, low]) = frame.bytes().get(2..4)
     {
@@ -197,7 +263,7 @@ fn settle_len(frame: Option<&mut Frame<'_>>) {
     }
 }
 
-fn reason_of(verdict: Verdict) -> Reason {
+pub(super) fn reason_of(verdict: Verdict) -> Reason {
     match verdict {
         Verdict::NoMapping => Reason::NatNoMapping,
         Verdict::TableFull => Reason::NatTableFull,

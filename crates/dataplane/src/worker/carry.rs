@@ -3,8 +3,8 @@
 use arrayvec::ArrayVec;
 use memory::quiescent::Section;
 
-use super::Place;
-use crate::forward::{Forwarder, Frame, GONE, HOST, MAX_BATCH, Reason};
+use super::{Peers, Place};
+use crate::forward::{Forwarder, Frame, GONE, HOST, MAX_BATCH, Reason, worker_of};
 use crate::{Batch, Buffer, Cache, HEADROOM, PortError};
 
 /// Takes a batch through the nodes. Gives the port by which all leave, where
@@ -17,6 +17,30 @@ pub fn forward(
     batch: &mut Batch,
     now_millis: u64,
 ) -> Option<u16> {
+    through(forwarder, batch, |forwarder, frames| {
+        forwarder.forward(section, number, frames, now_millis);
+    })
+}
+
+/// The same for packets that another worker has handed over.
+#[inline]
+pub fn take_over(
+    forwarder: &mut Forwarder,
+    section: &Section<'_>,
+    batch: &mut Batch,
+    now_millis: u64,
+) -> Option<u16> {
+    through(forwarder, batch, |forwarder, frames| {
+        forwarder.take_over(section, frames, now_millis);
+    })
+}
+
+#[inline(always)]
+fn through(
+    forwarder: &mut Forwarder,
+    batch: &mut Batch,
+    pass: impl FnOnce(&mut Forwarder, &mut [Frame<'_>]),
+) -> Option<u16> {
     let mut places: ArrayVec<(u32, u32), MAX_BATCH> = ArrayVec::new();
     {
         let mut frames: ArrayVec<Frame<'_>, MAX_BATCH> = ArrayVec::new();
@@ -25,7 +49,7 @@ pub fn forward(
             let len = link + buffer.packet_len();
             frames.push(Frame::new(buffer.as_mut(), HEADROOM - link, len));
         }
-        forwarder.forward(section, number, &mut frames, now_millis);
+        pass(forwarder, &mut frames);
         for frame in &frames {
             places.push((frame.start() as u32, frame.len() as u32));
         }
@@ -70,6 +94,13 @@ fn put_back(buffer: &mut Buffer, start: usize, len: usize, link_len: usize) {
     buffer.set_len(len.saturating_sub(link_len));
 }
 
+/// Where packets leave a worker.
+pub(super) struct Ways<'a> {
+    pub places: &'a mut [Place],
+    /// Other workers, where there are some that packets go to.
+    pub peers: Option<&'a mut Peers>,
+}
+
 /// Sends the packets of a batch, and those that were made, by the ports they
 /// leave by: all by this one, or each by the one that it is marked with. The
 /// batch is empty behind it.
@@ -78,18 +109,18 @@ pub(super) fn send(
     cache: &mut Cache,
     batch: &mut Batch,
     leaving: &mut Batch,
-    places: &mut [Place],
+    ways: &mut Ways<'_>,
     one: Option<u16>,
 ) -> Result<(), PortError> {
     if let Some(one) = one {
-        deliver(forwarder, cache, batch, one, places)?;
+        deliver(forwarder, cache, batch, one, ways)?;
     }
     while let Some(first) = batch.packets().first().map(Buffer::mark) {
         batch.move_to(leaving, |buffer| buffer.mark() == first);
-        deliver(forwarder, cache, leaving, first as u16, places)?;
+        deliver(forwarder, cache, leaving, first as u16, ways)?;
     }
     cache.clear(batch);
-    send_made(forwarder, cache, leaving, places)
+    send_made(forwarder, cache, leaving, ways)
 }
 
 /// Sends the packets that were made, those for one port together.
@@ -97,7 +128,7 @@ fn send_made(
     forwarder: &mut Forwarder,
     cache: &mut Cache,
     leaving: &mut Batch,
-    places: &mut [Place],
+    ways: &mut Ways<'_>,
 ) -> Result<(), PortError> {
     let mut last = GONE;
     let mut lost = 0;
@@ -113,7 +144,7 @@ fn send_made(
             continue;
         }
         if (port != last || leaving.room() == 0) && !leaving.is_empty() {
-            deliver(forwarder, cache, leaving, last, places)?;
+            deliver(forwarder, cache, leaving, last, ways)?;
         }
         last = port;
         if let Err(buffer) = leaving.push(buffer) {
@@ -121,7 +152,7 @@ fn send_made(
         }
     }
     if !leaving.is_empty() {
-        deliver(forwarder, cache, leaving, last, places)?;
+        deliver(forwarder, cache, leaving, last, ways)?;
     }
     if lost > 0 {
         forwarder.count(Reason::NoRoom, lost);
@@ -135,12 +166,21 @@ fn deliver(
     cache: &mut Cache,
     batch: &mut Batch,
     port: u16,
-    places: &mut [Place],
+    ways: &mut Ways<'_>,
 ) -> Result<(), PortError> {
     if port == GONE {
         cache.clear(batch);
         return Ok(());
     }
+    if let Some(worker) = worker_of(port) {
+        if let Some(peers) = &mut ways.peers {
+            peers.hand_over(worker, batch);
+        }
+        forwarder.count(Reason::DealFull, batch.len());
+        cache.clear(batch);
+        return Ok(());
+    }
+    let places = &mut *ways.places;
     let device = forwarder.ports().device(port);
     let by_number = places.iter().position(|place| Some(place.number) == device);
     let at = by_number.or_else(|| {

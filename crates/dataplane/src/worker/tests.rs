@@ -1,3 +1,4 @@
+use std::net::Ipv4Addr;
 use std::time::Instant;
 
 use packet::build::Ip;
@@ -125,7 +126,10 @@ fn what_leaves_a_worker_is_what_came_with_another_header() {
         &mut cache,
         &mut batch,
         &mut leaving,
-        &mut places,
+        &mut Ways {
+            places: &mut places,
+            peers: None,
+        },
         one,
     )
     .unwrap();
@@ -139,4 +143,161 @@ fn what_leaves_a_worker_is_what_came_with_another_header() {
         assert_eq!(buffer.packet()[20..], packet(9)[34..]);
         assert_eq!(buffer.packet()[8], 63);
     }
+}
+
+const ALIAS: Ipv4Addr = Ipv4Addr::new(192, 0, 2, 99);
+const REMOTE: Ipv4Addr = Ipv4Addr::new(10, 0, 3, 9);
+/// Hosts inside, and flows of each.
+const HOSTS: u8 = 20;
+const FLOWS: u16 = 10;
+
+/// The same with em3 outside, and workers that are not started: each gets
+/// `packets` packets from inside, of the flows with its number in turn, and
+/// by its other port what goes out is to be had.
+fn translators(packets: u32, ring: usize) -> (Router, Pool, Vec<Worker>, Vec<Memory>) {
+    let mut router = router();
+    let hosts = (0..HOSTS).map(|host| known(2, &format!("10.0.2.{}", 10 + host), [2; 6]));
+    router.commit(hosts.collect());
+    let mut ports: Vec<_> = router.fill.ports().iter().cloned().collect();
+    ports[1].is_outside = true;
+    let ports = Ports::new(ports);
+    let pool = Pool::new(8_192, 2_048).unwrap();
+    let mut config = nat::Config::new(&[ALIAS]);
+    config.seed = 11;
+    let engines: Vec<nat::Nat> = (0..2)
+        .map(|_| nat::Nat::new(config.clone()).unwrap())
+        .collect();
+    let division = Arc::new(nat::Division::new(&engines[0], 2).unwrap());
+    let peers = Peers::of(&pool, 2, ring).unwrap();
+    let (mut workers, mut outside) = (Vec::new(), Vec::new());
+    for ((mut engine, peers), number) in engines.into_iter().zip(peers).zip(0_u16..) {
+        engine.take_part(Arc::clone(&division), number);
+        let forwarder = Forwarder::new(
+            ports.clone(),
+            router.fill.views(),
+            router.fill.table(),
+            Some(engine),
+            Settings::default(),
+        );
+        let (far, near) = Memory::pair(&pool, 4_096);
+        outside.push(far);
+        let mut made = 0;
+        let source = Memory::generator(move |buffer| {
+            let flow = made % u32::from(FLOWS) * 2 + u32::from(number);
+            let from = Ipv4Addr::new(10, 0, 2, 10 + (made / u32::from(FLOWS)) as u8 % HOSTS);
+            let data = made.to_be_bytes();
+            let packet = Ip::new(from, REMOTE).udp(4_000 + flow as u16, 53, &data);
+            made += 1;
+            made <= packets && buffer.set_frame(&frame(mac(1, 2), &packet), 14)
+        });
+        let worker = Worker::new(
+            forwarder,
+            router.fill.table().domain().register().unwrap(),
+            pool.cache(),
+            vec![(0, Box::new(source)), (1, Box::new(near))],
+            64,
+            Clock::System,
+            None,
+        );
+        workers.push(worker.with_peers(peers));
+    }
+    (router, pool, workers, outside)
+}
+
+/// Has it run until so many packets came to it, by its ports or handed over
+/// to it.
+fn handed_over(worker: &Running, packets: u64) -> u64 {
+    let deadline = Instant::now() + PATIENCE;
+    loop {
+        let state = worker.state(PATIENCE).unwrap();
+        if state.counters.of_node(Node::Ipv4) == packets {
+            return state.counters.of_node(Node::Deal);
+        }
+        assert!(Instant::now() < deadline, "{state:?}");
+    }
+}
+
+#[test]
+fn workers_hand_each_other_what_is_the_other_s() {
+    const PACKETS: u32 = 4_000;
+    let (_router, pool, workers, mut outside) = translators(PACKETS, 8_192);
+    let running = workers
+        .into_iter()
+        .map(|worker| Running::start(worker, None).unwrap());
+    let running: Vec<Running> = running.collect();
+    let (mut cache, mut batch) = (pool.cache(), Batch::new(64));
+    let mut last: std::collections::HashMap<(usize, u16), u32> = std::collections::HashMap::new();
+    let (mut came, mut answers) = (0, 0);
+    let deadline = Instant::now() + PATIENCE;
+    while came < 2 * PACKETS {
+        assert!(Instant::now() < deadline, "{came} came");
+        for number in 0..2 {
+            outside[number].receive(&mut cache, &mut batch).unwrap();
+            came += batch.len() as u32;
+            let mut back = Batch::new(64);
+            for buffer in batch.packets() {
+                let ip = packet::Ipv4::new(buffer.packet()).unwrap();
+                let udp = packet::Udp::new(ip.payload()).unwrap();
+                assert!(udp.checksum_is_right(ip.pseudo_header()));
+                assert_eq!((ip.source(), ip.destination()), (ALIAS, REMOTE));
+                let order = u32::from_be_bytes(udp.payload().try_into().unwrap());
+                // Each port is one worker's, and a flow's order is kept.
+                assert!(!last.contains_key(&(1 - number, udp.source_port())));
+                let before = last.insert((number, udp.source_port()), order);
+                assert!(before.is_none_or(|before| before < order));
+                if order.is_multiple_of(2) {
+                    let answer = Ip::new(REMOTE, ALIAS).udp(53, udp.source_port(), b"answer");
+                    let mut buffer = cache.take().unwrap();
+                    assert!(buffer.set_frame(&frame(mac(1, 3), &answer), 14));
+                    back.push(buffer).unwrap();
+                }
+            }
+            // Answers come to the other one.
+            answers += back.len() as u64;
+            outside[1 - number].send(&mut cache, &mut back).unwrap();
+        }
+        std::thread::yield_now();
+    }
+    assert_eq!(last.len(), usize::from(HOSTS) * usize::from(FLOWS) * 2);
+    let inside = |worker: &Running| {
+        let state = worker.state(PATIENCE).unwrap();
+        assert_eq!(state.counters.of_reason(Reason::DealFull), 0);
+        (
+            state.ports[0].1.refused_packets + state.ports[0].1.sent_packets,
+            state,
+        )
+    };
+    // A worker without anything to do is woken for what is handed to it.
+    while running.iter().map(|worker| inside(worker).0).sum::<u64>() < answers {
+        assert!(Instant::now() < deadline, "{answers} were sent");
+        std::thread::yield_now();
+    }
+    for worker in running {
+        let state = worker.stop().unwrap();
+        assert!(state.counters.of_node(Node::Deal) > 1_000, "{state:?}");
+        assert!(state.nat.unwrap().flows_made > 100);
+    }
+    drop((outside, cache, batch));
+    assert_eq!(pool.away(), 0);
+}
+
+#[test]
+fn what_a_worker_has_no_room_for_is_dropped_and_counted() {
+    const PACKETS: u32 = 2_000;
+    let (_router, pool, mut workers, outside) = translators(PACKETS, 32);
+    let idle = workers.pop().unwrap();
+    let busy = Running::start(workers.pop().unwrap(), None).unwrap();
+    let handed = handed_over(&busy, u64::from(PACKETS));
+    let state = busy.stop().unwrap();
+    assert!(handed > 300, "{handed}");
+    assert_eq!(state.counters.of_reason(Reason::DealFull), handed - 32);
+    let out = state.counters.of_node(Node::Output);
+    assert_eq!(out + handed, u64::from(PACKETS));
+    // What was handed over before it began is taken when it does.
+    let late = Running::start(idle, None).unwrap();
+    handed_over(&late, u64::from(PACKETS));
+    let state = late.stop().unwrap();
+    assert!(state.counters.of_node(Node::Nat) >= 32);
+    drop(outside);
+    assert_eq!(pool.away(), 0);
 }

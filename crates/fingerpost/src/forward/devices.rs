@@ -8,7 +8,7 @@ use std::time::Duration;
 use anyhow::{Context, Result, bail};
 use dataplane::fill::{Attachment, Fill, FillSettings};
 use dataplane::forward::{Forwarder, Request, Settings};
-use dataplane::worker::{Clock, Running, State, Worker, Workers};
+use dataplane::worker::{Clock, Peers, Running, State, Worker, Workers};
 use dataplane::{Pool, Port, Tun};
 use memory::quiescent::Domain;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
@@ -25,6 +25,11 @@ const BATCH: usize = 128;
 const MAX_PACKET_BYTES: usize = 65_535;
 /// Buffers for each worker: a batch, what leaves it, and what is made.
 const BUFFERS_EACH: usize = 1_024;
+/// Buffers that wait in all rings to one worker: some batches of it, less
+/// than the pool has for each.
+const RING: usize = 512;
+/// Buffers that a ring holds at least.
+const LEAST_RING: usize = 32;
 /// How long a change of the tables, a request or a signal may go unseen.
 const PATIENCE: Duration = Duration::from_millis(5);
 /// How long a worker may take to say how it stands.
@@ -101,6 +106,10 @@ fn start(
     asks: &SyncSender<Request>,
 ) -> Result<Workers> {
     let count = usize::from(asked.workers);
+    let engines = match &asked.nat {
+        Some(rules) => crate::nat::engines_by_rules(rules, asked.workers)?,
+        None => Vec::new(),
+    };
     let pool = Pool::new(BUFFERS_EACH * count, MAX_PACKET_BYTES)?;
     let mut ports: Vec<Vec<(u16, Box<dyn Port + Send>)>> = Vec::new();
     ports.resize_with(count, Vec::new);
@@ -120,16 +129,22 @@ fn start(
         }
     }
     let mut workers = Workers::default();
+    let mut engines = engines.into_iter();
+    let mut peers = Vec::new();
+    if asked.nat.is_some() && count > 1 {
+        let packets = (RING / (count - 1)).max(LEAST_RING);
+        peers = Peers::of(&pool, count, packets).context("making rings between workers")?;
+    }
+    let mut peers = peers.into_iter();
     for (number, ports) in ports.into_iter().enumerate() {
-        let nat = asked.nat.as_deref().map(crate::nat::engine_by_rules);
         let forwarder = Forwarder::new(
             ports_known.clone(),
             fill.views(),
             fill.table(),
-            nat.transpose()?,
+            engines.next(),
             Settings::default(),
         );
-        let worker = Worker::new(
+        let mut worker = Worker::new(
             forwarder,
             domain.register().context("registering a worker")?,
             pool.cache(),
@@ -138,6 +153,9 @@ fn start(
             Clock::System,
             Some(asks.clone()),
         );
+        if let Some(peers) = peers.next() {
+            worker = worker.with_peers(peers);
+        }
         let core = (count > 1).then_some(number);
         let running = Running::start(worker, core).context("starting a worker")?;
         if running.state(ANSWER).is_none() && running.has_ended() {

@@ -6,6 +6,7 @@ use dataplane::Counters as PortCounters;
 use dataplane::fill::Filled;
 use dataplane::forward::{Counters, Node, Reason};
 use dataplane::worker::State;
+use nat::Statistics;
 use serde_json::{Map, Value, json};
 
 /// What happened.
@@ -15,6 +16,8 @@ pub struct Report {
     counters: Counters,
     /// What each worker forwarded.
     workers: Vec<Counters>,
+    /// What each worker's translation counted, where there is one.
+    translations: Vec<Statistics>,
     ports: Vec<(String, PortCounters)>,
     /// Requests about neighbours that nobody carried.
     pub unresolved: u64,
@@ -27,6 +30,7 @@ impl Report {
             filled,
             counters: Counters::default(),
             workers: Vec::new(),
+            translations: Vec::new(),
             ports: Vec::new(),
             unresolved: 0,
         }
@@ -36,6 +40,7 @@ impl Report {
     pub fn add(&mut self, state: State, name: &dyn Fn(u16) -> String) {
         self.counters.add(&state.counters);
         self.workers.push(state.counters);
+        self.translations.extend(state.nat);
         for (number, counted) in state.ports {
             let name = name(number);
             match self.ports.iter_mut().find(|(known, _)| *known == name) {
@@ -78,6 +83,13 @@ impl Report {
                 }
             }
         }
+        if let Some(sum) = self.translated() {
+            writeln!(
+                out,
+                "translation: {} flows, {} made, {} expired, {} mappings, {} bytes",
+                sum.flows, sum.flows_made, sum.flows_expired, sum.mappings, sum.memory_bytes
+            )?;
+        }
         for (name, port) in &self.ports {
             writeln!(
                 out,
@@ -92,13 +104,29 @@ impl Report {
         Ok(())
     }
 
+    /// What the translations of all workers counted, added up.
+    fn translated(&self) -> Option<Statistics> {
+        let mut sum = Statistics::default();
+        for one in &self.translations {
+            sum.add(one);
+        }
+        (!self.translations.is_empty()).then_some(sum)
+    }
+
     fn json(&self) -> Value {
         let filled = &self.filled;
         let ports: Vec<Value> = self.ports.iter().map(port).collect();
         let workers: Vec<Value> = self.workers.iter().map(nodes).collect();
+        let translated = self.translated().map(|sum| {
+            let each: Vec<Value> = self.translations.iter().map(translation).collect();
+            let mut all = translation(&sum);
+            all["workers"] = each.into();
+            all
+        });
         json!({
             "nodes": nodes(&self.counters),
             "workers": workers,
+            "translation": translated,
             "ports": ports,
             "requests_lost": self.unresolved,
             "tables": {
@@ -113,6 +141,18 @@ impl Report {
             },
         })
     }
+}
+
+fn translation(counted: &Statistics) -> Value {
+    json!({
+        "flows": counted.flows,
+        "mappings": counted.mappings,
+        "flows_made": counted.flows_made,
+        "flows_expired": counted.flows_expired,
+        "flows_evicted": counted.flows_evicted,
+        "flows_removed": counted.flows_removed,
+        "memory_bytes": counted.memory_bytes,
+    })
 }
 
 fn nodes(counters: &Counters) -> Value {

@@ -54,6 +54,11 @@ pub fn engine_by_rules(path: &std::path::Path) -> anyhow::Result<::nat::Nat> {
     Settings::of_rules(path).engine()
 }
 
+/// See [`super::engines_by_rules`].
+pub fn engines_by_rules(path: &std::path::Path, parts: u16) -> anyhow::Result<Vec<::nat::Nat>> {
+    Settings::of_rules(path).engines(parts)
+}
+
 /// Runs it to the end: of the capture, or by Ctrl-C.
 pub fn run(arguments: &Run) -> anyhow::Result<ExitCode> {
     let mut nat = arguments.settings.engine()?;

@@ -150,6 +150,104 @@ fn programs_talk_through_a_translation() {
     }
 }
 
+/// Asks the host behind a redirect of the alias address, from another host
+/// inside: the question and the answer go in pieces, and turn back.
+const ASK_INSIDE: &str = "
+import socket, sys
+s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+s.bind((sys.argv[1], 0))
+s.settimeout(1)
+data = bytes(at % 251 for at in range(4000))
+s.sendto(data, ('192.0.2.1', 7000))
+assert s.recvfrom(65535)[0] == data
+";
+
+#[test]
+fn two_workers_share_a_translation() {
+    let by = [
+        "--tables=turning",
+        "--nat=redirects",
+        "--outside=wan",
+        "--workers=2",
+    ];
+    let Some(between) = skip::unless(Between::start(&by)) else {
+        return;
+    };
+    let (left, right) = (&between.left, &between.right);
+    let hosts: Vec<String> = (2..18).map(|host| format!("10.1.0.{host}")).collect();
+    for host in &hosts {
+        left.ip(&["addr", "replace", &format!("{host}/24"), "dev", "fa"])
+            .unwrap();
+    }
+    let far = "10.2.0.2";
+    until("a ping through the translation", || pings(left, far));
+    let served = TempDir::new().unwrap();
+    let content: Vec<u8> = (0..400_000_u32).map(|at| (at / 7) as u8).collect();
+    fs::write(served.path().join("file"), &content).unwrap();
+    let path = |name: &str| served.path().join(name).to_str().unwrap().to_owned();
+    let serve = [
+        "-m",
+        "http.server",
+        "80",
+        "--directory",
+        served.path().to_str().unwrap(),
+    ];
+    let _servers = [left, right].map(|netns| netns.spawn("python3", &serve).unwrap());
+    let _echoes = [left, right].map(|netns| netns.spawn("python3", &["-c", ECHO]).unwrap());
+    let _iperf = right.spawn("iperf3", &["-s"]).unwrap();
+    for host in &hosts {
+        until("a long ping in pieces", || {
+            let ping = ["-c", "1", "-W", "1", "-s", "4000", "-I", host, far];
+            left.run("ping", &ping).is_ok()
+        });
+        until("the file comes through", || {
+            let (got, url) = (path("got"), format!("http://{far}/file"));
+            let fetch = ["-s", "-m", "20", "--interface", host, "-o", &got, &url];
+            left.run("curl", &fetch).is_ok()
+        });
+        assert!(fs::read(path("got")).unwrap() == content);
+        until("two hosts inside meet", || {
+            left.run("python3", &["-c", ASK_INSIDE, host]).is_ok()
+        });
+    }
+    for host in &hosts[..4] {
+        let route = ["-n", "-w", "5", "-q", "1", "-s", host, far];
+        let route = left.run("traceroute", &route).unwrap();
+        let hops: Vec<&str> = route.lines().skip(1).collect();
+        // To the far kernel all are one host, which it answers so often only.
+        assert!(hops[0].contains("10.1.0.1"), "{route}");
+        assert!(hops.last().unwrap().contains(far), "{route}");
+    }
+    until("a datagram in pieces comes back", || {
+        left.run("python3", &["-c", ASK]).is_ok()
+    });
+    for load in [&["-P", "4"][..], &["-u", "-b", "20M", "-l", "1000"]] {
+        until("iperf3 runs through it", || {
+            let load = [&["-c", far, "-t", "1", "-B", "10.1.0.7"][..], load].concat();
+            left.run("iperf3", &load).is_ok()
+        });
+    }
+    // From outside by a redirect, and nowhere else.
+    until("the redirected server answers", || {
+        let (got, url) = (path("from-outside"), format!("http://{ALIAS}:8080/file"));
+        let fetch = ["-s", "-m", "20", "-o", &got, &url];
+        right.run("curl", &fetch).is_ok()
+    });
+    assert!(fs::read(path("from-outside")).unwrap() == content);
+    assert!(!pings(right, ALIAS));
+    let counted = between.end();
+    let handed = &counted["nodes"]["deal"]["packets"];
+    assert!(handed.as_u64() > Some(100), "{counted}");
+    let each = counted["translation"]["workers"].as_array().unwrap();
+    let made = |of: &serde_json::Value| of["flows_made"].as_u64().unwrap();
+    assert_eq!(each.len(), 2);
+    assert!(each.iter().all(|worker| made(worker) > 0), "{counted}");
+    assert_eq!(
+        each.iter().map(made).sum::<u64>(),
+        made(&counted["translation"])
+    );
+}
+
 #[test]
 fn the_router_itself_is_asked_and_asks() {
     let by = ["--tables=tables", "--host=fh"];

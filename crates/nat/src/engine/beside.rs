@@ -127,6 +127,7 @@ impl Nat {
         let back = Key::new(ends.remote, ends.alias, ports, ends.protocol);
         // As its packets leave: its flow is the one of their answers.
         let host = self.left_by(back).map(|flow| flow.inside());
+        let host = host.or_else(|| self.elsewhere(ends));
         host.and_then(|host| {
             let current = self.is_own(host);
             let by_rule = self.rules.alias_address(address(host), current);
@@ -197,6 +198,10 @@ impl Nat {
         }
         if self.helpers.calls_mut().translate_in(bytes, now) {
             return Some(Verdict::Hairpinned);
+        }
+        if !self.is_ours::<false>(bytes) {
+            // The other half is another engine's.
+            return Some(Verdict::Translated);
         }
         if let Ok(mut ip) = Ipv4::new(bytes) {
             ip.set_source(from);
@@ -378,6 +383,16 @@ impl Nat {
         buffer: &mut [u8],
         now_millis: u64,
     ) -> Option<(usize, Direction, Verdict)> {
+        let (datagram, len, verdict) = self.next_fragment_of(buffer, now_millis)?;
+        Some((len, datagram.direction, verdict))
+    }
+
+    /// The same, with what is known of its datagram as it came.
+    pub fn next_fragment_of(
+        &mut self,
+        buffer: &mut [u8],
+        now_millis: u64,
+    ) -> Option<(Datagram, usize, Verdict)> {
         if !self.fragments.has_ready() {
             return None;
         }
@@ -388,7 +403,7 @@ impl Nat {
             Direction::Out => self.later_fragment::<true>(bytes),
             Direction::In => self.later_fragment::<false>(bytes),
         };
-        Some((len, datagram.direction, verdict))
+        Some((datagram, len, verdict))
     }
 }
 

@@ -84,6 +84,11 @@ impl Nat {
         }
         let kept = self.keep(bytes, CHANGED_BYTES);
         let verdict = match self.error_one_way::<true>(bytes, at) {
+            Verdict::Translated if !self.is_ours::<false>(bytes) => {
+                // The other half is another engine's.
+                self.kept = kept;
+                return Verdict::Translated;
+            }
             Verdict::Translated => match self.error_one_way::<false>(bytes, at) {
                 Verdict::Translated => Verdict::Hairpinned,
                 verdict => verdict,
@@ -104,7 +109,10 @@ impl Nat {
             return Verdict::Malformed;
         };
         let Some(before) = self.before::<OUT>(&quote) else {
-            return if OUT {
+            return if OUT && self.part.is_some() && self.is_own(outer_address::<false>(bytes)) {
+                // Nobody inside has sent what it is about: it is as it was.
+                Verdict::NoMapping
+            } else if OUT {
                 self.unknown_error_out(bytes)
             } else if self.config.mode.deny_incoming {
                 Verdict::NoMapping

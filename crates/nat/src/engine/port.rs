@@ -46,7 +46,7 @@ impl Nat {
             return 0;
         };
         let port = match self.config.port_choice {
-            PortChoice::Same => key.source_port(),
+            PortChoice::Same => self.like(key.source_port()),
             PortChoice::Random => self.random_port(),
         };
         let ports = [key.destination_port(), port];
@@ -93,12 +93,46 @@ impl Nat {
             Wish::Any => 0,
         };
         if first != 0
-            && let Some(free) = self.is_free(&contest, first)
+            && let Some(free) = self.same_or_like(&contest, first)
         {
             return Some(chosen(free));
         }
         let hint = if wish == Wish::Any { hint } else { 0 };
         self.pick(&contest, hint).map(chosen)
+    }
+
+    /// A port (memory order) if it is free; where it is another part's, one
+    /// like it, or any of its parity (RFC 4787 REQ-4).
+    fn same_or_like(&mut self, contest: &Contest, port: u16) -> Option<Free> {
+        let like = self.like(port);
+        if like == port {
+            return self.is_free(contest, port);
+        }
+        let free = self.is_free(contest, port);
+        if free.is_some() || like == 0 {
+            return free;
+        }
+        let parity = u16::from_be(port) & 1;
+        let mut candidate = like;
+        for _ in 0..RANDOM_TRIES {
+            if let Some(free) = self.is_free(contest, candidate) {
+                return Some(free);
+            }
+            let random = u16::from_be(self.random_port()) & !1 | parity;
+            if !self.ports.has(random) {
+                break;
+            }
+            candidate = random.to_be();
+        }
+        None
+    }
+
+    /// A port (memory order) of the engine's part that is like another one.
+    fn like(&self, port: u16) -> u16 {
+        match &self.part {
+            None => port,
+            Some(part) => part.cut.like(u16::from_be(port)).to_be(),
+        }
     }
 
     /// Any free port of the range.
@@ -188,6 +222,11 @@ impl Nat {
     fn is_free(&mut self, contest: &Contest, port: u16) -> Option<Free> {
         self.work.port();
         let ends = &contest.ends;
+        if let Some(part) = &self.part
+            && !part.may_take(self.is_own(ends.alias), u16::from_be(port))
+        {
+            return None;
+        }
         if !self.rules.is_empty() && self.is_ruled(ends, port) {
             return None;
         }

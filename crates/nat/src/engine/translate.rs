@@ -347,6 +347,11 @@ impl Nat {
         let helped = helped.is_some_and(|flow| flow.has(flag::HELPER));
         let kept = self.keep(bytes, if helped { bytes.len() } else { CHANGED_BYTES });
         let out = self.one_way::<true>(name, bytes, parsed);
+        if out == Verdict::Translated && !self.is_ours::<false>(bytes) {
+            // The other half is another engine's.
+            self.kept = kept;
+            return out;
+        }
         let verdict = match (out, parse::long::<false>(bytes)) {
             (Verdict::Translated, Parse::Flow { parsed, .. }) => {
                 match self.flow_packet::<false>(bytes, &parsed) {

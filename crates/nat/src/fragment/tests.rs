@@ -33,7 +33,7 @@ fn of(bytes: &[u8]) -> Datagram {
 
 #[test]
 fn later_ones_follow_the_first_and_wait_for_it() {
-    let mut fragments = Fragments::new(Limits::default());
+    let mut fragments: Fragments = Fragments::new(Limits::default());
     let later = [fragment(7, 64, true), fragment(7, 128, false)];
     for bytes in &later {
         assert_eq!(fragments.later(of(bytes), bytes, 0), Later::Held);
@@ -58,7 +58,7 @@ fn later_ones_follow_the_first_and_wait_for_it() {
 
 #[test]
 fn refused_with_the_first_and_forgotten_in_time() {
-    let mut fragments = Fragments::new(Limits::default());
+    let mut fragments: Fragments = Fragments::new(Limits::default());
     let (one, two) = (fragment(1, 64, false), fragment(2, 64, false));
     fragments.first(of(&one), None, 0);
     assert_eq!(fragments.later(of(&one), &one, 0), Later::Refused);
@@ -80,7 +80,7 @@ fn floods_stay_within_bounds() {
         per_datagram: 3,
         timeout_millis: 1_000,
     };
-    let mut fragments = Fragments::new(limits);
+    let mut fragments: Fragments = Fragments::new(limits);
     for number in 0..5_000_u16 {
         let bytes = fragment(number, 64, true);
         let later = fragments.later(of(&bytes), &bytes, u64::from(number));
@@ -88,7 +88,7 @@ fn floods_stay_within_bounds() {
         assert!(fragments.len() <= 100 && fragments.held_bytes() <= 10_000);
         assert!(fragments.order.len() <= 200);
     }
-    let mut fragments = Fragments::new(limits);
+    let mut fragments: Fragments = Fragments::new(limits);
     let bytes = fragment(7, 64, true);
     let held = (0..10).filter(|_| fragments.later(of(&bytes), &bytes, 0) == Later::Held);
     assert_eq!(held.count(), 3);
@@ -123,7 +123,7 @@ proptest! {
     #[test]
     fn each_comes_out_once(steps in prop::collection::vec((0..6_u16, 0..4_usize, 0..400_u64), 1..200)) {
         let limits = Limits { datagrams: 4, held_bytes: 1_000, per_datagram: 4, timeout_millis: 1_000 };
-        let mut fragments = Fragments::new(limits);
+        let mut fragments: Fragments = Fragments::new(limits);
         let mut buffer = [0; 256];
         let (mut held, mut out, mut now) = (0, 0, 0);
         for (identification, place, pause) in steps {

@@ -10,6 +10,7 @@ use packet::{Gre, Ipv4, protocol};
 use super::bounded::Bounded;
 use super::segment::{Segment, patch};
 use super::{Key, Refusal, pptp};
+use crate::division::Cut;
 
 /// A call unused for so long may make room, and is used no more.
 const IDLE_MILLIS: u64 = 600_000;
@@ -51,6 +52,8 @@ pub struct Calls {
     /// Alias address, remote and the remote's identifier: how a packet looks
     /// that has left, and that an error brings back.
     by_left: HashMap<Place, Inside>,
+    /// Identifiers that it may give; `None`: all.
+    cut: Option<Cut>,
 }
 
 impl Call {
@@ -68,6 +71,11 @@ impl Calls {
             calls: Bounded::new(limit),
             ..Self::default()
         }
+    }
+
+    /// Gives only identifiers of a part from now on.
+    pub(crate) fn set_cut(&mut self, cut: Cut) {
+        self.cut = Some(cut);
     }
 
     /// Calls that are known.
@@ -166,6 +174,8 @@ impl Calls {
         }
         let free = |id: &u16| *id != 0 && !self.by_alias.contains_key(&(alias, inside.remote, *id));
         let candidates = (0..TRIES).map(|step| inside.own.wrapping_add(step.wrapping_mul(0x9e37)));
+        let cut = self.cut;
+        let candidates = candidates.map(|id| cut.map_or(id, |cut| cut.like(id)));
         let alias_id = candidates.into_iter().find(free)?;
         let call = Call {
             alias,
@@ -280,6 +290,16 @@ impl Calls {
 }
 
 impl Calls {
+    /// Whether a call is known of an enhanced GRE packet that goes out
+    /// (`out`) or comes in. O(1); is no use of the call.
+    pub fn knows(&self, bytes: &[u8], out: bool, now_millis: u64) -> bool {
+        let inside = call_of(bytes).and_then(|(source, destination, id)| match out {
+            true => self.by_peer.get(&(source, destination, id)),
+            false => self.by_alias.get(&(destination, source, id)),
+        });
+        inside.is_some_and(|inside| self.living(inside, now_millis).is_some())
+    }
+
     /// The inside host of a GRE packet as it left, from an alias address to
     /// a remote with the remote's identifier: for errors about it. O(1); is
     /// no use of the call.

@@ -5,12 +5,13 @@ use std::fs;
 use std::hash::{BuildHasher, RandomState};
 use std::net::Ipv4Addr;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use anyhow::{Context, bail};
 use clap::{Args, ValueEnum, ValueHint};
 use ipnet::Ipv4Net;
 use nat::rules::{self, ProxyWord, Redirect, Script, Server, Statement, Switch};
-use nat::{Behaviour, Config, Dependence, Nat, PortChoice};
+use nat::{Behaviour, Config, Dependence, Division, Nat, PortChoice};
 use tracing::warn;
 
 /// Sources that are inside when nothing is said: RFC 1918 and RFC 6598.
@@ -46,7 +47,7 @@ enum ModeWord {
 }
 
 /// Options that say how to translate.
-#[derive(Debug, Args)]
+#[derive(Debug, Clone, Args)]
 pub struct Settings {
     /// An outside address to translate to; may be said several times
     #[arg(long, value_name = "ADDR", value_delimiter = ',')]
@@ -79,6 +80,9 @@ pub struct Settings {
     /// Makes the choice of ports the same in every run (for tests)
     #[arg(long, value_name = "N")]
     seed: Option<u64>,
+    /// Says nothing about rules that are taken
+    #[arg(skip)]
+    is_silent: bool,
 }
 
 fn ports(text: &str) -> Result<(u16, u16), String> {
@@ -121,6 +125,7 @@ impl Settings {
             target: None,
             max_flows: None,
             seed: None,
+            is_silent: false,
         }
     }
 
@@ -137,6 +142,42 @@ impl Settings {
 
     /// The engine, with its rules.
     pub fn engine(&self) -> anyhow::Result<Nat> {
+        self.one_of(1)
+    }
+
+    /// Engines that are parts of one, with its rules; the flows that there
+    /// may be are dealt among them.
+    pub fn engines(&self, parts: u16) -> anyhow::Result<Vec<Nat>> {
+        let mut like = self.seeded();
+        let first = like.one_of(parts)?;
+        if parts == 1 {
+            return Ok(vec![first]);
+        }
+        let division = Division::new(&first, parts).context("dealing the translation")?;
+        let division = Arc::new(division);
+        let mut engines = vec![first];
+        // What there is to say of the rules was said with the first.
+        like.is_silent = true;
+        for _ in 1..parts {
+            engines.push(like.one_of(parts)?);
+        }
+        for (number, nat) in engines.iter_mut().enumerate() {
+            nat.take_part(Arc::clone(&division), number as u16);
+        }
+        Ok(engines)
+    }
+
+    /// The same with a seed, which all parts must have in common.
+    fn seeded(&self) -> Self {
+        let seed = self.seed.unwrap_or_else(|| RandomState::new().hash_one(0));
+        Self {
+            seed: Some(seed),
+            ..self.clone()
+        }
+    }
+
+    /// One of so many engines, with all rules.
+    fn one_of(&self, parts: u16) -> anyhow::Result<Nat> {
         let mut config = Config::new(&[]);
         config.limits.max_flows = DEFAULT_MAX_FLOWS;
         config.seed = self.seed.unwrap_or_else(|| RandomState::new().hash_one(0));
@@ -161,10 +202,13 @@ impl Settings {
                 "nothing would be translated: name an outside address by --alias, or by alias_address in the rules"
             );
         }
+        let most = &mut config.limits.max_flows;
+        *most = most.div_ceil(usize::from(parts.max(1)));
         let mut nat = Nat::new(config).context("making the engine")?;
         for (line, rule) in rules {
             let place = || self.rules.as_deref().unwrap_or(Path::new("")).display();
-            if denies != Some(true) && nat.config().mode.deny_incoming && rule.is_of_address() {
+            let is_open = !self.is_silent && denies != Some(true);
+            if is_open && nat.config().mode.deny_incoming && rule.is_of_address() {
                 warn!(
                     "{}:{line}: new connections from outside to this address are refused: say `deny_incoming no`, or `deny_incoming` if that is meant",
                     place()
