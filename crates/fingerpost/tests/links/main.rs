@@ -38,7 +38,9 @@ impl Place {
     fn command(&self, line: &str) -> std::process::Command {
         let mut command = self.netns.command(program());
         command.arg("link").args(line.split_whitespace());
-        command.arg("--journal").arg(self.journals.path());
+        if !line.contains("--no-journal") {
+            command.arg("--journal").arg(self.journals.path());
+        }
         command
     }
 
