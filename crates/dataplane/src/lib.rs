@@ -12,7 +12,7 @@
 //! - [`forward`]: the nodes of a packet's way, pure; [`neighbour`]: what a
 //!   next hop is; [`fill`]: both kept in step with `table`;
 //!   [`worker`]: the thread that does it.
-//! - [`slice`]: how soon a thread runs that has slept; not of packets, but
+//! - [`mod@slice`]: how soon a thread runs that has slept; not of packets, but
 //!   this room may make system calls that no safe library passes on.
 
 mod buffer;

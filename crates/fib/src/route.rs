@@ -45,7 +45,7 @@ pub struct Config {
     /// Most bytes of the structure that is looked up in, rounded up to
     /// whole huge pages. Address space: pages are taken when used. A
     /// million routes take some 5 MiB, and while much of a table changes at
-    /// once, up to twice that.
+    /// once, up to twice that. Beyond 4 GiB they are not used.
     pub max_bytes: usize,
 }
 
