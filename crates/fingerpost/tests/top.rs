@@ -99,8 +99,13 @@ impl Terminal {
     /// The shell has its terminal back as it was.
     fn is_given_back(&self) {
         self.shows("ended-");
-        let state = self.tmux(&["display-message", "-p", "#{alternate_on} #{cursor_flag}"]);
-        assert_eq!(state.trim(), "0 1");
+        // What was typed shows as soon as the screen is the shell's, which is
+        // before the cursor is.
+        wait_until(PATIENCE, "the cursor, on the shell's screen", || {
+            let state = self.tmux(&["display-message", "-p", "#{alternate_on} #{cursor_flag}"]);
+            (state.trim() == "0 1").then_some(())
+        })
+        .unwrap();
         self.types(&["clear", "Enter"]);
         self.types(&["stty -a; echo st''ty", "Enter"]);
         let modes = self.shows("stty\n");
