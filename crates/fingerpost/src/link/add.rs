@@ -53,12 +53,7 @@ pub fn add(job: &Job<'_>, plan: &Plan) -> Result<bool> {
 
 /// Goes on with a plan.
 pub fn resume(job: &Job<'_>, id: Option<&str>) -> Result<bool> {
-    let mut journal = journal::find(job, Work::Add, To::Resume, id)?;
-    match journal.end() {
-        Some(End::Done) => bail!("{}: all its links were made", journal.id()),
-        Some(End::Undone) => bail!("{}: it was taken back", journal.id()),
-        None => journal.take_over()?,
-    }
+    let journal = journal::to_resume(job, Work::Add, id, "made")?;
     let request = request(&journal)?;
     let plan = &request.plan;
     let peers = peers_of(&request)?;
@@ -74,11 +69,7 @@ pub fn resume(job: &Job<'_>, id: Option<&str>) -> Result<bool> {
 
 /// Deletes the links that a plan has made.
 pub fn undo(job: &Job<'_>, id: Option<&str>) -> Result<bool> {
-    let mut journal = journal::find(job, Work::Add, To::Undo, id)?;
-    if journal.end() == Some(End::Undone) {
-        bail!("{}: it was taken back already", journal.id());
-    }
-    journal.take_over()?;
+    let mut journal = journal::to_undo(job, Work::Add, id)?;
     let plan = request(&journal)?.plan;
     let report = Report::new(job, &plan.kind, "deleted", plan.len());
     let (done, failed) = take_back(job, &journal, &plan, &report)?;

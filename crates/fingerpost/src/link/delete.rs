@@ -225,12 +225,7 @@ fn show(job: &Job<'_>, deletion: &Deletion, missing: &[String]) -> Result<bool> 
 
 /// Goes on with a deletion.
 pub fn resume(job: &Job<'_>, id: Option<&str>) -> Result<bool> {
-    let mut journal = journal::find(job, Work::Delete, To::Resume, id)?;
-    match journal.end() {
-        Some(End::Done) => bail!("{}: all its links were deleted", journal.id()),
-        Some(End::Undone) => bail!("{}: it was taken back", journal.id()),
-        None => journal.take_over()?,
-    }
+    let journal = journal::to_resume(job, Work::Delete, id, "deleted")?;
     let rows = journal.rows()?;
     let here = rows.first().map_or(&[][..], |rows| &rows.links);
     let here: HashMap<u32, &Link> = here.iter().map(|row| (row.index, row)).collect();
@@ -248,11 +243,7 @@ pub fn resume(job: &Job<'_>, id: Option<&str>) -> Result<bool> {
 
 /// Brings back what a deletion has deleted.
 pub fn undo(job: &Job<'_>, id: Option<&str>) -> Result<bool> {
-    let mut journal = journal::find(job, Work::Delete, To::Undo, id)?;
-    if journal.end() == Some(End::Undone) {
-        bail!("{}: it was taken back already", journal.id());
-    }
-    journal.take_over()?;
+    let mut journal = journal::to_undo(job, Work::Delete, id)?;
     let report = Report::new(job, "", "made again", journal.start.links);
     let (done, failed) = bring_back(job, Some(&mut journal), &report)?;
     report.end(done, failed)?;

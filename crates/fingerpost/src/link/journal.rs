@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use anyhow::{Context, Result, bail};
 use linux::links::journal::{End, Journal, Rows, Start, Work};
 use rustix::process::geteuid;
+use serde::de::DeserializeOwned;
 use serde_json::json;
 
 use super::Job;
@@ -42,24 +43,46 @@ fn directory(job: &Job<'_>) -> Option<PathBuf> {
     Some(PathBuf::from(runtime).join("fingerpost/journal"))
 }
 
-/// What a journal is looked for to do with it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum To {
-    /// To go on with what has not ended.
-    Resume,
-    /// To take back what was not taken back.
-    Undo,
+/// The journal to go on with, taken over: that of an id, or the newest of
+/// some work that has not ended. `done` says what was done to all its links
+/// where it has.
+pub fn to_resume(job: &Job<'_>, work: Work, id: Option<&str>, done: &str) -> Result<Journal> {
+    let mut journal = find(job, work, id, &|end| end.is_none())?;
+    match journal.end() {
+        Some(End::Done) => bail!("{}: all its links were {done}", journal.id()),
+        Some(End::Undone) => bail!("{}: it was taken back", journal.id()),
+        None => journal.take_over()?,
+    }
+    Ok(journal)
 }
 
-/// The journal of an id, or the newest of some work.
-pub fn find(job: &Job<'_>, work: Work, to: To, id: Option<&str>) -> Result<Journal> {
+/// The journal to take back, taken over: that of an id, or the newest of
+/// some work that was not taken back.
+pub fn to_undo(job: &Job<'_>, work: Work, id: Option<&str>) -> Result<Journal> {
+    let mut journal = find(job, work, id, &|end| end != Some(End::Undone))?;
+    if journal.end() == Some(End::Undone) {
+        bail!("{}: it was taken back already", journal.id());
+    }
+    journal.take_over()?;
+    Ok(journal)
+}
+
+/// What a journal keeps of the program's.
+pub fn request<T: DeserializeOwned>(journal: &Journal) -> Result<T> {
+    serde_json::from_value(journal.start.request.clone())
+        .with_context(|| format!("journal {}: what was asked for", journal.id()))
+}
+
+fn find(
+    job: &Job<'_>,
+    work: Work,
+    id: Option<&str>,
+    fits: &dyn Fn(Option<End>) -> bool,
+) -> Result<Journal> {
     let directory = directory(job).context("no place for journals: --journal DIR")?;
     let journal = match id {
         Some(id) => Some(Journal::named(&directory, id, &job.namespace)?),
-        None => Journal::newest(&directory, work, &job.namespace, &|end| match to {
-            To::Resume => end.is_none(),
-            To::Undo => end != Some(End::Undone),
-        }),
+        None => Journal::newest(&directory, work, &job.namespace, fits),
     };
     let journal = journal.with_context(|| {
         format!(

@@ -239,12 +239,7 @@ pub fn set(job: &Job<'_>, select: &Select, settings: &Settings) -> Result<bool> 
 
 /// Goes on with a change.
 pub fn resume(job: &Job<'_>, id: Option<&str>) -> Result<bool> {
-    let mut journal = journal::find(job, Work::Set, To::Resume, id)?;
-    match journal.end() {
-        Some(End::Done) => bail!("{}: all its links were changed", journal.id()),
-        Some(End::Undone) => bail!("{}: it was taken back", journal.id()),
-        None => journal.take_over()?,
-    }
+    let journal = journal::to_resume(job, Work::Set, id, "changed")?;
     let (request, rows) = Request::read(&journal)?;
     let listing = Listing::read(&job.namespace)?;
     request.check_master(&listing)?;
@@ -270,11 +265,7 @@ pub fn resume(job: &Job<'_>, id: Option<&str>) -> Result<bool> {
 
 /// Puts the links of a change back as they were.
 pub fn undo(job: &Job<'_>, id: Option<&str>) -> Result<bool> {
-    let mut journal = journal::find(job, Work::Set, To::Undo, id)?;
-    if journal.end() == Some(End::Undone) {
-        bail!("{}: it was taken back already", journal.id());
-    }
-    journal.take_over()?;
+    let mut journal = journal::to_undo(job, Work::Set, id)?;
     let (request, rows) = Request::read(&journal)?;
     let report = Report::new(job, "", "put back", rows.links.len());
     let setting = Setting {
