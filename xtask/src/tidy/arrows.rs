@@ -7,12 +7,18 @@ use super::tree::File;
 
 /// The floors of the house. A new room is entered here when it is made.
 const FLOORS: &[(&str, u8)] = &[
-    ("fingerpost", 4),
-    ("libalias", 4),
-    ("lab", 4),
+    ("fingerpost", 5),
+    ("libalias", 5),
+    ("lab", 5),
+    ("serve", 4),
+    ("change", 4),
+    ("router", 4),
+    ("traffic", 4),
+    ("fleet", 4),
     ("dataplane", 3),
     ("view", 3),
     ("mib", 3),
+    ("query", 3),
     ("feed", 3),
     ("linux", 3),
     ("netlink", 2),
