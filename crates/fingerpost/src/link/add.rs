@@ -14,7 +14,6 @@ use netlink::encode::LinkSettings;
 use serde::{Deserialize, Serialize};
 use table::Link;
 
-use super::journal::To;
 use super::plan::{Maker, Plan};
 use super::report::Report;
 use super::{Job, journal};
@@ -54,7 +53,7 @@ pub fn add(job: &Job<'_>, plan: &Plan) -> Result<bool> {
 /// Goes on with a plan.
 pub fn resume(job: &Job<'_>, id: Option<&str>) -> Result<bool> {
     let journal = journal::to_resume(job, Work::Add, id, "made")?;
-    let request = request(&journal)?;
+    let request: Request = journal::request(&journal)?;
     let plan = &request.plan;
     let peers = peers_of(&request)?;
     let adding = Adding {
@@ -70,7 +69,7 @@ pub fn resume(job: &Job<'_>, id: Option<&str>) -> Result<bool> {
 /// Deletes the links that a plan has made.
 pub fn undo(job: &Job<'_>, id: Option<&str>) -> Result<bool> {
     let mut journal = journal::to_undo(job, Work::Add, id)?;
-    let plan = request(&journal)?.plan;
+    let Request { plan, .. } = journal::request(&journal)?;
     let report = Report::new(job, &plan.kind, "deleted", plan.len());
     let (done, failed) = take_back(job, &journal, &plan, &report)?;
     if failed == 0 {
@@ -79,11 +78,6 @@ pub fn undo(job: &Job<'_>, id: Option<&str>) -> Result<bool> {
     report.note("journal", journal.id(), None);
     report.end(done, failed)?;
     Ok(failed == 0)
-}
-
-fn request(journal: &Journal) -> Result<Request> {
-    serde_json::from_value(journal.start.request.clone())
-        .with_context(|| format!("journal {}: what was asked for", journal.id()))
 }
 
 fn peers(plan: &Plan) -> Result<Option<Namespace>> {

@@ -4,13 +4,12 @@
 use std::collections::HashMap;
 use std::io::{self, Write};
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result};
 use linux::links::journal::{End, Journal, Rows, Start, Work};
 use linux::links::{self, Agreed, Along, Deletion, Listing, Told, Way};
 use serde_json::json;
 use table::Link;
 
-use super::journal::To;
 use super::report::{Report, complain};
 use super::{Job, Select, journal};
 

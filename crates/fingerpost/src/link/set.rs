@@ -13,7 +13,6 @@ use serde::{Deserialize, Serialize};
 use table::Link;
 use table::row::link::flag::UP;
 
-use super::journal::To;
 use super::plan::{check_name, filled, lladdr};
 use super::report::{Report, complain};
 use super::{Job, Select, journal};
@@ -146,8 +145,7 @@ impl Request {
     }
 
     fn read(journal: &Journal) -> Result<(Self, Rows)> {
-        let request: Self = serde_json::from_value(journal.start.request.clone())
-            .with_context(|| format!("journal {}: what was asked for", journal.id()))?;
+        let request: Self = journal::request(journal)?;
         let rows = journal.rows()?.into_iter().next().unwrap_or_default();
         Ok((request, rows))
     }
