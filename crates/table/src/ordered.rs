@@ -58,6 +58,8 @@ struct Inner<K, V> {
     /// every key of child `i + 1`.
     separators: ArrayVec<K, INNER>,
     children: ArrayVec<Arc<Node<K, V>>, INNER>,
+    /// How many rows are below each child.
+    counts: ArrayVec<u32, INNER>,
 }
 
 impl<K, V> Clone for Ordered<K, V> {
@@ -136,10 +138,13 @@ impl<K: Ord + Clone, V: Clone> Ordered<K, V> {
             let mut inner = Inner {
                 separators: ArrayVec::new(),
                 children: ArrayVec::new(),
+                counts: ArrayVec::new(),
             };
             inner.separators.push(separator);
-            inner.children.push(left);
-            inner.children.push(right);
+            for child in [left, right] {
+                inner.counts.push(child.count());
+                inner.children.push(child);
+            }
             *root = Arc::new(Node::Inner(inner));
         }
         self.len += usize::from(old.is_none());
@@ -199,12 +204,50 @@ impl<K: Ord + Clone, V: Clone> Ordered<K, V> {
         last(self.root.as_deref()?)
     }
 
+    /// How many rows are before a key. O(log n).
+    pub fn rank(&self, key: &K) -> usize {
+        let mut before = 0;
+        let mut next = self.root.as_deref();
+        while let Some(node) = next.take() {
+            match node {
+                Node::Inner(inner) => {
+                    let child = inner.child_of(key);
+                    let left = inner.counts.iter().take(child);
+                    before += left.map(|rows| *rows as usize).sum::<usize>();
+                    next = Some(&inner.children[child]);
+                }
+                Node::Leaf(leaf) => before += rank(&leaf.keys, |k| k < key),
+            }
+        }
+        before
+    }
+
+    /// The rows in order without the first `skip`. Reaching the first of
+    /// them is O(log n), whatever `skip` is.
+    pub fn from_rank(&self, mut skip: usize) -> Iter<'_, K, V> {
+        let mut iter = Iter::END;
+        let mut next = self.root.as_deref().filter(|_| skip < self.len);
+        while let Some(node) = next.take() {
+            match node {
+                Node::Inner(inner) => {
+                    let mut child = 0;
+                    while let Some(rows) = inner.counts.get(child)
+                        && *rows as usize <= skip
+                    {
+                        skip -= *rows as usize;
+                        child += 1;
+                    }
+                    iter.path.push((inner, child));
+                    next = inner.children.get(child).map(|child| &**child);
+                }
+                Node::Leaf(leaf) => (iter.leaf, iter.at) = (Some(leaf), skip),
+            }
+        }
+        iter
+    }
+
     fn seek(&self, start: Bound<&K>) -> Iter<'_, K, V> {
-        let mut iter = Iter {
-            path: ArrayVec::new(),
-            leaf: None,
-            at: 0,
-        };
+        let mut iter = Iter::END;
         let mut next = self.root.as_deref();
         while let Some(node) = next.take() {
             match node {
@@ -252,6 +295,15 @@ impl<K, V> Leaf<K, V> {
             values: self.values.drain(at..).collect(),
             next: 0,
         }
+    }
+}
+
+impl<K, V> Inner<K, V> {
+    /// Puts a child behind another, where there is room.
+    fn put(&mut self, child: usize, separator: K, right: Arc<Node<K, V>>) {
+        self.separators.insert(child, separator);
+        self.counts.insert(child + 1, right.count());
+        self.children.insert(child + 1, right);
     }
 }
 
@@ -318,6 +370,7 @@ fn insert_below<K: Ord + Clone, V: Clone>(
         Node::Inner(inner) => {
             let child = inner.child_of(&key);
             let (old, split) = insert_below(&mut inner.children[child], key, value);
+            inner.counts[child] += u32::from(old.is_none());
             let above =
                 split.and_then(|(separator, right)| insert_child(inner, child, separator, right));
             (old, above)
@@ -353,9 +406,10 @@ fn insert_child<K: Ord + Clone, V>(
     separator: K,
     right: Arc<Node<K, V>>,
 ) -> Split<K, V> {
+    // What the child was parted into counts as one so far.
+    inner.counts[child] -= right.count();
     if !inner.children.is_full() {
-        inner.separators.insert(child, separator);
-        inner.children.insert(child + 1, right);
+        inner.put(child, separator, right);
         return None;
     }
     // Ascending loads leave full nodes behind, as in leaves.
@@ -367,15 +421,14 @@ fn insert_child<K: Ord + Clone, V>(
     let mut upper = Inner {
         separators: inner.separators.drain(middle..).collect(),
         children: inner.children.drain(middle..).collect(),
+        counts: inner.counts.drain(middle..).collect(),
     };
     // The separator between the halves moves up.
     let between = inner.separators.pop()?;
     if child < middle {
-        inner.separators.insert(child, separator);
-        inner.children.insert(child + 1, right);
+        inner.put(child, separator, right);
     } else {
-        upper.separators.insert(child - middle, separator);
-        upper.children.insert(child - middle + 1, right);
+        upper.put(child - middle, separator, right);
     }
     Some((between, Arc::new(Node::Inner(upper))))
 }
@@ -391,6 +444,7 @@ fn remove_below<K: Ord + Clone, V: Clone>(node: &mut Arc<Node<K, V>>, key: &K) -
         Node::Inner(inner) => {
             let child = inner.child_of(key);
             let old = remove_below(&mut inner.children[child], key);
+            inner.counts[child] -= u32::from(old.is_some());
             if old.is_some() && inner.children[child].is_low() && inner.children.len() > 1 {
                 join_children(inner, child);
             }
@@ -404,6 +458,14 @@ impl<K, V> Node<K, V> {
         match self {
             Node::Leaf(leaf) => leaf.keys.len(),
             Node::Inner(inner) => inner.children.len(),
+        }
+    }
+
+    /// Rows below, all levels together.
+    fn count(&self) -> u32 {
+        match self {
+            Node::Leaf(leaf) => leaf.keys.len() as u32,
+            Node::Inner(inner) => inner.counts.iter().sum(),
         }
     }
 
@@ -425,6 +487,7 @@ fn join_children<K: Ord + Clone, V: Clone>(inner: &mut Inner<K, V>, child: usize
     };
     let mut right = inner.children.remove(left + 1);
     let separator = inner.separators.remove(left);
+    inner.counts.remove(left + 1);
     let split = match (
         Arc::make_mut(&mut inner.children[left]),
         Arc::make_mut(&mut right),
@@ -434,9 +497,9 @@ fn join_children<K: Ord + Clone, V: Clone>(inner: &mut Inner<K, V>, child: usize
         // All leaves are on one level: two children are of one kind.
         (Node::Leaf(_), Node::Inner(_)) | (Node::Inner(_), Node::Leaf(_)) => None,
     };
+    inner.counts[left] = inner.children[left].count();
     if let Some(separator) = split {
-        inner.separators.insert(left, separator);
-        inner.children.insert(left + 1, right);
+        inner.put(left, separator, right);
     }
 }
 
@@ -472,15 +535,23 @@ fn join_inners<K, V>(left: &mut Inner<K, V>, right: &mut Inner<K, V>, separator:
         .drain(..)
         .chain(right.children.drain(..))
         .collect();
+    let mut counts: Vec<_> = left
+        .counts
+        .drain(..)
+        .chain(right.counts.drain(..))
+        .collect();
     if children.len() <= INNER {
         left.separators.extend(separators);
         left.children.extend(children);
+        left.counts.extend(counts);
         return None;
     }
     let middle = children.len() / 2;
     right.children.extend(children.drain(middle..));
+    right.counts.extend(counts.drain(middle..));
     right.separators.extend(separators.drain(middle..));
     left.children.extend(children);
+    left.counts.extend(counts);
     let between = separators.pop();
     left.separators.extend(separators);
     between
@@ -536,6 +607,13 @@ impl<'a, K, V> Iterator for Iter<'a, K, V> {
 }
 
 impl<'a, K, V> Iter<'a, K, V> {
+    /// Behind the last row.
+    const END: Self = Self {
+        path: ArrayVec::new_const(),
+        leaf: None,
+        at: 0,
+    };
+
     fn next_leaf(&mut self) -> Option<&'a Leaf<K, V>> {
         let mut node = loop {
             let (inner, child) = self.path.pop()?;
@@ -589,6 +667,11 @@ mod tests {
         assert!(ours.from(&probe).eq(oracle.range(probe..)));
         let after = (Bound::Excluded(probe), Bound::Unbounded);
         assert!(ours.after(&probe).eq(oracle.range(after)));
+        let rank = ours.rank(&probe);
+        assert_eq!(rank, oracle.range(..probe).count());
+        assert!(ours.from_rank(rank).eq(oracle.range(probe..)));
+        let far = usize::from(probe) * 7;
+        assert!(ours.from_rank(far).eq(oracle.iter().skip(far)));
         assert_eq!(ours.last_to(&probe), oracle.range(..=probe).next_back());
         assert_eq!(ours.get(&probe), oracle.get(&probe));
         assert_eq!(ours.first(), oracle.first_key_value());
@@ -664,5 +747,11 @@ mod tests {
             }
         }
         assert!(ours.iter().eq(oracle.iter()));
+        for (skip, row) in oracle.iter().enumerate().step_by(97) {
+            assert_eq!(ours.from_rank(skip).next(), Some(row));
+            assert_eq!(ours.rank(row.0), skip);
+        }
+        assert_eq!(ours.from_rank(oracle.len()).next(), None);
+        assert_eq!(ours.from_rank(usize::MAX).next(), None);
     }
 }

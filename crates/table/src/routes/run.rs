@@ -5,7 +5,7 @@ use std::net::IpAddr;
 
 use ipnet::IpNet;
 
-use super::{FIRST_ORDINAL, Key, Rest, Routes, first_of};
+use super::{FIRST_ORDINAL, Family, Key, Rest, Routes, first_of};
 use crate::ordered::{Iter, Ordered};
 use crate::prefix::{Either, Halves, RouteAddress, either};
 use crate::route_bodies::BodyId;
@@ -130,6 +130,23 @@ impl Routes {
         }
     }
 
+    /// How many routes [`Routes::run`] would give. O(log n).
+    pub fn run_len(&self, table: u32, from: &RoutePlace) -> usize {
+        match either(from.prefix.addr()) {
+            Either::V4(address) => left_of(&self.v4, &key(table, address, from)),
+            Either::V6(address) => left_of(&self.v6, &key(table, address, from)),
+        }
+    }
+
+    /// The place of the route that [`Routes::run`] would give after `skip`
+    /// others. O(log n), whatever `skip` is.
+    pub fn run_nth(&self, table: u32, from: &RoutePlace, skip: usize) -> Option<RoutePlace> {
+        match either(from.prefix.addr()) {
+            Either::V4(address) => nth(&self.v4, &key(table, address, from), skip),
+            Either::V6(address) => nth(&self.v6, &key(table, address, from), skip),
+        }
+    }
+
     /// The tables that have IPv4 routes, from a number on. A seek, then
     /// O(1) a table.
     pub fn tables_v4(&self, from: u32) -> impl Iterator<Item = u32> {
@@ -146,6 +163,12 @@ impl Routes {
     /// O(log n + rows returned).
     pub fn bodies_via(&self, gateway: IpAddr) -> impl Iterator<Item = BodyId> {
         self.bodies.via(gateway)
+    }
+
+    /// The distinct bodies that prefer a source address, in the order of
+    /// their numbers. O(log n + rows returned).
+    pub fn bodies_preferring(&self, source: IpAddr) -> impl Iterator<Item = BodyId> {
+        self.bodies.preferring(source)
     }
 
     /// The routes with a body, IPv4 then IPv6, each with its ordinal, from
@@ -206,4 +229,26 @@ fn key<A>(table: u32, address: A, place: &RoutePlace) -> Key<A> {
         rest: Rest::new(place.prefix.prefix_len(), place.tos, place.metric)
             .with_ordinal(place.ordinal),
     }
+}
+
+/// How many routes of the key's table are at it or behind it.
+fn left_of<A: RouteAddress>(family: &Family<A>, from: &Key<A>) -> usize {
+    let rows = &family.by_prefix;
+    let end = match from.table.checked_add(1) {
+        Some(next) => rows.rank(&first_of(next, A::ZERO, 0)),
+        None => rows.len(),
+    };
+    end.saturating_sub(rows.rank(from))
+}
+
+fn nth<A: RouteAddress>(family: &Family<A>, from: &Key<A>, skip: usize) -> Option<RoutePlace> {
+    let rows = &family.by_prefix;
+    let rank = rows.rank(from).checked_add(skip)?;
+    let (key, _) = rows.from_rank(rank).next()?;
+    (key.table == from.table).then(|| RoutePlace {
+        prefix: key.address.to_net(key.rest.len()),
+        tos: key.rest.tos(),
+        metric: key.rest.metric(),
+        ordinal: key.rest.ordinal(),
+    })
 }

@@ -167,7 +167,10 @@ fn same_run_and_count(routes: &Routes, list: &[Route], probe: IpNet) -> Result<(
         owned(run.iter().map(|(_, r)| *r)),
         expected.cloned().collect::<Vec<_>>()
     );
-    for (ordinal, route) in run {
+    let first = RoutePlace::first_of(probe);
+    prop_assert_eq!(routes.run_len(254, &first), run.len());
+    prop_assert_eq!(routes.run_nth(254, &first, run.len()), None);
+    for (skip, (ordinal, route)) in run.into_iter().enumerate() {
         let place = RoutePlace {
             prefix: route.prefix,
             tos: route.tos,
@@ -175,6 +178,7 @@ fn same_run_and_count(routes: &Routes, list: &[Route], probe: IpNet) -> Result<(
             ordinal,
         };
         prop_assert_eq!(routes.at(254, &place), Some(route));
+        prop_assert_eq!(routes.run_nth(254, &first, skip), Some(place));
     }
     Ok(())
 }
