@@ -2,12 +2,11 @@
 //! and what help, man pages and completions are made of.
 
 mod change;
+mod conditions;
 mod link;
 mod replay;
 mod rewrite;
 mod snmp;
-pub mod values;
-pub mod words;
 
 use std::ffi::OsString;
 use std::io::IsTerminal;
@@ -17,8 +16,9 @@ use std::path::PathBuf;
 use clap::builder::PossibleValuesParser;
 use clap::{Arg, ArgAction, ArgGroup, ArgMatches, Command, ValueHint, value_parser};
 use clap_complete::Shell;
-use ipnet::{IpNet, Ipv6Net};
+use view::conditions::{FILTERS, GET, Packet, of_object, settle_family};
 use view::{Filter, Format, Object, Output, Question, RouteQuestion};
+use words::values;
 
 use crate::arp::Called;
 use crate::change::{Change, Verb};
@@ -265,11 +265,11 @@ fn foreign(name: &'static str, about: &'static str) -> Command {
 
 fn question(object: Object, about: &'static str) -> Command {
     let name = rewrite::command(object);
-    let bare = words::of_object(words::FILTERS, object).flat_map(|word| word.bare.iter().copied());
+    let bare = of_object(FILTERS, object).flat_map(|word| word.bare.iter().copied());
     let spoken: Vec<&str> = ["show", "list"].into_iter().chain(bare).collect();
     let command = Command::new(name)
         .about(about)
-        .args(words::of_object(words::FILTERS, object).map(words::Word::arg))
+        .args(of_object(FILTERS, object).map(conditions::argument))
         .args(output_arguments())
         .arg(
             switch(
@@ -311,7 +311,7 @@ fn route_get() -> Command {
                 .value_parser(values::address)
                 .help("Where it goes"),
         )
-        .args(words::of_object(words::GET, Object::Route).map(words::Word::arg))
+        .args(of_object(GET, Object::Route).map(conditions::argument))
         .args(output_arguments())
         .args(from_arguments())
         .mut_arg("sort", |arg| arg.hide(true))
@@ -515,9 +515,9 @@ fn from(matches: &ArgMatches) -> From {
 }
 
 fn route_to_get(matches: &ArgMatches) -> Result<RouteQuestion, clap::Error> {
-    let mut packet = words::Packet::default();
-    for word in words::of_object(words::GET, Object::Route) {
-        word.apply(matches, &mut packet).map_err(usage)?;
+    let mut packet = Packet::default();
+    for word in of_object(GET, Object::Route) {
+        conditions::apply(word, matches, &mut packet).map_err(usage)?;
     }
     let to: Option<&IpAddr> = matches.get_one("address");
     let to = to.ok_or_else(|| usage("where does the packet go?"))?;
@@ -528,8 +528,8 @@ fn route_to_get(matches: &ArgMatches) -> Result<RouteQuestion, clap::Error> {
 
 fn asked(object: Object, matches: &ArgMatches) -> Result<Question, clap::Error> {
     let mut filter = Filter::default();
-    for word in words::of_object(words::FILTERS, object) {
-        word.apply(matches, &mut filter).map_err(usage)?;
+    for word in of_object(FILTERS, object) {
+        conditions::apply(word, matches, &mut filter).map_err(usage)?;
     }
     settle_family(&mut filter);
     Ok(Question {
@@ -537,20 +537,6 @@ fn asked(object: Object, matches: &ArgMatches) -> Result<Question, clap::Error> 
         filter,
         output: output(matches),
     })
-}
-
-/// `default` is said of both families: the one asked for decides. And a
-/// prefix decides the family where nothing else does.
-pub fn settle_family(filter: &mut Filter) {
-    let prefixes = [&mut filter.to, &mut filter.exact, &mut filter.covering];
-    for prefix in prefixes.into_iter().flatten() {
-        if filter.family == Some(6) && prefix.prefix_len() == 0 {
-            *prefix = IpNet::V6(Ipv6Net::default());
-        }
-        filter
-            .family
-            .get_or_insert(if prefix.addr().is_ipv4() { 4 } else { 6 });
-    }
 }
 
 fn output(matches: &ArgMatches) -> Output {

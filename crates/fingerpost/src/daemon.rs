@@ -25,7 +25,7 @@ use sd_notify::NotifyState;
 use crate::cli::Up;
 use crate::config::{self, Config};
 use crate::control::server::{Patience, Server, Source};
-use crate::{http, names, privileges, snmp};
+use crate::{http, privileges, snmp};
 pub use mirrored::{Answers, Whole};
 use mirrored::{Mirrored, named};
 use signals::Signals;
@@ -43,7 +43,7 @@ pub fn run(up: &Up) -> Result<()> {
     let logging = logging::start(up.log.as_deref(), config.log.as_deref())?;
     let mut daemon = Daemon {
         signals: Signals::catch().context("cannot catch signals")?,
-        server: Server::new(Patience::default(), names::load()),
+        server: Server::new(Patience::default(), words::load()),
         own: Namespace::current()?,
         namespaces: Vec::new(),
         refused: BTreeSet::new(),
@@ -101,7 +101,7 @@ impl Daemon {
         // the system's directory is that of a service of another user.
         self.directory = socket::directory(self.config.control.directory.as_deref())?;
         self.snmp = Some(snmp::Service::start(snmp, self.whole.snmp.clone())?);
-        self.http = Some(http::Service::start(http, names::load())?);
+        self.http = Some(http::Service::start(http, words::load())?);
         self.record()?;
         for (spec, namespace) in opened {
             self.mirror(spec, namespace)?;
@@ -407,10 +407,10 @@ impl Daemon {
             if let Err(error) = http.reload(&config.http) {
                 tracing::error!("{error:#}; HTTP goes on as before");
             }
-            http.rename(names::load());
+            http.rename(words::load());
         }
         self.config = config;
-        self.server.rename(names::load());
+        self.server.rename(words::load());
         tracing::info!("the configuration was read again");
         self.look_at_namespaces();
     }

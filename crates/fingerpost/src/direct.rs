@@ -17,14 +17,12 @@ use netlink::request::Dump;
 use table::{AF_INET, AF_INET6, Change, Sample, Tables, Writer};
 use view::{Context, NameFile, Names, Object, Printer, Question};
 
-use crate::names;
-
 /// How long a mirror of this process's own may take to read the tables.
 const LOADING_PATIENCE: Duration = Duration::from_secs(120);
 
 /// Lists a table; gives the number of rows.
 pub fn question(question: &Question, namespace: &Namespace, out: &mut impl Write) -> Result<u64> {
-    let names = names::load();
+    let names = words::load();
     let mut tables = Tables::default();
     if question.object != Object::Rule {
         tables = links(namespace, question.output.statistics)?;
@@ -201,7 +199,7 @@ fn ages(
 pub fn watch(question: &Question, namespace: &Namespace, out: &mut impl Write) -> Result<u64> {
     let mirror = Mirror::start(namespace.clone(), Options::default())?;
     loaded(&mirror)?;
-    let names = names::load();
+    let names = words::load();
     Ok(crate::watch::watch(
         &mirror.reader(),
         question,

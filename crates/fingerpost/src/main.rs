@@ -23,7 +23,6 @@ mod http;
 mod ifaceseq;
 mod ifconfig;
 mod link;
-mod names;
 mod nat;
 mod privileges;
 mod receive;

@@ -22,8 +22,8 @@ use crate::config::{self, Config};
 use crate::control::protocol::Ask;
 use crate::control::server::connection::{Failure, answer};
 use crate::daemon::{Answers, Whole, logging};
+use crate::privileges;
 use crate::status::Answered;
-use crate::{names, privileges};
 use playing::{End, Playing};
 
 /// Octets gathered before they are written.
@@ -93,7 +93,7 @@ fn once(ask: &Ask, replay: &Replay, mut playing: Playing) -> Result<ExitCode> {
     let answered = answer(
         ask,
         answers,
-        &names::load(),
+        &words::load(),
         Answered::default(),
         &|| true,
         &mut out,

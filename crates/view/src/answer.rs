@@ -9,10 +9,10 @@ use table::{AF_INET, AF_INET6, Address, Neighbour, RouteRef, Tables};
 use thiserror::Error;
 
 use crate::context::Context;
-use crate::names::Names;
 use crate::printer::Printer;
 use crate::question::{Object, Question};
 use crate::selection::{BadQuestion, InTable};
+use words::Names;
 
 /// Why there is no answer.
 #[derive(Debug, Error)]

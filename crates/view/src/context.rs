@@ -4,8 +4,8 @@ use std::cell::Cell;
 
 use table::{Link, Links, Tables};
 
-use crate::names::{Name, Names};
 use crate::question::{Object, Output, Question};
+use words::{Name, Names};
 
 /// What the showing of a row needs to know beside the row.
 #[derive(Debug, Clone, Copy)]

@@ -8,7 +8,7 @@ use ipnet::IpNet;
 use table::LinkLayerAddress;
 
 use crate::format::{push_address, push_destination, push_hex, push_i64, push_lladdr, push_u64};
-use crate::names::Name;
+use words::Name;
 
 /// The value of a field.
 #[derive(Debug, Clone, Copy)]

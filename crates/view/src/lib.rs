@@ -12,13 +12,14 @@
 //! - [`event`], [`Watch`]: changes as lines of JSON.
 //! - [`arp`], [`ifconfig`]: rows as the tools of those names show them.
 //! - [`plot`]: costs over sizes as a picture.
-//! - [`Names`]: iproute2's names of protocols, scopes, tables.
+//! - [`conditions`]: what a question may be narrowed by, word by word.
 
 mod address;
 mod answer;
 pub mod arp;
 mod attributes;
 mod columns;
+pub mod conditions;
 mod context;
 mod event;
 mod fdb;
@@ -27,7 +28,6 @@ mod format;
 pub mod ifconfig;
 mod link;
 mod link_kind;
-mod names;
 mod neighbour;
 mod nexthop;
 mod pattern;
@@ -48,10 +48,10 @@ pub use answer::{AnswerError, answer};
 pub use columns::columns;
 pub use context::Context;
 pub use event::{Watch, event};
-pub use names::{NameFile, Names};
 pub use pattern::matches as matches_name;
 pub use printer::Printer;
 pub use question::{Filter, Format, Object, Output, Question};
 pub use route_get::{RouteQuestion, route_get};
 pub use selection::BadQuestion;
 pub use walk::{Bounds, Place, Walk};
+pub use words::{NameFile, Names};

@@ -9,8 +9,8 @@ use crate::context::View;
 use crate::fields::{Value, Visit, push_name, push_plain};
 use crate::format::push_u64;
 use crate::link_kind;
-use crate::names::Name;
 use crate::printer::Show;
+use words::Name;
 
 /// The columns of a link. Those of a kind's own data are in
 /// `link_kind::COLUMNS`.

@@ -4,7 +4,7 @@
 use std::net::IpAddr;
 
 use crate::fields::{Json, Value, Visit, push_plain};
-use crate::names::Name;
+use words::Name;
 
 /// What rows are sorted by. Numbers and addresses by value, the rest as
 /// text; rows without the field come first.

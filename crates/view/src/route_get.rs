@@ -12,7 +12,6 @@ use table::{Decision, Link, NextHop, Packet, RouteBody, Tables};
 use crate::answer::AnswerError;
 use crate::context::{Context, View};
 use crate::fields::{Value, Visit, push_plain};
-use crate::names::Names;
 use crate::printer::{Printer, Show};
 use crate::question::{Filter, Object, Output, Question};
 use crate::route::{
@@ -21,6 +20,7 @@ use crate::route::{
 };
 use crate::route_metrics::{metric_fields, metric_text};
 use crate::selection::BadQuestion;
+use words::Names;
 
 /// Which route a packet would take.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]

@@ -8,8 +8,8 @@ use table::row::rule::{action, flag};
 use crate::context::View;
 use crate::fields::{Value, Visit, push_name, push_plain};
 use crate::format::push_u64;
-use crate::names::Name;
 use crate::printer::Show;
+use words::Name;
 
 /// The columns of a rule.
 pub(crate) const COLUMNS: &[&str] = &[

@@ -15,11 +15,11 @@ use thiserror::Error;
 use crate::address::family;
 use crate::context::Context;
 use crate::link::OPER_STATES;
-use crate::names::NameFile;
 use crate::neighbour::STATES;
 use crate::pattern;
 use crate::question::{Filter, Object, Question};
 use crate::route::KINDS;
+use words::NameFile;
 
 /// A question that has no answer: what is wrong with it and what to do.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]

@@ -18,11 +18,11 @@ use table::{Address, Tables};
 
 use crate::answer::AnswerError;
 use crate::context::Context;
-use crate::names::Names;
 use crate::printer::Printer;
 use crate::question::{Object, Question};
 use crate::selection::{BadQuestion, Selection};
 pub use place::Place;
+use words::Names;
 
 /// How long a piece gets, which is how long it takes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

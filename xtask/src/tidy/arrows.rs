@@ -21,6 +21,7 @@ const FLOORS: &[(&str, u8)] = &[
     ("query", 3),
     ("feed", 3),
     ("linux", 3),
+    ("words", 2),
     ("netlink", 2),
     ("fib", 2),
     ("nat", 2),

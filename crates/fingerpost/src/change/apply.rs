@@ -23,7 +23,6 @@ use super::undo::{Key, Undo};
 use super::verb::Verb;
 use super::words::Context;
 use super::{Asked, Change, read};
-use crate::names;
 
 /// What is asked for.
 pub struct Job<'a> {
@@ -112,7 +111,7 @@ pub fn run(job: &Job<'_>, source: Source, len: Option<u64>) -> Result<ExitCode> 
         source,
         line: String::new(),
         links: Links::new(job.namespace)?,
-        names: names::load(),
+        names: words::load(),
         now_millis,
         failed: None,
     };

@@ -21,7 +21,7 @@ impl Rows {
     pub fn new<'a>(links: impl Iterator<Item = (&'a str, u32)>, now_millis: u64) -> Self {
         Self {
             links: Links::given(links),
-            names: crate::names::load(),
+            names: words::load(),
             now_millis,
         }
     }

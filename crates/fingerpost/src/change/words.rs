@@ -7,9 +7,9 @@ use std::str::FromStr;
 use ipnet::IpNet;
 use table::{AF_INET6, LinkLayerAddress};
 use view::{NameFile, Names};
+use words::values;
 
 use super::links::Links;
-use crate::cli::values;
 
 /// What is wrong with a line: for the user, as it is.
 pub type Wrong = String;

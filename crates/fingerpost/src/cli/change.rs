@@ -7,8 +7,9 @@ use std::path::PathBuf;
 use clap::{Arg, ArgAction, ArgMatches, Command, ValueHint, value_parser};
 use ipnet::IpNet;
 use view::Object;
+use words::values;
 
-use super::{switch, usage, values};
+use super::{switch, usage};
 use crate::change::{Change, Numbers, Verb};
 
 const AFTER_HELP: &str = "\

@@ -6,8 +6,9 @@ use std::path::PathBuf;
 use clap::{Arg, ArgAction, ArgMatches, Command, ValueHint, value_parser};
 use ipnet::IpNet;
 use linux::links::journal::Work;
+use words::values;
 
-use super::{switch, usage, values};
+use super::{switch, usage};
 use crate::link::{Deletion, Numbers, Plan, Select, Settings, Split, Terms, Wanted};
 
 /// What each command is called; `ip` has other names for some.

@@ -5,9 +5,9 @@
 //! `-j r l to root 10/8 dev eth0` becomes `route -j --to 10/8 --dev eth0`.
 
 use view::Object;
+use view::conditions::{self, Packet, Word};
 
 use super::link;
-use super::words::{self, Packet, Word};
 use crate::change::Verb;
 
 /// `ip`'s options that it writes with one dash, and ours.
@@ -108,12 +108,12 @@ pub fn rewrite(arguments: Vec<String>) -> Vec<String> {
             out.push("get".to_owned());
             rest.remove(0);
             let tokens: Vec<&str> = before.chain(rest).collect();
-            rewrite_words(&tokens, words::GET, None, &mut out);
+            rewrite_words(&tokens, conditions::GET, None, &mut out);
             return out;
         }
         _ => {}
     }
-    let words: Vec<_> = words::of_object(words::FILTERS, object).collect();
+    let words: Vec<_> = conditions::of_object(conditions::FILTERS, object).collect();
     let tokens: Vec<&str> = before.chain(rest).collect();
     rewrite_filters(&tokens, &words, unnamed(object), &mut out);
     out

@@ -21,7 +21,6 @@ use table::{AF_INET, AF_INET6, Change, Links, NoRoute, Placement, Route, Writer}
 use view::{BadQuestion, RouteQuestion};
 
 use super::each_row;
-use crate::names;
 
 /// Writes which route a packet would take.
 pub fn answer(
@@ -44,7 +43,7 @@ pub fn answer(
     Ok(view::route_get(
         question,
         &tables,
-        &names::load(),
+        &words::load(),
         now_millis(),
         out,
     )?)

@@ -26,6 +26,7 @@ use http::request::Parts;
 use http_body::Frame;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::{Instant, Sleep, sleep_until};
+use view::conditions::{FILTERS, settle_family};
 use view::{Filter, Object, Question, Watch};
 
 use super::definition::TABLES;
@@ -33,7 +34,6 @@ use super::long;
 use super::problem::Problem;
 use super::query::Parameters;
 use super::shared::Shared;
-use crate::cli::{settle_family, words};
 use feed::{Feed, Taken};
 
 /// Between two looks of a stream.
@@ -189,7 +189,7 @@ fn questions(parameters: &mut Parameters<'_>) -> Result<Vec<Question>, Problem> 
     }
     let mut filter = Filter::default();
     if let [object] = objects[..] {
-        parameters.take_words(words::FILTERS, object, &mut filter)?;
+        parameters.take_words(FILTERS, object, &mut filter)?;
         settle_family(&mut filter);
     } else {
         // A question for routes or rules is for IPv4 ones of the main table

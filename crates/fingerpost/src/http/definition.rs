@@ -1,6 +1,6 @@
 //! What can be asked, each defined once: the routes, their parameters and
 //! the OpenAPI document are made from these tables and from the words of
-//! the command line ([`crate::cli::words`]).
+//! the command line ([`view::conditions`]).
 
 use view::Object;
 

@@ -4,12 +4,12 @@
 
 use serde_json::{Map, Value, json};
 use view::Object;
+use view::conditions::{self, Word};
 
 use super::definition::{
     ADDRESS, CHANGES, NETNS, OUTPUT, PAGES, Parameter, TABLES, Table, Value as Kind,
 };
 use super::problem;
-use crate::cli::words::{self, Word};
 
 /// The document.
 pub fn document() -> Value {
@@ -92,7 +92,7 @@ pub fn document() -> Value {
 }
 
 fn rows_path(table: &Table) -> Value {
-    let words = words::of_object(words::FILTERS, table.object).map(word);
+    let words = conditions::of_object(conditions::FILTERS, table.object).map(word);
     let others = [&NETNS].into_iter().chain(OUTPUT).chain(PAGES);
     let parameters = words.chain(others.map(parameter)).collect();
     let content = rows_content(table.row);
@@ -127,7 +127,7 @@ fn route_get_path() -> Value {
     if let Some(address) = address.as_object_mut() {
         address.insert("required".to_owned(), true.into());
     }
-    let words = words::of_object(words::GET, Object::Route).map(word);
+    let words = conditions::of_object(conditions::GET, Object::Route).map(word);
     let others = [&NETNS].into_iter().chain(OUTPUT).map(parameter);
     let parameters = [address].into_iter().chain(words).chain(others).collect();
     path_of(
@@ -142,7 +142,7 @@ fn route_get_path() -> Value {
 fn changes_path() -> Value {
     let mut parameters: Vec<Value> = [&NETNS].into_iter().chain(CHANGES).map(parameter).collect();
     let mut told = Vec::new();
-    for word in words::FILTERS {
+    for word in conditions::FILTERS {
         // Two objects may have a word with one flag; a name is told once.
         if !told.contains(&word.flag) {
             told.push(word.flag);

@@ -6,10 +6,10 @@ use std::borrow::Cow;
 
 use http::HeaderMap;
 use http::header::ACCEPT;
+use view::conditions::{Word, of_object};
 use view::{Format, Object, Output};
 
 use super::problem::Problem;
-use crate::cli::words::{self, Word};
 
 /// Octets of a query string at most.
 pub const MAX_QUERY_BYTES: usize = 4096;
@@ -116,7 +116,7 @@ impl<'q> Parameters<'q> {
         object: Object,
         to: &mut T,
     ) -> Result<(), Problem> {
-        for word in words::of_object(all, object) {
+        for word in of_object(all, object) {
             let name = word.flag;
             let set = |to: &mut T, value: &str| {
                 (word.set)(to, value)

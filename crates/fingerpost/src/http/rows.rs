@@ -26,7 +26,9 @@ use http::{HeaderMap, HeaderValue, StatusCode, Uri};
 use http_body::{Frame, SizeHint};
 use table::Tables;
 use tokio::sync::OwnedSemaphorePermit;
+use view::conditions::{FILTERS, GET, Packet, settle_family};
 use view::{Bounds, Filter, Object, Question, Walk};
+use words::values;
 
 use super::compressed::Permit;
 use super::definition::Table;
@@ -35,7 +37,6 @@ use super::query::{self, Parameters};
 use super::shared::{Mirrored, Shared};
 use super::streamed::{Pieces, Streamed};
 use super::{compressed, cursor, long};
-use crate::cli::{settle_family, words};
 use crate::daemon::Answers;
 
 /// Rows of a page at most.
@@ -67,7 +68,7 @@ impl Asked {
         let netns = parameters.take("netns")?;
         let mirrored = shared.mirrored(netns.as_deref())?;
         let mut filter = Filter::default();
-        parameters.take_words(words::FILTERS, table.object, &mut filter)?;
+        parameters.take_words(FILTERS, table.object, &mut filter)?;
         settle_family(&mut filter);
         let mut output = query::output(&mut parameters, &request.headers)?;
         output.netns = netns.map(|netns| netns.into_owned());
@@ -404,10 +405,10 @@ pub async fn route_get(shared: &Arc<Shared>, request: &Parts) -> Result<Response
     let address = parameters.take("address")?.ok_or_else(|| {
         Problem::bad_request("parameter `address` is missing: /v1/routes/get?address=192.0.2.1")
     })?;
-    let address = crate::cli::values::address(&address)
+    let address = values::address(&address)
         .map_err(|why| Problem::bad_request(format!("parameter `address`: {why}")))?;
-    let mut packet = words::Packet::default();
-    parameters.take_words(words::GET, Object::Route, &mut packet)?;
+    let mut packet = Packet::default();
+    parameters.take_words(GET, Object::Route, &mut packet)?;
     let mut output = query::output(&mut parameters, &request.headers)?;
     output.netns = netns.map(|netns| netns.into_owned());
     parameters.finish()?;

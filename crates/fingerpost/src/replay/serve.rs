@@ -19,7 +19,7 @@ use crate::control::server::{Patience, Server, Source};
 use crate::daemon::signals::Signals;
 use crate::daemon::socket::{self, Claim};
 use crate::daemon::{Answers, Whole};
-use crate::{http, names, privileges, snmp, status};
+use crate::{http, privileges, snmp, status};
 
 /// Between two looks at anything but clients and signals.
 const LOOK: Duration = Duration::from_secs(1);
@@ -65,13 +65,13 @@ pub fn run(replay: &Replay, config: &Config, playing: Playing) -> Result<ExitCod
     privileges::drop_all().context("cannot give up privileges")?;
     let gauge = Whole::default().snmp;
     let started = opened.map(|opened| snmp::Service::start(opened, gauge));
-    let web = web.map(|opened| http::Service::start(opened, names::load()));
+    let web = web.map(|opened| http::Service::start(opened, words::load()));
     let mut serving = Serving {
         replay,
         playing,
         known: Vec::new(),
         places: Vec::new(),
-        server: Server::new(Patience::default(), names::load()),
+        server: Server::new(Patience::default(), words::load()),
         signals,
         directory,
         snmp: started.transpose()?,

@@ -85,7 +85,7 @@ pub struct Arguments {
     #[arg(long, short, value_name = "NAME")]
     interface: Option<String>,
     /// Frames go to this link-layer address, whatever the neighbours say
-    #[arg(long, value_name = "MAC", value_parser = crate::cli::values::lladdr)]
+    #[arg(long, value_name = "MAC", value_parser = words::values::lladdr)]
     next_hop: Option<String>,
     /// The address may be a broadcast address
     #[arg(long)]

@@ -4,8 +4,8 @@ use table::row::neighbour::{flag, state};
 use table::{Change, Limits, LinkLayerAddress, Tables, Writer};
 
 use super::*;
-use crate::names::Names;
 use crate::{Filter, answer};
+use words::Names;
 
 fn link(index: u32, name: &str) -> Link {
     Link {

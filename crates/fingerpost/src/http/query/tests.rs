@@ -1,13 +1,14 @@
 use http::HeaderValue;
 use proptest::prelude::*;
 use view::Filter;
+use view::conditions::FILTERS;
 
 use super::*;
 
 fn filter(object: Object, query: &str) -> Result<Filter, Problem> {
     let mut parameters = Parameters::parse(Some(query))?;
     let mut filter = Filter::default();
-    parameters.take_words(words::FILTERS, object, &mut filter)?;
+    parameters.take_words(FILTERS, object, &mut filter)?;
     parameters.finish()?;
     Ok(filter)
 }

@@ -1,13 +1,14 @@
-//! The words a question may be made of, each defined once: its flag, what
-//! `ip` calls it, its help and what it does. Parsing, help, man pages and
-//! completions are all made from these tables.
+//! The conditions a question may be narrowed by, each defined once: its
+//! flag, what `ip` calls it, its help and what it does. The command line
+//! with its help, man pages and completions, the parameters of HTTP and
+//! the OpenAPI document are all made from these tables.
 
 use std::net::IpAddr;
 
-use clap::{Arg, ArgAction, ArgMatches};
-use view::{Filter, Object, RouteQuestion};
+use ipnet::{IpNet, Ipv6Net};
+use words::values;
 
-use super::values;
+use crate::{Filter, Object, RouteQuestion};
 
 /// What a word does to the question, given its value.
 type Set<T> = fn(&mut T, &str) -> Result<(), String>;
@@ -432,59 +433,16 @@ pub fn of_object<T>(
         .filter(move |word| word.objects.contains(&object))
 }
 
-impl<T: Default + 'static> Word<T> {
-    /// As an argument of the command line.
-    pub fn arg(&'static self) -> Arg {
-        let arg = Arg::new(self.flag)
-            .long(self.flag)
-            .help(self.help())
-            .help_heading("Which rows");
-        let arg = match self.short {
-            Some(short) => arg.short(short),
-            None => arg,
-        };
-        match self.value {
-            None => arg.action(ArgAction::SetTrue),
-            Some(name) => arg
-                .value_name(name)
-                .action(if self.many {
-                    ArgAction::Append
-                } else {
-                    ArgAction::Set
-                })
-                .value_parser(move |value: &str| {
-                    (self.set)(&mut T::default(), value).map(|()| value.to_owned())
-                }),
+/// `default` is said of both families: the one asked for decides. And a
+/// prefix decides the family where nothing else does.
+pub fn settle_family(filter: &mut Filter) {
+    let prefixes = [&mut filter.to, &mut filter.exact, &mut filter.covering];
+    for prefix in prefixes.into_iter().flatten() {
+        if filter.family == Some(6) && prefix.prefix_len() == 0 {
+            *prefix = IpNet::V6(Ipv6Net::default());
         }
-    }
-
-    /// Its help, with what `ip` calls it where that differs from the flag.
-    fn help(&self) -> String {
-        let other: Vec<_> = self
-            .bare
-            .iter()
-            .filter(|bare| **bare != self.flag)
-            .copied()
-            .collect();
-        if other.is_empty() {
-            self.help.to_owned()
-        } else {
-            format!("{} (ip: {})", self.help, other.join(", "))
-        }
-    }
-
-    /// Applies what was given on the command line.
-    pub fn apply(&self, matches: &ArgMatches, to: &mut T) -> Result<(), String> {
-        if self.value.is_none() {
-            return if matches.get_flag(self.flag) {
-                (self.set)(to, "")
-            } else {
-                Ok(())
-            };
-        }
-        for value in matches.get_many::<String>(self.flag).unwrap_or_default() {
-            (self.set)(to, value)?;
-        }
-        Ok(())
+        filter
+            .family
+            .get_or_insert(if prefix.addr().is_ipv4() { 4 } else { 6 });
     }
 }

@@ -1,9 +1,11 @@
 //! The names iproute2 gives to numbers: protocols, scopes, tables, realms,
 //! groups, values of the DS field.
 //!
-//! Plain data. The program reads iproute2's files and hands their text to
+//! Plain data. [`host`] reads iproute2's files and hands their text to
 //! [`Names::parse_file`]; without files the built-in names are iproute2's
 //! own.
+
+pub mod host;
 
 use std::collections::BTreeMap;
 
@@ -68,7 +70,7 @@ pub struct Names {
 
 /// A number with its name, if it has one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Name<'a> {
+pub enum Name<'a> {
     /// The name.
     Known(&'a str),
     /// A number without a name, in decimal.
@@ -213,30 +215,36 @@ impl Names {
             .map_or(Name::Number(number), Name::Known)
     }
 
-    pub(crate) fn protocol(&self, number: u8) -> Name<'_> {
+    /// The name of who made a row.
+    pub fn protocol(&self, number: u8) -> Name<'_> {
         match self.protocols.get(usize::from(number)) {
             Some(Some(name)) => Name::Known(name),
             _ => Name::Number(number.into()),
         }
     }
 
-    pub(crate) fn scope(&self, number: u8) -> Name<'_> {
+    /// The name of a scope.
+    pub fn scope(&self, number: u8) -> Name<'_> {
         self.named(NameFile::Scopes, number.into())
     }
 
-    pub(crate) fn table(&self, number: u32) -> Name<'_> {
+    /// The name of a routing table.
+    pub fn table(&self, number: u32) -> Name<'_> {
         self.named(NameFile::Tables, number)
     }
 
-    pub(crate) fn realm(&self, number: u32) -> Name<'_> {
+    /// The name of a realm.
+    pub fn realm(&self, number: u32) -> Name<'_> {
         self.named(NameFile::Realms, number)
     }
 
-    pub(crate) fn group(&self, number: u32) -> Name<'_> {
+    /// The name of a group of links.
+    pub fn group(&self, number: u32) -> Name<'_> {
         self.named(NameFile::Groups, number)
     }
 
-    pub(crate) fn ds_field(&self, number: u8) -> Name<'_> {
+    /// The name of a value of the DS field; without one, hexadecimal.
+    pub fn ds_field(&self, number: u8) -> Name<'_> {
         self.name(NameFile::DsField, number.into())
             .map_or(Name::Hex(number.into()), Name::Known)
     }

@@ -4,7 +4,7 @@ use std::fs;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
-use view::{NameFile, Names};
+use super::{NameFile, Names};
 
 /// Where iproute2 keeps them; what comes later says otherwise.
 const DIRECTORIES: [&str; 2] = ["/usr/share/iproute2", "/etc/iproute2"];
