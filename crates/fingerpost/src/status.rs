@@ -123,7 +123,8 @@ pub struct AgentxStatus {
 /// How a mirror is.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct MirrorStatus {
-    /// What it is doing: `loading`, `live`, `resyncing`, `ended: why`.
+    /// What it is doing: `loading`, `live`, `degraded: which tables miss
+    /// rows`, `resyncing`, `ended: why`.
     pub phase: String,
     /// How long the first listing took.
     pub load_millis: u64,
@@ -143,6 +144,22 @@ pub struct MirrorStatus {
     pub malformed: u64,
     /// What had no place in a table.
     pub full: Option<String>,
+    /// Tables that miss rows of the kernel's now.
+    #[serde(default)]
+    pub incomplete: Vec<String>,
+    /// Rows that had no place, since the start.
+    #[serde(default)]
+    pub refused: u64,
+    /// Messages of other processes, which were dropped.
+    #[serde(default)]
+    pub foreign: u64,
+    /// When the last scan for drift ended, milliseconds since the UNIX
+    /// epoch; `None`: there was none.
+    #[serde(default)]
+    pub last_scan_millis: Option<u64>,
+    /// Rows that it found to differ.
+    #[serde(default)]
+    pub last_scan_drift: u64,
     /// The last trouble in words.
     pub last_trouble: Option<String>,
     /// When the counters of links were last read, milliseconds since the
@@ -249,6 +266,28 @@ pub fn human(bytes: u64) -> String {
     }
 }
 
+impl MirrorStatus {
+    /// The last scan, and what was kept out.
+    fn write_scan(&self, out: &mut impl Write) -> io::Result<()> {
+        match self.last_scan_millis {
+            None => write!(out, "not scanned for drift yet")?,
+            Some(at) => {
+                let seconds = linux::mirror::now_millis().saturating_sub(at) / 1000;
+                let found = self.last_scan_drift;
+                write!(
+                    out,
+                    "last scan {seconds} s ago found {found} rows different"
+                )?;
+            }
+        }
+        writeln!(
+            out,
+            "; {} rows refused, {} foreign messages dropped",
+            self.refused, self.foreign
+        )
+    }
+}
+
 impl Status {
     /// Writes it for people, or as one JSON object.
     pub fn write(&self, json: bool, out: &mut impl Write) -> io::Result<()> {
@@ -282,6 +321,7 @@ impl Status {
             mirror.drift,
             mirror.malformed
         )?;
+        mirror.write_scan(out)?;
         let answered = &self.answered;
         writeln!(
             out,

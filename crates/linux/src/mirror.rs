@@ -10,21 +10,26 @@
 //! - [`difference`]: what a resync or a scan found (pure).
 //! - `machine`: the state machine of all that (pure), fed by the worker or
 //!   by a recording.
+//! - `limits`: what a limit means to a listing (pure).
 //! - `load`: lists tables for the machine.
 //! - `ip_statistics`: what IP counted.
+//! - `schedule`: when to scan (pure).
 //! - `speeds`: how fast links are.
 //! - `worker`: the thread that does it all.
 
 pub mod difference;
 pub(crate) mod ip_statistics;
+mod limits;
 mod load;
 pub(crate) mod machine;
 pub mod model;
 mod normalise;
+mod schedule;
 pub(crate) mod silent;
 mod speeds;
 mod worker;
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
@@ -102,10 +107,44 @@ pub struct Status {
     pub malformed: u64,
     /// What could not be stored, if a table is full.
     pub full: Option<String>,
+    /// Rows that had no place, by table, since the mirror began.
+    pub refused: BTreeMap<&'static str, u64>,
+    /// Tables that miss rows of the kernel's now, because they had no
+    /// place; until a whole listing finds that none is missing.
+    pub incomplete: BTreeSet<&'static str>,
+    /// Datagrams that another process sent, which were dropped.
+    pub foreign: u64,
+    /// When the last scan for drift ended, milliseconds since the UNIX
+    /// epoch; 0: there was none.
+    pub last_scan_millis: u64,
+    /// How long it took.
+    pub last_scan_time: Duration,
+    /// Rows that it found different.
+    pub last_scan_drift: u64,
     /// The receive buffer as the host granted it, bytes.
     pub receive_buffer_bytes: usize,
     /// The last trouble, in words.
     pub last_trouble: Option<String>,
+}
+
+impl Status {
+    /// Whether it follows the kernel and misses nothing.
+    pub fn is_whole(&self) -> bool {
+        self.phase == Phase::Live && self.incomplete.is_empty()
+    }
+
+    /// What it is doing, in words: `live`, `degraded: neighbours miss
+    /// rows`, …
+    pub fn in_words(&self) -> String {
+        let incomplete: Vec<&str> = self.incomplete.iter().copied().collect();
+        match &self.phase {
+            Phase::Loading => "loading".to_owned(),
+            Phase::Live if incomplete.is_empty() => "live".to_owned(),
+            Phase::Live => format!("degraded: {} miss rows", incomplete.join(", ")),
+            Phase::Resyncing => "resyncing".to_owned(),
+            Phase::Ended(why) => format!("ended: {why}"),
+        }
+    }
 }
 
 /// A running mirror, or one that a recording is replayed into. Ends when

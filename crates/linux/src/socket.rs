@@ -3,12 +3,14 @@
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use netlink_sys::protocols::{NETLINK_GENERIC, NETLINK_ROUTE};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
-use rustix::net::{RecvFlags, SendFlags, recv, send, sockopt};
+use rustix::net::netlink::SocketAddrNetlink;
+use rustix::net::{RecvFlags, SendFlags, SocketAddrAny, recvfrom, send, sockopt};
 
 use crate::error::Error;
 use crate::namespace::Namespace;
@@ -24,7 +26,12 @@ pub const PATIENCE: Duration = Duration::from_secs(30);
 #[derive(Debug)]
 pub struct Socket {
     inner: netlink_sys::Socket,
+    /// Datagrams dropped because another process sent them.
+    foreign: AtomicU64,
 }
+
+/// Foreign datagrams dropped in a row before the caller has its turn.
+const FOREIGN_IN_A_ROW: usize = 256;
 
 /// What a receive found.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -74,7 +81,10 @@ impl Socket {
         inner
             .set_cap_ack(true)
             .map_err(Error::system("ask for capped acknowledgements"))?;
-        Ok(Self { inner })
+        Ok(Self {
+            inner,
+            foreign: AtomicU64::new(0),
+        })
     }
 
     /// Joins event groups (`RTNLGRP_…`).
@@ -138,10 +148,20 @@ impl Socket {
         }
     }
 
+    /// Datagrams dropped so far because another process sent them.
+    pub fn foreign(&self) -> u64 {
+        self.foreign.load(Ordering::Relaxed)
+    }
+
+    /// Only what the kernel sent (`nl_pid` 0) is given: any process with
+    /// `CAP_NET_ADMIN` in the namespace may send to this socket.
     fn receive_with(&self, buffer: &mut [u8], flags: RecvFlags) -> Result<Received, Error> {
-        loop {
-            match recv(self, &mut *buffer, flags | RecvFlags::TRUNC) {
-                Ok((_, len)) if len > buffer.len() => {
+        for _ in 0..FOREIGN_IN_A_ROW {
+            match recvfrom(self, &mut *buffer, flags | RecvFlags::TRUNC) {
+                Ok((_, _, sender)) if !is_kernel(sender.as_ref()) => {
+                    self.foreign.fetch_add(1, Ordering::Relaxed);
+                }
+                Ok((_, len, _)) if len > buffer.len() => {
                     return Err(Error::System {
                         what: "receive from the kernel",
                         source: io::Error::other(format!(
@@ -150,19 +170,26 @@ impl Socket {
                         )),
                     });
                 }
-                Ok((_, len)) => return Ok(Received::Bytes(len)),
+                Ok((_, len, _)) => return Ok(Received::Bytes(len)),
                 Err(Errno::AGAIN) => return Ok(Received::Nothing),
                 Err(Errno::NOBUFS) => return Ok(Received::Overrun),
                 Err(Errno::INTR) => {}
                 Err(errno) => return Err(Error::errno("receive from the kernel")(errno)),
             }
         }
+        Ok(Received::Nothing)
     }
 
     /// Waits for a datagram; false when none came in time.
     pub fn wait(&self, patience: Duration) -> Result<bool, Error> {
         wait_for(&mut [PollFd::new(self, PollFlags::IN)], patience)
     }
+}
+
+/// Whether the kernel sent a datagram; a process has its port's number.
+fn is_kernel(sender: Option<&SocketAddrAny>) -> bool {
+    let sender = sender.and_then(|sender| SocketAddrNetlink::try_from(sender.clone()).ok());
+    sender.is_some_and(|sender| sender.pid() == 0)
 }
 
 /// Waits until one of the descriptors is ready; false when none was in

@@ -242,7 +242,7 @@ impl Source for Answers {
                 .as_ref()
                 .map(|gauge| gauge.status().into()),
             mirror: MirrorStatus {
-                phase: phase(&mirror.phase),
+                phase: mirror.in_words(),
                 load_millis: mirror.load_time.as_millis() as u64,
                 events: mirror.events,
                 resyncs: mirror.resyncs,
@@ -252,20 +252,16 @@ impl Source for Answers {
                 drift: mirror.drift,
                 malformed: mirror.malformed,
                 full: mirror.full,
+                incomplete: mirror.incomplete.iter().map(|&name| name.into()).collect(),
+                refused: mirror.refused.values().sum(),
+                foreign: mirror.foreign,
+                last_scan_millis: Some(mirror.last_scan_millis).filter(|&at| at > 0),
+                last_scan_drift: mirror.last_scan_drift,
                 last_trouble: mirror.last_trouble,
                 counters_at_millis: tables.link_counters.taken_at_millis,
                 receive_buffer_bytes: mirror.receive_buffer_bytes,
             },
             ..Status::default()
         }
-    }
-}
-
-fn phase(phase: &Phase) -> String {
-    match phase {
-        Phase::Loading => "loading".to_owned(),
-        Phase::Live => "live".to_owned(),
-        Phase::Resyncing => "resyncing".to_owned(),
-        Phase::Ended(why) => format!("ended: {why}"),
     }
 }

@@ -9,7 +9,6 @@ use axum::response::Response;
 use http::HeaderValue;
 use http::header::{CACHE_CONTROL, CONTENT_TYPE};
 use http::request::Parts;
-use linux::Phase;
 use linux::mirror::now_millis;
 use serde_json::{Value, json};
 
@@ -49,12 +48,6 @@ pub fn answer(shared: &Arc<Shared>, request: &Parts) -> Result<Response, Problem
     let mirrored = shared.mirrored(netns.as_deref())?;
     let mirror = mirrored.answers.mirror();
     let (tables, status) = (mirror.reader().snapshot(), mirror.status());
-    let phase = match &status.phase {
-        Phase::Loading => "loading".to_owned(),
-        Phase::Live => "live".to_owned(),
-        Phase::Resyncing => "resyncing".to_owned(),
-        Phase::Ended(why) => format!("ended: {why}"),
-    };
     let names: Vec<Option<String>> = shared
         .namespaces()
         .iter()
@@ -72,12 +65,17 @@ pub fn answer(shared: &Arc<Shared>, request: &Parts) -> Result<Response, Problem
         "generation": tables.generation.0,
         "resident_bytes": shared.memory(),
         "mirror": {
-            "phase": phase,
+            "phase": status.in_words(),
             "events": status.events,
             "resyncs": status.resyncs,
             "overruns": status.overruns,
             "drift": status.drift,
             "full": status.full,
+            "incomplete": status.incomplete,
+            "refused": status.refused,
+            "foreign": status.foreign,
+            "last_scan_millis": (status.last_scan_millis > 0).then_some(status.last_scan_millis),
+            "last_scan_drift": status.last_scan_drift,
             "last_trouble": status.last_trouble,
             "counters_at_millis": tables.link_counters.taken_at_millis,
         },
@@ -112,6 +110,15 @@ pub fn schema() -> Value {
                     "overruns": count(),
                     "drift": count(),
                     "full": text(),
+                    "incomplete": {
+                        "type": "array",
+                        "items": {"type": "string"},
+                        "description": "Tables that miss rows because they had no place"
+                    },
+                    "refused": count(),
+                    "foreign": count(),
+                    "last_scan_millis": {"type": ["integer", "null"]},
+                    "last_scan_drift": count(),
                     "last_trouble": text(),
                     "counters_at_millis": {
                         "type": ["integer", "null"],

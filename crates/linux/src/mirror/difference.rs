@@ -249,8 +249,10 @@ fn is_tentative(row: &Address) -> bool {
 }
 
 fn same_address(a: &Address, b: &Address) -> bool {
+    // Of a deprecated one the kernel says at any time that no time is left.
+    let deprecated = a.flags & b.flags & address::flag::DEPRECATED != 0;
     let same_times = same_time(a.valid_until_millis, b.valid_until_millis)
-        && same_time(a.preferred_until_millis, b.preferred_until_millis);
+        && (deprecated || same_time(a.preferred_until_millis, b.preferred_until_millis));
     same_times
         && *b
             == Address {
@@ -379,6 +381,7 @@ fn run(
     whole: bool,
     to: &mut Difference,
 ) {
+    let (current, fresh) = without_common(current, fresh, links);
     let found = |route: &RouteRef<'_>, list: &[RouteRef<'_>]| {
         list.iter()
             .any(|other| same_body(route.body, other.body, links))
@@ -386,10 +389,61 @@ fn run(
     for route in current.iter().filter(|route| whole && !found(route, fresh)) {
         to.add(&(), Change::DeleteRoute(route.to_shared()), true);
     }
-    for route in fresh.iter().filter(|route| !found(route, current)) {
+    let is_in_order = !whole || in_order(current, fresh, links);
+    for route in fresh {
+        let known = found(route, current);
+        if known && is_in_order {
+            continue;
+        }
+        if known {
+            // Put last anew, in the kernel's order.
+            for old in current
+                .iter()
+                .filter(|old| same_body(old.body, route.body, links))
+            {
+                to.add(&(), Change::DeleteRoute(old.to_shared()), true);
+            }
+        }
         let row = route.with_body((**route.body).clone());
         to.add(&current, Change::PutRoute(row, Placement::Last), true);
     }
+}
+
+/// What is left of two runs without the routes that both begin with and,
+/// where the fresh one has nothing else, end with. A run of the prefixes
+/// that each link has (`fe80::/64`) is long, and mostly the same.
+fn without_common<'a, 'b>(
+    mut current: &'a [RouteRef<'b>],
+    mut fresh: &'a [RouteRef<'b>],
+    links: &Links,
+) -> (&'a [RouteRef<'b>], &'a [RouteRef<'b>]) {
+    let same = |a: &RouteRef<'_>, b: &RouteRef<'_>| same_body(a.body, b.body, links);
+    while let ([a, current_rest @ ..], [b, fresh_rest @ ..]) = (current, fresh)
+        && same(a, b)
+    {
+        (current, fresh) = (current_rest, fresh_rest);
+    }
+    let (mut before, mut of_fresh) = (current, fresh);
+    while let ([current_rest @ .., a], [fresh_rest @ .., b]) = (before, of_fresh)
+        && same(a, b)
+    {
+        (before, of_fresh) = (current_rest, fresh_rest);
+    }
+    if of_fresh.is_empty() {
+        (before, of_fresh)
+    } else {
+        (current, fresh)
+    }
+}
+
+/// Whether putting the new routes of a place last gives the kernel's
+/// order: those known come first, as they stand.
+fn in_order(current: &[RouteRef<'_>], fresh: &[RouteRef<'_>], links: &Links) -> bool {
+    let place = |route: &RouteRef<'_>| {
+        let same = |old: &RouteRef<'_>| same_body(old.body, route.body, links);
+        current.iter().position(same).unwrap_or(current.len())
+    };
+    fresh.is_sorted_by_key(place)
 }
 
 /// Whether two bodies are one but for the granularity of clocks, and for

@@ -6,6 +6,8 @@
 //! tables. Whatever it is fed with is a record of the format; nothing else
 //! may decide what the tables become.
 
+use std::collections::{BTreeMap, BTreeSet};
+
 use netlink::Malformed;
 use netlink::decode::{
     Decoded, Ipv6Statistics, Item, decode, ipv6_statistics, link_counters, neighbour_ages, route,
@@ -19,6 +21,7 @@ use tracing::warn;
 
 use super::difference::{Difference, difference};
 use super::ip_statistics::{self, Texts};
+use super::limits;
 use super::model::Model;
 use crate::recording::{Listed, Purpose, Which};
 
@@ -47,7 +50,13 @@ pub(crate) struct Machine {
     /// Of a recording: something is missing, and the next whole listing
     /// makes it good.
     has_gap: bool,
+    /// Tables that had no place for a row of the kernel's, until a whole
+    /// listing finds that they miss none.
+    incomplete: BTreeSet<&'static str>,
 }
+
+/// Rows that had no place, by table.
+pub(crate) type Refused = BTreeMap<&'static str, u64>;
 
 /// What a scan could not explain, until a later one shows whether the
 /// kernel's announcement was only late: some come from a work queue of the
@@ -69,6 +78,8 @@ struct Listing {
     now_millis: u64,
     /// The first row that was refused.
     full: Option<TableFull>,
+    /// Rows that had no place, neither in the tables nor beside them.
+    refused: Refused,
     /// Of a recording: some of its rows are missing.
     has_gap: bool,
 }
@@ -90,6 +101,8 @@ pub(crate) struct Applied {
     pub malformed: u64,
     /// The last row refused.
     pub full: Option<TableFull>,
+    /// Rows refused, by table.
+    pub refused: Refused,
 }
 
 /// What came of a listing.
@@ -105,6 +118,8 @@ pub(crate) struct Found {
     pub examples: Vec<String>,
     /// A row that had no place.
     pub full: Option<TableFull>,
+    /// Rows that had none, by table.
+    pub refused: Refused,
 }
 
 impl Machine {
@@ -119,7 +134,20 @@ impl Machine {
             ipv6: Vec::new(),
             is_loaded: false,
             has_gap: false,
+            incomplete: BTreeSet::new(),
         }
+    }
+
+    /// Tables that miss rows of the kernel's because they had no place.
+    pub(crate) fn incomplete(&self) -> &BTreeSet<&'static str> {
+        &self.incomplete
+    }
+
+    /// Whether a table that misses rows has a place again.
+    pub(crate) fn could_be_whole(&self) -> bool {
+        let tables = self.model.tables();
+        let mut incomplete = self.incomplete.iter();
+        incomplete.any(|table| limits::rows(tables, table) < limits::of(&self.limits, table))
     }
 
     /// Takes other limits, for rows to come.
@@ -177,6 +205,7 @@ impl Machine {
             return Applied::default();
         }
         let applied = apply(&mut self.model, datagram, now_millis);
+        self.incomplete.extend(applied.refused.keys());
         // Whatever an unreadable one said is unknown: ask the kernel.
         self.lost |= applied.malformed > 0;
         applied
@@ -203,7 +232,7 @@ impl Machine {
                 None
             }
             _ => {
-                let mut fresh = Model::new(Writer::new(self.limits));
+                let mut fresh = Model::new(Writer::new(limits::NONE));
                 fresh.writer().without_events();
                 Some(fresh)
             }
@@ -219,6 +248,7 @@ impl Machine {
             samples: Samples::default(),
             now_millis: 0,
             full: None,
+            refused: Refused::new(),
             has_gap: false,
         });
     }
@@ -236,20 +266,25 @@ impl Machine {
             return Ok(());
         };
         let loads = listing.beside.is_none();
-        let model = listing.beside.as_mut().unwrap_or(&mut self.model);
         let now = listing.now_millis;
-        let put = if is_route(message) {
-            model.dumped_route(route(message.payload, now)?)
+        let item = if is_route(message) {
+            Item::Route(route(message.payload, now)?)
         } else {
             let Decoded::Announcement(announcement) = decode(message, now)? else {
                 return Ok(());
             };
-            if !loads {
-                listing.samples.take(&announcement.item, message.payload);
-            }
-            model.dumped(announcement.item)
+            announcement.item
+        };
+        if !loads {
+            listing.samples.take(&item, message.payload);
+        }
+        let put = match &mut listing.beside {
+            None => self.model.dumped(item),
+            Some(fresh) => limits::check(&self.limits, self.model.tables(), fresh.tables(), &item)
+                .and_then(|()| fresh.dumped(item)),
         };
         if let Err(full) = put {
+            *listing.refused.entry(full.table).or_default() += 1;
             // What was there stays; the first refusal says enough.
             listing.full.get_or_insert(full);
         }
@@ -273,6 +308,8 @@ impl Machine {
             return Found::default();
         };
         let full = listing.full.take();
+        let refused = std::mem::take(&mut listing.refused);
+        let heals = listing.which == Which::All && !listing.has_gap && listed.complete;
         let mut found = match listing.beside.take() {
             None => self.loaded(&stash, listing.has_gap, now_millis),
             Some(fresh) => {
@@ -281,16 +318,24 @@ impl Machine {
             }
         };
         found.full = full.or(found.full);
+        for (table, rows) in refused {
+            *found.refused.entry(table).or_default() += rows;
+        }
+        if heals {
+            self.incomplete = BTreeSet::new();
+        }
+        self.incomplete.extend(found.refused.keys());
         found
     }
 
     fn loaded(&mut self, stash: &[u8], has_gap: bool, now_millis: u64) -> Found {
-        let applied = apply(&mut self.model, stash, now_millis);
+        let mut applied = apply(&mut self.model, stash, now_millis);
         self.lost |= applied.malformed > 0;
         self.is_loaded = true;
         self.has_gap = has_gap;
         self.model.writer().publish();
         Found {
+            refused: std::mem::take(&mut applied.refused),
             applied,
             ..Found::default()
         }
@@ -314,9 +359,11 @@ impl Machine {
         let heals = listing.which == Which::All && !listing.has_gap && listed.complete;
         let found = match listing.purpose {
             Purpose::Sample => self.apply(difference.silent),
-            Purpose::Scan if self.is_whole() => self.scanned(difference),
-            // After a gap, and where a recording begins, a scan is what a
-            // resync is.
+            Purpose::Scan if self.is_whole() && self.incomplete.is_empty() => {
+                self.scanned(difference)
+            }
+            // After a gap, where a recording begins, and while rows are
+            // known to be missing, a scan is what a resync is.
             Purpose::Load | Purpose::Resync | Purpose::Scan => {
                 self.suspects = None;
                 self.apply(difference.silent.into_iter().chain(difference.unexplained))
@@ -334,12 +381,12 @@ impl Machine {
         let before = self.suspects.take();
         let round = before.as_ref().map_or(0, |before| before.round);
         let (drift, new) = confirmed(before, difference.unexplained, round);
-        found.drift = drift.len();
-        found.examples = difference.examples;
         if !drift.is_empty() {
             let more = self.apply(drift);
-            found.changes += more.changes;
-            found.full = found.full.or(more.full);
+            // A row that had no place is missing, and said to be.
+            found.drift = more.changes;
+            found.examples = difference.examples;
+            found.add(more);
         }
         if !new.is_empty() {
             self.suspects = Some(Suspects {
@@ -350,15 +397,23 @@ impl Machine {
         found
     }
 
+    /// Applies all changes, those first that make place; what a full table
+    /// refuses keeps nothing else from being applied.
     fn apply(&mut self, changes: impl IntoIterator<Item = Change>) -> Found {
         let writer = self.model.writer();
         let mut found = Found::default();
-        let applied = changes.into_iter().try_for_each(|change| {
-            found.changes += 1;
-            writer.apply(change)
-        });
+        let (deletions, others): (Vec<_>, Vec<_>) =
+            changes.into_iter().partition(limits::is_deletion);
+        for change in deletions.into_iter().chain(others) {
+            match writer.apply(change) {
+                Ok(()) => found.changes += 1,
+                Err(full) => {
+                    *found.refused.entry(full.table).or_default() += 1;
+                    found.full.get_or_insert(full);
+                }
+            }
+        }
         writer.publish();
-        found.full = applied.err();
         found
     }
 
@@ -428,6 +483,7 @@ fn apply(model: &mut Model, datagram: &[u8], now_millis: u64) -> Applied {
             Ok(Decoded::Announcement(announcement)) => {
                 applied.events += 1;
                 if let Err(full) = model.event(announcement) {
+                    *applied.refused.entry(full.table).or_default() += 1;
                     applied.full = Some(full);
                 }
             }
@@ -439,6 +495,17 @@ fn apply(model: &mut Model, datagram: &[u8], now_millis: u64) -> Applied {
         }
     }
     applied
+}
+
+impl Found {
+    /// Adds what came of some more changes.
+    fn add(&mut self, more: Self) {
+        self.changes += more.changes;
+        self.full = self.full.take().or(more.full);
+        for (table, rows) in more.refused {
+            *self.refused.entry(table).or_default() += rows;
+        }
+    }
 }
 
 impl Samples {

@@ -12,7 +12,8 @@ use table::{Limits, TableFull, Writer};
 use tracing::{debug, info, warn};
 
 use super::load::{Listener, Load};
-use super::machine::{Applied, Found, Machine};
+use super::machine::{Applied, Found, Machine, Refused};
+use super::schedule::Schedule;
 use super::{Options, Phase, Shared, ip_statistics, now_micros, now_millis, speeds};
 use crate::error::Error;
 use crate::namespace::Namespace;
@@ -61,6 +62,7 @@ pub(super) struct Worker {
     sampled: [Option<Instant>; 4],
     /// When speeds were last sampled.
     sampled_speeds: Option<Instant>,
+    schedule: Schedule,
 }
 
 /// How late an announcement may be.
@@ -80,6 +82,8 @@ struct Feed {
     /// The part and the gaps of the recording that the last whole listing
     /// saw.
     recorded: (u32, u64),
+    /// Announcements of rows so far.
+    events_seen: u64,
 }
 
 impl Worker {
@@ -109,6 +113,7 @@ impl Worker {
                 shared,
                 tap: options.tap.clone(),
                 recorded: (0, 0),
+                events_seen: 0,
             },
             options,
             resync_at: None,
@@ -116,6 +121,7 @@ impl Worker {
             look_again_at: None,
             sampled: [None; 4],
             sampled_speeds: None,
+            schedule: Schedule::new(now),
         })
     }
 
@@ -155,7 +161,10 @@ impl Worker {
     /// Waits for events, a wake-up, or the next chore.
     fn rest(&mut self) -> Result<(), Error> {
         let mut until = self.next_scan.min(self.next_look);
-        for at in [self.resync_at, self.look_again_at].into_iter().flatten() {
+        for at in [self.resync_at, self.look_again_at, self.settled_at()]
+            .into_iter()
+            .flatten()
+        {
             until = until.min(at);
         }
         let patience = until.saturating_duration_since(Instant::now());
@@ -183,6 +192,13 @@ impl Worker {
         if self.feed.machine.take_lost() {
             self.schedule_resync();
         }
+        self.schedule.note(self.feed.events_seen, now);
+        if self.resync_at.is_none()
+            && self.schedule.may_list(now)
+            && self.feed.machine.could_be_whole()
+        {
+            self.resync_at = Some(now);
+        }
         let limits = self.shared.limits().take();
         if let Some(limits) = limits {
             self.take_limits(limits);
@@ -191,9 +207,11 @@ impl Worker {
         if self.resync_at.is_some_and(|at| now >= at) {
             self.resync_at = None;
             self.resync();
+            self.schedule.listed(now, Instant::now());
         } else if self.scan_is_due(now) {
             self.next_scan = now + self.options.scan_interval;
             self.scan();
+            self.schedule.listed(now, Instant::now());
         }
         self.samples(now);
         Ok(None)
@@ -239,6 +257,7 @@ impl Worker {
             .note(found.map(|found| found.applied).unwrap_or_default());
         let rows = self.feed.machine.tables().rows();
         let load_time = start.elapsed();
+        self.schedule.loaded(start, Instant::now());
         self.shared.update(|status| {
             status.load_time = load_time;
             status.phase = Phase::Live;
@@ -274,7 +293,7 @@ impl Worker {
             }
         };
         let found = self.feed.end(&listed);
-        note_full(&self.shared, found.full.as_ref());
+        self.feed.note_refused(found.full.as_ref(), &found.refused);
         if which == Which::Links {
             self.sample_ip();
         }
@@ -292,11 +311,21 @@ impl Worker {
         }
     }
 
+    /// When to scan because a burst has settled. A recording would hold
+    /// each such listing: then only the periodic ones are made.
+    fn settled_at(&self) -> Option<Instant> {
+        let is_recorded = self.feed.tap.is_some();
+        self.schedule.scan_at().filter(|_| !is_recorded)
+    }
+
     /// Suspects are looked at again before anything else is scanned for.
     fn scan_is_due(&self, now: Instant) -> bool {
         match self.look_again_at {
             Some(at) => now >= at,
-            None => now >= self.next_scan || self.shared.rescan.swap(false, Ordering::AcqRel),
+            None => {
+                let settled = self.settled_at().is_some_and(|at| now >= at);
+                settled || now >= self.next_scan || self.shared.rescan.swap(false, Ordering::AcqRel)
+            }
         }
     }
 
@@ -322,8 +351,15 @@ impl Worker {
     /// Lists everything to see whether the mirror is true.
     fn scan(&mut self) {
         self.look_again_at = None;
+        let start = Instant::now();
         match self.list(Purpose::Scan, Which::All) {
             Ok(Some(found)) => {
+                let took = start.elapsed();
+                self.shared.update(|status| {
+                    status.last_scan_millis = now_millis();
+                    status.last_scan_time = took;
+                    status.last_scan_drift = found.drift as u64;
+                });
                 if found.drift > 0 {
                     self.note_drift(found.drift, found.examples);
                 }
@@ -440,16 +476,6 @@ fn due(wanted: &AtomicU64, last: Option<Instant>, now: Instant) -> bool {
     wanted_since < INTEREST_MILLIS && last.is_none_or(|last| now - last >= SAMPLE_INTERVAL)
 }
 
-fn note_full(shared: &Shared, full: Option<&TableFull>) {
-    if let Some(full) = full {
-        let words = full.to_string();
-        if shared.status().full.as_ref() != Some(&words) {
-            warn!("{words}");
-            shared.update(|status| status.full = Some(words));
-        }
-    }
-}
-
 /// Takes a listing in, and the events that come meanwhile.
 struct Lister<'a> {
     feed: &'a mut Feed,
@@ -555,10 +581,37 @@ impl Feed {
     }
 
     fn note(&mut self, applied: Applied) {
-        note_full(&self.shared, applied.full.as_ref());
+        self.events_seen += applied.events;
+        self.note_refused(applied.full.as_ref(), &applied.refused);
+        let foreign = self.events.foreign();
         self.shared.update(|status| {
             status.events += applied.events;
             status.malformed += applied.malformed;
+            status.foreign = foreign;
         });
+    }
+
+    /// Says which tables miss rows, and which no more do.
+    fn note_refused(&self, full: Option<&TableFull>, refused: &Refused) {
+        let incomplete = self.machine.incomplete();
+        let words = full.map(TableFull::to_string);
+        let mut is_new = false;
+        self.shared.update(|status| {
+            for (table, rows) in refused {
+                *status.refused.entry(table).or_default() += rows;
+            }
+            if status.incomplete != *incomplete {
+                status.incomplete = incomplete.clone();
+            }
+            is_new = words.is_some() && status.full != words;
+            if incomplete.is_empty() {
+                status.full = None;
+            } else if is_new {
+                status.full = words.clone();
+            }
+        });
+        if let Some(words) = words.filter(|_| is_new) {
+            warn!("{words}");
+        }
     }
 }

@@ -10,7 +10,7 @@ use super::format::{BadRecord, Input, Outcome, Purpose, Record, Which};
 use super::reader::Head;
 use crate::dump::SEQUENCE;
 use crate::mirror::ip_statistics::Texts;
-use crate::mirror::machine::{Applied, Found, Machine};
+use crate::mirror::machine::{Applied, Found, Machine, Refused};
 use crate::mirror::{Mirror, Phase, Shared};
 
 /// Namespaces of a recording at most; the records of more are passed over.
@@ -269,10 +269,22 @@ impl Played {
         self.applied.events += applied.events;
         self.applied.malformed += applied.malformed;
         self.applied.full = applied.full.or(self.applied.full.take());
+        self.refused(&applied.refused);
+    }
+
+    fn refused(&self, refused: &Refused) {
+        let incomplete = self.machine.incomplete().clone();
+        self.shared.update(|status| {
+            status.incomplete = incomplete;
+            for (table, rows) in refused {
+                *status.refused.entry(table).or_default() += rows;
+            }
+        });
     }
 
     fn listed(&mut self, found: Found, interrupted: u64) {
         self.note(found.applied);
+        self.refused(&found.refused);
         let full = found.full.as_ref().map(TableFull::to_string);
         let (purpose, which) = (self.purpose, self.which);
         self.shared.update(|status| {

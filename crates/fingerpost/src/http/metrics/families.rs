@@ -219,7 +219,7 @@ pub static TABLES: [(&str, Rows); 7] = [
 type OfMirror = fn(&linux::Status, &Tables) -> u64;
 
 /// How each mirror is: name, help, kind, value.
-pub static MIRROR_FAMILIES: [(&str, &str, &str, OfMirror); 9] = [
+pub static MIRROR_FAMILIES: [(&str, &str, &str, OfMirror); 13] = [
     (
         "fingerpost_generation",
         "Changes of the tables since the start",
@@ -228,9 +228,33 @@ pub static MIRROR_FAMILIES: [(&str, &str, &str, OfMirror); 9] = [
     ),
     (
         "fingerpost_mirror_live",
-        "Whether the tables are the kernel's: 0 while they are listed again",
+        "Whether the tables are the kernel's: 0 while they are listed again or miss rows",
         "gauge",
-        |status, _| (status.phase == linux::Phase::Live).into(),
+        |status, _| status.is_whole().into(),
+    ),
+    (
+        "fingerpost_mirror_refused_total",
+        "Rows that had no place in a table",
+        "counter",
+        |status, _| status.refused.values().sum(),
+    ),
+    (
+        "fingerpost_mirror_last_scan_seconds",
+        "When the last scan for drift ended, seconds since the UNIX epoch; 0: there was none",
+        "gauge",
+        |status, _| status.last_scan_millis / 1000,
+    ),
+    (
+        "fingerpost_mirror_last_scan_drift",
+        "Rows that the last scan found to differ",
+        "gauge",
+        |status, _| status.last_scan_drift,
+    ),
+    (
+        "fingerpost_mirror_foreign_total",
+        "Messages of other processes that were dropped",
+        "counter",
+        |status, _| status.foreign,
     ),
     (
         "fingerpost_mirror_events_total",
