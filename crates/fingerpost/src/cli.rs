@@ -16,6 +16,8 @@ use std::path::PathBuf;
 use clap::builder::PossibleValuesParser;
 use clap::{Arg, ArgAction, ArgGroup, ArgMatches, Command, ValueHint, value_parser};
 use clap_complete::Shell;
+use router::forward;
+use traffic::{receive, send};
 use view::conditions::{FILTERS, GET, Packet, of_object, settle_family};
 use view::{Filter, Format, Object, Output, Question, RouteQuestion};
 use words::values;
@@ -24,7 +26,7 @@ use crate::arp::Called;
 use crate::change::{Change, Verb};
 use crate::control::protocol::Ask;
 use crate::nat::{self, Nat};
-use crate::{failover, ifaceseq, receive, send, top};
+use crate::{failover, ifaceseq, top};
 
 /// What the user wants.
 #[derive(Debug)]
@@ -58,7 +60,7 @@ pub enum Wanted {
     /// UDP packets counted.
     Receive(receive::Arguments),
     /// Packets moved by the tables.
-    Forward(Box<crate::forward::Forward>),
+    Forward(Box<forward::Forward>),
     /// `fingerpost snmp …`.
     Snmp(crate::snmp::command::Command),
     /// Completions for a shell.
@@ -154,7 +156,7 @@ pub fn command() -> Command {
         .subcommand(nat::command())
         .subcommand(send::command())
         .subcommand(receive::command())
-        .subcommand(crate::forward::command())
+        .subcommand(forward::command())
         .subcommand(snmp::command())
         .subcommand(check())
         .subcommand(completions())
@@ -469,7 +471,7 @@ fn wanted(name: &str, matches: &ArgMatches) -> Result<Wanted, clap::Error> {
         ("nat", _) => Wanted::Nat(nat::parse(matches)?),
         ("send", _) => Wanted::Send(Box::new(send::parse(matches)?)),
         ("receive", _) => Wanted::Receive(receive::parse(matches)?),
-        ("forward", _) => Wanted::Forward(Box::new(crate::forward::parse(matches)?)),
+        ("forward", _) => Wanted::Forward(Box::new(forward::parse(matches)?)),
         ("snmp", _) => Wanted::Snmp(snmp::wanted(matches)?),
         ("completions", _) => match matches.get_one::<Shell>("shell") {
             Some(shell) => Wanted::Completions(*shell),

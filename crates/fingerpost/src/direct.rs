@@ -4,13 +4,12 @@
 pub mod route_get;
 
 use std::io::{self, Write};
-use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Context as _, Result, bail};
 use linux::mirror::now_millis;
-use linux::{Mirror, Namespace, Options, Phase};
+use linux::{Mirror, Namespace, Options, Phase, once};
 use netlink::decode;
 use netlink::message::Message;
 use netlink::request::Dump;
@@ -121,18 +120,7 @@ pub fn each_row(
     request: &Dump,
     each: &mut dyn FnMut(&Message<'_>) -> Result<()>,
 ) -> Result<()> {
-    let mut failed = None;
-    let dumped = linux::dump(namespace, request, &mut |message| match each(message) {
-        Ok(()) => ControlFlow::Continue(()),
-        Err(error) => {
-            failed = Some(error);
-            ControlFlow::Break(())
-        }
-    });
-    if let Some(error) = failed {
-        return Err(error);
-    }
-    match dumped {
+    match once::rows(namespace, request, each) {
         Ok(end) if end.interrupted => {
             // Nobody to tell when standard error is closed.
             let _ = writeln!(
@@ -142,17 +130,17 @@ pub fn each_row(
         }
         Ok(_) => {}
         Err(error) if is_empty_table(&error) => {}
-        Err(error) => return Err(error.into()),
+        Err(error) => return Err(error),
     }
     Ok(())
 }
 
 /// A table of routes that is not there has no routes.
-fn is_empty_table(error: &linux::Error) -> bool {
-    let linux::Error::Refused { source, .. } = error else {
-        return false;
-    };
-    source.kind() == io::ErrorKind::NotFound
+fn is_empty_table(error: &anyhow::Error) -> bool {
+    match error.downcast_ref() {
+        Some(linux::Error::Refused { source, .. }) => source.kind() == io::ErrorKind::NotFound,
+        _ => false,
+    }
 }
 
 /// The links, and their counters if they are wanted.

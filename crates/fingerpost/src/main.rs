@@ -16,20 +16,17 @@ mod control;
 mod daemon;
 mod direct;
 mod failover;
-mod forward;
 mod generate;
-mod histogram;
 mod http;
 mod ifaceseq;
 mod ifconfig;
 mod link;
 mod nat;
 mod privileges;
-mod receive;
 mod replay;
-mod send;
 mod snmp;
 mod status;
+mod tables_file;
 mod top;
 mod watch;
 
@@ -91,15 +88,15 @@ fn run(wanted: Wanted) -> anyhow::Result<ExitCode> {
         }
         Wanted::Send(arguments) => {
             drop(out);
-            return send::run(&arguments);
+            return traffic::send::run(&arguments);
         }
         Wanted::Receive(arguments) => {
             drop(out);
-            return receive::run(&arguments);
+            return traffic::receive::run(&arguments);
         }
         Wanted::Forward(asked) => {
             drop(out);
-            return forward::run(&asked);
+            return router::forward::run(&asked, tables_file::read);
         }
         Wanted::Ifconfig(arguments, called) => {
             drop(out);

@@ -1,8 +1,5 @@
-//! `fingerpost nat`: the translation engine tried by itself. `run` puts a
-//! capture file or two TUN devices through it. Called by the command line.
-
-mod bench;
-mod run;
+//! `fingerpost nat`: its two commands, one of the router and one of the
+//! benchmarks. Called by the command line.
 
 use std::process::ExitCode;
 
@@ -12,9 +9,9 @@ use clap::{ArgMatches, Command, FromArgMatches, Subcommand};
 #[derive(Debug, Subcommand)]
 pub enum Nat {
     /// Translate a capture file, or between two TUN devices
-    Run(run::Run),
+    Run(router::nat::Run),
     /// Measure the engine: no packet leaves this process
-    Bench(bench::Bench),
+    Bench(traffic::bench::Bench),
 }
 
 /// `fingerpost nat` as the command line knows it.
@@ -30,21 +27,10 @@ pub fn parse(matches: &ArgMatches) -> Result<Nat, clap::Error> {
     Nat::from_arg_matches(matches)
 }
 
-/// The engine that a file of rules describes (see `nat run --rules`).
-pub fn engine_by_rules(path: &std::path::Path) -> anyhow::Result<::nat::Nat> {
-    run::engine_by_rules(path)
-}
-
-/// The same as so many engines that share alias addresses, each with a part
-/// of the inside and of the ports.
-pub fn engines_by_rules(path: &std::path::Path, parts: u16) -> anyhow::Result<Vec<::nat::Nat>> {
-    run::engines_by_rules(path, parts)
-}
-
 /// Does it.
 pub fn run(nat: &Nat) -> anyhow::Result<ExitCode> {
     match nat {
-        Nat::Run(arguments) => run::run(arguments),
-        Nat::Bench(arguments) => bench::run(arguments),
+        Nat::Run(arguments) => router::nat::run(arguments),
+        Nat::Bench(arguments) => traffic::bench::run(arguments),
     }
 }

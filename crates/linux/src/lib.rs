@@ -2,6 +2,7 @@
 //!
 //! - [`Namespace`]: which network namespace.
 //! - [`mod@dump`]: a table straight from the kernel, row by row.
+//! - [`once`]: single questions: a table, the links, the route to an address.
 //! - [`mirror`]: a live copy of all tables, kept by events.
 //! - [`bulk`]: many changes in few system calls.
 //! - [`links`]: links made, changed and deleted by the thousand.
@@ -18,6 +19,7 @@ pub mod error;
 pub mod links;
 pub mod mirror;
 pub mod namespace;
+pub mod once;
 pub mod recording;
 pub mod socket;
 pub mod tun;

@@ -1,23 +1,21 @@
 //! `route get` straight from the kernel.
 //!
-//! The kernel finds the route ([`netlink::request::get_route`] with
+//! The kernel finds the route ([`linux::once::route`] with
 //! `RTM_F_FIB_MATCH`, all members of a group included). What the packet
 //! makes of it is decided as in the daemon, over tables that hold the
 //! links, addresses, rules and just that route: the same answer, and no
 //! listing of a million routes.
 
-use std::io::{self, Write};
+use std::io::Write;
 use std::net::IpAddr;
 
-use anyhow::{Result, bail};
+use anyhow::Result;
 use linux::mirror::now_millis;
-use linux::socket::{DATAGRAM_BYTES, Received, Socket};
-use linux::{Mirror, Namespace, Options};
-use netlink::decode::{self, Decoded, Item};
-use netlink::message::messages;
-use netlink::request::{Dump, RouteQuery, get_route};
+use linux::{Mirror, Namespace, Options, once};
+use netlink::decode;
+use netlink::request::{Dump, RouteQuery};
 use rustix::io::Errno;
-use table::{AF_INET, AF_INET6, Change, Links, NoRoute, Placement, Route, Writer};
+use table::{AF_INET, AF_INET6, Change, Links, NoRoute, Placement, Writer};
 use view::{BadQuestion, RouteQuestion};
 
 use super::each_row;
@@ -95,47 +93,28 @@ fn route(question: &RouteQuestion, namespace: &Namespace, links: &Links) -> Resu
         uid: question.uid,
         fib_match: true,
     };
-    let route = ask(question.to, &query, namespace)?;
+    let found = once::route(question.to, &query, namespace);
+    let route = found.map_err(|error| refused(question.to, error))?;
     Ok(Change::PutRoute(route, Placement::Last))
 }
 
-/// The kernel's own answer to a query.
-pub fn ask(to: IpAddr, query: &RouteQuery, namespace: &Namespace) -> Result<Route> {
-    let socket = Socket::open(namespace)?;
-    let mut request = Vec::new();
-    get_route(to, query, 1, &mut request);
-    socket.send(&request)?;
-    let mut buffer = vec![0; DATAGRAM_BYTES];
-    let Received::Bytes(len) = socket.receive(&mut buffer, "a route")? else {
-        bail!("the kernel's answer was lost");
-    };
-    for message in messages(buffer.get(..len).unwrap_or_default()) {
-        match decode::decode(&message?, now_millis())? {
-            Decoded::Announcement(announced) => {
-                if let Item::Route(route) = announced.item {
-                    return Ok(route);
-                }
-            }
-            Decoded::Error { errno, message, .. } => {
-                return Err(refused(to, errno, message));
-            }
-            _ => {}
-        }
-    }
-    bail!("the kernel's answer is no route");
-}
-
 /// Why the kernel finds no way, in the words of the daemon's answer.
-fn refused(to: IpAddr, errno: i32, message: Option<String>) -> anyhow::Error {
-    let why = match Errno::from_raw_os_error(errno) {
-        Errno::NETUNREACH => NoRoute::Unreachable,
-        Errno::HOSTUNREACH => NoRoute::HostUnreachable,
-        Errno::ACCESS => NoRoute::Prohibited,
-        Errno::INVAL => NoRoute::Blackhole,
-        Errno::NODEV => NoRoute::NoSuchLink,
+fn refused(to: IpAddr, error: linux::Error) -> anyhow::Error {
+    let linux::Error::Refused {
+        source, message, ..
+    } = error
+    else {
+        return error.into();
+    };
+    let why = match Errno::from_io_error(&source) {
+        Some(Errno::NETUNREACH) => NoRoute::Unreachable,
+        Some(Errno::HOSTUNREACH) => NoRoute::HostUnreachable,
+        Some(Errno::ACCESS) => NoRoute::Prohibited,
+        Some(Errno::INVAL) => NoRoute::Blackhole,
+        Some(Errno::NODEV) => NoRoute::NoSuchLink,
         _ => {
             let message = message.unwrap_or_else(|| "the kernel finds no route".to_owned());
-            return anyhow::Error::from(io::Error::from_raw_os_error(errno)).context(message);
+            return anyhow::Error::from(source).context(message);
         }
     };
     BadQuestion::NoRoute { to, why }.into()

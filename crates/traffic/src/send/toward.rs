@@ -5,9 +5,9 @@ use std::net::{IpAddr, SocketAddr, UdpSocket};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
-use linux::Namespace;
 use linux::mirror::now_millis;
 use linux::socket::Socket;
+use linux::{Namespace, once};
 use netlink::decode::{self, Operation};
 use netlink::encode::{self, Request};
 use netlink::message::flag as message_flag;
@@ -16,9 +16,8 @@ use table::row::neighbour::{flag, state};
 use table::row::route::kind;
 use table::{AF_INET, AF_INET6, Link as LinkRow, LinkLayerAddress, Neighbour};
 
-use super::arguments::Plan;
 use super::frame::Link;
-use crate::direct::{self, route_get};
+use super::plan::Plan;
 
 /// How long a next hop may take to say its link-layer address.
 const RESOLVING_PATIENCE: Duration = Duration::from_secs(3);
@@ -46,7 +45,7 @@ pub struct Toward {
 pub fn resolve(plan: &Plan) -> Result<Toward> {
     let namespace = Namespace::current()?;
     let to = plan.flows.to().ip();
-    let links = direct::links(&namespace, false)?.links;
+    let links = once::links(&namespace)?;
     let asked = match &plan.interface {
         Some(name) => {
             let link = links.by_name(name);
@@ -61,7 +60,7 @@ pub fn resolve(plan: &Plan) -> Result<Toward> {
         output: asked,
         ..RouteQuery::default()
     };
-    let route = route_get::ask(to, &query, &namespace)?;
+    let route = once::route(to, &query, &namespace).with_context(|| format!("no route to {to}"))?;
     let hop = route.body.next_hops.as_slice().first();
     let hop = hop.with_context(|| format!("the route to {to} has no next hop"))?;
     let link = links.iter().find(|link| link.index == hop.link);
@@ -103,7 +102,7 @@ pub fn resolve(plan: &Plan) -> Result<Toward> {
 pub fn silent(plan: &Plan) -> Option<String> {
     let namespace = Namespace::current().ok()?;
     let to = plan.flows.to().ip();
-    let route = route_get::ask(to, &RouteQuery::default(), &namespace).ok()?;
+    let route = once::route(to, &RouteQuery::default(), &namespace).ok()?;
     let hop = route.body.next_hops.as_slice().first()?;
     let address = hop.gateway.unwrap_or(to);
     let row = row(&namespace, hop.link, address).ok()??;
@@ -166,7 +165,7 @@ fn row(namespace: &Namespace, link: u32, address: IpAddr) -> Result<Option<Neigh
         proxy: false,
     };
     let mut found = None;
-    direct::each_row(namespace, &request, &mut |message| {
+    once::rows(namespace, &request, &mut |message| -> Result<()> {
         let row = decode::neighbour(message.payload)?;
         if row.address == address && row.link == link {
             found = Some(row);

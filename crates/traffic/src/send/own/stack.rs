@@ -6,7 +6,6 @@ use std::os::fd::BorrowedFd;
 use std::sync::Arc;
 
 use anyhow::{Context, Result};
-use clap::ValueEnum;
 use dataplane::forward::{View, flow_hash};
 use dataplane::neighbour::{Key, Kind, Table};
 use dataplane::socket::Flushed;
@@ -14,58 +13,17 @@ use dataplane::{Batch, Cache};
 use memory::quiescent::{Reader, Section};
 use packet::ethernet;
 
-use super::super::arguments::Plan;
 use super::super::frame::Prefix;
 use super::super::frame_port::FramePort;
-use super::super::payload::Header;
-use super::super::way::{prefixes, sources};
+use super::super::plan::{Into, Plan, Stage};
+use super::super::prefixes::{prefixes, sources};
 use super::egress::Egress;
 use super::profile::Profile;
-use super::{Into, Tables};
+use super::tables::Tables;
+use crate::payload::Header;
 
 /// Packets of a batch at most.
 const MAX_BATCH: usize = 1_024;
-
-/// How far packets go.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, ValueEnum)]
-pub enum Stage {
-    /// The payload is copied in
-    Payload,
-    /// A buffer is taken from the pool for it
-    Buffer,
-    /// IP and UDP headers are written, with their sums
-    Header,
-    /// The route is looked up
-    Route,
-    /// The neighbour is looked up and the Ethernet header written
-    Neighbour,
-    /// The port takes it
-    Port,
-}
-
-impl Stage {
-    /// All, in order.
-    pub const ALL: [Self; 6] = [
-        Self::Payload,
-        Self::Buffer,
-        Self::Header,
-        Self::Route,
-        Self::Neighbour,
-        Self::Port,
-    ];
-
-    /// Its name on the command line.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Payload => "payload",
-            Self::Buffer => "buffer",
-            Self::Header => "header",
-            Self::Route => "route",
-            Self::Neighbour => "neighbour",
-            Self::Port => "port",
-        }
-    }
-}
 
 /// Packets that did not leave, by why.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, serde::Serialize)]

@@ -5,7 +5,7 @@ use std::os::fd::BorrowedFd;
 use anyhow::{Context, Result};
 use dataplane::socket::{Flushed, FrameRing, FrameSender, SocketError, XdpSender};
 
-use super::arguments::Way;
+use super::plan::Way;
 
 /// Slots of a ring: enough that the kernel works while we write.
 const RING_FRAMES: usize = 2_048;

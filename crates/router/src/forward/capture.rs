@@ -12,7 +12,7 @@ use dataplane::worker::{Clock, Worker};
 use dataplane::{Batch, Cache, Capture, Counters, LinkType, Pool, Port, PortError, Received};
 use memory::quiescent::Domain;
 
-use super::known::{self, Known};
+use super::known::{self, Known, ReadTables};
 use super::report::Report;
 use super::{Forward, requests};
 
@@ -20,9 +20,9 @@ use super::{Forward, requests};
 const MAX_PACKET_BYTES: usize = 262_144;
 const BUFFERS: usize = 64;
 
-pub fn run(asked: &Forward, input: &Path) -> Result<Report> {
+pub fn run(asked: &Forward, read: ReadTables, input: &Path) -> Result<Report> {
     let in_link = asked.in_link.as_deref().context("say --in LINK")?;
-    let known = Known::open(asked)?;
+    let known = Known::open(asked, read)?;
     let pool = Pool::new(BUFFERS, MAX_PACKET_BYTES)?;
     let has_ethernet = match link_of(input, &pool)? {
         LinkType::Ethernet => true,

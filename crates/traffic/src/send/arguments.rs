@@ -6,15 +6,15 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use anyhow::{Context, Result, bail, ensure};
-use clap::{Args, ValueEnum, ValueHint};
-use linux::Namespace;
+use clap::{Args, ValueHint};
+use linux::{Namespace, once};
 use netlink::request::RouteQuery;
 use table::row::route::kind;
 
 use super::flows::{Flows, Vary};
-use super::own::{Into, Stage};
-use super::payload;
-use crate::direct::route_get;
+use super::plan::{Into, Plan, Stage, Way};
+use crate::payload;
+use crate::values::{amount, mac, seconds};
 
 /// How long it sends unless told otherwise.
 const USUAL_SECS: f64 = 10.0;
@@ -85,8 +85,8 @@ pub struct Arguments {
     #[arg(long, short, value_name = "NAME")]
     interface: Option<String>,
     /// Frames go to this link-layer address, whatever the neighbours say
-    #[arg(long, value_name = "MAC", value_parser = words::values::lladdr)]
-    next_hop: Option<String>,
+    #[arg(long, value_name = "MAC", value_parser = mac)]
+    next_hop: Option<[u8; 6]>,
     /// The address may be a broadcast address
     #[arg(long)]
     allow_broadcast: bool,
@@ -125,77 +125,6 @@ pub struct Arguments {
     /// The report as one JSON object
     #[arg(long, short)]
     pub json: bool,
-}
-
-/// A way to send.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum Way {
-    /// A sendto(2) with its address for each packet
-    Sendto,
-    /// A send(2) on a connected socket for each packet
-    Connected,
-    /// A sendmmsg(2) for each batch
-    Sendmmsg,
-    /// Trains that the kernel or the device cuts (UDP_SEGMENT)
-    Segments,
-    /// Frames by sendmmsg(2) on an AF_PACKET socket
-    AfPacket,
-    /// Frames through the ring of an AF_PACKET socket
-    AfPacketRing,
-    /// Frames through the rings of an AF_XDP socket
-    AfXdp,
-    /// Our own stack, with the kernel's routes and neighbours mirrored
-    Own,
-}
-
-impl Way {
-    /// Whether whole frames are built here.
-    pub fn builds_frames(self) -> bool {
-        matches!(self, Self::AfPacket | Self::AfPacketRing | Self::AfXdp)
-    }
-
-    /// Its name on the command line.
-    pub fn name(self) -> String {
-        let value = self.to_possible_value();
-        value.map_or_else(String::new, |value| value.get_name().to_owned())
-    }
-}
-
-/// What is to be done, checked.
-#[derive(Debug, Clone)]
-pub struct Plan {
-    /// Which way.
-    pub way: Way,
-    /// From where to where.
-    pub flows: Flows,
-    /// Bytes of each payload.
-    pub payload_bytes: usize,
-    /// Packets a second, of all cores together.
-    pub rate: Option<f64>,
-    /// Packets in all.
-    pub count: Option<u64>,
-    /// How long at most.
-    pub duration: Option<Duration>,
-    /// Threads.
-    pub cores: usize,
-    /// Packets that are made together.
-    pub batch: usize,
-    /// The interface that was asked for.
-    pub interface: Option<String>,
-    /// The link-layer address that was asked for.
-    pub next_hop: Option<[u8; 6]>,
-    /// Whether a broadcast address is meant.
-    pub broadcast: bool,
-    /// Where our own stack sends.
-    pub into: Into,
-    /// How far packets of our own stack go.
-    pub stop_after: Option<Stage>,
-    /// Whether the time of each stage is taken.
-    pub profile: bool,
-    /// Whether the duration was asked for.
-    pub is_timed: bool,
-    /// Tells this run from others at the receiver.
-    pub run: u16,
 }
 
 impl Arguments {
@@ -262,7 +191,7 @@ impl Arguments {
             cores: self.cores,
             batch: self.batch.unwrap_or(usual_batch).clamp(1, MAX_BATCH),
             interface: self.interface.clone(),
-            next_hop: self.next_hop.as_deref().map(mac).transpose()?,
+            next_hop: self.next_hop,
             broadcast: self.allow_broadcast,
             into: self.into.clone().unwrap_or(Into::Memory),
             stop_after: self.stop_after,
@@ -299,7 +228,7 @@ impl Arguments {
         let Ok(namespace) = Namespace::current() else {
             return false;
         };
-        let route = route_get::ask(to, &RouteQuery::default(), &namespace);
+        let route = once::route(to, &RouteQuery::default(), &namespace);
         route.is_ok_and(|route| route.body.kind == kind::BROADCAST)
     }
 }
@@ -339,45 +268,6 @@ fn unspecified(family_of: IpAddr) -> SocketAddr {
     }
 }
 
-fn mac(text: &str) -> Result<[u8; 6]> {
-    let octets: Vec<u8> = text
-        .split(':')
-        .filter_map(|octet| u8::from_str_radix(octet, 16).ok())
-        .collect();
-    let octets = octets.as_slice().try_into();
-    octets.with_context(|| format!("--next-hop {text}: six octets are wanted"))
-}
-
-/// A number with k, M or G for thousands.
-pub fn amount(text: &str) -> Result<f64, String> {
-    let expected = || "a number is expected, like 5000, 100k or 2.5M".to_owned();
-    let (digits, factor) = match text.char_indices().next_back() {
-        Some((at, 'k' | 'K')) => (text.get(..at), 1e3),
-        Some((at, 'M' | 'm')) => (text.get(..at), 1e6),
-        Some((at, 'G' | 'g')) => (text.get(..at), 1e9),
-        _ => (Some(text), 1.0),
-    };
-    let number: f64 = digits
-        .and_then(|digits| digits.parse().ok())
-        .ok_or_else(expected)?;
-    let amount = number * factor;
-    if amount.is_finite() && amount > 0.0 && amount <= 1e18 {
-        Ok(amount)
-    } else {
-        Err(expected())
-    }
-}
-
-/// Seconds, with a fraction.
-pub fn seconds(text: &str) -> Result<Duration, String> {
-    let expected = || "seconds are expected, like 10 or 0.5".to_owned();
-    let seconds: f64 = text.parse().map_err(|_| expected())?;
-    if !(seconds > 0.0 && seconds <= 1e9) {
-        return Err(expected());
-    }
-    Ok(Duration::from_secs_f64(seconds))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -385,7 +275,8 @@ mod tests {
 
     fn plan(line: &str) -> Result<Plan> {
         let words = std::iter::once("send").chain(line.split_whitespace());
-        let matches = super::super::command().try_get_matches_from(words)?;
+        let command = Arguments::augment_args(clap::Command::new("send"));
+        let matches = command.try_get_matches_from(words)?;
         Arguments::from_arg_matches(&matches)?.plan()
     }
 
@@ -436,7 +327,5 @@ mod tests {
         let usual = plan("127.0.0.1 9").unwrap();
         assert_eq!(usual.duration, Some(Duration::from_secs(10)));
         assert_eq!(plan("127.0.0.1 9 -n 1M").unwrap().duration, None);
-        assert!(amount("0").is_err() && amount("-1k").is_err() && amount("k").is_err());
-        assert!(seconds("nan").is_err() && seconds("0").is_err());
     }
 }

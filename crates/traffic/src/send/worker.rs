@@ -10,13 +10,13 @@ use nix::sys::resource::{UsageWho, getrusage};
 use nix::sys::time::TimeValLike;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::thread::{CpuSet, NanosleepRelativeResult, nanosleep, sched_setaffinity};
-use rustix::time::{ClockId, clock_gettime};
 
-use super::arguments::Plan;
+use super::clock::{monotonic, real};
 use super::own::{Drops, Profile, Stack};
 use super::pace::Pace;
-use super::payload::Header;
+use super::plan::Plan;
 use super::way::Sender;
+use crate::payload::Header;
 
 /// How long one waits for room before the signals are looked at again.
 const WAIT_NANOS: i64 = 10_000_000;
@@ -99,9 +99,9 @@ impl<'a> Worker<'a> {
         // Without it, sleeps are longer and bursts larger.
         let _ = rustix::thread::set_current_timer_slack(TIMER_SLACK_NANOS.try_into().ok());
         let before = cpu();
-        let start = now(ClockId::Monotonic);
+        let start = monotonic();
         let sent = self.send(start, end);
-        let stop = now(ClockId::Monotonic);
+        let stop = monotonic();
         let after = cpu();
         self.drain();
         self.tally.sent = self.sender.sent();
@@ -130,13 +130,13 @@ impl<'a> Worker<'a> {
         // A count without a time is a promise.
         let leaves_out = self.plan.duration.is_some() || self.plan.count.is_none();
         let mut pace = rate.map(|rate| Pace::new(rate, self.plan.batch, start, leaves_out));
-        let to_real = now(ClockId::Realtime).wrapping_sub(now(ClockId::Monotonic));
+        let to_real = real().wrapping_sub(monotonic());
         // With a rate the count says when it ends, and what was left out
         // counts; the time is for a way that does not move at all.
         let grace = if pace.is_some() { GRACE_NANOS } else { 0 };
         let until = until.saturating_add(grace);
         while left > self.tally.slipped && !end.load(Ordering::Relaxed) {
-            let time = now(ClockId::Monotonic);
+            let time = monotonic();
             if time >= until {
                 break;
             }
@@ -197,7 +197,7 @@ impl<'a> Worker<'a> {
                 }
                 Flushed::PortUnreachable => self.tally.unreachable += 1,
             }
-            if end.load(Ordering::Relaxed) || now(ClockId::Monotonic) >= until {
+            if end.load(Ordering::Relaxed) || monotonic() >= until {
                 return Ok(());
             }
         }
@@ -218,10 +218,10 @@ impl<'a> Worker<'a> {
 
     /// Waits for what is on its way, a second at most.
     fn drain(&mut self) {
-        let until = now(ClockId::Monotonic) + DRAIN_PATIENCE_NANOS;
+        let until = monotonic() + DRAIN_PATIENCE_NANOS;
         loop {
             self.sender.reap();
-            if self.sender.pending() == 0 || now(ClockId::Monotonic) >= until {
+            if self.sender.pending() == 0 || monotonic() >= until {
                 return;
             }
             if self.sender.flush().is_err() {
@@ -252,13 +252,6 @@ fn sleep(nanos: u64) {
     };
     // A signal that cut it short is looked at by the caller.
     let _: NanosleepRelativeResult = nanosleep(&wanted);
-}
-
-/// Nanoseconds of a clock.
-pub fn now(clock: ClockId) -> u64 {
-    let time = clock_gettime(clock);
-    let seconds = u64::try_from(time.tv_sec).unwrap_or(0);
-    seconds * 1_000_000_000 + u64::try_from(time.tv_nsec).unwrap_or(0)
 }
 
 /// What this thread has used: in the program, in the kernel.

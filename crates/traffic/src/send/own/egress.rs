@@ -6,69 +6,7 @@ use anyhow::{Result, ensure};
 use dataplane::socket::Flushed;
 use dataplane::{Batch, Buffer, Cache, Memory, Port, Tun};
 
-use super::super::arguments::Way;
 use super::super::frame_port::FramePort;
-
-/// Where packets go.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Into {
-    /// Nowhere: they are counted in memory.
-    Memory,
-    /// Into a TUN device of this name.
-    Tun(String),
-    /// Out of an interface, by `sendmmsg` on an `AF_PACKET` socket.
-    AfPacket,
-    /// Through the ring of an `AF_PACKET` socket.
-    AfPacketRing,
-    /// Through the rings of an `AF_XDP` socket.
-    AfXdp,
-}
-
-impl std::str::FromStr for Into {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, String> {
-        Ok(match text {
-            "memory" => Self::Memory,
-            "af-packet" => Self::AfPacket,
-            "af-packet-ring" => Self::AfPacketRing,
-            "af-xdp" => Self::AfXdp,
-            _ => match text.strip_prefix("tun:") {
-                Some(name) if !name.is_empty() => Self::Tun(name.to_owned()),
-                _ => {
-                    return Err(
-                        "memory, tun:NAME, af-packet, af-packet-ring or af-xdp is expected"
-                            .to_owned(),
-                    );
-                }
-            },
-        })
-    }
-}
-
-impl std::fmt::Display for Into {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match self {
-            Self::Memory => f.write_str("memory"),
-            Self::Tun(name) => write!(f, "tun:{name}"),
-            Self::AfPacket => f.write_str("af-packet"),
-            Self::AfPacketRing => f.write_str("af-packet-ring"),
-            Self::AfXdp => f.write_str("af-xdp"),
-        }
-    }
-}
-
-impl Into {
-    /// The way that frames take to the kernel, where they do.
-    pub fn way(&self) -> Option<Way> {
-        match self {
-            Self::Memory | Self::Tun(_) => None,
-            Self::AfPacket => Some(Way::AfPacket),
-            Self::AfPacketRing => Some(Way::AfPacketRing),
-            Self::AfXdp => Some(Way::AfXdp),
-        }
-    }
-}
 
 /// Where packets go, opened.
 pub enum Egress {

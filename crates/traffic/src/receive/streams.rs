@@ -8,7 +8,7 @@ use std::net::SocketAddr;
 use dataplane::socket::Datagram;
 
 use crate::histogram::Histogram;
-use crate::send::payload::Header;
+use crate::payload::Header;
 
 /// Packets behind the newest one that are told apart.
 const WINDOW: u64 = 1_024;

@@ -16,7 +16,8 @@ use clap::{ArgMatches, Args, Command, FromArgMatches};
 use dataplane::socket::{ReceiverConfig, UdpReceiver};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
-use crate::send::{arguments, caught};
+use crate::caught::caught;
+use crate::values::{amount, seconds};
 use report::Report;
 use streams::Streams;
 
@@ -43,19 +44,19 @@ pub struct Arguments {
     #[arg(value_name = "[ADDRESS:]PORT", required = true, num_args = 1..=64)]
     at: Vec<String>,
     /// End after so many packets
-    #[arg(long, short = 'n', value_name = "N", value_parser = arguments::amount)]
+    #[arg(long, short = 'n', value_name = "N", value_parser = amount)]
     count: Option<f64>,
     /// End after so many seconds
-    #[arg(long, short, value_name = "SECONDS", value_parser = arguments::seconds)]
+    #[arg(long, short, value_name = "SECONDS", value_parser = seconds)]
     duration: Option<Duration>,
     /// End when nothing has come for so many seconds after the first packet
-    #[arg(long, value_name = "SECONDS", value_parser = arguments::seconds)]
+    #[arg(long, value_name = "SECONDS", value_parser = seconds)]
     idle: Option<Duration>,
     /// Flows that are told apart, at most; each takes about 300 bytes
     #[arg(long, value_name = "N", default_value_t = 65_536)]
     max_flows: usize,
     /// Bytes of packets that may wait in the kernel for each port
-    #[arg(long, value_name = "BYTES", value_parser = arguments::amount, default_value = "16M")]
+    #[arg(long, value_name = "BYTES", value_parser = amount, default_value = "16M")]
     buffer: f64,
     /// A row for each flow as well
     #[arg(long)]

@@ -1,5 +1,5 @@
 //! `fingerpost nat run`: a capture file, or two TUN devices, through the
-//! engine. Called by [`super::run()`].
+//! engine. Called by the command line, and for its rules by `forward`.
 
 mod capture;
 mod report;
@@ -49,12 +49,13 @@ pub struct Run {
     json: bool,
 }
 
-/// See [`super::engine_by_rules`].
+/// The engine that a file of rules describes (see `nat run --rules`).
 pub fn engine_by_rules(path: &std::path::Path) -> anyhow::Result<::nat::Nat> {
     Settings::of_rules(path).engine()
 }
 
-/// See [`super::engines_by_rules`].
+/// The same as so many engines that share alias addresses, each with a part
+/// of the inside and of the ports.
 pub fn engines_by_rules(path: &std::path::Path, parts: u16) -> anyhow::Result<Vec<::nat::Nat>> {
     Settings::of_rules(path).engines(parts)
 }

@@ -1,13 +1,5 @@
-//! Our own stack as a way to send: buffers from the pool, routes and
-//! neighbours mirrored from the kernel, no lock on the way. [`Tables`] is
-//! what all cores share, [`Stack`] what each has for itself.
-//!
-//! It can stop after each stage, as the report's author made the kernel's
-//! path return at successive points, and it can take the time at each.
-
-mod egress;
-mod profile;
-mod stack;
+//! What the cores of our own stack share: the kernel's routes and
+//! neighbours, mirrored, and the buffers.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -17,16 +9,11 @@ use dataplane::fill::{Attachment, Fill, FillSettings};
 use dataplane::forward::View;
 use dataplane::neighbour::Table;
 use dataplane::{Pool, Tun};
-use linux::{Mirror, Namespace, Options, Phase};
+use linux::{Mirror, Namespace, Options, Phase, once};
 use memory::quiescent::Domain;
 
-pub use egress::Into;
-pub use profile::{Profile, run as run_profile};
-pub use stack::{Drops, Stack, Stage};
-
-use super::arguments::Plan;
-use super::toward::{self, Toward};
-use crate::direct;
+use super::super::plan::{Into, Plan};
+use super::super::toward::{self, Toward};
 
 /// How long the first listing of the kernel's tables may take.
 const LOADING_PATIENCE: Duration = Duration::from_secs(120);
@@ -44,13 +31,13 @@ const FOLLOW_EVERY: Duration = Duration::from_millis(10);
 /// What the cores share: nothing of it is written on a packet's way.
 pub struct Tables {
     fill: Fill,
-    domain: Arc<Domain>,
-    pool: Pool,
-    table: Arc<Table>,
-    view: View,
-    toward: Toward,
+    pub(super) domain: Arc<Domain>,
+    pub(super) pool: Pool,
+    pub(super) table: Arc<Table>,
+    pub(super) view: View,
+    pub(super) toward: Toward,
     /// The TUN device that packets go into, until a core takes it.
-    tun: std::cell::RefCell<Option<Tun>>,
+    pub(super) tun: std::cell::RefCell<Option<Tun>>,
     // Keeps the tables as they are in the kernel.
     _mirror: Mirror,
 }
@@ -122,7 +109,7 @@ fn attachments(plan: &Plan, namespace: &Namespace, toward: &Toward) -> Result<Ve
             vec![one(&toward.interface, toward.link.is_some())]
         }
         Into::Memory => {
-            let links = direct::links(namespace, false)?.links;
+            let links = once::links(namespace)?;
             links
                 .iter()
                 .filter(|link| link.hardware != toward::LOOPBACK)

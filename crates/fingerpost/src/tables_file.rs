@@ -1,79 +1,26 @@
-//! The tables that packets are forwarded by: a namespace's mirror, or a
-//! file.
+//! A file of tables for `fingerpost forward --tables`, in ip's words: links,
+//! addresses, routes and neighbours, a row a line.
 
 use std::fs;
 use std::path::Path;
-use std::sync::Arc;
-use std::time::Duration;
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result};
 use ipnet::IpNet;
-use linux::{Mirror, Namespace, Options, Phase};
 use table::row::attributes::RawAttributes;
 use table::row::link::{flag, hardware};
 use table::row::route::{kind, protocol, scope, table_id};
 use table::row::rule::action;
 use table::{
     AF_INET, AF_INET6, Address, Change, Limits, Link, LinkLayerAddress, NextHop, NextHops,
-    Placement, Reader, Route, RouteBody, Rule, Writer,
+    Placement, Route, RouteBody, Rule, Writer,
 };
 
-use super::Forward;
 use crate::change::rows::Rows;
 
-/// How long the first listing of a namespace may take.
-const PATIENCE: Duration = Duration::from_secs(60);
 const DEFAULT_MTU: u32 = 1_500;
 
-/// Tables, kept as long as this.
-pub enum Known {
-    /// A namespace's.
-    Mirrored(Mirror),
-    /// A file's.
-    File(Box<Writer>),
-}
-
-impl Known {
-    /// Reads or mirrors what was asked for; ready when it returns.
-    pub fn open(asked: &Forward) -> Result<Self> {
-        if let Some(path) = &asked.tables {
-            let extra = asked.tun.iter().map(|device| device.link.as_str());
-            return read(path, extra.chain(asked.host.as_deref()))
-                .map(|writer| Self::File(Box::new(writer)));
-        }
-        let namespace = match &asked.netns {
-            Some(spec) => Namespace::open(spec),
-            None => Namespace::current(),
-        };
-        let namespace = namespace.context("finding the namespace")?;
-        let mirror = Mirror::start(namespace, Options::default())
-            .context("mirroring the namespace's tables")?;
-        match mirror.wait_ready(PATIENCE) {
-            Phase::Loading => bail!("the tables were not listed within {PATIENCE:?}"),
-            Phase::Ended(why) => bail!("the mirror ended: {why}"),
-            Phase::Live | Phase::Resyncing => Ok(Self::Mirrored(mirror)),
-        }
-    }
-
-    /// A reader of them.
-    pub fn reader(&self) -> Reader {
-        match self {
-            Self::Mirrored(mirror) => mirror.reader(),
-            Self::File(writer) => writer.reader(),
-        }
-    }
-
-    /// The namespace they are of.
-    pub fn namespace(&self) -> Option<&Namespace> {
-        match self {
-            Self::Mirrored(mirror) => mirror.namespace(),
-            Self::File(_) => None,
-        }
-    }
-}
-
 /// Reads a file of tables; links that it does not name are made up.
-fn read<'a>(path: &Path, extra: impl Iterator<Item = &'a str>) -> Result<Writer> {
+pub fn read(path: &Path, extra: &[&str]) -> Result<Writer> {
     let text = fs::read_to_string(path).with_context(|| format!("reading {}", path.display()))?;
     let mut writer = Writer::new(Limits::default());
     let lines = || {
@@ -90,7 +37,7 @@ fn read<'a>(path: &Path, extra: impl Iterator<Item = &'a str>) -> Result<Writer>
         }
     }
     for name in extra {
-        if !links.iter().any(|link| *link.name == *name) {
+        if !links.iter().any(|link| *link.name == **name) {
             let index = links.len() as u32 + 1;
             links.push(link(name, index).map_err(|why| anyhow::anyhow!(why))?);
         }
@@ -258,17 +205,6 @@ fn own(address: Address) -> Vec<Change> {
     changes
 }
 
-/// The names of links that have Ethernet headers, in the order of their
-/// indexes.
-pub fn ethernet_links(reader: &Reader) -> Vec<String> {
-    let tables = reader.snapshot();
-    let links = tables.links.iter();
-    links
-        .filter(|link: &&Arc<Link>| link.hardware == hardware::ETHER)
-        .map(|link| link.name.to_string())
-        .collect()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -276,7 +212,7 @@ mod tests {
     fn tables(text: &str) -> Result<Writer> {
         let file = tempfile::NamedTempFile::new().unwrap();
         fs::write(file.path(), text).unwrap();
-        read(file.path(), ["tun0"].into_iter())
+        read(file.path(), &["tun0"])
     }
 
     #[test]

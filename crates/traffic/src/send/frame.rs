@@ -7,7 +7,7 @@ use std::net::SocketAddr;
 use packet::checksum::{Sum, udp_field};
 use packet::{Ipv4, ethernet, ipv4, protocol, udp};
 
-use super::payload::{HEADER_BYTES, Header};
+use crate::payload::{HEADER_BYTES, Header};
 
 /// Bytes of an IPv6 header.
 const IPV6_BYTES: usize = 40;

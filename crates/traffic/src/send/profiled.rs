@@ -1,5 +1,5 @@
-//! Where each nanosecond goes: the time between stages, batch by batch, on
-//! one core and on all.
+//! `send --by own --profile`: a plan run on one core and on all, without
+//! clocks between the stages and with, and where the time went.
 
 use std::fmt::Write as _;
 use std::fs;
@@ -8,84 +8,19 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use anyhow::{Context, Result};
-use rustix::time::ClockId;
 use serde::Serialize;
 use view::plot::{Plot, Series};
 
-use super::super::arguments::Plan;
-use super::super::worker::{Tally, now};
-use super::super::{Outcome, send_all};
-use super::stack::Stage;
+use super::cores::{Outcome, send_all};
+use super::own::Profile;
+use super::plan::{Plan, Stage};
+use super::worker::Tally;
 use crate::histogram::Histogram;
 
 /// Runs of a profile, unless a duration is said: without clocks and with.
 const USUAL_RUN: Duration = Duration::from_secs(2);
-/// Readings that tell what a reading costs.
-const READINGS: u32 = 10_000;
 /// Columns of the longest bar.
 const BAR: f64 = 50.0;
-
-/// What the stages of one core took, in nanoseconds a batch.
-#[derive(Debug, Clone)]
-pub struct Profile {
-    last_nanos: u64,
-    clock_nanos: u64,
-    stages: [Histogram; 6],
-    /// Of the buffers' stage, where the cache was refilled from the pool.
-    refills: Histogram,
-}
-
-impl Profile {
-    /// Finds out what a look at the clock costs.
-    pub fn new() -> Self {
-        let start = now(ClockId::Monotonic);
-        let mut last = start;
-        for _ in 0..READINGS {
-            last = now(ClockId::Monotonic);
-        }
-        Self {
-            last_nanos: last,
-            clock_nanos: (last - start) / u64::from(READINGS),
-            stages: Default::default(),
-            refills: Histogram::default(),
-        }
-    }
-
-    /// The time since the last lap was this stage's; `None`: nobody's.
-    #[inline]
-    pub fn lap(&mut self, stage: Option<Stage>) {
-        let nanos = self.passed();
-        if let Some(stage) = stage {
-            self.stages[stage as usize].add(nanos);
-        }
-    }
-
-    /// The same of the buffers' stage.
-    #[inline]
-    pub fn lap_buffer(&mut self, refilled: bool) {
-        let nanos = self.passed();
-        if refilled {
-            self.refills.add(nanos);
-        } else {
-            self.stages[Stage::Buffer as usize].add(nanos);
-        }
-    }
-
-    fn passed(&mut self) -> u64 {
-        let now = now(ClockId::Monotonic);
-        let passed = now.saturating_sub(self.last_nanos + self.clock_nanos);
-        self.last_nanos = now;
-        passed
-    }
-
-    /// Adds another core's.
-    pub fn merge(&mut self, other: &Self) {
-        for (to, from) in self.stages.iter_mut().zip(&other.stages) {
-            to.merge(from);
-        }
-        self.refills.merge(&other.refills);
-    }
-}
 
 /// What some cores showed.
 #[derive(Debug, Serialize)]

@@ -15,7 +15,7 @@ use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::low_level::pipe;
 use tracing::warn;
 
-use super::known::Known;
+use super::known::{Known, ReadTables};
 use super::report::Report;
 use super::requests::{self, Carrier};
 use super::{Device, Forward};
@@ -35,9 +35,9 @@ const PATIENCE: Duration = Duration::from_millis(5);
 /// How long a worker may take to say how it stands.
 const ANSWER: Duration = Duration::from_secs(5);
 
-pub fn run(asked: &Forward) -> Result<Report> {
+pub fn run(asked: &Forward, read: ReadTables) -> Result<Report> {
     let mut end = caught()?;
-    let known = Known::open(asked)?;
+    let known = Known::open(asked, read)?;
     let domain = Domain::new(usize::from(asked.workers));
     let devices = devices(asked);
     let attachments = devices.iter().map(|device| Attachment {

@@ -11,6 +11,8 @@ use std::io;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
+pub use known::ReadTables;
+
 use anyhow::Context;
 use clap::{ArgGroup, ArgMatches, Args, Command, FromArgMatches, ValueHint};
 
@@ -106,10 +108,11 @@ pub fn parse(matches: &ArgMatches) -> Result<Forward, clap::Error> {
 }
 
 /// Runs it to the end: of the capture, or by Ctrl-C.
-pub fn run(asked: &Forward) -> anyhow::Result<ExitCode> {
+/// `read` reads the file of `--tables`.
+pub fn run(asked: &Forward, read: ReadTables) -> anyhow::Result<ExitCode> {
     let report = match &asked.pcap_in {
-        Some(input) => capture::run(asked, input)?,
-        None => devices::run(asked)?,
+        Some(input) => capture::run(asked, read, input)?,
+        None => devices::run(asked, read)?,
     };
     let mut out = io::stdout().lock();
     match report.write(asked.json, &mut out) {

@@ -5,9 +5,9 @@ use std::time::Duration;
 
 use serde::Serialize;
 
-use super::Outcome;
-use super::arguments::{Plan, Way};
-use super::own::{Drops, Stage};
+use super::cores::Outcome;
+use super::own::Drops;
+use super::plan::{Plan, Stage, Way};
 use super::worker::Tally;
 
 /// What all cores did.

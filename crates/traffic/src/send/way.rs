@@ -2,19 +2,18 @@
 //! thread is started, so that what is missing is said before anything is
 //! sent.
 
-use std::net::IpAddr;
 use std::os::fd::BorrowedFd;
 
 use anyhow::{Context, Result, ensure};
 use dataplane::socket::{Flushed, UdpConfig, UdpSender, UdpWay};
 
-use super::arguments::{Plan, Way};
-use super::flows::{Flows, Vary};
-use super::frame::{Link, Prefix};
+use super::frame::Prefix;
 use super::frame_port::FramePort;
 use super::own::{Stack, Tables};
-use super::payload::Header;
+use super::plan::{Plan, Way};
+use super::prefixes::prefixes;
 use super::toward;
+use crate::payload::Header;
 use packet::ethernet;
 
 /// A way, opened.
@@ -245,42 +244,3 @@ impl Frames {
         count
     }
 }
-
-/// The headers of a core's flows.
-pub fn prefixes(
-    plan: &Plan,
-    flows: &[u32],
-    link: Option<Link>,
-    from: IpAddr,
-) -> Result<Vec<Prefix>> {
-    let all = sources(plan, from)?;
-    Ok(flows
-        .iter()
-        .map(|flow| {
-            let (source, to) = all.get(*flow);
-            Prefix::new(link, source, to, plan.payload_bytes)
-        })
-        .collect())
-}
-
-/// The plan's flows from an address, with a port where none was said: one
-/// that a socket would be given, from the dynamic ports (RFC 6335 §6).
-pub fn sources(plan: &Plan, from: IpAddr) -> Result<Flows> {
-    let mut source = plan.flows.source();
-    source.set_ip(from);
-    if source.port() == 0 {
-        let room = u32::from(u16::MAX - FIRST_DYNAMIC_PORT);
-        let flows = match plan.flows.vary() {
-            Vary::SourcePort => plan.flows.count(),
-            _ => 1,
-        };
-        source.set_port(match room.checked_sub(flows) {
-            Some(room) => FIRST_DYNAMIC_PORT + (u32::from(plan.run) % (room + 1)) as u16,
-            None => 1,
-        });
-    }
-    plan.flows.with_source(source)
-}
-
-/// The first of the ports that nobody registers.
-const FIRST_DYNAMIC_PORT: u16 = 49_152;

@@ -1,0 +1,84 @@
+//! Single questions to the kernel, for whoever keeps no mirror: a table with
+//! an error of the caller's own, the links, the route to an address.
+
+use std::io;
+use std::net::IpAddr;
+use std::ops::ControlFlow;
+
+use netlink::decode::{self, Decoded, Item};
+use netlink::message::{Message, messages};
+use netlink::request::{Dump, RouteQuery, get_route};
+use table::{Change, Links, Route, Writer};
+
+use crate::dump::{DumpEnd, dump};
+use crate::error::Error;
+use crate::mirror::now_millis;
+use crate::namespace::Namespace;
+use crate::socket::{DATAGRAM_BYTES, Received, Socket};
+
+/// A table of a namespace through `each`, until a row fails.
+pub fn rows<E: From<Error>>(
+    namespace: &Namespace,
+    request: &Dump,
+    each: &mut dyn FnMut(&Message<'_>) -> Result<(), E>,
+) -> Result<DumpEnd, E> {
+    let mut failed = None;
+    let dumped = dump(namespace, request, &mut |message| match each(message) {
+        Ok(()) => ControlFlow::Continue(()),
+        Err(error) => {
+            failed = Some(error);
+            ControlFlow::Break(())
+        }
+    });
+    match failed {
+        Some(error) => Err(error),
+        None => Ok(dumped?),
+    }
+}
+
+/// The links of a namespace, without counters.
+pub fn links(namespace: &Namespace) -> Result<Links, Error> {
+    let mut writer = Writer::default();
+    let request = Dump::Links { counters: false };
+    rows(namespace, &request, &mut |message| -> Result<(), Error> {
+        writer.apply(Change::PutLink(decode::link(message.payload)?))?;
+        Ok(())
+    })?;
+    Ok(writer.tables().links.clone())
+}
+
+/// The route that the kernel takes to an address. Where it has none,
+/// [`Error::Refused`] carries its error number.
+pub fn route(to: IpAddr, query: &RouteQuery, namespace: &Namespace) -> Result<Route, Error> {
+    const WHAT: &str = "find a route";
+    let socket = Socket::open(namespace)?;
+    let mut request = Vec::new();
+    get_route(to, query, 1, &mut request);
+    socket.send(&request)?;
+    let mut buffer = vec![0; DATAGRAM_BYTES];
+    let Received::Bytes(len) = socket.receive(&mut buffer, "a route")? else {
+        return Err(Error::system("the kernel's answer")(
+            io::ErrorKind::UnexpectedEof.into(),
+        ));
+    };
+    for message in messages(buffer.get(..len).unwrap_or_default()) {
+        match decode::decode(&message?, now_millis())? {
+            Decoded::Announcement(announced) => {
+                if let Item::Route(route) = announced.item {
+                    return Ok(route);
+                }
+            }
+            Decoded::Error { errno, message, .. } => {
+                return Err(Error::Refused {
+                    what: WHAT,
+                    source: io::Error::from_raw_os_error(errno),
+                    message,
+                });
+            }
+            _ => {}
+        }
+    }
+    Err(Error::system("the kernel's answer is no route")(
+        io::ErrorKind::InvalidData.into(),
+    ))
+}
