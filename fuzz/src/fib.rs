@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use fingerpost_fib::{Change, Change4, Change6, Config, Error, fib4, fib6};
+use fingerpost_fib::{Change, Change4, Change6, Config, Error, fib};
 use memory::quiescent::Domain;
 
 /// Few enough that the limit is met.
@@ -16,7 +16,7 @@ const CONFIG: Config = Config {
 /// Changes of an IPv4 table, seven bytes each: length, next hop, address.
 pub fn fib4_changes(bytes: &[u8]) {
     let domain = Domain::new(1);
-    let (mut writer, reader) = fib4(CONFIG, &domain).expect("4 MiB of address space");
+    let (mut writer, reader) = fib(CONFIG, &domain).expect("4 MiB of address space");
     let mut registered = domain.register().expect("the only reader");
     let mut oracle = BTreeMap::new();
     let mut addresses = vec![0, u32::MAX];
@@ -49,7 +49,7 @@ pub fn fib4_changes(bytes: &[u8]) {
 /// Changes of an IPv6 table, nineteen bytes each.
 pub fn fib6_changes(bytes: &[u8]) {
     let domain = Domain::new(1);
-    let (mut writer, reader) = fib6(CONFIG, &domain).expect("4 MiB of address space");
+    let (mut writer, reader) = fib(CONFIG, &domain).expect("4 MiB of address space");
     let mut registered = domain.register().expect("the only reader");
     let mut oracle = BTreeMap::new();
     let mut addresses = vec![0, u128::MAX];

@@ -168,8 +168,8 @@ impl Fill {
             }
         }
         for vrf in vrfs {
-            let (writer4, reader4) = fib::fib4(self.settings.fib, &self.domain)?;
-            let (writer6, reader6) = fib::fib6(self.settings.fib, &self.domain)?;
+            let (writer4, reader4) = fib::fib(self.settings.fib, &self.domain)?;
+            let (writer6, reader6) = fib::fib(self.settings.fib, &self.domain)?;
             self.views.push(Pair {
                 vrf,
                 v4: Kept::new(writer4),

@@ -3,6 +3,7 @@
 use std::io;
 
 use crate::MAX_NEXT_HOP;
+use crate::address::Address;
 
 /// A prefix and where it leads.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -26,6 +27,16 @@ pub struct Change<A> {
     /// Where the prefix leads now: 1 to [`MAX_NEXT_HOP`]. `None` withdraws
     /// it; that of a prefix that is not there changes nothing.
     pub next_hop: Option<u16>,
+}
+
+impl<A> From<Route<A>> for Change<A> {
+    fn from(route: Route<A>) -> Self {
+        Self {
+            prefix: route.prefix,
+            len: route.len,
+            next_hop: Some(route.next_hop),
+        }
+    }
 }
 
 /// An IPv4 route.
@@ -133,37 +144,13 @@ pub enum Error {
     },
 }
 
-/// The whole numbers that are addresses.
-pub(crate) trait Bits: Copy + Ord {
-    /// 32 or 128.
-    const BITS: u8;
-    /// Whether no bit after the first `len` is set.
-    fn is_prefix(self, len: u8) -> bool;
-}
-
-impl Bits for u32 {
-    const BITS: u8 = 32;
-
-    fn is_prefix(self, len: u8) -> bool {
-        self.checked_shl(len.into()).unwrap_or(0) == 0
-    }
-}
-
-impl Bits for u128 {
-    const BITS: u8 = 128;
-
-    fn is_prefix(self, len: u8) -> bool {
-        self.checked_shl(len.into()).unwrap_or(0) == 0
-    }
-}
-
 /// Whether a change is one that a table can take.
-pub(crate) fn check<A: Bits>(at: usize, change: &Change<A>) -> Result<(), Error> {
+pub(crate) fn check<A: Address>(at: usize, change: &Change<A>) -> Result<(), Error> {
     let (len, max) = (change.len, A::BITS);
     if len > max {
         return Err(Error::Length { at, len, max });
     }
-    if !change.prefix.is_prefix(len) {
+    if !change.prefix.ends_within(len) {
         return Err(Error::HostBits { at, len });
     }
     match change.next_hop {

@@ -35,7 +35,7 @@ const RETIRED_TOGETHER: usize = 64;
 
 /// What readers see.
 #[derive(Debug)]
-pub(crate) struct Shared {
+pub struct Shared {
     pages: Pages,
     slots: usize,
     domain: Arc<Domain>,
@@ -43,9 +43,28 @@ pub(crate) struct Shared {
     is_large: AtomicBool,
 }
 
+/// Where to look, within a section.
+#[derive(Debug, Clone, Copy)]
+pub struct Table<'a> {
+    /// The slots.
+    pub slots: &'a [AtomicU32],
+    /// The first unit of the arena.
+    pub arena: *const u8,
+    /// Whether it is more than lies near a core.
+    pub is_large: bool,
+}
+
+impl Table<'_> {
+    /// Where a place lies, by what a slot says of it.
+    #[inline(always)]
+    pub fn place(self, offset: u32) -> *const u8 {
+        self.arena.wrapping_add(offset as usize)
+    }
+}
+
 /// Where a record lies.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Place {
+pub struct Place {
     /// The first unit.
     pub at: u32,
     /// How many.
@@ -61,7 +80,7 @@ impl Place {
 
 /// The writer's end.
 #[derive(Debug)]
-pub(crate) struct Store {
+pub struct Store {
     shared: Arc<Shared>,
     space: Space,
     /// Not reachable for new readers; no grace begun yet.
@@ -84,6 +103,16 @@ impl Shared {
     #[inline(always)]
     pub fn is_large(&self) -> bool {
         self.is_large.load(Ordering::Relaxed)
+    }
+
+    /// Where to look. Good within a section of [`Shared::domain`].
+    #[inline(always)]
+    pub fn table(&self) -> Table<'_> {
+        Table {
+            slots: self.slots(),
+            arena: self.arena(),
+            is_large: self.is_large(),
+        }
     }
 
     /// The slots: zero at first.

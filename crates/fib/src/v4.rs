@@ -6,17 +6,15 @@
 //! hop. A million BGP-like routes take 4.5 MiB in all, and most lookups
 //! touch two lines: the slot's and the record's.
 
+#![allow(unsafe_code, reason = "hands a caller's word on to the lookup")]
+
 mod lookup;
-mod writer;
+mod records;
 
-pub use lookup::Reader4;
-pub use writer::Writer4;
-
-use std::sync::Arc;
-
-use memory::quiescent::Domain;
-
-use crate::route::{Config, Error};
+use crate::Path;
+use crate::address::Layout;
+use crate::store::Table;
+use records::Records;
 
 /// Bits that a slot stands for.
 const SLOT_BITS: u8 = 18;
@@ -25,13 +23,24 @@ const REST_BITS: u8 = 32 - SLOT_BITS;
 /// Slots.
 const SLOTS: usize = 1 << SLOT_BITS;
 
-/// An empty IPv4 table: its writer and a reader. Lookups take sections of
-/// `domain`. Address space for `config.max_bytes`; 1 MiB of slots and,
-/// for the writer, 9 MiB of its own.
-pub fn fib4(config: Config, domain: &Arc<Domain>) -> Result<(Writer4, Reader4), Error> {
-    let writer = Writer4::new(config, domain)?;
-    let reader = Reader4::new(Arc::clone(writer.shared()));
-    Ok((writer, reader))
+impl Layout for u32 {
+    const BITS: u8 = 32;
+    type Key = u64;
+    type Compiled = Records;
+
+    fn ends_within(self, len: u8) -> bool {
+        self.checked_shl(len.into()).unwrap_or(0) == 0
+    }
+
+    fn key(self, len: u8) -> u64 {
+        u64::from(self) << 8 | u64::from(len)
+    }
+
+    #[inline]
+    unsafe fn lookup(table: Table<'_>, path: Path, addresses: &[Self], next_hops: &mut [u16]) {
+        // SAFETY: the caller's word is what is asked for.
+        unsafe { lookup::lookup(table, path, addresses, next_hops) };
+    }
 }
 
 #[cfg(test)]

@@ -6,18 +6,16 @@
 //! A table of the global kind uses some eighty /16s: 20 MiB, of which
 //! lookups touch the lines of /32s that exist.
 
+#![allow(unsafe_code, reason = "hands a caller's word on to the lookup")]
+
 mod lookup;
-mod writer;
+mod records;
 
-pub use lookup::Reader6;
-pub use writer::Writer6;
-
-use std::sync::Arc;
-
-use memory::quiescent::Domain;
-
+use crate::Path;
+use crate::address::Layout;
 use crate::keys::FIRST;
-use crate::route::{Config, Error};
+use crate::store::Table;
+use records::Records;
 
 /// Bits that a slot of the first kind stands for.
 const TOP_BITS: u8 = 16;
@@ -32,12 +30,24 @@ const BLOCK: usize = 1 << BLOCK_BITS;
 /// what is more is where it leads, in bytes from the arena's start.
 const MOST_ANSWER: u32 = crate::MAX_NEXT_HOP as u32;
 
-/// An empty IPv6 table: its writer and a reader. Lookups take sections of
-/// `domain`. Address space for `config.max_bytes`.
-pub fn fib6(config: Config, domain: &Arc<Domain>) -> Result<(Writer6, Reader6), Error> {
-    let writer = Writer6::new(config, domain)?;
-    let reader = Reader6::new(Arc::clone(writer.shared()));
-    Ok((writer, reader))
+impl Layout for u128 {
+    const BITS: u8 = 128;
+    type Key = (Self, u8);
+    type Compiled = Records;
+
+    fn ends_within(self, len: u8) -> bool {
+        self.checked_shl(len.into()).unwrap_or(0) == 0
+    }
+
+    fn key(self, len: u8) -> (Self, u8) {
+        (self, len)
+    }
+
+    #[inline]
+    unsafe fn lookup(table: Table<'_>, path: Path, addresses: &[Self], next_hops: &mut [u16]) {
+        // SAFETY: the caller's word is what is asked for.
+        unsafe { lookup::lookup(table, path, addresses, next_hops) };
+    }
 }
 
 #[cfg(test)]

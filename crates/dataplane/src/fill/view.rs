@@ -2,10 +2,9 @@
 
 use std::collections::hash_map::Entry;
 use std::collections::{BTreeSet, HashMap};
-use std::hash::Hash;
 use std::sync::Arc;
 
-use fib::{Change, Route, Writer4, Writer6};
+use fib::{Change, Route, Writer};
 use ipnet::{IpNet, Ipv4Net, Ipv6Net};
 use table::{RouteRef, Tables};
 
@@ -14,9 +13,7 @@ use super::hops::Hops;
 use crate::forward::Ports;
 
 /// What differs between the families.
-pub trait Address: Copy + Ord + Hash {
-    /// Its FIB's writer.
-    type Writer;
+pub trait Address: fib::Address {
     /// The prefix, if it is of this family.
     fn of(prefix: IpNet) -> Option<(Self, u8)>;
     /// The other way.
@@ -25,18 +22,9 @@ pub trait Address: Copy + Ord + Hash {
     fn last(self, len: u8) -> Self;
     /// All routes of the family in a table.
     fn routes(tables: &Tables, table: u32) -> Box<dyn Iterator<Item = RouteRef<'_>> + '_>;
-    /// Changes the FIB.
-    fn apply(writer: &mut Self::Writer, changes: &[Change<Self>]) -> Result<(), fib::Error>;
-    /// Makes it anew.
-    fn build(
-        writer: &mut Self::Writer,
-        routes: impl Iterator<Item = Route<Self>>,
-    ) -> Result<(), fib::Error>;
 }
 
 impl Address for u32 {
-    type Writer = Writer4;
-
     fn of(prefix: IpNet) -> Option<(Self, u8)> {
         match prefix {
             IpNet::V4(net) => Some((net.network().to_bits(), net.prefix_len())),
@@ -56,22 +44,9 @@ impl Address for u32 {
         let routes = tables.routes.from(table, 0_u32.prefix(0));
         Box::new(routes.take_while(move |route| is_of(route, table, true)))
     }
-
-    fn apply(writer: &mut Writer4, changes: &[Change<Self>]) -> Result<(), fib::Error> {
-        writer.apply(changes)
-    }
-
-    fn build(
-        writer: &mut Writer4,
-        routes: impl Iterator<Item = Route<Self>>,
-    ) -> Result<(), fib::Error> {
-        writer.build(routes)
-    }
 }
 
 impl Address for u128 {
-    type Writer = Writer6;
-
     fn of(prefix: IpNet) -> Option<(Self, u8)> {
         match prefix {
             IpNet::V6(net) => Some((net.network().to_bits(), net.prefix_len())),
@@ -90,17 +65,6 @@ impl Address for u128 {
     fn routes(tables: &Tables, table: u32) -> Box<dyn Iterator<Item = RouteRef<'_>> + '_> {
         let routes = tables.routes.from(table, 0_u128.prefix(0));
         Box::new(routes.take_while(move |route| is_of(route, table, false)))
-    }
-
-    fn apply(writer: &mut Writer6, changes: &[Change<Self>]) -> Result<(), fib::Error> {
-        writer.apply(changes)
-    }
-
-    fn build(
-        writer: &mut Writer6,
-        routes: impl Iterator<Item = Route<Self>>,
-    ) -> Result<(), fib::Error> {
-        writer.build(routes)
     }
 }
 
@@ -150,7 +114,7 @@ impl Said {
 
 /// A FIB of one family, and what was put into it.
 pub struct Kept<A: Address> {
-    writer: A::Writer,
+    writer: Writer<A>,
     chain: Vec<u32>,
     /// The next hop of each prefix.
     entries: Map<(A, u8), u16>,
@@ -161,7 +125,7 @@ pub struct Kept<A: Address> {
 }
 
 impl<A: Address> Kept<A> {
-    pub fn new(writer: A::Writer) -> Self {
+    pub fn new(writer: Writer<A>) -> Self {
         Self {
             writer,
             chain: Vec::new(),
@@ -273,7 +237,7 @@ impl<A: Address> Kept<A> {
     /// Changes the FIB; what it refuses is counted and passed over.
     fn apply(&mut self, mut changes: &[Change<A>]) {
         while !changes.is_empty() {
-            let done = match A::apply(&mut self.writer, changes) {
+            let done = match self.writer.apply(changes) {
                 Ok(()) => break,
                 Err(fib::Error::Full { at, .. }) => at + 1,
                 Err(
@@ -283,7 +247,7 @@ impl<A: Address> Kept<A> {
                 ) => {
                     // None of the slice was made.
                     let (before, _) = changes.split_at(at.min(changes.len()));
-                    self.refused += u64::from(A::apply(&mut self.writer, before).is_err());
+                    self.refused += u64::from(self.writer.apply(before).is_err());
                     at + 1
                 }
                 // All of it is kept, and done when there is room.
@@ -300,7 +264,7 @@ impl<A: Address> Kept<A> {
     /// Lets the FIB take back what readers no longer see, and do what had
     /// no room before.
     pub fn settle(&mut self) {
-        if A::apply(&mut self.writer, &[]).is_err() {
+        if self.writer.apply(&[]).is_err() {
             self.refused += 1;
         }
     }
@@ -355,7 +319,7 @@ impl<A: Address> Kept<A> {
                 len,
                 next_hop,
             });
-        if A::build(&mut self.writer, routes).is_err() {
+        if self.writer.build(routes).is_err() {
             self.refused += 1;
         }
         for number in former.into_values() {

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 use anyhow::{Context, Result, ensure};
-use fingerpost_fib::{Config, Reader4, Route4, Writer4, fib4};
+use fingerpost_fib::{Config, Reader4, Route4, Writer4, fib};
 use lab::bench::Samples;
 use lab::situation::fib::{Family, Route, Stream, stream, table};
 use memory::Reserved;
@@ -31,7 +31,7 @@ pub fn cases(quick: bool) -> Vec<(&'static str, Vec<Route>)> {
 
 /// A table with these routes, and what building it took in ms.
 pub fn build(routes: &[Route], domain: &std::sync::Arc<Domain>) -> Result<(Writer4, Reader4, f64)> {
-    let (mut writer, reader) = fib4(Config::default(), domain)?;
+    let (mut writer, reader) = fib(Config::default(), domain)?;
     let routes: Vec<Route4> = routes.iter().map(route).collect();
     let start = Instant::now();
     writer.build(routes.into_iter())?;

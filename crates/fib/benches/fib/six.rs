@@ -3,7 +3,7 @@
 use std::time::Instant;
 
 use anyhow::{Result, ensure};
-use fingerpost_fib::{Change6, Config, Route6, Writer6, fib6};
+use fingerpost_fib::{Change6, Config, Route6, Writer6, fib};
 use lab::Random;
 use lab::bench::Samples;
 use lab::situation::fib::{Family, Route, Stream, stream, table};
@@ -106,7 +106,7 @@ fn measure_table(
     };
     let mut registered = domain.register()?;
     for round in 0..arguments.rounds {
-        let (mut writer, reader) = fib6(Config::default(), &domain)?;
+        let (mut writer, reader) = fib(Config::default(), &domain)?;
         let ours: Vec<Route6> = routes.iter().map(route).collect();
         let start = Instant::now();
         writer.build(ours.into_iter())?;

@@ -8,111 +8,49 @@
     reason = "records are read without bounds checks, and instructions chosen at the start"
 )]
 
-use std::sync::Arc;
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::Ordering;
 
-use memory::quiescent::Section;
 use memory::{alone, prefetch_at};
 
 use super::REST_BITS;
 use crate::Path;
 use crate::node::{AFTER_256, DEEP, LEAVES_64, LEAVES_256};
-use crate::store::{Shared, UNIT};
+use crate::store::{Table, UNIT};
 
 /// Addresses that are looked up together.
 const GROUP: usize = 64;
 /// Addresses whose leaves are put together in registers.
 const BLOCK: usize = 16;
 
-/// The readers' end of an IPv4 table. A clone for each worker; all see the
-/// same table.
-#[derive(Debug, Clone)]
-pub struct Reader4 {
-    shared: Arc<Shared>,
-    path: Path,
-}
-
-impl Reader4 {
-    pub(super) fn new(shared: Arc<Shared>) -> Self {
-        Self {
-            shared,
-            path: Path::best(),
-        }
-    }
-
-    /// The same reader with other instructions; `None` where the machine
-    /// lacks them. For tests and measurements.
-    pub fn with_path(&self, path: Path) -> Option<Self> {
-        path.is_here().then(|| Self {
-            shared: Arc::clone(&self.shared),
-            path,
-        })
-    }
-
-    /// The instructions it uses.
-    pub fn path(&self) -> Path {
-        self.path
-    }
-
-    /// The next hop of the longest prefix that holds each address, or 0
-    /// where none does. Addresses are numbers in host order; the shorter of
-    /// the two slices counts. A section of another domain finds nothing.
-    ///
-    /// Each answer is that of the table at some moment of the call. Some 1
-    /// to 4 ns an address in batches of 64 and more; writes nothing shared,
-    /// allocates nothing, waits for nothing.
-    #[inline]
-    pub fn lookup(&self, section: &Section<'_>, addresses: &[u32], next_hops: &mut [u16]) {
-        self.lookup_as(self.shared.is_large(), section, addresses, next_hops);
-    }
-
-    /// The same, with lines asked for ahead or not.
-    #[inline]
-    pub(super) fn lookup_as(
-        &self,
-        is_large: bool,
-        section: &Section<'_>,
-        addresses: &[u32],
-        next_hops: &mut [u16],
-    ) {
-        let n = addresses.len().min(next_hops.len());
-        let (addresses, next_hops) = (&addresses[..n], &mut next_hops[..n]);
-        if !section.is_of(self.shared.domain()) {
-            next_hops.fill(0);
-            return;
-        }
-        let table = Table {
-            slots: self.shared.slots(),
-            arena: self.shared.arena(),
-            is_large,
-        };
-        match self.path {
-            Path::Portable => all(table, addresses, next_hops, Portable),
-            #[cfg(target_arch = "x86_64")]
-            // SAFETY: such a path is only made where `is_here` says so.
-            Path::Avx2 | Path::Avx512 => unsafe { x86::all_avx2(table, addresses, next_hops) },
-            #[cfg(not(target_arch = "x86_64"))]
-            Path::Avx2 | Path::Avx512 => all(table, addresses, next_hops, Portable),
-        }
+/// Looks up all addresses.
+///
+/// # Safety
+/// The table is an IPv4 table, within a section of its domain, and the
+/// processor has the path's instructions.
+#[inline]
+pub unsafe fn lookup(table: Table<'_>, path: Path, addresses: &[u32], next_hops: &mut [u16]) {
+    let table = Within(table);
+    match path {
+        Path::Portable => all(table, addresses, next_hops, Portable),
+        #[cfg(target_arch = "x86_64")]
+        // SAFETY: the processor has these instructions, says the caller.
+        Path::Avx2 | Path::Avx512 => unsafe { x86::all_avx2(table, addresses, next_hops) },
+        #[cfg(not(target_arch = "x86_64"))]
+        Path::Avx2 | Path::Avx512 => all(table, addresses, next_hops, Portable),
     }
 }
 
-/// Where to look. Made by [`Reader4::lookup`] alone, within a section.
+/// An IPv4 table within a section of its domain. Made by [`lookup`] alone.
 #[derive(Clone, Copy)]
-struct Table<'a> {
-    slots: &'a [AtomicU32],
-    arena: *const u8,
-    /// Whether it is more than lies near a core.
-    is_large: bool,
-}
+struct Within<'a>(Table<'a>);
 
-impl Table<'_> {
+impl Within<'_> {
     /// The record of an address, in bytes from the arena's start.
     #[inline(always)]
     fn slot(self, address: u32) -> u32 {
         // SAFETY: there are as many slots as the address has values in its
-        // first bits (`Store::new` was asked for `SLOTS`).
-        let slot = unsafe { self.slots.get_unchecked((address >> REST_BITS) as usize) };
+        // first bits (`Compiled::SLOTS`).
+        let slot = unsafe { self.0.slots.get_unchecked((address >> REST_BITS) as usize) };
         // With the slot's value comes what the record says.
         slot.load(Ordering::Acquire)
     }
@@ -120,16 +58,21 @@ impl Table<'_> {
     /// A record's first byte.
     #[inline(always)]
     fn record(self, offset: u32) -> *const u8 {
-        self.arena.wrapping_add(offset as usize)
+        self.0.place(offset)
     }
 }
+
 /// How the leaves of a block are put together.
 trait Pack: Copy {
     /// The leaves of a block, whose records lie in `records` if `AHEAD`, and
     /// are found by the slots if not; a bit for each that is no answer yet.
-    fn leaves<const AHEAD: bool>(
+    ///
+    /// # Safety
+    /// If `AHEAD`, the slots of the addresses led to `records` within this
+    /// section.
+    unsafe fn leaves<const AHEAD: bool>(
         self,
-        table: Table<'_>,
+        table: Within<'_>,
         addresses: &[u32; BLOCK],
         records: &[u32; BLOCK],
         leaves: &mut [u16; BLOCK],
@@ -138,27 +81,32 @@ trait Pack: Copy {
 
 /// Looks up all addresses.
 #[inline(always)]
-fn all(table: Table<'_>, addresses: &[u32], next_hops: &mut [u16], pack: impl Pack) {
+fn all(table: Within<'_>, addresses: &[u32], next_hops: &mut [u16], pack: impl Pack) {
     let groups = addresses.chunks(GROUP).zip(next_hops.chunks_mut(GROUP));
     for (addresses, answers) in groups {
-        let deep = if table.is_large {
+        let deep = if table.0.is_large {
             let mut records = [0; GROUP];
             for (address, record) in addresses.iter().zip(&mut records) {
                 *record = table.slot(*address);
                 prefetch_at(table.record(*record));
             }
-            leaves::<true>(table, addresses, &records, answers, pack)
+            // SAFETY: the slots led to these records just now.
+            unsafe { leaves::<true>(table, addresses, &records, answers, pack) }
         } else {
-            leaves::<false>(table, addresses, &[0; GROUP], answers, pack)
+            // SAFETY: no records are handed over.
+            unsafe { leaves::<false>(table, addresses, &[0; GROUP], answers, pack) }
         };
         follow(table, addresses, answers, deep);
     }
 }
 
 /// The leaves of a group; a bit for each that is no answer yet.
+///
+/// # Safety
+/// As for [`Pack::leaves`].
 #[inline(always)]
-fn leaves<const AHEAD: bool>(
-    table: Table<'_>,
+unsafe fn leaves<const AHEAD: bool>(
+    table: Within<'_>,
     addresses: &[u32],
     records: &[u32; GROUP],
     leaves: &mut [u16],
@@ -170,11 +118,13 @@ fn leaves<const AHEAD: bool>(
     let (records, _) = records.as_chunks::<BLOCK>();
     let mut first = 0;
     for ((addresses, records), leaves) in blocks.iter().zip(records).zip(leaves) {
-        deep |= pack.leaves::<AHEAD>(table, addresses, records, leaves) << first;
+        // SAFETY: the same holds for each block of the group.
+        deep |= unsafe { pack.leaves::<AHEAD>(table, addresses, records, leaves) } << first;
         first += BLOCK;
     }
     for (address, answer) in rest.iter().zip(rest_leaves) {
-        *answer = leaf(table.record(table.slot(*address)), *address);
+        // SAFETY: the address's slot led to this record just now.
+        *answer = unsafe { leaf(table.record(table.slot(*address)), *address) };
         deep |= u64::from(*answer >> 15) << first;
         first += 1;
     }
@@ -182,9 +132,12 @@ fn leaves<const AHEAD: bool>(
 }
 
 /// The leaf of one of a block.
+///
+/// # Safety
+/// As for [`Pack::leaves`].
 #[inline(always)]
-fn leaf_at<const AHEAD: bool>(
-    table: Table<'_>,
+unsafe fn leaf_at<const AHEAD: bool>(
+    table: Within<'_>,
     addresses: &[u32; BLOCK],
     records: &[u32; BLOCK],
     at: usize,
@@ -194,15 +147,19 @@ fn leaf_at<const AHEAD: bool>(
     } else {
         table.slot(addresses[at])
     };
-    leaf(table.record(record), addresses[at])
+    // SAFETY: the address's slot led to this record.
+    unsafe { leaf(table.record(record), addresses[at]) }
 }
 
 /// The leaf of an address in its record of 64 places.
+///
+/// # Safety
+/// The address's slot led here within this section.
 #[inline(always)]
-fn leaf(record: *const u8, address: u32) -> u16 {
-    // SAFETY: a slot led here within this section, so a record of 64
-    // places lies here and stays (`Store`). It has a leaf for each bit
-    // and one more (`node`); both are aligned, since records are.
+unsafe fn leaf(record: *const u8, address: u32) -> u16 {
+    // SAFETY: a record of 64 places lies where a slot leads, and stays
+    // (`Store`). It has a leaf for each bit and one more (`node`); both are
+    // aligned, since records are.
     unsafe {
         let bits = record.cast::<u64>().read();
         let after = alone((bits >> ((address >> 8) & 63)).count_ones().into()) as usize;
@@ -212,7 +169,7 @@ fn leaf(record: *const u8, address: u32) -> u16 {
 
 /// Follows the leaves that are no answers yet.
 #[inline(always)]
-fn follow(table: Table<'_>, addresses: &[u32], answers: &mut [u16], deep: u64) {
+fn follow(table: Within<'_>, addresses: &[u32], answers: &mut [u16], deep: u64) {
     let mut deep = deep;
     while deep != 0 {
         let at = deep.trailing_zeros() as usize;
@@ -224,7 +181,8 @@ fn follow(table: Table<'_>, addresses: &[u32], answers: &mut [u16], deep: u64) {
         // The slot may lead elsewhere by now: what its record says then is
         // as good.
         let record = table.record(table.slot(address));
-        *answer = leaf(record, address);
+        // SAFETY: the slot led to this record just now.
+        *answer = unsafe { leaf(record, address) };
         if *answer & DEEP != 0 {
             let behind = usize::from(*answer & !DEEP) * UNIT;
             // SAFETY: a leaf of this record said that so far behind its
@@ -257,16 +215,17 @@ struct Portable;
 
 impl Pack for Portable {
     #[inline(always)]
-    fn leaves<const AHEAD: bool>(
+    unsafe fn leaves<const AHEAD: bool>(
         self,
-        table: Table<'_>,
+        table: Within<'_>,
         addresses: &[u32; BLOCK],
         records: &[u32; BLOCK],
         leaves: &mut [u16; BLOCK],
     ) -> u64 {
         let mut deep = 0;
         for (at, leaf) in leaves.iter_mut().enumerate() {
-            *leaf = leaf_at::<AHEAD>(table, addresses, records, at);
+            // SAFETY: as the caller says.
+            *leaf = unsafe { leaf_at::<AHEAD>(table, addresses, records, at) };
             deep |= u64::from(*leaf >> 15) << at;
         }
         deep
@@ -280,10 +239,10 @@ mod x86 {
         _mm_storeu_si128,
     };
 
-    use super::{BLOCK, Pack, Table, all, leaf_at};
+    use super::{BLOCK, Pack, Within, all, leaf_at};
 
     #[target_feature(enable = "avx2,bmi1,bmi2,popcnt")]
-    pub fn all_avx2(table: Table<'_>, addresses: &[u32], next_hops: &mut [u16]) {
+    pub fn all_avx2(table: Within<'_>, addresses: &[u32], next_hops: &mut [u16]) {
         all(table, addresses, next_hops, Sse2);
     }
 
@@ -295,18 +254,19 @@ mod x86 {
 
     impl Pack for Sse2 {
         #[inline(always)]
-        fn leaves<const AHEAD: bool>(
+        unsafe fn leaves<const AHEAD: bool>(
             self,
-            table: Table<'_>,
+            table: Within<'_>,
             addresses: &[u32; BLOCK],
             records: &[u32; BLOCK],
             leaves: &mut [u16; BLOCK],
         ) -> u64 {
-            let low = eight::<AHEAD, 0>(table, addresses, records);
-            let high = eight::<AHEAD, 8>(table, addresses, records);
-            // SAFETY: these instructions are those of every processor of
-            // this kind; the leaves have room for sixteen.
+            // SAFETY: the records are the addresses', says the caller; these
+            // instructions are those of every processor of this kind; the
+            // leaves have room for sixteen.
             let signs = unsafe {
+                let low = eight::<AHEAD, 0>(table, addresses, records);
+                let high = eight::<AHEAD, 8>(table, addresses, records);
                 _mm_storeu_si128(leaves.as_mut_ptr().cast(), low);
                 _mm_storeu_si128(leaves.as_mut_ptr().add(8).cast(), high);
                 // Saturation keeps signs.
@@ -317,9 +277,12 @@ mod x86 {
     }
 
     /// The leaves of eight addresses of a block.
+    ///
+    /// # Safety
+    /// As for [`Pack::leaves`].
     #[inline(always)]
-    fn eight<const AHEAD: bool, const FROM: usize>(
-        table: Table<'_>,
+    unsafe fn eight<const AHEAD: bool, const FROM: usize>(
+        table: Within<'_>,
         addresses: &[u32; BLOCK],
         records: &[u32; BLOCK],
     ) -> __m128i {
@@ -328,9 +291,11 @@ mod x86 {
                 // SAFETY: instructions of every processor of this kind.
                 let eight = unsafe { _mm_setzero_si128() };
                 $(
-                    let leaf = leaf_at::<AHEAD>(table, addresses, records, FROM + $at);
-                    // SAFETY: as above.
-                    let eight = unsafe { _mm_insert_epi16::<$at>(eight, leaf.into()) };
+                    // SAFETY: as the caller says, and as above.
+                    let eight = unsafe {
+                        let leaf = leaf_at::<AHEAD>(table, addresses, records, FROM + $at);
+                        _mm_insert_epi16::<$at>(eight, leaf.into())
+                    };
                 )*
                 eight
             }};

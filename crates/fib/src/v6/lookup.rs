@@ -7,101 +7,53 @@
     reason = "records are read without bounds checks, and instructions chosen at the start"
 )]
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use memory::prefetch_at;
-use memory::quiescent::Section;
 
 use super::{BLOCK, MOST_ANSWER, TOP_BITS};
 use crate::Path;
 use crate::keys::{FIRST, HEAD, Head, NARROW_KEYS, WIDE, WIDE_KEYS};
 use crate::node::DEEP;
-use crate::store::Shared;
+use crate::store::Table;
 
 /// Addresses that are looked up together.
 const GROUP: usize = 64;
 /// Addresses whose answers are put together in registers.
 const TOGETHER: usize = 16;
 
-/// The readers' end of an IPv6 table. A clone for each worker; all see the
-/// same table.
-#[derive(Debug, Clone)]
-pub struct Reader6 {
-    shared: Arc<Shared>,
-    path: Path,
-}
-
-impl Reader6 {
-    pub(super) fn new(shared: Arc<Shared>) -> Self {
-        Self {
-            shared,
-            path: Path::best(),
-        }
-    }
-
-    /// The same reader with other instructions; `None` where the machine
-    /// lacks them. For tests and measurements.
-    pub fn with_path(&self, path: Path) -> Option<Self> {
-        path.is_here().then(|| Self {
-            shared: Arc::clone(&self.shared),
-            path,
-        })
-    }
-
-    /// The instructions it uses.
-    pub fn path(&self) -> Path {
-        self.path
-    }
-
-    /// The next hop of the longest prefix that holds each address, or 0
-    /// where none does. Addresses are numbers in host order; the shorter of
-    /// the two slices counts. A section of another domain finds nothing.
-    ///
-    /// Each answer is that of the table at some moment of the call. Some 2
-    /// ns an address that no route longer than /16 could hold, 3 to 8 others,
-    /// in batches of 64 and more; writes nothing shared, allocates nothing,
-    /// waits for nothing.
-    #[inline]
-    pub fn lookup(&self, section: &Section<'_>, addresses: &[u128], next_hops: &mut [u16]) {
-        let n = addresses.len().min(next_hops.len());
-        let (addresses, next_hops) = (&addresses[..n], &mut next_hops[..n]);
-        if !section.is_of(self.shared.domain()) {
-            next_hops.fill(0);
-            return;
-        }
-        let table = Table {
-            slots: self.shared.slots(),
-            arena: self.shared.arena(),
-        };
-        match self.path {
-            Path::Portable => all(table, addresses, next_hops, Portable),
-            #[cfg(target_arch = "x86_64")]
-            // SAFETY: such a path is only made where `is_here` says so.
-            Path::Avx2 => unsafe { x86::all_avx2(table, addresses, next_hops) },
-            #[cfg(target_arch = "x86_64")]
-            // SAFETY: as above.
-            Path::Avx512 => unsafe { x86::all_avx512(table, addresses, next_hops) },
-            #[cfg(not(target_arch = "x86_64"))]
-            Path::Avx2 | Path::Avx512 => all(table, addresses, next_hops, Portable),
-        }
+/// Looks up all addresses.
+///
+/// # Safety
+/// The table is an IPv6 table, within a section of its domain, and the
+/// processor has the path's instructions.
+#[inline]
+pub unsafe fn lookup(table: Table<'_>, path: Path, addresses: &[u128], next_hops: &mut [u16]) {
+    let table = Within(table);
+    match path {
+        Path::Portable => all(table, addresses, next_hops, Portable),
+        #[cfg(target_arch = "x86_64")]
+        // SAFETY: the processor has these instructions, says the caller.
+        Path::Avx2 => unsafe { x86::all_avx2(table, addresses, next_hops) },
+        #[cfg(target_arch = "x86_64")]
+        // SAFETY: as above.
+        Path::Avx512 => unsafe { x86::all_avx512(table, addresses, next_hops) },
+        #[cfg(not(target_arch = "x86_64"))]
+        Path::Avx2 | Path::Avx512 => all(table, addresses, next_hops, Portable),
     }
 }
 
-/// Where to look. Made by [`Reader6::lookup`] alone, within a section.
+/// An IPv6 table within a section of its domain. Made by [`lookup`] alone.
 #[derive(Clone, Copy)]
-struct Table<'a> {
-    slots: &'a [AtomicU32],
-    arena: *const u8,
-}
+struct Within<'a>(Table<'a>);
 
-impl Table<'_> {
+impl Within<'_> {
     /// What the slot of an address's /16 says.
     #[inline(always)]
     fn top(self, address: u128) -> u32 {
         let at = (address >> (128 - TOP_BITS)) as usize;
         // SAFETY: there are as many slots as the first bits have values.
-        let top = unsafe { self.slots.get_unchecked(at) };
+        let top = unsafe { self.0.slots.get_unchecked(at) };
         // With the slot's value comes what it leads to.
         top.load(Ordering::Acquire)
     }
@@ -119,8 +71,11 @@ impl Table<'_> {
     }
 
     /// What the slot of a /32 says.
+    ///
+    /// # Safety
+    /// [`Within::slot_of`] said so within this section.
     #[inline(always)]
-    fn slot(self, offset: u32) -> u32 {
+    unsafe fn slot(self, offset: u32) -> u32 {
         // SAFETY: a slot of the first kind leads to a block of slots,
         // aligned, which stays within this section; it and the zeros at the
         // arena's start are looked at as atomics.
@@ -131,7 +86,7 @@ impl Table<'_> {
     /// Where a place lies.
     #[inline(always)]
     fn place(self, offset: u32) -> *const u8 {
-        self.arena.wrapping_add(offset as usize)
+        self.0.place(offset)
     }
 }
 
@@ -143,7 +98,7 @@ trait Steps: Copy {
     #[inline(always)]
     fn tops(
         self,
-        table: Table<'_>,
+        table: Within<'_>,
         addresses: &[u128; TOGETHER],
         entries: &mut [u32; TOGETHER],
         answers: &mut [u16; TOGETHER],
@@ -167,7 +122,7 @@ trait Steps: Copy {
     #[inline(always)]
     unsafe fn leaves(
         self,
-        table: Table<'_>,
+        table: Within<'_>,
         addresses: &[u128; TOGETHER],
         entries: &[u32; TOGETHER],
         answers: &mut [u16; TOGETHER],
@@ -191,7 +146,7 @@ trait Steps: Copy {
 /// Looks up all addresses, a group at a time, and those that are too few
 /// one by one.
 #[inline(always)]
-fn all(table: Table<'_>, addresses: &[u128], next_hops: &mut [u16], steps: impl Steps) {
+fn all(table: Within<'_>, addresses: &[u128], next_hops: &mut [u16], steps: impl Steps) {
     let (blocks, rest) = addresses.as_chunks::<TOGETHER>();
     let (answers, rest_answers) = next_hops.as_chunks_mut::<TOGETHER>();
     let groups = blocks.chunks(GROUP / TOGETHER);
@@ -201,7 +156,8 @@ fn all(table: Table<'_>, addresses: &[u128], next_hops: &mut [u16], steps: impl 
     for (address, answer) in rest.iter().zip(rest_answers) {
         let mut entry = table.top(*address);
         if entry > MOST_ANSWER {
-            entry = table.slot(table.slot_of(entry, *address));
+            // SAFETY: the slot of the /16 said this just now.
+            entry = unsafe { table.slot(table.slot_of(entry, *address)) };
         }
         *answer = entry as u16;
         if entry > MOST_ANSWER {
@@ -220,7 +176,7 @@ fn all(table: Table<'_>, addresses: &[u128], next_hops: &mut [u16], steps: impl 
 /// foreseen.
 #[inline(always)]
 fn group(
-    table: Table<'_>,
+    table: Within<'_>,
     addresses: &[[u128; TOGETHER]],
     answers: &mut [[u16; TOGETHER]],
     steps: impl Steps,
@@ -241,7 +197,8 @@ fn group(
     }
     for (_, entries) in addresses.iter().zip(&mut entries) {
         for entry in entries {
-            *entry = table.slot(*entry);
+            // SAFETY: the pass before put there what `slot_of` said.
+            *entry = unsafe { table.slot(*entry) };
             prefetch_at(table.place(*entry));
         }
     }
@@ -315,7 +272,7 @@ unsafe fn follow(node: *const u8, address: u128, leaf: u16, steps: impl Steps) -
 /// # Safety
 /// The slot said so within this section, or an answer, or 0.
 #[inline(always)]
-unsafe fn first_leaf(table: Table<'_>, entry: u32, address: u128, steps: impl Steps) -> u16 {
+unsafe fn first_leaf(table: Within<'_>, entry: u32, address: u128, steps: impl Steps) -> u16 {
     // SAFETY: a node lies there and stays, or the zeros before all nodes.
     unsafe { narrow(table.place(entry), (address >> 80) as u16, steps) }
 }
@@ -379,15 +336,15 @@ mod x86 {
         _mm512_maskz_cvtepi32_epi16, _mm512_set1_epi32, _mm512_setr_epi32, _mm512_storeu_si512,
     };
 
-    use super::{MOST_ANSWER, NARROW_KEYS, Steps, TOGETHER, Table, all, first_leaf};
+    use super::{MOST_ANSWER, NARROW_KEYS, Steps, TOGETHER, Within, all, first_leaf};
 
     #[target_feature(enable = "avx2,bmi1,bmi2,popcnt")]
-    pub fn all_avx2(table: Table<'_>, addresses: &[u128], next_hops: &mut [u16]) {
+    pub fn all_avx2(table: Within<'_>, addresses: &[u128], next_hops: &mut [u16]) {
         all(table, addresses, next_hops, Avx2);
     }
 
     #[target_feature(enable = "avx2,bmi1,bmi2,popcnt,avx512f,avx512bw,avx512vl")]
-    pub fn all_avx512(table: Table<'_>, addresses: &[u128], next_hops: &mut [u16]) {
+    pub fn all_avx512(table: Within<'_>, addresses: &[u128], next_hops: &mut [u16]) {
         all(table, addresses, next_hops, Avx512);
     }
 
@@ -417,7 +374,7 @@ mod x86 {
     /// As for `Steps::leaves`.
     #[inline(always)]
     unsafe fn eight(
-        table: Table<'_>,
+        table: Within<'_>,
         addresses: &[u128; TOGETHER],
         entries: &[u32; TOGETHER],
         from: usize,
@@ -447,7 +404,7 @@ mod x86 {
         #[inline(always)]
         fn tops(
             self,
-            table: Table<'_>,
+            table: Within<'_>,
             addresses: &[u128; TOGETHER],
             entries: &mut [u32; TOGETHER],
             answers: &mut [u16; TOGETHER],
@@ -486,7 +443,7 @@ mod x86 {
         #[inline(always)]
         unsafe fn leaves(
             self,
-            table: Table<'_>,
+            table: Within<'_>,
             addresses: &[u128; TOGETHER],
             entries: &[u32; TOGETHER],
             answers: &mut [u16; TOGETHER],
