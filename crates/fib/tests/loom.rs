@@ -1,7 +1,7 @@
 //! All interleavings of a small model of what a writer and a reader share:
 //! a slot that leads to a block, whose slot leads to a record, both of
 //! which are replaced and used again after a grace, in the order of
-//! `store` and `v6::writer`. The grace itself is modelled in `memory`.
+//! `store` and `v6::records`. The grace itself is modelled in `memory`.
 //!
 //! `RUSTFLAGS="--cfg loom" cargo test --release -p fingerpost-fib --test loom`
 
