@@ -1,18 +1,15 @@
 //! `fingerpost arp`: arp(8) of the BSDs and of Linux's net-tools.
 //!
 //! Called by `main` with the words after the command's name. What is listed
-//! ([`listing`]) comes from the daemon's snapshot ([`snapshot`]) or straight
-//! from the kernel ([`rows`]); [`view::arp`] writes it; changes go as packed
+//! comes from the daemon's snapshot or straight from the kernel
+//! ([`crate::direct::arp`]); [`view::arp`] writes it; changes go as packed
 //! requests ([`change`]), with the caller's own rights.
 
 mod arguments;
 mod change;
 mod file;
 mod host;
-mod listing;
-mod rows;
 mod show;
-mod snapshot;
 
 use std::ffi::OsString;
 use std::process::ExitCode;
@@ -21,10 +18,6 @@ use anyhow::Result;
 use linux::Namespace;
 
 use arguments::Action;
-pub use listing::ArpQuestion;
-pub use rows::Rows;
-pub use show::direct;
-pub use snapshot::answer;
 
 /// How a command with two faces was called.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

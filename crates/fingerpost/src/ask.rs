@@ -1,6 +1,7 @@
 //! Questions: to the daemon of the namespace where one runs, else to the
 //! kernel.
 
+mod arguments;
 mod joined;
 
 use std::io::{self, BufWriter, Write};
@@ -8,15 +9,13 @@ use std::os::unix::net::UnixStream;
 
 use anyhow::{Context, Result, bail};
 use linux::Namespace;
+use serve::control::client::AskError;
+use serve::control::protocol::Ask;
+use serve::control::{client, paths};
 use view::Format;
 
-use crate::arp;
-use crate::cli::From;
-use crate::control::client::AskError;
-use crate::control::protocol::Ask;
-use crate::control::{client, paths};
 use crate::direct::{self, route_get};
-use crate::ifconfig;
+pub use arguments::{From, from, from_arguments, switch};
 use joined::Joined;
 
 /// Octets gathered before they are written.
@@ -62,8 +61,8 @@ pub fn one_namespace(
         Ask::Question(question) => direct::question(&question, namespace, out),
         Ask::RouteGet(question) => route_get::answer(&question, namespace, out),
         Ask::Watch(question) => direct::watch(&question, namespace, out),
-        Ask::Arp(question) => arp::direct(&question, namespace, None, out),
-        Ask::Ifconfig(question) => ifconfig::direct(&question, namespace, out),
+        Ask::Arp(question) => direct::arp::answer(&question, namespace, None, out),
+        Ask::Ifconfig(question) => direct::ifconfig::answer(&question, namespace, out),
         Ask::Status { .. } => bail!(
             "no daemon mirrors this namespace (inode {}); `fingerpost up` starts one",
             namespace.inode()
@@ -178,7 +177,7 @@ mod tests {
     use std::thread;
 
     use super::*;
-    use crate::control::protocol;
+    use serve::control::protocol;
 
     /// What comes of a daemon that says some octets and ends.
     fn said(frame: Option<&[u8]>) -> (Result<Option<u64>, AskError>, String) {

@@ -4,9 +4,7 @@
 mod change;
 mod conditions;
 mod link;
-mod replay;
 mod rewrite;
-mod snmp;
 
 use std::ffi::OsString;
 use std::io::IsTerminal;
@@ -17,16 +15,19 @@ use clap::builder::PossibleValuesParser;
 use clap::{Arg, ArgAction, ArgGroup, ArgMatches, Command, ValueHint, value_parser};
 use clap_complete::Shell;
 use router::forward;
+use serve::control::protocol::Ask;
+use serve::snmp;
 use traffic::{receive, send};
 use view::conditions::{FILTERS, GET, Packet, of_object, settle_family};
 use view::{Filter, Format, Object, Output, Question, RouteQuestion};
 use words::values;
 
 use crate::arp::Called;
+use crate::ask::{self, From, switch};
 use crate::change::{Change, Verb};
-use crate::control::protocol::Ask;
+use crate::daemon::{self, Up};
 use crate::nat::{self, Nat};
-use crate::{failover, ifaceseq, top};
+use crate::{failover, ifaceseq, replay, top};
 
 /// What the user wants.
 #[derive(Debug)]
@@ -62,43 +63,11 @@ pub enum Wanted {
     /// Packets moved by the tables.
     Forward(Box<forward::Forward>),
     /// `fingerpost snmp …`.
-    Snmp(crate::snmp::command::Command),
+    Snmp(snmp::command::Command),
     /// Completions for a shell.
     Completions(Shell),
     /// Man pages in a directory.
     Man(PathBuf),
-}
-
-/// How the daemon is started.
-#[derive(Debug, Clone, Default)]
-pub struct Up {
-    /// Namespaces by name, path or process id.
-    pub netns: Vec<String>,
-    /// All named namespaces.
-    pub all_netns: bool,
-    /// The configuration; `None`: the usual place.
-    pub config: Option<PathBuf>,
-    /// What is logged.
-    pub log: Option<String>,
-    /// Where to record what the mirrors are fed with.
-    pub record: Option<PathBuf>,
-    /// Octets that the recording takes at most.
-    pub record_limit: Option<u64>,
-}
-
-/// From whom an answer is wanted.
-#[derive(Debug, Clone, Default)]
-pub struct From {
-    /// A namespace other than the own.
-    pub netns: Option<String>,
-    /// All named namespaces.
-    pub all_netns: bool,
-    /// From the kernel, whether a daemon runs or not.
-    pub direct: bool,
-    /// The daemon that listens here.
-    pub socket: Option<PathBuf>,
-    /// Changes instead of rows.
-    pub watch: bool,
 }
 
 const OBJECTS: [(Object, &str); 7] = [
@@ -135,7 +104,7 @@ pub fn command() -> Command {
         .arg_required_else_help(true)
         .disable_help_subcommand(true)
         .max_term_width(100)
-        .subcommand(up())
+        .subcommand(daemon::command())
         .subcommand(status())
         .subcommand(replay::command());
     for (object, about) in OBJECTS {
@@ -157,58 +126,10 @@ pub fn command() -> Command {
         .subcommand(send::command())
         .subcommand(receive::command())
         .subcommand(forward::command())
-        .subcommand(snmp::command())
+        .subcommand(snmp::command::command())
         .subcommand(check())
         .subcommand(completions())
         .subcommand(man())
-}
-
-fn up() -> Command {
-    Command::new("up")
-        .about("Mirror the network tables and answer questions, in the foreground")
-        .arg(
-            Arg::new("netns")
-                .long("netns")
-                .short('n')
-                .value_name("NAME|PATH|PID")
-                .action(ArgAction::Append)
-                .help("Mirror this namespace instead of the own; may be said several times"),
-        )
-        .arg(
-            Arg::new("all-netns")
-                .long("all-netns")
-                .action(ArgAction::SetTrue)
-                .help("Mirror all named namespaces, as they come and go, and the own"),
-        )
-        .arg(
-            Arg::new("config")
-                .long("config")
-                .value_name("FILE")
-                .value_hint(ValueHint::FilePath)
-                .value_parser(value_parser!(PathBuf))
-                .help("Configuration [default: /etc/fingerpost/fingerpost.toml or /etc/fingerpost.toml, if there is one]"),
-        )
-        .arg(
-            Arg::new("log")
-                .long("log")
-                .value_name("LEVEL")
-                .help("What is logged: error, warn, info, debug, trace, or a RUST_LOG filter"),
-        )
-        .arg(
-            Arg::new("record")
-                .long("record")
-                .value_name("FILE")
-                .value_hint(ValueHint::FilePath)
-                .value_parser(value_parser!(PathBuf))
-                .help("Record what the kernel says, with its time, for `fingerpost replay`"),
-        )
-        .arg(
-            Arg::new("record-limit")
-                .long("record-limit")
-                .value_name("BYTES")
-                .value_parser(replay::record_limit)
-                .help("FILE and FILE.1, the part before it, together [default: 1G]"),
-        )
 }
 
 fn check() -> Command {
@@ -227,7 +148,7 @@ fn status() -> Command {
     Command::new("status")
         .about("How the daemon is: what it mirrors, how much, how well")
         .arg(switch("json", Some('j'), "As one JSON object"))
-        .args(from_arguments())
+        .args(ask::from_arguments())
         .mut_arg("direct", |arg| arg.hide(true))
 }
 
@@ -282,7 +203,7 @@ fn question(object: Object, about: &'static str) -> Command {
             .help_heading("How"),
         )
         .group(ArgGroup::new("family").args(["ipv4", "ipv6"]))
-        .args(from_arguments())
+        .args(ask::from_arguments())
         .arg(
             Arg::new("words")
                 .value_name("WORDS")
@@ -315,20 +236,9 @@ fn route_get() -> Command {
         )
         .args(of_object(GET, Object::Route).map(conditions::argument))
         .args(output_arguments())
-        .args(from_arguments())
+        .args(ask::from_arguments())
         .mut_arg("sort", |arg| arg.hide(true))
         .mut_arg("count", |arg| arg.hide(true))
-}
-
-fn switch(name: &'static str, short: Option<char>, help: &'static str) -> Arg {
-    let arg = Arg::new(name)
-        .long(name)
-        .action(ArgAction::SetTrue)
-        .help(help);
-    match short {
-        Some(short) => arg.short(short),
-        None => arg,
-    }
 }
 
 fn output_arguments() -> Vec<Arg> {
@@ -367,28 +277,6 @@ fn output_arguments() -> Vec<Arg> {
     arguments
 }
 
-fn from_arguments() -> Vec<Arg> {
-    let arguments = [
-        Arg::new("netns")
-            .long("netns")
-            .short('n')
-            .value_name("NAME|PATH|PID")
-            .help("Of this namespace instead of the own"),
-        switch("all-netns", None, "Of all named namespaces").conflicts_with("netns"),
-        switch("direct", None, "From the kernel, even if a daemon runs").conflicts_with("socket"),
-        Arg::new("socket")
-            .long("socket")
-            .value_name("PATH")
-            .value_hint(ValueHint::FilePath)
-            .value_parser(value_parser!(PathBuf))
-            .conflicts_with_all(["netns", "all-netns"])
-            .help("From the daemon that listens here"),
-    ];
-    arguments
-        .map(|argument| argument.help_heading("From where"))
-        .into()
-}
-
 /// Reads the command line. `arguments` begin with the program's name.
 pub fn parse(arguments: Vec<OsString>) -> Result<Wanted, clap::Error> {
     let mut arguments = arguments.into_iter();
@@ -418,6 +306,18 @@ pub fn parse(arguments: Vec<OsString>) -> Result<Wanted, clap::Error> {
     wanted(name, matches)
 }
 
+/// The question behind `--` of a replay, and the namespace it is about.
+fn replayed(words: Vec<OsString>) -> Result<(Ask, Option<String>), clap::Error> {
+    let program = OsString::from("fingerpost");
+    match parse(std::iter::once(program).chain(words).collect())? {
+        Wanted::Ask(ask, from) if !from.all_netns && from.socket.is_none() => Ok((ask, from.netns)),
+        _ => Err(usage(
+            "after `--` stands a question about one namespace: link, addr, neigh, route, \
+             nexthop, rule, fdb or status",
+        )),
+    }
+}
+
 /// The name a program was called by, without its directory.
 fn called_by(program: &OsString) -> Option<&str> {
     std::path::Path::new(program).file_name()?.to_str()
@@ -440,22 +340,11 @@ fn wanted(name: &str, matches: &ArgMatches) -> Result<Wanted, clap::Error> {
         .iter()
         .find(|(object, _)| rewrite::command(*object) == name);
     Ok(match (name, object) {
-        ("up", _) => Wanted::Up(Up {
-            netns: matches
-                .get_many("netns")
-                .unwrap_or_default()
-                .cloned()
-                .collect(),
-            all_netns: matches.get_flag("all-netns"),
-            config: path("config"),
-            log: matches.get_one("log").cloned(),
-            record: path("record"),
-            record_limit: matches.get_one("record-limit").copied(),
-        }),
-        ("replay", _) => Wanted::Replay(Box::new(replay::wanted(matches)?)),
+        ("up", _) => Wanted::Up(daemon::wanted(matches)),
+        ("replay", _) => Wanted::Replay(Box::new(replay::wanted(matches, replayed)?)),
         ("check", _) => Wanted::Check(path("file")),
         ("status", _) => {
-            let from = from(matches);
+            let from = ask::from(matches);
             Wanted::Ask(
                 Ask::Status {
                     json: matches.get_flag("json"),
@@ -472,7 +361,7 @@ fn wanted(name: &str, matches: &ArgMatches) -> Result<Wanted, clap::Error> {
         ("send", _) => Wanted::Send(Box::new(send::parse(matches)?)),
         ("receive", _) => Wanted::Receive(receive::parse(matches)?),
         ("forward", _) => Wanted::Forward(Box::new(forward::parse(matches)?)),
-        ("snmp", _) => Wanted::Snmp(snmp::wanted(matches)?),
+        ("snmp", _) => Wanted::Snmp(snmp::command::wanted(matches).map_err(usage)?),
         ("completions", _) => match matches.get_one::<Shell>("shell") {
             Some(shell) => Wanted::Completions(*shell),
             None => return Err(usage("which shell?")),
@@ -481,7 +370,7 @@ fn wanted(name: &str, matches: &ArgMatches) -> Result<Wanted, clap::Error> {
         (_, Some((Object::Route, _))) if let Some(("get", matches)) = matches.subcommand() => {
             Wanted::Ask(
                 Ask::RouteGet(Box::new(route_to_get(matches)?)),
-                from(matches),
+                ask::from(matches),
             )
         }
         (_, Some((Object::Link, _))) if let Some((wanted, terms)) = link::wanted(matches)? => {
@@ -492,7 +381,7 @@ fn wanted(name: &str, matches: &ArgMatches) -> Result<Wanted, clap::Error> {
         }
         (_, Some((object, _))) => {
             let question = Box::new(asked(*object, matches)?);
-            let from = from(matches);
+            let from = ask::from(matches);
             let ask = if from.watch {
                 Ask::Watch(question)
             } else {
@@ -502,18 +391,6 @@ fn wanted(name: &str, matches: &ArgMatches) -> Result<Wanted, clap::Error> {
         }
         _ => return Err(usage(format!("`{name}` is no command"))),
     })
-}
-
-fn from(matches: &ArgMatches) -> From {
-    From {
-        netns: matches.get_one("netns").cloned(),
-        all_netns: matches.get_flag("all-netns"),
-        direct: matches.get_flag("direct"),
-        socket: matches.get_one("socket").cloned(),
-        // Not every command has it. (What clap says of an unknown name
-        // differs between debug and release builds; this holds in both.)
-        watch: matches.try_get_one("watch").ok().flatten() == Some(&true),
-    }
 }
 
 fn route_to_get(matches: &ArgMatches) -> Result<RouteQuestion, clap::Error> {

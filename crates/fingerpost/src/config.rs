@@ -19,10 +19,10 @@
 //! [limits]                               # rows of each table at most
 //! routes = 16777216
 //!
-//! [snmp]                                 # see `crate::snmp::config`
+//! [snmp]                                 # see `serve::snmp::config`
 //! listen = ["127.0.0.1:1161"]
 //!
-//! [http]                                 # see `crate::http::config`
+//! [http]                                 # see `serve::http::config`
 //! listen = ["127.0.0.1:9797"]
 //! ```
 
@@ -37,8 +37,8 @@ use table::Limits;
 use thiserror::Error;
 use tracing_subscriber::EnvFilter;
 
-use crate::http::config::Http;
-use crate::snmp::config::Snmp;
+use serve::http::config::Http;
+use serve::snmp::config::Snmp;
 
 /// Where the configuration is unless said otherwise: the first that is
 /// there. The package has it in a directory, which its daemon may read and
@@ -69,10 +69,10 @@ pub struct Config {
     /// Rows of each table at most.
     pub limits: RowLimits,
     /// The SNMP agent.
-    #[serde(deserialize_with = "crate::snmp::config::section")]
+    #[serde(deserialize_with = "serve::snmp::config::section")]
     pub snmp: Snmp,
     /// HTTP.
-    #[serde(deserialize_with = "crate::http::config::section")]
+    #[serde(deserialize_with = "serve::http::config::section")]
     pub http: Http,
 }
 

@@ -4,6 +4,7 @@
 //! namespaces came and went. Each mirror and each client has threads of
 //! its own.
 
+mod command;
 pub mod logging;
 mod mirrored;
 mod pressure;
@@ -22,11 +23,12 @@ use linux::Namespace;
 use linux::recording::Recorder;
 use sd_notify::NotifyState;
 
-use crate::cli::Up;
+use serve::answers::{Answers, Whole};
+use serve::control::server::{Patience, Server, Source};
+use serve::{http, privileges, snmp};
+
 use crate::config::{self, Config};
-use crate::control::server::{Patience, Server, Source};
-use crate::{http, privileges, snmp};
-pub use mirrored::{Answers, Whole};
+pub use command::{Up, command, wanted};
 use mirrored::{Mirrored, named};
 use signals::Signals;
 
@@ -165,7 +167,7 @@ impl Daemon {
             let Some(listener) = &one.listener else {
                 continue;
             };
-            let source: Arc<dyn Source> = Arc::<mirrored::Answers>::clone(&one.answers);
+            let source: Arc<dyn Source> = Arc::<Answers>::clone(&one.answers);
             self.server.accept(listener, &source);
         }
     }

@@ -1,7 +1,10 @@
 //! Answers straight from the kernel: rows are printed as they come, and
 //! nothing is kept but the links, for their names.
 
+pub mod arp;
+pub mod ifconfig;
 pub mod route_get;
+pub mod rows;
 
 use std::io::{self, Write};
 use std::sync::Arc;
@@ -188,7 +191,7 @@ pub fn watch(question: &Question, namespace: &Namespace, out: &mut impl Write) -
     let mirror = Mirror::start(namespace.clone(), Options::default())?;
     loaded(&mirror)?;
     let names = words::load();
-    Ok(crate::watch::watch(
+    Ok(serve::watch::watch(
         &mirror.reader(),
         question,
         &names,

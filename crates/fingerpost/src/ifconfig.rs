@@ -2,12 +2,11 @@
 //! Linux's net-tools. It changes nothing.
 //!
 //! Called by `main` with the words after the command's name. Links with
-//! counters and addresses ([`listing`]), from the daemon's snapshot where
+//! counters and addresses come from the daemon's snapshot where
 //! one runs, else one dump of each; [`view::ifconfig`] writes them.
 
 mod arguments;
 mod instead;
-mod listing;
 
 use std::ffi::OsString;
 use std::io::{self, Write};
@@ -15,12 +14,11 @@ use std::process::ExitCode;
 
 use anyhow::{Result, bail};
 use linux::Namespace;
-use view::ifconfig::Style;
+use serve::control::protocol::Ask;
+use view::ifconfig::{IfconfigQuestion, Style, Which};
 
 use crate::arp::Called;
 use crate::ask;
-use crate::control::protocol::Ask;
-pub use listing::{IfconfigQuestion, Which, direct, snapshot};
 
 /// Runs the command. `arguments` are those after the name. A wrong command
 /// line is said on standard error and ends with 2; a link that is not

@@ -1,8 +1,8 @@
 //! `fingerpost`: what a router knows, at any size, answered at once.
 //!
-//! This crate is the edge: the command line, the daemon, its control
-//! socket, threads and privileges. What it knows comes from `linux`, what
-//! it says is written by `view`.
+//! This crate assembles: the command line, the configuration file, the
+//! daemon. What it knows comes from `linux`, what it says is written by
+//! `view`, programs at a distance are answered by `serve`.
 //!
 //! Exit status: 0 done, an empty answer and a pipe that the reader closed
 //! included; 1 it failed; 2 the command line is wrong.
@@ -12,29 +12,25 @@ mod ask;
 mod change;
 mod cli;
 mod config;
-mod control;
 mod daemon;
 mod direct;
 mod failover;
 mod generate;
-mod http;
 mod ifaceseq;
 mod ifconfig;
 mod link;
 mod nat;
-mod privileges;
 mod replay;
-mod snmp;
-mod status;
 mod tables_file;
 mod top;
-mod watch;
 
 use std::error::Error;
 use std::io::{self, Write};
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use cli::Wanted;
+use serve::snmp;
 
 fn main() -> ExitCode {
     match cli::parse(std::env::args_os().collect()) {
@@ -61,7 +57,7 @@ fn run(wanted: Wanted) -> anyhow::Result<ExitCode> {
         }
         Wanted::Check(path) => check(path.as_deref(), &mut out)?,
         Wanted::Ask(ask, from) => ask::run(ask, &from, &mut out)?,
-        Wanted::Snmp(command) => snmp::command::run(&command, &mut out)?,
+        Wanted::Snmp(command) => snmp::command::run(&command, &state_directory, &mut out)?,
         Wanted::Completions(shell) => generate::completions(shell, &mut out)?,
         Wanted::Ifaceseq(matches) => return ifaceseq::run(&matches, &mut out),
         Wanted::Failover(matches) => return failover::run(&matches, &mut out),
@@ -106,11 +102,16 @@ fn run(wanted: Wanted) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-fn check(path: Option<&std::path::Path>, out: &mut impl Write) -> anyhow::Result<()> {
+fn check(path: Option<&Path>, out: &mut impl Write) -> anyhow::Result<()> {
     let shown = path.unwrap_or(config::usual_path());
     config::load(Some(shown))?;
     writeln!(out, "{}: all right", shown.display())?;
     Ok(())
+}
+
+/// The directory for SNMP's state that a configuration names.
+fn state_directory(config: Option<&Path>) -> anyhow::Result<Option<PathBuf>> {
+    Ok(config::load(config)?.snmp.state_directory)
 }
 
 /// A closed pipe is a quiet end: `| head` has what it wanted.

@@ -1,14 +1,16 @@
 //! `fingerpost replay`: the mirrors' machines, fed by a recording, and the
 //! same answers from them. Needs no privileges and asks no kernel.
 //!
+//! - `command`: its command line.
 //! - `files`: the recording's files, opened and put in their order.
 //! - `playing`: records from there into the machines.
-//! - `serve`: answers at control sockets, and over SNMP and HTTP if
+//! - `serving`: answers at control sockets, and over SNMP and HTTP if
 //!   configured.
 
+mod command;
 mod files;
 mod playing;
-mod serve;
+mod serving;
 
 use std::io::{self, BufWriter, Write};
 use std::path::PathBuf;
@@ -18,12 +20,15 @@ use std::sync::Arc;
 use anyhow::{Context, Result, bail};
 use linux::recording::Player;
 
+use serve::answers::{Answers, Whole};
+use serve::control::protocol::Ask;
+use serve::control::server::connection::{Failure, answer};
+use serve::privileges;
+use serve::status::Answered;
+
 use crate::config::{self, Config};
-use crate::control::protocol::Ask;
-use crate::control::server::connection::{Failure, answer};
-use crate::daemon::{Answers, Whole, logging};
-use crate::privileges;
-use crate::status::Answered;
+use crate::daemon::logging;
+pub use command::{command, wanted};
 use playing::{End, Playing};
 
 /// Octets gathered before they are written.
@@ -76,7 +81,7 @@ pub fn run(replay: &Replay) -> Result<ExitCode> {
     let playing = Playing::new(files, player, replay.until);
     match &replay.question {
         Some(ask) => once(ask, replay, playing),
-        None => serve::run(replay, &config, playing),
+        None => serving::run(replay, &config, playing),
     }
 }
 

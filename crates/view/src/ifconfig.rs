@@ -16,12 +16,15 @@
 mod bsd;
 mod net_tools;
 mod order;
+mod question;
 
 use std::io::{self, Write};
 
 use serde::{Deserialize, Serialize};
 use table::row::link::flag;
 use table::{Address, Link, LinkCounters};
+
+pub use question::{IfconfigQuestion, Which, answer, answer_rows};
 
 /// An interface with all that is listed of it.
 #[derive(Debug, Clone, Copy)]

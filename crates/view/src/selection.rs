@@ -28,6 +28,9 @@ pub enum BadQuestion {
     /// No link has this name.
     #[error("Cannot find device \"{0}\": `fingerpost link` lists the names")]
     NoSuchDevice(String),
+    /// The same, of arp and ifconfig.
+    #[error("no link is named `{0}`; `fingerpost link` lists them")]
+    NoLink(String),
     /// The link is no VRF.
     #[error("Device \"{0}\" is not a VRF: `fingerpost link --kind vrf` lists them")]
     NotAVrf(String),

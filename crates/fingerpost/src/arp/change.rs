@@ -16,7 +16,7 @@ use table::{AF_INET, Address, Link, LinkLayerAddress, Neighbour};
 
 use super::arguments::{Set, Wanted, Which};
 use super::host;
-use super::rows::{Links, Rows, listing};
+use crate::direct::rows::{Links, Rows, listing};
 
 /// What a change needs to know of the system, read once.
 pub struct System {

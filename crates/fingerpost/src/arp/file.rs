@@ -18,7 +18,7 @@ use table::Neighbour;
 use super::arguments::{self, Set, Wanted};
 use super::change::{System, explained, request};
 use super::host;
-use super::rows::Rows;
+use crate::direct::rows::Rows;
 
 /// A file may be so long: several million lines.
 const MAX_FILE_BYTES: u64 = 256 << 20;

@@ -5,21 +5,15 @@
 //! from the kernel.
 
 use std::io::{self, Write};
-use std::time::Duration;
 
 use anyhow::Result;
 use linux::{Namespace, namespace};
-use netlink::decode;
-use netlink::request::Dump;
-use table::AF_INET;
-use view::arp::Timers;
+use serve::control::protocol::Ask;
+use view::arp::{ArpQuestion, Host, Timers};
 
 use super::arguments::{Show, Wanted};
 use super::host;
-use super::listing::{ArpQuestion, Host, Listing};
-use super::rows::{Links, Rows, listing};
-use crate::ask;
-use crate::control::protocol::Ask;
+use crate::{ask, direct};
 
 /// Lists entries. Gives `false` when the one that was asked for is not
 /// there.
@@ -27,7 +21,8 @@ pub fn run(show: &Show, wanted: &Wanted, namespace: &Namespace) -> Result<bool> 
     let question = question(show, wanted, namespace)?;
     let mut out = io::stdout().lock();
     let found = if show.resolve {
-        direct(&question, namespace, Some(wanted.patience), &mut out)?
+        let named = |addresses| host::ask_all(addresses, wanted.patience, host::name_of);
+        direct::arp::answer(&question, namespace, Some(&named), &mut out)?
     } else {
         let asked = Ask::Arp(Box::new(question.clone()));
         ask::one_namespace(asked, namespace, wanted.direct, &mut out)?
@@ -60,63 +55,6 @@ fn question(show: &Show, wanted: &Wanted, namespace: &Namespace) -> Result<ArpQu
         },
         false => question,
     })
-}
-
-/// Lists the kernel's entries, with names if there is patience for them;
-/// gives the number found.
-pub fn direct(
-    question: &ArpQuestion,
-    namespace: &Namespace,
-    patience: Option<Duration>,
-    out: &mut impl Write,
-) -> Result<u64> {
-    let rows = Rows::new(namespace)?;
-    let links = rows.links(false)?;
-    // net-tools tells how many entries there are in all, so it reads all;
-    // and a link that is not there is to it one without entries.
-    let link = match &question.device {
-        Some(device) if !question.is_linux() => Some(links.named(device)?),
-        _ => None,
-    };
-    let device = link.map(|link| &*link.name);
-    let mut listing = Listing::new(question, device, patience.is_some(), out);
-    if question.own {
-        for address in rows.addresses(AF_INET)? {
-            listing.own(&address, links.get(address.link))?;
-        }
-    }
-    for proxy in [false, true] {
-        let link = link.map(|link| link.index);
-        neighbours(&mut listing, &rows, &links, link, proxy)?;
-    }
-    if let Some(patience) = patience {
-        listing.name(patience, |index| links.get(index).map(|link| &*link.name))?;
-    }
-    Ok(listing.end()?)
-}
-
-fn neighbours(
-    to: &mut Listing<'_, impl Write>,
-    rows: &Rows,
-    links: &Links,
-    link: Option<u32>,
-    proxy: bool,
-) -> Result<()> {
-    let request = Dump::Neighbours {
-        family: AF_INET,
-        link,
-        master: None,
-        proxy,
-    };
-    listing(rows.each(&request, |payload| {
-        let neighbour = decode::neighbour(payload)?;
-        if link.is_some_and(|link| link != neighbour.link) {
-            return Ok(());
-        }
-        let ages = || decode::neighbour_ages(payload);
-        Ok(to.neighbour(&neighbour, links.get(neighbour.link), ages)?)
-    }))?;
-    Ok(())
 }
 
 /// The namespace's timers; the kernel's defaults where it does not tell.

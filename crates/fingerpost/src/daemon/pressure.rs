@@ -9,7 +9,7 @@ use std::fs;
 use table::Tables;
 use table::row::neighbour::{flag, state};
 
-use crate::status::Pressure;
+use serve::status::Pressure;
 
 /// Counts towards the limits. O(neighbours).
 #[derive(Debug, Clone, Copy, Default)]

@@ -3,7 +3,7 @@
 use std::io::{self, Write};
 
 use super::mirrored::{Mirrored, named};
-use crate::status::{self, human};
+use serve::status::{self, human};
 
 /// Namespaces shown one by one at most.
 const SHOWN: usize = 12;

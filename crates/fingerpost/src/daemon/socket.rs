@@ -18,7 +18,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result, bail};
 use rustix::fs::{FlockOperation, OFlags, flock};
 
-use crate::control::{client, paths};
+use serve::control::{client, paths};
 
 /// The directory for sockets: the wanted one, or the first that can be
 /// written. Made if need be.

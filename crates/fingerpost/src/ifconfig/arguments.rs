@@ -3,9 +3,8 @@
 use std::ffi::OsString;
 
 use clap::{Parser, ValueEnum};
-use view::ifconfig::Style;
+use view::ifconfig::{Style, Which};
 
-use super::listing::Which;
 use crate::arp::Called;
 
 /// Show links and their addresses.

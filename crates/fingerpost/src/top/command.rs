@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use clap::{Arg, ArgAction, ArgMatches, Command, ValueHint, value_parser};
 
-use crate::cli::From;
+use crate::ask::From;
 
 const AFTER_HELP: &str = "\
 Keys: q quits, ? lists them all. Rates are those since the last look; the rows

@@ -7,14 +7,13 @@ use std::path::PathBuf;
 
 use anyhow::{Context, Result};
 use linux::Namespace;
+use serve::control::client;
+use serve::control::protocol::Ask;
+use serve::status::Status;
 use view::{Filter, Format, Object, Output, Question};
 
 use super::sample::Link;
-use crate::ask;
-use crate::cli::From;
-use crate::control::client;
-use crate::control::protocol::Ask;
-use crate::status::Status;
+use crate::ask::{self, From};
 
 /// Where a daemon is found.
 #[derive(Debug, Clone)]

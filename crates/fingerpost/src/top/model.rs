@@ -250,7 +250,7 @@ fn busy_rows(busiest: &Busiest) -> Vec<Row> {
 pub mod tests {
     use super::super::sample::{Counters, Direction, Link};
     use super::*;
-    use crate::status::TableStatus;
+    use serve::status::TableStatus;
 
     /// A look at two links, `packets` received by the first so far.
     pub fn sample(at_millis: u64, packets: u64) -> Sample {

@@ -14,7 +14,7 @@ use super::gather::{self, Gathered, Said};
 use super::grid::{self, Cell, Row};
 use super::model::{Model, View};
 use super::units::{grouped, short, span};
-use crate::status::human;
+use serve::status::human;
 
 /// Rows of each list in a text.
 const TEXT_ROWS: usize = 20;

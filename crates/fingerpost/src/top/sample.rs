@@ -6,7 +6,7 @@ use anyhow::Result;
 use serde::Deserialize;
 
 use super::daemon::Daemon;
-use crate::status::Status;
+use serve::status::Status;
 
 /// Looks again at most, when the daemon read the counters meanwhile.
 const LOOKS: usize = 3;

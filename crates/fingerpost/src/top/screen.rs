@@ -12,7 +12,7 @@ use super::grid::{self, Column};
 use super::keys::{Choice, HELP};
 use super::model::{Model, Table as Changes, View};
 use super::units::{bars, grouped, plain, short, span};
-use crate::status::human;
+use serve::status::human;
 
 /// Fewer rows than this, and the tables are left out for the list.
 const ROWS_FOR_TABLES: u16 = 18;

@@ -17,7 +17,7 @@
 //! An address beyond loopback is only listened at with a certificate, its
 //! key and a token.
 //!
-//! Read by [`crate::config`]; used by [`super::Service`].
+//! Read by the program; used by [`super::Service`].
 
 use std::net::SocketAddr;
 use std::path::PathBuf;

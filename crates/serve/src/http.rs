@@ -57,7 +57,7 @@ use rustls_pki_types::{CertificateDer, PrivateKeyDer};
 use tokio::sync::oneshot;
 use view::Names;
 
-use crate::daemon::Answers;
+use crate::answers::Answers;
 use crate::privileges;
 use config::Http;
 use door::Door;

@@ -14,12 +14,13 @@ use jiff::Timestamp;
 
 use super::playing::{End, Playing};
 use super::{Replay, collect, warn_of};
+use serve::answers::{Answers, Whole};
+use serve::control::server::{Patience, Server, Source};
+use serve::{http, privileges, snmp, status};
+
 use crate::config::Config;
-use crate::control::server::{Patience, Server, Source};
 use crate::daemon::signals::Signals;
 use crate::daemon::socket::{self, Claim};
-use crate::daemon::{Answers, Whole};
-use crate::{http, privileges, snmp, status};
 
 /// Between two looks at anything but clients and signals.
 const LOOK: Duration = Duration::from_secs(1);

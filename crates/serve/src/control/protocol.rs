@@ -13,10 +13,9 @@
 use std::io::{self, Read, Write};
 
 use serde::{Deserialize, Serialize};
+use view::arp::ArpQuestion;
+use view::ifconfig::IfconfigQuestion;
 use view::{Question, RouteQuestion};
-
-use crate::arp::ArpQuestion;
-use crate::ifconfig::IfconfigQuestion;
 
 /// The version of this protocol. Both ends are of one release: a daemon
 /// refuses any other version by name.
@@ -135,7 +134,7 @@ fn hung_up(error: io::Error) -> io::Error {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::ifconfig::Which;
+    use view::ifconfig::Which;
 
     #[test]
     fn requests_survive_the_journey() {

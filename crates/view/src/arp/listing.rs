@@ -1,66 +1,15 @@
-//! What a listing of the ARP table takes and how it ends, wherever its rows
-//! come from: the kernel ([`super::show`]) or a snapshot
-//! ([`super::snapshot`]), which hand them over one by one.
+//! How a listing of the ARP table goes and how it ends, wherever its rows
+//! come from: a dump of the kernel's or a snapshot ([`super::answer`]),
+//! which hand them over one by one.
 
 use std::collections::HashMap;
 use std::io::{self, Write};
 use std::net::Ipv4Addr;
-use std::time::Duration;
 
-use serde::{Deserialize, Serialize};
 use table::row::neighbour::state;
 use table::{Address, Link, Neighbour, NeighbourAges};
-use view::arp::{Entry, Printer, Style, Timers};
 
-use super::host;
-
-/// What is to be listed. Plain data: it goes to the daemon as it is.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct ArpQuestion {
-    /// How entries are written.
-    pub style: Style,
-    /// With the addresses of the namespace's own links.
-    pub own: bool,
-    /// Only on the link of this name.
-    pub device: Option<String>,
-    /// Only this host.
-    pub host: Option<Host>,
-    /// Only this type of hardware, `ARPHRD_…`.
-    pub hardware: Option<u16>,
-    /// To say how many entries there were (net-tools styles).
-    pub verbose: bool,
-    /// The namespace's: whoever asks may read them, the daemon need not.
-    pub timers: Timers,
-}
-
-/// A host, as the user named it.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Host {
-    /// In the user's words.
-    pub name: String,
-    /// Its address.
-    pub address: Ipv4Addr,
-}
-
-impl ArpQuestion {
-    /// Whether it is to look like net-tools.
-    pub fn is_linux(&self) -> bool {
-        matches!(self.style, Style::LinuxTable | Style::LinuxLines)
-    }
-
-    /// Whether how long entries stay is shown.
-    pub fn shows_ages(&self) -> bool {
-        !self.is_linux()
-    }
-
-    /// Whether a listing that found so many entries did what was asked.
-    pub fn is_done(&self, found: u64) -> bool {
-        // net-tools calls a host without an entry a success.
-        found > 0 || self.host.is_none() || self.is_linux()
-    }
-}
+use super::{ArpQuestion, Entry, Host, Printer, Style};
 
 /// A listing on its way.
 pub struct Listing<'a, W: Write> {
@@ -153,18 +102,18 @@ impl<'a, W: Write> Listing<'a, W> {
         }
     }
 
-    /// Asks for the names of what waits for them, for so long at most, and
-    /// writes it. `link_name` tells the name of an index.
+    /// Writes what waits for names of hosts. `host_names` tells those of
+    /// addresses, all at once; `link_name` the name of a link's index.
     pub fn name<'b>(
         &mut self,
-        patience: Duration,
+        host_names: impl FnOnce(Vec<Ipv4Addr>) -> HashMap<Ipv4Addr, Box<str>>,
         link_name: impl Fn(u32) -> Option<&'b str>,
     ) -> io::Result<()> {
         let kept = self.kept.take().unwrap_or_default();
         let mut addresses: Vec<Ipv4Addr> = kept.iter().map(|kept| kept.entry.address).collect();
         addresses.sort_unstable();
         addresses.dedup();
-        let names: HashMap<Ipv4Addr, Box<str>> = host::ask_all(addresses, patience, host::name_of);
+        let names = host_names(addresses);
         for kept in kept {
             let link = match kept.link {
                 0 => "*",

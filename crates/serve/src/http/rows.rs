@@ -37,7 +37,7 @@ use super::query::{self, Parameters};
 use super::shared::{Mirrored, Shared};
 use super::streamed::{Pieces, Streamed};
 use super::{compressed, cursor, long};
-use crate::daemon::Answers;
+use crate::answers::Answers;
 
 /// Rows of a page at most.
 pub const MAX_LIMIT: u64 = 10_000;

@@ -5,12 +5,12 @@ use std::sync::atomic::Ordering;
 use std::time::Instant;
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use view::{AnswerError, Names, Object};
+use view::{AnswerError, Names, Object, arp, ifconfig};
 
 use super::{Client, Shared, Source};
 use crate::control::protocol::{self, Ask, DATA, END, ERROR, End, MAX_REQUEST_BYTES, Request};
 use crate::status::Answered;
-use crate::{arp, ifconfig, watch};
+use crate::watch;
 
 /// Octets gathered before a frame is sent.
 const FRAME_BYTES: usize = 64 << 10;
@@ -132,13 +132,13 @@ pub fn answer(
                 source.refresh(Object::Addr, false);
             }
             let tables = source.reader().snapshot();
-            return arp::answer(question, &tables, now(), out).map_err(failure);
+            arp::answer(question, &tables, now(), out)
         }
         Ask::Ifconfig(question) => {
             source.refresh(Object::Link, question.shows_counters());
             source.refresh(Object::Addr, false);
             let tables = source.reader().snapshot();
-            return ifconfig::snapshot(question, &tables, out).map_err(failure);
+            ifconfig::answer(question, &tables, out).map_err(AnswerError::Write)
         }
         Ask::Status { json } => {
             let mut status = source.status();
@@ -151,14 +151,6 @@ pub fn answer(
         AnswerError::BadQuestion(bad) => Failure::Told(bad.to_string()),
         AnswerError::Write(error) => Failure::Gone(error),
     })
-}
-
-/// Why a listing failed: its client, or the question.
-fn failure(error: anyhow::Error) -> Failure {
-    match error.downcast() {
-        Ok(error) => Failure::Gone(error),
-        Err(error) => Failure::Told(format!("{error:#}")),
-    }
 }
 
 impl Client {

@@ -1,13 +1,13 @@
-//! `fingerpost replay`, and how much `up` may record.
+//! The command line of `fingerpost replay`.
 
 use std::ffi::OsString;
 use std::path::PathBuf;
 
 use clap::{Arg, ArgAction, ArgMatches, Command, ValueHint, value_parser};
 
-use super::{Wanted, usage};
-use crate::config;
-use crate::replay::{Replay, Until};
+use serve::control::protocol::Ask;
+
+use super::{Replay, Until};
 
 const AFTER_HELP: &str = "\
 Without a question it answers at a control socket until Ctrl-C:
@@ -87,26 +87,17 @@ pub fn command() -> Command {
         )
 }
 
-/// What the command line says.
-pub fn wanted(matches: &ArgMatches) -> Result<Replay, clap::Error> {
+/// What the command line says. `asked` reads the words of a question, and
+/// tells which namespace it is about.
+pub fn wanted(
+    matches: &ArgMatches,
+    asked: impl FnOnce(Vec<OsString>) -> Result<(Ask, Option<String>), clap::Error>,
+) -> Result<Replay, clap::Error> {
     let path = |id: &str| matches.get_one::<PathBuf>(id).cloned();
     let question: Option<Vec<OsString>> = matches
         .get_many("question")
         .map(|words| words.cloned().collect());
-    let question = question.map(|words| {
-        let program = OsString::from("fingerpost");
-        let parsed = super::parse(std::iter::once(program).chain(words).collect())?;
-        match parsed {
-            Wanted::Ask(ask, from) if !from.all_netns && from.socket.is_none() => {
-                Ok((ask, from.netns))
-            }
-            _ => Err(usage(
-                "after `--` stands a question about one namespace: link, addr, neigh, route, \
-                 nexthop, rule, fdb or status",
-            )),
-        }
-    });
-    let question = question.transpose()?;
+    let question = question.map(asked).transpose()?;
     let asked_of = question.as_ref().and_then(|(_, netns)| netns.clone());
     Ok(Replay {
         files: matches
@@ -147,27 +138,6 @@ fn until(text: &str) -> Result<Until, String> {
         .map_err(|_| wrong())
 }
 
-/// Octets, also as `64M` or `2G`.
-pub fn record_limit(text: &str) -> Result<u64, String> {
-    let shift = match text.chars().last() {
-        Some('K' | 'k') => 10,
-        Some('M') => 20,
-        Some('G') => 30,
-        Some('T') => 40,
-        _ => 0,
-    };
-    let number = if shift == 0 {
-        text
-    } else {
-        text.get(..text.len() - 1).unwrap_or_default()
-    };
-    let number: u64 = number
-        .parse()
-        .map_err(|_| "a number of bytes is expected, such as 512M or 2G".to_owned())?;
-    let bytes = number.checked_mul(1 << shift);
-    config::check_record_limit(bytes.ok_or("that is more than there is")?)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -182,15 +152,6 @@ mod tests {
         );
         for wrong in ["", "soon", "+", "+-1", "@nan", "1960-01-01T00:00:00Z"] {
             assert!(until(wrong).is_err(), "{wrong}");
-        }
-    }
-
-    #[test]
-    fn limits_are_understood() {
-        assert_eq!(record_limit("2M").unwrap(), 2 << 20);
-        assert_eq!(record_limit("3000000").unwrap(), 3_000_000);
-        for wrong in ["", "M", "1K", "12X", "99999999999T", "-1"] {
-            assert!(record_limit(wrong).is_err(), "{wrong}");
         }
     }
 }

@@ -24,7 +24,7 @@ use table::Tables;
 
 use super::history::Follower;
 use super::notify::Sender;
-use crate::daemon::Answers;
+use crate::answers::Answers;
 
 /// How old a sample may be in an answer, milliseconds. The mirror takes one
 /// a second while somebody asks.

@@ -36,7 +36,7 @@ use snmp::agent::Agent;
 use snmp::config::{Community, Config, User};
 use snmp::usm::LAST_BOOTS;
 
-use crate::daemon::Answers;
+use crate::answers::Answers;
 use crate::status::SnmpStatus;
 use config::Snmp;
 use contexts::{Facts, Source};

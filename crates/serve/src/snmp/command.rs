@@ -4,6 +4,8 @@
 //! Passphrases are asked for without an echo, or read from a file or a
 //! pipe; never from the command line, which everybody on the host can read.
 
+mod definition;
+
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, IsTerminal, Read, Write};
 use std::path::{Path, PathBuf};
@@ -14,7 +16,7 @@ use snmp::usm::{AuthProtocol, PrivacyProtocol};
 
 use super::state;
 use super::users::{self, Passphrases, Users};
-use crate::config;
+pub use definition::{command, wanted};
 
 /// A passphrase longer than this is none.
 const MAX_PASSPHRASE_BYTES: u64 = 1_024;
@@ -57,30 +59,35 @@ pub struct Add {
 }
 
 /// Does it.
-pub fn run(command: &Command, out: &mut impl Write) -> Result<()> {
+///
+/// `named` tells the state directory that a configuration names, if it
+/// does.
+pub fn run(command: &Command, named: Named<'_>, out: &mut impl Write) -> Result<()> {
     match command {
-        Command::Add(add) => self::add(add, out),
+        Command::Add(add) => self::add(add, named, out),
         Command::Remove { name, config } => {
-            if !users::remove(&directory(config.as_deref())?, name)? {
+            if !users::remove(&directory(named, config.as_deref())?, name)? {
                 bail!("there is no SNMP user `{name}`; `fingerpost snmp user list` shows them");
             }
             writeln!(out, "SNMP user `{name}` is removed. {RELOAD}")?;
             Ok(())
         }
-        Command::List { config } => list(config.as_deref(), out),
+        Command::List { config } => list(named, config.as_deref(), out),
         Command::AgentxHelp => Ok(out.write_all(AGENTX_HELP.as_bytes())?),
     }
 }
 
 const RELOAD: &str = "A running daemon takes it in with SIGHUP.";
 
-fn directory(path: Option<&Path>) -> Result<PathBuf> {
-    let config = config::load(path)?;
-    state::directory(config.snmp.state_directory.as_deref())
+/// The state directory that a configuration names; `None`: the usual one.
+pub type Named<'a> = &'a dyn Fn(Option<&Path>) -> Result<Option<PathBuf>>;
+
+fn directory(named: Named<'_>, config: Option<&Path>) -> Result<PathBuf> {
+    state::directory(named(config)?.as_deref())
 }
 
-fn add(add: &Add, out: &mut impl Write) -> Result<()> {
-    let directory = directory(add.config.as_deref())?;
+fn add(add: &Add, named: Named<'_>, out: &mut impl Write) -> Result<()> {
+    let directory = directory(named, add.config.as_deref())?;
     let passphrases = match &add.passphrase_file {
         Some(path) if path == Path::new("-") => read(io::stdin().lock()),
         Some(path) => File::open(path)
@@ -104,8 +111,8 @@ fn add(add: &Add, out: &mut impl Write) -> Result<()> {
     Ok(())
 }
 
-fn list(config: Option<&Path>, out: &mut impl Write) -> Result<()> {
-    let directory = directory(config)?;
+fn list(named: Named<'_>, config: Option<&Path>, out: &mut impl Write) -> Result<()> {
+    let directory = directory(named, config)?;
     let engine = state::engine(&directory)?;
     for line in Users::load(&directory, &engine.engine_id)?.lines() {
         writeln!(out, "{line}")?;

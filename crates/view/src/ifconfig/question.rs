@@ -1,15 +1,12 @@
-//! The listing itself: links and addresses, from the kernel or from a
-//! snapshot, joined.
+//! What may be asked as ifconfig(8) asks it, and the answer: links and
+//! addresses, from the kernel or from a snapshot, joined.
 
-use std::io::Write;
+use std::io::{self, Write};
 
-use anyhow::Result;
-use linux::Namespace;
 use serde::{Deserialize, Serialize};
 use table::{Address, Link, LinkCounters, Tables};
-use view::ifconfig::{Interface, Selection, Style, list};
 
-use crate::arp::Rows;
+use super::{Interface, Selection, Style, list};
 
 /// What is to be listed. Plain data: it goes to the daemon as it is.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -51,24 +48,9 @@ impl IfconfigQuestion {
     }
 }
 
-/// Lists the kernel's links; gives the number of blocks.
-pub fn direct(
-    question: &IfconfigQuestion,
-    namespace: &Namespace,
-    out: &mut impl Write,
-) -> Result<u64> {
-    let rows = Rows::new(namespace)?;
-    let links = rows.links(question.shows_counters())?;
-    let addresses = rows.addresses(0)?;
-    let links = links
-        .iter()
-        .map(|(link, counters)| (link, counters.as_ref()));
-    joined(question, links, &addresses, out)
-}
-
 /// Lists the links of a snapshot; gives the number of blocks. O(n log n) in
 /// links and addresses, which are copied for the time being.
-pub fn snapshot(question: &IfconfigQuestion, tables: &Tables, out: impl Write) -> Result<u64> {
+pub fn answer(question: &IfconfigQuestion, tables: &Tables, out: impl Write) -> io::Result<u64> {
     let addresses: Vec<Address> = tables
         .addresses
         .iter()
@@ -81,17 +63,18 @@ pub fn snapshot(question: &IfconfigQuestion, tables: &Tables, out: impl Write) -
             .flatten();
         (&**link, counters)
     });
-    joined(question, links, &addresses, out)
+    answer_rows(question, links, &addresses, out)
 }
 
-/// Both are ordered by link. An address of a link that is not listed (it
-/// went or came in between) is passed over.
-fn joined<'a>(
+/// Lists links with their addresses; gives the number of blocks. Both are
+/// ordered by link. An address of a link that is not listed (it went or came
+/// in between) is passed over.
+pub fn answer_rows<'a>(
     question: &IfconfigQuestion,
     links: impl Iterator<Item = (&'a Link, Option<&'a LinkCounters>)>,
     addresses: &'a [Address],
     out: impl Write,
-) -> Result<u64> {
+) -> io::Result<u64> {
     let mut rest = addresses;
     let interfaces: Vec<Interface<'_>> = links
         .map(|(link, counters)| {
@@ -106,10 +89,5 @@ fn joined<'a>(
             }
         })
         .collect();
-    Ok(list(
-        &interfaces,
-        question.selection(),
-        question.style,
-        out,
-    )?)
+    list(&interfaces, question.selection(), question.style, out)
 }

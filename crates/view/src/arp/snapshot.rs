@@ -1,15 +1,13 @@
-//! A listing from a snapshot: what the daemon answers.
-//!
-//! Called by the control socket. Asks the kernel nothing.
+//! A listing from a snapshot: what a daemon answers.
 
 use std::io::Write;
 use std::net::IpAddr;
 
-use anyhow::Result;
 use table::{Neighbour, NeighbourAges, Tables};
 
-use super::listing::{ArpQuestion, Listing};
-use super::rows::no_link;
+use super::{ArpQuestion, Listing};
+use crate::answer::AnswerError;
+use crate::selection::BadQuestion;
 
 /// Writes the entries; gives the number found. O(log n + rows returned) for
 /// a host or a device in the BSD styles; else, as net-tools tells how many
@@ -20,14 +18,14 @@ pub fn answer(
     tables: &Tables,
     now_millis: u64,
     out: impl Write,
-) -> Result<u64> {
+) -> Result<u64, AnswerError> {
     // To net-tools a link that is not there is one without entries.
     let link = match &question.device {
         Some(device) if !question.is_linux() => Some(
             tables
                 .links
                 .by_name(device)
-                .ok_or_else(|| no_link(device))?,
+                .ok_or_else(|| BadQuestion::NoLink(device.clone()))?,
         ),
         _ => None,
     };

@@ -37,7 +37,7 @@
 //! gets `tooBig`. Name the pollers' prefixes in `allowed_sources`; it makes
 //! nobody a user.
 //!
-//! Read by [`crate::config`]; used by [`super::Service`].
+//! Read by the program; used by [`super::Service`].
 
 use std::collections::BTreeMap;
 use std::fmt;

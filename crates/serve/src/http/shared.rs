@@ -18,7 +18,7 @@ use super::door::{Door, Rates};
 use super::long::Long;
 use super::problem::Problem;
 use super::status::Memory;
-use crate::daemon::Answers;
+use crate::answers::Answers;
 
 /// Pieces of pages that wait for their clients, beside each one's first:
 /// 128 MiB of 32 KiB each.

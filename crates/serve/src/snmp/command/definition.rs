@@ -5,8 +5,7 @@ use std::path::PathBuf;
 use clap::{Arg, ArgMatches, Command, ValueHint, value_parser};
 use snmp::usm::{AuthProtocol, PrivacyProtocol};
 
-use super::usage;
-use crate::snmp::command::{Add, Command as Wanted};
+use super::{Add, Command as Wanted};
 
 /// The command and those below it.
 pub fn command() -> Command {
@@ -89,7 +88,7 @@ fn config() -> Arg {
 }
 
 /// What is wanted of it.
-pub fn wanted(matches: &ArgMatches) -> Result<Wanted, clap::Error> {
+pub fn wanted(matches: &ArgMatches) -> Result<Wanted, String> {
     let user = match matches.subcommand() {
         Some(("agentx-help", _)) => return Ok(Wanted::AgentxHelp),
         Some(("user", user)) => user.subcommand(),
@@ -115,14 +114,17 @@ pub fn wanted(matches: &ArgMatches) -> Result<Wanted, clap::Error> {
         Some(("list", list)) => Ok(Wanted::List {
             config: path(list, "config"),
         }),
-        _ => Err(usage("user or agentx-help?")),
+        _ => Err("user or agentx-help?".to_owned()),
     }
 }
 
-fn privacy(matches: &ArgMatches) -> Result<Option<PrivacyProtocol>, clap::Error> {
+fn privacy(matches: &ArgMatches) -> Result<Option<PrivacyProtocol>, String> {
     let said = matches.get_one::<String>("privacy").map(String::as_str);
     match said.unwrap_or("none") {
         "none" => Ok(None),
-        protocol => protocol.parse().map(Some).map_err(usage),
+        protocol => protocol
+            .parse::<PrivacyProtocol>()
+            .map(Some)
+            .map_err(|error| error.to_string()),
     }
 }

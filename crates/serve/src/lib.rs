@@ -1,0 +1,24 @@
+//! Answers for others: over the control socket, over HTTP with the page and
+//! metrics, over SNMP, as an AgentX subagent.
+//!
+//! Whoever runs a daemon assembles it from these: `fingerpost up` over
+//! mirrors, `fingerpost replay` over a recording. Everything here answers
+//! from snapshots and asks the kernel for nothing about the network; the
+//! threads that talk with strangers have no rights.
+//!
+//! - [`control`]: questions over a UNIX socket, both ends of it.
+//! - [`http`]: the same questions, changes, metrics and the page.
+//! - [`snmp`]: the agent's listeners, notifications, users, contexts; the
+//!   AgentX subagent.
+//! - [`answers`]: what they all answer from.
+//! - [`watch`]: changes as lines of JSON, for whoever has a reader.
+//! - [`status`]: how a daemon is, as it is told.
+//! - [`privileges`]: what a daemon that root started gives up.
+
+pub mod answers;
+pub mod control;
+pub mod http;
+pub mod privileges;
+pub mod snmp;
+pub mod status;
+pub mod watch;

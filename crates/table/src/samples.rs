@@ -1,0 +1,271 @@
+//! Samples on demand: who reads says so, the source takes a sample, and
+//! whoever waits for it is told. The one place where freshness is asked for.
+//!
+//! Readers call [`Samples::want`] and [`Samples::wait`] (or
+//! [`Samples::fresh`], for a future); the source asks [`Samples::wanted`]
+//! when it has been woken, and says [`Samples::took`].
+
+use std::fmt;
+use std::pin::Pin;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::task::{Context, Poll, Waker};
+use std::time::{Duration, Instant};
+
+/// What a source samples.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Sampled {
+    /// Counters of links, those of IP, in all and by link, and what is not
+    /// announced of links.
+    Links,
+    /// Addresses that were not announced.
+    Addresses,
+    /// Ages of neighbours, and what is not announced of them.
+    Neighbours,
+    /// Forwarding entries that were not announced.
+    Fdb,
+}
+
+impl Sampled {
+    /// All of them.
+    pub const ALL: [Self; 4] = [Self::Links, Self::Addresses, Self::Neighbours, Self::Fdb];
+}
+
+/// What is sampled while somebody reads it. Cheap to clone; all clones are
+/// the same.
+#[derive(Clone)]
+pub struct Samples(Arc<Shared>);
+
+struct Shared {
+    state: Mutex<State>,
+    changed: Condvar,
+    /// Wakes the source.
+    wake: Box<dyn Fn() + Send + Sync>,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    kinds: [Kind; 4],
+    /// Tells those who wait apart.
+    next: u64,
+    ended: bool,
+}
+
+#[derive(Debug, Default)]
+struct Kind {
+    /// When somebody last read it.
+    wanted: Option<Instant>,
+    /// When the last sample that readers see was begun.
+    taken: Option<Instant>,
+    waiting: Vec<(u64, Waker)>,
+}
+
+impl Kind {
+    fn is_fresh(&self, since: Instant) -> bool {
+        self.taken.is_some_and(|taken| taken >= since)
+    }
+}
+
+impl fmt::Debug for Samples {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Samples").field(&*self.state()).finish()
+    }
+}
+
+impl Samples {
+    /// Of a source that `wake` wakes. It may be called from any thread, and
+    /// returns at once.
+    pub fn new(wake: impl Fn() + Send + Sync + 'static) -> Self {
+        Self(Arc::new(Shared {
+            state: Mutex::default(),
+            changed: Condvar::new(),
+            wake: Box::new(wake),
+        }))
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.0.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Says that somebody reads it now. Returns at once.
+    pub fn want(&self, what: Sampled, now: Instant) {
+        self.state().kinds[what as usize].wanted = Some(now);
+        (self.0.wake)();
+    }
+
+    /// When somebody last read it: for the source.
+    pub fn wanted(&self, what: Sampled) -> Option<Instant> {
+        self.state().kinds[what as usize].wanted
+    }
+
+    /// Readers see a sample that was begun then: for the source. Tells all
+    /// who wait.
+    pub fn took(&self, what: Sampled, begun: Instant) {
+        let mut state = self.state();
+        let kind = &mut state.kinds[what as usize];
+        kind.taken = Some(begun);
+        let waiting = std::mem::take(&mut kind.waiting);
+        drop(state);
+        self.0.changed.notify_all();
+        waiting.into_iter().for_each(|(_, waker)| waker.wake());
+    }
+
+    /// No further sample will be taken: nobody waits any more.
+    pub fn end(&self) {
+        let mut state = self.state();
+        state.ended = true;
+        let kinds = state.kinds.iter_mut();
+        let waiting: Vec<_> = kinds.flat_map(|kind| kind.waiting.drain(..)).collect();
+        drop(state);
+        self.0.changed.notify_all();
+        waiting.into_iter().for_each(|(_, waker)| waker.wake());
+    }
+
+    /// Whether a sample was begun at a time or later.
+    pub fn is_fresh(&self, what: Sampled, since: Instant) -> bool {
+        self.state().kinds[what as usize].is_fresh(since)
+    }
+
+    /// Waits for a sample that was begun at a time or later, for so long at
+    /// most; whether there is one.
+    pub fn wait(&self, what: Sampled, since: Instant, patience: Duration) -> bool {
+        let lacks = |state: &mut State| !state.ended && !state.kinds[what as usize].is_fresh(since);
+        let (state, _) = self
+            .0
+            .changed
+            .wait_timeout_while(self.state(), patience, lacks)
+            .unwrap_or_else(PoisonError::into_inner);
+        state.kinds[what as usize].is_fresh(since)
+    }
+
+    /// The same as a future; whoever polls it bounds it.
+    pub fn fresh(&self, what: Sampled, since: Instant) -> Fresh {
+        Fresh {
+            samples: self.clone(),
+            what,
+            since,
+            ticket: None,
+        }
+    }
+}
+
+/// Ready when a sample is fresh, or none will be: whether one is.
+#[derive(Debug)]
+pub struct Fresh {
+    samples: Samples,
+    what: Sampled,
+    since: Instant,
+    ticket: Option<u64>,
+}
+
+impl Future for Fresh {
+    type Output = bool;
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<bool> {
+        let samples = self.samples.clone();
+        let mut state = samples.state();
+        let State { kinds, next, ended } = &mut *state;
+        let kind = &mut kinds[self.what as usize];
+        if *ended || kind.is_fresh(self.since) {
+            return Poll::Ready(kind.is_fresh(self.since));
+        }
+        let ticket = *self.ticket.get_or_insert_with(|| {
+            *next += 1;
+            *next
+        });
+        kind.waiting.retain(|(other, _)| *other != ticket);
+        kind.waiting.push((ticket, cx.waker().clone()));
+        Poll::Pending
+    }
+}
+
+impl Drop for Fresh {
+    fn drop(&mut self) {
+        if let Some(ticket) = self.ticket {
+            let mut state = self.samples.state();
+            let waiting = &mut state.kinds[self.what as usize].waiting;
+            waiting.retain(|(other, _)| *other != ticket);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicUsize, Ordering};
+    use std::task::Wake;
+    use std::thread;
+
+    use super::*;
+
+    const LONG: Duration = Duration::from_secs(60);
+
+    fn samples() -> (Samples, Arc<AtomicUsize>) {
+        let woken = Arc::new(AtomicUsize::new(0));
+        let counted = Arc::clone(&woken);
+        let samples = Samples::new(move || {
+            counted.fetch_add(1, Ordering::Relaxed);
+        });
+        (samples, woken)
+    }
+
+    #[test]
+    fn a_wish_wakes_the_source_and_is_of_its_kind() {
+        let (samples, woken) = samples();
+        let now = Instant::now();
+        samples.want(Sampled::Neighbours, now);
+        assert_eq!(woken.load(Ordering::Relaxed), 1);
+        assert_eq!(samples.wanted(Sampled::Neighbours), Some(now));
+        assert_eq!(samples.wanted(Sampled::Links), None);
+    }
+
+    #[test]
+    fn who_waits_is_told_and_an_older_sample_is_none() {
+        let (samples, _) = samples();
+        let before = Instant::now();
+        let now = before + Duration::from_secs(1);
+        samples.took(Sampled::Links, before);
+        assert!(samples.is_fresh(Sampled::Links, before));
+        assert!(!samples.wait(Sampled::Links, now, Duration::ZERO));
+        let source = samples.clone();
+        let taking = thread::spawn(move || source.took(Sampled::Links, now));
+        assert!(samples.wait(Sampled::Links, now, LONG));
+        taking.join().unwrap();
+    }
+
+    #[test]
+    fn the_end_of_a_source_ends_all_waiting() {
+        let (samples, _) = samples();
+        let source = samples.clone();
+        let ending = thread::spawn(move || source.end());
+        assert!(!samples.wait(Sampled::Fdb, Instant::now(), LONG));
+        ending.join().unwrap();
+    }
+
+    struct Counted(AtomicUsize);
+
+    impl Wake for Counted {
+        fn wake(self: Arc<Self>) {
+            self.0.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
+    #[test]
+    fn a_future_is_woken_once_and_one_that_is_dropped_leaves_nothing() {
+        let (samples, _) = samples();
+        let counted = Arc::new(Counted(AtomicUsize::new(0)));
+        let waker = Waker::from(Arc::clone(&counted));
+        let mut cx = Context::from_waker(&waker);
+        let now = Instant::now();
+        let mut waits = samples.fresh(Sampled::Links, now);
+        let mut left = samples.fresh(Sampled::Links, now);
+        for fresh in [&mut waits, &mut left] {
+            assert!(Pin::new(&mut *fresh).poll(&mut cx).is_pending());
+            assert!(Pin::new(fresh).poll(&mut cx).is_pending());
+        }
+        drop(left);
+        assert_eq!(samples.state().kinds[0].waiting.len(), 1);
+        samples.took(Sampled::Links, now);
+        assert_eq!(counted.0.load(Ordering::Relaxed), 1);
+        assert_eq!(Pin::new(&mut waits).poll(&mut cx), Poll::Ready(true));
+        assert!(samples.state().kinds[0].waiting.is_empty());
+    }
+}
