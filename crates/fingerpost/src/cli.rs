@@ -1,9 +1,7 @@
 //! The command line, from one definition: [`command`] is what is parsed,
 //! and what help, man pages and completions are made of.
 
-mod change;
 mod conditions;
-mod link;
 mod rewrite;
 
 use std::ffi::OsString;
@@ -11,6 +9,7 @@ use std::io::IsTerminal;
 use std::net::IpAddr;
 use std::path::PathBuf;
 
+use change::{links, rows};
 use clap::builder::PossibleValuesParser;
 use clap::{Arg, ArgAction, ArgGroup, ArgMatches, Command, ValueHint, value_parser};
 use clap_complete::Shell;
@@ -20,11 +19,10 @@ use serve::snmp;
 use traffic::{receive, send};
 use view::conditions::{FILTERS, GET, Packet, of_object, settle_family};
 use view::{Filter, Format, Object, Output, Question, RouteQuestion};
-use words::values;
+use words::{Verb, values};
 
 use crate::arp::Called;
 use crate::ask::{self, From, switch};
-use crate::change::{Change, Verb};
 use crate::daemon::{self, Up};
 use crate::nat::{self, Nat};
 use crate::{failover, ifaceseq, replay, top};
@@ -41,9 +39,9 @@ pub enum Wanted {
     /// An answer.
     Ask(Ask, From),
     /// A change to a table.
-    Change(Object, Verb, Box<Change>),
+    Change(Object, Verb, Box<rows::Change>),
     /// Links made, deleted or changed.
-    Link(crate::link::Wanted, crate::link::Terms),
+    Link(links::Wanted, links::Terms),
     /// arp(8), with its own command line.
     Arp(Vec<OsString>, Called),
     /// ifconfig(8), with its own command line.
@@ -214,11 +212,11 @@ fn question(object: Object, about: &'static str) -> Command {
         );
     let command = command
         .args_conflicts_with_subcommands(true)
-        .subcommands(change::commands(object));
+        .subcommands(rows::command::commands(object));
     if object == Object::Route {
         command.subcommand(route_get())
     } else if object == Object::Link {
-        command.subcommands(link::commands())
+        command.subcommands(links::command::commands())
     } else {
         command
     }
@@ -373,10 +371,15 @@ fn wanted(name: &str, matches: &ArgMatches) -> Result<Wanted, clap::Error> {
                 ask::from(matches),
             )
         }
-        (_, Some((Object::Link, _))) if let Some((wanted, terms)) = link::wanted(matches)? => {
+        (_, Some((Object::Link, _)))
+            if let Some((wanted, terms)) = links::command::wanted(matches).map_err(usage)? =>
+        {
             Wanted::Link(wanted, terms)
         }
-        (_, Some((object, _))) if let Some((verb, change)) = change::wanted(*object, matches)? => {
+        (_, Some((object, _)))
+            if let Some((verb, change)) =
+                rows::command::wanted(*object, matches).map_err(usage)? =>
+        {
             Wanted::Change(*object, verb, Box::new(change))
         }
         (_, Some((object, _))) => {

@@ -9,7 +9,6 @@
 
 mod arp;
 mod ask;
-mod change;
 mod cli;
 mod config;
 mod daemon;
@@ -18,7 +17,6 @@ mod failover;
 mod generate;
 mod ifaceseq;
 mod ifconfig;
-mod link;
 mod nat;
 mod replay;
 mod tables_file;
@@ -64,11 +62,11 @@ fn run(wanted: Wanted) -> anyhow::Result<ExitCode> {
         Wanted::Man(directory) => generate::man(&directory)?,
         Wanted::Change(object, verb, asked) => {
             drop(out);
-            return change::run(object, verb, &asked);
+            return change::rows::run(object, verb, &asked);
         }
         Wanted::Link(wanted, terms) => {
             drop(out);
-            return link::run(&wanted, &terms);
+            return change::links::run(&wanted, &terms);
         }
         Wanted::Arp(arguments, called) => {
             drop(out);

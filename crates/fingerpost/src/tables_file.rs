@@ -14,8 +14,7 @@ use table::{
     AF_INET, AF_INET6, Address, Change, Limits, Link, LinkLayerAddress, NextHop, NextHops,
     Placement, Route, RouteBody, Rule, Writer,
 };
-
-use crate::change::rows::Rows;
+use words::Rows;
 
 const DEFAULT_MTU: u32 = 1_500;
 

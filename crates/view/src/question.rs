@@ -5,20 +5,7 @@ use std::net::IpAddr;
 
 use ipnet::IpNet;
 use serde::{Deserialize, Serialize};
-
-/// Which table is asked.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-#[allow(missing_docs, reason = "each names its table")]
-pub enum Object {
-    Link,
-    Addr,
-    Neigh,
-    Route,
-    Nexthop,
-    Rule,
-    Fdb,
-}
+pub use words::Object;
 
 /// How rows are written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]

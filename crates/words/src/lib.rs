@@ -3,11 +3,34 @@
 //! - [`Names`]: names of protocols, scopes, tables; [`load`] reads those of
 //!   the host.
 //! - [`values`]: addresses, prefixes, numbers in the spellings of `ip`.
+//! - [`Object`], [`Verb`]: the tables and what is done with their rows.
+//! - [`route`](fn@route), [`address`](fn@address) and their like: a line of
+//!   `ip`'s words to a row; [`Rows`]: the same for tables that are a file.
+//! - [`json`]: rows as JSON objects to such lines.
 //!
 //! Pure but for [`load`]. Called by `view` and by every crate above it.
 
+mod address;
+pub mod json;
+pub mod line;
 mod names;
+mod neighbour;
+mod nexthop;
+mod object;
+mod route;
+mod rows;
+mod rule;
 pub mod values;
+mod verb;
 
+pub use address::address;
+pub use line::{Context, Links, Words, Wrong};
 pub use names::host::load;
 pub use names::{Name, NameFile, Names};
+pub use neighbour::neighbour;
+pub use nexthop::nexthop;
+pub use object::Object;
+pub use route::route;
+pub use rows::Rows;
+pub use rule::{AskedRule, rule};
+pub use verb::Verb;

@@ -4,11 +4,9 @@
 //!
 //! `-j r l to root 10/8 dev eth0` becomes `route -j --to 10/8 --dev eth0`.
 
-use view::Object;
+use change::links;
 use view::conditions::{self, Packet, Word};
-
-use super::link;
-use crate::change::Verb;
+use words::{Object, Verb};
 
 /// `ip`'s options that it writes with one dash, and ours.
 const OPTIONS: &[(&str, &str)] = &[
@@ -122,7 +120,7 @@ pub fn rewrite(arguments: Vec<String>) -> Vec<String> {
 /// The command that a word means which changes something.
 fn changed_by(object: Object, word: &str) -> Option<&'static str> {
     if object == Object::Link {
-        link::meant(word)
+        links::command::meant(word)
     } else {
         Verb::meant(object, word).map(|verb| verb.name())
     }

@@ -2,14 +2,14 @@
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
+use crate::NameFile;
 use ipnet::IpNet;
 use table::Address;
 use table::row::address::flag;
 use table::row::route::scope;
-use view::NameFile;
 
-use super::verb::Verb;
-use super::words::{Context, Words, Wrong, address as parse, number, unknown, wrong};
+use crate::Verb;
+use crate::line::{Context, Words, Wrong, address as parse, number, unknown, wrong};
 
 const KNOWN: &str = "ADDRESS[/LEN], dev, peer, brd, anycast, label, scope, metric, valid_lft, \
      preferred_lft, proto, nodad, noprefixroute, home, mngtmpaddr, autojoin, optimistic";

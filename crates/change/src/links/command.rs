@@ -6,10 +6,11 @@ use std::path::PathBuf;
 use clap::{Arg, ArgAction, ArgMatches, Command, ValueHint, value_parser};
 use ipnet::IpNet;
 use linux::links::journal::Work;
-use words::values;
+use words::{Wrong, values};
 
-use super::{switch, usage};
-use crate::link::{Deletion, Numbers, Plan, Select, Settings, Split, Terms, Wanted};
+use super::{Deletion, Plan, Select, Settings, Split, Terms, Wanted};
+use crate::arguments::switch;
+use crate::pattern::Numbers;
 
 /// What each command is called; `ip` has other names for some.
 const COMMANDS: &[(&str, &[&str])] = &[
@@ -234,7 +235,7 @@ fn again() -> [Arg; 2] {
 }
 
 /// What the command line asks for, if it asks for links to be changed.
-pub fn wanted(matches: &ArgMatches) -> Result<Option<(Wanted, Terms)>, clap::Error> {
+pub fn wanted(matches: &ArgMatches) -> Result<Option<(Wanted, Terms)>, Wrong> {
     let Some((name, matches)) = matches.subcommand() else {
         return Ok(None);
     };
@@ -307,7 +308,7 @@ fn select(matches: &ArgMatches, [group, master]: [&str; 2], mut names: Vec<Strin
     }
 }
 
-fn plan(matches: &ArgMatches) -> Result<Plan, clap::Error> {
+fn plan(matches: &ArgMatches) -> Result<Plan, Wrong> {
     let texts = |id: &str| -> Vec<String> {
         let given = matches.get_many::<String>(id);
         given.unwrap_or_default().cloned().collect()
@@ -357,12 +358,12 @@ fn plan(matches: &ArgMatches) -> Result<Plan, clap::Error> {
 }
 
 /// `link eth0 name v{} mtu 1400 type vlan id {}`
-fn ip_s_words(plan: &mut Plan, words: &[String]) -> Result<(), clap::Error> {
+fn ip_s_words(plan: &mut Plan, words: &[String]) -> Result<(), Wrong> {
     let mut words = words.iter();
     while let Some(word) = words.next() {
         let mut next = || {
             let value = words.next().cloned();
-            value.ok_or_else(|| usage(format!("a value is missing after `{word}`")))
+            value.ok_or_else(|| format!("a value is missing after `{word}`"))
         };
         match word.as_str() {
             "type" => {
@@ -373,26 +374,24 @@ fn ip_s_words(plan: &mut Plan, words: &[String]) -> Result<(), clap::Error> {
             "link" => plan.parents.push(next()?),
             "name" | "dev" => plan.name = next()?,
             "address" => plan.address = Some(next()?),
-            "mtu" => plan.mtu = Some(values::number(&next()?).map_err(usage)?),
+            "mtu" => plan.mtu = Some(values::number(&next()?)?),
             "txqueuelen" | "txqlen" | "qlen" => {
-                plan.tx_queue_len = Some(values::number(&next()?).map_err(usage)?);
+                plan.tx_queue_len = Some(values::number(&next()?)?);
             }
             "master" => plan.master = Some(next()?),
-            "group" => plan.group = Some(values::group(&next()?).map_err(usage)?),
+            "group" => plan.group = Some(values::group(&next()?)?),
             "up" => plan.up = true,
             _ if plan.name.is_empty() => plan.name.clone_from(word),
             _ => {
-                return Err(usage(format!(
-                    "`{word}` is not understood before `type KIND`"
-                )));
+                return Err(format!("`{word}` is not understood before `type KIND`"));
             }
         }
     }
-    Err(usage("of which kind? --kind veth, or ip's: type veth …"))
+    Err("of which kind? --kind veth, or ip's: type veth …".to_owned())
 }
 
 /// `peer name testb{} netns blue`
-fn peer_of_words(plan: &mut Plan) -> Result<(), clap::Error> {
+fn peer_of_words(plan: &mut Plan) -> Result<(), Wrong> {
     let words = std::mem::take(&mut plan.words);
     let mut words = words.into_iter().peekable();
     if words.next_if(|word| word == "peer").is_none() {
@@ -402,14 +401,14 @@ fn peer_of_words(plan: &mut Plan) -> Result<(), clap::Error> {
     while let Some(word) = words.next() {
         let mut next = || {
             let value = words.next();
-            value.ok_or_else(|| usage(format!("a value is missing after `{word}`")))
+            value.ok_or_else(|| format!("a value is missing after `{word}`"))
         };
         match word.as_str() {
             "name" => plan.peer = Some(next()?),
             "netns" => plan.peer_netns = Some(next()?),
             "address" => plan.peer_address = Some(next()?),
             _ if plan.peer.is_none() => plan.peer = Some(word),
-            _ => return Err(usage(format!("`{word}` is not understood of a peer"))),
+            _ => return Err(format!("`{word}` is not understood of a peer")),
         }
     }
     Ok(())
@@ -417,7 +416,7 @@ fn peer_of_words(plan: &mut Plan) -> Result<(), clap::Error> {
 
 /// Names, and what is to be set; `up mtu 1400 master br0` as flags or in
 /// `ip`'s words.
-fn settings(matches: &ArgMatches) -> Result<(Vec<String>, Settings), clap::Error> {
+fn settings(matches: &ArgMatches) -> Result<(Vec<String>, Settings), Wrong> {
     let number = |id: &str| matches.get_one::<u32>(id).copied();
     let up = match (matches.get_flag("up"), matches.get_flag("down")) {
         (true, _) => Some(true),
@@ -440,19 +439,19 @@ fn settings(matches: &ArgMatches) -> Result<(Vec<String>, Settings), clap::Error
     while let Some(word) = words.next() {
         let mut next = || {
             let value = words.next().cloned();
-            value.ok_or_else(|| usage(format!("a value is missing after `{word}`")))
+            value.ok_or_else(|| format!("a value is missing after `{word}`"))
         };
         match word.as_str() {
             "up" => settings.up = Some(true),
             "down" => settings.up = Some(false),
-            "mtu" => settings.mtu = Some(values::number(&next()?).map_err(usage)?),
+            "mtu" => settings.mtu = Some(values::number(&next()?)?),
             "master" => settings.master = Some(next()?),
             "nomaster" => settings.master = Some(String::new()),
-            "group" => settings.group = Some(values::group(&next()?).map_err(usage)?),
+            "group" => settings.group = Some(values::group(&next()?)?),
             "name" => settings.rename = Some(next()?),
             "address" => settings.address = Some(next()?),
             "txqueuelen" | "txqlen" | "qlen" => {
-                settings.tx_queue_len = Some(values::number(&next()?).map_err(usage)?);
+                settings.tx_queue_len = Some(values::number(&next()?)?);
             }
             "alias" => settings.alias = Some(next()?),
             "dev" => names.push(next()?),

@@ -3,13 +3,13 @@
 
 use std::net::IpAddr;
 
+use crate::NameFile;
 use ipnet::{IpNet, Ipv4Net, Ipv6Net};
 use table::row::route::{flag, hop_flag, kind, protocol, scope, table_id};
 use table::{AF_INET, AF_INET6, NextHop, NextHops, RawAttributes, Route, RouteBody};
-use view::NameFile;
 
-use super::verb::Verb;
-use super::words::{Context, Words, Wrong, address, family, family_of, number, unknown, wrong};
+use crate::Verb;
+use crate::line::{Context, Words, Wrong, address, family, family_of, number, unknown, wrong};
 
 const KNOWN: &str = "[TYPE] PREFIX, via, dev, metric, proto, scope, src, from, table, vrf, tos, \
      nhid, nexthop (several), weight, onlink, realms, expires, pref, mtu, advmss and other metrics";
@@ -175,7 +175,7 @@ impl Reader {
     }
 
     fn set_prefix(&mut self, text: &str) -> Result<(), Wrong> {
-        let prefix = super::words::prefix(text, self.family.or(self.usual_family))?;
+        let prefix = crate::line::prefix(text, self.family.or(self.usual_family))?;
         // `default` alone does not say of which family it is.
         if prefix.prefix_len() != 0 || text.contains(['.', ':']) {
             self.of_family(family_of(prefix.addr()))?;
@@ -258,7 +258,7 @@ impl Reader {
     ) -> Result<(), Wrong> {
         let rest = &mut self.body;
         match word {
-            "from" => match super::words::prefix(words.value(word)?, Some(AF_INET6))? {
+            "from" => match crate::line::prefix(words.value(word)?, Some(AF_INET6))? {
                 IpNet::V6(source) => rest.source = Some(source),
                 IpNet::V4(_) => return Err("`from` wants an IPv6 prefix".to_owned()),
             },

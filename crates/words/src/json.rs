@@ -6,9 +6,9 @@ mod value;
 
 use std::borrow::Cow;
 
-use view::Object;
+use crate::Object;
 
-use super::words::Wrong;
+use crate::line::Wrong;
 use value::{Row, Value};
 
 /// How a key becomes words.

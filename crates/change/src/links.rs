@@ -6,6 +6,7 @@
 //! Called by `main`; the work itself is [`linux::links`].
 
 mod add;
+pub mod command;
 mod delete;
 mod journal;
 mod plan;
@@ -25,7 +26,6 @@ use linux::links::How;
 use linux::links::journal::Work;
 use signal_hook::consts::{SIGINT, SIGTERM};
 
-pub use crate::change::Numbers;
 pub use plan::{Plan, Split};
 pub use select::Select;
 pub use set::Settings;

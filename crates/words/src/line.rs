@@ -4,26 +4,32 @@
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::str::FromStr;
 
+use crate::{NameFile, Names, Verb, values};
 use ipnet::IpNet;
 use table::{AF_INET6, LinkLayerAddress};
-use view::{NameFile, Names};
-use words::values;
-
-use super::links::Links;
 
 /// What is wrong with a line: for the user, as it is.
 pub type Wrong = String;
 
+/// Names of links to indexes: a kernel's, or those of a file.
+pub trait Links {
+    /// The index of a link.
+    fn index(&mut self, name: &str) -> Result<u32, Wrong>;
+
+    /// The routing table of a VRF.
+    fn vrf_table(&mut self, name: &str) -> Result<u32, Wrong>;
+}
+
 /// What a line is read with.
 pub struct Context<'a> {
     /// Names of links to indexes.
-    pub links: &'a mut Links,
+    pub links: &'a mut dyn Links,
     /// iproute2's names of numbers.
     pub names: &'a Names,
     /// `AF_INET` or `AF_INET6`, where the line does not say it.
     pub family: Option<u8>,
     /// What is done with the row.
-    pub verb: super::verb::Verb,
+    pub verb: Verb,
     /// Now, milliseconds since the UNIX epoch.
     pub now_millis: u64,
 }
@@ -35,6 +41,7 @@ pub struct Words<'a> {
 }
 
 impl<'a> Words<'a> {
+    /// All words of a line.
     pub fn new(line: &'a str) -> Self {
         Self { rest: line }
     }

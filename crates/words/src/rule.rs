@@ -1,13 +1,13 @@
 //! `rule add from 10.0.0.0/8 lookup 100`, as `ip` has it.
 
+use crate::NameFile;
 use ipnet::IpNet;
 use table::row::route::table_id;
 use table::row::rule::{action, flag};
 use table::{AF_INET, AF_INET6, Rule};
-use view::NameFile;
 
-use super::verb::Verb;
-use super::words::{Context, Words, Wrong, family_of, number, unknown, wrong};
+use crate::Verb;
+use crate::line::{Context, Words, Wrong, family_of, number, unknown, wrong};
 
 const KNOWN: &str = "not, from, to, priority, fwmark, tos, iif, oif, uidrange, ipproto, sport, \
      dport, tun_id, lookup TABLE, goto, nop, blackhole, prohibit, unreachable, l3mdev, realms, \
@@ -34,7 +34,8 @@ const IP_PROTOCOLS: &[(&str, u8)] = &[
 
 /// A rule as it is asked for.
 #[derive(Debug)]
-pub struct Asked {
+pub struct AskedRule {
+    /// The rule.
     pub rule: Rule,
     /// Whether its place was said. If not, the kernel chooses one, or
     /// deletes at whatever place.
@@ -42,7 +43,7 @@ pub struct Asked {
 }
 
 /// Reads a rule. O(words).
-pub fn rule(line: &str, context: &mut Context<'_>) -> Result<Asked, Wrong> {
+pub fn rule(line: &str, context: &mut Context<'_>) -> Result<AskedRule, Wrong> {
     let mut rule = Rule::default();
     let mut priority = None;
     let mut told_family = None;
@@ -89,7 +90,7 @@ pub fn rule(line: &str, context: &mut Context<'_>) -> Result<Asked, Wrong> {
             "prohibit" => rule.action = action::PROHIBIT,
             "unreachable" => rule.action = action::UNREACHABLE,
             "l3mdev" | "[l3mdev-table]" => rule.l3mdev = true,
-            "realms" => rule.realms = Some(super::route::realms(word, &mut words, context)?),
+            "realms" => rule.realms = Some(crate::route::realms(word, &mut words, context)?),
             "suppress_prefixlength" | "suppress_prefixlen" | "sup_pl" => {
                 rule.suppress_prefix_len = Some(words.number(word)?);
             }
@@ -106,7 +107,7 @@ pub fn rule(line: &str, context: &mut Context<'_>) -> Result<Asked, Wrong> {
     rule.family = told_family.or(context.family).unwrap_or(AF_INET);
     rule.priority = priority.unwrap_or(0);
     settle_action(&mut rule, table, context.verb);
-    Ok(Asked {
+    Ok(AskedRule {
         rule,
         is_placed: priority.is_some(),
     })
@@ -132,7 +133,7 @@ fn prefix(word: &str, text: &str, family: &mut Option<u8>) -> Result<Option<IpNe
     if matches!(text, "all" | "any" | "default") {
         return Ok(None);
     }
-    let prefix = super::words::prefix(text, *family)?;
+    let prefix = crate::line::prefix(text, *family)?;
     let of = family_of(prefix.addr());
     if *family.get_or_insert(of) != of {
         let expected = if of == AF_INET6 { "IPv4" } else { "IPv6" };

@@ -1,11 +1,10 @@
 //! What is done with a row.
 
-use netlink::decode::Operation;
-use netlink::message::flag;
-use view::Object;
+use crate::Object;
 
 /// `ip`'s commands that change something.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[allow(missing_docs, reason = "each is its word")]
 pub enum Verb {
     Add,
     Replace,
@@ -51,24 +50,5 @@ impl Verb {
             .iter()
             .copied()
             .find(|verb| verb.name().starts_with(word) || word == "chg" && *verb == Change)
-    }
-
-    pub fn operation(self) -> Operation {
-        match self {
-            Delete => Operation::Delete,
-            _ => Operation::New,
-        }
-    }
-
-    /// `NLM_F_…` of its request.
-    pub fn flags(self) -> u16 {
-        match self {
-            Add => flag::CREATE | flag::EXCL,
-            Replace => flag::CREATE | flag::REPLACE,
-            Change => flag::REPLACE,
-            Append => flag::CREATE | flag::APPEND,
-            Prepend => flag::CREATE,
-            Delete => 0,
-        }
     }
 }

@@ -1,17 +1,33 @@
 //! Rows from `ip`'s lines without a kernel: for tables that are a file.
-//! Called by `forward`.
+//! Called by whatever reads such a file.
 
+use std::collections::HashMap;
+
+use crate::Names;
 use table::{Address, Neighbour, Route};
-use view::Names;
 
-use super::links::Links;
-use super::verb::Verb;
-use super::words::{Context, Wrong};
-use super::{address, neighbour, route};
+use crate::Verb;
+use crate::line::{Context, Links, Wrong};
+use crate::{address, neighbour, route};
+
+/// Links by name.
+struct Given(HashMap<Box<str>, u32>);
+
+impl Links for Given {
+    fn index(&mut self, name: &str) -> Result<u32, Wrong> {
+        let index = self.0.get(name).copied();
+        index.ok_or_else(|| format!("no link is named `{name}`"))
+    }
+
+    fn vrf_table(&mut self, name: &str) -> Result<u32, Wrong> {
+        self.index(name)?;
+        Err(format!("`{name}` is no VRF"))
+    }
+}
 
 /// Reads rows; links are those that it was given.
 pub struct Rows {
-    links: Links,
+    links: Given,
     names: Names,
     now_millis: u64,
 }
@@ -20,8 +36,8 @@ impl Rows {
     /// Knows these links by name and index.
     pub fn new<'a>(links: impl Iterator<Item = (&'a str, u32)>, now_millis: u64) -> Self {
         Self {
-            links: Links::given(links),
-            names: words::load(),
+            links: Given(links.map(|(name, index)| (name.into(), index)).collect()),
+            names: crate::load(),
             now_millis,
         }
     }

@@ -12,8 +12,7 @@ use serde::{Deserialize, Serialize};
 use table::Link;
 use view::matches_name;
 
-use crate::change::Numbers;
-use crate::change::pattern::{fill, is_pattern};
+use crate::pattern::{Numbers, fill, is_pattern};
 
 /// The largest number of a range: more links than a kernel holds.
 const MAX_NUMBER: u64 = 1 << 32;

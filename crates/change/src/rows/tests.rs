@@ -2,16 +2,16 @@
 
 use linux::Namespace;
 
-use super::links::Links;
+use super::lookup::Lookup;
 use super::*;
 
 /// What a line is read as, with `lo` for the only link.
 fn read_as(object: Object, verb: Verb, line: &str) -> Result<Asked, Wrong> {
     let namespace = Namespace::current().map_err(|error| error.to_string())?;
-    let mut links = Links::new(&namespace).map_err(|error| error.to_string())?;
+    let mut links = Lookup::new(&namespace).map_err(|error| error.to_string())?;
     let mut context = Context {
         links: &mut links,
-        names: &view::Names::default(),
+        names: &words::Names::default(),
         family: None,
         verb,
         now_millis: 1_000_000,

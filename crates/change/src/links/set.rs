@@ -16,7 +16,7 @@ use table::row::link::flag::UP;
 use super::plan::{check_name, filled, lladdr};
 use super::report::{Report, complain};
 use super::{Job, Select, journal};
-use crate::change::undo::{Undo, along_with, stands_on};
+use crate::rows::undo::{Undo, along_with, stands_on};
 
 /// The smallest MTU of IPv6 (RFC 8200 §5): below it the kernel takes a
 /// link's IPv6 addresses.

@@ -7,23 +7,15 @@
 //! ([`linux::bulk`]). Nothing is kept of a line that is done, but what
 //! `--atomic` asks for ([`undo`]).
 
-mod address;
 mod apply;
-mod json;
-mod links;
-mod neighbour;
-mod nexthop;
-pub mod pattern;
+pub mod command;
+mod lookup;
 mod report;
-mod route;
-pub mod rows;
-mod rule;
+mod request;
 mod source;
 #[cfg(test)]
 mod tests;
-pub mod undo;
-mod verb;
-mod words;
+pub(crate) mod undo;
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -35,13 +27,11 @@ use ipnet::IpNet;
 use linux::Namespace;
 use netlink::decode::Item;
 use signal_hook::consts::{SIGINT, SIGTERM};
-use view::Object;
+use words::{Context, Object, Verb, Words, Wrong};
 
-pub use pattern::Numbers;
-pub use verb::Verb;
+use crate::pattern::{self, Numbers};
 
 use source::{Source, Split};
-use words::{Context, Words, Wrong};
 
 /// What is to be changed.
 #[derive(Debug, Clone, Default)]
@@ -146,12 +136,12 @@ fn read(line: &str, object: Object, verb: Verb, context: &mut Context<'_>) -> Re
 
 fn row(line: &str, object: Object, context: &mut Context<'_>) -> Result<(Item, bool), Wrong> {
     let item = match object {
-        Object::Addr => Item::Address(address::address(line, context)?),
-        Object::Route => Item::Route(route::route(line, context)?),
-        Object::Neigh => Item::Neighbour(neighbour::neighbour(line, context)?),
-        Object::Nexthop => Item::Nexthop(nexthop::nexthop(line, context)?),
+        Object::Addr => Item::Address(words::address(line, context)?),
+        Object::Route => Item::Route(words::route(line, context)?),
+        Object::Neigh => Item::Neighbour(words::neighbour(line, context)?),
+        Object::Nexthop => Item::Nexthop(words::nexthop(line, context)?),
         Object::Rule => {
-            let asked = rule::rule(line, context)?;
+            let asked = words::rule(line, context)?;
             return Ok((Item::Rule(asked.rule), asked.is_placed));
         }
         Object::Link | Object::Fdb => {

@@ -14,7 +14,7 @@ use netlink::encode::{KindData, LinkEnd, LinkKind, LinkNetns, NewLink, kind_of_w
 use serde::{Deserialize, Serialize};
 use table::{Address, LinkLayerAddress};
 
-use crate::change::pattern::{fill, is_pattern};
+use crate::pattern::{fill, is_pattern};
 
 /// `IFNAMSIZ` less its NUL.
 const MAX_NAME: usize = 15;
@@ -75,7 +75,7 @@ pub struct Plan {
 
 impl Plan {
     /// So many links.
-    pub fn len(&self) -> usize {
+    pub fn count(&self) -> usize {
         usize::try_from(self.numbers.1 - self.numbers.0 + 1).unwrap_or(usize::MAX)
     }
 
@@ -163,10 +163,10 @@ impl Plan {
             Some(_) => VLANS * VLANS,
             None => VLANS * self.parents.len() as u64,
         };
-        if self.len() as u64 > room {
+        if self.count() as u64 > room {
             return Err(format!(
                 "{} VLANs do not fit {} parent: {VLANS} each; name more, with commas (--link eth0,eth1), or put them on 802.1ad VLANs (--qinq 'outer{{}}')",
-                self.len(),
+                self.count(),
                 self.parents.len(),
             ));
         }
@@ -191,12 +191,12 @@ impl Plan {
             ));
         }
         let parts = 1_u128 << u32::from(split.len - whole).min(127);
-        if self.len() as u128 > parts {
+        if self.count() as u128 > parts {
             return Err(format!(
                 "{} has {parts} parts of length {}, for {} links",
                 split.prefix,
                 split.len,
-                self.len()
+                self.count()
             ));
         }
         Ok(())
@@ -231,7 +231,7 @@ impl Plan {
     /// made first.
     pub fn outer(&self) -> Option<Plan> {
         let pattern = self.qinq.as_ref()?;
-        let last = Self::vlan(self.len() as u64 - 1).0 as u64 + 1;
+        let last = Self::vlan(self.count() as u64 - 1).0 as u64 + 1;
         Some(Plan {
             kind: "vlan".to_owned(),
             words: ["protocol", "802.1ad"].map(str::to_owned).into(),

@@ -9,7 +9,7 @@ use anyhow::Result;
 use linux::Namespace;
 use netlink::decode::Item;
 use table::row::neighbour::state;
-use view::Object;
+use words::Object;
 
 use super::{Kept, Rows, Undo, comes_back, dumps, keep, object, order, rows_of};
 

@@ -34,7 +34,7 @@ pub fn add(job: &Job<'_>, plan: &Plan) -> Result<bool> {
     let peers = peers(plan)?;
     Maker::new(plan, &job.namespace, peers.as_ref(), 0, Vec::new())?.try_first()?;
     let group = random_group();
-    let mut start = Start::new(Work::Add, &job.namespace, group, plan.len());
+    let mut start = Start::new(Work::Add, &job.namespace, group, plan.count());
     start.request = serde_json::to_value(Request {
         plan: plan.clone(),
         peers: peers.as_ref().map(Namespace::inode),
@@ -70,7 +70,7 @@ pub fn resume(job: &Job<'_>, id: Option<&str>) -> Result<bool> {
 pub fn undo(job: &Job<'_>, id: Option<&str>) -> Result<bool> {
     let mut journal = journal::to_undo(job, Work::Add, id)?;
     let Request { plan, .. } = journal::request(&journal)?;
-    let report = Report::new(job, &plan.kind, "deleted", plan.len());
+    let report = Report::new(job, &plan.kind, "deleted", plan.count());
     let (done, failed) = take_back(job, &journal, &plan, &report)?;
     if failed == 0 {
         journal.ended(End::Undone)?;
@@ -190,7 +190,7 @@ struct Counts {
 impl Adding<'_> {
     fn run(&self, mut journal: Option<Journal>) -> Result<bool> {
         let plan = self.plan;
-        let report = Report::new(self.job, &plan.kind, "made", plan.len());
+        let report = Report::new(self.job, &plan.kind, "made", plan.count());
         let result = self.make(journal.as_mut(), &report);
         let counts = match result {
             Ok(counts) => counts,

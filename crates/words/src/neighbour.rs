@@ -1,12 +1,12 @@
 //! `neigh replace 10.0.0.2 lladdr 02:00:00:00:00:02 nud permanent dev em1`,
 //! as `ip` has it.
 
+use crate::NameFile;
 use table::row::neighbour::{flag, state};
 use table::{LinkLayerAddress, Neighbour};
-use view::NameFile;
 
-use super::verb::Verb;
-use super::words::{Context, Words, Wrong, address, lladdr, unknown, wrong};
+use crate::Verb;
+use crate::line::{Context, Words, Wrong, address, lladdr, unknown, wrong};
 
 const KNOWN: &str = "ADDRESS or proxy ADDRESS, lladdr, dev, nud STATE, router, use, managed, \
      extern_learn, proto";

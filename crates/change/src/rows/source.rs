@@ -14,10 +14,9 @@ use anyhow::{Context, Result, bail};
 use ipnet::IpNet;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::{Errno, read};
-use view::Object;
+use words::{Object, json};
 
-use super::json;
-use super::pattern::{self, Numbers};
+use crate::pattern::{self, Numbers};
 
 /// Octets read at once.
 const BUFFER: usize = 256 << 10;

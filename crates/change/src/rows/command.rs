@@ -1,16 +1,16 @@
 //! `add`, `replace`, `change`, `append`, `delete` under the objects that
 //! have them: their options; the words between are `ip`'s and are read by
-//! [`crate::change`].
+//! [`mod@super`].
 
 use std::path::PathBuf;
 
 use clap::{Arg, ArgAction, ArgMatches, Command, ValueHint, value_parser};
 use ipnet::IpNet;
-use view::Object;
-use words::values;
+use words::{Object, Verb, Wrong, values};
 
-use super::{switch, usage};
-use crate::change::{Change, Numbers, Verb};
+use super::Change;
+use crate::arguments::switch;
+use crate::pattern::Numbers;
 
 const AFTER_HELP: &str = "\
 The words are ip's own. With -n a pattern stands for many: {} is the number,
@@ -131,7 +131,7 @@ fn split() -> [Arg; 3] {
 }
 
 /// What the command line asks for, if it asks for a change.
-pub fn wanted(object: Object, matches: &ArgMatches) -> Result<Option<(Verb, Change)>, clap::Error> {
+pub fn wanted(object: Object, matches: &ArgMatches) -> Result<Option<(Verb, Change)>, Wrong> {
     let Some((name, matches)) = matches.subcommand() else {
         return Ok(None);
     };
@@ -142,7 +142,7 @@ pub fn wanted(object: Object, matches: &ArgMatches) -> Result<Option<(Verb, Chan
     }
 }
 
-fn change(object: Object, matches: &ArgMatches) -> Result<Change, clap::Error> {
+fn change(object: Object, matches: &ArgMatches) -> Result<Change, Wrong> {
     let text = |id: &str| matches.get_one::<String>(id).cloned();
     let mut change = Change {
         words: matches
@@ -169,7 +169,7 @@ fn change(object: Object, matches: &ArgMatches) -> Result<Change, clap::Error> {
         change.dev = text("dev");
     }
     if change.words.is_empty() && change.file.is_none() && change.split.is_none() {
-        return Err(usage("say what, in ip's words; or name a file with --file"));
+        return Err("say what, in ip's words; or name a file with --file".to_owned());
     }
     Ok(change)
 }

@@ -9,15 +9,14 @@ use netlink::decode::{Decoded, Item, decode};
 use netlink::message::messages;
 use netlink::request::get_link_by_name;
 
-use super::words::Wrong;
+use words::{Links, Wrong};
 
 /// So many names are remembered; then it begins anew.
 const MAX_NAMES: usize = 1 << 20;
 
-/// What is known of links.
-pub struct Links {
-    /// `None`: only the names that were given are known.
-    socket: Option<Socket>,
+/// The links of a namespace's kernel.
+pub struct Lookup {
+    socket: Socket,
     known: HashMap<Box<str>, Known>,
     last: Option<(Box<str>, u32)>,
     buffer: Vec<u8>,
@@ -31,48 +30,14 @@ struct Known {
     table: Option<u32>,
 }
 
-impl Links {
+impl Lookup {
     pub fn new(namespace: &Namespace) -> Result<Self, linux::Error> {
         Ok(Self {
-            socket: Some(Socket::open(namespace)?),
+            socket: Socket::open(namespace)?,
             known: HashMap::new(),
             last: None,
             buffer: vec![0; DATAGRAM_BYTES],
         })
-    }
-
-    /// Just these links, for lines that are about no kernel's tables.
-    pub fn given<'a>(links: impl Iterator<Item = (&'a str, u32)>) -> Self {
-        let known = links.map(|(name, index)| {
-            let index = Some(index);
-            (name.into(), Known { index, table: None })
-        });
-        Self {
-            socket: None,
-            known: known.collect(),
-            last: None,
-            buffer: Vec::new(),
-        }
-    }
-
-    /// The index of a link. O(1) but for the first time.
-    pub fn index(&mut self, name: &str) -> Result<u32, Wrong> {
-        if let Some((last, index)) = &self.last
-            && **last == *name
-        {
-            return Ok(*index);
-        }
-        let index = self.known(name)?.index;
-        let index = index.ok_or_else(|| format!("no link is named `{name}`"))?;
-        self.last = Some((name.into(), index));
-        Ok(index)
-    }
-
-    /// The table of a VRF.
-    pub fn vrf_table(&mut self, name: &str) -> Result<u32, Wrong> {
-        self.index(name)?;
-        let table = self.known(name)?.table;
-        table.ok_or_else(|| format!("`{name}` is no VRF"))
     }
 
     fn known(&mut self, name: &str) -> Result<Known, Wrong> {
@@ -89,16 +54,11 @@ impl Links {
 
     fn ask(&mut self, name: &str) -> Result<Known, Wrong> {
         let failed = |error: &dyn std::fmt::Display| format!("looking up link `{name}`: {error}");
-        let Some(socket) = &self.socket else {
-            return Ok(Known {
-                index: None,
-                table: None,
-            });
-        };
         let mut request = Vec::new();
         get_link_by_name(name, 1, &mut request).map_err(|error| failed(&error))?;
-        socket.send(&request).map_err(|error| failed(&error))?;
-        let received = socket
+        self.socket.send(&request).map_err(|error| failed(&error))?;
+        let received = self
+            .socket
             .receive(&mut self.buffer, "a link's name")
             .map_err(|error| failed(&error))?;
         let Received::Bytes(len) = received else {
@@ -122,5 +82,27 @@ impl Links {
                 table: None,
             }),
         }
+    }
+}
+
+impl Links for Lookup {
+    /// The index of a link. O(1) but for the first time.
+    fn index(&mut self, name: &str) -> Result<u32, Wrong> {
+        if let Some((last, index)) = &self.last
+            && **last == *name
+        {
+            return Ok(*index);
+        }
+        let index = self.known(name)?.index;
+        let index = index.ok_or_else(|| format!("no link is named `{name}`"))?;
+        self.last = Some((name.into(), index));
+        Ok(index)
+    }
+
+    /// The table of a VRF.
+    fn vrf_table(&mut self, name: &str) -> Result<u32, Wrong> {
+        self.index(name)?;
+        let table = self.known(name)?.table;
+        table.ok_or_else(|| format!("`{name}` is no VRF"))
     }
 }

@@ -29,10 +29,9 @@ use table::row::neighbour::state;
 use table::row::route::{hop_flag, protocol};
 use table::row::{address, rule};
 use table::{AF_INET, AF_INET6, NextHops, Route, RouteBody};
-use view::Object;
+use words::{Object, Verb};
 
 use super::Asked;
-use super::verb::Verb;
 
 pub use along::{along_with, stands_on};
 

@@ -11,17 +11,13 @@ use anyhow::Result;
 use linux::Namespace;
 use linux::bulk::{Bulk, Heard, Options};
 use linux::error::Refusal;
-use netlink::TooLong;
-use netlink::decode::{Item, Operation};
-use netlink::encode::{self, Request};
-use view::{Names, Object};
+use words::{Context, Names, Object, Verb};
 
-use super::links::Links;
+use super::lookup::Lookup;
 use super::report::{Place, Report};
+use super::request::message;
 use super::source::Source;
 use super::undo::{Key, Undo};
-use super::verb::Verb;
-use super::words::Context;
 use super::{Asked, Change, read};
 
 /// What is asked for.
@@ -39,7 +35,7 @@ struct Feed<'a> {
     job: &'a Job<'a>,
     source: Source,
     line: String,
-    links: Links,
+    links: Lookup,
     names: Names,
     now_millis: u64,
     /// Why no further line can be had.
@@ -110,7 +106,7 @@ pub fn run(job: &Job<'_>, source: Source, len: Option<u64>) -> Result<ExitCode> 
         job,
         source,
         line: String::new(),
-        links: Links::new(job.namespace)?,
+        links: Lookup::new(job.namespace)?,
         names: words::load(),
         now_millis,
         failed: None,
@@ -325,29 +321,10 @@ impl Sent {
     }
 }
 
-/// The message of a row.
-fn message(
-    asked: &Asked,
-    sequence: u32,
-    now_millis: u64,
-    out: &mut Vec<u8>,
-) -> Result<(), TooLong> {
-    let request = Request {
-        operation: asked.verb.operation(),
-        flags: asked.verb.flags(),
-        sequence,
-        now_millis,
-    };
-    match &asked.item {
-        Item::Rule(rule) if !asked.is_placed => encode::unplaced_rule(out, &request, rule),
-        item => encode::row(out, &request, item),
-    }
-}
-
 /// Why the kernel refused, in words where its own are about nothing in
 /// particular.
 fn explained(refusal: &Refusal, verb: Option<Verb>) -> String {
-    let deletes = verb.is_some_and(|verb| verb.operation() == Operation::Delete);
+    let deletes = verb == Some(Verb::Delete);
     let hint = match refusal
         .source
         .raw_os_error()

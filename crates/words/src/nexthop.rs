@@ -1,13 +1,13 @@
 //! `nexthop add id 5 via 192.0.2.1 dev em1`, `nexthop add id 9 group
 //! 5,10/6`, as `ip` has it.
 
+use crate::NameFile;
 use table::row::route::hop_flag;
 use table::{AF_INET, GroupMember, Nexthop, Resilient};
-use view::NameFile;
 
-use super::route::no_encap;
-use super::verb::Verb;
-use super::words::{Context, Words, Wrong, family, family_of, number, unknown, wrong};
+use crate::Verb;
+use crate::line::{Context, Words, Wrong, family, family_of, number, unknown, wrong};
+use crate::route::no_encap;
 
 const KNOWN: &str = "id, via, dev, onlink, blackhole, fdb, group ID[,WEIGHT]/…, type mpath or \
      resilient, buckets, idle_timer, unbalanced_timer, proto";

@@ -1,0 +1,17 @@
+//! What changes the kernel's tables: words to requests, plans of links,
+//! journals, undo. By the process that asks and with its rights; no daemon
+//! takes part.
+//!
+//! - [`rows`]: addresses, routes, neighbours, rules, next hops: one, by
+//!   pattern, or a million from a file.
+//! - [`links`]: links by the thousand, made, deleted, changed, each kind of
+//!   work with a journal.
+//! - [`pattern`]: numbers in words.
+//!
+//! Each command's definition stands beside its code (`command`); the
+//! program collects them. Called by the program only.
+
+mod arguments;
+pub mod links;
+pub mod pattern;
+pub mod rows;
