@@ -359,6 +359,59 @@ fn neighbours_and_forwarding_entries_go_with_their_link() {
 }
 
 #[test]
+fn a_station_that_moves_leaves_its_old_port_and_its_old_remote_end() {
+    let Some(bench) = Bench::new("station") else {
+        return;
+    };
+    bench.all(PAIRS);
+    bench.all(
+        "link add name bri type bridge
+         link set bri up
+         link set pva master bri
+         link set pvb master bri
+         link add name vx type vxlan id 7 dstport 4789 local 10.1.0.1 dev va
+         link set vx up",
+    );
+    let lines = "
+        replace 02:00:00:00:00:aa dev pva master static
+        replace 02:00:00:00:00:aa dev pvb master static
+        replace 02:00:00:00:00:aa dev pva master dynamic
+        replace 02:00:00:00:00:aa dev bri self permanent
+        replace 02:00:00:00:00:ab dev pvb master dynamic
+        replace 02:00:00:00:00:ab dev pva master permanent
+        add 02:00:00:00:00:aa dev pva self
+        replace 02:00:00:00:00:bb dev vx dst 10.1.0.8
+        replace 02:00:00:00:00:bb dev vx dst 10.1.0.9 port 99
+        replace 02:00:00:00:00:bb dev vx dst 10.1.0.9 vni 8 via va
+        append 00:00:00:00:00:00 dev vx dst 10.1.0.9
+        append 00:00:00:00:00:00 dev vx dst 10.1.0.9 via va
+        append 00:00:00:00:00:00 dev vx dst 10.1.0.9 via vb
+        append 00:00:00:00:00:00 dev vx dst 10.1.0.9 port 99
+        append 01:00:5e:00:00:01 dev vx dst 10.1.0.8
+        append 01:00:5e:00:00:01 dev vx dst 10.1.0.9
+        del 00:00:00:00:00:00 dev vx dst 10.1.0.9 via va
+        del 02:00:00:00:00:ab dev pva master
+        del 02:00:00:00:00:bb dev vx";
+    for line in lines.lines().map(str::trim).filter(|line| !line.is_empty()) {
+        let words: Vec<&str> = ["fdb"].into_iter().chain(line.split(' ')).collect();
+        bench.netns.run("bridge", &words).unwrap();
+        bench.compare(line);
+    }
+    // Learnt from a packet at one port, then from one at the other.
+    let learnt = "02:00:00:00:00:cc";
+    for port in ["pva", "pvb", "pva"] {
+        let words = ["fdb", "replace", learnt, "dev", port, "master", "dynamic"];
+        bench.netns.run("bridge", &words).unwrap();
+    }
+    bench.compare("three moves at once");
+    let mac = table::LinkLayerAddress::new(&[2, 0, 0, 0, 0, 0xcc]).unwrap();
+    let tables = bench.tables();
+    let at: Vec<u32> = tables.fdb.by_lladdr(mac).map(|row| row.link).collect();
+    let pva = tables.links.by_name("pva").map(|link| link.index);
+    assert_eq!(at, Vec::from_iter(pva));
+}
+
+#[test]
 fn links_move_between_namespaces() {
     let (Some(bench), Some(other)) = (Bench::new("move"), skip::unless(Netns::new("move2"))) else {
         return;

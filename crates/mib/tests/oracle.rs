@@ -53,7 +53,7 @@ fn integer(number: impl TryInto<i32>) -> String {
     format!("Integer({})", number.try_into().unwrap_or(i32::MAX))
 }
 
-fn main_routes(tables: &Tables) -> Vec<(u16, RouteRef<'_>)> {
+fn main_routes(tables: &Tables) -> Vec<(u32, RouteRef<'_>)> {
     let all = [Ipv4Net::default().into(), Ipv6Net::default().into()];
     let defaults = all.map(RoutePlace::first_of);
     let runs = defaults.map(|first| tables.routes.run(254, &first).collect::<Vec<_>>());
@@ -81,20 +81,12 @@ fn inet_routes(tables: &Tables) -> Expected {
             } else {
                 0
             };
-            let is_plain = (route.tos, route.metric, ordinal) == (0, plain_metric, 0x8000);
+            let is_plain = (route.tos, route.metric, ordinal) == (0, plain_metric, 1 << 31);
             let policy = if is_plain && !is_repeat {
                 vec![2, 0, 0]
             } else {
                 let repeat = if is_repeat { at as u32 + 1 } else { 0 };
-                vec![
-                    6,
-                    0,
-                    0,
-                    route.tos.into(),
-                    route.metric,
-                    ordinal.into(),
-                    repeat,
-                ]
+                vec![6, 0, 0, route.tos.into(), route.metric, ordinal, repeat]
             };
             let name = [
                 inet(Some(route.prefix.addr()), None),

@@ -63,10 +63,15 @@ pub enum Events {
 /// Events kept for watchers at most. Those who fall further behind take a
 /// snapshot instead.
 const MAX_EVENTS: usize = 1 << 17;
+/// A chunk is closed at this many batches or events.
+const CHUNK: usize = 256;
 
-/// The latest batches, shared between the writer and the watchers. The
-/// lock is held for a push, a pop or a clone of a few pointers; readers of
-/// snapshots never take it.
+/// The events of one generation.
+type Batch = (Generation, Arc<[Event]>);
+
+/// The latest batches, shared between the writer and the watchers. Under
+/// the lock there is a push, a pop, or the clone of at most some hundred
+/// pointers to chunks; readers of snapshots never take it.
 #[derive(Debug, Default)]
 pub(crate) struct Log {
     kept: Mutex<Kept>,
@@ -75,11 +80,63 @@ pub(crate) struct Log {
 
 #[derive(Debug, Default)]
 struct Kept {
-    batches: VecDeque<(Generation, Arc<[Event]>)>,
+    /// Older batches, in chunks that are shared with watchers whole.
+    closed: VecDeque<Arc<[Batch]>>,
+    /// The newest, fewer than [`CHUNK`].
+    open: Vec<Batch>,
+    /// Events in `open`.
+    open_events: usize,
+    /// Events in all.
     events: usize,
-    /// Everything up to here may be gone from `batches`.
+    /// Everything up to here may be gone.
     forgotten: Generation,
     latest: Generation,
+    /// Watchers that wait for the next batch.
+    waiting: usize,
+}
+
+impl Kept {
+    fn push(&mut self, generation: Generation, batch: Vec<Event>) {
+        self.events += batch.len();
+        self.open_events += batch.len();
+        self.open.push((generation, batch.into()));
+        if self.open.len() >= CHUNK || self.open_events >= CHUNK {
+            self.closed.push_back(std::mem::take(&mut self.open).into());
+            self.open_events = 0;
+        }
+    }
+
+    /// Takes out the oldest chunk if there are too many events.
+    fn pop(&mut self) -> Option<Arc<[Batch]>> {
+        if self.events <= MAX_EVENTS {
+            return None;
+        }
+        let oldest = self.closed.pop_front()?;
+        self.events -= oldest.iter().map(|(_, batch)| batch.len()).sum::<usize>();
+        self.forgotten = oldest.last().map_or(self.forgotten, |(last, _)| *last);
+        Some(oldest)
+    }
+
+    /// Takes out all; nothing before a generation is known any more.
+    fn forget(&mut self, generation: Generation) -> (VecDeque<Arc<[Batch]>>, Vec<Batch>) {
+        self.forgotten = generation;
+        self.events = 0;
+        self.open_events = 0;
+        (
+            std::mem::take(&mut self.closed),
+            std::mem::take(&mut self.open),
+        )
+    }
+
+    /// The chunks that hold what came after `seen`, and the newest batches.
+    fn after(&self, seen: Generation) -> (Vec<Arc<[Batch]>>, Vec<Batch>) {
+        let is_seen = |chunk: &Arc<[Batch]>| chunk.last().is_none_or(|(last, _)| *last <= seen);
+        let first = self.closed.partition_point(is_seen);
+        (
+            self.closed.range(first..).cloned().collect(),
+            self.open.clone(),
+        )
+    }
 }
 
 impl Log {
@@ -87,25 +144,21 @@ impl Log {
     pub(crate) fn push(&self, generation: Generation, batch: Option<Vec<Event>>) {
         let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
         kept.latest = generation;
+        let mut forgotten = (VecDeque::new(), Vec::new());
         match batch {
-            Some(batch) => {
-                kept.events += batch.len();
-                kept.batches.push_back((generation, batch.into()));
-            }
-            None => {
-                kept.batches.clear();
-                kept.events = 0;
-                kept.forgotten = generation;
-            }
+            Some(batch) => kept.push(generation, batch),
+            None => forgotten = kept.forget(generation),
         }
-        while kept.events > MAX_EVENTS {
-            if let Some((generation, batch)) = kept.batches.pop_front() {
-                kept.events -= batch.len();
-                kept.forgotten = generation;
-            }
+        while let Some(oldest) = kept.pop() {
+            forgotten.0.push_back(oldest);
         }
+        let is_awaited = kept.waiting > 0;
         drop(kept);
-        self.grown.notify_all();
+        // Freed without the lock.
+        drop(forgotten);
+        if is_awaited {
+            self.grown.notify_all();
+        }
     }
 
     pub(crate) fn max_batch() -> usize {
@@ -114,15 +167,101 @@ impl Log {
 
     /// The events after `seen`; waits up to `patience` for the first.
     pub(crate) fn after(&self, seen: Generation, patience: Duration) -> Events {
-        let kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
-        let (kept, _) = self
-            .grown
-            .wait_timeout_while(kept, patience, |kept| kept.latest <= seen)
-            .unwrap_or_else(PoisonError::into_inner);
+        let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
+        if kept.latest <= seen && !patience.is_zero() {
+            kept.waiting += 1;
+            kept = self
+                .grown
+                .wait_timeout_while(kept, patience, |kept| kept.latest <= seen)
+                .unwrap_or_else(PoisonError::into_inner)
+                .0;
+            kept.waiting -= 1;
+        }
         if seen < kept.forgotten {
             return Events::FellBehind;
         }
-        let first = kept.batches.partition_point(|(g, _)| *g <= seen);
-        Events::Batches(kept.batches.range(first..).cloned().collect())
+        let (closed, open) = kept.after(seen);
+        drop(kept);
+        let closed = closed.iter().flat_map(|chunk| chunk.iter().cloned());
+        let batches = closed.chain(open).filter(|(of, _)| *of > seen);
+        Events::Batches(batches.collect())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::row::rule::Rule;
+
+    fn events(count: usize) -> Vec<Event> {
+        let row = Row::Rule(Arc::new(Rule::default()));
+        let operation = Operation::Added;
+        vec![Event { operation, row }; count]
+    }
+
+    fn generations(events: Events) -> Vec<u64> {
+        match events {
+            Events::Batches(batches) => batches.iter().map(|(of, _)| of.0).collect(),
+            Events::FellBehind => panic!("fell behind"),
+        }
+    }
+
+    #[test]
+    fn every_batch_after_the_one_seen_is_told_whatever_the_chunks() {
+        let log = Log::default();
+        let mut at = 0;
+        for size in (0..900).map(|at| [1, 3, 300][at % 3]) {
+            at += 1;
+            log.push(Generation(at), Some(events(size)));
+            for seen in [0, at / 2, at - 1, at] {
+                let told = generations(log.after(Generation(seen), Duration::ZERO));
+                assert!(told.into_iter().eq(seen + 1..=at), "after {seen} of {at}");
+            }
+        }
+    }
+
+    #[test]
+    fn the_oldest_are_forgotten_and_who_missed_them_is_told_so() {
+        let log = Log::default();
+        for at in 1..=MAX_EVENTS as u64 + 10 {
+            log.push(Generation(at), Some(events(1)));
+        }
+        assert_eq!(log.after(Generation(0), Duration::ZERO), Events::FellBehind);
+        let last = MAX_EVENTS as u64 + 10;
+        let told = generations(log.after(Generation(last - 1_000), Duration::ZERO));
+        assert!(told.into_iter().eq(last - 999..=last));
+        log.push(Generation(last + 1), None);
+        assert_eq!(
+            log.after(Generation(last), Duration::ZERO),
+            Events::FellBehind
+        );
+        let told = log.after(Generation(last + 1), Duration::ZERO);
+        assert_eq!(told, Events::Batches(Vec::new()));
+    }
+
+    #[test]
+    fn a_watcher_far_behind_holds_the_writer_up_for_some_hundred_pointers() {
+        let log = Log::default();
+        for at in 1..=MAX_EVENTS as u64 {
+            log.push(Generation(at), Some(events(1)));
+        }
+        let kept = log.kept.lock().unwrap();
+        let (closed, open) = kept.after(Generation(0));
+        assert!(closed.len() + open.len() <= MAX_EVENTS / CHUNK + CHUNK);
+    }
+
+    #[test]
+    fn one_that_waits_is_woken_by_the_next_batch() {
+        let log = Arc::new(Log::default());
+        let waits = std::thread::spawn({
+            let log = Arc::clone(&log);
+            move || log.after(Generation(0), Duration::from_secs(60))
+        });
+        while log.kept.lock().unwrap().waiting == 0 {
+            std::thread::yield_now();
+        }
+        log.push(Generation(1), Some(events(1)));
+        assert_eq!(generations(waits.join().unwrap()), [1]);
+        assert_eq!(log.kept.lock().unwrap().waiting, 0);
     }
 }

@@ -3,14 +3,16 @@
 use std::sync::Arc;
 
 use crate::ordered::Ordered;
-use crate::row::fdb::{FdbEntry, FdbKey};
+use crate::row::fdb::{FdbEntry, FdbKey, Station};
 use crate::row::link_layer_address::LinkLayerAddress;
 
-/// Forwarding entries by port, and by link-layer address.
+/// Forwarding entries by port, by link-layer address, and those of bridges
+/// by station.
 #[derive(Debug, Clone, Default)]
 pub struct Fdb {
     by_link: Ordered<Arc<FdbKey>, Arc<FdbEntry>>,
     by_lladdr: Ordered<(LinkLayerAddress, Arc<FdbKey>), ()>,
+    by_station: Ordered<Arc<Station>, Arc<FdbKey>>,
 }
 
 impl Fdb {
@@ -27,6 +29,12 @@ impl Fdb {
     /// The entry of a key. O(log n).
     pub fn get(&self, key: &FdbKey) -> Option<&Arc<FdbEntry>> {
         self.by_link.get(&Arc::new(*key))
+    }
+
+    /// The entry of a bridge's station, at whatever port. O(log n).
+    pub fn of_station(&self, station: &Station) -> Option<&Arc<FdbEntry>> {
+        let key = self.by_station.get(&Arc::new(*station))?;
+        self.by_link.get(key)
     }
 
     /// All, ordered by port.
@@ -72,23 +80,150 @@ impl Fdb {
     /// Bytes of heap, rows included.
     pub fn heap_bytes(&self) -> usize {
         let row = size_of::<FdbEntry>() + size_of::<FdbKey>() + 32;
-        self.by_link.heap_bytes() + self.by_lladdr.heap_bytes() + self.len() * row
+        let stations = self.by_station.len() * (size_of::<Station>() + 16);
+        self.by_link.heap_bytes()
+            + self.by_lladdr.heap_bytes()
+            + self.by_station.heap_bytes()
+            + self.len() * row
+            + stations
     }
 
+    /// Puts a row in the place of the one of its key. The entry of its
+    /// station at another port, if there is one, is to be taken out before.
     pub(crate) fn put(&mut self, row: Arc<FdbEntry>) -> Option<Arc<FdbEntry>> {
         let key = Arc::new(row.key());
-        self.by_lladdr.insert((row.lladdr, Arc::clone(&key)), ());
-        self.by_link.insert(key, row)
+        let old = self.by_link.insert(Arc::clone(&key), Arc::clone(&row));
+        match &old {
+            Some(old) if old.station() == row.station() => return Some(Arc::clone(old)),
+            // The port is in another bridge now.
+            Some(old) => self.forget_station(old),
+            None => {
+                self.by_lladdr.insert((row.lladdr, Arc::clone(&key)), ());
+            }
+        }
+        if let Some(station) = row.station() {
+            self.by_station.insert(Arc::new(station), key);
+        }
+        old
     }
 
     pub(crate) fn remove(&mut self, key: &FdbKey) -> Option<Arc<FdbEntry>> {
         let key = Arc::new(*key);
         let old = self.by_link.remove(&key)?;
         self.by_lladdr.remove(&(old.lladdr, key));
+        self.forget_station(&old);
         Some(old)
+    }
+
+    fn forget_station(&mut self, old: &FdbEntry) {
+        if let Some(station) = old.station() {
+            self.by_station.remove(&Arc::new(station));
+        }
     }
 }
 
 fn first_of(link: u32, lladdr: LinkLayerAddress) -> FdbKey {
     FdbKey::first_of(link, lladdr)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Change, Event, Events, Generation, Limits, Operation, Row, Writer};
+
+    fn entry(link: u32, master: Option<u32>, remote: Option<u8>) -> FdbEntry {
+        FdbEntry {
+            link,
+            lladdr: LinkLayerAddress::new(&[2, 0, 0, 0, 0, 1]).unwrap(),
+            vlan: None,
+            master,
+            destination: remote.map(|last| [192, 0, 2, last].into()),
+            port: None,
+            vni: None,
+            source_vni: None,
+            via_link: None,
+            link_netns_id: None,
+            nexthop_id: None,
+            state: 0,
+            flags: 0,
+            protocol: 0,
+            rest: Default::default(),
+        }
+    }
+
+    fn rows(writer: &Writer) -> Vec<FdbEntry> {
+        writer
+            .tables()
+            .fdb
+            .iter()
+            .map(|row| (**row).clone())
+            .collect()
+    }
+
+    #[test]
+    fn a_station_that_moves_is_at_its_new_port_only_even_in_a_full_table() {
+        let mut writer = Writer::new(Limits {
+            fdb: 1,
+            ..Limits::default()
+        });
+        let (here, there) = (entry(3, Some(9), None), entry(2, Some(9), None));
+        writer.commit([Change::PutFdb(here.clone())]).unwrap();
+        let reader = writer.reader();
+        writer.commit([Change::PutFdb(there.clone())]).unwrap();
+        assert_eq!(rows(&writer), std::slice::from_ref(&there));
+        let told = reader.events_after(Generation(1), std::time::Duration::ZERO);
+        let event = |operation, row: &FdbEntry| Event {
+            operation,
+            row: Row::Fdb(Arc::new(row.clone())),
+        };
+        let moved = [
+            event(Operation::Deleted, &here),
+            event(Operation::Added, &there),
+        ];
+        assert_eq!(told, Events::Batches(vec![(Generation(2), moved.into())]));
+        // What is said late of the old port does not touch the new one.
+        writer.commit([Change::DeleteFdb(here.key())]).unwrap();
+        assert_eq!(rows(&writer), std::slice::from_ref(&there));
+        let station = there.station().unwrap();
+        assert!(writer.tables().fdb.of_station(&station).is_some());
+        writer.commit([Change::DeleteFdb(there.key())]).unwrap();
+        assert!(writer.tables().fdb.of_station(&station).is_none());
+    }
+
+    #[test]
+    fn a_station_of_each_bridge_and_vlan_and_the_device_s_own_stand_side_by_side() {
+        let mut writer = Writer::default();
+        let vlan = FdbEntry {
+            vlan: Some(5),
+            ..entry(2, Some(9), None)
+        };
+        let all = [
+            entry(2, Some(9), None),
+            vlan,
+            entry(4, Some(8), None),
+            entry(2, None, None),
+        ];
+        writer.commit(all.map(Change::PutFdb)).unwrap();
+        assert_eq!(rows(&writer).len(), 4);
+    }
+
+    #[test]
+    fn a_vxlan_entry_has_one_remote_end_but_for_groups_and_all_zeros() {
+        let mut writer = Writer::default();
+        writer
+            .commit([1, 2].map(|last| Change::PutFdb(entry(2, None, Some(last)))))
+            .unwrap();
+        assert_eq!(rows(&writer), [entry(2, None, Some(2))]);
+        for octets in [[0; 6], [1, 0, 0x5e, 0, 0, 1]] {
+            let lladdr = LinkLayerAddress::new(&octets).unwrap();
+            let remote = |last, via_link| FdbEntry {
+                lladdr,
+                via_link,
+                ..entry(2, None, Some(last))
+            };
+            let all = [remote(1, None), remote(1, Some(7)), remote(2, None)];
+            writer.commit(all.map(Change::PutFdb)).unwrap();
+            assert_eq!(writer.tables().fdb.by_lladdr(lladdr).count(), 3);
+        }
+    }
 }

@@ -11,6 +11,7 @@
 //! No socket, thread or clock in here; time is an argument.
 
 mod addresses;
+mod cost;
 mod event;
 mod fdb;
 mod links;
@@ -29,6 +30,7 @@ mod tables;
 mod writer;
 
 pub use addresses::Addresses;
+pub use cost::touched;
 pub use event::{Event, Events, Generation, Operation, Row};
 pub use fdb::Fdb;
 pub use links::Links;
@@ -40,7 +42,7 @@ pub use routes::{BodyId, Placement, RouteCount, RoutePlace, RouteRun, Routes};
 pub use row::address::{Address, AddressKey};
 pub use row::attributes::RawAttributes;
 pub use row::counters::{IpCounters, IpPlace, IpSettings, LinkCounters, NeighbourAges};
-pub use row::fdb::{FdbEntry, FdbKey};
+pub use row::fdb::{FdbEntry, FdbKey, FdbRemote, Station};
 pub use row::link::Link;
 pub use row::link_layer_address::LinkLayerAddress;
 pub use row::neighbour::{Neighbour, NeighbourKey};
@@ -52,7 +54,7 @@ pub use row::rule::Rule;
 pub use rules::{RuleKey, Rules};
 pub use sample::{NeighbourSample, Sample};
 pub use tables::Tables;
-pub use writer::{Change, Limits, Reader, TableFull, Writer};
+pub use writer::{Change, Limits, Reader, Refused, TableFull, Writer};
 
 /// `AF_INET`.
 pub const AF_INET: u8 = 2;

@@ -14,6 +14,8 @@ use std::sync::Arc;
 
 use arrayvec::ArrayVec;
 
+use crate::cost;
+
 /// Rows in a leaf. 64 rows of 20 bytes are one copy of 1.3 KiB.
 const LEAF: usize = 64;
 /// Children of an inner node; half of [`LEAF`], so that a node's size is
@@ -107,6 +109,7 @@ impl<K: Ord + Clone, V: Clone> Ordered<K, V> {
     pub fn get(&self, key: &K) -> Option<&V> {
         let mut node = self.root.as_deref()?;
         loop {
+            cost::touch();
             match node {
                 Node::Inner(inner) => node = &inner.children[inner.child_of(key)],
                 Node::Leaf(leaf) => {
@@ -209,6 +212,7 @@ impl<K: Ord + Clone, V: Clone> Ordered<K, V> {
         let mut before = 0;
         let mut next = self.root.as_deref();
         while let Some(node) = next.take() {
+            cost::touch();
             match node {
                 Node::Inner(inner) => {
                     let child = inner.child_of(key);
@@ -228,6 +232,7 @@ impl<K: Ord + Clone, V: Clone> Ordered<K, V> {
         let mut iter = Iter::END;
         let mut next = self.root.as_deref().filter(|_| skip < self.len);
         while let Some(node) = next.take() {
+            cost::touch();
             match node {
                 Node::Inner(inner) => {
                     let mut child = 0;
@@ -250,6 +255,7 @@ impl<K: Ord + Clone, V: Clone> Ordered<K, V> {
         let mut iter = Iter::END;
         let mut next = self.root.as_deref();
         while let Some(node) = next.take() {
+            cost::touch();
             match node {
                 Node::Inner(inner) => {
                     let child = match start {
@@ -362,6 +368,7 @@ fn insert_below<K: Ord + Clone, V: Clone>(
     key: K,
     value: V,
 ) -> (Option<V>, Split<K, V>) {
+    cost::touch();
     match Arc::make_mut(node) {
         Node::Leaf(leaf) => match leaf.find(&key) {
             Ok(at) => (Some(std::mem::replace(&mut leaf.values[at], value)), None),
@@ -434,6 +441,7 @@ fn insert_child<K: Ord + Clone, V>(
 }
 
 fn remove_below<K: Ord + Clone, V: Clone>(node: &mut Arc<Node<K, V>>, key: &K) -> Option<V> {
+    cost::touch();
     match Arc::make_mut(node) {
         Node::Leaf(leaf) => {
             let at = leaf.find(key).ok()?;
@@ -558,6 +566,7 @@ fn join_inners<K, V>(left: &mut Inner<K, V>, right: &mut Inner<K, V>, separator:
 }
 
 fn last_to<'a, K: Ord, V>(node: &'a Node<K, V>, key: &K) -> Option<(&'a K, &'a V)> {
+    cost::touch();
     match node {
         Node::Leaf(leaf) => {
             let at = match leaf.find(key) {
@@ -593,6 +602,7 @@ impl<'a, K, V> Iterator for Iter<'a, K, V> {
     type Item = (&'a K, &'a V);
 
     fn next(&mut self) -> Option<Self::Item> {
+        cost::touch();
         loop {
             let leaf = self.leaf?;
             if let Some(key) = leaf.keys.get(self.at) {

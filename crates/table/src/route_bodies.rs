@@ -32,6 +32,10 @@ impl BodyId {
 pub(crate) struct Bodies {
     by_id: Ordered<BodyId, Arc<RouteBody>>,
     by_link: Ordered<(u32, BodyId), ()>,
+    /// Those of several next hops, without a next-hop object.
+    several_by_link: Ordered<(u32, BodyId), ()>,
+    /// Those with neither next hop nor next-hop object.
+    without_hop: Ordered<BodyId, ()>,
     by_gateway: Ordered<(IpAddr, BodyId), ()>,
     by_nexthop: Ordered<(u32, BodyId), ()>,
     by_source: Ordered<(IpAddr, BodyId), ()>,
@@ -54,6 +58,28 @@ impl Bodies {
         run(&self.by_link, link)
     }
 
+    pub(crate) fn several_over_link(&self, link: u32) -> impl Iterator<Item = BodyId> {
+        run(&self.several_by_link, link)
+    }
+
+    /// The bodies that could be the same to a kernel as this one, or parts
+    /// of it, `at_most` so many and some more than once: those that prefer
+    /// the same source where that is part of what tells routes apart
+    /// (IPv4); that share a next-hop object or a next hop's link with it,
+    /// or have neither.
+    pub(crate) fn like(&self, body: &RouteBody, is_v4: bool, at_most: usize) -> Vec<BodyId> {
+        if let Some(source) = body.preferred_source.filter(|_| is_v4) {
+            return self.preferring(source).take(at_most).collect();
+        }
+        if let Some(nexthop) = body.nexthop_id {
+            return self.of_nexthop(nexthop).take(at_most).collect();
+        }
+        let hops = body.next_hops.as_slice().iter();
+        let over_links = hops.flat_map(|hop| self.over_link(hop.link));
+        let without_hop = self.without_hop.iter().map(|(id, ())| *id);
+        over_links.chain(without_hop).take(at_most).collect()
+    }
+
     pub(crate) fn via(&self, gateway: IpAddr) -> impl Iterator<Item = BodyId> {
         run(&self.by_gateway, gateway)
     }
@@ -65,6 +91,8 @@ impl Bodies {
     pub(crate) fn heap_bytes(&self) -> usize {
         self.by_id.heap_bytes()
             + self.by_link.heap_bytes()
+            + self.several_by_link.heap_bytes()
+            + self.without_hop.heap_bytes()
             + self.by_gateway.heap_bytes()
             + self.by_nexthop.heap_bytes()
             + self.by_source.heap_bytes()
@@ -72,8 +100,15 @@ impl Bodies {
     }
 
     fn put(&mut self, id: BodyId, body: &Arc<RouteBody>) {
-        for hop in body.next_hops.as_slice() {
+        let hops = body.next_hops.as_slice();
+        if hops.is_empty() && body.nexthop_id.is_none() {
+            self.without_hop.insert(id, ());
+        }
+        for hop in hops {
             self.by_link.insert((hop.link, id), ());
+            if hops.len() > 1 && body.nexthop_id.is_none() {
+                self.several_by_link.insert((hop.link, id), ());
+            }
             if let Some(gateway) = hop.gateway {
                 self.by_gateway.insert((gateway, id), ());
             }
@@ -88,8 +123,10 @@ impl Bodies {
     }
 
     fn remove(&mut self, id: BodyId, body: &RouteBody) {
+        self.without_hop.remove(&id);
         for hop in body.next_hops.as_slice() {
             self.by_link.remove(&(hop.link, id));
+            self.several_by_link.remove(&(hop.link, id));
             if let Some(gateway) = hop.gateway {
                 self.by_gateway.remove(&(gateway, id));
             }

@@ -1,7 +1,7 @@
 //! The table of routes: by (table, prefix, metric), by longest match, by
 //! next hop.
 //!
-//! A route is a key of 16 bytes (IPv4; 32 for IPv6) and the number of a
+//! A route is a key of 18 bytes (IPv4; 30 for IPv6) and the number of a
 //! shared body, in two ordered indexes. Longest match needs no index of
 //! its own: the covering prefixes of an address are found from its
 //! predecessors in prefix order.
@@ -17,9 +17,16 @@ pub use crate::route_bodies::BodyId;
 use crate::route_bodies::{Bodies, Interner};
 use crate::row::route::{OtherRoute, OtherRouteKey, Route, RouteBody, RouteRef, SharedRoute};
 
+mod family;
+mod key;
 mod run;
 
+use family::{Covering, Family};
+use key::{Key, RunKey};
 pub use run::{RouteCount, RoutePlace, RouteRun};
+
+/// A run that is looked at whole rather than by its bodies.
+const SHORT_RUN: usize = 16;
 
 /// Where a new route goes among those of the same table, prefix, TOS and
 /// metric; the kernel uses the first.
@@ -31,74 +38,6 @@ pub enum Placement {
     Last,
     /// In place of the first of them (`ip route replace`, IPv4).
     InsteadOfFirst,
-}
-
-/// The order of routes: by table, then as a MIB walks them.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-struct Key<A> {
-    table: u32,
-    address: A,
-    rest: Rest,
-}
-
-/// Length, TOS, metric and place among routes that are equal so far, in
-/// this order from the highest bits: one comparison instead of four.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-struct Rest(u64);
-
-impl Rest {
-    const LAST: Self = Self(u64::MAX);
-
-    fn new(len: u8, tos: u8, metric: u32) -> Self {
-        Self(u64::from(len) << 56 | u64::from(tos) << 48 | u64::from(metric) << 16)
-    }
-
-    fn len(self) -> u8 {
-        (self.0 >> 56) as u8
-    }
-
-    fn tos(self) -> u8 {
-        (self.0 >> 48) as u8
-    }
-
-    fn metric(self) -> u32 {
-        (self.0 >> 16) as u32
-    }
-
-    fn ordinal(self) -> u16 {
-        self.0 as u16
-    }
-
-    fn with_ordinal(self, ordinal: u16) -> Self {
-        Self(self.0 & !0xffff | u64::from(ordinal))
-    }
-
-    /// The last of a length.
-    fn last_of(len: u8) -> Self {
-        Self(Self::LAST.0 & !(0xff << 56) | u64::from(len) << 56)
-    }
-}
-
-/// Where numbering of equal routes starts.
-const FIRST_ORDINAL: u16 = 0x8000;
-
-/// The routes of one family.
-#[derive(Debug, Clone)]
-struct Family<A> {
-    by_prefix: Ordered<Key<A>, BodyId>,
-    by_body: Ordered<(BodyId, Key<A>), ()>,
-    /// How many there are, by table.
-    counts: Ordered<u32, RouteCount>,
-}
-
-impl<A> Default for Family<A> {
-    fn default() -> Self {
-        Self {
-            by_prefix: Ordered::default(),
-            by_body: Ordered::default(),
-            counts: Ordered::default(),
-        }
-    }
 }
 
 /// Routes of all tables and both families.
@@ -181,8 +120,8 @@ impl Routes {
         by_family!(self, prefix, |family, address| {
             family
                 .by_prefix
-                .from(&first_of(table, address, prefix.prefix_len()))
-                .take_while(move |(key, _)| key.table == table)
+                .from(&Key::first_of(table, address, prefix.prefix_len()))
+                .take_while(move |(key, _)| key.run().table() == table)
                 .filter_map(|row| self.read(row))
         })
     }
@@ -194,7 +133,7 @@ impl Routes {
             let len = prefix.prefix_len();
             family
                 .by_prefix
-                .from(&first_of(table, address, len))
+                .from(&Key::first_of(table, address, len))
                 .take_while(move |(key, _)| key.is_of(table, address, len))
                 .filter_map(|row| self.read(row))
         })
@@ -208,9 +147,11 @@ impl Routes {
             let last = address.last(len);
             family
                 .by_prefix
-                .from(&first_of(table, address, len))
-                .take_while(move |(key, _)| key.table == table && key.address <= last)
-                .filter(move |(key, _)| key.rest.len() >= len)
+                .from(&Key::first_of(table, address, len))
+                .take_while(move |(key, _)| {
+                    key.run().table() == table && key.run().address() <= last
+                })
+                .filter(move |(key, _)| key.run().len() >= len)
                 .filter_map(|row| self.read(row))
         })
     }
@@ -243,7 +184,7 @@ impl Routes {
             .flat_map(move |(at, len)| {
                 family
                     .by_prefix
-                    .from(&first_of(table, at, len))
+                    .from(&Key::first_of(table, at, len))
                     .take_while(move |(key, _)| key.is_of(table, at, len))
             })
             .filter_map(|row| self.read(row))
@@ -282,6 +223,17 @@ impl Routes {
             .filter_map(|id| Some((id, self.bodies.get(id)?)))
     }
 
+    /// The distinct bodies of several next hops, one of them over a link,
+    /// that name those themselves. O(log n + rows returned).
+    pub fn bodies_of_several_over_link(
+        &self,
+        link: u32,
+    ) -> impl Iterator<Item = (BodyId, &Arc<RouteBody>)> {
+        self.bodies
+            .several_over_link(link)
+            .filter_map(|id| Some((id, self.bodies.get(id)?)))
+    }
+
     /// The distinct bodies that use a next-hop object.
     pub fn bodies_of_nexthop(
         &self,
@@ -297,12 +249,50 @@ impl Routes {
         let v4 = self
             .v4
             .of_body(id)
-            .filter_map(move |key| self.read((key, &id)));
+            .filter_map(move |key| self.read((&key, &id)));
         let v6 = self
             .v6
             .of_body(id)
-            .filter_map(move |key| self.read((key, &id)));
+            .filter_map(move |key| self.read((&key, &id)));
         v4.chain(v6)
+    }
+
+    /// The routes of a route's run (same table, prefix, TOS and metric)
+    /// that could be the same to a kernel, or parts of it, in the kernel's
+    /// order: those that share its source (IPv4), its next-hop object or a
+    /// next hop's link, and others. A short run is given whole. O(log n)
+    /// for each body of those, and never more than O(run).
+    pub fn beside(&self, route: &Route) -> Vec<RouteRef<'_>> {
+        match either(route.prefix.network()) {
+            Either::V4(address) => self.beside_in(&self.v4, address, route),
+            Either::V6(address) => self.beside_in(&self.v6, address, route),
+        }
+    }
+
+    fn beside_in<'a, A: RouteAddress>(
+        &'a self,
+        family: &'a Family<A>,
+        address: A,
+        route: &Route,
+    ) -> Vec<RouteRef<'a>> {
+        let run = RunKey::of(address, route);
+        let len = family.run_len(run);
+        let whole = || family.run(run).filter_map(|row| self.read(row)).collect();
+        if len <= SHORT_RUN {
+            return whole();
+        }
+        let is_v4 = matches!(route.prefix, IpNet::V4(_));
+        let mut ids = self.bodies.like(&route.body, is_v4, len);
+        if ids.len() == len {
+            return whole();
+        }
+        ids.sort_unstable();
+        ids.dedup();
+        let found = |id: BodyId| Some((family.find(id, run)?, id));
+        let mut found: Vec<_> = ids.into_iter().filter_map(found).collect();
+        found.sort_unstable_by_key(|(key, _)| key.ordinal());
+        let routes = found.iter().filter_map(|(key, id)| self.read((key, id)));
+        routes.collect()
     }
 
     /// The routes of families that are kept as they came.
@@ -312,10 +302,8 @@ impl Routes {
 
     /// Bytes of heap: what a route costs, all indexes included.
     pub fn heap_bytes(&self) -> usize {
-        self.v4.by_prefix.heap_bytes()
-            + self.v4.by_body.heap_bytes()
-            + self.v6.by_prefix.heap_bytes()
-            + self.v6.by_body.heap_bytes()
+        self.v4.heap_bytes()
+            + self.v6.heap_bytes()
             + self.bodies.heap_bytes()
             + self.other.heap_bytes()
     }
@@ -345,6 +333,19 @@ impl Routes {
         put
     }
 
+    /// Whether [`Routes::put`] would make the table longer. O(log n).
+    pub(crate) fn would_add(
+        &self,
+        interner: &Interner,
+        route: &Route,
+        placement: Placement,
+    ) -> bool {
+        match either(route.prefix.network()) {
+            Either::V4(address) => self.v4.would_add(interner, address, route, placement),
+            Either::V6(address) => self.v6.would_add(interner, address, route, placement),
+        }
+    }
+
     /// Takes the route out that equals this one, body and all.
     pub(crate) fn remove(&mut self, interner: &mut Interner, route: &Route<&RouteBody>) -> bool {
         let Some(id) = interner.find(route.body) else {
@@ -367,6 +368,10 @@ impl Routes {
         removed
     }
 
+    pub(crate) fn get_other(&self, key: &OtherRouteKey) -> Option<&Arc<OtherRoute>> {
+        self.other.get(key)
+    }
+
     pub(crate) fn put_other(&mut self, row: Arc<OtherRoute>) -> Option<Arc<OtherRoute>> {
         self.other.insert(row.key.clone(), row)
     }
@@ -376,230 +381,14 @@ impl Routes {
     }
 
     fn read<'a, A: RouteAddress>(&'a self, (key, id): (&Key<A>, &BodyId)) -> Option<RouteRef<'a>> {
+        let run = key.run();
         Some(Route {
-            table: key.table,
-            prefix: key.address.to_net(key.rest.len()),
-            tos: key.rest.tos(),
-            metric: key.rest.metric(),
+            table: run.table(),
+            prefix: run.address().to_net(run.len()),
+            tos: run.tos(),
+            metric: run.metric(),
             body: self.bodies.get(*id)?,
         })
-    }
-}
-
-fn first_of<A: RouteAddress>(table: u32, address: A, len: u8) -> Key<A> {
-    Key {
-        table,
-        address: address.masked(len),
-        rest: Rest::new(len, 0, 0),
-    }
-}
-
-impl<A: RouteAddress> Key<A> {
-    /// The key of a place; its ordinal is 0, before all.
-    fn of_place<B>(address: A, route: &Route<B>) -> Self {
-        Self {
-            table: route.table,
-            address,
-            rest: Rest::new(route.prefix.prefix_len(), route.tos, route.metric),
-        }
-    }
-
-    fn is_of(&self, table: u32, address: A, len: u8) -> bool {
-        (self.table, self.address, self.rest.len()) == (table, address, len)
-    }
-
-    fn with_ordinal(self, ordinal: u16) -> Self {
-        Self {
-            rest: self.rest.with_ordinal(ordinal),
-            ..self
-        }
-    }
-
-    fn same_place(&self, other: &Self) -> bool {
-        self.with_ordinal(0) == other.with_ordinal(0)
-    }
-}
-
-impl<A: RouteAddress> Family<A> {
-    fn of_body(&self, id: BodyId) -> impl Iterator<Item = &Key<A>> {
-        self.of_body_from(id, first_of(0, A::ZERO, 0))
-    }
-
-    fn of_body_from(&self, id: BodyId, from: Key<A>) -> impl Iterator<Item = &Key<A>> {
-        self.by_body
-            .from(&(id, from))
-            .take_while(move |((of, _), ())| *of == id)
-            .map(|((_, key), ())| key)
-    }
-
-    /// The key of a route with this body in this place.
-    fn find(&self, id: BodyId, place: Key<A>) -> Option<Key<A>> {
-        let ((of, key), ()) = self.by_body.from(&(id, place)).next()?;
-        (*of == id && key.same_place(&place)).then_some(*key)
-    }
-
-    fn put(
-        &mut self,
-        bodies: &mut Bodies,
-        interner: &mut Interner,
-        address: A,
-        route: Route,
-        placement: Placement,
-    ) -> Put {
-        let place = Key::of_place(address, &route);
-        let last = self.last_of_place(place);
-        let same = last.and_then(|_| self.find(interner.find(&route.body)?, place));
-        if same.is_some() {
-            return Put::Same;
-        }
-        match placement {
-            Placement::Last => self.append(place, last, interner.take(bodies, route.body)),
-            Placement::First => self.prepend(place, interner.take(bodies, route.body)),
-            Placement::InsteadOfFirst if last.is_some() => {
-                return self.replace_first(bodies, interner, place, route);
-            }
-            Placement::InsteadOfFirst => {
-                self.append(place, None, interner.take(bodies, route.body));
-            }
-        }
-        Put::Added
-    }
-
-    /// The ordinal of the last route of a place.
-    fn last_of_place(&self, place: Key<A>) -> Option<u16> {
-        let (key, _) = self.by_prefix.last_to(&place.with_ordinal(u16::MAX))?;
-        key.same_place(&place).then(|| key.rest.ordinal())
-    }
-
-    fn append(&mut self, place: Key<A>, last: Option<u16>, id: BodyId) {
-        let ordinal = match last {
-            Some(u16::MAX) => {
-                let run = self.take_run(place);
-                return self.put_run(place, run.into_iter().chain([id]).collect());
-            }
-            Some(last) => last + 1,
-            None => FIRST_ORDINAL,
-        };
-        self.put_key(place.with_ordinal(ordinal), id);
-    }
-
-    /// The others keep their numbers, as far as there is one before them:
-    /// who walks the table names routes by them.
-    fn prepend(&mut self, place: Key<A>, id: BodyId) {
-        let first = self.by_prefix.from(&place).next().map(|(key, _)| *key);
-        let ordinal = match first.filter(|key| key.same_place(&place)) {
-            Some(key) => key.rest.ordinal().checked_sub(1),
-            None => Some(FIRST_ORDINAL),
-        };
-        match ordinal {
-            Some(ordinal) => self.put_key(place.with_ordinal(ordinal), id),
-            None => {
-                let run = self.take_run(place);
-                self.put_run(place, std::iter::once(id).chain(run).collect());
-            }
-        }
-    }
-
-    fn replace_first(
-        &mut self,
-        bodies: &mut Bodies,
-        interner: &mut Interner,
-        place: Key<A>,
-        route: Route,
-    ) -> Put {
-        let first = self.by_prefix.from(&place).next();
-        let Some((key, old)) = first.map(|(key, id)| (*key, *id)) else {
-            return Put::Same;
-        };
-        let Some(old_body) = bodies.get(old).cloned() else {
-            return Put::Same;
-        };
-        let replaced = route.with_body(Arc::clone(&old_body));
-        let id = interner.take(bodies, route.body);
-        self.by_body.remove(&(old, key));
-        self.put_key(key, id);
-        interner.give_back(bodies, &old_body);
-        Put::Replaced(replaced)
-    }
-
-    fn remove(&mut self, address: A, route: &Route<&RouteBody>, id: BodyId) -> bool {
-        let Some(key) = self.find(id, Key::of_place(address, route)) else {
-            return false;
-        };
-        self.by_body.remove(&(id, key));
-        self.by_prefix.remove(&key).is_some()
-    }
-
-    fn put_key(&mut self, key: Key<A>, id: BodyId) {
-        self.by_prefix.insert(key, id);
-        self.by_body.insert((id, key), ());
-    }
-
-    fn take_run(&mut self, place: Key<A>) -> Vec<BodyId> {
-        let run: Vec<(Key<A>, BodyId)> = self
-            .by_prefix
-            .from(&place)
-            .take_while(|(key, _)| key.same_place(&place))
-            .map(|(key, id)| (*key, *id))
-            .collect();
-        for (key, id) in &run {
-            self.by_prefix.remove(key);
-            self.by_body.remove(&(*id, *key));
-        }
-        run.into_iter().map(|(_, id)| id).collect()
-    }
-
-    /// Puts a whole run anew, numbered around the middle. A run longer
-    /// than the numbers keeps its first 65,536.
-    fn put_run(&mut self, place: Key<A>, run: Vec<BodyId>) {
-        let first = FIRST_ORDINAL.saturating_sub((run.len() / 2).min(0x8000) as u16);
-        for (id, ordinal) in run.into_iter().zip(first..=u16::MAX) {
-            self.put_key(place.with_ordinal(ordinal), id);
-        }
-    }
-}
-
-/// The prefixes of a table that cover an address, the longest first.
-///
-/// The longest covering prefix is the last key at or before (address,
-/// length) that covers it. A key found there that does not cover it has
-/// `common` bits in common, and no covering prefix can be longer than that:
-/// go on from (address masked to `common`, `common`).
-struct Covering<'a, A> {
-    family: &'a Family<A>,
-    table: u32,
-    address: A,
-    /// Longest length still to be looked for.
-    len: Option<u8>,
-}
-
-impl<A: RouteAddress> Iterator for Covering<'_, A> {
-    type Item = (A, u8);
-
-    fn next(&mut self) -> Option<(A, u8)> {
-        loop {
-            let len = self.len?;
-            let probe = Key {
-                table: self.table,
-                address: self.address.masked(len),
-                rest: Rest::last_of(len),
-            };
-            let Some((key, _)) = self.family.by_prefix.last_to(&probe) else {
-                self.len = None;
-                return None;
-            };
-            if key.table != self.table {
-                self.len = None;
-                return None;
-            }
-            let common = key.address.common_bits(self.address);
-            let found = key.rest.len();
-            if found <= common {
-                self.len = found.checked_sub(1);
-                return Some((key.address, found));
-            }
-            self.len = Some(common);
-        }
     }
 }
 

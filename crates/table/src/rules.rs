@@ -57,51 +57,76 @@ impl Rules {
         self.by_priority.heap_bytes() + self.len() * (size_of::<Rule>() + 16)
     }
 
-    /// Puts a rule behind those of its priority; an equal one stays.
-    pub(crate) fn put(&mut self, rule: Arc<Rule>) -> Option<Arc<Rule>> {
-        let equals = self.of_priority(rule.family, rule.priority);
-        let mut ordinal = 0;
-        for (key, row) in equals {
-            if row == rule {
-                return Some(row);
-            }
-            ordinal = key.ordinal + 1;
-        }
-        let key = RuleKey {
-            ordinal,
+    /// Whether there is a rule that equals this one.
+    pub(crate) fn contains(&self, rule: &Rule) -> bool {
+        self.place_of(rule).is_some()
+    }
+
+    /// Puts a rule that has no equal behind those of its priority.
+    pub(crate) fn put(&mut self, rule: Arc<Rule>) {
+        let last = RuleKey {
+            ordinal: u32::MAX,
             ..first(rule.family, rule.priority)
         };
-        self.by_priority.insert(key, rule)
+        let of_priority =
+            |key: &&RuleKey| (key.family, key.priority) == (rule.family, rule.priority);
+        let before = self.by_priority.last_to(&last).map(|(key, _)| key);
+        let ordinal = match before.filter(of_priority).map(|key| key.ordinal) {
+            Some(u32::MAX) => self.renumber(&last),
+            Some(before) => before + 1,
+            None => 0,
+        };
+        self.by_priority.insert(RuleKey { ordinal, ..last }, rule);
+    }
+
+    /// Numbers the rules of a priority from 0; gives the next number. Four
+    /// billion rules come and go before this is needed.
+    fn renumber(&mut self, of: &RuleKey) -> u32 {
+        let rows: Vec<(RuleKey, Arc<Rule>)> = self
+            .of_priority(of.family, of.priority)
+            .map(|(key, row)| (*key, Arc::clone(row)))
+            .collect();
+        for (key, _) in &rows {
+            self.by_priority.remove(key);
+        }
+        let mut next = 0;
+        for (key, row) in rows {
+            let key = RuleKey {
+                ordinal: next,
+                ..key
+            };
+            self.by_priority.insert(key, row);
+            next += 1;
+        }
+        next
     }
 
     /// Takes the rule out that equals this one.
     pub(crate) fn remove(&mut self, rule: &Rule) -> Option<Arc<Rule>> {
-        let (key, _) = self
-            .of_priority(rule.family, rule.priority)
-            .find(|(_, row)| **row == *rule)?;
+        let key = self.place_of(rule)?;
         self.by_priority.remove(&key)
     }
 
     /// Puts a rule in the place of the one that equals `old`.
     pub(crate) fn replace(&mut self, old: &Rule, new: Arc<Rule>) -> Option<Arc<Rule>> {
-        let (key, _) = self
-            .of_priority(old.family, old.priority)
-            .find(|(_, row)| **row == *old)?;
+        let key = self.place_of(old)?;
         self.by_priority.insert(key, new)
+    }
+
+    fn place_of(&self, rule: &Rule) -> Option<RuleKey> {
+        self.of_priority(rule.family, rule.priority)
+            .find(|(_, row)| ***row == *rule)
+            .map(|(key, _)| *key)
     }
 
     fn of_priority(
         &self,
         family: u8,
         priority: u32,
-    ) -> impl Iterator<Item = (RuleKey, Arc<Rule>)> + use<> {
-        let all: Vec<_> = self
-            .by_priority
+    ) -> impl Iterator<Item = (&RuleKey, &Arc<Rule>)> {
+        self.by_priority
             .from(&first(family, priority))
-            .take_while(|(key, _)| key.family == family && key.priority == priority)
-            .map(|(key, row)| (*key, Arc::clone(row)))
-            .collect();
-        all.into_iter()
+            .take_while(move |(key, _)| key.family == family && key.priority == priority)
     }
 }
 

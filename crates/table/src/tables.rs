@@ -13,6 +13,7 @@ use crate::row::counters::{IpCounters, IpPlace, IpSettings, LinkCounters};
 use crate::row::neighbour::NeighbourKey;
 use crate::rules::Rules;
 use crate::sample::{NeighbourSample, Sample};
+use crate::writer::Refused;
 
 /// All tables at one generation. Cloning shares them: O(1).
 #[derive(Debug, Clone, Default)]
@@ -33,6 +34,8 @@ pub struct Tables {
     pub rules: Rules,
     /// Bridge and VXLAN forwarding entries.
     pub fdb: Fdb,
+    /// What was refused since the tables were last whole.
+    pub refused: Refused,
     /// Counters of links, by index, as last sampled.
     pub link_counters: Arc<Sample<u32, LinkCounters>>,
     /// How fast links are, Mb/s, by index, as last sampled; links whose

@@ -11,7 +11,7 @@ use netlink::message;
 use table::row::route::flag;
 use table::{
     AF_INET6, Address, AddressKey, Change, Link, NextHop, NextHops, Nexthop, Placement, Route,
-    RouteBody, Rule, SharedRoute, TableFull, Writer,
+    RouteBody, RoutePlace, RouteRef, Rule, SharedRoute, TableFull, Writer,
 };
 
 use super::{normalise, silent};
@@ -184,10 +184,7 @@ impl Model {
         };
         // The same route said again, with another flag (offload, say).
         if placement != Placement::InsteadOfFirst
-            && let Some(same) = self
-                .run_of(&row)
-                .into_iter()
-                .find(|old| same_v4(&old.body, &row.body))
+            && let Some(same) = self.same_v4_route(&row)
         {
             if *same.body == row.body {
                 return Ok(());
@@ -198,51 +195,73 @@ impl Model {
     }
 
     fn delete_v4_route(&mut self, row: &Route) -> Result<(), TableFull> {
-        let gone = self
-            .run_of(row)
-            .into_iter()
-            .find(|old| same_v4(&old.body, &row.body));
+        let gone = self.same_v4_route(row);
         gone.map_or(Ok(()), |gone| self.writer.apply(Change::DeleteRoute(gone)))
+    }
+
+    fn same_v4_route(&self, row: &Route) -> Option<SharedRoute> {
+        let beside = self.writer.tables().routes.beside(row);
+        let mut beside = beside.into_iter();
+        let same = beside.find(|old| same_v4(old.body, &row.body))?;
+        Some(same.to_shared())
     }
 
     /// An IPv6 route is announced with all its next hops, whichever was
     /// added: it stands for those with fewer.
     fn put_v6_route(&mut self, flags: u16, mut row: Route) -> Result<(), TableFull> {
-        let run = self.run_of(&row);
         let replaced = if flags & message::flag::REPLACE != 0 {
-            let alike = run
-                .iter()
-                .find(|old| joins_paths(&old.body) == joins_paths(&row.body));
-            alike.or(run.first()).cloned()
+            self.replaced_v6(&row)
         } else {
             None
         };
-        let is_joined =
-            |old: &SharedRoute| same_kind(&old.body, &row.body) && covers(&row.body, &old.body);
+        let joined: Vec<SharedRoute> = self
+            .writer
+            .tables()
+            .routes
+            .beside(&row)
+            .into_iter()
+            .filter(|old| same_kind(old.body, &row.body) && covers(&row.body, old.body))
+            .map(|old| old.to_shared())
+            .collect();
         if replaced.is_none()
-            && let Some(joined) = run.iter().find(|old| is_joined(old))
+            && let Some(joined) = joined.first()
         {
             older_first(&mut row.body, &joined.body);
         }
-        if replaced.is_none() && run.iter().any(|old| *old.body == row.body) {
+        if replaced.is_none() && joined.iter().any(|old| *old.body == row.body) {
             return Ok(());
         }
-        for old in run {
-            let is_replaced = replaced.as_ref() == Some(&old);
-            if is_replaced || (same_kind(&old.body, &row.body) && covers(&row.body, &old.body)) {
-                self.writer.apply(Change::DeleteRoute(old))?;
-            }
+        let others = joined
+            .into_iter()
+            .filter(|old| replaced.as_ref() != Some(old));
+        let gone: Vec<SharedRoute> = replaced.iter().cloned().chain(others).collect();
+        for old in gone {
+            self.writer.apply(Change::DeleteRoute(old))?;
         }
         self.writer.apply(Change::PutRoute(row, Placement::Last))
     }
 
+    /// The route that an IPv6 route announced as a replacement stands for:
+    /// the first that joins paths as it does, else the first.
+    fn replaced_v6(&self, row: &Route) -> Option<SharedRoute> {
+        let alike = self
+            .run_of(row)
+            .find(|old| joins_paths(old.body) == joins_paths(&row.body));
+        let replaced = alike.or_else(|| self.run_of(row).next())?;
+        Some(replaced.to_shared())
+    }
+
     /// One next hop of an IPv6 route may go without the others.
     fn delete_v6_route(&mut self, row: &Route) -> Result<(), TableFull> {
-        let run = self.run_of(row);
-        let Some(old) = run
-            .into_iter()
-            .find(|old| same_kind(&old.body, &row.body) && covers(&old.body, &row.body))
-        else {
+        let is_gone =
+            |old: &RouteRef<'_>| same_kind(old.body, &row.body) && covers(old.body, &row.body);
+        let old = if row.body.next_hops == NextHops::None {
+            self.run_of(row).find(is_gone)
+        } else {
+            let beside = self.writer.tables().routes.beside(row);
+            beside.into_iter().find(is_gone)
+        };
+        let Some(old) = old.map(|old| old.to_shared()) else {
             return Ok(());
         };
         let rest = without(&old.body, &row.body);
@@ -258,14 +277,18 @@ impl Model {
     }
 
     /// The routes of the same table, prefix, TOS and metric.
-    fn run_of(&self, row: &Route) -> Vec<SharedRoute> {
-        self.writer
-            .tables()
-            .routes
-            .exact(row.table, row.prefix)
-            .filter(|old| (old.tos, old.metric) == (row.tos, row.metric))
-            .map(|old| old.to_shared())
-            .collect()
+    fn run_of(&self, row: &Route) -> impl Iterator<Item = RouteRef<'_>> {
+        let (tos, metric) = (row.tos, row.metric);
+        let first = RoutePlace {
+            tos,
+            metric,
+            ..RoutePlace::first_of(row.prefix)
+        };
+        let (prefix, routes) = (row.prefix, &self.writer.tables().routes);
+        routes
+            .run(row.table, &first)
+            .map(|(_, old)| old)
+            .take_while(move |old| (old.prefix, old.tos, old.metric) == (prefix, tos, metric))
     }
 }
 
@@ -349,3 +372,7 @@ fn without(old: &RouteBody, gone: &RouteBody) -> NextHops {
         Err(many) => NextHops::Many(many.into()),
     }
 }
+
+#[cfg(test)]
+#[path = "model/growth.rs"]
+mod growth;

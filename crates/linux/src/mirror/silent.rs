@@ -320,10 +320,7 @@ fn rewrite_over(
     let tables = writer.tables();
     let several: Vec<SharedRoute> = tables
         .routes
-        .bodies_over_link(link)
-        .filter(|(_, body)| {
-            matches!(body.next_hops, NextHops::Many(_)) && body.nexthop_id.is_none()
-        })
+        .bodies_of_several_over_link(link)
         .filter(|(_, body)| {
             body.next_hops
                 .as_slice()

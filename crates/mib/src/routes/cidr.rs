@@ -104,7 +104,7 @@ pub(super) fn destination(prefix: &IpNet) -> [u8; 4] {
 /// Rows, the routes of one (prefix, TOS) at a time.
 struct Groups<'a> {
     run: RouteRun<'a>,
-    next: Option<(u16, RouteRef<'a>)>,
+    next: Option<(u32, RouteRef<'a>)>,
     /// What is left of the group, the next row last.
     group: SmallVec<[Row<'a>; 8]>,
 }

@@ -33,7 +33,7 @@ const METRIC_V6: u32 = 1_024;
 pub(crate) struct Row<'a> {
     route: RouteRef<'a>,
     hop: Option<&'a NextHop>,
-    ordinal: u16,
+    ordinal: u32,
     repeat: u32,
 }
 
@@ -50,7 +50,7 @@ fn plain_place(prefix: IpNet) -> RoutePlace {
     }
 }
 
-fn is_plain(ordinal: u16, route: &RouteRef<'_>) -> bool {
+fn is_plain(ordinal: u32, route: &RouteRef<'_>) -> bool {
     let plain = plain_place(route.prefix);
     (route.tos, route.metric, ordinal) == (plain.tos, plain.metric, plain.ordinal)
 }
@@ -81,7 +81,7 @@ impl Rows for InetTable {
             name.extend([2, 0, 0]);
         } else {
             name.extend([POLICY, 0, 0, row.route.tos.into(), row.route.metric]);
-            name.extend([row.ordinal.into(), row.repeat]);
+            name.extend([row.ordinal, row.repeat]);
         }
         hops::put(name, row.hop);
     }
@@ -112,7 +112,7 @@ struct Family<'a> {
     table: u32,
     run: RouteRun<'a>,
     /// Read from `run` and not yet entered.
-    next: Option<(u16, RouteRef<'a>)>,
+    next: Option<(u32, RouteRef<'a>)>,
     /// Whose routes these are.
     prefix: IpNet,
     /// The plain route of the prefix has been taken ahead, or its place is
@@ -124,7 +124,7 @@ struct Family<'a> {
 /// A route whose hops are being handed out.
 struct Entered<'a> {
     route: RouteRef<'a>,
-    ordinal: u16,
+    ordinal: u32,
     /// What is left, the next one last.
     hops: SmallVec<[hops::Ranked; hops::INLINE]>,
 }
@@ -155,7 +155,7 @@ impl<'a> Family<'a> {
             prefix,
             tos: seek.number(u8::MAX.into()) as u8,
             metric: seek.number(u32::MAX),
-            ordinal: seek.number(u16::MAX.into()) as u16,
+            ordinal: seek.number(u32::MAX),
         };
         Self {
             plain_is_done: true,
@@ -254,7 +254,7 @@ impl<'a> Iterator for Family<'a> {
 }
 
 impl<'a> Entered<'a> {
-    fn new(ordinal: u16, route: RouteRef<'a>, part: Part) -> Self {
+    fn new(ordinal: u32, route: RouteRef<'a>, part: Part) -> Self {
         let mut hops = hops::ranked(route.body.next_hops.as_slice());
         hops.retain(|hop| match part {
             Part::All => true,

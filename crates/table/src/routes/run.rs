@@ -5,7 +5,9 @@ use std::net::IpAddr;
 
 use ipnet::IpNet;
 
-use super::{FIRST_ORDINAL, Family, Key, Rest, Routes, first_of};
+use super::Routes;
+use super::family::{FIRST_ORDINAL, Family};
+use super::key::{Key, RunKey};
 use crate::ordered::{Iter, Ordered};
 use crate::prefix::{Either, Halves, RouteAddress, either};
 use crate::route_bodies::BodyId;
@@ -22,13 +24,13 @@ pub struct RoutePlace {
     /// `RTA_PRIORITY`.
     pub metric: u32,
     /// Tells routes apart that are equal so far. A route keeps it as long
-    /// as it is there (unless 32,768 are put before it).
-    pub ordinal: u16,
+    /// as it is there (unless two billion are put before or behind it).
+    pub ordinal: u32,
 }
 
 impl RoutePlace {
     /// The ordinal of a route that had nobody beside it when it came.
-    pub const FIRST_ORDINAL: u16 = FIRST_ORDINAL;
+    pub const FIRST_ORDINAL: u32 = FIRST_ORDINAL;
 
     /// Before all routes of a prefix.
     pub fn first_of(prefix: IpNet) -> Self {
@@ -96,7 +98,7 @@ enum Rows<'a> {
 }
 
 impl<'a> Iterator for RouteRun<'a> {
-    type Item = (u16, RouteRef<'a>);
+    type Item = (u32, RouteRef<'a>);
 
     fn next(&mut self) -> Option<Self::Item> {
         let (ordinal, route) = match &mut self.rows {
@@ -110,8 +112,8 @@ impl<'a> Iterator for RouteRun<'a> {
 fn read<'a, A: RouteAddress>(
     routes: &'a Routes,
     row: (&Key<A>, &BodyId),
-) -> Option<(u16, RouteRef<'a>)> {
-    Some((row.0.rest.ordinal(), routes.read(row)?))
+) -> Option<(u32, RouteRef<'a>)> {
+    Some((row.0.ordinal(), routes.read(row)?))
 }
 
 impl Routes {
@@ -172,27 +174,27 @@ impl Routes {
     }
 
     /// The routes with a body, IPv4 then IPv6, each with its ordinal, from
-    /// a place in a table on (itself included) where one is given. A seek,
-    /// then O(1) a row.
+    /// a place in a table on (itself included, whatever its ordinal) where
+    /// one is given. A seek, then O(1) a row.
     pub fn run_of_body(
         &self,
         body: BodyId,
         from: Option<(u32, &RoutePlace)>,
-    ) -> impl Iterator<Item = (u16, RouteRef<'_>)> {
-        let mut v4 = Some(first_of(0, u32::ZERO, 0));
-        let mut v6 = first_of(0, Halves::ZERO, 0);
+    ) -> impl Iterator<Item = (u32, RouteRef<'_>)> {
+        let mut v4 = Some(Key::first_of(0, u32::ZERO, 0).run());
+        let mut v6 = Key::first_of(0, Halves::ZERO, 0).run();
         if let Some((table, place)) = from {
             match either(place.prefix.addr()) {
-                Either::V4(address) => v4 = Some(key(table, address, place)),
-                Either::V6(address) => (v4, v6) = (None, key(table, address, place)),
+                Either::V4(address) => v4 = Some(key(table, address, place).run()),
+                Either::V6(address) => (v4, v6) = (None, key(table, address, place).run()),
             }
         }
         let v4 = v4.into_iter().flat_map(move |from| {
             let keys = self.v4.of_body_from(body, from);
-            keys.filter_map(move |key| read(self, (key, &body)))
+            keys.filter_map(move |key| read(self, (&key, &body)))
         });
         let v6 = self.v6.of_body_from(body, v6);
-        v4.chain(v6.filter_map(move |key| read(self, (key, &body))))
+        v4.chain(v6.filter_map(move |key| read(self, (&key, &body))))
     }
 
     /// The route of exactly this place. O(log n).
@@ -222,20 +224,16 @@ impl Routes {
 
 /// The address is taken as it is, host bits and all: a place between
 /// prefixes is a place too.
-fn key<A>(table: u32, address: A, place: &RoutePlace) -> Key<A> {
-    Key {
-        table,
-        address,
-        rest: Rest::new(place.prefix.prefix_len(), place.tos, place.metric)
-            .with_ordinal(place.ordinal),
-    }
+fn key<A: RouteAddress>(table: u32, address: A, place: &RoutePlace) -> Key<A> {
+    let len = place.prefix.prefix_len();
+    RunKey::new(table, address, len, place.tos, place.metric).at(place.ordinal)
 }
 
 /// How many routes of the key's table are at it or behind it.
 fn left_of<A: RouteAddress>(family: &Family<A>, from: &Key<A>) -> usize {
     let rows = &family.by_prefix;
-    let end = match from.table.checked_add(1) {
-        Some(next) => rows.rank(&first_of(next, A::ZERO, 0)),
+    let end = match from.run().table().checked_add(1) {
+        Some(next) => rows.rank(&Key::first_of(next, A::ZERO, 0)),
         None => rows.len(),
     };
     end.saturating_sub(rows.rank(from))
@@ -245,10 +243,11 @@ fn nth<A: RouteAddress>(family: &Family<A>, from: &Key<A>, skip: usize) -> Optio
     let rows = &family.by_prefix;
     let rank = rows.rank(from).checked_add(skip)?;
     let (key, _) = rows.from_rank(rank).next()?;
-    (key.table == from.table).then(|| RoutePlace {
-        prefix: key.address.to_net(key.rest.len()),
-        tos: key.rest.tos(),
-        metric: key.rest.metric(),
-        ordinal: key.rest.ordinal(),
+    let run = key.run();
+    (run.table() == from.run().table()).then(|| RoutePlace {
+        prefix: run.address().to_net(run.len()),
+        tos: run.tos(),
+        metric: run.metric(),
+        ordinal: key.ordinal(),
     })
 }

@@ -225,3 +225,28 @@ fn a_run_that_is_never_empty_may_be_renumbered() {
     assert_eq!(owned(routes.iter()), [at(39_999)]);
     assert_eq!(routes.distinct_bodies(), 1);
 }
+
+#[test]
+fn a_full_table_costs_at_most_55_bytes_a_route() {
+    let mut routes = Routes::default();
+    let mut interner = Interner::default();
+    let mut random = 1u64;
+    let count = 200_000;
+    for number in 0..count {
+        random = random.wrapping_mul(6364136223846793005).wrapping_add(1);
+        let mut body = body(1);
+        body.nexthop_id = Some((random >> 40) as u32 % 359);
+        let route = Route {
+            table: 254,
+            prefix: u32::to_net(0x0100_0000 + (number << 8), 24),
+            tos: 0,
+            metric: 0,
+            body,
+        };
+        routes.put(&mut interner, route, Placement::Last);
+    }
+    let bodies = routes.bodies.heap_bytes();
+    let each = (routes.heap_bytes() - bodies) as f64 / f64::from(count);
+    assert_eq!(routes.len(), count as usize);
+    assert!(each <= 55.0, "{each:.1} bytes");
+}

@@ -41,19 +41,45 @@ pub struct FdbEntry {
     pub rest: RawAttributes,
 }
 
-/// What tells forwarding entries apart, in the table's order.
+/// What tells forwarding entries apart in the kernel, in the table's order.
+///
+/// An entry of a bridge is one station: link-layer address and VLAN, at one
+/// port at a time; the port is part of the key for the order only, and a
+/// table keeps one entry of a station ([`FdbEntry::station`]). An entry of
+/// a VXLAN device has one remote end, which can change, unless its address
+/// is a group's or all zeros: those have a list of remote ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[allow(missing_docs, reason = "the fields are those of FdbEntry")]
 pub struct FdbKey {
     pub link: u32,
     pub lladdr: LinkLayerAddress,
     pub vlan: Option<u16>,
+    /// Whether the entry is the bridge's, not the device's own.
     pub of_master: bool,
-    pub destination: Option<IpAddr>,
+    pub source_vni: Option<u32>,
+    /// Which remote end, where there may be several.
+    pub remote: Option<FdbRemote>,
+}
+
+/// What tells the remote ends of one VXLAN entry apart.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[allow(missing_docs, reason = "the fields are those of FdbEntry")]
+pub struct FdbRemote {
+    pub destination: IpAddr,
     pub port: Option<u16>,
     pub vni: Option<u32>,
-    pub source_vni: Option<u32>,
-    pub nexthop_id: Option<u32>,
+    pub via_link: Option<u32>,
+}
+
+/// A station of a bridge: it is at one port at a time.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Station {
+    /// The bridge.
+    pub master: u32,
+    /// The station's address.
+    pub lladdr: LinkLayerAddress,
+    /// The VLAN that it is in.
+    pub vlan: Option<u16>,
 }
 
 impl FdbKey {
@@ -64,11 +90,8 @@ impl FdbKey {
             lladdr,
             vlan: None,
             of_master: false,
-            destination: None,
-            port: None,
-            vni: None,
             source_vni: None,
-            nexthop_id: None,
+            remote: None,
         }
     }
 }
@@ -81,11 +104,32 @@ impl FdbEntry {
             lladdr: self.lladdr,
             vlan: self.vlan,
             of_master: self.master.is_some(),
-            destination: self.destination,
+            source_vni: self.source_vni,
+            remote: self.remote(),
+        }
+    }
+
+    /// The station that it is of, for an entry of a bridge.
+    pub fn station(&self) -> Option<Station> {
+        Some(Station {
+            master: self.master?,
+            lladdr: self.lladdr,
+            vlan: self.vlan,
+        })
+    }
+
+    fn remote(&self) -> Option<FdbRemote> {
+        let octets = self.lladdr.octets();
+        let is_group = octets.first().is_some_and(|first| first & 1 != 0);
+        let is_zero = octets.iter().all(|octet| *octet == 0);
+        if self.master.is_some() || !(is_group || is_zero) {
+            return None;
+        }
+        Some(FdbRemote {
+            destination: self.destination?,
             port: self.port,
             vni: self.vni,
-            source_vni: self.source_vni,
-            nexthop_id: self.nexthop_id,
-        }
+            via_link: self.via_link,
+        })
     }
 }

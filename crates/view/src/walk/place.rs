@@ -4,7 +4,9 @@ use std::net::{IpAddr, Ipv4Addr};
 
 use ipnet::IpNet;
 use serde::{Deserialize, Serialize};
-use table::{AddressKey, BodyId, FdbKey, LinkLayerAddress, NeighbourKey, RoutePlace, RuleKey};
+use table::{
+    AddressKey, BodyId, FdbKey, FdbRemote, LinkLayerAddress, NeighbourKey, RoutePlace, RuleKey,
+};
 
 /// The last row of a piece: the next one goes on after it, whether the row
 /// is still there or not. It says no more than a key does, and whatever it
@@ -38,22 +40,22 @@ pub enum Place {
 
 /// A route's place in its table: prefix, TOS, metric, ordinal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
-pub struct InTable(IpNet, u8, u32, u16);
+pub struct InTable(IpNet, u8, u32, u32);
 
-/// A forwarding entry's key: link, octets of the link-layer address, VLAN,
-/// of the master, destination, port, VNI, source VNI, next-hop object.
+/// A forwarding entry's key: link, bytes of the link-layer address, VLAN,
+/// of the master, source VNI, remote end (destination, port, VNI, link).
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct InFdb(
     u32,
     Vec<u8>,
     Option<u16>,
     bool,
-    Option<IpAddr>,
-    Option<u16>,
     Option<u32>,
-    Option<u32>,
-    Option<u32>,
+    Option<InRemote>,
 );
+
+/// A remote end: destination, port, VNI, link.
+type InRemote = (IpAddr, Option<u16>, Option<u32>, Option<u32>);
 
 impl InTable {
     /// A place that could be a route's.
@@ -126,11 +128,9 @@ impl Place {
             key.lladdr.octets().to_vec(),
             key.vlan,
             key.of_master,
-            key.destination,
-            key.port,
-            key.vni,
             key.source_vni,
-            key.nexthop_id,
+            key.remote
+                .map(|to| (to.destination, to.port, to.vni, to.via_link)),
         )))
     }
 
@@ -141,11 +141,13 @@ impl Place {
             lladdr: LinkLayerAddress::new(&key.1)?,
             vlan: key.2,
             of_master: key.3,
-            destination: key.4,
-            port: key.5,
-            vni: key.6,
-            source_vni: key.7,
-            nexthop_id: key.8,
+            source_vni: key.4,
+            remote: key.5.map(|(destination, port, vni, via_link)| FdbRemote {
+                destination,
+                port,
+                vni,
+                via_link,
+            }),
         })
     }
 }

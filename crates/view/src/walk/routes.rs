@@ -170,7 +170,7 @@ fn some_tables(wanted: InTable, all: impl Iterator<Item = u32>) -> impl Iterator
     })
 }
 
-fn place(ordinal: u16, row: &RouteRef<'_>) -> RoutePlace {
+fn place(ordinal: u32, row: &RouteRef<'_>) -> RoutePlace {
     RoutePlace {
         prefix: row.prefix,
         tos: row.tos,

@@ -1,0 +1,189 @@
+//! The keys of routes: packed, since there are millions of them.
+
+use std::cmp::Ordering;
+use std::fmt;
+
+use crate::prefix::RouteAddress;
+use crate::route_bodies::BodyId;
+use crate::row::route::Route;
+
+/// Table, prefix, TOS and metric: routes that have these in common are one
+/// run. 14 bytes (IPv4; 26 for IPv6).
+#[derive(Clone, Copy)]
+#[repr(C, packed(2))]
+pub(super) struct RunKey<A> {
+    table: u32,
+    address: A,
+    len_and_tos: u16,
+    metric: u32,
+}
+
+/// A run, and a place in it: the order of routes, by table, then as a MIB
+/// walks them. 18 bytes (IPv4; 30 for IPv6).
+#[derive(Clone, Copy)]
+#[repr(C, packed(2))]
+pub(super) struct Key<A> {
+    run: RunKey<A>,
+    ordinal: u32,
+}
+
+/// A body and a run: a run has a route with a body once. 18 bytes (IPv4;
+/// 30 for IPv6).
+#[derive(Clone, Copy)]
+#[repr(C, packed(2))]
+pub(super) struct BodyKey<A> {
+    body: BodyId,
+    run: RunKey<A>,
+}
+
+impl<A: RouteAddress> RunKey<A> {
+    pub(super) fn new(table: u32, address: A, len: u8, tos: u8, metric: u32) -> Self {
+        Self {
+            table,
+            address,
+            len_and_tos: u16::from(len) << 8 | u16::from(tos),
+            metric,
+        }
+    }
+
+    /// The run of a route whose network address this is.
+    pub(super) fn of<B>(address: A, route: &Route<B>) -> Self {
+        let len = route.prefix.prefix_len();
+        Self::new(route.table, address, len, route.tos, route.metric)
+    }
+
+    pub(super) fn table(&self) -> u32 {
+        self.table
+    }
+
+    pub(super) fn address(&self) -> A {
+        self.address
+    }
+
+    pub(super) fn len(&self) -> u8 {
+        (self.len_and_tos >> 8) as u8
+    }
+
+    pub(super) fn tos(&self) -> u8 {
+        self.len_and_tos as u8
+    }
+
+    pub(super) fn metric(&self) -> u32 {
+        self.metric
+    }
+
+    /// A place in this run.
+    pub(super) fn at(self, ordinal: u32) -> Key<A> {
+        Key { run: self, ordinal }
+    }
+
+    pub(super) fn with_body(self, body: BodyId) -> BodyKey<A> {
+        BodyKey { body, run: self }
+    }
+
+    /// The two parts that one comparison each decides.
+    fn parts(&self) -> (u32, A, u64) {
+        let rest = u64::from(self.len_and_tos) << 32 | u64::from(self.metric);
+        (self.table, self.address, rest)
+    }
+}
+
+impl<A: RouteAddress> Key<A> {
+    /// Before all routes of a prefix.
+    pub(super) fn first_of(table: u32, address: A, len: u8) -> Self {
+        RunKey::new(table, address.masked(len), len, 0, 0).at(0)
+    }
+
+    /// Behind all routes of a prefix.
+    pub(super) fn last_of(table: u32, address: A, len: u8) -> Self {
+        RunKey::new(table, address.masked(len), len, u8::MAX, u32::MAX).at(u32::MAX)
+    }
+
+    pub(super) fn run(&self) -> RunKey<A> {
+        self.run
+    }
+
+    pub(super) fn ordinal(&self) -> u32 {
+        self.ordinal
+    }
+
+    pub(super) fn is_of(&self, table: u32, address: A, len: u8) -> bool {
+        let run = self.run();
+        (run.table(), run.address(), run.len()) == (table, address, len)
+    }
+}
+
+impl<A: RouteAddress> BodyKey<A> {
+    pub(super) fn body(&self) -> BodyId {
+        self.body
+    }
+
+    pub(super) fn run(&self) -> RunKey<A> {
+        self.run
+    }
+}
+
+macro_rules! ordered_by {
+    ($key:ident, |$self:ident| $parts:expr) => {
+        impl<A: RouteAddress> Ord for $key<A> {
+            #[inline]
+            fn cmp(&self, other: &Self) -> Ordering {
+                let parts = |$self: &Self| $parts;
+                parts(self).cmp(&parts(other))
+            }
+        }
+
+        impl<A: RouteAddress> PartialOrd for $key<A> {
+            #[inline]
+            fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+                Some(self.cmp(other))
+            }
+        }
+
+        impl<A: RouteAddress> PartialEq for $key<A> {
+            #[inline]
+            fn eq(&self, other: &Self) -> bool {
+                self.cmp(other).is_eq()
+            }
+        }
+
+        impl<A: RouteAddress> Eq for $key<A> {}
+
+        impl<A: RouteAddress> fmt::Debug for $key<A> {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                let $self = self;
+                write!(f, "{:x?}", $parts)
+            }
+        }
+    };
+}
+
+ordered_by!(RunKey, |key| key.parts());
+ordered_by!(Key, |key| (key.run().parts(), key.ordinal()));
+ordered_by!(BodyKey, |key| (key.body(), key.run().parts()));
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::prefix::Halves;
+
+    #[test]
+    fn keys_are_packed_and_order_by_their_parts() {
+        assert_eq!(size_of::<Key<u32>>(), 18);
+        assert_eq!(size_of::<BodyKey<u32>>(), 18);
+        assert_eq!(size_of::<Key<Halves>>(), 30);
+        let mut ordered = Vec::new();
+        for (table, address) in [(1, 5 << 24), (1, 9 << 24), (2, 0)] {
+            for (len, tos) in [(8, 0), (8, 255), (9, 0)] {
+                for (metric, ordinal) in [(0, 0), (0, u32::MAX), (1, 0), (u32::MAX, 1)] {
+                    ordered.push(RunKey::new(table, address, len, tos, metric).at(ordinal));
+                }
+            }
+        }
+        assert!(ordered.is_sorted_by(|a, b| a < b));
+        let first = ordered[0];
+        let parts = (first.run().len(), first.run().tos(), first.run().metric());
+        assert_eq!(parts, (8, 0, 0));
+        assert!(Key::first_of(1, 5 << 24, 8) <= first && first < Key::last_of(1, 5 << 24, 8));
+    }
+}
