@@ -1,6 +1,6 @@
 //! `cargo xtask dist`: Debian packages of the program and of libalias, put
-//! together from `packaging/`, the release build and what it says of
-//! itself, with Debian's own dpkg-shlibdeps and dpkg-deb.
+//! together from `packaging/`, the build of profile `dist` and what it says
+//! of itself, with Debian's own dpkg-shlibdeps and dpkg-deb.
 
 mod debian;
 mod files;
@@ -25,7 +25,7 @@ pub const NEEDED: &[Needed] = &[
 /// Makes packages.
 #[derive(Debug, clap::Args)]
 pub struct Arguments {
-    /// Where to put them [default: dist below Cargo's target directory]
+    /// Where to put them [default: packages below Cargo's target directory]
     #[arg(long)]
     out: Option<PathBuf>,
     /// Of the programs that are built already, whatever they are
@@ -40,17 +40,17 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode> {
     if !arguments.no_build {
         let status = host::cargo()
             .current_dir(&root)
-            .args(["build", "--release", "--quiet"])
+            .args(["build", "--profile", "dist", "--quiet"])
             .args(["--package=fingerpost", "--package=fingerpost-libalias"])
             .status()
             .context("starting cargo")?;
         if !status.success() {
-            bail!("the release build failed");
+            bail!("the build of profile dist failed");
         }
     }
     let target = host::target()?;
-    let out = arguments.out.clone().unwrap_or(target.join("dist"));
-    for made in pack(&root, &target.join("release"), &out, "xz")? {
+    let out = arguments.out.clone().unwrap_or(target.join("packages"));
+    for made in pack(&root, &target.join("dist"), &out, "xz")? {
         say(made.display());
     }
     Ok(ExitCode::SUCCESS)

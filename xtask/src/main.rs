@@ -1,4 +1,4 @@
-//! The project's own chores: `cargo xtask test|tidy|bench|fuzz|install-libalias|dist|lab`.
+//! The project's own chores: `cargo xtask test|tidy|bench|fuzz|install-libalias|miri|dist|lab`.
 
 mod bench;
 mod dist;
@@ -6,6 +6,7 @@ mod fuzz;
 mod host;
 mod install;
 mod lab;
+mod miri;
 mod test;
 mod tidy;
 
@@ -32,6 +33,8 @@ enum Chore {
     Bench(bench::Arguments),
     /// Looks for inputs that break a parser or an engine
     Fuzz(fuzz::Arguments),
+    /// Looks for undefined behaviour with miri, of a nightly toolchain
+    Miri(miri::Arguments),
     /// Installs libalias: library, header, pkg-config file
     InstallLibalias(install::Arguments),
     /// Makes Debian packages of the program and of libalias
@@ -46,6 +49,7 @@ fn main() -> Result<ExitCode> {
         Chore::Tidy => tidy::run(),
         Chore::Bench(arguments) => bench::run(&arguments),
         Chore::Fuzz(arguments) => fuzz::run(&arguments),
+        Chore::Miri(arguments) => miri::run(&arguments),
         Chore::InstallLibalias(arguments) => install::run(&arguments),
         Chore::Dist(arguments) => dist::run(&arguments),
         Chore::Lab(arguments) => lab::run(&arguments),

@@ -1,20 +1,31 @@
 //! `cargo xtask test`: all tests of the workspace on a fresh machine, as
 //! root or as an ordinary user, with one line of counts at the end.
+//!
+//! Cargo builds the test programs and says which they are; they run side by
+//! side, a few at a time, since most of what they do is to wait for the
+//! kernel and for one another. Each makes its own network namespaces.
 
-use std::collections::BTreeMap;
+mod counts;
+mod pool;
+mod programs;
+mod released;
+
 use std::env;
 use std::fs;
-use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
-use std::process::{ExitCode, Stdio};
+use std::process::ExitCode;
+use std::thread;
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Result, bail};
 
 use crate::host::{self, say};
+use counts::Counts;
+use pool::Job;
+use programs::Program;
 
-/// The package whose shared structures are modelled with loom. (`fib` has a
-/// model as well, run by hand: it takes minutes to build apart.)
-const MODELLED: &str = "fingerpost-memory";
+/// The packages whose shared structures are modelled with loom. Their
+/// feature `model` puts loom's atomics in place of the real ones.
+const MODELLED: &[&str] = &["fingerpost-memory", "fingerpost-fib"];
 
 /// Runs the tests.
 #[derive(Debug, clap::Args)]
@@ -25,17 +36,17 @@ pub struct Arguments {
     /// Only those that start the program, and on this build of it
     #[arg(long, value_name = "FILE", value_parser = whole, conflicts_with = "package")]
     program: Option<PathBuf>,
-    /// Handed to the test programs (the models are left out then)
+    /// The same, on a build that checks as little as a release does, and
+    /// without those that would find nothing new there
+    #[arg(long, conflicts_with_all = ["package", "program"])]
+    released: bool,
+    /// So many test programs at a time
+    #[arg(short, long, value_name = "NUMBER", value_parser = clap::value_parser!(u16).range(1..))]
+    jobs: Option<u16>,
+    /// Handed to the test programs (models and examples in the
+    /// documentation are left out then)
     #[arg(last = true)]
     rest: Vec<String>,
-}
-
-/// What came of the tests.
-#[derive(Debug, Default, PartialEq)]
-struct Counts {
-    passed: usize,
-    failed: usize,
-    skipped: usize,
 }
 
 /// Installs what is missing, builds, goes to namespaces of its own where
@@ -43,16 +54,7 @@ struct Counts {
 pub fn run(arguments: &Arguments) -> Result<ExitCode> {
     host::install_missing(host::FOR_TESTS)?;
     // Built out here: namespaces of our own have no network to fetch by.
-    let built = arguments.cargo().arg("--no-run").status();
-    if !built.context("starting cargo")?.success() {
-        bail!("the tests do not build");
-    }
-    if arguments.has_models() {
-        let built = models().arg("--no-run").status();
-        if !built.context("starting cargo for the models")?.success() {
-            bail!("the models do not build");
-        }
-    }
+    let jobs = arguments.build()?;
     if !host::may_make_namespaces() {
         if host::has_own_namespaces() {
             say("running as an ordinary user, in namespaces of our own");
@@ -63,20 +65,13 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode> {
     ::lab::sweep();
     ::lab::put_back_leftovers()?;
     let skipped = env::temp_dir().join(format!("fingerpost-skipped-{}", std::process::id()));
-    let counts = test(arguments, &skipped);
+    let counts = test(jobs, arguments.at_a_time(), &skipped);
     let _ = fs::remove_file(&skipped);
     ::lab::sweep();
     ::lab::put_back_leftovers()?;
     let counts = counts?;
-    let Counts {
-        passed,
-        failed,
-        skipped,
-    } = counts;
-    say(format_args!(
-        "{passed} passed, {failed} failed, {skipped} skipped"
-    ));
-    Ok(ExitCode::from(u8::from(failed > 0)))
+    say(&counts);
+    Ok(ExitCode::from(u8::from(counts.failed > 0)))
 }
 
 /// The tests do not run where they are called from.
@@ -84,119 +79,110 @@ fn whole(path: &str) -> std::io::Result<PathBuf> {
     fs::canonicalize(path)
 }
 
-impl Arguments {
-    /// Whether the models are among what is asked for.
-    fn has_models(&self) -> bool {
-        let is_asked = self.package.is_empty() || self.package.iter().any(|name| name == MODELLED);
-        is_asked && self.rest.is_empty() && self.program.is_none()
+/// Runs all, counts, and lists the slowest and the skipped.
+fn test(mut jobs: Vec<Job>, at_a_time: usize, skipped: &Path) -> Result<Counts> {
+    for job in &mut jobs {
+        job.command.env(::lab::skip::FILE_VARIABLE, skipped);
     }
-
-    fn cargo(&self) -> std::process::Command {
-        let mut cargo = host::cargo();
-        cargo.args(["test", "--no-fail-fast"]);
-        if let Some(program) = &self.program {
-            cargo.args(["--package", "fingerpost", "--test", "*"]);
-            cargo.env(::lab::program::VARIABLE, program);
-        } else if self.package.is_empty() {
-            cargo.arg("--workspace");
-        }
-        for package in &self.package {
-            cargo.args(["--package", package]);
-        }
-        cargo
-    }
-}
-
-/// The test program of the models, built apart: with loom's atomics in place
-/// of the real ones.
-fn models() -> std::process::Command {
-    let mut cargo = host::cargo();
-    cargo
-        .args(["test", "--package", MODELLED, "--lib"])
-        .env("RUSTFLAGS", "--cfg loom");
-    cargo
-}
-
-fn test(arguments: &Arguments, skipped: &Path) -> Result<Counts> {
-    let mut cargo = arguments
-        .cargo()
-        .arg("--")
-        .args(&arguments.rest)
-        .env(::lab::skip::FILE_VARIABLE, skipped)
-        .stdout(Stdio::piped())
-        .spawn()
-        .context("starting cargo test")?;
-    let output = cargo.stdout.take().context("cargo test has no output")?;
-    let mut counts = Counts::default();
-    for line in BufReader::new(output).lines() {
-        let line = line.context("reading from cargo test")?;
-        counts.add(&line);
-        say(line);
-    }
-    let status = cargo.wait().context("waiting for cargo test")?;
-    if !status.success() && counts.failed == 0 {
-        // A test program that died before it could count.
-        counts.failed = 1;
-    }
+    let mut counts = pool::run(jobs, at_a_time, &|text| say(text))?;
     let reasons = fs::read_to_string(skipped).unwrap_or_default();
     counts.set_apart(&reasons);
-    if arguments.has_models() {
-        counts.add_models()?;
-    }
     Ok(counts)
 }
 
-impl Counts {
-    /// Runs the models of what threads share, in all interleavings.
-    fn add_models(&mut self) -> Result<()> {
-        let output = models()
-            .args(["--", "models"])
-            .stderr(Stdio::inherit())
-            .output()
-            .context("starting cargo test for the models")?;
-        let before = self.failed;
-        for line in String::from_utf8_lossy(&output.stdout).lines() {
-            self.add(line);
-            say(line);
-        }
-        if !output.status.success() && self.failed == before {
-            self.failed += 1;
-        }
-        Ok(())
-    }
-
-    /// Adds up a line such as
-    /// `test result: ok. 3 passed; 0 failed; 1 ignored; 0 measured; …`.
-    fn add(&mut self, line: &str) {
-        let Some(result) = line.strip_prefix("test result: ") else {
-            return;
+impl Arguments {
+    /// Builds what is asked for, and says what there is to run.
+    fn build(&self) -> Result<Vec<Job>> {
+        let mut cargo = host::cargo();
+        cargo.args(["test", "--no-run"]).args(self.selection());
+        let mut programs = programs::build(cargo, "the tests")?;
+        let program = if self.released {
+            programs.retain(released::differs);
+            Some(released::build()?)
+        } else {
+            self.program.clone()
         };
-        let (_, numbers) = result.split_once(". ").unwrap_or_default();
-        for part in numbers.split("; ") {
-            let (number, what) = part.split_once(' ').unwrap_or_default();
-            let number: usize = number.parse().unwrap_or(0);
-            match what {
-                "passed" => self.passed += number,
-                "failed" => self.failed += number,
-                "ignored" => self.skipped += number,
-                _ => (),
+        if programs.is_empty() {
+            bail!("there is no test program in what was asked for");
+        }
+        let mut jobs: Vec<Job> = Vec::new();
+        for one in &programs {
+            jobs.push(self.job(one, program.as_deref()));
+        }
+        if self.rest.is_empty() && program.is_none() {
+            jobs.extend(self.models()?);
+            if programs.iter().any(|program| program.is_library) {
+                jobs.push(self.examples());
             }
         }
+        Ok(jobs)
     }
 
-    /// Moves the tests that said they were skipped from the passed, and
-    /// lists them by reason.
-    fn set_apart(&mut self, lines: &str) {
-        let mut tests: BTreeMap<&str, &str> = BTreeMap::new();
-        for line in lines.lines() {
-            let (test, reason) = line.split_once('\t').unwrap_or((line, "no reason given"));
-            tests.entry(test).or_insert(reason);
+    fn job(&self, program: &Program, under_test: Option<&Path>) -> Job {
+        let mut command = program.command();
+        command.args(&self.rest);
+        if let Some(under_test) = under_test {
+            command.env(::lab::program::VARIABLE, under_test);
         }
-        for (test, reason) in &tests {
-            say(format_args!("SKIPPED {test}: {reason}"));
+        Job {
+            name: program.name.clone(),
+            command,
         }
-        self.passed = self.passed.saturating_sub(tests.len());
-        self.skipped += tests.len();
+    }
+
+    /// The models of what threads share, in all interleavings.
+    fn models(&self) -> Result<Vec<Job>> {
+        let is_asked =
+            |name: &&&str| self.package.is_empty() || self.package.iter().any(|one| one == **name);
+        let mut jobs = Vec::new();
+        for package in MODELLED.iter().filter(is_asked) {
+            let mut cargo = host::cargo();
+            cargo.args(["test", "--no-run", "--package", package]);
+            cargo.args(["--features", "model", "--tests"]);
+            for program in programs::build(cargo, "the models")? {
+                let mut command = program.command();
+                command.arg("models");
+                jobs.push(Job {
+                    name: format!("{}, models", program.name),
+                    command,
+                });
+            }
+        }
+        Ok(jobs)
+    }
+
+    /// The examples in the documentation.
+    fn examples(&self) -> Job {
+        let mut command = host::cargo();
+        command.args(["test", "--doc", "--no-fail-fast"]);
+        command.args(self.selection());
+        Job {
+            name: "examples in the documentation".to_owned(),
+            command,
+        }
+    }
+
+    /// What is asked for, in Cargo's words.
+    fn selection(&self) -> Vec<&str> {
+        if self.program.is_some() || self.released {
+            return vec!["--package", "fingerpost", "--test", "*"];
+        }
+        if self.package.is_empty() {
+            return vec!["--workspace"];
+        }
+        let one = |name| ["--package", name];
+        self.package
+            .iter()
+            .map(String::as_str)
+            .flat_map(one)
+            .collect()
+    }
+
+    /// As many as there are cores, two at least: each has as many threads,
+    /// but waits more than it reckons.
+    fn at_a_time(&self) -> usize {
+        let cores = || thread::available_parallelism().map_or(1, usize::from);
+        self.jobs.map_or_else(|| cores().max(2), usize::from)
     }
 }
 
@@ -204,30 +190,29 @@ impl Counts {
 mod tests {
     use super::*;
 
+    fn arguments(package: &[&str], program: Option<&str>) -> Arguments {
+        Arguments {
+            package: package.iter().map(|&name| name.to_owned()).collect(),
+            program: program.map(PathBuf::from),
+            released: false,
+            jobs: None,
+            rest: Vec::new(),
+        }
+    }
+
     #[test]
-    fn counts_add_up_and_the_skipped_are_not_passed() {
-        let mut counts = Counts::default();
-        counts.add("test result: ok. 3 passed; 0 failed; 1 ignored; 0 measured; 0 filtered out; finished in 0.01s");
-        counts
-            .add("test result: FAILED. 2 passed; 1 failed; 0 ignored; 0 measured; 7 filtered out");
-        counts.add("test something ... ok");
-        assert_eq!(
-            counts,
-            Counts {
-                passed: 5,
-                failed: 1,
-                skipped: 1
-            }
-        );
-        // One test may give several reasons; it is one test.
-        counts.set_apart("a::b\tno root\na::b\tno namespace\nc\tno root\n");
-        assert_eq!(
-            counts,
-            Counts {
-                passed: 3,
-                failed: 1,
-                skipped: 3
-            }
-        );
+    fn cargo_is_asked_for_what_was_asked_for() {
+        let all = arguments(&[], None);
+        assert_eq!(all.selection(), ["--workspace"]);
+        assert!(all.at_a_time() >= 2);
+        let two = arguments(&["a", "b"], None);
+        assert_eq!(two.selection(), ["--package", "a", "--package", "b"]);
+        assert!(two.models().unwrap().is_empty());
+        let program = arguments(&[], Some("/bin/true"));
+        let expected = ["--package", "fingerpost", "--test", "*"];
+        assert_eq!(program.selection(), expected);
+        let mut released = arguments(&[], None);
+        released.released = true;
+        assert_eq!(released.selection(), expected);
     }
 }

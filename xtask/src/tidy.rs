@@ -4,6 +4,7 @@
 
 mod arrows;
 mod documents;
+mod finding;
 mod licences;
 mod source;
 mod tree;
@@ -13,18 +14,8 @@ use std::process::ExitCode;
 use anyhow::{Context, Result};
 
 use crate::host::{self, say};
+use finding::Finding;
 use tree::Tree;
-
-/// A rule that is broken somewhere.
-#[derive(Debug, PartialEq)]
-struct Finding {
-    /// File, from the workspace's directory.
-    path: String,
-    /// Line, from 1; 0 for the whole file.
-    line: usize,
-    /// What is wrong and what to do.
-    what: String,
-}
 
 /// Checks all rules; fails with a line for each finding.
 pub fn run() -> Result<ExitCode> {
@@ -52,16 +43,6 @@ fn check(tree: &Tree) -> Vec<Finding> {
     }
     findings.extend(documents::check(tree));
     findings
-}
-
-impl Finding {
-    fn new(path: &str, line: usize, what: impl Into<String>) -> Self {
-        Self {
-            path: path.to_owned(),
-            line,
-            what: what.into(),
-        }
-    }
 }
 
 #[cfg(test)]

@@ -287,7 +287,7 @@ impl Store {
     }
 }
 
-#[cfg(all(test, not(loom)))]
+#[cfg(all(test, not(feature = "model")))]
 mod tests {
     use super::*;
 

@@ -35,7 +35,7 @@ use serde::de::Error as _;
 use serde::{Deserialize, Deserializer};
 use table::Limits;
 use thiserror::Error;
-use tracing_subscriber::EnvFilter;
+use tracing_subscriber::filter::Targets;
 
 use serve::http::config::Http;
 use serve::snmp::config::Snmp;
@@ -275,10 +275,14 @@ fn log_filter<'de, D: Deserializer<'de>>(from: D) -> Result<Option<String>, D::E
 }
 
 /// Whether this says what is to be logged.
-pub fn check_log_filter(filter: &str) -> Result<EnvFilter, String> {
-    EnvFilter::try_new(filter).map_err(|error| {
-        format!("error, warn, info, debug, trace or a RUST_LOG filter is expected: {error}")
-    })
+pub fn check_log_filter(filter: &str) -> Result<Targets, String> {
+    let expected = "error, warn, info, debug, trace or a RUST_LOG filter is expected";
+    // `Targets` would take a span's name for a part of a module's.
+    if filter.contains(['[', '{']) {
+        return Err(format!("{expected}: without spans and fields"));
+    }
+    let filter: Result<Targets, _> = filter.parse();
+    filter.map_err(|error| format!("{expected}: {error}"))
 }
 
 fn absolute_path<'de, D: Deserializer<'de>>(from: D) -> Result<Option<PathBuf>, D::Error> {
@@ -408,6 +412,7 @@ mod tests {
             ("[limits]\nroutes = 0", 2, "limits.routes", "without rows"),
             ("[limit]\nroutes = 1", 1, "limit", "unknown field"),
             ("log = 'a=b=c'", 1, "log", "RUST_LOG"),
+            ("log = '[a]=info'", 1, "log", "without spans"),
             (
                 "[mirror]\nreceive_buffer_bytes = 1",
                 2,

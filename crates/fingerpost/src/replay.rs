@@ -7,6 +7,7 @@
 //! - `serving`: answers at control sockets, and over SNMP and HTTP if
 //!   configured.
 
+mod calendar;
 mod command;
 mod files;
 mod playing;

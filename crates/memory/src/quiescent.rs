@@ -34,14 +34,14 @@
 //!    between the two on both sides; so either the writer sees the reader
 //!    online, or the reader sees the pointer unlinked.
 //!
-//! The models under `cfg(loom)` run all interleavings of it:
-//! `RUSTFLAGS="--cfg loom" cargo test --release -p fingerpost-memory quiescent`.
+//! The models under `cfg(feature = "model")` run all interleavings of it:
+//! `cargo test --package fingerpost-memory --features model quiescent`.
 
 use std::sync::Arc;
 
-#[cfg(loom)]
+#[cfg(feature = "model")]
 use loom::sync::atomic::{AtomicBool, AtomicU64, Ordering, fence};
-#[cfg(not(loom))]
+#[cfg(not(feature = "model"))]
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering, fence};
 
 /// A slot whose reader reads nothing.

@@ -15,12 +15,12 @@
 //! What was written for a place before it was pushed is seen by who pops it:
 //! a push is a Release, a pop an Acquire, and both are read-modify-writes, so
 //! that pops in between break no release sequence. The models under
-//! `cfg(loom)` run the interleavings:
-//! `RUSTFLAGS="--cfg loom" cargo test --release -p fingerpost-memory stack`.
+//! `cfg(feature = "model")` run the interleavings:
+//! `cargo test --package fingerpost-memory --features model stack`.
 
-#[cfg(loom)]
+#[cfg(feature = "model")]
 use loom::sync::atomic::{AtomicU32, AtomicU64, Ordering};
-#[cfg(not(loom))]
+#[cfg(not(feature = "model"))]
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 /// Bits of the head that hold the uppermost place; above them is the tag.
@@ -106,10 +106,10 @@ fn top(head: u64) -> u32 {
 
 #[cfg(test)]
 mod tests {
-    #[cfg(not(loom))]
+    #[cfg(not(feature = "model"))]
     use super::*;
 
-    #[cfg(not(loom))]
+    #[cfg(not(feature = "model"))]
     #[test]
     fn the_last_place_pushed_is_the_first_popped() {
         let links: Vec<AtomicU32> = (0..3).map(AtomicU32::new).collect();
@@ -124,7 +124,7 @@ mod tests {
         assert_eq!(stack.pop(link), None);
     }
 
-    #[cfg(not(loom))]
+    #[cfg(not(feature = "model"))]
     #[test]
     fn each_place_is_with_one_thread_at_a_time() {
         use std::sync::atomic::AtomicBool;
@@ -154,7 +154,7 @@ mod tests {
     }
 
     /// Threads that pop, write to what they own by that, and push.
-    #[cfg(loom)]
+    #[cfg(feature = "model")]
     #[allow(
         unsafe_code,
         reason = "a place of loom's is written to behind a pointer"

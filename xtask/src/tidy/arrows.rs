@@ -2,7 +2,7 @@
 
 use toml::{Table, Value};
 
-use super::Finding;
+use super::finding::Finding;
 use super::tree::File;
 
 /// The floors of the house. A new room is entered here when it is made.

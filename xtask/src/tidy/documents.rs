@@ -1,6 +1,6 @@
 //! Rules about what lies beside the code.
 
-use super::Finding;
+use super::finding::Finding;
 use super::tree::Tree;
 
 /// Files that a visitor looks for.
@@ -51,7 +51,8 @@ fn readme(tree: &Tree) -> Vec<Finding> {
         .collect()
 }
 
-/// `docs/decisions/NNN-what.md`, numbered without a gap.
+/// `docs/decisions/NNN-what.md`, no number twice. Gaps are those of work that
+/// is under way, or came to nothing.
 fn decisions(tree: &Tree) -> Vec<Finding> {
     let mut findings = Vec::new();
     let mut numbers = Vec::new();
@@ -79,8 +80,8 @@ fn decisions(tree: &Tree) -> Vec<Finding> {
         }
     }
     numbers.sort_unstable();
-    if !numbers.iter().copied().eq(1..=numbers.len()) {
-        let what = format!("decisions are numbered from 001 without a gap, not {numbers:?}");
+    for pair in numbers.windows(2).filter(|pair| pair[0] == pair[1]) {
+        let what = format!("two decisions have the number {:03}", pair[0]);
         findings.push(Finding::new("docs/decisions", 0, what));
     }
     findings
@@ -125,8 +126,10 @@ mod tests {
     fn decisions_are_numbered_and_say_why() {
         let good = ("docs/decisions/001-a.md", DECISION);
         assert!(decisions(&Tree::of(&[good])).is_empty());
-        let gap = ("docs/decisions/003-b.md", DECISION);
-        assert_eq!(decisions(&Tree::of(&[good, gap])).len(), 1);
+        let later = ("docs/decisions/003-b.md", DECISION);
+        assert!(decisions(&Tree::of(&[good, later])).is_empty());
+        let twice = ("docs/decisions/001-b.md", DECISION);
+        assert_eq!(decisions(&Tree::of(&[good, twice])).len(), 1);
         let unnamed = ("docs/decisions/notes.md", DECISION);
         assert_eq!(decisions(&Tree::of(&[unnamed])).len(), 1);
         let bare = ("docs/decisions/001-a.md", "# x\n");

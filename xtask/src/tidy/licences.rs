@@ -6,7 +6,7 @@ use std::path::Path;
 use anyhow::{Context, Result, bail};
 use serde_json::Value;
 
-use super::Finding;
+use super::finding::Finding;
 use super::tree::Tree;
 use crate::host;
 

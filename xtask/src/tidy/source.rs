@@ -1,6 +1,6 @@
 //! Rules about the text of files.
 
-use super::Finding;
+use super::finding::Finding;
 use super::tree::File;
 
 /// Lines a source file may have.

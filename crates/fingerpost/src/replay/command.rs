@@ -7,7 +7,7 @@ use clap::{Arg, ArgAction, ArgMatches, Command, ValueHint, value_parser};
 
 use serve::control::protocol::Ask;
 
-use super::{Replay, Until};
+use super::{Replay, Until, calendar};
 
 const AFTER_HELP: &str = "\
 Without a question it answers at a control socket until Ctrl-C:
@@ -132,10 +132,7 @@ fn until(text: &str) -> Result<Until, String> {
     if let Some(seconds) = text.strip_prefix('@') {
         return micros(seconds).map(Until::At);
     }
-    let at: jiff::Timestamp = text.parse().map_err(|_| wrong())?;
-    u64::try_from(at.as_microsecond())
-        .map(Until::At)
-        .map_err(|_| wrong())
+    calendar::parse(text).map(Until::At).ok_or_else(wrong)
 }
 
 #[cfg(test)]

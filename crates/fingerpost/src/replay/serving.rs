@@ -10,10 +10,9 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
-use jiff::Timestamp;
 
 use super::playing::{End, Playing};
-use super::{Replay, collect, warn_of};
+use super::{Replay, calendar, collect, warn_of};
 use serve::answers::{Answers, Whole};
 use serve::control::server::{Patience, Server, Source};
 use serve::{http, privileges, snmp, status};
@@ -255,6 +254,5 @@ impl Serving<'_> {
 
 /// A time of the recording, to the second.
 fn time(micros: u64) -> String {
-    let seconds = i64::try_from(micros / 1_000_000).unwrap_or(i64::MAX);
-    Timestamp::from_second(seconds).map_or_else(|_| "?".to_owned(), |time| time.to_string())
+    calendar::text(micros / 1_000_000)
 }

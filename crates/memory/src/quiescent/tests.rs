@@ -1,6 +1,6 @@
 use super::*;
 
-#[cfg(not(loom))]
+#[cfg(not(feature = "model"))]
 mod plain {
     use super::*;
 
@@ -75,7 +75,7 @@ mod plain {
 /// All interleavings of a writer that reuses a place and of readers that
 /// look at it. Loom itself complains of a place that is read and written at
 /// once.
-#[cfg(loom)]
+#[cfg(feature = "model")]
 #[allow(
     unsafe_code,
     reason = "a place of loom's is read and written behind a pointer"

@@ -33,7 +33,6 @@ struct MayBe;
 pub fn layer() -> CompressionLayer<WhereMarked> {
     CompressionLayer::new()
         .gzip(true)
-        .zstd(true)
         .quality(CompressionLevel::Fastest)
         .compress_when(WhereMarked)
 }
@@ -53,18 +52,13 @@ impl Predicate for WhereMarked {
 /// The right to compress the answer to a request that asks for it; `None`:
 /// it does not, or too many are compressed already.
 pub fn permit(shared: &Shared, headers: &HeaderMap) -> Permit {
-    let asks = takes(headers, &["gzip", "zstd"]);
-    let permit = asks.then(|| Arc::clone(&shared.compressed).try_acquire_owned().ok());
+    let permit =
+        takes_gzip(headers).then(|| Arc::clone(&shared.compressed).try_acquire_owned().ok());
     permit.flatten().map(Arc::new)
 }
 
-/// Whether an answer may be sent with gzip.
+/// Whether an answer may be sent with gzip (RFC 9110 §12.5.3).
 pub fn takes_gzip(headers: &HeaderMap) -> bool {
-    takes(headers, &["gzip"])
-}
-
-/// Whether one of these codings is accepted (RFC 9110 §12.5.3).
-fn takes(headers: &HeaderMap, codings: &[&str]) -> bool {
     let said = headers.get_all(ACCEPT_ENCODING).iter();
     said.filter_map(|value| value.to_str().ok())
         .flat_map(|value| value.split(','))
@@ -73,10 +67,7 @@ fn takes(headers: &HeaderMap, codings: &[&str]) -> bool {
             let name = parts.next().unwrap_or_default();
             let quality = parts.find_map(|part| part.strip_prefix("q="));
             let refused = quality.is_some_and(|q| q.parse::<f32>().is_ok_and(|q| q <= 0.0));
-            !refused
-                && codings
-                    .iter()
-                    .any(|coding| name.eq_ignore_ascii_case(coding))
+            !refused && name.eq_ignore_ascii_case("gzip")
         })
 }
 

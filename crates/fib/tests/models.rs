@@ -3,9 +3,8 @@
 //! which are replaced and used again after a grace, in the order of
 //! `store` and `v6::records`. The grace itself is modelled in `memory`.
 //!
-//! `RUSTFLAGS="--cfg loom" cargo test --release -p fingerpost-fib --test loom`
+//! `cargo test --package fingerpost-fib --features model --test models`
 
-#![cfg(loom)]
 #![allow(
     unsafe_code,
     clippy::unwrap_used,
@@ -57,41 +56,45 @@ impl Table {
     }
 }
 
-#[test]
-fn a_reader_sees_an_old_or_a_new_answer() {
-    // More switches than this between the two find nothing new, and take
-    // hours.
-    let mut model = loom::model::Builder::new();
-    model.preemption_bound = Some(3);
-    model.check(|| {
-        let table = Table::new();
-        let shared = Arc::clone(&table);
-        let reader = thread::spawn(move || {
-            let mut registered = shared.domain.register().unwrap();
-            let mut seen = 10;
-            for _ in 0..2 {
-                let answer = shared.lookup(&registered.enter());
-                assert!(answer >= seen, "{answer} after {seen}");
-                seen = answer;
+mod models {
+    use super::*;
+
+    #[test]
+    fn a_reader_sees_an_old_or_a_new_answer() {
+        // More switches than this between the two find nothing new, and take
+        // hours.
+        let mut model = loom::model::Builder::new();
+        model.preemption_bound = Some(3);
+        model.check(|| {
+            let table = Table::new();
+            let shared = Arc::clone(&table);
+            let reader = thread::spawn(move || {
+                let mut registered = shared.domain.register().unwrap();
+                let mut seen = 10;
+                for _ in 0..2 {
+                    let answer = shared.lookup(&registered.enter());
+                    assert!(answer >= seen, "{answer} after {seen}");
+                    seen = answer;
+                }
+            });
+            // A record takes another's place in the block.
+            table.write(1, 11);
+            table.blocks[0].store(1, Ordering::Release);
+            let first = table.domain.begin();
+            // Another block takes the place of this one.
+            table.write(2, 12);
+            table.blocks[1].store(2, Ordering::Release);
+            table.top.store(1, Ordering::Release);
+            let second = table.domain.begin();
+            // What was taken out is used again once its grace is over.
+            if table.is_over(first) {
+                table.write(0, 0);
             }
+            if table.is_over(second) {
+                table.write(1, 0);
+                table.blocks[0].store(usize::MAX, Ordering::Relaxed);
+            }
+            reader.join().unwrap();
         });
-        // A record takes another's place in the block.
-        table.write(1, 11);
-        table.blocks[0].store(1, Ordering::Release);
-        let first = table.domain.begin();
-        // Another block takes the place of this one.
-        table.write(2, 12);
-        table.blocks[1].store(2, Ordering::Release);
-        table.top.store(1, Ordering::Release);
-        let second = table.domain.begin();
-        // What was taken out is used again once its grace is over.
-        if table.is_over(first) {
-            table.write(0, 0);
-        }
-        if table.is_over(second) {
-            table.write(1, 0);
-            table.blocks[0].store(usize::MAX, Ordering::Relaxed);
-        }
-        reader.join().unwrap();
-    });
+    }
 }
