@@ -8,8 +8,8 @@
 
 use table::{Address, AddressKey, Event, Link, Operation, Ordered, Row, Tables};
 
-use crate::interfaces::{admin_status, oper_status};
 use crate::notification::{LinkNotification, LinkTrap};
+use crate::status::{admin_status, oper_status};
 
 /// When links, addresses and the stack of links changed. Cloning is O(1).
 #[derive(Debug, Clone, Default)]

@@ -8,20 +8,15 @@ mod stack;
 
 use snmp::Value;
 use snmp::oid::Name;
-use table::row::link::{flag, hardware, oper};
+use table::row::link::{flag, hardware};
 use table::{Link, LinkCounters};
 
 use crate::columns::Rows;
 use crate::index::{self, Seek};
 use crate::objects::Objects;
+use crate::status::{admin_status, oper_status};
 
 pub(crate) use stack::StackTable;
-
-/// The name of an interface's `ifIndex`, `ifAdminStatus` and
-/// `ifOperStatus`, as in notifications.
-pub(crate) const IF_INDEX: &[u32] = &[1, 3, 6, 1, 2, 1, 2, 2, 1, 1];
-pub(crate) const IF_ADMIN_STATUS: &[u32] = &[1, 3, 6, 1, 2, 1, 2, 2, 1, 7];
-pub(crate) const IF_OPER_STATUS: &[u32] = &[1, 3, 6, 1, 2, 1, 2, 2, 1, 8];
 
 /// `TruthValue` (RFC 2579).
 pub(crate) fn truth(value: bool) -> Value<'static> {
@@ -46,25 +41,6 @@ pub(crate) fn last_changes<'a>(objects: &Objects<'a>, sub: u32) -> Option<Value<
 /// A count or size as an INTEGER, which ends at 2^31-1.
 pub(crate) fn integer(number: impl TryInto<i32>) -> Value<'static> {
     Value::Integer(number.try_into().unwrap_or(i32::MAX))
-}
-
-/// `ifAdminStatus`: up(1), down(2).
-pub(crate) fn admin_status(link: &Link) -> i32 {
-    if link.is_up() { 1 } else { 2 }
-}
-
-/// `ifOperStatus`. A driver that does not report its state (`IF_OPER_UNKNOWN`,
-/// as the loopback) is up while it runs, as for the kernel itself.
-pub(crate) fn oper_status(link: &Link) -> i32 {
-    match link.oper_state {
-        oper::UP => 1,
-        oper::UNKNOWN if link.flags & flag::RUNNING != 0 => 1,
-        oper::TESTING => 3,
-        oper::DORMANT => 5,
-        oper::NOT_PRESENT => 6,
-        oper::LOWER_LAYER_DOWN => 7,
-        _ => 2,
-    }
 }
 
 /// `ifType` (IANAifType) of an `ARPHRD_…`.

@@ -25,6 +25,7 @@ mod notification;
 mod objects;
 mod parts;
 mod routes;
+mod status;
 mod system;
 
 pub use contexts::routing_table;

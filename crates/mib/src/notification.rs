@@ -8,7 +8,7 @@ use snmp::mib::WalkSink;
 use snmp::oid::Name;
 
 use crate::index;
-use crate::interfaces::{IF_ADMIN_STATUS, IF_INDEX, IF_OPER_STATUS};
+use crate::status::{IF_ADMIN_STATUS, IF_INDEX, IF_OPER_STATUS};
 
 /// Which notification.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -1,12 +1,9 @@
 //! The objects of one context at one moment.
 
-use snmp::mib::WalkSink;
-use snmp::{Mib, Value};
 use table::Tables;
 
 use crate::framework::Engine;
 use crate::history::History;
-use crate::parts;
 use crate::system::System;
 
 /// What objects are made from. Copies share it all.
@@ -59,18 +56,5 @@ impl<'a> Objects<'a> {
 
     pub(crate) fn tables(&self) -> &'a Tables {
         self.moment.tables
-    }
-}
-
-impl Mib for Objects<'_> {
-    fn get(&self, names: &[&[u32]], sink: &mut dyn FnMut(usize, Value<'_>)) {
-        for (at, name) in names.iter().enumerate() {
-            parts::get(self, name, &mut |value| sink(at, value));
-        }
-    }
-
-    fn walk(&self, after: &[u32], sink: &mut WalkSink<'_>) {
-        // How it ended is the sink's own affair.
-        let _ = parts::walk(self, after, sink);
     }
 }

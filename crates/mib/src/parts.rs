@@ -3,9 +3,9 @@
 
 use std::ops::ControlFlow;
 
-use snmp::Value;
 use snmp::mib::WalkSink;
 use snmp::oid::Name;
+use snmp::{Mib, Value};
 
 use crate::columns::{self, GetSink, Rows};
 use crate::objects::Objects;
@@ -248,6 +248,19 @@ pub fn sampled(name: &[u32]) -> Sampled {
         links: all.links | part.sampled.links,
         neighbours: all.neighbours | part.sampled.neighbours,
     })
+}
+
+impl Mib for Objects<'_> {
+    fn get(&self, names: &[&[u32]], sink: &mut dyn FnMut(usize, Value<'_>)) {
+        for (at, name) in names.iter().enumerate() {
+            get(self, name, &mut |value| sink(at, value));
+        }
+    }
+
+    fn walk(&self, after: &[u32], sink: &mut WalkSink<'_>) {
+        // How it ended is the sink's own affair.
+        let _ = walk(self, after, sink);
+    }
 }
 
 #[cfg(test)]

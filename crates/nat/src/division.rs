@@ -31,7 +31,7 @@ use packet::{Gre, Icmp, Ipv4, gre, icmp, protocol};
 use crate::helper::Kind;
 use crate::key::folded;
 use crate::rules::{Rules, Tuple};
-use crate::{Direction, Nat};
+use crate::{Config, Direction};
 
 use classes::Classes;
 pub(crate) use slots::Cut;
@@ -56,7 +56,7 @@ pub enum Owner {
     /// this part is where all of them meet.
     Meets(u16),
     /// PPTP's GRE: the first part's if that knows its call
-    /// ([`Nat::knows_call`]), else the second's.
+    /// ([`crate::Nat::knows_call`]), else the second's.
     Call(u16, u16),
     /// The part's that knows the call that an error is about: each has to be
     /// asked.
@@ -128,13 +128,12 @@ pub struct Division {
 }
 
 impl Division {
-    /// Of engines that are all like this one, but for their `max_flows`: the
-    /// same addresses, ports, rules, modes and seed. O(redirects).
-    pub fn new(nat: &Nat, parts: u16) -> Result<Self, DivisionError> {
+    /// Of engines with this configuration, but for their `max_flows`, and
+    /// with these rules. O(redirects).
+    pub(crate) fn new(config: &Config, rules: &Rules, parts: u16) -> Result<Self, DivisionError> {
         if parts == 0 || parts > slots::MOST_PARTS {
             return Err(DivisionError::Parts { asked: parts });
         }
-        let config = nat.config();
         let mut own: Vec<u32> = config.addresses.iter().map(|own| own.to_bits()).collect();
         own.sort_unstable();
         if !config.mode.deny_incoming
@@ -142,21 +141,21 @@ impl Division {
         {
             return Err(DivisionError::Target { target });
         }
-        let classes = Classes::of(nat.rules(), &own);
+        let classes = Classes::of(rules, &own);
         let mut division = Self {
             parts,
             slots: Slots::new(parts),
             seeds: [config.seed, config.seed.rotate_left(32) ^ FACTOR],
-            named: named(nat.rules()),
-            rules: (!nat.rules().is_empty()).then(|| nat.rules().clone()),
+            named: named(rules),
+            rules: (!rules.is_empty()).then(|| rules.clone()),
             own,
             bound: HashMap::new(),
             whole: HashMap::new(),
             is_reversed: config.mode.reverse,
             has_calls: config.helpers.has(Kind::Pptp),
         };
-        division.check_addresses(nat)?;
-        division.check_ports(nat)?;
+        division.check_addresses(config, rules)?;
+        division.check_ports(config)?;
         for (host, class) in classes.hosts {
             let part = division.dealt(class, 0);
             division.bound.insert(host, part);
@@ -172,12 +171,12 @@ impl Division {
 
     /// An address that is redirected whole must not be one that flows of
     /// others may get, if anybody comes in by it.
-    fn check_addresses(&self, nat: &Nat) -> Result<(), DivisionError> {
-        if nat.config().mode.deny_incoming {
+    fn check_addresses(&self, config: &Config, rules: &Rules) -> Result<(), DivisionError> {
+        if config.mode.deny_incoming {
             return Ok(());
         }
         let mut place = 0;
-        while let Some((_, redirect, next)) = nat.rules().next_from(place) {
+        while let Some((_, redirect, next)) = rules.next_from(place) {
             place = next;
             let alias = redirect
                 .alias
@@ -192,8 +191,8 @@ impl Division {
         Ok(())
     }
 
-    fn check_ports(&self, nat: &Nat) -> Result<(), DivisionError> {
-        let (first, last) = (*nat.config().ports.start(), *nat.config().ports.end());
+    fn check_ports(&self, config: &Config) -> Result<(), DivisionError> {
+        let (first, last) = (*config.ports.start(), *config.ports.end());
         let mut has_port = vec![false; usize::from(self.parts)];
         for port in (first..=last).filter(|port| !self.is_named(*port)) {
             if let Some(has) = has_port.get_mut(usize::from(self.slots.of(port))) {

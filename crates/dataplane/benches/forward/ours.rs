@@ -17,7 +17,7 @@ use ipnet::{IpNet, Ipv4Net};
 use lab::bench::Samples;
 use lab::situation::fib::{Family, Route as FullRoute, Stream, stream, table as full_table};
 use memory::quiescent::Domain;
-use nat::{Config, Direction, Division, Nat, Owner};
+use nat::{Config, Direction, Nat, Owner};
 use packet::build::Ip;
 use table::row::attributes::RawAttributes;
 use table::row::neighbour::state;
@@ -280,7 +280,7 @@ impl Router {
         let mut division = None;
         if let Some(first) = engines.first().filter(|_| is_shared) {
             peers = Peers::of(&pool, count, 1_024)?;
-            division = Some(Arc::new(Division::new(first, count as u16)?));
+            division = Some(Arc::new(first.divided(count as u16)?));
         }
         let (mut peers, mut engines) = (peers.into_iter(), engines.into_iter());
         let mut workers = Vec::new();

@@ -167,7 +167,7 @@ fn translators(packets: u32, ring: usize) -> (Router, Pool, Vec<Worker>, Vec<Mem
     let engines: Vec<nat::Nat> = (0..2)
         .map(|_| nat::Nat::new(config.clone()).unwrap())
         .collect();
-    let division = Arc::new(nat::Division::new(&engines[0], 2).unwrap());
+    let division = Arc::new(engines[0].divided(2).unwrap());
     let peers = Peers::of(&pool, 2, ring).unwrap();
     let (mut workers, mut outside) = (Vec::new(), Vec::new());
     for ((mut engine, peers), number) in engines.into_iter().zip(peers).zip(0_u16..) {

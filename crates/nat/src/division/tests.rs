@@ -6,7 +6,7 @@ use packet::{Udp, icmp};
 
 use super::*;
 use crate::rules::{Redirect, Server};
-use crate::{Behaviour, Config, PortChoice, Verdict, put_back, source_of};
+use crate::{Behaviour, Nat, PortChoice, Verdict, put_back, source_of};
 
 const ALIAS: Ipv4Addr = Ipv4Addr::new(192, 0, 2, 1);
 const SECOND: Ipv4Addr = Ipv4Addr::new(192, 0, 2, 2);
@@ -43,7 +43,7 @@ impl Parts {
             nat
         };
         let mut engines: Vec<Nat> = (0..parts).map(made).collect();
-        let division = Arc::new(Division::new(&engines[0], parts).unwrap());
+        let division = Arc::new(engines[0].divided(parts).unwrap());
         for (number, nat) in engines.iter_mut().enumerate() {
             nat.take_part(Arc::clone(&division), number as u16);
         }
@@ -512,9 +512,7 @@ fn what_one_engine_alone_can_do_is_refused() {
         if let Some(redirect) = redirect {
             nat.rules_mut().insert(redirect).unwrap();
         }
-        Division::new(&nat, parts)
-            .err()
-            .map(|error| error.to_string())
+        nat.divided(parts).err().map(|error| error.to_string())
     };
     assert_eq!(refused(&|_| {}, None, 2), None);
     let target = |config: &mut Config| config.target = Some(host(1));

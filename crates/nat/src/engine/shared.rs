@@ -11,9 +11,16 @@ use crate::division::Owner;
 use crate::flow::{Ends, Flow};
 use crate::parse::{self, Parse, rewrite_address};
 use crate::rules::Tuple;
-use crate::{Direction, State};
+use crate::{Direction, Division, DivisionError, State};
 
 impl Nat {
+    /// How packets are dealt to so many engines that are all like this one,
+    /// but for their `max_flows`: the same addresses, ports, rules, modes and
+    /// seed. O(redirects).
+    pub fn divided(&self, parts: u16) -> Result<Division, DivisionError> {
+        Division::new(self.config(), self.rules(), parts)
+    }
+
     /// Whether a packet of a direction is this engine's to translate. Its
     /// datagram's, where it begins one.
     pub(super) fn is_ours<const OUT: bool>(&self, bytes: &[u8]) -> bool {

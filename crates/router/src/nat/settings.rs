@@ -11,7 +11,7 @@ use anyhow::{Context, bail};
 use clap::{Args, ValueEnum, ValueHint};
 use ipnet::Ipv4Net;
 use nat::rules::{self, ProxyWord, Redirect, Script, Server, Statement, Switch};
-use nat::{Behaviour, Config, Dependence, Division, Nat, PortChoice};
+use nat::{Behaviour, Config, Dependence, Nat, PortChoice};
 use tracing::warn;
 
 /// Sources that are inside when nothing is said: RFC 1918 and RFC 6598.
@@ -153,7 +153,7 @@ impl Settings {
         if parts == 1 {
             return Ok(vec![first]);
         }
-        let division = Division::new(&first, parts).context("dealing the translation")?;
+        let division = first.divided(parts).context("dealing the translation")?;
         let division = Arc::new(division);
         let mut engines = vec![first];
         // What there is to say of the rules was said with the first.

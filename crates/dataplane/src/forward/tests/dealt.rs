@@ -5,7 +5,7 @@ use std::collections::{HashMap, VecDeque};
 
 use lab::Random;
 use nat::rules::Redirect;
-use nat::{Behaviour, Config, Division};
+use nat::{Behaviour, Config};
 
 use super::*;
 
@@ -39,7 +39,7 @@ impl Many {
             nat
         };
         let engines: Vec<Nat> = (0..workers).map(made).collect();
-        let division = Arc::new(Division::new(&engines[0], workers).unwrap());
+        let division = Arc::new(engines[0].divided(workers).unwrap());
         let engines = engines.into_iter().zip(0..).map(|(mut nat, number)| {
             nat.take_part(Arc::clone(&division), number);
             let mut router = router_with(Some(nat), Settings::default());
