@@ -2,9 +2,7 @@
 //! fields compared.
 #![allow(clippy::expect_used, reason = "a test fails by it")]
 
-use std::fs;
 use std::net::IpAddr;
-use std::path::Path;
 
 use fingerpost_netlink::decode;
 use netlink_packet_core::{DecodeError, Parseable};
@@ -17,12 +15,8 @@ use table::NextHop;
 /// Calls `compare` with each payload of a target's corpus that the oracle
 /// can read; most must be such.
 fn each<M: Parseable<[u8]>>(target: &str, mut compare: impl FnMut(&[u8], M)) {
-    let directory = Path::new(env!("CARGO_MANIFEST_DIR"))
-        .join("../../fuzz/corpus")
-        .join(target);
     let (mut read, mut refused) = (0, 0);
-    for entry in fs::read_dir(&directory).expect("the corpus") {
-        let payload = fs::read(entry.expect("an entry").path()).expect("a file");
+    for payload in lab::corpus::files(target, 5).expect("the corpus") {
         let parsed: Result<M, DecodeError> = M::parse(&payload);
         match parsed {
             Ok(message) => {

@@ -4,9 +4,6 @@
 #![allow(clippy::expect_used, reason = "a test fails by it")]
 #![allow(dead_code, reason = "the fixture has more than one user")]
 
-use std::fs;
-use std::path::Path;
-
 use cap::Cap;
 use fingerpost_snmp::agent::{ANSWER_BUFFER_BYTES, Agent, Outcome};
 use fingerpost_snmp::mib::DefaultContext;
@@ -19,15 +16,7 @@ static ALLOCATOR: Cap<std::alloc::System> = Cap::new(std::alloc::System, usize::
 
 #[test]
 fn an_answer_allocates_nothing() {
-    let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fuzz/corpus/snmp_agent");
-    let files: Vec<_> = fs::read_dir(&directory)
-        .expect("the corpus")
-        .map(|entry| entry.expect("an entry").path())
-        .collect();
-    let requests: Vec<Vec<u8>> = files
-        .iter()
-        .map(|path| fs::read(path).expect("a file of the corpus"))
-        .collect();
+    let requests = lab::corpus::files("snmp_agent", 20).expect("the corpus");
     let mut agent = Agent::new(fixture::config()).expect("a sound configuration");
     let objects = fixture::objects();
     let contexts = DefaultContext(&objects);
