@@ -99,7 +99,7 @@ fn first_difference<'a>(ours: &'a str, theirs: &'a str) -> String {
 
 /// The objects of a JSON array, inner ones apart from what is around
 /// them: addresses of a link have another order
-/// (`docs/decisions/029-kernel-order-of-addresses.md`).
+/// (`docs/decisions/004-order-of-addresses.md`).
 fn rows(array: &str) -> Vec<String> {
     let mut open: Vec<String> = vec![String::new()];
     let mut rows = Vec::new();
