@@ -8,6 +8,7 @@
 mod add;
 pub mod command;
 mod delete;
+mod grammar;
 mod journal;
 mod plan;
 mod report;

@@ -8,16 +8,17 @@ use ipnet::IpNet;
 use linux::links::journal::Work;
 use words::{Wrong, values};
 
-use super::{Deletion, Plan, Select, Settings, Split, Terms, Wanted};
+use super::{Deletion, Plan, Select, Settings, Split, Terms, Wanted, grammar};
 use crate::arguments::switch;
 use crate::pattern::Numbers;
 
-/// What each command is called; `ip` has other names for some.
-const COMMANDS: &[(&str, &[&str])] = &[
-    ("add", &["add", "a"]),
-    ("delete", &["delete", "del", "d"]),
-    ("set", &["set", "change"]),
-    ("journal", &["journal"]),
+/// What `ip` calls the commands. It takes any beginning of them; the first
+/// in this list wins.
+const COMMANDS: &[(&str, &str)] = &[
+    ("add", "add"),
+    ("set", "set"),
+    ("change", "set"),
+    ("delete", "delete"),
 ];
 
 const ADD_HELP: &str = "\
@@ -35,9 +36,11 @@ line makes no sense and nothing was done.";
 
 const DELETE_HELP: &str = "\
 Names may be patterns: 'testa*', 'testa[1-500]', or with -n 'testa{}'.
-Conditions must all hold. What the kernel would take along (the other ends of veths, VLANs and
-macvlans on a link, in other namespaces too) is listed first, and nothing is
-done unless it is meant too or --cascade is said.
+Conditions must all hold; ip's `group N` and `type KIND` are conditions too.
+The other ends of veths go with them, as the kernel has it. What else it would
+take along (VLANs and macvlans on a link or on such an end, in other namespaces
+too) is listed first, and nothing is done unless it is meant too or --cascade
+is said.
 Many links are deleted as one group: the kernel waits once, not for each.
 --undo brings back links with their names, indexes, kinds and settings, MAC,
 MTU, groups, masters, flags and addresses; not their counters, nor routes,
@@ -59,10 +62,13 @@ command line makes no sense and nothing was done.";
 
 /// The command that a word of `ip` means.
 pub fn meant(word: &str) -> Option<&'static str> {
+    if word == "journal" {
+        return Some("journal");
+    }
     COMMANDS
         .iter()
-        .find(|(_, words)| words.contains(&word))
-        .map(|(name, _)| *name)
+        .find(|(theirs, _)| !word.is_empty() && theirs.starts_with(word))
+        .map(|(_, ours)| *ours)
 }
 
 /// The commands.
@@ -247,13 +253,15 @@ pub fn wanted(matches: &ArgMatches) -> Result<Option<(Wanted, Terms)>, Wrong> {
                 cascade: matches.get_flag("cascade"),
                 dry_run: matches.get_flag("dry-run"),
             };
-            let mut select = select(matches, ["group", "master"], all(matches));
+            let mut select = select(matches, ["group", "master"]);
+            grammar::delete(&all(matches), &mut select)?;
             select.names.extend(text(matches, "peer"));
             Wanted::Delete(select, deletion)
         }
         "set" => {
-            let (names, settings) = settings(matches)?;
-            let select = select(matches, ["in-group", "in-master"], names);
+            let mut settings = settings(matches);
+            let mut select = select(matches, ["in-group", "in-master"]);
+            grammar::set(&all(matches), &mut settings, &mut select)?;
             Wanted::Set(select, Box::new(settings))
         }
         "journal" => Wanted::Journal,
@@ -292,12 +300,10 @@ fn all(matches: &ArgMatches) -> Vec<String> {
     words.unwrap_or_default().cloned().collect()
 }
 
-fn select(matches: &ArgMatches, [group, master]: [&str; 2], mut names: Vec<String>) -> Select {
-    let flags = matches.get_many::<String>("name").unwrap_or_default();
-    names.extend(flags.cloned());
-    names.retain(|name| name != "dev");
+fn select(matches: &ArgMatches, [group, master]: [&str; 2]) -> Select {
+    let names = matches.get_many::<String>("name").unwrap_or_default();
     Select {
-        names,
+        names: names.cloned().collect(),
         numbers: matches.get_one::<Numbers>("count").map(Into::into),
         file: matches.get_one("file").cloned(),
         kind: text(matches, "kind"),
@@ -347,83 +353,25 @@ fn plan(matches: &ArgMatches) -> Result<Plan, Wrong> {
         ..Plan::default()
     };
     if plan.kind.is_empty() {
-        ip_s_words(&mut plan, &all(matches))?;
+        grammar::add(&all(matches), &mut plan)?;
     } else {
         plan.words = all(matches);
     }
     if plan.kind == "veth" {
-        peer_of_words(&mut plan)?;
+        grammar::peer(&mut plan)?;
     }
     Ok(plan)
 }
 
-/// `link eth0 name v{} mtu 1400 type vlan id {}`
-fn ip_s_words(plan: &mut Plan, words: &[String]) -> Result<(), Wrong> {
-    let mut words = words.iter();
-    while let Some(word) = words.next() {
-        let mut next = || {
-            let value = words.next().cloned();
-            value.ok_or_else(|| format!("a value is missing after `{word}`"))
-        };
-        match word.as_str() {
-            "type" => {
-                plan.kind = next()?;
-                plan.words = words.cloned().collect();
-                return Ok(());
-            }
-            "link" => plan.parents.push(next()?),
-            "name" | "dev" => plan.name = next()?,
-            "address" => plan.address = Some(next()?),
-            "mtu" => plan.mtu = Some(values::number(&next()?)?),
-            "txqueuelen" | "txqlen" | "qlen" => {
-                plan.tx_queue_len = Some(values::number(&next()?)?);
-            }
-            "master" => plan.master = Some(next()?),
-            "group" => plan.group = Some(values::group(&next()?)?),
-            "up" => plan.up = true,
-            _ if plan.name.is_empty() => plan.name.clone_from(word),
-            _ => {
-                return Err(format!("`{word}` is not understood before `type KIND`"));
-            }
-        }
-    }
-    Err("of which kind? --kind veth, or ip's: type veth …".to_owned())
-}
-
-/// `peer name testb{} netns blue`
-fn peer_of_words(plan: &mut Plan) -> Result<(), Wrong> {
-    let words = std::mem::take(&mut plan.words);
-    let mut words = words.into_iter().peekable();
-    if words.next_if(|word| word == "peer").is_none() {
-        plan.words = words.collect();
-        return Ok(());
-    }
-    while let Some(word) = words.next() {
-        let mut next = || {
-            let value = words.next();
-            value.ok_or_else(|| format!("a value is missing after `{word}`"))
-        };
-        match word.as_str() {
-            "name" => plan.peer = Some(next()?),
-            "netns" => plan.peer_netns = Some(next()?),
-            "address" => plan.peer_address = Some(next()?),
-            _ if plan.peer.is_none() => plan.peer = Some(word),
-            _ => return Err(format!("`{word}` is not understood of a peer")),
-        }
-    }
-    Ok(())
-}
-
-/// Names, and what is to be set; `up mtu 1400 master br0` as flags or in
-/// `ip`'s words.
-fn settings(matches: &ArgMatches) -> Result<(Vec<String>, Settings), Wrong> {
+/// What is to be set by flags; `ip`'s words come on top.
+fn settings(matches: &ArgMatches) -> Settings {
     let number = |id: &str| matches.get_one::<u32>(id).copied();
     let up = match (matches.get_flag("up"), matches.get_flag("down")) {
         (true, _) => Some(true),
         (_, true) => Some(false),
         _ => None,
     };
-    let mut settings = Settings {
+    Settings {
         up,
         mtu: number("mtu"),
         master: text(matches, "master").or_else(|| matches.get_flag("nomaster").then(String::new)),
@@ -432,31 +380,5 @@ fn settings(matches: &ArgMatches) -> Result<(Vec<String>, Settings), Wrong> {
         address: text(matches, "address"),
         tx_queue_len: number("txqueuelen"),
         alias: text(matches, "alias"),
-    };
-    let mut names = Vec::new();
-    let words = all(matches);
-    let mut words = words.iter();
-    while let Some(word) = words.next() {
-        let mut next = || {
-            let value = words.next().cloned();
-            value.ok_or_else(|| format!("a value is missing after `{word}`"))
-        };
-        match word.as_str() {
-            "up" => settings.up = Some(true),
-            "down" => settings.up = Some(false),
-            "mtu" => settings.mtu = Some(values::number(&next()?)?),
-            "master" => settings.master = Some(next()?),
-            "nomaster" => settings.master = Some(String::new()),
-            "group" => settings.group = Some(values::group(&next()?)?),
-            "name" => settings.rename = Some(next()?),
-            "address" => settings.address = Some(next()?),
-            "txqueuelen" | "txqlen" | "qlen" => {
-                settings.tx_queue_len = Some(values::number(&next()?)?);
-            }
-            "alias" => settings.alias = Some(next()?),
-            "dev" => names.push(next()?),
-            _ => names.push(word.clone()),
-        }
     }
-    Ok((names, settings))
 }

@@ -27,8 +27,8 @@ pub fn delete(job: &Job<'_>, select: &Select, terms: super::Deletion) -> Result<
         return show(job, &deletion, &chosen.missing);
     }
     let report = Report::new(job, "", "deleted", deletion.links().len());
-    for name in &chosen.missing {
-        report.fail(name, "delete it", "there is no such link", None);
+    for (name, why) in &chosen.missing {
+        report.fail(name, "delete it", why, None);
     }
     for link in deletion.not_virtual() {
         let why = "it is no virtual link; nobody can delete it";
@@ -45,8 +45,9 @@ pub fn delete(job: &Job<'_>, select: &Select, terms: super::Deletion) -> Result<
         report.end(0, failed)?;
         return Ok(false);
     }
-    if !terms.cascade && !deletion.along().is_empty() {
-        refuse(job, deletion.along());
+    let strangers: Vec<&Along> = deletion.along().iter().filter(|a| !a.is_peer).collect();
+    if !terms.cascade && !strangers.is_empty() {
+        refuse(job, &strangers);
         failed += deletion.links().len();
         report.end(0, failed)?;
         return Ok(false);
@@ -79,11 +80,7 @@ fn run(
     failed: usize,
 ) -> Result<bool> {
     let terms = links::Terms {
-        along: if cascade {
-            Agreed::All
-        } else {
-            Agreed::Nothing
-        },
+        along: if cascade { Agreed::All } else { Agreed::Peers },
         atomic: job.terms.atomic,
     };
     let deleted = deletion.run(terms, job.how(), &mut |told| match told {
@@ -106,7 +103,7 @@ fn run(
     report.note("gone", deleted.gone, gone(deleted.gone));
     report.note("stopped", deleted.stopped, None);
     report.note("waited_seconds", deleted.cost.waited.as_secs_f64(), None);
-    if cascade {
+    if !deletion.along().is_empty() {
         report.note("along", deletion.along().len(), None);
     }
     if let Some(journal) = &mut journal {
@@ -155,7 +152,7 @@ fn say_how(report: &Report, way: Way) {
 }
 
 /// Says what would go along, and that nothing was done.
-fn refuse(job: &Job<'_>, along: &[Along]) {
+fn refuse(job: &Job<'_>, along: &[&Along]) {
     if job.terms.json {
         for along in along {
             let line = json!({
@@ -191,7 +188,7 @@ fn described(along: &Along) -> String {
 }
 
 /// `--dry-run`
-fn show(job: &Job<'_>, deletion: &Deletion, missing: &[String]) -> Result<bool> {
+fn show(job: &Job<'_>, deletion: &Deletion, missing: &[(String, &str)]) -> Result<bool> {
     let mut out = io::BufWriter::new(io::stdout().lock());
     for link in deletion.links() {
         if job.terms.json {
@@ -216,8 +213,8 @@ fn show(job: &Job<'_>, deletion: &Deletion, missing: &[String]) -> Result<bool> 
         }
     }
     out.flush()?;
-    for name in missing {
-        complain(&format!("{name}: there is no such link"));
+    for (name, why) in missing {
+        complain(&format!("{name}: {why}"));
     }
     Ok(missing.is_empty())
 }

@@ -82,7 +82,7 @@ fn find(
     let directory = directory(job).context("no place for journals: --journal DIR")?;
     let journal = match id {
         Some(id) => Some(Journal::named(&directory, id, &job.namespace)?),
-        None => Journal::newest(&directory, work, &job.namespace, fits),
+        None => Journal::newest(&directory, work, &job.namespace, fits)?,
     };
     let journal = journal.with_context(|| {
         format!(
@@ -103,7 +103,7 @@ fn find(
 pub fn list(job: &Job<'_>) -> Result<bool> {
     let directory = directory(job).context("no place for journals: --journal DIR")?;
     let mut out = io::BufWriter::new(io::stdout().lock());
-    for journal in Journal::all(&directory) {
+    for journal in Journal::all(&directory)? {
         let start = &journal.start;
         let work = match start.work {
             Work::Add => "add",

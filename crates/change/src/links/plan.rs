@@ -69,6 +69,10 @@ pub struct Plan {
     pub group: Option<u32>,
     /// Up at once, peers too.
     pub up: bool,
+    /// MTU, queue length and whether they are up are not the peers': in
+    /// `ip`'s words they are said of the first end.
+    #[serde(default)]
+    pub of_first_end: bool,
     /// `IFLA_TXQLEN`.
     pub tx_queue_len: Option<u32>,
 }
@@ -402,10 +406,14 @@ impl<'a> Maker<'a> {
         let own = end(text(plan.name_of(number))?, &plan.address)?;
         let peer_name = plan.peer_of(number).map_err(|why| anyhow!(why))?;
         let peer = match peer_name {
-            Some(name) => Some(LinkEnd {
-                netns: self.peer_netns,
-                ..end(name, &plan.peer_address)?
-            }),
+            Some(name) => {
+                let mut peer = end(name, &plan.peer_address)?;
+                peer.netns = self.peer_netns;
+                if plan.of_first_end {
+                    (peer.up, peer.mtu, peer.tx_queue_len) = (false, None, None);
+                }
+                Some(peer)
+            }
             None => None,
         };
         let kind = match peer {

@@ -19,6 +19,9 @@ const MAX_NUMBER: u64 = 1 << 32;
 /// A file of names may be so long.
 const MAX_FILE_BYTES: u64 = 256 << 20;
 
+const NO_LINK: &str = "there is no such link";
+const LEFT_OUT: &str = "it is not of that kind, group, master or lower link";
+
 /// A choice of links. Names add up; the other conditions must all hold.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Select {
@@ -46,22 +49,15 @@ pub struct Select {
 pub struct Chosen {
     /// Indexes, each with its place among the names or in the listing.
     pub indexes: HashMap<u32, u64>,
-    /// Names that no link has.
-    pub missing: Vec<String>,
+    /// Names that no link has, or only one that the conditions leave out;
+    /// and which of both.
+    pub missing: Vec<(String, &'static str)>,
 }
 
 impl Select {
     /// Whether it says anything.
     pub fn check(&self) -> Result<(), String> {
-        let conditions = [
-            self.kind.is_some(),
-            self.group.is_some(),
-            self.master.is_some(),
-            self.lower.is_some(),
-            self.file.is_some(),
-            !self.names.is_empty(),
-        ];
-        if conditions.contains(&true) {
+        if self.is_narrowed() {
             if self.all {
                 return Err("--all is for a choice without conditions".to_owned());
             }
@@ -78,6 +74,20 @@ impl Select {
             }
             _ => self.each_name(&mut |_, _| {}),
         }
+    }
+
+    /// Whether no link is named or described.
+    pub fn is_empty(&self) -> bool {
+        !self.all && !self.is_narrowed()
+    }
+
+    fn is_narrowed(&self) -> bool {
+        self.kind.is_some()
+            || self.group.is_some()
+            || self.master.is_some()
+            || self.lower.is_some()
+            || self.file.is_some()
+            || !self.names.is_empty()
     }
 
     /// Every name or pattern of `names`, with its number.
@@ -128,7 +138,7 @@ impl Select {
                 chosen.indexes.entry(*index).or_insert(number);
             }
             None if name.contains(['*', '?', '[']) => globs.push(name.to_owned()),
-            None => chosen.missing.push(name.to_owned()),
+            None => chosen.missing.push((name.to_owned(), NO_LINK)),
         };
         self.each_name(&mut |number, name| take(number, name, &mut chosen))
             .map_err(anyhow::Error::msg)?;
@@ -153,13 +163,17 @@ impl Select {
                 place += 1;
                 let number = by_number.filter(|number| *number > 0);
                 kept.insert(link.index, number.unwrap_or(place));
+            } else if self.names.iter().any(|name| **name == *link.name) {
+                chosen.missing.push((link.name.to_string(), LEFT_OUT));
             }
         }
         let unused = globs
             .iter()
             .enumerate()
             .filter(|(at, _)| !used.contains(at));
-        chosen.missing.extend(unused.map(|(_, glob)| glob.clone()));
+        chosen
+            .missing
+            .extend(unused.map(|(_, glob)| (glob.clone(), NO_LINK)));
         chosen.indexes = kept;
         Ok(chosen)
     }

@@ -206,8 +206,8 @@ pub fn set(job: &Job<'_>, select: &Select, settings: &Settings) -> Result<bool> 
     let request = Request::new(settings, &listing, &rows.links, numbers)?;
     let changes = request.changes(&rows.links)?;
     let report = Report::new(job, "", "changed", changes.len());
-    for name in &chosen.missing {
-        report.fail(name, "change it", "there is no such link", None);
+    for (name, why) in &chosen.missing {
+        report.fail(name, "change it", why, None);
     }
     let missing = chosen.missing.len();
     if missing > 0 && job.terms.atomic {

@@ -28,7 +28,7 @@ use netlink::request::Dump;
 use table::row::neighbour::state;
 use table::row::route::{hop_flag, protocol};
 use table::row::{address, rule};
-use table::{AF_INET, AF_INET6, NextHops, Route, RouteBody};
+use table::{AF_INET, AF_INET6, NextHops, Pair, Route, RouteBody, pairs};
 use words::{Object, Verb};
 
 use super::Asked;
@@ -169,12 +169,22 @@ impl Undo {
     ) {
         let mut missing: Vec<(u32, &Kept)> = Vec::new();
         let mut extra: Vec<&Kept> = Vec::new();
-        let mut after = after.as_slice();
-        let mut before = before.as_slice();
-        while let Some(key) = first_key(before, after) {
-            let (old, rest) = split_key(before, &key);
-            let (now, rest_after) = split_key(after, &key);
-            (before, after) = (rest, rest_after);
+        let key = |run: &&[Placed]| run.first().map(|(key, _, _)| key.clone());
+        let of_one_key = |left: &Placed, right: &Placed| left.0 == right.0;
+        let runs = pairs(
+            before.chunk_by(of_one_key),
+            after.chunk_by(of_one_key),
+            |a, b| key(a).cmp(&key(b)),
+        );
+        for run in runs {
+            let (old, now): (&[Placed], &[Placed]) = match run {
+                Pair::Both(old, now) => (old, now),
+                Pair::First(old) => (old, &[]),
+                Pair::Second(now) => (&[], now),
+            };
+            let Some(key) = key(&old).or_else(|| key(&now)) else {
+                continue;
+            };
             let touched = self.touched.contains(&key);
             if !touched && (!self.took_along || old.is_empty()) {
                 continue;
@@ -289,18 +299,6 @@ fn key(item: &Item) -> Option<Key> {
         Item::Rule(_) => Key::Rule,
         Item::Link(_) | Item::Fdb(_) | Item::OtherRoute(_) => return None,
     })
-}
-
-fn first_key(left: &[Placed], right: &[Placed]) -> Option<Key> {
-    let (left, right) = (left.first(), right.first());
-    let keys = left.into_iter().chain(right).map(|(key, _, _)| key);
-    keys.min().cloned()
-}
-
-/// The rows of a key at the start, and the rest.
-fn split_key<'a>(rows: &'a [Placed], key: &Key) -> (&'a [Placed], &'a [Placed]) {
-    let len = rows.iter().take_while(|(of, _, _)| of == key).count();
-    rows.split_at(len)
 }
 
 /// Whether a row comes back that the kernel took along. Routes of its own

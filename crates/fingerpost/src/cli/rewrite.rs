@@ -90,14 +90,15 @@ pub fn rewrite(arguments: Vec<String>) -> Vec<String> {
             out.push("--help".to_owned());
             return out;
         }
-        Some(word) if begins_one_of(word, SHOW) => {
-            rest.remove(0);
-        }
+        // First, as in ip: `link s` is `set`.
         Some(word) if let Some(verb) = changed_by(object, word) => {
             out.push(verb.to_owned());
             out.extend(before_change(before));
             out.extend(rest.iter().skip(1).map(|word| (*word).to_owned()));
             return out;
+        }
+        Some(word) if begins_one_of(word, SHOW) => {
+            rest.remove(0);
         }
         Some(word) if begins(word, "get") && object == Object::Nexthop => {
             rest.remove(0);

@@ -139,15 +139,19 @@ fn pairs_are_made_set_and_deleted() {
     place.does("set testa{} -n 1-2 name renamed{}");
     assert!(place.names().contains("renamed2"));
     place.does("set renamed{} -n 1-2 name testa{}");
-    // One end of a pair takes the other along: said, and refused.
+    // One end of a pair takes the other along, as the kernel has it; what
+    // stands on the other end is a stranger: said, and refused.
+    place.does("add mac type macvlan --link testb1");
     let complaint = place.refuses("delete testa1 testa2", 1);
     assert!(
-        complaint.contains("testb1") && complaint.contains("--cascade"),
+        complaint.contains("mac (macvlan, with testb1)") && complaint.contains("--cascade"),
         "{complaint}"
     );
+    assert!(!complaint.contains("testb2"), "{complaint}");
     let said = place.does("delete --dry-run testa1");
     assert!(said.contains("along: testb1"), "{said}");
-    assert_eq!(place.names().len(), 601);
+    assert_eq!(place.names().len(), 602);
+    place.does("delete mac");
     let said = place.does("delete testa{} --peer testb{} -n 2-300 --json");
     let end: Value = serde_json::from_str(said.trim()).unwrap();
     assert_eq!(
@@ -155,7 +159,7 @@ fn pairs_are_made_set_and_deleted() {
         (&598.into(), &"group".into())
     );
     assert_eq!(place.names().len(), 3);
-    place.does("delete testa[1-01] --cascade");
+    place.does("delete testa[1-01]");
     assert_eq!(place.names(), ["taken5".to_owned()].into());
 }
 
@@ -195,15 +199,33 @@ fn ip_s_own_words_and_other_kinds() {
         let shown = place.netns.ip(&["-o", "-4", "addr"]).unwrap();
         assert!(shown.contains("10.9.3.1/24"), "{shown}");
     }
+    // In ip's words up and MTU are of the first end; by flags, of both.
+    place.does("add first up mtu 1400 type veth peer name second");
+    place.does("add --kind veth --name third --peer fourth --up --mtu 1400");
+    for (name, is_set) in [
+        ("first", true),
+        ("second", false),
+        ("third", true),
+        ("fourth", true),
+    ] {
+        let link = place.netns.ip(&["-o", "link", "show", name]).unwrap();
+        let has = (link.contains(",UP"), link.contains("mtu 1400"));
+        assert_eq!(has, (is_set, is_set), "{link}");
+    }
+    place.does("delete first third");
     // By group, master, parent, kind.
     place.does("delete --group 77 --master br0");
     place.does("delete --link testa1 --kind macvlan");
+    other.does("add mac type macvlan --link testb1");
     let complaint = place.refuses("delete --kind veth", 1);
     assert!(
-        complaint.contains(&format!("in the namespace {there}")),
+        complaint.contains(&format!(
+            "mac (macvlan, with testb1) in the namespace {there}"
+        )),
         "{complaint}"
     );
-    place.does("delete --kind veth --cascade");
+    other.does("delete mac");
+    place.does("delete --kind veth");
     assert!(other.names().is_empty());
     // Both ends come back, each in its namespace.
     place.does("delete --undo");
@@ -277,6 +299,28 @@ fn bad_input_is_named_and_counted() {
             "fp-there-is-none",
         ),
         ("delete".to_owned(), 2, "say which links"),
+        (
+            "set dev testa3 up promisc on".to_owned(),
+            2,
+            "`promisc` is not understood",
+        ),
+        (
+            "set testa3 mtu 1400 parent".to_owned(),
+            2,
+            "names come before",
+        ),
+        (
+            "delete dev testa3 type bridge parent".to_owned(),
+            2,
+            "after `type KIND`",
+        ),
+        (
+            "delete dev testa3 type vlan".to_owned(),
+            1,
+            "not of that kind",
+        ),
+        ("delete group 0".to_owned(), 2, "group 0"),
+        ("delete group 5".to_owned(), 0, ""),
         ("delete nowhere".to_owned(), 1, "there is no such link"),
         ("delete lo".to_owned(), 1, "no virtual link"),
         ("set testa3".to_owned(), 2, "say what to set"),

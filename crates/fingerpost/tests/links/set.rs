@@ -276,7 +276,7 @@ fn without_room_for_a_journal_nothing_is_changed() {
     let before = everything(&place);
     let journals = place.journals.path().to_str().unwrap();
     let script = format!(
-        "mount -t tmpfs -o size=64k tmpfs {journals} && head -c 56k /dev/zero > {journals}/fill && \
+        "mount -t tmpfs -o size=64k,mode=700 tmpfs {journals} && head -c 56k /dev/zero > {journals}/fill && \
          \"$0\" link {SET} --journal {journals}; status=$?; ls {journals}; exit $status"
     );
     let mut command = place.netns.command("unshare");

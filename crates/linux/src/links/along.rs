@@ -55,6 +55,8 @@ pub struct Along {
     /// Where it is, if not beside the others: name or path of the
     /// namespace; empty when it cannot be found.
     pub elsewhere: Option<String>,
+    /// The other end of a pair of which one end was asked for: no stranger.
+    pub is_peer: bool,
 }
 
 /// Links by their index.
@@ -72,6 +74,11 @@ pub(super) fn along(
     let mut found: Vec<Along> = here.into_values().collect();
     found.sort_by_key(|along| along.link.index);
     found.extend(elsewhere);
+    let pairs = set.values().filter(|link| is_pair(link));
+    let pairs: HashSet<&str> = pairs.map(|link| &*link.name).collect();
+    for along in &mut found {
+        along.is_peer = is_pair(&along.link) && pairs.contains(&*along.with);
+    }
     Ok(found)
 }
 
@@ -110,6 +117,7 @@ fn here(set: &ByIndex<'_>, others: &[Link]) -> HashMap<u32, Along> {
                     link: link.clone(),
                     with,
                     elsewhere: None,
+                    is_peer: false,
                 };
                 found.insert(link.index, along);
             }
@@ -186,6 +194,7 @@ fn unknown_peer(link: &Link) -> Along {
         },
         with: link.name.clone(),
         elsewhere: Some(String::new()),
+        is_peer: false,
     }
 }
 
@@ -200,14 +209,19 @@ fn look_into(
     found: &mut Vec<Along>,
 ) -> Result<(), Error> {
     let place = Some(other.spec());
+    let mut there: HashMap<u32, Box<str>> = HashMap::new();
     for link in peers {
         let peer = link.lower.map(|index| one(&socket, index));
         found.push(match peer.transpose()?.flatten() {
-            Some(peer) => Along {
-                link: peer,
-                with: link.name.clone(),
-                elsewhere: place.clone(),
-            },
+            Some(peer) => {
+                there.insert(peer.index, peer.name.clone());
+                Along {
+                    link: peer,
+                    with: link.name.clone(),
+                    elsewhere: place.clone(),
+                    is_peer: false,
+                }
+            }
             None => unknown_peer(link),
         });
     }
@@ -218,7 +232,15 @@ fn look_into(
         }
         let all_are = each_of(&socket, &Dump::LinksOfKind { kind }, &mut |link| {
             let is_kind = link.kind.as_deref() == Some(*kind);
-            if is_kind && link.lower_netns_id.is_some() {
+            let on_peer = taken_with(&link).and_then(|lower| there.get(&lower));
+            if let (true, Some(peer)) = (is_kind, on_peer) {
+                found.push(Along {
+                    with: peer.clone(),
+                    link,
+                    elsewhere: place.clone(),
+                    is_peer: false,
+                });
+            } else if is_kind && link.lower_netns_id.is_some() {
                 standing.push(link);
             }
             is_kind
@@ -241,6 +263,7 @@ fn look_into(
                 with: with.name.clone(),
                 link,
                 elsewhere: place.clone(),
+                is_peer: false,
             });
         }
     }

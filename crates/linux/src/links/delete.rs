@@ -59,9 +59,9 @@ pub enum Way {
 /// What the kernel may take along beside the set.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Agreed {
-    /// Nothing.
+    /// The other ends of its own pairs.
     #[default]
-    Nothing,
+    Peers,
     /// What carries this group, and other ends of pairs: what was made
     /// together with the set.
     Marked(u32),
@@ -72,7 +72,7 @@ pub enum Agreed {
 impl Agreed {
     fn holds(self, along: &Along) -> bool {
         match self {
-            Self::Nothing => false,
+            Self::Peers => along.is_peer,
             Self::Marked(group) => along.link.group == group || is_pair(&along.link),
             Self::All => true,
         }

@@ -16,14 +16,15 @@
 
 use std::fs::{self, DirBuilder, File, OpenOptions};
 use std::io::{self, BufRead, BufReader, Read, Write};
-use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use netlink::decode::{Decoded, Item, Operation, decode};
 use netlink::encode::{self, Request};
 use netlink::message::messages;
-use rustix::fs::{FlockOperation, flock};
+use rustix::fs::{FlockOperation, OFlags, flock};
+use rustix::process::geteuid;
 use serde::{Deserialize, Serialize};
 use table::{Address, Link};
 
@@ -166,6 +167,7 @@ impl Journal {
         builder
             .create(directory)
             .map_err(|error| trouble(directory, error))?;
+        is_ours(directory)?;
         tidy_up(directory);
         let (path, file) = create(directory, &start)?;
         let whole = Self::write_whole(&path, file, start, rows);
@@ -211,7 +213,8 @@ impl Journal {
         work: Work,
         namespace: &Namespace,
         wanted: &dyn Fn(Option<End>) -> bool,
-    ) -> Option<Self> {
+    ) -> Result<Option<Self>, Error> {
+        is_ours(directory)?;
         let mut newest = None;
         for path in paths(directory) {
             let Ok(journal) = Self::open(&path) else {
@@ -221,16 +224,21 @@ impl Journal {
                 continue;
             }
             if wanted(journal.end()) {
-                return Some(journal);
+                return Ok(Some(journal));
             }
             newest.get_or_insert(journal);
         }
-        newest
+        Ok(newest)
     }
 
     /// The journal of an id, which must be of the namespace.
     pub fn named(directory: &Path, id: &str, namespace: &Namespace) -> Result<Self, Error> {
+        is_ours(directory)?;
         let path = directory.join(id).with_extension("journal");
+        if id.contains('/') {
+            let why = "an id is expected, as `link journal` lists it".to_owned();
+            return Err(Error::Journal { path, why });
+        }
         let journal = Self::open(&path)?;
         if journal.start.is_of(namespace) {
             return Ok(journal);
@@ -241,13 +249,14 @@ impl Journal {
     }
 
     /// All journals in a directory that can be read, the newest first.
-    pub fn all(directory: &Path) -> Vec<Self> {
+    pub fn all(directory: &Path) -> Result<Vec<Self>, Error> {
+        is_ours(directory)?;
         let journals = paths(directory).into_iter();
-        journals.filter_map(|path| Self::open(&path).ok()).collect()
+        Ok(journals.filter_map(|path| Self::open(&path).ok()).collect())
     }
 
     fn open(path: &Path) -> Result<Self, Error> {
-        let file = OpenOptions::new().read(true).append(true).open(path);
+        let file = no_link(OpenOptions::new().read(true).append(true)).open(path);
         let file = file.map_err(|error| trouble(path, error))?;
         let mut lines = BufReader::new((&file).take(MAX_BYTES)).lines();
         let first = lines.next().transpose().ok().flatten().unwrap_or_default();
@@ -310,7 +319,8 @@ impl Journal {
     fn read_rows(&self, number: usize, namespace: Option<(String, u64)>) -> Result<Rows, Error> {
         let path = rows_path(&self.path, number);
         let mut bytes = Vec::new();
-        File::open(&path)
+        no_link(OpenOptions::new().read(true))
+            .open(&path)
             .and_then(|file| file.take(MAX_BYTES).read_to_end(&mut bytes))
             .map_err(|error| trouble(&path, error))?;
         let mut rows = Rows {
@@ -373,6 +383,36 @@ fn trouble(path: &Path, error: io::Error) -> Error {
     }
 }
 
+/// A journal tells what is done with the rights of whoever goes on with it:
+/// nobody else may have written it. A directory that is not there holds
+/// none.
+fn is_ours(directory: &Path) -> Result<(), Error> {
+    let metadata = match fs::metadata(directory) {
+        Ok(metadata) => metadata,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
+        Err(error) => return Err(trouble(directory, error)),
+    };
+    let is_owner = metadata.uid() == 0 || metadata.uid() == geteuid().as_raw();
+    let why = if !metadata.is_dir() {
+        "it is no directory"
+    } else if !is_owner {
+        "it is another user's, who could write journals"
+    } else if metadata.mode() & 0o022 != 0 {
+        "others may write into it, journals too (chmod go-w)"
+    } else {
+        return Ok(());
+    };
+    Err(Error::Journal {
+        path: directory.to_owned(),
+        why: why.to_owned(),
+    })
+}
+
+/// The file itself, and not what a symbolic link of its name leads to.
+fn no_link(options: &mut OpenOptions) -> &mut OpenOptions {
+    options.custom_flags(OFlags::NOFOLLOW.bits() as i32)
+}
+
 /// A new file that is not yet a journal, locked.
 fn create(directory: &Path, start: &Start) -> Result<(PathBuf, File), Error> {
     let process = std::process::id();
@@ -422,7 +462,7 @@ fn write_rows(path: &Path, rows: &Rows, now_millis: u64) -> Result<(), Error> {
         let _ = encode::row(&mut bytes, &request, other);
     }
     let mut options = OpenOptions::new();
-    options.write(true).create(true).truncate(true).mode(0o600);
+    options.write(true).create_new(true).mode(0o600);
     options
         .open(path)
         .and_then(|mut file| file.write_all(&bytes))

@@ -13,8 +13,8 @@ use super::normalise;
 use table::row::address;
 use table::row::neighbour::{flag, state};
 use table::{
-    Address, Change, FdbEntry, Link, Links, Neighbour, Nexthop, Placement, RouteBody, RouteRef,
-    Rule, Tables,
+    Address, Change, FdbEntry, Link, Links, Neighbour, Nexthop, Pair, Placement, RouteBody,
+    RouteRef, Rule, Tables, pairs,
 };
 
 /// Expiries jump by the granularity of the kernel's clock: nearer than
@@ -127,40 +127,6 @@ impl Difference {
     }
 }
 
-/// A pair of rows of one key, or one without its twin.
-enum Pair<T> {
-    Both(T, T),
-    Gone(T),
-    New(T),
-}
-
-/// Walks two ordered lists side by side.
-fn pairs<T: Clone>(
-    current: impl Iterator<Item = T>,
-    fresh: impl Iterator<Item = T>,
-    order: impl Fn(&T, &T) -> Ordering,
-    mut each: impl FnMut(Pair<T>),
-) {
-    let mut current = current.peekable();
-    let mut fresh = fresh.peekable();
-    loop {
-        let order = match (current.peek(), fresh.peek()) {
-            (None, None) => return,
-            (Some(_), None) => Ordering::Less,
-            (None, Some(_)) => Ordering::Greater,
-            (Some(a), Some(b)) => order(a, b),
-        };
-        let a = if order.is_le() { current.next() } else { None };
-        let b = if order.is_ge() { fresh.next() } else { None };
-        match (a, b) {
-            (Some(a), Some(b)) => each(Pair::Both(a, b)),
-            (Some(a), None) => each(Pair::Gone(a)),
-            (None, Some(b)) => each(Pair::New(b)),
-            (None, None) => return,
-        }
-    }
-}
-
 /// What is to be known of a kind of row to compare two tables of it.
 struct Kind<T> {
     order: fn(&T, &T) -> Ordering,
@@ -182,21 +148,21 @@ fn rows<'a, T: Debug + 'a>(
     to: &mut Difference,
 ) {
     let order = |a: &&Arc<T>, b: &&Arc<T>| (kind.order)(a, b);
-    pairs(current, fresh, order, |pair| {
+    for pair in pairs(current, fresh, order) {
         let (had, has) = match pair {
-            Pair::Both(a, b) if (kind.same)(a, b) => return,
+            Pair::Both(a, b) if (kind.same)(a, b) => continue,
             Pair::Both(a, b) => (Some(&**a), Some(&**b)),
-            Pair::New(b) => (None, Some(&**b)),
-            Pair::Gone(_) if !whole => return,
-            Pair::Gone(a) => (Some(&**a), None),
+            Pair::Second(b) => (None, Some(&**b)),
+            Pair::First(_) if !whole => continue,
+            Pair::First(a) => (Some(&**a), None),
         };
         let change = match (had, has) {
             (_, Some(has)) => (kind.put)(has),
             (Some(had), None) => (kind.delete)(had),
-            (None, None) => return,
+            (None, None) => continue,
         };
         to.add(&had, change, !(kind.is_silent)(had, has));
-    });
+    }
 }
 
 const LINKS: Kind<Link> = Kind {
@@ -360,11 +326,13 @@ fn routes<'a>(
     let current = Runs::new(current);
     let fresh = Runs::new(fresh);
     let order = |a: &Run<'a>, b: &Run<'a>| order_of(a).cmp(&order_of(b));
-    pairs(current, fresh, order, |pair| match pair {
-        Pair::Both(a, b) => run(&a, &b, links, whole, to),
-        Pair::New(b) => run(&[], &b, links, whole, to),
-        Pair::Gone(a) => run(&a, &[], links, whole, to),
-    });
+    for pair in pairs(current, fresh, order) {
+        match pair {
+            Pair::Both(a, b) => run(&a, &b, links, whole, to),
+            Pair::Second(b) => run(&[], &b, links, whole, to),
+            Pair::First(a) => run(&a, &[], links, whole, to),
+        }
+    }
 }
 
 /// The table's own order: by address before length.
@@ -494,14 +462,14 @@ impl<'a, I: Iterator<Item = RouteRef<'a>>> Iterator for Runs<'a, I> {
 
 fn others(current: &Tables, fresh: &Tables, to: &mut Difference) {
     let order = |a: &&Arc<table::OtherRoute>, b: &&Arc<table::OtherRoute>| a.key.cmp(&b.key);
-    pairs(
-        current.routes.other(),
-        fresh.routes.other(),
-        order,
-        |pair| match pair {
+    let others = pairs(current.routes.other(), fresh.routes.other(), order);
+    for pair in others {
+        match pair {
             Pair::Both(a, b) if a == b => {}
-            Pair::Both(_, b) | Pair::New(b) => to.silent.push(Change::PutOtherRoute((**b).clone())),
-            Pair::Gone(a) => to.silent.push(Change::DeleteOtherRoute(a.key.clone())),
-        },
-    );
+            Pair::Both(_, b) | Pair::Second(b) => {
+                to.silent.push(Change::PutOtherRoute((**b).clone()))
+            }
+            Pair::First(a) => to.silent.push(Change::DeleteOtherRoute(a.key.clone())),
+        }
+    }
 }
