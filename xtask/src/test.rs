@@ -25,7 +25,11 @@ use programs::Program;
 
 /// The packages whose shared structures are modelled with loom. Their
 /// feature `model` puts loom's atomics in place of the real ones.
-const MODELLED: &[&str] = &["fingerpost-memory", "fingerpost-fib"];
+const MODELLED: &[&str] = &["fingerpost-memory"];
+
+/// Test programs that ask or mirror all namespaces of the host: with others
+/// beside them they would have theirs to mirror as well, as they come and go.
+const ALONE: &[&str] = &["daemon", "questions"];
 
 /// Runs the tests.
 #[derive(Debug, clap::Args)]
@@ -84,7 +88,10 @@ fn test(mut jobs: Vec<Job>, at_a_time: usize, skipped: &Path) -> Result<Counts> 
     for job in &mut jobs {
         job.command.env(::lab::skip::FILE_VARIABLE, skipped);
     }
-    let mut counts = pool::run(jobs, at_a_time, &|text| say(text))?;
+    let (alone, together): (Vec<Job>, Vec<Job>) = jobs.into_iter().partition(|job| job.alone);
+    let tell = |text: &str| say(text);
+    let mut counts = pool::run(together, at_a_time, &tell)?;
+    counts.and(&pool::run(alone, 1, &tell)?);
     let reasons = fs::read_to_string(skipped).unwrap_or_default();
     counts.set_apart(&reasons);
     Ok(counts)
@@ -126,6 +133,7 @@ impl Arguments {
         }
         Job {
             name: program.name.clone(),
+            alone: ALONE.contains(&program.target.as_str()),
             command,
         }
     }
@@ -144,6 +152,7 @@ impl Arguments {
                 command.arg("models");
                 jobs.push(Job {
                     name: format!("{}, models", program.name),
+                    alone: false,
                     command,
                 });
             }
@@ -158,6 +167,7 @@ impl Arguments {
         command.args(self.selection());
         Job {
             name: "examples in the documentation".to_owned(),
+            alone: false,
             command,
         }
     }
@@ -197,6 +207,14 @@ mod tests {
             released: false,
             jobs: None,
             rest: Vec::new(),
+        }
+    }
+
+    #[test]
+    fn what_runs_alone_is_there() {
+        let tests = host::workspace().unwrap().join("crates/fingerpost/tests");
+        for name in ALONE {
+            assert!(tests.join(format!("{name}.rs")).exists(), "{name}");
         }
     }
 

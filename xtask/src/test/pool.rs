@@ -20,6 +20,8 @@ const SLOWEST: usize = 5;
 #[derive(Debug)]
 pub struct Job {
     pub name: String,
+    /// Whether it is to have the host for itself.
+    pub alone: bool,
     pub command: Command,
 }
 
@@ -52,7 +54,9 @@ pub fn run(jobs: Vec<Job>, at_a_time: usize, tell: &(dyn Fn(&str) + Sync)) -> Re
     if let Some(error) = outcome.error {
         return Err(error);
     }
-    tell(&slowest(outcome.took));
+    if !outcome.took.is_empty() {
+        tell(&slowest(outcome.took));
+    }
     Ok(outcome.counts)
 }
 
@@ -118,6 +122,7 @@ mod tests {
         command.args(["-c", script]);
         Job {
             name: name.to_owned(),
+            alone: false,
             command,
         }
     }
@@ -173,6 +178,7 @@ mod tests {
     fn what_cannot_be_started_is_an_error() {
         let job = Job {
             name: "nothing".to_owned(),
+            alone: false,
             command: Command::new("/no/such/program"),
         };
         let error = run(vec![job], 1, &|_| ()).unwrap_err();

@@ -1,9 +1,10 @@
 //! All interleavings of a small model of what a writer and a reader share:
 //! a slot that leads to a block, whose slot leads to a record, both of
 //! which are replaced and used again after a grace, in the order of
-//! `store` and `v6::records`. The grace itself is modelled in `memory`.
+//! `store` and `v6::records` of `fib`, which has no other part in it: here
+//! nothing but this crate is built anew for it.
 //!
-//! `cargo test --package fingerpost-fib --features model --test models`
+//! `cargo test --package fingerpost-memory --features model --test models`
 
 #![allow(
     unsafe_code,
@@ -11,10 +12,10 @@
     reason = "loom's cells are read and written behind a pointer, and loom fails the model if they race"
 )]
 
+use fingerpost_memory::quiescent::{Domain, Grace, Section};
 use loom::cell::UnsafeCell;
 use loom::sync::atomic::{AtomicUsize, Ordering};
 use loom::thread;
-use memory::quiescent::{Domain, Grace, Section};
 use std::sync::Arc;
 
 /// Records say their answer; blocks have one slot.
