@@ -6,7 +6,7 @@ use std::cell::RefCell;
 use std::net::Ipv4Addr;
 use std::sync::Arc;
 
-use fingerpost_dataplane::fill::{Attachment, Fill, FillSettings};
+use fingerpost_dataplane::fib_sync::{Attachment, FibSync, FibSyncSettings};
 use fingerpost_dataplane::forward::{Forwarder, Frame, GONE, HOST, Reason, Settings};
 use fingerpost_dataplane::neighbour::Limits;
 use fingerpost_nat::{Config, Nat};
@@ -141,14 +141,14 @@ fn router() -> Option<Router> {
         Attachment::bare("em4"),
     ];
     ports.get_mut(1)?.is_outside = true;
-    let settings = FillSettings {
+    let settings = FibSyncSettings {
         limits: Limits {
             neighbours: 64,
             groups: 4,
         },
-        ..FillSettings::default()
+        ..FibSyncSettings::default()
     };
-    let mut fill = Fill::new(writer.reader(), &domain, ports, settings).ok()?;
+    let mut fill = FibSync::new(writer.reader(), &domain, ports, settings).ok()?;
     let mut config = Config::new(&[Ipv4Addr::new(192, 0, 2, 1)]);
     config.limits.max_flows = 64;
     let nat = Nat::new(config).ok()?;
@@ -207,7 +207,7 @@ fn pass(router: &mut Router, port: u16, bytes: &[u8]) {
     if egress != GONE {
         check(egress, frames[0].bytes());
     }
-    while let Some(packet) = router.forwarder.next_made() {
+    while let Some(packet) = router.forwarder.next_originated() {
         check(packet.port, packet.frame.bytes());
         made += 1;
     }

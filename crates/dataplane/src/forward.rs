@@ -16,20 +16,20 @@
 //! FIB, next hops, neighbours) it reads inside a section, by loads alone.
 
 mod counters;
-mod deal;
 mod error;
 pub mod ethernet;
-mod extra;
+mod fast_path;
 mod fragment;
 mod frame;
+mod handoff;
 mod hash;
 pub mod ip;
-mod lane;
+mod originated;
 mod output;
 mod ports;
 mod resolve;
 mod translate;
-mod usual;
+mod vector;
 mod waiting;
 
 use std::sync::Arc;
@@ -38,18 +38,18 @@ use memory::quiescent::Section;
 use nat::Nat;
 
 use crate::neighbour::Table;
-use deal::Dealer;
 use error::Allowance;
 use ethernet::{Arrived, Carried};
-use extra::Extras;
+use handoff::Handoff;
 use ip::Checked;
-use lane::{Destination, Lane};
+use originated::OriginatedQueue;
+use vector::{Destination, PacketVector};
 use waiting::Waiting;
 
 pub use counters::{Counters, Node, Reason};
-pub use deal::{NOTE_LEN, worker_of};
 pub use error::Message;
 pub use frame::Frame;
+pub use handoff::{NOTE_LEN, worker_of};
 pub use hash::flow_hash;
 pub use ports::{MAX_PORTS, PortSettings, Ports};
 pub use waiting::{Request, Requests, WaitingLimits};
@@ -64,7 +64,7 @@ pub const HOST: u16 = u16::MAX - 1;
 
 /// The FIBs that decide for some ports; several views share next hops.
 #[derive(Debug, Clone)]
-pub struct View {
+pub struct VrfFibs {
     /// For IPv4.
     pub v4: fib::Reader4,
     /// For IPv6.
@@ -100,7 +100,7 @@ impl Default for Settings {
 /// A packet that was made on the way: an error, a fragment, one that had
 /// waited.
 #[derive(Debug)]
-pub struct Made<'a> {
+pub struct Originated<'a> {
     /// By which port it leaves.
     pub port: u16,
     /// Bytes of the link's header at its front.
@@ -113,25 +113,25 @@ pub struct Made<'a> {
 #[derive(Debug)]
 pub struct Forwarder {
     state: State,
-    v4: Box<Lane<u32>>,
-    v6: Box<Lane<u128>>,
+    v4: Box<PacketVector<u32>>,
+    v6: Box<PacketVector<u128>>,
 }
 
 /// What the nodes work with, but the packets themselves.
 #[derive(Debug)]
 struct State {
     ports: Box<Ports>,
-    views: Vec<View>,
+    views: Vec<VrfFibs>,
     table: Arc<Table>,
     nat: Option<Box<Nat>>,
     /// Where the engine is one of several.
-    dealer: Option<Box<Dealer>>,
+    handoff: Option<Box<Handoff>>,
     settings: Settings,
     counters: Counters,
     waiting: Waiting,
     requests: Requests,
     allowance: Allowance,
-    extras: Extras,
+    originated: OriginatedQueue,
     /// Room for a fragment that the engine of translation held back.
     fragment: Vec<u8>,
     egress: [u16; MAX_BATCH],
@@ -144,7 +144,7 @@ impl Forwarder {
     /// are made here.
     pub fn new(
         ports: Ports,
-        views: Vec<View>,
+        views: Vec<VrfFibs>,
         table: Arc<Table>,
         nat: Option<Nat>,
         settings: Settings,
@@ -155,14 +155,14 @@ impl Forwarder {
                 ports: Box::new(ports),
                 views,
                 table,
-                dealer: nat.as_ref().and_then(Dealer::of).map(Box::new),
+                handoff: nat.as_ref().and_then(Handoff::of).map(Box::new),
                 nat: nat.map(Box::new),
                 settings,
                 counters: Counters::default(),
                 waiting: Waiting::new(settings.waiting),
                 requests: Requests::new(),
                 allowance,
-                extras: Extras::default(),
+                originated: OriginatedQueue::default(),
                 fragment: Vec::new(),
                 egress: [GONE; MAX_BATCH],
                 seen_changes: 0,
@@ -175,7 +175,7 @@ impl Forwarder {
 
     /// Takes the first [`MAX_BATCH`] frames that came in by a port through
     /// all nodes. [`Forwarder::egress`] then says where each goes, and
-    /// [`Forwarder::next_made`] gives the packets that were made.
+    /// [`Forwarder::next_originated`] gives the packets that were made.
     ///
     /// The section is of the domain of the tables. Bounded work: O(frames),
     /// and what waits is looked at when a neighbour changed.
@@ -252,9 +252,9 @@ impl Forwarder {
 
     /// Hands out the packets that were made since [`Forwarder::forward`] or
     /// [`Forwarder::tend`] was called, one by one.
-    pub fn next_made(&mut self) -> Option<Made<'_>> {
-        let (port, frame) = self.state.extras.next()?;
-        Some(Made {
+    pub fn next_originated(&mut self) -> Option<Originated<'_>> {
+        let (port, frame) = self.state.originated.next()?;
+        Some(Originated {
             port,
             link_len: self.state.ports.link_len(port),
             frame,
@@ -302,7 +302,7 @@ impl Forwarder {
 impl State {
     fn begin(&mut self, now_millis: u64) {
         self.now_millis = now_millis;
-        self.extras.clear();
+        self.originated.clear();
     }
 
     /// Drops the packet of a frame.
@@ -312,14 +312,14 @@ impl State {
         self.egress[at] = GONE;
     }
 
-    /// Ethernet and IP: each frame ends here, or goes into a lane.
+    /// Ethernet and IP: each frame ends here, or goes into a vector.
     #[inline]
     fn input(
         &mut self,
         port: u16,
         frames: &mut [Frame<'_>],
-        v4: &mut Lane<u32>,
-        v6: &mut Lane<u128>,
+        v4: &mut PacketVector<u32>,
+        v6: &mut PacketVector<u128>,
     ) {
         let Self {
             ports,
@@ -339,9 +339,9 @@ impl State {
             counters.visit(Node::Ethernet, frames.len());
         }
         // Without a header none is usual.
-        let station = settings.ethernet.map_or(u64::MAX, usual::station);
+        let station = settings.ethernet.map_or(u64::MAX, fast_path::station);
         for (at, frame) in frames.iter_mut().enumerate() {
-            if let Some(to) = usual::input_v4(frame, station) {
+            if let Some(to) = fast_path::input_v4(frame, station) {
                 v4.push(at, port, to);
                 continue;
             }
@@ -389,23 +389,23 @@ impl State {
         self.egress[at] = HOST;
     }
 
-    /// Longest-prefix match for a lane, by the view of each packet's port;
-    /// `find` is that of the lane's family.
+    /// Longest-prefix match for a vector, by the view of each packet's port;
+    /// `find` is that of the vector's family.
     #[inline]
     fn look_up<A: Destination>(
         &mut self,
-        lane: &mut Lane<A>,
-        find: impl Fn(&View, &[A], &mut [u16]),
+        vector: &mut PacketVector<A>,
+        find: impl Fn(&VrfFibs, &[A], &mut [u16]),
     ) {
-        self.counters.visit(Node::Fib, lane.len());
-        match self.one_view(lane.ports()) {
+        self.counters.visit(Node::Fib, vector.len());
+        match self.one_view(vector.ports()) {
             Some(view) => {
-                let (to, hops) = lane.look_up();
+                let (to, hops) = vector.look_up();
                 if let Some(view) = self.views.get(view) {
                     find(view, to, hops);
                 }
             }
-            None => lane.look_up_each(|port, to, hop| {
+            None => vector.look_up_each(|port, to, hop| {
                 if let Some(view) = self.views.get(self.view_of(port)) {
                     find(view, to, hop);
                 }
@@ -432,49 +432,49 @@ impl State {
         same.then_some(first)
     }
 
-    /// IPv4 from behind the checks to where each packet of a lane goes.
+    /// IPv4 from behind the checks to where each packet of a vector goes.
     #[inline]
     fn pass_v4(
         &mut self,
         section: &Section<'_>,
-        lane: &mut Lane<u32>,
+        vector: &mut PacketVector<u32>,
         frames: &mut [Frame<'_>],
         is_host: bool,
     ) {
-        self.translate_in(lane, frames);
-        self.look_up(lane, |view, to, hops| view.v4.lookup(section, to, hops));
-        self.pass(section, lane, frames, is_host);
+        self.translate_in(vector, frames);
+        self.look_up(vector, |view, to, hops| view.v4.lookup(section, to, hops));
+        self.pass(section, vector, frames, is_host);
     }
 
-    /// From next hops to where each packet of a lane goes.
+    /// From next hops to where each packet of a vector goes.
     #[inline]
     fn pass<A: Destination>(
         &mut self,
         section: &Section<'_>,
-        lane: &mut Lane<A>,
+        vector: &mut PacketVector<A>,
         frames: &mut [Frame<'_>],
         is_host: bool,
     ) {
         if !is_host && (A::IS_V6 || self.nat.is_none()) {
-            self.resolve_and_output(section, lane, frames);
-            if lane.is_empty() {
+            self.resolve_and_output(section, vector, frames);
+            if vector.is_empty() {
                 return;
             }
         } else {
-            self.resolve(section, lane, frames);
+            self.resolve(section, vector, frames);
         }
-        self.decide(lane, frames, is_host);
+        self.decide(vector, frames, is_host);
         if !A::IS_V6 && self.nat.is_some() {
-            self.translate_out(lane, frames);
+            self.translate_out(vector, frames);
         }
-        self.output_lane(section, lane, frames, is_host);
+        self.output_vector(section, vector, frames, is_host);
     }
 
     /// Behind a batch: packets that waited, and those made on the way.
     fn finish(&mut self, section: &Section<'_>) {
         self.release(section);
         self.give_up();
-        self.route_extras(section);
+        self.route_originated(section);
     }
 }
 

@@ -2,7 +2,7 @@
 //! or a port and an address, to a rewritten header in one load.
 //!
 //! [`Table`] is shared: workers read it inside a section of the table's
-//! [`Domain`], one [`Writer`] (of [`crate::fill`]) changes it. Readers take
+//! [`Domain`], one [`Writer`] (of [`crate::fib_sync`]) changes it. Readers take
 //! no lock, write nothing and never try twice.
 //!
 //! - Next hops have numbers below [`MAX_NEXT_HOPS`], which FIBs give out; 0

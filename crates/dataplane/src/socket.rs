@@ -12,27 +12,21 @@
 //!
 //! - [`UdpSender`]: `sendto`, connected `send`, `sendmmsg`, UDP segmentation.
 //! - [`UdpReceiver`]: `recvmmsg` with the kernel's time and its losses.
-//! - [`FrameSender`]: whole frames by an `AF_PACKET` socket.
-//! - [`FrameRing`]: the same through a ring in shared memory.
-//! - [`XdpSender`]: whole frames through the rings of an `AF_XDP` socket.
+//! - `gather`, `mapping`, `sys`: what [`crate::port::af_packet`] and
+//!   [`crate::port::af_xdp`] stand on.
 
-mod frame_ring;
-mod frame_sender;
-mod mapping;
+pub(crate) mod gather;
+pub(crate) mod mapping;
 mod messages;
-mod sys;
+pub(crate) mod sys;
 mod udp_receiver;
 mod udp_sender;
-mod xdp;
 
 use std::io;
 
-pub use frame_ring::FrameRing;
-pub use frame_sender::FrameSender;
 pub use sys::interface_index;
 pub use udp_receiver::{Datagram, ReceiverConfig, UdpReceiver};
 pub use udp_sender::{MAX_SEGMENTS, UdpConfig, UdpSender, UdpWay};
-pub use xdp::XdpSender;
 
 /// What came of handing packets to the kernel.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -80,7 +74,7 @@ pub enum SocketError {
 
 impl SocketError {
     /// A refusal with the advice that fits its reason.
-    fn refused(what: impl Into<String>, error: io::Error) -> Self {
+    pub(crate) fn refused(what: impl Into<String>, error: io::Error) -> Self {
         let advice = match error.raw_os_error() {
             Some(libc::EPERM) => {
                 ": it takes root (CAP_NET_RAW; for AF_XDP CAP_NET_ADMIN or enough locked memory as well)"
@@ -120,7 +114,7 @@ impl SocketError {
 
 /// What an error of a sending call means: [`Flushed`], or that it cannot go
 /// on. `None`: the call was interrupted, and is to be made again.
-fn flushed(error: io::Error, what: &str) -> Result<Option<Flushed>, SocketError> {
+pub(crate) fn flushed(error: io::Error, what: &str) -> Result<Option<Flushed>, SocketError> {
     match error.raw_os_error() {
         Some(libc::EAGAIN) => Ok(Some(Flushed::Full)),
         Some(libc::ENOBUFS | libc::ENOMEM) => Ok(Some(Flushed::NoBuffers)),

@@ -15,7 +15,7 @@ use table::{
     NextHops, Placement, Route, RouteBody, Rule, Writer,
 };
 
-use crate::fill::{Attachment, Fill, FillSettings};
+use crate::fib_sync::{Attachment, FibSync, FibSyncSettings};
 use crate::forward::{Forwarder, Frame, GONE, MAX_BATCH, Settings};
 
 /// The Ethernet address of a link.
@@ -169,7 +169,7 @@ pub fn known(link: u32, address: &str, lladdr: [u8; 6]) -> Change {
 /// A router with its tables, on this thread.
 pub struct Router {
     pub writer: Writer,
-    pub fill: Fill,
+    pub fill: FibSync,
     pub forwarder: Forwarder,
     pub reader: Reader,
 }
@@ -190,7 +190,7 @@ impl Router {
         writer.commit([loopback()]).unwrap();
         writer.commit(changes).unwrap();
         let domain = Domain::new(4);
-        let fill_settings = FillSettings {
+        let fill_settings = FibSyncSettings {
             limits: crate::neighbour::Limits {
                 neighbours: 1_024,
                 groups: 64,
@@ -200,7 +200,7 @@ impl Router {
                 max_bytes: 64 << 20,
             },
         };
-        let mut fill = Fill::new(writer.reader(), &domain, ports, fill_settings).unwrap();
+        let mut fill = FibSync::new(writer.reader(), &domain, ports, fill_settings).unwrap();
         let (views, table) = (fill.views(), fill.table());
         let ports = fill.changed_ports().unwrap();
         Self {
@@ -264,7 +264,7 @@ impl Router {
                     out.push((port, frame.bytes().to_vec()));
                 }
             }
-            self.take_extras(&mut out);
+            self.take_originated(&mut out);
         }
         out
     }
@@ -275,12 +275,12 @@ impl Router {
         self.forwarder.tend(&section, now);
         drop(section);
         let mut out = Vec::new();
-        self.take_extras(&mut out);
+        self.take_originated(&mut out);
         out
     }
 
-    fn take_extras(&mut self, out: &mut Vec<(u16, Vec<u8>)>) {
-        while let Some(made) = self.forwarder.next_made() {
+    fn take_originated(&mut self, out: &mut Vec<(u16, Vec<u8>)>) {
+        while let Some(made) = self.forwarder.next_originated() {
             out.push((made.port, made.frame.bytes().to_vec()));
         }
     }

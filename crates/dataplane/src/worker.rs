@@ -2,11 +2,12 @@
 //! is bound to a core. Nothing of it is shared while it works; who wants to
 //! know something asks, and is answered between two batches.
 
-mod carry;
-mod peers;
+mod dispatch;
+mod mesh;
 
 use std::io;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, Sender, SyncSender, TrySendError, channel, sync_channel};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
@@ -19,9 +20,9 @@ use rustix::time::{ClockId, clock_gettime};
 
 use crate::forward::{Counters, Forwarder, Ports, Request};
 use crate::{Batch, Cache, CacheCounters, Port, PortError, Received};
-use carry::Ways;
+use dispatch::Ways;
 
-pub use peers::Peers;
+pub use mesh::Mesh;
 
 /// Turns over all ports between two looks for questions.
 const TURNS_BETWEEN_ASKS: usize = 32;
@@ -77,6 +78,8 @@ pub struct State {
     pub waiting: (usize, usize),
     /// Requests that there was no room for.
     pub requests_lost: u64,
+    /// Ports that could not go on, by their numbers, and why.
+    pub failures: Vec<(u16, String)>,
 }
 
 /// A worker before it runs.
@@ -88,19 +91,43 @@ pub struct Worker {
     leaving: Batch,
     ports: Vec<Place>,
     /// Those that it hands packets to, and that hand packets to it.
-    peers: Option<Peers>,
+    mesh: Option<Mesh>,
     clock: Clock,
     requests: Option<SyncSender<Request>>,
     requests_lost: u64,
+    /// How many ports have failed; for whoever started it.
+    failed: Arc<AtomicUsize>,
 }
 
 /// A port of a worker.
 struct Place {
     number: u16,
     port: Box<dyn Port + Send>,
+    /// Nothing more comes by it.
     has_ended: bool,
+    /// Nothing more comes or goes by it.
+    failure: Option<PortError>,
     /// Whether it takes what leaves by ports that are not here.
     takes_all: bool,
+}
+
+impl Place {
+    fn new(number: u16, port: Box<dyn Port + Send>) -> Self {
+        Self {
+            number,
+            port,
+            has_ended: false,
+            failure: None,
+            takes_all: false,
+        }
+    }
+
+    /// It cannot go on; the worker's other ports do.
+    #[cold]
+    fn fail(&mut self, error: PortError) {
+        self.has_ended = true;
+        self.failure = Some(error);
+    }
 }
 
 impl std::fmt::Debug for Worker {
@@ -125,23 +152,21 @@ impl Worker {
         requests: Option<SyncSender<Request>>,
     ) -> Self {
         let batch = batch.clamp(1, crate::forward::MAX_BATCH);
-        let place = |(number, port)| Place {
-            number,
-            port,
-            has_ended: false,
-            takes_all: false,
-        };
         Self {
             forwarder,
             reader,
             cache,
             batch: Batch::new(batch),
             leaving: Batch::new(batch),
-            ports: ports.into_iter().map(place).collect(),
-            peers: None,
+            ports: ports
+                .into_iter()
+                .map(|(number, port)| Place::new(number, port))
+                .collect(),
+            mesh: None,
             clock,
             requests,
             requests_lost: 0,
+            failed: Arc::default(),
         }
     }
 
@@ -160,23 +185,25 @@ impl Worker {
     /// order of the parts. It works then until it is told to stop, also when
     /// its ports have ended: others may not have.
     #[must_use]
-    pub fn with_peers(mut self, peers: Peers) -> Self {
-        self.peers = Some(peers);
+    pub fn with_mesh(mut self, mesh: Mesh) -> Self {
+        self.mesh = Some(mesh);
         self
     }
 
     /// Works on this thread until all ports have ended, or it is told to
-    /// stop.
-    pub fn run(mut self, asks: &Receiver<Ask>) -> Result<State, PortError> {
+    /// stop. A port that fails ends by itself ([`State::failures`]).
+    pub fn run(mut self, asks: &Receiver<Ask>) -> State {
         loop {
-            let came = self.work()?;
+            let came = self.work();
+            let failed = self.ports.iter().filter(|one| one.failure.is_some());
+            self.failed.store(failed.count(), Ordering::Relaxed);
             while let Ok(ask) = asks.try_recv() {
                 if !self.answer(ask) {
-                    return Ok(self.state());
+                    return self.state();
                 }
             }
-            if self.has_ended() && self.peers.is_none() {
-                return Ok(self.state());
+            if self.has_ended() && self.mesh.is_none() {
+                return self.state();
             }
             if came == 0 {
                 self.rest();
@@ -191,7 +218,7 @@ impl Worker {
 
     /// Some turns over all ports; ends early when nothing comes in. Gives
     /// the number of packets.
-    fn work(&mut self) -> Result<usize, PortError> {
+    fn work(&mut self) -> usize {
         let Self {
             forwarder,
             reader,
@@ -199,7 +226,7 @@ impl Worker {
             batch,
             leaving,
             ports,
-            peers,
+            mesh,
             clock,
             ..
         } = self;
@@ -211,11 +238,16 @@ impl Worker {
                 let Some(place) = ports.get_mut(at).filter(|place| !place.has_ended) else {
                     continue;
                 };
-                match place.port.receive(cache, batch)? {
-                    Received::Packets => {}
-                    Received::Nothing => continue,
-                    Received::End => {
+                match place.port.receive(cache, batch) {
+                    Ok(Received::Packets) => {}
+                    Ok(Received::Nothing) => continue,
+                    Ok(Received::End) => {
                         place.has_ended = true;
+                        continue;
+                    }
+                    Err(error) => {
+                        place.fail(error);
+                        cache.clear(batch);
                         continue;
                     }
                 }
@@ -223,17 +255,17 @@ impl Worker {
                 let number = place.number;
                 let now = now(*clock, batch);
                 let one = pass(forwarder, &mut online, number, batch, now);
-                let peers = peers.as_mut();
+                let mesh = mesh.as_mut();
                 let mut ways = Ways {
                     places: ports,
-                    peers,
+                    mesh,
                 };
-                carry::send(forwarder, cache, batch, leaving, &mut ways, one)?;
+                dispatch::send(forwarder, cache, batch, leaving, &mut ways, one);
             }
-            for ring in 0..peers.as_ref().map_or(0, Peers::rings) {
+            for ring in 0..mesh.as_ref().map_or(0, Mesh::rings) {
                 cache.clear(batch);
-                if let Some(peers) = peers {
-                    peers.take(ring, batch);
+                if let Some(mesh) = mesh {
+                    mesh.take(ring, batch);
                 }
                 if batch.is_empty() {
                     continue;
@@ -241,33 +273,33 @@ impl Worker {
                 came += batch.len();
                 let now = now(*clock, batch);
                 let section = online.enter();
-                let one = carry::take_over(forwarder, &section, batch, now);
+                let one = dispatch::take_over(forwarder, &section, batch, now);
                 drop(section);
-                let peers = peers.as_mut();
+                let mesh = mesh.as_mut();
                 let mut ways = Ways {
                     places: ports,
-                    peers,
+                    mesh,
                 };
-                carry::send(forwarder, cache, batch, leaving, &mut ways, one)?;
+                dispatch::send(forwarder, cache, batch, leaving, &mut ways, one);
             }
             sum += came;
             if came == 0 {
                 let now = now(*clock, batch);
                 if *clock == Clock::System {
                     forwarder.tend(&online.enter(), now);
-                    let peers = peers.as_mut();
+                    let mesh = mesh.as_mut();
                     let mut ways = Ways {
                         places: ports,
-                        peers,
+                        mesh,
                     };
-                    carry::send(forwarder, cache, batch, leaving, &mut ways, None)?;
+                    dispatch::send(forwarder, cache, batch, leaving, &mut ways, None);
                 }
                 break;
             }
         }
         drop(online);
         self.leave_requests();
-        Ok(sum)
+        sum
     }
 
     /// Hands requests to the program, as far as there is room.
@@ -295,17 +327,17 @@ impl Worker {
             thread::yield_now();
             return;
         }
-        let Some(peers) = &self.peers else {
+        let Some(mesh) = &self.mesh else {
             // An interruption is a short wait.
             let _ = poll(&mut waited, Some(&IDLE));
             return;
         };
-        let bell = peers.bell().into_iter();
-        waited.extend(bell.map(|bell| PollFd::from_borrowed_fd(bell, PollFlags::IN)));
-        if peers.rests() {
+        let wakeup = mesh.wakeup().into_iter();
+        waited.extend(wakeup.map(|wakeup| PollFd::from_borrowed_fd(wakeup, PollFlags::IN)));
+        if mesh.rests() {
             let _ = poll(&mut waited, Some(&IDLE));
         }
-        peers.wakes();
+        mesh.wakes();
     }
 
     /// Serves a question; false when it is time to end.
@@ -337,6 +369,11 @@ impl Worker {
             waiting: self.forwarder.waiting(),
             requests_lost: self.requests_lost + self.forwarder.requests().lost(),
             nat: self.forwarder.nat().map(|nat| nat.statistics()),
+            failures: self
+                .ports
+                .iter()
+                .filter_map(|place| Some((place.number, place.failure.as_ref()?.to_string())))
+                .collect(),
             counters: self.forwarder.counters().clone(),
         }
     }
@@ -348,7 +385,7 @@ fn flows(nat: &nat::Nat, cursor: Cursor, most: usize) -> (Vec<FlowView>, Option<
     (rows, next)
 }
 
-/// Takes a batch through the nodes, inside a section; as [`carry::forward`].
+/// Takes a batch through the nodes, inside a section; as [`dispatch::forward`].
 fn pass(
     forwarder: &mut Forwarder,
     online: &mut Online<'_>,
@@ -357,7 +394,7 @@ fn pass(
     now_millis: u64,
 ) -> Option<u16> {
     let section = online.enter();
-    carry::forward(forwarder, &section, number, batch, now_millis)
+    dispatch::forward(forwarder, &section, number, batch, now_millis)
 }
 
 fn now(clock: Clock, batch: &Batch) -> u64 {
@@ -386,7 +423,8 @@ fn nanos(clock: ClockId) -> u64 {
 #[derive(Debug)]
 pub struct Running {
     asks: SyncSender<Ask>,
-    thread: JoinHandle<Result<State, PortError>>,
+    thread: JoinHandle<State>,
+    failed: Arc<AtomicUsize>,
 }
 
 impl Running {
@@ -394,6 +432,7 @@ impl Running {
     /// named.
     pub fn start(worker: Worker, core: Option<usize>) -> io::Result<Self> {
         let (asks, asked) = sync_channel(MAX_ASKS);
+        let failed = Arc::clone(&worker.failed);
         let name = core.map_or("worker".to_owned(), |core| format!("worker-{core}"));
         let thread = thread::Builder::new().name(name).spawn(move || {
             if let Some(core) = core {
@@ -404,13 +443,22 @@ impl Running {
             }
             worker.run(&asked)
         })?;
-        Ok(Self { asks, thread })
+        Ok(Self {
+            asks,
+            thread,
+            failed,
+        })
     }
 
     /// Asks or tells it something. False where it has ended, or is not
     /// heard of for too many questions.
     pub fn ask(&self, ask: Ask) -> bool {
         self.asks.try_send(ask).is_ok()
+    }
+
+    /// How many of its ports have failed; [`State::failures`] says why.
+    pub fn failed_ports(&self) -> usize {
+        self.failed.load(Ordering::Relaxed)
     }
 
     /// How it stands; `None` where it has ended or does not answer in time.
@@ -426,7 +474,7 @@ impl Running {
     }
 
     /// Has it end, and waits for that.
-    pub fn stop(self) -> Result<State, PortError> {
+    pub fn stop(self) -> State {
         // One that does not take it has ended already.
         let _ = self.asks.send(Ask::Stop);
         let ended = self.thread.join();
@@ -439,14 +487,32 @@ impl Running {
 pub struct Workers {
     /// Each of them.
     pub all: Vec<Running>,
+    /// What those of `untold` have not been told yet.
+    ports: Ports,
+    /// By their places in `all`.
+    untold: Vec<usize>,
 }
 
 impl Workers {
-    /// Tells all of them that ports have changed.
-    pub fn set_ports(&self, ports: &Ports) {
-        for worker in &self.all {
-            worker.ask(Ask::Ports(Box::new(ports.clone())));
-        }
+    /// Tells all of them that ports have changed. One that takes no question
+    /// at the moment is told by [`Workers::remind`].
+    pub fn set_ports(&mut self, ports: &Ports) {
+        self.ports = ports.clone();
+        self.untold = (0..self.all.len()).collect();
+        self.remind();
+    }
+
+    /// Tells those that have not been told yet; how many still have not. To
+    /// be called now and then.
+    pub fn remind(&mut self) -> usize {
+        let Self { all, ports, untold } = self;
+        untold.retain(|at| {
+            let Some(worker) = all.get(*at).filter(|worker| !worker.has_ended()) else {
+                return false;
+            };
+            !worker.ask(Ask::Ports(Box::new(ports.clone())))
+        });
+        untold.len()
     }
 }
 

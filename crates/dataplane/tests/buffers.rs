@@ -13,7 +13,7 @@ use proptest::prelude::*;
 /// What a worker does next.
 #[derive(Debug, Clone, Copy)]
 enum Step {
-    Fill(usize),
+    FibSync(usize),
     Take,
     Give,
     Clear,
@@ -27,7 +27,7 @@ enum Step {
 
 fn steps() -> impl Strategy<Value = Vec<Step>> {
     let step = prop_oneof![
-        (0_usize..200).prop_map(Step::Fill),
+        (0_usize..200).prop_map(Step::FibSync),
         Just(Step::Take),
         Just(Step::Give),
         Just(Step::Clear),
@@ -112,7 +112,7 @@ impl Worker<'_> {
 
     fn step(&mut self, step: Step) {
         match step {
-            Step::Fill(count) => {
+            Step::FibSync(count) => {
                 let before = self.held.len();
                 let came = self.cache.fill(&mut self.held, count);
                 assert_eq!(self.held.len(), before + came);
@@ -169,7 +169,7 @@ impl Worker<'_> {
 
 /// Every buffer is in the pool, once.
 fn all_are_home(pool: &Pool) {
-    assert_eq!(pool.away(), 0);
+    assert_eq!(pool.outstanding(), 0);
     let mut batch = Batch::new(pool.capacity() + 1);
     let mut cache = pool.cache();
     let came = cache.fill(&mut batch, pool.capacity() + 1);
@@ -239,5 +239,5 @@ fn a_stream_from_one_worker_to_another_loses_none() {
         assert!(came >= PACKETS);
     });
     all_are_home(&pool);
-    assert_eq!(pool.strays(), 0);
+    assert_eq!(pool.late_frees(), 0);
 }

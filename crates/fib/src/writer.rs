@@ -60,7 +60,11 @@ impl<A: Address> Writer<A> {
         for (at, change) in changes.iter().enumerate() {
             check(at, change)?;
         }
-        let mut flushed = Ok(());
+        // Without a change, what waits for space is tried again.
+        let mut flushed = match changes.is_empty() {
+            true => self.flush(),
+            false => Ok(()),
+        };
         for (number, slice) in changes.chunks(SLICE).enumerate() {
             let noted = self.note_all(slice);
             // What finds no space waits for the next flush.

@@ -725,6 +725,25 @@ fn our_own_stack_delivers_by_mirrored_routes() {
 }
 
 #[test]
+fn our_own_stack_keeps_the_order() {
+    let Some(pair) = routed("order") else { return };
+    for into in FRAMES {
+        let mut receiver = receiver(Some(&pair.far), &["9000", "--count", "600"]);
+        let arguments = [
+            "send", "10.7.0.2", "9000", "--by", "own", "--into", into, "-n", "600", "--flows", "4",
+            "--rate", "20k", "--json",
+        ];
+        let sent = json(&fingerpost(&pair.near, &arguments));
+        assert_eq!(sent["sent_packets"], 600, "{into}: {sent}");
+        let received = receiver.report();
+        assert_eq!(received["packets"], 600, "{into}: {received}");
+        for none in ["lost", "before_first", "reordered", "duplicates"] {
+            assert_eq!(received[none], 0, "{into} {none}: {received}");
+        }
+    }
+}
+
+#[test]
 fn our_own_stack_counts_what_it_cannot_send() {
     let Some(pair) = routed("drops") else { return };
     let arguments = [

@@ -13,7 +13,7 @@ use std::process::ExitCode;
 
 pub use known::ReadTables;
 
-use anyhow::Context;
+use anyhow::{Context, bail};
 use clap::{ArgGroup, ArgMatches, Args, Command, FromArgMatches, ValueHint};
 
 const AFTER_HELP: &str = "\
@@ -118,6 +118,9 @@ pub fn run(asked: &Forward, read: ReadTables) -> anyhow::Result<ExitCode> {
     match report.write(asked.json, &mut out) {
         Err(error) if error.kind() == io::ErrorKind::BrokenPipe => {}
         done => done.context("writing the counters")?,
+    }
+    if !report.failures.is_empty() {
+        bail!("{}", report.failures.join("; "));
     }
     Ok(ExitCode::SUCCESS)
 }

@@ -43,7 +43,7 @@ impl Header {
         bytes
     }
 
-    /// The same as numbers of eight, eight and two bytes. Made in registers:
+    /// The same as numbers of eight, eight and two bytes. Originated in registers:
     /// bytes that are put together in memory and read again in larger pieces
     /// wait for the store to end, which cost half of a packet's time.
     #[inline(always)]

@@ -5,9 +5,9 @@
 mod arguments;
 mod clock;
 mod cores;
+mod device;
 mod flows;
 mod frame;
-mod frame_port;
 mod own;
 mod pace;
 mod plan;

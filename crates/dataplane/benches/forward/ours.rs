@@ -9,9 +9,9 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, ensure};
 use fingerpost_dataplane as dataplane;
 
-use dataplane::fill::{Attachment, Fill, FillSettings};
+use dataplane::fib_sync::{Attachment, FibSync, FibSyncSettings};
 use dataplane::forward::{Forwarder, Node, Settings};
-use dataplane::worker::{Clock, Peers, Running, Worker};
+use dataplane::worker::{Clock, Mesh, Running, Worker};
 use dataplane::{Buffer, Memory, Pool, Port};
 use ipnet::{IpNet, Ipv4Net};
 use lab::bench::Samples;
@@ -40,7 +40,7 @@ const PATIENCE: Duration = Duration::from_secs(30);
 /// Tables in full size, filled.
 struct Router {
     writer: Writer,
-    fill: Fill,
+    fill: FibSync,
     domain: Arc<Domain>,
     routes: usize,
 }
@@ -137,7 +137,7 @@ fn router(count: usize, samples: &mut Samples) -> Result<(Router, Vec<FullRoute>
     let mut ports = vec![Attachment::ethernet("em2"), Attachment::ethernet("em3")];
     ports[1].is_outside = true;
     let start = Instant::now();
-    let fill = Fill::new(writer.reader(), &domain, ports, FillSettings::default())?;
+    let fill = FibSync::new(writer.reader(), &domain, ports, FibSyncSettings::default())?;
     let built = start.elapsed().as_secs_f64() * 1e3;
     let size = routes.len() as u64;
     samples.add("fingerpost", "fill from the tables", size, "wall_ms", built);
@@ -279,7 +279,7 @@ impl Router {
         let mut peers = Vec::new();
         let mut division = None;
         if let Some(first) = engines.first().filter(|_| is_shared) {
-            peers = Peers::of(&pool, count, 1_024)?;
+            peers = Mesh::of(&pool, count, 1_024)?;
             division = Some(Arc::new(first.divided(count as u16)?));
         }
         let (mut peers, mut engines) = (peers.into_iter(), engines.into_iter());
@@ -305,7 +305,7 @@ impl Router {
             }
             let worker = self.worker(work, addresses, hosts, number, nat, &pool)?;
             workers.push(match peers.next() {
-                Some(peers) => worker.with_peers(peers),
+                Some(peers) => worker.with_mesh(peers),
                 None => worker,
             });
         }
@@ -381,7 +381,7 @@ impl Router {
         let elapsed = start.elapsed().as_secs_f64();
         let (mut sent, mut came, mut counted) = (0, 0, Vec::new());
         for worker in running {
-            let state = worker.stop()?;
+            let state = worker.stop();
             sent += state.counters.of_node(Node::Output);
             came += state.counters.of_node(Node::Ipv4);
             counted.push(state.counters);

@@ -129,7 +129,7 @@ impl Batch {
     /// Adds empty buffers, of up to `count` slots from the end of `stock`,
     /// which are the pool's.
     #[inline(always)]
-    pub(super) fn adopt(&mut self, stock: &mut Vec<OwnSlot>, count: usize, pool: Range) {
+    pub(super) fn alloc_bulk(&mut self, stock: &mut Vec<OwnSlot>, count: usize, pool: Range) {
         let count = count.min(stock.len()).min(self.room());
         let (rest, len) = (stock.len() - count, self.buffers.len());
         // SAFETY: `count` slots are behind `rest`, and places behind `len`;
@@ -137,7 +137,7 @@ impl Batch {
         unsafe {
             stock.set_len(rest);
             let to = self.buffers.as_mut_ptr().add(len);
-            moves::adopt(stock.as_ptr().add(rest), to, count, pool);
+            moves::alloc_bulk(stock.as_ptr().add(rest), to, count, pool);
             self.buffers.set_len(len + count);
         }
     }
@@ -146,7 +146,7 @@ impl Batch {
     /// False, with nothing done, when that has no room, or when one of them
     /// is not of the pool.
     #[inline(always)]
-    pub(super) fn surrender(&mut self, stock: &mut Vec<OwnSlot>, pool: Range) -> bool {
+    pub(super) fn free_bulk(&mut self, stock: &mut Vec<OwnSlot>, pool: Range) -> bool {
         let (count, len) = (self.buffers.len(), stock.len());
         if stock.capacity() - len < count {
             return false;
@@ -155,7 +155,7 @@ impl Batch {
         // here; they are forgotten before the stock knows of their slots.
         unsafe {
             let to = stock.as_mut_ptr().add(len);
-            let are_ours = moves::surrender(self.buffers.as_ptr(), to, count, pool);
+            let are_ours = moves::free_bulk(self.buffers.as_ptr(), to, count, pool);
             if are_ours {
                 self.buffers.set_len(0);
                 stock.set_len(len + count);

@@ -70,7 +70,7 @@ impl Cache {
     #[inline]
     pub fn fill(&mut self, batch: &mut Batch, count: usize) -> usize {
         let count = self.stocked(count.min(batch.room()));
-        batch.adopt(&mut self.stock, count, self.pool);
+        batch.alloc_bulk(&mut self.stock, count, self.pool);
         count
     }
 
@@ -92,7 +92,7 @@ impl Cache {
     /// below 1 ns each.
     #[inline]
     pub fn clear(&mut self, batch: &mut Batch) {
-        if !batch.surrender(&mut self.stock, self.pool) {
+        if !batch.free_bulk(&mut self.stock, self.pool) {
             self.clear_slowly(batch);
         }
         self.flush();

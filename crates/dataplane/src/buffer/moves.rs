@@ -6,7 +6,8 @@
     reason = "a bulk is moved by words of 16 and 32 bytes, in two thirds of the time"
 )]
 
-use std::ptr::{self, NonNull};
+use std::num::NonZero;
+use std::ptr;
 
 use super::Buffer;
 use super::slot::OwnSlot;
@@ -15,7 +16,7 @@ use super::slot::OwnSlot;
 #[derive(Clone, Copy)]
 pub struct Range {
     /// See [`OwnSlot::origin`].
-    pub origin: NonNull<u8>,
+    pub origin: NonZero<usize>,
     /// Bytes from the first slot to the end of the last.
     pub bytes: usize,
     /// Whether the processor has AVX2; asked once, so that nothing is kept on
@@ -69,14 +70,14 @@ pub fn is_wide() -> bool {
 /// `count` slots are at `from`, which the caller gives away; `count` places
 /// for handles are at `to`, and are none of those.
 #[inline(always)]
-pub unsafe fn adopt(from: *const OwnSlot, to: *mut Buffer, count: usize, pool: Range) {
+pub unsafe fn alloc_bulk(from: *const OwnSlot, to: *mut Buffer, count: usize, pool: Range) {
     #[cfg(target_arch = "x86_64")]
     if pool.is_wide {
         // SAFETY: the caller's; `is_wide` has found AVX2.
-        return unsafe { wide::adopt(from, to, count) };
+        return unsafe { wide::alloc_bulk(from, to, count) };
     }
     // SAFETY: the caller's.
-    unsafe { adopt_narrow(from, to, count) }
+    unsafe { alloc_bulk_narrow(from, to, count) }
 }
 
 /// Takes the slots out of `count` handles, in order. Whether all are of the
@@ -86,34 +87,34 @@ pub unsafe fn adopt(from: *const OwnSlot, to: *mut Buffer, count: usize, pool: R
 /// `count` handles are at `from`, which the caller gives away if the answer is
 /// yes; `count` places for slots are at `to`, and are none of those.
 #[inline(always)]
-pub unsafe fn surrender(from: *const Buffer, to: *mut OwnSlot, count: usize, pool: Range) -> bool {
+pub unsafe fn free_bulk(from: *const Buffer, to: *mut OwnSlot, count: usize, pool: Range) -> bool {
     #[cfg(target_arch = "x86_64")]
     if pool.is_wide {
         // SAFETY: the caller's; `is_wide` has found AVX2.
-        return unsafe { wide::surrender(from, to, count, pool) };
+        return unsafe { wide::free_bulk(from, to, count, pool) };
     }
     // SAFETY: the caller's.
-    unsafe { surrender_narrow(from, to, count, pool) }
+    unsafe { free_bulk_narrow(from, to, count, pool) }
 }
 
-/// [`adopt`] on any processor.
+/// [`alloc_bulk`] on any processor.
 ///
 /// # Safety
-/// As for [`adopt`].
+/// As for [`alloc_bulk`].
 #[inline]
-unsafe fn adopt_narrow(from: *const OwnSlot, to: *mut Buffer, count: usize) {
+unsafe fn alloc_bulk_narrow(from: *const OwnSlot, to: *mut Buffer, count: usize) {
     for at in 0..count {
         // SAFETY: `at` < `count`; each slot is read once.
-        unsafe { words::adopt(from.add(at), to.add(at)) };
+        unsafe { words::alloc_bulk(from.add(at), to.add(at)) };
     }
 }
 
-/// [`surrender`] on any processor.
+/// [`free_bulk`] on any processor.
 ///
 /// # Safety
-/// As for [`surrender`].
+/// As for [`free_bulk`].
 #[inline]
-unsafe fn surrender_narrow(
+unsafe fn free_bulk_narrow(
     from: *const Buffer,
     to: *mut OwnSlot,
     count: usize,
@@ -123,7 +124,7 @@ unsafe fn surrender_narrow(
     let even = count / 2 * 2;
     for at in (0..even).step_by(2) {
         // SAFETY: `at + 1` < `count`; each slot is read once.
-        unsafe { signs.surrender_two(from.add(at), to.add(at)) };
+        unsafe { signs.free_two(from.add(at), to.add(at)) };
     }
     if even == count {
         return signs.are_ours();
@@ -157,9 +158,9 @@ mod words {
     const _: () = assert!(std::mem::offset_of!(Buffer, slot) == 0);
 
     /// # Safety
-    /// As for [`super::adopt`], of one.
+    /// As for [`super::alloc_bulk`], of one.
     #[inline(always)]
-    pub unsafe fn adopt(from: *const OwnSlot, to: *mut Buffer) {
+    pub unsafe fn alloc_bulk(from: *const OwnSlot, to: *mut Buffer) {
         // SAFETY: the caller's; an empty handle is a slot and zeros
         // (`Buffer::new`), and so is the word.
         unsafe { _mm_storeu_si128(to.cast(), _mm_loadl_epi64(from.cast())) };
@@ -179,7 +180,7 @@ mod words {
             // SAFETY: x86-64 has the instructions.
             unsafe {
                 Self {
-                    origin: _mm_set1_epi64x(word(pool.origin.addr().get())),
+                    origin: _mm_set1_epi64x(word(pool.origin.get())),
                     last: _mm_set1_epi64x(word(pool.bytes.wrapping_sub(1))),
                     signs: _mm_setzero_si128(),
                 }
@@ -187,9 +188,9 @@ mod words {
         }
 
         /// # Safety
-        /// As for [`super::surrender`], of two.
+        /// As for [`super::free_bulk`], of two.
         #[inline(always)]
-        pub unsafe fn surrender_two(&mut self, from: *const Buffer, to: *mut OwnSlot) {
+        pub unsafe fn free_two(&mut self, from: *const Buffer, to: *mut OwnSlot) {
             // SAFETY: the caller's; a handle begins with its slot.
             unsafe {
                 let first = _mm_load_sd(from.cast());
@@ -227,9 +228,9 @@ mod wide {
     use super::{Buffer, OwnSlot, Range, words};
 
     /// # Safety
-    /// As for [`super::adopt`].
+    /// As for [`super::alloc_bulk`].
     #[target_feature(enable = "avx2")]
-    pub unsafe fn adopt(from: *const OwnSlot, to: *mut Buffer, count: usize) {
+    pub unsafe fn alloc_bulk(from: *const OwnSlot, to: *mut Buffer, count: usize) {
         let fours = count / 4 * 4;
         for at in (0..fours).step_by(4) {
             // SAFETY: `at + 3` < `count`; each slot is read once.
@@ -242,7 +243,7 @@ mod wide {
         }
         for at in fours..count {
             // SAFETY: `at` < `count`; each slot is read once.
-            unsafe { words::adopt(from.add(at), to.add(at)) };
+            unsafe { words::alloc_bulk(from.add(at), to.add(at)) };
         }
     }
 
@@ -255,16 +256,16 @@ mod wide {
     }
 
     /// # Safety
-    /// As for [`super::surrender`].
+    /// As for [`super::free_bulk`].
     #[target_feature(enable = "avx2")]
-    pub unsafe fn surrender(
+    pub unsafe fn free_bulk(
         from: *const Buffer,
         to: *mut OwnSlot,
         count: usize,
         pool: Range,
     ) -> bool {
         let word = |number: usize| _mm256_set1_epi64x(number.cast_signed() as i64);
-        let origin = word(pool.origin.addr().get());
+        let origin = word(pool.origin.get());
         let last = word(pool.bytes.wrapping_sub(1));
         let mut signs = _mm256_setzero_si256();
         let fours = count / 4 * 4;
@@ -315,9 +316,9 @@ mod words {
     use super::{Buffer, OwnSlot, Range};
 
     /// # Safety
-    /// As for [`super::adopt`], of one.
+    /// As for [`super::alloc_bulk`], of one.
     #[inline(always)]
-    pub unsafe fn adopt(from: *const OwnSlot, to: *mut Buffer) {
+    pub unsafe fn alloc_bulk(from: *const OwnSlot, to: *mut Buffer) {
         // SAFETY: the caller's; the slot is read once.
         unsafe { to.write(Buffer::new(from.read())) };
     }
@@ -335,9 +336,9 @@ mod words {
         }
 
         /// # Safety
-        /// As for [`super::surrender`], of two.
+        /// As for [`super::free_bulk`], of two.
         #[inline(always)]
-        pub unsafe fn surrender_two(&mut self, from: *const Buffer, to: *mut OwnSlot) {
+        pub unsafe fn free_two(&mut self, from: *const Buffer, to: *mut OwnSlot) {
             for at in 0..2 {
                 // SAFETY: the caller's; each slot is read once.
                 unsafe {
@@ -360,7 +361,7 @@ mod tests {
     use std::mem::MaybeUninit;
 
     use super::super::{Batch, Buffer, Cache, Pool};
-    use super::{OwnSlot, Range, adopt, adopt_narrow, surrender, surrender_narrow};
+    use super::{OwnSlot, Range, alloc_bulk, alloc_bulk_narrow, free_bulk, free_bulk_narrow};
 
     fn addresses(batch: &Batch) -> Vec<usize> {
         let buffers = batch.packets().iter();
@@ -407,14 +408,14 @@ mod tests {
             cache.fill(&mut batch, 9);
             std::mem::swap(&mut batch.packets_mut()[place], &mut strange);
             let (pool, before) = (cache.pool, cache.stock.len());
-            assert!(!batch.surrender(&mut cache.stock, pool));
+            assert!(!batch.free_bulk(&mut cache.stock, pool));
             assert_eq!((batch.len(), cache.stock.len()), (9, before));
             std::mem::swap(&mut batch.packets_mut()[place], &mut strange);
             cache.clear(&mut batch);
         }
     }
 
-    /// What `surrender` and its narrow path say and write of some handles.
+    /// What `free_bulk` and its narrow path say and write of some handles.
     fn taken_back(from: &[MaybeUninit<Buffer>], pool: Range) -> [(bool, Vec<usize>); 2] {
         let count = from.len();
         let handles = from.as_ptr().cast();
@@ -426,8 +427,8 @@ mod tests {
             // neither are used as owners, here or there.
             let are_ours = unsafe {
                 match is_narrow {
-                    true => surrender_narrow(handles, places, count, pool),
-                    false => surrender(handles, places, count, pool),
+                    true => free_bulk_narrow(handles, places, count, pool),
+                    false => free_bulk(handles, places, count, pool),
                 }
             };
             // SAFETY: all are written to, whatever the answer.
@@ -455,8 +456,8 @@ mod tests {
                 // are never dropped.
                 unsafe {
                     match is_narrow {
-                        true => adopt_narrow(from, places, count),
-                        false => adopt(from, places, count, cache.pool),
+                        true => alloc_bulk_narrow(from, places, count),
+                        false => alloc_bulk(from, places, count, cache.pool),
                     }
                 }
                 to

@@ -17,6 +17,7 @@
 )]
 
 use std::io;
+use std::num::NonZero;
 use std::process;
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering, fence};
@@ -80,7 +81,7 @@ pub struct Shared {
     /// See the module's head.
     users: AtomicI64,
     /// Buffers that were dropped instead of given to a cache.
-    strays: AtomicU64,
+    late_frees: AtomicU64,
     /// Read only from here on.
     base: NonNull<u8>,
     slot_bytes: usize,
@@ -131,7 +132,7 @@ impl Pool {
         let shared = Box::new(Shared {
             depot: Stack::new(),
             users: AtomicI64::new(OWNER),
-            strays: AtomicU64::new(0),
+            late_frees: AtomicU64::new(0),
             base,
             slot_bytes,
             count,
@@ -188,14 +189,14 @@ impl Pool {
     /// Buffers that are neither in the depot nor with a cache, once every
     /// cache is dropped: packets in batches and rings, and leaks. (A living
     /// cache has not settled its account yet.)
-    pub fn away(&self) -> usize {
+    pub fn outstanding(&self) -> usize {
         let users = self.shared().users.load(Ordering::Acquire);
         usize::try_from(users & (OWNER - 1)).unwrap_or(0)
     }
 
     /// Buffers that were dropped one by one, the slow way, so far.
-    pub fn strays(&self) -> u64 {
-        self.shared().strays.load(Ordering::Relaxed)
+    pub fn late_frees(&self) -> u64 {
+        self.shared().late_frees.load(Ordering::Relaxed)
     }
 
     /// Its slots.
@@ -264,7 +265,7 @@ impl Shared {
 
     /// Puts slots of this pool into the depot as one magazine of at most
     /// [`Shared::magazine`]. The first one keeps the list of all.
-    pub fn push(&self, origin: NonNull<u8>, slots: impl Iterator<Item = OwnSlot>) {
+    pub fn push(&self, origin: NonZero<usize>, slots: impl Iterator<Item = OwnSlot>) {
         let mut lines = [0; MAGAZINE];
         let mut count = 0;
         let places = lines.iter_mut().take(self.magazine());
@@ -284,7 +285,7 @@ impl Shared {
 
     /// Takes a magazine out of the depot; how many slots came, 0 when it is
     /// empty.
-    pub fn pop(&self, origin: NonNull<u8>, slots: &mut Vec<OwnSlot>) -> usize {
+    pub fn pop(&self, origin: NonZero<usize>, slots: &mut Vec<OwnSlot>) -> usize {
         let Some(place) = self.depot.pop(|place| self.slot(place).link()) else {
             return 0;
         };
@@ -332,11 +333,11 @@ pub unsafe fn leave(shared: NonNull<Shared>, units: i64) {
 }
 
 /// A buffer that was dropped: straight to the depot.
-pub fn send_home(slot: OwnSlot) {
+pub fn free_slow(slot: OwnSlot) {
     let owner = slot.slot().shared();
     // SAFETY: the buffer is a user until it leaves, below.
     let shared = unsafe { owner.as_ref() };
-    shared.strays.fetch_add(1, Ordering::Relaxed);
+    shared.late_frees.fetch_add(1, Ordering::Relaxed);
     let origin = shared.range().origin;
     shared.push(origin, std::iter::once(slot));
     // SAFETY: the buffer's unit among the users goes with it.

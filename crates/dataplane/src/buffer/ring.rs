@@ -49,12 +49,6 @@ struct Both {
     left: Mutex<Option<Consumer<Sealed>>>,
 }
 
-// SAFETY: `pool` is two numbers here; the slots in the ring are their
-// owner's, as in a `Buffer`, which is `Send`. The rest is `Send` and `Sync`.
-unsafe impl Send for Both {}
-// SAFETY: as above.
-unsafe impl Sync for Both {}
-
 /// A ring for buffers of this pool, with room for so many.
 pub fn ring(pool: &Pool, packets: usize) -> (Sender, Receiver) {
     let (producer, consumer) = RingBuffer::new(packets);
@@ -260,7 +254,7 @@ mod tests {
         cache.clear(&mut came);
         cache.clear(&mut batch);
         drop(cache);
-        assert_eq!((pool.away(), pool.strays()), (0, 0));
+        assert_eq!((pool.outstanding(), pool.late_frees()), (0, 0));
     }
 
     #[test]
@@ -282,7 +276,7 @@ mod tests {
             cache.clear(&mut came);
         }
         drop(cache);
-        assert_eq!((pool.away(), pool.strays()), (0, 0));
+        assert_eq!((pool.outstanding(), pool.late_frees()), (0, 0));
     }
 
     #[test]
@@ -321,10 +315,10 @@ mod tests {
                 // Too late, and not lost.
                 pool.cache().fill(&mut batch, 3);
                 sender.send(&mut batch);
-                assert_eq!(pool.away(), 12);
+                assert_eq!(pool.outstanding(), 12);
                 drop(sender);
             }
-            assert_eq!(pool.away(), 0);
+            assert_eq!(pool.outstanding(), 0);
         }
     }
 }

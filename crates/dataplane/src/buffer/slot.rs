@@ -7,7 +7,8 @@
 
 #![allow(unsafe_code, reason = "a slot is looked at as what lies in it")]
 
-use std::ptr::NonNull;
+use std::num::NonZero;
+use std::ptr::{self, NonNull};
 use std::sync::atomic::AtomicU32;
 
 use super::pool::Shared;
@@ -56,8 +57,11 @@ pub struct Captured {
 pub struct Slot(NonNull<u8>);
 
 /// The address of a slot that the holder owns, and above its 48 bits how many
-/// cache lines the slot has: what a handle needs to know, in one word.
-pub struct OwnSlot(NonNull<u8>);
+/// cache lines the slot has: what a handle needs to know, in one word. It is a
+/// number and no pointer, for bulks of them go through vectors of numbers;
+/// the pool has exposed its memory ([`OwnSlot::origin`]), and a pointer into
+/// that is made where bytes are looked at.
+pub struct OwnSlot(NonZero<usize>);
 
 /// Bits of an address in a process. (More are given only to who asks for
 /// them; a pool makes sure.)
@@ -66,9 +70,9 @@ const ADDRESS: usize = (1 << ADDRESS_BITS) - 1;
 
 impl OwnSlot {
     /// The first slot's address and every slot's size, to which offsets of
-    /// slots can be added.
-    pub fn origin(base: NonNull<u8>, lines: u16) -> NonNull<u8> {
-        base.map_addr(|address| address | (usize::from(lines) << ADDRESS_BITS))
+    /// slots can be added. Exposes the memory that `base` leads to.
+    pub fn origin(base: NonNull<u8>, lines: u16) -> NonZero<usize> {
+        base.expose_provenance() | (usize::from(lines) << ADDRESS_BITS)
     }
 
     /// The slot so many bytes behind the first one.
@@ -77,23 +81,23 @@ impl OwnSlot {
     /// The offset must be that of a slot of the pool with this origin, which
     /// is the caller's own and given away by this.
     #[inline(always)]
-    pub unsafe fn at(origin: NonNull<u8>, offset: usize) -> Self {
-        let place = origin.as_ptr().wrapping_add(offset);
+    pub unsafe fn at(origin: NonZero<usize>, offset: usize) -> Self {
+        let place = origin.get().wrapping_add(offset);
         // SAFETY: the upper bits are a slot's size and not 0.
-        Self(unsafe { NonNull::new_unchecked(place) })
+        Self(unsafe { NonZero::new_unchecked(place) })
     }
 
     /// Bytes from the pool's first slot; more than the pool has for a slot
     /// of another one.
     #[inline(always)]
-    pub fn offset(&self, origin: NonNull<u8>) -> usize {
-        self.0.addr().get().wrapping_sub(origin.addr().get())
+    pub fn offset(&self, origin: NonZero<usize>) -> usize {
+        self.0.get().wrapping_sub(origin.get())
     }
 
     /// The slot's address.
     #[inline(always)]
     pub fn slot(&self) -> Slot {
-        let place = self.0.as_ptr().map_addr(|address| address & ADDRESS);
+        let place = ptr::with_exposed_provenance_mut(self.0.get() & ADDRESS);
         // SAFETY: `origin` was made of an address that is not null.
         Slot(unsafe { NonNull::new_unchecked(place) })
     }
@@ -101,14 +105,9 @@ impl OwnSlot {
     /// Cache lines of the slot.
     #[inline(always)]
     pub fn lines(&self) -> usize {
-        self.0.addr().get() >> ADDRESS_BITS
+        self.0.get() >> ADDRESS_BITS
     }
 }
-
-// SAFETY: an address; the memory behind it is the holder's.
-unsafe impl Send for OwnSlot {}
-// SAFETY: as above; through a shared handle its bytes are only read.
-unsafe impl Sync for OwnSlot {}
 
 impl Slot {
     /// The slot so many bytes behind the first one.
@@ -130,7 +129,7 @@ impl Slot {
         unsafe { (*self.0.cast::<Head>().as_ptr()).captured }
     }
 
-    /// Says something of the packet in it.
+    /// RouteDecision something of the packet in it.
     ///
     /// # Safety
     /// The slot must be the caller's own.

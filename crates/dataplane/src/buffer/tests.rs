@@ -108,9 +108,9 @@ fn a_dropped_buffer_goes_home_by_itself() {
     let buffers: Vec<Buffer> = std::iter::from_fn(|| cache.take()).collect();
     assert_eq!(buffers.len(), 4);
     drop(cache);
-    assert_eq!(pool.away(), 4);
+    assert_eq!(pool.outstanding(), 4);
     drop(buffers);
-    assert_eq!((pool.away(), pool.strays()), (0, 4));
+    assert_eq!((pool.outstanding(), pool.late_frees()), (0, 4));
     let mut batch = Batch::new(8);
     assert_eq!(pool.cache().fill(&mut batch, 8), 4);
 }
@@ -131,7 +131,7 @@ fn a_buffer_given_to_another_pool_s_cache_goes_home() {
     let (pool, _cache, buffer) = one(100);
     let (_other_pool, mut other, _) = one(100);
     other.give(buffer);
-    assert_eq!(pool.strays(), 1);
+    assert_eq!(pool.late_frees(), 1);
 }
 
 #[test]

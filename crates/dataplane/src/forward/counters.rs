@@ -12,7 +12,7 @@ pub enum Node {
     /// The checks of RFC 8200.
     Ipv6,
     /// Packets that another worker translates, on their way to it.
-    Deal,
+    Handoff,
     /// Translation of addresses.
     Nat,
     /// Longest-prefix match.
@@ -33,7 +33,7 @@ impl Node {
         Self::Ethernet,
         Self::Ipv4,
         Self::Ipv6,
-        Self::Deal,
+        Self::Handoff,
         Self::Nat,
         Self::Fib,
         Self::Neighbour,
@@ -48,7 +48,7 @@ impl Node {
             Self::Ethernet => "ethernet",
             Self::Ipv4 => "ipv4",
             Self::Ipv6 => "ipv6",
-            Self::Deal => "deal",
+            Self::Handoff => "handoff",
             Self::Nat => "nat",
             Self::Fib => "fib",
             Self::Neighbour => "neighbour",
@@ -129,11 +129,11 @@ reasons! {
     /// Sent to all stations of the link, and not to a group.
     Ipv6LinkBroadcast, Ipv6, "link-broadcast";
     /// The ring to the worker that translates it is full.
-    DealFull, Deal, "ring-full";
+    HandoffFull, Handoff, "ring-full";
     /// A fragment, kept until its first one says which worker's it is.
-    DealHeld, Deal, "fragment-held";
+    HandoffHeld, Handoff, "fragment-held";
     /// A fragment without its first one, and no room to keep it.
-    DealNoRoom, Deal, "fragment-no-room";
+    HandoffNoRoom, Handoff, "fragment-no-room";
     /// Incoming, without a flow or rule.
     NatNoMapping, Nat, "no-mapping";
     /// Denied by a mode or rule.
@@ -176,6 +176,8 @@ reasons! {
     NoHeadroom, Output, "no-headroom";
     /// The port that it should leave by is gone.
     NoPort, Output, "no-port";
+    /// The port that it should leave by has no room for it.
+    PortFull, Output, "port-full";
     /// No room for another packet that is made or held here.
     NoRoom, Output, "no-room";
     /// An error was due, but there were too many (RFC 1812 §4.3.2.8, RFC

@@ -7,73 +7,73 @@ use memory::quiescent::Section;
 use packet::ethernet;
 
 use super::error::{is_due_v4, is_due_v6, write_v4, write_v6};
-use super::extra::{Extra, Stage};
 use super::fragment::fragments;
 use super::frame::Frame;
-use super::lane::{Destination, Lane};
+use super::originated::{OriginatedPacket, Stage};
+use super::vector::{Destination, PacketVector};
 use super::waiting::{Held, Request};
-use super::{GONE, HOST, Message, Node, Reason, State, ip, usual};
+use super::{GONE, HOST, Message, Node, Reason, State, fast_path, ip};
 use crate::neighbour::{Adjacency, Key, Kind};
 
 /// Room for the longest error.
 const ERROR_BYTES: usize = 1_280;
 
 impl State {
-    /// Sends the packets of a lane that go.
+    /// Sends the packets of a vector that go.
     #[inline]
-    pub(super) fn output_lane<A: Destination>(
+    pub(super) fn output_vector<A: Destination>(
         &mut self,
         section: &Section<'_>,
-        lane: &Lane<A>,
+        vector: &PacketVector<A>,
         frames: &mut [Frame<'_>],
         is_host: bool,
     ) {
         let mut sent = 0;
-        for k in 0..lane.len() {
-            if !lane.goes[k] {
+        for k in 0..vector.len() {
+            if !vector.goes[k] {
                 continue;
             }
-            let at = lane.at(k);
+            let at = vector.at(k);
             let Some(frame) = frames.get_mut(at) else {
                 continue;
             };
             sent += 1;
-            let way = lane.way[k];
-            if !is_host && way.is_plain() && usual::output::<A>(frame, way) {
+            let way = vector.way[k];
+            if !is_host && way.is_plain() && fast_path::output::<A>(frame, way) {
                 self.egress[at] = way.port();
                 continue;
             }
             if !is_host {
                 ip::take_hop(frame.bytes_mut(), A::IS_V6);
             }
-            self.egress[at] = self.output::<A>(section, frame, way, lane.hop[k], lane.port(k));
+            self.egress[at] = self.output::<A>(section, frame, way, vector.hop[k], vector.port(k));
         }
         self.counters.visit(Node::Output, sent);
     }
 
-    /// Sends the packets of a lane that only need one hop less and a header
+    /// Sends the packets of a vector that only need one hop less and a header
     /// without a tag. The others stay in it.
     #[inline]
     pub(super) fn output_plain<A: Destination>(
         &mut self,
-        lane: &mut Lane<A>,
+        vector: &mut PacketVector<A>,
         frames: &mut [Frame<'_>],
     ) {
-        let len = lane.len();
+        let len = vector.len();
         let mut kept = 0;
         for k in 0..len {
-            let (at, way) = (lane.at(k), lane.way[k]);
+            let (at, way) = (vector.at(k), vector.way[k]);
             if let Some(frame) = frames.get_mut(at)
                 && way.is_plain()
-                && usual::output::<A>(frame, way)
+                && fast_path::output::<A>(frame, way)
             {
                 self.egress[at] = way.port();
             } else {
-                lane.move_to(k, kept);
+                vector.move_to(k, kept);
                 kept += 1;
             }
         }
-        lane.truncate(kept);
+        vector.truncate(kept);
         self.counters.visit(Node::Output, len - kept);
     }
 
@@ -162,10 +162,10 @@ impl State {
     fn fragment(&mut self, packet: &[u8], way: Adjacency) -> u16 {
         let mtu = usize::from(way.mtu());
         let mut refused = 0;
-        let extras = &mut self.extras;
+        let originated = &mut self.originated;
         let is_cut = fragments(packet, mtu, |head, payload| {
             let len = head.len() + payload.len();
-            let is_made = extras.make(len, Stage::Ready(way.port()), |room| {
+            let is_made = originated.make(len, Stage::Ready(way.port()), |room| {
                 room[..head.len()].copy_from_slice(head);
                 room[head.len()..].copy_from_slice(payload);
                 len
@@ -174,10 +174,10 @@ impl State {
                 refused += 1;
                 return;
             }
-            let at = extras.len() - 1;
-            if let Some(mut extra) = extras.take(at) {
+            let at = originated.len() - 1;
+            if let Some(mut extra) = originated.take(at) {
                 with_frame(&mut extra, |frame| put_header(frame, way, false));
-                extras.put_back(at, extra);
+                originated.put_back(at, extra);
             }
         });
         self.counters.count(match (is_cut, refused) {
@@ -224,15 +224,15 @@ impl State {
             takes_hop: false,
             is_translated: false,
         };
-        let extras = &mut self.extras;
+        let originated = &mut self.originated;
         let is_made = match A::IS_V6 {
             false => from_v4().map(|from| {
-                extras.make(ERROR_BYTES, stage, |room| {
+                originated.make(ERROR_BYTES, stage, |room| {
                     write_v4(room, message, about, from)
                 })
             }),
             true => from_v6().map(|from| {
-                extras.make(ERROR_BYTES, stage, |room| {
+                originated.make(ERROR_BYTES, stage, |room| {
                     write_v6(room, message, about, from)
                 })
             }),
@@ -267,15 +267,15 @@ impl State {
     fn send_held(&mut self, section: &Section<'_>, held: &Held, way: Adjacency) {
         let stage = Stage::Ready(GONE);
         let len = held.bytes.len();
-        let is_made = self.extras.make(len, stage, |room| {
+        let is_made = self.originated.make(len, stage, |room| {
             room.copy_from_slice(&held.bytes);
             len
         });
         if !is_made {
             return self.counters.count(Reason::NoRoom);
         }
-        let at = self.extras.len() - 1;
-        let Some(mut extra) = self.extras.take(at) else {
+        let at = self.originated.len() - 1;
+        let Some(mut extra) = self.originated.take(at) else {
             return;
         };
         let is_v6 = is_v6(&held.bytes);
@@ -284,7 +284,7 @@ impl State {
             false => self.output::<u32>(section, frame, way, 0, held.port_in),
         });
         extra.stage = Stage::Ready(port);
-        self.extras.put_back(at, extra);
+        self.originated.put_back(at, extra);
     }
 
     /// Packets whose neighbour has not answered end (RFC 1812 §3.3.2); for
@@ -310,10 +310,10 @@ impl State {
 
     /// Looks up the way of packets that were made here, those included
     /// that are made meanwhile.
-    pub(super) fn route_extras(&mut self, section: &Section<'_>) {
+    pub(super) fn route_originated(&mut self, section: &Section<'_>) {
         let mut at = 0;
-        while at < self.extras.len() {
-            if let Some(mut extra) = self.extras.take(at) {
+        while at < self.originated.len() {
+            if let Some(mut extra) = self.originated.take(at) {
                 if let Stage::ToRoute {
                     port_in,
                     takes_hop,
@@ -333,7 +333,7 @@ impl State {
                     });
                     extra.stage = Stage::Ready(port);
                 }
-                self.extras.put_back(at, extra);
+                self.originated.put_back(at, extra);
             }
             at += 1;
         }
@@ -408,7 +408,7 @@ fn is_v6(packet: &[u8]) -> bool {
 }
 
 /// Works on a made packet as a frame, and keeps what became of it.
-fn with_frame<T>(extra: &mut Extra, work: impl FnOnce(&mut Frame<'_>) -> T) -> T {
+fn with_frame<T>(extra: &mut OriginatedPacket, work: impl FnOnce(&mut Frame<'_>) -> T) -> T {
     let mut frame = extra.frame();
     let done = work(&mut frame);
     let (start, len) = (frame.start(), frame.len());

@@ -1,10 +1,10 @@
-//! What the forwarding path knows of its ports. Built by [`crate::fill`],
+//! What the forwarding path knows of its ports. Built by [`crate::fib_sync`],
 //! given to each worker as a whole when something about a port changes.
 
 use std::collections::HashMap;
 use std::net::{Ipv4Addr, Ipv6Addr};
 
-use super::deal::NOTE_LEN;
+use super::handoff::NOTE_LEN;
 
 /// Ports of a worker at most.
 pub const MAX_PORTS: usize = 4_096;

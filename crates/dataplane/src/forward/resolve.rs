@@ -4,59 +4,59 @@
 use memory::quiescent::Section;
 
 use super::frame::Frame;
-use super::lane::{Destination, Lane};
-use super::{MAX_BATCH, Message, Node, Reason, State, flow_hash, ip, usual};
+use super::vector::{Destination, PacketVector};
+use super::{MAX_BATCH, Message, Node, Reason, State, fast_path, flow_hash, ip};
 use crate::neighbour::{Adjacency, Kind, Place, Spot};
 
 impl State {
-    /// Next hops of a lane: members of groups by the flow, neighbours on
+    /// Next hops of a vector: members of groups by the flow, neighbours on
     /// the link by the destination.
     #[inline]
     pub(super) fn resolve<A: Destination>(
         &mut self,
         section: &Section<'_>,
-        lane: &mut Lane<A>,
+        vector: &mut PacketVector<A>,
         frames: &[Frame<'_>],
     ) {
-        let len = lane.len();
+        let len = vector.len();
         self.counters.visit(Node::Neighbour, len);
-        for hop in &lane.hop[..len] {
+        for hop in &vector.hop[..len] {
             self.table.prefetch(*hop);
         }
         let mut has_on_link = false;
         for k in 0..len {
-            let mut way = self.table.next_hop(section, lane.hop[k]);
+            let mut way = self.table.next_hop(section, vector.hop[k]);
             if way.kind() == Kind::Group {
-                let packet = frames.get(lane.at(k)).map(Frame::bytes);
-                (lane.hop[k], way) = self.member(section, way, packet.unwrap_or_default());
+                let packet = frames.get(vector.at(k)).map(Frame::bytes);
+                (vector.hop[k], way) = self.member(section, way, packet.unwrap_or_default());
             }
             has_on_link |= way.kind() == Kind::OnLink;
-            lane.way[k] = way;
+            vector.way[k] = way;
         }
         if has_on_link {
-            self.resolve_on_link(section, lane);
+            self.resolve_on_link(section, vector);
         }
     }
 
-    /// Next hops of a lane, and out with all packets that only need one hop
+    /// Next hops of a vector, and out with all packets that only need one hop
     /// less and a header without a tag: nearly all, and in one pass. The
     /// others stay in it, with their ways.
     #[inline]
     pub(super) fn resolve_and_output<A: Destination>(
         &mut self,
         section: &Section<'_>,
-        lane: &mut Lane<A>,
+        vector: &mut PacketVector<A>,
         frames: &mut [Frame<'_>],
     ) {
-        let len = lane.len();
+        let len = vector.len();
         self.counters.visit(Node::Neighbour, len);
-        for hop in &lane.hop[..len] {
+        for hop in &vector.hop[..len] {
             self.table.prefetch(*hop);
         }
         let mut has_on_link = false;
         let mut kept = 0;
         for k in 0..len {
-            let (at, mut hop) = (lane.at(k), lane.hop[k]);
+            let (at, mut hop) = (vector.at(k), vector.hop[k]);
             let Some(frame) = frames.get_mut(at) else {
                 continue;
             };
@@ -64,33 +64,33 @@ impl State {
             if way.kind() == Kind::Group {
                 (hop, way) = self.member(section, way, frame.bytes());
             }
-            if way.is_plain() && usual::output::<A>(frame, way) {
+            if way.is_plain() && fast_path::output::<A>(frame, way) {
                 self.egress[at] = way.port();
                 continue;
             }
             has_on_link |= way.kind() == Kind::OnLink;
-            lane.keep(k, kept, hop, way);
+            vector.keep(k, kept, hop, way);
             kept += 1;
         }
-        lane.truncate(kept);
+        vector.truncate(kept);
         self.counters.visit(Node::Output, len - kept);
         if has_on_link {
-            self.resolve_on_link(section, lane);
-            self.output_plain(lane, frames);
+            self.resolve_on_link(section, vector);
+            self.output_plain(vector, frames);
         }
     }
 
-    /// Those of a lane whose destination is a neighbour itself.
+    /// Those of a vector whose destination is a neighbour itself.
     #[inline(never)]
-    fn resolve_on_link<A: Destination>(&self, section: &Section<'_>, lane: &mut Lane<A>) {
+    fn resolve_on_link<A: Destination>(&self, section: &Section<'_>, vector: &mut PacketVector<A>) {
         let mut on_link = [0_u8; MAX_BATCH];
         let mut places = [Place::default(); MAX_BATCH];
         let mut spots = [Spot::default(); MAX_BATCH];
         let mut found = 0;
-        for k in 0..lane.len() {
-            let way = lane.way[k];
+        for k in 0..vector.len() {
+            let way = vector.way[k];
             if way.kind() == Kind::OnLink {
-                places[found] = self.table.place(lane.to(k).on(way.port()));
+                places[found] = self.table.place(vector.to(k).on(way.port()));
                 on_link[found] = k as u8;
                 found += 1;
             }
@@ -100,11 +100,11 @@ impl State {
         }
         for at in 0..found {
             let k = usize::from(on_link[at]);
-            let key = lane.to(k).on(lane.way[k].port());
+            let key = vector.to(k).on(vector.way[k].port());
             let neighbour = self.table.neighbour_at(section, key, places[at], spots[at]);
-            lane.way[k] = neighbour.unwrap_or_else(|| missing(lane.way[k]));
+            vector.way[k] = neighbour.unwrap_or_else(|| missing(vector.way[k]));
             // Its own destination is its gateway.
-            lane.hop[k] = 0;
+            vector.hop[k] = 0;
         }
     }
 
@@ -139,36 +139,36 @@ impl State {
         (hop, way)
     }
 
-    /// Which packets of a lane go out; the others are dropped with an error
+    /// Which packets of a vector go out; the others are dropped with an error
     /// or are the host's.
     #[inline]
     pub(super) fn decide<A: Destination>(
         &mut self,
-        lane: &mut Lane<A>,
+        vector: &mut PacketVector<A>,
         frames: &mut [Frame<'_>],
         is_host: bool,
     ) {
-        for k in 0..lane.len() {
-            let (at, way) = (lane.at(k), lane.way[k]);
+        for k in 0..vector.len() {
+            let (at, way) = (vector.at(k), vector.way[k]);
             let Some(frame) = frames.get(at) else {
                 continue;
             };
             let goes = match way.kind() {
                 Kind::Rewrite | Kind::Direct | Kind::Unresolved => {
-                    match self.obstacle::<A>(frame.bytes(), way, lane.port(k), is_host) {
+                    match self.obstacle::<A>(frame.bytes(), way, vector.port(k), is_host) {
                         None => true,
                         Some((reason, message)) => {
-                            self.refuse::<A>(at, frame.bytes(), lane.port(k), reason, message);
+                            self.refuse::<A>(at, frame.bytes(), vector.port(k), reason, message);
                             false
                         }
                     }
                 }
                 kind => {
-                    self.end::<A>(kind, at, frame.bytes(), lane.port(k));
+                    self.end::<A>(kind, at, frame.bytes(), vector.port(k));
                     false
                 }
             };
-            lane.goes[k] = goes;
+            vector.goes[k] = goes;
         }
     }
 

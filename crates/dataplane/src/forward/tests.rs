@@ -1,6 +1,6 @@
 //! Whole ways of packets, by a router made by hand.
 
-mod dealt;
+mod handed_off;
 mod mangled;
 mod network;
 mod translated;
@@ -15,7 +15,7 @@ use table::row::route::kind;
 use table::{Change, NeighbourKey};
 
 use super::*;
-use crate::fill::Attachment;
+use crate::fib_sync::Attachment;
 use crate::testing::*;
 
 const GATEWAY: [u8; 6] = [2, 7, 0, 0, 0, 1];

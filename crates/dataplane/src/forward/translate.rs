@@ -6,9 +6,9 @@ use std::net::Ipv4Addr;
 use arrayvec::ArrayVec;
 use nat::{Direction, Packet, Verdict};
 
-use super::extra::Stage;
 use super::frame::Frame;
-use super::lane::{Destination, Lane};
+use super::originated::Stage;
+use super::vector::{Destination, PacketVector};
 use super::{GONE, MAX_BATCH, Node, Reason, State};
 use crate::neighbour::Kind;
 
@@ -22,23 +22,27 @@ type Sources = Vec<(usize, (Ipv4Addr, u16))>;
 
 impl State {
     /// Translates what came in from outside.
-    pub(super) fn translate_in(&mut self, lane: &mut Lane<u32>, frames: &mut [Frame<'_>]) {
+    pub(super) fn translate_in(
+        &mut self,
+        vector: &mut PacketVector<u32>,
+        frames: &mut [Frame<'_>],
+    ) {
         if self.nat.is_none() {
             return;
         }
         let mut picked = [false; MAX_BATCH];
         let mut count = 0;
-        for k in 0..lane.len() {
-            let is_outside = self.ports.is_outside(lane.port(k));
-            picked[lane.at(k)] = is_outside;
+        for k in 0..vector.len() {
+            let is_outside = self.ports.is_outside(vector.port(k));
+            picked[vector.at(k)] = is_outside;
             count += usize::from(is_outside);
         }
         if count == 0 {
             return;
         }
         let came_in = picked;
-        let came = (0..lane.len()).map(|k| (lane.at(k), lane.port(k)));
-        self.deal(frames, &mut picked, Direction::In, came);
+        let came = (0..vector.len()).map(|k| (vector.at(k), vector.port(k)));
+        self.hand_off(frames, &mut picked, Direction::In, came);
         let verdicts = self.translate(frames, &picked, Direction::In);
         for (at, verdict) in verdicts {
             if !verdict.goes_on() {
@@ -48,7 +52,7 @@ impl State {
                 settle_len(frames.get_mut(at));
             }
         }
-        lane.retain(|at| {
+        vector.retain(|at| {
             let goes = picked[at] || !came_in[at];
             let packet = frames.get(at).filter(|_| goes)?;
             Some(u32::of_packet(packet.bytes()))
@@ -61,21 +65,21 @@ impl State {
     /// goes from inside to an address of the translator (a hairpin).
     pub(super) fn translate_out<A: Destination>(
         &mut self,
-        lane: &mut Lane<A>,
+        vector: &mut PacketVector<A>,
         frames: &mut [Frame<'_>],
     ) {
         let mut picked = [false; MAX_BATCH];
-        let mut lane_of = [0_u8; MAX_BATCH];
+        let mut row_of = [0_u8; MAX_BATCH];
         let (mut count, mut turning) = (0, 0);
-        for k in 0..lane.len() {
-            if self.ports.is_outside(lane.port(k)) {
+        for k in 0..vector.len() {
+            if self.ports.is_outside(vector.port(k)) {
                 continue;
             }
-            let at = lane.at(k);
-            let goes_out = lane.goes[k] && self.ports.is_outside(lane.way[k].port());
-            let turns = lane.way[k].kind() == Kind::Host && self.is_alias(frames.get(at));
+            let at = vector.at(k);
+            let goes_out = vector.goes[k] && self.ports.is_outside(vector.way[k].port());
+            let turns = vector.way[k].kind() == Kind::Host && self.is_alias(frames.get(at));
             picked[at] = goes_out || turns;
-            lane_of[at] = k as u8;
+            row_of[at] = k as u8;
             count += usize::from(picked[at]);
             turning += usize::from(turns);
         }
@@ -83,37 +87,37 @@ impl State {
             return;
         }
         let mut sources = Sources::new();
-        if self.dealer.is_some() {
-            self.deal_out(lane, frames, &mut picked);
+        if self.handoff.is_some() {
+            self.hand_off_out(vector, frames, &mut picked);
             if turning > 0 {
-                sources = self.sources_of(lane, frames, &picked);
+                sources = self.sources_of(vector, frames, &picked);
             }
         }
         let verdicts = self.translate(frames, &picked, Direction::Out);
         for (at, verdict) in verdicts {
-            let k = usize::from(lane_of[at]);
-            let is_to_host = lane.way[k].kind() == Kind::Host;
+            let k = usize::from(row_of[at]);
+            let is_to_host = vector.way[k].kind() == Kind::Host;
             match verdict {
                 Verdict::Hairpinned => {
                     settle_len(frames.get_mut(at));
-                    lane.goes[k] = false;
+                    vector.goes[k] = false;
                     self.egress[at] = GONE;
                     let packet = frames.get(at).map(Frame::bytes);
-                    self.turn_back(packet.unwrap_or_default(), lane.port(k));
+                    self.turn_back(packet.unwrap_or_default(), vector.port(k));
                 }
                 Verdict::Translated if is_to_host && !sources.is_empty() => {
                     let source = sources.binary_search_by_key(&at, |(at, _)| *at);
                     let source = source.ok().and_then(|place| sources.get(place));
                     if let (Some((_, source)), Some(frame)) = (source, frames.get_mut(at)) {
                         settle_len(Some(frame));
-                        self.egress[at] = self.turn_elsewhere(frame, lane.port(k), *source);
+                        self.egress[at] = self.turn_elsewhere(frame, vector.port(k), *source);
                     }
                 }
                 // It stays the host's, as it was.
                 _ if is_to_host => {}
                 _ if verdict.goes_on() => settle_len(frames.get_mut(at)),
                 _ => {
-                    lane.goes[k] = false;
+                    vector.goes[k] = false;
                     self.drop(at, reason_of(verdict));
                 }
             }
@@ -124,18 +128,18 @@ impl State {
 
     /// Of packets to go out, those that are other workers' go there.
     #[inline]
-    fn deal_out<A: Destination>(
+    fn hand_off_out<A: Destination>(
         &mut self,
-        lane: &mut Lane<A>,
+        vector: &mut PacketVector<A>,
         frames: &mut [Frame<'_>],
         picked: &mut [bool; MAX_BATCH],
     ) {
         let wanted = *picked;
-        let came = (0..lane.len()).map(|k| (lane.at(k), lane.port(k)));
-        if self.deal(frames, picked, Direction::Out, came) {
-            for k in 0..lane.len() {
-                let at = lane.at(k);
-                lane.goes[k] &= picked[at] | !wanted[at];
+        let came = (0..vector.len()).map(|k| (vector.at(k), vector.port(k)));
+        if self.hand_off(frames, picked, Direction::Out, came) {
+            for k in 0..vector.len() {
+                let at = vector.at(k);
+                vector.goes[k] &= picked[at] | !wanted[at];
             }
         }
     }
@@ -144,7 +148,7 @@ impl State {
     #[cold]
     fn sources_of<A: Destination>(
         &self,
-        lane: &Lane<A>,
+        vector: &PacketVector<A>,
         frames: &[Frame<'_>],
         picked: &[bool; MAX_BATCH],
     ) -> Sources {
@@ -152,10 +156,10 @@ impl State {
         if nat.is_some_and(|nat| nat.config().mode.reverse) {
             return Sources::new();
         }
-        let turns = |k: &usize| picked[lane.at(*k)] && lane.way[*k].kind() == Kind::Host;
-        let turning = (0..lane.len()).filter(turns).map(|k| {
-            let bytes = frames.get(lane.at(k)).map(Frame::bytes);
-            (lane.at(k), nat::source_of(bytes.unwrap_or_default()))
+        let turns = |k: &usize| picked[vector.at(*k)] && vector.way[*k].kind() == Kind::Host;
+        let turning = (0..vector.len()).filter(turns).map(|k| {
+            let bytes = frames.get(vector.at(k)).map(Frame::bytes);
+            (vector.at(k), nat::source_of(bytes.unwrap_or_default()))
         });
         turning.collect()
     }
@@ -215,7 +219,7 @@ impl State {
             takes_hop: true,
             is_translated: true,
         };
-        let is_made = self.extras.make(packet.len(), stage, |room| {
+        let is_made = self.originated.make(packet.len(), stage, |room| {
             room.copy_from_slice(packet);
             packet.len()
         });
@@ -243,7 +247,7 @@ impl State {
             }
             let mut packet = std::mem::take(&mut self.fragment);
             let is_half = verdict == Verdict::Translated && of.direction == Direction::Out;
-            if is_half && self.dealer.is_some() && self.is_alias_address(of.destination) {
+            if is_half && self.handoff.is_some() && self.is_alias_address(of.destination) {
                 self.release_elsewhere(&mut packet, len, of.source);
             } else {
                 self.turn_back(packet.get(..len).unwrap_or_default(), 0);

@@ -46,13 +46,24 @@ pub fn set_option<T: Copy>(fd: &OwnedFd, level: i32, name: i32, value: &T) -> io
     check(done)
 }
 
-/// A socket option as it stands. `T` is an integer or a plain structure of
-/// integers (each value of its bytes is a value).
-pub fn option<T: Copy + Default>(fd: &OwnedFd, level: i32, name: i32) -> io::Result<T> {
+/// Values whose bytes may be anything: integers and arrays of them.
+///
+/// # Safety
+/// Each value of the bytes of such a type is a value of it, and none of them
+/// is padding.
+pub unsafe trait Plain: Copy + Default {}
+
+// SAFETY: integers side by side.
+unsafe impl Plain for [u32; 9] {}
+// SAFETY: integers side by side.
+unsafe impl Plain for [u64; 16] {}
+
+/// A socket option as it stands.
+pub fn option<T: Plain>(fd: &OwnedFd, level: i32, name: i32) -> io::Result<T> {
     let mut value = T::default();
     let mut len = mem::size_of::<T>() as libc::socklen_t;
     // SAFETY: the kernel writes at most `len` bytes, which is the size of
-    // the live value behind the pointer, a plain one.
+    // the live value behind the pointer; any bytes are a value of it.
     let done = unsafe {
         libc::getsockopt(
             fd.as_raw_fd(),

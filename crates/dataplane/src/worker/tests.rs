@@ -4,7 +4,7 @@ use std::time::Instant;
 use packet::build::Ip;
 
 use super::*;
-use crate::fill::Attachment;
+use crate::fib_sync::Attachment;
 use crate::forward::{Node, Reason, Settings};
 use crate::testing::*;
 use crate::{Frames, Memory, Pool};
@@ -79,7 +79,7 @@ fn workers_forward_each_for_itself_and_are_asked_between_batches() {
         }
     }
     for worker in running {
-        let state = worker.stop().unwrap();
+        let state = worker.stop();
         assert_eq!(state.counters.of_node(Node::Ipv4), 20_000);
         assert_eq!(state.counters.of_node(Node::Output), 20_000);
         let held = state.counters.of_reason(Reason::Held);
@@ -91,7 +91,7 @@ fn workers_forward_each_for_itself_and_are_asked_between_batches() {
     }
     let request = asked.try_recv().unwrap();
     assert_eq!(request.key.ip(), std::net::IpAddr::from([10, 0, 3, 8]));
-    assert_eq!(pool.away(), 0);
+    assert_eq!(pool.outstanding(), 0);
     router.commit(vec![known(3, "10.0.3.8", [2, 7, 0, 0, 0, 8])]);
 }
 
@@ -105,12 +105,7 @@ fn what_leaves_a_worker_is_what_came_with_another_header() {
     let (mut batch, mut leaving) = (Batch::new(8), Batch::new(8));
     let (far, near) = Memory::pair(&pool, 8);
     let mut far = far;
-    let mut places = [Place {
-        number: 1,
-        port: Box::new(near),
-        has_ended: false,
-        takes_all: false,
-    }];
+    let mut places = [Place::new(1, Box::new(near))];
     let mut tagged = packet(9);
     tagged.splice(12..12, [0x81, 0, 0, 0]);
     let local = Ip::new([10, 0, 2, 5].into(), [10, 0, 2, 1].into()).udp(1, 2, b"x");
@@ -119,20 +114,19 @@ fn what_leaves_a_worker_is_what_came_with_another_header() {
         assert!(buffer.set_frame(&bytes, 14));
         batch.push(buffer).unwrap();
     }
-    let one = carry::forward(&mut forwarder, &reader.enter(), 0, &mut batch, 5);
+    let one = dispatch::forward(&mut forwarder, &reader.enter(), 0, &mut batch, 5);
     assert_eq!(one, None);
-    carry::send(
+    dispatch::send(
         &mut forwarder,
         &mut cache,
         &mut batch,
         &mut leaving,
         &mut Ways {
             places: &mut places,
-            peers: None,
+            mesh: None,
         },
         one,
-    )
-    .unwrap();
+    );
     assert!(batch.is_empty());
     assert_eq!(forwarder.counters().of_reason(Reason::NoHost), 1);
     far.receive(&mut cache, &mut batch).unwrap();
@@ -168,9 +162,9 @@ fn translators(packets: u32, ring: usize) -> (Router, Pool, Vec<Worker>, Vec<Mem
         .map(|_| nat::Nat::new(config.clone()).unwrap())
         .collect();
     let division = Arc::new(engines[0].divided(2).unwrap());
-    let peers = Peers::of(&pool, 2, ring).unwrap();
+    let mesh = Mesh::of(&pool, 2, ring).unwrap();
     let (mut workers, mut outside) = (Vec::new(), Vec::new());
-    for ((mut engine, peers), number) in engines.into_iter().zip(peers).zip(0_u16..) {
+    for ((mut engine, mesh), number) in engines.into_iter().zip(mesh).zip(0_u16..) {
         engine.take_part(Arc::clone(&division), number);
         let forwarder = Forwarder::new(
             ports.clone(),
@@ -199,7 +193,7 @@ fn translators(packets: u32, ring: usize) -> (Router, Pool, Vec<Worker>, Vec<Mem
             Clock::System,
             None,
         );
-        workers.push(worker.with_peers(peers));
+        workers.push(worker.with_mesh(mesh));
     }
     (router, pool, workers, outside)
 }
@@ -211,7 +205,7 @@ fn handed_over(worker: &Running, packets: u64) -> u64 {
     loop {
         let state = worker.state(PATIENCE).unwrap();
         if state.counters.of_node(Node::Ipv4) == packets {
-            return state.counters.of_node(Node::Deal);
+            return state.counters.of_node(Node::Handoff);
         }
         assert!(Instant::now() < deadline, "{state:?}");
     }
@@ -261,7 +255,7 @@ fn workers_hand_each_other_what_is_the_other_s() {
     assert_eq!(last.len(), usize::from(HOSTS) * usize::from(FLOWS) * 2);
     let inside = |worker: &Running| {
         let state = worker.state(PATIENCE).unwrap();
-        assert_eq!(state.counters.of_reason(Reason::DealFull), 0);
+        assert_eq!(state.counters.of_reason(Reason::HandoffFull), 0);
         (
             state.ports[0].1.refused_packets + state.ports[0].1.sent_packets,
             state,
@@ -273,12 +267,12 @@ fn workers_hand_each_other_what_is_the_other_s() {
         std::thread::yield_now();
     }
     for worker in running {
-        let state = worker.stop().unwrap();
-        assert!(state.counters.of_node(Node::Deal) > 1_000, "{state:?}");
+        let state = worker.stop();
+        assert!(state.counters.of_node(Node::Handoff) > 1_000, "{state:?}");
         assert!(state.nat.unwrap().flows_made > 100);
     }
     drop((outside, cache, batch));
-    assert_eq!(pool.away(), 0);
+    assert_eq!(pool.outstanding(), 0);
 }
 
 #[test]
@@ -288,16 +282,195 @@ fn what_a_worker_has_no_room_for_is_dropped_and_counted() {
     let idle = workers.pop().unwrap();
     let busy = Running::start(workers.pop().unwrap(), None).unwrap();
     let handed = handed_over(&busy, u64::from(PACKETS));
-    let state = busy.stop().unwrap();
+    let state = busy.stop();
     assert!(handed > 300, "{handed}");
-    assert_eq!(state.counters.of_reason(Reason::DealFull), handed - 32);
+    assert_eq!(state.counters.of_reason(Reason::HandoffFull), handed - 32);
     let out = state.counters.of_node(Node::Output);
     assert_eq!(out + handed, u64::from(PACKETS));
     // What was handed over before it began is taken when it does.
     let late = Running::start(idle, None).unwrap();
     handed_over(&late, u64::from(PACKETS));
-    let state = late.stop().unwrap();
+    let state = late.stop();
     assert!(state.counters.of_node(Node::Nat) >= 32);
     drop(outside);
-    assert_eq!(pool.away(), 0);
+    assert_eq!(pool.outstanding(), 0);
+}
+
+/// A port that fails: at once when it is asked, or when it is sent by.
+struct Broken {
+    receives: bool,
+}
+
+impl Port for Broken {
+    fn receive(&mut self, _: &mut Cache, _: &mut Batch) -> Result<Received, PortError> {
+        match self.receives {
+            true => Ok(Received::Nothing),
+            false => Err(self.error()),
+        }
+    }
+
+    fn send(&mut self, _: &mut Cache, _: &mut Batch) -> Result<crate::Sent, PortError> {
+        Err(self.error())
+    }
+
+    fn readable(&self) -> Option<std::os::fd::BorrowedFd<'_>> {
+        None
+    }
+
+    fn counters(&self) -> crate::Counters {
+        crate::Counters::default()
+    }
+}
+
+impl Broken {
+    fn error(&self) -> PortError {
+        PortError::Device {
+            name: "broken".to_owned(),
+            source: io::ErrorKind::NotConnected.into(),
+            advice: "",
+        }
+    }
+}
+
+#[test]
+fn a_port_that_fails_ends_by_itself() {
+    // Port 2 fails when it is asked, port 1 when packets leave by it; port 0
+    // goes on to its end.
+    let router = router();
+    let pool = Pool::new(256, 2_048).unwrap();
+    let source = Frames::new([&packet(9)[..]], 14, 100);
+    let ports: Vec<(u16, Box<dyn Port + Send>)> = vec![
+        (2, Box::new(Broken { receives: false })),
+        (0, Box::new(Memory::frames(source))),
+        (1, Box::new(Broken { receives: true })),
+    ];
+    let worker = Worker::new(
+        router.forwarder,
+        router.reader,
+        pool.cache(),
+        ports,
+        10,
+        Clock::System,
+        None,
+    );
+    let (_keep, none) = sync_channel(1);
+    let state = worker.run(&none);
+    assert_eq!(state.counters.of_node(Node::Ipv4), 100);
+    assert_eq!(state.counters.of_reason(Reason::NoPort), 100);
+    let failed: Vec<u16> = state.failures.iter().map(|(number, _)| *number).collect();
+    assert_eq!(failed, [2, 1]);
+    assert!(
+        state.failures[0].1.contains("broken"),
+        "{:?}",
+        state.failures
+    );
+    assert_eq!(pool.outstanding(), 0);
+}
+
+#[test]
+fn who_takes_no_question_is_told_of_ports_later() {
+    let (asks, asked) = sync_channel(1);
+    let (go, gate) = channel::<()>();
+    let (tell, told) = channel();
+    let thread = thread::spawn(move || {
+        gate.recv().unwrap();
+        while let Ok(ask) = asked.recv() {
+            match ask {
+                Ask::Ports(ports) => tell.send(ports.len()).unwrap(),
+                Ask::Stop => break,
+                _ => {}
+            }
+        }
+        State::default()
+    });
+    let running = Running {
+        asks,
+        thread,
+        failed: Arc::default(),
+    };
+    let (to, _answer) = channel();
+    assert!(running.ask(Ask::State(to)));
+    let mut workers = Workers::default();
+    workers.all.push(running);
+    let port = crate::forward::PortSettings {
+        link: 7,
+        ethernet: None,
+        vlan: None,
+        mtu: 1_500,
+        view: 0,
+        is_host: false,
+        is_outside: false,
+        ipv4: None,
+        ipv6: None,
+    };
+    workers.set_ports(&Ports::new(vec![port]));
+    assert_eq!(workers.remind(), 1);
+    go.send(()).unwrap();
+    let deadline = Instant::now() + PATIENCE;
+    while workers.remind() > 0 {
+        assert!(Instant::now() < deadline, "not told");
+        thread::yield_now();
+    }
+    assert_eq!(told.recv_timeout(PATIENCE), Ok(1));
+    workers.all.pop().unwrap().stop();
+}
+
+#[test]
+fn what_a_bad_link_does_is_repeated_and_a_trace_shows_it() {
+    use crate::port::faults::{Faults, Rates};
+    use crate::port::trace::Trace;
+    use crate::{Capture, LinkType};
+
+    let rates = Rates {
+        loss: 100_000,
+        duplicate: 50_000,
+        reorder: 50_000,
+        corrupt: 20_000,
+    };
+    let directory = tempfile::tempdir().unwrap();
+    let mut runs = Vec::new();
+    for run in 0..2 {
+        let path = directory.path().join(format!("{run}.pcap"));
+        let pool = Pool::new(256, 2_048).unwrap();
+        let (mut cache, mut batch) = (pool.cache(), Batch::new(16));
+        let trace = Trace::new(Memory::null(), &path, LinkType::Ethernet, || 5_000_000_000);
+        let mut port = Faults::new(trace.unwrap(), rates, 7, 16);
+        for round in 0..125_u32 {
+            cache.fill(&mut batch, 16);
+            for (place, buffer) in batch.packets_mut().iter_mut().enumerate() {
+                let number = round * 16 + place as u32;
+                let bytes = [&[0; 14][..], &number.to_be_bytes(), &[0; 42]].concat();
+                assert!(buffer.set_frame(&bytes, 14));
+            }
+            assert_eq!(port.send(&mut cache, &mut batch).unwrap(), crate::Sent::All);
+            assert!(batch.is_empty());
+        }
+        let (done, pending) = (port.done(), port.pending() as u64);
+        let counters = port.into_inner().finish().unwrap().counters();
+        assert_eq!(
+            counters.sent_packets,
+            2_000 - done.lost + done.duplicated - pending
+        );
+        for (count, rate) in [
+            (done.lost, 200),
+            (done.duplicated, 90),
+            (done.reordered, 85),
+            (done.corrupted, 36),
+        ] {
+            assert!(count > rate / 2 && count < rate * 2, "{done:?}");
+        }
+        let mut capture = Capture::open(&path, None).unwrap();
+        let mut seen = Vec::new();
+        while capture.receive(&mut cache, &mut batch).unwrap() == Received::Packets {
+            for buffer in batch.packets() {
+                assert_eq!(buffer.time_nanos(), 5_000_000_000);
+                seen.push(buffer.packet().to_vec());
+            }
+        }
+        assert_eq!(seen.len() as u64, counters.sent_packets);
+        let number = |bytes: &Vec<u8>| u32::from_be_bytes(bytes[..4].try_into().unwrap());
+        assert!(!seen.is_sorted_by_key(number));
+        runs.push((done, seen));
+    }
+    assert_eq!(runs[0], runs[1]);
 }

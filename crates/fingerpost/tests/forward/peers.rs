@@ -236,7 +236,7 @@ fn two_workers_share_a_translation() {
     assert!(fs::read(path("from-outside")).unwrap() == content);
     assert!(!pings(right, ALIAS));
     let counted = between.end();
-    let handed = &counted["nodes"]["deal"]["packets"];
+    let handed = &counted["nodes"]["handoff"]["packets"];
     assert!(handed.as_u64() > Some(100), "{counted}");
     let each = counted["translation"]["workers"].as_array().unwrap();
     let made = |of: &serde_json::Value| of["flows_made"].as_u64().unwrap();

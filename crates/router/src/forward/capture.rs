@@ -6,10 +6,10 @@ use std::sync::mpsc::sync_channel;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use anyhow::{Context, Result, bail};
-use dataplane::fill::{Attachment, Fill, FillSettings};
+use dataplane::fib_sync::{Attachment, FibSync, FibSyncSettings};
 use dataplane::forward::{Forwarder, Settings};
 use dataplane::worker::{Clock, Worker};
-use dataplane::{Batch, Cache, Capture, Counters, LinkType, Pool, Port, PortError, Received};
+use dataplane::{Batch, Cache, Capture, Counters, LinkType, Pool, Port, PortError, Received, Sent};
 use memory::quiescent::Domain;
 
 use super::known::{self, Known, ReadTables};
@@ -46,11 +46,11 @@ pub fn run(asked: &Forward, read: ReadTables, input: &Path) -> Result<Report> {
         ..Attachment::ethernet(link)
     });
     let domain = Domain::new(1);
-    let mut fill = Fill::new(
+    let mut fill = FibSync::new(
         reader,
         &domain,
         attachments.collect(),
-        FillSettings::default(),
+        FibSyncSettings::default(),
     )
     .context("compiling the routes")?;
     let nat = asked.nat.as_deref().map(crate::nat::engine_by_rules);
@@ -74,7 +74,10 @@ pub fn run(asked: &Forward, read: ReadTables, input: &Path) -> Result<Report> {
         Some(asks),
     );
     let (_keep, none) = sync_channel(1);
-    let state = worker.all_by_the_first().run(&none)?;
+    let state = worker.all_by_the_first().run(&none);
+    if let Some((_, why)) = state.failures.first() {
+        bail!("{why}");
+    }
     capture.finish()?;
     let mut report = Report::new(fill.filled());
     report.add(state, &|_| input.display().to_string());
@@ -115,7 +118,7 @@ impl Port for Shared {
         self.inner().receive(cache, batch)
     }
 
-    fn send(&mut self, cache: &mut Cache, batch: &mut Batch) -> Result<(), PortError> {
+    fn send(&mut self, cache: &mut Cache, batch: &mut Batch) -> Result<Sent, PortError> {
         self.inner().send(cache, batch)
     }
 

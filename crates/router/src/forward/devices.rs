@@ -6,9 +6,9 @@ use std::sync::mpsc::{Receiver, SyncSender};
 use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
-use dataplane::fill::{Attachment, Fill, FillSettings};
+use dataplane::fib_sync::{Attachment, FibSync, FibSyncSettings};
 use dataplane::forward::{Forwarder, Request, Settings};
-use dataplane::worker::{Clock, Peers, Running, State, Worker, Workers};
+use dataplane::worker::{Clock, Mesh, Running, State, Worker, Workers};
 use dataplane::{Pool, Port, Tun};
 use memory::quiescent::Domain;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
@@ -45,11 +45,12 @@ pub fn run(asked: &Forward, read: ReadTables) -> Result<Report> {
         is_outside: asked.outside.contains(&device.link),
         ..Attachment::bare(&device.link)
     });
-    let settings = FillSettings::default();
-    let mut fill = Fill::new(known.reader(), &domain, attachments.collect(), settings)
+    let settings = FibSyncSettings::default();
+    let mut fill = FibSync::new(known.reader(), &domain, attachments.collect(), settings)
         .context("compiling the routes")?;
     let (asks, asked_for) = requests::rings();
-    let workers = start(asked, &devices, &mut fill, &domain, &asks)?;
+    let mut workers = start(asked, &devices, &mut fill, &domain, &asks)?;
+    let mut failed = vec![0; workers.all.len()];
     let mut carrier = match known.namespace() {
         Some(namespace) => Some(Carrier::open(namespace).context("opening a socket")?),
         None => None,
@@ -60,6 +61,11 @@ pub fn run(asked: &Forward, read: ReadTables) -> Result<Report> {
         if let Some(ports) = fill.changed_ports() {
             workers.set_ports(&ports);
         }
+        workers.remind();
+        tell_failures(&workers, &mut failed);
+        if failed.iter().all(|failed| *failed >= devices.len()) {
+            break;
+        }
         unresolved += carry(&mut carrier, &asked_for);
         if end.read(&mut [0]).is_ok_and(|read| read > 0) {
             break;
@@ -68,13 +74,30 @@ pub fn run(asked: &Forward, read: ReadTables) -> Result<Report> {
     let mut report = Report::new(fill.filled());
     report.unresolved = unresolved;
     for worker in workers.all {
-        let state: State = worker.stop()?;
+        let state: State = worker.stop();
         report.add(state, &|number| {
             let device = devices.get(usize::from(number));
             device.map_or(String::new(), |device| device.name.clone())
         });
     }
     Ok(report)
+}
+
+/// RouteDecision at once which devices cannot go on; `failed` are those of each
+/// worker that were said.
+fn tell_failures(workers: &Workers, failed: &mut [usize]) {
+    for (worker, told) in workers.all.iter().zip(failed) {
+        if worker.failed_ports() <= *told {
+            continue;
+        }
+        let Some(state) = worker.state(ANSWER) else {
+            continue;
+        };
+        for (_, why) in state.failures.iter().skip(*told) {
+            warn!("{why}; nothing comes or goes by it any more");
+        }
+        *told = state.failures.len();
+    }
 }
 
 /// All devices, that of the host behind the others.
@@ -101,7 +124,7 @@ fn caught() -> Result<UnixStream> {
 fn start(
     asked: &Forward,
     devices: &[Device],
-    fill: &mut Fill,
+    fill: &mut FibSync,
     domain: &std::sync::Arc<Domain>,
     asks: &SyncSender<Request>,
 ) -> Result<Workers> {
@@ -130,12 +153,12 @@ fn start(
     }
     let mut workers = Workers::default();
     let mut engines = engines.into_iter();
-    let mut peers = Vec::new();
+    let mut mesh = Vec::new();
     if asked.nat.is_some() && count > 1 {
         let packets = (RING / (count - 1)).max(LEAST_RING);
-        peers = Peers::of(&pool, count, packets).context("making rings between workers")?;
+        mesh = Mesh::of(&pool, count, packets).context("making rings between workers")?;
     }
-    let mut peers = peers.into_iter();
+    let mut mesh = mesh.into_iter();
     for (number, ports) in ports.into_iter().enumerate() {
         let forwarder = Forwarder::new(
             ports_known.clone(),
@@ -153,8 +176,8 @@ fn start(
             Clock::System,
             Some(asks.clone()),
         );
-        if let Some(peers) = peers.next() {
-            worker = worker.with_peers(peers);
+        if let Some(mesh) = mesh.next() {
+            worker = worker.with_mesh(mesh);
         }
         let core = (count > 1).then_some(number);
         let running = Running::start(worker, core).context("starting a worker")?;
@@ -167,9 +190,10 @@ fn start(
 }
 
 fn ended(worker: Running) -> String {
-    match worker.stop() {
-        Ok(_) => "a worker ended at once".to_owned(),
-        Err(error) => error.to_string(),
+    let failures = worker.stop().failures;
+    match failures.into_iter().next() {
+        None => "a worker ended at once".to_owned(),
+        Some((_, why)) => why,
     }
 }
 

@@ -3,7 +3,7 @@
 use std::io::{self, Write};
 
 use dataplane::Counters as PortCounters;
-use dataplane::fill::Filled;
+use dataplane::fib_sync::FibSyncState;
 use dataplane::forward::{Counters, Node, Reason};
 use dataplane::worker::State;
 use nat::Statistics;
@@ -12,7 +12,7 @@ use serde_json::{Map, Value, json};
 /// What happened.
 #[derive(Debug)]
 pub struct Report {
-    filled: Filled,
+    filled: FibSyncState,
     counters: Counters,
     /// What each worker forwarded.
     workers: Vec<Counters>,
@@ -21,11 +21,13 @@ pub struct Report {
     ports: Vec<(String, PortCounters)>,
     /// Requests about neighbours that nobody carried.
     pub unresolved: u64,
+    /// Why ports could not go on, each once.
+    pub failures: Vec<String>,
 }
 
 impl Report {
     /// An empty one, with how the tables stand.
-    pub fn new(filled: Filled) -> Self {
+    pub fn new(filled: FibSyncState) -> Self {
         Self {
             filled,
             counters: Counters::default(),
@@ -33,6 +35,7 @@ impl Report {
             translations: Vec::new(),
             ports: Vec::new(),
             unresolved: 0,
+            failures: Vec::new(),
         }
     }
 
@@ -41,6 +44,11 @@ impl Report {
         self.counters.add(&state.counters);
         self.workers.push(state.counters);
         self.translations.extend(state.nat);
+        for (_, why) in state.failures {
+            if !self.failures.contains(&why) {
+                self.failures.push(why);
+            }
+        }
         for (number, counted) in state.ports {
             let name = name(number);
             match self.ports.iter_mut().find(|(known, _)| *known == name) {

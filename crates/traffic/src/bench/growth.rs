@@ -42,14 +42,14 @@ const SMALL: usize = 4_096;
 
 /// A flow as its packets are made from.
 #[derive(Debug, Clone, Copy)]
-pub struct Made {
+pub struct Originated {
     /// From inside.
     pub out: Ends,
     pub alias_port: u16,
     pub is_tcp: bool,
 }
 
-impl Made {
+impl Originated {
     fn incoming(&self, alias: Ipv4Addr) -> Ends {
         Ends {
             destination: alias,
@@ -62,7 +62,7 @@ impl Made {
 /// An engine, and the flows that were made in it.
 pub struct Subject {
     pub nat: Nat,
-    pub flows: Vec<Made>,
+    pub flows: Vec<Originated>,
     templates: Templates,
     area: Area,
     random: Random,
@@ -143,7 +143,7 @@ impl Subject {
             for (place, bytes) in self.area.buffers(count).enumerate() {
                 let (source, source_port, (destination, destination_port)) =
                     flow(&mut self.random, made + place);
-                let made = Made {
+                let made = Originated {
                     out: Ends {
                         source,
                         source_port,

@@ -131,7 +131,7 @@ impl Times {
 
 /// A flow that further packets may be of.
 #[derive(Debug, Clone, Copy)]
-struct Made {
+struct Originated {
     out: Ends,
     alias_port: u16,
     is_tcp: bool,
@@ -144,7 +144,7 @@ struct Test {
     area: Area,
     templates: Templates,
     random: Random,
-    latest: Vec<Made>,
+    latest: Vec<Originated>,
     /// Where the next flow is noted once [`LATEST`] are.
     oldest: usize,
     single: Times,
@@ -243,7 +243,7 @@ impl Test {
     }
 
     /// Writes packets into the area; the new flows among them, by place.
-    fn write(&mut self, out: bool, done: usize) -> Vec<(usize, Made)> {
+    fn write(&mut self, out: bool, done: usize) -> Vec<(usize, Originated)> {
         let new = NEW_AT_START + NEW_MORE_AT_END * done / self.packets;
         // All that come out make up for those that come in, and make none.
         let new = new * 100 / (100 - INCOMING);
@@ -318,7 +318,7 @@ impl Test {
     }
 
     /// Notes the new flows with the alias ports that they were given.
-    fn note(&mut self, made: Vec<(usize, Made)>) {
+    fn note(&mut self, made: Vec<(usize, Originated)>) {
         let mut made = made.into_iter().peekable();
         for (place, bytes) in self.area.buffers(Area::len()).enumerate() {
             let Some((_, mut flow)) = made.next_if(|(at, _)| *at == place) else {
@@ -335,9 +335,9 @@ impl Test {
     }
 }
 
-fn new_flow(random: &mut Random) -> Made {
+fn new_flow(random: &mut Random) -> Originated {
     let (destination, destination_port) = random.remote();
-    Made {
+    Originated {
         out: Ends {
             source: Ipv4Addr::from(0x0a00_0000 + random.below(1 << 22) as u32),
             source_port: 1_024 + random.below(60_000) as u16,

@@ -5,7 +5,6 @@
 //! It can stop after each stage, as the report's author made the kernel's
 //! path return at successive points, and it can take the time at each.
 
-mod egress;
 mod profile;
 mod stack;
 mod tables;

@@ -6,15 +6,19 @@ use std::os::fd::BorrowedFd;
 
 use anyhow::{Context, Result, ensure};
 use dataplane::socket::{Flushed, UdpConfig, UdpSender, UdpWay};
+use dataplane::{Batch, Cache, Pool, Port, Sent};
 
+use super::device;
 use super::frame::Prefix;
-use super::frame_port::FramePort;
 use super::own::{Stack, Tables};
 use super::plan::{Plan, Way};
 use super::prefixes::prefixes;
 use super::toward;
 use crate::payload::Header;
 use packet::ethernet;
+
+/// Frames that are made and not sent, at most.
+const BUFFERS: usize = 512;
 
 /// A way, opened.
 pub enum Sender {
@@ -37,7 +41,11 @@ pub struct Udp {
 
 /// Frames of our own.
 pub struct Frames {
-    port: FramePort,
+    port: Box<dyn Port + Send>,
+    cache: Cache,
+    batch: Batch,
+    frame_bytes: usize,
+    link_bytes: usize,
     prefixes: Vec<Prefix>,
     flow: usize,
 }
@@ -71,7 +79,7 @@ impl Sender {
     pub fn flush(&mut self) -> Result<Flushed> {
         match self {
             Self::Udp(udp) => Ok(udp.sender.flush()?),
-            Self::Frames(frames) => Ok(frames.port.flush()?),
+            Self::Frames(frames) => frames.flush(),
             Self::Own(stack) => stack.flush(),
         }
     }
@@ -80,7 +88,7 @@ impl Sender {
     pub fn sent(&self) -> u64 {
         match self {
             Self::Udp(udp) => udp.sender.sent(),
-            Self::Frames(frames) => frames.port.sent(),
+            Self::Frames(frames) => frames.port.counters().sent_packets,
             Self::Own(stack) => stack.sent(),
         }
     }
@@ -89,7 +97,7 @@ impl Sender {
     pub fn refused(&self) -> u64 {
         match self {
             Self::Udp(_) => 0,
-            Self::Frames(frames) => frames.port.refused(),
+            Self::Frames(frames) => frames.port.counters().refused_packets,
             Self::Own(stack) => stack.refused(),
         }
     }
@@ -98,7 +106,7 @@ impl Sender {
     pub fn pending(&self) -> usize {
         match self {
             Self::Udp(udp) => udp.sender.pending(),
-            Self::Frames(frames) => frames.port.pending(),
+            Self::Frames(frames) => frames.batch.len() + frames.port.pending(),
             Self::Own(stack) => stack.pending(),
         }
     }
@@ -124,7 +132,7 @@ impl Sender {
     pub fn writable(&self) -> Option<BorrowedFd<'_>> {
         match self {
             Self::Udp(udp) => udp.sender.writable(),
-            Self::Frames(frames) => Some(frames.port.writable()),
+            Self::Frames(frames) => frames.port.writable(),
             Self::Own(stack) => stack.writable(),
         }
     }
@@ -219,28 +227,45 @@ impl Frames {
             toward.interface,
             most.saturating_sub(headers)
         );
-        let port = FramePort::open(plan.way, &toward.interface, core, frame_bytes, plan.batch)?;
+        let port = device::open(plan.way, &toward.interface, core, frame_bytes, plan.batch)?;
+        let pool = Pool::new(BUFFERS.max(4 * plan.batch), frame_bytes)?;
         Ok(Self {
             port,
+            cache: pool.cache(),
+            batch: Batch::new(plan.batch),
+            frame_bytes,
+            link_bytes: ethernet::HEADER_LEN,
             prefixes,
             flow: 0,
         })
     }
 
     fn push(&mut self, count: usize, header: &mut dyn FnMut(usize) -> Header) -> usize {
-        for pushed in 0..count {
-            let Some(slot) = self.port.push() else {
-                return pushed;
-            };
+        let before = self.batch.len();
+        let got = self.cache.fill(&mut self.batch, count);
+        for buffer in self.batch.packets_mut().iter_mut().skip(before) {
             self.flow = if self.flow + 1 < self.prefixes.len() {
                 self.flow + 1
             } else {
                 0
             };
+            buffer.set_len(self.frame_bytes - self.link_bytes);
+            buffer.link_mut(self.link_bytes);
             if let Some(prefix) = self.prefixes.get(self.flow) {
-                prefix.write(slot, &header(self.flow));
+                let frame = buffer.frame_mut();
+                // What was in the buffer before is anything.
+                frame.get_mut(prefix.len()..).unwrap_or_default().fill(0);
+                prefix.write(frame, &header(self.flow));
             }
         }
-        count
+        got
+    }
+
+    fn flush(&mut self) -> Result<Flushed> {
+        Ok(match self.port.send(&mut self.cache, &mut self.batch)? {
+            Sent::All => Flushed::All,
+            Sent::Full => Flushed::Full,
+            Sent::NoBuffers => Flushed::NoBuffers,
+        })
     }
 }

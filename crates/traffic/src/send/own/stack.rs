@@ -6,18 +6,17 @@ use std::os::fd::BorrowedFd;
 use std::sync::Arc;
 
 use anyhow::{Context, Result};
-use dataplane::forward::{View, flow_hash};
+use dataplane::forward::{VrfFibs, flow_hash};
 use dataplane::neighbour::{Key, Kind, Table};
 use dataplane::socket::Flushed;
-use dataplane::{Batch, Cache};
+use dataplane::{Batch, Cache, Memory, Port, Sent};
 use memory::quiescent::{Reader, Section};
 use packet::ethernet;
 
+use super::super::device;
 use super::super::frame::Prefix;
-use super::super::frame_port::FramePort;
 use super::super::plan::{Into, Plan, Stage};
 use super::super::prefixes::{prefixes, sources};
-use super::egress::Egress;
 use super::profile::Profile;
 use super::tables::Tables;
 use crate::payload::Header;
@@ -68,14 +67,14 @@ pub struct Stack {
     cache: Cache,
     batch: Batch,
     reader: Reader,
-    view: View,
+    view: VrfFibs,
     table: Arc<Table>,
     prefixes: Vec<Prefix>,
     destinations: Destinations,
     payload: Vec<u8>,
     /// Where payloads are copied when there are no buffers.
     scratch: Vec<u8>,
-    egress: Egress,
+    port: Box<dyn Port + Send>,
     flow: usize,
     /// Flow of each packet of the batch.
     flows: [u16; MAX_BATCH],
@@ -112,17 +111,17 @@ impl Stack {
             ),
         };
         let head = prefixes.first().map_or(0, Prefix::len);
-        let egress = match (&plan.into, plan.into.way()) {
+        let port: Box<dyn Port + Send> = match (&plan.into, plan.into.way()) {
             (_, Some(way)) => {
                 let frame_bytes = ethernet::HEADER_LEN + head + plan.payload_bytes;
                 let name = &toward.interface;
-                Egress::Frames(FramePort::open(way, name, core, frame_bytes, plan.batch)?)
+                device::open(way, name, core, frame_bytes, plan.batch)?
             }
             (Into::Tun(_), None) => {
                 let tun = tables.tun.borrow_mut().take();
-                Egress::tun(tun.context("the TUN device is taken")?)
+                Box::new(tun.context("the TUN device is taken")?)
             }
-            _ => Egress::memory(),
+            _ => Box::new(Memory::null()),
         };
         let reader = tables.domain.register();
         Ok(Self {
@@ -136,7 +135,7 @@ impl Stack {
             destinations,
             payload: vec![0; plan.payload_bytes],
             scratch: vec![0; plan.batch * plan.payload_bytes],
-            egress,
+            port,
             flow: 0,
             flows: [0; MAX_BATCH],
             next_hops: [0; MAX_BATCH],
@@ -183,26 +182,27 @@ impl Stack {
 
     /// Gives what is left of the batch to the port.
     pub fn flush(&mut self) -> Result<Flushed> {
-        if self.batch.is_empty() {
-            return match &mut self.egress {
-                Egress::Frames(port) if port.pending() > 0 => Ok(port.flush()?),
-                _ => Ok(Flushed::All),
-            };
+        if self.batch.is_empty() && self.port.pending() == 0 {
+            return Ok(Flushed::All);
         }
         self.lap(None);
-        let flushed = self.egress.send(&mut self.cache, &mut self.batch)?;
+        let sent = self.port.send(&mut self.cache, &mut self.batch)?;
         self.lap(Some(Stage::Port));
-        Ok(flushed)
+        Ok(match sent {
+            Sent::All => Flushed::All,
+            Sent::Full => Flushed::Full,
+            Sent::NoBuffers => Flushed::NoBuffers,
+        })
     }
 
     /// Packets that went as far as they were to go.
     pub fn sent(&self) -> u64 {
-        self.stopped + self.egress.sent()
+        self.stopped + self.port.counters().sent_packets
     }
 
     /// Packets that did not.
     pub fn refused(&self) -> u64 {
-        self.egress.refused() + self.drops.total()
+        self.port.counters().refused_packets + self.drops.total()
     }
 
     /// The same, by why.
@@ -212,17 +212,17 @@ impl Stack {
 
     /// Packets that are on their way.
     pub fn pending(&self) -> usize {
-        self.batch.len() + self.egress.pending()
+        self.batch.len() + self.port.pending()
     }
 
     /// Looks which of them are gone.
     pub fn reap(&mut self) {
-        self.egress.reap();
+        self.port.reap();
     }
 
     /// What becomes writable when there is room.
     pub fn writable(&self) -> Option<BorrowedFd<'_>> {
-        self.egress.writable()
+        self.port.writable()
     }
 
     #[inline(always)]

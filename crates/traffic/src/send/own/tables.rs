@@ -5,8 +5,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
-use dataplane::fill::{Attachment, Fill, FillSettings};
-use dataplane::forward::View;
+use dataplane::fib_sync::{Attachment, FibSync, FibSyncSettings};
+use dataplane::forward::VrfFibs;
 use dataplane::neighbour::Table;
 use dataplane::{Pool, Tun};
 use linux::{Mirror, Namespace, Options, Phase, once};
@@ -30,11 +30,11 @@ const FOLLOW_EVERY: Duration = Duration::from_millis(10);
 
 /// What the cores share: nothing of it is written on a packet's way.
 pub struct Tables {
-    fill: Fill,
+    fill: FibSync,
     pub(super) domain: Arc<Domain>,
     pub(super) pool: Pool,
     pub(super) table: Arc<Table>,
-    pub(super) view: View,
+    pub(super) view: VrfFibs,
     pub(super) toward: Toward,
     /// The TUN device that packets go into, until a core takes it.
     pub(super) tun: std::cell::RefCell<Option<Tun>>,
@@ -60,8 +60,8 @@ impl Tables {
         }
         let domain = Domain::new(plan.cores + 1);
         let attachments = attachments(plan, &namespace, &toward)?;
-        let settings = FillSettings::default();
-        let mut fill = Fill::new(mirror.reader(), &domain, attachments, settings)?;
+        let settings = FibSyncSettings::default();
+        let mut fill = FibSync::new(mirror.reader(), &domain, attachments, settings)?;
         let view = fill.views().into_iter().next();
         let view = view.context("the tables have no view")?;
         // As a router has them: for whatever the link takes, not only for

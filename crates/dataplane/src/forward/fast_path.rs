@@ -8,7 +8,7 @@ use packet::{ipv4, ipv6};
 
 use super::frame::Frame;
 use super::ip;
-use super::lane::Destination;
+use super::vector::Destination;
 use crate::neighbour::Adjacency;
 
 /// An Ethernet header, and an IPv4 header without options.

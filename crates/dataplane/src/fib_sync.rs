@@ -2,8 +2,8 @@
 //! and neighbours, filled from a snapshot of `table` and kept in step by its
 //! events.
 //!
-//! [`Fill`] is the control side's: one thread of the program calls
-//! [`Fill::follow`] every few milliseconds. It waits for no worker; workers
+//! [`FibSync`] is the control side's: one thread of the program calls
+//! [`FibSync::follow`] every few milliseconds. It waits for no worker; workers
 //! see a change with their next batch. What it costs is in proportion to
 //! what changed; everything is made anew only at the start, when rules
 //! change, or when the events went by too fast.
@@ -22,10 +22,10 @@ use table::row::neighbour::state;
 use table::row::route::scope;
 use table::{AF_INET, AF_INET6, Event, Events, Generation, Link, Neighbour, Reader, Row, Tables};
 
-use crate::forward::{PortSettings, Ports, View};
+use crate::forward::{PortSettings, Ports, VrfFibs};
 use crate::neighbour::{Adjacency, Key, Kind, Limits, Table, Writer};
 use hops::Hops;
-use view::{Kept, Said, Surroundings};
+use view::{Context, Kept, RouteDecisions};
 
 /// A link that packets come and go by.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -65,7 +65,7 @@ impl Attachment {
 
 /// How tables are filled.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct FillSettings {
+pub struct FibSyncSettings {
     /// Most neighbours and groups.
     pub limits: Limits,
     /// Limits of each FIB.
@@ -74,7 +74,7 @@ pub struct FillSettings {
 
 /// How a fill stands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Filled {
+pub struct FibSyncState {
     /// The generation of the tables that workers see.
     pub generation: Generation,
     /// IPv4 prefixes, of all views.
@@ -94,19 +94,19 @@ pub struct Filled {
 }
 
 /// Keeps the workers' tables in step with a [`Reader`]'s.
-pub struct Fill {
+pub struct FibSync {
     reader: Reader,
     attachments: Vec<Attachment>,
     ports: Ports,
     ports_changed: bool,
     hops: Hops,
     views: Vec<Pair>,
-    said: Said,
+    said: RouteDecisions,
     up: HashMap<u32, bool>,
     seen: Generation,
     ignored_rules: usize,
     rebuilds: u64,
-    settings: FillSettings,
+    settings: FibSyncSettings,
     domain: Arc<Domain>,
 }
 
@@ -116,25 +116,25 @@ struct Pair {
     vrf: Option<u32>,
     v4: Kept<u32>,
     v6: Kept<u128>,
-    readers: View,
+    readers: VrfFibs,
 }
 
-impl std::fmt::Debug for Fill {
+impl std::fmt::Debug for FibSync {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Fill")
+        f.debug_struct("FibSync")
             .field("filled", &self.filled())
             .finish_non_exhaustive()
     }
 }
 
-impl Fill {
+impl FibSync {
     /// Fills from what the reader has now. The views are one for ports
     /// outside of VRFs, and one for each VRF that has ports now.
     pub fn new(
         reader: Reader,
         domain: &Arc<Domain>,
         attachments: Vec<Attachment>,
-        settings: FillSettings,
+        settings: FibSyncSettings,
     ) -> Result<Self, fib::Error> {
         let mut fill = Self {
             hops: Hops::new(Writer::new(domain, settings.limits)),
@@ -143,7 +143,7 @@ impl Fill {
             ports: Ports::default(),
             ports_changed: false,
             views: Vec::new(),
-            said: Said::default(),
+            said: RouteDecisions::default(),
             up: HashMap::new(),
             seen: Generation::default(),
             ignored_rules: 0,
@@ -174,7 +174,7 @@ impl Fill {
                 vrf,
                 v4: Kept::new(writer4),
                 v6: Kept::new(writer6),
-                readers: View {
+                readers: VrfFibs {
                     v4: reader4,
                     v6: reader6,
                 },
@@ -189,7 +189,7 @@ impl Fill {
     }
 
     /// The FIBs, for workers.
-    pub fn views(&self) -> Vec<View> {
+    pub fn views(&self) -> Vec<VrfFibs> {
         self.views.iter().map(|pair| pair.readers.clone()).collect()
     }
 
@@ -205,16 +205,16 @@ impl Fill {
     }
 
     /// How it stands.
-    pub fn filled(&self) -> Filled {
+    pub fn filled(&self) -> FibSyncState {
         let (next_hops, neighbours, refused) = self.hops.counts();
-        let mut filled = Filled {
+        let mut filled = FibSyncState {
             generation: self.seen,
             next_hops,
             neighbours,
             refused,
             ignored_rules: self.ignored_rules,
             rebuilds: self.rebuilds,
-            ..Filled::default()
+            ..FibSyncState::default()
         };
         for pair in &self.views {
             let ((v4, refused_v4), (v6, refused_v6)) = (pair.v4.counts(), pair.v6.counts());
@@ -372,7 +372,7 @@ impl Fill {
             let v4 = decide::chain(tables.rules.of_family(AF_INET), table);
             let v6 = decide::chain(tables.rules.of_family(AF_INET6), table);
             self.ignored_rules += v4.ignored_rules + v6.ignored_rules;
-            let mut around = Surroundings {
+            let mut around = Context {
                 tables,
                 ports: &self.ports,
                 hops: &mut self.hops,
@@ -387,7 +387,7 @@ impl Fill {
     /// What was noted, done.
     fn update(&mut self, tables: &Tables) {
         for pair in &mut self.views {
-            let mut around = Surroundings {
+            let mut around = Context {
                 tables,
                 ports: &self.ports,
                 hops: &mut self.hops,
@@ -403,9 +403,10 @@ impl Fill {
     fn settle(&mut self) {
         self.hops.writer().settle();
         for pair in &mut self.views {
-            pair.v4.settle();
-            pair.v6.settle();
+            pair.v4.settle(&mut self.hops);
+            pair.v6.settle(&mut self.hops);
         }
+        self.hops.sweep();
     }
 
     fn take_neighbours(&mut self, tables: &Tables) {

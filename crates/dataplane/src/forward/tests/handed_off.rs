@@ -134,7 +134,9 @@ fn flows_go_out_and_come_back_whoever_they_come_to() {
         // Between links inside nobody hands anything over.
         let handed = |many: &Many| -> u64 {
             let counted = many.all.iter().map(|router| router.forwarder.counters());
-            counted.map(|counters| counters.of_node(Node::Deal)).sum()
+            counted
+                .map(|counters| counters.of_node(Node::Handoff))
+                .sum()
         };
         let before = handed(&many);
         assert_eq!(before > 1_000, workers > 1);
@@ -211,8 +213,8 @@ fn fragments_in_any_order_come_to_who_has_their_flow() {
             assert_eq!(many.take(1, &strange[at]), []);
         }
     }
-    assert!(many.count(Reason::DealHeld) > 0);
-    assert_eq!(many.count(Reason::DealNoRoom), 0);
+    assert!(many.count(Reason::HandoffHeld) > 0);
+    assert_eq!(many.count(Reason::HandoffNoRoom), 0);
 }
 
 #[test]
@@ -229,13 +231,13 @@ fn hosts_of_two_workers_meet_also_in_pieces() {
         let before = many
             .all
             .iter()
-            .map(|router| router.forwarder.counters().of_node(Node::Deal));
+            .map(|router| router.forwarder.counters().of_node(Node::Handoff));
         let before: u64 = before.sum();
         let (from, to) = ends(&many.take(0, &data(one, alias)), 0);
         let after = many
             .all
             .iter()
-            .map(|router| router.forwarder.counters().of_node(Node::Deal));
+            .map(|router| router.forwarder.counters().of_node(Node::Handoff));
         apart += usize::from(after.sum::<u64>() > before + 1);
         assert_eq!((from.0, to), (ALIAS, other));
         let answer = many.take(0, &data(other, from));

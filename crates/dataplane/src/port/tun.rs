@@ -14,7 +14,8 @@ use std::os::fd::{AsFd, BorrowedFd};
 
 use tun_rs::{DeviceBuilder, SyncDevice, VIRTIO_NET_HDR_LEN};
 
-use crate::{Batch, Cache, Counters, HEADROOM, Port, PortError, Received};
+use super::{Counters, Port, PortError, Received, Sent};
+use crate::{Batch, Cache, HEADROOM};
 
 /// The longest thing one read can give: virtio's header and a train.
 const TRAIN_BYTES: usize = VIRTIO_NET_HDR_LEN + 65_535;
@@ -137,7 +138,7 @@ impl Port for Tun {
         Ok(received)
     }
 
-    fn send(&mut self, cache: &mut Cache, batch: &mut Batch) -> Result<(), PortError> {
+    fn send(&mut self, cache: &mut Cache, batch: &mut Batch) -> Result<Sent, PortError> {
         for buffer in batch.packets_mut() {
             if buffer.is_discarded() {
                 continue;
@@ -156,7 +157,7 @@ impl Port for Tun {
             }
         }
         cache.clear(batch);
-        Ok(())
+        Ok(Sent::All)
     }
 
     fn readable(&self) -> Option<BorrowedFd<'_>> {

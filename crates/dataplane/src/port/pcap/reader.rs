@@ -6,8 +6,9 @@ use std::path::{Path, PathBuf};
 use pcap_parser::traits::PcapReaderIterator;
 use pcap_parser::{Block, PcapBlockOwned, PcapError, create_reader};
 
+use super::super::PortError;
 use super::LinkType;
-use crate::{Buffer, PortError};
+use crate::Buffer;
 
 /// What is read at once to begin with, and the longest block there may be:
 /// a longer one is refused instead of filling the memory.

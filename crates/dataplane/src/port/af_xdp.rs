@@ -1,4 +1,4 @@
-//! Whole frames through the rings of an `AF_XDP` socket
+//! Frames through the rings of an `AF_XDP` socket
 //! (Documentation/networking/af_xdp.rst of the kernel). Sending needs no
 //! program on the interface. Drivers without zero-copy, veth among them,
 //! are served by copying; the kernel chooses.
@@ -10,13 +10,17 @@ use std::sync::atomic::Ordering;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-use super::frame_sender::grow_send_buffer;
-use super::mapping::Mapping;
-use super::sys::Address;
-use super::{Flushed, SocketError, flushed, sys};
+use super::af_packet::grow_send_buffer;
+use super::{Counters, Port, PortError, Received, Sent, drop_discarded};
+use crate::socket::mapping::Mapping;
+use crate::socket::sys::{self, Address};
+use crate::socket::{Flushed, SocketError, flushed};
+use crate::{Batch, Buffer, Cache};
 
 /// Bytes of a slot: the smallest that the kernel takes.
 const SLOT_BYTES: usize = 2_048;
+/// Bytes of `struct xdp_desc`.
+const DESC_BYTES: usize = mem::size_of::<libc::xdp_desc>();
 /// Slots and entries of a ring, at most.
 const MAX_FRAMES: usize = 1 << 14;
 /// `XDP_MAX_TX_SKB_BUDGET` (Linux 6.17): frames that one call copies.
@@ -28,35 +32,36 @@ const NEED_WAKEUP: u32 = 1;
 const RELEASE_PATIENCE: Duration = Duration::from_secs(1);
 const RELEASE_STEP: Duration = Duration::from_millis(2);
 
-/// Sends frames of one size by one queue of an interface.
-pub struct XdpSender {
+/// Sends frames by one queue of an interface.
+pub struct AfXdp {
     transmit: Ring,
     completed: Ring,
     frames: Mapping,
-    frame_bytes: usize,
     /// Slots that are ours.
     free: Vec<u32>,
-    slots: usize,
-    sent: u64,
+    /// Of the packet in each slot, from its IP header on.
+    packet_bytes: Box<[u32]>,
+    counters: Counters,
     // Last: the rings are unmapped before it is closed.
     socket: OwnedFd,
 }
 
-impl XdpSender {
-    /// Opens it with at least `frames` slots, at most 16,384. Needs
-    /// `CAP_NET_RAW` and locked memory for the slots.
+impl AfXdp {
+    /// Opens it with at least `frames` slots for frames of up to this size,
+    /// at most 16,384. Needs `CAP_NET_RAW` and locked memory for the slots.
     pub fn open(
         interface: &str,
         queue: u32,
         frame_bytes: usize,
         frames: usize,
-    ) -> Result<Self, SocketError> {
+    ) -> Result<Self, PortError> {
         if frame_bytes > SLOT_BYTES {
             return Err(SocketError::TooMuch {
                 what: "bytes of a frame for AF_XDP",
                 value: frame_bytes,
                 most: SLOT_BYTES,
-            });
+            }
+            .into());
         }
         let slots = frames.clamp(64, MAX_FRAMES).next_power_of_two();
         let index = sys::interface_index(interface)?;
@@ -71,7 +76,7 @@ impl XdpSender {
             &offsets.tx,
             libc::XDP_PGOFF_TX_RING,
             slots,
-            mem::size_of::<libc::xdp_desc>(),
+            DESC_BYTES,
         )?;
         let completed = Ring::map(
             &socket,
@@ -97,41 +102,54 @@ impl XdpSender {
             transmit,
             completed,
             frames: memory,
-            frame_bytes,
             free: (0..slots as u32).rev().collect(),
-            slots,
-            sent: 0,
+            packet_bytes: vec![0; slots].into(),
+            counters: Counters::default(),
             socket,
         })
     }
 
-    /// The next slot, with a frame that was sent before. `None` while the
-    /// kernel has all of them: flush, and wait.
-    pub fn push(&mut self) -> Option<&mut [u8]> {
+    /// Copies a frame into a slot of ours and writes its entry. False where
+    /// the kernel has all slots.
+    fn write(&mut self, buffer: &Buffer) -> bool {
+        let frame = buffer.frame();
+        if frame.len() > SLOT_BYTES {
+            self.counters.refused_packets += 1;
+            return true;
+        }
         if self.free.is_empty() {
             self.reap();
         }
-        let slot = self.free.pop()? as usize;
+        let Some(slot) = self.free.last().map(|slot| *slot as usize) else {
+            return false;
+        };
         let place = self.transmit.next();
-        let desc = self.transmit.memory.bytes(place, 16)?;
+        let copied = self.frames.bytes(slot * SLOT_BYTES, frame.len());
+        let entry = self.transmit.memory.bytes(place, DESC_BYTES);
+        let (Some(to), Some(entry)) = (copied, entry) else {
+            return false;
+        };
+        to.copy_from_slice(frame);
         // struct xdp_desc: address, length, options.
-        let (address, rest) = desc.split_first_chunk_mut::<8>()?;
-        let (len, options) = rest.split_first_chunk_mut::<4>()?;
-        *address = ((slot * SLOT_BYTES) as u64).to_ne_bytes();
-        *len = (self.frame_bytes as u32).to_ne_bytes();
+        let (address, rest) = entry.split_at_mut(8);
+        address.copy_from_slice(&((slot * SLOT_BYTES) as u64).to_ne_bytes());
+        let (len, options) = rest.split_at_mut(4);
+        len.copy_from_slice(&(frame.len() as u32).to_ne_bytes());
         options.fill(0);
+        self.packet_bytes[slot] = buffer.packet_len() as u32;
+        self.free.pop();
         self.transmit.position = self.transmit.position.wrapping_add(1);
-        self.frames.bytes(slot * SLOT_BYTES, self.frame_bytes)
+        true
     }
 
-    /// Hands what was pushed to the kernel and lets it send.
-    pub fn flush(&mut self) -> Result<Flushed, SocketError> {
+    /// Hands what was written to the kernel and lets it send.
+    fn kick(&mut self) -> Result<Sent, SocketError> {
         self.transmit.publish_producer();
         loop {
             let before = self.transmit.consumer();
             if before == self.transmit.position || !self.transmit.needs_wakeup() {
                 self.reap();
-                return Ok(Flushed::All);
+                return Ok(Sent::All);
             }
             let kicked = sys::kick(self.socket.as_fd());
             self.reap();
@@ -142,16 +160,47 @@ impl XdpSender {
                 continue;
             }
             if error.raw_os_error() == Some(libc::EBUSY) {
-                return Ok(Flushed::NoBuffers);
+                return Ok(Sent::NoBuffers);
             }
-            if let Some(flushed) = flushed(error, "sending by AF_XDP")? {
-                return Ok(flushed);
+            match flushed(error, "sending by AF_XDP")? {
+                Some(Flushed::NoBuffers) => return Ok(Sent::NoBuffers),
+                Some(_) => return Ok(Sent::Full),
+                None => {}
             }
         }
     }
+}
+
+impl Port for AfXdp {
+    fn receive(&mut self, cache: &mut Cache, batch: &mut Batch) -> Result<Received, PortError> {
+        cache.clear(batch);
+        Ok(Received::End)
+    }
+
+    fn send(&mut self, cache: &mut Cache, batch: &mut Batch) -> Result<Sent, PortError> {
+        drop_discarded(cache, batch);
+        let full = batch.packets().iter().position(|one| !self.write(one));
+        let written = full.unwrap_or(batch.len());
+        cache.give_all(batch.drain_first(written));
+        let sent = self.kick()?;
+        // The kernel has taken what is in the ring, whatever it says of it.
+        Ok(match (sent, batch.is_empty()) {
+            (Sent::NoBuffers, _) => Sent::NoBuffers,
+            (_, true) => Sent::All,
+            (_, false) => Sent::Full,
+        })
+    }
+
+    fn readable(&self) -> Option<BorrowedFd<'_>> {
+        None
+    }
+
+    fn writable(&self) -> Option<BorrowedFd<'_>> {
+        Some(self.socket.as_fd())
+    }
 
     /// Takes back the slots of frames that are sent.
-    pub fn reap(&mut self) {
+    fn reap(&mut self) {
         let end = self.completed.producer();
         let from = self.completed.position;
         while self.completed.position != end {
@@ -160,10 +209,13 @@ impl XdpSender {
             let address = bytes.and_then(|bytes| bytes.first_chunk::<8>().copied());
             let slot = u64::from_ne_bytes(address.unwrap_or_default()) / SLOT_BYTES as u64;
             // The kernel gives back what it was given, once.
-            if self.free.len() < self.slots && slot < self.slots as u64 {
+            if self.free.len() < self.packet_bytes.len()
+                && let Some(bytes) = self.packet_bytes.get(slot as usize)
+            {
+                self.counters.sent_packets += 1;
+                self.counters.sent_bytes += u64::from(*bytes);
                 self.free.push(slot as u32);
             }
-            self.sent += 1;
             self.completed.position = self.completed.position.wrapping_add(1);
         }
         if from != end {
@@ -171,19 +223,12 @@ impl XdpSender {
         }
     }
 
-    /// Frames that were pushed and have not come back from the kernel.
-    pub fn pending(&self) -> usize {
-        self.slots - self.free.len()
+    fn pending(&self) -> usize {
+        self.packet_bytes.len() - self.free.len()
     }
 
-    /// Frames that the kernel has sent.
-    pub fn sent(&self) -> u64 {
-        self.sent
-    }
-
-    /// What becomes writable when there is room again.
-    pub fn writable(&self) -> BorrowedFd<'_> {
-        self.socket.as_fd()
+    fn counters(&self) -> Counters {
+        self.counters
     }
 }
 
@@ -320,5 +365,16 @@ impl Ring {
 
     fn needs_wakeup(&self) -> bool {
         self.read(self.flags) & NEED_WAKEUP != 0
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_frame_longer_than_a_slot_is_refused_with_a_reason() {
+        let refused = AfXdp::open("lo", 0, 4_096, 8).err().unwrap();
+        assert!(refused.to_string().contains("at most 2048"), "{refused}");
     }
 }

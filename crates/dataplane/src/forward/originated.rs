@@ -4,7 +4,7 @@ use super::GONE;
 use super::frame::Frame;
 
 /// Packets made in one batch at most; beyond, they are counted as dropped.
-const MAX_EXTRAS: usize = 512;
+const MAX_ORIGINATED: usize = 512;
 /// Room in front for a link's header, and behind for helpers.
 const FRONT: usize = 64;
 const BEHIND: usize = 192;
@@ -29,14 +29,14 @@ pub(super) enum Stage {
 
 /// A made packet.
 #[derive(Debug)]
-pub(super) struct Extra {
+pub(super) struct OriginatedPacket {
     pub bytes: Vec<u8>,
     pub start: usize,
     pub len: usize,
     pub stage: Stage,
 }
 
-impl Extra {
+impl OriginatedPacket {
     pub fn frame(&mut self) -> Frame<'_> {
         Frame::new(&mut self.bytes, self.start, self.len)
     }
@@ -44,13 +44,13 @@ impl Extra {
 
 /// The made packets of a batch. Their buffers are used again.
 #[derive(Debug, Default)]
-pub(super) struct Extras {
-    list: Vec<Extra>,
+pub(super) struct OriginatedQueue {
+    list: Vec<OriginatedPacket>,
     used: usize,
     given: usize,
 }
 
-impl Extras {
+impl OriginatedQueue {
     pub fn clear(&mut self) {
         if self.used > 0 {
             self.list
@@ -73,11 +73,11 @@ impl Extras {
         stage: Stage,
         write: impl FnOnce(&mut [u8]) -> usize,
     ) -> bool {
-        if self.used >= MAX_EXTRAS {
+        if self.used >= MAX_ORIGINATED {
             return false;
         }
         if self.used == self.list.len() {
-            self.list.push(Extra {
+            self.list.push(OriginatedPacket {
                 bytes: Vec::new(),
                 start: 0,
                 len: 0,
@@ -98,16 +98,16 @@ impl Extras {
     }
 
     /// Takes one out, to be worked on beside the others.
-    pub fn take(&mut self, at: usize) -> Option<Extra> {
+    pub fn take(&mut self, at: usize) -> Option<OriginatedPacket> {
         let extra = self.list.get_mut(at).filter(|_| at < self.used)?;
-        Some(Extra {
+        Some(OriginatedPacket {
             bytes: std::mem::take(&mut extra.bytes),
             ..*extra
         })
     }
 
     /// Puts it back in its place.
-    pub fn put_back(&mut self, at: usize, extra: Extra) {
+    pub fn put_back(&mut self, at: usize, extra: OriginatedPacket) {
         if let Some(place) = self.list.get_mut(at) {
             *place = extra;
         }
@@ -118,7 +118,7 @@ impl Extras {
         while self.given < self.used {
             let at = self.given;
             self.given += 1;
-            let ready = |extra: &Extra| matches!(extra.stage, Stage::Ready(port) if port != GONE);
+            let ready = |extra: &OriginatedPacket| matches!(extra.stage, Stage::Ready(port) if port != GONE);
             if self.list.get(at).is_some_and(ready) {
                 let extra = self.list.get_mut(at)?;
                 let Stage::Ready(port) = extra.stage else {
@@ -137,42 +137,42 @@ mod tests {
 
     #[test]
     fn packets_come_out_in_order_and_no_more_than_the_limit() {
-        let mut extras = Extras::default();
+        let mut originated = OriginatedQueue::default();
         for round in 0..2 {
-            extras.clear();
-            for number in 0..MAX_EXTRAS + 5 {
-                let made = extras.make(2, Stage::Ready(number as u16), |room| {
+            originated.clear();
+            for number in 0..MAX_ORIGINATED + 5 {
+                let made = originated.make(2, Stage::Ready(number as u16), |room| {
                     room.copy_from_slice(&(number as u16).to_be_bytes());
                     2
                 });
-                assert_eq!(made, number < MAX_EXTRAS, "round {round}");
+                assert_eq!(made, number < MAX_ORIGINATED, "round {round}");
             }
             let mut seen = 0;
-            while let Some((port, frame)) = extras.next() {
+            while let Some((port, frame)) = originated.next() {
                 assert_eq!(port, seen);
                 assert_eq!(frame.bytes(), seen.to_be_bytes());
                 seen += 1;
             }
-            assert_eq!(usize::from(seen), MAX_EXTRAS);
+            assert_eq!(usize::from(seen), MAX_ORIGINATED);
         }
     }
 
     #[test]
     fn what_ended_or_was_not_written_does_not_come_out() {
-        let mut extras = Extras::default();
-        assert!(!extras.make(9, Stage::Ready(1), |_| 0));
-        assert!(extras.make(9, Stage::Ready(GONE), |_| 9));
+        let mut originated = OriginatedQueue::default();
+        assert!(!originated.make(9, Stage::Ready(1), |_| 0));
+        assert!(originated.make(9, Stage::Ready(GONE), |_| 9));
         let stage = Stage::ToRoute {
             port_in: 0,
             takes_hop: false,
             is_translated: false,
         };
-        assert!(extras.make(100_000, stage, |_| 9));
-        assert_eq!(extras.len(), 2);
-        assert!(extras.next().is_none());
-        let mut taken = extras.take(1).unwrap();
+        assert!(originated.make(100_000, stage, |_| 9));
+        assert_eq!(originated.len(), 2);
+        assert!(originated.next().is_none());
+        let mut taken = originated.take(1).unwrap();
         taken.stage = Stage::Ready(3);
-        extras.put_back(1, taken);
-        assert!(extras.take(2).is_none());
+        originated.put_back(1, taken);
+        assert!(originated.take(2).is_none());
     }
 }

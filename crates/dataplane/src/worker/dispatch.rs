@@ -3,9 +3,9 @@
 use arrayvec::ArrayVec;
 use memory::quiescent::Section;
 
-use super::{Peers, Place};
+use super::{Mesh, Place};
 use crate::forward::{Forwarder, Frame, GONE, HOST, MAX_BATCH, Reason, worker_of};
-use crate::{Batch, Buffer, Cache, HEADROOM, PortError};
+use crate::{Batch, Buffer, Cache, HEADROOM};
 
 /// Takes a batch through the nodes. Gives the port by which all leave, where
 /// that is one: mostly; else each buffer is marked with its own.
@@ -98,7 +98,7 @@ fn put_back(buffer: &mut Buffer, start: usize, len: usize, link_len: usize) {
 pub(super) struct Ways<'a> {
     pub places: &'a mut [Place],
     /// Other workers, where there are some that packets go to.
-    pub peers: Option<&'a mut Peers>,
+    pub mesh: Option<&'a mut Mesh>,
 }
 
 /// Sends the packets of a batch, and those that were made, by the ports they
@@ -111,28 +111,28 @@ pub(super) fn send(
     leaving: &mut Batch,
     ways: &mut Ways<'_>,
     one: Option<u16>,
-) -> Result<(), PortError> {
+) {
     if let Some(one) = one {
-        deliver(forwarder, cache, batch, one, ways)?;
+        deliver(forwarder, cache, batch, one, ways);
     }
     while let Some(first) = batch.packets().first().map(Buffer::mark) {
         batch.move_to(leaving, |buffer| buffer.mark() == first);
-        deliver(forwarder, cache, leaving, first as u16, ways)?;
+        deliver(forwarder, cache, leaving, first as u16, ways);
     }
     cache.clear(batch);
-    send_made(forwarder, cache, leaving, ways)
+    send_originated(forwarder, cache, leaving, ways);
 }
 
 /// Sends the packets that were made, those for one port together.
-fn send_made(
+fn send_originated(
     forwarder: &mut Forwarder,
     cache: &mut Cache,
     leaving: &mut Batch,
     ways: &mut Ways<'_>,
-) -> Result<(), PortError> {
+) {
     let mut last = GONE;
     let mut lost = 0;
-    while let Some(made) = forwarder.next_made() {
+    while let Some(made) = forwarder.next_originated() {
         let port = made.port;
         let Some(mut buffer) = cache.take() else {
             lost += 1;
@@ -144,7 +144,7 @@ fn send_made(
             continue;
         }
         if (port != last || leaving.room() == 0) && !leaving.is_empty() {
-            deliver(forwarder, cache, leaving, last, ways)?;
+            deliver(forwarder, cache, leaving, last, ways);
         }
         last = port;
         if let Err(buffer) = leaving.push(buffer) {
@@ -152,12 +152,11 @@ fn send_made(
         }
     }
     if !leaving.is_empty() {
-        deliver(forwarder, cache, leaving, last, ways)?;
+        deliver(forwarder, cache, leaving, last, ways);
     }
     if lost > 0 {
         forwarder.count(Reason::NoRoom, lost);
     }
-    Ok(())
 }
 
 /// Sends a batch by a port; where there is none, it is counted and dropped.
@@ -167,18 +166,18 @@ fn deliver(
     batch: &mut Batch,
     port: u16,
     ways: &mut Ways<'_>,
-) -> Result<(), PortError> {
+) {
     if port == GONE {
         cache.clear(batch);
-        return Ok(());
+        return;
     }
     if let Some(worker) = worker_of(port) {
-        if let Some(peers) = &mut ways.peers {
-            peers.hand_over(worker, batch);
+        if let Some(mesh) = &mut ways.mesh {
+            mesh.hand_over(worker, batch);
         }
-        forwarder.count(Reason::DealFull, batch.len());
+        forwarder.count(Reason::HandoffFull, batch.len());
         cache.clear(batch);
-        return Ok(());
+        return;
     }
     let places = &mut *ways.places;
     let device = forwarder.ports().device(port);
@@ -188,8 +187,16 @@ fn deliver(
             .iter()
             .position(|place| place.takes_all && port != HOST)
     });
-    match at.and_then(|at| places.get_mut(at)) {
-        Some(place) => place.port.send(cache, batch)?,
+    let place = at.and_then(|at| places.get_mut(at));
+    match place.filter(|place| place.failure.is_none()) {
+        Some(place) => match place.port.send(cache, batch) {
+            Ok(_) if batch.is_empty() => {}
+            Ok(_) => forwarder.count(Reason::PortFull, batch.len()),
+            Err(error) => {
+                place.fail(error);
+                forwarder.count(Reason::NoPort, batch.len());
+            }
+        },
         None => {
             let reason = match port {
                 HOST => Reason::NoHost,
@@ -199,5 +206,4 @@ fn deliver(
         }
     }
     cache.clear(batch);
-    Ok(())
 }

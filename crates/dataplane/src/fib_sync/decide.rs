@@ -41,7 +41,7 @@ pub struct Hop {
 
 /// What a single route says.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Says {
+pub enum RouteDecision {
     /// It decides.
     Goes(Arc<Spec>),
     /// Nothing: all its next hops are dead. The next best route is asked.
@@ -125,7 +125,7 @@ pub fn decide(
     tables: &Tables,
     chain: &[u32],
     prefix: IpNet,
-    mut says: impl FnMut(&RouteRef<'_>) -> Says,
+    mut says: impl FnMut(&RouteRef<'_>) -> RouteDecision,
 ) -> Decided {
     let mut is_own = true;
     for table in chain {
@@ -136,9 +136,9 @@ pub fn decide(
                 continue;
             }
             match says(&route) {
-                Says::Goes(spec) => return Decided { spec, is_own },
-                Says::Nothing => is_own = false,
-                Says::LeaveTable => {
+                RouteDecision::Goes(spec) => return Decided { spec, is_own },
+                RouteDecision::Nothing => is_own = false,
+                RouteDecision::LeaveTable => {
                     is_own = false;
                     break;
                 }
@@ -158,10 +158,10 @@ pub fn counts(route: &RouteRef<'_>) -> bool {
 }
 
 /// What a route says. O(its next hops).
-pub fn says(tables: &Tables, ports: &Ports, body: &RouteBody) -> Says {
-    let goes = |spec| Says::Goes(Arc::new(spec));
+pub fn says(tables: &Tables, ports: &Ports, body: &RouteBody) -> RouteDecision {
+    let goes = |spec| RouteDecision::Goes(Arc::new(spec));
     match body.kind {
-        kind::THROW => return Says::LeaveTable,
+        kind::THROW => return RouteDecision::LeaveTable,
         kind::BLACKHOLE => return goes(Spec::Blackhole),
         kind::UNREACHABLE => return goes(Spec::Unreachable),
         kind::PROHIBIT => return goes(Spec::Prohibit),
@@ -170,7 +170,9 @@ pub fn says(tables: &Tables, ports: &Ports, body: &RouteBody) -> Says {
         // To all or to a group: as long as the link is there.
         _ => {
             return match tables.nexthops.hops_of(body) {
-                Some(hops) if !hops.iter().any(|hop| is_alive(tables, hop)) => Says::Nothing,
+                Some(hops) if !hops.iter().any(|hop| is_alive(tables, hop)) => {
+                    RouteDecision::Nothing
+                }
                 _ => goes(Spec::Host),
             };
         }
@@ -180,7 +182,7 @@ pub fn says(tables: &Tables, ports: &Ports, body: &RouteBody) -> Says {
     };
     hops.retain(|hop| is_alive(tables, hop));
     if hops.is_empty() {
-        return Says::Nothing;
+        return RouteDecision::Nothing;
     }
     let ours = |hop: &NextHop| {
         Some(Hop {

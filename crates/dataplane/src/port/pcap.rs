@@ -10,11 +10,12 @@ mod writer;
 use std::os::fd::BorrowedFd;
 use std::path::{Path, PathBuf};
 
-use crate::{Batch, Cache, Counters, Port, PortError, Received};
+use super::{Counters, Port, PortError, Received, Sent};
+use crate::{Batch, Cache};
 
 pub use link::LinkType;
 use reader::Reader;
-use writer::Writer;
+pub use writer::Writer;
 
 /// A capture that is read, and one that is written.
 pub struct Capture {
@@ -88,7 +89,7 @@ impl Port for Capture {
         })
     }
 
-    fn send(&mut self, cache: &mut Cache, batch: &mut Batch) -> Result<(), PortError> {
+    fn send(&mut self, cache: &mut Cache, batch: &mut Batch) -> Result<Sent, PortError> {
         if let Some(writer) = &mut self.writer {
             for buffer in batch
                 .packets()
@@ -101,7 +102,7 @@ impl Port for Capture {
             }
         }
         cache.clear(batch);
-        Ok(())
+        Ok(Sent::All)
     }
 
     fn readable(&self) -> Option<BorrowedFd<'_>> {

@@ -1,5 +1,5 @@
 //! Workers that hand packets to one another: a ring of buffers from each to
-//! each, and for each a bell that wakes it where it rests.
+//! each, and for each a wakeup that wakes it where it rests.
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -13,40 +13,40 @@ use crate::{Batch, Pool};
 
 /// What a worker has of the others.
 #[derive(Debug)]
-pub struct Peers {
+pub struct Mesh {
     number: usize,
     /// By number; none to itself.
     to: Vec<Option<Sender>>,
     from: Vec<Receiver>,
-    bells: Arc<[Bell]>,
+    wakeups: Arc<[Wakeup]>,
 }
 
 /// Wakes a worker that waits for packets.
 #[derive(Debug)]
-struct Bell {
+struct Wakeup {
     is_resting: AtomicBool,
     rung: OwnedFd,
 }
 
-impl Peers {
+impl Mesh {
     /// For so many workers, in the order of their numbers. Each ring holds
     /// `packets` buffers of the pool; what there is no room for is dropped
     /// and counted by who wanted to hand it over.
     pub fn of(pool: &Pool, workers: usize, packets: usize) -> io::Result<Vec<Self>> {
-        let bell = || {
-            Ok(Bell {
+        let wakeup = || {
+            Ok(Wakeup {
                 is_resting: AtomicBool::new(false),
                 rung: eventfd(0, EventfdFlags::NONBLOCK | EventfdFlags::CLOEXEC)?,
             })
         };
-        let bells: io::Result<Vec<Bell>> = (0..workers).map(|_| bell()).collect();
-        let bells: Arc<[Bell]> = bells?.into();
+        let wakeups: io::Result<Vec<Wakeup>> = (0..workers).map(|_| wakeup()).collect();
+        let wakeups: Arc<[Wakeup]> = wakeups?.into();
         let mut all: Vec<Self> = (0..workers)
             .map(|number| Self {
                 number,
                 to: Vec::new(),
                 from: Vec::new(),
-                bells: Arc::clone(&bells),
+                wakeups: Arc::clone(&wakeups),
             })
             .collect();
         for giver in 0..workers {
@@ -58,11 +58,11 @@ impl Peers {
                         (Some(sender), Some(receiver))
                     }
                 };
-                if let Some(peers) = all.get_mut(giver) {
-                    peers.to.push(sender);
+                if let Some(mesh) = all.get_mut(giver) {
+                    mesh.to.push(sender);
                 }
-                if let Some(peers) = all.get_mut(taker) {
-                    peers.from.extend(receiver);
+                if let Some(mesh) = all.get_mut(taker) {
+                    mesh.from.extend(receiver);
                 }
             }
         }
@@ -82,12 +82,12 @@ impl Peers {
         // Either it sees what came when it looks before it rests, or it is
         // seen to rest here: the other fence is in `rests`.
         fence(Ordering::SeqCst);
-        if let Some(bell) = self.bells.get(worker)
-            && bell.is_resting.load(Ordering::Relaxed)
-            && bell.is_resting.swap(false, Ordering::Relaxed)
+        if let Some(wakeup) = self.wakeups.get(worker)
+            && wakeup.is_resting.load(Ordering::Relaxed)
+            && wakeup.is_resting.swap(false, Ordering::Relaxed)
         {
             // It fails where so much was rung already that it is awake.
-            let _ = rustix::io::write(&bell.rung, &1_u64.to_ne_bytes());
+            let _ = rustix::io::write(&wakeup.rung, &1_u64.to_ne_bytes());
         }
     }
 
@@ -104,29 +104,29 @@ impl Peers {
         }
     }
 
-    /// Says that it is going to rest; false where something has come.
+    /// RouteDecision that it is going to rest; false where something has come.
     pub(super) fn rests(&self) -> bool {
-        if let Some(bell) = self.bells.get(self.number) {
-            bell.is_resting.store(true, Ordering::Relaxed);
+        if let Some(wakeup) = self.wakeups.get(self.number) {
+            wakeup.is_resting.store(true, Ordering::Relaxed);
         }
         fence(Ordering::SeqCst);
         self.from.iter().all(Receiver::is_empty)
     }
 
     /// What becomes readable when another one hands something over.
-    pub(super) fn bell(&self) -> Option<BorrowedFd<'_>> {
-        Some(self.bells.get(self.number)?.rung.as_fd())
+    pub(super) fn wakeup(&self) -> Option<BorrowedFd<'_>> {
+        Some(self.wakeups.get(self.number)?.rung.as_fd())
     }
 
-    /// Says that it rests no more.
+    /// RouteDecision that it rests no more.
     pub(super) fn wakes(&self) {
-        let Some(bell) = self.bells.get(self.number) else {
+        let Some(wakeup) = self.wakeups.get(self.number) else {
             return;
         };
-        let was_rung = !bell.is_resting.swap(false, Ordering::Relaxed);
+        let was_rung = !wakeup.is_resting.swap(false, Ordering::Relaxed);
         if was_rung {
             // Nothing to read: it is not rung yet, and will be for nothing.
-            let _ = rustix::io::read(&bell.rung, &mut [0; 8]);
+            let _ = rustix::io::read(&wakeup.rung, &mut [0; 8]);
         }
     }
 }
@@ -137,9 +137,9 @@ mod tests {
 
     use super::*;
 
-    fn is_rung(peers: &Peers) -> bool {
-        let bell = peers.bell().unwrap();
-        let mut waited = [PollFd::from_borrowed_fd(bell, PollFlags::IN)];
+    fn is_rung(mesh: &Mesh) -> bool {
+        let wakeup = mesh.wakeup().unwrap();
+        let mut waited = [PollFd::from_borrowed_fd(wakeup, PollFlags::IN)];
         let none = rustix::event::Timespec::default();
         poll(&mut waited, Some(&none)).unwrap() > 0
     }
@@ -147,7 +147,7 @@ mod tests {
     #[test]
     fn who_rests_is_woken_and_who_works_is_not() {
         let pool = Pool::new(16, 100).unwrap();
-        let mut all = Peers::of(&pool, 3, 4).unwrap();
+        let mut all = Mesh::of(&pool, 3, 4).unwrap();
         let mut batch = Batch::new(8);
         pool.cache().fill(&mut batch, 6);
         let [first, second, third] = all.as_mut_slice() else {
@@ -178,6 +178,6 @@ mod tests {
         first.hand_over(1, &mut batch);
         assert_eq!(batch.len(), 2);
         drop((batch, came, all));
-        assert_eq!(pool.away(), 0);
+        assert_eq!(pool.outstanding(), 0);
     }
 }

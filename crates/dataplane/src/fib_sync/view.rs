@@ -8,7 +8,7 @@ use fib::{Change, Route, Writer};
 use ipnet::{IpNet, Ipv4Net, Ipv6Net};
 use table::{RouteRef, Tables};
 
-use super::decide::{self, Decided, Says, Spec};
+use super::decide::{self, Decided, RouteDecision, Spec};
 use super::hops::Hops;
 use crate::forward::Ports;
 
@@ -75,30 +75,30 @@ fn is_of(route: &RouteRef<'_>, table: u32, is_v4: bool) -> bool {
 type Map<K, V> = HashMap<K, V, foldhash::fast::RandomState>;
 
 /// What all parts of a fill look at while they bring a FIB up to date.
-pub struct Surroundings<'a> {
+pub struct Context<'a> {
     pub tables: &'a Tables,
     pub ports: &'a Ports,
     pub hops: &'a mut Hops,
-    pub said: &'a mut Said,
+    pub said: &'a mut RouteDecisions,
 }
 
 /// What routes said, by their bodies: a full table has a million routes and
 /// some hundred of these. Good until a link, a port or a next-hop object
 /// changes.
 #[derive(Debug, Default)]
-pub struct Said(Map<usize, (Arc<table::RouteBody>, Says)>);
+pub struct RouteDecisions(Map<usize, (Arc<table::RouteBody>, RouteDecision)>);
 
 /// Bodies remembered at most.
-const MAX_SAID: usize = 1 << 16;
+const MAX_DECISIONS: usize = 1 << 16;
 
-impl Said {
+impl RouteDecisions {
     pub fn clear(&mut self) {
         self.0.clear();
     }
 
     /// What a route says, asked once for each body.
-    fn ask(&mut self, tables: &Tables, ports: &Ports, route: &RouteRef<'_>) -> Says {
-        if self.0.len() >= MAX_SAID {
+    fn ask(&mut self, tables: &Tables, ports: &Ports, route: &RouteRef<'_>) -> RouteDecision {
+        if self.0.len() >= MAX_DECISIONS {
             self.0.clear();
         }
         // The body is kept, so that its address stays its own.
@@ -121,6 +121,9 @@ pub struct Kept<A: Address> {
     /// Prefixes whose decision other prefixes have a part in.
     odd: BTreeSet<(A, u8)>,
     dirty: BTreeSet<(A, u8)>,
+    /// Next hops that no entry names any more, and that the FIB may still
+    /// name: parts of it may wait for space.
+    former: Vec<u16>,
     refused: u64,
 }
 
@@ -132,6 +135,7 @@ impl<A: Address> Kept<A> {
             entries: Map::default(),
             odd: BTreeSet::new(),
             dirty: BTreeSet::new(),
+            former: Vec::new(),
             refused: 0,
         }
     }
@@ -162,20 +166,15 @@ impl<A: Address> Kept<A> {
     }
 
     /// Decides anew about what has changed, and changes the FIB.
-    pub fn update(&mut self, around: &mut Surroundings<'_>) {
+    pub fn update(&mut self, around: &mut Context<'_>) {
         if self.dirty.is_empty() {
             return;
         }
         let dirty = std::mem::take(&mut self.dirty);
         let mut changes = Vec::with_capacity(dirty.len());
-        let mut former = Vec::new();
         for at in dirty {
             let decided = self.decide_if_any(around, at);
-            let place = self.entries.entry(at);
-            let old = match &place {
-                Entry::Occupied(number) => Some(*number.get()),
-                Entry::Vacant(_) => None,
-            };
+            let old = self.entries.get(&at).copied();
             let next_hop = match decided {
                 None => None,
                 Some(decided) => match number(around, &decided, old) {
@@ -183,30 +182,52 @@ impl<A: Address> Kept<A> {
                     None => continue,
                 },
             };
-            match (next_hop, place) {
-                (Some(number), place) => drop(place.insert_entry(number)),
-                (None, Entry::Occupied(place)) => drop(place.remove()),
-                (None, Entry::Vacant(_)) => {}
+            if next_hop == old {
+                // It was taken a second time.
+                if let Some(number) = next_hop {
+                    around.hops.give_back(number);
+                }
+                continue;
             }
-            former.extend(old);
-            if next_hop != old {
-                let (prefix, len) = at;
-                changes.push(Change {
-                    prefix,
-                    len,
-                    next_hop,
-                });
+            let (prefix, len) = at;
+            changes.push(Change {
+                prefix,
+                len,
+                next_hop,
+            });
+        }
+        self.commit(changes, around.hops);
+    }
+
+    /// Makes changes whose next hops are taken. What the FIB refuses stays
+    /// as it was, and its next hop is given back.
+    fn commit(&mut self, mut changes: Vec<Change<A>>, hops: &mut Hops) {
+        // What goes makes room for what comes.
+        changes.sort_by_cached_key(|change| {
+            let is_new = !self.entries.contains_key(&(change.prefix, change.len));
+            (change.next_hop.is_some(), is_new)
+        });
+        let mut refused = self.apply(&changes).into_iter().peekable();
+        for (at, change) in changes.iter().enumerate() {
+            if refused.next_if_eq(&at).is_some() {
+                self.refused += 1;
+                if let Some(number) = change.next_hop {
+                    hops.give_back(number);
+                }
+                continue;
             }
+            let key = (change.prefix, change.len);
+            self.former.extend(match change.next_hop {
+                Some(number) => self.entries.insert(key, number),
+                None => self.entries.remove(&key),
+            });
         }
-        self.apply(&changes);
-        for number in former {
-            around.hops.give_back(number);
-        }
+        self.settle(hops);
     }
 
     /// What is decided about a prefix; `None` where no table has a route for
     /// just this one.
-    fn decide_if_any(&mut self, around: &mut Surroundings<'_>, at: (A, u8)) -> Option<Decided> {
+    fn decide_if_any(&mut self, around: &mut Context<'_>, at: (A, u8)) -> Option<Decided> {
         let decided = self.decide(around, at);
         // Its own route has decided, mostly: then there is one.
         if decided.is_own || self.has_any(around.tables, at.0.prefix(at.1)) {
@@ -221,7 +242,7 @@ impl<A: Address> Kept<A> {
         chain.any(|table| tables.routes.exact(*table, prefix).next().is_some())
     }
 
-    fn decide(&mut self, around: &mut Surroundings<'_>, at: (A, u8)) -> Decided {
+    fn decide(&mut self, around: &mut Context<'_>, at: (A, u8)) -> Decided {
         let (tables, ports) = (around.tables, around.ports);
         let said = &mut *around.said;
         let says = |route: &RouteRef<'_>| said.ask(tables, ports, route);
@@ -234,44 +255,59 @@ impl<A: Address> Kept<A> {
         decided
     }
 
-    /// Changes the FIB; what it refuses is counted and passed over.
-    fn apply(&mut self, mut changes: &[Change<A>]) {
-        while !changes.is_empty() {
-            let done = match self.writer.apply(changes) {
-                Ok(()) => break,
-                Err(fib::Error::Full { at, .. }) => at + 1,
+    /// Changes the FIB; which changes it refused, in order. New prefixes
+    /// are behind all others.
+    fn apply(&mut self, changes: &[Change<A>]) -> Vec<usize> {
+        let mut refused = Vec::new();
+        let mut done = 0;
+        while let Some(rest) = changes.get(done..).filter(|rest| !rest.is_empty()) {
+            match self.writer.apply(rest) {
+                // What finds no space is kept, and done when there is some.
+                Ok(()) | Err(fib::Error::NoSpace { .. } | fib::Error::Memory { .. }) => break,
+                Err(fib::Error::Full { at, .. }) => {
+                    refused.extend(done + at..changes.len());
+                    break;
+                }
                 Err(
                     fib::Error::Length { at, .. }
                     | fib::Error::HostBits { at, .. }
                     | fib::Error::NextHop { at, .. },
                 ) => {
-                    // None of the slice was made.
-                    let (before, _) = changes.split_at(at.min(changes.len()));
-                    self.refused += u64::from(self.writer.apply(before).is_err());
-                    at + 1
+                    // None of the slice was made: what stands before it is
+                    // made by itself.
+                    let before = changes.get(done..done + at).unwrap_or_default();
+                    if let Err(fib::Error::Full { at, .. }) = self.writer.apply(before) {
+                        refused.extend(done + at..changes.len());
+                        break;
+                    }
+                    refused.push(done + at);
+                    done += at + 1;
                 }
-                // All of it is kept, and done when there is room.
-                Err(_) => {
-                    self.refused += 1;
-                    break;
-                }
-            };
-            self.refused += 1;
-            changes = changes.get(done..).unwrap_or_default();
+            }
         }
+        refused
+    }
+
+    /// Whether the FIB may name former next hops.
+    #[cfg(test)]
+    pub fn is_compiled(&self) -> bool {
+        self.former.is_empty()
     }
 
     /// Lets the FIB take back what readers no longer see, and do what had
-    /// no room before.
-    pub fn settle(&mut self) {
-        if self.writer.apply(&[]).is_err() {
-            self.refused += 1;
+    /// no room before. Once it names no former next hop, they are given
+    /// back.
+    pub fn settle(&mut self, hops: &mut Hops) {
+        if self.writer.apply(&[]).is_ok() {
+            for number in self.former.drain(..) {
+                hops.give_back(number);
+            }
         }
     }
 
     /// Makes everything anew from the tables; readers go on with the old
     /// until it is done. O(routes), some 0.5 µs each.
-    pub fn rebuild(&mut self, around: &mut Surroundings<'_>, chain: Vec<u32>) {
+    pub fn rebuild(&mut self, around: &mut Context<'_>, chain: Vec<u32>) {
         self.chain = chain;
         self.dirty.clear();
         self.odd.clear();
@@ -295,10 +331,10 @@ impl<A: Address> Kept<A> {
                 let is_apart = shadows.get(in_front).is_none_or(|(start, _)| *start > to);
                 let says = match is_apart && decide::counts(&route) {
                     true => around.said.ask(around.tables, around.ports, &route),
-                    false => Says::Nothing,
+                    false => RouteDecision::Nothing,
                 };
                 let decided = match says {
-                    Says::Goes(spec) => Decided { spec, is_own: true },
+                    RouteDecision::Goes(spec) => Decided { spec, is_own: true },
                     _ => self.decide(around, at),
                 };
                 if self.entries.contains_key(&at) {
@@ -319,18 +355,50 @@ impl<A: Address> Kept<A> {
                 len,
                 next_hop,
             });
-        if self.writer.build(routes).is_err() {
-            self.refused += 1;
+        match self.writer.build(routes) {
+            Ok(()) | Err(fib::Error::NoSpace { .. }) => {
+                self.former.extend(former.into_values());
+                self.settle(around.hops);
+            }
+            // More than it may hold, and nothing was made.
+            Err(_) => {
+                let wanted = std::mem::replace(&mut self.entries, former);
+                self.approach(wanted, around.hops);
+            }
         }
-        for number in former.into_values() {
-            around.hops.give_back(number);
+    }
+
+    /// Changes what is there into what is wanted, as far as there is room:
+    /// prefixes that are there go on, short ones come first.
+    fn approach(&mut self, wanted: Map<(A, u8), u16>, hops: &mut Hops) {
+        let gone = self.entries.keys().filter(|at| !wanted.contains_key(at));
+        let mut changes: Vec<Change<A>> = gone
+            .map(|&(prefix, len)| Change {
+                prefix,
+                len,
+                next_hop: None,
+            })
+            .collect();
+        let mut wanted: Vec<((A, u8), u16)> = wanted.into_iter().collect();
+        wanted.sort_unstable_by_key(|&((prefix, len), _)| (len, prefix));
+        for ((prefix, len), number) in wanted {
+            if self.entries.get(&(prefix, len)) == Some(&number) {
+                hops.give_back(number);
+                continue;
+            }
+            changes.push(Change {
+                prefix,
+                len,
+                next_hop: Some(number),
+            });
         }
+        self.commit(changes, hops);
     }
 }
 
 /// A number for what was decided; `None`, counted, where there is no
 /// room and what was there stays.
-fn number(around: &mut Surroundings<'_>, decided: &Decided, old: Option<u16>) -> Option<u16> {
+fn number(around: &mut Context<'_>, decided: &Decided, old: Option<u16>) -> Option<u16> {
     match around.hops.take(&decided.spec, around.ports) {
         Ok(number) => Some(number),
         Err(_) if old.is_some() => None,

@@ -5,8 +5,9 @@
 use std::fmt;
 use std::os::fd::BorrowedFd;
 
+use super::{Counters, Port, PortError, Received, Sent};
 use crate::buffer::ring::{Receiver, Sender, ring};
-use crate::{Batch, Buffer, Cache, Counters, HEADROOM, Pool, Port, PortError, Received, TAILROOM};
+use crate::{Batch, Buffer, Cache, HEADROOM, Pool, TAILROOM};
 
 /// A cache line; frames are kept in whole ones.
 const LINE_BYTES: usize = 64;
@@ -31,7 +32,7 @@ enum Source {
     Frames(Frames),
     /// The other end of a ring.
     Ring(Receiver),
-    /// Made one by one, until it says `false`.
+    /// Originated one by one, until it says `false`.
     Generator(Box<dyn FnMut(&mut Buffer) -> bool + Send>),
     /// Nowhere; there are none (any more).
     Nowhere,
@@ -201,7 +202,7 @@ impl Port for Memory {
         Ok(self.count_received(batch))
     }
 
-    fn send(&mut self, cache: &mut Cache, batch: &mut Batch) -> Result<(), PortError> {
+    fn send(&mut self, cache: &mut Cache, batch: &mut Batch) -> Result<Sent, PortError> {
         let (mut bytes, some_go_nowhere) = look_over(batch);
         if some_go_nowhere {
             drop_discarded(cache, batch);
@@ -212,7 +213,7 @@ impl Port for Memory {
             self.counters.sent_packets += packets;
             self.counters.sent_bytes += bytes;
             cache.clear(batch);
-            return Ok(());
+            return Ok(Sent::All);
         };
         let mut strange = (0, 0);
         // Nobody takes what the ring of a dropped end holds.
@@ -230,7 +231,7 @@ impl Port for Memory {
         self.counters.sent_packets += packets - refused;
         self.counters.sent_bytes += bytes - packet_bytes(batch) - strange.1;
         cache.clear(batch);
-        Ok(())
+        Ok(Sent::All)
     }
 
     fn readable(&self) -> Option<BorrowedFd<'_>> {

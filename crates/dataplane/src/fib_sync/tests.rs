@@ -268,7 +268,7 @@ fn churn(seed: u64, rounds: usize) {
     assert_eq!((filled.refused, filled.rebuilds), (0, 1));
     assert_eq!(filled.generation, router.writer.tables().generation);
     // A fill of its own finds the same, and as many.
-    let mut anew = Fill::new(
+    let mut anew = FibSync::new(
         router.writer.reader(),
         &router.fill.domain,
         router.fill.attachments.clone(),
@@ -455,4 +455,134 @@ fn a_port_that_changes_takes_its_next_hops_along() {
     let way = look(&mut router);
     assert_eq!((way.kind(), way.mtu()), (Kind::Unresolved, 1_300));
     let _ = Arc::strong_count(&router.fill.table());
+}
+
+/// Tables that are filled with little room in the FIBs.
+fn small(
+    changes: Vec<Change>,
+    fib: fib::Config,
+) -> (table::Writer, FibSync, memory::quiescent::Reader) {
+    let mut writer = table::Writer::new(table::Limits::default());
+    writer.commit(rules()).unwrap();
+    writer.commit([loopback()]).unwrap();
+    writer.commit([link(1, 3, true, 1_500)]).unwrap();
+    writer.commit(changes).unwrap();
+    let domain = Domain::new(2);
+    let settings = FibSyncSettings {
+        fib,
+        ..FibSyncSettings::default()
+    };
+    let ports = vec![Attachment::ethernet("em3")];
+    let fill = FibSync::new(writer.reader(), &domain, ports, settings).unwrap();
+    let reader = domain.register().unwrap();
+    (writer, fill, reader)
+}
+
+/// The gateway that a packet to an address goes to; `None` without a route.
+fn gateway(fill: &mut FibSync, reader: &mut memory::quiescent::Reader, to: u32) -> Option<IpAddr> {
+    let view = fill.views().swap_remove(0);
+    let table = fill.table();
+    let section = reader.enter();
+    let mut hop = [0];
+    view.v4.lookup(&section, &[to], &mut hop);
+    (hop[0] != 0).then(|| table.gateway(&section, hop[0]).ip())
+}
+
+#[test]
+fn a_full_fib_keeps_what_it_has_and_its_next_hops() {
+    let through = |net: &str, by: &str| via(net, vec![hop(3, Some(by), 1)]);
+    let changes = vec![
+        through("10.1.0.0/16", "10.0.0.1"),
+        through("10.2.0.0/16", "10.0.0.2"),
+    ];
+    let config = fib::Config {
+        max_routes: 2,
+        max_bytes: 64 << 20,
+    };
+    let (mut writer, mut fill, mut reader) = small(changes, config);
+    let by = |fill: &mut FibSync, reader: &mut _, net: u32| {
+        gateway(fill, reader, 0x0a00_0001 | net << 16).map(|by| by.to_string())
+    };
+    // A third one is refused, and what is there is changed all the same.
+    writer
+        .commit([
+            through("10.0.0.0/16", "10.0.0.3"),
+            through("10.2.0.0/16", "10.0.0.4"),
+            without("10.2.0.0/16", vec![hop(3, Some("10.0.0.2"), 1)]),
+        ])
+        .unwrap();
+    fill.follow(Duration::ZERO);
+    assert_eq!(by(&mut fill, &mut reader, 0), None);
+    assert_eq!(by(&mut fill, &mut reader, 2).as_deref(), Some("10.0.0.4"));
+    let filled = fill.filled();
+    assert_eq!((filled.prefixes_v4, filled.refused), (2, 1));
+    assert_eq!(filled.next_hops, 2);
+    // Everything anew, with more than there is room for: what goes goes,
+    // what stays stays, and of the new as many come as there is room for.
+    let rule = table::Rule {
+        family: table::AF_INET,
+        priority: 90,
+        table: table_id::MAIN,
+        action: table::row::rule::action::TO_TABLE,
+        ..table::Rule::default()
+    };
+    let new = (5..9).map(|net| through(&format!("10.{net}.0.0/16"), &format!("10.0.1.{net}")));
+    let mut all: Vec<Change> = new.collect();
+    all.push(without("10.1.0.0/16", vec![hop(3, Some("10.0.0.1"), 1)]));
+    all.push(Change::PutRule(rule));
+    writer.commit(all).unwrap();
+    fill.follow(Duration::ZERO);
+    assert!(fill.filled().rebuilds >= 2);
+    assert_eq!(by(&mut fill, &mut reader, 1), None);
+    assert_eq!(by(&mut fill, &mut reader, 2).as_deref(), Some("10.0.0.4"));
+    assert_eq!(by(&mut fill, &mut reader, 0).as_deref(), Some("10.0.0.3"));
+    let filled = fill.filled();
+    assert_eq!((filled.prefixes_v4, filled.next_hops), (2, 2));
+    for net in 5..9 {
+        assert_eq!(by(&mut fill, &mut reader, net), None);
+    }
+}
+
+#[test]
+fn what_waits_for_space_goes_by_its_former_next_hop_or_its_new_one() {
+    // Slots of the FIB that grow, each with gateways of its own, until there
+    // is no space to compile them into.
+    const SLOTS: u32 = 600;
+    const HOSTS: u32 = 64;
+    let config = fib::Config {
+        max_routes: 100_000,
+        max_bytes: 2 << 20,
+    };
+    let (mut writer, mut fill, mut reader) = small(Vec::new(), config);
+    let net = |slot: u32, host: u32| std::net::Ipv4Addr::from(0x1400_0000 | slot << 14 | host << 8);
+    let by = |round: u32, slot: u32| format!("10.{round}.{}.{}", slot >> 8, slot & 0xff);
+    let mut waited = 0;
+    for round in 0..3 {
+        let mut changes = Vec::new();
+        for slot in 1..SLOTS {
+            let new = vec![hop(3, Some(&by(round, slot)), 1)];
+            let old = vec![hop(3, Some(&by(round.max(1) - 1, slot)), 1)];
+            for host in (0..HOSTS).take(32 * (round as usize + 1)) {
+                let prefix = format!("{}/32", net(slot, host));
+                if round > 0 {
+                    changes.push(without(&prefix, old.clone()));
+                }
+                changes.push(via(&prefix, new.clone()));
+            }
+        }
+        writer.commit(changes).unwrap();
+        fill.follow(Duration::ZERO);
+        waited += usize::from(!fill.views[0].v4.is_compiled());
+        for slot in 1..SLOTS {
+            for host in (0..HOSTS).step_by(3) {
+                let found = gateway(&mut fill, &mut reader, net(slot, host).to_bits());
+                if let Some(IpAddr::V4(found)) = found {
+                    let [.., high, low] = found.octets();
+                    let of = u32::from(high) << 8 | u32::from(low);
+                    assert_eq!(of, slot, "round {round}, host {host}: {found}");
+                }
+            }
+        }
+    }
+    assert!(waited > 1, "there was space enough in {waited} rounds");
 }

@@ -5,8 +5,9 @@ use std::fs::File;
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 
+use super::super::PortError;
 use super::LinkType;
-use crate::{Buffer, PortError};
+use crate::Buffer;
 
 /// Marks a file with nanoseconds.
 const MAGIC: u32 = 0xA1B2_3C4D;
@@ -39,9 +40,27 @@ impl Writer {
         })
     }
 
-    /// Adds a packet, with its link's header. The first one decides the
+    /// Adds a packet with its own time, and its link's header. The first one decides the
     /// file's link type; a classic pcap has only one.
     pub fn write(&mut self, buffer: &Buffer, link: LinkType) -> Result<(), PortError> {
+        let time_nanos = buffer.time_nanos();
+        self.write_at(buffer, link, time_nanos)
+    }
+
+    /// Adds a packet that went by at this time, nanoseconds since 1970.
+    pub fn write_at(
+        &mut self,
+        buffer: &Buffer,
+        link: LinkType,
+        time_nanos: u64,
+    ) -> Result<(), PortError> {
+        self.check(link)?;
+        self.packets += 1;
+        self.record(buffer, time_nanos)
+            .map_err(|source| self.failed(source))
+    }
+
+    fn check(&mut self, link: LinkType) -> Result<(), PortError> {
         let begun = self.begin(link).map_err(|source| self.failed(source))?;
         if begun != link {
             return Err(PortError::Format {
@@ -52,8 +71,7 @@ impl Writer {
                 packets: self.packets,
             });
         }
-        self.packets += 1;
-        self.record(buffer).map_err(|source| self.failed(source))
+        Ok(())
     }
 
     /// Sees that all of it is in the file; an empty one gets its header.
@@ -77,10 +95,9 @@ impl Writer {
         Ok(link)
     }
 
-    fn record(&mut self, buffer: &Buffer) -> io::Result<()> {
+    fn record(&mut self, buffer: &Buffer, time_nanos: u64) -> io::Result<()> {
         let frame = buffer.frame();
-        let time = buffer.time_nanos();
-        let (seconds, nanos) = (time / NANOS, time % NANOS);
+        let (seconds, nanos) = (time_nanos / NANOS, time_nanos % NANOS);
         let original = buffer.original_len();
         // Seconds are 32 bits wide in the file: good until 2106.
         for field in [seconds, nanos, frame.len() as u64, original as u64] {

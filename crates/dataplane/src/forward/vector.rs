@@ -46,7 +46,7 @@ impl Destination for u128 {
 /// Packets of one family: for each the place of its frame, the port it came
 /// in by, where it goes.
 #[derive(Debug)]
-pub struct Lane<A> {
+pub struct PacketVector<A> {
     len: usize,
     at: [u8; MAX_BATCH],
     port: [u16; MAX_BATCH],
@@ -56,7 +56,7 @@ pub struct Lane<A> {
     pub(super) goes: [bool; MAX_BATCH],
 }
 
-impl<A: Destination> Default for Lane<A> {
+impl<A: Destination> Default for PacketVector<A> {
     fn default() -> Self {
         Self {
             len: 0,
@@ -70,7 +70,7 @@ impl<A: Destination> Default for Lane<A> {
     }
 }
 
-impl<A: Destination> Lane<A> {
+impl<A: Destination> PacketVector<A> {
     pub(super) fn clear(&mut self) {
         self.len = 0;
     }
@@ -85,7 +85,7 @@ impl<A: Destination> Lane<A> {
         self.len == 0
     }
 
-    /// Adds the packet of a frame; the batch is no longer than the lane.
+    /// Adds the packet of a frame; the batch is no longer than the vector.
     #[inline(always)]
     pub(super) fn push(&mut self, at: usize, port: u16, to: A) {
         let end = self.len & (MAX_BATCH - 1);

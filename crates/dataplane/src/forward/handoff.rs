@@ -15,8 +15,8 @@ use nat::fragment::{Datagram, Fragments, Later, Limits, Part};
 use nat::{Direction, Division, Nat, Owner, Verdict};
 use packet::Ipv4;
 
-use super::extra::Stage;
 use super::frame::Frame;
+use super::originated::Stage;
 use super::translate::{FRAGMENT_BYTES, MAX_RELEASED, reason_of, settle_len};
 use super::{GONE, MAX_BATCH, Node, Reason, State};
 
@@ -99,7 +99,7 @@ impl Note {
 
 /// Where a packet is translated.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Dealt {
+enum HandsTo {
     Here,
     To(u16, Note),
     /// A fragment whose first one has not come: a copy is kept.
@@ -110,7 +110,7 @@ enum Dealt {
 
 /// What a worker knows of the others' parts.
 #[derive(Debug)]
-pub(super) struct Dealer {
+pub(super) struct Handoff {
     division: Arc<Division>,
     me: u16,
     /// Fragments that meet here, and to whom their first one went.
@@ -119,7 +119,7 @@ pub(super) struct Dealer {
     notes: Option<Box<[Note; MAX_BATCH]>>,
 }
 
-impl Dealer {
+impl Handoff {
     /// Of an engine that is one of several.
     pub(super) fn of(nat: &Nat) -> Option<Self> {
         let (division, me) = nat.part()?;
@@ -150,20 +150,20 @@ impl Dealer {
 }
 
 impl State {
-    /// Of packets of a lane that are to be translated, those that are other
+    /// Of packets of a vector that are to be translated, those that are other
     /// workers' go there: they are picked no more. Whether there were such.
     #[inline]
-    pub(super) fn deal(
+    pub(super) fn hand_off(
         &mut self,
         frames: &mut [Frame<'_>],
         picked: &mut [bool; MAX_BATCH],
         direction: Direction,
         came: impl Iterator<Item = (usize, u16)>,
     ) -> bool {
-        let Some(dealer) = &self.dealer else {
+        let Some(handoff) = &self.handoff else {
             return false;
         };
-        let (division, me) = (&*dealer.division, Owner::Part(dealer.me));
+        let (division, me) = (&*handoff.division, Owner::Part(handoff.me));
         let mut others: ArrayVec<(u8, u16), MAX_BATCH> = ArrayVec::new();
         for (at, port) in came {
             if let Some(frame) = frames.get(at).filter(|_| picked[at])
@@ -176,36 +176,36 @@ impl State {
         for (at, port) in &others {
             let at = usize::from(*at);
             if let Some(frame) = frames.get_mut(at) {
-                picked[at] = self.deal_one(at, frame, *port, direction);
+                picked[at] = self.hand_off_one(at, frame, *port, direction);
             }
         }
         !others.is_empty()
     }
 
     /// Deals a packet that is not known to be this worker's; whether it is.
-    fn deal_one(
+    fn hand_off_one(
         &mut self,
         at: usize,
         frame: &mut Frame<'_>,
         port: u16,
         direction: Direction,
     ) -> bool {
-        let Some(dealer) = &self.dealer else {
+        let Some(handoff) = &self.handoff else {
             return true;
         };
-        let note = dealer.note(at, port);
-        match self.dealt(note, direction, frame.bytes()) {
-            Dealt::Here => true,
-            Dealt::To(worker, note) => {
+        let note = handoff.note(at, port);
+        match self.hands_to(note, direction, frame.bytes()) {
+            HandsTo::Here => true,
+            HandsTo::To(worker, note) => {
                 self.egress[at] = self.hand_over(frame, worker, note);
                 false
             }
-            Dealt::Held => {
-                self.drop(at, Reason::DealHeld);
+            HandsTo::Held => {
+                self.drop(at, Reason::HandoffHeld);
                 false
             }
-            Dealt::NoRoom => {
-                self.drop(at, Reason::DealNoRoom);
+            HandsTo::NoRoom => {
+                self.drop(at, Reason::HandoffNoRoom);
                 false
             }
         }
@@ -214,37 +214,37 @@ impl State {
     /// Puts a note in front; gives the port by which the packet leaves.
     fn hand_over(&mut self, frame: &mut Frame<'_>, worker: u16, note: Note) -> u16 {
         if frame.push(&note.to_bytes()) {
-            self.counters.visit(Node::Deal, 1);
+            self.counters.visit(Node::Handoff, 1);
             return port_of(worker);
         }
         self.counters.count(Reason::NoHeadroom);
         GONE
     }
 
-    fn dealt(&mut self, note: Note, direction: Direction, packet: &[u8]) -> Dealt {
-        let (Some(dealer), Some(nat)) = (&self.dealer, &self.nat) else {
-            return Dealt::Here;
+    fn hands_to(&mut self, note: Note, direction: Direction, packet: &[u8]) -> HandsTo {
+        let (Some(handoff), Some(nat)) = (&self.handoff, &self.nat) else {
+            return HandsTo::Here;
         };
-        let (me, parts) = (dealer.me, dealer.division.parts());
+        let (me, parts) = (handoff.me, handoff.division.parts());
         let to = |worker, note| match worker == me {
-            true => Dealt::Here,
-            false => Dealt::To(worker, note),
+            true => HandsTo::Here,
+            false => HandsTo::To(worker, note),
         };
-        match dealer.owner(note, direction, packet) {
-            Owner::Any => Dealt::Here,
+        match handoff.owner(note, direction, packet) {
+            Owner::Any => HandsTo::Here,
             Owner::Part(worker) => to(worker, note),
             Owner::Meets(worker) if worker != me => to(worker, note),
             Owner::Meets(_) => self.meet(note, direction, packet),
             Owner::Call(worker, _) if worker != me => to(worker, note),
             Owner::Call(_, worker) => match nat.knows_call(direction, packet) {
-                true => Dealt::Here,
+                true => HandsTo::Here,
                 false => to(worker, note.with(DECIDED)),
             },
             Owner::Each => {
                 let asked = note.asked.saturating_add(1);
                 let is_known = nat.knows_call(direction, packet);
                 match is_known || u16::from(asked) >= parts {
-                    true => Dealt::Here,
+                    true => HandsTo::Here,
                     false => to((me + 1) % parts, Note { asked, ..note }),
                 }
             }
@@ -253,34 +253,34 @@ impl State {
 
     /// A fragment where all of its datagram meet: the first one says where
     /// they go, what comes before it is kept.
-    fn meet(&mut self, note: Note, direction: Direction, packet: &[u8]) -> Dealt {
-        let (Some(dealer), Ok(ip)) = (&mut self.dealer, Ipv4::new(packet)) else {
-            return Dealt::Here;
+    fn meet(&mut self, note: Note, direction: Direction, packet: &[u8]) -> HandsTo {
+        let (Some(handoff), Ok(ip)) = (&mut self.handoff, Ipv4::new(packet)) else {
+            return HandsTo::Here;
         };
         let datagram = Datagram::of(direction, &ip);
-        let (me, now_millis) = (dealer.me, self.now_millis);
+        let (me, now_millis) = (handoff.me, self.now_millis);
         let to = |worker| match worker == me {
-            true => Dealt::Here,
-            false => Dealt::To(worker, note.with(DECIDED)),
+            true => HandsTo::Here,
+            false => HandsTo::To(worker, note.with(DECIDED)),
         };
         match Part::of(&ip) {
             Part::First => {
-                let worker = match dealer.division.owner_of_first(direction, packet) {
+                let worker = match handoff.division.owner_of_first(direction, packet) {
                     Owner::Part(worker) => worker,
                     _ => me,
                 };
-                dealer.fragments.first(datagram, Some(worker), now_millis);
+                handoff.fragments.first(datagram, Some(worker), now_millis);
                 to(worker)
             }
             Part::Later => {
                 let kept = [&note.to_bytes()[..], packet].concat();
-                match dealer.fragments.later(datagram, &kept, now_millis) {
+                match handoff.fragments.later(datagram, &kept, now_millis) {
                     Later::Known(worker) => to(worker),
-                    Later::Held => Dealt::Held,
-                    Later::Refused | Later::NoRoom => Dealt::NoRoom,
+                    Later::Held => HandsTo::Held,
+                    Later::Refused | Later::NoRoom => HandsTo::NoRoom,
                 }
             }
-            Part::Whole | Part::Lying => Dealt::Here,
+            Part::Whole | Part::Lying => HandsTo::Here,
         }
     }
 
@@ -288,15 +288,15 @@ impl State {
     /// it.
     pub(super) fn take_met(&mut self) {
         for _ in 0..MAX_RELEASED {
-            let Some(dealer) = &mut self.dealer else {
+            let Some(handoff) = &mut self.handoff else {
                 return;
             };
-            if !dealer.fragments.has_ready() {
+            if !handoff.fragments.has_ready() {
                 return;
             }
             let mut room = std::mem::take(&mut self.fragment);
             room.resize(FRAGMENT_BYTES + NOTE_LEN, 0);
-            let taken = dealer.fragments.next_ready(&mut room);
+            let taken = handoff.fragments.next_ready(&mut room);
             if let Some((datagram, len)) = taken {
                 self.go_after(&mut room, len, datagram.direction);
             }
@@ -309,23 +309,23 @@ impl State {
         let Some(note) = Note::take(&mut frame) else {
             return;
         };
-        match self.dealt(note, direction, frame.bytes()) {
-            Dealt::Here if note.is_turned() => {
+        match self.hands_to(note, direction, frame.bytes()) {
+            HandsTo::Here if note.is_turned() => {
                 let port = self.turn_here(&mut frame, note);
                 self.make(frame.bytes(), Stage::Ready(port));
             }
-            Dealt::Here => {
+            HandsTo::Here => {
                 let verdict = self.translate_one(&mut frame, direction);
                 match verdict.goes_on() {
                     true => self.turn_back(frame.bytes(), note.port),
                     false => self.counters.count(reason_of(verdict)),
                 }
             }
-            Dealt::To(worker, note) => {
+            HandsTo::To(worker, note) => {
                 let port = self.hand_over(&mut frame, worker, note);
                 self.make(frame.bytes(), Stage::Ready(port));
             }
-            Dealt::Held | Dealt::NoRoom => self.counters.count(Reason::DealNoRoom),
+            HandsTo::Held | HandsTo::NoRoom => self.counters.count(Reason::HandoffNoRoom),
         }
     }
 
@@ -333,7 +333,7 @@ impl State {
         if stage == Stage::Ready(GONE) {
             return;
         }
-        let is_made = self.extras.make(packet.len(), stage, |room| {
+        let is_made = self.originated.make(packet.len(), stage, |room| {
             room.copy_from_slice(packet);
             packet.len()
         });
@@ -386,15 +386,15 @@ impl State {
 
     /// A packet that was translated outward, and turns back.
     fn turn(&mut self, frame: &mut Frame<'_>, note: Note) -> u16 {
-        match self.dealt(note, Direction::In, frame.bytes()) {
-            Dealt::Here => self.turn_here(frame, note),
-            Dealt::To(worker, note) => self.hand_over(frame, worker, note),
-            Dealt::Held => {
-                self.counters.count(Reason::DealHeld);
+        match self.hands_to(note, Direction::In, frame.bytes()) {
+            HandsTo::Here => self.turn_here(frame, note),
+            HandsTo::To(worker, note) => self.hand_over(frame, worker, note),
+            HandsTo::Held => {
+                self.counters.count(Reason::HandoffHeld);
                 GONE
             }
-            Dealt::NoRoom => {
-                self.counters.count(Reason::DealNoRoom);
+            HandsTo::NoRoom => {
+                self.counters.count(Reason::HandoffNoRoom);
                 GONE
             }
         }
@@ -423,7 +423,10 @@ impl State {
         frames: &mut [Frame<'_>],
         ports_in: &mut [Option<u16>; MAX_BATCH],
     ) {
-        let kept = self.dealer.as_mut().and_then(|dealer| dealer.notes.take());
+        let kept = self
+            .handoff
+            .as_mut()
+            .and_then(|handoff| handoff.notes.take());
         let mut notes = kept.unwrap_or_else(|| Box::new([Note::NONE; MAX_BATCH]));
         for (at, frame) in frames.iter_mut().enumerate() {
             let Some(note) = Note::take(frame) else {
@@ -437,15 +440,15 @@ impl State {
                 ports_in[at] = Some(note.port);
             }
         }
-        if let Some(dealer) = &mut self.dealer {
-            dealer.notes = Some(notes);
+        if let Some(handoff) = &mut self.handoff {
+            handoff.notes = Some(notes);
         }
     }
 
     /// What was said is over.
     pub(super) fn forget_notes(&mut self) {
-        if let Some(dealer) = &mut self.dealer {
-            dealer.notes = None;
+        if let Some(handoff) = &mut self.handoff {
+            handoff.notes = None;
         }
     }
 }
