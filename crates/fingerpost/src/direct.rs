@@ -16,8 +16,8 @@ use linux::{Mirror, Namespace, Options, Phase, once};
 use netlink::decode;
 use netlink::message::Message;
 use netlink::request::Dump;
-use table::{AF_INET, AF_INET6, Change, Sample, Tables, Writer};
-use view::{Context, NameFile, Names, Object, Printer, Question};
+use table::{Change, Sample, Tables, Writer};
+use view::{Context, KernelFilter, Object, Printer, Question};
 
 /// How long a mirror of this process's own may take to read the tables.
 const LOADING_PATIENCE: Duration = Duration::from_secs(120);
@@ -43,7 +43,8 @@ pub fn question(question: &Question, namespace: &Namespace, out: &mut impl Write
         for link in tables.links.iter() {
             printer.link(link)?;
         }
-    } else if let Some(request) = request(question, &tables, &names) {
+    } else {
+        let request = request(question.object, printer.kernel_filter());
         let each = &mut |message: &Message<'_>| print(question.object, message, &mut printer);
         each_row(namespace, &request, each)?;
     }
@@ -71,50 +72,37 @@ fn print(object: Object, message: &Message<'_>, to: &mut Printer<'_, impl Write>
     Ok(())
 }
 
-/// What to ask the kernel, as narrow as it can filter by itself; `None`:
-/// nothing can match.
-fn request(question: &Question, tables: &Tables, names: &Names) -> Option<Dump> {
-    let filter = &question.filter;
-    let family = match filter.family {
-        Some(4) => AF_INET,
-        Some(6) => AF_INET6,
-        _ if question.object == Object::Rule => AF_INET,
-        _ => 0,
-    };
-    let link = match &filter.dev {
-        Some(name) => Some(tables.links.by_name(name)?.index),
-        None => None,
-    };
-    let protocol = |name: &str| u8::try_from(names.number(NameFile::Protocols, name)?).ok();
-    Some(match question.object {
+/// What to ask the kernel, as narrow as it can filter by itself.
+fn request(object: Object, filter: KernelFilter) -> Dump {
+    let KernelFilter {
+        family,
+        link,
+        table,
+        protocol,
+        kind,
+        proxy,
+    } = filter;
+    match object {
         Object::Link => Dump::Links { counters: false },
         Object::Addr => Dump::Addresses { family, link },
         Object::Neigh => Dump::Neighbours {
             family,
             link,
             master: None,
-            proxy: filter.proxy,
+            proxy,
         },
         Object::Fdb => Dump::Fdb { link, master: None },
         Object::Route => Dump::Routes {
             family,
-            table: match filter.table.as_deref() {
-                Some("all") => None,
-                None if filter.vrf.is_some() => None,
-                None => Some(RT_TABLE_MAIN),
-                Some(name) => names.number(NameFile::Tables, name),
-            },
+            table,
             link,
-            protocol: filter.proto.as_deref().and_then(protocol),
-            kind: None,
+            protocol,
+            kind,
         },
         Object::Nexthop => Dump::Nexthops,
         Object::Rule => Dump::Rules { family },
-    })
+    }
 }
-
-/// `RT_TABLE_MAIN`.
-const RT_TABLE_MAIN: u32 = 254;
 
 /// Dumps, until a row fails. Says on standard error when the table changed
 /// meanwhile.

@@ -27,6 +27,19 @@ impl BodyId {
     }
 }
 
+/// What bodies are found by.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum BodyKey {
+    /// The link of one of its next hops.
+    Link(u32),
+    /// The gateway of one of its next hops.
+    Gateway(IpAddr),
+    /// Its next-hop object.
+    Nexthop(u32),
+    /// Its preferred source address.
+    Source(IpAddr),
+}
+
 /// The bodies in use, part of each snapshot.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Bodies {
@@ -48,6 +61,20 @@ impl Bodies {
 
     pub(crate) fn get(&self, id: BodyId) -> Option<&Arc<RouteBody>> {
         self.by_id.get(&id)
+    }
+
+    /// The bodies with a key, from an id on. A seek, then O(1) a body.
+    pub(crate) fn with(&self, key: BodyKey, from: BodyId) -> impl Iterator<Item = BodyId> {
+        let (number, address) = match key {
+            BodyKey::Link(link) => (Some((&self.by_link, link)), None),
+            BodyKey::Nexthop(id) => (Some((&self.by_nexthop, id)), None),
+            BodyKey::Gateway(gateway) => (None, Some((&self.by_gateway, gateway))),
+            BodyKey::Source(source) => (None, Some((&self.by_source, source))),
+        };
+        let number = number.map(|(index, of)| run_from(index, of, from));
+        let address = address.map(|(index, of)| run_from(index, of, from));
+        let number = number.into_iter().flatten();
+        number.chain(address.into_iter().flatten())
     }
 
     pub(crate) fn preferring(&self, source: IpAddr) -> impl Iterator<Item = BodyId> {
@@ -141,10 +168,17 @@ impl Bodies {
     }
 }
 
-fn run<K: Ord + Copy>(index: &Ordered<(K, BodyId), ()>, first: K) -> impl Iterator<Item = BodyId> {
-    index
-        .from(&(first, BodyId(0)))
-        .take_while(move |((of, _), ())| *of == first)
+fn run<K: Ord + Copy>(index: &Ordered<(K, BodyId), ()>, of: K) -> impl Iterator<Item = BodyId> {
+    run_from(index, of, BodyId(0))
+}
+
+fn run_from<K: Ord + Copy>(
+    index: &Ordered<(K, BodyId), ()>,
+    of: K,
+    from: BodyId,
+) -> impl Iterator<Item = BodyId> {
+    let rows = index.from(&(of, from));
+    rows.take_while(move |((key, _), ())| *key == of)
         .map(|((_, id), ())| *id)
 }
 

@@ -13,8 +13,8 @@ use ipnet::IpNet;
 
 use crate::ordered::Ordered;
 use crate::prefix::{Either, Halves, RouteAddress, either};
-pub use crate::route_bodies::BodyId;
 use crate::route_bodies::{Bodies, Interner};
+pub use crate::route_bodies::{BodyId, BodyKey};
 use crate::row::route::{OtherRoute, OtherRouteKey, Route, RouteBody, RouteRef, SharedRoute};
 
 mod family;

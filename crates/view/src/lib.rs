@@ -6,7 +6,8 @@
 //!
 //! - [`Printer`]: filters and writes rows as they come, from a dump or a
 //!   snapshot.
-//! - [`answer`]: answers a question from a snapshot by the index that fits.
+//! - [`answer`]: answers a question from a snapshot, by the access path that
+//!   the planner (`plan`) chose.
 //! - [`Walk`]: the same in pieces, each from the newest snapshot.
 //! - [`route_get`]: which route a packet would take.
 //! - [`event`], [`Watch`]: changes as lines of JSON.
@@ -32,6 +33,7 @@ mod neighbour;
 mod nexthop;
 mod pattern;
 mod picks;
+mod plan;
 pub mod plot;
 mod printer;
 mod put;
@@ -49,9 +51,10 @@ pub use columns::columns;
 pub use context::Context;
 pub use event::{Watch, event};
 pub use pattern::matches as matches_name;
+pub use plan::KernelFilter;
 pub use printer::Printer;
 pub use question::{Filter, Format, Object, Output, Question};
 pub use route_get::{RouteQuestion, route_get};
 pub use selection::BadQuestion;
-pub use walk::{Bounds, Place, Walk};
+pub use walk::{Bounds, Position, Walk};
 pub use words::{NameFile, Names};

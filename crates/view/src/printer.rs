@@ -14,6 +14,7 @@ use crate::columns::{Columns, checked};
 use crate::context::{Context, Hidden, View, hidden};
 use crate::fields::{Json, Value, Visit, push_json_text};
 use crate::picks::{Picks, SortKey, Take};
+use crate::plan::KernelFilter;
 use crate::question::{Format, Object, Output, Question};
 use crate::selection::{BadQuestion, Selection};
 
@@ -272,7 +273,22 @@ impl<'a, W: io::Write> Printer<'a, W> {
         &self.selection
     }
 
-    /// Octets gathered and not yet written.
+    /// What of the filter a dump of the kernel can leave out by itself.
+    pub fn kernel_filter(&self) -> KernelFilter {
+        KernelFilter::of(&self.selection)
+    }
+
+    /// Whether only the number of rows is wanted.
+    pub(crate) fn only_counts(&self) -> bool {
+        self.count_only
+    }
+
+    /// Takes rows that are only counted.
+    pub(crate) fn count(&mut self, rows: u64) {
+        self.rows += rows;
+    }
+
+    /// Bytes gathered and not yet written.
     pub(crate) fn gathered(&self) -> usize {
         self.buffer.len()
     }

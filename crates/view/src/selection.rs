@@ -78,9 +78,9 @@ pub enum BadQuestion {
         /// The kernel's word for it.
         why: NoRoute,
     },
-    /// A place that is not one of the question's rows.
+    /// A position among rows of another table.
     #[error("The walk cannot go on there: it was begun with another question; begin again")]
-    ForeignPlace,
+    ForeignPosition,
     /// A column that rows do not have.
     #[error("Field \"{name}\" is not known: there are {valid}")]
     UnknownField {
@@ -113,15 +113,15 @@ pub(crate) struct Selection {
     states: u16,
     stateless: bool,
     pub in_table: InTable,
-    protocol: Option<u8>,
-    kind: Option<u8>,
+    pub protocol: Option<u8>,
+    pub kind: Option<u8>,
     scope: Option<u8>,
-    source: Option<IpAddr>,
+    pub source: Option<IpAddr>,
     pub gateway: Option<IpAddr>,
     pub id: Option<u32>,
     groups: bool,
-    priority: Option<u32>,
-    proxy: bool,
+    pub priority: Option<u32>,
+    pub proxy: bool,
     vlan: Option<u16>,
     pub master: Option<u32>,
 }
@@ -200,6 +200,19 @@ impl Selection {
 
     fn picks_links(&self) -> bool {
         self.device.is_some() || self.links.is_some()
+    }
+
+    /// Whether routes are picked by their table and family and by nothing
+    /// else: then all of them are wanted, for tables hold no cloned ones.
+    pub(crate) fn is_by_table_only(&self) -> bool {
+        let prefix = self.within.or(self.exact).or(self.covering);
+        let number = self.id.or(self.priority);
+        let kind = self.protocol.or(self.kind).or(self.scope);
+        prefix.is_none()
+            && number.is_none()
+            && kind.is_none()
+            && self.source.or(self.gateway).is_none()
+            && !self.picks_links()
     }
 
     /// Whether addresses are picked by something of their own, so that

@@ -7,13 +7,13 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use http::StatusCode;
-use view::{Place, Question};
+use view::{Position, Question};
 
 use super::problem::Problem;
 
 /// A cursor: the question it belongs to, the start of the daemon where it
-/// matters, the place.
-type Written = (u64, Option<String>, Place);
+/// matters, the position.
+type Written = (u64, Option<String>, Position);
 
 /// Characters of a cursor at most.
 const MAX_CHARACTERS: usize = 1024;
@@ -26,20 +26,20 @@ fn about(question: &Question, netns: Option<&str>) -> u64 {
     hasher.finish()
 }
 
-/// Writes a place down.
-pub fn write(place: &Place, question: &Question, netns: Option<&str>, start: &str) -> String {
-    let start = place.is_of_one_start().then(|| start.to_owned());
-    let written: Written = (about(question, netns), start, place.clone());
+/// Writes a position down.
+pub fn write(position: &Position, question: &Question, netns: Option<&str>, start: &str) -> String {
+    let start = position.is_of_one_start().then(|| start.to_owned());
+    let written: Written = (about(question, netns), start, position.clone());
     URL_SAFE_NO_PAD.encode(serde_json::to_vec(&written).unwrap_or_default())
 }
 
-/// Reads a place that a page of the same question ended at.
+/// Reads a position that a page of the same question ended at.
 pub fn read(
     text: &str,
     question: &Question,
     netns: Option<&str>,
     start: &str,
-) -> Result<Place, Problem> {
+) -> Result<Position, Problem> {
     let nonsense = || {
         Problem::bad_request(
             "parameter `after`: what the Link header of the page before says is expected, as it is",
@@ -49,7 +49,8 @@ pub fn read(
         return Err(nonsense());
     }
     let octets = URL_SAFE_NO_PAD.decode(text).map_err(|_| nonsense())?;
-    let (of, of_start, place): Written = serde_json::from_slice(&octets).map_err(|_| nonsense())?;
+    let (of, of_start, position): Written =
+        serde_json::from_slice(&octets).map_err(|_| nonsense())?;
     if of != about(question, netns) {
         return Err(Problem::bad_request(
             "parameter `after`: it belongs to a question with another filter; begin without it",
@@ -61,7 +62,7 @@ pub fn read(
             "parameter `after`: it belongs to another start of the daemon; begin without it",
         ));
     }
-    Ok(place)
+    Ok(position)
 }
 
 #[cfg(test)]
@@ -83,10 +84,10 @@ mod tests {
 
     #[test]
     fn a_cursor_is_of_its_question_only() {
-        let place = Place::Neighbour(7, "2001:db8::1".parse().unwrap(), false);
+        let position = Position::Neighbour(7, "2001:db8::1".parse().unwrap(), false);
         let asked = question(Some("eth0"));
-        let text = write(&place, &asked, None, "start");
-        assert_eq!(read(&text, &asked, None, "another").unwrap(), place);
+        let text = write(&position, &asked, None, "start");
+        assert_eq!(read(&text, &asked, None, "another").unwrap(), position);
         assert!(read(&text, &question(None), None, "start").is_err());
         assert!(read(&text, &asked, Some("blue"), "start").is_err());
         assert!(read(&text[1..], &asked, None, "start").is_err());

@@ -56,7 +56,7 @@ struct Asked {
     mirrored: Mirrored,
     limit: Option<u64>,
     skip: u64,
-    after: Option<view::Place>,
+    after: Option<view::Position>,
     uri: Uri,
     /// To be compressed, if it is worth it.
     compress: Permit,
@@ -129,7 +129,8 @@ impl Asked {
     }
 
     /// Passes over the rows that are to be left out, a piece at a time, so
-    /// that others are answered between two. O(rows passed over).
+    /// that others are answered between two. O(log n) where all rows of
+    /// tables of routes are asked for, else O(rows passed over).
     async fn pass_over(&mut self, shared: &Shared) -> Result<(), Problem> {
         if self.skip == 0 {
             return Ok(());
@@ -148,7 +149,7 @@ impl Asked {
             tokio::task::yield_now().await;
         }
         match walk.rest() {
-            Some(place) => self.after = Some(place.clone()),
+            Some(position) => self.after = Some(position.clone()),
             // Fewer rows than were to be passed over: none is left.
             None => self.limit = Some(0),
         }
@@ -270,9 +271,9 @@ impl Head {
 
     /// Says where the next page begins, if there is one (RFC 8288).
     fn link(&mut self, walk: &Walk, asked: &Asked, start: &str) {
-        let Some(place) = walk.rest() else { return };
+        let Some(position) = walk.rest() else { return };
         let netns = asked.question.output.netns.as_deref();
-        let after = cursor::write(place, &asked.question, netns, start);
+        let after = cursor::write(position, &asked.question, netns, start);
         let query = asked.uri.query().unwrap_or_default();
         let mut next = String::new();
         for part in query

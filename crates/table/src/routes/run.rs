@@ -1,8 +1,6 @@
 //! A table's routes in order from any place on, with their places; and how
 //! many there are. For who names a route by its place, as SNMP does.
 
-use std::net::IpAddr;
-
 use ipnet::IpNet;
 
 use super::Routes;
@@ -10,7 +8,7 @@ use super::family::{FIRST_ORDINAL, Family};
 use super::key::{Key, RunKey};
 use crate::ordered::{Iter, Ordered};
 use crate::prefix::{Either, Halves, RouteAddress, either};
-use crate::route_bodies::BodyId;
+use crate::route_bodies::{BodyId, BodyKey};
 use crate::row::route::{RouteBody, RouteRef};
 
 /// Where a route stands in its table. Places of one family order as the
@@ -161,16 +159,10 @@ impl Routes {
         self.v6.counts.from(&from).map(|(table, _)| *table)
     }
 
-    /// The distinct bodies via a gateway, in the order of their numbers.
-    /// O(log n + rows returned).
-    pub fn bodies_via(&self, gateway: IpAddr) -> impl Iterator<Item = BodyId> {
-        self.bodies.via(gateway)
-    }
-
-    /// The distinct bodies that prefer a source address, in the order of
-    /// their numbers. O(log n + rows returned).
-    pub fn bodies_preferring(&self, source: IpAddr) -> impl Iterator<Item = BodyId> {
-        self.bodies.preferring(source)
+    /// The distinct bodies with a key, in the order of their ids, from an
+    /// id on. A seek, then O(1) a body.
+    pub fn bodies(&self, key: BodyKey, from: BodyId) -> impl Iterator<Item = BodyId> {
+        self.bodies.with(key, from)
     }
 
     /// The routes with a body, IPv4 then IPv6, each with its ordinal, from

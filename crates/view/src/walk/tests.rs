@@ -3,24 +3,25 @@
 
 use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv4Addr};
+use std::sync::Arc;
 
 use ipnet::IpNet;
 use lab::Random;
 use table::row::neighbour::state;
 use table::row::route::{NextHop, NextHops, RouteBody};
 use table::{
-    Change, FdbEntry, Limits, Link, LinkLayerAddress, Neighbour, Nexthop, Placement, RawAttributes,
-    Route, Rule, Writer,
+    Address, Change, FdbEntry, Limits, Link, LinkLayerAddress, Neighbour, Nexthop, Placement,
+    RawAttributes, Route, Rule, Writer,
 };
 
 use super::*;
-use crate::{Filter, Format, Output, answer};
+use crate::{Filter, Format, Object, Output, answer};
 
-fn mac(last: u8) -> LinkLayerAddress {
+pub(crate) fn mac(last: u8) -> LinkLayerAddress {
     LinkLayerAddress::new(&[2, 0, 0, 0, 0, last]).unwrap()
 }
 
-fn neighbour(link: u32, number: u32, lladdr: u8) -> Neighbour {
+pub(crate) fn neighbour(link: u32, number: u32, lladdr: u8) -> Neighbour {
     Neighbour {
         link,
         address: IpAddr::V4(Ipv4Addr::from(0x0a00_0000 + number)),
@@ -33,7 +34,7 @@ fn neighbour(link: u32, number: u32, lladdr: u8) -> Neighbour {
     }
 }
 
-fn body(link: u32, gateway: u8, nexthop: Option<u32>) -> RouteBody {
+pub(crate) fn body(link: u32, gateway: u8, nexthop: Option<u32>) -> RouteBody {
     RouteBody {
         kind: 1,
         protocol: 4,
@@ -56,7 +57,7 @@ fn body(link: u32, gateway: u8, nexthop: Option<u32>) -> RouteBody {
     }
 }
 
-fn route(table: u32, prefix: IpNet, metric: u32, body: RouteBody) -> Route {
+pub(crate) fn route(table: u32, prefix: IpNet, metric: u32, body: RouteBody) -> Route {
     Route {
         table,
         prefix,
@@ -66,7 +67,7 @@ fn route(table: u32, prefix: IpNet, metric: u32, body: RouteBody) -> Route {
     }
 }
 
-fn v4(number: u32, len: u8) -> IpNet {
+pub(crate) fn v4(number: u32, len: u8) -> IpNet {
     IpNet::new(Ipv4Addr::from(0x1400_0000 + (number << 8)).into(), len)
         .unwrap()
         .trunc()
@@ -126,7 +127,7 @@ fn filled() -> Writer {
     writer
 }
 
-fn fdb(link: u32, lladdr: u8, vlan: u16) -> FdbEntry {
+pub(crate) fn fdb(link: u32, lladdr: u8, vlan: u16) -> FdbEntry {
     FdbEntry {
         link,
         lladdr: mac(lladdr),
@@ -331,13 +332,13 @@ fn keys(object: Object) -> Vec<String> {
     keys.iter().map(|key| (*key).to_owned()).collect()
 }
 
-fn lines(octets: &[u8]) -> Vec<String> {
-    let text = std::str::from_utf8(octets).unwrap();
+pub(crate) fn lines(bytes: &[u8]) -> Vec<String> {
+    let text = std::str::from_utf8(bytes).unwrap();
     text.lines().map(str::to_owned).collect()
 }
 
 /// A walk to its end by pages of a size.
-fn paged(question: &Question, tables: &Tables, limit: u64) -> Vec<String> {
+pub(crate) fn paged(question: &Question, tables: &Tables, limit: u64) -> Vec<String> {
     let mut after = None;
     let mut rows = Vec::new();
     loop {
@@ -349,8 +350,8 @@ fn paged(question: &Question, tables: &Tables, limit: u64) -> Vec<String> {
         match walk.rest() {
             None => return rows,
             // As a cursor carries it.
-            Some(place) => {
-                let written = serde_json::to_string(place).unwrap();
+            Some(position) => {
+                let written = serde_json::to_string(position).unwrap();
                 after = Some(serde_json::from_str(&written).unwrap());
             }
         }
@@ -406,17 +407,17 @@ fn a_count_comes_at_the_end_of_all_pieces() {
 }
 
 #[test]
-fn a_place_of_another_table_is_refused() {
+fn a_position_of_another_table_is_refused() {
     let writer = filled();
     let mut walk = Walk::new(
         question(Object::Route, Filter::default()),
-        Some(Place::Link(1)),
+        Some(Position::Link(1)),
         None,
     );
     let refused = walk.piece(writer.tables(), &Names::default(), 0);
     assert!(matches!(
         refused,
-        Err(AnswerError::BadQuestion(BadQuestion::ForeignPlace))
+        Err(AnswerError::BadQuestion(BadQuestion::ForeignPosition))
     ));
 }
 
@@ -433,6 +434,52 @@ fn a_stopped_walk_is_whole_json_and_goes_on() {
     out.extend(walk.stop());
     let rows: Vec<serde_json::Value> = serde_json::from_slice(&out).unwrap();
     assert!(!rows.is_empty() && walk.rest().is_some());
+}
+
+#[test]
+fn what_is_skipped_or_counted_among_whole_tables_is_not_looked_at() {
+    let writer = filled();
+    let tables = writer.tables();
+    for filter in filters(Object::Route).into_iter().take(3) {
+        let mut question = question(Object::Route, filter);
+        question.output.fields = keys(Object::Route);
+        let whole = whole(&question, tables);
+        let mut counting = question.clone();
+        counting.output.count = true;
+        let first = position_after(&counting, tables, None, 1).unwrap();
+        for begin in [None, Some(first)] {
+            let told = usize::from(begin.is_some());
+            for skip in [1, 2, 299, 300, 301, whole.len() - told] {
+                let at = position_after(&counting, tables, begin.clone(), skip as u64);
+                let rest = at.map_or(Vec::new(), |at| {
+                    let mut walk = Walk::new(question.clone(), Some(at), None);
+                    let piece = walk.piece(tables, &Names::default(), 0).unwrap().unwrap();
+                    lines(&piece)
+                });
+                assert_eq!(rest, whole[told + skip..][..rest.len()]);
+                assert_eq!(rest.is_empty(), told + skip == whole.len());
+            }
+        }
+    }
+}
+
+/// Where a walk goes on that passed over some rows, within one piece of no
+/// length.
+fn position_after(
+    counting: &Question,
+    tables: &Tables,
+    after: Option<Position>,
+    skip: u64,
+) -> Option<Position> {
+    let none = Bounds {
+        visited: 0,
+        bytes: 0,
+    };
+    let mut walk = Walk::new(counting.clone(), after, Some(skip));
+    walk.bounded_piece(none, tables, &Names::default(), 0)
+        .unwrap();
+    assert!(walk.is_over() && walk.rows() == skip, "{skip} {counting:?}");
+    walk.rest().cloned()
 }
 
 /// Random changes to the rows with odd numbers, between any two pages.
@@ -514,7 +561,7 @@ fn a_row_that_stays_is_told_once_whatever_comes_and_goes() {
                     churn(&mut writer, &mut random);
                 }
                 match walk.rest() {
-                    Some(place) => after = Some(place.clone()),
+                    Some(position) => after = Some(position.clone()),
                     None => break,
                 }
             }

@@ -12,7 +12,7 @@ use table::{
 /// is still there or not. It says no more than a key does, and whatever it
 /// says is only looked for: a forged one gets other rows of the same table.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
-pub enum Place {
+pub enum Position {
     /// A link by its index.
     #[serde(rename = "l")]
     Link(u32),
@@ -26,7 +26,7 @@ pub enum Place {
     /// table, its place there. The number holds for one start of the
     /// program.
     #[serde(rename = "r")]
-    Route(Option<u32>, u32, InTable),
+    Route(Option<u32>, u32, RoutePosition),
     /// A next-hop object by its id.
     #[serde(rename = "h")]
     Nexthop(u32),
@@ -35,41 +35,33 @@ pub enum Place {
     Rule(u8, u32, u32),
     /// A forwarding entry.
     #[serde(rename = "f")]
-    Fdb(Box<InFdb>),
+    Fdb(Box<FdbPosition>),
 }
 
 /// A route's place in its table: prefix, TOS, metric, ordinal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
-pub struct InTable(IpNet, u8, u32, u32);
+pub struct RoutePosition(IpNet, u8, u32, u32);
 
 /// A forwarding entry's key: link, bytes of the link-layer address, VLAN,
 /// of the master, source VNI, remote end (destination, port, VNI, link).
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
-pub struct InFdb(
+pub struct FdbPosition(
     u32,
     Vec<u8>,
     Option<u16>,
     bool,
     Option<u32>,
-    Option<InRemote>,
+    Option<RemotePosition>,
 );
 
 /// A remote end: destination, port, VNI, link.
-type InRemote = (IpAddr, Option<u16>, Option<u32>, Option<u32>);
+type RemotePosition = (IpAddr, Option<u16>, Option<u32>, Option<u32>);
 
-impl InTable {
-    /// A place that could be a route's.
-    pub(super) fn route(self) -> RoutePlace {
-        RoutePlace {
-            prefix: self.0,
-            tos: self.1,
-            metric: self.2,
-            ordinal: self.3,
-        }
-    }
-}
+/// The route that a walk goes on after: its body where routes are walked
+/// by that, its table, its place there.
+pub(super) type RouteAfter = (Option<BodyId>, u32, RoutePlace);
 
-impl Place {
+impl Position {
     /// Whether it holds only for the start of the program that gave it.
     pub fn is_of_one_start(&self) -> bool {
         matches!(self, Self::Route(Some(_), ..))
@@ -107,8 +99,41 @@ impl Place {
     }
 
     pub(super) fn of_route(body: Option<BodyId>, table: u32, place: &RoutePlace) -> Self {
-        let place = InTable(place.prefix, place.tos, place.metric, place.ordinal);
+        let place = RoutePosition(place.prefix, place.tos, place.metric, place.ordinal);
         Self::Route(body.map(BodyId::number), table, place)
+    }
+
+    pub(super) fn route(&self) -> Option<RouteAfter> {
+        match *self {
+            Self::Route(body, table, RoutePosition(prefix, tos, metric, ordinal)) => {
+                let place = RoutePlace {
+                    prefix,
+                    tos,
+                    metric,
+                    ordinal,
+                };
+                Some((body.map(BodyId::of_number), table, place))
+            }
+            _ => None,
+        }
+    }
+
+    pub(super) fn link(&self) -> Option<u32> {
+        match *self {
+            Self::Link(index) => Some(index),
+            _ => None,
+        }
+    }
+
+    pub(super) fn nexthop(&self) -> Option<u32> {
+        match *self {
+            Self::Nexthop(id) => Some(id),
+            _ => None,
+        }
+    }
+
+    pub(super) fn of_rule(key: &RuleKey) -> Self {
+        Self::Rule(key.family, key.priority, key.ordinal)
     }
 
     pub(super) fn rule(&self) -> Option<RuleKey> {
@@ -123,7 +148,7 @@ impl Place {
     }
 
     pub(super) fn of_fdb(key: &FdbKey) -> Self {
-        Self::Fdb(Box::new(InFdb(
+        Self::Fdb(Box::new(FdbPosition(
             key.link,
             key.lladdr.octets().to_vec(),
             key.vlan,
@@ -151,13 +176,6 @@ impl Place {
         })
     }
 }
-
-/// Before all rules.
-pub(super) const FIRST_RULE: RuleKey = RuleKey {
-    family: 0,
-    priority: 0,
-    ordinal: 0,
-};
 
 /// Before all addresses of a link.
 pub(super) fn first_address_of(link: u32) -> AddressKey {
