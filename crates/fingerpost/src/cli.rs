@@ -198,6 +198,8 @@ fn question(object: Object, about: &'static str) -> Command {
                 None,
                 "Changes as they happen, one line of JSON each",
             )
+            // A change is a line of JSON, and there is no last one.
+            .conflicts_with_all(["fields", "csv", "sort", "count"])
             .help_heading("How"),
         )
         .group(ArgGroup::new("family").args(["ipv4", "ipv6"]))
@@ -447,6 +449,7 @@ fn output(matches: &ArgMatches) -> Output {
         statistics: matches.get_flag("statistics"),
         oneline: matches.get_flag("oneline"),
         colour: colour == "always" || colour == "auto" && colours_suit_the_output(),
+        words: false,
         netns: None,
     }
 }

@@ -19,6 +19,7 @@ use view::ifconfig::{IfconfigQuestion, Style, Which};
 
 use crate::arp::Called;
 use crate::ask;
+use crate::escaped::Escaped;
 
 /// Runs the command. `arguments` are those after the name. A wrong command
 /// line is said on standard error and ends with 2; a link that is not
@@ -44,7 +45,8 @@ pub fn run(arguments: Vec<OsString>, called: Called) -> Result<ExitCode> {
         style: wanted.style,
         which: name.map_or(wanted.which, |name| Which::Named(name.clone())),
     };
-    let mut out = io::stdout().lock();
+    let stdout = io::stdout();
+    let mut out = Escaped::stdout(&stdout);
     let asked = Ask::Ifconfig(Box::new(question));
     let blocks = ask::one_namespace(asked, &namespace, wanted.direct, &mut out)?;
     out.flush()?;

@@ -13,6 +13,7 @@ mod cli;
 mod config;
 mod daemon;
 mod direct;
+mod escaped;
 mod failover;
 mod generate;
 mod ifaceseq;
@@ -28,6 +29,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use cli::Wanted;
+use escaped::Escaped;
 use serve::snmp;
 
 fn main() -> ExitCode {
@@ -43,7 +45,8 @@ fn main() -> ExitCode {
 }
 
 fn run(wanted: Wanted) -> anyhow::Result<ExitCode> {
-    let mut out = io::stdout().lock();
+    let stdout = io::stdout();
+    let mut out = Escaped::stdout(&stdout);
     match wanted {
         Wanted::Up(up) => {
             drop(out);

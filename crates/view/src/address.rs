@@ -6,6 +6,7 @@ use std::sync::Arc;
 use table::row::address::flag;
 use table::{AF_INET, AF_INET6, Address, Link};
 
+use crate::column::Column;
 use crate::context::View;
 use crate::fields::{Value, Visit, push_name, push_plain};
 use crate::format::{push_address, push_u64};
@@ -13,31 +14,31 @@ use crate::link::{self, HeadOf};
 use crate::printer::Show;
 
 /// The columns of an address that are not its link's.
-pub(crate) const COLUMNS: &[&str] = &[
-    "addr_info.family",
-    "addr_info.local",
-    "addr_info.address",
-    "addr_info.prefixlen",
-    "addr_info.metric",
-    "addr_info.broadcast",
-    "addr_info.anycast",
-    "addr_info.scope",
-    "addr_info.secondary",
-    "addr_info.temporary",
-    "addr_info.nodad",
-    "addr_info.optimistic",
-    "addr_info.dadfailed",
-    "addr_info.home",
-    "addr_info.deprecated",
-    "addr_info.tentative",
-    "addr_info.dynamic",
-    "addr_info.mngtmpaddr",
-    "addr_info.noprefixroute",
-    "addr_info.autojoin",
-    "addr_info.stable-privacy",
-    "addr_info.label",
-    "addr_info.valid_life_time",
-    "addr_info.preferred_life_time",
+pub(crate) const COLUMNS: &[Column] = &[
+    Column::text("addr_info.family"),
+    Column::address("addr_info.local"),
+    Column::address("addr_info.address"),
+    Column::number("addr_info.prefixlen"),
+    Column::number("addr_info.metric"),
+    Column::address("addr_info.broadcast"),
+    Column::address("addr_info.anycast"),
+    Column::text("addr_info.scope"),
+    Column::flag("addr_info.secondary"),
+    Column::flag("addr_info.temporary"),
+    Column::flag("addr_info.nodad"),
+    Column::flag("addr_info.optimistic"),
+    Column::flag("addr_info.dadfailed"),
+    Column::flag("addr_info.home"),
+    Column::flag("addr_info.deprecated"),
+    Column::flag("addr_info.tentative"),
+    Column::flag("addr_info.dynamic"),
+    Column::flag("addr_info.mngtmpaddr"),
+    Column::flag("addr_info.noprefixroute"),
+    Column::flag("addr_info.autojoin"),
+    Column::flag("addr_info.stable-privacy"),
+    Column::text("addr_info.label"),
+    Column::number("addr_info.valid_life_time"),
+    Column::number("addr_info.preferred_life_time"),
 ];
 
 const FLAGS: [(u32, &str); 12] = [

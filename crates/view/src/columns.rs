@@ -1,6 +1,7 @@
 //! Which columns each kind of row has, and rows as chosen columns: CSV,
 //! `--fields`.
 
+use crate::column::Column;
 use crate::context::View;
 use crate::fields::push_json_text;
 use crate::picks::{Picks, Take};
@@ -9,13 +10,18 @@ use crate::question::{Format, Object};
 use crate::selection::BadQuestion;
 use crate::{address, fdb, link, link_kind, neighbour, nexthop, route, rule};
 
-/// The names of the columns of a kind of row: the keys of its JSON, with
-/// dots where they are nested.
-pub fn columns(object: Object) -> Vec<&'static str> {
-    let links = || link::COLUMNS.iter().chain(link_kind::COLUMNS);
+/// The columns of a kind of row.
+pub fn columns(object: Object) -> Vec<Column> {
+    let links = || {
+        // The settings of a link's kind: many, and few rows have any.
+        let settings = link_kind::COLUMNS
+            .iter()
+            .map(|name| Column::any(name).rare());
+        link::COLUMNS.iter().copied().chain(settings)
+    };
     match object {
-        Object::Link => links().copied().collect(),
-        Object::Addr => links().chain(address::COLUMNS).copied().collect(),
+        Object::Link => links().collect(),
+        Object::Addr => links().chain(address::COLUMNS.iter().copied()).collect(),
         Object::Neigh => neighbour::COLUMNS.to_vec(),
         Object::Route => route::COLUMNS.to_vec(),
         Object::Nexthop => nexthop::COLUMNS.to_vec(),
@@ -24,33 +30,34 @@ pub fn columns(object: Object) -> Vec<&'static str> {
     }
 }
 
-/// Whether a column shows something only with statistics.
-fn is_statistic(name: &str) -> bool {
-    name.starts_with("stats64")
-        || matches!(name, "refcnt" | "used" | "confirmed" | "updated" | "probes")
+/// Whether any of some columns, or of the parts of a whole, is sampled.
+pub fn are_sampled<'n>(object: Object, names: impl IntoIterator<Item = &'n str>) -> bool {
+    let all = columns(object);
+    names.into_iter().any(|name| {
+        all.iter()
+            .any(|column| column.sampled && is_or_is_in(column.name, name))
+    })
 }
 
-/// Columns that say nothing in a table unless asked for by name: settings
-/// of a link's kind, and what only `route get` tells.
-fn is_rare(object: Object, name: &str) -> bool {
-    name.starts_with("linkinfo.info_data")
-        || (object == Object::Route && matches!(name, "mark" | "uid" | "cache" | "iif"))
+/// Whether a column has a name, or is part of a whole of that name.
+fn is_or_is_in(column: &str, name: &str) -> bool {
+    let rest = column.strip_prefix(name);
+    rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
 }
 
 /// A name that is a column's, or that of a whole that some columns are parts
 /// of.
 pub(crate) fn checked(object: Object, name: &str) -> Result<&str, BadQuestion> {
     let all = columns(object);
-    let is_whole = |column: &&&str| {
-        column
-            .strip_prefix(name)
-            .is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
-    };
-    match all.iter().find(is_whole) {
-        Some(_) => Ok(name),
-        None => Err(BadQuestion::UnknownField {
+    match all.iter().any(|column| is_or_is_in(column.name, name)) {
+        true => Ok(name),
+        false => Err(BadQuestion::UnknownField {
             name: name.into(),
-            valid: all.join(", "),
+            valid: all
+                .iter()
+                .map(|column| column.name)
+                .collect::<Vec<_>>()
+                .join(", "),
         }),
     }
 }
@@ -80,9 +87,9 @@ impl Columns {
                 .map(|name| checked(object, name))
                 .collect::<Result<Vec<_>, _>>()?
         } else if format == Format::Csv {
-            let mut names = columns(object);
-            names.retain(|name| (statistics || !is_statistic(name)) && !is_rare(object, name));
-            names
+            let shown = |column: &Column| (statistics || !column.sampled) && !column.rare;
+            let all = columns(object).into_iter();
+            all.filter(shown).map(|column| column.name).collect()
         } else {
             return Ok(None);
         };
@@ -92,7 +99,7 @@ impl Columns {
         };
         Ok(Some(Self {
             widths: names.iter().map(|name| name.len()).collect(),
-            wants_statistics: names.iter().any(|name| is_statistic(name)),
+            wants_statistics: are_sampled(object, names.iter().copied()),
             picks: Picks::new(names, take),
             format,
         }))
@@ -175,14 +182,16 @@ fn csv_line<'c>(cells: impl Iterator<Item = &'c [u8]>, out: &mut Vec<u8>) {
         if at > 0 {
             out.push(b',');
         }
-        if !cell
-            .iter()
-            .any(|b| matches!(b, b',' | b'"' | b'\n' | b'\r'))
-        {
+        let runs = is_formula(cell);
+        let special = |b: &u8| matches!(b, b',' | b'"' | b'\n' | b'\r');
+        if !runs && !cell.iter().any(special) {
             out.extend_from_slice(cell);
             continue;
         }
         out.push(b'"');
+        if runs {
+            out.push(b'\'');
+        }
         for byte in cell {
             out.push(*byte);
             if *byte == b'"' {
@@ -194,10 +203,23 @@ fn csv_line<'c>(cells: impl Iterator<Item = &'c [u8]>, out: &mut Vec<u8>) {
     out.push(b'\n');
 }
 
+/// Whether a spreadsheet would take a cell for a formula: whoever may name
+/// a link could run something there. Numbers are none.
+#[inline]
+fn is_formula(cell: &[u8]) -> bool {
+    match cell {
+        [b'=' | b'+' | b'@' | b'\t' | b'\r', ..] => true,
+        [b'-', rest @ ..] => !rest.iter().all(u8::is_ascii_digit),
+        _ => false,
+    }
+}
+
 /// A line of a table: cells as wide as the widest so far, two spaces
-/// between them.
+/// between them; `-` where there is nothing, so that who splits a line at
+/// its spaces finds each column.
 fn table_line<'c>(cells: impl Iterator<Item = (&'c [u8], &'c usize)>, out: &mut Vec<u8>) {
     for (cell, width) in cells {
+        let cell = if cell.is_empty() { b"-" } else { cell };
         out.extend_from_slice(cell);
         out.resize(out.len() + 2 + width.saturating_sub(cell.len()), b' ');
     }

@@ -433,6 +433,116 @@ pub fn of_object<T>(
         .filter(move |word| word.objects.contains(&object))
 }
 
+/// The condition that one or two words begin, as `ip` calls it, and how
+/// many words that took: `to root` is one.
+pub fn spoken<T>(
+    words: &[&'static Word<T>],
+    word: &str,
+    next: Option<&str>,
+) -> Option<(&'static Word<T>, usize)> {
+    let find = |spoken: &str| {
+        let mut found = words.iter().filter(|word| word.bare.contains(&spoken));
+        found.next().copied()
+    };
+    next.and_then(|next| find(&format!("{word} {next}")))
+        .map(|found| (found, 2))
+        .or_else(|| find(word).map(|found| (found, 1)))
+}
+
+/// The flag of a value that stands alone: `ip link show eth0`.
+pub fn unnamed(object: Object) -> Option<&'static str> {
+    match object {
+        Object::Link | Object::Addr => Some("dev"),
+        Object::Neigh => Some("to"),
+        Object::Route => Some("exact"),
+        Object::Nexthop | Object::Rule | Object::Fdb => None,
+    }
+}
+
+/// Reads the conditions of a listing as they are written on the command
+/// line behind the object, in `ip`'s words or as flags: `dev eth0 proto bgp`,
+/// `--dev eth0`. For who has a line of text and no command line.
+pub fn read(object: Object, text: &str, to: &mut Filter) -> Result<(), String> {
+    let words: Vec<_> = of_object(FILTERS, object).collect();
+    let mut tokens = text.split_whitespace().peekable();
+    let mut told = Vec::new();
+    while let Some(token) = tokens.next() {
+        let (word, said) = match found(&words, object, token, tokens.peek().copied()) {
+            Some(Found::Flag(word, value)) => (word, value),
+            Some(Found::Spoken(word, 2)) => {
+                tokens.next();
+                (word, None)
+            }
+            Some(Found::Spoken(word, _)) => (word, None),
+            Some(Found::Value(word)) => (word, Some(token)),
+            None => return Err(unknown(&words, token)),
+        };
+        if told.contains(&word.flag) && !word.many {
+            return Err(format!("`{token}`: `{}` is said already", word.flag));
+        }
+        told.push(word.flag);
+        let value = match (word.value, said) {
+            (None, None) => "",
+            (None, Some(_)) => return Err(format!("`{token}`: no value is expected")),
+            (Some(_), Some(value)) => value,
+            (Some(name), None) => tokens
+                .next()
+                .ok_or_else(|| format!("`{token}`: a value is expected: {name}"))?,
+        };
+        (word.set)(to, value).map_err(|why| format!("`{}`: {why}", word.flag))?;
+    }
+    Ok(())
+}
+
+/// What a token of a line is.
+enum Found<'t> {
+    /// `--flag`, with what follows its `=`.
+    Flag(&'static Word<Filter>, Option<&'t str>),
+    /// One of `ip`'s words, and how many tokens it is.
+    Spoken(&'static Word<Filter>, usize),
+    /// A value that stands alone.
+    Value(&'static Word<Filter>),
+}
+
+fn found<'t>(
+    words: &[&'static Word<Filter>],
+    object: Object,
+    token: &'t str,
+    next: Option<&str>,
+) -> Option<Found<'t>> {
+    let named = |name: &str| words.iter().find(|word| word.flag == name).copied();
+    if let Some(long) = token.strip_prefix("--") {
+        let (name, value) = match long.split_once('=') {
+            Some((name, value)) => (name, Some(value)),
+            None => (long, None),
+        };
+        return Some(Found::Flag(named(name)?, value));
+    }
+    if let Some(short) = token.strip_prefix('-') {
+        let is_it = |word: &&&Word<Filter>| {
+            let name = word.short.map(String::from);
+            name.as_deref() == Some(short)
+        };
+        return Some(Found::Flag(words.iter().find(is_it)?, None));
+    }
+    match spoken(words, token, next) {
+        Some((word, tokens)) => Some(Found::Spoken(word, tokens)),
+        None => Some(Found::Value(named(unnamed(object)?)?)),
+    }
+}
+
+fn unknown(words: &[&'static Word<Filter>], token: &str) -> String {
+    let known: Vec<_> = words
+        .iter()
+        .filter_map(|word| word.bare.first().copied())
+        .collect();
+    let shown: String = token.chars().take(64).collect();
+    format!(
+        "`{shown}` is not known here: there are {}",
+        known.join(", ")
+    )
+}
+
 /// `default` is said of both families: the one asked for decides. And a
 /// prefix decides the family where nothing else does.
 pub fn settle_family(filter: &mut Filter) {
@@ -444,5 +554,57 @@ pub fn settle_family(filter: &mut Filter) {
         filter
             .family
             .get_or_insert(if prefix.addr().is_ipv4() { 4 } else { 6 });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn filter(object: Object, text: &str) -> Result<Filter, String> {
+        let mut filter = Filter::default();
+        read(object, text, &mut filter).map(|()| filter)
+    }
+
+    #[test]
+    fn a_line_is_read_as_the_command_line_is() {
+        let expected = Filter {
+            dev: Some("eth0".to_owned()),
+            to: Some("10.0.0.0/8".parse().unwrap()),
+            proto: Some("bgp".to_owned()),
+            family: Some(4),
+            ..Filter::default()
+        };
+        for text in [
+            "to root 10/8 dev eth0 proto bgp -4",
+            "  --to 10/8 --dev=eth0 protocol bgp --ipv4 ",
+        ] {
+            assert_eq!(filter(Object::Route, text), Ok(expected.clone()), "{text}");
+        }
+        let alone = filter(Object::Route, "10.1.0.0/16").unwrap();
+        assert_eq!(alone.exact, Some("10.1.0.0/16".parse().unwrap()));
+        assert!(filter(Object::Link, "eth0 up").unwrap().up);
+        assert_eq!(filter(Object::Rule, ""), Ok(Filter::default()));
+    }
+
+    #[test]
+    fn what_is_not_known_is_refused_by_name() {
+        for (object, text, named) in [
+            (Object::Rule, "bogus", "`bogus` is not known here"),
+            (Object::Route, "--bogus 7", "`--bogus` is not known here"),
+            (Object::Route, "-x", "`-x` is not known here"),
+            (Object::Route, "dev", "`dev`: a value is expected: NAME"),
+            (Object::Link, "--up=1", "no value is expected"),
+            (Object::Route, "bgp", "`exact`: "),
+            (Object::Fdb, "vlan 9999", "`vlan`: "),
+            (
+                Object::Link,
+                "dev eth0 eth1",
+                "`eth1`: `dev` is said already",
+            ),
+        ] {
+            let why = filter(object, text).unwrap_err();
+            assert!(why.contains(named), "{text}: {why}");
+        }
     }
 }

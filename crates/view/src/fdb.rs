@@ -3,26 +3,27 @@
 use table::FdbEntry;
 use table::row::neighbour::{flag, state};
 
+use crate::column::Column;
 use crate::context::View;
 use crate::fields::{Value, Visit, push_plain};
 use crate::format::push_hex;
 use crate::printer::Show;
 
 /// The columns of a forwarding entry.
-pub(crate) const COLUMNS: &[&str] = &[
-    "mac",
-    "ifname",
-    "dst",
-    "vlan",
-    "port",
-    "vni",
-    "src_vni",
-    "viaIf",
-    "nhid",
-    "linkNetNsId",
-    "flags",
-    "master",
-    "state",
+pub(crate) const COLUMNS: &[Column] = &[
+    Column::lladdr("mac"),
+    Column::text("ifname"),
+    Column::address("dst"),
+    Column::number("vlan"),
+    Column::any("port"),
+    Column::number("vni"),
+    Column::number("src_vni"),
+    Column::any("viaIf"),
+    Column::number("nhid"),
+    Column::any("linkNetNsId"),
+    Column::list("flags"),
+    Column::text("master"),
+    Column::any("state"),
 ];
 
 const FLAGS: [(u32, &str); 7] = [

@@ -19,6 +19,7 @@ mod address;
 mod answer;
 pub mod arp;
 mod attributes;
+mod column;
 mod columns;
 pub mod conditions;
 mod context;
@@ -47,7 +48,8 @@ mod selection;
 mod walk;
 
 pub use answer::{AnswerError, answer};
-pub use columns::columns;
+pub use column::{Column, ColumnType};
+pub use columns::{are_sampled, columns};
 pub use context::Context;
 pub use event::{Watch, event};
 pub use pattern::matches as matches_name;

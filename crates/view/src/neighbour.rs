@@ -3,6 +3,7 @@
 use table::row::neighbour::{flag, state};
 use table::{Neighbour, NeighbourAges};
 
+use crate::column::Column;
 use crate::context::View;
 use crate::fields::{Value, Visit, push_name, push_plain};
 use crate::format::{push_address, push_u64};
@@ -10,22 +11,22 @@ use crate::link::lladdr_value;
 use crate::printer::Show;
 
 /// The columns of a neighbour.
-pub(crate) const COLUMNS: &[&str] = &[
-    "dst",
-    "dev",
-    "lladdr",
-    "router",
-    "proxy",
-    "managed",
-    "extern_learn",
-    "offload",
-    "refcnt",
-    "used",
-    "confirmed",
-    "updated",
-    "probes",
-    "state",
-    "protocol",
+pub(crate) const COLUMNS: &[Column] = &[
+    Column::address("dst"),
+    Column::text("dev"),
+    Column::lladdr("lladdr"),
+    Column::flag("router"),
+    Column::flag("proxy"),
+    Column::flag("managed"),
+    Column::flag("extern_learn"),
+    Column::flag("offload"),
+    Column::number("refcnt").sampled(),
+    Column::number("used").sampled(),
+    Column::number("confirmed").sampled(),
+    Column::number("updated").sampled(),
+    Column::number("probes").sampled(),
+    Column::list("state"),
+    Column::text("protocol"),
 ];
 
 /// States in the order in which `ip` names them.

@@ -2,6 +2,7 @@
 
 use table::Nexthop;
 
+use crate::column::Column;
 use crate::context::View;
 use crate::fields::{Value, Visit, push_plain};
 use crate::format::push_u64;
@@ -9,22 +10,22 @@ use crate::printer::Show;
 use crate::route::{derived_flags, encap_fields, encap_text, flag_fields, flag_text};
 
 /// The columns of a next-hop object.
-pub(crate) const COLUMNS: &[&str] = &[
-    "id",
-    "group.id",
-    "group.weight",
-    "type",
-    "resilient_args.buckets",
-    "resilient_args.idle_timer",
-    "resilient_args.unbalanced_timer",
-    "encap",
-    "gateway",
-    "dev",
-    "scope",
-    "blackhole",
-    "protocol",
-    "flags",
-    "fdb",
+pub(crate) const COLUMNS: &[Column] = &[
+    Column::number("id"),
+    Column::number("group.id"),
+    Column::number("group.weight"),
+    Column::text("type"),
+    Column::number("resilient_args.buckets"),
+    Column::any("resilient_args.idle_timer"),
+    Column::any("resilient_args.unbalanced_timer"),
+    Column::any("encap"),
+    Column::address("gateway"),
+    Column::text("dev"),
+    Column::text("scope"),
+    Column::flag("blackhole"),
+    Column::text("protocol"),
+    Column::list("flags"),
+    Column::any("fdb"),
 ];
 
 fn flags(row: &Nexthop, view: &View<'_>) -> u32 {

@@ -41,6 +41,7 @@ pub struct Printer<'a, W> {
     selection: Selection,
     format: Format,
     count_only: bool,
+    words: bool,
     netns: Option<Box<str>>,
     columns: Option<Columns>,
     sort: Option<Sort>,
@@ -105,6 +106,7 @@ impl<'a, W: io::Write> Printer<'a, W> {
             ref sort,
             count,
             statistics,
+            words,
             ..
         } = question.output;
         let selection = Selection::new(question, &context)?;
@@ -123,6 +125,7 @@ impl<'a, W: io::Write> Printer<'a, W> {
             selection,
             format,
             count_only: count,
+            words,
             netns: question.output.netns.as_deref().map(Box::from),
             columns,
             sort,
@@ -370,6 +373,10 @@ impl<'a, W: io::Write> Printer<'a, W> {
             push_json_text(out, netns);
         }
         row.fields(&self.view, &mut Json { out });
+        if self.words {
+            let text = line(row, &self.view);
+            Json { out }.value("words", Value::Text(&text));
+        }
         out.push(b'}');
     }
 
@@ -433,6 +440,15 @@ impl<'a> Printer<'a, Vec<u8>> {
             (false, _) => Vec::new(),
         }
     }
+}
+
+/// A row as text, its blanks one space each. What is no text in UTF-8 is
+/// shown as such.
+fn line(row: &impl Show, view: &View<'_>) -> String {
+    let mut text = Vec::new();
+    row.text(view, &mut text);
+    let text = String::from_utf8_lossy(&text);
+    text.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
 /// One row as a JSON object with some fields before its own.

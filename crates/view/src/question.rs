@@ -118,6 +118,10 @@ pub struct Output {
     pub oneline: bool,
     /// Colours.
     pub colour: bool,
+    /// In JSON, beside a row's fields: the line of text that `ip` shows for
+    /// it, as `words`.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub words: bool,
     /// Name of the namespace, shown as a first column when several are
     /// asked.
     pub netns: Option<String>,

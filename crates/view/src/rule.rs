@@ -5,6 +5,7 @@ use table::Rule;
 use table::row::route::protocol;
 use table::row::rule::{action, flag};
 
+use crate::column::Column;
 use crate::context::View;
 use crate::fields::{Value, Visit, push_name, push_plain};
 use crate::format::push_u64;
@@ -12,41 +13,41 @@ use crate::printer::Show;
 use words::Name;
 
 /// The columns of a rule.
-pub(crate) const COLUMNS: &[&str] = &[
-    "priority",
-    "not",
-    "src",
-    "srclen",
-    "dst",
-    "dstlen",
-    "tos",
-    "fwmark",
-    "fwmask",
-    "iif",
-    "iif_detached",
-    "oif",
-    "oif_detached",
-    "l3mdev",
-    "uid_start",
-    "uid_end",
-    "ipproto",
-    "sport",
-    "sport_start",
-    "sport_end",
-    "dport",
-    "dport_start",
-    "dport_end",
-    "tun_id",
-    "table",
-    "suppress_prefixlen",
-    "suppress_ifgroup",
-    "flow_from",
-    "flow_to",
-    "goto",
-    "unresolved",
-    "nop",
-    "action",
-    "protocol",
+pub(crate) const COLUMNS: &[Column] = &[
+    Column::number("priority"),
+    Column::flag("not"),
+    Column::any("src"),
+    Column::number("srclen"),
+    Column::any("dst"),
+    Column::number("dstlen"),
+    Column::any("tos"),
+    Column::any("fwmark"),
+    Column::any("fwmask"),
+    Column::any("iif"),
+    Column::flag("iif_detached"),
+    Column::any("oif"),
+    Column::flag("oif_detached"),
+    Column::flag("l3mdev"),
+    Column::any("uid_start"),
+    Column::any("uid_end"),
+    Column::any("ipproto"),
+    Column::any("sport"),
+    Column::any("sport_start"),
+    Column::any("sport_end"),
+    Column::any("dport"),
+    Column::any("dport_start"),
+    Column::any("dport_end"),
+    Column::any("tun_id"),
+    Column::any("table"),
+    Column::any("suppress_prefixlen"),
+    Column::any("suppress_ifgroup"),
+    Column::any("flow_from"),
+    Column::any("flow_to"),
+    Column::any("goto"),
+    Column::flag("unresolved"),
+    Column::flag("nop"),
+    Column::any("action"),
+    Column::any("protocol"),
 ];
 
 /// The protocols of IP that rules are made for (`/etc/protocols`).

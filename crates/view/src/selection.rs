@@ -322,6 +322,7 @@ impl Selection {
             && self.mac.is_none_or(|mac| mac == row.lladdr)
             && self.master.is_none_or(|master| row.master == Some(master))
             && self.vlan.is_none_or(|vlan| row.vlan == Some(vlan))
+            && (row.state & self.states != 0 || row.state == state::NONE && self.stateless)
     }
 }
 
@@ -407,14 +408,18 @@ fn route_kind(name: &str) -> Result<u8, BadQuestion> {
 /// The mask of the states asked for, and whether none at all is one.
 /// Without any: all but `noarp` and `none`, as `ip neigh` has it.
 fn neighbour_states(object: Object, names: &[String]) -> Result<(u16, bool), BadQuestion> {
-    if object != Object::Neigh || names.is_empty() {
-        return Ok((0xff & !state::NOARP, false));
+    match object {
+        Object::Fdb if names.is_empty() => return Ok((u16::MAX, true)),
+        Object::Neigh | Object::Fdb if !names.is_empty() => {}
+        _ => return Ok((0xff & !state::NOARP, false)),
     }
     let (mut mask, mut none) = (0, false);
     for name in names {
         match name.to_ascii_uppercase().as_str() {
             "ALL" => (mask, none) = (u16::MAX, true),
             "NONE" => none = true,
+            // The word of `bridge fdb` for entries that do not age.
+            "STATIC" if object == Object::Fdb => mask |= state::NOARP,
             upper => {
                 mask |= STATES
                     .iter()

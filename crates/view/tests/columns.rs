@@ -11,13 +11,15 @@
 mod support;
 
 use std::collections::BTreeSet;
+use std::net::IpAddr;
 use std::sync::Arc;
 
 use fingerpost_view as view;
+use ipnet::IpNet;
 use serde_json::Value;
 use support::{Rows, now_millis, rich};
 use table::{LinkCounters, NeighbourAges, NeighbourSample, Sample, Tables};
-use view::{Filter, Format, Names, Object, Output, Question, answer, columns};
+use view::{ColumnType, Filter, Format, Names, Object, Output, Question, answer, columns};
 
 const OBJECTS: [Object; 7] = [
     Object::Link,
@@ -87,6 +89,7 @@ fn shown(
 fn names(object: Object) -> Vec<&'static str> {
     let mut names = BTreeSet::new();
     for column in columns(object) {
+        let column = column.name;
         let dots = column.match_indices('.').map(|(at, _)| at);
         names.extend(dots.chain([column.len()]).map(|at| &column[..at]));
     }
@@ -124,7 +127,8 @@ fn a_column_alone_is_the_same_as_among_all() {
     for object in OBJECTS {
         let forth = names(object);
         let back: Vec<_> = forth.iter().rev().copied().collect();
-        for names in [columns(object), forth, back] {
+        let plain = columns(object).into_iter().map(|column| column.name);
+        for names in [plain.collect(), forth, back] {
             let json = parsed(&shown(&tables, object, Format::Ndjson, &names));
             let csv = shown(&tables, object, Format::Csv, &names);
             let csv: Vec<_> = csv.iter().map(|line| cells(line)).collect();
@@ -187,6 +191,61 @@ fn columns_are_what_the_whole_row_has_at_their_names() {
                 };
                 compared += usize::from(expected.is_some());
                 assert_eq!(chosen.get(name), expected.as_ref(), "{object:?} {name}");
+            }
+        }
+    }
+    assert!(compared > 500, "only {compared} values were compared");
+}
+
+/// Whether a value is of a column's type.
+fn is_of(value: &Value, holds: ColumnType) -> bool {
+    let text = value.as_str();
+    match holds {
+        ColumnType::Text | ColumnType::LinkLayer => text.is_some(),
+        ColumnType::Number => value.is_i64() || value.is_u64(),
+        ColumnType::Flag => value.is_null() || value.is_boolean(),
+        ColumnType::List => value
+            .as_array()
+            .is_some_and(|items| items.iter().all(Value::is_string)),
+        ColumnType::Address => text.is_some_and(|text| text.parse::<IpAddr>().is_ok()),
+        ColumnType::Prefix => text.is_some_and(|text| {
+            text == "default" || text.parse::<IpAddr>().is_ok() || text.parse::<IpNet>().is_ok()
+        }),
+        _ => !value.is_array() && !value.is_object(),
+    }
+}
+
+#[test]
+fn a_column_holds_what_its_type_says() {
+    let Some(tables) = tables("view-typed") else {
+        return;
+    };
+    let mut compared = 0;
+    for object in OBJECTS {
+        let columns = columns(object);
+        let names: Vec<_> = columns.iter().map(|column| column.name).collect();
+        let rows = parsed(&shown(&tables, object, Format::Ndjson, &names));
+        for (row, column) in rows
+            .iter()
+            .flat_map(|row| columns.iter().map(move |of| (row, of)))
+        {
+            let Some(value) = row.get(column.name) else {
+                continue;
+            };
+            // Through a list, a column has a value for each of its items.
+            let through = ["addr_info", "nexthops", "metrics", "group"];
+            let values = match value {
+                Value::Array(items) if through.iter().any(|list| column.name.starts_with(list)) => {
+                    items.clone()
+                }
+                one => vec![one.clone()],
+            };
+            compared += values.len();
+            for value in values {
+                assert!(
+                    is_of(&value, column.holds),
+                    "{object:?} {column:?}: {value}"
+                );
             }
         }
     }

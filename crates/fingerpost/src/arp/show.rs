@@ -13,13 +13,15 @@ use view::arp::{ArpQuestion, Host, Timers};
 
 use super::arguments::{Show, Wanted};
 use super::host;
+use crate::escaped::Escaped;
 use crate::{ask, direct};
 
 /// Lists entries. Gives `false` when the one that was asked for is not
 /// there.
 pub fn run(show: &Show, wanted: &Wanted, namespace: &Namespace) -> Result<bool> {
     let question = question(show, wanted, namespace)?;
-    let mut out = io::stdout().lock();
+    let stdout = io::stdout();
+    let mut out = Escaped::stdout(&stdout);
     let found = if show.resolve {
         let named = |addresses| host::ask_all(addresses, wanted.patience, host::name_of);
         direct::arp::answer(&question, namespace, Some(&named), &mut out)?

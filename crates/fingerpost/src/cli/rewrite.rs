@@ -114,7 +114,7 @@ pub fn rewrite(arguments: Vec<String>) -> Vec<String> {
     }
     let words: Vec<_> = conditions::of_object(conditions::FILTERS, object).collect();
     let tokens: Vec<&str> = before.chain(rest).collect();
-    rewrite_filters(&tokens, &words, unnamed(object), &mut out);
+    rewrite_filters(&tokens, &words, conditions::unnamed(object), &mut out);
     out
 }
 
@@ -149,16 +149,6 @@ fn before_change<'a>(mut options: impl Iterator<Item = &'a str>) -> Vec<String> 
         }
     }
     out
-}
-
-/// The flag of a value that stands alone: `ip link show eth0`.
-fn unnamed(object: Object) -> Option<&'static str> {
-    match object {
-        Object::Link | Object::Addr => Some("dev"),
-        Object::Neigh => Some("to"),
-        Object::Route => Some("exact"),
-        Object::Nexthop | Object::Rule | Object::Fdb => None,
-    }
 }
 
 /// Where the first argument stands that is neither an option nor the
@@ -212,7 +202,7 @@ fn rewrite_filters<T>(
         at += 1;
         if token.starts_with('-') {
             at += option(token, next, words, out);
-        } else if let Some((word, spoken)) = bare(token, next, words) {
+        } else if let Some((word, spoken)) = conditions::spoken(words, token, next.copied()) {
             out.push(format!("--{}", word.flag));
             at += spoken - 1;
             if word.value.is_some() {
@@ -224,23 +214,6 @@ fn rewrite_filters<T>(
             out.push((*token).to_owned());
         }
     }
-}
-
-/// The word that one or two tokens mean, and how many.
-fn bare<T>(
-    token: &str,
-    next: Option<&&str>,
-    words: &[&'static Word<T>],
-) -> Option<(&'static Word<T>, usize)> {
-    let find = |spoken: &str| {
-        words
-            .iter()
-            .find(|word| word.bare.contains(&spoken))
-            .copied()
-    };
-    next.and_then(|next| find(&format!("{token} {next}")))
-        .map(|word| (word, 2))
-        .or_else(|| find(token).map(|word| (word, 1)))
 }
 
 /// Copies an option in our spelling, with its value if it takes one; gives

@@ -35,6 +35,15 @@ fn words_and_flags_ask_the_same() {
 }
 
 #[test]
+fn what_a_change_cannot_be_shown_as_is_refused() {
+    for output in ["--csv", "--count", "--sort dst", "--fields dst"] {
+        let refused = parsed(&format!("fingerpost neigh --watch {output}"));
+        let why = refused.unwrap_err().to_string();
+        assert!(why.contains("--watch"), "{output}: {why}");
+    }
+}
+
+#[test]
 fn a_prefix_decides_the_family() {
     assert_eq!(
         question_of("fingerpost route to 2001:db8::/32")

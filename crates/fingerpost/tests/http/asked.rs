@@ -58,6 +58,13 @@ const FILTERED: &[(&str, &[&str])] = &[
     ("nexthops?groups", &["nexthop", "--groups"]),
     ("rules?priority=1000", &["rule", "--priority", "1000"]),
     ("fdb?dev=veth0", &["fdb", "--dev", "veth0"]),
+    ("fdb?state=permanent", &["fdb", "--state", "permanent"]),
+    (
+        "routes?filter=to+root+10/8+dev+br0",
+        &["route", "show", "to", "root", "10/8", "dev", "br0"],
+    ),
+    ("links?filter=veth0", &["link", "show", "veth0"]),
+    ("rules?filter=--priority=1000", &["rule", "pref", "1000"]),
 ];
 
 /// Both say the same in the end. A fresh namespace is not at rest: its
@@ -155,6 +162,59 @@ fn next_page(reply: &Reply) -> Option<String> {
     let (path, rel) = link.strip_prefix('<')?.split_once('>')?;
     assert_eq!(rel, "; rel=\"next\"");
     Some(path.to_owned())
+}
+
+#[test]
+fn a_filter_is_read_as_the_command_line_is_and_rows_have_its_words() {
+    let Some((netns, _daemon)) = asked("httpwords") else {
+        return;
+    };
+    for (wrong, named) in [
+        ("routes?filter=bogus", "exact"),
+        ("rules?filter=bogus", "bogus"),
+        ("links?filter=--bogus+7", "--bogus"),
+        ("routes?filter=dev", "a value is expected"),
+    ] {
+        let reply = ask(&netns, &format!("/v1/{wrong}"), &[]);
+        assert_eq!(reply.status, 400, "{wrong}");
+        assert!(reply.body.contains(named), "{wrong}: {}", reply.body);
+    }
+    let rows = ask(&netns, "/v1/rules?words", &[]).json();
+    let words: Vec<String> = rows
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|row| row["words"].as_str().unwrap().to_owned())
+        .collect();
+    let listed = says(&netns, &["rule"]);
+    let listed: Vec<String> = listed
+        .lines()
+        .map(|line| line.split_whitespace().collect::<Vec<_>>().join(" "))
+        .collect();
+    assert!(!words.is_empty());
+    assert_eq!(words, listed);
+}
+
+#[test]
+fn what_is_skipped_is_left_out_of_any_page() {
+    let Some((netns, _daemon)) = asked("httpskip") else {
+        return;
+    };
+    for path in ["routes?table=all", "routes?dev=veth1", "links?up"] {
+        agree(path, || {
+            let whole = get(&netns, &format!("/v1/{path}&format=ndjson"));
+            let page = |skip: usize| {
+                get(
+                    &netns,
+                    &format!("/v1/{path}&format=ndjson&limit=1&skip={skip}"),
+                )
+            };
+            let count = whole.lines().count();
+            let rows: String = (0..count).map(page).collect();
+            assert_eq!(page(count) + &page(100_000_000), "");
+            (rows, whole)
+        });
+    }
 }
 
 #[test]

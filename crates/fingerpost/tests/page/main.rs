@@ -62,8 +62,14 @@ fn tables_details_and_changes() {
     browser.sees("#layer .row:first-child", |text| text.starts_with("veth1"));
     // Filtered while it is typed.
     browser.click("#filter");
-    browser.types("bridge");
+    browser.types("type bridge");
     browser.sees("#position", |text| text.ends_with("of 1"));
+    browser.press(&[ESCAPE]);
+    browser.sees("#position", |text| text.ends_with("of 4"));
+    // A word that is not known is said, and shows nothing else instead.
+    browser.click("#filter");
+    browser.types("bogus");
+    browser.shows("#hint", "bogus");
     browser.press(&[ESCAPE]);
     browser.sees("#position", |text| text.ends_with("of 4"));
     // What points to a link.
@@ -262,7 +268,7 @@ fn a_million_routes_are_scrolled_to_the_last() {
     // A filter is the daemon's there; what is left is few and can be sorted.
     browser.press(&["/"]);
     browser.types(wanted);
-    browser.shows("#hint", "asked for: to");
+    browser.shows("#hint", "asked for: ");
     browser.sees("#layer .row:first-child", |text| text.starts_with(wanted));
     browser.shot("million-filtered");
     browser.press(&[ESCAPE]);

@@ -117,11 +117,24 @@ pub const OUTPUT: &[Parameter] = &[
         value: Value::Switch,
     },
     Parameter {
+        name: "words",
+        help: "In each row the line of text that `ip` shows for it, as `words`",
+        value: Value::Switch,
+    },
+    Parameter {
         name: "count",
         help: "Only the number of rows",
         value: Value::Switch,
     },
 ];
+
+/// Conditions in one text.
+pub const FILTER: Parameter = Parameter {
+    name: "filter",
+    help: "Conditions as they stand on the command line behind `show`: `dev eth0 proto bgp`. \
+           They go before parameters that say the same",
+    value: Value::Text,
+};
 
 /// Pages.
 pub const PAGES: &[Parameter] = &[
@@ -134,8 +147,9 @@ pub const PAGES: &[Parameter] = &[
     Parameter {
         name: "skip",
         help: "Rows to pass over first, after the place that `after` says: how a page in the \
-               middle is reached. They are counted one by one, in pieces between which others \
-               are answered",
+               middle is reached. Among all routes of a table that costs no \
+               more than the first page; with other filters the rows are counted one by one, in \
+               pieces between which others are answered",
         value: Value::Number(super::rows::MAX_SKIP),
     },
     Parameter {

@@ -3,11 +3,11 @@
 //! the command line, [`view::columns`]).
 
 use serde_json::{Map, Value, json};
-use view::Object;
 use view::conditions::{self, Word};
+use view::{ColumnType, Object};
 
 use super::definition::{
-    ADDRESS, CHANGES, NETNS, OUTPUT, PAGES, Parameter, TABLES, Table, Value as Kind,
+    ADDRESS, CHANGES, FILTER, NETNS, OUTPUT, PAGES, Parameter, TABLES, Table, Value as Kind,
 };
 use super::problem;
 
@@ -93,7 +93,7 @@ pub fn document() -> Value {
 
 fn rows_path(table: &Table) -> Value {
     let words = conditions::of_object(conditions::FILTERS, table.object).map(word);
-    let others = [&NETNS].into_iter().chain(OUTPUT).chain(PAGES);
+    let others = [&NETNS, &FILTER].into_iter().chain(OUTPUT).chain(PAGES);
     let parameters = words.chain(others.map(parameter)).collect();
     let content = rows_content(table.row);
     let id = table.path.trim_start_matches("/v1/");
@@ -246,13 +246,13 @@ fn parameter(parameter: &Parameter) -> Value {
 fn row(object: Object) -> Value {
     let mut root = Map::new();
     for column in view::columns(object) {
-        let mut parts = column.split('.').peekable();
+        let mut parts = column.name.split('.').peekable();
         let mut level = &mut root;
         while let Some(part) = parts.next() {
             let is_last = parts.peek().is_none();
             let entry = level.entry(part).or_insert_with(|| {
                 if is_last {
-                    leaf(object, part)
+                    leaf(column.holds)
                 } else {
                     json!({"properties": {}})
                 }
@@ -269,7 +269,9 @@ fn row(object: Object) -> Value {
             json!({"items": {"type": "object", "additionalProperties": true}}),
         );
     }
-    root.insert("netns".to_owned(), json!({"type": "string"}));
+    for name in ["netns", "words"] {
+        root.insert(name.to_owned(), json!({"type": "string"}));
+    }
     let mut schema = json!({"properties": root});
     settle(&mut schema, "", is_open(object));
     schema
@@ -306,86 +308,18 @@ fn settle(schema: &mut Value, name: &str, open: bool) {
 }
 
 /// What a column holds.
-fn leaf(object: Object, name: &str) -> Value {
-    let number = || json!({"type": "integer"});
-    match (object, name) {
-        (Object::Rule, "srclen" | "dstlen") => number(),
-        (_, "flags" | "altnames" | "cache") => json!({"items": {"type": "string"}}),
-        (Object::Neigh, "state") => json!({"items": {"type": "string"}}),
-        (_, name) if NUMBERS.contains(&name) => number(),
-        (_, name) if FLAGS.contains(&name) => json!({"type": ["boolean", "null"]}),
+fn leaf(holds: ColumnType) -> Value {
+    match holds {
+        ColumnType::Number => json!({"type": "integer"}),
+        ColumnType::Flag => json!({"type": ["boolean", "null"]}),
+        ColumnType::List => json!({"items": {"type": "string"}}),
+        ColumnType::Text | ColumnType::Address | ColumnType::Prefix | ColumnType::LinkLayer => {
+            json!({"type": "string"})
+        }
         // A link in a foreign namespace may have a number for a name.
         _ => json!({"type": ["string", "integer", "boolean", "null"]}),
     }
 }
-
-const NUMBERS: &[&str] = &[
-    "ifindex",
-    "link_index",
-    "mtu",
-    "txqlen",
-    "link_netnsid",
-    "promiscuity",
-    "min_mtu",
-    "max_mtu",
-    "num_tx_queues",
-    "num_rx_queues",
-    "bytes",
-    "packets",
-    "errors",
-    "dropped",
-    "over_errors",
-    "multicast",
-    "carrier_errors",
-    "collisions",
-    "prefixlen",
-    "metric",
-    "valid_life_time",
-    "preferred_life_time",
-    "refcnt",
-    "used",
-    "confirmed",
-    "updated",
-    "probes",
-    "nhid",
-    "priority",
-    "expires",
-    "error",
-    "id",
-    "weight",
-    "buckets",
-    "vlan",
-    "vni",
-    "src_vni",
-];
-
-const FLAGS: &[&str] = &[
-    "router",
-    "proxy",
-    "managed",
-    "extern_learn",
-    "offload",
-    "secondary",
-    "temporary",
-    "nodad",
-    "optimistic",
-    "dadfailed",
-    "home",
-    "deprecated",
-    "tentative",
-    "dynamic",
-    "mngtmpaddr",
-    "noprefixroute",
-    "autojoin",
-    "stable-privacy",
-    "not",
-    "blackhole",
-    "iif_detached",
-    "oif_detached",
-    "l3mdev",
-    "unresolved",
-    "nop",
-];
 
 #[cfg(test)]
 mod tests {
@@ -415,7 +349,7 @@ mod tests {
     #[test]
     fn rows_have_the_columns() {
         let link = row(Object::Link);
-        assert_eq!(link["properties"]["ifname"]["type"][0], "string");
+        assert_eq!(link["properties"]["ifname"]["type"], "string");
         let bytes = &link["properties"]["stats64"]["properties"]["rx"]["properties"]["bytes"];
         assert_eq!(bytes["type"], "integer");
         let address = row(Object::Addr);

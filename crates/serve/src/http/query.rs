@@ -169,6 +169,7 @@ pub fn output(parameters: &mut Parameters<'_>, headers: &HeaderMap) -> Result<Ou
         count: parameters.take_switch("count")?,
         details: parameters.take_switch("details")?,
         statistics: parameters.take_switch("statistics")?,
+        words: parameters.take_switch("words")?,
         format: format(parameters, headers)?,
         ..Output::default()
     })

@@ -69,6 +69,10 @@ impl Asked {
         let mirrored = shared.mirrored(netns.as_deref())?;
         let mut filter = Filter::default();
         parameters.take_words(FILTERS, table.object, &mut filter)?;
+        if let Some(text) = parameters.take("filter")? {
+            view::conditions::read(table.object, &text, &mut filter)
+                .map_err(|why| Problem::bad_request(format!("parameter `filter`: {why}")))?;
+        }
         settle_family(&mut filter);
         let mut output = query::output(&mut parameters, &request.headers)?;
         output.netns = netns.map(|netns| netns.into_owned());
@@ -117,12 +121,21 @@ impl Asked {
     }
 
     /// The whole answer, if it is short.
-    fn at_once(&self, shared: &Shared, tables: &Tables) -> Result<Option<(Bytes, Walk)>, Problem> {
+    fn at_once(
+        &mut self,
+        shared: &Shared,
+        tables: &Tables,
+    ) -> Result<Option<(Bytes, Walk)>, Problem> {
+        let now = self.mirrored.answers.mirror().now_millis();
         if self.skip > 0 {
-            return Ok(None);
+            let mut walk = self.skipping();
+            walk.bounded_piece(Bounds::SMALL, tables, &shared.names(), now)?;
+            if !walk.is_over() {
+                return Ok(None);
+            }
+            self.go_on_after(&walk);
         }
         let mut walk = self.walk();
-        let now = self.mirrored.answers.mirror().now_millis();
         let piece = walk.bounded_piece(Bounds::SMALL, tables, &shared.names(), now)?;
         let whole = piece.filter(|_| walk.is_over());
         Ok(whole.map(|piece| (piece.into(), walk)))
@@ -135,9 +148,7 @@ impl Asked {
         if self.skip == 0 {
             return Ok(());
         }
-        let mut counting = self.question.clone();
-        counting.output.count = true;
-        let mut walk = Walk::new(counting, self.after.clone(), Some(self.skip));
+        let mut walk = self.skipping();
         while !walk.is_over() {
             let tables = self.mirrored.answers.mirror().reader().snapshot();
             walk.piece(
@@ -148,12 +159,25 @@ impl Asked {
             drop(tables);
             tokio::task::yield_now().await;
         }
-        match walk.rest() {
+        self.go_on_after(&walk);
+        Ok(())
+    }
+
+    /// A walk over the rows to be left out, which only counts them.
+    fn skipping(&self) -> Walk {
+        let mut counting = self.question.clone();
+        counting.output.count = true;
+        Walk::new(counting, self.after.clone(), Some(self.skip))
+    }
+
+    /// Nothing is to be left out any more.
+    fn go_on_after(&mut self, skipped: &Walk) {
+        self.skip = 0;
+        match skipped.rest() {
             Some(position) => self.after = Some(position.clone()),
             // Fewer rows than were to be passed over: none is left.
             None => self.limit = Some(0),
         }
-        Ok(())
     }
 }
 
@@ -163,7 +187,7 @@ pub async fn answer(
     table: &'static Table,
     request: Parts,
 ) -> Result<Response, Problem> {
-    let asked = Asked::read(shared, table, &request)?;
+    let mut asked = Asked::read(shared, table, &request)?;
     let statistics = asked.question.output.statistics;
     asked.mirrored.refresh(table.object, statistics).await;
     let tables = asked.mirrored.answers.mirror().reader().snapshot();
@@ -178,7 +202,7 @@ pub async fn answer(
         let work = long_answer(Arc::clone(shared), asked, head);
         return shared.long.run(work).await;
     };
-    if asked.limit.is_some() {
+    if asked.limit.is_some_and(|limit| limit > 0) {
         head.link(&walk, &asked, &shared.start);
     }
     let body = compressed::body(Page::from(rows), &asked.compress);
@@ -254,7 +278,8 @@ impl Head {
         headers.insert(VARY, HeaderValue::from_static("accept, accept-encoding"));
         let id = format!("{}-{generation}", shared.start);
         insert(&mut headers, GENERATION, &id);
-        let samples = output.statistics || output.fields.iter().any(|field| is_sample(field));
+        let fields = output.fields.iter().map(String::as_str);
+        let samples = output.statistics || view::are_sampled(asked.question.object, fields);
         if samples
             && asked.question.object == Object::Link
             && let Some(taken) = tables.link_counters.taken_at_millis
@@ -302,15 +327,6 @@ fn insert(headers: &mut HeaderMap, name: HeaderName, value: &str) {
     if let Ok(value) = HeaderValue::from_str(value) {
         headers.insert(name, value);
     }
-}
-
-/// Whether a column is sampled, so that it changes without a generation.
-fn is_sample(field: &str) -> bool {
-    field.starts_with("stats64")
-        || matches!(
-            field,
-            "refcnt" | "used" | "confirmed" | "updated" | "probes"
-        )
 }
 
 /// Rows under way to a client.

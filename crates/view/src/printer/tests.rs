@@ -102,6 +102,10 @@ fn columns_are_chosen_ordered_and_quoted() {
          {\"state\":[\"STALE\"],\"dst\":\"192.0.2.9\"}\n"
     );
     assert_eq!(
+        shown(with(Format::Text, &["router", "dev", "proxy"], None)),
+        "router  dev  proxy\n-       em1  -\n-       em1  -\ntrue    em\"2,  -\n"
+    );
+    assert_eq!(
         shown(with(Format::Text, &["dst", "dev"], None)),
         "dst  dev\n192.0.2.4  em1\n192.0.2.20  em1\n192.0.2.9   em\"2,\n"
     );
@@ -113,6 +117,80 @@ fn columns_are_chosen_ordered_and_quoted() {
     );
     let error = ask(Filter::default(), with(Format::Csv, &["dst", "mac"], None)).unwrap_err();
     assert!(error.starts_with("Field \"mac\" is not known: there are dst, dev, lladdr"));
+}
+
+#[test]
+fn a_cell_of_csv_is_never_a_formula() {
+    for (alias, cell) in [
+        ("=1+1", "\"'=1+1\""),
+        ("+x", "\"'+x\""),
+        ("@x", "\"'@x\""),
+        ("-x\"y", "\"'-x\"\"y\""),
+        ("-17", "-17"),
+        ("a=b", "a=b"),
+    ] {
+        let change = Change::PutLink(Link {
+            index: 1,
+            name: "em1".into(),
+            alias: Some(alias.into()),
+            ..Link::default()
+        });
+        let mut writer = Writer::new(Limits::default());
+        writer.commit([change]).unwrap();
+        let question = Question {
+            object: Object::Link,
+            filter: Filter::default(),
+            output: with(Format::Csv, &["ifalias"], None),
+        };
+        let mut out = Vec::new();
+        answer(&question, writer.tables(), &Names::default(), 0, &mut out).unwrap();
+        assert_eq!(
+            String::from_utf8(out).unwrap(),
+            format!("ifalias\n{cell}\n")
+        );
+    }
+}
+
+#[test]
+fn forwarding_entries_are_picked_by_their_state() {
+    let mut writer = Writer::new(Limits::default());
+    let states = [
+        state::PERMANENT,
+        state::NOARP,
+        state::STALE,
+        state::REACHABLE,
+    ];
+    for (at, state) in states.into_iter().enumerate() {
+        let row = FdbEntry {
+            state,
+            ..crate::walk::tests::fdb(1, at as u8, 0)
+        };
+        writer.commit([Change::PutFdb(row)]).unwrap();
+    }
+    let macs = |names: &[&str]| {
+        let question = Question {
+            object: Object::Fdb,
+            filter: Filter {
+                state: names.iter().map(|name| (*name).into()).collect(),
+                ..Filter::default()
+            },
+            output: with(Format::Csv, &["mac"], None),
+        };
+        let mut out = Vec::new();
+        let answered = answer(&question, writer.tables(), &Names::default(), 0, &mut out);
+        answered.map(|_| {
+            let text = String::from_utf8(out).unwrap();
+            text.lines()
+                .skip(1)
+                .map(|mac| mac[16..].to_owned())
+                .collect::<String>()
+        })
+    };
+    assert_eq!(macs(&[]).unwrap(), "0123");
+    assert_eq!(macs(&["permanent"]).unwrap(), "0");
+    assert_eq!(macs(&["static", "stale"]).unwrap(), "12");
+    assert_eq!(macs(&["all"]).unwrap(), "0123");
+    assert!(macs(&["bogus"]).is_err());
 }
 
 #[test]

@@ -7,7 +7,10 @@ import { shown, table } from "./tables.js";
 /** Rows of each list; more are a step away in the tables. */
 const ROWS = 25;
 
-/** What may point to a row, by table: title, table, parameters. */
+/** The row itself is among those asked for, and is left out of the list. */
+const ITSELF = true;
+
+/** What may point to a row, by table: title, table, parameters, whether the row is among them. */
 const POINTING = {
   links: (row) => [
     ["Addresses", "addresses", { dev: row.ifname }],
@@ -25,14 +28,14 @@ const POINTING = {
   neighbours: (row) => [
     ["Routes via it", "routes", { via: row.dst, table: "all" }],
     ["Next hops via it", "nexthops", { via: row.dst }],
-    ["Others with its MAC", "neighbours", row.lladdr ? { mac: row.lladdr, state: "all" } : null],
+    ["Others with its MAC", "neighbours", row.lladdr ? { mac: row.lladdr, state: "all" } : null, ITSELF],
     ["Where its MAC is", "fdb", row.lladdr ? { mac: row.lladdr } : null],
     ["Link", "links", row.dev ? { dev: row.dev } : null],
   ],
   routes: (row) => [
-    ["Same prefix", "routes", prefixed("exact", row)],
-    ["Covered by", "routes", isDefault(row) ? null : prefixed("covering", row)],
-    ["More precise", "routes", isDefault(row) ? null : prefixed("to", row)],
+    ["Same prefix", "routes", prefixed("exact", row), ITSELF],
+    ["Covered by", "routes", isDefault(row) ? null : prefixed("covering", row), ITSELF],
+    ["More precise", "routes", isDefault(row) ? null : prefixed("to", row), ITSELF],
     ...gateways(row).map((gateway) => [`Neighbour ${gateway}`, "neighbours", { to: gateway, state: "all" }]),
     ...devices(row).map((dev) => [`Link ${dev}`, "links", { dev }]),
     ["Next hop", "nexthops", row.nhid ? { id: row.nhid } : null],
@@ -48,6 +51,12 @@ const POINTING = {
     ["Link", "links", { dev: row.ifname }],
   ],
 };
+
+/** Whether two rows of a table are one: by key, and routes by where they lead. */
+function isSame(of, one, other) {
+  const identity = (row) => JSON.stringify([of.key(row), row.gateway, row.via, row.dev, row.nexthops, row.nhid]);
+  return identity(one) === identity(other);
+}
 
 const isDefault = (row) => row.dst === "default";
 const gateways = (row) => [row, ...(row.nexthops ?? [])].map((hop) => hop.gateway ?? hop.via?.host).filter(Boolean).slice(0, 8);
@@ -91,8 +100,8 @@ export class Detail {
     const lists = el("div");
     const all = el("details", {}, el("summary", {}, "All fields"), facts(row));
     fill(this.#panel, el("header", {}, title, close), summary(of, row), lists, all);
-    for (const [name, id, parameters] of POINTING[of.id](row)) {
-      if (parameters) this.#pointing(lists, name, table(id), parameters, this.#abort.signal);
+    for (const [name, id, parameters, itself] of POINTING[of.id](row)) {
+      if (parameters) this.#pointing(lists, name, table(id), parameters, itself ? row : null, this.#abort.signal);
     }
     this.#panel.focus();
   }
@@ -105,7 +114,7 @@ export class Detail {
     this.on.closed();
   }
 
-  async #pointing(lists, name, of, parameters, signal) {
+  async #pointing(lists, name, of, parameters, itself, signal) {
     const count = el("span", {}, "…");
     const list = el("div");
     lists.append(el("h3", {}, name, count), list);
@@ -117,6 +126,11 @@ export class Detail {
         const asked = { ...of.parameters, ...parameters, ...family };
         all += await api.count(of.path, asked, { signal });
         if (rows.length < ROWS) rows.push(...(await api.rows(of.path, { ...asked, limit: ROWS }, { signal })).rows);
+      }
+      const at = itself ? rows.findIndex((row) => isSame(of, row, itself)) : -1;
+      if (at >= 0) {
+        rows.splice(at, 1);
+        all -= 1;
       }
       // What the kernel does not announce may have come between the two.
       all = Math.max(all, rows.length);

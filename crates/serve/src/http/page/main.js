@@ -10,7 +10,7 @@ import { applyTheme, nextTheme, showHelp } from "./look.js";
 import { drawOverview, drawTiles } from "./overview.js";
 import { Past, STEP } from "./past.js";
 import { open as openSource } from "./source.js";
-import { filterWords, table, TABLES } from "./tables.js";
+import { table, TABLES } from "./tables.js";
 
 /** Milliseconds from a change to the list that shows it, for few rows and for many. */
 const REFRESH_MILLIS = { whole: 700, paged: 2_500 };
@@ -81,7 +81,8 @@ function show() {
       link.removeAttribute("aria-current");
     }
   }
-  document.title = `${of?.title ?? (name === "changes" ? "Changes" : "Overview")} · Fingerpost`;
+  const title = of?.title ?? (name === "changes" ? "Changes" : "Overview");
+  document.title = [title, byId("netns").value, "Fingerpost"].filter(Boolean).join(" · ");
   if (of) showList(of, filter);
   else shownTable = null;
   drawOverview(past);
@@ -94,14 +95,6 @@ async function showList(of, filter) {
   byId("list-title").textContent = of.title;
   if (byId("filter").value !== filter) byId("filter").value = filter;
   if (isNew) detail.close();
-  // Few rows that are here already are filtered at once.
-  if (!isNew && source?.sortable && !source.understood) {
-    source.filter = filter;
-    source.arrange();
-    grid.show(source);
-    say();
-    return;
-  }
   opening?.abort();
   opening = new AbortController();
   const { signal } = opening;
@@ -113,6 +106,11 @@ async function showList(of, filter) {
   try {
     const opened = await openSource(of, filter, signal);
     if (signal.aborted) return;
+    // Another filter is no other order.
+    if (!isNew && source?.sortable && opened.sortable) {
+      opened.order = source.order;
+      opened.arrange();
+    }
     source = opened;
     source.onproblem = complain;
     addRates();
@@ -127,18 +125,18 @@ async function showList(of, filter) {
   }
 }
 
-/** Says how a filter was understood, and what sorts. */
+/** Says what is asked for, and what sorts. */
 function say() {
   const parts = [];
   document.querySelector(".jumps").hidden = source.length <= 200;
-  if (source.understood) parts.push(`The daemon is asked for: ${source.understood}.`);
+  if (source.filter) parts.push(`The daemon is asked for: ${source.filter}.`);
   if (source.length === 0) parts.push("No row fits.");
   if (!source.sortable) {
     parts.push(
       `${grouped(source.length)} rows stay with the daemon, in its order (by table and prefix, or by link and address); 5,000 and fewer can be sorted.`,
-      `A filter here is an address, the beginning of a prefix, a link, or a word with a value: ${filterWords(shownTable).join(", ")}.`,
     );
   }
+  parts.push(`A filter is what stands behind \`fingerpost ${shownTable.object} show\`, like ${shownTable.example}.`);
   byId("hint").textContent = parts.join(" ");
 }
 

@@ -1,10 +1,8 @@
-// Where a list's rows come from. Few rows are loaded whole, and sorted and
-// filtered here; many stay with the daemon, in its order, and come page by
+// Where a list's rows come from. Few rows are loaded whole, and sorted here; many stay with the daemon, in its order, and come page by
 // page as somebody looks at them.
 
 import * as api from "./api.js";
 import { compare } from "./dom.js";
-import { parse, shown } from "./tables.js";
 
 /** Rows that are loaded whole; more are not sorted here. */
 export const WHOLE = 5_000;
@@ -18,32 +16,34 @@ const CURSORS = 20_000;
 /** The parameters of the questions that make up a table: one, or one a family. */
 function questions(table, parameters) {
   const all = { ...table.parameters, ...parameters };
-  return table.families ? [{ ...all, ipv4: "" }, { ...all, ipv6: "" }] : [all];
+  // A filter says its own states, or families.
+  if (/(^|\s)-*(nud|state)\b/.test(parameters.filter)) delete all.state;
+  const isOfOne = /(^|\s)-(-ipv)?[46](\s|$)/.test(parameters.filter);
+  return table.families && !isOfOne ? [{ ...all, ipv4: "" }, { ...all, ipv6: "" }] : [all];
+}
+
+/** Asks each question. A filter with an address makes sense for its family only. */
+async function each(table, parameters, ask) {
+  const all = await Promise.allSettled(questions(table, parameters).map(ask));
+  const good = all.filter((one) => one.status === "fulfilled");
+  const bad = all.filter((one) => one.status === "rejected").map((one) => one.reason);
+  const wrong = bad.find((reason) => reason.status !== 400) ?? (good.length === 0 ? bad[0] : null);
+  if (wrong) throw wrong;
+  return good.map((one) => one.value);
 }
 
 /** How many rows a table has with these parameters. */
 export async function size(table, parameters, signal) {
-  let all = 0;
-  for (const question of questions(table, parameters)) {
-    all += await api.count(table.path, question, { signal });
-  }
-  return all;
+  const all = await each(table, parameters, (question) => api.count(table.path, question, { signal }));
+  return all.reduce((sum, one) => sum + one, 0);
 }
 
-/** Opens what fits the table and the filter. */
+/** Opens what fits the table and the filter, which the daemon reads as the command line does. */
 export async function open(table, filter, signal) {
-  const all = await size(table, {}, signal);
-  if (all <= WHOLE) {
-    const source = new Whole(table, {});
-    await source.load(signal);
-    source.filter = filter;
-    return source;
-  }
-  const { parameters, understood } = parse(table, filter);
-  const few = understood === "" ? all : await size(table, parameters, signal);
-  const source = few <= WHOLE ? new Whole(table, parameters) : new Paged(table, parameters, few);
-  source.understood = understood;
-  source.total = all;
+  const parameters = filter ? { filter } : {};
+  const length = await size(table, parameters, signal);
+  const source = length <= WHOLE ? new Whole(table, parameters) : new Paged(table, parameters, length);
+  source.filter = filter;
   await source.load(signal);
   return source;
 }
@@ -51,8 +51,6 @@ export async function open(table, filter, signal) {
 /** All rows, here. */
 class Whole {
   sortable = true;
-  understood = "";
-  total = 0;
   filter = "";
   #rows = [];
   #shown = [];
@@ -64,30 +62,22 @@ class Whole {
   }
 
   async load(signal) {
-    const all = [];
-    for (const question of questions(this.table, this.parameters)) {
+    const all = await each(this.table, this.parameters, async (question) => {
       const { rows } = await api.rows(this.table.path, { ...question, limit: WHOLE }, { signal });
       if (this.table.families) {
-        for (const row of rows) row.family = "ipv6" in question ? "IPv6" : "IPv4";
+        const isV6 = "ipv6" in question || /(^|\s)-(-ipv)?6(\s|$)/.test(question.filter);
+        for (const row of rows) row.family = isV6 ? "IPv6" : "IPv4";
       }
-      all.push(...rows);
-    }
-    this.#rows = all;
-    this.total = Math.max(this.total, all.length);
+      return rows;
+    });
+    this.#rows = all.flat();
     this.arrange();
   }
 
-  /** Sorts and filters anew. */
+  /** Sorts anew. */
   arrange() {
-    const wanted = this.filter.toLowerCase().split(/\s+/).filter(Boolean);
-    const columns = this.table.columns;
-    const fits = (row) => {
-      if (this.understood || wanted.length === 0) return true;
-      const text = columns.map((column) => shown(column, row)).join(" ").toLowerCase();
-      return wanted.every((word) => text.includes(word));
-    };
-    const column = columns.find((one) => one.key === this.order.column);
-    this.#shown = this.#rows.filter(fits);
+    const column = this.table.columns.find((one) => one.key === this.order.column);
+    this.#shown = [...this.#rows];
     if (column) {
       const sign = this.order.down ? -1 : 1;
       this.#shown.sort((a, b) => sign * compare(column.value(a), column.value(b)));
@@ -118,8 +108,7 @@ class Whole {
 /** Rows that stay with the daemon: a window into them. */
 class Paged {
   sortable = false;
-  understood = "";
-  total = 0;
+  filter = "";
   order = { column: null, down: false };
   onload = () => {};
   onproblem = () => {};
@@ -176,7 +165,8 @@ class Paged {
     let known = page;
     while (!this.#cursors.has(known)) known -= 1;
     const after = this.#cursors.get(known);
-    const parameters = { ...this.table.parameters, ...this.parameters, limit: PAGE };
+    const [question] = questions(this.table, this.parameters);
+    const parameters = { ...question, limit: PAGE };
     if (page > known) parameters.skip = (page - known) * PAGE;
     if (after) parameters.after = after;
     const { rows, next } = await api.rows(this.table.path, parameters, { signal });
@@ -197,7 +187,6 @@ class Paged {
   async refresh(signal) {
     const before = this.length;
     this.length = await size(this.table, this.parameters, signal);
-    this.total += this.length - before;
     this.#stale = this.#pages;
     this.#pages = new Map();
     if (this.length !== before) this.#cursors = new Map([[0, null]]);

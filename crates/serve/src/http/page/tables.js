@@ -1,5 +1,4 @@
-// What each table shows: its path, its columns, what a row is called, and
-// how the text of a filter becomes parameters of a question.
+// What each table shows: its path, its columns, what a row is called.
 
 import { grouped, plain, short } from "./dom.js";
 
@@ -22,6 +21,7 @@ export const TABLES = [
   {
     id: "links",
     object: "link",
+    example: "type bridge",
     title: "Links",
     path: "/v1/links",
     parameters: { details: "" },
@@ -43,6 +43,7 @@ export const TABLES = [
   {
     id: "addresses",
     object: "addr",
+    example: "to 10.0.0.0/8",
     title: "Addresses",
     path: "/v1/addresses",
     parameters: {},
@@ -65,6 +66,7 @@ export const TABLES = [
   {
     id: "neighbours",
     object: "neigh",
+    example: "dev eth0 nud stale",
     title: "Neighbours",
     path: "/v1/neighbours",
     parameters: { state: "all" },
@@ -81,6 +83,7 @@ export const TABLES = [
   {
     id: "routes",
     object: "route",
+    example: "to root 10.0.0.0/8 proto bgp",
     title: "Routes",
     path: "/v1/routes",
     parameters: { table: "all" },
@@ -100,45 +103,40 @@ export const TABLES = [
   {
     id: "nexthops",
     object: "nexthop",
+    example: "via 192.0.2.1",
     title: "Next hops",
     path: "/v1/nexthops",
-    parameters: {},
+    parameters: { words: "" },
     name: (row) => String(row.id),
     key: (row) => row.id,
     columns: [
       number("id", "Id", (row) => row.id, { width: "9ch", keep: 0, strong: true, show: String }),
-      text("gateway", "Gateway", (row) => row.gateway ?? "", { width: "minmax(16ch,1fr)", keep: 1, mono: true }),
+      text("words", "Next hop", (row) => said(row, /^id \d+ /), { width: "minmax(24ch,3fr)", keep: 1, mono: true }),
       text("dev", "Link", (row) => row.dev ?? "", { width: "minmax(8ch,0.7fr)", keep: 2 }),
-      text("group", "Group", group, { width: "minmax(12ch,1.4fr)", keep: 3 }),
-      text("protocol", "Protocol", (row) => row.protocol ?? "", { width: "10ch", keep: 5 }),
-      text("scope", "Scope", (row) => row.scope ?? "", { width: "8ch", keep: 4 }),
+      text("protocol", "Protocol", (row) => row.protocol ?? "", { width: "10ch", keep: 3 }),
     ],
   },
   {
     id: "rules",
     object: "rule",
+    example: "table main",
     title: "Rules",
     path: "/v1/rules",
-    parameters: {},
+    parameters: { words: "" },
     // Without a family a question for rules is for those of IPv4.
     families: true,
-    name: (row) => `${row.priority}: from ${row.src}`,
+    name: (row) => row.words ?? `${row.priority}: from ${row.src}`,
     key: (row) => JSON.stringify(row),
     columns: [
       number("priority", "Priority", (row) => row.priority, { width: "9ch", keep: 0, show: String, strong: true }),
-      text("family", "Family", (row) => row.family ?? "", { width: "8ch", keep: 5 }),
-      text("src", "From", (row) => prefix(row.src, row.srclen), { width: "minmax(10ch,1fr)", keep: 1, mono: true }),
-      text("dst", "To", (row) => prefix(row.dst, row.dstlen), { width: "minmax(10ch,1fr)", keep: 3, mono: true }),
-      text("match", "Also", match, { width: "minmax(10ch,1fr)", keep: 4 }),
-      text("table", "Action", (row) => row.action ?? (row.table ? `table ${row.table}` : ""), {
-        width: "minmax(10ch,0.7fr)",
-        keep: 2,
-      }),
+      text("words", "Rule", (row) => said(row, /^\d+: /), { width: "minmax(24ch,4fr)", keep: 1, mono: true }),
+      text("family", "Family", (row) => row.family ?? "", { width: "8ch", keep: 2 }),
     ],
   },
   {
     id: "fdb",
     object: "fdb",
+    example: "master br0 vlan 10",
     title: "Forwarding",
     path: "/v1/fdb",
     parameters: {},
@@ -172,16 +170,8 @@ function neighbourFlags(row) {
   return ["router", "proxy", "managed", "extern_learn", "offload"].filter((flag) => flag in row).join(", ");
 }
 
-function group(row) {
-  return (row.group ?? []).map((one) => (one.weight > 1 ? `${one.id}×${one.weight}` : one.id)).join(", ");
-}
-
-const prefix = (of, length) => (length === undefined ? (of ?? "all") : `${of}/${length}`);
-
-function match(row) {
-  const also = ["iif", "oif", "fwmark", "tos", "ipproto", "sport", "dport", "uid_start"];
-  return also.filter((key) => key in row).map((key) => `${key} ${row[key]}`).join(", ");
-}
+/** What the command line says of a row, without what another column says already. */
+const said = (row, before) => (row.words ?? "").replace(before, "");
 
 /** The text of a cell. */
 export function shown(column, row) {
@@ -189,63 +179,4 @@ export function shown(column, row) {
   if (value === undefined || value === null || value === "") return "";
   if (column.show) return plain(column.show(value));
   return plain(column.number ? grouped(value) : value);
-}
-
-/** Words of a filter that take a value, and the parameter each stands for. */
-const WORDS = {
-  links: ["name", "kind", "master", "group", "state", "dev"],
-  addresses: ["dev", "to", "scope", "master"],
-  neighbours: ["dev", "to", "mac", "state", "proto"],
-  routes: ["dev", "via", "to", "exact", "covering", "proto", "table", "metric", "type", "scope", "src", "nhid"],
-  nexthops: ["dev", "id", "via", "proto"],
-  rules: ["table", "priority"],
-  fdb: ["dev", "mac", "master", "vlan"],
-};
-
-/** The words that a filter of a table may use, for people. */
-export const filterWords = (of) => WORDS[of.id];
-
-/**
- * What a filter asks of the daemon: parameters, and in words how it was
- * understood. For tables too large to look through here.
- */
-export function parse(of, filter) {
-  const parameters = {};
-  const understood = [];
-  const parts = filter.trim().split(/[\s=]+/).filter(Boolean);
-  while (parts.length > 0) {
-    const part = parts.shift();
-    const [name, value] = meaning(of, part, parts);
-    if (value === undefined) continue;
-    parameters[name] = value;
-    understood.push(`${name} ${value}`);
-  }
-  return { parameters, understood: understood.join(", ") };
-}
-
-function meaning(of, part, parts) {
-  if (WORDS[of.id].includes(part)) return [part, parts.shift()];
-  if (/^([0-9a-f]{2}:){5}[0-9a-f]{2}$/i.test(part)) return ["mac", part];
-  const net = network(part);
-  if (net) return [net.isHost && of.id === "routes" ? "covering" : "to", net.text];
-  return [of.id === "links" ? "name" : "dev", of.id === "links" ? `*${part}*` : part];
-}
-
-/** A prefix out of what was typed of it: `10.1` is 10.1.0.0/16. */
-export function network(part) {
-  const [base, length] = part.split("/");
-  if (/^\d{1,3}(\.\d{0,3}){0,3}$/.test(base)) {
-    const octets = base.split(".").filter((octet) => octet !== "");
-    if (octets.some((octet) => Number(octet) > 255)) return null;
-    const bits = length ? Number(length) : octets.length * 8;
-    const whole = [...octets, "0", "0", "0"].slice(0, 4).join(".");
-    return { text: `${whole}/${Math.min(bits, 32)}`, isHost: !length && octets.length === 4 };
-  }
-  if (!/^[0-9a-f:]*:[0-9a-f:.]*$/i.test(base)) return null;
-  if (base.includes("::") && !(base.endsWith("::") && !length)) {
-    return { text: length ? `${base}/${length}` : `${base}/128`, isHost: !length };
-  }
-  const groups = base.split(":").filter((group) => group !== "");
-  if (groups.length === 8) return { text: `${base}/${length || 128}`, isHost: !length };
-  return { text: `${groups.join(":")}::/${length || groups.length * 16}`, isHost: false };
 }
