@@ -57,13 +57,13 @@ use rustls_pki_types::{CertificateDer, PrivateKeyDer};
 use tokio::sync::oneshot;
 use view::Names;
 
-use crate::answers::Answers;
+use crate::namespace::Namespace;
 use crate::privileges;
 use config::Http;
 use door::Door;
 use long::Long;
 use problem::Problem;
-use shared::{Mirrored, Shared};
+use shared::Shared;
 use token::Token;
 
 /// Descriptors for what is no HTTP client.
@@ -285,8 +285,7 @@ impl Service {
     }
 
     /// Answers from these namespaces from now on, the first by default.
-    pub fn set_namespaces(&self, namespaces: impl Iterator<Item = (Option<String>, Arc<Answers>)>) {
-        let namespaces = namespaces.map(|(name, answers)| Mirrored { name, answers });
+    pub fn set_namespaces(&self, namespaces: impl Iterator<Item = Namespace>) {
         self.shared.set_namespaces(namespaces.collect());
     }
 

@@ -5,6 +5,8 @@ use std::io::{self, Write};
 use serde::{Deserialize, Serialize};
 use table::Tables;
 
+use crate::clock::now_millis;
+
 /// How a daemon is, for one namespace.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct Status {
@@ -55,20 +57,6 @@ pub struct RecordingStatus {
     pub gaps: u64,
     /// Why it stopped, if it did.
     pub stopped: Option<String>,
-}
-
-impl From<linux::recording::RecordingStatus> for RecordingStatus {
-    fn from(from: linux::recording::RecordingStatus) -> Self {
-        Self {
-            file: from.file.display().to_string(),
-            part: from.part,
-            records: from.records,
-            bytes: from.bytes,
-            lost: from.lost,
-            gaps: from.gaps,
-            stopped: from.stopped,
-        }
-    }
 }
 
 /// How SNMP is.
@@ -272,7 +260,7 @@ impl MirrorStatus {
         match self.last_scan_millis {
             None => write!(out, "not scanned for drift yet")?,
             Some(at) => {
-                let seconds = linux::mirror::now_millis().saturating_sub(at) / 1000;
+                let seconds = now_millis().saturating_sub(at) / 1000;
                 let found = self.last_scan_drift;
                 write!(
                     out,

@@ -13,31 +13,15 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use table::Reader;
-use view::{Names, Object};
+use view::Names;
 
 use super::protocol;
+use crate::answers::Answers;
 use crate::privileges;
-use crate::status::{Answered, Status};
+use crate::status::Answered;
 
 /// How long nobody is accepted once somebody could not be.
 const REFUSED: Duration = Duration::from_millis(10);
-
-/// What a server answers from: one namespace.
-pub trait Source: Send + Sync {
-    /// Where snapshots come from.
-    fn reader(&self) -> Reader;
-    /// Sees to it that what the kernel does not announce (counters, ages)
-    /// is soon fresh for a table; with `statistics`, that it is. Waits a
-    /// bounded time.
-    fn refresh(&self, object: Object, statistics: bool);
-    /// How it is.
-    fn status(&self) -> Status;
-    /// The time that its tables are of, milliseconds since the UNIX epoch.
-    fn now_millis(&self) -> u64 {
-        linux::mirror::now_millis()
-    }
-}
 
 /// What a client may take.
 #[derive(Debug, Clone, Copy)]
@@ -114,10 +98,10 @@ impl Server {
     /// Accepts the clients that wait at a listener that does not block,
     /// and answers each on a thread of its own. One that cannot be accepted
     /// is logged, and waits.
-    pub fn accept(&self, listener: &UnixListener, source: &Arc<dyn Source>) {
+    pub fn accept(&self, listener: &UnixListener, answers: &Arc<Answers>) {
         loop {
             match listener.accept() {
-                Ok((stream, _)) => self.welcome(stream, source),
+                Ok((stream, _)) => self.welcome(stream, answers),
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => return,
                 Err(error) if error.kind() == io::ErrorKind::ConnectionAborted => {}
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
@@ -130,12 +114,12 @@ impl Server {
         }
     }
 
-    fn welcome(&self, stream: UnixStream, source: &Arc<dyn Source>) {
+    fn welcome(&self, stream: UnixStream, answers: &Arc<Answers>) {
         let Some(client) = self.shared.place(stream) else {
             return;
         };
         let shared = Arc::clone(&self.shared);
-        let source = Arc::clone(source);
+        let answers = Arc::clone(answers);
         let place = Arc::clone(&client);
         let spawned = thread::Builder::new()
             .name("client".to_owned())
@@ -144,7 +128,7 @@ impl Server {
                 if let Err(error) = privileges::drop_all() {
                     tracing::error!("a client is not answered, rights remain: {error}");
                 } else {
-                    connection::serve(&shared, &place, &*source);
+                    connection::serve(&shared, &place, &answers);
                 }
                 shared.leave(&place);
             });

@@ -24,7 +24,7 @@ use http::header::{CACHE_CONTROL, CONTENT_TYPE, ETAG, HeaderName, IF_NONE_MATCH,
 use http::request::Parts;
 use http::{HeaderMap, HeaderValue, StatusCode, Uri};
 use http_body::{Frame, SizeHint};
-use table::Tables;
+use table::{Source, Tables};
 use tokio::sync::OwnedSemaphorePermit;
 use view::conditions::{FILTERS, GET, Packet, settle_family};
 use view::{Bounds, Filter, Object, Question, Walk};
@@ -34,10 +34,10 @@ use super::compressed::Permit;
 use super::definition::Table;
 use super::problem::Problem;
 use super::query::{self, Parameters};
-use super::shared::{Mirrored, Shared};
+use super::shared::Shared;
 use super::streamed::{Pieces, Streamed};
 use super::{compressed, cursor, long};
-use crate::answers::Answers;
+use crate::namespace::Namespace;
 
 /// Rows of a page at most.
 pub const MAX_LIMIT: u64 = 10_000;
@@ -53,7 +53,7 @@ pub const COUNTERS_AT: HeaderName = HeaderName::from_static("fingerpost-counters
 /// A question for rows, as it was asked.
 struct Asked {
     question: Question,
-    mirrored: Mirrored,
+    namespace: Namespace,
     limit: Option<u64>,
     skip: u64,
     after: Option<view::Place>,
@@ -66,7 +66,7 @@ impl Asked {
     fn read(shared: &Shared, table: &Table, request: &Parts) -> Result<Self, Problem> {
         let mut parameters = Parameters::parse(request.uri.query())?;
         let netns = parameters.take("netns")?;
-        let mirrored = shared.mirrored(netns.as_deref())?;
+        let namespace = shared.namespace(netns.as_deref())?;
         let mut filter = Filter::default();
         parameters.take_words(FILTERS, table.object, &mut filter)?;
         settle_family(&mut filter);
@@ -102,7 +102,7 @@ impl Asked {
         }
         Ok(Self {
             question,
-            mirrored,
+            namespace,
             limit,
             skip,
             after,
@@ -122,7 +122,7 @@ impl Asked {
             return Ok(None);
         }
         let mut walk = self.walk();
-        let now = self.mirrored.answers.mirror().now_millis();
+        let now = self.namespace.source.now_millis();
         let piece = walk.bounded_piece(Bounds::SMALL, tables, &shared.names(), now)?;
         let whole = piece.filter(|_| walk.is_over());
         Ok(whole.map(|piece| (piece.into(), walk)))
@@ -138,12 +138,8 @@ impl Asked {
         counting.output.count = true;
         let mut walk = Walk::new(counting, self.after.clone(), Some(self.skip));
         while !walk.is_over() {
-            let tables = self.mirrored.answers.mirror().reader().snapshot();
-            walk.piece(
-                &tables,
-                &shared.names(),
-                self.mirrored.answers.mirror().now_millis(),
-            )?;
+            let tables = self.namespace.tables();
+            walk.piece(&tables, &shared.names(), self.namespace.source.now_millis())?;
             drop(tables);
             tokio::task::yield_now().await;
         }
@@ -164,8 +160,8 @@ pub async fn answer(
 ) -> Result<Response, Problem> {
     let asked = Asked::read(shared, table, &request)?;
     let statistics = asked.question.output.statistics;
-    asked.mirrored.refresh(table.object, statistics).await;
-    let tables = asked.mirrored.answers.mirror().reader().snapshot();
+    asked.namespace.refreshed(table.object, statistics).await;
+    let tables = asked.namespace.tables();
     let mut head = Head::new(shared, &asked, &tables);
     if let Some(etag) = head.etag.as_ref().filter(|_| !statistics)
         && is_known(&request.headers, etag)
@@ -193,19 +189,18 @@ async fn long_answer(
     mut head: Head,
 ) -> Result<Response, Problem> {
     asked.pass_over(&shared).await?;
-    let answers = Arc::clone(&asked.mirrored.answers);
-    let mirror = answers.mirror();
+    let source = Arc::clone(&asked.namespace.source);
     let mut walk = asked.walk();
     let first = {
-        let tables = mirror.reader().snapshot();
-        walk.piece(&tables, &shared.names(), mirror.now_millis())?
+        let tables = source.reader().snapshot();
+        walk.piece(&tables, &shared.names(), source.now_millis())?
     };
     let compress = asked.compress.clone();
     let rows = Rows {
         walk,
         first: first.map(Bytes::from),
         shared: Arc::clone(&shared),
-        answers: Arc::downgrade(&answers),
+        source: Arc::downgrade(&source),
     };
     let body = if asked.limit.is_some() {
         let (page, walk) = rows.gather().await?;
@@ -245,7 +240,7 @@ impl Head {
         let generation = tables.generation.0;
         let output = &asked.question.output;
         // Weak: the same answer compressed is the same answer.
-        let inode = asked.mirrored.answers.mirror().inode();
+        let inode = asked.namespace.inode;
         let etag = format!("W/\"{}-{inode}-{generation}\"", shared.start);
         let mut headers = HeaderMap::new();
         let media_type = HeaderValue::from_static(query::media_type(output.format));
@@ -319,7 +314,7 @@ struct Rows {
     first: Option<Bytes>,
     shared: Arc<Shared>,
     /// Not held: a namespace that goes ends the answer.
-    answers: Weak<Answers>,
+    source: Weak<dyn Source>,
 }
 
 impl Rows {
@@ -351,13 +346,13 @@ impl Pieces for Rows {
         if let Some(first) = self.first.take() {
             return Ok(Some(first));
         }
-        let Some(answers) = self.answers.upgrade() else {
+        let Some(source) = self.source.upgrade() else {
             return Err(Problem::busy("the namespace is mirrored no more"));
         };
-        let tables = answers.mirror().reader().snapshot();
-        let piece =
-            self.walk
-                .piece(&tables, &self.shared.names(), answers.mirror().now_millis())?;
+        let tables = source.reader().snapshot();
+        let piece = self
+            .walk
+            .piece(&tables, &self.shared.names(), source.now_millis())?;
         Ok(piece.map(Bytes::from))
     }
 }
@@ -401,7 +396,7 @@ impl http_body::Body for Page {
 pub async fn route_get(shared: &Arc<Shared>, request: &Parts) -> Result<Response, Problem> {
     let mut parameters = Parameters::parse(request.uri.query())?;
     let netns = parameters.take("netns")?;
-    let mirrored = shared.mirrored(netns.as_deref())?;
+    let namespace = shared.namespace(netns.as_deref())?;
     let address = parameters.take("address")?.ok_or_else(|| {
         Problem::bad_request("parameter `address` is missing: /v1/routes/get?address=192.0.2.1")
     })?;
@@ -414,14 +409,14 @@ pub async fn route_get(shared: &Arc<Shared>, request: &Parts) -> Result<Response
     parameters.finish()?;
     let mut question = packet.question(address);
     question.output = output;
-    let tables = mirrored.answers.mirror().reader().snapshot();
+    let tables = namespace.tables();
     let asked = Asked {
         question: Question {
             object: Object::Route,
             filter: Filter::default(),
             output: question.output.clone(),
         },
-        mirrored,
+        namespace,
         limit: None,
         skip: 0,
         after: None,
@@ -435,7 +430,7 @@ pub async fn route_get(shared: &Arc<Shared>, request: &Parts) -> Result<Response
         return Ok(head.finish(StatusCode::NOT_MODIFIED, Body::empty()));
     }
     let mut out = Vec::new();
-    let now = asked.mirrored.answers.mirror().now_millis();
+    let now = asked.namespace.source.now_millis();
     view::route_get(&question, &tables, &shared.names(), now, &mut out)?;
     Ok(head.finish(StatusCode::OK, Body::from(out)))
 }

@@ -5,13 +5,16 @@ use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::PathBuf;
 use std::thread::sleep;
 
-use table::{Change, Link, Writer};
+use table::{Change, Link, Reader, Source, Writer};
 use tempfile::TempDir;
-use view::{Filter, Output, Question};
+use view::{Filter, Object, Output, Question};
 
 use super::*;
+use crate::answers::Whole;
 use crate::control::client::{self, AskError};
 use crate::control::protocol::Ask;
+use crate::namespace::Namespace;
+use crate::status::Status;
 
 /// Links enough that an answer fills every buffer on its way.
 const MANY: u32 = 20_000;
@@ -25,6 +28,8 @@ struct Tested {
     _directory: TempDir,
 }
 
+/// Tables that nobody changes, and nothing that is sampled.
+#[derive(Debug)]
 struct Fixed(Reader);
 
 impl Source for Fixed {
@@ -32,11 +37,29 @@ impl Source for Fixed {
         self.0.clone()
     }
 
-    fn refresh(&self, _: Object, _: bool) {}
-
-    fn status(&self) -> Status {
-        Status::default()
+    fn status(&self) -> table::Status {
+        table::Status {
+            phase: table::Phase::Live,
+            ..table::Status::default()
+        }
     }
+
+    fn samples(&self) -> Option<&table::Samples> {
+        None
+    }
+
+    fn now_millis(&self) -> u64 {
+        0
+    }
+}
+
+fn answers(reader: Reader) -> Arc<Answers> {
+    let namespace = Namespace {
+        name: None,
+        inode: 1,
+        source: Arc::new(Fixed(reader)),
+    };
+    Arc::new(Answers::new(namespace, Whole::default()))
 }
 
 impl Tested {
@@ -47,14 +70,14 @@ impl Tested {
         listener.set_nonblocking(true).unwrap();
         let mut writer = Writer::default();
         writer.commit((1..=links).map(link)).unwrap();
-        let source: Arc<dyn Source> = Arc::new(Fixed(writer.reader()));
+        let answers = answers(writer.reader());
         let server = Arc::new(Server::new(patience, Names::default()));
         let ended = Arc::new(AtomicBool::new(false));
         let accepting = thread::spawn({
             let (server, ended) = (Arc::clone(&server), Arc::clone(&ended));
             move || {
                 while !ended.load(Ordering::Relaxed) {
-                    server.accept(&listener, &source);
+                    server.accept(&listener, &answers);
                     sleep(Duration::from_millis(1));
                 }
             }
