@@ -4,7 +4,7 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use table::{Sampled, Samples, Source, Tables};
+use table::{Phase, Sampled, Samples, Source, Tables};
 use view::Object;
 
 /// How old a sample may be when it is shown.
@@ -27,6 +27,16 @@ impl Namespace {
     /// What it has at this moment.
     pub fn tables(&self) -> Arc<Tables> {
         self.source.reader().snapshot()
+    }
+
+    /// Why an answer may lack rows, or have some that are gone; `None`: it
+    /// is whole. That a recording is at its end is no such reason.
+    pub fn incomplete(&self) -> Option<String> {
+        let status = self.source.status();
+        let is_recording = self.source.samples().is_none();
+        let ended = is_recording && matches!(status.phase, Phase::Ended(_));
+        let is_whole = status.is_whole() || ended && status.incomplete.is_empty();
+        (!is_whole).then(|| status.in_words())
     }
 
     /// Has what is not announced of a table sampled soon, where anything

@@ -4,6 +4,7 @@ use std::io::{self, Write};
 
 use serde::{Deserialize, Serialize};
 use table::Tables;
+use view::Object;
 
 use crate::clock::now_millis;
 
@@ -231,6 +232,19 @@ pub fn tables(tables: &Tables) -> Vec<TableStatus> {
         bytes,
     })
     .into()
+}
+
+/// Number of rows of a table. O(1).
+pub fn rows(tables: &Tables, object: Object) -> usize {
+    match object {
+        Object::Link => tables.links.len(),
+        Object::Addr => tables.addresses.len(),
+        Object::Neigh => tables.neighbours.len(),
+        Object::Route => tables.routes.len(),
+        Object::Nexthop => tables.nexthops.len(),
+        Object::Rule => tables.rules.len(),
+        Object::Fdb => tables.fdb.len(),
+    }
 }
 
 /// Octets of memory that this process has in use (`VmRSS`); 0 where the

@@ -38,6 +38,7 @@ use super::shared::Shared;
 use super::streamed::{Pieces, Streamed};
 use super::{compressed, cursor, long};
 use crate::namespace::Namespace;
+use crate::status;
 
 /// Rows of a page at most.
 pub const MAX_LIMIT: u64 = 10_000;
@@ -49,6 +50,9 @@ pub const GENERATION: HeaderName = HeaderName::from_static("fingerpost-generatio
 /// When the counters in an answer were read, milliseconds since 1970: what
 /// makes a rate of two answers.
 pub const COUNTERS_AT: HeaderName = HeaderName::from_static("fingerpost-counters-at");
+
+/// Why an answer may lack rows: only where it may.
+pub const INCOMPLETE: HeaderName = HeaderName::from_static("fingerpost-incomplete");
 
 /// A question for rows, as it was asked.
 struct Asked {
@@ -132,6 +136,12 @@ impl Asked {
     /// that others are answered between two. O(rows passed over).
     async fn pass_over(&mut self, shared: &Shared) -> Result<(), Problem> {
         if self.skip == 0 {
+            return Ok(());
+        }
+        // No filter leaves more rows than there are: no walk finds any.
+        let rows = status::rows(&self.namespace.tables(), self.question.object);
+        if self.skip >= rows as u64 {
+            self.limit = Some(0);
             return Ok(());
         }
         let mut counting = self.question.clone();
@@ -248,6 +258,9 @@ impl Head {
         headers.insert(VARY, HeaderValue::from_static("accept, accept-encoding"));
         let id = format!("{}-{generation}", shared.start);
         insert(&mut headers, GENERATION, &id);
+        if let Some(why) = asked.namespace.incomplete() {
+            insert(&mut headers, INCOMPLETE, &why);
+        }
         let samples = output.statistics || output.fields.iter().any(|field| is_sample(field));
         if samples
             && asked.question.object == Object::Link

@@ -9,7 +9,9 @@ use view::{AnswerError, Names, Object, arp, ifconfig};
 
 use super::{Client, Shared};
 use crate::answers::Answers;
-use crate::control::protocol::{self, Ask, DATA, END, ERROR, End, MAX_REQUEST_BYTES, Request};
+use crate::control::protocol::{
+    self, Ask, DATA, END, ERROR, End, HELLO, Hello, MAX_REQUEST_BYTES, Request,
+};
 use crate::status::Answered;
 use crate::watch;
 
@@ -39,6 +41,7 @@ pub(super) fn serve(shared: &Shared, client: &Client, answers: &Answers) {
     let ended = asked
         .and_then(|request| {
             let ended = || shared.stopping.load(Ordering::Relaxed) || client.is_gone();
+            frames.hello(answers)?;
             let (names, answered) = (shared.names(), shared.answered());
             answer(&request.ask, answers, &names, answered, &ended, &mut frames)
         })
@@ -194,6 +197,14 @@ impl<'a> Frames<'a> {
     fn send(&self, kind: u8, payload: &[u8]) -> io::Result<()> {
         let mut out = Watched(self);
         protocol::write_frame(&mut out, kind, payload)
+    }
+
+    /// Says at once that an answer comes, and whether it may lack rows.
+    fn hello(&self, answers: &Answers) -> io::Result<()> {
+        let hello = Hello {
+            incomplete: answers.namespace().incomplete(),
+        };
+        self.send(HELLO, &serde_json::to_vec(&hello)?)
     }
 
     /// Sends the last frame.
