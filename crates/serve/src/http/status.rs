@@ -71,7 +71,7 @@ pub fn answer(shared: &Arc<Shared>, request: &Parts) -> Result<Response, Problem
             "drift": mirror.drift,
             "full": mirror.full,
             "incomplete": mirror.incomplete,
-            "refused": mirror.refused,
+            "refused": mirror.refused.values().sum::<u64>(),
             "foreign": mirror.foreign,
             "last_scan_millis": (mirror.last_scan_millis > 0).then_some(mirror.last_scan_millis),
             "last_scan_drift": mirror.last_scan_drift,
