@@ -6,6 +6,7 @@ mod joined;
 
 use std::io::{self, BufWriter, Write};
 use std::os::unix::net::UnixStream;
+use std::process::ExitCode;
 
 use anyhow::{Context, Result, bail};
 use linux::Namespace;
@@ -21,14 +22,21 @@ use joined::Joined;
 /// Octets gathered before they are written.
 const OUTPUT_BYTES: usize = 64 << 10;
 
+/// Exit status of an answer that may lack rows.
+const INCOMPLETE: u8 = 3;
+
 /// Asks, and writes the answer.
-pub fn run(ask: Ask, from: &From, out: &mut impl Write) -> Result<()> {
+pub fn run(ask: Ask, from: &From, out: &mut impl Write) -> Result<ExitCode> {
     let mut out = BufWriter::with_capacity(OUTPUT_BYTES, out);
+    let mut incomplete = None;
     if let Some(socket) = &from.socket {
         let daemon = client::connect(socket)
             .with_context(|| socket.display().to_string())?
             .with_context(|| format!("no daemon listens at {}", socket.display()))?;
-        client::ask(&daemon, ask, &mut out)?;
+        let is_status = matches!(ask, Ask::Status { .. });
+        let outcome = client::ask(&daemon, ask, &mut out)?;
+        // A status says it itself.
+        incomplete = outcome.incomplete.filter(|_| !is_status);
     } else if from.all_netns {
         every_namespace(&ask, from, &mut out)?;
     } else {
@@ -39,12 +47,21 @@ pub fn run(ask: Ask, from: &From, out: &mut impl Write) -> Result<()> {
         one_namespace(ask, &namespace, from.direct, &mut out)?;
     }
     out.flush()?;
-    Ok(())
+    let Some(why) = incomplete else {
+        return Ok(ExitCode::SUCCESS);
+    };
+    // Nobody to tell when standard error is closed.
+    let _ = writeln!(
+        io::stderr(),
+        "fingerpost: the answer may lack rows: the daemon's tables are {why}"
+    );
+    Ok(ExitCode::from(INCOMPLETE))
 }
 
 /// Asks about a namespace: its daemon, if there is one and it is not to be
 /// `direct`, else the kernel. The kernel also answers for a daemon that
-/// ends before it says anything. Gives the number of rows.
+/// ends before it says anything, is stopped, has no place, or does not have
+/// all rows. Gives the number of rows.
 pub fn one_namespace(
     ask: Ask,
     namespace: &Namespace,
@@ -70,18 +87,28 @@ pub fn one_namespace(
     }
 }
 
-/// What a daemon answers, and how many rows; `None`: it went away and said
-/// nothing. One that goes away from who watches, or in the middle of an
+/// What a daemon answers, and how many rows; `None`: the kernel is to be
+/// asked instead, for the daemon went away and said nothing, is stopped, has
+/// no place, or does not have all rows. One that goes away from who watches, or in the middle of an
 /// answer, is an error: what it said cannot be taken back.
 fn of_daemon(daemon: &UnixStream, ask: Ask, out: &mut impl Write) -> Result<Option<u64>, AskError> {
     let watches = matches!(ask, Ask::Watch(_));
+    let is_status = matches!(ask, Ask::Status { .. });
+    let begun = match client::begin(daemon, ask) {
+        Err(AskError::Silent | AskError::Busy(_)) if !is_status => return Ok(None),
+        Err(AskError::Connection(_)) if !watches => return Ok(None),
+        begun => begun?,
+    };
+    if begun.incomplete.is_some() && !is_status {
+        return Ok(None);
+    }
     let mut out = Noticed {
         out,
         written: false,
     };
-    match client::ask(daemon, ask, &mut out) {
+    match begun.finish(&mut out) {
         Err(AskError::Connection(_)) if !watches && !out.written => Ok(None),
-        answered => Ok(Some(answered?.rows)),
+        answered => Ok(Some(answered?.end.rows)),
     }
 }
 
@@ -106,7 +133,16 @@ impl<W: Write> Write for Noticed<W> {
 pub fn daemon_of(inode: u64) -> Option<UnixStream> {
     paths::directories().iter().find_map(|directory| {
         let socket = paths::socket(directory, inode);
-        client::connect(&socket).unwrap_or_else(|error| {
+        let connected = client::connect(&socket).and_then(|daemon| {
+            let Some(daemon) = daemon else {
+                return Ok(None);
+            };
+            match client::is_trusted(&daemon, directory)? {
+                true => Ok(Some(daemon)),
+                false => Err(io::Error::other("a stranger listens there")),
+            }
+        });
+        connected.unwrap_or_else(|error| {
             // Not for this user: the kernel answers as well.
             tracing::debug!("{}: {error}", socket.display());
             None
@@ -178,33 +214,55 @@ mod tests {
 
     use super::*;
     use serve::control::protocol;
+    use view::RouteQuestion;
 
-    /// What comes of a daemon that says some octets and ends.
-    fn said(frame: Option<&[u8]>) -> (Result<Option<u64>, AskError>, String) {
+    /// What comes of a daemon that says some frames and ends.
+    fn said(frames: &[(u8, &[u8])]) -> (Result<Option<u64>, AskError>, String) {
         let (asking, daemon) = UnixStream::pair().unwrap();
-        let frame = frame.map(<[u8]>::to_vec);
+        let mut said = Vec::new();
+        for (kind, payload) in frames {
+            protocol::write_frame(&mut said, *kind, payload).unwrap();
+        }
         let ends = thread::spawn(move || {
             let mut request = String::new();
             BufReader::new(&daemon).read_line(&mut request).unwrap();
-            if let Some(octets) = frame {
-                protocol::write_frame(&mut &daemon, protocol::DATA, &octets).unwrap();
-            }
+            (&daemon).write_all(&said).unwrap();
         });
         let mut out = Vec::new();
-        let answered = of_daemon(&asking, Ask::Status { json: false }, &mut out);
+        let ask = Ask::RouteGet(Box::new(RouteQuestion::to([10, 0, 0, 1].into())));
+        let answered = of_daemon(&asking, ask, &mut out);
         ends.join().unwrap();
         (answered, String::from_utf8(out).unwrap())
     }
 
+    const WHOLE: (u8, &[u8]) = (protocol::HELLO, b"{\"incomplete\":null}");
+
     #[test]
     fn a_daemon_that_ends_before_it_speaks_leaves_the_answer_to_the_kernel() {
-        let (answered, out) = said(None);
-        assert!(matches!(answered, Ok(None)) && out.is_empty());
+        for frames in [&[][..], &[WHOLE]] {
+            let (answered, out) = said(frames);
+            assert!(matches!(answered, Ok(None)) && out.is_empty());
+        }
     }
 
     #[test]
     fn a_daemon_that_ends_while_it_speaks_is_an_error() {
-        let (answered, out) = said(Some(b"half"));
+        let (answered, out) = said(&[WHOLE, (protocol::DATA, b"half")]);
         assert!(matches!(answered, Err(AskError::Connection(_))) && out == "half");
+    }
+
+    #[test]
+    fn a_daemon_that_has_no_place_or_lacks_rows_leaves_the_answer_to_the_kernel() {
+        let lacking = b"{\"incomplete\":\"degraded: routes miss rows\"}";
+        for first in [
+            (
+                protocol::BUSY,
+                &b"64 clients are being answered already"[..],
+            ),
+            (protocol::HELLO, lacking),
+        ] {
+            let (answered, out) = said(&[first, (protocol::DATA, b"wrong")]);
+            assert!(matches!(answered, Ok(None)) && out.is_empty());
+        }
     }
 }

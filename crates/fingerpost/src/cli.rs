@@ -90,7 +90,7 @@ the kernel when none runs: the same answer. ip's own words do as well:
 Changes are made by the process that asks, in ip's words too, one or a file of
 them: fingerpost route add --file routes.txt
 Exit status: 0 done (an empty answer too, and a pipe closed early), 1 it
-failed, 2 the command line is wrong.";
+failed, 2 the command line is wrong, 3 the answer may lack rows.";
 
 /// The whole command line.
 pub fn command() -> Command {

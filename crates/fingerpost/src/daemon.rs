@@ -15,7 +15,7 @@ pub mod socket;
 use std::collections::BTreeSet;
 use std::io;
 use std::path::PathBuf;
-use std::sync::{Arc, PoisonError};
+use std::sync::PoisonError;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
@@ -23,8 +23,10 @@ use linux::Namespace;
 use linux::recording::Recorder;
 use sd_notify::NotifyState;
 
-use serve::answers::{Answers, Whole};
-use serve::control::server::{Patience, Server, Source};
+use serve::answers::{RecordingGauge, Whole};
+use serve::control::server::{Patience, Server};
+use serve::namespace;
+use serve::status::RecordingStatus;
 use serve::{http, privileges, snmp};
 
 use crate::config::{self, Config};
@@ -62,6 +64,19 @@ pub fn run(up: &Up) -> Result<()> {
     };
     daemon.open_namespaces()?;
     daemon.run()
+}
+
+/// How a recording is, as a status tells it.
+fn recording_status(from: linux::recording::RecordingStatus) -> RecordingStatus {
+    RecordingStatus {
+        file: from.file.display().to_string(),
+        part: from.part,
+        records: from.records,
+        bytes: from.bytes,
+        lost: from.lost,
+        gaps: from.gaps,
+        stopped: from.stopped,
+    }
 }
 
 struct Daemon {
@@ -121,7 +136,9 @@ impl Daemon {
             .unwrap_or(self.config.record.limit_bytes);
         if let Some(file) = file {
             let recorder = Recorder::start(file.clone(), limit).context("cannot record")?;
-            self.whole.recording = Some(recorder.gauge());
+            let gauge = recorder.gauge();
+            let status = move || recording_status(gauge.status());
+            self.whole.recording = Some(RecordingGauge::new(status));
             self.recorder = Some(recorder);
         }
         Ok(())
@@ -167,8 +184,7 @@ impl Daemon {
             let Some(listener) = &one.listener else {
                 continue;
             };
-            let source: Arc<dyn Source> = Arc::<Answers>::clone(&one.answers);
-            self.server.accept(listener, &source);
+            self.server.accept(listener, &one.answers);
         }
     }
 
@@ -215,10 +231,9 @@ impl Daemon {
     /// namespace by default, where it is mirrored, else the first.
     fn answer_others(&self) {
         let loaded = self.namespaces.iter().filter(|one| one.listener.is_some());
-        let mut loaded: Vec<_> = loaded
-            .map(|one| (one.spec.clone(), Arc::clone(&one.answers)))
-            .collect();
-        loaded.sort_by_key(|(spec, _)| spec.is_some());
+        let mut loaded: Vec<namespace::Namespace> =
+            loaded.map(|one| one.answers.namespace().clone()).collect();
+        loaded.sort_by_key(|one| one.name.is_some());
         if let Some(snmp) = &self.snmp {
             snmp.set_namespaces(loaded.clone().into_iter());
         }

@@ -5,7 +5,8 @@
 //! `view`, programs at a distance are answered by `serve`.
 //!
 //! Exit status: 0 done, an empty answer and a pipe that the reader closed
-//! included; 1 it failed; 2 the command line is wrong.
+//! included; 1 it failed; 2 the command line is wrong; 3 the answer may lack
+//! rows, and standard error says why.
 
 mod arp;
 mod ask;
@@ -57,7 +58,7 @@ fn run(wanted: Wanted) -> anyhow::Result<ExitCode> {
             return replay::run(&replay);
         }
         Wanted::Check(path) => check(path.as_deref(), &mut out)?,
-        Wanted::Ask(ask, from) => ask::run(ask, &from, &mut out)?,
+        Wanted::Ask(ask, from) => return ask::run(ask, &from, &mut out),
         Wanted::Snmp(command) => snmp::command::run(&command, &state_directory, &mut out)?,
         Wanted::Completions(shell) => generate::completions(shell, &mut out)?,
         Wanted::Ifaceseq(matches) => return ifaceseq::run(&matches, &mut out),

@@ -24,6 +24,7 @@ use linux::recording::Player;
 use serve::answers::{Answers, Whole};
 use serve::control::protocol::Ask;
 use serve::control::server::connection::{Failure, answer};
+use serve::namespace::Namespace;
 use serve::privileges;
 use serve::status::Answered;
 
@@ -114,7 +115,7 @@ fn once(ask: &Ask, replay: &Replay, mut playing: Playing) -> Result<ExitCode> {
 
 /// Takes the namespaces that came, as far as they are wanted.
 fn collect(playing: &mut Playing, replay: &Replay, known: &mut Vec<Arc<Answers>>) {
-    for (name, mirror) in playing.take_new() {
+    for (name, replayed) in playing.take_new() {
         let spec = (!name.is_empty()).then_some(name);
         let called = spec.as_deref().unwrap_or(OWN);
         if replay
@@ -122,7 +123,12 @@ fn collect(playing: &mut Playing, replay: &Replay, known: &mut Vec<Arc<Answers>>
             .as_deref()
             .is_none_or(|wanted| wanted == called)
         {
-            known.push(Arc::new(Answers::new(spec, mirror, Whole::default())));
+            let namespace = Namespace {
+                name: spec,
+                inode: replayed.inode(),
+                source: Arc::new(replayed),
+            };
+            known.push(Arc::new(Answers::new(namespace, Whole::default())));
         }
     }
 }
@@ -130,7 +136,10 @@ fn collect(playing: &mut Playing, replay: &Replay, known: &mut Vec<Arc<Answers>>
 /// The namespace that a question is about: the newest of its name, the
 /// daemon's own, or the only one.
 fn the_one<'a>(known: &'a [Arc<Answers>], replay: &Replay) -> Result<&'a Answers> {
-    let own = known.iter().rev().find(|one| one.spec().is_none());
+    let own = known
+        .iter()
+        .rev()
+        .find(|one| one.namespace().name.is_none());
     let newest = match &replay.netns {
         Some(_) => known.last(),
         None => own.or(match known {
@@ -143,7 +152,9 @@ fn the_one<'a>(known: &'a [Arc<Answers>], replay: &Replay) -> Result<&'a Answers
         (None, Some(name)) => bail!("the recording holds no namespace `{name}`"),
         (None, None) if known.is_empty() => bail!("the recording holds no namespace"),
         (None, None) => {
-            let names = known.iter().filter_map(|one| one.spec());
+            let names = known
+                .iter()
+                .filter_map(|one| one.namespace().name.as_deref());
             let names: Vec<&str> = names.take(20).collect();
             bail!(
                 "the recording holds {} namespaces; say which with -n: {}",

@@ -347,8 +347,8 @@ fn settled(mirror: &Mirror) -> std::sync::Arc<Tables> {
         PATIENCE,
         "samples, and addresses that are no longer tested",
         || {
-            mirror.want_links();
-            mirror.want_addresses();
+            mirror.want(table::Sampled::Links);
+            mirror.want(table::Sampled::Addresses);
             let tables = mirror.reader().snapshot();
             let tentative = tables.addresses.iter().any(|row| row.flags & 0x40 != 0);
             let sampled = tables.ip_counters.taken_at_millis.is_some();

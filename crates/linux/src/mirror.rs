@@ -29,14 +29,15 @@ pub(crate) mod silent;
 mod speeds;
 mod worker;
 
-use std::collections::{BTreeMap, BTreeSet};
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use rustix::event::{EventfdFlags, eventfd};
-use table::{Limits, Reader, Writer};
+use rustix::fd::OwnedFd;
+use table::{Limits, Reader, Sampled, Samples, Source, Writer};
+pub use table::{Phase, Status};
 
 use crate::error::Error;
 use crate::namespace::Namespace;
@@ -67,145 +68,52 @@ impl Default for Options {
     }
 }
 
-/// What a mirror is doing.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub enum Phase {
-    /// It lists the tables for the first time; readers see nothing yet.
-    #[default]
-    Loading,
-    /// It follows the kernel.
-    Live,
-    /// It follows the kernel and lists the tables again, because events
-    /// were lost or a listing was interrupted.
-    Resyncing,
-    /// It ended; the tables stay as they were. Why.
-    Ended(String),
-}
-
-/// How a mirror fares.
-#[derive(Debug, Clone, Default)]
-pub struct Status {
-    /// What it is doing.
-    pub phase: Phase,
-    /// How long the first listing took.
-    pub load_time: Duration,
-    /// Listings done again after a loss.
-    pub resyncs: u64,
-    /// Times that the kernel said that events were lost (`ENOBUFS`).
-    pub overruns: u64,
-    /// Listings that the kernel called interrupted.
-    pub interrupted_dumps: u64,
-    /// Scans for drift done.
-    pub scans: u64,
-    /// Rows that a scan found different from the kernel's: should stay 0.
-    pub drift: u64,
-    /// The first few rows of the last drift, as the kernel has them.
-    pub drift_examples: Vec<String>,
-    /// Events applied.
-    pub events: u64,
-    /// Messages that could not be read.
-    pub malformed: u64,
-    /// What could not be stored, if a table is full.
-    pub full: Option<String>,
-    /// Rows that had no place, by table, since the mirror began.
-    pub refused: BTreeMap<&'static str, u64>,
-    /// Tables that miss rows of the kernel's now, because they had no
-    /// place; until a whole listing finds that none is missing.
-    pub incomplete: BTreeSet<&'static str>,
-    /// Datagrams that another process sent, which were dropped.
-    pub foreign: u64,
-    /// When the last scan for drift ended, milliseconds since the UNIX
-    /// epoch; 0: there was none.
-    pub last_scan_millis: u64,
-    /// How long it took.
-    pub last_scan_time: Duration,
-    /// Rows that it found different.
-    pub last_scan_drift: u64,
-    /// The receive buffer as the host granted it, bytes.
-    pub receive_buffer_bytes: usize,
-    /// The last trouble, in words.
-    pub last_trouble: Option<String>,
-}
-
-impl Status {
-    /// Whether it follows the kernel and misses nothing.
-    pub fn is_whole(&self) -> bool {
-        self.phase == Phase::Live && self.incomplete.is_empty()
-    }
-
-    /// What it is doing, in words: `live`, `degraded: neighbours miss
-    /// rows`, …
-    pub fn in_words(&self) -> String {
-        let incomplete: Vec<&str> = self.incomplete.iter().copied().collect();
-        match &self.phase {
-            Phase::Loading => "loading".to_owned(),
-            Phase::Live if incomplete.is_empty() => "live".to_owned(),
-            Phase::Live => format!("degraded: {} miss rows", incomplete.join(", ")),
-            Phase::Resyncing => "resyncing".to_owned(),
-            Phase::Ended(why) => format!("ended: {why}"),
-        }
-    }
-}
-
-/// A running mirror, or one that a recording is replayed into. Ends when
-/// dropped.
+/// A running mirror. Ends when dropped.
 #[derive(Debug)]
 pub struct Mirror {
-    of: Of,
+    namespace: Namespace,
     reader: Reader,
     shared: Arc<Shared>,
     thread: Option<JoinHandle<()>>,
 }
 
-/// What a mirror is of.
+/// What the worker and its owner share.
 #[derive(Debug)]
-enum Of {
-    Namespace(Namespace),
-    /// A namespace that had this inode when it was recorded.
-    Recording(u64),
-}
-
-/// What the worker, or the player of a recording, and its owner share.
-#[derive(Debug)]
-pub(crate) struct Shared {
+struct Shared {
     status: Mutex<Status>,
     changed: Condvar,
     stop: AtomicBool,
     rescan: AtomicBool,
     /// Limits that the worker has not taken yet.
     limits: Mutex<Option<Limits>>,
-    /// When somebody last wanted what links, addresses, neighbours and
-    /// forwarding entries do silently, milliseconds since the epoch.
-    wanted: [AtomicU64; 4],
-    /// Wakes the worker from its wait; a recording has none.
-    wake: Option<rustix::fd::OwnedFd>,
-    /// The time of a recording, microseconds since the epoch; 0: the
-    /// host's clock.
-    clock_micros: AtomicU64,
+    samples: Samples,
+    wake: Arc<Wake>,
+}
+
+/// Wakes the worker from its wait.
+#[derive(Debug)]
+struct Wake(OwnedFd);
+
+impl Wake {
+    fn wake(&self) {
+        // A counter that is full wakes as well.
+        let _ = rustix::io::write(&self.0, &1u64.to_ne_bytes());
+    }
 }
 
 impl Shared {
-    fn new(wake: Option<rustix::fd::OwnedFd>) -> Self {
+    fn new(wake: OwnedFd) -> Self {
+        let wake = Arc::new(Wake(wake));
+        let woken = Arc::clone(&wake);
         Self {
             status: Mutex::default(),
             changed: Condvar::new(),
             stop: AtomicBool::new(false),
             rescan: AtomicBool::new(false),
             limits: Mutex::default(),
-            wanted: Default::default(),
+            samples: Samples::new(move || woken.wake()),
             wake,
-            clock_micros: AtomicU64::new(0),
         }
-    }
-
-    /// For what no worker keeps.
-    pub(crate) fn of_recording() -> Self {
-        Self::new(None)
-    }
-
-    /// The time that a replay has reached.
-    pub(crate) fn set_clock(&self, micros: u64) {
-        self.clock_micros.store(micros, Ordering::Relaxed);
     }
 
     fn status(&self) -> MutexGuard<'_, Status> {
@@ -216,16 +124,13 @@ impl Shared {
         self.limits.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    pub(crate) fn update(&self, change: impl FnOnce(&mut Status)) {
+    fn update(&self, change: impl FnOnce(&mut Status)) {
         change(&mut self.status());
         self.changed.notify_all();
     }
 
     fn wake(&self) {
-        if let Some(wake) = &self.wake {
-            // A counter that is full wakes as well.
-            let _ = rustix::io::write(wake, &1u64.to_ne_bytes());
-        }
+        self.wake.wake();
     }
 }
 
@@ -236,66 +141,33 @@ impl Mirror {
         let reader = writer.reader();
         let wake = eventfd(0, EventfdFlags::NONBLOCK | EventfdFlags::CLOEXEC)
             .map_err(Error::errno("make an event descriptor"))?;
-        let shared = Arc::new(Shared::new(Some(wake)));
+        let shared = Arc::new(Shared::new(wake));
         let worker = worker::Worker::new(namespace.clone(), options, writer, Arc::clone(&shared))?;
         let thread = std::thread::Builder::new()
             .name("mirror".into())
             .spawn(move || worker.run())
             .map_err(Error::system("start the mirror's thread"))?;
         Ok(Self {
-            of: Of::Namespace(namespace),
+            namespace,
             reader,
             shared,
             thread: Some(thread),
         })
     }
 
-    /// One that a player of a recording keeps.
-    pub(crate) fn of_recording(inode: u64, reader: Reader, shared: Arc<Shared>) -> Self {
-        Self {
-            of: Of::Recording(inode),
-            reader,
-            shared,
-            thread: None,
-        }
+    /// The namespace that is mirrored.
+    pub fn namespace(&self) -> &Namespace {
+        &self.namespace
     }
 
-    /// The namespace that is mirrored; `None`: a recording is.
-    pub fn namespace(&self) -> Option<&Namespace> {
-        match &self.of {
-            Of::Namespace(namespace) => Some(namespace),
-            Of::Recording(_) => None,
-        }
-    }
-
-    /// The inode of the namespace that is, or was, mirrored.
+    /// The inode of the namespace.
     pub fn inode(&self) -> u64 {
-        match &self.of {
-            Of::Namespace(namespace) => namespace.inode(),
-            Of::Recording(inode) => *inode,
-        }
+        self.namespace.inode()
     }
 
-    /// Whether what led to the namespace still does; a recording stays.
+    /// Whether what led to the namespace still does.
     pub fn still_there(&self) -> bool {
-        match &self.of {
-            Of::Namespace(namespace) => namespace.still_there(),
-            Of::Recording(_) => true,
-        }
-    }
-
-    /// Whether it is a recording: nothing can be sampled.
-    pub fn is_recording(&self) -> bool {
-        matches!(self.of, Of::Recording(_))
-    }
-
-    /// The time that its tables are of, milliseconds since the UNIX epoch:
-    /// the host's clock, or how far a recording is replayed.
-    pub fn now_millis(&self) -> u64 {
-        match self.shared.clock_micros.load(Ordering::Relaxed) {
-            0 => now_millis(),
-            micros => micros / 1000,
-        }
+        self.namespace.still_there()
     }
 
     /// A reader of the tables.
@@ -320,37 +192,10 @@ impl Mirror {
         status.phase.clone()
     }
 
-    /// Says that somebody reads links: the writer samples their counters,
-    /// those of IP, in all and by link, and what the kernel does not announce of them, at most once a
-    /// second. Returns at once.
-    pub fn want_links(&self) {
-        self.want(0);
-    }
-
-    /// Says that somebody reads addresses: the writer samples those that
-    /// the kernel has not announced yet, at most once a second.
-    pub fn want_addresses(&self) {
-        self.want(1);
-    }
-
-    /// Says that somebody reads neighbours: the writer samples their ages
-    /// and what the kernel does not announce of them, at most once a
-    /// second.
-    pub fn want_neighbours(&self) {
-        self.want(2);
-    }
-
-    /// Says that somebody reads forwarding tables: the writer samples what
-    /// the kernel does not announce of them, at most once a second.
-    pub fn want_fdb(&self) {
-        self.want(3);
-    }
-
-    fn want(&self, which: usize) {
-        if let Some(wanted) = self.shared.wanted.get(which) {
-            wanted.store(now_millis(), Ordering::Relaxed);
-            self.shared.wake();
-        }
+    /// Says that somebody reads what is sampled: the writer samples it, at
+    /// most once a second. Returns at once.
+    pub fn want(&self, what: Sampled) {
+        self.shared.samples.want(what, Instant::now());
     }
 
     /// Lists all tables again now, as the periodic scan does.
@@ -374,6 +219,24 @@ impl Mirror {
             // A worker that panicked has nothing left to end.
             let _ = thread.join();
         }
+    }
+}
+
+impl Source for Mirror {
+    fn reader(&self) -> Reader {
+        self.reader()
+    }
+
+    fn status(&self) -> Status {
+        self.status()
+    }
+
+    fn samples(&self) -> Option<&Samples> {
+        Some(&self.shared.samples)
+    }
+
+    fn now_millis(&self) -> u64 {
+        now_millis()
     }
 }
 

@@ -20,6 +20,7 @@ mod player;
 mod queue;
 mod reader;
 mod recorder;
+mod replayed;
 
 pub use format::{BadRecord, Input, Listed, Outcome, Purpose, Record, Which};
 pub use gauge::{Gauge, RecordingStatus};
@@ -27,3 +28,4 @@ pub use player::{Player, Progress};
 pub use queue::Tap;
 pub use reader::{BadRecording, Head, Reader};
 pub use recorder::{MIN_LIMIT_BYTES, Recorder};
+pub use replayed::Replayed;

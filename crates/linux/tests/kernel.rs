@@ -226,7 +226,7 @@ fn what_ip_counted_is_sampled_while_somebody_reads() {
     assert_eq!(before.ip_settings, None);
     // Two ends that both speak IPv6: there is something to count.
     let as_counted = wait_until(PATIENCE, "a sample like the kernel's own files", || {
-        mirror.want_links();
+        mirror.want(table::Sampled::Links);
         let tables = mirror.reader().snapshot();
         let of = |link| {
             tables
@@ -281,7 +281,7 @@ fn speeds_are_sampled_while_somebody_reads_counters() {
     let before = mirror.reader().snapshot();
     assert_eq!(before.link_speeds.taken_at_millis, None, "nobody has asked");
     let tables = wait_until(PATIENCE, "counters", || {
-        mirror.want_links();
+        mirror.want(table::Sampled::Links);
         let tables = mirror.reader().snapshot();
         tables.link_counters.taken_at_millis?;
         Some(tables)

@@ -2,8 +2,8 @@
 //! distance, and the page for people.
 //!
 //! - [`Opened`], [`Service`]: sockets, keys and the thread that serves.
-//! - `serve`, `clients`, `guarded`: connections, and what
-//!   bounds them.
+//! - `listening`, `serve`, `clients`, `guarded`: addresses, connections, and
+//!   what bounds them.
 //! - `door`, `token`: who may ask.
 //! - `definition`, `query`, `openapi`: what can be asked, defined once.
 //! - `long`, `streamed`: answers that are not made at once.
@@ -25,6 +25,7 @@ mod cursor;
 mod definition;
 mod door;
 mod guarded;
+mod listening;
 mod long;
 mod metrics;
 mod openapi;
@@ -57,13 +58,14 @@ use rustls_pki_types::{CertificateDer, PrivateKeyDer};
 use tokio::sync::oneshot;
 use view::Names;
 
-use crate::answers::Answers;
+use crate::namespace::Namespace;
 use crate::privileges;
 use config::Http;
 use door::Door;
+use listening::Listening;
 use long::Long;
 use problem::Problem;
-use shared::{Mirrored, Shared};
+use shared::Shared;
 use token::Token;
 
 /// Descriptors for what is no HTTP client.
@@ -80,7 +82,7 @@ const SLICE: Duration = Duration::from_micros(100);
 #[derive(Debug)]
 pub struct Opened {
     config: Http,
-    listeners: Vec<TcpListener>,
+    listeners: Vec<(TcpListener, Arc<Listening>)>,
     door: Door,
     tls: Option<Arc<rustls::ServerConfig>>,
 }
@@ -93,7 +95,11 @@ impl Opened {
         let mut listeners = Vec::new();
         if !config.listen.is_empty() {
             raise_descriptors(config);
-            listeners.extend(config.listen.iter().filter_map(|address| bind(*address)));
+            listeners.extend(config.listen.iter().filter_map(|address| {
+                let listener = bind(*address)?;
+                let listening = Arc::new(Listening::new(*address, &listener));
+                Some((listener, listening))
+            }));
         }
         Ok(Self {
             config: config.clone(),
@@ -200,7 +206,7 @@ fn open_tls(config: &Http) -> Result<Option<Arc<rustls::ServerConfig>>> {
 #[derive(Debug)]
 pub struct Service {
     shared: Arc<Shared>,
-    listening: Vec<SocketAddr>,
+    listening: Vec<Arc<Listening>>,
     /// The one that talks with clients first, then that of long answers.
     threads: Vec<Thread>,
 }
@@ -254,7 +260,7 @@ impl Service {
         shared.rename(names);
         let listening = listeners
             .iter()
-            .filter_map(|listener| listener.local_addr().ok())
+            .map(|(_, listening)| Arc::clone(listening))
             .collect();
         let mut threads = Vec::new();
         if !listeners.is_empty() {
@@ -280,13 +286,13 @@ impl Service {
         } else {
             "http"
         };
-        let at = self.listening.iter();
-        at.map(|at| format!("{scheme}://{at}/")).collect()
+        let open = self.listening.iter().filter(|at| !at.is_closed());
+        open.map(|at| format!("{scheme}://{}/", at.address()))
+            .collect()
     }
 
     /// Answers from these namespaces from now on, the first by default.
-    pub fn set_namespaces(&self, namespaces: impl Iterator<Item = (Option<String>, Arc<Answers>)>) {
-        let namespaces = namespaces.map(|(name, answers)| Mirrored { name, answers });
+    pub fn set_namespaces(&self, namespaces: impl Iterator<Item = Namespace>) {
         self.shared.set_namespaces(namespaces.collect());
     }
 
@@ -295,21 +301,44 @@ impl Service {
         self.shared.rename(names);
     }
 
-    /// Takes another token, other keys and names of the host; the rest
-    /// takes effect at the next start.
+    /// Takes another token, other keys and names of the host, and closes
+    /// addresses that are left out; the rest takes effect at the next start.
+    /// What is wrong changes nothing.
+    ///
+    /// First what is not wanted is closed, then the new door is put in: it
+    /// was checked against the addresses of its own configuration, and none
+    /// of the others may stand open with it.
     pub fn reload(&self, config: &Http) -> Result<()> {
-        self.shared.replace(open_door(config)?, open_tls(config)?);
+        let (door, tls) = (open_door(config)?, open_tls(config)?);
+        for at in &self.listening {
+            if !config.listen.contains(&at.configured()) && !at.is_closed() {
+                at.close();
+                tracing::info!("no more HTTP at {}", at.address());
+            }
+        }
+        self.shared.replace(door, tls);
         let old = &self.shared.config;
-        let same = Http {
-            hosts: old.hosts.clone(),
-            token_file: old.token_file.clone(),
-            certificate_file: old.certificate_file.clone(),
-            key_file: old.key_file.clone(),
-            ..config.clone()
+        let is_open = |address: &SocketAddr| {
+            let open = self.listening.iter().filter(|at| !at.is_closed());
+            open.map(|at| at.configured()).any(|at| at == *address)
         };
-        if same != *old {
+        let opens = config.listen.iter().any(|address| !is_open(address));
+        let same = Http {
+            listen: if opens {
+                Vec::new()
+            } else {
+                config.listen.clone()
+            },
+            hosts: config.hosts.clone(),
+            token_file: config.token_file.clone(),
+            certificate_file: config.certificate_file.clone(),
+            key_file: config.key_file.clone(),
+            ..old.clone()
+        };
+        if same != *config {
             tracing::warn!(
-                "[http] takes effect at the next start, but for hosts, token and certificate"
+                "[http] takes effect at the next start, but for hosts, token, certificate and addresses \
+                 that are left out"
             );
         }
         Ok(())
@@ -324,7 +353,11 @@ impl Drop for Service {
     }
 }
 
-fn serve(shared: Arc<Shared>, listeners: Vec<TcpListener>, stopped: oneshot::Receiver<()>) {
+fn serve(
+    shared: Arc<Shared>,
+    listeners: Vec<(TcpListener, Arc<Listening>)>,
+    stopped: oneshot::Receiver<()>,
+) {
     // Whoever talks to strangers has no rights to lose.
     if let Err(error) = privileges::drop_all() {
         tracing::error!("no HTTP, rights remain: {error}");
@@ -346,10 +379,11 @@ fn serve(shared: Arc<Shared>, listeners: Vec<TcpListener>, stopped: oneshot::Rec
     page::prepare();
     runtime.block_on(async {
         let router = router(&shared);
-        for listener in listeners {
+        for (listener, at) in listeners {
             match tokio::net::TcpListener::from_std(listener) {
                 Ok(listener) => {
-                    let accepting = serve::accept(listener, Arc::clone(&shared), router.clone());
+                    let accepting =
+                        serve::accept(listener, at, Arc::clone(&shared), router.clone());
                     tokio::spawn(accepting);
                 }
                 Err(error) => tracing::error!("no HTTP: {error}"),
@@ -447,3 +481,6 @@ where
         Box::pin(async move { answered.await.unwrap_or_else(IntoResponse::into_response) })
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -36,7 +36,7 @@ use snmp::agent::Agent;
 use snmp::config::{Community, Config, User};
 use snmp::usm::LAST_BOOTS;
 
-use crate::answers::Answers;
+use crate::namespace::Namespace;
 use crate::status::SnmpStatus;
 use config::Snmp;
 use contexts::{Facts, Source};
@@ -333,7 +333,7 @@ impl Service {
     }
 
     /// Answers from these namespaces from now on, the first by default.
-    pub fn set_namespaces(&self, namespaces: impl Iterator<Item = (Option<String>, Arc<Answers>)>) {
+    pub fn set_namespaces(&self, namespaces: impl Iterator<Item = Namespace>) {
         self.source
             .set_namespaces(namespaces, self.notifier.sender());
     }

@@ -4,6 +4,9 @@ use std::io::{self, Write};
 
 use serde::{Deserialize, Serialize};
 use table::Tables;
+use view::Object;
+
+use crate::clock::now_millis;
 
 /// How a daemon is, for one namespace.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
@@ -55,20 +58,6 @@ pub struct RecordingStatus {
     pub gaps: u64,
     /// Why it stopped, if it did.
     pub stopped: Option<String>,
-}
-
-impl From<linux::recording::RecordingStatus> for RecordingStatus {
-    fn from(from: linux::recording::RecordingStatus) -> Self {
-        Self {
-            file: from.file.display().to_string(),
-            part: from.part,
-            records: from.records,
-            bytes: from.bytes,
-            lost: from.lost,
-            gaps: from.gaps,
-            stopped: from.stopped,
-        }
-    }
 }
 
 /// How SNMP is.
@@ -245,6 +234,19 @@ pub fn tables(tables: &Tables) -> Vec<TableStatus> {
     .into()
 }
 
+/// Number of rows of a table. O(1).
+pub fn rows(tables: &Tables, object: Object) -> usize {
+    match object {
+        Object::Link => tables.links.len(),
+        Object::Addr => tables.addresses.len(),
+        Object::Neigh => tables.neighbours.len(),
+        Object::Route => tables.routes.len(),
+        Object::Nexthop => tables.nexthops.len(),
+        Object::Rule => tables.rules.len(),
+        Object::Fdb => tables.fdb.len(),
+    }
+}
+
 /// Octets of memory that this process has in use (`VmRSS`); 0 where the
 /// system does not tell.
 pub fn resident_bytes() -> u64 {
@@ -272,7 +274,7 @@ impl MirrorStatus {
         match self.last_scan_millis {
             None => write!(out, "not scanned for drift yet")?,
             Some(at) => {
-                let seconds = linux::mirror::now_millis().saturating_sub(at) / 1000;
+                let seconds = now_millis().saturating_sub(at) / 1000;
                 let found = self.last_scan_drift;
                 write!(
                     out,

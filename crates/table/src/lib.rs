@@ -7,6 +7,7 @@
 //!   ([`Writer::commit`] publishes a [`Generation`]).
 //! - [`Reader`]: takes snapshots and watches for events; never waits for
 //!   the writer.
+//! - [`Source`]: what keeps tables: reader, status, [`Samples`], time.
 //!
 //! No socket, thread or clock in here; time is an argument.
 
@@ -26,6 +27,8 @@ mod routes;
 pub mod row;
 mod rules;
 mod sample;
+mod samples;
+mod source;
 mod source_address;
 mod tables;
 mod writer;
@@ -55,6 +58,8 @@ pub use row::route::{
 pub use row::rule::Rule;
 pub use rules::{RuleKey, Rules};
 pub use sample::{NeighbourSample, Sample};
+pub use samples::{Fresh, Sampled, Samples};
+pub use source::{Phase, Source, Status};
 pub use tables::Tables;
 pub use writer::{Change, Limits, Reader, Refused, TableFull, Writer};
 

@@ -4,6 +4,7 @@
 //! A mirror of the kernel is one, a recording that is replayed is another.
 //! Whoever answers (control socket, HTTP, SNMP) takes any of them.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Debug;
 use std::time::Duration;
 
@@ -51,15 +52,15 @@ pub struct Status {
     pub load_time: Duration,
     /// Listings done again after a loss.
     pub resyncs: u64,
-    /// Times that events were lost.
+    /// Times that events were lost (the kernel says `ENOBUFS`).
     pub overruns: u64,
-    /// Listings that changed under way.
+    /// Listings that the kernel called interrupted.
     pub interrupted_dumps: u64,
     /// Scans for drift done.
     pub scans: u64,
-    /// Rows that a scan found different: should stay 0.
+    /// Rows that a scan found different from the kernel's: should stay 0.
     pub drift: u64,
-    /// The first few rows of the last drift, as they should have been.
+    /// The first few rows of the last drift, as the kernel has them.
     pub drift_examples: Vec<String>,
     /// Events applied.
     pub events: u64,
@@ -67,23 +68,42 @@ pub struct Status {
     pub malformed: u64,
     /// What could not be stored, if a table is full.
     pub full: Option<String>,
-    /// The receive buffer as it was granted, bytes.
+    /// Rows that had no place, by table, since the source began.
+    pub refused: BTreeMap<&'static str, u64>,
+    /// Tables that miss rows now, because they had no place; until a whole
+    /// listing finds that none is missing.
+    pub incomplete: BTreeSet<&'static str>,
+    /// Datagrams that another process sent, which were dropped.
+    pub foreign: u64,
+    /// When the last scan for drift ended, milliseconds since the UNIX
+    /// epoch; 0: there was none.
+    pub last_scan_millis: u64,
+    /// How long it took.
+    pub last_scan_time: Duration,
+    /// Rows that it found different.
+    pub last_scan_drift: u64,
+    /// The receive buffer as the host granted it, bytes.
     pub receive_buffer_bytes: usize,
     /// The last trouble, in words.
     pub last_trouble: Option<String>,
 }
 
 impl Status {
-    /// Why an answer from the tables may lack rows, or have some that are
-    /// gone; `None`: it is whole.
-    pub fn incomplete(&self) -> Option<String> {
+    /// Whether it follows and misses nothing.
+    pub fn is_whole(&self) -> bool {
+        self.phase == Phase::Live && self.incomplete.is_empty()
+    }
+
+    /// What it is doing, in words: `live`, `degraded: neighbours miss
+    /// rows`, …
+    pub fn in_words(&self) -> String {
+        let incomplete: Vec<&str> = self.incomplete.iter().copied().collect();
         match &self.phase {
-            Phase::Loading => Some("the tables are being read".to_owned()),
-            Phase::Resyncing => {
-                Some("events were lost, and the tables are being read again".to_owned())
-            }
-            Phase::Ended(why) => Some(format!("the tables are kept no more: {why}")),
-            Phase::Live => self.full.clone(),
+            Phase::Loading => "loading".to_owned(),
+            Phase::Live if incomplete.is_empty() => "live".to_owned(),
+            Phase::Live => format!("degraded: {} miss rows", incomplete.join(", ")),
+            Phase::Resyncing => "resyncing".to_owned(),
+            Phase::Ended(why) => format!("ended: {why}"),
         }
     }
 }
@@ -93,24 +113,18 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_live_tables_without_a_refusal_are_whole() {
-        let of = |phase, full: Option<&str>| {
-            let full = full.map(str::to_owned);
-            Status {
-                phase,
-                full,
-                ..Status::default()
-            }
-        };
-        assert_eq!(of(Phase::Live, None).incomplete(), None);
-        let full = of(Phase::Live, Some("routes are full")).incomplete();
-        assert_eq!(full.as_deref(), Some("routes are full"));
-        for phase in [
-            Phase::Loading,
-            Phase::Resyncing,
-            Phase::Ended("gone".into()),
-        ] {
-            assert!(of(phase, None).incomplete().is_some());
-        }
+    fn only_live_tables_that_miss_nothing_are_whole() {
+        let mut status = Status::default();
+        assert!(!status.is_whole());
+        status.phase = Phase::Live;
+        assert!(status.is_whole());
+        assert_eq!(status.in_words(), "live");
+        status.incomplete = ["neighbours", "routes"].into();
+        assert!(!status.is_whole());
+        assert_eq!(status.in_words(), "degraded: neighbours, routes miss rows");
+        status.phase = Phase::Resyncing;
+        assert_eq!(status.in_words(), "resyncing");
+        status.phase = Phase::Ended("stopped".into());
+        assert_eq!(status.in_words(), "ended: stopped");
     }
 }

@@ -9,6 +9,7 @@ use anyhow::{Context, Result};
 use linux::recording::Recorder;
 use linux::{Mirror, Namespace, Options, Phase};
 use serve::answers::{Answers, Whole};
+use serve::namespace;
 use table::Tables;
 
 use super::socket::Claim;
@@ -21,6 +22,7 @@ pub struct Mirrored {
     pub spec: Option<String>,
     /// Answers questions about it.
     pub answers: Arc<Answers>,
+    mirror: Arc<Mirror>,
     /// Accepts clients, once the tables are loaded.
     pub listener: Option<UnixListener>,
     claim: Claim,
@@ -46,8 +48,15 @@ impl Mirrored {
         };
         let mirror = Mirror::start(namespace, options)
             .with_context(|| format!("cannot mirror {}", named(spec.as_deref())))?;
+        let mirror = Arc::new(mirror);
+        let namespace = namespace::Namespace {
+            name: spec.clone(),
+            inode: mirror.inode(),
+            source: Arc::<Mirror>::clone(&mirror),
+        };
         Ok(Self {
-            answers: Arc::new(Answers::new(spec.clone(), mirror, whole)),
+            answers: Arc::new(Answers::new(namespace, whole)),
+            mirror,
             spec,
             listener: None,
             claim,
@@ -56,7 +65,7 @@ impl Mirrored {
 
     /// Listens as soon as the tables are loaded; true if it just began to.
     pub fn listen_when_ready(&mut self) -> Result<bool> {
-        let phase = self.answers.mirror().status().phase;
+        let phase = self.mirror.status().phase;
         if self.listener.is_some() || phase == Phase::Loading || self.ended().is_some() {
             return Ok(false);
         }
@@ -66,7 +75,7 @@ impl Mirrored {
 
     /// Why the mirror ended, if it did.
     pub fn ended(&self) -> Option<String> {
-        match self.answers.mirror().status().phase {
+        match self.mirror.status().phase {
             Phase::Ended(why) => Some(why),
             _ => None,
         }
@@ -74,17 +83,17 @@ impl Mirrored {
 
     /// Takes other limits of its tables.
     pub fn set_limits(&self, limits: table::Limits) {
-        self.answers.mirror().set_limits(limits);
+        self.mirror.set_limits(limits);
     }
 
     /// Whether what led to the namespace still does.
     pub fn still_there(&self) -> bool {
-        self.answers.mirror().still_there()
+        self.mirror.still_there()
     }
 
     /// Its inode.
     pub fn inode(&self) -> u64 {
-        self.answers.mirror().inode()
+        self.mirror.inode()
     }
 
     /// Where it listens.
@@ -94,12 +103,12 @@ impl Mirrored {
 
     /// What it has at this moment.
     pub fn tables(&self) -> Arc<Tables> {
-        self.answers.mirror().reader().snapshot()
+        self.mirror.reader().snapshot()
     }
 
     /// How long the first listing took.
     pub fn load_time(&self) -> Duration {
-        self.answers.mirror().status().load_time
+        self.mirror.status().load_time
     }
 }
 

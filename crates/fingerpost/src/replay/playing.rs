@@ -5,8 +5,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
-use linux::Mirror;
-use linux::recording::{Player, Progress, Record};
+use linux::recording::{Player, Progress, Record, Replayed};
 
 use super::Until;
 use super::files::Opened;
@@ -89,7 +88,7 @@ impl Playing {
     }
 
     /// The namespaces that came since this was last called.
-    pub fn take_new(&mut self) -> Vec<(String, Mirror)> {
+    pub fn take_new(&mut self) -> Vec<(String, Replayed)> {
         self.player.take_new()
     }
 

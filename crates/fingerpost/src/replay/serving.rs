@@ -14,7 +14,7 @@ use anyhow::{Context, Result, bail};
 use super::playing::{End, Playing};
 use super::{Replay, calendar, collect, warn_of};
 use serve::answers::{Answers, Whole};
-use serve::control::server::{Patience, Server, Source};
+use serve::control::server::{Patience, Server};
 use serve::{http, privileges, snmp, status};
 
 use crate::config::Config;
@@ -135,9 +135,9 @@ impl Serving<'_> {
 
     /// SNMP and HTTP, where they are configured, answer as a daemon's do.
     fn answer_others(&self) {
-        let named = |one: &Arc<Answers>| (one.spec().map(str::to_owned), Arc::clone(one));
-        let mut known: Vec<_> = self.known.iter().map(named).collect();
-        known.sort_by_key(|(spec, _)| spec.is_some());
+        let known = self.known.iter().map(|one| one.namespace().clone());
+        let mut known: Vec<_> = known.collect();
+        known.sort_by_key(|one| one.name.is_some());
         if let Some(snmp) = &self.snmp {
             snmp.set_namespaces(known.clone().into_iter());
         }
@@ -150,7 +150,7 @@ impl Serving<'_> {
         let Some(answers) = self.known.get(at) else {
             return Ok(());
         };
-        let is_same = |first: &Place| first.answers.spec() == answers.spec();
+        let is_same = |first: &Place| first.answers.namespace().name == answers.namespace().name;
         let path = match &self.replay.socket {
             Some(_) if let Some(first) = self.places.first_mut().filter(|one| is_same(one)) => {
                 // Deleted and made again under its name: the newer answers.
@@ -190,8 +190,7 @@ impl Serving<'_> {
 
     fn accept(&self) {
         for place in &self.places {
-            let source: Arc<dyn Source> = Arc::<Answers>::clone(&place.answers);
-            self.server.accept(&place.listener, &source);
+            self.server.accept(&place.listener, &place.answers);
         }
     }
 
@@ -225,12 +224,13 @@ impl Serving<'_> {
             )?;
         }
         for place in self.places.iter().take(SHOWN) {
-            let tables = place.answers.reader().snapshot();
-            let name = place.answers.spec().unwrap_or("the daemon's own");
+            let namespace = place.answers.namespace();
+            let tables = namespace.tables();
+            let name = namespace.name.as_deref().unwrap_or("the daemon's own");
             writeln!(
                 out,
                 "  namespace {name} (inode {}): {} rows, at {}",
-                place.answers.mirror().inode(),
+                namespace.inode,
                 tables.rows(),
                 place.claim.socket().display()
             )?;

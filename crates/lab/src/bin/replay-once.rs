@@ -16,6 +16,7 @@ use linux::recording::format::{FRAME_BYTES, HEAD_BYTES, kind};
 use linux::recording::{Player, Reader};
 use netlink::decode::{Decoded, decode, route};
 use netlink::message::{Message, messages};
+use table::Source as _;
 use table::{AF_INET, AF_INET6, Limits};
 
 const USAGE: &str = "usage: replay-once check|bare FILE";

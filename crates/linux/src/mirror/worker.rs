@@ -3,12 +3,12 @@
 //! wanted.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use netlink::message::Message;
 use rustix::event::{PollFd, PollFlags};
-use table::{Limits, TableFull, Writer};
+use table::{Limits, Sampled, TableFull, Writer};
 use tracing::{debug, info, warn};
 
 use super::load::{Listener, Load};
@@ -38,7 +38,7 @@ const SAMPLE_INTERVAL: Duration = Duration::from_secs(1);
 /// while somebody reads counters.
 const SPEED_INTERVAL: Duration = Duration::from_secs(10);
 /// For so long after a question somebody is taken to read.
-const INTEREST_MILLIS: u64 = 1_000;
+const INTEREST: Duration = Duration::from_secs(1);
 /// Between two looks at whether the namespace is still there.
 const LOOK_INTERVAL: Duration = Duration::from_secs(2);
 /// Pauses between resyncs: from the first to the longest.
@@ -58,7 +58,7 @@ pub(super) struct Worker {
     /// When to look again at what a scan could not explain.
     look_again_at: Option<Instant>,
     /// When each kind of sample was last taken, in the order of
-    /// [`Shared::wanted`].
+    /// [`Sampled::ALL`].
     sampled: [Option<Instant>; 4],
     /// When speeds were last sampled.
     sampled_speeds: Option<Instant>,
@@ -136,6 +136,7 @@ impl Worker {
         self.feed.record(kind::ENDED, now_micros(), end.as_bytes());
         self.shared
             .update(|status| status.phase = Phase::Ended(end));
+        self.shared.samples.end();
     }
 
     /// Follows the kernel until told to stop; gives the reason of the end.
@@ -168,15 +169,14 @@ impl Worker {
             until = until.min(at);
         }
         let patience = until.saturating_duration_since(Instant::now());
-        let wake = self.shared.wake.as_ref();
-        let events = PollFd::new(&self.feed.events, PollFlags::IN);
-        let mut fds = vec![events];
-        fds.extend(wake.map(|wake| PollFd::new(wake, PollFlags::IN)));
+        let wake = &self.shared.wake.0;
+        let mut fds = [
+            PollFd::new(&self.feed.events, PollFlags::IN),
+            PollFd::new(wake, PollFlags::IN),
+        ];
         wait_for(&mut fds, patience)?;
-        if let Some(wake) = wake {
-            // Nothing to read means nobody called.
-            let _ = rustix::io::read(wake, &mut [0u8; 8]);
-        }
+        // Nothing to read means nobody called.
+        let _ = rustix::io::read(wake, &mut [0u8; 8]);
         Ok(())
     }
 
@@ -410,22 +410,17 @@ impl Worker {
 
     /// Takes the samples that somebody reads and that are not fresh.
     fn samples(&mut self, now: Instant) {
-        let wanted = [
-            Which::Links,
-            Which::Addresses,
-            Which::Neighbours,
-            Which::Fdb,
-        ];
-        for (at, which) in wanted.into_iter().enumerate() {
-            let due = due(&self.shared.wanted[at], self.sampled[at], now);
-            if due {
-                self.sampled[at] = Some(now);
-                if which == Which::Links {
-                    // First, so that who waits for counters has them too.
-                    self.sample_speeds(now);
-                }
-                self.sample_rows(which);
+        for what in Sampled::ALL {
+            let last = &mut self.sampled[what as usize];
+            if !due(self.shared.samples.wanted(what), *last, now) {
+                continue;
             }
+            *last = Some(now);
+            if what == Sampled::Links {
+                // First, so that who waits for counters has them too.
+                self.sample_speeds(now);
+            }
+            self.sample_rows(what);
         }
     }
 
@@ -461,9 +456,22 @@ impl Worker {
 
     /// Takes in what the kernel never announces. What it should have
     /// announced is left to a scan.
-    fn sample_rows(&mut self, which: Which) {
+    fn sample_rows(&mut self, what: Sampled) {
+        let which = match what {
+            Sampled::Links => Which::Links,
+            Sampled::Addresses => Which::Addresses,
+            Sampled::Neighbours => Which::Neighbours,
+            Sampled::Fdb => Which::Fdb,
+        };
+        let begun = Instant::now();
         match self.list(Purpose::Sample, which) {
-            Ok(_) => {}
+            Ok(Some(_)) => {
+                // Readers see it before they are told.
+                self.feed.machine.writer().publish();
+                self.shared.samples.took(what, begun);
+            }
+            // Of no use; the next is taken when somebody still reads.
+            Ok(None) => {}
             // Told to end meanwhile: `follow` sees it next.
             Err(Error::Stopped) => {}
             Err(error) => warn!("could not sample {which:?}: {error}"),
@@ -471,9 +479,9 @@ impl Worker {
     }
 }
 
-fn due(wanted: &AtomicU64, last: Option<Instant>, now: Instant) -> bool {
-    let wanted_since = now_millis().saturating_sub(wanted.load(Ordering::Relaxed));
-    wanted_since < INTEREST_MILLIS && last.is_none_or(|last| now - last >= SAMPLE_INTERVAL)
+fn due(wanted: Option<Instant>, last: Option<Instant>, now: Instant) -> bool {
+    let is_read = |wanted| now.saturating_duration_since(wanted) < INTEREST;
+    wanted.is_some_and(is_read) && last.is_none_or(|last| now - last >= SAMPLE_INTERVAL)
 }
 
 /// Takes a listing in, and the events that come meanwhile.

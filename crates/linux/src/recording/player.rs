@@ -4,14 +4,14 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use netlink::message::{kind, messages};
-use table::{Limits, TableFull, Writer};
+use table::{Limits, Phase, TableFull, Writer};
 
 use super::format::{BadRecord, Input, Outcome, Purpose, Record, Which};
 use super::reader::Head;
+use super::replayed::{Replayed, Shared};
 use crate::dump::SEQUENCE;
 use crate::mirror::ip_statistics::Texts;
 use crate::mirror::machine::{Applied, Found, Machine, Refused};
-use crate::mirror::{Mirror, Phase, Shared};
 
 /// Namespaces of a recording at most; the records of more are passed over.
 const MAX_NAMESPACES: usize = 16_384;
@@ -31,7 +31,7 @@ pub struct Player {
     head: Option<Head>,
     unpublished: usize,
     progress: Progress,
-    new: Vec<(String, Mirror)>,
+    new: Vec<(String, Replayed)>,
 }
 
 /// A namespace that is replayed.
@@ -102,7 +102,7 @@ impl Player {
 
     /// The namespaces that came since this was last called: how each was
     /// named (empty: the daemon's own), and its tables.
-    pub fn take_new(&mut self) -> Vec<(String, Mirror)> {
+    pub fn take_new(&mut self) -> Vec<(String, Replayed)> {
         std::mem::take(&mut self.new)
     }
 
@@ -183,9 +183,9 @@ impl Player {
             }
             let writer = Writer::new(self.limits);
             let reader = writer.reader();
-            let shared = Arc::new(Shared::of_recording());
-            let mirror = Mirror::of_recording(inode, reader, Arc::clone(&shared));
-            self.new.push((name.to_owned(), mirror));
+            let shared = Arc::new(Shared::default());
+            let replayed = Replayed::new(inode, reader, Arc::clone(&shared));
+            self.new.push((name.to_owned(), replayed));
             self.played.push(Played {
                 inode,
                 name: name.to_owned(),

@@ -61,7 +61,7 @@ impl Known {
     /// The namespace they are of.
     pub fn namespace(&self) -> Option<&Namespace> {
         match self {
-            Self::Mirrored(mirror) => mirror.namespace(),
+            Self::Mirrored(mirror) => Some(mirror.namespace()),
             Self::File(_) => None,
         }
     }

@@ -1,14 +1,16 @@
 //! What goes over the control socket. Questions only.
 //!
 //! A client connects, sends one line of JSON (a [`Request`]) and reads
-//! frames until the last one: a type (one octet), the length of what
-//! follows (four octets, little endian), then that many octets.
+//! frames until the last one: a type (one byte), the length of what
+//! follows (four bytes, little endian), then that many bytes.
 //!
 //! | type | frame | what follows |
 //! |---|---|---|
 //! | 1 | [`DATA`] | a piece of the answer, to be written out as it is |
 //! | 2 | [`END`] | [`End`] as JSON; the last frame |
 //! | 3 | [`ERROR`] | a message for the user; the last frame |
+//! | 4 | [`HELLO`] | [`Hello`] as JSON; the first frame of an answer, at once |
+//! | 5 | [`BUSY`] | a message for the user: no place is free; the only frame |
 
 use std::io::{self, Read, Write};
 
@@ -19,7 +21,7 @@ use view::{Question, RouteQuestion};
 
 /// The version of this protocol. Both ends are of one release: a daemon
 /// refuses any other version by name.
-pub const VERSION: u32 = 1;
+pub const VERSION: u32 = 2;
 
 /// Octets of a request at most, the end of the line included.
 pub const MAX_REQUEST_BYTES: usize = 64 << 10;
@@ -33,6 +35,10 @@ pub const DATA: u8 = 1;
 pub const END: u8 = 2;
 /// Type of the frame that ends an answer that failed.
 pub const ERROR: u8 = 3;
+/// Type of the frame that says that the request was read.
+pub const HELLO: u8 = 4;
+/// Type of the frame that refuses a client for want of a place.
+pub const BUSY: u8 = 5;
 
 /// What a client sends.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -64,6 +70,14 @@ pub enum Ask {
     /// The changes of a table as they happen, a line of JSON each, until
     /// the client goes.
     Watch(Box<Question>),
+}
+
+/// What a daemon says before it answers.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Hello {
+    /// Why the answer may lack rows, if it may.
+    pub incomplete: Option<String>,
 }
 
 /// How an answer ended.
@@ -163,8 +177,8 @@ mod tests {
 
     #[test]
     fn another_version_is_refused_by_name_whatever_else_it_says() {
-        let message = parse_request(br#"{"v":2,"ask":{"dance":{}},"music":1}"#).unwrap_err();
-        assert!(message.contains("version 2"), "{message}");
+        let message = parse_request(br#"{"v":3,"ask":{"dance":{}},"music":1}"#).unwrap_err();
+        assert!(message.contains("version 3"), "{message}");
     }
 
     #[test]
@@ -173,9 +187,9 @@ mod tests {
             &b""[..],
             b"GET / HTTP/1.1",
             b"{}",
-            b"{\"v\":1}",
-            b"{\"v\":1,\"ask\":\"dance\"}",
-            b"{\"v\":1,\"ask\":{\"status\":{\"json\":true}},\"and\":1}",
+            b"{\"v\":2}",
+            b"{\"v\":2,\"ask\":\"dance\"}",
+            b"{\"v\":2,\"ask\":{\"status\":{\"json\":true}},\"and\":1}",
             b"\xff\xfe",
         ] {
             assert!(parse_request(line).is_err(), "{line:?}");

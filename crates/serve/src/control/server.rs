@@ -5,6 +5,7 @@
 //! its own thread and snapshot, nobody else's, and not for ever.
 
 pub mod connection;
+mod places;
 
 use std::io;
 use std::os::unix::net::{UnixListener, UnixStream};
@@ -13,37 +14,31 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use table::Reader;
-use view::{Names, Object};
+use view::Names;
 
 use super::protocol;
+use crate::answers::Answers;
 use crate::privileges;
-use crate::status::{Answered, Status};
+use crate::status::Answered;
+use places::{Admission, Taken};
+
+/// Clients accepted in one go.
+const AT_ONCE: usize = 16;
+/// Between two complaints of the same.
+const COMPLAINT: Duration = Duration::from_secs(60);
 
 /// How long nobody is accepted once somebody could not be.
 const REFUSED: Duration = Duration::from_millis(10);
-
-/// What a server answers from: one namespace.
-pub trait Source: Send + Sync {
-    /// Where snapshots come from.
-    fn reader(&self) -> Reader;
-    /// Sees to it that what the kernel does not announce (counters, ages)
-    /// is soon fresh for a table; with `statistics`, that it is. Waits a
-    /// bounded time.
-    fn refresh(&self, object: Object, statistics: bool);
-    /// How it is.
-    fn status(&self) -> Status;
-    /// The time that its tables are of, milliseconds since the UNIX epoch.
-    fn now_millis(&self) -> u64 {
-        linux::mirror::now_millis()
-    }
-}
 
 /// What a client may take.
 #[derive(Debug, Clone, Copy)]
 pub struct Patience {
     /// Clients at a time.
     pub clients: usize,
+    /// Of them those of one user that is not root.
+    pub of_user: usize,
+    /// Of them those that only root takes.
+    pub of_root: usize,
     /// For a request to arrive.
     pub request: Duration,
     /// Without the client taking anything of its answer. Long, for it may
@@ -57,6 +52,8 @@ impl Default for Patience {
     fn default() -> Self {
         Self {
             clients: 64,
+            of_user: 16,
+            of_root: 8,
             request: Duration::from_secs(5),
             stalled: Duration::from_secs(600),
             stalled_when_full: Duration::from_secs(5),
@@ -78,6 +75,8 @@ struct Shared {
     /// iproute2's names, as last read.
     names: Mutex<Arc<Names>>,
     clients: Mutex<Vec<Arc<Client>>>,
+    /// When it was last said that nobody can be accepted.
+    complained: Mutex<Option<Instant>>,
     answers: AtomicU64,
     refusals: AtomicU64,
     last_micros: AtomicU64,
@@ -88,6 +87,8 @@ struct Shared {
 #[derive(Debug)]
 struct Client {
     stream: UnixStream,
+    /// Whose it is.
+    uid: u32,
     /// Since when a write waits for the client, milliseconds after the
     /// server's start, plus one; 0: none waits.
     waits_since: AtomicU64,
@@ -103,6 +104,7 @@ impl Server {
                 stopping: AtomicBool::new(false),
                 names: Mutex::new(Arc::new(names)),
                 clients: Mutex::default(),
+                complained: Mutex::default(),
                 answers: AtomicU64::new(0),
                 refusals: AtomicU64::new(0),
                 last_micros: AtomicU64::new(0),
@@ -111,18 +113,19 @@ impl Server {
         }
     }
 
-    /// Accepts the clients that wait at a listener that does not block,
-    /// and answers each on a thread of its own. One that cannot be accepted
-    /// is logged, and waits.
-    pub fn accept(&self, listener: &UnixListener, source: &Arc<dyn Source>) {
-        loop {
+    /// Accepts clients that wait at a listener that does not block, and
+    /// answers each on a thread of its own. Not more than a few at once:
+    /// whoever calls has other things to look at. One that cannot be
+    /// accepted is logged, and waits.
+    pub fn accept(&self, listener: &UnixListener, answers: &Arc<Answers>) {
+        for _ in 0..AT_ONCE {
             match listener.accept() {
-                Ok((stream, _)) => self.welcome(stream, source),
+                Ok((stream, _)) => self.welcome(stream, answers),
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => return,
                 Err(error) if error.kind() == io::ErrorKind::ConnectionAborted => {}
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                 Err(error) => {
-                    tracing::warn!("a client cannot be accepted: {error}");
+                    self.shared.complain(&error);
                     // Out of descriptors, most likely: it does not pass at once.
                     return thread::sleep(REFUSED);
                 }
@@ -130,12 +133,12 @@ impl Server {
         }
     }
 
-    fn welcome(&self, stream: UnixStream, source: &Arc<dyn Source>) {
+    fn welcome(&self, stream: UnixStream, answers: &Arc<Answers>) {
         let Some(client) = self.shared.place(stream) else {
             return;
         };
         let shared = Arc::clone(&self.shared);
-        let source = Arc::clone(source);
+        let answers = Arc::clone(answers);
         let place = Arc::clone(&client);
         let spawned = thread::Builder::new()
             .name("client".to_owned())
@@ -144,7 +147,7 @@ impl Server {
                 if let Err(error) = privileges::drop_all() {
                     tracing::error!("a client is not answered, rights remain: {error}");
                 } else {
-                    connection::serve(&shared, &place, &*source);
+                    connection::serve(&shared, &place, &answers);
                 }
                 shared.leave(&place);
             });
@@ -179,6 +182,16 @@ impl Server {
 }
 
 impl Shared {
+    /// Says that a client cannot be accepted, once a minute.
+    fn complain(&self, error: &io::Error) {
+        let complained = self.complained.lock();
+        let mut complained = complained.unwrap_or_else(PoisonError::into_inner);
+        if complained.is_none_or(|last| last.elapsed() >= COMPLAINT) {
+            *complained = Some(Instant::now());
+            tracing::warn!("a client cannot be accepted: {error}");
+        }
+    }
+
     fn clients(&self) -> std::sync::MutexGuard<'_, Vec<Arc<Client>>> {
         self.clients.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -189,24 +202,33 @@ impl Shared {
     }
 
     /// Takes a client in, in the place of one that stalls if need be;
-    /// refuses it when all places are taken.
+    /// refuses it when no place is left for its user.
     fn place(&self, stream: UnixStream) -> Option<Arc<Client>> {
+        let uid = uid_of(&stream);
         let mut clients = self.clients();
-        if clients.len() >= self.patience.clients {
-            let stalled = clients
-                .iter()
-                .position(|client| self.stalls(client, self.patience.stalled_when_full));
-            let Some(at) = stalled else {
+        let taken: Vec<Taken> = clients
+            .iter()
+            .map(|client| Taken {
+                uid: client.uid,
+                stalls: self.stalls(client, self.patience.stalled_when_full),
+            })
+            .collect();
+        match places::admit(&taken, uid, &self.patience) {
+            Admission::Free => {}
+            Admission::InPlaceOf(at) => {
+                clients.swap_remove(at).hang_up();
+                tracing::info!("a client that took nothing gave its place to another");
+            }
+            Admission::Refused(why) => {
                 drop(clients);
                 self.refusals.fetch_add(1, Ordering::Relaxed);
-                refuse(stream, self.patience.clients);
+                refuse(stream, &why);
                 return None;
-            };
-            clients.swap_remove(at).hang_up();
-            tracing::info!("a client that took nothing gave its place to another");
+            }
         }
         let client = Arc::new(Client {
             stream,
+            uid,
             waits_since: AtomicU64::new(0),
         });
         clients.push(Arc::clone(&client));
@@ -258,12 +280,17 @@ impl Client {
     }
 }
 
+/// Whose process connected. One that the kernel does not tell is nobody's.
+fn uid_of(stream: &UnixStream) -> u32 {
+    let peer = rustix::net::sockopt::socket_peercred(stream);
+    peer.map_or(u32::MAX, |peer| peer.uid.as_raw())
+}
+
 /// Says why, as far as the client's buffer takes it without waiting.
-fn refuse(mut stream: UnixStream, clients: usize) {
-    let message = format!("{clients} clients are being answered already; ask again, or `--direct`");
+fn refuse(mut stream: UnixStream, message: &str) {
     let said = stream
         .set_nonblocking(true)
-        .and_then(|()| protocol::write_frame(&mut stream, protocol::ERROR, message.as_bytes()));
+        .and_then(|()| protocol::write_frame(&mut stream, protocol::BUSY, message.as_bytes()));
     if let Err(error) = said {
         tracing::debug!("a client was refused and not told: {error}");
     }

@@ -128,7 +128,7 @@ pub async fn open(shared: &Arc<Shared>, request: Parts) -> Result<Response, Prob
 fn answer(shared: &Arc<Shared>, request: &Parts) -> Result<Response, Problem> {
     let mut parameters = Parameters::parse(request.uri.query())?;
     let netns = parameters.take("netns")?;
-    let mirrored = shared.mirrored(netns.as_deref())?;
+    let namespace = shared.namespace(netns.as_deref())?;
     let questions = questions(&mut parameters)?;
     let from = parameters.take("from")?;
     parameters.finish()?;
@@ -138,9 +138,8 @@ fn answer(shared: &Arc<Shared>, request: &Parts) -> Result<Response, Problem> {
         (None, from) => from.as_deref(),
     };
     let right = shared.streams.right()?;
-    let mirror = mirrored.answers.mirror();
-    let feed = shared.streams.feed(mirror.inode(), || {
-        Feed::new(mirror.reader(), shared.names())
+    let feed = shared.streams.feed(namespace.inode, || {
+        Feed::new(namespace.source.reader(), shared.names())
     });
     let mut position = Position::after(last, &shared.start)?;
     let wanted = {

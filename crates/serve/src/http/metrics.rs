@@ -15,15 +15,16 @@ use bytes::Bytes;
 use http::HeaderValue;
 use http::header::{CACHE_CONTROL, CONTENT_TYPE};
 use http::request::Parts;
-use table::{Link, LinkCounters, Tables};
+use table::{Link, LinkCounters, Phase, Tables};
 use view::Object;
 
 use super::compressed;
 use super::long;
 use super::problem::Problem;
 use super::query::Parameters;
-use super::shared::{Mirrored, Shared};
+use super::shared::Shared;
 use super::streamed::{Pieces, Streamed};
+use crate::namespace::Namespace;
 use crate::status;
 use families::LINK_FAMILIES;
 pub use families::TABLES;
@@ -38,15 +39,15 @@ pub async fn answer(shared: &Arc<Shared>, request: &Parts) -> Result<Response, P
     let mut parameters = Parameters::parse(request.uri.query())?;
     let netns = parameters.take("netns")?;
     parameters.finish()?;
-    let namespaces: Arc<[Mirrored]> = match netns {
+    let namespaces: Arc<[Namespace]> = match netns {
         None => shared.namespaces(),
-        Some(name) => [shared.mirrored(Some(&name))?].into(),
+        Some(name) => [shared.namespace(Some(&name))?].into(),
     };
     for one in namespaces.iter() {
-        one.answers.want(Object::Link);
+        one.want(Object::Link);
     }
     for one in namespaces.iter() {
-        one.refresh(Object::Link, true).await;
+        one.refreshed(Object::Link, true).await;
     }
     let compress = compressed::permit(shared, &request.headers);
     let scrape = Scrape {
@@ -73,7 +74,7 @@ pub fn health(shared: &Arc<Shared>) -> Result<Response, Problem> {
         return Err(Problem::busy("the tables are being read; ask again"));
     }
     for one in namespaces.iter() {
-        if let linux::Phase::Ended(why) = one.answers.mirror().status().phase {
+        if let Phase::Ended(why) = one.source.status().phase {
             return Err(Problem::busy(format!("a mirror ended: {why}")));
         }
     }
@@ -95,7 +96,7 @@ struct OfLink<'a> {
 /// A scrape under way: family by family, each over all namespaces.
 struct Scrape {
     shared: Arc<Shared>,
-    namespaces: Arc<[Mirrored]>,
+    namespaces: Arc<[Namespace]>,
     began: bool,
     family: usize,
     namespace: usize,
@@ -121,7 +122,7 @@ impl Pieces for Scrape {
                 self.namespace = 0;
                 continue;
             };
-            let tables = one.answers.mirror().reader().snapshot();
+            let tables = one.tables();
             self.next_link = of_family(family, one, &tables, self.next_link, &mut out);
             if self.next_link == 0 {
                 self.namespace += 1;
@@ -135,7 +136,7 @@ impl Pieces for Scrape {
 /// from, 0 after the last.
 fn of_family(
     family: &families::LinkFamily,
-    one: &Mirrored,
+    one: &Namespace,
     tables: &Tables,
     from: u32,
     out: &mut String,
@@ -245,7 +246,7 @@ impl Scrape {
         let name = "fingerpost_table_rows";
         head(out, name, "Rows of a table", "gauge");
         for one in self.namespaces.iter() {
-            let tables = one.answers.mirror().reader().snapshot();
+            let tables = one.tables();
             for (table, rows) in TABLES {
                 let netns = one.name.as_deref();
                 labelled(
@@ -260,8 +261,8 @@ impl Scrape {
             .namespaces
             .iter()
             .map(|one| {
-                let tables = one.answers.mirror().reader().snapshot();
-                (one.name.as_deref(), one.answers.mirror().status(), tables)
+                let tables = one.tables();
+                (one.name.as_deref(), one.source.status(), tables)
             })
             .collect();
         for (name, help, kind, value) in families::MIRROR_FAMILIES {

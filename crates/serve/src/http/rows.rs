@@ -24,7 +24,7 @@ use http::header::{CACHE_CONTROL, CONTENT_TYPE, ETAG, HeaderName, IF_NONE_MATCH,
 use http::request::Parts;
 use http::{HeaderMap, HeaderValue, StatusCode, Uri};
 use http_body::{Frame, SizeHint};
-use table::Tables;
+use table::{Source, Tables};
 use tokio::sync::OwnedSemaphorePermit;
 use view::conditions::{FILTERS, GET, Packet, settle_family};
 use view::{Bounds, Filter, Object, Question, Walk};
@@ -34,10 +34,11 @@ use super::compressed::Permit;
 use super::definition::Table;
 use super::problem::Problem;
 use super::query::{self, Parameters};
-use super::shared::{Mirrored, Shared};
+use super::shared::Shared;
 use super::streamed::{Pieces, Streamed};
 use super::{compressed, cursor, long};
-use crate::answers::Answers;
+use crate::namespace::Namespace;
+use crate::status;
 
 /// Rows of a page at most.
 pub const MAX_LIMIT: u64 = 10_000;
@@ -50,10 +51,13 @@ pub const GENERATION: HeaderName = HeaderName::from_static("fingerpost-generatio
 /// makes a rate of two answers.
 pub const COUNTERS_AT: HeaderName = HeaderName::from_static("fingerpost-counters-at");
 
+/// Why an answer may lack rows: only where it may.
+pub const INCOMPLETE: HeaderName = HeaderName::from_static("fingerpost-incomplete");
+
 /// A question for rows, as it was asked.
 struct Asked {
     question: Question,
-    mirrored: Mirrored,
+    namespace: Namespace,
     limit: Option<u64>,
     skip: u64,
     after: Option<view::Position>,
@@ -66,7 +70,7 @@ impl Asked {
     fn read(shared: &Shared, table: &Table, request: &Parts) -> Result<Self, Problem> {
         let mut parameters = Parameters::parse(request.uri.query())?;
         let netns = parameters.take("netns")?;
-        let mirrored = shared.mirrored(netns.as_deref())?;
+        let namespace = shared.namespace(netns.as_deref())?;
         let mut filter = Filter::default();
         parameters.take_words(FILTERS, table.object, &mut filter)?;
         if let Some(text) = parameters.take("filter")? {
@@ -106,7 +110,7 @@ impl Asked {
         }
         Ok(Self {
             question,
-            mirrored,
+            namespace,
             limit,
             skip,
             after,
@@ -126,7 +130,7 @@ impl Asked {
         shared: &Shared,
         tables: &Tables,
     ) -> Result<Option<(Bytes, Walk)>, Problem> {
-        let now = self.mirrored.answers.mirror().now_millis();
+        let now = self.namespace.source.now_millis();
         if self.skip > 0 {
             let mut walk = self.skipping();
             walk.bounded_piece(Bounds::SMALL, tables, &shared.names(), now)?;
@@ -148,14 +152,16 @@ impl Asked {
         if self.skip == 0 {
             return Ok(());
         }
+        // No filter leaves more rows than there are: no walk finds any.
+        let rows = status::rows(&self.namespace.tables(), self.question.object);
+        if self.skip >= rows as u64 {
+            self.limit = Some(0);
+            return Ok(());
+        }
         let mut walk = self.skipping();
         while !walk.is_over() {
-            let tables = self.mirrored.answers.mirror().reader().snapshot();
-            walk.piece(
-                &tables,
-                &shared.names(),
-                self.mirrored.answers.mirror().now_millis(),
-            )?;
+            let tables = self.namespace.tables();
+            walk.piece(&tables, &shared.names(), self.namespace.source.now_millis())?;
             drop(tables);
             tokio::task::yield_now().await;
         }
@@ -189,8 +195,8 @@ pub async fn answer(
 ) -> Result<Response, Problem> {
     let mut asked = Asked::read(shared, table, &request)?;
     let statistics = asked.question.output.statistics;
-    asked.mirrored.refresh(table.object, statistics).await;
-    let tables = asked.mirrored.answers.mirror().reader().snapshot();
+    asked.namespace.refreshed(table.object, statistics).await;
+    let tables = asked.namespace.tables();
     let mut head = Head::new(shared, &asked, &tables);
     if let Some(etag) = head.etag.as_ref().filter(|_| !statistics)
         && is_known(&request.headers, etag)
@@ -218,19 +224,18 @@ async fn long_answer(
     mut head: Head,
 ) -> Result<Response, Problem> {
     asked.pass_over(&shared).await?;
-    let answers = Arc::clone(&asked.mirrored.answers);
-    let mirror = answers.mirror();
+    let source = Arc::clone(&asked.namespace.source);
     let mut walk = asked.walk();
     let first = {
-        let tables = mirror.reader().snapshot();
-        walk.piece(&tables, &shared.names(), mirror.now_millis())?
+        let tables = source.reader().snapshot();
+        walk.piece(&tables, &shared.names(), source.now_millis())?
     };
     let compress = asked.compress.clone();
     let rows = Rows {
         walk,
         first: first.map(Bytes::from),
         shared: Arc::clone(&shared),
-        answers: Arc::downgrade(&answers),
+        source: Arc::downgrade(&source),
     };
     let body = if asked.limit.is_some() {
         let (page, walk) = rows.gather().await?;
@@ -270,7 +275,7 @@ impl Head {
         let generation = tables.generation.0;
         let output = &asked.question.output;
         // Weak: the same answer compressed is the same answer.
-        let inode = asked.mirrored.answers.mirror().inode();
+        let inode = asked.namespace.inode;
         let etag = format!("W/\"{}-{inode}-{generation}\"", shared.start);
         let mut headers = HeaderMap::new();
         let media_type = HeaderValue::from_static(query::media_type(output.format));
@@ -278,6 +283,9 @@ impl Head {
         headers.insert(VARY, HeaderValue::from_static("accept, accept-encoding"));
         let id = format!("{}-{generation}", shared.start);
         insert(&mut headers, GENERATION, &id);
+        if let Some(why) = asked.namespace.incomplete() {
+            insert(&mut headers, INCOMPLETE, &why);
+        }
         let fields = output.fields.iter().map(String::as_str);
         let samples = output.statistics || view::are_sampled(asked.question.object, fields);
         if samples
@@ -336,7 +344,7 @@ struct Rows {
     first: Option<Bytes>,
     shared: Arc<Shared>,
     /// Not held: a namespace that goes ends the answer.
-    answers: Weak<Answers>,
+    source: Weak<dyn Source>,
 }
 
 impl Rows {
@@ -368,13 +376,13 @@ impl Pieces for Rows {
         if let Some(first) = self.first.take() {
             return Ok(Some(first));
         }
-        let Some(answers) = self.answers.upgrade() else {
+        let Some(source) = self.source.upgrade() else {
             return Err(Problem::busy("the namespace is mirrored no more"));
         };
-        let tables = answers.mirror().reader().snapshot();
-        let piece =
-            self.walk
-                .piece(&tables, &self.shared.names(), answers.mirror().now_millis())?;
+        let tables = source.reader().snapshot();
+        let piece = self
+            .walk
+            .piece(&tables, &self.shared.names(), source.now_millis())?;
         Ok(piece.map(Bytes::from))
     }
 }
@@ -418,7 +426,7 @@ impl http_body::Body for Page {
 pub async fn route_get(shared: &Arc<Shared>, request: &Parts) -> Result<Response, Problem> {
     let mut parameters = Parameters::parse(request.uri.query())?;
     let netns = parameters.take("netns")?;
-    let mirrored = shared.mirrored(netns.as_deref())?;
+    let namespace = shared.namespace(netns.as_deref())?;
     let address = parameters.take("address")?.ok_or_else(|| {
         Problem::bad_request("parameter `address` is missing: /v1/routes/get?address=192.0.2.1")
     })?;
@@ -431,14 +439,14 @@ pub async fn route_get(shared: &Arc<Shared>, request: &Parts) -> Result<Response
     parameters.finish()?;
     let mut question = packet.question(address);
     question.output = output;
-    let tables = mirrored.answers.mirror().reader().snapshot();
+    let tables = namespace.tables();
     let asked = Asked {
         question: Question {
             object: Object::Route,
             filter: Filter::default(),
             output: question.output.clone(),
         },
-        mirrored,
+        namespace,
         limit: None,
         skip: 0,
         after: None,
@@ -452,7 +460,7 @@ pub async fn route_get(shared: &Arc<Shared>, request: &Parts) -> Result<Response
         return Ok(head.finish(StatusCode::NOT_MODIFIED, Body::empty()));
     }
     let mut out = Vec::new();
-    let now = asked.mirrored.answers.mirror().now_millis();
+    let now = asked.namespace.source.now_millis();
     view::route_get(&question, &tables, &shared.names(), now, &mut out)?;
     Ok(head.finish(StatusCode::OK, Body::from(out)))
 }

@@ -31,6 +31,7 @@ use tower::Service;
 use super::clients::Place;
 use super::door::ALWAYS;
 use super::guarded::{Guarded, MAX_HEAD_BYTES, MAX_HEADERS};
+use super::listening::Listening;
 use super::problem::Problem;
 use super::shared::Shared;
 
@@ -51,17 +52,43 @@ const ACCEPTING: Duration = Duration::from_micros(250);
 /// For TLS to be agreed on.
 const HANDSHAKE: Duration = Duration::from_secs(10);
 
-/// Accepts clients for ever.
-pub async fn accept(listener: TcpListener, shared: Arc<Shared>, router: Router) {
+/// Whence a client came, and by which address.
+#[derive(Debug, Clone)]
+struct Came {
+    from: SocketAddr,
+    at: Arc<Listening>,
+}
+
+/// Accepts clients until the address is closed.
+pub async fn accept(
+    listener: TcpListener,
+    at: Arc<Listening>,
+    shared: Arc<Shared>,
+    router: Router,
+) {
+    first_of(accept_all(&listener, &at, &shared, &router), at.closed()).await;
+}
+
+async fn accept_all(
+    listener: &TcpListener,
+    at: &Arc<Listening>,
+    shared: &Arc<Shared>,
+    router: &Router,
+) {
     let turned_away = Arc::new(Semaphore::new(MAX_TURNED_AWAY));
     let mut turn_ends = Instant::now();
     loop {
         match listener.accept().await {
             Ok((stream, from)) => match shared.clients.take() {
                 Some(place) => {
+                    let came = Came {
+                        from,
+                        at: Arc::clone(at),
+                    };
                     let connection =
-                        connection(Arc::clone(&shared), router.clone(), stream, from, place);
-                    tokio::spawn(connection);
+                        connection(Arc::clone(shared), router.clone(), stream, came, place);
+                    let at = Arc::clone(at);
+                    tokio::spawn(async move { first_of(connection, at.closed()).await });
                 }
                 None => {
                     shared.counts.refused.fetch_add(1, Ordering::Relaxed);
@@ -97,7 +124,7 @@ async fn connection(
     shared: Arc<Shared>,
     router: Router,
     stream: TcpStream,
-    from: SocketAddr,
+    came: Came,
     place: Place,
 ) {
     let place = Arc::new(place);
@@ -107,11 +134,11 @@ async fn connection(
         let _ = stream.set_nodelay(true);
         let _ = SockRef::from(&stream).set_tcp_notsent_lowat(MAX_NOT_SENT);
         match shared.tls() {
-            None => talk(&shared, router, stream, from, &place).await,
+            None => talk(&shared, router, stream, &came, &place).await,
             Some(tls) => match timeout(HANDSHAKE, TlsAcceptor::from(tls).accept(stream)).await {
-                Ok(Ok(stream)) => talk(&shared, router, stream, from, &place).await,
-                Ok(Err(error)) => tracing::debug!("no TLS with {from}: {error}"),
-                Err(_) => tracing::debug!("no TLS with {from} in time"),
+                Ok(Ok(stream)) => talk(&shared, router, stream, &came, &place).await,
+                Ok(Err(error)) => tracing::debug!("no TLS with {}: {error}", came.from),
+                Err(_) => tracing::debug!("no TLS with {} in time", came.from),
             },
         }
     };
@@ -133,13 +160,8 @@ async fn first_of(one: impl Future<Output = ()>, other: impl Future<Output = ()>
 
 type Answering = Pin<Box<dyn Future<Output = Result<Response, Infallible>> + Send>>;
 
-async fn talk<S>(
-    shared: &Arc<Shared>,
-    router: Router,
-    stream: S,
-    from: SocketAddr,
-    place: &Arc<Place>,
-) where
+async fn talk<S>(shared: &Arc<Shared>, router: Router, stream: S, came: &Came, place: &Arc<Place>)
+where
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
     let patience = shared.config.write_timeout();
@@ -149,7 +171,7 @@ async fn talk<S>(
             Arc::clone(shared),
             router.clone(),
             request,
-            from,
+            came.clone(),
             Arc::clone(place),
         ))
     });
@@ -176,7 +198,7 @@ async fn talk<S>(
             linger(&mut stream).await;
         }
         Err(error) => {
-            tracing::debug!("{from}: {error}");
+            tracing::debug!("{}: {error}", came.from);
             if client.is_refused() {
                 linger(&mut stream).await;
             }
@@ -191,15 +213,23 @@ async fn answer(
     shared: Arc<Shared>,
     mut router: Router,
     request: Request<Incoming>,
-    from: SocketAddr,
+    came: Came,
     place: Arc<Place>,
 ) -> Result<Response, Infallible> {
     place.answers(true);
     let (parts, body) = request.into_parts();
-    let allowed = shared
-        .rates
-        .take(from.ip(), Instant::now())
-        .and_then(|()| shared.door().check(&parts));
+    let door = shared.door();
+    // Looked at after the door was taken: a door that is newer than the
+    // closing of this address lets nobody in who came by it.
+    let allowed = match came.at.is_closed() {
+        true => Err(Problem::new(
+            StatusCode::MISDIRECTED_REQUEST,
+            "nothing is answered at this address any more",
+        )
+        .closing()),
+        false => shared.rates.take(came.from.ip(), Instant::now()),
+    };
+    let allowed = allowed.and_then(|()| door.check(&parts));
     let mut response = match allowed {
         Ok(()) => {
             // Not read: there is none.

@@ -2,13 +2,11 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Duration;
 
 use http::StatusCode;
 use rustls::ServerConfig;
 use tokio::sync::Semaphore;
-use tokio::time::{Instant, sleep};
-use view::{Names, Object};
+use view::Names;
 
 use super::changes::Streams;
 use super::clients::Clients;
@@ -18,37 +16,12 @@ use super::door::{Door, Rates};
 use super::long::Long;
 use super::problem::Problem;
 use super::status::Memory;
-use crate::answers::Answers;
+use crate::clock::now_millis;
+use crate::namespace::Namespace;
 
 /// Pieces of pages that wait for their clients, beside each one's first:
 /// 128 MiB of 32 KiB each.
 const MAX_GATHERED: usize = 4096;
-
-/// How long an answer waits for counters.
-const SAMPLE_PATIENCE: Duration = Duration::from_secs(2);
-/// How often it looks for them.
-const SAMPLE_LOOK: Duration = Duration::from_millis(10);
-
-/// A namespace that is mirrored.
-#[derive(Debug, Clone)]
-pub struct Mirrored {
-    /// What it was asked for by; `None`: the daemon's own.
-    pub name: Option<String>,
-    /// What is answered from.
-    pub answers: Arc<Answers>,
-}
-
-impl Mirrored {
-    /// Sees to it that what the kernel does not announce is soon fresh for
-    /// a table; with `statistics`, waits a bounded time until it is.
-    pub async fn refresh(&self, object: Object, statistics: bool) {
-        self.answers.want(object);
-        let deadline = Instant::now() + SAMPLE_PATIENCE;
-        while statistics && !self.answers.is_fresh(object) && Instant::now() < deadline {
-            sleep(SAMPLE_LOOK).await;
-        }
-    }
-}
 
 /// What all answers share.
 #[derive(Debug)]
@@ -76,7 +49,7 @@ pub struct Shared {
     door: Mutex<Arc<Door>>,
     tls: Mutex<Option<Arc<ServerConfig>>>,
     names: Mutex<Arc<Names>>,
-    namespaces: Mutex<Arc<[Mirrored]>>,
+    namespaces: Mutex<Arc<[Namespace]>>,
     memory: Mutex<Memory>,
 }
 
@@ -132,7 +105,7 @@ impl Shared {
             gathered: Arc::new(Semaphore::new(MAX_GATHERED)),
             streams: Streams::new(config.event_streams),
             counts: Counts::default(),
-            started_secs: linux::mirror::now_millis() / 1000,
+            started_secs: now_millis() / 1000,
             config,
             door: Mutex::new(Arc::new(door)),
             tls: Mutex::new(tls),
@@ -176,17 +149,17 @@ impl Shared {
     }
 
     /// The namespaces that are mirrored, the default one first.
-    pub fn namespaces(&self) -> Arc<[Mirrored]> {
+    pub fn namespaces(&self) -> Arc<[Namespace]> {
         get(&self.namespaces)
     }
 
     /// Answers from these from now on.
-    pub fn set_namespaces(&self, namespaces: Arc<[Mirrored]>) {
+    pub fn set_namespaces(&self, namespaces: Arc<[Namespace]>) {
         put(&self.namespaces, namespaces);
     }
 
     /// The namespace of a name; the default one without.
-    pub fn mirrored(&self, name: Option<&str>) -> Result<Mirrored, Problem> {
+    pub fn namespace(&self, name: Option<&str>) -> Result<Namespace, Problem> {
         let all = self.namespaces();
         let found = match name {
             None => all.first(),

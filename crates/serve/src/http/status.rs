@@ -9,13 +9,13 @@ use axum::response::Response;
 use http::HeaderValue;
 use http::header::{CACHE_CONTROL, CONTENT_TYPE};
 use http::request::Parts;
-use linux::mirror::now_millis;
 use serde_json::{Value, json};
 
 use super::metrics::TABLES;
 use super::problem::Problem;
 use super::query::Parameters;
 use super::shared::Shared;
+use crate::clock::now_millis;
 use crate::status;
 
 /// How long the memory in use is believed: asking the system costs more
@@ -45,9 +45,8 @@ pub fn answer(shared: &Arc<Shared>, request: &Parts) -> Result<Response, Problem
     let mut parameters = Parameters::parse(request.uri.query())?;
     let netns = parameters.take("netns")?;
     parameters.finish()?;
-    let mirrored = shared.mirrored(netns.as_deref())?;
-    let mirror = mirrored.answers.mirror();
-    let (tables, status) = (mirror.reader().snapshot(), mirror.status());
+    let namespace = shared.namespace(netns.as_deref())?;
+    let (tables, mirror) = (namespace.tables(), namespace.source.status());
     let names: Vec<Option<String>> = shared
         .namespaces()
         .iter()
@@ -59,24 +58,24 @@ pub fn answer(shared: &Arc<Shared>, request: &Parts) -> Result<Response, Problem
         .collect();
     let said = json!({
         "version": env!("CARGO_PKG_VERSION"),
-        "netns": mirrored.name,
+        "netns": namespace.name,
         "namespaces": names,
         "uptime_secs": (now_millis() / 1000).saturating_sub(shared.started_secs),
         "generation": tables.generation.0,
         "resident_bytes": shared.memory(),
         "mirror": {
-            "phase": status.in_words(),
-            "events": status.events,
-            "resyncs": status.resyncs,
-            "overruns": status.overruns,
-            "drift": status.drift,
-            "full": status.full,
-            "incomplete": status.incomplete,
-            "refused": status.refused,
-            "foreign": status.foreign,
-            "last_scan_millis": (status.last_scan_millis > 0).then_some(status.last_scan_millis),
-            "last_scan_drift": status.last_scan_drift,
-            "last_trouble": status.last_trouble,
+            "phase": mirror.in_words(),
+            "events": mirror.events,
+            "resyncs": mirror.resyncs,
+            "overruns": mirror.overruns,
+            "drift": mirror.drift,
+            "full": mirror.full,
+            "incomplete": mirror.incomplete,
+            "refused": mirror.refused.values().sum::<u64>(),
+            "foreign": mirror.foreign,
+            "last_scan_millis": (mirror.last_scan_millis > 0).then_some(mirror.last_scan_millis),
+            "last_scan_drift": mirror.last_scan_drift,
+            "last_trouble": mirror.last_trouble,
             "counters_at_millis": tables.link_counters.taken_at_millis,
         },
         "tables": rows,

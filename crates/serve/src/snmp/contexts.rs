@@ -15,20 +15,20 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use linux::mirror::now_millis;
-use mib::{Engine, Moment, Objects, Sampled, System, sampled};
+use mib::{Engine, Moment, Objects, System, sampled};
 use snmp::counters::Counters;
 use snmp::mib::WalkSink;
 use snmp::{Contexts, Mib, Value};
-use table::Tables;
+use table::{Sampled, Tables};
 
 use super::history::Follower;
 use super::notify::Sender;
-use crate::answers::Answers;
+use crate::clock::now_millis;
+use crate::namespace;
 
-/// How old a sample may be in an answer, milliseconds. The mirror takes one
+/// How old a sample may be in an answer. The mirror takes one
 /// a second while somebody asks.
-const FRESH_MILLIS: u64 = 1_000;
+const FRESH: Duration = Duration::from_secs(1);
 /// The first question after a pause waits so long for a sample, at most.
 const SAMPLE_PATIENCE: Duration = Duration::from_millis(200);
 /// After a wait in vain nobody waits again for so long.
@@ -66,9 +66,7 @@ pub struct Facts {
 /// A namespace that can be asked.
 #[derive(Debug)]
 pub struct Namespace {
-    /// What it was asked for by; `None`: the daemon's own.
-    name: Option<String>,
-    answers: Arc<Answers>,
+    of: namespace::Namespace,
     follower: Follower,
     wishes: Wishes,
 }
@@ -100,18 +98,18 @@ impl Source {
     /// known already stay as they are.
     pub fn set_namespaces(
         &self,
-        wanted: impl Iterator<Item = (Option<String>, Arc<Answers>)>,
+        wanted: impl Iterator<Item = namespace::Namespace>,
         told: &Sender,
     ) {
         let known = Arc::clone(&lock(&self.0.namespaces));
         let namespaces: Vec<Arc<Namespace>> = wanted
-            .map(|(name, answers)| {
+            .map(|wanted| {
                 let mut known = known.iter();
-                match known.find(|one| Arc::ptr_eq(&one.answers, &answers)) {
+                match known.find(|one| Arc::ptr_eq(&one.of.source, &wanted.source)) {
                     Some(same) => Arc::clone(same),
                     None => {
                         let since = self.0.started_at_millis;
-                        Arc::new(Namespace::new(name, answers, since, told))
+                        Arc::new(Namespace::new(wanted, since, told))
                     }
                 }
             })
@@ -127,7 +125,7 @@ impl Source {
         for (at, namespace) in namespaces.iter().enumerate() {
             let mut head = String::new();
             if at > 0 {
-                head = format!("netns-{}", namespace.name.as_deref().unwrap_or("own"));
+                head = format!("netns-{}", namespace.of.name.as_deref().unwrap_or("own"));
                 contexts.push((head.clone().into_bytes(), true));
                 head.push('/');
             }
@@ -233,7 +231,7 @@ impl Asked {
         };
         // A name may hold a slash: the longest that fits is meant.
         let named = self.namespaces.iter().filter_map(|namespace| {
-            let own = namespace.name.as_deref().unwrap_or("own");
+            let own = namespace.of.name.as_deref().unwrap_or("own");
             let inside = rest.strip_prefix(own.as_bytes())?;
             match inside {
                 [] => Some((namespace, inside)),
@@ -246,33 +244,31 @@ impl Asked {
 }
 
 impl Namespace {
-    fn new(name: Option<String>, answers: Arc<Answers>, since_millis: u64, told: &Sender) -> Self {
-        let context = name.as_ref().map(|name| format!("netns-{name}"));
+    fn new(of: namespace::Namespace, since_millis: u64, told: &Sender) -> Self {
+        let context = of.name.as_ref().map(|name| format!("netns-{name}"));
         let context = context.unwrap_or_default();
-        let reader = answers.mirror().reader();
+        let reader = of.source.reader();
         Self {
             follower: Follower::start(reader, &context, since_millis, told.clone()),
-            name,
-            answers,
+            of,
             wishes: Wishes::default(),
         }
     }
 
     fn tables(&self) -> Arc<Tables> {
-        self.answers.mirror().reader().snapshot()
+        self.of.tables()
     }
 
     /// Sees to it that the samples that a name needs are being taken;
     /// whether to wait for them, because those there are too old.
     fn wish(&self, name: &[u32], now_millis: u64, tables: &Tables) -> bool {
         let sampled = sampled(name);
-        if sampled == Sampled::default() {
+        if sampled == mib::Sampled::default() {
             return false;
         }
-        let mirror = self.answers.mirror();
-        if mirror.is_recording() {
+        let Some(samples) = self.of.source.samples() else {
             return false;
-        }
+        };
         let mut is_old = false;
         let mut wish = |wanted: bool, last: &AtomicU64, taken: Option<u64>, tell: &dyn Fn()| {
             if !wanted {
@@ -282,39 +278,44 @@ impl Namespace {
                 last.store(now_millis, Ordering::Relaxed);
                 tell();
             }
-            is_old |= taken.is_none_or(|taken| taken + FRESH_MILLIS < now_millis);
+            is_old |= taken.is_none_or(|taken| taken + (FRESH.as_millis() as u64) < now_millis);
         };
         wish(
             sampled.links,
             &self.wishes.links,
             tables.link_counters.taken_at_millis,
-            &|| mirror.want_links(),
+            &|| samples.want(Sampled::Links, Instant::now()),
         );
         wish(
             sampled.neighbours,
             &self.wishes.neighbours,
             tables.neighbour_samples.taken_at_millis,
-            &|| mirror.want_neighbours(),
+            &|| samples.want(Sampled::Neighbours, Instant::now()),
         );
         is_old && !self.wishes.is_disappointed(now_millis)
     }
 
     /// Waits for a sample, not for long, and gives the tables of then.
     fn wait_for_samples(&self, name: &[u32], now_millis: u64) -> Arc<Tables> {
+        let sampled = sampled(name);
         let deadline = Instant::now() + SAMPLE_PATIENCE;
-        loop {
-            std::thread::sleep(Duration::from_millis(1));
-            let tables = self.tables();
-            if !self.wish(name, now_millis, &tables) {
-                return tables;
-            }
-            if Instant::now() >= deadline {
-                self.wishes
-                    .disappointed
-                    .store(now_millis, Ordering::Relaxed);
-                return tables;
+        let wanted = [
+            (sampled.links, Sampled::Links),
+            (sampled.neighbours, Sampled::Neighbours),
+        ];
+        for (_, what) in wanted.into_iter().filter(|(wanted, _)| *wanted) {
+            let left = deadline.saturating_duration_since(Instant::now());
+            let oldest = Instant::now().checked_sub(FRESH);
+            let samples = self.of.source.samples();
+            let is_fresh = samples
+                .zip(oldest)
+                .is_none_or(|(samples, oldest)| samples.wait(what, oldest, left));
+            if !is_fresh {
+                let disappointed = &self.wishes.disappointed;
+                disappointed.store(now_millis, Ordering::Relaxed);
             }
         }
+        self.tables()
     }
 }
 
@@ -355,7 +356,7 @@ impl Chosen {
 impl Mib for Chosen {
     fn get(&self, names: &[&[u32]], sink: &mut dyn FnMut(usize, Value<'_>)) {
         // The first that needs a sample brings it for all.
-        let needs = |name: &&&[u32]| sampled(name) != Sampled::default();
+        let needs = |name: &&&[u32]| sampled(name) != mib::Sampled::default();
         let name = names.iter().find(needs).or(names.first());
         let name = name.copied().unwrap_or_default();
         self.with_objects(name, |objects| objects.get(names, sink));

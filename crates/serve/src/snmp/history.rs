@@ -7,11 +7,11 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use linux::mirror::now_millis;
 use mib::{History, LinkNotification};
 use table::{Events, Generation, Reader};
 
 use super::notify::{Notification, Sender};
+use crate::clock::now_millis;
 use crate::privileges;
 
 /// The thread looks so often whether it is to end.

@@ -7,8 +7,11 @@ use std::time::Instant;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use view::{AnswerError, Names, Object, arp, ifconfig};
 
-use super::{Client, Shared, Source};
-use crate::control::protocol::{self, Ask, DATA, END, ERROR, End, MAX_REQUEST_BYTES, Request};
+use super::{Client, Shared};
+use crate::answers::Answers;
+use crate::control::protocol::{
+    self, Ask, DATA, END, ERROR, End, HELLO, Hello, MAX_REQUEST_BYTES, Request,
+};
 use crate::status::Answered;
 use crate::watch;
 
@@ -31,15 +34,16 @@ impl From<io::Error> for Failure {
 }
 
 /// Answers a client's one request.
-pub(super) fn serve(shared: &Shared, client: &Client, source: &dyn Source) {
+pub(super) fn serve(shared: &Shared, client: &Client, answers: &Answers) {
     let mut frames = Frames::new(shared, client);
     let asked = read_request(shared, client);
     let began = Instant::now();
     let ended = asked
         .and_then(|request| {
             let ended = || shared.stopping.load(Ordering::Relaxed) || client.is_gone();
+            frames.hello(answers)?;
             let (names, answered) = (shared.names(), shared.answered());
-            answer(&request.ask, source, &names, answered, &ended, &mut frames)
+            answer(&request.ask, answers, &names, answered, &ended, &mut frames)
         })
         .and_then(|rows| {
             frames.flush()?;
@@ -104,44 +108,52 @@ fn late(patience: std::time::Duration) -> Failure {
     Failure::Told(format!("no request came within {patience:?}"))
 }
 
-/// Answers a question from a source, as a client is answered: the
-/// `answered` are for a status, `ended` breaks off what has no end.
+/// Answers a question, as a client is answered: the `answered` are for a
+/// status, `ended` breaks off what has no end.
 pub fn answer(
     ask: &Ask,
-    source: &dyn Source,
+    answers: &Answers,
     names: &Names,
     answered: Answered,
     ended: &dyn Fn() -> bool,
     out: &mut impl Write,
 ) -> Result<u64, Failure> {
-    let now = || source.now_millis();
+    let namespace = answers.namespace();
+    let now = || namespace.source.now_millis();
     let answered = match ask {
         Ask::Question(question) => {
-            source.refresh(question.object, question.output.statistics);
-            let tables = source.reader().snapshot();
+            namespace.refresh(question.object, question.output.statistics);
+            let tables = namespace.tables();
             view::answer(question, &tables, names, now(), out)
         }
-        Ask::Watch(question) => watch::watch(&source.reader(), question, names, &now, out, ended),
+        Ask::Watch(question) => watch::watch(
+            &namespace.source.reader(),
+            question,
+            names,
+            &now,
+            out,
+            ended,
+        ),
         Ask::RouteGet(question) => {
-            let tables = source.reader().snapshot();
+            let tables = namespace.tables();
             view::route_get(question, &tables, names, now(), out)
         }
         Ask::Arp(question) => {
-            source.refresh(Object::Neigh, question.shows_ages());
+            namespace.refresh(Object::Neigh, question.shows_ages());
             if question.own {
-                source.refresh(Object::Addr, false);
+                namespace.refresh(Object::Addr, false);
             }
-            let tables = source.reader().snapshot();
+            let tables = namespace.tables();
             arp::answer(question, &tables, now(), out)
         }
         Ask::Ifconfig(question) => {
-            source.refresh(Object::Link, question.shows_counters());
-            source.refresh(Object::Addr, false);
-            let tables = source.reader().snapshot();
+            namespace.refresh(Object::Link, question.shows_counters());
+            namespace.refresh(Object::Addr, false);
+            let tables = namespace.tables();
             ifconfig::answer(question, &tables, out).map_err(AnswerError::Write)
         }
         Ask::Status { json } => {
-            let mut status = source.status();
+            let mut status = answers.status();
             status.answered = answered;
             status.write(*json, out)?;
             return Ok(1);
@@ -185,6 +197,14 @@ impl<'a> Frames<'a> {
     fn send(&self, kind: u8, payload: &[u8]) -> io::Result<()> {
         let mut out = Watched(self);
         protocol::write_frame(&mut out, kind, payload)
+    }
+
+    /// Says at once that an answer comes, and whether it may lack rows.
+    fn hello(&self, answers: &Answers) -> io::Result<()> {
+        let hello = Hello {
+            incomplete: answers.namespace().incomplete(),
+        };
+        self.send(HELLO, &serde_json::to_vec(&hello)?)
     }
 
     /// Sends the last frame.

@@ -5,13 +5,16 @@ use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::PathBuf;
 use std::thread::sleep;
 
-use table::{Change, Link, Writer};
+use table::{Change, Link, Reader, Source, Writer};
 use tempfile::TempDir;
-use view::{Filter, Output, Question};
+use view::{Filter, Object, Output, Question};
 
 use super::*;
+use crate::answers::Whole;
 use crate::control::client::{self, AskError};
 use crate::control::protocol::Ask;
+use crate::namespace::Namespace;
+use crate::status::Status;
 
 /// Links enough that an answer fills every buffer on its way.
 const MANY: u32 = 20_000;
@@ -25,36 +28,60 @@ struct Tested {
     _directory: TempDir,
 }
 
-struct Fixed(Reader);
+/// Tables that nobody changes, and nothing that is sampled.
+#[derive(Debug)]
+struct Fixed(Reader, table::Phase);
 
 impl Source for Fixed {
     fn reader(&self) -> Reader {
         self.0.clone()
     }
 
-    fn refresh(&self, _: Object, _: bool) {}
-
-    fn status(&self) -> Status {
-        Status::default()
+    fn status(&self) -> table::Status {
+        table::Status {
+            phase: self.1.clone(),
+            ..table::Status::default()
+        }
     }
+
+    fn samples(&self) -> Option<&table::Samples> {
+        None
+    }
+
+    fn now_millis(&self) -> u64 {
+        0
+    }
+}
+
+fn answers(reader: Reader, phase: table::Phase) -> Arc<Answers> {
+    let namespace = Namespace {
+        name: None,
+        inode: 1,
+        source: Arc::new(Fixed(reader, phase)),
+    };
+    Arc::new(Answers::new(namespace, Whole::default()))
 }
 
 impl Tested {
     fn new(patience: Patience, links: u32) -> Self {
+        Self::of(patience, links, table::Phase::Live)
+    }
+
+    fn of(patience: Patience, links: u32, phase: table::Phase) -> Self {
         let directory = tempfile::tempdir().unwrap();
         let socket = directory.path().join("socket");
         let listener = UnixListener::bind(&socket).unwrap();
         listener.set_nonblocking(true).unwrap();
         let mut writer = Writer::default();
         writer.commit((1..=links).map(link)).unwrap();
-        let source: Arc<dyn Source> = Arc::new(Fixed(writer.reader()));
+        let answers = answers(writer.reader(), phase);
         let server = Arc::new(Server::new(patience, Names::default()));
         let ended = Arc::new(AtomicBool::new(false));
         let accepting = thread::spawn({
             let (server, ended) = (Arc::clone(&server), Arc::clone(&ended));
             move || {
                 while !ended.load(Ordering::Relaxed) {
-                    server.accept(&listener, &source);
+                    server.accept(&listener, &answers);
                     sleep(Duration::from_millis(1));
                 }
             }
@@ -75,8 +102,8 @@ impl Tested {
 
     fn ask(&self, ask: Ask) -> Result<(u64, String), AskError> {
         let mut out = Vec::new();
-        let end = client::ask(&self.connect(), ask, &mut out)?;
-        Ok((end.rows, String::from_utf8(out).unwrap()))
+        let outcome = client::ask(&self.connect(), ask, &mut out)?;
+        Ok((outcome.end.rows, String::from_utf8(out).unwrap()))
     }
 
     /// What the server says to octets that are no request.
@@ -183,10 +210,10 @@ fn bad_requests_are_refused_in_words() {
         (b"\n", false, "no request"),
         (b"\0\xff\xfe\n", false, "no request"),
         (b"{\"v\":99}\n", false, "version 99"),
-        (b"{\"v\":1,\"ask\":\"dance\"}\n", false, "makes no sense"),
-        (b"{\"v\":1,\"ask\"", true, "before its line"),
+        (b"{\"v\":2,\"ask\":\"dance\"}\n", false, "makes no sense"),
+        (b"{\"v\":2,\"ask\"", true, "before its line"),
         (b"", true, "before its line"),
-        (b"{\"v\":1,", false, "no request came within"),
+        (b"{\"v\":2,", false, "no request came within"),
         (&huge, false, "longer than 64 KiB"),
     ] {
         let refusal = tested.refusal(octets, ends);
@@ -290,4 +317,39 @@ fn watchers_see_changes_until_they_go() {
     }
     drop(stream);
     tested.until(|answered| answered.clients == 0);
+}
+
+#[test]
+fn an_answer_that_may_lack_rows_says_so_before_it_begins() {
+    let tested = Tested::of(Patience::default(), 1, table::Phase::Resyncing);
+    let stream = tested.connect();
+    let ask = Ask::Question(links(Filter::default()));
+    let begun = client::begin(&stream, ask).unwrap();
+    assert_eq!(begun.incomplete.as_deref(), Some("resyncing"));
+    let outcome = begun.finish(&mut std::io::sink()).unwrap();
+    assert_eq!(outcome.incomplete.as_deref(), Some("resyncing"));
+    assert_eq!(outcome.end.rows, 1);
+    let whole = Tested::new(Patience::default(), 1);
+    let stream = whole.connect();
+    let begun = client::begin(&stream, Ask::Status { json: true }).unwrap();
+    assert_eq!(begun.incomplete, None);
+}
+
+#[test]
+fn a_flood_of_clients_does_not_hold_up_whoever_accepts() {
+    let directory = tempfile::tempdir().unwrap();
+    let socket = directory.path().join("socket");
+    let listener = UnixListener::bind(&socket).unwrap();
+    listener.set_nonblocking(true).unwrap();
+    let server = Server::new(Patience::default(), Names::default());
+    let writer = Writer::default();
+    let answers = answers(writer.reader(), table::Phase::Live);
+    let _flood: Vec<_> = (0..2 * AT_ONCE)
+        .map(|_| UnixStream::connect(&socket).unwrap())
+        .collect();
+    server.accept(&listener, &answers);
+    assert_eq!(server.answered().clients, AT_ONCE);
+    server.accept(&listener, &answers);
+    assert_eq!(server.answered().clients, 2 * AT_ONCE);
+    server.stop();
 }

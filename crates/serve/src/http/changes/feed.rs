@@ -4,10 +4,10 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Duration;
 
-use linux::mirror::now_millis;
 use table::{Event, Events, Generation, Operation, Reader, Row, Tables};
 use view::{Context, Names, Question, Watch};
 
+use crate::clock::now_millis;
 use crate::http::problem::Problem;
 
 /// Octets of rendered changes that are kept.

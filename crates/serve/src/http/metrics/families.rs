@@ -216,7 +216,7 @@ pub static TABLES: [(&str, Rows); 7] = [
 ];
 
 /// A metric of a mirror.
-type OfMirror = fn(&linux::Status, &Tables) -> u64;
+type OfMirror = fn(&table::Status, &Tables) -> u64;
 
 /// How each mirror is: name, help, kind, value.
 pub static MIRROR_FAMILIES: [(&str, &str, &str, OfMirror); 13] = [

@@ -1,0 +1,142 @@
+//! Reloads, over real sockets: for each pair of before and after, who is
+//! answered.
+
+use std::io::{Read, Write};
+use std::net::TcpStream;
+use std::os::unix::fs::PermissionsExt;
+use std::path::PathBuf;
+
+use tempfile::TempDir;
+
+use super::*;
+
+/// For anything that should happen at once.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+const HERE: [u8; 4] = [127, 0, 0, 1];
+const OUTSIDE: [u8; 4] = [0, 0, 0, 0];
+
+struct Tested {
+    service: Service,
+    config: Http,
+    token: PathBuf,
+    _directory: TempDir,
+}
+
+impl Tested {
+    /// Listens at both addresses, and asks for a token.
+    fn new() -> Self {
+        let directory = tempfile::tempdir().unwrap();
+        let token = directory.path().join("token");
+        std::fs::write(&token, "a-token-that-is-long-enough-for-anybody\n").unwrap();
+        std::fs::set_permissions(&token, std::fs::Permissions::from_mode(0o600)).unwrap();
+        let config = Http {
+            listen: vec![(HERE, 0).into(), (OUTSIDE, 0).into()],
+            token_file: Some(token.clone()),
+            ..Http::default()
+        };
+        let opened = Opened::open(&config).unwrap();
+        Self {
+            service: Service::start(opened, Names::default()).unwrap(),
+            config,
+            token,
+            _directory: directory,
+        }
+    }
+
+    /// Goes on with these addresses, with or without the token.
+    fn reload(&mut self, listen: &[[u8; 4]], with_token: bool) {
+        self.config.listen = listen.iter().map(|ip| (*ip, 0).into()).collect();
+        self.config.token_file = with_token.then(|| self.token.clone());
+        self.service.reload(&self.config).unwrap();
+    }
+
+    fn connect(&self, which: usize) -> std::io::Result<TcpStream> {
+        let port = self.service.listening[which].address().port();
+        let stream = TcpStream::connect(SocketAddr::from((HERE, port)))?;
+        stream.set_read_timeout(Some(PATIENCE))?;
+        Ok(stream)
+    }
+}
+
+/// The status that a request without a token gets; `None`: the connection
+/// ends without an answer.
+fn asked(stream: &mut TcpStream) -> Option<u16> {
+    let request = b"GET /v1/status HTTP/1.1\r\nhost: localhost\r\n\r\n";
+    stream.write_all(request).ok()?;
+    let mut head = Vec::new();
+    let mut octet = [0];
+    while !head.ends_with(b"\r\n\r\n") {
+        match stream.read(&mut octet) {
+            Ok(1) => head.push(octet[0]),
+            _ => return None,
+        }
+    }
+    let head = String::from_utf8(head).unwrap().to_ascii_lowercase();
+    let length = head.split("content-length: ").nth(1).unwrap();
+    let length: usize = length.split("\r\n").next().unwrap().parse().unwrap();
+    stream.read_exact(&mut vec![0; length]).unwrap();
+    head.split(' ').nth(1).unwrap().parse().ok()
+}
+
+const UNAUTHORIZED: Option<u16> = Some(401);
+/// Let in; there is no namespace to answer from.
+const LET_IN: Option<u16> = Some(503);
+
+#[test]
+fn an_address_that_is_left_out_with_its_token_is_closed_before_the_door_opens() {
+    let mut tested = Tested::new();
+    let (mut here, mut outside) = (tested.connect(0).unwrap(), tested.connect(1).unwrap());
+    assert_eq!(asked(&mut here), UNAUTHORIZED);
+    assert_eq!(asked(&mut outside), UNAUTHORIZED);
+    tested.reload(&[HERE], false);
+    assert_eq!(asked(&mut here), LET_IN);
+    assert_ne!(asked(&mut outside), LET_IN);
+    let new = tested.connect(1).ok();
+    assert_ne!(new.and_then(|mut new| asked(&mut new)), LET_IN);
+}
+
+#[test]
+fn an_address_that_stays_stays_open_and_has_the_new_token() {
+    let mut tested = Tested::new();
+    let mut outside = tested.connect(1).unwrap();
+    assert_eq!(asked(&mut outside), UNAUTHORIZED);
+    tested.reload(&[HERE, OUTSIDE], true);
+    assert_eq!(asked(&mut outside), UNAUTHORIZED);
+    assert_eq!(asked(&mut tested.connect(1).unwrap()), UNAUTHORIZED);
+}
+
+#[test]
+fn without_addresses_nobody_is_answered() {
+    let mut tested = Tested::new();
+    let mut here = tested.connect(0).unwrap();
+    assert_eq!(asked(&mut here), UNAUTHORIZED);
+    tested.reload(&[], false);
+    assert_ne!(asked(&mut here), LET_IN);
+    assert!(tested.service.listening().is_empty());
+    // One that was closed comes back with the next start only.
+    tested.reload(&[HERE], false);
+    let new = tested.connect(0).ok();
+    assert_ne!(new.and_then(|mut new| asked(&mut new)), LET_IN);
+}
+
+#[test]
+fn a_token_that_is_asked_for_from_now_on_is_asked_of_those_who_are_there() {
+    let mut tested = Tested::new();
+    tested.reload(&[HERE], false);
+    let mut here = tested.connect(0).unwrap();
+    assert_eq!(asked(&mut here), LET_IN);
+    tested.reload(&[HERE], true);
+    assert_eq!(asked(&mut here), UNAUTHORIZED);
+}
+
+#[test]
+fn a_configuration_that_is_wrong_changes_nothing() {
+    let mut tested = Tested::new();
+    std::fs::remove_file(&tested.token).unwrap();
+    tested.config.listen.truncate(1);
+    assert!(tested.service.reload(&tested.config).is_err());
+    for which in [0, 1] {
+        assert_eq!(asked(&mut tested.connect(which).unwrap()), UNAUTHORIZED);
+    }
+}

@@ -1,0 +1,85 @@
+//! A namespace that is answered for: its name and its [`Source`]. The one
+//! place where answers ask for fresh samples.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use table::{Phase, Sampled, Samples, Source, Tables};
+use view::Object;
+
+/// How old a sample may be when it is shown.
+const FRESH: Duration = Duration::from_millis(1_500);
+/// How long an answer waits for a fresh sample.
+const PATIENCE: Duration = Duration::from_secs(2);
+
+/// A namespace that is answered for. Cheap to clone.
+#[derive(Debug, Clone)]
+pub struct Namespace {
+    /// What it was asked for by; `None`: the daemon's own.
+    pub name: Option<String>,
+    /// Its inode, or the one it had when it was recorded.
+    pub inode: u64,
+    /// Where its tables come from.
+    pub source: Arc<dyn Source>,
+}
+
+impl Namespace {
+    /// What it has at this moment.
+    pub fn tables(&self) -> Arc<Tables> {
+        self.source.reader().snapshot()
+    }
+
+    /// Why an answer may lack rows, or have some that are gone; `None`: it
+    /// is whole. That a recording is at its end is no such reason.
+    pub fn incomplete(&self) -> Option<String> {
+        let status = self.source.status();
+        let is_recording = self.source.samples().is_none();
+        let ended = is_recording && matches!(status.phase, Phase::Ended(_));
+        let is_whole = status.is_whole() || ended && status.incomplete.is_empty();
+        (!is_whole).then(|| status.in_words())
+    }
+
+    /// Has what is not announced of a table sampled soon, where anything
+    /// is. Returns at once.
+    pub fn want(&self, object: Object) {
+        if let Some((samples, what)) = self.sampled(object) {
+            samples.want(what, Instant::now());
+        }
+    }
+
+    /// The same; with `statistics`, waits a bounded time until counters and
+    /// ages are fresh.
+    pub fn refresh(&self, object: Object, statistics: bool) {
+        self.want(object);
+        if let Some((samples, what, since)) = self.awaited(object, statistics) {
+            samples.wait(what, since, PATIENCE);
+        }
+    }
+
+    /// The same for a thread that others are served on.
+    pub async fn refreshed(&self, object: Object, statistics: bool) {
+        self.want(object);
+        if let Some((samples, what, since)) = self.awaited(object, statistics) {
+            // Beyond the bound the sample of before is shown, with its age.
+            let _ = tokio::time::timeout(PATIENCE, samples.fresh(what, since)).await;
+        }
+    }
+
+    fn sampled(&self, object: Object) -> Option<(&Samples, Sampled)> {
+        let what = match object {
+            Object::Link => Sampled::Links,
+            Object::Addr => Sampled::Addresses,
+            Object::Neigh => Sampled::Neighbours,
+            Object::Fdb => Sampled::Fdb,
+            Object::Route | Object::Nexthop | Object::Rule => return None,
+        };
+        Some((self.source.samples()?, what))
+    }
+
+    /// The sample that is worth waiting for, and how new it is to be.
+    fn awaited(&self, object: Object, statistics: bool) -> Option<(&Samples, Sampled, Instant)> {
+        let counts = matches!(object, Object::Link | Object::Neigh);
+        let (samples, what) = self.sampled(object).filter(|_| statistics && counts)?;
+        Some((samples, what, Instant::now().checked_sub(FRESH)?))
+    }
+}
