@@ -1,4 +1,4 @@
-//! The project's own chores: `cargo xtask test|tidy|bench|fuzz|install-libalias|miri|dist|lab`.
+//! The project's own chores: `cargo xtask test|tidy|bench|fuzz|install-libalias|miri|dist|lab|soak`.
 
 mod bench;
 mod dist;
@@ -7,6 +7,7 @@ mod host;
 mod install;
 mod lab;
 mod miri;
+mod soak;
 mod test;
 mod tidy;
 
@@ -41,6 +42,8 @@ enum Chore {
     Dist(dist::Arguments),
     /// Builds a situation of the reports in a network namespace
     Lab(lab::Arguments),
+    /// Changes everything at random under a daemon, and compares it with the kernel
+    Soak(soak::Arguments),
 }
 
 fn main() -> Result<ExitCode> {
@@ -53,5 +56,6 @@ fn main() -> Result<ExitCode> {
         Chore::InstallLibalias(arguments) => install::run(&arguments),
         Chore::Dist(arguments) => dist::run(&arguments),
         Chore::Lab(arguments) => lab::run(&arguments),
+        Chore::Soak(arguments) => soak::run(&arguments),
     }
 }

@@ -102,7 +102,8 @@ pub struct FibSync {
     hops: Hops,
     views: Vec<Pair>,
     said: RouteDecisions,
-    up: HashMap<u32, bool>,
+    /// Which links routes of each family may go over: [`usable`].
+    usable: HashMap<u32, [bool; 2]>,
     seen: Generation,
     ignored_rules: usize,
     rebuilds: u64,
@@ -144,7 +145,7 @@ impl FibSync {
             ports_changed: false,
             views: Vec::new(),
             said: RouteDecisions::default(),
-            up: HashMap::new(),
+            usable: HashMap::new(),
             seen: Generation::default(),
             ignored_rules: 0,
             rebuilds: 0,
@@ -308,14 +309,15 @@ impl FibSync {
         }
     }
 
-    /// A link that went up or down: routes over it count again, or not.
+    /// A link that became usable or is no more: routes over it count again,
+    /// or not.
     fn touch_link(&mut self, tables: &Tables, link: u32) {
-        let is_up = tables.links.get(link).map(|link| link.is_up());
-        let was_up = match is_up {
-            Some(is_up) => self.up.insert(link, is_up),
-            None => self.up.remove(&link),
+        let now = tables.links.get(link).map(|link| usable(link));
+        let before = match now {
+            Some(now) => self.usable.insert(link, now),
+            None => self.usable.remove(&link),
         };
-        if was_up == is_up {
+        if before == now {
             return;
         }
         self.said.clear();
@@ -354,10 +356,10 @@ impl FibSync {
         self.rebuilds += 1;
         self.said.clear();
         self.seen = tables.generation;
-        self.up = tables
+        self.usable = tables
             .links
             .iter()
-            .map(|link| (link.index, link.is_up()))
+            .map(|link| (link.index, usable(link)))
             .collect();
         let ports = self.read_ports(tables);
         if ports != self.ports {
@@ -525,6 +527,11 @@ fn own_addresses(
         }
     }
     (v4, v6)
+}
+
+/// Whether packets of IPv4 and of IPv6 may go over a link.
+fn usable(link: &Link) -> [bool; 2] {
+    [AF_INET, AF_INET6].map(|family| link.is_usable(family))
 }
 
 #[cfg(test)]

@@ -21,6 +21,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, bail};
 use linux::Namespace;
 use linux::recording::Recorder;
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use sd_notify::NotifyState;
 
 use serve::answers::{RecordingGauge, Whole};
@@ -112,6 +113,9 @@ impl Daemon {
         }
         let snmp = snmp::Opened::open(&self.config.snmp)?;
         let http = http::Opened::open(&self.config.http)?;
+        if self.wants_all() {
+            raise_descriptors();
+        }
         let enters = self.wants_all() || opened.iter().any(|(spec, _)| spec.is_some());
         privileges::keep(enters).context("cannot give up privileges")?;
         // With the rights that are left: root's daemon, too, may find that
@@ -191,6 +195,7 @@ impl Daemon {
     /// Opens the sockets of mirrors that are loaded by now.
     fn listen_where_ready(&mut self) -> Result<()> {
         let ready = self.ready;
+        let by_name = self.wanted_by_name();
         let mut newly = false;
         for one in &mut self.namespaces {
             let listens = one.listen_when_ready();
@@ -203,7 +208,9 @@ impl Daemon {
                     one.socket().display()
                 ),
                 Ok(_) => {}
-                Err(error) if ready => tracing::error!("{error:#}"),
+                Err(error) if ready || !by_name.contains(&one.spec) => {
+                    tracing::error!("{error:#}");
+                }
                 Err(error) => return Err(error),
             }
         }
@@ -214,7 +221,6 @@ impl Daemon {
             return Ok(());
         }
         // Of those not asked for by name one may go while it is read.
-        let by_name = self.wanted_by_name();
         let asked_for = |one: &&Mirrored| by_name.contains(&one.spec);
         match self
             .namespaces
@@ -318,7 +324,7 @@ impl Daemon {
 
     /// Drops what is gone or no more wanted, picks up what is new.
     fn look_at_namespaces(&mut self) {
-        let wanted = self.wanted();
+        let wanted: BTreeSet<Option<String>> = self.wanted().into_iter().collect();
         self.namespaces.retain(|one| {
             let name = named(one.spec.as_deref());
             if !one.still_there() {
@@ -334,10 +340,10 @@ impl Daemon {
         });
         self.answer_others();
         self.refused.retain(|spec| wanted.contains(spec));
-        for spec in wanted {
-            if !self.namespaces.iter().any(|one| one.spec == spec) {
-                self.try_to_mirror(spec);
-            }
+        let mirrored: BTreeSet<Option<String>> =
+            self.namespaces.iter().map(|one| one.spec.clone()).collect();
+        for spec in wanted.difference(&mirrored) {
+            self.try_to_mirror(spec.clone());
         }
     }
 
@@ -430,5 +436,18 @@ impl Daemon {
         self.server.rename(words::load());
         tracing::info!("the configuration was read again");
         self.look_at_namespaces();
+    }
+}
+
+/// Each namespace takes some descriptors, and nobody knows how many there
+/// will be: what the system allows is asked for.
+fn raise_descriptors() {
+    let limit = getrlimit(Resource::Nofile);
+    let raised = Rlimit {
+        current: limit.maximum,
+        maximum: limit.maximum,
+    };
+    if let Err(error) = setrlimit(Resource::Nofile, raised) {
+        tracing::warn!("the limit of descriptors could not be raised: {error}");
     }
 }

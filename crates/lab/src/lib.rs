@@ -9,6 +9,7 @@
 //! - [`skip`]: a test that cannot run here, counted aloud.
 //! - [`situation`]: aliases, neighbours, links, routes.
 //! - [`mod@bench`]: measurements and their report.
+//! - [`soak`]: random changes under a daemon, compared with the kernel.
 //! - [`corpus`]: what the fuzz targets have found and were given.
 //! - [`bare`]: what the floors under changes share.
 
@@ -22,6 +23,7 @@ mod random;
 mod setting;
 pub mod situation;
 pub mod skip;
+pub mod soak;
 mod wait;
 
 pub use child::Child;

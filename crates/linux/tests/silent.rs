@@ -264,6 +264,109 @@ fn carriers_come_and_go() {
 }
 
 #[test]
+fn v6_routes_of_a_link_that_goes_down_go_without_a_word() {
+    let Some(bench) = Bench::new("skip") else {
+        return;
+    };
+    let at = "net/ipv6/route/skip_notify_on_dev_down";
+    bench.netns.sysctl(at, "1").unwrap();
+    bench.all(PAIRS);
+    bench.each(
+        "addr add 2001:db8:1::1/64 dev va nodad
+         addr add 2001:db8:2::1/64 dev vb nodad
+         -6 route add 2001:db8:8::/48 via 2001:db8:1::2
+         -6 route add 2001:db8:9::/48 nexthop via 2001:db8:1::2 nexthop via 2001:db8:2::2
+         -6 route add unreachable 2001:db8:a::/48
+         link set va down",
+    );
+    assert!(!bench.has_route("2001:db8:8::/48") && bench.has_route("2001:db8:9::/48"));
+    bench.each(
+        "link set va up
+         link set vb mtu 1200
+         link set vb mtu 1500
+         link set vb down
+         link set vb up
+         link set lo down
+         link set lo up
+         link set va down",
+    );
+}
+
+#[test]
+fn routes_without_a_carrier_count_where_the_settings_say_so() {
+    let Some(bench) = Bench::new("linkdown") else {
+        return;
+    };
+    bench.all(PAIRS);
+    bench.each(
+        "addr add 2001:db8:1::1/64 dev va nodad
+         route add 192.0.2.0/24 via 10.1.0.2
+         route add 192.0.2.0/24 via 10.2.0.2 metric 9
+         -6 route add 2001:db8:9::/48 via 2001:db8:1::2
+         link set pva down",
+    );
+    let over = |to: &str| {
+        let tables = bench.tables();
+        let decision = tables.route_of(&table::Packet::to(to.parse().unwrap()));
+        decision.ok().map(|found| {
+            let link = tables.links.get(found.hops[0].link).unwrap();
+            link.name.to_string()
+        })
+    };
+    let kernel = |to: &str| {
+        let answer = bench.netns.ip(&["-o", "route", "get", to]).ok()?;
+        let mut words = answer.split_whitespace().skip_while(|word| *word != "dev");
+        words.nth(1).map(str::to_owned)
+    };
+    let set = |family: &str, of: &str, value: &str| {
+        let at = format!("net/{family}/conf/{of}/ignore_routes_with_linkdown");
+        bench.netns.sysctl(&at, value).unwrap();
+        bench.compare(&at);
+        for to in ["192.0.2.1", "2001:db8:9::1"] {
+            assert_eq!(over(to), kernel(to), "{to} after {at} = {value}");
+        }
+    };
+    assert_eq!(over("192.0.2.1").as_deref(), Some("va"));
+    set("ipv4", "va", "1");
+    assert_eq!(over("192.0.2.1").as_deref(), Some("vb"));
+    set("ipv6", "va", "1");
+    assert_eq!(over("2001:db8:9::1"), None);
+    set("ipv4", "va", "0");
+    set("ipv4", "all", "1");
+    assert_eq!(over("192.0.2.1").as_deref(), Some("vb"));
+    // A link that comes later, and one that is told anew.
+    bench.each(
+        "link add vc type veth peer name pvc
+         link set va mtu 1400",
+    );
+    assert_eq!(over("192.0.2.1").as_deref(), Some("vb"));
+    set("ipv4", "all", "0");
+    set("ipv6", "va", "0");
+    assert_eq!(over("192.0.2.1").as_deref(), Some("va"));
+    bench.each("link set pva up");
+}
+
+#[test]
+fn a_source_that_a_whole_local_prefix_has_keeps_its_routes() {
+    let Some(bench) = Bench::new("anyip") else {
+        return;
+    };
+    bench.all(PAIRS);
+    bench.each(
+        "route add local 10.7.0.0/16 dev lo
+         addr add 10.7.0.1/32 dev va
+         addr add 10.6.0.1/32 dev va
+         addr add 10.6.0.1/32 dev vb
+         route add 192.0.2.0/24 via 10.1.0.2 src 10.7.0.1
+         route add 198.51.100.0/24 via 10.1.0.2 src 10.6.0.1
+         addr del 10.7.0.1/32 dev va
+         addr del 10.6.0.1/32 dev va",
+    );
+    assert!(bench.has_route("192.0.2.0/24") && bench.has_route("198.51.100.0/24"));
+    bench.each("addr del 10.6.0.1/32 dev vb");
+}
+
+#[test]
 fn rules_follow_the_names_they_hold() {
     let Some(bench) = Bench::new("rules") else {
         return;
@@ -421,4 +524,41 @@ fn links_move_between_namespaces() {
     bench.each(&format!("link set va netns {}", other.name()));
     assert!(!bench.has_route("192.0.2.0/24"));
     assert!(bench.tables().links.by_name("va").is_none());
+}
+
+#[test]
+fn a_vxlan_brings_its_forwarding_entries_along() {
+    let (Some(bench), Some(other)) = (Bench::new("brings"), skip::unless(Netns::new("from")))
+    else {
+        return;
+    };
+    other
+        .ip_batch("link add vx type vxlan id 7 dstport 4789\nlink set vx up\n")
+        .unwrap();
+    let entry = [
+        "fdb",
+        "append",
+        "02:00:00:00:00:bb",
+        "dev",
+        "vx",
+        "dst",
+        "10.1.0.8",
+    ];
+    other.run("bridge", &entry).unwrap();
+    let scans = bench.mirror.status().scans;
+    other
+        .ip(&["link", "set", "vx", "netns", bench.netns.name()])
+        .unwrap();
+    wait_until(PATIENCE, "the entry that came along", || {
+        let tables = bench.tables();
+        tables
+            .fdb
+            .iter()
+            .any(|row| row.destination.is_some())
+            .then_some(())
+    })
+    .unwrap();
+    let status = bench.mirror.status();
+    assert!(status.drift == 0 && status.scans <= scans + 1, "{status:?}");
+    bench.compare("the move");
 }

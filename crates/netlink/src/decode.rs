@@ -16,6 +16,7 @@ mod other_route;
 mod reply;
 mod route;
 mod rule;
+mod settings;
 
 use table::{AF_INET, AF_INET6};
 use table::{Address, FdbEntry, Link, Neighbour, Nexthop, OtherRoute, Route, Rule};
@@ -34,6 +35,7 @@ pub use other_route::other_route;
 pub use reply::netns_id;
 pub use route::route;
 pub use rule::rule;
+pub use settings::{Settings, settings};
 
 /// What a message says.
 #[derive(Debug, Clone, PartialEq)]
@@ -53,6 +55,8 @@ pub enum Decoded {
         /// `ifi_index` of the port.
         link: u32,
     },
+    /// Settings of a link or of all links.
+    Settings(Settings),
     /// `NLMSG_DONE`: the dump ends.
     Done {
         /// 0, or why the dump failed, as a positive `errno`.
@@ -136,6 +140,10 @@ pub fn decode(message: &Message<'_>, now_millis: u64) -> Result<Decoded, Malform
             operation(message, kind::DELLINK),
             Item::Link(link(payload)?),
         ),
+        (kind::NEWNETCONF, AF_INET | AF_INET6) => {
+            let settings = settings(payload)?.map(Decoded::Settings);
+            return Ok(settings.unwrap_or(Decoded::Unknown(kind::NEWNETCONF)));
+        }
         (kind::NEWADDR | kind::DELADDR, AF_INET | AF_INET6) => (
             operation(message, kind::DELADDR),
             Item::Address(address(payload, now_millis)?),

@@ -39,10 +39,21 @@ pub(crate) mod ifla {
     pub(crate) const INFO_SLAVE_DATA: u16 = 5;
     /// Inside the `INFO_DATA` of a veth (`linux/veth.h`).
     pub(crate) const VETH_INFO_PEER: u16 = 1;
+    /// Inside `AF_SPEC`, under `AF_INET`.
+    pub(crate) const INET_CONF: u16 = 1;
     /// Inside `AF_SPEC`, under `AF_INET6`.
+    pub(crate) const INET6_CONF: u16 = 2;
     pub(crate) const INET6_STATS: u16 = 3;
     /// Inside the `INFO_DATA` of a VRF.
     pub(crate) const VRF_TABLE: u16 = 1;
+}
+
+/// `NETCONFA_…`, `linux/netconf.h`.
+pub(crate) mod netconfa {
+    pub(crate) const IFINDEX: u16 = 1;
+    pub(crate) const IGNORE_ROUTES_WITH_LINKDOWN: u16 = 6;
+    /// A link's index that stands for all links.
+    pub(crate) const IFINDEX_ALL: i32 = -1;
 }
 
 /// `IFA_…`, `linux/if_addr.h`.

@@ -8,7 +8,7 @@ use table::{AF_INET, AF_INET6};
 
 use crate::attribute::NESTED;
 use crate::build::Build;
-use crate::kernel::{AF_BRIDGE, AF_UNSPEC, ifla, nda, netnsa, rta};
+use crate::kernel::{AF_BRIDGE, AF_UNSPEC, ifla, nda, netconfa, netnsa, rta};
 use crate::malformed::TooLong;
 use crate::message::{flag, kind};
 
@@ -90,6 +90,12 @@ pub enum Dump {
         /// Address family.
         family: u8,
     },
+    /// What holds for all links of a family (`net.ipv4.conf.all`): one
+    /// message, and an acknowledgement in the place of a dump's end.
+    SettingsOfAll {
+        /// Address family.
+        family: u8,
+    },
 }
 
 impl Dump {
@@ -160,6 +166,13 @@ impl Dump {
                 let [rule_family, ..] = &mut header;
                 *rule_family = family;
                 get(out, kind::GETRULE, &header)
+            }
+            Dump::SettingsOfAll { family } => {
+                let flags = flag::REQUEST | flag::ACK;
+                let header = [family, 0, 0, 0];
+                let mut build = Build::start(out, kind::GETNETCONF, flags, sequence, &header);
+                build.put(netconfa::IFINDEX, &netconfa::IFINDEX_ALL.to_ne_bytes());
+                build
             }
         };
         build.end_small();

@@ -453,16 +453,14 @@ impl<'a> Lookup<'a> {
         }
     }
 
-    /// Not over a link that is down, nor over another than the one named.
-    /// One without a carrier is used (`ignore_routes_with_linkdown` is off
-    /// by default).
+    /// Not over a link that is not usable, nor over another than the one
+    /// named.
     fn is_alive(&self, hop: &NextHop, kind: u8) -> bool {
-        let is_up = || self.tables.links.get(hop.link).is_none_or(|l| l.is_up());
         let is_named = || match self.oif {
             None => true,
             Some(oif) => oif.index == hop.link,
         };
-        (kind == kind::LOCAL || is_up()) && is_named()
+        (kind == kind::LOCAL || self.tables.is_usable(hop, self.family)) && is_named()
     }
 }
 

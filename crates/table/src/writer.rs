@@ -10,6 +10,7 @@ use crate::event::{Event, Events, Generation, Log};
 use crate::route_bodies::Interner;
 use crate::row::counters::{IpCounters, IpPlace, IpSettings, LinkCounters};
 use crate::row::neighbour::NeighbourKey;
+use crate::row::route::{NextHop, hop_flag};
 use crate::sample::{NeighbourSample, Sample};
 use crate::tables::Tables;
 
@@ -196,6 +197,13 @@ impl Writer {
 }
 
 impl Tables {
+    /// Whether the kernel would use a next hop of a route of a family
+    /// (`AF_INET`, `AF_INET6`): it is not dead, and its link is usable.
+    pub fn is_usable(&self, hop: &NextHop, family: u8) -> bool {
+        let link = self.links.get(hop.link);
+        hop.flags & hop_flag::DEAD == 0 && link.is_none_or(|link| link.is_usable(family))
+    }
+
     /// Whether an address is one of the host's own.
     pub fn is_own_address(&self, address: IpAddr) -> bool {
         self.addresses.by_address(address).next().is_some()

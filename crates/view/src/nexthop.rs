@@ -29,7 +29,10 @@ pub(crate) const COLUMNS: &[Column] = &[
 ];
 
 fn flags(row: &Nexthop, view: &View<'_>) -> u32 {
-    row.flags | row.link.map_or(0, |link| derived_flags(link, view))
+    row.flags
+        | row
+            .link
+            .map_or(0, |link| derived_flags(link, row.family, view))
 }
 
 impl Show for Nexthop {

@@ -4,7 +4,7 @@ use std::net::IpAddr;
 
 use ipnet::IpNet;
 use table::row::route::{flag, hop_flag, kind, protocol, scope, table_id};
-use table::{NextHop, Route, RouteBody};
+use table::{AF_INET, AF_INET6, NextHop, Route, RouteBody};
 
 use crate::column::Column;
 use crate::context::View;
@@ -106,24 +106,39 @@ const FLAGS: [(u32, &str); 11] = [
 
 /// The flags of a next hop that follow from the state of its link:
 /// `DEAD` and `LINKDOWN` when it is down, `LINKDOWN` without a carrier
-/// (the kernel's `fib_sync_down_dev` and `rt6_sync_down_dev`).
+/// (the kernel's `fib_sync_down_dev` and `rt6_sync_down_dev`), and `DEAD`
+/// as well where routes without a carrier are ignored (`fib_nexthop_info`).
 #[inline]
-pub(crate) fn derived_flags(link: u32, view: &View<'_>) -> u32 {
+pub(crate) fn derived_flags(link: u32, family: u8, view: &View<'_>) -> u32 {
     match view.link(link) {
         Some(link) if !link.is_up() => hop_flag::DEAD | hop_flag::LINKDOWN,
+        Some(link) if !link.has_carrier() && link.ignores_linkdown(family) => {
+            hop_flag::DEAD | hop_flag::LINKDOWN
+        }
         Some(link) if !link.has_carrier() => hop_flag::LINKDOWN,
         _ => 0,
     }
 }
 
-/// Whether the kernel marks the next hops of a route by the state of their
-/// links. It does not for the host's own addresses: IPv4 next hops of
+/// The family of a route whose next hops the kernel marks by the state of
+/// their links. It does not for the host's own addresses: IPv4 next hops of
 /// scope "nowhere", IPv6 local and anycast routes.
 #[inline]
-fn follows_links(prefix: IpNet, body: &RouteBody) -> bool {
+fn follows_links(prefix: IpNet, body: &RouteBody) -> Option<u8> {
     match prefix {
-        IpNet::V4(_) => body.scope < scope::HOST && body.kind != kind::LOCAL,
-        IpNet::V6(_) => !matches!(body.kind, kind::LOCAL | kind::ANYCAST) && !is_reject(body),
+        IpNet::V4(_) if body.scope < scope::HOST && body.kind != kind::LOCAL => Some(AF_INET),
+        IpNet::V6(_) if !matches!(body.kind, kind::LOCAL | kind::ANYCAST) && !is_reject(body) => {
+            Some(AF_INET6)
+        }
+        _ => None,
+    }
+}
+
+/// The family of a prefix.
+pub(crate) fn family_of(prefix: IpNet) -> u8 {
+    match prefix {
+        IpNet::V4(_) => AF_INET,
+        IpNet::V6(_) => AF_INET6,
     }
 }
 
@@ -138,24 +153,23 @@ pub(crate) fn is_reject(body: &RouteBody) -> bool {
 /// The flags of a next hop: those of the row, which has `DEAD` only where
 /// it does not follow from the link, and those that follow.
 #[inline]
-fn hop_flags(hop: &NextHop, follows: bool, view: &View<'_>) -> u32 {
+fn hop_flags(hop: &NextHop, follows: Option<u8>, view: &View<'_>) -> u32 {
     hop.flags
-        | if follows && hop.link != 0 {
-            derived_flags(hop.link, view)
-        } else {
-            0
+        | match follows {
+            Some(family) if hop.link != 0 => derived_flags(hop.link, family, view),
+            _ => 0,
         }
 }
 
 /// The flags of the route itself: of its only next hop; for IPv4 what all
 /// of several share (the kernel's `fib_flags`), but for next-hop objects.
 #[inline]
-fn route_flags(body: &RouteBody, prefix: IpNet, follows: bool, view: &View<'_>) -> u32 {
+fn route_flags(body: &RouteBody, prefix: IpNet, follows: Option<u8>, view: &View<'_>) -> u32 {
     body.flags
         | match (body.next_hops.as_slice(), prefix) {
             ([hop], _) => hop_flags(hop, follows, view),
             ([], _) | (_, IpNet::V6(_)) => 0,
-            (hops, IpNet::V4(_)) if follows && body.nexthop_id.is_none() => hops
+            (hops, IpNet::V4(_)) if follows.is_some() && body.nexthop_id.is_none() => hops
                 .iter()
                 .map(|hop| hop_flags(hop, follows, view))
                 .fold(hop_flag::DEAD | hop_flag::LINKDOWN, |all, of| all & of),
@@ -440,7 +454,7 @@ fn tail_text(body: &RouteBody, view: &View<'_>, out: &mut Vec<u8>) {
 pub(crate) fn hop_fields(
     hop: &NextHop,
     prefix: IpNet,
-    follows: bool,
+    follows: Option<u8>,
     view: &View<'_>,
     visit: &mut impl Visit,
 ) {
@@ -457,7 +471,7 @@ pub(crate) fn hop_fields(
 pub(crate) fn hop_text(
     hop: &NextHop,
     prefix: IpNet,
-    follows: bool,
+    follows: Option<u8>,
     view: &View<'_>,
     out: &mut Vec<u8>,
 ) {

@@ -15,8 +15,8 @@ use crate::fields::{Value, Visit, push_plain};
 use crate::printer::{Printer, Show};
 use crate::question::{Filter, Object, Output, Question};
 use crate::route::{
-    encap_fields, encap_text, flow_fields, flow_text, gateway_fields, gateway_text, hop_fields,
-    hop_text, kind_name, labelled, preference,
+    encap_fields, encap_text, family_of, flow_fields, flow_text, gateway_fields, gateway_text,
+    hop_fields, hop_text, kind_name, labelled, preference,
 };
 use crate::route_metrics::{metric_fields, metric_text};
 use crate::selection::BadQuestion;
@@ -258,7 +258,7 @@ impl Show for Taken<'_> {
             visit.list("nexthops");
             for hop in &self.decision.hops {
                 visit.object_item();
-                hop_fields(hop, prefix, true, view, visit);
+                hop_fields(hop, prefix, Some(family_of(prefix)), view, visit);
                 visit.end_item();
             }
             visit.end_list();
@@ -308,7 +308,7 @@ impl Show for Taken<'_> {
         self.cache_text(view, out);
         for hop in self.decision.hops.iter().filter(|_| hop.is_none()) {
             out.push(view.line_break());
-            hop_text(hop, prefix, true, view, out);
+            hop_text(hop, prefix, Some(family_of(prefix)), view, out);
         }
         out.push(b'\n');
     }

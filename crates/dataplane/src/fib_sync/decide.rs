@@ -5,7 +5,7 @@ use std::net::IpAddr;
 use std::sync::Arc;
 
 use ipnet::IpNet;
-use table::row::route::{hop_flag, kind};
+use table::row::route::kind;
 use table::row::rule::{action, flag};
 use table::{NextHop, RouteBody, RouteRef, Rule, Tables};
 
@@ -158,7 +158,7 @@ pub fn counts(route: &RouteRef<'_>) -> bool {
 }
 
 /// What a route says. O(its next hops).
-pub fn says(tables: &Tables, ports: &Ports, body: &RouteBody) -> RouteDecision {
+pub fn says(tables: &Tables, ports: &Ports, family: u8, body: &RouteBody) -> RouteDecision {
     let goes = |spec| RouteDecision::Goes(Arc::new(spec));
     match body.kind {
         kind::THROW => return RouteDecision::LeaveTable,
@@ -170,7 +170,7 @@ pub fn says(tables: &Tables, ports: &Ports, body: &RouteBody) -> RouteDecision {
         // To all or to a group: as long as the link is there.
         _ => {
             return match tables.nexthops.hops_of(body) {
-                Some(hops) if !hops.iter().any(|hop| is_alive(tables, hop)) => {
+                Some(hops) if !hops.iter().any(|hop| tables.is_usable(hop, family)) => {
                     RouteDecision::Nothing
                 }
                 _ => goes(Spec::Host),
@@ -180,7 +180,7 @@ pub fn says(tables: &Tables, ports: &Ports, body: &RouteBody) -> RouteDecision {
     let Some(mut hops) = tables.nexthops.hops_of(body) else {
         return goes(Spec::Blackhole);
     };
-    hops.retain(|hop| is_alive(tables, hop));
+    hops.retain(|hop| tables.is_usable(hop, family));
     if hops.is_empty() {
         return RouteDecision::Nothing;
     }
@@ -197,11 +197,4 @@ pub fn says(tables: &Tables, ports: &Ports, body: &RouteBody) -> RouteDecision {
         only.weight = 1;
     }
     goes(found.map_or(Spec::Host, Spec::Hops))
-}
-
-/// Not over a link that is down. One without a carrier is used, as long as
-/// the kernel is not told otherwise (`ignore_routes_with_linkdown`).
-fn is_alive(tables: &Tables, hop: &NextHop) -> bool {
-    let link = tables.links.get(hop.link);
-    link.is_none_or(|link| link.is_up()) && hop.flags & hop_flag::DEAD == 0
 }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use fib::{Change, Route, Writer};
 use ipnet::{IpNet, Ipv4Net, Ipv6Net};
-use table::{RouteRef, Tables};
+use table::{AF_INET, AF_INET6, RouteRef, Tables};
 
 use super::decide::{self, Decided, RouteDecision, Spec};
 use super::hops::Hops;
@@ -82,11 +82,11 @@ pub struct Context<'a> {
     pub said: &'a mut RouteDecisions,
 }
 
-/// What routes said, by their bodies: a full table has a million routes and
-/// some hundred of these. Good until a link, a port or a next-hop object
-/// changes.
+/// What routes said, by their bodies and families: a full table has a
+/// million routes and some hundred of these. Good until a link, a port or a
+/// next-hop object changes.
 #[derive(Debug, Default)]
-pub struct RouteDecisions(Map<usize, (Arc<table::RouteBody>, RouteDecision)>);
+pub struct RouteDecisions(Map<(usize, u8), (Arc<table::RouteBody>, RouteDecision)>);
 
 /// Bodies remembered at most.
 const MAX_DECISIONS: usize = 1 << 16;
@@ -101,11 +101,16 @@ impl RouteDecisions {
         if self.0.len() >= MAX_DECISIONS {
             self.0.clear();
         }
+        let family = match route.prefix {
+            IpNet::V4(_) => AF_INET,
+            IpNet::V6(_) => AF_INET6,
+        };
         // The body is kept, so that its address stays its own.
-        match self.0.entry(Arc::as_ptr(route.body) as usize) {
+        let at = Arc::as_ptr(route.body) as usize;
+        match self.0.entry((at, family)) {
             Entry::Occupied(said) => said.get().1.clone(),
             Entry::Vacant(place) => {
-                let says = decide::says(tables, ports, route.body);
+                let says = decide::says(tables, ports, family, route.body);
                 place.insert((Arc::clone(route.body), says)).1.clone()
             }
         }

@@ -175,11 +175,12 @@ const LINKS: Kind<Link> = Kind {
 
 /// Whether two links differ only in what the kernel changes without an
 /// event: the qdisc, the count of promiscuous users, the peer's namespace,
-/// learnt data of the kind.
+/// learnt data of the kind, the group (when set by sysfs).
 fn is_silent_link(a: &Link, b: &Link) -> bool {
     let announced = Link {
         qdisc: b.qdisc.clone(),
         promiscuity: b.promiscuity,
+        group: b.group,
         lower: b.lower,
         lower_netns_id: b.lower_netns_id,
         kind_data: b.kind_data.clone(),
@@ -191,7 +192,6 @@ fn is_silent_link(a: &Link, b: &Link) -> bool {
     }
     // Of a link that is down, `netdev_state_change` tells nothing.
     let announced = Link {
-        group: b.group,
         alias: b.alias.clone(),
         alt_names: b.alt_names.clone(),
         link_mode: b.link_mode,

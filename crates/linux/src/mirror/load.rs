@@ -57,6 +57,7 @@ impl Load<'_> {
         if asked(Which::Links) {
             // Nobody asks for all tables to see counters.
             let counters = which == Which::Links;
+            self.list(&mut listed, &Dump::SettingsOfAll { family: AF_INET })?;
             listed.whole.links = self.list(&mut listed, &Dump::Links { counters })?;
         }
         if asked(Which::Addresses) {

@@ -82,6 +82,8 @@ struct Listing {
     refused: Refused,
     /// Of a recording: some of its rows are missing.
     has_gap: bool,
+    /// Links that came before it began: all of theirs is taken in.
+    arrived: BTreeSet<u32>,
 }
 
 /// What a listing tells that is no part of its rows.
@@ -166,6 +168,11 @@ impl Machine {
         self.model.tables()
     }
 
+    /// Whether links came whose forwarding entries have to be listed.
+    pub(crate) fn has_arrivals(&mut self) -> bool {
+        !self.model.arrived().is_empty()
+    }
+
     /// Whether something was lost since this was last asked.
     pub(crate) fn take_lost(&mut self) -> bool {
         std::mem::take(&mut self.lost)
@@ -232,7 +239,7 @@ impl Machine {
                 None
             }
             _ => {
-                let mut fresh = Model::new(Writer::new(limits::NONE));
+                let mut fresh = self.model.beside(Writer::new(limits::NONE));
                 fresh.writer().without_events();
                 Some(fresh)
             }
@@ -240,6 +247,10 @@ impl Machine {
         if purpose == Purpose::Resync {
             self.suspects = None;
         }
+        let arrived = match which {
+            Which::All | Which::Fdb => std::mem::take(self.model.arrived()),
+            _ => BTreeSet::new(),
+        };
         self.stash = Some(Vec::new());
         self.listing = Some(Listing {
             purpose,
@@ -250,6 +261,7 @@ impl Machine {
             full: None,
             refused: Refused::new(),
             has_gap: false,
+            arrived,
         });
     }
 
@@ -270,10 +282,16 @@ impl Machine {
         let item = if is_route(message) {
             Item::Route(route(message.payload, now)?)
         } else {
-            let Decoded::Announcement(announcement) = decode(message, now)? else {
-                return Ok(());
-            };
-            announcement.item
+            match decode(message, now)? {
+                Decoded::Announcement(announcement) => announcement.item,
+                Decoded::Settings(settings) => {
+                    let to = listing.beside.as_mut().unwrap_or(&mut self.model);
+                    // Rows that are there stay there.
+                    let _ = to.settings(&settings);
+                    return Ok(());
+                }
+                _ => return Ok(()),
+            }
         };
         if !loads {
             listing.samples.take(&item, message.payload);
@@ -293,7 +311,10 @@ impl Machine {
 
     /// The listing failed, or is of no use: what came of it is forgotten.
     pub(crate) fn fail(&mut self) {
-        let purpose = self.listing.take().map(|listing| listing.purpose);
+        let listing = self.listing.take();
+        let purpose = listing.as_ref().map(|listing| listing.purpose);
+        let arrived = listing.map(|listing| listing.arrived);
+        self.model.arrived().extend(arrived.unwrap_or_default());
         self.stash = None;
         if purpose != Some(Purpose::Sample) {
             self.suspects = None;
@@ -343,7 +364,7 @@ impl Machine {
 
     fn compared(
         &mut self,
-        listing: Listing,
+        mut listing: Listing,
         mut fresh: Model,
         listed: &Listed,
         stash: &[u8],
@@ -355,10 +376,22 @@ impl Machine {
             whole = super::difference::Whole::NONE;
         }
         let difference = difference(self.model.tables(), fresh.tables(), whole);
-        self.publish_samples(listing.which, listing.samples, now_millis);
+        if listing.purpose != Purpose::Sample {
+            // A table of links that is full has its rows all the same.
+            let _ = self.model.take_settings_of(&fresh);
+        }
+        self.publish_samples(
+            listing.which,
+            std::mem::take(&mut listing.samples),
+            now_millis,
+        );
         let heals = listing.which == Which::All && !listing.has_gap && listed.complete;
         let found = match listing.purpose {
-            Purpose::Sample => self.apply(difference.silent),
+            Purpose::Sample => {
+                let came = |change: &Change| matches!(change, Change::PutFdb(row) if listing.arrived.contains(&row.link));
+                let brought = difference.unexplained.into_iter().filter(came);
+                self.apply(difference.silent.into_iter().chain(brought))
+            }
             Purpose::Scan if self.is_whole() && self.incomplete.is_empty() => {
                 self.scanned(difference)
             }
@@ -486,6 +519,10 @@ fn apply(model: &mut Model, datagram: &[u8], now_millis: u64) -> Applied {
                     *applied.refused.entry(full.table).or_default() += 1;
                     applied.full = Some(full);
                 }
+            }
+            Ok(Decoded::Settings(settings)) => {
+                applied.events += 1;
+                applied.full = model.settings(&settings).err().or(applied.full);
             }
             Ok(_) => {}
             Err(malformed) => {

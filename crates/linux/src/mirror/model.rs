@@ -4,28 +4,107 @@
 //! Most events say what they do. What the kernel leaves unsaid is in
 //! `silent`; here is which row an event means.
 
+use std::collections::BTreeSet;
 use std::net::IpAddr;
 
-use netlink::decode::{Announcement, Item, Operation};
+use netlink::decode::{Announcement, Item, Operation, Settings};
 use netlink::message;
+use table::row::link::linkdown;
 use table::row::route::flag;
 use table::{
-    AF_INET6, Address, AddressKey, Change, Link, NextHop, NextHops, Nexthop, Placement, Route,
-    RouteBody, RoutePlace, RouteRef, Rule, SharedRoute, TableFull, Writer,
+    AF_INET, AF_INET6, Address, AddressKey, Change, Link, NextHop, NextHops, Nexthop, Placement,
+    Route, RouteBody, RoutePlace, RouteRef, Rule, SharedRoute, TableFull, Writer,
 };
 
 use super::{normalise, silent};
+
+/// Links with a lower MTU have no IPv6 (`IPV6_MIN_MTU`).
+const V6_MIN_MTU: u32 = 1280;
 
 /// The tables, and how events change them.
 #[derive(Debug, Default)]
 pub struct Model {
     writer: Writer,
+    /// `net.ipv4.conf.all.ignore_routes_with_linkdown`.
+    all_ignore_linkdown: bool,
+    /// Links that came, perhaps from another namespace, and may have brought
+    /// forwarding entries that nothing announces.
+    arrived: BTreeSet<u32>,
 }
 
 impl Model {
     /// A model that changes the tables of `writer`.
     pub fn new(writer: Writer) -> Self {
-        Self { writer }
+        Self {
+            writer,
+            all_ignore_linkdown: false,
+            arrived: BTreeSet::new(),
+        }
+    }
+
+    /// An empty one that knows what this one does of all links.
+    pub fn beside(&self, writer: Writer) -> Self {
+        Self {
+            writer,
+            all_ignore_linkdown: self.all_ignore_linkdown,
+            arrived: BTreeSet::new(),
+        }
+    }
+
+    /// Links that came since they were last taken out, and whose forwarding
+    /// entries have to be listed.
+    pub fn arrived(&mut self) -> &mut BTreeSet<u32> {
+        &mut self.arrived
+    }
+
+    /// Takes in what holds for all links where rows do not tell it.
+    pub fn take_settings_of(&mut self, fresh: &Self) -> Result<(), TableFull> {
+        self.set_all_ignore_linkdown(fresh.all_ignore_linkdown)
+    }
+
+    /// Applies settings that the kernel announces. O(log n), for all links
+    /// O(links).
+    pub fn settings(&mut self, settings: &Settings) -> Result<(), TableFull> {
+        let Some(ignores) = settings.ignores_linkdown else {
+            return Ok(());
+        };
+        match (settings.link, settings.family) {
+            (None, AF_INET) => self.set_all_ignore_linkdown(ignores),
+            (None, _) => Ok(()),
+            (Some(link), AF_INET) => self.set_linkdown(link, linkdown::V4, ignores),
+            (Some(link), _) => self.set_linkdown(link, linkdown::V6, ignores),
+        }
+    }
+
+    fn set_all_ignore_linkdown(&mut self, ignores: bool) -> Result<(), TableFull> {
+        if ignores == self.all_ignore_linkdown {
+            return Ok(());
+        }
+        self.all_ignore_linkdown = ignores;
+        let links = self.tables().links.iter();
+        let all: Vec<u32> = links.map(|link| link.index).collect();
+        all.into_iter()
+            .try_for_each(|link| self.set_linkdown(link, linkdown::ALL_V4, ignores))
+    }
+
+    fn set_linkdown(&mut self, link: u32, bit: u8, is_set: bool) -> Result<(), TableFull> {
+        let Some(row) = self.tables().links.get(link) else {
+            return Ok(());
+        };
+        let mut row = (**row).clone();
+        row.ignores_linkdown &= !bit;
+        if is_set {
+            row.ignores_linkdown |= bit;
+        }
+        self.writer.apply(Change::PutLink(row))
+    }
+
+    /// A link as a message tells it, and what it does not tell.
+    fn whole_link(&self, mut link: Link) -> Link {
+        if self.all_ignore_linkdown {
+            link.ignores_linkdown |= linkdown::ALL_V4;
+        }
+        link
     }
 
     /// The writer, to read, publish and sample with.
@@ -63,7 +142,10 @@ impl Model {
     /// Takes in a row of a dump: as an event, but nothing follows from it.
     pub fn dumped(&mut self, item: Item) -> Result<(), TableFull> {
         match item {
-            Item::Link(row) => self.writer.apply(Change::PutLink(row)),
+            Item::Link(row) => {
+                let row = self.whole_link(row);
+                self.writer.apply(Change::PutLink(row))
+            }
             Item::Address(row) => self.writer.apply(Change::PutAddress(row)),
             Item::Neighbour(row) => self.writer.apply(Change::PutNeighbour(row)),
             Item::Fdb(row) => self.writer.apply(Change::PutFdb(row)),
@@ -87,8 +169,12 @@ impl Model {
     }
 
     fn put_link(&mut self, link: Link) -> Result<(), TableFull> {
+        let link = self.whole_link(link);
         let index = link.index;
         let old = self.writer.tables().links.get(index).cloned();
+        if old.is_none() && link.kind.as_deref() == Some("vxlan") {
+            self.arrived.insert(index);
+        }
         let renamed = old.as_ref().is_none_or(|old| old.name != link.name);
         let left = old.as_ref().and_then(|old| old.master);
         let left = left.filter(|master| link.master != Some(*master));
@@ -96,6 +182,8 @@ impl Model {
             .as_ref()
             .map(|old| (old.is_up(), silent::is_running(old)));
         let now = (link.is_up(), silent::is_running(&link));
+        let lost_v6 =
+            old.as_ref().is_some_and(|old| old.mtu >= V6_MIN_MTU) && link.mtu < V6_MIN_MTU;
         self.writer.apply(Change::PutLink(link))?;
         if let Some((was_up, was_running)) = was {
             if was_up && !now.0 {
@@ -105,6 +193,9 @@ impl Model {
             } else if !was_up && now.0 {
                 silent::hops_revived(&mut self.writer, index)?;
             }
+        }
+        if lost_v6 {
+            silent::v6_disabled(&mut self.writer, index)?;
         }
         if let Some(master) = left {
             silent::port_left(&mut self.writer, index, master)?;

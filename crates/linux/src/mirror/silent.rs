@@ -8,7 +8,7 @@ use std::net::IpAddr;
 use std::sync::Arc;
 
 use table::row::link::flag as link_flag;
-use table::row::route::{hop_flag, scope, table_id};
+use table::row::route::{hop_flag, kind, scope, table_id};
 use table::row::rule::{action, flag as rule_flag};
 use table::{
     Change, Link, Links, NextHop, NextHops, Nexthop, Placement, RouteBody, Rule, SharedRoute,
@@ -23,9 +23,11 @@ pub(crate) fn is_running(link: &Link) -> bool {
 
 /// A link went down: its IPv4 routes go (`fib_sync_down_dev`), but for
 /// those of host scope; of several next hops the others stay. Its next-hop
-/// objects go (`nexthop_flush_dev`).
+/// objects go (`nexthop_flush_dev`). So do its IPv6 routes, which are
+/// announced unless `net.ipv6.route.skip_notify_on_dev_down` is set.
 pub(crate) fn link_down(writer: &mut Writer, link: u32) -> Result<(), TableFull> {
     drop_nexthops_of(writer, link)?;
+    v6_down(writer, link)?;
     drop_routes(writer, link, |tables, route| {
         is_v4(route)
             && route.body.scope != scope::HOST
@@ -33,6 +35,45 @@ pub(crate) fn link_down(writer: &mut Writer, link: u32) -> Result<(), TableFull>
                 hop.flags & hop_flag::DEAD != 0 || hop_is_dead(&tables.links, hop)
             })
     })
+}
+
+/// The IPv6 routes of a link that is down go (`fib6_ifdown`), local ones
+/// too; those with other living next hops stay.
+fn v6_down(writer: &mut Writer, link: u32) -> Result<(), TableFull> {
+    drop_routes(writer, link, |tables, route| {
+        !is_v4(route)
+            && all_hops(route.body, |hop| {
+                hop.flags & hop_flag::DEAD != 0 || hop_is_dead(&tables.links, hop)
+            })
+    })
+}
+
+/// A link has no IPv6 any more: its IPv6 next hops go one by one, and with
+/// the last of them the route (`fib6_ifdown` of `NETDEV_UNREGISTER`).
+pub(crate) fn v6_disabled(writer: &mut Writer, link: u32) -> Result<(), TableFull> {
+    let over = writer.tables().routes.over_link(link);
+    let routes: Vec<SharedRoute> = over
+        .filter(|route| !is_v4(route) && route.body.nexthop_id.is_none())
+        .map(|route| route.to_shared())
+        .collect();
+    for route in routes {
+        let hops = route.body.next_hops.as_slice().iter();
+        let left: Vec<NextHop> = hops.filter(|hop| hop.link != link).cloned().collect();
+        let body = RouteBody {
+            next_hops: match <[NextHop; 1]>::try_from(left) {
+                // A path that has lost its siblings is a plain route.
+                Ok([one]) => NextHops::One(NextHop { weight: 1, ..one }),
+                Err(left) => NextHops::Many(left.into()),
+            },
+            ..(*route.body).clone()
+        };
+        let after = route.with_body(body);
+        writer.apply(Change::DeleteRoute(route))?;
+        if !after.body.next_hops.as_slice().is_empty() {
+            writer.apply(Change::PutRoute(after, Placement::Last))?;
+        }
+    }
+    Ok(())
 }
 
 /// A link is up but lost its carrier: its next-hop objects go.
@@ -43,6 +84,7 @@ pub(crate) fn carrier_lost(writer: &mut Writer, link: u32) -> Result<(), TableFu
 /// A link is gone, and all that was on it.
 pub(crate) fn link_gone(writer: &mut Writer, link: u32) -> Result<(), TableFull> {
     drop_nexthops_of(writer, link)?;
+    v6_disabled(writer, link)?;
     drop_routes(writer, link, |_, _| true)?;
     let tables = writer.tables();
     let addresses = tables
@@ -89,7 +131,7 @@ pub(crate) fn v4_address_gone(
         .addresses
         .of_link(link)
         .any(|row| row.local.is_ipv4());
-    if !tables.is_own_address(address) {
+    if !is_local(tables, link, address) {
         let of_vrf = table_of(&tables.links, link);
         let preferring: Vec<Change> = tables
             .routes
@@ -272,6 +314,25 @@ fn rule_flags(tables: &Tables, rule: &Rule) -> u32 {
         }
     }
     flags
+}
+
+/// Whether an address that a link has lost is the host's still, by another
+/// link or by a prefix that is local as a whole
+/// (`inet_addr_type_dev_table`). Its own route may not have gone yet.
+fn is_local(tables: &Tables, link: u32, address: IpAddr) -> bool {
+    let table = match table_of(&tables.links, link) {
+        table_id::MAIN => table_id::LOCAL,
+        of_vrf => of_vrf,
+    };
+    let is_its_own = |route: &table::RouteRef<'_>| {
+        let len = route.prefix.prefix_len();
+        let over = route.body.next_hops.as_slice();
+        len == 32 && over.iter().all(|hop| hop.link == link)
+    };
+    let mut routes = tables.routes.matching(table, address);
+    routes
+        .find(|route| !is_its_own(route))
+        .is_some_and(|route| route.body.kind == kind::LOCAL)
 }
 
 fn drop_nexthops_of(writer: &mut Writer, link: u32) -> Result<(), TableFull> {

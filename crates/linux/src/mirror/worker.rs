@@ -25,8 +25,9 @@ use crate::socket::{DATAGRAM_BYTES, Received, Socket, wait_for};
 const GONE: &str = "its namespace is gone";
 
 /// `RTNLGRP_…`: links, neighbours (and forwarding entries), addresses,
-/// routes, rules, MPLS routes, multicast routes, next-hop objects.
-const GROUPS: [u32; 11] = [1, 3, 5, 6, 7, 8, 9, 10, 11, 19, 32];
+/// routes, rules, settings of links, MPLS routes, multicast routes,
+/// next-hop objects.
+const GROUPS: [u32; 13] = [1, 3, 5, 6, 7, 8, 9, 10, 11, 19, 24, 25, 32];
 /// `RTNLGRP_MPLS_ROUTE`, of younger kernels.
 const MPLS_GROUP: u32 = 27;
 
@@ -63,7 +64,13 @@ pub(super) struct Worker {
     /// When speeds were last sampled.
     sampled_speeds: Option<Instant>,
     schedule: Schedule,
+    /// When what links have brought may be listed again.
+    arrivals_at: Instant,
 }
+
+/// After a listing of what links have brought, none for so many times as
+/// long as it took.
+const ARRIVALS_SHARE: u32 = 20;
 
 /// How late an announcement may be.
 const LATENESS: Duration = Duration::from_millis(300);
@@ -122,6 +129,7 @@ impl Worker {
             sampled: [None; 4],
             sampled_speeds: None,
             schedule: Schedule::new(now),
+            arrivals_at: now,
         })
     }
 
@@ -162,6 +170,9 @@ impl Worker {
     /// Waits for events, a wake-up, or the next chore.
     fn rest(&mut self) -> Result<(), Error> {
         let mut until = self.next_scan.min(self.next_look);
+        if self.feed.machine.has_arrivals() {
+            until = until.min(self.arrivals_at);
+        }
         for at in [self.resync_at, self.look_again_at, self.settled_at()]
             .into_iter()
             .flatten()
@@ -212,6 +223,10 @@ impl Worker {
             self.next_scan = now + self.options.scan_interval;
             self.scan();
             self.schedule.listed(now, Instant::now());
+        }
+        if self.feed.machine.has_arrivals() && now >= self.arrivals_at {
+            self.sample_rows(Sampled::Fdb);
+            self.arrivals_at = Instant::now() + ARRIVALS_SHARE * now.elapsed();
         }
         self.samples(now);
         Ok(None)

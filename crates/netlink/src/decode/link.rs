@@ -1,7 +1,8 @@
 //! `struct ifinfomsg` and `IFLA_…` (`linux/rtnetlink.h`,
 //! `linux/if_link.h`) to [`Link`].
 
-use table::{AF_INET6, Link, LinkCounters, LinkLayerAddress, RawAttributes};
+use table::row::link::linkdown;
+use table::{AF_INET, AF_INET6, Link, LinkCounters, LinkLayerAddress, RawAttributes};
 
 use super::ip_statistics::Ipv6Statistics;
 use super::{link_of, split};
@@ -10,6 +11,8 @@ use crate::kernel::ifla;
 use crate::malformed::Malformed;
 
 const MESSAGE: &str = "link";
+const V4: u16 = AF_INET as u16;
+const V6: u16 = AF_INET6 as u16;
 const HEADER: usize = 16;
 
 /// What a bridge tells of itself that moves without an announcement:
@@ -87,6 +90,7 @@ fn fill(link: &mut Link, attribute: &Attribute<'_>) -> Result<(), Malformed> {
         ifla::IFALIAS => link.alias = Some(attribute.text()),
         ifla::PARENT_DEV_NAME => link.parent_device = Some(attribute.text()),
         ifla::PARENT_DEV_BUS_NAME => link.parent_bus = Some(attribute.text()),
+        ifla::AF_SPEC => ignores_linkdown(link, attribute.nested())?,
         ifla::PROP_LIST => alt_names(link, attribute.nested())?,
         ifla::LINKINFO => info(link, attribute.nested())?,
         _ => {}
@@ -96,6 +100,31 @@ fn fill(link: &mut Link, attribute: &Attribute<'_>) -> Result<(), Malformed> {
 
 pub(super) fn lladdr(attribute: &Attribute<'_>) -> Result<LinkLayerAddress, Malformed> {
     LinkLayerAddress::new(attribute.value).ok_or_else(|| attribute.bad_size())
+}
+
+/// Where `IPV4_DEVCONF_IGNORE_ROUTES_WITH_LINKDOWN` stands among a link's
+/// settings (`linux/ip.h`, from 1), and `DEVCONF_IGNORE_…`
+/// (`linux/ipv6.h`, from 0).
+const V4_IGNORES: usize = 28;
+const V6_IGNORES: usize = 39;
+
+/// `IFLA_AF_SPEC`: of all the settings in there one decides about routes.
+fn ignores_linkdown(link: &mut Link, mut families: Attributes<'_>) -> Result<(), Malformed> {
+    while let Some(family) = families.step()? {
+        let (conf, at, bit) = match family.kind {
+            V4 => (ifla::INET_CONF, V4_IGNORES, linkdown::V4),
+            V6 => (ifla::INET6_CONF, V6_IGNORES, linkdown::V6),
+            _ => continue,
+        };
+        let settings = inside(&mut family.nested(), conf);
+        let (values, _) = settings
+            .map_or(&[][..], |found| found.value)
+            .as_chunks::<4>();
+        if values.get(at).is_some_and(|value| *value != [0; 4]) {
+            link.ignores_linkdown |= bit;
+        }
+    }
+    Ok(())
 }
 
 fn alt_names(link: &mut Link, mut properties: Attributes<'_>) -> Result<(), Malformed> {
@@ -183,7 +212,7 @@ pub fn link_counters(payload: &[u8]) -> Option<LinkCounters> {
 pub fn ipv6_statistics(payload: &[u8]) -> Option<Ipv6Statistics> {
     let (_, mut attributes) = split::<HEADER>(payload, MESSAGE).ok()?;
     let families = inside(&mut attributes, ifla::AF_SPEC)?;
-    let of_ipv6 = inside(&mut families.nested(), AF_INET6.into())?;
+    let of_ipv6 = inside(&mut families.nested(), V6)?;
     let stats = inside(&mut of_ipv6.nested(), ifla::INET6_STATS)?;
     Some(Ipv6Statistics::new(stats.value))
 }

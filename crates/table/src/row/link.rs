@@ -2,6 +2,7 @@
 
 use super::attributes::RawAttributes;
 use super::link_layer_address::LinkLayerAddress;
+use crate::AF_INET6;
 
 /// A link (`RTM_NEWLINK`), without its counters.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -66,6 +67,19 @@ pub struct Link {
     pub parent_bus: Option<Box<str>>,
     /// For a VRF: the table of its routes (`IFLA_VRF_TABLE`).
     pub vrf_table: Option<u32>,
+    /// Where `ignore_routes_with_linkdown` is set: [`linkdown`].
+    pub ignores_linkdown: u8,
+}
+
+/// Where `net.ipv4.conf.*` or `net.ipv6.conf.*` says
+/// `ignore_routes_with_linkdown`.
+pub mod linkdown {
+    /// For the link, IPv4.
+    pub const V4: u8 = 1;
+    /// For the link, IPv6.
+    pub const V6: u8 = 2;
+    /// For all links, IPv4. (IPv6 asks for the link's own setting only.)
+    pub const ALL_V4: u8 = 4;
 }
 
 impl Link {
@@ -83,6 +97,23 @@ impl Link {
             .lower
             .filter(|&lower| lower != 0 && lower != self.index);
         lower.filter(|_| !is_pair && self.lower_netns_id.is_none())
+    }
+
+    /// Whether routes of a family (`AF_INET`, `AF_INET6`) over it are not
+    /// used while it has no carrier.
+    pub fn ignores_linkdown(&self, family: u8) -> bool {
+        let bits = if family == AF_INET6 {
+            linkdown::V6
+        } else {
+            linkdown::V4 | linkdown::ALL_V4
+        };
+        self.ignores_linkdown & bits != 0
+    }
+
+    /// Whether the kernel sends packets of a family (`AF_INET`,
+    /// `AF_INET6`) over it: it is up, and has a carrier where that counts.
+    pub fn is_usable(&self, family: u8) -> bool {
+        self.is_up() && (self.has_carrier() || !self.ignores_linkdown(family))
     }
 
     /// Whether it is up and has a carrier: what the kernel's routing calls

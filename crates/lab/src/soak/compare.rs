@@ -1,0 +1,218 @@
+//! What the daemon says beside what `ip` and `bridge` say.
+
+use std::collections::BTreeMap;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result};
+use serde_json::Value;
+
+use crate::Netns;
+
+/// A listing: its name, as the program asks, as the kernel's tools do.
+const LISTINGS: [(&str, &str, &str); 10] = [
+    ("links", "link", "ip -j link"),
+    ("addresses", "addr", "ip -j addr"),
+    ("neighbours", "neigh", "ip -j neigh"),
+    ("proxies", "neigh show proxy", "ip -j neigh show proxy"),
+    (
+        "routes",
+        "-4 route show table all",
+        "ip -j -4 route show table all",
+    ),
+    (
+        "routes6",
+        "-6 route show table all",
+        "ip -j -6 route show table all",
+    ),
+    ("nexthops", "nexthop", "ip -j nexthop"),
+    ("rules", "-4 rule", "ip -j -4 rule"),
+    ("rules6", "-6 rule", "ip -j -6 rule"),
+    ("fdb", "fdb", "bridge -j fdb"),
+];
+
+/// What moves by itself: lifetimes, and counts of the kernel's readers.
+const UNSTEADY: [&str; 4] = [
+    "valid_life_time",
+    "preferred_life_time",
+    "expires",
+    "txqlen",
+];
+/// What an answer about a route must agree in.
+const DECISION: [&str; 6] = ["type", "dst", "gateway", "via", "dev", "prefsrc"];
+
+/// Compares until nothing differs, `patience` at most; gives what does at
+/// the end. A scan that found drift counts as a difference too.
+pub(super) fn compare(
+    netns: &Netns,
+    program: &str,
+    questions: &[String],
+    patience: Duration,
+) -> Result<Vec<String>> {
+    let deadline = Instant::now() + patience;
+    loop {
+        let mut found = tables(netns, program)?;
+        if found.is_empty() {
+            found = decisions(netns, program, questions)?;
+        }
+        found.extend(drift(netns, program)?);
+        if found.is_empty() || Instant::now() >= deadline {
+            return Ok(found);
+        }
+        std::thread::sleep(Duration::from_millis(100));
+    }
+}
+
+fn drift(netns: &Netns, program: &str) -> Result<Option<String>> {
+    let text = netns.run(program, &["status", "--json"])?;
+    let status: Value = serde_json::from_str(&text)?;
+    let drift = status.pointer("/mirror/drift").and_then(Value::as_u64);
+    let found = drift.context("a status without drift")?;
+    Ok((found > 0).then(|| format!("a scan found {found} rows that had drifted")))
+}
+
+fn tables(netns: &Netns, program: &str) -> Result<Vec<String>> {
+    let ours = LISTINGS.map(|(_, ours, _)| format!("{program} -j {ours}"));
+    let theirs = LISTINGS.map(|(_, _, theirs)| theirs.to_owned());
+    let ours = outputs(netns, &ours)?;
+    let theirs = outputs(netns, &theirs)?;
+    let mut found = Vec::new();
+    for ((name, ..), (ours, theirs)) in LISTINGS.iter().zip(ours.iter().zip(&theirs)) {
+        let (ours, theirs) = (rows(ours), rows(theirs));
+        let only = |a: &[String], b: &[String]| -> Vec<String> {
+            let mut left = b.to_vec();
+            let missing =
+                a.iter()
+                    .filter(|row| match left.iter().position(|other| other == *row) {
+                        Some(at) => {
+                            left.swap_remove(at);
+                            false
+                        }
+                        None => true,
+                    });
+            missing.cloned().collect()
+        };
+        found.extend(
+            only(&theirs, &ours)
+                .iter()
+                .map(|row| format!("{name}: the kernel has {row}")),
+        );
+        found.extend(
+            only(&ours, &theirs)
+                .iter()
+                .map(|row| format!("{name}: the daemon has {row}")),
+        );
+    }
+    Ok(found)
+}
+
+/// The answers to commands, run in one shell.
+fn outputs(netns: &Netns, commands: &[String]) -> Result<Vec<String>> {
+    let script: String = commands
+        .iter()
+        .map(|command| format!("{command} 2>/dev/null; echo; echo @@@@\n"))
+        .collect();
+    let text = netns.run("sh", &["-c", &script])?;
+    Ok(text
+        .split("@@@@\n")
+        .take(commands.len())
+        .map(str::to_owned)
+        .collect())
+}
+
+/// Rows of a JSON array without what moves by itself.
+fn rows(text: &str) -> Vec<String> {
+    let rows: Vec<Value> = serde_json::from_str(text.trim()).unwrap_or_default();
+    rows.into_iter()
+        .filter(|row| row.as_object().is_some_and(|row| !row.is_empty()))
+        .map(|mut row| {
+            without_unsteady(&mut row);
+            row.to_string()
+        })
+        .collect()
+}
+
+fn without_unsteady(value: &mut Value) {
+    match value {
+        Value::Object(members) => {
+            members.retain(|name, _| !UNSTEADY.contains(&name.as_str()));
+            if let Some(Value::Array(addresses)) = members.get_mut("addr_info") {
+                // In which order the kernel has a link's addresses is not
+                // told by its events.
+                addresses.sort_by_key(Value::to_string);
+            }
+            members.values_mut().for_each(without_unsteady);
+        }
+        Value::Array(items) => {
+            items.retain(|item| item.as_object().is_none_or(|item| !item.is_empty()));
+            items.iter_mut().for_each(without_unsteady);
+        }
+        _ => {}
+    }
+}
+
+fn decisions(netns: &Netns, program: &str, questions: &[String]) -> Result<Vec<String>> {
+    let ours: Vec<String> = questions
+        .iter()
+        .map(|question| format!("{program} -j route get {question}"))
+        .collect();
+    let theirs: Vec<String> = questions
+        .iter()
+        .map(|question| format!("ip -j route get {question}"))
+        .collect();
+    let ours = outputs(netns, &ours)?;
+    let theirs = outputs(netns, &theirs)?;
+    let mut found = Vec::new();
+    for (question, (ours, theirs)) in questions.iter().zip(ours.iter().zip(&theirs)) {
+        let (one, two) = (decision(ours), decision(theirs));
+        if !agree(one.as_ref(), two.as_ref()) {
+            found.push(format!(
+                "route get {question}: the kernel says {}, the daemon {}",
+                theirs.trim(),
+                ours.trim()
+            ));
+        }
+    }
+    Ok(found)
+}
+
+type Said = BTreeMap<String, Value>;
+
+/// What was decided, and the members of a group if it was one's turn.
+fn decision(text: &str) -> Option<(Said, Vec<Said>)> {
+    let rows: Vec<Value> = serde_json::from_str(text.trim()).ok()?;
+    let row = rows.first()?;
+    let members = row.get("nexthops").and_then(Value::as_array);
+    let members = members.map(|all| all.iter().map(said).collect());
+    Some((said(row), members.unwrap_or_default()))
+}
+
+fn said(row: &Value) -> Said {
+    let take = |name: &&str| Some(((*name).to_owned(), row.get(*name)?.clone()));
+    DECISION.iter().filter_map(take).collect()
+}
+
+/// Whether the daemon's answer allows the kernel's: of several members one.
+fn agree(ours: Option<&(Said, Vec<Said>)>, theirs: Option<&(Said, Vec<Said>)>) -> bool {
+    match (ours, theirs) {
+        (None, None) => true,
+        (Some((ours, members)), Some((theirs, _))) if !members.is_empty() => {
+            let of_hop = |name: &str| ["gateway", "via", "dev"].contains(&name);
+            let hop: Said = theirs
+                .iter()
+                .filter(|(name, _)| of_hop(name))
+                .map(|(a, b)| (a.clone(), b.clone()))
+                .collect();
+            let same = |member: &Said| {
+                let member: Said = member
+                    .iter()
+                    .filter(|(name, _)| of_hop(name))
+                    .map(|(a, b)| (a.clone(), b.clone()))
+                    .collect();
+                member == hop
+            };
+            ours.get("dst") == theirs.get("dst") && members.iter().any(same)
+        }
+        (Some((ours, _)), Some((theirs, _))) => ours == theirs,
+        _ => false,
+    }
+}
