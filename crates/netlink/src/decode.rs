@@ -28,6 +28,7 @@ use crate::message::{Message, kind};
 pub use address::address;
 pub use fdb::fdb;
 pub use ip_statistics::{Ipv6Layout, Ipv6Statistics};
+pub(crate) use link::{LINKDOWN_SETTINGS, V6_IGNORES};
 pub use link::{ipv6_statistics, link, link_counters, link_index};
 pub use neighbour::{neighbour, neighbour_ages};
 pub use nexthop::nexthop;

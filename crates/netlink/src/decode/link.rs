@@ -103,18 +103,26 @@ pub(super) fn lladdr(attribute: &Attribute<'_>) -> Result<LinkLayerAddress, Malf
 }
 
 /// Where `IPV4_DEVCONF_IGNORE_ROUTES_WITH_LINKDOWN` stands among a link's
-/// settings (`linux/ip.h`, from 1), and `DEVCONF_IGNORE_…`
-/// (`linux/ipv6.h`, from 0).
+/// settings (`linux/ip.h`, from 1).
 const V4_IGNORES: usize = 28;
-const V6_IGNORES: usize = 39;
+/// And `DEVCONF_IGNORE_ROUTES_WITH_LINKDOWN` (`linux/ipv6.h`, from 0).
+pub(crate) const V6_IGNORES: usize = 39;
+
+/// By family: what its settings lie in, which of them it is, and its bit in
+/// a row.
+pub(crate) const LINKDOWN_SETTINGS: [(u16, u16, usize, u8); 2] = [
+    (V4, ifla::INET_CONF, V4_IGNORES, linkdown::V4),
+    (V6, ifla::INET6_CONF, V6_IGNORES, linkdown::V6),
+];
 
 /// `IFLA_AF_SPEC`: of all the settings in there one decides about routes.
 fn ignores_linkdown(link: &mut Link, mut families: Attributes<'_>) -> Result<(), Malformed> {
     while let Some(family) = families.step()? {
-        let (conf, at, bit) = match family.kind {
-            V4 => (ifla::INET_CONF, V4_IGNORES, linkdown::V4),
-            V6 => (ifla::INET6_CONF, V6_IGNORES, linkdown::V6),
-            _ => continue,
+        let known = LINKDOWN_SETTINGS
+            .iter()
+            .find(|known| known.0 == family.kind);
+        let Some(&(_, conf, at, bit)) = known else {
+            continue;
         };
         let settings = inside(&mut family.nested(), conf);
         let (values, _) = settings

@@ -7,7 +7,7 @@ use table::{Link, LinkLayerAddress};
 use super::Request;
 use crate::attribute::NESTED;
 use crate::build::Build;
-use crate::decode::Operation;
+use crate::decode::{LINKDOWN_SETTINGS, Operation, V6_IGNORES};
 use crate::kernel::{AF_UNSPEC, ifla};
 use crate::malformed::TooLong;
 use crate::message::kind;
@@ -24,6 +24,7 @@ pub fn link(out: &mut Vec<u8>, request: &Request, row: &Link) -> Result<(), TooL
     if request.operation == Operation::New {
         put_numbers(&mut build, row);
         put_texts(&mut build, row);
+        put_settings(&mut build, row);
         put_info(&mut build, row);
     }
     build.end()
@@ -83,6 +84,21 @@ fn put_texts(build: &mut Build<'_>, row: &Link) {
         }
         build.close(&list);
     }
+}
+
+/// `IFLA_AF_SPEC`: of the settings of families, the one that the row has.
+fn put_settings(build: &mut Build<'_>, row: &Link) {
+    let families = build.open(ifla::AF_SPEC | NESTED);
+    for (family, conf, at, bit) in LINKDOWN_SETTINGS {
+        if row.ignores_linkdown & bit != 0 {
+            let mut values = [[0_u8; 4]; V6_IGNORES + 1];
+            values[at] = 1_u32.to_ne_bytes();
+            let family = build.open(family | NESTED);
+            build.put(conf, values[..=at].as_flattened());
+            build.close(&family);
+        }
+    }
+    build.close(&families);
 }
 
 /// `IFLA_LINKINFO`. A VRF's table is part of its `kind_data`.
