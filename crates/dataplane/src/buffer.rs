@@ -98,7 +98,7 @@ impl Buffer {
         self.bytes_mut().get_mut(HEADROOM..).unwrap_or_default()
     }
 
-    /// RouteDecision how long the packet is now; more than there is room for is cut.
+    /// Says how long the packet is now; more than there is room for is cut.
     #[inline]
     pub fn set_len(&mut self, len_bytes: usize) {
         let len = len_bytes.min(self.bytes_len().saturating_sub(HEADROOM));
@@ -187,7 +187,7 @@ impl Buffer {
         self.captured().time_nanos
     }
 
-    /// RouteDecision whether the packet goes nowhere: a port sends the others only.
+    /// Says whether the packet goes nowhere: a port sends the others only.
     #[inline]
     pub fn set_discarded(&mut self, is_discarded: bool) {
         self.about = (self.about & !DISCARDED) | (u32::from(is_discarded) * DISCARDED);

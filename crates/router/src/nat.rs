@@ -90,7 +90,7 @@ fn engine_room(buffer: &mut Buffer) -> &mut [u8] {
     buffer.room_mut()
 }
 
-/// RouteDecision how long the packet is, if a helper has made it another length
+/// Says how long the packet is, if a helper has made it another length
 /// than `before`. (Else what a link has padded it with stays.)
 fn settle_len(buffer: &mut Buffer, before: usize) {
     let after = total_len(buffer.packet());

@@ -129,7 +129,7 @@ impl Slot {
         unsafe { (*self.0.cast::<Head>().as_ptr()).captured }
     }
 
-    /// RouteDecision something of the packet in it.
+    /// Says something of the packet in it.
     ///
     /// # Safety
     /// The slot must be the caller's own.

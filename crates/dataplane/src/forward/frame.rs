@@ -59,7 +59,7 @@ impl<'a> Frame<'a> {
         self.room.get_mut(start..).unwrap_or_default()
     }
 
-    /// RouteDecision how long it is now; more than there is room for is cut.
+    /// Says how long it is now; more than there is room for is cut.
     #[inline(always)]
     pub fn set_len(&mut self, len: usize) {
         self.len = len.min(self.room.len() - self.start()) as u32;

@@ -104,7 +104,7 @@ impl Mesh {
         }
     }
 
-    /// RouteDecision that it is going to rest; false where something has come.
+    /// Says that it is going to rest; false where something has come.
     pub(super) fn rests(&self) -> bool {
         if let Some(wakeup) = self.wakeups.get(self.number) {
             wakeup.is_resting.store(true, Ordering::Relaxed);
@@ -118,7 +118,7 @@ impl Mesh {
         Some(self.wakeups.get(self.number)?.rung.as_fd())
     }
 
-    /// RouteDecision that it rests no more.
+    /// Says that it rests no more.
     pub(super) fn wakes(&self) {
         let Some(wakeup) = self.wakeups.get(self.number) else {
             return;

@@ -83,7 +83,7 @@ pub fn run(asked: &Forward, read: ReadTables) -> Result<Report> {
     Ok(report)
 }
 
-/// RouteDecision at once which devices cannot go on; `failed` are those of each
+/// Says at once which devices cannot go on; `failed` are those of each
 /// worker that were said.
 fn tell_failures(workers: &Workers, failed: &mut [usize]) {
     for (worker, told) in workers.all.iter().zip(failed) {

@@ -80,7 +80,7 @@ pub struct Settings {
     /// Makes the choice of ports the same in every run (for tests)
     #[arg(long, value_name = "N")]
     seed: Option<u64>,
-    /// RouteDecision nothing about rules that are taken
+    /// Says nothing about rules that are taken
     #[arg(skip)]
     is_silent: bool,
 }

@@ -56,7 +56,7 @@ impl Pace {
         if due < self.burst { 0 } else { due }
     }
 
-    /// RouteDecision that so many were sent.
+    /// Says that so many were sent.
     pub fn sent(&mut self, packets: u64) {
         self.sent += packets;
     }

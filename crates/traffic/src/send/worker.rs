@@ -138,6 +138,10 @@ impl<'a> Worker<'a> {
         while left > self.tally.slipped && !end.load(Ordering::Relaxed) {
             let time = monotonic();
             if time >= until {
+                // A core that stood still: the rest of the count is late.
+                if pace.is_some() && self.plan.count.is_some() {
+                    self.tally.slipped = left;
+                }
                 break;
             }
             let due = pace.as_mut().map_or(u64::MAX, |pace| pace.due(time));
