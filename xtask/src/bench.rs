@@ -159,14 +159,14 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode> {
 fn build(arguments: &Arguments) -> Result<Setting> {
     let status = host::cargo()
         .current_dir(host::workspace()?)
-        .args(["build", "--release", "--quiet"])
+        .args(["build", "--profile", "dist", "--quiet"])
         .args(["--package=fingerpost", "--package=fingerpost-lab", "--bins"])
         .status()
         .context("starting cargo")?;
     if !status.success() {
         bail!("the release build failed");
     }
-    let programs = host::target()?.join("release");
+    let programs = host::target()?.join("dist");
     Ok(Setting {
         rounds: arguments.rounds.max(1),
         quick: arguments.quick,

@@ -32,14 +32,20 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode> {
     let root = host::workspace()?;
     let status = host::cargo()
         .current_dir(&root)
-        .args(["build", "--release", "--package", "fingerpost-libalias"])
+        .args([
+            "build",
+            "--profile",
+            "dist",
+            "--package",
+            "fingerpost-libalias",
+        ])
         .status()
         .context("starting cargo build")?;
     if !status.success() {
         bail!("libalias does not build");
     }
     let built = std::env::var_os("CARGO_TARGET_DIR").map_or(root.join("target"), PathBuf::from);
-    install(arguments, &root, &built.join("release"))?;
+    install(arguments, &root, &built.join("dist"))?;
     Ok(ExitCode::SUCCESS)
 }
 

@@ -2,10 +2,10 @@
 //! one, by pattern, or a million from a file, by the process that asks and
 //! with its rights; no daemon takes part.
 //!
-//! Every way ends in lines of `ip`'s words ([`mod@source`]); a line becomes a
+//! Every way ends in lines of `ip`'s words (`source`); a line becomes a
 //! row, the row a message, and messages go out in packs
 //! ([`linux::bulk`]). Nothing is kept of a line that is done, but what
-//! `--atomic` asks for ([`undo`]).
+//! `--atomic` asks for (`undo`).
 
 mod apply;
 pub mod command;

@@ -4,7 +4,7 @@
 //!
 //! - [`send`]: UDP packets by any way there is, and what each costs.
 //! - [`receive`]: the other end, and what arrived of them.
-//! - [`bench`]: the load of the NAT engine's benchmarks.
+//! - [`mod@bench`]: the load of the NAT engine's benchmarks.
 
 pub mod bench;
 mod caught;
