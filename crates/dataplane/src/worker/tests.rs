@@ -155,7 +155,9 @@ fn translators(packets: u32, ring: usize) -> (Router, Pool, Vec<Worker>, Vec<Mem
     let mut ports: Vec<_> = router.fill.ports().iter().cloned().collect();
     ports[1].is_outside = true;
     let ports = Ports::new(ports);
-    let pool = Pool::new(8_192, 2_048).unwrap();
+    // All that two workers make may wait outside while the test does not run,
+    // and there are answers to make.
+    let pool = Pool::new(16_384, 2_048).unwrap();
     let mut config = nat::Config::new(&[ALIAS]);
     config.seed = 11;
     let engines: Vec<nat::Nat> = (0..2)
