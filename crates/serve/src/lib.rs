@@ -16,11 +16,11 @@
 //! - [`status`]: how a daemon is, as it is told.
 //! - [`privileges`]: what a daemon that root started gives up.
 
-pub mod answers;
 mod clock;
 pub mod control;
 pub mod http;
 pub mod namespace;
+pub mod namespace_service;
 pub mod privileges;
 pub mod snmp;
 pub mod status;
