@@ -27,6 +27,7 @@ mod door;
 mod guarded;
 mod listening;
 mod long;
+mod memory;
 mod metrics;
 mod openapi;
 mod page;
