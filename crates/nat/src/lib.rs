@@ -34,7 +34,6 @@
 
 mod clock;
 mod config;
-mod division;
 mod engine;
 mod error;
 mod event;
@@ -48,6 +47,7 @@ mod parse;
 mod ports;
 mod proxied;
 pub mod rules;
+mod shards;
 mod statistics;
 mod table;
 mod tcp;
@@ -58,10 +58,10 @@ mod work;
 pub use config::{
     AtCap, Behaviour, Config, Dependence, Hairpin, Limits, Mode, Pooling, PortChoice, Timeouts,
 };
-pub use division::{Division, DivisionError, Owner};
 pub use engine::{Nat, put_back, source_of};
 pub use error::Error;
 pub use event::{Event, EventKind, Why};
+pub use shards::{Owner, Shards, ShardsError};
 pub use statistics::Statistics;
 pub use verdict::{Direction, Packet, Verdict};
 pub use view::{Cursor, FlowView, MappingView, State};

@@ -2,7 +2,7 @@
 //! what applies lines.
 
 use netlink::decode::Item;
-use words::{Context, Object, Verb, Words, Wrong};
+use words::{Context, Object, ParseError, Verb, Words};
 
 /// A line that has been read.
 pub struct Asked {
@@ -19,7 +19,7 @@ pub fn read(
     object: Object,
     verb: Verb,
     context: &mut Context<'_>,
-) -> Result<Asked, Wrong> {
+) -> Result<Asked, ParseError> {
     let (object, verb, family, line) = head(line, object, verb)?;
     let usual = (context.verb, context.family);
     context.verb = verb;
@@ -34,7 +34,7 @@ pub fn read(
     })
 }
 
-fn row(line: &str, object: Object, context: &mut Context<'_>) -> Result<(Item, bool), Wrong> {
+fn row(line: &str, object: Object, context: &mut Context<'_>) -> Result<(Item, bool), ParseError> {
     let item = match object {
         Object::Addr => Item::Address(words::address(line, context)?),
         Object::Route => Item::Route(words::route(line, context)?),
@@ -53,7 +53,11 @@ fn row(line: &str, object: Object, context: &mut Context<'_>) -> Result<(Item, b
 
 /// Object, verb and family that a line of `ip -batch` begins with; what
 /// follows them.
-fn head(line: &str, object: Object, verb: Verb) -> Result<(Object, Verb, Option<u8>, &str), Wrong> {
+fn head(
+    line: &str,
+    object: Object,
+    verb: Verb,
+) -> Result<(Object, Verb, Option<u8>, &str), ParseError> {
     let mut words = Words::new(line);
     let mut family = None;
     let mut rest = line;
