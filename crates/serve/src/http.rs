@@ -27,6 +27,7 @@ mod cursor;
 mod definition;
 mod guarded;
 mod listening;
+mod memory;
 mod metrics;
 mod openapi;
 mod page;
