@@ -333,6 +333,7 @@ impl Router {
             self.fill.table(),
             nat,
             Settings::default(),
+            pool.cache(),
         );
         let first = number * addresses.len() / 2;
         let source = packets(Arc::clone(addresses), hosts, first, work);
@@ -343,7 +344,6 @@ impl Router {
         Ok(Worker::new(
             forwarder,
             self.domain.register()?,
-            pool.cache(),
             ports,
             work.batch,
             Clock::System,

@@ -3,9 +3,9 @@
 
 use memory::quiescent::Section;
 
-use super::frame::Frame;
 use super::vector::{Destination, PacketVector};
 use super::{MAX_BATCH, Message, Node, Reason, State, fast_path, flow_hash, ip};
+use crate::Buffer;
 use crate::neighbour::{Adjacency, Kind, Place, Spot};
 
 impl State {
@@ -16,7 +16,7 @@ impl State {
         &mut self,
         section: &Section<'_>,
         vector: &mut PacketVector<A>,
-        frames: &[Frame<'_>],
+        frames: &[Buffer],
     ) {
         let len = vector.len();
         self.counters.visit(Node::Neighbour, len);
@@ -27,8 +27,8 @@ impl State {
         for k in 0..len {
             let mut way = self.table.next_hop(section, vector.hop[k]);
             if way.kind() == Kind::Group {
-                let packet = frames.get(vector.at(k)).map(Frame::bytes);
-                (vector.hop[k], way) = self.member(section, way, packet.unwrap_or_default());
+                let packet = frames[vector.at(k)].packet();
+                (vector.hop[k], way) = self.member(section, way, packet);
             }
             has_on_link |= way.kind() == Kind::OnLink;
             vector.way[k] = way;
@@ -46,7 +46,7 @@ impl State {
         &mut self,
         section: &Section<'_>,
         vector: &mut PacketVector<A>,
-        frames: &mut [Frame<'_>],
+        frames: &mut [Buffer],
     ) {
         let len = vector.len();
         self.counters.visit(Node::Neighbour, len);
@@ -62,7 +62,7 @@ impl State {
             };
             let mut way = self.table.next_hop(section, hop);
             if way.kind() == Kind::Group {
-                (hop, way) = self.member(section, way, frame.bytes());
+                (hop, way) = self.member(section, way, frame.packet());
             }
             if way.is_plain() && fast_path::output::<A>(frame, way) {
                 self.egress[at] = way.port();
@@ -145,7 +145,7 @@ impl State {
     pub(super) fn decide<A: Destination>(
         &mut self,
         vector: &mut PacketVector<A>,
-        frames: &mut [Frame<'_>],
+        frames: &mut [Buffer],
         is_host: bool,
     ) {
         for k in 0..vector.len() {
@@ -155,16 +155,16 @@ impl State {
             };
             let goes = match way.kind() {
                 Kind::Rewrite | Kind::Direct | Kind::Unresolved => {
-                    match self.obstacle::<A>(frame.bytes(), way, vector.port(k), is_host) {
+                    match self.obstacle::<A>(frame.packet(), way, vector.port(k), is_host) {
                         None => true,
                         Some((reason, message)) => {
-                            self.refuse::<A>(at, frame.bytes(), vector.port(k), reason, message);
+                            self.refuse::<A>(at, frame.packet(), vector.port(k), reason, message);
                             false
                         }
                     }
                 }
                 kind => {
-                    self.end::<A>(kind, at, frame.bytes(), vector.port(k));
+                    self.end::<A>(kind, at, frame.packet(), vector.port(k));
                     false
                 }
             };
