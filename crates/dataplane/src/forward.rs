@@ -177,8 +177,7 @@ impl Forwarder {
         frames: &mut [Buffer],
         now_millis: u64,
     ) {
-        let within = frames.len().min(MAX_BATCH);
-        let frames = frames.get_mut(..within).unwrap_or_default();
+        let (frames, _) = frames.split_at_mut(frames.len().min(MAX_BATCH));
         let state = &mut self.state;
         state.begin(now_millis);
         self.v4.clear();
@@ -201,8 +200,7 @@ impl Forwarder {
     /// by a port that stands for this worker ([`worker_of`]), as it left
     /// there. Else as [`Forwarder::forward`].
     pub fn take_over(&mut self, section: &Section<'_>, frames: &mut [Buffer], now_millis: u64) {
-        let within = frames.len().min(MAX_BATCH);
-        let frames = frames.get_mut(..within).unwrap_or_default();
+        let (frames, _) = frames.split_at_mut(frames.len().min(MAX_BATCH));
         let state = &mut self.state;
         state.begin(now_millis);
         let mut ports_in = [None; MAX_BATCH];
@@ -502,6 +500,21 @@ impl State {
         self.give_up();
         self.route_originated(section);
     }
+}
+
+/// The frame of a place that a vector names: one of its batch. (A place that
+/// is not there is an error of the nodes, which a build with checks stops at.)
+#[inline(always)]
+fn frame_at(frames: &mut [Buffer], at: usize) -> Option<&mut Buffer> {
+    debug_assert!(at < frames.len(), "no frame {at} of {}", frames.len());
+    frames.get_mut(at)
+}
+
+/// The bytes of its packet.
+#[inline(always)]
+fn packet_at(frames: &[Buffer], at: usize) -> &[u8] {
+    debug_assert!(at < frames.len(), "no frame {at} of {}", frames.len());
+    frames.get(at).map(Buffer::packet).unwrap_or_default()
 }
 
 /// A frame without a link's header: its version says what it is.

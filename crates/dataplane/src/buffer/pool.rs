@@ -333,7 +333,7 @@ impl Shared {
             *line = (slot.offset(origin) / LINE_BYTES) as u32;
             count += 1;
         }
-        let lines = lines.get(..count).unwrap_or_default();
+        let (lines, _) = lines.split_at(count);
         let Some(first) = lines.first() else {
             return;
         };

@@ -94,7 +94,7 @@ impl Sender {
         if let Ok(mut chunk) = chunk {
             let sent = chunk.len();
             let (first, second) = chunk.as_mut_slices();
-            let buffers = batch.packets().get(..sent).unwrap_or_default();
+            let (buffers, _) = batch.packets().split_at(sent);
             let (early, late) = buffers.split_at(first.len());
             seal(early, first, pool);
             seal(late, second, pool);

@@ -60,6 +60,7 @@ pub fn input_v4(frame: &mut Buffer, station: u64) -> Option<u32> {
 #[inline(always)]
 fn word(header: &[u8; V4_LEN], at: usize) -> u32 {
     let word = header.get(at..at + 4).and_then(|word| word.try_into().ok());
+    debug_assert!(word.is_some());
     u32::from_le_bytes(word.unwrap_or_default())
 }
 

@@ -64,6 +64,7 @@ fn is_sum_right(header: &[u8; V4_LEN]) -> bool {
 fn addresses_v4(header: &[u8], is_from_host: bool) -> Checked<u32> {
     let word = |at: usize| {
         let word = header.get(at..at + 4).and_then(|word| word.try_into().ok());
+        debug_assert!(word.is_some());
         u32::from_be_bytes(word.unwrap_or_default())
     };
     let (source, destination) = (word(12), word(16));
@@ -179,6 +180,7 @@ pub fn check_v6(frame: &mut Buffer, is_from_host: bool) -> Checked<u128> {
         let bytes = header
             .get(at..at + 16)
             .and_then(|part| part.try_into().ok());
+        debug_assert!(bytes.is_some());
         u128::from_be_bytes(bytes.unwrap_or_default())
     };
     let (source, destination) = (address(8), address(24));
@@ -219,6 +221,7 @@ pub fn is_from_link_local(packet: &[u8]) -> bool {
 #[inline(always)]
 pub fn hops(packet: &[u8], is_v6: bool) -> u8 {
     let at = if is_v6 { 7 } else { 8 };
+    debug_assert!(at < packet.len(), "a header was checked");
     packet.get(at).copied().unwrap_or_default()
 }
 

@@ -11,7 +11,7 @@ use super::fragment::fragments;
 use super::originated::Stage;
 use super::vector::{Destination, PacketVector};
 use super::waiting::{Held, Request};
-use super::{GONE, HOST, Message, Node, Reason, State, fast_path, ip};
+use super::{GONE, HOST, Message, Node, Reason, State, fast_path, frame_at, ip};
 use crate::Buffer;
 use crate::neighbour::{Adjacency, Key, Kind};
 
@@ -34,7 +34,7 @@ impl State {
                 continue;
             }
             let at = vector.at(k);
-            let Some(frame) = frames.get_mut(at) else {
+            let Some(frame) = frame_at(frames, at) else {
                 continue;
             };
             sent += 1;
@@ -63,7 +63,7 @@ impl State {
         let mut kept = 0;
         for k in 0..len {
             let (at, way) = (vector.at(k), vector.way[k]);
-            if let Some(frame) = frames.get_mut(at)
+            if let Some(frame) = frame_at(frames, at)
                 && way.is_plain()
                 && fast_path::output::<A>(frame, way)
             {

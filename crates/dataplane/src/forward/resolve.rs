@@ -4,7 +4,9 @@
 use memory::quiescent::Section;
 
 use super::vector::{Destination, PacketVector};
-use super::{MAX_BATCH, Message, Node, Reason, State, fast_path, flow_hash, ip};
+use super::{
+    MAX_BATCH, Message, Node, Reason, State, fast_path, flow_hash, frame_at, ip, packet_at,
+};
 use crate::Buffer;
 use crate::neighbour::{Adjacency, Kind, Place, Spot};
 
@@ -27,7 +29,7 @@ impl State {
         for k in 0..len {
             let mut way = self.table.next_hop(section, vector.hop[k]);
             if way.kind() == Kind::Group {
-                let packet = frames[vector.at(k)].packet();
+                let packet = packet_at(frames, vector.at(k));
                 (vector.hop[k], way) = self.member(section, way, packet);
             }
             has_on_link |= way.kind() == Kind::OnLink;
@@ -57,7 +59,7 @@ impl State {
         let mut kept = 0;
         for k in 0..len {
             let (at, mut hop) = (vector.at(k), vector.hop[k]);
-            let Some(frame) = frames.get_mut(at) else {
+            let Some(frame) = frame_at(frames, at) else {
                 continue;
             };
             let mut way = self.table.next_hop(section, hop);
@@ -150,7 +152,7 @@ impl State {
     ) {
         for k in 0..vector.len() {
             let (at, way) = (vector.at(k), vector.way[k]);
-            let Some(frame) = frames.get(at) else {
+            let Some(frame) = frame_at(frames, at) else {
                 continue;
             };
             let goes = match way.kind() {

@@ -8,7 +8,7 @@ use nat::{Direction, Packet, Verdict};
 
 use super::originated::Stage;
 use super::vector::{Destination, PacketVector};
-use super::{GONE, MAX_BATCH, Node, Reason, State};
+use super::{GONE, MAX_BATCH, Node, Reason, State, frame_at, packet_at};
 use crate::Buffer;
 use crate::neighbour::Kind;
 
@@ -45,13 +45,12 @@ impl State {
                 self.drop(at, reason_of(verdict));
                 picked[at] = false;
             } else {
-                settle_len(&mut frames[at]);
+                settle_len(frames, at);
             }
         }
         vector.retain(|at| {
             let goes = picked[at] || !came_in[at];
-            let packet = frames.get(at).filter(|_| goes)?;
-            Some(u32::of_packet(packet.packet()))
+            goes.then(|| u32::of_packet(packet_at(frames, at)))
         });
         self.take_released();
         self.take_met();
@@ -73,7 +72,7 @@ impl State {
             }
             let at = vector.at(k);
             let goes_out = vector.goes[k] && self.ports.is_outside(vector.way[k].port());
-            let turns = vector.way[k].kind() == Kind::Host && self.is_alias(&frames[at]);
+            let turns = vector.way[k].kind() == Kind::Host && self.is_alias(packet_at(frames, at));
             picked[at] = goes_out || turns;
             row_of[at] = k as u8;
             count += usize::from(picked[at]);
@@ -97,23 +96,23 @@ impl State {
                 Verdict::Hairpinned => {
                     vector.goes[k] = false;
                     self.egress[at] = GONE;
-                    settle_len(&mut frames[at]);
-                    if let Some(packet) = self.take_out(&mut frames[at]) {
+                    settle_len(frames, at);
+                    let packet = frame_at(frames, at).and_then(|frame| self.take_out(frame));
+                    if let Some(packet) = packet {
                         self.turn_back(packet, vector.port(k));
                     }
                 }
                 Verdict::Translated if is_to_host && !sources.is_empty() => {
                     let source = sources.binary_search_by_key(&at, |(at, _)| *at);
                     let source = source.ok().and_then(|place| sources.get(place));
-                    if let Some((_, source)) = source {
-                        let frame = &mut frames[at];
-                        settle_len(frame);
+                    settle_len(frames, at);
+                    if let (Some((_, source)), Some(frame)) = (source, frame_at(frames, at)) {
                         self.egress[at] = self.turn_elsewhere(frame, vector.port(k), *source);
                     }
                 }
                 // It stays the host's, as it was.
                 _ if is_to_host => {}
-                _ if verdict.goes_on() => settle_len(&mut frames[at]),
+                _ if verdict.goes_on() => settle_len(frames, at),
                 _ => {
                     vector.goes[k] = false;
                     self.drop(at, reason_of(verdict));
@@ -156,8 +155,8 @@ impl State {
         }
         let turns = |k: &usize| picked[vector.at(*k)] && vector.way[*k].kind() == Kind::Host;
         let turning = (0..vector.len()).filter(turns).map(|k| {
-            let packet = frames[vector.at(k)].packet();
-            (vector.at(k), nat::source_of(packet))
+            let at = vector.at(k);
+            (at, nat::source_of(packet_at(frames, at)))
         });
         turning.collect()
     }
@@ -171,8 +170,8 @@ impl State {
         }
     }
 
-    fn is_alias(&self, frame: &Buffer) -> bool {
-        let to = u32::of_packet(frame.packet());
+    fn is_alias(&self, packet: &[u8]) -> bool {
+        let to = u32::of_packet(packet);
         self.is_alias_address(Ipv4Addr::from_bits(to))
     }
 
@@ -238,6 +237,7 @@ impl State {
                 continue;
             }
             let room = std::mem::take(&mut self.fragment);
+            debug_assert!(len <= room.len());
             let packet = self.copy_of(room.get(..len).unwrap_or(&room));
             self.fragment = room;
             let Some(packet) = packet else {
@@ -254,7 +254,14 @@ impl State {
 }
 
 /// A helper may have made a packet longer or shorter: its header says.
-pub(super) fn settle_len(frame: &mut Buffer) {
+fn settle_len(frames: &mut [Buffer], at: usize) {
+    if let Some(frame) = frame_at(frames, at) {
+        settle(frame);
+    }
+}
+
+/// The same of one packet.
+pub(super) fn settle(frame: &mut Buffer) {
     if let Some([high, low]) = frame.packet().get(2..4) {
         let len = usize::from(u16::from_be_bytes([*high, *low]));
         frame.set_len(len);

@@ -97,6 +97,7 @@ impl Frames {
         let len = len as usize;
         let lines = self.lines.get(start as usize..).unwrap_or_default();
         let lines = lines.get(..len.div_ceil(LINE_BYTES)).unwrap_or_default();
+        debug_assert!(lines.len() * LINE_BYTES >= len);
         buffer.set_lines(lines.as_flattened(), len, self.link_len)
     }
 }

@@ -17,7 +17,7 @@ use std::time::{Duration, Instant};
 use view::Names;
 
 use super::protocol;
-use crate::answers::Answers;
+use crate::namespace_service::NamespaceService;
 use crate::privileges;
 use crate::status::Answered;
 use places::{Admission, Taken};
@@ -64,11 +64,11 @@ impl Default for Patience {
 /// Serves the clients of all namespaces.
 #[derive(Debug)]
 pub struct Server {
-    shared: Arc<Shared>,
+    shared: Arc<ServerState>,
 }
 
 #[derive(Debug)]
-struct Shared {
+struct ServerState {
     patience: Patience,
     started: Instant,
     stopping: AtomicBool,
@@ -98,7 +98,7 @@ impl Server {
     /// A server without clients.
     pub fn new(patience: Patience, names: Names) -> Self {
         Self {
-            shared: Arc::new(Shared {
+            shared: Arc::new(ServerState {
                 patience,
                 started: Instant::now(),
                 stopping: AtomicBool::new(false),
@@ -117,7 +117,7 @@ impl Server {
     /// answers each on a thread of its own. Not more than a few at once:
     /// whoever calls has other things to look at. One that cannot be
     /// accepted is logged, and waits.
-    pub fn accept(&self, listener: &UnixListener, answers: &Arc<Answers>) {
+    pub fn accept(&self, listener: &UnixListener, answers: &Arc<NamespaceService>) {
         for _ in 0..AT_ONCE {
             match listener.accept() {
                 Ok((stream, _)) => self.welcome(stream, answers),
@@ -133,7 +133,7 @@ impl Server {
         }
     }
 
-    fn welcome(&self, stream: UnixStream, answers: &Arc<Answers>) {
+    fn welcome(&self, stream: UnixStream, answers: &Arc<NamespaceService>) {
         let Some(client) = self.shared.place(stream) else {
             return;
         };
@@ -181,7 +181,7 @@ impl Server {
     }
 }
 
-impl Shared {
+impl ServerState {
     /// Says that a client cannot be accepted, once a minute.
     fn complain(&self, error: &io::Error) {
         let complained = self.complained.lock();

@@ -246,9 +246,9 @@ fn from_one_worker_to_another() {
     let pool = Pool::new(512, 2_048).unwrap();
     let mut mesh = Mesh::of(&pool, 2, 64).unwrap().into_iter();
     let mut engines = [engine(), engine()];
-    let division = Arc::new(engines[0].divided(2).unwrap());
+    let shards = Arc::new(engines[0].shards(2).unwrap());
     for (number, engine) in engines.iter_mut().enumerate() {
-        engine.take_part(Arc::clone(&division), number as u16);
+        engine.join_shards(Arc::clone(&shards), number as u16);
     }
     let [first, second] = engines;
     let mut first = rig(&pool, Some(first), mesh.next());

@@ -7,11 +7,11 @@ use std::time::Instant;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use view::{AnswerError, Names, Object, arp, ifconfig};
 
-use super::{Client, Shared};
-use crate::answers::Answers;
+use super::{Client, ServerState};
 use crate::control::protocol::{
     self, Ask, DATA, END, ERROR, End, HELLO, Hello, MAX_REQUEST_BYTES, Request,
 };
+use crate::namespace_service::NamespaceService;
 use crate::status::Answered;
 use crate::watch;
 
@@ -34,7 +34,7 @@ impl From<io::Error> for Failure {
 }
 
 /// Answers a client's one request.
-pub(super) fn serve(shared: &Shared, client: &Client, answers: &Answers) {
+pub(super) fn serve(shared: &ServerState, client: &Client, answers: &NamespaceService) {
     let mut frames = Frames::new(shared, client);
     let asked = read_request(shared, client);
     let began = Instant::now();
@@ -67,7 +67,7 @@ pub(super) fn serve(shared: &Shared, client: &Client, answers: &Answers) {
 }
 
 /// Reads one line, whole within the time and length it may have.
-fn read_request(shared: &Shared, client: &Client) -> Result<Request, Failure> {
+fn read_request(shared: &ServerState, client: &Client) -> Result<Request, Failure> {
     let patience = shared.patience.request;
     client
         .stream
@@ -112,7 +112,7 @@ fn late(patience: std::time::Duration) -> Failure {
 /// status, `ended` breaks off what has no end.
 pub fn answer(
     ask: &Ask,
-    answers: &Answers,
+    answers: &NamespaceService,
     names: &Names,
     answered: Answered,
     ended: &dyn Fn() -> bool,
@@ -179,13 +179,13 @@ impl Client {
 
 /// Makes frames of what is written.
 pub struct Frames<'a> {
-    shared: &'a Shared,
+    shared: &'a ServerState,
     client: &'a Client,
     gathered: Vec<u8>,
 }
 
 impl<'a> Frames<'a> {
-    fn new(shared: &'a Shared, client: &'a Client) -> Self {
+    fn new(shared: &'a ServerState, client: &'a Client) -> Self {
         Self {
             shared,
             client,
@@ -200,7 +200,7 @@ impl<'a> Frames<'a> {
     }
 
     /// Says at once that an answer comes, and whether it may lack rows.
-    fn hello(&self, answers: &Answers) -> io::Result<()> {
+    fn hello(&self, answers: &NamespaceService) -> io::Result<()> {
         let hello = Hello {
             incomplete: answers.namespace().incomplete(),
         };

@@ -10,10 +10,10 @@ use tempfile::TempDir;
 use view::{Filter, Object, Output, Question};
 
 use super::*;
-use crate::answers::Whole;
 use crate::control::client::{self, AskError};
 use crate::control::protocol::Ask;
 use crate::namespace::Namespace;
+use crate::namespace_service::DaemonGauges;
 use crate::status::Status;
 
 /// Links enough that an answer fills every buffer on its way.
@@ -53,13 +53,13 @@ impl Source for Fixed {
     }
 }
 
-fn answers(reader: Reader, phase: table::Phase) -> Arc<Answers> {
+fn answers(reader: Reader, phase: table::Phase) -> Arc<NamespaceService> {
     let namespace = Namespace {
         name: None,
         inode: 1,
         source: Arc::new(Fixed(reader, phase)),
     };
-    Arc::new(Answers::new(namespace, Whole::default()))
+    Arc::new(NamespaceService::new(namespace, DaemonGauges::default()))
 }
 
 impl Tested {
