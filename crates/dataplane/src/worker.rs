@@ -333,7 +333,9 @@ impl Worker {
         if mesh.rests() {
             let _ = poll(&mut waited, Some(&IDLE));
         }
-        mesh.wakes();
+        let bell = waited.last();
+        let is_rung = bell.is_some_and(|bell| bell.revents().contains(PollFlags::IN));
+        mesh.wakes(is_rung);
     }
 
     /// Serves a question; false when it is time to end.
