@@ -8,7 +8,9 @@ use table::row::route::{flag, hop_flag, kind as route_kind, table_id};
 use table::{AF_INET, AF_INET6, NextHop, Route, RouteBody};
 
 use super::Request;
-use crate::attribute::{NESTED, attributes};
+use super::encap::put_encap;
+use super::metrics::put_metrics;
+use crate::attribute::NESTED;
 use crate::build::Build;
 use crate::kernel::rta;
 use crate::malformed::TooLong;
@@ -34,7 +36,7 @@ pub fn route<B: Borrow<RouteBody>>(
     let body = row.body.borrow();
     let hops = told_hops(body);
     let single = match hops {
-        [hop] if hop.weight <= 1 => Some(hop),
+        [hop] if hop.weight <= 1 && hop.rest.is_empty() => Some(hop),
         _ => None,
     };
     let header = header(row, body, single);
@@ -61,13 +63,9 @@ pub fn route<B: Borrow<RouteBody>>(
     build.end()
 }
 
-/// The next hops to send: none beside a next-hop object, nor beside a
-/// `RTA_MULTIPATH` that was kept raw because it holds more than fields do.
+/// The next hops to send: none beside a next-hop object.
 fn told_hops(body: &RouteBody) -> &[NextHop] {
-    let raw = attributes(body.rest.bytes())
-        .flatten()
-        .any(|(kind, _)| kind == rta::MULTIPATH);
-    if raw || body.nexthop_id.is_some() {
+    if body.nexthop_id.is_some() {
         return &[];
     }
     body.next_hops.as_slice()
@@ -118,8 +116,8 @@ fn put_body(build: &mut Build<'_>, request: &Request, body: &RouteBody) {
     if let Some(id) = body.nexthop_id {
         build.put_u32(rta::NH_ID, id);
     }
-    if !body.metrics.is_empty() {
-        build.put_nested(rta::METRICS, &body.metrics);
+    if let Some(metrics) = &body.metrics {
+        put_metrics(build, metrics);
     }
     if let Some(preference) = body.preference {
         build.put_u8(rta::PREF, preference);
@@ -140,10 +138,10 @@ fn put_hop(build: &mut Build<'_>, hop: &NextHop, prefix: IpNet) {
     if hop.realms != 0 {
         build.put_u32(rta::FLOW, hop.realms);
     }
-    if let Some((kind, encap)) = &hop.encap {
-        build.put_nested(rta::ENCAP, encap);
-        build.put_u16(rta::ENCAP_TYPE, *kind);
+    if let Some(encap) = &hop.encap {
+        put_encap(build, rta::ENCAP, rta::ENCAP_TYPE, encap);
     }
+    build.append(hop.rest.bytes());
 }
 
 /// `struct rtvia`: a gateway of another family than the route's.
