@@ -75,7 +75,7 @@ pub fn route(bytes: &[u8]) {
             assert_eq!(again.body.metrics, row.body.metrics);
             let (hops, again) = (row.body.next_hops, again.body.next_hops);
             for (hop, again) in hops.as_slice().iter().zip(again.as_slice()) {
-                assert_eq!((&again.encap, &again.rest), (&hop.encap, &hop.rest));
+                assert_eq!(again.encap, hop.encap);
             }
         }
     }

@@ -96,19 +96,16 @@ fn hop() -> impl Strategy<Value = NextHop> {
         1u16..=256,
         any::<u32>(),
         tunnels::encap(),
-        raw(77),
     )
-        .prop_map(
-            |(link, gateway, onlink, weight, realms, encap, rest)| NextHop {
-                link,
-                gateway,
-                flags: if onlink { 4 } else { 0 },
-                weight,
-                realms,
-                encap,
-                rest,
-            },
-        )
+        .prop_map(|(link, gateway, onlink, weight, realms, encap)| NextHop {
+            link,
+            gateway,
+            flags: if onlink { 4 } else { 0 },
+            weight,
+            realms,
+            encap,
+            rest,
+        })
 }
 
 fn hops() -> impl Strategy<Value = NextHops> {

@@ -53,7 +53,6 @@ impl Nexthops {
                 weight: u16::try_from(weight).unwrap_or(u16::MAX),
                 realms: 0,
                 encap: member.encap.clone(),
-                rest: Default::default(),
             })
         };
         if object.group.is_empty() {

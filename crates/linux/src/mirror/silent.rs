@@ -440,7 +440,6 @@ fn hop_of(object: &Nexthop, weight: u16) -> NextHop {
         weight,
         realms: 0,
         encap: object.encap.clone(),
-        rest: Default::default(),
     }
 }
 

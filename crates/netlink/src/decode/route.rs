@@ -5,7 +5,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use ipnet::{IpNet, Ipv4Net, Ipv6Net};
 use table::row::route::hop_flag;
-use table::{AF_INET, AF_INET6, NextHop, NextHops, RawAttributes, Route, RouteBody, RouteMetrics};
+use table::{AF_INET, AF_INET6, NextHop, NextHops, Route, RouteBody, RouteMetrics};
 
 use super::encap::encap;
 use super::metrics::metrics;
@@ -181,8 +181,10 @@ impl Rare {
     }
 
     /// `RTA_MULTIPATH`: a run of `struct rtnexthop`, each with attributes.
+    /// One with an attribute that has no field is kept raw beside.
     fn multipath(&mut self, attribute: &Attribute<'_>) -> Result<(), Malformed> {
         let mut hops = Vec::new();
+        let mut all_known = true;
         let mut at = 0;
         while let Some(rest) = attribute.value.get(at..).filter(|rest| !rest.is_empty()) {
             let Some([l0, l1, flags, hops_field, i0, i1, i2, i3]) =
@@ -198,19 +200,17 @@ impl Rare {
                 link: u32::from_ne_bytes([*i0, *i1, *i2, *i3]),
                 ..Hop::default()
             };
-            let mut kept = Kept::default();
             let mut inside =
                 Attributes::new(inside, MESSAGE, attribute.value_offset() + at + HOP_HEADER);
             while let Some(attribute) = inside.step()? {
-                if !hop.fill(&attribute)? {
-                    kept.keep(&attribute);
-                }
+                all_known &= hop.fill(&attribute)?;
             }
             let weight = u16::from(*hops_field) + 1;
-            let hop = hop.into_next_hop(u32::from(*flags) & !OF_THE_LINK, weight)?;
-            let rest = kept.into_attributes();
-            hops.push(NextHop { rest, ..hop });
+            hops.push(hop.into_next_hop(u32::from(*flags) & !OF_THE_LINK, weight)?);
             at += len.next_multiple_of(4);
+        }
+        if !all_known {
+            self.kept.keep(attribute);
         }
         self.multipath = Some(next_hops(hops));
         Ok(())
@@ -271,7 +271,6 @@ impl<'a> Hop<'a> {
             weight,
             realms: self.realms,
             encap,
-            rest: RawAttributes::default(),
         })
     }
 }

@@ -10,7 +10,7 @@ use table::{AF_INET, AF_INET6, NextHop, Route, RouteBody};
 use super::Request;
 use super::encap::put_encap;
 use super::metrics::put_metrics;
-use crate::attribute::NESTED;
+use crate::attribute::{NESTED, attributes};
 use crate::build::Build;
 use crate::kernel::rta;
 use crate::malformed::TooLong;
@@ -36,7 +36,7 @@ pub fn route<B: Borrow<RouteBody>>(
     let body = row.body.borrow();
     let hops = told_hops(body);
     let single = match hops {
-        [hop] if hop.weight <= 1 && hop.rest.is_empty() => Some(hop),
+        [hop] if hop.weight <= 1 => Some(hop),
         _ => None,
     };
     let header = header(row, body, single);
@@ -63,9 +63,13 @@ pub fn route<B: Borrow<RouteBody>>(
     build.end()
 }
 
-/// The next hops to send: none beside a next-hop object.
+/// The next hops to send: none beside a next-hop object, nor beside a
+/// `RTA_MULTIPATH` that was kept raw because it holds more than fields do.
 fn told_hops(body: &RouteBody) -> &[NextHop] {
-    if body.nexthop_id.is_some() {
+    let raw = attributes(body.rest.bytes())
+        .flatten()
+        .any(|(kind, _)| kind == rta::MULTIPATH);
+    if raw || body.nexthop_id.is_some() {
         return &[];
     }
     body.next_hops.as_slice()
@@ -141,7 +145,6 @@ fn put_hop(build: &mut Build<'_>, hop: &NextHop, prefix: IpNet) {
     if let Some(encap) = &hop.encap {
         put_encap(build, rta::ENCAP, rta::ENCAP_TYPE, encap);
     }
-    build.append(hop.rest.bytes());
 }
 
 /// `struct rtvia`: a gateway of another family than the route's.

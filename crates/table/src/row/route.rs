@@ -82,7 +82,8 @@ pub struct RouteBody {
     pub error: i32,
     /// When it expires, milliseconds since the UNIX epoch; `None`: never.
     pub expires_at_millis: Option<u64>,
-    /// Attributes not named above, as they came.
+    /// Attributes not named above, as they came; all of `RTA_MULTIPATH`
+    /// where a next hop has one that is not named.
     pub rest: RawAttributes,
 }
 
@@ -129,9 +130,6 @@ pub struct NextHop {
     pub realms: u32,
     /// `RTA_ENCAP_TYPE` and `RTA_ENCAP`: how it wraps packets.
     pub encap: Option<Box<Encap>>,
-    /// Attributes of one of several next hops not named above, as they
-    /// came. Those of an only one are in [`RouteBody::rest`].
-    pub rest: RawAttributes,
 }
 
 /// A route of a family that Fingerpost does not interpret (MPLS, multicast
