@@ -104,7 +104,6 @@ fn hop() -> impl Strategy<Value = NextHop> {
             weight,
             realms,
             encap,
-            rest,
         })
 }
 
