@@ -14,6 +14,7 @@
 
 mod support;
 
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -121,6 +122,40 @@ fn settings_of_every_kind_are_shown_as_ip_shows_them() {
         compare_drawn(&netns, &directory, &library);
     }
     std::fs::remove_dir_all(&directory).unwrap();
+}
+
+/// The paths of the values of an object.
+fn paths(value: &serde_json::Value, path: &str, found: &mut BTreeSet<String>) {
+    let Some(object) = value.as_object() else {
+        found.insert(path.to_owned());
+        return;
+    };
+    for (key, inside) in object {
+        paths(inside, &format!("{path}.{key}"), found);
+    }
+}
+
+/// What rows of drawn links tell, and the columns that there are.
+#[test]
+fn every_setting_is_a_column() {
+    let mut told = BTreeSet::new();
+    for (_, bytes) in forged::listings(29, 40) {
+        let shown: serde_json::Value =
+            serde_json::from_str(&ours(&rows_of(&bytes), Format::Json)).unwrap();
+        for row in shown.as_array().unwrap() {
+            paths(&row["linkinfo"], "linkinfo", &mut told);
+        }
+    }
+    let columns = view::columns(Object::Link);
+    let known: BTreeSet<String> = columns
+        .iter()
+        .filter(|column| column.name.starts_with("linkinfo."))
+        .map(|column| column.name.to_owned())
+        .collect();
+    let missing: Vec<&str> = told.difference(&known).map(|path| &**path).collect();
+    // Owners are not drawn: `ip` shows their names.
+    let unused: Vec<&str> = known.difference(&told).map(|path| &**path).collect();
+    assert_eq!((missing, unused), (vec![], vec!["linkinfo.info_data.user"]));
 }
 
 fn compare_drawn(netns: &Netns, directory: &Path, library: &Path) {
