@@ -55,14 +55,36 @@ pub(crate) fn port_text(link: &Link, view: &View<'_>, out: &mut Vec<u8>) {
 
 /// Whether `info_data` is shown, if only empty.
 fn has_settings(kind: &str) -> bool {
-    match kind {
-        "bond" | "bridge" | "geneve" | "hsr" | "tun" | "vlan" | "vrf" | "vxlan" | "xfrm" => true,
-        "ipvlan" | "ipvtap" | "macvlan" | "macvtap" => true,
-        "erspan" | "gre" | "gretap" | "ip6erspan" | "ip6gre" | "ip6gretap" => true,
-        "ip6tnl" | "ipip" | "sit" | "vti" | "vti6" => true,
-        _ => false,
-    }
+    SHOWN.contains(&kind)
 }
+
+/// Kinds of whose settings `ip` has something to tell.
+const SHOWN: &[&str] = &[
+    "bond",
+    "bridge",
+    "erspan",
+    "geneve",
+    "gre",
+    "gretap",
+    "hsr",
+    "ip6erspan",
+    "ip6gre",
+    "ip6gretap",
+    "ip6tnl",
+    "ipip",
+    "ipvlan",
+    "ipvtap",
+    "macvlan",
+    "macvtap",
+    "sit",
+    "tun",
+    "vlan",
+    "vrf",
+    "vti",
+    "vti6",
+    "vxlan",
+    "xfrm",
+];
 
 fn show<V: Visit>(link: &Link, put: &mut Put<'_, '_, V>) {
     let kind = link.kind.as_deref().unwrap_or_default();

@@ -11,8 +11,8 @@ use crate::fields::{Value, Visit};
 pub(super) fn show<V: Visit>(geneve: &Geneve, put: &mut Put<'_, '_, V>) {
     put.yes("external", "external", geneve.collect_metadata);
     put.number("id", "id", geneve.id);
-    let is_shown =
-        |remote: &IpAddr| !remote.is_unspecified() && !(remote.is_ipv6() && remote.is_multicast());
+    let is_group = |remote: &IpAddr| remote.is_ipv6() && remote.is_multicast();
+    let is_shown = |remote: &IpAddr| !(remote.is_unspecified() || is_group(remote));
     let remote = geneve.remote.filter(is_shown);
     let key = match remote {
         Some(remote) if remote.is_ipv6() => "remote6",
