@@ -27,7 +27,7 @@ use ipnet::IpNet;
 use linux::Namespace;
 use netlink::decode::Item;
 use signal_hook::consts::{SIGINT, SIGTERM};
-use words::{Context, Object, Verb, Words, Wrong};
+use words::{Context, Object, ParseError, Verb, Words};
 
 use crate::pattern::{self, Numbers};
 
@@ -119,7 +119,12 @@ struct Asked {
 
 /// Reads a line: `ip`'s words after the verb, or the whole of `ip`'s line
 /// (`-6 route add …`), whose object and verb then count.
-fn read(line: &str, object: Object, verb: Verb, context: &mut Context<'_>) -> Result<Asked, Wrong> {
+fn read(
+    line: &str,
+    object: Object,
+    verb: Verb,
+    context: &mut Context<'_>,
+) -> Result<Asked, ParseError> {
     let (object, verb, family, line) = head(line, object, verb)?;
     let usual = (context.verb, context.family);
     context.verb = verb;
@@ -134,7 +139,7 @@ fn read(line: &str, object: Object, verb: Verb, context: &mut Context<'_>) -> Re
     })
 }
 
-fn row(line: &str, object: Object, context: &mut Context<'_>) -> Result<(Item, bool), Wrong> {
+fn row(line: &str, object: Object, context: &mut Context<'_>) -> Result<(Item, bool), ParseError> {
     let item = match object {
         Object::Addr => Item::Address(words::address(line, context)?),
         Object::Route => Item::Route(words::route(line, context)?),
@@ -153,7 +158,11 @@ fn row(line: &str, object: Object, context: &mut Context<'_>) -> Result<(Item, b
 
 /// Object, verb and family that a line of `ip -batch` begins with; what
 /// follows them.
-fn head(line: &str, object: Object, verb: Verb) -> Result<(Object, Verb, Option<u8>, &str), Wrong> {
+fn head(
+    line: &str,
+    object: Object,
+    verb: Verb,
+) -> Result<(Object, Verb, Option<u8>, &str), ParseError> {
     let mut words = Words::new(line);
     let mut family = None;
     let mut rest = line;

@@ -181,7 +181,7 @@ impl Worker {
     }
 
     /// Has it hand packets to others and take theirs: for workers whose
-    /// engines of translation are parts of one ([`nat::Division`]), in the
+    /// engines of translation are parts of one ([`nat::Shards`]), in the
     /// order of the parts. It works then until it is told to stop, also when
     /// its ports have ended: others may not have.
     #[must_use]

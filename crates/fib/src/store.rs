@@ -64,14 +64,14 @@ impl Table<'_> {
 
 /// Where a record lies.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Place {
+pub struct Extent {
     /// The first unit.
     pub at: u32,
     /// How many.
     pub units: u32,
 }
 
-impl Place {
+impl Extent {
     /// Bytes from the arena's start: what a slot says of it.
     pub fn offset(self) -> u32 {
         self.at * UNIT as u32
@@ -84,11 +84,11 @@ pub struct Store {
     shared: Arc<Shared>,
     space: Space,
     /// Not reachable for new readers; no grace begun yet.
-    young: Vec<Place>,
+    young: Vec<Extent>,
     /// Free once their grace is over, oldest first.
-    retired: VecDeque<(Grace, Vec<Place>)>,
+    retired: VecDeque<(Grace, Vec<Extent>)>,
     /// Emptied lists of `retired`, to be used again.
-    spare: Vec<Vec<Place>>,
+    spare: Vec<Vec<Extent>>,
     retired_units: usize,
 }
 
@@ -180,7 +180,7 @@ impl Store {
 
     /// Writes a record where no reader looks; `None` where there is no
     /// space. It is the caller's until it is published.
-    pub fn write(&mut self, record: &[u8]) -> Option<Place> {
+    pub fn write(&mut self, record: &[u8]) -> Option<Extent> {
         let units = record.len().div_ceil(UNIT) as u32;
         let at = match self.space.take(units) {
             Some(at) => at,
@@ -197,7 +197,7 @@ impl Store {
             let to = self.shared.arena().cast_mut().add(at as usize * UNIT);
             std::ptr::copy_nonoverlapping(record.as_ptr(), to, record.len());
         }
-        Some(Place { at, units })
+        Some(Extent { at, units })
     }
 
     /// Readers find a value in a slot from now on. Release: with it comes
@@ -215,7 +215,7 @@ impl Store {
 
     /// Readers find a value in a record of slots, which stays where it is
     /// (IPv6's blocks). Release, as for [`Store::publish`].
-    pub fn publish_within(&mut self, block: Place, index: usize, value: u32) {
+    pub fn publish_within(&mut self, block: Extent, index: usize, value: u32) {
         let slots = block.units as usize * UNIT / size_of::<AtomicU32>();
         assert!(index < slots, "slot {index} of {slots}");
         let at = block.at as usize * UNIT;
@@ -231,7 +231,7 @@ impl Store {
 
     /// A record that no slot leads to any more. Its place is used again
     /// after a grace.
-    pub fn retire(&mut self, place: Place) {
+    pub fn retire(&mut self, place: Extent) {
         self.retired_units += place.units as usize;
         self.young.push(place);
         if self.young.len() >= RETIRED_TOGETHER {

@@ -90,7 +90,7 @@ pub struct Control {
 #[derive(Debug, Clone, Copy, PartialEq, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Mirror {
-    /// Octets of the kernel's queue of events for each mirror.
+    /// Bytes of the kernel's queue of events for each mirror.
     #[serde(deserialize_with = "buffer_bytes")]
     pub receive_buffer_bytes: u32,
     /// Seconds between two scans for drift.

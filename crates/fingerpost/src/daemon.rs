@@ -24,9 +24,9 @@ use linux::recording::Recorder;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use sd_notify::NotifyState;
 
-use serve::answers::{RecordingGauge, Whole};
 use serve::control::server::{Patience, Server};
 use serve::namespace;
+use serve::namespace_service::{DaemonGauges, RecordingGauge};
 use serve::status::RecordingStatus;
 use serve::{http, privileges, snmp};
 
@@ -52,7 +52,7 @@ pub fn run(up: &Up) -> Result<()> {
         own: Namespace::current()?,
         namespaces: Vec::new(),
         refused: BTreeSet::new(),
-        whole: Whole::default(),
+        whole: DaemonGauges::default(),
         snmp: None,
         http: None,
         counted: None,
@@ -91,7 +91,7 @@ struct Daemon {
     namespaces: Vec<Mirrored>,
     /// Wanted namespaces that cannot be mirrored, and were complained of.
     refused: BTreeSet<Option<String>>,
-    whole: Whole,
+    whole: DaemonGauges,
     /// `None`: not yet, or it is not wanted.
     snmp: Option<snmp::Service>,
     /// `None`: not yet.
@@ -111,8 +111,8 @@ impl Daemon {
         for spec in self.wanted_by_name() {
             opened.push((spec.clone(), self.open(spec.as_deref())?));
         }
-        let snmp = snmp::Opened::open(&self.config.snmp)?;
-        let http = http::Opened::open(&self.config.http)?;
+        let snmp = snmp::BoundSockets::open(&self.config.snmp)?;
+        let http = http::BoundSockets::open(&self.config.http)?;
         if self.wants_all() {
             raise_descriptors();
         }

@@ -21,10 +21,10 @@ use std::sync::Arc;
 use anyhow::{Context, Result, bail};
 use linux::recording::Player;
 
-use serve::answers::{Answers, Whole};
 use serve::control::protocol::Ask;
 use serve::control::server::connection::{Failure, answer};
 use serve::namespace::Namespace;
+use serve::namespace_service::{DaemonGauges, NamespaceService};
 use serve::privileges;
 use serve::status::Answered;
 
@@ -114,7 +114,7 @@ fn once(ask: &Ask, replay: &Replay, mut playing: Playing) -> Result<ExitCode> {
 }
 
 /// Takes the namespaces that came, as far as they are wanted.
-fn collect(playing: &mut Playing, replay: &Replay, known: &mut Vec<Arc<Answers>>) {
+fn collect(playing: &mut Playing, replay: &Replay, known: &mut Vec<Arc<NamespaceService>>) {
     for (name, replayed) in playing.take_new() {
         let spec = (!name.is_empty()).then_some(name);
         let called = spec.as_deref().unwrap_or(OWN);
@@ -128,14 +128,20 @@ fn collect(playing: &mut Playing, replay: &Replay, known: &mut Vec<Arc<Answers>>
                 inode: replayed.inode(),
                 source: Arc::new(replayed),
             };
-            known.push(Arc::new(Answers::new(namespace, Whole::default())));
+            known.push(Arc::new(NamespaceService::new(
+                namespace,
+                DaemonGauges::default(),
+            )));
         }
     }
 }
 
 /// The namespace that a question is about: the newest of its name, the
 /// daemon's own, or the only one.
-fn the_one<'a>(known: &'a [Arc<Answers>], replay: &Replay) -> Result<&'a Answers> {
+fn the_one<'a>(
+    known: &'a [Arc<NamespaceService>],
+    replay: &Replay,
+) -> Result<&'a NamespaceService> {
     let own = known
         .iter()
         .rev()

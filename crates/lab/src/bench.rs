@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 /// One measured thing, over all rounds. Any ratio can be taken from these.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Row {
+pub struct Measured {
     /// `fingerpost`, or the peer's name.
     pub who: String,
     /// What it did.
@@ -35,17 +35,17 @@ pub struct Report {
     /// [`machine`].
     pub machine: String,
     /// In the order they were first measured.
-    pub rows: Vec<Row>,
+    pub rows: Vec<Measured>,
 }
 
 /// Measurements of several rounds, gathered by what was measured.
 #[derive(Debug, Default)]
 pub struct Samples {
-    samples: Vec<(Key, Vec<f64>)>,
+    samples: Vec<(MeasuredKey, Vec<f64>)>,
 }
 
 #[derive(Debug, PartialEq)]
-struct Key {
+struct MeasuredKey {
     who: String,
     what: String,
     size: u64,
@@ -55,7 +55,7 @@ struct Key {
 impl Samples {
     /// Adds what one round measured.
     pub fn add(&mut self, who: &str, what: &str, size: u64, metric: &str, value: f64) {
-        let key = Key {
+        let key = MeasuredKey {
             who: who.to_owned(),
             what: what.to_owned(),
             size,
@@ -68,7 +68,7 @@ impl Samples {
     }
 
     /// Median, best and worst of each.
-    pub fn into_rows(self) -> Vec<Row> {
+    pub fn into_rows(self) -> Vec<Measured> {
         self.samples
             .into_iter()
             .map(|(key, values)| key.summary(values))
@@ -76,10 +76,10 @@ impl Samples {
     }
 }
 
-impl Key {
-    fn summary(self, mut values: Vec<f64>) -> Row {
+impl MeasuredKey {
+    fn summary(self, mut values: Vec<f64>) -> Measured {
         let median = median(&mut values);
-        Row {
+        Measured {
             who: self.who,
             what: self.what,
             size: self.size,
@@ -137,7 +137,7 @@ mod tests {
             samples.add("peer", "walk", 10, "wall_ms", value);
         }
         let rows = samples.into_rows();
-        let of = |row: &Row| (row.median, row.min, row.max, row.rounds);
+        let of = |row: &Measured| (row.median, row.min, row.max, row.rounds);
         assert_eq!(of(&rows[0]), (2.0, 1.0, 3.0, 3));
         assert_eq!(of(&rows[1]), (2.5, 1.0, 4.0, 2));
     }

@@ -366,5 +366,5 @@ unsafe fn header<'a>(pointer: *mut c_void) -> Option<Ipv4<&'a mut [u8]>> {
         let len = usize::from(*first & 0x0F).saturating_mul(4);
         std::slice::from_raw_parts_mut(first, len.max(packet::ipv4::HEADER_LEN))
     };
-    Ipv4::cut(bytes).ok()
+    Ipv4::parse_truncated(bytes).ok()
 }

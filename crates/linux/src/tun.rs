@@ -12,7 +12,7 @@ use tun_rs::{DeviceBuilder, Layer};
 use crate::error::Error;
 use crate::namespace::Namespace;
 
-/// Octets of a link's name at most (`IFNAMSIZ` less its NUL).
+/// Bytes of a link's name at most (`IFNAMSIZ` less its NUL).
 const MAX_NAME: usize = 15;
 
 /// What a device carries.

@@ -50,7 +50,7 @@ const OFFLINE: u64 = 0;
 /// A value on cache lines of its own: two, because processors fetch pairs.
 #[derive(Debug)]
 #[repr(align(128))]
-struct Alone<T>(T);
+struct CachePadded<T>(T);
 
 /// A reader's place in a domain. Written by the reader alone.
 #[derive(Debug)]
@@ -63,8 +63,8 @@ struct Slot {
 /// structures and writers.
 #[derive(Debug)]
 pub struct Domain {
-    epoch: Alone<AtomicU64>,
-    slots: Box<[Alone<Slot>]>,
+    epoch: CachePadded<AtomicU64>,
+    slots: Box<[CachePadded<Slot>]>,
 }
 
 /// A domain that has as many readers as it may have.
@@ -86,13 +86,13 @@ impl Domain {
     /// each.
     pub fn new(max_readers: usize) -> Arc<Self> {
         let slot = |_| {
-            Alone(Slot {
+            CachePadded(Slot {
                 seen: AtomicU64::new(OFFLINE),
                 is_taken: AtomicBool::new(false),
             })
         };
         Arc::new(Self {
-            epoch: Alone(AtomicU64::new(OFFLINE + 1)),
+            epoch: CachePadded(AtomicU64::new(OFFLINE + 1)),
             slots: (0..max_readers).map(slot).collect(),
         })
     }

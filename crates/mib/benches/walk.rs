@@ -10,7 +10,7 @@ use std::ops::ControlFlow;
 use std::time::Instant;
 
 use cap::Cap;
-use fingerpost_mib::{Engine, History, Moment, Objects, System};
+use fingerpost_mib::{Engine, History, MibContext, Objects, System};
 use lab::situation::routes::{Family, rows};
 use snmp::Mib;
 use snmp::counters::Counters;
@@ -89,8 +89,8 @@ fn moment<'a>(
     system: &'a System,
     history: &'a History,
     counters: &'a Counters,
-) -> Moment<'a> {
-    Moment {
+) -> MibContext<'a> {
+    MibContext {
         tables,
         system,
         engine: Engine {

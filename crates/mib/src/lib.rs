@@ -3,7 +3,7 @@
 //! - [`Objects`]: the objects of one context at one moment; an
 //!   [`snmp::Mib`]. Nothing is copied and nothing is sorted beforehand: a
 //!   request seeks once in the table that holds its rows, then runs along it.
-//! - [`Moment`]: what they are made from; [`routing_table`]: which context
+//! - [`MibContext`]: what they are made from; [`routing_table`]: which context
 //!   shows which routes.
 //! - [`History`]: when what changed (`ifLastChange` and its like), kept from
 //!   the tables' events; it also says which changes call for a notification.
@@ -32,6 +32,6 @@ pub use contexts::routing_table;
 pub use framework::Engine;
 pub use history::History;
 pub use notification::{LinkNotification, LinkTrap};
-pub use objects::{Moment, Objects};
+pub use objects::{MibContext, Objects};
 pub use parts::{Sampled, sampled};
 pub use system::System;

@@ -8,7 +8,7 @@ use crate::system::System;
 
 /// What objects are made from. Copies share it all.
 #[derive(Debug, Clone, Copy)]
-pub struct Moment<'a> {
+pub struct MibContext<'a> {
     /// The tables as of this request.
     pub tables: &'a Tables,
     /// What the system says of itself.
@@ -23,7 +23,7 @@ pub struct Moment<'a> {
     pub now_millis: u64,
 }
 
-impl Moment<'_> {
+impl MibContext<'_> {
     /// `sysUpTime` at a time of day: hundredths of a second since the start,
     /// 0 for what was before. Wraps after 497 days (RFC 3418).
     pub(crate) fn ticks(&self, at_millis: u64) -> u32 {
@@ -40,14 +40,14 @@ impl Moment<'_> {
 /// the routes those of one kernel routing table.
 #[derive(Debug, Clone, Copy)]
 pub struct Objects<'a> {
-    pub(crate) moment: Moment<'a>,
+    pub(crate) moment: MibContext<'a>,
     /// `RT_TABLE_…` of the routes shown.
     pub(crate) routing_table: u32,
 }
 
 impl<'a> Objects<'a> {
     /// The objects with the routes of a kernel routing table.
-    pub fn new(moment: Moment<'a>, routing_table: u32) -> Self {
+    pub fn new(moment: MibContext<'a>, routing_table: u32) -> Self {
         Self {
             moment,
             routing_table,

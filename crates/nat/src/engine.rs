@@ -7,13 +7,13 @@ mod create;
 mod end;
 mod icmp;
 mod listing;
+mod pending_segments;
 mod port;
 mod quick;
 mod shared;
 #[cfg(test)]
 mod tests;
 mod translate;
-mod unfollowed;
 
 use std::net::{IpAddr, Ipv4Addr};
 use std::ops::RangeInclusive;
@@ -22,9 +22,8 @@ use std::sync::Arc;
 pub use self::shared::{put_back, source_of};
 
 use self::end::Dying;
-use self::unfollowed::Unfollowed;
+use self::pending_segments::PendingSegments;
 use crate::clock::{Clock, Ticks};
-use crate::division::Part;
 use crate::event::{Event, Events};
 use crate::flow::{Flow, flag};
 use crate::fragment::Fragments;
@@ -34,12 +33,13 @@ use crate::mapping::Mappings;
 use crate::ports::Ports;
 use crate::proxied;
 use crate::rules::Rules;
+use crate::shards::Shard;
 use crate::table::Table;
 use crate::view::Seen;
 use crate::work::Work;
 use crate::{
-    Behaviour, Config, Cursor, Direction, Division, Error, FlowView, Hairpin, Limits, Mode, Packet,
-    PortChoice, Statistics, Timeouts, Verdict, Why,
+    Behaviour, Config, Cursor, Direction, Error, FlowView, Hairpin, Limits, Mode, Packet,
+    PortChoice, Shards, Statistics, Timeouts, Verdict, Why,
 };
 
 /// An engine. One thread uses it at a time; it shares nothing with another.
@@ -66,14 +66,14 @@ pub struct Nat {
     proxied: proxied::Table,
     fragments: Fragments,
     /// The alias addresses in memory order, sorted.
-    own: Vec<u32>,
-    unfollowed: Unfollowed,
+    pool: Vec<u32>,
+    pending_segments: PendingSegments,
     dying: Dying,
     /// Room for a packet as it was, while it turns back.
     kept: Vec<u8>,
     config: Config,
     /// Its share, where it is one of several.
-    part: Option<Part>,
+    shard: Option<Shard>,
     events: Events,
     statistics: Statistics,
     work: Work,
@@ -120,14 +120,14 @@ impl Nat {
             helpers: Helpers::new(config.limits.helpers),
             proxied: proxied::Table::new(config.limits.proxied),
             fragments: Fragments::new(config.limits.fragments),
-            own: Vec::new(),
-            unfollowed: Unfollowed::default(),
+            pool: Vec::new(),
+            pending_segments: PendingSegments::default(),
             dying: Dying::default(),
             kept: Vec::new(),
             events: Events::new(events),
             statistics: Statistics::default(),
             work: Work::default(),
-            part: None,
+            shard: None,
             config,
         };
         nat.set_own()?;
@@ -136,20 +136,20 @@ impl Nat {
 
     /// Makes it one of several engines behind the same addresses: from now
     /// on it gives flows only the alias ports of its part, and expects to be
-    /// given what [`Division::owner`] says is its own. To be called before
+    /// given what [`Shards::owner`] says is its own. To be called before
     /// there are flows. Addresses, rules and modes must stay as they are
     /// from then on, and are the same for all parts.
-    pub fn take_part(&mut self, division: Arc<Division>, number: u16) {
-        let part = Part::new(division, number);
-        self.ports.set_cut(part.cut);
-        self.helpers.calls_mut().set_cut(part.cut);
-        self.part = Some(part);
+    pub fn join_shards(&mut self, shards: Arc<Shards>, number: u16) {
+        let part = Shard::new(shards, number);
+        self.ports.set_port_slice(part.ports);
+        self.helpers.calls_mut().set_port_slice(part.ports);
+        self.shard = Some(part);
     }
 
-    /// The division that it is a part of, and which one.
-    pub fn part(&self) -> Option<(&Arc<Division>, u16)> {
-        let part = self.part.as_ref()?;
-        Some((&part.division, part.number))
+    /// The shards that it is one of, and which.
+    pub fn shard(&self) -> Option<(&Arc<Shards>, u16)> {
+        let part = self.shard.as_ref()?;
+        Some((&part.shards, part.number))
     }
 
     /// Translates an outgoing packet. `bytes` is an IPv4 packet from its
@@ -276,7 +276,7 @@ impl Nat {
         let name = self.name_of(direction, protocol, source, destination)?;
         let flow = self.table.get(name)?;
         let mut flow = *flow;
-        self.unfollowed.apply(name, &mut flow);
+        self.pending_segments.apply(name, &mut flow);
         self.alive(&flow).then(|| self.view(&flow))
     }
 
@@ -294,7 +294,7 @@ impl Nat {
         for name in from..to as u32 {
             if let Some(flow) = self.table.get(name).filter(|flow| self.alive(flow)) {
                 let mut flow = *flow;
-                self.unfollowed.apply(name, &mut flow);
+                self.pending_segments.apply(name, &mut flow);
                 sink(&self.view(&flow));
             }
         }
@@ -361,8 +361,8 @@ impl Nat {
                 most: Config::MAX_ADDRESSES,
             });
         }
-        self.own = addresses.iter().map(|address| word(*address)).collect();
-        self.own.sort_unstable();
+        self.pool = addresses.iter().map(|address| word(*address)).collect();
+        self.pool.sort_unstable();
         Ok(())
     }
 

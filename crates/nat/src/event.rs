@@ -38,19 +38,19 @@ pub struct Event {
 
 /// An [`Event`] as the ring keeps it: made into one when it is read.
 #[derive(Debug, Clone, Copy)]
-struct Row {
+struct StoredEvent {
     kind: EventKind,
     at_millis: u64,
     flow: Seen,
 }
 
-const _: () = assert!(size_of::<Row>() <= 48);
+const _: () = assert!(size_of::<StoredEvent>() <= 48);
 
 /// Events in the order they happened; holds what its capacity says, 48 bytes
 /// each.
 #[derive(Debug)]
 pub struct Events {
-    ring: VecDeque<Row>,
+    ring: VecDeque<StoredEvent>,
     capacity: usize,
     lost: u64,
 }
@@ -71,7 +71,7 @@ impl Events {
 
     pub fn push(&mut self, kind: EventKind, at_millis: u64, flow: Seen) {
         if self.ring.len() < self.capacity {
-            self.ring.push_back(Row {
+            self.ring.push_back(StoredEvent {
                 kind,
                 at_millis,
                 flow,

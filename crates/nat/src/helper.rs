@@ -160,7 +160,7 @@ impl From<Refused> for Refusal {
 
 /// A connection with a helper, as its inside host sees it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub struct Key {
+pub struct ControlKey {
     /// The inside host.
     pub inside: Ipv4Addr,
     /// Its port.
@@ -212,7 +212,7 @@ const CHANGED_IDLE_MILLIS: u64 = 7_440_000;
 /// What helpers remember of all connections.
 #[derive(Debug, Default)]
 pub struct Helpers {
-    connections: Bounded<Key, Box<Connection>>,
+    connections: Bounded<ControlKey, Box<Connection>>,
     calls: Calls,
 }
 
@@ -248,7 +248,7 @@ impl Helpers {
     /// The sequence and acknowledgement numbers of a segment that went through
     /// a connection, on the side that it came from: for errors about it.
     /// `left`: it went out. O(changes).
-    pub fn numbers_before(&self, key: &Key, left: bool, numbers: (u32, u32)) -> (u32, u32) {
+    pub fn numbers_before(&self, key: &ControlKey, left: bool, numbers: (u32, u32)) -> (u32, u32) {
         let Some(connection) = self.connections.get(key) else {
             return numbers;
         };
@@ -263,14 +263,19 @@ impl Helpers {
 
     /// A new flow of this kind. Whether it is remembered: with the table
     /// full of connections in use it is not, and goes without help. O(1).
-    pub fn open(&mut self, kind: Kind, key: Key, now_millis: u64) -> bool {
+    pub fn open(&mut self, kind: Kind, key: ControlKey, now_millis: u64) -> bool {
         let fresh = Connection::new(kind, Text::new(), now_millis);
         self.connections
             .insert(key, Box::new(fresh), |known| known.is_idle(now_millis))
     }
 
     /// A new flow to a proxy that is to be told where it was meant to go.
-    pub fn open_proxied(&mut self, key: Key, meant: (Ipv4Addr, u16), now_millis: u64) -> bool {
+    pub fn open_proxied(
+        &mut self,
+        key: ControlKey,
+        meant: (Ipv4Addr, u16),
+        now_millis: u64,
+    ) -> bool {
         let told = stream::destination(meant.0, meant.1);
         let fresh = Connection::new(Kind::Proxied, told, now_millis);
         self.connections
@@ -278,7 +283,7 @@ impl Helpers {
     }
 
     /// The flow has ended.
-    pub fn close(&mut self, key: &Key) {
+    pub fn close(&mut self, key: &ControlKey) {
         self.connections.remove(key);
     }
 
@@ -287,7 +292,7 @@ impl Helpers {
     /// its payload).
     pub fn outgoing(
         &mut self,
-        key: &Key,
+        key: &ControlKey,
         alias: Ipv4Addr,
         bytes: &mut [u8],
         give: Give<'_>,
@@ -323,7 +328,13 @@ impl Helpers {
 
     /// A packet from outside, not translated yet, of a flow as above. O(bytes
     /// of its payload).
-    pub fn incoming(&mut self, key: &Key, alias: Ipv4Addr, bytes: &mut [u8], now_millis: u64) {
+    pub fn incoming(
+        &mut self,
+        key: &ControlKey,
+        alias: Ipv4Addr,
+        bytes: &mut [u8],
+        now_millis: u64,
+    ) {
         let Some(connection) = self.connections.get_mut(key) else {
             return;
         };
@@ -402,7 +413,7 @@ impl Connection {
     /// it comes again, and what new data names.
     fn edits(
         &mut self,
-        key: &Key,
+        key: &ControlKey,
         segment: &Segment,
         payload: &[u8],
         give: Give<'_>,
@@ -436,7 +447,13 @@ impl Connection {
     }
 
     /// Looks for endpoints in the lines of new data.
-    fn read_ftp(&mut self, key: &Key, new: &[u8], at: u32, give: Give<'_>) -> Result<(), Refusal> {
+    fn read_ftp(
+        &mut self,
+        key: &ControlKey,
+        new: &[u8],
+        at: u32,
+        give: Give<'_>,
+    ) -> Result<(), Refusal> {
         let speaker = if key.inside_port == ftp::PORT {
             ftp::Speaker::Server
         } else {

@@ -34,7 +34,6 @@
 
 mod clock;
 mod config;
-mod division;
 mod engine;
 mod event;
 mod flow;
@@ -47,6 +46,7 @@ mod parse;
 mod ports;
 mod proxied;
 pub mod rules;
+mod shards;
 mod statistics;
 mod table;
 mod tcp;
@@ -57,9 +57,9 @@ mod work;
 pub use config::{
     AtCap, Behaviour, Config, Dependence, Hairpin, Limits, Mode, Pooling, PortChoice, Timeouts,
 };
-pub use division::{Division, DivisionError, Owner};
 pub use engine::{Nat, put_back, source_of};
 pub use event::{Event, EventKind, Why};
+pub use shards::{Owner, Shards, ShardsError};
 pub use statistics::Statistics;
 pub use verdict::{Direction, Packet, Verdict};
 pub use view::{Cursor, FlowView, MappingView, State};

@@ -17,8 +17,8 @@
 use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher as StdHasher};
 
-use crate::division::Cut;
 use crate::key::Random;
+use crate::shards::PortSlice;
 
 /// Ports looked up with each new flow of a group until its map is whole.
 pub const LEARN: u32 = 64;
@@ -259,23 +259,23 @@ pub struct Ports {
 struct Span {
     first: u16,
     last: u16,
-    cut: Option<Cut>,
+    slice: Option<PortSlice>,
     /// Ports of the part below the range.
     below: u32,
     ports: u32,
 }
 
 impl Span {
-    fn new(first: u16, last: u16, cut: Option<Cut>) -> Self {
+    fn new(first: u16, last: u16, slice: Option<PortSlice>) -> Self {
         let (from, to) = (u32::from(first), u32::from(last.max(first)) + 1);
-        let (below, end) = match cut {
+        let (below, end) = match slice {
             None => (from, to),
-            Some(cut) => (cut.below(from), cut.below(to)),
+            Some(slice) => (slice.below(from), slice.below(to)),
         };
         Self {
             first,
             last,
-            cut,
+            slice,
             below,
             ports: end - below,
         }
@@ -284,20 +284,20 @@ impl Span {
     /// A port by its place, host order.
     #[inline]
     fn port(&self, place: u32) -> u16 {
-        match self.cut {
+        match self.slice {
             None => self.first.wrapping_add(place as u16),
-            Some(cut) => cut.port(self.below + place),
+            Some(slice) => slice.port(self.below + place),
         }
     }
 
     /// The place of a port.
     #[inline]
     fn place(&self, port: u16) -> Option<u32> {
-        let before = match self.cut {
+        let before = match self.slice {
             None => u32::from(port),
-            Some(cut) => {
-                let before = cut.below(port.into());
-                (cut.port(before) == port).then_some(before)?
+            Some(slice) => {
+                let before = slice.below(port.into());
+                (slice.port(before) == port).then_some(before)?
             }
         };
         let place = before.checked_sub(self.below)?;
@@ -320,13 +320,13 @@ impl Ports {
     /// Another range: what was learned is forgotten.
     pub fn set_range(&mut self, first: u16, last: u16) {
         self.forget();
-        self.span = Span::new(first, last, self.span.cut);
+        self.span = Span::new(first, last, self.span.slice);
     }
 
     /// Only the ports of a part: what was learned is forgotten.
-    pub fn set_cut(&mut self, cut: Cut) {
+    pub fn set_port_slice(&mut self, slice: PortSlice) {
         self.forget();
-        self.span = Span::new(self.span.first, self.span.last, Some(cut));
+        self.span = Span::new(self.span.first, self.span.last, Some(slice));
     }
 
     /// Forgets what was learned: a rule took or gave ports.

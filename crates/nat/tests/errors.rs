@@ -147,7 +147,7 @@ fn check(bytes: &[u8]) {
         Some(TransportSlice::Icmpv4(icmp)) => {
             let right = icmp.icmp_type().calc_checksum(icmp.payload());
             assert_eq!(icmp.checksum(), right, "an ICMP checksum");
-            let inner = Ipv4::cut(icmp.payload()).unwrap();
+            let inner = Ipv4::parse_truncated(icmp.payload()).unwrap();
             assert!(inner.checksum_is_right(), "an inner header's checksum");
         }
         _ => {}
@@ -191,7 +191,7 @@ impl Connection {
 /// The header of IPv4 but what a change of length changes, and eight bytes
 /// behind it: ports and sequence number.
 fn head(packet: &[u8]) -> (Ipv4Addr, Ipv4Addr, [u8; 8]) {
-    let ip = Ipv4::cut(packet).unwrap();
+    let ip = Ipv4::parse_truncated(packet).unwrap();
     let first = ip.payload().first_chunk::<8>().unwrap();
     (ip.source(), ip.destination(), *first)
 }

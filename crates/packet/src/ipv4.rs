@@ -27,7 +27,7 @@ impl<B: AsRef<[u8]>> Ipv4<B> {
     /// length (padding, spare room) are no part of the packet.
     #[inline]
     pub fn new(bytes: B) -> Result<Self, Malformed> {
-        let packet = Self::cut(bytes)?;
+        let packet = Self::parse_truncated(bytes)?;
         let have = packet.bytes.as_ref().len();
         if packet.total_len() > have {
             let need = packet.total_len();
@@ -40,7 +40,7 @@ impl<B: AsRef<[u8]>> Ipv4<B> {
     /// A view of a packet whose end may be missing, as inside an ICMP error
     /// (RFC 792): the header is whole, the payload is what there is.
     #[inline]
-    pub fn cut(bytes: B) -> Result<Self, Malformed> {
+    pub fn parse_truncated(bytes: B) -> Result<Self, Malformed> {
         let header = "IPv4";
         let all = bytes.as_ref();
         at_least(header, all, HEADER_LEN)?;

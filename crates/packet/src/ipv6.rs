@@ -43,7 +43,7 @@ impl<B: AsRef<[u8]>> Ipv6<B> {
     /// A view of a packet. Refuses another version and a payload length
     /// beyond the bytes.
     pub fn new(bytes: B) -> Result<Self, Malformed> {
-        let packet = Self::cut(bytes)?;
+        let packet = Self::parse_truncated(bytes)?;
         let (need, have) = (packet.total_len(), packet.bytes.as_ref().len());
         if need > have {
             let header = "IPv6";
@@ -54,7 +54,7 @@ impl<B: AsRef<[u8]>> Ipv6<B> {
 
     /// A view of a packet whose end may be missing, as inside an ICMPv6
     /// error (RFC 4443 §3).
-    pub fn cut(bytes: B) -> Result<Self, Malformed> {
+    pub fn parse_truncated(bytes: B) -> Result<Self, Malformed> {
         let header = "IPv6";
         at_least(header, bytes.as_ref(), HEADER_LEN)?;
         let version = byte(bytes.as_ref(), 0) >> 4;

@@ -163,7 +163,7 @@ fn read_all(bytes: &mut [u8]) {
         frame.payload_mut().fill(0);
         frame.set_destination([0; 6]);
     }
-    if let Ok(mut ip) = Ipv4::cut(&mut *bytes) {
+    if let Ok(mut ip) = Ipv4::parse_truncated(&mut *bytes) {
         let _ = (
             ip.options().len(),
             ip.payload().len(),
@@ -176,7 +176,7 @@ fn read_all(bytes: &mut [u8]) {
         ip.fill_checksum();
         let _ = (ip.payload_mut().len(), ip.checksum_is_right());
     }
-    if let Ok(ip) = Ipv6::cut(&*bytes) {
+    if let Ok(ip) = Ipv6::parse_truncated(&*bytes) {
         let _ = (
             ip.upper().map(|upper| upper.payload.len()),
             ip.payload().len(),

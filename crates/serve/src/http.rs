@@ -1,10 +1,10 @@
 //! HTTP in the daemon: the tables, changes and metrics for programs at a
 //! distance, and the page for people.
 //!
-//! - [`Opened`], [`Service`]: sockets, keys and the thread that serves.
+//! - [`BoundSockets`], [`Service`]: sockets, keys and the thread that serves.
 //! - `listening`, `serve`, `clients`, `guarded`: addresses, connections, and
 //!   what bounds them.
-//! - `door`, `token`: who may ask.
+//! - `access_policy`, `token`: who may ask.
 //! - `definition`, `query`, `openapi`: what can be asked, defined once.
 //! - `long`, `streamed`: answers that are not made at once.
 //! - `rows`, `cursor`, `changes`, `metrics`, `status`, `page`: the answers.
@@ -14,19 +14,19 @@
 //! with clients and makes short answers, the other makes long ones. No other
 //! thread of the daemon waits for them, and they wait for none: answers
 //! come from snapshots. They have no rights. Limits, and what is answered at
-//! each, are where they are declared: `config`, `guarded`, `query`, `door`,
+//! each, are where they are declared: `config`, `guarded`, `query`, `access_policy`,
 //! `rows`, `compressed`, `changes`.
 
+mod access_policy;
+mod background;
 mod changes;
 mod clients;
 mod compressed;
 pub mod config;
 mod cursor;
 mod definition;
-mod door;
 mod guarded;
 mod listening;
-mod long;
 mod metrics;
 mod openapi;
 mod page;
@@ -60,10 +60,10 @@ use view::Names;
 
 use crate::namespace::Namespace;
 use crate::privileges;
+use access_policy::AccessPolicy;
+use background::Background;
 use config::Http;
-use door::Door;
 use listening::Listening;
-use long::Long;
 use problem::Problem;
 use shared::Shared;
 use token::Token;
@@ -80,14 +80,14 @@ const SLICE: Duration = Duration::from_micros(100);
 
 /// What needs rights or the disk: done before rights are given up.
 #[derive(Debug)]
-pub struct Opened {
+pub struct BoundSockets {
     config: Http,
     listeners: Vec<(TcpListener, Arc<Listening>)>,
-    door: Door,
+    access_policy: AccessPolicy,
     tls: Option<Arc<rustls::ServerConfig>>,
 }
 
-impl Opened {
+impl BoundSockets {
     /// Reads token and keys and binds the sockets. An address that cannot
     /// be had is complained of, and the rest goes on; keys that cannot be
     /// read are an error.
@@ -104,7 +104,7 @@ impl Opened {
         Ok(Self {
             config: config.clone(),
             listeners,
-            door: open_door(config)?,
+            access_policy: open_door(config)?,
             tls: open_tls(config)?,
         })
     }
@@ -169,8 +169,8 @@ fn raise_descriptors(config: &Http) {
     }
 }
 
-fn open_door(config: &Http) -> Result<Door> {
-    Ok(Door {
+fn open_door(config: &Http) -> Result<AccessPolicy> {
+    Ok(AccessPolicy {
         hosts: config
             .hosts
             .iter()
@@ -241,13 +241,13 @@ impl Thread {
 
 impl Service {
     /// Starts to answer; there is nothing to answer from yet.
-    pub fn start(opened: Opened, names: Names) -> Result<Self> {
-        let Opened {
+    pub fn start(sockets: BoundSockets, names: Names) -> Result<Self> {
+        let BoundSockets {
             config,
             listeners,
-            door,
+            access_policy,
             tls,
-        } = opened;
+        } = sockets;
         let mut start = [0; 4];
         getrandom(&mut start, GetRandomFlags::empty()).context("no random numbers")?;
         let start = format!("{:08x}", u32::from_ne_bytes(start));
@@ -255,8 +255,8 @@ impl Service {
             .enable_time()
             .build()
             .context("no runtime for HTTP")?;
-        let long = Long::new(&runtime);
-        let shared = Arc::new(Shared::new(start, config, door, tls, long));
+        let long = Background::new(&runtime);
+        let shared = Arc::new(Shared::new(start, config, access_policy, tls, long));
         shared.rename(names);
         let listening = listeners
             .iter()
@@ -269,7 +269,7 @@ impl Service {
                 serve(shared, listeners, stopped);
             })?);
             threads.push(Thread::start("http-long", move |stopped| {
-                long::serve(runtime, stopped);
+                background::serve(runtime, stopped);
             })?);
         }
         Ok(Self {
@@ -305,18 +305,18 @@ impl Service {
     /// addresses that are left out; the rest takes effect at the next start.
     /// What is wrong changes nothing.
     ///
-    /// First what is not wanted is closed, then the new door is put in: it
+    /// First what is not wanted is closed, then the new access policy is put in: it
     /// was checked against the addresses of its own configuration, and none
     /// of the others may stand open with it.
     pub fn reload(&self, config: &Http) -> Result<()> {
-        let (door, tls) = (open_door(config)?, open_tls(config)?);
+        let (access_policy, tls) = (open_door(config)?, open_tls(config)?);
         for at in &self.listening {
             if !config.listen.contains(&at.configured()) && !at.is_closed() {
                 at.close();
                 tracing::info!("no more HTTP at {}", at.address());
             }
         }
-        self.shared.replace(door, tls);
+        self.shared.replace(access_policy, tls);
         let old = &self.shared.config;
         let is_open = |address: &SocketAddr| {
             let open = self.listening.iter().filter(|at| !at.is_closed());

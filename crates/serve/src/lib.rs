@@ -10,17 +10,17 @@
 //! - [`http`]: the same questions, changes, metrics and the page.
 //! - [`snmp`]: the agent's listeners, notifications, users, contexts; the
 //!   AgentX subagent.
-//! - [`namespace`]: what they all answer from; [`answers`]: with what a
+//! - [`namespace`]: what they all answer from; [`namespace_service`]: with what a
 //!   status says beside it.
 //! - [`watch`]: changes as lines of JSON, for whoever has a reader.
 //! - [`status`]: how a daemon is, as it is told.
 //! - [`privileges`]: what a daemon that root started gives up.
 
-pub mod answers;
 mod clock;
 pub mod control;
 pub mod http;
 pub mod namespace;
+pub mod namespace_service;
 pub mod privileges;
 pub mod snmp;
 pub mod status;

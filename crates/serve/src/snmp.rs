@@ -48,7 +48,7 @@ use users::Users;
 
 /// What needs rights or the disk: done before rights are given up.
 #[derive(Debug)]
-pub struct Opened {
+pub struct BoundSockets {
     config: Snmp,
     sockets: Vec<Socket>,
     engine: Engine,
@@ -63,7 +63,7 @@ struct Engine {
     state: Result<PathBuf, String>,
 }
 
-impl Opened {
+impl BoundSockets {
     /// Counts the start and binds the sockets. What cannot be had is
     /// complained of, and the rest goes on.
     pub fn open(config: &Snmp) -> Result<Self> {
@@ -260,12 +260,12 @@ pub struct Service {
 
 impl Service {
     /// Starts to answer; there is nothing to answer from yet.
-    pub fn start(opened: Opened, gauge: Gauge) -> Result<Self> {
-        let Opened {
+    pub fn start(sockets: BoundSockets, gauge: Gauge) -> Result<Self> {
+        let BoundSockets {
             config,
             sockets,
             engine,
-        } = opened;
+        } = sockets;
         let source = Source::new(facts(&config, &engine));
         let agent = Agent::new(agent_config(&config, &engine)?).context("[snmp] cannot be used")?;
         let shared = Arc::new(Shared::new(agent, source.clone()));

@@ -166,7 +166,7 @@ pub struct TableStatus {
     pub table: String,
     /// Its rows.
     pub rows: usize,
-    /// Octets of memory, indexes included.
+    /// Bytes of memory, indexes included.
     pub bytes: usize,
 }
 
@@ -247,7 +247,7 @@ pub fn rows(tables: &Tables, object: Object) -> usize {
     }
 }
 
-/// Octets of memory that this process has in use (`VmRSS`); 0 where the
+/// Bytes of memory that this process has in use (`VmRSS`); 0 where the
 /// system does not tell.
 pub fn resident_bytes() -> u64 {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();

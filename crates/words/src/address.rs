@@ -9,7 +9,7 @@ use table::row::address::flag;
 use table::row::route::scope;
 
 use crate::Verb;
-use crate::line::{Context, Words, Wrong, address as parse, number, unknown, wrong};
+use crate::line::{Context, ParseError, Words, address as parse, number, unknown, wrong};
 
 const KNOWN: &str = "ADDRESS[/LEN], dev, peer, brd, anycast, label, scope, metric, valid_lft, \
      preferred_lft, proto, nodad, noprefixroute, home, mngtmpaddr, autojoin, optimistic";
@@ -49,7 +49,7 @@ enum Broadcast {
 }
 
 /// Reads an address. O(words).
-pub fn address(line: &str, context: &mut Context<'_>) -> Result<Address, Wrong> {
+pub fn address(line: &str, context: &mut Context<'_>) -> Result<Address, ParseError> {
     let mut reader = Reader::default();
     let mut words = Words::new(line);
     while let Some(word) = words.next() {
@@ -64,7 +64,7 @@ impl Reader {
         word: &str,
         words: &mut Words<'_>,
         context: &mut Context<'_>,
-    ) -> Result<(), Wrong> {
+    ) -> Result<(), ParseError> {
         match word {
             "dev" => self.link = Some(words.link(word, context)?),
             "local" => self.local = Some(with_len(word, words.value(word)?)?),
@@ -97,7 +97,7 @@ impl Reader {
         Ok(())
     }
 
-    fn finish(self, verb: Verb) -> Result<Address, Wrong> {
+    fn finish(self, verb: Verb) -> Result<Address, ParseError> {
         let (local, len) = self
             .local
             .ok_or_else(|| "an address is wanted, like 10.0.0.1/24".to_owned())?;
@@ -143,7 +143,7 @@ impl Reader {
 }
 
 /// `ADDRESS` or `ADDRESS/LEN`.
-fn with_len(word: &str, text: &str) -> Result<(IpAddr, Option<u8>), Wrong> {
+fn with_len(word: &str, text: &str) -> Result<(IpAddr, Option<u8>), ParseError> {
     let expected = || wrong(word, text, "an address with its length, like 10.0.0.1/24,");
     let (bits, len) = match text.split_once('/') {
         Some((bits, len)) => (bits, Some(number(len).ok_or_else(expected)?)),
@@ -169,7 +169,7 @@ fn lifetime(
     word: &str,
     words: &mut Words<'_>,
     context: &Context<'_>,
-) -> Result<Option<u64>, Wrong> {
+) -> Result<Option<u64>, ParseError> {
     let text = words.value(word)?;
     if text == "forever" {
         return Ok(None);

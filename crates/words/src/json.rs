@@ -8,7 +8,7 @@ use std::borrow::Cow;
 
 use crate::Object;
 
-use crate::line::Wrong;
+use crate::line::ParseError;
 use value::{Row, Value};
 
 /// How a key becomes words.
@@ -141,7 +141,7 @@ const NEXTHOP: &[(&str, How)] = &[
 
 /// The lines that an object stands for: one, but for a link with its
 /// addresses.
-pub fn lines(object: Object, text: &[u8], out: &mut Vec<String>) -> Result<(), Wrong> {
+pub fn lines(object: Object, text: &[u8], out: &mut Vec<String>) -> Result<(), ParseError> {
     let row: Row<'_> =
         serde_json::from_slice(text).map_err(|error| format!("no JSON object: {error}"))?;
     if object == Object::Addr {
@@ -164,8 +164,8 @@ fn each(
     row: &Row<'_>,
     table: &[(&str, How)],
     line: &mut String,
-    mut special: impl FnMut(&str, &Value<'_>, &mut String) -> Result<bool, Wrong>,
-) -> Result<(), Wrong> {
+    mut special: impl FnMut(&str, &Value<'_>, &mut String) -> Result<bool, ParseError>,
+) -> Result<(), ParseError> {
     for (key, value) in row.iter() {
         if special(key, value, line)? {
             continue;
@@ -193,7 +193,7 @@ fn push(line: &mut String, word: &str, value: &str) {
     }
 }
 
-fn scalar<'a>(key: &str, value: &'a Value<'_>) -> Result<Cow<'a, str>, Wrong> {
+fn scalar<'a>(key: &str, value: &'a Value<'_>) -> Result<Cow<'a, str>, ParseError> {
     match value {
         Value::String(text) if !text.contains(char::is_whitespace) => Ok(Cow::Borrowed(text)),
         Value::Number(number) => Ok(number.to_string().into()),
@@ -215,14 +215,14 @@ fn flags(value: &Value<'_>, told: &[&str], line: &mut String) {
 }
 
 /// `{"family":"inet6","host":"fe80::1"}`
-fn via(value: &Value<'_>, line: &mut String) -> Result<(), Wrong> {
+fn via(value: &Value<'_>, line: &mut String) -> Result<(), ParseError> {
     let host = value.get("host").and_then(Value::as_str);
     let host = host.ok_or_else(|| "key `via` of the JSON object has no `host`".to_owned())?;
     push(line, "via", host);
     Ok(())
 }
 
-fn route(row: &Row<'_>, line: &mut String) -> Result<(), Wrong> {
+fn route(row: &Row<'_>, line: &mut String) -> Result<(), ParseError> {
     // The type and the prefix come first, wherever the keys stand.
     for key in ["type", "dst"] {
         if let Some(value) = row.get(key) {
@@ -273,7 +273,7 @@ fn route(row: &Row<'_>, line: &mut String) -> Result<(), Wrong> {
     Ok(())
 }
 
-fn neighbour(row: &Row<'_>, line: &mut String) -> Result<(), Wrong> {
+fn neighbour(row: &Row<'_>, line: &mut String) -> Result<(), ParseError> {
     // The address first: words behind it may be states.
     if let Some(dst) = row.get("dst") {
         push(line, "", &scalar("dst", dst)?);
@@ -294,7 +294,7 @@ fn neighbour(row: &Row<'_>, line: &mut String) -> Result<(), Wrong> {
 
 /// A link as `ip -j addr` prints it, or one address by itself that names
 /// its link.
-fn addresses(row: &Row<'_>, out: &mut Vec<String>) -> Result<(), Wrong> {
+fn addresses(row: &Row<'_>, out: &mut Vec<String>) -> Result<(), ParseError> {
     let link = text(row, "ifname").or_else(|| text(row, "dev"));
     let link = link.ok_or_else(|| "the JSON object names no link (`ifname`)".to_owned())?;
     let Some(Value::Array(list)) = row.get("addr_info") else {
@@ -323,7 +323,7 @@ fn addresses(row: &Row<'_>, out: &mut Vec<String>) -> Result<(), Wrong> {
     Ok(())
 }
 
-fn rule(row: &Row<'_>, line: &mut String) -> Result<(), Wrong> {
+fn rule(row: &Row<'_>, line: &mut String) -> Result<(), ParseError> {
     for (key, len, word) in [("src", "srclen", "from"), ("dst", "dstlen", "to")] {
         let Some(prefix) = text(row, key) else {
             continue;
@@ -370,7 +370,7 @@ fn rule(row: &Row<'_>, line: &mut String) -> Result<(), Wrong> {
     })
 }
 
-fn nexthop(row: &Row<'_>, line: &mut String) -> Result<(), Wrong> {
+fn nexthop(row: &Row<'_>, line: &mut String) -> Result<(), ParseError> {
     each(row, NEXTHOP, line, |key, value, line| {
         match key {
             "via" => via(value, line)?,

@@ -24,7 +24,7 @@ pub mod values;
 mod verb;
 
 pub use address::address;
-pub use line::{Context, Links, Words, Wrong};
+pub use line::{Context, Links, ParseError, Words};
 pub use names::host::load;
 pub use names::{Name, NameFile, Names};
 pub use neighbour::neighbour;

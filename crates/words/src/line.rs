@@ -9,15 +9,15 @@ use ipnet::IpNet;
 use table::{AF_INET6, LinkLayerAddress};
 
 /// What is wrong with a line: for the user, as it is.
-pub type Wrong = String;
+pub type ParseError = String;
 
 /// Names of links to indexes: a kernel's, or those of a file.
 pub trait Links {
     /// The index of a link.
-    fn index(&mut self, name: &str) -> Result<u32, Wrong>;
+    fn index(&mut self, name: &str) -> Result<u32, ParseError>;
 
     /// The routing table of a VRF.
-    fn vrf_table(&mut self, name: &str) -> Result<u32, Wrong>;
+    fn vrf_table(&mut self, name: &str) -> Result<u32, ParseError>;
 }
 
 /// What a line is read with.
@@ -47,25 +47,25 @@ impl<'a> Words<'a> {
     }
 
     /// The word after `word`, which wants one.
-    pub fn value(&mut self, word: &str) -> Result<&'a str, Wrong> {
+    pub fn value(&mut self, word: &str) -> Result<&'a str, ParseError> {
         self.next()
             .ok_or_else(|| format!("`{word}` wants a value after it"))
     }
 
     /// A number after `word`: decimal, or hexadecimal with `0x`.
-    pub fn number<T: TryFrom<u64>>(&mut self, word: &str) -> Result<T, Wrong> {
+    pub fn number<T: TryFrom<u64>>(&mut self, word: &str) -> Result<T, ParseError> {
         let text = self.value(word)?;
         number(text).ok_or_else(|| wrong(word, text, "a number"))
     }
 
     /// An address after `word`.
-    pub fn address(&mut self, word: &str) -> Result<IpAddr, Wrong> {
+    pub fn address(&mut self, word: &str) -> Result<IpAddr, ParseError> {
         let text = self.value(word)?;
         address(text).ok_or_else(|| wrong(word, text, "an address"))
     }
 
     /// The link whose name comes after `word`.
-    pub fn link(&mut self, word: &str, context: &mut Context<'_>) -> Result<u32, Wrong> {
+    pub fn link(&mut self, word: &str, context: &mut Context<'_>) -> Result<u32, ParseError> {
         let name = self.value(word)?;
         context.links.index(name)
     }
@@ -76,7 +76,7 @@ impl<'a> Words<'a> {
         word: &str,
         file: NameFile,
         context: &Context<'_>,
-    ) -> Result<u32, Wrong> {
+    ) -> Result<u32, ParseError> {
         let text = self.value(word)?;
         context
             .names
@@ -90,7 +90,7 @@ impl<'a> Words<'a> {
         word: &str,
         file: NameFile,
         context: &Context<'_>,
-    ) -> Result<u8, Wrong> {
+    ) -> Result<u8, ParseError> {
         let number = self.named(word, file, context)?;
         u8::try_from(number).map_err(|_| wrong(word, number, "a number up to 255"))
     }
@@ -120,12 +120,12 @@ impl<'a> Iterator for Words<'a> {
 }
 
 /// A value that is not what it should be.
-pub fn wrong(word: &str, value: impl std::fmt::Display, expected: &str) -> Wrong {
+pub fn wrong(word: &str, value: impl std::fmt::Display, expected: &str) -> ParseError {
     format!("{word} `{value}`: {expected} is expected")
 }
 
 /// A word that nobody asked for.
-pub fn unknown(word: &str, known: &str) -> Wrong {
+pub fn unknown(word: &str, known: &str) -> ParseError {
     format!("`{word}` is not understood here; what may be said: {known}")
 }
 
@@ -150,7 +150,7 @@ pub fn address(text: &str) -> Option<IpAddr> {
 }
 
 /// A prefix in `ip`'s spellings; `default` is of a family if one is given.
-pub fn prefix(text: &str, family: Option<u8>) -> Result<IpNet, Wrong> {
+pub fn prefix(text: &str, family: Option<u8>) -> Result<IpNet, ParseError> {
     let net = plain_prefix(text).map_or_else(|| values::prefix(text), Ok)?;
     let is_any = net.prefix_len() == 0 && !text.contains(['.', ':']);
     if is_any && family == Some(AF_INET6) {
@@ -165,7 +165,7 @@ fn plain_prefix(text: &str) -> Option<IpNet> {
 }
 
 /// A link-layer address, or an IPv4 one as the address of a tunnel's end.
-pub fn lladdr(text: &str) -> Result<LinkLayerAddress, Wrong> {
+pub fn lladdr(text: &str) -> Result<LinkLayerAddress, ParseError> {
     let expected = || {
         wrong(
             "lladdr",

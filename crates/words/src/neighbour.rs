@@ -6,7 +6,7 @@ use table::row::neighbour::{flag, state};
 use table::{LinkLayerAddress, Neighbour};
 
 use crate::Verb;
-use crate::line::{Context, Words, Wrong, address, lladdr, unknown, wrong};
+use crate::line::{Context, ParseError, Words, address, lladdr, unknown, wrong};
 
 const KNOWN: &str = "ADDRESS or proxy ADDRESS, lladdr, dev, nud STATE, router, use, managed, \
      extern_learn, proto";
@@ -32,7 +32,7 @@ const FLAGS: &[(&str, u32)] = &[
 ];
 
 /// Reads a neighbour. O(words).
-pub fn neighbour(line: &str, context: &mut Context<'_>) -> Result<Neighbour, Wrong> {
+pub fn neighbour(line: &str, context: &mut Context<'_>) -> Result<Neighbour, ParseError> {
     let mut to = None;
     let mut link = None;
     let mut told = None;

@@ -6,14 +6,14 @@ use table::row::route::hop_flag;
 use table::{AF_INET, GroupMember, Nexthop, Resilient};
 
 use crate::Verb;
-use crate::line::{Context, Words, Wrong, family, family_of, number, unknown, wrong};
+use crate::line::{Context, ParseError, Words, family, family_of, number, unknown, wrong};
 use crate::route::no_encap;
 
 const KNOWN: &str = "id, via, dev, onlink, blackhole, fdb, group ID[,WEIGHT]/…, type mpath or \
      resilient, buckets, idle_timer, unbalanced_timer, proto";
 
 /// Reads a next-hop object. O(words).
-pub fn nexthop(line: &str, context: &mut Context<'_>) -> Result<Nexthop, Wrong> {
+pub fn nexthop(line: &str, context: &mut Context<'_>) -> Result<Nexthop, ParseError> {
     let mut row = Nexthop::default();
     let mut words = Words::new(line);
     let mut told_family = context.family;
@@ -77,7 +77,7 @@ fn resilient(row: &mut Nexthop) -> &mut Resilient {
 }
 
 /// `5,10/6`: identifiers with weights.
-fn members(text: &str) -> Result<Vec<GroupMember>, Wrong> {
+fn members(text: &str) -> Result<Vec<GroupMember>, ParseError> {
     let expected = || wrong("group", text, "ID[,WEIGHT]/ID[,WEIGHT]/…");
     text.split('/')
         .map(|member| {
@@ -93,7 +93,7 @@ fn members(text: &str) -> Result<Vec<GroupMember>, Wrong> {
 }
 
 /// Seconds, with hundredths.
-fn centisecs(word: &str, words: &mut Words<'_>) -> Result<u32, Wrong> {
+fn centisecs(word: &str, words: &mut Words<'_>) -> Result<u32, ParseError> {
     let text = words.value(word)?;
     let secs: f64 = text.parse().map_err(|_| wrong(word, text, "seconds"))?;
     let centisecs = (secs * 100.0).round();

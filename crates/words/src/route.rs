@@ -9,7 +9,7 @@ use table::row::route::{flag, hop_flag, kind, protocol, scope, table_id};
 use table::{AF_INET, AF_INET6, NextHop, NextHops, RawAttributes, Route, RouteBody};
 
 use crate::Verb;
-use crate::line::{Context, Words, Wrong, address, family, family_of, number, unknown, wrong};
+use crate::line::{Context, ParseError, Words, address, family, family_of, number, unknown, wrong};
 
 const KNOWN: &str = "[TYPE] PREFIX, via, dev, metric, proto, scope, src, from, table, vrf, tos, \
      nhid, nexthop (several), weight, onlink, realms, expires, pref, mtu, advmss and other metrics";
@@ -91,7 +91,7 @@ struct Rest {
 
 /// Reads a route. O(words); allocates for several next hops and metrics
 /// only.
-pub fn route(line: &str, context: &mut Context<'_>) -> Result<Route, Wrong> {
+pub fn route(line: &str, context: &mut Context<'_>) -> Result<Route, ParseError> {
     let mut reader = Reader {
         kind: None,
         prefix: None,
@@ -123,7 +123,7 @@ impl Reader {
         word: &str,
         words: &mut Words<'_>,
         context: &mut Context<'_>,
-    ) -> Result<(), Wrong> {
+    ) -> Result<(), ParseError> {
         match word {
             "via" => self.hop.gateway = Some(self.gateway(word, words)?),
             "dev" | "oif" => self.hop.link = words.link(word, context)?,
@@ -157,7 +157,7 @@ impl Reader {
     }
 
     /// The type, or the prefix.
-    fn place(&mut self, word: &str, words: &mut Words<'_>) -> Result<(), Wrong> {
+    fn place(&mut self, word: &str, words: &mut Words<'_>) -> Result<(), ParseError> {
         match KINDS.iter().find(|(name, _)| *name == word) {
             Some((_, kind)) if self.kind.is_none() => {
                 self.kind = Some(*kind);
@@ -174,7 +174,7 @@ impl Reader {
         }
     }
 
-    fn set_prefix(&mut self, text: &str) -> Result<(), Wrong> {
+    fn set_prefix(&mut self, text: &str) -> Result<(), ParseError> {
         let prefix = crate::line::prefix(text, self.family.or(self.usual_family))?;
         // `default` alone does not say of which family it is.
         if prefix.prefix_len() != 0 || text.contains(['.', ':']) {
@@ -184,7 +184,7 @@ impl Reader {
         Ok(())
     }
 
-    fn of_family(&mut self, family: u8) -> Result<(), Wrong> {
+    fn of_family(&mut self, family: u8) -> Result<(), ParseError> {
         if *self.family.get_or_insert(family) == family {
             Ok(())
         } else {
@@ -193,7 +193,7 @@ impl Reader {
     }
 
     /// `via [inet6] ADDRESS`.
-    fn gateway(&mut self, word: &str, words: &mut Words<'_>) -> Result<IpAddr, Wrong> {
+    fn gateway(&mut self, word: &str, words: &mut Words<'_>) -> Result<IpAddr, ParseError> {
         let text = words.value(word)?;
         if let Some(family) = family(text) {
             let gateway = words.address(text)?;
@@ -214,7 +214,7 @@ impl Reader {
         &mut self,
         words: &mut Words<'_>,
         context: &mut Context<'_>,
-    ) -> Result<NextHop, Wrong> {
+    ) -> Result<NextHop, ParseError> {
         let mut hop = NextHop {
             weight: 1,
             ..NextHop::default()
@@ -255,7 +255,7 @@ impl Reader {
         word: &str,
         words: &mut Words<'_>,
         context: &mut Context<'_>,
-    ) -> Result<(), Wrong> {
+    ) -> Result<(), ParseError> {
         let rest = &mut self.body;
         match word {
             "from" => match crate::line::prefix(words.value(word)?, Some(AF_INET6))? {
@@ -290,7 +290,7 @@ impl Reader {
     }
 
     /// `mtu [lock] 1400`.
-    fn metric_of_path(&mut self, word: &str, words: &mut Words<'_>) -> Result<(), Wrong> {
+    fn metric_of_path(&mut self, word: &str, words: &mut Words<'_>) -> Result<(), ParseError> {
         let Some((_, metric)) = METRICS.iter().find(|(name, _)| *name == word) else {
             return Err(unknown(word, KNOWN));
         };
@@ -303,7 +303,7 @@ impl Reader {
         Ok(())
     }
 
-    fn finish(self, verb: Verb) -> Result<Route, Wrong> {
+    fn finish(self, verb: Verb) -> Result<Route, ParseError> {
         let prefix = match self.prefix {
             Some(prefix) if prefix.prefix_len() == 0 && self.family.is_some() => {
                 match self.family {
@@ -411,11 +411,11 @@ fn metrics_attributes(metrics: &[(u16, u32)], locked: u32) -> RawAttributes {
     RawAttributes::new(&bytes)
 }
 
-fn table(word: &str, words: &mut Words<'_>, context: &Context<'_>) -> Result<u32, Wrong> {
+fn table(word: &str, words: &mut Words<'_>, context: &Context<'_>) -> Result<u32, ParseError> {
     words.named(word, NameFile::Tables, context)
 }
 
-fn weight(word: &str, words: &mut Words<'_>) -> Result<u16, Wrong> {
+fn weight(word: &str, words: &mut Words<'_>) -> Result<u16, ParseError> {
     let weight: u16 = words.number(word)?;
     if (1..=256).contains(&weight) {
         Ok(weight)
@@ -425,7 +425,7 @@ fn weight(word: &str, words: &mut Words<'_>) -> Result<u16, Wrong> {
 }
 
 /// `[FROM/]TO`.
-pub fn realms(word: &str, words: &mut Words<'_>, context: &Context<'_>) -> Result<u32, Wrong> {
+pub fn realms(word: &str, words: &mut Words<'_>, context: &Context<'_>) -> Result<u32, ParseError> {
     let text = words.value(word)?;
     let realm = |text: &str| {
         let number = context.names.number(NameFile::Realms, text);
@@ -437,6 +437,6 @@ pub fn realms(word: &str, words: &mut Words<'_>, context: &Context<'_>) -> Resul
     }
 }
 
-pub fn no_encap() -> Wrong {
+pub fn no_encap() -> ParseError {
     "`encap` is not made by Fingerpost; `ip` makes it".to_owned()
 }

@@ -7,19 +7,19 @@ use crate::Names;
 use table::{Address, Neighbour, Route};
 
 use crate::Verb;
-use crate::line::{Context, Links, Wrong};
+use crate::line::{Context, Links, ParseError};
 use crate::{address, neighbour, route};
 
 /// Links by name.
 struct Given(HashMap<Box<str>, u32>);
 
 impl Links for Given {
-    fn index(&mut self, name: &str) -> Result<u32, Wrong> {
+    fn index(&mut self, name: &str) -> Result<u32, ParseError> {
         let index = self.0.get(name).copied();
         index.ok_or_else(|| format!("no link is named `{name}`"))
     }
 
-    fn vrf_table(&mut self, name: &str) -> Result<u32, Wrong> {
+    fn vrf_table(&mut self, name: &str) -> Result<u32, ParseError> {
         self.index(name)?;
         Err(format!("`{name}` is no VRF"))
     }
@@ -53,17 +53,17 @@ impl Rows {
     }
 
     /// A route, as `ip route add` takes it or `ip route show` prints it.
-    pub fn route(&mut self, line: &str) -> Result<Route, Wrong> {
+    pub fn route(&mut self, line: &str) -> Result<Route, ParseError> {
         route::route(line, &mut self.context())
     }
 
     /// A neighbour, as `ip neigh add` takes it or `ip neigh show` prints it.
-    pub fn neighbour(&mut self, line: &str) -> Result<Neighbour, Wrong> {
+    pub fn neighbour(&mut self, line: &str) -> Result<Neighbour, ParseError> {
         neighbour::neighbour(line, &mut self.context())
     }
 
     /// An address, as `ip addr add` takes it.
-    pub fn address(&mut self, line: &str) -> Result<Address, Wrong> {
+    pub fn address(&mut self, line: &str) -> Result<Address, ParseError> {
         address::address(line, &mut self.context())
     }
 }

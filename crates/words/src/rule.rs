@@ -7,7 +7,7 @@ use table::row::rule::{action, flag};
 use table::{AF_INET, AF_INET6, Rule};
 
 use crate::Verb;
-use crate::line::{Context, Words, Wrong, family_of, number, unknown, wrong};
+use crate::line::{Context, ParseError, Words, family_of, number, unknown, wrong};
 
 const KNOWN: &str = "not, from, to, priority, fwmark, tos, iif, oif, uidrange, ipproto, sport, \
      dport, tun_id, lookup TABLE, goto, nop, blackhole, prohibit, unreachable, l3mdev, realms, \
@@ -43,7 +43,7 @@ pub struct AskedRule {
 }
 
 /// Reads a rule. O(words).
-pub fn rule(line: &str, context: &mut Context<'_>) -> Result<AskedRule, Wrong> {
+pub fn rule(line: &str, context: &mut Context<'_>) -> Result<AskedRule, ParseError> {
     let mut rule = Rule::default();
     let mut priority = None;
     let mut told_family = None;
@@ -129,7 +129,7 @@ fn settle_action(rule: &mut Rule, table: Option<u32>, verb: Verb) {
 }
 
 /// `all` is no condition.
-fn prefix(word: &str, text: &str, family: &mut Option<u8>) -> Result<Option<IpNet>, Wrong> {
+fn prefix(word: &str, text: &str, family: &mut Option<u8>) -> Result<Option<IpNet>, ParseError> {
     if matches!(text, "all" | "any" | "default") {
         return Ok(None);
     }
@@ -143,7 +143,7 @@ fn prefix(word: &str, text: &str, family: &mut Option<u8>) -> Result<Option<IpNe
 }
 
 /// `MARK[/MASK]`.
-fn mark(word: &str, words: &mut Words<'_>) -> Result<(u32, u32), Wrong> {
+fn mark(word: &str, words: &mut Words<'_>) -> Result<(u32, u32), ParseError> {
     let text = words.value(word)?;
     let (mark, mask) = text.split_once('/').unwrap_or((text, "0xffffffff"));
     let expected = || wrong(word, text, "MARK or MARK/MASK");
@@ -154,7 +154,10 @@ fn mark(word: &str, words: &mut Words<'_>) -> Result<(u32, u32), Wrong> {
 }
 
 /// `A-B`, or `A` alone.
-fn range<T: TryFrom<u64> + Copy + PartialOrd>(word: &str, text: &str) -> Result<(T, T), Wrong> {
+fn range<T: TryFrom<u64> + Copy + PartialOrd>(
+    word: &str,
+    text: &str,
+) -> Result<(T, T), ParseError> {
     let (low, high) = text.split_once('-').unwrap_or((text, text));
     match (number::<T>(low), number::<T>(high)) {
         (Some(low), Some(high)) if low <= high => Ok((low, high)),

@@ -3,13 +3,13 @@
 
 use std::process::Stdio;
 
-use ::lab::bench::Row;
+use ::lab::bench::Measured;
 use anyhow::{Context, Result, bail};
 
 use super::{Setting, peers};
 use crate::host;
 
-pub fn measure(setting: &Setting) -> Result<Vec<Row>> {
+pub fn measure(setting: &Setting) -> Result<Vec<Measured>> {
     peers::install_library("libdpdk", "libdpdk-dev")?;
     let peer = peers::build("fib", &["libdpdk"])?;
     let mut cargo = host::cargo();

@@ -3,7 +3,7 @@
 
 use std::process::Stdio;
 
-use ::lab::bench::Row;
+use ::lab::bench::Measured;
 use anyhow::{Context, Result, bail};
 
 use super::Setting;
@@ -12,7 +12,7 @@ use crate::host::{self, Needed};
 /// The peer.
 const NEEDED: &[Needed] = &[("dpdk-testpmd", "dpdk-dev")];
 
-pub fn measure(setting: &Setting) -> Result<Vec<Row>> {
+pub fn measure(setting: &Setting) -> Result<Vec<Measured>> {
     host::install_missing(NEEDED)?;
     let mut cargo = host::cargo();
     cargo

@@ -5,7 +5,7 @@
 
 use std::process::{Command, Stdio};
 
-use ::lab::bench::{Row, Samples};
+use ::lab::bench::{Measured, Samples};
 use anyhow::{Context, Result, bail};
 
 use super::Setting;
@@ -37,7 +37,7 @@ pub fn measure(setting: &Setting, samples: &mut Samples) -> Result<()> {
     Ok(())
 }
 
-fn rows(setting: &Setting, shape: &str) -> Result<Vec<Row>> {
+fn rows(setting: &Setting, shape: &str) -> Result<Vec<Measured>> {
     let mut bench = Command::new(&setting.fingerpost);
     bench.args(["nat", "bench", "--json", "--shape", shape]);
     if setting.quick {

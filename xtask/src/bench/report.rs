@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use ::lab::bench::{Report, Row};
+use ::lab::bench::{Measured, Report};
 
 /// Whose figures the others are compared with.
 const OURS: &str = "fingerpost";
@@ -56,9 +56,9 @@ const HEAD: [&str; 10] = [
 ];
 
 fn cells(report: &Report) -> Vec<[String; HEAD.len()]> {
-    let mut rows: Vec<&Row> = report.rows.iter().collect();
-    let first_of = |row: &Row| {
-        let same = |other: &Row| other.what == row.what && other.metric == row.metric;
+    let mut rows: Vec<&Measured> = report.rows.iter().collect();
+    let first_of = |row: &Measured| {
+        let same = |other: &Measured| other.what == row.what && other.metric == row.metric;
         report.rows.iter().position(same)
     };
     rows.sort_by_key(|row| (first_of(row), row.size));
@@ -83,7 +83,7 @@ fn cells(report: &Report) -> Vec<[String; HEAD.len()]> {
 }
 
 /// How many times our figure for the same thing.
-fn ratio(report: &Report, row: &Row) -> Option<f64> {
+fn ratio(report: &Report, row: &Measured) -> Option<f64> {
     let ours = report.rows.iter().find(|other| {
         other.who == OURS
             && (&other.what, other.size, &other.metric) == (&row.what, row.size, &row.metric)
@@ -92,8 +92,8 @@ fn ratio(report: &Report, row: &Row) -> Option<f64> {
 }
 
 /// The exponent of its growth, told once: at its largest size.
-fn growth(report: &Report, row: &Row) -> Option<f64> {
-    let mut same: Vec<&Row> = report
+fn growth(report: &Report, row: &Measured) -> Option<f64> {
+    let mut same: Vec<&Measured> = report
         .rows
         .iter()
         .filter(|other| {

@@ -3,13 +3,13 @@
 
 use std::process::Stdio;
 
-use ::lab::bench::Row;
+use ::lab::bench::Measured;
 use anyhow::{Context, Result, bail};
 
 use super::Setting;
 use crate::host;
 
-pub fn measure(setting: &Setting, bench: &str) -> Result<Vec<Row>> {
+pub fn measure(setting: &Setting, bench: &str) -> Result<Vec<Measured>> {
     let mut cargo = host::cargo();
     cargo
         .current_dir(host::workspace()?)

@@ -183,7 +183,7 @@ struct Counts {
     failed: usize,
     stopped: bool,
     waited: std::time::Duration,
-    /// Place and index of each.
+    /// Origin and index of each.
     indexes: Vec<(usize, u32)>,
 }
 

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use clap::{Arg, ArgAction, ArgMatches, Command, ValueHint, value_parser};
 use ipnet::IpNet;
 use linux::links::journal::Work;
-use words::{Wrong, values};
+use words::{ParseError, values};
 
 use super::{Deletion, Plan, Select, Settings, Split, Terms, Wanted, grammar};
 use crate::arguments::switch;
@@ -241,7 +241,7 @@ fn again() -> [Arg; 2] {
 }
 
 /// What the command line asks for, if it asks for links to be changed.
-pub fn wanted(matches: &ArgMatches) -> Result<Option<(Wanted, Terms)>, Wrong> {
+pub fn wanted(matches: &ArgMatches) -> Result<Option<(Wanted, Terms)>, ParseError> {
     let Some((name, matches)) = matches.subcommand() else {
         return Ok(None);
     };
@@ -314,7 +314,7 @@ fn select(matches: &ArgMatches, [group, master]: [&str; 2]) -> Select {
     }
 }
 
-fn plan(matches: &ArgMatches) -> Result<Plan, Wrong> {
+fn plan(matches: &ArgMatches) -> Result<Plan, ParseError> {
     let texts = |id: &str| -> Vec<String> {
         let given = matches.get_many::<String>(id);
         given.unwrap_or_default().cloned().collect()

@@ -3,7 +3,7 @@
 //! for a link's name because nothing else fits. Pure; called by
 //! [`super::command`].
 
-use words::{Wrong, values};
+use words::{ParseError, values};
 
 use super::{Plan, Select, Settings};
 
@@ -69,7 +69,7 @@ const KEYWORDS: &[&str] = &[
 const FIRST_END: &[&str] = &["up", "mtu", "txqueuelen", "txqlen", "qlen"];
 
 /// A link's name that no word announces.
-fn name(word: &str) -> Result<String, Wrong> {
+fn name(word: &str) -> Result<String, ParseError> {
     if KEYWORDS.contains(&word) {
         Err(format!(
             "`{word}` is not understood here; a link of that name is `dev {word}`"
@@ -81,7 +81,11 @@ fn name(word: &str) -> Result<String, Wrong> {
 
 /// `ip link set` begins with names; once settings are said, one name may
 /// still come if there was none.
-pub fn set(words: &[String], settings: &mut Settings, select: &mut Select) -> Result<(), Wrong> {
+pub fn set(
+    words: &[String],
+    settings: &mut Settings,
+    select: &mut Select,
+) -> Result<(), ParseError> {
     let had = select.names.len();
     let (mut has_settings, mut group) = (false, None);
     let mut words = words.iter();
@@ -127,7 +131,7 @@ pub fn set(words: &[String], settings: &mut Settings, select: &mut Select) -> Re
 }
 
 /// `ip link delete [dev] NAME… | group N [type KIND]`.
-pub fn delete(words: &[String], select: &mut Select) -> Result<(), Wrong> {
+pub fn delete(words: &[String], select: &mut Select) -> Result<(), ParseError> {
     let mut words = words.iter();
     while let Some(word) = words.next() {
         let mut next = || value(&mut words, word);
@@ -150,13 +154,16 @@ pub fn delete(words: &[String], select: &mut Select) -> Result<(), Wrong> {
     Ok(())
 }
 
-fn value<'a>(words: &mut std::slice::Iter<'a, String>, word: &str) -> Result<&'a String, Wrong> {
+fn value<'a>(
+    words: &mut std::slice::Iter<'a, String>,
+    word: &str,
+) -> Result<&'a String, ParseError> {
     let value = words.next();
     value.ok_or_else(|| format!("a value is missing after `{word}`"))
 }
 
 /// `link eth0 name v{} mtu 1400 type vlan id {}`
-pub fn add(words: &[String], plan: &mut Plan) -> Result<(), Wrong> {
+pub fn add(words: &[String], plan: &mut Plan) -> Result<(), ParseError> {
     let mut words = words.iter();
     while let Some(word) = words.next() {
         let mut next = || {
@@ -190,7 +197,7 @@ pub fn add(words: &[String], plan: &mut Plan) -> Result<(), Wrong> {
 }
 
 /// `peer name testb{} netns blue`
-pub fn peer(plan: &mut Plan) -> Result<(), Wrong> {
+pub fn peer(plan: &mut Plan) -> Result<(), ParseError> {
     let words = std::mem::take(&mut plan.words);
     let mut words = words.into_iter().peekable();
     if words.next_if(|word| word == "peer").is_none() {

@@ -14,7 +14,7 @@ use linux::error::Refusal;
 use words::{Context, Names, Object, Verb};
 
 use super::lookup::Lookup;
-use super::report::{Place, Report};
+use super::report::{Origin, Report};
 use super::request::message;
 use super::source::Source;
 use super::undo::{Key, Undo};
@@ -53,14 +53,14 @@ struct State {
     halted: bool,
     /// The kernel lets this user change nothing.
     is_denied: bool,
-    /// Octets of the input that were read.
+    /// Bytes of the input that were read.
     read: u64,
 }
 
 /// Lines that were sent and not answered yet: those of a pack.
 #[derive(Default)]
 struct Sent {
-    /// Place of the first in the run.
+    /// Origin of the first in the run.
     first: usize,
     lines: Vec<Line>,
     texts: String,
@@ -79,12 +79,12 @@ struct Line {
 /// Applies the lines of a source; `len` are its octets, if known.
 pub fn run(job: &Job<'_>, source: Source, len: Option<u64>) -> Result<ExitCode> {
     let place = match (&source, &job.change.file) {
-        (Source::Once(_), _) => Place::Words,
+        (Source::Once(_), _) => Origin::Words,
         (Source::File(_), Some(path)) if path.as_os_str() != "-" => {
-            Place::File(path.display().to_string())
+            Origin::File(path.display().to_string())
         }
-        (Source::File(_), _) => Place::File("standard input".to_owned()),
-        _ => Place::Number,
+        (Source::File(_), _) => Origin::File("standard input".to_owned()),
+        _ => Origin::Number,
     };
     let now = SystemTime::now().duration_since(UNIX_EPOCH);
     let now_millis = now.map_or(0, |now| now.as_millis() as u64);

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 
 use clap::{Arg, ArgAction, ArgMatches, Command, ValueHint, value_parser};
 use ipnet::IpNet;
-use words::{Object, Verb, Wrong, values};
+use words::{Object, ParseError, Verb, values};
 
 use super::Change;
 use crate::arguments::switch;
@@ -131,7 +131,7 @@ fn split() -> [Arg; 3] {
 }
 
 /// What the command line asks for, if it asks for a change.
-pub fn wanted(object: Object, matches: &ArgMatches) -> Result<Option<(Verb, Change)>, Wrong> {
+pub fn wanted(object: Object, matches: &ArgMatches) -> Result<Option<(Verb, Change)>, ParseError> {
     let Some((name, matches)) = matches.subcommand() else {
         return Ok(None);
     };
@@ -142,7 +142,7 @@ pub fn wanted(object: Object, matches: &ArgMatches) -> Result<Option<(Verb, Chan
     }
 }
 
-fn change(object: Object, matches: &ArgMatches) -> Result<Change, Wrong> {
+fn change(object: Object, matches: &ArgMatches) -> Result<Change, ParseError> {
     let text = |id: &str| matches.get_one::<String>(id).cloned();
     let mut change = Change {
         words: matches

@@ -9,7 +9,7 @@ use netlink::decode::{Decoded, Item, decode};
 use netlink::message::messages;
 use netlink::request::get_link_by_name;
 
-use words::{Links, Wrong};
+use words::{Links, ParseError};
 
 /// So many names are remembered; then it begins anew.
 const MAX_NAMES: usize = 1 << 20;
@@ -40,7 +40,7 @@ impl Lookup {
         })
     }
 
-    fn known(&mut self, name: &str) -> Result<Known, Wrong> {
+    fn known(&mut self, name: &str) -> Result<Known, ParseError> {
         if let Some(known) = self.known.get(name) {
             return Ok(*known);
         }
@@ -52,7 +52,7 @@ impl Lookup {
         Ok(known)
     }
 
-    fn ask(&mut self, name: &str) -> Result<Known, Wrong> {
+    fn ask(&mut self, name: &str) -> Result<Known, ParseError> {
         let failed = |error: &dyn std::fmt::Display| format!("looking up link `{name}`: {error}");
         let mut request = Vec::new();
         get_link_by_name(name, 1, &mut request).map_err(|error| failed(&error))?;
@@ -87,7 +87,7 @@ impl Lookup {
 
 impl Links for Lookup {
     /// The index of a link. O(1) but for the first time.
-    fn index(&mut self, name: &str) -> Result<u32, Wrong> {
+    fn index(&mut self, name: &str) -> Result<u32, ParseError> {
         if let Some((last, index)) = &self.last
             && **last == *name
         {
@@ -100,7 +100,7 @@ impl Links for Lookup {
     }
 
     /// The table of a VRF.
-    fn vrf_table(&mut self, name: &str) -> Result<u32, Wrong> {
+    fn vrf_table(&mut self, name: &str) -> Result<u32, ParseError> {
         self.index(name)?;
         let table = self.known(name)?.table;
         table.ok_or_else(|| format!("`{name}` is no VRF"))

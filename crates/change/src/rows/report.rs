@@ -18,7 +18,7 @@ const BAR_STEP: u64 = 4096;
 
 /// What a place in the input is called.
 #[derive(Debug, Clone)]
-pub enum Place {
+pub enum Origin {
     /// The words themselves.
     Words,
     /// A number of a pattern or a part.
@@ -29,7 +29,7 @@ pub enum Place {
 
 /// Counts and failures.
 pub struct Report {
-    place: Place,
+    place: Origin,
     json: bool,
     began: Instant,
     bar: ProgressBar,
@@ -40,9 +40,9 @@ pub struct Report {
 
 impl Report {
     /// `len`: octets of the file, if that is known.
-    pub fn new(place: Place, json: bool, len: Option<u64>) -> Self {
+    pub fn new(place: Origin, json: bool, len: Option<u64>) -> Self {
         let bar = match place {
-            Place::Words => ProgressBar::hidden(),
+            Origin::Words => ProgressBar::hidden(),
             _ => bar(len),
         };
         Self {
@@ -74,9 +74,9 @@ impl Report {
                 .push(json!({ "place": number, "words": shown, "error": why }));
         }
         let text = match &self.place {
-            Place::Words => format!("fingerpost: {why}: {shown}"),
-            Place::Number => format!("fingerpost: {number}: {why}: {shown}"),
-            Place::File(name) => format!("fingerpost: {name}:{number}: {why}: {shown}"),
+            Origin::Words => format!("fingerpost: {why}: {shown}"),
+            Origin::Number => format!("fingerpost: {number}: {why}: {shown}"),
+            Origin::File(name) => format!("fingerpost: {name}:{number}: {why}: {shown}"),
         };
         self.say(&text);
     }
@@ -107,7 +107,7 @@ impl Report {
                 object.insert("undone".to_owned(), undone.into());
             }
             writeln!(out, "{result}")?;
-        } else if !matches!(self.place, Place::Words) {
+        } else if !matches!(self.place, Origin::Words) {
             let rate = self.done as f64 / seconds.max(1e-6);
             let undone = undone.map_or_else(String::new, |rows| {
                 format!("; put back as it was: {rows} rows")

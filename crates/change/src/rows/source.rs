@@ -178,7 +178,7 @@ impl Source {
         }
     }
 
-    /// Octets of the file that were read.
+    /// Bytes of the file that were read.
     pub fn read(&self) -> u64 {
         match self {
             Self::File(lines) => lines.read,

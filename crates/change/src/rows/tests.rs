@@ -6,7 +6,7 @@ use super::lookup::Lookup;
 use super::*;
 
 /// What a line is read as, with `lo` for the only link.
-fn read_as(object: Object, verb: Verb, line: &str) -> Result<Asked, Wrong> {
+fn read_as(object: Object, verb: Verb, line: &str) -> Result<Asked, ParseError> {
     let namespace = Namespace::current().map_err(|error| error.to_string())?;
     let mut links = Lookup::new(&namespace).map_err(|error| error.to_string())?;
     let mut context = Context {

@@ -277,10 +277,10 @@ impl Router {
         }
         let pool = Pool::new(2_048 * count, 2_048)?;
         let mut peers = Vec::new();
-        let mut division = None;
+        let mut shards = None;
         if let Some(first) = engines.first().filter(|_| is_shared) {
             peers = Mesh::of(&pool, count, 1_024)?;
-            division = Some(Arc::new(first.divided(count as u16)?));
+            shards = Some(Arc::new(first.shards(count as u16)?));
         }
         let (mut peers, mut engines) = (peers.into_iter(), engines.into_iter());
         let mut workers = Vec::new();
@@ -289,11 +289,11 @@ impl Router {
             let mut hosts: Vec<u32> = (0..work.flows.div_ceil(FLOWS_EACH) as u32 * 4)
                 .map(|host| 0x0a00_0001 + host)
                 .collect();
-            if let (Some(nat), Some(division)) = (&mut nat, &division) {
-                nat.take_part(Arc::clone(division), number as u16);
+            if let (Some(nat), Some(shards)) = (&mut nat, &shards) {
+                nat.join_shards(Arc::clone(shards), number as u16);
                 let is_own = |host: &u32| {
                     let packet = Ip::new(Ipv4Addr::from_bits(*host), ALIAS).udp(1, 2, &[]);
-                    division.owner(Direction::Out, &packet) == Owner::Part(number as u16)
+                    shards.owner(Direction::Out, &packet) == Owner::Shard(number as u16)
                 };
                 match work.alias {
                     // As many flows as else, of hosts of both.

@@ -58,7 +58,7 @@ const TOS: u8 = 0xc0;
 
 /// Whether an error may be sent about an IPv4 packet (RFC 1812 §4.3.2.7).
 pub fn is_due_v4(packet: &[u8]) -> bool {
-    let Ok(ip) = Ipv4::cut(packet) else {
+    let Ok(ip) = Ipv4::parse_truncated(packet) else {
         return false;
     };
     let is_error = || {
@@ -75,7 +75,7 @@ pub fn is_due_v4(packet: &[u8]) -> bool {
 /// Whether an error may be sent about an IPv6 packet (RFC 4443 §2.4 (e));
 /// "packet too big" may be sent about one to a group.
 pub fn is_due_v6(packet: &[u8], message: Message) -> bool {
-    let Ok(ip) = Ipv6::cut(packet) else {
+    let Ok(ip) = Ipv6::parse_truncated(packet) else {
         return false;
     };
     let source = ip.source();
@@ -103,7 +103,7 @@ fn is_single_v4(address: Ipv4Addr) -> bool {
 /// Writes an error about an IPv4 packet; gives its length, 0 where the
 /// packet or the room does not do.
 pub fn write_v4(room: &mut [u8], message: Message, about: &[u8], from: Ipv4Addr) -> usize {
-    let Ok(ip) = Ipv4::cut(about) else {
+    let Ok(ip) = Ipv4::parse_truncated(about) else {
         return 0;
     };
     let head = ipv4::HEADER_LEN + icmp::HEADER_LEN;
@@ -135,7 +135,7 @@ pub fn write_v4(room: &mut [u8], message: Message, about: &[u8], from: Ipv4Addr)
 /// Writes an error about an IPv6 packet; gives its length, 0 where the
 /// packet or the room does not do.
 pub fn write_v6(room: &mut [u8], message: Message, about: &[u8], from: Ipv6Addr) -> usize {
-    let Ok(ip) = Ipv6::cut(about) else {
+    let Ok(ip) = Ipv6::parse_truncated(about) else {
         return 0;
     };
     let head = ipv6::HEADER_LEN + icmp::HEADER_LEN;

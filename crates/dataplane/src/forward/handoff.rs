@@ -1,5 +1,5 @@
 //! Several workers behind the same alias addresses: each translates what is
-//! of its part ([`nat::Division`]), and what comes to another one goes on to
+//! of its part ([`nat::Shards`]), and what comes to another one goes on to
 //! it as it came, whole, with a note in front.
 //!
 //! Nothing is translated before it is where it belongs, so that nothing has
@@ -12,7 +12,7 @@ use std::sync::Arc;
 
 use arrayvec::ArrayVec;
 use nat::fragment::{Datagram, Fragments, Later, Limits, Part};
-use nat::{Direction, Division, Nat, Owner, Verdict};
+use nat::{Direction, Nat, Owner, Shards, Verdict};
 use packet::Ipv4;
 
 use super::frame::Frame;
@@ -111,7 +111,7 @@ enum HandsTo {
 /// What a worker knows of the others' parts.
 #[derive(Debug)]
 pub(super) struct Handoff {
-    division: Arc<Division>,
+    shards: Arc<Shards>,
     me: u16,
     /// Fragments that meet here, and to whom their first one went.
     fragments: Fragments<u16>,
@@ -122,9 +122,9 @@ pub(super) struct Handoff {
 impl Handoff {
     /// Of an engine that is one of several.
     pub(super) fn of(nat: &Nat) -> Option<Self> {
-        let (division, me) = nat.part()?;
+        let (shards, me) = nat.shard()?;
         Some(Self {
-            division: Arc::clone(division),
+            shards: Arc::clone(shards),
             me,
             fragments: Fragments::new(Limits::default()),
             notes: None,
@@ -143,8 +143,8 @@ impl Handoff {
     /// Where a packet goes.
     fn owner(&self, note: Note, direction: Direction, packet: &[u8]) -> Owner {
         match note.flags & DECIDED {
-            0 => self.division.owner(direction, packet),
-            _ => Owner::Part(self.me),
+            0 => self.shards.owner(direction, packet),
+            _ => Owner::Shard(self.me),
         }
     }
 }
@@ -163,11 +163,11 @@ impl State {
         let Some(handoff) = &self.handoff else {
             return false;
         };
-        let (division, me) = (&*handoff.division, Owner::Part(handoff.me));
+        let (shards, me) = (&*handoff.shards, Owner::Shard(handoff.me));
         let mut others: ArrayVec<(u8, u16), MAX_BATCH> = ArrayVec::new();
         for (at, port) in came {
             if let Some(frame) = frames.get(at).filter(|_| picked[at])
-                && division.owner(direction, frame.bytes()) != me
+                && shards.owner(direction, frame.bytes()) != me
                 && others.try_push((at as u8, port)).is_err()
             {
                 break;
@@ -225,14 +225,14 @@ impl State {
         let (Some(handoff), Some(nat)) = (&self.handoff, &self.nat) else {
             return HandsTo::Here;
         };
-        let (me, parts) = (handoff.me, handoff.division.parts());
+        let (me, parts) = (handoff.me, handoff.shards.parts());
         let to = |worker, note| match worker == me {
             true => HandsTo::Here,
             false => HandsTo::To(worker, note),
         };
         match handoff.owner(note, direction, packet) {
             Owner::Any => HandsTo::Here,
-            Owner::Part(worker) => to(worker, note),
+            Owner::Shard(worker) => to(worker, note),
             Owner::Meets(worker) if worker != me => to(worker, note),
             Owner::Meets(_) => self.meet(note, direction, packet),
             Owner::Call(worker, _) if worker != me => to(worker, note),
@@ -265,8 +265,8 @@ impl State {
         };
         match Part::of(&ip) {
             Part::First => {
-                let worker = match handoff.division.owner_of_first(direction, packet) {
-                    Owner::Part(worker) => worker,
+                let worker = match handoff.shards.owner_of_first(direction, packet) {
+                    Owner::Shard(worker) => worker,
                     _ => me,
                 };
                 handoff.fragments.first(datagram, Some(worker), now_millis);

@@ -7,7 +7,7 @@ use packet::{Ipv4, Ipv6, protocol};
 /// later ones have no ports. The upper bits are the good ones.
 pub fn flow_hash(packet: &[u8], seed: u64) -> u32 {
     let parts = match packet.first().map(|byte| byte >> 4) {
-        Some(4) => Ipv4::cut(packet).map(|ip| {
+        Some(4) => Ipv4::parse_truncated(packet).map(|ip| {
             let addresses = [
                 u64::from(ip.source().to_bits()),
                 u64::from(ip.destination().to_bits()),
@@ -18,7 +18,7 @@ pub fn flow_hash(packet: &[u8], seed: u64) -> u32 {
             };
             (addresses, ip.protocol(), ports)
         }),
-        _ => Ipv6::cut(packet).map(|ip| {
+        _ => Ipv6::parse_truncated(packet).map(|ip| {
             let fold = |bits: u128| (bits >> 64) as u64 ^ (bits as u64).rotate_left(32);
             let addresses = [
                 fold(ip.source().to_bits()),

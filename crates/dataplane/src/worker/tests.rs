@@ -163,11 +163,11 @@ fn translators(packets: u32, ring: usize) -> (Router, Pool, Vec<Worker>, Vec<Mem
     let engines: Vec<nat::Nat> = (0..2)
         .map(|_| nat::Nat::new(config.clone()).unwrap())
         .collect();
-    let division = Arc::new(engines[0].divided(2).unwrap());
+    let shards = Arc::new(engines[0].shards(2).unwrap());
     let mesh = Mesh::of(&pool, 2, ring).unwrap();
     let (mut workers, mut outside) = (Vec::new(), Vec::new());
     for ((mut engine, mesh), number) in engines.into_iter().zip(mesh).zip(0_u16..) {
-        engine.take_part(Arc::clone(&division), number);
+        engine.join_shards(Arc::clone(&shards), number);
         let forwarder = Forwarder::new(
             ports.clone(),
             router.fill.views(),

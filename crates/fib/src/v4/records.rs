@@ -12,7 +12,7 @@ use crate::compiled::{Compiled, Listed, Noted, note_listed};
 use crate::heap::{self, Heap};
 use crate::node::Draft;
 use crate::route::{Change4, Route4};
-use crate::store::{Place, Store, UNIT};
+use crate::store::{Extent, Store, UNIT};
 
 /// The routes of an IPv4 table, and where their records lie.
 #[derive(Debug)]
@@ -218,7 +218,7 @@ impl Records {
                     .fill_deep(rest >> 8, rest & 0xff, count, long.next_hop);
             }
         }
-        let old = Place {
+        let old = Extent {
             at: store.slot(slot) / UNIT as u32,
             units: chunk.units.into(),
         };

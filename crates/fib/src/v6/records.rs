@@ -11,7 +11,7 @@ use crate::compiled::{Compiled, Listed, Noted, note_listed};
 use crate::heap::{self, Heap};
 use crate::keys::{self, FIRST};
 use crate::route::{Change, Change6, Route6};
-use crate::store::{LINE, Place, Store, UNIT};
+use crate::store::{Extent, LINE, Store, UNIT};
 
 /// The routes of an IPv6 table, and where their records lie.
 #[derive(Debug)]
@@ -39,7 +39,7 @@ struct Top {
 struct Block {
     routes: usize,
     /// Its slots, once readers find them.
-    place: Option<Place>,
+    place: Option<Extent>,
     /// Routes from /17 to /32.
     short: Heap,
     /// The /32s that have longer routes.
@@ -55,7 +55,7 @@ struct Chunk {
     /// By prefix and length.
     long: Vec<Route6>,
     /// Its record, unless it shares one.
-    place: Option<Place>,
+    place: Option<Extent>,
 }
 
 impl Listed for Route6 {
@@ -350,7 +350,7 @@ impl Records {
 
 /// Writes a block's slots; `None` where there is no space for them, or was
 /// none for a record that one of them leads to.
-fn write_block(store: &mut Store, block: &Block, above: u16) -> Option<Place> {
+fn write_block(store: &mut Store, block: &Block, above: u16) -> Option<Extent> {
     let mut entries = Vec::with_capacity(BLOCK);
     block
         .short

@@ -133,7 +133,7 @@ fn is_on_link(own: &Address, address: Ipv4Addr) -> bool {
     differing >> zeros == 0
 }
 
-/// Octets of one or two digits with colons or dashes, or pairs of digits
+/// Bytes of one or two digits with colons or dashes, or pairs of digits
 /// with nothing between.
 fn parse_lladdr(text: &str) -> Option<LinkLayerAddress> {
     let octet = |digits: &str| match digits.len() {

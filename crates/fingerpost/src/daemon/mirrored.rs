@@ -8,8 +8,8 @@ use std::time::Duration;
 use anyhow::{Context, Result};
 use linux::recording::Recorder;
 use linux::{Mirror, Namespace, Options, Phase};
-use serve::answers::{Answers, Whole};
 use serve::namespace;
+use serve::namespace_service::{DaemonGauges, NamespaceService};
 use table::Tables;
 
 use super::socket::Claim;
@@ -21,7 +21,7 @@ pub struct Mirrored {
     /// What it was asked for by; `None`: the daemon's own.
     pub spec: Option<String>,
     /// Answers questions about it.
-    pub answers: Arc<Answers>,
+    pub answers: Arc<NamespaceService>,
     mirror: Arc<Mirror>,
     /// Accepts clients, once the tables are loaded.
     pub listener: Option<UnixListener>,
@@ -36,7 +36,7 @@ impl Mirrored {
         directory: &Path,
         config: &Config,
         recorder: Option<&Recorder>,
-        whole: Whole,
+        whole: DaemonGauges,
     ) -> Result<Self> {
         let claim = Claim::take(directory, namespace.inode())?;
         let options = Options {
@@ -55,7 +55,7 @@ impl Mirrored {
             source: Arc::<Mirror>::clone(&mirror),
         };
         Ok(Self {
-            answers: Arc::new(Answers::new(namespace, whole)),
+            answers: Arc::new(NamespaceService::new(namespace, whole)),
             mirror,
             spec,
             listener: None,

@@ -37,7 +37,7 @@ struct Held {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum End {
     /// All of the recording, or as much as was wanted.
-    Whole,
+    DaemonGauges,
     /// The user ended it.
     BrokenOff,
     /// The recording cannot be read further: where and why.
@@ -59,7 +59,7 @@ impl End {
     pub fn exit_code(&self) -> ExitCode {
         match self {
             Self::Damaged(_) => ExitCode::FAILURE,
-            Self::Whole | Self::BrokenOff => ExitCode::SUCCESS,
+            Self::DaemonGauges | Self::BrokenOff => ExitCode::SUCCESS,
         }
     }
 }
@@ -157,7 +157,7 @@ impl Playing {
             };
         }
         let Some(file) = self.files.front_mut() else {
-            return Step::End(End::Whole);
+            return Step::End(End::DaemonGauges);
         };
         if !self.has_begun {
             self.has_begun = true;
@@ -178,7 +178,7 @@ impl Playing {
             && record.at_micros > end
         {
             self.player.reach(end);
-            return Step::End(End::Whole);
+            return Step::End(End::DaemonGauges);
         }
         if in_time && !wait(&mut self.began, progress, record.at_micros).is_zero() {
             self.held = Some(Held {

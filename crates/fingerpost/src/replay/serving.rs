@@ -13,8 +13,8 @@ use anyhow::{Context, Result, bail};
 
 use super::playing::{End, Playing};
 use super::{Replay, calendar, collect, warn_of};
-use serve::answers::{Answers, Whole};
 use serve::control::server::{Patience, Server};
+use serve::namespace_service::{DaemonGauges, NamespaceService};
 use serve::{http, privileges, snmp, status};
 
 use crate::config::Config;
@@ -28,7 +28,7 @@ const SHOWN: usize = 12;
 
 /// A namespace that answers.
 struct Place {
-    answers: Arc<Answers>,
+    answers: Arc<NamespaceService>,
     listener: UnixListener,
     claim: Claim,
 }
@@ -36,7 +36,7 @@ struct Place {
 struct Serving<'a> {
     replay: &'a Replay,
     playing: Playing,
-    known: Vec<Arc<Answers>>,
+    known: Vec<Arc<NamespaceService>>,
     places: Vec<Place>,
     server: Server,
     signals: Signals,
@@ -55,15 +55,15 @@ pub fn run(replay: &Replay, config: &Config, playing: Playing) -> Result<ExitCod
     };
     let signals = Signals::catch().context("cannot catch signals")?;
     let opened = match &replay.config {
-        Some(_) => Some(snmp::Opened::open(&config.snmp)?),
+        Some(_) => Some(snmp::BoundSockets::open(&config.snmp)?),
         None => None,
     };
     let web = match &replay.config {
-        Some(_) => Some(http::Opened::open(&config.http)?),
+        Some(_) => Some(http::BoundSockets::open(&config.http)?),
         None => None,
     };
     privileges::drop_all().context("cannot give up privileges")?;
-    let gauge = Whole::default().snmp;
+    let gauge = DaemonGauges::default().snmp;
     let started = opened.map(|opened| snmp::Service::start(opened, gauge));
     let web = web.map(|opened| http::Service::start(opened, words::load()));
     let mut serving = Serving {

@@ -9,9 +9,9 @@ use super::busiest::{Busiest, Key};
 
 /// Rows of neighbours and of prefixes that are kept.
 pub const KEPT: usize = 4_096;
-/// Octets of a line at most; what is longer is not read.
+/// Bytes of a line at most; what is longer is not read.
 const LINE_BYTES: usize = 64 << 10;
-/// Octets of a text that is kept at most.
+/// Bytes of a text that is kept at most.
 const TEXT_BYTES: usize = 128;
 
 /// The tables in the order in which a status tells them: its word for

@@ -18,7 +18,7 @@ const PAUSE: Duration = Duration::from_secs(1);
 
 /// What the looking thread says.
 #[derive(Debug)]
-pub enum Said {
+pub enum Gathering {
     /// It has looked.
     Sample(Box<Sample>),
     /// The daemon does not answer, in words.
@@ -29,7 +29,7 @@ pub enum Said {
 #[derive(Debug)]
 pub struct Gathered {
     /// A look each interval.
-    pub said: Receiver<Said>,
+    pub said: Receiver<Gathering>,
     /// The changes.
     pub tally: Arc<Mutex<Tally>>,
 }
@@ -91,12 +91,15 @@ fn hear(daemon: &Daemon, object: Object, filter: &Filter, tally: &Arc<Mutex<Tall
 }
 
 /// Looks once an interval for as long as somebody listens.
-fn look(daemon: &Daemon, interval: Duration, to: &SyncSender<Said>) {
+fn look(daemon: &Daemon, interval: Duration, to: &SyncSender<Gathering>) {
     loop {
         let began = Instant::now();
         let (said, pause) = match Sample::take(daemon) {
-            Ok(sample) => (Said::Sample(Box::new(sample)), interval),
-            Err(error) => (Said::Trouble(format!("{error:#}")), interval.min(PAUSE)),
+            Ok(sample) => (Gathering::Sample(Box::new(sample)), interval),
+            Err(error) => (
+                Gathering::Trouble(format!("{error:#}")),
+                interval.min(PAUSE),
+            ),
         };
         if to.send(said).is_err() {
             return;

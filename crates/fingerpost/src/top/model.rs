@@ -92,7 +92,7 @@ pub struct Table {
     pub name: &'static str,
     /// Its rows.
     pub rows: u64,
-    /// Octets of memory.
+    /// Bytes of memory.
     pub bytes: u64,
     /// Rows that came, a second.
     pub added: f64,

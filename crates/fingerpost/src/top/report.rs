@@ -10,7 +10,7 @@ use serde::Serialize;
 use super::Top;
 use super::daemon::Daemon;
 use super::events;
-use super::gather::{self, Gathered, Said};
+use super::gather::{self, Gathered, Gathering};
 use super::grid::{self, Cell, Row};
 use super::model::{Model, View};
 use super::units::{grouped, short, span};
@@ -54,13 +54,13 @@ fn look(
     interval: Duration,
 ) -> Result<()> {
     match gathered.said.recv_timeout(interval + PATIENCE) {
-        Ok(Said::Sample(sample)) => {
+        Ok(Gathering::Sample(sample)) => {
             let time = looked.elapsed();
             *looked = Instant::now();
             model.look(*sample, &mut events::lock(&gathered.tally), time);
             Ok(())
         }
-        Ok(Said::Trouble(trouble)) => bail!(trouble),
+        Ok(Gathering::Trouble(trouble)) => bail!(trouble),
         Err(RecvTimeoutError::Timeout) => bail!("the daemon did not answer in time"),
         Err(RecvTimeoutError::Disconnected) => bail!("the thread that asks the daemon ended"),
     }

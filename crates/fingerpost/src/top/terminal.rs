@@ -17,7 +17,7 @@ use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM};
 
 use super::daemon::Daemon;
 use super::events;
-use super::gather::{self, Gathered, Said};
+use super::gather::{self, Gathered, Gathering};
 use super::keys::{Act, Choice};
 use super::model::Model;
 use super::screen::{self, Palette};
@@ -136,14 +136,14 @@ impl Shown {
             return Ok(false);
         }
         match self.gathered.said.try_recv() {
-            Ok(Said::Sample(sample)) => {
+            Ok(Gathering::Sample(sample)) => {
                 let time = self.looked.elapsed();
                 self.looked = Instant::now();
                 let mut tally = events::lock(&self.gathered.tally);
                 self.model.look(*sample, &mut tally, time);
                 Ok(true)
             }
-            Ok(Said::Trouble(trouble)) => {
+            Ok(Gathering::Trouble(trouble)) => {
                 self.model.fail(trouble);
                 Ok(true)
             }

@@ -175,10 +175,10 @@ fn decisions(netns: &Netns, program: &str, questions: &[String]) -> Result<Vec<S
     Ok(found)
 }
 
-type Said = BTreeMap<String, Value>;
+type Decision = BTreeMap<String, Value>;
 
 /// What was decided, and the members of a group if it was one's turn.
-fn decision(text: &str) -> Option<(Said, Vec<Said>)> {
+fn decision(text: &str) -> Option<(Decision, Vec<Decision>)> {
     let rows: Vec<Value> = serde_json::from_str(text.trim()).ok()?;
     let row = rows.first()?;
     let members = row.get("nexthops").and_then(Value::as_array);
@@ -186,24 +186,27 @@ fn decision(text: &str) -> Option<(Said, Vec<Said>)> {
     Some((said(row), members.unwrap_or_default()))
 }
 
-fn said(row: &Value) -> Said {
+fn said(row: &Value) -> Decision {
     let take = |name: &&str| Some(((*name).to_owned(), row.get(*name)?.clone()));
     DECISION.iter().filter_map(take).collect()
 }
 
 /// Whether the daemon's answer allows the kernel's: of several members one.
-fn agree(ours: Option<&(Said, Vec<Said>)>, theirs: Option<&(Said, Vec<Said>)>) -> bool {
+fn agree(
+    ours: Option<&(Decision, Vec<Decision>)>,
+    theirs: Option<&(Decision, Vec<Decision>)>,
+) -> bool {
     match (ours, theirs) {
         (None, None) => true,
         (Some((ours, members)), Some((theirs, _))) if !members.is_empty() => {
             let of_hop = |name: &str| ["gateway", "via", "dev"].contains(&name);
-            let hop: Said = theirs
+            let hop: Decision = theirs
                 .iter()
                 .filter(|(name, _)| of_hop(name))
                 .map(|(a, b)| (a.clone(), b.clone()))
                 .collect();
-            let same = |member: &Said| {
-                let member: Said = member
+            let same = |member: &Decision| {
+                let member: Decision = member
                     .iter()
                     .filter(|(name, _)| of_hop(name))
                     .map(|(a, b)| (a.clone(), b.clone()))

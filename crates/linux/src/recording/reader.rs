@@ -40,7 +40,7 @@ pub enum BadRecording {
         "it ends in the middle of record {record}, at byte {offset}: it was cut off, or is still \
          being written"
     )]
-    Cut { record: u64, offset: u64 },
+    Truncated { record: u64, offset: u64 },
     /// A record's check does not fit.
     #[error("record {record}, at byte {offset}, is damaged: its check does not fit")]
     Damaged { record: u64, offset: u64 },
@@ -92,7 +92,7 @@ impl<R: Read> Reader<R> {
             return Err(BadRecording::NoRecording);
         }
         if read < HEAD_BYTES {
-            return Err(BadRecording::Cut {
+            return Err(BadRecording::Truncated {
                 record: 0,
                 offset: 0,
             });
@@ -145,7 +145,7 @@ impl<R: Read> Reader<R> {
         match fill(&mut self.from, &mut frame).map_err(unreadable)? {
             0 => return Ok(None),
             FRAME_BYTES => {}
-            _ => return Err(BadRecording::Cut { record, offset }),
+            _ => return Err(BadRecording::Truncated { record, offset }),
         }
         let (read, len) = framed(&frame);
         if len > MAX_PAYLOAD_BYTES {
@@ -156,7 +156,7 @@ impl<R: Read> Reader<R> {
             });
         }
         if !self.read_payload(len).map_err(unreadable)? {
-            return Err(BadRecording::Cut { record, offset });
+            return Err(BadRecording::Truncated { record, offset });
         }
         if u32_at(&frame, CHECK_AT) != check(&frame, &self.payload) {
             return Err(BadRecording::Damaged { record, offset });
@@ -264,7 +264,7 @@ mod tests {
             match end {
                 Ok(()) => assert!(ends.contains(&cut), "cut at {cut}"),
                 Err(BadRecording::NoRecording) => assert_eq!(cut, 0),
-                Err(BadRecording::Cut { record, offset }) => {
+                Err(BadRecording::Truncated { record, offset }) => {
                     assert_eq!(record as usize, payloads.len(), "cut at {cut}");
                     let begin = if cut < 40 { 0 } else { ends[payloads.len()] };
                     assert_eq!(offset as usize, begin, "cut at {cut}");
@@ -296,7 +296,7 @@ mod tests {
         let mut reader = Reader::open(&bytes[..]).unwrap();
         assert!(matches!(
             reader.next_record(),
-            Err(BadRecording::Cut { .. })
+            Err(BadRecording::Truncated { .. })
         ));
         assert!(reader.payload.capacity() <= 128 << 10);
         bytes[40..44].copy_from_slice(&u32::MAX.to_le_bytes());

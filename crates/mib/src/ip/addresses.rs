@@ -89,19 +89,19 @@ impl Rows for AddressTable {
 
     fn from<'a>(objects: &Objects<'a>, index: &[u32]) -> impl Iterator<Item = &'a Address> {
         let all = &objects.tables().addresses;
-        let first = Place::of(index);
+        let first = AddressIndex::of(index);
         let v4_rows = match first {
-            Place::V4(address) => Some(v4(all, address)),
+            AddressIndex::V4(address) => Some(v4(all, address)),
             _ => None,
         };
         let from = match first {
-            Place::V4(_) => Some(Ipv6Addr::UNSPECIFIED),
-            Place::V6(address) => Some(address),
-            Place::Zoned(..) => None,
+            AddressIndex::V4(_) => Some(Ipv6Addr::UNSPECIFIED),
+            AddressIndex::V6(address) => Some(address),
+            AddressIndex::Zoned(..) => None,
         };
         let global = from.map(|from| global(all, from));
         let (from, zone) = match first {
-            Place::Zoned(address, zone) if address >= LINK_LOCAL => (address, zone),
+            AddressIndex::Zoned(address, zone) if address >= LINK_LOCAL => (address, zone),
             _ => (LINK_LOCAL, 0),
         };
         let zoned = iter::once_with(move || zoned(all, from, zone)).flatten();
@@ -150,13 +150,13 @@ const LINK_LOCAL: Ipv6Addr = Ipv6Addr::new(0xfe80, 0, 0, 0, 0, 0, 0, 0);
 const BEHIND_LINK_LOCAL: Ipv6Addr = Ipv6Addr::new(0xfec0, 0, 0, 0, 0, 0, 0, 0);
 
 /// Where an index of ipAddressTable leads.
-enum Place {
+enum AddressIndex {
     V4(Ipv4Addr),
     V6(Ipv6Addr),
     Zoned(Ipv6Addr, u32),
 }
 
-impl Place {
+impl AddressIndex {
     fn of(index: &[u32]) -> Self {
         let Some((&kind, rest)) = index.split_first() else {
             return Self::V4(Ipv4Addr::UNSPECIFIED);

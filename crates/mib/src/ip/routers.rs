@@ -21,14 +21,14 @@ pub(crate) struct RouterTable;
 
 /// A default router: its place, how long yet (seconds), its preference.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Row {
+pub(crate) struct RouterRow {
     gateway: IpAddr,
     link: u32,
     lifetime_secs: u32,
     preference: i32,
 }
 
-impl Row {
+impl RouterRow {
     /// The order of the names: `ipv6z` behind `ipv6`.
     fn order(&self) -> impl Ord + use<> {
         let is_zoned = matches!(self.gateway, IpAddr::V6(v6) if v6.is_unicast_link_local());
@@ -39,12 +39,12 @@ impl Row {
 impl Rows for RouterTable {
     const ENTRY: &'static [u32] = &[1, 3, 6, 1, 2, 1, 4, 37, 1];
     const COLUMNS: &'static [u32] = &[4, 5];
-    type Row<'a> = Row;
+    type Row<'a> = RouterRow;
 
     /// All of them: O(n log n) in the default routes, which are a few.
-    fn from<'a>(objects: &Objects<'a>, _: &[u32]) -> impl Iterator<Item = Row> {
+    fn from<'a>(objects: &Objects<'a>, _: &[u32]) -> impl Iterator<Item = RouterRow> {
         let defaults = [IpNet::V4(Ipv4Net::default()), IpNet::V6(Ipv6Net::default())];
-        let mut rows: SmallVec<[Row; 16]> = SmallVec::new();
+        let mut rows: SmallVec<[RouterRow; 16]> = SmallVec::new();
         for default in defaults {
             let run = objects
                 .tables()
@@ -58,7 +58,7 @@ impl Rows for RouterTable {
                 let preference = preference_of_default(route.body);
                 let hops = route.body.next_hops.as_slice().iter();
                 rows.extend(hops.filter_map(|hop| {
-                    Some(Row {
+                    Some(RouterRow {
                         gateway: hop.gateway?,
                         link: hop.link,
                         lifetime_secs: left.unwrap_or(NO_END),
@@ -67,12 +67,12 @@ impl Rows for RouterTable {
                 }));
             }
         }
-        rows.sort_by_key(Row::order);
+        rows.sort_by_key(RouterRow::order);
         rows.dedup_by_key(|row| row.order());
         rows.into_iter()
     }
 
-    fn index(row: &Row, name: &mut Name) {
+    fn index(row: &RouterRow, name: &mut Name) {
         index::put_zoned(name, row.gateway, row.link);
         index::put(name, row.link);
     }
@@ -80,7 +80,7 @@ impl Rows for RouterTable {
     fn value<'r, 'a: 'r>(
         _: &Objects<'a>,
         column: u32,
-        row: &'r Row,
+        row: &'r RouterRow,
         _: &'r mut Name,
     ) -> Option<Value<'r>> {
         Some(match column {

@@ -5,7 +5,7 @@
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::ops::ControlFlow;
 
-use fingerpost_mib::{Engine, History, Moment, Objects, System};
+use fingerpost_mib::{Engine, History, MibContext, Objects, System};
 use ipnet::IpNet;
 use proptest::prelude::*;
 use snmp::Mib;
@@ -53,7 +53,7 @@ pub struct Rest {
 
 impl Rest {
     pub fn objects<'a>(&'a self, tables: &'a Tables) -> Objects<'a> {
-        let moment = Moment {
+        let moment = MibContext {
             tables,
             system: &self.system,
             engine: Engine {

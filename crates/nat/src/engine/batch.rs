@@ -133,7 +133,7 @@ impl Nat {
             }
         }
         self.look::<OUT>(&mut staged, packets.len());
-        let mut unfollowed = Noted::NONE;
+        let mut pending_segments = Noted::NONE;
         let mut made = 0;
         for (place, staged_here) in staged.iter().enumerate().take(packets.len()) {
             let Some(packet) = packets.get_mut(place) else {
@@ -148,21 +148,21 @@ impl Nat {
             } = *staged_here;
             if what == What::Hit && self.short_way::<OUT, false>(packet.bytes, key, name) {
                 packet.verdict = Verdict::Translated;
-                unfollowed.note(place, key.protocol() == protocol::TCP);
+                pending_segments.note(place, key.protocol() == protocol::TCP);
             } else if OUT && what == What::Miss && self.quick_miss(packet.bytes, key, hash, port) {
                 packet.verdict = Verdict::Translated;
                 made += 1;
-            } else if !OUT && what == What::Miss && self.door_is_shut() {
+            } else if !OUT && what == What::Miss && self.inbound_is_closed() {
                 // Nor has it one now: nothing that comes in makes any.
                 packet.verdict = Verdict::NoMapping;
             } else {
-                self.catch_up::<OUT>(packets, &staged, &mut unfollowed);
+                self.catch_up::<OUT>(packets, &staged, &mut pending_segments);
                 if let Some(packet) = packets.get_mut(place) {
                     packet.verdict = self.long_way::<OUT>(packet.bytes, staged_here);
                 }
             }
         }
-        self.catch_up::<OUT>(packets, &staged, &mut unfollowed);
+        self.catch_up::<OUT>(packets, &staged, &mut pending_segments);
         self.sweep(SWEEP_A_STAGE + made * SWEEP_A_FLOW);
     }
 
@@ -222,9 +222,9 @@ impl Nat {
         &mut self,
         packets: &[Packet<'_>],
         staged: &[Staged; STAGED],
-        unfollowed: &mut Noted,
+        pending_segments: &mut Noted,
     ) {
-        for place in unfollowed.take() {
+        for place in pending_segments.take() {
             let (Some(packet), Some(staged)) = (packets.get(place), staged.get(place)) else {
                 return;
             };

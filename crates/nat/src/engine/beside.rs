@@ -411,8 +411,8 @@ fn direction<const OUT: bool>() -> Direction {
     if OUT { Direction::Out } else { Direction::In }
 }
 
-pub(super) fn helper_key(ends: &Ends) -> helper::Key {
-    helper::Key {
+pub(super) fn helper_key(ends: &Ends) -> helper::ControlKey {
+    helper::ControlKey {
         inside: address(ends.inside),
         inside_port: u16::from_be(ends.inside_port),
         remote: address(ends.remote),

@@ -42,7 +42,7 @@ pub(super) enum Wish {
 
 /// What a flow belongs to besides itself.
 #[derive(Debug, Clone, Copy, Default)]
-struct Shared {
+struct MappingChoice {
     /// An entry there is.
     mapping: Option<u32>,
     /// An entry to be made, for this remote address (0: any).
@@ -53,7 +53,7 @@ struct Shared {
 #[derive(Debug, Clone, Copy)]
 struct Plan {
     flags: u32,
-    shared: Shared,
+    shared: MappingChoice,
     chosen: Chosen,
     /// Whether its alias port was chosen, and is counted.
     ported: bool,
@@ -78,7 +78,7 @@ impl Nat {
     pub(super) fn new_flow_out(&mut self, parsed: &Parsed, hint: Hint) -> Result<u32, Verdict> {
         let key = parsed.key;
         let mut alias = self.alias_for(key, parsed.upper)?;
-        let mut tries = ADDRESSES_TRIED.min(self.own.len());
+        let mut tries = ADDRESSES_TRIED.min(self.pool.len());
         loop {
             let made = self.out_through(key, parsed.upper, alias, hint);
             if made.is_err() && alias.address == key.source() && self.is_open() {
@@ -182,14 +182,14 @@ impl Nat {
             alias_port: key.source_port(),
             protocol: key.protocol(),
         };
-        let mut shared = Shared::default();
+        let mut shared = MappingChoice::default();
         let mut chosen = Chosen::default();
         if is_ported(upper) {
             let part = self.remote_part(&ends);
             let exactly = matches!(alias.port, Wish::Exactly(_));
             shared = match part {
                 Some(remote) if !exactly => self.shared_for(&ends, remote, alias.pooled),
-                _ => Shared::default(),
+                _ => MappingChoice::default(),
             };
             if let Some(mapping) = shared.mapping.and_then(|name| self.mappings.get(name)) {
                 (ends.alias, ends.alias_port) = (mapping.alias, mapping.alias_port);
@@ -241,12 +241,12 @@ impl Nat {
     }
 
     /// The mapping of an inside endpoint, or that there is to be one.
-    fn shared_for(&mut self, ends: &Ends, remote: u32, pooled: bool) -> Shared {
+    fn shared_for(&mut self, ends: &Ends, remote: u32, pooled: bool) -> MappingChoice {
         let (inside, port) = (ends.inside, ends.inside_port);
         let mapping = self.mappings.by_inside(inside, port, remote, ends.protocol);
         let mapping = mapping.and_then(|name| self.living_mapping(name));
         let mapping = mapping.filter(|name| self.is_still(*name, ends.alias, pooled));
-        Shared {
+        MappingChoice {
             mapping,
             make_for: mapping.is_none().then_some(remote),
         }
@@ -298,7 +298,7 @@ impl Nat {
             parsed.upper,
             word(target),
             key.destination_port(),
-            Shared::default(),
+            MappingChoice::default(),
         )
     }
 
@@ -321,7 +321,7 @@ impl Nat {
             0 => key.destination_port(),
             port => port.to_be(),
         };
-        self.in_to(key, upper, inside, port, Shared::default())
+        self.in_to(key, upper, inside, port, MappingChoice::default())
     }
 
     /// By a shared mapping; `None`: there is none for the endpoint.
@@ -344,7 +344,7 @@ impl Nat {
         if !allowed {
             return Some(Err(Verdict::Denied));
         }
-        let shared = Shared {
+        let shared = MappingChoice {
             mapping: Some(name),
             make_for: None,
         };
@@ -358,7 +358,7 @@ impl Nat {
         upper: Upper,
         inside: u32,
         inside_port: u16,
-        shared: Shared,
+        shared: MappingChoice,
     ) -> Result<u32, Verdict> {
         // An ICMP query's identifier stands on the alias side only.
         let (inside_port, alias_port) = match upper {
@@ -472,7 +472,12 @@ impl Nat {
 
     /// Joins or makes the shared mapping and the permit of a new flow.
     /// Returns whether the flow opens a mapping.
-    fn share(&mut self, flow: &mut Flow, ends: &Ends, shared: Shared) -> Result<bool, Verdict> {
+    fn share(
+        &mut self,
+        flow: &mut Flow,
+        ends: &Ends,
+        shared: MappingChoice,
+    ) -> Result<bool, Verdict> {
         let entry = Mapping {
             inside: ends.inside,
             alias: ends.alias,
@@ -622,7 +627,7 @@ impl Nat {
 
     /// Whether an address is one of the alias addresses.
     pub(super) fn is_own(&self, address: u32) -> bool {
-        match self.own.as_slice() {
+        match self.pool.as_slice() {
             [only] => *only == address,
             own => own.binary_search(&address).is_ok(),
         }
@@ -631,18 +636,18 @@ impl Nat {
     /// The alias address of an inside host: always the same while the pool
     /// is ("paired", RFC 4787 REQ-2).
     pub(super) fn own_for(&self, inside: u32) -> Option<u32> {
-        if let [only] = self.own.as_slice() {
+        if let [only] = self.pool.as_slice() {
             return Some(*only);
         }
         let key = Key::new(inside, 0, [0, 0], 0);
         let hash = self.table.hasher.hash(key) >> 32;
-        let at = (hash * self.own.len() as u64) >> 32;
-        self.own.get(at as usize).copied()
+        let at = (hash * self.pool.len() as u64) >> 32;
+        self.pool.get(at as usize).copied()
     }
 
     fn next_own(&self, address: u32) -> u32 {
-        let at = self.own.binary_search(&address).map_or(0, |at| at + 1);
-        let next = self.own.get(at).or_else(|| self.own.first());
+        let at = self.pool.binary_search(&address).map_or(0, |at| at + 1);
+        let next = self.pool.get(at).or_else(|| self.pool.first());
         next.copied().unwrap_or(address)
     }
 }

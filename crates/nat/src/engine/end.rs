@@ -129,7 +129,10 @@ impl Nat {
     /// Ends a flow. Returns whether there was one.
     #[inline(never)]
     pub(super) fn end(&mut self, name: u32, why: Why) -> bool {
-        debug_assert!(self.unfollowed.is_empty(), "a segment of what was here");
+        debug_assert!(
+            self.pending_segments.is_empty(),
+            "a segment of what was here"
+        );
         let Some(flow) = self.table.remove(name, &mut self.work) else {
             return false;
         };

@@ -37,7 +37,7 @@ struct Before {
     /// Which remote address stood there instead.
     stood_in: u32,
     /// TCP's numbers, where they may have been others.
-    numbers: Option<crate::helper::Key>,
+    numbers: Option<crate::helper::ControlKey>,
     /// Whether a proxy's option was put in.
     option: bool,
 }
@@ -109,7 +109,7 @@ impl Nat {
             return Verdict::Malformed;
         };
         let Some(before) = self.before::<OUT>(&quote) else {
-            return if OUT && self.part.is_some() && self.is_own(outer_address::<false>(bytes)) {
+            return if OUT && self.shard.is_some() && self.is_own(outer_address::<false>(bytes)) {
                 // Nobody inside has sent what it is about: it is as it was.
                 Verdict::NoMapping
             } else if OUT {

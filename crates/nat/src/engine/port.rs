@@ -129,9 +129,9 @@ impl Nat {
 
     /// A port (memory order) of the engine's part that is like another one.
     fn like(&self, port: u16) -> u16 {
-        match &self.part {
+        match &self.shard {
             None => port,
-            Some(part) => part.cut.like(u16::from_be(port)).to_be(),
+            Some(part) => part.ports.like(u16::from_be(port)).to_be(),
         }
     }
 
@@ -222,7 +222,7 @@ impl Nat {
     fn is_free(&mut self, contest: &Contest, port: u16) -> Option<Free> {
         self.work.port();
         let ends = &contest.ends;
-        if let Some(part) = &self.part
+        if let Some(part) = &self.shard
             && !part.may_take(self.is_own(ends.alias), u16::from_be(port))
         {
             return None;

@@ -18,7 +18,7 @@ impl Nat {
         let mode = &self.config.mode;
         let own = Dependence::AddressAndPort;
         let private = mode.unregistered_only | mode.carrier_grade;
-        let named = self.part.as_ref().is_some_and(|part| part.has_named);
+        let named = self.shard.as_ref().is_some_and(|part| part.has_named);
         !(private | named | mode.proxy_only | self.events.wanted())
             & (self.config.tcp.mapping == own)
             & (self.config.udp.mapping == own)

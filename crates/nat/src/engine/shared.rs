@@ -1,4 +1,4 @@
-//! An engine as one of several: what it asks of the [`Division`], and what
+//! An engine as one of several: what it asks of the [`Shards`], and what
 //! is asked of it by who deals the packets.
 
 use std::net::Ipv4Addr;
@@ -7,29 +7,29 @@ use packet::checksum::Delta;
 use packet::{Icmp, Ipv4, gre, icmp, protocol};
 
 use super::{Nat, address, word};
-use crate::division::Owner;
 use crate::flow::{Ends, Flow};
 use crate::parse::{self, Parse, rewrite_address};
 use crate::rules::Tuple;
-use crate::{Direction, Division, DivisionError, State};
+use crate::shards::Owner;
+use crate::{Direction, Shards, ShardsError, State};
 
 impl Nat {
     /// How packets are dealt to so many engines that are all like this one,
     /// but for their `max_flows`: the same addresses, ports, rules, modes and
     /// seed. O(redirects).
-    pub fn divided(&self, parts: u16) -> Result<Division, DivisionError> {
-        Division::new(self.config(), self.rules(), parts)
+    pub fn shards(&self, parts: u16) -> Result<Shards, ShardsError> {
+        Shards::new(self.config(), self.rules(), parts)
     }
 
     /// Whether a packet of a direction is this engine's to translate. Its
     /// datagram's, where it begins one.
     pub(super) fn is_ours<const OUT: bool>(&self, bytes: &[u8]) -> bool {
-        let Some(part) = &self.part else {
+        let Some(part) = &self.shard else {
             return true;
         };
-        match part.division.rare::<OUT>(bytes, true) {
+        match part.shards.rare::<OUT>(bytes, true) {
             Owner::Any => true,
-            Owner::Part(number) | Owner::Meets(number) => number == part.number,
+            Owner::Shard(number) | Owner::Meets(number) => number == part.number,
             Owner::Call(number, other) => match self.knows::<OUT>(bytes) {
                 true => number == part.number,
                 false => number == part.number && other == part.number,
@@ -57,7 +57,7 @@ impl Nat {
             return calls.knows(bytes, OUT, now);
         }
         let quoted = ip.payload().get(icmp::HEADER_LEN..).unwrap_or_default();
-        let Ok(quoted) = Ipv4::cut(quoted) else {
+        let Ok(quoted) = Ipv4::parse_truncated(quoted) else {
             return false;
         };
         let Some(call) = gre::call_id_of_cut(quoted.payload()) else {
@@ -73,7 +73,7 @@ impl Nat {
     /// The host behind the alias endpoint that is a flow's other end, where
     /// another engine has it, as far as redirects say.
     pub(super) fn elsewhere(&self, ends: &Ends) -> Option<u32> {
-        self.part.as_ref()?;
+        self.shard.as_ref()?;
         let tuple = Tuple {
             protocol: ends.protocol,
             own: address(ends.remote),

@@ -4,7 +4,7 @@
 use packet::protocol;
 
 use super::create::SWEEP_A_FLOW;
-use super::unfollowed::Now;
+use super::pending_segments::Now;
 use crate::flow::{Flow, flag};
 use crate::index::First;
 use crate::key::Key;
@@ -41,7 +41,7 @@ impl Nat {
             First::Name(name) if self.short_way::<OUT, true>(bytes, parsed.key, name) => {
                 Verdict::Translated
             }
-            First::Nothing if !OUT && self.door_is_shut() => Verdict::NoMapping,
+            First::Nothing if !OUT && self.inbound_is_closed() => Verdict::NoMapping,
             _ => self.one_again::<OUT>(bytes),
         }
     }
@@ -187,7 +187,10 @@ impl Nat {
     /// Notes a translated packet's TCP to be followed.
     #[inline(always)]
     fn note_segment<const OUT: bool>(&mut self, name: u32, bytes: &[u8], key: Key) {
-        match self.unfollowed.note::<OUT>(name, bytes, key.protocol()) {
+        match self
+            .pending_segments
+            .note::<OUT>(name, bytes, key.protocol())
+        {
             Now::Nothing => {}
             Now::CatchUp => self.catch_up_calls(),
             Now::Follow => self.follow_now::<OUT>(name, bytes),
@@ -220,7 +223,10 @@ impl Nat {
         parsed: &Parsed,
         hint: Hint,
     ) -> Verdict {
-        if !OUT && self.door_is_shut() && self.table.first::<false>(hint.hash) == First::Nothing {
+        if !OUT
+            && self.inbound_is_closed()
+            && self.table.first::<false>(hint.hash) == First::Nothing
+        {
             return Verdict::NoMapping;
         }
         self.hinted::<OUT>(bytes, parsed, hint)
@@ -228,7 +234,7 @@ impl Nat {
 
     /// Whether nothing unknown comes in: no rule, no shared mapping.
     #[inline(always)]
-    pub(super) fn door_is_shut(&self) -> bool {
+    pub(super) fn inbound_is_closed(&self) -> bool {
         self.config.mode.deny_incoming && self.rules.is_empty() && self.mappings.len() == 0
     }
 

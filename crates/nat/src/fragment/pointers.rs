@@ -8,11 +8,11 @@ use std::net::Ipv4Addr;
 use hashbrown::HashMap;
 
 /// By what libalias knows a datagram: source and identification.
-type Name = (Ipv4Addr, u16);
+type DatagramKey = (Ipv4Addr, u16);
 
 #[derive(Debug)]
-struct Place {
-    name: Name,
+struct SavedPointer {
+    name: DatagramKey,
     until_millis: u64,
     /// `None`: taken.
     number: Option<usize>,
@@ -22,9 +22,9 @@ struct Place {
 #[derive(Debug)]
 pub struct Pointers {
     /// Which places are a datagram's, counted from the first ever.
-    kept: HashMap<Name, Vec<u64>>,
+    kept: HashMap<DatagramKey, Vec<u64>>,
     /// In the order they came, from the oldest that was not taken.
-    places: VecDeque<Place>,
+    places: VecDeque<SavedPointer>,
     /// How many places came before those.
     gone: u64,
     limit: usize,
@@ -59,7 +59,7 @@ impl Pointers {
         let name = (source, identification);
         let place = self.gone + self.places.len() as u64;
         self.kept.entry(name).or_default().push(place);
-        self.places.push_back(Place {
+        self.places.push_back(SavedPointer {
             name,
             until_millis: now_millis.saturating_add(self.timeout_millis),
             number: Some(number),
@@ -107,12 +107,12 @@ impl Pointers {
         None
     }
 
-    fn pop(&mut self) -> Option<Place> {
+    fn pop(&mut self) -> Option<SavedPointer> {
         self.gone += 1;
         self.places.pop_front()
     }
 
-    fn unname(&mut self, name: Name, place: u64) {
+    fn unname(&mut self, name: DatagramKey, place: u64) {
         if let Some(kept) = self.kept.get_mut(&name) {
             kept.retain(|known| *known != place);
             if kept.is_empty() {

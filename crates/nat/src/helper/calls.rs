@@ -9,8 +9,8 @@ use packet::{Gre, Ipv4, protocol};
 
 use super::bounded::Bounded;
 use super::segment::{Segment, patch};
-use super::{Key, Refusal, pptp};
-use crate::division::Cut;
+use super::{ControlKey, Refusal, pptp};
+use crate::shards::PortSlice;
 
 /// A call unused for so long may make room, and is used no more.
 const IDLE_MILLIS: u64 = 600_000;
@@ -29,7 +29,7 @@ struct Inside {
 }
 
 /// An identifier at an address, as one remote sees it.
-type Place = (Ipv4Addr, Ipv4Addr, u16);
+type CallEnd = (Ipv4Addr, Ipv4Addr, u16);
 
 #[derive(Debug, Clone, Copy)]
 struct Call {
@@ -46,14 +46,14 @@ struct Call {
 pub struct Calls {
     calls: Bounded<Inside, Call>,
     /// Alias address, remote and alias identifier.
-    by_alias: HashMap<Place, Inside>,
+    by_alias: HashMap<CallEnd, Inside>,
     /// Inside address, remote and the remote's identifier.
-    by_peer: HashMap<Place, Inside>,
+    by_peer: HashMap<CallEnd, Inside>,
     /// Alias address, remote and the remote's identifier: how a packet looks
     /// that has left, and that an error brings back.
-    by_left: HashMap<Place, Inside>,
+    by_left: HashMap<CallEnd, Inside>,
     /// Identifiers that it may give; `None`: all.
-    cut: Option<Cut>,
+    slice: Option<PortSlice>,
 }
 
 impl Call {
@@ -74,8 +74,8 @@ impl Calls {
     }
 
     /// Gives only identifiers of a part from now on.
-    pub(crate) fn set_cut(&mut self, cut: Cut) {
-        self.cut = Some(cut);
+    pub(crate) fn set_port_slice(&mut self, slice: PortSlice) {
+        self.slice = Some(slice);
     }
 
     /// Calls that are known.
@@ -92,7 +92,7 @@ impl Calls {
     /// identifiers become alias identifiers. O(bytes).
     pub(super) fn announce(
         &mut self,
-        key: &Key,
+        key: &ControlKey,
         alias: Ipv4Addr,
         bytes: &mut [u8],
         segment: &Segment,
@@ -133,7 +133,7 @@ impl Calls {
     /// become the inside's again. O(bytes).
     pub(super) fn answer(
         &mut self,
-        key: &Key,
+        key: &ControlKey,
         alias: Ipv4Addr,
         bytes: &mut [u8],
         segment: &Segment,
@@ -174,8 +174,8 @@ impl Calls {
         }
         let free = |id: &u16| *id != 0 && !self.by_alias.contains_key(&(alias, inside.remote, *id));
         let candidates = (0..TRIES).map(|step| inside.own.wrapping_add(step.wrapping_mul(0x9e37)));
-        let cut = self.cut;
-        let candidates = candidates.map(|id| cut.map_or(id, |cut| cut.like(id)));
+        let slice = self.slice;
+        let candidates = candidates.map(|id| slice.map_or(id, |slice| slice.like(id)));
         let alias_id = candidates.into_iter().find(free)?;
         let call = Call {
             alias,
@@ -303,7 +303,7 @@ impl Calls {
     /// The inside host of a GRE packet as it left, from an alias address to
     /// a remote with the remote's identifier: for errors about it. O(1); is
     /// no use of the call.
-    pub fn sender(&self, left: Place, now_millis: u64) -> Option<Ipv4Addr> {
+    pub fn sender(&self, left: CallEnd, now_millis: u64) -> Option<Ipv4Addr> {
         let inside = self.by_left.get(&left)?;
         self.living(inside, now_millis)?;
         Some(inside.inside)
@@ -314,7 +314,7 @@ impl Calls {
     /// O(1); is no use of the call.
     pub fn as_it_came(
         &self,
-        (inside, remote, own): Place,
+        (inside, remote, own): CallEnd,
         now_millis: u64,
     ) -> Option<(Ipv4Addr, u16)> {
         let inside = Inside {

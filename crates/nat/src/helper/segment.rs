@@ -94,7 +94,7 @@ pub fn rewrite(
     let before = sum(bytes, segment.header_at, segment.end);
     replace(bytes, segment, edits);
     if new_end != segment.end {
-        let ip = Ipv4::cut(&mut *bytes);
+        let ip = Ipv4::parse_truncated(&mut *bytes);
         let set = ip.map(|mut ip| ip.set_total_len(total_len));
         // It was read as IPv4 before, and fits as was just seen.
         debug_assert!(set.is_ok_and(|set| set));

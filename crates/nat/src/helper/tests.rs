@@ -9,8 +9,8 @@ const ALIAS: Ipv4Addr = Ipv4Addr::new(192, 0, 2, 100);
 const REMOTE: Ipv4Addr = Ipv4Addr::new(18, 0, 0, 1);
 const ROOM: usize = 64;
 
-fn key(inside_port: u16, remote_port: u16) -> Key {
-    Key {
+fn key(inside_port: u16, remote_port: u16) -> ControlKey {
+    ControlKey {
         inside: HOST,
         inside_port,
         remote: REMOTE,
@@ -27,12 +27,12 @@ fn built(from: Ipv4Addr, to: Ipv4Addr, segment: &Built<'_>) -> Vec<u8> {
 /// A connection with a helper and everything that goes through it.
 struct Trial {
     helpers: Helpers,
-    key: Key,
+    key: ControlKey,
     given: u16,
 }
 
 impl Trial {
-    fn new(kind: Kind, key: Key) -> Self {
+    fn new(kind: Kind, key: ControlKey) -> Self {
         let mut helpers = Helpers::new(Limits::default());
         assert!(helpers.open(kind, key, 0));
         Self {
@@ -300,7 +300,7 @@ fn two_pptp_clients_with_the_same_call_to_one_server() {
     let mut give = |_: Wanted| None;
     let mut aliases = Vec::new();
     for inside in [HOST, other] {
-        let key = Key {
+        let key = ControlKey {
             inside,
             ..key(3_000, pptp::PORT)
         };

@@ -90,7 +90,7 @@ fn translate(nat: &mut Nat, buffer: &mut Buffer, inside: &[Ipv4Net], report: &mu
 
 /// Which way a packet goes; `None` for what is not to be translated.
 fn direction(packet: &[u8], inside: &[Ipv4Net]) -> Option<Direction> {
-    let header = packet::Ipv4::cut(packet).ok()?;
+    let header = packet::Ipv4::parse_truncated(packet).ok()?;
     let is_inside = |address: Ipv4Addr| inside.iter().any(|prefix| prefix.contains(&address));
     match (is_inside(header.source()), is_inside(header.destination())) {
         (true, true) => None,

@@ -153,8 +153,8 @@ impl Settings {
         if parts == 1 {
             return Ok(vec![first]);
         }
-        let division = first.divided(parts).context("dealing the translation")?;
-        let division = Arc::new(division);
+        let shards = first.shards(parts).context("dealing the translation")?;
+        let shards = Arc::new(shards);
         let mut engines = vec![first];
         // What there is to say of the rules was said with the first.
         like.is_silent = true;
@@ -162,7 +162,7 @@ impl Settings {
             engines.push(like.one_of(parts)?);
         }
         for (number, nat) in engines.iter_mut().enumerate() {
-            nat.take_part(Arc::clone(&division), number as u16);
+            nat.join_shards(Arc::clone(&shards), number as u16);
         }
         Ok(engines)
     }

@@ -23,7 +23,7 @@ use view::{Question, RouteQuestion};
 /// refuses any other version by name.
 pub const VERSION: u32 = 2;
 
-/// Octets of a request at most, the end of the line included.
+/// Bytes of a request at most, the end of the line included.
 pub const MAX_REQUEST_BYTES: usize = 64 << 10;
 
 /// Octets that follow a frame's head at most.

@@ -1,10 +1,11 @@
 //! The daemon's side of the control socket.
 //!
-//! Each client has a thread of its own, which answers one request from a
-//! snapshot and never asks the kernel. A client that stops reading holds
-//! its own thread and snapshot, nobody else's, and not for ever.
+//! Each client has a thread of its own, which answers one request from
+//! snapshots and never asks the kernel. A client that stops reading holds
+//! its own thread, no snapshot, and bounded memory, and not for ever.
 
 pub mod connection;
+mod outbox;
 mod places;
 
 use std::io;
@@ -17,9 +18,10 @@ use std::time::{Duration, Instant};
 use view::Names;
 
 use super::protocol;
-use crate::answers::Answers;
+use crate::namespace_service::NamespaceService;
 use crate::privileges;
 use crate::status::Answered;
+use outbox::Kept;
 use places::{Admission, Taken};
 
 /// Clients accepted in one go.
@@ -46,6 +48,10 @@ pub struct Patience {
     pub stalled: Duration,
     /// The same when all places are taken and another client comes.
     pub stalled_when_full: Duration,
+    /// Bytes of one client's answer that are kept while it takes nothing.
+    pub kept_of_client: usize,
+    /// Of all clients together; a quarter of them for root alone.
+    pub kept: usize,
 }
 
 impl Default for Patience {
@@ -57,6 +63,8 @@ impl Default for Patience {
             request: Duration::from_secs(5),
             stalled: Duration::from_secs(600),
             stalled_when_full: Duration::from_secs(5),
+            kept_of_client: 32 << 20,
+            kept: 64 << 20,
         }
     }
 }
@@ -64,17 +72,19 @@ impl Default for Patience {
 /// Serves the clients of all namespaces.
 #[derive(Debug)]
 pub struct Server {
-    shared: Arc<Shared>,
+    shared: Arc<ServerState>,
 }
 
 #[derive(Debug)]
-struct Shared {
+struct ServerState {
     patience: Patience,
     started: Instant,
     stopping: AtomicBool,
     /// iproute2's names, as last read.
     names: Mutex<Arc<Names>>,
     clients: Mutex<Vec<Arc<Client>>>,
+    /// What clients have yet to take.
+    kept: Kept,
     /// When it was last said that nobody can be accepted.
     complained: Mutex<Option<Instant>>,
     answers: AtomicU64,
@@ -98,12 +108,13 @@ impl Server {
     /// A server without clients.
     pub fn new(patience: Patience, names: Names) -> Self {
         Self {
-            shared: Arc::new(Shared {
+            shared: Arc::new(ServerState {
                 patience,
                 started: Instant::now(),
                 stopping: AtomicBool::new(false),
                 names: Mutex::new(Arc::new(names)),
                 clients: Mutex::default(),
+                kept: Kept::default(),
                 complained: Mutex::default(),
                 answers: AtomicU64::new(0),
                 refusals: AtomicU64::new(0),
@@ -117,7 +128,7 @@ impl Server {
     /// answers each on a thread of its own. Not more than a few at once:
     /// whoever calls has other things to look at. One that cannot be
     /// accepted is logged, and waits.
-    pub fn accept(&self, listener: &UnixListener, answers: &Arc<Answers>) {
+    pub fn accept(&self, listener: &UnixListener, answers: &Arc<NamespaceService>) {
         for _ in 0..AT_ONCE {
             match listener.accept() {
                 Ok((stream, _)) => self.welcome(stream, answers),
@@ -133,7 +144,7 @@ impl Server {
         }
     }
 
-    fn welcome(&self, stream: UnixStream, answers: &Arc<Answers>) {
+    fn welcome(&self, stream: UnixStream, answers: &Arc<NamespaceService>) {
         let Some(client) = self.shared.place(stream) else {
             return;
         };
@@ -181,7 +192,7 @@ impl Server {
     }
 }
 
-impl Shared {
+impl ServerState {
     /// Says that a client cannot be accepted, once a minute.
     fn complain(&self, error: &io::Error) {
         let complained = self.complained.lock();

@@ -29,8 +29,8 @@ use tokio::time::{Instant, Sleep, sleep_until};
 use view::conditions::{FILTERS, settle_family};
 use view::{Filter, Object, Question, Watch};
 
+use super::background;
 use super::definition::TABLES;
-use super::long;
 use super::problem::Problem;
 use super::query::Parameters;
 use super::shared::Shared;
@@ -119,9 +119,9 @@ impl Drop for Right {
 pub async fn open(shared: &Arc<Shared>, request: Parts) -> Result<Response, Problem> {
     let of = Arc::clone(shared);
     // The feed is rendered under its lock.
-    let opened = shared.long.run(async move { answer(&of, &request) });
+    let opened = shared.background.run(async move { answer(&of, &request) });
     let mut response = opened.await?;
-    long::mark(&mut response);
+    background::mark(&mut response);
     Ok(response)
 }
 

@@ -36,7 +36,7 @@ pub struct Clients {
 
 /// A taken place; free when dropped.
 #[derive(Debug)]
-pub struct Place {
+pub struct Admission {
     clients: Arc<Clients>,
     client: Arc<Client>,
 }
@@ -54,7 +54,7 @@ impl Clients {
     /// Takes a place, that of one who stalls if need be; `None`: all are
     /// taken by clients that are being answered. O(1), O(clients) when all
     /// are taken.
-    pub fn take(self: &Arc<Self>) -> Option<Place> {
+    pub fn take(self: &Arc<Self>) -> Option<Admission> {
         let mut taken = self.taken();
         if taken.len() >= self.most {
             let now = self.millis();
@@ -64,7 +64,7 @@ impl Clients {
         let client = Arc::new(Client::default());
         client.idle_since.store(self.millis(), Ordering::Relaxed);
         taken.push(Arc::clone(&client));
-        Some(Place {
+        Some(Admission {
             clients: Arc::clone(self),
             client,
         })
@@ -114,7 +114,7 @@ impl Client {
     }
 }
 
-impl Place {
+impl Admission {
     /// Whose it is.
     pub fn client(&self) -> &Arc<Client> {
         &self.client
@@ -139,7 +139,7 @@ impl Place {
     }
 }
 
-impl Drop for Place {
+impl Drop for Admission {
     fn drop(&mut self) {
         let mut taken = self.clients.taken();
         if let Some(at) = taken

@@ -12,12 +12,12 @@ use http::StatusCode;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::time::{Sleep, sleep};
 
-use super::clients::Place;
+use super::clients::Admission;
 use super::problem::Problem;
 
-/// Octets of a request's head at most.
+/// Bytes of a request's head at most.
 pub const MAX_HEAD_BYTES: usize = 16 << 10;
-/// Octets of a refusal without words at most: a status and three headers.
+/// Bytes of a refusal without words at most: a status and three headers.
 const MAX_WORDLESS_BYTES: usize = 512;
 /// Headers of a request at most.
 pub const MAX_HEADERS: usize = 64;
@@ -25,7 +25,7 @@ pub const MAX_HEADERS: usize = 64;
 /// A stream under guard.
 pub struct Guarded<S> {
     stream: S,
-    place: Arc<Place>,
+    place: Arc<Admission>,
     patience: Duration,
     /// Runs while a write waits.
     deadline: Option<Pin<Box<Sleep>>>,
@@ -35,7 +35,7 @@ pub struct Guarded<S> {
 
 impl<S: AsyncRead + AsyncWrite + Unpin> Guarded<S> {
     /// Under guard from now on.
-    pub fn new(stream: S, place: Arc<Place>, patience: Duration) -> Self {
+    pub fn new(stream: S, place: Arc<Admission>, patience: Duration) -> Self {
         Self {
             stream,
             place,

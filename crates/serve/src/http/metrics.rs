@@ -18,8 +18,8 @@ use http::request::Parts;
 use table::{Link, LinkCounters, Phase, Tables};
 use view::Object;
 
+use super::background;
 use super::compressed;
-use super::long;
 use super::problem::Problem;
 use super::query::Parameters;
 use super::shared::Shared;
@@ -31,7 +31,7 @@ pub use families::TABLES;
 
 /// What the text is.
 const MEDIA_TYPE: &str = "text/plain; version=0.0.4; charset=utf-8";
-/// Octets of a piece, about.
+/// Bytes of a piece, about.
 const PIECE_BYTES: usize = 32 << 10;
 
 /// Answers a scrape. O(links).
@@ -60,7 +60,7 @@ pub async fn answer(shared: &Arc<Shared>, request: &Parts) -> Result<Response, P
     };
     let mut response = Response::new(compressed::body(Streamed::new(scrape), &compress));
     compressed::mark(&mut response, compress.is_some());
-    long::mark(&mut response);
+    background::mark(&mut response);
     let headers = response.headers_mut();
     headers.insert(CONTENT_TYPE, HeaderValue::from_static(MEDIA_TYPE));
     headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));

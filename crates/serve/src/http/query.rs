@@ -11,7 +11,7 @@ use view::{Format, Object, Output};
 
 use super::problem::Problem;
 
-/// Octets of a query string at most.
+/// Bytes of a query string at most.
 pub const MAX_QUERY_BYTES: usize = 4096;
 /// Parameters of a query string at most.
 const MAX_PARAMETERS: usize = 64;

@@ -36,7 +36,7 @@ use super::problem::Problem;
 use super::query::{self, Parameters};
 use super::shared::Shared;
 use super::streamed::{Pieces, Streamed};
-use super::{compressed, cursor, long};
+use super::{background, compressed, cursor};
 use crate::namespace::Namespace;
 use crate::status;
 
@@ -206,7 +206,7 @@ pub async fn answer(
     let Some((rows, walk)) = asked.at_once(shared, &tables)? else {
         drop(tables);
         let work = long_answer(Arc::clone(shared), asked, head);
-        return shared.long.run(work).await;
+        return shared.background.run(work).await;
     };
     if asked.limit.is_some_and(|limit| limit > 0) {
         head.link(&walk, &asked, &shared.start);
@@ -250,7 +250,7 @@ async fn long_answer(
     };
     let mut response = head.finish(StatusCode::OK, body);
     compressed::mark(&mut response, compress.is_some());
-    long::mark(&mut response);
+    background::mark(&mut response);
     Ok(response)
 }
 

@@ -28,8 +28,8 @@ use tokio::time::{sleep, timeout};
 use tokio_rustls::TlsAcceptor;
 use tower::Service;
 
-use super::clients::Place;
-use super::door::ALWAYS;
+use super::access_policy::ALWAYS;
+use super::clients::Admission;
 use super::guarded::{Guarded, MAX_HEAD_BYTES, MAX_HEADERS};
 use super::listening::Listening;
 use super::problem::Problem;
@@ -38,7 +38,7 @@ use super::shared::Shared;
 /// How long a client that was refused may go on sending before the
 /// connection is reset.
 const LINGER: Duration = Duration::from_secs(1);
-/// Octets of it that are thrown away.
+/// Bytes of it that are thrown away.
 const MAX_LINGER_BYTES: usize = 1 << 20;
 /// Clients beyond all places that are told so, at a time.
 const MAX_TURNED_AWAY: usize = 64;
@@ -125,7 +125,7 @@ async fn connection(
     router: Router,
     stream: TcpStream,
     came: Came,
-    place: Place,
+    place: Admission,
 ) {
     let place = Arc::new(place);
     let wanted = Arc::clone(&place);
@@ -160,8 +160,13 @@ async fn first_of(one: impl Future<Output = ()>, other: impl Future<Output = ()>
 
 type Answering = Pin<Box<dyn Future<Output = Result<Response, Infallible>> + Send>>;
 
-async fn talk<S>(shared: &Arc<Shared>, router: Router, stream: S, came: &Came, place: &Arc<Place>)
-where
+async fn talk<S>(
+    shared: &Arc<Shared>,
+    router: Router,
+    stream: S,
+    came: &Came,
+    place: &Arc<Admission>,
+) where
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
     let patience = shared.config.write_timeout();
@@ -214,12 +219,12 @@ async fn answer(
     mut router: Router,
     request: Request<Incoming>,
     came: Came,
-    place: Arc<Place>,
+    place: Arc<Admission>,
 ) -> Result<Response, Infallible> {
     place.answers(true);
     let (parts, body) = request.into_parts();
-    let door = shared.door();
-    // Looked at after the door was taken: a door that is newer than the
+    let access_policy = shared.access_policy();
+    // Looked at after the access policy was taken: a access policy that is newer than the
     // closing of this address lets nobody in who came by it.
     let allowed = match came.at.is_closed() {
         true => Err(Problem::new(
@@ -229,14 +234,14 @@ async fn answer(
         .closing()),
         false => shared.rates.take(came.from.ip(), Instant::now()),
     };
-    let allowed = allowed.and_then(|()| door.check(&parts));
+    let allowed = allowed.and_then(|()| access_policy.check(&parts));
     let mut response = match allowed {
         Ok(()) => {
             // Not read: there is none.
             drop(body);
             let answered = router.call(Request::from_parts(parts, Body::empty()));
             let answer = answered.await.unwrap_or_else(|never| match never {});
-            shared.long.take_over(answer)
+            shared.background.take_over(answer)
         }
         Err(problem) => {
             if problem.closes {
@@ -263,7 +268,7 @@ struct Handed {
     _place: Answered,
 }
 
-struct Answered(Arc<Place>);
+struct Answered(Arc<Admission>);
 
 impl Drop for Answered {
     fn drop(&mut self) {

@@ -8,12 +8,12 @@ use rustls::ServerConfig;
 use tokio::sync::Semaphore;
 use view::Names;
 
+use super::access_policy::{AccessPolicy, Rates};
+use super::background::Background;
 use super::changes::Streams;
 use super::clients::Clients;
 use super::compressed::MAX_COMPRESSED;
 use super::config::Http;
-use super::door::{Door, Rates};
-use super::long::Long;
 use super::problem::Problem;
 use super::status::Memory;
 use crate::clock::now_millis;
@@ -35,7 +35,7 @@ pub struct Shared {
     /// Requests by source.
     pub rates: Rates,
     /// Makes long answers.
-    pub long: Long,
+    pub background: Background,
     /// Rights to compress.
     pub compressed: Arc<Semaphore>,
     /// Rights to hold pieces of pages.
@@ -46,7 +46,7 @@ pub struct Shared {
     pub counts: Counts,
     /// When the daemon started, seconds since the UNIX epoch.
     pub started_secs: u64,
-    door: Mutex<Arc<Door>>,
+    access_policy: Mutex<Arc<AccessPolicy>>,
     tls: Mutex<Option<Arc<ServerConfig>>>,
     names: Mutex<Arc<Names>>,
     namespaces: Mutex<Arc<[Namespace]>>,
@@ -92,22 +92,22 @@ impl Shared {
     pub fn new(
         start: String,
         config: Http,
-        door: Door,
+        access_policy: AccessPolicy,
         tls: Option<Arc<ServerConfig>>,
-        long: Long,
+        background: Background,
     ) -> Self {
         Self {
             start,
             clients: Clients::new(config.clients),
             rates: Rates::new(config.requests_per_sec),
-            long,
+            background,
             compressed: Arc::new(Semaphore::new(MAX_COMPRESSED)),
             gathered: Arc::new(Semaphore::new(MAX_GATHERED)),
             streams: Streams::new(config.event_streams),
             counts: Counts::default(),
             started_secs: now_millis() / 1000,
             config,
-            door: Mutex::new(Arc::new(door)),
+            access_policy: Mutex::new(Arc::new(access_policy)),
             tls: Mutex::new(tls),
             names: Mutex::default(),
             namespaces: Mutex::new(Arc::new([])),
@@ -116,8 +116,8 @@ impl Shared {
     }
 
     /// Who may ask.
-    pub fn door(&self) -> Arc<Door> {
-        get(&self.door)
+    pub fn access_policy(&self) -> Arc<AccessPolicy> {
+        get(&self.access_policy)
     }
 
     /// How connections are encrypted, if they are.
@@ -125,9 +125,9 @@ impl Shared {
         get(&self.tls)
     }
 
-    /// Takes another door and other keys.
-    pub fn replace(&self, door: Door, tls: Option<Arc<ServerConfig>>) {
-        put(&self.door, Arc::new(door));
+    /// Takes another access policy and other keys.
+    pub fn replace(&self, access_policy: AccessPolicy, tls: Option<Arc<ServerConfig>>) {
+        put(&self.access_policy, Arc::new(access_policy));
         put(&self.tls, tls);
     }
 
@@ -141,7 +141,7 @@ impl Shared {
         put(&self.names, Arc::new(names));
     }
 
-    /// Octets of memory that the daemon has in use, half a second old at
+    /// Bytes of memory that the daemon has in use, half a second old at
     /// most.
     pub fn memory(&self) -> u64 {
         let mut memory = self.memory.lock().unwrap_or_else(PoisonError::into_inner);

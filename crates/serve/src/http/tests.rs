@@ -35,9 +35,9 @@ impl Tested {
             token_file: Some(token.clone()),
             ..Http::default()
         };
-        let opened = Opened::open(&config).unwrap();
+        let sockets = BoundSockets::open(&config).unwrap();
         Self {
-            service: Service::start(opened, Names::default()).unwrap(),
+            service: Service::start(sockets, Names::default()).unwrap(),
             config,
             token,
             _directory: directory,

@@ -76,7 +76,7 @@ pub struct Snmp {
     pub location: String,
     /// `sysName`; `None`: the host's name.
     pub name: Option<String>,
-    /// Octets of an answer at most.
+    /// Bytes of an answer at most.
     pub max_message_bytes: usize,
     /// Sources, beside those of communities, that are answered at full
     /// length; the pollers of v3 belong here, or their bulk answers are

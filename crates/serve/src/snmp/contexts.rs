@@ -15,7 +15,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use mib::{Engine, Moment, Objects, System, sampled};
+use mib::{Engine, MibContext, Objects, System, sampled};
 use snmp::counters::Counters;
 use snmp::mib::WalkSink;
 use snmp::{Contexts, Mib, Value};
@@ -41,10 +41,10 @@ const MAX_CONTEXTS: usize = 64;
 
 /// Where answers come from. Cheap to clone; all clones see the same.
 #[derive(Debug, Clone)]
-pub struct Source(Arc<Shared>);
+pub struct Source(Arc<ContextsState>);
 
 #[derive(Debug)]
-struct Shared {
+struct ContextsState {
     namespaces: Mutex<Arc<[Arc<Namespace>]>>,
     facts: Mutex<Arc<Facts>>,
     started_at_millis: u64,
@@ -76,13 +76,13 @@ pub struct Namespace {
 struct Wishes {
     links: AtomicU64,
     neighbours: AtomicU64,
-    disappointed: AtomicU64,
+    failed_at_millis: AtomicU64,
 }
 
 impl Source {
     /// A source that knows no namespace yet.
     pub fn new(facts: Facts) -> Self {
-        Self(Arc::new(Shared {
+        Self(Arc::new(ContextsState {
             namespaces: Mutex::new(Arc::from([])),
             facts: Mutex::new(Arc::new(facts)),
             started_at_millis: now_millis(),
@@ -292,7 +292,7 @@ impl Namespace {
             tables.neighbour_samples.taken_at_millis,
             &|| samples.want(Sampled::Neighbours, Instant::now()),
         );
-        is_old && !self.wishes.is_disappointed(now_millis)
+        is_old && !self.wishes.is_backing_off(now_millis)
     }
 
     /// Waits for a sample, not for long, and gives the tables of then.
@@ -311,8 +311,8 @@ impl Namespace {
                 .zip(oldest)
                 .is_none_or(|(samples, oldest)| samples.wait(what, oldest, left));
             if !is_fresh {
-                let disappointed = &self.wishes.disappointed;
-                disappointed.store(now_millis, Ordering::Relaxed);
+                let failed_at_millis = &self.wishes.failed_at_millis;
+                failed_at_millis.store(now_millis, Ordering::Relaxed);
             }
         }
         self.tables()
@@ -320,8 +320,8 @@ impl Namespace {
 }
 
 impl Wishes {
-    fn is_disappointed(&self, now_millis: u64) -> bool {
-        let last = self.disappointed.load(Ordering::Relaxed);
+    fn is_backing_off(&self, now_millis: u64) -> bool {
+        let last = self.failed_at_millis.load(Ordering::Relaxed);
         now_millis.saturating_sub(last) < DISAPPOINTED_MILLIS
     }
 }
@@ -335,7 +335,7 @@ impl Chosen {
             tables = self.namespace.wait_for_samples(name, self.now_millis);
             *self.tables.borrow_mut() = Arc::clone(&tables);
         }
-        let moment = Moment {
+        let moment = MibContext {
             tables: &tables,
             system: &self.facts.system,
             engine: Engine {

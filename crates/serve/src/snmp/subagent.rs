@@ -55,19 +55,19 @@ const MAX_NOTIFICATIONS: usize = 256;
 /// The thread. Ends when dropped.
 #[derive(Debug)]
 pub struct Subagent {
-    shared: Arc<Shared>,
+    shared: Arc<SubagentState>,
     thread: Option<JoinHandle<()>>,
 }
 
 #[derive(Debug)]
-struct Shared {
+struct SubagentState {
     stop: AtomicBool,
     wake: OwnedFd,
     status: Mutex<AgentxStatus>,
     notifications: Mutex<Vec<Notification>>,
 }
 
-impl Shared {
+impl SubagentState {
     fn status(&self) -> MutexGuard<'_, AgentxStatus> {
         self.status.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -89,7 +89,7 @@ impl Subagent {
     pub fn start(master: Master, source: Source) -> Result<Self> {
         let wake = eventfd(0, EventfdFlags::NONBLOCK | EventfdFlags::CLOEXEC)
             .context("cannot make an event descriptor")?;
-        let shared = Arc::new(Shared {
+        let shared = Arc::new(SubagentState {
             stop: AtomicBool::new(false),
             wake,
             status: Mutex::new(AgentxStatus {
@@ -148,7 +148,7 @@ impl Drop for Subagent {
 struct Worker {
     master: Master,
     source: Source,
-    shared: Arc<Shared>,
+    shared: Arc<SubagentState>,
     session: Session,
     started: Instant,
     /// When contexts were last looked at.
@@ -160,7 +160,7 @@ struct Worker {
 }
 
 impl Worker {
-    fn new(master: Master, source: Source, shared: Arc<Shared>) -> Self {
+    fn new(master: Master, source: Source, shared: Arc<SubagentState>) -> Self {
         let session = Session::new(Config {
             id: super::own_id(),
             description: concat!("fingerpost ", env!("CARGO_PKG_VERSION")).to_owned(),

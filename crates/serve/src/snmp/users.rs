@@ -16,7 +16,7 @@ use super::state;
 const USERS: &str = "snmp-users.toml";
 /// Users at most.
 const MAX_USERS: usize = 1_000;
-/// Octets of a user's name (RFC 3411 §5, SnmpAdminString of 1 to 32).
+/// Bytes of a user's name (RFC 3411 §5, SnmpAdminString of 1 to 32).
 const MAX_NAME_BYTES: usize = 32;
 
 /// All users of an engine.

@@ -251,7 +251,7 @@ impl<'a> Message<'a> {
         Self { out, start }
     }
 
-    /// Octets of it so far.
+    /// Bytes of it so far.
     pub fn len_bytes(&self) -> usize {
         self.out.len() - self.start
     }

@@ -143,7 +143,7 @@ fn put<const N: usize>(head: &mut [u8], bytes: &[u8; MAX_PREFIX]) {
 
 fn fill_ipv4_checksum(made: &mut [u8], start: usize) {
     // The length field speaks of more than is here: the view is cut.
-    if let Some(Ok(mut header)) = made.get_mut(start..).map(Ipv4::cut) {
+    if let Some(Ok(mut header)) = made.get_mut(start..).map(Ipv4::parse_truncated) {
         header.fill_checksum();
     }
 }

@@ -39,9 +39,9 @@ impl Many {
             nat
         };
         let engines: Vec<Nat> = (0..workers).map(made).collect();
-        let division = Arc::new(engines[0].divided(workers).unwrap());
+        let shards = Arc::new(engines[0].shards(workers).unwrap());
         let engines = engines.into_iter().zip(0..).map(|(mut nat, number)| {
-            nat.take_part(Arc::clone(&division), number);
+            nat.join_shards(Arc::clone(&shards), number);
             let mut router = router_with(Some(nat), Settings::default());
             let mut own = address(3, "192.0.2.99/32");
             for number in 0..20 {
@@ -280,13 +280,21 @@ fn errors_come_to_who_has_the_flow_and_own_ones_leave_with_the_alias() {
             (1, router, from.0)
         );
         // Its sender knows the packet.
-        assert_eq!(Ipv4::cut(&ip.payload()[8..]).unwrap().source(), from.0);
+        assert_eq!(
+            Ipv4::parse_truncated(&ip.payload()[8..]).unwrap().source(),
+            from.0
+        );
         let mut late = Ip::new(REMOTE, ALIAS);
         late.ttl = 1;
         many.now += 100;
         let own = many.take(1, &late.udp(53, alias.1, b"late"));
         let ip = Ipv4::new(&own[0].1[..]).unwrap();
         assert_eq!((own.len(), own[0].0, ip.destination()), (1, 1, REMOTE));
-        assert_eq!(Ipv4::cut(&ip.payload()[8..]).unwrap().destination(), ALIAS);
+        assert_eq!(
+            Ipv4::parse_truncated(&ip.payload()[8..])
+                .unwrap()
+                .destination(),
+            ALIAS
+        );
     }
 }

@@ -64,7 +64,7 @@ fn spoil(random: &mut Random, bytes: &mut Vec<u8>) {
 /// at the first check.
 fn mend(bytes: &mut [u8]) {
     if let Some(rest) = bytes.get_mut(14..)
-        && let Ok(mut ip) = Ipv4::cut(rest)
+        && let Ok(mut ip) = Ipv4::parse_truncated(rest)
     {
         ip.fill_checksum();
     }

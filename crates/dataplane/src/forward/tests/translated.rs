@@ -108,7 +108,7 @@ fn an_error_about_a_translated_packet_is_understood_outside() {
     let message = Icmp::new(ip.payload()).unwrap();
     assert_eq!(message.icmp_type(), icmp::TIME_EXCEEDED);
     // It quotes what the remote has sent.
-    let quoted = Ipv4::cut(message.payload()).unwrap();
+    let quoted = Ipv4::parse_truncated(message.payload()).unwrap();
     assert_eq!((quoted.source(), quoted.destination()), (REMOTE, ALIAS));
 }
 

@@ -41,7 +41,7 @@ impl<'a> Quote<'a> {
     /// Reads the inner packet of an error that goes out (`OUT`) or comes in;
     /// `None`: it is too short to tell.
     pub fn read<const OUT: bool>(message: &'a mut [u8]) -> Option<Self> {
-        let ip = Ipv4::cut(message.get(INNER_AT..)?).ok()?;
+        let ip = Ipv4::parse_truncated(message.get(INNER_AT..)?).ok()?;
         let payload = ip.payload();
         let word = |at: usize| word_at(payload, at);
         // The end that is ours: the inner source of an error that comes in
@@ -211,7 +211,9 @@ pub fn take_option_out(bytes: &mut [u8], at: usize, option: [u8; 2]) {
         return;
     };
     let inner = message.get(INNER_AT..).unwrap_or_default();
-    let Ok(ip) = Ipv4::cut(inner) else { return };
+    let Ok(ip) = Ipv4::parse_truncated(inner) else {
+        return;
+    };
     let has_it = ip.options().starts_with(&option) && ip.options().len() >= len;
     let says_length = message.get(LENGTH_AT).is_none_or(|words| *words != 0);
     let shorter = ip.total_len().checked_sub(len);
@@ -230,7 +232,7 @@ pub fn take_option_out(bytes: &mut [u8], at: usize, option: [u8; 2]) {
         *first = 0x40 | (header_len / 4) as u8;
         [*high, *low] = (inner_len as u16).to_be_bytes();
     }
-    if let Ok(mut ip) = Ipv4::cut(message.get_mut(INNER_AT..).unwrap_or_default()) {
+    if let Ok(mut ip) = Ipv4::parse_truncated(message.get_mut(INNER_AT..).unwrap_or_default()) {
         ip.fill_checksum();
     }
     let after = Sum::of(message).folded();

@@ -10,7 +10,7 @@ use view::{Context, Names, Question, Watch};
 use crate::clock::now_millis;
 use crate::http::problem::Problem;
 
-/// Octets of rendered changes that are kept.
+/// Bytes of rendered changes that are kept.
 const MAX_BYTES: usize = 32 << 20;
 
 /// Events that are rendered for a stream that begins in the past, at most.

@@ -33,12 +33,12 @@ struct Segment {
 
 /// See the module.
 #[derive(Debug)]
-pub struct Unfollowed {
+pub struct PendingSegments {
     segments: [Segment; MOST],
     len: usize,
 }
 
-impl Default for Unfollowed {
+impl Default for PendingSegments {
     fn default() -> Self {
         let segments = [Segment {
             name: 0,
@@ -63,7 +63,7 @@ pub enum Now {
 const _: () = assert!(protocol::TCP >> 1 & 1 == 1 && protocol::UDP >> 1 & 1 == 0);
 const _: () = assert!(protocol::TCP >> 2 & 4 == 0 && CHANGES >> (protocol::UDP >> 2 & 4) == 0);
 
-impl Unfollowed {
+impl PendingSegments {
     /// Notes a packet that [`crate::parse::short`] has taken, if it is TCP;
     /// `protocol` is that or UDP.
     #[inline(always)]
@@ -131,17 +131,17 @@ impl Nat {
     /// Follows what was noted.
     #[inline(always)]
     pub(super) fn catch_up_calls(&mut self) {
-        if !self.unfollowed.is_empty() {
+        if !self.pending_segments.is_empty() {
             self.catch_up_some();
         }
     }
 
     #[inline(never)]
     fn catch_up_some(&mut self) {
-        let len = std::mem::take(&mut self.unfollowed.len);
+        let len = std::mem::take(&mut self.pending_segments.len);
         let mut changed = [(0, 0); MOST];
         let mut changes = 0;
-        for segment in self.unfollowed.segments.iter().take(len) {
+        for segment in self.pending_segments.segments.iter().take(len) {
             let Some(flow) = self.table.get_mut(segment.name) else {
                 continue;
             };

@@ -34,7 +34,7 @@ use crate::rules::{Rules, Tuple};
 use crate::{Config, Direction};
 
 use classes::Classes;
-pub(crate) use slots::Cut;
+pub(crate) use slots::PortSlice;
 use slots::Slots;
 
 /// The version, the length of the header, ports of TCP or UDP: what is read
@@ -51,8 +51,8 @@ pub enum Owner {
     /// Anybody's: it belongs to no flow.
     Any,
     /// This part's.
-    Part(u16),
-    /// A fragment's: its first one tells ([`Division::owner_of_first`]), and
+    Shard(u16),
+    /// A fragment's: its first one tells ([`Shards::owner_of_first`]), and
     /// this part is where all of them meet.
     Meets(u16),
     /// PPTP's GRE: the first part's if that knows its call
@@ -65,11 +65,11 @@ pub enum Owner {
 
 /// Why an engine cannot be one of several.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum DivisionError {
+pub enum ShardsError {
     /// More parts than there can be, or none.
     #[error(
         "{asked} workers cannot share alias ports: 1 to {} can",
-        slots::MOST_PARTS
+        slots::MOST_SHARDS
     )]
     Parts {
         /// What was asked for.
@@ -109,12 +109,12 @@ pub enum DivisionError {
 /// has flows; what it says holds as long as none of them gets other
 /// addresses, rules or modes.
 #[derive(Debug)]
-pub struct Division {
+pub struct Shards {
     parts: u16,
     slots: Slots,
     seeds: [u64; 2],
     /// The alias addresses, sorted.
-    own: Vec<u32>,
+    pool: Vec<u32>,
     /// Redirects, if there are any.
     rules: Option<Rules>,
     /// A bit for each alias port that a redirect names.
@@ -127,51 +127,51 @@ pub struct Division {
     has_calls: bool,
 }
 
-impl Division {
+impl Shards {
     /// Of engines with this configuration, but for their `max_flows`, and
     /// with these rules. O(redirects).
-    pub(crate) fn new(config: &Config, rules: &Rules, parts: u16) -> Result<Self, DivisionError> {
-        if parts == 0 || parts > slots::MOST_PARTS {
-            return Err(DivisionError::Parts { asked: parts });
+    pub(crate) fn new(config: &Config, rules: &Rules, parts: u16) -> Result<Self, ShardsError> {
+        if parts == 0 || parts > slots::MOST_SHARDS {
+            return Err(ShardsError::Parts { asked: parts });
         }
         let mut own: Vec<u32> = config.addresses.iter().map(|own| own.to_bits()).collect();
         own.sort_unstable();
         if !config.mode.deny_incoming
             && let Some(target) = config.target
         {
-            return Err(DivisionError::Target { target });
+            return Err(ShardsError::Target { target });
         }
         let classes = Classes::of(rules, &own);
-        let mut division = Self {
+        let mut shards = Self {
             parts,
             slots: Slots::new(parts),
             seeds: [config.seed, config.seed.rotate_left(32) ^ FACTOR],
             named: named(rules),
             rules: (!rules.is_empty()).then(|| rules.clone()),
-            own,
+            pool: own,
             bound: HashMap::new(),
             whole: HashMap::new(),
             is_reversed: config.mode.reverse,
             has_calls: config.helpers.has(Kind::Pptp),
         };
-        division.check_addresses(config, rules)?;
-        division.check_ports(config)?;
+        shards.check_addresses(config, rules)?;
+        shards.check_ports(config)?;
         for (host, class) in classes.hosts {
-            let part = division.dealt(class, 0);
-            division.bound.insert(host, part);
+            let part = shards.dealt(class, 0);
+            shards.bound.insert(host, part);
         }
         for (alias, host) in classes.whole {
-            if !division.is_own(alias) {
-                let part = division.of_inside(host);
-                division.whole.insert(alias, part);
+            if !shards.is_own(alias) {
+                let part = shards.of_inside(host);
+                shards.whole.insert(alias, part);
             }
         }
-        Ok(division)
+        Ok(shards)
     }
 
     /// An address that is redirected whole must not be one that flows of
     /// others may get, if anybody comes in by it.
-    fn check_addresses(&self, config: &Config, rules: &Rules) -> Result<(), DivisionError> {
+    fn check_addresses(&self, config: &Config, rules: &Rules) -> Result<(), ShardsError> {
         if config.mode.deny_incoming {
             return Ok(());
         }
@@ -180,18 +180,18 @@ impl Division {
             place = next;
             let alias = redirect
                 .alias
-                .or(self.own.first().copied().map(Ipv4Addr::from_bits));
+                .or(self.pool.first().copied().map(Ipv4Addr::from_bits));
             if redirect.protocol.is_none()
                 && let Some(alias) = alias
                 && self.is_own(alias.to_bits())
             {
-                return Err(DivisionError::Shared { alias });
+                return Err(ShardsError::Shared { alias });
             }
         }
         Ok(())
     }
 
-    fn check_ports(&self, config: &Config) -> Result<(), DivisionError> {
+    fn check_ports(&self, config: &Config) -> Result<(), ShardsError> {
         let (first, last) = (*config.ports.start(), *config.ports.end());
         let mut has_port = vec![false; usize::from(self.parts)];
         for port in (first..=last).filter(|port| !self.is_named(*port)) {
@@ -201,7 +201,7 @@ impl Division {
         }
         if has_port.contains(&false) {
             let parts = self.parts;
-            return Err(DivisionError::Ports { first, last, parts });
+            return Err(ShardsError::Ports { first, last, parts });
         }
         Ok(())
     }
@@ -239,12 +239,12 @@ impl Division {
             if is_whole & is_known & (*first == 0x45) {
                 let source = u32::from_be_bytes([*s0, *s1, *s2, *s3]);
                 if OUT {
-                    return Owner::Part(self.of_inside(source));
+                    return Owner::Shard(self.of_inside(source));
                 }
                 let alias = u32::from_be_bytes([*d0, *d1, *d2, *d3]);
                 let port = u16::from_be_bytes([*q0, *q1]);
                 let remote_port = u16::from_be_bytes([*p0, *p1]);
-                return Owner::Part(self.of_alias(*of, (alias, port), (source, remote_port)));
+                return Owner::Shard(self.of_alias(*of, (alias, port), (source, remote_port)));
             }
         }
         self.rare::<OUT>(packet, false)
@@ -261,11 +261,11 @@ impl Division {
         let is_ported = is_ported(ip.protocol());
         let is_gre = self.has_calls && ip.protocol() == protocol::GRE;
         if !is_ported && !is_gre {
-            return Owner::Part(self.dealt(remote, 1));
+            return Owner::Shard(self.dealt(remote, 1));
         }
         if ip.is_fragment() && !is_first {
             return match (OUT, is_ported) {
-                (true, true) => Owner::Part(self.of_inside(source)),
+                (true, true) => Owner::Shard(self.of_inside(source)),
                 (true, false) => Owner::Meets(self.of_inside(source)),
                 (false, _) => {
                     let both = source ^ destination.rotate_left(16);
@@ -277,7 +277,7 @@ impl Division {
         let payload = ip.payload();
         if is_gre {
             let Some(call) = Gre::new(payload).ok().and_then(|gre| gre.call_id()) else {
-                return Owner::Part(self.dealt(remote, 1));
+                return Owner::Shard(self.dealt(remote, 1));
             };
             let knows = if OUT {
                 self.of_inside(source)
@@ -285,7 +285,7 @@ impl Division {
                 self.slots.of(call)
             };
             return match ip.is_fragment() {
-                true => Owner::Part(knows),
+                true => Owner::Shard(knows),
                 false => Owner::Call(knows, self.dealt(remote, 1)),
             };
         }
@@ -294,22 +294,22 @@ impl Division {
                 return Owner::Any;
             };
             return match icmp::kind(message.icmp_type()) {
-                IcmpKind::Query if OUT => Owner::Part(self.of_inside(source)),
+                IcmpKind::Query if OUT => Owner::Shard(self.of_inside(source)),
                 IcmpKind::Query => {
                     let alias = (destination, message.identifier());
-                    Owner::Part(self.of_alias(protocol::ICMP, alias, (source, 0)))
+                    Owner::Shard(self.of_alias(protocol::ICMP, alias, (source, 0)))
                 }
                 IcmpKind::Error => self.of_error::<OUT>(message.payload()),
                 _ => Owner::Any,
             };
         }
         if OUT {
-            return Owner::Part(self.of_inside(source));
+            return Owner::Shard(self.of_inside(source));
         }
         match (word(payload, 0), word(payload, 2)) {
             (Some(remote_port), Some(port)) => {
                 let (alias, remote) = ((destination, port), (source, remote_port));
-                Owner::Part(self.of_alias(ip.protocol(), alias, remote))
+                Owner::Shard(self.of_alias(ip.protocol(), alias, remote))
             }
             _ => Owner::Any,
         }
@@ -317,13 +317,13 @@ impl Division {
 
     /// Whose an ICMP error is, by the packet in it, which went the other way.
     fn of_error<const OUT: bool>(&self, quoted: &[u8]) -> Owner {
-        let Ok(ip) = Ipv4::cut(quoted) else {
+        let Ok(ip) = Ipv4::parse_truncated(quoted) else {
             return Owner::Any;
         };
         let (source, destination) = (ip.source().to_bits(), ip.destination().to_bits());
         let remote = if OUT { source } else { destination };
         let payload = ip.payload();
-        let by_remote = Owner::Part(self.dealt(remote, 1));
+        let by_remote = Owner::Shard(self.dealt(remote, 1));
         if self.has_calls && ip.protocol() == protocol::GRE {
             let is_call = ip.fragment_offset_bytes() == 0 && gre::call_id_of_cut(payload).is_some();
             return match (is_call, OUT) {
@@ -336,7 +336,7 @@ impl Division {
             return by_remote;
         }
         if OUT {
-            return Owner::Part(self.of_inside(destination));
+            return Owner::Shard(self.of_inside(destination));
         }
         let (alias_at, remote_port) = match ip.protocol() {
             protocol::ICMP => (4, Some(0)),
@@ -345,7 +345,7 @@ impl Division {
         match (word(payload, alias_at), remote_port) {
             (Some(port), Some(remote_port)) if ip.fragment_offset_bytes() == 0 => {
                 let (alias, remote) = ((source, port), (destination, remote_port));
-                Owner::Part(self.of_alias(ip.protocol(), alias, remote))
+                Owner::Shard(self.of_alias(ip.protocol(), alias, remote))
             }
             _ => Owner::Any,
         }
@@ -416,7 +416,7 @@ impl Division {
     /// Whether an address (host order) is an alias address.
     #[inline(always)]
     fn is_own(&self, address: u32) -> bool {
-        match self.own.as_slice() {
+        match self.pool.as_slice() {
             [only] => *only == address,
             own => own.binary_search(&address).is_ok(),
         }
@@ -454,24 +454,24 @@ fn named(rules: &Rules) -> Vec<u64> {
     bits
 }
 
-/// The part of a division that an engine has.
+/// The shard that an engine is.
 #[derive(Debug, Clone)]
-pub(crate) struct Part {
-    pub division: Arc<Division>,
+pub(crate) struct Shard {
+    pub shards: Arc<Shards>,
     pub number: u16,
-    pub cut: Cut,
+    pub ports: PortSlice,
     /// Whether redirects name any alias port.
     pub has_named: bool,
 }
 
-impl Part {
-    pub fn new(division: Arc<Division>, number: u16) -> Self {
-        let number = number.min(division.parts - 1);
+impl Shard {
+    pub fn new(shards: Arc<Shards>, number: u16) -> Self {
+        let number = number.min(shards.parts - 1);
         Self {
-            cut: Cut::new(number, division.parts),
-            has_named: !division.named.is_empty(),
+            ports: PortSlice::new(number, shards.parts),
+            has_named: !shards.named.is_empty(),
             number,
-            division,
+            shards,
         }
     }
 
@@ -479,8 +479,8 @@ impl Part {
     /// address that the parts share.
     #[inline]
     pub fn may_take(&self, own: bool, port: u16) -> bool {
-        let is_ours = !own || self.division.slots.of(port) == self.number;
-        is_ours && !self.division.is_named(port)
+        let is_ours = !own || self.shards.slots.of(port) == self.number;
+        is_ours && !self.shards.is_named(port)
     }
 }
 

@@ -30,7 +30,7 @@ fn config() -> Config {
 
 /// Engines that are parts of one, and who deals the packets.
 struct Parts {
-    division: Arc<Division>,
+    shards: Arc<Shards>,
     engines: Vec<Nat>,
     now: u64,
 }
@@ -43,12 +43,12 @@ impl Parts {
             nat
         };
         let mut engines: Vec<Nat> = (0..parts).map(made).collect();
-        let division = Arc::new(engines[0].divided(parts).unwrap());
+        let shards = Arc::new(engines[0].shards(parts).unwrap());
         for (number, nat) in engines.iter_mut().enumerate() {
-            nat.take_part(Arc::clone(&division), number as u16);
+            nat.join_shards(Arc::clone(&shards), number as u16);
         }
         Self {
-            division,
+            shards,
             engines,
             now: 1_000,
         }
@@ -57,18 +57,18 @@ impl Parts {
     /// The part that a packet ends up with.
     fn of(&self, direction: Direction, bytes: &[u8]) -> usize {
         let knows = |part: u16| self.engines[usize::from(part)].knows_call(direction, bytes);
-        let part = match self.division.owner(direction, bytes) {
+        let part = match self.shards.owner(direction, bytes) {
             Owner::Any => 0,
-            Owner::Part(part) => part,
-            Owner::Meets(_) => match self.division.owner_of_first(direction, bytes) {
-                Owner::Part(part) => part,
+            Owner::Shard(part) => part,
+            Owner::Meets(_) => match self.shards.owner_of_first(direction, bytes) {
+                Owner::Shard(part) => part,
                 other => panic!("{other:?}"),
             },
             Owner::Call(part, other) => match knows(part) {
                 true => part,
                 false => other,
             },
-            Owner::Each => (0..self.division.parts())
+            Owner::Each => (0..self.shards.parts())
                 .find(|part| knows(*part))
                 .unwrap_or(0),
         };
@@ -255,8 +255,8 @@ fn a_port_is_kept_where_it_can_be_and_else_one_like_it() {
         let part = all.of(Direction::Out, &bytes);
         assert_eq!(all.out(&mut bytes), Verdict::Translated);
         let ((_, got), _) = ends(&bytes);
-        assert_eq!(usize::from(all.division.slots.of(got)), part);
-        let is_ours = usize::from(all.division.slots.of(port)) == part;
+        assert_eq!(usize::from(all.shards.slots.of(got)), part);
+        let is_ours = usize::from(all.shards.slots.of(port)) == part;
         // One may be taken by another that was moved there.
         kept += usize::from(is_ours && got == port);
         if port < 1_100 {
@@ -489,15 +489,15 @@ fn fragments_say_where_they_meet_and_the_first_where_they_go() {
     let first = ip.packet(protocol::UDP, &[], &whole[20..60]);
     ip.flags_and_offset = 5;
     let later = ip.packet(protocol::UDP, &[], &whole[60..]);
-    let of = |packet: &[u8]| all.division.owner(Direction::In, packet);
+    let of = |packet: &[u8]| all.shards.owner(Direction::In, packet);
     assert!(matches!(of(&first), Owner::Meets(_)));
     assert_eq!(of(&first), of(&later));
-    let owner = all.division.owner_of_first(Direction::In, &first);
+    let owner = all.shards.owner_of_first(Direction::In, &first);
     assert_eq!(owner, of(&whole));
     for packet in [&first, &later] {
         assert!(matches!(
-            all.division.owner(Direction::Out, packet),
-            Owner::Part(_)
+            all.shards.owner(Direction::Out, packet),
+            Owner::Shard(_)
         ));
     }
 }
@@ -512,7 +512,7 @@ fn what_one_engine_alone_can_do_is_refused() {
         if let Some(redirect) = redirect {
             nat.rules_mut().insert(redirect).unwrap();
         }
-        nat.divided(parts).err().map(|error| error.to_string())
+        nat.shards(parts).err().map(|error| error.to_string())
     };
     assert_eq!(refused(&|_| {}, None, 2), None);
     let target = |config: &mut Config| config.target = Some(host(1));

@@ -11,15 +11,15 @@ use crate::status::{self, MirrorStatus, Pressure, RecordingStatus, Status};
 
 /// What answers questions about a namespace.
 #[derive(Debug)]
-pub struct Answers {
+pub struct NamespaceService {
     namespace: Namespace,
     started: Instant,
-    whole: Whole,
+    whole: DaemonGauges,
 }
 
 /// What a status says of the whole daemon. Cheap to clone.
 #[derive(Debug, Clone, Default)]
-pub struct Whole {
+pub struct DaemonGauges {
     /// As last counted.
     pub pressure: Arc<Mutex<Vec<Pressure>>>,
     /// SNMP.
@@ -45,9 +45,9 @@ impl fmt::Debug for RecordingGauge {
     }
 }
 
-impl Answers {
+impl NamespaceService {
     /// Those about a namespace, begun now.
-    pub fn new(namespace: Namespace, whole: Whole) -> Self {
+    pub fn new(namespace: Namespace, whole: DaemonGauges) -> Self {
         Self {
             namespace,
             started: Instant::now(),

@@ -36,18 +36,18 @@ const NICE: i32 = 10;
 #[derive(Debug, Clone)]
 struct IsLong;
 
-/// Marks an answer as one whose body is made by [`Long`].
+/// Marks an answer as one whose body is made by [`Background`].
 pub fn mark(response: &mut Response) {
     response.extensions_mut().insert(IsLong);
 }
 
 /// The thread of long answers, as the others see it.
 #[derive(Debug)]
-pub struct Long {
+pub struct Background {
     handle: Handle,
 }
 
-impl Long {
+impl Background {
     /// What a runtime does.
     pub fn new(runtime: &Runtime) -> Self {
         Self {
@@ -211,7 +211,7 @@ mod tests {
     }
 
     /// A body of so many pieces, made by `long`, and what was made of it.
-    fn taken_over(long: &Long, pieces: usize) -> (Body, Arc<AtomicUsize>) {
+    fn taken_over(long: &Background, pieces: usize) -> (Body, Arc<AtomicUsize>) {
         let made = Arc::new(AtomicUsize::new(0));
         let mut response = Response::new(Body::new(Counted {
             left: pieces,
@@ -236,7 +236,7 @@ mod tests {
     #[test]
     fn a_piece_is_made_when_there_is_a_place_for_it() {
         let runtime = runtime();
-        let long = Long::new(&runtime);
+        let long = Background::new(&runtime);
         runtime.block_on(async {
             let (mut body, made) = taken_over(&long, 3);
             assert_eq!(body.size_hint().exact(), Some(3));
@@ -253,7 +253,7 @@ mod tests {
     #[test]
     fn what_a_client_left_is_dropped_and_work_for_others_goes_on() {
         let runtime = runtime();
-        let long = Long::new(&runtime);
+        let long = Background::new(&runtime);
         runtime.block_on(async {
             // Nobody ever looks at these.
             let never: Vec<_> = (0..500).map(|_| taken_over(&long, 9)).collect();
@@ -275,7 +275,7 @@ mod tests {
     #[test]
     fn an_answer_that_the_daemon_cuts_does_not_look_whole() {
         let there = runtime();
-        let long = Long::new(&there);
+        let long = Background::new(&there);
         let (mut body, _) = taken_over(&long, 9);
         drop(there);
         runtime().block_on(async {

@@ -1,4 +1,4 @@
-//! How ports are cut into parts: by bits above the lowest, so that a pair of
+//! How ports are sliced: by bits above the lowest, so that a pair of
 //! an even port and the next one (RTP and RTCP, RFC 3550 §11) is one part's,
 //! and that every part has even and odd ports all over the range.
 
@@ -7,7 +7,7 @@ const SLOTS: u32 = 256;
 /// Ports of them.
 const BLOCK: u32 = 2 * SLOTS;
 /// Most parts: each has a slot at least.
-pub const MOST_PARTS: u16 = SLOTS as u16;
+pub const MOST_SHARDS: u16 = SLOTS as u16;
 
 /// Which part has which port.
 #[derive(Debug, Clone)]
@@ -16,9 +16,9 @@ pub struct Slots {
 }
 
 impl Slots {
-    /// For so many parts, at most [`MOST_PARTS`].
+    /// For so many parts, at most [`MOST_SHARDS`].
     pub fn new(parts: u16) -> Self {
-        let parts = parts.clamp(1, MOST_PARTS);
+        let parts = parts.clamp(1, MOST_SHARDS);
         let mut of = [0; SLOTS as usize];
         for (slot, part) in of.iter_mut().enumerate() {
             *part = (slot % usize::from(parts)) as u8;
@@ -35,17 +35,17 @@ impl Slots {
 
 /// The ports of one part, counted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Cut {
+pub struct PortSlice {
     parts: u32,
     part: u32,
     /// Ports of the part in a block.
     ports: u32,
 }
 
-impl Cut {
+impl PortSlice {
     /// One of so many parts.
     pub fn new(part: u16, parts: u16) -> Self {
-        let parts = u32::from(parts.clamp(1, MOST_PARTS));
+        let parts = u32::from(parts.clamp(1, MOST_SHARDS));
         let part = u32::from(part).min(parts - 1);
         Self {
             parts,
@@ -94,7 +94,7 @@ mod tests {
     fn parts_are_counted_and_share_nothing() {
         for parts in [1, 2, 3, 5, 48, 64, 255, 256] {
             let slots = Slots::new(parts);
-            let cuts: Vec<Cut> = (0..parts).map(|part| Cut::new(part, parts)).collect();
+            let cuts: Vec<PortSlice> = (0..parts).map(|part| PortSlice::new(part, parts)).collect();
             let mut next = vec![0; usize::from(parts)];
             for port in 0..=u16::MAX {
                 let part = slots.of(port);
@@ -103,15 +103,15 @@ mod tests {
                 assert_eq!(cuts[at].below(u32::from(port)), next[at]);
                 assert_eq!(cuts[at].port(next[at]), port);
                 next[at] += 1;
-                for (of, cut) in cuts.iter().enumerate().take(3) {
-                    let like = cut.like(port);
+                for (of, slice) in cuts.iter().enumerate().take(3) {
+                    let like = slice.like(port);
                     assert_eq!(usize::from(slots.of(like)), of);
                     assert_eq!((like & 1, like >> 9), (port & 1, port >> 9));
                     assert_eq!(like == port, of == at);
                 }
             }
-            for (cut, count) in cuts.iter().zip(next) {
-                assert_eq!(cut.below(1 << 16), count);
+            for (slice, count) in cuts.iter().zip(next) {
+                assert_eq!(slice.below(1 << 16), count);
             }
         }
     }

@@ -16,21 +16,21 @@ use super::problem::Problem;
 use super::query::MAX_QUERY_BYTES;
 use super::token::Token;
 
-/// Octets of a path at most.
+/// Bytes of a path at most.
 const MAX_PATH_BYTES: usize = 1024;
 /// Sources whose requests are counted, at most.
 const MAX_SOURCES: usize = 4096;
 
 /// Who may ask for what.
 #[derive(Debug)]
-pub struct Door {
+pub struct AccessPolicy {
     /// Names of the host, in lower case.
     pub hosts: Vec<String>,
     /// What must be shown.
     pub token: Option<Token>,
 }
 
-impl Door {
+impl AccessPolicy {
     /// Lets a request in, or says why not.
     pub fn check(&self, request: &Parts) -> Result<(), Problem> {
         if request.method != Method::GET && request.method != Method::HEAD {
@@ -271,8 +271,8 @@ mod tests {
     use super::*;
     use std::time::Duration;
 
-    fn door() -> Door {
-        Door {
+    fn access_policy() -> AccessPolicy {
+        AccessPolicy {
             hosts: vec!["router.example.net".to_owned()],
             token: None,
         }
@@ -298,7 +298,10 @@ mod tests {
             "router.example.net.",
             "Router.Example.Net:443",
         ] {
-            assert!(door().check(&parts(&[("host", own)])).is_ok(), "{own}");
+            assert!(
+                access_policy().check(&parts(&[("host", own)])).is_ok(),
+                "{own}"
+            );
         }
         for other in [
             "",
@@ -311,15 +314,17 @@ mod tests {
             "127.0.0.1:x",
             "user@127.0.0.1",
         ] {
-            let refused = door().check(&parts(&[("host", other)])).unwrap_err();
+            let refused = access_policy()
+                .check(&parts(&[("host", other)]))
+                .unwrap_err();
             assert_eq!(refused.status, StatusCode::MISDIRECTED_REQUEST, "{other}");
         }
         assert_eq!(
-            door().check(&parts(&[])).unwrap_err().status,
+            access_policy().check(&parts(&[])).unwrap_err().status,
             StatusCode::BAD_REQUEST
         );
         let two = parts(&[("host", "localhost"), ("host", "localhost")]);
-        assert!(door().check(&two).is_err());
+        assert!(access_policy().check(&two).is_err());
     }
 
     #[test]
@@ -332,7 +337,7 @@ mod tests {
             (("content-length", "5"), 413),
             (("transfer-encoding", "chunked"), 413),
         ] {
-            let refused = door().check(&parts(&[host, header])).unwrap_err();
+            let refused = access_policy().check(&parts(&[host, header])).unwrap_err();
             assert_eq!(refused.status.as_u16(), status, "{header:?}");
         }
         for header in [
@@ -340,7 +345,10 @@ mod tests {
             ("sec-fetch-site", "same-origin"),
             ("content-length", "0"),
         ] {
-            assert!(door().check(&parts(&[host, header])).is_ok(), "{header:?}");
+            assert!(
+                access_policy().check(&parts(&[host, header])).is_ok(),
+                "{header:?}"
+            );
         }
     }
 
