@@ -14,6 +14,7 @@
 mod addresses;
 mod cost;
 mod event;
+mod family;
 mod fdb;
 mod links;
 mod lookup;
@@ -36,6 +37,7 @@ mod writer;
 pub use addresses::Addresses;
 pub use cost::touched;
 pub use event::{Event, Events, Generation, Operation, Row};
+pub use family::{AF_INET, AF_INET6};
 pub use fdb::Fdb;
 pub use links::Links;
 pub use lookup::{Decision, NoRoute, Packet};
@@ -62,8 +64,3 @@ pub use samples::{Fresh, Sampled, Samples};
 pub use source::{Phase, Source, Status};
 pub use tables::Tables;
 pub use writer::{Change, Limits, Reader, Refused, TableFull, Writer};
-
-/// `AF_INET`.
-pub const AF_INET: u8 = 2;
-/// `AF_INET6`.
-pub const AF_INET6: u8 = 10;

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use table::row::route::{kind, protocol, table_id};
 use table::{Decision, Link, NextHop, Packet, RouteBody, Tables};
 
-use crate::answer::AnswerError;
+use crate::answer_error::AnswerError;
 use crate::context::{Context, View};
 use crate::fields::{Value, Visit, push_plain};
 use crate::printer::{Printer, Show};
