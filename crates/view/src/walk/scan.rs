@@ -114,7 +114,7 @@ impl<'p, 'a, W: io::Write> Scan<'p, 'a, W> {
     fn is_full(&self) -> bool {
         self.visited >= self.bounds.visited
             || self.printer.rows() >= self.most_rows
-            || self.printer.gathered() >= self.bounds.bytes
+            || self.printer.printed() >= self.bounds.bytes
     }
 
     /// Shows rows until there are no more or a bound is reached.

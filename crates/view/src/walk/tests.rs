@@ -393,6 +393,40 @@ fn a_json_walk_without_a_limit_is_one_array() {
 }
 
 #[test]
+fn an_answer_in_pieces_is_the_answer_byte_for_byte() {
+    let writer = filled();
+    let small = Bounds {
+        visited: 5,
+        bytes: 400,
+    };
+    for object in OBJECTS {
+        for filter in filters(object) {
+            for format in [Format::Text, Format::Json, Format::Ndjson, Format::Csv] {
+                let mut question = question(object, filter.clone());
+                question.output.format = format;
+                let Some(mut walk) = Walk::of_answer(&question) else {
+                    assert_eq!(object, Object::Addr);
+                    continue;
+                };
+                let (mut pieces, mut whole) = (Vec::new(), Vec::new());
+                while let Some(piece) = walk
+                    .bounded_piece(small, writer.tables(), &Names::default(), 0)
+                    .unwrap()
+                {
+                    pieces.extend_from_slice(&piece);
+                }
+                let rows = answer(&question, writer.tables(), &Names::default(), 0, &mut whole);
+                assert_eq!(walk.rows(), rows.unwrap(), "{question:?}");
+                assert_eq!(lines(&pieces), lines(&whole), "{question:?}");
+            }
+        }
+    }
+    let mut sorted = question(Object::Link, Filter::default());
+    sorted.output.sort = Some("ifname".to_owned());
+    assert!(Walk::of_answer(&sorted).is_none());
+}
+
+#[test]
 fn a_count_comes_at_the_end_of_all_pieces() {
     let writer = filled();
     let mut question = question(Object::Route, Filter::default());
