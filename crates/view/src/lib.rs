@@ -34,7 +34,6 @@ mod link_kind;
 mod neighbour;
 mod nexthop;
 mod pattern;
-mod picks;
 mod plan;
 pub mod plot;
 mod printer;
@@ -45,6 +44,7 @@ mod route_encap;
 mod route_get;
 mod route_metrics;
 mod rule;
+mod selected_fields;
 mod selection;
 mod walk;
 
