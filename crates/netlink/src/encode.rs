@@ -8,7 +8,9 @@
 //! whole row where the kernel compares it, and only the key elsewhere.
 
 mod address;
+mod encap;
 mod link;
+mod metrics;
 mod neighbour;
 mod new_link;
 mod nexthop;

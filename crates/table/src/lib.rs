@@ -49,6 +49,7 @@ pub use routes::{BodyId, BodyKey, Placement, RouteCount, RoutePlace, RouteRun, R
 pub use row::address::{Address, AddressKey};
 pub use row::attributes::RawAttributes;
 pub use row::counters::{IpCounters, IpPlace, IpSettings, LinkCounters, NeighbourAges};
+pub use row::encap::{Encap, Tunnel};
 pub use row::fdb::{FdbEntry, FdbKey, FdbRemote, Station};
 pub use row::link::Link;
 pub use row::link_layer_address::LinkLayerAddress;
@@ -57,7 +58,8 @@ pub use row::nexthop::{GroupMember, Nexthop, Resilient};
 pub use row::route::{
     NextHop, NextHops, OtherRoute, OtherRouteKey, Route, RouteBody, RouteRef, SharedRoute,
 };
-pub use row::rule::Rule;
+pub use row::route_metrics::{Metric, RouteMetrics};
+pub use row::rule::{RareMatch, Rule};
 pub use rules::{RuleKey, Rules};
 pub use sample::{NeighbourSample, Sample};
 pub use samples::{Fresh, Sampled, Samples};
