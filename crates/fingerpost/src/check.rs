@@ -11,7 +11,7 @@ use crate::config;
 /// The command's definition.
 pub fn command() -> Command {
     Command::new("check")
-        .about("Say whether a configuration is right")
+        .about("Check whether a configuration is right")
         .arg(
             Arg::new("file")
                 .value_name("FILE")

@@ -67,7 +67,7 @@ pub enum Wanted {
 
 const AFTER_HELP: &str = "\
 Questions are answered by the daemon of the namespace (`fingerpost up`), or by
-the kernel when none runs: the same answer. ip's own words do as well:
+the kernel when none runs, with the same answer. ip's own words work too:
   fingerpost neigh show dev eth0 nud stale
   fingerpost -j route show to root 10.0.0.0/8
   fingerpost route get 10.0.5.80

@@ -55,7 +55,7 @@ pub struct Config {
     /// Namespaces by name, path or process id; none: the own.
     #[serde(deserialize_with = "namespaces")]
     pub netns: Vec<String>,
-    /// All named namespaces, as they come and go, and the own.
+    /// All named namespaces, as they come and go, and the current one.
     pub all_netns: bool,
     /// What is logged, as in `RUST_LOG`.
     #[serde(deserialize_with = "log_filter")]

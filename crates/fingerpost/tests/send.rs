@@ -387,6 +387,27 @@ fn what_a_small_buffer_drops_is_told() {
     assert_eq!(number("packets") + number("dropped_by_socket"), 1_000);
 }
 
+/// UDP datagrams that this namespace's sockets were given.
+fn datagrams_received() -> u64 {
+    let text = std::fs::read_to_string("/proc/net/snmp").unwrap();
+    let mut lines = text.lines().filter_map(|line| line.strip_prefix("Udp: "));
+    let names = lines.next().unwrap().split(' ');
+    let mut numbers = names.zip(lines.next().unwrap().split(' '));
+    let (_, number) = numbers.find(|(name, _)| *name == "InDatagrams").unwrap();
+    number.parse().unwrap()
+}
+
+/// Whether a process has a handler for Ctrl-C.
+fn catches_interrupts(process: u32) -> bool {
+    let status = std::fs::read_to_string(format!("/proc/{process}/status")).unwrap();
+    let mut lines = status.lines();
+    let mask = lines
+        .find_map(|line| line.strip_prefix("SigCgt:\t"))
+        .unwrap();
+    let bit = 1 << (Signal::INT.as_raw() - 1);
+    u64::from_str_radix(mask, 16).unwrap() & bit != 0
+}
+
 #[test]
 fn an_interrupt_ends_both_with_their_reports() {
     let mut receiver = receiver(None, &["127.0.0.1:0"]);
@@ -397,10 +418,13 @@ fn an_interrupt_ends_both_with_their_reports() {
         .args(["--duration", "3600", "--json"])
         .stdout(Stdio::piped());
     let mut sender = Child::spawn(command).unwrap();
-    // It sends once its handler is there.
-    let probe = UdpSocket::bind("127.0.0.1:0").unwrap();
-    probe.set_read_timeout(Some(PATIENCE)).unwrap();
-    std::thread::sleep(std::time::Duration::from_millis(500));
+    // Its handler is there, and some of its packets are.
+    let before = datagrams_received();
+    wait_until(PATIENCE, "a sender that can be interrupted", || {
+        let sends = datagrams_received() >= before + 20;
+        (sends && catches_interrupts(sender.id())).then_some(())
+    })
+    .unwrap();
     sender.signal(Signal::INT).unwrap();
     assert!(sender.wait(PATIENCE).unwrap().success());
     let mut said = String::new();

@@ -4,9 +4,9 @@
 use crate::column::Column;
 use crate::context::View;
 use crate::fields::push_json_text;
-use crate::picks::{Picks, Take};
 use crate::printer::Show;
 use crate::question::{Format, Object};
+use crate::selected_fields::{SelectedFields, Take};
 use crate::selection::BadQuestion;
 use crate::{address, fdb, link, link_kind, neighbour, nexthop, route, rule};
 
@@ -78,7 +78,7 @@ fn valid(all: &[Column]) -> String {
 /// Rows as chosen columns.
 #[derive(Debug)]
 pub(crate) struct Columns {
-    picks: Picks,
+    selected: SelectedFields,
     /// Widest so far, for the plain table.
     widths: Vec<usize>,
     format: Format,
@@ -113,14 +113,14 @@ impl Columns {
         Ok(Some(Self {
             widths: names.iter().map(|name| name.len()).collect(),
             wants_statistics: are_sampled(object, names.iter().copied()),
-            picks: Picks::new(names, take),
+            selected: SelectedFields::new(names, take),
             format,
         }))
     }
 
     /// The line above the rows, if the format has one.
     pub(crate) fn header(&self, netns: Option<&str>, out: &mut Vec<u8>) {
-        let names = self.picks.names().map(str::as_bytes);
+        let names = self.selected.names().map(str::as_bytes);
         match self.format {
             Format::Json | Format::Ndjson => {}
             Format::Csv => {
@@ -145,22 +145,22 @@ impl Columns {
         netns: Option<&str>,
         out: &mut Vec<u8>,
     ) {
-        self.picks.row(|picks| row.fields(view, picks));
+        self.selected.row(|selected| row.fields(view, selected));
         match self.format {
             Format::Json | Format::Ndjson => self.json(netns, out),
             Format::Csv => {
                 let netns = netns.map(str::as_bytes);
-                csv_line(netns.into_iter().chain(self.picks.cells()), out);
+                csv_line(netns.into_iter().chain(self.selected.cells()), out);
             }
             Format::Text => {
-                for (width, cell) in self.widths.iter_mut().zip(self.picks.cells()) {
+                for (width, cell) in self.widths.iter_mut().zip(self.selected.cells()) {
                     *width = cell.len().max(*width);
                 }
                 if let Some(netns) = netns {
                     out.extend_from_slice(netns.as_bytes());
                     out.extend_from_slice(b"  ");
                 }
-                table_line(self.picks.cells().zip(&self.widths), out);
+                table_line(self.selected.cells().zip(&self.widths), out);
             }
         }
     }
@@ -179,7 +179,7 @@ impl Columns {
             key("netns", out);
             push_json_text(out, netns);
         }
-        for (name, cell) in self.picks.names().zip(self.picks.cells()) {
+        for (name, cell) in self.selected.names().zip(self.selected.cells()) {
             if !cell.is_empty() {
                 key(name, out);
                 out.extend_from_slice(cell);

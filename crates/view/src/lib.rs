@@ -33,7 +33,6 @@ mod link_kind;
 mod neighbour;
 mod nexthop;
 mod pattern;
-mod picks;
 mod plan;
 pub mod plot;
 mod printer;
@@ -44,6 +43,7 @@ mod route_encap;
 mod route_get;
 mod route_metrics;
 mod rule;
+mod selected_fields;
 mod selection;
 mod walk;
 

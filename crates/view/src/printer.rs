@@ -13,9 +13,9 @@ use crate::address::OnLink;
 use crate::columns::{Columns, checked};
 use crate::context::{Context, Hidden, View, hidden};
 use crate::fields::{Json, Value, Visit, push_json_text};
-use crate::picks::{Picks, SortKey, Take};
 use crate::plan::KernelFilter;
 use crate::question::{Format, Object, Output, Question};
+use crate::selected_fields::{SelectedFields, SortKey, Take};
 use crate::selection::{BadQuestion, Selection};
 
 /// Bytes gathered before they are written.
@@ -56,7 +56,7 @@ pub struct Printer<'a, W> {
 /// Rows waiting to be sorted.
 #[derive(Debug)]
 struct Sort {
-    by: Picks,
+    by: SelectedFields,
     downwards: bool,
     rows: Vec<(SortKey, Range<usize>)>,
 }
@@ -68,7 +68,7 @@ impl Sort {
             None => (column, false),
         };
         Ok(Self {
-            by: Picks::new([checked(object, name)?], Take::Key),
+            by: SelectedFields::new([checked(object, name)?], Take::Key),
             downwards,
             rows: Vec::new(),
         })

@@ -28,9 +28,9 @@ pub fn command() -> Command {
             "Makes veth pairs in a fresh namespace, an IPv4 address on the first end of each,\n\
              mirrors it, and sets all first ends down and up again. A round is seen when every\n\
              link, every peer's carrier and every connected route is as it must be: the kernel\n\
-             says nothing of the routes that go with a link. `kernel`: it has answered the last\n\
-             request; `announced`: it has told of the last link, which takes it longer, for it\n\
-             tells of some hundred carriers a second. Needs root (or `unshare -rn`).",
+             does not announce the routes that it removes with a link. `kernel`: it has answered\n\
+             the last request; `announced`: it has announced the last link, which takes longer,\n\
+             since it announces some hundred carriers a second. Needs root (or `unshare -rn`).",
         )
         .arg(
             Arg::new("count")

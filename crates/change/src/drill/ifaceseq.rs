@@ -31,7 +31,7 @@ pub fn command() -> Command {
             .help(help)
     };
     Command::new("ifaceseq")
-        .about("Create links, delete them, and tell what each costs")
+        .about("Create links, delete them, and report what each costs")
         .after_help(
             "In a fresh namespace, which needs root (or `unshare -rn`), unless told otherwise.\n\
              A veth is counted as a pair. `waiting` is time without a processor: the kernel\n\

@@ -23,24 +23,24 @@ const COMMANDS: &[(&str, &str)] = &[
 
 const ADD_HELP: &str = "\
 With -n a pattern stands for many: {} is the number, and {/256}, {%256},
-{*4+1} are reckoned from it. ip's own words do as well:
+{*4+1} are computed from it. ip's own words work too:
   fingerpost link add -n 1000 --kind veth --name 'testa{}' --peer 'testb{}'
   fingerpost link add testa{} type veth peer name testb{} -n 1000
   fingerpost link add -n 9000 --kind vlan --link eth0,eth1,eth2 --name 'v{}'
   fingerpost link add -n 500 --kind vxlan --name 'vx{}' id {} dstport 4789
-The links carry a random group number (say --group for another), by which
-they are known again and deleted together. A journal is kept: after Ctrl-C or
-a kill, --resume goes on and --undo takes back what was made.
+The links get a random group number (--group sets another), by which they
+are found again and deleted together. A journal is kept: after Ctrl-C or
+a kill, --resume continues and --undo removes what was made.
 Exit status: 0 all were made, 1 some were not (each is named), 2 the command
 line makes no sense and nothing was done.";
 
 const DELETE_HELP: &str = "\
 Names may be patterns: 'testa*', 'testa[1-500]', or with -n 'testa{}'.
 Conditions must all hold; ip's `group N` and `type KIND` are conditions too.
-The other ends of veths go with them, as the kernel has it. What else it would
-take along (VLANs and macvlans on a link or on such an end, in other namespaces
-too) is listed first, and nothing is done unless it is meant too or --cascade
-is said.
+The other ends of veths are deleted with them, as in the kernel. What else it
+would delete (VLANs and macvlans on a link or on such an end, in other
+namespaces too) is listed first, and nothing is done unless it is named too or
+--cascade is given.
 Many links are deleted as one group: the kernel waits once, not for each.
 --undo brings back links with their names, indexes, kinds and settings, MAC,
 MTU, groups, masters, flags and addresses; not their counters, nor routes,
@@ -49,13 +49,13 @@ Exit status: 0 all are deleted, 1 some are not (each is named), 2 the command
 line makes no sense and nothing was done.";
 
 const SET_HELP: &str = "\
-ip's own words do as well:
+ip's own words work too:
   fingerpost link set 'testa{}' -n 1000 up mtu 1400
   fingerpost link set --kind veth --in-group 7 nomaster
 With --atomic one failure puts all back as it was. A journal is kept: after
 Ctrl-C or a kill, --resume goes on, and --undo puts the links back as they
 were, with the addresses, next hops, routes and permanent neighbours that the
-kernel took along with links that went down; not learnt neighbours and
+kernel removed when links went down; not learnt neighbours and
 forwarding entries, nor a port's own settings in its bridge or bond.
 Exit status: 0 all are as wanted, 1 some are not (each is named), 2 the
 command line makes no sense and nothing was done.";
@@ -127,7 +127,11 @@ fn delete() -> Command {
                 "PATTERN",
                 "Name of the other ends: they are meant too",
             ),
-            switch("cascade", None, "What the kernel takes along may go"),
+            switch(
+                "cascade",
+                None,
+                "Delete also what the kernel deletes with them",
+            ),
             switch("dry-run", None, "Only list what would be deleted"),
         ])
         .args(terms())
@@ -160,7 +164,7 @@ fn set() -> Command {
 
 fn journal() -> Command {
     Command::new("journal")
-        .about("List what can be gone on with or taken back")
+        .about("List what can be resumed or undone")
         .args(terms())
         .mut_arg("atomic", |arg| arg.hide(true))
         .mut_arg("no-journal", |arg| arg.hide(true))
@@ -216,10 +220,10 @@ fn selection([group, master]: [&'static str; 2]) -> Vec<Arg> {
 
 fn terms() -> [Arg; 5] {
     [
-        value("netns", "NAME|PATH|PID", "In this namespace instead of the own"),
-        switch("atomic", None, "All or nothing: one failure, or Ctrl-C, and all is taken back"),
+        value("netns", "NAME|PATH|PID", "In this namespace instead of the current one"),
+        switch("atomic", None, "All or nothing: after one failure, or Ctrl-C, everything is undone"),
         switch("json", Some('j'), "The result as lines of JSON"),
-        switch("no-journal", None, "Keep no journal: nothing can be gone on with or taken back"),
+        switch("no-journal", None, "Keep no journal: nothing can be resumed or undone"),
         value("journal", "DIR", "Keep journals here [default: /run/fingerpost-journal, or $XDG_RUNTIME_DIR/fingerpost/journal]")
             .value_hint(ValueHint::DirPath)
             .value_parser(value_parser!(PathBuf))
@@ -235,8 +239,8 @@ fn again() -> [Arg; 2] {
             .help_heading("Again")
     };
     [
-        again("resume", "Go on where it stopped [default: the newest]"),
-        again("undo", "Take back what was done [default: the newest]").conflicts_with("resume"),
+        again("resume", "Continue where it stopped [default: the newest]"),
+        again("undo", "Undo what was done [default: the newest]").conflicts_with("resume"),
     ]
 }
 

@@ -14,10 +14,10 @@ use crate::pattern::Numbers;
 
 const AFTER_HELP: &str = "\
 The words are ip's own. With -n a pattern stands for many: {} is the number,
-and {/256}, {%256}, {*4+1} are reckoned from it. A file has a line for each:
+and {/256}, {%256}, {*4+1} are computed from it. A file has a line for each:
 ip's lines (`route add …`, or just the words after it) or JSON objects as
---ndjson and ip -j print them, so that a listing can be given back.
-Each failure is told with its line; the others are made all the same.
+--ndjson and ip -j print them, so that a listing can be loaded again.
+Each failure is reported with its line; the other lines are still done.
 Exit status: 0 all were made, 1 some were not, 2 the command line is wrong.";
 
 /// The commands of an object.
@@ -30,9 +30,9 @@ pub fn commands(object: Object) -> impl Iterator<Item = Command> {
 fn command(object: Object, verb: Verb) -> Command {
     let (one, example) = example(object);
     let about = match verb {
-        Verb::Add => format!("Make {one}; an error if there is one like it"),
-        Verb::Replace => format!("Make {one}, or change the one there is"),
-        Verb::Change => format!("Change {one} that there is"),
+        Verb::Add => format!("Make {one}; an error if it exists"),
+        Verb::Replace => format!("Make {one}, or change the existing one"),
+        Verb::Change => format!("Change {one} that exists"),
         Verb::Append => format!("Make {one}, behind others of the same prefix"),
         Verb::Prepend => format!("Make {one}, before others of the same prefix"),
         Verb::Delete => format!("Delete {one}"),
@@ -89,7 +89,7 @@ fn arguments() -> Vec<Arg> {
         switch(
             "atomic",
             None,
-            "All or nothing: one failure, or Ctrl-C, and all is put back as it was",
+            "All or nothing: after one failure, or Ctrl-C, everything is undone",
         ),
         Arg::new("max-errors")
             .long("max-errors")
@@ -101,7 +101,7 @@ fn arguments() -> Vec<Arg> {
         Arg::new("netns")
             .long("netns")
             .value_name("NAME|PATH|PID")
-            .help("In this namespace instead of the own"),
+            .help("In this namespace instead of the current one"),
     ]
 }
 

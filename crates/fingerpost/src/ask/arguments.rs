@@ -26,7 +26,7 @@ pub fn from_arguments() -> Vec<Arg> {
             .long("netns")
             .short('n')
             .value_name("NAME|PATH|PID")
-            .help("Of this namespace instead of the own"),
+            .help("Of this namespace instead of the current one"),
         switch("all-netns", None, "Of all named namespaces").conflicts_with("netns"),
         switch("direct", None, "From the kernel, even if a daemon runs").conflicts_with("socket"),
         Arg::new("socket")

@@ -33,13 +33,13 @@ pub fn command() -> Command {
                 .short('n')
                 .value_name("NAME|PATH|PID")
                 .action(ArgAction::Append)
-                .help("Mirror this namespace instead of the own; may be said several times"),
+                .help("Mirror this namespace instead of the current one; may be given several times"),
         )
         .arg(
             Arg::new("all-netns")
                 .long("all-netns")
                 .action(ArgAction::SetTrue)
-                .help("Mirror all named namespaces, as they come and go, and the own"),
+                .help("Mirror all named namespaces, as they come and go, and the current one"),
         )
         .arg(
             Arg::new("config")

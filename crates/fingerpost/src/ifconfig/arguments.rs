@@ -39,7 +39,7 @@ struct Arguments {
     /// Names only: FreeBSD's -l
     #[arg(short = 'l', long, conflicts_with = "short")]
     list: bool,
-    /// Taken, and without effect: what there is, is shown
+    /// Accepted, without effect
     #[arg(short, long)]
     verbose: bool,
     /// Whose output is imitated [default: linux when called as `ifconfig`, else bsd]

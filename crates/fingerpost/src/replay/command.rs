@@ -17,8 +17,8 @@ With one, once and without any socket:
   fingerpost replay FILE -- route show 10.0.0.0/8
 A recording in several parts is replayed in its order: FILE.1 FILE. A file
 packed by gzip is unpacked; `-` is standard input.
-Exit status: 1 also when a recording is damaged or cut off; what came before
-that place was answered from.";
+Exit status: 1 also when a recording is damaged or cut off; answers then come
+from what stands before the damage.";
 
 /// The command.
 pub fn command() -> Command {
@@ -75,7 +75,7 @@ pub fn command() -> Command {
             Arg::new("log")
                 .long("log")
                 .value_name("LEVEL")
-                .help("What is logged, as of `fingerpost up`"),
+                .help("What is logged, as for `fingerpost up`"),
         )
         .arg(
             Arg::new("question")

@@ -58,7 +58,7 @@ pub fn command() -> Command {
                 .long("netns")
                 .short('n')
                 .value_name("NAME|PATH|PID")
-                .help("Of this namespace instead of the own"),
+                .help("Of this namespace instead of the current one"),
         )
         .arg(
             Arg::new("socket")

@@ -5,7 +5,6 @@ use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
-use std::time::Duration;
 
 use lab::{Child, Netns, wait_until};
 use serde_json::{Value, json};
@@ -248,7 +247,10 @@ impl Drop for Browser<'_> {
         // The driver ends the browser with the session; a driver that is
         // gone has ended it already.
         let _ = self.of_session("DELETE", "", None);
-        std::thread::sleep(Duration::from_millis(50));
+        // The browser's last act in its profile, which goes next.
+        let lock = self.profile.path().join("profile/SingletonLock");
+        let is_gone = || std::fs::symlink_metadata(&lock).is_err().then_some(());
+        let _ = wait_until(PATIENCE, "the browser's end", is_gone);
     }
 }
 

@@ -237,6 +237,65 @@ fn by_keys_alone_and_on_a_phone() {
 }
 
 #[test]
+fn any_column_can_be_shown_and_the_choice_is_kept() {
+    let Some(netns) = furnished("pagecolumns") else {
+        return;
+    };
+    let _daemon = Daemon::up(&netns, &[]);
+    let browser = Browser::start(&netns, 1280, 800);
+    browser.go(&format!("{PAGE}#/links"));
+    browser.shows("#layer", "veth1");
+    browser.press(&["k"]);
+    browser.shows("#columns", "Columns of links");
+    // What the command line knows is offered, to the last column.
+    let refused = common::fingerpost(&netns, &["link", "--fields", "bogus"]);
+    let refused = String::from_utf8(refused.stderr).unwrap();
+    let (_, known) = refused.trim_end().rsplit_once("there are ").unwrap();
+    let offered = browser.run(
+        "return [...document.querySelectorAll('#columns input[type=checkbox]')].map((box) => box.value)",
+    );
+    let offered: Vec<String> = serde_json::from_value(offered).unwrap();
+    let is_offered = |name: &str| offered.iter().any(|one| one == name);
+    let known: Vec<&str> = known.split(", ").collect();
+    let missing: Vec<_> = known.iter().filter(|name| !is_offered(name)).collect();
+    assert!(
+        missing.is_empty() && known.len() > 40,
+        "{missing:?} of {known:?}"
+    );
+    let chosen = ["txqlen", "stats64.rx.packets"];
+    for name in chosen {
+        browser.click(&format!("#columns input[value='{name}']"));
+    }
+    browser.shot("columns");
+    browser.press(&[ESCAPE]);
+    for name in chosen {
+        browser.shows("#grid-head", name);
+    }
+    browser.shows("#layer", "1000");
+    browser.shot("columns-chosen");
+    // Another visit finds them as they were.
+    browser.go(&format!("{PAGE}?again#/links"));
+    browser.shows("#layer", "1000");
+    for name in chosen {
+        browser.shows("#grid-head", name);
+    }
+    // A table's choice is its own, and can be dropped.
+    browser.click("nav a[data-part=routes]");
+    browser.sees("#grid-head", |text| {
+        text.contains("Prefix") && !text.contains("txqlen")
+    });
+    browser.click("nav a[data-part=links]");
+    browser.shows("#grid-head", "txqlen");
+    browser.click("#columns-button");
+    browser.click("#usual-columns");
+    browser.press(&[ESCAPE]);
+    browser.sees("#grid-head", |text| {
+        text.contains("Alias") && !text.contains("txqlen")
+    });
+    is_quiet(&browser);
+}
+
+#[test]
 fn a_million_routes_are_scrolled_to_the_last() {
     let Some(netns) = skip::unless(Netns::new("pagemillion")) else {
         return;

@@ -96,7 +96,9 @@ fn frozen(world: &World, daemon: &Daemon, master: &lab::Child) {
     let table = said(world.fingerpost(&["route"]).output().unwrap());
     assert!(table.contains("10.9.0.0/24"), "{table}");
     master.signal(Signal::CONT).unwrap();
-    std::thread::sleep(Duration::from_millis(100));
+    // What it did not read meanwhile, it reads before it asks for this.
+    let words = format!("-v2c -c public -t 30 -r 2 -Cr10 127.0.0.1:1163 {INET_ROUTES}");
+    assert!(!world.walk("snmpbulkwalk", &words).is_empty());
     session_opens(world, 1);
     assert!(!daemon.log().contains("hung up"), "{}", daemon.log());
 }

@@ -41,7 +41,7 @@ const EXAMPLES: usize = 8;
 /// nothing and are not deleted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[allow(missing_docs, reason = "each names its table")]
-pub struct Whole {
+pub struct CompleteTables {
     pub links: bool,
     pub addresses: bool,
     pub neighbours: bool,
@@ -52,7 +52,7 @@ pub struct Whole {
     pub rules: bool,
 }
 
-impl Whole {
+impl CompleteTables {
     /// None of them.
     pub const NONE: Self = Self {
         links: false,
@@ -68,7 +68,7 @@ impl Whole {
 
 /// The difference between what the mirror has and what the kernel said
 /// just now. O(rows).
-pub fn difference(current: &Tables, fresh: &Tables, whole: Whole) -> Difference {
+pub fn difference(current: &Tables, fresh: &Tables, whole: CompleteTables) -> Difference {
     let mut difference = Difference::default();
     let (a, b, to) = (current, fresh, &mut difference);
     rows(&LINKS, a.links.iter(), b.links.iter(), whole.links, to);
@@ -277,7 +277,7 @@ const NEXTHOPS: Kind<Nexthop> = Kind {
 
 /// Rules have no key but their contents, and their order within a
 /// priority counts: a priority that differs is put anew.
-fn rules(current: &Tables, fresh: &Tables, whole: Whole, to: &mut Difference) {
+fn rules(current: &Tables, fresh: &Tables, whole: CompleteTables, to: &mut Difference) {
     if !whole.rules {
         return;
     }

@@ -7,7 +7,7 @@ use netlink::message::Message;
 use netlink::request::Dump;
 use table::{AF_INET, AF_INET6};
 
-use super::difference::Whole;
+use super::difference::CompleteTables;
 use crate::dump::{Rows, SEQUENCE, ask};
 use crate::error::Error;
 use crate::namespace::Namespace;
@@ -49,7 +49,7 @@ pub(crate) const MESSAGES_BETWEEN_LOOKS: usize = 128;
 impl Load<'_> {
     pub(crate) fn run(&mut self, which: Which) -> Result<Listed, Error> {
         let mut listed = Listed {
-            whole: Whole::NONE,
+            whole: CompleteTables::NONE,
             complete: true,
             interrupted: 0,
         };

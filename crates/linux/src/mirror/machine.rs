@@ -373,7 +373,7 @@ impl Machine {
         let _ = apply(&mut fresh, stash, now_millis);
         let mut whole = listed.whole;
         if listing.has_gap {
-            whole = super::difference::Whole::NONE;
+            whole = super::difference::CompleteTables::NONE;
         }
         let difference = difference(self.model.tables(), fresh.tables(), whole);
         if listing.purpose != Purpose::Sample {

@@ -7,7 +7,7 @@
 use crc32fast::Hasher;
 use thiserror::Error;
 
-use crate::mirror::difference::Whole;
+use crate::mirror::difference::CompleteTables;
 use crate::mirror::ip_statistics::Texts;
 
 /// How a file begins. The line ends and the control character show a file
@@ -82,7 +82,7 @@ pub enum Which {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Listed {
     /// The tables that were read whole.
-    pub whole: Whole,
+    pub whole: CompleteTables,
     /// Whether all that were asked for were.
     pub complete: bool,
     /// Listings that the kernel called interrupted.
@@ -338,8 +338,8 @@ impl Which {
     }
 }
 
-/// The bits of [`Whole`], in their order.
-fn bits(whole: Whole) -> [bool; 8] {
+/// The bits of [`CompleteTables`], in their order.
+fn bits(whole: CompleteTables) -> [bool; 8] {
     [
         whole.links,
         whole.addresses,
@@ -352,9 +352,9 @@ fn bits(whole: Whole) -> [bool; 8] {
     ]
 }
 
-fn whole(number: u8) -> Whole {
+fn whole(number: u8) -> CompleteTables {
     let bit = |at: u8| number & 1 << at != 0;
-    Whole {
+    CompleteTables {
         links: bit(0),
         addresses: bit(1),
         neighbours: bit(2),

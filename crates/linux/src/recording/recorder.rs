@@ -347,7 +347,7 @@ mod tests {
             tap.put(kind::ANSWER, 1, &[&[0; 32 << 10]]);
         }
         let listed = Outcome::Listed(super::super::Listed {
-            whole: crate::mirror::difference::Whole::NONE,
+            whole: crate::mirror::difference::CompleteTables::NONE,
             complete: true,
             interrupted: 0,
         });

@@ -1,7 +1,10 @@
 //! The page at `/` and its files at `/assets/…`: compiled in, nothing
 //! fetched from elsewhere. The same for everybody, so no token is asked,
-//! and they are compressed once.
+//! and they are compressed once. One is made of the list of columns.
 
+mod columns;
+
+use std::borrow::Cow;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::io::Write;
 use std::sync::LazyLock;
@@ -21,15 +24,29 @@ use super::compressed;
 use super::problem::Problem;
 
 /// A file of the page.
+#[derive(Clone)]
 struct File {
     /// Its path.
     path: &'static str,
     media_type: &'static str,
-    octets: &'static [u8],
+    octets: Cow<'static, [u8]>,
 }
 
-/// All files.
-static FILES: &[File] = &[
+/// All files: those that are written, and the one that is made.
+static FILES: LazyLock<Vec<File>> = LazyLock::new(|| {
+    let made = File {
+        path: "/assets/columns.js",
+        media_type: SCRIPT,
+        octets: Cow::Owned(columns::script().into_bytes()),
+    };
+    WRITTEN.iter().cloned().chain([made]).collect()
+});
+
+/// What scripts are served as.
+const SCRIPT: &str = "text/javascript; charset=utf-8";
+
+/// The files that are written.
+static WRITTEN: &[File] = &[
     html("/", include_bytes!("page/index.html")),
     file(
         "/assets/style.css",
@@ -46,6 +63,7 @@ static FILES: &[File] = &[
     module("/assets/look.js", include_bytes!("page/look.js")),
     module("/assets/overview.js", include_bytes!("page/overview.js")),
     module("/assets/api.js", include_bytes!("page/api.js")),
+    module("/assets/chooser.js", include_bytes!("page/chooser.js")),
     module("/assets/detail.js", include_bytes!("page/detail.js")),
     module("/assets/dom.js", include_bytes!("page/dom.js")),
     module("/assets/grid.js", include_bytes!("page/grid.js")),
@@ -59,7 +77,7 @@ const fn file(path: &'static str, media_type: &'static str, octets: &'static [u8
     File {
         path,
         media_type,
-        octets,
+        octets: Cow::Borrowed(octets),
     }
 }
 
@@ -68,7 +86,7 @@ const fn html(path: &'static str, octets: &'static [u8]) -> File {
 }
 
 const fn module(path: &'static str, octets: &'static [u8]) -> File {
-    file(path, "text/javascript; charset=utf-8", octets)
+    file(path, SCRIPT, octets)
 }
 
 /// Scripts, styles and data come from here and nowhere else; nothing is
@@ -92,7 +110,7 @@ impl Sent {
         let mut hasher = DefaultHasher::new();
         file.octets.hash(&mut hasher);
         let mut gzip = GzEncoder::new(Vec::new(), Compression::best());
-        let written = gzip.write_all(file.octets).and_then(|()| gzip.finish());
+        let written = gzip.write_all(&file.octets).and_then(|()| gzip.finish());
         let gzip = written.ok().map(Bytes::from);
         Self {
             etag: format!("{:016x}", hasher.finish()),
@@ -125,7 +143,7 @@ pub fn serve(path: &str, headers: &HeaderMap) -> Response {
     let mut response = match gzip {
         _ if is_known => Response::new(Body::empty()),
         Some(gzip) => Response::new(Body::from(gzip)),
-        None => Response::new(Body::from(file.octets)),
+        None => Response::new(Body::from(&*file.octets)),
     };
     if is_known {
         *response.status_mut() = StatusCode::NOT_MODIFIED;
@@ -156,7 +174,7 @@ mod tests {
 
     fn text(path: &str) -> &'static str {
         let file = FILES.iter().find(|file| file.path == path).unwrap();
-        std::str::from_utf8(file.octets).unwrap()
+        std::str::from_utf8(&file.octets).unwrap()
     }
 
     fn asked(headers: &[(http::HeaderName, &str)]) -> Response {
@@ -194,7 +212,7 @@ mod tests {
             let mut plain = Vec::new();
             let mut gunzip = flate2::read::GzDecoder::new(&gzip[..]);
             std::io::Read::read_to_end(&mut gunzip, &mut plain).unwrap();
-            assert!(plain == file.octets, "{}", file.path);
+            assert!(plain == *file.octets, "{}", file.path);
         }
     }
 
@@ -210,7 +228,7 @@ mod tests {
 
     #[test]
     fn text_is_never_read_as_markup_and_nothing_comes_from_elsewhere() {
-        for file in FILES {
+        for file in &*FILES {
             let text = text(file.path);
             for word in [
                 "innerHTML",

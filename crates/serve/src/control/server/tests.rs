@@ -3,8 +3,8 @@
 use std::io::{Read, Write};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::PathBuf;
-use std::thread::sleep;
 
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use table::{Change, Link, Reader, Source, Writer};
 use tempfile::TempDir;
 use view::{Filter, Object, Output, Question};
@@ -16,6 +16,8 @@ use crate::namespace::Namespace;
 use crate::namespace_service::DaemonGauges;
 use crate::status::Status;
 
+/// What a test waits for comes sooner.
+const PATIENCE: Duration = Duration::from_secs(30);
 /// Links enough that an answer fills every buffer on its way.
 const MANY: u32 = 20_000;
 
@@ -80,9 +82,14 @@ impl Tested {
         let accepting = thread::spawn({
             let (server, ended) = (Arc::clone(&server), Arc::clone(&ended));
             move || {
+                let look = Timespec {
+                    tv_sec: 0,
+                    tv_nsec: 20_000_000,
+                };
                 while !ended.load(Ordering::Relaxed) {
+                    let mut waiting = [PollFd::new(&listener, PollFlags::IN)];
+                    poll(&mut waiting, Some(&look)).unwrap();
                     server.accept(&listener, &answers);
-                    sleep(Duration::from_millis(1));
                 }
             }
         });
@@ -124,11 +131,10 @@ impl Tested {
     }
 
     fn until(&self, what: impl Fn(&Answered) -> bool) {
-        let deadline = Instant::now() + Duration::from_secs(30);
-        while !what(&self.server.answered()) {
-            assert!(Instant::now() < deadline, "{:?}", self.server.answered());
-            sleep(Duration::from_millis(5));
-        }
+        let come = lab::wait_until(PATIENCE, "the server's count", || {
+            what(&self.server.answered()).then_some(())
+        });
+        assert!(come.is_ok(), "{:?}", self.server.answered());
     }
 }
 
@@ -298,11 +304,10 @@ fn old_snapshot_goes(tested: &mut Tested) {
         })
     };
     tested.writer.commit((1..=MANY).map(renamed)).unwrap();
-    let deadline = Instant::now() + Duration::from_secs(30);
-    while old.strong_count() > 0 {
-        assert!(Instant::now() < deadline, "a snapshot is held");
-        sleep(Duration::from_millis(5));
-    }
+    lab::wait_until(PATIENCE, "the end of the old snapshot", || {
+        (old.strong_count() == 0).then_some(())
+    })
+    .unwrap();
 }
 
 #[test]
@@ -329,11 +334,10 @@ fn an_answer_that_is_no_walk_is_kept_whole_and_no_snapshot_with_it() {
     let (_, expected) = tested.ask(sorted(view::Format::Ndjson)).unwrap();
     let mut stalled = begin(&tested, sorted(view::Format::Ndjson));
     let kept = |tested: &Tested| tested.server.shared.kept.bytes();
-    let deadline = Instant::now() + Duration::from_secs(30);
-    while kept(&tested) == 0 {
-        assert!(Instant::now() < deadline);
-        sleep(Duration::from_millis(5));
-    }
+    lab::wait_until(PATIENCE, "an answer that is kept", || {
+        (kept(&tested) > 0).then_some(())
+    })
+    .unwrap();
     old_snapshot_goes(&mut tested);
     let (kind, text, _) = rest(&mut stalled);
     assert_eq!(kind, protocol::END);

@@ -145,7 +145,7 @@ export class Detail {
   }
 
   #list(of, rows) {
-    const columns = of.columns.filter((column) => column.keep < 3 && !["rx", "tx"].includes(column.key)).slice(0, 3);
+    const columns = of.usual.filter((column) => column.keep < 3 && !["rx", "tx"].includes(column.key)).slice(0, 3);
     const body = rows.map((row) =>
       el(
         "tr",
@@ -164,7 +164,7 @@ export class Detail {
 /** What the table shows of a row, and its rates. */
 function summary(of, row) {
   const list = el("dl");
-  for (const column of of.columns) {
+  for (const column of of.usual) {
     const text = shown(column, row);
     if (text === "" || ["rx", "tx"].includes(column.key)) continue;
     const state = column.state ? text.split(",")[0] : null;

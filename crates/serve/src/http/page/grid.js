@@ -62,7 +62,7 @@ export class Grid {
     this.go(0);
   }
 
-  /** The same source has other rows. */
+  /** The same source has other rows, or the table other columns. */
   changed() {
     this.#active = Math.min(this.#active, Math.max(0, this.#source.length - 1));
     this.#resized();

@@ -85,6 +85,6 @@ export class Log {
 
 /** A row in one line: its most important columns. */
 function described(of, row) {
-  const columns = of.columns.filter((column) => column.keep < 4 && !["rx", "tx"].includes(column.key));
+  const columns = of.usual.filter((column) => column.keep < 4 && !["rx", "tx"].includes(column.key));
   return columns.map((column) => shown(column, row)).filter(Boolean).join("  ");
 }

@@ -10,6 +10,7 @@ const KEYS = [
   ["↑ ↓ PgUp PgDn", "in a table: rows and pages"],
   ["Home End m", "in a table: the first, the last, the middle row"],
   ["g", "go to a row by its number, or to a share such as 25%"],
+  ["k", "in a table: which columns are shown"],
   ["Enter", "in a table: what is known of a row, and what points to it"],
   ["Esc", "close, or drop the filter"],
   ["t", "theme: as the system, light, dark"],

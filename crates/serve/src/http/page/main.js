@@ -2,6 +2,7 @@
 // what happens when something changes.
 
 import * as api from "./api.js";
+import { showColumns } from "./chooser.js";
 import { Detail } from "./detail.js";
 import { byId, el, fill, grouped, octets, plain, span } from "./dom.js";
 import { Grid } from "./grid.js";
@@ -149,6 +150,20 @@ function sortBy(column) {
   grid.changed();
 }
 
+/** Lets somebody choose columns. Some are asked for with more parameters. */
+function chooseColumns() {
+  const of = shownTable;
+  if (!of) return;
+  const asked = () => JSON.stringify(of.parameters);
+  let before = asked();
+  showColumns(of, () => {
+    if (of !== shownTable) return;
+    if (asked() !== before) showList(of, current.filter);
+    else if (source) grid.changed();
+    before = asked();
+  });
+}
+
 function addRates() {
   if (shownTable?.id !== "links" || !source?.sortable) return;
   source.amend((row) => {
@@ -280,6 +295,7 @@ async function look() {
   addRates();
   drawOverview(past);
   if (shownTable?.id === "links" && source?.sortable) grid.draw();
+  if (shownTable?.isSampled) refreshSoon();
 }
 
 function drawNamespaces(names) {
@@ -317,6 +333,7 @@ const SHORTCUTS = {
   t: nextTheme,
   g: () => !byId("list").hidden && byId("to-row").focus(),
   m: () => !byId("list").hidden && jump("50%"),
+  k: chooseColumns,
 };
 
 document.addEventListener("keydown", (event) => {
@@ -365,6 +382,7 @@ byId("to-row").addEventListener("keydown", (event) => {
   if (event.key !== "Enter" && event.key !== "Escape") return;
   byId("grid").focus();
 });
+byId("columns-button").addEventListener("click", chooseColumns);
 byId("theme").addEventListener("click", () => nextTheme());
 byId("help-button").addEventListener("click", showHelp);
 window.addEventListener("hashchange", show);

@@ -76,7 +76,7 @@ class Whole {
 
   /** Sorts anew. */
   arrange() {
-    const column = this.table.columns.find((one) => one.key === this.order.column);
+    const column = this.table.all.find((one) => one.key === this.order.column);
     this.#shown = [...this.#rows];
     if (column) {
       const sign = this.order.down ? -1 : 1;

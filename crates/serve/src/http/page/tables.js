@@ -1,11 +1,32 @@
-// What each table shows: its path, its columns, what a row is called.
+// What each table shows. Which columns there are comes from the daemon's own
+// list (`columns.js`); this file says how they look, and which a table shows
+// unless somebody chose others.
 
+import { COLUMNS } from "./columns.js";
 import { grouped, plain, short } from "./dom.js";
 
-const text = (key, title, value, more = {}) => ({ key, title, value, ...more });
-const number = (key, title, value, more = {}) => text(key, title, value, { number: true, ...more });
+// `width`: `ch`, or `fr` for a share of what is left. `keep`: the smaller,
+// the longer it stays when there is little room.
 
-const words = (list) => (list ?? []).join(", ").toLowerCase();
+/** A column of the list, by its name there. */
+const one = (name, title, more) => ({ key: name, title, from: [name], ...more });
+
+/** A column that the page makes of others: of the first that a row has, of all that it has (`flags`), or by `value`. */
+const made = (key, title, from, more) => ({ key, title, from, ...more });
+
+/** What a row has under a name of the list: nested names have dots, of lists each element's. */
+export function at(value, path) {
+  if (Array.isArray(value)) {
+    const all = value.map((item) => at(item, path)).filter((item) => item !== undefined);
+    return all.length > 1 ? all.flat() : all[0];
+  }
+  if (path.length === 0) return value;
+  if (value === null || typeof value !== "object") return undefined;
+  return at(value[path[0]], path.slice(1));
+}
+
+const get = (row, name) => at(row, name.split("."));
+const lower = (value) => [value ?? []].flat().join(", ").toLowerCase();
 const address = (row) => row.addr_info?.[0] ?? {};
 
 function via(route) {
@@ -15,8 +36,10 @@ function via(route) {
 
 const devices = (route) => (route.nexthops ? [...new Set(route.nexthops.map((hop) => hop.dev))].join(", ") : route.dev);
 
-// `width`: `ch`, or `fr` for a share of what is left. `keep`: the smaller,
-// the longer it stays when there is little room.
+/** What the command line says of a row, without what another column says already. */
+const said = (before) => (row) => (row.words ?? "").replace(before, "");
+
+/** All tables. */
 export const TABLES = [
   {
     id: "links",
@@ -24,20 +47,20 @@ export const TABLES = [
     example: "type bridge",
     title: "Links",
     path: "/v1/links",
-    parameters: { details: "" },
+    asked: { details: "" },
     name: (row) => row.ifname,
     key: (row) => row.ifindex,
-    columns: [
-      text("ifname", "Name", (row) => row.ifname, { width: "minmax(9ch,1.2fr)", keep: 0, strong: true }),
-      text("operstate", "State", (row) => (row.operstate ?? "").toLowerCase(), { width: "9ch", keep: 1, state: true }),
-      number("rx", "Rx bit/s", (row) => row.rates?.rx_bits, { width: "9ch", keep: 2, show: rate }),
-      number("tx", "Tx bit/s", (row) => row.rates?.tx_bits, { width: "9ch", keep: 3, show: rate }),
-      text("address", "MAC", (row) => row.address ?? "", { width: "18ch", keep: 4, mono: true }),
-      number("mtu", "MTU", (row) => row.mtu, { width: "7ch", keep: 6 }),
-      text("kind", "Kind", (row) => row.linkinfo?.info_kind ?? row.link_type ?? "", { width: "10ch", keep: 5 }),
-      text("master", "Master", (row) => row.master ?? "", { width: "minmax(8ch,0.6fr)", keep: 7 }),
-      text("ifalias", "Alias", (row) => row.ifalias ?? "", { width: "minmax(8ch,1fr)", keep: 8 }),
-      number("ifindex", "Index", (row) => row.ifindex, { width: "7ch", keep: 9, show: String }),
+    usual: [
+      one("ifname", "Name", { width: "minmax(9ch,1.2fr)", keep: 0, strong: true }),
+      one("operstate", "State", { width: "9ch", keep: 1, state: true }),
+      made("rx", "Rx bit/s", ["stats64.rx.bytes"], { value: (row) => row.rates?.rx_bits, width: "9ch", keep: 2, show: short }),
+      made("tx", "Tx bit/s", ["stats64.tx.bytes"], { value: (row) => row.rates?.tx_bits, width: "9ch", keep: 3, show: short }),
+      one("address", "MAC", { width: "18ch", keep: 4, mono: true }),
+      one("mtu", "MTU", { width: "7ch", keep: 6, show: grouped }),
+      made("kind", "Kind", ["linkinfo.info_kind", "link_type"], { width: "10ch", keep: 5 }),
+      one("master", "Master", { width: "minmax(8ch,0.6fr)", keep: 7 }),
+      one("ifalias", "Alias", { width: "minmax(8ch,1fr)", keep: 8 }),
+      one("ifindex", "Index", { width: "7ch", keep: 9 }),
     ],
   },
   {
@@ -46,21 +69,35 @@ export const TABLES = [
     example: "to 10.0.0.0/8",
     title: "Addresses",
     path: "/v1/addresses",
-    parameters: {},
+    asked: {},
     name: (row) => `${address(row).local}/${address(row).prefixlen}`,
     key: (row) => `${row.ifindex} ${address(row).local}/${address(row).prefixlen}`,
-    columns: [
-      text("local", "Address", (row) => `${address(row).local}/${address(row).prefixlen}`, {
+    usual: [
+      made("local", "Address", ["addr_info.local", "addr_info.prefixlen"], {
+        value: (row) => `${address(row).local}/${address(row).prefixlen}`,
         width: "minmax(18ch,1.4fr)",
         keep: 0,
         mono: true,
         strong: true,
       }),
-      text("ifname", "Link", (row) => row.ifname, { width: "minmax(8ch,1fr)", keep: 1 }),
-      text("scope", "Scope", (row) => address(row).scope ?? "", { width: "8ch", keep: 2 }),
-      text("broadcast", "Broadcast", (row) => address(row).broadcast ?? "", { width: "16ch", keep: 4, mono: true }),
-      text("label", "Label", (row) => address(row).label ?? "", { width: "minmax(8ch,0.7fr)", keep: 5 }),
-      text("flags", "Flags", flags, { width: "minmax(10ch,0.7fr)", keep: 3 }),
+      one("ifname", "Link", { width: "minmax(8ch,1fr)", keep: 1 }),
+      one("addr_info.scope", "Scope", { width: "8ch", keep: 2 }),
+      one("addr_info.broadcast", "Broadcast", { width: "16ch", keep: 4, mono: true }),
+      one("addr_info.label", "Label", { width: "minmax(8ch,0.7fr)", keep: 5 }),
+      made(
+        "address-flags",
+        "Flags",
+        [
+          "addr_info.dynamic",
+          "addr_info.secondary",
+          "addr_info.temporary",
+          "addr_info.tentative",
+          "addr_info.dadfailed",
+          "addr_info.deprecated",
+          "addr_info.noprefixroute",
+        ],
+        { flags: true, width: "minmax(10ch,0.7fr)", keep: 3 },
+      ),
     ],
   },
   {
@@ -69,15 +106,19 @@ export const TABLES = [
     example: "dev eth0 nud stale",
     title: "Neighbours",
     path: "/v1/neighbours",
-    parameters: { state: "all" },
+    asked: { state: "all" },
     name: (row) => row.dst,
     key: (row) => `${row.dev} ${row.dst}`,
-    columns: [
-      text("dst", "Address", (row) => row.dst, { width: "minmax(16ch,1.4fr)", keep: 0, mono: true, strong: true }),
-      text("lladdr", "MAC", (row) => row.lladdr ?? "", { width: "18ch", keep: 1, mono: true }),
-      text("dev", "Link", (row) => row.dev ?? "", { width: "minmax(8ch,1fr)", keep: 2 }),
-      text("state", "State", (row) => words(row.state), { width: "minmax(11ch,0.7fr)", keep: 3, state: true }),
-      text("flags", "Flags", neighbourFlags, { width: "minmax(8ch,0.6fr)", keep: 4 }),
+    usual: [
+      one("dst", "Address", { width: "minmax(16ch,1.4fr)", keep: 0, mono: true, strong: true }),
+      one("lladdr", "MAC", { width: "18ch", keep: 1, mono: true }),
+      one("dev", "Link", { width: "minmax(8ch,1fr)", keep: 2 }),
+      one("state", "State", { width: "minmax(11ch,0.7fr)", keep: 3, state: true }),
+      made("flags", "Flags", ["router", "proxy", "managed", "extern_learn", "offload"], {
+        flags: true,
+        width: "minmax(8ch,0.6fr)",
+        keep: 4,
+      }),
     ],
   },
   {
@@ -86,18 +127,23 @@ export const TABLES = [
     example: "to root 10.0.0.0/8 proto bgp",
     title: "Routes",
     path: "/v1/routes",
-    parameters: { table: "all" },
+    asked: { table: "all" },
     name: (row) => row.dst,
     key: (row) => `${row.table ?? "main"} ${row.dst} ${row.metric ?? 0} ${row.tos ?? ""}`,
-    columns: [
-      text("dst", "Prefix", (row) => row.dst, { width: "minmax(15ch,1.4fr)", keep: 0, mono: true, strong: true }),
-      text("via", "Via", via, { width: "minmax(14ch,1.2fr)", keep: 1, mono: true }),
-      text("dev", "Link", (row) => devices(row) ?? "", { width: "minmax(8ch,0.8fr)", keep: 2 }),
-      text("protocol", "Protocol", (row) => row.protocol ?? "boot", { width: "10ch", keep: 4 }),
-      text("type", "Type", (row) => row.type ?? "unicast", { width: "11ch", keep: 6 }),
-      text("table", "Table", (row) => row.table ?? "main", { width: "8ch", keep: 5 }),
-      number("metric", "Metric", (row) => row.metric, { width: "8ch", keep: 3 }),
-      number("nhid", "Next hop", (row) => row.nhid, { width: "9ch", keep: 7, show: String }),
+    usual: [
+      one("dst", "Prefix", { width: "minmax(15ch,1.4fr)", keep: 0, mono: true, strong: true }),
+      made("hops", "Via", ["gateway", "via.host", "nexthops.gateway", "nexthops.via.host", "nexthops.dev"], {
+        value: via,
+        width: "minmax(14ch,1.2fr)",
+        keep: 1,
+        mono: true,
+      }),
+      made("dev", "Link", ["dev", "nexthops.dev"], { value: devices, width: "minmax(8ch,0.8fr)", keep: 2 }),
+      one("protocol", "Protocol", { otherwise: "boot", width: "10ch", keep: 4 }),
+      one("type", "Type", { otherwise: "unicast", width: "11ch", keep: 6 }),
+      one("table", "Table", { otherwise: "main", width: "8ch", keep: 5 }),
+      one("metric", "Metric", { width: "8ch", keep: 3, show: grouped }),
+      one("nhid", "Next hop", { width: "9ch", keep: 7 }),
     ],
   },
   {
@@ -106,14 +152,14 @@ export const TABLES = [
     example: "via 192.0.2.1",
     title: "Next hops",
     path: "/v1/nexthops",
-    parameters: { words: "" },
+    asked: { words: "" },
     name: (row) => String(row.id),
     key: (row) => row.id,
-    columns: [
-      number("id", "Id", (row) => row.id, { width: "9ch", keep: 0, strong: true, show: String }),
-      text("words", "Next hop", (row) => said(row, /^id \d+ /), { width: "minmax(24ch,3fr)", keep: 1, mono: true }),
-      text("dev", "Link", (row) => row.dev ?? "", { width: "minmax(8ch,0.7fr)", keep: 2 }),
-      text("protocol", "Protocol", (row) => row.protocol ?? "", { width: "10ch", keep: 3 }),
+    usual: [
+      one("id", "Id", { width: "9ch", keep: 0, strong: true }),
+      made("words", "Next hop", [], { value: said(/^id \d+ /), width: "minmax(24ch,3fr)", keep: 1, mono: true }),
+      one("dev", "Link", { width: "minmax(8ch,0.7fr)", keep: 2 }),
+      one("protocol", "Protocol", { width: "10ch", keep: 3 }),
     ],
   },
   {
@@ -122,15 +168,15 @@ export const TABLES = [
     example: "table main",
     title: "Rules",
     path: "/v1/rules",
-    parameters: { words: "" },
+    asked: { words: "" },
     // Without a family a question for rules is for those of IPv4.
     families: true,
     name: (row) => row.words ?? `${row.priority}: from ${row.src}`,
     key: (row) => JSON.stringify(row),
-    columns: [
-      number("priority", "Priority", (row) => row.priority, { width: "9ch", keep: 0, show: String, strong: true }),
-      text("words", "Rule", (row) => said(row, /^\d+: /), { width: "minmax(24ch,4fr)", keep: 1, mono: true }),
-      text("family", "Family", (row) => row.family ?? "", { width: "8ch", keep: 2 }),
+    usual: [
+      one("priority", "Priority", { width: "9ch", keep: 0, strong: true }),
+      made("words", "Rule", [], { value: said(/^\d+: /), width: "minmax(24ch,4fr)", keep: 1, mono: true }),
+      made("family", "Family", [], { value: (row) => row.family, width: "8ch", keep: 2 }),
     ],
   },
   {
@@ -139,44 +185,108 @@ export const TABLES = [
     example: "master br0 vlan 10",
     title: "Forwarding",
     path: "/v1/fdb",
-    parameters: {},
+    asked: {},
     name: (row) => row.mac,
     key: (row) => `${row.ifname} ${row.mac} ${row.vlan ?? ""} ${row.dst ?? ""} ${row.master ?? ""}`,
-    columns: [
-      text("mac", "MAC", (row) => row.mac ?? "", { width: "18ch", keep: 0, mono: true, strong: true }),
-      text("ifname", "Link", (row) => row.ifname ?? "", { width: "minmax(8ch,1fr)", keep: 1 }),
-      text("master", "Bridge", (row) => row.master ?? "", { width: "minmax(8ch,0.8fr)", keep: 2 }),
-      number("vlan", "VLAN", (row) => row.vlan, { width: "6ch", keep: 3, show: String }),
-      text("dst", "Remote", (row) => row.dst ?? "", { width: "minmax(12ch,1fr)", keep: 4, mono: true }),
-      text("state", "State", (row) => row.state ?? "", { width: "11ch", keep: 5 }),
-      text("flags", "Flags", (row) => words(row.flags), { width: "minmax(8ch,0.6fr)", keep: 6 }),
+    usual: [
+      one("mac", "MAC", { width: "18ch", keep: 0, mono: true, strong: true }),
+      one("ifname", "Link", { width: "minmax(8ch,1fr)", keep: 1 }),
+      one("master", "Bridge", { width: "minmax(8ch,0.8fr)", keep: 2 }),
+      one("vlan", "VLAN", { width: "6ch", keep: 3 }),
+      one("dst", "Remote", { width: "minmax(12ch,1fr)", keep: 4, mono: true }),
+      one("state", "State", { width: "11ch", keep: 5 }),
+      one("flags", "Flags", { width: "minmax(8ch,0.6fr)", keep: 6 }),
     ],
   },
 ];
 
 /** The table of an id, or of the word that events have for it. */
-export const table = (id) => TABLES.find((one) => one.id === id || one.object === id);
+export const table = (id) => TABLES.find((of) => of.id === id || of.object === id);
 
-function rate(bits) {
-  return bits === undefined ? "" : short(bits);
+/** Adds to a table the columns that it does not usually show, and what is shown of all. */
+function complete(of) {
+  const list = new Map(COLUMNS[of.id].map((column) => [column.name, column]));
+  const usual = of.usual.map((column) => usually(column, list));
+  const keys = new Set(usual.map((column) => column.key));
+  const others = COLUMNS[of.id].filter((column) => !keys.has(column.name)).map(other);
+  of.usual = usual;
+  of.all = [...usual, ...others];
+  choose(of, stored(of));
 }
 
-function flags(row) {
-  const known = ["dynamic", "secondary", "temporary", "tentative", "dadfailed", "deprecated", "noprefixroute"];
-  return known.filter((flag) => flag in address(row)).join(", ");
+function usually(column, list) {
+  const { from } = column;
+  const missing = from.filter((name) => !list.has(name));
+  if (missing.length > 0) throw new Error(`the daemon has no column ${missing.join(", ")}`);
+  const isOf = (holds) => from.length > 0 && from.every((name) => list.get(name).holds === holds);
+  const isIn = (row) => (name) => get(row, name) !== undefined;
+  const has = (row) => from.filter(isIn(row));
+  const first = (row) => get(row, has(row)[0] ?? from[0]) ?? column.otherwise;
+  const flags = (row) => has(row).map((name) => name.split(".").at(-1)).join(", ");
+  const value = column.value ?? (column.flags ? flags : first);
+  const isWords = column.state || isOf("list");
+  return { number: isOf("number"), ...column, value: isWords ? (row) => lower(value(row)) : value };
 }
 
-function neighbourFlags(row) {
-  return ["router", "proxy", "managed", "extern_learn", "offload"].filter((flag) => flag in row).join(", ");
+/** A column as the list has it, under its name there. */
+function other({ name, holds, sampled }) {
+  const isAddress = ["address", "prefix", "link_layer"].includes(holds);
+  const least = Math.max({ number: 8, flag: 6 }[holds] ?? (isAddress ? 18 : 12), name.length + 2);
+  const values = {
+    flag: (row) => ([undefined, false].includes(get(row, name)) ? "" : "yes"),
+    list: (row) => lower(get(row, name)),
+  };
+  return {
+    key: name,
+    title: name,
+    from: [name],
+    sampled,
+    extra: true,
+    number: holds === "number",
+    mono: isAddress,
+    width: holds === "number" || holds === "flag" ? `${least}ch` : `minmax(${least}ch,0.7fr)`,
+    // Whoever chose it wants to see it.
+    keep: 0.5,
+    value: values[holds] ?? ((row) => get(row, name)),
+  };
 }
 
-/** What the command line says of a row, without what another column says already. */
-const said = (row, before) => (row.words ?? "").replace(before, "");
+function storage(of) {
+  return `fingerpost-columns-${of.id}`;
+}
+
+function stored(of) {
+  try {
+    const keys = JSON.parse(localStorage.getItem(storage(of)));
+    return Array.isArray(keys) ? keys : null;
+  } catch {
+    return null;
+  }
+}
+
+/** Shows columns by their keys, the usual ones without; what is no key is passed over. */
+export function choose(of, keys) {
+  const chosen = of.all.filter((column) => keys?.includes(column.key));
+  of.columns = chosen.length > 0 ? chosen : of.usual;
+  const extra = of.columns.filter((column) => column.extra);
+  of.isSampled = extra.some((column) => column.sampled);
+  of.parameters = { ...of.asked, ...(extra.length > 0 && { details: "" }), ...(of.isSampled && { statistics: "" }) };
+}
+
+/** Shows columns by their keys, and keeps the choice in this browser. */
+export function keep(of, keys) {
+  choose(of, keys);
+  if (of.columns === of.usual) localStorage.removeItem(storage(of));
+  else localStorage.setItem(storage(of), JSON.stringify(of.columns.map((column) => column.key)));
+}
 
 /** The text of a cell. */
 export function shown(column, row) {
   const value = column.value(row);
   if (value === undefined || value === null || value === "") return "";
   if (column.show) return plain(column.show(value));
-  return plain(column.number ? grouped(value) : value);
+  if (typeof value !== "object") return plain(value);
+  return plain(Array.isArray(value) && value.every((item) => typeof item !== "object") ? value.join(", ") : JSON.stringify(value));
 }
+
+TABLES.forEach(complete);

@@ -10,7 +10,7 @@ use super::{Add, Command as Wanted};
 /// The command and those below it.
 pub fn command() -> Command {
     Command::new("snmp")
-        .about("Users of SNMP version 3, and living behind another agent")
+        .about("Users of SNMP version 3, and running behind another agent")
         .subcommand_required(true)
         .arg_required_else_help(true)
         .subcommand(

@@ -1,4 +1,5 @@
 use std::net::UdpSocket;
+use std::sync::mpsc;
 
 use super::*;
 
@@ -48,13 +49,21 @@ fn a_wait_ends_by_itself_and_by_a_call() {
     socket.receive(&mut batch).unwrap();
     assert!(batch.is_empty());
     let patient = Socket::bind("127.0.0.1:0".parse().unwrap(), Duration::from_secs(60)).unwrap();
+    let (told, tid) = mpsc::channel();
     std::thread::scope(|scope| {
         scope.spawn(|| {
             let mut batch = Batch::new();
+            told.send(rustix::thread::gettid()).unwrap();
             patient.receive(&mut batch).unwrap();
         });
-        std::thread::sleep(Duration::from_millis(20));
+        let tid = tid.recv().unwrap().as_raw_nonzero();
+        let sleeps = || {
+            let stat = std::fs::read_to_string(format!("/proc/self/task/{tid}/stat")).ok()?;
+            stat.rsplit(") ").next()?.starts_with('S').then_some(())
+        };
+        let slept = lab::wait_until(Duration::from_secs(30), "a wait that has begun", sleeps);
         patient.wake();
+        slept.unwrap();
     });
 }
 

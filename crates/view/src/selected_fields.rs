@@ -1,5 +1,5 @@
-//! Picks fields out of rows by their names: the cells of `--fields` and
-//! CSV, the key of `--sort`. All that is picked is picked in one pass.
+//! Selects fields of rows by their names: the cells of `--fields` and
+//! CSV, the key of `--sort`. All that is selected is selected in one pass.
 
 use std::net::IpAddr;
 
@@ -96,7 +96,7 @@ impl Cell {
     }
 }
 
-/// A name among those picked, at one of its dots.
+/// A name among those selected, at one of its dots.
 #[derive(Debug, Default)]
 struct Node {
     /// The cells whose names end here.
@@ -131,18 +131,18 @@ struct Outer {
     open: usize,
 }
 
-/// Picks columns out of rows: `dst`, `nexthops.gateway` for what is nested,
+/// Selects columns of rows: `dst`, `nexthops.gateway` for what is nested,
 /// `nexthops` for a whole. One pass over a row fills all of them, at
 /// O(fields of the row) where names were asked for in the row's order, else
 /// O(fields × names).
 #[derive(Debug)]
-pub(crate) struct Picks {
+pub(crate) struct SelectedFields {
     names: Vec<Box<str>>,
     take: Take,
     cells: Vec<Cell>,
     /// The names as a tree; the first node is the row itself.
     nodes: Vec<Node>,
-    /// The node that the visit is at; none where nothing is picked.
+    /// The node that the visit is at; none where nothing is selected.
     node: Option<usize>,
     /// Whether a list was entered on the way there.
     many: bool,
@@ -152,9 +152,9 @@ pub(crate) struct Picks {
     open: Vec<usize>,
 }
 
-impl Picks {
+impl SelectedFields {
     pub(crate) fn new<'n>(names: impl IntoIterator<Item = &'n str>, take: Take) -> Self {
-        let mut picks = Self {
+        let mut selected = Self {
             names: Vec::new(),
             take,
             cells: Vec::new(),
@@ -165,9 +165,9 @@ impl Picks {
             open: Vec::new(),
         };
         for name in names {
-            picks.add(name);
+            selected.add(name);
         }
-        picks
+        selected
     }
 
     fn add(&mut self, name: &str) {
@@ -272,7 +272,7 @@ impl Picks {
     }
 }
 
-impl Visit for Picks {
+impl Visit for SelectedFields {
     #[inline]
     fn value(&mut self, key: &'static str, value: Value<'_>) {
         let take = self.take;
@@ -329,12 +329,12 @@ mod tests {
     use super::*;
     use crate::fields::tests::describe;
 
-    /// What is picked when the row comes a second time.
-    fn picked(names: &[&str], take: Take) -> Vec<String> {
-        let mut picks = Picks::new(names.iter().copied(), take);
-        picks.row(describe);
-        picks.row(describe);
-        picks
+    /// What is selected when the row comes a second time.
+    fn selected(names: &[&str], take: Take) -> Vec<String> {
+        let mut selected = SelectedFields::new(names.iter().copied(), take);
+        selected.row(describe);
+        selected.row(describe);
+        selected
             .cells()
             .map(|cell| String::from_utf8(cell.to_vec()).unwrap())
             .collect()
@@ -360,8 +360,8 @@ mod tests {
     #[test]
     fn a_column_is_picked_whole_nested_or_not_at_all() {
         for (name, plain, json) in PICKED {
-            assert_eq!(picked(&[name], Take::Plain), [plain], "{name}");
-            assert_eq!(picked(&[name], Take::Json), [json], "{name}");
+            assert_eq!(selected(&[name], Take::Plain), [plain], "{name}");
+            assert_eq!(selected(&[name], Take::Json), [json], "{name}");
         }
     }
 
@@ -372,19 +372,19 @@ mod tests {
         let names: Vec<_> = all.iter().map(|(name, ..)| *name).collect();
         let plain: Vec<_> = all.iter().map(|(_, plain, _)| *plain).collect();
         let json: Vec<_> = all.iter().map(|(.., json)| *json).collect();
-        assert_eq!(picked(&names, Take::Plain), plain);
-        assert_eq!(picked(&names, Take::Json), json);
+        assert_eq!(selected(&names, Take::Plain), plain);
+        assert_eq!(selected(&names, Take::Json), json);
     }
 
     #[test]
     fn of_a_field_that_is_told_twice_the_first_is_picked() {
         for (take, cell) in [(Take::Plain, "1"), (Take::Json, "1")] {
-            let mut picks = Picks::new(["dst"], take);
-            picks.row(|visit| {
+            let mut selected = SelectedFields::new(["dst"], take);
+            selected.row(|visit| {
                 visit.value("dst", Value::Number(1));
                 visit.value("dst", Value::Number(2));
             });
-            assert_eq!(picks.cells().collect::<Vec<_>>(), [cell.as_bytes()]);
+            assert_eq!(selected.cells().collect::<Vec<_>>(), [cell.as_bytes()]);
         }
     }
 
