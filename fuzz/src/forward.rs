@@ -54,7 +54,7 @@ fn route(prefix: &str, of: u8, link: u32, gateway: Option<&str>) -> Option<Chang
         source: None,
         nexthop_id: None,
         next_hops: NextHops::One(hop),
-        metrics: RawAttributes::default(),
+        metrics: None,
         preference: None,
         error: 0,
         expires_at_millis: None,

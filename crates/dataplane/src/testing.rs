@@ -90,7 +90,7 @@ pub fn body(of: u8, hops: Vec<NextHop>) -> RouteBody {
             Err(hops) if hops.is_empty() => NextHops::None,
             Err(hops) => NextHops::Many(hops.into()),
         },
-        metrics: RawAttributes::default(),
+        metrics: None,
         preference: None,
         error: 0,
         expires_at_millis: None,

@@ -177,6 +177,25 @@ fn routes_are_made_again_as_they_were() {
 }
 
 #[test]
+fn what_the_kernel_tells_of_routes_has_a_field() {
+    in_situation("typed", |kernel| {
+        let rows = routes(kernel, ALL_ROUTES);
+        let hops = rows.iter().flat_map(|row| row.body.next_hops.as_slice());
+        let tunnels: Vec<_> = hops.filter_map(|hop| hop.encap.as_deref()).collect();
+        for encap in &tunnels {
+            assert!(encap.rest.is_empty(), "{encap:?}");
+        }
+        let metrics = rows.iter().filter_map(|row| row.body.metrics.as_deref());
+        assert!(metrics.clone().count() >= 2);
+        assert!(metrics.clone().all(|metrics| metrics.rest.is_empty()));
+        assert!(rows.iter().all(|row| row.body.rest.is_empty()));
+        for rule in rules(kernel, Dump::Rules { family: 0 }) {
+            assert!(rule.rare.is_none_or(|rare| rare.rest.is_empty()));
+        }
+    });
+}
+
+#[test]
 fn next_hop_objects_are_made_again_as_they_were() {
     in_situation("nexthops", |kernel| {
         let before = nexthops(kernel, Dump::Nexthops);

@@ -1,4 +1,4 @@
-//! Numbers and text in the values of attributes that rows keep as they
+//! Numbers in the values of attributes that rows keep as they
 //! came. The attributes are walked by `netlink::attribute`.
 
 /// An unsigned number of one, two, four or eight octets in the machine's
@@ -19,10 +19,4 @@ pub(crate) fn network_number(payload: &[u8]) -> Option<u64> {
             .iter()
             .fold(0, |n, octet| n << 8 | u64::from(*octet))
     })
-}
-
-/// Text up to its zero octet.
-pub(crate) fn text(payload: &[u8]) -> &str {
-    let end = payload.iter().position(|octet| *octet == 0);
-    std::str::from_utf8(&payload[..end.unwrap_or(payload.len())]).unwrap_or_default()
 }

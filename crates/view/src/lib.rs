@@ -17,6 +17,7 @@
 
 mod address;
 mod answer;
+mod answer_error;
 pub mod arp;
 mod attributes;
 mod column;
@@ -47,7 +48,8 @@ mod rule;
 mod selection;
 mod walk;
 
-pub use answer::{AnswerError, answer};
+pub use answer::answer;
+pub use answer_error::AnswerError;
 pub use column::{Column, ColumnType};
 pub use columns::{are_sampled, columns};
 pub use context::Context;

@@ -14,7 +14,7 @@ mod scan;
 
 use table::Tables;
 
-use crate::answer::AnswerError;
+use crate::answer_error::AnswerError;
 use crate::context::Context;
 use crate::printer::Printer;
 use crate::question::{Object, Question};

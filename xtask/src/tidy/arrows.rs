@@ -29,6 +29,7 @@ const FLOORS: &[(&str, u8)] = &[
     ("packet", 1),
     ("snmp", 1),
     ("memory", 0),
+    ("privileges", 0),
 ];
 
 /// What a member takes from the workspace.

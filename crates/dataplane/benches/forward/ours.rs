@@ -64,7 +64,7 @@ fn body(number: u32) -> RouteBody {
             weight: 1,
             ..NextHop::default()
         }),
-        metrics: RawAttributes::default(),
+        metrics: None,
         preference: None,
         error: 0,
         expires_at_millis: None,

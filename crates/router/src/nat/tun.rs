@@ -37,6 +37,7 @@ pub fn run(nat: &mut Nat, inside: &str, outside: &str, report: &mut Report) -> a
     let mut end = caught()?;
     let mut inside = Tun::open(inside)?;
     let mut outside = Tun::open(outside)?;
+    privileges::give_up().context("giving up privileges")?;
     let pool = Pool::new(BUFFERS, MAX_PACKET_BYTES)?;
     let mut moving = Moving {
         cache: pool.cache(),

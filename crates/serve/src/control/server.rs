@@ -19,7 +19,6 @@ use view::Names;
 
 use super::protocol;
 use crate::namespace_service::NamespaceService;
-use crate::privileges;
 use crate::status::Answered;
 use outbox::Kept;
 use places::{Admission, Taken};

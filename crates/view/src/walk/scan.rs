@@ -12,7 +12,7 @@ use table::{
 
 use super::Bounds;
 use super::position::{self, Position};
-use crate::answer::AnswerError;
+use crate::answer_error::AnswerError;
 use crate::plan::{Access, plan};
 use crate::printer::Printer;
 use crate::question::Object;

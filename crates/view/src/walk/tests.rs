@@ -49,7 +49,7 @@ pub(crate) fn body(link: u32, gateway: u8, nexthop: Option<u32>) -> RouteBody {
         flags: 0,
         preferred_source: None,
         source: None,
-        metrics: RawAttributes::default(),
+        metrics: None,
         preference: None,
         error: 0,
         expires_at_millis: None,
@@ -143,6 +143,7 @@ pub(crate) fn fdb(link: u32, lladdr: u8, vlan: u16) -> FdbEntry {
         state: state::PERMANENT,
         flags: 0,
         protocol: 0,
+        activity: None,
         rest: RawAttributes::default(),
     }
 }

@@ -1,6 +1,6 @@
 //! `fingerpost failover`: thousands of links set down and up again, and how
 //! long it takes until the mirror and one who watches it have seen the last
-//! of it. In a namespace of its own; called by the command line.
+//! of it. In a namespace of its own.
 
 mod round;
 
@@ -12,8 +12,9 @@ use anyhow::{Context, Result, bail};
 use clap::{Arg, ArgAction, ArgMatches, Command, value_parser};
 use linux::{Mirror, Options, Phase};
 use serde::Serialize;
+use table::Reader;
 
-use crate::ifaceseq::making;
+use super::making;
 use round::{Drill, Seen};
 
 /// How long the mirror may take for its first listing.
@@ -75,57 +76,42 @@ struct Turn {
     seen: Seen,
 }
 
+/// What is to be measured.
+#[derive(Debug, Clone, Copy)]
+pub struct Wanted {
+    links: u32,
+    rounds: u32,
+    json: bool,
+}
+
+/// What the command line says.
+pub fn wanted(matches: &ArgMatches) -> Wanted {
+    Wanted {
+        links: matches.get_one("count").copied().unwrap_or(1_000),
+        rounds: matches.get_one("rounds").copied().unwrap_or(3),
+        json: matches.get_flag("json"),
+    }
+}
+
 /// Runs the drill.
-pub fn run(matches: &ArgMatches, out: &mut impl Write) -> Result<ExitCode> {
-    let count = matches.get_one("count").copied().unwrap_or(1_000);
-    let rounds: u32 = matches.get_one("rounds").copied().unwrap_or(3);
-    let is_json = matches.get_flag("json");
+pub fn run(wanted: &Wanted, out: &mut impl Write) -> Result<ExitCode> {
     let namespace = making::fresh()?;
     let mut mirror = Mirror::start(namespace.clone(), Options::default())?;
     if mirror.wait_ready(PATIENCE) != Phase::Live {
         bail!("the mirror did not get ready: {:?}", mirror.status().phase);
     }
-    let reader = mirror.reader();
-    let drill = Drill::build(&namespace, count)?;
-    if !is_json {
-        writeln!(
-            out,
-            "{count} veth pairs in a fresh namespace, an address each; ms from the first request"
-        )?;
-        writeln!(
-            out,
-            "{:>6}{:>6}{:>12}{:>12}{:>12}{:>12}",
-            "round", "to", "kernel", "announced", "mirror", "watcher"
-        )?;
-    }
-    let mut turns = Vec::new();
-    // All up first, unmeasured: from then on each turn changes everything.
-    drill.turn(&reader, true)?;
-    for round in 1..=rounds {
-        for (to, up) in [("down", false), ("up", true)] {
-            let seen = drill
-                .turn(&reader, up)
-                .with_context(|| format!("round {round}"))?;
-            if !is_json {
-                writeln!(
-                    out,
-                    "{round:>6}{to:>6}{:>12.1}{:>12.1}{:>12.1}{:>12.1}",
-                    seen.kernel_ms, seen.announced_ms, seen.mirror_ms, seen.watcher_ms
-                )?;
-            }
-            turns.push(Turn { round, to, seen });
-        }
-    }
+    let drill = Drill::build(&namespace, wanted.links)?;
+    let rounds = turns(wanted, &drill, &mirror.reader(), out)?;
     let status = mirror.status();
     mirror.stop();
     drill.clear()?;
     let report = Report {
-        links: count,
-        rounds: turns,
+        links: wanted.links,
+        rounds,
         resyncs: status.resyncs,
         drift: status.drift,
     };
-    if is_json {
+    if wanted.json {
         serde_json::to_writer(&mut *out, &report)?;
         writeln!(out)?;
     } else {
@@ -136,4 +122,47 @@ pub fn run(matches: &ArgMatches, out: &mut impl Write) -> Result<ExitCode> {
         )?;
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// Sets all links down and up, and tells of each turn.
+fn turns(
+    wanted: &Wanted,
+    drill: &Drill<'_>,
+    reader: &Reader,
+    out: &mut impl Write,
+) -> Result<Vec<Turn>> {
+    if !wanted.json {
+        head(wanted.links, out)?;
+    }
+    let mut turns = Vec::new();
+    // All up first, unmeasured: from then on each turn changes everything.
+    drill.turn(reader, true)?;
+    for round in 1..=wanted.rounds {
+        for (to, up) in [("down", false), ("up", true)] {
+            let seen = drill.turn(reader, up);
+            let seen = seen.with_context(|| format!("round {round}"))?;
+            if !wanted.json {
+                writeln!(
+                    out,
+                    "{round:>6}{to:>6}{:>12.1}{:>12.1}{:>12.1}{:>12.1}",
+                    seen.kernel_ms, seen.announced_ms, seen.mirror_ms, seen.watcher_ms
+                )?;
+            }
+            turns.push(Turn { round, to, seen });
+        }
+    }
+    Ok(turns)
+}
+
+fn head(links: u32, out: &mut impl Write) -> Result<()> {
+    writeln!(
+        out,
+        "{links} veth pairs in a fresh namespace, an address each; ms from the first request"
+    )?;
+    writeln!(
+        out,
+        "{:>6}{:>6}{:>12}{:>12}{:>12}{:>12}",
+        "round", "to", "kernel", "announced", "mirror", "watcher"
+    )?;
+    Ok(())
 }

@@ -1,6 +1,7 @@
-//! Lines that set how the engine works: timeouts, limits, helpers.
+//! Lines that set how the engine works: timeouts, limits, helpers. Called by
+//! the reader of the text.
 
-use super::{Statement, TextErrorKind, Words, is_on, wrong};
+use super::text::{Statement, TextErrorKind, Words, is_on, wrong};
 use crate::{AtCap, Limits, Pooling, State, helper};
 
 /// Longest timeout: a year. (None keeps a flow for ever.)

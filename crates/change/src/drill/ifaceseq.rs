@@ -1,22 +1,20 @@
 //! `fingerpost ifaceseq`: the second report's own script as a command. It
 //! creates links, deletes them, and tells what both cost: in all, for each,
 //! at either end of the run, and how much of it was waiting in the kernel.
-//! Called by the command line.
 
 mod listening;
-pub mod making;
 mod report;
 
 use std::fs;
 use std::io::{self, Write};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use anyhow::{Context, Result};
 use clap::{Arg, ArgAction, ArgMatches, Command, ValueHint, value_parser};
 use linux::Namespace;
 
-use making::Making;
+use super::making::{self, Making};
 use report::{Json, Run};
 
 /// The sizes of a growth.
@@ -94,34 +92,69 @@ pub fn command() -> Command {
         .arg(switch("json", "One JSON object for each size").short('j'))
 }
 
-/// Runs it.
-pub fn run(matches: &ArgMatches, out: &mut impl Write) -> Result<ExitCode> {
-    let kind = matches
-        .get_one::<String>("kind")
-        .map_or("veth", String::as_str);
-    let is_json = matches.get_flag("json");
-    let place = place(matches)?;
-    if !matches.get_flag("growth") {
-        let count = matches.get_one("count").copied().unwrap_or(10);
-        let run = measure(matches, &place, kind, count)?;
-        if is_json {
-            json(&run, out)?;
-        } else {
-            report::text(&run, &place.name, out)?;
-        }
-        return Ok(ExitCode::SUCCESS);
-    }
-    let sizes: Vec<u32> = match matches.get_many("sizes") {
+/// What is to be measured.
+#[derive(Debug, Clone)]
+pub struct Wanted {
+    kind: String,
+    sizes: Vec<u32>,
+    /// Where the picture of a growth goes; `None`: one size only.
+    picture: Option<PathBuf>,
+    one_by_one: bool,
+    here: bool,
+    netns: Option<String>,
+    json: bool,
+}
+
+/// What the command line says.
+pub fn wanted(matches: &ArgMatches) -> Wanted {
+    let kind: String = matches.get_one("kind").cloned().unwrap_or_default();
+    let growth = matches.get_flag("growth");
+    let sizes = match matches.get_many("sizes") {
         Some(sizes) => sizes.copied().collect(),
-        None => GROWTH.to_vec(),
+        None if growth => GROWTH.to_vec(),
+        None => matches.get_one("count").copied().into_iter().collect(),
     };
-    if !is_json {
-        report::growth_head(kind, &place.name, out)?;
+    let picture = matches.get_one::<PathBuf>("svg").cloned();
+    let picture = picture.unwrap_or_else(|| format!("ifaceseq-{kind}.svg").into());
+    Wanted {
+        kind,
+        sizes,
+        picture: growth.then_some(picture),
+        one_by_one: matches.get_flag("one-by-one"),
+        here: matches.get_flag("here"),
+        netns: matches.get_one("netns").cloned(),
+        json: matches.get_flag("json"),
+    }
+}
+
+/// Runs it.
+pub fn run(wanted: &Wanted, out: &mut impl Write) -> Result<ExitCode> {
+    let place = place(wanted)?;
+    match &wanted.picture {
+        Some(picture) => growth(wanted, &place, picture, out)?,
+        None => {
+            for count in &wanted.sizes {
+                let run = measure(wanted, &place, *count)?;
+                if wanted.json {
+                    json(&run, out)?;
+                } else {
+                    report::text(&run, &place.name, out)?;
+                }
+            }
+        }
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// One size after another, and a picture of what they took.
+fn growth(wanted: &Wanted, place: &Place, picture: &Path, out: &mut impl Write) -> Result<()> {
+    if !wanted.json {
+        report::growth_head(&wanted.kind, &place.name, out)?;
     }
     let mut runs = Vec::new();
-    for count in sizes {
-        let run = measure(matches, &place, kind, count)?;
-        if is_json {
+    for count in &wanted.sizes {
+        let run = measure(wanted, place, *count)?;
+        if wanted.json {
             json(&run, out)?;
         } else {
             report::growth_row(&run, out)?;
@@ -129,13 +162,12 @@ pub fn run(matches: &ArgMatches, out: &mut impl Write) -> Result<ExitCode> {
         out.flush()?;
         runs.push(run);
     }
-    let svg = matches.get_one::<PathBuf>("svg").cloned();
-    let svg = svg.unwrap_or_else(|| format!("ifaceseq-{kind}.svg").into());
-    fs::write(&svg, report::svg(kind, &runs)).with_context(|| svg.display().to_string())?;
-    if !is_json {
-        writeln!(out, "picture: {}", svg.display())?;
+    let svg = report::svg(&wanted.kind, &runs);
+    fs::write(picture, svg).with_context(|| picture.display().to_string())?;
+    if !wanted.json {
+        writeln!(out, "picture: {}", picture.display())?;
     }
-    Ok(ExitCode::SUCCESS)
+    Ok(())
 }
 
 /// Where links are made.
@@ -145,10 +177,10 @@ struct Place {
     name: String,
 }
 
-fn place(matches: &ArgMatches) -> Result<Place> {
-    let given = match matches.get_one::<String>("netns") {
+fn place(wanted: &Wanted) -> Result<Place> {
+    let given = match &wanted.netns {
         Some(name) => Some((Namespace::open(name)?, format!("namespace {name}"))),
-        None if matches.get_flag("here") => Some((Namespace::current()?, "this namespace".into())),
+        None if wanted.here => Some((Namespace::current()?, "this namespace".into())),
         None => None,
     };
     let Some((namespace, name)) = given else {
@@ -172,16 +204,18 @@ fn place(matches: &ArgMatches) -> Result<Place> {
     })
 }
 
-fn measure(matches: &ArgMatches, place: &Place, kind: &str, count: u32) -> Result<Run> {
-    let one_by_one = matches.get_flag("one-by-one");
+fn measure(wanted: &Wanted, place: &Place, count: u32) -> Result<Run> {
+    let Wanted {
+        kind, one_by_one, ..
+    } = wanted;
     let namespace = match &place.namespace {
         Some(namespace) => namespace.clone(),
         None => making::fresh()?,
     };
     let making = Making::prepare(&namespace, kind, count)?;
-    let created = making.create(one_by_one);
+    let created = making.create(*one_by_one);
     // What was made goes, whether all was or not.
-    let deleted = making.delete(one_by_one && created.is_ok());
+    let deleted = making.delete(*one_by_one && created.is_ok());
     let cleared = making.clear();
     let run = Run {
         count,

@@ -2,8 +2,8 @@
 
 use linux::Namespace;
 
-use super::lookup::Lookup;
 use super::*;
+use crate::rows::lookup::Lookup;
 
 /// What a line is read as, with `lo` for the only link.
 fn read_as(object: Object, verb: Verb, line: &str) -> Result<Asked, ParseError> {

@@ -18,7 +18,7 @@ use netlink::encode::{self, LinkEnd, LinkKind, NewLink, Request};
 use netlink::message::flag;
 use table::Link;
 
-use super::report::{Each, Pass};
+use super::pass::{Each, Pass};
 
 /// What a VLAN and its like stand on: `parent0`, `parent1`…
 const PARENT: &str = "parent";

@@ -16,7 +16,7 @@ use serde::Serialize;
 use table::row::route::table_id;
 use table::{Address, Events, Generation, Operation as Happened, Reader, Row, Tables};
 
-use crate::ifaceseq::making::{self, Making};
+use crate::drill::making::{self, Making};
 
 /// Between two looks at the mirror.
 const LOOK: Duration = Duration::from_micros(200);
