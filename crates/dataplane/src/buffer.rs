@@ -31,6 +31,7 @@ use std::ptr;
 
 pub use batch::Batch;
 pub use cache::{Cache, CacheCounters};
+pub(crate) use pool::Umem;
 pub use pool::{Pool, PoolError};
 use slot::{Captured, OwnSlot};
 use word::{MOST_BYTES, MOST_START, Word};

@@ -102,6 +102,9 @@ pub struct Counters {
     /// Packets that could not be received or sent: too long for a buffer,
     /// or the device is down.
     pub refused_packets: u64,
+    /// Packets whose bytes were copied to be sent: a device's memory is not
+    /// that of their pool ([`af_xdp`]).
+    pub copied_packets: u64,
 }
 
 /// Why a port cannot go on.

@@ -659,6 +659,27 @@ fn a_next_hop_that_does_not_answer_is_named() {
     );
 }
 
+#[test]
+fn a_few_packets_to_a_silent_next_hop_are_lost_and_it_is_named() {
+    let Some(pair) = pair("few") else { return };
+    let send = |arguments: &[&str]| {
+        let output = fingerpost(&pair.near, arguments);
+        let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        (output.status.success(), said)
+    };
+    for way in ["sendto", "connected", "sendmmsg"] {
+        // One packet fills no socket.
+        let (is_done, said) = send(&["send", "10.7.0.77", "9", "--by", way, "-n", "1"]);
+        assert!(is_done, "{said}");
+        let name = "10.7.0.77 does not say its link-layer";
+        assert!(said.contains(name), "{way}: {said}");
+        // One that answers is not named, though it is asked for this packet.
+        pair.near.ip(&["neigh", "flush", "dev", "near"]).unwrap();
+        let (_, said) = send(&["send", "10.7.0.2", "9", "--by", way, "-n", "1"]);
+        assert!(!said.contains("link-layer"), "{way}: {said}");
+    }
+}
+
 /// A pair whose near side knows a router at the far side.
 fn routed(tag: &str) -> Option<Pair> {
     let pair = pair(tag)?;

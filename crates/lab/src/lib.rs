@@ -19,7 +19,6 @@ mod child;
 pub mod corpus;
 mod netns;
 pub mod program;
-mod random;
 mod setting;
 pub mod situation;
 pub mod skip;
@@ -27,7 +26,7 @@ pub mod soak;
 mod wait;
 
 pub use child::Child;
+pub use memory::Random;
 pub use netns::{Netns, remove, sweep};
-pub use random::Random;
 pub use setting::{HostSetting, put_back_leftovers};
 pub use wait::wait_until;

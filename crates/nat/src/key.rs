@@ -106,25 +106,21 @@ pub fn folded(a: u64, b: u64) -> u64 {
     product as u64 ^ (product >> 64) as u64
 }
 
-/// A generator of numbers for port choice and seeds (SplitMix64): fast, and
-/// its seed is what nobody outside may know.
+/// A generator of numbers for port choice and seeds: fast, and its seed is
+/// what nobody outside may know.
 #[derive(Debug, Clone, Copy)]
-pub struct Random(u64);
+pub struct Random(memory::Random);
 
 impl Random {
     /// With some random bits.
     pub fn new(seed: u64) -> Self {
-        Self(seed)
+        Self(memory::Random::new(seed))
     }
 
     /// The next number.
     #[inline]
     pub fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        z ^ (z >> 31)
+        self.0.number()
     }
 
     /// A number below `bound`, all nearly alike likely; 0 if there is none.

@@ -746,11 +746,10 @@ mod tests {
     fn a_hundred_thousand_random_rows_come_and_go() {
         let mut ours = Ordered::default();
         let mut oracle = BTreeMap::new();
-        let mut state = 1u64;
+        let mut random = memory::Random::new(1);
         for _ in 0..300_000 {
-            state = state.wrapping_mul(6364136223846793005).wrapping_add(1);
-            let key = (state >> 40) as u32 % 100_000;
-            if state >> 63 == 0 {
+            let key = random.below(100_000) as u32;
+            if random.below(2) == 0 {
                 assert_eq!(ours.insert(key, key), oracle.insert(key, key));
             } else {
                 assert_eq!(ours.remove(&key), oracle.remove(&key));

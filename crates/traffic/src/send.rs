@@ -53,10 +53,8 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode> {
     let mut out = io::stdout().lock();
     report.write(arguments.json, &mut out)?;
     out.flush()?;
-    // A waiting queue fills the socket; the kernel tells UDP nothing else.
-    if report.was_full()
-        && let Some(silent) = toward::silent(&plan)
-    {
+    // The kernel takes what it will never send, and tells UDP nothing.
+    if let Some(silent) = toward::silent(&plan) {
         writeln!(io::stderr(), "fingerpost: {silent}")?;
     }
     match outcome.error {

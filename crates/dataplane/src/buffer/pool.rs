@@ -32,7 +32,7 @@ use super::moves::{self, Range};
 use super::numbers::{self, MOST_POOLS};
 use super::slot::{ADDRESS_BITS, Head, MAGAZINE, OwnSlot, Slot, most_in_magazine};
 use super::word::{self, LINE_BITS, Word};
-use super::{Cache, HEADROOM, LINE_BYTES, TAILROOM};
+use super::{Buffer, Cache, HEADROOM, LINE_BYTES, TAILROOM};
 
 /// Most buffers that a cache keeps back.
 pub const MOST_CACHED: usize = 512;
@@ -41,6 +41,10 @@ pub const MOST_CACHED: usize = 512;
 pub const OWNER: i64 = 1 << 40;
 /// Most owners; so many are a leak that would soon overflow the count.
 const MOST_OWNERS: i64 = 1 << 20;
+
+/// Lengths of slots that are frames of a device's memory. All other slots
+/// have an odd number of cache lines.
+const ALIGNED: [usize; 2] = [2_048, 4_096];
 
 /// One cache line of the pool's memory, which begins on a page.
 type Line = [u8; LINE_BYTES];
@@ -80,6 +84,30 @@ pub enum PoolError {
 #[derive(Debug)]
 pub struct Pool {
     shared: NonNull<Shared>,
+}
+
+/// The memory of a pool whose slots are frames of a device's memory. To be
+/// used while the pool, or a buffer of it, is there.
+#[derive(Clone, Copy)]
+pub struct Umem {
+    range: Range,
+    address: u64,
+    bytes: u64,
+    slot_bytes: u32,
+}
+
+impl Umem {
+    /// Its address, its length and that of a slot, for the kernel.
+    pub fn region(&self) -> (u64, u64, u32) {
+        (self.address, self.bytes, self.slot_bytes)
+    }
+
+    /// Where a frame begins in it; `None` for one of another pool.
+    pub fn place(&self, buffer: &Buffer) -> Option<u64> {
+        let is_ours = self.range.has(&buffer.slot);
+        let slot = is_ours.then(|| buffer.slot.offset(self.range.origin))?;
+        Some((slot + buffer.headroom()) as u64)
+    }
 }
 
 /// What belongs to all users of a pool.
@@ -131,7 +159,7 @@ impl Pool {
     /// The same part of many slots is in the same place of a core's cache, so
     /// this is for pools that a device asks it of.
     pub fn aligned(buffers: usize, slot_bytes: usize) -> Result<Self, PoolError> {
-        let lines = [2_048, 4_096].contains(&slot_bytes);
+        let lines = ALIGNED.contains(&slot_bytes);
         let lines = lines.then_some(slot_bytes / LINE_BYTES);
         Self::of_slots(
             buffers,
@@ -245,6 +273,19 @@ impl Pool {
     /// Buffers that were dropped one by one, the slow way, so far.
     pub fn late_frees(&self) -> u64 {
         self.shared().late_frees.load(Ordering::Relaxed)
+    }
+
+    /// Its memory for a device; `None` of a pool that is not
+    /// [`Pool::aligned`].
+    pub(crate) fn umem(&self) -> Option<Umem> {
+        let shared = self.shared();
+        let is_aligned = ALIGNED.contains(&shared.slot_bytes);
+        is_aligned.then(|| Umem {
+            range: shared.range(),
+            address: shared.base.addr().get() as u64,
+            bytes: self.memory_bytes() as u64,
+            slot_bytes: shared.slot_bytes as u32,
+        })
     }
 
     /// Its slots.

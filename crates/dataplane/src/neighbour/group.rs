@@ -1,5 +1,7 @@
 //! Groups of next hops: which member has which of the group's buckets.
 
+use memory::mixed;
+
 /// Buckets of a group: a member's share of the flows is exact to one in so
 /// many.
 pub const BUCKETS: usize = 256;
@@ -62,12 +64,9 @@ fn shares(members: &[Member]) -> Vec<usize> {
     shares
 }
 
-/// A member's rank in a bucket (splitmix64's finish).
+/// A member's rank in a bucket.
 fn rank(identity: u64, bucket: usize) -> u64 {
-    let mut mixed = identity ^ (bucket as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15);
-    mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-    mixed ^ (mixed >> 31)
+    mixed(identity ^ (bucket as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15))
 }
 
 #[cfg(test)]

@@ -4,6 +4,8 @@
 
 use std::os::fd::BorrowedFd;
 
+use memory::Random;
+
 use super::{Counters, Port, PortError, Received, Sent};
 use crate::{Batch, Buffer, Cache};
 
@@ -39,7 +41,7 @@ const MILLION: u64 = 1_000_000;
 pub struct Faults<P> {
     port: P,
     rates: Rates,
-    random: u64,
+    random: Random,
     done: Done,
     /// Goes behind the next packet.
     late: Option<Buffer>,
@@ -53,7 +55,7 @@ impl<P: Port> Faults<P> {
         Self {
             port,
             rates,
-            random: seed,
+            random: Random::new(seed),
             done: Done::default(),
             late: None,
             out: Batch::new(2 * batch + 2),
@@ -70,16 +72,8 @@ impl<P: Port> Faults<P> {
         self.port
     }
 
-    /// The next number of SplitMix64.
-    fn next(&mut self) -> u64 {
-        self.random = self.random.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mixed = (self.random ^ (self.random >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        mixed ^ (mixed >> 31)
-    }
-
     fn happens(&mut self, rate: u32) -> bool {
-        self.next() % MILLION < u64::from(rate)
+        self.random.number() % MILLION < u64::from(rate)
     }
 
     /// One packet, with what happens to it.
@@ -89,7 +83,7 @@ impl<P: Port> Faults<P> {
             return cache.give(buffer);
         }
         if self.happens(self.rates.corrupt) {
-            let at = self.next();
+            let at = self.random.number();
             let bytes = buffer.packet_mut();
             if let Some(byte) = bytes.get_mut((at >> 3) as usize % bytes.len().max(1)) {
                 *byte ^= 1 << (at & 7);

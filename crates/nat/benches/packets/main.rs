@@ -32,6 +32,7 @@ use std::net::Ipv4Addr;
 use std::time::Instant;
 
 use fingerpost_nat::{Config, Nat, Packet, Timeouts, Verdict};
+use lab::Random;
 use lab::bench::median;
 use memory::Reserved;
 use packet::build::{Ip, Segment};
@@ -165,7 +166,7 @@ fn reference() -> f64 {
     for at in 0..len as u64 {
         next.push(at);
     }
-    let mut random = Random(7);
+    let mut random = Random::new(7);
     for at in (1..len).rev() {
         next.swap(at, random.below(at));
     }
@@ -183,21 +184,6 @@ fn reference() -> f64 {
 enum Way {
     Batch,
     One,
-}
-
-struct Random(u64);
-
-impl Random {
-    fn next(&mut self) -> u64 {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        self.0
-    }
-
-    fn below(&mut self, bound: usize) -> usize {
-        (((self.next() >> 32) * bound as u64) >> 32) as usize
-    }
 }
 
 struct Bench {
@@ -271,7 +257,7 @@ impl Bench {
             area,
             stride,
             grow,
-            random: Random(0x2545_f491_4f6c_dd1d),
+            random: Random::new(0x2545_f491_4f6c_dd1d),
             now: 1_000_000,
         }
     }
@@ -439,7 +425,11 @@ fn rounds_of_new(count: usize) -> usize {
 }
 
 fn write_unknown(place: &mut [u8], random: &mut Random, same: bool, tcp: bool) {
-    let word = if same { 77 } else { random.next() as u32 >> 12 };
+    let word = if same {
+        77
+    } else {
+        random.number() as u32 >> 12
+    };
     let remote = Ipv4Addr::from(0x1300_0000 | word);
     write_packet(place, (remote, 443), (ALIAS, word as u16), tcp);
 }

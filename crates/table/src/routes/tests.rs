@@ -230,12 +230,11 @@ fn a_run_that_is_never_empty_may_be_renumbered() {
 fn a_full_table_costs_at_most_55_bytes_a_route() {
     let mut routes = Routes::default();
     let mut interner = Interner::default();
-    let mut random = 1u64;
+    let mut random = memory::Random::new(1);
     let count = 200_000;
     for number in 0..count {
-        random = random.wrapping_mul(6364136223846793005).wrapping_add(1);
         let mut body = body(1);
-        body.nexthop_id = Some((random >> 40) as u32 % 359);
+        body.nexthop_id = Some(random.below(359) as u32);
         let route = Route {
             table: 254,
             prefix: u32::to_net(0x0100_0000 + (number << 8), 24),

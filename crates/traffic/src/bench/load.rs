@@ -27,30 +27,23 @@ const CLOCK_EVERY: u64 = 1_000;
 const SWEPT: usize = 64;
 const LINE_EVERY: Duration = Duration::from_secs(1);
 
-/// SplitMix64: the same numbers in every run.
-pub struct Random(u64);
+/// What the load is made of: the same in every run.
+pub struct Random(memory::Random);
 
 impl Random {
     pub fn new(seed: u64) -> Self {
-        Self(seed)
-    }
-
-    fn number(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mixed = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        mixed ^ (mixed >> 31)
+        Self(memory::Random::new(seed))
     }
 
     /// Below `bound`.
     pub fn below(&mut self, bound: usize) -> usize {
-        ((u128::from(self.number()) * bound as u128) >> 64) as usize
+        self.0.below(bound)
     }
 
     /// Below `bound`, small numbers more often: the chance of a number goes
     /// with its inverse (Zipf's law with exponent 1).
     pub fn zipf(&mut self, bound: usize) -> usize {
-        let uniform = self.number() as f64 / u64::MAX as f64;
+        let uniform = self.0.number() as f64 / u64::MAX as f64;
         let place = (bound as f64).powf(uniform) as usize;
         place.saturating_sub(1).min(bound.saturating_sub(1))
     }

@@ -53,6 +53,7 @@ struct Sum {
     no_buffers: u64,
     port_unreachable: u64,
     refused_packets: u64,
+    copied_packets: u64,
     unsent_packets: u64,
     slipped_packets: u64,
 }
@@ -88,11 +89,6 @@ impl Report {
     /// Packets that were sent.
     pub fn sent(&self) -> u64 {
         self.sum.sent_packets
-    }
-
-    /// Whether a socket had no room at times.
-    pub fn was_full(&self) -> bool {
-        self.sum.socket_full > 0
     }
 
     /// Writes it.
@@ -141,6 +137,10 @@ impl Report {
                 "answers \"port unreachable\": nobody listens there",
             ),
             (sum.refused_packets, "packets given back unsent"),
+            (
+                sum.copied_packets,
+                "packets copied: their buffers are too long for AF_XDP to send from",
+            ),
             (sum.unsent_packets, "packets still on their way at the end"),
             (
                 sum.slipped_packets,
@@ -232,6 +232,7 @@ impl Sum {
             no_buffers: total(|tally| tally.no_buffers),
             port_unreachable: total(|tally| tally.unreachable),
             refused_packets: total(|tally| tally.refused),
+            copied_packets: total(|tally| tally.copied),
             unsent_packets: total(|tally| tally.unsent),
             slipped_packets: total(|tally| tally.slipped),
         }

@@ -21,6 +21,8 @@ use super::plan::Plan;
 
 /// How long a next hop may take to say its link-layer address.
 const RESOLVING_PATIENCE: Duration = Duration::from_secs(3);
+/// How long one may take that the kernel is asking when all is sent.
+const ANSWER_PATIENCE: Duration = Duration::from_secs(1);
 /// Between two looks at the neighbour table meanwhile.
 const LOOK_EVERY: Duration = Duration::from_millis(50);
 /// `ARPHRD_ETHER` and `ARPHRD_LOOPBACK`.
@@ -98,19 +100,32 @@ pub fn resolve(plan: &Plan) -> Result<Toward> {
 }
 
 /// Why packets to the plan's first destination may wait for nothing: its
-/// next hop does not answer. For a report; what cannot be asked is not said.
+/// next hop does not answer. One that was asked a moment ago has a second to
+/// do so. For a report; what cannot be asked is not said, nor anything of a
+/// next hop whose address was given.
 pub fn silent(plan: &Plan) -> Option<String> {
+    if plan.next_hop.is_some() {
+        return None;
+    }
     let namespace = Namespace::current().ok()?;
     let to = plan.flows.to().ip();
     let route = once::route(to, &RouteQuery::default(), &namespace).ok()?;
     let hop = route.body.next_hops.as_slice().first()?;
     let address = hop.gateway.unwrap_or(to);
-    let row = row(&namespace, hop.link, address).ok()??;
-    (row.state & (state::INCOMPLETE | state::FAILED) != 0).then(|| {
-        format!(
-            "the next hop {address} does not say its link-layer address: what was sent is lost (ip neigh show {address})"
-        )
-    })
+    let deadline = Instant::now() + ANSWER_PATIENCE;
+    loop {
+        let found = row(&namespace, hop.link, address).ok()??.state;
+        let is_asked = found & state::INCOMPLETE != 0;
+        if found & state::FAILED != 0 || (is_asked && Instant::now() >= deadline) {
+            return Some(format!(
+                "the next hop {address} does not say its link-layer address: what was sent is lost (ip neigh show {address})"
+            ));
+        }
+        if !is_asked {
+            return None;
+        }
+        std::thread::sleep(LOOK_EVERY);
+    }
 }
 
 /// The address that the kernel would send from. Connecting a UDP socket

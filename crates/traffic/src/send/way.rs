@@ -6,7 +6,7 @@ use std::os::fd::BorrowedFd;
 
 use anyhow::{Context, Result, ensure};
 use dataplane::socket::{Flushed, UdpConfig, UdpSender, UdpWay};
-use dataplane::{Batch, Cache, Pool, Port, Sent};
+use dataplane::{Batch, Cache, Port, Sent};
 
 use super::device;
 use super::frame::Prefix;
@@ -99,6 +99,15 @@ impl Sender {
             Self::Udp(_) => 0,
             Self::Frames(frames) => frames.port.counters().refused_packets,
             Self::Own(stack) => stack.refused(),
+        }
+    }
+
+    /// Packets whose bytes were copied into memory that a device sends from.
+    pub fn copied(&self) -> u64 {
+        match self {
+            Self::Udp(_) => 0,
+            Self::Frames(frames) => frames.port.counters().copied_packets,
+            Self::Own(stack) => stack.copied(),
         }
     }
 
@@ -227,8 +236,9 @@ impl Frames {
             toward.interface,
             most.saturating_sub(headers)
         );
-        let port = device::open(plan.way, &toward.interface, core, frame_bytes, plan.batch)?;
-        let pool = Pool::new(BUFFERS.max(4 * plan.batch), frame_bytes)?;
+        let (name, batch) = (&toward.interface, plan.batch);
+        let pool = device::pool(plan.way, frame_bytes, BUFFERS.max(4 * batch))?;
+        let port = device::open(plan.way, name, core, frame_bytes, batch, &pool)?;
         Ok(Self {
             port,
             cache: pool.cache(),

@@ -40,6 +40,8 @@ pub struct Tally {
     pub refused: u64,
     /// Of those that were made.
     pub unsent: u64,
+    /// Packets whose bytes were copied into memory that a device sends from.
+    pub copied: u64,
     /// Times that the socket had no room (`EAGAIN`).
     pub full: u64,
     /// Times that the kernel had no buffers (`ENOBUFS`).
@@ -106,6 +108,7 @@ impl<'a> Worker<'a> {
         self.drain();
         self.tally.sent = self.sender.sent();
         self.tally.refused = self.sender.refused();
+        self.tally.copied = self.sender.copied();
         self.tally.unsent = self.sender.pending() as u64;
         self.tally.wall = Duration::from_nanos(stop - start);
         self.tally.user = after.0.saturating_sub(before.0);

@@ -115,7 +115,7 @@ impl Stack {
             (_, Some(way)) => {
                 let frame_bytes = ethernet::HEADER_LEN + head + plan.payload_bytes;
                 let name = &toward.interface;
-                device::open(way, name, core, frame_bytes, plan.batch)?
+                device::open(way, name, core, frame_bytes, plan.batch, &tables.pool)?
             }
             (Into::Tun(_), None) => {
                 let tun = tables.tun.borrow_mut().take();
@@ -205,7 +205,12 @@ impl Stack {
         self.port.counters().refused_packets + self.drops.total()
     }
 
-    /// The same, by why.
+    /// Packets that the port copied.
+    pub fn copied(&self) -> u64 {
+        self.port.counters().copied_packets
+    }
+
+    /// Those that did not go, by why.
     pub fn drops(&self) -> Drops {
         self.drops
     }

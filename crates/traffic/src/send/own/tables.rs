@@ -12,6 +12,7 @@ use dataplane::{Pool, Tun};
 use linux::{Mirror, Namespace, Options, Phase, once};
 use memory::quiescent::Domain;
 
+use super::super::device;
 use super::super::plan::{Into, Plan};
 use super::super::toward::{self, Toward};
 
@@ -71,7 +72,7 @@ impl Tables {
         Ok(Self {
             table: fill.table(),
             fill,
-            pool: Pool::new(plan.cores * BUFFERS_A_CORE, bytes)?,
+            pool: pool(plan, bytes)?,
             domain,
             view,
             toward,
@@ -91,6 +92,15 @@ impl Tables {
         let filled = self.fill.filled();
         let prefixes = filled.prefixes_v4 + filled.prefixes_v6;
         (prefixes, filled.next_hops, filled.neighbours)
+    }
+}
+
+/// Buffers for all cores, in memory that the way out may send from.
+fn pool(plan: &Plan, bytes: usize) -> Result<Pool> {
+    let buffers = plan.cores * BUFFERS_A_CORE;
+    match plan.into.way() {
+        Some(way) => device::pool(way, bytes, buffers),
+        None => Ok(Pool::new(buffers, bytes)?),
     }
 }
 
