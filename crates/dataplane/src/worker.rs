@@ -427,9 +427,11 @@ pub struct Running {
 
 impl Running {
     /// Starts a worker on a thread of its own; bound to a core, where one is
-    /// named.
+    /// named. The thread has no capabilities: it reads what strangers send,
+    /// and its ports are open.
     pub fn start(worker: Worker, core: Option<usize>) -> io::Result<Self> {
         let (asks, asked) = sync_channel(MAX_ASKS);
+        let (dropped, has_dropped) = sync_channel(1);
         let failed = Arc::clone(&worker.failed);
         let name = core.map_or("worker".to_owned(), |core| format!("worker-{core}"));
         let thread = thread::Builder::new().name(name).spawn(move || {
@@ -439,8 +441,10 @@ impl Running {
                 // Not bound it works as well, only not as fast.
                 let _ = sched_setaffinity(None, &set);
             }
+            let _ = dropped.send(privileges::drop_all());
             worker.run(&asked)
         })?;
+        has_dropped.recv().map_err(io::Error::other)??;
         Ok(Self {
             asks,
             thread,

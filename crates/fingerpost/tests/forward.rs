@@ -14,7 +14,7 @@ use std::fs;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-use common::{PATIENCE, program};
+use common::{PATIENCE, assert_confined, program};
 use lab::{Child, Netns, skip, wait_until};
 use packet::build::Ip;
 use rustix::process::Signal;
@@ -226,6 +226,8 @@ impl Between {
     }
 
     fn end(mut self) -> Value {
+        // CAP_NET_ADMIN and, for another namespace, CAP_SYS_ADMIN.
+        assert_confined(self.forward.id(), 1 << 12 | 1 << 21);
         self.forward.signal(Signal::INT).unwrap();
         self.forward.wait(PATIENCE).unwrap();
         serde_json::from_slice(&fs::read(&self.out).unwrap()).unwrap()

@@ -425,6 +425,8 @@ fn an_interrupt_ends_both_with_their_reports() {
         (sends && catches_interrupts(sender.id())).then_some(())
     })
     .unwrap();
+    // CAP_IPC_LOCK.
+    assert_confined(sender.id(), 1 << 14);
     sender.signal(Signal::INT).unwrap();
     assert!(sender.wait(PATIENCE).unwrap().success());
     let mut said = String::new();

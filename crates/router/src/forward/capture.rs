@@ -23,7 +23,7 @@ const BUFFERS: usize = 256;
 
 pub fn run(asked: &Forward, read: ReadTables, input: &Path) -> Result<Report> {
     let in_link = asked.in_link.as_deref().context("say --in LINK")?;
-    let known = Known::open(asked, read)?;
+    let known = Known::open(asked, read, || Ok(()))?;
     let pool = Pool::new(BUFFERS, MAX_PACKET_BYTES)?;
     let has_ethernet = match link_of(input, &pool)? {
         LinkType::Ethernet => true,
@@ -74,6 +74,7 @@ pub fn run(asked: &Forward, read: ReadTables, input: &Path) -> Result<Report> {
         Clock::Captured,
         Some(asks),
     );
+    privileges::give_up().context("giving up privileges")?;
     let (_keep, none) = sync_channel(1);
     let state = worker.all_by_the_first().run(&none);
     if let Some((_, why)) = state.failures.first() {

@@ -37,7 +37,14 @@ const ANSWER: Duration = Duration::from_secs(5);
 
 pub fn run(asked: &Forward, read: ReadTables) -> Result<Report> {
     let mut end = caught()?;
-    let known = Known::open(asked, read)?;
+    let engines = match &asked.nat {
+        Some(rules) => crate::nat::engines_by_rules(rules, asked.workers)?,
+        None => Vec::new(),
+    };
+    let keep =
+        || privileges::keep_for_mirrors(asked.netns.is_some()).context("giving up privileges");
+    let known = Known::open(asked, read, keep)?;
+    keep()?;
     let domain = Domain::new(usize::from(asked.workers));
     let devices = devices(asked);
     let attachments = devices.iter().map(|device| Attachment {
@@ -49,12 +56,15 @@ pub fn run(asked: &Forward, read: ReadTables) -> Result<Report> {
     let mut fill = FibSync::new(known.reader(), &domain, attachments.collect(), settings)
         .context("compiling the routes")?;
     let (asks, asked_for) = requests::rings();
-    let mut workers = start(asked, &devices, &mut fill, &domain, &asks)?;
+    let mut workers = start(asked, engines, &devices, &mut fill, &domain, &asks)?;
     let mut failed = vec![0; workers.all.len()];
     let mut carrier = match known.namespace() {
         Some(namespace) => Some(Carrier::open(namespace).context("opening a socket")?),
         None => None,
     };
+    if let Err(error) = privileges::confine() {
+        warn!("{error}");
+    }
     let mut unresolved = 0;
     while !workers.all.iter().any(Running::has_ended) {
         fill.follow(PATIENCE);
@@ -123,16 +133,13 @@ fn caught() -> Result<UnixStream> {
 /// Starts the workers, each with a queue of every device.
 fn start(
     asked: &Forward,
+    engines: Vec<nat::Nat>,
     devices: &[Device],
     fill: &mut FibSync,
     domain: &std::sync::Arc<Domain>,
     asks: &SyncSender<Request>,
 ) -> Result<Workers> {
     let count = usize::from(asked.workers);
-    let engines = match &asked.nat {
-        Some(rules) => crate::nat::engines_by_rules(rules, asked.workers)?,
-        None => Vec::new(),
-    };
     let pool = Pool::new(BUFFERS_EACH * count, MAX_PACKET_BYTES)?;
     let mut ports: Vec<Vec<(u16, Box<dyn Port + Send>)>> = Vec::new();
     ports.resize_with(count, Vec::new);

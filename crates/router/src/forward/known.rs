@@ -29,8 +29,13 @@ pub enum Known {
 }
 
 impl Known {
-    /// Reads or mirrors what was asked for; ready when it returns.
-    pub fn open(asked: &Forward, read: ReadTables) -> Result<Self> {
+    /// Reads or mirrors what was asked for; ready when it returns. Before a
+    /// mirror's thread starts, `give_up` says which rights it has.
+    pub fn open(
+        asked: &Forward,
+        read: ReadTables,
+        give_up: impl FnOnce() -> Result<()>,
+    ) -> Result<Self> {
         if let Some(path) = &asked.tables {
             let devices = asked.tun.iter().map(|device| device.link.as_str());
             let links: Vec<&str> = devices.chain(asked.host.as_deref()).collect();
@@ -41,6 +46,7 @@ impl Known {
             None => Namespace::current(),
         };
         let namespace = namespace.context("finding the namespace")?;
+        give_up()?;
         let mirror = Mirror::start(namespace, Options::default())
             .context("mirroring the namespace's tables")?;
         match mirror.wait_ready(PATIENCE) {

@@ -27,6 +27,7 @@ pub fn run(
     report: &mut Report,
 ) -> anyhow::Result<()> {
     let mut capture = Capture::open(input, output)?;
+    privileges::give_up().context("giving up privileges")?;
     let pool = Pool::new(BUFFERS, MAX_PACKET_BYTES)?;
     let mut cache = pool.cache();
     let mut first = cache.take().context("an empty pool")?;
