@@ -77,6 +77,13 @@ pub fn one_namespace(
     {
         return Ok(rows);
     }
+    if let Some(source) = source_of(&ask) {
+        bail!(
+            "the rows of source `{source}` are in a daemon, and none mirrors this namespace \
+             (inode {}); `fingerpost up` starts one",
+            namespace.inode()
+        );
+    }
     match ask {
         Ask::Question(question) => direct::question(&question, namespace, out),
         Ask::RouteGet(question) => direct::route_get::answer(&question, namespace, out),
@@ -97,13 +104,23 @@ pub fn one_namespace(
 fn of_daemon(daemon: &UnixStream, ask: Ask, out: &mut impl Write) -> Result<Option<u64>, AskError> {
     let watches = matches!(ask, Ask::Watch(_));
     let is_status = matches!(ask, Ask::Status { .. });
+    // The kernel does not have what a feed tells.
+    let is_fed = source_of(&ask).is_some();
     let begun = match client::begin(daemon, ask) {
         Err(AskError::Silent | AskError::Busy(_)) if !is_status => return Ok(None),
         Err(AskError::Connection(_)) if !watches => return Ok(None),
         begun => begun?,
     };
-    if begun.incomplete.is_some() && !is_status {
-        return Ok(None);
+    match &begun.incomplete {
+        Some(why) if is_fed => {
+            // Nobody to tell when standard error is closed.
+            let _ = writeln!(
+                io::stderr(),
+                "fingerpost: the answer may lack rows: the source's tables are {why}"
+            );
+        }
+        Some(_) if !is_status => return Ok(None),
+        _ => {}
     }
     let mut out = Noticed {
         out,
@@ -112,6 +129,14 @@ fn of_daemon(daemon: &UnixStream, ask: Ask, out: &mut impl Write) -> Result<Opti
     match begun.finish(&mut out) {
         Err(AskError::Connection(_)) if !watches && !out.written => Ok(None),
         answered => Ok(Some(answered?.end.rows)),
+    }
+}
+
+/// The feed whose rows are asked for, if it is not the kernel.
+fn source_of(ask: &Ask) -> Option<&str> {
+    match ask {
+        Ask::Question(question) | Ask::Watch(question) => question.filter.source.as_deref(),
+        _ => None,
     }
 }
 

@@ -36,7 +36,7 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use rustix::event::{EventfdFlags, eventfd};
 use rustix::fd::OwnedFd;
-use table::{Limits, Reader, Sampled, Samples, Source, Writer};
+use table::{Feeders, Limits, Reader, Sampled, Samples, Source, Writer};
 pub use table::{Phase, Status};
 
 use crate::error::Error;
@@ -73,6 +73,7 @@ impl Default for Options {
 pub struct Mirror {
     namespace: Namespace,
     reader: Reader,
+    feeders: Feeders,
     shared: Arc<Shared>,
     thread: Option<JoinHandle<()>>,
 }
@@ -138,7 +139,7 @@ impl Mirror {
     /// Starts to mirror a namespace; returns at once. Needs no privileges.
     pub fn start(namespace: Namespace, options: Options) -> Result<Self, Error> {
         let writer = Writer::new(options.limits);
-        let reader = writer.reader();
+        let (reader, feeders) = (writer.reader(), writer.feeders());
         let wake = eventfd(0, EventfdFlags::NONBLOCK | EventfdFlags::CLOEXEC)
             .map_err(Error::errno("make an event descriptor"))?;
         let shared = Arc::new(Shared::new(wake));
@@ -150,6 +151,7 @@ impl Mirror {
         Ok(Self {
             namespace,
             reader,
+            feeders,
             shared,
             thread: Some(thread),
         })
@@ -173,6 +175,11 @@ impl Mirror {
     /// A reader of the tables.
     pub fn reader(&self) -> Reader {
         self.reader.clone()
+    }
+
+    /// Where others join, to feed rows of their own beside the kernel's.
+    pub fn feeders(&self) -> Feeders {
+        self.feeders.clone()
     }
 
     /// How it fares.

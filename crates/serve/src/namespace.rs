@@ -4,7 +4,7 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use table::{Phase, Sampled, Samples, Source, Tables};
+use table::{KERNEL, OfOwner, Phase, Sampled, Samples, Source, Tables};
 use view::Object;
 
 /// How old a sample may be when it is shown.
@@ -24,6 +24,30 @@ pub struct Namespace {
 }
 
 impl Namespace {
+    /// The same with the rows of one owner: the kernel's (`None`), or those
+    /// of a feeder. Else, who there is, in words.
+    pub fn of(&self, owner: Option<&str>) -> Result<Self, String> {
+        let Some(name) = owner else {
+            return Ok(self.clone());
+        };
+        let source = OfOwner::new(&self.source, name).ok_or_else(|| self.no_source(name))?;
+        Ok(Self {
+            source: Arc::new(source),
+            ..self.clone()
+        })
+    }
+
+    fn no_source(&self, name: &str) -> String {
+        let tables = self.tables();
+        let owners = tables.owners().iter().map(|owner| owner.name());
+        let known: Vec<&str> = [KERNEL].into_iter().chain(owners).collect();
+        let name: String = name.chars().take(64).collect();
+        format!(
+            "no source `{name}` feeds rows here; there are: {}",
+            known.join(", ")
+        )
+    }
+
     /// What it has at this moment.
     pub fn tables(&self) -> Arc<Tables> {
         self.source.reader().snapshot()

@@ -97,7 +97,7 @@ fn write_batch(
 
 fn context<'a>(tables: &'a Tables, names: &'a Names, now_millis: u64) -> Context<'a> {
     Context {
-        links: &tables.links,
+        links: tables.named_links(),
         tables: Some(tables),
         now_millis,
         names,

@@ -5,6 +5,8 @@
 //!   share; immutable once published.
 //! - [`Writer`]: the one that changes them, in batches
 //!   ([`Writer::commit`] publishes a [`Generation`]).
+//! - [`Feeders`]: where others join a writer, each to feed rows of its own
+//!   beside ([`Feeder`]); a snapshot holds those of all owners.
 //! - [`Reader`]: takes snapshots and watches for events; never waits for
 //!   the writer.
 //! - [`Source`]: what keeps tables: reader, status, [`Samples`], time.
@@ -14,7 +16,6 @@
 mod addresses;
 mod cost;
 mod event;
-mod family;
 mod fdb;
 mod links;
 mod lookup;
@@ -37,7 +38,6 @@ mod writer;
 pub use addresses::Addresses;
 pub use cost::touched;
 pub use event::{Event, Events, Generation, Operation, Row};
-pub use family::{AF_INET, AF_INET6};
 pub use fdb::Fdb;
 pub use links::Links;
 pub use lookup::{Decision, NoRoute, Packet};
@@ -63,6 +63,14 @@ pub use row::rule::{RareMatch, Rule};
 pub use rules::{RuleKey, Rules};
 pub use sample::{NeighbourSample, Sample};
 pub use samples::{Fresh, Sampled, Samples};
-pub use source::{Phase, Source, Status};
+pub use source::{OfOwner, Phase, Source, Status};
 pub use tables::Tables;
-pub use writer::{Change, Limits, Reader, Refused, TableFull, Writer};
+pub use writer::{
+    Change, Feeder, Feeders, JoinError, KERNEL, Limits, MAX_FEEDERS, Owner, Reader, Refused,
+    TableFull, Writer,
+};
+
+/// `AF_INET`.
+pub const AF_INET: u8 = 2;
+/// `AF_INET6`.
+pub const AF_INET6: u8 = 10;

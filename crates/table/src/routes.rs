@@ -20,10 +20,12 @@ use crate::row::route::{OtherRoute, OtherRouteKey, Route, RouteBody, RouteRef, S
 mod family;
 mod key;
 mod run;
+mod stale;
 
 use family::{Covering, Family};
 use key::{Key, RunKey};
 pub use run::{RouteCount, RoutePlace, RouteRun};
+pub(crate) use stale::StaleRoutes;
 
 /// A run that is looked at whole rather than by its bodies.
 const SHORT_RUN: usize = 16;

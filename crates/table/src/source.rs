@@ -6,10 +6,11 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Debug;
+use std::sync::Arc;
 use std::time::Duration;
 
 use crate::samples::Samples;
-use crate::writer::Reader;
+use crate::writer::{Owner, Reader};
 
 /// Where tables come from.
 pub trait Source: Debug + Send + Sync {
@@ -26,6 +27,47 @@ pub trait Source: Debug + Send + Sync {
 
     /// The time that its tables are of, milliseconds since the UNIX epoch.
     fn now_millis(&self) -> u64;
+}
+
+/// The rows of one owner beside a source's own: what a feeder has told.
+#[derive(Debug, Clone)]
+pub struct OfOwner {
+    source: Arc<dyn Source>,
+    owner: Owner,
+    reader: Reader,
+}
+
+impl OfOwner {
+    /// The owner of a name; `None`: there is none beside the source's own
+    /// rows.
+    pub fn new(source: &Arc<dyn Source>, name: &str) -> Option<Self> {
+        let reader = source.reader();
+        let owner = reader.snapshot().owner(name)?.clone();
+        Some(Self {
+            reader: reader.of(name)?,
+            source: Arc::clone(source),
+            owner,
+        })
+    }
+}
+
+impl Source for OfOwner {
+    fn reader(&self) -> Reader {
+        self.reader.clone()
+    }
+
+    fn status(&self) -> Status {
+        self.owner.status()
+    }
+
+    /// Nobody samples what a feeder tells.
+    fn samples(&self) -> Option<&Samples> {
+        None
+    }
+
+    fn now_millis(&self) -> u64 {
+        self.source.now_millis()
+    }
 }
 
 /// What a source is doing.

@@ -13,7 +13,7 @@ use crate::row::counters::{IpCounters, IpPlace, IpSettings, LinkCounters};
 use crate::row::neighbour::NeighbourKey;
 use crate::rules::Rules;
 use crate::sample::{NeighbourSample, Sample};
-use crate::writer::Refused;
+use crate::writer::{Owner, Owners, Refused};
 
 /// All tables at one generation. Cloning shares them: O(1).
 #[derive(Debug, Clone, Default)]
@@ -47,9 +47,57 @@ pub struct Tables {
     pub ip_settings: Option<IpSettings>,
     /// Ages of neighbours as last sampled.
     pub neighbour_samples: Arc<Sample<NeighbourKey, NeighbourSample>>,
+    /// Those whose rows stand beside these.
+    pub(crate) owners: Owners,
+    /// The links that indexes mean, where they are not those above.
+    pub(crate) named: Option<Links>,
 }
 
 impl Tables {
+    /// The owners beside the one whose tables these are, by name.
+    pub fn owners(&self) -> &[Owner] {
+        self.owners.as_slice()
+    }
+
+    /// The owner of a name beside the first.
+    pub(crate) fn owner(&self, name: &str) -> Option<&Owner> {
+        self.owners().iter().find(|owner| owner.name() == name)
+    }
+
+    /// The rows of an owner beside the first, as tables, at this moment.
+    pub fn of(&self, owner: &str) -> Option<Arc<Self>> {
+        let tables = self.owner(owner)?.tables();
+        Some(Arc::new(tables.named_by(self)))
+    }
+
+    /// The links that indexes in rows mean: of a feeder's rows those of the
+    /// first owner, which knows the host.
+    pub fn named_links(&self) -> &Links {
+        self.named.as_ref().unwrap_or(&self.links)
+    }
+
+    /// The same rows, whose links have their names from the first owner.
+    pub(crate) fn named_by(&self, first: &Self) -> Self {
+        Self {
+            named: Some(first.links.clone()),
+            ..self.clone()
+        }
+    }
+
+    /// How many rows a table has that is limited under this name.
+    pub(crate) fn len_of(&self, table: &str) -> usize {
+        match table {
+            "links" => self.links.len(),
+            "addresses" => self.addresses.len(),
+            "neighbours" => self.neighbours.len(),
+            "routes" => self.routes.len(),
+            "nexthops" => self.nexthops.len(),
+            "rules" => self.rules.len(),
+            "fdb" => self.fdb.len(),
+            _ => 0,
+        }
+    }
+
     /// Number of rows of all tables.
     pub fn rows(&self) -> usize {
         self.links.len()

@@ -1,7 +1,8 @@
-//! The one writer, and the readers it never waits for.
+//! The one writer, those who feed rows of their own beside it, and the
+//! readers that nobody waits for.
 
 use std::net::IpAddr;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use memory::Published;
@@ -15,11 +16,18 @@ use crate::sample::{NeighbourSample, Sample};
 use crate::tables::Tables;
 
 mod change;
+mod feeder;
 mod limits;
+mod owners;
 mod put;
+mod stale;
 
 pub use change::Change;
+pub use feeder::{Feeder, Feeders};
 pub use limits::{Limits, Refused, TableFull};
+pub(crate) use owners::Owners;
+pub use owners::{JoinError, KERNEL, MAX_FEEDERS, Owner};
+use owners::{Registry, locked};
 
 /// Changes the tables. There is one.
 #[derive(Debug)]
@@ -40,19 +48,41 @@ pub struct Writer {
 struct Shared {
     published: Published<Tables>,
     log: Log,
+    /// Held by whoever publishes: there are more than one.
+    registry: Mutex<Registry>,
 }
 
 /// Reads what the writer publishes. Cheap to clone; as many as you like.
 #[derive(Debug, Clone)]
 pub struct Reader {
     shared: Arc<Shared>,
+    /// For the rows of a feeder: the first owner's, whose links have names.
+    first: Option<Arc<Shared>>,
 }
 
 impl Reader {
     /// The tables as of the last commit, for as long as you keep them.
-    /// Wait-free, some 20 ns.
+    /// Wait-free, some 20 ns; for the rows of a feeder one allocation more.
     pub fn snapshot(&self) -> Arc<Tables> {
-        self.shared.published.load()
+        let tables = self.shared.published.load();
+        match &self.first {
+            None => tables,
+            Some(first) => Arc::new(tables.named_by(&first.published.load())),
+        }
+    }
+
+    /// A reader of one owner's rows, the first one's by the name
+    /// [`KERNEL`]; `None`: there is no such owner.
+    pub fn of(&self, owner: &str) -> Option<Self> {
+        let first = self.first.as_ref().unwrap_or(&self.shared);
+        if owner == KERNEL {
+            return Some(Self {
+                shared: Arc::clone(first),
+                first: None,
+            });
+        }
+        let owner = first.published.load().owner(owner)?.reader(first);
+        Some(owner)
     }
 
     /// What changed after a generation, waiting up to `patience` for the
@@ -82,6 +112,7 @@ impl Writer {
             shared: Arc::new(Shared {
                 published: Published::new(Tables::default()),
                 log: Log::default(),
+                registry: Mutex::default(),
             }),
         }
     }
@@ -95,6 +126,14 @@ impl Writer {
     pub fn reader(&self) -> Reader {
         Reader {
             shared: Arc::clone(&self.shared),
+            first: None,
+        }
+    }
+
+    /// Where others join, to feed rows of their own beside these.
+    pub fn feeders(&self) -> Feeders {
+        Feeders {
+            first: Arc::clone(&self.shared),
         }
     }
 
@@ -130,7 +169,7 @@ impl Writer {
     pub fn publish(&mut self) -> Generation {
         if self.changed {
             self.tables.generation.0 += 1;
-            self.shared.published.store(self.tables.clone());
+            self.shared.show(self.tables.clone());
             let batch = self.pending.replace(Vec::new());
             self.shared.log.push(self.tables.generation, batch);
             self.changed = false;
@@ -175,6 +214,7 @@ impl Writer {
 
     /// Samples and refusals may come between changes that are not yet to be seen.
     fn publish_samples(&mut self) {
+        let registry = locked(&self.shared.registry);
         let mut seen = (*self.shared.published.load()).clone();
         seen.link_counters = Arc::clone(&self.tables.link_counters);
         seen.link_speeds = Arc::clone(&self.tables.link_speeds);
@@ -183,6 +223,19 @@ impl Writer {
         seen.refused = self.tables.refused;
         seen.neighbour_samples = Arc::clone(&self.tables.neighbour_samples);
         self.shared.published.store(seen);
+        drop(registry);
+    }
+
+    /// Takes all rows out in one step. Watchers take a snapshot.
+    fn clear(&mut self) -> Generation {
+        self.tables = Tables {
+            generation: self.tables.generation,
+            ..Tables::default()
+        };
+        self.interner = Interner::default();
+        self.without_events();
+        self.changed = true;
+        self.publish()
     }
 
     fn record(&mut self, event: Event) {
@@ -196,11 +249,30 @@ impl Writer {
     }
 }
 
+impl Shared {
+    /// Shows readers tables of the first owner, beside the others' as they
+    /// are.
+    fn show(&self, mut tables: Tables) {
+        let registry = locked(&self.registry);
+        tables.owners = registry.owners.clone();
+        self.published.store(tables);
+        drop(registry);
+    }
+
+    /// Shows readers the others' tables, beside the first owner's as they
+    /// are.
+    fn show_owners(&self, registry: &Registry) {
+        let mut seen = (*self.published.load()).clone();
+        seen.owners = registry.owners.clone();
+        self.published.store(seen);
+    }
+}
+
 impl Tables {
     /// Whether the kernel would use a next hop of a route of a family
     /// (`AF_INET`, `AF_INET6`): it is not dead, and its link is usable.
     pub fn is_usable(&self, hop: &NextHop, family: u8) -> bool {
-        let link = self.links.get(hop.link);
+        let link = self.named_links().get(hop.link);
         hop.flags & hop_flag::DEAD == 0 && link.is_none_or(|link| link.is_usable(family))
     }
 

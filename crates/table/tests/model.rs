@@ -12,6 +12,8 @@ extern crate fingerpost_table as table;
 
 #[path = "model/changes.rs"]
 mod changes;
+#[path = "model/owners.rs"]
+mod owners;
 #[path = "model/plain.rs"]
 mod plain;
 

@@ -26,7 +26,7 @@ pub fn answer(
     out: impl io::Write,
 ) -> Result<u64, AnswerError> {
     let context = Context {
-        links: &tables.links,
+        links: tables.named_links(),
         tables: Some(tables),
         now_millis,
         names,

@@ -208,6 +208,17 @@ pub static FILTERS: &[Word<Filter>] = &[
         |f, v| set(&mut f.src, values::address(v)),
     ),
     flag(
+        "source",
+        "NAME",
+        &[],
+        &[Route, Nexthop],
+        "Told by this source: kernel (without it), or the name of a feed",
+        |f, v| {
+            f.source = Some(v.to_owned()).filter(|name| name != table::KERNEL);
+            Ok(())
+        },
+    ),
+    flag(
         "via",
         "ADDRESS",
         &["via"],

@@ -95,6 +95,10 @@ pub struct Filter {
     pub proxy: bool,
     /// VLAN of forwarding entries.
     pub vlan: Option<u16>,
+    /// The rows of this owner instead of the kernel's. Whoever answers
+    /// chooses its tables; no row is looked at for it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub source: Option<String>,
 }
 
 /// How the answer is written.

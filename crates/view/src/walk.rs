@@ -131,7 +131,7 @@ impl Walk {
             return Ok(None);
         }
         let context = Context {
-            links: &tables.links,
+            links: tables.named_links(),
             tables: Some(tables),
             now_millis,
             names,

@@ -189,6 +189,11 @@ fn questions(parameters: &mut Parameters<'_>) -> Result<Vec<Question>, Problem> 
     let mut filter = Filter::default();
     if let [object] = objects[..] {
         parameters.take_words(FILTERS, object, &mut filter)?;
+        if filter.source.is_some() {
+            return Err(Problem::bad_request(
+                "parameter `source`: changes are told of the kernel's rows only; leave it out",
+            ));
+        }
         settle_family(&mut filter);
     } else {
         // A question for routes or rules is for IPv4 ones of the main table

@@ -141,7 +141,8 @@ fn route_get_path() -> Value {
 
 fn changes_path() -> Value {
     let mut parameters: Vec<Value> = [&NETNS].into_iter().chain(CHANGES).map(parameter).collect();
-    let mut told = Vec::new();
+    // Changes are those of the kernel's rows.
+    let mut told = vec!["source"];
     for word in conditions::FILTERS {
         // Two objects may have a word with one flag; a name is told once.
         if !told.contains(&word.flag) {

@@ -24,7 +24,7 @@ use http::header::{CACHE_CONTROL, CONTENT_TYPE, ETAG, HeaderName, IF_NONE_MATCH,
 use http::request::Parts;
 use http::{HeaderMap, HeaderValue, StatusCode, Uri};
 use http_body::{Frame, SizeHint};
-use table::{Source, Tables};
+use table::{KERNEL, Source, Tables};
 use tokio::sync::OwnedSemaphorePermit;
 use view::conditions::{FILTERS, GET, Packet, settle_family};
 use view::{Bounds, Filter, Object, Question, Walk};
@@ -57,7 +57,10 @@ pub const INCOMPLETE: HeaderName = HeaderName::from_static("fingerpost-incomplet
 /// A question for rows, as it was asked.
 struct Asked {
     question: Question,
+    /// With the rows of the owner that is asked for.
     namespace: Namespace,
+    /// Where all owners' rows are.
+    whole: Arc<dyn Source>,
     limit: Option<u64>,
     skip: u64,
     after: Option<view::Position>,
@@ -78,6 +81,10 @@ impl Asked {
                 .map_err(|why| Problem::bad_request(format!("parameter `filter`: {why}")))?;
         }
         settle_family(&mut filter);
+        let whole = Arc::clone(&namespace.source);
+        let namespace = namespace
+            .of(filter.source.as_deref())
+            .map_err(|why| Problem::bad_request(format!("parameter `source`: {why}")))?;
         let mut output = query::output(&mut parameters, &request.headers)?;
         output.netns = netns.map(|netns| netns.into_owned());
         let question = Question {
@@ -111,6 +118,7 @@ impl Asked {
         Ok(Self {
             question,
             namespace,
+            whole,
             limit,
             skip,
             after,
@@ -224,7 +232,7 @@ async fn long_answer(
     mut head: Head,
 ) -> Result<Response, Problem> {
     asked.pass_over(&shared).await?;
-    let source = Arc::clone(&asked.namespace.source);
+    let source = &asked.namespace.source;
     let mut walk = asked.walk();
     let first = {
         let tables = source.reader().snapshot();
@@ -235,7 +243,8 @@ async fn long_answer(
         walk,
         first: first.map(Bytes::from),
         shared: Arc::clone(&shared),
-        source: Arc::downgrade(&source),
+        source: Arc::downgrade(&asked.whole),
+        owner: asked.question.filter.source.clone(),
     };
     let body = if asked.limit.is_some() {
         let (page, walk) = rows.gather().await?;
@@ -287,6 +296,8 @@ impl Head {
             insert(&mut headers, INCOMPLETE, &why);
         }
         let fields = output.fields.iter().map(String::as_str);
+        // Whose names come from other tables than the rows changes with both.
+        let is_fed = asked.question.filter.source.is_some();
         let samples = output.statistics || view::are_sampled(asked.question.object, fields);
         if samples
             && asked.question.object == Object::Link
@@ -297,7 +308,7 @@ impl Head {
         let cache = if samples { "no-store" } else { "no-cache" };
         headers.insert(CACHE_CONTROL, HeaderValue::from_static(cache));
         Self {
-            etag: (!samples).then_some(etag),
+            etag: (!samples && !is_fed).then_some(etag),
             headers,
         }
     }
@@ -345,6 +356,8 @@ struct Rows {
     shared: Arc<Shared>,
     /// Not held: a namespace that goes ends the answer.
     source: Weak<dyn Source>,
+    /// Whose rows, but the kernel's.
+    owner: Option<String>,
 }
 
 impl Rows {
@@ -379,7 +392,10 @@ impl Pieces for Rows {
         let Some(source) = self.source.upgrade() else {
             return Err(Problem::busy("the namespace is mirrored no more"));
         };
-        let tables = source.reader().snapshot();
+        let Some(reader) = source.reader().of(self.owner.as_deref().unwrap_or(KERNEL)) else {
+            return Err(Problem::busy("the source whose rows were told has left"));
+        };
+        let tables = reader.snapshot();
         let piece = self
             .walk
             .piece(&tables, &self.shared.names(), source.now_millis())?;
@@ -446,6 +462,7 @@ pub async fn route_get(shared: &Arc<Shared>, request: &Parts) -> Result<Response
             filter: Filter::default(),
             output: question.output.clone(),
         },
+        whole: Arc::clone(&namespace.source),
         namespace,
         limit: None,
         skip: 0,

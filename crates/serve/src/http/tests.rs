@@ -59,6 +59,86 @@ impl Tested {
     }
 }
 
+/// The answer to a request, head and body.
+fn answered(stream: &mut TcpStream, path: &str) -> String {
+    let request = format!("GET {path} HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n");
+    stream.write_all(request.as_bytes()).unwrap();
+    let mut text = String::new();
+    stream.read_to_string(&mut text).unwrap();
+    text
+}
+
+/// Tables, and nothing that is sampled.
+#[derive(Debug)]
+struct Fixed(table::Reader);
+
+impl table::Source for Fixed {
+    fn reader(&self) -> table::Reader {
+        self.0.clone()
+    }
+
+    fn status(&self) -> table::Status {
+        table::Status {
+            phase: table::Phase::Live,
+            ..table::Status::default()
+        }
+    }
+
+    fn samples(&self) -> Option<&table::Samples> {
+        None
+    }
+
+    fn now_millis(&self) -> u64 {
+        0
+    }
+}
+
+#[test]
+fn the_rows_of_a_feeder_are_asked_for_by_its_name() {
+    let mut tested = Tested::new();
+    tested.reload(&[HERE, OUTSIDE], false);
+    let writer = table::Writer::default();
+    let namespace = Namespace {
+        name: None,
+        inode: 1,
+        source: Arc::new(Fixed(writer.reader())),
+    };
+    tested.service.set_namespaces([namespace].into_iter());
+    let get = |path: &str| answered(&mut tested.connect(0).unwrap(), path);
+    let path = "/v1/nexthops?source=bgp";
+    let refused = get(path);
+    assert!(refused.starts_with("HTTP/1.1 400 "), "{refused}");
+    assert!(refused.contains("there are: kernel"), "{refused}");
+    let mut feeder = writer
+        .feeders()
+        .join("bgp", table::Limits::default())
+        .unwrap();
+    // More than is answered at once.
+    let nexthop = |id| {
+        table::Change::PutNexthop(table::Nexthop {
+            id,
+            blackhole: true,
+            ..table::Nexthop::default()
+        })
+    };
+    feeder.begin();
+    feeder.commit((1..=20_000).map(nexthop)).unwrap();
+    feeder.end();
+    let told = get(path);
+    assert!(told.starts_with("HTTP/1.1 200 "), "{told}");
+    assert_eq!(told.matches("\"id\":").count(), 20_000);
+    assert!(get("/v1/nexthops?source=bgp&limit=1").contains("\"id\":1,"));
+    let own = get("/v1/nexthops?source=kernel");
+    assert!(
+        own.starts_with("HTTP/1.1 200 ") && !own.contains("\"id\":"),
+        "{own}"
+    );
+    let changes = get("/v1/changes?object=nexthops&source=bgp");
+    assert!(changes.starts_with("HTTP/1.1 400 "), "{changes}");
+    drop(feeder);
+    assert!(get(path).starts_with("HTTP/1.1 400 "));
+}
+
 /// The status that a request without a token gets; `None`: the connection
 /// ends without an answer.
 fn asked(stream: &mut TcpStream) -> Option<u16> {

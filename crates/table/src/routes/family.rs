@@ -17,7 +17,7 @@ pub(super) const FIRST_ORDINAL: u32 = 1 << 31;
 pub(super) struct Family<A: RouteAddress> {
     pub(super) by_prefix: Ordered<Key<A>, BodyId>,
     /// To each route of a body its ordinal.
-    by_body: Ordered<BodyKey<A>, u32>,
+    pub(super) by_body: Ordered<BodyKey<A>, u32>,
     /// How many there are, by table.
     pub(super) counts: Ordered<u32, RouteCount>,
 }

@@ -481,3 +481,79 @@ fn sorted<'a>(rows: impl Iterator<Item = RouteRef<'a>>) -> Vec<Route> {
     rows.sort_by_key(|row| format!("{row:?}"));
     rows
 }
+
+impl Plain {
+    /// Every row, as what puts it.
+    pub fn rows(&self) -> Vec<Change> {
+        let mut rows: Vec<Change> = Vec::new();
+        rows.extend(self.links.values().cloned().map(Change::PutLink));
+        rows.extend(self.addresses.values().cloned().map(Change::PutAddress));
+        rows.extend(self.neighbours.values().cloned().map(Change::PutNeighbour));
+        let routes = self.routes.iter().cloned();
+        rows.extend(routes.map(|row| Change::PutRoute(row, Placement::Last)));
+        rows.extend(self.other.values().cloned().map(Change::PutOtherRoute));
+        rows.extend(self.nexthops.values().cloned().map(Change::PutNexthop));
+        rows.extend(self.rules.iter().cloned().map(Change::PutRule));
+        rows.extend(self.fdb.values().cloned().map(Change::PutFdb));
+        rows
+    }
+
+    /// How many rows a table with a limit has.
+    pub fn len_of(&self, table: &str) -> usize {
+        match table {
+            "links" => self.links.len(),
+            "addresses" => self.addresses.len(),
+            "neighbours" => self.neighbours.len(),
+            "routes" => self.routes.len() + self.other.len(),
+            "nexthops" => self.nexthops.len(),
+            "rules" => self.rules.len(),
+            _ => self.fdb.len(),
+        }
+    }
+
+    pub fn forget_refused(&mut self) {
+        self.refused = Refused::default();
+    }
+}
+
+/// What deletes the row that a change puts.
+pub fn deletion_of(change: &Change) -> Option<Change> {
+    Some(match change {
+        Change::PutLink(row) => Change::DeleteLink(row.index),
+        Change::PutAddress(row) => Change::DeleteAddress(row.key()),
+        Change::PutNeighbour(row) => Change::DeleteNeighbour(row.key()),
+        Change::PutRoute(row, _) => Change::DeleteRoute(row.with_body(Arc::new(row.body.clone()))),
+        Change::PutOtherRoute(row) => Change::DeleteOtherRoute(row.key.clone()),
+        Change::PutNexthop(row) => Change::DeleteNexthop(row.id),
+        Change::PutRule(row) | Change::ReplaceRule(_, row) => Change::DeleteRule(row.clone()),
+        Change::PutFdb(row) => Change::DeleteFdb(row.key()),
+        _ => return None,
+    })
+}
+
+/// What deletes a row that an event tells of, and its table.
+pub fn deletion_of_row(row: &Row) -> Change {
+    match row {
+        Row::Link(row) => Change::DeleteLink(row.index),
+        Row::Address(row) => Change::DeleteAddress(row.key()),
+        Row::Neighbour(row) => Change::DeleteNeighbour(row.key()),
+        Row::Route(row) => Change::DeleteRoute(row.clone()),
+        Row::OtherRoute(row) => Change::DeleteOtherRoute(row.key.clone()),
+        Row::Nexthop(row) => Change::DeleteNexthop(row.id),
+        Row::Rule(row) => Change::DeleteRule((**row).clone()),
+        Row::Fdb(row) => Change::DeleteFdb(row.key()),
+    }
+}
+
+/// The table of a deletion.
+pub fn table_of(deletion: &Change) -> &'static str {
+    match deletion {
+        Change::DeleteLink(_) => "links",
+        Change::DeleteAddress(_) => "addresses",
+        Change::DeleteNeighbour(_) => "neighbours",
+        Change::DeleteRoute(_) | Change::DeleteOtherRoute(_) => "routes",
+        Change::DeleteNexthop(_) => "nexthops",
+        Change::DeleteRule(_) => "rules",
+        _ => "fdb",
+    }
+}

@@ -79,8 +79,9 @@ fn respond(
     answers: &NamespaceService,
     out: &mut Outbox<'_>,
 ) -> Result<u64, Failure> {
+    let namespace = namespace_of(ask, answers)?;
     let hello = Hello {
-        incomplete: answers.namespace().incomplete(),
+        incomplete: namespace.incomplete(),
     };
     let hello = serde_json::to_vec(&hello).map_err(io::Error::from)?;
     out.frame(HELLO, &hello)?;
@@ -89,9 +90,8 @@ fn respond(
     match ask {
         Ask::Question(question) => {
             if let Some(walk) = Walk::of_answer(question) {
-                let namespace = answers.namespace();
                 namespace.refresh(question.object, question.output.statistics);
-                return walked(walk, namespace, &names, out);
+                return walked(walk, &namespace, &names, out);
             }
         }
         Ask::Watch(_) => out.wait_at_flushes(),
@@ -99,6 +99,16 @@ fn respond(
     }
     let ended = || shared.stopping.load(Ordering::Relaxed) || client.is_gone();
     answer(ask, answers, &names, shared.answered(), &ended, out)
+}
+
+/// The namespace that is asked about, with the rows of the owner that is
+/// asked for.
+fn namespace_of(ask: &Ask, answers: &NamespaceService) -> Result<Namespace, Failure> {
+    let owner = match ask {
+        Ask::Question(question) | Ask::Watch(question) => question.filter.source.as_deref(),
+        _ => None,
+    };
+    answers.namespace().of(owner).map_err(Failure::Told)
 }
 
 /// Tells rows of one snapshot as long as the client takes them. While it
@@ -175,7 +185,7 @@ pub fn answer(
     ended: &dyn Fn() -> bool,
     out: &mut impl Write,
 ) -> Result<u64, Failure> {
-    let namespace = answers.namespace();
+    let namespace = namespace_of(ask, answers)?;
     let now = || namespace.source.now_millis();
     let answered = match ask {
         Ask::Question(question) => {

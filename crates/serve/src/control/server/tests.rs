@@ -5,7 +5,9 @@ use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::PathBuf;
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use table::{Change, Link, Reader, Source, Writer};
+use table::{
+    Change, Limits, Link, NextHop, NextHops, Placement, Reader, Route, RouteBody, Source, Writer,
+};
 use tempfile::TempDir;
 use view::{Filter, Object, Output, Question};
 
@@ -181,6 +183,88 @@ fn questions_are_answered_whole() {
     let (rows, text) = tested.ask(Ask::Question(links(one))).unwrap();
     assert_eq!(rows, 1, "{text}");
     tested.until(|answered| answered.answers == 2 && answered.clients == 0);
+}
+
+fn routes(source: &str) -> Box<Question> {
+    let source = (source != table::KERNEL).then(|| source.to_owned());
+    Box::new(Question {
+        object: Object::Route,
+        filter: Filter {
+            source,
+            ..Filter::default()
+        },
+        output: Output::default(),
+    })
+}
+
+/// A route over the link with this index.
+fn route(to: [u8; 4], link: u32) -> Change {
+    let body = RouteBody {
+        kind: 1,
+        protocol: 186,
+        scope: 0,
+        flags: 0,
+        preferred_source: None,
+        source: None,
+        nexthop_id: None,
+        next_hops: NextHops::One(NextHop {
+            link,
+            weight: 1,
+            ..NextHop::default()
+        }),
+        metrics: None,
+        preference: None,
+        error: 0,
+        expires_at_millis: None,
+        rest: Default::default(),
+    };
+    let route = Route {
+        table: 254,
+        prefix: std::net::IpAddr::from(to).into(),
+        tos: 0,
+        metric: 0,
+        body,
+    };
+    Change::PutRoute(route, Placement::Last)
+}
+
+#[test]
+fn the_rows_of_a_feeder_are_asked_for_by_its_name() {
+    let mut tested = Tested::new(Patience::default(), 7);
+    let asked = |tested: &Tested, source| tested.ask(Ask::Question(routes(source)));
+    let error = asked(&tested, "bgp").unwrap_err().to_string();
+    assert!(
+        error.contains("no source `bgp`") && error.ends_with("kernel"),
+        "{error}"
+    );
+    let mut feeder = tested
+        .writer
+        .feeders()
+        .join("bgp", Limits::default())
+        .unwrap();
+    tested.writer.commit([route([192, 0, 2, 1], 2)]).unwrap();
+    feeder.begin();
+    feeder.commit([route([192, 0, 2, 9], 7)]).unwrap();
+    feeder.end();
+    let (rows, text) = asked(&tested, "bgp").unwrap();
+    assert!(
+        rows == 1 && text.starts_with("192.0.2.9 dev test7 "),
+        "{text}"
+    );
+    let (rows, text) = asked(&tested, table::KERNEL).unwrap();
+    assert!(
+        rows == 1 && text.starts_with("192.0.2.1 dev test2 "),
+        "{text}"
+    );
+    // What it is asked for while it tells its rows again may be out of date.
+    feeder.begin();
+    let mut out = Vec::new();
+    let outcome = client::ask(&tested.connect(), Ask::Question(routes("bgp")), &mut out).unwrap();
+    assert_eq!(outcome.incomplete.as_deref(), Some("resyncing"));
+    drop(feeder);
+    assert!(asked(&tested, "bgp").is_err());
+    let (rows, _) = asked(&tested, table::KERNEL).unwrap();
+    assert_eq!(rows, 1);
 }
 
 #[test]

@@ -1,0 +1,201 @@
+//! Those who feed rows of their own beside the first owner's: a routing
+//! daemon's feed, a file.
+
+use std::sync::{Arc, Mutex};
+
+use super::owners::{JoinError, locked};
+use super::stale::Stale;
+use super::{Change, Limits, Reader, Refused, Shared, TableFull, Writer};
+use crate::event::Generation;
+use crate::source::{Phase, Status};
+use crate::tables::Tables;
+
+/// Where feeders join a writer. Cheap to clone; for any thread.
+#[derive(Debug, Clone)]
+pub struct Feeders {
+    pub(super) first: Arc<Shared>,
+}
+
+/// An owner of rows beside the first. Its tables, limits, events and
+/// next-hop ids are its own. Dropped, it leaves and its rows with it.
+#[derive(Debug)]
+pub struct Feeder {
+    name: Arc<str>,
+    id: u64,
+    writer: Writer,
+    first: Arc<Shared>,
+    status: Arc<Mutex<Status>>,
+    /// What has been said of refused rows.
+    told_refused: Refused,
+    stale: Option<Stale>,
+}
+
+impl Feeders {
+    /// A new owner with no rows. Its name is what it is asked for by.
+    pub fn join(&self, name: &str, limits: Limits) -> Result<Feeder, JoinError> {
+        let mut registry = locked(&self.first.registry);
+        registry.admit(name)?;
+        let mut writer = Writer::new(limits);
+        writer.tables.generation = registry.newest();
+        // Who saw another of this name takes a snapshot.
+        writer.without_events();
+        writer.changed = true;
+        writer.publish();
+        let (name, status) = (Arc::from(name), Arc::default());
+        let id = registry.enter(&name, &writer.shared, &status);
+        self.first.show_owners(&registry);
+        Ok(Feeder {
+            name,
+            id,
+            writer,
+            first: Arc::clone(&self.first),
+            status,
+            told_refused: Refused::default(),
+            stale: None,
+        })
+    }
+}
+
+impl Feeder {
+    /// What it is asked for by.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// A reader of its rows.
+    pub fn reader(&self) -> Reader {
+        Reader {
+            shared: Arc::clone(&self.writer.shared),
+            first: Some(Arc::clone(&self.first)),
+        }
+    }
+
+    /// Its rows with all changes so far, published or not.
+    pub fn tables(&self) -> &Tables {
+        &self.writer.tables
+    }
+
+    /// Takes other limits, for rows to come.
+    pub fn set_limits(&mut self, limits: Limits) {
+        self.writer.set_limits(limits);
+    }
+
+    /// Says that the changes up to the next [`Feeder::publish`] are not to
+    /// be kept for watchers: a first load.
+    pub fn without_events(&mut self) {
+        self.writer.without_events();
+    }
+
+    /// Changes what is told of how it fares.
+    pub fn update_status(&self, change: impl FnOnce(&mut Status)) {
+        change(&mut locked(&self.status));
+    }
+
+    /// Applies one change; readers see it after [`Feeder::publish`].
+    /// O(log n). During a resync, a row that was not told again yet makes
+    /// room for one that is told.
+    pub fn apply(&mut self, change: Change) -> Result<(), TableFull> {
+        let Some(stale) = &mut self.stale else {
+            return self.writer.apply(change);
+        };
+        let told = change.clone();
+        let refused = self.writer.tables.refused;
+        if let Err(full) = self.writer.apply(change) {
+            let at_limit = self.writer.tables.len_of(full.table) == full.limit;
+            if !at_limit || !stale.make_room(full.table, &mut self.writer) {
+                return Err(full);
+            }
+            self.writer.tables.refused = refused;
+            self.writer.apply(told.clone())?;
+        }
+        stale.told(&self.writer, &told);
+        Ok(())
+    }
+
+    /// Applies all changes and publishes them. A full table refuses its new
+    /// rows and stops none of the others; the first refusal is told.
+    pub fn commit(
+        &mut self,
+        changes: impl IntoIterator<Item = Change>,
+    ) -> Result<Generation, TableFull> {
+        let mut first_refused = None;
+        for change in changes {
+            let applied = self.apply(change);
+            first_refused = first_refused.or(applied.err());
+        }
+        let generation = self.publish();
+        first_refused.map_or(Ok(generation), Err)
+    }
+
+    /// Publishes what was applied since. The other owners' rows are shared
+    /// as they are.
+    pub fn publish(&mut self) -> Generation {
+        let generation = self.writer.publish();
+        self.tell_refused();
+        let mut registry = locked(&self.first.registry);
+        if registry.update(self.id) {
+            self.first.show_owners(&registry);
+        }
+        generation
+    }
+
+    /// Begins a resync: all its rows are to be told again. One step,
+    /// whatever their number; readers see them meanwhile. A resync that was
+    /// under way begins anew.
+    pub fn begin(&mut self) {
+        self.stale = Some(Stale::all(&self.writer));
+        self.writer.forget_refused();
+        self.update_status(|status| {
+            if status.phase == Phase::Live {
+                status.phase = Phase::Resyncing;
+                status.resyncs += 1;
+            }
+        });
+    }
+
+    /// Ends it: sweeps what was not told again, publishes, and gives the
+    /// number of rows swept. O(log n) for each of those.
+    pub fn end(&mut self) -> usize {
+        let stale = self.stale.take();
+        let swept = stale.map_or(0, |stale| stale.sweep(&mut self.writer));
+        self.publish();
+        self.update_status(|status| status.phase = Phase::Live);
+        swept
+    }
+
+    /// Says in the status what was refused and which tables miss rows.
+    fn tell_refused(&mut self) {
+        let refused = self.writer.tables.refused;
+        if refused == self.told_refused {
+            return;
+        }
+        let before = std::mem::replace(&mut self.told_refused, refused).by_table();
+        self.update_status(|status| {
+            status.incomplete.clear();
+            for ((table, now), (_, before)) in refused.by_table().into_iter().zip(before) {
+                // Less than before: it was forgotten, and counted anew.
+                let new = now.checked_sub(before).unwrap_or(now);
+                *status.refused.entry(table).or_default() += new;
+                if now > 0 {
+                    status.incomplete.insert(table);
+                }
+            }
+        });
+    }
+}
+
+impl Drop for Feeder {
+    /// Its rows leave the snapshot in one step, and its readers see none.
+    fn drop(&mut self) {
+        // The memory is given back here, and not while others wait.
+        let rows = self.writer.shared.published.load();
+        let last = self.writer.clear();
+        let mut registry = locked(&self.first.registry);
+        registry.remove(self.id, last);
+        self.first.show_owners(&registry);
+        drop(registry);
+        drop(rows);
+        let ended = format!("{} left", self.name);
+        self.update_status(|status| status.phase = Phase::Ended(ended));
+    }
+}

@@ -1,0 +1,173 @@
+//! Owners of rows: whoever made the writer, which is the kernel's mirror,
+//! and the feeders that joined it.
+//!
+//! Each has tables of its own. A snapshot holds all of them, so that what
+//! one owner does copies no other's rows, and a full table of one refuses
+//! no row of another.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use thiserror::Error;
+
+use super::{Reader, Shared};
+use crate::event::Generation;
+use crate::source::Status;
+use crate::tables::Tables;
+
+/// The name of the first owner, whose tables a snapshot itself is.
+pub const KERNEL: &str = "kernel";
+
+/// Feeders of one writer at most.
+pub const MAX_FEEDERS: usize = 16;
+
+/// Bytes of a name at most.
+const MAX_NAME: usize = 32;
+
+/// An owner beside the first, as a snapshot has it.
+#[derive(Debug, Clone)]
+pub struct Owner {
+    id: u64,
+    name: Arc<str>,
+    tables: Arc<Tables>,
+    /// What it publishes itself.
+    shared: Arc<Shared>,
+    status: Arc<Mutex<Status>>,
+}
+
+impl Owner {
+    /// Its name.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Its rows.
+    pub fn tables(&self) -> &Arc<Tables> {
+        &self.tables
+    }
+
+    /// How it fares. Takes a short lock.
+    pub fn status(&self) -> Status {
+        locked(&self.status).clone()
+    }
+
+    /// A reader of its rows, with the names of the first owner's links.
+    pub(super) fn reader(&self, first: &Arc<Shared>) -> Reader {
+        Reader {
+            shared: Arc::clone(&self.shared),
+            first: Some(Arc::clone(first)),
+        }
+    }
+}
+
+/// The owners beside the first, by name. Cheap to clone.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Owners(Option<Arc<[Owner]>>);
+
+impl Owners {
+    pub(crate) fn as_slice(&self) -> &[Owner] {
+        self.0.as_deref().unwrap_or_default()
+    }
+
+    fn of(mut owners: Vec<Owner>) -> Self {
+        owners.sort_by(|a, b| a.name.cmp(&b.name));
+        Self((!owners.is_empty()).then(|| owners.into()))
+    }
+}
+
+/// Why nobody joined.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+pub enum JoinError {
+    /// A name that cannot be asked for.
+    #[error(
+        "`{0}` is no name of a feeder: take letters, digits, `-`, `_` and `.`, 32 at most, and not `{KERNEL}`"
+    )]
+    BadName(String),
+    /// Somebody of this name is there.
+    #[error("a feeder `{0}` is there already: take another name")]
+    Taken(String),
+    /// There are as many as there may be.
+    #[error("there are {MAX_FEEDERS} feeders, and may be no more")]
+    TooMany,
+}
+
+/// Who has joined, held by whoever publishes.
+#[derive(Debug, Default)]
+pub(super) struct Registry {
+    pub(super) owners: Owners,
+    made: u64,
+    /// The newest generation of those that left: who comes begins behind
+    /// it, so that nobody takes two owners of one name for the same.
+    newest: Generation,
+}
+
+impl Registry {
+    /// Whether somebody of this name may join.
+    pub(super) fn admit(&self, name: &str) -> Result<(), JoinError> {
+        let is_good = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte);
+        if name.is_empty() || name.len() > MAX_NAME || name == KERNEL || !name.bytes().all(is_good)
+        {
+            return Err(JoinError::BadName(name.to_owned()));
+        }
+        let owners = self.owners.as_slice();
+        if owners.iter().any(|owner| &*owner.name == name) {
+            return Err(JoinError::Taken(name.to_owned()));
+        }
+        if owners.len() >= MAX_FEEDERS {
+            return Err(JoinError::TooMany);
+        }
+        Ok(())
+    }
+
+    /// Behind which generation a new owner begins.
+    pub(super) fn newest(&self) -> Generation {
+        self.newest
+    }
+
+    /// Enters one that was admitted; gives its number.
+    pub(super) fn enter(
+        &mut self,
+        name: &Arc<str>,
+        shared: &Arc<Shared>,
+        status: &Arc<Mutex<Status>>,
+    ) -> u64 {
+        self.made += 1;
+        let mut owners = self.owners.as_slice().to_vec();
+        owners.push(Owner {
+            id: self.made,
+            name: Arc::clone(name),
+            tables: shared.published.load(),
+            shared: Arc::clone(shared),
+            status: Arc::clone(status),
+        });
+        self.owners = Owners::of(owners);
+        self.made
+    }
+
+    /// Takes over what an owner has published; whether that is news.
+    pub(super) fn update(&mut self, id: u64) -> bool {
+        let mut owners = self.owners.as_slice().to_vec();
+        let Some(owner) = owners.iter_mut().find(|owner| owner.id == id) else {
+            return false;
+        };
+        let tables = owner.shared.published.load();
+        if Arc::ptr_eq(&owner.tables, &tables) {
+            return false;
+        }
+        owner.tables = tables;
+        self.owners = Owners::of(owners);
+        true
+    }
+
+    /// Takes one out with its rows; its last generation. The work does not
+    /// grow with the rows.
+    pub(super) fn remove(&mut self, id: u64, last: Generation) {
+        let owners = self.owners.as_slice().iter();
+        let others = owners.filter(|owner| owner.id != id).cloned();
+        self.owners = Owners::of(others.collect());
+        self.newest = self.newest.max(last);
+    }
+}
+
+pub(super) fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

@@ -1,0 +1,130 @@
+//! What a feeder has not told again since its resync began.
+//!
+//! Rows are marked by taking the tables as they stand aside, which is one
+//! step: they share their nodes with those that go on. A row told again is
+//! taken out; what is left at the end was not told again.
+
+use super::Writer;
+use super::change::Change;
+use super::limits::Refused;
+use crate::routes::StaleRoutes;
+use crate::tables::Tables;
+
+/// Rows that were there when a resync began and were not told again.
+#[derive(Debug)]
+pub(super) struct Stale {
+    /// All tables but the routes.
+    rows: Tables,
+    routes: StaleRoutes,
+}
+
+impl Stale {
+    /// All rows, in one step.
+    pub(super) fn all(writer: &Writer) -> Self {
+        let tables = &writer.tables;
+        Self {
+            routes: StaleRoutes::all(&tables.routes),
+            rows: Tables {
+                links: tables.links.clone(),
+                addresses: tables.addresses.clone(),
+                neighbours: tables.neighbours.clone(),
+                nexthops: tables.nexthops.clone(),
+                rules: tables.rules.clone(),
+                fdb: tables.fdb.clone(),
+                ..Tables::default()
+            },
+        }
+    }
+
+    /// A row was put, or was there as it was told. O(log n).
+    pub(super) fn told(&mut self, writer: &Writer, change: &Change) {
+        let rows = &mut self.rows;
+        match change {
+            Change::PutLink(row) => drop(rows.links.remove(row.index)),
+            Change::PutAddress(row) => drop(rows.addresses.remove(&row.key())),
+            Change::PutNeighbour(row) => drop(rows.neighbours.remove(&row.key())),
+            Change::PutRoute(row, _) => self.routes.told(&writer.interner, row),
+            Change::PutOtherRoute(row) => self.routes.told_other(&row.key),
+            Change::PutNexthop(row) => drop(rows.nexthops.remove(row.id)),
+            // Two may have become equal.
+            Change::PutRule(row) | Change::ReplaceRule(_, row) => {
+                while rows.rules.remove(row).is_some() {}
+            }
+            Change::PutFdb(row) => drop(rows.fdb.remove(&row.key())),
+            Change::DeleteLink(_)
+            | Change::DeleteAddress(_)
+            | Change::DeleteNeighbour(_)
+            | Change::DeleteRoute(_)
+            | Change::DeleteOtherRoute(_)
+            | Change::DeleteNexthop(_)
+            | Change::DeleteRule(_)
+            | Change::DeleteFdb(_) => {}
+        }
+    }
+
+    /// Deletes the rows that were not told again; how many there were.
+    pub(super) fn sweep(mut self, writer: &mut Writer) -> usize {
+        let tables = Refused::default().by_table().map(|(table, _)| table);
+        let swept = tables.map(|table| {
+            let mut swept = 0;
+            while self.make_room(table, writer) {
+                swept += 1;
+            }
+            swept
+        });
+        swept.into_iter().sum()
+    }
+
+    /// Deletes one row of a table that was not told again; false if there
+    /// is none. O(log n), and as much for each that is gone already.
+    pub(super) fn make_room(&mut self, table: &str, writer: &mut Writer) -> bool {
+        while let Some(deletion) = self.take(table, &writer.tables) {
+            let before = writer.tables.rows();
+            // A deletion needs no room.
+            let _ = writer.apply(deletion);
+            if writer.tables.rows() < before {
+                return true;
+            }
+        }
+        false
+    }
+
+    /// Takes a row of a table out; what deletes it, if it is still there.
+    fn take(&mut self, table: &str, now: &Tables) -> Option<Change> {
+        let rows = &mut self.rows;
+        match table {
+            "links" => {
+                let row = rows.links.iter().next()?.index;
+                rows.links.remove(row);
+                Some(Change::DeleteLink(row))
+            }
+            "addresses" => {
+                let row = rows.addresses.iter().next()?.key();
+                rows.addresses.remove(&row);
+                Some(Change::DeleteAddress(row))
+            }
+            "neighbours" => {
+                let row = rows.neighbours.iter().next()?.key();
+                rows.neighbours.remove(&row);
+                Some(Change::DeleteNeighbour(row))
+            }
+            "routes" => self.routes.take(&now.routes),
+            "nexthops" => {
+                let row = rows.nexthops.iter().next()?.id;
+                rows.nexthops.remove(row);
+                Some(Change::DeleteNexthop(row))
+            }
+            "rules" => {
+                let row = rows.rules.iter().next()?.as_ref().clone();
+                rows.rules.remove(&row);
+                Some(Change::DeleteRule(row))
+            }
+            "fdb" => {
+                let row = rows.fdb.iter().next()?.key();
+                rows.fdb.remove(&row);
+                Some(Change::DeleteFdb(row))
+            }
+            _ => None,
+        }
+    }
+}
