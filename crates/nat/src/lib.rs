@@ -48,6 +48,7 @@ mod proxied;
 pub mod rules;
 mod shards;
 mod statistics;
+mod strangers;
 mod table;
 mod tcp;
 mod verdict;

@@ -91,6 +91,7 @@ impl Nat {
             let class = flow.class;
             touch::<OUT>(flow, now, bytes, parsed);
             self.refresh_shared(name, class);
+            self.may_give(name);
         }
     }
 
@@ -160,7 +161,7 @@ impl Nat {
         self.rules.expire(now_millis);
         for tried in 0..PORTS_TRIED {
             let wish = if tried == 0 { Wish::Same } else { Wish::Any };
-            let port = u16::from_be(self.choose_port(&ends, None, wish, 0)?.port);
+            let port = u16::from_be(self.choose_port(&ends, None, wish, Hint::new(0, 0))?.port);
             let asked = Tuple {
                 protocol: protocol::TCP,
                 own: alias,
@@ -296,7 +297,7 @@ impl Nat {
         if self.proxied.is_full() {
             return Verdict::TableFull;
         }
-        let name = match self.new_flow_out(&parsed, Hint { hash, port: 0 }) {
+        let name = match self.new_flow_out(&parsed, Hint::new(hash, 0)) {
             Ok(name) => name,
             Err(verdict) => return verdict,
         };
