@@ -153,7 +153,7 @@ static void
 fragments(void)
 {
 	struct libalias *la = denying();
-	uint16_t port = OUT_UDP(la, prv1, 1000, ext, 5300, masq);
+	uint16_t port = OUT_UDP(la, prv1, 1000, ext, 53, masq);
 	struct ip *first = udp_packet(ext, 53, masq, port), *later, *other;
 
 	first->ip_off = htons(IP_MF);

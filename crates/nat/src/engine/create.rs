@@ -187,6 +187,24 @@ impl Nat {
         })
     }
 
+    /// The address that packets of a host leave with, of which no more is
+    /// known; `None`: they pass as they are.
+    pub(super) fn alias_of_host(&self, source: u32) -> Option<u32> {
+        let mode = self.config.mode;
+        let own = self.own_for(source);
+        let by_rule = self
+            .rules
+            .alias_address(address(source), self.is_own(source));
+        if let Some(found) = by_rule {
+            return found.address.map(word).or(own);
+        }
+        let private_only = mode.unregistered_only || mode.carrier_grade;
+        if mode.proxy_only || private_only && !is_private(source, mode.carrier_grade) {
+            return None;
+        }
+        own
+    }
+
     /// Makes an outgoing flow behind one alias address.
     fn out_through(
         &mut self,
