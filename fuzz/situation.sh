@@ -109,6 +109,7 @@ ip route add 10.4.0.0/16 nexthop via 192.0.2.10 weight 3 nexthop dev v2 nexthop 
 ip route add 10.5.0.0/16 via inet6 2001:db8::10 dev v0
 ip route add 10.6.0.0/16 via 172.31.0.1 dev v2 onlink
 ip route add 10.7.0.0/16 via 192.0.2.10 mtu 1300 advmss lock 1200 rto_min 5 quickack 1 initcwnd 20
+try ip route add 10.7.1.0/24 via 192.0.2.10 window 5 rtt 3s rttvar 2s ssthresh 7 cwnd 8 reordering 10 hoplimit 11 features ecn initrwnd 14 fastopen_no_cookie 1
 try ip route add 10.8.0.0/16 via 192.0.2.10 congctl reno realms 3/4
 try ip route add 10.8.1.0/24 nexthop via 192.0.2.10 realm 5 nexthop via 192.0.2.11 realm 6
 ip route add blackhole 10.10.0.0/16
@@ -138,6 +139,10 @@ ip -6 route add 2001:db8:16::/48 nhid 3
 try ip -6 route add 2001:db8:17::/48 from 2001:db8:1::/64 via 2001:db8::10
 try ip -6 route add 2001:db8:18::/48 encap seg6 mode encap segs 2001:db8::a,2001:db8::b dev v2
 try ip -6 route add 2001:db8:19::1/128 encap seg6local action End.DX6 nh6 2001:db8::10 dev v2
+try ip -6 route add 2001:db8:19::2/128 encap seg6local action End count dev v2
+try ip -6 route add 2001:db8:19::3/128 encap seg6local action End flavors next-csid lblen 32 nflen 16 dev v2
+try ip -6 route add 2001:db8:19::4/128 encap seg6local action End.B6.Encaps srh segs 2001:db8::7,2001:db8::8 dev v2
+try ip -6 route add 2001:db8:19::5/128 encap seg6 mode inline segs 2001:db8::7,2001:db8::8 dev v2
 try ip -6 route add 2001:db8:1a::/48 encap ip6 id 6 dst 2001:db8::99 dev v2
 try ip -6 route add 2001:db8:1b::/48 encap ioam6 trace prealloc type 0x800000 ns 1 size 4 dev v2
 ip -6 route add 2001:db8:1c::/48 via 2001:db8:ffff::1 dev v2 onlink

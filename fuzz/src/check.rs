@@ -64,13 +64,19 @@ pub fn fdb(bytes: &[u8]) {
 }
 
 /// Payload of a route's message, of any family. What only the kernel tells
-/// is not written, so that only the place must come again.
+/// is not written, so that only the place, metrics and tunnels must come
+/// again.
 pub fn route(bytes: &[u8]) {
     let _ = decode::other_route(bytes);
     if let Ok(row) = decode::route(bytes, NOW_MILLIS) {
         let again = written(|out, request| encode::route(out, request, &row));
         if let Some(Item::Route(again)) = again {
             assert_eq!(again.with_body(()), row.with_body(()));
+            assert_eq!(again.body.metrics, row.body.metrics);
+            let (hops, again) = (row.body.next_hops, again.body.next_hops);
+            for (hop, again) in hops.as_slice().iter().zip(again.as_slice()) {
+                assert_eq!(again.encap, hop.encap);
+            }
         }
     }
 }
@@ -81,6 +87,7 @@ pub fn nexthop(bytes: &[u8]) {
         let again = written(|out, request| encode::nexthop(out, request, &row));
         if let Some(Item::Nexthop(again)) = again {
             assert_eq!((again.id, again.link), (row.id, row.link));
+            assert_eq!((again.encap, again.rest), (row.encap, row.rest));
         }
     }
 }
@@ -92,6 +99,7 @@ pub fn rule(bytes: &[u8]) {
         if let Some(Item::Rule(again)) = again {
             let place = (again.priority, again.table, again.source);
             assert_eq!(place, (row.priority, row.table, row.source));
+            assert_eq!(again.rare, row.rare);
         }
     }
 }

@@ -3,6 +3,7 @@
 //! with a test of a violation beside it.
 
 mod arrows;
+mod circles;
 mod documents;
 mod finding;
 mod licences;
@@ -41,6 +42,7 @@ fn check(tree: &Tree) -> Vec<Finding> {
         findings.extend(source::check(file));
         findings.extend(arrows::check(file));
     }
+    findings.extend(circles::check(tree));
     findings.extend(documents::check(tree));
     findings
 }

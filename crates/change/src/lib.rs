@@ -7,11 +7,13 @@
 //! - [`links`]: links by the thousand, made, deleted, changed, each kind of
 //!   work with a journal.
 //! - [`pattern`]: numbers in words.
+//! - [`drill`]: links made to be measured, and removed again.
 //!
 //! Each command's definition stands beside its code (`command`); the
 //! program collects them. Called by the program only.
 
 mod arguments;
+pub mod drill;
 pub mod links;
 pub mod pattern;
 pub mod rows;

@@ -15,18 +15,15 @@ use std::ffi::OsString;
 use std::process::ExitCode;
 
 use anyhow::Result;
+use clap::Command;
 use linux::Namespace;
 
+use crate::foreign::{self, Called};
 use arguments::Action;
 
-/// How a command with two faces was called.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Called {
-    /// By its own name (a link named `arp` or `ifconfig`): it behaves like
-    /// the tool of that name on Linux, net-tools.
-    ByItsName,
-    /// As a command of `fingerpost`.
-    OfFingerpost,
+/// The command's definition.
+pub fn command() -> Command {
+    foreign::command("arp", "The ARP table, as arp(8) shows and changes it")
 }
 
 /// Runs the command. `arguments` are those after the name. A wrong command

@@ -2,6 +2,8 @@
 //! kernel.
 
 mod arguments;
+mod command;
+mod conditions;
 mod joined;
 
 use std::io::{self, BufWriter, Write};
@@ -15,8 +17,9 @@ use serve::control::protocol::Ask;
 use serve::control::{client, paths};
 use view::Format;
 
-use crate::direct::{self, route_get};
-pub use arguments::{From, from, from_arguments, switch};
+use crate::direct;
+pub use arguments::From;
+pub use command::{OBJECTS, command, name, route_get, status, status_wanted, wanted};
 use joined::Joined;
 
 /// Octets gathered before they are written.
@@ -76,7 +79,7 @@ pub fn one_namespace(
     }
     match ask {
         Ask::Question(question) => direct::question(&question, namespace, out),
-        Ask::RouteGet(question) => route_get::answer(&question, namespace, out),
+        Ask::RouteGet(question) => direct::route_get::answer(&question, namespace, out),
         Ask::Watch(question) => direct::watch(&question, namespace, out),
         Ask::Arp(question) => direct::arp::answer(&question, namespace, None, out),
         Ask::Ifconfig(question) => direct::ifconfig::answer(&question, namespace, out),

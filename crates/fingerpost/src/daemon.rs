@@ -28,7 +28,7 @@ use serve::control::server::{Patience, Server};
 use serve::namespace;
 use serve::namespace_service::{DaemonGauges, RecordingGauge};
 use serve::status::RecordingStatus;
-use serve::{http, privileges, snmp};
+use serve::{http, snmp};
 
 use crate::config::{self, Config};
 pub use command::{Up, command, wanted};
@@ -117,7 +117,10 @@ impl Daemon {
             raise_descriptors();
         }
         let enters = self.wants_all() || opened.iter().any(|(spec, _)| spec.is_some());
-        privileges::keep(enters).context("cannot give up privileges")?;
+        privileges::keep_for_mirrors(enters).context("cannot give up privileges")?;
+        if let Err(error) = privileges::confine() {
+            tracing::warn!("{error}");
+        }
         // With the rights that are left: root's daemon, too, may find that
         // the system's directory is that of a service of another user.
         self.directory = socket::directory(self.config.control.directory.as_deref())?;

@@ -1,29 +1,62 @@
-//! Completions and man pages, from the definition of the command line.
+//! `fingerpost completions` and `fingerpost man`: from the definition of the
+//! whole command line, which the caller gives.
 
 use std::fs;
 use std::io::{self, Write};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
-use clap::Command;
+use clap::{Arg, ArgMatches, Command, ValueHint, value_parser};
 use clap_complete::Shell;
 
-use crate::cli;
+/// `fingerpost completions`.
+pub fn completions_command() -> Command {
+    Command::new("completions")
+        .about("Write completions for a shell to standard output")
+        .arg(
+            Arg::new("shell")
+                .value_name("SHELL")
+                .required(true)
+                .value_parser(value_parser!(Shell)),
+        )
+}
+
+/// `fingerpost man`.
+pub fn man_command() -> Command {
+    Command::new("man")
+        .about("Write the man pages into a directory")
+        .arg(
+            Arg::new("directory")
+                .value_name("DIR")
+                .required(true)
+                .value_hint(ValueHint::DirPath)
+                .value_parser(value_parser!(PathBuf)),
+        )
+}
+
+/// The shell that completions are for.
+pub fn shell(matches: &ArgMatches) -> Option<Shell> {
+    matches.get_one("shell").copied()
+}
+
+/// The directory that man pages go to.
+pub fn directory(matches: &ArgMatches) -> PathBuf {
+    matches.get_one("directory").cloned().unwrap_or_default()
+}
 
 /// Writes the completions of a shell.
-pub fn completions(shell: Shell, out: &mut impl Write) -> io::Result<()> {
+pub fn completions(shell: Shell, mut of: Command, out: &mut impl Write) -> io::Result<()> {
     let mut text = Vec::new();
-    clap_complete::generate(shell, &mut cli::command(), "fingerpost", &mut text);
+    clap_complete::generate(shell, &mut of, "fingerpost", &mut text);
     out.write_all(&text)?;
     out.flush()
 }
 
 /// Writes a man page for the program and one for each command.
-pub fn man(directory: &Path) -> Result<()> {
+pub fn man(directory: &Path, mut of: Command) -> Result<()> {
     fs::create_dir_all(directory).with_context(|| directory.display().to_string())?;
-    let mut command = cli::command();
-    command.build();
-    page(directory, &command, "fingerpost")
+    of.build();
+    page(directory, &of, "fingerpost")
 }
 
 fn page(directory: &Path, command: &Command, name: &str) -> Result<()> {

@@ -13,13 +13,19 @@ use std::io::{self, Write};
 use std::process::ExitCode;
 
 use anyhow::{Result, bail};
+use clap::Command;
 use linux::Namespace;
 use serve::control::protocol::Ask;
 use view::ifconfig::{IfconfigQuestion, Style, Which};
 
-use crate::arp::Called;
 use crate::ask;
 use crate::escaped::Escaped;
+use crate::foreign::{self, Called};
+
+/// The command's definition.
+pub fn command() -> Command {
+    foreign::command("ifconfig", "Links and addresses, as ifconfig(8) shows them")
+}
 
 /// Runs the command. `arguments` are those after the name. A wrong command
 /// line is said on standard error and ends with 2; a link that is not

@@ -10,14 +10,14 @@
 
 mod arp;
 mod ask;
+mod check;
 mod cli;
 mod config;
 mod daemon;
 mod direct;
 mod escaped;
-mod failover;
+mod foreign;
 mod generate;
-mod ifaceseq;
 mod ifconfig;
 mod nat;
 mod replay;
@@ -29,6 +29,7 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
+use change::drill;
 use cli::Wanted;
 use escaped::Escaped;
 use serve::snmp;
@@ -57,13 +58,13 @@ fn run(wanted: Wanted) -> anyhow::Result<ExitCode> {
             drop(out);
             return replay::run(&replay);
         }
-        Wanted::Check(path) => check(path.as_deref(), &mut out)?,
+        Wanted::Check(path) => check::run(path.as_deref(), &mut out)?,
         Wanted::Ask(ask, from) => return ask::run(ask, &from, &mut out),
         Wanted::Snmp(command) => snmp::command::run(&command, &state_directory, &mut out)?,
-        Wanted::Completions(shell) => generate::completions(shell, &mut out)?,
-        Wanted::Ifaceseq(matches) => return ifaceseq::run(&matches, &mut out),
-        Wanted::Failover(matches) => return failover::run(&matches, &mut out),
-        Wanted::Man(directory) => generate::man(&directory)?,
+        Wanted::Completions(shell) => generate::completions(shell, cli::command(), &mut out)?,
+        Wanted::Ifaceseq(wanted) => return drill::ifaceseq::run(&wanted, &mut out),
+        Wanted::Failover(wanted) => return drill::failover::run(&wanted, &mut out),
+        Wanted::Man(directory) => generate::man(&directory, cli::command())?,
         Wanted::Change(object, verb, asked) => {
             drop(out);
             return change::rows::run(object, verb, &asked);
@@ -102,13 +103,6 @@ fn run(wanted: Wanted) -> anyhow::Result<ExitCode> {
         }
     }
     Ok(ExitCode::SUCCESS)
-}
-
-fn check(path: Option<&Path>, out: &mut impl Write) -> anyhow::Result<()> {
-    let shown = path.unwrap_or(config::usual_path());
-    config::load(Some(shown))?;
-    writeln!(out, "{}: all right", shown.display())?;
-    Ok(())
 }
 
 /// The directory for SNMP's state that a configuration names.

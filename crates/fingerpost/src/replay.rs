@@ -25,7 +25,6 @@ use serve::control::protocol::Ask;
 use serve::control::server::connection::{Failure, answer};
 use serve::namespace::Namespace;
 use serve::namespace_service::{DaemonGauges, NamespaceService};
-use serve::privileges;
 use serve::status::Answered;
 
 use crate::config::{self, Config};
@@ -89,7 +88,7 @@ pub fn run(replay: &Replay) -> Result<ExitCode> {
 
 /// Answers one question and ends.
 fn once(ask: &Ask, replay: &Replay, mut playing: Playing) -> Result<ExitCode> {
-    privileges::drop_all().context("cannot give up privileges")?;
+    privileges::give_up().context("cannot give up privileges")?;
     let mut known = Vec::new();
     let end = playing.finish(&mut |_| false);
     collect(&mut playing, replay, &mut known);

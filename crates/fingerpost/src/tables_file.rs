@@ -173,7 +173,7 @@ fn own(address: Address) -> Vec<Change> {
                     weight: 1,
                     ..NextHop::default()
                 }),
-                metrics: RawAttributes::default(),
+                metrics: None,
                 preference: None,
                 error: 0,
                 expires_at_millis: None,

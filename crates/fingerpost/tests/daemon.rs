@@ -13,7 +13,10 @@ use std::os::unix::fs::{FileTypeExt, PermissionsExt};
 use std::path::Path;
 use std::process::Command;
 
-use common::{Daemon, PATIENCE, fingerpost, furnished, inode, program, says, socket};
+use common::{
+    Daemon, PATIENCE, assert_confined, capabilities, fingerpost, furnished, inode, program, says,
+    socket,
+};
 use lab::{Child, wait_until};
 use rustix::process::Signal;
 use serde_json::Value;
@@ -276,6 +279,7 @@ fn privileges_are_given_up() {
     let of = |pid: u32| capabilities(Path::new(&format!("/proc/{pid}/status")));
     // CAP_NET_ADMIN is 12, CAP_SYS_ADMIN 21.
     assert_eq!(of(daemon.process.id()) & !(1 << 12), 0);
+    assert_confined(daemon.process.id(), 1 << 12);
     daemon.end();
     let other = Daemon::up(&netns, &["--netns", netns.name()]);
     assert_eq!(of(other.process.id()) & !(1 << 12 | 1 << 21), 0);
@@ -291,13 +295,6 @@ fn privileges_are_given_up() {
         })
     });
     assert_eq!(of_client.unwrap(), 0);
-}
-
-/// `CapPrm` of a process or thread.
-fn capabilities(status: &Path) -> u64 {
-    let text = fs::read_to_string(status).unwrap_or_default();
-    let held = text.lines().find_map(|line| line.strip_prefix("CapPrm:"));
-    u64::from_str_radix(held.unwrap_or("").trim(), 16).unwrap_or(u64::MAX)
 }
 
 #[test]

@@ -14,7 +14,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 use std::thread;
 
-use common::{PATIENCE, program};
+use common::{PATIENCE, assert_confined, program};
 use lab::{Child, Netns, skip, wait_until};
 use packet::build::Ip;
 use rustix::process::Signal;
@@ -377,6 +377,7 @@ fn ping_and_traceroute_see_through() {
     // Nothing of the inside was seen outside.
     let outside = trial.captures[1].1.clone();
     assert_eq!(tshark(&outside, "ip.src == 10.0.0.0/8").len(), 0);
+    assert_confined(trial.nat.id(), 0);
     trial.end();
 }
 

@@ -14,7 +14,7 @@ use std::net::UdpSocket;
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
 
-use common::{PATIENCE, fingerpost, program};
+use common::{PATIENCE, assert_confined, fingerpost, program};
 use lab::{Child, Netns, skip, wait_until};
 use rustix::process::Signal;
 use serde_json::Value;
@@ -390,6 +390,7 @@ fn what_a_small_buffer_drops_is_told() {
 #[test]
 fn an_interrupt_ends_both_with_their_reports() {
     let mut receiver = receiver(None, &["127.0.0.1:0"]);
+    assert_confined(receiver.process.id(), 0);
     let mut command = Command::new(program());
     command
         .args(["send", "127.0.0.1", &receiver.port, "--rate", "200"])

@@ -13,6 +13,7 @@
 
 mod index;
 mod proxy;
+mod settings;
 mod text;
 
 use std::collections::VecDeque;

@@ -135,7 +135,7 @@ fn route(number: u32) -> Route {
             source: None,
             nexthop_id: None,
             next_hops: NextHops::One(hop),
-            metrics: RawAttributes::default(),
+            metrics: None,
             preference: None,
             error: 0,
             expires_at_millis: None,

@@ -33,7 +33,7 @@ pub fn value(bytes: &[u8], kind: u16) -> Option<&[u8]> {
 }
 
 /// Iterator made by [`attributes`].
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Default)]
 pub struct Attributes<'a> {
     bytes: &'a [u8],
     message: &'static str,
@@ -136,6 +136,11 @@ impl<'a> Attribute<'a> {
         }
     }
 
+    /// The value, if it has just so many bytes.
+    pub(crate) fn exact<const N: usize>(&self) -> Option<[u8; N]> {
+        self.value.try_into().ok()
+    }
+
     pub(crate) fn u8(&self) -> Result<u8, Malformed> {
         Ok(u8::from_ne_bytes(self.array()?))
     }
@@ -167,6 +172,14 @@ impl<'a> Attribute<'a> {
         String::from_utf8_lossy(text.unwrap_or_default()).into()
     }
 
+    /// A string that [`crate::build::Build::put_text`] writes again as it
+    /// is; `None` of any other.
+    pub(crate) fn exact_text(&self) -> Option<Box<str>> {
+        let text = self.value.strip_suffix(&[0]).unwrap_or(self.value);
+        let text = std::str::from_utf8(text).ok()?;
+        (!text.contains('\0')).then(|| text.into())
+    }
+
     /// Where the value starts, counted from the payload's start.
     pub(crate) fn value_offset(&self) -> usize {
         self.offset + HEADER
@@ -175,17 +188,6 @@ impl<'a> Attribute<'a> {
     /// The attributes inside.
     pub(crate) fn nested(&self) -> Attributes<'a> {
         Attributes::new(self.value, self.message, self.value_offset())
-    }
-
-    /// The attributes inside, kept whole once walked: what is kept can be
-    /// walked again without an error.
-    pub(crate) fn kept_nested(&self) -> Result<RawAttributes, Malformed> {
-        let mut kept = Kept::default();
-        let mut inside = self.nested();
-        while let Some(attribute) = inside.step()? {
-            kept.keep(&attribute);
-        }
-        Ok(kept.into_attributes())
     }
 }
 
@@ -215,6 +217,33 @@ impl Kept {
     #[inline]
     pub(crate) fn into_attributes(self) -> RawAttributes {
         RawAttributes::new(&self.0)
+    }
+}
+
+impl<'a> Attributes<'a> {
+    /// Hands every attribute to `take`; keeps those that it does not take
+    /// (`None`), because they are not known or their value is not what it
+    /// should be.
+    pub(crate) fn sort(
+        mut self,
+        mut take: impl FnMut(&Attribute<'a>) -> Option<()>,
+    ) -> Result<RawAttributes, Malformed> {
+        let mut kept = Kept::default();
+        while let Some(attribute) = self.step()? {
+            if take(&attribute).is_none() {
+                kept.keep(&attribute);
+            }
+        }
+        Ok(kept.into_attributes())
+    }
+
+    /// Hands every attribute to `take`; `None` if one is not taken or
+    /// cannot be read.
+    pub(crate) fn all(mut self, mut take: impl FnMut(&Attribute<'a>) -> Option<()>) -> Option<()> {
+        while let Some(attribute) = self.step().ok()? {
+            take(&attribute)?;
+        }
+        Some(())
     }
 }
 

@@ -3,9 +3,8 @@
 
 use std::net::IpAddr;
 
-use table::{LinkLayerAddress, RawAttributes};
+use table::LinkLayerAddress;
 
-use crate::attribute::NESTED;
 use crate::malformed::TooLong;
 
 /// A message being built. [`Build::end`] gives it its length.
@@ -86,17 +85,18 @@ impl<'a> Build<'a> {
         let bytes = self.out.len() - open.start;
         match u16::try_from(bytes) {
             Ok(len) => write_at(self.out, open.start, &len.to_ne_bytes()),
-            Err(_) => {
-                self.too_long.get_or_insert(TooLong {
-                    kind: open.kind,
-                    bytes,
-                });
-            }
+            Err(_) => self.refuse(open.kind, bytes),
         }
         // Attributes start at multiples of four counted from the message:
         // what the buffer holds before it is the caller's.
         let len = self.out.len() - self.start;
         self.out.resize(self.start + len.next_multiple_of(4), 0);
+    }
+
+    /// The message is taken back when it ends, because something of it is
+    /// too long.
+    pub(crate) fn refuse(&mut self, kind: u16, bytes: usize) {
+        self.too_long.get_or_insert(TooLong { kind, bytes });
     }
 
     /// Bytes as they are: part of an open attribute's value, or attributes
@@ -143,11 +143,6 @@ impl<'a> Build<'a> {
         if !value.is_none() {
             self.put(kind, value.octets());
         }
-    }
-
-    /// A nest of attributes as they were kept.
-    pub(crate) fn put_nested(&mut self, kind: u16, attributes: &RawAttributes) {
-        self.put(kind | NESTED, attributes.bytes());
     }
 }
 

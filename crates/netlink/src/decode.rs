@@ -7,9 +7,11 @@
 //! [`link_counters`] and [`neighbour_ages`] read it.
 
 mod address;
+mod encap;
 mod fdb;
 mod ip_statistics;
 mod link;
+mod metrics;
 mod neighbour;
 mod nexthop;
 mod other_route;

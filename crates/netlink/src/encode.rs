@@ -8,25 +8,27 @@
 //! whole row where the kernel compares it, and only the key elsewhere.
 
 mod address;
+mod encap;
 mod link;
+mod metrics;
 mod neighbour;
 mod new_link;
 mod nexthop;
+mod request;
 mod route;
 mod rule;
 
-use crate::build::Build;
-use crate::decode::{Item, Operation};
+use crate::decode::Item;
 use crate::malformed::TooLong;
-use crate::message::flag;
 
 pub use address::address;
 pub use link::{LinkSettings, delete_link, delete_link_group, link, set_link};
 pub use neighbour::{fdb, neighbour};
 pub use new_link::{
-    KindData, KindError, LINK_KINDS, LinkEnd, LinkKind, LinkNetns, NewLink, kind_of_words, new_link,
+    KindError, LINK_KINDS, LinkEnd, LinkKind, LinkNetns, NewLink, kind_of_words, new_link,
 };
 pub use nexthop::nexthop;
+pub use request::Request;
 pub use route::route;
 pub use rule::{rule, unplaced_rule};
 
@@ -42,43 +44,5 @@ pub fn row(out: &mut Vec<u8>, request: &Request, row: &Item) -> Result<(), TooLo
         Item::Nexthop(row) => nexthop(out, request, row),
         Item::Rule(row) => rule(out, request, row),
         Item::OtherRoute(_) => Ok(()),
-    }
-}
-
-/// What is to be done with a row.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Request {
-    /// Make it, or delete it.
-    pub operation: Operation,
-    /// `NLM_F_…` beside `REQUEST`: [`crate::message::flag`]. To add:
-    /// `CREATE | EXCL`; to replace: `CREATE | REPLACE`; `ACK` to be told
-    /// when it is done, not only when it fails.
-    pub flags: u16,
-    /// `nlmsg_seq`: the answer repeats it.
-    pub sequence: u32,
-    /// When it is sent, milliseconds since the UNIX epoch: the end of a
-    /// lifetime is sent as what remains of it.
-    pub now_millis: u64,
-}
-
-impl Request {
-    fn start<'a>(
-        &self,
-        out: &'a mut Vec<u8>,
-        [new, delete]: [u16; 2],
-        structure: &[u8],
-    ) -> Build<'a> {
-        let kind = match self.operation {
-            Operation::New => new,
-            Operation::Delete => delete,
-        };
-        let flags = self.flags | flag::REQUEST;
-        Build::start(out, kind, flags, self.sequence, structure)
-    }
-
-    /// Whole seconds until a time; never the kernel's "without end".
-    fn remaining_secs(&self, until_millis: u64) -> u32 {
-        let secs = until_millis.saturating_sub(self.now_millis) / 1000;
-        u32::try_from(secs).unwrap_or(u32::MAX).min(u32::MAX - 1)
     }
 }

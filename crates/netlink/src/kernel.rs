@@ -1,6 +1,8 @@
 //! Numbers of the kernel's headers that only this crate needs. Names are
 //! the kernel's, without the prefix that the module stands for.
 
+pub(crate) mod lwtunnel;
+
 /// `IFLA_…`, `linux/if_link.h`.
 pub(crate) mod ifla {
     pub(crate) const ADDRESS: u16 = 1;
@@ -44,8 +46,6 @@ pub(crate) mod ifla {
     /// Inside `AF_SPEC`, under `AF_INET6`.
     pub(crate) const INET6_CONF: u16 = 2;
     pub(crate) const INET6_STATS: u16 = 3;
-    /// Inside the `INFO_DATA` of a VRF.
-    pub(crate) const VRF_TABLE: u16 = 1;
 }
 
 /// `NETCONFA_…`, `linux/netconf.h`.
@@ -86,7 +86,10 @@ pub(crate) mod nda {
     pub(crate) const SRC_VNI: u16 = 11;
     pub(crate) const PROTOCOL: u16 = 12;
     pub(crate) const NH_ID: u16 = 13;
+    pub(crate) const FDB_EXT_ATTRS: u16 = 14;
     pub(crate) const FLAGS_EXT: u16 = 15;
+    /// Inside `FDB_EXT_ATTRS`.
+    pub(crate) const NFEA_ACTIVITY_NOTIFY: u16 = 1;
 }
 
 /// `RTA_…`, `linux/rtnetlink.h`.
@@ -113,6 +116,8 @@ pub(crate) mod rta {
     pub(crate) const PAD: u16 = 24;
     pub(crate) const UID: u16 = 25;
     pub(crate) const NH_ID: u16 = 30;
+    /// `RTAX_LOCK`, inside `METRICS`.
+    pub(crate) const RTAX_LOCK: u16 = 1;
 }
 
 /// `NHA_…`, `linux/nexthop.h`.
@@ -159,6 +164,12 @@ pub(crate) mod fra {
     pub(crate) const IP_PROTO: u16 = 22;
     pub(crate) const SPORT_RANGE: u16 = 23;
     pub(crate) const DPORT_RANGE: u16 = 24;
+    pub(crate) const DSCP: u16 = 25;
+    pub(crate) const FLOWLABEL: u16 = 26;
+    pub(crate) const FLOWLABEL_MASK: u16 = 27;
+    pub(crate) const SPORT_MASK: u16 = 28;
+    pub(crate) const DPORT_MASK: u16 = 29;
+    pub(crate) const DSCP_MASK: u16 = 30;
 }
 
 /// `NETNSA_…`, `linux/net_namespace.h`.

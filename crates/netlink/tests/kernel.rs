@@ -16,7 +16,7 @@ use lab::{Netns, skip};
 use support::{DUMPS, Kernel};
 use table::row::route::protocol;
 use table::row::{address, neighbour};
-use table::{Address, FdbEntry, Link, Neighbour, Nexthop, Route, Rule};
+use table::{Address, FdbEntry, KindData, Link, Neighbour, Nexthop, PortData, Route, Rule};
 
 const NOW_MILLIS: u64 = 1_700_000_000_000;
 const ENODEV: i32 = 19;
@@ -173,6 +173,25 @@ fn routes_are_made_again_as_they_were() {
         let time_apart = |rows: Vec<Route>| rows.into_iter().map(without_time).collect::<Vec<_>>();
         let after = read(kernel);
         assert_same(&time_apart(before), &time_apart(after));
+    });
+}
+
+#[test]
+fn what_the_kernel_tells_of_routes_has_a_field() {
+    in_situation("typed", |kernel| {
+        let rows = routes(kernel, ALL_ROUTES);
+        let hops = rows.iter().flat_map(|row| row.body.next_hops.as_slice());
+        let tunnels: Vec<_> = hops.filter_map(|hop| hop.encap.as_deref()).collect();
+        for encap in &tunnels {
+            assert!(encap.rest.is_empty(), "{encap:?}");
+        }
+        let metrics = rows.iter().filter_map(|row| row.body.metrics.as_deref());
+        assert!(metrics.clone().count() >= 2);
+        assert!(metrics.clone().all(|metrics| metrics.rest.is_empty()));
+        assert!(rows.iter().all(|row| row.body.rest.is_empty()));
+        for rule in rules(kernel, Dump::Rules { family: 0 }) {
+            assert!(rule.rare.is_none_or(|rare| rare.rest.is_empty()));
+        }
     });
 }
 
@@ -343,7 +362,15 @@ fn links_are_read_with_all_that_is_known_of_them() {
         assert_eq!(v0.address.to_string(), "02:00:00:00:00:01");
         assert_eq!(named("p0").slave_kind.as_deref(), Some("bridge"));
         assert_eq!(named("p0").master, Some(20));
-        assert!(!named("p0").slave_data.is_empty() && !named("br0").kind_data.is_empty());
+        let PortData::Bridge(port) = &named("p0").slave_data else {
+            panic!("{:?}", named("p0").slave_data);
+        };
+        assert_eq!((port.cost, port.designated_port), (Some(9), port.id));
+        let KindData::Bridge(bridge) = &named("br0").kind_data else {
+            panic!("{:?}", named("br0").kind_data);
+        };
+        assert_eq!(bridge.forward_delay, Some(1500));
+        assert!(bridge.rest.is_empty() && port.rest.is_empty());
         assert_eq!(named("mv0").kind.as_deref(), Some("macvlan"));
         assert_eq!(named("mv0").lower, Some(12));
         assert_eq!(named("vx0").kind.as_deref(), Some("vxlan"));

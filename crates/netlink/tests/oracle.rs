@@ -83,7 +83,7 @@ fn hop(ours: &NextHop, theirs: &RouteAttribute) {
             assert_eq!(ours.gateway, Some(IpAddr::V6(*via)));
         }
         RouteAttribute::EncapType(kind) => {
-            let encap = ours.encap.as_ref().map(|(kind, _)| *kind);
+            let encap = ours.encap.as_ref().map(|encap| encap.kind());
             assert_eq!(encap, Some(u16::from(*kind)));
         }
         _ => {}

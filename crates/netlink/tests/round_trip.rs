@@ -1,6 +1,9 @@
 //! Property: a row that is written is read as the same row.
 #![allow(clippy::expect_used, clippy::panic, reason = "a test fails by it")]
 
+#[path = "round_trip/tunnels.rs"]
+mod tunnels;
+
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use fingerpost_netlink::TooLong;
@@ -12,8 +15,8 @@ use proptest::collection::vec;
 use proptest::option::of;
 use proptest::prelude::*;
 use table::{
-    Address, GroupMember, LinkLayerAddress, Neighbour, NextHop, NextHops, Nexthop, RawAttributes,
-    Route, RouteBody, Rule,
+    Address, FdbEntry, GroupMember, LinkLayerAddress, Neighbour, NextHop, NextHops, Nexthop,
+    RareMatch, RawAttributes, Route, RouteBody, Rule,
 };
 
 const NOW_MILLIS: u64 = 1_700_000_000_000;
@@ -86,14 +89,13 @@ fn text() -> impl Strategy<Value = Box<str>> {
 
 fn hop() -> impl Strategy<Value = NextHop> {
     let gateway = of(prop_oneof![v4(), v6()]);
-    let encap = of((1u16..9, raw(1)));
     (
         1u32..,
         gateway,
         any::<bool>(),
         1u16..=256,
         any::<u32>(),
-        encap,
+        tunnels::encap(),
     )
         .prop_map(|(link, gateway, onlink, weight, realms, encap)| NextHop {
             link,
@@ -125,7 +127,7 @@ fn route() -> impl Strategy<Value = Route> {
             source,
             of(1u32..),
             hops(),
-            raw(2),
+            tunnels::metrics(),
             until(),
             raw(77),
         );
@@ -228,7 +230,7 @@ fn nexthop() -> impl Strategy<Value = Nexthop> {
     let single = (
         of(any::<u32>()),
         of(prop_oneof![v4(), v6()]),
-        of((1u16..9, raw(1))),
+        tunnels::encap(),
     );
     (
         1u32..,
@@ -256,6 +258,58 @@ fn nexthop() -> impl Strategy<Value = Nexthop> {
         )
 }
 
+fn rare() -> impl Strategy<Value = Option<Box<RareMatch>>> {
+    let bytes = (of(any::<u8>()), of(any::<u8>()));
+    let labels = (of(any::<u32>()), of(any::<u32>()));
+    let ports = (of(any::<u16>()), of(any::<u16>()));
+    (bytes, labels, ports, raw(99)).prop_map(|(bytes, labels, ports, rest)| {
+        let rare = RareMatch {
+            dscp: bytes.0,
+            dscp_mask: bytes.1,
+            flow_label: labels.0,
+            flow_label_mask: labels.1,
+            source_port_mask: ports.0,
+            destination_port_mask: ports.1,
+            rest,
+        };
+        (rare != RareMatch::default()).then(|| Box::new(rare))
+    })
+}
+
+fn fdb() -> impl Strategy<Value = FdbEntry> {
+    let number = || of(any::<u32>());
+    let numbers = (number(), number(), number(), number(), number());
+    let bytes = (
+        any::<u8>(),
+        of(any::<u8>()),
+        of(any::<u16>()),
+        of(any::<u16>()),
+    );
+    let address = of(prop_oneof![v4(), v6()]);
+    let header = (0u32..0x7fff_ffff, lladdr(), any::<u16>(), any::<u16>());
+    (header, address, numbers, bytes, raw(99)).prop_map(
+        |(header, destination, numbers, bytes, rest)| FdbEntry {
+            link: header.0,
+            lladdr: header.1,
+            vlan: bytes.2,
+            // One of the bridge itself would get `SELF`.
+            master: numbers.0.filter(|master| *master != header.0),
+            destination,
+            port: bytes.3,
+            vni: numbers.1,
+            source_vni: numbers.2,
+            via_link: numbers.3,
+            link_netns_id: numbers.4.map(u32::cast_signed),
+            nexthop_id: numbers.4,
+            state: header.2,
+            flags: header.3.into(),
+            protocol: bytes.0,
+            activity: bytes.1,
+            rest,
+        },
+    )
+}
+
 fn rule() -> impl Strategy<Value = Rule> {
     any::<bool>().prop_flat_map(|is_v4| {
         let nets = (of(prefix_of(is_v4)), of(prefix_of(is_v4)));
@@ -279,8 +333,8 @@ fn rule() -> impl Strategy<Value = Rule> {
             of(any::<u64>()),
             of(any::<u32>()),
         );
-        (nets, numbers, names, ranges, some, of(any::<u8>()), raw(26)).prop_map(
-            move |(nets, numbers, names, ranges, some, ip_protocol, rest)| Rule {
+        (nets, numbers, names, ranges, some, of(any::<u8>()), rare()).prop_map(
+            move |(nets, numbers, names, ranges, some, ip_protocol, rare)| Rule {
                 family: if is_v4 { 2 } else { 10 },
                 priority: numbers.0,
                 source: nets.0,
@@ -303,7 +357,7 @@ fn rule() -> impl Strategy<Value = Rule> {
                 tunnel_id: some.3,
                 realms: some.4,
                 protocol: numbers.4,
-                rest,
+                rare,
             },
         )
     })
@@ -326,6 +380,12 @@ proptest! {
     fn neighbours(row in neighbour()) {
         let read = again(|out, request| encode::neighbour(out, request, &row));
         prop_assert_eq!(read, Item::Neighbour(row));
+    }
+
+    #[test]
+    fn forwarding_entries(row in fdb()) {
+        let read = again(|out, request| encode::fdb(out, request, &row));
+        prop_assert_eq!(read, Item::Fdb(row));
     }
 
     #[test]
@@ -370,7 +430,7 @@ fn what_does_not_fit_is_refused_and_taken_back() {
             source: None,
             nexthop_id: None,
             next_hops: NextHops::Many(vec![hop; 9000].into()),
-            metrics: RawAttributes::default(),
+            metrics: None,
             preference: None,
             error: 0,
             expires_at_millis: None,

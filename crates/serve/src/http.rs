@@ -27,6 +27,7 @@ mod cursor;
 mod definition;
 mod guarded;
 mod listening;
+mod memory;
 mod metrics;
 mod openapi;
 mod page;
@@ -59,7 +60,6 @@ use tokio::sync::oneshot;
 use view::Names;
 
 use crate::namespace::Namespace;
-use crate::privileges;
 use access_policy::AccessPolicy;
 use background::Background;
 use config::Http;

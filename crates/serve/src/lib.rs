@@ -14,14 +14,12 @@
 //!   status says beside it.
 //! - [`watch`]: changes as lines of JSON, for whoever has a reader.
 //! - [`status`]: how a daemon is, as it is told.
-//! - [`privileges`]: what a daemon that root started gives up.
 
 mod clock;
 pub mod control;
 pub mod http;
 pub mod namespace;
 pub mod namespace_service;
-pub mod privileges;
 pub mod snmp;
 pub mod status;
 pub mod watch;

@@ -147,6 +147,7 @@ mod tests {
             state: 0,
             flags: 0,
             protocol: 0,
+            activity: None,
             rest: Default::default(),
         }
     }

@@ -14,6 +14,7 @@
 mod addresses;
 mod cost;
 mod event;
+mod family;
 mod fdb;
 mod links;
 mod lookup;
@@ -36,6 +37,7 @@ mod writer;
 pub use addresses::Addresses;
 pub use cost::touched;
 pub use event::{Event, Events, Generation, Operation, Row};
+pub use family::{AF_INET, AF_INET6};
 pub use fdb::Fdb;
 pub use links::Links;
 pub use lookup::{Decision, NoRoute, Packet};
@@ -47,23 +49,20 @@ pub use routes::{BodyId, BodyKey, Placement, RouteCount, RoutePlace, RouteRun, R
 pub use row::address::{Address, AddressKey};
 pub use row::attributes::RawAttributes;
 pub use row::counters::{IpCounters, IpPlace, IpSettings, LinkCounters, NeighbourAges};
+pub use row::encap::{Encap, Tunnel};
 pub use row::fdb::{FdbEntry, FdbKey, FdbRemote, Station};
-pub use row::link::Link;
+pub use row::link::{KindData, Link, PortData};
 pub use row::link_layer_address::LinkLayerAddress;
 pub use row::neighbour::{Neighbour, NeighbourKey};
 pub use row::nexthop::{GroupMember, Nexthop, Resilient};
 pub use row::route::{
     NextHop, NextHops, OtherRoute, OtherRouteKey, Route, RouteBody, RouteRef, SharedRoute,
 };
-pub use row::rule::Rule;
+pub use row::route_metrics::{Metric, RouteMetrics};
+pub use row::rule::{RareMatch, Rule};
 pub use rules::{RuleKey, Rules};
 pub use sample::{NeighbourSample, Sample};
 pub use samples::{Fresh, Sampled, Samples};
 pub use source::{Phase, Source, Status};
 pub use tables::Tables;
 pub use writer::{Change, Limits, Reader, Refused, TableFull, Writer};
-
-/// `AF_INET`.
-pub const AF_INET: u8 = 2;
-/// `AF_INET6`.
-pub const AF_INET6: u8 = 10;

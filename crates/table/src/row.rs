@@ -8,10 +8,13 @@
 pub mod address;
 pub mod attributes;
 pub mod counters;
+pub mod encap;
 pub mod fdb;
 pub mod link;
 pub mod link_layer_address;
 pub mod neighbour;
 pub mod nexthop;
 pub mod route;
+pub mod route_metrics;
 pub mod rule;
+pub mod segments;

@@ -83,6 +83,7 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode> {
     for text in &arguments.at {
         receivers.push(open(arguments, address(text)?)?);
     }
+    privileges::give_up().context("giving up privileges")?;
     // For whoever started us and waits; nobody need be there.
     let places: Vec<String> = receivers
         .iter()

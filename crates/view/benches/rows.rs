@@ -90,7 +90,7 @@ fn route(n: u32, v6: bool) -> Route {
                 weight: 1,
                 ..NextHop::default()
             }),
-            metrics: RawAttributes::default(),
+            metrics: None,
             preference: v6.then_some(0),
             error: 0,
             expires_at_millis: None,

@@ -3,25 +3,13 @@
 use std::io;
 
 use table::Tables;
-use thiserror::Error;
 
+use crate::answer_error::AnswerError;
 use crate::context::Context;
 use crate::printer::Printer;
 use crate::question::{Object, Question};
-use crate::selection::BadQuestion;
 use crate::walk::Scan;
 use words::Names;
-
-/// Why there is no answer.
-#[derive(Debug, Error)]
-pub enum AnswerError {
-    /// The question is at fault.
-    #[error(transparent)]
-    BadQuestion(#[from] BadQuestion),
-    /// The answer could not be written.
-    #[error("cannot write the answer: {0}")]
-    Write(#[from] io::Error),
-}
 
 /// Writes the answer to a question; gives the number of rows.
 ///

@@ -17,8 +17,8 @@
 
 mod address;
 mod answer;
+mod answer_error;
 pub mod arp;
-mod attributes;
 mod column;
 mod columns;
 pub mod conditions;
@@ -47,7 +47,8 @@ mod rule;
 mod selection;
 mod walk;
 
-pub use answer::{AnswerError, answer};
+pub use answer::answer;
+pub use answer_error::AnswerError;
 pub use column::{Column, ColumnType};
 pub use columns::{are_sampled, columns};
 pub use context::Context;

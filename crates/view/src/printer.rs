@@ -48,6 +48,8 @@ pub struct Printer<'a, W> {
     addresses: BTreeMap<u32, Vec<Arc<Address>>>,
     rows: u64,
     buffer: Vec<u8>,
+    /// Bytes that went from `buffer` to `out`.
+    flushed: usize,
     out: W,
 }
 
@@ -132,6 +134,7 @@ impl<'a, W: io::Write> Printer<'a, W> {
             addresses: BTreeMap::new(),
             rows: 0,
             buffer: Vec::with_capacity(FLUSH_BYTES + FLUSH_BYTES / 8),
+            flushed: 0,
             out,
         })
     }
@@ -291,9 +294,9 @@ impl<'a, W: io::Write> Printer<'a, W> {
         self.rows += rows;
     }
 
-    /// Bytes gathered and not yet written.
-    pub(crate) fn gathered(&self) -> usize {
-        self.buffer.len()
+    /// Bytes printed so far.
+    pub(crate) fn printed(&self) -> usize {
+        self.flushed + self.buffer.len()
     }
 
     fn begin(&mut self) {
@@ -400,6 +403,7 @@ impl<'a, W: io::Write> Printer<'a, W> {
 
     fn flush(&mut self) -> io::Result<()> {
         self.out.write_all(&self.buffer)?;
+        self.flushed += self.buffer.len();
         self.buffer.clear();
         Ok(())
     }
@@ -407,16 +411,20 @@ impl<'a, W: io::Write> Printer<'a, W> {
 
 impl<'a> Printer<'a, Vec<u8>> {
     /// Ready to print a piece of an answer of which `rows` were printed
-    /// before; `first`: it is the first piece. Fields are shown also where
-    /// the filter names their value; rows are not sorted.
+    /// before; `first`: it is the first piece. `hides`: fields are left out
+    /// where the filter names their value. Rows are not sorted.
     pub(crate) fn piece(
         question: &Question,
         context: Context<'a>,
         rows: u64,
         first: bool,
+        hides: bool,
     ) -> Result<Self, BadQuestion> {
         let mut printer = Self::silent(question, context, Vec::new())?;
         printer.rows = rows;
+        if hides {
+            printer.view.hidden = hidden(question);
+        }
         if first {
             printer.begin();
         }

@@ -318,7 +318,7 @@ impl Show for Route<&RouteBody> {
         }
         let hops = body.next_hops.as_slice();
         let only = if let [hop] = hops { Some(hop) } else { None };
-        encap_fields(only.and_then(|hop| hop.encap.as_ref()), visit);
+        encap_fields(only.and_then(|hop| hop.encap.as_deref()), visit);
         if self.tos != 0 {
             visit.value("tos", Value::Name(view.names.ds_field(self.tos)));
         }
@@ -347,7 +347,7 @@ impl Show for Route<&RouteBody> {
         }
         flag_fields(route_flags(body, self.prefix, follows, view), visit);
         flow_fields(only.map_or(0, |hop| hop.realms), view, visit);
-        metric_fields(&body.metrics, visit);
+        metric_fields(body.metrics.as_deref(), visit);
         if let Some(at) = body.expires_at_millis {
             visit.value("expires", Value::Number(view.secs_until(at)));
         }
@@ -387,7 +387,7 @@ impl Show for Route<&RouteBody> {
         }
         let hops = body.next_hops.as_slice();
         let only = if let [hop] = hops { Some(hop) } else { None };
-        encap_text(only.and_then(|hop| hop.encap.as_ref()), out);
+        encap_text(only.and_then(|hop| hop.encap.as_deref()), out);
         if self.tos != 0 {
             labelled(out, b"tos ", Value::Name(view.names.ds_field(self.tos)));
         }
@@ -417,7 +417,7 @@ impl Show for Route<&RouteBody> {
         }
         flag_text(route_flags(body, self.prefix, follows, view), out);
         flow_text(only.map_or(0, |hop| hop.realms), view, out);
-        metric_text(&body.metrics, out);
+        metric_text(body.metrics.as_deref(), out);
         tail_text(body, view, out);
         if hops.len() > 1 {
             for hop in hops {
@@ -458,7 +458,7 @@ pub(crate) fn hop_fields(
     view: &View<'_>,
     visit: &mut impl Visit,
 ) {
-    encap_fields(hop.encap.as_ref(), visit);
+    encap_fields(hop.encap.as_deref(), visit);
     gateway_fields(hop.gateway, prefix, visit);
     flow_fields(hop.realms, view, visit);
     if hop.link != 0 {
@@ -476,7 +476,7 @@ pub(crate) fn hop_text(
     out: &mut Vec<u8>,
 ) {
     out.extend_from_slice(b"\tnexthop ");
-    encap_text(hop.encap.as_ref(), out);
+    encap_text(hop.encap.as_deref(), out);
     gateway_text(hop.gateway, prefix, out);
     flow_text(hop.realms, view, out);
     if hop.link != 0 {

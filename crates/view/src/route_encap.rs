@@ -1,9 +1,11 @@
-//! Lightweight tunnels of next hops (`RTA_ENCAP`) as `ip route` shows them.
+//! Lightweight tunnels of next hops as `ip route` shows them.
 
-use netlink::attribute::{self, address};
-use table::RawAttributes;
+use std::net::IpAddr;
 
-use crate::attributes::{network_number, number};
+use table::row::encap::{IpTunnel, Mpls};
+use table::row::segments::Seg6;
+use table::{Encap, Tunnel};
+
 use crate::fields::{Value, Visit, push_plain};
 use crate::format::push_u64;
 
@@ -21,16 +23,9 @@ const TYPES: [&str; 11] = [
     "ioam6",
     "xfrm",
 ];
-const MPLS: u16 = 1;
-const IP: u16 = 2;
-const IP6: u16 = 4;
-const SEG6: u16 = 5;
 
 /// `SEG6_IPTUN_MODE_…` of `linux/seg6_iptunnel.h`.
 const SEG6_MODES: [&str; 5] = ["inline", "encap", "l2encap", "encap.red", "l2encap.red"];
-const SRH_BYTES: usize = 8;
-
-type Encap = (u16, RawAttributes);
 
 fn type_name(kind: u16) -> Value<'static> {
     TYPES
@@ -38,79 +33,61 @@ fn type_name(kind: u16) -> Value<'static> {
         .map_or(Value::Number(kind.into()), |name| Value::Text(name))
 }
 
-/// The fields that text and JSON have in common: JSON key, text label,
-/// value.
-fn each(encap: &Encap, mut each: impl FnMut(&'static str, Value<'_>)) {
-    let (kind, data) = encap;
-    let of = |kind| attribute::value(data.bytes(), kind);
-    match *kind {
-        // LWTUNNEL_IP_… and LWTUNNEL_IP6_…: id, destination, source, TTL,
-        // TOS.
-        IP | IP6 => {
-            let (ttl, tos) = if *kind == IP {
-                ("ttl", "tos")
-            } else {
-                ("hoplimit", "tc")
-            };
-            if let Some(id) = of(1).and_then(network_number) {
-                each("id", Value::Number(id));
-            }
-            for (key, attribute) in [("src", 3), ("dst", 2)] {
-                if let Some(address) = of(attribute).and_then(address) {
-                    each(key, Value::Address(address));
-                }
-            }
-            for (key, attribute) in [(ttl, 4), (tos, 5)] {
-                if let Some(value) = of(attribute).and_then(number) {
-                    each(key, Value::Number(value));
-                }
-            }
-        }
-        // MPLS_IPTUNNEL_DST, MPLS_IPTUNNEL_TTL.
-        MPLS => {
-            if let Some(labels) = of(1) {
-                each("dst", Value::Text(&label_stack(labels)));
-            }
-            if let Some(ttl) = of(2).and_then(number) {
-                each("ttl", Value::Number(ttl));
-            }
-        }
+fn mode(header: &Seg6) -> Value<'static> {
+    SEG6_MODES
+        .get(header.mode as usize)
+        .map_or(Value::Number(header.mode.into()), |name| Value::Text(name))
+}
+
+/// The fields that text and JSON have in common: JSON key, value.
+fn each(tunnel: &Tunnel, each: impl FnMut(&'static str, Value<'_>)) {
+    match tunnel {
+        Tunnel::Ip(tunnel) => ip(tunnel, ["ttl", "tos"], each),
+        Tunnel::Ip6(tunnel) => ip(tunnel, ["hoplimit", "tc"], each),
+        Tunnel::Mpls(tunnel) => mpls(tunnel, each),
         _ => {}
     }
 }
 
-/// MPLS labels (RFC 3032: twenty bits of each word) with slashes.
-fn label_stack(labels: &[u8]) -> String {
+fn ip<A: Copy + Into<IpAddr>>(
+    tunnel: &IpTunnel<A>,
+    [ttl, tos]: [&'static str; 2],
+    mut each: impl FnMut(&'static str, Value<'_>),
+) {
+    if let Some(id) = tunnel.id {
+        each("id", Value::Number(id));
+    }
+    for (key, address) in [("src", tunnel.source), ("dst", tunnel.destination)] {
+        if let Some(address) = address {
+            each(key, Value::Address(address.into()));
+        }
+    }
+    for (key, number) in [(ttl, tunnel.ttl), (tos, tunnel.tos)] {
+        if let Some(number) = number {
+            each(key, Value::Number(number.into()));
+        }
+    }
+}
+
+fn mpls(tunnel: &Mpls, mut each: impl FnMut(&'static str, Value<'_>)) {
+    if !tunnel.labels.is_empty() {
+        each("dst", Value::Text(&label_stack(&tunnel.labels)));
+    }
+    if let Some(ttl) = tunnel.ttl {
+        each("ttl", Value::Number(ttl.into()));
+    }
+}
+
+/// MPLS labels with slashes.
+fn label_stack(labels: &[u32]) -> String {
     let mut text = Vec::new();
-    for label in labels.as_chunks::<4>().0 {
+    for label in labels {
         if !text.is_empty() {
             text.push(b'/');
         }
-        push_u64(&mut text, (u32::from_be_bytes(*label) >> 12).into());
+        push_u64(&mut text, (*label).into());
     }
     String::from_utf8(text).unwrap_or_default()
-}
-
-/// The mode and the segments of `SEG6_IPTUNNEL_SRH`: a mode, then a segment
-/// routing header (RFC 8754), whose list runs from the last segment.
-fn segments(data: &RawAttributes) -> Option<(Value<'static>, Vec<Value<'static>>)> {
-    let payload = attribute::value(data.bytes(), 1)?;
-    let (mode, header) = payload.split_first_chunk::<4>()?;
-    let mode = u32::from_ne_bytes(*mode);
-    let mode = SEG6_MODES
-        .get(mode as usize)
-        .map_or(Value::Number(mode.into()), |name| Value::Text(name));
-    let first = usize::from(*header.get(4)?);
-    let segments = header
-        .get(SRH_BYTES..)?
-        .as_chunks::<16>()
-        .0
-        .iter()
-        .take(first + 1)
-        .rev()
-        .filter_map(|octets| address(octets).map(Value::Address))
-        .collect();
-    Some((mode, segments))
 }
 
 /// The fields of a next hop's tunnel, if it has one. (Yes, they repeat the
@@ -120,18 +97,16 @@ pub(crate) fn encap_fields(encap: Option<&Encap>, visit: &mut impl Visit) {
     let Some(encap) = encap else {
         return;
     };
-    visit.value("encap", type_name(encap.0));
-    if encap.0 == SEG6
-        && let Some((mode, segments)) = segments(&encap.1)
-    {
-        visit.value("mode", mode);
+    visit.value("encap", type_name(encap.kind()));
+    if let Tunnel::Seg6(tunnel) = &encap.tunnel {
+        visit.value("mode", mode(tunnel));
         visit.list("segs");
-        for segment in segments {
-            visit.item(segment);
+        for segment in &tunnel.header.segments {
+            visit.item(Value::Address((*segment).into()));
         }
         visit.end_list();
     }
-    each(encap, |key, value| visit.value(key, value));
+    each(&encap.tunnel, |key, value| visit.value(key, value));
 }
 
 /// The same as text.
@@ -145,21 +120,21 @@ pub(crate) fn encap_text(encap: Option<&Encap>, out: &mut Vec<u8>) {
         push_plain(out, value);
         out.push(b' ');
     };
-    word(" encap ", type_name(encap.0));
-    if encap.0 == SEG6
-        && let Some((mode, segments)) = segments(&encap.1)
-    {
-        word("mode ", mode);
+    word(" encap ", type_name(encap.kind()));
+    if let Tunnel::Seg6(tunnel) = &encap.tunnel {
+        let segments = &tunnel.header.segments;
+        word("mode ", mode(tunnel));
         word("segs ", Value::Number(segments.len() as u64));
         word("", Value::Text("["));
         for segment in segments {
-            word("", segment);
+            word("", Value::Address((*segment).into()));
         }
         word("", Value::Text("]"));
     }
-    each(encap, |key, value| {
+    let is_mpls = matches!(encap.tunnel, Tunnel::Mpls(_));
+    each(&encap.tunnel, |key, value| {
         // MPLS labels stand without a name of their own.
-        if encap.0 != MPLS || key != "dst" {
+        if !is_mpls || key != "dst" {
             word(key, Value::Text(""));
         }
         word("", value);

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use table::row::route::{kind, protocol, table_id};
 use table::{Decision, Link, NextHop, Packet, RouteBody, Tables};
 
-use crate::answer::AnswerError;
+use crate::answer_error::AnswerError;
 use crate::context::{Context, View};
 use crate::fields::{Value, Visit, push_plain};
 use crate::printer::{Printer, Show};
@@ -208,7 +208,7 @@ impl Show for Taken<'_> {
             visit.value("from", Value::Address(from));
         }
         let hop = self.only_hop();
-        encap_fields(hop.and_then(|hop| hop.encap.as_ref()), visit);
+        encap_fields(hop.and_then(|hop| hop.encap.as_deref()), visit);
         if self.tos() != 0 {
             visit.value("tos", Value::Name(view.names.ds_field(self.tos())));
         }
@@ -246,7 +246,7 @@ impl Show for Taken<'_> {
             visit.end_list();
         }
         if let Some(body) = self.metric_body() {
-            metric_fields(&body.metrics, visit);
+            metric_fields(body.metrics.as_deref(), visit);
         }
         if let Some(iif) = &self.question.iif {
             visit.value("iif", Value::Text(iif));
@@ -275,7 +275,7 @@ impl Show for Taken<'_> {
             labelled(out, b"from ", Value::Address(from));
         }
         let hop = self.only_hop();
-        encap_text(hop.and_then(|hop| hop.encap.as_ref()), out);
+        encap_text(hop.and_then(|hop| hop.encap.as_deref()), out);
         if self.tos() != 0 {
             let tos = view.names.ds_field(self.tos());
             labelled(out, b"tos ", Value::Name(tos));
@@ -319,7 +319,7 @@ impl Taken<'_> {
     fn cache_text(&self, view: &View<'_>, out: &mut Vec<u8>) {
         if self.is_v6() {
             if let Some(body) = self.metric_body() {
-                metric_text(&body.metrics, out);
+                metric_text(body.metrics.as_deref(), out);
             }
             if let Some(number) = self.v6_body().and_then(|body| body.preference) {
                 out.extend_from_slice(b"pref ");
@@ -337,7 +337,7 @@ impl Taken<'_> {
             out.extend_from_slice(b"> ");
         }
         if let Some(body) = self.metric_body() {
-            metric_text(&body.metrics, out);
+            metric_text(body.metrics.as_deref(), out);
         }
         if let Some(iif) = &self.question.iif {
             labelled(out, b"iif ", Value::Text(iif));

@@ -1,24 +1,14 @@
-//! The metrics of a route (`RTA_METRICS`) as `ip route` shows them.
+//! The metrics of a route as `ip route` shows them.
 
-use netlink::attribute;
-use table::RawAttributes;
+use table::row::route_metrics::{CONGESTION, feature};
+use table::{Metric, RouteMetrics};
 
-use crate::attributes::{number, text};
 use crate::fields::{Value, Visit};
 use crate::format::{push_hex, push_u64};
 
-const LOCK: u16 = 1;
-const RTT: u16 = 4;
-const RTTVAR: u16 = 5;
-const HOPLIMIT: u16 = 10;
-const FEATURES: u16 = 12;
-const RTO_MIN: u16 = 13;
-const CC_ALGO: u16 = 16;
-
-/// `RTAX_…` of `linux/rtnetlink.h` by number, as text and as JSON key.
-const METRICS: [(&str, &str); 18] = [
-    ("", ""),
-    ("lock", "lock"),
+/// The names of the metrics by their numbers, from `RTAX_MTU`: as text and
+/// as JSON key.
+const NAMES: [(&str, &str); 16] = [
     ("mtu", "mtu"),
     ("window", "window"),
     ("rtt", "rtt"),
@@ -37,62 +27,70 @@ const METRICS: [(&str, &str); 18] = [
     ("fastopen_no_cookie", "fastopen_no_cookie"),
 ];
 
-/// `RTAX_FEATURE_…`.
-const FEATURE_NAMES: [(u64, &str); 4] = [(1, "ecn"), (2, "sack"), (4, "timestamp"), (8, "allfrag")];
+const FEATURE_NAMES: [(u32, &str); 4] = [
+    (feature::ECN, "ecn"),
+    (feature::SACK, "sack"),
+    (feature::TIMESTAMP, "timestamp"),
+    (feature::ALLFRAG, "allfrag"),
+];
 
-enum Metric<'a> {
-    Number(u64),
-    Millis(u64),
-    Features(u64),
+enum Shown<'a> {
+    Number(u32),
+    /// A hop limit that is all ones stands for none.
+    NoLimit,
+    Millis(u32),
+    Features(u32),
     Word(&'a str),
 }
 
-/// Calls with the number, whether it is locked, and the value of each
-/// metric that has a name.
-fn each<'a>(raw: &'a RawAttributes, mut each: impl FnMut(u16, bool, Metric<'a>)) {
-    let of = |kind| attribute::value(raw.bytes(), kind);
-    let locked = of(LOCK).and_then(number).unwrap_or(0);
-    for kind in LOCK + 1..METRICS.len() as u16 {
-        let Some(payload) = of(kind) else {
-            continue;
+fn shown(metric: Metric, value: u32) -> Shown<'static> {
+    match metric {
+        // Kept as eighths and quarters of a millisecond.
+        Metric::Rtt => Shown::Millis(value / 8),
+        Metric::RttVar => Shown::Millis(value / 4),
+        Metric::RtoMin => Shown::Millis(value),
+        Metric::Features => Shown::Features(value),
+        Metric::HopLimit if value == u32::MAX => Shown::NoLimit,
+        _ => Shown::Number(value),
+    }
+}
+
+/// Calls with names, whether it is locked, and the value of each metric
+/// that is set, by their numbers.
+fn each<'a>(
+    metrics: &'a RouteMetrics,
+    mut each: impl FnMut((&'static str, &'static str), bool, Shown<'a>),
+) {
+    for (number, names) in (Metric::Mtu.number()..).zip(NAMES) {
+        let value = match Metric::of_number(number) {
+            Some(metric) => metrics.get(metric).map(|value| shown(metric, value)),
+            None if number == CONGESTION => metrics.congestion.as_deref().map(Shown::Word),
+            None => None,
         };
-        let value = number(payload).unwrap_or(0);
-        let metric = match kind {
-            CC_ALGO => Metric::Word(text(payload)),
-            FEATURES => Metric::Features(value),
-            // Kept as eighths and quarters of a millisecond.
-            RTT => Metric::Millis(value / 8),
-            RTTVAR => Metric::Millis(value / 4),
-            RTO_MIN => Metric::Millis(value),
-            _ => Metric::Number(value),
-        };
-        each(kind, locked & 1 << kind != 0, metric);
+        if let Some(value) = value {
+            each(names, metrics.is_locked(number), value);
+        }
     }
 }
 
 /// All as one object in a list, as `ip -j` has it.
 #[inline]
-pub(crate) fn metric_fields(raw: &RawAttributes, visit: &mut impl Visit) {
-    if raw.is_empty() {
+pub(crate) fn metric_fields(metrics: Option<&RouteMetrics>, visit: &mut impl Visit) {
+    let Some(metrics) = metrics else {
         return;
-    }
+    };
     visit.list("metrics");
     visit.object_item();
-    each(raw, |kind, _, metric| {
-        let (_, key) = METRICS[usize::from(kind)];
-        match metric {
-            Metric::Number(u64::MAX | 0xffff_ffff) if kind == HOPLIMIT => {
-                visit.value(key, Value::Signed(-1));
-            }
-            Metric::Number(value) | Metric::Millis(value) => {
-                visit.value(key, Value::Number(value));
-            }
-            Metric::Word(word) => visit.value(key, Value::Text(word)),
-            Metric::Features(bits) => {
-                for (bit, name) in FEATURE_NAMES {
-                    if bits & bit != 0 {
-                        visit.value(name, Value::Present);
-                    }
+    each(metrics, |(_, key), _, value| match value {
+        Shown::NoLimit => visit.value(key, Value::Signed(-1)),
+        Shown::Number(value) | Shown::Millis(value) => {
+            visit.value(key, Value::Number(value.into()));
+        }
+        Shown::Word(word) => visit.value(key, Value::Text(word)),
+        Shown::Features(bits) => {
+            for (bit, name) in FEATURE_NAMES {
+                if bits & bit != 0 {
+                    visit.value(name, Value::Present);
                 }
             }
         }
@@ -103,23 +101,22 @@ pub(crate) fn metric_fields(raw: &RawAttributes, visit: &mut impl Visit) {
 
 /// Each as `name [lock] value `.
 #[inline]
-pub(crate) fn metric_text(raw: &RawAttributes, out: &mut Vec<u8>) {
-    if raw.is_empty() {
+pub(crate) fn metric_text(metrics: Option<&RouteMetrics>, out: &mut Vec<u8>) {
+    let Some(metrics) = metrics else {
         return;
-    }
-    each(raw, |kind, locked, metric| {
-        let (name, _) = METRICS[usize::from(kind)];
+    };
+    each(metrics, |(name, _), locked, value| {
         out.extend_from_slice(name.as_bytes());
         out.push(b' ');
         if locked {
             out.extend_from_slice(b"lock ");
         }
-        match metric {
-            Metric::Number(0xffff_ffff) if kind == HOPLIMIT => out.extend_from_slice(b"-1"),
-            Metric::Number(value) => push_u64(out, value),
-            Metric::Millis(value) => push_millis(out, value),
-            Metric::Word(word) => out.extend_from_slice(word.as_bytes()),
-            Metric::Features(bits) => return push_features(out, bits),
+        match value {
+            Shown::NoLimit => out.extend_from_slice(b"-1"),
+            Shown::Number(value) => push_u64(out, value.into()),
+            Shown::Millis(value) => push_millis(out, value.into()),
+            Shown::Word(word) => out.extend_from_slice(word.as_bytes()),
+            Shown::Features(bits) => return push_features(out, bits),
         }
         out.push(b' ');
     });
@@ -142,7 +139,7 @@ fn push_millis(out: &mut Vec<u8>, millis: u64) {
     out.push(b's');
 }
 
-fn push_features(out: &mut Vec<u8>, bits: u64) {
+fn push_features(out: &mut Vec<u8>, bits: u32) {
     let mut rest = bits;
     for (bit, name) in FEATURE_NAMES {
         if bits & bit != 0 {
@@ -153,7 +150,7 @@ fn push_features(out: &mut Vec<u8>, bits: u64) {
     }
     if rest != 0 {
         out.extend_from_slice(b"0x");
-        push_hex(out, rest);
+        push_hex(out, rest.into());
         out.push(b' ');
     }
 }

@@ -14,10 +14,10 @@ mod scan;
 
 use table::Tables;
 
-use crate::answer::AnswerError;
+use crate::answer_error::AnswerError;
 use crate::context::Context;
 use crate::printer::Printer;
-use crate::question::Question;
+use crate::question::{Object, Question};
 use crate::selection::BadQuestion;
 pub use position::Position;
 pub(crate) use scan::Scan;
@@ -43,6 +43,11 @@ impl Bounds {
         visited: 4096,
         bytes: 32 << 10,
     };
+    /// Some milliseconds, for a thread that serves one client alone.
+    pub const LONG: Self = Self {
+        visited: 1 << 20,
+        bytes: 256 << 10,
+    };
     /// Some ten microseconds: to see whether an answer is short.
     pub const SMALL: Self = Self {
         visited: 256,
@@ -59,6 +64,9 @@ pub struct Walk {
     left: u64,
     rows: u64,
     begun: bool,
+    /// Whether rows leave out what the filter says already, as [`crate::answer`]
+    /// does.
+    hides: bool,
     end: Option<End>,
 }
 
@@ -80,8 +88,20 @@ impl Walk {
             left: limit.unwrap_or(u64::MAX),
             rows: 0,
             begun: false,
+            hides: false,
             end: None,
         }
+    }
+
+    /// A walk over all rows that says what [`crate::answer`] says; `None`:
+    /// the answer is not one row after another (sorted rows, addresses
+    /// below their links).
+    pub fn of_answer(question: &Question) -> Option<Self> {
+        let is_walked = question.object != Object::Addr && question.output.sort.is_none();
+        is_walked.then(|| Self {
+            hides: true,
+            ..Self::new(question.clone(), None, None)
+        })
     }
 
     /// The next piece of the answer's bytes; `None` after the last.
@@ -117,7 +137,7 @@ impl Walk {
             names,
         };
         let first = !std::mem::replace(&mut self.begun, true);
-        let opened = Printer::piece(&self.question, context, self.rows, first);
+        let opened = Printer::piece(&self.question, context, self.rows, first, self.hides);
         let mut printer = match opened {
             // The link was deleted under way, and its rows with it.
             Err(BadQuestion::NoSuchDevice(_)) if !first => return Ok(Some(self.cut())),

@@ -6,7 +6,9 @@ use std::net::IpAddr;
 use crate::NameFile;
 use ipnet::{IpNet, Ipv4Net, Ipv6Net};
 use table::row::route::{flag, hop_flag, kind, protocol, scope, table_id};
-use table::{AF_INET, AF_INET6, NextHop, NextHops, RawAttributes, Route, RouteBody};
+use table::{
+    AF_INET, AF_INET6, Metric, NextHop, NextHops, RawAttributes, Route, RouteBody, RouteMetrics,
+};
 
 use crate::Verb;
 use crate::line::{Context, ParseError, Words, address, family, family_of, number, unknown, wrong};
@@ -14,22 +16,20 @@ use crate::line::{Context, ParseError, Words, address, family, family_of, number
 const KNOWN: &str = "[TYPE] PREFIX, via, dev, metric, proto, scope, src, from, table, vrf, tos, \
      nhid, nexthop (several), weight, onlink, realms, expires, pref, mtu, advmss and other metrics";
 
-/// `RTAX_…` (`linux/rtnetlink.h`) of metrics that are plain numbers.
-const METRICS: &[(&str, u16)] = &[
-    ("mtu", 2),
-    ("window", 3),
-    ("ssthresh", 6),
-    ("cwnd", 7),
-    ("advmss", 8),
-    ("reordering", 9),
-    ("hoplimit", 10),
-    ("initcwnd", 11),
-    ("initrwnd", 14),
-    ("quickack", 15),
-    ("fastopen_no_cookie", 17),
+/// The metrics that are plain numbers, by `ip`'s names.
+const METRICS: &[(&str, Metric)] = &[
+    ("mtu", Metric::Mtu),
+    ("window", Metric::Window),
+    ("ssthresh", Metric::SsThresh),
+    ("cwnd", Metric::Cwnd),
+    ("advmss", Metric::AdvMss),
+    ("reordering", Metric::Reordering),
+    ("hoplimit", Metric::HopLimit),
+    ("initcwnd", Metric::InitCwnd),
+    ("initrwnd", Metric::InitRwnd),
+    ("quickack", Metric::QuickAck),
+    ("fastopen_no_cookie", Metric::FastOpenNoCookie),
 ];
-/// `RTAX_LOCK`: a mask of the numbers that path discovery may not change.
-const LOCK: u16 = 1;
 
 /// `RTN_…` by `ip`'s names.
 const KINDS: &[(&str, u8)] = &[
@@ -83,8 +83,7 @@ struct Rest {
     preferred_source: Option<IpAddr>,
     source: Option<Ipv6Net>,
     nexthop_id: Option<u32>,
-    metrics: Vec<(u16, u32)>,
-    locked: u32,
+    metrics: RouteMetrics,
     preference: Option<u8>,
     expires_at_millis: Option<u64>,
 }
@@ -296,10 +295,10 @@ impl Reader {
         };
         if words.peek() == Some("lock") {
             words.next();
-            self.body.locked |= 1 << metric;
+            self.body.metrics.locked |= 1 << metric.number();
         }
         let value = words.number(word)?;
-        self.body.metrics.push((*metric, value));
+        self.body.metrics.set(*metric, value);
         Ok(())
     }
 
@@ -357,7 +356,6 @@ impl Reader {
             source,
             nexthop_id,
             metrics,
-            locked,
             preference,
             expires_at_millis,
         } = self.body;
@@ -375,7 +373,7 @@ impl Reader {
                 source,
                 nexthop_id,
                 next_hops,
-                metrics: metrics_attributes(&metrics, locked),
+                metrics: metrics.into_row(),
                 preference,
                 error: 0,
                 expires_at_millis,
@@ -394,21 +392,6 @@ fn default_scope(kind: u8, has_gateway: bool, verb: Verb) -> u8 {
         kind::UNICAST if !has_gateway => scope::LINK,
         _ => scope::UNIVERSE,
     }
-}
-
-/// `RTA_METRICS`.
-fn metrics_attributes(metrics: &[(u16, u32)], locked: u32) -> RawAttributes {
-    if metrics.is_empty() {
-        return RawAttributes::default();
-    }
-    let mut bytes = Vec::with_capacity((metrics.len() + 1) * 8);
-    let lock = (locked != 0).then_some((LOCK, locked));
-    for (number, value) in lock.iter().chain(metrics) {
-        bytes.extend_from_slice(&8u16.to_ne_bytes());
-        bytes.extend_from_slice(&number.to_ne_bytes());
-        bytes.extend_from_slice(&value.to_ne_bytes());
-    }
-    RawAttributes::new(&bytes)
 }
 
 fn table(word: &str, words: &mut Words<'_>, context: &Context<'_>) -> Result<u32, ParseError> {

@@ -13,12 +13,13 @@ use linux::bulk::{Bulk, Heard, Options};
 use linux::error::Refusal;
 use words::{Context, Names, Object, Verb};
 
+use super::Change;
+use super::asked::{Asked, read};
 use super::lookup::Lookup;
 use super::report::{Origin, Report};
 use super::request::message;
 use super::source::Source;
 use super::undo::{Key, Undo};
-use super::{Asked, Change, read};
 
 /// What is asked for.
 pub struct Job<'a> {

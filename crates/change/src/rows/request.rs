@@ -6,7 +6,7 @@ use netlink::encode::{self, Request};
 use netlink::message::flag;
 use words::Verb;
 
-use super::Asked;
+use super::asked::Asked;
 
 /// The message of a row.
 pub fn message(

@@ -31,7 +31,7 @@ use table::row::{address, rule};
 use table::{AF_INET, AF_INET6, NextHops, Pair, Route, RouteBody, pairs};
 use words::{Object, Verb};
 
-use super::Asked;
+use super::asked::Asked;
 
 pub use along::{along_with, stands_on};
 

@@ -8,7 +8,7 @@ use clap::error::ErrorKind;
 use clap::{CommandFactory, Parser, ValueEnum};
 use view::arp::{Style, linux_type_number};
 
-use super::Called;
+use crate::foreign::Called;
 
 /// Show and change the ARP table.
 ///

@@ -8,6 +8,8 @@ use change::links;
 use view::conditions::{self, Packet, Word};
 use words::{Object, Verb};
 
+use crate::ask;
+
 /// `ip`'s options that it writes with one dash, and ours.
 const OPTIONS: &[(&str, &str)] = &[
     ("-json", "--json"),
@@ -46,19 +48,6 @@ const OURS: &[&str] = &["arp"];
 /// What `ip` calls a listing.
 const SHOW: &[&str] = &["show", "list", "lst", "ls"];
 
-/// The name of an object's command.
-pub fn command(object: Object) -> &'static str {
-    match object {
-        Object::Link => "link",
-        Object::Addr => "addr",
-        Object::Neigh => "neigh",
-        Object::Route => "route",
-        Object::Nexthop => "nexthop",
-        Object::Rule => "rule",
-        Object::Fdb => "fdb",
-    }
-}
-
 /// The object that a word means, by the rules of `ip`.
 fn object(word: &str) -> Option<Object> {
     if word.is_empty() || OURS.contains(&word) {
@@ -84,7 +73,7 @@ pub fn rewrite(arguments: Vec<String>) -> Vec<String> {
     };
     let mut rest: Vec<&str> = arguments[at + 1..].iter().map(String::as_str).collect();
     let before = arguments[..at].iter().map(String::as_str);
-    let mut out = vec![command(object).to_owned()];
+    let mut out = vec![ask::name(object).to_owned()];
     match rest.first() {
         Some(&"help") => {
             out.push("--help".to_owned());

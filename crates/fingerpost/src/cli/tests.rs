@@ -1,5 +1,7 @@
 //! From words to questions.
 
+use view::Question;
+
 use super::*;
 
 fn parsed(line: &str) -> Result<Wanted, clap::Error> {

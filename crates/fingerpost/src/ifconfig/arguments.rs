@@ -5,7 +5,7 @@ use std::ffi::OsString;
 use clap::{Parser, ValueEnum};
 use view::ifconfig::{Style, Which};
 
-use crate::arp::Called;
+use crate::foreign::Called;
 
 /// Show links and their addresses.
 ///

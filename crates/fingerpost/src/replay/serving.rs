@@ -15,7 +15,7 @@ use super::playing::{End, Playing};
 use super::{Replay, calendar, collect, warn_of};
 use serve::control::server::{Patience, Server};
 use serve::namespace_service::{DaemonGauges, NamespaceService};
-use serve::{http, privileges, snmp, status};
+use serve::{http, snmp, status};
 
 use crate::config::Config;
 use crate::daemon::signals::Signals;
@@ -62,7 +62,7 @@ pub fn run(replay: &Replay, config: &Config, playing: Playing) -> Result<ExitCod
         Some(_) => Some(http::BoundSockets::open(&config.http)?),
         None => None,
     };
-    privileges::drop_all().context("cannot give up privileges")?;
+    privileges::give_up().context("cannot give up privileges")?;
     let gauge = DaemonGauges::default().snmp;
     let started = opened.map(|opened| snmp::Service::start(opened, gauge));
     let web = web.map(|opened| http::Service::start(opened, words::load()));

@@ -240,3 +240,32 @@ pub fn as_nobody(program: impl AsRef<OsStr>) -> Command {
         .arg(program);
     command
 }
+
+/// `CapPrm` of a process or thread.
+pub fn capabilities(status: &Path) -> u64 {
+    let held = field(status, "CapPrm:");
+    u64::from_str_radix(held.as_deref().unwrap_or(""), 16).unwrap_or(u64::MAX)
+}
+
+/// Every thread of a process has no other capabilities than these, and the
+/// system calls that no command needs are taken away from it.
+pub fn assert_confined(pid: u32, most: u64) {
+    let tasks: Vec<_> = fs::read_dir(format!("/proc/{pid}/task"))
+        .unwrap()
+        .flatten()
+        .map(|task| task.path())
+        .collect();
+    assert!(!tasks.is_empty());
+    for task in tasks {
+        let name = fs::read_to_string(task.join("comm")).unwrap_or_default();
+        let status = task.join("status");
+        assert_eq!(capabilities(&status) & !most, 0, "{name}");
+        assert_eq!(field(&status, "Seccomp:").as_deref(), Some("2"), "{name}");
+    }
+}
+
+fn field(status: &Path, name: &str) -> Option<String> {
+    let text = fs::read_to_string(status).ok()?;
+    let value = text.lines().find_map(|line| line.strip_prefix(name))?;
+    Some(value.trim().to_owned())
+}

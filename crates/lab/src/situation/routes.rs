@@ -145,7 +145,7 @@ fn route(prefix: IpNet, hop: NextHop) -> Route {
             source: None,
             nexthop_id: None,
             next_hops: NextHops::One(hop),
-            metrics: RawAttributes::default(),
+            metrics: None,
             preference: prefix.addr().is_ipv6().then_some(0),
             error: 0,
             expires_at_millis: None,

@@ -129,7 +129,7 @@ pub fn route(prefix: IpNet, tos: u8, metric: u32, hops: &[(u32, Option<IpAddr>)]
             source: None,
             nexthop_id: None,
             next_hops,
-            metrics: RawAttributes::default(),
+            metrics: None,
             preference: None,
             error: 0,
             expires_at_millis: None,

@@ -28,10 +28,8 @@
 
 use std::net::Ipv4Addr;
 
-mod settings;
-
 use super::proxy::{self, ProxyError, ProxyWord};
-use super::{Redirect, RuleError, Server};
+use super::{Redirect, RuleError, Server, settings};
 use crate::{AtCap, Dependence, Pooling, State};
 
 /// Lines of a text at most; more is refused.
@@ -185,14 +183,14 @@ pub fn parse(text: &str) -> Result<Script, TextError> {
 }
 
 /// The words of a line, and where the last one began.
-struct Words<'a> {
+pub(super) struct Words<'a> {
     whole: &'a str,
     at: usize,
     word_at: usize,
 }
 
 impl<'a> Words<'a> {
-    fn next(&mut self) -> Option<&'a str> {
+    pub(super) fn next(&mut self) -> Option<&'a str> {
         let rest = self.whole.get(self.at..)?;
         let trimmed = rest.trim_start();
         self.word_at = self.at + (rest.len() - trimmed.len());
@@ -201,7 +199,7 @@ impl<'a> Words<'a> {
         trimmed.get(..len).filter(|word| !word.is_empty())
     }
 
-    fn wanted(&mut self, what: &'static str) -> Result<&'a str, TextErrorKind> {
+    pub(super) fn wanted(&mut self, what: &'static str) -> Result<&'a str, TextErrorKind> {
         self.next().ok_or(TextErrorKind::Missing(what))
     }
 
@@ -213,7 +211,7 @@ impl<'a> Words<'a> {
     }
 }
 
-fn wrong(found: &str, wanted: &'static str) -> TextErrorKind {
+pub(super) fn wrong(found: &str, wanted: &'static str) -> TextErrorKind {
     TextErrorKind::Wrong {
         found: found.to_owned(),
         wanted,
@@ -277,7 +275,7 @@ fn switch(word: &str, words: &mut Words<'_>) -> Result<Statement, TextErrorKind>
     Ok(Statement::Switch(switch, is_on(words)?))
 }
 
-fn is_on(words: &mut Words<'_>) -> Result<bool, TextErrorKind> {
+pub(super) fn is_on(words: &mut Words<'_>) -> Result<bool, TextErrorKind> {
     match words.next() {
         None | Some("yes") => Ok(true),
         Some("no") => Ok(false),

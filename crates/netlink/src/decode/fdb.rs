@@ -5,7 +5,7 @@ use table::{FdbEntry, LinkLayerAddress, RawAttributes};
 
 use super::link::lladdr;
 use super::neighbour::{extended_flags, header};
-use crate::attribute::Kept;
+use crate::attribute::{Attribute, Kept};
 use crate::kernel::nda;
 use crate::malformed::Malformed;
 
@@ -29,6 +29,7 @@ pub fn fdb(payload: &[u8]) -> Result<FdbEntry, Malformed> {
         state: header.state,
         flags: header.flags,
         protocol: 0,
+        activity: None,
         rest: RawAttributes::default(),
     };
     while let Some(attribute) = attributes.step()? {
@@ -46,10 +47,27 @@ pub fn fdb(payload: &[u8]) -> Result<FdbEntry, Malformed> {
             nda::NH_ID => entry.nexthop_id = Some(attribute.u32()?),
             nda::FLAGS_EXT => entry.flags |= extended_flags(attribute.u32()?),
             nda::PROTOCOL => entry.protocol = attribute.u8()?,
+            nda::FDB_EXT_ATTRS => match activity(&attribute) {
+                Some(activity) => entry.activity = Some(activity),
+                None => kept.keep(&attribute),
+            },
             nda::CACHEINFO | nda::PROBES => {}
             _ => kept.keep(&attribute),
         }
     }
     entry.rest = kept.into_attributes();
     Ok(entry)
+}
+
+/// `NFEA_ACTIVITY_NOTIFY`, if that is all there is.
+fn activity(attribute: &Attribute<'_>) -> Option<u8> {
+    let mut activity = None;
+    attribute.nested().all(|attribute| {
+        if attribute.kind != nda::NFEA_ACTIVITY_NOTIFY {
+            return None;
+        }
+        activity = Some(u8::from_ne_bytes(attribute.exact()?));
+        Some(())
+    })?;
+    activity
 }

@@ -1,7 +1,8 @@
 //! `struct nhmsg` and `NHA_…` (`linux/nexthop.h`) to [`Nexthop`].
 
-use table::{GroupMember, Nexthop, RawAttributes, Resilient};
+use table::{GroupMember, Nexthop, Resilient};
 
+use super::encap::encap;
 use super::route::OF_THE_LINK;
 use super::split;
 use crate::attribute::{Attribute, Attributes, Kept};
@@ -23,7 +24,7 @@ pub fn nexthop(payload: &[u8]) -> Result<Nexthop, Malformed> {
         flags: u32::from_ne_bytes([f0, f1, f2, f3]) & !OF_THE_LINK,
         ..Nexthop::default()
     };
-    let mut encap = RawAttributes::default();
+    let mut encap_of = Attributes::default();
     let mut encap_type = None;
     let mut kept = Kept::default();
     while let Some(attribute) = attributes.step()? {
@@ -35,7 +36,7 @@ pub fn nexthop(payload: &[u8]) -> Result<Nexthop, Malformed> {
             nha::OIF => row.link = Some(attribute.u32()?),
             nha::GATEWAY => row.gateway = Some(attribute.address()?),
             nha::ENCAP_TYPE => encap_type = Some(attribute.u16()?),
-            nha::ENCAP => encap = attribute.kept_nested()?,
+            nha::ENCAP => encap_of = attribute.nested(),
             nha::FDB => row.fdb = true,
             nha::RES_GROUP => row.resilient = Some(resilient(attribute.nested())?),
             nha::OP_FLAGS | nha::GROUP_STATS | nha::HW_STATS_ENABLE | nha::HW_STATS_USED => {}
@@ -48,7 +49,9 @@ pub fn nexthop(payload: &[u8]) -> Result<Nexthop, Malformed> {
             attribute: "NHA_ID",
         });
     }
-    row.encap = encap_type.map(|kind| (kind, encap));
+    if let Some(kind) = encap_type {
+        row.encap = Some(Box::new(encap(kind, encap_of)?));
+    }
     row.rest = kept.into_attributes();
     Ok(row)
 }

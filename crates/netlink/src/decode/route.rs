@@ -5,8 +5,10 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use ipnet::{IpNet, Ipv4Net, Ipv6Net};
 use table::row::route::hop_flag;
-use table::{AF_INET, AF_INET6, NextHop, NextHops, RawAttributes, Route, RouteBody};
+use table::{AF_INET, AF_INET6, NextHop, NextHops, Route, RouteBody, RouteMetrics};
 
+use super::encap::encap;
+use super::metrics::metrics;
 use super::{ends_at, split};
 use crate::attribute::{Attribute, Attributes, Kept, address};
 use crate::kernel::{MILLIS_PER_TICK, rta};
@@ -30,10 +32,10 @@ pub(super) const OF_THE_LINK: u32 = hop_flag::LINKDOWN;
 /// a full table's routes do not have is apart, so that they are read
 /// without touching it.
 #[derive(Default)]
-struct Parts {
+struct Parts<'a> {
     destination: Option<IpAddr>,
     metric: u32,
-    hop: Hop,
+    hop: Hop<'a>,
     rare: Rare,
 }
 
@@ -47,25 +49,25 @@ struct Rare {
     multipath: Option<NextHops>,
     expires_at_millis: Option<u64>,
     error: i32,
-    metrics: RawAttributes,
+    metrics: Option<Box<RouteMetrics>>,
     kept: Kept,
 }
 
 /// The attributes of one next hop.
 #[derive(Default)]
-struct Hop {
+struct Hop<'a> {
     link: u32,
     gateway: Option<IpAddr>,
     realms: u32,
     encap_type: Option<u16>,
-    encap: RawAttributes,
+    /// Read once its type is known, which comes behind it.
+    encap: Option<Attributes<'a>>,
 }
 
 /// Payload of `RTM_NEWROUTE` or `RTM_DELROUTE` of `AF_INET` or `AF_INET6`
 /// (its first byte; others are an error here, see
 /// [`super::other_route`]). O(bytes); allocates only for several next hops
-/// and for attributes that are kept raw (metrics, encapsulation, those
-/// without a field). Cached routes, the answers to `get_route`, are those
+/// metrics, a tunnel, and attributes without a field. Cached routes, the answers to `get_route`, are those
 /// with `flag::CLONED`.
 pub fn route(payload: &[u8], now_millis: u64) -> Result<Route, Malformed> {
     let (header, mut attributes) = split::<HEADER>(payload, MESSAGE)?;
@@ -99,7 +101,7 @@ pub fn route(payload: &[u8], now_millis: u64) -> Result<Route, Malformed> {
     let rare = parts.rare;
     let (next_hops, flags) = match rare.multipath {
         Some(hops) => (hops, flags),
-        None => parts.hop.only(flags),
+        None => parts.hop.only(flags)?,
     };
     Ok(Route {
         table,
@@ -124,15 +126,15 @@ pub fn route(payload: &[u8], now_millis: u64) -> Result<Route, Malformed> {
     })
 }
 
-impl Parts {
+impl<'a> Parts<'a> {
     #[inline(never)]
-    fn rare(&mut self, attribute: &Attribute<'_>, now_millis: u64) -> Result<(), Malformed> {
+    fn rare(&mut self, attribute: &Attribute<'a>, now_millis: u64) -> Result<(), Malformed> {
         let rare = &mut self.rare;
         match attribute.kind {
             rta::PREFSRC => rare.preferred_source = Some(attribute.address()?),
             rta::NH_ID => rare.nexthop_id = Some(attribute.u32()?),
             rta::PREF => rare.preference = Some(attribute.u8()?),
-            rta::METRICS => rare.metrics = attribute.kept_nested()?,
+            rta::METRICS => rare.metrics = metrics(attribute.nested())?,
             rta::MULTIPATH => rare.multipath(attribute)?,
             rta::CACHEINFO => rare.cacheinfo(attribute, now_millis)?,
             rta::EXPIRES => rare.expires_at_millis = ends_at(attribute.u32()?, now_millis),
@@ -204,7 +206,7 @@ impl Rare {
                 all_known &= hop.fill(&attribute)?;
             }
             let weight = u16::from(*hops_field) + 1;
-            hops.push(hop.into_next_hop(u32::from(*flags) & !OF_THE_LINK, weight));
+            hops.push(hop.into_next_hop(u32::from(*flags) & !OF_THE_LINK, weight)?);
             at += len.next_multiple_of(4);
         }
         if !all_known {
@@ -223,9 +225,9 @@ fn next_hops(mut hops: Vec<NextHop>) -> NextHops {
     }
 }
 
-impl Hop {
+impl<'a> Hop<'a> {
     /// Takes an attribute of a next hop; false if it has no field.
-    fn fill(&mut self, attribute: &Attribute<'_>) -> Result<bool, Malformed> {
+    fn fill(&mut self, attribute: &Attribute<'a>) -> Result<bool, Malformed> {
         match attribute.kind {
             rta::GATEWAY => self.gateway = Some(attribute.address()?),
             rta::VIA => match via(attribute)? {
@@ -234,7 +236,7 @@ impl Hop {
             },
             rta::FLOW => self.realms = attribute.u32()?,
             rta::ENCAP_TYPE => self.encap_type = Some(attribute.u16()?),
-            rta::ENCAP => self.encap = attribute.kept_nested()?,
+            rta::ENCAP => self.encap = Some(attribute.nested()),
             rta::PAD => {}
             _ => return Ok(false),
         }
@@ -244,34 +246,32 @@ impl Hop {
     /// As the next hop of a route that has but one, whose flags are the low
     /// byte of the route's; what is left of these. No next hop if nothing
     /// of it was told.
-    fn only(self, flags: u32) -> (NextHops, u32) {
+    fn only(self, flags: u32) -> Result<(NextHops, u32), Malformed> {
         let nothing = self.link == 0
             && self.gateway.is_none()
             && self.realms == 0
             && self.encap_type.is_none();
         if nothing {
-            return (NextHops::None, flags);
+            return Ok((NextHops::None, flags));
         }
-        let hop = self.into_next_hop(flags & HOP_FLAGS, 1);
-        (NextHops::One(hop), flags & !HOP_FLAGS)
+        let hop = self.into_next_hop(flags & HOP_FLAGS, 1)?;
+        Ok((NextHops::One(hop), flags & !HOP_FLAGS))
     }
 
-    fn into_next_hop(self, flags: u32, weight: u16) -> NextHop {
-        let Self {
-            link,
-            gateway,
-            realms,
-            encap_type,
-            encap,
-        } = self;
-        NextHop {
-            link,
-            gateway,
+    #[inline]
+    fn into_next_hop(self, flags: u32, weight: u16) -> Result<NextHop, Malformed> {
+        let encap = match self.encap_type {
+            None => None,
+            Some(kind) => Some(Box::new(encap(kind, self.encap.unwrap_or_default())?)),
+        };
+        Ok(NextHop {
+            link: self.link,
+            gateway: self.gateway,
             flags,
             weight,
-            realms,
-            encap: encap_type.map(|kind| (kind, encap)),
-        }
+            realms: self.realms,
+            encap,
+        })
     }
 }
 

@@ -3,7 +3,7 @@
 use std::net::IpAddr;
 
 use ipnet::IpNet;
-use table::Rule;
+use table::{RareMatch, Rule};
 
 use super::split;
 use crate::attribute::{Attribute, Kept};
@@ -20,7 +20,16 @@ struct Parts {
     destination: Option<IpAddr>,
     fwmark: Option<u32>,
     fwmask: Option<u32>,
+    rare: RareMatch,
     kept: Kept,
+}
+
+impl Parts {
+    fn rare(self) -> Option<Box<RareMatch>> {
+        let rest = self.kept.into_attributes();
+        let rare = RareMatch { rest, ..self.rare };
+        (rare != RareMatch::default()).then(|| Box::new(rare))
+    }
 }
 
 /// Payload of `RTM_NEWRULE` or `RTM_DELRULE` of `AF_INET` or `AF_INET6`.
@@ -61,7 +70,7 @@ pub fn rule(payload: &[u8]) -> Result<Rule, Malformed> {
         (None, None) => None,
         (mark, mask) => Some((mark.unwrap_or(0), mask.unwrap_or(u32::MAX))),
     };
-    row.rest = parts.kept.into_attributes();
+    row.rare = parts.rare();
     Ok(row)
 }
 
@@ -91,6 +100,21 @@ fn fill(row: &mut Rule, parts: &mut Parts, attribute: &Attribute<'_>) -> Result<
         fra::SPORT_RANGE => row.source_ports = Some(ports(attribute)?),
         fra::DPORT_RANGE => row.destination_ports = Some(ports(attribute)?),
         fra::PAD => {}
+        _ => fill_rare(parts, attribute)?,
+    }
+    Ok(())
+}
+
+fn fill_rare(parts: &mut Parts, attribute: &Attribute<'_>) -> Result<(), Malformed> {
+    let rare = &mut parts.rare;
+    match attribute.kind {
+        fra::DSCP => rare.dscp = Some(attribute.u8()?),
+        fra::DSCP_MASK => rare.dscp_mask = Some(attribute.u8()?),
+        // Both in network byte order.
+        fra::FLOWLABEL => rare.flow_label = Some(u32::from_be_bytes(attribute.array()?)),
+        fra::FLOWLABEL_MASK => rare.flow_label_mask = Some(u32::from_be_bytes(attribute.array()?)),
+        fra::SPORT_MASK => rare.source_port_mask = Some(attribute.u16()?),
+        fra::DPORT_MASK => rare.destination_port_mask = Some(attribute.u16()?),
         _ => parts.kept.keep(attribute),
     }
     Ok(())

@@ -5,6 +5,7 @@ use table::row::neighbour::flag::{PROXY, SELF};
 use table::{AF_INET, AF_INET6, FdbEntry, Neighbour};
 
 use super::Request;
+use crate::attribute::NESTED;
 use crate::build::Build;
 use crate::kernel::{AF_BRIDGE, nda};
 use crate::malformed::TooLong;
@@ -90,6 +91,11 @@ pub fn fdb(out: &mut Vec<u8>, request: &Request, row: &FdbEntry) -> Result<(), T
     put_extended_flags(&mut build, row.flags);
     if row.protocol != 0 {
         build.put_u8(nda::PROTOCOL, row.protocol);
+    }
+    if let Some(activity) = row.activity {
+        let nest = build.open(nda::FDB_EXT_ATTRS | NESTED);
+        build.put_u8(nda::NFEA_ACTIVITY_NOTIFY, activity);
+        build.close(&nest);
     }
     build.append(row.rest.bytes());
     build.end()

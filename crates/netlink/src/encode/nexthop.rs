@@ -4,6 +4,7 @@ use table::row::route::hop_flag;
 use table::{GroupMember, Nexthop, Resilient};
 
 use super::Request;
+use super::encap::put_encap;
 use crate::attribute::NESTED;
 use crate::build::Build;
 use crate::decode::Operation;
@@ -40,9 +41,8 @@ pub fn nexthop(out: &mut Vec<u8>, request: &Request, row: &Nexthop) -> Result<()
     if let Some(gateway) = row.gateway {
         build.put_address(nha::GATEWAY, gateway);
     }
-    if let Some((kind, encap)) = &row.encap {
-        build.put_nested(nha::ENCAP, encap);
-        build.put_u16(nha::ENCAP_TYPE, *kind);
+    if let Some(encap) = &row.encap {
+        put_encap(&mut build, nha::ENCAP, nha::ENCAP_TYPE, encap);
     }
     build.append(row.rest.bytes());
     build.end()

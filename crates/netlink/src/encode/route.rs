@@ -8,6 +8,8 @@ use table::row::route::{flag, hop_flag, kind as route_kind, table_id};
 use table::{AF_INET, AF_INET6, NextHop, Route, RouteBody};
 
 use super::Request;
+use super::encap::put_encap;
+use super::metrics::put_metrics;
 use crate::attribute::{NESTED, attributes};
 use crate::build::Build;
 use crate::kernel::rta;
@@ -118,8 +120,8 @@ fn put_body(build: &mut Build<'_>, request: &Request, body: &RouteBody) {
     if let Some(id) = body.nexthop_id {
         build.put_u32(rta::NH_ID, id);
     }
-    if !body.metrics.is_empty() {
-        build.put_nested(rta::METRICS, &body.metrics);
+    if let Some(metrics) = &body.metrics {
+        put_metrics(build, metrics);
     }
     if let Some(preference) = body.preference {
         build.put_u8(rta::PREF, preference);
@@ -140,9 +142,8 @@ fn put_hop(build: &mut Build<'_>, hop: &NextHop, prefix: IpNet) {
     if hop.realms != 0 {
         build.put_u32(rta::FLOW, hop.realms);
     }
-    if let Some((kind, encap)) = &hop.encap {
-        build.put_nested(rta::ENCAP, encap);
-        build.put_u16(rta::ENCAP_TYPE, *kind);
+    if let Some(encap) = &hop.encap {
+        put_encap(build, rta::ENCAP, rta::ENCAP_TYPE, encap);
     }
 }
 

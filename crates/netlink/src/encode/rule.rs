@@ -1,9 +1,9 @@
 //! [`Rule`] to `struct fib_rule_hdr` and `FRA_…` (`linux/fib_rules.h`).
 
 use ipnet::IpNet;
-use table::Rule;
 use table::row::route::table_id;
 use table::row::rule::flag;
+use table::{RareMatch, Rule};
 
 use super::Request;
 use crate::build::Build;
@@ -52,7 +52,9 @@ fn put_rule(
         build.put_u32(fra::PRIORITY, priority);
     }
     put_numbers(&mut build, row);
-    build.append(row.rest.bytes());
+    if let Some(rare) = &row.rare {
+        put_rare(&mut build, rare);
+    }
     build.end()
 }
 
@@ -115,4 +117,32 @@ fn put_numbers(build: &mut Build<'_>, row: &Rule) {
     if row.protocol != 0 {
         build.put_u8(fra::PROTOCOL, row.protocol);
     }
+}
+
+fn put_rare(build: &mut Build<'_>, rare: &RareMatch) {
+    let bytes = [(fra::DSCP, rare.dscp), (fra::DSCP_MASK, rare.dscp_mask)];
+    for (kind, byte) in bytes {
+        if let Some(byte) = byte {
+            build.put_u8(kind, byte);
+        }
+    }
+    let labels = [
+        (fra::FLOWLABEL, rare.flow_label),
+        (fra::FLOWLABEL_MASK, rare.flow_label_mask),
+    ];
+    for (kind, label) in labels {
+        if let Some(label) = label {
+            build.put(kind, &label.to_be_bytes());
+        }
+    }
+    let masks = [
+        (fra::SPORT_MASK, rare.source_port_mask),
+        (fra::DPORT_MASK, rare.destination_port_mask),
+    ];
+    for (kind, mask) in masks {
+        if let Some(mask) = mask {
+            build.put_u16(kind, mask);
+        }
+    }
+    build.append(rare.rest.bytes());
 }

@@ -24,7 +24,7 @@ const BUFFERS: usize = 2 * BATCH;
 /// Reads of one device before the other has its turn.
 const READS_A_TURN: usize = 16;
 /// Marks a packet that turns back inside.
-const TURNS: u32 = 1;
+const TURNS: u16 = 1;
 /// How long nothing happens before flows are swept, and how many then.
 const IDLE: Timespec = Timespec {
     tv_sec: 0,
@@ -37,6 +37,7 @@ pub fn run(nat: &mut Nat, inside: &str, outside: &str, report: &mut Report) -> a
     let mut end = caught()?;
     let mut inside = Tun::open(inside)?;
     let mut outside = Tun::open(outside)?;
+    privileges::give_up().context("giving up privileges")?;
     let pool = Pool::new(BUFFERS, MAX_PACKET_BYTES)?;
     let mut moving = Moving {
         cache: pool.cache(),

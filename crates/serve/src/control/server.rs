@@ -1,10 +1,11 @@
 //! The daemon's side of the control socket.
 //!
-//! Each client has a thread of its own, which answers one request from a
-//! snapshot and never asks the kernel. A client that stops reading holds
-//! its own thread and snapshot, nobody else's, and not for ever.
+//! Each client has a thread of its own, which answers one request from
+//! snapshots and never asks the kernel. A client that stops reading holds
+//! its own thread, no snapshot, and bounded memory, and not for ever.
 
 pub mod connection;
+mod outbox;
 mod places;
 
 use std::io;
@@ -18,8 +19,8 @@ use view::Names;
 
 use super::protocol;
 use crate::namespace_service::NamespaceService;
-use crate::privileges;
 use crate::status::Answered;
+use outbox::Kept;
 use places::{Admission, Taken};
 
 /// Clients accepted in one go.
@@ -46,6 +47,10 @@ pub struct Patience {
     pub stalled: Duration,
     /// The same when all places are taken and another client comes.
     pub stalled_when_full: Duration,
+    /// Bytes of one client's answer that are kept while it takes nothing.
+    pub kept_of_client: usize,
+    /// Of all clients together; a quarter of them for root alone.
+    pub kept: usize,
 }
 
 impl Default for Patience {
@@ -57,6 +62,8 @@ impl Default for Patience {
             request: Duration::from_secs(5),
             stalled: Duration::from_secs(600),
             stalled_when_full: Duration::from_secs(5),
+            kept_of_client: 32 << 20,
+            kept: 64 << 20,
         }
     }
 }
@@ -75,6 +82,8 @@ struct ServerState {
     /// iproute2's names, as last read.
     names: Mutex<Arc<Names>>,
     clients: Mutex<Vec<Arc<Client>>>,
+    /// What clients have yet to take.
+    kept: Kept,
     /// When it was last said that nobody can be accepted.
     complained: Mutex<Option<Instant>>,
     answers: AtomicU64,
@@ -104,6 +113,7 @@ impl Server {
                 stopping: AtomicBool::new(false),
                 names: Mutex::new(Arc::new(names)),
                 clients: Mutex::default(),
+                kept: Kept::default(),
                 complained: Mutex::default(),
                 answers: AtomicU64::new(0),
                 refusals: AtomicU64::new(0),

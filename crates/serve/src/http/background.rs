@@ -26,7 +26,6 @@ use tokio::sync::{mpsc, oneshot};
 use tokio::task::JoinHandle;
 
 use super::problem::Problem;
-use crate::privileges;
 
 /// How much nicer the thread is than those that mirror and answer: with a
 /// core to share it gets a tenth while they want all of it.

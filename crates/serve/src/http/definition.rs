@@ -2,6 +2,7 @@
 //! the OpenAPI document are made from these tables and from the words of
 //! the command line ([`view::conditions`]).
 
+use table::Tables;
 use view::Object;
 
 /// A table that can be asked for.
@@ -15,6 +16,15 @@ pub struct Table {
     pub row: &'static str,
     /// All of it, in words.
     pub summary: &'static str,
+    /// How many rows it has.
+    pub rows: fn(&Tables) -> u64,
+}
+
+impl Table {
+    /// Its name: the end of its path.
+    pub fn name(&self) -> &'static str {
+        self.path.rsplit('/').next().unwrap_or(self.path)
+    }
 }
 
 /// A parameter that no word of the command line stands for.
@@ -48,42 +58,49 @@ pub static TABLES: &[Table] = &[
         object: Object::Link,
         row: "Link",
         summary: "Links, as `ip -j link` shows them",
+        rows: |tables| tables.links.len() as u64,
     },
     Table {
         path: "/v1/addresses",
         object: Object::Addr,
         row: "Address",
         summary: "Addresses, one a row, as `ip -j addr` shows them with their link",
+        rows: |tables| tables.addresses.len() as u64,
     },
     Table {
         path: "/v1/neighbours",
         object: Object::Neigh,
         row: "Neighbour",
         summary: "ARP and ND neighbours, as `ip -j neigh` shows them",
+        rows: |tables| tables.neighbours.len() as u64,
     },
     Table {
         path: "/v1/routes",
         object: Object::Route,
         row: "Route",
         summary: "Routes, as `ip -j route` shows them",
+        rows: |tables| tables.routes.len() as u64,
     },
     Table {
         path: "/v1/nexthops",
         object: Object::Nexthop,
         row: "Nexthop",
         summary: "Next-hop objects, as `ip -j nexthop` shows them",
+        rows: |tables| tables.nexthops.len() as u64,
     },
     Table {
         path: "/v1/rules",
         object: Object::Rule,
         row: "Rule",
         summary: "Rules of policy routing, as `ip -j rule` shows them",
+        rows: |tables| tables.rules.len() as u64,
     },
     Table {
         path: "/v1/fdb",
         object: Object::Fdb,
         row: "FdbEntry",
         summary: "Bridge and VXLAN forwarding entries, as `bridge -j fdb` shows them",
+        rows: |tables| tables.fdb.len() as u64,
     },
 ];
 

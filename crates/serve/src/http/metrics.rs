@@ -20,6 +20,7 @@ use view::Object;
 
 use super::background;
 use super::compressed;
+use super::definition::TABLES;
 use super::problem::Problem;
 use super::query::Parameters;
 use super::shared::Shared;
@@ -27,7 +28,6 @@ use super::streamed::{Pieces, Streamed};
 use crate::namespace::Namespace;
 use crate::status;
 use families::LINK_FAMILIES;
-pub use families::TABLES;
 
 /// What the text is.
 const MEDIA_TYPE: &str = "text/plain; version=0.0.4; charset=utf-8";
@@ -247,13 +247,13 @@ impl Scrape {
         head(out, name, "Rows of a table", "gauge");
         for one in self.namespaces.iter() {
             let tables = one.tables();
-            for (table, rows) in TABLES {
+            for table in TABLES {
                 let netns = one.name.as_deref();
                 labelled(
                     out,
                     name,
-                    &[("table", Some(table)), ("netns", netns)],
-                    rows(&tables),
+                    &[("table", Some(table.name())), ("netns", netns)],
+                    (table.rows)(&tables),
                 );
             }
         }

@@ -14,8 +14,8 @@ use super::changes::Streams;
 use super::clients::Clients;
 use super::compressed::MAX_COMPRESSED;
 use super::config::Http;
+use super::memory::Memory;
 use super::problem::Problem;
-use super::status::Memory;
 use crate::clock::now_millis;
 use crate::namespace::Namespace;
 

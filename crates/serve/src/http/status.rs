@@ -2,7 +2,6 @@
 //! the page and for programs that want no metrics. O(namespaces).
 
 use std::sync::Arc;
-use std::time::Instant;
 
 use axum::body::Body;
 use axum::response::Response;
@@ -11,34 +10,11 @@ use http::header::{CACHE_CONTROL, CONTENT_TYPE};
 use http::request::Parts;
 use serde_json::{Value, json};
 
-use super::metrics::TABLES;
+use super::definition::TABLES;
 use super::problem::Problem;
 use super::query::Parameters;
 use super::shared::Shared;
 use crate::clock::now_millis;
-use crate::status;
-
-/// How long the memory in use is believed: asking the system costs more
-/// than the rest of the answer.
-const MEMORY_MILLIS: u128 = 500;
-
-/// What the system said of our memory, and when.
-#[derive(Debug, Clone, Copy, Default)]
-pub struct Memory(Option<(Instant, u64)>);
-
-impl Memory {
-    /// Octets in use, half a second old at most.
-    pub fn octets(&mut self) -> u64 {
-        match self.0 {
-            Some((asked, octets)) if asked.elapsed().as_millis() < MEMORY_MILLIS => octets,
-            _ => {
-                let octets = status::resident_bytes();
-                self.0 = Some((Instant::now(), octets));
-                octets
-            }
-        }
-    }
-}
 
 /// Answers how the daemon is.
 pub fn answer(shared: &Arc<Shared>, request: &Parts) -> Result<Response, Problem> {
@@ -54,7 +30,7 @@ pub fn answer(shared: &Arc<Shared>, request: &Parts) -> Result<Response, Problem
         .collect();
     let rows: Vec<Value> = TABLES
         .iter()
-        .map(|(table, rows)| json!({"table": table, "rows": rows(&tables)}))
+        .map(|table| json!({"table": table.name(), "rows": (table.rows)(&tables)}))
         .collect();
     let said = json!({
         "version": env!("CARGO_PKG_VERSION"),

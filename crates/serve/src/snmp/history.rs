@@ -12,7 +12,6 @@ use table::{Events, Generation, Reader};
 
 use super::notify::{Notification, Sender};
 use crate::clock::now_millis;
-use crate::privileges;
 
 /// The thread looks so often whether it is to end.
 const PATIENCE: Duration = Duration::from_millis(500);

@@ -16,7 +16,6 @@ use snmp::agent::{Agent, Outcome};
 
 use super::contexts::Source;
 use super::socket::{Batch, Socket};
-use crate::privileges;
 
 /// A thread looks at least so often whether it is to end.
 pub const PATIENCE: Duration = Duration::from_secs(2);

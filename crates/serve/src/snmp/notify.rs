@@ -24,7 +24,6 @@ use snmp::usm::SecurityLevel;
 use super::config::{Target, Version};
 use super::listener::Shared;
 use super::subagent::Subagent;
-use crate::privileges;
 
 /// Notifications that wait at most: all links of a large router at once.
 const MAX_WAITING: usize = 4_096;

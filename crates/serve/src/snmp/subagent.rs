@@ -27,7 +27,6 @@ use super::config::Master;
 use super::contexts::Source;
 use super::notify::Notification;
 use super::subtrees;
-use crate::privileges;
 use crate::status::AgentxStatus;
 
 /// Octets read at once.

@@ -35,7 +35,7 @@ fn route(table: u32, prefix: &str, of: u8, over: u32) -> Change {
             weight: 1,
             ..NextHop::default()
         }),
-        metrics: RawAttributes::default(),
+        metrics: None,
         preference: None,
         error: 0,
         expires_at_millis: None,

@@ -37,6 +37,9 @@ pub struct FdbEntry {
     pub flags: u32,
     /// `NDA_PROTOCOL`.
     pub protocol: u8,
+    /// `NFEA_ACTIVITY_NOTIFY` of `NDA_FDB_EXT_ATTRS`: whether the bridge
+    /// announces that the station is active, and whether it is.
+    pub activity: Option<u8>,
     /// Attributes not named above, as they came (ages apart).
     pub rest: RawAttributes,
 }

@@ -3,6 +3,7 @@
 use std::net::IpAddr;
 
 use super::attributes::RawAttributes;
+use super::encap::Encap;
 
 /// A next-hop object or group (`RTM_NEWNEXTHOP`).
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -26,8 +27,8 @@ pub struct Nexthop {
     pub link: Option<u32>,
     /// `NHA_GATEWAY`.
     pub gateway: Option<IpAddr>,
-    /// `NHA_ENCAP_TYPE` and `NHA_ENCAP`'s attributes.
-    pub encap: Option<(u16, RawAttributes)>,
+    /// `NHA_ENCAP_TYPE` and `NHA_ENCAP`: how it wraps packets.
+    pub encap: Option<Box<Encap>>,
     /// `NHA_GROUP`: empty unless a group.
     pub group: Vec<GroupMember>,
     /// `NHA_GROUP_TYPE`: 0 multipath, 1 resilient.

@@ -6,6 +6,8 @@ use std::sync::Arc;
 use ipnet::{IpNet, Ipv6Net};
 
 use super::attributes::RawAttributes;
+use super::encap::Encap;
+use super::route_metrics::RouteMetrics;
 
 /// A route (`RTM_NEWROUTE` of `AF_INET` and `AF_INET6`). `B` is how it
 /// holds its body: by value as parsed, by `Arc` in events, by reference
@@ -72,15 +74,16 @@ pub struct RouteBody {
     pub nexthop_id: Option<u32>,
     /// Where packets go; none for a blackhole and its like.
     pub next_hops: NextHops,
-    /// `RTA_METRICS`' attributes, as they came.
-    pub metrics: RawAttributes,
+    /// `RTA_METRICS`, if it sets any.
+    pub metrics: Option<Box<RouteMetrics>>,
     /// `RTA_PREF`: router preference (RFC 4191), IPv6.
     pub preference: Option<u8>,
     /// `rta_error` of `RTA_CACHEINFO`, IPv6: the errno of a reject route.
     pub error: i32,
     /// When it expires, milliseconds since the UNIX epoch; `None`: never.
     pub expires_at_millis: Option<u64>,
-    /// Attributes not named above, as they came.
+    /// Attributes not named above, as they came; all of `RTA_MULTIPATH`
+    /// where a next hop has one that is not named.
     pub rest: RawAttributes,
 }
 
@@ -125,8 +128,8 @@ pub struct NextHop {
     pub weight: u16,
     /// `RTA_FLOW`: realms; 0 unless set.
     pub realms: u32,
-    /// `RTA_ENCAP_TYPE` and `RTA_ENCAP`'s attributes.
-    pub encap: Option<(u16, RawAttributes)>,
+    /// `RTA_ENCAP_TYPE` and `RTA_ENCAP`: how it wraps packets.
+    pub encap: Option<Box<Encap>>,
 }
 
 /// A route of a family that Fingerpost does not interpret (MPLS, multicast

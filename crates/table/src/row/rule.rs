@@ -51,7 +51,26 @@ pub struct Rule {
     pub realms: Option<u32>,
     /// `FRA_PROTOCOL`.
     pub protocol: u8,
-    /// Attributes not named above, as they came.
+    /// What few rules ask for.
+    pub rare: Option<Box<RareMatch>>,
+}
+
+/// What rules of newer kernels can ask for, and what has no field.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct RareMatch {
+    /// `FRA_DSCP`.
+    pub dscp: Option<u8>,
+    /// `FRA_DSCP_MASK`.
+    pub dscp_mask: Option<u8>,
+    /// `FRA_FLOWLABEL`.
+    pub flow_label: Option<u32>,
+    /// `FRA_FLOWLABEL_MASK`.
+    pub flow_label_mask: Option<u32>,
+    /// `FRA_SPORT_MASK`.
+    pub source_port_mask: Option<u16>,
+    /// `FRA_DPORT_MASK`.
+    pub destination_port_mask: Option<u16>,
+    /// Attributes not named in [`Rule`] and here, as they came.
     pub rest: RawAttributes,
 }
 

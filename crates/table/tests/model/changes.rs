@@ -260,6 +260,7 @@ fn fdb() -> impl Strategy<Value = FdbEntry> {
             },
             flags: 0,
             protocol: 0,
+            activity: None,
             rest: RawAttributes::default(),
         }
     })
@@ -304,6 +305,7 @@ fn rows(number: u32, version: u8) -> [Change; 8] {
         state: version.into(),
         flags: 0,
         protocol: 0,
+        activity: None,
         rest: RawAttributes::default(),
     };
     let scope = version;

@@ -6,7 +6,7 @@ use std::net::IpAddr;
 use table::{Neighbour, NeighbourAges, Tables};
 
 use super::{ArpQuestion, Listing};
-use crate::answer::AnswerError;
+use crate::answer_error::AnswerError;
 use crate::selection::BadQuestion;
 
 /// Writes the entries; gives the number found. O(log n + rows returned) for

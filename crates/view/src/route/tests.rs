@@ -49,7 +49,7 @@ fn route(prefix: &str, next_hops: NextHops) -> Route {
             source: None,
             nexthop_id: None,
             next_hops,
-            metrics: RawAttributes::default(),
+            metrics: None,
             preference: None,
             error: 0,
             expires_at_millis: None,

@@ -12,7 +12,7 @@ use table::{
 
 use super::Bounds;
 use super::position::{self, Position};
-use crate::answer::AnswerError;
+use crate::answer_error::AnswerError;
 use crate::plan::{Access, plan};
 use crate::printer::Printer;
 use crate::question::Object;
@@ -114,7 +114,7 @@ impl<'p, 'a, W: io::Write> Scan<'p, 'a, W> {
     fn is_full(&self) -> bool {
         self.visited >= self.bounds.visited
             || self.printer.rows() >= self.most_rows
-            || self.printer.gathered() >= self.bounds.bytes
+            || self.printer.printed() >= self.bounds.bytes
     }
 
     /// Shows rows until there are no more or a bound is reached.

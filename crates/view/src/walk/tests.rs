@@ -49,7 +49,7 @@ pub(crate) fn body(link: u32, gateway: u8, nexthop: Option<u32>) -> RouteBody {
         flags: 0,
         preferred_source: None,
         source: None,
-        metrics: RawAttributes::default(),
+        metrics: None,
         preference: None,
         error: 0,
         expires_at_millis: None,
@@ -143,6 +143,7 @@ pub(crate) fn fdb(link: u32, lladdr: u8, vlan: u16) -> FdbEntry {
         state: state::PERMANENT,
         flags: 0,
         protocol: 0,
+        activity: None,
         rest: RawAttributes::default(),
     }
 }
@@ -390,6 +391,40 @@ fn a_json_walk_without_a_limit_is_one_array() {
         assert_eq!(rows.len() as u64, walk.rows(), "{object:?}");
         assert!(walk.rest().is_none());
     }
+}
+
+#[test]
+fn an_answer_in_pieces_is_the_answer_byte_for_byte() {
+    let writer = filled();
+    let small = Bounds {
+        visited: 5,
+        bytes: 400,
+    };
+    for object in OBJECTS {
+        for filter in filters(object) {
+            for format in [Format::Text, Format::Json, Format::Ndjson, Format::Csv] {
+                let mut question = question(object, filter.clone());
+                question.output.format = format;
+                let Some(mut walk) = Walk::of_answer(&question) else {
+                    assert_eq!(object, Object::Addr);
+                    continue;
+                };
+                let (mut pieces, mut whole) = (Vec::new(), Vec::new());
+                while let Some(piece) = walk
+                    .bounded_piece(small, writer.tables(), &Names::default(), 0)
+                    .unwrap()
+                {
+                    pieces.extend_from_slice(&piece);
+                }
+                let rows = answer(&question, writer.tables(), &Names::default(), 0, &mut whole);
+                assert_eq!(walk.rows(), rows.unwrap(), "{question:?}");
+                assert_eq!(lines(&pieces), lines(&whole), "{question:?}");
+            }
+        }
+    }
+    let mut sorted = question(Object::Link, Filter::default());
+    sorted.output.sort = Some("ifname".to_owned());
+    assert!(Walk::of_answer(&sorted).is_none());
 }
 
 #[test]

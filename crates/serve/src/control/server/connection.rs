@@ -5,18 +5,17 @@ use std::sync::atomic::Ordering;
 use std::time::Instant;
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use view::{AnswerError, Names, Object, arp, ifconfig};
+use view::{AnswerError, Bounds, Names, Object, Walk, arp, ifconfig};
 
+use super::outbox::Outbox;
 use super::{Client, ServerState};
 use crate::control::protocol::{
-    self, Ask, DATA, END, ERROR, End, HELLO, Hello, MAX_REQUEST_BYTES, Request,
+    self, Ask, END, ERROR, End, HELLO, Hello, MAX_REQUEST_BYTES, Request,
 };
+use crate::namespace::Namespace;
 use crate::namespace_service::NamespaceService;
 use crate::status::Answered;
 use crate::watch;
-
-/// Octets gathered before a frame is sent.
-const FRAME_BYTES: usize = 64 << 10;
 
 /// Why a client got no whole answer.
 #[derive(Debug)]
@@ -35,43 +34,101 @@ impl From<io::Error> for Failure {
 
 /// Answers a client's one request.
 pub(super) fn serve(shared: &ServerState, client: &Client, answers: &NamespaceService) {
-    let mut frames = Frames::new(shared, client);
+    let mut out = Outbox::new(shared, client);
     let asked = read_request(shared, client);
     let began = Instant::now();
     let ended = asked
-        .and_then(|request| {
-            let ended = || shared.stopping.load(Ordering::Relaxed) || client.is_gone();
-            frames.hello(answers)?;
-            let (names, answered) = (shared.names(), shared.answered());
-            answer(&request.ask, answers, &names, answered, &ended, &mut frames)
-        })
+        .and_then(|request| respond(&request.ask, shared, client, answers, &mut out))
         .and_then(|rows| {
-            frames.flush()?;
+            out.deliver()?;
             let took_micros = began.elapsed().as_micros() as u64;
             shared.count(took_micros);
             tracing::debug!(rows, took_micros, "answered");
             let end = serde_json::to_vec(&End { rows, took_micros }).unwrap_or_default();
-            Ok(frames.last(END, &end)?)
+            Ok(out.frame(END, &end)?)
         });
-    let gone = match ended {
-        Ok(()) => Ok(()),
-        Err(Failure::Told(message)) => {
-            tracing::debug!("refused: {message}");
-            frames.last(ERROR, message.as_bytes())
-        }
-        Err(Failure::Gone(error)) => Err(error),
+    let ended = match ended {
+        Ok(()) => out.deliver(),
+        Err(Failure::Told(message)) => tell(&mut out, &message),
+        Err(Failure::Gone(error)) => match out.refusal() {
+            Some(message) => {
+                shared.refusals.fetch_add(1, Ordering::Relaxed);
+                tell(&mut out, &message)
+            }
+            None => Err(error),
+        },
     };
-    if let Err(error) = gone {
+    if let Err(error) = ended {
         tracing::debug!("a client went before its answer's end: {error}");
     }
+}
+
+/// Says what is amiss, as the last frame.
+fn tell(out: &mut Outbox<'_>, message: &str) -> io::Result<()> {
+    tracing::debug!("refused: {message}");
+    out.frame(ERROR, message.as_bytes())?;
+    out.deliver()
+}
+
+/// Says at once that an answer comes, and whether it may lack rows; then
+/// answers. Gives the number of rows.
+fn respond(
+    ask: &Ask,
+    shared: &ServerState,
+    client: &Client,
+    answers: &NamespaceService,
+    out: &mut Outbox<'_>,
+) -> Result<u64, Failure> {
+    let hello = Hello {
+        incomplete: answers.namespace().incomplete(),
+    };
+    let hello = serde_json::to_vec(&hello).map_err(io::Error::from)?;
+    out.frame(HELLO, &hello)?;
+    out.deliver()?;
+    let names = shared.names();
+    match ask {
+        Ask::Question(question) => {
+            if let Some(walk) = Walk::of_answer(question) {
+                let namespace = answers.namespace();
+                namespace.refresh(question.object, question.output.statistics);
+                return walked(walk, namespace, &names, out);
+            }
+        }
+        Ask::Watch(_) => out.wait_at_flushes(),
+        _ => {}
+    }
+    let ended = || shared.stopping.load(Ordering::Relaxed) || client.is_gone();
+    answer(ask, answers, &names, shared.answered(), &ended, out)
+}
+
+/// Tells rows of one snapshot as long as the client takes them. While it
+/// takes none, none is held: the answer goes on from the newest tables.
+fn walked(
+    mut walk: Walk,
+    namespace: &Namespace,
+    names: &Names,
+    out: &mut Outbox<'_>,
+) -> Result<u64, Failure> {
+    while !walk.is_over() {
+        let tables = namespace.tables();
+        let now_millis = namespace.source.now_millis();
+        let mut takes = true;
+        while takes
+            && let Some(piece) = walk
+                .bounded_piece(Bounds::LONG, &tables, names, now_millis)
+                .map_err(failure)?
+        {
+            takes = out.offer(&piece)?;
+        }
+        drop(tables);
+        out.deliver()?;
+    }
+    Ok(walk.rows())
 }
 
 /// Reads one line, whole within the time and length it may have.
 fn read_request(shared: &ServerState, client: &Client) -> Result<Request, Failure> {
     let patience = shared.patience.request;
-    client
-        .stream
-        .set_write_timeout(Some(shared.patience.stalled))?;
     let deadline = Instant::now() + patience;
     let mut line = Vec::new();
     let mut piece = [0; 4096];
@@ -159,10 +216,14 @@ pub fn answer(
             return Ok(1);
         }
     };
-    answered.map_err(|error| match error {
+    answered.map_err(failure)
+}
+
+fn failure(error: AnswerError) -> Failure {
+    match error {
         AnswerError::BadQuestion(bad) => Failure::Told(bad.to_string()),
         AnswerError::Write(error) => Failure::Gone(error),
-    })
+    }
 }
 
 impl Client {
@@ -174,78 +235,5 @@ impl Client {
             tv_nsec: 0,
         };
         !matches!(poll(&mut fds, Some(&at_once)), Ok(0))
-    }
-}
-
-/// Makes frames of what is written.
-pub struct Frames<'a> {
-    shared: &'a ServerState,
-    client: &'a Client,
-    gathered: Vec<u8>,
-}
-
-impl<'a> Frames<'a> {
-    fn new(shared: &'a ServerState, client: &'a Client) -> Self {
-        Self {
-            shared,
-            client,
-            gathered: Vec::with_capacity(FRAME_BYTES),
-        }
-    }
-
-    /// Sends a frame, marked as waiting for the client meanwhile.
-    fn send(&self, kind: u8, payload: &[u8]) -> io::Result<()> {
-        let mut out = Watched(self);
-        protocol::write_frame(&mut out, kind, payload)
-    }
-
-    /// Says at once that an answer comes, and whether it may lack rows.
-    fn hello(&self, answers: &NamespaceService) -> io::Result<()> {
-        let hello = Hello {
-            incomplete: answers.namespace().incomplete(),
-        };
-        self.send(HELLO, &serde_json::to_vec(&hello)?)
-    }
-
-    /// Sends the last frame.
-    fn last(&mut self, kind: u8, payload: &[u8]) -> io::Result<()> {
-        self.flush()?;
-        self.send(kind, payload)
-    }
-}
-
-impl Write for Frames<'_> {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        if self.gathered.len() + bytes.len() > FRAME_BYTES {
-            self.flush()?;
-        }
-        let taken = bytes.get(..FRAME_BYTES).unwrap_or(bytes);
-        self.gathered.extend_from_slice(taken);
-        Ok(taken.len())
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        if !self.gathered.is_empty() {
-            self.send(DATA, &self.gathered)?;
-            self.gathered.clear();
-        }
-        Ok(())
-    }
-}
-
-/// The client's socket; each write that waits is to be seen from outside.
-struct Watched<'a, 'b>(&'a Frames<'b>);
-
-impl Write for Watched<'_, '_> {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        let Frames { shared, client, .. } = self.0;
-        client.waits_since.store(shared.millis(), Ordering::Relaxed);
-        let written = (&client.stream).write(bytes);
-        client.waits_since.store(0, Ordering::Relaxed);
-        written
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        Ok(())
     }
 }

@@ -225,10 +225,15 @@ fn bad_requests_are_refused_in_words() {
 
 /// Asks for more than the socket's buffer holds and reads nothing.
 fn stall(tested: &Tested) -> UnixStream {
+    begin(tested, Ask::Question(links(Filter::default())))
+}
+
+/// Asks, and reads nothing.
+fn begin(tested: &Tested, ask: Ask) -> UnixStream {
     let mut stream = tested.connect();
     let request = protocol::Request {
         v: protocol::VERSION,
-        ask: Ask::Question(links(Filter::default())),
+        ask,
     };
     let mut line = serde_json::to_vec(&request).unwrap();
     line.push(b'\n');
@@ -248,6 +253,120 @@ fn a_client_that_stalls_is_dropped_and_holds_up_nobody() {
     tested.ask(Ask::Status { json: true }).unwrap();
     tested.until(|answered| answered.clients == 0);
     drop(stalled);
+}
+
+/// The names of links, sorted: many rows that cannot be walked.
+fn sorted(format: view::Format) -> Ask {
+    Ask::Question(Box::new(Question {
+        object: Object::Link,
+        filter: Filter::default(),
+        output: Output {
+            format,
+            sort: Some("-ifname".to_owned()),
+            ..Output::default()
+        },
+    }))
+}
+
+/// Reads an answer to its last frame: its type, and all text before it.
+fn rest(stream: &mut UnixStream) -> (u8, String, String) {
+    stream
+        .set_read_timeout(Some(Duration::from_secs(30)))
+        .unwrap();
+    let (mut text, mut payload) = (Vec::new(), Vec::new());
+    loop {
+        match protocol::read_frame(stream, &mut payload).unwrap() {
+            protocol::HELLO => {}
+            protocol::DATA => text.extend_from_slice(&payload),
+            kind => {
+                let last = String::from_utf8(payload).unwrap();
+                return (kind, String::from_utf8(text).unwrap(), last);
+            }
+        }
+    }
+}
+
+/// Changes every link; the snapshot of before must go, for nobody but a
+/// client could hold it.
+fn old_snapshot_goes(tested: &mut Tested) {
+    let old = Arc::downgrade(&tested.writer.reader().snapshot());
+    let renamed = |index| {
+        Change::PutLink(Link {
+            index,
+            name: format!("other{index}").into(),
+            ..Link::default()
+        })
+    };
+    tested.writer.commit((1..=MANY).map(renamed)).unwrap();
+    let deadline = Instant::now() + Duration::from_secs(30);
+    while old.strong_count() > 0 {
+        assert!(Instant::now() < deadline, "a snapshot is held");
+        sleep(Duration::from_millis(5));
+    }
+}
+
+#[test]
+fn a_client_that_stalls_holds_no_snapshot_and_gets_every_row_once() {
+    let mut tested = Tested::new(Patience::default(), MANY);
+    let mut stalled = stall(&tested);
+    tested.until(|answered| answered.clients == 1);
+    old_snapshot_goes(&mut tested);
+    let (kind, text, _) = rest(&mut stalled);
+    assert_eq!(kind, protocol::END);
+    let indexes: Vec<u64> = text
+        .lines()
+        .map(|line| serde_json::from_str::<serde_json::Value>(line).unwrap())
+        .map(|row| row["ifindex"].as_u64().unwrap())
+        .collect();
+    assert_eq!(indexes, (1..=u64::from(MANY)).collect::<Vec<_>>());
+    // What was on its way is of before, what came later of after.
+    assert!(text.contains("\"test1\"") && text.contains(&format!("\"other{MANY}\"")));
+}
+
+#[test]
+fn an_answer_that_is_no_walk_is_kept_whole_and_no_snapshot_with_it() {
+    let mut tested = Tested::new(Patience::default(), MANY);
+    let (_, expected) = tested.ask(sorted(view::Format::Ndjson)).unwrap();
+    let mut stalled = begin(&tested, sorted(view::Format::Ndjson));
+    let kept = |tested: &Tested| tested.server.shared.kept.bytes();
+    let deadline = Instant::now() + Duration::from_secs(30);
+    while kept(&tested) == 0 {
+        assert!(Instant::now() < deadline);
+        sleep(Duration::from_millis(5));
+    }
+    old_snapshot_goes(&mut tested);
+    let (kind, text, _) = rest(&mut stalled);
+    assert_eq!(kind, protocol::END);
+    assert!(
+        text == expected,
+        "{} of {} bytes",
+        text.len(),
+        expected.len()
+    );
+    tested.until(|answered| answered.clients == 0);
+    assert_eq!(kept(&tested), 0);
+}
+
+#[test]
+fn what_is_kept_has_a_bound_and_beyond_it_the_client_is_told() {
+    for (of_client, all) in [(1 << 20, 64 << 20), (64 << 20, 1 << 20)] {
+        let patience = Patience {
+            kept_of_client: of_client,
+            kept: all,
+            ..Patience::default()
+        };
+        let tested = Tested::new(patience, MANY);
+        let mut stalled = begin(&tested, sorted(view::Format::Json));
+        tested.until(|answered| answered.refusals == 1);
+        let (kind, _, why) = rest(&mut stalled);
+        assert_eq!(kind, protocol::ERROR, "{why}");
+        assert!(why.contains("MiB of answers are kept"), "{why}");
+        tested.until(|answered| answered.clients == 0);
+        assert_eq!(tested.server.shared.kept.bytes(), 0);
+        // And back: who takes the answer gets it.
+        let (rows, _) = tested.ask(sorted(view::Format::Json)).unwrap();
+        assert_eq!(rows, u64::from(MANY));
+    }
 }
 
 #[test]

@@ -201,20 +201,6 @@ pub static LINK_FAMILIES: &[LinkFamily] = &[
     },
 ];
 
-/// Rows of a table.
-type Rows = fn(&Tables) -> u64;
-
-/// The tables, by the names of their paths.
-pub static TABLES: [(&str, Rows); 7] = [
-    ("links", |tables| tables.links.len() as u64),
-    ("addresses", |tables| tables.addresses.len() as u64),
-    ("neighbours", |tables| tables.neighbours.len() as u64),
-    ("routes", |tables| tables.routes.len() as u64),
-    ("nexthops", |tables| tables.nexthops.len() as u64),
-    ("rules", |tables| tables.rules.len() as u64),
-    ("fdb", |tables| tables.fdb.len() as u64),
-];
-
 /// A metric of a mirror.
 type OfMirror = fn(&table::Status, &Tables) -> u64;
 

@@ -1,0 +1,233 @@
+//! The command line of questions: `fingerpost link|addr|…`, `route get` and
+//! `status`.
+
+use std::io::IsTerminal;
+use std::net::IpAddr;
+
+use clap::builder::PossibleValuesParser;
+use clap::{Arg, ArgAction, ArgGroup, ArgMatches, Command};
+use serve::control::protocol::Ask;
+use view::conditions::{FILTERS, GET, Packet, of_object, settle_family};
+use view::{Filter, Format, Object, Output, Question, RouteQuestion};
+use words::values;
+
+use super::arguments::{From, from, from_arguments, switch};
+use super::conditions;
+
+/// What can be asked for, in the order of the help.
+pub const OBJECTS: [Object; 7] = [
+    Object::Link,
+    Object::Addr,
+    Object::Neigh,
+    Object::Route,
+    Object::Nexthop,
+    Object::Rule,
+    Object::Fdb,
+];
+
+/// The name of an object's command.
+pub fn name(object: Object) -> &'static str {
+    match object {
+        Object::Link => "link",
+        Object::Addr => "addr",
+        Object::Neigh => "neigh",
+        Object::Route => "route",
+        Object::Nexthop => "nexthop",
+        Object::Rule => "rule",
+        Object::Fdb => "fdb",
+    }
+}
+
+fn about(object: Object) -> &'static str {
+    match object {
+        Object::Link => "Links (network interfaces)",
+        Object::Addr => "IP addresses of links",
+        Object::Neigh => "ARP and ND neighbours",
+        Object::Route => "Routes; `route get ADDR`: the one a packet would take",
+        Object::Nexthop => "Next-hop objects and groups",
+        Object::Rule => "Rules of policy routing",
+        Object::Fdb => "Bridge and VXLAN forwarding entries",
+    }
+}
+
+/// `fingerpost status`.
+pub fn status() -> Command {
+    Command::new("status")
+        .about("How the daemon is: what it mirrors, how much, how well")
+        .arg(switch("json", Some('j'), "As one JSON object"))
+        .args(from_arguments())
+        .mut_arg("direct", |arg| arg.hide(true))
+}
+
+/// Questions about an object's rows.
+pub fn command(object: Object) -> Command {
+    let bare = of_object(FILTERS, object).flat_map(|word| word.bare.iter().copied());
+    let spoken: Vec<&str> = ["show", "list"].into_iter().chain(bare).collect();
+    Command::new(name(object))
+        .about(about(object))
+        .args(of_object(FILTERS, object).map(conditions::argument))
+        .args(output_arguments())
+        .arg(
+            switch(
+                "watch",
+                None,
+                "Changes as they happen, one line of JSON each",
+            )
+            // A change is a line of JSON, and there is no last one.
+            .conflicts_with_all(["fields", "csv", "sort", "count"])
+            .help_heading("How"),
+        )
+        .group(ArgGroup::new("family").args(["ipv4", "ipv6"]))
+        .args(from_arguments())
+        .arg(
+            Arg::new("words")
+                .value_name("WORDS")
+                .num_args(0..)
+                .value_parser(PossibleValuesParser::new(spoken))
+                .hide_possible_values(true)
+                .help("ip's own words for the same: show, dev NAME, …"),
+        )
+        .args_conflicts_with_subcommands(true)
+}
+
+/// `fingerpost route get`.
+pub fn route_get() -> Command {
+    Command::new("get")
+        .about("The route that a packet would take")
+        .arg(
+            Arg::new("address")
+                .value_name("ADDRESS")
+                .required(true)
+                .value_parser(values::address)
+                .help("Where it goes"),
+        )
+        .args(of_object(GET, Object::Route).map(conditions::argument))
+        .args(output_arguments())
+        .args(from_arguments())
+        .mut_arg("sort", |arg| arg.hide(true))
+        .mut_arg("count", |arg| arg.hide(true))
+}
+
+fn output_arguments() -> Vec<Arg> {
+    let mut arguments = vec![
+        switch("json", Some('j'), "One JSON array, in the shape of ip -j")
+            .conflicts_with_all(["ndjson", "csv"]),
+        switch("ndjson", None, "One JSON object a line").conflicts_with("csv"),
+        switch("csv", None, "Comma-separated values with a header"),
+        Arg::new("fields")
+            .long("fields")
+            .value_name("A,B,…")
+            .action(ArgAction::Append)
+            .value_delimiter(',')
+            .help("Only these columns, in this order"),
+        Arg::new("sort")
+            .long("sort")
+            .value_name("FIELD")
+            .allow_hyphen_values(true)
+            .help("Sort by a column; -FIELD: downwards"),
+        switch("count", None, "Only the number of rows"),
+        switch("details", Some('d'), "More of each row"),
+        switch("statistics", Some('s'), "Counters and ages"),
+        switch("oneline", Some('o'), "One line a row"),
+        Arg::new("colour")
+            .long("colour")
+            .visible_alias("color")
+            .value_name("WHEN")
+            .value_parser(["auto", "always", "never"])
+            .default_value("auto")
+            .hide_possible_values(true)
+            .help("auto, always or never"),
+    ];
+    for argument in &mut arguments {
+        *argument = argument.clone().help_heading("How");
+    }
+    arguments
+}
+
+/// What `fingerpost status` asks, and whom.
+pub fn status_wanted(matches: &ArgMatches) -> (Ask, From) {
+    let json = matches.get_flag("json");
+    (Ask::Status { json }, from(matches))
+}
+
+/// What is asked of an object's rows, and whom.
+pub fn wanted(object: Object, matches: &ArgMatches) -> Result<(Ask, From), String> {
+    if object == Object::Route
+        && let Some(("get", matches)) = matches.subcommand()
+    {
+        let question = Box::new(route_to_get(matches)?);
+        return Ok((Ask::RouteGet(question), from(matches)));
+    }
+    let question = Box::new(asked(object, matches)?);
+    let from = from(matches);
+    let ask = if from.watch {
+        Ask::Watch(question)
+    } else {
+        Ask::Question(question)
+    };
+    Ok((ask, from))
+}
+
+fn route_to_get(matches: &ArgMatches) -> Result<RouteQuestion, String> {
+    let mut packet = Packet::default();
+    for word in of_object(GET, Object::Route) {
+        conditions::apply(word, matches, &mut packet)?;
+    }
+    let to: Option<&IpAddr> = matches.get_one("address");
+    let to = to.ok_or("where does the packet go?")?;
+    let mut question = packet.question(*to);
+    question.output = output(matches);
+    Ok(question)
+}
+
+fn asked(object: Object, matches: &ArgMatches) -> Result<Question, String> {
+    let mut filter = Filter::default();
+    for word in of_object(FILTERS, object) {
+        conditions::apply(word, matches, &mut filter)?;
+    }
+    settle_family(&mut filter);
+    Ok(Question {
+        object,
+        filter,
+        output: output(matches),
+    })
+}
+
+fn output(matches: &ArgMatches) -> Output {
+    let format = if matches.get_flag("json") {
+        Format::Json
+    } else if matches.get_flag("ndjson") {
+        Format::Ndjson
+    } else if matches.get_flag("csv") {
+        Format::Csv
+    } else {
+        Format::Text
+    };
+    let colour = matches
+        .get_one::<String>("colour")
+        .map_or("auto", String::as_str);
+    Output {
+        format,
+        fields: matches
+            .get_many("fields")
+            .unwrap_or_default()
+            .cloned()
+            .collect(),
+        sort: matches.get_one("sort").cloned(),
+        count: matches.get_flag("count"),
+        details: matches.get_flag("details"),
+        statistics: matches.get_flag("statistics"),
+        oneline: matches.get_flag("oneline"),
+        colour: colour == "always" || colour == "auto" && colours_suit_the_output(),
+        words: false,
+        netns: None,
+    }
+}
+
+/// Whether standard output is a terminal that may show colours
+/// (<https://no-color.org>).
+fn colours_suit_the_output() -> bool {
+    std::io::stdout().is_terminal()
+        && std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty())
+        && std::env::var_os("TERM").is_none_or(|term| term != "dumb")
+}

@@ -1,0 +1,18 @@
+//! Why there is no answer, whole or in pieces.
+
+use std::io;
+
+use thiserror::Error;
+
+use crate::selection::BadQuestion;
+
+/// Why there is no answer.
+#[derive(Debug, Error)]
+pub enum AnswerError {
+    /// The question is at fault.
+    #[error(transparent)]
+    BadQuestion(#[from] BadQuestion),
+    /// The answer could not be written.
+    #[error("cannot write the answer: {0}")]
+    Write(#[from] io::Error),
+}
