@@ -236,6 +236,7 @@ void		 LibAliasShareTime(uint64_t millis);
 #define LIBALIAS_TIMEOUT_ICMP			7
 #define LIBALIAS_TIMEOUT_GRE			8
 #define LIBALIAS_TIMEOUT_OTHER			9
+#define LIBALIAS_TIMEOUT_DNS			10
 
 /* A link that is doing this ends when it was not used for so many seconds,
  * those that are there as well. 0, or -1: no such instance or state, or no

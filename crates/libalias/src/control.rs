@@ -18,7 +18,7 @@ const MAX_NAME: usize = 256;
 const MODULES: [&str; 2] = ["ftp", "pptp"];
 
 /// By `LIBALIAS_TIMEOUT_…` in `alias.h`.
-const STATES: [State; 10] = [
+const STATES: [State; 11] = [
     State::TcpOpening,
     State::TcpEstablished,
     State::TcpHalfClosed,
@@ -29,6 +29,7 @@ const STATES: [State; 10] = [
     State::Icmp,
     State::Gre,
     State::Other,
+    State::Dns,
 ];
 
 /// `LibAliasInit`.

@@ -164,9 +164,9 @@ pub struct Timeouts {
     pub tcp_opening_secs: u32,
     /// TCP established (RFC 5382 REQ-5: at least 2 hours 4 minutes).
     pub tcp_established_secs: u32,
-    /// TCP after a FIN of one side.
+    /// TCP after a FIN of one side (RFC 5382 REQ-5: at least 4 minutes).
     pub tcp_half_closed_secs: u32,
-    /// TCP after the FINs of both sides (RFC 5382 REQ-5: 4 minutes).
+    /// TCP after the FINs of both sides: what TIME-WAIT takes.
     pub tcp_closed_secs: u32,
     /// TCP after a reset in its window (RFC 7857 §2.2).
     pub tcp_reset_secs: u32,
@@ -180,6 +180,8 @@ pub struct Timeouts {
     pub gre_secs: u32,
     /// Any other protocol.
     pub other_secs: u32,
+    /// UDP from or to port 53, answered (RFC 4787 REQ-5a).
+    pub dns_secs: u32,
 }
 
 impl Timeouts {
@@ -206,6 +208,7 @@ impl Timeouts {
             State::Icmp => &mut self.icmp_secs,
             State::Gre => &mut self.gre_secs,
             State::Other => &mut self.other_secs,
+            State::Dns => &mut self.dns_secs,
         }
     }
 }
@@ -215,14 +218,15 @@ impl Default for Timeouts {
         Self {
             tcp_opening_secs: 240,
             tcp_established_secs: 7_440,
-            tcp_half_closed_secs: 7_440,
-            tcp_closed_secs: 240,
+            tcp_half_closed_secs: 240,
+            tcp_closed_secs: 120,
             tcp_reset_secs: 240,
             udp_unreplied_secs: 120,
             udp_secs: 300,
             icmp_secs: 60,
             gre_secs: 600,
             other_secs: 120,
+            dns_secs: 10,
         }
     }
 }

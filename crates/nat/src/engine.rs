@@ -5,12 +5,14 @@ mod batch;
 mod beside;
 mod create;
 mod end;
+mod give;
 mod icmp;
 mod listing;
 mod pending_segments;
 mod port;
 mod quick;
 mod shared;
+mod strangers;
 #[cfg(test)]
 mod tests;
 mod translate;
@@ -34,6 +36,7 @@ use crate::ports::Ports;
 use crate::proxied;
 use crate::rules::Rules;
 use crate::shards::Shard;
+use crate::strangers::Strangers;
 use crate::table::Table;
 use crate::view::Seen;
 use crate::work::Work;
@@ -65,6 +68,7 @@ pub struct Nat {
     helpers: Helpers,
     proxied: proxied::Table,
     fragments: Fragments,
+    strangers: Strangers,
     /// The alias addresses in memory order, sorted.
     pool: Vec<u32>,
     pending_segments: PendingSegments,
@@ -120,6 +124,7 @@ impl Nat {
             helpers: Helpers::new(config.limits.helpers),
             proxied: proxied::Table::new(config.limits.proxied),
             fragments: Fragments::new(config.limits.fragments),
+            strangers: Strangers::of(max_flows).map_err(refused)?,
             pool: Vec::new(),
             pending_segments: PendingSegments::default(),
             dying: Dying::default(),
@@ -242,9 +247,11 @@ impl Nat {
             events_lost: self.events.lost(),
             flows: self.table.len(),
             mappings: self.mappings.len(),
+            strangers: self.strangers.count(),
             memory_bytes: self.table.memory_bytes()
                 + self.mappings.memory_bytes()
                 + self.ports.memory_bytes()
+                + self.strangers.memory_bytes()
                 + self.rules.memory_bytes(),
             ..self.statistics
         }

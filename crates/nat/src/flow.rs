@@ -79,6 +79,8 @@ pub mod flag {
     pub const PROXY: u32 = 1 << 13;
     /// It holds its remote's address in an address-dependent filter.
     pub const PERMIT: u32 = 1 << 14;
+    /// Someone outside made it: the first to go where room is wanted.
+    pub const STRANGER: u32 = 1 << 15;
 
     /// Flags that take a packet off the short path.
     pub const SLOW: u32 = HAIRPIN | RULE | HELPER | PROXY;

@@ -14,7 +14,7 @@
 
 mod bounded;
 mod calls;
-mod ftp;
+pub(crate) mod ftp;
 mod pptp;
 mod segment;
 mod sequence;
@@ -199,6 +199,9 @@ struct Connection {
     head_lost: bool,
     /// What a proxy is told.
     told: Text,
+    /// Whose SYN was seen, the inside's and the remote's: without both there
+    /// may be no connection, and nothing is opened for it.
+    opened: [bool; 2],
     last_used_millis: u64,
 }
 
@@ -342,6 +345,10 @@ impl Helpers {
             return;
         };
         connection.last_used_millis = now_millis;
+        if segment.has(tcp::SYN) {
+            let [inside, _] = connection.opened;
+            connection.opened = [inside && segment.has(tcp::ACK), true];
+        }
         if connection.kind == Kind::Pptp {
             self.calls.answer(key, alias, bytes, &segment, now_millis);
             return;
@@ -369,6 +376,7 @@ impl Connection {
             head: ArrayVec::new(),
             head_lost: false,
             told,
+            opened: [false; 2],
             last_used_millis: now_millis,
         }
     }
@@ -388,6 +396,8 @@ impl Connection {
         self.out = Sequence::default();
         self.incoming = Sequence::default();
         self.seen = Some(segment.sequence.wrapping_add(1));
+        let [_, remote] = self.opened;
+        self.opened = [true, remote && segment.has(tcp::ACK)];
         self.head.clear();
         self.head_lost = false;
     }
@@ -470,6 +480,8 @@ impl Connection {
             if !head_lost
                 && let Some(named) = named(&head, line, speaker)
                 && named.address.is_none_or(|address| address == key.inside)
+                && named.port >= ftp::LEAST_PORT
+                && self.opened == [true; 2]
             {
                 let wanted = Wanted {
                     inside: key.inside,

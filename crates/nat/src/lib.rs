@@ -49,6 +49,7 @@ mod proxied;
 pub mod rules;
 mod shards;
 mod statistics;
+mod strangers;
 mod table;
 mod tcp;
 mod verdict;

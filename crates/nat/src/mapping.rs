@@ -216,13 +216,25 @@ impl Mappings {
     }
 
     /// A flow of it lives long no more, and no other flow that does not
-    /// lives beyond a tick.
-    pub fn shorten(&mut self, name: u32, dies: u32) {
-        if let Some(entry) = self.entries.get_mut(name as usize) {
-            entry.long = entry.long.saturating_sub(1);
-            if entry.long == 0 {
-                entry.dies = entry.dies.min(dies);
-            }
+    /// lives beyond a tick. Returns whether none lives long.
+    pub fn shorten(&mut self, name: u32, dies: u32) -> bool {
+        let Some(entry) = self.entries.get_mut(name as usize) else {
+            return false;
+        };
+        entry.long = entry.long.saturating_sub(1);
+        if entry.long == 0 {
+            entry.dies = entry.dies.min(dies);
+        }
+        entry.long == 0
+    }
+
+    /// A flow of it had the one answer that it waited for, and lives until a
+    /// tick: so does the mapping, if that is all it has.
+    pub fn answered(&mut self, name: u32, dies: u32) {
+        if let Some(entry) = self.entries.get_mut(name as usize)
+            && entry.flows == 1
+        {
+            entry.dies = dies;
         }
     }
 

@@ -5,6 +5,7 @@
 
 use packet::checksum::Delta;
 use packet::icmp::Kind as IcmpKind;
+use packet::tcp::{ACK, SYN};
 use packet::{Gre, Icmp, Ipv4, protocol};
 
 use crate::flow::Flow;
@@ -129,6 +130,17 @@ pub fn again(bytes: &[u8], key: Key) -> Parsed {
         total_len: u16::from_be_bytes([l0, l1]),
         upper: if is_tcp { Upper::Tcp } else { Upper::Udp },
     }
+}
+
+/// The sequence number of a packet that opens a TCP connection.
+pub fn syn(bytes: &[u8], parsed: &Parsed) -> Option<u32> {
+    if parsed.upper != Upper::Tcp {
+        return None;
+    }
+    let header = bytes.get(usize::from(parsed.at)..)?.first_chunk::<14>()?;
+    let [_, _, _, _, s0, s1, s2, s3, _, _, _, _, _, flags] = *header;
+    let opens = flags & (SYN | ACK) == SYN;
+    opens.then(|| u32::from_be_bytes([s0, s1, s2, s3]))
 }
 
 /// [`rewrite`] for a packet that [`short`] has taken.

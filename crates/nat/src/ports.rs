@@ -4,17 +4,22 @@
 //! For the engine's port choice. A *group* is what may not share a port: an
 //! alias address and protocol, and of the remote what the mapping depends
 //! on. Most groups have a few flows, and the first random port is free. A
-//! group that comes to use a quarter of the range gets a map with a bit for
-//! each port, learned by looking [`LEARN`] ports up with each new flow, so
-//! that it is known whole long before the range is full: then a free port
-//! costs a look into the map, and "none" costs nothing.
+//! group that comes to use half of the range gets a map with a bit for each
+//! port, learned by looking [`LEARN`] ports up with each new flow, so that it
+//! is known whole long before the range is full: then a free port costs a
+//! look into the map, and "none" costs nothing.
+//!
+//! A map has a queue as well, of ports whose flows may give them up: each
+//! one's when it is made (nobody has answered yet) and when it is over. What
+//! stands there is a hint, and looked at before it is believed.
 //!
 //! ```text
 //!   group ──hash──> counter            exact, or too high where two groups meet
 //!              └──> map  [known used bits] [words full] looked-up-to ─ used
+//!                        queue: oldest ... latest
 //! ```
 
-use std::collections::HashMap;
+use std::collections::{HashMap, VecDeque};
 use std::hash::{BuildHasherDefault, Hasher as StdHasher};
 
 use crate::key::Random;
@@ -30,7 +35,7 @@ pub const SMALL_RANGE: u32 = 64;
 /// Flows for each counter, on average at the cap.
 const FLOWS_PER_COUNTER: usize = 64;
 /// Memory of all maps, bytes for each flow of the cap.
-const MAP_BYTES_PER_FLOW: usize = 4;
+const MAP_BYTES_PER_FLOW: usize = 6;
 
 /// Alias ports that were given back by what holds them against every group
 /// (one-shot redirects): the last few. A map that fell behind by more learns
@@ -108,6 +113,53 @@ pub struct Map {
     ports: u32,
     /// How much of [`Released`] it has seen.
     released: u64,
+    givers: Queue,
+}
+
+/// Places of ports whose flows may give them up, each once, the oldest first.
+#[derive(Debug)]
+struct Queue {
+    places: VecDeque<u16>,
+    /// A bit for each place that stands in it.
+    within: Vec<u64>,
+}
+
+impl Queue {
+    fn new(ports: u32) -> Self {
+        Self {
+            places: VecDeque::with_capacity(ports as usize),
+            within: vec![0; ports.div_ceil(64) as usize],
+        }
+    }
+
+    /// Changes whether a place stands in it; whether that was new.
+    fn mark(&mut self, place: u32, is_within: bool) -> bool {
+        let Some(word) = self.within.get_mut((place / 64) as usize) else {
+            return false;
+        };
+        let bit = 1 << (place % 64);
+        let was = *word & bit != 0;
+        *word = if is_within { *word | bit } else { *word & !bit };
+        was != is_within
+    }
+
+    fn push(&mut self, place: u32) {
+        if self.mark(place, true) {
+            self.places.push_back(place as u16);
+        }
+    }
+
+    fn push_first(&mut self, place: u32) {
+        if self.mark(place, true) {
+            self.places.push_front(place as u16);
+        }
+    }
+
+    fn pop(&mut self) -> Option<u32> {
+        let place = u32::from(self.places.pop_front()?);
+        self.mark(place, false);
+        Some(place)
+    }
 }
 
 impl Map {
@@ -121,6 +173,7 @@ impl Map {
             used: 0,
             ports,
             released: 0,
+            givers: Queue::new(ports),
         };
         map.bound();
         map
@@ -150,7 +203,22 @@ impl Map {
 
     fn bytes(ports: u32) -> usize {
         let words = ports.div_ceil(64) as usize;
-        (words + words.div_ceil(64)) * 8
+        (2 * words + words.div_ceil(64)) * 8 + ports as usize * 2
+    }
+
+    /// A port may be given up, after all those that may already.
+    pub fn may_give(&mut self, port: u32) {
+        self.givers.push(port);
+    }
+
+    /// The same, before all others.
+    pub fn may_give_first(&mut self, port: u32) {
+        self.givers.push_first(port);
+    }
+
+    /// The first port that may be given up; it is none of them any more.
+    pub fn next_giver(&mut self) -> Option<u32> {
+        self.givers.pop()
     }
 
     /// Marks a port as used.
@@ -365,8 +433,8 @@ impl Ports {
         if self.span.ports <= SMALL_RANGE {
             return None;
         }
-        let quarter = self.span.ports / 4;
-        let crowded = self.counter(group).is_some_and(|count| *count >= quarter);
+        let half = self.span.ports / 2;
+        let crowded = self.counter(group).is_some_and(|count| *count >= half);
         if self.maps.is_empty() && !crowded {
             return None;
         }
@@ -401,10 +469,10 @@ impl Ports {
     /// group is crowded or any group has a map: whether it did.
     #[inline(always)]
     pub fn took_of_many(&mut self, group: Group) -> bool {
-        let quarter = self.span.ports / 4;
+        let half = self.span.ports / 2;
         let mapped = (self.span.ports <= SMALL_RANGE) | !self.maps.is_empty();
         match self.counter(group) {
-            Some(count) if !mapped & (*count < quarter) => {
+            Some(count) if !mapped & (*count < half) => {
                 *count += 1;
                 true
             }
@@ -422,6 +490,17 @@ impl Ports {
             && let Some(map) = self.maps.get_mut(&group)
         {
             map.set(place);
+            map.may_give(place);
+        }
+    }
+
+    /// The flow of a port (host order) may give it up.
+    pub fn may_give(&mut self, group: Group, port: u16) {
+        let place = self.span.place(port);
+        if let Some(place) = place
+            && let Some(map) = self.maps.get_mut(&group)
+        {
+            map.may_give(place);
         }
     }
 
@@ -443,12 +522,12 @@ impl Ports {
 
     /// A flow gave a port (host order) back.
     pub fn gave(&mut self, group: Group, port: u16) {
-        let eighth = self.span.ports / 8;
+        let quarter = self.span.ports / 4;
         let Some(count) = self.counter(group) else {
             return;
         };
         *count = count.saturating_sub(1);
-        let few = *count < eighth;
+        let few = *count < quarter;
         if self.maps.is_empty() {
             return;
         }

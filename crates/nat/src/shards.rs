@@ -9,6 +9,7 @@
 //! | packet | goes out | comes in |
 //! |---|---|---|
 //! | TCP, UDP, ICMP query | by the inside host | by a redirect's inside host, else the alias port |
+//! | the same of an alias address itself, the door open | by its own port | by the alias port |
 //! | ICMP error | the same of the packet inside | the same of the packet inside |
 //! | PPTP's GRE | by the inside host | by the call's identifier |
 //! | other protocols | by the remote | by the remote |
@@ -124,6 +125,9 @@ pub struct Shards {
     /// Alias addresses that are one part's with all their ports.
     whole: HashMap<u32, u16>,
     is_reversed: bool,
+    /// What comes in unasked passes as it is: its answer is made by an alias
+    /// address itself, and belongs to the part that the question came to.
+    is_open: bool,
     has_calls: bool,
 }
 
@@ -152,6 +156,7 @@ impl Shards {
             bound: HashMap::new(),
             whole: HashMap::new(),
             is_reversed: config.mode.reverse,
+            is_open: !config.mode.deny_incoming,
             has_calls: config.helpers.has(Kind::Pptp),
         };
         shards.check_addresses(config, rules)?;
@@ -238,12 +243,12 @@ impl Shards {
             let is_known = (*of == protocol::TCP) | (*of == protocol::UDP);
             if is_whole & is_known & (*first == 0x45) {
                 let source = u32::from_be_bytes([*s0, *s1, *s2, *s3]);
+                let remote_port = u16::from_be_bytes([*p0, *p1]);
                 if OUT {
-                    return Owner::Shard(self.of_inside(source));
+                    return Owner::Shard(self.of_source(source, remote_port));
                 }
                 let alias = u32::from_be_bytes([*d0, *d1, *d2, *d3]);
                 let port = u16::from_be_bytes([*q0, *q1]);
-                let remote_port = u16::from_be_bytes([*p0, *p1]);
                 return Owner::Shard(self.of_alias(*of, (alias, port), (source, remote_port)));
             }
         }
@@ -265,8 +270,8 @@ impl Shards {
         }
         if ip.is_fragment() && !is_first {
             return match (OUT, is_ported) {
-                (true, true) => Owner::Shard(self.of_inside(source)),
-                (true, false) => Owner::Meets(self.of_inside(source)),
+                (true, true) if !self.goes_by_port(source) => Owner::Shard(self.of_inside(source)),
+                (true, _) => Owner::Meets(self.of_inside(source)),
                 (false, _) => {
                     let both = source ^ destination.rotate_left(16);
                     let identification = u32::from(ip.identification());
@@ -294,7 +299,9 @@ impl Shards {
                 return Owner::Any;
             };
             return match icmp::kind(message.icmp_type()) {
-                IcmpKind::Query if OUT => Owner::Shard(self.of_inside(source)),
+                IcmpKind::Query if OUT => {
+                    Owner::Shard(self.of_source(source, message.identifier()))
+                }
                 IcmpKind::Query => {
                     let alias = (destination, message.identifier());
                     Owner::Shard(self.of_alias(protocol::ICMP, alias, (source, 0)))
@@ -304,7 +311,10 @@ impl Shards {
             };
         }
         if OUT {
-            return Owner::Shard(self.of_inside(source));
+            let port = word(payload, 0);
+            return port.map_or(Owner::Any, |port| {
+                Owner::Shard(self.of_source(source, port))
+            });
         }
         match (word(payload, 0), word(payload, 2)) {
             (Some(remote_port), Some(port)) => {
@@ -336,7 +346,17 @@ impl Shards {
             return by_remote;
         }
         if OUT {
-            return Owner::Shard(self.of_inside(destination));
+            let at = if ip.protocol() == protocol::ICMP {
+                4
+            } else {
+                2
+            };
+            return match word(payload, at) {
+                Some(port) if ip.fragment_offset_bytes() == 0 => {
+                    Owner::Shard(self.of_source(destination, port))
+                }
+                _ => Owner::Shard(self.of_inside(destination)),
+            };
         }
         let (alias_at, remote_port) = match ip.protocol() {
             protocol::ICMP => (4, Some(0)),
@@ -360,6 +380,23 @@ impl Shards {
             return *part;
         }
         self.dealt(host, 0)
+    }
+
+    /// The part of who sends outward: an inside host, or an alias address
+    /// that may answer what came in to it.
+    #[inline(always)]
+    fn of_source(&self, source: u32, port: u16) -> u16 {
+        match self.goes_by_port(source) {
+            true => self.slots.of(port),
+            false => self.of_inside(source),
+        }
+    }
+
+    /// Whether what an address sends is dealt by its port. An alias address
+    /// that redirects lead to is a host like others.
+    #[inline(always)]
+    fn goes_by_port(&self, source: u32) -> bool {
+        self.is_open && self.is_own(source) && !self.bound.contains_key(&source)
     }
 
     /// The part of an alias endpoint, for a remote one.

@@ -13,7 +13,7 @@ pub struct Statistics {
     pub flows_made: u64,
     /// Flows ended by their timeout.
     pub flows_expired: u64,
-    /// Flows ended to make room at the cap.
+    /// Flows ended to make room: at the cap, or for their alias port.
     pub flows_evicted: u64,
     /// Flows ended by the caller: removed, forgotten, or their rule deleted.
     pub flows_removed: u64,
@@ -25,6 +25,9 @@ pub struct Statistics {
     pub events_lost: u64,
     /// Flows now, those that expired but were not swept yet included.
     pub flows: usize,
+    /// Those of them that someone outside made, and that the inside has not
+    /// made its own by an answer.
+    pub strangers: usize,
     /// Mappings now that are shared by flows (endpoint or address dependent
     /// mapping; without it each flow is its own mapping).
     pub mappings: usize,
@@ -47,6 +50,7 @@ impl Statistics {
         self.ports_retried += other.ports_retried;
         self.events_lost += other.events_lost;
         self.flows += other.flows;
+        self.strangers += other.strangers;
         self.mappings += other.mappings;
         self.memory_bytes += other.memory_bytes;
     }

@@ -283,6 +283,13 @@ fn state_without_reset(flow: &Flow) -> State {
     }
 }
 
+/// Whether a connection that begins with a sequence number lies behind what
+/// the inside sent in a flow, as far as that is known.
+pub fn begins_behind(flow: &Flow, syn: u32) -> bool {
+    let [inside, _] = &flow.sides;
+    flow.has(flag::END_OUT) && after(syn, inside.end)
+}
+
 fn forget(flow: &mut Flow) {
     flow.flags &= !(flag::FIN_OUT
         | flag::FIN_IN

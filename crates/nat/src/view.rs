@@ -29,11 +29,14 @@ pub enum State {
     Gre,
     /// Any other protocol.
     Other,
+    /// UDP from or to port 53, answered: most questions of DNS have a port of
+    /// their own, and one answer.
+    Dns,
 }
 
 impl State {
     /// All states, in the order of their numbers.
-    pub(crate) const ALL: [Self; 10] = [
+    pub(crate) const ALL: [Self; 11] = [
         Self::TcpOpening,
         Self::TcpEstablished,
         Self::TcpHalfClosed,
@@ -44,6 +47,7 @@ impl State {
         Self::Icmp,
         Self::Gre,
         Self::Other,
+        Self::Dns,
     ];
 
     /// The state of a number that [`State`] was made into.
@@ -56,6 +60,11 @@ impl State {
     /// closed: shared mappings count these.
     pub(crate) fn lives_long(self) -> bool {
         matches!(self, Self::TcpEstablished | Self::TcpHalfClosed | Self::Udp)
+    }
+
+    /// Whether all was said: what may still come is late.
+    pub(crate) fn is_over(self) -> bool {
+        matches!(self, Self::TcpClosed | Self::TcpReset | Self::Dns)
     }
 
     /// Whether it is one of the other states of TCP and UDP.

@@ -20,7 +20,7 @@ use etherparse::{IpNumber, NetSlice, SlicedPacket, TransportSlice};
 use fingerpost_nat::rules::{Handle, Redirect};
 use fingerpost_nat::{
     AtCap, Behaviour, Config, Dependence, Direction, Hairpin, Nat, Packet, Pooling, PortChoice,
-    Timeouts, Verdict,
+    Statistics, Timeouts, Verdict,
 };
 use packet::build::{Ip, Segment};
 use packet::{Ipv4, protocol};
@@ -33,6 +33,7 @@ const REPLIED: u64 = 45;
 const TCP: u64 = 70;
 const ICMP: u64 = 15;
 const OTHER: u64 = 25;
+const DNS: u64 = 8;
 /// A protocol without ports.
 const ESP: u8 = 50;
 
@@ -92,10 +93,16 @@ struct Flow {
     /// It may have been made anew by a packet of this direction, and not be
     /// answered yet.
     doubt: Option<Direction>,
+    /// It was ended for another's sake: its mapping may live still.
+    gone: bool,
+    /// Someone outside made it, or may have.
+    stranger: bool,
 }
 
 impl Flow {
     fn used(&mut self, direction: Direction, state: Is) {
+        // Perhaps it was made anew, from outside.
+        self.stranger |= state == Is::Perhaps && direction == Direction::In;
         self.doubt = match self.doubt {
             _ if state == Is::Perhaps => Some(direction),
             Some(other) if other != direction => None,
@@ -103,10 +110,15 @@ impl Flow {
         };
     }
 
+    fn is_dns(&self) -> bool {
+        self.inside.1 == 53 || self.remote.1 == 53
+    }
+
     fn timeout(&self) -> u64 {
         1_000
             * match self.protocol {
                 protocol::TCP => TCP,
+                protocol::UDP if self.out && self.incoming && self.is_dns() => DNS,
                 protocol::UDP if self.out && self.incoming => REPLIED,
                 protocol::UDP => UNREPLIED,
                 protocol::ICMP => ICMP,
@@ -125,14 +137,14 @@ enum Is {
 }
 
 fn is(flow: &Flow, now: u64) -> Is {
-    let most = flow.timeout();
-    let least = if flow.doubt.is_some() && flow.protocol == protocol::UDP {
-        UNREPLIED * 1_000
-    } else {
-        most
-    };
+    let timeout = flow.timeout();
+    // A mapping with several flows does not hear that one had its answer.
+    let lasts = flow.permits && flow.is_dns();
+    let doubtful = (flow.doubt.is_some() || lasts) && flow.protocol == protocol::UDP;
+    let other = if doubtful { UNREPLIED * 1_000 } else { timeout };
+    let (least, most) = (timeout.min(other), timeout.max(other));
     match now - flow.last {
-        idle if idle <= least => Is::Alive,
+        idle if idle <= least && !flow.gone => Is::Alive,
         idle if idle <= most + 1_000 => Is::Perhaps,
         _ => Is::Dead,
     }
@@ -154,6 +166,10 @@ struct Model {
     rules: Vec<Rule>,
     /// Flows that were made by a redirect.
     by_rule: u64,
+    /// Flows of what came in unasked and passed as it was.
+    as_they_are: u64,
+    /// Flows ended for the packet that is looked at.
+    gave_way: bool,
     now: u64,
 }
 
@@ -210,8 +226,18 @@ impl Model {
         }
     }
 
+    /// The engine has a flow no more, but perhaps its mapping.
+    fn lose(&mut self, at: usize) {
+        match self.is(&self.flows[at]) {
+            Is::Perhaps if self.flows[at].permits => self.flows[at].gone = true,
+            _ => {
+                self.flows.remove(at);
+            }
+        }
+    }
+
     fn find_out(&self, tuple: &Tuple) -> Option<usize> {
-        self.flows.iter().position(|flow| {
+        self.find(|flow| {
             flow.protocol == tuple.protocol
                 && flow.inside == tuple.source
                 && flow.remote == tuple.destination
@@ -219,11 +245,16 @@ impl Model {
     }
 
     fn find_in(&self, tuple: &Tuple) -> Option<usize> {
-        self.flows.iter().position(|flow| {
+        self.find(|flow| {
             flow.protocol == tuple.protocol
                 && flow.remote == tuple.source
                 && flow.alias == tuple.destination
         })
+    }
+
+    /// A flow that is there.
+    fn find(&self, is: impl Fn(&Flow) -> bool) -> Option<usize> {
+        self.flows.iter().position(|flow| is(flow) && !flow.gone)
     }
 
     fn behaviour(&self, protocol: u8) -> Behaviour {
@@ -286,7 +317,7 @@ impl Model {
             return;
         }
         if let Some(at) = found {
-            self.flows.remove(at);
+            self.lose(at);
         }
         if let Some(rule) = self.rule_out(tuple) {
             match verdict {
@@ -383,17 +414,45 @@ impl Model {
             let same = self.config.port_choice == PortChoice::Same && alias.1 == tuple.source.1;
             assert!(same || self.config.ports.contains(&alias.1), "{alias:?}");
             let (certain, _) = self.holders(tuple.protocol, alias, tuple.destination);
-            assert_eq!(certain, 0, "{alias:?} is taken: {tuple:?}");
+            self.give_up(tuple, alias, certain > 0);
             let ruled = self.is_ruled(tuple.protocol, alias);
             assert!(!ruled, "{alias:?} is a redirect's: {tuple:?}");
             if self.config.port_choice == PortChoice::Same && alias.1 != tuple.source.1 {
                 let wished = (alias.0, tuple.source.1);
                 let (_, holders) = self.holders(tuple.protocol, wished, tuple.destination);
                 let ruled = self.is_ruled(tuple.protocol, wished);
-                assert!(ruled || holders > 0, "the same port was free: {tuple:?}");
+                assert!(
+                    ruled || holders > 0 || self.gave_way,
+                    "the same port was free: {tuple:?}"
+                );
             }
         }
         self.open(tuple, alias, mapped);
+    }
+
+    /// With every port taken a mapping without a conversation serves no new
+    /// flows any more, and another inside gets its alias endpoint.
+    fn give_up(&mut self, tuple: &Tuple, alias: End, certain: bool) {
+        let taken = certain && !self.is_exhausted(tuple);
+        assert!(!taken, "{alias:?} is taken: {tuple:?}");
+        let now = self.now;
+        let behaviour = self.behaviour(tuple.protocol);
+        for flow in &mut self.flows {
+            let part = match behaviour.mapping {
+                Dependence::Endpoint => true,
+                _ => flow.remote.0 == tuple.destination.0,
+            };
+            if part && flow.mapped && (flow.protocol, flow.alias) == (tuple.protocol, alias) {
+                let udp = flow.protocol == protocol::UDP && is(flow, now) == Is::Alive;
+                let spoken = udp && flow.out && flow.incoming && flow.doubt.is_none();
+                assert!(!spoken || flow.is_dns(), "{flow:?} gave way to {tuple:?}");
+                assert!(
+                    is(flow, now) != Is::Alive || flow.remote != tuple.destination,
+                    "two with one outside tuple"
+                );
+                flow.mapped = false;
+            }
+        }
     }
 
     fn open(&mut self, tuple: &Tuple, alias: End, mapped: bool) {
@@ -412,6 +471,8 @@ impl Model {
             mapped,
             permits: mapped,
             doubt: None,
+            gone: false,
+            stranger: false,
         });
     }
 
@@ -465,7 +526,7 @@ impl Model {
             return;
         }
         if let Some(at) = found {
-            self.flows.remove(at);
+            self.lose(at);
         }
         if let Some(rule) = self.rule_in(tuple) {
             if verdict == Verdict::TableFull {
@@ -488,7 +549,7 @@ impl Model {
             return;
         }
         let Some(target) = self.config.target else {
-            assert_eq!(verdict, Verdict::Passed, "{tuple:?}");
+            self.as_it_is(tuple, verdict, inside);
             return;
         };
         match verdict {
@@ -503,6 +564,32 @@ impl Model {
                 self.open_in(tuple, inside, false);
             }
         }
+    }
+
+    /// What comes in unasked with the door open goes as it is, and has a flow
+    /// but where there is no room for one, or the two ends have one that is
+    /// in use already.
+    fn as_it_is(&mut self, tuple: &Tuple, verdict: Verdict, inside: End) {
+        let mut others = self.flows.iter();
+        let other = others.find(|flow| {
+            (flow.protocol, flow.inside, flow.remote)
+                == (tuple.protocol, tuple.destination, tuple.source)
+        });
+        let spoken = |flow: &Flow| flow.out && flow.incoming;
+        if verdict == Verdict::Passed {
+            let full = self.flows.len() >= self.config.limits.max_flows;
+            assert!(full || other.is_some_and(spoken), "{tuple:?}");
+            return;
+        }
+        assert_eq!(verdict, Verdict::Translated, "{tuple:?}");
+        assert_eq!(inside, tuple.destination, "{tuple:?}");
+        let stays = other.is_some_and(|flow| {
+            let over = flow.protocol == protocol::TCP || flow.is_dns();
+            spoken(flow) && !over && flow.doubt.is_none() && self.is(flow) == Is::Alive
+        });
+        assert!(!stays, "{tuple:?}: {other:?} has these ends");
+        self.as_they_are += 1;
+        self.open_in(tuple, inside, false);
     }
 
     fn open_in(&mut self, tuple: &Tuple, inside: End, mapped: bool) {
@@ -520,7 +607,72 @@ impl Model {
             mapped,
             permits: mapped,
             doubt: None,
+            gone: false,
+            stranger: true,
         });
+    }
+
+    /// The engine ended so many flows for another's sake: those that it has
+    /// no more. `asked`: the packet whose flow wanted room or a port.
+    /// The dead that were not swept yet take room as well.
+    fn evicted(
+        &mut self,
+        before: &Statistics,
+        many: u64,
+        asked: &Tuple,
+        has: impl Fn(&Flow) -> bool,
+    ) {
+        let most = self.config.limits.max_flows;
+        let full = before.flows >= most || (before.strangers + 1) * 4 >= most;
+        let lost: Vec<Flow> = self
+            .flows
+            .iter()
+            .filter(|flow| !has(flow))
+            .copied()
+            .collect();
+        let sure = lost.iter().filter(|flow| self.is(flow) == Is::Alive);
+        let mut evicted = 0;
+        for flow in sure {
+            let (inside, remote) = ((flow.protocol, flow.inside), flow.remote);
+            if (flow.protocol, flow.remote, flow.alias)
+                == (asked.protocol, asked.source, asked.destination)
+                || (inside, remote) == ((asked.protocol, asked.destination), asked.source)
+            {
+                // It gave way to this very packet's flow.
+                continue;
+            }
+            evicted += 1;
+            let answered = flow.out && flow.incoming && !flow.is_dns() && flow.doubt.is_none();
+            let udp = flow.protocol == protocol::UDP;
+            if flow.stranger && full {
+                let comes_again = flow.mapped || flow.inside == flow.alias;
+                assert!(
+                    !answered || comes_again || !udp,
+                    "{flow:?} was the inside's own"
+                );
+            } else {
+                // Its port, which was the last.
+                assert!(!answered || !udp, "{flow:?} was answered");
+                assert_eq!(
+                    (flow.protocol, flow.remote),
+                    (asked.protocol, asked.destination),
+                    "{flow:?} for {asked:?}: {before:?}"
+                );
+                assert!(self.now - flow.last >= 700, "{flow:?} was used just now");
+                assert!(self.is_exhausted(asked), "{flow:?} for {asked:?}");
+            }
+        }
+        assert!(evicted <= many, "{evicted} are lost, {many} were evicted");
+        self.gave_way = true;
+        // A mapping lives as long as the flow would have that is gone.
+        self.flows.retain(|flow| flow.permits || has(flow));
+        for flow in self.flows.iter_mut().filter(|flow| !has(flow)) {
+            flow.gone = true;
+        }
+    }
+
+    fn strangers(&self) -> usize {
+        self.flows.iter().filter(|flow| flow.stranger).count()
     }
 
     /// Whether a shared mapping decided; `Some(true)`: it let the packet in.
@@ -686,6 +838,8 @@ struct World {
     /// ICMP errors that found their way.
     complaints: u64,
     seen: [u64; Verdict::ALL.len()],
+    /// What the engine counted before the packets of a step.
+    before: Statistics,
 }
 
 impl Drop for World {
@@ -726,7 +880,14 @@ fn settings(random: &mut Random) -> Config {
     (config.tcp, config.udp) = (behaviour(), behaviour());
     config.pooling = random.of(&[Pooling::Paired, Pooling::Arbitrary]);
     config.port_choice = random.of(&[PortChoice::Random, PortChoice::Same]);
-    config.ports = random.of(&[40_000..=40_004, 40_000..=40_050, 1..=300, 1_024..=65_535]);
+    config.ports = random.of(&[
+        40_000..=40_004,
+        40_000..=40_050,
+        40_000..=40_099,
+        1..=300,
+        1_024..=65_535,
+        20_000..=60_000,
+    ]);
     config.hairpin = Hairpin::Caller;
     config.mode.deny_incoming = random.chance(50);
     config.mode.unregistered_only = random.chance(20);
@@ -748,6 +909,7 @@ fn settings(random: &mut Random) -> Config {
         icmp_secs: secs(ICMP),
         gre_secs: secs(OTHER),
         other_secs: secs(OTHER),
+        dns_secs: secs(DNS),
     };
     config
 }
@@ -772,6 +934,8 @@ impl World {
                 flows: Vec::new(),
                 rules: Vec::new(),
                 by_rule: 0,
+                as_they_are: 0,
+                gave_way: false,
                 now: 0,
             },
             changes: random.of(&[0, 0, 1, 5]),
@@ -779,6 +943,7 @@ impl World {
             clock: random.next() >> 20,
             random,
             seen: [0; Verdict::ALL.len()],
+            before: Statistics::default(),
         }
     }
 
@@ -803,7 +968,7 @@ impl World {
         let (inside, outside) = match protocol {
             protocol::ICMP => (self.port(), 0),
             ESP => (0, 0),
-            _ => (self.port(), 1_000 + self.random.below(3) as u16),
+            _ => (self.port(), self.random.of(&[53, 1_000, 1_001, 1_002])),
         };
         Tuple {
             protocol,
@@ -919,7 +1084,11 @@ impl World {
             self.change_rules();
         }
         let direction = self.random.of(&[Direction::Out, Direction::In]);
-        let count = self.random.of(&[1, 1, 2, 7, 33, 40]);
+        let count = match self.may_evict() {
+            // Who went is looked up after each packet.
+            true => 1,
+            false => self.random.of(&[1, 1, 2, 7, 33, 40]),
+        };
         let mut tuples = Vec::new();
         for _ in 0..count {
             let tuple = match direction {
@@ -933,8 +1102,12 @@ impl World {
             .map(|tuple| build(tuple, &mut self.random))
             .collect();
         let mut after = before.clone();
-        let verdicts = self.translate(direction, &mut after);
-        let mut verdicts = verdicts;
+        self.before = self.nat.statistics();
+        self.model.gave_way = false;
+        let mut verdicts = self.translate(direction, &mut after);
+        if let Some(asked) = tuples.first() {
+            self.note_evicted(asked, tuples.len());
+        }
         for at in 0..tuples.len() {
             if verdicts[at] == Verdict::TableFull && tuples[at].protocol == ESP {
                 // The last who sends has the outside tuple: to try it again
@@ -948,6 +1121,7 @@ impl World {
                     Direction::Out => self.nat.translate_out(&mut after[at], self.clock),
                     Direction::In => self.nat.translate_in(&mut after[at], self.clock),
                 };
+                self.note_evicted(&tuples[at], 1);
                 // Packets behind it in the batch, which the model has yet to
                 // see, may have taken the room or the last ports.
                 let tuple = &tuples[at];
@@ -991,6 +1165,33 @@ impl World {
         tuples.len() as u64
     }
 
+    /// Whether a few packets may take the last room or the last ports.
+    fn may_evict(&self) -> bool {
+        const MOST: usize = 40;
+        let model = &self.model;
+        let limits = model.config.limits.max_flows;
+        let full = model.flows.len() + MOST >= limits || (model.strangers() + MOST) * 4 >= limits;
+        full || model.config.ports.len() <= model.flows.len() + MOST
+    }
+
+    /// Takes out of the model what the engine ended for others.
+    fn note_evicted(&mut self, asked: &Tuple, packets: usize) {
+        let now = self.nat.statistics();
+        let many = now.flows_evicted - self.before.flows_evicted;
+        let before = std::mem::replace(&mut self.before, now);
+        if many == 0 {
+            return;
+        }
+        assert_eq!(packets, 1, "evicted among several");
+        let nat = &self.nat;
+        let end = |(address, port): End| (IpAddr::from(address), port);
+        self.model.evicted(&before, many, asked, |flow| {
+            let (inside, remote) = (end(flow.inside), end(flow.remote));
+            let found = nat.lookup(Direction::Out, flow.protocol, inside, remote);
+            found.is_some_and(|found| (ipv4(found.alias), found.alias_port) == flow.alias)
+        });
+    }
+
     /// Whether a refusal may be due to flows that are dead but not swept: a
     /// large range or table is not looked through for every packet, and a
     /// shared mapping lives as long as the longest-lived of its flows would
@@ -1030,6 +1231,8 @@ impl World {
                     mapped: shared != Dependence::AddressAndPort,
                     permits: shared != Dependence::AddressAndPort,
                     doubt: None,
+                    gone: false,
+                    stranger: false,
                 });
             });
         }
@@ -1038,6 +1241,8 @@ impl World {
             flows,
             rules: self.model.rules.clone(),
             by_rule: 0,
+            as_they_are: 0,
+            gave_way: false,
             now: self.model.now,
         }
     }
@@ -1130,6 +1335,7 @@ fn the_engine_is_the_model() {
     let mut done = 0;
     let mut seen = [0; Verdict::ALL.len()];
     let (mut by_rule, mut complaints) = (0, 0);
+    let (mut evicted, mut as_they_are) = (0, 0);
     let mut seed = asked("FINGERPOST_NAT_SEED").unwrap_or(1);
     let steps = asked("FINGERPOST_NAT_STEPS").unwrap_or(USUAL_STEPS);
     while done < steps {
@@ -1141,6 +1347,8 @@ fn the_engine_is_the_model() {
         world.compare();
         done += here;
         by_rule += world.model.by_rule;
+        evicted += world.nat.statistics().flows_evicted;
+        as_they_are += world.model.as_they_are;
         complaints += world.complaints;
         seed += 1;
         for (sum, one) in seen.iter_mut().zip(world.seen) {
@@ -1153,6 +1361,11 @@ fn the_engine_is_the_model() {
     }
     assert!(by_rule > 100, "{by_rule} flows by redirects");
     assert!(complaints > 1_000, "{complaints} errors");
+    assert!(evicted > 1_000, "{evicted} flows gave way");
+    assert!(
+        as_they_are > 100,
+        "{as_they_are} flows of what passed as it was"
+    );
     for verdict in [
         Verdict::Translated,
         Verdict::Passed,

@@ -213,9 +213,9 @@ own_time(void)
 	uint16_t port, used;
 
 	LibAliasSetTime(la, now);
-	port = OUT_UDP(la, prv1, 1000, ext, 53, masq);
+	port = OUT_UDP(la, prv1, 1000, ext, 5300, masq);
 	used = OUT_UDP(la, prv2, 1001, ext, 53, masq);
-	IN_UDP(la, ext, 53, masq, port, prv1, 1000);
+	IN_UDP(la, ext, 5300, masq, port, prv1, 1000);
 	for (step = 0; step < 10; step++) {
 		now += 60 * 1000;
 		LibAliasSetTime(la, now);
@@ -240,16 +240,16 @@ timeouts(void)
 	uint16_t port;
 
 	EQUAL(LibAliasSetTimeout(la, LIBALIAS_TIMEOUT_UDP, 10), 0);
-	EQUAL(LibAliasSetTimeout(la, LIBALIAS_TIMEOUT_OTHER + 1, 10), -1);
+	EQUAL(LibAliasSetTimeout(la, LIBALIAS_TIMEOUT_DNS + 1, 10), -1);
 	EQUAL(LibAliasSetTimeout(la, -1, 10), -1);
 	EQUAL(LibAliasSetTimeout(la, LIBALIAS_TIMEOUT_UDP, 0), -1);
 	LibAliasSetTime(la, 0);
-	port = OUT_UDP(la, prv1, 1000, ext, 53, masq);
-	IN_UDP(la, ext, 53, masq, port, prv1, 1000);
+	port = OUT_UDP(la, prv1, 1000, ext, 5300, masq);
+	IN_UDP(la, ext, 5300, masq, port, prv1, 1000);
 	LibAliasSetTime(la, 10 * 1000);
-	IN_UDP(la, ext, 53, masq, port, prv1, 1000);
+	IN_UDP(la, ext, 5300, masq, port, prv1, 1000);
 	LibAliasSetTime(la, 21 * 1000);
-	IN_UDP_FAILS(la, ext, 53, masq, port);
+	IN_UDP_FAILS(la, ext, 5300, masq, port);
 	LibAliasUninit(la);
 }
 

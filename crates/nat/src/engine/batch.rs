@@ -14,7 +14,6 @@ use packet::protocol;
 use super::SWEEP_A_STAGE;
 use super::create::SWEEP_A_FLOW;
 use super::translate::{Hint, follow_short};
-use crate::flow::flag;
 use crate::index::First;
 use crate::key::Key;
 use crate::parse;
@@ -64,10 +63,7 @@ impl Staged {
     };
 
     fn hint(&self) -> Hint {
-        Hint {
-            hash: self.hash,
-            port: self.port,
-        }
+        Hint::new(self.hash, self.port)
     }
 }
 
@@ -233,8 +229,8 @@ impl Nat {
             };
             let class = flow.class;
             follow_short::<OUT>(flow, packet.bytes);
-            if (flow.class != class) & (flow.flags & flag::MAPPED != 0) {
-                self.refresh_shared(staged.name, class);
+            if flow.class != class {
+                self.turned(staged.name, class);
             }
         }
     }

@@ -91,6 +91,7 @@ impl Nat {
             let class = flow.class;
             touch::<OUT>(flow, now, bytes, parsed);
             self.refresh_shared(name, class);
+            self.may_give(name);
         }
     }
 
@@ -159,8 +160,9 @@ impl Nat {
         // As many go as come, also without a caller who maintains.
         self.rules.expire(now_millis);
         for tried in 0..PORTS_TRIED {
-            let wish = if tried == 0 { Wish::Same } else { Wish::Any };
-            let port = u16::from_be(self.choose_port(&ends, None, wish, 0)?.port);
+            let same = tried == 0 && self.ports.has(wanted.inside_port);
+            let wish = if same { Wish::Same } else { Wish::Any };
+            let port = u16::from_be(self.choose_port(&ends, None, wish, Hint::new(0, 0))?.port);
             let asked = Tuple {
                 protocol: protocol::TCP,
                 own: alias,
@@ -168,7 +170,8 @@ impl Nat {
                 remote: address(from),
                 remote_port: 0,
             };
-            if self.rules.inbound(&asked, false, now_millis).is_some() {
+            let is_awaited = self.rules.inbound(&asked, false, now_millis).is_some();
+            if is_awaited || self.has_data(&ends, port) {
                 continue;
             }
             let redirect = Redirect::port(protocol::TCP, wanted.inside, wanted.inside_port, port);
@@ -178,6 +181,16 @@ impl Nat {
             return Some((alias, port));
         }
         None
+    }
+
+    /// Whether a server's data connection that was made before has an alias
+    /// port (host order): it would have the next one's packets as well.
+    fn has_data(&self, ends: &Ends, port: u16) -> bool {
+        let ports = [helper::ftp::DATA_PORT.to_be(), port.to_be()];
+        let key = Key::new(ends.remote, ends.alias, ports, ends.protocol);
+        self.table
+            .find::<false>(self.table.hasher.hash(key), key)
+            .is_some()
     }
 
     /// A PPTP call's GRE packet. `None`: no helper knows the call.
@@ -296,7 +309,7 @@ impl Nat {
         if self.proxied.is_full() {
             return Verdict::TableFull;
         }
-        let name = match self.new_flow_out(&parsed, Hint { hash, port: 0 }) {
+        let name = match self.new_flow_out(&parsed, Hint::new(hash, 0)) {
             Ok(name) => name,
             Err(verdict) => return verdict,
         };
@@ -367,10 +380,27 @@ impl Nat {
             }
             Later::Refused => Verdict::NoMapping,
             Later::Held => Verdict::FragmentWaiting,
-            Later::NoRoom if self.config.limits.fragments.held_bytes == 0 => {
-                Verdict::FragmentWaiting
-            }
+            Later::NoRoom if self.config.limits.fragments.held_bytes == 0 => match OUT {
+                true => self.later_fragment_alone(bytes),
+                false => Verdict::FragmentWaiting,
+            },
             Later::NoRoom => Verdict::TableFull,
+        }
+    }
+
+    /// A later fragment that goes out before its first one, where none is
+    /// held: it must not leave with a source of the inside, which is all of
+    /// it that can be told.
+    fn later_fragment_alone(&self, bytes: &mut [u8]) -> Verdict {
+        let Ok(mut ip) = Ipv4::new(bytes) else {
+            return Verdict::Malformed;
+        };
+        match self.alias_of_host(word(ip.source())) {
+            Some(alias) => {
+                ip.set_source(address(alias));
+                Verdict::Translated
+            }
+            None => Verdict::Passed,
         }
     }
 

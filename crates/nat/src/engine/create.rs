@@ -77,20 +77,42 @@ impl Nat {
     /// Makes the flow of an outgoing packet, whatever the modes say.
     pub(super) fn new_flow_out(&mut self, parsed: &Parsed, hint: Hint) -> Result<u32, Verdict> {
         let key = parsed.key;
-        let mut alias = self.alias_for(key, parsed.upper)?;
-        let mut tries = ADDRESSES_TRIED.min(self.pool.len());
-        loop {
-            let made = self.out_through(key, parsed.upper, alias, hint);
-            if made.is_err() && alias.address == key.source() && self.is_open() {
-                return Err(Verdict::Passed);
+        let alias = self.alias_for(key, parsed.upper)?;
+        let made = if alias.pooled && self.config.pooling == Pooling::Arbitrary {
+            // All of them before a port is taken from anybody.
+            let free = Hint {
+                gives: false,
+                ..hint
+            };
+            match self.out_through_any(parsed, alias, free) {
+                Err(Verdict::PortsExhausted) => self.out_through_any(parsed, alias, hint),
+                made => made,
             }
-            tries = tries.saturating_sub(1);
-            let next = alias.pooled && self.config.pooling == Pooling::Arbitrary && tries > 0;
-            if made != Err(Verdict::PortsExhausted) || !next {
-                return made;
+        } else {
+            self.out_through(key, parsed.upper, alias, hint)
+        };
+        if made.is_err() && alias.address == key.source() && self.is_open() {
+            return Err(Verdict::Passed);
+        }
+        made
+    }
+
+    /// Makes an outgoing flow behind one of several alias addresses.
+    fn out_through_any(
+        &mut self,
+        parsed: &Parsed,
+        mut alias: Alias,
+        hint: Hint,
+    ) -> Result<u32, Verdict> {
+        let mut made = Err(Verdict::PortsExhausted);
+        for _ in 0..ADDRESSES_TRIED.min(self.pool.len()) {
+            made = self.out_through(parsed.key, parsed.upper, alias, hint);
+            if made != Err(Verdict::PortsExhausted) {
+                break;
             }
             alias.address = self.next_own(alias.address);
         }
+        made
     }
 
     /// Whether what comes in without a flow passes as it is.
@@ -165,6 +187,24 @@ impl Nat {
         })
     }
 
+    /// The address that packets of a host leave with, of which no more is
+    /// known; `None`: they pass as they are.
+    pub(super) fn alias_of_host(&self, source: u32) -> Option<u32> {
+        let mode = self.config.mode;
+        let own = self.own_for(source);
+        let by_rule = self
+            .rules
+            .alias_address(address(source), self.is_own(source));
+        if let Some(found) = by_rule {
+            return found.address.map(word).or(own);
+        }
+        let private_only = mode.unregistered_only || mode.carrier_grade;
+        if mode.proxy_only || private_only && !is_private(source, mode.carrier_grade) {
+            return None;
+        }
+        own
+    }
+
     /// Makes an outgoing flow behind one alias address.
     fn out_through(
         &mut self,
@@ -194,7 +234,7 @@ impl Nat {
             if let Some(mapping) = shared.mapping.and_then(|name| self.mappings.get(name)) {
                 (ends.alias, ends.alias_port) = (mapping.alias, mapping.alias_port);
             } else {
-                let port = self.choose_port(&ends, shared.make_for, alias.port, hint.port);
+                let port = self.choose_port(&ends, shared.make_for, alias.port, hint);
                 chosen = port.ok_or(Verdict::PortsExhausted)?;
                 ends.alias_port = chosen.port;
             }
@@ -292,7 +332,9 @@ impl Nat {
                 return self.in_by_rule(key, parsed.upper, &found);
             }
         }
-        let target = self.config.target.ok_or(Verdict::Passed)?;
+        let Some(target) = self.config.target else {
+            return self.in_as_it_is(parsed);
+        };
         self.in_to(
             key,
             parsed.upper,
@@ -300,6 +342,33 @@ impl Nat {
             key.destination_port(),
             MappingChoice::default(),
         )
+    }
+
+    /// To whom it was sent: this machine, or a host with an address of its
+    /// own. It goes as it is, and a flow sees to it that its answer leaves
+    /// by the address and port that were asked. Where there can be none, it
+    /// goes all the same.
+    fn in_as_it_is(&mut self, parsed: &Parsed) -> Result<u32, Verdict> {
+        let key = parsed.key;
+        let translates = !self.pool.is_empty() || !self.rules.is_empty();
+        if !translates || self.config.mode.proxy_only || self.speaks(key) {
+            return Err(Verdict::Passed);
+        }
+        let (inside, port) = (key.destination(), key.destination_port());
+        let made = self.in_to(key, parsed.upper, inside, port, MappingChoice::default());
+        made.map_err(|_| Verdict::Passed)
+    }
+
+    /// Whether the receiver of an unasked packet has a conversation with its
+    /// sender by the same two ends, through another alias: that one stays.
+    fn speaks(&self, key: Key) -> bool {
+        let out = key.turned();
+        let name = self.table.find::<true>(self.table.hasher.hash(out), out);
+        let flow = name.and_then(|name| self.table.get(name));
+        flow.is_some_and(|flow| {
+            let spoken = flow.has(flag::SEEN_OUT | flag::SEEN_IN);
+            self.alive(flow) && spoken && !flow.state().is_over()
+        })
     }
 
     fn redirect(&self, key: Key) -> Option<Found> {
@@ -375,7 +444,7 @@ impl Nat {
             protocol: key.protocol(),
         };
         let plan = Plan {
-            flags: flag::SEEN_IN | self.hairpin_flag(&ends),
+            flags: flag::SEEN_IN | flag::STRANGER | self.hairpin_flag(&ends),
             shared,
             chosen: Chosen::default(),
             ported: is_ported(upper),
@@ -423,6 +492,10 @@ impl Nat {
             Some(hash) => hash,
             None => self.claim(ends, plan.ported)?,
         };
+        let stranger = plan.flags & flag::STRANGER != 0;
+        if stranger {
+            self.bound_strangers();
+        }
         if self.table.is_full() && !self.make_room() {
             return Err(Verdict::TableFull);
         }
@@ -437,6 +510,9 @@ impl Nat {
             self.unshare(&flow);
             return Err(Verdict::TableFull);
         };
+        if stranger {
+            self.note_stranger(name);
+        }
         self.statistics.flows_made += 1;
         if plan.ported && !flow.has(flag::MAPPED) {
             let Ends { remote_port, .. } = *ends;
@@ -591,20 +667,39 @@ impl Nat {
         };
         let dies = self.dies(&flow);
         let (was, is) = (State::of(before).lives_long(), flow.state().lives_long());
+        let answered = flow.state() == State::Dns && before != State::Dns as u8;
         for shared in shared_of(&flow).into_iter().flatten() {
             self.mappings.refresh(shared, dies);
             match (was, is) {
                 (false, true) => self.mappings.lengthen(shared),
                 (true, false) => self.shorten(shared),
+                _ if answered => self.mappings.answered(shared, dies),
                 _ => {}
             }
         }
     }
 
+    /// A flow's state has changed from the class `before`: its mapping is
+    /// told, and whether it may give its port up.
+    #[cold]
+    #[inline(never)]
+    pub(super) fn turned(&mut self, name: u32, before: u8) {
+        if self
+            .table
+            .get(name)
+            .is_some_and(|flow| flow.has(flag::MAPPED))
+        {
+            self.refresh_shared(name, before);
+        }
+        self.may_give(name);
+    }
+
     /// A flow of a mapping or permit lives long no more.
     fn shorten(&mut self, shared: u32) {
         let dies = self.clock.now().saturating_add(self.ticks.short());
-        self.mappings.shorten(shared, dies);
+        if self.mappings.shorten(shared, dies) {
+            self.mapping_may_give(shared);
+        }
     }
 
     /// A flow ends: its mapping and permit lose what it gave them of life.

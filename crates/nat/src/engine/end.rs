@@ -87,15 +87,24 @@ impl Nat {
         }
     }
 
-    /// Makes room for a new flow at the cap, if the settings say so. Returns
-    /// whether there is room.
+    /// Makes room for a new flow at the cap: a stranger's goes, another only
+    /// if the settings say so. Returns whether there is room.
     #[cold]
     pub(super) fn make_room(&mut self) -> bool {
+        let (ended, looked) = match self.strangers.count() {
+            0 => (false, 0),
+            _ => self.end_a_stranger(),
+        };
+        ended || self.make_room_of_some(EVICT_LOOKS.saturating_sub(looked))
+    }
+
+    /// The same from so many flows at random.
+    fn make_room_of_some(&mut self, most: usize) -> bool {
         // At random: a run of places was often made in one go, and would be
         // all of one kind. Few places are all looked at.
         let places = self.table.places() as u32;
-        let looks = EVICT_LOOKS.min(places as usize);
-        let all = places as usize <= EVICT_LOOKS;
+        let looks = most.min(places as usize);
+        let all = places as usize <= most;
         let mut names = [0; EVICT_LOOKS];
         for (at, name) in names.iter_mut().enumerate() {
             *name = if all {
@@ -140,6 +149,9 @@ impl Nat {
             Why::Expired => self.statistics.flows_expired += 1,
             Why::Evicted => self.statistics.flows_evicted += 1,
             Why::Removed => self.statistics.flows_removed += 1,
+        }
+        if flow.has(flag::STRANGER) {
+            self.strangers.went();
         }
         self.end_beside(&flow);
         self.leave_shared(&flow);
@@ -205,15 +217,15 @@ pub(super) fn has_ports(flow: &Flow) -> bool {
 
 /// What a flow is worth at the cap, the least first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-enum Worth {
+pub(super) enum Worth {
     Closing,
     Unreplied,
     Kept,
 }
 
-fn worth(flow: &Flow) -> Worth {
+pub(super) fn worth(flow: &Flow) -> Worth {
     match flow.state() {
-        State::TcpClosed | State::TcpReset => Worth::Closing,
+        state if state.is_over() => Worth::Closing,
         State::TcpOpening | State::UdpUnreplied => Worth::Unreplied,
         State::TcpEstablished | State::TcpHalfClosed | State::Udp => Worth::Kept,
         _ if flow.has(flag::SEEN_OUT | flag::SEEN_IN) => Worth::Kept,

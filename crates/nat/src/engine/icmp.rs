@@ -6,8 +6,8 @@
 
 mod quote;
 
-use packet::checksum::Delta;
-use packet::{Ipv4, gre, protocol};
+use packet::checksum::{Delta, Sum};
+use packet::{Icmp, Ipv4, gre, icmp, protocol};
 
 use self::quote::Quote;
 use super::beside::{helper_key, key_tuple, tuple};
@@ -76,6 +76,13 @@ impl Nat {
     /// REQ-9 is about its being passed, not about its counting as use). One
     /// about a packet from another inside host turns back (REQ-7).
     pub(super) fn icmp_error<const OUT: bool>(&mut self, bytes: &mut [u8], at: usize) -> Verdict {
+        if !OUT && self.config.mode.deny_incoming && is_redirect(bytes, at) {
+            // Whoever it is, another way is not for strangers to name.
+            return Verdict::Denied;
+        }
+        if !is_sound(bytes, at) {
+            return Verdict::Malformed;
+        }
         let turns = OUT
             && self.config.hairpin == Hairpin::Engine
             && self.is_own(outer_address::<false>(bytes));
@@ -210,16 +217,14 @@ impl Nat {
         self.table.get(name).filter(|flow| self.alive(flow))
     }
 
-    /// An error that goes out about a packet no flow is known of: its
-    /// source is hidden all the same.
-    fn unknown_error_out(&self, bytes: &mut [u8]) -> Verdict {
+    /// An error that goes out about a packet no flow is known of: what it
+    /// quotes would tell who is inside (RFC 5508 REQ-5). One of an address
+    /// that nobody translates passes.
+    fn unknown_error_out(&self, bytes: &[u8]) -> Verdict {
         let source = outer_address::<true>(bytes);
-        match self.own_for(source) {
-            Some(alias) => {
-                rewrite_address::<true>(bytes, alias, Delta::of32(source, alias));
-                Verdict::Translated
-            }
-            None => Verdict::Passed,
+        match self.alias_of_host(source) {
+            Some(alias) if alias != source => Verdict::NoMapping,
+            _ => Verdict::Passed,
         }
     }
 }
@@ -238,6 +243,25 @@ fn set_outer<const OUT: bool>(bytes: &mut [u8], before: &Before) {
     } else if !OUT && outer_address::<true>(bytes) == before.stood_in {
         rewrite_address::<true>(bytes, remote, delta);
     }
+}
+
+fn is_redirect(bytes: &[u8], at: usize) -> bool {
+    bytes.get(at) == Some(&icmp::REDIRECT)
+}
+
+/// Whether an error's checksum is right, and that of the header it quotes
+/// (RFC 5508 REQ-3). Of a datagram in fragments only the latter is known.
+fn is_sound(bytes: &[u8], at: usize) -> bool {
+    let Ok(ip) = Ipv4::new(bytes) else {
+        return false;
+    };
+    let message = bytes.get(at..ip.total_len()).unwrap_or_default();
+    let whole = !ip.is_fragment();
+    let quoted = message.get(icmp::HEADER_LEN..).unwrap_or_default();
+    let is_right = Icmp::new(message).is_ok_and(|icmp| icmp.checksum_is_right(Sum::default()));
+    // What is too short to tell is refused by who reads it.
+    let quoted_is = Ipv4::parse_truncated(quoted).is_ok_and(|quoted| quoted.checksum_is_right());
+    (is_right || !whole) && quoted_is
 }
 
 /// The source (`OUT`) or the destination of a packet.

@@ -12,7 +12,7 @@ use packet::protocol;
 
 use super::Nat;
 use super::translate::follow_short;
-use crate::flow::{Flow, flag};
+use crate::flow::Flow;
 use crate::parse::TCP_LEN;
 use crate::tcp::{self, CHANGES, Seen};
 
@@ -147,7 +147,7 @@ impl Nat {
             };
             let class = flow.class;
             segment.follow(flow);
-            if (flow.class != class) & (flow.flags & flag::MAPPED != 0)
+            if (flow.class != class)
                 && let Some(place) = changed.get_mut(changes)
             {
                 *place = (segment.name, class);
@@ -155,7 +155,7 @@ impl Nat {
             }
         }
         for (name, class) in changed.into_iter().take(changes) {
-            self.refresh_shared(name, class);
+            self.turned(name, class);
         }
     }
 
@@ -169,8 +169,8 @@ impl Nat {
         };
         let class = flow.class;
         follow_short::<OUT>(flow, bytes);
-        if (flow.class != class) & (flow.flags & flag::MAPPED != 0) {
-            self.refresh_shared(name, class);
+        if flow.class != class {
+            self.turned(name, class);
         }
     }
 }

@@ -3,6 +3,7 @@
 use super::Nat;
 use super::address;
 use super::create::Wish;
+use super::translate::Hint;
 use crate::flow::Ends;
 use crate::key::Key;
 use crate::mapping::Kind;
@@ -12,20 +13,42 @@ use crate::{PortChoice, Why};
 /// Random ports tried before the range is looked through.
 const RANDOM_TRIES: u32 = 4;
 /// Ports of a full group tried for one whose flow is dead but not swept.
-const DEAD_TRIES: u32 = 4;
+const DEAD_TRIES: u32 = 3;
 
 /// What may not share a port with the flow that looks for one.
 #[derive(Debug, Clone, Copy)]
-struct Contest {
+pub(super) struct Contest {
     ends: Ends,
     /// For a shared mapping, the remote address it is for (0: any).
     shared: Option<u32>,
     group: Group,
+    /// The first sequence number, where it is TCP that opens.
+    syn: Option<u32>,
+    /// Whether another flow may have to give its port up.
+    gives: bool,
+}
+
+impl Contest {
+    pub fn ends(&self) -> &Ends {
+        &self.ends
+    }
+
+    pub fn group(&self) -> Group {
+        self.group
+    }
+
+    pub fn gives(&self) -> bool {
+        self.gives
+    }
+
+    pub fn syn(&self) -> Option<u32> {
+        self.syn
+    }
 }
 
 /// A port in memory order, and the hash of the incoming key where that was
 /// looked up.
-type Free = (u16, Option<u64>);
+pub(super) type Free = (u16, Option<u64>);
 
 /// A port that was chosen.
 #[derive(Debug, Clone, Copy, Default)]
@@ -62,14 +85,13 @@ impl Nat {
     }
 
     /// A free alias port; `None`: no port of the range is. `shared`: it is
-    /// for a shared mapping of that remote address. `hint`: a random port
-    /// in memory order that was foreseen, or 0.
+    /// for a shared mapping of that remote address.
     pub(super) fn choose_port(
         &mut self,
         ends: &Ends,
         shared: Option<u32>,
         wish: Wish,
-        hint: u16,
+        hint: Hint,
     ) -> Option<Chosen> {
         let (remote, remote_port) = match shared {
             Some(remote) => (remote, 0),
@@ -80,6 +102,8 @@ impl Nat {
             ends: *ends,
             shared,
             group,
+            syn: hint.syn,
+            gives: hint.gives,
         };
         let chosen = |(port, incoming)| Chosen {
             port,
@@ -97,7 +121,7 @@ impl Nat {
         {
             return Some(chosen(free));
         }
-        let hint = if wish == Wish::Any { hint } else { 0 };
+        let hint = if wish == Wish::Any { hint.port } else { 0 };
         self.pick(&contest, hint).map(chosen)
     }
 
@@ -138,7 +162,8 @@ impl Nat {
     /// Any free port of the range.
     fn pick(&mut self, contest: &Contest, hint: u16) -> Option<Free> {
         if self.ports.count() <= SMALL_RANGE {
-            return self.try_in_turn(contest, self.ports.count());
+            let free = self.try_in_turn(contest, self.ports.count());
+            return free.or_else(|| self.give_in_turn(contest));
         }
         self.ports.catch_up(contest.group, self.rules.released());
         if self.ports.map(contest.group).is_some() {
@@ -154,7 +179,8 @@ impl Nat {
                 return Some(free);
             }
         }
-        self.try_in_turn(contest, MOST_TRIES)
+        let free = self.try_in_turn(contest, MOST_TRIES);
+        free.or_else(|| self.give_in_turn(contest))
     }
 
     /// Tries ports in a row from a random one on.
@@ -173,6 +199,7 @@ impl Nat {
     /// Picks by the group's map, which learns the next ports before.
     fn by_map(&mut self, contest: &Contest) -> Option<Free> {
         self.learn(contest);
+        self.forget_givers(contest);
         for _ in 0..MOST_TRIES {
             let map = self.ports.map(contest.group)?;
             let Some(place) = map.candidate(&mut self.random) else {
@@ -184,7 +211,7 @@ impl Nat {
             }
             self.ports.map(contest.group)?.set(place);
         }
-        self.reclaim(contest)
+        self.reclaim(contest).or_else(|| self.give_by_map(contest))
     }
 
     fn learn(&mut self, contest: &Contest) {
@@ -200,6 +227,7 @@ impl Nat {
                 && let Some(map) = self.ports.map(contest.group)
             {
                 map.set(place);
+                map.may_give(place);
             }
         }
     }
@@ -219,12 +247,10 @@ impl Nat {
 
     /// An alias port (memory order) if it is free. A dead flow that holds it
     /// is ended.
-    fn is_free(&mut self, contest: &Contest, port: u16) -> Option<Free> {
+    pub(super) fn is_free(&mut self, contest: &Contest, port: u16) -> Option<Free> {
         self.work.port();
         let ends = &contest.ends;
-        if let Some(part) = &self.shard
-            && !part.may_take(self.is_own(ends.alias), u16::from_be(port))
-        {
+        if !self.may_take(ends, port) {
             return None;
         }
         if !self.rules.is_empty() && self.is_ruled(ends, port) {
@@ -247,20 +273,38 @@ impl Nat {
         Some((port, Some(hash)))
     }
 
+    /// Whether a port (memory order) is of the engine's part.
+    pub(super) fn may_take(&self, ends: &Ends, port: u16) -> bool {
+        match &self.shard {
+            Some(part) => part.may_take(self.is_own(ends.alias), u16::from_be(port)),
+            None => true,
+        }
+    }
+
     /// Whether a redirect could speak for the port.
-    fn is_ruled(&self, ends: &Ends, port: u16) -> bool {
+    pub(super) fn is_ruled(&self, ends: &Ends, port: u16) -> bool {
         let current = self.is_own(ends.alias);
         let (alias, port) = (address(ends.alias), u16::from_be(port));
         self.rules.holds_port(ends.protocol, alias, current, port)
     }
 
-    /// Whether a shared mapping has the port, for any remote or for this.
     fn is_mapped(&mut self, contest: &Contest, port: u16) -> bool {
+        self.mapping_of(contest, port).is_some()
+    }
+
+    /// The shared mapping that has the port, for any remote or for this.
+    pub(super) fn mapping_of(&mut self, contest: &Contest, port: u16) -> Option<u32> {
         let Contest { ends, shared, .. } = *contest;
         let mut mapped = |remote| {
             let place = (ends.alias, port, remote, ends.protocol);
-            self.shared_at(place, Kind::Mapping).is_some()
+            self.shared_at(place, Kind::Mapping)
         };
-        mapped(0) || shared != Some(0) && mapped(ends.remote)
+        mapped(0).or_else(|| {
+            if shared != Some(0) {
+                mapped(ends.remote)
+            } else {
+                None
+            }
+        })
     }
 }

@@ -68,18 +68,18 @@ fn every_port_of_a_range_comes_before_the_first_refusal() {
             // Of the same hosts' ports those of the range, in order: not one
             // candidate fails until the range is nearly full.
             let source = (host(flow / 20_000), 0x8000 + (flow % 20_000) as u16);
-            let (verdict, port) = out(&mut nat, source, (REMOTE, 53), 0);
+            let (verdict, port) = out(&mut nat, source, (REMOTE, 5_300), 0);
             assert_eq!(verdict, Verdict::Translated, "flow {flow}");
             assert!(port >= 0x8000 && seen.insert(port), "port {port}");
         }
         for more in 0..1_000 {
             let source = (host(9), 0x8000 + more);
-            let (verdict, _) = out(&mut nat, source, (REMOTE, 53), 0);
+            let (verdict, _) = out(&mut nat, source, (REMOTE, 5_300), 0);
             assert_eq!(verdict, Verdict::PortsExhausted);
             assert!(nat.work.ports <= 9, "{:?}", nat.work);
         }
         // Another destination shares them.
-        let (verdict, _) = out(&mut nat, (HOST, 1), (REMOTE, 54), 0);
+        let (verdict, _) = out(&mut nat, (HOST, 1), (REMOTE, 5_301), 0);
         assert_eq!(verdict, Verdict::Translated);
     }
 }
@@ -94,7 +94,7 @@ fn a_port_that_a_one_shot_redirect_gave_back_is_free_at_once() {
     nat.rules_mut()
         .expect(redirect.at(ALIAS), u64::MAX)
         .unwrap();
-    let make = |nat: &mut Nat, port| out(nat, (HOST, port), (REMOTE, 53), 0);
+    let make = |nat: &mut Nat, port| out(nat, (HOST, port), (REMOTE, 5_300), 0);
     for port in 1_000..1_199 {
         assert_eq!(make(&mut nat, port).0, Verdict::Translated);
     }
@@ -122,21 +122,33 @@ fn one_client_port_to_many_remotes_is_nothing_special() {
 #[test]
 fn a_flow_lives_its_timeout_and_a_second_at_most() {
     let mut nat = Nat::new(config(100)).unwrap();
-    let (_, port) = out(&mut nat, (HOST, 1), (REMOTE, 53), 5);
-    assert_eq!(back(&mut nat, (REMOTE, 53), port, 5), Verdict::Translated);
+    let (_, port) = out(&mut nat, (HOST, 1), (REMOTE, 5_300), 5);
+    assert_eq!(
+        back(&mut nat, (REMOTE, 5_300), port, 5),
+        Verdict::Translated
+    );
     let mut now = 5;
     for _ in 0..3 {
         now += 300_000;
-        assert_eq!(back(&mut nat, (REMOTE, 53), port, now), Verdict::Translated);
+        assert_eq!(
+            back(&mut nat, (REMOTE, 5_300), port, now),
+            Verdict::Translated
+        );
     }
     // The clock steps back: no time passes.
-    assert_eq!(back(&mut nat, (REMOTE, 53), port, 0), Verdict::Translated);
     assert_eq!(
-        back(&mut nat, (REMOTE, 53), port, 1_000),
+        back(&mut nat, (REMOTE, 5_300), port, 0),
+        Verdict::Translated
+    );
+    assert_eq!(
+        back(&mut nat, (REMOTE, 5_300), port, 1_000),
         Verdict::Translated
     );
     let late = 1_000 + 301_000;
-    assert_eq!(back(&mut nat, (REMOTE, 53), port, late), Verdict::NoMapping);
+    assert_eq!(
+        back(&mut nat, (REMOTE, 5_300), port, late),
+        Verdict::NoMapping
+    );
 }
 
 #[test]
@@ -167,9 +179,12 @@ fn a_flood_pushes_no_connection_out() {
         let mut nat = Nat::new(config).unwrap();
         let mut ports = Vec::new();
         for flow in 0..700 {
-            let (verdict, port) = out(&mut nat, (HOST, flow + 1), (REMOTE, 53), 0);
+            let (verdict, port) = out(&mut nat, (HOST, flow + 1_001), (REMOTE, 5_300), 0);
             assert_eq!(verdict, Verdict::Translated);
-            assert_eq!(back(&mut nat, (REMOTE, 53), port, 0), Verdict::Translated);
+            assert_eq!(
+                back(&mut nat, (REMOTE, 5_300), port, 0),
+                Verdict::Translated
+            );
             ports.push(port);
         }
         let mut refused = 0;
@@ -192,7 +207,10 @@ fn a_flood_pushes_no_connection_out() {
             ),
         }
         for port in ports {
-            assert_eq!(back(&mut nat, (REMOTE, 53), port, 2), Verdict::Translated);
+            assert_eq!(
+                back(&mut nat, (REMOTE, 5_300), port, 2),
+                Verdict::Translated
+            );
         }
     }
 }
@@ -273,7 +291,7 @@ fn hairpinning_in_one_call() {
     config.udp = Behaviour::FULL_CONE;
     let mut nat = Nat::new(config).unwrap();
     let server = host(1);
-    let (_, port) = out(&mut nat, (server, 7_000), (REMOTE, 53), 0);
+    let (_, port) = out(&mut nat, (server, 7_000), (REMOTE, 5_300), 0);
     let before = Ip::new(HOST, ALIAS).udp(5_000, port, b"hello");
     let mut bytes = before.clone();
     assert_eq!(nat.translate_out(&mut bytes, 0), Verdict::Hairpinned);
@@ -301,10 +319,13 @@ fn hairpinning_in_one_call() {
 fn all_flows_are_forgotten_at_once_and_any_number_of_times() {
     let mut nat = Nat::new(config(1_000)).unwrap();
     for _ in 0..600 {
-        let (_, port) = out(&mut nat, (HOST, 1), (REMOTE, 53), 0);
-        assert_eq!(back(&mut nat, (REMOTE, 53), port, 0), Verdict::Translated);
+        let (_, port) = out(&mut nat, (HOST, 1), (REMOTE, 5_300), 0);
+        assert_eq!(
+            back(&mut nat, (REMOTE, 5_300), port, 0),
+            Verdict::Translated
+        );
         nat.forget_flows();
-        assert_eq!(back(&mut nat, (REMOTE, 53), port, 0), Verdict::NoMapping);
+        assert_eq!(back(&mut nat, (REMOTE, 5_300), port, 0), Verdict::NoMapping);
     }
     nat.maintain(0, 1_000);
     assert_eq!(nat.statistics().flows, 0);
@@ -316,7 +337,7 @@ fn events_tell_of_mappings_and_are_bounded() {
     config.limits.events = 3;
     let mut nat = Nat::new(config).unwrap();
     for port in 1..=5 {
-        out(&mut nat, (HOST, port), (REMOTE, 53), 0);
+        out(&mut nat, (HOST, port), (REMOTE, 5_300), 0);
     }
     assert_eq!(nat.statistics().events_lost, 2);
     let event = nat.next_event().unwrap();
@@ -325,7 +346,7 @@ fn events_tell_of_mappings_and_are_bounded() {
         (crate::EventKind::Made, 1)
     );
     while nat.next_event().is_some() {}
-    assert!(remove(&mut nat, (HOST, 2), (REMOTE, 53)));
+    assert!(remove(&mut nat, (HOST, 2), (REMOTE, 5_300)));
     let event = nat.next_event().unwrap();
     assert_eq!(event.kind, crate::EventKind::Ended(Why::Removed));
     assert_eq!(event.flow.inside_port, 2);
@@ -336,8 +357,8 @@ fn an_event_says_of_its_flow_what_a_lookup_says() {
     let mut config = config(100);
     config.limits.events = 2;
     let mut nat = Nat::new(config).unwrap();
-    let (_, port) = out(&mut nat, (HOST, 1), (REMOTE, 53), 0);
-    let (inside, remote) = (end((HOST, 1)), end((REMOTE, 53)));
+    let (_, port) = out(&mut nat, (HOST, 1), (REMOTE, 5_300), 0);
+    let (inside, remote) = (end((HOST, 1)), end((REMOTE, 5_300)));
     let look = |nat: &Nat| nat.lookup(Direction::Out, protocol::UDP, inside, remote);
     let made = nat.next_event().unwrap().flow;
     assert_eq!(Some(made), look(&nat));
@@ -345,11 +366,11 @@ fn an_event_says_of_its_flow_what_a_lookup_says() {
     assert_eq!((made.remote, made.remote_port), remote);
     assert_eq!((made.alias, made.alias_port), end((ALIAS, port)));
     // Some of its time has passed, and it was answered.
-    back(&mut nat, (REMOTE, 53), port, 10_000);
+    back(&mut nat, (REMOTE, 5_300), port, 10_000);
     nat.translate_out_batch(&mut [], 60_000);
     let last = look(&nat).unwrap();
     assert!(last.idle_millis > 0 && last.state == State::Udp);
-    assert!(remove(&mut nat, (HOST, 1), (REMOTE, 53)));
+    assert!(remove(&mut nat, (HOST, 1), (REMOTE, 5_300)));
     assert_eq!(nat.next_event().unwrap().flow, last);
 }
 
@@ -358,8 +379,8 @@ fn a_key_of_ipv6_finds_nothing_and_ends_nothing() {
     let mut config = config(100);
     config.udp = Behaviour::FULL_CONE;
     let mut nat = Nat::new(config).unwrap();
-    let (_, port) = out(&mut nat, (HOST, 1), (REMOTE, 53), 0);
-    let (inside, remote, alias) = (end((HOST, 1)), end((REMOTE, 53)), end((ALIAS, port)));
+    let (_, port) = out(&mut nat, (HOST, 1), (REMOTE, 5_300), 0);
+    let (inside, remote, alias) = (end((HOST, 1)), end((REMOTE, 5_300)), end((ALIAS, port)));
     let six = |(_, port)| (IpAddr::V6(std::net::Ipv6Addr::LOCALHOST), port);
     let mapped = |(_, port)| (IpAddr::V6(HOST.to_ipv6_mapped()), port);
     let udp = protocol::UDP;
@@ -389,8 +410,8 @@ fn shared_mappings_are_looked_up_and_listed() {
         let other = Ipv4Addr::new(198, 51, 100, 8);
         let mut ports = Vec::new();
         for inside in 1..=200 {
-            let (_, port) = out(&mut nat, (HOST, inside), (REMOTE, 53), 0);
-            out(&mut nat, (HOST, inside), (REMOTE, 54), 0);
+            let (_, port) = out(&mut nat, (HOST, inside), (REMOTE, 5_300), 0);
+            out(&mut nat, (HOST, inside), (REMOTE, 5_301), 0);
             ports.push((inside, port));
         }
         let is_any = mapping == Dependence::Endpoint;
@@ -416,8 +437,8 @@ fn shared_mappings_are_looked_up_and_listed() {
             rows
         };
         assert_eq!(list(&nat), ports);
-        assert!(remove(&mut nat, (HOST, 1), (REMOTE, 53)));
-        assert!(remove(&mut nat, (HOST, 1), (REMOTE, 54)));
+        assert!(remove(&mut nat, (HOST, 1), (REMOTE, 5_300)));
+        assert!(remove(&mut nat, (HOST, 1), (REMOTE, 5_301)));
         assert_eq!(list(&nat), ports[1..]);
         nat.forget_flows();
         assert!(list(&nat).is_empty());

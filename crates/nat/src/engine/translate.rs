@@ -16,6 +16,9 @@ use crate::{Hairpin, Nat, State, Verdict, Why};
 /// TCP.
 const CHANGED_BYTES: usize = 120;
 
+/// DNS's port, memory order.
+const DNS: u16 = 53_u16.to_be();
+
 /// What is known of a packet before its flow is made.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Hint {
@@ -24,6 +27,23 @@ pub(super) struct Hint {
     /// The alias port to try first, memory order, whose line was asked for;
     /// 0: none.
     pub port: u16,
+    /// The sequence number, of what opens a TCP connection.
+    pub syn: Option<u32>,
+    /// Whether another flow may have to give its port up.
+    pub gives: bool,
+}
+
+impl Hint {
+    /// The hash, and the port to try first.
+    #[inline(always)]
+    pub fn new(hash: u64, port: u16) -> Self {
+        Self {
+            hash,
+            port,
+            syn: None,
+            gives: true,
+        }
+    }
 }
 
 impl Nat {
@@ -65,7 +85,7 @@ impl Nat {
             First::Name(_) | First::Link => true,
             First::Nothing => false,
         };
-        self.one_unknown::<true>(bytes, key, Hint { hash, port }, known)
+        self.one_unknown::<true>(bytes, key, Hint::new(hash, port), known)
     }
 
     /// A packet whose first look found no flow of its own.
@@ -76,7 +96,7 @@ impl Nat {
             return Verdict::Malformed;
         };
         let hash = self.table.hasher.hash(parsed.key);
-        let hint = Hint { hash, port: 0 };
+        let hint = Hint::new(hash, 0);
         self.one_unknown::<OUT>(bytes, parsed.key, hint, true)
     }
 
@@ -115,7 +135,7 @@ impl Nat {
             }
         }
         let hash = hint.hash;
-        self.miss::<OUT>(bytes, &parsed, Hint { hash, port: 0 })
+        self.miss::<OUT>(bytes, &parsed, Hint::new(hash, 0))
     }
 
     /// Translates a packet that [`parse::short`] took by a flow that may be
@@ -246,7 +266,7 @@ impl Nat {
         parsed: &Parsed,
     ) -> Verdict {
         let hash = self.table.hasher.hash(parsed.key);
-        self.hinted::<OUT>(bytes, parsed, Hint { hash, port: 0 })
+        self.hinted::<OUT>(bytes, parsed, Hint::new(hash, 0))
     }
 
     #[inline(never)]
@@ -278,7 +298,8 @@ impl Nat {
             return verdict;
         }
         let made = if OUT {
-            self.new_out(parsed, hint)
+            let syn = parse::syn(bytes, parsed);
+            self.new_out(parsed, Hint { syn, ..hint })
         } else {
             self.new_in(parsed)
         };
@@ -337,8 +358,12 @@ impl Nat {
         }
         let class = flow.class;
         touch::<OUT>(flow, now, bytes, parsed);
+        let turned = flow.class != class;
         if flow.has(flag::MAPPED) {
             self.refresh_shared(name, class);
+        }
+        if turned {
+            self.may_give(name);
         }
         if let Some(flow) = self.table.get(name) {
             parse::rewrite::<OUT>(bytes, parsed, flow);
@@ -444,7 +469,9 @@ fn see<const OUT: bool>(flow: &mut Flow) {
     flow.flags |= if OUT { flag::SEEN_OUT } else { flag::SEEN_IN };
     let answered = flow.has(flag::SEEN_OUT | flag::SEEN_IN);
     if answered && flow.class == State::UdpUnreplied as u8 {
-        flow.class = State::Udp as u8;
+        let [inside, remote, _] = flow.ports;
+        let is_dns = (inside == DNS) | (remote == DNS);
+        flow.class = if is_dns { State::Dns } else { State::Udp } as u8;
     }
 }
 

@@ -9,6 +9,10 @@ use super::sequence::Text;
 
 /// The port of control connections (RFC 959 §8).
 pub const PORT: u16 = 21;
+/// The port that servers make data connections from (RFC 959 §3.2).
+pub const DATA_PORT: u16 = 20;
+/// Nobody outside is let in to a privileged port because a line says so.
+pub const LEAST_PORT: u16 = 1_024;
 /// What lies between a line's beginning and its endpoint at most, for one
 /// that comes in two segments: `EPRT ` and some spaces.
 pub const MAX_HEAD: usize = 16;

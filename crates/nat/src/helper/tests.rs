@@ -35,6 +35,8 @@ impl Trial {
     fn new(kind: Kind, key: ControlKey) -> Self {
         let mut helpers = Helpers::new(Limits::default());
         assert!(helpers.open(kind, key, 0));
+        // As after the handshake.
+        helpers.connections.get_mut(&key).unwrap().opened = [true; 2];
         Self {
             helpers,
             key,
@@ -50,7 +52,19 @@ impl Trial {
             ..Built::default()
         };
         trial.out_segment(&syn).unwrap();
+        trial.hear(tcp::SYN | tcp::ACK);
         trial
+    }
+
+    /// A segment of the remote without data.
+    fn hear(&mut self, flags: u8) {
+        let segment = Built {
+            flags,
+            acknowledgement: 1_000,
+            ..Built::default()
+        };
+        let mut bytes = built(REMOTE, HOST, &segment);
+        self.helpers.incoming(&self.key, ALIAS, &mut bytes, 0);
     }
 
     fn out_segment(&mut self, segment: &Built<'_>) -> Result<Vec<u8>, Refusal> {
@@ -129,6 +143,30 @@ fn checked(bytes: &[u8]) -> Vec<u8> {
     bytes[..ip.total_len()].to_vec()
 }
 
+/// Neither a privileged port nor one that a segment without a handshake
+/// names is opened; both lines go as they are.
+#[test]
+fn what_is_not_opened() {
+    let mut trial = Trial::client();
+    for (at, line) in [
+        (1_000, "PORT 10,0,0,5,0,22\r\n"),
+        (1_020, "EPRT |1|10.0.0.5|1023|\r\n"),
+    ] {
+        assert_eq!(trial.out(at, line), Ok((at, line.to_owned())));
+    }
+    let line = "PORT 10,0,0,5,19,137\r\n";
+    let mut half = Trial::new(Kind::Ftp, key(3_000, ftp::PORT));
+    half.out_segment(&Built {
+        flags: tcp::SYN,
+        sequence: 999,
+        ..Built::default()
+    })
+    .unwrap();
+    half.hear(tcp::ACK);
+    assert_eq!(half.out(1_000, line), Ok((1_000, line.to_owned())));
+    assert_eq!((trial.given, half.given), (40_000, 40_000));
+}
+
 #[test]
 fn an_active_client() {
     let mut trial = Trial::client();
@@ -162,20 +200,20 @@ fn an_active_client() {
 #[test]
 fn several_commands_in_one_segment_and_one_over_two() {
     let mut trial = Trial::client();
-    let both = "PORT 10,0,0,5,1,1\r\nEPRT |1|10.0.0.5|258|\r\nPO";
+    let both = "PORT 10,0,0,5,9,9\r\nEPRT |1|10.0.0.5|2580|\r\nPO";
     let (_, text) = trial.out(1_000, both).unwrap();
     assert_eq!(
         text,
         "PORT 192,0,2,100,156,65\r\nEPRT |1|192.0.2.100|40002|\r\nPO"
     );
     let next = 1_000 + both.len() as u32;
-    let (_, text) = trial.out(next, "RT 10,0,0,5,1,3\r\n").unwrap();
+    let (_, text) = trial.out(next, "RT 10,0,0,5,9,3\r\n").unwrap();
     assert_eq!(text, "RT 192,0,2,100,156,67\r\n");
     // The endpoint itself split: its first half is gone already.
     let mut trial = Trial::client();
     trial.out(1_000, "PORT 10,0").unwrap();
-    assert_eq!(trial.out(1_009, ",0,5,1,1\r\n").unwrap().1, ",0,5,1,1\r\n");
-    let (_, after) = trial.out(1_019, "PORT 10,0,0,5,1,1\r\n").unwrap();
+    assert_eq!(trial.out(1_009, ",0,5,9,9\r\n").unwrap().1, ",0,5,9,9\r\n");
+    let (_, after) = trial.out(1_019, "PORT 10,0,0,5,9,9\r\n").unwrap();
     assert!(after.starts_with("PORT 192"));
 }
 
@@ -203,7 +241,7 @@ fn out_of_order_data_waits_for_its_turn() {
 #[test]
 fn without_room_nothing_is_overrun() {
     let mut trial = Trial::client();
-    let data = b"PORT 10,0,0,5,1,1\r\n";
+    let data = b"PORT 10,0,0,5,9,9\r\n";
     let segment = Built {
         sequence: 1_000,
         flags: tcp::ACK,
@@ -227,7 +265,7 @@ fn without_room_nothing_is_overrun() {
     // With room it goes on as if nothing had been.
     assert!(
         trial
-            .out(1_000, "PORT 10,0,0,5,1,1\r\n")
+            .out(1_000, "PORT 10,0,0,5,9,9\r\n")
             .unwrap()
             .1
             .starts_with("PORT 192")
@@ -238,7 +276,7 @@ fn without_room_nothing_is_overrun() {
 fn any_number_of_changes_when_acknowledged() {
     let mut trial = Trial::client();
     let (mut sent, mut arrived) = (1_000_u32, 1_000_u32);
-    let line = "PORT 10,0,0,5,1,1\r\n";
+    let line = "PORT 10,0,0,5,9,9\r\n";
     for round in 0..200 {
         let (at, text) = trial.out(sent, line).unwrap();
         assert_eq!(at, arrived, "round {round}");
@@ -401,10 +439,11 @@ proptest! {
         let mut stream = String::new();
         let mut ends = vec![0];
         for (which, number) in lines {
-            let [high, low] = number.max(1).to_be_bytes();
+            let number = number.max(ftp::LEAST_PORT);
+            let [high, low] = number.to_be_bytes();
             match which {
                 0 => stream.push_str(&format!("PORT 10,0,0,5,{high},{low}\r\n")),
-                1 => stream.push_str(&format!("EPRT |1|10.0.0.5|{}|\r\n", number.max(1))),
+                1 => stream.push_str(&format!("EPRT |1|10.0.0.5|{number}|\r\n")),
                 _ => stream.push_str(&format!("NOOP {number}\r\n")),
             }
             ends.push(stream.len());

@@ -10,7 +10,7 @@ const MOST_SECS: u32 = 31_536_000;
 /// `STATE SECONDS`.
 pub fn timeout(words: &mut Words<'_>) -> Result<Statement, TextErrorKind> {
     const WANTED: &str = "tcp_opening, tcp_established, tcp_half_closed, tcp_closed, tcp_reset, \
-                          udp_unreplied, udp, icmp, gre or other";
+                          udp_unreplied, udp, dns, icmp, gre or other";
     const SECONDS: &str = "seconds, from 1 to 31536000";
     let word = words.wanted(WANTED)?;
     let state = match word {
@@ -21,6 +21,7 @@ pub fn timeout(words: &mut Words<'_>) -> Result<Statement, TextErrorKind> {
         "tcp_reset" => State::TcpReset,
         "udp_unreplied" => State::UdpUnreplied,
         "udp" => State::Udp,
+        "dns" => State::Dns,
         "icmp" => State::Icmp,
         "gre" => State::Gre,
         "other" => State::Other,

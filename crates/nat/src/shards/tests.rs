@@ -534,3 +534,29 @@ fn what_one_engine_alone_can_do_is_refused() {
     assert!(refused(&few, all, 3).unwrap().contains("redirects"));
     assert!(refused(&|_| {}, None, 0).is_some() && refused(&|_| {}, None, 257).is_some());
 }
+
+/// With the door open an alias address answers by itself: the part that has
+/// the question has the answer.
+#[test]
+fn an_alias_address_answers_where_it_was_asked() {
+    let mut config = config();
+    config.mode.deny_incoming = false;
+    let nat = Nat::new(config.clone()).unwrap();
+    let own = config.addresses[0];
+    let shards = nat.shards(4).unwrap();
+    let mut seen = std::collections::BTreeSet::new();
+    for number in 0..400 {
+        for of in [protocol::TCP, protocol::UDP, protocol::ICMP] {
+            let here = (own, 1_000 + number);
+            let there = match of {
+                protocol::ICMP => (remote(usize::from(number % 200)), 0),
+                _ => (remote(usize::from(number % 200)), 7_000),
+            };
+            let asked = shards.owner(Direction::In, &packet(of, there, here));
+            let answered = shards.owner(Direction::Out, &packet(of, here, there));
+            assert_eq!(asked, answered, "{of} {here:?} {there:?}");
+            seen.insert(format!("{asked:?}"));
+        }
+    }
+    assert_eq!(seen.len(), 4);
+}

@@ -23,6 +23,7 @@ const ROUNDS: u16 = 40;
 
 fn engine(addresses: &[Ipv4Addr], port: u16) -> Nat {
     let mut config = Config::new(addresses);
+    config.ports = 1_024..=65_535;
     config.limits.initial_flows = 16;
     config.seed = 7;
     let mut nat = Nat::new(config).unwrap();
@@ -175,7 +176,7 @@ fn a_line_to_a_server_that_is_gone() {
         sequence: client.next,
         acknowledgement: client.expected,
         flags: tcp::ACK,
-        data: b"PORT 10,0,0,2,1,1\r\n",
+        data: b"PORT 10,0,0,2,9,9\r\n",
         ..Segment::default()
     });
     bytes.resize(bytes.len() + 64, 0xbe);

@@ -10,6 +10,7 @@
 mod endpoint;
 mod hairpin;
 mod incoming;
+mod open;
 mod outgoing;
 mod special;
 mod trial;

@@ -115,8 +115,12 @@ fn active_ftp_opens_one_way_for_the_server() {
 #[test]
 fn without_room_a_helper_refuses() {
     let mut trial = Trial::new();
+    trial
+        .nat
+        .set_addresses(&[Ipv4Addr::new(111, 222, 111, 222)])
+        .unwrap();
     trial.connect((EXT, 21), (EXT, 21));
-    let data = b"PORT 10,0,222,173,1,1\r\n";
+    let data = b"PORT 10,0,222,173,9,9\r\n";
     let segment = Segment {
         source_port: CLIENT,
         destination_port: 21,
@@ -125,11 +129,6 @@ fn without_room_a_helper_refuses() {
         data,
         ..Segment::default()
     };
-    trial
-        .nat
-        .set_addresses(&[Ipv4Addr::new(111, 222, 111, 222)])
-        .unwrap();
-    trial.nat.forget_flows();
     let mut bytes = Ip::new(PRIVATE, EXT).tcp(&segment);
     let before = bytes.clone();
     let verdict = trial.nat.translate_out(&mut bytes, 0);

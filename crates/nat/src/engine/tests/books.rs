@@ -113,15 +113,15 @@ fn the_flow_that_makes_room_may_be_the_last_of_the_mapping_that_is_joined() {
     config.limits.max_flows = 1;
     config.limits.at_cap = AtCap::Evict;
     let mut nat = Nat::new(config).unwrap();
-    let (_, port) = out(&mut nat, (HOST, 1), (REMOTE, 53), 0);
+    let (_, port) = out(&mut nat, (HOST, 1), (REMOTE, 5_300), 0);
     assert_eq!(
-        out(&mut nat, (HOST, 1), (REMOTE, 54), 0),
+        out(&mut nat, (HOST, 1), (REMOTE, 5_301), 0),
         (Verdict::Translated, port)
     );
     audit(&nat);
     assert_eq!(nat.statistics().mappings, 1);
     assert_eq!(
-        out(&mut nat, (host(1), 1), (REMOTE, 54), 0).0,
+        out(&mut nat, (host(1), 1), (REMOTE, 5_301), 0).0,
         Verdict::Translated
     );
     audit(&nat);
@@ -130,19 +130,19 @@ fn the_flow_that_makes_room_may_be_the_last_of_the_mapping_that_is_joined() {
 #[test]
 fn the_sweep_may_end_the_last_flow_of_the_mapping_that_lets_a_packet_in() {
     let mut nat = Nat::new(shared()).unwrap();
-    let (_, port) = out(&mut nat, (HOST, 1), (REMOTE, 53), 0);
+    let (_, port) = out(&mut nat, (HOST, 1), (REMOTE, 5_300), 0);
     // The flow is dead by this, and its mapping does not know.
     nat.set_timeouts(Timeouts {
         udp_unreplied_secs: 1,
         ..Timeouts::default()
     });
     assert_eq!(
-        back(&mut nat, (REMOTE, 54), port, 5_000),
+        back(&mut nat, (REMOTE, 5_301), port, 5_000),
         Verdict::Translated
     );
     audit(&nat);
     assert_eq!(
-        out(&mut nat, (host(1), 1), (REMOTE, 54), 5_000).0,
+        out(&mut nat, (host(1), 1), (REMOTE, 5_301), 5_000).0,
         Verdict::Translated
     );
     audit(&nat);
@@ -151,15 +151,18 @@ fn the_sweep_may_end_the_last_flow_of_the_mapping_that_lets_a_packet_in() {
 #[test]
 fn a_mapping_of_a_former_address_gets_no_new_flows() {
     let mut nat = Nat::new(shared()).unwrap();
-    let (_, port) = out(&mut nat, (HOST, 1), (REMOTE, 53), 0);
+    let (_, port) = out(&mut nat, (HOST, 1), (REMOTE, 5_300), 0);
     let other = Ipv4Addr::new(192, 0, 2, 2);
     nat.set_addresses(&[other]).unwrap();
     let mut bytes = Ip::new(HOST, REMOTE).udp(1, 54, b"data");
     assert_eq!(nat.translate_out(&mut bytes, 0), Verdict::Translated);
     assert_eq!(Ipv4::new(bytes.as_slice()).unwrap().source(), other);
     // The flow that was there stays.
-    assert_eq!(out(&mut nat, (HOST, 1), (REMOTE, 53), 0).1, port);
-    assert_eq!(back(&mut nat, (REMOTE, 53), port, 0), Verdict::Translated);
+    assert_eq!(out(&mut nat, (HOST, 1), (REMOTE, 5_300), 0).1, port);
+    assert_eq!(
+        back(&mut nat, (REMOTE, 5_300), port, 0),
+        Verdict::Translated
+    );
     audit(&nat);
     nat.maintain(1_000_000, usize::MAX);
     audit(&nat);
@@ -175,26 +178,26 @@ fn the_port_of_a_flow_without_a_mapping_is_free_for_one_when_it_ends() {
     config.mode.deny_incoming = false;
     let mut nat = Nat::new(config).unwrap();
     let port = 40_060;
-    let verdict = back(&mut nat, (REMOTE, 53), port, 0);
+    let verdict = back(&mut nat, (REMOTE, 5_300), port, 0);
     assert_eq!(verdict, Verdict::Translated);
     for number in 0..100 {
-        let (verdict, _) = out(&mut nat, (host(10), 1 + number), (REMOTE, 53), 0);
+        let (verdict, _) = out(&mut nat, (host(10), 1 + number), (REMOTE, 5_300), 0);
         assert_eq!(verdict == Verdict::Translated, number < 99, "{number}");
     }
-    let (remote, alias) = (end((REMOTE, 53)), end((ALIAS, port)));
+    let (remote, alias) = (end((REMOTE, 5_300)), end((ALIAS, port)));
     assert!(nat.remove(Direction::In, protocol::UDP, remote, alias));
-    let made = out(&mut nat, (host(10), 200), (REMOTE, 53), 0);
+    let made = out(&mut nat, (host(10), 200), (REMOTE, 5_300), 0);
     assert_eq!(made, (Verdict::Translated, port));
 }
 
 #[test]
 fn a_call_without_packets_takes_the_time() {
     let mut nat = Nat::new(config(100)).unwrap();
-    let (_, port) = out(&mut nat, (HOST, 1), (REMOTE, 53), 1_000_000);
+    let (_, port) = out(&mut nat, (HOST, 1), (REMOTE, 5_300), 1_000_000);
     // Back, which only this call sees, and on by more than the timeout.
     nat.translate_in_batch(&mut [], 500_000);
     assert_eq!(
-        back(&mut nat, (REMOTE, 53), port, 700_000),
+        back(&mut nat, (REMOTE, 5_300), port, 700_000),
         Verdict::NoMapping
     );
 }
