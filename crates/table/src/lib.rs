@@ -16,6 +16,7 @@
 mod addresses;
 mod cost;
 mod event;
+mod family;
 mod fdb;
 mod links;
 mod lookup;
@@ -38,6 +39,7 @@ mod writer;
 pub use addresses::Addresses;
 pub use cost::touched;
 pub use event::{Event, Events, Generation, Operation, Row};
+pub use family::{AF_INET, AF_INET6};
 pub use fdb::Fdb;
 pub use links::Links;
 pub use lookup::{Decision, NoRoute, Packet};
@@ -70,7 +72,3 @@ pub use writer::{
     TableFull, Writer,
 };
 
-/// `AF_INET`.
-pub const AF_INET: u8 = 2;
-/// `AF_INET6`.
-pub const AF_INET6: u8 = 10;
