@@ -6,8 +6,9 @@ use std::cell::RefCell;
 use std::net::Ipv4Addr;
 use std::sync::Arc;
 
+use fingerpost_dataplane::Pool;
 use fingerpost_dataplane::fib_sync::{Attachment, FibSync, FibSyncSettings};
-use fingerpost_dataplane::forward::{Forwarder, Frame, GONE, HOST, Reason, Settings};
+use fingerpost_dataplane::forward::{Forwarder, GONE, HOST, Reason, Settings};
 use fingerpost_dataplane::neighbour::Limits;
 use fingerpost_nat::{Config, Nat};
 use memory::quiescent::{Domain, Reader};
@@ -19,7 +20,8 @@ use table::{
     Placement, Route, RouteBody, Rule, Writer,
 };
 
-const HEADROOM: usize = 64;
+const BUFFERS: usize = 1_024;
+const PACKET_BYTES: usize = 65_535;
 
 struct Router {
     forwarder: Forwarder,
@@ -158,6 +160,7 @@ fn router() -> Option<Router> {
         Arc::clone(&fill.table()),
         Some(nat),
         Settings::default(),
+        Pool::new(BUFFERS, PACKET_BYTES).ok()?.cache(),
     );
     Some(Router {
         forwarder,
@@ -186,8 +189,12 @@ fn take(router: &mut Router, mut bytes: &[u8]) {
 
 fn pass(router: &mut Router, port: u16, bytes: &[u8]) {
     router.now_millis += 7;
-    let mut room = vec![0xee; HEADROOM + bytes.len() + 192];
-    room[HEADROOM..][..bytes.len()].copy_from_slice(bytes);
+    let Some(mut packet) = router.forwarder.cache().take() else {
+        panic!("buffers are missing");
+    };
+    // What lies around a packet is not to be read.
+    packet.as_mut().fill(0xee);
+    assert!(packet.set_frame(bytes, 0), "longer than a length can say");
     let counted = |router: &Router| -> u64 {
         let counters = router.forwarder.counters();
         Reason::ALL
@@ -196,7 +203,7 @@ fn pass(router: &mut Router, port: u16, bytes: &[u8]) {
             .sum()
     };
     let before = counted(router);
-    let mut frames = [Frame::new(&mut room, HEADROOM, bytes.len())];
+    let mut frames = [packet];
     let section = router.reader.enter();
     router
         .forwarder
@@ -205,10 +212,12 @@ fn pass(router: &mut Router, port: u16, bytes: &[u8]) {
     let egress = router.forwarder.egress()[0];
     let mut made = 0;
     if egress != GONE {
-        check(egress, frames[0].bytes());
+        check(egress, frames[0].frame());
     }
-    while let Some(packet) = router.forwarder.next_originated() {
-        check(packet.port, packet.frame.bytes());
+    router.forwarder.cache().give_all(frames.into_iter());
+    while let Some((port, packet)) = router.forwarder.next_originated() {
+        check(port, packet.frame());
+        router.forwarder.cache().give(packet);
         made += 1;
     }
     while router.forwarder.requests().take().is_some() {}

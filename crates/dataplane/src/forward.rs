@@ -20,7 +20,6 @@ mod error;
 pub mod ethernet;
 mod fast_path;
 mod fragment;
-mod frame;
 mod handoff;
 mod hash;
 pub mod ip;
@@ -38,17 +37,17 @@ use memory::quiescent::Section;
 use nat::Nat;
 
 use crate::neighbour::Table;
+use crate::{Buffer, Cache};
 use error::Allowance;
 use ethernet::{Arrived, Carried};
 use handoff::Handoff;
 use ip::Checked;
-use originated::OriginatedQueue;
+use originated::{OriginatedQueue, Stage};
 use vector::{Destination, PacketVector};
 use waiting::Waiting;
 
 pub use counters::{Counters, Node, Reason};
 pub use error::Message;
-pub use frame::Frame;
 pub use handoff::{NOTE_LEN, worker_of};
 pub use hash::flow_hash;
 pub use ports::{MAX_PORTS, PortSettings, Ports};
@@ -97,18 +96,6 @@ impl Default for Settings {
     }
 }
 
-/// A packet that was made on the way: an error, a fragment, one that had
-/// waited.
-#[derive(Debug)]
-pub struct Originated<'a> {
-    /// By which port it leaves.
-    pub port: u16,
-    /// Bytes of the link's header at its front.
-    pub link_len: usize,
-    /// The packet.
-    pub frame: Frame<'a>,
-}
-
 /// All that a worker owns of the way. Two share nothing that is written.
 #[derive(Debug)]
 pub struct Forwarder {
@@ -132,6 +119,8 @@ struct State {
     requests: Requests,
     allowance: Allowance,
     originated: OriginatedQueue,
+    /// Buffers for what is made on the way; the worker's own.
+    cache: Cache,
     /// Room for a fragment that the engine of translation held back.
     fragment: Vec<u8>,
     egress: [u16; MAX_BATCH],
@@ -140,14 +129,15 @@ struct State {
 }
 
 impl Forwarder {
-    /// One that forwards by these tables. All allocations of the usual way
-    /// are made here.
+    /// One that forwards by these tables, and takes buffers for what it makes
+    /// from this cache. All allocations of the usual way are made here.
     pub fn new(
         ports: Ports,
         views: Vec<VrfFibs>,
         table: Arc<Table>,
         nat: Option<Nat>,
         settings: Settings,
+        cache: Cache,
     ) -> Self {
         let allowance = Allowance::new(settings.errors_per_second, settings.errors_at_once);
         Self {
@@ -163,6 +153,7 @@ impl Forwarder {
                 requests: Requests::new(),
                 allowance,
                 originated: OriginatedQueue::default(),
+                cache,
                 fragment: Vec::new(),
                 egress: [GONE; MAX_BATCH],
                 seen_changes: 0,
@@ -183,11 +174,10 @@ impl Forwarder {
         &mut self,
         section: &Section<'_>,
         port: u16,
-        frames: &mut [Frame<'_>],
+        frames: &mut [Buffer],
         now_millis: u64,
     ) {
-        let within = frames.len().min(MAX_BATCH);
-        let frames = frames.get_mut(..within).unwrap_or_default();
+        let (frames, _) = frames.split_at_mut(frames.len().min(MAX_BATCH));
         let state = &mut self.state;
         state.begin(now_millis);
         self.v4.clear();
@@ -209,9 +199,8 @@ impl Forwarder {
     /// Takes packets that other workers handed over: each is one that leaves
     /// by a port that stands for this worker ([`worker_of`]), as it left
     /// there. Else as [`Forwarder::forward`].
-    pub fn take_over(&mut self, section: &Section<'_>, frames: &mut [Frame<'_>], now_millis: u64) {
-        let within = frames.len().min(MAX_BATCH);
-        let frames = frames.get_mut(..within).unwrap_or_default();
+    pub fn take_over(&mut self, section: &Section<'_>, frames: &mut [Buffer], now_millis: u64) {
+        let (frames, _) = frames.split_at_mut(frames.len().min(MAX_BATCH));
         let state = &mut self.state;
         state.begin(now_millis);
         let mut ports_in = [None; MAX_BATCH];
@@ -223,7 +212,7 @@ impl Forwarder {
                 if let Some(port) = port
                     && state.ports.get(port).is_some_and(|port| port.is_host) == is_host
                 {
-                    self.v4.push(at, port, u32::of_packet(frame.bytes()));
+                    self.v4.push(at, port, u32::of_packet(frame.packet()));
                 }
             }
             if !self.v4.is_empty() {
@@ -251,14 +240,15 @@ impl Forwarder {
     }
 
     /// Hands out the packets that were made since [`Forwarder::forward`] or
-    /// [`Forwarder::tend`] was called, one by one.
-    pub fn next_originated(&mut self) -> Option<Originated<'_>> {
-        let (port, frame) = self.state.originated.next()?;
-        Some(Originated {
-            port,
-            link_len: self.state.ports.link_len(port),
-            frame,
-        })
+    /// [`Forwarder::tend`] was called, one by one, with the port that each
+    /// leaves by.
+    pub fn next_originated(&mut self) -> Option<(u16, Buffer)> {
+        self.state.originated.next()
+    }
+
+    /// The worker's buffers, which ports fill and empty as well.
+    pub fn cache(&mut self) -> &mut Cache {
+        &mut self.state.cache
     }
 
     /// Counts what became of packets behind the last node: there was no such
@@ -302,7 +292,7 @@ impl Forwarder {
 impl State {
     fn begin(&mut self, now_millis: u64) {
         self.now_millis = now_millis;
-        self.originated.clear();
+        self.originated.clear(&mut self.cache);
     }
 
     /// Drops the packet of a frame.
@@ -317,7 +307,7 @@ impl State {
     fn input(
         &mut self,
         port: u16,
-        frames: &mut [Frame<'_>],
+        frames: &mut [Buffer],
         v4: &mut PacketVector<u32>,
         v6: &mut PacketVector<u128>,
     ) {
@@ -384,6 +374,40 @@ impl State {
         self.counters.visit(Node::Ipv6, v6.len());
     }
 
+    /// Takes a packet out of a batch, with an empty buffer in its place;
+    /// `None`, and counted, where there is none.
+    fn take_out(&mut self, frame: &mut Buffer) -> Option<Buffer> {
+        let Some(empty) = self.cache.take() else {
+            self.counters.count(Reason::NoRoom);
+            return None;
+        };
+        Some(std::mem::replace(frame, empty))
+    }
+
+    /// A buffer with a copy of a packet that was kept elsewhere; `None`, and
+    /// counted, where there is none or no room in it.
+    fn copy_of(&mut self, packet: &[u8]) -> Option<Buffer> {
+        let mut buffer = self.cache.take();
+        if !buffer
+            .as_mut()
+            .is_some_and(|buffer| buffer.set_frame(packet, 0))
+        {
+            self.counters.count(Reason::NoRoom);
+            self.cache.give_all(buffer.take().into_iter());
+        }
+        buffer
+    }
+
+    /// A packet that leaves beside those of the batch.
+    fn add(&mut self, packet: Buffer, stage: Stage) {
+        if stage == Stage::Ready(GONE) {
+            return self.cache.give(packet);
+        }
+        if !self.originated.add(&mut self.cache, packet, stage) {
+            self.counters.count(Reason::NoRoom);
+        }
+    }
+
     fn leave_to_host(&mut self, at: usize) {
         self.counters.visit(Node::Host, 1);
         self.egress[at] = HOST;
@@ -438,7 +462,7 @@ impl State {
         &mut self,
         section: &Section<'_>,
         vector: &mut PacketVector<u32>,
-        frames: &mut [Frame<'_>],
+        frames: &mut [Buffer],
         is_host: bool,
     ) {
         self.translate_in(vector, frames);
@@ -452,7 +476,7 @@ impl State {
         &mut self,
         section: &Section<'_>,
         vector: &mut PacketVector<A>,
-        frames: &mut [Frame<'_>],
+        frames: &mut [Buffer],
         is_host: bool,
     ) {
         if !is_host && (A::IS_V6 || self.nat.is_none()) {
@@ -478,10 +502,25 @@ impl State {
     }
 }
 
+/// The frame of a place that a vector names: one of its batch. (A place that
+/// is not there is an error of the nodes, which a build with checks stops at.)
+#[inline(always)]
+fn frame_at(frames: &mut [Buffer], at: usize) -> Option<&mut Buffer> {
+    debug_assert!(at < frames.len(), "no frame {at} of {}", frames.len());
+    frames.get_mut(at)
+}
+
+/// The bytes of its packet.
+#[inline(always)]
+fn packet_at(frames: &[Buffer], at: usize) -> &[u8] {
+    debug_assert!(at < frames.len(), "no frame {at} of {}", frames.len());
+    frames.get(at).map(Buffer::packet).unwrap_or_default()
+}
+
 /// A frame without a link's header: its version says what it is.
 #[inline(always)]
-fn bare(frame: &Frame<'_>, port: u16) -> Arrived {
-    let carried = match frame.bytes().first().map(|first| first >> 4) {
+fn bare(frame: &Buffer, port: u16) -> Arrived {
+    let carried = match frame.packet().first().map(|first| first >> 4) {
         Some(6) => Carried::Ipv6,
         _ => Carried::Ipv4,
     };

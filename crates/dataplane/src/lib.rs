@@ -27,7 +27,9 @@ pub mod socket;
 mod testing;
 pub mod worker;
 
-pub use buffer::{Batch, Buffer, Cache, CacheCounters, HEADROOM, Pool, PoolError, TAILROOM};
+pub use buffer::{
+    Batch, Buffer, Cache, CacheCounters, HEADROOM, NoHeadroom, Pool, PoolError, TAILROOM,
+};
 pub use port::memory::{Frames, Memory};
 pub use port::pcap::{Capture, LinkType};
 pub use port::tun::Tun;

@@ -16,7 +16,8 @@ use table::{
 };
 
 use crate::fib_sync::{Attachment, FibSync, FibSyncSettings};
-use crate::forward::{Forwarder, Frame, GONE, MAX_BATCH, Settings};
+use crate::forward::{Forwarder, GONE, MAX_BATCH, Settings};
+use crate::{Batch, Buffer, Pool};
 
 /// The Ethernet address of a link.
 pub fn mac(router: u8, link: u32) -> [u8; 6] {
@@ -166,6 +167,10 @@ pub fn known(link: u32, address: &str, lladdr: [u8; 6]) -> Change {
     )
 }
 
+/// Buffers of a router, and the longest packet in them.
+const BUFFERS: usize = 2_048;
+const PACKET_BYTES: usize = 2_048;
+
 /// A router with its tables, on this thread.
 pub struct Router {
     pub writer: Writer,
@@ -203,8 +208,9 @@ impl Router {
         let mut fill = FibSync::new(writer.reader(), &domain, ports, fill_settings).unwrap();
         let (views, table) = (fill.views(), fill.table());
         let ports = fill.changed_ports().unwrap();
+        let pool = Pool::new(BUFFERS, PACKET_BYTES).unwrap();
         Self {
-            forwarder: Forwarder::new(ports, views, table, nat, settings),
+            forwarder: Forwarder::new(ports, views, table, nat, settings, pool.cache()),
             fill,
             writer,
             reader: domain.register().unwrap(),
@@ -242,28 +248,28 @@ impl Router {
     fn through(
         &mut self,
         packets: &[Vec<u8>],
-        pass: impl Fn(&mut Forwarder, &Section<'_>, &mut [Frame<'_>]),
+        pass: impl Fn(&mut Forwarder, &Section<'_>, &mut [Buffer]),
     ) -> Vec<(u16, Vec<u8>)> {
         let mut out = Vec::new();
         for packets in packets.chunks(MAX_BATCH) {
-            let mut rooms: Vec<Vec<u8>> = packets
-                .iter()
-                .map(|bytes| [&[0xee; 64], &bytes[..], &[0xee; 192]].concat())
-                .collect();
-            let mut frames: Vec<Frame<'_>> = rooms
-                .iter_mut()
-                .zip(packets)
-                .map(|(room, bytes)| Frame::new(room, 64, bytes.len()))
-                .collect();
+            let mut batch = Batch::new(packets.len());
+            self.forwarder.cache().fill(&mut batch, packets.len());
+            assert_eq!(batch.len(), packets.len(), "buffers are missing");
+            for (buffer, bytes) in batch.packets_mut().iter_mut().zip(packets) {
+                // What lies around a packet is not to be read.
+                buffer.as_mut().fill(0xee);
+                assert!(buffer.set_frame(bytes, 0));
+            }
             let section = self.reader.enter();
-            pass(&mut self.forwarder, &section, &mut frames);
+            pass(&mut self.forwarder, &section, batch.packets_mut());
             drop(section);
             let egress = *self.forwarder.egress();
-            for (frame, port) in frames.iter().zip(egress) {
+            for (buffer, port) in batch.packets().iter().zip(egress) {
                 if port != GONE {
-                    out.push((port, frame.bytes().to_vec()));
+                    out.push((port, buffer.frame().to_vec()));
                 }
             }
+            self.forwarder.cache().clear(&mut batch);
             self.take_originated(&mut out);
         }
         out
@@ -280,10 +286,18 @@ impl Router {
     }
 
     fn take_originated(&mut self, out: &mut Vec<(u16, Vec<u8>)>) {
-        while let Some(made) = self.forwarder.next_originated() {
-            out.push((made.port, made.frame.bytes().to_vec()));
+        while let Some((port, buffer)) = self.forwarder.next_originated() {
+            out.push((port, buffer.frame().to_vec()));
+            self.forwarder.cache().give(buffer);
         }
     }
+}
+
+/// A buffer with these bytes, none of them a link's; its pool goes with it.
+pub fn buffer(bytes: &[u8]) -> Buffer {
+    let mut buffer = Pool::new(1, PACKET_BYTES).unwrap().cache().take().unwrap();
+    assert!(buffer.set_frame(bytes, 0));
+    buffer
 }
 
 /// An Ethernet frame to a router's link.

@@ -19,7 +19,7 @@ use rustix::thread::{CpuSet, sched_setaffinity};
 use rustix::time::{ClockId, clock_gettime};
 
 use crate::forward::{Counters, Forwarder, Ports, Request};
-use crate::{Batch, Cache, CacheCounters, Port, PortError, Received};
+use crate::{Batch, CacheCounters, Port, PortError, Received};
 use dispatch::Ways;
 
 pub use mesh::Mesh;
@@ -86,7 +86,6 @@ pub struct State {
 pub struct Worker {
     forwarder: Forwarder,
     reader: Reader,
-    cache: Cache,
     batch: Batch,
     leaving: Batch,
     ports: Vec<Place>,
@@ -145,7 +144,6 @@ impl Worker {
     pub fn new(
         forwarder: Forwarder,
         reader: Reader,
-        cache: Cache,
         ports: Vec<(u16, Box<dyn Port + Send>)>,
         batch: usize,
         clock: Clock,
@@ -155,7 +153,6 @@ impl Worker {
         Self {
             forwarder,
             reader,
-            cache,
             batch: Batch::new(batch),
             leaving: Batch::new(batch),
             ports: ports
@@ -222,7 +219,6 @@ impl Worker {
         let Self {
             forwarder,
             reader,
-            cache,
             batch,
             leaving,
             ports,
@@ -238,7 +234,7 @@ impl Worker {
                 let Some(place) = ports.get_mut(at).filter(|place| !place.has_ended) else {
                     continue;
                 };
-                match place.port.receive(cache, batch) {
+                match place.port.receive(forwarder.cache(), batch) {
                     Ok(Received::Packets) => {}
                     Ok(Received::Nothing) => continue,
                     Ok(Received::End) => {
@@ -247,7 +243,7 @@ impl Worker {
                     }
                     Err(error) => {
                         place.fail(error);
-                        cache.clear(batch);
+                        forwarder.cache().clear(batch);
                         continue;
                     }
                 }
@@ -260,10 +256,10 @@ impl Worker {
                     places: ports,
                     mesh,
                 };
-                dispatch::send(forwarder, cache, batch, leaving, &mut ways, one);
+                dispatch::send(forwarder, batch, leaving, &mut ways, one);
             }
             for ring in 0..mesh.as_ref().map_or(0, Mesh::rings) {
-                cache.clear(batch);
+                forwarder.cache().clear(batch);
                 if let Some(mesh) = mesh {
                     mesh.take(ring, batch);
                 }
@@ -280,7 +276,7 @@ impl Worker {
                     places: ports,
                     mesh,
                 };
-                dispatch::send(forwarder, cache, batch, leaving, &mut ways, one);
+                dispatch::send(forwarder, batch, leaving, &mut ways, one);
             }
             sum += came;
             if came == 0 {
@@ -292,7 +288,7 @@ impl Worker {
                         places: ports,
                         mesh,
                     };
-                    dispatch::send(forwarder, cache, batch, leaving, &mut ways, None);
+                    dispatch::send(forwarder, batch, leaving, &mut ways, None);
                 }
                 break;
             }
@@ -337,7 +333,9 @@ impl Worker {
         if mesh.rests() {
             let _ = poll(&mut waited, Some(&IDLE));
         }
-        mesh.wakes();
+        let bell = waited.last();
+        let is_rung = bell.is_some_and(|bell| bell.revents().contains(PollFlags::IN));
+        mesh.wakes(is_rung);
     }
 
     /// Serves a question; false when it is time to end.
@@ -365,7 +363,7 @@ impl Worker {
                 .map(|place| (place.number, place.port.counters()))
                 .collect(),
             cpu_nanos: nanos(ClockId::ThreadCPUTime),
-            buffers: self.cache.counters(),
+            buffers: self.forwarder.cache().counters(),
             waiting: self.forwarder.waiting(),
             requests_lost: self.requests_lost + self.forwarder.requests().lost(),
             nat: self.forwarder.nat().map(|nat| nat.statistics()),

@@ -5,7 +5,7 @@
 //! readers take without waiting; [`quiescent`], when what a writer took out may
 //! be reused; [`Reserved`], an array that grows in place; [`Pages`], memory
 //! shared by rules of its user; [`Stack`], places that threads push and pop
-//! without a lock;
+//! without a lock; [`Wakeup`], whether who waits for work has to be woken;
 //! [`prefetch`] and [`matching`], the few processor instructions that a
 //! table of cache lines needs. What is `unsafe` about them stays in here.
 
@@ -15,9 +15,11 @@ mod published;
 pub mod quiescent;
 mod reserved;
 mod stack;
+mod wakeup;
 
 pub use line::{alone, matching, prefetch, prefetch_at, prefetch_bytes};
 pub use pages::Pages;
 pub use published::Published;
 pub use reserved::Reserved;
 pub use stack::Stack;
+pub use wakeup::Wakeup;

@@ -3,6 +3,7 @@
 //! `cargo xtask bench forward` runs it; it writes the measured rows to
 //! standard output as JSON and its progress to standard error.
 
+mod counted;
 mod neighbours;
 mod ours;
 mod testpmd;
@@ -27,7 +28,8 @@ struct Arguments {
     /// The peer's program; without it only our own figures
     #[arg(long)]
     testpmd: Option<PathBuf>,
-    /// Only this part: forward, nat, change or neighbours
+    /// Only this part: forward, nat, change or neighbours; with --count also
+    /// ring or pool
     #[arg(long)]
     only: Option<String>,
     /// Packets of a batch
@@ -36,6 +38,10 @@ struct Arguments {
     /// Milliseconds of a measurement
     #[arg(long, default_value_t = 500)]
     millis: u64,
+    /// Moves so many packets on one thread and measures nothing: for a
+    /// program that counts instructions
+    #[arg(long)]
+    count: Option<u64>,
     /// Handed over by Cargo
     #[arg(long, hide = true)]
     bench: bool,
@@ -45,6 +51,9 @@ fn main() -> Result<()> {
     let arguments = Arguments::parse();
     let mut samples = Samples::default();
     let wants = |part: &str| arguments.only.as_deref().is_none_or(|only| only == part);
+    if let Some(packets) = arguments.count {
+        return counted::run(&arguments, packets);
+    }
     if wants("neighbours") {
         neighbours::measure(&arguments, &mut samples)?;
     }

@@ -164,7 +164,7 @@ fn packets(
     destinations: Arc<Vec<u32>>,
     hosts: Vec<u32>,
     first: usize,
-    flows: usize,
+    work: Work,
 ) -> impl FnMut(&mut Buffer) -> bool + Send + 'static {
     let packet = Ip::new(Ipv4Addr::UNSPECIFIED, Ipv4Addr::UNSPECIFIED).udp(4_000, 53, &[0x55; 22]);
     let mut frame = [0; 64];
@@ -175,7 +175,7 @@ fn packets(
     frame[40..42].fill(0);
     let checksum = u16::from_be_bytes([frame[24], frame[25]]);
     let base = u32::from(!checksum);
-    let flows = flows.max(1);
+    let (flows, mut left) = (work.flows.max(1), work.most);
     // A flow is one inner end and one destination.
     let turns = if flows > 1 { flows } else { destinations.len() };
     let (mut at, mut flow) = (first % turns, first % flows);
@@ -189,6 +189,10 @@ fn packets(
         (to, from, port)
     };
     move |buffer| {
+        if left == 0 {
+            return false;
+        }
+        left -= 1;
         let (to, from, port) = next();
         let mut sum = base + (to >> 16) + (to & 0xffff) + (from >> 16) + (from & 0xffff);
         sum = (sum & 0xffff) + (sum >> 16);
@@ -236,6 +240,8 @@ struct Work {
     /// Packets at a time.
     batch: usize,
     alias: Alias,
+    /// Packets that each worker's generator makes at most.
+    most: u64,
 }
 
 /// What workers have of alias addresses, and to whom packets come.
@@ -327,9 +333,10 @@ impl Router {
             self.fill.table(),
             nat,
             Settings::default(),
+            pool.cache(),
         );
         let first = number * addresses.len() / 2;
-        let source = packets(Arc::clone(addresses), hosts, first, work.flows);
+        let source = packets(Arc::clone(addresses), hosts, first, work);
         let ports: Vec<(u16, Box<dyn Port + Send>)> = vec![
             (0, Box::new(Memory::generator(source))),
             (1, Box::new(Memory::null())),
@@ -337,7 +344,6 @@ impl Router {
         Ok(Worker::new(
             forwarder,
             self.domain.register()?,
-            pool.cache(),
             ports,
             work.batch,
             Clock::System,
@@ -425,6 +431,7 @@ pub fn measure(
                     stream: kind,
                     batch: arguments.batch,
                     alias: Alias::Own,
+                    most: u64::MAX,
                 };
                 for workers in [1, 2] {
                     let rate = router.rate(work, &addresses, workers, arguments.time())?;
@@ -462,6 +469,7 @@ pub fn measure(
                     stream: Stream::Inside,
                     batch: arguments.batch,
                     alias,
+                    most: u64::MAX,
                 };
                 let rate = router.rate(work, &addresses, workers, arguments.time())?;
                 let name = alias.name();
@@ -469,6 +477,27 @@ pub fn measure(
                 rate.add(samples, "fingerpost", &what, flows as u64);
             }
         }
+    }
+    Ok(())
+}
+
+/// Has one worker forward so many packets on this thread, by a tenth of the
+/// routes; translated, where `flows` are wanted.
+pub fn count(packets: u64, flows: usize, batch: usize) -> Result<()> {
+    let (mut router, routes) = router(100_000, &mut Samples::default())?;
+    let work = Work {
+        flows,
+        stream: Stream::Inside,
+        batch,
+        alias: Alias::Own,
+        most: packets,
+    };
+    let addresses = addresses(work.stream, &routes);
+    let workers = router.workers(work, &addresses, 1)?;
+    let (_to, asks) = mpsc::sync_channel(1);
+    for worker in workers {
+        let sent = worker.run(&asks).counters.of_node(Node::Output);
+        ensure!(sent == packets, "{sent} of {packets}");
     }
     Ok(())
 }

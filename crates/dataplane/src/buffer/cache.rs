@@ -78,7 +78,8 @@ impl Cache {
     #[inline]
     pub fn take(&mut self) -> Option<Buffer> {
         self.stocked(1);
-        self.stock.pop().map(Buffer::new)
+        let empty = self.pool.empty;
+        self.stock.pop().map(|slot| Buffer::new(slot, empty))
     }
 
     /// Takes a buffer back. (One of another pool goes home to that.)

@@ -10,15 +10,16 @@ use std::num::NonZero;
 use std::ptr;
 
 use super::Buffer;
-use super::slot::OwnSlot;
+use super::slot::{ADDRESS_BITS, OwnSlot};
+use super::word::Word;
 
 /// The slots of one pool.
 #[derive(Clone, Copy)]
 pub struct Range {
     /// See [`OwnSlot::origin`].
     pub origin: NonZero<usize>,
-    /// Bytes from the first slot to the end of the last.
-    pub bytes: usize,
+    /// What a handle says that has no packet.
+    pub empty: Word,
     /// Whether the processor has AVX2; asked once, so that nothing is kept on
     /// the stack for the asking with every bulk.
     pub is_wide: bool,
@@ -28,31 +29,18 @@ impl Range {
     /// Whether it is one of them.
     #[inline(always)]
     pub fn has(self, slot: &OwnSlot) -> bool {
-        slot.offset(self.origin) < self.bytes
+        slot.difference(self.origin) >> ADDRESS_BITS == 0
     }
 
     /// How many of them, from the first on, are in it.
     #[inline(always)]
     pub fn have(self, buffers: &[Buffer]) -> usize {
-        let signs = buffers
-            .iter()
-            .fold(0, |signs, one| signs | self.sign(&one.slot));
-        if signs.cast_signed() >= 0 {
+        let differ = |all, one: &Buffer| all | one.slot.difference(self.origin);
+        if buffers.iter().fold(0, differ) >> ADDRESS_BITS == 0 {
             return buffers.len();
         }
         let ours = buffers.iter().take_while(|one| self.has(&one.slot));
         ours.count()
-    }
-
-    /// The highest bit says whether it is none of them: by the sign of a
-    /// difference, which says what is less also for a slot of another pool,
-    /// because addresses have 48 bits, and a slot's size is above them. (A
-    /// comparison of unsigned words costs 3 times as much: vectors of x86-64
-    /// have none.)
-    #[inline(always)]
-    fn sign(self, slot: &OwnSlot) -> usize {
-        let offset = slot.offset(self.origin);
-        offset | self.bytes.wrapping_sub(1).wrapping_sub(offset)
     }
 }
 
@@ -74,10 +62,10 @@ pub unsafe fn alloc_bulk(from: *const OwnSlot, to: *mut Buffer, count: usize, po
     #[cfg(target_arch = "x86_64")]
     if pool.is_wide {
         // SAFETY: the caller's; `is_wide` has found AVX2.
-        return unsafe { wide::alloc_bulk(from, to, count) };
+        return unsafe { wide::alloc_bulk(from, to, count, pool) };
     }
     // SAFETY: the caller's.
-    unsafe { alloc_bulk_narrow(from, to, count) }
+    unsafe { alloc_bulk_narrow(from, to, count, pool) }
 }
 
 /// Takes the slots out of `count` handles, in order. Whether all are of the
@@ -102,10 +90,10 @@ pub unsafe fn free_bulk(from: *const Buffer, to: *mut OwnSlot, count: usize, poo
 /// # Safety
 /// As for [`alloc_bulk`].
 #[inline]
-unsafe fn alloc_bulk_narrow(from: *const OwnSlot, to: *mut Buffer, count: usize) {
+unsafe fn alloc_bulk_narrow(from: *const OwnSlot, to: *mut Buffer, count: usize, pool: Range) {
     for at in 0..count {
         // SAFETY: `at` < `count`; each slot is read once.
-        unsafe { words::alloc_bulk(from.add(at), to.add(at)) };
+        unsafe { words::alloc_bulk(from.add(at), to.add(at), pool) };
     }
 }
 
@@ -120,21 +108,21 @@ unsafe fn free_bulk_narrow(
     count: usize,
     pool: Range,
 ) -> bool {
-    let mut signs = words::Signs::new(pool);
+    let mut strangers = words::Strangers::new(pool);
     let even = count / 2 * 2;
     for at in (0..even).step_by(2) {
         // SAFETY: `at + 1` < `count`; each slot is read once.
-        unsafe { signs.free_two(from.add(at), to.add(at)) };
+        unsafe { strangers.free_two(from.add(at), to.add(at)) };
     }
     if even == count {
-        return signs.are_ours();
+        return strangers.are_none();
     }
     // SAFETY: the last one, read once.
     unsafe {
         let slot = ptr::read(&raw const (*from.add(even)).slot);
         let is_ours = pool.has(&slot);
         to.add(even).write(slot);
-        is_ours && signs.are_ours()
+        is_ours && strangers.are_none()
     }
 }
 
@@ -145,44 +133,47 @@ unsafe fn free_bulk_narrow(
 #[cfg(target_arch = "x86_64")]
 mod words {
     use std::arch::x86_64::{
-        __m128i, _mm_castpd_si128, _mm_castsi128_pd, _mm_load_sd, _mm_loadh_pd, _mm_loadl_epi64,
-        _mm_movemask_pd, _mm_or_si128, _mm_set1_epi64x, _mm_setzero_si128, _mm_storeu_si128,
-        _mm_sub_epi64,
+        __m128i, _mm_castpd_si128, _mm_cvtsi64_si128, _mm_cvtsi128_si64, _mm_load_sd, _mm_loadh_pd,
+        _mm_loadl_epi64, _mm_or_si128, _mm_set1_epi64x, _mm_setzero_si128, _mm_storeu_si128,
+        _mm_unpackhi_epi64, _mm_unpacklo_epi64, _mm_xor_si128,
     };
 
-    use super::{Buffer, OwnSlot, Range};
+    use super::{ADDRESS_BITS, Buffer, OwnSlot, Range, Word};
 
-    // A handle is its slot, and as much again that is 0 when it is empty.
+    // A handle is its slot and what is said of its packet.
     const _: () = assert!(size_of::<OwnSlot>() == size_of::<u64>());
+    const _: () = assert!(size_of::<Word>() == size_of::<u64>());
     const _: () = assert!(size_of::<Buffer>() == 2 * size_of::<OwnSlot>());
     const _: () = assert!(std::mem::offset_of!(Buffer, slot) == 0);
 
     /// # Safety
     /// As for [`super::alloc_bulk`], of one.
     #[inline(always)]
-    pub unsafe fn alloc_bulk(from: *const OwnSlot, to: *mut Buffer) {
-        // SAFETY: the caller's; an empty handle is a slot and zeros
-        // (`Buffer::new`), and so is the word.
-        unsafe { _mm_storeu_si128(to.cast(), _mm_loadl_epi64(from.cast())) };
+    pub unsafe fn alloc_bulk(from: *const OwnSlot, to: *mut Buffer, pool: Range) {
+        // SAFETY: the caller's; a handle is a slot and a word
+        // (`Buffer::new`), and so is what is stored.
+        unsafe {
+            let empty = _mm_cvtsi64_si128(pool.empty.0.cast_signed());
+            let handle = _mm_unpacklo_epi64(_mm_loadl_epi64(from.cast()), empty);
+            _mm_storeu_si128(to.cast(), handle);
+        }
     }
 
-    /// What [`Range::sign`] says, of many.
-    pub struct Signs {
+    /// What [`Range::have`] sees, of many: where slots differ from the pool's
+    /// origin.
+    pub struct Strangers {
         origin: __m128i,
-        last: __m128i,
-        signs: __m128i,
+        differ: __m128i,
     }
 
-    impl Signs {
+    impl Strangers {
         #[inline(always)]
         pub fn new(pool: Range) -> Self {
-            let word = |number: usize| number.cast_signed() as i64;
             // SAFETY: x86-64 has the instructions.
             unsafe {
                 Self {
-                    origin: _mm_set1_epi64x(word(pool.origin.get())),
-                    last: _mm_set1_epi64x(word(pool.bytes.wrapping_sub(1))),
-                    signs: _mm_setzero_si128(),
+                    origin: _mm_set1_epi64x(pool.origin.get().cast_signed() as i64),
+                    differ: _mm_setzero_si128(),
                 }
             }
         }
@@ -195,17 +186,18 @@ mod words {
             unsafe {
                 let first = _mm_load_sd(from.cast());
                 let slots = _mm_castpd_si128(_mm_loadh_pd(first, from.add(1).cast()));
-                let offset = _mm_sub_epi64(slots, self.origin);
-                let sign = _mm_or_si128(offset, _mm_sub_epi64(self.last, offset));
-                self.signs = _mm_or_si128(self.signs, sign);
+                self.differ = _mm_or_si128(self.differ, _mm_xor_si128(slots, self.origin));
                 _mm_storeu_si128(to.cast(), slots);
             }
         }
 
         #[inline(always)]
-        pub fn are_ours(&self) -> bool {
-            // SAFETY: x86-64 has the instruction.
-            unsafe { _mm_movemask_pd(_mm_castsi128_pd(self.signs)) == 0 }
+        pub fn are_none(&self) -> bool {
+            // SAFETY: x86-64 has the instructions.
+            unsafe {
+                let both = _mm_or_si128(self.differ, _mm_unpackhi_epi64(self.differ, self.differ));
+                _mm_cvtsi128_si64(both).cast_unsigned() >> ADDRESS_BITS == 0
+            }
         }
     }
 }
@@ -218,41 +210,43 @@ mod words {
 #[cfg(target_arch = "x86_64")]
 mod wide {
     use std::arch::x86_64::{
-        __m128i, __m256i, _mm_castpd_si128, _mm_load_sd, _mm_loadh_pd, _mm_loadu_si128,
-        _mm256_castsi128_si256, _mm256_castsi256_pd, _mm256_inserti128_si256, _mm256_movemask_pd,
-        _mm256_or_si256, _mm256_permute4x64_epi64, _mm256_set1_epi64x, _mm256_setzero_si256,
-        _mm256_storeu_si256, _mm256_sub_epi64, _mm256_unpacklo_epi64,
+        __m128i, __m256i, _mm_castpd_si128, _mm_cvtsi128_si64, _mm_load_sd, _mm_loadh_pd,
+        _mm_loadu_si128, _mm_or_si128, _mm_unpackhi_epi64, _mm256_castsi128_si256,
+        _mm256_castsi256_si128, _mm256_extracti128_si256, _mm256_inserti128_si256, _mm256_or_si256,
+        _mm256_permute4x64_epi64, _mm256_set1_epi64x, _mm256_setzero_si256, _mm256_storeu_si256,
+        _mm256_unpacklo_epi64, _mm256_xor_si256,
     };
     use std::ptr;
 
-    use super::{Buffer, OwnSlot, Range, words};
+    use super::{ADDRESS_BITS, Buffer, OwnSlot, Range, words};
 
     /// # Safety
     /// As for [`super::alloc_bulk`].
     #[target_feature(enable = "avx2")]
-    pub unsafe fn alloc_bulk(from: *const OwnSlot, to: *mut Buffer, count: usize) {
+    pub unsafe fn alloc_bulk(from: *const OwnSlot, to: *mut Buffer, count: usize, pool: Range) {
+        let empty = _mm256_set1_epi64x(pool.empty.0.cast_signed());
         let fours = count / 4 * 4;
         for at in (0..fours).step_by(4) {
             // SAFETY: `at + 3` < `count`; each slot is read once.
             unsafe {
-                let low = handles(_mm_loadu_si128(from.add(at).cast()));
-                let high = handles(_mm_loadu_si128(from.add(at + 2).cast()));
+                let low = handles(_mm_loadu_si128(from.add(at).cast()), empty);
+                let high = handles(_mm_loadu_si128(from.add(at + 2).cast()), empty);
                 _mm256_storeu_si256(to.add(at).cast(), low);
                 _mm256_storeu_si256(to.add(at + 2).cast(), high);
             }
         }
         for at in fours..count {
             // SAFETY: `at` < `count`; each slot is read once.
-            unsafe { words::alloc_bulk(from.add(at), to.add(at)) };
+            unsafe { words::alloc_bulk(from.add(at), to.add(at), pool) };
         }
     }
 
-    /// Two empty handles: each slot and zeros. (Shuffled as one word: two
-    /// halves put together are stored one by one by the compiler.)
+    /// Two empty handles: each slot and the empty word. (Shuffled as one
+    /// word: two halves put together are stored one by one by the compiler.)
     #[target_feature(enable = "avx2")]
-    fn handles(slots: __m128i) -> __m256i {
+    fn handles(slots: __m128i, empty: __m256i) -> __m256i {
         let apart = _mm256_permute4x64_epi64::<0b01_01_00_00>(_mm256_castsi128_si256(slots));
-        _mm256_unpacklo_epi64(apart, _mm256_setzero_si256())
+        _mm256_unpacklo_epi64(apart, empty)
     }
 
     /// # Safety
@@ -264,34 +258,41 @@ mod wide {
         count: usize,
         pool: Range,
     ) -> bool {
-        let word = |number: usize| _mm256_set1_epi64x(number.cast_signed() as i64);
-        let origin = word(pool.origin.get());
-        let last = word(pool.bytes.wrapping_sub(1));
-        let mut signs = _mm256_setzero_si256();
+        let origin = _mm256_set1_epi64x(pool.origin.get().cast_signed() as i64);
+        let mut differ = _mm256_setzero_si256();
         let fours = count / 4 * 4;
         for at in (0..fours).step_by(4) {
             // SAFETY: `at + 3` < `count`; each slot is read once.
             unsafe {
                 let low = _mm256_castsi128_si256(two(from.add(at)));
                 let slots = _mm256_inserti128_si256::<1>(low, two(from.add(at + 2)));
-                let offset = _mm256_sub_epi64(slots, origin);
-                let sign = _mm256_or_si256(offset, _mm256_sub_epi64(last, offset));
-                signs = _mm256_or_si256(signs, sign);
+                differ = _mm256_or_si256(differ, _mm256_xor_si256(slots, origin));
                 _mm256_storeu_si256(to.add(at).cast(), slots);
             }
         }
-        let mut signs = _mm256_movemask_pd(_mm256_castsi256_pd(signs));
+        let mut are_ours = any(differ) >> ADDRESS_BITS == 0;
         // At most three more: of a loop the compiler would make a wide one.
         for at in [fours, fours + 1, fours + 2] {
             if at < count {
                 // SAFETY: `at` < `count`; each slot is read once.
                 let slot = unsafe { ptr::read(&raw const (*from.add(at)).slot) };
-                signs |= i32::from(!pool.has(&slot));
+                are_ours &= pool.has(&slot);
                 // SAFETY: as above.
                 unsafe { to.add(at).write(slot) };
             }
         }
-        signs == 0
+        are_ours
+    }
+
+    /// The bits that are in any of four words.
+    #[target_feature(enable = "avx2")]
+    fn any(words: __m256i) -> u64 {
+        let two = _mm_or_si128(
+            _mm256_castsi256_si128(words),
+            _mm256_extracti128_si256::<1>(words),
+        );
+        let one = _mm_or_si128(two, _mm_unpackhi_epi64(two, two));
+        _mm_cvtsi128_si64(one).cast_unsigned()
     }
 
     /// The slots of two handles.
@@ -313,26 +314,26 @@ mod wide {
 mod words {
     use std::ptr;
 
-    use super::{Buffer, OwnSlot, Range};
+    use super::{ADDRESS_BITS, Buffer, OwnSlot, Range};
 
     /// # Safety
     /// As for [`super::alloc_bulk`], of one.
     #[inline(always)]
-    pub unsafe fn alloc_bulk(from: *const OwnSlot, to: *mut Buffer) {
+    pub unsafe fn alloc_bulk(from: *const OwnSlot, to: *mut Buffer, pool: Range) {
         // SAFETY: the caller's; the slot is read once.
-        unsafe { to.write(Buffer::new(from.read())) };
+        unsafe { to.write(Buffer::new(from.read(), pool.empty)) };
     }
 
-    /// What [`Range::sign`] says, of many.
-    pub struct Signs {
+    /// What [`Range::have`] sees, of many.
+    pub struct Strangers {
         pool: Range,
-        signs: usize,
+        differ: usize,
     }
 
-    impl Signs {
+    impl Strangers {
         #[inline(always)]
         pub fn new(pool: Range) -> Self {
-            Self { pool, signs: 0 }
+            Self { pool, differ: 0 }
         }
 
         /// # Safety
@@ -343,15 +344,15 @@ mod words {
                 // SAFETY: the caller's; each slot is read once.
                 unsafe {
                     let slot = ptr::read(&raw const (*from.add(at)).slot);
-                    self.signs |= self.pool.sign(&slot);
+                    self.differ |= slot.difference(self.pool.origin);
                     to.add(at).write(slot);
                 }
             }
         }
 
         #[inline(always)]
-        pub fn are_ours(&self) -> bool {
-            self.signs.cast_signed() >= 0
+        pub fn are_none(&self) -> bool {
+            self.differ >> ADDRESS_BITS == 0
         }
     }
 }
@@ -456,7 +457,7 @@ mod tests {
                 // are never dropped.
                 unsafe {
                     match is_narrow {
-                        true => alloc_bulk_narrow(from, places, count),
+                        true => alloc_bulk_narrow(from, places, count, cache.pool),
                         false => alloc_bulk(from, places, count, cache.pool),
                     }
                 }

@@ -5,6 +5,10 @@
 //! popped as one: a [`Cache`] trades with it by one atomic operation for 256
 //! buffers, whoever freed them, and nobody holds a lock.
 //!
+//! The memory holds packets and nothing else. What is kept of a slot lies in
+//! an array aside, by the slot's number; whose a slot is, a handle says by
+//! the pool's number ([`numbers`]).
+//!
 //! The memory goes when nothing of the pool is left, handles included.
 //! Nobody counts buffers on the way: each cache keeps an account of its own
 //! of what it took from the depot and gave to it, and settles it now and
@@ -25,7 +29,9 @@ use std::sync::atomic::{AtomicI64, AtomicU64, Ordering, fence};
 use memory::{Reserved, Stack};
 
 use super::moves::{self, Range};
-use super::slot::{ADDRESS_BITS, MAGAZINE, OwnSlot, SLOT_HEAD_BYTES, Slot, most_in_magazine};
+use super::numbers::{self, MOST_POOLS};
+use super::slot::{ADDRESS_BITS, Head, MAGAZINE, OwnSlot, Slot, most_in_magazine};
+use super::word::{self, LINE_BITS, Word};
 use super::{Cache, HEADROOM, LINE_BYTES, TAILROOM};
 
 /// Most buffers that a cache keeps back.
@@ -44,7 +50,7 @@ type Line = [u8; LINE_BYTES];
 pub enum PoolError {
     /// More than can be numbered.
     #[error(
-        "a pool of {buffers} buffers for packets of {packet_bytes} bytes: at most {most_buffers} buffers of 4 MiB, 256 GiB in all; ask for fewer"
+        "a pool of {buffers} buffers for packets of {packet_bytes} bytes: at most {most_buffers} buffers of 511 KiB, 16 GiB in all; ask for fewer"
     )]
     Size {
         /// Buffers asked for.
@@ -54,6 +60,9 @@ pub enum PoolError {
         /// Most buffers of a pool.
         most_buffers: u32,
     },
+    /// The process has as many pools as can be numbered.
+    #[error("a process has at most {MOST_POOLS} pools at a time; share one or drop one")]
+    TooMany,
     /// The system has not enough memory or address space.
     #[error("memory for {buffers} buffers of {slot_bytes} bytes: {source}")]
     Memory {
@@ -84,8 +93,15 @@ pub struct Shared {
     late_frees: AtomicU64,
     /// Read only from here on.
     base: NonNull<u8>,
+    /// From one slot to the next.
     slot_bytes: usize,
+    /// Of those, what a packet and its room may take.
+    room_bytes: usize,
     count: usize,
+    /// What is kept of each slot, by its number.
+    heads: Box<[Head]>,
+    /// See [`numbers`].
+    number: u16,
     /// The memory behind `base`; never looked at as lines.
     _memory: Reserved<Line>,
 }
@@ -105,11 +121,34 @@ impl Pool {
     /// and tailroom. All memory is made ready at once, on huge pages where
     /// the kernel grants them: some 0.1 ms for each MiB.
     pub fn new(buffers: usize, packet_bytes: usize) -> Result<Self, PoolError> {
-        let lines = slot_lines(packet_bytes);
-        let all = lines.and_then(|lines| usize::from(lines).checked_mul(buffers));
+        Self::of_slots(buffers, packet_bytes, slot_lines(packet_bytes))
+    }
+
+    /// The same with slots of 2,048 or 4,096 bytes, one behind the other: the
+    /// frames of a device's memory (UMEM of `AF_XDP`), which may then be the
+    /// pool's. The longest packet is what headroom and tailroom leave of one.
+    ///
+    /// The same part of many slots is in the same place of a core's cache, so
+    /// this is for pools that a device asks it of.
+    pub fn aligned(buffers: usize, slot_bytes: usize) -> Result<Self, PoolError> {
+        let lines = [2_048, 4_096].contains(&slot_bytes);
+        let lines = lines.then_some(slot_bytes / LINE_BYTES);
+        Self::of_slots(
+            buffers,
+            slot_bytes.saturating_sub(HEADROOM + TAILROOM),
+            lines,
+        )
+    }
+
+    fn of_slots(
+        buffers: usize,
+        packet_bytes: usize,
+        lines: Option<usize>,
+    ) -> Result<Self, PoolError> {
+        let all = lines.and_then(|lines| lines.checked_mul(buffers));
         let fits = buffers <= Stack::MOST_PLACES as usize;
-        // A place is written as a number of lines, in 32 bits.
-        let all = all.filter(|all| fits && u32::try_from(*all).is_ok());
+        // A place is written as a number of lines.
+        let all = all.filter(|all| fits && all >> LINE_BITS == 0);
         let (Some(lines), Some(all)) = (lines, all) else {
             return Err(PoolError::Size {
                 buffers,
@@ -117,17 +156,25 @@ impl Pool {
                 most_buffers: Stack::MOST_PLACES,
             });
         };
-        let slot_bytes = usize::from(lines) * LINE_BYTES;
+        let slot_bytes = lines * LINE_BYTES;
         let memory = ready(all).map_err(|source| PoolError::Memory {
             buffers,
             slot_bytes,
             source,
         })?;
-        Ok(Self::cut(memory, slot_bytes, buffers))
+        let number = numbers::take().ok_or(PoolError::TooMany)?;
+        let room_bytes = slot_bytes / word::ROOM_UNIT * word::ROOM_UNIT;
+        Ok(Self::cut(memory, slot_bytes, room_bytes, buffers, number))
     }
 
     /// Cuts the memory into slots and puts them into the depot.
-    fn cut(mut memory: Reserved<Line>, slot_bytes: usize, count: usize) -> Self {
+    fn cut(
+        mut memory: Reserved<Line>,
+        slot_bytes: usize,
+        room_bytes: usize,
+        count: usize,
+        number: u16,
+    ) -> Self {
         let base = NonNull::from(&mut *memory).cast::<u8>();
         let shared = Box::new(Shared {
             depot: Stack::new(),
@@ -135,17 +182,17 @@ impl Pool {
             late_frees: AtomicU64::new(0),
             base,
             slot_bytes,
+            room_bytes,
             count,
+            heads: (0..count).map(|_| Head::default()).collect(),
+            number,
             _memory: memory,
         });
         let pool = Self {
             shared: NonNull::from(Box::leak(shared)),
         };
+        numbers::set(number, pool.shared);
         let shared = pool.shared();
-        for place in 0..count {
-            // SAFETY: the slot is in the memory, and nobody knows of it yet.
-            unsafe { shared.slot(place as u32).found(pool.shared) };
-        }
         let origin = shared.range().origin;
         let starts: Vec<usize> = (0..count).step_by(shared.magazine()).collect();
         // The last first, so that the first ones are on top.
@@ -172,11 +219,12 @@ impl Pool {
 
     /// The longest packet that a port puts into a buffer.
     pub fn packet_bytes(&self) -> usize {
-        self.shared().slot_bytes - SLOT_HEAD_BYTES - HEADROOM - TAILROOM
+        (self.shared().room_bytes - HEADROOM - TAILROOM).min(word::MOST_BYTES)
     }
 
     /// From one buffer to the next. An odd number of cache lines, so that the
-    /// same part of all buffers is not in the same place of a core's cache.
+    /// same part of all buffers is not in the same place of a core's cache
+    /// (of [`Pool::aligned`] as asked).
     pub fn stride_bytes(&self) -> usize {
         self.shared().slot_bytes
     }
@@ -217,17 +265,18 @@ impl Drop for Pool {
     }
 }
 
-/// Cache lines of a slot: an odd number below 65,536.
-fn slot_lines(packet_bytes: usize) -> Option<u16> {
-    let room = SLOT_HEAD_BYTES + HEADROOM + TAILROOM;
-    let bytes = packet_bytes.checked_add(room)?;
-    u16::try_from(bytes.div_ceil(LINE_BYTES) | 1).ok()
+/// Cache lines of a slot for packets of this length: those of its room, which
+/// is told in units of four, and one more, so that it is an odd number.
+fn slot_lines(packet_bytes: usize) -> Option<usize> {
+    let bytes = packet_bytes.checked_add(HEADROOM + TAILROOM)?;
+    let units = bytes.div_ceil(word::ROOM_UNIT);
+    (units <= word::MOST_UNITS).then_some(units * (word::ROOM_UNIT / LINE_BYTES) + 1)
 }
 
 /// So many lines of memory, written to.
 fn ready(lines: usize) -> io::Result<Reserved<Line>> {
     let mut memory: Reserved<Line> = Reserved::new(lines)?;
-    // A handle keeps a slot's size above its address.
+    // A handle keeps the pool's number above a slot's address.
     if memory.as_ptr().addr().saturating_add(lines * LINE_BYTES) >> ADDRESS_BITS != 0 {
         return Err(io::ErrorKind::OutOfMemory.into());
     }
@@ -240,8 +289,8 @@ impl Shared {
     /// All slots.
     pub fn range(&self) -> Range {
         Range {
-            origin: OwnSlot::origin(self.base, (self.slot_bytes / LINE_BYTES) as u16),
-            bytes: self.count * self.slot_bytes,
+            origin: OwnSlot::origin(self.base, self.number),
+            empty: Word::empty(self.room_bytes),
             is_wide: moves::is_wide(),
         }
     }
@@ -263,6 +312,17 @@ impl Shared {
         unsafe { Slot::at(self.base, place as usize * self.slot_bytes) }
     }
 
+    /// What is kept of a slot, by its number, which is as for `slot`.
+    fn head(&self, place: u32) -> &Head {
+        &self.heads[place as usize]
+    }
+
+    /// What is kept of a slot of this pool.
+    pub fn head_of(&self, slot: &OwnSlot) -> &Head {
+        let offset = slot.offset(self.range().origin);
+        self.head((offset / self.slot_bytes) as u32)
+    }
+
     /// Puts slots of this pool into the depot as one magazine of at most
     /// [`Shared::magazine`]. The first one keeps the list of all.
     pub fn push(&self, origin: NonZero<usize>, slots: impl Iterator<Item = OwnSlot>) {
@@ -273,25 +333,25 @@ impl Shared {
             *line = (slot.offset(origin) / LINE_BYTES) as u32;
             count += 1;
         }
-        let lines = lines.get(..count).unwrap_or_default();
+        let (lines, _) = lines.split_at(count);
         let Some(first) = lines.first() else {
             return;
         };
         let place = (*first as usize * LINE_BYTES / self.slot_bytes) as u32;
         // SAFETY: the slots are given away by the caller, and in no handle.
-        unsafe { self.slot(place).write_magazine(lines) };
-        self.depot.push(place, |place| self.slot(place).link());
+        unsafe { self.slot(place).write_magazine(self.head(place), lines) };
+        self.depot.push(place, |place| &self.head(place).link);
     }
 
     /// Takes a magazine out of the depot; how many slots came, 0 when it is
     /// empty.
     pub fn pop(&self, origin: NonZero<usize>, slots: &mut Vec<OwnSlot>) -> usize {
-        let Some(place) = self.depot.pop(|place| self.slot(place).link()) else {
+        let Some(place) = self.depot.pop(|place| &self.head(place).link) else {
             return 0;
         };
         // SAFETY: it was popped by us, so the magazine is ours, and nobody
         // has a handle on its slots before we are done.
-        let lines = unsafe { self.slot(place).magazine() };
+        let lines = unsafe { self.slot(place).magazine(self.head(place)) };
         slots.extend(lines.iter().map(|line| {
             // SAFETY: lines in a magazine are those of slots given away.
             unsafe { OwnSlot::at(origin, *line as usize * LINE_BYTES) }
@@ -328,14 +388,29 @@ pub unsafe fn leave(shared: NonNull<Shared>, units: i64) {
         // All that others did with it comes before.
         fence(Ordering::Acquire);
         // SAFETY: it came from a box, and nothing of the pool is left.
-        drop(unsafe { Box::from_raw(shared.as_ptr()) });
+        let shared = unsafe { Box::from_raw(shared.as_ptr()) };
+        numbers::free(shared.number);
     }
+}
+
+/// The pool of a slot that the caller owns.
+///
+/// # Safety
+/// The slot must be a user of it as long as the result is looked at.
+#[inline]
+pub unsafe fn of<'a>(slot: &OwnSlot) -> Option<&'a Shared> {
+    // SAFETY: it lives as long as it has users, and so long it is the one of
+    // its number.
+    numbers::pool(slot.pool()).map(|shared| unsafe { shared.as_ref() })
 }
 
 /// A buffer that was dropped: straight to the depot.
 pub fn free_slow(slot: OwnSlot) {
-    let owner = slot.slot().shared();
-    // SAFETY: the buffer is a user until it leaves, below.
+    // There is one: the buffer is a user until it leaves, below.
+    let Some(owner) = numbers::pool(slot.pool()) else {
+        return debug_assert!(false, "a buffer of no pool");
+    };
+    // SAFETY: as above.
     let shared = unsafe { owner.as_ref() };
     shared.late_frees.fetch_add(1, Ordering::Relaxed);
     let origin = shared.range().origin;

@@ -1,9 +1,9 @@
 //! A ring that hands buffers of one pool from one worker to another.
 //!
 //! On the way a handle is 8 bytes, half of itself: its place in the pool and
-//! what is said of its packet, without the note for the next node. What it
-//! costs is the cache lines that go from core to core, and these are half as
-//! many then.
+//! where and how long its packet is, without the note for the next node. What
+//! it costs is the cache lines that go from core to core, and these are half
+//! as many then.
 
 #![allow(
     unsafe_code,
@@ -35,8 +35,8 @@ pub struct Receiver {
     both: Arc<Both>,
 }
 
-/// A buffer in one word: lines from the pool's first byte (32 bits), and
-/// above them what [`Buffer`] says about the packet. Nothing happens when it
+/// A buffer in one word: lines from the pool's first byte, and above them
+/// what [`Buffer`] says about the packet ([`Word::sealed`]). Nothing happens when it
 /// is dropped: [`Both`] sees to it that none is.
 struct Sealed(u64);
 
@@ -94,7 +94,7 @@ impl Sender {
         if let Ok(mut chunk) = chunk {
             let sent = chunk.len();
             let (first, second) = chunk.as_mut_slices();
-            let buffers = batch.packets().get(..sent).unwrap_or_default();
+            let (buffers, _) = batch.packets().split_at(sent);
             let (early, late) = buffers.split_at(first.len());
             seal(early, first, pool);
             seal(late, second, pool);
@@ -185,24 +185,20 @@ impl Sealed {
     /// Of a buffer of this pool, which is to be forgotten then.
     #[inline(always)]
     fn of(buffer: &Buffer, pool: Range) -> Self {
-        // A pool has less than 2^32 lines.
-        let line = (buffer.slot.offset(pool.origin) / LINE_BYTES) as u32;
-        Self(u64::from(buffer.about) << u32::BITS | u64::from(line))
+        // A pool has no more lines than there is room for in the word.
+        let line = buffer.slot.offset(pool.origin) / LINE_BYTES;
+        Self(buffer.word.sealed(line as u64))
     }
 
     /// # Safety
     /// It was sealed for this pool.
     #[inline(always)]
     unsafe fn open(self, pool: Range) -> Buffer {
-        let line = self.0 as u32;
+        let (word, line) = pool.empty.opened(self.0);
         // SAFETY: the slot of a handle that was forgotten after `of`, once:
         // this is neither copied nor opened twice.
         let slot = unsafe { OwnSlot::at(pool.origin, line as usize * LINE_BYTES) };
-        Buffer {
-            slot,
-            about: (self.0 >> u32::BITS) as u32,
-            mark: 0,
-        }
+        Buffer { slot, word }
     }
 }
 

@@ -1,48 +1,44 @@
-//! A place of the pool, as bytes: what lies where. For the pool and its
-//! handles.
+//! A slot of the pool: its bytes, which are all a packet's, and its head,
+//! which lies in an array aside. For the pool and its handles.
 //!
-//! The first 32 bytes are a head and no part of a buffer's bytes. While a
-//! slot is at home and the first of a magazine, the places of the whole
-//! magazine are written from [`MAGAZINE_OFFSET`] on.
+//! Nothing stands before or behind a packet in its slot, so that a kernel or
+//! a device may own it for a while (`AF_XDP`), and a packet that nobody looks
+//! into costs no line of the pool. While a slot is at home and the first of
+//! a magazine, the places of the whole magazine are written into it.
 
 #![allow(unsafe_code, reason = "a slot is looked at as what lies in it")]
 
+use std::cell::UnsafeCell;
 use std::num::NonZero;
 use std::ptr::{self, NonNull};
 use std::sync::atomic::AtomicU32;
 
-use super::pool::Shared;
-
-/// Bytes in front of a buffer's bytes.
-pub const SLOT_HEAD_BYTES: usize = size_of::<Head>();
-
-/// Where the places of a magazine are written: behind the head's line.
-const MAGAZINE_OFFSET: usize = 64;
 /// Most slots in a magazine, however long they are.
 pub const MAGAZINE: usize = 256;
 
 /// Most slots in a magazine of slots of this length: the list of them lies in
 /// one of them.
 pub fn most_in_magazine(slot_bytes: usize) -> usize {
-    (slot_bytes.saturating_sub(MAGAZINE_OFFSET) / size_of::<u32>()).min(MAGAZINE)
+    (slot_bytes / size_of::<u32>()).min(MAGAZINE)
 }
 
-/// What stands at the beginning of each slot, from the pool's making to its
-/// end.
-#[repr(C)]
-struct Head {
-    /// The pool that it belongs to; never changed.
-    shared: NonNull<Shared>,
+/// What is kept of a slot beside its bytes, by its number.
+#[derive(Debug, Default)]
+pub struct Head {
     /// The link of the depot's stack.
-    link: AtomicU32,
-    /// Places in the magazine that begins here.
-    count: u32,
-    /// Of the packet; its owner's to write, as the buffer's bytes are.
-    captured: Captured,
+    pub link: AtomicU32,
+    /// Places in the magazine that begins here. Of whoever owns the slot.
+    count: UnsafeCell<u32>,
+    /// Of the packet. Of whoever owns the slot.
+    captured: UnsafeCell<Captured>,
 }
+
+// SAFETY: what is not atomic is read and written by the slot's owner alone,
+// who has it from the one before through the depot or with a handle.
+unsafe impl Sync for Head {}
 
 /// What a capture says of a packet beside its bytes.
-#[derive(Clone, Copy, Default)]
+#[derive(Debug, Clone, Copy, Default)]
 pub struct Captured {
     /// When, in nanoseconds since 1970.
     pub time_nanos: u64,
@@ -50,17 +46,16 @@ pub struct Captured {
     pub cut_off: u32,
 }
 
-/// The address of a slot: of memory that lives as long as anything of the
-/// pool does. Whoever holds it in a [`super::Buffer`] owns what is behind
-/// the head.
+/// The address of a slot's bytes: of memory that lives as long as anything of
+/// the pool does. Whoever holds it in a [`super::Buffer`] owns them.
 #[derive(Clone, Copy)]
 pub struct Slot(NonNull<u8>);
 
-/// The address of a slot that the holder owns, and above its 48 bits how many
-/// cache lines the slot has: what a handle needs to know, in one word. It is a
-/// number and no pointer, for bulks of them go through vectors of numbers;
-/// the pool has exposed its memory ([`OwnSlot::origin`]), and a pointer into
-/// that is made where bytes are looked at.
+/// The address of a slot that the holder owns, and above its 48 bits the
+/// pool's number: what a handle needs to know, in one word. It is a number
+/// and no pointer, for bulks of them go through vectors of numbers; the pool
+/// has exposed its memory ([`OwnSlot::origin`]), and a pointer into that is
+/// made where bytes are looked at.
 pub struct OwnSlot(NonZero<usize>);
 
 /// Bits of an address in a process. (More are given only to who asks for
@@ -69,10 +64,10 @@ pub const ADDRESS_BITS: u32 = 48;
 const ADDRESS: usize = (1 << ADDRESS_BITS) - 1;
 
 impl OwnSlot {
-    /// The first slot's address and every slot's size, to which offsets of
+    /// The first slot's address and the pool's number, to which offsets of
     /// slots can be added. Exposes the memory that `base` leads to.
-    pub fn origin(base: NonNull<u8>, lines: u16) -> NonZero<usize> {
-        base.expose_provenance() | (usize::from(lines) << ADDRESS_BITS)
+    pub fn origin(base: NonNull<u8>, pool: u16) -> NonZero<usize> {
+        base.expose_provenance() | (usize::from(pool) << ADDRESS_BITS)
     }
 
     /// The slot so many bytes behind the first one.
@@ -83,15 +78,28 @@ impl OwnSlot {
     #[inline(always)]
     pub unsafe fn at(origin: NonZero<usize>, offset: usize) -> Self {
         let place = origin.get().wrapping_add(offset);
-        // SAFETY: the upper bits are a slot's size and not 0.
+        // SAFETY: an address in a mapping, which is not 0.
         Self(unsafe { NonZero::new_unchecked(place) })
     }
 
-    /// Bytes from the pool's first slot; more than the pool has for a slot
-    /// of another one.
+    /// Bytes from the first slot of the pool with this origin, which it is
+    /// of.
     #[inline(always)]
     pub fn offset(&self, origin: NonZero<usize>) -> usize {
         self.0.get().wrapping_sub(origin.get())
+    }
+
+    /// Bits above [`ADDRESS_BITS`] where it is of another pool than this
+    /// origin, and none there where it is of the same.
+    #[inline(always)]
+    pub fn difference(&self, origin: NonZero<usize>) -> usize {
+        self.0.get() ^ origin.get()
+    }
+
+    /// The number of its pool.
+    #[inline(always)]
+    pub fn pool(&self) -> u16 {
+        (self.0.get() >> ADDRESS_BITS) as u16
     }
 
     /// The slot's address.
@@ -100,12 +108,6 @@ impl OwnSlot {
         let place = ptr::with_exposed_provenance_mut(self.0.get() & ADDRESS);
         // SAFETY: `origin` was made of an address that is not null.
         Slot(unsafe { NonNull::new_unchecked(place) })
-    }
-
-    /// Cache lines of the slot.
-    #[inline(always)]
-    pub fn lines(&self) -> usize {
-        self.0.get() >> ADDRESS_BITS
     }
 }
 
@@ -120,29 +122,10 @@ impl Slot {
         Self(unsafe { base.add(offset) })
     }
 
-    /// What is said of the packet in it.
-    ///
-    /// # Safety
-    /// The slot must be the caller's own.
-    pub unsafe fn captured(self) -> Captured {
-        // SAFETY: written by `found` at least, and only by its owner since.
-        unsafe { (*self.0.cast::<Head>().as_ptr()).captured }
-    }
-
-    /// Says something of the packet in it.
-    ///
-    /// # Safety
-    /// The slot must be the caller's own.
-    pub unsafe fn set_captured(self, captured: Captured) {
-        // SAFETY: the caller's; only this field is written.
-        unsafe { (*self.0.cast::<Head>().as_ptr()).captured = captured };
-    }
-
-    /// Where the buffer's bytes begin.
+    /// Where its bytes begin.
     #[inline(always)]
     pub fn bytes(self) -> *mut u8 {
-        // SAFETY: a slot is longer than its head.
-        unsafe { self.0.add(SLOT_HEAD_BYTES) }.as_ptr()
+        self.0.as_ptr()
     }
 
     #[inline(always)]
@@ -151,54 +134,21 @@ impl Slot {
         memory::prefetch_at(line);
     }
 
-    /// Writes the head, once, when the pool is made.
-    ///
-    /// # Safety
-    /// Nobody else may know of the slot yet.
-    pub unsafe fn found(self, shared: NonNull<Shared>) {
-        let head = Head {
-            shared,
-            link: AtomicU32::new(0),
-            count: 0,
-            captured: Captured::default(),
-        };
-        // SAFETY: slots begin on a cache line, which is aligned enough, and
-        // are longer than a head; nobody else looks at it (the caller's).
-        unsafe { self.0.cast::<Head>().write(head) };
-    }
-
-    /// The pool that the slot belongs to.
-    #[inline]
-    pub fn shared(self) -> NonNull<Shared> {
-        // SAFETY: written by `found` and never changed since; read as a
-        // field, so that no reference to the rest of the head is made.
-        unsafe { (*self.0.cast::<Head>().as_ptr()).shared }
-    }
-
-    /// The link of the depot's stack.
-    #[inline]
-    pub fn link<'a>(self) -> &'a AtomicU32 {
-        // SAFETY: written by `found`, an atomic since, in memory that lives
-        // while the pool's `Shared` does; the depot alone asks for it.
-        unsafe { &(*self.0.cast::<Head>().as_ptr()).link }
-    }
-
     /// Writes a magazine into the slot, which is one of it: the lines, from
     /// the pool's first, where its slots begin. At most as many as
     /// [`most_in_magazine`] says.
     ///
     /// # Safety
-    /// The slot must be the caller's own, and not be in a handle, and the
-    /// lines no more than that.
+    /// The slot must be the caller's own, and not be in a handle, this its
+    /// head, and the lines no more than that.
     #[inline]
-    pub unsafe fn write_magazine(self, lines: &[u32]) {
+    pub unsafe fn write_magazine(self, head: &Head, lines: &[u32]) {
         let count = lines.len();
-        // SAFETY: the slot is the caller's, and long enough; only `count` of
-        // the head is written, which nobody reads before the slot is pushed
-        // to the depot.
+        // SAFETY: the slot is the caller's, long enough, and begins on a
+        // cache line; nobody reads either before it is pushed to the depot.
         unsafe {
-            (*self.0.cast::<Head>().as_ptr()).count = count as u32;
-            let places = self.0.add(MAGAZINE_OFFSET).cast::<u32>();
+            *head.count.get() = count as u32;
+            let places = self.0.cast::<u32>();
             places.copy_from_nonoverlapping(NonNull::from(lines).cast(), count);
         }
     }
@@ -206,16 +156,36 @@ impl Slot {
     /// The magazine that was written into the slot.
     ///
     /// # Safety
-    /// The slot must be the caller's own, popped from the depot just now, and
-    /// nobody may write to it as long as the result is looked at.
+    /// The slot must be the caller's own, this its head, popped from the
+    /// depot just now, and nobody may write to it as long as the result is
+    /// looked at.
     #[inline]
-    pub unsafe fn magazine<'a>(self) -> &'a [u32] {
+    pub unsafe fn magazine<'a>(self, head: &Head) -> &'a [u32] {
         // SAFETY: the slot is the caller's; what was written before the push
         // is seen after the pop, and `count` lines were.
         unsafe {
-            let count = (*self.0.cast::<Head>().as_ptr()).count as usize;
-            let places = self.0.add(MAGAZINE_OFFSET).cast::<u32>();
-            std::slice::from_raw_parts(places.as_ptr(), count)
+            let count = *head.count.get() as usize;
+            std::slice::from_raw_parts(self.0.cast::<u32>().as_ptr(), count)
         }
+    }
+}
+
+impl Head {
+    /// What is said of the packet in the slot.
+    ///
+    /// # Safety
+    /// The slot must be the caller's own.
+    pub unsafe fn captured(&self) -> Captured {
+        // SAFETY: the caller's.
+        unsafe { *self.captured.get() }
+    }
+
+    /// Says something of the packet in the slot.
+    ///
+    /// # Safety
+    /// The slot must be the caller's own.
+    pub unsafe fn set_captured(&self, captured: Captured) {
+        // SAFETY: the caller's.
+        unsafe { *self.captured.get() = captured };
     }
 }

@@ -4,8 +4,8 @@
 use packet::ethernet::{ARP, HEADER_LEN, IPV4, IPV6, SERVICE_VLAN, TAG_LEN, VLAN};
 
 use super::Reason;
-use super::frame::Frame;
 use super::ports::Ports;
+use crate::Buffer;
 
 /// What a frame carries.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -33,12 +33,12 @@ pub struct Arrived {
 /// Reads a frame's header and takes it off; what is the host's keeps it off
 /// as well, for the host has no Ethernet here.
 #[inline(always)]
-pub fn input(frame: &mut Frame<'_>, port: u16, own: [u8; 6], ports: &Ports) -> Arrived {
+pub fn input(frame: &mut Buffer, port: u16, own: [u8; 6], ports: &Ports) -> Arrived {
     let dropped = |reason| Arrived {
         port,
         carried: Carried::Dropped(reason),
     };
-    let Some(header) = frame.bytes().first_chunk::<HEADER_LEN>() else {
+    let Some(header) = frame.frame().first_chunk::<HEADER_LEN>() else {
         return dropped(Reason::FrameShort);
     };
     let [a, b, c, d, e, f, .., high, low] = *header;
@@ -48,7 +48,7 @@ pub fn input(frame: &mut Frame<'_>, port: u16, own: [u8; 6], ports: &Ports) -> A
     let mut of = port;
     let mut len = HEADER_LEN;
     if protocol == VLAN || protocol == SERVICE_VLAN {
-        let Some([tag_high, tag_low, high, low]) = frame.bytes().get(len..len + TAG_LEN) else {
+        let Some([tag_high, tag_low, high, low]) = frame.frame().get(len..len + TAG_LEN) else {
             return dropped(Reason::FrameShort);
         };
         let vlan = u16::from_be_bytes([*tag_high, *tag_low]) & 0x0fff;
@@ -67,12 +67,14 @@ pub fn input(frame: &mut Frame<'_>, port: u16, own: [u8; 6], ports: &Ports) -> A
     if !is_ours && !is_group {
         return dropped(Reason::OtherStation);
     }
-    frame.strip(len);
+    let packet_len = frame.frame_len() - len;
+    let is_pulled = frame.pull_to_packet(len, packet_len);
+    debug_assert!(is_pulled, "a header that was read");
     let carried = match (protocol, is_group) {
         (IPV4, false) => Carried::Ipv4,
         (IPV6, false) => Carried::Ipv6,
-        (IPV4, true) if !is_group_v4(frame.bytes()) => Carried::Dropped(Reason::Ipv4LinkBroadcast),
-        (IPV6, true) if !is_group_v6(frame.bytes()) => Carried::Dropped(Reason::Ipv6LinkBroadcast),
+        (IPV4, true) if !is_group_v4(frame.packet()) => Carried::Dropped(Reason::Ipv4LinkBroadcast),
+        (IPV6, true) if !is_group_v6(frame.packet()) => Carried::Dropped(Reason::Ipv6LinkBroadcast),
         (IPV4 | IPV6 | ARP, _) => Carried::Host,
         _ => Carried::Dropped(Reason::UnknownProtocol),
     };
@@ -97,6 +99,7 @@ fn is_group_v6(packet: &[u8]) -> bool {
 mod tests {
     use super::super::ports::PortSettings;
     use super::*;
+    use crate::testing::buffer;
 
     const OWN: [u8; 6] = [2, 0, 0, 0, 0, 1];
 
@@ -116,11 +119,9 @@ mod tests {
     }
 
     fn arrive(to: [u8; 6], behind: &[u8]) -> (Arrived, Vec<u8>) {
-        let mut bytes = [&to[..], &[2, 0, 0, 0, 0, 9], behind].concat();
-        let len = bytes.len();
-        let mut frame = Frame::new(&mut bytes, 0, len);
+        let mut frame = buffer(&[&to[..], &[2, 0, 0, 0, 0, 9], behind].concat());
         let arrived = input(&mut frame, 0, OWN, &ports());
-        (arrived, frame.bytes().to_vec())
+        (arrived, frame.frame().to_vec())
     }
 
     fn to_v4(address: [u8; 4]) -> Vec<u8> {

@@ -6,9 +6,9 @@
 use packet::ethernet::{HEADER_LEN, IPV4, IPV6};
 use packet::{ipv4, ipv6};
 
-use super::frame::Frame;
 use super::ip;
 use super::vector::Destination;
+use crate::Buffer;
 use crate::neighbour::Adjacency;
 
 /// An Ethernet header, and an IPv4 header without options.
@@ -32,9 +32,9 @@ pub fn station(own: [u8; 6]) -> u64 {
 /// right length and checksum, from one host to another. `None`, with nothing
 /// done, for any other.
 #[inline(always)]
-pub fn input_v4(frame: &mut Frame<'_>, station: u64) -> Option<u32> {
-    let len = frame.len();
-    let header = frame.bytes().first_chunk::<V4_LEN>()?;
+pub fn input_v4(frame: &mut Buffer, station: u64) -> Option<u32> {
+    let len = frame.frame_len();
+    let header = frame.frame().first_chunk::<V4_LEN>()?;
     let word = |at| word(header, at);
     let to_station = u64::from(word(0)) | u64::from(word(4) & 0xffff) << 32;
     let [first, second] = IPV4.to_be_bytes();
@@ -53,18 +53,14 @@ pub fn input_v4(frame: &mut Frame<'_>, station: u64) -> Option<u32> {
         & is_sum
         & ip::is_of_a_host(from)
         & ip::is_of_a_host(to);
-    if !is_usual {
-        return None;
-    }
-    frame.strip(HEADER_LEN);
-    frame.set_len(total_len);
-    Some(to)
+    (is_usual && frame.pull_to_packet(HEADER_LEN, total_len)).then_some(to)
 }
 
 /// Four bytes, the first one lowest.
 #[inline(always)]
 fn word(header: &[u8; V4_LEN], at: usize) -> u32 {
     let word = header.get(at..at + 4).and_then(|word| word.try_into().ok());
+    debug_assert!(word.is_some());
     u32::from_le_bytes(word.unwrap_or_default())
 }
 
@@ -73,23 +69,18 @@ fn word(header: &[u8; V4_LEN], at: usize) -> u32 {
 /// that is too long, has no hops left, must not leave its link, or has no
 /// room in front.
 #[inline(always)]
-pub fn output<A: Destination>(frame: &mut Frame<'_>, way: Adjacency) -> bool {
-    let is_short = frame.len() <= usize::from(way.mtu());
-    let is_put = match A::IS_V6 {
-        false => output_v4(frame, way, is_short),
-        true => output_v6(frame, way, is_short),
-    };
-    if is_put {
-        frame.grow(HEADER_LEN as u32);
+pub fn output<A: Destination>(frame: &mut Buffer, way: Adjacency) -> bool {
+    let is_short = frame.frame_len() <= usize::from(way.mtu());
+    match A::IS_V6 {
+        false => {
+            frame.link_in_front::<HEADER_LEN, V4_LEN>(|header| write_v4(header, way, is_short))
+        }
+        true => frame.link_in_front::<HEADER_LEN, V6_LEN>(|header| write_v6(header, way, is_short)),
     }
-    is_put
 }
 
 #[inline(always)]
-fn output_v4(frame: &mut Frame<'_>, way: Adjacency, is_short: bool) -> bool {
-    let Some(header) = frame.with_front::<V4_LEN>(HEADER_LEN) else {
-        return false;
-    };
+fn write_v4(header: &mut [u8; V4_LEN], way: Adjacency, is_short: bool) -> bool {
     // Hops, protocol, checksum.
     let [hops, protocol, low, high] = word(header, 22).to_le_bytes();
     if !((hops > 1) & is_short) {
@@ -107,10 +98,7 @@ fn output_v4(frame: &mut Frame<'_>, way: Adjacency, is_short: bool) -> bool {
 }
 
 #[inline(always)]
-fn output_v6(frame: &mut Frame<'_>, way: Adjacency, is_short: bool) -> bool {
-    let Some(header) = frame.with_front::<V6_LEN>(HEADER_LEN) else {
-        return false;
-    };
+fn write_v6(header: &mut [u8; V6_LEN], way: Adjacency, is_short: bool) -> bool {
     let hops = header[21];
     let is_within = ip::is_from_link_local(&header[HEADER_LEN..]);
     if !((hops > 1) & is_short & !is_within) {
@@ -128,6 +116,7 @@ mod tests {
     use super::super::ports::{PortSettings, Ports};
     use super::*;
     use crate::neighbour::Kind;
+    use crate::testing::buffer;
     use ::packet::build::Ip;
 
     const OWN: [u8; 6] = [2, 0, 0, 0, 0, 1];
@@ -158,22 +147,21 @@ mod tests {
     }
 
     /// What the nodes make of a frame: where it goes, and what is left.
-    fn by_nodes(bytes: &mut [u8]) -> Option<(u32, Vec<u8>)> {
-        let len = bytes.len();
-        let mut frame = Frame::new(bytes, 0, len);
-        let arrived = input(&mut frame, 0, OWN, &ports());
+    fn by_nodes(frame: &mut Buffer, bytes: &[u8]) -> Option<(u32, Vec<u8>)> {
+        assert!(frame.set_frame(bytes, 0));
+        let arrived = input(frame, 0, OWN, &ports());
         if arrived.carried != Carried::Ipv4 {
             return None;
         }
-        match ip::check_v4(&mut frame, false) {
-            ip::Checked::To(to) => Some((to, frame.bytes().to_vec())),
+        match ip::check_v4(frame, false) {
+            ip::Checked::To(to) => Some((to, frame.frame().to_vec())),
             _ => None,
         }
     }
 
     #[test]
     fn what_is_usual_is_what_the_nodes_let_through() {
-        let mut random = lab::Random::new(9);
+        let (mut random, mut room) = (lab::Random::new(9), buffer(&[]));
         let mut usual = 0;
         for _ in 0..20_000 {
             let mut bytes = frame(random.below(12));
@@ -188,17 +176,15 @@ mod tests {
                 bytes[24..26].copy_from_slice(&sum.to_be_bytes());
             }
             bytes.truncate(bytes.len() - random.below(4) * random.below(10));
-            let nodes = by_nodes(&mut bytes.clone());
-            let len = bytes.len();
-            let before = bytes.clone();
-            let mut frame = Frame::new(&mut bytes, 0, len);
-            match input_v4(&mut frame, station(OWN)) {
+            let nodes = by_nodes(&mut room, &bytes);
+            assert!(room.set_frame(&bytes, 14.min(bytes.len())));
+            match input_v4(&mut room, station(OWN)) {
                 Some(to) => {
                     usual += 1;
-                    assert_eq!(Some((to, frame.bytes().to_vec())), nodes);
+                    assert_eq!(Some((to, room.frame().to_vec())), nodes);
                 }
                 None => {
-                    assert_eq!(frame.bytes(), before);
+                    assert_eq!(room.frame(), bytes);
                     // Options are left to the nodes, and nothing else.
                     assert!(nodes.is_none_or(|(_, packet)| packet[0] != 0x45));
                 }
@@ -211,42 +197,42 @@ mod tests {
     #[test]
     fn a_hop_less_is_the_same_for_every_checksum() {
         let way = Adjacency::of_port(Kind::Rewrite, 1, 1_500).with_addresses([2; 6], [4; 6]);
+        let mut room = buffer(&[]);
         for sum in 0..=u16::MAX {
             let mut bytes = frame(0);
             bytes[24..26].copy_from_slice(&sum.to_be_bytes());
             let mut expected = bytes[HEADER_LEN..].to_vec();
             ip::take_hop(&mut expected, false);
-            let len = bytes.len();
-            let mut frame = Frame::new(&mut bytes, 0, len);
-            frame.strip(HEADER_LEN);
-            assert!(output::<u32>(&mut frame, way));
-            assert_eq!(frame.bytes()[..12], [[2; 6], [4; 6]].concat());
-            assert_eq!(frame.bytes()[12..14], [8, 0]);
-            assert_eq!(frame.bytes()[HEADER_LEN..], expected);
+            assert!(room.set_frame(&bytes, HEADER_LEN));
+            assert!(room.pull_head(HEADER_LEN));
+            assert!(output::<u32>(&mut room, way));
+            assert_eq!(room.link(), [&[2; 6][..], &[4; 6], &[8, 0]].concat());
+            assert_eq!(room.packet(), expected);
         }
     }
 
     #[test]
     fn what_may_not_go_is_left_as_it_is() {
         let way = Adjacency::of_port(Kind::Rewrite, 1, 37).with_addresses([2; 6], [4; 6]);
-        let refused = |bytes: &mut [u8], front: usize, way| {
-            let before = bytes.to_vec();
-            let len = bytes.len();
-            let mut frame = Frame::new(bytes, 0, len);
-            frame.strip(front);
-            let is_refused = !output::<u32>(&mut frame, way) && frame.start() == front;
-            is_refused && bytes == before
+        // `front` bytes are free before the packet.
+        let refused = |bytes: &[u8], front: usize, way| {
+            let (mut frame, packet) = (buffer(&[]), &bytes[HEADER_LEN..]);
+            let room = frame.push_head(frame.headroom() - front).unwrap();
+            room[..packet.len()].copy_from_slice(packet);
+            frame.set_len(packet.len());
+            let is_refused = !output::<u32>(&mut frame, way) && frame.headroom() == front;
+            is_refused && frame.frame() == packet
         };
         let wide = Adjacency::of_port(Kind::Rewrite, 1, 38);
         assert_eq!(frame(1).len() - HEADER_LEN, 38);
-        assert!(refused(&mut frame(1), HEADER_LEN, way));
-        assert!(!refused(&mut frame(1), HEADER_LEN, wide));
-        assert!(refused(&mut frame(1), HEADER_LEN - 1, wide));
-        assert!(refused(&mut frame(0)[..30], HEADER_LEN, wide));
+        assert!(refused(&frame(1), HEADER_LEN, way));
+        assert!(!refused(&frame(1), HEADER_LEN, wide));
+        assert!(refused(&frame(1), HEADER_LEN - 1, wide));
+        assert!(refused(&frame(0)[..30], HEADER_LEN, wide));
         for hops in [0, 1] {
             let mut last = frame(0);
             last[22] = hops;
-            assert!(refused(&mut last, HEADER_LEN, wide));
+            assert!(refused(&last, HEADER_LEN, wide));
         }
     }
 }

@@ -15,10 +15,10 @@ use nat::fragment::{Datagram, Fragments, Later, Limits, Part};
 use nat::{Direction, Nat, Owner, Shards, Verdict};
 use packet::Ipv4;
 
-use super::frame::Frame;
 use super::originated::Stage;
-use super::translate::{FRAGMENT_BYTES, MAX_RELEASED, reason_of, settle_len};
-use super::{GONE, MAX_BATCH, Node, Reason, State};
+use super::translate::{FRAGMENT_BYTES, MAX_RELEASED, reason_of, settle};
+use super::{GONE, MAX_BATCH, Node, Reason, State, frame_at, packet_at};
+use crate::Buffer;
 
 /// Bytes of a note.
 pub const NOTE_LEN: usize = 12;
@@ -75,11 +75,10 @@ impl Note {
     }
 
     /// Takes the note off the front of a packet.
-    fn take(frame: &mut Frame<'_>) -> Option<Self> {
+    fn take(frame: &mut Buffer) -> Option<Self> {
         let [a, b, flags, asked, c, d, e, f, g, h, _, _] =
-            *frame.bytes().first_chunk::<NOTE_LEN>()?;
-        frame.strip(NOTE_LEN);
-        Some(Self {
+            *frame.frame().first_chunk::<NOTE_LEN>()?;
+        frame.pull_head(NOTE_LEN).then_some(Self {
             port: u16::from_be_bytes([a, b]),
             flags,
             asked,
@@ -155,7 +154,7 @@ impl State {
     #[inline]
     pub(super) fn hand_off(
         &mut self,
-        frames: &mut [Frame<'_>],
+        frames: &mut [Buffer],
         picked: &mut [bool; MAX_BATCH],
         direction: Direction,
         came: impl Iterator<Item = (usize, u16)>,
@@ -166,8 +165,8 @@ impl State {
         let (shards, me) = (&*handoff.shards, Owner::Shard(handoff.me));
         let mut others: ArrayVec<(u8, u16), MAX_BATCH> = ArrayVec::new();
         for (at, port) in came {
-            if let Some(frame) = frames.get(at).filter(|_| picked[at])
-                && shards.owner(direction, frame.bytes()) != me
+            if picked[at]
+                && shards.owner(direction, packet_at(frames, at)) != me
                 && others.try_push((at as u8, port)).is_err()
             {
                 break;
@@ -175,7 +174,7 @@ impl State {
         }
         for (at, port) in &others {
             let at = usize::from(*at);
-            if let Some(frame) = frames.get_mut(at) {
+            if let Some(frame) = frame_at(frames, at) {
                 picked[at] = self.hand_off_one(at, frame, *port, direction);
             }
         }
@@ -186,7 +185,7 @@ impl State {
     fn hand_off_one(
         &mut self,
         at: usize,
-        frame: &mut Frame<'_>,
+        frame: &mut Buffer,
         port: u16,
         direction: Direction,
     ) -> bool {
@@ -194,7 +193,7 @@ impl State {
             return true;
         };
         let note = handoff.note(at, port);
-        match self.hands_to(note, direction, frame.bytes()) {
+        match self.hands_to(note, direction, frame.packet()) {
             HandsTo::Here => true,
             HandsTo::To(worker, note) => {
                 self.egress[at] = self.hand_over(frame, worker, note);
@@ -212,8 +211,8 @@ impl State {
     }
 
     /// Puts a note in front; gives the port by which the packet leaves.
-    fn hand_over(&mut self, frame: &mut Frame<'_>, worker: u16, note: Note) -> u16 {
-        if frame.push(&note.to_bytes()) {
+    fn hand_over(&mut self, frame: &mut Buffer, worker: u16, note: Note) -> u16 {
+        if frame.push_link(&note.to_bytes()).is_ok() {
             self.counters.visit(Node::Handoff, 1);
             return port_of(worker);
         }
@@ -297,53 +296,42 @@ impl State {
             let mut room = std::mem::take(&mut self.fragment);
             room.resize(FRAGMENT_BYTES + NOTE_LEN, 0);
             let taken = handoff.fragments.next_ready(&mut room);
-            if let Some((datagram, len)) = taken {
-                self.go_after(&mut room, len, datagram.direction);
-            }
+            let packet = taken.and_then(|(datagram, len)| {
+                let kept = room.get(..len).unwrap_or(&room);
+                Some((self.copy_of(kept)?, datagram.direction))
+            });
             self.fragment = room;
+            if let Some((packet, direction)) = packet {
+                self.go_after(packet, direction);
+            }
         }
     }
 
-    fn go_after(&mut self, room: &mut [u8], len: usize, direction: Direction) {
-        let mut frame = Frame::new(room, 0, len);
+    fn go_after(&mut self, mut frame: Buffer, direction: Direction) {
         let Some(note) = Note::take(&mut frame) else {
-            return;
+            return self.add(frame, Stage::Ready(GONE));
         };
-        match self.hands_to(note, direction, frame.bytes()) {
-            HandsTo::Here if note.is_turned() => {
-                let port = self.turn_here(&mut frame, note);
-                self.make(frame.bytes(), Stage::Ready(port));
-            }
+        let port = match self.hands_to(note, direction, frame.packet()) {
+            HandsTo::Here if note.is_turned() => self.turn_here(&mut frame, note),
             HandsTo::Here => {
                 let verdict = self.translate_one(&mut frame, direction);
-                match verdict.goes_on() {
-                    true => self.turn_back(frame.bytes(), note.port),
-                    false => self.counters.count(reason_of(verdict)),
+                if verdict.goes_on() {
+                    return self.turn_back(frame, note.port);
                 }
+                self.counters.count(reason_of(verdict));
+                GONE
             }
-            HandsTo::To(worker, note) => {
-                let port = self.hand_over(&mut frame, worker, note);
-                self.make(frame.bytes(), Stage::Ready(port));
+            HandsTo::To(worker, note) => self.hand_over(&mut frame, worker, note),
+            HandsTo::Held | HandsTo::NoRoom => {
+                self.counters.count(Reason::HandoffNoRoom);
+                GONE
             }
-            HandsTo::Held | HandsTo::NoRoom => self.counters.count(Reason::HandoffNoRoom),
-        }
-    }
-
-    fn make(&mut self, packet: &[u8], stage: Stage) {
-        if stage == Stage::Ready(GONE) {
-            return;
-        }
-        let is_made = self.originated.make(packet.len(), stage, |room| {
-            room.copy_from_slice(packet);
-            packet.len()
-        });
-        if !is_made {
-            self.counters.count(Reason::NoRoom);
-        }
+        };
+        self.add(frame, Stage::Ready(port));
     }
 
     /// Translates one packet of this worker's.
-    fn translate_one(&mut self, frame: &mut Frame<'_>, direction: Direction) -> Verdict {
+    fn translate_one(&mut self, frame: &mut Buffer, direction: Direction) -> Verdict {
         let Some(nat) = &mut self.nat else {
             return Verdict::default();
         };
@@ -354,7 +342,7 @@ impl State {
             Direction::In => nat.translate_in(room, self.now_millis),
         };
         if verdict.goes_on() {
-            settle_len(Some(frame));
+            settle(frame);
         }
         verdict
     }
@@ -364,7 +352,7 @@ impl State {
     /// worker's: it goes there. Gives the port by which it leaves.
     pub(super) fn turn_elsewhere(
         &mut self,
-        frame: &mut Frame<'_>,
+        frame: &mut Buffer,
         port: u16,
         source: (Ipv4Addr, u16),
     ) -> u16 {
@@ -376,17 +364,14 @@ impl State {
     }
 
     /// The same of a fragment that the engine held back.
-    pub(super) fn release_elsewhere(&mut self, room: &mut [u8], len: usize, source: Ipv4Addr) {
-        // Room in front for what is said of it.
-        room.copy_within(..len.min(room.len().saturating_sub(NOTE_LEN)), NOTE_LEN);
-        let mut frame = Frame::new(room, NOTE_LEN, len);
+    pub(super) fn release_elsewhere(&mut self, mut frame: Buffer, source: Ipv4Addr) {
         let port = self.turn_elsewhere(&mut frame, 0, (source, 0));
-        self.make(frame.bytes(), Stage::Ready(port));
+        self.add(frame, Stage::Ready(port));
     }
 
     /// A packet that was translated outward, and turns back.
-    fn turn(&mut self, frame: &mut Frame<'_>, note: Note) -> u16 {
-        match self.hands_to(note, Direction::In, frame.bytes()) {
+    fn turn(&mut self, frame: &mut Buffer, note: Note) -> u16 {
+        match self.hands_to(note, Direction::In, frame.packet()) {
             HandsTo::Here => self.turn_here(frame, note),
             HandsTo::To(worker, note) => self.hand_over(frame, worker, note),
             HandsTo::Held => {
@@ -402,13 +387,15 @@ impl State {
 
     /// The same where the other half is this worker's. One that gets nowhere
     /// is the host's, as it was.
-    fn turn_here(&mut self, frame: &mut Frame<'_>, note: Note) -> u16 {
+    fn turn_here(&mut self, frame: &mut Buffer, note: Note) -> u16 {
         let verdict = self.translate_one(frame, Direction::In);
         if verdict == Verdict::Translated {
-            self.turn_back(frame.bytes(), note.port);
+            if let Some(packet) = self.take_out(frame) {
+                self.turn_back(packet, note.port);
+            }
             return GONE;
         }
-        if verdict != Verdict::FragmentWaiting && nat::put_back(frame.bytes_mut(), note.source) {
+        if verdict != Verdict::FragmentWaiting && nat::put_back(frame.packet_mut(), note.source) {
             self.counters.visit(Node::Host, 1);
             return super::HOST;
         }
@@ -420,7 +407,7 @@ impl State {
     /// turn back are done with; the ports by which the others came in.
     pub(super) fn take_notes(
         &mut self,
-        frames: &mut [Frame<'_>],
+        frames: &mut [Buffer],
         ports_in: &mut [Option<u16>; MAX_BATCH],
     ) {
         let kept = self
@@ -456,6 +443,7 @@ impl State {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::Pool;
 
     #[test]
     fn a_note_goes_in_front_and_comes_off_again() {
@@ -464,12 +452,15 @@ mod tests {
             asked: 7,
             ..Note::of(4_095).with(TURNED)
         };
-        let mut room = [9; 40];
-        let mut frame = Frame::new(&mut room, 20, 20);
-        assert!(frame.push(&note.with(DECIDED).to_bytes()));
+        let mut cache = Pool::new(4, 40).unwrap().cache();
+        let mut frame = cache.take().unwrap();
+        assert!(frame.set_frame(&[9; 20], 0));
+        let start = frame.headroom();
+        assert!(frame.push_link(&note.with(DECIDED).to_bytes()).is_ok());
         assert_eq!(Note::take(&mut frame), Some(note.with(DECIDED)));
-        assert_eq!((frame.start(), frame.len()), (20, 20));
-        assert_eq!(Note::take(&mut Frame::new(&mut [0; 11], 0, 11)), None);
+        assert_eq!((frame.headroom(), frame.packet()), (start, &[9; 20][..]));
+        assert!(frame.set_frame(&[0; 11], 0));
+        assert_eq!(Note::take(&mut frame), None);
         assert_eq!(worker_of(port_of(63)), Some(63));
         for port in [0, super::super::MAX_PORTS as u16, super::super::HOST, GONE] {
             assert_eq!(worker_of(port), None);

@@ -6,7 +6,7 @@ use packet::ipv4::HEADER_LEN as V4_LEN;
 use packet::ipv6::HEADER_LEN as V6_LEN;
 
 use super::Reason;
-use super::frame::Frame;
+use crate::Buffer;
 
 /// What the checks found.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -22,8 +22,8 @@ pub enum Checked<A> {
 /// Checks an IPv4 packet and takes what the link padded it with off its
 /// end. The destination is in host order.
 #[inline(always)]
-pub fn check_v4(frame: &mut Frame<'_>, is_from_host: bool) -> Checked<u32> {
-    let bytes = frame.bytes();
+pub fn check_v4(frame: &mut Buffer, is_from_host: bool) -> Checked<u32> {
+    let bytes = frame.packet();
     let Some(header) = bytes.first_chunk::<V4_LEN>() else {
         return Checked::Dropped(Reason::Ipv4Length);
     };
@@ -64,6 +64,7 @@ fn is_sum_right(header: &[u8; V4_LEN]) -> bool {
 fn addresses_v4(header: &[u8], is_from_host: bool) -> Checked<u32> {
     let word = |at: usize| {
         let word = header.get(at..at + 4).and_then(|word| word.try_into().ok());
+        debug_assert!(word.is_some());
         u32::from_be_bytes(word.unwrap_or_default())
     };
     let (source, destination) = (word(12), word(16));
@@ -108,8 +109,8 @@ fn odd_addresses_v4(source: u32, destination: u32, is_from_host: bool) -> Checke
 
 /// A packet with options, or with a first byte of nonsense.
 #[cold]
-fn check_v4_options(frame: &mut Frame<'_>, is_from_host: bool) -> Checked<u32> {
-    let bytes = frame.bytes();
+fn check_v4_options(frame: &mut Buffer, is_from_host: bool) -> Checked<u32> {
+    let bytes = frame.packet();
     let first = bytes.first().copied().unwrap_or_default();
     if first >> 4 != 4 {
         return Checked::Dropped(Reason::Ipv4Version);
@@ -163,8 +164,8 @@ fn options_v4(mut options: &[u8]) -> Result<bool, Reason> {
 /// Checks an IPv6 packet and takes what the link padded it with off its
 /// end.
 #[inline(always)]
-pub fn check_v6(frame: &mut Frame<'_>, is_from_host: bool) -> Checked<u128> {
-    let bytes = frame.bytes();
+pub fn check_v6(frame: &mut Buffer, is_from_host: bool) -> Checked<u128> {
+    let bytes = frame.packet();
     let Some(header) = bytes.first_chunk::<V6_LEN>() else {
         return Checked::Dropped(Reason::Ipv6Length);
     };
@@ -179,6 +180,7 @@ pub fn check_v6(frame: &mut Frame<'_>, is_from_host: bool) -> Checked<u128> {
         let bytes = header
             .get(at..at + 16)
             .and_then(|part| part.try_into().ok());
+        debug_assert!(bytes.is_some());
         u128::from_be_bytes(bytes.unwrap_or_default())
     };
     let (source, destination) = (address(8), address(24));
@@ -219,6 +221,7 @@ pub fn is_from_link_local(packet: &[u8]) -> bool {
 #[inline(always)]
 pub fn hops(packet: &[u8], is_v6: bool) -> u8 {
     let at = if is_v6 { 7 } else { 8 };
+    debug_assert!(at < packet.len(), "a header was checked");
     packet.get(at).copied().unwrap_or_default()
 }
 

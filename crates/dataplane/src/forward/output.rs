@@ -8,11 +8,11 @@ use packet::ethernet;
 
 use super::error::{is_due_v4, is_due_v6, write_v4, write_v6};
 use super::fragment::fragments;
-use super::frame::Frame;
-use super::originated::{OriginatedPacket, Stage};
+use super::originated::Stage;
 use super::vector::{Destination, PacketVector};
 use super::waiting::{Held, Request};
-use super::{GONE, HOST, Message, Node, Reason, State, fast_path, ip};
+use super::{GONE, HOST, Message, Node, Reason, State, fast_path, frame_at, ip};
+use crate::Buffer;
 use crate::neighbour::{Adjacency, Key, Kind};
 
 /// Room for the longest error.
@@ -25,7 +25,7 @@ impl State {
         &mut self,
         section: &Section<'_>,
         vector: &PacketVector<A>,
-        frames: &mut [Frame<'_>],
+        frames: &mut [Buffer],
         is_host: bool,
     ) {
         let mut sent = 0;
@@ -34,7 +34,7 @@ impl State {
                 continue;
             }
             let at = vector.at(k);
-            let Some(frame) = frames.get_mut(at) else {
+            let Some(frame) = frame_at(frames, at) else {
                 continue;
             };
             sent += 1;
@@ -44,7 +44,7 @@ impl State {
                 continue;
             }
             if !is_host {
-                ip::take_hop(frame.bytes_mut(), A::IS_V6);
+                ip::take_hop(frame.packet_mut(), A::IS_V6);
             }
             self.egress[at] = self.output::<A>(section, frame, way, vector.hop[k], vector.port(k));
         }
@@ -57,13 +57,13 @@ impl State {
     pub(super) fn output_plain<A: Destination>(
         &mut self,
         vector: &mut PacketVector<A>,
-        frames: &mut [Frame<'_>],
+        frames: &mut [Buffer],
     ) {
         let len = vector.len();
         let mut kept = 0;
         for k in 0..len {
             let (at, way) = (vector.at(k), vector.way[k]);
-            if let Some(frame) = frames.get_mut(at)
+            if let Some(frame) = frame_at(frames, at)
                 && way.is_plain()
                 && fast_path::output::<A>(frame, way)
             {
@@ -82,19 +82,19 @@ impl State {
     fn output<A: Destination>(
         &mut self,
         section: &Section<'_>,
-        frame: &mut Frame<'_>,
+        frame: &mut Buffer,
         way: Adjacency,
         hop: u16,
         port_in: u16,
     ) -> u16 {
         if way.kind() == Kind::Unresolved {
-            return self.hold::<A>(section, frame.bytes(), way, hop, port_in);
+            return self.hold::<A>(section, frame.packet(), way, hop, port_in);
         }
         if way.is_stale() {
-            self.ask_of::<A>(section, frame.bytes(), way, hop);
+            self.ask_of::<A>(section, frame.packet(), way, hop);
         }
-        if frame.len() > usize::from(way.mtu()) {
-            return self.fragment(frame.bytes(), way);
+        if frame.packet_len() > usize::from(way.mtu()) {
+            return self.fragment(frame.packet(), way);
         }
         if put_header(frame, way, A::IS_V6) {
             return way.port();
@@ -162,10 +162,10 @@ impl State {
     fn fragment(&mut self, packet: &[u8], way: Adjacency) -> u16 {
         let mtu = usize::from(way.mtu());
         let mut refused = 0;
-        let originated = &mut self.originated;
+        let (originated, cache) = (&mut self.originated, &mut self.cache);
         let is_cut = fragments(packet, mtu, |head, payload| {
             let len = head.len() + payload.len();
-            let is_made = originated.make(len, Stage::Ready(way.port()), |room| {
+            let is_made = originated.make(cache, len, Stage::Ready(way.port()), |room| {
                 room[..head.len()].copy_from_slice(head);
                 room[head.len()..].copy_from_slice(payload);
                 len
@@ -175,9 +175,10 @@ impl State {
                 return;
             }
             let at = originated.len() - 1;
-            if let Some(mut extra) = originated.take(at) {
-                with_frame(&mut extra, |frame| put_header(frame, way, false));
-                originated.put_back(at, extra);
+            if let Some(mut made) = originated.take(at) {
+                let is_put = put_header(&mut made.buffer, way, false);
+                debug_assert!(is_put, "a new packet has headroom");
+                originated.put_back(at, made);
             }
         });
         self.counters.count(match (is_cut, refused) {
@@ -224,15 +225,15 @@ impl State {
             takes_hop: false,
             is_translated: false,
         };
-        let originated = &mut self.originated;
+        let (originated, cache) = (&mut self.originated, &mut self.cache);
         let is_made = match A::IS_V6 {
             false => from_v4().map(|from| {
-                originated.make(ERROR_BYTES, stage, |room| {
+                originated.make(cache, ERROR_BYTES, stage, |room| {
                     write_v4(room, message, about, from)
                 })
             }),
             true => from_v6().map(|from| {
-                originated.make(ERROR_BYTES, stage, |room| {
+                originated.make(cache, ERROR_BYTES, stage, |room| {
                     write_v6(room, message, about, from)
                 })
             }),
@@ -265,26 +266,14 @@ impl State {
     }
 
     fn send_held(&mut self, section: &Section<'_>, held: &Held, way: Adjacency) {
-        let stage = Stage::Ready(GONE);
-        let len = held.bytes.len();
-        let is_made = self.originated.make(len, stage, |room| {
-            room.copy_from_slice(&held.bytes);
-            len
-        });
-        if !is_made {
-            return self.counters.count(Reason::NoRoom);
-        }
-        let at = self.originated.len() - 1;
-        let Some(mut extra) = self.originated.take(at) else {
+        let Some(mut packet) = self.copy_of(&held.bytes) else {
             return;
         };
-        let is_v6 = is_v6(&held.bytes);
-        let port = with_frame(&mut extra, |frame| match is_v6 {
-            true => self.output::<u128>(section, frame, way, 0, held.port_in),
-            false => self.output::<u32>(section, frame, way, 0, held.port_in),
-        });
-        extra.stage = Stage::Ready(port);
-        self.originated.put_back(at, extra);
+        let port = match is_v6(&held.bytes) {
+            true => self.output::<u128>(section, &mut packet, way, 0, held.port_in),
+            false => self.output::<u32>(section, &mut packet, way, 0, held.port_in),
+        };
+        self.add(packet, Stage::Ready(port));
     }
 
     /// Packets whose neighbour has not answered end (RFC 1812 §3.3.2); for
@@ -313,12 +302,12 @@ impl State {
     pub(super) fn route_originated(&mut self, section: &Section<'_>) {
         let mut at = 0;
         while at < self.originated.len() {
-            if let Some(mut extra) = self.originated.take(at) {
+            if let Some(mut made) = self.originated.take(at) {
                 if let Stage::ToRoute {
                     port_in,
                     takes_hop,
                     is_translated,
-                } = extra.stage
+                } = made.stage
                 {
                     let view = self.ports.get(port_in).map_or(0, |port| port.view);
                     let terms = Terms {
@@ -327,30 +316,31 @@ impl State {
                         is_translated,
                         view: usize::from(view),
                     };
-                    let port = with_frame(&mut extra, |frame| match is_v6(frame.bytes()) {
-                        true => self.route_v6(section, frame, terms),
-                        false => self.route_v4(section, frame, terms),
-                    });
-                    extra.stage = Stage::Ready(port);
+                    let packet = &mut made.buffer;
+                    let port = match is_v6(packet.packet()) {
+                        true => self.route_v6(section, packet, terms),
+                        false => self.route_v4(section, packet, terms),
+                    };
+                    made.stage = Stage::Ready(port);
                 }
-                self.originated.put_back(at, extra);
+                self.originated.put_back(at, made);
             }
             at += 1;
         }
     }
 
-    fn route_v4(&mut self, section: &Section<'_>, frame: &mut Frame<'_>, terms: Terms) -> u16 {
+    fn route_v4(&mut self, section: &Section<'_>, frame: &mut Buffer, terms: Terms) -> u16 {
         let mut hop = [0];
-        let to = [u32::of_packet(frame.bytes())];
+        let to = [u32::of_packet(frame.packet())];
         if let Some(view) = self.views.get(terms.view) {
             view.v4.lookup(section, &to, &mut hop);
         }
         self.route::<u32>(section, frame, hop[0], terms)
     }
 
-    fn route_v6(&mut self, section: &Section<'_>, frame: &mut Frame<'_>, terms: Terms) -> u16 {
+    fn route_v6(&mut self, section: &Section<'_>, frame: &mut Buffer, terms: Terms) -> u16 {
         let mut hop = [0];
-        let to = [u128::of_packet(frame.bytes())];
+        let to = [u128::of_packet(frame.packet())];
         if let Some(view) = self.views.get(terms.view) {
             view.v6.lookup(section, &to, &mut hop);
         }
@@ -361,11 +351,11 @@ impl State {
     fn route<A: Destination>(
         &mut self,
         section: &Section<'_>,
-        frame: &mut Frame<'_>,
+        frame: &mut Buffer,
         hop: u16,
         terms: Terms,
     ) -> u16 {
-        let (hop, way) = self.resolve_one::<A>(section, hop, frame.bytes());
+        let (hop, way) = self.resolve_one::<A>(section, hop, frame.packet());
         match way.kind() {
             Kind::Rewrite | Kind::Direct | Kind::Unresolved => {}
             Kind::Host => {
@@ -377,17 +367,17 @@ impl State {
                 return GONE;
             }
         }
-        let obstacle = self.obstacle::<A>(frame.bytes(), way, terms.port_in, !terms.takes_hop);
+        let obstacle = self.obstacle::<A>(frame.packet(), way, terms.port_in, !terms.takes_hop);
         if let Some((reason, message)) = obstacle {
             self.counters.count(reason);
-            self.send_error::<A>(frame.bytes(), terms.port_in, message);
+            self.send_error::<A>(frame.packet(), terms.port_in, message);
             return GONE;
         }
         if !A::IS_V6 && !terms.is_translated && self.ports.is_outside(way.port()) {
             self.translate_own(frame);
         }
         if terms.takes_hop {
-            ip::take_hop(frame.bytes_mut(), A::IS_V6);
+            ip::take_hop(frame.packet_mut(), A::IS_V6);
         }
         self.counters.visit(Node::Output, 1);
         self.output::<A>(section, frame, way, hop, terms.port_in)
@@ -407,18 +397,9 @@ fn is_v6(packet: &[u8]) -> bool {
     packet.first().is_some_and(|first| first >> 4 == 6)
 }
 
-/// Works on a made packet as a frame, and keeps what became of it.
-fn with_frame<T>(extra: &mut OriginatedPacket, work: impl FnOnce(&mut Frame<'_>) -> T) -> T {
-    let mut frame = extra.frame();
-    let done = work(&mut frame);
-    let (start, len) = (frame.start(), frame.len());
-    (extra.start, extra.len) = (start, len);
-    done
-}
-
 /// Puts the link's header in front: none, Ethernet, or Ethernet with a tag.
 #[inline(always)]
-fn put_header(frame: &mut Frame<'_>, way: Adjacency, is_v6: bool) -> bool {
+fn put_header(frame: &mut Buffer, way: Adjacency, is_v6: bool) -> bool {
     if way.kind() == Kind::Direct {
         return true;
     }
@@ -430,11 +411,13 @@ fn put_header(frame: &mut Frame<'_>, way: Adjacency, is_v6: bool) -> bool {
     let [high, low] = protocol.to_be_bytes();
     let [a, b, c, d, e, f, g, h, i, j, k, l] = way.addresses();
     if way.vlan() == 0 {
-        return frame.push(&[a, b, c, d, e, f, g, h, i, j, k, l, high, low]);
+        let header = [a, b, c, d, e, f, g, h, i, j, k, l, high, low];
+        return frame.push_link(&header).is_ok();
     }
     let [of, tag] = ethernet::VLAN.to_be_bytes();
     let [id_high, id_low] = way.vlan().to_be_bytes();
-    frame.push(&[
+    let header = [
         a, b, c, d, e, f, g, h, i, j, k, l, of, tag, id_high, id_low, high, low,
-    ])
+    ];
+    frame.push_link(&header).is_ok()
 }

@@ -3,9 +3,11 @@
 
 use memory::quiescent::Section;
 
-use super::frame::Frame;
 use super::vector::{Destination, PacketVector};
-use super::{MAX_BATCH, Message, Node, Reason, State, fast_path, flow_hash, ip};
+use super::{
+    MAX_BATCH, Message, Node, Reason, State, fast_path, flow_hash, frame_at, ip, packet_at,
+};
+use crate::Buffer;
 use crate::neighbour::{Adjacency, Kind, Place, Spot};
 
 impl State {
@@ -16,7 +18,7 @@ impl State {
         &mut self,
         section: &Section<'_>,
         vector: &mut PacketVector<A>,
-        frames: &[Frame<'_>],
+        frames: &[Buffer],
     ) {
         let len = vector.len();
         self.counters.visit(Node::Neighbour, len);
@@ -27,8 +29,8 @@ impl State {
         for k in 0..len {
             let mut way = self.table.next_hop(section, vector.hop[k]);
             if way.kind() == Kind::Group {
-                let packet = frames.get(vector.at(k)).map(Frame::bytes);
-                (vector.hop[k], way) = self.member(section, way, packet.unwrap_or_default());
+                let packet = packet_at(frames, vector.at(k));
+                (vector.hop[k], way) = self.member(section, way, packet);
             }
             has_on_link |= way.kind() == Kind::OnLink;
             vector.way[k] = way;
@@ -46,7 +48,7 @@ impl State {
         &mut self,
         section: &Section<'_>,
         vector: &mut PacketVector<A>,
-        frames: &mut [Frame<'_>],
+        frames: &mut [Buffer],
     ) {
         let len = vector.len();
         self.counters.visit(Node::Neighbour, len);
@@ -57,12 +59,12 @@ impl State {
         let mut kept = 0;
         for k in 0..len {
             let (at, mut hop) = (vector.at(k), vector.hop[k]);
-            let Some(frame) = frames.get_mut(at) else {
+            let Some(frame) = frame_at(frames, at) else {
                 continue;
             };
             let mut way = self.table.next_hop(section, hop);
             if way.kind() == Kind::Group {
-                (hop, way) = self.member(section, way, frame.bytes());
+                (hop, way) = self.member(section, way, frame.packet());
             }
             if way.is_plain() && fast_path::output::<A>(frame, way) {
                 self.egress[at] = way.port();
@@ -145,26 +147,26 @@ impl State {
     pub(super) fn decide<A: Destination>(
         &mut self,
         vector: &mut PacketVector<A>,
-        frames: &mut [Frame<'_>],
+        frames: &mut [Buffer],
         is_host: bool,
     ) {
         for k in 0..vector.len() {
             let (at, way) = (vector.at(k), vector.way[k]);
-            let Some(frame) = frames.get(at) else {
+            let Some(frame) = frame_at(frames, at) else {
                 continue;
             };
             let goes = match way.kind() {
                 Kind::Rewrite | Kind::Direct | Kind::Unresolved => {
-                    match self.obstacle::<A>(frame.bytes(), way, vector.port(k), is_host) {
+                    match self.obstacle::<A>(frame.packet(), way, vector.port(k), is_host) {
                         None => true,
                         Some((reason, message)) => {
-                            self.refuse::<A>(at, frame.bytes(), vector.port(k), reason, message);
+                            self.refuse::<A>(at, frame.packet(), vector.port(k), reason, message);
                             false
                         }
                     }
                 }
                 kind => {
-                    self.end::<A>(kind, at, frame.bytes(), vector.port(k));
+                    self.end::<A>(kind, at, frame.packet(), vector.port(k));
                     false
                 }
             };

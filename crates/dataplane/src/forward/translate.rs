@@ -6,10 +6,10 @@ use std::net::Ipv4Addr;
 use arrayvec::ArrayVec;
 use nat::{Direction, Packet, Verdict};
 
-use super::frame::Frame;
 use super::originated::Stage;
 use super::vector::{Destination, PacketVector};
-use super::{GONE, MAX_BATCH, Node, Reason, State};
+use super::{GONE, MAX_BATCH, Node, Reason, State, frame_at, packet_at};
+use crate::Buffer;
 use crate::neighbour::Kind;
 
 /// Room for a packet that the engine held back.
@@ -22,11 +22,7 @@ type Sources = Vec<(usize, (Ipv4Addr, u16))>;
 
 impl State {
     /// Translates what came in from outside.
-    pub(super) fn translate_in(
-        &mut self,
-        vector: &mut PacketVector<u32>,
-        frames: &mut [Frame<'_>],
-    ) {
+    pub(super) fn translate_in(&mut self, vector: &mut PacketVector<u32>, frames: &mut [Buffer]) {
         if self.nat.is_none() {
             return;
         }
@@ -49,13 +45,12 @@ impl State {
                 self.drop(at, reason_of(verdict));
                 picked[at] = false;
             } else {
-                settle_len(frames.get_mut(at));
+                settle_len(frames, at);
             }
         }
         vector.retain(|at| {
             let goes = picked[at] || !came_in[at];
-            let packet = frames.get(at).filter(|_| goes)?;
-            Some(u32::of_packet(packet.bytes()))
+            goes.then(|| u32::of_packet(packet_at(frames, at)))
         });
         self.take_released();
         self.take_met();
@@ -66,7 +61,7 @@ impl State {
     pub(super) fn translate_out<A: Destination>(
         &mut self,
         vector: &mut PacketVector<A>,
-        frames: &mut [Frame<'_>],
+        frames: &mut [Buffer],
     ) {
         let mut picked = [false; MAX_BATCH];
         let mut row_of = [0_u8; MAX_BATCH];
@@ -77,7 +72,7 @@ impl State {
             }
             let at = vector.at(k);
             let goes_out = vector.goes[k] && self.ports.is_outside(vector.way[k].port());
-            let turns = vector.way[k].kind() == Kind::Host && self.is_alias(frames.get(at));
+            let turns = vector.way[k].kind() == Kind::Host && self.is_alias(packet_at(frames, at));
             picked[at] = goes_out || turns;
             row_of[at] = k as u8;
             count += usize::from(picked[at]);
@@ -99,23 +94,25 @@ impl State {
             let is_to_host = vector.way[k].kind() == Kind::Host;
             match verdict {
                 Verdict::Hairpinned => {
-                    settle_len(frames.get_mut(at));
                     vector.goes[k] = false;
                     self.egress[at] = GONE;
-                    let packet = frames.get(at).map(Frame::bytes);
-                    self.turn_back(packet.unwrap_or_default(), vector.port(k));
+                    settle_len(frames, at);
+                    let packet = frame_at(frames, at).and_then(|frame| self.take_out(frame));
+                    if let Some(packet) = packet {
+                        self.turn_back(packet, vector.port(k));
+                    }
                 }
                 Verdict::Translated if is_to_host && !sources.is_empty() => {
                     let source = sources.binary_search_by_key(&at, |(at, _)| *at);
                     let source = source.ok().and_then(|place| sources.get(place));
-                    if let (Some((_, source)), Some(frame)) = (source, frames.get_mut(at)) {
-                        settle_len(Some(frame));
+                    settle_len(frames, at);
+                    if let (Some((_, source)), Some(frame)) = (source, frame_at(frames, at)) {
                         self.egress[at] = self.turn_elsewhere(frame, vector.port(k), *source);
                     }
                 }
                 // It stays the host's, as it was.
                 _ if is_to_host => {}
-                _ if verdict.goes_on() => settle_len(frames.get_mut(at)),
+                _ if verdict.goes_on() => settle_len(frames, at),
                 _ => {
                     vector.goes[k] = false;
                     self.drop(at, reason_of(verdict));
@@ -131,7 +128,7 @@ impl State {
     fn hand_off_out<A: Destination>(
         &mut self,
         vector: &mut PacketVector<A>,
-        frames: &mut [Frame<'_>],
+        frames: &mut [Buffer],
         picked: &mut [bool; MAX_BATCH],
     ) {
         let wanted = *picked;
@@ -149,7 +146,7 @@ impl State {
     fn sources_of<A: Destination>(
         &self,
         vector: &PacketVector<A>,
-        frames: &[Frame<'_>],
+        frames: &[Buffer],
         picked: &[bool; MAX_BATCH],
     ) -> Sources {
         let nat = self.nat.as_ref();
@@ -158,23 +155,23 @@ impl State {
         }
         let turns = |k: &usize| picked[vector.at(*k)] && vector.way[*k].kind() == Kind::Host;
         let turning = (0..vector.len()).filter(turns).map(|k| {
-            let bytes = frames.get(vector.at(k)).map(Frame::bytes);
-            (vector.at(k), nat::source_of(bytes.unwrap_or_default()))
+            let at = vector.at(k);
+            (at, nat::source_of(packet_at(frames, at)))
         });
         turning.collect()
     }
 
     /// Translates an error or the like of our own on its way out; one that
     /// has no translation goes as it is.
-    pub(super) fn translate_own(&mut self, frame: &mut Frame<'_>) {
+    pub(super) fn translate_own(&mut self, frame: &mut Buffer) {
         if let Some(nat) = &mut self.nat {
             self.counters.visit(Node::Nat, 1);
-            nat.translate_out(frame.bytes_mut(), self.now_millis);
+            nat.translate_out(frame.packet_mut(), self.now_millis);
         }
     }
 
-    fn is_alias(&self, frame: Option<&Frame<'_>>) -> bool {
-        let to = frame.map_or(0, |frame| u32::of_packet(frame.bytes()));
+    fn is_alias(&self, packet: &[u8]) -> bool {
+        let to = u32::of_packet(packet);
         self.is_alias_address(Ipv4Addr::from_bits(to))
     }
 
@@ -186,7 +183,7 @@ impl State {
     /// Runs the picked frames through the engine.
     fn translate(
         &mut self,
-        frames: &mut [Frame<'_>],
+        frames: &mut [Buffer],
         picked: &[bool; MAX_BATCH],
         direction: Direction,
     ) -> ArrayVec<(usize, Verdict), MAX_BATCH> {
@@ -213,19 +210,13 @@ impl State {
     }
 
     /// A packet to another host inside turns back there.
-    pub(super) fn turn_back(&mut self, packet: &[u8], port_in: u16) {
+    pub(super) fn turn_back(&mut self, packet: Buffer, port_in: u16) {
         let stage = Stage::ToRoute {
             port_in,
             takes_hop: true,
             is_translated: true,
         };
-        let is_made = self.originated.make(packet.len(), stage, |room| {
-            room.copy_from_slice(packet);
-            packet.len()
-        });
-        if !is_made {
-            self.counters.count(Reason::NoRoom);
-        }
+        self.add(packet, stage);
     }
 
     /// Takes out the fragments that had waited in the engine for a first
@@ -245,23 +236,33 @@ impl State {
                 self.counters.count(reason_of(verdict));
                 continue;
             }
-            let mut packet = std::mem::take(&mut self.fragment);
+            let room = std::mem::take(&mut self.fragment);
+            debug_assert!(len <= room.len());
+            let packet = self.copy_of(room.get(..len).unwrap_or(&room));
+            self.fragment = room;
+            let Some(packet) = packet else {
+                continue;
+            };
             let is_half = verdict == Verdict::Translated && of.direction == Direction::Out;
             if is_half && self.handoff.is_some() && self.is_alias_address(of.destination) {
-                self.release_elsewhere(&mut packet, len, of.source);
+                self.release_elsewhere(packet, of.source);
             } else {
-                self.turn_back(packet.get(..len).unwrap_or_default(), 0);
+                self.turn_back(packet, 0);
             }
-            self.fragment = packet;
         }
     }
 }
 
 /// A helper may have made a packet longer or shorter: its header says.
-pub(super) fn settle_len(frame: Option<&mut Frame<'_>>) {
-    if let Some(frame) = frame
-        && let Some([high, low]) = frame.bytes().get(2..4)
-    {
+fn settle_len(frames: &mut [Buffer], at: usize) {
+    if let Some(frame) = frame_at(frames, at) {
+        settle(frame);
+    }
+}
+
+/// The same of one packet.
+pub(super) fn settle(frame: &mut Buffer) {
+    if let Some([high, low]) = frame.packet().get(2..4) {
         let len = usize::from(u16::from_be_bytes([*high, *low]));
         frame.set_len(len);
     }

@@ -24,6 +24,7 @@ impl Destination for u32 {
     #[inline(always)]
     fn of_packet(packet: &[u8]) -> Self {
         let bytes = packet.get(16..20).and_then(|to| to.try_into().ok());
+        debug_assert!(bytes.is_some(), "an IPv4 header was checked");
         Self::from_be_bytes(bytes.unwrap_or_default())
     }
 }
@@ -39,6 +40,7 @@ impl Destination for u128 {
     #[inline(always)]
     fn of_packet(packet: &[u8]) -> Self {
         let bytes = packet.get(24..40).and_then(|to| to.try_into().ok());
+        debug_assert!(bytes.is_some(), "an IPv6 header was checked");
         Self::from_be_bytes(bytes.unwrap_or_default())
     }
 }

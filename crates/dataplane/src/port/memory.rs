@@ -6,13 +6,14 @@ use std::fmt;
 use std::os::fd::BorrowedFd;
 
 use super::{Counters, Port, PortError, Received, Sent};
+use crate::buffer::MOST_LINK;
 use crate::buffer::ring::{Receiver, Sender, ring};
-use crate::{Batch, Buffer, Cache, HEADROOM, Pool, TAILROOM};
+use crate::{Batch, Buffer, Cache, Pool, TAILROOM};
 
 /// A cache line; frames are kept in whole ones.
 const LINE_BYTES: usize = 64;
 /// Longer link headers are none.
-const MOST_LINK_BYTES: usize = HEADROOM;
+const MOST_LINK_BYTES: usize = MOST_LINK;
 
 /// A port without a device.
 ///
@@ -96,6 +97,7 @@ impl Frames {
         let len = len as usize;
         let lines = self.lines.get(start as usize..).unwrap_or_default();
         let lines = lines.get(..len.div_ceil(LINE_BYTES)).unwrap_or_default();
+        debug_assert!(lines.len() * LINE_BYTES >= len);
         buffer.set_lines(lines.as_flattened(), len, self.link_len)
     }
 }

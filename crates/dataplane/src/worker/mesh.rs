@@ -4,8 +4,8 @@
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering, fence};
 
+use memory::Wakeup;
 use rustix::event::{EventfdFlags, eventfd};
 
 use crate::buffer::ring::{Receiver, Sender, ring};
@@ -18,13 +18,13 @@ pub struct Mesh {
     /// By number; none to itself.
     to: Vec<Option<Sender>>,
     from: Vec<Receiver>,
-    wakeups: Arc<[Wakeup]>,
+    bells: Arc<[Bell]>,
 }
 
 /// Wakes a worker that waits for packets.
 #[derive(Debug)]
-struct Wakeup {
-    is_resting: AtomicBool,
+struct Bell {
+    wakeup: Wakeup,
     rung: OwnedFd,
 }
 
@@ -33,20 +33,20 @@ impl Mesh {
     /// `packets` buffers of the pool; what there is no room for is dropped
     /// and counted by who wanted to hand it over.
     pub fn of(pool: &Pool, workers: usize, packets: usize) -> io::Result<Vec<Self>> {
-        let wakeup = || {
-            Ok(Wakeup {
-                is_resting: AtomicBool::new(false),
+        let bell = || {
+            Ok(Bell {
+                wakeup: Wakeup::new(),
                 rung: eventfd(0, EventfdFlags::NONBLOCK | EventfdFlags::CLOEXEC)?,
             })
         };
-        let wakeups: io::Result<Vec<Wakeup>> = (0..workers).map(|_| wakeup()).collect();
-        let wakeups: Arc<[Wakeup]> = wakeups?.into();
+        let bells: io::Result<Vec<Bell>> = (0..workers).map(|_| bell()).collect();
+        let bells: Arc<[Bell]> = bells?.into();
         let mut all: Vec<Self> = (0..workers)
             .map(|number| Self {
                 number,
                 to: Vec::new(),
                 from: Vec::new(),
-                wakeups: Arc::clone(&wakeups),
+                bells: Arc::clone(&bells),
             })
             .collect();
         for giver in 0..workers {
@@ -79,15 +79,11 @@ impl Mesh {
             return;
         }
         sender.send(batch);
-        // Either it sees what came when it looks before it rests, or it is
-        // seen to rest here: the other fence is in `rests`.
-        fence(Ordering::SeqCst);
-        if let Some(wakeup) = self.wakeups.get(worker)
-            && wakeup.is_resting.load(Ordering::Relaxed)
-            && wakeup.is_resting.swap(false, Ordering::Relaxed)
+        if let Some(bell) = self.bells.get(worker)
+            && bell.wakeup.must_wake()
         {
             // It fails where so much was rung already that it is awake.
-            let _ = rustix::io::write(&wakeup.rung, &1_u64.to_ne_bytes());
+            let _ = rustix::io::write(&bell.rung, &1_u64.to_ne_bytes());
         }
     }
 
@@ -106,27 +102,28 @@ impl Mesh {
 
     /// Says that it is going to rest; false where something has come.
     pub(super) fn rests(&self) -> bool {
-        if let Some(wakeup) = self.wakeups.get(self.number) {
-            wakeup.is_resting.store(true, Ordering::Relaxed);
+        let has_nothing = || self.from.iter().all(Receiver::is_empty);
+        match self.bells.get(self.number) {
+            Some(bell) => bell.wakeup.rests(has_nothing),
+            None => has_nothing(),
         }
-        fence(Ordering::SeqCst);
-        self.from.iter().all(Receiver::is_empty)
     }
 
     /// What becomes readable when another one hands something over.
     pub(super) fn wakeup(&self) -> Option<BorrowedFd<'_>> {
-        Some(self.wakeups.get(self.number)?.rung.as_fd())
+        Some(self.bells.get(self.number)?.rung.as_fd())
     }
 
-    /// Says that it rests no more.
-    pub(super) fn wakes(&self) {
-        let Some(wakeup) = self.wakeups.get(self.number) else {
+    /// Says that it rests no more. What has become readable is read, whoever
+    /// it was meant for: each rest would end at once from here on.
+    pub(super) fn wakes(&self, is_rung: bool) {
+        let Some(bell) = self.bells.get(self.number) else {
             return;
         };
-        let was_rung = !wakeup.is_resting.swap(false, Ordering::Relaxed);
-        if was_rung {
-            // Nothing to read: it is not rung yet, and will be for nothing.
-            let _ = rustix::io::read(&wakeup.rung, &mut [0; 8]);
+        bell.wakeup.wakes();
+        if is_rung {
+            // Nobody else reads it, so there is something.
+            let _ = rustix::io::read(&bell.rung, &mut [0; 8]);
         }
     }
 }
@@ -158,15 +155,26 @@ mod tests {
         assert_eq!(batch.len(), 2);
         assert!(!is_rung(second));
         assert!(!second.rests());
-        second.wakes();
+        second.wakes(is_rung(second));
         let mut came = Batch::new(8);
         (0..second.rings()).for_each(|ring| second.take(ring, &mut came));
         assert_eq!(came.len(), 4);
         assert!(second.rests());
         third.hand_over(1, &mut came);
         assert!(came.is_empty() && is_rung(second) && !is_rung(first));
-        second.wakes();
+        second.wakes(is_rung(second));
         assert!(!is_rung(second));
+        // Rung when it was about to work anyway: its next rest ends once for
+        // nothing, and no more.
+        assert!(second.rests());
+        let bell = &second.bells[1];
+        assert!(bell.wakeup.must_wake());
+        second.wakes(is_rung(second));
+        rustix::io::write(&bell.rung, &1_u64.to_ne_bytes()).unwrap();
+        assert!(second.rests() && is_rung(second));
+        second.wakes(is_rung(second));
+        assert!(second.rests() && !is_rung(second));
+        second.wakes(is_rung(second));
         // To itself, and to nobody, nothing goes.
         first.hand_over(0, &mut batch);
         first.hand_over(9, &mut batch);

@@ -1,3 +1,5 @@
+mod in_place;
+
 use std::net::Ipv4Addr;
 use std::time::Instant;
 
@@ -7,7 +9,7 @@ use super::*;
 use crate::fib_sync::Attachment;
 use crate::forward::{Node, Reason, Settings};
 use crate::testing::*;
-use crate::{Frames, Memory, Pool};
+use crate::{Cache, Frames, Memory, Pool};
 
 const PATIENCE: Duration = Duration::from_secs(60);
 
@@ -44,6 +46,7 @@ fn workers_forward_each_for_itself_and_are_asked_between_batches() {
             router.fill.table(),
             None,
             Settings::default(),
+            pool.cache(),
         );
         let ports: Vec<(u16, Box<dyn Port + Send>)> = vec![
             (0, Box::new(Memory::frames(source))),
@@ -52,7 +55,6 @@ fn workers_forward_each_for_itself_and_are_asked_between_batches() {
         let worker = Worker::new(
             forwarder,
             domain.register().unwrap(),
-            pool.cache(),
             ports,
             64,
             Clock::System,
@@ -118,7 +120,6 @@ fn what_leaves_a_worker_is_what_came_with_another_header() {
     assert_eq!(one, None);
     dispatch::send(
         &mut forwarder,
-        &mut cache,
         &mut batch,
         &mut leaving,
         &mut Ways {
@@ -174,6 +175,7 @@ fn translators(packets: u32, ring: usize) -> (Router, Pool, Vec<Worker>, Vec<Mem
             router.fill.table(),
             Some(engine),
             Settings::default(),
+            pool.cache(),
         );
         let (far, near) = Memory::pair(&pool, 4_096);
         outside.push(far);
@@ -189,7 +191,6 @@ fn translators(packets: u32, ring: usize) -> (Router, Pool, Vec<Worker>, Vec<Mem
         let worker = Worker::new(
             forwarder,
             router.fill.table().domain().register().unwrap(),
-            pool.cache(),
             vec![(0, Box::new(source)), (1, Box::new(near))],
             64,
             Clock::System,
@@ -349,7 +350,6 @@ fn a_port_that_fails_ends_by_itself() {
     let worker = Worker::new(
         router.forwarder,
         router.reader,
-        pool.cache(),
         ports,
         10,
         Clock::System,

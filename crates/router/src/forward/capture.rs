@@ -18,7 +18,8 @@ use super::{Forward, requests};
 
 /// How long a packet may be: tcpdump's most.
 const MAX_PACKET_BYTES: usize = 262_144;
-const BUFFERS: usize = 64;
+/// For one packet and what is made of it: fragments, those that waited.
+const BUFFERS: usize = 256;
 
 pub fn run(asked: &Forward, read: ReadTables, input: &Path) -> Result<Report> {
     let in_link = asked.in_link.as_deref().context("say --in LINK")?;
@@ -60,6 +61,7 @@ pub fn run(asked: &Forward, read: ReadTables, input: &Path) -> Result<Report> {
         fill.table(),
         nat.transpose()?,
         Settings::default(),
+        pool.cache(),
     );
     let capture = Shared::new(Capture::open(input, asked.pcap_out.as_deref())?);
     let port: Box<dyn Port + Send> = Box::new(capture.clone());
@@ -67,7 +69,6 @@ pub fn run(asked: &Forward, read: ReadTables, input: &Path) -> Result<Report> {
     let worker = Worker::new(
         forwarder,
         domain.register()?,
-        pool.cache(),
         vec![(0, port)],
         1,
         Clock::Captured,

@@ -166,11 +166,11 @@ fn start(
             fill.table(),
             engines.next(),
             Settings::default(),
+            pool.cache(),
         );
         let mut worker = Worker::new(
             forwarder,
             domain.register().context("registering a worker")?,
-            pool.cache(),
             ports,
             BATCH,
             Clock::System,

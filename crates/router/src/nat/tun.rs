@@ -24,7 +24,7 @@ const BUFFERS: usize = 2 * BATCH;
 /// Reads of one device before the other has its turn.
 const READS_A_TURN: usize = 16;
 /// Marks a packet that turns back inside.
-const TURNS: u32 = 1;
+const TURNS: u16 = 1;
 /// How long nothing happens before flows are swept, and how many then.
 const IDLE: Timespec = Timespec {
     tv_sec: 0,

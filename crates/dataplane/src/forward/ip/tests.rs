@@ -4,15 +4,14 @@ use packet::build::Ip;
 use packet::{Ipv4, protocol};
 
 use super::*;
+use crate::testing::buffer;
 
 const HERE: Ipv4Addr = Ipv4Addr::new(10, 0, 0, 1);
 const THERE: Ipv4Addr = Ipv4Addr::new(192, 0, 2, 9);
 
 fn checked(bytes: &[u8]) -> (Checked<u32>, usize) {
-    let mut bytes = bytes.to_vec();
-    let len = bytes.len();
-    let mut frame = Frame::new(&mut bytes, 0, len);
-    (check_v4(&mut frame, false), frame.len())
+    let mut frame = buffer(bytes);
+    (check_v4(&mut frame, false), frame.packet_len())
 }
 
 fn refused(bytes: &[u8]) -> Option<Reason> {
@@ -122,11 +121,10 @@ fn v6(source: &str, destination: &str, payload: usize, behind: usize) -> Checked
         bytes.extend(address.parse::<std::net::Ipv6Addr>().unwrap().octets());
     }
     bytes.resize(bytes.len() + behind, 0);
-    let len = bytes.len();
-    let mut frame = Frame::new(&mut bytes, 0, len);
+    let mut frame = buffer(&bytes);
     let checked = check_v6(&mut frame, false);
     if let Checked::To(_) = checked {
-        assert_eq!(frame.len(), 40 + payload);
+        assert_eq!(frame.packet_len(), 40 + payload);
     }
     checked
 }
@@ -150,10 +148,8 @@ fn ipv6_is_checked_as_well() {
         assert_eq!(v6(a, host, 8, 8), Checked::Host);
     }
     assert_eq!(v6("::", "ff02::16", 8, 8), Checked::Host);
-    let mut short = [0x60; 39];
-    let dropped = check_v6(&mut Frame::new(&mut short, 0, 39), false);
+    let dropped = check_v6(&mut buffer(&[0x60; 39]), false);
     assert_eq!(dropped, Checked::Dropped(Reason::Ipv6Length));
-    let mut other = [0x50; 60];
-    let dropped = check_v6(&mut Frame::new(&mut other, 0, 60), false);
+    let dropped = check_v6(&mut buffer(&[0x50; 60]), false);
     assert_eq!(dropped, Checked::Dropped(Reason::Ipv6Version));
 }
