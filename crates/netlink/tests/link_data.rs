@@ -16,6 +16,8 @@ use proptest::collection::vec;
 use proptest::prelude::*;
 use proptest::sample::select;
 use support::Kernel;
+use table::row::link::Parent;
+use table::row::link::limits::{KeptLimits, Limits};
 use table::{KindData, Link, PortData, RawAttributes};
 
 const KINDS: &[&str] = &[
@@ -159,6 +161,31 @@ proptest! {
         if let Some(typed) = read(&told) {
             prop_assert_eq!(read(&written(&typed)), Some(typed));
         }
+    }
+}
+
+#[test]
+fn what_any_link_has_is_written_as_it_was_read() {
+    for nth in 0..64_u32 {
+        let some = |bit: u32| (nth & bit != 0).then_some(nth + 7);
+        let mut row = row("", "", &[], &[]);
+        row.allmulti = some(1);
+        row.addr_gen_mode = some(2).map(|mode| mode as u8);
+        row.ignores_linkdown = (nth >> 2 & 3) as u8;
+        row.limits = KeptLimits::new(Limits {
+            gso_max_size: some(4),
+            gso_max_segs: some(8),
+            tso_max_size: some(16),
+            tso_max_segs: some(32),
+            gro_max_size: some(4),
+        });
+        row.parent = some(16).map(|_| {
+            Box::new(Parent {
+                device: some(8).map(|nth| format!("d{nth}").into()),
+                bus: Some("pci".into()),
+            })
+        });
+        assert_eq!(read(&written(&row)), Some(row));
     }
 }
 
