@@ -115,7 +115,8 @@ fn put_settings(build: &mut Build<'_>, row: &Link) {
         if !ignores && mode.is_none() {
             continue;
         }
-        let family = build.open(family | NESTED);
+        // The kernel does not call these nests, and `ip` knows it.
+        let family = build.open(family);
         if ignores {
             let mut values = [[0_u8; 4]; V6_IGNORES + 1];
             values[at] = 1_u32.to_ne_bytes();

@@ -96,6 +96,9 @@ pub struct Link {
     pub ignores_linkdown: u8,
 }
 
+// There are links by the hundred thousand.
+const _: () = assert!(size_of::<Link>() <= 344);
+
 /// The device that a link is of.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Parent {
