@@ -144,11 +144,13 @@ fn families(link: &mut Link, mut families: Attributes<'_>) -> Result<(), Malform
 }
 
 fn alt_names(link: &mut Link, mut properties: Attributes<'_>) -> Result<(), Malformed> {
+    let mut names = Vec::new();
     while let Some(property) = properties.step()? {
         if property.kind == ifla::ALT_IFNAME {
-            link.alt_names.push(property.text());
+            names.push(property.text());
         }
     }
+    link.alt_names = names.into();
     Ok(())
 }
 

@@ -32,7 +32,7 @@ pub struct Link {
     /// `IFLA_IFNAME`.
     pub name: Box<str>,
     /// `IFLA_PROP_LIST`'s `IFLA_ALT_IFNAME`s.
-    pub alt_names: Vec<Box<str>>,
+    pub alt_names: Box<[Box<str>]>,
     /// `ifi_type`: `ARPHRD_…`.
     pub hardware: u16,
     /// `ifi_flags`: [`flag`].

@@ -524,7 +524,7 @@ fn attributes(random: &mut Random, of: Attributes, left_out: usize) -> Vec<u8> {
 
 /// A link, with what `-d` shows of any link in turn.
 fn link(nth: u32, name: &str) -> Link {
-    let some = |every: u32| (nth % every != 0).then_some(nth * 999);
+    let some = |every: u32| (!nth.is_multiple_of(every)).then_some(nth * 999);
     Link {
         index: 1000 + nth,
         allmulti: some(3),
@@ -539,7 +539,7 @@ fn link(nth: u32, name: &str) -> Link {
         parent: some(4).map(|_| {
             Box::new(Parent {
                 device: Some("0000:00:05.0".into()),
-                bus: (nth % 3 != 0).then(|| "pci".into()),
+                bus: (!nth.is_multiple_of(3)).then(|| "pci".into()),
             })
         }),
         name: name.into(),
