@@ -26,6 +26,12 @@ pub(crate) mod ifla {
     pub(crate) const PROMISCUITY: u16 = 30;
     pub(crate) const NUM_TX_QUEUES: u16 = 31;
     pub(crate) const NUM_RX_QUEUES: u16 = 32;
+    pub(crate) const GSO_MAX_SEGS: u16 = 40;
+    pub(crate) const GSO_MAX_SIZE: u16 = 41;
+    pub(crate) const GRO_MAX_SIZE: u16 = 58;
+    pub(crate) const TSO_MAX_SIZE: u16 = 59;
+    pub(crate) const TSO_MAX_SEGS: u16 = 60;
+    pub(crate) const ALLMULTI: u16 = 61;
     pub(crate) const LINK_NETNSID: u16 = 37;
     pub(crate) const MIN_MTU: u16 = 50;
     pub(crate) const MAX_MTU: u16 = 51;
@@ -46,6 +52,7 @@ pub(crate) mod ifla {
     /// Inside `AF_SPEC`, under `AF_INET6`.
     pub(crate) const INET6_CONF: u16 = 2;
     pub(crate) const INET6_STATS: u16 = 3;
+    pub(crate) const INET6_ADDR_GEN_MODE: u16 = 8;
 }
 
 /// `NETCONFA_…`, `linux/netconf.h`.

@@ -1,5 +1,6 @@
 //! Links as `ip link` shows them, and as the head of what `ip addr` shows.
 
+use std::borrow::Cow;
 use std::net::IpAddr;
 
 use table::row::link::{flag, hardware};
@@ -35,12 +36,19 @@ pub(crate) const COLUMNS: &[Column] = &[
     Column::any("permaddr"),
     Column::number("link_netnsid"),
     Column::number("promiscuity"),
+    Column::number("allmulti").rare(),
     Column::number("min_mtu"),
     Column::number("max_mtu"),
     Column::text("linkinfo.info_kind"),
     Column::text("linkinfo.info_slave_kind"),
+    Column::text("inet6_addr_gen_mode").rare(),
     Column::number("num_tx_queues"),
     Column::number("num_rx_queues"),
+    Column::number("gso_max_size").rare(),
+    Column::number("gso_max_segs").rare(),
+    Column::number("tso_max_size").rare(),
+    Column::number("tso_max_segs").rare(),
+    Column::number("gro_max_size").rare(),
     Column::text("parentbus"),
     Column::text("parentdev"),
     Column::text("ifalias"),
@@ -263,6 +271,9 @@ fn link_type(link: &Link) -> Value<'static> {
 /// What `ip -d` adds, as far as rows have it.
 pub(crate) fn detail_fields(link: &Link, view: &View<'_>, visit: &mut impl Visit) {
     visit.value("promiscuity", Value::Number(link.promiscuity.into()));
+    if let Some(allmulti) = link.allmulti {
+        visit.value("allmulti", Value::Number(allmulti.into()));
+    }
     visit.value("min_mtu", Value::Number(link.min_mtu.into()));
     visit.value("max_mtu", Value::Number(link.max_mtu.into()));
     if link.kind.is_some() || link.slave_kind.is_some() {
@@ -277,13 +288,51 @@ pub(crate) fn detail_fields(link: &Link, view: &View<'_>, visit: &mut impl Visit
         }
         visit.end_object();
     }
+    if let Some(mode) = link.addr_gen_mode {
+        visit.value("inet6_addr_gen_mode", Value::Text(&gen_mode(mode)));
+    }
     visit.value("num_tx_queues", Value::Number(link.tx_queues.into()));
     visit.value("num_rx_queues", Value::Number(link.rx_queues.into()));
-    if let Some(bus) = &link.parent_bus {
-        visit.value("parentbus", Value::Text(bus));
+    each_limit(link, |key, limit| visit.value(key, limit));
+    each_parent(link, |key, name| visit.value(key, name));
+}
+
+/// `IN6_ADDR_GEN_MODE_…`, `linux/if_link.h`.
+fn gen_mode(mode: u8) -> Cow<'static, str> {
+    match mode {
+        0 => "eui64".into(),
+        1 => "none".into(),
+        2 => "stable_secret".into(),
+        3 => "random".into(),
+        other => format!("{other:#04x}").into(),
     }
-    if let Some(device) = &link.parent_device {
-        visit.value("parentdev", Value::Text(device));
+}
+
+/// Calls for each of a link's limits that the kernel told.
+fn each_limit(link: &Link, mut each: impl FnMut(&'static str, Value<'static>)) {
+    let limits = link.limits.get();
+    let told = [
+        ("gso_max_size", limits.gso_max_size),
+        ("gso_max_segs", limits.gso_max_segs),
+        ("tso_max_size", limits.tso_max_size),
+        ("tso_max_segs", limits.tso_max_segs),
+        ("gro_max_size", limits.gro_max_size),
+    ];
+    for (key, limit) in told {
+        if let Some(limit) = limit {
+            each(key, Value::Number(limit.into()));
+        }
+    }
+}
+
+fn each_parent(link: &Link, mut each: impl FnMut(&'static str, Value<'_>)) {
+    let Some(parent) = &link.parent else {
+        return;
+    };
+    for (key, name) in [("parentbus", &parent.bus), ("parentdev", &parent.device)] {
+        if let Some(name) = name {
+            each(key, Value::Text(name));
+        }
     }
 }
 
@@ -468,6 +517,9 @@ pub(crate) fn layer_text(link: &Link, view: &View<'_>, out: &mut Vec<u8>) {
 pub(crate) fn detail_text(link: &Link, view: &View<'_>, out: &mut Vec<u8>) {
     out.push(b' ');
     pair(out, "promiscuity ", Value::Number(link.promiscuity.into()));
+    if let Some(allmulti) = link.allmulti {
+        pair(out, " allmulti ", Value::Number(allmulti.into()));
+    }
     pair(out, "minmtu ", Value::Number(link.min_mtu.into()));
     pair(out, "maxmtu ", Value::Number(link.max_mtu.into()));
     if let Some(kind) = &link.kind {
@@ -480,14 +532,17 @@ pub(crate) fn detail_text(link: &Link, view: &View<'_>, out: &mut Vec<u8>) {
         pair(out, kind, Value::Text("_slave"));
         link_kind::port_text(link, view, out);
     }
+    if let Some(mode) = link.addr_gen_mode {
+        pair(out, "addrgenmode ", Value::Text(&gen_mode(mode)));
+    }
     pair(out, "numtxqueues ", Value::Number(link.tx_queues.into()));
     pair(out, "numrxqueues ", Value::Number(link.rx_queues.into()));
-    if let Some(bus) = &link.parent_bus {
-        pair(out, "parentbus ", Value::Text(bus));
-    }
-    if let Some(device) = &link.parent_device {
-        pair(out, "parentdev ", Value::Text(device));
-    }
+    let mut named = |key: &str, value: Value<'_>| {
+        out.extend_from_slice(key.as_bytes());
+        pair(out, " ", value);
+    };
+    each_limit(link, &mut named);
+    each_parent(link, &mut named);
 }
 
 pub(crate) fn alt_name_text(link: &Link, view: &View<'_>, out: &mut Vec<u8>) {

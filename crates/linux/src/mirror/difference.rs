@@ -174,12 +174,16 @@ const LINKS: Kind<Link> = Kind {
 };
 
 /// Whether two links differ only in what the kernel changes without an
-/// event: the qdisc, the count of promiscuous users, the peer's namespace,
-/// learnt data of the kind, the group (when set by sysfs).
+/// event: the qdisc, the counts of promiscuous users and of those that want
+/// all multicast, how it makes addresses and how much it takes in one piece
+/// (by their files), the peer's namespace, learnt data of the kind, the group (when set by sysfs).
 fn is_silent_link(a: &Link, b: &Link) -> bool {
     let announced = Link {
         qdisc: b.qdisc.clone(),
         promiscuity: b.promiscuity,
+        allmulti: b.allmulti,
+        addr_gen_mode: b.addr_gen_mode,
+        limits: b.limits.clone(),
         group: b.group,
         lower: b.lower,
         lower_netns_id: b.lower_netns_id,

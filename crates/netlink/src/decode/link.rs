@@ -1,7 +1,8 @@
 //! `struct ifinfomsg` and `IFLA_…` (`linux/rtnetlink.h`,
 //! `linux/if_link.h`) to [`Link`].
 
-use table::row::link::linkdown;
+use table::row::link::limits::{KeptLimits, Limits};
+use table::row::link::{Parent, linkdown};
 use table::{AF_INET, AF_INET6, KindData, Link, LinkCounters, LinkLayerAddress};
 
 use super::ip_statistics::Ipv6Statistics;
@@ -30,10 +31,12 @@ pub fn link(payload: &[u8]) -> Result<Link, Malformed> {
         ..Link::default()
     };
     let mut named = false;
+    let mut limits = Limits::default();
     while let Some(attribute) = attributes.step()? {
         named |= attribute.kind == ifla::IFNAME;
-        fill(&mut link, &attribute)?;
+        fill(&mut link, &mut limits, &attribute)?;
     }
+    link.limits = KeptLimits::new(limits);
     if !named {
         return Err(Malformed::Missing {
             message: MESSAGE,
@@ -57,7 +60,7 @@ pub(super) fn index(payload: &[u8]) -> Result<u32, Malformed> {
     }
 }
 
-fn fill(link: &mut Link, attribute: &Attribute<'_>) -> Result<(), Malformed> {
+fn fill(link: &mut Link, limits: &mut Limits, attribute: &Attribute<'_>) -> Result<(), Malformed> {
     match attribute.kind {
         ifla::ADDRESS => link.address = lladdr(attribute)?,
         ifla::BROADCAST => link.broadcast = lladdr(attribute)?,
@@ -78,14 +81,24 @@ fn fill(link: &mut Link, attribute: &Attribute<'_>) -> Result<(), Malformed> {
         ifla::NUM_TX_QUEUES => link.tx_queues = attribute.u32()?,
         ifla::NUM_RX_QUEUES => link.rx_queues = attribute.u32()?,
         ifla::IFALIAS => link.alias = Some(attribute.text()),
-        ifla::PARENT_DEV_NAME => link.parent_device = Some(attribute.text()),
-        ifla::PARENT_DEV_BUS_NAME => link.parent_bus = Some(attribute.text()),
-        ifla::AF_SPEC => ignores_linkdown(link, attribute.nested())?,
+        ifla::PARENT_DEV_NAME => parent(link).device = Some(attribute.text()),
+        ifla::PARENT_DEV_BUS_NAME => parent(link).bus = Some(attribute.text()),
+        ifla::ALLMULTI => link.allmulti = Some(attribute.u32()?),
+        ifla::GSO_MAX_SIZE => limits.gso_max_size = Some(attribute.u32()?),
+        ifla::GSO_MAX_SEGS => limits.gso_max_segs = Some(attribute.u32()?),
+        ifla::TSO_MAX_SIZE => limits.tso_max_size = Some(attribute.u32()?),
+        ifla::TSO_MAX_SEGS => limits.tso_max_segs = Some(attribute.u32()?),
+        ifla::GRO_MAX_SIZE => limits.gro_max_size = Some(attribute.u32()?),
+        ifla::AF_SPEC => families(link, attribute.nested())?,
         ifla::PROP_LIST => alt_names(link, attribute.nested())?,
         ifla::LINKINFO => info(link, attribute.nested())?,
         _ => {}
     }
     Ok(())
+}
+
+fn parent(link: &mut Link) -> &mut Parent {
+    link.parent.get_or_insert_default()
 }
 
 pub(super) fn lladdr(attribute: &Attribute<'_>) -> Result<LinkLayerAddress, Malformed> {
@@ -105,9 +118,14 @@ pub(crate) const LINKDOWN_SETTINGS: [(u16, u16, usize, u8); 2] = [
     (V6, ifla::INET6_CONF, V6_IGNORES, linkdown::V6),
 ];
 
-/// `IFLA_AF_SPEC`: of all the settings in there one decides about routes.
-fn ignores_linkdown(link: &mut Link, mut families: Attributes<'_>) -> Result<(), Malformed> {
+/// `IFLA_AF_SPEC`: of all the settings in there one decides about routes,
+/// and one about addresses.
+fn families(link: &mut Link, mut families: Attributes<'_>) -> Result<(), Malformed> {
     while let Some(family) = families.step()? {
+        if family.kind == V6 {
+            let mode = inside(&mut family.nested(), ifla::INET6_ADDR_GEN_MODE);
+            link.addr_gen_mode = mode.map(|mode| mode.u8()).transpose()?;
+        }
         let known = LINKDOWN_SETTINGS
             .iter()
             .find(|known| known.0 == family.kind);
@@ -126,11 +144,13 @@ fn ignores_linkdown(link: &mut Link, mut families: Attributes<'_>) -> Result<(),
 }
 
 fn alt_names(link: &mut Link, mut properties: Attributes<'_>) -> Result<(), Malformed> {
+    let mut names = Vec::new();
     while let Some(property) = properties.step()? {
         if property.kind == ifla::ALT_IFNAME {
-            link.alt_names.push(property.text());
+            names.push(property.text());
         }
     }
+    link.alt_names = names.into();
     Ok(())
 }
 

@@ -1,8 +1,9 @@
 //! [`Link`] and its settings to `struct ifinfomsg` and `IFLA_…`
 //! (`linux/rtnetlink.h`, `linux/if_link.h`).
 
+use table::row::link::Parent;
 use table::row::link::flag::UP;
-use table::{KindData, Link, LinkLayerAddress, PortData};
+use table::{AF_INET6, KindData, Link, LinkLayerAddress, PortData};
 
 use super::Request;
 use crate::attribute::NESTED;
@@ -52,6 +53,20 @@ fn put_numbers(build: &mut Build<'_>, row: &Link) {
     build.put_u32(ifla::PROMISCUITY, row.promiscuity);
     build.put_u32(ifla::NUM_TX_QUEUES, row.tx_queues);
     build.put_u32(ifla::NUM_RX_QUEUES, row.rx_queues);
+    let limits = row.limits.get();
+    let told = [
+        (ifla::ALLMULTI, row.allmulti),
+        (ifla::GSO_MAX_SIZE, limits.gso_max_size),
+        (ifla::GSO_MAX_SEGS, limits.gso_max_segs),
+        (ifla::TSO_MAX_SIZE, limits.tso_max_size),
+        (ifla::TSO_MAX_SEGS, limits.tso_max_segs),
+        (ifla::GRO_MAX_SIZE, limits.gro_max_size),
+    ];
+    for (kind, number) in told {
+        if let Some(number) = number {
+            build.put_u32(kind, number);
+        }
+    }
     if let Some(lower) = row.lower {
         build.put_u32(ifla::LINK, lower);
     }
@@ -67,11 +82,15 @@ fn put_numbers(build: &mut Build<'_>, row: &Link) {
 }
 
 fn put_texts(build: &mut Build<'_>, row: &Link) {
+    let parent = |text: fn(&Parent) -> &Option<Box<str>>| {
+        let parent = row.parent.as_deref();
+        parent.and_then(|parent| text(parent).as_deref())
+    };
     let texts = [
-        (ifla::QDISC, &row.qdisc),
-        (ifla::IFALIAS, &row.alias),
-        (ifla::PARENT_DEV_NAME, &row.parent_device),
-        (ifla::PARENT_DEV_BUS_NAME, &row.parent_bus),
+        (ifla::QDISC, row.qdisc.as_deref()),
+        (ifla::IFALIAS, row.alias.as_deref()),
+        (ifla::PARENT_DEV_NAME, parent(|parent| &parent.device)),
+        (ifla::PARENT_DEV_BUS_NAME, parent(|parent| &parent.bus)),
     ];
     for (kind, text) in texts {
         if let Some(text) = text {
@@ -87,17 +106,26 @@ fn put_texts(build: &mut Build<'_>, row: &Link) {
     }
 }
 
-/// `IFLA_AF_SPEC`: of the settings of families, the one that the row has.
+/// `IFLA_AF_SPEC`: of the settings of families, those that the row has.
 fn put_settings(build: &mut Build<'_>, row: &Link) {
     let families = build.open(ifla::AF_SPEC | NESTED);
     for (family, conf, at, bit) in LINKDOWN_SETTINGS {
-        if row.ignores_linkdown & bit != 0 {
+        let ignores = row.ignores_linkdown & bit != 0;
+        let mode = row.addr_gen_mode.filter(|_| family == u16::from(AF_INET6));
+        if !ignores && mode.is_none() {
+            continue;
+        }
+        // The kernel does not call these nests, and `ip` knows it.
+        let family = build.open(family);
+        if ignores {
             let mut values = [[0_u8; 4]; V6_IGNORES + 1];
             values[at] = 1_u32.to_ne_bytes();
-            let family = build.open(family | NESTED);
             build.put(conf, values[..=at].as_flattened());
-            build.close(&family);
         }
+        if let Some(mode) = mode {
+            build.put_u8(ifla::INET6_ADDR_GEN_MODE, mode);
+        }
+        build.close(&family);
     }
     build.close(&families);
 }

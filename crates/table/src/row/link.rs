@@ -8,6 +8,7 @@ pub mod hsr;
 pub mod ip_tunnel;
 pub mod ipvlan;
 mod kind;
+pub mod limits;
 pub mod macvlan;
 pub mod tun;
 pub mod vlan;
@@ -17,6 +18,8 @@ pub mod vxlan;
 pub mod xfrm;
 
 pub use kind::{KindData, PortData};
+
+use limits::KeptLimits;
 
 use super::link_layer_address::LinkLayerAddress;
 use crate::AF_INET6;
@@ -29,7 +32,7 @@ pub struct Link {
     /// `IFLA_IFNAME`.
     pub name: Box<str>,
     /// `IFLA_PROP_LIST`'s `IFLA_ALT_IFNAME`s.
-    pub alt_names: Vec<Box<str>>,
+    pub alt_names: Box<[Box<str>]>,
     /// `ifi_type`: `ARPHRD_…`.
     pub hardware: u16,
     /// `ifi_flags`: [`flag`].
@@ -74,18 +77,35 @@ pub struct Link {
     pub slave_data: PortData,
     /// `IFLA_PROMISCUITY`.
     pub promiscuity: u32,
+    /// `IFLA_ALLMULTI`: how many want all multicast frames.
+    pub allmulti: Option<u32>,
+    /// `IFLA_INET6_ADDR_GEN_MODE`: how it gives itself link-local addresses
+    /// (`IN6_ADDR_GEN_MODE_…`); `None` without IPv6.
+    pub addr_gen_mode: Option<u8>,
+    /// `IFLA_GSO_MAX_SIZE` and its kin.
+    pub limits: KeptLimits,
     /// `IFLA_NUM_TX_QUEUES`.
     pub tx_queues: u32,
     /// `IFLA_NUM_RX_QUEUES`.
     pub rx_queues: u32,
-    /// `IFLA_PARENT_DEV_NAME`.
-    pub parent_device: Option<Box<str>>,
-    /// `IFLA_PARENT_DEV_BUS_NAME`.
-    pub parent_bus: Option<Box<str>>,
+    /// The device that it is of, if it is of one.
+    pub parent: Option<Box<Parent>>,
     /// For a VRF: the table of its routes (`IFLA_VRF_TABLE`).
     pub vrf_table: Option<u32>,
     /// Where `ignore_routes_with_linkdown` is set: [`linkdown`].
     pub ignores_linkdown: u8,
+}
+
+// There are links by the hundred thousand.
+const _: () = assert!(size_of::<Link>() <= 344);
+
+/// The device that a link is of.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Parent {
+    /// `IFLA_PARENT_DEV_NAME`.
+    pub device: Option<Box<str>>,
+    /// `IFLA_PARENT_DEV_BUS_NAME`: `pci`, `virtio`, …
+    pub bus: Option<Box<str>>,
 }
 
 /// Where `net.ipv4.conf.*` or `net.ipv6.conf.*` says

@@ -132,7 +132,7 @@ fn link(index: u32, name: u32, master: u32, up: bool) -> Link {
         index,
         // Names are unique in a kernel.
         name: format!("e{index}.{name}").into(),
-        alt_names: vec![format!("alt{index}.{}", name % 2).into()],
+        alt_names: [format!("alt{index}.{}", name % 2).into()].into(),
         flags: u32::from(up),
         master: (master > 0).then_some(master + 100),
         lower: (master > 1).then_some(master + 200),

@@ -5,6 +5,8 @@
 use lab::Random;
 use netlink::decode::Operation;
 use netlink::encode::{self, Request};
+use table::row::link::Parent;
+use table::row::link::limits::{KeptLimits, Limits};
 use table::{KindData, Link, LinkLayerAddress, PortData, RawAttributes};
 
 /// What an attribute may hold.
@@ -520,9 +522,26 @@ fn attributes(random: &mut Random, of: Attributes, left_out: usize) -> Vec<u8> {
     out
 }
 
-fn link(index: u32, name: &str) -> Link {
+/// A link, with what `-d` shows of any link in turn.
+fn link(nth: u32, name: &str) -> Link {
+    let some = |every: u32| (!nth.is_multiple_of(every)).then_some(nth * 999);
     Link {
-        index,
+        index: 1000 + nth,
+        allmulti: some(3),
+        addr_gen_mode: (nth % 6 != 5).then_some((nth % 6) as u8),
+        limits: KeptLimits::new(Limits {
+            gso_max_size: some(2),
+            gso_max_segs: some(3),
+            tso_max_size: some(4),
+            tso_max_segs: some(5),
+            gro_max_size: some(6),
+        }),
+        parent: some(4).map(|_| {
+            Box::new(Parent {
+                device: Some("0000:00:05.0".into()),
+                bus: (!nth.is_multiple_of(3)).then(|| "pci".into()),
+            })
+        }),
         name: name.into(),
         hardware: 1,
         flags: 0x1002,
@@ -547,7 +566,7 @@ pub fn listings(seed: u64, each: usize) -> Vec<(String, Vec<u8>)> {
     for (kind, of) in KINDS {
         let mut out = Vec::new();
         for nth in 0..each {
-            let mut row = link(1000 + nth as u32, &format!("k{nth}"));
+            let mut row = link(nth as u32, &format!("k{nth}"));
             row.kind = Some((*kind).into());
             row.kind_data = drawn(of, nth).map_or(KindData::None, KindData::Unknown);
             write(&mut out, &row);
@@ -557,7 +576,7 @@ pub fn listings(seed: u64, each: usize) -> Vec<(String, Vec<u8>)> {
     for (master, of) in PORTS {
         let mut out = Vec::new();
         for nth in 0..each {
-            let mut row = link(1000 + nth as u32, &format!("p{nth}"));
+            let mut row = link(nth as u32, &format!("p{nth}"));
             row.kind = Some("veth".into());
             row.slave_kind = Some((*master).into());
             row.slave_data = drawn(of, nth).map_or(PortData::None, PortData::Unknown);
