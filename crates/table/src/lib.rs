@@ -71,4 +71,3 @@ pub use writer::{
     Change, Feeder, Feeders, JoinError, KERNEL, Limits, MAX_FEEDERS, Owner, Reader, Refused,
     TableFull, Writer,
 };
-

@@ -1,6 +1,5 @@
 //! Behind net-snmp's snmpd, as its AgentX subagent.
 
-
 use lab::wait_until;
 use rustix::process::Signal;
 
