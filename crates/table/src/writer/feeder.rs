@@ -144,13 +144,14 @@ impl Feeder {
     /// under way begins anew.
     pub fn begin(&mut self) {
         self.stale = Some(Stale::all(&self.writer));
-        self.writer.forget_refused();
         self.update_status(|status| {
             if status.phase == Phase::Live {
                 status.phase = Phase::Resyncing;
                 status.resyncs += 1;
             }
         });
+        self.writer.forget_refused();
+        self.tell_refused();
     }
 
     /// Ends it: sweeps what was not told again, publishes, and gives the

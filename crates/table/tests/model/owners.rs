@@ -395,3 +395,20 @@ fn a_resync_and_a_leaving_take_steps_that_do_not_grow_with_the_rows() {
         "{few:?} {many:?}"
     );
 }
+
+#[test]
+fn a_resync_sweeps_what_was_not_told_again_and_nothing_else() {
+    let writer = Writer::default();
+    let mut feeder = writer.feeders().join("bgp", Limits::default()).unwrap();
+    let (first, second) = (changes::one_of_each(1), changes::one_of_each(2));
+    feeder.commit(first.clone()).unwrap();
+    feeder.commit(second).unwrap();
+    feeder.begin();
+    feeder.commit(first.clone()).unwrap();
+    assert_eq!(feeder.tables().rows(), 16);
+    assert_eq!(feeder.end(), 8);
+    assert_eq!(feeder.tables().rows(), 8);
+    feeder.begin();
+    feeder.commit(first).unwrap();
+    assert_eq!(feeder.end(), 0);
+}
