@@ -297,6 +297,7 @@ impl State {
             room.resize(FRAGMENT_BYTES + NOTE_LEN, 0);
             let taken = handoff.fragments.next_ready(&mut room);
             let packet = taken.and_then(|(datagram, len)| {
+                debug_assert!(len <= room.len());
                 let kept = room.get(..len).unwrap_or(&room);
                 Some((self.copy_of(kept)?, datagram.direction))
             });
