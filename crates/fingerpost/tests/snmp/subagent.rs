@@ -1,7 +1,5 @@
 //! Behind net-snmp's snmpd, as its AgentX subagent.
 
-use std::time::Duration;
-
 use lab::wait_until;
 use rustix::process::Signal;
 
