@@ -9,7 +9,7 @@ use fingerpost_linux::Namespace;
 use fingerpost_linux::error::Error;
 use fingerpost_linux::links::{self, Agreed, Deletion, How, Listing, New, Terms, Told, Way};
 use lab::Netns;
-use netlink::encode::{KindData, LinkEnd, LinkKind, NewLink};
+use netlink::encode::{LinkEnd, LinkKind, NewLink};
 
 fn namespace(tag: &str) -> Option<(Netns, Namespace)> {
     let netns = lab::skip::unless(Netns::new(tag))?;
@@ -51,7 +51,7 @@ fn macvlan(name: &str, lower: u32) -> New {
         master: None,
         lower: Some(lower),
         alias: None,
-        kind: LinkKind::Other(KindData::new("macvlan")),
+        kind: LinkKind::plain("macvlan"),
     })
 }
 

@@ -3,9 +3,8 @@
 
 use std::net::IpAddr;
 
-use table::{LinkLayerAddress, RawAttributes};
+use table::LinkLayerAddress;
 
-use crate::attribute::NESTED;
 use crate::malformed::TooLong;
 
 /// A message being built. [`Build::end`] gives it its length.
@@ -144,11 +143,6 @@ impl<'a> Build<'a> {
         if !value.is_none() {
             self.put(kind, value.octets());
         }
-    }
-
-    /// A nest of attributes as they were kept.
-    pub(crate) fn put_nested(&mut self, kind: u16, attributes: &RawAttributes) {
-        self.put(kind | NESTED, attributes.bytes());
     }
 }
 

@@ -46,8 +46,6 @@ pub(crate) mod ifla {
     /// Inside `AF_SPEC`, under `AF_INET6`.
     pub(crate) const INET6_CONF: u16 = 2;
     pub(crate) const INET6_STATS: u16 = 3;
-    /// Inside the `INFO_DATA` of a VRF.
-    pub(crate) const VRF_TABLE: u16 = 1;
 }
 
 /// `NETCONFA_…`, `linux/netconf.h`.

@@ -19,6 +19,7 @@ pub mod decode;
 pub mod encode;
 pub mod generic;
 mod kernel;
+mod link_data;
 mod malformed;
 pub mod message;
 pub mod request;

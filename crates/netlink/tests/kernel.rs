@@ -16,7 +16,7 @@ use lab::{Netns, skip};
 use support::{DUMPS, Kernel};
 use table::row::route::protocol;
 use table::row::{address, neighbour};
-use table::{Address, FdbEntry, Link, Neighbour, Nexthop, Route, Rule};
+use table::{Address, FdbEntry, KindData, Link, Neighbour, Nexthop, PortData, Route, Rule};
 
 const NOW_MILLIS: u64 = 1_700_000_000_000;
 const ENODEV: i32 = 19;
@@ -362,7 +362,15 @@ fn links_are_read_with_all_that_is_known_of_them() {
         assert_eq!(v0.address.to_string(), "02:00:00:00:00:01");
         assert_eq!(named("p0").slave_kind.as_deref(), Some("bridge"));
         assert_eq!(named("p0").master, Some(20));
-        assert!(!named("p0").slave_data.is_empty() && !named("br0").kind_data.is_empty());
+        let PortData::Bridge(port) = &named("p0").slave_data else {
+            panic!("{:?}", named("p0").slave_data);
+        };
+        assert_eq!((port.cost, port.designated_port), (Some(9), port.id));
+        let KindData::Bridge(bridge) = &named("br0").kind_data else {
+            panic!("{:?}", named("br0").kind_data);
+        };
+        assert_eq!(bridge.forward_delay, Some(1500));
+        assert!(bridge.rest.is_empty() && port.rest.is_empty());
         assert_eq!(named("mv0").kind.as_deref(), Some("macvlan"));
         assert_eq!(named("mv0").lower, Some(12));
         assert_eq!(named("vx0").kind.as_deref(), Some("vxlan"));

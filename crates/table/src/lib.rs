@@ -51,7 +51,7 @@ pub use row::attributes::RawAttributes;
 pub use row::counters::{IpCounters, IpPlace, IpSettings, LinkCounters, NeighbourAges};
 pub use row::encap::{Encap, Tunnel};
 pub use row::fdb::{FdbEntry, FdbKey, FdbRemote, Station};
-pub use row::link::Link;
+pub use row::link::{KindData, Link, PortData};
 pub use row::link_layer_address::LinkLayerAddress;
 pub use row::neighbour::{Neighbour, NeighbourKey};
 pub use row::nexthop::{GroupMember, Nexthop, Resilient};

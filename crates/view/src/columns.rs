@@ -53,13 +53,26 @@ pub(crate) fn checked(object: Object, name: &str) -> Result<&str, BadQuestion> {
         true => Ok(name),
         false => Err(BadQuestion::UnknownField {
             name: name.into(),
-            valid: all
-                .iter()
-                .map(|column| column.name)
-                .collect::<Vec<_>>()
-                .join(", "),
+            valid: valid(&all),
         }),
     }
+}
+
+/// The names to choose from. The settings of kinds are named by their
+/// whole: there are hundreds.
+fn valid(all: &[Column]) -> String {
+    let mut names: Vec<&str> = Vec::new();
+    for column in all {
+        let whole = column.name.match_indices('.').nth(1);
+        let name = match whole {
+            Some((at, _)) if column.rare => &column.name[..at],
+            _ => column.name,
+        };
+        if names.last() != Some(&name) {
+            names.push(name);
+        }
+    }
+    names.join(", ")
 }
 
 /// Rows as chosen columns.

@@ -24,8 +24,9 @@ pub(crate) enum Value<'a> {
     /// A destination: `default`, an address or a prefix.
     Destination(IpNet),
     LinkLayer(&'a LinkLayerAddress),
-    /// `true`; false ones are left out.
+    /// `true`; most that are false are left out.
     True,
+    False,
     /// A flag that `ip -j` shows as `"router":null`.
     Present,
 }
@@ -74,6 +75,7 @@ impl Json<'_> {
             Value::Number(number) => push_u64(self.out, number),
             Value::Signed(number) => push_i64(self.out, number),
             Value::True => self.out.extend_from_slice(b"true"),
+            Value::False => self.out.extend_from_slice(b"false"),
             Value::Present => self.out.extend_from_slice(b"null"),
             Value::Text(text) | Value::Name(Name::Known(text)) => push_json_text(self.out, text),
             other => {
@@ -169,6 +171,7 @@ pub(crate) fn push_plain(out: &mut Vec<u8>, value: Value<'_>) {
         Value::Destination(prefix) => push_destination(out, prefix),
         Value::LinkLayer(address) => push_lladdr(out, address),
         Value::True | Value::Present => out.extend_from_slice(b"true"),
+        Value::False => out.extend_from_slice(b"false"),
     }
 }
 

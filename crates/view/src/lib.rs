@@ -19,7 +19,6 @@ mod address;
 mod answer;
 mod answer_error;
 pub mod arp;
-mod attributes;
 mod column;
 mod columns;
 pub mod conditions;

@@ -269,10 +269,11 @@ pub(crate) fn detail_fields(link: &Link, view: &View<'_>, visit: &mut impl Visit
         visit.object("linkinfo");
         if let Some(kind) = &link.kind {
             visit.value("info_kind", Value::Text(kind));
-            link_kind::fields(kind, &link.kind_data, view, visit);
+            link_kind::fields(link, view, visit);
         }
         if let Some(kind) = &link.slave_kind {
             visit.value("info_slave_kind", Value::Text(kind));
+            link_kind::port_fields(link, view, visit);
         }
         visit.end_object();
     }
@@ -472,11 +473,12 @@ pub(crate) fn detail_text(link: &Link, view: &View<'_>, out: &mut Vec<u8>) {
     if let Some(kind) = &link.kind {
         line(view, out, b"    ");
         pair(out, "", Value::Text(kind));
-        link_kind::text(kind, &link.kind_data, view, out);
+        link_kind::text(link, view, out);
     }
     if let Some(kind) = &link.slave_kind {
         line(view, out, b"    ");
         pair(out, kind, Value::Text("_slave"));
+        link_kind::port_text(link, view, out);
     }
     pair(out, "numtxqueues ", Value::Number(link.tx_queues.into()));
     pair(out, "numrxqueues ", Value::Number(link.rx_queues.into()));

@@ -1,153 +1,149 @@
-//! What `ip -d link` tells of a link's own kind: the settings by which
-//! people tell links apart, out of `IFLA_INFO_DATA`.
+//! What `ip -d link` tells of a link's own kind, and of a port of its
+//! master: one small file a kind, each a list of settings in the order of
+//! `ip`, told to a [`Put`] that writes fields or text. For `link` alone.
 
-use netlink::attribute::{self, address};
-use table::RawAttributes;
+mod bond;
+mod bridge;
+mod columns;
+mod geneve;
+mod gre;
+mod hsr;
+mod ip_tunnel;
+mod macvlan;
+mod put;
+mod tun;
+mod vlan;
+mod vxlan;
 
-use crate::attributes::{network_number, number};
+use table::row::link::ipvlan::Ipvlan;
+use table::row::link::vrf::Vrf;
+use table::row::link::xfrm::Xfrm;
+use table::{KindData, Link, PortData};
+
 use crate::context::View;
-use crate::fields::{Value, Visit, push_plain};
+use crate::fields::{Json, Visit};
+pub(crate) use columns::COLUMNS;
+use put::Put;
 
-/// The columns of [`fields`].
-pub(crate) const COLUMNS: &[&str] = &[
-    "linkinfo.info_data.protocol",
-    "linkinfo.info_data.id",
-    "linkinfo.info_data.mode",
-    "linkinfo.info_data.table",
-    "linkinfo.info_data.remote",
-    "linkinfo.info_data.local",
-    "linkinfo.info_data.link",
-    "linkinfo.info_data.port",
-    "linkinfo.info_data.forward_delay",
-    "linkinfo.info_data.hello_time",
-    "linkinfo.info_data.max_age",
-    "linkinfo.info_data.ageing_time",
-    "linkinfo.info_data.stp_state",
-    "linkinfo.info_data.priority",
-    "linkinfo.info_data.vlan_filtering",
-];
-
-/// How the payload of an attribute is read.
-#[derive(Clone, Copy)]
-enum Reading {
-    Number,
-    NetworkNumber,
-    Address,
-    /// Index of a link.
-    Link,
-    /// A number that stands for a word.
-    Word(&'static [(u64, &'static str)]),
-}
-
-/// One setting: attribute, key in JSON, label in text.
-type Setting = (u16, &'static str, &'static str, Reading);
-
-const VLAN_PROTOCOLS: &[(u64, &str)] = &[(0x8100, "802.1Q"), (0x88a8, "802.1ad")];
-const MACVLAN_MODES: &[(u64, &str)] = &[
-    (1, "private"),
-    (2, "vepa"),
-    (4, "bridge"),
-    (8, "passthru"),
-    (16, "source"),
-];
-const IPVLAN_MODES: &[(u64, &str)] = &[(0, "l2"), (1, "l3"), (2, "l3s")];
-const BOND_MODES: &[(u64, &str)] = &[
-    (0, "balance-rr"),
-    (1, "active-backup"),
-    (2, "balance-xor"),
-    (3, "broadcast"),
-    (4, "802.3ad"),
-    (5, "balance-tlb"),
-    (6, "balance-alb"),
-];
-
-/// `IFLA_VLAN_…`, `IFLA_MACVLAN_…`, `IFLA_VXLAN_…`, … of `linux/if_link.h`,
-/// in the order in which `ip` shows them.
-fn settings(kind: &str) -> &'static [Setting] {
-    use Reading::{Address, Link, NetworkNumber, Number, Word};
-    match kind {
-        "vlan" => &[
-            (5, "protocol", "protocol ", Word(VLAN_PROTOCOLS)),
-            (1, "id", "id ", Number),
-        ],
-        "macvlan" | "macvtap" => &[(1, "mode", "mode ", Word(MACVLAN_MODES))],
-        "ipvlan" | "ipvtap" => &[(1, "mode", "mode ", Word(IPVLAN_MODES))],
-        "bond" => &[(1, "mode", "mode ", Word(BOND_MODES))],
-        "vrf" => &[(1, "table", "table ", Number)],
-        "vxlan" => &[
-            (1, "id", "id ", Number),
-            (2, "remote", "remote ", Address),
-            (16, "remote", "remote ", Address),
-            (4, "local", "local ", Address),
-            (17, "local", "local ", Address),
-            (3, "link", "dev ", Link),
-            (15, "port", "dstport ", NetworkNumber),
-        ],
-        "bridge" => &[
-            (1, "forward_delay", "forward_delay ", Number),
-            (2, "hello_time", "hello_time ", Number),
-            (3, "max_age", "max_age ", Number),
-            (4, "ageing_time", "ageing_time ", Number),
-            (5, "stp_state", "stp_state ", Number),
-            (6, "priority", "priority ", Number),
-            (7, "vlan_filtering", "vlan_filtering ", Number),
-        ],
-        _ => &[],
+/// The settings of a link's kind as `info_data`.
+pub(crate) fn fields(link: &Link, view: &View<'_>, visit: &mut impl Visit) {
+    if has_settings(link.kind.as_deref().unwrap_or_default()) {
+        visit.object("info_data");
+        show(link, &mut Put::fields(visit, view));
+        visit.end_object();
     }
 }
 
-fn read<'a>(reading: Reading, payload: &[u8], view: &View<'a>) -> Option<Value<'a>> {
-    Some(match reading {
-        Reading::Number => Value::Number(number(payload)?),
-        Reading::NetworkNumber => Value::Number(network_number(payload)?),
-        Reading::Address => Value::Address(address(payload).filter(|a| !a.is_unspecified())?),
-        Reading::Link => Value::Name(view.device(u32::try_from(number(payload)?).ok()?)),
-        Reading::Word(words) => {
-            // VLAN protocols come in network byte order.
-            let code = if words == VLAN_PROTOCOLS {
-                network_number(payload)?
-            } else {
-                number(payload)?
-            };
-            words
-                .iter()
-                .find(|(of, _)| *of == code)
-                .map_or(Value::Hex(code), |(_, word)| Value::Text(word))
-        }
-    })
+/// The settings of a link's kind, each with a space behind it.
+pub(crate) fn text(link: &Link, view: &View<'_>, out: &mut Vec<u8>) {
+    show(link, &mut Put::<Json<'_>>::text(out, view));
 }
 
-fn each<'a>(
-    kind: &str,
-    data: &RawAttributes,
-    view: &View<'a>,
-    mut each: impl FnMut(&'static Setting, Value<'a>),
-) {
-    for setting in settings(kind) {
-        let payload = attribute::value(data.bytes(), setting.0);
-        if let Some(value) = payload.and_then(|payload| read(setting.3, payload, view)) {
-            each(setting, value);
-        }
+/// The settings of a port as `info_slave_data`.
+pub(crate) fn port_fields(link: &Link, view: &View<'_>, visit: &mut impl Visit) {
+    if let Some("bond" | "bridge" | "vrf") = link.slave_kind.as_deref() {
+        visit.object("info_slave_data");
+        show_port(link, &mut Put::fields(visit, view));
+        visit.end_object();
     }
 }
 
-/// The settings of a kind as `info_data`.
-pub(crate) fn fields(kind: &str, data: &RawAttributes, view: &View<'_>, visit: &mut impl Visit) {
-    if data.is_empty() || settings(kind).is_empty() {
-        return;
+/// The settings of a port, each with a space behind it.
+pub(crate) fn port_text(link: &Link, view: &View<'_>, out: &mut Vec<u8>) {
+    show_port(link, &mut Put::<Json<'_>>::text(out, view));
+}
+
+/// Whether `info_data` is shown, if only empty.
+fn has_settings(kind: &str) -> bool {
+    SHOWN.contains(&kind)
+}
+
+/// Kinds of whose settings `ip` has something to tell.
+const SHOWN: &[&str] = &[
+    "bond",
+    "bridge",
+    "erspan",
+    "geneve",
+    "gre",
+    "gretap",
+    "hsr",
+    "ip6erspan",
+    "ip6gre",
+    "ip6gretap",
+    "ip6tnl",
+    "ipip",
+    "ipvlan",
+    "ipvtap",
+    "macvlan",
+    "macvtap",
+    "sit",
+    "tun",
+    "vlan",
+    "vrf",
+    "vti",
+    "vti6",
+    "vxlan",
+    "xfrm",
+];
+
+fn show<V: Visit>(link: &Link, put: &mut Put<'_, '_, V>) {
+    let kind = link.kind.as_deref().unwrap_or_default();
+    match &link.kind_data {
+        KindData::None | KindData::Unknown(_) => {}
+        KindData::Bond(data) => bond::show(data, put),
+        KindData::Bridge(data) => bridge::show(data, put),
+        KindData::Geneve(data) => geneve::show(data, put),
+        KindData::Gre(data) => gre::show(data, kind.starts_with("ip6"), put),
+        KindData::Hsr(data) => hsr::show(data, put),
+        KindData::IpTunnel(data) if kind == "ip6tnl" => ip_tunnel::show_over_ipv6(data, put),
+        KindData::IpTunnel(data) => ip_tunnel::show(data, put),
+        KindData::Ipvlan(data) => ipvlan(data, put),
+        KindData::Macvlan(data) => macvlan::show(data, put),
+        KindData::Tun(data) => tun::show(data, put),
+        KindData::Vlan(data) => vlan::show(data, put),
+        KindData::Vrf(data) => vrf(data, put),
+        KindData::Vti(data) => ip_tunnel::show_vti(data, put),
+        KindData::Vxlan(data) => vxlan::show(data, put),
+        KindData::Xfrm(data) => xfrm(data, put),
     }
-    visit.object("info_data");
-    each(kind, data, view, |setting, value| {
-        visit.value(setting.1, value);
+}
+
+fn show_port<V: Visit>(link: &Link, put: &mut Put<'_, '_, V>) {
+    match &link.slave_data {
+        PortData::None | PortData::Unknown(_) => {}
+        PortData::Bond(data) => bond::show_port(data, put),
+        PortData::Bridge(data) => bridge::show_port(data, put),
+        PortData::Vrf(data) => vrf(data, put),
+    }
+}
+
+fn vrf<V: Visit>(data: &Vrf, put: &mut Put<'_, '_, V>) {
+    put.number("table", "table", data.table);
+}
+
+fn ipvlan<V: Visit>(data: &Ipvlan, put: &mut Put<'_, '_, V>) {
+    if data.mode.is_some() {
+        put.raw(" ");
+    }
+    let mode = data.mode.map(|mode| match mode {
+        0 => "l2",
+        1 => "l3",
+        2 => "l3s",
+        _ => "unknown",
     });
-    visit.end_object();
+    put.word("mode", "mode", mode);
+    match data.flags {
+        Some(flags) if flags & 1 != 0 => put.yes("private", "private", true),
+        Some(flags) if flags & 2 != 0 => put.yes("vepa", "vepa", true),
+        Some(_) => put.yes("bridge", "bridge", true),
+        None => {}
+    }
 }
 
-/// The settings of a kind, each with a space behind it.
-pub(crate) fn text(kind: &str, data: &RawAttributes, view: &View<'_>, out: &mut Vec<u8>) {
-    each(kind, data, view, |setting, value| {
-        out.extend_from_slice(setting.2.as_bytes());
-        push_plain(out, value);
-        out.push(b' ');
-    });
+fn xfrm<V: Visit>(data: &Xfrm, put: &mut Put<'_, '_, V>) {
+    if data.collect_metadata {
+        put.yes("external", "external", true);
+    } else {
+        put.hex("if_id", "if_id", data.if_id);
+    }
 }

@@ -25,6 +25,7 @@ impl SortKey {
             // A table, a protocol without a name: before those with one.
             Value::Name(Name::Number(number) | Name::Hex(number)) => Self::Number(number.into()),
             Value::True | Value::Present => Self::Number(1),
+            Value::False => Self::Number(0),
             Value::Address(address) => Self::Address(address, u8::MAX),
             Value::Destination(prefix) => Self::Address(prefix.addr(), prefix.prefix_len()),
             other => {

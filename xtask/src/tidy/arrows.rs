@@ -32,6 +32,13 @@ const FLOORS: &[(&str, u8)] = &[
     ("privileges", 0),
 ];
 
+/// Arrows down that are refused all the same, and why. Tests may have them.
+const REFUSED: &[(&str, &str, &str)] = &[(
+    "view",
+    "netlink",
+    "rows have values, and what shows them knows no source's bytes",
+)];
+
 /// What a member takes from the workspace.
 const INHERITED: &[&str] = &["version", "edition", "rust-version", "license"];
 
@@ -85,6 +92,9 @@ fn arrows(room: &str, manifest: &Table) -> Vec<String> {
             if name == "lab" && section == "dev-dependencies" {
                 continue;
             }
+            if section != "dev-dependencies" {
+                findings.extend(refused(room, name));
+            }
             if let Some(to) = floor(name).filter(|to| *to >= from) {
                 findings.push(format!(
                     "`{room}` (floor {from}) leans on `{name}` (floor {to}): only lower floors"
@@ -93,6 +103,13 @@ fn arrows(room: &str, manifest: &Table) -> Vec<String> {
         }
     }
     findings
+}
+
+fn refused(room: &str, name: &str) -> Option<String> {
+    let (_, _, why) = REFUSED
+        .iter()
+        .find(|(from, to, _)| (*from, *to) == (room, name))?;
+    Some(format!("`{room}` leans on `{name}`: {why}"))
 }
 
 fn floor(room: &str) -> Option<u8> {
@@ -122,6 +139,17 @@ mod tests {
         assert_eq!(findings("memory", "[dependencies]\ntable = {}\n"), 1);
         assert_eq!(findings("table", "[dependencies]\nmemory = {}\n"), 0);
         assert_eq!(findings("table", "[dependencies]\nsnmp = {}\n"), 1);
+    }
+
+    #[test]
+    fn what_shows_rows_knows_no_source_s_bytes() {
+        assert_eq!(findings("view", "[dependencies]\nnetlink = {}\n"), 1);
+        assert_eq!(
+            findings("view", "[dependencies]\nfingerpost-netlink = {}\n"),
+            1
+        );
+        assert_eq!(findings("view", "[dev-dependencies]\nnetlink = {}\n"), 0);
+        assert_eq!(findings("mib", "[dependencies]\nnetlink = {}\n"), 0);
     }
 
     #[test]

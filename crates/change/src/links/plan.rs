@@ -10,7 +10,7 @@ use ipnet::IpNet;
 use linux::Namespace;
 use linux::links::New;
 use linux::socket::Socket;
-use netlink::encode::{KindData, LinkEnd, LinkKind, LinkNetns, NewLink, kind_of_words};
+use netlink::encode::{LinkEnd, LinkKind, LinkNetns, NewLink, kind_of_words};
 use serde::{Deserialize, Serialize};
 use table::{Address, LinkLayerAddress};
 
@@ -421,7 +421,7 @@ impl<'a> Maker<'a> {
                 peer: Box::new(peer),
             },
             // Made by their device file: the kind is never sent.
-            None if plan.is_tun() => LinkKind::Other(KindData::new("tun")),
+            None if plan.is_tun() => LinkKind::plain("tun"),
             None => self.kind(number)?,
         };
         let lower = self.lower(number)?;

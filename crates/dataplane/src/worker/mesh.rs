@@ -164,6 +164,8 @@ mod tests {
         assert!(came.is_empty() && is_rung(second) && !is_rung(first));
         second.wakes(is_rung(second));
         assert!(!is_rung(second));
+        (0..second.rings()).for_each(|ring| second.take(ring, &mut came));
+        assert_eq!(came.len(), 4);
         // Rung when it was about to work anyway: its next rest ends once for
         // nothing, and no more.
         assert!(second.rests());

@@ -212,7 +212,7 @@ impl Adding<'_> {
         for (place, refusal) in refused {
             let peer = pack.get(place).and_then(|new| match &new.link.kind {
                 LinkKind::Veth { peer } => Some(&peer.name),
-                LinkKind::Other(_) => None,
+                LinkKind::Other { .. } => None,
             });
             let tried = match peer {
                 Some(peer) => format!("make it with its peer {peer}"),

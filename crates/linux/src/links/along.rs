@@ -5,10 +5,10 @@
 use std::collections::{HashMap, HashSet};
 use std::os::fd::{AsFd, AsRawFd};
 
+use netlink::decode;
 use netlink::message::{kind, messages};
 use netlink::request::{Dump, get_netns_id};
-use netlink::{attribute, decode};
-use table::Link;
+use table::{KindData, Link};
 
 use super::listing::{each_of, one};
 use crate::error::Error;
@@ -38,9 +38,6 @@ const SURVIVORS: &[&str] = &[
 const STANDING: &[&str] = &[
     "macvlan", "macvtap", "vlan", "ipvlan", "ipvtap", "vxlan", "macsec",
 ];
-/// `IFLA_VXLAN_LINK`, `linux/if_link.h`: a VXLAN's lower link is told only
-/// here.
-const VXLAN_LINK: u16 = 3;
 /// So many namespaces are looked through.
 const MOST_NAMESPACES: usize = 4096;
 
@@ -131,9 +128,9 @@ fn here(set: &ByIndex<'_>, others: &[Link]) -> HashMap<u32, Along> {
 /// The link of the same namespace whose end is this one's.
 pub(super) fn taken_with(link: &Link) -> Option<u32> {
     let kind = link.kind.as_deref()?;
-    if kind == "vxlan" {
-        let value = attribute::value(link.kind_data.bytes(), VXLAN_LINK)?;
-        return value.first_chunk().map(|lower| u32::from_ne_bytes(*lower));
+    // Its lower link is told only here.
+    if let KindData::Vxlan(vxlan) = &link.kind_data {
+        return vxlan.link;
     }
     if link.lower_netns_id.is_some() || SURVIVORS.contains(&kind) {
         return None;

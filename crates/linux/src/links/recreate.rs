@@ -358,7 +358,7 @@ impl Recreating<'_> {
 
     /// A link that is no pair. Its lower link may be here, and it elsewhere.
     fn single(&self, at: usize, link: &Link) -> Result<Ready, String> {
-        let data = form::kind(link)?;
+        let kind = form::kind(link)?;
         let mut end = self.end(at, link);
         let from = if link.lower_netns_id.is_some() { 0 } else { at };
         if from != at {
@@ -372,7 +372,7 @@ impl Recreating<'_> {
             master: None,
             lower: lower.map(|lower| self.now(from, lower)),
             alias: None,
-            kind: LinkKind::Other(data),
+            kind,
         });
         Ok(Ready {
             from,

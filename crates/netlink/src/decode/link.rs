@@ -2,29 +2,19 @@
 //! `linux/if_link.h`) to [`Link`].
 
 use table::row::link::linkdown;
-use table::{AF_INET, AF_INET6, Link, LinkCounters, LinkLayerAddress, RawAttributes};
+use table::{AF_INET, AF_INET6, KindData, Link, LinkCounters, LinkLayerAddress};
 
 use super::ip_statistics::Ipv6Statistics;
 use super::{link_of, split};
-use crate::attribute::{Attribute, Attributes, Kept};
+use crate::attribute::{Attribute, Attributes};
 use crate::kernel::ifla;
+use crate::link_data;
 use crate::malformed::Malformed;
 
 const MESSAGE: &str = "link";
 const V4: u16 = AF_INET as u16;
 const V6: u16 = AF_INET6 as u16;
 const HEADER: usize = 16;
-
-/// What a bridge tells of itself that moves without an announcement:
-/// `IFLA_BR_HELLO_TIMER`, `TCN_TIMER`, `TOPOLOGY_CHANGE_TIMER`, `GC_TIMER`,
-/// `MCAST_QUERIER_STATE` (which holds a timer), `FDB_N_LEARNED`; and
-/// `IFLA_BR_PAD`.
-const BRIDGE_UNSTEADY: &[u16] = &[16, 17, 18, 19, 40, 47, 48];
-
-/// The same of a bridge's port: `IFLA_BRPORT_MESSAGE_AGE_TIMER`,
-/// `FORWARD_DELAY_TIMER`, `HOLD_TIMER`, `MCAST_EHT_HOSTS_CNT`,
-/// `MCAST_N_GROUPS`; and `IFLA_BRPORT_PAD`.
-const BRIDGE_PORT_UNSTEADY: &[u16] = &[21, 22, 23, 26, 38, 41];
 
 /// Payload of `RTM_NEWLINK` or `RTM_DELLINK` of `AF_UNSPEC`. O(bytes).
 /// Left out: counters, settings of address families, virtual functions.
@@ -158,40 +148,18 @@ fn info(link: &mut Link, mut info: Attributes<'_>) -> Result<(), Malformed> {
             _ => {}
         }
     }
-    let kind = link.kind.as_deref();
     if let Some(data) = data {
-        if kind == Some("vrf") {
-            link.vrf_table = vrf_table(data.nested())?;
-        }
-        let unsteady = (kind == Some("bridge")).then_some(BRIDGE_UNSTEADY);
-        link.kind_data = steady(data.nested(), unsteady.unwrap_or_default())?;
+        let kind = link.kind.as_deref().unwrap_or_default();
+        link.kind_data = link_data::of_kind(kind, data.nested())?;
     }
     if let Some(data) = slave_data {
-        let port = link.slave_kind.as_deref() == Some("bridge");
-        let unsteady = port.then_some(BRIDGE_PORT_UNSTEADY);
-        link.slave_data = steady(data.nested(), unsteady.unwrap_or_default())?;
+        let master = link.slave_kind.as_deref().unwrap_or_default();
+        link.slave_data = link_data::of_port(master, data.nested())?;
+    }
+    if let KindData::Vrf(vrf) = &link.kind_data {
+        link.vrf_table = vrf.table;
     }
     Ok(())
-}
-
-fn vrf_table(mut data: Attributes<'_>) -> Result<Option<u32>, Malformed> {
-    while let Some(attribute) = data.step()? {
-        if attribute.kind == ifla::VRF_TABLE {
-            return attribute.u32().map(Some);
-        }
-    }
-    Ok(None)
-}
-
-/// The attributes but those of `unsteady` kinds.
-fn steady(mut data: Attributes<'_>, unsteady: &[u16]) -> Result<RawAttributes, Malformed> {
-    let mut kept = Kept::default();
-    while let Some(attribute) = data.step()? {
-        if !unsteady.contains(&attribute.kind) {
-            kept.keep(&attribute);
-        }
-    }
-    Ok(kept.into_attributes())
 }
 
 /// `ifi_index` of a link's message: whose [`link_counters`] they are.

@@ -2,13 +2,14 @@
 //! (`linux/rtnetlink.h`, `linux/if_link.h`).
 
 use table::row::link::flag::UP;
-use table::{Link, LinkLayerAddress};
+use table::{KindData, Link, LinkLayerAddress, PortData};
 
 use super::Request;
 use crate::attribute::NESTED;
 use crate::build::Build;
 use crate::decode::{LINKDOWN_SETTINGS, Operation, V6_IGNORES};
 use crate::kernel::{AF_UNSPEC, ifla};
+use crate::link_data;
 use crate::malformed::TooLong;
 use crate::message::kind;
 
@@ -104,22 +105,21 @@ fn put_settings(build: &mut Build<'_>, row: &Link) {
 /// `IFLA_LINKINFO`. A VRF's table is part of its `kind_data`.
 fn put_info(build: &mut Build<'_>, row: &Link) {
     let info = build.open(ifla::LINKINFO | NESTED);
-    let parts = [
-        (ifla::INFO_KIND, &row.kind, ifla::INFO_DATA, &row.kind_data),
-        (
-            ifla::INFO_SLAVE_KIND,
-            &row.slave_kind,
-            ifla::INFO_SLAVE_DATA,
-            &row.slave_data,
-        ),
-    ];
-    for (kind, name, data_kind, data) in parts {
-        if let Some(name) = name {
-            build.put_text(kind, name);
-        }
-        if !data.is_empty() {
-            build.put_nested(data_kind, data);
-        }
+    if let Some(kind) = &row.kind {
+        build.put_text(ifla::INFO_KIND, kind);
+    }
+    if row.kind_data != KindData::None {
+        let data = build.open(ifla::INFO_DATA | NESTED);
+        link_data::put_kind(build, &row.kind_data);
+        build.close(&data);
+    }
+    if let Some(kind) = &row.slave_kind {
+        build.put_text(ifla::INFO_SLAVE_KIND, kind);
+    }
+    if row.slave_data != PortData::None {
+        let data = build.open(ifla::INFO_SLAVE_DATA | NESTED);
+        link_data::put_port(build, &row.slave_data);
+        build.close(&data);
     }
     build.close(&info);
 }

@@ -6,17 +6,18 @@
 mod kinds;
 mod words;
 
-use table::LinkLayerAddress;
 use table::row::link::flag::UP;
+use table::{KindData, LinkLayerAddress};
 
 use super::Request;
 use super::link::{KINDS, header};
 use crate::attribute::NESTED;
 use crate::build::Build;
 use crate::kernel::ifla;
+use crate::link_data;
 use crate::malformed::TooLong;
 
-pub use kinds::{KINDS as LINK_KINDS, KindData};
+pub use kinds::KINDS as LINK_KINDS;
 pub use words::{KindError, kind_of_words};
 
 /// What can be said of either end of a link that is made: of the link
@@ -82,15 +83,26 @@ pub enum LinkKind {
         peer: Box<LinkEnd>,
     },
     /// Any other.
-    Other(KindData),
+    Other {
+        /// `IFLA_INFO_KIND`.
+        name: &'static str,
+        /// `IFLA_INFO_DATA`: what is not said is the kernel's choice.
+        data: KindData,
+    },
 }
 
 impl LinkKind {
+    /// A kind without settings.
+    pub fn plain(name: &'static str) -> Self {
+        let data = KindData::None;
+        Self::Other { name, data }
+    }
+
     /// `IFLA_INFO_KIND`.
     pub fn name(&self) -> &'static str {
         match self {
             Self::Veth { .. } => "veth",
-            Self::Other(data) => data.kind(),
+            Self::Other { name, .. } => name,
         }
     }
 }
@@ -160,8 +172,12 @@ fn put_kind(build: &mut Build<'_>, kind: &LinkKind) {
             build.close(&nest);
             build.close(&data);
         }
-        LinkKind::Other(data) if data.attributes().is_empty() => {}
-        LinkKind::Other(data) => build.put(ifla::INFO_DATA | NESTED, data.attributes()),
+        LinkKind::Other { data, .. } if *data == KindData::None => {}
+        LinkKind::Other { data, .. } => {
+            let nest = build.open(ifla::INFO_DATA | NESTED);
+            link_data::put_wanted(build, data);
+            build.close(&nest);
+        }
     }
     build.close(&info);
 }

@@ -1,6 +1,23 @@
 //! A network interface.
 
-use super::attributes::RawAttributes;
+pub mod bond;
+pub mod bridge;
+pub mod geneve;
+pub mod gre;
+pub mod hsr;
+pub mod ip_tunnel;
+pub mod ipvlan;
+mod kind;
+pub mod macvlan;
+pub mod tun;
+pub mod vlan;
+pub mod vrf;
+pub mod vti;
+pub mod vxlan;
+pub mod xfrm;
+
+pub use kind::{KindData, PortData};
+
 use super::link_layer_address::LinkLayerAddress;
 use crate::AF_INET6;
 
@@ -51,10 +68,10 @@ pub struct Link {
     pub kind: Option<Box<str>>,
     /// `IFLA_INFO_SLAVE_KIND`.
     pub slave_kind: Option<Box<str>>,
-    /// `IFLA_INFO_DATA`'s attributes, as they came.
-    pub kind_data: RawAttributes,
-    /// `IFLA_INFO_SLAVE_DATA`'s attributes, as they came.
-    pub slave_data: RawAttributes,
+    /// `IFLA_INFO_DATA`: settings of its kind.
+    pub kind_data: KindData,
+    /// `IFLA_INFO_SLAVE_DATA`: settings as a port of its master.
+    pub slave_data: PortData,
     /// `IFLA_PROMISCUITY`.
     pub promiscuity: u32,
     /// `IFLA_NUM_TX_QUEUES`.

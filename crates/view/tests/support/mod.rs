@@ -3,6 +3,8 @@
 
 #![allow(dead_code, reason = "each test uses the part it needs")]
 
+pub mod forged;
+
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use lab::Netns;

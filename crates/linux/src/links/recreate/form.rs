@@ -1,12 +1,11 @@
 //! A row as the kernel told it, in the form in which it takes it.
 
-use std::borrow::Cow;
 use std::net::IpAddr;
 use std::os::fd::{AsFd, AsRawFd};
 
-use netlink::attribute::attributes;
-use netlink::encode::{KindData, LINK_KINDS, LinkEnd, LinkNetns};
-use table::{Address, Link};
+use netlink::encode::{LINK_KINDS, LinkEnd, LinkKind, LinkNetns};
+use table::row::link::bond::Bond;
+use table::{Address, KindData, Link};
 
 use crate::namespace::Namespace;
 
@@ -32,56 +31,58 @@ pub(super) fn end(link: &Link, index: u32) -> LinkEnd {
 }
 
 /// A link's kind and its settings, if links of that kind can be made.
-pub(super) fn kind(link: &Link) -> Result<KindData, String> {
+pub(super) fn kind(link: &Link) -> Result<LinkKind, String> {
     let kind = link.kind.as_deref().unwrap_or_default();
     let known = LINK_KINDS.iter().find(|known| known.name == kind);
     let Some(known) = known else {
         return Err(format!("links of kind {kind} are not brought back"));
     };
-    let mut data = KindData::new(known.name);
-    for (number, value) in attributes(link.kind_data.bytes()).map_while(Result::ok) {
-        if let Some(value) = taken(kind, number, value) {
-            data.put(number, &value);
-        }
-    }
-    Ok(data)
+    let mut data = link.kind_data.clone();
+    as_taken(&mut data);
+    Ok(LinkKind::Other {
+        name: known.name,
+        data,
+    })
 }
 
-/// An attribute of `IFLA_INFO_DATA` as the kernel tells it, in the form in
-/// which it takes it; `None`: not at all, or it goes without saying.
-fn taken<'a>(kind: &str, number: u16, value: &'a [u8]) -> Option<Cow<'a, [u8]>> {
-    let is_zero = value.iter().all(|octet| *octet == 0);
-    match (kind, number) {
-        // IFLA_MACVLAN_MACADDR_DATA, MACADDR_COUNT, BC_QUEUE_LEN_USED.
-        ("macvlan" | "macvtap", 5 | 6 | 8) => None,
-        // IFLA_VXLAN_TTL_INHERIT: told as a number, taken as a flag.
-        ("vxlan", 28) => (!is_zero).then(Cow::default),
-        // IFLA_VXLAN_RESERVED_BITS: follows from the rest, and is refused.
-        ("vxlan", 33) => None,
-        // IFLA_BR_VLAN_FILTERING: told as 0 by a kernel built without it,
-        // which refuses to hear of it.
-        ("bridge", 7) => (!is_zero).then(|| value.into()),
-        // IFLA_BR_MULTI_BOOLOPT: values, and which of them are meant. Told
-        // are all, some of which the kernel may have been built without.
-        ("bridge", 46) => {
-            let on = value.first_chunk::<4>()?;
-            (*on != [0; 4]).then(|| [*on, *on].concat().into())
+/// `VLAN_FLAG_REORDER_HDR`, `linux/if_vlan.h`.
+const REORDER_HDR: u32 = 1;
+
+/// Settings as the kernel tells them, in the form in which it takes them:
+/// without what it does not take, or what goes without saying.
+fn as_taken(data: &mut KindData) {
+    match data {
+        KindData::Macvlan(macvlan) => {
+            macvlan.macaddr_data = Box::default();
+            macvlan.macaddr_count = None;
+            macvlan.bc_queue_len_used = None;
         }
-        // IFLA_VLAN_FLAGS: likewise; VLAN_FLAG_REORDER_HDR is 1.
-        ("vlan", 2) => {
-            let flags = u32::from_ne_bytes(*value.first_chunk()?);
-            Some(
-                [flags.to_ne_bytes(), (flags | 1).to_ne_bytes()]
-                    .concat()
-                    .into(),
-            )
+        // They follow from the rest, and are refused.
+        KindData::Vxlan(vxlan) => vxlan.reserved_bits = None,
+        KindData::Bridge(bridge) => {
+            // Told as 0 by a kernel built without it, which refuses to hear
+            // of it.
+            bridge.vlan_filtering = bridge.vlan_filtering.filter(|on| *on != 0);
+            // Told are all, some of which the kernel may have been built
+            // without.
+            let on = bridge.multi_boolopt.map(|(on, _)| (on, on));
+            bridge.multi_boolopt = on.filter(|(on, _)| *on != 0);
         }
-        // IFLA_BOND_MODE; MIIMON, UPDELAY, DOWNDELAY, XMIT_HASH_POLICY. The
-        // others are refused in one mode or the other.
-        ("bond", 1) => Some(value.into()),
-        ("bond", 3 | 4 | 5 | 14) => (!is_zero).then(|| value.into()),
-        ("bond", _) => None,
-        _ => Some(value.into()),
+        KindData::Vlan(vlan) => {
+            vlan.flags = vlan.flags.map(|(on, _)| (on, on | REORDER_HDR));
+        }
+        // The others are refused in one mode or the other.
+        KindData::Bond(bond) => {
+            **bond = Bond {
+                mode: bond.mode,
+                miimon: bond.miimon.filter(|millis| *millis != 0),
+                updelay: bond.updelay.filter(|millis| *millis != 0),
+                downdelay: bond.downdelay.filter(|millis| *millis != 0),
+                xmit_hash_policy: bond.xmit_hash_policy.filter(|policy| *policy != 0),
+                ..Bond::default()
+            };
+        }
+        _ => {}
     }
 }
 

@@ -2,67 +2,6 @@
 //! `ip`'s names (`linux/if_link.h`, `linux/if_tunnel.h`). A new option is a
 //! line here.
 
-/// `IFLA_INFO_KIND` and the attributes of `IFLA_INFO_DATA`.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct KindData {
-    kind: &'static str,
-    attributes: Vec<u8>,
-}
-
-impl KindData {
-    /// A kind without settings. `kind` is `IFLA_INFO_KIND`.
-    pub fn new(kind: &'static str) -> Self {
-        Self {
-            kind,
-            attributes: Vec::new(),
-        }
-    }
-
-    /// `vlan`: its identifier and, unless it is 802.1Q, its protocol
-    /// (`ETH_P_8021Q` 0x8100, `ETH_P_8021AD` 0x88A8).
-    pub fn vlan(id: u16, protocol: u16) -> Self {
-        let mut data = Self::new("vlan");
-        if protocol != ETH_P_8021Q {
-            data.put(5, &protocol.to_be_bytes());
-        }
-        data.put(1, &id.to_ne_bytes());
-        data
-    }
-
-    /// `IFLA_INFO_KIND`.
-    pub fn kind(&self) -> &'static str {
-        self.kind
-    }
-
-    /// `IFLA_INFO_DATA`.
-    pub fn attributes(&self) -> &[u8] {
-        &self.attributes
-    }
-
-    /// Appends an attribute. Of two with one number the kernel takes the
-    /// later. What is longer than an attribute can be is cut.
-    pub fn put(&mut self, number: u16, value: &[u8]) {
-        let value = value.get(..MAX_VALUE).unwrap_or(value);
-        let len = value.len() as u16 + 4;
-        self.attributes.extend_from_slice(&len.to_ne_bytes());
-        self.attributes.extend_from_slice(&number.to_ne_bytes());
-        self.attributes.extend_from_slice(value);
-        let padded = self.attributes.len().next_multiple_of(4);
-        self.attributes.resize(padded, 0);
-    }
-
-    /// Appends an attribute unless there is one with its number.
-    pub(super) fn put_unless_there(&mut self, number: u16, value: &[u8]) {
-        if crate::attribute::value(&self.attributes, number).is_none() {
-            self.put(number, value);
-        }
-    }
-}
-
-/// `ETH_P_8021Q`, `linux/if_ether.h`.
-const ETH_P_8021Q: u16 = 0x8100;
-const MAX_VALUE: usize = u16::MAX as usize - 4;
-
 /// A kind that can be made.
 #[derive(Debug)]
 pub struct Kind {

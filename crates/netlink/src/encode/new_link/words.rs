@@ -5,8 +5,10 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use thiserror::Error;
 
-use super::kinds::{Form, KINDS, Kind, KindData, Number, Setting};
+use super::kinds::{Form, KINDS, Kind, Number, Setting};
 use super::{LinkEnd, LinkKind};
+use crate::attribute::Attributes;
+use crate::link_data;
 
 /// So many words may follow a kind: a map of quality-of-service values has
 /// at most some hundred.
@@ -119,7 +121,7 @@ pub fn kind_of_words(
         words,
         half: None,
         link,
-        data: KindData::new(kind.name),
+        data: Said::default(),
         gathered: Gathered::default(),
     };
     while let Some(word) = reader.option() {
@@ -134,7 +136,12 @@ pub fn kind_of_words(
         }
         reader.nothing_left(word)?;
     }
-    Ok(LinkKind::Other(reader.finish(kind)))
+    let words = reader.finish(kind);
+    let said = Attributes::new(&words.0, "words", 0);
+    Ok(LinkKind::Other {
+        name: kind.name,
+        data: link_data::of_kind(kind.name, said).unwrap_or_default(),
+    })
 }
 
 fn veth(words: &[&str]) -> Result<LinkKind, KindError> {
@@ -155,13 +162,39 @@ fn veth(words: &[&str]) -> Result<LinkKind, KindError> {
     Ok(LinkKind::Veth { peer })
 }
 
+/// The attributes of what has been said.
+#[derive(Default)]
+struct Said(Vec<u8>);
+
+const MAX_VALUE: usize = u16::MAX as usize - 4;
+
+impl Said {
+    /// Appends an attribute. Of two with one number the kernel takes the
+    /// later. What is longer than an attribute can be is cut.
+    fn put(&mut self, number: u16, value: &[u8]) {
+        let value = value.get(..MAX_VALUE).unwrap_or(value);
+        let len = value.len() as u16 + 4;
+        self.0.extend_from_slice(&len.to_ne_bytes());
+        self.0.extend_from_slice(&number.to_ne_bytes());
+        self.0.extend_from_slice(value);
+        self.0.resize(self.0.len().next_multiple_of(4), 0);
+    }
+
+    /// Appends an attribute unless there is one with its number.
+    fn put_unless_there(&mut self, number: u16, value: &[u8]) {
+        if crate::attribute::value(&self.0, number).is_none() {
+            self.put(number, value);
+        }
+    }
+}
+
 struct Reader<'a> {
     kind: &'static str,
     words: &'a [&'a str],
     /// What followed a `=`.
     half: Option<&'a str>,
     link: &'a mut dyn FnMut(&str) -> Option<u32>,
-    data: KindData,
+    data: Said,
     gathered: Gathered,
 }
 
@@ -353,7 +386,7 @@ impl<'a> Reader<'a> {
     /// `struct ifla_vlan_qos_mapping`s.
     fn qos_map(&mut self, word: &str, number: u16) -> Result<(), KindError> {
         const EXPECTED: &str = "FROM:TO, two numbers";
-        let mut nest = KindData::new("");
+        let mut nest = Said::default();
         let mapping = |text: &str| {
             let (from, to) = text.split_once(':')?;
             Some((integer(from)?, integer(to)?))
@@ -369,7 +402,7 @@ impl<'a> Reader<'a> {
                 self.next();
             }
         }
-        self.data.put(number, nest.attributes());
+        self.data.put(number, &nest.0);
         Ok(())
     }
 
@@ -377,14 +410,14 @@ impl<'a> Reader<'a> {
     fn addresses(&mut self, word: &str, number: u16) -> Result<(), KindError> {
         const EXPECTED: &str = "IPv4 addresses with commas";
         let text = self.value(word, EXPECTED)?;
-        let mut nest = KindData::new("");
+        let mut nest = Said::default();
         for (place, address) in (0u16..).zip(text.split(',')) {
             let address: Ipv4Addr = address
                 .parse()
                 .map_err(|_| self.wrong(word, address, EXPECTED))?;
             nest.put(place, &address.octets());
         }
-        self.data.put(number, nest.attributes());
+        self.data.put(number, &nest.0);
         Ok(())
     }
 
@@ -433,7 +466,7 @@ impl<'a> Reader<'a> {
         Ok(())
     }
 
-    fn finish(self, kind: &Kind) -> KindData {
+    fn finish(self, kind: &Kind) -> Said {
         let Self {
             mut data, gathered, ..
         } = self;

@@ -1,0 +1,100 @@
+//! `IFLA_BR_…` and `IFLA_BRPORT_…`.
+
+use table::row::link::bridge::{Bridge, BridgePort};
+
+use super::attributes;
+
+attributes!(Bridge {
+    1 forward_delay: Own,
+    2 hello_time: Own,
+    3 max_age: Own,
+    4 ageing_time: Own,
+    5 stp_state: Own,
+    6 priority: Own,
+    7 vlan_filtering: Own,
+    8 vlan_protocol: Net,
+    9 group_fwd_mask: Own,
+    10 root_id: Own,
+    11 bridge_id: Own,
+    12 root_port: Own,
+    13 root_path_cost: Own,
+    14 topology_change: Own,
+    15 topology_change_detected: Own,
+    20 group_addr: Own,
+    22 mcast_router: Own,
+    23 mcast_snooping: Own,
+    24 mcast_query_use_ifaddr: Own,
+    25 mcast_querier: Own,
+    26 mcast_hash_elasticity: Own,
+    27 mcast_hash_max: Own,
+    28 mcast_last_member_cnt: Own,
+    29 mcast_startup_query_cnt: Own,
+    30 mcast_last_member_intvl: Own,
+    31 mcast_membership_intvl: Own,
+    32 mcast_querier_intvl: Own,
+    33 mcast_query_intvl: Own,
+    34 mcast_query_response_intvl: Own,
+    35 mcast_startup_query_intvl: Own,
+    36 nf_call_iptables: Own,
+    37 nf_call_ip6tables: Own,
+    38 nf_call_arptables: Own,
+    39 vlan_default_pvid: Own,
+    41 vlan_stats_enabled: Own,
+    42 mcast_stats_enabled: Own,
+    43 mcast_igmp_version: Own,
+    44 mcast_mld_version: Own,
+    45 vlan_stats_per_port: Own,
+    46 multi_boolopt: Own,
+    49 fdb_max_learned: Own,
+} without BRIDGE_UNSTEADY);
+
+attributes!(BridgePort {
+    1 state: Own,
+    2 priority: Own,
+    3 cost: Own,
+    4 mode: Own,
+    5 guard: Own,
+    6 protect: Own,
+    7 fast_leave: Own,
+    8 learning: Own,
+    9 unicast_flood: Own,
+    10 proxyarp: Own,
+    11 learning_sync: Own,
+    12 proxyarp_wifi: Own,
+    13 root_id: Own,
+    14 bridge_id: Own,
+    15 designated_port: Own,
+    16 designated_cost: Own,
+    17 id: Own,
+    18 no: Own,
+    19 topology_change_ack: Own,
+    20 config_pending: Own,
+    25 multicast_router: Own,
+    27 mcast_flood: Own,
+    28 mcast_to_ucast: Own,
+    29 vlan_tunnel: Own,
+    30 bcast_flood: Own,
+    31 group_fwd_mask: Own,
+    32 neigh_suppress: Own,
+    33 isolated: Own,
+    34 backup_port: Own,
+    35 mrp_ring_open: Own,
+    36 mrp_in_open: Own,
+    37 mcast_eht_hosts_limit: Own,
+    39 locked: Own,
+    40 mab: Own,
+    42 mcast_max_groups: Own,
+    43 neigh_vlan_suppress: Own,
+    44 backup_nhid: Own,
+} without BRIDGE_PORT_UNSTEADY);
+
+/// What a bridge tells of itself that moves without an announcement:
+/// `IFLA_BR_HELLO_TIMER`, `TCN_TIMER`, `TOPOLOGY_CHANGE_TIMER`, `GC_TIMER`,
+/// `MCAST_QUERIER_STATE` (which holds a timer), `FDB_N_LEARNED`; and
+/// `IFLA_BR_PAD`.
+const BRIDGE_UNSTEADY: [u16; 7] = [16, 17, 18, 19, 40, 47, 48];
+
+/// The same of a bridge's port: `IFLA_BRPORT_MESSAGE_AGE_TIMER`,
+/// `FORWARD_DELAY_TIMER`, `HOLD_TIMER`, `MCAST_EHT_HOSTS_CNT`,
+/// `MCAST_N_GROUPS`; and `IFLA_BRPORT_PAD`.
+const BRIDGE_PORT_UNSTEADY: [u16; 6] = [21, 22, 23, 26, 38, 41];
