@@ -195,6 +195,10 @@ fn csv_line<'c>(cells: impl Iterator<Item = &'c [u8]>, out: &mut Vec<u8>) {
         if at > 0 {
             out.push(b',');
         }
+        // As most cells of a row are.
+        if cell.is_empty() {
+            continue;
+        }
         let runs = is_formula(cell);
         let special = |b: &u8| matches!(b, b',' | b'"' | b'\n' | b'\r');
         if !runs && !cell.iter().any(special) {
