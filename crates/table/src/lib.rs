@@ -33,7 +33,7 @@ mod sample;
 mod samples;
 mod source;
 mod source_address;
-mod tables;
+mod status;
 mod writer;
 
 pub use addresses::Addresses;
@@ -65,9 +65,10 @@ pub use row::rule::{RareMatch, Rule};
 pub use rules::{RuleKey, Rules};
 pub use sample::{NeighbourSample, Sample};
 pub use samples::{Fresh, Sampled, Samples};
-pub use source::{OfOwner, Phase, Source, Status};
-pub use tables::Tables;
+pub use source::{OfOwner, Source};
+pub use status::{Phase, Status};
+
 pub use writer::{
     Change, Feeder, Feeders, JoinError, KERNEL, Limits, MAX_FEEDERS, Owner, Reader, Refused,
-    TableFull, Writer,
+    TableFull, Tables, Writer,
 };

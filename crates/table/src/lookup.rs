@@ -16,7 +16,7 @@ use crate::row::link::{self, Link};
 use crate::row::route::{NextHop, RouteRef, kind, scope, table_id};
 use crate::row::rule::{Rule, action, flag};
 use crate::source_address;
-use crate::tables::Tables;
+use crate::writer::Tables;
 use crate::{AF_INET, AF_INET6};
 
 /// Rules that one lookup tries at most. `goto` leads forward only, so it

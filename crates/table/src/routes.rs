@@ -19,28 +19,18 @@ use crate::row::route::{OtherRoute, OtherRouteKey, Route, RouteBody, RouteRef, S
 
 mod family;
 mod key;
+mod placement;
 mod run;
 mod stale;
 
 use family::{Covering, Family};
 use key::{Key, RunKey};
+pub use placement::Placement;
 pub use run::{RouteCount, RoutePlace, RouteRun};
 pub(crate) use stale::StaleRoutes;
 
 /// A run that is looked at whole rather than by its bodies.
 const SHORT_RUN: usize = 16;
-
-/// Where a new route goes among those of the same table, prefix, TOS and
-/// metric; the kernel uses the first.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Placement {
-    /// Before them (`ip route prepend`).
-    First,
-    /// Behind them (`ip route append`, and rows of a dump in their order).
-    Last,
-    /// In place of the first of them (`ip route replace`, IPv4).
-    InsteadOfFirst,
-}
 
 /// Routes of all tables and both families.
 #[derive(Debug, Clone, Default)]

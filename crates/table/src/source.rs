@@ -4,12 +4,11 @@
 //! A mirror of the kernel is one, a recording that is replayed is another.
 //! Whoever answers (control socket, HTTP, SNMP) takes any of them.
 
-use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Debug;
 use std::sync::Arc;
-use std::time::Duration;
 
 use crate::samples::Samples;
+use crate::status::Status;
 use crate::writer::{Owner, Reader};
 
 /// Where tables come from.
@@ -67,106 +66,5 @@ impl Source for OfOwner {
 
     fn now_millis(&self) -> u64 {
         self.source.now_millis()
-    }
-}
-
-/// What a source is doing.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub enum Phase {
-    /// It lists the tables for the first time; readers see nothing yet.
-    #[default]
-    Loading,
-    /// It follows.
-    Live,
-    /// It follows and lists the tables again, because events were lost or
-    /// a listing was interrupted.
-    Resyncing,
-    /// It ended; the tables stay as they were. Why.
-    Ended(String),
-}
-
-/// How a source fares.
-#[derive(Debug, Clone, Default)]
-pub struct Status {
-    /// What it is doing.
-    pub phase: Phase,
-    /// How long the first listing took.
-    pub load_time: Duration,
-    /// Listings done again after a loss.
-    pub resyncs: u64,
-    /// Times that events were lost (the kernel says `ENOBUFS`).
-    pub overruns: u64,
-    /// Listings that the kernel called interrupted.
-    pub interrupted_dumps: u64,
-    /// Scans for drift done.
-    pub scans: u64,
-    /// Rows that a scan found different from the kernel's: should stay 0.
-    pub drift: u64,
-    /// The first few rows of the last drift, as the kernel has them.
-    pub drift_examples: Vec<String>,
-    /// Events applied.
-    pub events: u64,
-    /// Messages that could not be read.
-    pub malformed: u64,
-    /// What could not be stored, if a table is full.
-    pub full: Option<String>,
-    /// Rows that had no place, by table, since the source began.
-    pub refused: BTreeMap<&'static str, u64>,
-    /// Tables that miss rows now, because they had no place; until a whole
-    /// listing finds that none is missing.
-    pub incomplete: BTreeSet<&'static str>,
-    /// Datagrams that another process sent, which were dropped.
-    pub foreign: u64,
-    /// When the last scan for drift ended, milliseconds since the UNIX
-    /// epoch; 0: there was none.
-    pub last_scan_millis: u64,
-    /// How long it took.
-    pub last_scan_time: Duration,
-    /// Rows that it found different.
-    pub last_scan_drift: u64,
-    /// The receive buffer as the host granted it, bytes.
-    pub receive_buffer_bytes: usize,
-    /// The last trouble, in words.
-    pub last_trouble: Option<String>,
-}
-
-impl Status {
-    /// Whether it follows and misses nothing.
-    pub fn is_whole(&self) -> bool {
-        self.phase == Phase::Live && self.incomplete.is_empty()
-    }
-
-    /// What it is doing, in words: `live`, `degraded: neighbours miss
-    /// rows`, …
-    pub fn in_words(&self) -> String {
-        let incomplete: Vec<&str> = self.incomplete.iter().copied().collect();
-        match &self.phase {
-            Phase::Loading => "loading".to_owned(),
-            Phase::Live if incomplete.is_empty() => "live".to_owned(),
-            Phase::Live => format!("degraded: {} miss rows", incomplete.join(", ")),
-            Phase::Resyncing => "resyncing".to_owned(),
-            Phase::Ended(why) => format!("ended: {why}"),
-        }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn only_live_tables_that_miss_nothing_are_whole() {
-        let mut status = Status::default();
-        assert!(!status.is_whole());
-        status.phase = Phase::Live;
-        assert!(status.is_whole());
-        assert_eq!(status.in_words(), "live");
-        status.incomplete = ["neighbours", "routes"].into();
-        assert!(!status.is_whole());
-        assert_eq!(status.in_words(), "degraded: neighbours, routes miss rows");
-        status.phase = Phase::Resyncing;
-        assert_eq!(status.in_words(), "resyncing");
-        status.phase = Phase::Ended("stopped".into());
-        assert_eq!(status.in_words(), "ended: stopped");
     }
 }

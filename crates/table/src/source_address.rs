@@ -7,7 +7,7 @@ use ipnet::IpNet;
 use crate::row::address::{Address, flag};
 use crate::row::link::Link;
 use crate::row::route::scope;
-use crate::tables::Tables;
+use crate::writer::Tables;
 
 /// IPv4, as the kernel's `inet_select_addr`: a primary address of the link
 /// whose scope suffices, one in the gateway's network before others; else

@@ -13,7 +13,6 @@ use crate::row::counters::{IpCounters, IpPlace, IpSettings, LinkCounters};
 use crate::row::neighbour::NeighbourKey;
 use crate::row::route::{NextHop, hop_flag};
 use crate::sample::{NeighbourSample, Sample};
-use crate::tables::Tables;
 
 mod change;
 mod feeder;
@@ -21,6 +20,7 @@ mod limits;
 mod owners;
 mod put;
 mod stale;
+mod tables;
 
 pub use change::Change;
 pub use feeder::{Feeder, Feeders};
@@ -28,6 +28,7 @@ pub use limits::{Limits, Refused, TableFull};
 pub(crate) use owners::Owners;
 pub use owners::{JoinError, KERNEL, MAX_FEEDERS, Owner};
 use owners::{Registry, locked};
+pub use tables::Tables;
 
 /// Changes the tables. There is one.
 #[derive(Debug)]

@@ -7,8 +7,8 @@ use super::owners::{JoinError, locked};
 use super::stale::Stale;
 use super::{Change, Limits, Reader, Refused, Shared, TableFull, Writer};
 use crate::event::Generation;
-use crate::source::{Phase, Status};
-use crate::tables::Tables;
+use crate::status::{Phase, Status};
+use crate::writer::Tables;
 
 /// Where feeders join a writer. Cheap to clone; for any thread.
 #[derive(Debug, Clone)]

@@ -11,8 +11,8 @@ use thiserror::Error;
 
 use super::{Reader, Shared};
 use crate::event::Generation;
-use crate::source::Status;
-use crate::tables::Tables;
+use crate::status::Status;
+use crate::writer::Tables;
 
 /// The name of the first owner, whose tables a snapshot itself is.
 pub const KERNEL: &str = "kernel";

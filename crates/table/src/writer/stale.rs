@@ -8,7 +8,7 @@ use super::Writer;
 use super::change::Change;
 use super::limits::Refused;
 use crate::routes::StaleRoutes;
-use crate::tables::Tables;
+use crate::writer::Tables;
 
 /// Rows that were there when a resync began and were not told again.
 #[derive(Debug)]

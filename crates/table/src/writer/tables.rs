@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use super::{Owner, Owners, Refused};
 use crate::addresses::Addresses;
 use crate::event::Generation;
 use crate::fdb::Fdb;
@@ -13,7 +14,6 @@ use crate::row::counters::{IpCounters, IpPlace, IpSettings, LinkCounters};
 use crate::row::neighbour::NeighbourKey;
 use crate::rules::Rules;
 use crate::sample::{NeighbourSample, Sample};
-use crate::writer::{Owner, Owners, Refused};
 
 /// All tables at one generation. Cloning shares them: O(1).
 #[derive(Debug, Clone, Default)]
