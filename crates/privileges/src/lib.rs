@@ -59,7 +59,13 @@ pub fn keep(wanted: CapabilitySet) -> io::Result<()> {
 /// is open: every capability, and the system calls of [`confine`] where the
 /// kernel can. For one that has a single thread.
 pub fn give_up() -> io::Result<()> {
-    keep(CapabilitySet::empty())?;
+    give_up_but(CapabilitySet::empty())
+}
+
+/// The same, but for these capabilities; threads that are started later
+/// have no others.
+pub fn give_up_but(wanted: CapabilitySet) -> io::Result<()> {
+    keep(wanted)?;
     // Where the kernel has no filters the capabilities are gone all the same.
     let _ = confine();
     Ok(())

@@ -113,12 +113,18 @@ pub fn parse_request(line: &[u8]) -> Result<Request, String> {
 /// Writes a frame, in one write. Longer payloads than a frame may have are
 /// for the caller to cut.
 pub fn write_frame(to: &mut impl Write, kind: u8, payload: &[u8]) -> io::Result<()> {
-    let len = u32::try_from(payload.len()).map_err(|_| io::ErrorKind::InvalidInput)?;
     let mut frame = Vec::with_capacity(5 + payload.len());
-    frame.push(kind);
-    frame.extend_from_slice(&len.to_le_bytes());
-    frame.extend_from_slice(payload);
+    push_frame(&mut frame, kind, payload)?;
     to.write_all(&frame)
+}
+
+/// Appends a frame to others that wait to be sent.
+pub fn push_frame(frames: &mut Vec<u8>, kind: u8, payload: &[u8]) -> io::Result<()> {
+    let len = u32::try_from(payload.len()).map_err(|_| io::ErrorKind::InvalidInput)?;
+    frames.push(kind);
+    frames.extend_from_slice(&len.to_le_bytes());
+    frames.extend_from_slice(payload);
+    Ok(())
 }
 
 /// Reads a frame into `payload` and gives its type.

@@ -4,6 +4,7 @@ use std::sync::atomic::AtomicBool;
 use std::thread;
 
 use anyhow::{Context, Result};
+use privileges::CapabilitySet;
 
 use super::own::{Drops, Profile, Tables};
 use super::plan::{Plan, Way};
@@ -25,15 +26,6 @@ pub struct Outcome {
     pub error: Option<anyhow::Error>,
 }
 
-/// All sockets are open. Pages that the kernel sends from where they lie are
-/// locked while it does, and count against nobody with `CAP_IPC_LOCK`.
-fn give_up() -> Result<()> {
-    privileges::keep(privileges::CapabilitySet::IPC_LOCK).context("giving up privileges")?;
-    // Where the kernel has no filters the capabilities are gone all the same.
-    let _ = privileges::confine();
-    Ok(())
-}
-
 /// Carries out a plan, a thread for each core.
 pub fn send_all(plan: &Plan, end: &AtomicBool) -> Result<Outcome> {
     let mut tables = match plan.way {
@@ -43,7 +35,9 @@ pub fn send_all(plan: &Plan, end: &AtomicBool) -> Result<Outcome> {
     let senders = (0..plan.cores)
         .map(|core| Sender::open(plan, core, tables.as_ref()))
         .collect::<Result<Vec<Sender>>>()?;
-    give_up()?;
+    // All sockets are open. Pages that the kernel sends from where they lie
+    // are locked meanwhile, and with CAP_IPC_LOCK count against nobody.
+    privileges::give_up_but(CapabilitySet::IPC_LOCK).context("giving up privileges")?;
     let mut outcome = Outcome::default();
     thread::scope(|scope| {
         let started: Vec<_> = senders

@@ -97,7 +97,7 @@ impl<'a> Outbox<'a> {
     /// Adds a frame behind all that was written.
     pub(super) fn frame(&mut self, kind: u8, payload: &[u8]) -> io::Result<()> {
         self.close_frame()?;
-        protocol::write_frame(&mut self.frames, kind, payload)
+        protocol::push_frame(&mut self.frames, kind, payload)
     }
 
     /// Takes a piece of the answer, and sends it as far as the client takes
@@ -118,7 +118,7 @@ impl<'a> Outbox<'a> {
 
     fn close_frame(&mut self) -> io::Result<()> {
         if !self.gathered.is_empty() {
-            protocol::write_frame(&mut self.frames, DATA, &self.gathered)?;
+            protocol::push_frame(&mut self.frames, DATA, &self.gathered)?;
             self.gathered.clear();
         }
         Ok(())
