@@ -291,16 +291,19 @@ impl Trial {
 
     /// Ends the translator; no sum that it wrote was wrong.
     fn end(mut self) -> Value {
+        for (_, path) in &self.captures {
+            // A capture hears of a packet a moment behind it, and of nothing
+            // any more once its device is gone.
+            wait_until(PATIENCE, "a packet in the capture", || {
+                fs::metadata(path).ok().filter(|file| file.len() > 24)
+            })
+            .unwrap();
+        }
         self.nat.signal(Signal::INT).unwrap();
         assert!(self.nat.wait(PATIENCE).unwrap().success());
         let stdout = self.nat.process().stdout.take().unwrap();
         let counted: Value = serde_json::from_reader(stdout).unwrap();
         for (tcpdump, path) in &mut self.captures {
-            // It hears of a packet a moment behind it.
-            wait_until(PATIENCE, "a packet in the capture", || {
-                fs::metadata(&*path).ok().filter(|file| file.len() > 24)
-            })
-            .unwrap();
             tcpdump.signal(Signal::INT).unwrap();
             tcpdump.wait(PATIENCE).unwrap();
             let packets = tshark(path, "ip").len();
