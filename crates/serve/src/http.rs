@@ -36,6 +36,8 @@ mod query;
 mod rows;
 mod serve;
 mod shared;
+mod shared_stream;
+mod source;
 mod status;
 mod streamed;
 mod token;

@@ -9,7 +9,7 @@
 //! key_file = "/etc/ssl/private/router.key"
 //! clients = 2048                         # connections at a time
 //! event_streams = 1024                   # of them
-//! requests_per_sec = 10000               # of one address
+//! requests_per_sec = 10000               # of one address or user
 //! header_timeout_secs = 10               # also: of a connection without requests
 //! write_timeout_secs = 30                # without the client taking anything
 //! ```

@@ -1,21 +1,24 @@
 //! What all answers share.
 
+use std::net::SocketAddr;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use http::StatusCode;
 use rustls::ServerConfig;
+use tokio::net::TcpStream;
 use tokio::sync::Semaphore;
 use view::Names;
 
 use super::access_policy::{AccessPolicy, Rates};
 use super::background::Background;
 use super::changes::Streams;
-use super::clients::Clients;
+use super::clients::{Admission, Clients};
 use super::compressed::MAX_COMPRESSED;
 use super::config::Http;
 use super::memory::Memory;
 use super::problem::Problem;
+use super::source::Users;
 use crate::clock::now_millis;
 use crate::namespace::Namespace;
 
@@ -32,6 +35,8 @@ pub struct Shared {
     pub config: Http,
     /// Places for connections.
     pub clients: Arc<Clients>,
+    /// Whose the clients of this host are.
+    users: Users,
     /// Requests by source.
     pub rates: Rates,
     /// Makes long answers.
@@ -99,6 +104,7 @@ impl Shared {
         Self {
             start,
             clients: Clients::new(config.clients),
+            users: Users::new(),
             rates: Rates::new(config.requests_per_sec),
             background,
             compressed: Arc::new(Semaphore::new(MAX_COMPRESSED)),
@@ -113,6 +119,12 @@ impl Shared {
             namespaces: Mutex::new(Arc::new([])),
             memory: Mutex::default(),
         }
+    }
+
+    /// Lets a client in, if there is a place for its source.
+    pub fn admit(&self, stream: &TcpStream, from: SocketAddr) -> Option<Admission> {
+        let source = self.users.source(from, stream.local_addr().ok());
+        self.clients.take(source)
     }
 
     /// Who may ask.
