@@ -150,13 +150,9 @@ impl Writer {
         &mut self,
         changes: impl IntoIterator<Item = Change>,
     ) -> Result<Generation, TableFull> {
-        let mut first_refused = None;
-        for change in changes {
-            let applied = self.apply(change);
-            first_refused = first_refused.or(applied.err());
-        }
+        let refused = first_refused(changes, |change| self.apply(change));
         let generation = self.publish();
-        first_refused.map_or(Ok(generation), Err)
+        refused.map_or(Ok(generation), Err)
     }
 
     /// Says that the changes up to the next [`Writer::publish`] are not to
@@ -248,6 +244,19 @@ impl Writer {
             }
         }
     }
+}
+
+/// Applies all changes; what was refused first.
+fn first_refused(
+    changes: impl IntoIterator<Item = Change>,
+    mut apply: impl FnMut(Change) -> Result<(), TableFull>,
+) -> Option<TableFull> {
+    let mut first = None;
+    for change in changes {
+        let applied = apply(change);
+        first = first.or(applied.err());
+    }
+    first
 }
 
 impl Shared {

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex};
 
 use super::owners::{JoinError, locked};
 use super::stale::Stale;
-use super::{Change, Limits, Reader, Refused, Shared, TableFull, Writer};
+use super::{Change, Limits, Reader, Refused, Shared, TableFull, Writer, first_refused};
 use crate::event::Generation;
 use crate::status::{Phase, Status};
 use crate::writer::Tables;
@@ -118,13 +118,9 @@ impl Feeder {
         &mut self,
         changes: impl IntoIterator<Item = Change>,
     ) -> Result<Generation, TableFull> {
-        let mut first_refused = None;
-        for change in changes {
-            let applied = self.apply(change);
-            first_refused = first_refused.or(applied.err());
-        }
+        let refused = first_refused(changes, |change| self.apply(change));
         let generation = self.publish();
-        first_refused.map_or(Ok(generation), Err)
+        refused.map_or(Ok(generation), Err)
     }
 
     /// Publishes what was applied since. The other owners' rows are shared
