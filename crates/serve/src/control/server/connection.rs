@@ -98,7 +98,8 @@ fn respond(
         _ => {}
     }
     let ended = || shared.stopping.load(Ordering::Relaxed) || client.is_gone();
-    answer(ask, answers, &names, shared.answered(), &ended, out)
+    let answered = shared.answered();
+    answer_of(&namespace, ask, answers, &names, answered, &ended, out)
 }
 
 /// The namespace that is asked about, with the rows of the owner that is
@@ -186,6 +187,19 @@ pub fn answer(
     out: &mut impl Write,
 ) -> Result<u64, Failure> {
     let namespace = namespace_of(ask, answers)?;
+    answer_of(&namespace, ask, answers, names, answered, ended, out)
+}
+
+/// Answers a question about a namespace, with the rows that it has.
+fn answer_of(
+    namespace: &Namespace,
+    ask: &Ask,
+    answers: &NamespaceService,
+    names: &Names,
+    answered: Answered,
+    ended: &dyn Fn() -> bool,
+    out: &mut impl Write,
+) -> Result<u64, Failure> {
     let now = || namespace.source.now_millis();
     let answered = match ask {
         Ask::Question(question) => {
