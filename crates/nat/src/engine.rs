@@ -7,8 +7,12 @@ mod create;
 mod end;
 mod give;
 mod icmp;
+mod incoming;
 mod listing;
+mod mapped;
+mod outgoing;
 mod pending_segments;
+mod pool;
 mod port;
 mod quick;
 mod shared;
@@ -51,7 +55,7 @@ pub struct Nat {
     table: Table,
     clock: Clock,
     ticks: Ticks,
-    /// Flows of another epoch are dead.
+    /// Flows of another epoch have expired.
     epoch: u8,
     /// [`Flow::plain_flags`] of it.
     plain_flags: u32,
@@ -322,7 +326,7 @@ impl Nat {
         name.is_some_and(|name| self.end(name, Why::Removed))
     }
 
-    /// Forgets all flows. O(1): they are dead at once, and the sweep takes
+    /// Forgets all flows. O(1): they expire at once, and the sweep takes
     /// their memory back. (Each 256th time it is O(flows): the number of an
     /// epoch has eight bits, and none may be used again with flows left.)
     pub fn forget_flows(&mut self) {

@@ -230,7 +230,7 @@ impl Flow {
         }
     }
 
-    /// Of which epoch it is: all of another are dead.
+    /// Of which epoch it is: all of another have expired.
     #[inline(always)]
     pub fn epoch(&self) -> u8 {
         (self.flags >> EPOCH_SHIFT) as u8

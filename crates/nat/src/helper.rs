@@ -208,7 +208,7 @@ struct Connection {
 /// A connection that was not used for so long, and in which nothing was
 /// changed, may make room.
 const IDLE_MILLIS: u64 = 60_000;
-/// One with changes would break without them: it may when it is dead by any
+/// One with changes would break without them: it may when it has expired by any
 /// measure (RFC 5382 REQ-5: 2 hours 4 minutes).
 const CHANGED_IDLE_MILLIS: u64 = 7_440_000;
 

@@ -348,7 +348,7 @@ impl Model {
             } else if verdict == Verdict::TableFull {
                 self.check_full();
             } else if verdict == Verdict::Passed {
-                // No flow could be made, and the door is open without one.
+                // No flow could be made, and unsolicited packets pass without one.
                 assert!(!self.config.mode.deny_incoming && self.config.target.is_none());
             } else {
                 // Another flow has this very tuple outside.
@@ -572,7 +572,7 @@ impl Model {
         }
     }
 
-    /// What comes in unasked with the door open goes as it is, and has a flow
+    /// An unsolicited packet that may pass goes as it is, and has a flow
     /// but where there is no room for one, or the two ends have one that is
     /// in use already.
     fn as_it_is(&mut self, tuple: &Tuple, verdict: Verdict, inside: End) {
@@ -620,7 +620,7 @@ impl Model {
 
     /// The engine ended so many flows for another's sake: those that it has
     /// no more. `asked`: the packet whose flow wanted room or a port.
-    /// The dead that were not swept yet take room as well.
+    /// Expired flows that were not swept yet take room as well.
     fn evicted(
         &mut self,
         before: &Statistics,

@@ -18,11 +18,11 @@ use report::Report;
 use settings::Settings;
 
 const AFTER_HELP: &str = "\
-A capture holds what reaches the translator from both sides: a packet with an
-inside source goes out, any other comes in. Time is the capture's.
-Two TUN devices are used if they are there and made if not; give them addresses
-and routes yourself. Everything that comes from INSIDE goes out by OUTSIDE and
-back, until Ctrl-C.
+A capture holds packets of both directions: one with an inside source is
+outbound, any other inbound. Time is the capture's.
+The two TUN devices are created if they do not exist; give them addresses and
+routes yourself. Packets from INSIDE leave by OUTSIDE and the other way round,
+until Ctrl-C.
   fingerpost nat run --alias 192.0.2.1 --pcap-in lan.pcap --pcap-out wan.pcap
   fingerpost nat run --rules nat.conf --tun tun-in tun-out
 Statistics go to standard output at the end. Exit status: 0 done, 1 it failed,
@@ -36,7 +36,7 @@ pub struct Run {
     /// The capture to translate (pcap or pcapng)
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pcap_in: Option<PathBuf>,
-    /// Where the translated packets go (pcap); dropped ones are not in it
+    /// File for the translated packets (pcap), without dropped ones
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, conflicts_with = "tun")]
     pcap_out: Option<PathBuf>,
     /// Translate between two TUN devices
@@ -71,7 +71,7 @@ pub fn run(arguments: &Run) -> anyhow::Result<ExitCode> {
             capture::run(&mut nat, input, output, inside, &mut report)?;
         }
         (None, Some([inside, outside])) => tun::run(&mut nat, inside, outside, &mut report)?,
-        (None, _) => anyhow::bail!("say --pcap-in FILE or --tun INSIDE OUTSIDE"),
+        (None, _) => anyhow::bail!("give --pcap-in FILE or --tun INSIDE OUTSIDE"),
     }
     report.statistics = nat.statistics();
     let mut out = io::stdout().lock();

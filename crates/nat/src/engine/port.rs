@@ -12,7 +12,7 @@ use crate::{PortChoice, Why};
 
 /// Random ports tried before the range is looked through.
 const RANDOM_TRIES: u32 = 4;
-/// Ports of a full group tried for one whose flow is dead but not swept.
+/// Ports of a full group tried for one whose flow has expired but was not swept.
 const DEAD_TRIES: u32 = 3;
 
 /// What may not share a port with the flow that looks for one.
@@ -232,7 +232,7 @@ impl Nat {
         }
     }
 
-    /// With every port taken: perhaps by a flow that is dead. Each refusal
+    /// With every port taken: perhaps by a flow that has expired. Each refusal
     /// looks at the next few, so that the whole range is seen in turn.
     fn reclaim(&mut self, contest: &Contest) -> Option<Free> {
         for _ in 0..DEAD_TRIES {
@@ -245,7 +245,7 @@ impl Nat {
         None
     }
 
-    /// An alias port (memory order) if it is free. A dead flow that holds it
+    /// An alias port (memory order) if it is free. An expired flow that holds it
     /// is ended.
     pub(super) fn is_free(&mut self, contest: &Contest, port: u16) -> Option<Free> {
         self.work.port();

@@ -309,7 +309,7 @@ impl Nat {
         }
     }
 
-    /// The flow of a packet; one that is dead is ended on the spot.
+    /// The flow of a packet; one that has expired is ended on the spot.
     #[inline]
     pub(super) fn find_alive<const OUT: bool>(
         &mut self,
@@ -325,7 +325,7 @@ impl Nat {
         None
     }
 
-    /// Translates a packet of a living flow, whatever is special about it.
+    /// Translates a packet of an active flow, whatever is special about it.
     pub(super) fn special<const OUT: bool>(
         &mut self,
         name: u32,
@@ -342,7 +342,7 @@ impl Nat {
         self.one_way::<OUT>(name, bytes, parsed)
     }
 
-    /// Translates a packet of a living flow in one direction.
+    /// Translates a packet of an active flow in one direction.
     fn one_way<const OUT: bool>(
         &mut self,
         name: u32,
@@ -435,7 +435,7 @@ impl Nat {
         Verdict::Translated
     }
 
-    /// The living flow of a packet that was translated outward.
+    /// The active flow of a packet that was translated outward.
     pub(super) fn left_by(&self, key: Key) -> Option<Flow> {
         let key = key.turned();
         let name = self.table.find::<false>(self.table.hasher.hash(key), key)?;

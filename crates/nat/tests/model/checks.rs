@@ -31,7 +31,7 @@ impl World {
         });
     }
 
-    /// Whether a refusal may be due to flows that are dead but not swept: a
+    /// Whether a refusal may be due to flows that have expired but were not swept: a
     /// large range or table is not looked through for every packet, and a
     /// shared mapping lives as long as the longest-lived of its flows would
     /// have.

@@ -32,7 +32,7 @@ enum ModeWord {
     DenyIncoming,
     /// New connections from outside pass as they are
     AcceptIncoming,
-    /// A flow keeps its port where it is free
+    /// A flow keeps its port if that is free
     SamePorts,
     /// Only private sources (RFC 1918) are translated
     UnregisteredOnly,
@@ -40,22 +40,22 @@ enum ModeWord {
     CarrierGrade,
     /// Only proxy rules are obeyed
     ProxyOnly,
-    /// In and out are exchanged
+    /// Inside and outside are swapped
     Reverse,
-    /// One port for all remotes, and all of them get in (RFC 4787)
+    /// Endpoint-independent mapping and filtering (RFC 4787)
     EndpointIndependent,
 }
 
 /// Options that say how to translate.
 #[derive(Debug, Clone, Args)]
 pub struct Settings {
-    /// An outside address to translate to; may be said several times
+    /// An outside address to translate to; may be given several times
     #[arg(long, value_name = "ADDR", value_delimiter = ',')]
     alias: Vec<Ipv4Addr>,
-    /// Redirects, proxy rules and modes, one a line, in natd's words
+    /// File of redirects, proxy rules and modes, one per line, in natd's words
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     rules: Option<PathBuf>,
-    /// Sources inside this prefix go out (of a capture); may be said several
+    /// Sources inside this prefix go out (of a capture); may be given several
     /// times [default: the private ones, RFC 1918 and 6598]
     #[arg(
         long,
@@ -64,14 +64,14 @@ pub struct Settings {
         conflicts_with = "tun"
     )]
     inside: Vec<Ipv4Net>,
-    /// A mode; may be said several times
+    /// A mode; may be given several times
     #[arg(long, value_name = "MODE", value_delimiter = ',')]
     mode: Vec<ModeWord>,
     /// The outside ports that flows get [default: 32768-65535]
     #[arg(long, value_name = "LOW-HIGH", value_parser = ports)]
     ports: Option<(u16, u16)>,
-    /// Where new connections from outside go; they are not refused then,
-    /// unless that is said as well
+    /// Inside host that new connections from outside go to; they are then not
+    /// refused, unless that is asked for as well
     #[arg(long, value_name = "ADDR")]
     target: Option<Ipv4Addr>,
     /// Most flows [default: 1048576]
@@ -146,7 +146,7 @@ impl Settings {
     }
 
     /// Engines that are parts of one, with its rules; the flows that there
-    /// may be are dealt among them.
+    /// may be are distributed among them.
     pub fn engines(&self, parts: u16) -> anyhow::Result<Vec<Nat>> {
         let mut like = self.seeded();
         let first = like.one_of(parts)?;

@@ -5,6 +5,8 @@
 
 pub mod forged;
 
+use std::path::{Path, PathBuf};
+use std::process::Command;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use lab::Netns;
@@ -299,5 +301,32 @@ impl Rows {
             Item::Link(link) => Some(link),
             _ => None,
         })
+    }
+}
+
+/// The library that makes `ip` read messages from a file.
+pub fn preloaded(directory: &Path) -> anyhow::Result<PathBuf> {
+    let source = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/support/listing.c");
+    let library = directory.join("listing.so");
+    let made = Command::new("cc")
+        .args(["-shared", "-fPIC", "-O1", "-o"])
+        .arg(&library)
+        .args([source, "-ldl"])
+        .output();
+    match made {
+        Ok(made) if made.status.success() => Ok(library),
+        Ok(made) => panic!("{}", String::from_utf8_lossy(&made.stderr)),
+        Err(why) => Err(anyhow::anyhow!("no C compiler: {why}")),
+    }
+}
+
+/// The rows of a listing, as of the beginning of time.
+pub fn rows_of(bytes: &[u8]) -> Rows {
+    let items = messages(bytes).map(|message| match decode(&message.unwrap(), 0).unwrap() {
+        Decoded::Announcement(announcement) => announcement.item,
+        other => panic!("{other:?}"),
+    });
+    Rows {
+        items: items.collect::<Vec<Item>>(),
     }
 }

@@ -44,6 +44,13 @@ impl Kept {
     }
 }
 
+/// Which bound lets no more be kept.
+#[derive(Debug, Clone, Copy)]
+enum Full {
+    OfClient,
+    OfAll,
+}
+
 /// The frames of one client.
 pub(super) struct Outbox<'a> {
     shared: &'a ServerState,
@@ -60,7 +67,7 @@ pub(super) struct Outbox<'a> {
     /// Each flush waits until the client has taken all.
     waits: bool,
     /// More would have to be kept than may be.
-    is_full: bool,
+    full: Option<Full>,
 }
 
 impl<'a> Outbox<'a> {
@@ -74,7 +81,7 @@ impl<'a> Outbox<'a> {
             counted: 0,
             stalls: false,
             waits: false,
-            is_full: false,
+            full: None,
         }
     }
 
@@ -85,13 +92,16 @@ impl<'a> Outbox<'a> {
 
     /// Why the answer could not be kept, if that is why it ended.
     pub(super) fn refusal(&self) -> Option<String> {
-        self.is_full.then(|| {
-            format!(
-                "the answer was not taken, and no more than {} MiB of answers are kept: \
-                 take it faster, or ask with `--direct`",
-                self.shared.patience.kept >> 20
-            )
-        })
+        let patience = &self.shared.patience;
+        let (bytes, whose) = match self.full? {
+            Full::OfClient => (patience.kept_of_client, "of one client's answer"),
+            Full::OfAll => (patience.kept, "of answers"),
+        };
+        Some(format!(
+            "the answer was not taken, and no more than {} MiB {whose} are kept: \
+             take it faster, or ask with `--direct`",
+            bytes >> 20
+        ))
     }
 
     /// Adds a frame behind all that was written.
@@ -150,7 +160,7 @@ impl<'a> Outbox<'a> {
         }
         self.frames.clear();
         self.sent = 0;
-        self.count();
+        self.uncount();
         Ok(true)
     }
 
@@ -173,34 +183,45 @@ impl<'a> Outbox<'a> {
         self.close_frame()?;
         // One who stalls is not waited for at each frame anew.
         let patience = if self.stalls { Duration::ZERO } else { BRIEF };
-        if self.send_within(patience)? || self.count() {
+        if self.send_within(patience)? {
             return Ok(());
         }
-        self.is_full = true;
+        self.full = self.count().err();
+        if self.full.is_none() {
+            return Ok(());
+        }
         // Only the refusal goes out behind what is on its way.
         Err(io::ErrorKind::OutOfMemory.into())
     }
 
-    /// Counts what is kept; whether it may be.
-    fn count(&mut self) -> bool {
+    /// Counts what is kept, if it may be.
+    fn count(&mut self) -> Result<(), Full> {
         let patience = &self.shared.patience;
         let kept = self.frames.len();
         let most = match self.client.uid {
             0 => patience.kept,
             _ => patience.kept / 4 * 3,
         };
-        let fits =
-            kept <= patience.kept_of_client && self.shared.kept.replace(self.counted, kept, most);
-        if fits {
-            self.counted = kept;
+        if kept > patience.kept_of_client {
+            return Err(Full::OfClient);
         }
-        fits
+        if !self.shared.kept.replace(self.counted, kept, most) {
+            return Err(Full::OfAll);
+        }
+        self.counted = kept;
+        Ok(())
+    }
+
+    /// The client has taken all that was kept.
+    fn uncount(&mut self) {
+        self.shared.kept.replace(self.counted, 0, 0);
+        self.counted = 0;
     }
 }
 
 impl Drop for Outbox<'_> {
     fn drop(&mut self) {
-        self.shared.kept.replace(self.counted, 0, 0);
+        self.uncount();
     }
 }
 

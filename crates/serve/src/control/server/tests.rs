@@ -449,7 +449,11 @@ fn an_answer_that_is_no_walk_is_kept_whole_and_no_snapshot_with_it() {
 
 #[test]
 fn what_is_kept_has_a_bound_and_beyond_it_the_client_is_told() {
-    for (of_client, all) in [(1 << 20, 64 << 20), (64 << 20, 1 << 20)] {
+    let bounds = [
+        (1 << 20, 64 << 20, "1 MiB of one client's answer are kept"),
+        (64 << 20, 2 << 20, "2 MiB of answers are kept"),
+    ];
+    for (of_client, all, named) in bounds {
         let patience = Patience {
             kept_of_client: of_client,
             kept: all,
@@ -460,7 +464,7 @@ fn what_is_kept_has_a_bound_and_beyond_it_the_client_is_told() {
         tested.until(|answered| answered.refusals == 1);
         let (kind, _, why) = rest(&mut stalled);
         assert_eq!(kind, protocol::ERROR, "{why}");
-        assert!(why.contains("MiB of answers are kept"), "{why}");
+        assert!(why.contains(named), "{why}");
         tested.until(|answered| answered.clients == 0);
         assert_eq!(tested.server.shared.kept.bytes(), 0);
         // And back: who takes the answer gets it.
