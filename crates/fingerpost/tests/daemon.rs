@@ -236,6 +236,56 @@ fn a_limit_that_is_raised_lets_in_what_had_no_place() {
 }
 
 #[test]
+fn a_table_at_its_limit_is_told_wherever_rows_are_asked_for() {
+    let Some(netns) = furnished("lacks") else {
+        return;
+    };
+    let directory = tempfile::tempdir().unwrap();
+    let file = directory.path().join("fingerpost.toml");
+    fs::write(&file, "[limits]\nroutes = 5\n").unwrap();
+    let daemon = Daemon::up(&netns, &["--config", file.to_str().unwrap()]);
+    let socket = socket(&netns);
+    let count = ["route", "--count", "table", "all"];
+    let run = |arguments: &[&str]| {
+        let output = fingerpost(&netns, arguments);
+        let out = String::from_utf8_lossy(&output.stdout).trim().to_owned();
+        let error = String::from_utf8_lossy(&output.stderr).into_owned();
+        (output.status.code().unwrap(), out, error)
+    };
+    // The kernel answers instead, and that is said.
+    let all = says(&netns, &[&count[..], &["--direct"]].concat());
+    let (code, rows, error) = run(&count);
+    assert_eq!((code, rows), (0, all.trim().to_owned()));
+    let how = "the daemon's tables are degraded: routes miss rows";
+    assert_eq!(error, format!("fingerpost: the kernel answers: {how}\n"));
+    // Who asks the daemon alone is told by status 3.
+    let at = ["--socket", socket.to_str().unwrap()];
+    let (code, rows, error) = run(&[&count[..], &at].concat());
+    assert_eq!((code, &*rows), (3, "5"));
+    assert!(
+        error.contains("may lack rows") && error.contains(how),
+        "{error}"
+    );
+    let get = ["route", "get", "10.2.0.9"];
+    assert_eq!(run(&get).0, 0);
+    assert_ne!(run(&[&get[..], &at].concat()).0, 0);
+    // A table that has all its rows is told by a daemon that lacks others.
+    let status = status(&netns);
+    assert_eq!(
+        status["mirror"]["incomplete"],
+        serde_json::json!(["routes"])
+    );
+    assert!(status["mirror"]["refused"].as_u64().unwrap() > 0);
+    let top = says(&netns, &["top", "--once", "--json"]);
+    let top: Value = serde_json::from_str(&top).unwrap();
+    let tables = top["tables"].as_array().unwrap();
+    let lacking = tables.iter().filter(|table| table["complete"] == false);
+    let lacking: Vec<_> = lacking.map(|table| &table["table"]).collect();
+    assert_eq!(lacking, ["routes"]);
+    daemon.end();
+}
+
+#[test]
 fn a_wrong_configuration_is_named_by_check_and_stops_the_start() {
     let directory = tempfile::tempdir().unwrap();
     let file = directory.path().join("fingerpost.toml");

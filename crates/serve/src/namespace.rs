@@ -21,6 +21,9 @@ pub struct Namespace {
     pub inode: u64,
     /// Where its tables come from.
     pub source: Arc<dyn Source>,
+    /// Whose rows they are, if not the kernel's: tells a feeder from one
+    /// that joined under its name before.
+    pub feeder: Option<u64>,
 }
 
 impl Namespace {
@@ -30,8 +33,12 @@ impl Namespace {
         let Some(name) = owner else {
             return Ok(self.clone());
         };
+        if name == KERNEL {
+            return Ok(self.clone());
+        }
         let source = OfOwner::new(&self.source, name).ok_or_else(|| self.no_source(name))?;
         Ok(Self {
+            feeder: Some(source.owner().id()),
             source: Arc::new(source),
             ..self.clone()
         })
@@ -53,14 +60,19 @@ impl Namespace {
         self.source.reader().snapshot()
     }
 
+    /// Why its rows are gone, where they are a feeder's that left.
+    pub fn left(&self) -> Option<String> {
+        let ended = |phase| match phase {
+            Phase::Ended(why) => Some(why),
+            _ => None,
+        };
+        self.feeder.and_then(|_| ended(self.source.status().phase))
+    }
+
     /// Why an answer may lack rows, or have some that are gone; `None`: it
     /// is whole. That a recording is at its end is no such reason.
     pub fn incomplete(&self) -> Option<String> {
-        let status = self.source.status();
-        let is_recording = self.source.samples().is_none();
-        let ended = is_recording && matches!(status.phase, Phase::Ended(_));
-        let is_whole = status.is_whole() || ended && status.incomplete.is_empty();
-        (!is_whole).then(|| status.in_words())
+        self.source.incomplete()
     }
 
     /// Has what is not announced of a table sampled soon, where anything

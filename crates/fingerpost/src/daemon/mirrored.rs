@@ -53,6 +53,7 @@ impl Mirrored {
             name: spec.clone(),
             inode: mirror.inode(),
             source: Arc::<Mirror>::clone(&mirror),
+            feeder: None,
         };
         Ok(Self {
             answers: Arc::new(NamespaceService::new(namespace, whole)),

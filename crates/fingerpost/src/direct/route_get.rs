@@ -18,17 +18,18 @@ use rustix::io::Errno;
 use table::{AF_INET, AF_INET6, Change, Links, NoRoute, Placement, Writer};
 use view::{BadQuestion, RouteQuestion};
 
-use super::each_row;
+use super::{Answered, INTERRUPTED, each_row};
 
 /// Writes which route a packet would take.
 pub fn answer(
     question: &RouteQuestion,
     namespace: &Namespace,
     out: &mut impl Write,
-) -> Result<u64> {
+) -> Result<Answered> {
+    let mut interrupted = false;
     let tables = if question.tos == 0 {
         let mut writer = Writer::default();
-        surroundings(question, namespace, &mut writer)?;
+        interrupted = surroundings(question, namespace, &mut writer)?;
         let found = route(question, namespace, &writer.tables().links)?;
         writer.apply(found)?;
         writer.tables().clone()
@@ -38,21 +39,20 @@ pub fn answer(
         super::loaded(&mirror)?;
         (*mirror.reader().snapshot()).clone()
     };
-    Ok(view::route_get(
-        question,
-        &tables,
-        &words::load(),
-        now_millis(),
-        out,
-    )?)
+    let rows = view::route_get(question, &tables, &words::load(), now_millis(), out)?;
+    Ok(Answered {
+        rows,
+        incomplete: interrupted.then(|| INTERRUPTED.to_owned()),
+    })
 }
 
-/// What the decision needs beside the route.
+/// What the decision needs beside the route; whether it changed meanwhile.
 fn surroundings(
     question: &RouteQuestion,
     namespace: &Namespace,
     writer: &mut Writer,
-) -> Result<()> {
+) -> Result<bool> {
+    let mut interrupted = false;
     let family = if question.to.is_ipv4() {
         AF_INET
     } else {
@@ -65,7 +65,7 @@ fn surroundings(
         Dump::Rules { family },
         Dump::Nexthops,
     ] {
-        each_row(namespace, &request, &mut |message| {
+        interrupted |= each_row(namespace, &request, &mut |message| {
             let payload = message.payload;
             writer.apply(match request {
                 Dump::Links { .. } => Change::PutLink(decode::link(payload)?),
@@ -76,7 +76,7 @@ fn surroundings(
             Ok(())
         })?;
     }
-    Ok(())
+    Ok(interrupted)
 }
 
 /// The route that the kernel finds.

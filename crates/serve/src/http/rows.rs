@@ -24,7 +24,7 @@ use http::header::{CACHE_CONTROL, CONTENT_TYPE, ETAG, HeaderName, IF_NONE_MATCH,
 use http::request::Parts;
 use http::{HeaderMap, HeaderValue, StatusCode, Uri};
 use http_body::{Frame, SizeHint};
-use table::{KERNEL, Source, Tables};
+use table::{KERNEL, Owner, Reader, Source, Tables};
 use tokio::sync::OwnedSemaphorePermit;
 use view::conditions::{FILTERS, GET, Packet, settle_family};
 use view::{Bounds, Filter, Object, Question, Walk};
@@ -107,7 +107,10 @@ impl Asked {
         let netns = question.output.netns.as_deref();
         let after = parameters.take("after")?;
         let after = after
-            .map(|after| cursor::read(&after, &question, netns, &shared.start))
+            .map(|after| {
+                let told_by = cursor::ToldBy::new(&shared.start, namespace.feeder);
+                cursor::read(&after, &question, netns, &told_by)
+            })
             .transpose()?;
         parameters.finish()?;
         if question.output.count && (limit.is_some() || after.is_some() || skip > 0) {
@@ -159,6 +162,11 @@ impl Asked {
     async fn pass_over(&mut self, shared: &Shared) -> Result<(), Problem> {
         if self.skip == 0 {
             return Ok(());
+        }
+        if let Some(why) = self.namespace.left() {
+            return Err(Problem::busy(format!(
+                "the source {why}, and its rows with it"
+            )));
         }
         // No filter leaves more rows than there are: no walk finds any.
         let rows = status::rows(&self.namespace.tables(), self.question.object);
@@ -245,6 +253,7 @@ async fn long_answer(
         shared: Arc::clone(&shared),
         source: Arc::downgrade(&asked.whole),
         owner: asked.question.filter.source.clone(),
+        feeder: asked.namespace.feeder,
     };
     let body = if asked.limit.is_some() {
         let (page, walk) = rows.gather().await?;
@@ -317,7 +326,8 @@ impl Head {
     fn link(&mut self, walk: &Walk, asked: &Asked, start: &str) {
         let Some(position) = walk.rest() else { return };
         let netns = asked.question.output.netns.as_deref();
-        let after = cursor::write(position, &asked.question, netns, start);
+        let told_by = cursor::ToldBy::new(start, asked.namespace.feeder);
+        let after = cursor::write(position, &asked.question, netns, &told_by);
         let query = asked.uri.query().unwrap_or_default();
         let mut next = String::new();
         for part in query
@@ -358,9 +368,19 @@ struct Rows {
     source: Weak<dyn Source>,
     /// Whose rows, but the kernel's.
     owner: Option<String>,
+    /// Which of those that had this name.
+    feeder: Option<u64>,
 }
 
 impl Rows {
+    /// Who has the name of the feeder now.
+    fn feeder_now(&self, reader: &Reader) -> Option<u64> {
+        let tables = reader.snapshot();
+        let mut owners = tables.owners().iter();
+        let found = owners.find(|owner| Some(owner.name()) == self.owner.as_deref());
+        found.map(Owner::id)
+    }
+
     /// All that is left, which is a page. Where too much memory waits for
     /// other clients, the page is shorter.
     async fn gather(mut self) -> Result<(Page, Walk), Problem> {
@@ -392,9 +412,13 @@ impl Pieces for Rows {
         let Some(source) = self.source.upgrade() else {
             return Err(Problem::busy("the namespace is mirrored no more"));
         };
-        let Some(reader) = source.reader().of(self.owner.as_deref().unwrap_or(KERNEL)) else {
-            return Err(Problem::busy("the source whose rows were told has left"));
-        };
+        let left = || Problem::busy("the source whose rows were told has left");
+        let reader = source.reader();
+        if self.feeder.is_some() && self.feeder != self.feeder_now(&reader) {
+            return Err(left());
+        }
+        let owner = self.owner.as_deref().unwrap_or(KERNEL);
+        let reader = reader.of(owner).ok_or_else(left)?;
         let tables = reader.snapshot();
         let piece = self
             .walk

@@ -102,6 +102,7 @@ fn the_rows_of_a_feeder_are_asked_for_by_its_name() {
         name: None,
         inode: 1,
         source: Arc::new(Fixed(writer.reader())),
+        feeder: None,
     };
     tested.service.set_namespaces([namespace].into_iter());
     let get = |path: &str| answered(&mut tested.connect(0).unwrap(), path);
@@ -133,10 +134,150 @@ fn the_rows_of_a_feeder_are_asked_for_by_its_name() {
         own.starts_with("HTTP/1.1 200 ") && !own.contains("\"id\":"),
         "{own}"
     );
-    let changes = get("/v1/changes?object=nexthops&source=bgp");
+    let changes = get("/v1/changes?object=nexthops&source=nobody");
     assert!(changes.starts_with("HTTP/1.1 400 "), "{changes}");
     drop(feeder);
     assert!(get(path).starts_with("HTTP/1.1 400 "));
+}
+
+/// Answers from a writer's tables.
+fn answering(writer: &table::Writer) -> Tested {
+    let mut tested = Tested::new();
+    tested.reload(&[HERE, OUTSIDE], false);
+    let namespace = Namespace {
+        name: None,
+        inode: 1,
+        source: Arc::new(Fixed(writer.reader())),
+        feeder: None,
+    };
+    tested.service.set_namespaces([namespace].into_iter());
+    tested
+}
+
+fn nexthop(id: u32) -> table::Change {
+    table::Change::PutNexthop(table::Nexthop {
+        id,
+        blackhole: true,
+        ..table::Nexthop::default()
+    })
+}
+
+/// A route of a feeder; its body is its own.
+fn route(last: u8) -> table::Change {
+    let body = table::RouteBody {
+        kind: 1,
+        protocol: 186,
+        scope: 0,
+        flags: 0,
+        preferred_source: Some([10, 0, 0, last].into()),
+        source: None,
+        nexthop_id: Some(7),
+        next_hops: table::NextHops::None,
+        metrics: None,
+        preference: None,
+        error: 0,
+        expires_at_millis: None,
+        rest: Default::default(),
+    };
+    let route = table::Route {
+        table: 254,
+        prefix: std::net::IpAddr::from([192, 0, 2, last]).into(),
+        tos: 0,
+        metric: 0,
+        body,
+    };
+    table::Change::PutRoute(route, table::Placement::Last)
+}
+
+#[test]
+fn what_a_feeder_tells_is_watched_by_its_name() {
+    let writer = table::Writer::default();
+    let tested = answering(&writer);
+    let feeders = writer.feeders();
+    let mut feeder = feeders.join("bgp", table::Limits::default()).unwrap();
+    let mut stream = tested.connect(0).unwrap();
+    let path = "/v1/changes?object=nexthops&source=bgp";
+    let request = format!("GET {path} HTTP/1.1\r\nhost: localhost\r\n\r\n");
+    stream.write_all(request.as_bytes()).unwrap();
+    let mut heard = String::new();
+    let mut hear = |until: &str| {
+        let mut piece = [0; 4096];
+        while !heard.contains(until) {
+            let read = stream.read(&mut piece).unwrap();
+            assert!(read > 0, "{heard}");
+            heard.push_str(&String::from_utf8_lossy(&piece[..read]));
+        }
+    };
+    hear("event: start");
+    feeder.commit([nexthop(4_711)]).unwrap();
+    hear("\"id\":4711");
+}
+
+#[test]
+fn a_page_of_a_feeder_that_came_again_goes_on_nowhere() {
+    let writer = table::Writer::default();
+    let tested = answering(&writer);
+    let get = |path: &str| answered(&mut tested.connect(0).unwrap(), path);
+    let fed = || {
+        let feeders = writer.feeders();
+        let mut feeder = feeders.join("bgp", table::Limits::default()).unwrap();
+        feeder.begin();
+        feeder.commit((1..=9).map(route)).unwrap();
+        feeder.end();
+        feeder
+    };
+    let feeder = fed();
+    // By next-hop object: the cursor holds the number of a body.
+    let first = get("/v1/routes?source=bgp&nhid=7&limit=3");
+    assert!(first.starts_with("HTTP/1.1 200 "), "{first}");
+    let next = first.split("link: <").nth(1).unwrap();
+    let next = next.split('>').next().unwrap().to_owned();
+    assert!(get(&next).starts_with("HTTP/1.1 200 "));
+    drop(feeder);
+    let _feeder = fed();
+    let gone = get(&next);
+    assert!(gone.starts_with("HTTP/1.1 410 "), "{gone}");
+    assert!(gone.contains("begin without it"), "{gone}");
+}
+
+#[test]
+fn a_feeder_that_misses_rows_is_told_with_its_rows_in_the_status_and_the_metrics() {
+    let writer = table::Writer::default();
+    let tested = answering(&writer);
+    let get = |path: &str| answered(&mut tested.connect(0).unwrap(), path);
+    let limits = table::Limits {
+        nexthops: 2,
+        ..table::Limits::default()
+    };
+    let mut feeder = writer.feeders().join("bgp", limits).unwrap();
+    feeder.begin();
+    assert!(feeder.commit((1..=3).map(nexthop)).is_err());
+    feeder.end();
+    let rows = get("/v1/nexthops?source=bgp");
+    let says = "fingerpost-incomplete: degraded: nexthops miss rows\r\n";
+    assert!(rows.contains(says), "{rows}");
+    assert!(!get("/v1/nexthops").contains("fingerpost-incomplete"));
+    let status = get("/v1/status");
+    let feeder = "{\"name\":\"bgp\",\"phase\":\"degraded: nexthops miss rows\",\"complete\":false,\
+                  \"routes\":0,\"nexthops\":2,\"resyncs\":0,\"refused\":1}";
+    let told: serde_json::Value =
+        serde_json::from_str(status.split("\r\n\r\n").nth(1).unwrap()).unwrap();
+    let expected: serde_json::Value = serde_json::from_str(feeder).unwrap();
+    assert_eq!(told["feeders"][0], expected);
+    assert_eq!(told["mirror"]["complete"], true);
+    let metrics = get("/metrics");
+    for line in [
+        "fingerpost_complete 1",
+        "fingerpost_table_complete{table=\"routes\"} 1",
+        "fingerpost_feeder_complete{source=\"bgp\"} 0",
+        "fingerpost_feeder_nexthops{source=\"bgp\"} 2",
+        "fingerpost_feeder_refused_total{source=\"bgp\"} 1",
+    ] {
+        assert!(
+            metrics.contains(&format!("\n{line}\n")),
+            "{line}: {metrics}"
+        );
+    }
 }
 
 /// The status that a request without a token gets; `None`: the connection

@@ -15,7 +15,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use mib::{Engine, MibContext, Objects, System, sampled};
+use mib::{Engine, Health, MibContext, Objects, System, sampled};
 use snmp::counters::Counters;
 use snmp::mib::WalkSink;
 use snmp::{Contexts, Mib, Value};
@@ -191,6 +191,7 @@ struct Chosen {
     namespace: Arc<Namespace>,
     tables: RefCell<Arc<Tables>>,
     history: mib::History,
+    health: Health,
     routing_table: u32,
     facts: Arc<Facts>,
     counters: Counters,
@@ -209,6 +210,7 @@ impl Contexts for Asked {
         let routing_table = mib::routing_table(&tables, inside)?;
         let chosen = self.chosen.get_or_init(|| Chosen {
             history: namespace.follower.history(),
+            health: Health::of(Arc::clone(&namespace.of.source)),
             namespace: Arc::clone(namespace),
             tables: RefCell::new(tables),
             routing_table,
@@ -346,6 +348,7 @@ impl Chosen {
                 counters: &self.counters,
             },
             history: &self.history,
+            health: &self.health,
             started_at_millis: self.started_at_millis,
             now_millis: self.now_millis,
         };

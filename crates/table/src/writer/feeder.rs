@@ -188,6 +188,9 @@ impl Feeder {
 impl Drop for Feeder {
     /// Its rows leave the snapshot in one step, and its readers see none.
     fn drop(&mut self) {
+        // First: who finds no rows finds why.
+        let ended = format!("{} left", self.name);
+        self.update_status(|status| status.phase = Phase::Ended(ended));
         // The memory is given back here, and not while others wait.
         let rows = self.writer.shared.published.load();
         let last = self.writer.clear();
@@ -196,7 +199,5 @@ impl Drop for Feeder {
         self.first.show_owners(&registry);
         drop(registry);
         drop(rows);
-        let ended = format!("{} left", self.name);
-        self.update_status(|status| status.phase = Phase::Ended(ended));
     }
 }

@@ -98,7 +98,8 @@ fn respond(
         _ => {}
     }
     let ended = || shared.stopping.load(Ordering::Relaxed) || client.is_gone();
-    answer(ask, answers, &names, shared.answered(), &ended, out)
+    let about = (answers, &namespace);
+    answer_from(about, ask, &names, shared.answered(), &ended, out)
 }
 
 /// The namespace that is asked about, with the rows of the owner that is
@@ -131,9 +132,21 @@ fn walked(
             takes = out.offer(&piece)?;
         }
         drop(tables);
+        still_fed(namespace)?;
         out.deliver()?;
     }
     Ok(walk.rows())
+}
+
+/// An error where the rows are a feeder's that left: what is told of them is
+/// no whole answer.
+fn still_fed(namespace: &Namespace) -> Result<(), Failure> {
+    match namespace.left() {
+        None => Ok(()),
+        Some(why) => Err(Failure::Told(format!(
+            "the answer is cut off: the source {why}, and its rows with it"
+        ))),
+    }
 }
 
 /// Reads one line, whole within the time and length it may have.
@@ -186,7 +199,20 @@ pub fn answer(
     out: &mut impl Write,
 ) -> Result<u64, Failure> {
     let namespace = namespace_of(ask, answers)?;
+    answer_from((answers, &namespace), ask, names, answered, ended, out)
+}
+
+/// The same of a namespace that was looked up.
+fn answer_from(
+    (answers, namespace): (&NamespaceService, &Namespace),
+    ask: &Ask,
+    names: &Names,
+    answered: Answered,
+    ended: &dyn Fn() -> bool,
+    out: &mut impl Write,
+) -> Result<u64, Failure> {
     let now = || namespace.source.now_millis();
+    let ended = || ended() || namespace.left().is_some();
     let answered = match ask {
         Ask::Question(question) => {
             namespace.refresh(question.object, question.output.statistics);
@@ -199,7 +225,7 @@ pub fn answer(
             names,
             &now,
             out,
-            ended,
+            &ended,
         ),
         Ask::RouteGet(question) => {
             let tables = namespace.tables();
@@ -226,7 +252,9 @@ pub fn answer(
             return Ok(1);
         }
     };
-    answered.map_err(failure)
+    let rows = answered.map_err(failure)?;
+    still_fed(namespace)?;
+    Ok(rows)
 }
 
 fn failure(error: AnswerError) -> Failure {

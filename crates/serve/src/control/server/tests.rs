@@ -62,6 +62,7 @@ fn answers(reader: Reader, phase: table::Phase) -> Arc<NamespaceService> {
         name: None,
         inode: 1,
         source: Arc::new(Fixed(reader, phase)),
+        feeder: None,
     };
     Arc::new(NamespaceService::new(namespace, DaemonGauges::default()))
 }
@@ -261,7 +262,16 @@ fn the_rows_of_a_feeder_are_asked_for_by_its_name() {
     let mut out = Vec::new();
     let outcome = client::ask(&tested.connect(), Ask::Question(routes("bgp")), &mut out).unwrap();
     assert_eq!(outcome.incomplete.as_deref(), Some("resyncing"));
+    let (_, status) = tested.ask(Ask::Status { json: false }).unwrap();
+    let line = "source bgp: resyncing, 1 routes, 0 nexthops, 1 resyncs, 0 rows refused";
+    assert!(status.contains(line), "{status}");
+    // Who watches it hears that it left, and does not wait for more.
+    let watching = tested.connect();
+    let mut heard = Vec::new();
+    let watched = client::begin(&watching, Ask::Watch(routes("bgp"))).unwrap();
     drop(feeder);
+    let ended = watched.finish(&mut heard).unwrap_err().to_string();
+    assert!(ended.contains("bgp left"), "{ended}");
     assert!(asked(&tested, "bgp").is_err());
     let (rows, _) = asked(&tested, table::KERNEL).unwrap();
     assert_eq!(rows, 1);

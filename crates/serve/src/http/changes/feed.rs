@@ -1,4 +1,4 @@
-//! The changes of one namespace, each rendered once for all who watch.
+//! The changes of one owner's rows in a namespace, each rendered once for all who watch.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -20,6 +20,8 @@ const MAX_REACH: usize = 1 << 14;
 #[derive(Debug)]
 pub struct Feed {
     reader: Reader,
+    /// Whose rows, if not the kernel's.
+    owner: Option<String>,
     names: Arc<Names>,
     batches: VecDeque<Batch>,
     bytes: usize,
@@ -52,12 +54,15 @@ pub enum Taken {
 }
 
 impl Feed {
-    /// From now on.
-    pub fn new(reader: Reader, names: Arc<Names>) -> Self {
+    /// From now on: the changes of the kernel's rows, or of a feeder's.
+    pub fn new(reader: Reader, owner: Option<String>, names: Arc<Names>) -> Self {
+        let of = owner.as_deref().and_then(|owner| reader.of(owner));
+        let reader = of.unwrap_or(reader);
         let before = reader.snapshot();
         let latest = before.generation.0;
         Self {
             reader,
+            owner,
             names,
             batches: VecDeque::new(),
             bytes: 0,
@@ -83,6 +88,7 @@ impl Feed {
 
     /// Takes in what happened. O(events).
     pub fn catch_up(&mut self) {
+        self.follow_owner();
         let newest = self.reader.snapshot();
         if newest.generation.0 == self.latest {
             return;
@@ -110,6 +116,15 @@ impl Feed {
             };
             self.bytes -= batch.bytes();
             self.since = batch.generation;
+        }
+    }
+
+    /// A feeder that left may have joined again. Its generations go on
+    /// behind those of before, so that nobody misses that.
+    fn follow_owner(&mut self) {
+        let owner = self.owner.as_deref();
+        if let Some(now) = owner.and_then(|owner| self.reader.of(owner)) {
+            self.reader = now;
         }
     }
 
@@ -265,7 +280,7 @@ impl Batch {
 
 fn context<'a>(tables: &'a Tables, names: &'a Names) -> Context<'a> {
     Context {
-        links: &tables.links,
+        links: tables.named_links(),
         tables: Some(tables),
         now_millis: now_millis(),
         names,
