@@ -285,6 +285,82 @@ fn a_table_at_its_limit_is_told_wherever_rows_are_asked_for() {
     daemon.end();
 }
 
+/// Descriptors that the daemon of many namespaces may have, and how many it
+/// mirrors with them.
+const FEW: (usize, usize) = (160, 32);
+
+#[test]
+fn namespaces_that_have_no_place_are_named_and_the_others_are_mirrored() {
+    const FOUND: usize = 60;
+    let Some(host) = furnished("many") else {
+        return;
+    };
+    let directory = tempfile::tempdir().unwrap();
+    let sockets = directory.path().join("sockets");
+    let file = directory.path().join("fingerpost.toml");
+    fs::write(&file, format!("[control]\ndirectory = {sockets:?}\n")).unwrap();
+    // Names of its own, which go with the daemon.
+    let (limit, most) = FEW;
+    let names: String = (0..FOUND).map(|at| format!("netns add n{at}\n")).collect();
+    fs::write(directory.path().join("names"), names).unwrap();
+    let script = format!(
+        "mkdir -p /run/netns && mount -t tmpfs names /run/netns && ip -batch {names} && \
+         exec prlimit --nofile={limit}:{limit} {program} up --all-netns --config {config}",
+        names = directory.path().join("names").display(),
+        program = program(),
+        config = file.display()
+    );
+    let mut command = host.command("unshare");
+    command.args(["--mount", "sh", "-c", &script]);
+    let daemon = Daemon::spawn(command);
+    let listening = || {
+        let entries = fs::read_dir(&sockets).unwrap().flatten();
+        let paths = entries.map(|entry| entry.path());
+        let is_socket = |path: &std::path::PathBuf| path.extension().is_some_and(|of| of == "sock");
+        paths.filter(is_socket).collect::<Vec<_>>()
+    };
+    assert_eq!(listening().len(), most);
+    for socket in listening() {
+        let count = ["link", "--count", "--socket", socket.to_str().unwrap()];
+        assert!(says(&host, &count).trim().parse::<usize>().unwrap() > 0);
+    }
+    let refused = "is not mirrored: 160 descriptors are allowed, which is enough for 32";
+    // With the daemon's own namespace.
+    let named =
+        (0..FOUND).filter(|at| daemon.log().contains(&format!("namespace n{at} {refused}")));
+    assert_eq!(named.count(), FOUND + 1 - most);
+    // What a namespace takes: two descriptors and a thread.
+    let entries = |of: &str| {
+        let path = format!("/proc/{}/{of}", daemon.process.id());
+        fs::read_dir(path).unwrap().count()
+    };
+    let (descriptors, threads) = (entries("fd"), entries("task"));
+    assert!(descriptors <= 2 * most + 24, "{descriptors} descriptors");
+    assert!(threads <= most + 12, "{threads} threads");
+    // One that goes makes room.
+    let id = daemon.process.id().to_string();
+    let enter = ["-t", &id, "-m", "ip", "netns", "delete", "n0"];
+    assert!(
+        Command::new("nsenter")
+            .args(enter)
+            .status()
+            .unwrap()
+            .success()
+    );
+    daemon.logs("namespace n0 was deleted");
+    wait_until(PATIENCE, "another in its place", || {
+        let came = (1..FOUND).any(|at| {
+            daemon
+                .log()
+                .contains(&format!("namespace n{at} is mirrored"))
+        });
+        came.then_some(())
+    })
+    .unwrap();
+    daemon.end();
+    assert_eq!(fs::read_dir(&sockets).unwrap().count(), 0);
+}
+
 #[test]
 fn a_wrong_configuration_is_named_by_check_and_stops_the_start() {
     let directory = tempfile::tempdir().unwrap();

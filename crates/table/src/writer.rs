@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use memory::Published;
 
-use crate::event::{Event, Events, Generation, Log};
+use crate::event::{Bell, Event, Events, Generation, Log};
 use crate::route_bodies::Interner;
 use crate::row::counters::{IpCounters, IpPlace, IpSettings, LinkCounters};
 use crate::row::neighbour::NeighbourKey;
@@ -91,6 +91,12 @@ impl Reader {
     /// for watchers, not for packet paths.
     pub fn events_after(&self, seen: Generation, patience: Duration) -> Events {
         self.shared.log.after(seen, patience)
+    }
+
+    /// Rings a bell with each change from now on: for who follows many
+    /// tables.
+    pub fn ring(&self, bell: &Arc<Bell>) {
+        self.shared.log.ring(bell);
     }
 }
 

@@ -1,9 +1,11 @@
 //! The place of a namespace's control socket, taken by one daemon at a
 //! time.
 //!
-//! A lock file beside the socket tells whether a daemon lives: the kernel
-//! lets go of the lock when the daemon ends, however it ends. So a socket
-//! whose lock is free was left behind, and is replaced.
+//! Until a daemon listens, a lock file beside the socket tells that the
+//! place is taken: the kernel lets go of the lock when the daemon ends,
+//! however it ends. From then on the socket tells it, and the lock is given
+//! back: a namespace shall take few descriptors. A socket that nobody
+//! listens at, whose lock is free, was left behind and is replaced.
 //!
 //! The socket may be written by everybody (mode 0666 in a directory of mode
 //! 0755): it takes questions only, and their answers are what the kernel
@@ -14,9 +16,14 @@ use std::io::{self, Read, Write};
 use std::os::unix::fs::{DirBuilderExt, FileTypeExt, MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::os::unix::net::UnixListener;
 use std::path::{Path, PathBuf};
+use std::time::SystemTime;
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result, anyhow, bail};
 use rustix::fs::{FlockOperation, OFlags, flock};
+use rustix::io::Errno;
+use rustix::net::{
+    AddressFamily, SocketAddrUnix, SocketFlags, SocketType, connect, socket_with, sockopt,
+};
 
 use serve::control::{client, paths};
 
@@ -58,11 +65,12 @@ fn usable(directory: &Path) -> io::Result<()> {
 /// The right to a namespace's socket; given back when dropped.
 #[derive(Debug)]
 pub struct Claim {
-    /// Holds the lock.
-    _lock: File,
+    /// Held until it listens.
+    lock: Option<File>,
     lock_path: PathBuf,
     socket: PathBuf,
-    listens: bool,
+    /// The socket's file, once it listens.
+    listens: Option<FileId>,
 }
 
 impl Claim {
@@ -76,42 +84,31 @@ impl Claim {
     /// is what that one does, for the refusal.
     pub fn at(socket: PathBuf, whose: &str) -> Result<Self> {
         let lock_path = socket.with_extension("lock");
-        loop {
-            let mut lock = OpenOptions::new()
-                .read(true)
-                .write(true)
-                .create(true)
-                .truncate(false)
-                .mode(0o600)
-                .custom_flags(OFlags::NOFOLLOW.bits() as i32)
-                .open(&lock_path)
-                .with_context(|| format!("cannot open {}", lock_path.display()))?;
-            match flock(&lock, FlockOperation::NonBlockingLockExclusive) {
-                Ok(()) => {}
-                Err(rustix::io::Errno::WOULDBLOCK) => bail!(
-                    "{} already {whose} and listens at {}; ask it (`fingerpost status`), or end \
-                     it first",
-                    owner(&mut lock),
-                    socket.display()
-                ),
-                Err(errno) => {
-                    return Err(io::Error::from(errno))
-                        .with_context(|| format!("cannot lock {}", lock_path.display()));
-                }
-            }
-            // The one who held it may have removed it just before.
-            let same = fs::metadata(&lock_path)
-                .is_ok_and(|there| lock.metadata().is_ok_and(|own| own.ino() == there.ino()));
-            if same {
-                sign(&mut lock).with_context(|| format!("cannot write {}", lock_path.display()))?;
-                return Ok(Self {
-                    _lock: lock,
-                    lock_path,
-                    socket,
-                    listens: false,
-                });
+        let taken = |by: &str| {
+            anyhow!(
+                "{by} already {whose} and listens at {}; ask it (`fingerpost status`), or end it \
+                 first",
+                socket.display()
+            )
+        };
+        let mut lock = match locked(&lock_path)? {
+            Ok(lock) => lock,
+            Err(mut theirs) => return Err(taken(&owner(&mut theirs))),
+        };
+        // One that listens has given the lock back, and signed it.
+        if let Some(listens) = listener_at(&socket) {
+            let signed = signature(&mut lock);
+            if signed.is_some() && (listens.is_none() || listens == signed) {
+                return Err(taken(&fingerpost(signed)));
             }
         }
+        sign(&mut lock).with_context(|| format!("cannot write {}", lock_path.display()))?;
+        Ok(Self {
+            lock: Some(lock),
+            lock_path,
+            socket,
+            listens: None,
+        })
     }
 
     /// The socket's path.
@@ -125,9 +122,10 @@ impl Claim {
         self.clear()?;
         let listener = UnixListener::bind(path)
             .with_context(|| format!("cannot listen at {}", path.display()))?;
-        self.listens = true;
+        self.listens = Some(file_at(path)?);
         fs::set_permissions(&self.socket, Permissions::from_mode(0o666))?;
         listener.set_nonblocking(true)?;
+        self.lock = None;
         Ok(listener)
     }
 
@@ -155,7 +153,16 @@ impl Claim {
 
 impl Drop for Claim {
     fn drop(&mut self) {
-        let socket = self.listens.then_some(&self.socket);
+        // Whoever has the lock by now has the place.
+        let lock = self.lock.take();
+        let Some(_lock) = lock.or_else(|| locked(&self.lock_path).ok()?.ok()) else {
+            return;
+        };
+        let is_ours = self.listens.is_some() && file_at(&self.socket).ok() == self.listens;
+        if self.listens.is_some() && !is_ours {
+            return;
+        }
+        let socket = is_ours.then_some(&self.socket);
         for path in socket.into_iter().chain([&self.lock_path]) {
             if let Err(error) = fs::remove_file(path) {
                 tracing::warn!("cannot remove {}: {error}", path.display());
@@ -164,18 +171,81 @@ impl Drop for Claim {
     }
 }
 
+/// Tells a file from all others that had or have its path: device, inode
+/// and birth, for a number is given again to the next file.
+type FileId = (u64, u64, Option<SystemTime>);
+
+fn file_at(path: &Path) -> io::Result<FileId> {
+    let metadata = fs::symlink_metadata(path)?;
+    let born = metadata.created().ok();
+    Ok((metadata.dev(), metadata.ino(), born))
+}
+
+/// The lock file, locked; or the file where somebody else has the lock.
+fn locked(lock_path: &Path) -> Result<Result<File, File>> {
+    loop {
+        let lock = OpenOptions::new()
+            .read(true)
+            .write(true)
+            .create(true)
+            .truncate(false)
+            .mode(0o600)
+            .custom_flags(OFlags::NOFOLLOW.bits() as i32)
+            .open(lock_path)
+            .with_context(|| format!("cannot open {}", lock_path.display()))?;
+        match flock(&lock, FlockOperation::NonBlockingLockExclusive) {
+            Ok(()) => {}
+            Err(Errno::WOULDBLOCK) => return Ok(Err(lock)),
+            Err(errno) => {
+                return Err(io::Error::from(errno))
+                    .with_context(|| format!("cannot lock {}", lock_path.display()));
+            }
+        }
+        // The one who held it may have removed it just before.
+        let same = fs::metadata(lock_path)
+            .is_ok_and(|there| lock.metadata().is_ok_and(|own| own.ino() == there.ino()));
+        if same {
+            return Ok(Ok(lock));
+        }
+    }
+}
+
+/// Whether anybody listens at a socket, and the process if it can be told.
+/// Waits for nobody: one that is stopped listens too.
+fn listener_at(socket: &Path) -> Option<Option<u32>> {
+    let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;
+    let ours = socket_with(AddressFamily::UNIX, SocketType::STREAM, flags, None).ok()?;
+    match connect(&ours, &SocketAddrUnix::new(socket).ok()?) {
+        Ok(()) => {}
+        // It has clients enough that wait.
+        Err(Errno::AGAIN) => return Some(None),
+        Err(_) => return None,
+    }
+    let peer = sockopt::socket_peercred(&ours).ok();
+    Some(peer.and_then(|peer| u32::try_from(peer.pid.as_raw_nonzero().get()).ok()))
+}
+
 fn sign(lock: &mut File) -> io::Result<()> {
     lock.set_len(0)?;
     writeln!(lock, "{}", std::process::id())
 }
 
+/// Who signed a lock.
+fn signature(lock: &mut File) -> Option<u32> {
+    let mut text = String::new();
+    lock.take(32).read_to_string(&mut text).ok()?;
+    text.trim().parse().ok()
+}
+
 /// Who holds a lock, in words.
 fn owner(lock: &mut File) -> String {
-    let mut text = String::new();
-    let read = lock.take(32).read_to_string(&mut text);
-    match (read, text.trim().parse::<u32>()) {
-        (Ok(_), Ok(pid)) => format!("another fingerpost (pid {pid})"),
-        _ => "another fingerpost".to_owned(),
+    fingerpost(signature(lock))
+}
+
+fn fingerpost(pid: Option<u32>) -> String {
+    match pid {
+        Some(pid) => format!("another fingerpost (pid {pid})"),
+        None => "another fingerpost".to_owned(),
     }
 }
 
@@ -206,6 +276,21 @@ mod tests {
         drop(living);
         assert!(path.exists());
         claim.listen().unwrap();
+    }
+
+    #[test]
+    fn who_ends_late_leaves_his_successor_s_socket() {
+        let directory = tempfile::tempdir().unwrap();
+        let mut first = Claim::take(directory.path(), 7).unwrap();
+        drop(first.listen().unwrap());
+        // Nobody listens: the next takes the place before the first is gone.
+        let mut next = Claim::take(directory.path(), 7).unwrap();
+        let _listener = next.listen().unwrap();
+        drop(first);
+        assert!(next.socket().exists());
+        assert!(Claim::take(directory.path(), 7).is_err());
+        drop(next);
+        assert_eq!(fs::read_dir(directory.path()).unwrap().count(), 0);
     }
 
     #[test]

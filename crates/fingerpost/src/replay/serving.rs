@@ -181,7 +181,7 @@ impl Serving<'_> {
         Ok(())
     }
 
-    fn wait(&self, patience: Duration) -> Result<()> {
+    fn wait(&self, patience: Duration) -> Result<Vec<usize>> {
         let listeners = self.places.iter().map(|place| &place.listener);
         self.signals
             .wait(listeners, patience)

@@ -10,7 +10,7 @@
 //! [`super::Service`].
 
 use std::cell::{OnceCell, RefCell};
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashMap};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
@@ -21,7 +21,7 @@ use snmp::mib::WalkSink;
 use snmp::{Contexts, Mib, Value};
 use table::{Sampled, Tables};
 
-use super::history::Follower;
+use super::history::{Follower, Followers};
 use super::notify::Sender;
 use crate::clock::now_millis;
 use crate::namespace;
@@ -47,6 +47,7 @@ pub struct Source(Arc<ContextsState>);
 struct ContextsState {
     namespaces: Mutex<Arc<[Arc<Namespace>]>>,
     facts: Mutex<Arc<Facts>>,
+    followers: Followers,
     started_at_millis: u64,
 }
 
@@ -85,6 +86,7 @@ impl Source {
         Self(Arc::new(ContextsState {
             namespaces: Mutex::new(Arc::from([])),
             facts: Mutex::new(Arc::new(facts)),
+            followers: Followers::default(),
             started_at_millis: now_millis(),
         }))
     }
@@ -102,16 +104,12 @@ impl Source {
         told: &Sender,
     ) {
         let known = Arc::clone(&lock(&self.0.namespaces));
+        let of = |source: &Arc<dyn table::Source>| Arc::as_ptr(source).cast::<()>();
+        let known: HashMap<_, _> = known.iter().map(|one| (of(&one.of.source), one)).collect();
         let namespaces: Vec<Arc<Namespace>> = wanted
-            .map(|wanted| {
-                let mut known = known.iter();
-                match known.find(|one| Arc::ptr_eq(&one.of.source, &wanted.source)) {
-                    Some(same) => Arc::clone(same),
-                    None => {
-                        let since = self.0.started_at_millis;
-                        Arc::new(Namespace::new(wanted, since, told))
-                    }
-                }
+            .map(|wanted| match known.get(&of(&wanted.source)) {
+                Some(same) => Arc::clone(same),
+                None => Arc::new(Namespace::new(wanted, &self.0, told)),
             })
             .collect();
         *lock(&self.0.namespaces) = namespaces.into();
@@ -246,12 +244,17 @@ impl Asked {
 }
 
 impl Namespace {
-    fn new(of: namespace::Namespace, since_millis: u64, told: &Sender) -> Self {
+    fn new(of: namespace::Namespace, state: &ContextsState, told: &Sender) -> Self {
         let context = of.name.as_ref().map(|name| format!("netns-{name}"));
         let context = context.unwrap_or_default();
         let reader = of.source.reader();
         Self {
-            follower: Follower::start(reader, &context, since_millis, told.clone()),
+            follower: state.followers.follow(
+                reader,
+                &context,
+                state.started_at_millis,
+                told.clone(),
+            ),
             of,
             wishes: Wishes::default(),
         }
