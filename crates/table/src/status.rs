@@ -88,11 +88,18 @@ impl Status {
             Phase::Live if !incomplete.is_empty() => {
                 format!("degraded: {} miss rows", incomplete.join(", "))
             }
+<<<<<<< HEAD
             Phase::Ended(_) | Phase::Live if self.has_gap => {
+=======
+            Phase::Ended(_) | Phase::Live if self.has_gap && incomplete.is_empty() => {
+>>>>>>> w-scale
                 "degraded: no listing follows a gap".to_owned()
             }
             Phase::Live => "live".to_owned(),
             Phase::Resyncing => "resyncing".to_owned(),
+            Phase::Ended(why) if !incomplete.is_empty() => {
+                format!("ended: {why}; {} miss rows", incomplete.join(", "))
+            }
             Phase::Ended(why) => format!("ended: {why}"),
         }
     }
@@ -121,5 +128,7 @@ mod tests {
         status.has_gap = false;
         status.phase = Phase::Ended("stopped".into());
         assert_eq!(status.in_words(), "ended: stopped");
+        status.incomplete = ["routes"].into();
+        assert_eq!(status.in_words(), "ended: stopped; routes miss rows");
     }
 }
