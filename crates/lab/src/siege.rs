@@ -38,6 +38,8 @@ pub struct Siege {
     pub lasts: Duration,
     /// Memory that the daemon may take, octets.
     pub memory: u64,
+    /// Of it for what clients do not take, octets.
+    pub kept: u64,
     /// How hard.
     pub force: Force,
     /// How long answers may take.

@@ -66,6 +66,7 @@ impl NamespaceService {
             name,
             inode,
             source,
+            ..
         } = &self.namespace;
         let tables = self.namespace.tables();
         let mirror = source.status();

@@ -323,7 +323,7 @@ fn churn(attack: &Attack) {
     };
     let mut number = 0_u32;
     attack.paced(attack.force.changes, || {
-        let word = if number / 1_000 % 2 == 0 {
+        let word = if (number / 1_000).is_multiple_of(2) {
             "replace"
         } else {
             "del"

@@ -38,7 +38,11 @@ impl Besieged {
         // Everybody is to come as far as the socket.
         fs::set_permissions(&directory, Permissions::from_mode(0o755))?;
         let control = directory.join("run");
-        let text = format!("[control]\ndirectory = '{}'\n", control.display());
+        let text = format!(
+            "[control]\ndirectory = '{}'\n[answers]\nkept_bytes = {}\n",
+            control.display(),
+            siege.kept
+        );
         fs::write(directory.join("fingerpost.toml"), text)?;
         let inode = fs::metadata(netns.path())?.ino();
         let cgroup = Cgroup::new(netns.name(), siege.memory);

@@ -9,7 +9,7 @@
 //! the bounds of [`Patience`](super::Patience). For `connection` alone.
 
 use std::io::{self, Write};
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -24,26 +24,6 @@ const FRAME_BYTES: usize = 64 << 10;
 /// A client that takes nothing for so long stalls: the tables are let go.
 const BRIEF: Duration = Duration::from_millis(100);
 
-/// Bytes of answers that all clients together have yet to take.
-#[derive(Debug, Default)]
-pub(super) struct Kept(AtomicUsize);
-
-impl Kept {
-    /// Counts other `bytes` than `before`, if all of them stay within `most`.
-    fn replace(&self, before: usize, bytes: usize, most: usize) -> bool {
-        let all = self.0.fetch_add(bytes, Ordering::Relaxed) + bytes - before;
-        let fits = bytes <= before || all <= most;
-        let out = if fits { before } else { bytes };
-        self.0.fetch_sub(out, Ordering::Relaxed);
-        fits
-    }
-
-    #[cfg(test)]
-    pub(super) fn bytes(&self) -> usize {
-        self.0.load(Ordering::Relaxed)
-    }
-}
-
 /// The frames of one client.
 pub(super) struct Outbox<'a> {
     shared: &'a ServerState,
@@ -57,8 +37,6 @@ pub(super) struct Outbox<'a> {
     counted: usize,
     /// The client took nothing when it was last asked.
     stalls: bool,
-    /// Each flush waits until the client has taken all.
-    waits: bool,
     /// More would have to be kept than may be.
     is_full: bool,
 }
@@ -73,14 +51,8 @@ impl<'a> Outbox<'a> {
             sent: 0,
             counted: 0,
             stalls: false,
-            waits: false,
             is_full: false,
         }
-    }
-
-    /// From now on nothing is kept: each flush waits for the client.
-    pub(super) fn wait_at_flushes(&mut self) {
-        self.waits = true;
     }
 
     /// Why the answer could not be kept, if that is why it ended.
@@ -89,7 +61,7 @@ impl<'a> Outbox<'a> {
             format!(
                 "the answer was not taken, and no more than {} MiB of answers are kept: \
                  take it faster, or ask with `--direct`",
-                self.shared.patience.kept >> 20
+                self.shared.kept.most() >> 20
             )
         })
     }
@@ -105,6 +77,11 @@ impl<'a> Outbox<'a> {
     pub(super) fn offer(&mut self, piece: &[u8]) -> io::Result<bool> {
         self.frame(DATA, piece)?;
         self.send_within(BRIEF)
+    }
+
+    /// Whether the client took nothing when it was last asked.
+    pub(super) fn stalls(&self) -> bool {
+        self.stalls
     }
 
     /// Sends all that waits; waits for the client as long as it may take.
@@ -186,8 +163,8 @@ impl<'a> Outbox<'a> {
         let patience = &self.shared.patience;
         let kept = self.frames.len();
         let most = match self.client.uid {
-            0 => patience.kept,
-            _ => patience.kept / 4 * 3,
+            0 => self.shared.kept.most(),
+            _ => self.shared.kept.of_others(),
         };
         let fits =
             kept <= patience.kept_of_client && self.shared.kept.replace(self.counted, kept, most);
@@ -215,9 +192,6 @@ impl Write for Outbox<'_> {
     }
 
     fn flush(&mut self) -> io::Result<()> {
-        match self.waits {
-            true => self.deliver(),
-            false => self.send_or_keep(),
-        }
+        self.send_or_keep()
     }
 }

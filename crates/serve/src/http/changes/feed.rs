@@ -10,7 +10,7 @@ use view::{Context, Names, Question, Watch};
 use crate::clock::now_millis;
 use crate::http::problem::Problem;
 
-/// Bytes of rendered changes that are kept.
+/// Bytes of rendered changes that are kept, where clients may keep more.
 const MAX_BYTES: usize = 32 << 20;
 
 /// Events that are rendered for a stream that begins in the past, at most.
@@ -23,6 +23,8 @@ pub struct Feed {
     names: Arc<Names>,
     batches: VecDeque<Batch>,
     bytes: usize,
+    /// Of them at most.
+    most: usize,
     /// All generations after this one are in `batches`.
     since: u64,
     latest: u64,
@@ -52,8 +54,8 @@ pub enum Taken {
 }
 
 impl Feed {
-    /// From now on.
-    pub fn new(reader: Reader, names: Arc<Names>) -> Self {
+    /// From now on. So many bytes are kept at most, or [`MAX_BYTES`].
+    pub fn new(reader: Reader, names: Arc<Names>, most: usize) -> Self {
         let before = reader.snapshot();
         let latest = before.generation.0;
         Self {
@@ -61,6 +63,7 @@ impl Feed {
             names,
             batches: VecDeque::new(),
             bytes: 0,
+            most: most.min(MAX_BYTES),
             since: latest,
             latest,
             before,
@@ -104,7 +107,7 @@ impl Feed {
             }
             Events::FellBehind => self.forget(),
         }
-        while self.bytes > MAX_BYTES {
+        while self.bytes > self.most {
             let Some(batch) = self.batches.pop_front() else {
                 break;
             };
@@ -154,7 +157,7 @@ impl Feed {
             bytes += batch.bytes();
             older.push(batch);
         }
-        if bytes <= MAX_BYTES {
+        if bytes <= self.most {
             for batch in older.into_iter().rev() {
                 self.batches.push_front(batch);
             }
