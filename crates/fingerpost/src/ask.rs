@@ -35,6 +35,10 @@ pub fn run(ask: Ask, from: &From, out: &mut impl Write) -> Result<ExitCode> {
     let incomplete;
     if let Some(socket) = &from.socket {
         let daemon = client::connect(socket)
+            .map_err(|error| match error.kind() {
+                io::ErrorKind::PermissionDenied => anyhow::Error::from(error).context(KEPT),
+                _ => error.into(),
+            })
             .with_context(|| socket.display().to_string())?
             .with_context(|| format!("no daemon listens at {}", socket.display()))?;
         let is_status = matches!(ask, Ask::Status { .. });
@@ -90,6 +94,15 @@ pub fn one_namespace(
     {
         return Ok(answered);
     }
+    let answered = of_kernel(ask, namespace, out);
+    match is_kept_from_us(namespace.inode()) {
+        true if answered.is_err() => answered.context(KEPT),
+        _ => answered,
+    }
+}
+
+/// What the kernel answers, where no daemon does.
+fn of_kernel(ask: Ask, namespace: &Namespace, out: &mut impl Write) -> Result<Answered> {
     if let Some(source) = source_of(&ask) {
         bail!(
             "the rows of source `{source}` are in a daemon, and none mirrors this namespace \
@@ -108,6 +121,18 @@ pub fn one_namespace(
             namespace.inode()
         ),
     }
+}
+
+/// Why a daemon is not asked that is there.
+const KEPT: &str = "a daemon mirrors this namespace and tells it to root and to the group that \
+                    `group` in `[control]` of its configuration names; ask as one of these";
+
+/// Whether a daemon of the namespace does not take questions of this user.
+fn is_kept_from_us(inode: u64) -> bool {
+    paths::directories().iter().any(|directory| {
+        let connected = client::connect(&paths::socket(directory, inode));
+        matches!(connected, Err(error) if error.kind() == io::ErrorKind::PermissionDenied)
+    })
 }
 
 /// What a daemon answers; `None`: the kernel is to be asked instead, for the

@@ -6,6 +6,7 @@
 
 mod command;
 mod descriptors;
+pub mod group;
 pub mod logging;
 mod mirrored;
 mod pressure;
@@ -36,6 +37,7 @@ pub use command::{Up, command, wanted};
 use descriptors::{Descriptors, LOADING};
 use mirrored::{Mirrored, named};
 use signals::Signals;
+use socket::Access;
 
 /// Between two looks at the namespaces.
 const LOOK: Duration = Duration::from_secs(1);
@@ -50,9 +52,10 @@ const COUNT: Duration = Duration::from_secs(60);
 pub fn run(up: &Up) -> Result<()> {
     let config = config::load(up.config.as_deref())?;
     let logging = logging::start(up.log.as_deref(), config.log.as_deref())?;
+    warn_of(up, &config);
     let mut daemon = Daemon {
         signals: Signals::catch().context("cannot catch signals")?,
-        server: Server::new(Patience::default(), words::load()),
+        server: Server::new(patience(&config), words::load()),
         own: Namespace::current()?,
         namespaces: Vec::new(),
         inodes: HashSet::new(),
@@ -70,10 +73,25 @@ pub fn run(up: &Up) -> Result<()> {
         config,
         logging,
         directory: PathBuf::new(),
+        group: None,
         ready: false,
     };
     daemon.open_namespaces()?;
     daemon.run()
+}
+
+/// What clients may take.
+fn patience(config: &Config) -> Patience {
+    Patience {
+        kept: config.answers.kept_bytes,
+        ..Patience::default()
+    }
+}
+
+fn warn_of(up: &Up, config: &Config) {
+    for warning in config::exposed(up.config.as_deref(), config) {
+        tracing::warn!("{warning}");
+    }
 }
 
 /// How a recording is, as a status tells it.
@@ -94,6 +112,8 @@ struct Daemon {
     config: Config,
     logging: logging::Logging,
     directory: PathBuf,
+    /// Who may ask about other namespaces, beside our own user.
+    group: Option<Gid>,
     signals: Signals,
     server: Server,
     own: Namespace,
@@ -131,6 +151,13 @@ impl Daemon {
         }
         let snmp = snmp::BoundSockets::open(&self.config.snmp)?;
         let http = http::BoundSockets::open(&self.config.http)?;
+        self.group = self
+            .config
+            .control
+            .group
+            .as_ref()
+            .map(group::join)
+            .transpose()?;
         let enters = self.wants_all() || opened.iter().any(|(spec, _)| spec.is_some());
         privileges::keep_for_mirrors(enters).context("cannot give up privileges")?;
         if let Err(error) = privileges::confine() {
@@ -140,7 +167,11 @@ impl Daemon {
         // the system's directory is that of a service of another user.
         self.directory = socket::directory(self.config.control.directory.as_deref())?;
         self.snmp = Some(snmp::Service::start(snmp, self.whole.snmp.clone())?);
-        self.http = Some(http::Service::start(http, words::load())?);
+        self.http = Some(http::Service::start(
+            http,
+            words::load(),
+            self.server.budget(),
+        )?);
         self.record()?;
         for (spec, namespace) in opened {
             self.mirror(spec, namespace)?;
@@ -344,7 +375,12 @@ impl Daemon {
         let whole = self.whole.clone();
         let recorder = self.recorder.as_ref();
         let directory = &self.directory;
-        let one = Mirrored::start(spec, namespace, directory, &self.config, recorder, whole)?;
+        let access = match inode == self.own.inode() {
+            true => Access::Everybody,
+            false => Access::Group(self.group),
+        };
+        let config = &self.config;
+        let one = Mirrored::start(spec, namespace, access, directory, config, recorder, whole)?;
         self.inodes.insert(inode);
         self.namespaces.push(one);
         Ok(())
@@ -471,7 +507,10 @@ impl Daemon {
             }
         };
         if config.control != self.config.control {
-            tracing::warn!("control.directory takes effect at the next start");
+            tracing::warn!("[control] takes effect at the next start");
+        }
+        if config.answers != self.config.answers {
+            tracing::warn!("answers takes effect at the next start");
         }
         if config.record != self.config.record {
             tracing::warn!("record takes effect at the next start");
@@ -484,20 +523,36 @@ impl Daemon {
                 one.set_limits(config.limits.limits());
             }
         }
+        warn_of(&self.up, &config);
+        let failed = self.reload_services(&config);
+        self.config = config;
+        self.server.rename(words::load());
+        match failed[..] {
+            [] => tracing::info!("the configuration was read again"),
+            _ => tracing::error!(
+                "the configuration was read, but [{}] goes on as before: put it right and reload again",
+                failed.join("] and [")
+            ),
+        }
+        self.look_at_namespaces();
+    }
+
+    /// Has SNMP and HTTP take theirs; gives the sections that are wrong.
+    fn reload_services(&mut self, config: &Config) -> Vec<&'static str> {
+        let mut failed = Vec::new();
         if let Some(snmp) = &mut self.snmp
             && let Err(error) = snmp.reload(&config.snmp)
         {
             tracing::error!("{error:#}; SNMP goes on as before");
+            failed.push("snmp");
         }
         if let Some(http) = &self.http {
             if let Err(error) = http.reload(&config.http) {
                 tracing::error!("{error:#}; HTTP goes on as before");
+                failed.push("http");
             }
             http.rename(words::load());
         }
-        self.config = config;
-        self.server.rename(words::load());
-        tracing::info!("the configuration was read again");
-        self.look_at_namespaces();
+        failed
     }
 }

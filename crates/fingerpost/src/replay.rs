@@ -139,6 +139,8 @@ fn collect(playing: &mut Playing, replay: &Replay, known: &mut Vec<Arc<Namespace
             let namespace = Namespace {
                 name: spec,
                 inode: replayed.inode(),
+                // Whoever may read the recording lets others ask it.
+                is_others: false,
                 source: Arc::new(replayed),
                 feeder: None,
             };

@@ -194,6 +194,11 @@ fn a_configuration_is_read_again_and_a_wrong_one_changes_nothing() {
     daemon.logs("the configuration of before stands");
     daemon.logs(&format!("{path}:4: `limits.roots`: unknown field"));
     assert_eq!(status(&netns)["mirror"]["phase"], "live");
+    // Right in itself, with a token that is not there.
+    fs::write(&file, "[http]\ntoken_file = '/nonexistent'\n").unwrap();
+    daemon.process.signal(Signal::HUP).unwrap();
+    daemon.logs("[http] goes on as before: put it right");
+    assert!(!daemon.log().contains("was read again"), "{}", daemon.log());
     fs::write(&file, "log = \"debug\"\n").unwrap();
     daemon.process.signal(Signal::HUP).unwrap();
     daemon.logs("the configuration was read again");

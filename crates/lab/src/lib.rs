@@ -9,6 +9,7 @@
 //! - [`skip`]: a test that cannot run here, counted aloud.
 //! - [`situation`]: aliases, neighbours, links, routes.
 //! - [`mod@bench`]: measurements and their report.
+//! - [`siege`]: a daemon under attack, and what it costs the others.
 //! - [`soak`]: random changes under a daemon, compared with the kernel.
 //! - [`corpus`]: what the fuzz targets have found and were given.
 //! - [`bare`]: what the floors under changes share.
@@ -20,6 +21,7 @@ pub mod corpus;
 mod netns;
 pub mod program;
 mod setting;
+pub mod siege;
 pub mod situation;
 pub mod skip;
 pub mod soak;

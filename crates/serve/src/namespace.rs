@@ -19,6 +19,9 @@ pub struct Namespace {
     pub name: Option<String>,
     /// Its inode, or the one it had when it was recorded.
     pub inode: u64,
+    /// It is not the daemon's own: the kernel tells its tables to whoever
+    /// may enter it, and so do we.
+    pub is_others: bool,
     /// Where its tables come from.
     pub source: Arc<dyn Source>,
     /// Whose rows they are, if not the kernel's: tells a feeder from one

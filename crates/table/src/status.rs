@@ -88,11 +88,7 @@ impl Status {
             Phase::Live if !incomplete.is_empty() => {
                 format!("degraded: {} miss rows", incomplete.join(", "))
             }
-<<<<<<< HEAD
-            Phase::Ended(_) | Phase::Live if self.has_gap => {
-=======
             Phase::Ended(_) | Phase::Live if self.has_gap && incomplete.is_empty() => {
->>>>>>> w-scale
                 "degraded: no listing follows a gap".to_owned()
             }
             Phase::Live => "live".to_owned(),

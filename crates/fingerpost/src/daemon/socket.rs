@@ -7,13 +7,17 @@
 //! back: a namespace shall take few descriptors. A socket that nobody
 //! listens at, whose lock is free, was left behind and is replaced.
 //!
-//! The socket may be written by everybody (mode 0666 in a directory of mode
-//! 0755): it takes questions only, and their answers are what the kernel
-//! tells every user of the namespace anyway.
+//! The socket of the daemon's own namespace may be written by everybody
+//! (mode 0666 in a directory of mode 0755): it takes questions only, and
+//! their answers are what the kernel tells every user of the namespace
+//! anyway. That of another namespace is for root and a configured group,
+//! for the kernel lets others in no more than that.
 
 use std::fs::{self, File, OpenOptions, Permissions};
 use std::io::{self, Read, Write};
-use std::os::unix::fs::{DirBuilderExt, FileTypeExt, MetadataExt, OpenOptionsExt, PermissionsExt};
+use std::os::unix::fs::{
+    DirBuilderExt, FileTypeExt, MetadataExt, OpenOptionsExt, PermissionsExt, chown,
+};
 use std::os::unix::net::UnixListener;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
@@ -24,6 +28,7 @@ use rustix::io::Errno;
 use rustix::net::{
     AddressFamily, SocketAddrUnix, SocketFlags, SocketType, connect, socket_with, sockopt,
 };
+use rustix::process::Gid;
 
 use serve::control::{client, paths};
 
@@ -62,6 +67,31 @@ fn usable(directory: &Path) -> io::Result<()> {
     Ok(rustix::fs::access(directory, probe)?)
 }
 
+/// Who may ask at a socket.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Access {
+    /// Every user.
+    Everybody,
+    /// The daemon's own user, and a group if there is one.
+    Group(Option<Gid>),
+}
+
+impl Access {
+    /// Lets those in who may ask, and nobody else.
+    fn apply(self, socket: &Path) -> io::Result<()> {
+        let mode = match self {
+            Self::Everybody => 0o666,
+            Self::Group(None) => 0o600,
+            Self::Group(Some(group)) => {
+                // Nobody but the owner may write it yet.
+                chown(socket, None, Some(group.as_raw()))?;
+                0o660
+            }
+        };
+        fs::set_permissions(socket, Permissions::from_mode(mode))
+    }
+}
+
 /// The right to a namespace's socket; given back when dropped.
 #[derive(Debug)]
 pub struct Claim {
@@ -69,20 +99,21 @@ pub struct Claim {
     lock: Option<File>,
     lock_path: PathBuf,
     socket: PathBuf,
+    access: Access,
     /// The socket's file, once it listens.
     listens: Option<FileId>,
 }
 
 impl Claim {
     /// Takes the place of a namespace, unless a living daemon has it.
-    pub fn take(directory: &Path, inode: u64) -> Result<Self> {
+    pub fn take(directory: &Path, inode: u64, access: Access) -> Result<Self> {
         let whose = format!("mirrors this namespace (inode {inode})");
-        Self::at(paths::socket(directory, inode), &whose)
+        Self::at(paths::socket(directory, inode), access, &whose)
     }
 
     /// Takes a place for a socket, unless a living daemon has it. `whose`
     /// is what that one does, for the refusal.
-    pub fn at(socket: PathBuf, whose: &str) -> Result<Self> {
+    pub fn at(socket: PathBuf, access: Access, whose: &str) -> Result<Self> {
         let lock_path = socket.with_extension("lock");
         let taken = |by: &str| {
             anyhow!(
@@ -107,6 +138,7 @@ impl Claim {
             lock: Some(lock),
             lock_path,
             socket,
+            access,
             listens: None,
         })
     }
@@ -123,7 +155,9 @@ impl Claim {
         let listener = UnixListener::bind(path)
             .with_context(|| format!("cannot listen at {}", path.display()))?;
         self.listens = Some(file_at(path)?);
-        fs::set_permissions(&self.socket, Permissions::from_mode(0o666))?;
+        self.access
+            .apply(&self.socket)
+            .with_context(|| format!("who may ask at {}", self.socket.display()))?;
         listener.set_nonblocking(true)?;
         self.lock = None;
         Ok(listener)
@@ -256,14 +290,19 @@ mod tests {
     #[test]
     fn one_daemon_at_a_time_and_the_next_after_it() {
         let directory = tempfile::tempdir().unwrap();
-        let mut first = Claim::take(directory.path(), 7).unwrap();
+        let mut first = Claim::take(directory.path(), 7, Access::Everybody).unwrap();
         let _listener = first.listen().unwrap();
-        let refusal = Claim::take(directory.path(), 7).unwrap_err().to_string();
+        let refusal = Claim::take(directory.path(), 7, Access::Everybody)
+            .unwrap_err()
+            .to_string();
         let pid = format!("(pid {})", std::process::id());
         assert!(refusal.contains(&pid), "{refusal}");
         drop(first);
         assert_eq!(fs::read_dir(directory.path()).unwrap().count(), 0);
-        Claim::take(directory.path(), 7).unwrap().listen().unwrap();
+        Claim::take(directory.path(), 7, Access::Everybody)
+            .unwrap()
+            .listen()
+            .unwrap();
     }
 
     #[test]
@@ -271,7 +310,7 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let path = paths::socket(directory.path(), 7);
         let living = UnixListener::bind(&path).unwrap();
-        let mut claim = Claim::take(directory.path(), 7).unwrap();
+        let mut claim = Claim::take(directory.path(), 7, Access::Everybody).unwrap();
         assert!(claim.listen().is_err());
         drop(living);
         assert!(path.exists());
@@ -298,9 +337,25 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let path = paths::socket(directory.path(), 7);
         fs::write(&path, "precious").unwrap();
-        let mut claim = Claim::take(directory.path(), 7).unwrap();
+        let mut claim = Claim::take(directory.path(), 7, Access::Everybody).unwrap();
         assert!(claim.listen().is_err());
         drop(claim);
         assert_eq!(fs::read_to_string(&path).unwrap(), "precious");
+    }
+
+    #[test]
+    fn the_socket_of_another_namespace_is_not_for_everybody() {
+        let directory = tempfile::tempdir().unwrap();
+        let own = Gid::from_raw(rustix::process::getgid().as_raw());
+        for (inode, access, mode) in [
+            (7, Access::Everybody, 0o666),
+            (8, Access::Group(None), 0o600),
+            (9, Access::Group(Some(own)), 0o660),
+        ] {
+            let mut claim = Claim::take(directory.path(), inode, access).unwrap();
+            let _listener = claim.listen().unwrap();
+            let metadata = fs::metadata(claim.socket()).unwrap();
+            assert_eq!(metadata.mode() & 0o777, mode, "{access:?}");
+        }
     }
 }

@@ -28,6 +28,8 @@ pub struct AccessPolicy {
     pub hosts: Vec<String>,
     /// What must be shown.
     pub token: Option<Token>,
+    /// Other namespaces than the daemon's own are told without one.
+    pub netns_without_token: bool,
 }
 
 impl AccessPolicy {
@@ -63,6 +65,12 @@ impl AccessPolicy {
             self.authorize(&request.headers)?;
         }
         Ok(())
+    }
+
+    /// Whether a request that was let in may be answered from other
+    /// namespaces than the daemon's own.
+    pub fn tells_others(&self) -> bool {
+        self.token.is_some() || self.netns_without_token
     }
 
     /// Against DNS rebinding: a page of elsewhere whose name is made to
@@ -266,6 +274,7 @@ mod tests {
         AccessPolicy {
             hosts: vec!["router.example.net".to_owned()],
             token: None,
+            netns_without_token: false,
         }
     }
 

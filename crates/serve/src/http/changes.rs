@@ -149,7 +149,8 @@ fn answer(shared: &Arc<Shared>, request: &Parts) -> Result<Response, Problem> {
     };
     let right = shared.streams.right()?;
     let feed = shared.streams.feed((namespace.inode, source.clone()), || {
-        Feed::new(namespace.source.reader(), source, shared.names())
+        let most = shared.budget.most() / 2;
+        Feed::new(namespace.source.reader(), source, shared.names(), most)
     });
     let mut position = Position::after(last, &shared.start)?;
     let wanted = {
@@ -283,9 +284,31 @@ struct Stream {
 }
 
 impl Stream {
-    /// What is to be said now.
+    /// What is to be said now. What is more than a stream's share, for one
+    /// generation is told whole, counts in the budget; where it does not
+    /// fit there, the stream falls behind.
+    fn said(&mut self) -> Bytes {
+        let said = self.look();
+        if said.len() <= 2 * self.room() {
+            return said.into();
+        }
+        self.shared.budget.keep(said).unwrap_or_else(|_| {
+            self.position = Position::Lost;
+            self.look().into()
+        })
+    }
+
+    /// Octets that it takes in a look, about.
+    fn room(&self) -> usize {
+        let (least, most) = BYTES;
+        let all = ALL_BYTES.min(self.shared.budget.most() / 16);
+        let share = all / self.shared.streams.count().max(1);
+        share.clamp(least, most)
+    }
+
     fn look(&mut self) -> Vec<u8> {
         let mut out = Vec::new();
+        let room = self.room();
         let start = &self.shared.start;
         let mut feed = self.feed.lock().unwrap_or_else(PoisonError::into_inner);
         feed.catch_up();
@@ -301,9 +324,6 @@ impl Stream {
             );
             out.extend_from_slice(hello.as_bytes());
         }
-        let (least, most) = BYTES;
-        let share = ALL_BYTES / self.shared.streams.count().max(1);
-        let room = share.clamp(least, most);
         let seen = match self.position {
             Position::At(seen) => feed.take(
                 seen,
@@ -347,12 +367,12 @@ impl http_body::Body for Stream {
     ) -> Poll<Option<Result<Frame<Bytes>, axum::Error>>> {
         loop {
             ready!(self.next.as_mut().poll(cx));
-            let said = self.look();
+            let said = self.said();
             let next = Instant::now() + LOOK;
             self.next.as_mut().reset(next);
             if !said.is_empty() {
                 self.spoke = Instant::now();
-                return Poll::Ready(Some(Ok(Frame::data(said.into()))));
+                return Poll::Ready(Some(Ok(Frame::data(said))));
             }
         }
     }

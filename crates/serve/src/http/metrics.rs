@@ -40,7 +40,7 @@ pub async fn answer(shared: &Arc<Shared>, request: &Parts) -> Result<Response, P
     let netns = parameters.take("netns")?;
     parameters.finish()?;
     let namespaces: Arc<[Namespace]> = match netns {
-        None => shared.namespaces(),
+        None => shared.told(),
         Some(name) => [shared.namespace(Some(&name))?].into(),
     };
     for one in namespaces.iter() {

@@ -25,7 +25,6 @@ use http::request::Parts;
 use http::{HeaderMap, HeaderValue, StatusCode, Uri};
 use http_body::{Frame, SizeHint};
 use table::{KERNEL, Owner, Reader, Source, Tables};
-use tokio::sync::OwnedSemaphorePermit;
 use view::conditions::{FILTERS, GET, Packet, settle_family};
 use view::{Bounds, Filter, Object, Question, Walk};
 use words::values;
@@ -244,12 +243,13 @@ async fn long_answer(
     let mut walk = asked.walk();
     let first = {
         let tables = source.reader().snapshot();
-        walk.piece(&tables, &shared.names(), source.now_millis())?
+        let bounds = shared.piece();
+        walk.bounded_piece(bounds, &tables, &shared.names(), source.now_millis())?
     };
     let compress = asked.compress.clone();
     let rows = Rows {
         walk,
-        first: first.map(Bytes::from),
+        first: first.map(fitted),
         shared: Arc::clone(&shared),
         source: Arc::downgrade(&asked.whole),
         owner: asked.question.filter.source.clone(),
@@ -262,7 +262,10 @@ async fn long_answer(
         }
         compressed::body(page, &compress)
     } else if rows.walk.is_over() {
-        compressed::body(Page::from(rows.first.unwrap_or_default()), &compress)
+        compressed::body(
+            Page::from(Bytes::from(rows.first.unwrap_or_default())),
+            &compress,
+        )
     } else {
         compressed::body(Streamed::new(rows), &compress)
     };
@@ -362,7 +365,7 @@ fn insert(headers: &mut HeaderMap, name: HeaderName, value: &str) {
 struct Rows {
     walk: Walk,
     /// Made already.
-    first: Option<Bytes>,
+    first: Option<Vec<u8>>,
     shared: Arc<Shared>,
     /// Not held: a namespace that goes ends the answer.
     source: Weak<dyn Source>,
@@ -385,20 +388,24 @@ impl Rows {
     /// other clients, the page is shorter.
     async fn gather(mut self) -> Result<(Page, Walk), Problem> {
         let mut pieces = VecDeque::new();
-        let mut permit = None;
-        while let Some(piece) = self.piece()? {
+        while let Some(piece) = self.raw_piece()? {
             if !piece.is_empty() {
-                pieces.push_back((piece, permit.take()));
+                match self.shared.budget.keep(piece) {
+                    Ok(piece) => pieces.push_back(piece),
+                    // The last, and as short as any: a page makes headway.
+                    Err(piece) => {
+                        pieces.push_back(piece.into());
+                        if !self.walk.is_over() {
+                            pieces.push_back(self.walk.stop().into());
+                        }
+                        break;
+                    }
+                }
             }
             if self.walk.is_over() {
                 break;
             }
             tokio::task::yield_now().await;
-            permit = Arc::clone(&self.shared.gathered).try_acquire_owned().ok();
-            if permit.is_none() && !pieces.is_empty() {
-                pieces.push_back((self.walk.stop().into(), None));
-                break;
-            }
         }
         Ok((Page { pieces }, self.walk))
     }
@@ -406,6 +413,12 @@ impl Rows {
 
 impl Pieces for Rows {
     fn piece(&mut self) -> Result<Option<Bytes>, Problem> {
+        Ok(self.raw_piece()?.map(Bytes::from))
+    }
+}
+
+impl Rows {
+    fn raw_piece(&mut self) -> Result<Option<Vec<u8>>, Problem> {
         if let Some(first) = self.first.take() {
             return Ok(Some(first));
         }
@@ -420,22 +433,31 @@ impl Pieces for Rows {
         let owner = self.owner.as_deref().unwrap_or(KERNEL);
         let reader = reader.of(owner).ok_or_else(left)?;
         let tables = reader.snapshot();
-        let piece = self
-            .walk
-            .piece(&tables, &self.shared.names(), source.now_millis())?;
-        Ok(piece.map(Bytes::from))
+        let (bounds, names, now) = (
+            self.shared.piece(),
+            self.shared.names(),
+            source.now_millis(),
+        );
+        let piece = self.walk.bounded_piece(bounds, &tables, &names, now)?;
+        Ok(piece.map(fitted))
     }
 }
 
-/// Rows that are gathered, each piece with its right to memory.
+/// Without room behind it: a piece may wait for its client for long.
+fn fitted(mut piece: Vec<u8>) -> Vec<u8> {
+    piece.shrink_to_fit();
+    piece
+}
+
+/// Rows that are gathered.
 struct Page {
-    pieces: VecDeque<(Bytes, Option<OwnedSemaphorePermit>)>,
+    pieces: VecDeque<Bytes>,
 }
 
 impl From<Bytes> for Page {
     fn from(rows: Bytes) -> Self {
         Self {
-            pieces: [(rows, None)].into(),
+            pieces: [rows].into(),
         }
     }
 }
@@ -449,7 +471,7 @@ impl http_body::Body for Page {
         _: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, axum::Error>>> {
         let piece = self.pieces.pop_front();
-        Poll::Ready(piece.map(|(piece, _)| Ok(Frame::data(piece))))
+        Poll::Ready(piece.map(|piece| Ok(Frame::data(piece))))
     }
 
     fn is_end_stream(&self) -> bool {
@@ -457,7 +479,7 @@ impl http_body::Body for Page {
     }
 
     fn size_hint(&self) -> SizeHint {
-        let octets = self.pieces.iter().map(|(piece, _)| piece.len() as u64);
+        let octets = self.pieces.iter().map(|piece| piece.len() as u64);
         SizeHint::with_exact(octets.sum())
     }
 }

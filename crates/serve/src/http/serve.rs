@@ -35,6 +35,7 @@ use super::listening::Listening;
 use super::problem::Problem;
 use super::shared::Shared;
 use super::shared_stream::SharedStream;
+use crate::complaint::Complaint;
 
 /// How long a client that was refused may go on sending before the
 /// connection is reset.
@@ -78,6 +79,7 @@ async fn accept_all(
 ) {
     let turned_away = Arc::new(Semaphore::new(MAX_TURNED_AWAY));
     let mut turn_ends = Instant::now();
+    let mut complaint = Complaint::default();
     loop {
         match listener.accept().await {
             Ok((stream, from)) => match shared.admit(&stream, from) {
@@ -100,7 +102,9 @@ async fn accept_all(
             },
             Err(error) => {
                 // Out of descriptors, most likely: it does not pass at once.
-                tracing::warn!("an HTTP client cannot be accepted: {error}");
+                if complaint.is_due() {
+                    tracing::warn!("an HTTP client cannot be accepted: {error}");
+                }
                 sleep(Duration::from_millis(20)).await;
             }
         }

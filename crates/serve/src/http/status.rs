@@ -24,11 +24,7 @@ pub fn answer(shared: &Arc<Shared>, request: &Parts) -> Result<Response, Problem
     parameters.finish()?;
     let namespace = shared.namespace(netns.as_deref())?;
     let (tables, mirror) = (namespace.tables(), namespace.source.status());
-    let names: Vec<Option<String>> = shared
-        .namespaces()
-        .iter()
-        .map(|one| one.name.clone())
-        .collect();
+    let names: Vec<Option<String>> = shared.told().iter().map(|one| one.name.clone()).collect();
     let rows: Vec<Value> = TABLES
         .iter()
         .map(|table| json!({"table": table.name(), "rows": (table.rows)(&tables)}))

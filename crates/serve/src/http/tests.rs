@@ -9,6 +9,7 @@ use std::path::PathBuf;
 use tempfile::TempDir;
 
 use super::*;
+use crate::budget::Budget;
 
 /// For anything that should happen at once.
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -26,6 +27,10 @@ struct Tested {
 impl Tested {
     /// Listens at both addresses, and asks for a token.
     fn new() -> Self {
+        Self::with(Budget::new(64 << 20))
+    }
+
+    fn with(budget: Arc<Budget>) -> Self {
         let directory = tempfile::tempdir().unwrap();
         let token = directory.path().join("token");
         std::fs::write(&token, "a-token-that-is-long-enough-for-anybody\n").unwrap();
@@ -37,7 +42,7 @@ impl Tested {
         };
         let sockets = BoundSockets::open(&config).unwrap();
         Self {
-            service: Service::start(sockets, Names::default()).unwrap(),
+            service: Service::start(sockets, Names::default(), budget).unwrap(),
             config,
             token,
             _directory: directory,
@@ -101,6 +106,7 @@ fn the_rows_of_a_feeder_are_asked_for_by_its_name() {
     let namespace = Namespace {
         name: None,
         inode: 1,
+        is_others: false,
         source: Arc::new(Fixed(writer.reader())),
         feeder: None,
     };
@@ -147,6 +153,7 @@ fn answering(writer: &table::Writer) -> Tested {
     let namespace = Namespace {
         name: None,
         inode: 1,
+        is_others: false,
         source: Arc::new(Fixed(writer.reader())),
         feeder: None,
     };
@@ -278,6 +285,82 @@ fn a_feeder_that_misses_rows_is_told_with_its_rows_in_the_status_and_the_metrics
             "{line}: {metrics}"
         );
     }
+}
+
+fn link(index: u32) -> table::Change {
+    table::Change::PutLink(table::Link {
+        index,
+        name: format!("test{index}").into(),
+        ..table::Link::default()
+    })
+}
+
+/// A service whose clients may keep little, and its tables.
+fn with_little_memory() -> (Tested, table::Writer, Arc<Budget>) {
+    let budget = Budget::new(128 << 10);
+    let mut tested = Tested::with(Arc::clone(&budget));
+    tested.reload(&[HERE, OUTSIDE], false);
+    let writer = table::Writer::default();
+    let namespace = Namespace {
+        name: None,
+        inode: 1,
+        is_others: false,
+        source: Arc::new(Fixed(writer.reader())),
+        feeder: None,
+    };
+    tested.service.set_namespaces([namespace].into_iter());
+    (tested, writer, budget)
+}
+
+#[test]
+fn a_page_is_shorter_where_no_more_may_be_kept() {
+    let (tested, mut writer, budget) = with_little_memory();
+    writer.commit((1..=10_000).map(link)).unwrap();
+    let get = |path: &str| answered(&mut tested.connect(0).unwrap(), path);
+    let mut path = "/v1/links?limit=10000&format=ndjson&fields=ifname".to_owned();
+    let (mut rows, mut pages) = (0, 0);
+    loop {
+        let page = get(&path);
+        let (head, body) = page.split_once("\r\n\r\n").unwrap();
+        rows += body.lines().count();
+        pages += 1;
+        let Some((_, next)) = head.split_once("link: <") else {
+            break;
+        };
+        path = next.split_once('>').unwrap().0.to_owned();
+    }
+    assert_eq!(rows, 10_000);
+    assert!(pages > 1, "{pages}");
+    lab::wait_until(PATIENCE, "what was kept to be gone", || {
+        (budget.kept() == 0).then_some(())
+    })
+    .unwrap();
+}
+
+#[test]
+fn a_stream_that_would_have_to_keep_too_much_falls_behind() {
+    let (tested, mut writer, budget) = with_little_memory();
+    let mut stream = tested.connect(0).unwrap();
+    let request = b"GET /v1/changes?object=links HTTP/1.1\r\nhost: localhost\r\n\r\n";
+    stream.write_all(request).unwrap();
+    let mut told = String::new();
+    let mut until = |what: &str| {
+        let mut octets = [0; 4096];
+        while !told.contains(what) {
+            let read = stream.read(&mut octets).unwrap();
+            assert!(read > 0, "{told}");
+            told.push_str(&String::from_utf8_lossy(&octets[..read]));
+        }
+    };
+    until("event: start");
+    writer.commit([link(1)]).unwrap();
+    until("\"test1\"");
+    // Megabytes, of one generation.
+    writer.commit((2..=20_000).map(link)).unwrap();
+    until("event: fell_behind");
+    writer.commit([link(20_001)]).unwrap();
+    until("\"test20001\"");
+    assert!(budget.kept() <= budget.most());
 }
 
 /// The status that a request without a token gets; `None`: the connection

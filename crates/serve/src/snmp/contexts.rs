@@ -220,9 +220,19 @@ impl Contexts for Asked {
         });
         Some(chosen)
     }
+
+    fn is_by_name_only(&self, name: &[u8]) -> bool {
+        self.is_others(name)
+    }
 }
 
 impl Asked {
+    /// What the kernel tells of other namespaces is not for everybody.
+    fn is_others(&self, name: &[u8]) -> bool {
+        let found = self.namespace(name);
+        found.is_some_and(|(namespace, _)| namespace.of.is_others)
+    }
+
     /// The namespace that a context's name means, and what is left of the
     /// name.
     fn namespace<'n>(&self, name: &'n [u8]) -> Option<(&Arc<Namespace>, &'n [u8])> {

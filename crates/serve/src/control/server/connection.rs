@@ -1,11 +1,12 @@
 //! One client: its request, its answer.
 
 use std::io::{self, Read, Write};
+use std::sync::PoisonError;
 use std::sync::atomic::Ordering;
 use std::time::Instant;
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use view::{AnswerError, Bounds, Names, Object, Walk, arp, ifconfig};
+use view::{AnswerError, Bounds, Names, Object, Question, Walk, arp, ifconfig};
 
 use super::outbox::Outbox;
 use super::{Client, ServerState};
@@ -15,7 +16,7 @@ use crate::control::protocol::{
 use crate::namespace::Namespace;
 use crate::namespace_service::NamespaceService;
 use crate::status::Answered;
-use crate::watch;
+use crate::watch::{self, Watching};
 
 /// Why a client got no whole answer.
 #[derive(Debug)]
@@ -87,19 +88,25 @@ fn respond(
     out.frame(HELLO, &hello)?;
     out.deliver()?;
     let names = shared.names();
+    let ended = || shared.stopping.load(Ordering::Relaxed) || client.is_gone();
+    let mut turn = None;
     match ask {
         Ask::Question(question) => {
             if let Some(walk) = Walk::of_answer(question) {
                 namespace.refresh(question.object, question.output.statistics);
                 return walked(walk, &namespace, &names, out);
             }
+            let sorting = &shared.sorting[usize::from(client.uid == 0)];
+            turn = Some(sorting.lock().unwrap_or_else(PoisonError::into_inner));
         }
-        Ask::Watch(_) => out.wait_at_flushes(),
+        Ask::Watch(question) => return watched(question, &namespace, &names, &ended, out),
         _ => {}
     }
-    let ended = || shared.stopping.load(Ordering::Relaxed) || client.is_gone();
     let about = (answers, &namespace);
-    answer_from(about, ask, &names, shared.answered(), &ended, out)
+    let answered = answer_from(about, ask, &names, shared.answered(), &ended, out);
+    // The client may take its time now.
+    drop(turn);
+    answered
 }
 
 /// The namespace that is asked about, with the rows of the owner that is
@@ -147,6 +154,34 @@ fn still_fed(namespace: &Namespace) -> Result<(), Failure> {
             "the answer is cut off: the source {why}, and its rows with it"
         ))),
     }
+}
+
+/// Tells changes as long as the client takes them, until it goes. While it
+/// takes none, no tables are held, and it may fall behind.
+fn watched(
+    question: &Question,
+    namespace: &Namespace,
+    names: &Names,
+    ended: &dyn Fn() -> bool,
+    out: &mut Outbox<'_>,
+) -> Result<u64, Failure> {
+    let reader = namespace.source.reader();
+    let now = || namespace.source.now_millis();
+    let mut watching = Watching::begin(&reader, question, names, now()).map_err(failure)?;
+    let mut rows = 0;
+    while !ended() && namespace.left().is_none() {
+        let mut told = Vec::new();
+        rows += watching.tell(now(), &mut told).map_err(failure)?;
+        out.write_all(&told)?;
+        drop(told);
+        out.flush()?;
+        if out.stalls() {
+            watching.let_go();
+        }
+        out.deliver()?;
+    }
+    still_fed(namespace)?;
+    Ok(rows)
 }
 
 /// Reads one line, whole within the time and length it may have.

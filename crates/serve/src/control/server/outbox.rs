@@ -9,7 +9,7 @@
 //! the bounds of [`Patience`](super::Patience). For `connection` alone.
 
 use std::io::{self, Write};
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -23,26 +23,6 @@ use crate::control::protocol::{self, DATA};
 const FRAME_BYTES: usize = 64 << 10;
 /// A client that takes nothing for so long stalls: the tables are let go.
 const BRIEF: Duration = Duration::from_millis(100);
-
-/// Bytes of answers that all clients together have yet to take.
-#[derive(Debug, Default)]
-pub(super) struct Kept(AtomicUsize);
-
-impl Kept {
-    /// Counts other `bytes` than `before`, if all of them stay within `most`.
-    fn replace(&self, before: usize, bytes: usize, most: usize) -> bool {
-        let all = self.0.fetch_add(bytes, Ordering::Relaxed) + bytes - before;
-        let fits = bytes <= before || all <= most;
-        let out = if fits { before } else { bytes };
-        self.0.fetch_sub(out, Ordering::Relaxed);
-        fits
-    }
-
-    #[cfg(test)]
-    pub(super) fn bytes(&self) -> usize {
-        self.0.load(Ordering::Relaxed)
-    }
-}
 
 /// Which bound lets no more be kept.
 #[derive(Debug, Clone, Copy)]
@@ -64,8 +44,6 @@ pub(super) struct Outbox<'a> {
     counted: usize,
     /// The client took nothing when it was last asked.
     stalls: bool,
-    /// Each flush waits until the client has taken all.
-    waits: bool,
     /// More would have to be kept than may be.
     full: Option<Full>,
 }
@@ -80,22 +58,18 @@ impl<'a> Outbox<'a> {
             sent: 0,
             counted: 0,
             stalls: false,
-            waits: false,
             full: None,
         }
     }
 
-    /// From now on nothing is kept: each flush waits for the client.
-    pub(super) fn wait_at_flushes(&mut self) {
-        self.waits = true;
-    }
-
     /// Why the answer could not be kept, if that is why it ended.
     pub(super) fn refusal(&self) -> Option<String> {
-        let patience = &self.shared.patience;
         let (bytes, whose) = match self.full? {
-            Full::OfClient => (patience.kept_of_client, "of one client's answer"),
-            Full::OfAll => (patience.kept, "of answers"),
+            Full::OfClient => (
+                self.shared.patience.kept_of_client,
+                "of one client's answer",
+            ),
+            Full::OfAll => (self.shared.kept.most(), "of answers"),
         };
         Some(format!(
             "the answer was not taken, and no more than {} MiB {whose} are kept: \
@@ -115,6 +89,11 @@ impl<'a> Outbox<'a> {
     pub(super) fn offer(&mut self, piece: &[u8]) -> io::Result<bool> {
         self.frame(DATA, piece)?;
         self.send_within(BRIEF)
+    }
+
+    /// Whether the client took nothing when it was last asked.
+    pub(super) fn stalls(&self) -> bool {
+        self.stalls
     }
 
     /// Sends all that waits; waits for the client as long as it may take.
@@ -199,8 +178,8 @@ impl<'a> Outbox<'a> {
         let patience = &self.shared.patience;
         let kept = self.frames.len();
         let most = match self.client.uid {
-            0 => patience.kept,
-            _ => patience.kept / 4 * 3,
+            0 => self.shared.kept.most(),
+            _ => self.shared.kept.of_others(),
         };
         if kept > patience.kept_of_client {
             return Err(Full::OfClient);
@@ -236,9 +215,6 @@ impl Write for Outbox<'_> {
     }
 
     fn flush(&mut self) -> io::Result<()> {
-        match self.waits {
-            true => self.deliver(),
-            false => self.send_or_keep(),
-        }
+        self.send_or_keep()
     }
 }

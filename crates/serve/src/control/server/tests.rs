@@ -61,6 +61,7 @@ fn answers(reader: Reader, phase: table::Phase) -> Arc<NamespaceService> {
     let namespace = Namespace {
         name: None,
         inode: 1,
+        is_others: false,
         source: Arc::new(Fixed(reader, phase)),
         feeder: None,
     };
@@ -429,7 +430,7 @@ fn an_answer_that_is_no_walk_is_kept_whole_and_no_snapshot_with_it() {
     let mut tested = Tested::new(Patience::default(), MANY);
     let (_, expected) = tested.ask(sorted(view::Format::Ndjson)).unwrap();
     let mut stalled = begin(&tested, sorted(view::Format::Ndjson));
-    let kept = |tested: &Tested| tested.server.shared.kept.bytes();
+    let kept = |tested: &Tested| tested.server.shared.kept.kept();
     lab::wait_until(PATIENCE, "an answer that is kept", || {
         (kept(&tested) > 0).then_some(())
     })
@@ -445,6 +446,43 @@ fn an_answer_that_is_no_walk_is_kept_whole_and_no_snapshot_with_it() {
     );
     tested.until(|answered| answered.clients == 0);
     assert_eq!(kept(&tested), 0);
+}
+
+#[test]
+fn a_watcher_that_stalls_holds_no_snapshot_and_goes_on() {
+    let mut tested = Tested::new(Patience::default(), MANY);
+    let mut stalled = begin(&tested, Ask::Watch(links(Filter::default())));
+    tested.until(|answered| answered.clients == 1);
+    // More than the socket takes, whenever it began to watch.
+    let is_stalled = |tested: &Tested| tested.server.shared.kept.kept() > 0;
+    let mut index = MANY;
+    lab::wait_until(PATIENCE, "a watcher that stalls", || {
+        index += 1_000;
+        tested
+            .writer
+            .commit((index..index + 1_000).map(link))
+            .unwrap();
+        is_stalled(&tested).then_some(())
+    })
+    .unwrap();
+    old_snapshot_goes(&mut tested);
+    // It takes again, and is told of what comes.
+    stalled
+        .set_read_timeout(Some(Duration::from_secs(30)))
+        .unwrap();
+    let last = Change::PutLink(Link {
+        index: 1,
+        name: "the last".into(),
+        ..Link::default()
+    });
+    tested.writer.commit([last]).unwrap();
+    let (mut text, mut payload) = (Vec::new(), Vec::new());
+    while !String::from_utf8_lossy(&text).contains("the last") {
+        let kind = protocol::read_frame(&mut stalled, &mut payload).unwrap();
+        assert!(matches!(kind, protocol::HELLO | protocol::DATA), "{kind}");
+        text.drain(..text.len().saturating_sub(1_000));
+        text.extend_from_slice(&payload);
+    }
 }
 
 #[test]
@@ -466,7 +504,7 @@ fn what_is_kept_has_a_bound_and_beyond_it_the_client_is_told() {
         assert_eq!(kind, protocol::ERROR, "{why}");
         assert!(why.contains(named), "{why}");
         tested.until(|answered| answered.clients == 0);
-        assert_eq!(tested.server.shared.kept.bytes(), 0);
+        assert_eq!(tested.server.shared.kept.kept(), 0);
         // And back: who takes the answer gets it.
         let (rows, _) = tested.ask(sorted(view::Format::Json)).unwrap();
         assert_eq!(rows, u64::from(MANY));

@@ -10,7 +10,7 @@ use view::{Context, Names, Question, Watch};
 use crate::clock::now_millis;
 use crate::http::problem::Problem;
 
-/// Bytes of rendered changes that are kept.
+/// Bytes of rendered changes that are kept, where clients may keep more.
 const MAX_BYTES: usize = 32 << 20;
 
 /// Events that are rendered for a stream that begins in the past, at most.
@@ -25,6 +25,8 @@ pub struct Feed {
     names: Arc<Names>,
     batches: VecDeque<Batch>,
     bytes: usize,
+    /// Of them at most.
+    most: usize,
     /// All generations after this one are in `batches`.
     since: u64,
     latest: u64,
@@ -54,8 +56,9 @@ pub enum Taken {
 }
 
 impl Feed {
-    /// From now on: the changes of the kernel's rows, or of a feeder's.
-    pub fn new(reader: Reader, owner: Option<String>, names: Arc<Names>) -> Self {
+    /// From now on: the changes of the kernel's rows, or of a feeder's. So
+    /// many bytes are kept at most, or [`MAX_BYTES`].
+    pub fn new(reader: Reader, owner: Option<String>, names: Arc<Names>, most: usize) -> Self {
         let of = owner.as_deref().and_then(|owner| reader.of(owner));
         let reader = of.unwrap_or(reader);
         let before = reader.snapshot();
@@ -66,6 +69,7 @@ impl Feed {
             names,
             batches: VecDeque::new(),
             bytes: 0,
+            most: most.min(MAX_BYTES),
             since: latest,
             latest,
             before,
@@ -110,7 +114,7 @@ impl Feed {
             }
             Events::FellBehind => self.forget(),
         }
-        while self.bytes > MAX_BYTES {
+        while self.bytes > self.most {
             let Some(batch) = self.batches.pop_front() else {
                 break;
             };
@@ -169,7 +173,7 @@ impl Feed {
             bytes += batch.bytes();
             older.push(batch);
         }
-        if bytes <= MAX_BYTES {
+        if bytes <= self.most {
             for batch in older.into_iter().rev() {
                 self.batches.push_front(batch);
             }

@@ -46,7 +46,7 @@ fn about(object: Object, dev: Option<&str>) -> Question {
 fn feed() -> (Writer, Feed) {
     let mut writer = Writer::new(Limits::default());
     writer.commit([link(1, "a"), link(2, "b")]).unwrap();
-    let feed = Feed::new(writer.reader(), None, Arc::default());
+    let feed = Feed::new(writer.reader(), None, Arc::default(), MAX_BYTES);
     (writer, feed)
 }
 
@@ -102,7 +102,7 @@ fn what_happened_before_anybody_watched_is_told_if_it_is_still_known() {
     let seen = writer.tables().generation.0;
     writer.commit([put(1, 1)]).unwrap();
     writer.commit([put(1, 2)]).unwrap();
-    let mut feed = Feed::new(writer.reader(), None, Arc::default());
+    let mut feed = Feed::new(writer.reader(), None, Arc::default(), MAX_BYTES);
     writer.commit([put(1, 3)]).unwrap();
     feed.catch_up();
     let all = [about(Object::Neigh, None)];
