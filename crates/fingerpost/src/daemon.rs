@@ -24,6 +24,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, bail};
 use linux::Namespace;
 use linux::recording::Recorder;
+use rustix::process::Gid;
 use sd_notify::NotifyState;
 
 use serve::control::server::{Patience, Server};

@@ -320,14 +320,14 @@ mod tests {
     #[test]
     fn who_ends_late_leaves_his_successor_s_socket() {
         let directory = tempfile::tempdir().unwrap();
-        let mut first = Claim::take(directory.path(), 7).unwrap();
+        let mut first = Claim::take(directory.path(), 7, Access::Everybody).unwrap();
         drop(first.listen().unwrap());
         // Nobody listens: the next takes the place before the first is gone.
-        let mut next = Claim::take(directory.path(), 7).unwrap();
+        let mut next = Claim::take(directory.path(), 7, Access::Everybody).unwrap();
         let _listener = next.listen().unwrap();
         drop(first);
         assert!(next.socket().exists());
-        assert!(Claim::take(directory.path(), 7).is_err());
+        assert!(Claim::take(directory.path(), 7, Access::Everybody).is_err());
         drop(next);
         assert_eq!(fs::read_dir(directory.path()).unwrap().count(), 0);
     }

@@ -193,7 +193,12 @@ fn a_feeder_that_joins_again_under_its_name_is_followed_and_nobody_misses_that_i
     let writer = Writer::default();
     let join = || writer.feeders().join("bgp", Limits::default()).unwrap();
     let mut feeder = join();
-    let mut feed = Feed::new(writer.reader(), Some("bgp".to_owned()), Arc::default());
+    let mut feed = Feed::new(
+        writer.reader(),
+        Some("bgp".to_owned()),
+        Arc::default(),
+        MAX_BYTES,
+    );
     let questions = [about(Object::Nexthop, None)];
     let seen = feed.latest();
     feeder.commit([nexthop(1)]).unwrap();
