@@ -10,6 +10,7 @@
 //! - [`situation`]: aliases, neighbours, links, routes.
 //! - [`mod@bench`]: measurements and their report.
 //! - [`soak`]: random changes under a daemon, compared with the kernel.
+//! - [`decisions`]: which way packets go, the kernel beside the daemon.
 //! - [`corpus`]: what the fuzz targets have found and were given.
 //! - [`bare`]: what the floors under changes share.
 
@@ -17,6 +18,7 @@ pub mod bare;
 pub mod bench;
 mod child;
 pub mod corpus;
+pub mod decisions;
 mod netns;
 pub mod program;
 mod setting;

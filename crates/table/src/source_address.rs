@@ -4,7 +4,7 @@ use std::net::{IpAddr, Ipv6Addr};
 
 use ipnet::IpNet;
 
-use crate::row::address::{Address, flag};
+use crate::row::address::{Address, flag, reach};
 use crate::row::link::Link;
 use crate::row::route::scope;
 use crate::writer::Tables;
@@ -82,7 +82,7 @@ pub(crate) fn v6(tables: &Tables, link: u32, to: Ipv6Addr) -> Option<IpAddr> {
 /// How good a source is for a destination: less is better. Each place is
 /// a rule of RFC 6724 section 5.
 fn rank(row: &Address, from: Ipv6Addr, link: u32, to: Ipv6Addr) -> [u32; 7] {
-    let (of_from, of_to) = (reach(from), reach(to));
+    let (of_from, of_to) = (u32::from(reach(from)), u32::from(reach(to)));
     [
         // Rule 1: the destination itself.
         u32::from(from != to),
@@ -105,19 +105,6 @@ fn rank(row: &Address, from: Ipv6Addr, link: u32, to: Ipv6Addr) -> [u32; 7] {
             .leading_zeros()
             .min(row.prefix_len.into()),
     ]
-}
-
-/// Scope as a number of RFC 4291 section 2.7.
-fn reach(address: Ipv6Addr) -> u32 {
-    if address.is_multicast() {
-        (address.segments()[0] & 0xf).into()
-    } else if address.is_loopback() || address.is_unicast_link_local() {
-        2
-    } else if address.segments()[0] & 0xffc0 == 0xfec0 {
-        5
-    } else {
-        14
-    }
 }
 
 /// The label of RFC 6724's default policy table, with the kernel's
