@@ -171,7 +171,7 @@ fn choose(ours: &mut Value, theirs: &Value) -> bool {
         }
     }
     // Each member has a source of its own; ours tells the first one's.
-    for name in ["prefsrc", "flow_to", "flow_from"] {
+    for name in ["prefsrc", "flow"] {
         match theirs.get(name) {
             Some(value) => ours[name] = value.clone(),
             None => {
@@ -183,11 +183,21 @@ fn choose(ours: &mut Value, theirs: &Value) -> bool {
 }
 
 /// Without what is no decision: flags of the cache that `ip` takes for
-/// flags of the route, the user who asks, and how long a route lives.
+/// flags of the route, the user who asks, how long a route lives; and of a
+/// packet that came in, whether its sender is told of a better way, and the
+/// realm that it is counted for.
 fn plain(mut row: Value) -> Value {
-    if let Some(row) = row.as_object_mut() {
-        for name in ["flags", "uid", "expires", "metrics"] {
-            row.remove(name);
+    let Some(members) = row.as_object_mut() else {
+        return row;
+    };
+    for name in ["flags", "uid", "expires"] {
+        members.remove(name);
+    }
+    if members.contains_key("iif") {
+        members.remove("flow");
+        let cache = members.get_mut("cache").and_then(Value::as_array_mut);
+        if let Some(cache) = cache {
+            cache.retain(|flag| flag != "redirect");
         }
     }
     row

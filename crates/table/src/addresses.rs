@@ -106,10 +106,10 @@ impl Addresses {
             prefix_len: 0,
             peer: None,
         };
-        self.from_key(&first)
+        self.run_from(&first)
     }
 
-    fn from_key<'a>(
+    fn run_from<'a>(
         &'a self,
         key: &AddressKey,
     ) -> impl Iterator<Item = &'a Arc<Address>> + use<'a> {
@@ -134,7 +134,7 @@ impl Addresses {
     /// included), on whatever links, ordered by address, then link. A seek,
     /// then O(log n) a row.
     pub fn inside_from(&self, net: IpNet, key: &AddressKey) -> impl Iterator<Item = &Arc<Address>> {
-        self.from_key(key)
+        self.run_from(key)
             .take_while(move |row| net.contains(&row.local))
     }
 

@@ -31,7 +31,15 @@ pub fn situation(seed: u64) -> Vec<String> {
             .collect::<Vec<_>>()
             .concat(),
     );
-    lines.extend((0..random.below(14)).map(|_| rule(random)));
+    // With local routes of somebody's own, or realms, the kernel checks
+    // sources as it does with rules.
+    lines.push("rule add pref 5 nop".into());
+    if random.below(4) == 0 {
+        lines.pop();
+        lines.retain(|line| !line.contains("add local") && !line.contains("realms"));
+    } else {
+        lines.extend((0..random.below(14)).map(|_| rule(random)));
+    }
     lines.extend((0..random.below(8)).map(|_| undone(random)));
     lines
 }
@@ -79,10 +87,8 @@ fn address(random: &mut Random) -> String {
         return format!("addr add {peer} dev {link}{scope}");
     }
     let len = [32, 48, 64, 64, 64, 126, 128][random.below(7)];
-    let life = pick(
-        random,
-        &["", "", "", " preferred_lft 0 valid_lft 5000", " home"],
-    );
+    // Not `home`: kernels without mobile IPv6 do not heed it.
+    let life = pick(random, &["", "", "", " preferred_lft 0 valid_lft 5000"]);
     let address = match random.below(10) {
         0 => format!("fe80::{:x}", 1 + random.below(5)),
         _ => v6(random),
@@ -316,8 +322,9 @@ fn question(random: &mut Random) -> String {
     } else {
         v6_destination(random)
     };
+    // Of IPv6 multicast that came in the kernel asks its multicast routing.
+    let comes_in = random.below(12) == 0 && !to.starts_with("ff");
     let mut words = vec![to];
-    let comes_in = random.below(12) == 0;
     if comes_in || random.below(6) == 0 {
         let from = if is_v4 { v4(random) } else { v6(random) };
         words.push(format!("from {from}"));

@@ -80,8 +80,8 @@ impl Kernel {
         }
         let is_primary =
             |row: &Address| row.flags & flag::SECONDARY == 0 && gone.scope <= row.scope;
-        let behind = (at + 1..self.list.len()).filter(|at| is_primary(&self.list[*at]));
-        let last_primary = behind.last().unwrap_or(at);
+        let mut behind = (at + 1..self.list.len()).filter(|at| is_primary(&self.list[*at]));
+        let last_primary = behind.next_back().unwrap_or(at);
         let Some(next) = self.list.iter().position(is_next) else {
             self.list.remove(at);
             return (vec![gone], None);

@@ -89,6 +89,8 @@ impl Address {
 pub fn reach(address: Ipv6Addr) -> u8 {
     if address.is_multicast() {
         (address.segments()[0] & 0xf) as u8
+    } else if address.is_unspecified() {
+        0
     } else if address.is_loopback() || address.is_unicast_link_local() {
         2
     } else if address.segments()[0] & 0xffc0 == 0xfec0 {
