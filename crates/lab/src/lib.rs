@@ -11,6 +11,7 @@
 //! - [`mod@bench`]: measurements and their report.
 //! - [`siege`]: a daemon under attack, and what it costs the others.
 //! - [`soak`]: random changes under a daemon, compared with the kernel.
+//! - [`decisions`]: which way packets go, the kernel beside the daemon.
 //! - [`corpus`]: what the fuzz targets have found and were given.
 //! - [`bare`]: what the floors under changes share.
 
@@ -18,6 +19,7 @@ pub mod bare;
 pub mod bench;
 mod child;
 pub mod corpus;
+pub mod decisions;
 mod netns;
 pub mod program;
 mod setting;

@@ -122,6 +122,9 @@ pub(crate) mod rta {
     pub(crate) const EXPIRES: u16 = 23;
     pub(crate) const PAD: u16 = 24;
     pub(crate) const UID: u16 = 25;
+    pub(crate) const IP_PROTO: u16 = 27;
+    pub(crate) const SPORT: u16 = 28;
+    pub(crate) const DPORT: u16 = 29;
     pub(crate) const NH_ID: u16 = 30;
     /// `RTAX_LOCK`, inside `METRICS`.
     pub(crate) const RTAX_LOCK: u16 = 1;

@@ -242,6 +242,14 @@ pub struct RouteQuery {
     pub mark: Option<u32>,
     /// `RTA_UID`.
     pub uid: Option<u32>,
+    /// `rtm_tos`.
+    pub tos: u8,
+    /// `RTA_IP_PROTO`. The kernel knows TCP, UDP and ICMP.
+    pub ip_protocol: Option<u8>,
+    /// `RTA_SPORT`.
+    pub source_port: Option<u16>,
+    /// `RTA_DPORT`.
+    pub destination_port: Option<u16>,
     /// `RTM_F_FIB_MATCH`: the route as it stands in its table, instead of
     /// what a packet would take.
     pub fib_match: bool,
@@ -258,7 +266,7 @@ pub fn get_route(destination: IpAddr, query: &RouteQuery, sequence: u32, out: &m
     let src_len = if query.source.is_some() { bits } else { 0 };
     let fib_match = if query.fib_match { FIB_MATCH } else { 0 };
     let [f0, f1, f2, f3] = (lookup_table | fib_match).to_ne_bytes();
-    let header = [family, bits, src_len, 0, 0, 0, 0, 0, f0, f1, f2, f3];
+    let header = [family, bits, src_len, query.tos, 0, 0, 0, 0, f0, f1, f2, f3];
     let mut build = Build::start(out, kind::GETROUTE, flag::REQUEST, sequence, &header);
     build.put_address(rta::DST, destination);
     if let Some(source) = query.source {
@@ -268,5 +276,16 @@ pub fn get_route(destination: IpAddr, query: &RouteQuery, sequence: u32, out: &m
     put_if(&mut build, rta::IIF, query.input);
     put_if(&mut build, rta::MARK, query.mark);
     put_if(&mut build, rta::UID, query.uid);
+    if let Some(protocol) = query.ip_protocol {
+        build.put_u8(rta::IP_PROTO, protocol);
+    }
+    for (kind, port) in [
+        (rta::SPORT, query.source_port),
+        (rta::DPORT, query.destination_port),
+    ] {
+        if let Some(port) = port {
+            build.put(kind, &port.to_be_bytes());
+        }
+    }
     build.end_small();
 }

@@ -36,7 +36,7 @@ mod source_address;
 mod status;
 mod writer;
 
-pub use addresses::Addresses;
+pub use addresses::{AddressPlace, Addresses};
 pub use cost::touched;
 pub use event::{Bell, Event, Events, Generation, Operation, Row};
 pub use family::{AF_INET, AF_INET6};

@@ -6,14 +6,17 @@
 //! source address. What the kernel decides by hashing a flow (which member
 //! of a multipath group) is left open: all usable members are told.
 
-use std::net::{IpAddr, Ipv4Addr};
+mod rules;
+
+use std::cmp::Reverse;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::sync::Arc;
 
 use ipnet::IpNet;
 use thiserror::Error;
 
 use crate::row::link::{self, Link};
-use crate::row::route::{NextHop, RouteRef, kind, scope, table_id};
+use crate::row::route::{NextHop, RouteRef, hop_flag, kind, scope, table_id};
 use crate::row::rule::{Rule, action, flag};
 use crate::source_address;
 use crate::writer::Tables;
@@ -22,6 +25,10 @@ use crate::{AF_INET, AF_INET6};
 /// Rules that one lookup tries at most. `goto` leads forward only, so it
 /// ends by itself; this bounds it whatever the rules say.
 const MAX_RULES: usize = 1 << 20;
+
+/// What of a type of service routes and rules of old compare
+/// (`INET_DSCP_LEGACY_TOS_MASK`).
+const LEGACY_TOS: u8 = 0x1c;
 
 /// A packet of which only the header counts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -40,6 +47,12 @@ pub struct Packet {
     pub tos: u8,
     /// Whose it is: for rules with a range of users.
     pub uid: u32,
+    /// Its protocol (`IPPROTO_…`), 0 where nothing is known: for rules.
+    pub ip_protocol: u8,
+    /// Its ports, 0 where it has none: for rules.
+    pub source_port: u16,
+    /// See `source_port`.
+    pub destination_port: u16,
 }
 
 impl Packet {
@@ -53,6 +66,9 @@ impl Packet {
             mark: 0,
             tos: 0,
             uid: 0,
+            ip_protocol: 0,
+            source_port: 0,
+            destination_port: 0,
         }
     }
 }
@@ -90,6 +106,9 @@ pub enum NoRoute {
     /// A `blackhole` route or rule (`EINVAL`).
     #[error("Invalid argument")]
     Blackhole,
+    /// No packet has such addresses, or not there (`EINVAL`).
+    #[error("Invalid argument")]
+    Martian,
     /// There is no such link (`ENODEV`).
     #[error("No such device")]
     NoSuchLink,
@@ -108,26 +127,18 @@ impl Tables {
     /// O(addresses of the link), for IPv6 O(addresses).
     pub fn route_of(&self, packet: &Packet) -> Result<Decision<'_>, NoRoute> {
         let lookup = Lookup::new(self, packet)?;
-        if packet.destination.is_unspecified() {
-            return Ok(lookup.to_self());
-        }
-        if let Some(source) = packet.source
-            && packet.iif.is_none()
-            && source.is_ipv4()
-            && !self.is_own_address(source)
-        {
-            return Err(NoRoute::Unreachable);
-        }
-        if let Some(decision) = lookup.directly_out() {
-            return Ok(decision);
-        }
-        match lookup.by_rules() {
-            Ok((route, hops)) => Ok(lookup.decision(route, hops)),
-            Err(refused) => lookup.on_link().ok_or(refused),
+        match packet.destination {
+            IpAddr::V4(to) if packet.iif.is_none() => lookup.v4_out(to),
+            IpAddr::V4(to) => lookup.v4_in(to),
+            IpAddr::V6(_) => {
+                let (route, hops) = lookup.by_rules()?;
+                Ok(lookup.decision(route, hops))
+            }
         }
     }
 }
 
+#[derive(Clone, Copy)]
 struct Lookup<'a> {
     tables: &'a Tables,
     packet: Packet,
@@ -143,7 +154,8 @@ impl<'a> Lookup<'a> {
         let link = |index: u32| tables.links.get(index).ok_or(NoRoute::NoSuchLink);
         let oif = packet.oif.map(link).transpose()?;
         let iif = packet.iif.map(link).transpose()?;
-        if oif.is_some_and(|oif| !oif.is_up()) {
+        let v4 = packet.destination.is_ipv4();
+        if v4 && oif.is_some_and(|oif| !oif.is_up()) {
             return Err(NoRoute::Unreachable);
         }
         let is_vrf = |link: &&Arc<Link>| link.vrf_table.is_some();
@@ -153,7 +165,6 @@ impl<'a> Lookup<'a> {
                 .filter(is_vrf)
                 .or_else(|| master().filter(is_vrf))
         };
-        let v4 = packet.destination.is_ipv4();
         Ok(Self {
             tables,
             packet: *packet,
@@ -183,12 +194,136 @@ impl<'a> Lookup<'a> {
         }]
     }
 
-    /// To the unspecified address: to the host itself.
-    fn to_self(&self) -> Decision<'a> {
-        let own: IpAddr = match self.packet.destination {
-            IpAddr::V4(_) => Ipv4Addr::LOCALHOST.into(),
-            IpAddr::V6(_) => std::net::Ipv6Addr::LOCALHOST.into(),
+    /// An IPv4 packet of the host's own (`ip_route_output_key_hash_rcu`).
+    fn v4_out(&self, to: Ipv4Addr) -> Result<Decision<'a>, NoRoute> {
+        let from = match self.packet.source {
+            Some(IpAddr::V4(from)) => Some(from).filter(|from| !from.is_unspecified()),
+            _ => None,
         };
+        if from.is_some_and(|from| from.is_multicast() || from.is_broadcast()) {
+            return Err(NoRoute::Martian);
+        }
+        let of_source = from.map(|from| self.link_of_own(from).ok_or(NoRoute::Unreachable));
+        let of_source = of_source.transpose()?;
+        if to.is_unspecified() {
+            return Ok(self.delivered_here());
+        }
+        let decision = if let Some(link) = self.directly_out(to, of_source) {
+            self.without_route(link)
+        } else {
+            match self.by_rules() {
+                Ok((route, hops)) => self.decision(route, hops),
+                Err(refused) => self.on_link().ok_or(refused)?,
+            }
+        };
+        let out = decision.hops.first().and_then(|hop| self.link(hop.link));
+        let leaves = out.is_some_and(|out| out.flags & link::flag::LOOPBACK == 0);
+        let source = decision.source.or(self.packet.source);
+        if leaves && source.is_some_and(|source| source.is_loopback()) {
+            return Err(NoRoute::Martian);
+        }
+        Ok(decision)
+    }
+
+    /// An IPv4 packet that came in by a link (`ip_route_input_slow`), as
+    /// one that forwards takes it and checks no reverse path.
+    fn v4_in(&self, to: Ipv4Addr) -> Result<Decision<'a>, NoRoute> {
+        let from = match self.packet.source {
+            Some(IpAddr::V4(from)) => from,
+            _ => Ipv4Addr::UNSPECIFIED,
+        };
+        let is_martian = |at: Ipv4Addr| at.is_loopback() || at.is_unspecified();
+        let is_broadcast = to.is_broadcast() || to.is_unspecified() && from.is_unspecified();
+        if from.is_multicast() || from.is_broadcast() {
+            return Err(NoRoute::Martian);
+        }
+        // Of multicast groups only the one that all hosts are in is known.
+        if to.is_multicast() {
+            let joined = to == Ipv4Addr::new(224, 0, 0, 1);
+            let joined = joined && (from.is_unspecified() || !self.comes_from_here(from));
+            return joined
+                .then(|| self.without_route(self.loopback()))
+                .ok_or(NoRoute::Martian);
+        }
+        if is_broadcast && (from.is_unspecified() || !self.comes_from_here(from)) {
+            return Ok(self.without_route(self.loopback()));
+        }
+        if is_broadcast || is_martian(from) || is_martian(to) {
+            return Err(NoRoute::Martian);
+        }
+        let (route, hops) = self.by_rules()?;
+        let ends_here = matches!(route.body.kind, kind::LOCAL | kind::BROADCAST);
+        if !ends_here && route.body.kind != kind::UNICAST || self.comes_from_here(from) {
+            return Err(NoRoute::Martian);
+        }
+        let mut decision = self.decision(route, hops);
+        if ends_here {
+            decision.hops = Self::over(self.loopback());
+        }
+        Ok(decision)
+    }
+
+    /// Whether the source of a packet that came in is the host's own, or
+    /// with rules of somebody's own one that an answer would not leave for
+    /// (`fib_validate_source`).
+    fn comes_from_here(&self, from: Ipv4Addr) -> bool {
+        if self.has_merged_tables() {
+            return self.link_of_own(from).is_some();
+        }
+        let packet = Packet {
+            destination: from.into(),
+            source: Some(self.packet.destination),
+            ..self.packet
+        };
+        let back = Lookup { packet, ..*self };
+        let found = back.by_rules();
+        found.is_ok_and(|(route, _)| route.body.kind != kind::UNICAST)
+    }
+
+    /// Whether the kernel keeps the IPv4 tables local and main as one
+    /// (`fib_trie_unmerge`): until there are rules of somebody's own.
+    fn has_merged_tables(&self) -> bool {
+        let rules = self.tables.rules.of_family(AF_INET);
+        are_defaults(&rules.take(4).collect::<Vec<_>>())
+    }
+
+    fn link(&self, index: u32) -> Option<&'a Arc<Link>> {
+        self.tables.links.get(index)
+    }
+
+    /// The link that one of the host's own IPv4 addresses is on, or a
+    /// prefix that is local as a whole (`__ip_dev_find`).
+    fn link_of_own(&self, address: Ipv4Addr) -> Option<u32> {
+        let rows = self.tables.addresses.by_address(address.into());
+        let of_row = rows.map(|row| row.link).next();
+        of_row.or_else(|| {
+            let tables = [table_id::LOCAL, table_id::MAIN];
+            let tables = if self.has_merged_tables() {
+                &tables[..]
+            } else {
+                &tables[..1]
+            };
+            let towards = Lookup {
+                packet: Packet::to(address.into()),
+                oif: None,
+                ..*self
+            };
+            match towards.in_tables(tables) {
+                InTable::Found(route, hops) if route.body.kind == kind::LOCAL => {
+                    hops.first().map(|hop| hop.link)
+                }
+                _ => None,
+            }
+        })
+    }
+
+    /// To the unspecified address: to the host itself.
+    fn delivered_here(&self) -> Decision<'a> {
+        let of_link = self.oif.and_then(|oif| {
+            let within = scope::HOST;
+            source_address::v4(self.tables, oif.index, None, within)
+        });
+        let own = of_link.unwrap_or(Ipv4Addr::LOCALHOST.into());
         Decision {
             kind: kind::LOCAL,
             route: None,
@@ -198,27 +333,23 @@ impl<'a> Lookup<'a> {
         }
     }
 
-    /// IPv4 multicast of the link's own scope and limited broadcast leave
-    /// by the link that is named, without a route.
-    fn directly_out(&self) -> Option<Decision<'a>> {
-        let oif = self.oif?;
-        let IpAddr::V4(destination) = self.packet.destination else {
-            return None;
+    /// The link by which IPv4 packets leave without a route: multicast of
+    /// the link's own scope and limited broadcast by the one that is named,
+    /// any multicast by the one that the source is on.
+    fn directly_out(&self, to: Ipv4Addr, of_source: Option<u32>) -> Option<u32> {
+        let Some(oif) = self.packet.oif else {
+            return of_source.filter(|_| to.is_multicast() || to.is_broadcast());
         };
-        let local_multicast = destination.octets()[..3] == [224, 0, 0];
-        if !local_multicast && !destination.is_broadcast() {
-            return None;
-        }
-        Some(self.without_route(oif.index))
+        let is_local = to.octets()[..3] == [224, 0, 0];
+        (is_local || to.is_broadcast()).then_some(oif)
     }
 
     /// The kernel takes a destination to be on the link that is named when
-    /// the tables know no way (`ip_route_output_key_hash_rcu`).
+    /// the tables know no way.
     fn on_link(&self) -> Option<Decision<'a>> {
         let oif = self.oif?;
         let inside_vrf = self.vrf.is_some() && !self.packet.destination.is_multicast();
-        let is_out = self.packet.destination.is_ipv4() && self.packet.iif.is_none();
-        (is_out && !inside_vrf).then(|| self.without_route(oif.index))
+        (!inside_vrf).then(|| self.without_route(oif.index))
     }
 
     fn without_route(&self, link: u32) -> Decision<'a> {
@@ -240,33 +371,56 @@ impl<'a> Lookup<'a> {
         }
     }
 
-    fn decision(&self, route: RouteRef<'a>, hops: Vec<NextHop>) -> Decision<'a> {
+    fn decision(&self, route: RouteRef<'a>, mut hops: Vec<NextHop>) -> Decision<'a> {
         let body = route.body;
-        let of_hop =
-            |hop: &NextHop| self.source(body.preferred_source, hop.link, hop.gateway, body.scope);
-        if body.kind == kind::LOCAL {
-            let own = body.preferred_source.unwrap_or(self.packet.destination);
-            return Decision {
-                kind: body.kind,
-                route: Some(route),
-                hops: Self::over(self.loopback()),
-                source: self.wants_source().then_some(own),
-                table: route.table,
-            };
-        }
+        let v4 = self.family == AF_INET;
         let kind = self.kind_of(body.kind);
-        let source = hops.first().and_then(of_hop);
-        let hops = match hops.first() {
-            // Not through a gateway, whatever the route says.
-            Some(hop) if kind != body.kind => Self::over(hop.link),
-            _ => hops,
-        };
+        // Not through a gateway, whatever the route says.
+        let is_plain = kind == kind::BROADCAST && body.kind != kind
+            || v4 && kind == kind::MULTICAST && route.prefix.prefix_len() < 4;
+        let source = self.source_by(&route, hops.first());
+        for hop in &mut hops {
+            // Nor through one that is the host itself.
+            let out = self.link(hop.link);
+            let is_here = |gateway: &IpAddr| {
+                let over_loopback = out.is_some_and(|out| out.flags & link::flag::LOOPBACK != 0);
+                over_loopback || self.tables.is_own_address(*gateway)
+            };
+            let own = hop
+                .gateway
+                .as_ref()
+                .filter(|gateway| v4 && hop.flags & hop_flag::ONLINK == 0 && is_here(gateway));
+            if is_plain {
+                *hop = Self::over(hop.link).remove(0);
+            } else if own.is_some() {
+                hop.gateway = None;
+            }
+        }
+        let ends_here = body.kind == kind::LOCAL || !v4 && kind == kind::ANYCAST;
         Decision {
             kind,
-            route: Some(route),
-            hops,
+            hops: if ends_here {
+                Self::over(self.loopback())
+            } else {
+                hops
+            },
             source,
             table: route.table,
+            route: Some(route),
+        }
+    }
+
+    /// The source of a packet that takes a route.
+    fn source_by(&self, route: &RouteRef<'a>, hop: Option<&NextHop>) -> Option<IpAddr> {
+        let body = route.body;
+        let (link, gateway) = hop.map_or((0, None), |hop| (hop.link, hop.gateway));
+        match self.packet.destination {
+            // Told for what comes in as well, where the route sets it.
+            IpAddr::V6(_) if self.packet.iif.is_some() => body.preferred_source,
+            IpAddr::V4(to) if body.kind == kind::LOCAL && self.wants_source() => {
+                Some(body.preferred_source.unwrap_or(to.into()))
+            }
+            _ => self.source(body.preferred_source, link, gateway, body.scope),
         }
     }
 
@@ -285,16 +439,35 @@ impl<'a> Lookup<'a> {
         if !self.wants_source() {
             return None;
         }
-        preferred.or_else(|| match self.packet.destination {
-            IpAddr::V4(_) => {
-                let gateway = gateway.filter(IpAddr::is_ipv4);
-                source_address::v4(self.tables, link, gateway, scope)
-            }
-            IpAddr::V6(to) => source_address::v6(self.tables, link, to),
-        })
+        let of_group = self.source_of_group();
+        of_group
+            .or(preferred)
+            .or_else(|| match self.packet.destination {
+                IpAddr::V4(_) => {
+                    let gateway = gateway.filter(IpAddr::is_ipv4);
+                    source_address::v4(self.tables, link, gateway, scope)
+                }
+                IpAddr::V6(to) => source_address::v6(self.tables, link, to),
+            })
+    }
+
+    /// IPv4 multicast by a link that is named is of that link's first address
+    /// of universe scope, whatever the route says.
+    fn source_of_group(&self) -> Option<IpAddr> {
+        let oif = self.oif?;
+        let IpAddr::V4(to) = self.packet.destination else {
+            return None;
+        };
+        if !to.is_multicast() || to.octets()[..3] == [224, 0, 0] {
+            return None;
+        }
+        source_address::v4(self.tables, oif.index, None, scope::UNIVERSE)
     }
 
     fn by_rules(&self) -> Result<(RouteRef<'a>, Vec<NextHop>), NoRoute> {
+        if self.family == AF_INET && self.has_merged_tables() {
+            return self.in_merged_tables();
+        }
         let rules: Vec<&Arc<Rule>> = self.tables.rules.of_family(self.family).collect();
         let mut at = 0;
         for _ in 0..MAX_RULES {
@@ -331,75 +504,36 @@ impl<'a> Lookup<'a> {
         Err(NoRoute::Unreachable)
     }
 
-    fn table_of(&self, rule: &Rule) -> u32 {
-        match self.vrf {
-            Some(vrf) if rule.l3mdev => vrf.vrf_table.unwrap_or(0),
-            _ => rule.table,
+    /// In the table that holds the routes of both: it is the main one.
+    fn in_merged_tables(&self) -> Result<(RouteRef<'a>, Vec<NextHop>), NoRoute> {
+        for tables in [&[table_id::LOCAL, table_id::MAIN][..], &[table_id::DEFAULT]] {
+            match self.in_tables(tables) {
+                InTable::Found(mut route, hops) => {
+                    route.table = route.table.min(table_id::MAIN);
+                    return Ok((route, hops));
+                }
+                InTable::Refused(why) => return Err(why),
+                InTable::Nothing => {}
+            }
         }
+        Err(NoRoute::Unreachable)
     }
 
-    fn matches(&self, rule: &Rule) -> bool {
-        let packet = &self.packet;
-        let named = |name: &Option<Box<str>>, index: Option<u32>| match name {
-            None => true,
-            Some(name) => {
-                let named = self.tables.links.by_name(name).map(|link| link.index);
-                named.is_some() && named == index
-            }
-        };
-        let within = |net: Option<IpNet>, address: Option<IpAddr>| match (net, address) {
-            (None, _) => true,
-            (Some(net), Some(address)) => net.contains(&address),
-            (Some(net), None) => net.prefix_len() == 0,
-        };
-        let iif = packet.iif.or_else(|| Some(self.loopback()));
-        let fits = named(&rule.iif, iif)
-            && named(&rule.oif, packet.oif)
-            && rule
-                .fwmark
-                .is_none_or(|(mark, mask)| (mark ^ packet.mark) & mask == 0)
-            && within(rule.source, packet.source)
-            && within(rule.destination, Some(packet.destination))
-            && (rule.tos == 0 || rule.tos == packet.tos)
-            && (!rule.l3mdev || self.vrf.is_some())
-            && rule
-                .uids
-                .is_none_or(|(first, last)| (first..=last).contains(&packet.uid))
-            // A packet of which nothing but the IP header is known.
-            && rule.ip_protocol.is_none()
-            && rule.source_ports.is_none()
-            && rule.destination_ports.is_none()
-            && rule.tunnel_id.is_none();
-        fits != (rule.flags & flag::INVERT != 0)
-    }
-
-    fn suppressed(&self, rule: &Rule, route: &RouteRef<'_>, hops: &[NextHop]) -> bool {
-        let set = |value: Option<u32>| value.filter(|value| *value != u32::MAX);
-        let too_short = set(rule.suppress_prefix_len)
-            .is_some_and(|len| u32::from(route.prefix.prefix_len()) <= len);
-        let by_group = set(rule.suppress_group).is_some_and(|group| {
-            let link = hops.first().and_then(|hop| self.tables.links.get(hop.link));
-            link.is_some_and(|link| link.group == group)
-        });
-        too_short || by_group
-    }
-
-    /// The first usable route of the longest prefix that has one.
     fn in_table(&self, table: u32) -> InTable<'a> {
-        let mut routes = self
-            .tables
-            .routes
-            .matching(table, self.packet.destination)
-            .peekable();
-        let mut run: Vec<RouteRef<'a>> = Vec::new();
-        while let Some(route) = routes.next() {
-            let ends = routes.peek().is_none_or(|next| next.prefix != route.prefix);
-            run.push(route);
-            if !ends {
-                continue;
-            }
-            self.prefer(&mut run);
-            for route in run.drain(..) {
+        self.in_tables(&[table])
+    }
+
+    /// The first usable route of the longest prefix that has one; of one
+    /// length those of the first table come first.
+    fn in_tables(&self, tables: &[u32]) -> InTable<'a> {
+        let to = self.packet.destination;
+        let of_table = |table: &u32| self.tables.routes.matching(*table, to);
+        let mut all: Vec<RouteRef<'a>> = tables.iter().flat_map(of_table).collect();
+        if tables.len() > 1 {
+            all.sort_by_key(|route| Reverse(route.prefix.prefix_len()));
+        }
+        for run in all.chunk_by(|a, b| a.prefix == b.prefix) {
+            for route in self.preferred(run) {
                 match self.usable(route) {
                     InTable::Nothing => {}
                     // Routes that say `throw` end the table.
@@ -414,54 +548,125 @@ impl<'a> Lookup<'a> {
     }
 
     /// Those of a prefix that fit the packet, the best first: its own type
-    /// of service before any, a source of its own before any.
-    fn prefer(&self, run: &mut Vec<RouteRef<'a>>) {
-        let packet = &self.packet;
-        run.retain(|route| {
-            (route.tos == 0 || route.tos == packet.tos)
-                && match (route.body.source, packet.source) {
-                    (Some(net), Some(source)) => IpNet::from(net).contains(&source),
-                    _ => true,
-                }
-        });
+    /// of service before any, a source of its own before any, and in IPv6
+    /// the link that is named and the preferred router.
+    fn preferred(&self, run: &[RouteRef<'a>]) -> Vec<RouteRef<'a>> {
+        let tos = self.packet.tos & LEGACY_TOS;
+        let fits =
+            |route: &&RouteRef<'a>| (route.tos == 0 || route.tos == tos) && self.is_from(route);
+        let mut run: Vec<RouteRef<'a>> = run.iter().filter(fits).copied().collect();
         run.sort_by_key(|route| {
             let source_len = route.body.source.map_or(0, |net| net.prefix_len());
             (
-                std::cmp::Reverse(source_len),
-                std::cmp::Reverse(route.tos),
+                Reverse(route.table),
+                Reverse(source_len),
+                Reverse(route.tos),
                 route.metric,
+                Reverse(self.score(route)),
             )
         });
+        run
+    }
+
+    /// Whether a route of IPv6 for some sources is for this packet's.
+    fn is_from(&self, route: &RouteRef<'a>) -> bool {
+        let unspecified = Ipv6Addr::UNSPECIFIED.into();
+        let from = self.packet.source.unwrap_or(unspecified);
+        let net = route.body.source.map(IpNet::from);
+        net.is_none_or(|net| net.contains(&from))
+    }
+
+    /// What the kernel prefers among IPv6 routes of one metric
+    /// (`rt6_score_route`): the higher preference, then the link named.
+    fn score(&self, route: &RouteRef<'a>) -> (u8, bool) {
+        let preference = match route.body.preference {
+            Some(1) => 3,
+            Some(3) => 1,
+            _ => 2,
+        };
+        let wanted = self.packet.iif.or(self.packet.oif);
+        let is_wanted = |hop: &NextHop| wanted.is_none_or(|link| link == hop.link);
+        let hops = route.body.next_hops.as_slice();
+        (
+            preference,
+            self.family == AF_INET6 && hops.iter().any(is_wanted),
+        )
+    }
+
+    /// The link that a packet must leave by, if it must: in IPv6 one that is
+    /// named only prefers its routes when the source is given, unless the
+    /// destination has a meaning on a link only (`rt6_need_strict`).
+    fn must_leave_by(&self) -> Option<u32> {
+        let IpAddr::V6(to) = self.packet.destination else {
+            return self.oif.map(|oif| oif.index);
+        };
+        let on_link = to.is_multicast() || to.is_unicast_link_local() || to.is_loopback();
+        let out = self.oif.map(|oif| oif.index);
+        match self.packet.iif {
+            Some(iif) => on_link.then_some(iif),
+            None => out.filter(|_| on_link || self.packet.source.is_none()),
+        }
     }
 
     fn usable(&self, route: RouteRef<'a>) -> InTable<'a> {
-        match route.body.kind {
-            kind::BLACKHOLE => return InTable::Refused(NoRoute::Blackhole),
-            kind::UNREACHABLE => return InTable::Refused(NoRoute::HostUnreachable),
-            kind::PROHIBIT => return InTable::Refused(NoRoute::Prohibited),
-            kind::THROW => return InTable::Nothing,
-            _ => {}
+        let must = self.must_leave_by();
+        let refusal = match route.body.kind {
+            kind::BLACKHOLE => Some(NoRoute::Blackhole),
+            kind::UNREACHABLE => Some(NoRoute::HostUnreachable),
+            kind::PROHIBIT => Some(NoRoute::Prohibited),
+            _ => None,
+        };
+        // In IPv6 what refuses is a route over the loopback.
+        let refuses = self.family == AF_INET || must.is_none_or(|out| out == self.loopback());
+        match refusal {
+            Some(refusal) if refuses => return InTable::Refused(refusal),
+            Some(_) => return InTable::Nothing,
+            None if route.body.kind == kind::THROW => return InTable::Nothing,
+            None => {}
         }
         let Some(mut hops) = self.tables.nexthops.hops_of(route.body) else {
             return InTable::Refused(NoRoute::Blackhole);
         };
         hops.retain(|hop| self.is_alive(hop, route.body.kind));
-        if hops.is_empty() {
-            InTable::Nothing
-        } else {
-            InTable::Found(route, hops)
+        let fits = |hop: &NextHop| must.is_none_or(|out| out == hop.link);
+        if !hops.iter().any(fits) {
+            return InTable::Nothing;
         }
+        // Of an IPv6 object's members any may be taken.
+        if self.family == AF_INET || route.body.nexthop_id.is_none() {
+            hops.retain(fits);
+        }
+        // With a link that is named, IPv4 takes the first over it.
+        if self.family == AF_INET && must.is_some() {
+            hops.truncate(1);
+        }
+        InTable::Found(route, hops)
     }
 
-    /// Not over a link that is not usable, nor over another than the one
-    /// named.
     fn is_alive(&self, hop: &NextHop, kind: u8) -> bool {
-        let is_named = || match self.oif {
-            None => true,
-            Some(oif) => oif.index == hop.link,
-        };
-        (kind == kind::LOCAL || self.tables.is_usable(hop, self.family)) && is_named()
+        kind == kind::LOCAL || self.tables.is_usable(hop, self.family)
     }
+}
+
+/// Whether rules are those that each namespace begins with.
+fn are_defaults(rules: &[&Arc<Rule>]) -> bool {
+    let plain = |rule: &&Arc<Rule>| {
+        let default = Rule {
+            family: rule.family,
+            priority: rule.priority,
+            table: rule.table,
+            action: action::TO_TABLE,
+            protocol: rule.protocol,
+            suppress_prefix_len: rule.suppress_prefix_len,
+            suppress_group: rule.suppress_group,
+            flags: rule.flags & flag::PERMANENT,
+            ..Rule::default()
+        };
+        (***rule == default).then_some((rule.priority, rule.table))
+    };
+    let known: Option<Vec<(u32, u32)>> = rules.iter().map(plain).collect();
+    let (local, main) = ((0, table_id::LOCAL), (32_766, table_id::MAIN));
+    known.is_some_and(|rules| rules == [local, main, (32_767, table_id::DEFAULT)])
 }
 
 #[cfg(test)]

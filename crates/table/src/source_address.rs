@@ -1,49 +1,53 @@
 //! Which of its addresses the host uses towards a destination.
 
 use std::net::{IpAddr, Ipv6Addr};
+use std::sync::Arc;
 
 use ipnet::IpNet;
 
-use crate::row::address::{Address, flag};
+use crate::row::address::{Address, flag, reach};
 use crate::row::link::Link;
 use crate::row::route::scope;
 use crate::writer::Tables;
 
-/// IPv4, as the kernel's `inet_select_addr`: a primary address of the link
-/// whose scope suffices, one in the gateway's network before others; else
-/// such an address of another link. Where the kernel would take the first
-/// that was made, which no row tells, the lowest address is taken.
+/// IPv4, as the kernel's `inet_select_addr`: the first primary address of
+/// the link in the gateway's network whose scope suffices; else the first
+/// such at all; else one of another link of the VRF, or of none.
 pub(crate) fn v4(
     tables: &Tables,
     link: u32,
     gateway: Option<IpAddr>,
     within: u8,
 ) -> Option<IpAddr> {
-    let is_primary =
-        |row: &&std::sync::Arc<Address>| row.local.is_ipv4() && row.flags & flag::SECONDARY == 0;
+    let is_primary = |row: &&Arc<Address>| row.local.is_ipv4() && row.flags & flag::SECONDARY == 0;
     let of_link = || {
-        tables
-            .addresses
-            .of_link(link)
-            .filter(is_primary)
-            .filter(|row| row.scope.min(scope::LINK) <= within)
+        let rows = tables.addresses.of_link(link).filter(is_primary);
+        rows.filter(|row| row.scope.min(scope::HOST) <= within)
     };
     let towards = |gateway: IpAddr| of_link().find(|row| network(row).contains(&gateway));
-    // The kernel keeps addresses of a wider reach behind narrower ones.
-    let first = || of_link().max_by_key(|row| (row.scope, std::cmp::Reverse(row.local)));
+    let of_other = |link: &Arc<Link>| {
+        let mut rows = tables.addresses.of_link(link.index).filter(is_primary);
+        rows.find(|row| row.scope != scope::LINK && row.scope <= within)
+    };
+    let vrf = vrf_of(tables, link);
+    let of_vrf = || vrf.and_then(|vrf| of_other(tables.links.get(vrf)?));
     let elsewhere = || {
-        tables
-            .links
-            .iter()
-            .flat_map(|link| tables.addresses.of_link(link.index))
-            .filter(is_primary)
-            .find(|row| row.scope != scope::LINK && row.scope <= within)
+        let links = tables.links.iter();
+        let mut beside = links.filter(|of| vrf_of(tables, of.index) == vrf);
+        beside.find_map(of_other)
     };
     gateway
         .and_then(towards)
-        .or_else(first)
+        .or_else(|| of_link().next())
+        .or_else(of_vrf)
         .or_else(elsewhere)
         .map(|row| row.local)
+}
+
+/// The VRF that a link is in.
+fn vrf_of(tables: &Tables, link: u32) -> Option<u32> {
+    let master = tables.links.get(tables.links.get(link)?.master?)?;
+    master.vrf_table.map(|_| master.index)
 }
 
 /// The network an address is in: its peer's, on a point-to-point link.
@@ -56,72 +60,79 @@ fn network(row: &Address) -> IpNet {
 
 /// IPv6, RFC 6724 section 5 as the kernel applies it
 /// (`ipv6_dev_get_saddr`): the best of the usable addresses by the rules
-/// in order; of those equal in all, the lowest.
+/// in order; of those equal in all, the first.
 pub(crate) fn v6(tables: &Tables, link: u32, to: Ipv6Addr) -> Option<IpAddr> {
-    let on_this_link_only = to.is_multicast() || to.is_unicast_link_local();
-    let domain = |link: &Link| link.master;
-    let out = tables.links.get(link);
-    let candidates = tables
-        .links
-        .iter()
-        .filter(|of| of.index == link || !on_this_link_only)
-        .filter(|of| of.index == link || out.is_none_or(|out| domain(of) == domain(out)))
-        .filter(|of| of.is_up())
-        .flat_map(|of| tables.addresses.of_link(of.index));
-    let unusable = flag::DADFAILED | flag::TENTATIVE;
-    candidates
-        .filter(|row| row.flags & unusable == 0 || row.flags & flag::OPTIMISTIC != 0)
-        .filter_map(|row| match row.local {
-            IpAddr::V6(from) => Some((rank(row, from, link, to), row.local)),
-            IpAddr::V4(_) => None,
-        })
-        .min()
-        .map(|(_, from)| from)
+    let on_this_link_only = to.is_multicast() || reach(to) <= 2;
+    let vrf = vrf_of(tables, link);
+    let beside =
+        |of: &&Arc<Link>| of.index == link || !on_this_link_only && vrf_of(tables, of.index) == vrf;
+    let of_links = |links: &mut dyn Iterator<Item = &Arc<Link>>| {
+        let rows = links.flat_map(|of| tables.addresses.of_link(of.index));
+        let best = rows.filter_map(|row| Some((rank(row, link, to)?, row.local)));
+        best.min_by_key(|(rank, _)| *rank)
+    };
+    // In a VRF its own addresses and the link's come before the others.
+    let near = vrf.filter(|_| !on_this_link_only).and_then(|vrf| {
+        let mut links = [link, vrf]
+            .into_iter()
+            .filter_map(|at| tables.links.get(at));
+        of_links(&mut links).filter(|([_, scope, ..], _)| *scope < TOO_NARROW)
+    });
+    let found = near.or_else(|| of_links(&mut tables.links.iter().filter(beside)));
+    found.map(|(_, from)| from)
 }
 
-/// How good a source is for a destination: less is better. Each place is
-/// a rule of RFC 6724 section 5.
-fn rank(row: &Address, from: Ipv6Addr, link: u32, to: Ipv6Addr) -> [u32; 7] {
-    let (of_from, of_to) = (reach(from), reach(to));
-    [
+/// In the place of the scope: it does not reach the destination.
+const TOO_NARROW: u32 = 0x100;
+
+/// How good a source is for a destination: less is better; `None` for one
+/// that is not usable. Each place is a rule of RFC 6724 section 5.
+fn rank(row: &Address, link: u32, to: Ipv6Addr) -> Option<[u32; 10]> {
+    let IpAddr::V6(from) = row.local else {
+        return None;
+    };
+    let has = |bit| row.flags & bit != 0;
+    let optimistic = has(flag::OPTIMISTIC);
+    if has(flag::TENTATIVE) && !optimistic {
+        return None;
+    }
+    let (of_from, of_to) = (u32::from(reach(from)), u32::from(reach(to)));
+    // Those that only look like IPv6 are never avoided.
+    let always = from.is_loopback() || matches!(from.segments(), [0, 0, 0, 0, 0, 0 | 0xffff, ..]);
+    let common = (u128::from(from) ^ u128::from(to)).leading_zeros();
+    Some([
         // Rule 1: the destination itself.
         u32::from(from != to),
         // Rule 2: the smallest scope that reaches the destination.
         if of_from >= of_to {
             of_from - of_to
         } else {
-            0x100 + of_to - of_from
+            TOO_NARROW + of_to - of_from
         },
-        // Rule 3: not deprecated.
-        u32::from(row.flags & flag::DEPRECATED != 0),
+        // Rule 3: neither deprecated nor optimistic.
+        u32::from(!always && (has(flag::DEPRECATED) || optimistic)),
+        // Rule 4: a home address.
+        u32::from(!has(flag::HOMEADDRESS)),
         // Rule 5: of the outgoing link.
         u32::from(row.link != link),
         // Rule 6: the same label.
         u32::from(label(from) != label(to)),
         // Rule 7: not temporary, the kernel's default (`use_tempaddr`).
-        u32::from(row.flags & flag::SECONDARY != 0),
+        u32::from(has(flag::SECONDARY)),
+        // Rule 8 begins with: both ORCHID, or neither.
+        u32::from((label(from) == ORCHID) != (label(to) == ORCHID)),
         // Rule 8: the longest common prefix, no longer than the source's.
-        128 - (u128::from(from) ^ u128::from(to))
-            .leading_zeros()
-            .min(row.prefix_len.into()),
-    ]
+        128 - common.min(row.prefix_len.into()),
+        u32::from(optimistic),
+    ])
 }
 
-/// Scope as a number of RFC 4291 section 2.7.
-fn reach(address: Ipv6Addr) -> u32 {
-    if address.is_multicast() {
-        (address.segments()[0] & 0xf).into()
-    } else if address.is_loopback() || address.is_unicast_link_local() {
-        2
-    } else if address.segments()[0] & 0xffc0 == 0xfec0 {
-        5
-    } else {
-        14
-    }
-}
+/// The label of ORCHIDs (RFC 4843).
+const ORCHID: u32 = 7;
 
 /// The label of RFC 6724's default policy table, with the kernel's
-/// additions (Teredo, ORCHID).
+/// additions (Teredo, ORCHID, site-local, 6bone): what `ip addrlabel` shows
+/// unless somebody changed it.
 fn label(address: Ipv6Addr) -> u32 {
     let segments = address.segments();
     match segments {
@@ -131,6 +142,8 @@ fn label(address: Ipv6Addr) -> u32 {
         [0x2001, 0, ..] => 6,
         [0x2001, 0x10..=0x1f, ..] => 7,
         [0x2002, ..] => 2,
+        [0x3ffe, ..] => 12,
+        [0xfec0..=0xfeff, ..] => 11,
         [0xfc00..=0xfdff, ..] => 5,
         _ => 1,
     }

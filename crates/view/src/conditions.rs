@@ -340,6 +340,12 @@ pub struct Packet {
     pub tos: u8,
     /// The user whose it is.
     pub uid: Option<u32>,
+    /// Its protocol.
+    pub ipproto: Option<u8>,
+    /// Its source port.
+    pub sport: Option<u16>,
+    /// Its destination port.
+    pub dport: Option<u16>,
 }
 
 impl Packet {
@@ -353,6 +359,9 @@ impl Packet {
             vrf: self.vrf,
             tos: self.tos,
             uid: self.uid,
+            ipproto: self.ipproto,
+            sport: self.sport,
+            dport: self.dport,
             ..RouteQuestion::to(to)
         }
     }
@@ -426,6 +435,27 @@ pub static GET: &[Word<Packet>] = &[
             g.tos = values::byte(v)?;
             Ok(())
         },
+    ),
+    get(
+        "ipproto",
+        "PROTOCOL",
+        &["ipproto"],
+        "Of this protocol (tcp, udp, a number), for rules that ask",
+        |g, v| set(&mut g.ipproto, values::ip_protocol(v)),
+    ),
+    get(
+        "sport",
+        "PORT",
+        &["sport"],
+        "From this port, for rules that ask",
+        |g, v| set(&mut g.sport, values::port(v)),
+    ),
+    get(
+        "dport",
+        "PORT",
+        &["dport"],
+        "To this port, for rules that ask",
+        |g, v| set(&mut g.dport, values::port(v)),
     ),
 ];
 

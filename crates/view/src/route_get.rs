@@ -3,11 +3,13 @@
 
 use std::io;
 use std::net::IpAddr;
+use std::sync::Arc;
 
 use ipnet::IpNet;
 use serde::{Deserialize, Serialize};
+use table::row::link::flag::LOOPBACK;
 use table::row::route::{kind, protocol, table_id};
-use table::{Decision, Link, NextHop, Packet, RouteBody, Tables};
+use table::{Decision, Link, Links, NextHop, Packet, Route, RouteBody, Tables};
 
 use crate::answer_error::AnswerError;
 use crate::context::{Context, View};
@@ -21,6 +23,9 @@ use crate::route::{
 use crate::route_metrics::{metric_fields, metric_text};
 use crate::selection::BadQuestion;
 use words::Names;
+
+/// `IPPROTO_UDP`.
+const UDP: u8 = 17;
 
 /// Which route a packet would take.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -49,6 +54,16 @@ pub struct RouteQuestion {
     /// The user whose it is, for rules about users; shown when given.
     #[serde(default)]
     pub uid: Option<u32>,
+    /// Its protocol, for rules about protocols. Without: the kernel takes
+    /// an IPv4 packet to be UDP.
+    #[serde(default)]
+    pub ipproto: Option<u8>,
+    /// Its source port, for rules about ports.
+    #[serde(default)]
+    pub sport: Option<u16>,
+    /// Its destination port, for rules about ports.
+    #[serde(default)]
+    pub dport: Option<u16>,
     /// How the answer is written.
     #[serde(default)]
     pub output: Output,
@@ -67,8 +82,17 @@ impl RouteQuestion {
             vrf: None,
             tos: 0,
             uid: None,
+            ipproto: None,
+            sport: None,
+            dport: None,
             output: Output::default(),
         }
+    }
+
+    /// The kernel's own default (`inet_rtm_getroute`).
+    fn protocol(&self) -> u8 {
+        let default = if self.to.is_ipv4() { UDP } else { 0 };
+        self.ipproto.unwrap_or(default)
     }
 
     fn packet(&self, tables: &Tables) -> Result<Packet, BadQuestion> {
@@ -97,6 +121,9 @@ impl RouteQuestion {
             mark: self.mark,
             tos: self.tos,
             uid: self.uid.unwrap_or(0),
+            ip_protocol: self.protocol(),
+            source_port: self.sport.unwrap_or(0),
+            destination_port: self.dport.unwrap_or(0),
         })
     }
 }
@@ -118,6 +145,46 @@ pub fn route_get(
             to: question.to,
             why,
         })?;
+    let taken = Taken {
+        question,
+        packet,
+        decision,
+    };
+    show(&taken, tables, names, now_millis, out)
+}
+
+/// Writes the kernel's own answer to a question. The tables need its links
+/// only.
+pub fn route_got(
+    question: &RouteQuestion,
+    answer: &Route,
+    tables: &Tables,
+    names: &Names,
+    now_millis: u64,
+    out: impl io::Write,
+) -> Result<u64, AnswerError> {
+    let body = Arc::new(answer.body.clone());
+    let taken = Taken {
+        question,
+        packet: question.packet(tables)?,
+        decision: Decision {
+            kind: body.kind,
+            hops: body.next_hops.as_slice().to_vec(),
+            source: body.preferred_source,
+            table: answer.table,
+            route: Some(answer.with_body(&body)),
+        },
+    };
+    show(&taken, tables, names, now_millis, out)
+}
+
+fn show(
+    taken: &Taken<'_>,
+    tables: &Tables,
+    names: &Names,
+    now_millis: u64,
+    out: impl io::Write,
+) -> Result<u64, AnswerError> {
     let context = Context {
         links: &tables.links,
         tables: Some(tables),
@@ -127,14 +194,10 @@ pub fn route_get(
     let shape = Question {
         object: Object::Route,
         filter: Filter::default(),
-        output: question.output.clone(),
+        output: taken.question.output.clone(),
     };
     let mut printer = Printer::new(&shape, context, out)?;
-    printer.one(&Taken {
-        question,
-        packet,
-        decision,
-    })?;
+    printer.one(taken)?;
     Ok(printer.close()?)
 }
 
@@ -179,21 +242,33 @@ impl Taken<'_> {
         self.decision.route.map_or(0, |route| route.tos)
     }
 
-    fn cache_flags(&self) -> &'static [&'static str] {
+    fn is_over_loopback(&self, links: &Links) -> bool {
+        let link = self.only_hop().and_then(|hop| links.get(hop.link));
+        link.is_some_and(|link| link.flags & LOOPBACK != 0)
+    }
+
+    fn cache_flags(&self, links: &Links) -> &'static [&'static str] {
         let joined = self.packet.destination == IpAddr::from([224, 0, 0, 1]);
         match self.decision.kind {
             kind::LOCAL => &["local"],
             kind::BROADCAST => &["local", "brd"],
             kind::MULTICAST if joined => &["local", "mc"],
             kind::MULTICAST => &["mc"],
+            _ if self.is_over_loopback(links) => &["local"],
             _ => &[],
         }
     }
 
-    /// Metrics belong to the route; the host's own addresses have none.
+    /// Metrics belong to the route; broadcast has none, nor has multicast
+    /// by a route for more than that.
     fn metric_body(&self) -> Option<&RouteBody> {
-        self.body()
-            .filter(|_| matches!(self.decision.kind, kind::UNICAST | kind::LOCAL))
+        let route = self.decision.route?;
+        let is_its_own = match self.decision.kind {
+            kind::UNICAST | kind::LOCAL => true,
+            kind::MULTICAST => route.prefix.prefix_len() >= 4,
+            _ => false,
+        };
+        self.body().filter(|_| is_its_own)
     }
 }
 
@@ -231,16 +306,16 @@ impl Show for Taken<'_> {
         }
         visit.list("flags");
         visit.end_list();
-        if self.packet.mark != 0 {
+        if self.packet.mark != 0 && !self.is_v6() {
             visit.value("mark", Value::Number(self.packet.mark.into()));
         }
         flow_fields(hop.map_or(0, |hop| hop.realms), view, visit);
-        if let Some(uid) = self.question.uid {
+        if let Some(uid) = self.question.uid.filter(|_| !self.is_v6()) {
             visit.value("uid", Value::Number(uid.into()));
         }
         if !self.is_v6() {
             visit.list("cache");
-            for name in self.cache_flags() {
+            for name in self.cache_flags(view.links) {
                 visit.item(Value::Text(name));
             }
             visit.end_list();
@@ -298,11 +373,11 @@ impl Show for Taken<'_> {
         if let Some(route) = self.decision.route.filter(|_| self.is_v6()) {
             labelled(out, b"metric ", Value::Number(route.metric.into()));
         }
-        if self.packet.mark != 0 {
+        if self.packet.mark != 0 && !self.is_v6() {
             labelled(out, b"mark ", Value::Number(self.packet.mark.into()));
         }
         flow_text(hop.map_or(0, |hop| hop.realms), view, out);
-        if let Some(uid) = self.question.uid {
+        if let Some(uid) = self.question.uid.filter(|_| !self.is_v6()) {
             labelled(out, b"uid ", Value::Number(uid.into()));
         }
         self.cache_text(view, out);
@@ -329,11 +404,11 @@ impl Taken<'_> {
         }
         out.push(view.line_break());
         out.extend_from_slice(b"    cache ");
-        for (at, name) in self.cache_flags().iter().enumerate() {
+        for (at, name) in self.cache_flags(view.links).iter().enumerate() {
             out.push(if at == 0 { b'<' } else { b',' });
             out.extend_from_slice(name.as_bytes());
         }
-        if !self.cache_flags().is_empty() {
+        if !self.cache_flags(view.links).is_empty() {
             out.extend_from_slice(b"> ");
         }
         if let Some(body) = self.metric_body() {

@@ -11,6 +11,8 @@
 
 mod support;
 
+use std::time::Duration;
+
 use fingerpost_view as view;
 use lab::{Netns, Random};
 use serde_json::Value;
@@ -171,6 +173,78 @@ fn same(ours: &Result<Value, String>, theirs: &Result<Value, String>) -> bool {
         ours["prefsrc"] = theirs["prefsrc"].clone();
     }
     ours == *theirs
+}
+
+/// The question that the words behind `route get` ask.
+fn question(words: &str) -> RouteQuestion {
+    let mut parts = words.split(' ');
+    let mut question = RouteQuestion::to(parts.next().unwrap().parse().unwrap());
+    let number = |text: &str| match text.strip_prefix("0x") {
+        Some(hex) => u32::from_str_radix(hex, 16).unwrap(),
+        None => text.parse().unwrap(),
+    };
+    while let (Some(key), Some(value)) = (parts.next(), parts.next()) {
+        match key {
+            "from" => question.from = Some(value.parse().unwrap()),
+            "iif" => question.iif = Some(value.into()),
+            "oif" => question.oif = Some(value.into()),
+            "mark" => question.mark = number(value),
+            "tos" => question.tos = number(value) as u8,
+            "uid" => question.uid = Some(number(value)),
+            "ipproto" => question.ipproto = Some(if value == "tcp" { 6 } else { 17 }),
+            "sport" => question.sport = Some(number(value) as u16),
+            "dport" => question.dport = Some(number(value) as u16),
+            _ => panic!("{key}"),
+        }
+    }
+    question
+}
+
+/// How late an address may be announced, and its routes made.
+const SETTLES: Duration = Duration::from_secs(60);
+
+/// Situations at random; `FINGERPOST_ROUTE_SEEDS` says how many, from
+/// which on (`FIRST-LAST`). Each asks 200 questions.
+#[test]
+fn the_kernel_s_decision_in_situations_at_random() {
+    if lab::skip::unless(lab::skip::user(6_000)).is_none() {
+        return;
+    }
+    let seeds = std::env::var("FINGERPOST_ROUTE_SEEDS").unwrap_or("1-20".into());
+    let (first, last) = seeds.split_once('-').unwrap();
+    let mut wrong = Vec::new();
+    for seed in first.parse().unwrap()..=last.parse().unwrap() {
+        let Some(netns) = lab::skip::unless(Netns::new("view-random")) else {
+            return;
+        };
+        netns
+            .sysctl("net/ipv6/conf/default/accept_dad", "0")
+            .unwrap();
+        // A packet that came in is answered for as by a router.
+        netns.sysctl("net/ipv4/conf/all/forwarding", "1").unwrap();
+        lab::decisions::change(&netns, &lab::decisions::situation(seed)).unwrap();
+        let questions = lab::decisions::questions(seed, 200);
+        // Some addresses are announced, and their routes made, a little late.
+        let mut found = Vec::new();
+        let agreed = lab::wait_until(SETTLES, "agreement", || {
+            let tables = Rows::of(&netns).tables();
+            let answers = questions
+                .iter()
+                .map(|words| ours(&tables, &question(words)));
+            let answers: Vec<_> = answers.collect();
+            let theirs = lab::decisions::of_kernel(&netns, &questions).unwrap();
+            found = lab::decisions::differences(&questions, &answers, &theirs);
+            found.is_empty().then_some(())
+        });
+        if agreed.is_err() {
+            wrong.push(format!(
+                "seed {seed}, {}:\n{}",
+                found.len(),
+                found.join("\n")
+            ));
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
 fn check(netns: &Netns, tables: &table::Tables, words: &str) -> Option<String> {

@@ -138,6 +138,7 @@ impl Reader {
             preferred_until_millis: self.preferred.or(self.valid),
             metric: self.metric,
             protocol: self.protocol,
+            created_centisecs: 0,
         })
     }
 }

@@ -8,29 +8,11 @@ use table::{AF_INET, AF_INET6, Rule};
 
 use crate::Verb;
 use crate::line::{Context, ParseError, Words, family_of, number, unknown, wrong};
+use crate::values;
 
 const KNOWN: &str = "not, from, to, priority, fwmark, tos, iif, oif, uidrange, ipproto, sport, \
      dport, tun_id, lookup TABLE, goto, nop, blackhole, prohibit, unreachable, l3mdev, realms, \
      suppress_prefixlength, suppress_ifgroup, protocol";
-
-/// Names of IP protocols (IANA), as `ip` prints them.
-const IP_PROTOCOLS: &[(&str, u8)] = &[
-    ("icmp", 1),
-    ("igmp", 2),
-    ("ipencap", 4),
-    ("tcp", 6),
-    ("udp", 17),
-    ("dccp", 33),
-    ("gre", 47),
-    ("esp", 50),
-    ("ah", 51),
-    ("ipv6-icmp", 58),
-    ("icmpv6", 58),
-    ("ospf", 89),
-    ("vrrp", 112),
-    ("sctp", 132),
-    ("udplite", 136),
-];
 
 /// A rule as it is asked for.
 #[derive(Debug)]
@@ -74,8 +56,7 @@ pub fn rule(line: &str, context: &mut Context<'_>) -> Result<AskedRule, ParseErr
             "uidrange" => rule.uids = Some(range(word, words.value(word)?)?),
             "ipproto" => {
                 let text = words.value(word)?;
-                let known = IP_PROTOCOLS.iter().find(|(name, _)| *name == text);
-                let number = known.map(|(_, number)| *number).or_else(|| number(text));
+                let number = values::ip_protocol(text).ok();
                 rule.ip_protocol = Some(number.ok_or_else(|| wrong(word, text, "an IP protocol"))?);
             }
             "sport" => rule.source_ports = Some(range(word, words.value(word)?)?),

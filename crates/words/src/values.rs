@@ -97,6 +97,39 @@ pub fn byte(text: &str) -> Result<u8, String> {
     u8::try_from(number(text)?).map_err(|_| "a number up to 255 is expected".to_owned())
 }
 
+/// Names of IP protocols (IANA), as `ip` prints them.
+const IP_PROTOCOLS: &[(&str, u8)] = &[
+    ("icmp", 1),
+    ("igmp", 2),
+    ("ipencap", 4),
+    ("tcp", 6),
+    ("udp", 17),
+    ("dccp", 33),
+    ("gre", 47),
+    ("esp", 50),
+    ("ah", 51),
+    ("ipv6-icmp", 58),
+    ("icmpv6", 58),
+    ("ospf", 89),
+    ("vrrp", 112),
+    ("sctp", 132),
+    ("udplite", 136),
+];
+
+/// An IP protocol by name or number.
+pub fn ip_protocol(text: &str) -> Result<u8, String> {
+    let known = IP_PROTOCOLS.iter().find(|(name, _)| *name == text);
+    let number = known.map(|(_, number)| *number);
+    number
+        .or_else(|| byte(text).ok())
+        .ok_or_else(|| "a protocol is expected, like tcp, udp or 6".to_owned())
+}
+
+/// A port.
+pub fn port(text: &str) -> Result<u16, String> {
+    u16::try_from(number(text)?).map_err(|_| "a port is a number up to 65535".to_owned())
+}
+
 /// A VLAN.
 pub fn vlan(text: &str) -> Result<u16, String> {
     u16::try_from(number(text)?)

@@ -1,21 +1,22 @@
-//! `route get` straight from the kernel.
+//! `route get` straight from the kernel: its own answer to the packet
+//! ([`linux::once::route`]).
 //!
-//! The kernel finds the route ([`linux::once::route`] with
-//! `RTM_F_FIB_MATCH`, all members of a group included). What the packet
-//! makes of it is decided as in the daemon, over tables that hold the
-//! links, addresses, rules and just that route: the same answer, and no
-//! listing of a million routes.
+//! Of several next hops that answer names the one that a hash chose, which
+//! another packet need not take. The kernel is then asked for the route as
+//! it stands (`RTM_F_FIB_MATCH`), and what the packet makes of it is decided
+//! as in the daemon, over tables that hold the links, addresses, rules and
+//! just that route: the same answer, and no listing of a million routes.
 
 use std::io::Write;
 use std::net::IpAddr;
 
 use anyhow::Result;
 use linux::mirror::now_millis;
-use linux::{Mirror, Namespace, Options, once};
+use linux::{Namespace, once};
 use netlink::decode;
 use netlink::request::{Dump, RouteQuery};
 use rustix::io::Errno;
-use table::{AF_INET, AF_INET6, Change, Links, NoRoute, Placement, Writer};
+use table::{AF_INET, AF_INET6, Change, Links, NextHops, NoRoute, Placement, Route, Writer};
 use view::{BadQuestion, RouteQuestion};
 
 use super::{Answered, INTERRUPTED, each_row};
@@ -26,24 +27,37 @@ pub fn answer(
     namespace: &Namespace,
     out: &mut impl Write,
 ) -> Result<Answered> {
-    let mut interrupted = false;
-    let tables = if question.tos == 0 {
-        let mut writer = Writer::default();
-        interrupted = surroundings(question, namespace, &mut writer)?;
-        let found = route(question, namespace, &writer.tables().links)?;
-        writer.apply(found)?;
-        writer.tables().clone()
-    } else {
-        // The kernel's question has no place for it beside a match.
-        let mirror = Mirror::start(namespace.clone(), Options::default())?;
-        super::loaded(&mirror)?;
-        (*mirror.reader().snapshot()).clone()
+    let (names, now) = (words::load(), now_millis());
+    let mut writer = Writer::default();
+    let mut interrupted = listed(namespace, &mut writer, &[Dump::Links { counters: false }])?;
+    let links = &writer.tables().links;
+    let answer =
+        asked(question, namespace, links, false).map_err(|error| refused(question.to, error))?;
+    let rows = match several(question, namespace, links) {
+        Some(route) => {
+            interrupted |= surroundings(question, namespace, &mut writer)?;
+            writer.apply(Change::PutRoute(route, Placement::Last))?;
+            view::route_get(question, writer.tables(), &names, now, out)?
+        }
+        None => view::route_got(question, &answer, writer.tables(), &names, now, out)?,
     };
-    let rows = view::route_get(question, &tables, &words::load(), now_millis(), out)?;
     Ok(Answered {
         rows,
         incomplete: interrupted.then(|| INTERRUPTED.to_owned()),
     })
+}
+
+/// The route that a packet takes, where it has several next hops to choose
+/// from: not with a link that is named, nor with a type of service, for
+/// which a match has no place.
+fn several(question: &RouteQuestion, namespace: &Namespace, links: &Links) -> Option<Route> {
+    if question.tos != 0 {
+        return None;
+    }
+    let route = asked(question, namespace, links, true).ok()?;
+    let is_one = route.body.next_hops.as_slice().len() == 1;
+    let is_object = route.body.nexthop_id.is_some() && route.body.next_hops == NextHops::None;
+    (!is_one || is_object).then_some(route)
 }
 
 /// What the decision needs beside the route; whether it changed meanwhile.
@@ -52,20 +66,25 @@ fn surroundings(
     namespace: &Namespace,
     writer: &mut Writer,
 ) -> Result<bool> {
-    let mut interrupted = false;
     let family = if question.to.is_ipv4() {
         AF_INET
     } else {
         AF_INET6
     };
-    let now = now_millis();
-    for request in [
-        Dump::Links { counters: false },
+    let requests = [
         Dump::Addresses { family, link: None },
         Dump::Rules { family },
         Dump::Nexthops,
-    ] {
-        interrupted |= each_row(namespace, &request, &mut |message| {
+    ];
+    listed(namespace, writer, &requests)
+}
+
+/// Lists tables of the kernel; whether one changed meanwhile.
+fn listed(namespace: &Namespace, writer: &mut Writer, requests: &[Dump]) -> Result<bool> {
+    let now = now_millis();
+    let mut interrupted = false;
+    for request in requests {
+        interrupted |= each_row(namespace, request, &mut |message| {
             let payload = message.payload;
             writer.apply(match request {
                 Dump::Links { .. } => Change::PutLink(decode::link(payload)?),
@@ -79,8 +98,14 @@ fn surroundings(
     Ok(interrupted)
 }
 
-/// The route that the kernel finds.
-fn route(question: &RouteQuestion, namespace: &Namespace, links: &Links) -> Result<Change> {
+/// What the kernel answers: where the packet goes, or the route as it
+/// stands (`fib_match`).
+fn asked(
+    question: &RouteQuestion,
+    namespace: &Namespace,
+    links: &Links,
+    fib_match: bool,
+) -> Result<Route, linux::Error> {
     let index = |name: &Option<String>| {
         let link = name.as_deref().and_then(|name| links.by_name(name));
         link.map(|link| link.index)
@@ -91,11 +116,13 @@ fn route(question: &RouteQuestion, namespace: &Namespace, links: &Links) -> Resu
         input: index(&question.iif),
         mark: (question.mark != 0).then_some(question.mark),
         uid: question.uid,
-        fib_match: true,
+        tos: question.tos,
+        ip_protocol: question.ipproto,
+        source_port: question.sport,
+        destination_port: question.dport,
+        fib_match,
     };
-    let found = once::route(question.to, &query, namespace);
-    let route = found.map_err(|error| refused(question.to, error))?;
-    Ok(Change::PutRoute(route, Placement::Last))
+    once::route(question.to, &query, namespace)
 }
 
 /// Why the kernel finds no way, in the words of the daemon's answer.

@@ -13,8 +13,8 @@ use super::normalise;
 use table::row::address;
 use table::row::neighbour::{flag, state};
 use table::{
-    Address, Change, FdbEntry, Link, Links, Neighbour, Nexthop, Pair, Placement, RouteBody,
-    RouteRef, Rule, Tables, pairs,
+    Address, AddressKey, Change, FdbEntry, Link, Links, Neighbour, Nexthop, Pair, Placement,
+    RouteBody, RouteRef, Rule, Tables, pairs,
 };
 
 /// Expiries jump by the granularity of the kernel's clock: nearer than
@@ -74,11 +74,14 @@ pub fn difference(current: &Tables, fresh: &Tables, whole: CompleteTables) -> Di
     rows(&LINKS, a.links.iter(), b.links.iter(), whole.links, to);
     rows(
         &ADDRESSES,
-        a.addresses.iter(),
-        b.addresses.iter(),
+        a.addresses.by_key(),
+        b.addresses.by_key(),
         whole.addresses,
         to,
     );
+    if whole.addresses {
+        order_of_addresses(current, fresh, to);
+    }
     rows(
         &NEIGHBOURS,
         a.neighbours.iter(),
@@ -211,6 +214,31 @@ const ADDRESSES: Kind<Address> = Kind {
     delete: |a| Change::DeleteAddress(a.key()),
     is_silent: |a, b| b.or(a).is_some_and(is_tentative),
 };
+
+/// Puts the addresses of a link in the kernel's order where it differs, or
+/// where some are new. Announcements tell it of IPv4; of IPv6 they may not.
+fn order_of_addresses(current: &Tables, fresh: &Tables, to: &mut Difference) {
+    let (had, has) = (&current.addresses, &fresh.addresses);
+    let is_in = |all: &table::Addresses, row: &Address| all.get(&row.key()).is_some();
+    let rows: Vec<&Arc<Address>> = has.iter().collect();
+    for rows in rows.chunk_by(|a, b| a.link == b.link) {
+        let Some(link) = rows.first().map(|row| row.link) else {
+            continue;
+        };
+        let known = |row: &&&Arc<Address>| is_in(had, row);
+        let order = |rows: &[&Arc<Address>], is_v4| -> Vec<AddressKey> {
+            let rows = rows.iter().filter(known);
+            let of_family = rows.filter(|row| row.local.is_ipv4() == is_v4);
+            of_family.map(|row| row.key()).collect()
+        };
+        let before: Vec<&Arc<Address>> = had.of_link(link).filter(|row| is_in(has, row)).collect();
+        let [v4, v6] = [true, false].map(|is_v4| order(rows, is_v4) != order(&before, is_v4));
+        if v4 || v6 || !rows.iter().all(|row| is_in(had, row)) {
+            let keys = rows.iter().map(|row| row.key()).collect();
+            to.add(&before, Change::OrderAddresses(link, keys), v4);
+        }
+    }
+}
 
 /// An IPv6 address is announced when duplicate address detection has
 /// found it unique (RFC 4862 section 5.4), not before.

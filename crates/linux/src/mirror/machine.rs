@@ -173,6 +173,11 @@ impl Machine {
         !self.model.arrived().is_empty()
     }
 
+    /// Whether addresses came whose order a listing has to tell.
+    pub(crate) fn has_unsure_order(&mut self) -> bool {
+        *self.model.has_unsure_order()
+    }
+
     /// Whether something was lost since this was last asked.
     pub(crate) fn take_lost(&mut self) -> bool {
         std::mem::take(&mut self.lost)
@@ -251,6 +256,9 @@ impl Machine {
             Which::All | Which::Fdb => std::mem::take(self.model.arrived()),
             _ => BTreeSet::new(),
         };
+        if matches!(which, Which::All | Which::Addresses) {
+            *self.model.has_unsure_order() = false;
+        }
         self.stash = Some(Vec::new());
         self.listing = Some(Listing {
             purpose,
@@ -313,6 +321,8 @@ impl Machine {
     pub(crate) fn fail(&mut self) {
         let listing = self.listing.take();
         let purpose = listing.as_ref().map(|listing| listing.purpose);
+        let which = listing.as_ref().map(|listing| listing.which);
+        *self.model.has_unsure_order() |= which == Some(Which::Addresses);
         let arrived = listing.map(|listing| listing.arrived);
         self.model.arrived().extend(arrived.unwrap_or_default());
         self.stash = None;

@@ -30,6 +30,8 @@ pub struct Model {
     /// Links that came, perhaps from another namespace, and may have brought
     /// forwarding entries that nothing announces.
     arrived: BTreeSet<u32>,
+    /// Addresses came of which the announcements do not tell the order.
+    has_unsure_order: bool,
 }
 
 impl Model {
@@ -39,6 +41,7 @@ impl Model {
             writer,
             all_ignore_linkdown: false,
             arrived: BTreeSet::new(),
+            has_unsure_order: false,
         }
     }
 
@@ -48,6 +51,7 @@ impl Model {
             writer,
             all_ignore_linkdown: self.all_ignore_linkdown,
             arrived: BTreeSet::new(),
+            has_unsure_order: false,
         }
     }
 
@@ -55,6 +59,12 @@ impl Model {
     /// entries have to be listed.
     pub fn arrived(&mut self) -> &mut BTreeSet<u32> {
         &mut self.arrived
+    }
+
+    /// Whether addresses came, since this was last set, of which the
+    /// announcements do not tell the order, so that they have to be listed.
+    pub fn has_unsure_order(&mut self) -> &mut bool {
+        &mut self.has_unsure_order
     }
 
     /// Takes in what holds for all links where rows do not tell it.
@@ -208,11 +218,15 @@ impl Model {
 
     fn put_address(&mut self, row: Address) -> Result<(), TableFull> {
         let link = row.link;
-        let is_v4 = row.local.is_ipv4();
-        self.writer.apply(Change::PutAddress(row))?;
+        let (key, is_v4) = (row.key(), row.local.is_ipv4());
+        let is_new = self.tables().addresses.get(&key).is_none();
+        self.writer.apply(Change::AddAddress(row))?;
         if is_v4 {
-            silent::hops_revived(&mut self.writer, link)?;
+            return silent::hops_revived(&mut self.writer, link);
         }
+        // An IPv6 address is announced once it is found to be unique: one
+        // made in the same tick before it may come after it.
+        self.has_unsure_order |= is_new && self.tables().addresses.has_twin(&key);
         Ok(())
     }
 

@@ -65,11 +65,15 @@ pub(super) struct Worker {
     schedule: Schedule,
     /// When what links have brought may be listed again.
     arrivals_at: Instant,
+    /// When addresses may be listed again for their order.
+    order_at: Instant,
 }
 
-/// After a listing of what links have brought, none for so many times as
-/// long as it took.
-const ARRIVALS_SHARE: u32 = 20;
+/// After a listing of what links have brought, or of addresses for their
+/// order, none for so many times as long as it took.
+const LISTING_SHARE: u32 = 20;
+/// And of addresses none for so long at least: they come in bursts.
+const ORDER_PAUSE: Duration = Duration::from_millis(100);
 
 /// How late an announcement may be.
 const LATENESS: Duration = Duration::from_millis(300);
@@ -129,6 +133,7 @@ impl Worker {
             sampled_speeds: None,
             schedule: Schedule::new(now),
             arrivals_at: now,
+            order_at: now,
         })
     }
 
@@ -172,6 +177,9 @@ impl Worker {
         let mut until = self.next_scan.min(self.next_look);
         if self.feed.machine.has_arrivals() {
             until = until.min(self.arrivals_at);
+        }
+        if self.feed.machine.has_unsure_order() {
+            until = until.min(self.order_at);
         }
         for at in [self.resync_at, self.look_again_at, self.settled_at()]
             .into_iter()
@@ -219,7 +227,11 @@ impl Worker {
         }
         if self.feed.machine.has_arrivals() && now >= self.arrivals_at {
             self.sample_rows(Sampled::Fdb);
-            self.arrivals_at = Instant::now() + ARRIVALS_SHARE * now.elapsed();
+            self.arrivals_at = Instant::now() + LISTING_SHARE * now.elapsed();
+        }
+        if self.feed.machine.has_unsure_order() && now >= self.order_at {
+            self.sample_rows(Sampled::Addresses);
+            self.order_at = Instant::now() + ORDER_PAUSE.max(LISTING_SHARE * now.elapsed());
         }
         self.samples(now);
         Ok(None)

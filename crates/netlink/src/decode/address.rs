@@ -33,6 +33,7 @@ pub fn address(payload: &[u8], now_millis: u64) -> Result<Address, Malformed> {
         preferred_until_millis: None,
         metric: 0,
         protocol: 0,
+        created_centisecs: 0,
     };
     while let Some(attribute) = attributes.step()? {
         match attribute.kind {
@@ -41,11 +42,12 @@ pub fn address(payload: &[u8], now_millis: u64) -> Result<Address, Malformed> {
             ifa::LABEL => row.label = Some(attribute.text()),
             ifa::BROADCAST => row.broadcast = Some(attribute.address()?),
             ifa::ANYCAST => row.anycast = Some(attribute.address()?),
-            // struct ifa_cacheinfo: preferred, valid, two time stamps.
+            // struct ifa_cacheinfo: preferred, valid, when made, when changed.
             ifa::CACHEINFO => {
-                let [p0, p1, p2, p3, v0, v1, v2, v3] = attribute.array()?;
+                let [p0, p1, p2, p3, v0, v1, v2, v3, c0, c1, c2, c3] = attribute.array()?;
                 let preferred = u32::from_ne_bytes([p0, p1, p2, p3]);
                 let valid = u32::from_ne_bytes([v0, v1, v2, v3]);
+                row.created_centisecs = u32::from_ne_bytes([c0, c1, c2, c3]);
                 row.preferred_until_millis = ends_at(preferred, now_millis);
                 row.valid_until_millis = ends_at(valid, now_millis);
             }

@@ -1,6 +1,6 @@
 //! An IP address of a link.
 
-use std::net::IpAddr;
+use std::net::{IpAddr, Ipv6Addr};
 
 /// An address (`RTM_NEWADDR`).
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -33,15 +33,18 @@ pub struct Address {
     pub metric: u32,
     /// `IFA_PROTO`: who made it (`IFAPROT_…`), 0 unless said.
     pub protocol: u8,
+    /// `cstamp` of `IFA_CACHEINFO`: when it was made, hundredths of a
+    /// second of the kernel's clock; it starts again from 0 after 497 days.
+    pub created_centisecs: u32,
 }
 
-/// What tells addresses apart in the kernel, in the table's order.
+/// What tells addresses apart in the kernel. Ordered by address, then link.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct AddressKey {
-    /// Index of its link.
-    pub link: u32,
     /// The address itself.
     pub local: IpAddr,
+    /// Index of its link.
+    pub link: u32,
     /// Length of its prefix.
     pub prefix_len: u8,
     /// The other end (IPv4 allows one address towards several).
@@ -66,17 +69,34 @@ impl Address {
             preferred_until_millis: None,
             metric: 0,
             protocol: 0,
+            created_centisecs: 0,
         }
     }
 
     /// Its key.
     pub fn key(&self) -> AddressKey {
         AddressKey {
-            link: self.link,
             local: self.local,
+            link: self.link,
             prefix_len: self.prefix_len,
             peer: self.peer,
         }
+    }
+}
+
+/// Scope of an IPv6 address as a number of RFC 4291 section 2.7
+/// (`ipv6_addr_src_scope`): the kernel lists the wider before the narrower.
+pub fn reach(address: Ipv6Addr) -> u8 {
+    if address.is_multicast() {
+        (address.segments()[0] & 0xf) as u8
+    } else if address.is_unspecified() {
+        0
+    } else if address.is_loopback() || address.is_unicast_link_local() {
+        2
+    } else if address.segments()[0] & 0xffc0 == 0xfec0 {
+        5
+    } else {
+        14
     }
 }
 

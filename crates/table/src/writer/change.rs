@@ -17,8 +17,16 @@ use crate::row::rule::Rule;
 pub enum Change {
     PutLink(Link),
     DeleteLink(u32),
+    /// An address as a listing tells it: a new one stands behind those of
+    /// its link and kind.
     PutAddress(Address),
+    /// An address as it is announced: a new one stands where the kernel
+    /// puts it.
+    AddAddress(Address),
     DeleteAddress(AddressKey),
+    /// The addresses of a link in this order, as far as they are there and
+    /// the kinds of addresses leave it open; others stay behind them.
+    OrderAddresses(u32, Box<[AddressKey]>),
     PutNeighbour(Neighbour),
     DeleteNeighbour(NeighbourKey),
     PutRoute(Route, Placement),

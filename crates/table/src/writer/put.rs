@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use super::limits::{Limited, TableFull};
 use super::{Change, Writer};
+use crate::addresses::Addresses;
 use crate::event::{Event, Operation, Row};
 use crate::routes::{Placement, Put};
 use crate::row::address::Address;
@@ -15,13 +16,21 @@ use crate::row::nexthop::Nexthop;
 use crate::row::route::{OtherRoute, Route, RouteBody};
 use crate::row::rule::Rule;
 
+/// Puts an address in one of two ways ([`Change::PutAddress`],
+/// [`Change::AddAddress`]).
+type PutAddress = fn(&mut Addresses, Arc<Address>) -> Option<Arc<Address>>;
+
 impl Writer {
     /// Applies one change; readers see it after [`Writer::publish`].
     /// O(log n).
     pub fn apply(&mut self, change: Change) -> Result<(), TableFull> {
         match change {
             Change::PutLink(row) => self.put_link(row)?,
-            Change::PutAddress(row) => self.put_address(row)?,
+            Change::PutAddress(row) => self.put_address(row, Addresses::put)?,
+            Change::AddAddress(row) => self.put_address(row, Addresses::add)?,
+            Change::OrderAddresses(link, keys) => {
+                self.changed |= self.tables.addresses.order(link, &keys);
+            }
             Change::PutNeighbour(row) => self.put_neighbour(row)?,
             Change::PutRoute(row, placement) => self.put_route(row, placement)?,
             Change::PutOtherRoute(row) => self.put_other_route(row)?,
@@ -78,14 +87,14 @@ impl Writer {
         Ok(())
     }
 
-    fn put_address(&mut self, row: Address) -> Result<(), TableFull> {
+    fn put_address(&mut self, row: Address, put: PutAddress) -> Result<(), TableFull> {
         match self.tables.addresses.get(&row.key()) {
             Some(old) if **old == row => return Ok(()),
             Some(_) => {}
             None => self.admit(Limited::Addresses, self.tables.addresses.len())?,
         }
         let row = Arc::new(row);
-        let old = self.tables.addresses.put(Arc::clone(&row));
+        let old = put(&mut self.tables.addresses, Arc::clone(&row));
         self.put(old.is_some(), Row::Address(row));
         Ok(())
     }

@@ -41,7 +41,9 @@ impl Stale {
         let rows = &mut self.rows;
         match change {
             Change::PutLink(row) => drop(rows.links.remove(row.index)),
-            Change::PutAddress(row) => drop(rows.addresses.remove(&row.key())),
+            Change::PutAddress(row) | Change::AddAddress(row) => {
+                rows.addresses.remove(&row.key());
+            }
             Change::PutNeighbour(row) => drop(rows.neighbours.remove(&row.key())),
             Change::PutRoute(row, _) => self.routes.told(&writer.interner, row),
             Change::PutOtherRoute(row) => self.routes.told_other(&row.key),
@@ -53,6 +55,7 @@ impl Stale {
             Change::PutFdb(row) => drop(rows.fdb.remove(&row.key())),
             Change::DeleteLink(_)
             | Change::DeleteAddress(_)
+            | Change::OrderAddresses(..)
             | Change::DeleteNeighbour(_)
             | Change::DeleteRoute(_)
             | Change::DeleteOtherRoute(_)

@@ -69,13 +69,12 @@ fn put() -> impl Strategy<Value = Change> {
     prop_oneof![
         (one(), one(), 0u32..4, any::<bool>())
             .prop_map(|(index, name, master, up)| Change::PutLink(link(index, name, master, up))),
-        (one(), address(), 0u8..3).prop_map(|(link, local, label)| {
-            let label = (label > 0).then(|| format!("l{label}").into());
-            Change::PutAddress(Address {
-                label,
-                ..Address::new(link, local, 24)
-            })
-        }),
+        // Listed, as the kernel does: none is newer than those before it.
+        own_address().prop_map(|row| Change::PutAddress(Address {
+            created_centisecs: 0,
+            ..row
+        })),
+        own_address().prop_map(Change::AddAddress),
         (one(), address(), any::<bool>(), 0u8..3).prop_map(|(link, to, proxy, mac)| {
             Change::PutNeighbour(neighbour(link, to, proxy, mac))
         }),
@@ -88,10 +87,23 @@ fn put() -> impl Strategy<Value = Change> {
     ]
 }
 
+fn own_address() -> impl Strategy<Value = Address> {
+    let parts = (1u32..5, address(), 0u8..3, 0u32..3, any::<bool>());
+    parts.prop_map(
+        |(link, local, label, created_centisecs, secondary)| Address {
+            label: (label > 0).then(|| format!("l{label}").into()),
+            scope: if label == 2 { scope::LINK } else { 0 },
+            flags: u32::from(secondary),
+            created_centisecs,
+            ..Address::new(link, local, 24)
+        },
+    )
+}
+
 fn delete() -> impl Strategy<Value = Change> {
     put().prop_map(|put| match put {
         Change::PutLink(row) => Change::DeleteLink(row.index),
-        Change::PutAddress(row) => Change::DeleteAddress(row.key()),
+        Change::PutAddress(row) | Change::AddAddress(row) => Change::DeleteAddress(row.key()),
         Change::PutNeighbour(row) => Change::DeleteNeighbour(row.key()),
         Change::PutRoute(row, _) => {
             let body = row.body.clone().into();

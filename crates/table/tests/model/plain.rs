@@ -21,6 +21,8 @@ pub struct Plain {
     refused: Refused,
     links: BTreeMap<u32, Link>,
     addresses: BTreeMap<AddressKey, Address>,
+    /// Their keys; those of a link and kind in the kernel's order.
+    address_order: Vec<AddressKey>,
     neighbours: BTreeMap<NeighbourKey, Neighbour>,
     /// In the order of making.
     routes: Vec<Route>,
@@ -40,6 +42,16 @@ fn event(operation: Operation, row: Row) -> Vec<Event> {
 fn full(table: &'static str, limit: usize, count: &mut u64) -> Outcome {
     *count += 1;
     (Err(TableFull { table, limit }), Vec::new())
+}
+
+/// Whether it is IPv6, secondary, how narrow: what the kernel lists by
+/// before it lists by age.
+fn kind(row: &Address) -> (bool, bool, u8) {
+    match row.local {
+        IpAddr::V4(_) if row.flags & 1 != 0 => (false, true, 0),
+        IpAddr::V4(_) => (false, false, 255 - row.scope),
+        IpAddr::V6(v6) => (true, false, u8::from(v6.is_unicast_link_local())),
+    }
 }
 
 /// Puts a row of a table with keys.
@@ -80,6 +92,7 @@ impl Plain {
             refused: Refused::default(),
             links: BTreeMap::new(),
             addresses: BTreeMap::new(),
+            address_order: Vec::new(),
             neighbours: BTreeMap::new(),
             routes: Vec::new(),
             other: BTreeMap::new(),
@@ -128,10 +141,9 @@ impl Plain {
                 let limit = has("links", limits.links, &mut refused.links);
                 put(&mut self.links, (row.index, row), limit, Row::Link)
             }
-            Change::PutAddress(row) => {
-                let limit = has("addresses", limits.addresses, &mut refused.addresses);
-                put(&mut self.addresses, (row.key(), row), limit, Row::Address)
-            }
+            Change::PutAddress(row) => self.put_address(row, false),
+            Change::AddAddress(row) => self.put_address(row, true),
+            Change::OrderAddresses(..) => unreachable!("no random change orders addresses"),
             Change::PutNeighbour(row) => {
                 let limit = has("neighbours", limits.neighbours, &mut refused.neighbours);
                 put(
@@ -172,7 +184,10 @@ impl Plain {
                 None => (Ok(()), Vec::new()),
             },
             Change::DeleteLink(index) => delete(&mut self.links, &index, Row::Link),
-            Change::DeleteAddress(key) => delete(&mut self.addresses, &key, Row::Address),
+            Change::DeleteAddress(key) => {
+                self.address_order.retain(|other| *other != key);
+                delete(&mut self.addresses, &key, Row::Address)
+            }
             Change::DeleteNeighbour(key) => delete(&mut self.neighbours, &key, Row::Neighbour),
             Change::DeleteOtherRoute(key) => delete(&mut self.other, &key, Row::OtherRoute),
             Change::DeleteNexthop(id) => delete(&mut self.nexthops, &id, Row::Nexthop),
@@ -191,6 +206,41 @@ impl Plain {
                 (Ok(()), told.unwrap_or_default())
             }
         }
+    }
+
+    fn put_address(&mut self, row: Address, is_announced: bool) -> Outcome {
+        let (key, limit) = (row.key(), self.limits.addresses);
+        let same_place = |old: &Address| {
+            kind(old) == kind(&row) && old.created_centisecs == row.created_centisecs
+        };
+        let keeps_place = self.addresses.get(&key).is_some_and(same_place);
+        let limit = ("addresses", limit, &mut self.refused.addresses);
+        let put = put(&mut self.addresses, (key, row.clone()), limit, Row::Address);
+        if put.0.is_err() || keeps_place {
+            return put;
+        }
+        self.address_order.retain(|other| *other != key);
+        let is_older = |other: &AddressKey| {
+            let other = &self.addresses[other];
+            (other.link, kind(other)) == (row.link, kind(&row))
+                && other.created_centisecs <= row.created_centisecs
+        };
+        let older = self.address_order.iter().position(is_older);
+        let older = older.filter(|_| is_announced && row.local.is_ipv6());
+        let at = older.unwrap_or(self.address_order.len());
+        self.address_order.insert(at, key);
+        put
+    }
+
+    /// The addresses as they are to be listed.
+    fn listed_addresses(&self) -> Vec<&Address> {
+        let there = self
+            .address_order
+            .iter()
+            .filter_map(|key| self.addresses.get(key));
+        let mut listed: Vec<&Address> = there.collect();
+        listed.sort_by_key(|row| (row.link, kind(row)));
+        listed
     }
 
     /// The key of the entry of a station at another port than the row's.
@@ -288,9 +338,11 @@ impl Plain {
     fn same_addresses(&self, tables: &Tables) -> Result<(), TestCaseError> {
         let addresses = &tables.addresses;
         prop_assert_eq!(addresses.len(), self.addresses.len());
-        equal(addresses.iter(), self.addresses.values())?;
+        equal(addresses.by_key(), self.addresses.values())?;
+        let listed = self.listed_addresses();
+        equal(addresses.iter(), listed.iter().copied())?;
         for link in 0..5 {
-            let of_link = self.addresses.values().filter(|row| row.link == link);
+            let of_link = listed.iter().copied().filter(|row| row.link == link);
             equal(addresses.of_link(link), of_link)?;
         }
         for row in self.addresses.values() {
@@ -520,7 +572,7 @@ impl Plain {
 pub fn deletion_of(change: &Change) -> Option<Change> {
     Some(match change {
         Change::PutLink(row) => Change::DeleteLink(row.index),
-        Change::PutAddress(row) => Change::DeleteAddress(row.key()),
+        Change::PutAddress(row) | Change::AddAddress(row) => Change::DeleteAddress(row.key()),
         Change::PutNeighbour(row) => Change::DeleteNeighbour(row.key()),
         Change::PutRoute(row, _) => Change::DeleteRoute(row.with_body(Arc::new(row.body.clone()))),
         Change::PutOtherRoute(row) => Change::DeleteOtherRoute(row.key.clone()),

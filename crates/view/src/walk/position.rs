@@ -5,7 +5,8 @@ use std::net::{IpAddr, Ipv4Addr};
 use ipnet::IpNet;
 use serde::{Deserialize, Serialize};
 use table::{
-    AddressKey, BodyId, FdbKey, FdbRemote, LinkLayerAddress, NeighbourKey, RoutePlace, RuleKey,
+    AddressKey, AddressPlace, BodyId, FdbKey, FdbRemote, LinkLayerAddress, NeighbourKey,
+    RoutePlace, RuleKey,
 };
 
 /// The last row of a piece: the next one goes on after it, whether the row
@@ -16,9 +17,13 @@ pub enum Position {
     /// A link by its index.
     #[serde(rename = "l")]
     Link(u32),
-    /// An address: link, address, length, peer.
+    /// An address where they are walked by address: link, address, length,
+    /// peer.
     #[serde(rename = "a")]
     Address(u32, IpAddr, u8, Option<IpAddr>),
+    /// An address where they are walked by link: link, class, ordinal.
+    #[serde(rename = "p")]
+    AddressPlace(u32, u16, u64),
     /// A neighbour: link, address, whether it is a proxy.
     #[serde(rename = "n")]
     Neighbour(u32, IpAddr, bool),
@@ -74,10 +79,25 @@ impl Position {
     pub(super) fn address(&self) -> Option<AddressKey> {
         match *self {
             Self::Address(link, local, prefix_len, peer) => Some(AddressKey {
-                link,
                 local,
+                link,
                 prefix_len,
                 peer,
+            }),
+            _ => None,
+        }
+    }
+
+    pub(super) fn of_address_place(place: &AddressPlace) -> Self {
+        Self::AddressPlace(place.link, place.class, place.ordinal)
+    }
+
+    pub(super) fn address_place(&self) -> Option<AddressPlace> {
+        match *self {
+            Self::AddressPlace(link, class, ordinal) => Some(AddressPlace {
+                link,
+                class,
+                ordinal,
             }),
             _ => None,
         }
@@ -177,16 +197,11 @@ impl Position {
     }
 }
 
-/// Before all addresses of a link.
-pub(super) fn first_address_of(link: u32) -> AddressKey {
-    first_address(link, IpAddr::V4(Ipv4Addr::UNSPECIFIED))
-}
-
-/// Before all rows of an address on a link.
-pub(super) fn first_address(link: u32, local: IpAddr) -> AddressKey {
+/// Before all rows of an address.
+pub(super) fn first_address(local: IpAddr) -> AddressKey {
     AddressKey {
-        link,
         local,
+        link: 0,
         prefix_len: 0,
         peer: None,
     }

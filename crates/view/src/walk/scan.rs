@@ -5,9 +5,10 @@
 use std::io;
 use std::sync::Arc;
 
+use ipnet::IpNet;
 use table::{
-    Address, AddressKey, FdbEntry, FdbKey, Link, LinkLayerAddress, Neighbour, NeighbourKey,
-    Nexthop, Rule, RuleKey, Tables,
+    Address, AddressKey, AddressPlace, FdbEntry, FdbKey, Link, LinkLayerAddress, Links, Neighbour,
+    NeighbourKey, Nexthop, Rule, RuleKey, Tables,
 };
 
 use super::Bounds;
@@ -72,8 +73,17 @@ impl<'p, 'a, W: io::Write> Scan<'p, 'a, W> {
                 self.links(&access, after)
             }
             Object::Addr => {
-                let after = key(after, Position::address).ok_or_else(foreign)?;
-                self.addresses(&access, after)
+                let ended = match access {
+                    Access::Inside(net) => {
+                        let after = key(after, Position::address).ok_or_else(foreign)?;
+                        self.addresses_inside(net, after)
+                    }
+                    access => {
+                        let after = key(after, Position::address_place).ok_or_else(foreign)?;
+                        self.addresses(&access, after)
+                    }
+                };
+                return Ok(ended?);
             }
             Object::Neigh => {
                 let after = key(after, Position::neighbour).ok_or_else(foreign)?;
@@ -162,36 +172,47 @@ impl<'p, 'a, W: io::Write> Scan<'p, 'a, W> {
         }
     }
 
-    fn addresses(&mut self, access: &Access, after: Option<AddressKey>) -> Ended {
-        let (all, links) = (&self.tables.addresses, &self.tables.links);
-        let show = |printer: &mut Printer<'a, W>, row: &&Arc<Address>| match links.get(row.link) {
+    fn address(links: &Links, printer: &mut Printer<'a, W>, row: &Arc<Address>) -> io::Result<()> {
+        match links.get(row.link) {
             Some(link) => printer.on_link(link, &[row]),
             None => Ok(()),
-        };
+        }
+    }
+
+    fn addresses_inside(&mut self, net: IpNet, after: Option<AddressKey>) -> Ended {
+        let (all, links) = (&self.tables.addresses, &self.tables.links);
+        let show =
+            |printer: &mut Printer<'a, W>, row: &&Arc<Address>| Self::address(links, printer, row);
         let position = |row: &&Arc<Address>| Position::of_address(&row.key());
+        let first = after.unwrap_or_else(|| position::first_address(net.network()));
+        let rows = all.inside_from(net, &first);
         let is_new = |row: &&Arc<Address>| after != Some(row.key());
-        match access {
-            Access::Inside(net) => {
-                let first = after.unwrap_or_else(|| position::first_address(0, net.network()));
-                let rows = all.inside_from(*net, &first).filter(is_new);
-                self.rows(rows, show, position)
-            }
-            Access::ByLink(links, _) => {
-                for link in from_link(links, after.map_or(0, |after| after.link)) {
-                    let after = after.filter(|after| after.link == *link);
-                    let first = after.unwrap_or_else(|| position::first_address_of(*link));
-                    let rows = all.from(&first).take_while(|row| row.link == *link);
-                    if !self.rows(rows.filter(is_new), show, position)? {
-                        return Ok(false);
-                    }
-                }
-                Ok(true)
-            }
-            _ => {
-                let first = after.unwrap_or_else(|| position::first_address_of(0));
-                self.rows(all.from(&first).filter(is_new), show, position)
+        self.rows(rows.filter(is_new), show, position)
+    }
+
+    fn addresses(&mut self, access: &Access, after: Option<AddressPlace>) -> Ended {
+        let (all, links) = (&self.tables.addresses, &self.tables.links);
+        let show = |printer: &mut Printer<'a, W>, (_, row): &(AddressPlace, &Arc<Address>)| {
+            Self::address(links, printer, row)
+        };
+        let position =
+            |(place, _): &(AddressPlace, &Arc<Address>)| Position::of_address_place(place);
+        let is_new = |(place, _): &(AddressPlace, &Arc<Address>)| after != Some(*place);
+        let Access::ByLink(some, _) = access else {
+            let first = after.unwrap_or(AddressPlace::first_of(0));
+            return self.rows(all.from(&first).filter(is_new), show, position);
+        };
+        for link in from_link(some, after.map_or(0, |after| after.link)) {
+            let after = after.filter(|after| after.link == *link);
+            let first = after.unwrap_or(AddressPlace::first_of(*link));
+            let rows = all
+                .from(&first)
+                .take_while(|(place, _)| place.link == *link);
+            if !self.rows(rows.filter(is_new), show, position)? {
+                return Ok(false);
             }
         }
+        Ok(true)
     }
 
     /// Prints the links of an address path, each with its addresses: what
@@ -208,7 +229,7 @@ impl<'p, 'a, W: io::Write> Scan<'p, 'a, W> {
             Access::Inside(net) => {
                 let mut rows: Vec<_> = all.inside(net).collect();
                 self.visited += rows.len();
-                rows.sort_by_key(|row| row.link);
+                rows.sort_by_key(|row| all.place_of(&row.key()));
                 rows.chunk_by(|a, b| a.link == b.link).try_for_each(|rows| {
                     let link = rows.first().and_then(|row| links.get(row.link));
                     link.map_or(Ok(()), |link| self.printer.on_link(link, rows))
