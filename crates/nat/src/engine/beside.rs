@@ -87,9 +87,11 @@ impl Nat {
 
     fn note<const OUT: bool>(&mut self, name: u32, bytes: &[u8], parsed: &Parsed) {
         let now = self.clock.now();
+        let refreshes = self.refreshes::<OUT>();
         if let Some(flow) = self.table.get_mut(name) {
             let class = flow.class;
-            touch::<OUT>(flow, now, bytes, parsed);
+            let used = if refreshes { now } else { flow.last_used };
+            touch::<OUT>(flow, used, bytes, parsed);
             self.refresh_shared(name, class);
             self.may_give(name);
         }

@@ -127,8 +127,8 @@ impl Nat {
         }
         let source = key.source();
         let mode = self.config.mode;
-        if (mode.unregistered_only || mode.carrier_grade) && !is_private(source, mode.carrier_grade)
-        {
+        let private_only = mode.unregistered_only || mode.carrier_grade;
+        if mode.proxy_only || private_only && !is_private(source, mode.carrier_grade) {
             // A flow it is all the same: answers come in by it where the door
             // is shut, and it keeps its ways when the modes change.
             return Ok(Alias {
@@ -321,14 +321,15 @@ impl Nat {
         {
             return made;
         }
-        let mode = self.config.mode;
-        if mode.deny_incoming {
-            return Err(Verdict::NoMapping);
+        if self.config.mode.deny_incoming {
+            return self.in_to_foreign(parsed);
         }
         if !self.rules.is_empty() {
             let alias = address(key.destination());
             let current = self.is_own(key.destination());
             if let Some(found) = self.rules.original_address(alias, current) {
+                // The next server's turn comes, where there are several.
+                self.rules.take(found.handle);
                 return self.in_by_rule(key, parsed.upper, &found);
             }
         }
@@ -342,6 +343,22 @@ impl Nat {
             key.destination_port(),
             MappingChoice::default(),
         )
+    }
+
+    /// With the door shut: to an address that is no alias it passes all the
+    /// same where the caller routes such ([`crate::Config::passes_foreign`]).
+    fn in_to_foreign(&mut self, parsed: &Parsed) -> Result<u32, Verdict> {
+        let to = parsed.key.destination();
+        let host = address(to);
+        let is_foreign = self.config.passes_foreign
+            && !self.is_own(to)
+            && !is_private(to, true)
+            && self.rules.original_address(host, false).is_none();
+        if is_foreign {
+            self.in_as_it_is(parsed)
+        } else {
+            Err(Verdict::NoMapping)
+        }
     }
 
     /// To whom it was sent: this machine, or a host with an address of its
@@ -648,14 +665,14 @@ impl Nat {
         if mapping.epoch == self.epoch && self.clock.now() <= mapping.dies {
             return Some(name);
         }
+        self.hold_port(name);
         self.mappings.detach(name, &mut self.work);
         None
     }
 
-    /// The last tick of a flow that is used now.
+    /// The last tick of a flow that is used no more.
     fn dies(&self, flow: &Flow) -> u32 {
-        let ticks = self.ticks.of(flow.class);
-        self.clock.now().saturating_add(ticks)
+        flow.last_used.saturating_add(self.ticks.of(flow.class))
     }
 
     /// Tells a flow's mapping and permit that it is used, and of its class,

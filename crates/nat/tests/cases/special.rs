@@ -235,7 +235,7 @@ fn a_proxy_is_told_in_the_stream() {
 #[test]
 fn a_proxy_is_told_by_an_option() {
     let mut trial = Trial::new();
-    proxy(&mut trial, "type encode_ip_hdr port 53 server 18.52.86.200");
+    proxy(&mut trial, "type encode_ip_hdr proto udp port 53 server 18.52.86.200");
     let mut bytes = Ip::new(PRIVATE, EXT).udp(CLIENT, 53, b"question");
     let before = bytes.clone();
     assert_eq!(
@@ -343,4 +343,28 @@ fn fragments_in_any_order_both_ways() {
     let mut lost = pieces(EXT, MASQ, (53, 1), 999);
     assert!(!trial.nat.translate_in(&mut lost[0], 0).goes_on());
     assert_eq!(trial.nat.translate_in(&mut lost[1], 0), Verdict::NoMapping);
+}
+
+#[test]
+fn with_proxy_rules_only_a_proxied_connection_keeps_its_source() {
+    let mut trial = Trial::new();
+    trial.mode(|mode| mode.proxy_only = true);
+    let rule = "port 80 server 10.0.0.1:3128 type no_encode";
+    let Ok(ProxyWord::Add(proxy)) = parse_proxy(rule) else {
+        unreachable!("{rule}");
+    };
+    trial.nat.rules_mut().add_proxy(proxy).unwrap();
+    let (from, to) = ((PRIVATE, CLIENT), (EXT, 80));
+    let syn = (999, 0, tcp::SYN);
+    let (verdict, sent) = trial.segment(true, from, to, syn, b"");
+    assert_eq!(verdict, Verdict::Translated);
+    let server = (Ipv4Addr::new(10, 0, 0, 1), 3_128);
+    assert_eq!((sent.source, sent.destination), (from, server));
+    let answer = (4_999, 1_000, tcp::SYN | tcp::ACK);
+    let (verdict, back) = trial.segment(false, server, from, answer, b"");
+    assert_eq!(verdict, Verdict::Translated);
+    assert_eq!((back.source, back.destination), (to, from));
+    // Anything else passes as it is.
+    let (verdict, _) = trial.segment(true, from, (EXT, 81), syn, b"");
+    assert_eq!(verdict, Verdict::Passed);
 }

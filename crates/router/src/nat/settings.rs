@@ -11,7 +11,7 @@ use anyhow::{Context, bail};
 use clap::{Args, ValueEnum, ValueHint};
 use ipnet::Ipv4Net;
 use nat::rules::{self, ProxyWord, Redirect, Script, Server, Statement, Switch};
-use nat::{Behaviour, Config, Dependence, Nat, PortChoice};
+use nat::{Behaviour, Config, Nat, PortChoice};
 use tracing::warn;
 
 /// Sources that are inside when nothing is said: RFC 1918 and RFC 6598.
@@ -49,9 +49,10 @@ enum ModeWord {
 /// Options that say how to translate.
 #[derive(Debug, Clone, Args)]
 pub struct Settings {
-    /// An outside address to translate to; may be said several times
-    #[arg(long, value_name = "ADDR", value_delimiter = ',')]
-    alias: Vec<Ipv4Addr>,
+    /// Outside addresses to translate to (192.0.2.1, 192.0.2.0/28,
+    /// 192.0.2.1-192.0.2.9); may be said several times
+    #[arg(long, value_name = "ADDR", value_delimiter = ',', value_parser = aliases)]
+    alias: Vec<Aliases>,
     /// Redirects, proxy rules and modes, one a line, in natd's words
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     rules: Option<PathBuf>,
@@ -83,6 +84,18 @@ pub struct Settings {
     /// Says nothing about rules that are taken
     #[arg(skip)]
     is_silent: bool,
+    /// Packets are routed as well: the machine has other addresses, and
+    /// hosts with addresses of their own
+    #[arg(skip)]
+    is_router: bool,
+}
+
+/// The addresses of a word.
+#[derive(Debug, Clone)]
+struct Aliases(Vec<Ipv4Addr>);
+
+fn aliases(text: &str) -> Result<Aliases, rules::aliases::AliasError> {
+    rules::aliases::parse(text).map(Aliases)
 }
 
 fn ports(text: &str) -> Result<(u16, u16), String> {
@@ -114,7 +127,7 @@ impl Rule {
 }
 
 impl Settings {
-    /// All defaults, and a file of rules.
+    /// All defaults, and a file of rules, for a router.
     pub fn of_rules(path: &Path) -> Self {
         Self {
             alias: Vec::new(),
@@ -126,6 +139,7 @@ impl Settings {
             max_flows: None,
             seed: None,
             is_silent: false,
+            is_router: true,
         }
     }
 
@@ -193,7 +207,7 @@ impl Settings {
                 }
             }
         }
-        self.apply(&mut config);
+        self.apply(&mut config)?;
         let denies = self.denies().or(said);
         // Who names a target wants new connections to get there.
         config.mode.deny_incoming = denies.unwrap_or(config.target.is_none());
@@ -230,9 +244,12 @@ impl Settings {
         said.next()
     }
 
-    fn apply(&self, config: &mut Config) {
+    fn apply(&self, config: &mut Config) -> anyhow::Result<()> {
+        config.passes_foreign = self.is_router;
         if !self.alias.is_empty() {
-            config.addresses.clone_from(&self.alias);
+            let words = self.alias.iter().map(|Aliases(addresses)| addresses);
+            config.addresses = words.flatten().copied().collect();
+            rules::aliases::check(&config.addresses).context("--alias")?;
         }
         if let Some((low, high)) = self.ports {
             config.ports = low..=high;
@@ -253,11 +270,11 @@ impl Settings {
                 ModeWord::ProxyOnly => config.mode.proxy_only = true,
                 ModeWord::Reverse => config.mode.reverse = true,
                 ModeWord::EndpointIndependent => {
-                    config.udp = Behaviour::FULL_CONE;
-                    config.tcp.mapping = Dependence::Endpoint;
+                    (config.udp, config.tcp) = (Behaviour::FULL_CONE, Behaviour::FULL_CONE);
                 }
             }
         }
+        Ok(())
     }
 }
 
@@ -283,6 +300,7 @@ fn take(statement: Statement, config: &mut Config) -> Option<Rule> {
             (config.tcp.filtering, config.udp.filtering) = (filtering, filtering);
         }
         Statement::Timeout(state, secs) => config.timeouts.set(state, secs),
+        Statement::HoldDown(secs) => config.hold_down_secs = secs,
         Statement::Pooling(pooling) => config.pooling = pooling,
         Statement::Helper(name, is_on) => {
             // It is in the registry: that is where its name is from.
@@ -318,6 +336,7 @@ fn turn(switch: Switch, is_on: bool, config: &mut Config) {
         Switch::ResetOnAddressChange => config.mode.reset_on_address_change = is_on,
         Switch::Reverse => config.mode.reverse = is_on,
         Switch::ProxyOnly => config.mode.proxy_only = is_on,
+        Switch::InboundRefresh => config.inbound_refresh = is_on,
     }
 }
 

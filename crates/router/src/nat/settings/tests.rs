@@ -37,6 +37,50 @@ fn an_option_wins_over_the_file() {
     assert_eq!(nat.config().addresses.len(), 2);
     assert!(nat.config().mode.deny_incoming);
     assert_eq!(nat.config().udp, Behaviour::FULL_CONE);
+    assert_eq!(nat.config().tcp, Behaviour::FULL_CONE);
+}
+
+#[test]
+fn outside_addresses_come_as_ranges_and_none_twice() {
+    let addresses = |rules: &str, options: &[&str]| {
+        let nat = engine(rules, options);
+        nat.map(|nat| nat.config().addresses.clone())
+    };
+    let rules = "alias_address 192.0.2.1 192.0.2.8/30 192.0.2.20-192.0.2.21\n";
+    assert_eq!(addresses(rules, &[]).unwrap().len(), 7);
+    let options = ["--alias", "192.0.2.0/28,198.51.100.1"];
+    assert_eq!(addresses(rules, &options).unwrap().len(), 17);
+    let twice = addresses(rules, &["--alias", "192.0.2.0/28,192.0.2.3"]);
+    assert!(format!("{:#}", twice.unwrap_err()).contains("192.0.2.3 is named twice"));
+    for wrong in [
+        "0.0.0.0",
+        "127.0.0.1",
+        "224.0.0.1",
+        "192.0.2.1 192.0.2.0/30",
+    ] {
+        let complaint = addresses(&format!("alias_address {wrong}\n"), &[]);
+        assert!(
+            format!("{:#}", complaint.unwrap_err()).contains(":1:"),
+            "{wrong}"
+        );
+    }
+}
+
+#[test]
+fn words_of_natd_that_are_not_for_here_say_what_is() {
+    for (line, says) in [
+        ("interface em0", "alias_address"),
+        ("dynamic yes", "alias_address"),
+        ("log yes", "SIGUSR1"),
+        ("punch_fw 100:10", "no firewall"),
+        ("redirect_port tcp 10.0.0.5:http 80", "number"),
+    ] {
+        let complaint = engine(&format!("alias_address 192.0.2.1\n{line}\n"), &[]);
+        let complaint = format!("{:#}", complaint.unwrap_err());
+        let word = line.split(' ').next().unwrap();
+        assert!(complaint.contains(":2:"), "{complaint}");
+        assert!(complaint.contains(says), "{word}: {complaint}");
+    }
 }
 
 #[test]
