@@ -10,7 +10,7 @@ use std::sync::Arc;
 use anyhow::{Context, bail};
 use clap::{Args, ValueEnum, ValueHint};
 use ipnet::Ipv4Net;
-use nat::rules::{self, ProxyWord, Redirect, Script, Server, Statement, Switch};
+use nat::rules::{self, ProxyWord, Redirect, Rules, Script, Server, Statement, Switch};
 use nat::{Behaviour, Config, Nat, PortChoice};
 use tracing::warn;
 
@@ -192,6 +192,44 @@ impl Settings {
 
     /// One of so many engines, with all rules.
     fn one_of(&self, parts: u16) -> anyhow::Result<Nat> {
+        let (mut config, rules) = self.read()?;
+        let most = &mut config.limits.max_flows;
+        *most = most.div_ceil(usize::from(parts.max(1)));
+        let mut nat = Nat::new(config).context("making the engine")?;
+        *nat.rules_mut() = rules;
+        Ok(nat)
+    }
+
+    /// Reads the file again. An engine that runs gets its rules, addresses,
+    /// ports, modes and timeouts, and keeps its flows; where something is
+    /// wrong, nothing changes.
+    pub fn reload(&self, nat: &mut Nat) -> anyhow::Result<()> {
+        let (config, rules) = self.read()?;
+        let former = nat.config().clone();
+        nat.set_addresses(&config.addresses)?;
+        nat.set_ports(config.ports.clone())?;
+        *nat.rules_mut() = rules;
+        nat.set_mode(config.mode);
+        nat.set_target(config.target);
+        nat.set_udp(config.udp);
+        nat.set_tcp(config.tcp);
+        nat.set_port_choice(config.port_choice);
+        nat.set_timeouts(config.timeouts);
+        let is_whole = former.limits == config.limits
+            && former.helpers == config.helpers
+            && former.pooling == config.pooling
+            && former.hold_down_secs == config.hold_down_secs
+            && former.inbound_refresh == config.inbound_refresh;
+        if !is_whole {
+            warn!(
+                "max_flows, at_cap, helper, pooling, hold_down and inbound_refresh are for the next start"
+            );
+        }
+        Ok(())
+    }
+
+    /// What the options and the file ask for.
+    fn read(&self) -> anyhow::Result<(Config, Rules)> {
         let mut config = Config::new(&[]);
         config.limits.max_flows = DEFAULT_MAX_FLOWS;
         config.seed = self.seed.unwrap_or_else(|| RandomState::new().hash_one(0));
@@ -216,21 +254,19 @@ impl Settings {
                 "nothing would be translated: name an outside address by --alias, or by alias_address in the rules"
             );
         }
-        let most = &mut config.limits.max_flows;
-        *most = most.div_ceil(usize::from(parts.max(1)));
-        let mut nat = Nat::new(config).context("making the engine")?;
+        let mut laid_down = Rules::default();
         for (line, rule) in rules {
             let place = || self.rules.as_deref().unwrap_or(Path::new("")).display();
             let is_open = !self.is_silent && denies != Some(true);
-            if is_open && nat.config().mode.deny_incoming && rule.is_of_address() {
+            if is_open && config.mode.deny_incoming && rule.is_of_address() {
                 warn!(
                     "{}:{line}: new connections from outside to this address are refused: say `deny_incoming no`, or `deny_incoming` if that is meant",
                     place()
                 );
             }
-            lay_down(&mut nat, rule).with_context(|| format!("{}:{line}", place()))?;
+            lay_down(&mut laid_down, rule).with_context(|| format!("{}:{line}", place()))?;
         }
-        Ok(nat)
+        Ok((config, laid_down))
     }
 
     /// Whether new connections from outside are refused, if an option says.
@@ -340,11 +376,11 @@ fn turn(switch: Switch, is_on: bool, config: &mut Config) {
     }
 }
 
-fn lay_down(nat: &mut Nat, rule: Rule) -> anyhow::Result<()> {
+fn lay_down(rules: &mut Rules, rule: Rule) -> anyhow::Result<()> {
     match rule {
-        Rule::Proxy(ProxyWord::Add(proxy)) => nat.rules_mut().add_proxy(proxy)?,
+        Rule::Proxy(ProxyWord::Add(proxy)) => rules.add_proxy(proxy)?,
         Rule::Proxy(ProxyWord::Delete(number)) => {
-            if !nat.rules_mut().remove_proxies(number) {
+            if !rules.remove_proxies(number) {
                 bail!("there is no proxy rule {number} to delete");
             }
         }
@@ -354,13 +390,13 @@ fn lay_down(nat: &mut Nat, rule: Rule) -> anyhow::Result<()> {
             servers,
         } => {
             for redirect in redirects {
-                let handle = nat.rules_mut().insert(redirect)?;
+                let handle = rules.insert(redirect)?;
                 // The latest has the first turn: so the first named has it.
                 for server in servers.iter().rev() {
-                    nat.rules_mut().add_server(handle, *server)?;
+                    rules.add_server(handle, *server)?;
                 }
                 if one_shot {
-                    nat.rules_mut().make_dynamic(handle, u64::MAX)?;
+                    rules.make_dynamic(handle, u64::MAX)?;
                 }
             }
         }

@@ -139,3 +139,38 @@ fn how_the_engine_works_is_said_by_the_file() {
     let nat = engine(rules, &["--max-flows", "70"]).unwrap();
     assert_eq!(nat.config().limits.max_flows, 70);
 }
+
+#[test]
+fn a_file_that_is_read_again_changes_rules_and_keeps_flows() {
+    let file = tempfile::NamedTempFile::new().unwrap();
+    let path = file.path().to_str().unwrap();
+    fs::write(path, "alias_address 192.0.2.1\n").unwrap();
+    let line = Line::try_parse_from(["nat", "--rules", path]).unwrap();
+    let mut nat = line.settings.engine().unwrap();
+    let inside = Ipv4Addr::new(10, 0, 0, 2);
+    let remote = Ipv4Addr::new(198, 51, 100, 7);
+    let packet = packet::build::Ip::new(inside, remote).udp(4_000, 53, b"x");
+    let pass = |nat: &mut Nat| {
+        let mut packet = packet.clone();
+        assert!(nat.translate_out(&mut packet, 0).goes_on());
+        packet
+    };
+    let before = pass(&mut nat);
+    let redirect = "redirect_port tcp 10.0.0.5:80 8080\n";
+    let more = format!("alias_address 192.0.2.1 192.0.2.2\n{redirect}deny_incoming no\n");
+    fs::write(path, more).unwrap();
+    line.settings.reload(&mut nat).unwrap();
+    let config = nat.config();
+    assert_eq!((nat.rules().len(), config.addresses.len()), (1, 2));
+    assert!(!config.mode.deny_incoming);
+    assert_eq!(pass(&mut nat), before);
+    // A wrong line changes nothing.
+    fs::write(path, "alias_address 192.0.2.9\nnonsense\n").unwrap();
+    line.settings.reload(&mut nat).unwrap_err();
+    assert_eq!((nat.rules().len(), nat.config().addresses.len()), (1, 2));
+    // And rules that are gone are gone.
+    fs::write(path, "alias_address 192.0.2.1\n").unwrap();
+    line.settings.reload(&mut nat).unwrap();
+    assert!(nat.rules().is_empty() && nat.config().mode.deny_incoming);
+    assert_eq!(pass(&mut nat), before);
+}
