@@ -33,6 +33,7 @@ use crate::clock::{Clock, Ticks};
 use crate::event::{Event, Events};
 use crate::flow::{Flow, flag};
 use crate::fragment::Fragments;
+use crate::held_ports::HeldPorts;
 use crate::helper::Helpers;
 use crate::key::{Key, Random};
 use crate::mapping::Mappings;
@@ -58,7 +59,10 @@ pub struct Nat {
     /// Flows of another epoch have expired.
     epoch: u8,
     /// [`Flow::plain_flags`] of it.
-    plain_flags: u32,
+    ordinary_flags: u32,
+    /// The same for packets that come in: those of no flow, where they do
+    /// not let theirs live on, so that all of them go the longer way.
+    plain_flags_in: u32,
     /// Where the sweep goes on.
     hand: usize,
     /// Calls with one packet since the sweep's last place.
@@ -73,6 +77,7 @@ pub struct Nat {
     proxied: proxied::Table,
     fragments: Fragments,
     strangers: Strangers,
+    held_ports: HeldPorts,
     /// The alias addresses in memory order, sorted.
     pool: Vec<u32>,
     pending_segments: PendingSegments,
@@ -117,7 +122,9 @@ impl Nat {
             clock: Clock::default(),
             ticks: Ticks::new(&config.timeouts),
             epoch: 0,
-            plain_flags: Flow::plain_flags(0),
+            ordinary_flags: Flow::plain_flags(0),
+            plain_flags_in: Flow::plain_flags_in(0, config.inbound_refresh),
+            held_ports: HeldPorts::new(config.hold_down_secs),
             hand: 0,
             calls: 0,
             one_made: false,
@@ -337,7 +344,13 @@ impl Nat {
             }
         }
         self.epoch = self.epoch.wrapping_add(1);
-        self.plain_flags = Flow::plain_flags(self.epoch);
+        self.ordinary_flags = Flow::plain_flags(self.epoch);
+        self.plain_flags_in = Flow::plain_flags_in(self.epoch, self.config.inbound_refresh);
+    }
+
+    /// Whether an address is one of the alias addresses. O(log addresses).
+    pub fn is_alias(&self, address: Ipv4Addr) -> bool {
+        self.is_own(word(address))
     }
 
     /// The settings as they are.

@@ -187,6 +187,9 @@ impl Nat {
         let Some(mapping) = self.mappings.get(name).copied() else {
             return false;
         };
+        if mapping.flows == 1 {
+            self.hold_port(name);
+        }
         if !self.mappings.release(name, &mut self.work) {
             return false;
         }

@@ -2,6 +2,7 @@
 
 use super::create::{Plan, SWEEP_A_FLOW, is_ported};
 use super::mapped::MappingChoice;
+use super::outgoing::is_private;
 use super::port::Chosen;
 use super::{address, word};
 use crate::flow::{Ends, flag};
@@ -28,14 +29,15 @@ impl Nat {
         {
             return made;
         }
-        let mode = self.config.mode;
-        if mode.deny_incoming {
-            return Err(Verdict::NoMapping);
+        if self.config.mode.deny_incoming {
+            return self.in_to_foreign(parsed);
         }
         if !self.rules.is_empty() {
             let alias = address(key.destination());
             let current = self.is_own(key.destination());
             if let Some(found) = self.rules.original_address(alias, current) {
+                // The next server's turn comes, where there are several.
+                self.rules.take(found.handle);
                 return self.in_by_rule(key, parsed.upper, &found);
             }
         }
@@ -49,6 +51,23 @@ impl Nat {
             key.destination_port(),
             MappingChoice::default(),
         )
+    }
+
+    /// Where unsolicited packets are refused: to an address that is no alias
+    /// it passes all the same where the caller routes such
+    /// ([`crate::Config::passes_foreign`]).
+    fn in_to_foreign(&mut self, parsed: &Parsed) -> Result<u32, Verdict> {
+        let to = parsed.key.destination();
+        let host = address(to);
+        let is_foreign = self.config.passes_foreign
+            && !self.is_own(to)
+            && !is_private(to, true)
+            && self.rules.original_address(host, false).is_none();
+        if is_foreign {
+            self.in_as_it_is(parsed)
+        } else {
+            Err(Verdict::NoMapping)
+        }
     }
 
     /// To whom it was sent: this machine, or a host with an address of its

@@ -167,14 +167,14 @@ impl Nat {
         if mapping.epoch == self.epoch && self.clock.now() <= mapping.dies {
             return Some(name);
         }
+        self.hold_port(name);
         self.mappings.detach(name, &mut self.work);
         None
     }
 
-    /// The last tick of a flow that is used now.
+    /// The last tick of a flow that is used no more.
     fn dies(&self, flow: &Flow) -> u32 {
-        let ticks = self.ticks.of(flow.class);
-        self.clock.now().saturating_add(ticks)
+        flow.last_used.saturating_add(self.ticks.of(flow.class))
     }
 
     /// Tells a flow's mapping and permit that it is used, and of its class,

@@ -87,8 +87,8 @@ impl Nat {
         }
         let source = key.source();
         let mode = self.config.mode;
-        if (mode.unregistered_only || mode.carrier_grade) && !is_private(source, mode.carrier_grade)
-        {
+        let private_only = mode.unregistered_only || mode.carrier_grade;
+        if mode.proxy_only || private_only && !is_private(source, mode.carrier_grade) {
             // It gets a flow all the same: answers come in by it where
             // unsolicited packets are refused, and it stays as it is when
             // the modes change.
@@ -216,7 +216,7 @@ impl Nat {
 
 /// Whether an address is private (RFC 1918), or carrier-grade (RFC 6598) if
 /// those count.
-fn is_private(source: u32, carrier_grade: bool) -> bool {
+pub(super) fn is_private(source: u32, carrier_grade: bool) -> bool {
     let source = address(source);
     let [first, second, ..] = source.octets();
     source.is_private() || carrier_grade && first == 100 && second & 0xc0 == 64

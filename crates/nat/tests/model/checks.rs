@@ -75,9 +75,12 @@ impl World {
                 });
             });
         }
+        let mut had = self.model.had.clone();
+        had.extend(flows.iter().map(|flow| flow.alias));
         Model {
             config: self.model.config.clone(),
             flows,
+            had,
             rules: self.model.rules.clone(),
             by_rule: 0,
             as_they_are: 0,
