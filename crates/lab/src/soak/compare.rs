@@ -6,7 +6,11 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result};
 use serde_json::Value;
 
-use crate::Netns;
+use super::{Outcome, Soak};
+use crate::{Netns, wait_until};
+
+/// How long the scan after the changes may take to come.
+const PATIENCE: Duration = Duration::from_secs(60);
 
 /// A listing: its name, as the program asks, as the kernel's tools do.
 const LISTINGS: [(&str, &str, &str); 10] = [
@@ -40,34 +44,49 @@ const UNSTEADY: [&str; 4] = [
 /// What an answer about a route must agree in.
 const DECISION: [&str; 6] = ["type", "dst", "gateway", "via", "dev", "prefsrc"];
 
-/// Compares until nothing differs, `patience` at most; gives what does at
-/// the end. A scan that found drift counts as a difference too.
-pub(super) fn compare(
-    netns: &Netns,
-    program: &str,
-    questions: &[String],
-    patience: Duration,
-) -> Result<Vec<String>> {
-    let deadline = Instant::now() + patience;
+/// Compares until nothing differs, as long as `soak` lets it settle; what
+/// differs at the end is told. A scan that found drift counts as a
+/// difference too.
+pub(super) fn compare(netns: &Netns, soak: &Soak, questions: &[String]) -> Result<Outcome> {
+    let program = &soak.program;
+    let deadline = Instant::now() + soak.settles;
+    let mut outcome = Outcome::default();
     loop {
+        outcome.looks += 1;
         let mut found = tables(netns, program)?;
         if found.is_empty() {
             found = decisions(netns, program, questions)?;
         }
-        found.extend(drift(netns, program)?);
-        if found.is_empty() || Instant::now() >= deadline {
-            return Ok(found);
+        outcome.differences = found;
+        if outcome.differences.is_empty() || Instant::now() >= deadline {
+            break;
         }
         std::thread::sleep(Duration::from_millis(100));
     }
+    if soak.scans && outcome.differences.is_empty() {
+        wait_until(PATIENCE, "a scan for drift", || {
+            // A listing after a loss does what a scan does.
+            let listed = |what| of_mirror(netns, program, what).unwrap_or(1) > 0;
+            (listed("scans") || listed("resyncs")).then_some(())
+        })?;
+        outcome.differences = tables(netns, program)?;
+    }
+    outcome.resyncs = of_mirror(netns, program, "resyncs")?;
+    let drift = of_mirror(netns, program, "drift")?;
+    if drift > 0 {
+        let found = format!("a scan found {drift} rows that had drifted");
+        outcome.differences.push(found);
+    }
+    Ok(outcome)
 }
 
-fn drift(netns: &Netns, program: &str) -> Result<Option<String>> {
+/// A number that the daemon says of its mirror.
+fn of_mirror(netns: &Netns, program: &str, what: &str) -> Result<u64> {
     let text = netns.run(program, &["status", "--json"])?;
     let status: Value = serde_json::from_str(&text)?;
-    let drift = status.pointer("/mirror/drift").and_then(Value::as_u64);
-    let found = drift.context("a status without drift")?;
-    Ok((found > 0).then(|| format!("a scan found {found} rows that had drifted")))
+    let number = status.pointer(&format!("/mirror/{what}"));
+    let number = number.and_then(Value::as_u64);
+    number.with_context(|| format!("a status without {what}"))
 }
 
 fn tables(netns: &Netns, program: &str) -> Result<Vec<String>> {
