@@ -2,6 +2,7 @@
 //! tables and answers are then compared with what `ip` and `bridge` say.
 //! A list of changes that fails is shrunk and kept as a shell script.
 
+mod machine;
 mod progress;
 
 use std::fs;
@@ -45,6 +46,9 @@ pub struct Arguments {
     /// Receive buffer of the mirror, bytes; every second seed has 4,096
     #[arg(long, default_value_t = 1 << 20)]
     buffer: usize,
+    /// Seconds until both sides must be the same
+    #[arg(long, default_value_t = 4)]
+    settles: u64,
     /// Runs that shrinking a failure may take
     #[arg(long, default_value_t = 150)]
     shrink: usize,
@@ -61,6 +65,9 @@ pub struct Arguments {
     /// as its seed
     #[arg(long, value_name = "SCRIPT")]
     replay: Option<PathBuf>,
+    /// In a virtual machine with Debian's kernel
+    #[arg(long, conflicts_with = "replay")]
+    vm: bool,
     /// The program under test
     #[arg(long)]
     program: Option<PathBuf>,
@@ -73,6 +80,9 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode> {
         Some(program) => program.clone(),
         None => built()?,
     };
+    if arguments.vm {
+        return machine::run(&program, &arguments.words());
+    }
     let campaign = Campaign {
         arguments,
         program: program.display().to_string(),
@@ -96,6 +106,19 @@ impl Arguments {
             Some(_) => 1,
             None => self.seeds,
         }
+    }
+
+    /// The same for this command elsewhere.
+    fn words(&self) -> Vec<String> {
+        let mut words = vec![
+            format!("--from {} --seeds {}", self.from, self.seeds),
+            format!("--changes {} --questions {}", self.changes, self.questions),
+            format!("--buffer {} --shrink {}", self.buffer, self.shrink),
+            format!("--failures {} --settles {}", self.failures, self.settles),
+            format!("--jobs {}", self.jobs.unwrap_or(1)),
+        ];
+        words.extend(self.seconds.map(|seconds| format!("--seconds {seconds}")));
+        words
     }
 
     fn lines(&self, seed: u64) -> Result<Vec<String>> {
@@ -149,7 +172,7 @@ impl Campaign<'_> {
                 _ => self.arguments.buffer,
             },
             questions: self.arguments.questions,
-            settles: Duration::from_secs(4),
+            settles: Duration::from_secs(self.arguments.settles),
             scans: seed.is_multiple_of(SCANNED),
         }
     }

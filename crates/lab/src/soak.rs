@@ -11,7 +11,9 @@ mod compare;
 mod script;
 mod shrink;
 
+use std::fs::File;
 use std::io::{BufRead, BufReader};
+use std::path::PathBuf;
 use std::process::Stdio;
 use std::time::Duration;
 
@@ -60,6 +62,16 @@ impl Soak {
             // Duplicate address detection goes on for seconds.
             here.sysctl(&format!("net/ipv6/conf/{at}/accept_dad"), "0")?;
         }
+        // What it changes of routes is told of those to come alone.
+        let compatible = seed % 3 != 0;
+        here.sysctl(
+            "net/ipv4/nexthop_compat_mode",
+            &u8::from(compatible).to_string(),
+        )?;
+        if seed % 4 == 1 {
+            // Older kernels do not have it.
+            let _ = here.sysctl("net/ipv6/route/skip_notify_on_dev_down", "1");
+        }
         let (here, other) = (&here, &other);
         let mut stage = Stage {
             here,
@@ -67,13 +79,13 @@ impl Soak {
             daemon: None,
         };
         stage.apply(churn::BEGINNING)?;
-        let (daemon, _state) = self.daemon(here)?;
+        let (daemon, state) = self.daemon(here)?;
         stage.daemon = Some(&daemon);
         let applied = stage.apply(lines);
         daemon.signal(Signal::CONT)?;
         applied?;
         let questions = churn::questions(seed, self.questions);
-        compare::compare(here, self, &questions)
+        compare::compare(here, self, &questions, &state.log())
     }
 
     fn daemon(&self, netns: &Netns) -> Result<(Child, State)> {
@@ -81,7 +93,8 @@ impl Soak {
         let mut command = netns.command(&self.program);
         command.args(["up", "--config", &state.config()]);
         command.env("STATE_DIRECTORY", &state.0);
-        command.stdout(Stdio::piped()).stderr(Stdio::null());
+        let log = File::create(state.log())?;
+        command.stdout(Stdio::piped()).stderr(log);
         let mut daemon = Child::spawn(command)?;
         let stdout = daemon.process().stdout.take();
         let stdout = stdout.context("the daemon's output")?;
@@ -99,7 +112,7 @@ impl Soak {
 
 /// A directory for what the daemon keeps; goes with its value.
 #[derive(Debug)]
-struct State(std::path::PathBuf);
+struct State(PathBuf);
 
 impl State {
     fn new(netns: &Netns, soak: &Soak) -> Result<Self> {
@@ -118,6 +131,10 @@ impl State {
         }
         std::fs::write(state.config(), text)?;
         Ok(state)
+    }
+
+    fn log(&self) -> PathBuf {
+        self.0.join("log")
     }
 
     fn config(&self) -> String {

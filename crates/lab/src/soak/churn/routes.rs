@@ -142,7 +142,18 @@ pub(super) fn v6(random: &mut Random, lines: &mut Vec<String>) {
         9 => format!("ip -6 route {verb} default {hop}"),
         10 => format!("ip -6 route flush {to}"),
         11 => format!("ip -6 route {verb} {to} {} dev v0", encap(random)),
-        12 => format!("ip -6 route {verb} {to} encap seg6local action End dev v1"),
+        12 => {
+            let action = pick(
+                random,
+                &[
+                    "End",
+                    "End.X nh6 2001:db8:1::5",
+                    "End.DT6 table main",
+                    "End.DX4 nh4 10.1.0.5",
+                ],
+            );
+            format!("ip -6 route {verb} {to} encap seg6local action {action} dev v1")
+        }
         13 => format!(
             "ip -6 route {verb} {to} table {} {hop}",
             pick(random, TABLES)

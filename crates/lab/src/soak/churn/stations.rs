@@ -20,7 +20,8 @@ pub(super) fn station(random: &mut Random, lines: &mut Vec<String>) {
         5 => format!("bridge fdb append 00:00:00:00:00:00 dev {vxlan} dst {far}"),
         6 => format!("bridge fdb replace 02:00:00:00:03:0{n} dev {vxlan} dst {far}"),
         7 => format!(
-            "bridge fdb append 02:00:00:00:03:0{n} dev {vxlan} dst {far} via {}",
+            "bridge fdb append {} dev {vxlan} dst {far} via {}",
+            pick(random, &["00:00:00:00:00:00", "01:00:00:00:03:01"]),
             link(random)
         ),
         8 => format!("bridge fdb del 02:00:00:00:03:0{n} dev {vxlan}"),
