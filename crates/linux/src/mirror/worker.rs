@@ -491,7 +491,7 @@ impl Worker {
             Ok(Some(_)) => {
                 // Readers see it before they are told.
                 self.feed.machine.writer().publish();
-                self.shared.samples.took(what, begun);
+                self.shared.samples.took(what, begun, Instant::now());
             }
             // Of no use; the next is taken when somebody still reads.
             Ok(None) => {}
