@@ -9,7 +9,7 @@
 mod common;
 
 use std::fs;
-use std::io::Read;
+use std::io::{BufRead, BufReader};
 use std::net::{Ipv4Addr, UdpSocket};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
@@ -567,13 +567,10 @@ fn signals_read_the_rules_again_and_write_the_statistics() {
     knocks(&trial, &second, 7_001);
     trial.nat.signal(Signal::USR1).unwrap();
     let stdout = trial.nat.process().stdout.as_mut().unwrap();
-    // No more than the line: the rest is for the end.
-    let line: Vec<u8> = stdout
-        .bytes()
-        .map(|byte| byte.unwrap())
-        .take_while(|byte| *byte != b'\n')
-        .collect();
-    let so_far: Value = serde_json::from_slice(&line).unwrap();
+    // Nothing is written behind it before the end.
+    let mut line = String::new();
+    BufReader::new(stdout).read_line(&mut line).unwrap();
+    let so_far: Value = serde_json::from_str(&line).unwrap();
     assert!(so_far["in"]["translated"].as_u64() >= Some(3), "{so_far}");
     // Something goes the other way too.
     let sent = trial.client.inside(|| second.send_to(b"out", (SERVER, 9)));

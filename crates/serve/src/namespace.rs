@@ -182,7 +182,9 @@ mod tests {
         let namespace = Namespace {
             name: None,
             inode: 0,
+            is_others: false,
             source: Arc::new(source),
+            feeder: None,
         };
         let begun = Instant::now();
         let taken = samples.clone();
