@@ -371,7 +371,8 @@ impl FibSync {
         self.ignored_rules = 0;
         for pair in &mut self.views {
             let table = pair.vrf.and_then(|vrf| tables.links.get(vrf)?.vrf_table);
-            let v4 = decide::chain(tables.rules.of_family(AF_INET), table);
+            let mut v4 = decide::chain(tables.rules.of_family(AF_INET), table);
+            v4.is_merged = tables.has_merged_tables();
             let v6 = decide::chain(tables.rules.of_family(AF_INET6), table);
             self.ignored_rules += v4.ignored_rules + v6.ignored_rules;
             let mut around = Context {
@@ -380,8 +381,8 @@ impl FibSync {
                 hops: &mut self.hops,
                 said: &mut self.said,
             };
-            pair.v4.rebuild(&mut around, v4.tables);
-            pair.v6.rebuild(&mut around, v6.tables);
+            pair.v4.rebuild(&mut around, v4);
+            pair.v6.rebuild(&mut around, v6);
         }
         self.hops.sweep();
     }

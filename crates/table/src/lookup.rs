@@ -26,6 +26,9 @@ use crate::{AF_INET, AF_INET6};
 /// ends by itself; this bounds it whatever the rules say.
 const MAX_RULES: usize = 1 << 20;
 
+/// The IPv4 tables that the kernel keeps as one, the first asked first.
+const MERGED: [u32; 2] = [table_id::LOCAL, table_id::MAIN];
+
 /// What of a type of service routes and rules of old compare
 /// (`INET_DSCP_LEGACY_TOS_MASK`).
 const LEGACY_TOS: u8 = 0x1c;
@@ -229,31 +232,28 @@ impl<'a> Lookup<'a> {
     /// one that forwards takes it and checks no reverse path.
     fn v4_in(&self, to: Ipv4Addr) -> Result<Decision<'a>, NoRoute> {
         let from = match self.packet.source {
-            Some(IpAddr::V4(from)) => from,
-            _ => Ipv4Addr::UNSPECIFIED,
+            Some(IpAddr::V4(from)) => Some(from),
+            _ => None,
         };
-        let is_martian = |at: Ipv4Addr| at.is_loopback() || at.is_unspecified();
-        let is_broadcast = to.is_broadcast() || to.is_unspecified() && from.is_unspecified();
-        if from.is_multicast() || from.is_broadcast() {
+        let is_any = from.is_none_or(|from| from.is_unspecified());
+        let comes_from_here = || from.is_some_and(|from| !is_any && self.comes_from_here(from));
+        if from.is_some_and(|from| from.is_multicast() || from.is_broadcast()) {
             return Err(NoRoute::Martian);
         }
         // Of multicast groups only the one that all hosts are in is known.
-        if to.is_multicast() {
-            let joined = to == Ipv4Addr::new(224, 0, 0, 1);
-            let joined = joined && (from.is_unspecified() || !self.comes_from_here(from));
-            return joined
-                .then(|| self.without_route(self.loopback()))
-                .ok_or(NoRoute::Martian);
+        let joined = to == Ipv4Addr::new(224, 0, 0, 1);
+        if to.is_broadcast() || to.is_unspecified() && is_any || joined {
+            let here = (!comes_from_here()).then(|| self.without_route(self.loopback()));
+            return here.ok_or(NoRoute::Martian);
         }
-        if is_broadcast && (from.is_unspecified() || !self.comes_from_here(from)) {
-            return Ok(self.without_route(self.loopback()));
-        }
-        if is_broadcast || is_martian(from) || is_martian(to) {
+        // Whose source is not known is taken to have a good one.
+        let is_martian = |at: Ipv4Addr| at.is_loopback() || at.is_unspecified();
+        if to.is_multicast() || is_martian(to) || from.is_some_and(is_martian) {
             return Err(NoRoute::Martian);
         }
         let (route, hops) = self.by_rules()?;
         let ends_here = matches!(route.body.kind, kind::LOCAL | kind::BROADCAST);
-        if !ends_here && route.body.kind != kind::UNICAST || self.comes_from_here(from) {
+        if !ends_here && route.body.kind != kind::UNICAST || comes_from_here() {
             return Err(NoRoute::Martian);
         }
         let mut decision = self.decision(route, hops);
@@ -267,7 +267,7 @@ impl<'a> Lookup<'a> {
     /// with rules of somebody's own one that an answer would not leave for
     /// (`fib_validate_source`).
     fn comes_from_here(&self, from: Ipv4Addr) -> bool {
-        if self.has_merged_tables() {
+        if self.tables.has_merged_tables() {
             return self.link_of_own(from).is_some();
         }
         let packet = Packet {
@@ -280,13 +280,6 @@ impl<'a> Lookup<'a> {
         found.is_ok_and(|(route, _)| route.body.kind != kind::UNICAST)
     }
 
-    /// Whether the kernel keeps the IPv4 tables local and main as one
-    /// (`fib_trie_unmerge`): until there are rules of somebody's own.
-    fn has_merged_tables(&self) -> bool {
-        let rules = self.tables.rules.of_family(AF_INET);
-        are_defaults(&rules.take(4).collect::<Vec<_>>())
-    }
-
     fn link(&self, index: u32) -> Option<&'a Arc<Link>> {
         self.tables.links.get(index)
     }
@@ -297,18 +290,17 @@ impl<'a> Lookup<'a> {
         let rows = self.tables.addresses.by_address(address.into());
         let of_row = rows.map(|row| row.link).next();
         of_row.or_else(|| {
-            let tables = [table_id::LOCAL, table_id::MAIN];
-            let tables = if self.has_merged_tables() {
-                &tables[..]
-            } else {
-                &tables[..1]
-            };
             let towards = Lookup {
                 packet: Packet::to(address.into()),
                 oif: None,
                 ..*self
             };
-            match towards.in_tables(tables) {
+            let found = if self.tables.has_merged_tables() {
+                towards.in_merged_table()
+            } else {
+                towards.in_table(table_id::LOCAL)
+            };
+            match found {
                 InTable::Found(route, hops) if route.body.kind == kind::LOCAL => {
                     hops.first().map(|hop| hop.link)
                 }
@@ -465,8 +457,8 @@ impl<'a> Lookup<'a> {
     }
 
     fn by_rules(&self) -> Result<(RouteRef<'a>, Vec<NextHop>), NoRoute> {
-        if self.family == AF_INET && self.has_merged_tables() {
-            return self.in_merged_tables();
+        if self.family == AF_INET && self.tables.has_merged_tables() {
+            return self.by_default_rules();
         }
         let rules: Vec<&Arc<Rule>> = self.tables.rules.of_family(self.family).collect();
         let mut at = 0;
@@ -504,14 +496,11 @@ impl<'a> Lookup<'a> {
         Err(NoRoute::Unreachable)
     }
 
-    /// In the table that holds the routes of both: it is the main one.
-    fn in_merged_tables(&self) -> Result<(RouteRef<'a>, Vec<NextHop>), NoRoute> {
-        for tables in [&[table_id::LOCAL, table_id::MAIN][..], &[table_id::DEFAULT]] {
-            match self.in_tables(tables) {
-                InTable::Found(mut route, hops) => {
-                    route.table = route.table.min(table_id::MAIN);
-                    return Ok((route, hops));
-                }
+    /// By the rules that each namespace begins with.
+    fn by_default_rules(&self) -> Result<(RouteRef<'a>, Vec<NextHop>), NoRoute> {
+        for found in [Self::in_merged_table, Self::in_default_table] {
+            match found(self) {
+                InTable::Found(route, hops) => return Ok((route, hops)),
                 InTable::Refused(why) => return Err(why),
                 InTable::Nothing => {}
             }
@@ -519,21 +508,41 @@ impl<'a> Lookup<'a> {
         Err(NoRoute::Unreachable)
     }
 
-    fn in_table(&self, table: u32) -> InTable<'a> {
-        self.in_tables(&[table])
+    /// In the table that holds the routes of local and main: it is called
+    /// the main one.
+    fn in_merged_table(&self) -> InTable<'a> {
+        let to = self.packet.destination.into();
+        let routes = &self.tables.routes;
+        match self.in_routes(routes.covering_in_both(MERGED, to)) {
+            InTable::Found(mut route, hops) => {
+                route.table = table_id::MAIN;
+                InTable::Found(route, hops)
+            }
+            other => other,
+        }
     }
 
-    /// The first usable route of the longest prefix that has one; of one
-    /// length those of the first table come first.
-    fn in_tables(&self, tables: &[u32]) -> InTable<'a> {
-        let to = self.packet.destination;
-        let of_table = |table: &u32| self.tables.routes.matching(*table, to);
-        let mut all: Vec<RouteRef<'a>> = tables.iter().flat_map(of_table).collect();
-        if tables.len() > 1 {
-            all.sort_by_key(|route| Reverse(route.prefix.prefix_len()));
-        }
-        for run in all.chunk_by(|a, b| a.prefix == b.prefix) {
-            for route in self.preferred(run) {
+    fn in_default_table(&self) -> InTable<'a> {
+        self.in_table(table_id::DEFAULT)
+    }
+
+    fn in_table(&self, table: u32) -> InTable<'a> {
+        let routes = &self.tables.routes;
+        self.in_routes(routes.matching(table, self.packet.destination))
+    }
+
+    /// The first usable route of the longest prefix that has one.
+    fn in_routes(&self, routes: impl Iterator<Item = RouteRef<'a>>) -> InTable<'a> {
+        let mut routes = routes.peekable();
+        let mut run: Vec<RouteRef<'a>> = Vec::new();
+        while let Some(route) = routes.next() {
+            let ends = routes.peek().is_none_or(|next| next.prefix != route.prefix);
+            run.push(route);
+            if !ends {
+                continue;
+            }
+            self.prefer(&mut run);
+            for route in run.drain(..) {
                 match self.usable(route) {
                     InTable::Nothing => {}
                     // Routes that say `throw` end the table.
@@ -550,11 +559,9 @@ impl<'a> Lookup<'a> {
     /// Those of a prefix that fit the packet, the best first: its own type
     /// of service before any, a source of its own before any, and in IPv6
     /// the link that is named and the preferred router.
-    fn preferred(&self, run: &[RouteRef<'a>]) -> Vec<RouteRef<'a>> {
+    fn prefer(&self, run: &mut Vec<RouteRef<'a>>) {
         let tos = self.packet.tos & LEGACY_TOS;
-        let fits =
-            |route: &&RouteRef<'a>| (route.tos == 0 || route.tos == tos) && self.is_from(route);
-        let mut run: Vec<RouteRef<'a>> = run.iter().filter(fits).copied().collect();
+        run.retain(|route| (route.tos == 0 || route.tos == tos) && self.is_from(route));
         run.sort_by_key(|route| {
             let source_len = route.body.source.map_or(0, |net| net.prefix_len());
             (
@@ -565,7 +572,6 @@ impl<'a> Lookup<'a> {
                 Reverse(self.score(route)),
             )
         });
-        run
     }
 
     /// Whether a route of IPv6 for some sources is for this packet's.
@@ -645,6 +651,17 @@ impl<'a> Lookup<'a> {
 
     fn is_alive(&self, hop: &NextHop, kind: u8) -> bool {
         kind == kind::LOCAL || self.tables.is_usable(hop, self.family)
+    }
+}
+
+impl Tables {
+    /// Whether the kernel keeps the IPv4 tables local and main as one
+    /// (`fib_trie_unmerge`), as far as rules tell: until there are others
+    /// than those that each namespace begins with. The longest match of
+    /// both decides then. O(log n).
+    pub fn has_merged_tables(&self) -> bool {
+        let rules = self.rules.of_family(AF_INET);
+        are_defaults(&rules.take(4).collect::<Vec<_>>())
     }
 }
 

@@ -183,6 +183,25 @@ impl Routes {
         })
     }
 
+    /// The routes of two tables that cover a prefix, as if the tables were
+    /// one: the longest first, of one length those of the first table.
+    pub fn covering_in_both(
+        &self,
+        [first, second]: [u32; 2],
+        prefix: IpNet,
+    ) -> Box<dyn Iterator<Item = RouteRef<'_>> + '_> {
+        let mut first = self.covering(first, prefix).peekable();
+        let mut second = self.covering(second, prefix).peekable();
+        Box::new(std::iter::from_fn(move || {
+            let len = |route: &RouteRef<'_>| route.prefix.prefix_len();
+            if first.peek().map(len) >= second.peek().map(len) {
+                first.next()
+            } else {
+                second.next()
+            }
+        }))
+    }
+
     /// The routes over a link. O(log n + rows returned).
     pub fn over_link(&self, link: u32) -> impl Iterator<Item = RouteRef<'_>> {
         self.bodies.over_link(link).flat_map(|id| self.of_body(id))

@@ -2,7 +2,7 @@
 //! shows it, but with all members of a multipath group.
 
 use std::io;
-use std::net::IpAddr;
+use std::net::{IpAddr, Ipv4Addr};
 use std::sync::Arc;
 
 use ipnet::IpNet;
@@ -89,6 +89,13 @@ impl RouteQuestion {
         }
     }
 
+    /// An IPv4 packet that came in and is said to be from nowhere is from
+    /// 0.0.0.0.
+    fn any_source(&self) -> Option<IpAddr> {
+        let came_in = self.to.is_ipv4() && self.iif.is_some();
+        came_in.then_some(Ipv4Addr::UNSPECIFIED.into())
+    }
+
     /// The kernel's own default (`inet_rtm_getroute`).
     fn protocol(&self) -> u8 {
         let default = if self.to.is_ipv4() { UDP } else { 0 };
@@ -115,7 +122,7 @@ impl RouteQuestion {
         }
         Ok(Packet {
             destination: self.to,
-            source: self.from,
+            source: self.from.or(self.any_source()),
             iif: self.iif.as_ref().map(link).transpose()?.map(|l| l.index),
             oif: oif.map(|link| link.index),
             mark: self.mark,
@@ -232,8 +239,9 @@ impl Taken<'_> {
     /// `from ::` stands in every IPv6 answer.
     fn from(&self) -> Option<IpAddr> {
         let unspecified = || Some(std::net::Ipv6Addr::UNSPECIFIED.into());
-        self.packet
-            .source
+        self.question
+            .from
+            .filter(|from| self.is_v6() || !from.is_unspecified())
             .or_else(|| unspecified().filter(|_| self.is_v6()))
     }
 

@@ -56,6 +56,9 @@ pub enum RouteDecision {
 pub struct Chain {
     /// Tables, in their order.
     pub tables: Vec<u32>,
+    /// The first two of them are one: the longest match of both decides
+    /// ([`Tables::has_merged_tables`]).
+    pub is_merged: bool,
     /// Rules passed over.
     pub ignored_rules: usize,
 }
@@ -123,13 +126,20 @@ pub struct Decided {
 /// cover the address cover *p* too, for there are none longer.
 pub fn decide(
     tables: &Tables,
-    chain: &[u32],
+    chain: &Chain,
     prefix: IpNet,
     mut says: impl FnMut(&RouteRef<'_>) -> RouteDecision,
 ) -> Decided {
     let mut is_own = true;
-    for table in chain {
-        for route in tables.routes.covering(*table, prefix) {
+    let (both, single) = match chain.tables.as_slice() {
+        [first, second, rest @ ..] if chain.is_merged => (Some([*first, *second]), rest),
+        all => (None, all),
+    };
+    let routes = &tables.routes;
+    let both = both.map(|both| routes.covering_in_both(both, prefix));
+    let single = single.iter().map(|table| routes.covering(*table, prefix));
+    for routes in both.into_iter().chain(single) {
+        for route in routes {
             is_own &= route.prefix == prefix;
             if !counts(&route) {
                 is_own = false;

@@ -8,7 +8,7 @@ use fib::{Change, Route, Writer};
 use ipnet::{IpNet, Ipv4Net, Ipv6Net};
 use table::{AF_INET, AF_INET6, RouteRef, Tables};
 
-use super::decide::{self, Decided, RouteDecision, Spec};
+use super::decide::{self, Chain, Decided, RouteDecision, Spec};
 use super::hops::Hops;
 use crate::forward::Ports;
 
@@ -120,7 +120,7 @@ impl RouteDecisions {
 /// A FIB of one family, and what was put into it.
 pub struct Kept<A: Address> {
     writer: Writer<A>,
-    chain: Vec<u32>,
+    chain: Chain,
     /// The next hop of each prefix.
     entries: Map<(A, u8), u16>,
     /// Prefixes whose decision other prefixes have a part in.
@@ -136,7 +136,7 @@ impl<A: Address> Kept<A> {
     pub fn new(writer: Writer<A>) -> Self {
         Self {
             writer,
-            chain: Vec::new(),
+            chain: Chain::default(),
             entries: Map::default(),
             odd: BTreeSet::new(),
             dirty: BTreeSet::new(),
@@ -152,7 +152,8 @@ impl<A: Address> Kept<A> {
 
     /// Notes that a route of a table has changed.
     pub fn touch(&mut self, tables: &Tables, table: u32, prefix: IpNet) {
-        let Some(position) = self.chain.iter().position(|asked| *asked == table) else {
+        let chain = &self.chain.tables;
+        let Some(position) = chain.iter().position(|asked| *asked == table) else {
             return;
         };
         let Some((address, len)) = A::of(prefix) else {
@@ -160,7 +161,7 @@ impl<A: Address> Kept<A> {
         };
         self.dirty.insert((address, len));
         // What it shadows, or does no longer.
-        for later in &self.chain[position + 1..] {
+        for later in &chain[position + 1..] {
             let within = tables.routes.within(*later, prefix);
             self.dirty
                 .extend(within.filter_map(|route| A::of(route.prefix)));
@@ -243,7 +244,7 @@ impl<A: Address> Kept<A> {
     }
 
     fn has_any(&self, tables: &Tables, prefix: IpNet) -> bool {
-        let mut chain = self.chain.iter();
+        let mut chain = self.chain.tables.iter();
         chain.any(|table| tables.routes.exact(*table, prefix).next().is_some())
     }
 
@@ -312,15 +313,15 @@ impl<A: Address> Kept<A> {
 
     /// Makes everything anew from the tables; readers go on with the old
     /// until it is done. O(routes), some 0.5 µs each.
-    pub fn rebuild(&mut self, around: &mut Context<'_>, chain: Vec<u32>) {
+    pub fn rebuild(&mut self, around: &mut Context<'_>, chain: Chain) {
         self.chain = chain;
         self.dirty.clear();
         self.odd.clear();
         let former = std::mem::take(&mut self.entries);
         // Where earlier tables of the chain have routes: from, to.
         let mut shadows: Vec<(A, A)> = Vec::new();
-        for position in 0..self.chain.len() {
-            let table = self.chain[position];
+        for position in 0..self.chain.tables.len() {
+            let table = self.chain.tables[position];
             let mut covered: Vec<(A, A)> = Vec::new();
             let mut last = None;
             for route in A::routes(around.tables, table) {
