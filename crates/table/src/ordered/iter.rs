@@ -5,7 +5,7 @@ use arrayvec::ArrayVec;
 use super::node::{DEPTH, Inner, Leaf, Node};
 use crate::cost;
 
-/// The rows of an [`Ordered`] in order, from where it was sought.
+/// The rows of an [`Ordered`](super::Ordered) in order, from where it was sought.
 #[derive(Debug, Clone)]
 pub struct Iter<'a, K, V> {
     pub(super) path: ArrayVec<(&'a Inner<K, V>, usize), DEPTH>,
