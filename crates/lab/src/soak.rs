@@ -63,7 +63,7 @@ impl Soak {
             here.sysctl(&format!("net/ipv6/conf/{at}/accept_dad"), "0")?;
         }
         // What it changes of routes is told of those to come alone.
-        let compatible = seed % 3 != 0;
+        let compatible = !seed.is_multiple_of(3);
         here.sysctl(
             "net/ipv4/nexthop_compat_mode",
             &u8::from(compatible).to_string(),
