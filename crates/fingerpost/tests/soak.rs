@@ -1,5 +1,5 @@
 //! A few seeds of `cargo xtask soak`: whatever a namespace goes through, the
-//! daemon's tables are the kernel's, by events alone.
+//! daemon's tables and decisions are the kernel's, by events alone.
 
 #![allow(clippy::unwrap_used, reason = "in a test a failure is a panic")]
 
@@ -10,9 +10,8 @@ use lab::{Netns, skip};
 
 const SEEDS: u64 = 10;
 const CHANGES: usize = 80;
-/// None: `route get` is known to differ (preferred sources with `oif`, IPv6
-/// sources of another link).
-const QUESTIONS: usize = 0;
+/// `route get` after each.
+const QUESTIONS: usize = 20;
 
 #[test]
 fn after_random_changes_the_tables_are_the_kernels() {

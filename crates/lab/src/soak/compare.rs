@@ -1,6 +1,5 @@
 //! What the daemon says beside what `ip` and `bridge` say.
 
-use std::collections::BTreeMap;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
@@ -8,7 +7,7 @@ use anyhow::{Context, Result};
 use serde_json::Value;
 
 use super::{Outcome, Soak};
-use crate::{Netns, wait_until};
+use crate::{Netns, decisions, wait_until};
 
 /// How long the scan after the changes may take to come.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -49,8 +48,6 @@ const UNSTEADY: [&str; 5] = [
     "unbalanced_time",
     "txqlen",
 ];
-/// What an answer about a route must agree in.
-const DECISION: [&str; 6] = ["type", "dst", "gateway", "via", "dev", "prefsrc"];
 
 /// Compares until nothing differs, as long as `soak` lets it settle; what
 /// differs at the end is told. A scan that found drift counts as a
@@ -68,7 +65,7 @@ pub(super) fn compare(
         outcome.looks += 1;
         let mut found = tables(netns, program)?;
         if found.is_empty() {
-            found = decisions(netns, program, questions)?;
+            found = decisions::compare(netns, program, questions)?;
         }
         outcome.differences = found;
         let is_late = Instant::now() >= deadline && outcome.looks >= LOOKS;
@@ -213,75 +210,5 @@ fn without_marks(hop: &mut Value) {
         let is_dead = flags.iter().any(|flag| flag == "dead");
         flags.retain(|flag| flag != "linkdown" || !(is_dead || by_v6));
         flags.retain(|flag| flag != "dead" || !by_v6);
-    }
-}
-
-fn decisions(netns: &Netns, program: &str, questions: &[String]) -> Result<Vec<String>> {
-    let ours: Vec<String> = questions
-        .iter()
-        .map(|question| format!("{program} -j route get {question}"))
-        .collect();
-    let theirs: Vec<String> = questions
-        .iter()
-        .map(|question| format!("ip -j route get {question}"))
-        .collect();
-    let ours = outputs(netns, &ours)?;
-    let theirs = outputs(netns, &theirs)?;
-    let mut found = Vec::new();
-    for (question, (ours, theirs)) in questions.iter().zip(ours.iter().zip(&theirs)) {
-        let (one, two) = (decision(ours), decision(theirs));
-        if !agree(one.as_ref(), two.as_ref()) {
-            found.push(format!(
-                "route get {question}: the kernel says {}, the daemon {}",
-                theirs.trim(),
-                ours.trim()
-            ));
-        }
-    }
-    Ok(found)
-}
-
-type Decision = BTreeMap<String, Value>;
-
-/// What was decided, and the members of a group if it was one's turn.
-fn decision(text: &str) -> Option<(Decision, Vec<Decision>)> {
-    let rows: Vec<Value> = serde_json::from_str(text.trim()).ok()?;
-    let row = rows.first()?;
-    let members = row.get("nexthops").and_then(Value::as_array);
-    let members = members.map(|all| all.iter().map(said).collect());
-    Some((said(row), members.unwrap_or_default()))
-}
-
-fn said(row: &Value) -> Decision {
-    let take = |name: &&str| Some(((*name).to_owned(), row.get(*name)?.clone()));
-    DECISION.iter().filter_map(take).collect()
-}
-
-/// Whether the daemon's answer allows the kernel's: of several members one.
-fn agree(
-    ours: Option<&(Decision, Vec<Decision>)>,
-    theirs: Option<&(Decision, Vec<Decision>)>,
-) -> bool {
-    match (ours, theirs) {
-        (None, None) => true,
-        (Some((ours, members)), Some((theirs, _))) if !members.is_empty() => {
-            let of_hop = |name: &str| ["gateway", "via", "dev"].contains(&name);
-            let hop: Decision = theirs
-                .iter()
-                .filter(|(name, _)| of_hop(name))
-                .map(|(a, b)| (a.clone(), b.clone()))
-                .collect();
-            let same = |member: &Decision| {
-                let member: Decision = member
-                    .iter()
-                    .filter(|(name, _)| of_hop(name))
-                    .map(|(a, b)| (a.clone(), b.clone()))
-                    .collect();
-                member == hop
-            };
-            ours.get("dst") == theirs.get("dst") && members.iter().any(same)
-        }
-        (Some((ours, _)), Some((theirs, _))) => ours == theirs,
-        _ => false,
     }
 }
