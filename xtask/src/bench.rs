@@ -5,11 +5,13 @@ mod arp;
 mod buffer;
 mod busy;
 mod command;
+mod events;
 mod fib;
 mod forward;
 mod http;
 mod ifconfig;
 mod links;
+mod namespaces;
 mod nat;
 mod peers;
 mod plot;
@@ -64,6 +66,8 @@ enum Case {
     Buffer,
     /// What stood behind agents before, and what stands there now
     Container,
+    /// What an event costs, beside how many links there are
+    Events,
     /// Longest-prefix match, alone and while routes change
     Fib,
     /// Questions over HTTP, with changes, stalled clients and streams
@@ -74,6 +78,8 @@ enum Case {
     Ifconfig,
     /// Making and deleting links, and routes from a file
     Links,
+    /// A thousand namespaces, mirrored by one daemon
+    Namespaces,
     /// Translating packets, from 2,000 to 10 million flows
     Nat,
     /// Recording what the kernel says, and replaying it
@@ -122,6 +128,9 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode> {
             Case::Buffer => {
                 buffer::measure(&setting, &mut samples).map(|()| samples.into_rows())?
             }
+            Case::Events => {
+                events::measure(&setting, &mut samples).map(|()| samples.into_rows())?
+            }
             Case::Fib => fib::measure(&setting)?,
             Case::Http => http::measure(&setting, &mut samples).map(|()| samples.into_rows())?,
             Case::Forward => forward::measure(&setting)?,
@@ -129,6 +138,9 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode> {
                 ifconfig::measure(&setting, &mut samples).map(|()| samples.into_rows())?
             }
             Case::Links => links::measure(&setting, &mut samples).map(|()| samples.into_rows())?,
+            Case::Namespaces => {
+                namespaces::measure(&setting, &mut samples).map(|()| samples.into_rows())?
+            }
             Case::Nat => nat::measure(&setting, &mut samples).map(|()| samples.into_rows())?,
             Case::Record => {
                 record::measure(&setting, &mut samples).map(|()| samples.into_rows())?

@@ -1,7 +1,7 @@
 //! `cargo xtask lab`: a situation of the reports in a namespace, to be
 //! looked at with any tool.
 
-mod vm;
+pub mod vm;
 
 use std::process::ExitCode;
 use std::time::Instant;

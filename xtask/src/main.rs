@@ -1,4 +1,4 @@
-//! The project's own chores: `cargo xtask test|tidy|bench|fuzz|install-libalias|miri|dist|lab|soak`.
+//! The project's own chores: `cargo xtask test|tidy|bench|fuzz|install-libalias|miri|dist|lab|soak|siege`.
 
 mod bench;
 mod dist;
@@ -7,6 +7,7 @@ mod host;
 mod install;
 mod lab;
 mod miri;
+mod siege;
 mod soak;
 mod test;
 mod tidy;
@@ -44,6 +45,8 @@ enum Chore {
     Lab(lab::Arguments),
     /// Changes everything at random under a daemon, and compares it with the kernel
     Soak(soak::Arguments),
+    /// Attacks a daemon in every way we know, and measures what others notice
+    Siege(siege::Arguments),
 }
 
 fn main() -> Result<ExitCode> {
@@ -57,5 +60,6 @@ fn main() -> Result<ExitCode> {
         Chore::Dist(arguments) => dist::run(&arguments),
         Chore::Lab(arguments) => lab::run(&arguments),
         Chore::Soak(arguments) => soak::run(&arguments),
+        Chore::Siege(arguments) => siege::run(&arguments),
     }
 }

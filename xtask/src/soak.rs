@@ -1,22 +1,39 @@
 //! `cargo xtask soak`: random changes of a namespace under a daemon, whose
 //! tables and answers are then compared with what `ip` and `bridge` say.
-//! A list of changes that fails is shrunk and printed as a shell script.
+//! A list of changes that fails is shrunk and kept as a shell script.
 
+mod machine;
+mod progress;
+
+use std::fs;
 use std::path::PathBuf;
 use std::process::ExitCode;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::thread;
 use std::time::{Duration, Instant};
 
-use ::lab::soak::{self, Soak};
-use anyhow::{Result, ensure};
+use ::lab::soak::{self, Failure, Soak};
+use anyhow::{Context, Result, ensure};
 
-use crate::host::{self, say};
+use crate::host::{self, Needed, say};
+use progress::Progress;
+
+/// What a run starts.
+const NEEDED: &[Needed] = &[
+    ("ip", "iproute2"),
+    ("bridge", "iproute2"),
+    ("nsenter", "util-linux"),
+];
+/// Every so many seeds the daemon scans for drift, and must find none; the
+/// others do without any scan.
+const SCANNED: u64 = 9;
 
 /// Which seeds, and how long each.
 #[derive(Debug, clap::Args)]
 pub struct Arguments {
     /// The first seed
-    #[arg(long, default_value_t = 1)]
-    seed: u64,
+    #[arg(long, visible_alias = "seed", default_value_t = 1)]
+    from: u64,
     /// How many seeds
     #[arg(long, default_value_t = 1_000)]
     seeds: u64,
@@ -29,15 +46,28 @@ pub struct Arguments {
     /// Receive buffer of the mirror, bytes; every second seed has 4,096
     #[arg(long, default_value_t = 1 << 20)]
     buffer: usize,
+    /// Seconds until both sides must be the same
+    #[arg(long, default_value_t = 4)]
+    settles: u64,
     /// Runs that shrinking a failure may take
     #[arg(long, default_value_t = 150)]
     shrink: usize,
     /// Ends after this many failures
     #[arg(long, default_value_t = 1)]
-    failures: usize,
+    failures: u64,
     /// Begins no further seed after so many seconds
     #[arg(long)]
     seconds: Option<u64>,
+    /// Seeds at a time; as many as there are cores, unless said
+    #[arg(long)]
+    jobs: Option<usize>,
+    /// Does the changes of a script that a failure has left, with `--from`
+    /// as its seed
+    #[arg(long, value_name = "SCRIPT")]
+    replay: Option<PathBuf>,
+    /// In a virtual machine with Debian's kernel
+    #[arg(long, conflicts_with = "replay")]
+    vm: bool,
     /// The program under test
     #[arg(long)]
     program: Option<PathBuf>,
@@ -45,47 +75,131 @@ pub struct Arguments {
 
 /// Does it; fails when a seed does.
 pub fn run(arguments: &Arguments) -> Result<ExitCode> {
-    host::install_missing(host::FOR_TESTS)?;
+    host::install_missing(NEEDED)?;
     let program = match &arguments.program {
         Some(program) => program.clone(),
         None => built()?,
     };
-    let start = Instant::now();
-    let (mut passed, mut failed) = (0, 0);
-    for seed in arguments.seed..arguments.seed.saturating_add(arguments.seeds) {
-        let is_over = |limit| start.elapsed() >= Duration::from_secs(limit);
-        if failed >= arguments.failures || arguments.seconds.is_some_and(is_over) {
-            break;
-        }
-        let soak = Soak {
-            program: program.display().to_string(),
-            buffer: if seed.is_multiple_of(2) {
-                4_096
-            } else {
-                arguments.buffer
-            },
-            questions: arguments.questions,
-            settles: Duration::from_secs(4),
-        };
-        match soak::soak(&soak, seed, arguments.changes, arguments.shrink)? {
-            None => passed += 1,
-            Some(failure) => {
-                failed += 1;
-                say(format_args!(
-                    "seed {seed}:\n{}",
-                    soak::script(&failure.lines)
-                ));
-                for difference in &failure.differences {
-                    say(format_args!("  {difference}"));
-                }
-            }
+    if arguments.vm {
+        return machine::run(&program, &arguments.words());
+    }
+    let campaign = Campaign {
+        arguments,
+        program: program.display().to_string(),
+        start: Instant::now(),
+        next: AtomicU64::new(arguments.from),
+        progress: Progress::new(arguments.count()),
+    };
+    let jobs = arguments.jobs.map_or_else(cores, |jobs| jobs.max(1));
+    thread::scope(|scope| {
+        let jobs: Vec<_> = (0..jobs).map(|_| scope.spawn(|| campaign.work())).collect();
+        let mut ended = jobs.into_iter().map(|job| job.join());
+        ended.try_for_each(|job| job.unwrap_or_else(|_| anyhow::bail!("a seed panicked")))
+    })?;
+    say(campaign.progress.summary(campaign.start.elapsed()));
+    Ok(ExitCode::from(u8::from(campaign.progress.failed() > 0)))
+}
+
+impl Arguments {
+    fn count(&self) -> u64 {
+        match self.replay {
+            Some(_) => 1,
+            None => self.seeds,
         }
     }
-    let took = start.elapsed().as_secs();
-    say(format_args!(
-        "soak: {passed} seeds passed, {failed} failed, in {took} s"
-    ));
-    Ok(ExitCode::from(u8::from(failed > 0)))
+
+    /// The same for this command elsewhere.
+    fn words(&self) -> Vec<String> {
+        let mut words = vec![
+            format!("--from {} --seeds {}", self.from, self.seeds),
+            format!("--changes {} --questions {}", self.changes, self.questions),
+            format!("--buffer {} --shrink {}", self.buffer, self.shrink),
+            format!("--failures {} --settles {}", self.failures, self.settles),
+            format!("--jobs {}", self.jobs.unwrap_or(1)),
+        ];
+        words.extend(self.seconds.map(|seconds| format!("--seconds {seconds}")));
+        words
+    }
+
+    fn lines(&self, seed: u64) -> Result<Vec<String>> {
+        let Some(file) = &self.replay else {
+            return Ok(soak::lines(seed, self.changes));
+        };
+        let text = fs::read_to_string(file).with_context(|| file.display().to_string())?;
+        Ok(soak::lines_of_script(&text))
+    }
+}
+
+/// Seeds that several threads take one by one.
+struct Campaign<'a> {
+    arguments: &'a Arguments,
+    program: String,
+    start: Instant,
+    next: AtomicU64,
+    progress: Progress,
+}
+
+impl Campaign<'_> {
+    fn work(&self) -> Result<()> {
+        while let Some(seed) = self.next() {
+            let lines = self.arguments.lines(seed)?;
+            let soak = self.soak(seed);
+            match soak::soak(&soak, seed, &lines, self.arguments.shrink)? {
+                Ok(outcome) => self.progress.passed(&outcome),
+                Err(failure) => self.failed(seed, &failure)?,
+            }
+        }
+        Ok(())
+    }
+
+    fn next(&self) -> Option<u64> {
+        let arguments = self.arguments;
+        let limit = arguments.seconds.map(Duration::from_secs);
+        if self.progress.failed() >= arguments.failures
+            || limit.is_some_and(|limit| self.start.elapsed() >= limit)
+        {
+            return None;
+        }
+        let seed = self.next.fetch_add(1, Ordering::Relaxed);
+        (seed - arguments.from < arguments.count()).then_some(seed)
+    }
+
+    fn soak(&self, seed: u64) -> Soak {
+        Soak {
+            program: self.program.clone(),
+            buffer: match seed % 2 {
+                0 => 4_096,
+                _ => self.arguments.buffer,
+            },
+            questions: self.arguments.questions,
+            settles: Duration::from_secs(self.arguments.settles),
+            scans: seed.is_multiple_of(SCANNED),
+        }
+    }
+
+    fn failed(&self, seed: u64, failure: &Failure) -> Result<()> {
+        let script = soak::script(&failure.lines);
+        let directory = host::target()?.join("soak");
+        fs::create_dir_all(&directory)?;
+        let file = directory.join(format!("seed-{seed}.sh"));
+        fs::write(&file, &script).with_context(|| file.display().to_string())?;
+        let mut text = format!(
+            "seed {seed}, again by `cargo xtask soak --from {seed} --replay {}`:\n",
+            file.display()
+        );
+        for line in &failure.lines {
+            text += &format!("  {line}\n");
+        }
+        for difference in &failure.differences {
+            text += &format!("  != {difference}\n");
+        }
+        self.progress.failed_with(&text);
+        Ok(())
+    }
+}
+
+fn cores() -> usize {
+    thread::available_parallelism().map_or(1, usize::from)
 }
 
 /// The program, built.

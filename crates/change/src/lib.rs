@@ -8,11 +8,12 @@
 //!   work with a journal.
 //! - [`pattern`]: numbers in words.
 //! - [`drill`]: links made to be measured, and removed again.
+//! - [`arguments`]: what commands' definitions are made of.
 //!
 //! Each command's definition stands beside its code (`command`); the
 //! program collects them. Called by the program only.
 
-mod arguments;
+pub mod arguments;
 pub mod drill;
 pub mod links;
 pub mod pattern;

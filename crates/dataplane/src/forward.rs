@@ -17,6 +17,7 @@
 
 mod counters;
 mod error;
+mod error_budget;
 pub mod ethernet;
 mod fast_path;
 mod fragment;
@@ -38,7 +39,7 @@ use nat::Nat;
 
 use crate::neighbour::Table;
 use crate::{Buffer, Cache};
-use error::Allowance;
+use error_budget::ErrorBudget;
 use ethernet::{Arrived, Carried};
 use handoff::Handoff;
 use ip::Checked;
@@ -77,6 +78,10 @@ pub struct Settings {
     pub errors_per_second: u32,
     /// See above.
     pub errors_at_once: u32,
+    /// The same to each sender (of IPv6, each network of 64 bits).
+    pub errors_each_per_second: u32,
+    /// See above.
+    pub errors_each_at_once: u32,
     /// What packets may wait for neighbours.
     pub waiting: WaitingLimits,
     /// Goes into the hash of flows: other routers on the way should have
@@ -85,11 +90,14 @@ pub struct Settings {
 }
 
 impl Default for Settings {
-    /// As Linux limits errors: 1,000 a second, 50 at once.
+    /// As Linux limits errors: 1,000 a second, 50 at once; to each sender
+    /// more than its one a second, for what traces a way asks faster.
     fn default() -> Self {
         Self {
             errors_per_second: 1_000,
             errors_at_once: 50,
+            errors_each_per_second: 10,
+            errors_each_at_once: 10,
             waiting: WaitingLimits::default(),
             hash_seed: 0,
         }
@@ -117,7 +125,7 @@ struct State {
     counters: Counters,
     waiting: Waiting,
     requests: Requests,
-    allowance: Allowance,
+    error_budget: ErrorBudget,
     originated: OriginatedQueue,
     /// Buffers for what is made on the way; the worker's own.
     cache: Cache,
@@ -139,7 +147,6 @@ impl Forwarder {
         settings: Settings,
         cache: Cache,
     ) -> Self {
-        let allowance = Allowance::new(settings.errors_per_second, settings.errors_at_once);
         Self {
             state: State {
                 ports: Box::new(ports),
@@ -151,7 +158,7 @@ impl Forwarder {
                 counters: Counters::default(),
                 waiting: Waiting::new(settings.waiting),
                 requests: Requests::new(),
-                allowance,
+                error_budget: ErrorBudget::new(&settings),
                 originated: OriginatedQueue::default(),
                 cache,
                 fragment: Vec::new(),

@@ -31,6 +31,9 @@ pub trait Layout: Sized {
     /// Whether all bits that are set are among the first `len`.
     fn ends_within(self, len: u8) -> bool;
 
+    /// The first `count` bits, at most 32, as a number.
+    fn first_bits(self, count: u8) -> usize;
+
     /// Where a prefix stands in order.
     fn key(self, len: u8) -> Self::Key;
 

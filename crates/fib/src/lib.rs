@@ -23,6 +23,7 @@ mod compiled;
 mod heap;
 mod keys;
 mod node;
+mod order;
 mod path;
 mod reader;
 mod route;

@@ -32,6 +32,11 @@ impl Layout for u32 {
         self.checked_shl(len.into()).unwrap_or(0) == 0
     }
 
+    #[inline]
+    fn first_bits(self, count: u8) -> usize {
+        (self >> (<Self as Layout>::BITS - count)) as usize
+    }
+
     fn key(self, len: u8) -> u64 {
         u64::from(self) << 8 | u64::from(len)
     }

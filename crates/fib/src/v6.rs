@@ -39,6 +39,11 @@ impl Layout for u128 {
         self.checked_shl(len.into()).unwrap_or(0) == 0
     }
 
+    #[inline]
+    fn first_bits(self, count: u8) -> usize {
+        (self >> (<Self as Layout>::BITS - count)) as usize
+    }
+
     fn key(self, len: u8) -> (Self, u8) {
         (self, len)
     }

@@ -8,6 +8,7 @@ use memory::quiescent::Domain;
 
 use crate::address::Address;
 use crate::compiled::{Compiled, Noted};
+use crate::order::ordered;
 use crate::route::{Change, Config, Error, Route, Stats, check};
 use crate::store::{Shared, Store};
 
@@ -82,14 +83,12 @@ impl<A: Address> Writer<A> {
     ///
     /// IPv4: some 60 ns a route, and half of that when they come in order.
     pub fn build(&mut self, routes: impl Iterator<Item = Route<A>>) -> Result<(), Error> {
-        let mut sorted: Vec<Route<A>> = Vec::with_capacity(routes.size_hint().0);
+        let mut given: Vec<Route<A>> = Vec::with_capacity(routes.size_hint().0);
         for (at, route) in routes.enumerate() {
             check(at, &route.into())?;
-            sorted.push(route);
+            given.push(route);
         }
-        // Equals stay in the order in which they came.
-        sorted.sort_by_key(|route| route.prefix.key(route.len));
-        keep_last(&mut sorted, |route| route.prefix.key(route.len));
+        let sorted = ordered(given);
         if sorted.len() > self.config.max_routes {
             return Err(self.full(self.config.max_routes));
         }
@@ -154,16 +153,4 @@ impl<A: Address> Writer<A> {
             max_routes: self.config.max_routes,
         }
     }
-}
-
-/// Of neighbours with one key, the last stays.
-fn keep_last<T: Copy, K: PartialEq>(sorted: &mut Vec<T>, key: impl Fn(&T) -> K) {
-    let mut kept = 0;
-    for at in 0..sorted.len() {
-        let same = kept > 0 && key(&sorted[kept - 1]) == key(&sorted[at]);
-        kept -= usize::from(same);
-        sorted[kept] = sorted[at];
-        kept += 1;
-    }
-    sorted.truncate(kept);
 }

@@ -6,6 +6,7 @@ mod command;
 mod conditions;
 mod joined;
 
+use std::fmt::Display;
 use std::io::{self, BufWriter, Write};
 use std::os::unix::net::UnixStream;
 use std::process::ExitCode;
@@ -17,7 +18,7 @@ use serve::control::protocol::Ask;
 use serve::control::{client, paths};
 use view::Format;
 
-use crate::direct;
+use crate::direct::{self, Answered};
 pub use arguments::From;
 pub use command::{OBJECTS, command, name, route_get, status, status_wanted, wanted};
 use joined::Joined;
@@ -31,52 +32,77 @@ const INCOMPLETE: u8 = 3;
 /// Asks, and writes the answer.
 pub fn run(ask: Ask, from: &From, out: &mut impl Write) -> Result<ExitCode> {
     let mut out = BufWriter::with_capacity(OUTPUT_BYTES, out);
-    let mut incomplete = None;
+    let incomplete;
     if let Some(socket) = &from.socket {
         let daemon = client::connect(socket)
+            .map_err(|error| match error.kind() {
+                io::ErrorKind::PermissionDenied => anyhow::Error::from(error).context(KEPT),
+                _ => error.into(),
+            })
             .with_context(|| socket.display().to_string())?
             .with_context(|| format!("no daemon listens at {}", socket.display()))?;
         let is_status = matches!(ask, Ask::Status { .. });
         let outcome = client::ask(&daemon, ask, &mut out)?;
         // A status says it itself.
-        incomplete = outcome.incomplete.filter(|_| !is_status);
+        incomplete = outcome.incomplete.filter(|_| !is_status).map(of_tables);
     } else if from.all_netns {
-        every_namespace(&ask, from, &mut out)?;
+        incomplete = every_namespace(&ask, from, &mut out)?;
     } else {
         let namespace = match &from.netns {
             Some(spec) => Namespace::open(spec)?,
             None => Namespace::current()?,
         };
-        one_namespace(ask, &namespace, from.direct, &mut out)?;
+        incomplete = one_namespace(ask, &namespace, from.direct, &mut out)?.incomplete;
     }
     out.flush()?;
+    Ok(ended(incomplete))
+}
+
+/// Why an answer of a daemon whose tables are so may lack rows.
+pub fn of_tables(how: impl Display) -> String {
+    format!("the answer may lack rows: the daemon's tables are {how}")
+}
+
+/// The exit status of an answer; says why it may lack rows, if it may.
+pub fn ended(incomplete: Option<String>) -> ExitCode {
     let Some(why) = incomplete else {
-        return Ok(ExitCode::SUCCESS);
+        return ExitCode::SUCCESS;
     };
+    say(&why);
+    ExitCode::from(INCOMPLETE)
+}
+
+/// Says something beside the answer.
+fn say(what: &str) {
     // Nobody to tell when standard error is closed.
-    let _ = writeln!(
-        io::stderr(),
-        "fingerpost: the answer may lack rows: the daemon's tables are {why}"
-    );
-    Ok(ExitCode::from(INCOMPLETE))
+    let _ = writeln!(io::stderr(), "fingerpost: {what}");
 }
 
 /// Asks about a namespace: its daemon, if there is one and it is not to be
 /// `direct`, else the kernel. The kernel also answers for a daemon that
 /// ends before it says anything, is stopped, has no place, or does not have
-/// all rows. Gives the number of rows.
+/// all rows.
 pub fn one_namespace(
     ask: Ask,
     namespace: &Namespace,
     direct: bool,
     out: &mut impl Write,
-) -> Result<u64> {
+) -> Result<Answered> {
     if !direct
         && let Some(daemon) = daemon_of(namespace.inode())
-        && let Some(rows) = of_daemon(&daemon, ask.clone(), out)?
+        && let Some(answered) = of_daemon(&daemon, ask.clone(), out)?
     {
-        return Ok(rows);
+        return Ok(answered);
     }
+    let answered = of_kernel(ask, namespace, out);
+    match is_kept_from_us(namespace.inode()) {
+        true if answered.is_err() => answered.context(KEPT),
+        _ => answered,
+    }
+}
+
+/// What the kernel answers, where no daemon does.
+fn of_kernel(ask: Ask, namespace: &Namespace, out: &mut impl Write) -> Result<Answered> {
     if let Some(source) = source_of(&ask) {
         bail!(
             "the rows of source `{source}` are in a daemon, and none mirrors this namespace \
@@ -87,9 +113,9 @@ pub fn one_namespace(
     match ask {
         Ask::Question(question) => direct::question(&question, namespace, out),
         Ask::RouteGet(question) => direct::route_get::answer(&question, namespace, out),
-        Ask::Watch(question) => direct::watch(&question, namespace, out),
-        Ask::Arp(question) => direct::arp::answer(&question, namespace, None, out),
-        Ask::Ifconfig(question) => direct::ifconfig::answer(&question, namespace, out),
+        Ask::Watch(question) => Ok(direct::watch(&question, namespace, out)?.into()),
+        Ask::Arp(question) => Ok(direct::arp::answer(&question, namespace, None, out)?.into()),
+        Ask::Ifconfig(question) => Ok(direct::ifconfig::answer(&question, namespace, out)?.into()),
         Ask::Status { .. } => bail!(
             "no daemon mirrors this namespace (inode {}); `fingerpost up` starts one",
             namespace.inode()
@@ -97,11 +123,27 @@ pub fn one_namespace(
     }
 }
 
-/// What a daemon answers, and how many rows; `None`: the kernel is to be
-/// asked instead, for the daemon went away and said nothing, is stopped, has
-/// no place, or does not have all rows. One that goes away from who watches, or in the middle of an
-/// answer, is an error: what it said cannot be taken back.
-fn of_daemon(daemon: &UnixStream, ask: Ask, out: &mut impl Write) -> Result<Option<u64>, AskError> {
+/// Why a daemon is not asked that is there.
+const KEPT: &str = "a daemon mirrors this namespace and tells it to root and to the group that \
+                    `group` in `[control]` of its configuration names; ask as one of these";
+
+/// Whether a daemon of the namespace does not take questions of this user.
+fn is_kept_from_us(inode: u64) -> bool {
+    paths::directories().iter().any(|directory| {
+        let connected = client::connect(&paths::socket(directory, inode));
+        matches!(connected, Err(error) if error.kind() == io::ErrorKind::PermissionDenied)
+    })
+}
+
+/// What a daemon answers; `None`: the kernel is to be asked instead, for the
+/// daemon went away and said nothing, is stopped, has no place, or does not
+/// have all rows, which is said. One that goes away from who watches, or in
+/// the middle of an answer, is an error: what it said cannot be taken back.
+fn of_daemon(
+    daemon: &UnixStream,
+    ask: Ask,
+    out: &mut impl Write,
+) -> Result<Option<Answered>, AskError> {
     let watches = matches!(ask, Ask::Watch(_));
     let is_status = matches!(ask, Ask::Status { .. });
     // The kernel does not have what a feed tells.
@@ -111,16 +153,12 @@ fn of_daemon(daemon: &UnixStream, ask: Ask, out: &mut impl Write) -> Result<Opti
         Err(AskError::Connection(_)) if !watches => return Ok(None),
         begun => begun?,
     };
-    match &begun.incomplete {
-        Some(why) if is_fed => {
-            // Nobody to tell when standard error is closed.
-            let _ = writeln!(
-                io::stderr(),
-                "fingerpost: the answer may lack rows: the source's tables are {why}"
-            );
-        }
-        Some(_) if !is_status => return Ok(None),
-        _ => {}
+    let incomplete = begun.incomplete.clone().filter(|_| !is_status);
+    if let Some(how) = incomplete.as_ref().filter(|_| !is_fed) {
+        say(&format!(
+            "the kernel answers: the daemon's tables are {how}"
+        ));
+        return Ok(None);
     }
     let mut out = Noticed {
         out,
@@ -128,12 +166,15 @@ fn of_daemon(daemon: &UnixStream, ask: Ask, out: &mut impl Write) -> Result<Opti
     };
     match begun.finish(&mut out) {
         Err(AskError::Connection(_)) if !watches && !out.written => Ok(None),
-        answered => Ok(Some(answered?.end.rows)),
+        answered => Ok(Some(Answered {
+            rows: answered?.end.rows,
+            incomplete: incomplete.map(of_tables),
+        })),
     }
 }
 
 /// The feed whose rows are asked for, if it is not the kernel.
-fn source_of(ask: &Ask) -> Option<&str> {
+pub fn source_of(ask: &Ask) -> Option<&str> {
     match ask {
         Ask::Question(question) | Ask::Watch(question) => question.filter.source.as_deref(),
         _ => None,
@@ -179,8 +220,9 @@ pub fn daemon_of(inode: u64) -> Option<UnixStream> {
 }
 
 /// Asks about all named namespaces, one after the other, and makes one
-/// answer of theirs.
-fn every_namespace(ask: &Ask, from: &From, out: &mut impl Write) -> Result<()> {
+/// answer of theirs. Gives why rows of the last incomplete one may be
+/// missing.
+fn every_namespace(ask: &Ask, from: &From, out: &mut impl Write) -> Result<Option<String>> {
     let wanted = match ask {
         Ask::Question(question) => question.output.format,
         Ask::Status { json: true } => Format::Ndjson,
@@ -193,6 +235,7 @@ fn every_namespace(ask: &Ask, from: &From, out: &mut impl Write) -> Result<()> {
     };
     let counts = matches!(ask, Ask::Question(question) if question.output.count);
     let mut rows = 0;
+    let mut incomplete = None;
     let mut joined = Joined::new(wanted, &mut *out);
     for name in Namespace::names() {
         let namespace = match Namespace::open(&name) {
@@ -208,14 +251,18 @@ fn every_namespace(ask: &Ask, from: &From, out: &mut impl Write) -> Result<()> {
         } else {
             one_namespace(ask, &namespace, from.direct, &mut joined)
         };
-        rows += answered.with_context(|| format!("namespace {name}"))?;
+        let answered = answered.with_context(|| format!("namespace {name}"))?;
+        rows += answered.rows;
+        if let Some(why) = answered.incomplete {
+            incomplete = Some(format!("namespace {name}: {why}"));
+        }
     }
     if counts {
         writeln!(out, "{rows}")?;
     } else {
         joined.finish()?;
     }
-    Ok(())
+    Ok(incomplete)
 }
 
 /// The same question with the namespace's name on each row, in a format
@@ -242,10 +289,15 @@ mod tests {
 
     use super::*;
     use serve::control::protocol;
-    use view::RouteQuestion;
+    use view::{Filter, Object, Output, Question, RouteQuestion};
 
     /// What comes of a daemon that says some frames and ends.
-    fn said(frames: &[(u8, &[u8])]) -> (Result<Option<u64>, AskError>, String) {
+    fn said(frames: &[(u8, &[u8])]) -> (Result<Option<Answered>, AskError>, String) {
+        let ask = Ask::RouteGet(Box::new(RouteQuestion::to([10, 0, 0, 1].into())));
+        said_to(ask, frames)
+    }
+
+    fn said_to(ask: Ask, frames: &[(u8, &[u8])]) -> (Result<Option<Answered>, AskError>, String) {
         let (asking, daemon) = UnixStream::pair().unwrap();
         let mut said = Vec::new();
         for (kind, payload) in frames {
@@ -257,7 +309,6 @@ mod tests {
             (&daemon).write_all(&said).unwrap();
         });
         let mut out = Vec::new();
-        let ask = Ask::RouteGet(Box::new(RouteQuestion::to([10, 0, 0, 1].into())));
         let answered = of_daemon(&asking, ask, &mut out);
         ends.join().unwrap();
         (answered, String::from_utf8(out).unwrap())
@@ -292,5 +343,30 @@ mod tests {
             let (answered, out) = said(&[first, (protocol::DATA, b"wrong")]);
             assert!(matches!(answered, Ok(None)) && out.is_empty());
         }
+    }
+
+    #[test]
+    fn a_feed_that_lacks_rows_answers_and_the_answer_says_so() {
+        let filter = Filter {
+            source: Some("bgp".to_owned()),
+            ..Filter::default()
+        };
+        let question = Question {
+            object: Object::Route,
+            filter,
+            output: Output::default(),
+        };
+        let ask = Ask::Question(Box::new(question));
+        let end = (protocol::END, &b"{\"rows\":1,\"took_micros\":1}"[..]);
+        let row = (protocol::DATA, &b"row"[..]);
+        let lacking = (protocol::HELLO, &b"{\"incomplete\":\"resyncing\"}"[..]);
+        let (answered, out) = said_to(ask.clone(), &[lacking, row, end]);
+        let incomplete = answered.unwrap().unwrap().incomplete;
+        assert_eq!(incomplete, Some(of_tables("resyncing")));
+        assert_eq!(out, "row");
+        let whole = said_to(ask, &[WHOLE, row, end]).0.unwrap().unwrap();
+        assert_eq!(whole, Answered::from(1));
+        assert_eq!(ended(whole.incomplete), ExitCode::SUCCESS);
+        assert_eq!(ended(incomplete), ExitCode::from(3));
     }
 }

@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use clap::{Arg, ArgMatches, Command, ValueHint, value_parser};
 
 use crate::config;
+use crate::daemon::group;
 
 /// The command's definition.
 pub fn command() -> Command {
@@ -29,7 +30,13 @@ pub fn wanted(matches: &ArgMatches) -> Option<PathBuf> {
 /// Reads it, and says that it is right.
 pub fn run(path: Option<&Path>, out: &mut impl Write) -> anyhow::Result<()> {
     let shown = path.unwrap_or(config::usual_path());
-    config::load(Some(shown))?;
+    let config = config::load(Some(shown))?;
+    if let Some(group) = &config.control.group {
+        group::number(group)?;
+    }
+    for warning in config::exposed(Some(shown), &config) {
+        writeln!(out, "{}: warning: {warning}", shown.display())?;
+    }
     writeln!(out, "{}: all right", shown.display())?;
     Ok(())
 }

@@ -7,6 +7,10 @@
 //!
 //! [control]
 //! directory = "/run/fingerpost"          # <namespace inode>.sock in it
+//! group = "netadmin"                     # may ask about other namespaces
+//!
+//! [answers]
+//! kept_bytes = 67108864                  # that clients have not taken, of all
 //!
 //! [mirror]
 //! receive_buffer_bytes = 33554432
@@ -28,6 +32,7 @@
 
 use std::fs;
 use std::io;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use linux::recording::MIN_LIMIT_BYTES;
@@ -37,8 +42,9 @@ use table::Limits;
 use thiserror::Error;
 use tracing_subscriber::filter::Targets;
 
+use serve::control::server::Patience;
 use serve::http::config::Http;
-use serve::snmp::config::Snmp;
+use serve::snmp::config::{Community, Snmp};
 
 /// Where the configuration is unless said otherwise: the first that is
 /// there. The package has it in a directory, which its daemon may read and
@@ -62,6 +68,8 @@ pub struct Config {
     pub log: Option<String>,
     /// The control sockets.
     pub control: Control,
+    /// Answers on their way.
+    pub answers: Answers,
     /// The mirrors.
     pub mirror: Mirror,
     /// The recording.
@@ -84,6 +92,43 @@ pub struct Control {
     /// `$XDG_RUNTIME_DIR/fingerpost` where that may not be written.
     #[serde(deserialize_with = "absolute_path")]
     pub directory: Option<PathBuf>,
+    /// Who may ask about other namespaces than the daemon's own, beside
+    /// root; `None`: nobody.
+    pub group: Option<Group>,
+}
+
+/// A group of this host, by name or number.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(try_from = "String")]
+pub struct Group(pub String);
+
+impl TryFrom<String> for Group {
+    type Error = &'static str;
+
+    fn try_from(name: String) -> Result<Self, Self::Error> {
+        match name.is_empty() || name.contains([':', '\n']) {
+            true => Err("the name of a group is expected, as in /etc/group"),
+            false => Ok(Self(name)),
+        }
+    }
+}
+
+/// Answers on their way to clients.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Answers {
+    /// Bytes that are kept for clients that do not take them, of all at the
+    /// control socket and over HTTP together.
+    #[serde(deserialize_with = "kept_bytes")]
+    pub kept_bytes: usize,
+}
+
+impl Default for Answers {
+    fn default() -> Self {
+        Self {
+            kept_bytes: Patience::default().kept,
+        }
+    }
 }
 
 /// The mirrors.
@@ -214,6 +259,25 @@ pub fn load(path: Option<&Path>) -> Result<Config, BadConfig> {
     parse(read_from, &text)
 }
 
+/// What others may read of a configuration that they should not: by name,
+/// with what to do.
+pub fn exposed(path: Option<&Path>, config: &Config) -> Vec<String> {
+    let path = path.unwrap_or(usual_path());
+    let is_usual = |community: &Community| *community == Community::default();
+    let has_communities = !config.snmp.communities.iter().all(is_usual);
+    let secret = has_communities.then_some(("[[snmp.community]]", path));
+    let key = config.http.key_file.as_deref();
+    secret
+        .into_iter()
+        .chain(key.map(|key| ("http.key_file", key)))
+        .filter(|(_, file)| fs::metadata(file).is_ok_and(|there| there.mode() & 0o007 != 0))
+        .map(|(what, file)| {
+            let file = file.display();
+            format!("{what}: everybody may read {file}, which holds a secret; `chmod o= {file}`")
+        })
+        .collect()
+}
+
 /// Where the configuration is unless said otherwise.
 pub fn usual_path() -> &'static Path {
     let mut paths = USUAL_PATHS.iter().map(Path::new);
@@ -303,6 +367,16 @@ fn buffer_bytes<'de, D: Deserializer<'de>>(from: D) -> Result<u32, D::Error> {
     Ok(bytes)
 }
 
+fn kept_bytes<'de, D: Deserializer<'de>>(from: D) -> Result<usize, D::Error> {
+    let bytes = usize::deserialize(from)?;
+    if !(1 << 20..=1 << 40).contains(&bytes) {
+        return Err(D::Error::custom(format!(
+            "{bytes} is less than 1048576, a mebibyte, or more than there is"
+        )));
+    }
+    Ok(bytes)
+}
+
 fn record_bytes<'de, D: Deserializer<'de>>(from: D) -> Result<u64, D::Error> {
     check_record_limit(u64::deserialize(from)?).map_err(D::Error::custom)
 }
@@ -378,7 +452,7 @@ mod tests {
     fn everything_at_once() {
         let config = parsed(
             "netns = ['blue', '1']\nall_netns = true\nlog = 'linux=debug'\n\
-             [control]\ndirectory = '/tmp/x'\n\
+             [control]\ndirectory = '/tmp/x'\ngroup = 'netadmin'\n\
              [mirror]\nreceive_buffer_bytes = 65536\nscan_interval_secs = 60\n\
              [record]\nfile = '/tmp/r'\nlimit_bytes = 2000000\n\
              [limits]\nroutes = 5\n",
@@ -389,11 +463,41 @@ mod tests {
             config.control.directory.as_deref(),
             Some(Path::new("/tmp/x"))
         );
+        assert_eq!(config.control.group, Some(Group("netadmin".to_owned())));
         assert_eq!(config.mirror.scan_interval_secs, 60);
         assert_eq!(config.record.file.as_deref(), Some(Path::new("/tmp/r")));
         assert_eq!(config.record.limit_bytes, 2_000_000);
         assert_eq!(config.limits.limits().routes, 5);
         assert_eq!(config.limits.limits().links, Limits::default().links);
+    }
+
+    #[test]
+    fn secrets_that_everybody_may_read_are_named() {
+        use std::os::unix::fs::PermissionsExt;
+        let directory = tempfile::tempdir().unwrap();
+        let (file, key) = (
+            directory.path().join("f.toml"),
+            directory.path().join("key"),
+        );
+        let text = format!(
+            "[http]\ncertificate_file = '/c'\nkey_file = {key:?}\n\
+             [[snmp.community]]\nname = 'secret'\n"
+        );
+        let config = parsed(&text).unwrap();
+        for path in [&file, &key] {
+            fs::write(path, &text).unwrap();
+            fs::set_permissions(path, fs::Permissions::from_mode(0o644)).unwrap();
+        }
+        let said = exposed(Some(&file), &config);
+        assert_eq!(said.len(), 2, "{said:?}");
+        assert!(said[0].contains("snmp.community") && said[0].contains("chmod o="));
+        assert!(said[1].contains("http.key_file"), "{said:?}");
+        // What everybody knows anyway is no secret.
+        assert_eq!(exposed(Some(&file), &Config::default()), [""; 0]);
+        for path in [&file, &key] {
+            fs::set_permissions(path, fs::Permissions::from_mode(0o640)).unwrap();
+        }
+        assert_eq!(exposed(Some(&file), &config), [""; 0]);
     }
 
     #[test]
@@ -425,6 +529,13 @@ mod tests {
                 "control.directory",
                 "absolute",
             ),
+            (
+                "[answers]\nkept_bytes = 1",
+                2,
+                "answers.kept_bytes",
+                "mebibyte",
+            ),
+            ("[control]\ngroup = ''", 2, "control.group", "group"),
             (
                 "[record]\nlimit_bytes = 1000",
                 2,

@@ -5,6 +5,8 @@
 //! its own.
 
 mod command;
+mod descriptors;
+pub mod group;
 pub mod logging;
 mod mirrored;
 mod pressure;
@@ -12,8 +14,9 @@ mod screen;
 pub mod signals;
 pub mod socket;
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet, HashSet, VecDeque};
 use std::io;
+use std::os::unix::net::UnixListener;
 use std::path::PathBuf;
 use std::sync::PoisonError;
 use std::time::{Duration, Instant};
@@ -21,7 +24,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, bail};
 use linux::Namespace;
 use linux::recording::Recorder;
-use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+use rustix::process::Gid;
 use sd_notify::NotifyState;
 
 use serve::control::server::{Patience, Server};
@@ -32,13 +35,17 @@ use serve::{http, snmp};
 
 use crate::config::{self, Config};
 pub use command::{Up, command, wanted};
+use descriptors::{Descriptors, LOADING};
 use mirrored::{Mirrored, named};
 use signals::Signals;
+use socket::Access;
 
 /// Between two looks at the namespaces.
 const LOOK: Duration = Duration::from_secs(1);
 /// Between two looks at mirrors that are loading.
 const LOADING_LOOK: Duration = Duration::from_millis(5);
+/// A mirror that ended by itself is not tried again before this.
+const AGAIN: Duration = Duration::from_secs(10);
 /// Between two counts of neighbours against the kernel's limit.
 const COUNT: Duration = Duration::from_secs(60);
 
@@ -46,12 +53,18 @@ const COUNT: Duration = Duration::from_secs(60);
 pub fn run(up: &Up) -> Result<()> {
     let config = config::load(up.config.as_deref())?;
     let logging = logging::start(up.log.as_deref(), config.log.as_deref())?;
+    warn_of(up, &config);
     let mut daemon = Daemon {
         signals: Signals::catch().context("cannot catch signals")?,
-        server: Server::new(Patience::default(), words::load()),
+        server: Server::new(patience(&config), words::load()),
         own: Namespace::current()?,
         namespaces: Vec::new(),
+        inodes: HashSet::new(),
+        waiting: VecDeque::new(),
         refused: BTreeSet::new(),
+        ended: BTreeMap::new(),
+        descriptors: Descriptors::raised(),
+        has_news: true,
         whole: DaemonGauges::default(),
         snmp: None,
         http: None,
@@ -61,10 +74,25 @@ pub fn run(up: &Up) -> Result<()> {
         config,
         logging,
         directory: PathBuf::new(),
+        group: None,
         ready: false,
     };
     daemon.open_namespaces()?;
     daemon.run()
+}
+
+/// What clients may take.
+fn patience(config: &Config) -> Patience {
+    Patience {
+        kept: config.answers.kept_bytes,
+        ..Patience::default()
+    }
+}
+
+fn warn_of(up: &Up, config: &Config) {
+    for warning in config::exposed(up.config.as_deref(), config) {
+        tracing::warn!("{warning}");
+    }
 }
 
 /// How a recording is, as a status tells it.
@@ -85,12 +113,23 @@ struct Daemon {
     config: Config,
     logging: logging::Logging,
     directory: PathBuf,
+    /// Who may ask about other namespaces, beside our own user.
+    group: Option<Gid>,
     signals: Signals,
     server: Server,
     own: Namespace,
     namespaces: Vec<Mirrored>,
+    /// Those of them.
+    inodes: HashSet<u64>,
+    /// Namespaces that were found and are mirrored once others are loaded.
+    waiting: VecDeque<Option<String>>,
     /// Wanted namespaces that cannot be mirrored, and were complained of.
     refused: BTreeSet<Option<String>>,
+    /// When mirrors ended by themselves, of namespaces that are there still.
+    ended: BTreeMap<Option<String>, Instant>,
+    descriptors: Descriptors,
+    /// Namespaces came or went since SNMP and HTTP were told.
+    has_news: bool,
     whole: DaemonGauges,
     /// `None`: not yet, or it is not wanted.
     snmp: Option<snmp::Service>,
@@ -113,9 +152,13 @@ impl Daemon {
         }
         let snmp = snmp::BoundSockets::open(&self.config.snmp)?;
         let http = http::BoundSockets::open(&self.config.http)?;
-        if self.wants_all() {
-            raise_descriptors();
-        }
+        self.group = self
+            .config
+            .control
+            .group
+            .as_ref()
+            .map(group::join)
+            .transpose()?;
         let enters = self.wants_all() || opened.iter().any(|(spec, _)| spec.is_some());
         privileges::keep_for_mirrors(enters).context("cannot give up privileges")?;
         if let Err(error) = privileges::confine() {
@@ -125,7 +168,11 @@ impl Daemon {
         // the system's directory is that of a service of another user.
         self.directory = socket::directory(self.config.control.directory.as_deref())?;
         self.snmp = Some(snmp::Service::start(snmp, self.whole.snmp.clone())?);
-        self.http = Some(http::Service::start(http, words::load())?);
+        self.http = Some(http::Service::start(
+            http,
+            words::load(),
+            self.server.budget(),
+        )?);
         self.record()?;
         for (spec, namespace) in opened {
             self.mirror(spec, namespace)?;
@@ -155,43 +202,54 @@ impl Daemon {
         let mut looked = Instant::now();
         loop {
             let loading = self.namespaces.iter().any(|one| one.listener.is_none());
-            self.wait(if loading { LOADING_LOOK } else { LOOK })?;
+            let called = self.wait(if loading { LOADING_LOOK } else { LOOK })?;
             if self.signals.take_end() {
                 return self.end();
             }
             if self.signals.take_reload() {
                 self.reload();
             }
-            self.accept();
+            self.accept(&called);
             self.listen_where_ready()?;
+            self.start_waiting();
             if looked.elapsed() >= LOOK {
                 looked = Instant::now();
                 self.look_at_namespaces();
                 self.count_neighbours();
             }
-            if !self.ready && self.namespaces.iter().all(|one| one.listener.is_some()) {
+            let all_listen = || self.namespaces.iter().all(|one| one.listener.is_some());
+            let is_loaded = self.waiting.is_empty() && all_listen();
+            // While many are loaded they are told of once a second.
+            if self.has_news && (is_loaded || looked.elapsed() < LOADING_LOOK) {
+                self.answer_others();
+            }
+            if !self.ready && is_loaded {
                 self.say_ready()?;
             }
         }
     }
 
-    /// Waits for a signal, a client, or the time to pass.
-    fn wait(&self, patience: Duration) -> Result<()> {
-        let listeners = self
-            .namespaces
-            .iter()
-            .filter_map(|one| one.listener.as_ref());
+    /// Those that clients come to, in the order that they are waited for.
+    fn listening(&self) -> impl Iterator<Item = (&Mirrored, &UnixListener)> {
+        let all = self.namespaces.iter();
+        all.filter_map(|one| Some((one, one.listener.as_ref()?)))
+    }
+
+    /// Waits for a signal, a client, or the time to pass; where clients
+    /// are.
+    fn wait(&self, patience: Duration) -> Result<Vec<usize>> {
+        let listeners = self.listening().map(|(_, listener)| listener);
         self.signals
             .wait(listeners, patience)
             .context("cannot wait for clients")
     }
 
-    fn accept(&self) {
-        for one in &self.namespaces {
-            let Some(listener) = &one.listener else {
-                continue;
-            };
-            self.server.accept(listener, &one.answers);
+    fn accept(&self, called: &[usize]) {
+        let mut called = called.iter().peekable();
+        for (at, (one, listener)) in self.listening().enumerate() {
+            if called.next_if_eq(&&at).is_some() {
+                self.server.accept(listener, &one.answers);
+            }
         }
     }
 
@@ -199,10 +257,10 @@ impl Daemon {
     fn listen_where_ready(&mut self) -> Result<()> {
         let ready = self.ready;
         let by_name = self.wanted_by_name();
-        let mut newly = false;
-        for one in &mut self.namespaces {
+        let loading = self.namespaces.iter_mut();
+        for one in loading.filter(|one| one.listener.is_none()) {
             let listens = one.listen_when_ready();
-            newly |= matches!(listens, Ok(true));
+            self.has_news |= matches!(listens, Ok(true));
             match listens {
                 Ok(true) if ready => tracing::info!(
                     "{} is mirrored, {} rows; listening at {}",
@@ -216,9 +274,6 @@ impl Daemon {
                 }
                 Err(error) => return Err(error),
             }
-        }
-        if newly {
-            self.answer_others();
         }
         if ready {
             return Ok(());
@@ -238,7 +293,8 @@ impl Daemon {
 
     /// Lets SNMP and HTTP be answered from what is loaded: the own
     /// namespace by default, where it is mirrored, else the first.
-    fn answer_others(&self) {
+    fn answer_others(&mut self) {
+        self.has_news = false;
         let loaded = self.namespaces.iter().filter(|one| one.listener.is_some());
         let mut loaded: Vec<namespace::Namespace> =
             loaded.map(|one| one.answers.namespace().clone()).collect();
@@ -314,26 +370,48 @@ impl Daemon {
     /// Starts to mirror a namespace, unless it is mirrored already.
     fn mirror(&mut self, spec: Option<String>, namespace: Namespace) -> Result<()> {
         let inode = namespace.inode();
-        if self.namespaces.iter().any(|one| one.inode() == inode) {
+        if self.inodes.contains(&inode) {
             return Ok(());
         }
         let whole = self.whole.clone();
         let recorder = self.recorder.as_ref();
         let directory = &self.directory;
-        let one = Mirrored::start(spec, namespace, directory, &self.config, recorder, whole)?;
+        let access = match inode == self.own.inode() {
+            true => Access::Everybody,
+            false => Access::Group(self.group),
+        };
+        let config = &self.config;
+        let one = Mirrored::start(spec, namespace, access, directory, config, recorder, whole)?;
+        self.inodes.insert(inode);
         self.namespaces.push(one);
         Ok(())
     }
 
-    /// Drops what is gone or no more wanted, picks up what is new.
+    /// Drops what is gone or no more wanted, finds what is new. O(n log n)
+    /// in the namespaces.
     fn look_at_namespaces(&mut self) {
         let wanted: BTreeSet<Option<String>> = self.wanted().into_iter().collect();
+        self.drop_unwanted(&wanted);
+        self.refused.retain(|spec| wanted.contains(spec));
+        self.ended.retain(|_, at| at.elapsed() < AGAIN);
+        let mirrored: BTreeSet<Option<String>> =
+            self.namespaces.iter().map(|one| one.spec.clone()).collect();
+        let missing = wanted.difference(&mirrored);
+        let due = missing.filter(|spec| !self.ended.contains_key(*spec));
+        self.waiting = due.cloned().collect();
+        self.start_waiting();
+    }
+
+    fn drop_unwanted(&mut self, wanted: &BTreeSet<Option<String>>) {
+        let before = self.namespaces.len();
+        let ended = &mut self.ended;
         self.namespaces.retain(|one| {
             let name = named(one.spec.as_deref());
             if !one.still_there() {
                 tracing::warn!("{name} was deleted and is mirrored no more");
             } else if let Some(why) = one.ended() {
                 tracing::error!("the mirror of {name} ended: {why}");
+                ended.insert(one.spec.clone(), Instant::now());
             } else if !wanted.contains(&one.spec) {
                 tracing::info!("{name} is no more wanted and mirrored no more");
             } else {
@@ -341,30 +419,49 @@ impl Daemon {
             }
             false
         });
-        self.answer_others();
-        self.refused.retain(|spec| wanted.contains(spec));
-        let mirrored: BTreeSet<Option<String>> =
-            self.namespaces.iter().map(|one| one.spec.clone()).collect();
-        for spec in wanted.difference(&mirrored) {
-            self.try_to_mirror(spec.clone());
+        if self.namespaces.len() < before {
+            self.has_news = true;
+            self.inodes = self.namespaces.iter().map(Mirrored::inode).collect();
         }
     }
 
-    /// Says once why a namespace cannot be mirrored, and tries on.
-    fn try_to_mirror(&mut self, spec: Option<String>) {
+    /// Mirrors those that wait, as many as may be loading at once.
+    fn start_waiting(&mut self) {
+        let is_loading = |one: &&Mirrored| one.listener.is_none() && one.ended().is_none();
+        let mut loading = self.namespaces.iter().filter(is_loading).count();
+        while loading < LOADING
+            && let Some(spec) = self.waiting.pop_front()
+        {
+            loading += usize::from(self.try_to_mirror(spec));
+        }
+    }
+
+    /// Says once why a namespace cannot be mirrored, and tries on; whether
+    /// it is.
+    fn try_to_mirror(&mut self, spec: Option<String>) -> bool {
         let mirrored = self
-            .open(spec.as_deref())
+            .place_for_another()
+            .and_then(|()| self.open(spec.as_deref()))
             .and_then(|namespace| self.mirror(spec.clone(), namespace));
         match mirrored {
             Ok(()) => {
                 self.refused.remove(&spec);
+                true
             }
             Err(error) => {
                 if self.refused.insert(spec.clone()) {
                     tracing::warn!("{} is not mirrored: {error:#}", named(spec.as_deref()));
                 }
+                false
             }
         }
+    }
+
+    fn place_for_another(&self) -> Result<()> {
+        if self.namespaces.len() < self.descriptors.namespaces() {
+            return Ok(());
+        }
+        Err(self.descriptors.refusal())
     }
 
     fn count_neighbours(&mut self) {
@@ -411,7 +508,10 @@ impl Daemon {
             }
         };
         if config.control != self.config.control {
-            tracing::warn!("control.directory takes effect at the next start");
+            tracing::warn!("[control] takes effect at the next start");
+        }
+        if config.answers != self.config.answers {
+            tracing::warn!("answers takes effect at the next start");
         }
         if config.record != self.config.record {
             tracing::warn!("record takes effect at the next start");
@@ -424,33 +524,36 @@ impl Daemon {
                 one.set_limits(config.limits.limits());
             }
         }
+        warn_of(&self.up, &config);
+        let failed = self.reload_services(&config);
+        self.config = config;
+        self.server.rename(words::load());
+        match failed[..] {
+            [] => tracing::info!("the configuration was read again"),
+            _ => tracing::error!(
+                "the configuration was read, but [{}] goes on as before: put it right and reload again",
+                failed.join("] and [")
+            ),
+        }
+        self.look_at_namespaces();
+    }
+
+    /// Has SNMP and HTTP take theirs; gives the sections that are wrong.
+    fn reload_services(&mut self, config: &Config) -> Vec<&'static str> {
+        let mut failed = Vec::new();
         if let Some(snmp) = &mut self.snmp
             && let Err(error) = snmp.reload(&config.snmp)
         {
             tracing::error!("{error:#}; SNMP goes on as before");
+            failed.push("snmp");
         }
         if let Some(http) = &self.http {
             if let Err(error) = http.reload(&config.http) {
                 tracing::error!("{error:#}; HTTP goes on as before");
+                failed.push("http");
             }
             http.rename(words::load());
         }
-        self.config = config;
-        self.server.rename(words::load());
-        tracing::info!("the configuration was read again");
-        self.look_at_namespaces();
-    }
-}
-
-/// Each namespace takes some descriptors, and nobody knows how many there
-/// will be: what the system allows is asked for.
-fn raise_descriptors() {
-    let limit = getrlimit(Resource::Nofile);
-    let raised = Rlimit {
-        current: limit.maximum,
-        maximum: limit.maximum,
-    };
-    if let Err(error) = setrlimit(Resource::Nofile, raised) {
-        tracing::warn!("the limit of descriptors could not be raised: {error}");
+        failed
     }
 }

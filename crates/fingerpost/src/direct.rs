@@ -22,12 +22,38 @@ use view::{Context, KernelFilter, Object, Printer, Question};
 /// How long a mirror of this process's own may take to read the tables.
 const LOADING_PATIENCE: Duration = Duration::from_secs(120);
 
-/// Lists a table; gives the number of rows.
-pub fn question(question: &Question, namespace: &Namespace, out: &mut impl Write) -> Result<u64> {
+/// What came of a question.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Answered {
+    /// Rows of the answer.
+    pub rows: u64,
+    /// Why rows may be missing, in words, if they may.
+    pub incomplete: Option<String>,
+}
+
+impl From<u64> for Answered {
+    fn from(rows: u64) -> Self {
+        Self {
+            rows,
+            incomplete: None,
+        }
+    }
+}
+
+/// A table that changed while the kernel listed it.
+const INTERRUPTED: &str = "the table changed while it was listed: rows may be missing or twice";
+
+/// Lists a table.
+pub fn question(
+    question: &Question,
+    namespace: &Namespace,
+    out: &mut impl Write,
+) -> Result<Answered> {
     let names = words::load();
+    let mut interrupted = false;
     let mut tables = Tables::default();
     if question.object != Object::Rule {
-        tables = links(namespace, question.output.statistics)?;
+        (tables, interrupted) = links(namespace, question.output.statistics)?;
     }
     if question.object == Object::Neigh && question.output.statistics {
         tables.neighbour_samples = Arc::new(ages(question, namespace)?);
@@ -46,11 +72,14 @@ pub fn question(question: &Question, namespace: &Namespace, out: &mut impl Write
     } else {
         let request = request(question.object, printer.kernel_filter());
         let each = &mut |message: &Message<'_>| print(question.object, message, &mut printer);
-        each_row(namespace, &request, each)?;
+        interrupted |= each_row(namespace, &request, each)?;
     }
     let rows = printer.rows();
     printer.finish()?;
-    Ok(rows)
+    Ok(Answered {
+        rows,
+        incomplete: interrupted.then(|| INTERRUPTED.to_owned()),
+    })
 }
 
 /// Prints a row of a dump.
@@ -104,26 +133,18 @@ fn request(object: Object, filter: KernelFilter) -> Dump {
     }
 }
 
-/// Dumps, until a row fails. Says on standard error when the table changed
-/// meanwhile.
+/// Dumps, until a row fails. Gives whether the table changed meanwhile, so
+/// that rows may be missing or twice.
 pub fn each_row(
     namespace: &Namespace,
     request: &Dump,
     each: &mut dyn FnMut(&Message<'_>) -> Result<()>,
-) -> Result<()> {
+) -> Result<bool> {
     match once::rows(namespace, request, each) {
-        Ok(end) if end.interrupted => {
-            // Nobody to tell when standard error is closed.
-            let _ = writeln!(
-                io::stderr(),
-                "fingerpost: the table changed while it was listed: rows may be missing or twice"
-            );
-        }
-        Ok(_) => {}
-        Err(error) if is_empty_table(&error) => {}
-        Err(error) => return Err(error),
+        Ok(end) => Ok(end.interrupted),
+        Err(error) if is_empty_table(&error) => Ok(false),
+        Err(error) => Err(error),
     }
-    Ok(())
 }
 
 /// A table of routes that is not there has no routes.
@@ -134,11 +155,12 @@ fn is_empty_table(error: &anyhow::Error) -> bool {
     }
 }
 
-/// The links, and their counters if they are wanted.
-pub fn links(namespace: &Namespace, counters: bool) -> Result<Tables> {
+/// The links, and their counters if they are wanted; and whether they
+/// changed meanwhile.
+pub fn links(namespace: &Namespace, counters: bool) -> Result<(Tables, bool)> {
     let mut writer = Writer::default();
     let mut sampled = Vec::new();
-    each_row(namespace, &Dump::Links { counters }, &mut |message| {
+    let interrupted = each_row(namespace, &Dump::Links { counters }, &mut |message| {
         let link = decode::link(message.payload)?;
         if counters && let Some(counted) = decode::link_counters(message.payload) {
             sampled.push((link.index, counted));
@@ -149,7 +171,7 @@ pub fn links(namespace: &Namespace, counters: bool) -> Result<Tables> {
     .context("cannot list the links")?;
     let mut tables = writer.tables().clone();
     tables.link_counters = Arc::new(Sample::new(now_millis(), sampled));
-    Ok(tables)
+    Ok((tables, interrupted))
 }
 
 /// The ages of neighbours: they are no part of the rows.

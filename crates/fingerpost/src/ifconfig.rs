@@ -54,7 +54,7 @@ pub fn run(arguments: Vec<OsString>, called: Called) -> Result<ExitCode> {
     let stdout = io::stdout();
     let mut out = Escaped::stdout(&stdout);
     let asked = Ask::Ifconfig(Box::new(question));
-    let blocks = ask::one_namespace(asked, &namespace, wanted.direct, &mut out)?;
+    let blocks = ask::one_namespace(asked, &namespace, wanted.direct, &mut out)?.rows;
     out.flush()?;
     let Some(name) = name.filter(|_| blocks == 0) else {
         return Ok(ExitCode::SUCCESS);

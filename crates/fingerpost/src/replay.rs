@@ -27,6 +27,7 @@ use serve::namespace::Namespace;
 use serve::namespace_service::{DaemonGauges, NamespaceService};
 use serve::status::Answered;
 
+use crate::ask::{ended, source_of};
 use crate::config::{self, Config};
 use crate::daemon::logging;
 pub use command::{command, wanted};
@@ -109,7 +110,20 @@ fn once(ask: &Ask, replay: &Replay, mut playing: Playing) -> Result<ExitCode> {
         Err(Failure::Told(message)) => bail!(message),
         Err(Failure::Gone(error)) => return Err(error.into()),
     }
-    Ok(end.exit_code())
+    let is_status = matches!(ask, Ask::Status { .. });
+    let how = answered_from(ask, answers)?.incomplete();
+    Ok(match how.filter(|_| !is_status) {
+        Some(how) if !end.is_damaged() => ended(Some(format!(
+            "the answer may lack rows: the tables of the recording are {how}"
+        ))),
+        _ => end.exit_code(),
+    })
+}
+
+/// The namespace with the rows of the owner that is asked for.
+fn answered_from(ask: &Ask, answers: &NamespaceService) -> Result<Namespace> {
+    let owner = source_of(ask);
+    answers.namespace().of(owner).map_err(anyhow::Error::msg)
 }
 
 /// Takes the namespaces that came, as far as they are wanted.
@@ -125,7 +139,10 @@ fn collect(playing: &mut Playing, replay: &Replay, known: &mut Vec<Arc<Namespace
             let namespace = Namespace {
                 name: spec,
                 inode: replayed.inode(),
+                // Whoever may read the recording lets others ask it.
+                is_others: false,
                 source: Arc::new(replayed),
+                feeder: None,
             };
             known.push(Arc::new(NamespaceService::new(
                 namespace,

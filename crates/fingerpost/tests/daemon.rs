@@ -194,6 +194,11 @@ fn a_configuration_is_read_again_and_a_wrong_one_changes_nothing() {
     daemon.logs("the configuration of before stands");
     daemon.logs(&format!("{path}:4: `limits.roots`: unknown field"));
     assert_eq!(status(&netns)["mirror"]["phase"], "live");
+    // Right in itself, with a token that is not there.
+    fs::write(&file, "[http]\ntoken_file = '/nonexistent'\n").unwrap();
+    daemon.process.signal(Signal::HUP).unwrap();
+    daemon.logs("[http] goes on as before: put it right");
+    assert!(!daemon.log().contains("was read again"), "{}", daemon.log());
     fs::write(&file, "log = \"debug\"\n").unwrap();
     daemon.process.signal(Signal::HUP).unwrap();
     daemon.logs("the configuration was read again");
@@ -233,6 +238,132 @@ fn a_limit_that_is_raised_lets_in_what_had_no_place() {
     .unwrap();
     assert!(status(&netns)["mirror"]["full"].is_null());
     daemon.end();
+}
+
+#[test]
+fn a_table_at_its_limit_is_told_wherever_rows_are_asked_for() {
+    let Some(netns) = furnished("lacks") else {
+        return;
+    };
+    let directory = tempfile::tempdir().unwrap();
+    let file = directory.path().join("fingerpost.toml");
+    fs::write(&file, "[limits]\nroutes = 5\n").unwrap();
+    let daemon = Daemon::up(&netns, &["--config", file.to_str().unwrap()]);
+    let socket = socket(&netns);
+    let count = ["route", "--count", "table", "all"];
+    let run = |arguments: &[&str]| {
+        let output = fingerpost(&netns, arguments);
+        let out = String::from_utf8_lossy(&output.stdout).trim().to_owned();
+        let error = String::from_utf8_lossy(&output.stderr).into_owned();
+        (output.status.code().unwrap(), out, error)
+    };
+    // The kernel answers instead, and that is said.
+    let all = says(&netns, &[&count[..], &["--direct"]].concat());
+    let (code, rows, error) = run(&count);
+    assert_eq!((code, rows), (0, all.trim().to_owned()));
+    let how = "the daemon's tables are degraded: routes miss rows";
+    assert_eq!(error, format!("fingerpost: the kernel answers: {how}\n"));
+    // Who asks the daemon alone is told by status 3.
+    let at = ["--socket", socket.to_str().unwrap()];
+    let (code, rows, error) = run(&[&count[..], &at].concat());
+    assert_eq!((code, &*rows), (3, "5"));
+    assert!(
+        error.contains("may lack rows") && error.contains(how),
+        "{error}"
+    );
+    let get = ["route", "get", "10.2.0.9"];
+    assert_eq!(run(&get).0, 0);
+    assert_ne!(run(&[&get[..], &at].concat()).0, 0);
+    // A table that has all its rows is told by a daemon that lacks others.
+    let status = status(&netns);
+    assert_eq!(
+        status["mirror"]["incomplete"],
+        serde_json::json!(["routes"])
+    );
+    assert!(status["mirror"]["refused"].as_u64().unwrap() > 0);
+    let top = says(&netns, &["top", "--once", "--json"]);
+    let top: Value = serde_json::from_str(&top).unwrap();
+    let tables = top["tables"].as_array().unwrap();
+    let lacking = tables.iter().filter(|table| table["complete"] == false);
+    let lacking: Vec<_> = lacking.map(|table| &table["table"]).collect();
+    assert_eq!(lacking, ["routes"]);
+    daemon.end();
+}
+
+/// Descriptors that the daemon of many namespaces may have, and how many it
+/// mirrors with them.
+const FEW: (usize, usize) = (160, 32);
+
+#[test]
+fn namespaces_that_have_no_place_are_named_and_the_others_are_mirrored() {
+    const FOUND: usize = 60;
+    let Some(host) = furnished("many") else {
+        return;
+    };
+    let directory = tempfile::tempdir().unwrap();
+    let sockets = directory.path().join("sockets");
+    let file = directory.path().join("fingerpost.toml");
+    fs::write(&file, format!("[control]\ndirectory = {sockets:?}\n")).unwrap();
+    // Names of its own, which go with the daemon.
+    let (limit, most) = FEW;
+    let names: String = (0..FOUND).map(|at| format!("netns add n{at}\n")).collect();
+    fs::write(directory.path().join("names"), names).unwrap();
+    let script = format!(
+        "mkdir -p /run/netns && mount -t tmpfs names /run/netns && ip -batch {names} && \
+         exec prlimit --nofile={limit}:{limit} {program} up --all-netns --config {config}",
+        names = directory.path().join("names").display(),
+        program = program(),
+        config = file.display()
+    );
+    let mut command = host.command("unshare");
+    command.args(["--mount", "sh", "-c", &script]);
+    let daemon = Daemon::spawn(command);
+    let listening = || {
+        let entries = fs::read_dir(&sockets).unwrap().flatten();
+        let paths = entries.map(|entry| entry.path());
+        let is_socket = |path: &std::path::PathBuf| path.extension().is_some_and(|of| of == "sock");
+        paths.filter(is_socket).collect::<Vec<_>>()
+    };
+    assert_eq!(listening().len(), most);
+    for socket in listening() {
+        let count = ["link", "--count", "--socket", socket.to_str().unwrap()];
+        assert!(says(&host, &count).trim().parse::<usize>().unwrap() > 0);
+    }
+    let refused = "is not mirrored: 160 descriptors are allowed, which is enough for 32";
+    // With the daemon's own namespace.
+    let named =
+        (0..FOUND).filter(|at| daemon.log().contains(&format!("namespace n{at} {refused}")));
+    assert_eq!(named.count(), FOUND + 1 - most);
+    // What a namespace takes: two descriptors and a thread.
+    let entries = |of: &str| {
+        let path = format!("/proc/{}/{of}", daemon.process.id());
+        fs::read_dir(path).unwrap().count()
+    };
+    let (descriptors, threads) = (entries("fd"), entries("task"));
+    assert!(descriptors <= 2 * most + 24, "{descriptors} descriptors");
+    assert!(threads <= most + 12, "{threads} threads");
+    // One that goes makes room.
+    let id = daemon.process.id().to_string();
+    let enter = ["-t", &id, "-m", "ip", "netns", "delete", "n0"];
+    assert!(
+        Command::new("nsenter")
+            .args(enter)
+            .status()
+            .unwrap()
+            .success()
+    );
+    daemon.logs("namespace n0 was deleted");
+    wait_until(PATIENCE, "another in its place", || {
+        let came = (1..FOUND).any(|at| {
+            daemon
+                .log()
+                .contains(&format!("namespace n{at} is mirrored"))
+        });
+        came.then_some(())
+    })
+    .unwrap();
+    daemon.end();
+    assert_eq!(fs::read_dir(&sockets).unwrap().count(), 0);
 }
 
 #[test]

@@ -9,10 +9,12 @@
 mod common;
 
 use std::fs;
+use std::io::{BufRead, BufReader};
 use std::net::{Ipv4Addr, UdpSocket};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 use std::thread;
+use std::time::Duration;
 
 use common::{PATIENCE, assert_confined, program};
 use lab::{Child, Netns, skip, wait_until};
@@ -521,5 +523,57 @@ fn udp_of_all_sizes_with_fragments() {
         assert!(room[..len] == sent, "{size}: {len} bytes came back");
     }
     echo.join().unwrap();
+    trial.end();
+}
+
+/// Sends to the alias until the client gets it, from a port that is new each
+/// time.
+fn knocks(trial: &Trial, client: &UdpSocket, to: u16) {
+    client
+        .set_read_timeout(Some(Duration::from_millis(200)))
+        .unwrap();
+    wait_until(PATIENCE, "a packet by the redirect", || {
+        let sent = trial.server.inside(|| {
+            let server = UdpSocket::bind((Ipv4Addr::UNSPECIFIED, 0)).unwrap();
+            server.send_to(b"knock", (ALIAS, to)).unwrap()
+        });
+        assert_eq!(sent.unwrap(), 5);
+        client.recv(&mut [0; 16]).ok()
+    })
+    .unwrap();
+}
+
+#[test]
+fn signals_read_the_rules_again_and_write_the_statistics() {
+    let Some(mut trial) = Trial::new() else {
+        return;
+    };
+    let rules = trial.directory.path().join("rules");
+    let inside = |port: u16| {
+        let bound = trial.client.inside(|| UdpSocket::bind(("10.0.0.2", port)));
+        bound.unwrap().unwrap()
+    };
+    let (first, second) = (inside(7_000), inside(7_001));
+    fs::write(&rules, "redirect_port udp 10.0.0.2:7000 7000\n").unwrap();
+    trial.nat.signal(Signal::HUP).unwrap();
+    knocks(&trial, &first, 7_000);
+    // With a wrong line all stays as it was.
+    fs::write(&rules, "redirect_porf udp\n").unwrap();
+    trial.nat.signal(Signal::HUP).unwrap();
+    knocks(&trial, &first, 7_000);
+    let rule = "redirect_port udp 10.0.0.2:7001 7001\n";
+    fs::write(&rules, rule).unwrap();
+    trial.nat.signal(Signal::HUP).unwrap();
+    knocks(&trial, &second, 7_001);
+    trial.nat.signal(Signal::USR1).unwrap();
+    let stdout = trial.nat.process().stdout.as_mut().unwrap();
+    // Nothing is written behind it before the end.
+    let mut line = String::new();
+    BufReader::new(stdout).read_line(&mut line).unwrap();
+    let so_far: Value = serde_json::from_str(&line).unwrap();
+    assert!(so_far["in"]["translated"].as_u64() >= Some(3), "{so_far}");
+    // Something goes the other way too.
+    let sent = trial.client.inside(|| second.send_to(b"out", (SERVER, 9)));
+    assert_eq!(sent.unwrap().unwrap(), 3);
     trial.end();
 }

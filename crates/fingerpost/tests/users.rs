@@ -114,3 +114,47 @@ fn it_runs_in_a_user_namespace_of_nobody() {
     assert!(answer.contains("live"), "{answer}");
     assert!(answer.contains("127.0.0.1/8"), "{answer}");
 }
+
+#[test]
+fn another_namespace_is_for_root_and_a_group() {
+    if !can_become_nobody() {
+        return;
+    }
+    let (Some(ours), Some(theirs)) = (furnished("ours"), furnished("theirs")) else {
+        return;
+    };
+    let directory = tempfile::tempdir().unwrap();
+    let program = for_everybody(directory.path());
+    let sockets = directory.path().join("run");
+    let text = format!(
+        "netns = ['{}', '{}']\n[control]\ndirectory = {sockets:?}\ngroup = '4711'\n",
+        ours.name(),
+        theirs.name()
+    );
+    let config = directory.path().join("fingerpost.toml");
+    fs::write(&config, text).unwrap();
+    let _daemon = Daemon::up(&ours, &["--config", config.to_str().unwrap()]);
+    let ask = |of: &lab::Netns, groups: &str| {
+        let mut command = ours.command("setpriv");
+        command.args(["--reuid=65534", "--regid=65534", groups, "--"]);
+        command.arg(&program).args(["route", "--socket"]);
+        command.arg(sockets.join(format!("{}.sock", common::inode(of))));
+        command.output().unwrap()
+    };
+    assert!(said(ask(&ours, "--clear-groups")).contains("10.1.0.0/16"));
+    let refused = ask(&theirs, "--clear-groups");
+    let complaint = String::from_utf8_lossy(&refused.stderr).into_owned();
+    assert!(!refused.status.success() && refused.stdout.is_empty());
+    assert!(complaint.contains("`group` in `[control]`"), "{complaint}");
+    assert!(said(ask(&theirs, "--groups=4711")).contains("10.1.0.0/16"));
+    let of_root = ["route", "--socket"].map(str::to_owned);
+    let mut of_root = of_root.to_vec();
+    of_root.push(
+        sockets
+            .join(format!("{}.sock", common::inode(&theirs)))
+            .display()
+            .to_string(),
+    );
+    let of_root: Vec<&str> = of_root.iter().map(String::as_str).collect();
+    assert!(says(&ours, &of_root).contains("10.1.0.0/16"));
+}

@@ -2,12 +2,12 @@
 //! [`Netns::spawn`](crate::Netns::spawn).
 
 use std::process::{self, Command, ExitStatus};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
-use anyhow::{Context, Result};
-use rustix::process::{Pid, Signal, kill_process};
-
-use crate::wait_until;
+use anyhow::{Context, Result, ensure};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::io::Errno;
+use rustix::process::{Pid, PidfdFlags, Signal, kill_process, pidfd_open};
 
 /// A running process; killed and reaped when dropped.
 #[derive(Debug)]
@@ -38,17 +38,31 @@ impl Child {
 
     /// Sends a signal.
     pub fn signal(&self, signal: Signal) -> Result<()> {
-        let pid = i32::try_from(self.process.id())
-            .ok()
-            .and_then(Pid::from_raw);
-        let pid = pid.context("a process id that is none")?;
-        kill_process(pid, signal).with_context(|| format!("signalling {}", self.what))
+        kill_process(self.pid()?, signal).with_context(|| format!("signalling {}", self.what))
     }
 
     /// Waits for its end, `patience` at most.
     pub fn wait(&mut self, patience: Duration) -> Result<ExitStatus> {
-        let what = format!("the end of {}", self.what);
-        wait_until(patience, &what, || self.process.try_wait().transpose())?.with_context(|| what)
+        let pid = self.pid()?;
+        let what = || format!("waiting for the end of {}", self.what);
+        let deadline = Instant::now() + patience;
+        let ends = pidfd_open(pid, PidfdFlags::empty()).with_context(what)?;
+        while self.process.try_wait().with_context(what)?.is_none() {
+            let left = deadline.saturating_duration_since(Instant::now());
+            ensure!(!left.is_zero(), "{}: not within {patience:?}", what());
+            let left = Timespec::try_from(left)?;
+            match poll(&mut [PollFd::new(&ends, PollFlags::IN)], Some(&left)) {
+                Ok(_) | Err(Errno::INTR) => {}
+                Err(error) => return Err(error).with_context(what),
+            }
+        }
+        self.process.wait().with_context(what)
+    }
+
+    fn pid(&self) -> Result<Pid> {
+        let pid = i32::try_from(self.process.id());
+        let pid = pid.ok().and_then(Pid::from_raw);
+        pid.context("a process id that is none")
     }
 }
 

@@ -9,6 +9,7 @@
 //! - [`skip`]: a test that cannot run here, counted aloud.
 //! - [`situation`]: aliases, neighbours, links, routes.
 //! - [`mod@bench`]: measurements and their report.
+//! - [`siege`]: a daemon under attack, and what it costs the others.
 //! - [`soak`]: random changes under a daemon, compared with the kernel.
 //! - [`decisions`]: which way packets go, the kernel beside the daemon.
 //! - [`corpus`]: what the fuzz targets have found and were given.
@@ -22,6 +23,7 @@ pub mod decisions;
 mod netns;
 pub mod program;
 mod setting;
+pub mod siege;
 pub mod situation;
 pub mod skip;
 pub mod soak;

@@ -5,11 +5,15 @@
 //! What a run does is a list of lines of a shell, so that a failure can be
 //! shrunk ([`shrink`]) and given to anybody ([`script`]).
 
+mod apply;
 mod churn;
 mod compare;
+mod script;
 mod shrink;
 
-use std::io::{BufRead, BufReader, Write};
+use std::fs::File;
+use std::io::{BufRead, BufReader};
+use std::path::PathBuf;
 use std::process::Stdio;
 use std::time::Duration;
 
@@ -17,11 +21,10 @@ use anyhow::{Context, Result, ensure};
 use rustix::process::Signal;
 
 use crate::{Child, Netns};
+use apply::Stage;
 pub use churn::{lines, questions};
+pub use script::{lines_of_script, script};
 pub use shrink::shrink;
-
-/// How long a shell may take over a run's lines.
-const PATIENCE: Duration = Duration::from_secs(120);
 
 /// How runs are made.
 #[derive(Debug, Clone)]
@@ -35,40 +38,66 @@ pub struct Soak {
     /// How late announcements of the kernel, and what the daemon makes of
     /// them, may be.
     pub settles: Duration,
+    /// Whether the daemon scans for drift: then a run waits for a scan,
+    /// which must find none. Otherwise no scan can mend anything.
+    pub scans: bool,
+}
+
+/// What came of a run.
+#[derive(Debug, Default)]
+pub struct Outcome {
+    /// What differs at the end: nothing, when all is well.
+    pub differences: Vec<String>,
+    /// How often both sides were listed until they were the same.
+    pub looks: usize,
+    /// Listings after a loss of events.
+    pub resyncs: u64,
 }
 
 impl Soak {
-    /// Does what the lines say under a daemon, then compares. Gives what
-    /// differs: nothing, when all is well.
-    pub fn run(&self, seed: u64, lines: &[String]) -> Result<Vec<String>> {
-        let (netns, other) = (Netns::new("soak")?, Netns::new("other")?);
+    /// Does what the lines say under a daemon, then compares.
+    pub fn run(&self, seed: u64, lines: &[String]) -> Result<Outcome> {
+        let (here, other) = (Netns::new("soak")?, Netns::new("other")?);
         for at in ["all", "default"] {
             // Duplicate address detection goes on for seconds.
-            netns.sysctl(&format!("net/ipv6/conf/{at}/accept_dad"), "0")?;
+            here.sysctl(&format!("net/ipv6/conf/{at}/accept_dad"), "0")?;
         }
-        let text = lines_of(churn::BEGINNING.iter().copied());
-        self.shell(&netns, &other, 0, &text)?;
-        let (daemon, _state) = self.daemon(&netns)?;
-        let text = lines_of(lines.iter().map(String::as_str));
-        let ran = self.shell(&netns, &other, daemon.id(), &text);
+        // What it changes of routes is told of those to come alone.
+        let compatible = !seed.is_multiple_of(3);
+        here.sysctl(
+            "net/ipv4/nexthop_compat_mode",
+            &u8::from(compatible).to_string(),
+        )?;
+        if seed % 4 == 1 {
+            // Older kernels do not have it.
+            let _ = here.sysctl("net/ipv6/route/skip_notify_on_dev_down", "1");
+        }
+        let (here, other) = (&here, &other);
+        let mut stage = Stage {
+            here,
+            other,
+            daemon: None,
+        };
+        stage.apply(churn::BEGINNING)?;
+        let (daemon, state) = self.daemon(here)?;
+        stage.daemon = Some(&daemon);
+        let applied = stage.apply(lines);
         daemon.signal(Signal::CONT)?;
-        ran?;
+        applied?;
         let questions = churn::questions(seed, self.questions);
-        compare::compare(&netns, &self.program, &questions, self.settles)
+        compare::compare(here, self, &questions, &state.log())
     }
 
     fn daemon(&self, netns: &Netns) -> Result<(Child, State)> {
-        let state = State::new(netns, self.buffer)?;
+        let state = State::new(netns, self)?;
         let mut command = netns.command(&self.program);
         command.args(["up", "--config", &state.config()]);
         command.env("STATE_DIRECTORY", &state.0);
-        command.stdout(Stdio::piped()).stderr(Stdio::null());
+        let log = File::create(state.log())?;
+        command.stdout(Stdio::piped()).stderr(log);
         let mut daemon = Child::spawn(command)?;
-        let stdout = daemon
-            .process()
-            .stdout
-            .take()
-            .context("the daemon's output")?;
+        let stdout = daemon.process().stdout.take();
+        let stdout = stdout.context("the daemon's output")?;
         let mut screen = String::new();
         for line in BufReader::new(stdout).lines() {
             let line = line?;
@@ -79,40 +108,33 @@ impl Soak {
         }
         anyhow::bail!("the daemon did not start: {screen}")
     }
-
-    /// Runs lines in one shell. Those that are refused are part of the
-    /// game.
-    fn shell(&self, netns: &Netns, other: &Netns, daemon: u32, text: &str) -> Result<()> {
-        let mut command = netns.command("sh");
-        command
-            .env("HERE", netns.name())
-            .env("OTHER", other.name())
-            .env("DAEMON", daemon.to_string())
-            .stdin(Stdio::piped())
-            .stdout(Stdio::null())
-            .stderr(Stdio::null());
-        let mut shell = Child::spawn(command)?;
-        let stdin = shell.process().stdin.take();
-        stdin
-            .context("the shell's input")?
-            .write_all(text.as_bytes())?;
-        shell.wait(PATIENCE)?;
-        Ok(())
-    }
 }
 
 /// A directory for what the daemon keeps; goes with its value.
 #[derive(Debug)]
-struct State(std::path::PathBuf);
+struct State(PathBuf);
 
 impl State {
-    fn new(netns: &Netns, buffer: usize) -> Result<Self> {
+    fn new(netns: &Netns, soak: &Soak) -> Result<Self> {
         let path = std::env::temp_dir().join(netns.name());
         std::fs::create_dir(&path).with_context(|| format!("making {}", path.display()))?;
         let state = Self(path);
-        let text = format!("[mirror]\nreceive_buffer_bytes = {buffer}\n");
+        let mut text = format!(
+            "[mirror]\nreceive_buffer_bytes = {}\nscan_interval_secs = 604800\n\
+             [snmp]\nlisten = []\n[http]\nlisten = []\n",
+            soak.buffer
+        );
+        if !soak.scans {
+            // With a recording only the periodic scans are made.
+            let file = state.0.join("recording");
+            text += &format!("[record]\nfile = \"{}\"\n", file.display());
+        }
         std::fs::write(state.config(), text)?;
         Ok(state)
+    }
+
+    fn log(&self) -> PathBuf {
+        self.0.join("log")
     }
 
     fn config(&self) -> String {
@@ -127,43 +149,24 @@ impl Drop for State {
     }
 }
 
-fn lines_of<'a>(lines: impl Iterator<Item = &'a str>) -> String {
-    lines.fold(String::new(), |text, line| text + line + "\n")
-}
-
-/// A shell script that does what a run did.
-pub fn script(lines: &[String]) -> String {
-    let head = "#!/bin/sh\n\
-                # Makes a namespace, starts a daemon in it, changes it, and shows both sides.\n\
-                HERE=soak-here OTHER=soak-other\n\
-                ip netns add $HERE; ip netns add $OTHER\n\
-                in_it() { nsenter --net=/run/netns/$HERE -- \"$@\"; }\n\
-                export HERE OTHER\n\
-                in_it sh <<'END'\n\
-                echo 0 > /proc/sys/net/ipv6/conf/all/accept_dad\n\
-                echo 0 > /proc/sys/net/ipv6/conf/default/accept_dad\n";
-    let beginning = lines_of(churn::BEGINNING.iter().copied());
-    let lines = lines_of(lines.iter().map(String::as_str));
-    format!(
-        "{head}{beginning}END\nin_it fingerpost up & sleep 1\n\
-         DAEMON=$(ip netns pids $HERE | head -1); export DAEMON\n\
-         in_it sh <<'END'\n{lines}END\nkill -CONT $DAEMON\n"
-    )
-}
-
-/// Runs a seed; on a failure gives the shortest list that fails, and what
-/// differs then.
-pub fn soak(soak: &Soak, seed: u64, count: usize, most: usize) -> Result<Option<Failure>> {
-    let all = lines(seed, count);
-    let mut differences = soak.run(seed, &all)?;
-    if differences.is_empty() {
-        return Ok(None);
+/// Runs lines; on a failure gives the shortest list that fails, and what
+/// differs then. It is shrunk by `most` further runs at most.
+pub fn soak(
+    soak: &Soak,
+    seed: u64,
+    all: &[String],
+    most: usize,
+) -> Result<Result<Outcome, Failure>> {
+    let outcome = soak.run(seed, all)?;
+    if outcome.differences.is_empty() {
+        return Ok(Ok(outcome));
     }
+    let mut differences = outcome.differences;
     let mut trouble = None;
-    let lines = shrink(&all, most, &mut |lines| match soak.run(seed, lines) {
-        Ok(found) if found.is_empty() => false,
-        Ok(found) => {
-            differences = found;
+    let lines = shrink(all, most, &mut |lines| match soak.run(seed, lines) {
+        Ok(outcome) if outcome.differences.is_empty() => false,
+        Ok(outcome) => {
+            differences = outcome.differences;
             true
         }
         Err(error) => {
@@ -175,7 +178,7 @@ pub fn soak(soak: &Soak, seed: u64, count: usize, most: usize) -> Result<Option<
         trouble.is_none(),
         "while shrinking seed {seed}: {trouble:?}"
     );
-    Ok(Some(Failure { lines, differences }))
+    Ok(Err(Failure { lines, differences }))
 }
 
 /// What failed.

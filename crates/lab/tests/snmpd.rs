@@ -10,7 +10,7 @@ use std::time::Duration;
 use lab::situation::routes::{self, Family};
 use lab::{Netns, skip, wait_until};
 use linux::{Mirror, Namespace, Options, Phase};
-use mib::{Engine, History, MibContext, Objects, System};
+use mib::{Engine, Health, History, MibContext, Objects, System};
 use snmp::counters::Counters;
 use snmp::{Mib, Value};
 use table::Tables;
@@ -132,6 +132,7 @@ fn theirs(netns: &Netns) -> Walk {
 
 fn ours(tables: &Tables) -> Walk {
     let (system, history, counters) = <(System, History, Counters)>::default();
+    let health = Health::default();
     let moment = MibContext {
         tables,
         system: &system,
@@ -143,6 +144,7 @@ fn ours(tables: &Tables) -> Walk {
             counters: &counters,
         },
         history: &history,
+        health: &health,
         started_at_millis: 0,
         now_millis: 1_000,
     };

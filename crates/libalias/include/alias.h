@@ -208,7 +208,10 @@ int		 LibAliasRefreshModules(void);
 /* Set in programs that want to know which library they compile with. */
 #define LIBALIAS_FINGERPOST		1
 
-/* How many links an instance of LibAliasInit has at most. */
+/* How many links an instance of LibAliasInit has at most, unless a number
+ * stands in the environment variable LIBALIAS_MAX_LINKS (16777214 at most):
+ * so it can be raised for a program that was not written for this library.
+ * Memory is taken as links come. */
 #define LIBALIAS_MAX_LINKS		1048576u
 
 /* As LibAliasInit, with a limit of its own on links, 16777214 at most; 0 is

@@ -2,6 +2,7 @@
 //! C functions, each of which finds its instance here.
 
 use std::collections::BTreeMap;
+use std::env;
 use std::ffi::c_uint;
 use std::hash::{BuildHasher, RandomState};
 use std::net::Ipv4Addr;
@@ -60,7 +61,7 @@ impl Instance {
     /// A new one; `None` when there is no address space for it.
     pub fn new(max_links: usize) -> Option<Self> {
         let max_links = match max_links {
-            0 => MAX_LINKS,
+            0 => usual_links(env::var(LINKS_VARIABLE).ok().as_deref()),
             wanted => wanted.min(Limits::MOST_FLOWS),
         };
         let mut config = Config::new(&[]);
@@ -219,6 +220,18 @@ impl Links {
     }
 }
 
+/// What says how many links an instance has at most, where the program does
+/// not: one that was written for another libalias cannot.
+const LINKS_VARIABLE: &str = "LIBALIAS_MAX_LINKS";
+
+/// How many links an instance has at most by that variable; without it, or
+/// where it is no number, as many as ever.
+fn usual_links(said: Option<&str>) -> usize {
+    let number = said.and_then(|said| said.trim().parse().ok());
+    let number = number.filter(|number| *number > 0);
+    number.map_or(MAX_LINKS, |number: usize| number.min(Limits::MOST_FLOWS))
+}
+
 fn new_name() -> usize {
     let number = NEXT_LINK.fetch_add(1, Ordering::Relaxed);
     number.wrapping_shl(LINK_TAG_BITS) | LINK_TAG
@@ -242,4 +255,20 @@ pub fn unregister(la: *mut LibAlias) {
 #[inline]
 pub fn find(la: *mut LibAlias) -> Option<Guard<Instance>> {
     INSTANCES.lock(Handle::from_address(la.addr()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_variable_says_how_many_links_where_the_program_does_not() {
+        assert_eq!(usual_links(None), MAX_LINKS);
+        assert_eq!(usual_links(Some(" 5000000\n")), 5_000_000);
+        assert_eq!(usual_links(Some("7")), 7);
+        assert_eq!(usual_links(Some("99999999999")), Limits::MOST_FLOWS);
+        for nonsense in ["", "0", "-1", "many"] {
+            assert_eq!(usual_links(Some(nonsense)), MAX_LINKS, "{nonsense}");
+        }
+    }
 }

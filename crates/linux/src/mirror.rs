@@ -34,14 +34,13 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-use rustix::event::{EventfdFlags, eventfd};
-use rustix::fd::OwnedFd;
 use table::{Feeders, Limits, Reader, Sampled, Samples, Source, Writer};
 pub use table::{Phase, Status};
 
 use crate::error::Error;
-use crate::namespace::Namespace;
+use crate::namespace::{Namespace, Whereabouts};
 use crate::recording::Tap;
+use crate::socket::Socket;
 
 /// How a mirror is kept.
 #[derive(Debug, Clone)]
@@ -71,7 +70,7 @@ impl Default for Options {
 /// A running mirror. Ends when dropped.
 #[derive(Debug)]
 pub struct Mirror {
-    namespace: Namespace,
+    at: Whereabouts,
     reader: Reader,
     feeders: Feeders,
     shared: Arc<Shared>,
@@ -91,20 +90,39 @@ struct Shared {
     wake: Arc<Wake>,
 }
 
-/// Wakes the worker from its wait.
+/// Wakes the worker from its wait for events: by an acknowledgement that
+/// comes to the socket that they come to, so that a mirror has no other
+/// descriptor.
 #[derive(Debug)]
-struct Wake(OwnedFd);
+struct Wake {
+    events: Arc<Socket>,
+    /// An acknowledgement is under way: no other is needed.
+    is_called: AtomicBool,
+}
 
 impl Wake {
     fn wake(&self) {
-        // A counter that is full wakes as well.
-        let _ = rustix::io::write(&self.0, &1u64.to_ne_bytes());
+        if self.is_called.swap(true, Ordering::AcqRel) {
+            return;
+        }
+        if let Err(error) = self.events.nudge() {
+            self.is_called.store(false, Ordering::Release);
+            tracing::warn!("could not wake a mirror: {error}");
+        }
+    }
+
+    /// The worker is about to look at what it may have been called for.
+    fn looks(&self) {
+        self.is_called.store(false, Ordering::Release);
     }
 }
 
 impl Shared {
-    fn new(wake: OwnedFd) -> Self {
-        let wake = Arc::new(Wake(wake));
+    fn new(events: Arc<Socket>) -> Self {
+        let wake = Arc::new(Wake {
+            events,
+            is_called: AtomicBool::new(false),
+        });
         let woken = Arc::clone(&wake);
         Self {
             status: Mutex::default(),
@@ -140,16 +158,16 @@ impl Mirror {
     pub fn start(namespace: Namespace, options: Options) -> Result<Self, Error> {
         let writer = Writer::new(options.limits);
         let (reader, feeders) = (writer.reader(), writer.feeders());
-        let wake = eventfd(0, EventfdFlags::NONBLOCK | EventfdFlags::CLOEXEC)
-            .map_err(Error::errno("make an event descriptor"))?;
-        let shared = Arc::new(Shared::new(wake));
-        let worker = worker::Worker::new(namespace.clone(), options, writer, Arc::clone(&shared))?;
+        let events = Arc::new(Socket::open(&namespace)?);
+        let shared = Arc::new(Shared::new(Arc::clone(&events)));
+        let at = Whereabouts::of(namespace);
+        let worker = worker::Worker::new(at.clone(), options, writer, events, Arc::clone(&shared))?;
         let thread = std::thread::Builder::new()
             .name("mirror".into())
             .spawn(move || worker.run())
             .map_err(Error::system("start the mirror's thread"))?;
         Ok(Self {
-            namespace,
+            at,
             reader,
             feeders,
             shared,
@@ -157,19 +175,19 @@ impl Mirror {
         })
     }
 
-    /// The namespace that is mirrored.
-    pub fn namespace(&self) -> &Namespace {
-        &self.namespace
+    /// The namespace that is mirrored. One with a name is opened anew.
+    pub fn namespace(&self) -> Result<Namespace, Error> {
+        self.at.open()
     }
 
     /// The inode of the namespace.
     pub fn inode(&self) -> u64 {
-        self.namespace.inode()
+        self.at.inode()
     }
 
     /// Whether what led to the namespace still does.
     pub fn still_there(&self) -> bool {
-        self.namespace.still_there()
+        self.at.still_there()
     }
 
     /// A reader of the tables.

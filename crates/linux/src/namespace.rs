@@ -8,6 +8,7 @@ use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::thread::{Scope, ScopedJoinHandle};
 
 use rustix::fs::{StatFs, fstatfs, statfs};
 use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
@@ -161,8 +162,7 @@ impl Namespace {
     /// Whether the name, path or process that led here still does. The
     /// namespace of this process is always there.
     pub fn still_there(&self) -> bool {
-        self.is_current
-            || fs::metadata(&self.path).is_ok_and(|metadata| metadata.ino() == self.inode)
+        self.is_current || leads_to(&self.path, self.inode)
     }
 
     /// Runs `task` inside the namespace, on a thread of its own unless it
@@ -172,10 +172,10 @@ impl Namespace {
             return Ok(task());
         }
         std::thread::scope(|scope| {
-            let inside = scope.spawn(|| {
+            let inside = spawn(scope, || {
                 self.enter()?;
                 Ok(task())
-            });
+            })?;
             inside.join().unwrap_or_else(|_| {
                 Err(Error::System {
                     what: "run inside a network namespace",
@@ -195,11 +195,11 @@ impl Namespace {
             return Ok(Vec::new());
         }
         std::thread::scope(|scope| {
-            let inside = scope.spawn(|| {
+            let inside = spawn(scope, || {
                 let each = namespaces.iter();
                 each.map(|namespace| namespace.enter().ok().map(|()| task()))
                     .collect()
-            });
+            })?;
             inside.join().map_err(|_| Error::System {
                 what: "run inside network namespaces",
                 source: io::Error::other("the task ended without an answer"),
@@ -218,10 +218,80 @@ impl Namespace {
     }
 }
 
+/// Where a namespace is, for who lives in it by other means (a socket
+/// inside keeps it alive). Of one that has a name no descriptor is held: it
+/// is opened again when it is entered.
+#[derive(Debug, Clone)]
+pub(crate) struct Whereabouts {
+    held: Option<Namespace>,
+    path: PathBuf,
+    name: Option<Box<str>>,
+    inode: u64,
+}
+
+impl Whereabouts {
+    /// Lets go of a namespace that has a name.
+    pub(crate) fn of(namespace: Namespace) -> Self {
+        let (path, name, inode) = (
+            namespace.path.clone(),
+            namespace.name.clone(),
+            namespace.inode,
+        );
+        Self {
+            held: name.is_none().then_some(namespace),
+            path,
+            name,
+            inode,
+        }
+    }
+
+    /// The namespace; an error if its name is another's by now.
+    pub(crate) fn open(&self) -> Result<Namespace, Error> {
+        if let Some(held) = &self.held {
+            return Ok(held.clone());
+        }
+        let found = Namespace::from_path(self.path.clone(), self.name.clone())?;
+        if found.inode == self.inode {
+            return Ok(found);
+        }
+        Err(Error::Namespace {
+            name: found.spec(),
+            source: io::Error::new(io::ErrorKind::NotFound, "it was deleted and made again"),
+        })
+    }
+
+    pub(crate) fn inode(&self) -> u64 {
+        self.inode
+    }
+
+    /// As [`Namespace::still_there`].
+    pub(crate) fn still_there(&self) -> bool {
+        match &self.held {
+            Some(held) => held.still_there(),
+            None => leads_to(&self.path, self.inode),
+        }
+    }
+}
+
+fn leads_to(path: &Path, inode: u64) -> bool {
+    fs::metadata(path).is_ok_and(|metadata| metadata.ino() == inode)
+}
+
 impl AsFd for Namespace {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.file.as_fd()
     }
+}
+
+/// A thread that a namespace is entered by. The system may have none left.
+fn spawn<'scope, T: Send + 'scope>(
+    scope: &'scope Scope<'scope, '_>,
+    task: impl FnOnce() -> T + Send + 'scope,
+) -> Result<ScopedJoinHandle<'scope, T>, Error> {
+    std::thread::Builder::new()
+        .name("inside".into())
+        .spawn_scoped(scope, task)
+        .map_err(Error::system("start a thread inside a namespace"))
 }
 
 /// Whether a file stands for a namespace. (Of which kind, entering tells.)

@@ -6,6 +6,7 @@ use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
+use netlink::message::{flag, kind, messages};
 use netlink_sys::protocols::{NETLINK_GENERIC, NETLINK_ROUTE};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
@@ -21,6 +22,9 @@ pub const DATAGRAM_BYTES: usize = 64 * 1024;
 
 /// How long the kernel may take over one piece of an answer.
 pub const PATIENCE: Duration = Duration::from_secs(30);
+
+/// `NLMSG_HDRLEN`.
+const HEADER_BYTES: usize = 16;
 
 /// A socket to the kernel inside a namespace.
 #[derive(Debug)]
@@ -127,6 +131,17 @@ impl Socket {
         }
     }
 
+    /// Makes the kernel answer with an empty acknowledgement
+    /// ([`is_nudge`]): wakes whoever waits for this socket, from another
+    /// thread. The kernel does nothing else for it, and takes no lock.
+    pub fn nudge(&self) -> Result<(), Error> {
+        let mut message = [0; HEADER_BYTES];
+        message[..4].copy_from_slice(&(HEADER_BYTES as u32).to_ne_bytes());
+        message[4..6].copy_from_slice(&kind::NOOP.to_ne_bytes());
+        message[6..8].copy_from_slice(&(flag::REQUEST | flag::ACK).to_ne_bytes());
+        self.send(&message)
+    }
+
     /// Takes a datagram if one is waiting.
     pub fn try_receive(&self, buffer: &mut [u8]) -> Result<Received, Error> {
         self.receive_with(buffer, RecvFlags::DONTWAIT)
@@ -184,6 +199,14 @@ impl Socket {
     pub fn wait(&self, patience: Duration) -> Result<bool, Error> {
         wait_for(&mut [PollFd::new(self, PollFlags::IN)], patience)
     }
+}
+
+/// Whether a datagram is what came of [`Socket::nudge`]: the only answer to
+/// a socket that asks nothing else.
+pub fn is_nudge(datagram: &[u8]) -> bool {
+    messages(datagram)
+        .next()
+        .is_some_and(|first| first.is_ok_and(|first| first.kind == kind::ERROR))
 }
 
 /// Whether the kernel sent a datagram; a process has its port's number.

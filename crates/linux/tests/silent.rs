@@ -462,6 +462,44 @@ fn neighbours_and_forwarding_entries_go_with_their_link() {
 }
 
 #[test]
+fn a_passthru_macvlan_has_the_address_of_the_link_below() {
+    let Some(bench) = Bench::new("passthru") else {
+        return;
+    };
+    bench.all(PAIRS);
+    bench.each(
+        "link add link va name mv type macvlan mode passthru
+         link set va address 02:00:00:00:01:01
+         link set mv address 02:00:00:00:01:02
+         link set mv up
+         link set va address 02:00:00:00:01:03",
+    );
+}
+
+#[test]
+fn an_address_that_two_ports_have_is_the_others_when_one_leaves() {
+    let Some(bench) = Bench::new("twice") else {
+        return;
+    };
+    bench.all(PAIRS);
+    bench.each(
+        "link add name bri type bridge
+         link set bri up
+         link set pva address 02:00:00:00:01:01
+         link set pvb address 02:00:00:00:01:01
+         link set pva master bri
+         link set pvb master bri
+         link set pva address 02:00:00:00:01:02
+         link set pva address 02:00:00:00:01:01
+         link set pvb nomaster
+         link set pvb master bri
+         link set pva nomaster
+         link set pvb address 02:00:00:00:01:03
+         link set pvb nomaster",
+    );
+}
+
+#[test]
 fn a_station_that_moves_leaves_its_old_port_and_its_old_remote_end() {
     let Some(bench) = Bench::new("station") else {
         return;

@@ -10,7 +10,7 @@ use std::ops::ControlFlow;
 use std::time::Instant;
 
 use cap::Cap;
-use fingerpost_mib::{Engine, History, MibContext, Objects, System};
+use fingerpost_mib::{Engine, Health, History, MibContext, Objects, System};
 use lab::situation::routes::{Family, rows};
 use snmp::Mib;
 use snmp::counters::Counters;
@@ -64,8 +64,8 @@ fn walk(objects: &Objects<'_>, column: &[u32], page: usize) -> usize {
 
 /// The best of some rounds.
 fn measure(tables: &Tables, what: &str, size: usize, column: &[u32], page: usize) {
-    let (system, history, counters) = Default::default();
-    let moment = moment(tables, &system, &history, &counters);
+    let (system, history, counters, health) = Default::default();
+    let moment = moment(tables, &system, &history, &counters, &health);
     let objects = Objects::new(moment, table_id::MAIN);
     let mut best = f64::INFINITY;
     let mut bindings = 0;
@@ -89,6 +89,7 @@ fn moment<'a>(
     system: &'a System,
     history: &'a History,
     counters: &'a Counters,
+    health: &'a Health,
 ) -> MibContext<'a> {
     MibContext {
         tables,
@@ -101,6 +102,7 @@ fn moment<'a>(
             counters,
         },
         history,
+        health,
         started_at_millis: 0,
         now_millis: 1,
     }

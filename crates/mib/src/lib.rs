@@ -7,6 +7,7 @@
 //!   shows which routes.
 //! - [`History`]: when what changed (`ifLastChange` and its like), kept from
 //!   the tables' events; it also says which changes call for a notification.
+//! - [`Health`]: how the tables fare, for FINGERPOST-MIB.
 //! - [`sampled`]: which samples a request reads, so that the program has
 //!   them taken.
 //!
@@ -17,12 +18,14 @@
 mod columns;
 mod contexts;
 mod framework;
+mod health;
 mod history;
 mod index;
 mod interfaces;
 mod ip;
 mod notification;
 mod objects;
+mod own;
 mod parts;
 mod routes;
 mod status;
@@ -30,6 +33,7 @@ mod system;
 
 pub use contexts::routing_table;
 pub use framework::Engine;
+pub use health::Health;
 pub use history::History;
 pub use notification::{LinkNotification, LinkTrap};
 pub use objects::{MibContext, Objects};

@@ -3,6 +3,7 @@
 use table::Tables;
 
 use crate::framework::Engine;
+use crate::health::Health;
 use crate::history::History;
 use crate::system::System;
 
@@ -17,6 +18,8 @@ pub struct MibContext<'a> {
     pub engine: Engine<'a>,
     /// When what changed.
     pub history: &'a History,
+    /// How the tables fare.
+    pub health: &'a Health,
     /// When the agent started, milliseconds since the UNIX epoch.
     pub started_at_millis: u64,
     /// Now, likewise.

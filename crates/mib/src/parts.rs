@@ -9,7 +9,7 @@ use snmp::{Mib, Value};
 
 use crate::columns::{self, GetSink, Rows};
 use crate::objects::Objects;
-use crate::{framework, index, interfaces, ip, routes, system};
+use crate::{framework, index, interfaces, ip, own, routes, system};
 
 /// A part of the tree.
 struct Part {
@@ -125,6 +125,9 @@ static PARTS: &[Part] = &[
     table::<interfaces::IfXTable>(LINKS),
     table::<interfaces::StackTable>(NOTHING),
     group(IF_MIB_OBJECTS, &[5, 6], interfaces::last_changes, NOTHING),
+    group(own::SOURCE, own::SOURCE_SCALARS, own::source, NOTHING),
+    table::<own::TableTable>(NOTHING),
+    table::<own::FeederTable>(NOTHING),
     group(SNMP_SET, &[1], framework::set_serial, NOTHING),
     group(SNMP_ENGINE, &[1, 2, 3, 4], framework::engine_group, NOTHING),
     group(SNMP_MPD_STATS, &[1, 2, 3], framework::mpd_group, NOTHING),

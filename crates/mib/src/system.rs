@@ -6,6 +6,7 @@ use snmp::oid::{Name, Oid};
 use crate::columns::Rows;
 use crate::index::{self, Seek};
 use crate::objects::Objects;
+use crate::own;
 
 /// What the system says of itself; from the configuration and the host.
 #[derive(Debug, Clone, Default)]
@@ -76,6 +77,10 @@ const MODULES: &[(&[u32], &str)] = &[
     (
         &[1, 3, 6, 1, 2, 1, 4, 24],
         "The MIB module for IP routes (RFC 4292).",
+    ),
+    (
+        own::ROOT,
+        "The MIB module for how Fingerpost's tables fare (FINGERPOST-MIB).",
     ),
 ];
 

@@ -33,6 +33,17 @@ pub struct Config {
     pub target: Option<Ipv4Addr>,
     /// How long a flow lives unused.
     pub timeouts: Timeouts,
+    /// Whether packets that come in count as use, too (RFC 4787 REQ-6, RFC
+    /// 7857 §7): without it only the inside keeps its mappings alive.
+    pub inbound_refresh: bool,
+    /// How long the port of a shared UDP mapping that lets everybody in is
+    /// not given to another one, seconds (RFC 6888 REQ-8, whose exceptions
+    /// are all other ports). Where hardly any other is free, it is.
+    pub hold_down_secs: u32,
+    /// Whether what comes in to an address that is neither an alias nor
+    /// private passes although unknown packets are refused: for a router,
+    /// which has other addresses and hosts with addresses of their own.
+    pub passes_foreign: bool,
     /// Which protocols are helped.
     pub helpers: Helped,
     /// How large the tables may become.
@@ -65,6 +76,9 @@ impl Config {
             },
             target: None,
             timeouts: Timeouts::default(),
+            inbound_refresh: true,
+            hold_down_secs: 120,
+            passes_foreign: false,
             helpers: Helped::ALL,
             limits: Limits::default(),
             seed: 0,

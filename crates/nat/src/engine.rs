@@ -7,8 +7,12 @@ mod create;
 mod end;
 mod give;
 mod icmp;
+mod incoming;
 mod listing;
+mod mapped;
+mod outgoing;
 mod pending_segments;
+mod pool;
 mod port;
 mod quick;
 mod shared;
@@ -29,6 +33,7 @@ use crate::clock::{Clock, Ticks};
 use crate::event::{Event, Events};
 use crate::flow::{Flow, flag};
 use crate::fragment::Fragments;
+use crate::held_ports::HeldPorts;
 use crate::helper::Helpers;
 use crate::key::{Key, Random};
 use crate::mapping::Mappings;
@@ -51,10 +56,13 @@ pub struct Nat {
     table: Table,
     clock: Clock,
     ticks: Ticks,
-    /// Flows of another epoch are dead.
+    /// Flows of another epoch have expired.
     epoch: u8,
     /// [`Flow::plain_flags`] of it.
-    plain_flags: u32,
+    ordinary_flags: u32,
+    /// The same for packets that come in: those of no flow, where they do
+    /// not let theirs live on, so that all of them go the longer way.
+    plain_flags_in: u32,
     /// Where the sweep goes on.
     hand: usize,
     /// Calls with one packet since the sweep's last place.
@@ -69,6 +77,7 @@ pub struct Nat {
     proxied: proxied::Table,
     fragments: Fragments,
     strangers: Strangers,
+    held_ports: HeldPorts,
     /// The alias addresses in memory order, sorted.
     pool: Vec<u32>,
     pending_segments: PendingSegments,
@@ -113,7 +122,9 @@ impl Nat {
             clock: Clock::default(),
             ticks: Ticks::new(&config.timeouts),
             epoch: 0,
-            plain_flags: Flow::plain_flags(0),
+            ordinary_flags: Flow::plain_flags(0),
+            plain_flags_in: Flow::plain_flags_in(0, config.inbound_refresh),
+            held_ports: HeldPorts::new(config.hold_down_secs),
             hand: 0,
             calls: 0,
             one_made: false,
@@ -322,7 +333,7 @@ impl Nat {
         name.is_some_and(|name| self.end(name, Why::Removed))
     }
 
-    /// Forgets all flows. O(1): they are dead at once, and the sweep takes
+    /// Forgets all flows. O(1): they expire at once, and the sweep takes
     /// their memory back. (Each 256th time it is O(flows): the number of an
     /// epoch has eight bits, and none may be used again with flows left.)
     pub fn forget_flows(&mut self) {
@@ -333,7 +344,13 @@ impl Nat {
             }
         }
         self.epoch = self.epoch.wrapping_add(1);
-        self.plain_flags = Flow::plain_flags(self.epoch);
+        self.ordinary_flags = Flow::plain_flags(self.epoch);
+        self.plain_flags_in = Flow::plain_flags_in(self.epoch, self.config.inbound_refresh);
+    }
+
+    /// Whether an address is one of the alias addresses. O(log addresses).
+    pub fn is_alias(&self, address: Ipv4Addr) -> bool {
+        self.is_own(word(address))
     }
 
     /// The settings as they are.

@@ -71,8 +71,8 @@ pub mod flag {
     pub const MAPPED: u32 = 1 << 9;
     /// Its remote is one of our own alias endpoints.
     pub const HAIRPIN: u32 = 1 << 10;
-    /// Made by a rule: the rule's number is kept beside the table.
-    pub const RULE: u32 = 1 << 11;
+    /// No flow has it: what is held against it fits none.
+    pub const NEVER: u32 = 1 << 11;
     /// A helper reads its payload or changes its sequence numbers.
     pub const HELPER: u32 = 1 << 12;
     /// Its remote is a proxy; the original one is kept beside the table.
@@ -83,7 +83,7 @@ pub mod flag {
     pub const STRANGER: u32 = 1 << 15;
 
     /// Flags that take a packet off the short path.
-    pub const SLOW: u32 = HAIRPIN | RULE | HELPER | PROXY;
+    pub const SLOW: u32 = HAIRPIN | NEVER | HELPER | PROXY;
 }
 
 /// The three endpoints of a flow, in memory order.
@@ -230,7 +230,7 @@ impl Flow {
         }
     }
 
-    /// Of which epoch it is: all of another are dead.
+    /// Of which epoch it is: all of another have expired.
     #[inline(always)]
     pub fn epoch(&self) -> u8 {
         (self.flags >> EPOCH_SHIFT) as u8
@@ -252,6 +252,13 @@ impl Flow {
     /// once for an epoch.
     pub fn plain_flags(epoch: u8) -> u32 {
         flag::LIVE | flag::SEEN_OUT | flag::SEEN_IN | u32::from(epoch) << EPOCH_SHIFT
+    }
+
+    /// The same for packets that come in; where they do not let their flow
+    /// live on (`refresh`), it is what no flow has.
+    pub fn plain_flags_in(epoch: u8, refresh: bool) -> u32 {
+        let none = if refresh { 0 } else { flag::NEVER };
+        Self::plain_flags(epoch) | none
     }
 
     /// Whether the place holds a flow of an epoch (`flags` is of

@@ -9,16 +9,18 @@
 //!
 //! A helper is a module that reads and writes the bytes of its protocol, an
 //! entry in [`REGISTRY`], and a branch in [`Helpers::outgoing`]. Here are
-//! FTP and PPTP; IRC DCC, RTSP, TFTP, NetBIOS, Skinny and SIP come the same
-//! way.
+//! FTP, IRC's DCC and PPTP; TFTP changes no byte, so that the engine only
+//! asks what a packet is. RTSP, NetBIOS, Skinny and SIP come the same way.
 
 mod bounded;
 mod calls;
 pub(crate) mod ftp;
+mod irc;
 mod pptp;
 mod segment;
 mod sequence;
 pub mod stream;
+pub(crate) mod tftp;
 
 use std::net::Ipv4Addr;
 
@@ -41,6 +43,10 @@ pub enum Kind {
     /// A connection to a proxy that is told by its first bytes where it was
     /// meant to go.
     Proxied,
+    /// IRC, whose clients offer each other connections (DCC).
+    Irc,
+    /// TFTP (RFC 1350), whose servers answer from another port.
+    Tftp,
 }
 
 /// A helper's entry.
@@ -100,6 +106,18 @@ pub const REGISTRY: &[Entry] = &[
         kind: Kind::Pptp,
         protocol: protocol::TCP,
         port: pptp::PORT,
+    },
+    Entry {
+        name: "irc",
+        kind: Kind::Irc,
+        protocol: protocol::TCP,
+        port: irc::PORT,
+    },
+    Entry {
+        name: "tftp",
+        kind: Kind::Tftp,
+        protocol: protocol::UDP,
+        port: tftp::PORT,
     },
 ];
 
@@ -179,6 +197,9 @@ pub struct Wanted {
     pub inside: Ipv4Addr,
     /// The port where it waits.
     pub inside_port: u16,
+    /// Whether anybody may come, since nobody knows who will; else only the
+    /// other end of the connection that has announced it.
+    pub from_anybody: bool,
 }
 
 /// Gives an alias to what is announced: the engine's part. `None`: no port
@@ -208,7 +229,7 @@ struct Connection {
 /// A connection that was not used for so long, and in which nothing was
 /// changed, may make room.
 const IDLE_MILLIS: u64 = 60_000;
-/// One with changes would break without them: it may when it is dead by any
+/// One with changes would break without them: it may when it has expired by any
 /// measure (RFC 5382 REQ-5: 2 hours 4 minutes).
 const CHANGED_IDLE_MILLIS: u64 = 7_440_000;
 
@@ -441,9 +462,19 @@ impl Connection {
         if let Some(new) = payload.get(known..).filter(|new| !new.is_empty()) {
             let at = segment.sequence.wrapping_add(known as u32);
             match self.kind {
-                Kind::Ftp => self.read_ftp(key, new, at, give)?,
+                Kind::Ftp if key.inside_port == ftp::PORT => {
+                    let read = |line: &[u8]| ftp::read(line, ftp::Speaker::Server);
+                    self.read_lines(key, new, at, &read, give)?;
+                }
+                Kind::Ftp => {
+                    let read = |line: &[u8]| ftp::read(line, ftp::Speaker::Client);
+                    self.read_lines(key, new, at, &read, give)?;
+                }
+                Kind::Irc if key.remote_port == irc::PORT => {
+                    self.read_lines(key, new, at, &irc::read, give)?;
+                }
                 Kind::Proxied => self.tell(at)?,
-                Kind::Pptp => {}
+                Kind::Pptp | Kind::Irc | Kind::Tftp => {}
             }
             self.seen = Some(segment.next());
         }
@@ -456,19 +487,15 @@ impl Connection {
         Ok(edits)
     }
 
-    /// Looks for endpoints in the lines of new data.
-    fn read_ftp(
+    /// Looks for endpoints in the lines of new data, each by `read`.
+    fn read_lines(
         &mut self,
         key: &ControlKey,
         new: &[u8],
         at: u32,
+        read: &dyn Fn(&[u8]) -> Option<ftp::Named>,
         give: Give<'_>,
     ) -> Result<(), Refusal> {
-        let speaker = if key.inside_port == ftp::PORT {
-            ftp::Speaker::Server
-        } else {
-            ftp::Speaker::Client
-        };
         let (mut head, mut head_lost) = (self.head.clone(), self.head_lost);
         let mut from = 0;
         while let Some(rest) = new.get(from..).filter(|rest| !rest.is_empty()) {
@@ -478,7 +505,7 @@ impl Connection {
             };
             let line = rest.get(..len).unwrap_or_default();
             if !head_lost
-                && let Some(named) = named(&head, line, speaker)
+                && let Some(named) = named(&head, line, read)
                 && named.address.is_none_or(|address| address == key.inside)
                 && named.port >= ftp::LEAST_PORT
                 && self.opened == [true; 2]
@@ -486,6 +513,7 @@ impl Connection {
                 let wanted = Wanted {
                     inside: key.inside,
                     inside_port: named.port,
+                    from_anybody: self.kind == Kind::Irc,
                 };
                 let place = |offset: usize| at.wrapping_add((from + offset) as u32);
                 let (start, end) = (place(named.start), place(named.end));
@@ -517,14 +545,18 @@ impl Connection {
 
 /// The endpoint of a line that may have begun in an earlier segment; its
 /// place is within `line`.
-fn named(head: &[u8], line: &[u8], speaker: ftp::Speaker) -> Option<ftp::Named> {
+fn named(
+    head: &[u8],
+    line: &[u8],
+    read: &dyn Fn(&[u8]) -> Option<ftp::Named>,
+) -> Option<ftp::Named> {
     if head.is_empty() {
-        return ftp::read(line, speaker);
+        return read(line);
     }
     let mut whole = ArrayVec::<u8, { 8 * ftp::MAX_HEAD }>::new();
     whole.try_extend_from_slice(head).ok()?;
     whole.try_extend_from_slice(line).ok()?;
-    let named = ftp::read(&whole, speaker)?;
+    let named = read(&whole)?;
     // What was sent already cannot be changed any more.
     let start = named.start.checked_sub(head.len())?;
     let end = named.end.checked_sub(head.len())?;

@@ -395,12 +395,12 @@ impl Index {
         }
         let new = self.buckets.len() - 1;
         let bit = self.mask + 1;
-        // The chain is taken off and dealt out again to both.
+        // The chain is taken off and distributed anew over both.
         let Some(own) = self.buckets.get_mut(old) else {
             return;
         };
         let mut line = std::mem::replace(own, Line::EMPTY);
-        let mut dealt = [0; 2];
+        let mut filled = [0; 2];
         for _ in 0..=MAX_CHAIN {
             work.line();
             let mut used = line.used();
@@ -410,17 +410,17 @@ impl Index {
                 let goes = usize::from(hash_of(name) as usize & bit != 0);
                 work.moved();
                 let place = old + (new - old) * goes;
-                if let Some(dealt) = dealt.get_mut(goes)
+                if let Some(filled) = filled.get_mut(goes)
                     && let Some(line) = self.buckets.get_mut(place)
-                    && *dealt < SLOTS
+                    && *filled < SLOTS
                 {
                     // Not looked for: tags that were stored just now would
                     // be waited for.
-                    line.set(*dealt, tag, name);
-                    *dealt += 1;
+                    line.set(*filled, tag, name);
+                    *filled += 1;
                 } else {
                     // There is room: the lines came from this chain, and what
-                    // is dealt to two buckets needs at most one line more.
+                    // is distributed over two buckets needs at most one line more.
                     let _ = self.insert_at(place, tag, name, work);
                 }
                 used &= used - 1;

@@ -39,6 +39,7 @@ mod error;
 mod event;
 mod flow;
 pub mod fragment;
+mod held_ports;
 pub mod helper;
 mod index;
 mod key;

@@ -238,7 +238,7 @@ impl Mappings {
         }
     }
 
-    /// Takes an entry out of the indexes that is dead or whose address went;
+    /// Takes an entry out of the indexes that has expired or whose address went;
     /// its place stays with its flows.
     pub fn detach(&mut self, name: u32, work: &mut Work) {
         let Some(entry) = self.entries.get_mut(name as usize) else {

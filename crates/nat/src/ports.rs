@@ -107,7 +107,7 @@ pub struct Map {
     full: Vec<u64>,
     /// Ports from the first on that were looked up.
     learned: u32,
-    /// Where it is looked next for ports of the dead.
+    /// Where it is looked next for ports of expired flows.
     doubted: u32,
     used: u32,
     ports: u32,

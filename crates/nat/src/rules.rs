@@ -11,6 +11,7 @@
 //! range is to the rest of the rules what a redirect of each of its ports
 //! would be.
 
+pub mod aliases;
 mod index;
 mod proxy;
 mod settings;

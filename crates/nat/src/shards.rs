@@ -1,7 +1,7 @@
 //! Several engines behind the same alias addresses, one a worker, and which
 //! of them a packet is for.
 //!
-//! Each engine has a part: of the inside hosts those that a hash deals to it,
+//! Each engine has a part: of the inside hosts those that a hash assigns to it,
 //! of the alias ports (and query identifiers) those with its bits. So a host's
 //! flows, its shared mappings and its one alias address are one engine's, and
 //! what comes in tells by its port whose it is:
@@ -9,15 +9,15 @@
 //! | packet | goes out | comes in |
 //! |---|---|---|
 //! | TCP, UDP, ICMP query | by the inside host | by a redirect's inside host, else the alias port |
-//! | the same of an alias address itself, the door open | by its own port | by the alias port |
+//! | the same of an alias address itself, where unsolicited packets pass | by its own port | by the alias port |
 //! | ICMP error | the same of the packet inside | the same of the packet inside |
 //! | PPTP's GRE | by the inside host | by the call's identifier |
 //! | other protocols | by the remote | by the remote |
 //! | fragment | by the inside host | as the first one says |
 //!
-//! Hosts that redirects bind together are dealt together (`classes`), and
+//! Hosts that redirects bind together are assigned together (`classes`), and
 //! ports that a redirect names are given to no flow. Nothing here changes
-//! while packets are dealt: two who ask say the same.
+//! while packets are distributed: two who ask say the same.
 
 mod classes;
 mod slots;
@@ -120,7 +120,7 @@ pub struct Shards {
     rules: Option<Rules>,
     /// A bit for each alias port that a redirect names.
     named: Vec<u64>,
-    /// Hosts that are not dealt by their own address.
+    /// Hosts that are not assigned by their own address.
     bound: HashMap<u32, u16>,
     /// Alias addresses that are one part's with all their ports.
     whole: HashMap<u32, u16>,
@@ -162,7 +162,7 @@ impl Shards {
         shards.check_addresses(config, rules)?;
         shards.check_ports(config)?;
         for (host, class) in classes.hosts {
-            let part = shards.dealt(class, 0);
+            let part = shards.part_of(class, 0);
             shards.bound.insert(host, part);
         }
         for (alias, host) in classes.whole {
@@ -266,7 +266,7 @@ impl Shards {
         let is_ported = is_ported(ip.protocol());
         let is_gre = self.has_calls && ip.protocol() == protocol::GRE;
         if !is_ported && !is_gre {
-            return Owner::Shard(self.dealt(remote, 1));
+            return Owner::Shard(self.part_of(remote, 1));
         }
         if ip.is_fragment() && !is_first {
             return match (OUT, is_ported) {
@@ -275,14 +275,14 @@ impl Shards {
                 (false, _) => {
                     let both = source ^ destination.rotate_left(16);
                     let identification = u32::from(ip.identification());
-                    Owner::Meets(self.dealt(both ^ identification << 8, 1))
+                    Owner::Meets(self.part_of(both ^ identification << 8, 1))
                 }
             };
         }
         let payload = ip.payload();
         if is_gre {
             let Some(call) = Gre::new(payload).ok().and_then(|gre| gre.call_id()) else {
-                return Owner::Shard(self.dealt(remote, 1));
+                return Owner::Shard(self.part_of(remote, 1));
             };
             let knows = if OUT {
                 self.of_inside(source)
@@ -291,7 +291,7 @@ impl Shards {
             };
             return match ip.is_fragment() {
                 true => Owner::Shard(knows),
-                false => Owner::Call(knows, self.dealt(remote, 1)),
+                false => Owner::Call(knows, self.part_of(remote, 1)),
             };
         }
         if ip.protocol() == protocol::ICMP {
@@ -333,12 +333,12 @@ impl Shards {
         let (source, destination) = (ip.source().to_bits(), ip.destination().to_bits());
         let remote = if OUT { source } else { destination };
         let payload = ip.payload();
-        let by_remote = Owner::Shard(self.dealt(remote, 1));
+        let by_remote = Owner::Shard(self.part_of(remote, 1));
         if self.has_calls && ip.protocol() == protocol::GRE {
             let is_call = ip.fragment_offset_bytes() == 0 && gre::call_id_of_cut(payload).is_some();
             return match (is_call, OUT) {
                 (false, _) => by_remote,
-                (true, true) => Owner::Call(self.of_inside(destination), self.dealt(remote, 1)),
+                (true, true) => Owner::Call(self.of_inside(destination), self.part_of(remote, 1)),
                 (true, false) => Owner::Each,
             };
         }
@@ -379,7 +379,7 @@ impl Shards {
         {
             return *part;
         }
-        self.dealt(host, 0)
+        self.part_of(host, 0)
     }
 
     /// The part of who sends outward: an inside host, or an alias address
@@ -392,7 +392,7 @@ impl Shards {
         }
     }
 
-    /// Whether what an address sends is dealt by its port. An alias address
+    /// Whether what an address sends is assigned by its port. An alias address
     /// that redirects lead to is a host like others.
     #[inline(always)]
     fn goes_by_port(&self, source: u32) -> bool {
@@ -433,10 +433,10 @@ impl Shards {
         Some(found.address.map_or(alias.0, Ipv4Addr::to_bits))
     }
 
-    /// Deals an address: an inside host's (0), or what else has to be (1).
+    /// The part that an address is assigned to: an inside host's (0), or what else has to be (1).
     /// By the upper half of the product, which spreads addresses in a row.
     #[inline(always)]
-    fn dealt(&self, address: u32, what: usize) -> u16 {
+    fn part_of(&self, address: u32, what: usize) -> u16 {
         let [hosts, others] = self.seeds;
         let seed = if what == 0 { hosts } else { others };
         let hash = folded(u64::from(address) ^ seed, FACTOR);

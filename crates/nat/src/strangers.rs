@@ -1,6 +1,6 @@
 //! The flows that someone outside made, oldest first: through a shared
 //! mapping that lets everybody in, to a redirect or the target, or to whom
-//! they were sent where the door is open.
+//! they were sent where unsolicited packets pass.
 //!
 //! For the engine, which ends these before it refuses an inside host's new
 //! flow. A name in the line is a hint: its flow may have ended since, and

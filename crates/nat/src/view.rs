@@ -160,7 +160,7 @@ pub struct MappingView {
     pub alias_port: u16,
     /// The remote address it is for; `None`: any.
     pub remote: Option<IpAddr>,
-    /// Flows that belong to it, with dead ones that are not swept yet.
+    /// Flows that belong to it, with expired ones that are not swept yet.
     pub flows: u32,
     /// Milliseconds that it would still live if none of them had a packet.
     pub expires_millis: u64,

@@ -62,6 +62,7 @@ impl World {
             "port 80 server 198.51.100.99:3128",
             "type encode_tcp_stream port 81 server 198.51.100.99:3129",
             "type encode_ip_hdr port 82 server 198.51.100.99",
+            "type encode_ip_hdr proto udp port 82 server 198.51.100.99",
         ] {
             let Ok(ProxyWord::Add(rule)) = parse_proxy(text) else {
                 panic!("{text}");

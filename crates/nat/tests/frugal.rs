@@ -280,3 +280,94 @@ fn the_inside_may_have_the_whole_table() {
     assert_eq!(nat.statistics().strangers, 0);
     assert_eq!(stranger(&mut nat, 5_000, 2), Verdict::TableFull);
 }
+
+fn full_cone(config: &mut Config) {
+    config.udp = Behaviour::FULL_CONE;
+}
+
+/// A mapping of a host that has ended; its port.
+fn mapping_that_ends(nat: &mut Nat, number: u32, now: u64) -> u16 {
+    let out = udp(nat, Direction::Out, (host(number), 4_000), (REMOTE, 9), now);
+    assert_eq!(out.0, Verdict::Translated);
+    out.1.1
+}
+
+#[test]
+fn the_port_of_an_open_mapping_rests_before_another_host_gets_it() {
+    let mut nat = nat(|config| {
+        full_cone(config);
+        config.ports = 40_000..=40_009;
+    });
+    let first = mapping_that_ends(&mut nat, 1, 0);
+    // Its two minutes are over, those of its port not yet: the others come
+    // first, which are nine.
+    for number in 2..11 {
+        assert_ne!(mapping_that_ends(&mut nat, number, 125_000), first);
+    }
+    // With no other left the port is better than none.
+    assert_eq!(mapping_that_ends(&mut nat, 11, 126_000), first);
+}
+
+#[test]
+fn a_port_that_has_rested_is_given_again() {
+    let given = |hold: u32, after: u64| {
+        let mut nat = nat(|config| {
+            full_cone(config);
+            config.ports = 40_000..=40_001;
+            config.hold_down_secs = hold;
+        });
+        let first = mapping_that_ends(&mut nat, 1, 0);
+        let mut same = 0;
+        for round in 0..32 {
+            let now = 10_000_000 * round;
+            mapping_that_ends(&mut nat, 1, now);
+            same += u32::from(mapping_that_ends(&mut nat, 2 + round as u32, now + after) == first);
+        }
+        same
+    };
+    // With a choice of two, at random: after the rest, or without one.
+    let (rested, none) = (given(120, 245_000), given(0, 125_000));
+    assert!((4..29).contains(&rested), "{rested}");
+    assert!((4..29).contains(&none), "{none}");
+}
+
+#[test]
+fn what_comes_in_keeps_a_mapping_alive_only_where_it_may() {
+    for (refresh, mapped) in [(true, true), (true, false), (false, true), (false, false)] {
+        let mut nat = nat(|config| {
+            config.inbound_refresh = refresh;
+            if mapped {
+                full_cone(config);
+            }
+        });
+        let (inside, server) = ((host(1), 4_000), (REMOTE, 9));
+        let (_, alias, _) = udp(&mut nat, Direction::Out, inside, server, 0);
+        for now in 1..30 {
+            let (verdict, _, to) = udp(&mut nat, Direction::In, server, alias, now * 10_000);
+            assert_eq!((verdict, to), (Verdict::Translated, inside), "{now}");
+        }
+        // Five minutes and a half after the inside's last packet.
+        let late = udp(&mut nat, Direction::In, server, alias, 330_000).0;
+        assert_eq!(late == Verdict::Translated, refresh, "mapped: {mapped}");
+        if refresh {
+            continue;
+        }
+        // The inside's own packets keep it alive as ever.
+        for now in 2..9 {
+            let out = udp(&mut nat, Direction::Out, inside, server, now * 200_000 + 1);
+            assert_eq!(out.0, Verdict::Translated);
+            let back = udp(&mut nat, Direction::In, server, out.1, now * 200_000 + 2);
+            assert_eq!(back.0, Verdict::Translated);
+        }
+    }
+}
+
+#[test]
+fn a_pair_of_udp_ports_keeps_its_parity_beside_a_taken_port() {
+    let mut nat = nat(|config| config.port_choice = fingerpost_nat::PortChoice::Same);
+    for number in 0..40 {
+        let inside = (host(number), 40_002 + (number % 2) as u16);
+        let out = udp(&mut nat, Direction::Out, inside, (REMOTE, 9), 0);
+        assert_eq!(out.1.1 & 1, inside.1 & 1, "{number}");
+    }
+}

@@ -13,6 +13,7 @@
     reason = "a test fails by it"
 )]
 
+use std::collections::BTreeSet;
 use std::io::Write;
 use std::net::{IpAddr, Ipv4Addr};
 
@@ -168,6 +169,8 @@ struct Rule {
 struct Model {
     config: Config,
     flows: Vec<Flow>,
+    /// Alias endpoints that mappings have had.
+    had: BTreeSet<End>,
     /// The latest last.
     rules: Vec<Rule>,
     /// Flows that were made by a redirect.
@@ -348,7 +351,7 @@ impl Model {
             } else if verdict == Verdict::TableFull {
                 self.check_full();
             } else if verdict == Verdict::Passed {
-                // No flow could be made, and the door is open without one.
+                // No flow could be made, and unsolicited packets pass without one.
                 assert!(!self.config.mode.deny_incoming && self.config.target.is_none());
             } else {
                 // Another flow has this very tuple outside.
@@ -427,13 +430,22 @@ impl Model {
                 let wished = (alias.0, tuple.source.1);
                 let (_, holders) = self.holders(tuple.protocol, wished, tuple.destination);
                 let ruled = self.is_ruled(tuple.protocol, wished);
+                let rests = self.may_rest(tuple.protocol, wished);
                 assert!(
-                    ruled || holders > 0 || self.gave_way,
+                    ruled || holders > 0 || self.gave_way || rests,
                     "the same port was free: {tuple:?}"
                 );
             }
         }
         self.open(tuple, alias, mapped);
+    }
+
+    /// Whether the engine may hold an alias endpoint though it is free: a
+    /// mapping that let everybody in had it before.
+    fn may_rest(&self, protocol: u8, alias: End) -> bool {
+        let is_open = self.config.udp.filtering == Dependence::Endpoint;
+        let holds = self.config.hold_down_secs > 0 && is_open;
+        holds && protocol == protocol::UDP && self.had.contains(&alias)
     }
 
     /// With every port taken a mapping without a conversation serves no new
@@ -462,6 +474,9 @@ impl Model {
     }
 
     fn open(&mut self, tuple: &Tuple, alias: End, mapped: bool) {
+        if mapped {
+            self.had.insert(alias);
+        }
         // Whoever had the outside tuple before has it no more.
         self.flows.retain(|flow| {
             (flow.protocol, flow.remote, flow.alias) != (tuple.protocol, tuple.destination, alias)
@@ -572,7 +587,7 @@ impl Model {
         }
     }
 
-    /// What comes in unasked with the door open goes as it is, and has a flow
+    /// An unsolicited packet that may pass goes as it is, and has a flow
     /// but where there is no room for one, or the two ends have one that is
     /// in use already.
     fn as_it_is(&mut self, tuple: &Tuple, verdict: Verdict, inside: End) {
@@ -620,7 +635,7 @@ impl Model {
 
     /// The engine ended so many flows for another's sake: those that it has
     /// no more. `asked`: the packet whose flow wanted room or a port.
-    /// The dead that were not swept yet take room as well.
+    /// Expired flows that were not swept yet take room as well.
     fn evicted(
         &mut self,
         before: &Statistics,
@@ -814,6 +829,7 @@ fn settings(random: &mut Random) -> Config {
     config.limits.initial_flows = 0;
     config.limits.at_cap = AtCap::Refuse;
     config.seed = random.next();
+    config.hold_down_secs = if config.seed & 1 == 0 { 0 } else { 120 };
     let secs = |secs: u64| secs as u32;
     config.timeouts = Timeouts {
         tcp_opening_secs: secs(TCP),
@@ -849,6 +865,7 @@ impl World {
             model: Model {
                 config,
                 flows: Vec::new(),
+                had: BTreeSet::new(),
                 rules: Vec::new(),
                 by_rule: 0,
                 as_they_are: 0,

@@ -18,21 +18,21 @@ use clap::{ArgGroup, ArgMatches, Args, Command, FromArgMatches, ValueHint};
 
 const AFTER_HELP: &str = "\
 Links, routes and neighbours are those of a namespace, followed as they change,
-or of a file in ip's words, a row a line (`add` may stand behind the first word):
+or of a file in ip's words, one row per line (`add` may follow the first word):
   link NAME [address MAC] [mtu N] [down]     route PREFIX via ADDR dev NAME
   addr ADDR/LEN dev NAME                     neigh ADDR dev NAME lladdr MAC
-An address brings its connected and its local route along. A TUN device stands
-for a link of the tables: `--tun tun0=eth1`; it is made if it is not there, and
-may be moved to another namespace. What is for the router itself goes to the
-device of --host, or is counted and dropped.
+An address adds its connected and its local route. A TUN device represents a
+link of the tables: `--tun tun0=eth1`; it is created if it does not exist, and
+may be moved to another namespace. Packets for the router itself go to the
+device of --host, or are counted and dropped.
   fingerpost forward --tables router.txt --tun ta=lan --tun tb=wan
   fingerpost forward --tables router.txt --in lan --pcap-in a.pcap --pcap-out b.pcap
-With --nat all workers share the alias addresses. A host is one worker's; with
-same_ports it keeps a port that is that worker's too, else it gets one like it.
-target_address, and redirect_address of an alias_address, take one worker where
-new connections are let in: with more they are refused.
-Packets by node and by reason go to standard output at the end: of the capture,
-or by Ctrl-C. Exit status: 0 done, 1 it failed, 2 the command line is wrong.";
+With --nat all workers share the alias addresses, and each inside host belongs
+to one worker. With same_ports a host keeps its port if that belongs to the same
+worker; else it gets another. target_address, and redirect_address of an
+alias_address, where they let new connections in, need a single worker.
+Packets by node and by reason go to standard output at the end of the capture or
+after Ctrl-C. Exit status: 0 done, 1 it failed, 2 the command line is wrong.";
 
 /// What is forwarded, and by which tables.
 #[derive(Debug, Args)]
@@ -40,7 +40,7 @@ or by Ctrl-C. Exit status: 0 done, 1 it failed, 2 the command line is wrong.";
 #[command(group = ArgGroup::new("what").args(["pcap_in", "tun"]).required(true))]
 pub struct Forward {
     /// A TUN device, and the link of the tables that it stands for [default:
-    /// its own name]; may be said several times
+    /// its own name]; may be given several times
     #[arg(long, value_name = "NAME[=LINK]", value_parser = device)]
     tun: Vec<Device>,
     /// A TUN device for what is the router's own
@@ -53,20 +53,20 @@ pub struct Forward {
     /// Where the forwarded packets go (pcap)
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, conflicts_with = "tun")]
     pcap_out: Option<PathBuf>,
-    /// The link by which the packets of the capture came in
+    /// The link on which the packets of the capture came in
     #[arg(long = "in", id = "in_link", value_name = "LINK")]
     in_link: Option<String>,
-    /// The namespace whose tables it goes by, by name, path or process id
-    /// [default: its own]
+    /// Namespace whose tables are used, by name, path or process ID [default:
+    /// its own]
     #[arg(long, value_name = "NETNS")]
     netns: Option<String>,
-    /// A file of tables instead
+    /// A file of tables instead of a namespace
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, conflicts_with = "netns")]
     tables: Option<PathBuf>,
-    /// Translate addresses in between, by natd's rules in a file
+    /// Translate addresses, by natd's rules in a file
     #[arg(long, value_name = "RULES", value_hint = ValueHint::FilePath, requires = "outside")]
     nat: Option<PathBuf>,
-    /// A link outside of the translation; may be said several times
+    /// A link outside of the translation; may be given several times
     #[arg(long, value_name = "LINK", requires = "nat", value_delimiter = ',')]
     outside: Vec<String>,
     /// Threads, each with a queue of every device; with --nat also with a
@@ -99,7 +99,7 @@ fn device(text: &str) -> Result<Device, String> {
 /// `fingerpost forward` as the command line knows it.
 pub fn command() -> Command {
     Forward::augment_args(Command::new("forward"))
-        .about("Move packets by the tables: captures, TUN devices")
+        .about("Forward packets by the tables: captures, TUN devices")
 }
 
 /// Reads what [`command`] matched.

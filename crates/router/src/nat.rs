@@ -13,16 +13,19 @@ use std::process::ExitCode;
 use anyhow::Context;
 use clap::{ArgGroup, Args, ValueHint};
 use dataplane::Buffer;
+use tracing::{info, warn};
 
 use report::Report;
 use settings::Settings;
+use tun::OnSignal;
 
 const AFTER_HELP: &str = "\
-A capture holds what reaches the translator from both sides: a packet with an
-inside source goes out, any other comes in. Time is the capture's.
-Two TUN devices are used if they are there and made if not; give them addresses
-and routes yourself. Everything that comes from INSIDE goes out by OUTSIDE and
-back, until Ctrl-C.
+A capture holds packets of both directions: one with an inside source is
+outbound, any other inbound. Time is the capture's.
+The two TUN devices are created if they do not exist; give them addresses and
+routes yourself. Packets from INSIDE leave by OUTSIDE and the other way round,
+until Ctrl-C. SIGHUP reads RULES again, and flows stay; SIGUSR1 writes the
+statistics so far.
   fingerpost nat run --alias 192.0.2.1 --pcap-in lan.pcap --pcap-out wan.pcap
   fingerpost nat run --rules nat.conf --tun tun-in tun-out
 Statistics go to standard output at the end. Exit status: 0 done, 1 it failed,
@@ -36,7 +39,7 @@ pub struct Run {
     /// The capture to translate (pcap or pcapng)
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pcap_in: Option<PathBuf>,
-    /// Where the translated packets go (pcap); dropped ones are not in it
+    /// File for the translated packets (pcap), without dropped ones
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, conflicts_with = "tun")]
     pcap_out: Option<PathBuf>,
     /// Translate between two TUN devices
@@ -70,15 +73,40 @@ pub fn run(arguments: &Run) -> anyhow::Result<ExitCode> {
             let inside = arguments.settings.inside();
             capture::run(&mut nat, input, output, inside, &mut report)?;
         }
-        (None, Some([inside, outside])) => tun::run(&mut nat, inside, outside, &mut report)?,
-        (None, _) => anyhow::bail!("say --pcap-in FILE or --tun INSIDE OUTSIDE"),
+        (None, Some([inside, outside])) => {
+            let on_signal = OnSignal {
+                reload: &|nat| reload(arguments, nat),
+                print: &|nat, report| print_so_far(arguments, nat, report),
+            };
+            tun::run(&mut nat, inside, outside, &on_signal, &mut report)?;
+        }
+        (None, _) => anyhow::bail!("give --pcap-in FILE or --tun INSIDE OUTSIDE"),
     }
+    print(arguments, &nat, &mut report)?;
+    Ok(ExitCode::SUCCESS)
+}
+
+fn print(arguments: &Run, nat: &::nat::Nat, report: &mut Report) -> anyhow::Result<()> {
     report.statistics = nat.statistics();
     let mut out = io::stdout().lock();
     report
         .write(arguments.json, &mut out)
-        .context("writing the statistics")?;
-    Ok(ExitCode::SUCCESS)
+        .context("writing the statistics")
+}
+
+/// Who does not take the statistics in between does not end the translation.
+fn print_so_far(arguments: &Run, nat: &::nat::Nat, report: &mut Report) {
+    if let Err(error) = print(arguments, nat, report) {
+        warn!("{error:#}");
+    }
+}
+
+/// Reads the rules again; with a wrong one all stays as it was.
+fn reload(arguments: &Run, nat: &mut ::nat::Nat) {
+    match arguments.settings.reload(nat) {
+        Ok(()) => info!("the rules were read again"),
+        Err(error) => warn!("the rules stay as they were: {error:#}"),
+    }
 }
 
 /// The packet with the room behind it for the engine; without, when it is

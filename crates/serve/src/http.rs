@@ -2,8 +2,8 @@
 //! distance, and the page for people.
 //!
 //! - [`BoundSockets`], [`Service`]: sockets, keys and the thread that serves.
-//! - `listening`, `serve`, `clients`, `guarded`: addresses, connections, and
-//!   what bounds them.
+//! - `listening`, `serve`, `clients`, `source`, `shared_stream`, `guarded`:
+//!   addresses, connections, whose they are, and what bounds them.
 //! - `access_policy`, `token`: who may ask.
 //! - `definition`, `query`, `openapi`: what can be asked, defined once.
 //! - `long`, `streamed`: answers that are not made at once.
@@ -36,6 +36,8 @@ mod query;
 mod rows;
 mod serve;
 mod shared;
+mod shared_stream;
+mod source;
 mod status;
 mod streamed;
 mod token;
@@ -59,6 +61,7 @@ use rustls_pki_types::{CertificateDer, PrivateKeyDer};
 use tokio::sync::oneshot;
 use view::Names;
 
+use crate::budget::Budget;
 use crate::namespace::Namespace;
 use access_policy::AccessPolicy;
 use background::Background;
@@ -177,6 +180,7 @@ fn open_door(config: &Http) -> Result<AccessPolicy> {
             .map(|host| host.trim_end_matches('.').to_ascii_lowercase())
             .collect(),
         token: config.token_file.as_deref().map(Token::load).transpose()?,
+        netns_without_token: config.netns_without_token,
     })
 }
 
@@ -241,7 +245,8 @@ impl Thread {
 
 impl Service {
     /// Starts to answer; there is nothing to answer from yet.
-    pub fn start(sockets: BoundSockets, names: Names) -> Result<Self> {
+    /// What clients have not taken is counted in a budget.
+    pub fn start(sockets: BoundSockets, names: Names, budget: Arc<Budget>) -> Result<Self> {
         let BoundSockets {
             config,
             listeners,
@@ -256,7 +261,7 @@ impl Service {
             .build()
             .context("no runtime for HTTP")?;
         let long = Background::new(&runtime);
-        let shared = Arc::new(Shared::new(start, config, access_policy, tls, long));
+        let shared = Arc::new(Shared::new(start, config, access_policy, tls, long, budget));
         shared.rename(names);
         let listening = listeners
             .iter()
@@ -333,12 +338,13 @@ impl Service {
             token_file: config.token_file.clone(),
             certificate_file: config.certificate_file.clone(),
             key_file: config.key_file.clone(),
+            netns_without_token: config.netns_without_token,
             ..old.clone()
         };
         if same != *config {
             tracing::warn!(
-                "[http] takes effect at the next start, but for hosts, token, certificate and addresses \
-                 that are left out"
+                "[http] takes effect at the next start, but for hosts, token, certificate, \
+                 netns_without_token and addresses that are left out"
             );
         }
         Ok(())

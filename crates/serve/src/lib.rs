@@ -13,9 +13,12 @@
 //! - [`namespace`]: what they all answer from; [`namespace_service`]: with what a
 //!   status says beside it.
 //! - [`watch`]: changes as lines of JSON, for whoever has a reader.
+//! - [`budget`]: memory for what clients have not taken.
 //! - [`status`]: how a daemon is, as it is told.
 
+pub mod budget;
 mod clock;
+mod complaint;
 pub mod control;
 pub mod http;
 pub mod namespace;

@@ -9,8 +9,12 @@ use view::Object;
 
 /// How old a sample may be when it is shown.
 const FRESH: Duration = Duration::from_millis(1_500);
-/// How long an answer waits for a fresh sample.
+/// How long an answer waits for fresh counters and ages.
 const PATIENCE: Duration = Duration::from_secs(2);
+/// How long one waits for rows that were not announced. Where a sample
+/// takes longer than this, no answer waits: the table is large, and its
+/// next answer has them.
+const BRIEF: Duration = Duration::from_millis(50);
 
 /// A namespace that is answered for. Cheap to clone.
 #[derive(Debug, Clone)]
@@ -19,8 +23,14 @@ pub struct Namespace {
     pub name: Option<String>,
     /// Its inode, or the one it had when it was recorded.
     pub inode: u64,
+    /// It is not the daemon's own: the kernel tells its tables to whoever
+    /// may enter it, and so do we.
+    pub is_others: bool,
     /// Where its tables come from.
     pub source: Arc<dyn Source>,
+    /// Whose rows they are, if not the kernel's: tells a feeder from one
+    /// that joined under its name before.
+    pub feeder: Option<u64>,
 }
 
 impl Namespace {
@@ -30,8 +40,12 @@ impl Namespace {
         let Some(name) = owner else {
             return Ok(self.clone());
         };
+        if name == KERNEL {
+            return Ok(self.clone());
+        }
         let source = OfOwner::new(&self.source, name).ok_or_else(|| self.no_source(name))?;
         Ok(Self {
+            feeder: Some(source.owner().id()),
             source: Arc::new(source),
             ..self.clone()
         })
@@ -53,14 +67,19 @@ impl Namespace {
         self.source.reader().snapshot()
     }
 
+    /// Why its rows are gone, where they are a feeder's that left.
+    pub fn left(&self) -> Option<String> {
+        let ended = |phase| match phase {
+            Phase::Ended(why) => Some(why),
+            _ => None,
+        };
+        self.feeder.and_then(|_| ended(self.source.status().phase))
+    }
+
     /// Why an answer may lack rows, or have some that are gone; `None`: it
     /// is whole. That a recording is at its end is no such reason.
     pub fn incomplete(&self) -> Option<String> {
-        let status = self.source.status();
-        let is_recording = self.source.samples().is_none();
-        let ended = is_recording && matches!(status.phase, Phase::Ended(_));
-        let is_whole = status.is_whole() || ended && status.incomplete.is_empty();
-        (!is_whole).then(|| status.in_words())
+        self.source.incomplete()
     }
 
     /// Has what is not announced of a table sampled soon, where anything
@@ -71,21 +90,21 @@ impl Namespace {
         }
     }
 
-    /// The same; with `statistics`, waits a bounded time until counters and
-    /// ages are fresh.
+    /// The same; waits a bounded time for what was not announced, and with
+    /// `statistics` longer, until counters and ages are fresh.
     pub fn refresh(&self, object: Object, statistics: bool) {
         self.want(object);
-        if let Some((samples, what, since)) = self.awaited(object, statistics) {
-            samples.wait(what, since, PATIENCE);
+        if let Some((samples, what, patience)) = self.awaited(object, statistics) {
+            samples.wait(what, since(), patience);
         }
     }
 
     /// The same for a thread that others are served on.
     pub async fn refreshed(&self, object: Object, statistics: bool) {
         self.want(object);
-        if let Some((samples, what, since)) = self.awaited(object, statistics) {
+        if let Some((samples, what, patience)) = self.awaited(object, statistics) {
             // Beyond the bound the sample of before is shown, with its age.
-            let _ = tokio::time::timeout(PATIENCE, samples.fresh(what, since)).await;
+            let _ = tokio::time::timeout(patience, samples.fresh(what, since())).await;
         }
     }
 
@@ -100,10 +119,89 @@ impl Namespace {
         Some((self.source.samples()?, what))
     }
 
-    /// The sample that is worth waiting for, and how new it is to be.
-    fn awaited(&self, object: Object, statistics: bool) -> Option<(&Samples, Sampled, Instant)> {
-        let counts = matches!(object, Object::Link | Object::Neigh);
-        let (samples, what) = self.sampled(object).filter(|_| statistics && counts)?;
-        Some((samples, what, Instant::now().checked_sub(FRESH)?))
+    /// The sample that is worth waiting for, and for how long.
+    fn awaited(&self, object: Object, statistics: bool) -> Option<(&Samples, Sampled, Duration)> {
+        let (samples, what) = self.sampled(object)?;
+        if statistics && matches!(object, Object::Link | Object::Neigh) {
+            return Some((samples, what, PATIENCE));
+        }
+        let cost = samples.cost(what).unwrap_or_default();
+        (cost < BRIEF).then_some((samples, what, BRIEF))
+    }
+}
+
+/// How new a sample is to be.
+fn since() -> Instant {
+    let now = Instant::now();
+    now.checked_sub(FRESH).unwrap_or(now)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::mpsc::channel;
+    use std::thread;
+
+    use table::{Reader, Status, Writer};
+
+    use super::*;
+
+    #[derive(Debug)]
+    struct Sampling {
+        reader: Reader,
+        samples: Samples,
+    }
+
+    impl Source for Sampling {
+        fn reader(&self) -> Reader {
+            self.reader.clone()
+        }
+
+        fn status(&self) -> Status {
+            Status::default()
+        }
+
+        fn samples(&self) -> Option<&Samples> {
+            Some(&self.samples)
+        }
+
+        fn now_millis(&self) -> u64 {
+            0
+        }
+    }
+
+    #[test]
+    fn an_answer_waits_for_what_was_not_announced_unless_that_takes_long() {
+        let (wake, woken) = channel();
+        let samples = Samples::new(move || {
+            let _ = wake.send(());
+        });
+        let source = Sampling {
+            reader: Writer::default().reader(),
+            samples: samples.clone(),
+        };
+        let namespace = Namespace {
+            name: None,
+            inode: 0,
+            is_others: false,
+            source: Arc::new(source),
+            feeder: None,
+        };
+        let begun = Instant::now();
+        let taken = samples.clone();
+        let taking = thread::spawn(move || {
+            woken.recv().unwrap();
+            taken.took(Sampled::Fdb, begun, begun);
+        });
+        while !samples.is_fresh(Sampled::Fdb, begun) {
+            // A loaded machine may let the bound pass before it is taken.
+            namespace.refresh(Object::Fdb, false);
+        }
+        taking.join().unwrap();
+        let (before, after) = (begun - 2 * FRESH, begun + BRIEF);
+        samples.took(Sampled::Fdb, before, after);
+        assert!(namespace.awaited(Object::Fdb, false).is_none());
+        assert!(namespace.awaited(Object::Route, true).is_none());
+        let counters = namespace.awaited(Object::Link, true);
+        assert_eq!(counters.map(|(.., patience)| patience), Some(PATIENCE));
     }
 }

@@ -66,6 +66,7 @@ impl NamespaceService {
             name,
             inode,
             source,
+            ..
         } = &self.namespace;
         let tables = self.namespace.tables();
         let mirror = source.status();
@@ -78,6 +79,7 @@ impl NamespaceService {
             inode: *inode,
             uptime_secs: self.started.elapsed().as_secs(),
             tables: status::tables(&tables),
+            feeders: status::feeders(&tables),
             generation: tables.generation.0,
             resident_bytes: status::resident_bytes(),
             pressure,
@@ -98,6 +100,7 @@ impl NamespaceService {
                 refused: mirror.refused.values().sum(),
                 foreign: mirror.foreign,
                 last_scan_millis: Some(mirror.last_scan_millis).filter(|&at| at > 0),
+                last_scan_time_millis: mirror.last_scan_time.as_millis() as u64,
                 last_scan_drift: mirror.last_scan_drift,
                 last_trouble: mirror.last_trouble,
                 counters_at_millis: tables.link_counters.taken_at_millis,

@@ -14,6 +14,7 @@
 pub mod command;
 pub mod config;
 mod contexts;
+mod fair;
 mod hex;
 mod history;
 mod listener;

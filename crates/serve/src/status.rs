@@ -31,6 +31,9 @@ pub struct Status {
     pub resident_bytes: u64,
     /// Neighbours of all namespaces against the kernel's limit.
     pub pressure: Vec<Pressure>,
+    /// Those who feed rows beside the kernel's.
+    #[serde(default)]
+    pub feeders: Vec<FeederStatus>,
     /// What was answered, for all namespaces.
     pub answered: Answered,
     /// SNMP, for all namespaces; `None` where it does not run.
@@ -146,6 +149,9 @@ pub struct MirrorStatus {
     /// epoch; `None`: there was none.
     #[serde(default)]
     pub last_scan_millis: Option<u64>,
+    /// How long it took.
+    #[serde(default)]
+    pub last_scan_time_millis: u64,
     /// Rows that it found to differ.
     #[serde(default)]
     pub last_scan_drift: u64,
@@ -157,6 +163,25 @@ pub struct MirrorStatus {
     pub counters_at_millis: Option<u64>,
     /// Octets that the kernel keeps for events.
     pub receive_buffer_bytes: usize,
+}
+
+/// How a feeder of rows is.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct FeederStatus {
+    /// What it is asked for by (`--source`).
+    pub name: String,
+    /// What it is doing, as [`MirrorStatus::phase`] says it.
+    pub phase: String,
+    /// Whether it follows, and misses nothing.
+    pub complete: bool,
+    /// Its routes.
+    pub routes: usize,
+    /// Its next-hop objects.
+    pub nexthops: usize,
+    /// Times that it told all its rows again.
+    pub resyncs: u64,
+    /// Rows of it that had no place.
+    pub refused: u64,
 }
 
 /// How a table is.
@@ -234,6 +259,23 @@ pub fn tables(tables: &Tables) -> Vec<TableStatus> {
     .into()
 }
 
+/// The feeders of a snapshot, by name.
+pub fn feeders(tables: &Tables) -> Vec<FeederStatus> {
+    let of = |owner: &table::Owner| {
+        let status = owner.status();
+        FeederStatus {
+            name: owner.name().to_owned(),
+            phase: status.in_words(),
+            complete: status.is_whole(),
+            routes: owner.tables().routes.len(),
+            nexthops: owner.tables().nexthops.len(),
+            resyncs: status.resyncs,
+            refused: status.refused.values().sum(),
+        }
+    };
+    tables.owners().iter().map(of).collect()
+}
+
 /// Number of rows of a table. O(1).
 pub fn rows(tables: &Tables, object: Object) -> usize {
     match object {
@@ -278,7 +320,8 @@ impl MirrorStatus {
                 let found = self.last_scan_drift;
                 write!(
                     out,
-                    "last scan {seconds} s ago found {found} rows different"
+                    "last scan {seconds} s ago took {} ms and found {found} rows different",
+                    self.last_scan_time_millis
                 )?;
             }
         }
@@ -324,6 +367,9 @@ impl Status {
             mirror.malformed
         )?;
         mirror.write_scan(out)?;
+        for feeder in &self.feeders {
+            feeder.write(out)?;
+        }
         let answered = &self.answered;
         writeln!(
             out,
@@ -361,6 +407,16 @@ impl Status {
             .chain(self.snmp.iter().flat_map(SnmpStatus::warnings))
             .chain(self.recording.iter().flat_map(RecordingStatus::warnings))
             .collect()
+    }
+}
+
+impl FeederStatus {
+    fn write(&self, out: &mut impl Write) -> io::Result<()> {
+        writeln!(
+            out,
+            "source {}: {}, {} routes, {} nexthops, {} resyncs, {} rows refused",
+            self.name, self.phase, self.routes, self.nexthops, self.resyncs, self.refused
+        )
     }
 }
 

@@ -2,9 +2,10 @@
 //! client, and in a process of its own with `--direct`.
 
 use std::io::Write;
+use std::sync::Arc;
 use std::time::Duration;
 
-use table::{Event, Events, Operation, Reader, Row, Tables};
+use table::{Event, Events, Generation, Operation, Reader, Row, Tables};
 use view::{AnswerError, Context, Names, Question, Watch};
 
 /// How often it is looked whether anybody still watches.
@@ -13,6 +14,13 @@ const LOOK: Duration = Duration::from_millis(500);
 /// What is written in place of changes that came too fast for the watcher:
 /// it has missed some, and should ask for the rows again.
 const FELL_BEHIND: &[u8] = b"{\"event\":\"fell_behind\"}\n";
+
+/// Bytes of changes that are told in one go, about.
+const ROOM: usize = 256 << 10;
+
+/// A generation with more bytes to tell than so many is not told change by
+/// change.
+const MOST: usize = 4 << 20;
 
 /// Writes the changes that a question is about, from now on, until `ended`
 /// says so. `now` is the time that remaining lifetimes are reckoned from,
@@ -25,43 +33,105 @@ pub fn watch(
     out: &mut impl Write,
     ended: &dyn Fn() -> bool,
 ) -> Result<u64, AnswerError> {
-    let mut before = reader.snapshot();
-    let mut seen = before.generation;
-    let mut wanted = Watch::new(question, context(&before, names, now()))?;
+    let mut watching = Watching::begin(reader, question, names, now())?;
     let mut rows = 0;
     // Whoever waits for the first change can tell that it is watching.
     out.flush()?;
     while !ended() {
-        let batches = match reader.events_after(seen, LOOK) {
-            Events::Batches(batches) => batches,
-            Events::FellBehind => {
-                out.write_all(FELL_BEHIND)?;
-                before = reader.snapshot();
-                seen = before.generation;
-                wanted = Watch::new(question, context(&before, names, now()))?;
-                Vec::new()
-            }
-        };
-        for (generation, batch) in batches {
-            let after = reader.snapshot();
-            if batch.iter().any(|event| matches!(event.row, Row::Link(_)))
-                && let Ok(anew) = Watch::new(question, context(&after, names, now()))
-            {
-                wanted = anew;
-            }
-            let told = Told {
-                before: &before,
-                after: &after,
-                names,
-                now_millis: now(),
-            };
-            rows += write_batch(&batch, &wanted, &told, out)?;
-            before = after;
-            seen = generation;
-        }
+        let mut told = Vec::new();
+        rows += watching.tell(now(), &mut told)?;
+        out.write_all(&told)?;
         out.flush()?;
     }
     Ok(rows)
+}
+
+/// Somebody who watches. It holds the tables of the last change that was
+/// told, for the names of what goes, until it lets go.
+pub(crate) struct Watching<'a> {
+    reader: &'a Reader,
+    question: &'a Question,
+    names: &'a Names,
+    before: Option<Arc<Tables>>,
+    seen: Generation,
+    wanted: Watch,
+}
+
+impl<'a> Watching<'a> {
+    /// From now on.
+    pub(crate) fn begin(
+        reader: &'a Reader,
+        question: &'a Question,
+        names: &'a Names,
+        now_millis: u64,
+    ) -> Result<Self, AnswerError> {
+        let before = reader.snapshot();
+        Ok(Self {
+            reader,
+            question,
+            names,
+            seen: before.generation,
+            wanted: Watch::new(question, context(&before, names, now_millis))?,
+            before: Some(before),
+        })
+    }
+
+    /// Holds no tables until the next change is told: who waits for a
+    /// client, maybe for long. What goes meanwhile may be told without the
+    /// names of links that went with it.
+    pub(crate) fn let_go(&mut self) {
+        self.before = None;
+    }
+
+    /// Writes the changes since the last time, some of them when there are
+    /// many; waits a moment for one. Gives their number.
+    pub(crate) fn tell(&mut self, now_millis: u64, out: &mut Vec<u8>) -> Result<u64, AnswerError> {
+        let batches = match self.reader.events_after(self.seen, LOOK) {
+            Events::Batches(batches) => batches,
+            Events::FellBehind => {
+                self.fall_behind(now_millis, out)?;
+                return Ok(0);
+            }
+        };
+        let mut rows = 0;
+        for (generation, batch) in batches {
+            let after = self.reader.snapshot();
+            if batch.iter().any(|event| matches!(event.row, Row::Link(_)))
+                && let Ok(anew) = Watch::new(self.question, context(&after, self.names, now_millis))
+            {
+                self.wanted = anew;
+            }
+            let told = Told {
+                before: self.before.as_ref().unwrap_or(&after),
+                after: &after,
+                names: self.names,
+                now_millis,
+            };
+            let end = out.len();
+            let Some(told) = write_batch(&batch, &self.wanted, &told, end + MOST, out) else {
+                out.truncate(end);
+                self.fall_behind(now_millis, out)?;
+                return Ok(rows);
+            };
+            rows += told;
+            self.before = Some(after);
+            self.seen = generation;
+            if out.len() >= ROOM {
+                break;
+            }
+        }
+        Ok(rows)
+    }
+
+    /// Goes on from the newest tables, and says so.
+    fn fall_behind(&mut self, now_millis: u64, out: &mut Vec<u8>) -> Result<(), AnswerError> {
+        out.extend_from_slice(FELL_BEHIND);
+        let newest = self.reader.snapshot();
+        self.seen = newest.generation;
+        self.wanted = Watch::new(self.question, context(&newest, self.names, now_millis))?;
+        self.before = Some(newest);
+        Ok(())
+    }
 }
 
 /// What the words of a batch are taken from.
@@ -72,14 +142,16 @@ struct Told<'a> {
     now_millis: u64,
 }
 
-/// Writes the wanted events of a batch. A row that is gone is told with
-/// the names of before: its link may be gone with it.
+/// Writes the wanted events of a batch; `None`: they are more than there
+/// is room for. A row that is gone is told with the names of before: its
+/// link may be gone with it.
 fn write_batch(
     batch: &[Event],
     wanted: &Watch,
     told: &Told<'_>,
-    out: &mut impl Write,
-) -> Result<u64, AnswerError> {
+    room: usize,
+    out: &mut Vec<u8>,
+) -> Option<u64> {
     let mut rows = 0;
     for event in batch.iter().filter(|event| wanted.wants(event)) {
         let tables = if event.operation == Operation::Deleted {
@@ -88,11 +160,14 @@ fn write_batch(
             told.after
         };
         if let Some(line) = view::event(event, context(tables, told.names, told.now_millis)) {
-            out.write_all(&line)?;
+            out.extend_from_slice(&line);
             rows += 1;
         }
+        if out.len() > room {
+            return None;
+        }
     }
-    Ok(rows)
+    Some(rows)
 }
 
 fn context<'a>(tables: &'a Tables, names: &'a Names, now_millis: u64) -> Context<'a> {

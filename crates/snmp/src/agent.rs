@@ -203,7 +203,12 @@ impl Agent {
         if pdu.kind == PduKind::Set {
             count(&mut self.counters.snmp.in_bad_community_uses);
         }
-        let Some(mib) = arrival.contexts.context(&community.context) else {
+        // The default context was not named.
+        let is_named = !community.context.is_empty();
+        let contexts = arrival.contexts;
+        let found = (is_named || !contexts.is_by_name_only(b""))
+            .then(|| contexts.context(&community.context));
+        let Some(mib) = found.flatten() else {
             count(&mut self.counters.unknown_contexts);
             return Err(Reason::Context);
         };

@@ -80,7 +80,8 @@ pub struct User {
     pub minimum_level: SecurityLevel,
     /// What the user sees.
     pub view: View,
-    /// Contexts that the user may ask; `None` is all.
+    /// Contexts that the user may ask; `None` is all but those that are
+    /// only told by name ([`crate::Contexts::is_by_name_only`]).
     pub contexts: Option<Vec<Vec<u8>>>,
 }
 

@@ -76,6 +76,12 @@ pub trait Contexts {
     /// The objects of a context, `None` if there is no such context. The
     /// default context has the empty name. Called once for a request.
     fn context(&self, name: &[u8]) -> Option<&dyn Mib>;
+
+    /// Whether a context is only for communities and users that are
+    /// configured for it by name.
+    fn is_by_name_only(&self, _name: &[u8]) -> bool {
+        false
+    }
 }
 
 /// One [`Mib`] as the default context, and no other context.

@@ -21,7 +21,7 @@ use crate::row::address::{Address, AddressKey, flag, reach};
 pub struct AddressPlace {
     /// Index of its link.
     pub link: u32,
-    /// Which kind of address it is ([`class_of`]).
+    /// Which kind of address it is (`class_of`).
     pub class: u16,
     /// Its place among those: of no meaning but by comparison.
     pub ordinal: u64,

@@ -1,7 +1,8 @@
 //! What changed, for those who watch.
 
 use std::collections::VecDeque;
-use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Condvar, Mutex, PoisonError, Weak};
 use std::time::Duration;
 
 use crate::row::address::Address;
@@ -69,6 +70,35 @@ const CHUNK: usize = 256;
 /// The events of one generation.
 type Batch = (Generation, Arc<[Event]>);
 
+/// Rung when one of some tables changes: for who follows many of them with
+/// one thread.
+#[derive(Debug, Default)]
+pub struct Bell {
+    is_rung: AtomicBool,
+    lock: Mutex<()>,
+    rung: Condvar,
+}
+
+impl Bell {
+    /// Rings it. One atomic operation where nobody has heard the last ring
+    /// yet.
+    pub fn ring(&self) {
+        if !self.is_rung.swap(true, Ordering::AcqRel) {
+            drop(self.lock.lock().unwrap_or_else(PoisonError::into_inner));
+            self.rung.notify_all();
+        }
+    }
+
+    /// Waits until it rings, up to `patience`, or not at all if it rang
+    /// since the last wait; whether it rang.
+    pub fn wait(&self, patience: Duration) -> bool {
+        let guard = self.lock.lock().unwrap_or_else(PoisonError::into_inner);
+        let is_silent = |(): &mut ()| !self.is_rung.load(Ordering::Acquire);
+        drop(self.rung.wait_timeout_while(guard, patience, is_silent));
+        self.is_rung.swap(false, Ordering::AcqRel)
+    }
+}
+
 /// The latest batches, shared between the writer and the watchers. Under
 /// the lock there is a push, a pop, or the clone of at most some hundred
 /// pointers to chunks; readers of snapshots never take it.
@@ -93,6 +123,8 @@ struct Kept {
     latest: Generation,
     /// Watchers that wait for the next batch.
     waiting: usize,
+    /// Rung with each batch.
+    bells: Vec<Weak<Bell>>,
 }
 
 impl Kept {
@@ -153,12 +185,23 @@ impl Log {
             forgotten.0.push_back(oldest);
         }
         let is_awaited = kept.waiting > 0;
+        for bell in kept.bells.iter().filter_map(Weak::upgrade) {
+            bell.ring();
+        }
         drop(kept);
         // Freed without the lock.
         drop(forgotten);
         if is_awaited {
             self.grown.notify_all();
         }
+    }
+
+    /// Rings a bell with each batch from now on, as long as somebody has
+    /// it.
+    pub(crate) fn ring(&self, bell: &Arc<Bell>) {
+        let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
+        kept.bells.retain(|one| one.strong_count() > 0);
+        kept.bells.push(Arc::downgrade(bell));
     }
 
     pub(crate) fn max_batch() -> usize {
@@ -179,6 +222,9 @@ impl Log {
         }
         if seen < kept.forgotten {
             return Events::FellBehind;
+        }
+        if kept.latest <= seen {
+            return Events::Batches(Vec::new());
         }
         let (closed, open) = kept.after(seen);
         drop(kept);
@@ -248,6 +294,27 @@ mod tests {
         let kept = log.kept.lock().unwrap();
         let (closed, open) = kept.after(Generation(0));
         assert!(closed.len() + open.len() <= MAX_EVENTS / CHUNK + CHUNK);
+    }
+
+    #[test]
+    fn a_bell_rings_with_each_batch_of_any_log() {
+        let (first, second, bell) = (Log::default(), Log::default(), Arc::new(Bell::default()));
+        first.ring(&bell);
+        second.ring(&bell);
+        assert!(!bell.wait(Duration::ZERO));
+        first.push(Generation(1), Some(events(1)));
+        second.push(Generation(1), Some(events(1)));
+        assert!(bell.wait(Duration::ZERO) && !bell.wait(Duration::ZERO));
+        let waits = std::thread::spawn({
+            let bell = Arc::clone(&bell);
+            move || bell.wait(Duration::from_secs(60))
+        });
+        second.push(Generation(2), None);
+        assert!(waits.join().unwrap());
+        // A bell that nobody has is not kept.
+        drop(bell);
+        first.ring(&Arc::new(Bell::default()));
+        assert_eq!(first.kept.lock().unwrap().bells.len(), 1);
     }
 
     #[test]

@@ -56,6 +56,8 @@ struct Kind {
     wanted: Option<Instant>,
     /// When the last sample that readers see was begun.
     taken: Option<Instant>,
+    /// How long it took.
+    cost: Option<Duration>,
     waiting: Vec<(u64, Waker)>,
 }
 
@@ -97,12 +99,13 @@ impl Samples {
         self.state().kinds[what as usize].wanted
     }
 
-    /// Readers see a sample that was begun then: for the source. Tells all
-    /// who wait.
-    pub fn took(&self, what: Sampled, begun: Instant) {
+    /// Readers see a sample that was begun then and is there now: for the
+    /// source. Tells all who wait.
+    pub fn took(&self, what: Sampled, begun: Instant, now: Instant) {
         let mut state = self.state();
         let kind = &mut state.kinds[what as usize];
         kind.taken = Some(begun);
+        kind.cost = Some(now.saturating_duration_since(begun));
         let waiting = std::mem::take(&mut kind.waiting);
         drop(state);
         self.0.changed.notify_all();
@@ -118,6 +121,11 @@ impl Samples {
         drop(state);
         self.0.changed.notify_all();
         waiting.into_iter().for_each(|(_, waker)| waker.wake());
+    }
+
+    /// How long the last sample took; `None`: there was none yet.
+    pub fn cost(&self, what: Sampled) -> Option<Duration> {
+        self.state().kinds[what as usize].cost
     }
 
     /// Whether a sample was begun at a time or later.
@@ -222,11 +230,13 @@ mod tests {
         let (samples, _) = samples();
         let before = Instant::now();
         let now = before + Duration::from_secs(1);
-        samples.took(Sampled::Links, before);
+        assert_eq!(samples.cost(Sampled::Links), None);
+        samples.took(Sampled::Links, before, now);
+        assert_eq!(samples.cost(Sampled::Links), Some(now - before));
         assert!(samples.is_fresh(Sampled::Links, before));
         assert!(!samples.wait(Sampled::Links, now, Duration::ZERO));
         let source = samples.clone();
-        let taking = thread::spawn(move || source.took(Sampled::Links, now));
+        let taking = thread::spawn(move || source.took(Sampled::Links, now, now));
         assert!(samples.wait(Sampled::Links, now, LONG));
         taking.join().unwrap();
     }
@@ -263,7 +273,7 @@ mod tests {
         }
         drop(left);
         assert_eq!(samples.state().kinds[0].waiting.len(), 1);
-        samples.took(Sampled::Links, now);
+        samples.took(Sampled::Links, now, now);
         assert_eq!(counted.0.load(Ordering::Relaxed), 1);
         assert_eq!(Pin::new(&mut waits).poll(&mut cx), Poll::Ready(true));
         assert!(samples.state().kinds[0].waiting.is_empty());

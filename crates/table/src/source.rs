@@ -8,7 +8,7 @@ use std::fmt::Debug;
 use std::sync::Arc;
 
 use crate::samples::Samples;
-use crate::status::Status;
+use crate::status::{Phase, Status};
 use crate::writer::{Owner, Reader};
 
 /// Where tables come from.
@@ -26,6 +26,16 @@ pub trait Source: Debug + Send + Sync {
 
     /// The time that its tables are of, milliseconds since the UNIX epoch.
     fn now_millis(&self) -> u64;
+
+    /// Why an answer may lack rows, or have some that are gone; `None`: it
+    /// is whole. That a recording is at its end is no such reason.
+    fn incomplete(&self) -> Option<String> {
+        let status = self.status();
+        let is_recording = self.samples().is_none();
+        let ended = is_recording && matches!(status.phase, Phase::Ended(_));
+        let is_whole = status.is_whole() || ended && status.misses_nothing();
+        (!is_whole).then(|| status.in_words())
+    }
 }
 
 /// The rows of one owner beside a source's own: what a feeder has told.
@@ -48,6 +58,11 @@ impl OfOwner {
             owner,
         })
     }
+
+    /// The owner.
+    pub fn owner(&self) -> &Owner {
+        &self.owner
+    }
 }
 
 impl Source for OfOwner {
@@ -57,6 +72,12 @@ impl Source for OfOwner {
 
     fn status(&self) -> Status {
         self.owner.status()
+    }
+
+    /// One that left is no recording at its end: its rows left with it.
+    fn incomplete(&self) -> Option<String> {
+        let status = self.status();
+        (!status.is_whole()).then(|| status.in_words())
     }
 
     /// Nobody samples what a feeder tells.

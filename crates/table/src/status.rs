@@ -49,6 +49,9 @@ pub struct Status {
     /// Tables that miss rows now, because they had no place; until a whole
     /// listing finds that none is missing.
     pub incomplete: BTreeSet<&'static str>,
+    /// Nobody listed the tables whole yet, or since events were lost that
+    /// nothing made up for: a recording with a gap.
+    pub has_gap: bool,
     /// Datagrams that another process sent, which were dropped.
     pub foreign: u64,
     /// When the last scan for drift ended, milliseconds since the UNIX
@@ -67,7 +70,13 @@ pub struct Status {
 impl Status {
     /// Whether it follows and misses nothing.
     pub fn is_whole(&self) -> bool {
-        self.phase == Phase::Live && self.incomplete.is_empty()
+        self.phase == Phase::Live && self.misses_nothing()
+    }
+
+    /// Whether no table misses rows that are known to be missing, whatever
+    /// it is doing.
+    pub fn misses_nothing(&self) -> bool {
+        self.incomplete.is_empty() && !self.has_gap
     }
 
     /// What it is doing, in words: `live`, `degraded: neighbours miss
@@ -76,9 +85,17 @@ impl Status {
         let incomplete: Vec<&str> = self.incomplete.iter().copied().collect();
         match &self.phase {
             Phase::Loading => "loading".to_owned(),
-            Phase::Live if incomplete.is_empty() => "live".to_owned(),
-            Phase::Live => format!("degraded: {} miss rows", incomplete.join(", ")),
+            Phase::Live if !incomplete.is_empty() => {
+                format!("degraded: {} miss rows", incomplete.join(", "))
+            }
+            Phase::Ended(_) | Phase::Live if self.has_gap && incomplete.is_empty() => {
+                "degraded: no listing follows a gap".to_owned()
+            }
+            Phase::Live => "live".to_owned(),
             Phase::Resyncing => "resyncing".to_owned(),
+            Phase::Ended(why) if !incomplete.is_empty() => {
+                format!("ended: {why}; {} miss rows", incomplete.join(", "))
+            }
             Phase::Ended(why) => format!("ended: {why}"),
         }
     }
@@ -98,9 +115,16 @@ mod tests {
         status.incomplete = ["neighbours", "routes"].into();
         assert!(!status.is_whole());
         assert_eq!(status.in_words(), "degraded: neighbours, routes miss rows");
+        status.incomplete.clear();
+        status.has_gap = true;
+        assert!(!status.is_whole());
+        assert_eq!(status.in_words(), "degraded: no listing follows a gap");
         status.phase = Phase::Resyncing;
         assert_eq!(status.in_words(), "resyncing");
+        status.has_gap = false;
         status.phase = Phase::Ended("stopped".into());
         assert_eq!(status.in_words(), "ended: stopped");
+        status.incomplete = ["routes"].into();
+        assert_eq!(status.in_words(), "ended: stopped; routes miss rows");
     }
 }

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use memory::Published;
 
-use crate::event::{Event, Events, Generation, Log};
+use crate::event::{Bell, Event, Events, Generation, Log};
 use crate::route_bodies::Interner;
 use crate::row::counters::{IpCounters, IpPlace, IpSettings, LinkCounters};
 use crate::row::neighbour::NeighbourKey;
@@ -92,6 +92,12 @@ impl Reader {
     pub fn events_after(&self, seen: Generation, patience: Duration) -> Events {
         self.shared.log.after(seen, patience)
     }
+
+    /// Rings a bell with each change from now on: for who follows many
+    /// tables.
+    pub fn ring(&self, bell: &Arc<Bell>) {
+        self.shared.log.ring(bell);
+    }
 }
 
 impl Default for Writer {
@@ -150,13 +156,9 @@ impl Writer {
         &mut self,
         changes: impl IntoIterator<Item = Change>,
     ) -> Result<Generation, TableFull> {
-        let mut first_refused = None;
-        for change in changes {
-            let applied = self.apply(change);
-            first_refused = first_refused.or(applied.err());
-        }
+        let refused = first_refused(changes, |change| self.apply(change));
         let generation = self.publish();
-        first_refused.map_or(Ok(generation), Err)
+        refused.map_or(Ok(generation), Err)
     }
 
     /// Says that the changes up to the next [`Writer::publish`] are not to
@@ -248,6 +250,19 @@ impl Writer {
             }
         }
     }
+}
+
+/// Applies all changes; what was refused first.
+fn first_refused(
+    changes: impl IntoIterator<Item = Change>,
+    mut apply: impl FnMut(Change) -> Result<(), TableFull>,
+) -> Option<TableFull> {
+    let mut first = None;
+    for change in changes {
+        let applied = apply(change);
+        first = first.or(applied.err());
+    }
+    first
 }
 
 impl Shared {

@@ -32,30 +32,30 @@ const AFTER_HELP: &str = "\
   fingerpost receive 9000                 every address, IPv4 and IPv6
   fingerpost receive 192.0.2.1:9000 9001 --duration 60
   fingerpost receive 9000 --count 1M --idle 5
-Datagrams of others than `fingerpost send` are counted and nothing else.
-Latency is the difference of two hosts' clocks; it includes the wait in the
-sender's batch. Ctrl-C ends it with the report.";
+Datagrams that `fingerpost send` did not send are only counted.
+Latency is the difference of two hosts' clocks and includes the time in the
+sender's batch. Ctrl-C ends the run and prints the report.";
 
 /// Count UDP packets of `send`: losses, order, latency
 #[derive(Debug, Clone, Args)]
 #[command(after_help = AFTER_HELP)]
 pub struct Arguments {
-    /// Where it listens; a port alone: on every address
+    /// Where to listen; a port alone: on every address
     #[arg(value_name = "[ADDRESS:]PORT", required = true, num_args = 1..=64)]
     at: Vec<String>,
-    /// End after so many packets
+    /// End after this many packets
     #[arg(long, short = 'n', value_name = "N", value_parser = amount)]
     count: Option<f64>,
-    /// End after so many seconds
+    /// End after this many seconds
     #[arg(long, short, value_name = "SECONDS", value_parser = seconds)]
     duration: Option<Duration>,
-    /// End when nothing has come for so many seconds after the first packet
+    /// End when nothing was received for this many seconds after the first packet
     #[arg(long, value_name = "SECONDS", value_parser = seconds)]
     idle: Option<Duration>,
-    /// Flows that are told apart, at most; each takes about 300 bytes
+    /// Flows counted separately, at most; each takes about 300 bytes
     #[arg(long, value_name = "N", default_value_t = 65_536)]
     max_flows: usize,
-    /// Bytes of packets that may wait in the kernel for each port
+    /// Bytes of the kernel's receive buffer for each port
     #[arg(long, value_name = "BYTES", value_parser = amount, default_value = "16M")]
     buffer: f64,
     /// A row for each flow as well

@@ -36,6 +36,7 @@ pub(crate) const COLUMNS: &[Column] = &[
     Column::flag("addr_info.noprefixroute"),
     Column::flag("addr_info.autojoin"),
     Column::flag("addr_info.stable-privacy"),
+    Column::text("addr_info.ifa_flags").rare(),
     Column::text("addr_info.label"),
     Column::number("addr_info.valid_life_time"),
     Column::number("addr_info.preferred_life_time"),
@@ -77,6 +78,13 @@ fn each_flag(address: &Address, mut each: impl FnMut(&'static str)) {
     }
 }
 
+/// The flags that have no name, in hexadecimal, if there are any.
+fn other_flags(address: &Address) -> Option<String> {
+    let named = FLAGS.iter().fold(0, |named, (bit, _)| named | bit);
+    let others = address.flags & !named;
+    (others != 0).then(|| format!("{others:x}"))
+}
+
 /// Seconds that remain; `INFINITY_LIFE_TIME` for ever.
 fn remaining_secs(until_millis: Option<u64>, view: &View<'_>) -> u64 {
     until_millis.map_or(u32::MAX.into(), |at| view.secs_until(at))
@@ -105,6 +113,9 @@ fn fields(address: &Address, view: &View<'_>, visit: &mut impl Visit) {
     }
     visit.value("scope", Value::Name(view.names.scope(address.scope)));
     each_flag(address, |name| visit.value(name, Value::True));
+    if let Some(flags) = other_flags(address) {
+        visit.value("ifa_flags", Value::Text(&flags));
+    }
     if let Some(label) = &address.label {
         visit.value("label", Value::Text(label));
     }
@@ -146,6 +157,11 @@ fn text(address: &Address, view: &View<'_>, out: &mut Vec<u8>) {
         out.extend_from_slice(name.as_bytes());
         out.push(b' ');
     });
+    if let Some(flags) = other_flags(address) {
+        out.extend_from_slice(b"flags ");
+        out.extend_from_slice(flags.as_bytes());
+        out.push(b' ');
+    }
     if let Some(label) = &address.label {
         out.extend_from_slice(label.as_bytes());
     }
@@ -180,7 +196,7 @@ impl Show for OnLink<'_> {
             link::layer_fields(self.link, visit);
         }
         if view.details {
-            link::detail_fields(self.link, view, visit);
+            link::detail_fields(self.link, head_of(view), view, visit);
         }
         if let Some(alias) = self.link.alias.as_ref().filter(|_| view.details) {
             visit.value("ifalias", Value::Text(alias));
@@ -213,7 +229,7 @@ impl Show for OnLink<'_> {
             link::layer_text(self.link, view, out);
         }
         if view.details {
-            link::detail_text(self.link, view, out);
+            link::detail_text(self.link, head_of(view), view, out);
         }
         if let Some(alias) = self.link.alias.as_ref().filter(|_| view.details) {
             link::line(view, out, b"    alias ");

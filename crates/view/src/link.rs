@@ -268,8 +268,13 @@ fn link_type(link: &Link) -> Value<'static> {
     hardware_name(link.hardware).map_or(Value::Number(link.hardware.into()), Value::Text)
 }
 
+/// How IPv6 makes addresses of its own: `ip link` alone tells it.
+fn gen_mode_of(link: &Link, of: HeadOf) -> Option<u8> {
+    link.addr_gen_mode.filter(|_| of == HeadOf::Link)
+}
+
 /// What `ip -d` adds, as far as rows have it.
-pub(crate) fn detail_fields(link: &Link, view: &View<'_>, visit: &mut impl Visit) {
+pub(crate) fn detail_fields(link: &Link, of: HeadOf, view: &View<'_>, visit: &mut impl Visit) {
     visit.value("promiscuity", Value::Number(link.promiscuity.into()));
     if let Some(allmulti) = link.allmulti {
         visit.value("allmulti", Value::Number(allmulti.into()));
@@ -288,7 +293,7 @@ pub(crate) fn detail_fields(link: &Link, view: &View<'_>, visit: &mut impl Visit
         }
         visit.end_object();
     }
-    if let Some(mode) = link.addr_gen_mode {
+    if let Some(mode) = gen_mode_of(link, of) {
         visit.value("inet6_addr_gen_mode", Value::Text(&gen_mode(mode)));
     }
     visit.value("num_tx_queues", Value::Number(link.tx_queues.into()));
@@ -393,7 +398,7 @@ impl Show for Link {
         head_fields(self, HeadOf::Link, view, visit);
         layer_fields(self, visit);
         if view.details {
-            detail_fields(self, view, visit);
+            detail_fields(self, HeadOf::Link, view, visit);
         }
         if let Some(alias) = &self.alias {
             visit.value("ifalias", Value::Text(alias));
@@ -406,7 +411,7 @@ impl Show for Link {
         head_text(self, HeadOf::Link, view, out);
         layer_text(self, view, out);
         if view.details {
-            detail_text(self, view, out);
+            detail_text(self, HeadOf::Link, view, out);
         }
         if let Some(alias) = &self.alias {
             line(view, out, b"    alias ");
@@ -514,7 +519,7 @@ pub(crate) fn layer_text(link: &Link, view: &View<'_>, out: &mut Vec<u8>) {
     }
 }
 
-pub(crate) fn detail_text(link: &Link, view: &View<'_>, out: &mut Vec<u8>) {
+pub(crate) fn detail_text(link: &Link, of: HeadOf, view: &View<'_>, out: &mut Vec<u8>) {
     out.push(b' ');
     pair(out, "promiscuity ", Value::Number(link.promiscuity.into()));
     if let Some(allmulti) = link.allmulti {
@@ -532,7 +537,7 @@ pub(crate) fn detail_text(link: &Link, view: &View<'_>, out: &mut Vec<u8>) {
         pair(out, kind, Value::Text("_slave"));
         link_kind::port_text(link, view, out);
     }
-    if let Some(mode) = link.addr_gen_mode {
+    if let Some(mode) = gen_mode_of(link, of) {
         pair(out, "addrgenmode ", Value::Text(&gen_mode(mode)));
     }
     pair(out, "numtxqueues ", Value::Number(link.tx_queues.into()));

@@ -61,7 +61,7 @@ impl Show for Nexthop {
             );
             visit.end_object();
         }
-        encap_fields(self.encap.as_deref(), visit);
+        encap_fields(self.encap.as_deref(), view, visit);
         if let Some(gateway) = self.gateway {
             visit.value("gateway", Value::Address(gateway));
         }
@@ -104,7 +104,7 @@ fn body_text(row: &Nexthop, view: &View<'_>, out: &mut Vec<u8>) {
         let unbalanced = secs(resilient.unbalanced_timer_centisecs);
         word(out, "unbalanced_timer ", unbalanced);
     }
-    encap_text(row.encap.as_deref(), out);
+    encap_text(row.encap.as_deref(), view, out);
     if let Some(gateway) = row.gateway {
         word(out, "via ", Value::Address(gateway));
     }

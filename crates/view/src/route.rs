@@ -318,7 +318,7 @@ impl Show for Route<&RouteBody> {
         }
         let hops = body.next_hops.as_slice();
         let only = if let [hop] = hops { Some(hop) } else { None };
-        encap_fields(only.and_then(|hop| hop.encap.as_deref()), visit);
+        encap_fields(only.and_then(|hop| hop.encap.as_deref()), view, visit);
         if self.tos != 0 {
             visit.value("tos", Value::Name(view.names.ds_field(self.tos)));
         }
@@ -387,7 +387,7 @@ impl Show for Route<&RouteBody> {
         }
         let hops = body.next_hops.as_slice();
         let only = if let [hop] = hops { Some(hop) } else { None };
-        encap_text(only.and_then(|hop| hop.encap.as_deref()), out);
+        encap_text(only.and_then(|hop| hop.encap.as_deref()), view, out);
         if self.tos != 0 {
             labelled(out, b"tos ", Value::Name(view.names.ds_field(self.tos)));
         }
@@ -458,7 +458,7 @@ pub(crate) fn hop_fields(
     view: &View<'_>,
     visit: &mut impl Visit,
 ) {
-    encap_fields(hop.encap.as_deref(), visit);
+    encap_fields(hop.encap.as_deref(), view, visit);
     gateway_fields(hop.gateway, prefix, visit);
     flow_fields(hop.realms, view, visit);
     if hop.link != 0 {
@@ -476,7 +476,7 @@ pub(crate) fn hop_text(
     out: &mut Vec<u8>,
 ) {
     out.extend_from_slice(b"\tnexthop ");
-    encap_text(hop.encap.as_deref(), out);
+    encap_text(hop.encap.as_deref(), view, out);
     gateway_text(hop.gateway, prefix, out);
     flow_text(hop.realms, view, out);
     if hop.link != 0 {

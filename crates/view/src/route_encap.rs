@@ -3,9 +3,10 @@
 use std::net::IpAddr;
 
 use table::row::encap::{IpTunnel, Mpls};
-use table::row::segments::Seg6;
+use table::row::segments::{Seg6, Seg6Local};
 use table::{Encap, Tunnel};
 
+use crate::context::View;
 use crate::fields::{Value, Visit, push_plain};
 use crate::format::push_u64;
 
@@ -39,9 +40,31 @@ fn mode(header: &Seg6) -> Value<'static> {
         .map_or(Value::Number(header.mode.into()), |name| Value::Text(name))
 }
 
+/// `SEG6_LOCAL_ACTION_…` of `linux/seg6_local.h` by number.
+const SEG6_ACTIONS: [&str; 17] = [
+    "unspec",
+    "End",
+    "End.X",
+    "End.T",
+    "End.DX2",
+    "End.DX6",
+    "End.DX4",
+    "End.DT6",
+    "End.DT4",
+    "End.B6",
+    "End.B6.Encaps",
+    "End.BM",
+    "End.S",
+    "End.AS",
+    "End.AM",
+    "End.BPF",
+    "End.DT46",
+];
+
 /// The fields that text and JSON have in common: JSON key, value.
-fn each(tunnel: &Tunnel, each: impl FnMut(&'static str, Value<'_>)) {
+fn each(tunnel: &Tunnel, view: &View<'_>, each: impl FnMut(&'static str, Value<'_>)) {
     match tunnel {
+        Tunnel::Seg6Local(row) => seg6_local(row, view, each),
         Tunnel::Ip(tunnel) => ip(tunnel, ["ttl", "tos"], each),
         Tunnel::Ip6(tunnel) => ip(tunnel, ["hoplimit", "tc"], each),
         Tunnel::Mpls(tunnel) => mpls(tunnel, each),
@@ -65,6 +88,31 @@ fn ip<A: Copy + Into<IpAddr>>(
     for (key, number) in [(ttl, tunnel.ttl), (tos, tunnel.tos)] {
         if let Some(number) = number {
             each(key, Value::Number(number.into()));
+        }
+    }
+}
+
+/// What is done with packets for a segment, and where they go then.
+fn seg6_local(row: &Seg6Local, view: &View<'_>, mut each: impl FnMut(&'static str, Value<'_>)) {
+    if let Some(action) = row.action {
+        let name = SEG6_ACTIONS.get(action as usize);
+        each("action", Value::Text(name.unwrap_or(&"unknown")));
+    }
+    for (key, table) in [("table", row.table), ("vrftable", row.vrf_table)] {
+        if let Some(table) = table {
+            each(key, Value::Name(view.names.table(table)));
+        }
+    }
+    let gateway4 = row.gateway4.map(IpAddr::V4);
+    let gateway6 = row.gateway6.map(IpAddr::V6);
+    for (key, gateway) in [("nh4", gateway4), ("nh6", gateway6)] {
+        if let Some(gateway) = gateway {
+            each(key, Value::Address(gateway));
+        }
+    }
+    for (key, link) in [("iif", row.input_link), ("oif", row.output_link)] {
+        if let Some(link) = link {
+            each(key, Value::Name(view.device(link)));
         }
     }
 }
@@ -93,7 +141,7 @@ fn label_stack(labels: &[u32]) -> String {
 /// The fields of a next hop's tunnel, if it has one. (Yes, they repeat the
 /// keys of the route: so does `ip -j`.)
 #[inline]
-pub(crate) fn encap_fields(encap: Option<&Encap>, visit: &mut impl Visit) {
+pub(crate) fn encap_fields(encap: Option<&Encap>, view: &View<'_>, visit: &mut impl Visit) {
     let Some(encap) = encap else {
         return;
     };
@@ -106,12 +154,12 @@ pub(crate) fn encap_fields(encap: Option<&Encap>, visit: &mut impl Visit) {
         }
         visit.end_list();
     }
-    each(&encap.tunnel, |key, value| visit.value(key, value));
+    each(&encap.tunnel, view, |key, value| visit.value(key, value));
 }
 
 /// The same as text.
 #[inline]
-pub(crate) fn encap_text(encap: Option<&Encap>, out: &mut Vec<u8>) {
+pub(crate) fn encap_text(encap: Option<&Encap>, view: &View<'_>, out: &mut Vec<u8>) {
     let Some(encap) = encap else {
         return;
     };
@@ -132,7 +180,7 @@ pub(crate) fn encap_text(encap: Option<&Encap>, out: &mut Vec<u8>) {
         word("", Value::Text("]"));
     }
     let is_mpls = matches!(encap.tunnel, Tunnel::Mpls(_));
-    each(&encap.tunnel, |key, value| {
+    each(&encap.tunnel, view, |key, value| {
         // MPLS labels stand without a name of their own.
         if !is_mpls || key != "dst" {
             word(key, Value::Text(""));

@@ -291,7 +291,7 @@ impl Show for Taken<'_> {
             visit.value("from", Value::Address(from));
         }
         let hop = self.only_hop();
-        encap_fields(hop.and_then(|hop| hop.encap.as_deref()), visit);
+        encap_fields(hop.and_then(|hop| hop.encap.as_deref()), view, visit);
         if self.tos() != 0 {
             visit.value("tos", Value::Name(view.names.ds_field(self.tos())));
         }
@@ -358,7 +358,7 @@ impl Show for Taken<'_> {
             labelled(out, b"from ", Value::Address(from));
         }
         let hop = self.only_hop();
-        encap_text(hop.and_then(|hop| hop.encap.as_deref()), out);
+        encap_text(hop.and_then(|hop| hop.encap.as_deref()), view, out);
         if self.tos() != 0 {
             let tos = view.names.ds_field(self.tos());
             labelled(out, b"tos ", Value::Name(tos));

@@ -164,14 +164,22 @@ impl Show for Rule {
     }
 }
 
+/// As C's `%#x` has it: zero has no prefix.
+fn hex(number: u32) -> Value<'static> {
+    match number {
+        0 => Value::Text("0"),
+        _ => Value::Hex(number.into()),
+    }
+}
+
 fn selector_fields(row: &Rule, view: &View<'_>, visit: &mut impl Visit) {
     if row.tos != 0 {
         visit.value("tos", Value::Name(view.names.ds_field(row.tos)));
     }
     if let Some((mark, mask)) = row.fwmark {
-        visit.value("fwmark", Value::Hex(mark.into()));
+        visit.value("fwmark", hex(mark));
         if mask != WHOLE_MARK {
-            visit.value("fwmask", Value::Hex(mask.into()));
+            visit.value("fwmask", hex(mask));
         }
     }
     if let Some(iif) = &row.iif {
@@ -253,9 +261,9 @@ fn selector_text(row: &Rule, view: &View<'_>, out: &mut Vec<u8>) {
         word(out, " tos ", Value::Name(view.names.ds_field(row.tos)));
     }
     if let Some((mark, mask)) = row.fwmark {
-        word(out, " fwmark ", Value::Hex(mark.into()));
+        word(out, " fwmark ", hex(mark));
         if mask != WHOLE_MARK {
-            word(out, "/", Value::Hex(mask.into()));
+            word(out, "/", hex(mask));
         }
     }
     if let Some(iif) = &row.iif {

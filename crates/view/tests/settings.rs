@@ -15,14 +15,11 @@
 mod support;
 
 use std::collections::BTreeSet;
-use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::path::Path;
 
 use fingerpost_view as view;
 use lab::Netns;
-use netlink::decode::{Decoded, Item, decode};
-use netlink::message;
-use support::{Rows, dump, forged};
+use support::{Rows, dump, forged, preloaded, rows_of};
 use view::{Context, Format, Names, Object, Printer, Question};
 
 fn ours(rows: &Rows, format: Format) -> String {
@@ -81,33 +78,6 @@ fn difference(ours: &[String], theirs: &[String]) -> Option<String> {
     let mut rows = ours.iter().zip(theirs);
     let (ours, theirs) = rows.find(|(ours, theirs)| ours != theirs)?;
     Some(format!("ours:   {ours}\ntheirs: {theirs}"))
-}
-
-/// The library that makes `ip` read messages from a file.
-fn preloaded(directory: &Path) -> anyhow::Result<PathBuf> {
-    let source = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/support/listing.c");
-    let library = directory.join("listing.so");
-    let made = Command::new("cc")
-        .args(["-shared", "-fPIC", "-O1", "-o"])
-        .arg(&library)
-        .args([source, "-ldl"])
-        .output();
-    match made {
-        Ok(made) if made.status.success() => Ok(library),
-        Ok(made) => panic!("{}", String::from_utf8_lossy(&made.stderr)),
-        Err(why) => Err(anyhow::anyhow!("no C compiler: {why}")),
-    }
-}
-
-fn rows_of(bytes: &[u8]) -> Rows {
-    let items =
-        message::messages(bytes).map(|message| match decode(&message.unwrap(), 0).unwrap() {
-            Decoded::Announcement(announcement) => announcement.item,
-            other => panic!("{other:?}"),
-        });
-    Rows {
-        items: items.collect::<Vec<Item>>(),
-    }
 }
 
 #[test]

@@ -98,6 +98,7 @@ const ADDR: &[(&str, How)] = &[
     ("dadfailed", Ignored),
     ("permanent", Ignored),
     ("stable-privacy", Ignored),
+    ("ifa_flags", Ignored),
     ("netns", Ignored),
 ];
 

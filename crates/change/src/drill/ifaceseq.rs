@@ -11,10 +11,11 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use anyhow::{Context, Result};
-use clap::{Arg, ArgAction, ArgMatches, Command, ValueHint, value_parser};
+use clap::{Arg, ArgMatches, Command, ValueHint, value_parser};
 use linux::Namespace;
 
 use super::making::{self, Making};
+use crate::arguments::switch;
 use report::{Json, Run};
 
 /// The sizes of a growth.
@@ -24,12 +25,6 @@ const MOST: i64 = 1_000_000;
 
 /// The command's definition.
 pub fn command() -> Command {
-    let switch = |name: &'static str, help: &'static str| {
-        Arg::new(name)
-            .long(name)
-            .action(ArgAction::SetTrue)
-            .help(help)
-    };
     Command::new("ifaceseq")
         .about("Create links, delete them, and report what each costs")
         .after_help(
@@ -55,10 +50,15 @@ pub fn command() -> Command {
                 .default_value("veth")
                 .help("What kind of links: veth, vlan, macvlan, vxlan, bridge, dummy, …"),
         )
-        .arg(switch("one-by-one", "One request at a time, each timed"))
+        .arg(switch(
+            "one-by-one",
+            None,
+            "One request at a time, each timed",
+        ))
         .arg(
             switch(
                 "growth",
+                None,
                 "At several sizes: a table, and a picture in a file",
             )
             .conflicts_with("count"),
@@ -81,7 +81,7 @@ pub fn command() -> Command {
                 .requires("growth")
                 .help("Where --growth puts its picture [default: ifaceseq-KIND.svg]"),
         )
-        .arg(switch("here", "In this namespace, among its links"))
+        .arg(switch("here", None, "In this namespace, among its links"))
         .arg(
             Arg::new("netns")
                 .long("netns")
@@ -89,7 +89,7 @@ pub fn command() -> Command {
                 .conflicts_with("here")
                 .help("In that namespace, among its links"),
         )
-        .arg(switch("json", "One JSON object for each size").short('j'))
+        .arg(switch("json", Some('j'), "One JSON object for each size"))
 }
 
 /// What is to be measured.

@@ -167,42 +167,6 @@ pub fn write_v6(room: &mut [u8], message: Message, about: &[u8], from: Ipv6Addr)
     len
 }
 
-/// How many errors may be sent: so many a second, and so many at once.
-#[derive(Debug)]
-pub struct Allowance {
-    per_second: u64,
-    burst: u64,
-    /// Thousandths of errors that may be sent now.
-    thousandths: u64,
-    seen_millis: u64,
-}
-
-impl Allowance {
-    /// A full allowance.
-    pub fn new(per_second: u32, burst: u32) -> Self {
-        let (per_second, burst) = (u64::from(per_second), u64::from(burst));
-        Self {
-            per_second,
-            burst,
-            thousandths: burst * 1_000,
-            seen_millis: 0,
-        }
-    }
-
-    /// Takes one, if there is one.
-    pub fn take(&mut self, now_millis: u64) -> bool {
-        let passed = now_millis.saturating_sub(self.seen_millis).min(1 << 32);
-        self.seen_millis = self.seen_millis.max(now_millis);
-        let grown = self.thousandths + passed * self.per_second;
-        self.thousandths = grown.min(self.burst * 1_000);
-        let has_one = self.thousandths >= 1_000;
-        if has_one {
-            self.thousandths -= 1_000;
-        }
-        has_one
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -274,17 +238,5 @@ mod tests {
             Message::NoRoute
         ));
         assert!(!is_due_v6(&v6(protocol::ICMPV6, &[1, 0]), Message::NoRoute));
-    }
-
-    #[test]
-    fn an_allowance_fills_up_again() {
-        let mut allowance = Allowance::new(10, 3);
-        let taken = |allowance: &mut Allowance, now| (0..9).filter(|_| allowance.take(now)).count();
-        assert_eq!(taken(&mut allowance, 5_000), 3);
-        assert_eq!(taken(&mut allowance, 5_099), 0);
-        assert_eq!(taken(&mut allowance, 5_200), 2);
-        // A clock that goes back gives nothing.
-        assert_eq!(taken(&mut allowance, 0), 0);
-        assert_eq!(taken(&mut allowance, u64::MAX), 3);
     }
 }

@@ -4,6 +4,7 @@
 use std::net::{Ipv4Addr, Ipv6Addr};
 
 use memory::quiescent::Section;
+use nat::Verdict;
 use packet::ethernet;
 
 use super::error::{is_due_v4, is_due_v6, write_v4, write_v6};
@@ -204,7 +205,7 @@ impl State {
         if !is_due {
             return self.counters.count(Reason::ErrorForbidden);
         }
-        if !self.allowance.take(self.now_millis) {
+        if !self.error_budget.take(sender_of(about), self.now_millis) {
             return self.counters.count(Reason::ErrorLimited);
         }
         let came_by = self.ports.get(port_in);
@@ -242,6 +243,19 @@ impl State {
             Some(true) => self.counters.visit(Node::Icmp, 1),
             Some(false) => self.counters.count(Reason::NoRoom),
             None => self.counters.count(Reason::ErrorNoSource),
+        }
+    }
+
+    /// Tells the sender inside that a packet of its was refused: no port is
+    /// free, the table is full, or a rule forbids it (RFC 5508 REQ-8).
+    #[cold]
+    pub(super) fn send_refusal(&mut self, about: &[u8], port_in: u16, verdict: Verdict) {
+        let is_refused = matches!(
+            verdict,
+            Verdict::PortsExhausted | Verdict::TableFull | Verdict::Denied
+        );
+        if is_refused {
+            self.send_error::<u32>(about, port_in, Message::Prohibited);
         }
     }
 
@@ -391,6 +405,16 @@ struct Terms {
     takes_hop: bool,
     is_translated: bool,
     view: usize,
+}
+
+/// Who has sent a packet, for the budget of errors: an address of IPv4, a
+/// network of IPv6.
+fn sender_of(packet: &[u8]) -> u64 {
+    let at = if is_v6(packet) { 8..16 } else { 12..16 };
+    let octets = packet.get(at).unwrap_or_default();
+    octets
+        .iter()
+        .fold(0, |sender, octet| sender << 8 | u64::from(*octet))
 }
 
 fn is_v6(packet: &[u8]) -> bool {

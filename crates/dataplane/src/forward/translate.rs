@@ -37,6 +37,7 @@ impl State {
             return;
         }
         let came_in = picked;
+        self.drop_forged(vector, frames, &mut picked);
         let came = (0..vector.len()).map(|k| (vector.at(k), vector.port(k)));
         self.hand_off(frames, &mut picked, Direction::In, came);
         let verdicts = self.translate(frames, &picked, Direction::In);
@@ -116,6 +117,9 @@ impl State {
                 _ => {
                     vector.goes[k] = false;
                     self.drop(at, reason_of(verdict));
+                    if let Some(frame) = frame_at(frames, at) {
+                        self.send_refusal(frame.packet(), vector.port(k), verdict);
+                    }
                 }
             }
         }
@@ -170,14 +174,37 @@ impl State {
         }
     }
 
+    /// Drops what comes from outside with an address of the translator's own
+    /// for its source: what turns back inside never gets there.
+    fn drop_forged(
+        &mut self,
+        vector: &PacketVector<u32>,
+        frames: &[Buffer],
+        picked: &mut [bool; MAX_BATCH],
+    ) {
+        let nat = self.nat.as_ref();
+        if nat.is_none_or(|nat| nat.config().mode.reverse) {
+            return;
+        }
+        for at in (0..vector.len()).map(|k| vector.at(k)) {
+            let source = packet_at(frames, at).get(12..16);
+            let source = source.and_then(|source| source.first_chunk::<4>());
+            let is_own = source.is_some_and(|octets| self.is_alias_address((*octets).into()));
+            if picked[at] && is_own {
+                picked[at] = false;
+                self.drop(at, Reason::Ipv4MartianSource);
+            }
+        }
+    }
+
     fn is_alias(&self, packet: &[u8]) -> bool {
         let to = u32::of_packet(packet);
         self.is_alias_address(Ipv4Addr::from_bits(to))
     }
 
     fn is_alias_address(&self, address: Ipv4Addr) -> bool {
-        let config = self.nat.as_ref().map(|nat| nat.config());
-        config.is_some_and(|config| config.addresses.contains(&address))
+        let nat = self.nat.as_ref();
+        nat.is_some_and(|nat| nat.is_alias(address))
     }
 
     /// Runs the picked frames through the engine.

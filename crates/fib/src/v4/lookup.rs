@@ -82,9 +82,24 @@ trait Pack: Copy {
 /// Looks up all addresses.
 #[inline(always)]
 fn all(table: Within<'_>, addresses: &[u32], next_hops: &mut [u16], pack: impl Pack) {
+    match table.0.is_large {
+        true => each_group::<true>(table, addresses, next_hops, pack),
+        false => each_group::<false>(table, addresses, next_hops, pack),
+    }
+}
+
+/// All groups, with lines asked for ahead or not: a loop for each, since the
+/// compiler makes better ones of two than of one that asks each time.
+#[inline(always)]
+fn each_group<const AHEAD: bool>(
+    table: Within<'_>,
+    addresses: &[u32],
+    next_hops: &mut [u16],
+    pack: impl Pack,
+) {
     let groups = addresses.chunks(GROUP).zip(next_hops.chunks_mut(GROUP));
     for (addresses, answers) in groups {
-        let deep = if table.0.is_large {
+        let deep = if AHEAD {
             let mut records = [0; GROUP];
             for (address, record) in addresses.iter().zip(&mut records) {
                 *record = table.slot(*address);

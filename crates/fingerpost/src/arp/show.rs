@@ -27,7 +27,7 @@ pub fn run(show: &Show, wanted: &Wanted, namespace: &Namespace) -> Result<bool> 
         direct::arp::answer(&question, namespace, Some(&named), &mut out)?
     } else {
         let asked = Ask::Arp(Box::new(question.clone()));
-        ask::one_namespace(asked, namespace, wanted.direct, &mut out)?
+        ask::one_namespace(asked, namespace, wanted.direct, &mut out)?.rows
     };
     out.flush()?;
     Ok(question.is_done(found))

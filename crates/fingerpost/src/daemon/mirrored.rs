@@ -12,7 +12,7 @@ use serve::namespace;
 use serve::namespace_service::{DaemonGauges, NamespaceService};
 use table::Tables;
 
-use super::socket::Claim;
+use super::socket::{Access, Claim};
 use crate::config::Config;
 
 /// A namespace that is mirrored, and its socket.
@@ -33,12 +33,13 @@ impl Mirrored {
     pub fn start(
         spec: Option<String>,
         namespace: Namespace,
+        access: Access,
         directory: &Path,
         config: &Config,
         recorder: Option<&Recorder>,
         whole: DaemonGauges,
     ) -> Result<Self> {
-        let claim = Claim::take(directory, namespace.inode())?;
+        let claim = Claim::take(directory, namespace.inode(), access)?;
         let options = Options {
             limits: config.limits.limits(),
             receive_buffer_bytes: config.mirror.receive_buffer_bytes as usize,
@@ -52,7 +53,9 @@ impl Mirrored {
         let namespace = namespace::Namespace {
             name: spec.clone(),
             inode: mirror.inode(),
+            is_others: access != Access::Everybody,
             source: Arc::<Mirror>::clone(&mirror),
+            feeder: None,
         };
         Ok(Self {
             answers: Arc::new(NamespaceService::new(namespace, whole)),

@@ -28,12 +28,13 @@ impl Signals {
     }
 
     /// Waits for a signal, for a client of one of `listeners`, or until
-    /// `patience` is over.
+    /// `patience` is over. Gives the listeners that have clients, by their
+    /// places.
     pub fn wait<'a>(
         &'a self,
         listeners: impl Iterator<Item = &'a UnixListener>,
         patience: Duration,
-    ) -> io::Result<()> {
+    ) -> io::Result<Vec<usize>> {
         let mut fds: Vec<PollFd<'_>> = [self.end.as_fd(), self.reload.as_fd()]
             .into_iter()
             .chain(listeners.map(AsFd::as_fd))
@@ -44,9 +45,13 @@ impl Signals {
             tv_nsec: i64::from(patience.subsec_nanos()),
         };
         match poll(&mut fds, Some(&timeout)) {
-            Ok(_) | Err(rustix::io::Errno::INTR) => Ok(()),
-            Err(errno) => Err(errno.into()),
+            Ok(_) => {}
+            Err(rustix::io::Errno::INTR) => return Ok(Vec::new()),
+            Err(errno) => return Err(errno.into()),
         }
+        let listeners = fds.iter().skip(2).enumerate();
+        let called = listeners.filter(|(_, fd)| !fd.revents().is_empty());
+        Ok(called.map(|(at, _)| at).collect())
     }
 
     /// Whether the daemon is to end.

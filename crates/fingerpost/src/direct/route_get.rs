@@ -19,41 +19,32 @@ use rustix::io::Errno;
 use table::{AF_INET, AF_INET6, Change, Links, NextHops, NoRoute, Placement, Route, Writer};
 use view::{BadQuestion, RouteQuestion};
 
-use super::each_row;
+use super::{Answered, INTERRUPTED, each_row};
 
 /// Writes which route a packet would take.
 pub fn answer(
     question: &RouteQuestion,
     namespace: &Namespace,
     out: &mut impl Write,
-) -> Result<u64> {
+) -> Result<Answered> {
     let (names, now) = (words::load(), now_millis());
     let mut writer = Writer::default();
-    listed(namespace, &mut writer, &[Dump::Links { counters: false }])?;
+    let mut interrupted = listed(namespace, &mut writer, &[Dump::Links { counters: false }])?;
     let links = &writer.tables().links;
     let answer =
         asked(question, namespace, links, false).map_err(|error| refused(question.to, error))?;
-    match several(question, namespace, links) {
+    let rows = match several(question, namespace, links) {
         Some(route) => {
-            surroundings(question, namespace, &mut writer)?;
+            interrupted |= surroundings(question, namespace, &mut writer)?;
             writer.apply(Change::PutRoute(route, Placement::Last))?;
-            Ok(view::route_get(
-                question,
-                writer.tables(),
-                &names,
-                now,
-                out,
-            )?)
+            view::route_get(question, writer.tables(), &names, now, out)?
         }
-        None => Ok(view::route_got(
-            question,
-            &answer,
-            writer.tables(),
-            &names,
-            now,
-            out,
-        )?),
-    }
+        None => view::route_got(question, &answer, writer.tables(), &names, now, out)?,
+    };
+    Ok(Answered {
+        rows,
+        incomplete: interrupted.then(|| INTERRUPTED.to_owned()),
+    })
 }
 
 /// The route that a packet takes, where it has several next hops to choose
@@ -69,12 +60,12 @@ fn several(question: &RouteQuestion, namespace: &Namespace, links: &Links) -> Op
     (!is_one || is_object).then_some(route)
 }
 
-/// What the decision needs beside the route.
+/// What the decision needs beside the route; whether it changed meanwhile.
 fn surroundings(
     question: &RouteQuestion,
     namespace: &Namespace,
     writer: &mut Writer,
-) -> Result<()> {
+) -> Result<bool> {
     let family = if question.to.is_ipv4() {
         AF_INET
     } else {
@@ -88,11 +79,12 @@ fn surroundings(
     listed(namespace, writer, &requests)
 }
 
-/// Lists tables of the kernel.
-fn listed(namespace: &Namespace, writer: &mut Writer, requests: &[Dump]) -> Result<()> {
+/// Lists tables of the kernel; whether one changed meanwhile.
+fn listed(namespace: &Namespace, writer: &mut Writer, requests: &[Dump]) -> Result<bool> {
     let now = now_millis();
+    let mut interrupted = false;
     for request in requests {
-        each_row(namespace, request, &mut |message| {
+        interrupted |= each_row(namespace, request, &mut |message| {
             let payload = message.payload;
             writer.apply(match request {
                 Dump::Links { .. } => Change::PutLink(decode::link(payload)?),
@@ -103,7 +95,7 @@ fn listed(namespace: &Namespace, writer: &mut Writer, requests: &[Dump]) -> Resu
             Ok(())
         })?;
     }
-    Ok(())
+    Ok(interrupted)
 }
 
 /// What the kernel answers: where the packet goes, or the route as it

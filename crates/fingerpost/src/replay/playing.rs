@@ -54,6 +54,11 @@ enum Step {
 }
 
 impl End {
+    /// Whether the recording could not be read further.
+    pub fn is_damaged(&self) -> bool {
+        matches!(self, Self::Damaged(_))
+    }
+
     /// A damaged recording is an error, though what came before it is
     /// there.
     pub fn exit_code(&self) -> ExitCode {

@@ -19,7 +19,7 @@ use serve::{http, snmp, status};
 
 use crate::config::Config;
 use crate::daemon::signals::Signals;
-use crate::daemon::socket::{self, Claim};
+use crate::daemon::socket::{self, Access, Claim};
 
 /// Between two looks at anything but clients and signals.
 const LOOK: Duration = Duration::from_secs(1);
@@ -65,13 +65,14 @@ pub fn run(replay: &Replay, config: &Config, playing: Playing) -> Result<ExitCod
     privileges::give_up().context("cannot give up privileges")?;
     let gauge = DaemonGauges::default().snmp;
     let started = opened.map(|opened| snmp::Service::start(opened, gauge));
-    let web = web.map(|opened| http::Service::start(opened, words::load()));
+    let server = Server::new(Patience::default(), words::load());
+    let web = web.map(|opened| http::Service::start(opened, words::load(), server.budget()));
     let mut serving = Serving {
         replay,
         playing,
         known: Vec::new(),
         places: Vec::new(),
-        server: Server::new(Patience::default(), words::load()),
+        server,
         signals,
         directory,
         snmp: started.transpose()?,
@@ -172,7 +173,7 @@ impl Serving<'_> {
                 self.directory.join(name)
             }
         };
-        let mut claim = Claim::at(path, "serves a replay")?;
+        let mut claim = Claim::at(path, Access::Everybody, "serves a replay")?;
         self.places.push(Place {
             answers: Arc::clone(answers),
             listener: claim.listen()?,
@@ -181,7 +182,7 @@ impl Serving<'_> {
         Ok(())
     }
 
-    fn wait(&self, patience: Duration) -> Result<()> {
+    fn wait(&self, patience: Duration) -> Result<Vec<usize>> {
         let listeners = self.places.iter().map(|place| &place.listener);
         self.signals
             .wait(listeners, patience)

@@ -3,7 +3,8 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use clap::{Arg, ArgAction, ArgMatches, Command, ValueHint, value_parser};
+use change::arguments::switch;
+use clap::{Arg, ArgMatches, Command, ValueHint, value_parser};
 
 use crate::ask::From;
 
@@ -27,12 +28,6 @@ pub struct Top {
 
 /// The command's definition.
 pub fn command() -> Command {
-    let switch = |name: &'static str, help: &'static str| {
-        Arg::new(name)
-            .long(name)
-            .action(ArgAction::SetTrue)
-            .help(help)
-    };
     Command::new("top")
         .about("Rates of links, sizes and changes of the tables, on a full screen")
         .after_help(AFTER_HELP)
@@ -45,14 +40,12 @@ pub fn command() -> Command {
                 .value_parser(interval)
                 .help("Between two looks, 0.5 to 3600"),
         )
-        .arg(switch("once", "One report as text over one interval"))
-        .arg(
-            switch(
-                "json",
-                "One JSON object an interval; with --once only one, then the end",
-            )
-            .short('j'),
-        )
+        .arg(switch("once", None, "One report as text over one interval"))
+        .arg(switch(
+            "json",
+            Some('j'),
+            "One JSON object an interval; with --once only one, then the end",
+        ))
         .arg(
             Arg::new("netns")
                 .long("netns")

@@ -92,6 +92,8 @@ pub struct Table {
     pub name: &'static str,
     /// Its rows.
     pub rows: u64,
+    /// Whether it misses rows of the kernel's.
+    pub lacks: bool,
     /// Bytes of memory.
     pub bytes: u64,
     /// Rows that came, a second.
@@ -183,8 +185,10 @@ impl Model {
                     .tables
                     .iter()
                     .find(|table| table.table == *name);
+                let lacking = &sample.status.mirror.incomplete;
                 Table {
                     name,
+                    lacks: lacking.iter().any(|table| table == name),
                     rows: now.map_or(0, |table| table.rows as u64),
                     bytes: now.map_or(0, |table| table.bytes as u64),
                     added: counts.added as f64 / secs,
@@ -307,6 +311,17 @@ pub mod tests {
         assert_eq!(model.rows(View::Prefixes).len(), 1);
         let links = model.rows(View::Links);
         assert_eq!(links[1][0], Cell::Text("evil\u{fffd}[2J".to_owned()));
+    }
+
+    #[test]
+    fn a_table_that_misses_rows_is_marked() {
+        let mut model = model();
+        assert!(model.tables.iter().all(|table| !table.lacks));
+        let mut lacking = sample(3_000, 1_000);
+        lacking.status.mirror.incomplete = vec!["routes".to_owned()];
+        model.look(lacking, &mut Tally::default(), Duration::from_secs(1));
+        let marked: Vec<_> = model.tables.iter().filter(|table| table.lacks).collect();
+        assert!(matches!(marked[..], [table] if table.name == "routes"));
     }
 
     #[test]

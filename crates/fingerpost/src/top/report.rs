@@ -85,7 +85,7 @@ fn text(model: &Model, out: &mut impl Write) -> Result<()> {
         writeln!(
             out,
             "{:<11}{:>11}{:>12}{:>9}{:>11}{:>9}",
-            table.name,
+            super::screen::marked(table),
             grouped(table.rows),
             human(table.bytes),
             short(table.added),
@@ -153,6 +153,8 @@ struct Report<'a> {
 #[derive(Debug, Serialize)]
 struct TableReport {
     table: &'static str,
+    /// Whether it misses no row that is known to be missing.
+    complete: bool,
     rows: u64,
     bytes: u64,
     added_per_sec: f64,
@@ -206,6 +208,7 @@ impl<'a> Report<'a> {
 fn table_report(table: &super::model::Table) -> TableReport {
     TableReport {
         table: table.name,
+        complete: !table.lacks,
         rows: table.rows,
         bytes: table.bytes,
         added_per_sec: table.added,

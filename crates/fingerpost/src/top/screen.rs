@@ -86,9 +86,15 @@ fn heading(model: &Model, choice: &Choice, palette: Palette) -> Line<'static> {
         line.push(Span::raw("looking …"));
         return Line::from(line);
     }
+    let phase = format!(" {}", plain(&status.mirror.phase));
+    let style = match status.mirror.phase.as_str() {
+        "live" => Style::new(),
+        // Rows may be missing.
+        _ => palette.alarm,
+    };
+    line.push(Span::styled(phase, style));
     line.push(Span::raw(format!(
-        " {}  up {}  memory {}  {} events/s",
-        plain(&status.mirror.phase),
+        "  up {}  memory {}  {} events/s",
         span(status.uptime_secs),
         human(status.resident_bytes),
         short(model.events),
@@ -123,7 +129,11 @@ fn draw_tables(frame: &mut Frame<'_>, area: Rect, tables: &[Changes], palette: P
     let rows = tables.iter().map(|table| {
         let number = |text: String| Field::from(Text::from(text).right_aligned());
         Fields::new([
-            Field::from(table.name),
+            Field::from(marked(table)).style(if table.lacks {
+                palette.alarm
+            } else {
+                Style::new()
+            }),
             number(grouped(table.rows)),
             number(human(table.bytes)),
             number(short(table.added)),
@@ -146,6 +156,11 @@ fn draw_tables(frame: &mut Frame<'_>, area: Rect, tables: &[Changes], palette: P
         ..area
     };
     frame.render_widget(Table::new(rows, widths).header(head), area);
+}
+
+/// A table's name; one that misses rows has a mark.
+pub fn marked(table: &Changes) -> String {
+    format!("{}{}", table.name, if table.lacks { "!" } else { "" })
 }
 
 fn newest(past: &VecDeque<f64>, room: usize) -> String {
@@ -374,6 +389,17 @@ mod tests {
             }
             model.fail("no daemon".to_owned());
         }
+    }
+
+    #[test]
+    fn a_table_that_misses_rows_has_a_mark() {
+        let mut model = model();
+        let mut choice = Choice::default();
+        assert!(!drawn(80, 24, &model, &mut choice).contains("routes!"));
+        model.tables[3].lacks = true;
+        model.sample.status.mirror.phase = "degraded: routes miss rows".to_owned();
+        let shown = drawn(80, 24, &model, &mut choice);
+        assert!(shown.contains("routes!") && shown.contains("degraded: routes miss rows"));
     }
 
     #[test]

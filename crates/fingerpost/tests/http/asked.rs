@@ -319,7 +319,14 @@ fn several_namespaces_are_asked_by_name() {
     super::with_loopback(&one);
     two.ip(&["link", "add", "only2", "type", "bridge"]).unwrap();
     let names = [one.name(), two.name()];
-    let _daemon = Daemon::up(&one, &["--netns", names[0], "--netns", names[1]]);
+    let directory = tempfile::tempdir().unwrap();
+    let config = directory.path().join("fingerpost.toml");
+    let said = |http: &str| {
+        let text = format!("netns = ['{}', '{}']\n[http]\n{http}\n", names[0], names[1]);
+        std::fs::write(&config, text).unwrap();
+    };
+    said("");
+    let daemon = Daemon::up(&one, &["--config", config.to_str().unwrap()]);
     assert_ne!(inode(&one), inode(&two));
     let links = |query: &str| -> BTreeSet<String> {
         let rows = ask(&one, &format!("/v1/links?format=ndjson{query}"), &[]).rows();
@@ -327,6 +334,24 @@ fn several_namespaces_are_asked_by_name() {
             .map(|row| row["ifname"].as_str().unwrap().to_owned())
             .collect()
     };
+    // The other's are not for everybody, as they are not for who asks the
+    // kernel without rights.
+    let of_other = format!("/v1/links?netns={}", names[1]);
+    let refused = ask(&one, &of_other, &[]);
+    refused.refuses(403);
+    assert!(refused.body.contains("token_file"), "{refused:?}");
+    for path in [
+        "/v1/status?",
+        "/v1/changes?",
+        "/metrics?",
+        "/v1/routes/get?address=10.0.0.1&",
+    ] {
+        ask(&one, &format!("{path}netns={}", names[1]), &[]).refuses(403);
+    }
+    assert!(!get(&one, "/metrics").contains("only2"));
+    said("netns_without_token = true");
+    daemon.reload();
+    daemon.logs("was read again");
     assert!(!links("").contains("only2"));
     assert!(!links(&format!("&netns={}", names[0])).contains("only2"));
     assert!(links(&format!("&netns={}", names[1])).contains("only2"));

@@ -60,6 +60,26 @@ fn what_came_before_a_cut_or_a_damage_is_answered_from() {
 }
 
 #[test]
+fn tables_that_miss_rows_end_an_answer_with_three() {
+    let directory = tempfile::tempdir().unwrap();
+    let (file, config) = (directory.path().join("file"), directory.path().join("toml"));
+    fs::write(&file, recording()).unwrap();
+    let config_path = config.to_str().unwrap().to_owned();
+    let mut asked = Vec::new();
+    for limit in [1, 1_000_000] {
+        fs::write(&config, format!("[limits]\nroutes = {limit}\n")).unwrap();
+        for question in [&["route", "--count"][..], &["status"]] {
+            let output = replay(&[&file], &["--config", &config_path], question);
+            asked.push((output.status.code(), output.stderr));
+        }
+    }
+    let codes: Vec<_> = asked.iter().map(|(code, _)| code.unwrap()).collect();
+    assert_eq!(codes, [3, 0, 0, 0], "a status says it itself");
+    let said = String::from_utf8_lossy(&asked[0].1).into_owned();
+    assert!(said.contains("routes miss rows"), "{said}");
+}
+
+#[test]
 fn a_full_disk_stops_the_recording_and_not_the_daemon() {
     let Some(netns) = furnished("rec-full") else {
         return;

@@ -220,3 +220,39 @@ fn a_port_that_is_taken_and_a_state_that_cannot_be_written_are_told() {
     );
     daemon.end();
 }
+
+/// FINGERPOST-MIB: `fpObjects`.
+const OWN: &str = ".1.3.6.1.4.1.8072.9999.9999.26224.1.1";
+
+#[test]
+fn what_the_tables_miss_and_when_they_were_compared_is_told() {
+    let Some(world) = world("fares") else {
+        return;
+    };
+    let section = format!("{SECTION}\n[limits]\nroutes = 5\n");
+    let daemon = world.up(&section);
+    let get = |name: &str| {
+        let words = format!("-v2c -c public -t 10 -Oqv 127.0.0.1:1161 {OWN}.{name}");
+        // Behind it the tool may say which directories it made.
+        let told = world.tool("snmpget", &words);
+        told.lines().next().unwrap_or_default().to_owned()
+    };
+    // degraded(4), false(2): of the routes, and of no other table.
+    let told = ["1.1.0", "1.2.0", "1.3.0"].map(get);
+    let why = "\"degraded: routes miss rows\"";
+    assert_eq!(told, ["4", "2", why]);
+    let tables = (1..=7).map(|table| get(&format!("2.1.4.{table}")));
+    let routes = (1..=7).find(|table| get(&format!("2.1.2.{table}")) == "\"routes\"");
+    let routes = routes.unwrap();
+    for (table, complete) in (1..).zip(tables) {
+        let expected = if table == routes { "2" } else { "1" };
+        assert_eq!(complete, expected, "{table}");
+    }
+    assert_eq!(get(&format!("2.1.3.{routes}")), "5");
+    assert_ne!(get(&format!("2.1.5.{routes}")), "0");
+    wait_until(PATIENCE, "a scan", || (get("1.8.0") != "0").then_some(())).unwrap();
+    assert_eq!(get("1.11.0"), "0", "what has no place is no drift");
+    let age: u32 = get("1.10.0").parse().unwrap();
+    assert!(age < 60, "{age}");
+    daemon.end();
+}

@@ -1,12 +1,22 @@
 //! What the daemon says beside what `ip` and `bridge` say.
 
 use std::collections::BTreeMap;
+use std::path::Path;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
 use serde_json::Value;
 
-use crate::Netns;
+use super::{Outcome, Soak};
+use crate::{Netns, wait_until};
+
+/// How long the scan after the changes may take to come.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// Looks at both sides at least, before they count as different: on a
+/// loaded machine one takes seconds, and the kernel goes on between its
+/// halves.
+const LOOKS: usize = 6;
 
 /// A listing: its name, as the program asks, as the kernel's tools do.
 const LISTINGS: [(&str, &str, &str); 10] = [
@@ -30,44 +40,70 @@ const LISTINGS: [(&str, &str, &str); 10] = [
     ("fdb", "fdb", "bridge -j fdb"),
 ];
 
-/// What moves by itself: lifetimes, and counts of the kernel's readers.
-const UNSTEADY: [&str; 4] = [
+/// What moves by itself: lifetimes, how long a group has been unbalanced,
+/// and counts of the kernel's readers.
+const UNSTEADY: [&str; 5] = [
     "valid_life_time",
     "preferred_life_time",
     "expires",
+    "unbalanced_time",
     "txqlen",
 ];
 /// What an answer about a route must agree in.
 const DECISION: [&str; 6] = ["type", "dst", "gateway", "via", "dev", "prefsrc"];
 
-/// Compares until nothing differs, `patience` at most; gives what does at
-/// the end. A scan that found drift counts as a difference too.
+/// Compares until nothing differs, as long as `soak` lets it settle; what
+/// differs at the end is told. A scan that found drift counts as a
+/// difference too.
 pub(super) fn compare(
     netns: &Netns,
-    program: &str,
+    soak: &Soak,
     questions: &[String],
-    patience: Duration,
-) -> Result<Vec<String>> {
-    let deadline = Instant::now() + patience;
+    log: &Path,
+) -> Result<Outcome> {
+    let program = &soak.program;
+    let deadline = Instant::now() + soak.settles;
+    let mut outcome = Outcome::default();
     loop {
+        outcome.looks += 1;
         let mut found = tables(netns, program)?;
         if found.is_empty() {
             found = decisions(netns, program, questions)?;
         }
-        found.extend(drift(netns, program)?);
-        if found.is_empty() || Instant::now() >= deadline {
-            return Ok(found);
+        outcome.differences = found;
+        let is_late = Instant::now() >= deadline && outcome.looks >= LOOKS;
+        if outcome.differences.is_empty() || is_late {
+            break;
         }
         std::thread::sleep(Duration::from_millis(100));
     }
+    if soak.scans && outcome.differences.is_empty() {
+        wait_until(PATIENCE, "a scan for drift", || {
+            // A listing after a loss does what a scan does.
+            let listed = |what| of_mirror(netns, program, what).unwrap_or(1) > 0;
+            (listed("scans") || listed("resyncs")).then_some(())
+        })?;
+        outcome.differences = tables(netns, program)?;
+    }
+    outcome.resyncs = of_mirror(netns, program, "resyncs")?;
+    let drift = of_mirror(netns, program, "drift")?;
+    if drift > 0 {
+        let log = std::fs::read_to_string(log)?;
+        let said = log.lines().filter(|line| line.contains("drifted"));
+        let found = format!("a scan found {drift} rows that had drifted");
+        outcome.differences.push(found);
+        outcome.differences.extend(said.map(str::to_owned));
+    }
+    Ok(outcome)
 }
 
-fn drift(netns: &Netns, program: &str) -> Result<Option<String>> {
+/// A number that the daemon says of its mirror.
+fn of_mirror(netns: &Netns, program: &str, what: &str) -> Result<u64> {
     let text = netns.run(program, &["status", "--json"])?;
     let status: Value = serde_json::from_str(&text)?;
-    let drift = status.pointer("/mirror/drift").and_then(Value::as_u64);
-    let found = drift.context("a status without drift")?;
-    Ok((found > 0).then(|| format!("a scan found {found} rows that had drifted")))
+    let number = status.pointer(&format!("/mirror/{what}"));
+    let number = number.and_then(Value::as_u64);
+    number.with_context(|| format!("a status without {what}"))
 }
 
 fn tables(netns: &Netns, program: &str) -> Result<Vec<String>> {
@@ -77,7 +113,7 @@ fn tables(netns: &Netns, program: &str) -> Result<Vec<String>> {
     let theirs = outputs(netns, &theirs)?;
     let mut found = Vec::new();
     for ((name, ..), (ours, theirs)) in LISTINGS.iter().zip(ours.iter().zip(&theirs)) {
-        let (ours, theirs) = (rows(ours), rows(theirs));
+        let (ours, theirs) = (rows(name, ours), rows(name, theirs));
         let only = |a: &[String], b: &[String]| -> Vec<String> {
             let mut left = b.to_vec();
             let missing =
@@ -120,12 +156,15 @@ fn outputs(netns: &Netns, commands: &[String]) -> Result<Vec<String>> {
 }
 
 /// Rows of a JSON array without what moves by itself.
-fn rows(text: &str) -> Vec<String> {
+fn rows(name: &str, text: &str) -> Vec<String> {
     let rows: Vec<Value> = serde_json::from_str(text.trim()).unwrap_or_default();
     rows.into_iter()
         .filter(|row| row.as_object().is_some_and(|row| !row.is_empty()))
         .map(|mut row| {
             without_unsteady(&mut row);
+            if name == "routes" {
+                without_unnoticed(&mut row);
+            }
             row.to_string()
         })
         .collect()
@@ -147,6 +186,33 @@ fn without_unsteady(value: &mut Value) {
             items.iter_mut().for_each(without_unsteady);
         }
         _ => {}
+    }
+}
+
+/// Takes marks of IPv4 routes away that the kernel sets when something
+/// happens, not as things are, and neither announces nor shows elsewhere:
+/// `linkdown` of a whole route with several hops (`fib_sync_down_dev`
+/// counts hops at that moment), of a hop that is dead besides
+/// (`fib_sync_up` after a change of the carrier), and both marks of a hop
+/// by an IPv6 gateway that was made without a carrier
+/// (`fib_check_nh_v6_gw`).
+fn without_unnoticed(row: &mut Value) {
+    without_marks(row);
+    let Some(Value::Array(hops)) = row.get_mut("nexthops") else {
+        return;
+    };
+    hops.iter_mut().for_each(without_marks);
+    if let Some(Value::Array(flags)) = row.get_mut("flags") {
+        flags.retain(|flag| flag != "linkdown" && flag != "dead");
+    }
+}
+
+fn without_marks(hop: &mut Value) {
+    let by_v6 = hop.pointer("/via/family").is_some_and(|it| it == "inet6");
+    if let Some(Value::Array(flags)) = hop.get_mut("flags") {
+        let is_dead = flags.iter().any(|flag| flag == "dead");
+        flags.retain(|flag| flag != "linkdown" || !(is_dead || by_v6));
+        flags.retain(|flag| flag != "dead" || !by_v6);
     }
 }
 

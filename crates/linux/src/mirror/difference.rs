@@ -5,7 +5,7 @@
 //! difference as drift, apart from what the kernel never announces.
 
 use std::cmp::Ordering;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::fmt::Debug;
 use std::sync::Arc;
 
@@ -382,27 +382,23 @@ fn run(
     to: &mut Difference,
 ) {
     let (current, fresh) = without_common(current, fresh, links);
-    let found = |route: &RouteRef<'_>, list: &[RouteRef<'_>]| {
-        list.iter()
-            .any(|other| same_body(route.body, other.body, links))
-    };
-    for route in current.iter().filter(|route| whole && !found(route, fresh)) {
+    if current.is_empty() && fresh.is_empty() {
+        return;
+    }
+    let (had, has) = (Bodies::of(current, links), Bodies::of(fresh, links));
+    let is_gone = |route: &&RouteRef<'_>| whole && has.like(route.body, links).next().is_none();
+    for route in current.iter().filter(is_gone) {
         to.add(&(), Change::DeleteRoute(route.to_shared()), true);
     }
-    let is_in_order = !whole || in_order(current, fresh, links);
+    let is_in_order = !whole || in_order(&had, fresh, links);
     for route in fresh {
-        let known = found(route, current);
-        if known && is_in_order {
+        let mut known = had.like(route.body, links).peekable();
+        if known.peek().is_some() && is_in_order {
             continue;
         }
-        if known {
-            // Put last anew, in the kernel's order.
-            for old in current
-                .iter()
-                .filter(|old| same_body(old.body, route.body, links))
-            {
-                to.add(&(), Change::DeleteRoute(old.to_shared()), true);
-            }
+        // Put last anew, in the kernel's order.
+        for old in known.filter_map(|place| current.get(place)) {
+            to.add(&(), Change::DeleteRoute(old.to_shared()), true);
         }
         let row = route.with_body((**route.body).clone());
         to.add(&current, Change::PutRoute(row, Placement::Last), true);
@@ -438,12 +434,50 @@ fn without_common<'a, 'b>(
 
 /// Whether putting the new routes of a place last gives the kernel's
 /// order: those known come first, as they stand.
-fn in_order(current: &[RouteRef<'_>], fresh: &[RouteRef<'_>], links: &Links) -> bool {
+fn in_order(current: &Bodies, fresh: &[RouteRef<'_>], links: &Links) -> bool {
     let place = |route: &RouteRef<'_>| {
-        let same = |old: &RouteRef<'_>| same_body(old.body, route.body, links);
-        current.iter().position(same).unwrap_or(current.len())
+        let known = current.like(route.body, links).next();
+        known.unwrap_or(usize::MAX)
     };
     fresh.is_sorted_by_key(place)
+}
+
+/// The bodies of a run, to be found by what they say: a run may be long,
+/// and differ in the middle.
+struct Bodies {
+    /// Bodies without what [`same_body`] passes over; where they stand, and
+    /// until when they hold.
+    places: HashMap<RouteBody, Vec<(usize, Option<u64>)>>,
+}
+
+impl Bodies {
+    /// O(routes).
+    fn of(run: &[RouteRef<'_>], links: &Links) -> Self {
+        let mut places: HashMap<_, Vec<_>> = HashMap::new();
+        for (place, route) in run.iter().enumerate() {
+            let until = route.body.expires_at_millis;
+            let same = places.entry(comparable(route.body, links)).or_default();
+            same.push((place, until));
+        }
+        Self { places }
+    }
+
+    /// Where bodies like this one stand, in their order.
+    fn like(&self, body: &RouteBody, links: &Links) -> impl Iterator<Item = usize> {
+        let until = body.expires_at_millis;
+        let same = self.places.get(&comparable(body, links));
+        let same = same.into_iter().flatten();
+        same.filter(move |(_, other)| same_time(*other, until))
+            .map(|(place, _)| *place)
+    }
+}
+
+/// A body without what is no difference.
+fn comparable(body: &RouteBody, links: &Links) -> RouteBody {
+    let mut body = body.clone();
+    normalise::body(&mut body, links);
+    body.expires_at_millis = None;
+    body
 }
 
 /// Whether two bodies are one but for the granularity of clocks, and for
@@ -453,13 +487,8 @@ fn same_body(a: &Arc<RouteBody>, b: &Arc<RouteBody>, links: &Links) -> bool {
     if a == b {
         return true;
     }
-    let comparable = |body: &RouteBody| {
-        let mut body = body.clone();
-        normalise::body(&mut body, links);
-        body.expires_at_millis = None;
-        body
-    };
-    same_time(a.expires_at_millis, b.expires_at_millis) && comparable(a) == comparable(b)
+    same_time(a.expires_at_millis, b.expires_at_millis)
+        && comparable(a, links) == comparable(b, links)
 }
 
 /// The routes of one place.
@@ -503,5 +532,89 @@ fn others(current: &Tables, fresh: &Tables, to: &mut Difference) {
             }
             Pair::First(a) => to.silent.push(Change::DeleteOtherRoute(a.key.clone())),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::Ipv4Addr;
+
+    use table::row::route::kind;
+    use table::{NextHop, NextHops, RawAttributes, Route, Writer};
+
+    use super::*;
+
+    const WHOLE: CompleteTables = CompleteTables {
+        v4_routes: true,
+        ..CompleteTables::NONE
+    };
+
+    fn body(hop: NextHop) -> RouteBody {
+        RouteBody {
+            kind: kind::UNICAST,
+            protocol: 0,
+            scope: 0,
+            flags: 0,
+            preferred_source: None,
+            source: None,
+            nexthop_id: None,
+            next_hops: NextHops::One(hop),
+            metrics: None,
+            preference: None,
+            error: 0,
+            expires_at_millis: None,
+            rest: RawAttributes::default(),
+        }
+    }
+
+    /// Tables with a route for each gateway, all of one place.
+    fn run_of(gateways: impl Iterator<Item = u32>) -> Writer {
+        let mut writer = Writer::default();
+        for gateway in gateways {
+            let hop = NextHop {
+                link: 1,
+                gateway: Some(Ipv4Addr::from(gateway).into()),
+                ..NextHop::default()
+            };
+            let route = Route {
+                table: 254,
+                prefix: "192.0.2.0/24".parse().unwrap(),
+                tos: 0,
+                metric: 0,
+                body: body(hop),
+            };
+            let change = Change::PutRoute(route, Placement::Last);
+            writer.apply(change).unwrap();
+        }
+        writer
+    }
+
+    fn said(current: &Writer, fresh: &Writer) -> Vec<Change> {
+        difference(current.tables(), fresh.tables(), WHOLE).unexplained
+    }
+
+    /// With every route of one beside every route of the other it takes
+    /// minutes.
+    #[test]
+    fn a_long_run_that_differs_in_the_middle_is_compared_in_one_walk() {
+        const ALL: u32 = 30_000;
+        let current = run_of((0..ALL).filter(|n| *n != ALL / 2));
+        let fresh = run_of((1..ALL).filter(|n| *n != ALL / 3).chain([ALL]));
+        let mut replayed = run_of((0..ALL).filter(|n| *n != ALL / 2));
+        let changes = said(&current, &fresh);
+        assert!(changes.len() > 3);
+        for change in changes {
+            replayed.apply(change).unwrap();
+        }
+        assert!(said(&replayed, &fresh).is_empty());
+    }
+
+    #[test]
+    fn what_is_in_order_is_only_added_to() {
+        let (current, fresh) = (run_of(1..5), run_of([2, 4, 9].into_iter()));
+        let changes = said(&current, &fresh);
+        let gone = |change: &&Change| matches!(change, Change::DeleteRoute(_));
+        assert_eq!(changes.iter().filter(gone).count(), 2, "{changes:?}");
+        assert_eq!(changes.len(), 3);
     }
 }

@@ -6,7 +6,7 @@
 //! be taken for gone; of the others only so many matter as it may have.
 //! So a listing holds twice the limit at most.
 
-use table::{Change, Limits, TableFull, Tables};
+use table::{Limits, TableFull, Tables};
 
 use netlink::decode::Item;
 
@@ -62,21 +62,6 @@ pub(super) fn check(
         return Ok(());
     }
     Err(TableFull { table, limit })
-}
-
-/// Whether a change takes a row out and puts none in.
-pub(super) fn is_deletion(change: &Change) -> bool {
-    matches!(
-        change,
-        Change::DeleteLink(_)
-            | Change::DeleteAddress(_)
-            | Change::DeleteNeighbour(_)
-            | Change::DeleteRoute(_)
-            | Change::DeleteOtherRoute(_)
-            | Change::DeleteNexthop(_)
-            | Change::DeleteRule(_)
-            | Change::DeleteFdb(_)
-    )
 }
 
 fn name_of(item: &Item) -> &'static str {

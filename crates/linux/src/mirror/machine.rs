@@ -446,7 +446,7 @@ impl Machine {
         let writer = self.model.writer();
         let mut found = Found::default();
         let (deletions, others): (Vec<_>, Vec<_>) =
-            changes.into_iter().partition(limits::is_deletion);
+            changes.into_iter().partition(Change::is_deletion);
         for change in deletions.into_iter().chain(others) {
             match writer.apply(change) {
                 Ok(()) => found.changes += 1,

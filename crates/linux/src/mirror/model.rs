@@ -12,8 +12,8 @@ use netlink::message;
 use table::row::link::linkdown;
 use table::row::route::flag;
 use table::{
-    AF_INET, AF_INET6, Address, AddressKey, Change, Link, NextHop, NextHops, Nexthop, Placement,
-    Route, RouteBody, RoutePlace, RouteRef, Rule, SharedRoute, TableFull, Writer,
+    AF_INET, AF_INET6, Address, AddressKey, Change, FdbEntry, Link, NextHop, NextHops, Nexthop,
+    Placement, Route, RouteBody, RoutePlace, RouteRef, Rule, SharedRoute, TableFull, Writer,
 };
 
 use super::{normalise, silent};
@@ -139,7 +139,7 @@ impl Model {
             Item::Neighbour(row) if new => self.writer.apply(Change::PutNeighbour(row)),
             Item::Neighbour(row) => self.writer.apply(Change::DeleteNeighbour(row.key())),
             Item::Fdb(row) if new => self.writer.apply(Change::PutFdb(row)),
-            Item::Fdb(row) => self.writer.apply(Change::DeleteFdb(row.key())),
+            Item::Fdb(row) => self.delete_fdb(&row),
             Item::Route(row) => self.route(new, announcement.flags, row),
             Item::OtherRoute(row) if new => self.writer.apply(Change::PutOtherRoute(row)),
             Item::OtherRoute(row) => self.writer.apply(Change::DeleteOtherRoute(row.key)),
@@ -188,6 +188,9 @@ impl Model {
         let renamed = old.as_ref().is_none_or(|old| old.name != link.name);
         let left = old.as_ref().and_then(|old| old.master);
         let left = left.filter(|master| link.master != Some(*master));
+        let address = link.address;
+        let own = old.as_ref().map(|old| old.address);
+        let own = own.filter(|own| *own != address);
         let was = old
             .as_ref()
             .map(|old| (old.is_up(), silent::is_running(old)));
@@ -206,6 +209,10 @@ impl Model {
         }
         if lost_v6 {
             silent::v6_disabled(&mut self.writer, index)?;
+        }
+        if let Some(own) = own {
+            silent::own_address_left(&mut self.writer, index, own)?;
+            silent::address_passed_through(&mut self.writer, index, address)?;
         }
         if let Some(master) = left {
             silent::port_left(&mut self.writer, index, master)?;
@@ -242,6 +249,15 @@ impl Model {
             IpAddr::V4(_) => silent::v4_address_gone(&mut self.writer, row.link, row.local),
             IpAddr::V6(_) => silent::v6_address_gone(&mut self.writer, row.link, row.local),
         }
+    }
+
+    /// A bridge has a station once: it goes, at whatever port it was last
+    /// announced.
+    fn delete_fdb(&mut self, row: &FdbEntry) -> Result<(), TableFull> {
+        let station = row.station();
+        let known = station.and_then(|it| self.tables().fdb.of_station(&it));
+        let key = known.map_or_else(|| row.key(), |known| known.key());
+        self.writer.apply(Change::DeleteFdb(key))
     }
 
     fn put_nexthop(&mut self, mut row: Nexthop) -> Result<(), TableFull> {

@@ -7,13 +7,18 @@
 use std::net::IpAddr;
 use std::sync::Arc;
 
+use ipnet::IpNet;
 use table::row::link::flag as link_flag;
+use table::row::neighbour::state;
 use table::row::route::{hop_flag, kind, scope, table_id};
 use table::row::rule::{action, flag as rule_flag};
 use table::{
-    Change, Link, Links, NextHop, NextHops, Nexthop, Placement, RouteBody, Rule, SharedRoute,
-    TableFull, Tables, Writer,
+    Change, FdbEntry, KindData, Link, LinkLayerAddress, Links, NextHop, NextHops, Nexthop,
+    Placement, RouteBody, RouteRef, Rule, SharedRoute, TableFull, Tables, Writer,
 };
+
+/// `MACVLAN_MODE_PASSTHRU` of `linux/if_link.h`.
+const MACVLAN_MODE_PASSTHRU: u32 = 8;
 
 /// Whether the kernel counts a link as running: the opposite is what makes
 /// it drop next-hop objects (`nh_netdev_event`).
@@ -105,17 +110,88 @@ pub(crate) fn link_gone(writer: &mut Writer, link: u32) -> Result<(), TableFull>
     rules_follow_names(writer)
 }
 
+/// A port of a bridge has another address: the entry of the old one is
+/// another port's that has the same, or the bridge's, else it goes
+/// (`fdb_delete_local`).
+pub(crate) fn own_address_left(
+    writer: &mut Writer,
+    link: u32,
+    own: LinkLayerAddress,
+) -> Result<(), TableFull> {
+    let of_port = writer.tables().fdb.of_link(link);
+    let entries: Vec<Arc<FdbEntry>> = of_port
+        .filter(|row| row.lladdr == own && row.state == state::PERMANENT)
+        .cloned()
+        .collect();
+    for entry in entries {
+        if let Some(master) = entry.master {
+            inherited(writer, &entry, master)?;
+        }
+    }
+    Ok(())
+}
+
+/// Gives a port's own entry to whoever has the same address, or drops it.
+fn inherited(writer: &mut Writer, entry: &FdbEntry, master: u32) -> Result<(), TableFull> {
+    let change = match heir(&writer.tables().links, entry, master) {
+        Some(link) => Change::PutFdb(FdbEntry {
+            link,
+            ..entry.clone()
+        }),
+        None => Change::DeleteFdb(entry.key()),
+    };
+    writer.apply(change)
+}
+
+fn heir(links: &Links, entry: &FdbEntry, master: u32) -> Option<u32> {
+    let ports = links.of_master(master).chain(links.get(master));
+    let mut ports = ports.filter(|port| port.index != entry.link);
+    let heir = ports.find(|port| port.address == entry.lladdr)?;
+    Some(heir.index)
+}
+
+/// A link has another address: a macvlan on top of it in mode `passthru`
+/// has it too (`macvlan_sync_address`).
+pub(crate) fn address_passed_through(
+    writer: &mut Writer,
+    link: u32,
+    address: LinkLayerAddress,
+) -> Result<(), TableFull> {
+    let follows = |upper: &&Arc<Link>| match &upper.kind_data {
+        KindData::Macvlan(settings) => settings.mode == Some(MACVLAN_MODE_PASSTHRU),
+        _ => false,
+    };
+    let above = writer.tables().links.on_top_of(link).filter(follows);
+    let after: Vec<Change> = above
+        .filter(|upper| upper.address != address)
+        .map(|upper| {
+            Change::PutLink(Link {
+                address,
+                ..(**upper).clone()
+            })
+        })
+        .collect();
+    apply_all(writer, after)
+}
+
 /// A port left its bridge: the bridge's entries for it go
-/// (`br_fdb_delete_by_port`), its own address with them.
+/// (`br_fdb_delete_by_port`), its own address with them, unless another
+/// port has the same.
 pub(crate) fn port_left(writer: &mut Writer, link: u32, master: u32) -> Result<(), TableFull> {
-    let entries: Vec<Change> = writer
+    let entries: Vec<Arc<FdbEntry>> = writer
         .tables()
         .fdb
         .of_link(link)
         .filter(|row| row.master == Some(master))
-        .map(|row| Change::DeleteFdb(row.key()))
+        .cloned()
         .collect();
-    apply_all(writer, entries)
+    for entry in entries {
+        match entry.state {
+            state::PERMANENT => inherited(writer, &entry, master)?,
+            _ => writer.apply(Change::DeleteFdb(entry.key()))?,
+        }
+    }
+    Ok(())
 }
 
 /// An IPv4 address is gone. With the last of its link, all IPv4 routes
@@ -443,8 +519,8 @@ fn hop_of(object: &Nexthop, weight: u16) -> NextHop {
     }
 }
 
-fn is_v4(route: &table::RouteRef<'_>) -> bool {
-    matches!(route.prefix, ipnet::IpNet::V4(_))
+fn is_v4(route: &RouteRef<'_>) -> bool {
+    matches!(route.prefix, IpNet::V4(_))
 }
 
 fn all_hops(body: &RouteBody, dead: impl Fn(&NextHop) -> bool) -> bool {

@@ -7,7 +7,6 @@ use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use netlink::message::Message;
-use rustix::event::{PollFd, PollFlags};
 use table::{Limits, Sampled, TableFull, Writer};
 use tracing::{debug, info, warn};
 
@@ -16,10 +15,10 @@ use super::machine::{Applied, Found, Machine, Refused};
 use super::schedule::Schedule;
 use super::{Options, Phase, Shared, ip_statistics, now_micros, now_millis, speeds};
 use crate::error::Error;
-use crate::namespace::Namespace;
+use crate::namespace::Whereabouts;
 use crate::recording::format::{self, kind};
 use crate::recording::{Listed, Outcome, Purpose, Tap, Which};
-use crate::socket::{DATAGRAM_BYTES, Received, Socket, wait_for};
+use crate::socket::{DATAGRAM_BYTES, Received, Socket, is_nudge};
 
 /// Why a mirror ends by itself.
 const GONE: &str = "its namespace is gone";
@@ -47,7 +46,7 @@ const FIRST_PAUSE: Duration = Duration::from_millis(50);
 const LONGEST_PAUSE: Duration = Duration::from_secs(2);
 
 pub(super) struct Worker {
-    namespace: Namespace,
+    at: Whereabouts,
     options: Options,
     shared: Arc<Shared>,
     feed: Feed,
@@ -85,7 +84,7 @@ const AFTER_GAP: Duration = Duration::from_secs(10);
 /// The events and the tables that they keep.
 struct Feed {
     machine: Machine,
-    events: Socket,
+    events: Arc<Socket>,
     buffer: Vec<u8>,
     shared: Arc<Shared>,
     /// Where to record to.
@@ -99,12 +98,12 @@ struct Feed {
 
 impl Worker {
     pub(super) fn new(
-        namespace: Namespace,
+        at: Whereabouts,
         options: Options,
         writer: Writer,
+        events: Arc<Socket>,
         shared: Arc<Shared>,
     ) -> Result<Self, Error> {
-        let events = Socket::open(&namespace)?;
         let granted = events.set_receive_buffer(options.receive_buffer_bytes)?;
         shared.update(|status| status.receive_buffer_bytes = granted);
         events.join(&GROUPS)?;
@@ -113,7 +112,7 @@ impl Worker {
         }
         let now = Instant::now();
         Ok(Self {
-            namespace,
+            at,
             next_scan: now + options.scan_interval,
             next_look: now + LOOK_INTERVAL,
             shared: Arc::clone(&shared),
@@ -155,10 +154,11 @@ impl Worker {
     /// Follows the kernel until told to stop; gives the reason of the end.
     fn follow(&mut self) -> Result<String, Error> {
         loop {
+            self.shared.wake.looks();
             if self.shared.stop.load(Ordering::Acquire) {
                 // Who stops a mirror may have seen first that there is
                 // nothing left to mirror.
-                let is_gone = !self.namespace.still_there();
+                let is_gone = !self.at.still_there();
                 return Ok(if is_gone { GONE } else { "stopped" }.into());
             }
             if !self.feed.take_batch()? {
@@ -188,14 +188,7 @@ impl Worker {
             until = until.min(at);
         }
         let patience = until.saturating_duration_since(Instant::now());
-        let wake = &self.shared.wake.0;
-        let mut fds = [
-            PollFd::new(&self.feed.events, PollFlags::IN),
-            PollFd::new(wake, PollFlags::IN),
-        ];
-        wait_for(&mut fds, patience)?;
-        // Nothing to read means nobody called.
-        let _ = rustix::io::read(wake, &mut [0u8; 8]);
+        self.feed.events.wait(patience)?;
         Ok(())
     }
 
@@ -204,7 +197,7 @@ impl Worker {
         let now = Instant::now();
         if now >= self.next_look {
             self.next_look = now + LOOK_INTERVAL;
-            if !self.namespace.still_there() {
+            if !self.at.still_there() {
                 return Ok(Some(GONE.into()));
             }
         }
@@ -296,13 +289,14 @@ impl Worker {
     /// Lists tables; `None` when events were lost meanwhile, so that the
     /// listing is of no use.
     fn list(&mut self, purpose: Purpose, which: Which) -> Result<Option<Found>, Error> {
+        let namespace = self.at.open()?;
         self.feed.begin(purpose, which);
         let mut lister = Lister {
             feed: &mut self.feed,
             only_stash: purpose == Purpose::Load,
         };
         let mut load = Load {
-            namespace: &self.namespace,
+            namespace: &namespace,
             to: &mut lister,
         };
         let ended = load.run(which).and_then(|listed| {
@@ -422,7 +416,7 @@ impl Worker {
 
     /// What IP counted in all, and IPv6 by link.
     fn sample_ip(&mut self) {
-        match ip_statistics::read(&self.namespace) {
+        match self.at.open().and_then(|at| ip_statistics::read(&at)) {
             Ok(texts) => {
                 let now = now_micros();
                 if self.feed.tap.is_some() {
@@ -458,14 +452,16 @@ impl Worker {
         }
         self.sampled_speeds = Some(now);
         let (feed, shared) = (&mut self.feed, &self.shared);
-        let known = speeds::read(&self.namespace, &mut || {
+        let namespace = self.at.open();
+        let mut meanwhile = || {
             if shared.stop.load(Ordering::Acquire) {
                 return Err(Error::Stopped);
             }
             feed.take_batch()?;
             feed.machine.writer().publish();
             Ok(())
-        });
+        };
+        let known = namespace.and_then(|at| speeds::read(&at, &mut meanwhile));
         match known {
             Ok(known) => {
                 let now = now_micros();
@@ -495,7 +491,7 @@ impl Worker {
             Ok(Some(_)) => {
                 // Readers see it before they are told.
                 self.feed.machine.writer().publish();
-                self.shared.samples.took(what, begun);
+                self.shared.samples.took(what, begun, Instant::now());
             }
             // Of no use; the next is taken when somebody still reads.
             Ok(None) => {}
@@ -594,6 +590,7 @@ impl Feed {
             match self.events.try_receive(&mut self.buffer)? {
                 Received::Nothing => return Ok(taken > 0),
                 Received::Overrun => self.overrun(),
+                Received::Bytes(len) if is_nudge(&self.buffer[..len]) => {}
                 Received::Bytes(len) => self.event(len),
             }
         }

@@ -224,7 +224,7 @@ impl Played {
             Input::Listed(Outcome::Void) => machine.fail(),
             Input::Listed(Outcome::Listed(listed)) => {
                 let found = machine.end(&listed, now_millis);
-                self.listed(found, listed.interrupted);
+                self.listed(found, listed.interrupted, now_millis);
             }
             Input::Overrun => {
                 machine.overrun();
@@ -282,7 +282,7 @@ impl Played {
         });
     }
 
-    fn listed(&mut self, found: Found, interrupted: u64) {
+    fn listed(&mut self, found: Found, interrupted: u64, now_millis: u64) {
         self.note(found.applied);
         self.refused(&found.refused);
         let full = found.full.as_ref().map(TableFull::to_string);
@@ -293,7 +293,11 @@ impl Played {
             match purpose {
                 Purpose::Load => {}
                 Purpose::Resync => status.resyncs += 1,
-                Purpose::Scan => status.scans += 1,
+                Purpose::Scan => {
+                    status.scans += 1;
+                    status.last_scan_millis = now_millis;
+                    status.last_scan_drift = found.drift as u64;
+                }
                 Purpose::Sample => return,
             }
             if which == Which::All {
@@ -309,7 +313,9 @@ impl Played {
     fn publish(&mut self) {
         self.machine.writer().publish();
         let applied = std::mem::take(&mut self.applied);
+        let has_gap = !self.machine.is_whole();
         self.shared.update(|status| {
+            status.has_gap = has_gap;
             status.events += applied.events;
             status.malformed += applied.malformed;
             if let Some(full) = &applied.full {

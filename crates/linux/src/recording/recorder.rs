@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 use std::collections::VecDeque;
 use std::ffi::OsString;
 use std::fs::{self, File, OpenOptions};
-use std::io::{self, Write};
+use std::io::{self, Read, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -22,7 +22,7 @@ use rustix::fs::OFlags;
 use thiserror::Error;
 use tracing::{error, info};
 
-use super::format::{Input, Outcome, Record, Which, head, kind, put, seal};
+use super::format::{Input, MAGIC, Outcome, Record, Which, head, kind, put, seal};
 use super::gauge::Gauge;
 use super::queue::{Queue, Tap};
 use crate::error::Error;
@@ -136,6 +136,9 @@ struct Known {
 impl Writing {
     fn begin(path: PathBuf, limit: u64) -> Result<Self, Trouble> {
         let now = now_micros();
+        for path in [&path, &older(&path)] {
+            is_ours(path)?;
+        }
         let before = set_aside(&path)?;
         let mut writing = Self {
             file: create(&path)?,
@@ -268,6 +271,33 @@ fn older(path: &Path) -> PathBuf {
     name.into()
 }
 
+/// Sees whether a file may be put aside or go: there is none, it is empty,
+/// or a recording. Any other is somebody's.
+fn is_ours(path: &Path) -> Result<(), Trouble> {
+    let refused = |what| Err(trouble(path)(io::Error::other(what)));
+    match fs::symlink_metadata(path) {
+        Ok(there) if !there.is_file() => {
+            return refused("it is there, and no regular file; choose another name");
+        }
+        Ok(_) => {}
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
+        Err(error) => return Err(trouble(path)(error)),
+    }
+    let mut options = OpenOptions::new();
+    options
+        .read(true)
+        .custom_flags(OFlags::NOFOLLOW.bits() as i32);
+    let file = options.open(path).map_err(trouble(path))?;
+    let mut begins = Vec::new();
+    let read = file.take(MAGIC.len() as u64).read_to_end(&mut begins);
+    read.map_err(trouble(path))?;
+    // One that was cut off while its head was written is ours as well.
+    match MAGIC.starts_with(&begins) {
+        true => Ok(()),
+        false => refused("it is there, and no recording; choose another name"),
+    }
+}
+
 /// Makes the part that is there the one before; gives its bytes.
 fn set_aside(path: &Path) -> Result<u64, Trouble> {
     let older = older(path);
@@ -355,6 +385,25 @@ mod tests {
     }
 
     #[test]
+    fn a_strangers_file_stays_where_it_is() {
+        let directory = Directory::new("strangers");
+        let file = directory.file();
+        for notes in [file.clone(), older(&file)] {
+            fs::write(&notes, "notes of somebody").unwrap();
+            let refused = Recorder::start(file.clone(), 0).unwrap_err().to_string();
+            assert!(refused.contains("no recording"), "{refused}");
+            assert_eq!(fs::read_to_string(&notes).unwrap(), "notes of somebody");
+            assert_eq!(fs::read_dir(&directory.0).unwrap().count(), 1);
+            fs::remove_file(&notes).unwrap();
+        }
+        // Nothing is lost with an empty one, nor with one of ours.
+        fs::write(&file, "").unwrap();
+        drop(Recorder::start(file.clone(), 0).unwrap());
+        drop(Recorder::start(file.clone(), 0).unwrap());
+        assert!(older(&file).exists());
+    }
+
+    #[test]
     fn everything_is_written_and_the_file_is_the_owners() {
         let directory = Directory::new("all");
         let recorder = Recorder::start(directory.file(), 0).unwrap();
@@ -436,12 +485,10 @@ mod tests {
     #[test]
     fn a_recording_of_before_is_set_aside_and_anything_else_is_left_alone() {
         let directory = Directory::new("before");
-        fs::write(directory.file(), "of before").unwrap();
+        let of_before = [&MAGIC[..], b"of before"].concat();
+        fs::write(directory.file(), &of_before).unwrap();
         drop(Recorder::start(directory.file(), 0).unwrap());
-        assert_eq!(
-            fs::read_to_string(older(&directory.file())).unwrap(),
-            "of before"
-        );
+        assert_eq!(fs::read(older(&directory.file())).unwrap(), of_before);
         assert_eq!(kinds(&directory.file()), [0u16; 0]);
         let taken = directory.0.join("taken");
         fs::create_dir(&taken).unwrap();

@@ -5,7 +5,7 @@
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::ops::ControlFlow;
 
-use fingerpost_mib::{Engine, History, MibContext, Objects, System};
+use fingerpost_mib::{Engine, Health, History, MibContext, Objects, System};
 use ipnet::IpNet;
 use proptest::prelude::*;
 use snmp::Mib;
@@ -49,6 +49,7 @@ pub struct Rest {
     pub system: System,
     pub history: History,
     pub counters: Counters,
+    pub health: Health,
 }
 
 impl Rest {
@@ -64,6 +65,7 @@ impl Rest {
                 counters: &self.counters,
             },
             history: &self.history,
+            health: &self.health,
             started_at_millis: 1_000,
             now_millis: 61_000,
         };

@@ -39,7 +39,8 @@ impl Nat {
             return;
         };
         let now = self.clock.said_millis();
-        if self.helpers.open(kind, helper_key(ends), now) {
+        // Of TFTP nothing is remembered.
+        if kind == helper::Kind::Tftp || self.helpers.open(kind, helper_key(ends), now) {
             flow.flags |= flag::HELPER;
         }
     }
@@ -47,7 +48,7 @@ impl Nat {
     /// What lies beside a flow goes with it.
     pub(super) fn end_beside(&mut self, flow: &Flow) {
         let ends = flow.ends();
-        if flow.has(flag::HELPER) {
+        if flow.has(flag::HELPER) && ends.protocol == protocol::TCP {
             self.helpers.close(&helper_key(&ends));
         }
         if flow.has(flag::PROXY) {
@@ -87,9 +88,11 @@ impl Nat {
 
     fn note<const OUT: bool>(&mut self, name: u32, bytes: &[u8], parsed: &Parsed) {
         let now = self.clock.now();
+        let refreshes = self.refreshes::<OUT>();
         if let Some(flow) = self.table.get_mut(name) {
             let class = flow.class;
-            touch::<OUT>(flow, now, bytes, parsed);
+            let used = if refreshes { now } else { flow.last_used };
+            touch::<OUT>(flow, used, bytes, parsed);
             self.refresh_shared(name, class);
             self.may_give(name);
         }
@@ -100,10 +103,20 @@ impl Nat {
         let ends = flow.ends();
         let (key, alias) = (helper_key(&ends), address(ends.alias));
         let now = self.clock.said_millis();
+        if ends.protocol == protocol::UDP {
+            if OUT && helper::tftp::is_request(bytes) {
+                self.expect_transfer(&ends, now);
+            }
+            return Ok(());
+        }
         let mut helpers = std::mem::take(&mut self.helpers);
         let result = if OUT {
             let from = self.comes_from(&ends);
-            let mut give = |wanted: Wanted| self.expect(wanted, from, ends.alias, now);
+            let mut give = |wanted: Wanted| {
+                // Nobody's address is 0: then it is anybody.
+                let from = if wanted.from_anybody { 0 } else { from };
+                self.expect(wanted, from, ends.alias, now)
+            };
             let result = helpers.outgoing(&key, alias, bytes, &mut give, now);
             result.map_err(|refusal| match refusal {
                 helper::Refusal::NoPort => Verdict::PortsExhausted,
@@ -175,12 +188,38 @@ impl Nat {
                 continue;
             }
             let redirect = Redirect::port(protocol::TCP, wanted.inside, wanted.inside_port, port);
-            let redirect = redirect.at(alias).from(Some(address(from)), None);
+            let remote = (from != 0).then(|| address(from));
+            let redirect = redirect.at(alias).from(remote, None);
             let until = now_millis.saturating_add(EXPECTED_MILLIS);
             self.rules.expect(redirect, until).ok()?;
             return Some((alias, port));
         }
         None
+    }
+
+    /// A TFTP server will answer from any port of its own to the end that has
+    /// asked: one redirect waits for the first packet, which makes the flow
+    /// of the transfer. Without room for it the transfer does not begin.
+    fn expect_transfer(&mut self, ends: &Ends, now_millis: u64) {
+        let (from, alias) = (address(self.comes_from(ends)), address(ends.alias));
+        let port = u16::from_be(ends.alias_port);
+        self.rules.expire(now_millis);
+        let asked = Tuple {
+            protocol: protocol::UDP,
+            own: alias,
+            own_port: port,
+            remote: from,
+            remote_port: 0,
+        };
+        // A request that comes again waits for the same.
+        if self.rules.inbound(&asked, false, now_millis).is_some() {
+            return;
+        }
+        let inside = (address(ends.inside), u16::from_be(ends.inside_port));
+        let redirect = Redirect::port(protocol::UDP, inside.0, inside.1, port);
+        let redirect = redirect.at(alias).from(Some(from), None);
+        let until = now_millis.saturating_add(EXPECTED_MILLIS);
+        let _ = self.rules.expect(redirect, until);
     }
 
     /// Whether a server's data connection that was made before has an alias

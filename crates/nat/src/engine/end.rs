@@ -21,7 +21,7 @@ pub struct Dying {
 }
 
 impl Nat {
-    /// Looks at the next places and ends what is dead there. O(`places`).
+    /// Looks at the next places and ends what has expired there. O(`places`).
     #[inline]
     pub(super) fn sweep(&mut self, places: usize) {
         let mut left = places;
@@ -55,7 +55,7 @@ impl Nat {
         flow.has(flag::LIVE) & over
     }
 
-    /// Notes a flow that the sweep found dead, and asks for what its end
+    /// Notes a flow that the sweep found expired, and asks for what its end
     /// needs.
     #[cold]
     fn bury_soon(&mut self, name: u32) {
@@ -187,6 +187,9 @@ impl Nat {
         let Some(mapping) = self.mappings.get(name).copied() else {
             return false;
         };
+        if mapping.flows == 1 {
+            self.hold_port(name);
+        }
         if !self.mappings.release(name, &mut self.work) {
             return false;
         }

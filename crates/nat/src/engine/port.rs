@@ -1,5 +1,7 @@
 //! Which alias port a new flow gets.
 
+use packet::protocol;
+
 use super::Nat;
 use super::address;
 use super::create::Wish;
@@ -8,11 +10,13 @@ use crate::flow::Ends;
 use crate::key::Key;
 use crate::mapping::Kind;
 use crate::ports::{Group, MOST_TRIES, SMALL_RANGE};
-use crate::{PortChoice, Why};
+use crate::{Dependence, PortChoice, Why};
 
 /// Random ports tried before the range is looked through.
 const RANDOM_TRIES: u32 = 4;
-/// Ports of a full group tried for one whose flow is dead but not swept.
+/// Random ports of its parity tried for a port that is taken.
+const PARITY_TRIES: u32 = 2;
+/// Ports of a full group tried for one whose flow has expired but was not swept.
 const DEAD_TRIES: u32 = 3;
 
 /// What may not share a port with the flow that looks for one.
@@ -125,30 +129,43 @@ impl Nat {
         self.pick(&contest, hint).map(chosen)
     }
 
-    /// A port (memory order) if it is free; where it is another part's, one
-    /// like it, or any of its parity (RFC 4787 REQ-4).
+    /// A port (memory order) if it is free; where it is taken, or another
+    /// part's, one like it or any of its parity (RFC 4787 REQ-4).
     fn same_or_like(&mut self, contest: &Contest, port: u16) -> Option<Free> {
         let like = self.like(port);
-        if like == port {
-            return self.is_free(contest, port);
-        }
-        let free = self.is_free(contest, port);
-        if free.is_some() || like == 0 {
+        let is_own = like == port;
+        let free = self.is_rested(contest, port);
+        let settles = is_own && !self.keeps_parity(contest);
+        if free.is_some() || like == 0 || settles {
             return free;
         }
-        let parity = u16::from_be(port) & 1;
-        let mut candidate = like;
-        for _ in 0..RANDOM_TRIES {
-            if let Some(free) = self.is_free(contest, candidate) {
+        let tries = if is_own { PARITY_TRIES } else { RANDOM_TRIES };
+        let mut candidate = if is_own {
+            self.like_parity(port)?
+        } else {
+            like
+        };
+        for _ in 0..tries {
+            if let Some(free) = self.is_rested(contest, candidate) {
                 return Some(free);
             }
-            let random = u16::from_be(self.random_port()) & !1 | parity;
-            if !self.ports.has(random) {
-                break;
-            }
-            candidate = random.to_be();
+            candidate = self.like_parity(port)?;
         }
         None
+    }
+
+    /// Whether another port than the wished one is looked for by its parity:
+    /// of UDP alone that says something (RFC 3550 §11). In a crowd any port
+    /// will do.
+    fn keeps_parity(&mut self, contest: &Contest) -> bool {
+        contest.ends.protocol == protocol::UDP && self.ports.map(contest.group).is_none()
+    }
+
+    /// Any port of the range with the parity of another one (memory order).
+    fn like_parity(&mut self, port: u16) -> Option<u16> {
+        let parity = u16::from_be(port) & 1;
+        let random = u16::from_be(self.random_port()) & !1 | parity;
+        self.ports.has(random).then_some(random.to_be())
     }
 
     /// A port (memory order) of the engine's part that is like another one.
@@ -175,7 +192,7 @@ impl Nat {
                 hint if attempt == 0 => hint,
                 _ => self.random_port(),
             };
-            if let Some(free) = self.is_free(contest, port) {
+            if let Some(free) = self.is_rested(contest, port) {
                 return Some(free);
             }
         }
@@ -187,19 +204,24 @@ impl Nat {
     fn try_in_turn(&mut self, contest: &Contest, tries: u32) -> Option<Free> {
         let count = self.ports.count();
         let start = self.random.below(count);
+        let mut held = None;
         for step in 0..tries.min(count) {
             let port = self.ports.port((start + step) % count).to_be();
             if let Some(free) = self.is_free(contest, port) {
-                return Some(free);
+                if !self.is_held(contest, port) {
+                    return Some(free);
+                }
+                held = held.or(Some(free));
             }
         }
-        None
+        held
     }
 
     /// Picks by the group's map, which learns the next ports before.
     fn by_map(&mut self, contest: &Contest) -> Option<Free> {
         self.learn(contest);
         self.forget_givers(contest);
+        let mut held_seen = 0;
         for _ in 0..MOST_TRIES {
             let map = self.ports.map(contest.group)?;
             let Some(place) = map.candidate(&mut self.random) else {
@@ -207,7 +229,12 @@ impl Nat {
             };
             let port = self.ports.port(place).to_be();
             if let Some(free) = self.is_free(contest, port) {
-                return Some(free);
+                held_seen += 1;
+                // In a crowd a held port is better than none.
+                if held_seen > RANDOM_TRIES || !self.is_held(contest, port) {
+                    return Some(free);
+                }
+                continue;
             }
             self.ports.map(contest.group)?.set(place);
         }
@@ -232,7 +259,7 @@ impl Nat {
         }
     }
 
-    /// With every port taken: perhaps by a flow that is dead. Each refusal
+    /// With every port taken: perhaps by a flow that has expired. Each refusal
     /// looks at the next few, so that the whole range is seen in turn.
     fn reclaim(&mut self, contest: &Contest) -> Option<Free> {
         for _ in 0..DEAD_TRIES {
@@ -245,7 +272,7 @@ impl Nat {
         None
     }
 
-    /// An alias port (memory order) if it is free. A dead flow that holds it
+    /// An alias port (memory order) if it is free. An expired flow that holds it
     /// is ended.
     pub(super) fn is_free(&mut self, contest: &Contest, port: u16) -> Option<Free> {
         self.work.port();
@@ -271,6 +298,38 @@ impl Nat {
             self.end(name, Why::Expired);
         }
         Some((port, Some(hash)))
+    }
+
+    /// An alias port (memory order) if it is free, and not held for the sake
+    /// of who had it before.
+    fn is_rested(&mut self, contest: &Contest, port: u16) -> Option<Free> {
+        let free = self.is_free(contest, port)?;
+        (!self.is_held(contest, port)).then_some(free)
+    }
+
+    fn is_held(&self, contest: &Contest, port: u16) -> bool {
+        let Contest { ends, shared, .. } = contest;
+        shared.is_some()
+            && ends.protocol == protocol::UDP
+            && self
+                .held_ports
+                .holds(ends.alias, u16::from_be(port), self.clock.now())
+    }
+
+    /// Holds the port of a shared mapping that ends: who still sends to it
+    /// is not to reach somebody else. TCP is followed, and a narrower filter
+    /// keeps others out (RFC 6888 REQ-8, exceptions A and C).
+    pub(super) fn hold_port(&mut self, name: u32) {
+        let Some(mapping) = self.mappings.get(name) else {
+            return;
+        };
+        let is_open = self.config.udp.filtering == Dependence::Endpoint;
+        let is_udp = mapping.protocol == protocol::UDP;
+        if is_open && is_udp && mapping.kind == Kind::Mapping {
+            let ended = self.clock.now().min(mapping.dies);
+            let port = u16::from_be(mapping.alias_port);
+            self.held_ports.hold(mapping.alias, port, ended);
+        }
     }
 
     /// Whether a port (memory order) is of the engine's part.

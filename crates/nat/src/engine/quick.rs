@@ -30,7 +30,7 @@ impl Nat {
     /// Makes the flow of an outgoing packet that [`parse::short`] took, with
     /// the alias port `port` (memory order), and translates the packet.
     /// Whether it did; else nothing was changed. The caller has seen that
-    /// the packet has no flow, dead ones included, and sweeps for the flow.
+    /// the packet has no flow, expired ones included, and sweeps for the flow.
     #[inline(never)]
     pub(super) fn quick_out(
         &mut self,

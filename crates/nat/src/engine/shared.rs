@@ -1,5 +1,5 @@
 //! An engine as one of several: what it asks of the [`Shards`], and what
-//! is asked of it by who deals the packets.
+//! is asked of it by who distributes the packets.
 
 use std::net::Ipv4Addr;
 
@@ -14,7 +14,7 @@ use crate::shards::Owner;
 use crate::{Direction, Shards, ShardsError, State};
 
 impl Nat {
-    /// How packets are dealt to so many engines that are all like this one,
+    /// How packets are distributed over so many engines that are all like this one,
     /// but for their `max_flows`: the same addresses, ports, rules, modes and
     /// seed. O(redirects).
     pub fn shards(&self, parts: u16) -> Result<Shards, ShardsError> {

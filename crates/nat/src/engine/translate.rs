@@ -149,12 +149,13 @@ impl Nat {
         name: u32,
     ) -> bool {
         let now = self.clock.now();
+        let flags = self.plain_flags::<OUT>();
         let Some(flow) = self.table.get_mut(name) else {
             return false;
         };
         let idle = now.wrapping_sub(flow.last_used);
         let plain = (flow.key::<OUT>() == key)
-            & flow.is_plain::<OUT>(self.plain_flags)
+            & flow.is_plain::<OUT>(flags)
             & (idle <= self.ticks.of(flow.class));
         if !plain {
             return self.rare_way::<OUT, NOTE>(bytes, key, name);
@@ -177,12 +178,13 @@ impl Nat {
         name: u32,
     ) -> bool {
         let now = self.clock.now();
+        let refreshes = self.refreshes::<OUT>();
         let Some(flow) = self.table.get_mut(name) else {
             return false;
         };
         let idle = now.wrapping_sub(flow.last_used);
         let fit = (flow.key::<OUT>() == key)
-            & flow.is_ordinary(self.plain_flags)
+            & flow.is_ordinary(self.ordinary_flags)
             & (idle <= self.ticks.of(flow.class));
         let shared = flow.flags & flag::MAPPED != 0;
         let is_tcp = key.protocol() == protocol::TCP;
@@ -192,7 +194,8 @@ impl Nat {
             return false;
         }
         let class = flow.class;
-        mark::<OUT>(flow, now);
+        let used = if refreshes { now } else { flow.last_used };
+        mark::<OUT>(flow, used);
         parse::rewrite_short::<OUT>(bytes, is_tcp, flow);
         // Once in a tick the mapping must know; within it, it does already.
         if shared && ((idle != 0) | (flow.class != class)) {
@@ -255,7 +258,26 @@ impl Nat {
     /// Whether nothing unknown comes in: no rule, no shared mapping.
     #[inline(always)]
     pub(super) fn inbound_is_closed(&self) -> bool {
-        self.config.mode.deny_incoming && self.rules.is_empty() && self.mappings.len() == 0
+        let config = &self.config;
+        (config.mode.deny_incoming & !config.passes_foreign)
+            && self.rules.is_empty()
+            && self.mappings.len() == 0
+    }
+
+    /// What a flow's flags are held against on the short way of a direction.
+    #[inline(always)]
+    fn plain_flags<const OUT: bool>(&self) -> u32 {
+        if OUT {
+            self.ordinary_flags
+        } else {
+            self.plain_flags_in
+        }
+    }
+
+    /// Whether a packet of a direction lets its flow live on.
+    #[inline(always)]
+    pub(super) fn refreshes<const OUT: bool>(&self) -> bool {
+        OUT || self.config.inbound_refresh
     }
 
     /// A packet of a flow that may have to be made, or has something
@@ -309,7 +331,7 @@ impl Nat {
         }
     }
 
-    /// The flow of a packet; one that is dead is ended on the spot.
+    /// The flow of a packet; one that has expired is ended on the spot.
     #[inline]
     pub(super) fn find_alive<const OUT: bool>(
         &mut self,
@@ -325,7 +347,7 @@ impl Nat {
         None
     }
 
-    /// Translates a packet of a living flow, whatever is special about it.
+    /// Translates a packet of an active flow, whatever is special about it.
     pub(super) fn special<const OUT: bool>(
         &mut self,
         name: u32,
@@ -342,7 +364,7 @@ impl Nat {
         self.one_way::<OUT>(name, bytes, parsed)
     }
 
-    /// Translates a packet of a living flow in one direction.
+    /// Translates a packet of an active flow in one direction.
     fn one_way<const OUT: bool>(
         &mut self,
         name: u32,
@@ -350,6 +372,7 @@ impl Nat {
         parsed: &Parsed,
     ) -> Verdict {
         let now = self.clock.now();
+        let refreshes = self.refreshes::<OUT>();
         let Some(flow) = self.table.get_mut(name) else {
             return Verdict::NoMapping;
         };
@@ -357,7 +380,8 @@ impl Nat {
             return self.helped::<OUT>(name, bytes, parsed);
         }
         let class = flow.class;
-        touch::<OUT>(flow, now, bytes, parsed);
+        let used = if refreshes { now } else { flow.last_used };
+        touch::<OUT>(flow, used, bytes, parsed);
         let turned = flow.class != class;
         if flow.has(flag::MAPPED) {
             self.refresh_shared(name, class);
@@ -435,7 +459,7 @@ impl Nat {
         Verdict::Translated
     }
 
-    /// The living flow of a packet that was translated outward.
+    /// The active flow of a packet that was translated outward.
     pub(super) fn left_by(&self, key: Key) -> Option<Flow> {
         let key = key.turned();
         let name = self.table.find::<false>(self.table.hasher.hash(key), key)?;

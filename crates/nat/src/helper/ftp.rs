@@ -35,6 +35,8 @@ pub enum Form {
     Extended(u8),
     /// `|||5001|` (229): the port alone, the address is the connection's.
     PortOnly(u8),
+    /// `3221225985 5001`: two numbers (IRC's DCC, [`super::irc`]).
+    Numbers,
 }
 
 /// An endpoint that a line names.
@@ -137,6 +139,8 @@ impl Reader<'_> {
                 self.expect(delimiter)?;
                 Some((None, self.port(delimiter)?))
             }
+            // No line of FTP has it.
+            Form::Numbers => None,
         }
     }
 
@@ -190,6 +194,7 @@ pub fn write(form: Form, address: Ipv4Addr, port: u16) -> Text {
             let delimiter = char::from(byte);
             write!(text, "{delimiter}{delimiter}{delimiter}{port}{delimiter}")
         }
+        Form::Numbers => write!(text, "{} {port}", address.to_bits()),
     };
     text
 }
@@ -251,6 +256,7 @@ mod tests {
         assert_eq!(write(Form::Commas, all, u16::MAX).len(), 23);
         assert_eq!(write(Form::Extended(b'|'), all, u16::MAX).len(), 25);
         assert_eq!(write(Form::PortOnly(b'|'), all, u16::MAX).len(), 9);
+        assert_eq!(write(Form::Numbers, all, u16::MAX).len(), 16);
     }
 
     proptest! {

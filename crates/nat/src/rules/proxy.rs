@@ -55,7 +55,7 @@ impl Network {
 pub struct Proxy {
     /// Rules with lower numbers are asked first.
     pub number: u32,
-    /// TCP or UDP; `None`: both.
+    /// TCP or UDP; `None`: both, which no text says.
     pub protocol: Option<u8>,
     /// The remote port of connections it is for; 0: any.
     pub port: u16,
@@ -186,7 +186,8 @@ pub fn parse(text: &str) -> Result<ProxyWord, ProxyError> {
     let mut words = text.split_whitespace();
     let mut proxy = Proxy {
         number: NO_NUMBER,
-        protocol: None,
+        // As in libalias, a rule that names no protocol is for TCP.
+        protocol: Some(TCP),
         port: 0,
         server: Ipv4Addr::UNSPECIFIED,
         server_port: 0,
@@ -224,11 +225,8 @@ pub fn parse(text: &str) -> Result<ProxyWord, ProxyError> {
     if !with_server {
         return Err(ProxyError::Missing("server"));
     }
-    if proxy.encoding == Encoding::TcpStream {
-        if proxy.protocol == Some(UDP) {
-            return Err(ProxyError::NotTcp);
-        }
-        proxy.protocol = Some(TCP);
+    if proxy.encoding == Encoding::TcpStream && proxy.protocol == Some(UDP) {
+        return Err(ProxyError::NotTcp);
     }
     Ok(ProxyWord::Add(proxy))
 }
@@ -343,6 +341,12 @@ mod tests {
         let rule = add("type encode_tcp_stream port 80 server 10.0.0.1:3128 dst 18.0.0.0/8");
         assert_eq!((rule.protocol, rule.server_port), (Some(TCP), 3_128));
         assert!(rule.fits(&tuple(80)) && !rule.fits(&tuple(81)));
+        let udp = Tuple {
+            protocol: UDP,
+            ..tuple(80)
+        };
+        assert!(!add("port 80 server 10.0.0.1").fits(&udp));
+        assert!(add("port 80 server 10.0.0.1 proto udp").fits(&udp));
         assert_eq!(parse("delete 4"), Ok(ProxyWord::Delete(4)));
         for wrong in [
             "",

@@ -36,6 +36,15 @@ pub fn timeout(words: &mut Words<'_>) -> Result<Statement, TextErrorKind> {
     ))
 }
 
+/// `SECONDS`, 0 as well.
+pub fn hold_down(words: &mut Words<'_>) -> Result<Statement, TextErrorKind> {
+    const WANTED: &str = "seconds, from 0 to 31536000";
+    let word = words.wanted(WANTED)?;
+    let secs = word.parse().ok().filter(|secs| *secs <= MOST_SECS);
+    secs.map(Statement::HoldDown)
+        .ok_or_else(|| wrong(word, WANTED))
+}
+
 pub fn pooling(words: &mut Words<'_>) -> Result<Statement, TextErrorKind> {
     const WANTED: &str = "paired or arbitrary";
     match words.wanted(WANTED)? {
@@ -47,7 +56,7 @@ pub fn pooling(words: &mut Words<'_>) -> Result<Statement, TextErrorKind> {
 
 /// `NAME [yes|no]`.
 pub fn helper(words: &mut Words<'_>) -> Result<Statement, TextErrorKind> {
-    const WANTED: &str = "a helper: ftp or pptp";
+    const WANTED: &str = "a helper: ftp, pptp, irc or tftp";
     let word = words.wanted(WANTED)?;
     let entry = helper::REGISTRY.iter().find(|entry| entry.name == word);
     let name = entry.ok_or_else(|| wrong(word, WANTED))?.name;

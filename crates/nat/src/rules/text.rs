@@ -2,7 +2,7 @@
 //! `fingerpost nat run --rules FILE` reads. `#` begins a comment.
 //!
 //! ```text
-//! alias_address 192.0.2.1 [192.0.2.2 …]      also: ip
+//! alias_address 192.0.2.1 [192.0.2.8/29 192.0.2.20-192.0.2.29 …]  also: ip
 //! redirect_port tcp 10.0.0.5:80 8080
 //! redirect_port udp 10.0.0.5:5000-5009 192.0.2.2:6000-6009 198.51.100.7[:53]
 //! redirect_port tcp 10.0.0.6:80,10.0.0.7:80 80        a pool, in turn
@@ -14,22 +14,25 @@
 //! target_address 10.0.0.7
 //! port_range 2000-3000
 //! deny_incoming [yes|no]      same_ports, unregistered_only, carrier_grade,
-//!                             reset_on_address_change, reverse, proxy_only
+//!                             reset_on_address_change, reverse, proxy_only,
+//!                             inbound_refresh
 //! mapping endpoint-independent | address-dependent | address-and-port-dependent
 //! filtering endpoint-independent | …
 //! timeout tcp_established 7440                in seconds; tcp_opening, udp, …
+//! hold_down 120                               in seconds; 0: not at all
 //! pooling paired | arbitrary
 //! helper ftp [yes|no]
 //! max_flows 1000000
 //! at_cap refuse | evict
 //! ```
 //! Addresses and ports are numbers, protocols their names or numbers:
-//! nothing is looked up anywhere.
+//! nothing is looked up anywhere. Words of natd that are not for here are
+//! refused by name.
 
 use std::net::Ipv4Addr;
 
 use super::proxy::{self, ProxyError, ProxyWord};
-use super::{Redirect, RuleError, Server, settings};
+use super::{Redirect, RuleError, Server, aliases, settings};
 use crate::{AtCap, Dependence, Pooling, State};
 
 /// Lines of a text at most; more is refused.
@@ -55,6 +58,8 @@ pub enum Switch {
     Reverse,
     /// Nothing but proxy rules.
     ProxyOnly,
+    /// What comes in keeps flows alive, too.
+    InboundRefresh,
 }
 
 /// What a line asks for.
@@ -85,6 +90,8 @@ pub enum Statement {
     Filtering(Dependence),
     /// How long a flow in a state lives unused, seconds.
     Timeout(State, u32),
+    /// How long a port that was given back is not given again, seconds.
+    HoldDown(u32),
     /// Which of several alias addresses a host gets.
     Pooling(Pooling),
     /// A helper, by its name in [`crate::helper::REGISTRY`], on or off.
@@ -122,6 +129,17 @@ pub enum TextErrorKind {
         "`{0}` begins no rule; redirect_port, redirect_address, redirect_proto, proxy_rule, alias_address, deny_incoming, timeout, … do"
     )]
     Unknown(String),
+    /// A word of natd's that is not for here.
+    #[error("`{word}` is natd's and not for here: {why}")]
+    NotHere {
+        /// The word.
+        word: &'static str,
+        /// What does its work.
+        why: &'static str,
+    },
+    /// An alias address that is none.
+    #[error(transparent)]
+    Alias(#[from] aliases::AliasError),
     /// A word that should be something else.
     #[error("`{found}` is not {wanted}")]
     Wrong {
@@ -243,6 +261,7 @@ fn statement(words: &mut Words<'_>) -> Result<Option<Statement>, TextErrorKind> 
         "mapping" => Statement::Mapping(dependence(words)?),
         "filtering" => Statement::Filtering(dependence(words)?),
         "timeout" => settings::timeout(words)?,
+        "hold_down" => settings::hold_down(words)?,
         "pooling" => settings::pooling(words)?,
         "helper" => settings::helper(words)?,
         "max_flows" => settings::max_flows(words)?,
@@ -254,10 +273,11 @@ fn statement(words: &mut Words<'_>) -> Result<Option<Statement>, TextErrorKind> 
 }
 
 fn alias_addresses(words: &mut Words<'_>) -> Result<Statement, TextErrorKind> {
-    let mut addresses = vec![address(words.wanted("an address")?)?];
+    let mut addresses = aliases::parse(words.wanted("an address")?)?;
     while let Some(word) = words.next() {
-        addresses.push(address(word)?);
+        addresses.extend(aliases::parse(word)?);
     }
+    aliases::check(&addresses)?;
     Ok(Statement::AliasAddresses(addresses))
 }
 
@@ -270,9 +290,58 @@ fn switch(word: &str, words: &mut Words<'_>) -> Result<Statement, TextErrorKind>
         "reset_on_address_change" | "reset" => Switch::ResetOnAddressChange,
         "reverse" => Switch::Reverse,
         "proxy_only" => Switch::ProxyOnly,
-        _ => return Err(TextErrorKind::Unknown(word.to_owned())),
+        "inbound_refresh" => Switch::InboundRefresh,
+        _ => return Err(unknown(word)),
     };
     Ok(Statement::Switch(switch, is_on(words)?))
+}
+
+/// Why a word begins no rule.
+fn unknown(word: &str) -> TextErrorKind {
+    const NOT_HERE: &[(&[&str], &str)] = &[
+        (
+            &["interface", "n", "dynamic"],
+            "name the outside addresses by alias_address",
+        ),
+        (
+            &[
+                "log",
+                "log_denied",
+                "log_facility",
+                "log_ipfw_denied",
+                "verbose",
+                "v",
+            ],
+            "no log of flows is written; SIGUSR1 prints the counters",
+        ),
+        (
+            &["punch_fw", "skinny_port", "use_sockets", "s"],
+            "no firewall and no socket is touched, and Skinny is not helped",
+        ),
+        (
+            &[
+                "port",
+                "p",
+                "in_port",
+                "i",
+                "out_port",
+                "o",
+                "globalport",
+                "instance",
+            ],
+            "packets come from TUN devices or a capture, not from a divert socket",
+        ),
+        (
+            &["config", "f", "pid_file", "P", "exit_delay"],
+            "say it on the command line, or leave it to who starts the program",
+        ),
+    ];
+    for (words, why) in NOT_HERE {
+        if let Some(word) = words.iter().find(|known| **known == word) {
+            return TextErrorKind::NotHere { word, why };
+        }
+    }
+    TextErrorKind::Unknown(word.to_owned())
 }
 
 pub(super) fn is_on(words: &mut Words<'_>) -> Result<bool, TextErrorKind> {
@@ -480,7 +549,10 @@ fn port_range(word: &str) -> Result<(u16, u16), TextErrorKind> {
     let port = |text: &str| text.parse::<u16>().ok().filter(|port| *port != 0);
     match (port(first), port(last)) {
         (Some(first), Some(last)) if first <= last => Ok((first, last)),
-        _ => Err(wrong(word, "a port, or a range of ports, from 1 to 65535")),
+        _ => Err(wrong(
+            word,
+            "a port or a range of ports: numbers from 1 to 65535, no names of services",
+        )),
     }
 }
 

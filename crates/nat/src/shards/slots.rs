@@ -2,7 +2,7 @@
 //! an even port and the next one (RTP and RTCP, RFC 3550 §11) is one part's,
 //! and that every part has even and odd ports all over the range.
 
-/// Pairs of ports that are dealt by one bit mask; the next ones the same way.
+/// Pairs of ports that are assigned by one bit mask; the next ones the same way.
 const SLOTS: u32 = 256;
 /// Ports of them.
 const BLOCK: u32 = 2 * SLOTS;

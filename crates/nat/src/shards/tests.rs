@@ -28,7 +28,7 @@ fn config() -> Config {
     config
 }
 
-/// Engines that are parts of one, and who deals the packets.
+/// Engines that are parts of one, and who distributes the packets.
 struct Parts {
     shards: Arc<Shards>,
     engines: Vec<Nat>,
@@ -535,7 +535,7 @@ fn what_one_engine_alone_can_do_is_refused() {
     assert!(refused(&|_| {}, None, 0).is_some() && refused(&|_| {}, None, 257).is_some());
 }
 
-/// With the door open an alias address answers by itself: the part that has
+/// Where unsolicited packets pass an alias address answers by itself: the part that has
 /// the question has the answer.
 #[test]
 fn an_alias_address_answers_where_it_was_asked() {

@@ -176,3 +176,19 @@ fn one_shot() {
     trial.change_there_and_back();
     trial.udp_in_fails(REMOTE, OPEN);
 }
+
+#[test]
+fn servers_behind_an_address_take_turns() {
+    let mut trial = Trial::new();
+    let [one, other, _] = PRIVATES;
+    let handle = add(&mut trial, Redirect::address(one, PUBLIC));
+    for address in [other, one] {
+        let server = Server { address, port: 0 };
+        trial.nat.rules_mut().add_server(handle, server).unwrap();
+    }
+    for (client, server) in [(1_000, one), (1_001, other), (1_002, one)] {
+        trial.udp_in((EXT, client), (PUBLIC, 80), (server, 80));
+    }
+    // A flow that is there stays with its server.
+    trial.udp_in((EXT, 1_001), (PUBLIC, 80), (other, 80));
+}

@@ -1,5 +1,5 @@
-//! What comes in unasked, with the door open and shut: who answers, from
-//! where; what must not leave, and what must not come in.
+//! Unsolicited inbound packets, where they pass and where they are refused:
+//! who answers, from where; what must not leave, and what must not come in.
 
 use std::net::Ipv4Addr;
 
@@ -78,7 +78,8 @@ fn what_is_answered_stays() {
     assert_eq!(trial.try_out(own, REMOTE).1, alias);
 }
 
-/// With the door shut nothing is made; with it open, a full table lets pass.
+/// Where unsolicited packets are refused nothing is made; where they pass, a
+/// full table lets them pass.
 #[test]
 fn it_opens_nothing_where_the_door_is_shut() {
     let mut trial = Trial::new();

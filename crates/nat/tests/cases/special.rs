@@ -5,7 +5,7 @@ use std::net::Ipv4Addr;
 use fingerpost_nat::rules::{ProxyWord, parse_proxy};
 use fingerpost_nat::{Config, Direction, Nat, Verdict};
 use packet::build::{Ip, Segment};
-use packet::{Gre, Ipv4, Tcp, ipv4, protocol, tcp};
+use packet::{Gre, Ipv4, Tcp, Udp, ipv4, protocol, tcp};
 
 use crate::trial::{EXT, MASQ, PRIVATE, PRIVATES, Trial};
 
@@ -235,7 +235,10 @@ fn a_proxy_is_told_in_the_stream() {
 #[test]
 fn a_proxy_is_told_by_an_option() {
     let mut trial = Trial::new();
-    proxy(&mut trial, "type encode_ip_hdr port 53 server 18.52.86.200");
+    proxy(
+        &mut trial,
+        "type encode_ip_hdr proto udp port 53 server 18.52.86.200",
+    );
     let mut bytes = Ip::new(PRIVATE, EXT).udp(CLIENT, 53, b"question");
     let before = bytes.clone();
     assert_eq!(
@@ -343,4 +346,93 @@ fn fragments_in_any_order_both_ways() {
     let mut lost = pieces(EXT, MASQ, (53, 1), 999);
     assert!(!trial.nat.translate_in(&mut lost[0], 0).goes_on());
     assert_eq!(trial.nat.translate_in(&mut lost[1], 0), Verdict::NoMapping);
+}
+
+#[test]
+fn with_proxy_rules_only_a_proxied_connection_keeps_its_source() {
+    let mut trial = Trial::new();
+    trial.mode(|mode| mode.proxy_only = true);
+    let rule = "port 80 server 10.0.0.1:3128 type no_encode";
+    let Ok(ProxyWord::Add(proxy)) = parse_proxy(rule) else {
+        unreachable!("{rule}");
+    };
+    trial.nat.rules_mut().add_proxy(proxy).unwrap();
+    let (from, to) = ((PRIVATE, CLIENT), (EXT, 80));
+    let syn = (999, 0, tcp::SYN);
+    let (verdict, sent) = trial.segment(true, from, to, syn, b"");
+    assert_eq!(verdict, Verdict::Translated);
+    let server = (Ipv4Addr::new(10, 0, 0, 1), 3_128);
+    assert_eq!((sent.source, sent.destination), (from, server));
+    let answer = (4_999, 1_000, tcp::SYN | tcp::ACK);
+    let (verdict, back) = trial.segment(false, server, from, answer, b"");
+    assert_eq!(verdict, Verdict::Translated);
+    assert_eq!((back.source, back.destination), (to, from));
+    // Anything else passes as it is.
+    let (verdict, _) = trial.segment(true, from, (EXT, 81), syn, b"");
+    assert_eq!(verdict, Verdict::Passed);
+}
+
+#[test]
+fn a_tftp_server_answers_from_another_port() {
+    let mut trial = Trial::new();
+    trial.mode(|mode| mode.deny_incoming = true);
+    let (client, server) = ((PRIVATE, CLIENT), (EXT, 69));
+    let request = |trial: &mut Trial, data: &[u8]| {
+        let mut bytes = Ip::new(client.0, server.0).udp(client.1, server.1, data);
+        assert_eq!(
+            trial.nat.translate_out(&mut bytes, trial.now),
+            Verdict::Translated
+        );
+        Udp::new(&bytes[20..]).unwrap().source_port()
+    };
+    // An answer of the server's own opens nothing.
+    let port = request(&mut trial, b"\0\x04\0\x01");
+    trial.udp_in_fails((EXT, 50_000), (MASQ, port));
+    for _ in 0..2 {
+        assert_eq!(request(&mut trial, b"\0\x01file\0octet\0"), port);
+    }
+    trial.udp_in_fails((PRIVATES[1], 50_000), (MASQ, port));
+    // The transfer goes both ways, and a second server's port gets nowhere.
+    trial.udp_in((EXT, 50_000), (MASQ, port), client);
+    assert_eq!(trial.udp_out(client, (EXT, 50_000), MASQ), port);
+    trial.udp_in((EXT, 50_000), (MASQ, port), client);
+    trial.udp_in_fails((EXT, 50_001), (MASQ, port));
+    assert!(trial.nat.rules().is_empty());
+    // A request that nobody answers waits a minute.
+    request(&mut trial, b"\0\x02file\0octet\0");
+    trial.now += 61_000;
+    trial.udp_in_fails((EXT, 50_002), (MASQ, port));
+}
+
+#[test]
+fn an_offer_through_irc_lets_one_in_from_anywhere() {
+    let mut trial = Trial::new();
+    trial.mode(|mode| mode.deny_incoming = true);
+    let (server, client) = ((EXT, 6_667), (PRIVATE, CLIENT));
+    trial.connect(server, server);
+    let own = PRIVATE.to_bits();
+    let line = format!("PRIVMSG bob :\x01DCC SEND f {own} 5001 9\x01\r\n");
+    let numbers = (1_000, 5_000, tcp::ACK);
+    let (verdict, sent) = trial.segment(true, client, server, numbers, line.as_bytes());
+    assert_eq!(verdict, Verdict::Translated);
+    let rest = sent
+        .data
+        .strip_prefix("PRIVMSG bob :\x01DCC SEND f 16909060 ");
+    let (port, rest) = rest.unwrap().split_once(' ').unwrap();
+    assert_eq!(rest, "9\x01\r\n");
+    let to = (MASQ, port.parse().unwrap());
+    let syn = (1, 0, tcp::SYN);
+    let stranger = (Ipv4Addr::new(18, 52, 86, 121), 4_000);
+    let (verdict, back) = trial.segment(false, stranger, to, syn, b"");
+    assert_eq!(
+        (verdict, back.destination),
+        (Verdict::Translated, (PRIVATE, 5_001))
+    );
+    // One and no more; and nobody's address but the speaker's is opened.
+    let other = (Ipv4Addr::new(18, 52, 86, 122), 4_000);
+    assert!(!trial.segment(false, other, to, syn, b"").0.goes_on());
+    let next = (1_000 + line.len() as u32, 5_000, tcp::ACK);
+    let foreign = line.replace(&own.to_string(), &PRIVATES[1].to_bits().to_string());
+    let (_, sent) = trial.segment(true, client, server, next, foreign.as_bytes());
+    assert_eq!(sent.data, foreign);
 }

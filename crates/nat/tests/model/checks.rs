@@ -31,7 +31,7 @@ impl World {
         });
     }
 
-    /// Whether a refusal may be due to flows that are dead but not swept: a
+    /// Whether a refusal may be due to flows that have expired but were not swept: a
     /// large range or table is not looked through for every packet, and a
     /// shared mapping lives as long as the longest-lived of its flows would
     /// have.
@@ -75,9 +75,12 @@ impl World {
                 });
             });
         }
+        let mut had = self.model.had.clone();
+        had.extend(flows.iter().map(|flow| flow.alias));
         Model {
             config: self.model.config.clone(),
             flows,
+            had,
             rules: self.model.rules.clone(),
             by_rule: 0,
             as_they_are: 0,

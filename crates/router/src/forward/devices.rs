@@ -58,8 +58,8 @@ pub fn run(asked: &Forward, read: ReadTables) -> Result<Report> {
     let (asks, asked_for) = requests::rings();
     let mut workers = start(asked, engines, &devices, &mut fill, &domain, &asks)?;
     let mut failed = vec![0; workers.all.len()];
-    let mut carrier = match known.namespace() {
-        Some(namespace) => Some(Carrier::open(namespace).context("opening a socket")?),
+    let mut carrier = match known.namespace()? {
+        Some(namespace) => Some(Carrier::open(&namespace).context("opening a socket")?),
         None => None,
     };
     if let Err(error) = privileges::confine() {

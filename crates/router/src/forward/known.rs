@@ -65,11 +65,11 @@ impl Known {
     }
 
     /// The namespace they are of.
-    pub fn namespace(&self) -> Option<&Namespace> {
-        match self {
-            Self::Mirrored(mirror) => Some(mirror.namespace()),
+    pub fn namespace(&self) -> Result<Option<Namespace>> {
+        Ok(match self {
+            Self::Mirrored(mirror) => Some(mirror.namespace()?),
             Self::File(_) => None,
-        }
+        })
     }
 }
 

@@ -33,13 +33,14 @@ impl Report {
         let counted = &self.statistics;
         writeln!(
             out,
-            "{:<8} {} made, {} expired, {} evicted, {} removed, {} there",
+            "{:<8} {} made, {} expired, {} evicted, {} removed, {} there ({} of strangers)",
             "flows",
             counted.flows_made,
             counted.flows_expired,
             counted.flows_evicted,
             counted.flows_removed,
-            counted.flows
+            counted.flows,
+            counted.strangers
         )?;
         writeln!(
             out,
@@ -94,6 +95,7 @@ impl Report {
                 "evicted": counted.flows_evicted,
                 "removed": counted.flows_removed,
                 "there": counted.flows,
+                "strangers": counted.strangers,
                 "inspected": counted.flows_inspected,
             },
             "memory_bytes": counted.memory_bytes,
@@ -129,5 +131,32 @@ fn name(verdict: Verdict) -> &'static str {
         Verdict::FragmentWaiting => "fragment_waiting",
         Verdict::HelperRefused => "helper_refused",
         Verdict::Unsupported => "unsupported",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn strangers_are_told_beside_the_flows_that_are_there() {
+        let statistics = Statistics {
+            flows: 7,
+            strangers: 3,
+            ..Statistics::default()
+        };
+        let report = Report {
+            statistics,
+            ..Report::default()
+        };
+        let mut text = Vec::new();
+        report.write(false, &mut text).unwrap();
+        let text = String::from_utf8(text).unwrap();
+        assert!(text.contains("7 there (3 of strangers)"), "{text}");
+        let flows = &report.json()["flows"];
+        assert_eq!(
+            (&flows["there"], &flows["strangers"]),
+            (&json!(7), &json!(3))
+        );
     }
 }

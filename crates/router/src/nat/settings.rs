@@ -10,8 +10,8 @@ use std::sync::Arc;
 use anyhow::{Context, bail};
 use clap::{Args, ValueEnum, ValueHint};
 use ipnet::Ipv4Net;
-use nat::rules::{self, ProxyWord, Redirect, Script, Server, Statement, Switch};
-use nat::{Behaviour, Config, Dependence, Nat, PortChoice};
+use nat::rules::{self, ProxyWord, Redirect, Rules, Script, Server, Statement, Switch};
+use nat::{Behaviour, Config, Nat, PortChoice};
 use tracing::warn;
 
 /// Sources that are inside when nothing is said: RFC 1918 and RFC 6598.
@@ -32,7 +32,7 @@ enum ModeWord {
     DenyIncoming,
     /// New connections from outside pass as they are
     AcceptIncoming,
-    /// A flow keeps its port where it is free
+    /// A flow keeps its port if that is free
     SamePorts,
     /// Only private sources (RFC 1918) are translated
     UnregisteredOnly,
@@ -40,22 +40,23 @@ enum ModeWord {
     CarrierGrade,
     /// Only proxy rules are obeyed
     ProxyOnly,
-    /// In and out are exchanged
+    /// Inside and outside are swapped
     Reverse,
-    /// One port for all remotes, and all of them get in (RFC 4787)
+    /// Endpoint-independent mapping and filtering (RFC 4787)
     EndpointIndependent,
 }
 
 /// Options that say how to translate.
 #[derive(Debug, Clone, Args)]
 pub struct Settings {
-    /// An outside address to translate to; may be said several times
-    #[arg(long, value_name = "ADDR", value_delimiter = ',')]
-    alias: Vec<Ipv4Addr>,
-    /// Redirects, proxy rules and modes, one a line, in natd's words
+    /// Outside addresses to translate to (192.0.2.1, 192.0.2.0/28,
+    /// 192.0.2.1-192.0.2.9); may be given several times
+    #[arg(long, value_name = "ADDR", value_delimiter = ',', value_parser = aliases)]
+    alias: Vec<Aliases>,
+    /// File of redirects, proxy rules and modes, one per line, in natd's words
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     rules: Option<PathBuf>,
-    /// Sources inside this prefix go out (of a capture); may be said several
+    /// Sources inside this prefix go out (of a capture); may be given several
     /// times [default: the private ones, RFC 1918 and 6598]
     #[arg(
         long,
@@ -64,14 +65,14 @@ pub struct Settings {
         conflicts_with = "tun"
     )]
     inside: Vec<Ipv4Net>,
-    /// A mode; may be said several times
+    /// A mode; may be given several times
     #[arg(long, value_name = "MODE", value_delimiter = ',')]
     mode: Vec<ModeWord>,
     /// The outside ports that flows get [default: 32768-65535]
     #[arg(long, value_name = "LOW-HIGH", value_parser = ports)]
     ports: Option<(u16, u16)>,
-    /// Where new connections from outside go; they are not refused then,
-    /// unless that is said as well
+    /// Inside host that new connections from outside go to; they are then not
+    /// refused, unless that is asked for as well
     #[arg(long, value_name = "ADDR")]
     target: Option<Ipv4Addr>,
     /// Most flows [default: 1048576]
@@ -83,6 +84,18 @@ pub struct Settings {
     /// Says nothing about rules that are taken
     #[arg(skip)]
     is_silent: bool,
+    /// Packets are routed as well: the machine has other addresses, and
+    /// hosts with addresses of their own
+    #[arg(skip)]
+    is_router: bool,
+}
+
+/// The addresses of a word.
+#[derive(Debug, Clone)]
+struct Aliases(Vec<Ipv4Addr>);
+
+fn aliases(text: &str) -> Result<Aliases, rules::aliases::AliasError> {
+    rules::aliases::parse(text).map(Aliases)
 }
 
 fn ports(text: &str) -> Result<(u16, u16), String> {
@@ -114,7 +127,7 @@ impl Rule {
 }
 
 impl Settings {
-    /// All defaults, and a file of rules.
+    /// All defaults, and a file of rules, for a router.
     pub fn of_rules(path: &Path) -> Self {
         Self {
             alias: Vec::new(),
@@ -126,6 +139,7 @@ impl Settings {
             max_flows: None,
             seed: None,
             is_silent: false,
+            is_router: true,
         }
     }
 
@@ -146,7 +160,7 @@ impl Settings {
     }
 
     /// Engines that are parts of one, with its rules; the flows that there
-    /// may be are dealt among them.
+    /// may be are distributed among them.
     pub fn engines(&self, parts: u16) -> anyhow::Result<Vec<Nat>> {
         let mut like = self.seeded();
         let first = like.one_of(parts)?;
@@ -178,6 +192,44 @@ impl Settings {
 
     /// One of so many engines, with all rules.
     fn one_of(&self, parts: u16) -> anyhow::Result<Nat> {
+        let (mut config, rules) = self.read()?;
+        let most = &mut config.limits.max_flows;
+        *most = most.div_ceil(usize::from(parts.max(1)));
+        let mut nat = Nat::new(config).context("making the engine")?;
+        *nat.rules_mut() = rules;
+        Ok(nat)
+    }
+
+    /// Reads the file again. An engine that runs gets its rules, addresses,
+    /// ports, modes and timeouts, and keeps its flows; where something is
+    /// wrong, nothing changes.
+    pub fn reload(&self, nat: &mut Nat) -> anyhow::Result<()> {
+        let (config, rules) = self.read()?;
+        let former = nat.config().clone();
+        nat.set_addresses(&config.addresses)?;
+        nat.set_ports(config.ports.clone())?;
+        *nat.rules_mut() = rules;
+        nat.set_mode(config.mode);
+        nat.set_target(config.target);
+        nat.set_udp(config.udp);
+        nat.set_tcp(config.tcp);
+        nat.set_port_choice(config.port_choice);
+        nat.set_timeouts(config.timeouts);
+        let is_whole = former.limits == config.limits
+            && former.helpers == config.helpers
+            && former.pooling == config.pooling
+            && former.hold_down_secs == config.hold_down_secs
+            && former.inbound_refresh == config.inbound_refresh;
+        if !is_whole {
+            warn!(
+                "max_flows, at_cap, helper, pooling, hold_down and inbound_refresh are for the next start"
+            );
+        }
+        Ok(())
+    }
+
+    /// What the options and the file ask for.
+    fn read(&self) -> anyhow::Result<(Config, Rules)> {
         let mut config = Config::new(&[]);
         config.limits.max_flows = DEFAULT_MAX_FLOWS;
         config.seed = self.seed.unwrap_or_else(|| RandomState::new().hash_one(0));
@@ -193,7 +245,7 @@ impl Settings {
                 }
             }
         }
-        self.apply(&mut config);
+        self.apply(&mut config)?;
         let denies = self.denies().or(said);
         // Who names a target wants new connections to get there.
         config.mode.deny_incoming = denies.unwrap_or(config.target.is_none());
@@ -202,21 +254,19 @@ impl Settings {
                 "nothing would be translated: name an outside address by --alias, or by alias_address in the rules"
             );
         }
-        let most = &mut config.limits.max_flows;
-        *most = most.div_ceil(usize::from(parts.max(1)));
-        let mut nat = Nat::new(config).context("making the engine")?;
+        let mut laid_down = Rules::default();
         for (line, rule) in rules {
             let place = || self.rules.as_deref().unwrap_or(Path::new("")).display();
             let is_open = !self.is_silent && denies != Some(true);
-            if is_open && nat.config().mode.deny_incoming && rule.is_of_address() {
+            if is_open && config.mode.deny_incoming && rule.is_of_address() {
                 warn!(
                     "{}:{line}: new connections from outside to this address are refused: say `deny_incoming no`, or `deny_incoming` if that is meant",
                     place()
                 );
             }
-            lay_down(&mut nat, rule).with_context(|| format!("{}:{line}", place()))?;
+            lay_down(&mut laid_down, rule).with_context(|| format!("{}:{line}", place()))?;
         }
-        Ok(nat)
+        Ok((config, laid_down))
     }
 
     /// Whether new connections from outside are refused, if an option says.
@@ -230,9 +280,12 @@ impl Settings {
         said.next()
     }
 
-    fn apply(&self, config: &mut Config) {
+    fn apply(&self, config: &mut Config) -> anyhow::Result<()> {
+        config.passes_foreign = self.is_router;
         if !self.alias.is_empty() {
-            config.addresses.clone_from(&self.alias);
+            let words = self.alias.iter().map(|Aliases(addresses)| addresses);
+            config.addresses = words.flatten().copied().collect();
+            rules::aliases::check(&config.addresses).context("--alias")?;
         }
         if let Some((low, high)) = self.ports {
             config.ports = low..=high;
@@ -253,11 +306,11 @@ impl Settings {
                 ModeWord::ProxyOnly => config.mode.proxy_only = true,
                 ModeWord::Reverse => config.mode.reverse = true,
                 ModeWord::EndpointIndependent => {
-                    config.udp = Behaviour::FULL_CONE;
-                    config.tcp.mapping = Dependence::Endpoint;
+                    (config.udp, config.tcp) = (Behaviour::FULL_CONE, Behaviour::FULL_CONE);
                 }
             }
         }
+        Ok(())
     }
 }
 
@@ -283,6 +336,7 @@ fn take(statement: Statement, config: &mut Config) -> Option<Rule> {
             (config.tcp.filtering, config.udp.filtering) = (filtering, filtering);
         }
         Statement::Timeout(state, secs) => config.timeouts.set(state, secs),
+        Statement::HoldDown(secs) => config.hold_down_secs = secs,
         Statement::Pooling(pooling) => config.pooling = pooling,
         Statement::Helper(name, is_on) => {
             // It is in the registry: that is where its name is from.
@@ -318,14 +372,15 @@ fn turn(switch: Switch, is_on: bool, config: &mut Config) {
         Switch::ResetOnAddressChange => config.mode.reset_on_address_change = is_on,
         Switch::Reverse => config.mode.reverse = is_on,
         Switch::ProxyOnly => config.mode.proxy_only = is_on,
+        Switch::InboundRefresh => config.inbound_refresh = is_on,
     }
 }
 
-fn lay_down(nat: &mut Nat, rule: Rule) -> anyhow::Result<()> {
+fn lay_down(rules: &mut Rules, rule: Rule) -> anyhow::Result<()> {
     match rule {
-        Rule::Proxy(ProxyWord::Add(proxy)) => nat.rules_mut().add_proxy(proxy)?,
+        Rule::Proxy(ProxyWord::Add(proxy)) => rules.add_proxy(proxy)?,
         Rule::Proxy(ProxyWord::Delete(number)) => {
-            if !nat.rules_mut().remove_proxies(number) {
+            if !rules.remove_proxies(number) {
                 bail!("there is no proxy rule {number} to delete");
             }
         }
@@ -335,13 +390,13 @@ fn lay_down(nat: &mut Nat, rule: Rule) -> anyhow::Result<()> {
             servers,
         } => {
             for redirect in redirects {
-                let handle = nat.rules_mut().insert(redirect)?;
+                let handle = rules.insert(redirect)?;
                 // The latest has the first turn: so the first named has it.
                 for server in servers.iter().rev() {
-                    nat.rules_mut().add_server(handle, *server)?;
+                    rules.add_server(handle, *server)?;
                 }
                 if one_shot {
-                    nat.rules_mut().make_dynamic(handle, u64::MAX)?;
+                    rules.make_dynamic(handle, u64::MAX)?;
                 }
             }
         }

@@ -1,4 +1,5 @@
-//! Two TUN devices with the engine between them, until Ctrl-C.
+//! Two TUN devices with the engine between them, until Ctrl-C. By the way,
+//! as natd: SIGHUP reads the rules again, SIGUSR1 writes the statistics.
 
 use std::io::Read;
 use std::os::fd::AsFd;
@@ -10,7 +11,7 @@ use dataplane::{Batch, Cache, Pool, Port, Received, Tun};
 use nat::{Direction, Nat, Packet, Verdict};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::time::{ClockId, clock_gettime};
-use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGUSR1};
 use signal_hook::low_level::pipe;
 
 use super::report::Report;
@@ -32,9 +33,34 @@ const IDLE: Timespec = Timespec {
 };
 const SWEPT_WHEN_IDLE: usize = 65_536;
 
-/// Translates between the devices until SIGINT, SIGTERM or SIGHUP.
-pub fn run(nat: &mut Nat, inside: &str, outside: &str, report: &mut Report) -> anyhow::Result<()> {
-    let mut end = caught()?;
+/// What is done when a signal asks for it.
+pub struct OnSignal<'a> {
+    /// The rules are read again.
+    pub reload: &'a dyn Fn(&mut Nat),
+    /// The statistics so far are written.
+    pub print: &'a dyn Fn(&Nat, &mut Report),
+}
+
+/// Signals that have come: each becomes readable when its own did.
+struct Signals {
+    end: UnixStream,
+    reload: UnixStream,
+    print: UnixStream,
+}
+
+/// Translates between the devices until SIGINT or SIGTERM.
+pub fn run(
+    nat: &mut Nat,
+    inside: &str,
+    outside: &str,
+    on_signal: &OnSignal<'_>,
+    report: &mut Report,
+) -> anyhow::Result<()> {
+    let mut signals = Signals {
+        end: caught(&[SIGINT, SIGTERM])?,
+        reload: caught(&[SIGHUP])?,
+        print: caught(&[SIGUSR1])?,
+    };
     let mut inside = Tun::open(inside)?;
     let mut outside = Tun::open(outside)?;
     privileges::give_up().context("giving up privileges")?;
@@ -49,7 +75,7 @@ pub fn run(nat: &mut Nat, inside: &str, outside: &str, report: &mut Report) -> a
         &mut inside,
         &mut outside,
         &mut moving,
-        &mut end,
+        (&mut signals, on_signal),
         report,
     );
     for (name, tun) in [("inside", &inside), ("outside", &outside)] {
@@ -67,13 +93,13 @@ struct Moving {
     turning: Batch,
 }
 
-/// Becomes readable when it is time to end.
-fn caught() -> anyhow::Result<UnixStream> {
+/// Becomes readable when one of some signals comes.
+fn caught(signals: &[i32]) -> anyhow::Result<UnixStream> {
     let (ours, handlers) = UnixStream::pair().context("making a pipe for signals")?;
     ours.set_nonblocking(true)?;
-    for signal in [SIGINT, SIGTERM, SIGHUP] {
+    for signal in signals {
         let handler = handlers.try_clone()?;
-        pipe::register(signal, handler).context("catching signals")?;
+        pipe::register(*signal, handler).context("catching signals")?;
     }
     Ok(ours)
 }
@@ -83,13 +109,19 @@ fn shuttle(
     inside: &mut Tun,
     outside: &mut Tun,
     moving: &mut Moving,
-    end: &mut UnixStream,
+    (signals, on_signal): (&mut Signals, &OnSignal<'_>),
     report: &mut Report,
 ) -> anyhow::Result<()> {
     loop {
-        let is_idle = !wait(inside, outside, end)?;
-        if end.read(&mut [0]).is_ok_and(|read| read > 0) {
+        let is_idle = !wait(inside, outside, signals)?;
+        if has_come(&mut signals.end) {
             return Ok(());
+        }
+        if has_come(&mut signals.reload) {
+            (on_signal.reload)(nat);
+        }
+        if has_come(&mut signals.print) {
+            (on_signal.print)(nat, report);
         }
         if is_idle {
             nat.maintain(now_millis(), SWEPT_WHEN_IDLE);
@@ -100,13 +132,20 @@ fn shuttle(
     }
 }
 
+/// Whether a signal has come since this was asked last.
+fn has_come(signal: &mut UnixStream) -> bool {
+    signal.read(&mut [0; 64]).is_ok_and(|read| read > 0)
+}
+
 /// Waits for a packet or a signal; false when there was neither.
-fn wait(inside: &Tun, outside: &Tun, end: &UnixStream) -> anyhow::Result<bool> {
+fn wait(inside: &Tun, outside: &Tun, signals: &Signals) -> anyhow::Result<bool> {
     let readable = |tun| Port::readable(tun).ok_or_else(|| anyhow!("a device without waiting"));
     let mut waited = [
         PollFd::from_borrowed_fd(readable(inside)?, PollFlags::IN),
         PollFd::from_borrowed_fd(readable(outside)?, PollFlags::IN),
-        PollFd::from_borrowed_fd(end.as_fd(), PollFlags::IN),
+        PollFd::from_borrowed_fd(signals.end.as_fd(), PollFlags::IN),
+        PollFd::from_borrowed_fd(signals.reload.as_fd(), PollFlags::IN),
+        PollFd::from_borrowed_fd(signals.print.as_fd(), PollFlags::IN),
     ];
     match poll(&mut waited, Some(&IDLE)) {
         Ok(ready) => Ok(ready > 0),

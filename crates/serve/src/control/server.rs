@@ -18,15 +18,14 @@ use std::time::{Duration, Instant};
 use view::Names;
 
 use super::protocol;
+use crate::budget::Budget;
+use crate::complaint::Complaint;
 use crate::namespace_service::NamespaceService;
 use crate::status::Answered;
-use outbox::Kept;
 use places::{Admission, Taken};
 
 /// Clients accepted in one go.
 const AT_ONCE: usize = 16;
-/// Between two complaints of the same.
-const COMPLAINT: Duration = Duration::from_secs(60);
 
 /// How long nobody is accepted once somebody could not be.
 const REFUSED: Duration = Duration::from_millis(10);
@@ -49,7 +48,8 @@ pub struct Patience {
     pub stalled_when_full: Duration,
     /// Bytes of one client's answer that are kept while it takes nothing.
     pub kept_of_client: usize,
-    /// Of all clients together; a quarter of them for root alone.
+    /// Of all clients together, those of HTTP with them; a quarter of them
+    /// for root alone.
     pub kept: usize,
 }
 
@@ -83,9 +83,12 @@ struct ServerState {
     names: Mutex<Arc<Names>>,
     clients: Mutex<Vec<Arc<Client>>>,
     /// What clients have yet to take.
-    kept: Kept,
-    /// When it was last said that nobody can be accepted.
-    complained: Mutex<Option<Instant>>,
+    kept: Arc<Budget>,
+    /// Whose turn it is to have rows sorted, which are all in memory then:
+    /// somebody's, and root's.
+    sorting: [Mutex<()>; 2],
+    /// That nobody can be accepted.
+    complaint: Mutex<Complaint>,
     answers: AtomicU64,
     refusals: AtomicU64,
     last_micros: AtomicU64,
@@ -113,8 +116,9 @@ impl Server {
                 stopping: AtomicBool::new(false),
                 names: Mutex::new(Arc::new(names)),
                 clients: Mutex::default(),
-                kept: Kept::default(),
-                complained: Mutex::default(),
+                kept: Budget::new(patience.kept),
+                sorting: Default::default(),
+                complaint: Mutex::default(),
                 answers: AtomicU64::new(0),
                 refusals: AtomicU64::new(0),
                 last_micros: AtomicU64::new(0),
@@ -185,6 +189,11 @@ impl Server {
         }
     }
 
+    /// The memory for what clients have not taken, for others to share.
+    pub fn budget(&self) -> Arc<Budget> {
+        Arc::clone(&self.shared.kept)
+    }
+
     /// What was answered since the start.
     pub fn answered(&self) -> Answered {
         self.shared.answered()
@@ -194,10 +203,8 @@ impl Server {
 impl ServerState {
     /// Says that a client cannot be accepted, once a minute.
     fn complain(&self, error: &io::Error) {
-        let complained = self.complained.lock();
-        let mut complained = complained.unwrap_or_else(PoisonError::into_inner);
-        if complained.is_none_or(|last| last.elapsed() >= COMPLAINT) {
-            *complained = Some(Instant::now());
+        let complaint = self.complaint.lock();
+        if complaint.unwrap_or_else(PoisonError::into_inner).is_due() {
             tracing::warn!("a client cannot be accepted: {error}");
         }
     }

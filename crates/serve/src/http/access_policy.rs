@@ -2,7 +2,6 @@
 //! it meant for this host, may this one ask, and not too often.
 
 use std::collections::HashMap;
-use std::net::IpAddr;
 use std::sync::{Mutex, PoisonError};
 use std::time::Instant;
 
@@ -14,6 +13,7 @@ use http::{HeaderMap, Method, StatusCode};
 
 use super::problem::Problem;
 use super::query::MAX_QUERY_BYTES;
+use super::source::Source;
 use super::token::Token;
 
 /// Bytes of a path at most.
@@ -28,6 +28,8 @@ pub struct AccessPolicy {
     pub hosts: Vec<String>,
     /// What must be shown.
     pub token: Option<Token>,
+    /// Other namespaces than the daemon's own are told without one.
+    pub netns_without_token: bool,
 }
 
 impl AccessPolicy {
@@ -63,6 +65,12 @@ impl AccessPolicy {
             self.authorize(&request.headers)?;
         }
         Ok(())
+    }
+
+    /// Whether a request that was let in may be answered from other
+    /// namespaces than the daemon's own.
+    pub fn tells_others(&self) -> bool {
+        self.token.is_some() || self.netns_without_token
     }
 
     /// Against DNS rebinding: a page of elsewhere whose name is made to
@@ -196,7 +204,7 @@ pub const ALWAYS: [(HeaderName, HeaderValue); 3] = [
 #[derive(Debug)]
 pub struct Rates {
     per_sec: f64,
-    buckets: Mutex<HashMap<IpAddr, Bucket>>,
+    buckets: Mutex<HashMap<Source, Bucket>>,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -216,9 +224,8 @@ impl Rates {
 
     /// Counts a request; whether it may be answered. O(1); every some
     /// thousand sources O(sources).
-    pub fn take(&self, from: IpAddr, now: Instant) -> Result<(), Problem> {
+    pub fn take(&self, source: Source, now: Instant) -> Result<(), Problem> {
         let mut buckets = self.buckets.lock().unwrap_or_else(PoisonError::into_inner);
-        let source = source(from);
         if buckets.len() >= MAX_SOURCES && !buckets.contains_key(&source) {
             // Full buckets say nothing; if none is, all sources are busy
             // and begin anew.
@@ -239,7 +246,7 @@ impl Rates {
                 ..Problem::new(
                     StatusCode::TOO_MANY_REQUESTS,
                     format!(
-                        "more than {} requests a second from one address: ask for more rows at \
+                        "more than {} requests a second from one address or user: ask for more rows at \
                          once, or raise `requests_per_sec` in `[http]` of the configuration",
                         self.per_sec
                     ),
@@ -258,14 +265,6 @@ impl Bucket {
     }
 }
 
-/// An IPv6 host has a whole /64 of addresses.
-fn source(from: IpAddr) -> IpAddr {
-    match from.to_canonical() {
-        IpAddr::V6(v6) => IpAddr::V6((u128::from(v6) >> 64 << 64).into()),
-        v4 => v4,
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -275,6 +274,7 @@ mod tests {
         AccessPolicy {
             hosts: vec!["router.example.net".to_owned()],
             token: None,
+            netns_without_token: false,
         }
     }
 
@@ -356,25 +356,17 @@ mod tests {
     fn a_source_has_so_many_requests_a_second_and_others_have_theirs() {
         let rates = Rates::new(3);
         let now = Instant::now();
-        let one: IpAddr = "192.0.2.1".parse().unwrap();
+        let one = Source::User(1);
         for _ in 0..3 {
             rates.take(one, now).unwrap();
         }
         assert_eq!(rates.take(one, now).unwrap_err().status.as_u16(), 429);
-        rates.take("192.0.2.2".parse().unwrap(), now).unwrap();
+        rates.take(Source::User(2), now).unwrap();
         rates.take(one, now + Duration::from_millis(400)).unwrap();
         assert!(rates.take(one, now + Duration::from_millis(400)).is_err());
         for n in 0..3 * MAX_SOURCES as u32 {
-            rates.take(IpAddr::from(n.to_be_bytes()), now).unwrap();
+            rates.take(Source::of(n.to_be_bytes().into()), now).unwrap();
         }
         assert!(rates.buckets.lock().unwrap().len() <= MAX_SOURCES);
-    }
-
-    #[test]
-    fn hosts_of_one_ipv6_network_are_one_source() {
-        let of = |text: &str| source(text.parse().unwrap());
-        assert_eq!(of("2001:db8::1"), of("2001:db8::ffff"));
-        assert_ne!(of("2001:db8::1"), of("2001:db8:0:1::1"));
-        assert_eq!(of("::ffff:192.0.2.1"), of("192.0.2.1"));
     }
 }

@@ -24,6 +24,7 @@ use http::HeaderValue;
 use http::header::{CACHE_CONTROL, CONTENT_TYPE};
 use http::request::Parts;
 use http_body::Frame;
+use table::KERNEL;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::{Instant, Sleep, sleep_until};
 use view::conditions::{FILTERS, settle_family};
@@ -48,14 +49,17 @@ const BYTES: (usize, usize) = (4 << 10, 1 << 20);
 /// Milliseconds after which a browser connects again.
 const RETRY_MILLIS: u32 = 1_000;
 
+/// Whose rows are watched: a namespace by its inode, and a feeder in it.
+type Whose = (u64, Option<String>);
+
 /// All streams, and what they share.
 #[derive(Debug)]
 pub struct Streams {
     rights: Arc<Semaphore>,
     most: usize,
     running: Arc<AtomicUsize>,
-    /// By the namespace's inode; there as long as somebody watches.
-    feeds: Mutex<HashMap<u64, Weak<Mutex<Feed>>>>,
+    /// There as long as somebody watches.
+    feeds: Mutex<HashMap<Whose, Weak<Mutex<Feed>>>>,
 }
 
 impl Streams {
@@ -90,14 +94,14 @@ impl Streams {
         })
     }
 
-    fn feed(&self, inode: u64, make: impl FnOnce() -> Feed) -> Arc<Mutex<Feed>> {
+    fn feed(&self, whose: Whose, make: impl FnOnce() -> Feed) -> Arc<Mutex<Feed>> {
         let mut feeds = self.feeds.lock().unwrap_or_else(PoisonError::into_inner);
         feeds.retain(|_, feed| feed.strong_count() > 0);
-        if let Some(feed) = feeds.get(&inode).and_then(Weak::upgrade) {
+        if let Some(feed) = feeds.get(&whose).and_then(Weak::upgrade) {
             return feed;
         }
         let feed = Arc::new(Mutex::new(make()));
-        feeds.insert(inode, Arc::downgrade(&feed));
+        feeds.insert(whose, Arc::downgrade(&feed));
         feed
     }
 }
@@ -130,6 +134,12 @@ fn answer(shared: &Arc<Shared>, request: &Parts) -> Result<Response, Problem> {
     let netns = parameters.take("netns")?;
     let namespace = shared.namespace(netns.as_deref())?;
     let questions = questions(&mut parameters)?;
+    // Of one table only is a source asked for.
+    let source = questions.first().and_then(|one| one.filter.source.clone());
+    let source = source.filter(|source| source != KERNEL);
+    namespace
+        .of(source.as_deref())
+        .map_err(|why| Problem::bad_request(format!("parameter `source`: {why}")))?;
     let from = parameters.take("from")?;
     parameters.finish()?;
     let last = request.headers.get("last-event-id");
@@ -138,8 +148,9 @@ fn answer(shared: &Arc<Shared>, request: &Parts) -> Result<Response, Problem> {
         (None, from) => from.as_deref(),
     };
     let right = shared.streams.right()?;
-    let feed = shared.streams.feed(namespace.inode, || {
-        Feed::new(namespace.source.reader(), shared.names())
+    let feed = shared.streams.feed((namespace.inode, source.clone()), || {
+        let most = shared.budget.most() / 2;
+        Feed::new(namespace.source.reader(), source, shared.names(), most)
     });
     let mut position = Position::after(last, &shared.start)?;
     let wanted = {
@@ -189,11 +200,6 @@ fn questions(parameters: &mut Parameters<'_>) -> Result<Vec<Question>, Problem> 
     let mut filter = Filter::default();
     if let [object] = objects[..] {
         parameters.take_words(FILTERS, object, &mut filter)?;
-        if filter.source.is_some() {
-            return Err(Problem::bad_request(
-                "parameter `source`: changes are told of the kernel's rows only; leave it out",
-            ));
-        }
         settle_family(&mut filter);
     } else {
         // A question for routes or rules is for IPv4 ones of the main table
@@ -278,9 +284,31 @@ struct Stream {
 }
 
 impl Stream {
-    /// What is to be said now.
+    /// What is to be said now. What is more than a stream's share, for one
+    /// generation is told whole, counts in the budget; where it does not
+    /// fit there, the stream falls behind.
+    fn said(&mut self) -> Bytes {
+        let said = self.look();
+        if said.len() <= 2 * self.room() {
+            return said.into();
+        }
+        self.shared.budget.keep(said).unwrap_or_else(|_| {
+            self.position = Position::Lost;
+            self.look().into()
+        })
+    }
+
+    /// Octets that it takes in a look, about.
+    fn room(&self) -> usize {
+        let (least, most) = BYTES;
+        let all = ALL_BYTES.min(self.shared.budget.most() / 16);
+        let share = all / self.shared.streams.count().max(1);
+        share.clamp(least, most)
+    }
+
     fn look(&mut self) -> Vec<u8> {
         let mut out = Vec::new();
+        let room = self.room();
         let start = &self.shared.start;
         let mut feed = self.feed.lock().unwrap_or_else(PoisonError::into_inner);
         feed.catch_up();
@@ -296,9 +324,6 @@ impl Stream {
             );
             out.extend_from_slice(hello.as_bytes());
         }
-        let (least, most) = BYTES;
-        let share = ALL_BYTES / self.shared.streams.count().max(1);
-        let room = share.clamp(least, most);
         let seen = match self.position {
             Position::At(seen) => feed.take(
                 seen,
@@ -342,12 +367,12 @@ impl http_body::Body for Stream {
     ) -> Poll<Option<Result<Frame<Bytes>, axum::Error>>> {
         loop {
             ready!(self.next.as_mut().poll(cx));
-            let said = self.look();
+            let said = self.said();
             let next = Instant::now() + LOOK;
             self.next.as_mut().reset(next);
             if !said.is_empty() {
                 self.spoke = Instant::now();
-                return Poll::Ready(Some(Ok(Frame::data(said.into()))));
+                return Poll::Ready(Some(Ok(Frame::data(said))));
             }
         }
     }

@@ -1,23 +1,40 @@
 //! Who is connected: a bounded number of places, and whose place is given
 //! to another when all are taken.
+//!
+//! A source may take every place that is free. When none is, a client that
+//! has left, stalls or asks nothing gives its place up; and where there is
+//! none, the source with the most places gives one to a source that has
+//! fewer. So nobody keeps others out, however many places it takes.
 
+use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use tokio::sync::Notify;
+use tokio::time::sleep;
+
+use super::source::Source;
 
 /// A client that takes nothing, or asks nothing, for so long gives its
 /// place to another when all are taken.
 const STALLED: Duration = Duration::from_secs(5);
+/// One that has closed its side and takes nothing for so long is gone:
+/// what is made for it is made for nobody.
+const GONE: Duration = Duration::from_secs(2);
 
 /// A connection.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct Client {
+    source: Source,
     /// Since when a write waits for it; 0: none does.
     waits_since: AtomicU64,
     /// Since when nothing is asked; 0: something is.
     idle_since: AtomicU64,
+    /// Writes that it took.
+    taken: AtomicU64,
+    /// It has closed its side.
+    leaves: AtomicBool,
     /// It has begun a request that is not whole.
     heard: AtomicBool,
     /// It was told to end the connection.
@@ -31,7 +48,14 @@ pub struct Client {
 pub struct Clients {
     most: usize,
     started: Instant,
-    taken: Mutex<Vec<Arc<Client>>>,
+    taken: Mutex<Taken>,
+}
+
+/// The places that are taken, and how many by each source.
+#[derive(Debug, Default)]
+struct Taken {
+    clients: Vec<Arc<Client>>,
+    of: HashMap<Source, usize>,
 }
 
 /// A taken place; free when dropped.
@@ -51,19 +75,19 @@ impl Clients {
         })
     }
 
-    /// Takes a place, that of one who stalls if need be; `None`: all are
-    /// taken by clients that are being answered. O(1), O(clients) when all
-    /// are taken.
-    pub fn take(self: &Arc<Self>) -> Option<Admission> {
+    /// Takes a place, that of another if need be; `None`: all are taken by
+    /// clients that are being answered, and the source has its share. O(1),
+    /// O(clients) when all are taken.
+    pub fn take(self: &Arc<Self>, source: Source) -> Option<Admission> {
         let mut taken = self.taken();
-        if taken.len() >= self.most {
-            let now = self.millis();
-            let at = taken.iter().position(|client| client.stalls(now))?;
-            taken.swap_remove(at).go.notify_one();
+        let now = self.millis();
+        if taken.clients.len() >= self.most {
+            let at = taken.to_go(source, now)?;
+            taken.remove(at).go.notify_one();
         }
-        let client = Arc::new(Client::default());
-        client.idle_since.store(self.millis(), Ordering::Relaxed);
-        taken.push(Arc::clone(&client));
+        let client = Arc::new(Client::new(source, now));
+        *taken.of.entry(source).or_default() += 1;
+        taken.clients.push(Arc::clone(&client));
         Some(Admission {
             clients: Arc::clone(self),
             client,
@@ -72,10 +96,10 @@ impl Clients {
 
     /// How many are taken.
     pub fn count(&self) -> usize {
-        self.taken().len()
+        self.taken().clients.len()
     }
 
-    fn taken(&self) -> MutexGuard<'_, Vec<Arc<Client>>> {
+    fn taken(&self) -> MutexGuard<'_, Taken> {
         self.taken.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -85,12 +109,77 @@ impl Clients {
     }
 }
 
+impl Taken {
+    /// Whose place another of a source gets, if any.
+    fn to_go(&self, source: Source, now: u64) -> Option<usize> {
+        let clients = self.clients.iter();
+        let idle = clients.clone().position(|client| client.gives_way(now));
+        idle.or_else(|| {
+            let of_source = self.of.get(&source).copied().unwrap_or(0);
+            let (largest, most) = self.of.iter().max_by_key(|(_, places)| **places)?;
+            // One that would have to be given back at once is not taken.
+            let is_fair = *most > of_source + 1;
+            is_fair.then(|| clients.clone().position(|one| one.source == *largest))?
+        })
+    }
+
+    fn remove(&mut self, at: usize) -> Arc<Client> {
+        let client = self.clients.swap_remove(at);
+        if let Some(places) = self.of.get_mut(&client.source) {
+            *places -= 1;
+            if *places == 0 {
+                self.of.remove(&client.source);
+            }
+        }
+        client
+    }
+}
+
 impl Client {
-    fn stalls(&self, now: u64) -> bool {
-        [&self.waits_since, &self.idle_since]
+    fn new(source: Source, now: u64) -> Self {
+        Self {
+            source,
+            waits_since: AtomicU64::new(0),
+            idle_since: AtomicU64::new(now),
+            taken: AtomicU64::new(0),
+            leaves: AtomicBool::new(false),
+            heard: AtomicBool::new(false),
+            refused: AtomicBool::new(false),
+            go: Notify::new(),
+        }
+    }
+
+    /// Whose it is.
+    pub fn source(&self) -> Source {
+        self.source
+    }
+
+    fn gives_way(&self, now: u64) -> bool {
+        let stalls = [&self.waits_since, &self.idle_since]
             .map(|since| since.load(Ordering::Relaxed))
             .into_iter()
-            .any(|since| since != 0 && u128::from(now.saturating_sub(since)) >= STALLED.as_millis())
+            .any(|since| {
+                since != 0 && u128::from(now.saturating_sub(since)) >= STALLED.as_millis()
+            });
+        stalls || self.leaves.load(Ordering::Relaxed)
+    }
+
+    /// It has closed its side: it may still take what it asked for. Waits
+    /// until it takes nothing any more.
+    pub async fn leaves(&self) {
+        self.leaves.store(true, Ordering::Relaxed);
+        loop {
+            let taken = self.taken.load(Ordering::Relaxed);
+            sleep(GONE).await;
+            if self.taken.load(Ordering::Relaxed) == taken {
+                return;
+            }
+        }
+    }
+
+    /// It took something.
+    pub fn takes(&self) {
+        self.taken.fetch_add(1, Ordering::Relaxed);
     }
 
     /// Something came from it.
@@ -142,11 +231,9 @@ impl Admission {
 impl Drop for Admission {
     fn drop(&mut self) {
         let mut taken = self.clients.taken();
-        if let Some(at) = taken
-            .iter()
-            .position(|other| Arc::ptr_eq(other, &self.client))
-        {
-            taken.swap_remove(at);
+        let mut clients = taken.clients.iter();
+        if let Some(at) = clients.position(|other| Arc::ptr_eq(other, &self.client)) {
+            taken.remove(at);
         }
     }
 }
@@ -155,26 +242,60 @@ impl Drop for Admission {
 mod tests {
     use super::*;
 
+    const ONE: Source = Source::User(1);
+    const OTHER: Source = Source::User(2);
+
+    /// A client that is being answered.
+    fn busy(clients: &Arc<Clients>, source: Source) -> Option<Admission> {
+        let admission = clients.take(source)?;
+        admission.answers(true);
+        Some(admission)
+    }
+
     #[test]
     fn the_place_of_one_who_stalls_is_given_away_and_no_other() {
-        let clients = Clients::new(2);
-        let busy = clients.take().unwrap();
-        busy.answers(true);
-        let slow = clients.take().unwrap();
-        slow.answers(true);
-        assert!(clients.take().is_none());
-        slow.client.waits_since.store(1, Ordering::Relaxed);
-        assert!(clients.take().is_none());
-        let stalled = Clients {
+        let started = Instant::now().checked_sub(STALLED * 2).unwrap();
+        let clients = Arc::new(Clients {
             most: 2,
-            started: Instant::now() - STALLED - Duration::from_secs(1),
-            taken: Mutex::new(clients.taken().clone()),
-        };
-        let stalled = Arc::new(stalled);
-        let third = stalled.take().unwrap();
-        assert_eq!(stalled.count(), 2);
-        assert!(stalled.take().is_none(), "the third was only just idle");
+            started,
+            taken: Mutex::default(),
+        });
+        let _busy = busy(&clients, ONE).unwrap();
+        let slow = busy(&clients, ONE).unwrap();
+        slow.waits(true);
+        assert!(clients.take(ONE).is_none(), "it waits since now only");
+        slow.client.waits_since.store(1, Ordering::Relaxed);
+        let third = clients.take(ONE).unwrap();
+        assert_eq!(clients.count(), 2);
+        assert!(clients.take(ONE).is_none(), "the third was only just idle");
         drop(third);
-        assert_eq!(stalled.count(), 1);
+        drop(slow);
+        assert_eq!(clients.count(), 1);
+    }
+
+    #[test]
+    fn who_has_closed_its_side_makes_room_at_once() {
+        let clients = Clients::new(1);
+        let gone = busy(&clients, ONE).unwrap();
+        assert!(clients.take(ONE).is_none());
+        gone.client.leaves.store(true, Ordering::Relaxed);
+        assert!(clients.take(ONE).is_some());
+    }
+
+    #[test]
+    fn a_source_with_the_most_places_gives_to_one_with_fewer() {
+        let clients = Clients::new(8);
+        let mut of_one: Vec<_> = (0..8).map(|_| busy(&clients, ONE).unwrap()).collect();
+        assert!(busy(&clients, ONE).is_none());
+        let of_other: Vec<_> = (0..4).map(|_| busy(&clients, OTHER).unwrap()).collect();
+        assert!(busy(&clients, OTHER).is_none(), "they share evenly now");
+        assert!(busy(&clients, ONE).is_none());
+        assert!(busy(&clients, Source::User(3)).is_some());
+        assert_eq!(clients.count(), 8 - 1);
+        // Whose place went to another gives nothing back.
+        of_one.clear();
+        drop(of_other);
+        assert_eq!(clients.count(), 0);
+        assert!(clients.taken().of.is_empty());
     }
 }

@@ -9,7 +9,8 @@
 //! key_file = "/etc/ssl/private/router.key"
 //! clients = 2048                         # connections at a time
 //! event_streams = 1024                   # of them
-//! requests_per_sec = 10000               # of one address
+//! netns_without_token = true             # other namespaces are told to all
+//! requests_per_sec = 10000               # of one address or user
 //! header_timeout_secs = 10               # also: of a connection without requests
 //! write_timeout_secs = 30                # without the client taking anything
 //! ```
@@ -52,6 +53,8 @@ pub struct Http {
     /// Requests a second from one address (IPv6: one /64), in bursts of as
     /// many.
     pub requests_per_sec: u32,
+    /// Other namespaces than the daemon's own are told without a token.
+    pub netns_without_token: bool,
     /// For the head of a request to arrive, and to wait for the next one.
     pub header_timeout_secs: u64,
     /// Without the client taking anything of its answer.
@@ -69,6 +72,7 @@ impl Default for Http {
             clients: 2048,
             event_streams: 1024,
             requests_per_sec: 10_000,
+            netns_without_token: false,
             header_timeout_secs: 10,
             write_timeout_secs: 30,
         }

@@ -11,7 +11,22 @@ use view::{Position, Question};
 
 use super::problem::Problem;
 
-/// A cursor: the question it belongs to, the start of the daemon where it
+/// What a position that holds for a time only belongs to: a start of the
+/// daemon, and there a feeder that has joined.
+#[derive(Debug)]
+pub struct ToldBy(String);
+
+impl ToldBy {
+    /// A start, and the number of the feeder whose rows they are.
+    pub fn new(start: &str, feeder: Option<u64>) -> Self {
+        Self(match feeder {
+            Some(feeder) => format!("{start}/{feeder}"),
+            None => start.to_owned(),
+        })
+    }
+}
+
+/// A cursor: the question it belongs to, what it was told by where that
 /// matters, the position.
 type Written = (u64, Option<String>, Position);
 
@@ -27,9 +42,14 @@ fn about(question: &Question, netns: Option<&str>) -> u64 {
 }
 
 /// Writes a position down.
-pub fn write(position: &Position, question: &Question, netns: Option<&str>, start: &str) -> String {
-    let start = position.is_of_one_start().then(|| start.to_owned());
-    let written: Written = (about(question, netns), start, position.clone());
+pub fn write(
+    position: &Position,
+    question: &Question,
+    netns: Option<&str>,
+    told_by: &ToldBy,
+) -> String {
+    let of = position.is_of_one_start().then(|| told_by.0.clone());
+    let written: Written = (about(question, netns), of, position.clone());
     URL_SAFE_NO_PAD.encode(serde_json::to_vec(&written).unwrap_or_default())
 }
 
@@ -38,7 +58,7 @@ pub fn read(
     text: &str,
     question: &Question,
     netns: Option<&str>,
-    start: &str,
+    told_by: &ToldBy,
 ) -> Result<Position, Problem> {
     let nonsense = || {
         Problem::bad_request(
@@ -49,17 +69,18 @@ pub fn read(
         return Err(nonsense());
     }
     let octets = URL_SAFE_NO_PAD.decode(text).map_err(|_| nonsense())?;
-    let (of, of_start, position): Written =
+    let (of, of_one, position): Written =
         serde_json::from_slice(&octets).map_err(|_| nonsense())?;
     if of != about(question, netns) {
         return Err(Problem::bad_request(
             "parameter `after`: it belongs to a question with another filter; begin without it",
         ));
     }
-    if of_start.is_some_and(|of| of != start) {
+    if of_one.is_some_and(|of| of != told_by.0) {
         return Err(Problem::new(
             StatusCode::GONE,
-            "parameter `after`: it belongs to another start of the daemon; begin without it",
+            "parameter `after`: it belongs to another start of the daemon, or to a source that has \
+             left since; begin without it",
         ));
     }
     Ok(position)
@@ -86,17 +107,18 @@ mod tests {
     fn a_cursor_is_of_its_question_only() {
         let position = Position::Neighbour(7, "2001:db8::1".parse().unwrap(), false);
         let asked = question(Some("eth0"));
-        let text = write(&position, &asked, None, "start");
-        assert_eq!(read(&text, &asked, None, "another").unwrap(), position);
-        assert!(read(&text, &question(None), None, "start").is_err());
-        assert!(read(&text, &asked, Some("blue"), "start").is_err());
-        assert!(read(&text[1..], &asked, None, "start").is_err());
+        let (start, another) = (ToldBy::new("start", None), ToldBy::new("another", None));
+        let text = write(&position, &asked, None, &start);
+        assert_eq!(read(&text, &asked, None, &another).unwrap(), position);
+        assert!(read(&text, &question(None), None, &start).is_err());
+        assert!(read(&text, &asked, Some("blue"), &start).is_err());
+        assert!(read(&text[1..], &asked, None, &start).is_err());
     }
 
     proptest! {
         #[test]
         fn nonsense_is_refused(text in "[A-Za-z0-9_=-]{0,200}") {
-            let refused = read(&text, &question(None), None, "start").unwrap_err();
+            let refused = read(&text, &question(None), None, &ToldBy::new("start", None)).unwrap_err();
             prop_assert!(refused.status.is_client_error());
         }
     }

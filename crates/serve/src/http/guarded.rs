@@ -59,10 +59,16 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Guarded<S> {
         if written.is_pending() {
             return self.wait(cx);
         }
+        self.place.client().takes();
+        self.went_on(written)
+    }
+
+    /// Nothing waits any more.
+    fn went_on<T>(&mut self, done: Poll<io::Result<T>>) -> Poll<io::Result<T>> {
         if self.deadline.take().is_some() {
             self.place.waits(false);
         }
-        written
+        done
     }
 
     /// The deadline of what waits.
@@ -150,8 +156,10 @@ impl<S: AsyncRead + AsyncWrite + Unpin> AsyncWrite for Guarded<S> {
     fn poll_flush(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         let this = self.get_mut();
         ready!(this.write_instead(cx))?;
-        let flushed = Pin::new(&mut this.stream).poll_flush(cx);
-        this.wrote(cx, flushed)
+        match Pin::new(&mut this.stream).poll_flush(cx) {
+            Poll::Pending => this.wait(cx),
+            done => this.went_on(done),
+        }
     }
 
     fn poll_shutdown(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {

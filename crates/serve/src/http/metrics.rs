@@ -40,7 +40,7 @@ pub async fn answer(shared: &Arc<Shared>, request: &Parts) -> Result<Response, P
     let netns = parameters.take("netns")?;
     parameters.finish()?;
     let namespaces: Arc<[Namespace]> = match netns {
-        None => shared.namespaces(),
+        None => shared.told(),
         Some(name) => [shared.namespace(Some(&name))?].into(),
     };
     for one in namespaces.iter() {
@@ -265,10 +265,67 @@ impl Scrape {
                 (one.name.as_deref(), one.source.status(), tables)
             })
             .collect();
+        let name = "fingerpost_complete";
+        head(
+            out,
+            name,
+            "Whether answers are complete: 0 where rows may be missing",
+            "gauge",
+        );
+        for one in self.namespaces.iter() {
+            let netns = one.name.as_deref();
+            labelled(
+                out,
+                name,
+                &[("netns", netns)],
+                one.incomplete().is_none().into(),
+            );
+        }
+        self.of_tables(out);
+        self.of_feeders(out);
         for (name, help, kind, value) in families::MIRROR_FAMILIES {
             head(out, name, help, kind);
             for (netns, status, tables) in &statuses {
                 labelled(out, name, &[("netns", *netns)], value(status, tables));
+            }
+        }
+    }
+}
+
+impl Scrape {
+    fn of_tables(&self, out: &mut String) {
+        for (name, help, kind, value) in families::TABLE_FAMILIES {
+            head(out, name, help, kind);
+            for one in self.namespaces.iter() {
+                let status = one.source.status();
+                for table in TABLES {
+                    let labels = [
+                        ("table", Some(table.name())),
+                        ("netns", one.name.as_deref()),
+                    ];
+                    labelled(out, name, &labels, value(&status, table.name()));
+                }
+            }
+        }
+    }
+
+    /// Nothing where nobody feeds.
+    fn of_feeders(&self, out: &mut String) {
+        let all: Vec<_> = self
+            .namespaces
+            .iter()
+            .map(|one| (one.name.as_deref(), status::feeders(&one.tables())))
+            .collect();
+        if all.iter().all(|(_, feeders)| feeders.is_empty()) {
+            return;
+        }
+        for (name, help, kind, value) in families::FEEDER_FAMILIES {
+            head(out, name, help, kind);
+            for (netns, feeders) in &all {
+                for feeder in feeders {
+                    let labels = [("source", Some(&*feeder.name)), ("netns", *netns)];
+                    labelled(out, name, &labels, value(feeder));
+                }
             }
         }
     }

@@ -24,8 +24,7 @@ use http::header::{CACHE_CONTROL, CONTENT_TYPE, ETAG, HeaderName, IF_NONE_MATCH,
 use http::request::Parts;
 use http::{HeaderMap, HeaderValue, StatusCode, Uri};
 use http_body::{Frame, SizeHint};
-use table::{KERNEL, Source, Tables};
-use tokio::sync::OwnedSemaphorePermit;
+use table::{KERNEL, Owner, Reader, Source, Tables};
 use view::conditions::{FILTERS, GET, Packet, settle_family};
 use view::{Bounds, Filter, Object, Question, Walk};
 use words::values;
@@ -107,7 +106,10 @@ impl Asked {
         let netns = question.output.netns.as_deref();
         let after = parameters.take("after")?;
         let after = after
-            .map(|after| cursor::read(&after, &question, netns, &shared.start))
+            .map(|after| {
+                let told_by = cursor::ToldBy::new(&shared.start, namespace.feeder);
+                cursor::read(&after, &question, netns, &told_by)
+            })
             .transpose()?;
         parameters.finish()?;
         if question.output.count && (limit.is_some() || after.is_some() || skip > 0) {
@@ -159,6 +161,11 @@ impl Asked {
     async fn pass_over(&mut self, shared: &Shared) -> Result<(), Problem> {
         if self.skip == 0 {
             return Ok(());
+        }
+        if let Some(why) = self.namespace.left() {
+            return Err(Problem::busy(format!(
+                "the source {why}, and its rows with it"
+            )));
         }
         // No filter leaves more rows than there are: no walk finds any.
         let rows = status::rows(&self.namespace.tables(), self.question.object);
@@ -236,15 +243,17 @@ async fn long_answer(
     let mut walk = asked.walk();
     let first = {
         let tables = source.reader().snapshot();
-        walk.piece(&tables, &shared.names(), source.now_millis())?
+        let bounds = shared.piece();
+        walk.bounded_piece(bounds, &tables, &shared.names(), source.now_millis())?
     };
     let compress = asked.compress.clone();
     let rows = Rows {
         walk,
-        first: first.map(Bytes::from),
+        first: first.map(fitted),
         shared: Arc::clone(&shared),
         source: Arc::downgrade(&asked.whole),
         owner: asked.question.filter.source.clone(),
+        feeder: asked.namespace.feeder,
     };
     let body = if asked.limit.is_some() {
         let (page, walk) = rows.gather().await?;
@@ -253,7 +262,10 @@ async fn long_answer(
         }
         compressed::body(page, &compress)
     } else if rows.walk.is_over() {
-        compressed::body(Page::from(rows.first.unwrap_or_default()), &compress)
+        compressed::body(
+            Page::from(Bytes::from(rows.first.unwrap_or_default())),
+            &compress,
+        )
     } else {
         compressed::body(Streamed::new(rows), &compress)
     };
@@ -317,7 +329,8 @@ impl Head {
     fn link(&mut self, walk: &Walk, asked: &Asked, start: &str) {
         let Some(position) = walk.rest() else { return };
         let netns = asked.question.output.netns.as_deref();
-        let after = cursor::write(position, &asked.question, netns, start);
+        let told_by = cursor::ToldBy::new(start, asked.namespace.feeder);
+        let after = cursor::write(position, &asked.question, netns, &told_by);
         let query = asked.uri.query().unwrap_or_default();
         let mut next = String::new();
         for part in query
@@ -352,33 +365,47 @@ fn insert(headers: &mut HeaderMap, name: HeaderName, value: &str) {
 struct Rows {
     walk: Walk,
     /// Made already.
-    first: Option<Bytes>,
+    first: Option<Vec<u8>>,
     shared: Arc<Shared>,
     /// Not held: a namespace that goes ends the answer.
     source: Weak<dyn Source>,
     /// Whose rows, but the kernel's.
     owner: Option<String>,
+    /// Which of those that had this name.
+    feeder: Option<u64>,
 }
 
 impl Rows {
+    /// Who has the name of the feeder now.
+    fn feeder_now(&self, reader: &Reader) -> Option<u64> {
+        let tables = reader.snapshot();
+        let mut owners = tables.owners().iter();
+        let found = owners.find(|owner| Some(owner.name()) == self.owner.as_deref());
+        found.map(Owner::id)
+    }
+
     /// All that is left, which is a page. Where too much memory waits for
     /// other clients, the page is shorter.
     async fn gather(mut self) -> Result<(Page, Walk), Problem> {
         let mut pieces = VecDeque::new();
-        let mut permit = None;
-        while let Some(piece) = self.piece()? {
+        while let Some(piece) = self.raw_piece()? {
             if !piece.is_empty() {
-                pieces.push_back((piece, permit.take()));
+                match self.shared.budget.keep(piece) {
+                    Ok(piece) => pieces.push_back(piece),
+                    // The last, and as short as any: a page makes headway.
+                    Err(piece) => {
+                        pieces.push_back(piece.into());
+                        if !self.walk.is_over() {
+                            pieces.push_back(self.walk.stop().into());
+                        }
+                        break;
+                    }
+                }
             }
             if self.walk.is_over() {
                 break;
             }
             tokio::task::yield_now().await;
-            permit = Arc::clone(&self.shared.gathered).try_acquire_owned().ok();
-            if permit.is_none() && !pieces.is_empty() {
-                pieces.push_back((self.walk.stop().into(), None));
-                break;
-            }
         }
         Ok((Page { pieces }, self.walk))
     }
@@ -386,32 +413,51 @@ impl Rows {
 
 impl Pieces for Rows {
     fn piece(&mut self) -> Result<Option<Bytes>, Problem> {
+        Ok(self.raw_piece()?.map(Bytes::from))
+    }
+}
+
+impl Rows {
+    fn raw_piece(&mut self) -> Result<Option<Vec<u8>>, Problem> {
         if let Some(first) = self.first.take() {
             return Ok(Some(first));
         }
         let Some(source) = self.source.upgrade() else {
             return Err(Problem::busy("the namespace is mirrored no more"));
         };
-        let Some(reader) = source.reader().of(self.owner.as_deref().unwrap_or(KERNEL)) else {
-            return Err(Problem::busy("the source whose rows were told has left"));
-        };
+        let left = || Problem::busy("the source whose rows were told has left");
+        let reader = source.reader();
+        if self.feeder.is_some() && self.feeder != self.feeder_now(&reader) {
+            return Err(left());
+        }
+        let owner = self.owner.as_deref().unwrap_or(KERNEL);
+        let reader = reader.of(owner).ok_or_else(left)?;
         let tables = reader.snapshot();
-        let piece = self
-            .walk
-            .piece(&tables, &self.shared.names(), source.now_millis())?;
-        Ok(piece.map(Bytes::from))
+        let (bounds, names, now) = (
+            self.shared.piece(),
+            self.shared.names(),
+            source.now_millis(),
+        );
+        let piece = self.walk.bounded_piece(bounds, &tables, &names, now)?;
+        Ok(piece.map(fitted))
     }
 }
 
-/// Rows that are gathered, each piece with its right to memory.
+/// Without room behind it: a piece may wait for its client for long.
+fn fitted(mut piece: Vec<u8>) -> Vec<u8> {
+    piece.shrink_to_fit();
+    piece
+}
+
+/// Rows that are gathered.
 struct Page {
-    pieces: VecDeque<(Bytes, Option<OwnedSemaphorePermit>)>,
+    pieces: VecDeque<Bytes>,
 }
 
 impl From<Bytes> for Page {
     fn from(rows: Bytes) -> Self {
         Self {
-            pieces: [(rows, None)].into(),
+            pieces: [rows].into(),
         }
     }
 }
@@ -425,7 +471,7 @@ impl http_body::Body for Page {
         _: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, axum::Error>>> {
         let piece = self.pieces.pop_front();
-        Poll::Ready(piece.map(|(piece, _)| Ok(Frame::data(piece))))
+        Poll::Ready(piece.map(|piece| Ok(Frame::data(piece))))
     }
 
     fn is_end_stream(&self) -> bool {
@@ -433,7 +479,7 @@ impl http_body::Body for Page {
     }
 
     fn size_hint(&self) -> SizeHint {
-        let octets = self.pieces.iter().map(|(piece, _)| piece.len() as u64);
+        let octets = self.pieces.iter().map(|piece| piece.len() as u64);
         SizeHint::with_exact(octets.sum())
     }
 }

@@ -29,11 +29,13 @@ use tokio_rustls::TlsAcceptor;
 use tower::Service;
 
 use super::access_policy::ALWAYS;
-use super::clients::Admission;
+use super::clients::{Admission, Client};
 use super::guarded::{Guarded, MAX_HEAD_BYTES, MAX_HEADERS};
 use super::listening::Listening;
 use super::problem::Problem;
 use super::shared::Shared;
+use super::shared_stream::SharedStream;
+use crate::complaint::Complaint;
 
 /// How long a client that was refused may go on sending before the
 /// connection is reset.
@@ -77,9 +79,10 @@ async fn accept_all(
 ) {
     let turned_away = Arc::new(Semaphore::new(MAX_TURNED_AWAY));
     let mut turn_ends = Instant::now();
+    let mut complaint = Complaint::default();
     loop {
         match listener.accept().await {
-            Ok((stream, from)) => match shared.clients.take() {
+            Ok((stream, from)) => match shared.admit(&stream, from) {
                 Some(place) => {
                     let came = Came {
                         from,
@@ -99,7 +102,9 @@ async fn accept_all(
             },
             Err(error) => {
                 // Out of descriptors, most likely: it does not pass at once.
-                tracing::warn!("an HTTP client cannot be accepted: {error}");
+                if complaint.is_due() {
+                    tracing::warn!("an HTTP client cannot be accepted: {error}");
+                }
                 sleep(Duration::from_millis(20)).await;
             }
         }
@@ -129,10 +134,12 @@ async fn connection(
 ) {
     let place = Arc::new(place);
     let wanted = Arc::clone(&place);
+    // Answers are written whole: nothing is gained by waiting.
+    let _ = stream.set_nodelay(true);
+    let _ = SockRef::from(&stream).set_tcp_notsent_lowat(MAX_NOT_SENT);
+    let stream = SharedStream::new(stream);
+    let watched = stream.clone();
     let serving = async {
-        // Answers are written whole: nothing is gained by waiting.
-        let _ = stream.set_nodelay(true);
-        let _ = SockRef::from(&stream).set_tcp_notsent_lowat(MAX_NOT_SENT);
         match shared.tls() {
             None => talk(&shared, router, stream, &came, &place).await,
             Some(tls) => match timeout(HANDSHAKE, TlsAcceptor::from(tls).accept(stream)).await {
@@ -142,7 +149,14 @@ async fn connection(
             },
         }
     };
-    first_of(serving, wanted.is_wanted()).await;
+    let ends = first_of(wanted.is_wanted(), leaves(watched, wanted.client()));
+    first_of(serving, ends).await;
+}
+
+/// Waits until a client is gone for whom something is made.
+async fn leaves(stream: SharedStream, client: &Client) {
+    stream.closed().await;
+    client.leaves().await;
 }
 
 /// Waits for the first of two.
@@ -232,7 +246,7 @@ async fn answer(
             "nothing is answered at this address any more",
         )
         .closing()),
-        false => shared.rates.take(came.from.ip(), Instant::now()),
+        false => shared.rates.take(place.client().source(), Instant::now()),
     };
     let allowed = allowed.and_then(|()| access_policy.check(&parts));
     let mut response = match allowed {

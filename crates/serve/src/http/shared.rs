@@ -1,27 +1,30 @@
 //! What all answers share.
 
+use std::net::SocketAddr;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use http::StatusCode;
 use rustls::ServerConfig;
+use tokio::net::TcpStream;
 use tokio::sync::Semaphore;
-use view::Names;
+use view::{Bounds, Names};
 
 use super::access_policy::{AccessPolicy, Rates};
 use super::background::Background;
 use super::changes::Streams;
-use super::clients::Clients;
+use super::clients::{Admission, Clients};
 use super::compressed::MAX_COMPRESSED;
 use super::config::Http;
 use super::memory::Memory;
 use super::problem::Problem;
+use super::source::Users;
+use crate::budget::Budget;
 use crate::clock::now_millis;
 use crate::namespace::Namespace;
 
-/// Pieces of pages that wait for their clients, beside each one's first:
-/// 128 MiB of 32 KiB each.
-const MAX_GATHERED: usize = 4096;
+/// Bytes of a piece of an answer at least, about, however many clients.
+const MIN_PIECE_BYTES: usize = 4 << 10;
 
 /// What all answers share.
 #[derive(Debug)]
@@ -32,14 +35,16 @@ pub struct Shared {
     pub config: Http,
     /// Places for connections.
     pub clients: Arc<Clients>,
+    /// Whose the clients of this host are.
+    users: Users,
     /// Requests by source.
     pub rates: Rates,
     /// Makes long answers.
     pub background: Background,
     /// Rights to compress.
     pub compressed: Arc<Semaphore>,
-    /// Rights to hold pieces of pages.
-    pub gathered: Arc<Semaphore>,
+    /// Memory for what clients have not taken.
+    pub budget: Arc<Budget>,
     /// Those who watch changes.
     pub streams: Streams,
     /// What was answered.
@@ -95,14 +100,16 @@ impl Shared {
         access_policy: AccessPolicy,
         tls: Option<Arc<ServerConfig>>,
         background: Background,
+        budget: Arc<Budget>,
     ) -> Self {
         Self {
             start,
             clients: Clients::new(config.clients),
+            users: Users::new(),
             rates: Rates::new(config.requests_per_sec),
             background,
             compressed: Arc::new(Semaphore::new(MAX_COMPRESSED)),
-            gathered: Arc::new(Semaphore::new(MAX_GATHERED)),
+            budget,
             streams: Streams::new(config.event_streams),
             counts: Counts::default(),
             started_secs: now_millis() / 1000,
@@ -113,6 +120,22 @@ impl Shared {
             namespaces: Mutex::new(Arc::new([])),
             memory: Mutex::default(),
         }
+    }
+
+    /// How long a piece of a long answer is: each client has some of them
+    /// on their way, so they are the shorter the more clients there are.
+    pub fn piece(&self) -> Bounds {
+        let share = self.budget.most() / 4 / self.clients.count().max(1);
+        Bounds {
+            bytes: share.clamp(MIN_PIECE_BYTES, Bounds::USUAL.bytes),
+            ..Bounds::USUAL
+        }
+    }
+
+    /// Lets a client in, if there is a place for its source.
+    pub fn admit(&self, stream: &TcpStream, from: SocketAddr) -> Option<Admission> {
+        let source = self.users.source(from, stream.local_addr().ok());
+        self.clients.take(source)
     }
 
     /// Who may ask.
@@ -153,6 +176,16 @@ impl Shared {
         get(&self.namespaces)
     }
 
+    /// Those of them that are told to whoever was let in.
+    pub fn told(&self) -> Arc<[Namespace]> {
+        let all = self.namespaces();
+        all.iter().filter(|one| self.tells(one)).cloned().collect()
+    }
+
+    fn tells(&self, namespace: &Namespace) -> bool {
+        !namespace.is_others || self.access_policy().tells_others()
+    }
+
     /// Answers from these from now on.
     pub fn set_namespaces(&self, namespaces: Arc<[Namespace]>) {
         put(&self.namespaces, namespaces);
@@ -166,6 +199,11 @@ impl Shared {
             Some(_) => all.iter().find(|one| one.name.as_deref() == name),
         };
         match (found, all.is_empty()) {
+            (Some(one), _) if !self.tells(one) => Err(Problem::new(
+                StatusCode::FORBIDDEN,
+                "other namespaces than the daemon's own are told with a token only: set \
+                 `token_file` in `[http]` of the configuration, or `netns_without_token = true`",
+            )),
             (Some(one), _) => Ok(one.clone()),
             (None, true) => Err(Problem::busy("the tables are being read; ask again")),
             (None, false) => {

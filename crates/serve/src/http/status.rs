@@ -15,6 +15,7 @@ use super::problem::Problem;
 use super::query::Parameters;
 use super::shared::Shared;
 use crate::clock::now_millis;
+use crate::status;
 
 /// Answers how the daemon is.
 pub fn answer(shared: &Arc<Shared>, request: &Parts) -> Result<Response, Problem> {
@@ -23,11 +24,7 @@ pub fn answer(shared: &Arc<Shared>, request: &Parts) -> Result<Response, Problem
     parameters.finish()?;
     let namespace = shared.namespace(netns.as_deref())?;
     let (tables, mirror) = (namespace.tables(), namespace.source.status());
-    let names: Vec<Option<String>> = shared
-        .namespaces()
-        .iter()
-        .map(|one| one.name.clone())
-        .collect();
+    let names: Vec<Option<String>> = shared.told().iter().map(|one| one.name.clone()).collect();
     let rows: Vec<Value> = TABLES
         .iter()
         .map(|table| json!({"table": table.name(), "rows": (table.rows)(&tables)}))
@@ -46,15 +43,18 @@ pub fn answer(shared: &Arc<Shared>, request: &Parts) -> Result<Response, Problem
             "overruns": mirror.overruns,
             "drift": mirror.drift,
             "full": mirror.full,
+            "complete": namespace.incomplete().is_none(),
             "incomplete": mirror.incomplete,
             "refused": mirror.refused.values().sum::<u64>(),
             "foreign": mirror.foreign,
             "last_scan_millis": (mirror.last_scan_millis > 0).then_some(mirror.last_scan_millis),
+            "last_scan_time_millis": mirror.last_scan_time.as_millis() as u64,
             "last_scan_drift": mirror.last_scan_drift,
             "last_trouble": mirror.last_trouble,
             "counters_at_millis": tables.link_counters.taken_at_millis,
         },
         "tables": rows,
+        "feeders": status::feeders(&tables),
     });
     let mut response = Response::new(Body::from(format!("{said}\n")));
     let headers = response.headers_mut();
@@ -85,6 +85,10 @@ pub fn schema() -> Value {
                     "overruns": count(),
                     "drift": count(),
                     "full": text(),
+                    "complete": {
+                        "type": "boolean",
+                        "description": "False: an answer may lack rows, or have some that are gone"
+                    },
                     "incomplete": {
                         "type": "array",
                         "items": {"type": "string"},
@@ -93,6 +97,7 @@ pub fn schema() -> Value {
                     "refused": count(),
                     "foreign": count(),
                     "last_scan_millis": {"type": ["integer", "null"]},
+                    "last_scan_time_millis": count(),
                     "last_scan_drift": count(),
                     "last_trouble": text(),
                     "counters_at_millis": {
@@ -110,9 +115,32 @@ pub fn schema() -> Value {
                     "required": ["table", "rows"],
                     "additionalProperties": false
                 }
+            },
+            "feeders": {
+                "type": "array",
+                "description": "Those who feed rows beside the kernel's: `source=NAME`",
+                "items": feeder_schema()
             }
         },
-        "required": ["version", "namespaces", "generation", "mirror", "tables"],
+        "required": ["version", "namespaces", "generation", "mirror", "tables", "feeders"],
+        "additionalProperties": false
+    })
+}
+
+fn feeder_schema() -> Value {
+    let count = || json!({"type": "integer", "minimum": 0});
+    json!({
+        "type": "object",
+        "properties": {
+            "name": {"type": "string"},
+            "phase": {"type": "string"},
+            "complete": {"type": "boolean"},
+            "routes": count(),
+            "nexthops": count(),
+            "resyncs": count(),
+            "refused": count()
+        },
+        "required": ["name", "phase", "complete"],
         "additionalProperties": false
     })
 }

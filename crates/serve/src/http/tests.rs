@@ -9,6 +9,7 @@ use std::path::PathBuf;
 use tempfile::TempDir;
 
 use super::*;
+use crate::budget::Budget;
 
 /// For anything that should happen at once.
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -26,6 +27,10 @@ struct Tested {
 impl Tested {
     /// Listens at both addresses, and asks for a token.
     fn new() -> Self {
+        Self::with(Budget::new(64 << 20))
+    }
+
+    fn with(budget: Arc<Budget>) -> Self {
         let directory = tempfile::tempdir().unwrap();
         let token = directory.path().join("token");
         std::fs::write(&token, "a-token-that-is-long-enough-for-anybody\n").unwrap();
@@ -37,7 +42,7 @@ impl Tested {
         };
         let sockets = BoundSockets::open(&config).unwrap();
         Self {
-            service: Service::start(sockets, Names::default()).unwrap(),
+            service: Service::start(sockets, Names::default(), budget).unwrap(),
             config,
             token,
             _directory: directory,
@@ -101,7 +106,9 @@ fn the_rows_of_a_feeder_are_asked_for_by_its_name() {
     let namespace = Namespace {
         name: None,
         inode: 1,
+        is_others: false,
         source: Arc::new(Fixed(writer.reader())),
+        feeder: None,
     };
     tested.service.set_namespaces([namespace].into_iter());
     let get = |path: &str| answered(&mut tested.connect(0).unwrap(), path);
@@ -133,10 +140,227 @@ fn the_rows_of_a_feeder_are_asked_for_by_its_name() {
         own.starts_with("HTTP/1.1 200 ") && !own.contains("\"id\":"),
         "{own}"
     );
-    let changes = get("/v1/changes?object=nexthops&source=bgp");
+    let changes = get("/v1/changes?object=nexthops&source=nobody");
     assert!(changes.starts_with("HTTP/1.1 400 "), "{changes}");
     drop(feeder);
     assert!(get(path).starts_with("HTTP/1.1 400 "));
+}
+
+/// Answers from a writer's tables.
+fn answering(writer: &table::Writer) -> Tested {
+    let mut tested = Tested::new();
+    tested.reload(&[HERE, OUTSIDE], false);
+    let namespace = Namespace {
+        name: None,
+        inode: 1,
+        is_others: false,
+        source: Arc::new(Fixed(writer.reader())),
+        feeder: None,
+    };
+    tested.service.set_namespaces([namespace].into_iter());
+    tested
+}
+
+fn nexthop(id: u32) -> table::Change {
+    table::Change::PutNexthop(table::Nexthop {
+        id,
+        blackhole: true,
+        ..table::Nexthop::default()
+    })
+}
+
+/// A route of a feeder; its body is its own.
+fn route(last: u8) -> table::Change {
+    let body = table::RouteBody {
+        kind: 1,
+        protocol: 186,
+        scope: 0,
+        flags: 0,
+        preferred_source: Some([10, 0, 0, last].into()),
+        source: None,
+        nexthop_id: Some(7),
+        next_hops: table::NextHops::None,
+        metrics: None,
+        preference: None,
+        error: 0,
+        expires_at_millis: None,
+        rest: Default::default(),
+    };
+    let route = table::Route {
+        table: 254,
+        prefix: std::net::IpAddr::from([192, 0, 2, last]).into(),
+        tos: 0,
+        metric: 0,
+        body,
+    };
+    table::Change::PutRoute(route, table::Placement::Last)
+}
+
+#[test]
+fn what_a_feeder_tells_is_watched_by_its_name() {
+    let writer = table::Writer::default();
+    let tested = answering(&writer);
+    let feeders = writer.feeders();
+    let mut feeder = feeders.join("bgp", table::Limits::default()).unwrap();
+    let mut stream = tested.connect(0).unwrap();
+    let path = "/v1/changes?object=nexthops&source=bgp";
+    let request = format!("GET {path} HTTP/1.1\r\nhost: localhost\r\n\r\n");
+    stream.write_all(request.as_bytes()).unwrap();
+    let mut heard = String::new();
+    let mut hear = |until: &str| {
+        let mut piece = [0; 4096];
+        while !heard.contains(until) {
+            let read = stream.read(&mut piece).unwrap();
+            assert!(read > 0, "{heard}");
+            heard.push_str(&String::from_utf8_lossy(&piece[..read]));
+        }
+    };
+    hear("event: start");
+    feeder.commit([nexthop(4_711)]).unwrap();
+    hear("\"id\":4711");
+}
+
+#[test]
+fn a_page_of_a_feeder_that_came_again_goes_on_nowhere() {
+    let writer = table::Writer::default();
+    let tested = answering(&writer);
+    let get = |path: &str| answered(&mut tested.connect(0).unwrap(), path);
+    let fed = || {
+        let feeders = writer.feeders();
+        let mut feeder = feeders.join("bgp", table::Limits::default()).unwrap();
+        feeder.begin();
+        feeder.commit((1..=9).map(route)).unwrap();
+        feeder.end();
+        feeder
+    };
+    let feeder = fed();
+    // By next-hop object: the cursor holds the number of a body.
+    let first = get("/v1/routes?source=bgp&nhid=7&limit=3");
+    assert!(first.starts_with("HTTP/1.1 200 "), "{first}");
+    let next = first.split("link: <").nth(1).unwrap();
+    let next = next.split('>').next().unwrap().to_owned();
+    assert!(get(&next).starts_with("HTTP/1.1 200 "));
+    drop(feeder);
+    let _feeder = fed();
+    let gone = get(&next);
+    assert!(gone.starts_with("HTTP/1.1 410 "), "{gone}");
+    assert!(gone.contains("begin without it"), "{gone}");
+}
+
+#[test]
+fn a_feeder_that_misses_rows_is_told_with_its_rows_in_the_status_and_the_metrics() {
+    let writer = table::Writer::default();
+    let tested = answering(&writer);
+    let get = |path: &str| answered(&mut tested.connect(0).unwrap(), path);
+    let limits = table::Limits {
+        nexthops: 2,
+        ..table::Limits::default()
+    };
+    let mut feeder = writer.feeders().join("bgp", limits).unwrap();
+    feeder.begin();
+    assert!(feeder.commit((1..=3).map(nexthop)).is_err());
+    feeder.end();
+    let rows = get("/v1/nexthops?source=bgp");
+    let says = "fingerpost-incomplete: degraded: nexthops miss rows\r\n";
+    assert!(rows.contains(says), "{rows}");
+    assert!(!get("/v1/nexthops").contains("fingerpost-incomplete"));
+    let status = get("/v1/status");
+    let feeder = "{\"name\":\"bgp\",\"phase\":\"degraded: nexthops miss rows\",\"complete\":false,\
+                  \"routes\":0,\"nexthops\":2,\"resyncs\":0,\"refused\":1}";
+    let told: serde_json::Value =
+        serde_json::from_str(status.split("\r\n\r\n").nth(1).unwrap()).unwrap();
+    let expected: serde_json::Value = serde_json::from_str(feeder).unwrap();
+    assert_eq!(told["feeders"][0], expected);
+    assert_eq!(told["mirror"]["complete"], true);
+    let metrics = get("/metrics");
+    for line in [
+        "fingerpost_complete 1",
+        "fingerpost_table_complete{table=\"routes\"} 1",
+        "fingerpost_feeder_complete{source=\"bgp\"} 0",
+        "fingerpost_feeder_nexthops{source=\"bgp\"} 2",
+        "fingerpost_feeder_refused_total{source=\"bgp\"} 1",
+    ] {
+        assert!(
+            metrics.contains(&format!("\n{line}\n")),
+            "{line}: {metrics}"
+        );
+    }
+}
+
+fn link(index: u32) -> table::Change {
+    table::Change::PutLink(table::Link {
+        index,
+        name: format!("test{index}").into(),
+        ..table::Link::default()
+    })
+}
+
+/// A service whose clients may keep little, and its tables.
+fn with_little_memory() -> (Tested, table::Writer, Arc<Budget>) {
+    let budget = Budget::new(128 << 10);
+    let mut tested = Tested::with(Arc::clone(&budget));
+    tested.reload(&[HERE, OUTSIDE], false);
+    let writer = table::Writer::default();
+    let namespace = Namespace {
+        name: None,
+        inode: 1,
+        is_others: false,
+        source: Arc::new(Fixed(writer.reader())),
+        feeder: None,
+    };
+    tested.service.set_namespaces([namespace].into_iter());
+    (tested, writer, budget)
+}
+
+#[test]
+fn a_page_is_shorter_where_no_more_may_be_kept() {
+    let (tested, mut writer, budget) = with_little_memory();
+    writer.commit((1..=10_000).map(link)).unwrap();
+    let get = |path: &str| answered(&mut tested.connect(0).unwrap(), path);
+    let mut path = "/v1/links?limit=10000&format=ndjson&fields=ifname".to_owned();
+    let (mut rows, mut pages) = (0, 0);
+    loop {
+        let page = get(&path);
+        let (head, body) = page.split_once("\r\n\r\n").unwrap();
+        rows += body.lines().count();
+        pages += 1;
+        let Some((_, next)) = head.split_once("link: <") else {
+            break;
+        };
+        path = next.split_once('>').unwrap().0.to_owned();
+    }
+    assert_eq!(rows, 10_000);
+    assert!(pages > 1, "{pages}");
+    lab::wait_until(PATIENCE, "what was kept to be gone", || {
+        (budget.kept() == 0).then_some(())
+    })
+    .unwrap();
+}
+
+#[test]
+fn a_stream_that_would_have_to_keep_too_much_falls_behind() {
+    let (tested, mut writer, budget) = with_little_memory();
+    let mut stream = tested.connect(0).unwrap();
+    let request = b"GET /v1/changes?object=links HTTP/1.1\r\nhost: localhost\r\n\r\n";
+    stream.write_all(request).unwrap();
+    let mut told = String::new();
+    let mut until = |what: &str| {
+        let mut octets = [0; 4096];
+        while !told.contains(what) {
+            let read = stream.read(&mut octets).unwrap();
+            assert!(read > 0, "{told}");
+            told.push_str(&String::from_utf8_lossy(&octets[..read]));
+        }
+    };
+    until("event: start");
+    writer.commit([link(1)]).unwrap();
+    until("\"test1\"");
+    // Megabytes, of one generation.
+    writer.commit((2..=20_000).map(link)).unwrap();
+    until("event: fell_behind");
+    writer.commit([link(20_001)]).unwrap();
+    until("\"test20001\"");
+    assert!(budget.kept() <= budget.most());
 }
 
 /// The status that a request without a token gets; `None`: the connection

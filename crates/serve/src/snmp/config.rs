@@ -13,7 +13,7 @@
 //! name = "public"
 //! sources = ["127.0.0.0/8", "192.0.2.0/24"]
 //! view = "routes"
-//! context = ""
+//! context = ""                           # of another namespace: `netns-NAME`
 //!
 //! [[snmp.user]]                          # v3; keys by `fingerpost snmp user add`
 //! name = "noc"
@@ -162,7 +162,7 @@ pub struct User {
     /// What he sees.
     #[serde(default = "all")]
     pub view: String,
-    /// Contexts that he may ask; `None`: all.
+    /// Contexts that he may ask; `None`: all of the daemon's own namespace.
     #[serde(default)]
     pub contexts: Option<Vec<String>>,
 }

@@ -10,18 +10,18 @@
 //! [`super::Service`].
 
 use std::cell::{OnceCell, RefCell};
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashMap};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use mib::{Engine, MibContext, Objects, System, sampled};
+use mib::{Engine, Health, MibContext, Objects, System, sampled};
 use snmp::counters::Counters;
 use snmp::mib::WalkSink;
 use snmp::{Contexts, Mib, Value};
 use table::{Sampled, Tables};
 
-use super::history::Follower;
+use super::history::{Follower, Followers};
 use super::notify::Sender;
 use crate::clock::now_millis;
 use crate::namespace;
@@ -47,6 +47,7 @@ pub struct Source(Arc<ContextsState>);
 struct ContextsState {
     namespaces: Mutex<Arc<[Arc<Namespace>]>>,
     facts: Mutex<Arc<Facts>>,
+    followers: Followers,
     started_at_millis: u64,
 }
 
@@ -85,6 +86,7 @@ impl Source {
         Self(Arc::new(ContextsState {
             namespaces: Mutex::new(Arc::from([])),
             facts: Mutex::new(Arc::new(facts)),
+            followers: Followers::default(),
             started_at_millis: now_millis(),
         }))
     }
@@ -102,16 +104,12 @@ impl Source {
         told: &Sender,
     ) {
         let known = Arc::clone(&lock(&self.0.namespaces));
+        let of = |source: &Arc<dyn table::Source>| Arc::as_ptr(source).cast::<()>();
+        let known: HashMap<_, _> = known.iter().map(|one| (of(&one.of.source), one)).collect();
         let namespaces: Vec<Arc<Namespace>> = wanted
-            .map(|wanted| {
-                let mut known = known.iter();
-                match known.find(|one| Arc::ptr_eq(&one.of.source, &wanted.source)) {
-                    Some(same) => Arc::clone(same),
-                    None => {
-                        let since = self.0.started_at_millis;
-                        Arc::new(Namespace::new(wanted, since, told))
-                    }
-                }
+            .map(|wanted| match known.get(&of(&wanted.source)) {
+                Some(same) => Arc::clone(same),
+                None => Arc::new(Namespace::new(wanted, &self.0, told)),
             })
             .collect();
         *lock(&self.0.namespaces) = namespaces.into();
@@ -191,6 +189,7 @@ struct Chosen {
     namespace: Arc<Namespace>,
     tables: RefCell<Arc<Tables>>,
     history: mib::History,
+    health: Health,
     routing_table: u32,
     facts: Arc<Facts>,
     counters: Counters,
@@ -209,6 +208,7 @@ impl Contexts for Asked {
         let routing_table = mib::routing_table(&tables, inside)?;
         let chosen = self.chosen.get_or_init(|| Chosen {
             history: namespace.follower.history(),
+            health: Health::of(Arc::clone(&namespace.of.source)),
             namespace: Arc::clone(namespace),
             tables: RefCell::new(tables),
             routing_table,
@@ -220,9 +220,19 @@ impl Contexts for Asked {
         });
         Some(chosen)
     }
+
+    fn is_by_name_only(&self, name: &[u8]) -> bool {
+        self.is_others(name)
+    }
 }
 
 impl Asked {
+    /// What the kernel tells of other namespaces is not for everybody.
+    fn is_others(&self, name: &[u8]) -> bool {
+        let found = self.namespace(name);
+        found.is_some_and(|(namespace, _)| namespace.of.is_others)
+    }
+
     /// The namespace that a context's name means, and what is left of the
     /// name.
     fn namespace<'n>(&self, name: &'n [u8]) -> Option<(&Arc<Namespace>, &'n [u8])> {
@@ -244,12 +254,17 @@ impl Asked {
 }
 
 impl Namespace {
-    fn new(of: namespace::Namespace, since_millis: u64, told: &Sender) -> Self {
+    fn new(of: namespace::Namespace, state: &ContextsState, told: &Sender) -> Self {
         let context = of.name.as_ref().map(|name| format!("netns-{name}"));
         let context = context.unwrap_or_default();
         let reader = of.source.reader();
         Self {
-            follower: Follower::start(reader, &context, since_millis, told.clone()),
+            follower: state.followers.follow(
+                reader,
+                &context,
+                state.started_at_millis,
+                told.clone(),
+            ),
             of,
             wishes: Wishes::default(),
         }
@@ -346,6 +361,7 @@ impl Chosen {
                 counters: &self.counters,
             },
             history: &self.history,
+            health: &self.health,
             started_at_millis: self.started_at_millis,
             now_millis: self.now_millis,
         };

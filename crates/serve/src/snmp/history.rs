@@ -1,14 +1,13 @@
-//! What a namespace's tables did: a thread that watches their events, keeps
-//! the `mib` crate's memory of when what changed, and puts linkUp and
+//! What the namespaces' tables did: one thread watches the events of all,
+//! keeps the `mib` crate's memory of when what changed, and puts linkUp and
 //! linkDown into the queue. Started by [`super::contexts`].
 
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
-use std::thread::JoinHandle;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, Once, PoisonError, Weak};
 use std::time::Duration;
 
 use mib::{History, LinkNotification};
-use table::{Events, Generation, Reader};
+use table::{Bell, Events, Generation, Reader};
 
 use super::notify::{Notification, Sender};
 use crate::clock::now_millis;
@@ -16,87 +15,136 @@ use crate::clock::now_millis;
 /// The thread looks so often whether it is to end.
 const PATIENCE: Duration = Duration::from_millis(500);
 
-/// Follows the events of a namespace. Ends when dropped.
+/// Follows the events of namespaces. Its thread begins with the first, and
+/// ends when this is dropped.
 #[derive(Debug)]
-pub struct Follower {
-    history: Arc<Mutex<History>>,
-    stop: Arc<AtomicBool>,
-    thread: Option<JoinHandle<()>>,
+pub struct Followers {
+    shared: Arc<Shared>,
+    started: Once,
 }
 
-impl Follower {
-    /// Begins with the tables as they are. Without a thread (the system
-    /// gives none) nothing is followed, and that is complained of.
-    pub fn start(reader: Reader, context: &str, up_since_millis: u64, told: Sender) -> Self {
-        let tables = reader.snapshot();
-        let history = Arc::new(Mutex::new(History::since_before(&tables)));
-        let stop = Arc::new(AtomicBool::new(false));
-        let following = Following {
-            reader,
-            seen: tables.generation,
-            context: context.into(),
-            up_since_millis,
-            told,
-            history: Arc::clone(&history),
-        };
-        let thread = std::thread::Builder::new()
-            .name("snmp-history".to_owned())
-            .spawn({
-                let stop = Arc::clone(&stop);
-                move || match privileges::drop_all() {
-                    Ok(()) => following.run(&stop),
-                    Err(error) => tracing::error!("no SNMP history, rights remain: {error}"),
-                }
-            });
-        if let Err(error) = &thread {
-            tracing::error!("cannot start a thread for SNMP's history: {error}");
-        }
-        Self {
-            history,
-            stop,
-            thread: thread.ok(),
-        }
-    }
-
-    /// When what changed, as of now. O(1).
-    pub fn history(&self) -> History {
-        let history = self.history.lock();
-        history.unwrap_or_else(PoisonError::into_inner).clone()
-    }
+/// What the thread and its owner share.
+#[derive(Debug, Default)]
+struct Shared {
+    followed: Mutex<Vec<Weak<Followed>>>,
+    bell: Arc<Bell>,
+    stop: AtomicBool,
 }
 
-impl Drop for Follower {
-    fn drop(&mut self) {
-        // It is not waited for: it ends by itself, and holds a reader only.
-        self.stop.store(true, Ordering::Release);
-        drop(self.thread.take());
-    }
-}
+/// A namespace that is followed until this is dropped.
+#[derive(Debug)]
+pub struct Follower(Arc<Followed>);
 
-struct Following {
+#[derive(Debug)]
+struct Followed {
     reader: Reader,
-    seen: Generation,
+    /// The generation that was followed to.
+    seen: AtomicU64,
     context: Arc<str>,
     up_since_millis: u64,
     told: Sender,
-    history: Arc<Mutex<History>>,
+    history: Mutex<History>,
 }
 
-impl Following {
-    fn run(mut self, stop: &AtomicBool) {
-        while !stop.load(Ordering::Acquire) {
-            match self.reader.events_after(self.seen, PATIENCE) {
-                Events::Batches(batches) => {
-                    for (generation, events) in batches {
-                        self.change(|history, now, notify| history.events(&events, now, notify));
-                        self.seen = generation;
-                    }
+impl Default for Followers {
+    fn default() -> Self {
+        Self {
+            shared: Arc::default(),
+            started: Once::new(),
+        }
+    }
+}
+
+impl Followers {
+    /// Begins with the tables as they are. Without a thread (the system
+    /// gives none) nothing is followed, and that is complained of.
+    pub fn follow(
+        &self,
+        reader: Reader,
+        context: &str,
+        up_since_millis: u64,
+        told: Sender,
+    ) -> Follower {
+        self.started.call_once(|| self.start());
+        let tables = reader.snapshot();
+        reader.ring(&self.shared.bell);
+        let followed = Arc::new(Followed {
+            reader,
+            seen: AtomicU64::new(tables.generation.0),
+            context: context.into(),
+            up_since_millis,
+            told,
+            history: Mutex::new(History::since_before(&tables)),
+        });
+        locked(&self.shared.followed).push(Arc::downgrade(&followed));
+        // For what came between the snapshot and the bell.
+        self.shared.bell.ring();
+        Follower(followed)
+    }
+
+    fn start(&self) {
+        let thread = std::thread::Builder::new()
+            .name("snmp-history".to_owned())
+            .spawn({
+                let shared = Arc::clone(&self.shared);
+                move || match privileges::drop_all() {
+                    Ok(()) => shared.run(),
+                    Err(error) => tracing::error!("no SNMP history, rights remain: {error}"),
                 }
-                Events::FellBehind => {
-                    let tables = self.reader.snapshot();
-                    self.change(|history, now, notify| history.catch_up(&tables, now, notify));
-                    self.seen = tables.generation;
+            });
+        if let Err(error) = thread {
+            tracing::error!("cannot start a thread for SNMP's history: {error}");
+        }
+    }
+}
+
+impl Drop for Followers {
+    fn drop(&mut self) {
+        // It is not waited for: it ends by itself, and holds readers only.
+        self.shared.stop.store(true, Ordering::Release);
+        self.shared.bell.ring();
+    }
+}
+
+impl Follower {
+    /// When what changed, as of now. O(1).
+    pub fn history(&self) -> History {
+        locked(&self.0.history).clone()
+    }
+}
+
+impl Shared {
+    fn run(&self) {
+        while !self.stop.load(Ordering::Acquire) {
+            if self.bell.wait(PATIENCE) {
+                self.all().iter().for_each(|one| one.catch_up());
+            }
+        }
+    }
+
+    /// Those that are followed still.
+    fn all(&self) -> Vec<Arc<Followed>> {
+        let mut followed = locked(&self.followed);
+        followed.retain(|one| one.strong_count() > 0);
+        followed.iter().filter_map(Weak::upgrade).collect()
+    }
+}
+
+impl Followed {
+    /// Takes in what happened. A short lock where nothing did.
+    fn catch_up(&self) {
+        let seen = Generation(self.seen.load(Ordering::Relaxed));
+        match self.reader.events_after(seen, Duration::ZERO) {
+            Events::Batches(batches) => {
+                for (generation, events) in batches {
+                    self.change(|history, now, notify| history.events(&events, now, notify));
+                    self.seen.store(generation.0, Ordering::Relaxed);
                 }
+            }
+            Events::FellBehind => {
+                let tables = self.reader.snapshot();
+                self.change(|history, now, notify| history.catch_up(&tables, now, notify));
+                self.seen.store(tables.generation.0, Ordering::Relaxed);
             }
         }
     }
@@ -104,8 +152,7 @@ impl Following {
     fn change(&self, change: impl FnOnce(&mut History, u64, &mut dyn FnMut(LinkNotification))) {
         let now = now_millis();
         let up_time_ticks = (now.saturating_sub(self.up_since_millis) / 10) as u32;
-        let mut history = self.history.lock().unwrap_or_else(PoisonError::into_inner);
-        change(&mut history, now, &mut |link| {
+        change(&mut locked(&self.history), now, &mut |link| {
             self.told.send(Notification {
                 context: Arc::clone(&self.context),
                 link,
@@ -113,4 +160,8 @@ impl Following {
             });
         });
     }
+}
+
+fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -5,6 +5,7 @@
 //! of those who ask: a flood from any number of addresses costs time and
 //! no memory. Started by [`super::Service`].
 
+use std::io;
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -15,10 +16,18 @@ use anyhow::{Context, Result};
 use snmp::agent::{Agent, Outcome};
 
 use super::contexts::Source;
+use super::fair::Waiting;
 use super::socket::{Batch, Socket};
+use crate::complaint::Complaint;
 
 /// A thread looks at least so often whether it is to end.
 pub const PATIENCE: Duration = Duration::from_secs(2);
+/// Times that the socket is emptied between two batches of answers, at
+/// most.
+const GATHERED: usize = 128;
+/// Requests answered at once while others wait: long answers take
+/// milliseconds each, and nobody is heard meanwhile.
+const AT_ONCE: usize = 8;
 /// After an error of the socket.
 const PAUSE: Duration = Duration::from_millis(100);
 
@@ -125,10 +134,21 @@ impl Drop for Listener {
 
 fn listen(socket: &Socket, shared: &Shared, stop: &AtomicBool) {
     let mut batch = Batch::new();
+    let mut waiting = Waiting::default();
+    let mut complaint = Complaint::default();
     while !stop.load(Ordering::Acquire) {
-        match socket.receive(&mut batch) {
-            Ok(()) if batch.is_empty() => {}
-            Ok(()) => {
+        match receive(socket, &mut batch, &mut waiting) {
+            Ok(dropped) => {
+                if dropped && complaint.is_due() {
+                    tracing::warn!(
+                        "SNMP at {} is asked faster than it can answer: those who ask most lose \
+                         requests",
+                        socket.address()
+                    );
+                }
+                if batch.is_empty() {
+                    continue;
+                }
                 shared.answer(&mut batch);
                 let unsent = socket.send(&mut batch) as u64;
                 shared.unsent.fetch_add(unsent, Ordering::Relaxed);
@@ -138,5 +158,60 @@ fn listen(socket: &Socket, shared: &Shared, stop: &AtomicBool) {
                 std::thread::sleep(PAUSE);
             }
         }
+    }
+}
+
+/// Has the requests that are answered next in the batch: those that come,
+/// or, when more come than it takes, some of each source. Whether some had
+/// to be dropped.
+fn receive(socket: &Socket, batch: &mut Batch, waiting: &mut Waiting) -> io::Result<bool> {
+    match waiting.is_empty() {
+        true => socket.receive(batch)?,
+        false => socket.receive_now(batch)?,
+    }
+    if waiting.is_empty() && !batch.is_full() {
+        return Ok(false);
+    }
+    let mut dropped = false;
+    for left in (0..GATHERED).rev() {
+        for (datagram, way) in batch.received() {
+            dropped |= !waiting.put(datagram, way);
+        }
+        if !batch.is_full() || left == 0 {
+            break;
+        }
+        socket.receive_now(batch)?;
+    }
+    batch.load(AT_ONCE, || waiting.take());
+    Ok(dropped)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::socket::BATCH;
+    use super::*;
+    use std::net::UdpSocket;
+
+    #[test]
+    fn who_asks_once_is_among_the_first_that_are_answered() {
+        let socket = Socket::bind("127.0.0.1:0".parse().unwrap(), PATIENCE).unwrap();
+        let client = || UdpSocket::bind("127.0.0.1:0").unwrap();
+        let (flood, other) = (client(), client());
+        for _ in 0..10 * BATCH {
+            flood.send_to(b"flood", socket.address()).unwrap();
+        }
+        other.send_to(b"other", socket.address()).unwrap();
+        let (mut batch, mut waiting) = (Batch::new(), Waiting::default());
+        receive(&socket, &mut batch, &mut waiting).unwrap();
+        let said: Vec<_> = batch.received().map(|(said, _)| said.to_vec()).collect();
+        assert_eq!(said.len(), AT_ONCE);
+        assert!(said.contains(&b"other".to_vec()));
+        // What waits is answered before anybody is waited for.
+        let mut answered = said.len();
+        while !waiting.is_empty() {
+            receive(&socket, &mut batch, &mut waiting).unwrap();
+            answered += batch.received().count();
+        }
+        assert!(answered > 2 * BATCH, "{answered}");
     }
 }

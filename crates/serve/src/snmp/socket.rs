@@ -28,6 +28,8 @@ use rustix::net::{
 };
 use snmp::agent::ANSWER_BUFFER_BYTES;
 
+use super::fair::Datagram;
+
 /// Datagrams taken and answered at once.
 pub const BATCH: usize = 32;
 /// No UDP datagram is longer.
@@ -61,6 +63,14 @@ pub struct Batch {
     answers: ArrayVec<(Range<usize>, Way), BATCH>,
     /// A place for each answer.
     out: Vec<u8>,
+}
+
+impl Way {
+    /// From an address, to whichever of ours.
+    #[cfg(test)]
+    pub fn of(from: SocketAddr) -> Self {
+        Self { from, to: None }
+    }
 }
 
 impl Socket {
@@ -103,11 +113,19 @@ impl Socket {
     /// Waits for datagrams and takes those that are there. None when the
     /// patience is over. One system call.
     pub fn receive(&self, batch: &mut Batch) -> io::Result<()> {
+        self.receive_with(MsgFlags::MSG_WAITFORONE, batch)
+    }
+
+    /// Takes the datagrams that are there, and waits for none.
+    pub fn receive_now(&self, batch: &mut Batch) -> io::Result<()> {
+        self.receive_with(MsgFlags::MSG_DONTWAIT, batch)
+    }
+
+    fn receive_with(&self, flags: MsgFlags, batch: &mut Batch) -> io::Result<()> {
         batch.received.clear();
         let mut buffers = batch.buffers.chunks_exact_mut(DATAGRAM_BYTES);
         let mut slices: [[IoSliceMut<'_>; 1]; BATCH] =
             array::from_fn(|_| [IoSliceMut::new(buffers.next().unwrap_or_default())]);
-        let flags = MsgFlags::MSG_WAITFORONE;
         let fd = self.fd.as_raw_fd();
         let results = match recvmmsg(fd, &mut batch.headers, slices.iter_mut(), flags, None) {
             Ok(results) => results,
@@ -264,6 +282,29 @@ impl Batch {
             received: ArrayVec::new(),
             answers: ArrayVec::new(),
             out: vec![0; BATCH * ANSWER_BUFFER_BYTES],
+        }
+    }
+
+    /// Whether more may wait in the socket.
+    pub fn is_full(&self) -> bool {
+        self.received.is_full()
+    }
+
+    /// What was received.
+    pub fn received(&self) -> impl Iterator<Item = (&[u8], Way)> {
+        let datagrams = self.buffers.chunks_exact(DATAGRAM_BYTES);
+        let received = self.received.iter().zip(datagrams);
+        received.map(|((len, way), datagram)| (datagram.get(..*len).unwrap_or_default(), *way))
+    }
+
+    /// Has other datagrams for those received, `most` of them.
+    pub fn load(&mut self, most: usize, mut next: impl FnMut() -> Option<Datagram>) {
+        self.received.clear();
+        for place in self.buffers.chunks_exact_mut(DATAGRAM_BYTES).take(most) {
+            let Some(datagram) = next() else { return };
+            let len = datagram.octets.len().min(place.len());
+            place[..len].copy_from_slice(&datagram.octets[..len]);
+            self.received.push((len, datagram.way));
         }
     }
 

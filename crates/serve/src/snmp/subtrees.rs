@@ -81,6 +81,8 @@ pub const ALL: &[&[u32]] = &[
     &[1, 3, 6, 1, 2, 1, 4, 34],
     &[1, 3, 6, 1, 2, 1, 4, 35],
     &[1, 3, 6, 1, 2, 1, 4, 37],
+    // FINGERPOST-MIB.
+    &[1, 3, 6, 1, 4, 1, 8072, 9999, 9999, 26224, 1],
 ];
 
 /// Of these, what differs between the contexts of one namespace: the

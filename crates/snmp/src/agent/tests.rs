@@ -132,6 +132,24 @@ struct Bench<M> {
     mib: M,
     out: Vec<u8>,
     now_millis: u64,
+    /// The default context is only for those who are configured for it.
+    by_name: bool,
+}
+
+/// The default context, for everybody or not.
+struct Told<'a, M> {
+    context: DefaultContext<'a, M>,
+    by_name: bool,
+}
+
+impl<M: Mib> Contexts for Told<'_, M> {
+    fn context(&self, name: &[u8]) -> Option<&dyn Mib> {
+        self.context.context(name)
+    }
+
+    fn is_by_name_only(&self, _: &[u8]) -> bool {
+        self.by_name
+    }
 }
 
 impl Bench<Objects> {
@@ -147,11 +165,15 @@ impl<M: Mib> Bench<M> {
             mib,
             out: vec![0; ANSWER_BUFFER_BYTES],
             now_millis: NOW_MILLIS,
+            by_name: false,
         }
     }
 
     fn send(&mut self, datagram: &[u8], from: IpAddr) -> Result<Vec<u8>, Reason> {
-        let contexts = DefaultContext(&self.mib);
+        let contexts = Told {
+            context: DefaultContext(&self.mib),
+            by_name: self.by_name,
+        };
         let now = self.now_millis;
         let agent = &mut self.agent;
         match agent.answer(datagram, from, now, &contexts, &mut self.out) {

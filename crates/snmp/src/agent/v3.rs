@@ -277,7 +277,9 @@ impl Agent {
             mib,
             patience: Patience::new(),
         };
-        let allowed = incoming.level >= user.minimum_level && user.reaches(scoped.context);
+        let by_name = arrival.contexts.is_by_name_only(scoped.context);
+        let reaches = user.reaches(scoped.context) && !(by_name && user.contexts.is_none());
+        let allowed = incoming.level >= user.minimum_level && reaches;
         let engine = Engine::new(&self.config, arrival.now_millis);
         let (work, counters) = (&mut self.work, &mut self.counters.snmp);
         let written = seal(&engine, &mut self.salts, &envelope, out, |out| {

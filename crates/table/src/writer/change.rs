@@ -44,3 +44,20 @@ pub enum Change {
     PutFdb(FdbEntry),
     DeleteFdb(FdbKey),
 }
+
+impl Change {
+    /// Whether it takes a row out and puts none in.
+    pub fn is_deletion(&self) -> bool {
+        matches!(
+            self,
+            Self::DeleteLink(_)
+                | Self::DeleteAddress(_)
+                | Self::DeleteNeighbour(_)
+                | Self::DeleteRoute(_)
+                | Self::DeleteOtherRoute(_)
+                | Self::DeleteNexthop(_)
+                | Self::DeleteRule(_)
+                | Self::DeleteFdb(_)
+        )
+    }
+}

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex};
 
 use super::owners::{JoinError, locked};
 use super::stale::Stale;
-use super::{Change, Limits, Reader, Refused, Shared, TableFull, Writer};
+use super::{Change, Limits, Reader, Refused, Shared, TableFull, Writer, first_refused};
 use crate::event::Generation;
 use crate::status::{Phase, Status};
 use crate::writer::Tables;
@@ -118,13 +118,9 @@ impl Feeder {
         &mut self,
         changes: impl IntoIterator<Item = Change>,
     ) -> Result<Generation, TableFull> {
-        let mut first_refused = None;
-        for change in changes {
-            let applied = self.apply(change);
-            first_refused = first_refused.or(applied.err());
-        }
+        let refused = first_refused(changes, |change| self.apply(change));
         let generation = self.publish();
-        first_refused.map_or(Ok(generation), Err)
+        refused.map_or(Ok(generation), Err)
     }
 
     /// Publishes what was applied since. The other owners' rows are shared
@@ -188,6 +184,9 @@ impl Feeder {
 impl Drop for Feeder {
     /// Its rows leave the snapshot in one step, and its readers see none.
     fn drop(&mut self) {
+        // First: who finds no rows finds why.
+        let ended = format!("{} left", self.name);
+        self.update_status(|status| status.phase = Phase::Ended(ended));
         // The memory is given back here, and not while others wait.
         let rows = self.writer.shared.published.load();
         let last = self.writer.clear();
@@ -196,7 +195,5 @@ impl Drop for Feeder {
         self.first.show_owners(&registry);
         drop(registry);
         drop(rows);
-        let ended = format!("{} left", self.name);
-        self.update_status(|status| status.phase = Phase::Ended(ended));
     }
 }

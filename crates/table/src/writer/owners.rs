@@ -40,6 +40,11 @@ impl Owner {
         &self.name
     }
 
+    /// Tells it from all others that joined this writer, of its name too.
+    pub fn id(&self) -> u64 {
+        self.id
+    }
+
     /// Its rows.
     pub fn tables(&self) -> &Arc<Tables> {
         &self.tables

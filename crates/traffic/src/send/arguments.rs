@@ -28,41 +28,41 @@ const MAX_BATCH: usize = 1_024;
 const MAX_FLOWS: u32 = 65_536;
 
 const AFTER_HELP: &str = "\
-Ways (--by): sendto, connected, sendmmsg, segments (UDP_SEGMENT), af-packet,
-af-packet-ring, af-xdp, own. The three before the last build whole frames by the
-kernel's own route and neighbour, and need root (CAP_NET_RAW). `own` is our own
-stack: into memory it shows what each stage costs and sends nothing.
+Values of --by: sendto, connected, sendmmsg, segments (UDP_SEGMENT), af-packet,
+af-packet-ring, af-xdp, own. af-packet, af-packet-ring and af-xdp build whole frames by
+the kernel's route and neighbour, and need root (CAP_NET_RAW). `own` is our own
+stack: with the port `memory` it measures each stage and sends nothing.
   fingerpost send 192.0.2.1:9000 --rate 100k --duration 10
   fingerpost send 192.0.2.1 9000 --by af-packet --count 1M --flows 64
   fingerpost send 192.0.2.1 9000 --by own --profile
-  fingerpost receive 9000        on the other side
-Ctrl-C ends it with the report. Exit status: 0 done, 1 it failed, 2 the command
+  fingerpost receive 9000        on the receiving host
+Ctrl-C ends the run and prints the report. Exit status: 0 done, 1 it failed, 2 the command
 line is wrong.";
 
-/// Send UDP packets, and tell what each costs
+/// Send UDP packets, and report what each costs
 #[derive(Debug, Clone, Args)]
 #[command(after_help = AFTER_HELP)]
 pub struct Arguments {
-    /// Where to: an address and a port (IPv6 in brackets), or an address with
-    /// the port behind it
+    /// Destination: an address and a port (IPv6 in brackets), or an address
+    /// with the port as the next word
     #[arg(value_name = "ADDRESS[:PORT]")]
     to: String,
-    /// The port, if it is not said with the address
+    /// Destination port, if it is not given with the address
     #[arg(value_name = "PORT")]
     port: Option<u16>,
-    /// Which way
+    /// How packets are sent
     #[arg(long, value_enum, default_value_t = Way::Sendmmsg)]
     by: Way,
     /// Bytes of UDP payload; 18 at least to be counted by `receive`
     #[arg(long, short = 's', value_name = "BYTES", default_value_t = 64)]
     payload: usize,
-    /// Packets a second, of all cores together; as many as possible unless said
+    /// Packets per second, all cores together [default: as many as possible]
     #[arg(long, short, value_name = "PPS", value_parser = amount)]
     rate: Option<f64>,
-    /// Packets in all
+    /// Total number of packets
     #[arg(long, short = 'n', value_name = "N", value_parser = amount)]
     count: Option<f64>,
-    /// Seconds [default: 10, unless --count is said]
+    /// Duration in seconds [default: 10, unless --count is given]
     #[arg(long, short, value_name = "SECONDS", value_parser = seconds)]
     duration: Option<Duration>,
     /// Flows; at least one for each core
@@ -74,17 +74,16 @@ pub struct Arguments {
     /// Threads, each bound to a core of its own
     #[arg(long, short, value_name = "N", default_value_t = 1)]
     cores: usize,
-    /// Packets that are made and handed over together [default: 64; with
-    /// segments 256]
+    /// Packets per batch [default: 64; with segments 256]
     #[arg(long, value_name = "N")]
     batch: Option<usize>,
-    /// From this address, and port if one is said
+    /// Source address, and port if given
     #[arg(long, value_name = "ADDRESS[:PORT]")]
     source: Option<String>,
-    /// By this interface, whatever the routes say
+    /// Outgoing interface, regardless of the routes
     #[arg(long, short, value_name = "NAME")]
     interface: Option<String>,
-    /// Frames go to this link-layer address, whatever the neighbours say
+    /// Destination link-layer address of frames, regardless of the neighbours
     #[arg(long, value_name = "MAC", value_parser = mac)]
     next_hop: Option<[u8; 6]>,
     /// The address may be a broadcast address
@@ -93,11 +92,11 @@ pub struct Arguments {
     /// The address may be a multicast address
     #[arg(long)]
     allow_multicast: bool,
-    /// Where our own stack sends: memory, tun:NAME, af-packet, af-packet-ring
-    /// or af-xdp [default: memory]
+    /// Port of our own stack: memory, tun:NAME, af-packet, af-packet-ring or
+    /// af-xdp [default: memory]
     #[arg(long, value_name = "PORT", help_heading = "Our own stack (--by own)")]
     into: Option<Into>,
-    /// Return after this stage
+    /// Stop after this stage
     #[arg(
         long,
         value_enum,
@@ -105,14 +104,14 @@ pub struct Arguments {
         help_heading = "Our own stack (--by own)"
     )]
     stop_after: Option<Stage>,
-    /// Show where the time goes, on one core and on all
+    /// Measure each stage, on one core and on all
     #[arg(
         long,
         conflicts_with = "stop_after",
         help_heading = "Our own stack (--by own)"
     )]
     pub profile: bool,
-    /// Where --profile puts its picture
+    /// File for the plot of --profile
     #[arg(
         long,
         value_name = "FILE",

@@ -596,3 +596,83 @@ fn write(out: &mut Vec<u8>, row: &Link) {
     };
     encode::link(out, &request, row).unwrap();
 }
+
+/// Messages about addresses of a link, with all that the kernel could say of
+/// them.
+pub fn addresses(seed: u64, count: usize, link: u32) -> Vec<u8> {
+    let mut random = Random::new(seed);
+    let messages = (0..count).map(|_| address(&mut random, link));
+    messages.collect::<Vec<_>>().concat()
+}
+
+/// Bits of `ifa_flags` that have a name, and two that have none.
+const ADDRESS_FLAGS: u64 = 0x1fff | 1 << 31;
+/// Universe, site, link, host, nowhere, and ones without a name.
+const SCOPES: [u8; 8] = [0, 0, 200, 253, 254, 255, 1, 77];
+const FOR_EVER: u32 = u32::MAX;
+
+fn address(random: &mut Random, link: u32) -> Vec<u8> {
+    let is_v4 = random.below(2) == 0;
+    let (family, bits) = if is_v4 { (2, 32) } else { (10, 128) };
+    let mut ip = || match is_v4 {
+        true => v4(random).to_vec(),
+        false => v6(random).to_vec(),
+    };
+    let (local, peer, broadcast, anycast) = (ip(), ip(), ip(), ip());
+    // One bit most often: many beside each other hide which is wrong.
+    let flags = match random.below(3) {
+        0 => (random.number() & ADDRESS_FLAGS) as u32,
+        1 => 1 << 7,
+        _ => 1 << random.below(13),
+    };
+    let mut out = vec![family, up_to(random, bits) as u8, flags as u8];
+    out.push(one(random, &SCOPES));
+    out.extend(link.to_ne_bytes());
+    let has = |random: &mut Random| random.below(3) == 0;
+    if has(random) {
+        attribute(&mut out, 1, &peer);
+    } else {
+        attribute(&mut out, 1, &local);
+    }
+    attribute(&mut out, 2, &local);
+    if is_v4 && has(random) {
+        attribute(
+            &mut out,
+            3,
+            one(random, &[&b"lo\0"[..], b"lo:a name\0", b"lo:\"\0"]),
+        );
+    }
+    for (number, value) in [(4, &broadcast), (5, &anycast)] {
+        if has(random) {
+            attribute(&mut out, number, value);
+        }
+    }
+    let mut cache = Vec::new();
+    for _ in 0..4 {
+        let seconds = one(random, &[FOR_EVER, FOR_EVER, 0, 1, 86_400, i32::MAX as u32]);
+        cache.extend(seconds.to_ne_bytes());
+    }
+    attribute(&mut out, 6, &cache);
+    attribute(&mut out, 8, &flags.to_ne_bytes());
+    if has(random) {
+        attribute(
+            &mut out,
+            9,
+            &(up_to(random, u32::MAX.into()) as u32).to_ne_bytes(),
+        );
+    }
+    if has(random) {
+        attribute(&mut out, 11, &[up_to(random, 255) as u8]);
+    }
+    message(20, &out)
+}
+
+/// A message with its header.
+fn message(kind: u16, payload: &[u8]) -> Vec<u8> {
+    let mut out = Vec::new();
+    out.extend((payload.len() as u32 + 16).to_ne_bytes());
+    out.extend(kind.to_ne_bytes());
+    out.extend([0; 10]);
+    out.extend(payload);
+    out
+}

@@ -1,8 +1,9 @@
 /*
- * Makes `ip link show` show messages from a file, so that its output can be
- * compared for kinds of links that this kernel lacks: when the program asks
- * for a listing of links, the file named by LISTING is the answer. All else
- * goes to the kernel. For tests: preloaded (LD_PRELOAD) by settings.rs.
+ * Makes `ip` show messages from a file, so that its output can be compared
+ * for rows that this kernel does not make: when the program asks for a
+ * listing of links, the file named by LISTING is the answer; of addresses,
+ * the one named by ADDRESSES. All else goes to the kernel. For tests:
+ * preloaded (LD_PRELOAD) by support::preloaded.
  */
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -16,13 +17,27 @@
 static char *listing;
 static size_t length;
 
+/* The file that answers a request; NULL: the kernel does. */
+static const char *answer(const struct nlmsghdr *request)
+{
+	if ((request->nlmsg_flags & NLM_F_DUMP) != NLM_F_DUMP)
+		return NULL;
+	switch (request->nlmsg_type) {
+	case RTM_GETLINK:
+		return getenv("LISTING");
+	case RTM_GETADDR:
+		return getenv("ADDRESSES");
+	}
+	return NULL;
+}
+
 /* Reads the file; each message answers the request, the last ends it. */
 static void load(int fd, const struct nlmsghdr *request)
 {
 	struct sockaddr_nl own;
 	socklen_t own_length = sizeof(own);
 	struct nlmsghdr done = { .nlmsg_len = NLMSG_LENGTH(4), .nlmsg_type = NLMSG_DONE };
-	FILE *file = fopen(getenv("LISTING"), "r");
+	FILE *file = fopen(answer(request), "r");
 	char *at;
 
 	if (!file || getsockname(fd, (struct sockaddr *)&own, &own_length))
@@ -47,8 +62,7 @@ ssize_t send(int fd, const void *bytes, size_t size, int flags)
 	ssize_t (*next)(int, const void *, size_t, int) = dlsym(RTLD_NEXT, "send");
 	const struct nlmsghdr *request = bytes;
 
-	if (size >= sizeof(*request) && request->nlmsg_type == RTM_GETLINK &&
-	    (request->nlmsg_flags & NLM_F_DUMP) == NLM_F_DUMP) {
+	if (size >= sizeof(*request) && answer(request)) {
 		load(fd, request);
 		return size;
 	}
@@ -63,8 +77,7 @@ ssize_t sendmsg(int fd, const struct msghdr *message, int flags)
 	if (message->msg_iovlen == 1) {
 		const struct nlmsghdr *request = first->iov_base;
 
-		if (request->nlmsg_type == RTM_GETLINK &&
-		    (request->nlmsg_flags & NLM_F_DUMP) == NLM_F_DUMP) {
+		if (answer(request)) {
 			load(fd, request);
 			return first->iov_len;
 		}

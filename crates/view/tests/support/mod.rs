@@ -5,6 +5,8 @@
 
 pub mod forged;
 
+use std::path::{Path, PathBuf};
+use std::process::Command;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use lab::Netns;
@@ -112,6 +114,9 @@ route add ::ffff:1.2.3.0/120 via 2001:db8::fe
 route add 2001:db8:110::/48 dev d0
 route add 2001:db8:10a::/48 encap seg6 mode encap segs 2001:db8::5,2001:db8::6 dev veth0
 route add 2001:db8:10b::/48 encap ip6 id 3 dst 2001:db8::7 dev veth0
+route add 2001:db8:10c::/48 encap seg6local action End.DX6 nh6 2001:db8::9 dev veth0
+route add 2001:db8:10d::/48 encap seg6local action End.T table 5000 dev veth0
+route add 2001:db8:10e::/48 encap seg6local action End.DX4 nh4 192.0.2.77 dev veth0
 rule add from 10.0.0.0/8 table 100
 rule add to 10.1.0.0/16 iif veth0 lookup 5000 pref 50
 rule add fwmark 0x10/0xff oif veth0 lookup main suppress_prefixlength 0
@@ -127,6 +132,7 @@ rule add pref 77 ipproto tcp sport 80 dport 1000-2000 lookup 100 protocol zebra
 rule add pref 78 iif gone lookup 100 suppress_ifgroup 7
 rule add pref 79 from all realms 3/4 lookup 100
 rule add pref 80 tun_id 99 lookup 100
+rule add pref 81 fwmark 0/0xff lookup 100
 ";
 
 /// Lines for `bridge -batch`.
@@ -299,5 +305,32 @@ impl Rows {
             Item::Link(link) => Some(link),
             _ => None,
         })
+    }
+}
+
+/// The library that makes `ip` read messages from a file.
+pub fn preloaded(directory: &Path) -> anyhow::Result<PathBuf> {
+    let source = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/support/listing.c");
+    let library = directory.join("listing.so");
+    let made = Command::new("cc")
+        .args(["-shared", "-fPIC", "-O1", "-o"])
+        .arg(&library)
+        .args([source, "-ldl"])
+        .output();
+    match made {
+        Ok(made) if made.status.success() => Ok(library),
+        Ok(made) => panic!("{}", String::from_utf8_lossy(&made.stderr)),
+        Err(why) => Err(anyhow::anyhow!("no C compiler: {why}")),
+    }
+}
+
+/// The rows of a listing, as of the beginning of time.
+pub fn rows_of(bytes: &[u8]) -> Rows {
+    let items = messages(bytes).map(|message| match decode(&message.unwrap(), 0).unwrap() {
+        Decoded::Announcement(announcement) => announcement.item,
+        other => panic!("{other:?}"),
+    });
+    Rows {
+        items: items.collect::<Vec<Item>>(),
     }
 }

@@ -1,6 +1,6 @@
 //! The engine of address translation in between.
 
-use nat::Config;
+use nat::{Config, Verdict};
 
 use super::*;
 
@@ -130,5 +130,70 @@ fn fragments_that_came_too_early_follow_their_first_one() {
         let ip = Ipv4::new(&bytes[14..]).unwrap();
         assert_eq!((port, ip.source(), ip.ttl()), (1, ALIAS, 63));
         assert!(ip.checksum_is_right());
+    }
+}
+
+#[test]
+fn who_gets_no_port_hears_that_it_is_prohibited() {
+    let mut nat = engine(1);
+    nat.set_ports(50_000..=50_000).unwrap();
+    let mut router = router_with(Some(nat), Settings::default());
+    router.commit(vec![known(2, "10.0.2.5", HOST_MAC)]);
+    let first = Ip::new(INSIDE, REMOTE).udp(4_000, 53, b"question");
+    only(send(&mut router, &first), 1);
+    let second = Ip::new(INSIDE, REMOTE).udp(4_001, 53, b"question");
+    let error = only(send(&mut router, &second), 0);
+    let ip = Ipv4::new(error.as_slice()).unwrap();
+    assert_eq!(ip.destination(), INSIDE);
+    let message = Icmp::new(ip.payload()).unwrap();
+    assert_eq!(
+        (message.icmp_type(), message.code()),
+        (icmp::UNREACHABLE, 13)
+    );
+    let quoted = Ipv4::parse_truncated(message.payload()).unwrap();
+    assert_eq!((quoted.source(), quoted.destination()), (INSIDE, REMOTE));
+    assert_eq!(count(&router, Reason::NatPortsExhausted), 1);
+    // Who is refused from outside hears nothing.
+    let stranger = Ip::new(REMOTE, ALIAS).udp(54, 50_000, b"x");
+    let out = router.take(1, &[frame(mac(1, 3), &stranger)], 1_020);
+    assert!(out.is_empty());
+}
+
+#[test]
+fn nobody_outside_is_the_translator_itself() {
+    let mut config = Config::new(&[ALIAS]);
+    config.limits.max_flows = 1 << 12;
+    config.mode.deny_incoming = false;
+    config.target = Some(INSIDE);
+    let mut router = router_with(Some(Nat::new(config).unwrap()), Settings::default());
+    router.commit(vec![known(2, "10.0.2.5", HOST_MAC)]);
+    let land = Ip::new(ALIAS, ALIAS).udp(80, 80, b"x");
+    assert!(router.take(1, &[frame(mac(1, 3), &land)], 1_000).is_empty());
+    assert_eq!(count(&router, Reason::Ipv4MartianSource), 1);
+    let other = Ip::new(REMOTE, ALIAS).udp(80, 80, b"x");
+    only(router.take(1, &[frame(mac(1, 3), &other)], 1_000), 0);
+}
+
+#[test]
+fn other_addresses_of_the_router_are_reached_and_answer_as_themselves() {
+    let own = Ipv4Addr::new(192, 0, 2, 98);
+    let mut config = Config::new(&[ALIAS]);
+    config.limits.max_flows = 1 << 12;
+    config.passes_foreign = true;
+    let mut router = router_with(Some(Nat::new(config).unwrap()), Settings::default());
+    router.commit(address(3, "192.0.2.98/32"));
+    let asked = Ip::new(REMOTE, own).udp(40_000, 53, b"question");
+    let out = router.take(1, &[frame(mac(1, 3), &asked)], 1_000);
+    assert_eq!(out, [(HOST, asked)]);
+    // Its answer has a flow, and leaves from where it was asked.
+    let mut answer = Ip::new(own, REMOTE).udp(53, 40_000, b"answer");
+    let nat = router.forwarder.nat().unwrap();
+    assert_eq!(nat.translate_out(&mut answer, 1_001), Verdict::Translated);
+    assert_eq!(ends(&answer), (own, 53, REMOTE));
+    // The alias and what is private stay shut.
+    for to in [ALIAS, INSIDE] {
+        let knock = Ip::new(REMOTE, to).udp(40_000, 22, b"x");
+        let out = router.take(1, &[frame(mac(1, 3), &knock)], 1_002);
+        assert!(out.is_empty(), "{to}");
     }
 }

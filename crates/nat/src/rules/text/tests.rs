@@ -133,7 +133,7 @@ fn how_the_engine_works() {
         ("timeout udp", "1:12: the line ends"),
         ("timeout udp 0", "1:13: `0`"),
         ("timeout tcp 9", "1:9: `tcp`"),
-        ("helper irc", "1:8: `irc`"),
+        ("helper sip", "1:8: `sip`"),
         ("max_flows 16777215", "1:11:"),
         ("at_cap grow", "1:8: `grow` is not refuse or evict"),
         ("pooling paired yes", "1:16: `yes`"),

@@ -37,6 +37,50 @@ fn an_option_wins_over_the_file() {
     assert_eq!(nat.config().addresses.len(), 2);
     assert!(nat.config().mode.deny_incoming);
     assert_eq!(nat.config().udp, Behaviour::FULL_CONE);
+    assert_eq!(nat.config().tcp, Behaviour::FULL_CONE);
+}
+
+#[test]
+fn outside_addresses_come_as_ranges_and_none_twice() {
+    let addresses = |rules: &str, options: &[&str]| {
+        let nat = engine(rules, options);
+        nat.map(|nat| nat.config().addresses.clone())
+    };
+    let rules = "alias_address 192.0.2.1 192.0.2.8/30 192.0.2.20-192.0.2.21\n";
+    assert_eq!(addresses(rules, &[]).unwrap().len(), 7);
+    let options = ["--alias", "192.0.2.0/28,198.51.100.1"];
+    assert_eq!(addresses(rules, &options).unwrap().len(), 17);
+    let twice = addresses(rules, &["--alias", "192.0.2.0/28,192.0.2.3"]);
+    assert!(format!("{:#}", twice.unwrap_err()).contains("192.0.2.3 is named twice"));
+    for wrong in [
+        "0.0.0.0",
+        "127.0.0.1",
+        "224.0.0.1",
+        "192.0.2.1 192.0.2.0/30",
+    ] {
+        let complaint = addresses(&format!("alias_address {wrong}\n"), &[]);
+        assert!(
+            format!("{:#}", complaint.unwrap_err()).contains(":1:"),
+            "{wrong}"
+        );
+    }
+}
+
+#[test]
+fn words_of_natd_that_are_not_for_here_say_what_is() {
+    for (line, says) in [
+        ("interface em0", "alias_address"),
+        ("dynamic yes", "alias_address"),
+        ("log yes", "SIGUSR1"),
+        ("punch_fw 100:10", "no firewall"),
+        ("redirect_port tcp 10.0.0.5:http 80", "number"),
+    ] {
+        let complaint = engine(&format!("alias_address 192.0.2.1\n{line}\n"), &[]);
+        let complaint = format!("{:#}", complaint.unwrap_err());
+        let word = line.split(' ').next().unwrap();
+        assert!(complaint.contains(":2:"), "{complaint}");
+        assert!(complaint.contains(says), "{word}: {complaint}");
+    }
 }
 
 #[test]
@@ -94,4 +138,39 @@ fn how_the_engine_works_is_said_by_the_file() {
     assert_eq!(config.limits.at_cap, nat::AtCap::Evict);
     let nat = engine(rules, &["--max-flows", "70"]).unwrap();
     assert_eq!(nat.config().limits.max_flows, 70);
+}
+
+#[test]
+fn a_file_that_is_read_again_changes_rules_and_keeps_flows() {
+    let file = tempfile::NamedTempFile::new().unwrap();
+    let path = file.path().to_str().unwrap();
+    fs::write(path, "alias_address 192.0.2.1\n").unwrap();
+    let line = Line::try_parse_from(["nat", "--rules", path]).unwrap();
+    let mut nat = line.settings.engine().unwrap();
+    let inside = Ipv4Addr::new(10, 0, 0, 2);
+    let remote = Ipv4Addr::new(198, 51, 100, 7);
+    let packet = packet::build::Ip::new(inside, remote).udp(4_000, 53, b"x");
+    let pass = |nat: &mut Nat| {
+        let mut packet = packet.clone();
+        assert!(nat.translate_out(&mut packet, 0).goes_on());
+        packet
+    };
+    let before = pass(&mut nat);
+    let redirect = "redirect_port tcp 10.0.0.5:80 8080\n";
+    let more = format!("alias_address 192.0.2.1 192.0.2.2\n{redirect}deny_incoming no\n");
+    fs::write(path, more).unwrap();
+    line.settings.reload(&mut nat).unwrap();
+    let config = nat.config();
+    assert_eq!((nat.rules().len(), config.addresses.len()), (1, 2));
+    assert!(!config.mode.deny_incoming);
+    assert_eq!(pass(&mut nat), before);
+    // A wrong line changes nothing.
+    fs::write(path, "alias_address 192.0.2.9\nnonsense\n").unwrap();
+    line.settings.reload(&mut nat).unwrap_err();
+    assert_eq!((nat.rules().len(), nat.config().addresses.len()), (1, 2));
+    // And rules that are gone are gone.
+    fs::write(path, "alias_address 192.0.2.1\n").unwrap();
+    line.settings.reload(&mut nat).unwrap();
+    assert!(nat.rules().is_empty() && nat.config().mode.deny_incoming);
+    assert_eq!(pass(&mut nat), before);
 }

@@ -1,11 +1,12 @@
 //! One client: its request, its answer.
 
 use std::io::{self, Read, Write};
+use std::sync::PoisonError;
 use std::sync::atomic::Ordering;
 use std::time::Instant;
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use view::{AnswerError, Bounds, Names, Object, Walk, arp, ifconfig};
+use view::{AnswerError, Bounds, Names, Object, Question, Walk, arp, ifconfig};
 
 use super::outbox::Outbox;
 use super::{Client, ServerState};
@@ -15,7 +16,7 @@ use crate::control::protocol::{
 use crate::namespace::Namespace;
 use crate::namespace_service::NamespaceService;
 use crate::status::Answered;
-use crate::watch;
+use crate::watch::{self, Watching};
 
 /// Why a client got no whole answer.
 #[derive(Debug)]
@@ -87,18 +88,25 @@ fn respond(
     out.frame(HELLO, &hello)?;
     out.deliver()?;
     let names = shared.names();
+    let ended = || shared.stopping.load(Ordering::Relaxed) || client.is_gone();
+    let mut turn = None;
     match ask {
         Ask::Question(question) => {
             if let Some(walk) = Walk::of_answer(question) {
                 namespace.refresh(question.object, question.output.statistics);
                 return walked(walk, &namespace, &names, out);
             }
+            let sorting = &shared.sorting[usize::from(client.uid == 0)];
+            turn = Some(sorting.lock().unwrap_or_else(PoisonError::into_inner));
         }
-        Ask::Watch(_) => out.wait_at_flushes(),
+        Ask::Watch(question) => return watched(question, &namespace, &names, &ended, out),
         _ => {}
     }
-    let ended = || shared.stopping.load(Ordering::Relaxed) || client.is_gone();
-    answer(ask, answers, &names, shared.answered(), &ended, out)
+    let about = (answers, &namespace);
+    let answered = answer_from(about, ask, &names, shared.answered(), &ended, out);
+    // The client may take its time now.
+    drop(turn);
+    answered
 }
 
 /// The namespace that is asked about, with the rows of the owner that is
@@ -131,9 +139,49 @@ fn walked(
             takes = out.offer(&piece)?;
         }
         drop(tables);
+        still_fed(namespace)?;
         out.deliver()?;
     }
     Ok(walk.rows())
+}
+
+/// An error where the rows are a feeder's that left: what is told of them is
+/// no whole answer.
+fn still_fed(namespace: &Namespace) -> Result<(), Failure> {
+    match namespace.left() {
+        None => Ok(()),
+        Some(why) => Err(Failure::Told(format!(
+            "the answer is cut off: the source {why}, and its rows with it"
+        ))),
+    }
+}
+
+/// Tells changes as long as the client takes them, until it goes. While it
+/// takes none, no tables are held, and it may fall behind.
+fn watched(
+    question: &Question,
+    namespace: &Namespace,
+    names: &Names,
+    ended: &dyn Fn() -> bool,
+    out: &mut Outbox<'_>,
+) -> Result<u64, Failure> {
+    let reader = namespace.source.reader();
+    let now = || namespace.source.now_millis();
+    let mut watching = Watching::begin(&reader, question, names, now()).map_err(failure)?;
+    let mut rows = 0;
+    while !ended() && namespace.left().is_none() {
+        let mut told = Vec::new();
+        rows += watching.tell(now(), &mut told).map_err(failure)?;
+        out.write_all(&told)?;
+        drop(told);
+        out.flush()?;
+        if out.stalls() {
+            watching.let_go();
+        }
+        out.deliver()?;
+    }
+    still_fed(namespace)?;
+    Ok(rows)
 }
 
 /// Reads one line, whole within the time and length it may have.
@@ -186,7 +234,20 @@ pub fn answer(
     out: &mut impl Write,
 ) -> Result<u64, Failure> {
     let namespace = namespace_of(ask, answers)?;
+    answer_from((answers, &namespace), ask, names, answered, ended, out)
+}
+
+/// The same of a namespace that was looked up.
+fn answer_from(
+    (answers, namespace): (&NamespaceService, &Namespace),
+    ask: &Ask,
+    names: &Names,
+    answered: Answered,
+    ended: &dyn Fn() -> bool,
+    out: &mut impl Write,
+) -> Result<u64, Failure> {
     let now = || namespace.source.now_millis();
+    let ended = || ended() || namespace.left().is_some();
     let answered = match ask {
         Ask::Question(question) => {
             namespace.refresh(question.object, question.output.statistics);
@@ -199,7 +260,7 @@ pub fn answer(
             names,
             &now,
             out,
-            ended,
+            &ended,
         ),
         Ask::RouteGet(question) => {
             let tables = namespace.tables();
@@ -226,7 +287,9 @@ pub fn answer(
             return Ok(1);
         }
     };
-    answered.map_err(failure)
+    let rows = answered.map_err(failure)?;
+    still_fed(namespace)?;
+    Ok(rows)
 }
 
 fn failure(error: AnswerError) -> Failure {

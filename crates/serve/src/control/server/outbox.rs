@@ -9,7 +9,7 @@
 //! the bounds of [`Patience`](super::Patience). For `connection` alone.
 
 use std::io::{self, Write};
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -24,24 +24,11 @@ const FRAME_BYTES: usize = 64 << 10;
 /// A client that takes nothing for so long stalls: the tables are let go.
 const BRIEF: Duration = Duration::from_millis(100);
 
-/// Bytes of answers that all clients together have yet to take.
-#[derive(Debug, Default)]
-pub(super) struct Kept(AtomicUsize);
-
-impl Kept {
-    /// Counts other `bytes` than `before`, if all of them stay within `most`.
-    fn replace(&self, before: usize, bytes: usize, most: usize) -> bool {
-        let all = self.0.fetch_add(bytes, Ordering::Relaxed) + bytes - before;
-        let fits = bytes <= before || all <= most;
-        let out = if fits { before } else { bytes };
-        self.0.fetch_sub(out, Ordering::Relaxed);
-        fits
-    }
-
-    #[cfg(test)]
-    pub(super) fn bytes(&self) -> usize {
-        self.0.load(Ordering::Relaxed)
-    }
+/// Which bound lets no more be kept.
+#[derive(Debug, Clone, Copy)]
+enum Full {
+    OfClient,
+    OfAll,
 }
 
 /// The frames of one client.
@@ -57,10 +44,8 @@ pub(super) struct Outbox<'a> {
     counted: usize,
     /// The client took nothing when it was last asked.
     stalls: bool,
-    /// Each flush waits until the client has taken all.
-    waits: bool,
     /// More would have to be kept than may be.
-    is_full: bool,
+    full: Option<Full>,
 }
 
 impl<'a> Outbox<'a> {
@@ -73,25 +58,24 @@ impl<'a> Outbox<'a> {
             sent: 0,
             counted: 0,
             stalls: false,
-            waits: false,
-            is_full: false,
+            full: None,
         }
-    }
-
-    /// From now on nothing is kept: each flush waits for the client.
-    pub(super) fn wait_at_flushes(&mut self) {
-        self.waits = true;
     }
 
     /// Why the answer could not be kept, if that is why it ended.
     pub(super) fn refusal(&self) -> Option<String> {
-        self.is_full.then(|| {
-            format!(
-                "the answer was not taken, and no more than {} MiB of answers are kept: \
-                 take it faster, or ask with `--direct`",
-                self.shared.patience.kept >> 20
-            )
-        })
+        let (bytes, whose) = match self.full? {
+            Full::OfClient => (
+                self.shared.patience.kept_of_client,
+                "of one client's answer",
+            ),
+            Full::OfAll => (self.shared.kept.most(), "of answers"),
+        };
+        Some(format!(
+            "the answer was not taken, and no more than {} MiB {whose} are kept: \
+             take it faster, or ask with `--direct`",
+            bytes >> 20
+        ))
     }
 
     /// Adds a frame behind all that was written.
@@ -105,6 +89,11 @@ impl<'a> Outbox<'a> {
     pub(super) fn offer(&mut self, piece: &[u8]) -> io::Result<bool> {
         self.frame(DATA, piece)?;
         self.send_within(BRIEF)
+    }
+
+    /// Whether the client took nothing when it was last asked.
+    pub(super) fn stalls(&self) -> bool {
+        self.stalls
     }
 
     /// Sends all that waits; waits for the client as long as it may take.
@@ -150,7 +139,7 @@ impl<'a> Outbox<'a> {
         }
         self.frames.clear();
         self.sent = 0;
-        self.count();
+        self.uncount();
         Ok(true)
     }
 
@@ -173,34 +162,45 @@ impl<'a> Outbox<'a> {
         self.close_frame()?;
         // One who stalls is not waited for at each frame anew.
         let patience = if self.stalls { Duration::ZERO } else { BRIEF };
-        if self.send_within(patience)? || self.count() {
+        if self.send_within(patience)? {
             return Ok(());
         }
-        self.is_full = true;
+        self.full = self.count().err();
+        if self.full.is_none() {
+            return Ok(());
+        }
         // Only the refusal goes out behind what is on its way.
         Err(io::ErrorKind::OutOfMemory.into())
     }
 
-    /// Counts what is kept; whether it may be.
-    fn count(&mut self) -> bool {
+    /// Counts what is kept, if it may be.
+    fn count(&mut self) -> Result<(), Full> {
         let patience = &self.shared.patience;
         let kept = self.frames.len();
         let most = match self.client.uid {
-            0 => patience.kept,
-            _ => patience.kept / 4 * 3,
+            0 => self.shared.kept.most(),
+            _ => self.shared.kept.of_others(),
         };
-        let fits =
-            kept <= patience.kept_of_client && self.shared.kept.replace(self.counted, kept, most);
-        if fits {
-            self.counted = kept;
+        if kept > patience.kept_of_client {
+            return Err(Full::OfClient);
         }
-        fits
+        if !self.shared.kept.replace(self.counted, kept, most) {
+            return Err(Full::OfAll);
+        }
+        self.counted = kept;
+        Ok(())
+    }
+
+    /// The client has taken all that was kept.
+    fn uncount(&mut self) {
+        self.shared.kept.replace(self.counted, 0, 0);
+        self.counted = 0;
     }
 }
 
 impl Drop for Outbox<'_> {
     fn drop(&mut self) {
-        self.shared.kept.replace(self.counted, 0, 0);
+        self.uncount();
     }
 }
 
@@ -215,9 +215,6 @@ impl Write for Outbox<'_> {
     }
 
     fn flush(&mut self) -> io::Result<()> {
-        match self.waits {
-            true => self.deliver(),
-            false => self.send_or_keep(),
-        }
+        self.send_or_keep()
     }
 }

@@ -61,7 +61,9 @@ fn answers(reader: Reader, phase: table::Phase) -> Arc<NamespaceService> {
     let namespace = Namespace {
         name: None,
         inode: 1,
+        is_others: false,
         source: Arc::new(Fixed(reader, phase)),
+        feeder: None,
     };
     Arc::new(NamespaceService::new(namespace, DaemonGauges::default()))
 }
@@ -261,7 +263,16 @@ fn the_rows_of_a_feeder_are_asked_for_by_its_name() {
     let mut out = Vec::new();
     let outcome = client::ask(&tested.connect(), Ask::Question(routes("bgp")), &mut out).unwrap();
     assert_eq!(outcome.incomplete.as_deref(), Some("resyncing"));
+    let (_, status) = tested.ask(Ask::Status { json: false }).unwrap();
+    let line = "source bgp: resyncing, 1 routes, 0 nexthops, 1 resyncs, 0 rows refused";
+    assert!(status.contains(line), "{status}");
+    // Who watches it hears that it left, and does not wait for more.
+    let watching = tested.connect();
+    let mut heard = Vec::new();
+    let watched = client::begin(&watching, Ask::Watch(routes("bgp"))).unwrap();
     drop(feeder);
+    let ended = watched.finish(&mut heard).unwrap_err().to_string();
+    assert!(ended.contains("bgp left"), "{ended}");
     assert!(asked(&tested, "bgp").is_err());
     let (rows, _) = asked(&tested, table::KERNEL).unwrap();
     assert_eq!(rows, 1);
@@ -419,7 +430,7 @@ fn an_answer_that_is_no_walk_is_kept_whole_and_no_snapshot_with_it() {
     let mut tested = Tested::new(Patience::default(), MANY);
     let (_, expected) = tested.ask(sorted(view::Format::Ndjson)).unwrap();
     let mut stalled = begin(&tested, sorted(view::Format::Ndjson));
-    let kept = |tested: &Tested| tested.server.shared.kept.bytes();
+    let kept = |tested: &Tested| tested.server.shared.kept.kept();
     lab::wait_until(PATIENCE, "an answer that is kept", || {
         (kept(&tested) > 0).then_some(())
     })
@@ -438,8 +449,49 @@ fn an_answer_that_is_no_walk_is_kept_whole_and_no_snapshot_with_it() {
 }
 
 #[test]
+fn a_watcher_that_stalls_holds_no_snapshot_and_goes_on() {
+    let mut tested = Tested::new(Patience::default(), MANY);
+    let mut stalled = begin(&tested, Ask::Watch(links(Filter::default())));
+    tested.until(|answered| answered.clients == 1);
+    // More than the socket takes, whenever it began to watch.
+    let is_stalled = |tested: &Tested| tested.server.shared.kept.kept() > 0;
+    let mut index = MANY;
+    lab::wait_until(PATIENCE, "a watcher that stalls", || {
+        index += 1_000;
+        tested
+            .writer
+            .commit((index..index + 1_000).map(link))
+            .unwrap();
+        is_stalled(&tested).then_some(())
+    })
+    .unwrap();
+    old_snapshot_goes(&mut tested);
+    // It takes again, and is told of what comes.
+    stalled
+        .set_read_timeout(Some(Duration::from_secs(30)))
+        .unwrap();
+    let last = Change::PutLink(Link {
+        index: 1,
+        name: "the last".into(),
+        ..Link::default()
+    });
+    tested.writer.commit([last]).unwrap();
+    let (mut text, mut payload) = (Vec::new(), Vec::new());
+    while !String::from_utf8_lossy(&text).contains("the last") {
+        let kind = protocol::read_frame(&mut stalled, &mut payload).unwrap();
+        assert!(matches!(kind, protocol::HELLO | protocol::DATA), "{kind}");
+        text.drain(..text.len().saturating_sub(1_000));
+        text.extend_from_slice(&payload);
+    }
+}
+
+#[test]
 fn what_is_kept_has_a_bound_and_beyond_it_the_client_is_told() {
-    for (of_client, all) in [(1 << 20, 64 << 20), (64 << 20, 1 << 20)] {
+    let bounds = [
+        (1 << 20, 64 << 20, "1 MiB of one client's answer are kept"),
+        (64 << 20, 2 << 20, "2 MiB of answers are kept"),
+    ];
+    for (of_client, all, named) in bounds {
         let patience = Patience {
             kept_of_client: of_client,
             kept: all,
@@ -450,9 +502,9 @@ fn what_is_kept_has_a_bound_and_beyond_it_the_client_is_told() {
         tested.until(|answered| answered.refusals == 1);
         let (kind, _, why) = rest(&mut stalled);
         assert_eq!(kind, protocol::ERROR, "{why}");
-        assert!(why.contains("MiB of answers are kept"), "{why}");
+        assert!(why.contains(named), "{why}");
         tested.until(|answered| answered.clients == 0);
-        assert_eq!(tested.server.shared.kept.bytes(), 0);
+        assert_eq!(tested.server.shared.kept.kept(), 0);
         // And back: who takes the answer gets it.
         let (rows, _) = tested.ask(sorted(view::Format::Json)).unwrap();
         assert_eq!(rows, u64::from(MANY));

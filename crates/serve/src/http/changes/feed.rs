@@ -1,4 +1,4 @@
-//! The changes of one namespace, each rendered once for all who watch.
+//! The changes of one owner's rows in a namespace, each rendered once for all who watch.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -10,7 +10,7 @@ use view::{Context, Names, Question, Watch};
 use crate::clock::now_millis;
 use crate::http::problem::Problem;
 
-/// Bytes of rendered changes that are kept.
+/// Bytes of rendered changes that are kept, where clients may keep more.
 const MAX_BYTES: usize = 32 << 20;
 
 /// Events that are rendered for a stream that begins in the past, at most.
@@ -20,9 +20,13 @@ const MAX_REACH: usize = 1 << 14;
 #[derive(Debug)]
 pub struct Feed {
     reader: Reader,
+    /// Whose rows, if not the kernel's.
+    owner: Option<String>,
     names: Arc<Names>,
     batches: VecDeque<Batch>,
     bytes: usize,
+    /// Of them at most.
+    most: usize,
     /// All generations after this one are in `batches`.
     since: u64,
     latest: u64,
@@ -52,15 +56,20 @@ pub enum Taken {
 }
 
 impl Feed {
-    /// From now on.
-    pub fn new(reader: Reader, names: Arc<Names>) -> Self {
+    /// From now on: the changes of the kernel's rows, or of a feeder's. So
+    /// many bytes are kept at most, or [`MAX_BYTES`].
+    pub fn new(reader: Reader, owner: Option<String>, names: Arc<Names>, most: usize) -> Self {
+        let of = owner.as_deref().and_then(|owner| reader.of(owner));
+        let reader = of.unwrap_or(reader);
         let before = reader.snapshot();
         let latest = before.generation.0;
         Self {
             reader,
+            owner,
             names,
             batches: VecDeque::new(),
             bytes: 0,
+            most: most.min(MAX_BYTES),
             since: latest,
             latest,
             before,
@@ -83,6 +92,7 @@ impl Feed {
 
     /// Takes in what happened. O(events).
     pub fn catch_up(&mut self) {
+        self.follow_owner();
         let newest = self.reader.snapshot();
         if newest.generation.0 == self.latest {
             return;
@@ -104,12 +114,21 @@ impl Feed {
             }
             Events::FellBehind => self.forget(),
         }
-        while self.bytes > MAX_BYTES {
+        while self.bytes > self.most {
             let Some(batch) = self.batches.pop_front() else {
                 break;
             };
             self.bytes -= batch.bytes();
             self.since = batch.generation;
+        }
+    }
+
+    /// A feeder that left may have joined again. Its generations go on
+    /// behind those of before, so that nobody misses that.
+    fn follow_owner(&mut self) {
+        let owner = self.owner.as_deref();
+        if let Some(now) = owner.and_then(|owner| self.reader.of(owner)) {
+            self.reader = now;
         }
     }
 
@@ -154,7 +173,7 @@ impl Feed {
             bytes += batch.bytes();
             older.push(batch);
         }
-        if bytes <= MAX_BYTES {
+        if bytes <= self.most {
             for batch in older.into_iter().rev() {
                 self.batches.push_front(batch);
             }
@@ -265,7 +284,7 @@ impl Batch {
 
 fn context<'a>(tables: &'a Tables, names: &'a Names) -> Context<'a> {
     Context {
-        links: &tables.links,
+        links: tables.named_links(),
         tables: Some(tables),
         now_millis: now_millis(),
         names,

@@ -1,8 +1,9 @@
 //! The metrics by name.
 
-use table::{LinkCounters, Tables};
+use table::{LinkCounters, Status, Tables};
 
 use super::{OfLink, escape};
+use crate::status::FeederStatus;
 
 /// A metric that every link has.
 pub struct LinkFamily {
@@ -202,10 +203,10 @@ pub static LINK_FAMILIES: &[LinkFamily] = &[
 ];
 
 /// A metric of a mirror.
-type OfMirror = fn(&table::Status, &Tables) -> u64;
+type OfMirror = fn(&Status, &Tables) -> u64;
 
 /// How each mirror is: name, help, kind, value.
-pub static MIRROR_FAMILIES: [(&str, &str, &str, OfMirror); 13] = [
+pub static MIRROR_FAMILIES: [(&str, &str, &str, OfMirror); 14] = [
     (
         "fingerpost_generation",
         "Changes of the tables since the start",
@@ -229,6 +230,12 @@ pub static MIRROR_FAMILIES: [(&str, &str, &str, OfMirror); 13] = [
         "When the last scan for drift ended, seconds since the UNIX epoch; 0: there was none",
         "gauge",
         |status, _| status.last_scan_millis / 1000,
+    ),
+    (
+        "fingerpost_mirror_last_scan_duration_milliseconds",
+        "How long the last scan for drift took",
+        "gauge",
+        |status, _| status.last_scan_time.as_millis() as u64,
     ),
     (
         "fingerpost_mirror_last_scan_drift",
@@ -283,6 +290,56 @@ pub static MIRROR_FAMILIES: [(&str, &str, &str, OfMirror); 13] = [
         "Messages that could not be read",
         "counter",
         |status, _| status.malformed,
+    ),
+];
+
+/// A metric of a table.
+type OfTable = fn(&Status, &str) -> u64;
+
+/// How each table of a namespace is: name, help, kind, value.
+pub static TABLE_FAMILIES: [(&str, &str, &str, OfTable); 2] = [
+    (
+        "fingerpost_table_complete",
+        "Whether the table has all rows: 0 where some had no place",
+        "gauge",
+        |status, table| (!status.has_gap && !status.incomplete.contains(table)).into(),
+    ),
+    (
+        "fingerpost_table_refused_total",
+        "Rows that had no place in the table",
+        "counter",
+        |status, table| status.refused.get(table).copied().unwrap_or(0),
+    ),
+];
+
+/// A metric of a feeder.
+type OfFeeder = fn(&FeederStatus) -> u64;
+
+/// How each feeder of a namespace is: name, help, kind, value.
+pub static FEEDER_FAMILIES: [(&str, &str, &str, OfFeeder); 4] = [
+    (
+        "fingerpost_feeder_complete",
+        "Whether a feeder follows and misses nothing",
+        "gauge",
+        |feeder| feeder.complete.into(),
+    ),
+    (
+        "fingerpost_feeder_routes",
+        "Routes of a feeder",
+        "gauge",
+        |feeder| feeder.routes as u64,
+    ),
+    (
+        "fingerpost_feeder_nexthops",
+        "Next-hop objects of a feeder",
+        "gauge",
+        |feeder| feeder.nexthops as u64,
+    ),
+    (
+        "fingerpost_feeder_refused_total",
+        "Rows of a feeder that had no place",
+        "counter",
+        |feeder| feeder.refused,
     ),
 ];
 

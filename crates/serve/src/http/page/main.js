@@ -276,6 +276,15 @@ byId("traffic-link").addEventListener("change", (event) => {
   drawOverview(past);
 });
 
+/** Says that rows may be missing, wherever one looks. */
+function showLacking({ mirror, feeders }) {
+  const lacking = feeders.filter((feeder) => !feeder.complete).map((feeder) => `source ${feeder.name} is ${feeder.phase}`);
+  if (!mirror.complete) lacking.unshift(`the daemon's tables are ${mirror.phase}`);
+  const line = byId("lacking");
+  line.hidden = lacking.length === 0;
+  line.textContent = `Rows may be missing: ${lacking.join("; ")}.`;
+}
+
 let looking = false;
 async function look() {
   if (document.hidden || looking) return;
@@ -289,6 +298,7 @@ async function look() {
     looking = false;
   }
   const { status } = past;
+  showLacking(status);
   byId("about").textContent = `${status.version}, ${status.mirror.phase}, up ${span(status.uptime_secs)}, memory ${octets(status.resident_bytes)}, generation ${grouped(status.generation)}`;
   for (const of of TABLES) byId(`rows-${of.id}`).textContent = grouped(past.sizes.get(of.id).at(-1) ?? 0);
   drawNamespaces(status.namespaces ?? []);

@@ -31,7 +31,10 @@ export function drawOverview(past) {
   for (const of of TABLES) {
     const rows = past.sizes.get(of.id).at(-1);
     if (rows === undefined || rows === null) continue;
-    byId(`many-${of.id}`).textContent = grouped(rows);
+    const lacks = past.status.mirror.incomplete.includes(of.id);
+    const many = byId(`many-${of.id}`);
+    many.textContent = lacks ? `${grouped(rows)} +` : grouped(rows);
+    many.title = lacks ? "rows are missing: the table is full" : "";
     byId(`rate-${of.id}`).textContent = `${short(past.activity.get(of.id).at(-1) ?? 0)} changes/s`;
     spark(byId(`spark-${of.id}`), past.sizes.get(of.id), past.span);
   }

@@ -197,3 +197,14 @@ fn names_as_long_as_can_be() {
     let name = Reason::Malformed(Malformed::Name);
     assert_eq!(bench.send(&datagram, ALLOWED), Err(name));
 }
+
+#[test]
+fn what_is_told_by_name_only_is_for_communities_with_a_context() {
+    let mut bench = Bench::new();
+    let datagram = Ask::of(PduKind::Get, &[DESCR]).datagram(V2C, b"public");
+    bench.send(&datagram, ALLOWED).expect("an answer");
+    bench.by_name = true;
+    let refused = bench.send(&datagram, ALLOWED);
+    assert!(refused.is_err(), "{refused:?}");
+    assert_eq!(bench.agent.counters().unknown_contexts, 1);
+}

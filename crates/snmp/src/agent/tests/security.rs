@@ -374,6 +374,22 @@ fn less_than_the_level_or_context_allowed() {
 }
 
 #[test]
+fn what_is_told_by_name_only_is_for_users_who_are_configured_for_it() {
+    let mut user = user(AuthProtocol::Sha512, PrivacyProtocol::Aes192, 0);
+    let mut bench = bench(user.clone());
+    bench.by_name = true;
+    let sender = Sender::new(&user, SecurityLevel::AuthPriv);
+    assert_eq!(exchange(&mut bench, &sender).1.status, 0);
+    // For all contexts, and for none by name.
+    user.contexts = None;
+    bench.agent.config.users = vec![user];
+    let status = ErrorStatus::AuthorizationError as i32;
+    assert_eq!(exchange(&mut bench, &sender).1.status, status);
+    bench.by_name = false;
+    assert_eq!(exchange(&mut bench, &sender).1.status, 0);
+}
+
+#[test]
 fn flags_models_and_sizes() {
     let user = user(AuthProtocol::Sha1, PrivacyProtocol::Aes128, 0);
     let mut bench = bench(user.clone());

@@ -46,7 +46,7 @@ fn about(object: Object, dev: Option<&str>) -> Question {
 fn feed() -> (Writer, Feed) {
     let mut writer = Writer::new(Limits::default());
     writer.commit([link(1, "a"), link(2, "b")]).unwrap();
-    let feed = Feed::new(writer.reader(), Arc::default());
+    let feed = Feed::new(writer.reader(), None, Arc::default(), MAX_BYTES);
     (writer, feed)
 }
 
@@ -102,7 +102,7 @@ fn what_happened_before_anybody_watched_is_told_if_it_is_still_known() {
     let seen = writer.tables().generation.0;
     writer.commit([put(1, 1)]).unwrap();
     writer.commit([put(1, 2)]).unwrap();
-    let mut feed = Feed::new(writer.reader(), Arc::default());
+    let mut feed = Feed::new(writer.reader(), None, Arc::default(), MAX_BYTES);
     writer.commit([put(1, 3)]).unwrap();
     feed.catch_up();
     let all = [about(Object::Neigh, None)];
@@ -175,6 +175,51 @@ fn a_filter_knows_its_link_again_under_another_number() {
     let out = String::from_utf8(out).unwrap();
     assert!(
         out.contains("192.0.2.1\"") && !out.contains("192.0.2.2\""),
+        "{out}"
+    );
+}
+
+/// A next-hop object of a feeder.
+fn nexthop(id: u32) -> Change {
+    Change::PutNexthop(table::Nexthop {
+        id,
+        blackhole: true,
+        ..table::Nexthop::default()
+    })
+}
+
+#[test]
+fn a_feeder_that_joins_again_under_its_name_is_followed_and_nobody_misses_that_it_left() {
+    let writer = Writer::default();
+    let join = || writer.feeders().join("bgp", Limits::default()).unwrap();
+    let mut feeder = join();
+    let mut feed = Feed::new(
+        writer.reader(),
+        Some("bgp".to_owned()),
+        Arc::default(),
+        MAX_BYTES,
+    );
+    let questions = [about(Object::Nexthop, None)];
+    let seen = feed.latest();
+    feeder.commit([nexthop(1)]).unwrap();
+    feed.catch_up();
+    let (taken, out) = take(&mut feed, seen, &questions, 1 << 20);
+    assert!(
+        taken == Taken::UpTo(seen + 1) && out.contains("\"id\":1"),
+        "{out}"
+    );
+    drop(feeder);
+    feed.catch_up();
+    let (taken, _) = take(&mut feed, seen + 1, &questions, 1 << 20);
+    assert_eq!(taken, Taken::FellBehind);
+    let mut feeder = join();
+    feed.catch_up();
+    let seen = feed.latest();
+    feeder.commit([nexthop(7)]).unwrap();
+    feed.catch_up();
+    let (taken, out) = take(&mut feed, seen, &questions, 1 << 20);
+    assert!(
+        matches!(taken, Taken::UpTo(_)) && out.contains("\"id\":7"),
         "{out}"
     );
 }

@@ -1,0 +1,75 @@
+//! How many namespaces the limit of descriptors allows: a namespace takes
+//! two as long as it is mirrored, and some more while it is listed. What
+//! clients and listings need is kept back, so that the namespaces that have
+//! a place go on being mirrored and answered for.
+
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+
+/// Namespaces that are listed for the first time at once: more would only
+/// wait for each other in the kernel.
+pub const LOADING: usize = 8;
+
+/// The socket that events come to, and the one that clients come to.
+const EACH: u64 = 2;
+/// While it is listed: its name, the right to its place, a socket, a file.
+const EACH_LOADING: u64 = 4;
+/// For everything else: a quarter, within these.
+const LEAST_KEPT: u64 = 64;
+const MOST_KEPT: u64 = 4096;
+
+/// What the system allows.
+#[derive(Debug, Clone, Copy)]
+pub struct Descriptors {
+    limit: u64,
+}
+
+impl Descriptors {
+    /// Asks for all that the system allows: nobody knows how many
+    /// namespaces there will be.
+    pub fn raised() -> Self {
+        let limit = getrlimit(Resource::Nofile);
+        let raised = Rlimit {
+            current: limit.maximum,
+            maximum: limit.maximum,
+        };
+        let allowed = match setrlimit(Resource::Nofile, raised) {
+            Ok(()) => limit.maximum,
+            Err(error) => {
+                tracing::warn!("the limit of descriptors could not be raised: {error}");
+                limit.current
+            }
+        };
+        Self {
+            limit: allowed.unwrap_or(u64::MAX),
+        }
+    }
+
+    /// Namespaces that may be mirrored.
+    pub fn namespaces(self) -> usize {
+        let kept = (self.limit / 4).clamp(LEAST_KEPT, MOST_KEPT) + EACH_LOADING * LOADING as u64;
+        let most = self.limit.saturating_sub(kept) / EACH;
+        usize::try_from(most.max(1)).unwrap_or(usize::MAX)
+    }
+
+    /// Why there is no place for another.
+    pub fn refusal(self) -> anyhow::Error {
+        anyhow::anyhow!(
+            "{} descriptors are allowed, which is enough for {} namespaces; raise the hard limit \
+             (LimitNOFILE= of the service, `ulimit -Hn`)",
+            self.limit,
+            self.namespaces()
+        )
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn clients_and_listings_keep_their_part() {
+        for (limit, most) in [(0, 1), (64, 1), (160, 32), (1_024, 368), (524_288, 260_080)] {
+            assert_eq!(Descriptors { limit }.namespaces(), most, "{limit}");
+        }
+    }
+}

@@ -1,0 +1,73 @@
+//! The group that may ask about other namespaces than the daemon's own.
+//!
+//! The kernel checks the right at the socket's file, supplementary groups
+//! included. To give a file to a group without rights over all files, the
+//! daemon has to be in the group itself: it joins while it still may.
+
+use std::fs;
+
+use anyhow::{Context, Result, bail};
+use rustix::process::{Gid, geteuid, getgid, getgroups};
+use rustix::thread::set_thread_groups;
+
+use crate::config::Group;
+
+/// Where groups have their numbers, for those of this host.
+const GROUPS: &str = "/etc/group";
+
+/// Joins a group, unless this process is in it: to be called before there
+/// are threads. Gives its number.
+pub fn join(group: &Group) -> Result<Gid> {
+    let named = || format!("control.group: {}", group.0);
+    let gid = number(group)?;
+    let mut groups = getgroups().with_context(named)?;
+    if getgid() == gid || groups.contains(&gid) {
+        return Ok(gid);
+    }
+    if !geteuid().is_root() {
+        bail!(
+            "control.group: this user is not in group {}: add it (`usermod -aG`), or have the \
+             service manager do it (`SupplementaryGroups=`)",
+            group.0
+        );
+    }
+    groups.push(gid);
+    set_thread_groups(&groups).with_context(named)?;
+    Ok(gid)
+}
+
+/// The number of a group, by its name or itself.
+pub fn number(group: &Group) -> Result<Gid> {
+    let number = match group.0.parse() {
+        Ok(number) => number,
+        Err(_) => {
+            let text = fs::read_to_string(GROUPS).context(GROUPS)?;
+            by_name(&text, &group.0)
+                .with_context(|| format!("control.group: {GROUPS} has no `{}`", group.0))?
+        }
+    };
+    Ok(Gid::from_raw(number))
+}
+
+fn by_name(groups: &str, name: &str) -> Option<u32> {
+    groups.lines().find_map(|line| {
+        let mut fields = line.split(':');
+        let found = fields.next() == Some(name);
+        found.then(|| fields.nth(1)?.parse().ok())?
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_group_is_found_by_its_whole_name() {
+        let groups = "root:x:0:\nnetadmins:x:7:\nnetadmin:x:8:a,b\nbroken:x\n";
+        assert_eq!(by_name(groups, "netadmin"), Some(8));
+        assert_eq!(by_name(groups, "net"), None);
+        assert_eq!(by_name(groups, "broken"), None);
+        assert!(number(&Group("no-such-group".to_owned())).is_err());
+        assert_eq!(number(&Group("7".to_owned())).unwrap(), Gid::from_raw(7));
+    }
+}

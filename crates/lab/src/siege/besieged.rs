@@ -1,0 +1,257 @@
+//! The daemon that is attacked: started, asked, ended.
+
+use std::fs::{self, DirBuilder, Permissions};
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpStream};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, PermissionsExt};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, bail};
+use rustix::process::Signal;
+use serde_json::Value;
+
+use super::{PATIENCE, Siege};
+use crate::{Child, Netns};
+
+/// Asks how the daemon is.
+pub const STATUS: &str = "{\"v\":2,\"ask\":{\"status\":{\"json\":true}}}\n";
+/// Where HTTP is asked.
+pub const HTTP: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 9797);
+
+/// A daemon, its directory and its cgroup; all end with the value.
+pub struct Besieged {
+    daemon: Child,
+    directory: PathBuf,
+    socket: PathBuf,
+    program: PathBuf,
+    cgroup: Option<Cgroup>,
+    starts: usize,
+}
+
+impl Besieged {
+    /// Starts one in a namespace and waits until it is ready.
+    pub fn start(netns: &Netns, siege: &Siege) -> Result<Self> {
+        let directory = std::env::temp_dir().join(netns.name());
+        DirBuilder::new().mode(0o755).create(&directory)?;
+        // Everybody is to come as far as the socket.
+        fs::set_permissions(&directory, Permissions::from_mode(0o755))?;
+        let control = directory.join("run");
+        let text = format!(
+            "[control]\ndirectory = '{}'\n[answers]\nkept_bytes = {}\n",
+            control.display(),
+            siege.kept
+        );
+        fs::write(directory.join("fingerpost.toml"), text)?;
+        let inode = fs::metadata(netns.path())?.ino();
+        let cgroup = Cgroup::new(netns.name(), siege.memory);
+        let daemon = spawn(netns, &siege.program, &directory, cgroup.as_ref())?;
+        Ok(Self {
+            daemon,
+            socket: control.join(format!("{inode}.sock")),
+            program: siege.program.clone(),
+            directory,
+            cgroup,
+            starts: 1,
+        })
+    }
+
+    /// Its control socket.
+    pub fn socket(&self) -> &Path {
+        &self.socket
+    }
+
+    /// Kills it and starts it anew; how long that took.
+    pub fn kill_and_start(&mut self, netns: &Netns) -> Result<Duration> {
+        self.daemon.signal(Signal::KILL)?;
+        self.daemon.wait(PATIENCE)?;
+        let began = Instant::now();
+        self.daemon = spawn(netns, &self.program, &self.directory, self.cgroup.as_ref())?;
+        self.starts += 1;
+        Ok(began.elapsed())
+    }
+
+    /// Ends it; how long that took.
+    pub fn end(mut self) -> Result<Duration> {
+        let began = Instant::now();
+        self.daemon.signal(Signal::TERM)?;
+        let status = self.daemon.wait(PATIENCE)?;
+        if !status.success() {
+            bail!("the daemon ended with {status}: {}", self.log());
+        }
+        Ok(began.elapsed())
+    }
+
+    /// Starts, and how many of them its SNMP engine counted.
+    pub fn starts(&self) -> Result<(usize, usize)> {
+        let text = fs::read_to_string(self.directory.join("snmp-engine.toml"))?;
+        let boots = text.lines().find_map(|line| line.strip_prefix("boots = "));
+        Ok((self.starts, boots.context("no boots")?.trim().parse()?))
+    }
+
+    /// The routes of the situation that it shows, if it answers.
+    pub fn routes(&self, netns: &Netns) -> Option<usize> {
+        let got = netns.inside(|| http("/v1/routes?proto=bgp&count", PATIENCE));
+        got.ok()?.ok()?.trim().parse().ok()
+    }
+
+    /// Whether nobody has a place but who asks this.
+    pub fn is_idle(&self, netns: &Netns) -> bool {
+        let got = netns.inside(|| http("/metrics", PATIENCE));
+        let Ok(Ok(metrics)) = got else { return false };
+        let mut lines = metrics.lines();
+        let clients = lines.find_map(|line| line.strip_prefix("fingerpost_http_clients "));
+        let status = ask(&self.socket, STATUS, PATIENCE).unwrap_or_default();
+        let status: Value = serde_json::from_slice(&status).unwrap_or_default();
+        clients == Some("1") && status["answered"]["clients"] == 1
+    }
+
+    /// How it is, in words, for who waits in vain.
+    pub fn state(&self, netns: &Netns) -> String {
+        let metrics = netns.inside(|| http("/metrics", PATIENCE));
+        let metrics = metrics.and_then(|metrics| metrics);
+        let metrics = metrics.unwrap_or_else(|error| format!("no metrics: {error:#}"));
+        let told = metrics.lines().filter(|line| line.contains("http_"));
+        let told: Vec<&str> = told.filter(|line| !line.starts_with('#')).collect();
+        format!("{}\n{}", told.join("\n"), self.log())
+    }
+
+    /// Memory that it took at most, and how that is known.
+    pub fn peak(&self) -> Result<(u64, &'static str)> {
+        if let Some(peak) = self.cgroup.as_ref().and_then(Cgroup::peak) {
+            return Ok((peak, "cgroup"));
+        }
+        let text = fs::read_to_string(format!("/proc/{}/status", self.daemon.id()))?;
+        let line = text.lines().find_map(|line| line.strip_prefix("VmHWM:"));
+        let kib = line.and_then(|line| line.split_whitespace().next());
+        Ok((kib.context("no VmHWM")?.parse::<u64>()? << 10, "VmHWM"))
+    }
+
+    fn log(&self) -> String {
+        fs::read_to_string(self.directory.join("log")).unwrap_or_default()
+    }
+}
+
+impl Drop for Besieged {
+    fn drop(&mut self) {
+        // A cgroup goes when nobody is in it.
+        let _ = self.daemon.signal(Signal::KILL);
+        let _ = self.daemon.wait(PATIENCE);
+        self.cgroup = None;
+        let _ = fs::remove_dir_all(&self.directory);
+    }
+}
+
+fn spawn(
+    netns: &Netns,
+    program: &Path,
+    directory: &Path,
+    cgroup: Option<&Cgroup>,
+) -> Result<Child> {
+    let mut command = netns.command("sh");
+    command.args(["-c", "test -z \"$0\" || echo $$ > \"$0\"; exec \"$@\""]);
+    command.arg(cgroup.map(Cgroup::members).unwrap_or_default());
+    command.arg(program).args(["up", "--config"]);
+    command.arg(directory.join("fingerpost.toml"));
+    command.env("STATE_DIRECTORY", directory);
+    let log = directory.join("log");
+    command.stdout(Stdio::piped());
+    command.stderr(fs::File::create(&log)?);
+    let mut daemon = Child::spawn(command)?;
+    let stdout = daemon.process().stdout.take();
+    for line in BufReader::new(stdout.context("the daemon's output")?).lines() {
+        if line?.starts_with("Ctrl-C") {
+            return Ok(daemon);
+        }
+    }
+    bail!("the daemon did not start: {}", fs::read_to_string(log)?)
+}
+
+/// What HTTP answers to one question of its own connection.
+pub fn http(path: &str, patience: Duration) -> Result<String> {
+    let mut stream = TcpStream::connect_timeout(&HTTP, patience)?;
+    stream.set_read_timeout(Some(patience))?;
+    // Version 1.0: a body that ends with the connection, without chunks.
+    write!(stream, "GET {path} HTTP/1.0\r\nHost: localhost\r\n\r\n")?;
+    let mut said = String::new();
+    stream.read_to_string(&mut said)?;
+    match said.split_once("\r\n\r\n") {
+        Some((head, body)) if head.starts_with("HTTP/1.") && head.contains(" 200 ") => {
+            Ok(body.to_owned())
+        }
+        _ => bail!("{path}: {}", said.lines().next().unwrap_or("nothing")),
+    }
+}
+
+/// A memory cgroup.
+struct Cgroup(PathBuf);
+
+impl Cgroup {
+    /// One of this name; `None` where none can be made.
+    fn new(name: &str, limit: u64) -> Option<Self> {
+        let second = Path::new("/sys/fs/cgroup").join(name);
+        let first = Path::new("/sys/fs/cgroup/memory").join(name);
+        for (path, file) in [(first, "memory.limit_in_bytes"), (second, "memory.max")] {
+            // A v1 hierarchy without memory takes directories and no limits.
+            if !path.parent()?.join("cgroup.procs").exists() || fs::create_dir(&path).is_err() {
+                continue;
+            }
+            let cgroup = Self(path);
+            if fs::write(cgroup.0.join(file), limit.to_string()).is_ok() {
+                return Some(cgroup);
+            }
+        }
+        None
+    }
+
+    fn members(&self) -> PathBuf {
+        self.0.join("cgroup.procs")
+    }
+
+    fn peak(&self) -> Option<u64> {
+        let peaks = ["memory.peak", "memory.max_usage_in_bytes"];
+        let mut read = peaks
+            .iter()
+            .map(|file| fs::read_to_string(self.0.join(file)));
+        let peak = read.find_map(Result::ok)?;
+        peak.trim().parse().ok().filter(|peak| *peak > 0)
+    }
+}
+
+impl Drop for Cgroup {
+    fn drop(&mut self) {
+        // Whoever is left in it is being reaped.
+        let _ = super::wait_until(Duration::from_secs(5), "an empty cgroup", || {
+            fs::remove_dir(&self.0).ok()
+        });
+    }
+}
+
+/// What the control socket is asked, and how it answers: the program's own
+/// protocol, by hand.
+pub fn ask(socket: &Path, request: &str, patience: Duration) -> Result<Vec<u8>> {
+    let mut stream = std::os::unix::net::UnixStream::connect(socket)?;
+    stream.set_read_timeout(Some(patience))?;
+    stream.write_all(request.as_bytes())?;
+    let mut answer = Vec::new();
+    loop {
+        let mut head = [0; 5];
+        stream.read_exact(&mut head)?;
+        let [kind, len @ ..] = head;
+        let mut payload = vec![0; u32::from_le_bytes(len) as usize];
+        stream.read_exact(&mut payload)?;
+        match kind {
+            1 => answer.append(&mut payload),
+            2 => return Ok(answer),
+            4 => {}
+            _ => bail!("{}", String::from_utf8_lossy(&payload)),
+        }
+    }
+}
+
+/// Runs a command to its end, which is not waited for longer than a siege.
+pub fn quiet(mut command: Command) -> Result<Child> {
+    command.stdout(Stdio::null()).stderr(Stdio::null());
+    Child::spawn(command)
+}

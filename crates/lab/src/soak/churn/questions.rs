@@ -1,0 +1,49 @@
+//! Questions about routes.
+
+use std::fmt::Write as _;
+
+use super::link;
+use crate::Random;
+
+/// Questions about routes, as `ip route get` has them.
+pub fn questions(seed: u64, count: usize) -> Vec<String> {
+    let mut random = Random::new(!seed);
+    (0..count).map(|_| question(&mut random)).collect()
+}
+
+fn question(random: &mut Random) -> String {
+    let is_v4 = random.below(5) < 3;
+    let mut text = destination(random, is_v4);
+    if random.below(5) == 0 {
+        let (net, host) = (random.below(4), 1 + random.below(5));
+        let _ = match is_v4 {
+            true => write!(text, " from 10.{net}.0.{host}"),
+            false => write!(text, " from 2001:db8:{net}::{host}"),
+        };
+    }
+    if random.below(6) == 0 {
+        let _ = write!(text, " oif {}", link(random));
+    }
+    if random.below(6) == 0 {
+        let _ = write!(text, " mark {}", random.below(6));
+    }
+    if random.below(8) == 0 {
+        let _ = write!(text, " uid {}", random.below(12));
+    }
+    text
+}
+
+fn destination(random: &mut Random, is_v4: bool) -> String {
+    let (net, host) = (random.below(4), 1 + random.below(6));
+    match (is_v4, random.below(5)) {
+        (true, 0 | 1) => format!("10.{}.0.{host}", 100 + random.below(26)),
+        (true, 2) => format!("10.9.{net}.{host}"),
+        (true, 3) => format!("10.9.9.{host}"),
+        (true, _) => format!("10.{net}.0.{host}"),
+        (false, 0..3) => {
+            let at = 8 + random.below(2);
+            format!("2001:db8:{at}{}::{host}", random.below(6))
+        }
+        (false, _) => format!("2001:db8:{net}::{host}"),
+    }
+}

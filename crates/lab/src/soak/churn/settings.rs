@@ -1,0 +1,31 @@
+//! What changes what the kernel does, and the daemon stopped for a while.
+
+use super::{link, pick};
+use crate::Random;
+
+/// A setting of the kernel's.
+pub(super) fn setting(random: &mut Random, lines: &mut Vec<String>) {
+    let link = match random.below(4) {
+        0 => "all".to_owned(),
+        _ => link(random),
+    };
+    let at = match random.below(12) {
+        0 => format!("ipv4/conf/{link}/ignore_routes_with_linkdown"),
+        1 => format!("ipv6/conf/{link}/ignore_routes_with_linkdown"),
+        2 => format!("ipv4/conf/{link}/arp_ignore"),
+        3 | 4 => format!("ipv4/conf/{link}/promote_secondaries"),
+        5 => format!("ipv4/conf/{link}/arp_notify"),
+        6 => "ipv4/fib_multipath_hash_policy".into(),
+        7 => "ipv6/fib_multipath_hash_policy".into(),
+        8 => format!("ipv4/conf/{link}/arp_announce"),
+        9 => format!("ipv4/conf/{link}/arp_evict_nocarrier"),
+        10 => format!("ipv4/conf/{link}/forwarding"),
+        _ => format!("ipv6/conf/{link}/keep_addr_on_down"),
+    };
+    lines.push(format!("echo {} > /proc/sys/net/{at}", random.below(2)));
+}
+
+/// The daemon stopped, so that events queue up, or let go on.
+pub(super) fn stopped(random: &mut Random, lines: &mut Vec<String>) {
+    lines.push(pick(random, &["kill -STOP $DAEMON", "kill -CONT $DAEMON"]).into());
+}

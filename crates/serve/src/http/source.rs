@@ -1,0 +1,178 @@
+//! Whose clients share places and requests: an address of elsewhere (of
+//! IPv6 a /64), or a user of this host.
+//!
+//! All programs of a host come from the same address. So that one user
+//! cannot take what another needs, the kernel is asked whose socket is at
+//! the other end (`NETLINK_SOCK_DIAG`), once a connection; it takes some
+//! microseconds. Where it does not tell, all of the address are one.
+//! For `serve`; places and rates are counted by what it gives.
+
+use std::io;
+use std::net::{IpAddr, SocketAddr};
+use std::os::fd::OwnedFd;
+
+use rustix::net::netlink::{SOCK_DIAG, SocketAddrNetlink};
+use rustix::net::{AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType};
+use rustix::net::{connect, recv, send, socket_with};
+
+/// A question about one socket: `nlmsghdr`, `inet_diag_req_v2`.
+const QUESTION_BYTES: usize = 72;
+/// `SOCK_DIAG_BY_FAMILY`, the type of question and answer.
+const BY_FAMILY: u16 = 20;
+const REQUEST: u16 = 1;
+const AF_INET: u8 = 2;
+const AF_INET6: u8 = 10;
+const IPPROTO_TCP: u8 = 6;
+/// `TCP_ESTABLISHED`. One that is closing has no owner any more, and would
+/// be told as root's.
+const ESTABLISHED: u8 = 1;
+
+/// Whose clients share.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Source {
+    /// A user of this host, by its number.
+    User(u32),
+    /// A host, or a network of IPv6.
+    Address(IpAddr),
+}
+
+impl Source {
+    /// Of an address alone.
+    pub fn of(from: IpAddr) -> Self {
+        // An IPv6 host has a whole /64 of addresses, a host all of 127/8.
+        Self::Address(match from.to_canonical() {
+            IpAddr::V6(v6) => IpAddr::V6((u128::from(v6) >> 64 << 64).into()),
+            IpAddr::V4(v4) if v4.is_loopback() => IpAddr::from([127, 0, 0, 1]),
+            v4 => v4,
+        })
+    }
+}
+
+/// Asks whose sockets are.
+#[derive(Debug)]
+pub struct Users {
+    /// `None`: this system does not tell.
+    kernel: Option<OwnedFd>,
+}
+
+impl Users {
+    /// From now on.
+    pub fn new() -> Self {
+        let kernel = open();
+        if let Err(error) = &kernel {
+            tracing::warn!("users of this host share their places in HTTP: {error}");
+        }
+        let kernel = kernel.ok();
+        Self { kernel }
+    }
+
+    /// Whose client it is that came from an address to one of ours.
+    pub fn source(&self, from: SocketAddr, to: Option<SocketAddr>) -> Source {
+        let of_host = from.ip().is_loopback() || to.is_some_and(|to| to.ip() == from.ip());
+        let user = (self.kernel.as_ref().zip(to))
+            .filter(|_| of_host)
+            .and_then(|(kernel, to)| ask(kernel, from, to).ok().flatten());
+        user.map_or_else(|| Source::of(from.ip()), Source::User)
+    }
+}
+
+fn open() -> io::Result<OwnedFd> {
+    let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
+    let kind = SocketType::RAW;
+    let socket = socket_with(AddressFamily::NETLINK, kind, flags, Some(SOCK_DIAG))?;
+    // Connected to the kernel it takes nothing that others send.
+    connect(&socket, &SocketAddrNetlink::new(0, 0))?;
+    Ok(socket)
+}
+
+/// The kernel answers before the question is sent.
+fn ask(kernel: &OwnedFd, from: SocketAddr, to: SocketAddr) -> io::Result<Option<u32>> {
+    send(kernel, &question(from, to), SendFlags::DONTWAIT)?;
+    let mut answer = [0; 1024];
+    let (len, _) = recv(kernel, &mut answer, RecvFlags::DONTWAIT)?;
+    Ok(owner(answer.get(..len).unwrap_or_default()))
+}
+
+fn question(from: SocketAddr, to: SocketAddr) -> Vec<u8> {
+    let mut message = Vec::with_capacity(QUESTION_BYTES);
+    message.extend_from_slice(&(QUESTION_BYTES as u32).to_ne_bytes());
+    message.extend_from_slice(&BY_FAMILY.to_ne_bytes());
+    message.extend_from_slice(&REQUEST.to_ne_bytes());
+    message.extend_from_slice(&[0; 8]);
+    let family = if from.is_ipv4() { AF_INET } else { AF_INET6 };
+    message.extend_from_slice(&[family, IPPROTO_TCP, 0, 0]);
+    message.extend_from_slice(&u32::MAX.to_ne_bytes());
+    message.extend_from_slice(&from.port().to_be_bytes());
+    message.extend_from_slice(&to.port().to_be_bytes());
+    for address in [from.ip(), to.ip()] {
+        match address {
+            IpAddr::V4(v4) => {
+                message.extend_from_slice(&v4.octets());
+                message.extend_from_slice(&[0; 12]);
+            }
+            IpAddr::V6(v6) => message.extend_from_slice(&v6.octets()),
+        }
+    }
+    // No link, and whatever cookie (`INET_DIAG_NOCOOKIE`).
+    message.extend_from_slice(&[0, 0, 0, 0]);
+    message.extend_from_slice(&[0xff; 8]);
+    message
+}
+
+/// The owner of the socket that an answer is about (`inet_diag_msg`).
+fn owner(answer: &[u8]) -> Option<u32> {
+    let word = |at: usize| Some(u32::from_ne_bytes(answer.get(at..at + 4)?.try_into().ok()?));
+    let kind = u16::from_ne_bytes(answer.get(4..6)?.try_into().ok()?);
+    let (state, uid, inode) = (*answer.get(17)?, word(80)?, word(84)?);
+    (kind == BY_FAMILY && state == ESTABLISHED && inode != 0).then_some(uid)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::net::{TcpListener, TcpStream};
+
+    #[test]
+    fn hosts_of_one_ipv6_network_are_one_source() {
+        let of = |text: &str| Source::of(text.parse().unwrap());
+        assert_eq!(of("2001:db8::1"), of("2001:db8::ffff"));
+        assert_ne!(of("2001:db8::1"), of("2001:db8:0:1::1"));
+        assert_eq!(of("::ffff:192.0.2.1"), of("192.0.2.1"));
+        assert_eq!(of("127.0.0.1"), of("127.9.9.9"));
+    }
+
+    #[test]
+    fn a_client_of_this_host_is_its_user_s_until_it_is_closed() {
+        for address in ["127.0.0.1:0", "[::1]:0"] {
+            let Ok(listener) = TcpListener::bind(address) else {
+                continue;
+            };
+            let client = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+            let (accepted, from) = listener.accept().unwrap();
+            let to = accepted.local_addr().ok();
+            let users = Users::new();
+            if users.kernel.is_none() {
+                lab::skip::skip("this system does not tell whose sockets are");
+                return;
+            }
+            let own = rustix::process::getuid().as_raw();
+            assert_eq!(users.source(from, to), Source::User(own), "{address}");
+            drop(client);
+            assert_eq!(users.source(from, to), Source::of(from.ip()), "{address}");
+        }
+    }
+
+    #[test]
+    fn an_answer_that_is_cut_or_an_error_names_nobody() {
+        let mut answer = vec![0; 88];
+        answer[4..6].copy_from_slice(&BY_FAMILY.to_ne_bytes());
+        answer[17] = ESTABLISHED;
+        answer[80..84].copy_from_slice(&7_u32.to_ne_bytes());
+        assert_eq!(owner(&answer), None, "nobody holds it");
+        answer[84] = 1;
+        assert_eq!(owner(&answer), Some(7));
+        assert_eq!(owner(&answer[..87]), None);
+        answer[4] = 2;
+        assert_eq!(owner(&answer), None);
+    }
+}
