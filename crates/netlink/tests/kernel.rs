@@ -283,6 +283,7 @@ fn addresses_are_made_again_as_they_were() {
         // Whether DAD is over is a matter of time.
         let time_apart = |rows: Vec<Address>| -> Vec<Address> {
             let time_apart = |row: Address| Address {
+                created_centisecs: 0,
                 flags: row.flags & !address::flag::TENTATIVE,
                 valid_until_millis: row.valid_until_millis.map(|_| 0),
                 preferred_until_millis: row.preferred_until_millis.map(|_| 0),

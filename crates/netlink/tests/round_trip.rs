@@ -194,7 +194,7 @@ fn address() -> impl Strategy<Value = Address> {
                 preferred_until_millis: preferred,
                 metric: numbers.4,
                 protocol: numbers.5,
-                created_centisecs: 0,
+                created_centisecs: numbers.4,
             },
         )
     })

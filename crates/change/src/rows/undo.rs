@@ -342,6 +342,7 @@ fn regular(kept: &Kept) -> Item {
                 Item::Address(row) => {
                     row.valid_until_millis = None;
                     row.preferred_until_millis = None;
+                    row.created_centisecs = 0;
                     row.flags &= address::flag::NODAD
                         | address::flag::HOMEADDRESS
                         | address::flag::MANAGETEMPADDR

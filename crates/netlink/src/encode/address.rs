@@ -39,7 +39,8 @@ pub fn address(out: &mut Vec<u8>, request: &Request, row: &Address) -> Result<()
         build.put_text(ifa::LABEL, label);
     }
     build.put_u32(ifa::FLAGS, row.flags);
-    if row.valid_until_millis.is_some() || row.preferred_until_millis.is_some() {
+    let ends = row.valid_until_millis.is_some() || row.preferred_until_millis.is_some();
+    if ends || row.created_centisecs != 0 {
         build.put(ifa::CACHEINFO, &cacheinfo(request, row));
     }
     if row.metric != 0 {
@@ -51,7 +52,8 @@ pub fn address(out: &mut Vec<u8>, request: &Request, row: &Address) -> Result<()
     build.end()
 }
 
-/// `struct ifa_cacheinfo`, without its time stamps, which the kernel makes.
+/// `struct ifa_cacheinfo`. Its time stamps are the kernel's to make: what a
+/// request says of them is passed over.
 fn cacheinfo(request: &Request, row: &Address) -> [u8; 16] {
     let remaining = |until: Option<u64>| match until {
         Some(until) => request.remaining_secs(until),
@@ -59,7 +61,8 @@ fn cacheinfo(request: &Request, row: &Address) -> [u8; 16] {
     };
     let mut info = [0; 16];
     let (fields, _) = info.as_chunks_mut::<4>();
-    if let [preferred, valid, ..] = fields {
+    if let [preferred, valid, created, ..] = fields {
+        *created = row.created_centisecs.to_ne_bytes();
         *preferred = remaining(row.preferred_until_millis).to_ne_bytes();
         *valid = remaining(row.valid_until_millis).to_ne_bytes();
     }
