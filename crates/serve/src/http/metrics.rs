@@ -6,7 +6,7 @@
 
 mod families;
 
-use std::fmt::Write as _;
+use std::fmt::{Display, Write as _};
 use std::sync::Arc;
 
 use axum::body::Body;
@@ -278,7 +278,7 @@ impl Scrape {
                 out,
                 name,
                 &[("netns", netns)],
-                one.incomplete().is_none().into(),
+                u8::from(one.incomplete().is_none()),
             );
         }
         self.of_tables(out);
@@ -288,6 +288,12 @@ impl Scrape {
             for (netns, status, tables) in &statuses {
                 labelled(out, name, &[("netns", *netns)], value(status, tables));
             }
+        }
+        let name = "fingerpost_mirror_last_scan_duration_seconds";
+        head(out, name, "How long the last scan for drift took", "gauge");
+        for (netns, status, _) in &statuses {
+            let took = status.last_scan_time.as_secs_f64();
+            labelled(out, name, &[("netns", *netns)], took);
         }
     }
 }
@@ -332,7 +338,7 @@ impl Scrape {
 }
 
 /// A sample with the labels that have a value.
-fn labelled(out: &mut String, name: &str, labels: &[(&str, Option<&str>)], value: u64) {
+fn labelled(out: &mut String, name: &str, labels: &[(&str, Option<&str>)], value: impl Display) {
     out.push_str(name);
     let mut open = '{';
     for (label, text) in labels {

@@ -655,11 +655,9 @@ fn address(random: &mut Random, link: u32) -> Vec<u8> {
     attribute(&mut out, 6, &cache);
     attribute(&mut out, 8, &flags.to_ne_bytes());
     if has(random) {
-        attribute(
-            &mut out,
-            9,
-            &(up_to(random, u32::MAX.into()) as u32).to_ne_bytes(),
-        );
+        // The kernel tells a metric where there is one, so never 0.
+        let metric = up_to(random, u32::MAX.into()) as u32;
+        attribute(&mut out, 9, &metric.max(1).to_ne_bytes());
     }
     if has(random) {
         attribute(&mut out, 11, &[up_to(random, 255) as u8]);

@@ -206,7 +206,7 @@ pub static LINK_FAMILIES: &[LinkFamily] = &[
 type OfMirror = fn(&Status, &Tables) -> u64;
 
 /// How each mirror is: name, help, kind, value.
-pub static MIRROR_FAMILIES: [(&str, &str, &str, OfMirror); 14] = [
+pub static MIRROR_FAMILIES: [(&str, &str, &str, OfMirror); 13] = [
     (
         "fingerpost_generation",
         "Changes of the tables since the start",
@@ -230,12 +230,6 @@ pub static MIRROR_FAMILIES: [(&str, &str, &str, OfMirror); 14] = [
         "When the last scan for drift ended, seconds since the UNIX epoch; 0: there was none",
         "gauge",
         |status, _| status.last_scan_millis / 1000,
-    ),
-    (
-        "fingerpost_mirror_last_scan_duration_milliseconds",
-        "How long the last scan for drift took",
-        "gauge",
-        |status, _| status.last_scan_time.as_millis() as u64,
     ),
     (
         "fingerpost_mirror_last_scan_drift",
