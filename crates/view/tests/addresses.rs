@@ -18,7 +18,7 @@ use fingerpost_view as view;
 use lab::Netns;
 use netlink::decode::Item;
 use netlink::request::Dump;
-use support::{Rows, dump, forged, preloaded, rows_of};
+use support::{Rows, dump, forged, rows_of};
 use view::{Context, Format, Names, Object, Output, Printer, Question};
 
 /// The loopback's index, in every namespace.
@@ -86,14 +86,5 @@ fn compare(netns: &Netns, directory: &Path, library: &Path) {
 
 #[test]
 fn addresses_are_shown_as_ip_shows_them() {
-    let Some(netns) = lab::skip::unless(Netns::new("addresses")) else {
-        return;
-    };
-    let directory = std::env::temp_dir().join(format!("fp-addresses-{}", std::process::id()));
-    std::fs::create_dir_all(&directory).unwrap();
-    let library = preloaded(&directory);
-    if let Some(library) = lab::skip::unless(library) {
-        compare(&netns, &directory, &library);
-    }
-    std::fs::remove_dir_all(&directory).unwrap();
+    support::beside_ip("addresses", compare);
 }

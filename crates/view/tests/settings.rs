@@ -19,7 +19,7 @@ use std::path::Path;
 
 use fingerpost_view as view;
 use lab::Netns;
-use support::{Rows, dump, forged, preloaded, rows_of};
+use support::{Rows, dump, forged, rows_of};
 use view::{Context, Format, Names, Object, Printer, Question};
 
 fn ours(rows: &Rows, format: Format) -> String {
@@ -82,16 +82,7 @@ fn difference(ours: &[String], theirs: &[String]) -> Option<String> {
 
 #[test]
 fn settings_of_every_kind_are_shown_as_ip_shows_them() {
-    let Some(netns) = lab::skip::unless(Netns::new("settings")) else {
-        return;
-    };
-    let directory = std::env::temp_dir().join(format!("fp-settings-{}", std::process::id()));
-    std::fs::create_dir_all(&directory).unwrap();
-    let library = preloaded(&directory);
-    if let Some(library) = lab::skip::unless(library) {
-        compare_drawn(&netns, &directory, &library);
-    }
-    std::fs::remove_dir_all(&directory).unwrap();
+    support::beside_ip("settings", compare_drawn);
 }
 
 /// Links that this kernel makes, or lacks the kind of.

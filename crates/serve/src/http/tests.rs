@@ -196,25 +196,29 @@ fn route(last: u8) -> table::Change {
     table::Change::PutRoute(route, table::Placement::Last)
 }
 
-#[test]
-fn what_a_feeder_tells_is_watched_by_its_name() {
-    let writer = table::Writer::default();
-    let tested = answering(&writer);
-    let feeders = writer.feeders();
-    let mut feeder = feeders.join("bgp", table::Limits::default()).unwrap();
+/// Asks for changes; what it gives reads until something was told.
+fn watching(tested: &Tested, path: &str) -> impl FnMut(&str) {
     let mut stream = tested.connect(0).unwrap();
-    let path = "/v1/changes?object=nexthops&source=bgp";
     let request = format!("GET {path} HTTP/1.1\r\nhost: localhost\r\n\r\n");
     stream.write_all(request.as_bytes()).unwrap();
     let mut heard = String::new();
-    let mut hear = |until: &str| {
+    move |until| {
         let mut piece = [0; 4096];
         while !heard.contains(until) {
             let read = stream.read(&mut piece).unwrap();
             assert!(read > 0, "{heard}");
             heard.push_str(&String::from_utf8_lossy(&piece[..read]));
         }
-    };
+    }
+}
+
+#[test]
+fn what_a_feeder_tells_is_watched_by_its_name() {
+    let writer = table::Writer::default();
+    let tested = answering(&writer);
+    let feeders = writer.feeders();
+    let mut feeder = feeders.join("bgp", table::Limits::default()).unwrap();
+    let mut hear = watching(&tested, "/v1/changes?object=nexthops&source=bgp");
     hear("event: start");
     feeder.commit([nexthop(4_711)]).unwrap();
     hear("\"id\":4711");
@@ -340,18 +344,7 @@ fn a_page_is_shorter_where_no_more_may_be_kept() {
 #[test]
 fn a_stream_that_would_have_to_keep_too_much_falls_behind() {
     let (tested, mut writer, budget) = with_little_memory();
-    let mut stream = tested.connect(0).unwrap();
-    let request = b"GET /v1/changes?object=links HTTP/1.1\r\nhost: localhost\r\n\r\n";
-    stream.write_all(request).unwrap();
-    let mut told = String::new();
-    let mut until = |what: &str| {
-        let mut octets = [0; 4096];
-        while !told.contains(what) {
-            let read = stream.read(&mut octets).unwrap();
-            assert!(read > 0, "{told}");
-            told.push_str(&String::from_utf8_lossy(&octets[..read]));
-        }
-    };
+    let mut until = watching(&tested, "/v1/changes?object=links");
     until("event: start");
     writer.commit([link(1)]).unwrap();
     until("\"test1\"");

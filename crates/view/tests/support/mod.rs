@@ -308,8 +308,22 @@ impl Rows {
     }
 }
 
+/// Compares in a namespace, with a directory for messages and the library
+/// that makes `ip` read them; skipped where one of these cannot be had.
+pub fn beside_ip(tag: &str, compare: impl FnOnce(&Netns, &Path, &Path)) {
+    let Some(netns) = lab::skip::unless(Netns::new(tag)) else {
+        return;
+    };
+    let directory = std::env::temp_dir().join(format!("fp-{tag}-{}", std::process::id()));
+    std::fs::create_dir_all(&directory).unwrap();
+    if let Some(library) = lab::skip::unless(preloaded(&directory)) {
+        compare(&netns, &directory, &library);
+    }
+    std::fs::remove_dir_all(&directory).unwrap();
+}
+
 /// The library that makes `ip` read messages from a file.
-pub fn preloaded(directory: &Path) -> anyhow::Result<PathBuf> {
+fn preloaded(directory: &Path) -> anyhow::Result<PathBuf> {
     let source = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/support/listing.c");
     let library = directory.join("listing.so");
     let made = Command::new("cc")
