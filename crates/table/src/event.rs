@@ -1,9 +1,11 @@
 //! What changed, for those who watch.
 
-use std::collections::VecDeque;
+use std::collections::{HashMap, VecDeque};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, PoisonError, Weak};
 use std::time::Duration;
+
+use ipnet::IpNet;
 
 use crate::row::address::Address;
 use crate::row::fdb::FdbEntry;
@@ -68,7 +70,54 @@ const MAX_EVENTS: usize = 1 << 17;
 const CHUNK: usize = 256;
 
 /// The events of one generation.
-type Batch = (Generation, Arc<[Event]>);
+#[derive(Debug, Clone)]
+struct Batch {
+    generation: Generation,
+    at_millis: u64,
+    events: Arc<[Event]>,
+}
+
+/// When routes of one owner changed, as far back as its events are kept.
+#[derive(Debug, Clone, Default)]
+pub struct RouteChanges {
+    /// Changes up to this moment may be forgotten; milliseconds since the
+    /// UNIX epoch, 0: none is.
+    pub forgotten_at_millis: u64,
+    changes: HashMap<(u32, IpNet), Changed>,
+}
+
+/// How the routes of one prefix changed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Changed {
+    /// The last time, milliseconds since the UNIX epoch.
+    pub at_millis: u64,
+    /// How often.
+    pub times: u32,
+}
+
+impl RouteChanges {
+    /// How the routes of a prefix in a table changed; `None`: not at all
+    /// since [`RouteChanges::forgotten_at_millis`]. O(1).
+    pub fn of(&self, table: u32, prefix: IpNet) -> Option<Changed> {
+        self.changes.get(&(table, prefix)).copied()
+    }
+
+    fn count(&mut self, batch: &Batch) {
+        let at_millis = batch.at_millis;
+        for event in &*batch.events {
+            if let Row::Route(route) = &event.row {
+                let none = Changed {
+                    at_millis,
+                    times: 0,
+                };
+                let place = (route.table, route.prefix);
+                let changed = self.changes.entry(place).or_insert(none);
+                changed.at_millis = at_millis;
+                changed.times = changed.times.saturating_add(1);
+            }
+        }
+    }
+}
 
 /// Rung when one of some tables changes: for who follows many of them with
 /// one thread.
@@ -120,6 +169,8 @@ struct Kept {
     events: usize,
     /// Everything up to here may be gone.
     forgotten: Generation,
+    /// When that was, milliseconds since the UNIX epoch.
+    forgotten_at_millis: u64,
     latest: Generation,
     /// Watchers that wait for the next batch.
     waiting: usize,
@@ -128,10 +179,10 @@ struct Kept {
 }
 
 impl Kept {
-    fn push(&mut self, generation: Generation, batch: Vec<Event>) {
-        self.events += batch.len();
-        self.open_events += batch.len();
-        self.open.push((generation, batch.into()));
+    fn push(&mut self, batch: Batch) {
+        self.events += batch.events.len();
+        self.open_events += batch.events.len();
+        self.open.push(batch);
         if self.open.len() >= CHUNK || self.open_events >= CHUNK {
             self.closed.push_back(std::mem::take(&mut self.open).into());
             self.open_events = 0;
@@ -144,14 +195,22 @@ impl Kept {
             return None;
         }
         let oldest = self.closed.pop_front()?;
-        self.events -= oldest.iter().map(|(_, batch)| batch.len()).sum::<usize>();
-        self.forgotten = oldest.last().map_or(self.forgotten, |(last, _)| *last);
+        self.events -= oldest.iter().map(|batch| batch.events.len()).sum::<usize>();
+        if let Some(last) = oldest.last() {
+            self.forgotten = last.generation;
+            self.forgotten_at_millis = last.at_millis;
+        }
         Some(oldest)
     }
 
     /// Takes out all; nothing before a generation is known any more.
-    fn forget(&mut self, generation: Generation) -> (VecDeque<Arc<[Batch]>>, Vec<Batch>) {
+    fn forget(
+        &mut self,
+        generation: Generation,
+        at_millis: u64,
+    ) -> (VecDeque<Arc<[Batch]>>, Vec<Batch>) {
         self.forgotten = generation;
+        self.forgotten_at_millis = at_millis;
         self.events = 0;
         self.open_events = 0;
         (
@@ -162,7 +221,8 @@ impl Kept {
 
     /// The chunks that hold what came after `seen`, and the newest batches.
     fn after(&self, seen: Generation) -> (Vec<Arc<[Batch]>>, Vec<Batch>) {
-        let is_seen = |chunk: &Arc<[Batch]>| chunk.last().is_none_or(|(last, _)| *last <= seen);
+        let is_seen =
+            |chunk: &Arc<[Batch]>| chunk.last().is_none_or(|last| last.generation <= seen);
         let first = self.closed.partition_point(is_seen);
         (
             self.closed.range(first..).cloned().collect(),
@@ -172,14 +232,19 @@ impl Kept {
 }
 
 impl Log {
-    /// Appends a batch; `None` stands for one too large to keep.
-    pub(crate) fn push(&self, generation: Generation, batch: Option<Vec<Event>>) {
+    /// Appends a batch of a moment in milliseconds since the UNIX epoch;
+    /// `None` stands for one too large to keep.
+    pub(crate) fn push(&self, generation: Generation, at_millis: u64, batch: Option<Vec<Event>>) {
         let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
         kept.latest = generation;
         let mut forgotten = (VecDeque::new(), Vec::new());
         match batch {
-            Some(batch) => kept.push(generation, batch),
-            None => forgotten = kept.forget(generation),
+            Some(events) => kept.push(Batch {
+                generation,
+                at_millis,
+                events: events.into(),
+            }),
+            None => forgotten = kept.forget(generation, at_millis),
         }
         while let Some(oldest) = kept.pop() {
             forgotten.0.push_back(oldest);
@@ -229,14 +294,58 @@ impl Log {
         let (closed, open) = kept.after(seen);
         drop(kept);
         let closed = closed.iter().flat_map(|chunk| chunk.iter().cloned());
-        let batches = closed.chain(open).filter(|(of, _)| *of > seen);
-        Events::Batches(batches.collect())
+        let batches = closed.chain(open);
+        let unseen = batches.filter(|batch| batch.generation > seen);
+        Events::Batches(unseen.map(|of| (of.generation, of.events)).collect())
     }
+
+    /// When which routes changed. O(events kept), outside of the lock.
+    pub(crate) fn route_changes(&self) -> RouteChanges {
+        let (forgotten_at_millis, closed, open) = self.all();
+        let mut changes = RouteChanges {
+            forgotten_at_millis,
+            changes: HashMap::new(),
+        };
+        for batch in closed.iter().flat_map(|chunk| &**chunk).chain(&open) {
+            changes.count(batch);
+        }
+        changes
+    }
+
+    /// The newest changes of a prefix's routes in a table, oldest first,
+    /// each with its moment. O(events kept), outside of the lock.
+    pub(crate) fn changes_of(&self, table: u32, prefix: IpNet, most: usize) -> Vec<(u64, Event)> {
+        let (_, closed, open) = self.all();
+        let batches = closed.iter().flat_map(|chunk| &**chunk).chain(&open);
+        let mut newest: Vec<_> = batches
+            .rev()
+            .flat_map(|batch| {
+                let events = batch.events.iter().rev();
+                let about = events.filter(|event| is_about(event, table, prefix));
+                about.map(|event| (batch.at_millis, event.clone()))
+            })
+            .take(most)
+            .collect();
+        newest.reverse();
+        newest
+    }
+
+    fn all(&self) -> (u64, Vec<Arc<[Batch]>>, Vec<Batch>) {
+        let kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
+        let (closed, open) = kept.after(kept.forgotten);
+        (kept.forgotten_at_millis, closed, open)
+    }
+}
+
+fn is_about(event: &Event, table: u32, prefix: IpNet) -> bool {
+    matches!(&event.row, Row::Route(route) if route.table == table && route.prefix == prefix)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::row::attributes::RawAttributes;
+    use crate::row::route::{NextHops, Route, RouteBody};
     use crate::row::rule::Rule;
 
     fn events(count: usize) -> Vec<Event> {
@@ -258,7 +367,7 @@ mod tests {
         let mut at = 0;
         for size in (0..900).map(|at| [1, 3, 300][at % 3]) {
             at += 1;
-            log.push(Generation(at), Some(events(size)));
+            log.push(Generation(at), 0, Some(events(size)));
             for seen in [0, at / 2, at - 1, at] {
                 let told = generations(log.after(Generation(seen), Duration::ZERO));
                 assert!(told.into_iter().eq(seen + 1..=at), "after {seen} of {at}");
@@ -270,13 +379,13 @@ mod tests {
     fn the_oldest_are_forgotten_and_who_missed_them_is_told_so() {
         let log = Log::default();
         for at in 1..=MAX_EVENTS as u64 + 10 {
-            log.push(Generation(at), Some(events(1)));
+            log.push(Generation(at), 0, Some(events(1)));
         }
         assert_eq!(log.after(Generation(0), Duration::ZERO), Events::FellBehind);
         let last = MAX_EVENTS as u64 + 10;
         let told = generations(log.after(Generation(last - 1_000), Duration::ZERO));
         assert!(told.into_iter().eq(last - 999..=last));
-        log.push(Generation(last + 1), None);
+        log.push(Generation(last + 1), 0, None);
         assert_eq!(
             log.after(Generation(last), Duration::ZERO),
             Events::FellBehind
@@ -289,7 +398,7 @@ mod tests {
     fn a_watcher_far_behind_holds_the_writer_up_for_some_hundred_pointers() {
         let log = Log::default();
         for at in 1..=MAX_EVENTS as u64 {
-            log.push(Generation(at), Some(events(1)));
+            log.push(Generation(at), 0, Some(events(1)));
         }
         let kept = log.kept.lock().unwrap();
         let (closed, open) = kept.after(Generation(0));
@@ -302,19 +411,86 @@ mod tests {
         first.ring(&bell);
         second.ring(&bell);
         assert!(!bell.wait(Duration::ZERO));
-        first.push(Generation(1), Some(events(1)));
-        second.push(Generation(1), Some(events(1)));
+        first.push(Generation(1), 0, Some(events(1)));
+        second.push(Generation(1), 0, Some(events(1)));
         assert!(bell.wait(Duration::ZERO) && !bell.wait(Duration::ZERO));
         let waits = std::thread::spawn({
             let bell = Arc::clone(&bell);
             move || bell.wait(Duration::from_secs(60))
         });
-        second.push(Generation(2), None);
+        second.push(Generation(2), 0, None);
         assert!(waits.join().unwrap());
         // A bell that nobody has is not kept.
         drop(bell);
         first.ring(&Arc::new(Bell::default()));
         assert_eq!(first.kept.lock().unwrap().bells.len(), 1);
+    }
+
+    fn route(table: u32, prefix: &str) -> Event {
+        let body = Arc::new(RouteBody {
+            kind: 1,
+            protocol: 4,
+            scope: 0,
+            flags: 0,
+            preferred_source: None,
+            source: None,
+            nexthop_id: None,
+            next_hops: NextHops::None,
+            metrics: None,
+            preference: None,
+            error: 0,
+            expires_at_millis: None,
+            rest: RawAttributes::default(),
+        });
+        let route = Route {
+            table,
+            prefix: prefix.parse().unwrap(),
+            tos: 0,
+            metric: 0,
+            body,
+        };
+        Event {
+            operation: Operation::Added,
+            row: Row::Route(route),
+        }
+    }
+
+    #[test]
+    fn it_is_known_when_and_how_often_a_route_changed_until_it_is_forgotten() {
+        let (log, [one, other]) = (Log::default(), ["10.0.0.0/8", "10.1.0.0/16"]);
+        let prefix = |text: &str| text.parse().unwrap();
+        log.push(
+            Generation(1),
+            100,
+            Some(vec![route(254, one), route(7, one)]),
+        );
+        log.push(Generation(2), 200, Some(events(3)));
+        log.push(
+            Generation(3),
+            300,
+            Some(vec![route(254, one), route(254, other)]),
+        );
+        let changed = |at_millis, times| Some(Changed { at_millis, times });
+        let told = log.route_changes();
+        assert_eq!(told.forgotten_at_millis, 0);
+        assert_eq!(told.of(254, prefix(one)), changed(300, 2));
+        assert_eq!(told.of(7, prefix(one)), changed(100, 1));
+        assert_eq!(told.of(254, prefix(other)), changed(300, 1));
+        assert_eq!(told.of(7, prefix(other)), None);
+        let times = |most| -> Vec<u64> {
+            let all = log.changes_of(254, prefix(one), most);
+            all.into_iter().map(|(at, _)| at).collect()
+        };
+        assert_eq!(
+            (times(9), times(1), times(0)),
+            (vec![100, 300], vec![300], vec![])
+        );
+        log.push(Generation(4), 400, None);
+        log.push(Generation(5), 500, Some(vec![route(254, one)]));
+        let told = log.route_changes();
+        assert_eq!(told.forgotten_at_millis, 400);
+        assert_eq!(told.of(254, prefix(one)), changed(500, 1));
+        assert_eq!(told.of(254, prefix(other)), None);
     }
 
     #[test]
@@ -327,7 +503,7 @@ mod tests {
         while log.kept.lock().unwrap().waiting == 0 {
             std::thread::yield_now();
         }
-        log.push(Generation(1), Some(events(1)));
+        log.push(Generation(1), 0, Some(events(1)));
         assert_eq!(generations(waits.join().unwrap()), [1]);
         assert_eq!(log.kept.lock().unwrap().waiting, 0);
     }

@@ -38,7 +38,7 @@ mod writer;
 
 pub use addresses::{AddressPlace, Addresses};
 pub use cost::touched;
-pub use event::{Bell, Event, Events, Generation, Operation, Row};
+pub use event::{Bell, Changed, Event, Events, Generation, Operation, RouteChanges, Row};
 pub use family::{AF_INET, AF_INET6};
 pub use fdb::Fdb;
 pub use links::Links;

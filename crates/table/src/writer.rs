@@ -5,9 +5,10 @@ use std::net::IpAddr;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use ipnet::IpNet;
 use memory::Published;
 
-use crate::event::{Bell, Event, Events, Generation, Log};
+use crate::event::{Bell, Event, Events, Generation, Log, RouteChanges};
 use crate::route_bodies::Interner;
 use crate::row::counters::{IpCounters, IpPlace, IpSettings, LinkCounters};
 use crate::row::neighbour::NeighbourKey;
@@ -40,6 +41,8 @@ pub struct Writer {
     /// keep for watchers.
     pending: Option<Vec<Event>>,
     changed: bool,
+    /// When the changes since the last commit happened.
+    at_millis: u64,
     /// What readers know to have been refused.
     published_refused: Refused,
     shared: Arc<Shared>,
@@ -93,6 +96,19 @@ impl Reader {
         self.shared.log.after(seen, patience)
     }
 
+    /// When which routes changed, as far back as events are kept.
+    /// O(events kept), some ten milliseconds at most: for questions.
+    pub fn route_changes(&self) -> RouteChanges {
+        self.shared.log.route_changes()
+    }
+
+    /// The newest changes of the routes of a prefix in a table, oldest
+    /// first, each with its moment in milliseconds since the UNIX epoch; at
+    /// most so many. O(events kept).
+    pub fn changes_of(&self, table: u32, prefix: IpNet, most: usize) -> Vec<(u64, Event)> {
+        self.shared.log.changes_of(table, prefix, most)
+    }
+
     /// Rings a bell with each change from now on: for who follows many
     /// tables.
     pub fn ring(&self, bell: &Arc<Bell>) {
@@ -115,6 +131,7 @@ impl Writer {
             limits,
             pending: Some(Vec::new()),
             changed: false,
+            at_millis: 0,
             published_refused: Refused::default(),
             shared: Arc::new(Shared {
                 published: Published::new(Tables::default()),
@@ -127,6 +144,12 @@ impl Writer {
     /// Takes other limits, for rows to come: those that are there stay.
     pub fn set_limits(&mut self, limits: Limits) {
         self.limits = limits;
+    }
+
+    /// Says when the changes that come now happen, milliseconds since the
+    /// UNIX epoch: what [`Reader::route_changes`] tells of them.
+    pub fn set_time(&mut self, now_millis: u64) {
+        self.at_millis = now_millis;
     }
 
     /// A reader of what this writer publishes.
@@ -174,7 +197,8 @@ impl Writer {
             self.tables.generation.0 += 1;
             self.shared.show(self.tables.clone());
             let batch = self.pending.replace(Vec::new());
-            self.shared.log.push(self.tables.generation, batch);
+            let generation = self.tables.generation;
+            self.shared.log.push(generation, self.at_millis, batch);
             self.changed = false;
         } else if self.tables.refused != self.published_refused {
             self.publish_samples();

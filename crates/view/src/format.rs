@@ -193,6 +193,21 @@ pub(crate) fn push_lladdr(out: &mut Vec<u8>, address: &LinkLayerAddress) {
     push_octets(out, address.octets());
 }
 
+/// A duration in its two largest units: `12s`, `3m5s`, `2h`, `1d4h`.
+pub(crate) fn push_duration(out: &mut Vec<u8>, seconds: u64) {
+    const UNITS: [(u64, u8); 4] = [(86_400, b'd'), (3_600, b'h'), (60, b'm'), (1, b's')];
+    let largest = UNITS.iter().position(|(unit, _)| seconds >= *unit);
+    let at = largest.unwrap_or(UNITS.len() - 1);
+    let mut rest = seconds;
+    for (place, (unit, letter)) in UNITS.iter().enumerate().skip(at).take(2) {
+        if place == at || rest >= *unit {
+            push_u64(out, rest / unit);
+            out.push(*letter);
+        }
+        rest %= unit;
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -243,6 +258,22 @@ mod tests {
         fn link_layer_addresses_as_display_does(octets in prop::collection::vec(any::<u8>(), 0..33)) {
             let address = LinkLayerAddress::new(&octets).unwrap();
             prop_assert_eq!(text(|out| push_lladdr(out, &address)), address.to_string());
+        }
+    }
+
+    #[test]
+    fn durations_have_two_units_at_most() {
+        for (seconds, expected) in [
+            (0, "0s"),
+            (59, "59s"),
+            (60, "1m"),
+            (185, "3m5s"),
+            (7_200, "2h"),
+            (7_205, "2h"),
+            (100_800, "1d4h"),
+            (86_400 * 400 + 59, "400d"),
+        ] {
+            assert_eq!(text(|out| push_duration(out, seconds)), expected);
         }
     }
 

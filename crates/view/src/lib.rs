@@ -10,6 +10,7 @@
 //!   the planner (`plan`) chose.
 //! - [`Walk`]: the same in pieces, each from the newest snapshot.
 //! - [`route_get`]: which route a packet would take.
+//! - [`RouteDiff`], [`RouteDiffWatch`]: where the routes of two sources differ.
 //! - [`event`], [`Watch`]: changes as lines of JSON.
 //! - [`arp`], [`ifconfig`]: rows as the tools of those names show them.
 //! - [`plot`]: costs over sizes as a picture.
@@ -39,6 +40,7 @@ mod printer;
 mod put;
 pub mod question;
 mod route;
+mod route_diff;
 mod route_encap;
 mod route_get;
 mod route_metrics;
@@ -57,6 +59,7 @@ pub use pattern::matches as matches_name;
 pub use plan::KernelFilter;
 pub use printer::Printer;
 pub use question::{Filter, Format, Object, Output, Question};
+pub use route_diff::{RouteDiff, RouteDiffQuestion, RouteDiffWatch, Side};
 pub use route_get::{RouteQuestion, route_get, route_got};
 pub use selection::BadQuestion;
 pub use walk::{Bounds, Position, Walk};

@@ -81,6 +81,11 @@ pub enum BadQuestion {
     /// A position among rows of another table.
     #[error("The walk cannot go on there: it was begun with another question; begin again")]
     ForeignPosition,
+    /// More prefixes differ than can be watched (`route diff --watch`).
+    #[error(
+        "more than {0} prefixes differ, too many to watch: ask for fewer, by table, protocol or prefix"
+    )]
+    TooManyDiffer(usize),
     /// A column that rows do not have.
     #[error("Field \"{name}\" is not known: there are {valid}")]
     UnknownField {

@@ -20,6 +20,7 @@ use crate::printer::Printer;
 use crate::question::{Object, Question};
 use crate::selection::BadQuestion;
 pub use position::Position;
+pub(crate) use routes::tables_of_family;
 pub(crate) use scan::Scan;
 use words::Names;
 

@@ -216,6 +216,7 @@ impl Machine {
         if loads {
             return Applied::default();
         }
+        self.model.writer().set_time(now_millis);
         let applied = apply(&mut self.model, datagram, now_millis);
         self.incomplete.extend(applied.refused.keys());
         // Whatever an unreadable one said is unknown: ask the kernel.
@@ -334,6 +335,7 @@ impl Machine {
     /// The listing ended, and everything announced before its end has been
     /// fed in.
     pub(crate) fn end(&mut self, listed: &Listed, now_millis: u64) -> Found {
+        self.model.writer().set_time(now_millis);
         let stash = self.stash.take().unwrap_or_default();
         let Some(mut listing) = self.listing.take() else {
             return Found::default();

@@ -80,6 +80,12 @@ impl Feeder {
         self.writer.set_limits(limits);
     }
 
+    /// Says when the changes that come now happen, milliseconds since the
+    /// UNIX epoch.
+    pub fn set_time(&mut self, now_millis: u64) {
+        self.writer.set_time(now_millis);
+    }
+
     /// Says that the changes up to the next [`Feeder::publish`] are not to
     /// be kept for watchers: a first load.
     pub fn without_events(&mut self) {

@@ -223,6 +223,18 @@ fn some_tables(
         .chain(v6.into_iter().flatten())
 }
 
+/// The tables of a selection that have routes of a family, from one on.
+pub(crate) fn tables_of_family(
+    all: &Routes,
+    wanted: InTable,
+    family: u8,
+    start: u32,
+) -> impl Iterator<Item = u32> {
+    let first = firsts(Some(family), None).next();
+    let tables = first.map(|first| some_tables(all, wanted, first, start));
+    tables.into_iter().flatten()
+}
+
 fn place(ordinal: u32, row: &RouteRef<'_>) -> RoutePlace {
     RoutePlace {
         prefix: row.prefix,
