@@ -20,7 +20,9 @@ use view::Format;
 
 use crate::direct::{self, Answered};
 pub use arguments::From;
-pub use command::{OBJECTS, command, name, route_get, status, status_wanted, wanted};
+pub use command::{
+    OBJECTS, command, name, route_diff, route_get, route_why, status, status_wanted, wanted,
+};
 use joined::Joined;
 
 /// Octets gathered before they are written.
@@ -116,7 +118,7 @@ fn of_kernel(ask: Ask, namespace: &Namespace, out: &mut impl Write) -> Result<An
         Ask::Watch(question) => Ok(direct::watch(&question, namespace, out)?.into()),
         Ask::Arp(question) => Ok(direct::arp::answer(&question, namespace, None, out)?.into()),
         Ask::Ifconfig(question) => Ok(direct::ifconfig::answer(&question, namespace, out)?.into()),
-        Ask::Status { .. } => bail!(
+        Ask::Status { .. } | Ask::RouteDiff(_) | Ask::WatchDiff(_) | Ask::RouteWhy(_) => bail!(
             "no daemon mirrors this namespace (inode {}); `fingerpost up` starts one",
             namespace.inode()
         ),
@@ -144,10 +146,10 @@ fn of_daemon(
     ask: Ask,
     out: &mut impl Write,
 ) -> Result<Option<Answered>, AskError> {
-    let watches = matches!(ask, Ask::Watch(_));
+    let watches = ask.is_live();
     let is_status = matches!(ask, Ask::Status { .. });
     // The kernel does not have what a feed tells.
-    let is_fed = source_of(&ask).is_some();
+    let is_fed = source_of(&ask).is_some() || ask.needs_daemon();
     let begun = match client::begin(daemon, ask) {
         Err(AskError::Silent | AskError::Busy(_)) if !is_status => return Ok(None),
         Err(AskError::Connection(_)) if !watches => return Ok(None),
@@ -228,7 +230,12 @@ fn every_namespace(ask: &Ask, from: &From, out: &mut impl Write) -> Result<Optio
         Ask::Status { json: true } => Format::Ndjson,
         Ask::Status { json: false } => Format::Text,
         Ask::RouteGet(get) => get.output.format,
-        Ask::Watch(_) => bail!("--watch looks at one namespace: name it with --netns"),
+        Ask::Watch(_) | Ask::WatchDiff(_) => {
+            bail!("--watch looks at one namespace: name it with --netns")
+        }
+        Ask::RouteDiff(_) | Ask::RouteWhy(_) => {
+            bail!("sources are compared in one namespace: name it with --netns")
+        }
         Ask::Arp(_) | Ask::Ifconfig(_) => {
             bail!("arp and ifconfig list one namespace: name it with --netns")
         }
@@ -271,7 +278,13 @@ fn of_namespace(mut ask: Ask, name: &str) -> Ask {
     let output = match &mut ask {
         Ask::Question(question) => Some(&mut question.output),
         Ask::RouteGet(get) => Some(&mut get.output),
-        Ask::Watch(_) | Ask::Arp(_) | Ask::Ifconfig(_) | Ask::Status { .. } => None,
+        Ask::Watch(_)
+        | Ask::RouteDiff(_)
+        | Ask::WatchDiff(_)
+        | Ask::RouteWhy(_)
+        | Ask::Arp(_)
+        | Ask::Ifconfig(_)
+        | Ask::Status { .. } => None,
     };
     if let Some(output) = output {
         output.netns = Some(name.to_owned());

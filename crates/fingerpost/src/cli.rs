@@ -112,7 +112,10 @@ pub fn command() -> Command {
 fn of_object(object: Object) -> Command {
     let command = ask::command(object).subcommands(rows::command::commands(object));
     match object {
-        Object::Route => command.subcommand(ask::route_get()),
+        Object::Route => command
+            .subcommand(ask::route_get())
+            .subcommand(ask::route_diff())
+            .subcommand(ask::route_why()),
         Object::Link => command.subcommands(links::command::commands()),
         _ => command,
     }

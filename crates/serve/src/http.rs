@@ -38,6 +38,7 @@ mod serve;
 mod shared;
 mod shared_stream;
 mod source;
+mod sources;
 mod status;
 mod streamed;
 mod token;
@@ -417,6 +418,8 @@ fn router(shared: &Arc<Shared>) -> Router {
                 rows::route_get(&shared, &request).await
             })),
         )
+        .route("/v1/routes/diff", get(asynchronous(shared, sources::diff)))
+        .route("/v1/routes/why", get(asynchronous(shared, sources::why)))
         .route(
             "/v1/changes",
             get(asynchronous(shared, |shared, request| async move {

@@ -12,6 +12,7 @@
 //!   AgentX subagent.
 //! - [`namespace`]: what they all answer from; [`namespace_service`]: with what a
 //!   status says beside it.
+//! - [`owners`]: rows of several owners compared.
 //! - [`watch`]: changes as lines of JSON, for whoever has a reader.
 //! - [`budget`]: memory for what clients have not taken.
 //! - [`status`]: how a daemon is, as it is told.
@@ -23,6 +24,8 @@ pub mod control;
 pub mod http;
 pub mod namespace;
 pub mod namespace_service;
+pub mod owners;
+pub mod route_times;
 pub mod snmp;
 pub mod status;
 pub mod watch;

@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
 
 use crate::namespace::Namespace;
+use crate::route_times::RouteTimes;
 use crate::snmp;
 use crate::status::{self, MirrorStatus, Pressure, RecordingStatus, Status};
 
@@ -15,6 +16,7 @@ pub struct NamespaceService {
     namespace: Namespace,
     started: Instant,
     whole: DaemonGauges,
+    route_times: RouteTimes,
 }
 
 /// What a status says of the whole daemon. Cheap to clone.
@@ -52,12 +54,18 @@ impl NamespaceService {
             namespace,
             started: Instant::now(),
             whole,
+            route_times: RouteTimes::default(),
         }
     }
 
     /// The namespace.
     pub fn namespace(&self) -> &Namespace {
         &self.namespace
+    }
+
+    /// When its routes changed.
+    pub fn route_times(&self) -> &RouteTimes {
+        &self.route_times
     }
 
     /// How it is. O(rows) for some tables: not for hot paths.

@@ -95,6 +95,18 @@ pub struct Changed {
     pub times: u32,
 }
 
+/// How the routes of one prefix changed, as far back as events are kept.
+#[derive(Debug, Clone, Default)]
+pub struct RouteHistory {
+    /// Changes up to this moment may be forgotten; milliseconds since the
+    /// UNIX epoch, 0: none is.
+    pub forgotten_at_millis: u64,
+    /// How often they changed since.
+    pub times: usize,
+    /// The newest changes, oldest first, each with its moment.
+    pub newest: Vec<(u64, Event)>,
+}
+
 impl RouteChanges {
     /// How the routes of a prefix in a table changed; `None`: not at all
     /// since [`RouteChanges::forgotten_at_millis`]. O(1).
@@ -312,22 +324,24 @@ impl Log {
         changes
     }
 
-    /// The newest changes of a prefix's routes in a table, oldest first,
-    /// each with its moment. O(events kept), outside of the lock.
-    pub(crate) fn changes_of(&self, table: u32, prefix: IpNet, most: usize) -> Vec<(u64, Event)> {
-        let (_, closed, open) = self.all();
+    /// How the routes of a prefix in a table changed. O(events kept),
+    /// outside of the lock.
+    pub(crate) fn history_of(&self, table: u32, prefix: IpNet, most: usize) -> RouteHistory {
+        let (forgotten_at_millis, closed, open) = self.all();
         let batches = closed.iter().flat_map(|chunk| &**chunk).chain(&open);
-        let mut newest: Vec<_> = batches
-            .rev()
-            .flat_map(|batch| {
-                let events = batch.events.iter().rev();
-                let about = events.filter(|event| is_about(event, table, prefix));
-                about.map(|event| (batch.at_millis, event.clone()))
-            })
-            .take(most)
-            .collect();
-        newest.reverse();
-        newest
+        let about = batches.flat_map(|batch| {
+            let events = batch.events.iter();
+            let about = events.filter(|event| is_about(event, table, prefix));
+            about.map(|event| (batch.at_millis, event))
+        });
+        let all: Vec<_> = about.collect();
+        let newest = all.len().saturating_sub(most)..;
+        let newest = all.get(newest).unwrap_or_default().iter();
+        RouteHistory {
+            forgotten_at_millis,
+            times: all.len(),
+            newest: newest.map(|(at, event)| (*at, (*event).clone())).collect(),
+        }
     }
 
     fn all(&self) -> (u64, Vec<Arc<[Batch]>>, Vec<Batch>) {
@@ -477,14 +491,14 @@ mod tests {
         assert_eq!(told.of(7, prefix(one)), changed(100, 1));
         assert_eq!(told.of(254, prefix(other)), changed(300, 1));
         assert_eq!(told.of(7, prefix(other)), None);
-        let times = |most| -> Vec<u64> {
-            let all = log.changes_of(254, prefix(one), most);
-            all.into_iter().map(|(at, _)| at).collect()
+        let history = |most| {
+            let history = log.history_of(254, prefix(one), most);
+            let newest = history.newest.into_iter().map(|(at, _)| at);
+            (history.times, newest.collect::<Vec<_>>())
         };
-        assert_eq!(
-            (times(9), times(1), times(0)),
-            (vec![100, 300], vec![300], vec![])
-        );
+        assert_eq!(history(9), (2, vec![100, 300]));
+        assert_eq!(history(1), (2, vec![300]));
+        assert_eq!(history(0), (2, vec![]));
         log.push(Generation(4), 400, None);
         log.push(Generation(5), 500, Some(vec![route(254, one)]));
         let told = log.route_changes();

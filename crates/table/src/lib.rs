@@ -38,7 +38,9 @@ mod writer;
 
 pub use addresses::{AddressPlace, Addresses};
 pub use cost::touched;
-pub use event::{Bell, Changed, Event, Events, Generation, Operation, RouteChanges, Row};
+pub use event::{
+    Bell, Changed, Event, Events, Generation, Operation, RouteChanges, RouteHistory, Row,
+};
 pub use family::{AF_INET, AF_INET6};
 pub use fdb::Fdb;
 pub use links::Links;

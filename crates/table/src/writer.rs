@@ -8,7 +8,7 @@ use std::time::Duration;
 use ipnet::IpNet;
 use memory::Published;
 
-use crate::event::{Bell, Event, Events, Generation, Log, RouteChanges};
+use crate::event::{Bell, Event, Events, Generation, Log, RouteChanges, RouteHistory};
 use crate::route_bodies::Interner;
 use crate::row::counters::{IpCounters, IpPlace, IpSettings, LinkCounters};
 use crate::row::neighbour::NeighbourKey;
@@ -102,11 +102,10 @@ impl Reader {
         self.shared.log.route_changes()
     }
 
-    /// The newest changes of the routes of a prefix in a table, oldest
-    /// first, each with its moment in milliseconds since the UNIX epoch; at
-    /// most so many. O(events kept).
-    pub fn changes_of(&self, table: u32, prefix: IpNet, most: usize) -> Vec<(u64, Event)> {
-        self.shared.log.changes_of(table, prefix, most)
+    /// How the routes of a prefix in a table changed, with so many of the
+    /// newest changes. O(events kept).
+    pub fn history_of(&self, table: u32, prefix: IpNet, most: usize) -> RouteHistory {
+        self.shared.log.history_of(table, prefix, most)
     }
 
     /// Rings a bell with each change from now on: for who follows many

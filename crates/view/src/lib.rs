@@ -11,6 +11,7 @@
 //! - [`Walk`]: the same in pieces, each from the newest snapshot.
 //! - [`route_get`]: which route a packet would take.
 //! - [`RouteDiff`], [`RouteDiffWatch`]: where the routes of two sources differ.
+//! - [`route_why`]: what each source knows of a prefix, and what packets do.
 //! - [`event`], [`Watch`]: changes as lines of JSON.
 //! - [`arp`], [`ifconfig`]: rows as the tools of those names show them.
 //! - [`plot`]: costs over sizes as a picture.
@@ -44,6 +45,7 @@ mod route_diff;
 mod route_encap;
 mod route_get;
 mod route_metrics;
+mod route_why;
 mod rule;
 mod selected_fields;
 mod selection;
@@ -61,6 +63,7 @@ pub use printer::Printer;
 pub use question::{Filter, Format, Object, Output, Question};
 pub use route_diff::{RouteDiff, RouteDiffQuestion, RouteDiffWatch, Side};
 pub use route_get::{RouteQuestion, route_get, route_got};
+pub use route_why::{RouteWhyQuestion, WhySource, route_why};
 pub use selection::BadQuestion;
 pub use walk::{Bounds, Position, Walk};
 pub use words::{NameFile, Names};

@@ -21,6 +21,8 @@ use crate::walk::Bounds;
 use compare::{Differ, Prefixes};
 use words::Names;
 
+pub(crate) use compare::go_the_same_way;
+pub(crate) use shown::row_text;
 pub use watch::RouteDiffWatch;
 
 /// Where the routes of two sources differ.

@@ -374,7 +374,7 @@ fn in_table(
 ) -> Result<InTable, BadQuestion> {
     let asked = match filter.table.as_deref() {
         Some("all") => return Ok(InTable::Any),
-        Some(name) => Some(number_of(context, NameFile::Tables, "Table", name)?),
+        Some(name) => Some(table_number(context, name)?),
         None => vrf_table,
     };
     Ok(match (asked, object) {
@@ -383,6 +383,11 @@ fn in_table(
         (None, Object::Route) => InTable::Only(table_id::MAIN),
         (None, _) => InTable::Any,
     })
+}
+
+/// The number of a routing table, by its name or number.
+pub(crate) fn table_number(context: &Context<'_>, name: &str) -> Result<u32, BadQuestion> {
+    number_of(context, NameFile::Tables, "Table", name)
 }
 
 fn number_of(

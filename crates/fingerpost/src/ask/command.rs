@@ -6,9 +6,12 @@ use std::net::IpAddr;
 
 use clap::builder::PossibleValuesParser;
 use clap::{Arg, ArgAction, ArgGroup, ArgMatches, Command};
+use ipnet::IpNet;
 use serve::control::protocol::Ask;
 use view::conditions::{FILTERS, GET, Packet, of_object, settle_family};
-use view::{Filter, Format, Object, Output, Question, RouteQuestion};
+use view::{
+    Filter, Format, Object, Output, Question, RouteDiffQuestion, RouteQuestion, RouteWhyQuestion,
+};
 use words::values;
 
 use super::arguments::{From, from, from_arguments, switch};
@@ -24,6 +27,10 @@ pub const OBJECTS: [Object; 7] = [
     Object::Rule,
     Object::Fdb,
 ];
+
+/// The condition that names the source of rows; who compares sources names
+/// two.
+const SOURCE: &str = "source";
 
 /// The name of an object's command.
 pub fn name(object: Object) -> &'static str {
@@ -108,6 +115,81 @@ pub fn route_get() -> Command {
         .mut_arg("count", |arg| arg.hide(true))
 }
 
+/// `fingerpost route diff`.
+pub fn route_diff() -> Command {
+    let words = of_object(FILTERS, Object::Route).filter(|word| word.flag != SOURCE);
+    let source = |id: &'static str, help: &'static str| {
+        Arg::new(id)
+            .value_name("SOURCE")
+            .required(true)
+            .value_parser(values::name)
+            .help(help)
+    };
+    Command::new("diff")
+        .about("Where the routes of two sources differ, prefix by prefix")
+        .arg(source("first", "`kernel`, or a feed"))
+        .arg(source("second", "What it is compared with"))
+        .args(words.map(conditions::argument))
+        .group(ArgGroup::new("family").args(["ipv4", "ipv6"]))
+        .arg(switch(
+            "strict",
+            None,
+            "Compare all routes of a prefix, with metric, protocol, scope, source and metrics; \
+             without: the type and the next hops of the best",
+        ))
+        .arg(
+            switch(
+                "watch",
+                None,
+                "Differences as they come and go, one line of JSON each",
+            )
+            .conflicts_with_all(["json", "ndjson", "count"])
+            .help_heading("How"),
+        )
+        .args(few_output_arguments())
+        .arg(switch("count", None, "Only the number of prefixes that differ").help_heading("How"))
+        .args(from_arguments())
+        .mut_arg("direct", |arg| arg.hide(true))
+}
+
+/// `fingerpost route why`.
+pub fn route_why() -> Command {
+    Command::new("why")
+        .about("What each source knows of a prefix, and what packets do")
+        .arg(
+            Arg::new("prefix")
+                .value_name("PREFIX")
+                .required(true)
+                .value_parser(values::prefix)
+                .help("A prefix or an address"),
+        )
+        .arg(
+            Arg::new("table")
+                .long("table")
+                .value_name("TABLE")
+                .help("The table, by name or number; without: main"),
+        )
+        .args(few_output_arguments())
+        .args(from_arguments())
+        .mut_arg("direct", |arg| arg.hide(true))
+}
+
+/// How an answer that has no columns is written.
+fn few_output_arguments() -> Vec<Arg> {
+    let known = ["json", "ndjson", "details", "oneline"];
+    let some = output_arguments().into_iter();
+    let some = some.filter(|arg| known.contains(&arg.get_id().as_str()));
+    // What these conflict with is not among them.
+    some.map(|arg| match arg.get_id().as_str() {
+        "json" => switch("json", Some('j'), "As JSON")
+            .conflicts_with("ndjson")
+            .help_heading("How"),
+        "ndjson" => switch("ndjson", None, "One JSON object a line").help_heading("How"),
+        _ => arg,
+    })
+    .collect()
+}
+
 fn output_arguments() -> Vec<Arg> {
     let mut arguments = vec![
         switch("json", Some('j'), "One JSON array, in the shape of ip -j")
@@ -158,6 +240,23 @@ pub fn wanted(object: Object, matches: &ArgMatches) -> Result<(Ask, From), Strin
         let question = Box::new(route_to_get(matches)?);
         return Ok((Ask::RouteGet(question), from(matches)));
     }
+    if object == Object::Route
+        && let Some(("diff", matches)) = matches.subcommand()
+    {
+        let question = Box::new(routes_to_compare(matches)?);
+        let from = from(matches);
+        let ask = match from.watch {
+            true => Ask::WatchDiff(question),
+            false => Ask::RouteDiff(question),
+        };
+        return Ok((ask, from));
+    }
+    if object == Object::Route
+        && let Some(("why", matches)) = matches.subcommand()
+    {
+        let question = Box::new(prefix_to_explain(matches)?);
+        return Ok((Ask::RouteWhy(question), from(matches)));
+    }
     let question = Box::new(asked(object, matches)?);
     let from = from(matches);
     let ask = if from.watch {
@@ -178,6 +277,47 @@ fn route_to_get(matches: &ArgMatches) -> Result<RouteQuestion, String> {
     let mut question = packet.question(*to);
     question.output = output(matches);
     Ok(question)
+}
+
+fn routes_to_compare(matches: &ArgMatches) -> Result<RouteDiffQuestion, String> {
+    let mut filter = Filter::default();
+    for word in of_object(FILTERS, Object::Route).filter(|word| word.flag != SOURCE) {
+        conditions::apply(word, matches, &mut filter)?;
+    }
+    settle_family(&mut filter);
+    let source = |id: &str| matches.get_one::<String>(id).cloned().unwrap_or_default();
+    Ok(RouteDiffQuestion {
+        sources: [source("first"), source("second")],
+        strict: matches.get_flag("strict"),
+        filter,
+        output: Output {
+            count: matches.get_flag("count"),
+            ..few_outputs(matches)
+        },
+    })
+}
+
+fn prefix_to_explain(matches: &ArgMatches) -> Result<RouteWhyQuestion, String> {
+    let to: Option<&IpNet> = matches.get_one("prefix");
+    Ok(RouteWhyQuestion {
+        to: *to.ok_or("which prefix?")?,
+        table: matches.get_one("table").cloned(),
+        output: few_outputs(matches),
+    })
+}
+
+fn few_outputs(matches: &ArgMatches) -> Output {
+    let format = match (matches.get_flag("json"), matches.get_flag("ndjson")) {
+        (true, _) => Format::Json,
+        (_, true) => Format::Ndjson,
+        _ => Format::Text,
+    };
+    Output {
+        format,
+        details: matches.get_flag("details"),
+        oneline: matches.get_flag("oneline"),
+        ..Output::default()
+    }
 }
 
 fn asked(object: Object, matches: &ArgMatches) -> Result<Question, String> {

@@ -89,6 +89,12 @@ pub fn rewrite(arguments: Vec<String>) -> Vec<String> {
         Some(word) if begins_one_of(word, SHOW) => {
             rest.remove(0);
         }
+        // Our own: a beginning of it would be one of ip's commands.
+        Some(&("diff" | "why")) if object == Object::Route => {
+            let before = before.collect::<Vec<_>>();
+            compared(&before, &rest, &mut out);
+            return out;
+        }
         Some(word) if begins(word, "get") && object == Object::Nexthop => {
             rest.remove(0);
         }
@@ -105,6 +111,19 @@ pub fn rewrite(arguments: Vec<String>) -> Vec<String> {
     let tokens: Vec<&str> = before.chain(rest).collect();
     rewrite_filters(&tokens, &words, conditions::unnamed(object), &mut out);
     out
+}
+
+/// `route diff FIRST SECOND` and `route why PREFIX`, whose names stand
+/// first, with the words of a listing behind them.
+fn compared(before: &[&str], rest: &[&str], out: &mut Vec<String>) {
+    let names = if rest[0] == "diff" { 2 } else { 1 };
+    let named = rest.iter().skip(1).take(names);
+    let named = named.take_while(|word| !word.starts_with('-')).count();
+    out.extend(rest.iter().take(1 + named).map(|word| (*word).to_owned()));
+    let words: Vec<_> = conditions::of_object(conditions::FILTERS, Object::Route).collect();
+    let tokens = [before, rest.get(1 + named..).unwrap_or_default()].concat();
+    let unnamed = (named == names).then(|| conditions::unnamed(Object::Route));
+    rewrite_filters(&tokens, &words, unnamed.flatten(), out);
 }
 
 /// The command that a word means which changes something.
@@ -280,6 +299,18 @@ mod tests {
                 "route get 10.0.0.1 --from 10.0.0.2",
             ),
             ("route g 10.0.0.1 dev eth0", "route get 10.0.0.1 --oif eth0"),
+            (
+                "-j r diff kernel frr 10/8 proto bgp",
+                "route diff kernel frr --json --exact 10/8 --proto bgp",
+            ),
+            (
+                "route diff --strict kernel frr --watch",
+                "route diff --strict kernel frr --watch",
+            ),
+            (
+                "route why 10.0.0.1 table all",
+                "route why 10.0.0.1 --table all",
+            ),
             ("nexthop get id 5", "nexthop --id 5"),
             ("nexthop groups", "nexthop --groups"),
             (

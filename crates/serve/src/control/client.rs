@@ -83,7 +83,7 @@ pub struct Begun<'a> {
 /// Asks, and waits until the daemon begins to answer: a second, for one
 /// that is stopped or overloaded would hold everybody up.
 pub fn begin(stream: &UnixStream, ask: Ask) -> Result<Begun<'_>, AskError> {
-    let live = matches!(ask, Ask::Watch(_));
+    let live = ask.is_live();
     let request = Request { v: VERSION, ask };
     send(stream, &request).map_err(silent)?;
     let mut from = BufReader::new(stream);

@@ -17,7 +17,7 @@ use std::io::{self, Read, Write};
 use serde::{Deserialize, Serialize};
 use view::arp::ArpQuestion;
 use view::ifconfig::IfconfigQuestion;
-use view::{Question, RouteQuestion};
+use view::{Question, RouteDiffQuestion, RouteQuestion, RouteWhyQuestion};
 
 /// The version of this protocol. Both ends are of one release: a daemon
 /// refuses any other version by name.
@@ -70,6 +70,27 @@ pub enum Ask {
     /// The changes of a table as they happen, a line of JSON each, until
     /// the client goes.
     Watch(Box<Question>),
+    /// Where the routes of two sources differ.
+    RouteDiff(Box<RouteDiffQuestion>),
+    /// The same as it changes, a line of JSON each, until the client goes.
+    WatchDiff(Box<RouteDiffQuestion>),
+    /// What each source knows of a prefix, and what packets do.
+    RouteWhy(Box<RouteWhyQuestion>),
+}
+
+impl Ask {
+    /// Whether its answer ends only when the client goes.
+    pub fn is_live(&self) -> bool {
+        matches!(self, Self::Watch(_) | Self::WatchDiff(_))
+    }
+
+    /// Whether it is about what only a daemon has: several sources.
+    pub fn needs_daemon(&self) -> bool {
+        matches!(
+            self,
+            Self::RouteDiff(_) | Self::WatchDiff(_) | Self::RouteWhy(_)
+        )
+    }
 }
 
 /// What a daemon says before it answers.

@@ -184,6 +184,60 @@ pub const ADDRESS: Parameter = Parameter {
     value: Value::Text,
 };
 
+/// Of `/v1/routes/diff`.
+pub const DIFF: [Parameter; 6] = [
+    Parameter {
+        name: "first",
+        help: "A source of routes: `kernel`, or a feed",
+        value: Value::Text,
+    },
+    Parameter {
+        name: "second",
+        help: "The source that it is compared with",
+        value: Value::Text,
+    },
+    Parameter {
+        name: "strict",
+        help: "Compare all routes of a prefix, with metric, protocol, scope, source and metrics; \
+               without: the type and the next hops of the best",
+        value: Value::Switch,
+    },
+    Parameter {
+        name: "format",
+        help: "What differences are written as, whatever Accept says",
+        value: Value::OneOf(&["json", "ndjson"]),
+    },
+    Parameter {
+        name: "count",
+        help: "Only the number of prefixes that differ",
+        value: Value::Switch,
+    },
+    Parameter {
+        name: "details",
+        help: "More details of each route, as `ip -d`",
+        value: Value::Switch,
+    },
+];
+
+/// Of `/v1/routes/why`.
+pub const WHY: [Parameter; 3] = [
+    Parameter {
+        name: "prefix",
+        help: "A prefix or an address",
+        value: Value::Text,
+    },
+    Parameter {
+        name: "table",
+        help: "The table, by name or number; without: main",
+        value: Value::Text,
+    },
+    Parameter {
+        name: "details",
+        help: "More details of each route, as `ip -d`",
+        value: Value::Switch,
+    },
+];
+
 /// Of `/v1/changes`.
 pub const CHANGES: &[Parameter] = &[
     Parameter {

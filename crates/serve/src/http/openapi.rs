@@ -7,7 +7,8 @@ use view::conditions::{self, Word};
 use view::{ColumnType, Object};
 
 use super::definition::{
-    ADDRESS, CHANGES, FILTER, NETNS, OUTPUT, PAGES, Parameter, TABLES, Table, Value as Kind,
+    ADDRESS, CHANGES, DIFF, FILTER, NETNS, OUTPUT, PAGES, Parameter, TABLES, Table, Value as Kind,
+    WHY,
 };
 use super::problem;
 
@@ -20,6 +21,8 @@ pub fn document() -> Value {
         schemas.insert(table.row.to_owned(), row(table.object));
     }
     paths.insert("/v1/routes/get".to_owned(), route_get_path());
+    paths.insert("/v1/routes/diff".to_owned(), diff_path());
+    paths.insert("/v1/routes/why".to_owned(), why_path());
     paths.insert("/v1/changes".to_owned(), changes_path());
     for (path, summary, media_type, schema) in [
         (
@@ -123,10 +126,7 @@ fn rows_content(row: &str) -> Value {
 }
 
 fn route_get_path() -> Value {
-    let mut address = parameter(&ADDRESS);
-    if let Some(address) = address.as_object_mut() {
-        address.insert("required".to_owned(), true.into());
-    }
+    let address = required(&ADDRESS);
     let words = conditions::of_object(conditions::GET, Object::Route).map(word);
     let others = [&NETNS].into_iter().chain(OUTPUT).map(parameter);
     let parameters = [address].into_iter().chain(words).chain(others).collect();
@@ -137,6 +137,88 @@ fn route_get_path() -> Value {
         &rows_content("Route"),
         &["ETag", "Fingerpost-Generation"],
     )
+}
+
+fn diff_path() -> Value {
+    let words = conditions::of_object(conditions::FILTERS, Object::Route);
+    let words = words.filter(|word| word.flag != "source").map(word);
+    let [first, second, others @ ..] = &DIFF;
+    let named = [required(first), required(second), parameter(&NETNS)];
+    let parameters = named.into_iter().chain(words);
+    let parameters = parameters.chain(others.iter().map(parameter)).collect();
+    let side = json!({"type": "array", "items": {"$ref": "#/components/schemas/Route"}});
+    let difference = json!({
+        "type": "object",
+        "properties": {
+            "family": {"enum": ["inet", "inet6"], "type": "string"},
+            "dst": {"type": "string"},
+            "table": {"type": "string"},
+            "difference": {"enum": ["missing", "extra", "different"], "type": "string"},
+            "since_millis": {"type": "integer"},
+            "or_earlier": {"type": "boolean"},
+            "first": side,
+            "second": side
+        },
+        "additionalProperties": false
+    });
+    let all = json!({"type": "array", "items": difference});
+    let content = json!({
+        "application/json": {"schema": {"anyOf": [all, {"type": "integer", "minimum": 0}]}},
+        "application/x-ndjson": {"schema": {"type": "string"}}
+    });
+    path_of(
+        "routesDiff",
+        "Where the routes of two sources differ, prefix by prefix: `missing` in the second, \
+         `extra` there, or `different`",
+        parameters,
+        &content,
+        &[],
+    )
+}
+
+fn why_path() -> Value {
+    let [prefix, others @ ..] = &WHY;
+    let others = others.iter().chain([&NETNS]).map(parameter);
+    let parameters = [required(prefix)].into_iter().chain(others).collect();
+    let row = json!({"type": "object", "additionalProperties": true});
+    let rows = json!({"type": "array", "items": row});
+    let source = json!({
+        "type": "object",
+        "properties": {
+            "source": {"type": "string"},
+            "routes": rows,
+            "changes": {"type": "integer"},
+            "known_since_millis": {"type": "integer"},
+            "history": rows
+        },
+        "additionalProperties": false
+    });
+    let content = json!({"application/json": {"schema": {
+        "type": "object",
+        "properties": {
+            "to": {"type": "string"},
+            "table": {"type": "string"},
+            "sources": {"type": "array", "items": source},
+            "packet": row
+        },
+        "additionalProperties": false
+    }}});
+    path_of(
+        "routesWhy",
+        "What each source knows of a prefix, with a verdict for each route, and what a packet \
+         there would do",
+        parameters,
+        &content,
+        &[],
+    )
+}
+
+fn required(of: &Parameter) -> Value {
+    let mut parameter = parameter(of);
+    if let Some(map) = parameter.as_object_mut() {
+        map.insert("required".to_owned(), true.into());
+    }
+    parameter
 }
 
 fn changes_path() -> Value {

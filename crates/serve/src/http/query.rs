@@ -209,7 +209,7 @@ fn format(parameters: &mut Parameters<'_>, headers: &HeaderMap) -> Result<Format
 
 /// The format that `Accept` likes best (RFC 9110 §12.5.1); JSON without
 /// one.
-fn accepted(headers: &HeaderMap) -> Option<Format> {
+pub fn accepted(headers: &HeaderMap) -> Option<Format> {
     let mut accept = headers.get_all(ACCEPT).iter().peekable();
     if accept.peek().is_none() {
         return Some(Format::Json);

@@ -22,6 +22,7 @@ use super::source::Users;
 use crate::budget::Budget;
 use crate::clock::now_millis;
 use crate::namespace::Namespace;
+use crate::route_times::RouteTimes;
 
 /// Bytes of a piece of an answer at least, about, however many clients.
 const MIN_PIECE_BYTES: usize = 4 << 10;
@@ -47,6 +48,8 @@ pub struct Shared {
     pub budget: Arc<Budget>,
     /// Those who watch changes.
     pub streams: Streams,
+    /// When routes changed.
+    pub route_times: RouteTimes,
     /// What was answered.
     pub counts: Counts,
     /// When the daemon started, seconds since the UNIX epoch.
@@ -111,6 +114,7 @@ impl Shared {
             compressed: Arc::new(Semaphore::new(MAX_COMPRESSED)),
             budget,
             streams: Streams::new(config.event_streams),
+            route_times: RouteTimes::default(),
             counts: Counts::default(),
             started_secs: now_millis() / 1000,
             config,

@@ -171,6 +171,10 @@ fn nexthop(id: u32) -> table::Change {
 
 /// A route of a feeder; its body is its own.
 fn route(last: u8) -> table::Change {
+    route_to([192, 0, 2, last].into(), last)
+}
+
+fn route_to(address: std::net::Ipv4Addr, last: u8) -> table::Change {
     let body = table::RouteBody {
         kind: 1,
         protocol: 186,
@@ -188,7 +192,7 @@ fn route(last: u8) -> table::Change {
     };
     let route = table::Route {
         table: 254,
-        prefix: std::net::IpAddr::from([192, 0, 2, last]).into(),
+        prefix: std::net::IpAddr::from(address).into(),
         tos: 0,
         metric: 0,
         body,
@@ -436,4 +440,58 @@ fn a_configuration_that_is_wrong_changes_nothing() {
     for which in [0, 1] {
         assert_eq!(asked(&mut tested.connect(which).unwrap()), UNAUTHORIZED);
     }
+}
+
+#[test]
+fn the_routes_of_two_sources_are_compared_piece_by_piece() {
+    let mut writer = table::Writer::default();
+    let tested = answering(&writer);
+    let get = |path: &str| answered(&mut tested.connect(0).unwrap(), path);
+    let path = "/v1/routes/diff?first=kernel&second=bgp";
+    let unknown = get(path);
+    assert!(unknown.starts_with("HTTP/1.1 400 "), "{unknown}");
+    assert!(unknown.contains("there are: kernel"), "{unknown}");
+    let missing = get("/v1/routes/diff?first=kernel");
+    assert!(
+        missing.contains("parameter `second` is missing"),
+        "{missing}"
+    );
+    let feeders = writer.feeders();
+    let mut feeder = feeders.join("bgp", table::Limits::default()).unwrap();
+    feeder.update_status(|status| status.phase = table::Phase::Live);
+    // More than a piece looks at.
+    let many = |at: u32| route_to((0xc000_0200 + at).into(), 1);
+    feeder.commit((1..=9_000).map(many)).unwrap();
+    writer.commit((1..=8_999).map(many)).unwrap();
+    let told = get(path);
+    assert!(told.starts_with("HTTP/1.1 200 "), "{told}");
+    assert!(
+        !told.to_lowercase().contains("fingerpost-incomplete"),
+        "{told}"
+    );
+    assert_eq!(told.matches("\"difference\":").count(), 1, "{told}");
+    assert!(told.contains("\"difference\":\"extra\""), "{told}");
+    let count = get("/v1/routes/diff?first=bgp&second=kernel&count");
+    assert!(count.trim_end().ends_with('1'), "{count}");
+    for (query, says) in [
+        ("&source=bgp", "named by `first` and `second`"),
+        ("&format=csv", "json or ndjson"),
+        ("&dev=nope", "Cannot find device"),
+        ("&nonsense", "is not known here"),
+    ] {
+        let refused = get(&format!("{path}{query}"));
+        assert!(refused.starts_with("HTTP/1.1 400 "), "{query}: {refused}");
+        assert!(refused.contains(says), "{query}: {refused}");
+    }
+    let why = get("/v1/routes/why?prefix=192.0.2.1");
+    assert!(why.contains("\"source\":\"bgp\""), "{why}");
+    assert!(get("/v1/routes/why?prefix=fish").starts_with("HTTP/1.1 400 "));
+    feeder.begin();
+    let told = get(path).to_lowercase();
+    assert!(
+        told.contains("fingerpost-incomplete: bgp: resyncing"),
+        "{told}"
+    );
+    drop(feeder);
+    assert!(get(path).starts_with("HTTP/1.1 400 "));
 }

@@ -209,7 +209,7 @@ impl<'a> Prefix<'a> {
         let [first, second] = &self.rows;
         let [one, other] = self.sides.map(|side| side.tables);
         let same = |(a, b): (&RouteRef<'_>, &RouteRef<'_>)| {
-            (!strict || same_properties(a, b)) && same_way(&way(a, one), &way(b, other))
+            (!strict || same_properties(a, b)) && go_the_same_way((a, one), (b, other))
         };
         match strict {
             true => first.len() == second.len() && first.iter().zip(second).all(same),
@@ -242,6 +242,15 @@ fn same_properties(a: &RouteRef<'_>, b: &RouteRef<'_>) -> bool {
         && a.body.preferred_source == b.body.preferred_source
         && a.body.source == b.body.source
         && a.body.metrics == b.body.metrics
+}
+
+/// Whether two routes send packets the same way, each with the tables that
+/// it stands in.
+pub(crate) fn go_the_same_way(
+    (a, in_a): (&RouteRef<'_>, &Tables),
+    (b, in_b): (&RouteRef<'_>, &Tables),
+) -> bool {
+    same_way(&way(a, in_a), &way(b, in_b))
 }
 
 /// Where packets go by a route.

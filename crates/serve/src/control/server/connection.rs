@@ -6,7 +6,9 @@ use std::sync::atomic::Ordering;
 use std::time::Instant;
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use view::{AnswerError, Bounds, Names, Object, Question, Walk, arp, ifconfig};
+use view::{
+    AnswerError, Bounds, Names, Object, Question, RouteDiff, RouteDiffQuestion, Walk, arp, ifconfig,
+};
 
 use super::outbox::Outbox;
 use super::{Client, ServerState};
@@ -15,6 +17,8 @@ use crate::control::protocol::{
 };
 use crate::namespace::Namespace;
 use crate::namespace_service::NamespaceService;
+use crate::owners::{self, AnswerErrorOrLeft, Following, Pair};
+use crate::route_times::RouteTimes;
 use crate::status::Answered;
 use crate::watch::{self, Watching};
 
@@ -81,8 +85,13 @@ fn respond(
     out: &mut Outbox<'_>,
 ) -> Result<u64, Failure> {
     let namespace = namespace_of(ask, answers)?;
+    let pair = pair_of(ask, &namespace)?;
     let hello = Hello {
-        incomplete: namespace.incomplete(),
+        incomplete: match (&pair, ask) {
+            (Some(pair), _) => pair.incomplete(),
+            (None, Ask::RouteWhy(_)) => owners::incomplete_of_all(&namespace),
+            (None, _) => namespace.incomplete(),
+        },
     };
     let hello = serde_json::to_vec(&hello).map_err(io::Error::from)?;
     out.frame(HELLO, &hello)?;
@@ -100,6 +109,11 @@ fn respond(
             turn = Some(sorting.lock().unwrap_or_else(PoisonError::into_inner));
         }
         Ask::Watch(question) => return watched(question, &namespace, &names, &ended, out),
+        Ask::RouteDiff(question) => {
+            if let Some(pair) = pair {
+                return compared(question, &pair, answers.route_times(), &names, out);
+            }
+        }
         _ => {}
     }
     let about = (answers, &namespace);
@@ -117,6 +131,44 @@ fn namespace_of(ask: &Ask, answers: &NamespaceService) -> Result<Namespace, Fail
         _ => None,
     };
     answers.namespace().of(owner).map_err(Failure::Told)
+}
+
+/// The two owners that are compared, where two are.
+fn pair_of(ask: &Ask, namespace: &Namespace) -> Result<Option<Pair>, Failure> {
+    match ask {
+        Ask::RouteDiff(question) | Ask::WatchDiff(question) => {
+            let pair = Pair::new(namespace, &question.sources);
+            pair.map(Some).map_err(Failure::Told)
+        }
+        _ => Ok(None),
+    }
+}
+
+/// Tells where two owners differ, as [`walked`] tells rows: no moment is
+/// held for a client that takes nothing.
+fn compared(
+    question: &RouteDiffQuestion,
+    pair: &Pair,
+    times: &RouteTimes,
+    names: &Names,
+    out: &mut Outbox<'_>,
+) -> Result<u64, Failure> {
+    let mut diff = RouteDiff::new(question.clone());
+    while !diff.is_over() {
+        let moment = pair.moment(times).map_err(Failure::Told)?;
+        let now_millis = pair.now_millis();
+        let mut takes = true;
+        while takes
+            && let Some(piece) = diff
+                .piece(Bounds::LONG, moment.sides(), names, now_millis)
+                .map_err(failure)?
+        {
+            takes = out.offer(&piece)?;
+        }
+        drop(moment);
+        out.deliver()?;
+    }
+    Ok(diff.rows())
 }
 
 /// Tells rows of one snapshot as long as the client takes them. While it
@@ -266,6 +318,28 @@ fn answer_from(
             let tables = namespace.tables();
             view::route_get(question, &tables, names, now(), out)
         }
+        Ask::RouteDiff(question) => {
+            let pair = Pair::new(namespace, &question.sources).map_err(Failure::Told)?;
+            let moment = pair.moment(answers.route_times()).map_err(Failure::Told)?;
+            let mut diff = RouteDiff::new((**question).clone());
+            let sides = moment.sides();
+            while let Some(piece) = diff
+                .piece(Bounds::LONG, sides, names, now())
+                .map_err(failure)?
+            {
+                out.write_all(&piece)?;
+            }
+            Ok(diff.rows())
+        }
+        Ask::WatchDiff(question) => {
+            let pair = Pair::new(namespace, &question.sources).map_err(Failure::Told)?;
+            let following = Following::new(pair, (**question).clone());
+            return followed(following, answers.route_times(), names, &ended, out);
+        }
+        Ask::RouteWhy(question) => {
+            namespace.refresh(Object::Neigh, false);
+            owners::route_why(question, namespace, names, &mut *out)
+        }
         Ask::Arp(question) => {
             namespace.refresh(Object::Neigh, question.shows_ages());
             if question.own {
@@ -289,6 +363,30 @@ fn answer_from(
     };
     let rows = answered.map_err(failure)?;
     still_fed(namespace)?;
+    Ok(rows)
+}
+
+/// Tells where two owners differ as it changes, until `ended`. Nothing is
+/// held while the client takes nothing.
+fn followed(
+    mut following: Following,
+    times: &RouteTimes,
+    names: &Names,
+    ended: &dyn Fn() -> bool,
+    out: &mut impl Write,
+) -> Result<u64, Failure> {
+    let mut rows = 0;
+    while !ended() {
+        let mut told = Vec::new();
+        rows += following
+            .tell(times, names, &mut told)
+            .map_err(|why| match why {
+                AnswerErrorOrLeft::Answer(error) => failure(error),
+                AnswerErrorOrLeft::Left(why) => Failure::Told(why),
+            })?;
+        out.write_all(&told)?;
+        out.flush()?;
+    }
     Ok(rows)
 }
 

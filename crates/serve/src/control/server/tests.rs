@@ -1,15 +1,16 @@
 //! Clients of every sort, over real sockets.
 
-use std::io::{Read, Write};
+use std::io::{self, Read, Write};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::PathBuf;
+use std::sync::mpsc::{Sender, channel};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use table::{
     Change, Limits, Link, NextHop, NextHops, Placement, Reader, Route, RouteBody, Source, Writer,
 };
 use tempfile::TempDir;
-use view::{Filter, Object, Output, Question};
+use view::{Filter, Format, Object, Output, Question, RouteDiffQuestion, RouteWhyQuestion};
 
 use super::*;
 use crate::control::client::{self, AskError};
@@ -613,4 +614,143 @@ fn a_flood_of_clients_does_not_hold_up_whoever_accepts() {
     server.accept(&listener, &answers);
     assert_eq!(server.answered().clients, 2 * AT_ONCE);
     server.stop();
+}
+
+/// An IPv4 route via a gateway over a link.
+fn routed(prefix: &str, gateway: u8) -> Route {
+    Route {
+        table: table::row::route::table_id::MAIN,
+        prefix: prefix.parse().unwrap(),
+        tos: 0,
+        metric: 0,
+        body: RouteBody {
+            kind: 1,
+            protocol: 4,
+            scope: 0,
+            flags: 0,
+            preferred_source: None,
+            source: None,
+            nexthop_id: None,
+            next_hops: NextHops::One(NextHop {
+                link: 1,
+                gateway: Some([192, 0, 2, gateway].into()),
+                weight: 1,
+                ..NextHop::default()
+            }),
+            metrics: None,
+            preference: None,
+            error: 0,
+            expires_at_millis: None,
+            rest: table::RawAttributes::default(),
+        },
+    }
+}
+
+fn put(prefix: &str, gateway: u8) -> Change {
+    Change::PutRoute(routed(prefix, gateway), Placement::InsteadOfFirst)
+}
+
+fn compared(first: &str, second: &str) -> Box<RouteDiffQuestion> {
+    Box::new(RouteDiffQuestion {
+        sources: [first.to_owned(), second.to_owned()],
+        strict: false,
+        filter: Filter::default(),
+        output: Output {
+            format: Format::Ndjson,
+            ..Output::default()
+        },
+    })
+}
+
+#[test]
+fn two_sources_are_compared_and_each_is_asked_why() {
+    let mut tested = Tested::new(Patience::default(), 2);
+    let ask = |tested: &Tested, ask| tested.ask(ask).map_err(|error| error.to_string());
+    let diff = || Ask::RouteDiff(compared(table::KERNEL, "frr"));
+    let unknown = ask(&tested, diff()).unwrap_err();
+    assert!(unknown.contains("no source `frr`"), "{unknown}");
+    let same = Ask::RouteDiff(compared(table::KERNEL, table::KERNEL));
+    let same = ask(&tested, same).unwrap_err();
+    assert!(same.contains("compared with itself"), "{same}");
+    let feeders = tested.writer.feeders();
+    let mut feeder = feeders.join("frr", Limits::default()).unwrap();
+    feeder.update_status(|status| status.phase = table::Phase::Live);
+    feeder
+        .commit([put("10.0.0.0/8", 1), put("10.1.0.0/16", 1)])
+        .unwrap();
+    tested.writer.commit([put("10.0.0.0/8", 2)]).unwrap();
+    let (rows, text) = ask(&tested, diff()).unwrap();
+    assert_eq!(rows, 2, "{text}");
+    assert!(text.contains("\"difference\":\"different\""), "{text}");
+    assert!(text.contains("\"difference\":\"extra\""), "{text}");
+    // What may lack rows is named.
+    feeder.begin();
+    let mut out = Vec::new();
+    let outcome = client::ask(&tested.connect(), diff(), &mut out).unwrap();
+    assert_eq!(outcome.incomplete.as_deref(), Some("frr: resyncing"));
+    let why = Ask::RouteWhy(Box::new(RouteWhyQuestion {
+        to: "10.1.2.3/32".parse().unwrap(),
+        table: None,
+        output: Output::default(),
+    }));
+    let outcome = client::ask(&tested.connect(), why.clone(), &mut out).unwrap();
+    assert_eq!(outcome.incomplete.as_deref(), Some("frr: resyncing"));
+    assert_eq!(outcome.end.rows, 2);
+    drop(feeder);
+    let (rows, text) = ask(&tested, why).unwrap();
+    assert!(rows == 1 && text.contains("kernel: 10.0.0.0/8"), "{text}");
+    let left = ask(&tested, diff()).unwrap_err();
+    assert!(left.contains("no source `frr`"), "{left}");
+}
+
+/// Hands on what is written, line by line.
+struct Lines(Vec<u8>, Sender<String>);
+
+impl Write for Lines {
+    fn write(&mut self, octets: &[u8]) -> io::Result<usize> {
+        self.0.extend_from_slice(octets);
+        while let Some(at) = self.0.iter().position(|octet| *octet == b'\n') {
+            let line: Vec<u8> = self.0.drain(..=at).collect();
+            let line = String::from_utf8(line).map_err(io::Error::other)?;
+            self.1.send(line).map_err(io::Error::other)?;
+        }
+        Ok(octets.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+#[test]
+fn who_watches_a_difference_hears_of_changes_on_both_sides() {
+    let mut tested = Tested::new(Patience::default(), 2);
+    let feeders = tested.writer.feeders();
+    let mut feeder = feeders.join("frr", Limits::default()).unwrap();
+    tested.writer.commit([put("10.0.0.0/8", 1)]).unwrap();
+    let (lines, heard) = channel();
+    let watching = tested.connect();
+    let watcher = thread::spawn(move || {
+        let ask = Ask::WatchDiff(compared(table::KERNEL, "frr"));
+        client::ask(&watching, ask, &mut Lines(Vec::new(), lines)).map(drop)
+    });
+    let hears = |what: &[&str]| {
+        let line = heard.recv_timeout(PATIENCE).unwrap();
+        assert!(what.iter().all(|what| line.contains(what)), "{line}");
+    };
+    hears(&["\"event\":\"differs\"", "10.0.0.0/8", "missing"]);
+    feeder.commit([put("10.0.0.0/8", 1)]).unwrap();
+    hears(&["\"event\":\"agrees\"", "10.0.0.0/8"]);
+    tested.writer.commit([put("10.0.0.0/8", 2)]).unwrap();
+    hears(&["\"event\":\"differs\"", "different"]);
+    // More than is kept for watchers: everything is compared anew.
+    feeder.without_events();
+    feeder
+        .commit([put("10.0.0.0/8", 2), put("10.2.0.0/16", 1)])
+        .unwrap();
+    hears(&["\"event\":\"differs\"", "10.2.0.0/16", "extra"]);
+    hears(&["\"event\":\"agrees\"", "10.0.0.0/8"]);
+    drop(feeder);
+    let ended = watcher.join().unwrap().unwrap_err().to_string();
+    assert!(ended.contains("frr left"), "{ended}");
 }
