@@ -54,6 +54,7 @@ pub fn run(replay: &Replay, config: &Config, playing: Playing) -> Result<ExitCod
         None => socket::directory(config.control.directory.as_deref())?,
     };
     let signals = Signals::catch().context("cannot catch signals")?;
+    serve::descriptors::raise();
     let opened = match &replay.config {
         Some(_) => Some(snmp::BoundSockets::open(&config.snmp)?),
         None => None,
