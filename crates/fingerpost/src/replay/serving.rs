@@ -89,7 +89,7 @@ impl Serving<'_> {
         let began = Instant::now();
         if !self.replay.real_time {
             let signals = &mut self.signals;
-            let end = self.playing.finish(&mut |_| signals.take_end());
+            let end = self.playing.finish(&mut || signals.take_end());
             if end == End::BrokenOff {
                 return Ok(());
             }

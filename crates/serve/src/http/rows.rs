@@ -386,7 +386,7 @@ impl Rows {
     /// Who has the name of the feeder now.
     fn feeder_now(&self, reader: &Reader) -> Option<u64> {
         let tables = reader.snapshot();
-        let mut owners = tables.owners().iter();
+        let mut owners = tables.owners();
         let found = owners.find(|owner| Some(owner.name()) == self.owner.as_deref());
         found.map(Owner::id)
     }

@@ -185,6 +185,7 @@ fn route(last: u8) -> table::Change {
         error: 0,
         expires_at_millis: None,
         rest: Default::default(),
+        path: Default::default(),
     };
     let route = table::Route {
         table: 254,

@@ -219,6 +219,7 @@ fn route(to: [u8; 4], link: u32) -> Change {
         error: 0,
         expires_at_millis: None,
         rest: Default::default(),
+        path: Default::default(),
     };
     let route = Route {
         table: 254,
