@@ -59,6 +59,7 @@ fn route(prefix: &str, of: u8, link: u32, gateway: Option<&str>) -> Option<Chang
         error: 0,
         expires_at_millis: None,
         rest: RawAttributes::default(),
+        path: Default::default(),
     };
     let route = Route {
         table,

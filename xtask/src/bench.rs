@@ -11,6 +11,7 @@ mod forward;
 mod http;
 mod ifconfig;
 mod links;
+mod mrt;
 mod namespaces;
 mod nat;
 mod peers;
@@ -78,6 +79,8 @@ enum Case {
     Ifconfig,
     /// Making and deleting links, and routes from a file
     Links,
+    /// Loading a collector's table of BGP paths
+    Mrt,
     /// A thousand namespaces, mirrored by one daemon
     Namespaces,
     /// Translating packets, from 2,000 to 10 million flows
@@ -138,6 +141,7 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode> {
                 ifconfig::measure(&setting, &mut samples).map(|()| samples.into_rows())?
             }
             Case::Links => links::measure(&setting, &mut samples).map(|()| samples.into_rows())?,
+            Case::Mrt => mrt::measure(&setting)?,
             Case::Namespaces => {
                 namespaces::measure(&setting, &mut samples).map(|()| samples.into_rows())?
             }

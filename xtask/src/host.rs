@@ -41,6 +41,9 @@ pub const FOR_TESTS: &[Needed] = &[
     ("tshark", "tshark"),
     ("python3", "python3"),
     ("vsftpd", "vsftpd"),
+    // Tables of BGP paths, written by those who keep such.
+    ("bird", "bird2"),
+    ("gobgpd", "gobgpd"),
     // Packages: what makes them, and what their scripts and their test call.
     ("dpkg-shlibdeps", "dpkg-dev"),
     ("adduser", "adduser"),

@@ -95,6 +95,7 @@ pub fn body(of: u8, hops: Vec<NextHop>) -> RouteBody {
         error: 0,
         expires_at_millis: None,
         rest: RawAttributes::default(),
+        path: Default::default(),
     }
 }
 

@@ -10,7 +10,7 @@
 //! group = "netadmin"                     # may ask about other namespaces
 //!
 //! [answers]
-//! kept_bytes = 67108864                  # that clients have not taken, of all
+//! kept_bytes = 67108864                  # of memory for all who are answered
 //!
 //! [mirror]
 //! receive_buffer_bytes = 33554432

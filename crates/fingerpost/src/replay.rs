@@ -2,11 +2,14 @@
 //! same answers from them. Needs no privileges and asks no kernel.
 //!
 //! - `command`: its command line.
-//! - `files`: the recording's files, opened and put in their order.
-//! - `playing`: records from there into the machines.
+//! - `files`: the files, opened, told apart and put in their order; `ahead`
+//!   unpacks them.
+//! - `playing`: records from there into the machines, or into the tables of
+//!   a collector's peers.
 //! - `serving`: answers at control sockets, and over SNMP and HTTP if
 //!   configured.
 
+mod ahead;
 mod calendar;
 mod command;
 mod files;
@@ -19,7 +22,6 @@ use std::process::ExitCode;
 use std::sync::Arc;
 
 use anyhow::{Context, Result, bail};
-use linux::recording::Player;
 
 use serve::control::protocol::Ask;
 use serve::control::server::connection::{Failure, answer};
@@ -31,6 +33,7 @@ use crate::ask::{ended, source_of};
 use crate::config::{self, Config};
 use crate::daemon::logging;
 pub use command::{command, wanted};
+use files::Files;
 use playing::{End, Playing};
 
 /// Octets gathered before they are written.
@@ -79,8 +82,10 @@ pub fn run(replay: &Replay) -> Result<ExitCode> {
     let log = replay.log.as_deref().or(usual);
     let _logging = logging::start(log, config.log.as_deref())?;
     let files = files::open(&replay.files)?;
-    let player = Player::new(config.limits.limits());
-    let playing = Playing::new(files, player, replay.until);
+    if replay.real_time && matches!(files, Files::Mrt(_)) {
+        bail!("--real-time is for recordings: files of BGP tables are taken in at once");
+    }
+    let playing = Playing::new(files, config.limits.limits(), replay.until);
     match &replay.question {
         Some(ask) => once(ask, replay, playing),
         None => serving::run(replay, &config, playing),
@@ -91,7 +96,7 @@ pub fn run(replay: &Replay) -> Result<ExitCode> {
 fn once(ask: &Ask, replay: &Replay, mut playing: Playing) -> Result<ExitCode> {
     privileges::give_up().context("cannot give up privileges")?;
     let mut known = Vec::new();
-    let end = playing.finish(&mut |_| false);
+    let end = playing.finish(&mut || false);
     collect(&mut playing, replay, &mut known);
     warn_of(&playing, &end);
     let answers = the_one(&known, replay)?;
@@ -128,8 +133,8 @@ fn answered_from(ask: &Ask, answers: &NamespaceService) -> Result<Namespace> {
 
 /// Takes the namespaces that came, as far as they are wanted.
 fn collect(playing: &mut Playing, replay: &Replay, known: &mut Vec<Arc<NamespaceService>>) {
-    for (name, replayed) in playing.take_new() {
-        let spec = (!name.is_empty()).then_some(name);
+    for found in playing.take_new() {
+        let spec = (!found.name.is_empty()).then_some(found.name);
         let called = spec.as_deref().unwrap_or(OWN);
         if replay
             .netns
@@ -138,10 +143,10 @@ fn collect(playing: &mut Playing, replay: &Replay, known: &mut Vec<Arc<Namespace
         {
             let namespace = Namespace {
                 name: spec,
-                inode: replayed.inode(),
+                inode: found.inode,
                 // Whoever may read the recording lets others ask it.
                 is_others: false,
-                source: Arc::new(replayed),
+                source: found.source,
                 feeder: None,
             };
             known.push(Arc::new(NamespaceService::new(
@@ -192,6 +197,9 @@ fn warn_of(playing: &Playing, end: &End) {
     let progress = playing.progress();
     if let End::Damaged(place) = end {
         tracing::error!("{place}; everything before it was replayed");
+    }
+    if let End::Incomplete(place) = end {
+        tracing::error!("{place}; what could be read was taken in");
     }
     if progress.gaps > 0 {
         tracing::warn!(

@@ -178,6 +178,7 @@ fn own(address: Address) -> Vec<Change> {
                 error: 0,
                 expires_at_millis: None,
                 rest: RawAttributes::default(),
+                path: Default::default(),
             },
         })
     };

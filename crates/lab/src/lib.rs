@@ -13,6 +13,7 @@
 //! - [`soak`]: random changes under a daemon, compared with the kernel.
 //! - [`decisions`]: which way packets go, the kernel beside the daemon.
 //! - [`corpus`]: what the fuzz targets have found and were given.
+//! - [`mrt`]: files of BGP tables, written.
 //! - [`bare`]: what the floors under changes share.
 
 pub mod bare;
@@ -20,6 +21,7 @@ pub mod bench;
 mod child;
 pub mod corpus;
 pub mod decisions;
+pub mod mrt;
 mod netns;
 pub mod program;
 mod setting;

@@ -139,7 +139,7 @@ impl Rows for FeederTable {
 
     /// There are sixteen at most: all are looked at.
     fn from<'a>(objects: &Objects<'a>, _: &[u32]) -> impl Iterator<Item = Self::Row<'a>> {
-        let mut owners: Vec<&'a Owner> = objects.tables().owners().iter().collect();
+        let mut owners: Vec<&'a Owner> = objects.tables().owners().collect();
         // A name as an index begins with its length.
         owners.sort_by_key(|owner| (owner.name().len(), owner.name()));
         owners.into_iter().map(|owner| (owner, owner.status()))

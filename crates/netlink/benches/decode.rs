@@ -140,6 +140,7 @@ fn route(number: u32) -> Route {
             error: 0,
             expires_at_millis: None,
             rest: RawAttributes::default(),
+            path: Default::default(),
         },
     }
 }

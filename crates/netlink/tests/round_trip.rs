@@ -159,6 +159,7 @@ fn route() -> impl Strategy<Value = Route> {
                     error: 0,
                     expires_at_millis,
                     rest,
+                    path: Default::default(),
                 },
             }
         })
@@ -436,6 +437,7 @@ fn what_does_not_fit_is_refused_and_taken_back() {
             error: 0,
             expires_at_millis: None,
             rest: RawAttributes::default(),
+            path: Default::default(),
         },
     };
     let request = Request {

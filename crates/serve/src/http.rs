@@ -2,7 +2,7 @@
 //! distance, and the page for people.
 //!
 //! - [`BoundSockets`], [`Service`]: sockets, keys and the thread that serves.
-//! - `listening`, `serve`, `clients`, `source`, `shared_stream`, `guarded`:
+//! - `listening`, `serve`, `clients`, `users`, `shared_stream`, `guarded`, `parting`:
 //!   addresses, connections, whose they are, and what bounds them.
 //! - `access_policy`, `token`: who may ask.
 //! - `definition`, `query`, `openapi`: what can be asked, defined once.
@@ -31,17 +31,18 @@ mod memory;
 mod metrics;
 mod openapi;
 mod page;
+mod parting;
 mod problem;
 mod query;
 mod rows;
 mod serve;
 mod shared;
 mod shared_stream;
-mod source;
 mod sources;
 mod status;
 mod streamed;
 mod token;
+mod users;
 
 use std::net::{SocketAddr, TcpListener};
 use std::sync::Arc;
@@ -55,7 +56,6 @@ use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 use bytes::Bytes;
 use http::request::Parts;
-use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use rustix::rand::{GetRandomFlags, getrandom};
 use rustls_pki_types::pem::PemObject;
 use rustls_pki_types::{CertificateDer, PrivateKeyDer};
@@ -98,7 +98,7 @@ impl BoundSockets {
     pub fn open(config: &Http) -> Result<Self> {
         let mut listeners = Vec::new();
         if !config.listen.is_empty() {
-            raise_descriptors(config);
+            count_descriptors(config);
             listeners.extend(config.listen.iter().filter_map(|address| {
                 let listener = bind(*address)?;
                 let listening = Arc::new(Listening::new(*address, &listener));
@@ -148,25 +148,14 @@ fn listen(address: SocketAddr) -> std::io::Result<TcpListener> {
     Ok(socket.into())
 }
 
-/// Many clients want many descriptors; the limit that most systems begin
-/// with may be raised by everybody.
-fn raise_descriptors(config: &Http) {
+/// Says so where many clients may not find a descriptor each. The limit was
+/// raised by whoever starts this ([`crate::descriptors::raise`]).
+fn count_descriptors(config: &Http) {
     let wanted = config.clients as u64 + OTHER_DESCRIPTORS;
-    let limit = getrlimit(Resource::Nofile);
-    if limit.current.is_none_or(|current| current >= wanted) {
-        return;
-    }
-    let raised = limit.maximum.map_or(wanted, |maximum| maximum.min(wanted));
-    let set = setrlimit(
-        Resource::Nofile,
-        Rlimit {
-            current: Some(raised),
-            maximum: limit.maximum,
-        },
-    );
-    if set.is_err() || raised < wanted {
+    let limit = crate::descriptors::limit();
+    if limit < wanted {
         tracing::warn!(
-            "{} HTTP clients may not find descriptors: the limit is {raised} (`ulimit -n`, \
+            "{} HTTP clients may not find descriptors: the limit is {limit} (`ulimit -Hn`, \
              LimitNOFILE=)",
             config.clients
         );

@@ -14,18 +14,21 @@
 //!   status says beside it.
 //! - [`owners`]: rows of several owners compared.
 //! - [`watch`]: changes as lines of JSON, for whoever has a reader.
-//! - [`budget`]: memory for what clients have not taken.
+//! - [`budget`]: memory for those who are answered.
+//! - [`descriptors`]: how many the process may have.
 //! - [`status`]: how a daemon is, as it is told.
 
 pub mod budget;
 mod clock;
 mod complaint;
 pub mod control;
+pub mod descriptors;
 pub mod http;
 pub mod namespace;
 pub mod namespace_service;
 pub mod owners;
 pub mod route_times;
 pub mod snmp;
+mod source;
 pub mod status;
 pub mod watch;

@@ -53,7 +53,7 @@ impl Namespace {
 
     fn no_source(&self, name: &str) -> String {
         let tables = self.tables();
-        let owners = tables.owners().iter().map(|owner| owner.name());
+        let owners = tables.owners().map(|owner| owner.name());
         let known: Vec<&str> = [KERNEL].into_iter().chain(owners).collect();
         let name: String = name.chars().take(64).collect();
         format!(

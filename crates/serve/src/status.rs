@@ -273,7 +273,7 @@ pub fn feeders(tables: &Tables) -> Vec<FeederStatus> {
             refused: status.refused.values().sum(),
         }
     };
-    tables.owners().iter().map(of).collect()
+    tables.owners().map(of).collect()
 }
 
 /// Number of rows of a table. O(1).

@@ -40,8 +40,9 @@ const GAP: u64 = 1 << 32;
 #[derive(Debug, Clone, Default)]
 pub struct Addresses {
     by_place: Ordered<AddressPlace, Arc<Address>>,
-    /// Class and ordinal.
-    by_key: Ordered<AddressKey, (u16, u64)>,
+    /// The row again, so that a walk by address does not look each up, and
+    /// its ordinal.
+    by_key: Ordered<AddressKey, (Arc<Address>, u64)>,
 }
 
 impl Addresses {
@@ -57,16 +58,15 @@ impl Addresses {
 
     /// The address of a key. O(log n).
     pub fn get(&self, key: &AddressKey) -> Option<&Arc<Address>> {
-        self.by_place.get(&self.place_of(key)?)
+        self.by_key.get(key).map(|(row, _)| row)
     }
 
     /// Where the address of a key stands. O(log n).
     pub fn place_of(&self, key: &AddressKey) -> Option<AddressPlace> {
-        let (class, ordinal) = *self.by_key.get(key)?;
+        let (row, ordinal) = self.by_key.get(key)?;
         Some(AddressPlace {
-            link: key.link,
-            class,
-            ordinal,
+            ordinal: *ordinal,
+            ..AddressPlace::of_class(row)
         })
     }
 
@@ -98,7 +98,7 @@ impl Addresses {
     }
 
     /// All from an address on (itself included), on whatever links, ordered
-    /// by address, then link. A seek, then O(log n) a row.
+    /// by address, then link. A seek, then O(1) a row.
     pub fn from_address(&self, address: IpAddr) -> impl Iterator<Item = &Arc<Address>> {
         let first = AddressKey {
             local: address,
@@ -113,7 +113,7 @@ impl Addresses {
         &'a self,
         key: &AddressKey,
     ) -> impl Iterator<Item = &'a Arc<Address>> + use<'a> {
-        self.by_key.from(key).filter_map(|(key, _)| self.get(key))
+        self.by_key.from(key).map(|(_, (row, _))| row)
     }
 
     /// The rows with this very address, on whatever links. A seek, then
@@ -132,7 +132,7 @@ impl Addresses {
 
     /// The rows whose address is inside a prefix from a key on (itself
     /// included), on whatever links, ordered by address, then link. A seek,
-    /// then O(log n) a row.
+    /// then O(1) a row.
     pub fn inside_from(&self, net: IpNet, key: &AddressKey) -> impl Iterator<Item = &Arc<Address>> {
         self.run_from(key)
             .take_while(move |row| net.contains(&row.local))
@@ -205,20 +205,24 @@ impl Addresses {
         place: fn(&mut Self, &Address) -> AddressPlace,
     ) -> Option<Arc<Address>> {
         let key = row.key();
-        let old = self.get(&key).cloned();
         let keeps_place = |old: &Address| {
             class_of(old) == class_of(&row) && old.created_centisecs == row.created_centisecs
         };
-        if let Some(at) = self.place_of(&key)
-            && old.as_deref().is_some_and(keeps_place)
-        {
-            return self.by_place.insert(at, row);
+        let at = self.place_of(&key);
+        if let Some(at) = at.filter(|_| self.get(&key).is_some_and(|old| keeps_place(old))) {
+            return self.put_at(at, row);
         }
-        self.remove(&key);
+        let old = self.remove(&key);
         let at = place(self, &row);
-        self.by_key.insert(key, (at.class, at.ordinal));
-        self.by_place.insert(at, row);
+        self.put_at(at, row);
         old
+    }
+
+    /// Puts a row at a place; gives the one that stood there.
+    fn put_at(&mut self, at: AddressPlace, row: Arc<Address>) -> Option<Arc<Address>> {
+        let found = (Arc::clone(&row), at.ordinal);
+        self.by_key.insert(row.key(), found);
+        self.by_place.insert(at, row)
     }
 
     /// The place behind all of a row's class.
@@ -316,9 +320,7 @@ impl Addresses {
             self.remove(&row.key());
         }
         for row in rows {
-            let at = AddressPlace { ordinal, ..first };
-            self.by_key.insert(row.key(), (at.class, at.ordinal));
-            self.by_place.insert(at, row);
+            self.put_at(AddressPlace { ordinal, ..first }, row);
             ordinal += GAP;
         }
         ordinal - GAP

@@ -455,6 +455,7 @@ mod tests {
             error: 0,
             expires_at_millis: None,
             rest: RawAttributes::default(),
+            path: Default::default(),
         });
         let route = Route {
             table,

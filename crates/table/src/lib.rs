@@ -49,7 +49,7 @@ pub use neighbours::Neighbours;
 pub use nexthops::Nexthops;
 pub use ordered::{Iter, Ordered};
 pub use pairs::{Pair, pairs};
-pub use routes::{BodyId, BodyKey, Placement, RouteCount, RoutePlace, RouteRun, Routes};
+pub use routes::{BodyId, BodyKey, Placement, RouteCount, RouteLoad, RoutePlace, RouteRun, Routes};
 pub use row::address::{Address, AddressKey};
 pub use row::attributes::RawAttributes;
 pub use row::counters::{IpCounters, IpPlace, IpSettings, LinkCounters, NeighbourAges};
@@ -59,6 +59,7 @@ pub use row::link::{KindData, Link, PortData};
 pub use row::link_layer_address::LinkLayerAddress;
 pub use row::neighbour::{Neighbour, NeighbourKey};
 pub use row::nexthop::{GroupMember, Nexthop, Resilient};
+pub use row::path_attributes::{AsPath, PathAttributes, Segment};
 pub use row::route::{
     NextHop, NextHops, OtherRoute, OtherRouteKey, Route, RouteBody, RouteRef, SharedRoute,
 };

@@ -9,6 +9,7 @@
 //! Why not a ready-made container: `docs/decisions/001-ordered-container.md`.
 //! Oracle: `std::collections::BTreeMap`, in this module's property test.
 
+mod build;
 mod insert;
 mod iter;
 mod node;
@@ -19,6 +20,7 @@ mod tests;
 use std::ops::Bound;
 use std::sync::Arc;
 
+pub(crate) use self::build::Build;
 use self::insert::{Inserted, insert_below};
 pub use self::iter::Iter;
 use self::node::{Inner, Leaf, Node, rank};

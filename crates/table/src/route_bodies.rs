@@ -227,6 +227,29 @@ impl Interner {
         id
     }
 
+    /// Each body has so many routes more, by its number. O(bodies).
+    pub(crate) fn add(&mut self, routes: &[u32]) {
+        for found in self.ids.values_mut() {
+            let more = routes.get(found.id.0 as usize).copied().unwrap_or(0);
+            found.routes = found.routes.saturating_add(more);
+        }
+    }
+
+    /// Each body has so many routes, by its number: a load counted them, and
+    /// not one by one. Bodies without any go. O(bodies).
+    pub(crate) fn count(&mut self, bodies: &mut Bodies, routes: &[u32]) {
+        let free = &mut self.free;
+        self.ids.retain(|body, found| {
+            let counted = routes.get(found.id.0 as usize).copied();
+            found.routes = counted.unwrap_or(0);
+            if found.routes == 0 {
+                bodies.remove(found.id, body);
+                free.push(found.id);
+            }
+            found.routes > 0
+        });
+    }
+
     /// One route less with this body.
     pub(crate) fn give_back(&mut self, bodies: &mut Bodies, body: &RouteBody) {
         let Some(found) = self.ids.get_mut(body) else {

@@ -19,12 +19,14 @@ use crate::row::route::{OtherRoute, OtherRouteKey, Route, RouteBody, RouteRef, S
 
 mod family;
 mod key;
+mod load;
 mod placement;
 mod run;
 mod stale;
 
 use family::{Covering, Family};
 use key::{Key, RunKey};
+pub use load::RouteLoad;
 pub use placement::Placement;
 pub use run::{RouteCount, RoutePlace, RouteRun};
 pub(crate) use stale::StaleRoutes;

@@ -14,6 +14,7 @@ pub mod link;
 pub mod link_layer_address;
 pub mod neighbour;
 pub mod nexthop;
+pub mod path_attributes;
 pub mod route;
 pub mod route_metrics;
 pub mod rule;

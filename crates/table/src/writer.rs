@@ -10,6 +10,7 @@ use memory::Published;
 
 use crate::event::{Bell, Event, Events, Generation, Log, RouteChanges, RouteHistory};
 use crate::route_bodies::Interner;
+use crate::routes::RouteLoad;
 use crate::row::counters::{IpCounters, IpPlace, IpSettings, LinkCounters};
 use crate::row::neighbour::NeighbourKey;
 use crate::row::route::{NextHop, hop_flag};
@@ -250,6 +251,18 @@ impl Writer {
         seen.neighbour_samples = Arc::clone(&self.tables.neighbour_samples);
         self.shared.published.store(seen);
         drop(registry);
+    }
+
+    /// Puts the routes of a load in the place of all that are there, at
+    /// once; readers see them after [`Writer::publish`], and watchers take
+    /// a snapshot. What the load refused is counted ([`Tables::refused`]).
+    pub fn replace_routes(&mut self, load: RouteLoad) {
+        let (routes, interner, refused) = load.finish();
+        (self.tables.routes, self.interner) = (routes, interner);
+        let all = &mut self.tables.refused.routes;
+        *all = all.saturating_add(refused);
+        self.without_events();
+        self.changed = true;
     }
 
     /// Takes all rows out in one step. Watchers take a snapshot.

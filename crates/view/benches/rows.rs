@@ -95,6 +95,7 @@ fn route(n: u32, v6: bool) -> Route {
             error: 0,
             expires_at_millis: None,
             rest: RawAttributes::default(),
+            path: Default::default(),
         },
     }
 }

@@ -8,6 +8,7 @@ use std::net::IpAddr;
 use ipnet::{IpNet, Ipv6Net};
 use words::values;
 
+use crate::path_patterns::{AsPathPattern, CommunityPattern};
 use crate::{Filter, Object, RouteQuestion};
 
 /// What a word does to the question, given its value.
@@ -225,6 +226,43 @@ pub static FILTERS: &[Word<Filter>] = &[
         &[Route, Nexthop],
         "Over this gateway",
         |f, v| set(&mut f.via, values::address(v)),
+    ),
+    flag(
+        "as-path",
+        "PATTERN",
+        &["as-path"],
+        &[Route],
+        "Whose AS path matches: ASes behind each other, .* ^ $",
+        |f, v| {
+            AsPathPattern::parse(v)?;
+            f.as_path = Some(v.to_owned());
+            Ok(())
+        },
+    ),
+    Word {
+        many: true,
+        ..flag(
+            "community",
+            "COMMUNITY",
+            &["community"],
+            &[Route],
+            "With this community, A:B or A:B:C; with all of several",
+            |f, v| {
+                for one in values::list(v) {
+                    CommunityPattern::parse(&one)?;
+                    f.community.push(one);
+                }
+                Ok(())
+            },
+        )
+    },
+    flag(
+        "origin-as",
+        "ASN",
+        &["origin-as"],
+        &[Route],
+        "That this AS originates",
+        |f, v| set(&mut f.origin_as, values::number(v)),
     ),
     flag(
         "id",

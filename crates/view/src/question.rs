@@ -95,6 +95,15 @@ pub struct Filter {
     pub proxy: bool,
     /// VLAN of forwarding entries.
     pub vlan: Option<u16>,
+    /// Routes by their AS path: a pattern (`path_patterns`).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub as_path: Option<String>,
+    /// Routes that have all of these communities, `A:B` or `A:B:C`.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub community: Vec<String>,
+    /// Routes by the AS that they come from.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub origin_as: Option<u32>,
     /// The rows of this owner instead of the kernel's. Whoever answers
     /// chooses its tables; no row is looked at for it.
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -13,6 +13,7 @@ use crate::format::{push_address, push_destination, push_u64};
 use crate::printer::Show;
 pub(crate) use crate::route_encap::{encap_fields, encap_text};
 use crate::route_metrics::{metric_fields, metric_text};
+use crate::route_path::{path_fields, path_text};
 
 /// The columns of a route.
 pub(crate) const COLUMNS: &[Column] = &[
@@ -56,6 +57,15 @@ pub(crate) const COLUMNS: &[Column] = &[
     Column::number("expires"),
     Column::number("error"),
     Column::text("pref"),
+    Column::number("path_id").rare(),
+    Column::list("as_path"),
+    Column::number("origin_as"),
+    Column::text("origin"),
+    Column::number("local_pref"),
+    Column::number("med"),
+    Column::list("communities"),
+    Column::list("large_communities"),
+    Column::list("extended_communities"),
     Column::any("nexthops.encap"),
     Column::address("nexthops.gateway"),
     Column::any("nexthops.via.family"),
@@ -357,6 +367,7 @@ impl Show for Route<&RouteBody> {
         if let Some(number) = body.preference {
             visit.value("pref", preference(number));
         }
+        path_fields(&body.path, visit);
         if hops.len() > 1 {
             visit.list("nexthops");
             for hop in hops {
@@ -448,7 +459,11 @@ fn tail_text(body: &RouteBody, view: &View<'_>, out: &mut Vec<u8>) {
     if let Some(number) = body.preference {
         out.extend_from_slice(b"pref ");
         push_plain(out, preference(number));
+        if !body.path.is_empty() {
+            out.push(b' ');
+        }
     }
+    path_text(&body.path, out);
 }
 
 pub(crate) fn hop_fields(

@@ -16,6 +16,7 @@ use crate::address::family;
 use crate::context::Context;
 use crate::link::OPER_STATES;
 use crate::neighbour::STATES;
+use crate::path_patterns::PathPattern;
 use crate::pattern;
 use crate::question::{Filter, Object, Question};
 use crate::route::KINDS;
@@ -68,6 +69,9 @@ pub enum BadQuestion {
         /// The names there are.
         valid: String,
     },
+    /// A pattern of AS paths or communities that is none: what is wrong.
+    #[error("{0}")]
+    BadPattern(String),
     /// No way leads there (`route get`).
     #[error(
         "{why}: there is no way to {to}; `fingerpost rule` and `fingerpost route --table all` show what decided"
@@ -129,6 +133,7 @@ pub(crate) struct Selection {
     pub proxy: bool,
     vlan: Option<u16>,
     pub master: Option<u32>,
+    path: PathPattern,
 }
 
 impl Selection {
@@ -188,6 +193,7 @@ impl Selection {
             proxy: filter.proxy,
             vlan: filter.vlan,
             master: master.map(|link| link.index),
+            path: PathPattern::new(filter).map_err(BadQuestion::BadPattern)?,
         })
     }
 
@@ -218,6 +224,7 @@ impl Selection {
             && kind.is_none()
             && self.source.or(self.gateway).is_none()
             && !self.picks_links()
+            && self.path.is_any()
     }
 
     /// Whether addresses are picked by something of their own, so that
@@ -287,6 +294,7 @@ impl Selection {
             && self.id.is_none_or(|id| body.nexthop_id == Some(id))
             && (self.source.is_none() || self.source == body.preferred_source)
             && self.hops(body)
+            && self.path.matches(&body.path)
     }
 
     fn hops(&self, body: &RouteBody) -> bool {

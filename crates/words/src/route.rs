@@ -378,6 +378,7 @@ impl Reader {
                 error: 0,
                 expires_at_millis,
                 rest: RawAttributes::default(),
+                path: Default::default(),
             },
         })
     }

@@ -69,6 +69,7 @@ fn body(number: u32) -> RouteBody {
         error: 0,
         expires_at_millis: None,
         rest: RawAttributes::default(),
+        path: Default::default(),
     }
 }
 

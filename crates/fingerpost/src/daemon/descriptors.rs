@@ -3,8 +3,6 @@
 //! clients and listings need is kept back, so that the namespaces that have
 //! a place go on being mirrored and answered for.
 
-use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
-
 /// Namespaces that are listed for the first time at once: more would only
 /// wait for each other in the kernel.
 pub const LOADING: usize = 8;
@@ -27,20 +25,8 @@ impl Descriptors {
     /// Asks for all that the system allows: nobody knows how many
     /// namespaces there will be.
     pub fn raised() -> Self {
-        let limit = getrlimit(Resource::Nofile);
-        let raised = Rlimit {
-            current: limit.maximum,
-            maximum: limit.maximum,
-        };
-        let allowed = match setrlimit(Resource::Nofile, raised) {
-            Ok(()) => limit.maximum,
-            Err(error) => {
-                tracing::warn!("the limit of descriptors could not be raised: {error}");
-                limit.current
-            }
-        };
         Self {
-            limit: allowed.unwrap_or(u64::MAX),
+            limit: serve::descriptors::raise(),
         }
     }
 

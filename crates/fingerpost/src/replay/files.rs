@@ -1,52 +1,151 @@
-//! The files of a recording: opened, unpacked, in the order in which they
-//! were written.
+//! The files of a replay: opened, unpacked, told apart by what is in them,
+//! in the order in which they were written.
 
 use std::fs::File;
-use std::io::{self, BufRead, BufReader, Read};
+use std::io::{self, BufRead, BufReader, Cursor, Read};
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, bail};
+use bzip2::bufread::MultiBzDecoder;
 use flate2::bufread::MultiGzDecoder;
 use linux::recording::Reader;
+use ruzstd::decoding::{BlockDecodingStrategy, FrameDecoder};
+
+use super::ahead::Ahead;
 
 /// Octets read at once.
 const INPUT_BYTES: usize = 256 << 10;
 /// How a file packed by gzip begins (RFC 1952 §2.3.1).
-const GZIP: [u8; 2] = [0x1f, 0x8b];
+const GZIP: &[u8] = &[0x1f, 0x8b];
+/// How one packed by bzip2 begins.
+const BZIP2: &[u8] = b"BZh";
+/// How one packed by zstd begins (RFC 8878 §3.1.1).
+const ZSTD: &[u8] = &[0x28, 0xb5, 0x2f, 0xfd];
+/// Octets by which files are told apart.
+const BEGINNING: u64 = 64;
+/// How a recording begins.
+const RECORDING: &[u8] = b"FPREC";
+
+/// Files of one kind.
+pub enum Files {
+    /// Of a recording.
+    Recorded(Vec<Opened>),
+    /// Of a collector's tables and messages (MRT).
+    Mrt(Vec<OpenedMrt>),
+}
 
 /// A file of a recording.
 pub struct Opened {
     /// Its name.
     pub path: PathBuf,
     /// Its records.
-    pub reader: Reader<Box<dyn Read>>,
+    pub reader: Reader<Box<dyn Read + Send>>,
 }
+
+/// A collector's file.
+pub struct OpenedMrt {
+    /// Its name.
+    pub path: PathBuf,
+    /// Its records.
+    pub reader: bgp::mrt::Reader<Box<dyn Read + Send>>,
+}
+
+/// What is read, and how it begins.
+type Input = BufReader<Box<dyn Read + Send>>;
 
 /// Opens all files, and puts them into the order of their beginnings.
-pub fn open(paths: &[PathBuf]) -> Result<Vec<Opened>> {
-    let mut files = Vec::new();
+pub fn open(paths: &[PathBuf]) -> Result<Files> {
+    let (mut recorded, mut collected) = (Vec::new(), Vec::new());
     for path in paths {
-        let from = input(path).with_context(|| path.display().to_string())?;
-        let reader = Reader::open(from).with_context(|| path.display().to_string())?;
-        files.push(Opened {
-            path: path.clone(),
-            reader,
-        });
+        let name = || path.display().to_string();
+        let mut from = input(path).with_context(name)?;
+        let mut begins = Vec::new();
+        let head = from.by_ref().take(BEGINNING).read_to_end(&mut begins);
+        head.with_context(name)?;
+        let header = bgp::mrt::Header::of_first(&begins);
+        let is_recording = begins.starts_with(RECORDING);
+        let from = Cursor::new(begins).chain(from);
+        match header {
+            Some(header) if !is_recording => {
+                let from: Box<dyn Read + Send> = Box::new(Ahead::of(Box::new(from)));
+                let reader = bgp::mrt::Reader::new(from);
+                let path = path.clone();
+                collected.push((
+                    (header.at_micros, header.is_message()),
+                    OpenedMrt { path, reader },
+                ));
+            }
+            _ => {
+                let from: Box<dyn Read + Send> = Box::new(from);
+                let reader = Reader::open(from).with_context(name)?;
+                recorded.push(Opened {
+                    path: path.clone(),
+                    reader,
+                });
+            }
+        }
     }
-    files.sort_by_key(|file| (file.reader.head().run_micros, file.reader.head().part));
-    Ok(files)
+    if !recorded.is_empty() && !collected.is_empty() {
+        bail!("a recording and files of BGP tables are not replayed together");
+    }
+    if recorded.is_empty() {
+        collected.sort_by_key(|(begins, _)| *begins);
+        let files = collected.into_iter().map(|(_, file)| file);
+        return Ok(Files::Mrt(files.collect()));
+    }
+    recorded.sort_by_key(|file| (file.reader.head().run_micros, file.reader.head().part));
+    Ok(Files::Recorded(recorded))
 }
 
-fn input(path: &Path) -> io::Result<Box<dyn Read>> {
-    let from: Box<dyn Read> = if path == Path::new("-") {
+fn input(path: &Path) -> io::Result<Input> {
+    let from: Box<dyn Read + Send> = if path == Path::new("-") {
         Box::new(io::stdin())
     } else {
         Box::new(File::open(path)?)
     };
     let mut from = BufReader::with_capacity(INPUT_BYTES, from);
-    if from.fill_buf()?.starts_with(&GZIP) {
-        let unpacked = MultiGzDecoder::new(from);
-        return Ok(Box::new(BufReader::with_capacity(INPUT_BYTES, unpacked)));
+    let begins = from.fill_buf()?;
+    let unpacked: Box<dyn Read + Send> = if begins.starts_with(GZIP) {
+        Box::new(MultiGzDecoder::new(from))
+    } else if begins.starts_with(BZIP2) {
+        Box::new(MultiBzDecoder::new(from))
+    } else if begins.starts_with(ZSTD) {
+        Box::new(Zstd::new(from)?)
+    } else {
+        return Ok(from);
+    };
+    Ok(BufReader::with_capacity(INPUT_BYTES, unpacked))
+}
+
+/// Frames packed by zstd, one behind the other.
+struct Zstd {
+    from: Input,
+    frame: FrameDecoder,
+}
+
+impl Zstd {
+    fn new(mut from: Input) -> io::Result<Self> {
+        let mut frame = FrameDecoder::new();
+        frame.init(&mut from).map_err(io::Error::other)?;
+        Ok(Self { from, frame })
     }
-    Ok(Box::new(from))
+}
+
+impl Read for Zstd {
+    fn read(&mut self, to: &mut [u8]) -> io::Result<usize> {
+        let Self { from, frame } = self;
+        while frame.can_collect() == 0 {
+            if !frame.is_finished() {
+                let some = BlockDecodingStrategy::UptoBytes(to.len().max(1));
+                frame
+                    .decode_blocks(&mut *from, some)
+                    .map_err(io::Error::other)?;
+            } else if from.fill_buf()?.is_empty() {
+                return Ok(0);
+            } else {
+                frame.reset(&mut *from).map_err(io::Error::other)?;
+            }
+        }
+        frame.read(to)
+    }
 }

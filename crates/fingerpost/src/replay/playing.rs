@@ -1,56 +1,57 @@
-//! Records out of files into the machines: at speed, or each at its time.
+//! What is replayed: a recording of mirrors, or files of BGP tables and
+//! messages.
 
-use std::collections::VecDeque;
-use std::path::PathBuf;
+mod mrt;
+mod recorded;
+
 use std::process::ExitCode;
-use std::time::{Duration, Instant};
+use std::sync::Arc;
+use std::time::Duration;
 
-use linux::recording::{Player, Progress, Record, Replayed};
+use anyhow::Result;
+use linux::recording::{Player, Progress};
+use table::{Limits, Source};
 
 use super::Until;
-use super::files::Opened;
+use super::files::Files;
+use mrt::Mrt;
+use recorded::Recorded;
 
+/// Exit status of a replay that could not read all.
+const INCOMPLETE: u8 = 3;
 /// Records between two looks at whether to end.
 const BETWEEN_LOOKS: u64 = 4_096;
 
 /// A replay under way.
-pub struct Playing {
-    files: VecDeque<Opened>,
-    player: Player,
-    until: Option<Until>,
-    /// The file being read has begun.
-    has_begun: bool,
-    /// A record whose time has not come.
-    held: Option<Held>,
-    /// When the first record was replayed, of those that have their time.
-    began: Option<Instant>,
+pub enum Playing {
+    /// Of what mirrors were fed with.
+    Recorded(Box<Recorded>),
+    /// Of a collector's files.
+    Mrt(Box<Mrt>),
 }
 
-struct Held {
-    kind: u16,
-    namespace: u32,
-    at_micros: u64,
-    payload: Vec<u8>,
+/// Tables that a replay has made.
+pub struct Found {
+    /// What the namespace was called; empty: the daemon's own.
+    pub name: String,
+    /// Its inode; 0: there is none.
+    pub inode: u64,
+    /// The tables.
+    pub source: Arc<dyn Source>,
 }
 
 /// How a replay ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum End {
     /// All of the recording, or as much as was wanted.
-    DaemonGauges,
+    Whole,
     /// The user ended it.
     BrokenOff,
     /// The recording cannot be read further: where and why.
     Damaged(String),
-}
-
-/// What comes next.
-enum Step {
-    /// A record was replayed.
-    Taken,
-    /// The next is not due for so long.
-    Wait(Duration),
-    End(End),
+    /// A collector's file cannot be read, or not all of it: where and why.
+    /// The tables say that they miss rows.
+    Incomplete(String),
 }
 
 impl End {
@@ -64,166 +65,63 @@ impl End {
     pub fn exit_code(&self) -> ExitCode {
         match self {
             Self::Damaged(_) => ExitCode::FAILURE,
-            Self::DaemonGauges | Self::BrokenOff => ExitCode::SUCCESS,
+            Self::Incomplete(_) => ExitCode::from(INCOMPLETE),
+            Self::Whole | Self::BrokenOff => ExitCode::SUCCESS,
         }
     }
 }
 
 impl Playing {
-    /// At the beginning of the files, which are in their order.
-    pub fn new(files: Vec<Opened>, player: Player, until: Option<Until>) -> Self {
-        Self {
-            files: files.into(),
-            player,
-            until,
-            has_begun: false,
-            held: None,
-            began: None,
+    /// At the beginning of files, which are in their order.
+    pub fn new(files: Files, limits: Limits, until: Option<Until>) -> Self {
+        match files {
+            Files::Recorded(files) => {
+                let played = Recorded::new(files, Player::new(limits), until);
+                Self::Recorded(Box::new(played))
+            }
+            Files::Mrt(files) => Self::Mrt(Box::new(Mrt::new(files, limits, until))),
         }
     }
 
     /// How far it is.
     pub fn progress(&self) -> Progress {
-        self.player.progress()
+        match self {
+            Self::Recorded(played) => played.progress(),
+            Self::Mrt(played) => played.progress(),
+        }
     }
 
-    /// Namespaces whose tables are not whole.
+    /// Namespaces whose tables are not whole, as far as the recording
+    /// itself lacks them.
     pub fn incomplete(&self) -> usize {
-        self.player.incomplete()
+        match self {
+            Self::Recorded(played) => played.incomplete(),
+            Self::Mrt(_) => 0,
+        }
     }
 
-    /// The namespaces that came since this was last called.
-    pub fn take_new(&mut self) -> Vec<(String, Replayed)> {
-        self.player.take_new()
+    /// The tables that came since this was last called.
+    pub fn take_new(&mut self) -> Vec<Found> {
+        match self {
+            Self::Recorded(played) => played.take_new(),
+            Self::Mrt(played) => played.take_new(),
+        }
     }
 
     /// Replays everything at once, unless `ended` says so now and then.
-    pub fn finish(&mut self, ended: &mut dyn FnMut(&mut Self) -> bool) -> End {
-        let mut taken = 0_u64;
-        let end = loop {
-            match self.step(false) {
-                Step::Taken => {}
-                Step::Wait(_) => continue,
-                Step::End(end) => break end,
-            }
-            taken += 1;
-            if taken.is_multiple_of(BETWEEN_LOOKS) && ended(self) {
-                break End::BrokenOff;
-            }
-        };
-        self.player.publish();
-        end
+    pub fn finish(&mut self, ended: &mut dyn FnMut() -> bool) -> End {
+        match self {
+            Self::Recorded(played) => played.finish(ended),
+            Self::Mrt(played) => played.finish(ended),
+        }
     }
 
     /// Replays what is due by now; how long until the next record, or how
-    /// it ended.
+    /// it ended. A collector's files are not replayed in real time.
     pub fn due(&mut self) -> Result<Duration, End> {
-        for _ in 0..BETWEEN_LOOKS {
-            match self.step(true) {
-                Step::Taken => {}
-                Step::Wait(time) => {
-                    self.pass_time();
-                    self.player.publish();
-                    return Ok(time);
-                }
-                Step::End(end) => {
-                    self.player.publish();
-                    return Err(end);
-                }
-            }
-        }
-        Ok(Duration::ZERO)
-    }
-
-    /// The recording's clock goes on between its records.
-    fn pass_time(&mut self) {
-        let Some(began) = self.began else { return };
-        let passed = u64::try_from(began.elapsed().as_micros()).unwrap_or(u64::MAX);
-        let first = self.player.progress().first_micros;
-        self.player.reach(first.saturating_add(passed));
-    }
-
-    fn step(&mut self, in_time: bool) -> Step {
-        if let Some(held) = self.held.take() {
-            let record = Record {
-                kind: held.kind,
-                namespace: held.namespace,
-                at_micros: held.at_micros,
-                payload: &held.payload,
-            };
-            let wait = wait(&mut self.began, self.player.progress(), record.at_micros);
-            if in_time && !wait.is_zero() {
-                self.held = Some(held);
-                return Step::Wait(wait);
-            }
-            return match self.player.take(&record) {
-                Ok(()) => Step::Taken,
-                Err(bad) => self.damaged(&bad.to_string()),
-            };
-        }
-        let Some(file) = self.files.front_mut() else {
-            return Step::End(End::DaemonGauges);
-        };
-        if !self.has_begun {
-            self.has_begun = true;
-            self.player.begin(file.reader.head());
-        }
-        let (number, offset) = (file.reader.records(), file.reader.bytes());
-        let record = match file.reader.next_record() {
-            Ok(Some(record)) => record,
-            Ok(None) => {
-                self.files.pop_front();
-                self.has_begun = false;
-                return Step::Taken;
-            }
-            Err(bad) => return self.damaged(&bad.to_string()),
-        };
-        let progress = self.player.progress();
-        if let Some(end) = self.until.map(|until| until.micros(progress))
-            && record.at_micros > end
-        {
-            self.player.reach(end);
-            return Step::End(End::DaemonGauges);
-        }
-        if in_time && !wait(&mut self.began, progress, record.at_micros).is_zero() {
-            self.held = Some(Held {
-                kind: record.kind,
-                namespace: record.namespace,
-                at_micros: record.at_micros,
-                payload: record.payload.to_vec(),
-            });
-            return Step::Taken;
-        }
-        match self.player.take(&record) {
-            Ok(()) => Step::Taken,
-            Err(bad) => self.damaged(&format!("record {number}, at byte {offset}: {bad}")),
-        }
-    }
-
-    fn damaged(&self, what: &str) -> Step {
-        let file = self.files.front().map(|file| file.path.clone());
-        let path: PathBuf = file.unwrap_or_default();
-        Step::End(End::Damaged(format!("{}: {what}", path.display())))
-    }
-}
-
-impl Until {
-    /// As the recording counts.
-    fn micros(self, progress: Progress) -> u64 {
         match self {
-            Self::At(micros) => micros,
-            Self::After(_) if progress.records == 0 => u64::MAX,
-            Self::After(micros) => progress.first_micros.saturating_add(micros),
+            Self::Recorded(played) => played.due(),
+            Self::Mrt(played) => Err(played.finish(&mut || false)),
         }
     }
-}
-
-/// How long until a record's time comes, the first being due at once.
-fn wait(began: &mut Option<Instant>, progress: Progress, at_micros: u64) -> Duration {
-    let began = began.get_or_insert_with(Instant::now);
-    if progress.records == 0 {
-        return Duration::ZERO;
-    }
-    let after = Duration::from_micros(at_micros.saturating_sub(progress.first_micros));
-    after.saturating_sub(began.elapsed())
 }

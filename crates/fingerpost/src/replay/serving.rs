@@ -54,6 +54,7 @@ pub fn run(replay: &Replay, config: &Config, playing: Playing) -> Result<ExitCod
         None => socket::directory(config.control.directory.as_deref())?,
     };
     let signals = Signals::catch().context("cannot catch signals")?;
+    serve::descriptors::raise();
     let opened = match &replay.config {
         Some(_) => Some(snmp::BoundSockets::open(&config.snmp)?),
         None => None,
@@ -88,7 +89,7 @@ impl Serving<'_> {
         let began = Instant::now();
         if !self.replay.real_time {
             let signals = &mut self.signals;
-            let end = self.playing.finish(&mut |_| signals.take_end());
+            let end = self.playing.finish(&mut || signals.take_end());
             if end == End::BrokenOff {
                 return Ok(());
             }

@@ -150,6 +150,7 @@ fn route(prefix: IpNet, hop: NextHop) -> Route {
             error: 0,
             expires_at_millis: None,
             rest: RawAttributes::default(),
+            path: Default::default(),
         },
     }
 }

@@ -564,6 +564,7 @@ mod tests {
             error: 0,
             expires_at_millis: None,
             rest: RawAttributes::default(),
+            path: Default::default(),
         }
     }
 

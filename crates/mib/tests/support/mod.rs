@@ -136,6 +136,7 @@ pub fn route(prefix: IpNet, tos: u8, metric: u32, hops: &[(u32, Option<IpAddr>)]
             error: 0,
             expires_at_millis: None,
             rest: RawAttributes::default(),
+            path: Default::default(),
         },
     }
 }

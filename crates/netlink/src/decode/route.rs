@@ -122,6 +122,7 @@ pub fn route(payload: &[u8], now_millis: u64) -> Result<Route, Malformed> {
             error: rare.error,
             expires_at_millis: rare.expires_at_millis,
             rest: rare.kept.into_attributes(),
+            path: Default::default(),
         },
     })
 }

@@ -18,14 +18,19 @@ use std::time::{Duration, Instant};
 use view::Names;
 
 use super::protocol;
-use crate::budget::Budget;
+use crate::budget::{Budget, Lease};
 use crate::complaint::Complaint;
 use crate::namespace_service::NamespaceService;
+use crate::source::Source;
 use crate::status::Answered;
 use places::{Admission, Taken};
 
 /// Clients accepted in one go.
 const AT_ONCE: usize = 16;
+
+/// What a client counts as in the memory for all: its thread, two frames
+/// that are filled.
+const CLIENT_BYTES: usize = 160 << 10;
 
 /// How long nobody is accepted once somebody could not be.
 const REFUSED: Duration = Duration::from_millis(10);
@@ -104,6 +109,7 @@ struct Client {
     /// Since when a write waits for the client, milliseconds after the
     /// server's start, plus one; 0: none waits.
     waits_since: AtomicU64,
+    _lease: Lease,
 }
 
 impl Server {
@@ -238,18 +244,30 @@ impl ServerState {
             }
             Admission::Refused(why) => {
                 drop(clients);
-                self.refusals.fetch_add(1, Ordering::Relaxed);
-                refuse(stream, &why);
-                return None;
+                return self.turn_away(stream, &why);
             }
         }
+        let Some(lease) = self.kept.lease(Source::User(uid), CLIENT_BYTES) else {
+            drop(clients);
+            return self.turn_away(
+                stream,
+                "other clients take all memory that they may; ask again, or `--direct`",
+            );
+        };
         let client = Arc::new(Client {
             stream,
             uid,
             waits_since: AtomicU64::new(0),
+            _lease: lease,
         });
         clients.push(Arc::clone(&client));
         Some(client)
+    }
+
+    fn turn_away(&self, stream: UnixStream, why: &str) -> Option<Arc<Client>> {
+        self.refusals.fetch_add(1, Ordering::Relaxed);
+        refuse(stream, why);
+        None
     }
 
     fn leave(&self, client: &Arc<Client>) {

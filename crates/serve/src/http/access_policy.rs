@@ -13,8 +13,8 @@ use http::{HeaderMap, Method, StatusCode};
 
 use super::problem::Problem;
 use super::query::MAX_QUERY_BYTES;
-use super::source::Source;
 use super::token::Token;
+use crate::source::Source;
 
 /// Bytes of a path at most.
 const MAX_PATH_BYTES: usize = 1024;

@@ -34,7 +34,8 @@ use super::background;
 use super::definition::TABLES;
 use super::problem::Problem;
 use super::query::Parameters;
-use super::shared::Shared;
+use super::shared::{Shared, source_of};
+use crate::source::Source;
 use feed::{Feed, Taken};
 
 /// Between two looks of a stream.
@@ -148,9 +149,9 @@ fn answer(shared: &Arc<Shared>, request: &Parts) -> Result<Response, Problem> {
         (None, from) => from.as_deref(),
     };
     let right = shared.streams.right()?;
+    let lease = shared.lease(Source::Watchers, 0)?;
     let feed = shared.streams.feed((namespace.inode, source.clone()), || {
-        let most = shared.budget.most() / 2;
-        Feed::new(namespace.source.reader(), source, shared.names(), most)
+        Feed::new(namespace.source.reader(), source, shared.names(), lease)
     });
     let mut position = Position::after(last, &shared.start)?;
     let wanted = {
@@ -169,6 +170,7 @@ fn answer(shared: &Arc<Shared>, request: &Parts) -> Result<Response, Problem> {
         questions,
         wanted,
         shared: Arc::clone(shared),
+        asker: source_of(request),
         next: Box::pin(sleep_until(Instant::now())),
         began: false,
         spoke: Instant::now(),
@@ -277,6 +279,7 @@ struct Stream {
     questions: Vec<Question>,
     wanted: Vec<Watch>,
     shared: Arc<Shared>,
+    asker: Source,
     next: Pin<Box<Sleep>>,
     began: bool,
     spoke: Instant,
@@ -284,26 +287,30 @@ struct Stream {
 }
 
 impl Stream {
-    /// What is to be said now. What is more than a stream's share, for one
-    /// generation is told whole, counts in the budget; where it does not
-    /// fit there, the stream falls behind.
+    /// What is to be said now. What is more than every connection counts as
+    /// counts in the budget; where it does not fit there (a generation is
+    /// told whole), the stream falls behind.
     fn said(&mut self) -> Bytes {
         let said = self.look();
-        if said.len() <= 2 * self.room() {
+        if said.capacity() <= 2 * BYTES.0 {
             return said.into();
         }
-        self.shared.budget.keep(said).unwrap_or_else(|_| {
-            self.position = Position::Lost;
-            self.look().into()
-        })
+        self.shared
+            .budget
+            .keep(self.asker, said)
+            .unwrap_or_else(|_| {
+                self.position = Position::Lost;
+                self.look().into()
+            })
     }
 
     /// Octets that it takes in a look, about.
     fn room(&self) -> usize {
         let (least, most) = BYTES;
-        let all = ALL_BYTES.min(self.shared.budget.most() / 16);
-        let share = all / self.shared.streams.count().max(1);
-        share.clamp(least, most)
+        let share = ALL_BYTES / self.shared.streams.count().max(1);
+        // A vector that grows has up to twice its room.
+        let room = self.shared.budget.room(self.asker) / 4;
+        share.min(room).clamp(least, most)
     }
 
     fn look(&mut self) -> Vec<u8> {

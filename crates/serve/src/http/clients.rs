@@ -14,7 +14,8 @@ use std::time::{Duration, Instant};
 use tokio::sync::Notify;
 use tokio::time::sleep;
 
-use super::source::Source;
+use crate::budget::Lease;
+use crate::source::Source;
 
 /// A client that takes nothing, or asks nothing, for so long gives its
 /// place to another when all are taken.
@@ -63,6 +64,8 @@ struct Taken {
 pub struct Admission {
     clients: Arc<Clients>,
     client: Arc<Client>,
+    /// What the connection takes of memory.
+    _lease: Lease,
 }
 
 impl Clients {
@@ -78,7 +81,7 @@ impl Clients {
     /// Takes a place, that of another if need be; `None`: all are taken by
     /// clients that are being answered, and the source has its share. O(1),
     /// O(clients) when all are taken.
-    pub fn take(self: &Arc<Self>, source: Source) -> Option<Admission> {
+    pub fn take(self: &Arc<Self>, source: Source, lease: Lease) -> Option<Admission> {
         let mut taken = self.taken();
         let now = self.millis();
         if taken.clients.len() >= self.most {
@@ -91,6 +94,7 @@ impl Clients {
         Some(Admission {
             clients: Arc::clone(self),
             client,
+            _lease: lease,
         })
     }
 
@@ -187,6 +191,13 @@ impl Client {
         self.heard.store(true, Ordering::Relaxed);
     }
 
+    /// Whether it asks nothing, has taken all, and has begun nothing.
+    pub fn rests(&self) -> bool {
+        let is_idle = self.idle_since.load(Ordering::Relaxed) != 0;
+        let takes_all = self.waits_since.load(Ordering::Relaxed) == 0;
+        is_idle && takes_all && !self.heard()
+    }
+
     /// Whether something came that was no whole request.
     pub fn heard(&self) -> bool {
         self.heard.load(Ordering::Relaxed)
@@ -241,13 +252,19 @@ impl Drop for Admission {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::budget::Budget;
 
     const ONE: Source = Source::User(1);
     const OTHER: Source = Source::User(2);
 
+    fn take(clients: &Arc<Clients>, source: Source) -> Option<Admission> {
+        let lease = Budget::new(1).lease(source, 0).unwrap();
+        clients.take(source, lease)
+    }
+
     /// A client that is being answered.
     fn busy(clients: &Arc<Clients>, source: Source) -> Option<Admission> {
-        let admission = clients.take(source)?;
+        let admission = take(clients, source)?;
         admission.answers(true);
         Some(admission)
     }
@@ -263,11 +280,14 @@ mod tests {
         let _busy = busy(&clients, ONE).unwrap();
         let slow = busy(&clients, ONE).unwrap();
         slow.waits(true);
-        assert!(clients.take(ONE).is_none(), "it waits since now only");
+        assert!(take(&clients, ONE).is_none(), "it waits since now only");
         slow.client.waits_since.store(1, Ordering::Relaxed);
-        let third = clients.take(ONE).unwrap();
+        let third = take(&clients, ONE).unwrap();
         assert_eq!(clients.count(), 2);
-        assert!(clients.take(ONE).is_none(), "the third was only just idle");
+        assert!(
+            take(&clients, ONE).is_none(),
+            "the third was only just idle"
+        );
         drop(third);
         drop(slow);
         assert_eq!(clients.count(), 1);
@@ -277,9 +297,9 @@ mod tests {
     fn who_has_closed_its_side_makes_room_at_once() {
         let clients = Clients::new(1);
         let gone = busy(&clients, ONE).unwrap();
-        assert!(clients.take(ONE).is_none());
+        assert!(take(&clients, ONE).is_none());
         gone.client.leaves.store(true, Ordering::Relaxed);
-        assert!(clients.take(ONE).is_some());
+        assert!(take(&clients, ONE).is_some());
     }
 
     #[test]

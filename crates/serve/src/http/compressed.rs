@@ -6,6 +6,7 @@ use axum::response::Response;
 use bytes::Bytes;
 use http::HeaderMap;
 use http::header::ACCEPT_ENCODING;
+use http::request::Parts;
 use http_body::{Body as HttpBody, Frame, SizeHint};
 use std::pin::Pin;
 use std::sync::Arc;
@@ -14,16 +15,18 @@ use tokio::sync::OwnedSemaphorePermit;
 use tower_http::CompressionLevel;
 use tower_http::compression::{CompressionLayer, Predicate};
 
-use super::shared::Shared;
+use super::shared::{Shared, source_of};
+use crate::budget::Lease;
 
-/// Answers compressed at a time, at most: each has a window of up to a
-/// megabyte.
+/// Answers compressed at a time, at most: it takes processor time.
 pub const MAX_COMPRESSED: usize = 64;
+/// What compressing one takes of memory: its window and tables.
+const COMPRESSING_BYTES: usize = 336 << 10;
 /// Less is not worth it.
 const MIN_OCTETS: u64 = 1024;
 
 /// The right to compress an answer, for as long as it is under way.
-pub type Permit = Option<Arc<OwnedSemaphorePermit>>;
+pub type Permit = Option<Arc<(OwnedSemaphorePermit, Lease)>>;
 
 /// An answer that may be compressed.
 #[derive(Debug, Clone)]
@@ -50,11 +53,16 @@ impl Predicate for WhereMarked {
 }
 
 /// The right to compress the answer to a request that asks for it; `None`:
-/// it does not, or too many are compressed already.
-pub fn permit(shared: &Shared, headers: &HeaderMap) -> Permit {
-    let permit =
-        takes_gzip(headers).then(|| Arc::clone(&shared.compressed).try_acquire_owned().ok());
-    permit.flatten().map(Arc::new)
+/// it does not, too many are compressed already, or there is no memory for
+/// it.
+pub fn permit(shared: &Shared, request: &Parts) -> Permit {
+    if !takes_gzip(&request.headers) {
+        return None;
+    }
+    let permit = Arc::clone(&shared.compressed).try_acquire_owned().ok()?;
+    let source = source_of(request);
+    let lease = shared.budget.lease(source, COMPRESSING_BYTES)?;
+    Some(Arc::new((permit, lease)))
 }
 
 /// Whether an answer may be sent with gzip (RFC 9110 §12.5.3).

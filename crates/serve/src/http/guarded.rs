@@ -2,12 +2,14 @@
 //! ends the connection in bounded time, and what hyper answers to a head it
 //! cannot read gets words.
 
+use std::future::{Future, poll_fn};
 use std::io::{self, IoSlice};
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
+use bytes::Bytes;
 use http::StatusCode;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::time::{Sleep, sleep};
@@ -17,6 +19,9 @@ use super::problem::Problem;
 
 /// Bytes of a request's head at most.
 pub const MAX_HEAD_BYTES: usize = 16 << 10;
+/// Octets of a request that are read by whoever waits for it: most requests
+/// are no longer.
+const FIRST_BYTES: usize = 256;
 /// Bytes of a refusal without words at most: a status and three headers.
 const MAX_WORDLESS_BYTES: usize = 512;
 /// Headers of a request at most.
@@ -31,6 +36,8 @@ pub struct Guarded<S> {
     deadline: Option<Pin<Box<Sleep>>>,
     /// What is written instead of a refusal without words, and how far.
     instead: Vec<u8>,
+    /// What was read before hyper was there to read it.
+    first: Bytes,
 }
 
 impl<S: AsyncRead + AsyncWrite + Unpin> Guarded<S> {
@@ -42,7 +49,27 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Guarded<S> {
             patience,
             deadline: None,
             instead: Vec::new(),
+            first: Bytes::new(),
         }
+    }
+
+    /// Waits for the first octets of a request, which are read as the next
+    /// ones then; whether some came before the client closed its side. While
+    /// it waits no buffer is held.
+    pub async fn first(&mut self) -> io::Result<bool> {
+        if !self.first.is_empty() {
+            return Ok(true);
+        }
+        let mut octets = [0; FIRST_BYTES];
+        let mut into = ReadBuf::new(&mut octets);
+        poll_fn(|cx| Pin::new(&mut self.stream).poll_read(cx, &mut into)).await?;
+        self.first = Bytes::copy_from_slice(into.filled());
+        Ok(!self.first.is_empty())
+    }
+
+    /// These octets, which were read and not used, are read next.
+    pub fn put_back(&mut self, octets: Bytes) {
+        self.first = octets;
     }
 
     fn write(&mut self, cx: &mut Context<'_>, octets: &[u8]) -> Poll<io::Result<usize>> {
@@ -103,6 +130,12 @@ impl<S: AsyncRead + AsyncWrite + Unpin> AsyncRead for Guarded<S> {
         into: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
         let this = self.get_mut();
+        if !this.first.is_empty() {
+            let octets = this.first.len().min(into.remaining());
+            into.put_slice(&this.first.split_to(octets));
+            this.place.client().hears();
+            return Poll::Ready(Ok(()));
+        }
         let before = into.filled().len();
         ready!(Pin::new(&mut this.stream).poll_read(cx, into))?;
         if into.filled().len() > before {

@@ -49,7 +49,7 @@ pub async fn answer(shared: &Arc<Shared>, request: &Parts) -> Result<Response, P
     for one in namespaces.iter() {
         one.refreshed(Object::Link, true).await;
     }
-    let compress = compressed::permit(shared, &request.headers);
+    let compress = compressed::permit(shared, request);
     let scrape = Scrape {
         shared: Arc::clone(shared),
         namespaces,
@@ -223,6 +223,24 @@ impl Scrape {
                 "Clients refused for want of a place",
                 "counter",
                 counts.refused.load(std::sync::atomic::Ordering::Relaxed),
+            ),
+            (
+                "fingerpost_answers_kept_bytes",
+                "Memory that those who are answered take, of all faces",
+                "gauge",
+                shared.budget.taken() as u64,
+            ),
+            (
+                "fingerpost_answers_kept_bytes_max",
+                "Memory that they may take at most",
+                "gauge",
+                shared.budget.most() as u64,
+            ),
+            (
+                "fingerpost_answers_without_memory_total",
+                "How often somebody got less, or nothing, for want of it",
+                "counter",
+                shared.budget.refusals(),
             ),
         ] {
             head(out, name, help, kind);

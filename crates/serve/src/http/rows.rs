@@ -33,10 +33,11 @@ use super::compressed::Permit;
 use super::definition::Table;
 use super::problem::Problem;
 use super::query::{self, Parameters};
-use super::shared::Shared;
+use super::shared::{Shared, source_of};
 use super::streamed::{Pieces, Streamed};
 use super::{background, compressed, cursor};
 use crate::namespace::Namespace;
+use crate::source::Source as Asker;
 use crate::status;
 
 /// Rows of a page at most.
@@ -64,6 +65,8 @@ struct Asked {
     skip: u64,
     after: Option<view::Position>,
     uri: Uri,
+    /// Who asks.
+    asker: Asker,
     /// To be compressed, if it is worth it.
     compress: Permit,
 }
@@ -125,7 +128,8 @@ impl Asked {
             skip,
             after,
             uri: request.uri.clone(),
-            compress: compressed::permit(shared, &request.headers),
+            asker: source_of(request),
+            compress: compressed::permit(shared, request),
         })
     }
 
@@ -243,7 +247,7 @@ async fn long_answer(
     let mut walk = asked.walk();
     let first = {
         let tables = source.reader().snapshot();
-        let bounds = shared.piece();
+        let bounds = shared.piece(asked.asker);
         walk.bounded_piece(bounds, &tables, &shared.names(), source.now_millis())?
     };
     let compress = asked.compress.clone();
@@ -251,6 +255,7 @@ async fn long_answer(
         walk,
         first: first.map(fitted),
         shared: Arc::clone(&shared),
+        asker: asked.asker,
         source: Arc::downgrade(&asked.whole),
         owner: asked.question.filter.source.clone(),
         feeder: asked.namespace.feeder,
@@ -367,6 +372,8 @@ struct Rows {
     /// Made already.
     first: Option<Vec<u8>>,
     shared: Arc<Shared>,
+    /// Who asked for them.
+    asker: Asker,
     /// Not held: a namespace that goes ends the answer.
     source: Weak<dyn Source>,
     /// Whose rows, but the kernel's.
@@ -379,7 +386,7 @@ impl Rows {
     /// Who has the name of the feeder now.
     fn feeder_now(&self, reader: &Reader) -> Option<u64> {
         let tables = reader.snapshot();
-        let mut owners = tables.owners().iter();
+        let mut owners = tables.owners();
         let found = owners.find(|owner| Some(owner.name()) == self.owner.as_deref());
         found.map(Owner::id)
     }
@@ -390,7 +397,7 @@ impl Rows {
         let mut pieces = VecDeque::new();
         while let Some(piece) = self.raw_piece()? {
             if !piece.is_empty() {
-                match self.shared.budget.keep(piece) {
+                match self.shared.budget.keep(self.asker, piece) {
                     Ok(piece) => pieces.push_back(piece),
                     // The last, and as short as any: a page makes headway.
                     Err(piece) => {
@@ -413,7 +420,11 @@ impl Rows {
 
 impl Pieces for Rows {
     fn piece(&mut self) -> Result<Option<Bytes>, Problem> {
-        Ok(self.raw_piece()?.map(Bytes::from))
+        let piece = self.raw_piece()?;
+        // Without room for it it is one of the shortest, which every
+        // connection counts as from the start.
+        let keep = |piece| self.shared.budget.keep(self.asker, piece);
+        Ok(piece.map(|piece| keep(piece).unwrap_or_else(Bytes::from)))
     }
 }
 
@@ -434,7 +445,7 @@ impl Rows {
         let reader = reader.of(owner).ok_or_else(left)?;
         let tables = reader.snapshot();
         let (bounds, names, now) = (
-            self.shared.piece(),
+            self.shared.piece(self.asker),
             self.shared.names(),
             source.now_millis(),
         );
@@ -514,6 +525,7 @@ pub async fn route_get(shared: &Arc<Shared>, request: &Parts) -> Result<Response
         skip: 0,
         after: None,
         uri: request.uri.clone(),
+        asker: source_of(request),
         compress: None,
     };
     let head = Head::new(shared, &asked, &tables);

@@ -3,12 +3,11 @@
 
 use std::convert::Infallible;
 use std::future::{Future, poll_fn};
-use std::io;
 use std::net::SocketAddr;
 use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::task::Poll;
+use std::task::{Poll, ready};
 use std::time::{Duration, Instant};
 
 use axum::Router;
@@ -20,8 +19,9 @@ use hyper::body::Incoming;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
+use rustls::ServerConfig;
 use socket2::SockRef;
-use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::{sleep, timeout};
@@ -32,21 +32,22 @@ use super::access_policy::ALWAYS;
 use super::clients::{Admission, Client};
 use super::guarded::{Guarded, MAX_HEAD_BYTES, MAX_HEADERS};
 use super::listening::Listening;
+use super::parting::{linger, refuse, shut_down};
 use super::problem::Problem;
-use super::shared::Shared;
+use super::shared::{ANSWERING_BYTES, Shared};
 use super::shared_stream::SharedStream;
 use crate::complaint::Complaint;
 
-/// How long a client that was refused may go on sending before the
-/// connection is reset.
-const LINGER: Duration = Duration::from_secs(1);
-/// Bytes of it that are thrown away.
-const MAX_LINGER_BYTES: usize = 1 << 20;
 /// Clients beyond all places that are told so, at a time.
 const MAX_TURNED_AWAY: usize = 64;
 /// Octets that a socket takes beyond what its client has room for: without
 /// it, some megabytes of an answer were made for each client that stalls.
-const MAX_NOT_SENT: u32 = 64 << 10;
+const MAX_NOT_SENT: u32 = 16 << 10;
+/// How long a client that asked something may rest before what hyper holds
+/// for it is given back: one that asks in a row is not slowed down.
+const REST: Duration = Duration::from_millis(100);
+/// Octets that TLS holds for a client that does not take them: a record.
+const MAX_ENCRYPTED: usize = 16 << 10;
 /// How long clients are accepted before those who are there are served: when
 /// hundreds come at once, these wait no longer than that, and whoever comes
 /// behind the hundreds does not wait until each of them was served.
@@ -68,7 +69,8 @@ pub async fn accept(
     shared: Arc<Shared>,
     router: Router,
 ) {
-    first_of(accept_all(&listener, &at, &shared, &router), at.closed()).await;
+    let accepting = pin!(accept_all(&listener, &at, &shared, &router));
+    first_of(accepting, pin!(at.closed())).await;
 }
 
 async fn accept_all(
@@ -83,20 +85,18 @@ async fn accept_all(
     loop {
         match listener.accept().await {
             Ok((stream, from)) => match shared.admit(&stream, from) {
-                Some(place) => {
+                Ok(place) => {
                     let came = Came {
                         from,
                         at: Arc::clone(at),
                     };
-                    let connection =
-                        connection(Arc::clone(shared), router.clone(), stream, came, place);
-                    let at = Arc::clone(at);
-                    tokio::spawn(async move { first_of(connection, at.closed()).await });
+                    let (shared, router) = (Arc::clone(shared), router.clone());
+                    tokio::spawn(connection(shared, router, stream, came, place));
                 }
-                None => {
+                Err(problem) => {
                     shared.counts.refused.fetch_add(1, Ordering::Relaxed);
                     if let Ok(right) = Arc::clone(&turned_away).try_acquire_owned() {
-                        tokio::spawn(turn_away(stream, shared.config.clients, right));
+                        tokio::spawn(turn_away(stream, problem, right));
                     }
                 }
             },
@@ -115,13 +115,8 @@ async fn accept_all(
     }
 }
 
-async fn turn_away(mut stream: TcpStream, clients: usize, _right: OwnedSemaphorePermit) {
-    let problem = Problem::busy(format!(
-        "{clients} clients are connected already, and all are being answered: ask again, or \
-         raise `clients` in `[http]` of the configuration"
-    ));
-    say(&mut stream, &problem).await;
-    linger(&mut stream).await;
+async fn turn_away(mut stream: TcpStream, problem: Problem, _right: OwnedSemaphorePermit) {
+    refuse(&mut stream, &problem).await;
 }
 
 /// One client, until it goes, stalls or gives its place to another.
@@ -139,18 +134,35 @@ async fn connection(
     let _ = SockRef::from(&stream).set_tcp_notsent_lowat(MAX_NOT_SENT);
     let stream = SharedStream::new(stream);
     let watched = stream.clone();
-    let serving = async {
-        match shared.tls() {
-            None => talk(&shared, router, stream, &came, &place).await,
-            Some(tls) => match timeout(HANDSHAKE, TlsAcceptor::from(tls).accept(stream)).await {
-                Ok(Ok(stream)) => talk(&shared, router, stream, &came, &place).await,
-                Ok(Err(error)) => tracing::debug!("no TLS with {}: {error}", came.from),
-                Err(_) => tracing::debug!("no TLS with {} in time", came.from),
-            },
-        }
+    let at = Arc::clone(&came.at);
+    // In boxes: a task that held all of it would be as large as all of it
+    // together, some parts twice, for a client that asks nothing as well.
+    let serving: Pin<Box<dyn Future<Output = ()> + Send>> = match shared.tls() {
+        None => Box::pin(talk(shared, router, stream, came, place)),
+        Some(tls) => Box::pin(encrypted(tls, shared, router, stream, came, place)),
     };
-    let ends = first_of(wanted.is_wanted(), leaves(watched, wanted.client()));
+    let (wanted_back, closed) = (pin!(wanted.is_wanted()), pin!(at.closed()));
+    let gone = pin!(leaves(watched, wanted.client()));
+    let ends = first_of(first_of(wanted_back, closed), gone);
     first_of(serving, ends).await;
+}
+
+/// Agrees on TLS, and talks.
+async fn encrypted(
+    tls: Arc<ServerConfig>,
+    shared: Arc<Shared>,
+    router: Router,
+    stream: SharedStream,
+    came: Came,
+    place: Arc<Admission>,
+) {
+    let accepted =
+        TlsAcceptor::from(tls).accept_with(stream, |tls| tls.set_buffer_limit(Some(MAX_ENCRYPTED)));
+    match Box::pin(timeout(HANDSHAKE, accepted)).await {
+        Ok(Ok(stream)) => talk(shared, router, stream, came, place).await,
+        Ok(Err(error)) => tracing::debug!("no TLS with {}: {error}", came.from),
+        Err(_) => tracing::debug!("no TLS with {} in time", came.from),
+    }
 }
 
 /// Waits until a client is gone for whom something is made.
@@ -159,32 +171,64 @@ async fn leaves(stream: SharedStream, client: &Client) {
     client.leaves().await;
 }
 
-/// Waits for the first of two.
-async fn first_of(one: impl Future<Output = ()>, other: impl Future<Output = ()>) {
-    let (mut one, mut other) = (pin!(one), pin!(other));
-    poll_fn(|cx| {
-        if one.as_mut().poll(cx).is_ready() || other.as_mut().poll(cx).is_ready() {
-            Poll::Ready(())
-        } else {
-            Poll::Pending
+/// Waits for the first of two, which are pinned where they are: what is
+/// handed to an async function takes its place twice.
+fn first_of(
+    mut one: impl Future<Output = ()> + Unpin,
+    mut other: impl Future<Output = ()> + Unpin,
+) -> impl Future<Output = ()> + Unpin {
+    poll_fn(move |cx| {
+        let is_over = Pin::new(&mut one).poll(cx).is_ready();
+        match is_over || Pin::new(&mut other).poll(cx).is_ready() {
+            true => Poll::Ready(()),
+            false => Poll::Pending,
         }
     })
-    .await;
 }
 
 type Answering = Pin<Box<dyn Future<Output = Result<Response, Infallible>> + Send>>;
 
-async fn talk<S>(
-    shared: &Arc<Shared>,
-    router: Router,
-    stream: S,
-    came: &Came,
-    place: &Arc<Admission>,
-) where
+/// Talks with a client until it goes. Between requests it rests: nothing is
+/// held for it but the connection itself.
+async fn talk<S>(shared: Arc<Shared>, router: Router, stream: S, came: Came, place: Arc<Admission>)
+where
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
-    let patience = shared.config.write_timeout();
-    let guarded = Guarded::new(stream, Arc::clone(place), patience);
+    let mut stream = Guarded::new(stream, Arc::clone(&place), shared.config.write_timeout());
+    loop {
+        match timeout(shared.config.header_timeout(), stream.first()).await {
+            Ok(Ok(true)) => {}
+            Ok(Ok(false)) => return Box::pin(shut_down(&mut stream)).await,
+            Ok(Err(error)) => return tracing::debug!("{}: {error}", came.from),
+            Err(_) => return tracing::debug!("{}: nothing was asked", came.from),
+        }
+        place.client().hears();
+        let lease = match shared.lease(place.client().source(), ANSWERING_BYTES) {
+            Ok(lease) => lease,
+            Err(problem) => {
+                shared.counts.refused.fetch_add(1, Ordering::Relaxed);
+                return Box::pin(refuse(&mut stream, &problem)).await;
+            }
+        };
+        let talking = Box::pin(talk_awake(&shared, &router, stream, &came, &place));
+        let Some(rests) = talking.await else { return };
+        drop(lease);
+        stream = rests;
+    }
+}
+
+/// Answers what a client asks until it rests, and gives back the stream; or
+/// to its end.
+async fn talk_awake<S>(
+    shared: &Arc<Shared>,
+    router: &Router,
+    stream: Guarded<S>,
+    came: &Came,
+    place: &Arc<Admission>,
+) -> Option<Guarded<S>>
+where
+    S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+{
     let service = service_fn(|request: Request<Incoming>| -> Answering {
         Box::pin(answer(
             Arc::clone(shared),
@@ -200,9 +244,32 @@ async fn talk<S>(
         .max_headers(MAX_HEADERS)
         .max_buf_size(MAX_HEAD_BYTES)
         .half_close(true)
-        .serve_connection(TokioIo::new(guarded), service);
-    let ended = poll_fn(|cx| connection.poll_without_shutdown(cx)).await;
-    let mut stream = connection.into_parts().io.into_inner();
+        .serve_connection(TokioIo::new(stream), service);
+    let mut resting = None;
+    let mut rests = false;
+    let ended = poll_fn(|cx| {
+        let polled = connection.poll_without_shutdown(cx);
+        if polled.is_ready() || !place.client().rests() {
+            resting = None;
+            return polled;
+        }
+        let rest = resting.get_or_insert_with(|| Box::pin(sleep(REST)));
+        ready!(rest.as_mut().poll(cx));
+        rests = true;
+        // It is at rest, so this ends at once, and nothing is said.
+        Pin::new(&mut connection).graceful_shutdown();
+        connection.poll_without_shutdown(cx)
+    })
+    .await;
+    let parts = connection.into_parts();
+    let mut stream = parts.io.into_inner();
+    if rests && ended.is_ok() {
+        // An empty one would keep the buffer it was cut from.
+        if !parts.read_buf.is_empty() {
+            stream.put_back(parts.read_buf);
+        }
+        return Some(stream);
+    }
     let client = place.client();
     match ended {
         Err(error) if error.is_timeout() && client.heard() => {
@@ -213,8 +280,7 @@ async fn talk<S>(
                     shared.config.header_timeout_secs
                 ),
             );
-            say(&mut stream, &problem).await;
-            linger(&mut stream).await;
+            refuse(&mut stream, &problem).await;
         }
         Err(error) => {
             tracing::debug!("{}: {error}", came.from);
@@ -225,6 +291,7 @@ async fn talk<S>(
         Ok(()) if client.is_refused() => linger(&mut stream).await,
         Ok(()) => shut_down(&mut stream).await,
     }
+    None
 }
 
 /// Answers a request.
@@ -236,7 +303,8 @@ async fn answer(
     place: Arc<Admission>,
 ) -> Result<Response, Infallible> {
     place.answers(true);
-    let (parts, body) = request.into_parts();
+    let (mut parts, body) = request.into_parts();
+    parts.extensions.insert(place.client().source());
     let access_policy = shared.access_policy();
     // Looked at after the access policy was taken: a access policy that is newer than the
     // closing of this address lets nobody in who came by it.
@@ -308,37 +376,4 @@ impl http_body::Body for Handed {
     fn size_hint(&self) -> http_body::SizeHint {
         self.body.size_hint()
     }
-}
-
-/// Says a problem, as far as the client takes it at once.
-async fn say<S: AsyncWrite + Unpin>(stream: &mut S, problem: &Problem) {
-    let raw = problem.raw();
-    let write = poll_fn(|cx| Pin::new(&mut *stream).poll_write(cx, &raw));
-    // Whoever takes nothing is told nothing.
-    let _ = timeout(LINGER, write).await;
-}
-
-async fn shut_down<S: AsyncWrite + Unpin>(stream: &mut S) {
-    let shutdown = poll_fn(|cx| Pin::new(&mut *stream).poll_shutdown(cx));
-    let _ = timeout(LINGER, shutdown).await;
-}
-
-/// Throws away what a refused client still sends, for a while: closing on
-/// it would reset the connection, and take the refusal back.
-async fn linger<S: AsyncRead + AsyncWrite + Unpin>(stream: &mut S) {
-    shut_down(stream).await;
-    let mut left = MAX_LINGER_BYTES;
-    let mut thrown = [0; 4096];
-    let _ = timeout(LINGER, async {
-        while left > 0 {
-            let mut into = ReadBuf::new(&mut thrown);
-            let read: io::Result<()> =
-                poll_fn(|cx| Pin::new(&mut *stream).poll_read(cx, &mut into)).await;
-            match (read, into.filled().len()) {
-                (Err(_), _) | (Ok(()), 0) => return,
-                (Ok(()), read) => left = left.saturating_sub(read),
-            }
-        }
-    })
-    .await;
 }

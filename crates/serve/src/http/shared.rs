@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use http::StatusCode;
+use http::request::Parts;
 use rustls::ServerConfig;
 use tokio::net::TcpStream;
 use tokio::sync::Semaphore;
@@ -18,14 +19,24 @@ use super::compressed::MAX_COMPRESSED;
 use super::config::Http;
 use super::memory::Memory;
 use super::problem::Problem;
-use super::source::Users;
-use crate::budget::Budget;
+use super::users::Users;
+use crate::budget::{Budget, Lease};
 use crate::clock::now_millis;
 use crate::namespace::Namespace;
 use crate::route_times::RouteTimes;
+use crate::source::Source;
 
-/// Bytes of a piece of an answer at least, about, however many clients.
+/// Bytes of a piece of an answer at least, about, however little room.
 const MIN_PIECE_BYTES: usize = 4 << 10;
+/// A piece takes no more than this part of what its source may still keep:
+/// a client has two under way, and there will be others.
+const PIECE_OF_ROOM: usize = 1 << 10;
+/// Octets of memory that a connection counts as while nothing is asked.
+pub const CONNECTION_BYTES: usize = 6 << 10;
+/// What it counts as beside that, from the first octet of a request until it
+/// rests again: hyper's two buffers of 8 KiB, the tasks that answer, two of
+/// the shortest pieces.
+pub const ANSWERING_BYTES: usize = 28 << 10;
 
 /// What all answers share.
 #[derive(Debug)]
@@ -59,6 +70,13 @@ pub struct Shared {
     names: Mutex<Arc<Names>>,
     namespaces: Mutex<Arc<[Namespace]>>,
     memory: Mutex<Memory>,
+}
+
+/// Whose request it is.
+pub fn source_of(request: &Parts) -> Source {
+    let source = request.extensions.get::<Source>();
+    // Each request has one; one without would share with all of them.
+    source.copied().unwrap_or(Source::Watchers)
 }
 
 /// What was answered since the start.
@@ -126,20 +144,40 @@ impl Shared {
         }
     }
 
-    /// How long a piece of a long answer is: each client has some of them
-    /// on their way, so they are the shorter the more clients there are.
-    pub fn piece(&self) -> Bounds {
-        let share = self.budget.most() / 4 / self.clients.count().max(1);
+    /// How long a piece of a long answer to a source is: each client has
+    /// two of them on their way, so they are the shorter the less room there
+    /// is.
+    pub fn piece(&self, source: Source) -> Bounds {
+        let share = self.budget.room(source) / PIECE_OF_ROOM;
         Bounds {
             bytes: share.clamp(MIN_PIECE_BYTES, Bounds::USUAL.bytes),
             ..Bounds::USUAL
         }
     }
 
-    /// Lets a client in, if there is a place for its source.
-    pub fn admit(&self, stream: &TcpStream, from: SocketAddr) -> Option<Admission> {
+    /// Lets a client in, if there is a place and memory for its source.
+    pub fn admit(&self, stream: &TcpStream, from: SocketAddr) -> Result<Admission, Problem> {
         let source = self.users.source(from, stream.local_addr().ok());
-        self.clients.take(source)
+        let lease = self.lease(source, CONNECTION_BYTES)?;
+        let clients = self.config.clients;
+        let admission = self.clients.take(source, lease);
+        admission.ok_or_else(|| {
+            Problem::busy(format!(
+                "{clients} clients are connected already, and all are being answered: ask \
+                 again, or raise `clients` in `[http]` of the configuration"
+            ))
+        })
+    }
+
+    /// Memory for a source, or why there is none.
+    pub fn lease(&self, source: Source, octets: usize) -> Result<Lease, Problem> {
+        self.budget.lease(source, octets).ok_or_else(|| {
+            Problem::busy(format!(
+                "the clients of one address or user take all memory that they may: take answers \
+                 faster, or raise `kept_bytes` in `[answers]` of the configuration, now {} MiB",
+                self.budget.most() >> 20
+            ))
+        })
     }
 
     /// Who may ask.

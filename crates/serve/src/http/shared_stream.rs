@@ -5,14 +5,9 @@ use std::io::{self, IoSlice};
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
-use std::time::Duration;
 
 use tokio::io::{AsyncRead, AsyncWrite, Interest, ReadBuf};
 use tokio::net::TcpStream;
-use tokio::time::sleep;
-
-/// Between two looks at a client that has sent what is not read yet.
-const LOOK: Duration = Duration::from_millis(100);
 
 /// A connection. Cheap to clone; all clones are the same.
 #[derive(Debug, Clone)]
@@ -24,13 +19,17 @@ impl SharedStream {
         Self(Arc::new(stream))
     }
 
-    /// Waits until the client has closed its side, or the connection broke.
+    /// Waits until the client has closed its side, or the connection broke;
+    /// what it sent before that may lie unread.
     pub async fn closed(&self) {
-        while let Ok(ready) = self.0.ready(Interest::READABLE).await {
+        // Whoever waits for urgent data hears of the end as well, and not of
+        // what is there to be read.
+        while let Ok(ready) = self.0.ready(Interest::PRIORITY).await {
             if ready.is_read_closed() {
                 return;
             }
-            sleep(LOOK).await;
+            let nobody_reads_it = || Err::<(), _>(io::ErrorKind::WouldBlock.into());
+            let _ = self.0.try_io(Interest::PRIORITY, nobody_reads_it);
         }
     }
 }
@@ -103,5 +102,39 @@ impl AsyncWrite for SharedStream {
             Err(error) if error.kind() == io::ErrorKind::NotConnected => Poll::Ready(Ok(())),
             done => Poll::Ready(done),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::future::{Future, poll_fn};
+    use std::io::Write as _;
+    use std::pin::pin;
+
+    use tokio::net::TcpListener;
+
+    use super::*;
+
+    /// Without a clock: nothing here can look again after a while.
+    #[test]
+    fn the_end_of_a_client_is_told_though_what_it_sent_lies_unread() {
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_io()
+            .build()
+            .unwrap();
+        runtime.block_on(async {
+            let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+            let to = listener.local_addr().unwrap();
+            let mut client = std::net::TcpStream::connect(to).unwrap();
+            let (stream, _) = listener.accept().await.unwrap();
+            client.write_all(b"unread").unwrap();
+            stream.readable().await.unwrap();
+            let stream = SharedStream::new(stream);
+            let mut closed = pin!(stream.closed());
+            let is_closed = poll_fn(|cx| Poll::Ready(closed.as_mut().poll(cx).is_ready()));
+            assert!(!is_closed.await, "it is there");
+            client.shutdown(std::net::Shutdown::Write).unwrap();
+            closed.await;
+        });
     }
 }

@@ -20,11 +20,12 @@ use super::definition::{DIFF, WHY};
 use super::problem::Problem;
 use super::query::{self, Parameters};
 use super::rows::INCOMPLETE;
-use super::shared::Shared;
+use super::shared::{Shared, source_of};
 use super::streamed::{Pieces, Streamed};
 use super::{background, compressed};
 use crate::namespace::Namespace;
 use crate::owners::{self, Pair};
+use crate::source::Source;
 
 /// Answers where the routes of two sources differ.
 pub async fn diff(shared: Arc<Shared>, request: Parts) -> Result<Response, Problem> {
@@ -47,6 +48,7 @@ pub async fn diff(shared: Arc<Shared>, request: Parts) -> Result<Response, Probl
     let mut differences = Differences {
         diff: RouteDiff::new(question),
         first: None,
+        asker: source_of(&request),
         shared: Arc::clone(&shared),
         pair,
     };
@@ -160,6 +162,7 @@ struct Differences {
     diff: RouteDiff,
     /// Made already.
     first: Option<Vec<u8>>,
+    asker: Source,
     shared: Arc<Shared>,
     pair: Pair,
 }
@@ -169,7 +172,7 @@ impl Differences {
         let moment = self.pair.moment(&self.shared.route_times);
         let moment = moment.map_err(Problem::busy)?;
         let (names, now) = (self.shared.names(), self.pair.now_millis());
-        let bounds = self.shared.piece();
+        let bounds = self.shared.piece(self.asker);
         Ok(self.diff.piece(bounds, moment.sides(), &names, now)?)
     }
 }
@@ -180,6 +183,8 @@ impl Pieces for Differences {
             Some(first) => Some(first),
             None => self.next()?,
         };
-        Ok(piece.map(Bytes::from))
+        // As for rows: without room for it it is one of the shortest.
+        let keep = |piece| self.shared.budget.keep(self.asker, piece);
+        Ok(piece.map(|piece| keep(piece).unwrap_or_else(Bytes::from)))
     }
 }

@@ -189,6 +189,7 @@ fn route_to(address: std::net::Ipv4Addr, last: u8) -> table::Change {
         error: 0,
         expires_at_millis: None,
         rest: Default::default(),
+        path: Default::default(),
     };
     let route = table::Route {
         table: 254,
@@ -340,7 +341,7 @@ fn a_page_is_shorter_where_no_more_may_be_kept() {
     assert_eq!(rows, 10_000);
     assert!(pages > 1, "{pages}");
     lab::wait_until(PATIENCE, "what was kept to be gone", || {
-        (budget.kept() == 0).then_some(())
+        (budget.taken() == 0).then_some(())
     })
     .unwrap();
 }
@@ -357,7 +358,7 @@ fn a_stream_that_would_have_to_keep_too_much_falls_behind() {
     until("event: fell_behind");
     writer.commit([link(20_001)]).unwrap();
     until("\"test20001\"");
-    assert!(budget.kept() <= budget.most());
+    assert!(budget.taken() <= budget.most());
 }
 
 /// The status that a request without a token gets; `None`: the connection

@@ -40,6 +40,7 @@ fn route(table: u32, prefix: &str, of: u8, over: u32) -> Change {
         error: 0,
         expires_at_millis: None,
         rest: RawAttributes::default(),
+        path: Default::default(),
     };
     let route = Route {
         table,

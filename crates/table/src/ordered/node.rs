@@ -54,7 +54,7 @@ pub(super) enum Run {
 }
 
 impl<K, V> Leaf<K, V> {
-    fn empty() -> Self {
+    pub(super) fn empty() -> Self {
         Self {
             keys: ArrayVec::new(),
             values: ArrayVec::new(),

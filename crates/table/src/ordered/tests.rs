@@ -244,3 +244,32 @@ fn a_hundred_thousand_random_rows_come_and_go() {
     assert_eq!(ours.from_rank(oracle.len()).next(), None);
     assert_eq!(ours.from_rank(usize::MAX).next(), None);
 }
+
+proptest! {
+    /// A tree that was built is one that takes changes like any other, and
+    /// rows out of order are not taken.
+    #[test]
+    fn what_is_built_in_order_is_what_was_taken(
+        mut keys in proptest::collection::vec(0u16..20_000, 0..9_000),
+        steps in proptest::collection::vec(step(), 0..200),
+        probe in 0u16..2300,
+    ) {
+        keys.sort_unstable();
+        let mut build = Build::default();
+        let mut oracle = BTreeMap::new();
+        for key in keys {
+            let is_new = oracle.insert(key, u32::from(key)).is_none();
+            prop_assert_eq!(build.push(key, u32::from(key)), is_new);
+            prop_assert!(!build.push(key / 2, 0));
+            prop_assert_eq!(build.len(), oracle.len());
+        }
+        let mut ours = build.finish();
+        ours.root.iter().for_each(|root| _ = sound(root, None, None));
+        same(&ours, &oracle, probe);
+        for step in &steps {
+            apply(step, &mut ours, &mut oracle);
+        }
+        ours.root.iter().for_each(|root| _ = sound(root, None, None));
+        same(&ours, &oracle, probe);
+    }
+}

@@ -4,6 +4,7 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::row::route::{NextHop, NextHops, kind, scope};
+use crate::writer::Limits;
 
 fn body(link: u32) -> RouteBody {
     RouteBody {
@@ -25,6 +26,7 @@ fn body(link: u32) -> RouteBody {
         error: 0,
         expires_at_millis: None,
         rest: Default::default(),
+        path: Default::default(),
     }
 }
 
@@ -58,14 +60,17 @@ enum Step {
     Remove(usize),
 }
 
-fn step() -> impl Strategy<Value = Step> {
-    let placement = prop_oneof![
+fn placement() -> impl Strategy<Value = Placement> {
+    prop_oneof![
         Just(Placement::First),
         Just(Placement::Last),
         Just(Placement::InsteadOfFirst),
-    ];
+    ]
+}
+
+fn step() -> impl Strategy<Value = Step> {
     prop_oneof![
-        3 => (route(), placement).prop_map(|(r, p)| Step::Put(r, p)),
+        3 => (route(), placement()).prop_map(|(r, p)| Step::Put(r, p)),
         1 => any::<usize>().prop_map(Step::Remove),
     ]
 }
@@ -115,29 +120,80 @@ proptest! {
                 Step::Remove(_) => {}
             }
         }
-        list.sort_by_key(sort_key);
-        prop_assert_eq!(owned(routes.iter()), list.clone());
-        prop_assert_eq!(routes.len(), list.len());
-        same_run_and_count(&routes, &list, probe)?;
-
-        let in_main = |r: &&Route| r.table == 254;
-        let within: Vec<Route> =
-            list.iter().filter(in_main).filter(|r| probe.contains(&r.prefix)).cloned().collect();
-        prop_assert_eq!(owned(routes.within(254, probe)), within);
-
-        let mut covering: Vec<Route> =
-            list.iter().filter(in_main).filter(|r| r.prefix.contains(&probe)).cloned().collect();
-        covering.sort_by_key(|r| (std::cmp::Reverse(r.prefix.prefix_len()), r.metric));
-        prop_assert_eq!(owned(routes.covering(254, probe)), covering);
-
-        for link in 1..6 {
-            let over = list.iter().filter(|r| r.body == body(link)).count();
-            prop_assert_eq!(routes.over_link(link).count(), over);
-            prop_assert_eq!(routes.via(IpAddr::from([10, 0, 0, link as u8])).count(), over);
-        }
-        let distinct: std::collections::HashSet<_> = list.iter().map(|r| &r.body).collect();
-        prop_assert_eq!(routes.distinct_bodies(), distinct.len());
+        same_as_list(&routes, list, probe)?;
     }
+
+    /// A load is what putting each route would be, in order and out of it,
+    /// and its routes can be changed like any other.
+    #[test]
+    fn a_load_is_as_good_as_putting_each(
+        mut told in proptest::collection::vec((route(), placement()), 0..80),
+        in_order in 0usize..80,
+        removed in proptest::collection::vec(0usize..80, 0..80),
+        probe in prefix(),
+    ) {
+        let ordered = in_order.min(told.len());
+        told[..ordered].sort_by_key(|(route, _)| sort_key(route));
+        let mut load = RouteLoad::new(&Limits::default());
+        let unused = load.body(body(7));
+        let mut list: Vec<Route> = Vec::new();
+        for (route, placement) in told {
+            let id = load.body(route.body.clone());
+            load.put(route.table, route.prefix, route.metric, id, placement);
+            put_in_list(&mut list, route, placement);
+            prop_assert_eq!(load.len(), list.len());
+        }
+        let (mut routes, mut interner, refused) = load.finish();
+        prop_assert_eq!(refused, 0);
+        prop_assert_eq!(routes.of_body(unused).count(), 0);
+        same_as_list(&routes, list.clone(), probe)?;
+        for at in removed {
+            if list.is_empty() {
+                break;
+            }
+            let route = list.remove(at % list.len());
+            prop_assert!(routes.remove(&mut interner, &route.with_body(&route.body)));
+        }
+        same_as_list(&routes, list, probe)?;
+    }
+}
+
+/// Every index says what the list does.
+fn same_as_list(routes: &Routes, mut list: Vec<Route>, probe: IpNet) -> Result<(), TestCaseError> {
+    list.sort_by_key(sort_key);
+    prop_assert_eq!(owned(routes.iter()), list.clone());
+    prop_assert_eq!(routes.len(), list.len());
+    same_run_and_count(routes, &list, probe)?;
+
+    let in_main = |r: &&Route| r.table == 254;
+    let within: Vec<Route> = list
+        .iter()
+        .filter(in_main)
+        .filter(|r| probe.contains(&r.prefix))
+        .cloned()
+        .collect();
+    prop_assert_eq!(owned(routes.within(254, probe)), within);
+
+    let mut covering: Vec<Route> = list
+        .iter()
+        .filter(in_main)
+        .filter(|r| r.prefix.contains(&probe))
+        .cloned()
+        .collect();
+    covering.sort_by_key(|r| (std::cmp::Reverse(r.prefix.prefix_len()), r.metric));
+    prop_assert_eq!(owned(routes.covering(254, probe)), covering);
+
+    for link in 1..6 {
+        let over = list.iter().filter(|r| r.body == body(link)).count();
+        prop_assert_eq!(routes.over_link(link).count(), over);
+        prop_assert_eq!(
+            routes.via(IpAddr::from([10, 0, 0, link as u8])).count(),
+            over
+        );
+    }
+    let distinct: std::collections::HashSet<_> = list.iter().map(|r| &r.body).collect();
+    prop_assert_eq!(routes.distinct_bodies(), distinct.len());
+    Ok(())
 }
 
 /// What is asked by place: the run from a prefix on, each route at the
@@ -224,6 +280,25 @@ fn a_run_that_is_never_empty_may_be_renumbered() {
     }
     assert_eq!(owned(routes.iter()), [at(39_999)]);
     assert_eq!(routes.distinct_bodies(), 1);
+}
+
+#[test]
+fn a_load_takes_no_more_than_the_limit_and_counts_the_rest() {
+    let limits = Limits {
+        routes: 3,
+        ..Limits::default()
+    };
+    for order in [[1, 2, 3, 4, 5], [3, 1, 2, 5, 4]] {
+        let mut load = RouteLoad::new(&limits);
+        assert!(load.is_empty());
+        let id = load.body(body(1));
+        for number in order {
+            load.put(254, u32::to_net(number << 24, 8), 0, id, Placement::Last);
+        }
+        let (routes, interner, refused) = load.finish();
+        assert_eq!((routes.len(), refused), (3, 2));
+        assert_eq!(interner.find(&body(1)), Some(id));
+    }
 }
 
 #[test]

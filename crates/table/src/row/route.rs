@@ -7,6 +7,7 @@ use ipnet::{IpNet, Ipv6Net};
 
 use super::attributes::RawAttributes;
 use super::encap::Encap;
+use super::path_attributes::PathAttributes;
 use super::route_metrics::RouteMetrics;
 
 /// A route (`RTM_NEWROUTE` of `AF_INET` and `AF_INET6`). `B` is how it
@@ -54,7 +55,7 @@ impl RouteRef<'_> {
 }
 
 /// All of a route but its place.
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
 pub struct RouteBody {
     /// `rtm_type`: [`kind`].
     pub kind: u8,
@@ -85,6 +86,9 @@ pub struct RouteBody {
     /// Attributes not named above, as they came; all of `RTA_MULTIPATH`
     /// where a next hop has one that is not named.
     pub rest: RawAttributes,
+    /// What BGP says of the path, where BGP is where the route comes from
+    /// and not the kernel, which knows nothing of it.
+    pub path: PathAttributes,
 }
 
 /// The next hops of a route. One, the common case, costs no allocation.

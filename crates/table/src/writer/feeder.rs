@@ -7,6 +7,7 @@ use super::owners::{JoinError, locked};
 use super::stale::Stale;
 use super::{Change, Limits, Reader, Refused, Shared, TableFull, Writer, first_refused};
 use crate::event::Generation;
+use crate::routes::RouteLoad;
 use crate::status::{Phase, Status};
 use crate::writer::Tables;
 
@@ -21,7 +22,6 @@ pub struct Feeders {
 #[derive(Debug)]
 pub struct Feeder {
     name: Arc<str>,
-    id: u64,
     writer: Writer,
     first: Arc<Shared>,
     status: Arc<Mutex<Status>>,
@@ -42,11 +42,10 @@ impl Feeders {
         writer.changed = true;
         writer.publish();
         let (name, status) = (Arc::from(name), Arc::default());
-        let id = registry.enter(&name, &writer.shared, &status);
+        registry.enter(&name, &writer.shared, &status);
         self.first.show_owners(&registry);
         Ok(Feeder {
             name,
-            id,
             writer,
             first: Arc::clone(&self.first),
             status,
@@ -118,6 +117,12 @@ impl Feeder {
         Ok(())
     }
 
+    /// Puts the routes of a load in the place of all that it has; readers
+    /// see them after [`Feeder::publish`].
+    pub fn replace_routes(&mut self, load: RouteLoad) {
+        self.writer.replace_routes(load);
+    }
+
     /// Applies all changes and publishes them. A full table refuses its new
     /// rows and stops none of the others; the first refusal is told.
     pub fn commit(
@@ -135,7 +140,7 @@ impl Feeder {
         let generation = self.writer.publish();
         self.tell_refused();
         let mut registry = locked(&self.first.registry);
-        if registry.update(self.id) {
+        if registry.update(&self.name) {
             self.first.show_owners(&registry);
         }
         generation
@@ -197,7 +202,7 @@ impl Drop for Feeder {
         let rows = self.writer.shared.published.load();
         let last = self.writer.clear();
         let mut registry = locked(&self.first.registry);
-        registry.remove(self.id, last);
+        registry.remove(&self.name, last);
         self.first.show_owners(&registry);
         drop(registry);
         drop(rows);

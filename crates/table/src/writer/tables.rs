@@ -55,13 +55,13 @@ pub struct Tables {
 
 impl Tables {
     /// The owners beside the one whose tables these are, by name.
-    pub fn owners(&self) -> &[Owner] {
-        self.owners.as_slice()
+    pub fn owners(&self) -> impl Iterator<Item = &Owner> {
+        self.owners.iter()
     }
 
     /// The owner of a name beside the first.
     pub(crate) fn owner(&self, name: &str) -> Option<&Owner> {
-        self.owners().iter().find(|owner| owner.name() == name)
+        self.owners.get(name)
     }
 
     /// The rows of an owner beside the first, as tables, at this moment.

@@ -190,6 +190,7 @@ pub fn body(link: u32, gateway: Option<IpAddr>) -> RouteBody {
         error: 0,
         expires_at_millis: None,
         rest: RawAttributes::default(),
+        path: Default::default(),
     }
 }
 

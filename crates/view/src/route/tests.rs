@@ -54,6 +54,7 @@ fn route(prefix: &str, next_hops: NextHops) -> Route {
             error: 0,
             expires_at_millis: None,
             rest: RawAttributes::default(),
+            path: Default::default(),
         },
     }
 }

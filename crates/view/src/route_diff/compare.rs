@@ -242,6 +242,7 @@ fn same_properties(a: &RouteRef<'_>, b: &RouteRef<'_>) -> bool {
         && a.body.preferred_source == b.body.preferred_source
         && a.body.source == b.body.source
         && a.body.metrics == b.body.metrics
+        && (a.body.path.is_empty() || b.body.path.is_empty() || a.body.path == b.body.path)
 }
 
 /// Whether two routes send packets the same way, each with the tables that

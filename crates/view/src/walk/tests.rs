@@ -54,6 +54,7 @@ pub(crate) fn body(link: u32, gateway: u8, nexthop: Option<u32>) -> RouteBody {
         error: 0,
         expires_at_millis: None,
         rest: RawAttributes::default(),
+        path: Default::default(),
     }
 }
 

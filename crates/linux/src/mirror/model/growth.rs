@@ -57,6 +57,7 @@ fn route(table: u32, prefix: &str, of: u8, link: u32, preferred: Option<IpAddr>)
             error: 0,
             expires_at_millis: None,
             rest: RawAttributes::default(),
+            path: Default::default(),
         },
     })
 }

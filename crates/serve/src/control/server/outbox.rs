@@ -17,7 +17,9 @@ use rustix::io::Errno;
 use rustix::net::{SendFlags, send};
 
 use super::{Client, ServerState};
+use crate::budget::Lease;
 use crate::control::protocol::{self, DATA};
+use crate::source::Source;
 
 /// Bytes gathered before a frame is sent.
 const FRAME_BYTES: usize = 64 << 10;
@@ -40,8 +42,8 @@ pub(super) struct Outbox<'a> {
     /// Frames, and how much of them was sent.
     frames: Vec<u8>,
     sent: usize,
-    /// What `Kept` has of this client.
-    counted: usize,
+    /// What is kept counts in the memory of all who are answered.
+    lease: Option<Lease>,
     /// The client took nothing when it was last asked.
     stalls: bool,
     /// More would have to be kept than may be.
@@ -56,7 +58,7 @@ impl<'a> Outbox<'a> {
             gathered: Vec::new(),
             frames: Vec::new(),
             sent: 0,
-            counted: 0,
+            lease: shared.kept.lease(Source::User(client.uid), 0),
             stalls: false,
             full: None,
         }
@@ -138,6 +140,7 @@ impl<'a> Outbox<'a> {
             }
         }
         self.frames.clear();
+        self.frames.shrink_to(2 * FRAME_BYTES);
         self.sent = 0;
         self.uncount();
         Ok(true)
@@ -177,30 +180,21 @@ impl<'a> Outbox<'a> {
     fn count(&mut self) -> Result<(), Full> {
         let patience = &self.shared.patience;
         let kept = self.frames.len();
-        let most = match self.client.uid {
-            0 => self.shared.kept.most(),
-            _ => self.shared.kept.of_others(),
-        };
         if kept > patience.kept_of_client {
             return Err(Full::OfClient);
         }
-        if !self.shared.kept.replace(self.counted, kept, most) {
-            return Err(Full::OfAll);
+        let lease = self.lease.as_mut();
+        match lease.is_some_and(|lease| lease.resize(kept)) {
+            true => Ok(()),
+            false => Err(Full::OfAll),
         }
-        self.counted = kept;
-        Ok(())
     }
 
     /// The client has taken all that was kept.
     fn uncount(&mut self) {
-        self.shared.kept.replace(self.counted, 0, 0);
-        self.counted = 0;
-    }
-}
-
-impl Drop for Outbox<'_> {
-    fn drop(&mut self) {
-        self.uncount();
+        if let Some(lease) = &mut self.lease {
+            lease.resize(0);
+        }
     }
 }
 

@@ -220,6 +220,7 @@ fn route(to: [u8; 4], link: u32) -> Change {
         error: 0,
         expires_at_millis: None,
         rest: Default::default(),
+        path: Default::default(),
     };
     let route = Route {
         table: 254,
@@ -431,9 +432,9 @@ fn an_answer_that_is_no_walk_is_kept_whole_and_no_snapshot_with_it() {
     let mut tested = Tested::new(Patience::default(), MANY);
     let (_, expected) = tested.ask(sorted(view::Format::Ndjson)).unwrap();
     let mut stalled = begin(&tested, sorted(view::Format::Ndjson));
-    let kept = |tested: &Tested| tested.server.shared.kept.kept();
+    let kept = |tested: &Tested| tested.server.shared.kept.taken();
     lab::wait_until(PATIENCE, "an answer that is kept", || {
-        (kept(&tested) > 0).then_some(())
+        (kept(&tested) > CLIENT_BYTES).then_some(())
     })
     .unwrap();
     old_snapshot_goes(&mut tested);
@@ -455,7 +456,7 @@ fn a_watcher_that_stalls_holds_no_snapshot_and_goes_on() {
     let mut stalled = begin(&tested, Ask::Watch(links(Filter::default())));
     tested.until(|answered| answered.clients == 1);
     // More than the socket takes, whenever it began to watch.
-    let is_stalled = |tested: &Tested| tested.server.shared.kept.kept() > 0;
+    let is_stalled = |tested: &Tested| tested.server.shared.kept.taken() > CLIENT_BYTES;
     let mut index = MANY;
     lab::wait_until(PATIENCE, "a watcher that stalls", || {
         index += 1_000;
@@ -505,7 +506,7 @@ fn what_is_kept_has_a_bound_and_beyond_it_the_client_is_told() {
         assert_eq!(kind, protocol::ERROR, "{why}");
         assert!(why.contains(named), "{why}");
         tested.until(|answered| answered.clients == 0);
-        assert_eq!(tested.server.shared.kept.kept(), 0);
+        assert_eq!(tested.server.shared.kept.taken(), 0);
         // And back: who takes the answer gets it.
         let (rows, _) = tested.ask(sorted(view::Format::Json)).unwrap();
         assert_eq!(rows, u64::from(MANY));
@@ -641,7 +642,8 @@ fn routed(prefix: &str, gateway: u8) -> Route {
             preference: None,
             error: 0,
             expires_at_millis: None,
-            rest: table::RawAttributes::default(),
+            rest: Default::default(),
+            path: Default::default(),
         },
     }
 }

@@ -7,10 +7,12 @@ use std::time::Duration;
 use table::{Event, Events, Generation, Operation, Reader, Row, Tables};
 use view::{Context, Names, Question, Watch};
 
+use crate::budget::Lease;
 use crate::clock::now_millis;
 use crate::http::problem::Problem;
 
-/// Bytes of rendered changes that are kept, where clients may keep more.
+/// Bytes of rendered changes that are kept at most; less where the budget
+/// of all who are answered has less room.
 const MAX_BYTES: usize = 32 << 20;
 
 /// Events that are rendered for a stream that begins in the past, at most.
@@ -25,8 +27,8 @@ pub struct Feed {
     names: Arc<Names>,
     batches: VecDeque<Batch>,
     bytes: usize,
-    /// Of them at most.
-    most: usize,
+    /// Their part of the budget.
+    lease: Lease,
     /// All generations after this one are in `batches`.
     since: u64,
     latest: u64,
@@ -56,9 +58,9 @@ pub enum Taken {
 }
 
 impl Feed {
-    /// From now on: the changes of the kernel's rows, or of a feeder's. So
-    /// many bytes are kept at most, or [`MAX_BYTES`].
-    pub fn new(reader: Reader, owner: Option<String>, names: Arc<Names>, most: usize) -> Self {
+    /// From now on: the changes of the kernel's rows, or of a feeder's. An
+    /// empty lease grows with what is kept.
+    pub fn new(reader: Reader, owner: Option<String>, names: Arc<Names>, lease: Lease) -> Self {
         let of = owner.as_deref().and_then(|owner| reader.of(owner));
         let reader = of.unwrap_or(reader);
         let before = reader.snapshot();
@@ -69,7 +71,7 @@ impl Feed {
             names,
             batches: VecDeque::new(),
             bytes: 0,
-            most: most.min(MAX_BYTES),
+            lease,
             since: latest,
             latest,
             before,
@@ -114,13 +116,26 @@ impl Feed {
             }
             Events::FellBehind => self.forget(),
         }
-        while self.bytes > self.most {
+        self.fit();
+    }
+
+    /// Forgets the oldest as far as there is no room for it.
+    fn fit(&mut self) {
+        let most = self.most();
+        while self.bytes > most {
             let Some(batch) = self.batches.pop_front() else {
                 break;
             };
             self.bytes -= batch.bytes();
             self.since = batch.generation;
         }
+        // Another may have taken the room just now: the next look mends it.
+        self.lease.resize(self.bytes);
+    }
+
+    /// Bytes that may be kept now.
+    fn most(&self) -> usize {
+        (self.lease.octets() + self.lease.room()).min(MAX_BYTES)
     }
 
     /// A feeder that left may have joined again. Its generations go on
@@ -138,6 +153,7 @@ impl Feed {
         self.since = self.latest;
         self.batches.clear();
         self.bytes = 0;
+        self.lease.resize(0);
     }
 
     /// Goes back to a generation that a stream has seen before anybody
@@ -173,12 +189,13 @@ impl Feed {
             bytes += batch.bytes();
             older.push(batch);
         }
-        if bytes <= self.most {
+        if bytes <= self.most() {
             for batch in older.into_iter().rev() {
                 self.batches.push_front(batch);
             }
             self.bytes = bytes;
             self.since = seen;
+            self.lease.resize(bytes);
         }
     }
 

@@ -5,6 +5,8 @@ use table::{Change, Limits, Link, LinkLayerAddress, Neighbour, Writer};
 use view::{Filter, Object, Output};
 
 use super::*;
+use crate::budget::Budget;
+use crate::source::Source;
 
 fn link(index: u32, name: &str) -> Change {
     Change::PutLink(Link {
@@ -42,11 +44,17 @@ fn about(object: Object, dev: Option<&str>) -> Question {
     }
 }
 
+/// Room for all that a feed keeps.
+fn lease() -> Lease {
+    let budget = Budget::new(4 * MAX_BYTES);
+    budget.lease(Source::Watchers, 0).unwrap()
+}
+
 /// A writer with two links, and its feed.
 fn feed() -> (Writer, Feed) {
     let mut writer = Writer::new(Limits::default());
     writer.commit([link(1, "a"), link(2, "b")]).unwrap();
-    let feed = Feed::new(writer.reader(), None, Arc::default(), MAX_BYTES);
+    let feed = Feed::new(writer.reader(), None, Arc::default(), lease());
     (writer, feed)
 }
 
@@ -102,7 +110,7 @@ fn what_happened_before_anybody_watched_is_told_if_it_is_still_known() {
     let seen = writer.tables().generation.0;
     writer.commit([put(1, 1)]).unwrap();
     writer.commit([put(1, 2)]).unwrap();
-    let mut feed = Feed::new(writer.reader(), None, Arc::default(), MAX_BYTES);
+    let mut feed = Feed::new(writer.reader(), None, Arc::default(), lease());
     writer.commit([put(1, 3)]).unwrap();
     feed.catch_up();
     let all = [about(Object::Neigh, None)];
@@ -197,7 +205,7 @@ fn a_feeder_that_joins_again_under_its_name_is_followed_and_nobody_misses_that_i
         writer.reader(),
         Some("bgp".to_owned()),
         Arc::default(),
-        MAX_BYTES,
+        lease(),
     );
     let questions = [about(Object::Nexthop, None)];
     let seen = feed.latest();

@@ -1,11 +1,10 @@
-//! Whose clients share places and requests: an address of elsewhere (of
-//! IPv6 a /64), or a user of this host.
+//! Which user of this host a client over TCP is.
 //!
 //! All programs of a host come from the same address. So that one user
 //! cannot take what another needs, the kernel is asked whose socket is at
 //! the other end (`NETLINK_SOCK_DIAG`), once a connection; it takes some
 //! microseconds. Where it does not tell, all of the address are one.
-//! For `serve`; places and rates are counted by what it gives.
+//! For `serve`; places, rates and memory are counted by what it gives.
 
 use std::io;
 use std::net::{IpAddr, SocketAddr};
@@ -14,6 +13,8 @@ use std::os::fd::OwnedFd;
 use rustix::net::netlink::{SOCK_DIAG, SocketAddrNetlink};
 use rustix::net::{AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType};
 use rustix::net::{connect, recv, send, socket_with};
+
+use crate::source::Source;
 
 /// A question about one socket: `nlmsghdr`, `inet_diag_req_v2`.
 const QUESTION_BYTES: usize = 72;
@@ -26,27 +27,6 @@ const IPPROTO_TCP: u8 = 6;
 /// `TCP_ESTABLISHED`. One that is closing has no owner any more, and would
 /// be told as root's.
 const ESTABLISHED: u8 = 1;
-
-/// Whose clients share.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Source {
-    /// A user of this host, by its number.
-    User(u32),
-    /// A host, or a network of IPv6.
-    Address(IpAddr),
-}
-
-impl Source {
-    /// Of an address alone.
-    pub fn of(from: IpAddr) -> Self {
-        // An IPv6 host has a whole /64 of addresses, a host all of 127/8.
-        Self::Address(match from.to_canonical() {
-            IpAddr::V6(v6) => IpAddr::V6((u128::from(v6) >> 64 << 64).into()),
-            IpAddr::V4(v4) if v4.is_loopback() => IpAddr::from([127, 0, 0, 1]),
-            v4 => v4,
-        })
-    }
-}
 
 /// Asks whose sockets are.
 #[derive(Debug)]
@@ -131,15 +111,6 @@ fn owner(answer: &[u8]) -> Option<u32> {
 mod tests {
     use super::*;
     use std::net::{TcpListener, TcpStream};
-
-    #[test]
-    fn hosts_of_one_ipv6_network_are_one_source() {
-        let of = |text: &str| Source::of(text.parse().unwrap());
-        assert_eq!(of("2001:db8::1"), of("2001:db8::ffff"));
-        assert_ne!(of("2001:db8::1"), of("2001:db8:0:1::1"));
-        assert_eq!(of("::ffff:192.0.2.1"), of("192.0.2.1"));
-        assert_eq!(of("127.0.0.1"), of("127.9.9.9"));
-    }
 
     #[test]
     fn a_client_of_this_host_is_its_user_s_until_it_is_closed() {

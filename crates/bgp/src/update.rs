@@ -1,0 +1,99 @@
+//! A BGP message, as far as it says something of routes (RFC 4271 §4).
+
+use std::net::IpAddr;
+
+use crate::Bad;
+use crate::as_path::AsSize;
+use crate::attributes::Attributes;
+use crate::bytes::Bytes;
+use crate::nlri::Prefixes;
+
+/// `UPDATE` among the types of messages.
+const UPDATE: u8 = 2;
+/// The marker, the length, the type.
+const HEADER: usize = 19;
+
+/// How a session writes what it says.
+#[derive(Debug, Clone, Copy)]
+pub struct Session {
+    /// Bytes of an AS number.
+    pub as_size: AsSize,
+    /// Whether prefixes have path identifiers (RFC 7911).
+    pub has_path_ids: bool,
+}
+
+/// What an `UPDATE` says of IPv4 and IPv6 unicast.
+#[derive(Debug, Clone)]
+pub struct Update<'a> {
+    /// Prefixes that are no longer there.
+    pub withdrawn: [Prefixes<'a>; 2],
+    /// Prefixes that are, and over which next hop.
+    pub announced: [(Prefixes<'a>, Option<IpAddr>); 2],
+    /// How.
+    pub attributes: Attributes<'a>,
+}
+
+impl<'a> Update<'a> {
+    /// Reads a message with its header; `None`: it is no `UPDATE`.
+    pub fn of_message(message: &'a [u8], session: Session) -> Result<Option<Self>, Bad> {
+        let mut bytes = Bytes(message);
+        bytes.take(16, "the header of a message")?;
+        let len = usize::from(bytes.u16("the header of a message")?);
+        let kind = bytes.u8("the header of a message")?;
+        let body = len.checked_sub(HEADER).ok_or(Bad::Length {
+            what: "a message",
+            len,
+        })?;
+        let body = bytes.take(body, "a message")?;
+        if !bytes.is_empty() {
+            return Err(Bad::Long("a message"));
+        }
+        match kind {
+            UPDATE => Self::read(body, session).map(Some),
+            1 | 3..=5 => Ok(None),
+            kind => Err(Bad::Value {
+                what: "the type of a message",
+                value: kind.into(),
+            }),
+        }
+    }
+
+    /// Reads an `UPDATE` without its header.
+    pub fn read(body: &'a [u8], session: Session) -> Result<Self, Bad> {
+        let mut bytes = Bytes(body);
+        let len = bytes.u16("the withdrawn prefixes")?;
+        let withdrawn = bytes.take(len.into(), "the withdrawn prefixes")?;
+        let len = bytes.u16("the attributes")?;
+        let attributes = Attributes::read(bytes.take(len.into(), "the attributes")?)?;
+        let of = |prefixes, is_v6| Prefixes::new(prefixes, is_v6, session.has_path_ids);
+        let mut update = Self {
+            withdrawn: [of(withdrawn, false), Prefixes::none()],
+            announced: [
+                (of(bytes.0, false), attributes.next_hop()?),
+                (Prefixes::none(), None),
+            ],
+            attributes,
+        };
+        if let Some(((afi, safi), prefixes)) = update.attributes.unreach()?
+            && let Some(is_v6) = unicast(afi, safi)
+        {
+            update.withdrawn[1] = of(prefixes, is_v6);
+        }
+        if let Some(reach) = update.attributes.reach()?
+            && let Some(is_v6) = unicast(reach.family.0, reach.family.1)
+        {
+            update.announced[1] = (of(reach.prefixes, is_v6), reach.next_hop);
+        }
+        Ok(update)
+    }
+}
+
+/// Whether a family is IPv6, if it is IPv4 or IPv6 unicast: others have no
+/// rows here.
+pub fn unicast(afi: u16, safi: u8) -> Option<bool> {
+    match (afi, safi) {
+        (1, 1) => Some(false),
+        (2, 1) => Some(true),
+        _ => None,
+    }
+}

@@ -1,0 +1,206 @@
+//! Records out of files into the machines: at speed, or each at its time.
+
+use std::collections::VecDeque;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use linux::recording::{Player, Progress, Record};
+
+use super::{BETWEEN_LOOKS, End, Found};
+use crate::replay::Until;
+use crate::replay::files::Opened;
+
+/// A replay under way.
+pub struct Recorded {
+    files: VecDeque<Opened>,
+    player: Player,
+    until: Option<Until>,
+    /// The file being read has begun.
+    has_begun: bool,
+    /// A record whose time has not come.
+    held: Option<Held>,
+    /// When the first record was replayed, of those that have their time.
+    began: Option<Instant>,
+}
+
+struct Held {
+    kind: u16,
+    namespace: u32,
+    at_micros: u64,
+    payload: Vec<u8>,
+}
+
+/// What comes next.
+enum Step {
+    /// A record was replayed.
+    Taken,
+    /// The next is not due for so long.
+    Wait(Duration),
+    End(End),
+}
+
+impl Recorded {
+    /// At the beginning of the files, which are in their order.
+    pub fn new(files: Vec<Opened>, player: Player, until: Option<Until>) -> Self {
+        Self {
+            files: files.into(),
+            player,
+            until,
+            has_begun: false,
+            held: None,
+            began: None,
+        }
+    }
+
+    /// How far it is.
+    pub fn progress(&self) -> Progress {
+        self.player.progress()
+    }
+
+    /// Namespaces whose tables are not whole.
+    pub fn incomplete(&self) -> usize {
+        self.player.incomplete()
+    }
+
+    /// The namespaces that came since this was last called.
+    pub fn take_new(&mut self) -> Vec<Found> {
+        let new = self.player.take_new().into_iter();
+        let found = new.map(|(name, replayed)| Found {
+            name,
+            inode: replayed.inode(),
+            source: Arc::new(replayed),
+        });
+        found.collect()
+    }
+
+    /// Replays everything at once, unless `ended` says so now and then.
+    pub fn finish(&mut self, ended: &mut dyn FnMut() -> bool) -> End {
+        let mut taken = 0_u64;
+        let end = loop {
+            match self.step(false) {
+                Step::Taken => {}
+                Step::Wait(_) => continue,
+                Step::End(end) => break end,
+            }
+            taken += 1;
+            if taken.is_multiple_of(BETWEEN_LOOKS) && ended() {
+                break End::BrokenOff;
+            }
+        };
+        self.player.publish();
+        end
+    }
+
+    /// Replays what is due by now; how long until the next record, or how
+    /// it ended.
+    pub fn due(&mut self) -> Result<Duration, End> {
+        for _ in 0..BETWEEN_LOOKS {
+            match self.step(true) {
+                Step::Taken => {}
+                Step::Wait(time) => {
+                    self.pass_time();
+                    self.player.publish();
+                    return Ok(time);
+                }
+                Step::End(end) => {
+                    self.player.publish();
+                    return Err(end);
+                }
+            }
+        }
+        Ok(Duration::ZERO)
+    }
+
+    /// The recording's clock goes on between its records.
+    fn pass_time(&mut self) {
+        let Some(began) = self.began else { return };
+        let passed = u64::try_from(began.elapsed().as_micros()).unwrap_or(u64::MAX);
+        let first = self.player.progress().first_micros;
+        self.player.reach(first.saturating_add(passed));
+    }
+
+    fn step(&mut self, in_time: bool) -> Step {
+        if let Some(held) = self.held.take() {
+            let record = Record {
+                kind: held.kind,
+                namespace: held.namespace,
+                at_micros: held.at_micros,
+                payload: &held.payload,
+            };
+            let wait = wait(&mut self.began, self.player.progress(), record.at_micros);
+            if in_time && !wait.is_zero() {
+                self.held = Some(held);
+                return Step::Wait(wait);
+            }
+            return match self.player.take(&record) {
+                Ok(()) => Step::Taken,
+                Err(bad) => self.damaged(&bad.to_string()),
+            };
+        }
+        let Some(file) = self.files.front_mut() else {
+            return Step::End(End::Whole);
+        };
+        if !self.has_begun {
+            self.has_begun = true;
+            self.player.begin(file.reader.head());
+        }
+        let (number, offset) = (file.reader.records(), file.reader.bytes());
+        let record = match file.reader.next_record() {
+            Ok(Some(record)) => record,
+            Ok(None) => {
+                self.files.pop_front();
+                self.has_begun = false;
+                return Step::Taken;
+            }
+            Err(bad) => return self.damaged(&bad.to_string()),
+        };
+        let progress = self.player.progress();
+        if let Some(end) = self.until.map(|until| until.micros(progress))
+            && record.at_micros > end
+        {
+            self.player.reach(end);
+            return Step::End(End::Whole);
+        }
+        if in_time && !wait(&mut self.began, progress, record.at_micros).is_zero() {
+            self.held = Some(Held {
+                kind: record.kind,
+                namespace: record.namespace,
+                at_micros: record.at_micros,
+                payload: record.payload.to_vec(),
+            });
+            return Step::Taken;
+        }
+        match self.player.take(&record) {
+            Ok(()) => Step::Taken,
+            Err(bad) => self.damaged(&format!("record {number}, at byte {offset}: {bad}")),
+        }
+    }
+
+    fn damaged(&self, what: &str) -> Step {
+        let file = self.files.front().map(|file| file.path.clone());
+        let path: PathBuf = file.unwrap_or_default();
+        Step::End(End::Damaged(format!("{}: {what}", path.display())))
+    }
+}
+
+impl Until {
+    /// As the recording counts.
+    fn micros(self, progress: Progress) -> u64 {
+        match self {
+            Self::At(micros) => micros,
+            Self::After(_) if progress.records == 0 => u64::MAX,
+            Self::After(micros) => progress.first_micros.saturating_add(micros),
+        }
+    }
+}
+
+/// How long until a record's time comes, the first being due at once.
+fn wait(began: &mut Option<Instant>, progress: Progress, at_micros: u64) -> Duration {
+    let began = began.get_or_insert_with(Instant::now);
+    if progress.records == 0 {
+        return Duration::ZERO;
+    }
+    let after = Duration::from_micros(at_micros.saturating_sub(progress.first_micros));
+    after.saturating_sub(began.elapsed())
+}
