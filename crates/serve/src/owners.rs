@@ -211,7 +211,7 @@ impl From<AnswerError> for AnswerErrorOrLeft {
 /// All owners of a namespace, the kernel first, each with its own rows.
 fn all(whole: &Namespace) -> Vec<(String, Namespace)> {
     let tables = whole.tables();
-    let owners = tables.owners().iter().map(|owner| owner.name());
+    let owners = tables.owners().map(|owner| owner.name());
     let names = [KERNEL].into_iter().chain(owners);
     // One that left since is left out.
     let found = names.filter_map(|name| Some((name.to_owned(), whole.of(Some(name)).ok()?)));

@@ -42,7 +42,7 @@ pub async fn diff(shared: Arc<Shared>, request: Parts) -> Result<Response, Probl
     };
     parameters.finish()?;
     let pair = Pair::new(&namespace, &question.sources).map_err(Problem::bad_request)?;
-    let compress = compressed::permit(&shared, &request.headers);
+    let compress = compressed::permit(&shared, &request);
     let media_type = query::media_type(question.output.format);
     let incomplete = pair.incomplete();
     let mut differences = Differences {
