@@ -200,6 +200,8 @@ fn ages(
 pub fn watch(question: &Question, namespace: &Namespace, out: &mut impl Write) -> Result<u64> {
     let mirror = Mirror::start(namespace.clone(), Options::default())?;
     loaded(&mirror)?;
+    // The mirror's threads have what they need.
+    privileges::drop_all()?;
     let names = words::load();
     Ok(serve::watch::watch(
         &mirror.reader(),

@@ -209,7 +209,7 @@ pub fn get_link_by_name(name: &str, sequence: u32, out: &mut Vec<u8>) -> Result<
     let header = ifinfomsg(0);
     let mut build = Build::start(out, kind::GETLINK, flag::REQUEST, sequence, &header);
     build.put_u32(ifla::EXT_MASK, SKIP_STATS);
-    let attribute = if name.len() <= MAX_NAME {
+    let attribute = if table::text::octets(name).len() <= MAX_NAME {
         ifla::IFNAME
     } else {
         ifla::ALT_IFNAME

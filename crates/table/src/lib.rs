@@ -10,6 +10,7 @@
 //! - [`Reader`]: takes snapshots and watches for events; never waits for
 //!   the writer.
 //! - [`Source`]: what keeps tables: reader, status, [`Samples`], time.
+//! - [`text`]: names that are not UTF-8.
 //!
 //! No socket, thread or clock in here; time is an argument.
 
@@ -34,6 +35,7 @@ mod samples;
 mod source;
 mod source_address;
 mod status;
+pub mod text;
 mod writer;
 
 pub use addresses::{AddressPlace, Addresses};
