@@ -99,7 +99,7 @@ fn say(what: &str) {
 /// Asks about a namespace: its daemon, if there is one and it is not to be
 /// `direct`, else the kernel. The kernel also answers for a daemon that
 /// ends before it says anything, is stopped, has no place, or does not have
-/// all rows.
+/// all rows, and tells which of several ways a packet takes.
 pub fn one_namespace(
     ask: Ask,
     namespace: &Namespace,
@@ -163,6 +163,7 @@ fn of_daemon(
     out: &mut impl Write,
 ) -> Result<Option<Answered>, AskError> {
     let watches = matches!(ask, Ask::Watch(_));
+    let decides = matches!(ask, Ask::RouteGet(_));
     let is_status = matches!(ask, Ask::Status { .. });
     // The kernel does not have what a feed tells.
     let is_fed = source_of(&ask).is_some();
@@ -186,12 +187,23 @@ fn of_daemon(
         out,
         written: false,
     };
-    match begun.finish(&mut out) {
+    // A decision is short, and void where only the kernel knows all of it.
+    let mut decision = Vec::new();
+    let answered = match decides {
+        true => begun.finish(&mut decision),
+        false => begun.finish(&mut out),
+    };
+    match answered {
         Err(AskError::Connection(_)) if !watches && !out.written => Ok(None),
-        answered => Ok(Some(Answered {
-            rows: answered?.end.rows,
-            incomplete: incomplete.map(of_tables),
-        })),
+        Ok(outcome) if outcome.end.open => Ok(None),
+        answered => {
+            let rows = answered?.end.rows;
+            out.write_all(&decision).map_err(AskError::Output)?;
+            Ok(Some(Answered {
+                rows,
+                incomplete: incomplete.map(of_tables),
+            }))
+        }
     }
 }
 

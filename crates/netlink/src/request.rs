@@ -90,6 +90,9 @@ pub enum Dump {
         /// Address family.
         family: u8,
     },
+    /// How links resolve IPv4 neighbours: the link that came last into the
+    /// namespace first.
+    NeighbourTables,
     /// What holds for all links of a family (`net.ipv4.conf.all`): one
     /// message, and an acknowledgement in the place of a dump's end.
     SettingsOfAll {
@@ -167,6 +170,7 @@ impl Dump {
                 *rule_family = family;
                 get(out, kind::GETRULE, &header)
             }
+            Dump::NeighbourTables => get(out, kind::GETNEIGHTBL, &[AF_INET, 0, 0, 0]),
             Dump::SettingsOfAll { family } => {
                 let flags = flag::REQUEST | flag::ACK;
                 let header = [family, 0, 0, 0];

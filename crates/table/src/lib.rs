@@ -44,7 +44,7 @@ pub use event::{Bell, Event, Events, Generation, Operation, Row};
 pub use family::{AF_INET, AF_INET6};
 pub use fdb::Fdb;
 pub use links::Links;
-pub use lookup::{Decision, NoRoute, Packet};
+pub use lookup::{Decision, NoRoute, Open, Packet};
 pub use neighbours::Neighbours;
 pub use nexthops::Nexthops;
 pub use ordered::{Iter, Ordered};
@@ -73,5 +73,5 @@ pub use status::{Phase, Status};
 
 pub use writer::{
     Change, Feeder, Feeders, JoinError, KERNEL, Limits, MAX_FEEDERS, Owner, Reader, Refused,
-    TableFull, Tables, Writer,
+    Routing, TableFull, Tables, Writer,
 };

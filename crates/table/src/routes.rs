@@ -359,6 +359,21 @@ impl Routes {
         }
     }
 
+    /// The ordinal of the route that equals this one, body and all.
+    pub(crate) fn ordinal_of(&self, interner: &Interner, route: &Route<&RouteBody>) -> Option<u32> {
+        let id = interner.find(route.body)?;
+        match either(route.prefix.network()) {
+            Either::V4(address) => {
+                let key = self.v4.find(id, RunKey::of(address, route))?;
+                Some(key.ordinal())
+            }
+            Either::V6(address) => {
+                let key = self.v6.find(id, RunKey::of(address, route))?;
+                Some(key.ordinal())
+            }
+        }
+    }
+
     /// Takes the route out that equals this one, body and all.
     pub(crate) fn remove(&mut self, interner: &mut Interner, route: &Route<&RouteBody>) -> bool {
         let Some(id) = interner.find(route.body) else {

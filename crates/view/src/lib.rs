@@ -59,7 +59,7 @@ pub use pattern::matches as matches_name;
 pub use plan::KernelFilter;
 pub use printer::Printer;
 pub use question::{Filter, Format, Object, Output, Question};
-pub use route_get::{RouteQuestion, route_get, route_got};
+pub use route_get::{RouteAnswer, RouteQuestion, link_of, route_get, route_got};
 pub use selection::BadQuestion;
 pub use walk::{Bounds, Position, Walk};
 pub use words::{NameFile, Names};
