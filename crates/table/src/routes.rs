@@ -20,6 +20,7 @@ use crate::row::route::{OtherRoute, OtherRouteKey, Route, RouteBody, RouteRef, S
 mod family;
 mod key;
 mod placement;
+mod rewrite;
 mod run;
 mod stale;
 
