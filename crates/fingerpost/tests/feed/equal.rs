@@ -15,8 +15,6 @@ const ROUTES: &str = "\
     ip route 203.0.113.0/24 blackhole\n\
     ip route 100.64.0.0/10 reject\n\
     ip route 203.0.113.7/32 v1\n\
-    ip route 172.16.0.0/12 10.1.0.9 table 1000\n\
-    ip route 172.16.0.0/12 10.1.0.8 table 77\n\
     ipv6 route 2001:db8:9::/48 2001:db8:1::2\n\
     ipv6 route 2001:db8:a::/48 2001:db8:1::2\n\
     ipv6 route 2001:db8:a::/48 2001:db8:1::3\n\
@@ -55,6 +53,13 @@ fn all_kinds_of_routes_with_each_setting_of_zebra() {
                 bgpd: None,
             },
         );
+        are_equal(&netns, &frr, 8);
+        // Of tables that are no VRF's zebra tells only what changes.
+        frr.vtysh(&[
+            "conf t",
+            "ip route 172.16.0.0/12 10.1.0.9 table 1000",
+            "ip route 172.16.0.0/12 10.1.0.8 table 77",
+        ]);
         are_equal(&netns, &frr, 10);
         // Changed, and taken back: also to another metric, and to a group.
         frr.vtysh(&[
@@ -74,7 +79,10 @@ fn all_kinds_of_routes_with_each_setting_of_zebra() {
         wait_until(PATIENCE, "no route over v1", lost).unwrap();
         are_equal(&netns, &frr, 8);
         netns.ip(&["link", "set", "v1", "up"]).unwrap();
-        are_equal(&netns, &frr, 8);
+        // The kernel lost next hops over v1, which zebra 8.4 does not put
+        // back: the feed has what zebra says.
+        let same = || (frr.routes()? == ours(&netns)).then_some(());
+        wait_until(PATIENCE, "zebra's routes", same).unwrap();
         assert_eq!(status(&netns)["malformed"], 0);
     }
 }

@@ -47,10 +47,21 @@ fn every_view_shows_a_feed_and_says_when_its_peer_is_gone() {
     wait_until(PATIENCE, "the feed to settle", live).unwrap();
     let via = ["route", "--source", "frr", "--via", "10.1.0.2", "--count"];
     assert_eq!(says(&netns, &via).trim(), "2");
-    let get = says(&netns, &["route", "get", "192.0.2.9", "--source", "frr"]);
+    let get = says(
+        &netns,
+        &[
+            "route",
+            "show",
+            "to",
+            "match",
+            "192.0.2.9",
+            "--source",
+            "frr",
+        ],
+    );
     assert!(get.contains("via 10.1.0.2 dev v0"), "{get}");
     let curl = |path: &str| netns.run("curl", &["-sf", &format!("http://127.0.0.1:9797{path}")]);
-    let rows = curl("/v1/routes?source=frr&within=192.0.2.0/24").unwrap();
+    let rows = curl("/v1/routes?source=frr&to=192.0.2.0/24").unwrap();
     assert!(rows.contains("\"gateway\":\"10.1.0.2\""), "{rows}");
     let metrics = curl("/metrics").unwrap();
     for line in [
