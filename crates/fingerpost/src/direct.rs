@@ -217,7 +217,7 @@ pub fn watch(question: &Question, namespace: &Namespace, out: &mut impl Write) -
 fn loaded(mirror: &Mirror) -> Result<()> {
     match mirror.wait_ready(LOADING_PATIENCE) {
         Phase::Loading => bail!("the tables were not read within {LOADING_PATIENCE:?}"),
-        Phase::Ended(why) => bail!("the mirror ended: {why}"),
+        Phase::Ended(why) | Phase::Disconnected(why) => bail!("the mirror ended: {why}"),
         Phase::Live | Phase::Resyncing => Ok(()),
     }
 }

@@ -21,6 +21,7 @@ mod family;
 mod key;
 mod load;
 mod placement;
+mod rewrite;
 mod run;
 mod stale;
 

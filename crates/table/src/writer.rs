@@ -20,6 +20,7 @@ mod feeder;
 mod limits;
 mod owners;
 mod put;
+mod rewrite;
 mod stale;
 mod tables;
 
