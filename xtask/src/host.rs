@@ -56,6 +56,8 @@ pub const FOR_TESTS: &[Needed] = &[
     ("jq", "jq"),
     ("openssl", "openssl"),
     ("prometheus", "prometheus"),
+    // Feeds: zebra, bgpd and staticd lie beside this one, in no path.
+    ("vtysh", "frr"),
 ];
 
 /// Set in the namespaces that [`enter_own_namespaces`] makes.

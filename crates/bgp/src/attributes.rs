@@ -31,6 +31,15 @@ pub struct Reach<'a> {
     pub prefixes: &'a [u8],
 }
 
+/// What a `MP_UNREACH_NLRI` says (RFC 4760 §4).
+#[derive(Debug, Clone, Copy)]
+pub struct Unreach<'a> {
+    /// Of which family: an AFI and a SAFI.
+    pub family: (u16, u8),
+    /// The prefixes.
+    pub prefixes: &'a [u8],
+}
+
 impl<'a> Attributes<'a> {
     /// Reads the attributes of a message.
     pub fn read(bytes: &'a [u8]) -> Result<Self, Bad> {
@@ -67,14 +76,17 @@ impl<'a> Attributes<'a> {
         self.get(number::MP_REACH).map(reach).transpose()
     }
 
-    /// `MP_UNREACH_NLRI`: the family and the prefixes.
-    pub fn unreach(&self) -> Result<Option<((u16, u8), &'a [u8])>, Bad> {
+    /// `MP_UNREACH_NLRI`.
+    pub fn unreach(&self) -> Result<Option<Unreach<'a>>, Bad> {
         let Some(value) = self.get(number::MP_UNREACH) else {
             return Ok(None);
         };
         let mut bytes = Bytes(value);
         let family = (bytes.u16(UNREACH)?, bytes.u8(UNREACH)?);
-        Ok(Some((family, bytes.0)))
+        Ok(Some(Unreach {
+            family,
+            prefixes: bytes.0,
+        }))
     }
 
     /// The next hop of an entry of a table, where `MP_REACH_NLRI` is the

@@ -74,10 +74,10 @@ impl<'a> Update<'a> {
             ],
             attributes,
         };
-        if let Some(((afi, safi), prefixes)) = update.attributes.unreach()?
-            && let Some(is_v6) = unicast(afi, safi)
+        if let Some(unreach) = update.attributes.unreach()?
+            && let Some(is_v6) = unicast(unreach.family.0, unreach.family.1)
         {
-            update.withdrawn[1] = of(prefixes, is_v6);
+            update.withdrawn[1] = of(unreach.prefixes, is_v6);
         }
         if let Some(reach) = update.attributes.reach()?
             && let Some(is_v6) = unicast(reach.family.0, reach.family.1)

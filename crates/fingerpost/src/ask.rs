@@ -13,6 +13,7 @@ use std::process::ExitCode;
 
 use anyhow::{Context, Result, bail};
 use linux::Namespace;
+use privileges::CapabilitySet;
 use serve::control::client::AskError;
 use serve::control::protocol::Ask;
 use serve::control::{client, paths};
@@ -31,6 +32,16 @@ const OUTPUT_BYTES: usize = 64 << 10;
 /// Exit status of an answer that may lack rows.
 const INCOMPLETE: u8 = 3;
 
+/// To enter a namespace and ask its kernel, and to connect to a daemon of
+/// another user, which tells such a namespace to few.
+const INTO_OTHERS: CapabilitySet = CapabilitySet::SYS_ADMIN.union(CapabilitySet::DAC_OVERRIDE);
+
+/// An answer comes from a daemon, and may take as long as its reader does:
+/// whoever writes it keeps no more than these.
+fn give_up_but(kept: CapabilitySet) -> Result<()> {
+    privileges::give_up_but(kept).context("cannot give up privileges")
+}
+
 /// Asks, and writes the answer.
 pub fn run(ask: Ask, from: &From, out: &mut impl Write) -> Result<ExitCode> {
     let mut out = BufWriter::with_capacity(OUTPUT_BYTES, out);
@@ -43,17 +54,24 @@ pub fn run(ask: Ask, from: &From, out: &mut impl Write) -> Result<ExitCode> {
             })
             .with_context(|| socket.display().to_string())?
             .with_context(|| format!("no daemon listens at {}", socket.display()))?;
+        give_up_but(CapabilitySet::empty())?;
         let is_status = matches!(ask, Ask::Status { .. });
         let outcome = client::ask(&daemon, ask, &mut out)?;
         // A status says it itself.
         incomplete = outcome.incomplete.filter(|_| !is_status).map(of_tables);
     } else if from.all_netns {
+        give_up_but(INTO_OTHERS)?;
         incomplete = every_namespace(&ask, from, &mut out)?;
     } else {
-        let namespace = match &from.netns {
-            Some(spec) => Namespace::open(spec)?,
-            None => Namespace::current()?,
+        let (namespace, mut kept) = match &from.netns {
+            Some(spec) => (Namespace::open(spec)?, INTO_OTHERS),
+            None => (Namespace::current()?, CapabilitySet::empty()),
         };
+        if matches!(ask, Ask::Watch(_)) {
+            // For the buffer of a mirror of its own, where no daemon is.
+            kept |= CapabilitySet::NET_ADMIN;
+        }
+        give_up_but(kept)?;
         incomplete = one_namespace(ask, &namespace, from.direct, &mut out)?.incomplete;
     }
     out.flush()?;
@@ -83,7 +101,7 @@ fn say(what: &str) {
 /// Asks about a namespace: its daemon, if there is one and it is not to be
 /// `direct`, else the kernel. The kernel also answers for a daemon that
 /// ends before it says anything, is stopped, has no place, or does not have
-/// all rows.
+/// all rows, and tells which of several ways a packet takes.
 pub fn one_namespace(
     ask: Ask,
     namespace: &Namespace,
@@ -147,6 +165,7 @@ fn of_daemon(
     out: &mut impl Write,
 ) -> Result<Option<Answered>, AskError> {
     let watches = ask.is_live();
+    let decides = matches!(ask, Ask::RouteGet(_));
     let is_status = matches!(ask, Ask::Status { .. });
     // The kernel does not have what a feed tells.
     let is_fed = source_of(&ask).is_some() || ask.needs_daemon();
@@ -155,6 +174,10 @@ fn of_daemon(
         Err(AskError::Connection(_)) if !watches => return Ok(None),
         begun => begun?,
     };
+    if watches {
+        // The kernel is not asked any more.
+        privileges::drop_all().map_err(|errno| AskError::Connection(errno.into()))?;
+    }
     let incomplete = begun.incomplete.clone().filter(|_| !is_status);
     if let Some(how) = incomplete.as_ref().filter(|_| !is_fed) {
         say(&format!(
@@ -166,12 +189,23 @@ fn of_daemon(
         out,
         written: false,
     };
-    match begun.finish(&mut out) {
+    // A decision is short, and void where only the kernel knows all of it.
+    let mut decision = Vec::new();
+    let answered = match decides {
+        true => begun.finish(&mut decision),
+        false => begun.finish(&mut out),
+    };
+    match answered {
         Err(AskError::Connection(_)) if !watches && !out.written => Ok(None),
-        answered => Ok(Some(Answered {
-            rows: answered?.end.rows,
-            incomplete: incomplete.map(of_tables),
-        })),
+        Ok(outcome) if outcome.end.open => Ok(None),
+        answered => {
+            let rows = answered?.end.rows;
+            out.write_all(&decision).map_err(AskError::Output)?;
+            Ok(Some(Answered {
+                rows,
+                incomplete: incomplete.map(of_tables),
+            }))
+        }
     }
 }
 

@@ -5,17 +5,19 @@
 mod rewrite;
 
 use std::ffi::OsString;
+use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
 
 use change::drill::{failover, ifaceseq};
 use change::{links, rows};
+use clap::error::ErrorKind;
 use clap::{ArgMatches, Command};
 use clap_complete::Shell;
 use router::forward;
 use serve::control::protocol::Ask;
 use serve::snmp;
 use traffic::{receive, send};
-use view::Object;
+use view::{Format, Object};
 use words::Verb;
 
 use crate::ask::{self, From};
@@ -63,6 +65,17 @@ pub enum Wanted {
     Completions(Shell),
     /// Man pages in a directory.
     Man(PathBuf),
+}
+
+impl Wanted {
+    /// Whether rows are told in the words of `ip`, for people.
+    pub fn is_text(&self) -> bool {
+        match self {
+            Self::Ask(Ask::Question(question), _) => question.output.format == Format::Text,
+            Self::Ask(Ask::RouteGet(get), _) => get.output.format == Format::Text,
+            _ => false,
+        }
+    }
 }
 
 const AFTER_HELP: &str = "\
@@ -131,6 +144,26 @@ pub fn parse(arguments: Vec<OsString>) -> Result<Wanted, clap::Error> {
         Some("ifconfig") => return Ok(Wanted::Ifconfig(rest, Called::ByItsName)),
         _ => {}
     }
+    let is_utf8 = rest.iter().all(|argument| argument.to_str().is_some());
+    let matches = match matches_of(&rest) {
+        // A file may be called anything, and so may a link.
+        Err(_) if !is_utf8 => matches_of(&named(&rest)),
+        matches => matches,
+    }?;
+    let Some((name, matches)) = matches.subcommand() else {
+        return Err(usage("say what you want to know"));
+    };
+    wanted(name, matches)
+}
+
+/// Arguments with the names that are not UTF-8 as rows have them.
+fn named(arguments: &[OsString]) -> Vec<OsString> {
+    let arguments = arguments.iter().map(|argument| argument.as_bytes());
+    let names = arguments.map(|octets| String::from(table::text::of_octets(octets)));
+    names.map(OsString::from).collect()
+}
+
+fn matches_of(rest: &[OsString]) -> Result<ArgMatches, clap::Error> {
     let texts: Option<Vec<String>> = rest
         .iter()
         .map(|argument| argument.to_str().map(str::to_owned))
@@ -140,14 +173,10 @@ pub fn parse(arguments: Vec<OsString>) -> Result<Wanted, clap::Error> {
             .into_iter()
             .map(OsString::from)
             .collect(),
-        None => rest,
+        None => rest.to_vec(),
     };
     let program = OsString::from("fingerpost");
-    let matches = command().try_get_matches_from(std::iter::once(program).chain(rest))?;
-    let Some((name, matches)) = matches.subcommand() else {
-        return Err(usage("say what you want to know"));
-    };
-    wanted(name, matches)
+    command().try_get_matches_from(std::iter::once(program).chain(rest))
 }
 
 /// The question behind `--` of a replay, and the namespace it is about.
@@ -168,7 +197,7 @@ fn called_by(program: &OsString) -> Option<&str> {
 }
 
 fn usage(message: impl std::fmt::Display) -> clap::Error {
-    command().error(clap::error::ErrorKind::InvalidValue, message)
+    command().error(ErrorKind::InvalidValue, message)
 }
 
 fn wanted(name: &str, matches: &ArgMatches) -> Result<Wanted, clap::Error> {

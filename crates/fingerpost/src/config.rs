@@ -23,6 +23,9 @@
 //! [limits]                               # rows of each table at most
 //! routes = 16777216
 //!
+//! [feed.frr]                             # see `config::feed`
+//! listen = "127.0.0.1:2620"
+//!
 //! [snmp]                                 # see `serve::snmp::config`
 //! listen = ["127.0.0.1:1161"]
 //!
@@ -30,6 +33,9 @@
 //! listen = ["127.0.0.1:9797"]
 //! ```
 
+pub mod feed;
+
+use std::collections::BTreeMap;
 use std::fs;
 use std::io;
 use std::os::unix::fs::MetadataExt;
@@ -45,6 +51,8 @@ use tracing_subscriber::filter::Targets;
 use serve::control::server::Patience;
 use serve::http::config::Http;
 use serve::snmp::config::{Community, Snmp};
+
+pub use feed::Feed;
 
 /// Where the configuration is unless said otherwise: the first that is
 /// there. The package has it in a directory, which its daemon may read and
@@ -76,6 +84,10 @@ pub struct Config {
     pub record: Record,
     /// Rows of each table at most.
     pub limits: RowLimits,
+    /// Routing daemons that tell their routes, by the names that their rows
+    /// are asked for by.
+    #[serde(deserialize_with = "feed::section")]
+    pub feed: BTreeMap<String, Feed>,
     /// The SNMP agent.
     #[serde(deserialize_with = "serve::snmp::config::section")]
     pub snmp: Snmp,

@@ -6,6 +6,7 @@
 
 mod command;
 mod descriptors;
+mod feeds;
 pub mod group;
 pub mod logging;
 mod mirrored;
@@ -36,6 +37,7 @@ use serve::{http, snmp};
 use crate::config::{self, Config};
 pub use command::{Up, command, wanted};
 use descriptors::{Descriptors, LOADING};
+use feeds::Feeds;
 use mirrored::{Mirrored, named};
 use signals::Signals;
 use socket::Access;
@@ -68,6 +70,7 @@ pub fn run(up: &Up) -> Result<()> {
         whole: DaemonGauges::default(),
         snmp: None,
         http: None,
+        feeds: Feeds::default(),
         counted: None,
         recorder: None,
         up: up.clone(),
@@ -135,6 +138,8 @@ struct Daemon {
     snmp: Option<snmp::Service>,
     /// `None`: not yet.
     http: Option<http::Service>,
+    /// End before the mirrors: their rows stand beside those.
+    feeds: Feeds,
     counted: Option<Instant>,
     /// Ends after the mirrors, for they end in it.
     recorder: Option<Recorder>,
@@ -152,6 +157,7 @@ impl Daemon {
         }
         let snmp = snmp::BoundSockets::open(&self.config.snmp)?;
         let http = http::BoundSockets::open(&self.config.http)?;
+        self.feeds = Feeds::open(&self.up, &self.config)?;
         self.group = self
             .config
             .control
@@ -178,7 +184,7 @@ impl Daemon {
             self.mirror(spec, namespace)?;
         }
         self.look_at_namespaces();
-        Ok(())
+        self.feeds.follow(&self.namespaces)
     }
 
     /// Begins the recording, if one is wanted.
@@ -216,6 +222,9 @@ impl Daemon {
                 looked = Instant::now();
                 self.look_at_namespaces();
                 self.count_neighbours();
+                if let Err(error) = self.feeds.follow(&self.namespaces) {
+                    tracing::error!("the feeds stand still: {error:#}");
+                }
             }
             let all_listen = || self.namespaces.iter().all(|one| one.listener.is_some());
             let is_loaded = self.waiting.is_empty() && all_listen();
@@ -314,7 +323,14 @@ impl Daemon {
         let snmp = self.whole.snmp.status().unwrap_or_default();
         let http = self.http.as_ref().map(http::Service::listening);
         let http = http.unwrap_or_default();
-        match screen::write(&shown, &snmp.listening, &http, &mut io::stdout().lock()) {
+        let feeds = self.feeds.listening();
+        let feeds: Vec<String> = feeds.map(|(name, at)| format!("{name} at {at}")).collect();
+        let listening = screen::Listening {
+            snmp: &snmp.listening,
+            http: &http,
+            feeds: &feeds,
+        };
+        match screen::write(&shown, &listening, &mut io::stdout().lock()) {
             Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
                 tracing::warn!("the screen cannot be written: {error}");
             }
@@ -329,6 +345,7 @@ impl Daemon {
         self.server.stop();
         self.snmp = None;
         self.http = None;
+        self.feeds = Feeds::default();
         self.namespaces.clear();
         self.recorder = None;
         Ok(())
@@ -523,6 +540,9 @@ impl Daemon {
             for one in &self.namespaces {
                 one.set_limits(config.limits.limits());
             }
+        }
+        if !self.feeds.reload(&self.up, &config) {
+            tracing::warn!("[feed] takes effect at the next start, but for its limits");
         }
         warn_of(&self.up, &config);
         let failed = self.reload_services(&config);

@@ -200,6 +200,8 @@ fn ages(
 pub fn watch(question: &Question, namespace: &Namespace, out: &mut impl Write) -> Result<u64> {
     let mirror = Mirror::start(namespace.clone(), Options::default())?;
     loaded(&mirror)?;
+    // The mirror's threads have what they need.
+    privileges::drop_all()?;
     let names = words::load();
     Ok(serve::watch::watch(
         &mirror.reader(),
@@ -215,7 +217,7 @@ pub fn watch(question: &Question, namespace: &Namespace, out: &mut impl Write) -
 fn loaded(mirror: &Mirror) -> Result<()> {
     match mirror.wait_ready(LOADING_PATIENCE) {
         Phase::Loading => bail!("the tables were not read within {LOADING_PATIENCE:?}"),
-        Phase::Ended(why) => bail!("the mirror ended: {why}"),
+        Phase::Ended(why) | Phase::Disconnected(why) => bail!("the mirror ended: {why}"),
         Phase::Live | Phase::Resyncing => Ok(()),
     }
 }

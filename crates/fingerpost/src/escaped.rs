@@ -6,53 +6,81 @@
 use std::io::{self, IsTerminal, Stdout, StdoutLock, Write};
 
 /// Writes control bytes as `\x1b`, if that is switched on; line feeds and
-/// tabs pass.
+/// tabs pass. In text it writes octets of names that are not UTF-8
+/// ([`table::text`]): as they are, like `ip`, and to a terminal as `\xff`.
 pub struct Escaped<W> {
     out: W,
     on: bool,
-    /// The first byte of a character that may be a control character.
-    held: bool,
+    is_text: bool,
+    /// The beginning of a character that may have to be shown.
+    held: Vec<u8>,
 }
 
 /// The first byte of the control characters from U+0080 on, in UTF-8.
 const LEAD: u8 = 0xc2;
 
+/// What bytes are.
+enum Seen {
+    /// The beginning of what may have to be shown.
+    Begun,
+    /// Something that a terminal obeys.
+    Control,
+    /// A character that stands for an octet.
+    Octet(u8),
+    /// The first is nothing of that.
+    Plain,
+}
+
 impl<'a> Escaped<StdoutLock<'a>> {
-    /// Standard output, escaped if it is a terminal.
-    pub fn stdout(out: &'a Stdout) -> Self {
-        Self::new(out.lock(), out.is_terminal())
+    /// Standard output, escaped if it is a terminal; text, or something that
+    /// programs read.
+    pub fn stdout(out: &'a Stdout, is_text: bool) -> Self {
+        Self::new(out.lock(), out.is_terminal(), is_text)
     }
 }
 
 impl<W: Write> Escaped<W> {
-    fn new(out: W, on: bool) -> Self {
+    fn new(out: W, on: bool, is_text: bool) -> Self {
         Self {
             out,
             on,
-            held: false,
+            is_text,
+            held: Vec::new(),
         }
     }
 
     fn escape(&mut self, bytes: &[u8]) -> Vec<u8> {
         let mut shown = Vec::with_capacity(bytes.len() + 16);
         for byte in bytes {
-            let second = std::mem::take(&mut self.held);
-            match byte {
-                0x80..=0x9f if second => show(&[LEAD, *byte], &mut shown),
-                _ => {
-                    if second {
-                        shown.push(LEAD);
-                    }
-                    match byte {
-                        &LEAD => self.held = true,
-                        b'\n' | b'\t' => shown.push(*byte),
-                        0..0x20 | 0x7f => show(&[*byte], &mut shown),
-                        _ => shown.push(*byte),
+            self.held.push(*byte);
+            while !self.held.is_empty() {
+                match self.seen() {
+                    Seen::Begun => break,
+                    Seen::Control => show(&self.held, &mut shown),
+                    Seen::Octet(octet) if self.on => show(&[octet], &mut shown),
+                    Seen::Octet(octet) => shown.push(octet),
+                    Seen::Plain => {
+                        shown.push(self.held.remove(0));
+                        continue;
                     }
                 }
+                self.held.clear();
             }
         }
         shown
+    }
+
+    /// What is held. The characters for octets are U+EF80 to U+EFFF.
+    fn seen(&self) -> Seen {
+        match self.held[..] {
+            [0xee] | [0xee, 0xbe | 0xbf] if self.is_text => Seen::Begun,
+            [0xee, 0xbe, last @ 0x80..=0xbf] if self.is_text => Seen::Octet(last),
+            [0xee, 0xbf, last @ 0x80..=0xbf] if self.is_text => Seen::Octet(last + 0x40),
+            [b'\n' | b'\t', ..] => Seen::Plain,
+            [LEAD] if self.on => Seen::Begun,
+            [LEAD, 0x80..=0x9f] | [0..0x20 | 0x7f, ..] if self.on => Seen::Control,
+            _ => Seen::Plain,
+        }
     }
 }
 
@@ -64,7 +92,7 @@ fn show(bytes: &[u8], shown: &mut Vec<u8>) {
 
 impl<W: Write> Write for Escaped<W> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        if !self.on {
+        if !self.on && !self.is_text {
             return self.out.write(bytes);
         }
         let shown = self.escape(bytes);
@@ -81,22 +109,48 @@ impl<W: Write> Write for Escaped<W> {
 mod tests {
     use super::*;
 
-    fn written(parts: &[&[u8]], on: bool) -> String {
-        let mut out = Escaped::new(Vec::new(), on);
+    fn written(parts: &[&[u8]], on: bool, is_text: bool) -> Vec<u8> {
+        let mut out = Escaped::new(Vec::new(), on, is_text);
         for part in parts {
             out.write_all(part).unwrap();
         }
-        String::from_utf8(out.out).unwrap()
+        out.out
     }
 
     #[test]
     fn a_terminal_is_shown_what_it_would_obey() {
         let hostile = "e\u{1b}[2Jth\u{7}\r\u{9b}1m é\tÂ\n";
         let shown = "e\\x1b[2Jth\\x07\\x0d\\xc2\\x9b1m é\tÂ\n";
-        assert_eq!(written(&[hostile.as_bytes()], true), shown);
-        // However it is cut.
-        let bytes: Vec<&[u8]> = hostile.as_bytes().chunks(1).collect();
-        assert_eq!(written(&bytes, true), shown);
-        assert_eq!(written(&bytes, false), hostile);
+        for is_text in [true, false] {
+            let whole = written(&[hostile.as_bytes()], true, is_text);
+            assert_eq!(whole, shown.as_bytes());
+            // However it is cut.
+            let bytes: Vec<&[u8]> = hostile.as_bytes().chunks(1).collect();
+            assert_eq!(written(&bytes, true, is_text), shown.as_bytes());
+            assert_eq!(written(&bytes, false, is_text), hostile.as_bytes());
+        }
+    }
+
+    #[test]
+    fn octets_of_names_are_in_text_what_they_were_and_never_rule_a_terminal() {
+        let name = table::text::of_octets(b"e\xff\x9b\x80\xee\xbe");
+        let text = format!("{name}: \u{ee00} \u{ef00}x\n");
+        let raw = [
+            b"e\xff\x9b\x80\xee\xbe".as_slice(),
+            ": \u{ee00} \u{ef00}x\n".as_bytes(),
+        ]
+        .concat();
+        for bytes in [
+            text.as_bytes().chunks(1).collect::<Vec<_>>(),
+            vec![text.as_bytes()],
+        ] {
+            assert_eq!(written(&bytes, false, true), raw);
+            assert_eq!(written(&bytes, false, false), text.as_bytes());
+            let shown = written(&bytes, true, true);
+            assert!(
+                shown.starts_with(b"e\\xff\\x9b\\x80\\xee\\xbe: "),
+                "{shown:?}"
+            );
+        }
     }
 }

@@ -52,7 +52,7 @@ pub fn run(arguments: Vec<OsString>, called: Called) -> Result<ExitCode> {
         which: name.map_or(wanted.which, |name| Which::Named(name.clone())),
     };
     let stdout = io::stdout();
-    let mut out = Escaped::stdout(&stdout);
+    let mut out = Escaped::stdout(&stdout, true);
     let asked = Ask::Ifconfig(Box::new(question));
     let blocks = ask::one_namespace(asked, &namespace, wanted.direct, &mut out)?.rows;
     out.flush()?;

@@ -48,7 +48,7 @@ fn main() -> ExitCode {
 
 fn run(wanted: Wanted) -> anyhow::Result<ExitCode> {
     let stdout = io::stdout();
-    let mut out = Escaped::stdout(&stdout);
+    let mut out = Escaped::stdout(&stdout, wanted.is_text());
     match wanted {
         Wanted::Up(up) => {
             drop(out);

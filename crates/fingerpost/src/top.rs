@@ -19,7 +19,8 @@ mod units;
 
 use std::io::{self, IsTerminal};
 
-use anyhow::{Result, bail};
+use anyhow::{Context, Result, bail};
+use privileges::CapabilitySet;
 
 pub use command::{Top, command, wanted};
 use daemon::Daemon;
@@ -27,6 +28,13 @@ use daemon::Daemon;
 /// Runs it until its user ends it, or for one report.
 pub fn run(top: &Top) -> Result<()> {
     let daemon = Daemon::of(&top.from)?;
+    // It connects again and again: to a daemon of another user, too, where
+    // it is told which.
+    let kept = match top.from.socket.is_some() || top.from.netns.is_some() {
+        true => CapabilitySet::DAC_OVERRIDE,
+        false => CapabilitySet::empty(),
+    };
+    privileges::give_up_but(kept).context("cannot give up privileges")?;
     if top.once || top.json {
         return report::run(&daemon, top, &mut io::stdout().lock());
     }

@@ -7,11 +7,14 @@
 
 mod common;
 
+use std::ffi::OsStr;
 use std::io::{BufRead, BufReader};
+use std::os::unix::ffi::OsStrExt;
 use std::process::{Command, Stdio};
 
 use common::{Daemon, OBJECTS, fingerpost, furnished, program, read_until, said, says, sorted};
 use lab::{Child, wait_until};
+use serde_json::Value;
 
 /// Filters, by object, that pick some rows and not all.
 const FILTERED: &[&[&str]] = &[
@@ -276,4 +279,70 @@ fn other_namespaces_are_asked_by_name_and_all_at_once() {
             .count();
         assert_eq!(of_it.to_string(), says(netns, &["neigh", "--count"]).trim());
     }
+}
+
+/// What is said to words that need not be UTF-8, as octets.
+fn octets_said(mut command: Command, words: &[&[u8]]) -> Vec<u8> {
+    let words = words.iter().map(|word| OsStr::from_bytes(word));
+    let output = command.args(words).output().unwrap();
+    let complaint = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{complaint}");
+    output.stdout
+}
+
+#[test]
+fn names_that_are_not_utf_8_are_shown_asked_for_and_given_back() {
+    const NAME: &[u8] = b"x\xff\xee\xbe\x81";
+    let Some(netns) = furnished("octets") else {
+        return;
+    };
+    let ip = |words: &[&[u8]]| octets_said(netns.command("ip"), words);
+    let _ = ip(&[b"link", b"add", NAME, b"type", b"bridge"]);
+    let _ = ip(&[b"link", b"add", b"x\xfe", b"type", b"bridge"]);
+    let _ = ip(&[b"link", b"set", b"dev", NAME, b"alias", b"caf\xe9"]);
+    let altname = [NAME, b"-and-longer-than-15"].concat();
+    let added: [&[u8]; 7] = [
+        b"link",
+        b"property",
+        b"add",
+        b"dev",
+        NAME,
+        b"altname",
+        &altname,
+    ];
+    let _ = ip(&added);
+    let daemon = Daemon::up(&netns, &[]);
+    let ours = |words: &[&[u8]]| octets_said(netns.command(program()), words);
+    for direct in [false, true] {
+        let direct: &[&[u8]] = if direct { &[b"--direct"] } else { &[] };
+        for asked in [NAME, b"x\xfe", &altname] {
+            let words: [&[u8]; 4] = [b"link", b"show", b"dev", asked];
+            let (theirs, said) = (ip(&words), ours(&[&words[..], direct].concat()));
+            assert_eq!(
+                String::from_utf8_lossy(&said),
+                String::from_utf8_lossy(&theirs)
+            );
+            assert!(said == theirs, "octet by octet");
+        }
+        // JSON is UTF-8, and its name asks for the same link.
+        let json = ours(&[&[b"link".as_slice(), b"--json", b"dev", NAME], direct].concat());
+        let rows: Value = serde_json::from_slice(&json).unwrap();
+        let name = rows[0]["ifname"].as_str().unwrap();
+        let again = ours(
+            &[
+                &[b"link".as_slice(), b"--json", b"dev", name.as_bytes()],
+                direct,
+            ]
+            .concat(),
+        );
+        assert_eq!(again, json);
+    }
+    // A change finds it, too.
+    let _ = ours(&[b"link", b"set", b"dev", NAME, b"alias", b"other\xe8"]);
+    let shown = ip(&[b"link", b"show", b"dev", NAME]);
+    assert!(
+        shown.windows(7).any(|part| part == b"other\xe8\n"),
+        "{shown:?}"
+    );
+    daemon.end();
 }

@@ -135,7 +135,8 @@ fn shown(answer: &Answer) -> String {
 }
 
 /// Whether an answer is the kernel's. Of several members the kernel takes
-/// one by a hash with a secret: ours must say all that it may be.
+/// one by a hash with a secret: ours must say all that it may be, and which
+/// it is where the kernel could be asked.
 pub fn agree(ours: &Answer, theirs: &Answer) -> bool {
     match (ours, theirs) {
         (Err(ours), Err(theirs)) => ours.contains(theirs.as_str()),
@@ -153,6 +154,10 @@ fn choose(ours: &mut Value, theirs: &Value) -> bool {
     let Some(members) = members else {
         return true;
     };
+    if ours.get("dev").is_some() {
+        // Ours says which one it is.
+        return true;
+    }
     let of_hop = ["gateway", "via", "dev", "encap"];
     let is_theirs = |member: &&Value| {
         of_hop
@@ -215,7 +220,14 @@ mod tests {
         let of = |gateway| Ok(json!({"dst": "10.0.0.1", "gateway": gateway, "dev": "b"}));
         assert!(agree(&Ok(ours.clone()), &of("192.0.2.2")));
         assert!(!agree(&Ok(ours.clone()), &of("192.0.2.1")));
-        assert!(!agree(&Ok(ours), &Err("No route to host".into())));
+        assert!(!agree(&Ok(ours.clone()), &Err("No route to host".into())));
+        // One that says which must be right about that.
+        let mut chosen = ours;
+        chosen["gateway"] = "192.0.2.2".into();
+        chosen["dev"] = "b".into();
+        assert!(agree(&Ok(chosen.clone()), &of("192.0.2.2")));
+        chosen["gateway"] = "192.0.2.1".into();
+        assert!(!agree(&Ok(chosen), &of("192.0.2.2")));
     }
 
     #[test]

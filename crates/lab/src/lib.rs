@@ -11,6 +11,7 @@
 //! - [`mod@bench`]: measurements and their report.
 //! - [`siege`]: a daemon under attack, and what it costs the others.
 //! - [`soak`]: random changes under a daemon, compared with the kernel.
+//! - [`speaker`]: announces prefixes to a real bgpd.
 //! - [`decisions`]: which way packets go, the kernel beside the daemon.
 //! - [`corpus`]: what the fuzz targets have found and were given.
 //! - [`mrt`]: files of BGP tables, written.
@@ -29,6 +30,7 @@ pub mod siege;
 pub mod situation;
 pub mod skip;
 pub mod soak;
+pub mod speaker;
 mod wait;
 
 pub use child::Child;

@@ -10,6 +10,7 @@ mod churn;
 mod compare;
 mod script;
 mod shrink;
+mod tally;
 
 use std::fs::File;
 use std::io::{BufRead, BufReader};
@@ -25,6 +26,7 @@ use apply::Stage;
 pub use churn::{lines, questions};
 pub use script::{lines_of_script, script};
 pub use shrink::shrink;
+pub use tally::Tally;
 
 /// How runs are made.
 #[derive(Debug, Clone)]
@@ -52,6 +54,8 @@ pub struct Outcome {
     pub looks: usize,
     /// Listings after a loss of events.
     pub resyncs: u64,
+    /// What was changed.
+    pub tally: Tally,
 }
 
 impl Soak {
@@ -83,9 +87,10 @@ impl Soak {
         stage.daemon = Some(&daemon);
         let applied = stage.apply(lines);
         daemon.signal(Signal::CONT)?;
-        applied?;
+        let tally = applied?;
         let questions = churn::questions(seed, self.questions);
-        compare::compare(here, self, &questions, &state.log())
+        let outcome = compare::compare(here, self, &questions, &state.log())?;
+        Ok(Outcome { tally, ..outcome })
     }
 
     fn daemon(&self, netns: &Netns) -> Result<(Child, State)> {

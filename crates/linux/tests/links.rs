@@ -221,6 +221,10 @@ fn a_deletion_taken_back_brings_back_what_it_can() {
              link add ifb9 group 44 type ifb\n\
              addr add 10.1.0.1/30 brd + dev vb label vb:1\n\
              addr add 2001:db8::1/64 dev mac0 nodad\n\
+             addr add 2001:db8::7/64 dev mac0 nodad\n\
+             addr add 2001:db8:1::3/64 dev mac0 nodad\n\
+             addr add 10.4.0.9/24 dev mac0\n\
+             addr add 10.4.0.3/24 dev mac0\n\
              addr add 10.2.0.1 peer 10.2.0.2/32 dev vc\n",
         )
         .unwrap();

@@ -600,3 +600,50 @@ fn a_vxlan_brings_its_forwarding_entries_along() {
     assert!(status.drift == 0 && status.scans <= scans + 1, "{status:?}");
     bench.compare("the move");
 }
+
+#[test]
+fn a_replaced_ipv6_route_keeps_its_place() {
+    let Some(bench) = Bench::new("silent-place") else {
+        return;
+    };
+    bench.all(PAIRS);
+    bench.each(
+        "-6 route add 2001:db8:9::/48 dev va metric 5
+        -6 route append 2001:db8:9::/48 dev vb metric 5
+        -6 route replace 2001:db8:9::/48 dev va metric 5 mtu 1400
+        -6 route del 2001:db8:9::/48 dev vb metric 5",
+    );
+}
+
+/// A link that leaves and comes back is the last of the kernel's list, with
+/// the index that it had.
+#[test]
+fn links_are_in_the_order_in_which_they_came() {
+    let Some(bench) = Bench::new("silent-came") else {
+        return;
+    };
+    let Some(other) = skip::unless(Netns::new("silent-went")) else {
+        return;
+    };
+    bench.all(PAIRS);
+    let here = bench.netns.name().to_owned();
+    bench
+        .netns
+        .ip(&["link", "set", "va", "netns", other.name()])
+        .unwrap();
+    other.ip(&["link", "set", "va", "netns", &here]).unwrap();
+    bench.compare("va left and came back");
+    let order = |tables: &Tables| -> Vec<String> {
+        let links = tables.links.by_arrival();
+        links.map(|link| link.name.to_string()).collect()
+    };
+    let tables = bench.tables();
+    let (first, last) = (order(&tables).remove(0), order(&tables).pop());
+    assert_eq!((first.as_str(), last.as_deref()), ("lo", Some("va")));
+    let indexes: Vec<u32> = tables.links.by_arrival().map(|link| link.index).collect();
+    assert!(!indexes.is_sorted(), "{indexes:?}");
+    // Who comes later learns it by a listing.
+    let late = Mirror::start(Namespace::open(&here).unwrap(), Options::default()).unwrap();
+    assert_eq!(late.wait_ready(PATIENCE), Phase::Live);
+    assert_eq!(order(&late.reader().snapshot()), order(&tables));
+}

@@ -25,7 +25,8 @@ fn truth(is_so: bool) -> Value<'static> {
     Value::Integer(if is_so { 1 } else { 2 })
 }
 
-/// `FpState`: loading(1), live(2), resyncing(3), degraded(4), ended(5).
+/// `FpState`: loading(1), live(2), resyncing(3), degraded(4), ended(5),
+/// disconnected(6).
 fn state(status: &Status) -> Value<'static> {
     Value::Integer(match status.phase {
         Phase::Loading => 1,
@@ -33,6 +34,7 @@ fn state(status: &Status) -> Value<'static> {
         Phase::Resyncing => 3,
         Phase::Live => 4,
         Phase::Ended(_) => 5,
+        Phase::Disconnected(_) => 6,
     })
 }
 

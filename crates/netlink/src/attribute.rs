@@ -165,11 +165,11 @@ impl<'a> Attribute<'a> {
     }
 
     /// A string, up to its NUL if it has one. What is not UTF-8 (a link's
-    /// name may be any bytes) is replaced by U+FFFD.
+    /// name may be any bytes) is kept as [`table::text`] says.
     pub(crate) fn text(&self) -> Box<str> {
         let end = self.value.iter().position(|byte| *byte == 0);
         let text = self.value.get(..end.unwrap_or(self.value.len()));
-        String::from_utf8_lossy(text.unwrap_or_default()).into()
+        table::text::of_octets(text.unwrap_or_default())
     }
 
     /// A string that [`crate::build::Build::put_text`] writes again as it

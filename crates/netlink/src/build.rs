@@ -126,7 +126,7 @@ impl<'a> Build<'a> {
     /// With its NUL.
     pub(crate) fn put_text(&mut self, kind: u16, value: &str) {
         let open = self.open(kind);
-        self.append(value.as_bytes());
+        self.append(&table::text::octets(value));
         self.append(&[0]);
         self.close(&open);
     }

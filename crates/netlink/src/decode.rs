@@ -13,6 +13,7 @@ mod ip_statistics;
 mod link;
 mod metrics;
 mod neighbour;
+mod neighbour_table;
 mod nexthop;
 mod other_route;
 mod reply;
@@ -33,6 +34,7 @@ pub use ip_statistics::{Ipv6Layout, Ipv6Statistics};
 pub(crate) use link::{LINKDOWN_SETTINGS, V6_IGNORES};
 pub use link::{ipv6_statistics, link, link_counters, link_index};
 pub use neighbour::{neighbour, neighbour_ages};
+pub use neighbour_table::neighbour_table;
 pub use nexthop::nexthop;
 pub use other_route::other_route;
 pub use reply::netns_id;
@@ -60,6 +62,11 @@ pub enum Decoded {
     },
     /// Settings of a link or of all links.
     Settings(Settings),
+    /// `RTM_NEWNEIGHTBL` of a link: a dump has the link first that came last.
+    Came {
+        /// Its index.
+        link: u32,
+    },
     /// `NLMSG_DONE`: the dump ends.
     Done {
         /// 0, or why the dump failed, as a positive `errno`.
@@ -143,6 +150,10 @@ pub fn decode(message: &Message<'_>, now_millis: u64) -> Result<Decoded, Malform
             operation(message, kind::DELLINK),
             Item::Link(link(payload)?),
         ),
+        (kind::NEWNEIGHTBL, _) => {
+            let came = neighbour_table(payload)?.map(|link| Decoded::Came { link });
+            return Ok(came.unwrap_or(Decoded::Unknown(kind::NEWNEIGHTBL)));
+        }
         (kind::NEWNETCONF, AF_INET | AF_INET6) => {
             let settings = settings(payload)?.map(Decoded::Settings);
             return Ok(settings.unwrap_or(Decoded::Unknown(kind::NEWNETCONF)));

@@ -58,9 +58,16 @@ pub(crate) mod ifla {
 /// `NETCONFA_…`, `linux/netconf.h`.
 pub(crate) mod netconfa {
     pub(crate) const IFINDEX: u16 = 1;
+    pub(crate) const FORWARDING: u16 = 2;
     pub(crate) const IGNORE_ROUTES_WITH_LINKDOWN: u16 = 6;
     /// A link's index that stands for all links.
     pub(crate) const IFINDEX_ALL: i32 = -1;
+}
+
+/// `NDTA_…` and `NDTPA_…`, `linux/neighbour.h`.
+pub(crate) mod ndta {
+    pub(crate) const PARMS: u16 = 6;
+    pub(crate) const PARMS_IFINDEX: u16 = 1;
 }
 
 /// `IFA_…`, `linux/if_addr.h`.

@@ -118,6 +118,8 @@ pub mod kind {
     pub const NEWRULE: u16 = 32;
     pub const DELRULE: u16 = 33;
     pub const GETRULE: u16 = 34;
+    pub const NEWNEIGHTBL: u16 = 64;
+    pub const GETNEIGHTBL: u16 = 66;
     pub const NEWNETCONF: u16 = 80;
     pub const GETNETCONF: u16 = 82;
     pub const NEWNSID: u16 = 88;

@@ -90,6 +90,9 @@ pub enum Dump {
         /// Address family.
         family: u8,
     },
+    /// How links resolve IPv4 neighbours: the link that came last into the
+    /// namespace first.
+    NeighbourTables,
     /// What holds for all links of a family (`net.ipv4.conf.all`): one
     /// message, and an acknowledgement in the place of a dump's end.
     SettingsOfAll {
@@ -167,6 +170,7 @@ impl Dump {
                 *rule_family = family;
                 get(out, kind::GETRULE, &header)
             }
+            Dump::NeighbourTables => get(out, kind::GETNEIGHTBL, &[AF_INET, 0, 0, 0]),
             Dump::SettingsOfAll { family } => {
                 let flags = flag::REQUEST | flag::ACK;
                 let header = [family, 0, 0, 0];
@@ -209,7 +213,7 @@ pub fn get_link_by_name(name: &str, sequence: u32, out: &mut Vec<u8>) -> Result<
     let header = ifinfomsg(0);
     let mut build = Build::start(out, kind::GETLINK, flag::REQUEST, sequence, &header);
     build.put_u32(ifla::EXT_MASK, SKIP_STATS);
-    let attribute = if name.len() <= MAX_NAME {
+    let attribute = if table::text::octets(name).len() <= MAX_NAME {
         ifla::IFNAME
     } else {
         ifla::ALT_IFNAME

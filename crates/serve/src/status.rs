@@ -1,5 +1,7 @@
 //! How a daemon is: gathered in it, shown by `fingerpost status`.
 
+mod feeders;
+
 use std::io::{self, Write};
 
 use serde::{Deserialize, Serialize};
@@ -7,6 +9,7 @@ use table::Tables;
 use view::Object;
 
 use crate::clock::now_millis;
+pub use feeders::{FeederStatus, feeders};
 
 /// How a daemon is, for one namespace.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
@@ -165,25 +168,6 @@ pub struct MirrorStatus {
     pub receive_buffer_bytes: usize,
 }
 
-/// How a feeder of rows is.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
-pub struct FeederStatus {
-    /// What it is asked for by (`--source`).
-    pub name: String,
-    /// What it is doing, as [`MirrorStatus::phase`] says it.
-    pub phase: String,
-    /// Whether it follows, and misses nothing.
-    pub complete: bool,
-    /// Its routes.
-    pub routes: usize,
-    /// Its next-hop objects.
-    pub nexthops: usize,
-    /// Times that it told all its rows again.
-    pub resyncs: u64,
-    /// Rows of it that had no place.
-    pub refused: u64,
-}
-
 /// How a table is.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct TableStatus {
@@ -257,23 +241,6 @@ pub fn tables(tables: &Tables) -> Vec<TableStatus> {
         bytes,
     })
     .into()
-}
-
-/// The feeders of a snapshot, by name.
-pub fn feeders(tables: &Tables) -> Vec<FeederStatus> {
-    let of = |owner: &table::Owner| {
-        let status = owner.status();
-        FeederStatus {
-            name: owner.name().to_owned(),
-            phase: status.in_words(),
-            complete: status.is_whole(),
-            routes: owner.tables().routes.len(),
-            nexthops: owner.tables().nexthops.len(),
-            resyncs: status.resyncs,
-            refused: status.refused.values().sum(),
-        }
-    };
-    tables.owners().map(of).collect()
 }
 
 /// Number of rows of a table. O(1).
@@ -407,16 +374,6 @@ impl Status {
             .chain(self.snmp.iter().flat_map(SnmpStatus::warnings))
             .chain(self.recording.iter().flat_map(RecordingStatus::warnings))
             .collect()
-    }
-}
-
-impl FeederStatus {
-    fn write(&self, out: &mut impl Write) -> io::Result<()> {
-        writeln!(
-            out,
-            "source {}: {}, {} routes, {} nexthops, {} resyncs, {} rows refused",
-            self.name, self.phase, self.routes, self.nexthops, self.resyncs, self.refused
-        )
     }
 }
 

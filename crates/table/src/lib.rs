@@ -10,6 +10,7 @@
 //! - [`Reader`]: takes snapshots and watches for events; never waits for
 //!   the writer.
 //! - [`Source`]: what keeps tables: reader, status, [`Samples`], time.
+//! - [`text`]: names that are not UTF-8.
 //!
 //! No socket, thread or clock in here; time is an argument.
 
@@ -34,6 +35,7 @@ mod samples;
 mod source;
 mod source_address;
 mod status;
+pub mod text;
 mod writer;
 
 pub use addresses::{AddressPlace, Addresses};
@@ -44,7 +46,7 @@ pub use event::{
 pub use family::{AF_INET, AF_INET6};
 pub use fdb::Fdb;
 pub use links::Links;
-pub use lookup::{Decision, NoRoute, Packet};
+pub use lookup::{Decision, NoRoute, Open, Packet};
 pub use neighbours::Neighbours;
 pub use nexthops::Nexthops;
 pub use ordered::{Iter, Ordered};
@@ -69,9 +71,9 @@ pub use rules::{RuleKey, Rules};
 pub use sample::{NeighbourSample, Sample};
 pub use samples::{Fresh, Sampled, Samples};
 pub use source::{OfOwner, Source};
-pub use status::{Phase, Status};
+pub use status::{FeedStatus, Phase, Status};
 
 pub use writer::{
     Change, Feeder, Feeders, JoinError, KERNEL, Limits, MAX_FEEDERS, Owner, Reader, Refused,
-    TableFull, Tables, Writer,
+    Routing, TableFull, Tables, Writer,
 };

@@ -1,5 +1,6 @@
 //! The table of links: by index and by any of their names.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use crate::ordered::Ordered;
@@ -8,7 +9,9 @@ use crate::row::link::Link;
 /// Links by index, name, alternative name, master and lower link.
 #[derive(Debug, Clone, Default)]
 pub struct Links {
-    by_index: Ordered<u32, Arc<Link>>,
+    by_index: Ordered<u32, (u64, Arc<Link>)>,
+    /// By when they came, as far as the rows tell.
+    by_arrival: Ordered<u64, u32>,
     by_name: Ordered<Box<str>, u32>,
     by_master: Ordered<(u32, u32), ()>,
     /// Those on top of another link of this namespace.
@@ -28,7 +31,7 @@ impl Links {
 
     /// The link of an index. O(log n).
     pub fn get(&self, index: u32) -> Option<&Arc<Link>> {
-        self.by_index.get(&index)
+        self.by_index.get(&index).map(|(_, link)| link)
     }
 
     /// The link of a name or alternative name. O(log n).
@@ -44,12 +47,21 @@ impl Links {
 
     /// All links from an index on, in the order of indexes.
     pub fn from(&self, index: u32) -> impl Iterator<Item = &Arc<Link>> {
-        self.by_index.from(&index).map(|(_, link)| link)
+        self.by_index.from(&index).map(|(_, (_, link))| link)
     }
 
     /// All links in the order of indexes.
     pub fn iter(&self) -> impl Iterator<Item = &Arc<Link>> {
         self.from(0)
+    }
+
+    /// All links in the order in which they came into the namespace, which
+    /// is the order of the kernel's list of devices (`dev_base_head`): one
+    /// that leaves and comes back is last, whatever its index. Of those that
+    /// were there before anybody looked it is the order of indexes.
+    pub fn by_arrival(&self) -> impl Iterator<Item = &Arc<Link>> {
+        let all = self.by_arrival.iter();
+        all.filter_map(|(_, index)| self.get(*index))
     }
 
     /// The links in a bridge, bond or VRF. O(rows returned).
@@ -76,14 +88,23 @@ impl Links {
             .map(|link| size_of::<Link>() + link.name.len() * 2 + 64)
             .sum();
         self.by_index.heap_bytes()
+            + self.by_arrival.heap_bytes()
             + self.by_name.heap_bytes()
             + self.by_master.heap_bytes()
             + self.by_lower.heap_bytes()
             + rows
     }
 
+    /// Puts a link: a new one behind all others, one that is known in its
+    /// own place.
     pub(crate) fn put(&mut self, link: Arc<Link>) -> Option<Arc<Link>> {
+        let known = self.by_index.get(&link.index).map(|(arrival, _)| *arrival);
+        let arrival = known.unwrap_or_else(|| {
+            let last = self.by_arrival.last_to(&u64::MAX);
+            last.map_or(0, |(arrival, _)| arrival.saturating_add(1))
+        });
         let old = self.remove(link.index);
+        self.by_arrival.insert(arrival, link.index);
         for name in names(&link) {
             self.by_name.insert(name.clone(), link.index);
         }
@@ -93,12 +114,35 @@ impl Links {
         if let Some(lower) = link.below() {
             self.by_lower.insert((lower, link.index), ());
         }
-        self.by_index.insert(link.index, link);
+        self.by_index.insert(link.index, (arrival, link));
         old
     }
 
+    /// Says in which order links came, as far as they are known here; each
+    /// counts where it is named first, and those that are not named came
+    /// after them. Whether that changes anything. O(n log n).
+    pub(crate) fn order(&mut self, came: impl Iterator<Item = u32>) -> bool {
+        let mut named = BTreeSet::new();
+        let known = came.filter(|link| self.by_index.contains_key(link) && named.insert(*link));
+        let mut order: Vec<u32> = known.collect();
+        let before: Vec<u32> = self.by_arrival.iter().map(|(_, link)| *link).collect();
+        order.extend(before.iter().filter(|link| !named.contains(link)));
+        if order == before {
+            return false;
+        }
+        self.by_arrival = Ordered::default();
+        for (arrival, index) in (0..).zip(order) {
+            self.by_arrival.insert(arrival, index);
+            if let Some(link) = self.get(index).cloned() {
+                self.by_index.insert(index, (arrival, link));
+            }
+        }
+        true
+    }
+
     pub(crate) fn remove(&mut self, index: u32) -> Option<Arc<Link>> {
-        let old = self.by_index.remove(&index)?;
+        let (arrival, old) = self.by_index.remove(&index)?;
+        self.by_arrival.remove(&arrival);
         for name in names(&old) {
             // A name may have moved to another link meanwhile.
             if self.by_name.get(name) == Some(&index) {

@@ -6,18 +6,19 @@
 //! source address. What the kernel decides by hashing a flow (which member
 //! of a multipath group) is left open: all usable members are told.
 
+mod fib4;
+mod fib6;
 mod rules;
+mod source;
 
-use std::cmp::Reverse;
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::net::{IpAddr, Ipv4Addr};
 use std::sync::Arc;
 
-use ipnet::IpNet;
 use thiserror::Error;
 
 use crate::row::link::{self, Link};
 use crate::row::route::{NextHop, RouteRef, hop_flag, kind, scope, table_id};
-use crate::row::rule::{Rule, action, flag};
+use crate::row::rule::{Rule, action};
 use crate::source_address;
 use crate::writer::Tables;
 use crate::{AF_INET, AF_INET6};
@@ -92,6 +93,25 @@ pub struct Decision<'a> {
     pub source: Option<IpAddr>,
     /// The table that decided.
     pub table: u32,
+    /// What of it only the kernel can tell; `None`: nothing.
+    pub open: Option<Open>,
+}
+
+/// What the kernel decides by what it neither tells nor shows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Open {
+    /// Which member of a group: by a hash with a secret, and by states of
+    /// members as they were (`fib_select_multipath`, `fib6_select_path`).
+    Member,
+    /// Which of several default routes: by neighbours, and by what it took
+    /// last (`fib_select_default`).
+    Gateway,
+    /// Whether by a gateway that is the host's own address now, and may not
+    /// have been when the route was made (`fib_check_nh_v4_gw`).
+    Scope,
+    /// Which source: whether it heeds home addresses depends on how it was
+    /// built (`CONFIG_IPV6_MIP6`).
+    Source,
 }
 
 /// Why there is no way.
@@ -119,9 +139,16 @@ pub enum NoRoute {
 
 /// What one table says.
 enum InTable<'a> {
-    Found(RouteRef<'a>, Vec<NextHop>),
+    Found(Found<'a>),
     Refused(NoRoute),
     Nothing,
+}
+
+/// A route that a packet takes, by these members.
+struct Found<'a> {
+    route: RouteRef<'a>,
+    hops: Vec<NextHop>,
+    open: Option<Open>,
 }
 
 impl Tables {
@@ -134,8 +161,8 @@ impl Tables {
             IpAddr::V4(to) if packet.iif.is_none() => lookup.v4_out(to),
             IpAddr::V4(to) => lookup.v4_in(to),
             IpAddr::V6(_) => {
-                let (route, hops) = lookup.by_rules()?;
-                Ok(lookup.decision(route, hops))
+                let found = lookup.by_rules()?;
+                Ok(lookup.decision(found))
             }
         }
     }
@@ -163,10 +190,9 @@ impl<'a> Lookup<'a> {
         }
         let is_vrf = |link: &&Arc<Link>| link.vrf_table.is_some();
         let vrf_of = |link: &'a Arc<Link>| {
-            let master = || tables.links.get(link.master?);
-            Some(link)
-                .filter(is_vrf)
-                .or_else(|| master().filter(is_vrf))
+            tables
+                .links
+                .get(source_address::vrf_of(tables, link.index)?)
         };
         Ok(Self {
             tables,
@@ -180,13 +206,15 @@ impl<'a> Lookup<'a> {
     /// The index by which the host's own packets come in, and to which
     /// those for it go: the VRF's or the loopback's.
     fn loopback(&self) -> u32 {
-        let loopback = || {
-            let mut links = self.tables.links.iter();
-            links.find(|link| link.flags & link::flag::LOOPBACK != 0)
-        };
         self.vrf
-            .or_else(loopback)
-            .map_or(1, |loopback| loopback.index)
+            .map_or_else(|| self.first_loopback(), |vrf| vrf.index)
+    }
+
+    /// The namespace's own loopback.
+    fn first_loopback(&self) -> u32 {
+        let mut links = self.tables.links.iter();
+        let loopback = links.find(|link| link.flags & link::flag::LOOPBACK != 0);
+        loopback.map_or(1, |loopback| loopback.index)
     }
 
     fn over(link: u32) -> Vec<NextHop> {
@@ -215,7 +243,7 @@ impl<'a> Lookup<'a> {
             self.without_route(link)
         } else {
             match self.by_rules() {
-                Ok((route, hops)) => self.decision(route, hops),
+                Ok(found) => self.decision(found),
                 Err(refused) => self.on_link().ok_or(refused)?,
             }
         };
@@ -251,12 +279,13 @@ impl<'a> Lookup<'a> {
         if to.is_multicast() || is_martian(to) || from.is_some_and(is_martian) {
             return Err(NoRoute::Martian);
         }
-        let (route, hops) = self.by_rules()?;
-        let ends_here = matches!(route.body.kind, kind::LOCAL | kind::BROADCAST);
-        if !ends_here && route.body.kind != kind::UNICAST || comes_from_here() {
+        let found = self.by_rules()?;
+        let of_route = found.route.body.kind;
+        let ends_here = matches!(of_route, kind::LOCAL | kind::BROADCAST);
+        if !ends_here && of_route != kind::UNICAST || comes_from_here() {
             return Err(NoRoute::Martian);
         }
-        let mut decision = self.decision(route, hops);
+        let mut decision = self.decision(found);
         if ends_here {
             decision.hops = Self::over(self.loopback());
         }
@@ -277,7 +306,7 @@ impl<'a> Lookup<'a> {
         };
         let back = Lookup { packet, ..*self };
         let found = back.by_rules();
-        found.is_ok_and(|(route, _)| route.body.kind != kind::UNICAST)
+        found.is_ok_and(|found| found.route.body.kind != kind::UNICAST)
     }
 
     fn link(&self, index: u32) -> Option<&'a Arc<Link>> {
@@ -301,8 +330,8 @@ impl<'a> Lookup<'a> {
                 towards.in_table(table_id::LOCAL)
             };
             match found {
-                InTable::Found(route, hops) if route.body.kind == kind::LOCAL => {
-                    hops.first().map(|hop| hop.link)
+                InTable::Found(found) if found.route.body.kind == kind::LOCAL => {
+                    found.hops.first().map(|hop| hop.link)
                 }
                 _ => None,
             }
@@ -322,6 +351,7 @@ impl<'a> Lookup<'a> {
             hops: Self::over(self.loopback()),
             source: self.packet.source.is_none().then_some(own),
             table: table_id::MAIN,
+            open: None,
         }
     }
 
@@ -349,8 +379,9 @@ impl<'a> Lookup<'a> {
             kind: self.kind_of(kind::UNICAST),
             route: None,
             hops: Self::over(link),
-            source: self.source(None, link, None, scope::LINK),
+            source: self.source(None, link, None, scope::LINK).address,
             table: table_id::MAIN,
+            open: None,
         }
     }
 
@@ -363,7 +394,17 @@ impl<'a> Lookup<'a> {
         }
     }
 
-    fn decision(&self, route: RouteRef<'a>, mut hops: Vec<NextHop>) -> Decision<'a> {
+    fn found(&self, route: RouteRef<'a>, hops: Vec<NextHop>) -> Found<'a> {
+        Found {
+            route,
+            hops,
+            open: None,
+        }
+    }
+
+    fn decision(&self, found: Found<'a>) -> Decision<'a> {
+        let Found { route, hops, open } = found;
+        let mut hops = hops;
         let body = route.body;
         let v4 = self.family == AF_INET;
         let kind = self.kind_of(body.kind);
@@ -396,67 +437,14 @@ impl<'a> Lookup<'a> {
             } else {
                 hops
             },
-            source,
+            source: source.address,
             table: route.table,
             route: Some(route),
+            open: open.or(source.open),
         }
     }
 
-    /// The source of a packet that takes a route.
-    fn source_by(&self, route: &RouteRef<'a>, hop: Option<&NextHop>) -> Option<IpAddr> {
-        let body = route.body;
-        let (link, gateway) = hop.map_or((0, None), |hop| (hop.link, hop.gateway));
-        match self.packet.destination {
-            // Told for what comes in as well, where the route sets it.
-            IpAddr::V6(_) if self.packet.iif.is_some() => body.preferred_source,
-            IpAddr::V4(to) if body.kind == kind::LOCAL && self.wants_source() => {
-                Some(body.preferred_source.unwrap_or(to.into()))
-            }
-            _ => self.source(body.preferred_source, link, gateway, body.scope),
-        }
-    }
-
-    fn wants_source(&self) -> bool {
-        let v6 = self.packet.destination.is_ipv6();
-        self.packet.iif.is_none() && (self.packet.source.is_none() || v6)
-    }
-
-    fn source(
-        &self,
-        preferred: Option<IpAddr>,
-        link: u32,
-        gateway: Option<IpAddr>,
-        scope: u8,
-    ) -> Option<IpAddr> {
-        if !self.wants_source() {
-            return None;
-        }
-        let of_group = self.source_of_group();
-        of_group
-            .or(preferred)
-            .or_else(|| match self.packet.destination {
-                IpAddr::V4(_) => {
-                    let gateway = gateway.filter(IpAddr::is_ipv4);
-                    source_address::v4(self.tables, link, gateway, scope)
-                }
-                IpAddr::V6(to) => source_address::v6(self.tables, link, to),
-            })
-    }
-
-    /// IPv4 multicast by a link that is named is of that link's first address
-    /// of universe scope, whatever the route says.
-    fn source_of_group(&self) -> Option<IpAddr> {
-        let oif = self.oif?;
-        let IpAddr::V4(to) = self.packet.destination else {
-            return None;
-        };
-        if !to.is_multicast() || to.octets()[..3] == [224, 0, 0] {
-            return None;
-        }
-        source_address::v4(self.tables, oif.index, None, scope::UNIVERSE)
-    }
-
-    fn by_rules(&self) -> Result<(RouteRef<'a>, Vec<NextHop>), NoRoute> {
+    fn by_rules(&self) -> Result<Found<'a>, NoRoute> {
         if self.family == AF_INET && self.tables.has_merged_tables() {
             return self.by_default_rules();
         }
@@ -482,8 +470,8 @@ impl<'a> Lookup<'a> {
                 }
                 action::NOP => {}
                 action::TO_TABLE => match self.in_table(self.table_of(rule)) {
-                    InTable::Found(route, hops) if !self.suppressed(rule, &route, &hops) => {
-                        return Ok((route, hops));
+                    InTable::Found(found) if !self.suppressed(rule, &found) => {
+                        return Ok(found);
                     }
                     InTable::Refused(why) => return Err(why),
                     _ => {}
@@ -497,29 +485,15 @@ impl<'a> Lookup<'a> {
     }
 
     /// By the rules that each namespace begins with.
-    fn by_default_rules(&self) -> Result<(RouteRef<'a>, Vec<NextHop>), NoRoute> {
+    fn by_default_rules(&self) -> Result<Found<'a>, NoRoute> {
         for found in [Self::in_merged_table, Self::in_default_table] {
             match found(self) {
-                InTable::Found(route, hops) => return Ok((route, hops)),
+                InTable::Found(found) => return Ok(found),
                 InTable::Refused(why) => return Err(why),
                 InTable::Nothing => {}
             }
         }
         Err(NoRoute::Unreachable)
-    }
-
-    /// In the table that holds the routes of local and main: it is called
-    /// the main one.
-    fn in_merged_table(&self) -> InTable<'a> {
-        let to = self.packet.destination.into();
-        let routes = &self.tables.routes;
-        match self.in_routes(routes.covering_in_both(MERGED, to)) {
-            InTable::Found(mut route, hops) => {
-                route.table = table_id::MAIN;
-                InTable::Found(route, hops)
-            }
-            other => other,
-        }
     }
 
     fn in_default_table(&self) -> InTable<'a> {
@@ -528,162 +502,33 @@ impl<'a> Lookup<'a> {
 
     fn in_table(&self, table: u32) -> InTable<'a> {
         let routes = &self.tables.routes;
-        self.in_routes(routes.matching(table, self.packet.destination))
-    }
-
-    /// The first usable route of the longest prefix that has one.
-    fn in_routes(&self, routes: impl Iterator<Item = RouteRef<'a>>) -> InTable<'a> {
-        let mut routes = routes.peekable();
-        let mut run: Vec<RouteRef<'a>> = Vec::new();
-        while let Some(route) = routes.next() {
-            let ends = routes.peek().is_none_or(|next| next.prefix != route.prefix);
-            run.push(route);
-            if !ends {
-                continue;
-            }
-            self.prefer(&mut run);
-            for route in run.drain(..) {
-                match self.usable(route) {
-                    InTable::Nothing => {}
-                    // Routes that say `throw` end the table.
-                    decided => return decided,
-                }
-                if route.body.kind == kind::THROW {
-                    return InTable::Nothing;
-                }
-            }
+        let routes = routes.matching(table, self.packet.destination);
+        match self.family {
+            AF_INET => self.in_routes_v4(routes),
+            _ => self.in_routes_v6(routes),
         }
-        InTable::Nothing
-    }
-
-    /// Those of a prefix that fit the packet, the best first: its own type
-    /// of service before any, a source of its own before any, and in IPv6
-    /// the link that is named and the preferred router.
-    fn prefer(&self, run: &mut Vec<RouteRef<'a>>) {
-        let tos = self.packet.tos & LEGACY_TOS;
-        run.retain(|route| (route.tos == 0 || route.tos == tos) && self.is_from(route));
-        run.sort_by_key(|route| {
-            let source_len = route.body.source.map_or(0, |net| net.prefix_len());
-            (
-                Reverse(route.table),
-                Reverse(source_len),
-                Reverse(route.tos),
-                route.metric,
-                Reverse(self.score(route)),
-            )
-        });
-    }
-
-    /// Whether a route of IPv6 for some sources is for this packet's.
-    fn is_from(&self, route: &RouteRef<'a>) -> bool {
-        let unspecified = Ipv6Addr::UNSPECIFIED.into();
-        let from = self.packet.source.unwrap_or(unspecified);
-        let net = route.body.source.map(IpNet::from);
-        net.is_none_or(|net| net.contains(&from))
-    }
-
-    /// What the kernel prefers among IPv6 routes of one metric
-    /// (`rt6_score_route`): the higher preference, then the link named.
-    fn score(&self, route: &RouteRef<'a>) -> (u8, bool) {
-        let preference = match route.body.preference {
-            Some(1) => 3,
-            Some(3) => 1,
-            _ => 2,
-        };
-        let wanted = self.packet.iif.or(self.packet.oif);
-        let is_wanted = |hop: &NextHop| wanted.is_none_or(|link| link == hop.link);
-        let hops = route.body.next_hops.as_slice();
-        (
-            preference,
-            self.family == AF_INET6 && hops.iter().any(is_wanted),
-        )
-    }
-
-    /// The link that a packet must leave by, if it must: in IPv6 one that is
-    /// named only prefers its routes when the source is given, unless the
-    /// destination has a meaning on a link only (`rt6_need_strict`).
-    fn must_leave_by(&self) -> Option<u32> {
-        let IpAddr::V6(to) = self.packet.destination else {
-            return self.oif.map(|oif| oif.index);
-        };
-        let on_link = to.is_multicast() || to.is_unicast_link_local() || to.is_loopback();
-        let out = self.oif.map(|oif| oif.index);
-        match self.packet.iif {
-            Some(iif) => on_link.then_some(iif),
-            None => out.filter(|_| on_link || self.packet.source.is_none()),
-        }
-    }
-
-    fn usable(&self, route: RouteRef<'a>) -> InTable<'a> {
-        let must = self.must_leave_by();
-        let refusal = match route.body.kind {
-            kind::BLACKHOLE => Some(NoRoute::Blackhole),
-            kind::UNREACHABLE => Some(NoRoute::HostUnreachable),
-            kind::PROHIBIT => Some(NoRoute::Prohibited),
-            _ => None,
-        };
-        // In IPv6 what refuses is a route over the loopback.
-        let refuses = self.family == AF_INET || must.is_none_or(|out| out == self.loopback());
-        match refusal {
-            Some(refusal) if refuses => return InTable::Refused(refusal),
-            Some(_) => return InTable::Nothing,
-            None if route.body.kind == kind::THROW => return InTable::Nothing,
-            None => {}
-        }
-        let Some(mut hops) = self.tables.nexthops.hops_of(route.body) else {
-            return InTable::Refused(NoRoute::Blackhole);
-        };
-        hops.retain(|hop| self.is_alive(hop, route.body.kind));
-        let fits = |hop: &NextHop| must.is_none_or(|out| out == hop.link);
-        if !hops.iter().any(fits) {
-            return InTable::Nothing;
-        }
-        // Of an IPv6 object's members any may be taken.
-        if self.family == AF_INET || route.body.nexthop_id.is_none() {
-            hops.retain(fits);
-        }
-        // With a link that is named, IPv4 takes the first over it.
-        if self.family == AF_INET && must.is_some() {
-            hops.truncate(1);
-        }
-        InTable::Found(route, hops)
-    }
-
-    fn is_alive(&self, hop: &NextHop, kind: u8) -> bool {
-        kind == kind::LOCAL || self.tables.is_usable(hop, self.family)
     }
 }
 
 impl Tables {
     /// Whether the kernel keeps the IPv4 tables local and main as one
-    /// (`fib_trie_unmerge`), as far as rules tell: until there are others
+    /// (`fib_trie_unmerge`), as far as is known: until there are other rules
     /// than those that each namespace begins with. The longest match of
     /// both decides then. O(log n).
     pub fn has_merged_tables(&self) -> bool {
-        let rules = self.rules.of_family(AF_INET);
-        are_defaults(&rules.take(4).collect::<Vec<_>>())
+        if self.routing.is_unmerged {
+            return false;
+        }
+        // No two of them are equal.
+        let mut rules = self.rules.of_family(AF_INET).take(4);
+        rules
+            .by_ref()
+            .take(3)
+            .filter(|rule| rule.is_default())
+            .count()
+            == 3
+            && rules.next().is_none()
     }
-}
-
-/// Whether rules are those that each namespace begins with.
-fn are_defaults(rules: &[&Arc<Rule>]) -> bool {
-    let plain = |rule: &&Arc<Rule>| {
-        let default = Rule {
-            family: rule.family,
-            priority: rule.priority,
-            table: rule.table,
-            action: action::TO_TABLE,
-            protocol: rule.protocol,
-            suppress_prefix_len: rule.suppress_prefix_len,
-            suppress_group: rule.suppress_group,
-            flags: rule.flags & flag::PERMANENT,
-            ..Rule::default()
-        };
-        (***rule == default).then_some((rule.priority, rule.table))
-    };
-    let known: Option<Vec<(u32, u32)>> = rules.iter().map(plain).collect();
-    let (local, main) = ((0, table_id::LOCAL), (32_766, table_id::MAIN));
-    known.is_some_and(|rules| rules == [local, main, (32_767, table_id::DEFAULT)])
 }
 
 #[cfg(test)]

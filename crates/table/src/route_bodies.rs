@@ -250,6 +250,26 @@ impl Interner {
         });
     }
 
+    /// Gives all routes with a body another one; its id, which stays.
+    /// `None`, and nothing done, where no route has the first or some have
+    /// the second. O(its next hops), whatever the number of routes.
+    pub(crate) fn rewrite(
+        &mut self,
+        bodies: &mut Bodies,
+        from: &RouteBody,
+        to: RouteBody,
+    ) -> Option<BodyId> {
+        if self.ids.contains_key(&to) {
+            return None;
+        }
+        let used = self.ids.remove(from)?;
+        let (id, to) = (used.id, Arc::new(to));
+        bodies.remove(id, from);
+        bodies.put(id, &to);
+        self.ids.insert(to, used);
+        Some(id)
+    }
+
     /// One route less with this body.
     pub(crate) fn give_back(&mut self, bodies: &mut Bodies, body: &RouteBody) {
         let Some(found) = self.ids.get_mut(body) else {

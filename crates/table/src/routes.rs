@@ -21,6 +21,7 @@ mod family;
 mod key;
 mod load;
 mod placement;
+mod rewrite;
 mod run;
 mod stale;
 
@@ -356,6 +357,21 @@ impl Routes {
         match either(route.prefix.network()) {
             Either::V4(address) => self.v4.would_add(interner, address, route, placement),
             Either::V6(address) => self.v6.would_add(interner, address, route, placement),
+        }
+    }
+
+    /// The ordinal of the route that equals this one, body and all.
+    pub(crate) fn ordinal_of(&self, interner: &Interner, route: &Route<&RouteBody>) -> Option<u32> {
+        let id = interner.find(route.body)?;
+        match either(route.prefix.network()) {
+            Either::V4(address) => {
+                let key = self.v4.find(id, RunKey::of(address, route))?;
+                Some(key.ordinal())
+            }
+            Either::V6(address) => {
+                let key = self.v6.find(id, RunKey::of(address, route))?;
+                Some(key.ordinal())
+            }
         }
     }
 

@@ -32,7 +32,7 @@ pub(crate) fn v4(
     let vrf = vrf_of(tables, link);
     let of_vrf = || vrf.and_then(|vrf| of_other(tables.links.get(vrf)?));
     let elsewhere = || {
-        let links = tables.links.iter();
+        let links = tables.links.by_arrival();
         let mut beside = links.filter(|of| vrf_of(tables, of.index) == vrf);
         beside.find_map(of_other)
     };
@@ -44,10 +44,13 @@ pub(crate) fn v4(
         .map(|row| row.local)
 }
 
-/// The VRF that a link is in.
-fn vrf_of(tables: &Tables, link: u32) -> Option<u32> {
-    let master = tables.links.get(tables.links.get(link)?.master?)?;
-    master.vrf_table.map(|_| master.index)
+/// The VRF that a link is in, or is (`l3mdev_master_ifindex_rcu`).
+pub(crate) fn vrf_of(tables: &Tables, link: u32) -> Option<u32> {
+    let link = tables.links.get(link)?;
+    let is_vrf = |link: &&Arc<Link>| link.vrf_table.is_some();
+    let master = || tables.links.get(link.master?).filter(is_vrf);
+    let vrf = Some(link).filter(is_vrf).or_else(master)?;
+    Some(vrf.index)
 }
 
 /// The network an address is in: its peer's, on a point-to-point link.
@@ -58,29 +61,47 @@ fn network(row: &Address) -> IpNet {
         .trunc()
 }
 
+/// The source of an IPv6 packet.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Chosen {
+    pub address: IpAddr,
+    /// A kernel without mobile IPv6 (`CONFIG_IPV6_MIP6`), which nothing
+    /// tells apart, takes another.
+    pub by_home_address: bool,
+}
+
 /// IPv6, RFC 6724 section 5 as the kernel applies it
 /// (`ipv6_dev_get_saddr`): the best of the usable addresses by the rules
-/// in order; of those equal in all, the first.
-pub(crate) fn v6(tables: &Tables, link: u32, to: Ipv6Addr) -> Option<IpAddr> {
+/// in order; of those equal in all, the first. In a VRF those of the link
+/// and of the VRF stand before the others.
+pub(crate) fn v6(tables: &Tables, link: u32, to: Ipv6Addr) -> Option<Chosen> {
     let on_this_link_only = to.is_multicast() || reach(to) <= 2;
     let vrf = vrf_of(tables, link);
-    let beside =
-        |of: &&Arc<Link>| of.index == link || !on_this_link_only && vrf_of(tables, of.index) == vrf;
-    let of_links = |links: &mut dyn Iterator<Item = &Arc<Link>>| {
-        let rows = links.flat_map(|of| tables.addresses.of_link(of.index));
-        let best = rows.filter_map(|row| Some((rank(row, link, to)?, row.local)));
-        best.min_by_key(|(rank, _)| *rank)
+    let near = [Some(link), vrf.filter(|_| !on_this_link_only)];
+    let near = near.into_iter().flatten();
+    let near = near.filter_map(|index| tables.links.get(index));
+    let beside = |of: &&Arc<Link>| !on_this_link_only && vrf_of(tables, of.index) == vrf;
+    let links = near.chain(tables.links.by_arrival().filter(beside));
+    let rows = links.flat_map(|of| tables.addresses.of_link(of.index));
+    let ranked = rows.filter_map(|row| Some((rank(row, link, to)?, row.local)));
+    let ranked: Vec<([u32; 10], IpAddr)> = ranked.collect();
+    let best = |without: Option<usize>| {
+        let key = |(rank, _): &&([u32; 10], IpAddr)| {
+            let mut rank = *rank;
+            without.into_iter().for_each(|rule| rank[rule] = 0);
+            rank
+        };
+        ranked.iter().min_by_key(key).map(|(_, address)| *address)
     };
-    // In a VRF its own addresses and the link's come before the others.
-    let near = vrf.filter(|_| !on_this_link_only).and_then(|vrf| {
-        let mut links = [link, vrf]
-            .into_iter()
-            .filter_map(|at| tables.links.get(at));
-        of_links(&mut links).filter(|([_, scope, ..], _)| *scope < TOO_NARROW)
-    });
-    let found = near.or_else(|| of_links(&mut tables.links.iter().filter(beside)));
-    found.map(|(_, from)| from)
+    let address = best(None)?;
+    Some(Chosen {
+        address,
+        by_home_address: best(Some(HOME)) != Some(address),
+    })
 }
+
+/// The place of the rule of home addresses among the rules.
+const HOME: usize = 3;
 
 /// In the place of the scope: it does not reach the destination.
 const TOO_NARROW: u32 = 0x100;
@@ -111,7 +132,7 @@ fn rank(row: &Address, link: u32, to: Ipv6Addr) -> Option<[u32; 10]> {
         },
         // Rule 3: neither deprecated nor optimistic.
         u32::from(!always && (has(flag::DEPRECATED) || optimistic)),
-        // Rule 4: a home address.
+        // Rule 4: a home address ([`HOME`]).
         u32::from(!has(flag::HOMEADDRESS)),
         // Rule 5: of the outgoing link.
         u32::from(row.link != link),

@@ -15,6 +15,9 @@ pub enum Phase {
     /// It follows and lists the tables again, because events were lost or
     /// a listing was interrupted.
     Resyncing,
+    /// Nobody feeds it: no peer came yet, or the one that did is gone. The
+    /// rows stay as they were. Why.
+    Disconnected(String),
     /// It ended; the tables stay as they were. Why.
     Ended(String),
 }
@@ -65,6 +68,39 @@ pub struct Status {
     pub receive_buffer_bytes: usize,
     /// The last trouble, in words.
     pub last_trouble: Option<String>,
+    /// What is told of one that a peer feeds over a connection.
+    pub feed: Option<Box<FeedStatus>>,
+}
+
+/// How a feed fares that a peer makes over a connection: a routing daemon.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct FeedStatus {
+    /// Where it is waited for.
+    pub listening: String,
+    /// Who feeds it; the last one that did, where nobody does.
+    pub peer: Option<String>,
+    /// When that one came, or went, milliseconds since the UNIX epoch; 0:
+    /// nobody came yet.
+    pub since_millis: u64,
+    /// Connections that fed it.
+    pub connections: u64,
+    /// Connections that were closed before they fed it: they said nothing,
+    /// or nothing that could be read, or there were too many.
+    pub turned_away: u64,
+    /// Frames read.
+    pub frames: u64,
+    /// Messages in them.
+    pub messages: u64,
+    /// Messages that have no row here, by what they are.
+    pub skipped: BTreeMap<&'static str, u64>,
+    /// Rows that were there when the peer came (or went, where nobody
+    /// feeds it) and that were not told since.
+    pub unconfirmed: u64,
+    /// Rows that were never told again, and went.
+    pub swept: u64,
+    /// When the last frame came, milliseconds since the UNIX epoch; 0:
+    /// none came yet.
+    pub last_heard_millis: u64,
 }
 
 impl Status {
@@ -93,6 +129,7 @@ impl Status {
             }
             Phase::Live => "live".to_owned(),
             Phase::Resyncing => "resyncing".to_owned(),
+            Phase::Disconnected(why) => format!("disconnected: {why}"),
             Phase::Ended(why) if !incomplete.is_empty() => {
                 format!("ended: {why}; {} miss rows", incomplete.join(", "))
             }

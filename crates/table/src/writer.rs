@@ -13,7 +13,7 @@ use crate::route_bodies::Interner;
 use crate::routes::RouteLoad;
 use crate::row::counters::{IpCounters, IpPlace, IpSettings, LinkCounters};
 use crate::row::neighbour::NeighbourKey;
-use crate::row::route::{NextHop, hop_flag};
+use crate::row::route::{NextHop, SharedRoute, hop_flag};
 use crate::sample::{NeighbourSample, Sample};
 
 mod change;
@@ -21,6 +21,7 @@ mod feeder;
 mod limits;
 mod owners;
 mod put;
+mod rewrite;
 mod stale;
 mod tables;
 
@@ -30,7 +31,7 @@ pub use limits::{Limits, Refused, TableFull};
 pub(crate) use owners::Owners;
 pub use owners::{JoinError, KERNEL, MAX_FEEDERS, Owner};
 use owners::{Registry, locked};
-pub use tables::Tables;
+pub use tables::{Routing, Tables};
 
 /// Changes the tables. There is one.
 #[derive(Debug)]
@@ -233,6 +234,27 @@ impl Writer {
         self.publish_samples();
     }
 
+    /// Where the route stands that equals this one, body and all, so that
+    /// another can take its place ([`Placement::At`]). O(log n).
+    pub fn ordinal_of(&self, route: &SharedRoute) -> Option<u32> {
+        let route = route.with_body(&*route.body);
+        self.tables.routes.ordinal_of(&self.interner, &route)
+    }
+
+    /// Says in which order links came into the namespace
+    /// ([`Links::by_arrival`](crate::Links::by_arrival)); of those that are
+    /// not named, after the others. O(n log n).
+    pub fn order_links(&mut self, came: impl Iterator<Item = u32>) {
+        self.changed |= self.tables.links.order(came);
+    }
+
+    /// Says what holds for routing as a whole. Readers see it after
+    /// [`Writer::publish`].
+    pub fn set_routing(&mut self, routing: Routing) {
+        self.changed |= self.tables.routing != routing;
+        self.tables.routing = routing;
+    }
+
     /// The tables have all that their source has again: a whole listing was
     /// taken in. Readers see it after [`Writer::publish`].
     pub fn forget_refused(&mut self) {
@@ -269,6 +291,7 @@ impl Writer {
     fn clear(&mut self) -> Generation {
         self.tables = Tables {
             generation: self.tables.generation,
+            routing: self.tables.routing,
             ..Tables::default()
         };
         self.interner = Interner::default();

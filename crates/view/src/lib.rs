@@ -64,7 +64,7 @@ pub use plan::KernelFilter;
 pub use printer::Printer;
 pub use question::{Filter, Format, Object, Output, Question};
 pub use route_diff::{RouteDiff, RouteDiffQuestion, RouteDiffWatch, Side};
-pub use route_get::{RouteQuestion, route_get, route_got};
+pub use route_get::{RouteAnswer, RouteQuestion, link_of, route_get, route_got};
 pub use route_why::{RouteWhyQuestion, WhySource, route_why};
 pub use selection::BadQuestion;
 pub use walk::{Bounds, Position, Walk};

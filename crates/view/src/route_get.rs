@@ -9,7 +9,7 @@ use ipnet::IpNet;
 use serde::{Deserialize, Serialize};
 use table::row::link::flag::LOOPBACK;
 use table::row::route::{kind, protocol, table_id};
-use table::{Decision, Link, Links, NextHop, Packet, Route, RouteBody, Tables};
+use table::{Decision, Link, Links, NextHop, Open, Packet, Route, RouteBody, Tables};
 
 use crate::answer_error::AnswerError;
 use crate::context::{Context, View};
@@ -23,6 +23,9 @@ use crate::route::{
 use crate::route_metrics::{metric_fields, metric_text};
 use crate::selection::BadQuestion;
 use words::Names;
+
+/// `INVALID_UID`.
+const NOBODY: u32 = u32::MAX;
 
 /// `IPPROTO_UDP`.
 const UDP: u8 = 17;
@@ -54,6 +57,9 @@ pub struct RouteQuestion {
     /// The user whose it is, for rules about users; shown when given.
     #[serde(default)]
     pub uid: Option<u32>,
+    /// Who asks: the user whose it is where none is given.
+    #[serde(default)]
+    pub asker: u32,
     /// Its protocol, for rules about protocols. Without: the kernel takes
     /// an IPv4 packet to be UDP.
     #[serde(default)]
@@ -82,6 +88,7 @@ impl RouteQuestion {
             vrf: None,
             tos: 0,
             uid: None,
+            asker: 0,
             ipproto: None,
             sport: None,
             dport: None,
@@ -96,6 +103,15 @@ impl RouteQuestion {
         came_in.then_some(Ipv4Addr::UNSPECIFIED.into())
     }
 
+    /// Whose a packet is of which nothing is said: nobody's where it came in
+    /// (`inet_rtm_getroute`).
+    fn user(&self) -> u32 {
+        match self.iif {
+            Some(_) => NOBODY,
+            None => self.asker,
+        }
+    }
+
     /// The kernel's own default (`inet_rtm_getroute`).
     fn protocol(&self) -> u8 {
         let default = if self.to.is_ipv4() { UDP } else { 0 };
@@ -104,7 +120,7 @@ impl RouteQuestion {
 
     fn packet(&self, tables: &Tables) -> Result<Packet, BadQuestion> {
         let link = |name: &String| -> Result<&Link, BadQuestion> {
-            let found = tables.links.by_name(name).map(|link| &**link);
+            let found = link_of(&tables.links, name);
             found.ok_or_else(|| BadQuestion::NoSuchDevice(name.clone()))
         };
         let vrf = self.vrf.as_ref().map(link).transpose()?;
@@ -127,7 +143,7 @@ impl RouteQuestion {
             oif: oif.map(|link| link.index),
             mark: self.mark,
             tos: self.tos,
-            uid: self.uid.unwrap_or(0),
+            uid: self.uid.unwrap_or(self.user()),
             ip_protocol: self.protocol(),
             source_port: self.sport.unwrap_or(0),
             destination_port: self.dport.unwrap_or(0),
@@ -135,16 +151,31 @@ impl RouteQuestion {
     }
 }
 
-/// Writes which route a packet would take; gives the number of rows, one.
-/// That there is none is an error with the kernel's word for it. Cost:
-/// that of [`Tables::route_of`].
+/// The link of a name; as in `ip`, `if7` where no link is called so is the
+/// one with index 7 (`ll_name_to_index`).
+pub fn link_of<'a>(links: &'a Links, name: &str) -> Option<&'a Link> {
+    let by_number = || links.get(name.strip_prefix("if")?.parse().ok()?);
+    links.by_name(name).or_else(by_number).map(|link| &**link)
+}
+
+/// What came of a question about a packet.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct RouteAnswer {
+    /// Rows of the answer: one.
+    pub rows: u64,
+    /// What of it only the kernel can tell.
+    pub open: Option<Open>,
+}
+
+/// Writes which route a packet would take. That there is none is an error
+/// with the kernel's word for it. Cost: that of [`Tables::route_of`].
 pub fn route_get(
     question: &RouteQuestion,
     tables: &Tables,
     names: &Names,
     now_millis: u64,
     out: impl io::Write,
-) -> Result<u64, AnswerError> {
+) -> Result<RouteAnswer, AnswerError> {
     let packet = question.packet(tables)?;
     let decision = tables
         .route_of(&packet)
@@ -152,19 +183,23 @@ pub fn route_get(
             to: question.to,
             why,
         })?;
+    let open = decision.open;
     let taken = Taken {
         question,
         packet,
         decision,
+        members: &[],
     };
-    show(&taken, tables, names, now_millis, out)
+    let rows = show(&taken, tables, names, now_millis, out)?;
+    Ok(RouteAnswer { rows, open })
 }
 
-/// Writes the kernel's own answer to a question. The tables need its links
-/// only.
+/// Writes the kernel's own answer to a question, which takes one of several
+/// members, if there are such. The tables need its links only.
 pub fn route_got(
     question: &RouteQuestion,
     answer: &Route,
+    members: &[NextHop],
     tables: &Tables,
     names: &Names,
     now_millis: u64,
@@ -178,9 +213,15 @@ pub fn route_got(
             kind: body.kind,
             hops: body.next_hops.as_slice().to_vec(),
             source: body.preferred_source,
-            table: answer.table,
+            // That of a destination taken to be on a link has no number.
+            table: match answer.table {
+                table_id::UNSPEC => table_id::MAIN,
+                table => table,
+            },
             route: Some(answer.with_body(&body)),
+            open: None,
         },
+        members,
     };
     show(&taken, tables, names, now_millis, out)
 }
@@ -213,6 +254,8 @@ struct Taken<'a> {
     question: &'a RouteQuestion,
     packet: Packet,
     decision: Decision<'a>,
+    /// Of which it takes one.
+    members: &'a [NextHop],
 }
 
 impl Taken<'_> {
@@ -225,6 +268,15 @@ impl Taken<'_> {
             [hop] => Some(hop),
             _ => None,
         }
+    }
+
+    /// Between which members it is, if there are several.
+    fn several(&self) -> &[NextHop] {
+        let hops = match self.members {
+            [] => &self.decision.hops,
+            members => members,
+        };
+        if hops.len() > 1 { hops } else { &[] }
     }
 
     fn is_v6(&self) -> bool {
@@ -337,9 +389,9 @@ impl Show for Taken<'_> {
         if let Some(number) = self.v6_body().and_then(|body| body.preference) {
             visit.value("pref", preference(number));
         }
-        if self.decision.hops.len() > 1 {
+        if !self.several().is_empty() {
             visit.list("nexthops");
-            for hop in &self.decision.hops {
+            for hop in self.several() {
                 visit.object_item();
                 hop_fields(hop, prefix, Some(family_of(prefix)), view, visit);
                 visit.end_item();
@@ -389,7 +441,7 @@ impl Show for Taken<'_> {
             labelled(out, b"uid ", Value::Number(uid.into()));
         }
         self.cache_text(view, out);
-        for hop in self.decision.hops.iter().filter(|_| hop.is_none()) {
+        for hop in self.several() {
             out.push(view.line_break());
             hop_text(hop, prefix, Some(family_of(prefix)), view, out);
         }

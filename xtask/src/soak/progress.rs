@@ -4,7 +4,7 @@ use std::io::{self, IsTerminal, Write};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use ::lab::soak::Outcome;
+use ::lab::soak::{Outcome, Tally};
 
 use crate::host::say;
 
@@ -24,6 +24,7 @@ struct Counts {
     /// Passed only when listed a second time.
     late: u64,
     resyncs: u64,
+    tally: Tally,
 }
 
 impl Progress {
@@ -43,6 +44,7 @@ impl Progress {
         counts.passed += 1;
         counts.late += u64::from(outcome.looks > 1);
         counts.resyncs += outcome.resyncs;
+        counts.tally.add(&outcome.tally);
         self.draw(&counts);
     }
 
@@ -78,13 +80,15 @@ impl Progress {
         let _ = screen.flush();
     }
 
-    /// All in one line.
+    /// All: what was changed, and in the last line what came of it.
     pub(super) fn summary(&self, took: Duration) -> String {
         clear();
         let counts = self.counts();
         format!(
-            "soak: {} seeds passed, {} failed, in {} s; {} were equal at the first look, \
+            "changes that the kernel took: {}\n\
+             soak: {} seeds passed, {} failed, in {} s; {} were equal at the first look, \
              {} listings after a loss; kernel {}",
+            counts.tally,
             counts.passed,
             counts.failed,
             took.as_secs(),

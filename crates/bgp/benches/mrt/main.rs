@@ -64,7 +64,7 @@ fn main() -> Result<()> {
                 let path = std::env::temp_dir()
                     .join(format!("fingerpost-{}-{peers}.{name}", std::process::id()));
                 pack(&feeds, &path, bzip2)?;
-                let measured = measure(&path, usize::from(peers), &arguments, &mut samples);
+                let measured = measure(&path, u64::from(peers), &arguments, &mut samples);
                 std::fs::remove_file(&path).context("removing the dump")?;
                 measured?;
             }
@@ -97,12 +97,7 @@ fn unpacked(path: &PathBuf) -> Result<Box<dyn Read + Send>> {
     })
 }
 
-fn measure(
-    path: &PathBuf,
-    peers: usize,
-    arguments: &Arguments,
-    samples: &mut Samples,
-) -> Result<()> {
+fn measure(path: &PathBuf, peers: u64, arguments: &Arguments, samples: &mut Samples) -> Result<()> {
     let kind = path
         .extension()
         .unwrap_or_default()

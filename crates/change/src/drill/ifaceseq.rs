@@ -130,6 +130,7 @@ pub fn wanted(matches: &ArgMatches) -> Wanted {
 /// Runs it.
 pub fn run(wanted: &Wanted, out: &mut impl Write) -> Result<ExitCode> {
     let place = place(wanted)?;
+    making::give_up_the_rest()?;
     match &wanted.picture {
         Some(picture) => growth(wanted, &place, picture, out)?,
         None => {

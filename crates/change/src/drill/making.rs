@@ -16,6 +16,7 @@ use netlink::TooLong;
 use netlink::decode::Operation;
 use netlink::encode::{self, LinkEnd, LinkKind, NewLink, Request};
 use netlink::message::flag;
+use privileges::CapabilitySet;
 use table::Link;
 
 use super::pass::{Each, Pass};
@@ -33,6 +34,14 @@ pub const END: u32 = 100;
 pub fn fresh() -> Result<Namespace> {
     Namespace::fresh()
         .context("no namespace to measure in; run it as root, or `unshare -rn fingerpost …`")
+}
+
+/// Keeps what it takes to make links and namespaces, and to write a picture
+/// where the user may; for whoever measures, which can take minutes.
+pub fn give_up_the_rest() -> Result<()> {
+    let links = CapabilitySet::NET_ADMIN | CapabilitySet::SYS_ADMIN;
+    privileges::give_up_but(links | CapabilitySet::DAC_OVERRIDE)
+        .context("cannot give up privileges")
 }
 
 /// How links are made: numbers from 1, `testaK` (a veth's peer `testbK`).

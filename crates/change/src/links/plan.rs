@@ -267,8 +267,9 @@ pub fn filled(pattern: &str, number: u64) -> Result<String, String> {
 /// What the kernel takes for a name (`dev_valid_name`), and `%`, which it
 /// would take for a pattern of its own.
 pub fn check_name(name: &str) -> Result<(), String> {
-    let why = if name.len() > MAX_NAME {
-        format!("{} octets, {MAX_NAME} at most", name.len())
+    let octets = table::text::octets(name).len();
+    let why = if octets > MAX_NAME {
+        format!("{octets} octets, {MAX_NAME} at most")
     } else if name.is_empty() || name == "." || name == ".." {
         "no name for a link".to_owned()
     } else if name.contains(|c: char| c.is_whitespace() || matches!(c, '/' | ':' | '%')) {

@@ -21,7 +21,7 @@ use crate::{ask, direct};
 pub fn run(show: &Show, wanted: &Wanted, namespace: &Namespace) -> Result<bool> {
     let question = question(show, wanted, namespace)?;
     let stdout = io::stdout();
-    let mut out = Escaped::stdout(&stdout);
+    let mut out = Escaped::stdout(&stdout, true);
     let found = if show.resolve {
         let named = |addresses| host::ask_all(addresses, wanted.patience, host::name_of);
         direct::arp::answer(&question, namespace, Some(&named), &mut out)?

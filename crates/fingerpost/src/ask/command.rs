@@ -7,6 +7,7 @@ use std::net::IpAddr;
 use clap::builder::PossibleValuesParser;
 use clap::{Arg, ArgAction, ArgGroup, ArgMatches, Command};
 use ipnet::IpNet;
+use rustix::process::geteuid;
 use serve::control::protocol::Ask;
 use view::conditions::{FILTERS, GET, Packet, of_object, settle_family};
 use view::{
@@ -275,6 +276,7 @@ fn route_to_get(matches: &ArgMatches) -> Result<RouteQuestion, String> {
     let to: Option<&IpAddr> = matches.get_one("address");
     let to = to.ok_or("where does the packet go?")?;
     let mut question = packet.question(*to);
+    question.asker = geteuid().as_raw();
     question.output = output(matches);
     Ok(question)
 }

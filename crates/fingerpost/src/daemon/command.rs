@@ -1,10 +1,11 @@
 //! The command line of `fingerpost up`.
 
+use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 
 use clap::{Arg, ArgAction, ArgMatches, Command, ValueHint, value_parser};
 
-use crate::config;
+use crate::config::{self, Feed, feed};
 
 /// How the daemon is started.
 #[derive(Debug, Clone, Default)]
@@ -21,6 +22,8 @@ pub struct Up {
     pub record: Option<PathBuf>,
     /// Octets that the recording takes at most.
     pub record_limit: Option<u64>,
+    /// Where zebra connects, for the feed `frr`.
+    pub fpm: Option<SocketAddr>,
 }
 
 /// The command's definition.
@@ -70,6 +73,13 @@ pub fn command() -> Command {
                 .value_parser(record_limit)
                 .help("FILE and FILE.1, the part before it, together [default: 1G]"),
         )
+        .arg(
+            Arg::new("fpm")
+                .long("fpm")
+                .value_name("ADDRESS[:PORT]")
+                .value_parser(fpm_address)
+                .help("Where FRR's zebra tells its routes (FPM), for `--source frr`; of this host only, and port 2620 unless said"),
+        )
 }
 
 /// What the command line asks for.
@@ -86,7 +96,19 @@ pub fn wanted(matches: &ArgMatches) -> Up {
         log: matches.get_one("log").cloned(),
         record: path("record"),
         record_limit: matches.get_one("record-limit").copied(),
+        fpm: matches.get_one("fpm").copied(),
     }
+}
+
+/// Where a feed's peer connects, of this host only.
+fn fpm_address(text: &str) -> Result<SocketAddr, String> {
+    let address = text.parse::<SocketAddr>();
+    let address = address.or_else(|_| text.parse().map(|ip: IpAddr| (ip, feed::PORT).into()));
+    let address = address.map_err(|_| "an address is expected, such as 127.0.0.1:2620")?;
+    Feed::at(address)
+        .check()
+        .map_err(|error| format!("{error}, in `[feed.frr]` of the configuration"))?;
+    Ok(address)
 }
 
 /// Octets, also as `64M` or `2G`.
@@ -118,6 +140,10 @@ mod tests {
     fn limits_are_understood() {
         assert_eq!(record_limit("2M").unwrap(), 2 << 20);
         assert_eq!(record_limit("3000000").unwrap(), 3_000_000);
+        assert_eq!(fpm_address("127.0.0.1").unwrap().port(), 2620);
+        assert_eq!(fpm_address("[::1]:7").unwrap().port(), 7);
+        assert!(fpm_address("192.0.2.1:2620").unwrap_err().contains("peers"));
+        assert!(fpm_address("2620").is_err());
         for wrong in ["", "M", "1K", "12X", "99999999999T", "-1"] {
             assert!(record_limit(wrong).is_err(), "{wrong}");
         }

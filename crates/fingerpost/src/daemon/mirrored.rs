@@ -84,6 +84,11 @@ impl Mirrored {
         }
     }
 
+    /// The mirror itself.
+    pub fn mirror(&self) -> &Arc<Mirror> {
+        &self.mirror
+    }
+
     /// Takes other limits of its tables.
     pub fn set_limits(&self, limits: table::Limits) {
         self.mirror.set_limits(limits);

@@ -8,14 +8,24 @@ use serve::status::{self, human};
 /// Namespaces shown one by one at most.
 const SHOWN: usize = 12;
 
-/// Writes the screen; `snmp` and `http` are the addresses that it is asked
-/// at.
+/// Where others come to, beside the control socket.
+#[derive(Debug)]
+pub struct Listening<'a> {
+    /// Addresses of SNMP.
+    pub snmp: &'a [String],
+    /// Addresses of HTTP.
+    pub http: &'a [String],
+    /// Names and addresses of feeds.
+    pub feeds: &'a [String],
+}
+
+/// Writes the screen.
 pub fn write(
     mirrored: &[&Mirrored],
-    snmp: &[String],
-    http: &[String],
+    listening: &Listening<'_>,
     out: &mut impl Write,
 ) -> io::Result<()> {
+    let Listening { snmp, http, feeds } = listening;
     let version = env!("CARGO_PKG_VERSION");
     match mirrored {
         [] => writeln!(out, "fingerpost {version} waits for namespaces to mirror.")?,
@@ -37,6 +47,9 @@ pub fn write(
     }
     if !http.is_empty() {
         writeln!(out, "HTTP is answered at {}", http.join(" "))?;
+    }
+    if !feeds.is_empty() {
+        writeln!(out, "Routes are taken from {} (FPM).", feeds.join(", "))?;
     }
     writeln!(out, "Memory: {}.\n", human(status::resident_bytes()))?;
     try_next(mirrored, out)

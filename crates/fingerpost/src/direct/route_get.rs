@@ -3,9 +3,7 @@
 //!
 //! Of several next hops that answer names the one that a hash chose, which
 //! another packet need not take. The kernel is then asked for the route as
-//! it stands (`RTM_F_FIB_MATCH`), and what the packet makes of it is decided
-//! as in the daemon, over tables that hold the links, addresses, rules and
-//! just that route: the same answer, and no listing of a million routes.
+//! it stands (`RTM_F_FIB_MATCH`), and all its members are told beside.
 
 use std::io::Write;
 use std::net::IpAddr;
@@ -16,8 +14,8 @@ use linux::{Namespace, once};
 use netlink::decode;
 use netlink::request::{Dump, RouteQuery};
 use rustix::io::Errno;
-use table::{AF_INET, AF_INET6, Change, Links, NextHops, NoRoute, Placement, Route, Writer};
-use view::{BadQuestion, RouteQuestion};
+use table::{Change, Links, NextHops, NoRoute, Route, Writer};
+use view::{BadQuestion, RouteQuestion, link_of};
 
 use super::{Answered, INTERRUPTED, each_row};
 
@@ -33,14 +31,16 @@ pub fn answer(
     let links = &writer.tables().links;
     let answer =
         asked(question, namespace, links, false).map_err(|error| refused(question.to, error))?;
-    let rows = match several(question, namespace, links) {
-        Some(route) => {
-            interrupted |= surroundings(question, namespace, &mut writer)?;
-            writer.apply(Change::PutRoute(route, Placement::Last))?;
-            view::route_get(question, writer.tables(), &names, now, out)?
+    let mut members = Vec::new();
+    if let Some(route) = several(question, namespace, links) {
+        if route.body.next_hops == NextHops::None {
+            interrupted |= listed(namespace, &mut writer, &[Dump::Nexthops])?;
         }
-        None => view::route_got(question, &answer, writer.tables(), &names, now, out)?,
-    };
+        let nexthops = &writer.tables().nexthops;
+        members = nexthops.hops_of(&route.body).unwrap_or_default();
+    }
+    let tables = writer.tables();
+    let rows = view::route_got(question, &answer, &members, tables, &names, now, out)?;
     Ok(Answered {
         rows,
         incomplete: interrupted.then(|| INTERRUPTED.to_owned()),
@@ -60,36 +60,14 @@ fn several(question: &RouteQuestion, namespace: &Namespace, links: &Links) -> Op
     (!is_one || is_object).then_some(route)
 }
 
-/// What the decision needs beside the route; whether it changed meanwhile.
-fn surroundings(
-    question: &RouteQuestion,
-    namespace: &Namespace,
-    writer: &mut Writer,
-) -> Result<bool> {
-    let family = if question.to.is_ipv4() {
-        AF_INET
-    } else {
-        AF_INET6
-    };
-    let requests = [
-        Dump::Addresses { family, link: None },
-        Dump::Rules { family },
-        Dump::Nexthops,
-    ];
-    listed(namespace, writer, &requests)
-}
-
 /// Lists tables of the kernel; whether one changed meanwhile.
 fn listed(namespace: &Namespace, writer: &mut Writer, requests: &[Dump]) -> Result<bool> {
-    let now = now_millis();
     let mut interrupted = false;
     for request in requests {
         interrupted |= each_row(namespace, request, &mut |message| {
             let payload = message.payload;
             writer.apply(match request {
                 Dump::Links { .. } => Change::PutLink(decode::link(payload)?),
-                Dump::Addresses { .. } => Change::PutAddress(decode::address(payload, now)?),
-                Dump::Rules { .. } => Change::PutRule(decode::rule(payload)?),
                 _ => Change::PutNexthop(decode::nexthop(payload)?),
             })?;
             Ok(())
@@ -107,7 +85,7 @@ fn asked(
     fib_match: bool,
 ) -> Result<Route, linux::Error> {
     let index = |name: &Option<String>| {
-        let link = name.as_deref().and_then(|name| links.by_name(name));
+        let link = name.as_deref().and_then(|name| link_of(links, name));
         link.map(|link| link.index)
     };
     let query = RouteQuery {

@@ -3,13 +3,14 @@
 //! kernel takes them.
 
 use std::fs;
-use std::io::Write as _;
+use std::io::{Read as _, Write as _};
 use std::process::Stdio;
 use std::time::Duration;
 
 use anyhow::{Context as _, Result};
 use rustix::process::Signal;
 
+use super::tally::Tally;
 use crate::{Child, Netns};
 
 /// Lines given to one process: `ip` keeps the names of links that it has
@@ -17,6 +18,13 @@ use crate::{Child, Netns};
 const BATCH: usize = 16;
 /// How long a process may take over them.
 const PATIENCE: Duration = Duration::from_secs(120);
+
+/// Octets of what a process complains of that are read; a pipe holds as
+/// many.
+const MAX_ERRORS: u64 = 64 << 10;
+
+/// Lines for one process: whole, and what it is told of each.
+type Batch<'a> = Vec<(&'a str, &'a str)>;
 
 /// Where lines are done: a namespace, another, and the daemon in the first.
 #[derive(Debug)]
@@ -47,29 +55,35 @@ struct Tool<'a> {
 impl Stage<'_> {
     /// Does the lines, in their order. Those that are refused are part of
     /// the game.
-    pub(super) fn apply(&self, lines: &[impl AsRef<str>]) -> Result<()> {
-        let mut waiting: Option<(Tool<'_>, Vec<&str>)> = None;
-        for line in lines {
-            let line = parsed(line.as_ref());
+    pub(super) fn apply(&self, lines: &[impl AsRef<str>]) -> Result<Tally> {
+        let mut tally = Tally::default();
+        let mut waiting: Option<(Tool<'_>, Batch<'_>)> = None;
+        for text in lines {
+            let text = text.as_ref();
+            let line = parsed(text);
             if let (Line::Tool(tool, words), Some((same, batch))) = (&line, &mut waiting)
                 && tool == same
                 && batch.len() < BATCH
             {
-                batch.push(words);
+                batch.push((text, words));
                 continue;
             }
-            self.batch(waiting.take())?;
+            self.batch(waiting.take(), &mut tally)?;
             match line {
-                Line::Tool(tool, words) => waiting = Some((tool, vec![words])),
-                Line::Setting(at, value) => self.set(at, value)?,
-                Line::Signal(signal) => self.daemon.map_or(Ok(()), |it| it.signal(signal))?,
+                Line::Tool(tool, words) => waiting = Some((tool, vec![(text, words)])),
+                Line::Setting(at, value) => tally.count(text, self.set(at, value)?),
+                Line::Signal(signal) => {
+                    self.daemon.map_or(Ok(()), |it| it.signal(signal))?;
+                    tally.count(text, true);
+                }
                 Line::Unknown => anyhow::bail!("a line that nobody understands: {line:?}"),
             }
         }
-        self.batch(waiting)
+        self.batch(waiting, &mut tally)?;
+        Ok(tally)
     }
 
-    fn batch(&self, batch: Option<(Tool<'_>, Vec<&str>)>) -> Result<()> {
+    fn batch(&self, batch: Option<(Tool<'_>, Batch<'_>)>, tally: &mut Tally) -> Result<()> {
         let Some((tool, lines)) = batch else {
             return Ok(());
         };
@@ -82,22 +96,37 @@ impl Stage<'_> {
         command.args(tool.v6.then_some("-6"));
         command.args(["-force", "-batch", "-"]);
         command.stdin(Stdio::piped());
-        command.stdout(Stdio::null()).stderr(Stdio::null());
+        command.stdout(Stdio::null()).stderr(Stdio::piped());
         let mut process = Child::spawn(command)?;
         let mut stdin = process.process().stdin.take().context("its input")?;
-        let text = lines.join("\n") + "\n";
+        let stderr = process.process().stderr.take().context("its errors")?;
+        let words = lines.iter().map(|(_, words)| format!("{words}\n"));
+        let text: String = words.collect();
         let text = text.replace("$HERE", self.here.name());
         stdin.write_all(text.replace("$OTHER", self.other.name()).as_bytes())?;
         drop(stdin);
+        // They end when the process does, and are few.
+        let mut errors = String::new();
         process.wait(PATIENCE)?;
+        stderr.take(MAX_ERRORS).read_to_string(&mut errors)?;
+        let failed: Vec<usize> = errors.lines().filter_map(failed_line).collect();
+        for (at, (text, _)) in (1..).zip(&lines) {
+            tally.count(text, !failed.contains(&at));
+        }
         Ok(())
     }
 
-    fn set(&self, at: &str, value: &str) -> Result<()> {
-        // The link may not be there, nor the setting in this kernel.
-        let _ = self.here.inside(|| fs::write(at, value))?;
-        Ok(())
+    /// Whether it could be set: the link may not be there, nor the setting
+    /// in this kernel.
+    fn set(&self, at: &str, value: &str) -> Result<bool> {
+        Ok(self.here.inside(|| fs::write(at, value))?.is_ok())
     }
+}
+
+/// The number of a line that a batch could not do, from 1.
+fn failed_line(error: &str) -> Option<usize> {
+    let number = error.strip_prefix("Command failed -:")?;
+    number.trim().parse().ok()
 }
 
 fn parsed(line: &str) -> Line<'_> {

@@ -81,6 +81,16 @@ pub fn rows(deletion: &Deletion) -> Result<Vec<Rows>, Error> {
     Ok(all)
 }
 
+/// Addresses as they are listed, in the order in which they are to be given,
+/// so that they are listed so again: one of IPv6 goes in front of those of
+/// its scope (`ipv6_link_dev_addr`), one of IPv4 behind (`__inet_insert_ifa`).
+fn in_order_of_giving(listed: Vec<Address>) -> Vec<Address> {
+    let is_v4 = |address: &Address| address.local.is_ipv4();
+    let (mut given, v6): (Vec<_>, Vec<_>) = listed.into_iter().partition(is_v4);
+    given.extend(v6.into_iter().rev());
+    given
+}
+
 fn addresses_of(namespace: &Namespace, links: &[Link]) -> Result<Vec<Address>, Error> {
     let indexes: HashSet<u32> = links.iter().map(|link| link.index).collect();
     let mut addresses = Vec::new();
@@ -451,6 +461,7 @@ impl Recreating<'_> {
                 })?;
                 self.result.failed += changed.failed;
             }
+            let addresses = in_order_of_giving(addresses);
             self.result.failed += super::add::give_all(&namespace, &addresses, self.told)?;
         }
         Ok(())

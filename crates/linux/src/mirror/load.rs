@@ -57,7 +57,9 @@ impl Load<'_> {
         if asked(Which::Links) {
             // Nobody asks for all tables to see counters.
             let counters = which == Which::Links;
-            self.list(&mut listed, &Dump::SettingsOfAll { family: AF_INET })?;
+            for family in [AF_INET, AF_INET6] {
+                self.list(&mut listed, &Dump::SettingsOfAll { family })?;
+            }
             listed.whole.links = self.list(&mut listed, &Dump::Links { counters })?;
         }
         if asked(Which::Addresses) {
@@ -71,6 +73,8 @@ impl Load<'_> {
             listed.whole.fdb = self.list(&mut listed, &FDB)?;
         }
         if which == Which::All {
+            // Of links that came meanwhile their messages tell.
+            self.list(&mut listed, &Dump::NeighbourTables)?;
             self.routing(&mut listed)?;
         }
         Ok(listed)

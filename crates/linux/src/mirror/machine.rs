@@ -84,6 +84,8 @@ struct Listing {
     has_gap: bool,
     /// Links that came before it began: all of theirs is taken in.
     arrived: BTreeSet<u32>,
+    /// The links, the one first that came last.
+    came: Vec<u32>,
 }
 
 /// What a listing tells that is no part of its rows.
@@ -271,6 +273,7 @@ impl Machine {
             refused: Refused::new(),
             has_gap: false,
             arrived,
+            came: Vec::new(),
         });
     }
 
@@ -297,6 +300,10 @@ impl Machine {
                     let to = listing.beside.as_mut().unwrap_or(&mut self.model);
                     // Rows that are there stay there.
                     let _ = to.settings(&settings);
+                    return Ok(());
+                }
+                Decoded::Came { link } => {
+                    listing.came.push(link);
                     return Ok(());
                 }
                 _ => return Ok(()),
@@ -343,6 +350,7 @@ impl Machine {
         let full = listing.full.take();
         let refused = std::mem::take(&mut listing.refused);
         let heals = listing.which == Which::All && !listing.has_gap && listed.complete;
+        let came = std::mem::take(&mut listing.came);
         let mut found = match listing.beside.take() {
             None => self.loaded(&stash, listing.has_gap, now_millis),
             Some(fresh) => {
@@ -351,6 +359,10 @@ impl Machine {
             }
         };
         found.full = full.or(found.full);
+        if !came.is_empty() {
+            self.model.writer().order_links(came.into_iter().rev());
+            self.model.writer().publish();
+        }
         for (table, rows) in refused {
             *found.refused.entry(table).or_default() += rows;
         }
@@ -422,12 +434,14 @@ impl Machine {
     }
 
     fn scanned(&mut self, difference: Difference) -> Found {
+        let is_order = |change: &&Change| matches!(change, Change::OrderAddresses(..));
+        let orders: Vec<Change> = difference.silent.iter().filter(is_order).cloned().collect();
         let mut found = self.apply(difference.silent);
         let before = self.suspects.take();
         let round = before.as_ref().map_or(0, |before| before.round);
         let (drift, new) = confirmed(before, difference.unexplained, round);
         if !drift.is_empty() {
-            let more = self.apply(drift);
+            let more = self.apply(drift.into_iter().chain(orders));
             // A row that had no place is missing, and said to be.
             found.drift = more.changes;
             found.examples = difference.examples;
@@ -449,7 +463,11 @@ impl Machine {
         let mut found = Found::default();
         let (deletions, others): (Vec<_>, Vec<_>) =
             changes.into_iter().partition(Change::is_deletion);
-        for change in deletions.into_iter().chain(others) {
+        // New rows are put in order once they are there.
+        let (orders, others): (Vec<_>, Vec<_>) = others
+            .into_iter()
+            .partition(|change| matches!(change, Change::OrderAddresses(..)));
+        for change in deletions.into_iter().chain(others).chain(orders) {
             match writer.apply(change) {
                 Ok(()) => found.changes += 1,
                 Err(full) => {

@@ -13,7 +13,8 @@ use table::row::link::linkdown;
 use table::row::route::flag;
 use table::{
     AF_INET, AF_INET6, Address, AddressKey, Change, FdbEntry, Link, NextHop, NextHops, Nexthop,
-    Placement, Route, RouteBody, RoutePlace, RouteRef, Rule, SharedRoute, TableFull, Writer,
+    Placement, Route, RouteBody, RoutePlace, RouteRef, Routing, Rule, SharedRoute, TableFull,
+    Writer,
 };
 
 use super::{normalise, silent};
@@ -46,7 +47,8 @@ impl Model {
     }
 
     /// An empty one that knows what this one does of all links.
-    pub fn beside(&self, writer: Writer) -> Self {
+    pub fn beside(&self, mut writer: Writer) -> Self {
+        writer.set_routing(self.tables().routing());
         Self {
             writer,
             all_ignore_linkdown: self.all_ignore_linkdown,
@@ -69,12 +71,26 @@ impl Model {
 
     /// Takes in what holds for all links where rows do not tell it.
     pub fn take_settings_of(&mut self, fresh: &Self) -> Result<(), TableFull> {
+        let (known, listed) = (self.tables().routing(), fresh.tables().routing());
+        self.writer.set_routing(Routing {
+            is_unmerged: known.is_unmerged || listed.is_unmerged,
+            ..listed
+        });
         self.set_all_ignore_linkdown(fresh.all_ignore_linkdown)
     }
 
     /// Applies settings that the kernel announces. O(log n), for all links
     /// O(links).
     pub fn settings(&mut self, settings: &Settings) -> Result<(), TableFull> {
+        if let (None, AF_INET6, Some(forwards_v6)) =
+            (settings.link, settings.family, settings.forwards)
+        {
+            let routing = self.tables().routing();
+            self.writer.set_routing(Routing {
+                forwards_v6,
+                ..routing
+            });
+        }
         let Some(ignores) = settings.ignores_linkdown else {
             return Ok(());
         };
@@ -356,10 +372,14 @@ impl Model {
             .into_iter()
             .filter(|old| replaced.as_ref() != Some(old));
         let gone: Vec<SharedRoute> = replaced.iter().cloned().chain(others).collect();
+        // A replacement stands where the replaced one did, a path with the
+        // others that it joins.
+        let place = gone.first().and_then(|old| self.writer.ordinal_of(old));
         for old in gone {
             self.writer.apply(Change::DeleteRoute(old))?;
         }
-        self.writer.apply(Change::PutRoute(row, Placement::Last))
+        let place = place.map_or(Placement::Last, Placement::At);
+        self.writer.apply(Change::PutRoute(row, place))
     }
 
     /// The route that an IPv6 route announced as a replacement stands for:
@@ -386,15 +406,14 @@ impl Model {
             return Ok(());
         };
         let rest = without(&old.body, &row.body);
-        let left = old.with_body(RouteBody {
+        if rest == NextHops::None {
+            return self.writer.apply(Change::DeleteRoute(old));
+        }
+        let left = RouteBody {
             next_hops: rest,
             ..(*old.body).clone()
-        });
-        self.writer.apply(Change::DeleteRoute(old))?;
-        if left.body.next_hops == NextHops::None {
-            return Ok(());
-        }
-        self.writer.apply(Change::PutRoute(left, Placement::Last))
+        };
+        silent::rewrite(&mut self.writer, old, left)
     }
 
     /// The routes of the same table, prefix, TOS and metric.

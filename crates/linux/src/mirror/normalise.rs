@@ -16,7 +16,7 @@ pub(crate) fn body(body: &mut RouteBody, links: &Links) {
 }
 
 fn hop(hop: &mut NextHop, links: &Links) {
-    hop.flags &= !hop_flag::LINKDOWN;
+    hop.flags &= !(hop_flag::LINKDOWN | hop_flag::OWN_ONCE);
     let alive = links.get(hop.link).is_some_and(|link| link.has_carrier());
     if !alive {
         hop.flags &= !hop_flag::DEAD;

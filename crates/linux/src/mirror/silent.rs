@@ -72,10 +72,9 @@ pub(crate) fn v6_disabled(writer: &mut Writer, link: u32) -> Result<(), TableFul
             },
             ..(*route.body).clone()
         };
-        let after = route.with_body(body);
-        writer.apply(Change::DeleteRoute(route))?;
-        if !after.body.next_hops.as_slice().is_empty() {
-            writer.apply(Change::PutRoute(after, Placement::Last))?;
+        match body.next_hops.as_slice().is_empty() {
+            true => writer.apply(Change::DeleteRoute(route))?,
+            false => rewrite(writer, route, body)?,
         }
     }
     Ok(())
@@ -202,6 +201,7 @@ pub(crate) fn v4_address_gone(
     link: u32,
     address: IpAddr,
 ) -> Result<(), TableFull> {
+    gateway_was_own(writer, address)?;
     let tables = writer.tables();
     let is_last = !tables
         .addresses
@@ -226,6 +226,32 @@ pub(crate) fn v4_address_gone(
                     lost || hop_is_dead(&tables.links, hop)
                 })
         })?;
+    }
+    Ok(())
+}
+
+/// Marks the IPv4 routes by a gateway that is an address of the host's own
+/// no more: what the kernel makes of it was decided when each was made
+/// (`fib_check_nh_v4_gw`).
+fn gateway_was_own(writer: &mut Writer, gateway: IpAddr) -> Result<(), TableFull> {
+    let routes = writer.tables().routes.via(gateway);
+    let routes: Vec<SharedRoute> = routes
+        .filter(|route| is_v4(route) && route.body.nexthop_id.is_none())
+        .map(|route| route.to_shared())
+        .collect();
+    for route in routes {
+        let mut body = (*route.body).clone();
+        let mark = |hop: &mut NextHop| {
+            if hop.gateway == Some(gateway) {
+                hop.flags |= hop_flag::OWN_ONCE;
+            }
+        };
+        match &mut body.next_hops {
+            NextHops::None => {}
+            NextHops::One(hop) => mark(hop),
+            NextHops::Many(hops) => hops.iter_mut().for_each(mark),
+        }
+        rewrite(writer, route, body)?;
     }
     Ok(())
 }
@@ -480,13 +506,20 @@ fn rewrite_over(
     Ok(())
 }
 
-fn rewrite(writer: &mut Writer, route: SharedRoute, body: RouteBody) -> Result<(), TableFull> {
+/// Gives a route another body, in its own place.
+pub(crate) fn rewrite(
+    writer: &mut Writer,
+    route: SharedRoute,
+    body: RouteBody,
+) -> Result<(), TableFull> {
     if *route.body == body {
         return Ok(());
     }
+    let place = writer.ordinal_of(&route);
     let after = route.with_body(body);
     writer.apply(Change::DeleteRoute(route))?;
-    writer.apply(Change::PutRoute(after, Placement::Last))
+    let place = place.map_or(Placement::Last, Placement::At);
+    writer.apply(Change::PutRoute(after, place))
 }
 
 /// The next hops that a route shows for an object.

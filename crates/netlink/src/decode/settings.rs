@@ -19,6 +19,8 @@ pub struct Settings {
     pub link: Option<u32>,
     /// `ignore_routes_with_linkdown`, where the message has it.
     pub ignores_linkdown: Option<bool>,
+    /// `forwarding`, where the message has it.
+    pub forwards: Option<bool>,
 }
 
 /// Payload of `RTM_NEWNETCONF`; `None`: what holds for links to come.
@@ -27,12 +29,14 @@ pub fn settings(payload: &[u8]) -> Result<Option<Settings>, Malformed> {
     let ([family, ..], mut attributes) = split::<HEADER>(payload, MESSAGE)?;
     let mut index = None;
     let mut ignores_linkdown = None;
+    let mut forwards = None;
     while let Some(attribute) = attributes.step()? {
         match attribute.kind {
             netconfa::IFINDEX => index = Some(attribute.i32()?),
             netconfa::IGNORE_ROUTES_WITH_LINKDOWN => {
                 ignores_linkdown = Some(attribute.i32()? != 0);
             }
+            netconfa::FORWARDING => forwards = Some(attribute.i32()? != 0),
             _ => {}
         }
     }
@@ -45,6 +49,7 @@ pub fn settings(payload: &[u8]) -> Result<Option<Settings>, Malformed> {
         family: *family,
         link,
         ignores_linkdown,
+        forwards,
     }))
 }
 
@@ -58,6 +63,7 @@ mod tests {
             let mut bytes = vec![2, 0, 0, 0, 8, 0, 1, 0];
             bytes.extend(index.to_ne_bytes());
             bytes.extend([8, 0, 6, 0, 1, 0, 0, 0]);
+            bytes.extend([8, 0, 2, 0, 0, 0, 0, 0]);
             bytes
         };
         let of = |index| settings(&message(index)).unwrap();
@@ -67,6 +73,7 @@ mod tests {
             (all.family, all.link, all.ignores_linkdown),
             (2, None, Some(true))
         );
+        assert_eq!(all.forwards, Some(false));
         assert_eq!(of(-2), None);
         assert!(settings(&[2]).is_err());
     }

@@ -216,7 +216,7 @@ pub fn set_link(
         build.put_text(ifla::IFNAME, name);
     }
     if let Some(alias) = &settings.alias {
-        build.put(ifla::IFALIAS, alias.as_bytes());
+        build.put(ifla::IFALIAS, &table::text::octets(alias));
     }
     build.end()
 }

@@ -115,7 +115,7 @@ pub fn new_link(out: &mut Vec<u8>, request: &Request, link: &NewLink) -> Result<
     let numbers = [(ifla::LINK, link.lower), (ifla::MASTER, link.master)];
     put_numbers(&mut build, &numbers);
     if let Some(alias) = &link.alias {
-        build.put(ifla::IFALIAS, alias.as_bytes());
+        build.put(ifla::IFALIAS, &table::text::octets(alias));
     }
     put_kind(&mut build, &link.kind);
     build.end()

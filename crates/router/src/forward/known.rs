@@ -51,7 +51,7 @@ impl Known {
             .context("mirroring the namespace's tables")?;
         match mirror.wait_ready(PATIENCE) {
             Phase::Loading => bail!("the tables were not listed within {PATIENCE:?}"),
-            Phase::Ended(why) => bail!("the mirror ended: {why}"),
+            Phase::Ended(why) | Phase::Disconnected(why) => bail!("the mirror ended: {why}"),
             Phase::Live | Phase::Resyncing => Ok(Self::Mirrored(mirror)),
         }
     }

@@ -110,6 +110,10 @@ pub struct End {
     /// Time the daemon took for it, microseconds: from the request being
     /// whole to the last octet being handed over.
     pub took_micros: u64,
+    /// Whether only the kernel can tell a part of it: which of several ways
+    /// a packet takes.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub open: bool,
 }
 
 /// Reads a request out of a line. The message is for the client.

@@ -138,7 +138,32 @@ fn feeder_schema() -> Value {
             "routes": count(),
             "nexthops": count(),
             "resyncs": count(),
-            "refused": count()
+            "refused": count(),
+            "listening": {
+                "type": ["string", "null"],
+                "description": "Where a peer is waited for that feeds it over a connection"
+            },
+            "peer": {
+                "type": ["string", "null"],
+                "description": "Who feeds it; the last one that did, where nobody does"
+            },
+            "since_millis": {
+                "type": ["integer", "null"],
+                "description": "When that one came, or went, since 1970"
+            },
+            "connections": count(),
+            "turned_away": count(),
+            "frames": count(),
+            "messages": count(),
+            "skipped": {
+                "type": "object",
+                "description": "Messages that have no row here, by what they are",
+                "additionalProperties": count()
+            },
+            "malformed": count(),
+            "unconfirmed": count(),
+            "swept": count(),
+            "last_heard_millis": {"type": ["integer", "null"]}
         },
         "required": ["name", "phase", "complete"],
         "additionalProperties": false

@@ -4,7 +4,8 @@
 //! The default context is the first namespace that the daemon mirrors (its
 //! own, where it mirrors that). Another namespace is `netns-NAME`. Behind
 //! either: `table-N` and `vrf-NAME`, a kernel routing table or a VRF of it:
-//! `vrf-red`, `netns-blue/table-100`.
+//! `vrf-red`, `netns-blue/table-100`. Before those, `source-NAME`: the rows
+//! of one who feeds its own beside the kernel's, `source-frr/vrf-red`.
 //!
 //! Called by [`super::listener`] and [`super::subagent`]; kept by
 //! [`super::Service`].
@@ -36,6 +37,8 @@ const DISAPPOINTED_MILLIS: u64 = 5_000;
 /// Between two wishes for samples; the mirror takes somebody to read for a
 /// second after each.
 const WISH_MILLIS: u64 = 400;
+/// How a context begins that means the rows of one owner.
+const SOURCE: &str = "source-";
 /// Contexts told of at most.
 const MAX_CONTEXTS: usize = 64;
 
@@ -128,7 +131,9 @@ impl Source {
                 head.push('/');
             }
             let tables = namespace.tables();
-            let inside = routing_contexts(&tables);
+            let owners = tables.owners();
+            let mut inside = routing_contexts(&tables);
+            inside.extend(owners.map(|owner| format!("{SOURCE}{}", owner.name())));
             contexts.extend(
                 inside
                     .into_iter()
@@ -191,6 +196,8 @@ struct Chosen {
     history: mib::History,
     health: Health,
     routing_table: u32,
+    /// The rows are a feeder's: nobody samples them.
+    is_feeders: bool,
     facts: Arc<Facts>,
     counters: Counters,
     started_at_millis: u64,
@@ -204,11 +211,16 @@ impl Contexts for Asked {
             return (chosen.context == name).then_some(chosen as &dyn Mib);
         }
         let (namespace, inside) = self.namespace(name)?;
-        let tables = namespace.tables();
-        let routing_table = mib::routing_table(&tables, inside)?;
+        let (owner, inside) = owner_of(inside);
+        let of = namespace.of.of(owner).ok()?;
+        // The kernel's links say which tables are VRFs.
+        let tables = of.tables();
+        let of_kernel = mib::routing_table(&namespace.tables(), inside);
+        let routing_table = of_kernel.or_else(|| mib::routing_table(&tables, inside))?;
         let chosen = self.chosen.get_or_init(|| Chosen {
             history: namespace.follower.history(),
-            health: Health::of(Arc::clone(&namespace.of.source)),
+            health: Health::of(of.source),
+            is_feeders: of.feeder.is_some(),
             namespace: Arc::clone(namespace),
             tables: RefCell::new(tables),
             routing_table,
@@ -223,6 +235,19 @@ impl Contexts for Asked {
 
     fn is_by_name_only(&self, name: &[u8]) -> bool {
         self.is_others(name)
+    }
+}
+
+/// The owner that what is left of a context's name means, and what is left
+/// then.
+fn owner_of(inside: &[u8]) -> (Option<&str>, &[u8]) {
+    let rest = inside.strip_prefix(SOURCE.as_bytes());
+    let Some(rest) = rest.and_then(|rest| std::str::from_utf8(rest).ok()) else {
+        return (None, inside);
+    };
+    match rest.split_once('/') {
+        Some((owner, inside)) => (Some(owner), inside.as_bytes()),
+        None => (Some(rest), b""),
     }
 }
 
@@ -346,7 +371,7 @@ impl Chosen {
     /// the name needs was too old.
     fn with_objects<T>(&self, name: &[u32], task: impl FnOnce(&Objects<'_>) -> T) -> T {
         let mut tables = Arc::clone(&self.tables.borrow());
-        if self.namespace.wish(name, self.now_millis, &tables) {
+        if !self.is_feeders && self.namespace.wish(name, self.now_millis, &tables) {
             tables = self.namespace.wait_for_samples(name, self.now_millis);
             *self.tables.borrow_mut() = Arc::clone(&tables);
         }

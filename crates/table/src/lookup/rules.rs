@@ -5,9 +5,8 @@ use std::net::{IpAddr, Ipv4Addr};
 
 use ipnet::IpNet;
 
-use super::{LEGACY_TOS, Lookup};
+use super::{Found, LEGACY_TOS, Lookup};
 use crate::AF_INET;
-use crate::row::route::{NextHop, RouteRef};
 use crate::row::rule::{RareMatch, Rule, flag};
 
 impl Lookup<'_> {
@@ -96,7 +95,8 @@ impl Lookup<'_> {
     }
 
     /// Whether a rule does not want the route that its table found.
-    pub(super) fn suppressed(&self, rule: &Rule, route: &RouteRef<'_>, hops: &[NextHop]) -> bool {
+    pub(super) fn suppressed(&self, rule: &Rule, found: &Found<'_>) -> bool {
+        let Found { route, hops, .. } = found;
         let set = |value: Option<u32>| value.filter(|value| *value != u32::MAX);
         let too_short = set(rule.suppress_prefix_len)
             .is_some_and(|len| u32::from(route.prefix.prefix_len()) <= len);

@@ -87,6 +87,13 @@ impl<A: RouteAddress> Family<A> {
         match placement {
             Placement::Last => self.append(run, last, interner.take(bodies, route.body)),
             Placement::First => self.prepend(run, interner.take(bodies, route.body)),
+            Placement::At(ordinal) => {
+                let id = interner.take(bodies, route.body);
+                match self.by_prefix.contains_key(&run.at(ordinal)) {
+                    true => self.append(run, last, id),
+                    false => self.put_key(run.at(ordinal), id),
+                }
+            }
             Placement::InsteadOfFirst if last.is_some() => {
                 return self.replace_first(bodies, interner, run, route);
             }
@@ -112,7 +119,7 @@ impl<A: RouteAddress> Family<A> {
         };
         match placement {
             Placement::InsteadOfFirst => self.last_of(run).is_none(),
-            Placement::First | Placement::Last => !has_equal(),
+            Placement::First | Placement::Last | Placement::At(_) => !has_equal(),
         }
     }
 

@@ -11,4 +11,8 @@ pub enum Placement {
     Last,
     /// In place of the first of them (`ip route replace`, IPv4).
     InsteadOfFirst,
+    /// Where one stood that has just been taken out
+    /// ([`Writer::ordinal_of`](crate::Writer::ordinal_of)); behind them if
+    /// another is there.
+    At(u32),
 }

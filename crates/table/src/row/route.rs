@@ -229,4 +229,7 @@ pub mod hop_flag {
     pub const LINKDOWN: u32 = 16;
     pub const UNRESOLVED: u32 = 32;
     pub const TRAP: u32 = 64;
+    /// Our own: the gateway was an address of the host's own while the route
+    /// was there, so that the kernel may pass it over.
+    pub const OWN_ONCE: u32 = 1 << 31;
 }

@@ -3,6 +3,7 @@
 use ipnet::IpNet;
 
 use super::attributes::RawAttributes;
+use super::route::table_id;
 
 /// A rule (`RTM_NEWRULE` of `AF_INET` and `AF_INET6`).
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -54,6 +55,31 @@ pub struct Rule {
     /// What few rules ask for.
     pub rare: Option<Box<RareMatch>>,
 }
+
+impl Rule {
+    /// Whether it is one of those that each namespace begins with.
+    pub(crate) fn is_default(&self) -> bool {
+        let default = Self {
+            family: self.family,
+            priority: self.priority,
+            table: self.table,
+            action: action::TO_TABLE,
+            protocol: self.protocol,
+            suppress_prefix_len: self.suppress_prefix_len,
+            suppress_group: self.suppress_group,
+            flags: self.flags & flag::PERMANENT,
+            ..Self::default()
+        };
+        *self == default && DEFAULTS.contains(&(self.priority, self.table))
+    }
+}
+
+/// Priorities and tables of the rules that each namespace begins with.
+const DEFAULTS: [(u32, u32); 3] = [
+    (0, table_id::LOCAL),
+    (32_766, table_id::MAIN),
+    (32_767, table_id::DEFAULT),
+];
 
 /// What rules of newer kernels can ask for, and what has no field.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]

@@ -7,7 +7,10 @@ use super::owners::{JoinError, locked};
 use super::stale::Stale;
 use super::{Change, Limits, Reader, Refused, Shared, TableFull, Writer, first_refused};
 use crate::event::Generation;
+use crate::links::Links;
 use crate::routes::RouteLoad;
+use crate::row::nexthop::Nexthop;
+use crate::row::route::{Route, RouteBody};
 use crate::status::{Phase, Status};
 use crate::writer::Tables;
 
@@ -69,6 +72,11 @@ impl Feeder {
         }
     }
 
+    /// The first owner's links, which its rows mean: as of now.
+    pub fn named_links(&self) -> Links {
+        self.first.published.load().links.clone()
+    }
+
     /// Its rows with all changes so far, published or not.
     pub fn tables(&self) -> &Tables {
         &self.writer.tables
@@ -103,6 +111,7 @@ impl Feeder {
         let Some(stale) = &mut self.stale else {
             return self.writer.apply(change);
         };
+        stale.goes(&self.writer, &change);
         let told = change.clone();
         let refused = self.writer.tables.refused;
         if let Err(full) = self.writer.apply(change) {
@@ -161,11 +170,76 @@ impl Feeder {
         self.tell_refused();
     }
 
+    /// Rows that were not told again since the resync that is under way
+    /// began. O(1).
+    pub fn unconfirmed(&self) -> usize {
+        self.stale.as_ref().map_or(0, Stale::len)
+    }
+
+    /// Whether a route was not told again since. O(log n).
+    pub fn is_unconfirmed(&self, route: &Route<&RouteBody>) -> bool {
+        let stale = self.stale.as_ref();
+        stale.is_some_and(|stale| stale.has_route(&self.writer, route))
+    }
+
+    /// Whether a route with this body was not told again since. O(log n).
+    pub fn has_unconfirmed(&self, body: &RouteBody) -> bool {
+        let stale = self.stale.as_ref();
+        stale.is_some_and(|stale| stale.has_body(&self.writer, body))
+    }
+
+    /// Gives all routes with a body another one, in their places. Who was
+    /// not told again stays so. False, and nothing done, where no route has
+    /// the first body or some have the second already. O(1) but for the
+    /// events, and O(routes with it) where the number of next hops changes.
+    pub fn rewrite_body(&mut self, from: &RouteBody, to: RouteBody) -> bool {
+        self.writer.rewrite_body(from, to)
+    }
+
+    /// Gives a next-hop object another id, which must be free, also as a
+    /// member of the groups that were not told again since. Where it was
+    /// not told again it stays so. O(log n) for each of the groups.
+    pub fn renumber_nexthop(&mut self, id: u32, new: u32) {
+        let nexthops = &self.writer.tables.nexthops;
+        let Some(old) = nexthops.get(id) else {
+            return;
+        };
+        let renumbered = Nexthop {
+            id: new,
+            ..(**old).clone()
+        };
+        let mut moved = vec![(id, renumbered)];
+        let is_left = |id| self.stale.as_ref().is_some_and(|left| left.has_nexthop(id));
+        for group in nexthops.groups_with(id).filter(|group| is_left(group.id)) {
+            let mut group = (**group).clone();
+            for member in group.group.iter_mut().filter(|member| member.id == id) {
+                member.id = new;
+            }
+            moved.push((group.id, group));
+        }
+        for (id, object) in moved {
+            if let Some(stale) = &mut self.stale {
+                stale.renumbered(id, object.clone());
+            }
+            self.writer.renumber_nexthop(id, object);
+        }
+    }
+
     /// Ends it: sweeps what was not told again, publishes, and gives the
     /// number of rows swept. O(log n) for each of those.
     pub fn end(&mut self) -> usize {
+        self.end_but(|_| false)
+    }
+
+    /// The same, but the routes of some tables stay unconfirmed: nobody
+    /// tells them again. O(rows that were not told again).
+    pub fn end_but(&mut self, stays: impl Fn(u32) -> bool) -> usize {
         let stale = self.stale.take();
-        let swept = stale.map_or(0, |stale| stale.sweep(&mut self.writer));
+        let swept = stale.map_or(0, |mut stale| {
+            let left = stale.split_off(stays);
+            self.stale = (left.len() > 0).then_some(left);
+            stale.sweep(&mut self.writer)
+        });
         self.publish();
         self.update_status(|status| status.phase = Phase::Live);
         swept

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use super::limits::{Limited, TableFull};
 use super::{Change, Writer};
+use crate::AF_INET;
 use crate::addresses::Addresses;
 use crate::event::{Event, Operation, Row};
 use crate::routes::{Placement, Put};
@@ -60,6 +61,7 @@ impl Writer {
                 self.deleted(old.map(Row::Nexthop));
             }
             Change::DeleteRule(rule) => {
+                self.tables.routing.is_unmerged |= rule.family == AF_INET;
                 let old = self.tables.rules.remove(&rule);
                 self.deleted(old.map(Row::Rule));
             }
@@ -180,6 +182,7 @@ impl Writer {
             return Ok(());
         }
         self.admit(Limited::Rules, self.tables.rules.len())?;
+        self.tables.routing.is_unmerged |= row.family == AF_INET && !row.is_default();
         let row = Arc::new(row);
         self.tables.rules.put(Arc::clone(&row));
         self.put(false, Row::Rule(row));

@@ -4,10 +4,14 @@
 //! step: they share their nodes with those that go on. A row told again is
 //! taken out; what is left at the end was not told again.
 
+use std::sync::Arc;
+
 use super::Writer;
 use super::change::Change;
 use super::limits::Refused;
-use crate::routes::StaleRoutes;
+use crate::routes::{Placement, StaleRoutes};
+use crate::row::nexthop::Nexthop;
+use crate::row::route::{Route, RouteBody};
 use crate::writer::Tables;
 
 /// Rows that were there when a resync began and were not told again.
@@ -62,6 +66,64 @@ impl Stale {
             | Change::DeleteNexthop(_)
             | Change::DeleteRule(_)
             | Change::DeleteFdb(_) => {}
+        }
+    }
+
+    /// Rows that were not told again.
+    pub(super) fn len(&self) -> usize {
+        self.routes.len() + self.rows.rows()
+    }
+
+    /// Takes the routes of some tables out, and gives them. O(routes).
+    pub(super) fn split_off(&mut self, is_of: impl Fn(u32) -> bool) -> Self {
+        Self {
+            rows: Tables::default(),
+            routes: self.routes.split_off(is_of),
+        }
+    }
+
+    /// Whether a route was not told again. O(log n).
+    pub(super) fn has_route(&self, writer: &Writer, route: &Route<&RouteBody>) -> bool {
+        self.routes.has(&writer.interner, route)
+    }
+
+    /// Whether a route with this body was not told again. O(log n).
+    pub(super) fn has_body(&self, writer: &Writer, body: &RouteBody) -> bool {
+        self.routes.has_body(&writer.interner, body)
+    }
+
+    /// Whether a next-hop object was not told again. O(log n).
+    pub(super) fn has_nexthop(&self, id: u32) -> bool {
+        self.rows.nexthops.get(id).is_some()
+    }
+
+    /// A next-hop object has another id, or its group another member.
+    pub(super) fn renumbered(&mut self, id: u32, object: Nexthop) {
+        if self.rows.nexthops.remove(id).is_some() {
+            self.rows.nexthops.put(Arc::new(object));
+        }
+    }
+
+    /// A row is about to go or to be replaced: it need not be told again.
+    /// O(log n).
+    pub(super) fn goes(&mut self, writer: &Writer, change: &Change) {
+        let rows = &mut self.rows;
+        match change {
+            Change::PutRoute(row, Placement::InsteadOfFirst) => {
+                self.routes.replaced(&writer.tables.routes, row);
+            }
+            Change::DeleteRoute(row) => {
+                let row = row.with_body(&*row.body);
+                self.routes.gone(&writer.interner, &row);
+            }
+            Change::DeleteOtherRoute(key) => self.routes.told_other(key),
+            Change::DeleteNexthop(id) => drop(rows.nexthops.remove(*id)),
+            Change::DeleteLink(index) => drop(rows.links.remove(*index)),
+            Change::DeleteAddress(key) => drop(rows.addresses.remove(key)),
+            Change::DeleteNeighbour(key) => drop(rows.neighbours.remove(key)),
+            Change::DeleteRule(row) => drop(rows.rules.remove(row)),
+            Change::DeleteFdb(key) => drop(rows.fdb.remove(key)),
+            _ => {}
         }
     }
 

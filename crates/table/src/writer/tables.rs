@@ -47,13 +47,36 @@ pub struct Tables {
     pub ip_settings: Option<IpSettings>,
     /// Ages of neighbours as last sampled.
     pub neighbour_samples: Arc<Sample<NeighbourKey, NeighbourSample>>,
+    /// What holds for routing as a whole.
+    pub(crate) routing: Routing,
     /// Those whose rows stand beside these.
     pub(crate) owners: Owners,
     /// The links that indexes mean, where they are not those above.
     pub(crate) named: Option<Links>,
 }
 
+/// What holds for routing as a whole and is no row.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Routing {
+    /// `net.ipv6.conf.all.forwarding`: a router does not look whether
+    /// gateways answer.
+    pub forwards_v6: bool,
+    /// The IPv4 tables local and main are two, for good: there was a rule
+    /// of somebody's own once (`fib_unmerge`).
+    pub is_unmerged: bool,
+}
+
 impl Tables {
+    /// What holds for routing as a whole.
+    pub fn routing(&self) -> Routing {
+        self.routing
+    }
+
+    /// Whether the host forwards IPv6 (`net.ipv6.conf.all.forwarding`).
+    pub(crate) fn forwards_v6(&self) -> bool {
+        self.routing.forwards_v6
+    }
+
     /// The owners beside the one whose tables these are, by name.
     pub fn owners(&self) -> impl Iterator<Item = &Owner> {
         self.owners.iter()

@@ -76,7 +76,11 @@ pub(super) fn made(random: &mut Random, lines: &mut Vec<String>) {
         4 => ("vl2", "link br0 name vl2 type vlan id 8".into()),
         5 => (
             "vx1",
-            format!("vx1 type vxlan id 5 dstport 4789 local 10.0.0.1 dev v{n}"),
+            // Not over the other end of a port.
+            format!(
+                "vx1 type vxlan id 5 dstport 4789 local 10.0.0.1 dev v{}",
+                n % 2
+            ),
         ),
         6 => (
             "vx2",
@@ -122,8 +126,13 @@ fn unmade(random: &mut Random) -> String {
     }
 }
 
+/// What bridges may have for ports: what goes out of one comes in by none of
+/// them again, or a loop would flood the machine.
+pub(super) const PORTS: &[&str] = &["p2", "p3", "p2", "p3", "vx1", "if1", "t0"];
+
 /// Masters given and taken.
 pub(super) fn enslaved(random: &mut Random, lines: &mut Vec<String>) {
+    let port = pick(random, PORTS);
     let link = match random.below(4) {
         0 => link(random),
         _ => pick(random, &["p2", "p3", "v3", "v2", "vx1"]).into(),
@@ -135,8 +144,8 @@ pub(super) fn enslaved(random: &mut Random, lines: &mut Vec<String>) {
             lines.push(format!("ip link set {link} down"));
             lines.push(format!("ip link set {link} master bo1"));
         }
-        4 => lines.push(format!("ip link set {link} master br1")),
-        _ => lines.push(format!("ip link set {link} master br0")),
+        4 => lines.push(format!("ip link set {port} master br1")),
+        _ => lines.push(format!("ip link set {port} master br0")),
     }
 }
 

@@ -30,6 +30,13 @@ fn question(random: &mut Random) -> String {
     if random.below(8) == 0 {
         let _ = write!(text, " uid {}", random.below(12));
     }
+    if random.below(10) == 0 {
+        text += " tos 0x08";
+    }
+    if random.below(8) == 0 {
+        let port = 100 * random.below(8) + 50;
+        let _ = write!(text, " ipproto tcp sport 80 dport {}", 1 + port);
+    }
     text
 }
 

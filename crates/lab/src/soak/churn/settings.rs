@@ -22,7 +22,10 @@ pub(super) fn setting(random: &mut Random, lines: &mut Vec<String>) {
         10 => format!("ipv4/conf/{link}/forwarding"),
         _ => format!("ipv6/conf/{link}/keep_addr_on_down"),
     };
-    lines.push(format!("echo {} > /proc/sys/net/{at}", random.below(2)));
+    // How a flow is hashed has four ways, all else is on or off.
+    let values = if at.ends_with("hash_policy") { 4 } else { 2 };
+    let value = random.below(values);
+    lines.push(format!("echo {value} > /proc/sys/net/{at}"));
 }
 
 /// The daemon stopped, so that events queue up, or let go on.

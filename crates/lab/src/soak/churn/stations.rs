@@ -1,12 +1,13 @@
 //! Forwarding entries of bridges and VXLAN devices.
 
+use super::links::PORTS;
 use super::{link, pick};
 use crate::Random;
 
 /// A forwarding entry: stations move between ports, remote ends change.
 pub(super) fn station(random: &mut Random, lines: &mut Vec<String>) {
     let n = random.below(5);
-    let port = pick(random, &["p2", "p3", "v2", "v3", "vx1"]);
+    let port = pick(random, PORTS);
     let far = format!("10.0.0.{}", 2 + random.below(4));
     let vxlan = pick(random, &["vx1", "vx1", "vx2"]);
     let kind = pick(

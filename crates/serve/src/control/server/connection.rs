@@ -37,6 +37,19 @@ impl From<io::Error> for Failure {
     }
 }
 
+/// What an answer was.
+struct Given {
+    rows: u64,
+    /// Whether only the kernel can tell a part of it.
+    open: bool,
+}
+
+impl From<u64> for Given {
+    fn from(rows: u64) -> Self {
+        Self { rows, open: false }
+    }
+}
+
 /// Answers a client's one request.
 pub(super) fn serve(shared: &ServerState, client: &Client, answers: &NamespaceService) {
     let mut out = Outbox::new(shared, client);
@@ -44,12 +57,17 @@ pub(super) fn serve(shared: &ServerState, client: &Client, answers: &NamespaceSe
     let began = Instant::now();
     let ended = asked
         .and_then(|request| respond(&request.ask, shared, client, answers, &mut out))
-        .and_then(|rows| {
+        .and_then(|Given { rows, open }| {
             out.deliver()?;
             let took_micros = began.elapsed().as_micros() as u64;
             shared.count(took_micros);
             tracing::debug!(rows, took_micros, "answered");
-            let end = serde_json::to_vec(&End { rows, took_micros }).unwrap_or_default();
+            let end = End {
+                rows,
+                took_micros,
+                open,
+            };
+            let end = serde_json::to_vec(&end).unwrap_or_default();
             Ok(out.frame(END, &end)?)
         });
     let ended = match ended {
@@ -83,7 +101,7 @@ fn respond(
     client: &Client,
     answers: &NamespaceService,
     out: &mut Outbox<'_>,
-) -> Result<u64, Failure> {
+) -> Result<Given, Failure> {
     let namespace = namespace_of(ask, answers)?;
     let pair = pair_of(ask, &namespace)?;
     let hello = Hello {
@@ -103,16 +121,19 @@ fn respond(
         Ask::Question(question) => {
             if let Some(walk) = Walk::of_answer(question) {
                 namespace.refresh(question.object, question.output.statistics);
-                return walked(walk, &namespace, &names, out);
+                return walked(walk, &namespace, &names, out).map(Given::from);
             }
             let sorting = &shared.sorting[usize::from(client.uid == 0)];
             turn = Some(sorting.lock().unwrap_or_else(PoisonError::into_inner));
         }
-        Ask::Watch(question) => return watched(question, &namespace, &names, &ended, out),
         Ask::RouteDiff(question) => {
             if let Some(pair) = pair {
-                return compared(question, &pair, answers.route_times(), &names, out);
+                let times = answers.route_times();
+                return compared(question, &pair, times, &names, out).map(Given::from);
             }
+        }
+        Ask::Watch(question) => {
+            return watched(question, &namespace, &names, &ended, out).map(Given::from);
         }
         _ => {}
     }
@@ -286,7 +307,8 @@ pub fn answer(
     out: &mut impl Write,
 ) -> Result<u64, Failure> {
     let namespace = namespace_of(ask, answers)?;
-    answer_from((answers, &namespace), ask, names, answered, ended, out)
+    let given = answer_from((answers, &namespace), ask, names, answered, ended, out)?;
+    Ok(given.rows)
 }
 
 /// The same of a namespace that was looked up.
@@ -297,9 +319,10 @@ fn answer_from(
     answered: Answered,
     ended: &dyn Fn() -> bool,
     out: &mut impl Write,
-) -> Result<u64, Failure> {
+) -> Result<Given, Failure> {
     let now = || namespace.source.now_millis();
     let ended = || ended() || namespace.left().is_some();
+    let mut open = false;
     let answered = match ask {
         Ask::Question(question) => {
             namespace.refresh(question.object, question.output.statistics);
@@ -316,7 +339,11 @@ fn answer_from(
         ),
         Ask::RouteGet(question) => {
             let tables = namespace.tables();
-            view::route_get(question, &tables, names, now(), out)
+            let got = view::route_get(question, &tables, names, now(), out);
+            got.map(|got| {
+                open = got.open.is_some();
+                got.rows
+            })
         }
         Ask::RouteDiff(question) => {
             let pair = Pair::new(namespace, &question.sources).map_err(Failure::Told)?;
@@ -334,7 +361,8 @@ fn answer_from(
         Ask::WatchDiff(question) => {
             let pair = Pair::new(namespace, &question.sources).map_err(Failure::Told)?;
             let following = Following::new(pair, (**question).clone());
-            return followed(following, answers.route_times(), names, &ended, out);
+            let times = answers.route_times();
+            return followed(following, times, names, &ended, out).map(Given::from);
         }
         Ask::RouteWhy(question) => {
             namespace.refresh(Object::Neigh, false);
@@ -358,12 +386,12 @@ fn answer_from(
             let mut status = answers.status();
             status.answered = answered;
             status.write(*json, out)?;
-            return Ok(1);
+            return Ok(1.into());
         }
     };
     let rows = answered.map_err(failure)?;
     still_fed(namespace)?;
-    Ok(rows)
+    Ok(Given { rows, open })
 }
 
 /// Tells where two owners differ as it changes, until `ended`. Nothing is

@@ -310,7 +310,7 @@ pub static TABLE_FAMILIES: [(&str, &str, &str, OfTable); 2] = [
 type OfFeeder = fn(&FeederStatus) -> u64;
 
 /// How each feeder of a namespace is: name, help, kind, value.
-pub static FEEDER_FAMILIES: [(&str, &str, &str, OfFeeder); 4] = [
+pub static FEEDER_FAMILIES: [(&str, &str, &str, OfFeeder); 13] = [
     (
         "fingerpost_feeder_complete",
         "Whether a feeder follows and misses nothing",
@@ -334,6 +334,60 @@ pub static FEEDER_FAMILIES: [(&str, &str, &str, OfFeeder); 4] = [
         "Rows of a feeder that had no place",
         "counter",
         |feeder| feeder.refused,
+    ),
+    (
+        "fingerpost_feeder_connected",
+        "Whether a peer feeds it over a connection now",
+        "gauge",
+        |feeder| (feeder.peer.is_some() && !feeder.phase.starts_with("disconnected")).into(),
+    ),
+    (
+        "fingerpost_feeder_unconfirmed_rows",
+        "Rows that were not told since its peer came, or went",
+        "gauge",
+        |feeder| feeder.unconfirmed,
+    ),
+    (
+        "fingerpost_feeder_swept_rows_total",
+        "Rows that were never told again, and went",
+        "counter",
+        |feeder| feeder.swept,
+    ),
+    (
+        "fingerpost_feeder_connections_total",
+        "Connections that fed it",
+        "counter",
+        |feeder| feeder.connections,
+    ),
+    (
+        "fingerpost_feeder_turned_away_total",
+        "Connections that were closed before they fed it",
+        "counter",
+        |feeder| feeder.turned_away,
+    ),
+    (
+        "fingerpost_feeder_frames_total",
+        "Frames that its peer sent",
+        "counter",
+        |feeder| feeder.frames,
+    ),
+    (
+        "fingerpost_feeder_messages_total",
+        "Messages in those frames",
+        "counter",
+        |feeder| feeder.messages,
+    ),
+    (
+        "fingerpost_feeder_skipped_total",
+        "Messages that have no row here",
+        "counter",
+        |feeder| feeder.skipped.values().sum(),
+    ),
+    (
+        "fingerpost_feeder_last_heard_seconds",
+        "When the last frame came, since 1970; 0: none came yet",
+        "gauge",
+        |feeder| feeder.last_heard_millis.unwrap_or(0) / 1_000,
     ),
 ];
 

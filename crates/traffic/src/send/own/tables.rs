@@ -56,7 +56,9 @@ impl Tables {
         let mirror = Mirror::start(namespace.clone(), Options::default())?;
         match mirror.wait_ready(LOADING_PATIENCE) {
             Phase::Live | Phase::Resyncing => {}
-            Phase::Ended(why) => bail!("the mirror of the kernel's tables ended: {why}"),
+            Phase::Ended(why) | Phase::Disconnected(why) => {
+                bail!("the mirror of the kernel's tables ended: {why}")
+            }
             Phase::Loading => bail!("the kernel's tables took too long to read"),
         }
         let domain = Domain::new(plan.cores + 1);

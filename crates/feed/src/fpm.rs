@@ -1,0 +1,23 @@
+//! The forwarding plane manager protocol (`fpm/fpm.h` of FRR): zebra
+//! connects and tells its routes as netlink messages, each in a frame.
+//!
+//! - [`Frames`]: a stream of bytes as frames.
+//! - `rows`: what a message does to the rows.
+//! - `placing`: which route another stands for.
+//! - `meaning`: what a next-hop id means, now and to rows that were told
+//!   when it meant something else.
+//! - `settling`: when all that is going to be told again has been.
+//! - [`Session`]: all of it for one feed.
+//!
+//! There is no end mark in the stream, no acknowledgement is asked for, and
+//! the only namespace of a route is the number of its table.
+
+mod frames;
+mod meaning;
+mod placing;
+mod rows;
+mod session;
+mod settling;
+
+pub use frames::{BadFrame, Frame, Frames};
+pub use session::{Broken, Now, Session};

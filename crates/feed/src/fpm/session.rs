@@ -1,0 +1,216 @@
+//! The state machine of one feed: who feeds it, what that peer told, and
+//! whether it has told all. Bytes and a time in, changes of rows out.
+
+use std::time::Duration;
+
+use netlink::Malformed;
+use netlink::message::messages;
+use table::{FeedStatus, Feeder, Limits, Phase};
+use thiserror::Error;
+
+use super::frames::{BadFrame, Frames};
+use super::rows::{Rows, Taken};
+use super::settling::Settling;
+
+/// A message longer than this is none of zebra's, whose buffer has 8,192
+/// bytes.
+const MAX_MESSAGE: usize = 16_384;
+
+/// A moment: since some start, for intervals; and by the host's clock.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Now {
+    /// Since a moment that stays the same.
+    pub monotonic: Duration,
+    /// Since the UNIX epoch, milliseconds.
+    pub millis: u64,
+}
+
+/// Why a connection cannot be read on. Names the place.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+pub enum Broken {
+    /// The stream is not made of frames.
+    #[error(transparent)]
+    Frame(#[from] BadFrame),
+    /// A frame does not hold what it should.
+    #[error("the frame at byte {offset}: {error}")]
+    Message {
+        /// Where the frame begins in the stream.
+        offset: u64,
+        /// What is wrong in it.
+        error: Malformed,
+    },
+    /// A message that is too long to be one.
+    #[error(
+        "the frame at byte {offset}: a message of {bytes} bytes; {MAX_MESSAGE} at most are taken"
+    )]
+    TooLong {
+        /// Where the frame begins in the stream.
+        offset: u64,
+        /// Bytes of the message.
+        bytes: usize,
+    },
+}
+
+/// One feed. Dropped, its rows leave.
+#[derive(Debug)]
+pub struct Session {
+    rows: Rows,
+    status: FeedStatus,
+    phase: Phase,
+    /// What is to come after a resync, until it is settled.
+    settling: Option<Settling>,
+    events: u64,
+    malformed: u64,
+    trouble: Option<String>,
+    is_told: bool,
+}
+
+impl Session {
+    /// A feed that nobody feeds yet. `listening` is where it is waited for.
+    pub fn new(feeder: Feeder, listening: String) -> Self {
+        let mut session = Self {
+            rows: Rows::new(feeder),
+            status: FeedStatus {
+                listening,
+                ..FeedStatus::default()
+            },
+            phase: Phase::Disconnected("nobody has connected yet".to_owned()),
+            settling: None,
+            events: 0,
+            malformed: 0,
+            trouble: None,
+            is_told: false,
+        };
+        session.tell();
+        session
+    }
+
+    /// What it is asked for by.
+    pub fn name(&mut self) -> String {
+        self.rows.feeder().name().to_owned()
+    }
+
+    /// Takes other limits, for rows to come.
+    pub fn set_limits(&mut self, limits: Limits) {
+        self.rows.feeder().set_limits(limits);
+    }
+
+    /// Somebody begins to feed it, and will tell all. One step.
+    pub fn connected(&mut self, peer: &str, now: Now) {
+        let feeder = self.rows.feeder();
+        let rows = feeder.tables().rows();
+        self.phase = match rows {
+            0 => Phase::Loading,
+            _ => Phase::Resyncing,
+        };
+        self.rows.begin();
+        self.status.peer = Some(peer.to_owned());
+        self.status.connections += 1;
+        self.status.since_millis = now.millis;
+        self.settling = Some(Settling::begin(now.monotonic, rows, self.status.messages));
+        self.is_told = false;
+    }
+
+    /// Takes in all frames that are there whole. What was read before an
+    /// error counts; who gets one ends the connection and says so
+    /// ([`Session::lost`]). Readers see it after [`Session::publish`].
+    pub fn received(&mut self, frames: &mut Frames, now: Now) -> Result<(), Broken> {
+        while let Some(frame) = frames.next_frame()? {
+            self.status.frames += 1;
+            self.status.last_heard_millis = now.millis;
+            self.is_told = false;
+            self.frame(frame.offset, frame.payload, now)?;
+        }
+        Ok(())
+    }
+
+    fn frame(&mut self, offset: u64, payload: &[u8], now: Now) -> Result<(), Broken> {
+        for message in messages(payload) {
+            let message = message.map_err(|error| Broken::Message { offset, error })?;
+            let bytes = message.payload.len();
+            if bytes > MAX_MESSAGE {
+                return Err(Broken::TooLong { offset, bytes });
+            }
+            self.status.messages += 1;
+            let taken = self.rows.take(&message, now.millis);
+            match taken.map_err(|error| Broken::Message { offset, error })? {
+                Taken::Row => self.events += 1,
+                Taken::Skipped(what) => *self.status.skipped.entry(what).or_default() += 1,
+                Taken::Full(full) => self.trouble = Some(full.to_string()),
+            }
+        }
+        Ok(())
+    }
+
+    /// A connection was turned away that fed nothing.
+    pub fn turned_away(&mut self) {
+        self.status.turned_away += 1;
+        self.is_told = false;
+    }
+
+    /// Its peer is gone. The rows stay, and none of them is confirmed.
+    pub fn lost(&mut self, why: &str, broken: bool, now: Now) {
+        self.malformed += u64::from(broken);
+        self.phase = Phase::Disconnected(why.to_owned());
+        self.status.since_millis = now.millis;
+        self.settling = None;
+        self.is_told = false;
+        self.publish();
+    }
+
+    /// Whether somebody feeds it.
+    pub fn is_connected(&self) -> bool {
+        !matches!(self.phase, Phase::Disconnected(_))
+    }
+
+    /// Looks whether the peer has told all; what it did not tell goes then.
+    /// To be called each second. Gives the rows that went, once.
+    pub fn tick(&mut self, now: Now) -> Option<usize> {
+        let settling = self.settling.as_mut()?;
+        let unconfirmed = self.rows.feeder().unconfirmed();
+        if !settling.is_settled(now.monotonic, unconfirmed, self.status.messages) {
+            return None;
+        }
+        self.settling = None;
+        let swept = self.rows.end();
+        self.status.swept += swept as u64;
+        self.phase = Phase::Live;
+        self.trouble = None;
+        self.is_told = false;
+        self.publish();
+        Some(swept)
+    }
+
+    /// Readers see what came since, and how the feed fares. O(1).
+    pub fn publish(&mut self) {
+        if self.is_told {
+            return;
+        }
+        self.rows.feeder().publish();
+        self.tell();
+    }
+
+    /// Whether there is something to publish.
+    pub fn has_news(&self) -> bool {
+        !self.is_told
+    }
+
+    fn tell(&mut self) {
+        self.is_told = true;
+        let feeder = self.rows.feeder();
+        self.status.unconfirmed = match self.phase {
+            Phase::Disconnected(_) => feeder.tables().rows() as u64,
+            _ => feeder.unconfirmed() as u64,
+        };
+        let (phase, events, malformed) = (self.phase.clone(), self.events, self.malformed);
+        let (trouble, feed) = (self.trouble.clone(), Box::new(self.status.clone()));
+        feeder.update_status(|status| {
+            status.phase = phase;
+            status.resyncs = feed.connections.saturating_sub(1);
+            status.events = events;
+            status.malformed = malformed;
+            status.last_trouble = trouble;
+            status.feed = Some(feed);
+        });
+    }
+}

@@ -1,0 +1,244 @@
+//! The thread that has the sockets of all feeds. It reads whatever comes as
+//! soon as it comes, so that no peer waits, and shows readers what came at
+//! most every few milliseconds.
+//!
+//! - `candidate`: connections that have fed nothing yet, and which of them
+//!   becomes the feed.
+//! - `line`: one feed, its door and its connection.
+
+mod candidate;
+mod line;
+
+use std::io::{self, Read, Write};
+use std::net::{IpAddr, SocketAddr, TcpListener};
+use std::os::fd::{AsFd, BorrowedFd};
+use std::os::unix::net::UnixStream;
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+use ipnet::IpNet;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::io::Errno;
+use table::{Feeder, Limits};
+
+use crate::fpm::Now;
+use line::Line;
+
+/// Between two looks whether a peer has told all.
+const TICK: Duration = Duration::from_secs(1);
+/// Bytes that are read at once: some four thousand routes.
+const CHUNK: usize = 256 << 10;
+
+/// Where a feed's peer connects: a listening socket, and who may.
+#[derive(Debug)]
+pub struct Door {
+    listener: TcpListener,
+    address: SocketAddr,
+    peers: Vec<IpNet>,
+}
+
+impl Door {
+    /// Listens at an address, with port 0 at a free one. Besides those in
+    /// `peers` the host itself may connect.
+    pub fn open(address: SocketAddr, peers: &[IpNet]) -> io::Result<Self> {
+        let listener = TcpListener::bind(address)?;
+        listener.set_nonblocking(true)?;
+        Ok(Self {
+            address: listener.local_addr()?,
+            listener,
+            peers: peers.to_vec(),
+        })
+    }
+
+    /// Another value for the same socket.
+    pub fn again(&self) -> io::Result<Self> {
+        Ok(Self {
+            listener: self.listener.try_clone()?,
+            address: self.address,
+            peers: self.peers.clone(),
+        })
+    }
+
+    /// Where it listens.
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    fn lets_in(&self, peer: IpAddr) -> bool {
+        let peer = peer.to_canonical();
+        peer.is_loopback() || self.peers.iter().any(|net| net.contains(&peer))
+    }
+}
+
+/// A feed to be served: where its peer connects, and whose rows it has.
+#[derive(Debug)]
+pub struct Feed {
+    /// Where its peer connects.
+    pub door: Door,
+    /// Where its rows go.
+    pub feeder: Feeder,
+}
+
+/// The running thread. Dropped, it ends, and the rows of its feeds leave.
+#[derive(Debug)]
+pub struct Server {
+    orders: Sender<Order>,
+    bell: UnixStream,
+    thread: Option<JoinHandle<()>>,
+}
+
+#[derive(Debug)]
+enum Order {
+    Limits(String, Limits),
+    End,
+}
+
+impl Server {
+    /// Starts to serve feeds. Returns at once.
+    pub fn start(feeds: Vec<Feed>) -> io::Result<Self> {
+        let (orders, taken) = channel();
+        let (bell, rung) = UnixStream::pair()?;
+        rung.set_nonblocking(true)?;
+        let worker = Worker {
+            lines: feeds.into_iter().map(Line::new).collect(),
+            orders: taken,
+            bell: rung,
+            began: Instant::now(),
+            ticked: Duration::ZERO,
+            buffer: vec![0; CHUNK].into(),
+        };
+        let thread = std::thread::Builder::new()
+            .name("feeds".into())
+            .spawn(move || worker.run())?;
+        Ok(Self {
+            orders,
+            bell,
+            thread: Some(thread),
+        })
+    }
+
+    /// Has a feed take other limits, for rows to come.
+    pub fn set_limits(&self, name: &str, limits: Limits) {
+        self.order(Order::Limits(name.to_owned(), limits));
+    }
+
+    fn order(&self, order: Order) {
+        // A thread that is gone needs no orders.
+        let _ = self.orders.send(order);
+        let _ = (&self.bell).write(&[1]);
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        self.order(Order::End);
+        if let Some(thread) = self.thread.take() {
+            // One that panicked has nothing left to end.
+            let _ = thread.join();
+        }
+    }
+}
+
+struct Worker {
+    lines: Vec<Line>,
+    orders: Receiver<Order>,
+    bell: UnixStream,
+    began: Instant,
+    ticked: Duration,
+    buffer: Box<[u8]>,
+}
+
+impl Worker {
+    fn run(mut self) {
+        if let Err(error) = privileges::drop_all() {
+            tracing::warn!("the feeds' thread keeps its capabilities: {error}");
+        }
+        loop {
+            let called = match self.wait() {
+                Ok(called) => called,
+                Err(error) => {
+                    tracing::error!("the feeds end: cannot wait for their peers: {error}");
+                    return;
+                }
+            };
+            if !self.take_orders() {
+                return;
+            }
+            let now = self.now();
+            let mut called = called.into_iter();
+            for line in &mut self.lines {
+                let own: Vec<bool> = called.by_ref().take(line.sockets().count()).collect();
+                line.serve(&own, &mut self.buffer, now);
+            }
+            self.look(now);
+        }
+    }
+
+    fn now(&self) -> Now {
+        let since = SystemTime::now().duration_since(UNIX_EPOCH);
+        Now {
+            monotonic: self.began.elapsed(),
+            millis: since.map_or(0, |since| since.as_millis() as u64),
+        }
+    }
+
+    /// Waits until somebody calls or something is due; which of all lines'
+    /// sockets were called, in their order.
+    fn wait(&self) -> io::Result<Vec<bool>> {
+        let now = self.began.elapsed();
+        let due = self.lines.iter().filter_map(Line::due);
+        let due = due.chain([self.ticked + TICK]).min().unwrap_or(now);
+        let patience = due.saturating_sub(now);
+        let patience = Timespec {
+            tv_sec: patience.as_secs() as i64,
+            tv_nsec: i64::from(patience.subsec_nanos()),
+        };
+        let sockets = self.lines.iter().flat_map(Line::sockets);
+        let mut fds: Vec<PollFd<'_>> = [self.bell.as_fd()]
+            .into_iter()
+            .chain(sockets)
+            .map(|fd: BorrowedFd<'_>| PollFd::from_borrowed_fd(fd, PollFlags::IN))
+            .collect();
+        match poll(&mut fds, Some(&patience)) {
+            Ok(_) | Err(Errno::INTR) => {}
+            Err(errno) => return Err(errno.into()),
+        }
+        Ok(fds
+            .iter()
+            .skip(1)
+            .map(|fd| !fd.revents().is_empty())
+            .collect())
+    }
+
+    /// False: to end.
+    fn take_orders(&mut self) -> bool {
+        let mut bytes = [0; 64];
+        while self.bell.read(&mut bytes).is_ok_and(|read| read > 0) {}
+        while let Ok(order) = self.orders.try_recv() {
+            match order {
+                Order::End => return false,
+                Order::Limits(name, limits) => {
+                    let mut lines = self.lines.iter_mut();
+                    if let Some(line) = lines.find(|line| line.name() == name) {
+                        line.set_limits(limits);
+                    }
+                }
+            }
+        }
+        true
+    }
+
+    fn look(&mut self, now: Now) {
+        let is_due = now.monotonic.saturating_sub(self.ticked) >= TICK;
+        if is_due {
+            self.ticked = now.monotonic;
+        }
+        for line in &mut self.lines {
+            if is_due {
+                line.tick(now);
+            }
+            line.publish(now);
+        }
+    }
+}

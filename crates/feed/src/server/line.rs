@@ -1,0 +1,231 @@
+//! One feed at the edge: its door, the connection that feeds it, and those
+//! that have not fed it yet.
+
+use std::io;
+use std::net::{SocketAddr, TcpStream};
+use std::os::fd::{AsFd, BorrowedFd};
+use std::time::Duration;
+
+use socket2::{SockRef, TcpKeepalive};
+use table::Limits;
+
+use super::candidate::{self, Connection, Spoke, is_passing};
+use super::{Door, Feed};
+use crate::fpm::{Frames, Now, Session};
+
+/// Readers see what came so often at most.
+const PACE: Duration = Duration::from_millis(2);
+/// A peer that says nothing is asked after so long whether it is there;
+/// then twice more, so often.
+const KEEPALIVE: TcpKeepalive = TcpKeepalive::new()
+    .with_time(Duration::from_secs(10))
+    .with_interval(Duration::from_secs(5))
+    .with_retries(3);
+/// Clients accepted between two looks at who feeds.
+const ACCEPTED: usize = 16;
+/// Between two warnings of clients that were turned away.
+const WARNED: Duration = Duration::from_secs(60);
+
+/// One feed.
+#[derive(Debug)]
+pub(super) struct Line {
+    name: String,
+    door: Door,
+    session: Session,
+    live: Option<Connection>,
+    /// The newest last.
+    candidates: Vec<Connection>,
+    published: Duration,
+    warned: Option<Duration>,
+}
+
+impl Line {
+    pub(super) fn new(feed: Feed) -> Self {
+        let listening = feed.door.address.to_string();
+        Self {
+            name: feed.feeder.name().to_owned(),
+            session: Session::new(feed.feeder, listening),
+            door: feed.door,
+            live: None,
+            candidates: Vec::new(),
+            published: Duration::ZERO,
+            warned: None,
+        }
+    }
+
+    pub(super) fn name(&self) -> &str {
+        &self.name
+    }
+
+    pub(super) fn set_limits(&mut self, limits: Limits) {
+        self.session.set_limits(limits);
+    }
+
+    /// What is waited for.
+    pub(super) fn sockets(&self) -> impl Iterator<Item = BorrowedFd<'_>> {
+        let live = self.live.iter().map(AsFd::as_fd);
+        let candidates = self.candidates.iter().map(AsFd::as_fd);
+        [self.door.listener.as_fd()]
+            .into_iter()
+            .chain(live)
+            .chain(candidates)
+    }
+
+    /// When something is to be done without a call.
+    pub(super) fn due(&self) -> Option<Duration> {
+        self.session.has_news().then_some(self.published + PACE)
+    }
+
+    /// Serves those of [`Line::sockets`] that were called.
+    pub(super) fn serve(&mut self, called: &[bool], buffer: &mut [u8], now: Now) {
+        let mut called = called.iter().copied();
+        let door = called.next().unwrap_or_default();
+        if self.live.is_some() && called.next().unwrap_or_default() {
+            self.read(buffer, now);
+        }
+        let called: Vec<bool> = called.collect();
+        self.listen(&called, buffer, now);
+        if door {
+            self.accept(now);
+        }
+    }
+
+    /// Reads the live connection once.
+    fn read(&mut self, buffer: &mut [u8], now: Now) {
+        let Some(live) = &mut self.live else {
+            return;
+        };
+        let read = match live.read(buffer) {
+            Ok(None) => return,
+            Ok(Some(0)) => Err(("the peer closed the connection".to_owned(), false)),
+            Ok(Some(_)) => {
+                let received = self.session.received(&mut live.frames, now);
+                received.map_err(|error| (error.to_string(), true))
+            }
+            Err(error) => Err((error.to_string(), false)),
+        };
+        if let Err((why, is_lie)) = read {
+            self.lose(&why, is_lie, now);
+        }
+    }
+
+    fn lose(&mut self, why: &str, is_lie: bool, now: Now) {
+        let Some(live) = self.live.take() else {
+            return;
+        };
+        let (name, peer) = (&self.name, live.peer);
+        match is_lie {
+            true => tracing::error!("feed {name}: the connection of {peer} is closed: {why}"),
+            false => tracing::warn!("feed {name}: {peer} is gone: {why}; its rows stay"),
+        }
+        self.session.lost(&format!("{peer}: {why}"), is_lie, now);
+    }
+
+    /// Hears candidates; the newest that feeds takes over.
+    fn listen(&mut self, called: &[bool], buffer: &mut [u8], now: Now) {
+        let mut kept = Vec::new();
+        let mut called = called.iter().copied();
+        let mut ready = None;
+        for mut one in std::mem::take(&mut self.candidates) {
+            let spoke = match called.next().unwrap_or_default() {
+                true => one.listen(buffer),
+                false => Spoke::Waits,
+            };
+            match spoke {
+                Spoke::Waits => kept.push(one),
+                Spoke::Feeds => {
+                    if let Some(older) = ready.replace(one) {
+                        self.turn_away(older.peer, "a newer connection feeds", now);
+                    }
+                }
+                Spoke::Ended(why) => self.turn_away(one.peer, &why, now),
+            }
+        }
+        self.candidates = kept;
+        if let Some(one) = ready {
+            self.take_over(one, now);
+        }
+    }
+
+    fn take_over(&mut self, mut one: Connection, now: Now) {
+        if self.live.is_some() {
+            self.lose("the same feed connected anew", false, now);
+        }
+        tracing::info!("feed {}: {} feeds it", self.name, one.peer);
+        self.session.connected(&one.peer.to_string(), now);
+        let received = self.session.received(&mut one.frames, now);
+        self.live = Some(one);
+        if let Err(error) = received {
+            self.lose(&error.to_string(), true, now);
+        }
+    }
+
+    /// Accepts who has come.
+    fn accept(&mut self, now: Now) {
+        for _ in 0..ACCEPTED {
+            match self.door.listener.accept() {
+                Ok((stream, peer)) => self.admit(stream, peer, now),
+                Err(error) if is_passing(&error) => return,
+                Err(error) => {
+                    self.warn(now, &format!("cannot accept: {error}"));
+                    return;
+                }
+            }
+        }
+    }
+
+    fn admit(&mut self, stream: TcpStream, peer: SocketAddr, now: Now) {
+        if !self.door.lets_in(peer.ip()) {
+            self.turn_away(peer, "it is not among those that may feed it", now);
+            return;
+        }
+        if let Err(error) = prepare(&stream) {
+            self.turn_away(peer, &error.to_string(), now);
+            return;
+        }
+        if self.candidates.len() >= candidate::MOST {
+            let oldest = self.candidates.remove(0);
+            self.turn_away(oldest.peer, "it said nothing, and others came", now);
+        }
+        self.candidates.push(Connection {
+            stream,
+            peer,
+            frames: Frames::default(),
+        });
+    }
+
+    fn turn_away(&mut self, peer: SocketAddr, why: &str, now: Now) {
+        self.session.turned_away();
+        self.warn(now, &format!("{peer} was turned away: {why}"));
+    }
+
+    /// Says what strangers did, but not as often as they do it.
+    fn warn(&mut self, now: Now, what: &str) {
+        let is_due = |at: Duration| now.monotonic.saturating_sub(at) >= WARNED;
+        if self.warned.is_none_or(is_due) {
+            self.warned = Some(now.monotonic);
+            tracing::warn!("feed {}: {what} (said once a minute)", self.name);
+        }
+    }
+
+    /// Looks whether its peer has told all.
+    pub(super) fn tick(&mut self, now: Now) {
+        if let Some(swept) = self.session.tick(now) {
+            tracing::info!("feed {}: all was told; {swept} rows are gone", self.name);
+        }
+    }
+
+    /// Shows readers what came, if it is time to.
+    pub(super) fn publish(&mut self, now: Now) {
+        if self.due().is_some_and(|due| due <= now.monotonic) {
+            self.session.publish();
+            self.published = now.monotonic;
+        }
+    }
+}
+
+/// A host that vanishes without a word is noticed.
+fn prepare(stream: &TcpStream) -> io::Result<()> {
+    stream.set_nonblocking(true)?;
+    SockRef::from(stream).set_tcp_keepalive(&KEEPALIVE)
+}

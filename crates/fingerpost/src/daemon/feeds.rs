@@ -1,0 +1,114 @@
+//! The feeds of routing daemons: their doors, which are open as long as the
+//! daemon runs, and the mirror that their rows stand beside.
+
+use std::collections::BTreeMap;
+use std::net::SocketAddr;
+use std::sync::{Arc, Weak};
+
+use anyhow::{Context, Result};
+use feed::{Door, Feed, Server};
+use linux::Mirror;
+
+use super::Up;
+use super::mirrored::Mirrored;
+use crate::config::{self, Config};
+
+/// The feed that `--fpm` makes or moves.
+const OF_THE_COMMAND_LINE: &str = "frr";
+
+/// All feeds. Dropped, they end.
+#[derive(Debug, Default)]
+pub struct Feeds {
+    wanted: BTreeMap<String, config::Feed>,
+    doors: Vec<(String, Door)>,
+    running: Option<Running>,
+}
+
+#[derive(Debug)]
+struct Running {
+    mirror: Weak<Mirror>,
+    server: Server,
+}
+
+impl Feeds {
+    /// Opens their doors: before rights are given up.
+    pub fn open(up: &Up, config: &Config) -> Result<Self> {
+        let wanted = wanted(up, config);
+        let mut doors = Vec::new();
+        for (name, feed) in &wanted {
+            let door = Door::open(feed.listen, &feed.peers)
+                .with_context(|| format!("cannot listen for feed {name} at {}", feed.listen))?;
+            doors.push((name.clone(), door));
+        }
+        Ok(Self {
+            wanted,
+            doors,
+            running: None,
+        })
+    }
+
+    /// Where each is waited for.
+    pub fn listening(&self) -> impl Iterator<Item = (&str, SocketAddr)> {
+        let doors = self.doors.iter();
+        doors.map(|(name, door)| (name.as_str(), door.address()))
+    }
+
+    /// Has their rows stand beside those of the daemon's own namespace, or
+    /// of the first that it mirrors. Where that mirror is another than
+    /// before the feeds begin anew: their peers connect again.
+    pub fn follow(&mut self, namespaces: &[Mirrored]) -> Result<()> {
+        let own = namespaces.iter().find(|one| one.spec.is_none());
+        let Some(beside) = own
+            .or(namespaces.first())
+            .filter(|_| !self.doors.is_empty())
+        else {
+            self.running = None;
+            return Ok(());
+        };
+        let mirror = beside.mirror();
+        let is_same = |running: &Running| running.mirror.as_ptr() == Arc::as_ptr(mirror);
+        if self.running.as_ref().is_some_and(is_same) {
+            return Ok(());
+        }
+        self.running = None;
+        let mut feeds = Vec::new();
+        for (name, door) in &self.doors {
+            let wanted = self.wanted.get(name);
+            let limits = wanted.map(|feed| feed.limits).unwrap_or_default();
+            let feeder = mirror.feeders().join(name, limits.limits())?;
+            let door = door.again().context("cannot open a feed's door again")?;
+            feeds.push(Feed { door, feeder });
+        }
+        self.running = Some(Running {
+            mirror: Arc::downgrade(mirror),
+            server: Server::start(feeds).context("cannot start the feeds' thread")?,
+        });
+        Ok(())
+    }
+
+    /// Takes over what a configuration says anew: limits. False: it says
+    /// more, which takes effect at the next start.
+    pub fn reload(&mut self, up: &Up, config: &Config) -> bool {
+        let wanted = wanted(up, config);
+        for (name, feed) in &mut self.wanted {
+            let Some(new) = wanted.get(name).filter(|new| new.limits != feed.limits) else {
+                continue;
+            };
+            feed.limits = new.limits;
+            if let Some(running) = &self.running {
+                running.server.set_limits(name, new.limits.limits());
+            }
+        }
+        self.wanted == wanted
+    }
+}
+
+fn wanted(up: &Up, config: &Config) -> BTreeMap<String, config::Feed> {
+    let mut wanted = config.feed.clone();
+    if let Some(address) = up.fpm {
+        let of_here = || config::Feed::at(address);
+        let feed = wanted.entry(OF_THE_COMMAND_LINE.to_owned());
+        feed.or_insert_with(of_here).listen = address;
+    }
+    wanted
+}
