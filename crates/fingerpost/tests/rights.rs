@@ -124,7 +124,7 @@ fn is_brief(page: &str) -> bool {
             .is_some_and(|rest| rest.starts_with('-'))
     };
     let snmp = page.starts_with("snmp-");
-    BRIEF.contains(&page) || snmp || OBJECTS.iter().any(|object| of_object(&object))
+    BRIEF.contains(&page) || snmp || OBJECTS.iter().any(of_object)
 }
 
 /// The names of all man pages.

@@ -13,7 +13,7 @@ use crate::clock::now_millis;
 pub struct FeederStatus {
     /// What it is asked for by (`--source`).
     pub name: String,
-    /// What it is doing, as [`MirrorStatus::phase`] says it.
+    /// What it is doing, as [`super::MirrorStatus::phase`] says it.
     pub phase: String,
     /// Whether it follows, and misses nothing.
     pub complete: bool,
