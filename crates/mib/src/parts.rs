@@ -1,6 +1,7 @@
 //! All objects by name: which part of the tree a name belongs to, and the
 //! parts in order.
 
+use std::cmp::Ordering;
 use std::ops::ControlFlow;
 
 use snmp::mib::WalkSink;
@@ -147,14 +148,18 @@ static PARTS: &[Part] = &[
 
 impl Part {
     /// Whether all its names are at or before a name. All names of a group
-    /// end in `.0`.
+    /// end in `.0`. Every request asks five or six parts: one comparison
+    /// each.
     fn is_behind(&self, name: &[u32]) -> bool {
-        let Kind::Group(subs, _) = self.kind else {
-            return self.root < name && !name.starts_with(self.root);
-        };
-        match (name.strip_prefix(self.root), subs.last()) {
-            (Some(rest), Some(&last)) => rest >= [last, 0].as_slice(),
-            _ => self.root < name,
+        let common = self.root.len().min(name.len());
+        match (self.root[..common].cmp(&name[..common]), &self.kind) {
+            (Ordering::Equal, Kind::Table(_)) => false,
+            (Ordering::Equal, Kind::Group(subs, _)) => {
+                let rest = name.get(self.root.len()..);
+                rest.zip(subs.last())
+                    .is_some_and(|(rest, &last)| rest >= [last, 0].as_slice())
+            }
+            (order, _) => order.is_lt(),
         }
     }
 
@@ -289,6 +294,34 @@ mod tests {
             if let Kind::Group(subs, _) = part.kind {
                 assert!(subs.is_sorted());
             }
+        }
+    }
+
+    /// Every name at, before and behind the ends of each part, asked of all.
+    #[test]
+    fn a_part_is_behind_a_name_when_its_last_name_is() {
+        let mut names = vec![vec![]];
+        for part in PARTS {
+            let (first, last) = ends(part);
+            for end in [&first, &last, &part.root.to_vec()] {
+                let before = end.split_last().map_or(&[][..], |(_, before)| before);
+                let sub = *end.last().unwrap();
+                names.extend([before.to_vec(), end.clone(), [end, &[0][..]].concat()]);
+                for beside in [sub.saturating_sub(1), sub.saturating_add(1)] {
+                    names.push([before, &[beside]].concat());
+                }
+            }
+        }
+        for (part, name) in PARTS
+            .iter()
+            .flat_map(|part| names.iter().map(move |name| (part, name)))
+        {
+            let (_, last) = ends(part);
+            let behind = match part.kind {
+                Kind::Table(_) => part.root < name.as_slice() && !name.starts_with(part.root),
+                Kind::Group(..) => last <= *name,
+            };
+            assert_eq!(part.is_behind(name), behind, "{:?} {name:?}", part.root);
         }
     }
 

@@ -164,6 +164,17 @@ impl<'a> Attribute<'a> {
         address(self.value).ok_or_else(|| self.bad_size())
     }
 
+    /// Puts an address where it is wanted: not through a `Result`, which is
+    /// written in pieces and read whole, and so waited for.
+    #[inline]
+    pub(crate) fn put_address(&self, place: &mut Option<IpAddr>) -> Result<(), Malformed> {
+        *place = address(self.value);
+        match place {
+            Some(_) => Ok(()),
+            None => Err(self.bad_size()),
+        }
+    }
+
     /// A string, up to its NUL if it has one. What is not UTF-8 (a link's
     /// name may be any bytes) is kept as [`table::text`] says.
     pub(crate) fn text(&self) -> Box<str> {

@@ -90,10 +90,10 @@ pub fn route(payload: &[u8], now_millis: u64) -> Result<Route, Malformed> {
     while let Some(attribute) = attributes.step()? {
         match attribute.kind {
             rta::TABLE => table = attribute.u32()?,
-            rta::DST => parts.destination = Some(attribute.address()?),
+            rta::DST => attribute.put_address(&mut parts.destination)?,
             rta::PRIORITY => parts.metric = attribute.u32()?,
             rta::OIF => parts.hop.link = attribute.u32()?,
-            rta::GATEWAY => parts.hop.gateway = Some(attribute.address()?),
+            rta::GATEWAY => attribute.put_address(&mut parts.hop.gateway)?,
             _ => parts.rare(&attribute, now_millis)?,
         }
     }

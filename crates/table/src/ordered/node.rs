@@ -224,12 +224,13 @@ const STRIDE: usize = 8;
 /// key, then within eight. A binary search of a node waits for memory at
 /// each of its six steps, and guesses each branch wrong half the time;
 /// here all loads of a round are under way at once and nothing branches.
-#[inline]
+#[inline(always)]
 pub(super) fn rank<K>(keys: &[K], is_before: impl Fn(&K) -> bool) -> usize {
-    let strides = keys.iter().skip(STRIDE - 1).step_by(STRIDE);
+    let (strides, _) = keys.as_chunks::<STRIDE>();
     let before = STRIDE
         * strides
-            .map(|key| usize::from(is_before(key)))
+            .iter()
+            .map(|stride| usize::from(is_before(&stride[STRIDE - 1])))
             .sum::<usize>();
     let within = keys.iter().skip(before).take(STRIDE - 1);
     before + within.map(|key| usize::from(is_before(key))).sum::<usize>()
