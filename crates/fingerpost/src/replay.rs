@@ -15,6 +15,7 @@ mod command;
 mod files;
 mod playing;
 mod serving;
+mod until;
 
 use std::io::{self, BufWriter, Write};
 use std::path::PathBuf;
@@ -35,6 +36,7 @@ use crate::daemon::logging;
 pub use command::{command, wanted};
 use files::Files;
 use playing::{End, Playing};
+use until::Until;
 
 /// Octets gathered before they are written.
 const OUTPUT_BYTES: usize = 64 << 10;
@@ -60,15 +62,6 @@ pub struct Replay {
     pub log: Option<String>,
     /// What to answer once, instead of listening.
     pub question: Option<Ask>,
-}
-
-/// The end of a replay, microseconds.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Until {
-    /// Since the UNIX epoch.
-    At(u64),
-    /// After the recording's first record.
-    After(u64),
 }
 
 /// Replays, and answers.

@@ -8,16 +8,14 @@
     clippy::unwrap_used,
     reason = "a test that cannot go on fails where it stands"
 )]
-#![allow(unsafe_code, reason = "an allocator that counts has unsafe methods")]
 
-use std::alloc::{GlobalAlloc, Layout, System};
-use std::collections::BTreeMap;
+use std::alloc::System;
 use std::io::{Read, Write};
 use std::net::{Ipv4Addr, SocketAddr, TcpStream};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicIsize, Ordering};
 use std::time::Duration;
 
+use cap::Cap;
 use fingerpost_serve::budget::Budget;
 use fingerpost_serve::http::config::Http;
 use fingerpost_serve::http::{BoundSockets, Service};
@@ -31,75 +29,8 @@ const PATIENCE: Duration = Duration::from_secs(60);
 const CLIENTS: usize = 400;
 /// Links of the table: more than a socket takes.
 const LINKS: u32 = 60_000;
-/// Sizes of allocations are told apart by so many octets.
-const STEP: usize = 16;
-const STEPS: usize = 8_192;
-
-/// The system's allocator, and what it has given out.
-struct Counting;
-
-static LIVE: [AtomicIsize; STEPS] = [const { AtomicIsize::new(0) }; STEPS];
-static OCTETS: AtomicIsize = AtomicIsize::new(0);
-
-fn count(size: usize, times: isize) {
-    let step = (size.div_ceil(STEP)).min(STEPS - 1);
-    LIVE[step].fetch_add(times, Ordering::Relaxed);
-    OCTETS.fetch_add(times * size as isize, Ordering::Relaxed);
-}
-
-// SAFETY: what the system's allocator promises is passed on as it is.
-unsafe impl GlobalAlloc for Counting {
-    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        count(layout.size(), 1);
-        // SAFETY: the caller's promise.
-        unsafe { System.alloc(layout) }
-    }
-
-    unsafe fn dealloc(&self, at: *mut u8, layout: Layout) {
-        count(layout.size(), -1);
-        // SAFETY: the caller's promise.
-        unsafe { System.dealloc(at, layout) }
-    }
-}
-
 #[global_allocator]
-static COUNTING: Counting = Counting;
-
-/// Allocations by their size, and octets of all.
-struct Heap {
-    live: Vec<isize>,
-    octets: isize,
-}
-
-impl Heap {
-    fn now() -> Self {
-        let live = LIVE.iter().map(|live| live.load(Ordering::Relaxed));
-        Self {
-            live: live.collect(),
-            octets: OCTETS.load(Ordering::Relaxed),
-        }
-    }
-
-    /// What came since, the largest part first: size, how many a client.
-    fn since(&self, before: &Self) -> String {
-        let mut parts = BTreeMap::new();
-        for (step, (now, then)) in self.live.iter().zip(&before.live).enumerate() {
-            let more = now - then;
-            if more > CLIENTS as isize / 2 {
-                parts.insert(more * (step * STEP) as isize, (step * STEP, more));
-            }
-        }
-        let parts = parts.iter().rev().take(16);
-        let clients = CLIENTS as f64;
-        let line = |(_, (size, more)): (&isize, &(usize, isize))| {
-            format!(
-                "  {size:>6} octets: {:.2} a client\n",
-                *more as f64 / clients
-            )
-        };
-        parts.map(line).collect()
-    }
-}
+static HEAP: Cap<System> = Cap::new(System, usize::MAX);
 
 /// Tables, and nothing that is sampled.
 #[derive(Debug)]
@@ -197,13 +128,13 @@ const KINDS: [Kind; 6] = [
 
 /// Waits until the heap has stayed as it is for a while: it has no event to
 /// wait for.
-fn settled() -> Heap {
-    let mut last = Heap::now();
+fn settled() -> usize {
+    let mut last = HEAP.allocated();
     lab::wait_until(PATIENCE, "a heap that stays as it is", || {
         for _ in 0..10 {
             std::thread::sleep(Duration::from_millis(30));
-            let now = Heap::now();
-            let moved = (now.octets - last.octets).unsigned_abs();
+            let now = HEAP.allocated();
+            let moved = now.abs_diff(last);
             last = now;
             if moved > CLIENTS * 16 {
                 return None;
@@ -239,17 +170,14 @@ fn what_clients_take_is_what_the_budget_counts() {
                 stream
             })
             .collect();
-        let now = settled();
-        let grown = (now.octets - before.octets) as usize;
+        let grown = settled().saturating_sub(before);
         let counted = budget.taken();
         let of_client = |octets: usize| octets / CLIENTS;
         let told = format!(
-            "who {what}: {} octets of heap a client, {} counted\n{}",
+            "who {what}: {} octets of heap a client, {} counted",
             of_client(grown),
-            of_client(counted),
-            now.since(&before)
+            of_client(counted)
         );
-        println!("{told}");
         assert!(grown <= counted, "{told}");
         drop(clients);
     }

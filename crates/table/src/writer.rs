@@ -235,7 +235,7 @@ impl Writer {
     }
 
     /// Where the route stands that equals this one, body and all, so that
-    /// another can take its place ([`Placement::At`]). O(log n).
+    /// another can take its place ([`Placement::At`](crate::Placement::At)). O(log n).
     pub fn ordinal_of(&self, route: &SharedRoute) -> Option<u32> {
         let route = route.with_body(&*route.body);
         self.tables.routes.ordinal_of(&self.interner, &route)

@@ -178,6 +178,7 @@ fn route(prefix: &str, metric: u32, nexthop_id: Option<u32>, next_hops: NextHops
             error: 0,
             expires_at_millis: None,
             rest: Default::default(),
+            path: Default::default(),
         },
     })
 }

@@ -7,7 +7,8 @@ use clap::{Arg, ArgAction, ArgMatches, Command, ValueHint, value_parser};
 
 use serve::control::protocol::Ask;
 
-use super::{Replay, Until, calendar};
+use super::until::Until;
+use super::{Replay, calendar};
 
 const AFTER_HELP: &str = "\
 Without a question it answers at a control socket until Ctrl-C:

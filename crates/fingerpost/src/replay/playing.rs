@@ -12,8 +12,8 @@ use anyhow::Result;
 use linux::recording::{Player, Progress};
 use table::{Limits, Source};
 
-use super::Until;
 use super::files::Files;
+use super::until::Until;
 use mrt::Mrt;
 use recorded::Recorded;
 

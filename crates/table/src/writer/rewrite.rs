@@ -85,6 +85,7 @@ mod tests {
             error: 0,
             expires_at_millis: None,
             rest: Default::default(),
+            path: Default::default(),
         }
     }
 

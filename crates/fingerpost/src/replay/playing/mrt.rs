@@ -7,8 +7,8 @@ use linux::recording::Progress;
 use table::Limits;
 
 use super::{BETWEEN_LOOKS, End, Found};
-use crate::replay::Until;
 use crate::replay::files::OpenedMrt;
+use crate::replay::until::Until;
 
 /// Files being taken in.
 pub struct Mrt {

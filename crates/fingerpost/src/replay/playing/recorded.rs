@@ -8,8 +8,8 @@ use std::time::{Duration, Instant};
 use linux::recording::{Player, Progress, Record};
 
 use super::{BETWEEN_LOOKS, End, Found};
-use crate::replay::Until;
 use crate::replay::files::Opened;
+use crate::replay::until::Until;
 
 /// A replay under way.
 pub struct Recorded {
