@@ -109,9 +109,12 @@ impl Peers {
         Err(Bad::TooManyPeers(MAX_FEEDERS))
     }
 
-    pub fn publish(&mut self) {
+    /// Lets readers see what was applied, as of a moment in milliseconds
+    /// since the UNIX epoch.
+    pub fn publish(&mut self, now_millis: u64) {
         for peer in &mut self.all {
             if std::mem::take(&mut peer.is_touched) {
+                peer.feeder.set_time(now_millis);
                 peer.feeder.publish();
             }
         }

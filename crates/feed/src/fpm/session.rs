@@ -98,6 +98,7 @@ impl Session {
     /// Somebody begins to feed it, and will tell all. One step.
     pub fn connected(&mut self, peer: &str, now: Now) {
         let feeder = self.rows.feeder();
+        feeder.set_time(now.millis);
         let rows = feeder.tables().rows();
         self.phase = match rows {
             0 => Phase::Loading,
@@ -115,6 +116,7 @@ impl Session {
     /// error counts; who gets one ends the connection and says so
     /// ([`Session::lost`]). Readers see it after [`Session::publish`].
     pub fn received(&mut self, frames: &mut Frames, now: Now) -> Result<(), Broken> {
+        self.rows.feeder().set_time(now.millis);
         while let Some(frame) = frames.next_frame()? {
             self.status.frames += 1;
             self.status.last_heard_millis = now.millis;
@@ -172,6 +174,7 @@ impl Session {
             return None;
         }
         self.settling = None;
+        self.rows.feeder().set_time(now.millis);
         let swept = self.rows.end();
         self.status.swept += swept as u64;
         self.phase = Phase::Live;
