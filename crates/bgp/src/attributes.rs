@@ -108,7 +108,8 @@ impl<'a> Attributes<'a> {
     pub fn packed(&self, size: AsSize, path_id: Option<u32>) -> Result<PathAttributes, Bad> {
         let path_id = path_id.map(u32::to_be_bytes);
         let path = self.as_path(size)?;
-        let aggregator = self.aggregator(size)?;
+        // A bad one is left out, and the path stays (RFC 7606 §7.7).
+        let aggregator = self.aggregator(size).unwrap_or(None);
         let own = [
             path_id.as_ref().map(|id| (number::PATH_ID, &id[..])),
             path.as_deref().map(|path| (number::AS_PATH, path)),

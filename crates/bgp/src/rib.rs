@@ -155,10 +155,8 @@ impl Rib {
     pub fn publish(&mut self) {
         self.settle();
         self.choose();
-        let now_millis = self.counts.newest_micros / 1000;
-        self.best.set_time(now_millis);
         self.best.publish();
-        self.peers.publish(now_millis);
+        self.peers.publish();
         let refused = self.best.tables().refused.by_table();
         let incomplete = refused.into_iter().filter(|(_, refused)| *refused > 0);
         let incomplete: BTreeSet<_> = incomplete.map(|(table, _)| table).collect();

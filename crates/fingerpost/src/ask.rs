@@ -65,7 +65,8 @@ pub fn run(ask: Ask, from: &From, out: &mut impl Write) -> Result<ExitCode> {
     } else {
         let (namespace, mut kept) = match &from.netns {
             Some(spec) => (Namespace::open(spec)?, INTO_OTHERS),
-            None => (Namespace::current()?, CapabilitySet::empty()),
+            // The daemon may be another user's, and its socket for few.
+            None => (Namespace::current()?, CapabilitySet::DAC_OVERRIDE),
         };
         if matches!(ask, Ask::Watch(_)) {
             // For the buffer of a mirror of its own, where no daemon is.
@@ -170,7 +171,7 @@ fn of_daemon(
     // The kernel does not have what a feed tells.
     let is_fed = source_of(&ask).is_some() || ask.needs_daemon();
     let begun = match client::begin(daemon, ask) {
-        Err(AskError::Silent | AskError::Busy(_)) if !is_status => return Ok(None),
+        Err(AskError::Silent | AskError::Busy(_)) if !is_status && !is_fed => return Ok(None),
         Err(AskError::Connection(_)) if !watches => return Ok(None),
         begun => begun?,
     };
@@ -338,6 +339,18 @@ mod tests {
     use serve::control::protocol;
     use view::{Filter, Object, Output, Question, RouteQuestion};
 
+    /// A question for rows of a source.
+    fn rows_of(source: Option<&str>) -> Ask {
+        Ask::Question(Box::new(Question {
+            object: Object::Route,
+            filter: Filter {
+                source: source.map(str::to_owned),
+                ..Filter::default()
+            },
+            output: Output::default(),
+        }))
+    }
+
     /// What comes of a daemon that says some frames and ends.
     fn said(frames: &[(u8, &[u8])]) -> (Result<Option<Answered>, AskError>, String) {
         let ask = Ask::RouteGet(Box::new(RouteQuestion::to([10, 0, 0, 1].into())));
@@ -373,8 +386,12 @@ mod tests {
 
     #[test]
     fn a_daemon_that_ends_while_it_speaks_is_an_error() {
-        let (answered, out) = said(&[WHOLE, (protocol::DATA, b"half")]);
+        let half = [WHOLE, (protocol::DATA, &b"half"[..])];
+        let (answered, out) = said_to(rows_of(None), &half);
         assert!(matches!(answered, Err(AskError::Connection(_))) && out == "half");
+        // A decision was not shown yet: the kernel gives it.
+        let (answered, out) = said(&half);
+        assert!(matches!(answered, Ok(None)) && out.is_empty());
     }
 
     #[test]
@@ -394,16 +411,7 @@ mod tests {
 
     #[test]
     fn a_feed_that_lacks_rows_answers_and_the_answer_says_so() {
-        let filter = Filter {
-            source: Some("bgp".to_owned()),
-            ..Filter::default()
-        };
-        let question = Question {
-            object: Object::Route,
-            filter,
-            output: Output::default(),
-        };
-        let ask = Ask::Question(Box::new(question));
+        let ask = rows_of(Some("bgp"));
         let end = (protocol::END, &b"{\"rows\":1,\"took_micros\":1}"[..]);
         let row = (protocol::DATA, &b"row"[..]);
         let lacking = (protocol::HELLO, &b"{\"incomplete\":\"resyncing\"}"[..]);

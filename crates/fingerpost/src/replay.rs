@@ -74,6 +74,7 @@ pub fn run(replay: &Replay) -> Result<ExitCode> {
     let usual = replay.question.as_ref().map(|_| "warn");
     let log = replay.log.as_deref().or(usual);
     let _logging = logging::start(log, config.log.as_deref())?;
+    serve::descriptors::raise();
     let files = files::open(&replay.files)?;
     if replay.real_time && matches!(files, Files::Mrt(_)) {
         bail!("--real-time is for recordings: files of BGP tables are taken in at once");

@@ -28,12 +28,8 @@ use daemon::Daemon;
 /// Runs it until its user ends it, or for one report.
 pub fn run(top: &Top) -> Result<()> {
     let daemon = Daemon::of(&top.from)?;
-    // It connects again and again: to a daemon of another user, too, where
-    // it is told which.
-    let kept = match top.from.socket.is_some() || top.from.netns.is_some() {
-        true => CapabilitySet::DAC_OVERRIDE,
-        false => CapabilitySet::empty(),
-    };
+    // It connects again and again, to a daemon of another user, too.
+    let kept = CapabilitySet::DAC_OVERRIDE;
     privileges::give_up_but(kept).context("cannot give up privileges")?;
     if top.once || top.json {
         return report::run(&daemon, top, &mut io::stdout().lock());

@@ -77,7 +77,7 @@ fn lasting(place: &Place) -> Vec<Lasting> {
             IPC_LOCK,
             true,
         ),
-        of("fingerpost-top", "top --json", 0, false),
+        of("fingerpost-top", "top --json", DAC_OVERRIDE, false),
         of(
             "fingerpost-ifaceseq",
             "ifaceseq -n 100000 --one-by-one",
@@ -94,11 +94,17 @@ fn lasting(place: &Place) -> Vec<Lasting> {
     for object in OBJECTS {
         let page: &'static str = format!("fingerpost-{object}").leak();
         all.push(of(page, &format!("{object} --watch"), 0, false));
-        all.push(of(page, &format!("{object} --watch"), NET_ADMIN, true));
+        let kept = NET_ADMIN | DAC_OVERRIDE;
+        all.push(of(page, &format!("{object} --watch"), kept, true));
     }
     // Longer than a pipe takes.
-    all.push(of("fingerpost-route", "route", 0, false));
-    all.push(of("fingerpost-route", "route --direct", 0, false));
+    all.push(of("fingerpost-route", "route", DAC_OVERRIDE, false));
+    all.push(of(
+        "fingerpost-route",
+        "route --direct",
+        DAC_OVERRIDE,
+        false,
+    ));
     all
 }
 

@@ -170,6 +170,10 @@ fn choose(ours: &mut Value, theirs: &Value) -> bool {
     let Some(member) = member else {
         return false;
     };
+    // By the loopback it is the host's own, whatever the others are.
+    if theirs["dev"] == "lo" {
+        ours["cache"] = theirs["cache"].clone();
+    }
     for name in of_hop {
         if let Some(value) = member.get(name) {
             ours[name] = value.clone();

@@ -5,7 +5,8 @@
 //!
 //! A quarter is root's alone. Of the rest a source (a user of this host, an
 //! address of elsewhere) may take no more than it leaves free: one by itself
-//! half of it, two a third each, and one that comes new always finds room.
+//! half of it, two a third each. Sources that come one after another find
+//! half of what the one before left.
 //! Whoever would take more than that takes less, or tells its client so.
 
 use std::collections::HashMap;

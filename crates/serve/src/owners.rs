@@ -104,6 +104,12 @@ pub struct Moment {
 }
 
 impl Moment {
+    /// Whether it has not all that was seen.
+    fn is_before(&self, seen: &[Generation; 2]) -> bool {
+        let both = self.tables.iter().zip(seen);
+        both.into_iter().any(|(of, seen)| of.generation < *seen)
+    }
+
     /// As `view` compares them.
     pub fn sides(&self) -> [Side<'_>; 2] {
         [0, 1].map(|at| Side {
@@ -155,9 +161,14 @@ impl Following {
         if self.is_begun {
             self.bell.wait(LOOK);
         }
-        // The events first: what they tell of is in the moment.
+        // The events first: what they tell of is in the moment. A feeder's
+        // rows are among all a little after its events are told.
         let events = self.events();
-        let moment = self.pair.moment(times).map_err(AnswerErrorOrLeft::Left)?;
+        let mut moment = self.pair.moment(times).map_err(AnswerErrorOrLeft::Left)?;
+        while moment.is_before(&self.seen) {
+            std::thread::sleep(Duration::from_micros(100));
+            moment = self.pair.moment(times).map_err(AnswerErrorOrLeft::Left)?;
+        }
         let now = self.pair.now_millis();
         let told = match events {
             Some(events) if self.is_begun => {
@@ -231,14 +242,14 @@ pub fn route_why(
     out: impl std::io::Write,
 ) -> Result<u64, AnswerError> {
     let all_tables = whole.tables();
-    let owners = all(whole);
-    let tables: Vec<Arc<Tables>> = (owners.iter())
-        .map(|(name, _)| {
-            all_tables
-                .of(name)
-                .unwrap_or_else(|| Arc::clone(&all_tables))
-        })
-        .collect();
+    // One that joined since is left out.
+    let tables_of = |name: &str| match name {
+        KERNEL => Some(Arc::clone(&all_tables)),
+        name => all_tables.of(name),
+    };
+    let found = all(whole).into_iter();
+    let found = found.filter_map(|(name, of)| Some((tables_of(&name)?, (name, of))));
+    let (tables, owners): (Vec<Arc<Tables>>, Vec<_>) = found.unzip();
     let readers: Vec<Reader> = owners.iter().map(|(_, of)| of.source.reader()).collect();
     let sources: Vec<WhySource<'_>> = (owners.iter().zip(&tables).zip(&readers))
         .map(|(((name, _), tables), reader)| WhySource {

@@ -170,8 +170,13 @@ fn what_clients_take_is_what_the_budget_counts() {
                 stream
             })
             .collect();
+        lab::wait_until(PATIENCE, "all let in", || {
+            (budget.taken() >= CLIENTS * (6 << 10)).then_some(())
+        })
+        .unwrap();
         let grown = settled().saturating_sub(before);
         let counted = budget.taken();
+        assert!(counted >= CLIENTS * (6 << 10), "who {what}: {counted}");
         let of_client = |octets: usize| octets / CLIENTS;
         let told = format!(
             "who {what}: {} octets of heap a client, {} counted",

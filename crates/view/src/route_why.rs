@@ -22,6 +22,8 @@ use words::Names;
 
 /// Changes that are told of each source at most.
 const HISTORY: usize = 8;
+/// Sources whose changes are told: each takes some milliseconds.
+const HISTORIES: usize = 16;
 /// Routes that are told of each source at most.
 const MAX_ROUTES: usize = 64;
 
@@ -110,7 +112,10 @@ pub fn route_why(
         Candidates {
             name: source.name,
             routes: routes.into_iter().zip(judged).collect(),
-            history: source.reader.history_of(table, prefix, HISTORY),
+            history: match at < HISTORIES {
+                true => source.reader.history_of(table, prefix, HISTORY),
+                false => RouteHistory::default(),
+            },
         }
     });
     let why = Why {

@@ -120,6 +120,8 @@ impl Rib {
         if self.load.is_some() {
             return;
         }
+        // What messages have told is among the best, too.
+        self.choose();
         let is_first = self.best.tables().routes.is_empty();
         let mut load = Load::new(self.limits, is_first);
         if !is_first {
@@ -238,7 +240,8 @@ impl Load {
             drop(load.known);
             if self.best.is_none() {
                 let old = &peer.feeder.tables().routes;
-                dirty.extend(old.iter().map(|route| route.prefix));
+                let prefixes = old.iter().map(|route| route.prefix);
+                dirty.extend(prefixes.filter(|net| told[usize::from(net.addr().is_ipv6())]));
                 keep_untold(old, told, &mut load.rows);
             }
             peer.feeder.replace_routes(load.rows);

@@ -109,12 +109,9 @@ impl Peers {
         Err(Bad::TooManyPeers(MAX_FEEDERS))
     }
 
-    /// Lets readers see what was applied, as of a moment in milliseconds
-    /// since the UNIX epoch.
-    pub fn publish(&mut self, now_millis: u64) {
+    pub fn publish(&mut self) {
         for peer in &mut self.all {
             if std::mem::take(&mut peer.is_touched) {
-                peer.feeder.set_time(now_millis);
                 peer.feeder.publish();
             }
         }

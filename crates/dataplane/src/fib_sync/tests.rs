@@ -240,6 +240,21 @@ fn some_change(random: &mut Random, router: &Router) -> Vec<Change> {
     }
 }
 
+/// Where an IPv4 route by an object that leads nowhere ends its leaf of the
+/// kernel's trie: tables pass over the leaf's shorter prefixes, the FIB does
+/// not (decision 048).
+fn ends_a_leaf(router: &Router, to: IpAddr) -> bool {
+    let tables = router.writer.tables();
+    let leads_nowhere = |route: &table::RouteRef<'_>| {
+        let hops = tables.nexthops.hops_of(route.body).unwrap_or_default();
+        let is_usable = |hop: &table::NextHop| tables.is_usable(hop, table::AF_INET);
+        route.body.nexthop_id.is_some() && !hops.iter().any(is_usable)
+    };
+    let mut numbers = tables.routes.tables_v4(0);
+    to.is_ipv4()
+        && numbers.any(|table| tables.routes.matching(table, to).any(|r| leads_nowhere(&r)))
+}
+
 fn churn(seed: u64, rounds: usize) {
     let mut random = Random::new(seed);
     let links: Vec<Change> = LINKS.map(|index| link(1, index, true, 1_500)).collect();
@@ -258,6 +273,9 @@ fn churn(seed: u64, rounds: usize) {
         for _ in 0..30 {
             let to = some_address(&mut random, round % 3 == 0);
             if to.is_multicast() || to.is_unspecified() {
+                continue;
+            }
+            if ends_a_leaf(&router, to) {
                 continue;
             }
             let (wanted, got) = (expected(&router, to), met(&mut router, to));
@@ -281,6 +299,9 @@ fn churn(seed: u64, rounds: usize) {
     std::mem::swap(&mut anew, &mut router.fill);
     for _ in 0..300 {
         let to = some_address(&mut random, false);
+        if ends_a_leaf(&router, to) {
+            continue;
+        }
         let (wanted, got) = (expected(&router, to), met(&mut router, to));
         assert_eq!(got, wanted, "seed {seed}, anew, to {to}");
     }

@@ -23,6 +23,8 @@ const KEEPALIVE: TcpKeepalive = TcpKeepalive::new()
     .with_retries(3);
 /// Clients accepted between two looks at who feeds.
 const ACCEPTED: usize = 16;
+/// How long nothing is done once nobody could be accepted.
+const REFUSED: Duration = Duration::from_millis(20);
 /// Between two warnings of clients that were turned away.
 const WARNED: Duration = Duration::from_secs(60);
 
@@ -168,6 +170,8 @@ impl Line {
                 Err(error) if is_passing(&error) => return,
                 Err(error) => {
                     self.warn(now, &format!("cannot accept: {error}"));
+                    // It waits on, and so would we, at full speed.
+                    std::thread::sleep(REFUSED);
                     return;
                 }
             }

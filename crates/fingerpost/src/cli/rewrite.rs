@@ -301,7 +301,7 @@ mod tests {
             ("route g 10.0.0.1 dev eth0", "route get 10.0.0.1 --oif eth0"),
             (
                 "-j r diff kernel frr 10/8 proto bgp",
-                "route diff kernel frr --json --exact 10/8 --proto bgp",
+                "route diff kernel frr -j --exact 10/8 --proto bgp",
             ),
             (
                 "route diff --strict kernel frr --watch",

@@ -131,6 +131,13 @@ impl Zstd {
     }
 }
 
+/// Whether a frame that was taken whole has the checksum that it says, if it
+/// says one (RFC 8878 §3.1.1).
+fn is_as_said(frame: &FrameDecoder) -> bool {
+    let said = frame.get_checksum_from_data();
+    said.is_none() || said == frame.get_calculated_checksum()
+}
+
 impl Read for Zstd {
     fn read(&mut self, to: &mut [u8]) -> io::Result<usize> {
         let Self { from, frame } = self;
@@ -140,6 +147,8 @@ impl Read for Zstd {
                 frame
                     .decode_blocks(&mut *from, some)
                     .map_err(io::Error::other)?;
+            } else if !is_as_said(frame) {
+                return Err(io::Error::other("the checksum of a frame of zstd is wrong"));
             } else if from.fill_buf()?.is_empty() {
                 return Ok(0);
             } else {

@@ -54,7 +54,10 @@ fn watch(netns: &Netns, frr: &Frr<'_>, until: Instant) {
                     "missing since {since:?}: {still:?}\n{}",
                     status(netns)
                 );
-                Some((since, still))
+                match still.is_empty() {
+                    true => Some((Instant::now(), missing)),
+                    false => Some((since, still)),
+                }
             }
         };
         sleep(Duration::from_millis(200));

@@ -1,6 +1,6 @@
 //! Strangers at the door of a feed: none of them stops the one that feeds.
 
-use std::io::{Read, Write};
+use std::io::{ErrorKind, Read, Write};
 use std::net::TcpStream;
 use std::time::Duration;
 
@@ -28,7 +28,13 @@ impl Peer {
         self.0
             .set_read_timeout(Some(Duration::from_secs(30)))
             .unwrap();
-        !matches!(self.0.read(&mut [0; 8]), Ok(1..))
+        match self.0.read(&mut [0; 8]) {
+            Ok(read) => read == 0,
+            Err(error) => matches!(
+                error.kind(),
+                ErrorKind::ConnectionReset | ErrorKind::BrokenPipe
+            ),
+        }
     }
 }
 
@@ -70,8 +76,8 @@ fn strangers_do_not_disturb_the_one_that_feeds() {
     let mut zebra = Peer::connect(&netns);
     zebra.says(&route(1));
     has(&netns, 1);
-    // Silent ones, by the thousand; garbage; half a frame.
-    let crowd: Vec<Peer> = (0..1_000).map(|_| Peer::connect(&netns)).collect();
+    // Silent ones, by the hundred; garbage; half a frame.
+    let crowd: Vec<Peer> = (0..300).map(|_| Peer::connect(&netns)).collect();
     let mut liar = Peer::connect(&netns);
     liar.says(b"GET / HTTP/1.1\r\n\r\n");
     assert!(liar.is_closed());
@@ -79,7 +85,7 @@ fn strangers_do_not_disturb_the_one_that_feeds() {
     half.says(&route(9)[..20]);
     zebra.says(&route(2));
     has(&netns, 2);
-    let is_turned_away = || (status(&netns)["turned_away"].as_u64() >= Some(990)).then_some(());
+    let is_turned_away = || (status(&netns)["turned_away"].as_u64() >= Some(290)).then_some(());
     wait_until(PATIENCE, "strangers turned away", is_turned_away).unwrap();
     assert_eq!(status(&netns)["connections"], 1);
     drop(crowd);

@@ -13,8 +13,9 @@ use crate::context::View;
 use crate::selection::{BadQuestion, Selection};
 use words::Names;
 
-/// Prefixes that may differ at once while they are watched: some 4 MiB.
-const MAX_DIFFERING: usize = 1 << 16;
+/// Prefixes that may differ at once while they are watched: their lines, told
+/// at once, are some 4 MiB.
+const MAX_DIFFERING: usize = 1 << 13;
 
 /// Which prefixes differ, kept while they change.
 #[derive(Debug)]

@@ -45,7 +45,7 @@ fn source_text(source: &Candidates<'_>, view: &View<'_>, out: &mut Vec<u8>) {
         changed_text(source, view, out);
         out.push(b'\n');
     }
-    for (at_millis, event) in &source.history.newest {
+    for (at_millis, event) in source.history.newest.iter().filter(is_timed) {
         history_text(*at_millis, event, view, out);
     }
 }
@@ -70,10 +70,15 @@ fn verdict_text(verdict: &Verdict, view: &View<'_>, out: &mut Vec<u8>) {
     out.extend_from_slice(plain.as_bytes());
 }
 
+/// Whether it is known when it was: of what a file has told it is not.
+fn is_timed((at_millis, _): &&(u64, Event)) -> bool {
+    *at_millis > 0
+}
+
 /// `; changed 12s ago, 3 times`, as far back as events are kept.
 fn changed_text(source: &Candidates<'_>, view: &View<'_>, out: &mut Vec<u8>) {
     let history = &source.history;
-    match history.newest.last() {
+    match history.newest.last().filter(is_timed) {
         Some((at_millis, _)) => {
             out.extend_from_slice(b"; changed ");
             ago(*at_millis, view, out);
@@ -235,7 +240,7 @@ fn source_fields(source: &Candidates<'_>, view: &View<'_>, json: &mut Json<'_>) 
         json.value("known_since_millis", Value::Number(at));
     }
     json.list("history");
-    for (at_millis, event) in &history.newest {
+    for (at_millis, event) in history.newest.iter().filter(is_timed) {
         if let Row::Route(route) = &event.row {
             json.object_item();
             json.value("at_millis", Value::Number(*at_millis));

@@ -85,8 +85,9 @@ impl Mrt {
         let (number, offset) = (file.reader.records(), file.reader.bytes());
         let (bad, is_over) = match file.reader.next_record() {
             Ok(Some((header, _))) if is_behind(self.until, &self.rib, header.at_micros) => {
-                self.files.clear();
-                return Step::Ended;
+                // Others may have begun later and have less.
+                self.files.pop_front();
+                return Step::Taken;
             }
             Ok(Some((header, body))) => (
                 self.rib

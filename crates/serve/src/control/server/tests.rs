@@ -431,8 +431,10 @@ fn a_client_that_stalls_holds_no_snapshot_and_gets_every_row_once() {
 fn an_answer_that_is_no_walk_is_kept_whole_and_no_snapshot_with_it() {
     let mut tested = Tested::new(Patience::default(), MANY);
     let (_, expected) = tested.ask(sorted(view::Format::Ndjson)).unwrap();
-    let mut stalled = begin(&tested, sorted(view::Format::Ndjson));
     let kept = |tested: &Tested| tested.server.shared.kept.taken();
+    let is_free = || (kept(&tested) == 0).then_some(());
+    lab::wait_until(PATIENCE, "the memory of the first", is_free).unwrap();
+    let mut stalled = begin(&tested, sorted(view::Format::Ndjson));
     lab::wait_until(PATIENCE, "an answer that is kept", || {
         (kept(&tested) > CLIENT_BYTES).then_some(())
     })
@@ -506,7 +508,8 @@ fn what_is_kept_has_a_bound_and_beyond_it_the_client_is_told() {
         assert_eq!(kind, protocol::ERROR, "{why}");
         assert!(why.contains(named), "{why}");
         tested.until(|answered| answered.clients == 0);
-        assert_eq!(tested.server.shared.kept.taken(), 0);
+        let is_free = || (tested.server.shared.kept.taken() == 0).then_some(());
+        lab::wait_until(PATIENCE, "its memory", is_free).unwrap();
         // And back: who takes the answer gets it.
         let (rows, _) = tested.ask(sorted(view::Format::Json)).unwrap();
         assert_eq!(rows, u64::from(MANY));
