@@ -18,7 +18,7 @@ use crate::{FPM, fed, ours, status, wired};
 /// Routes that are there all the time.
 const STEADY: u32 = 400;
 /// A feed is behind zebra by what lies between two questions.
-const BEHIND: Duration = Duration::from_secs(4);
+const BEHIND: Duration = Duration::from_secs(10);
 
 fn number(variable: &str, usual: u64) -> u64 {
     let set = env::var(variable).ok();
