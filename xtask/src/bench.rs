@@ -14,6 +14,7 @@ mod links;
 mod mrt;
 mod namespaces;
 mod nat;
+mod own;
 mod peers;
 mod plot;
 mod record;

@@ -106,8 +106,8 @@ pub struct Moment {
 impl Moment {
     /// Whether it has not all that was seen.
     fn is_before(&self, seen: &[Generation; 2]) -> bool {
-        let both = self.tables.iter().zip(seen);
-        both.into_iter().any(|(of, seen)| of.generation < *seen)
+        let mut both = self.tables.iter().zip(seen);
+        both.any(|(of, seen)| of.generation < *seen)
     }
 
     /// As `view` compares them.

@@ -358,8 +358,7 @@ fn is_about(event: &Event, table: u32, prefix: IpNet) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::row::attributes::RawAttributes;
-    use crate::row::route::{NextHops, Route, RouteBody};
+    use crate::row::route::{Route, RouteBody};
     use crate::row::rule::Rule;
 
     fn events(count: usize) -> Vec<Event> {
@@ -444,18 +443,7 @@ mod tests {
         let body = Arc::new(RouteBody {
             kind: 1,
             protocol: 4,
-            scope: 0,
-            flags: 0,
-            preferred_source: None,
-            source: None,
-            nexthop_id: None,
-            next_hops: NextHops::None,
-            metrics: None,
-            preference: None,
-            error: 0,
-            expires_at_millis: None,
-            rest: RawAttributes::default(),
-            path: Default::default(),
+            ..RouteBody::default()
         });
         let route = Route {
             table,

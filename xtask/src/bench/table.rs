@@ -1,36 +1,11 @@
 //! Cases `table` and `container`: programs of the lab's own, since
 //! everything happens in one process.
 
-use std::process::Stdio;
-
 use ::lab::bench::Measured;
-use anyhow::{Context, Result, bail};
+use anyhow::Result;
 
-use super::Setting;
-use crate::host;
+use super::{Setting, own};
 
 pub fn measure(setting: &Setting, bench: &str) -> Result<Vec<Measured>> {
-    let mut cargo = host::cargo();
-    cargo
-        .current_dir(host::workspace()?)
-        .args([
-            "bench",
-            "--quiet",
-            "--package=fingerpost-lab",
-            "--bench",
-            bench,
-            "--",
-        ])
-        .arg(format!("--rounds={}", setting.rounds));
-    if setting.quick {
-        cargo.arg("--quick");
-    }
-    let output = cargo
-        .stderr(Stdio::inherit())
-        .output()
-        .context("starting cargo bench")?;
-    if !output.status.success() {
-        bail!("the benchmark `{bench}` failed");
-    }
-    serde_json::from_slice(&output.stdout).context("reading the benchmark's rows")
+    own::measure(setting, "fingerpost-lab", bench, [])
 }

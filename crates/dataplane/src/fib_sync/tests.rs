@@ -251,11 +251,8 @@ fn goes_further(router: &Router, to: IpAddr) -> bool {
         IpAddr::V4(_) => tables.routes.tables_v4(0).collect(),
         IpAddr::V6(_) => tables.routes.tables_v6(0).collect(),
     };
-    let all = numbers.iter().map(|table| -> Vec<_> {
-        let covering = tables.routes.matching(*table, to);
-        covering.collect()
-    });
-    let mut all = all.into_iter();
+    let covering = |table: &u32| tables.routes.matching(*table, to).collect::<Vec<_>>();
+    let mut all = numbers.iter().map(covering);
     match to {
         IpAddr::V4(_) => all.any(|routes| routes.iter().any(|route| leads_nowhere(tables, route))),
         IpAddr::V6(_) => all.any(|routes| {

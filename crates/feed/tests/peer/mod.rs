@@ -167,18 +167,9 @@ fn route(prefix: &str, metric: u32, nexthop_id: Option<u32>, next_hops: NextHops
         body: RouteBody {
             kind: kind::UNICAST,
             protocol: 186,
-            scope: 0,
-            flags: 0,
-            preferred_source: None,
-            source: None,
             nexthop_id,
             next_hops,
-            metrics: None,
-            preference: None,
-            error: 0,
-            expires_at_millis: None,
-            rest: Default::default(),
-            path: Default::default(),
+            ..RouteBody::default()
         },
     })
 }

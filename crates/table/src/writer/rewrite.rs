@@ -71,21 +71,11 @@ mod tests {
         RouteBody {
             kind: 1,
             protocol: 4,
-            scope: 0,
-            flags: 0,
-            preferred_source: None,
-            source: None,
-            nexthop_id: None,
             next_hops: match links {
                 [one] => NextHops::One(hop(one)),
                 many => NextHops::Many(many.iter().map(hop).collect()),
             },
-            metrics: None,
-            preference: None,
-            error: 0,
-            expires_at_millis: None,
-            rest: Default::default(),
-            path: Default::default(),
+            ..RouteBody::default()
         }
     }
 

@@ -630,23 +630,13 @@ fn routed(prefix: &str, gateway: u8) -> Route {
         body: RouteBody {
             kind: 1,
             protocol: 4,
-            scope: 0,
-            flags: 0,
-            preferred_source: None,
-            source: None,
-            nexthop_id: None,
             next_hops: NextHops::One(NextHop {
                 link: 1,
                 gateway: Some([192, 0, 2, gateway].into()),
                 weight: 1,
                 ..NextHop::default()
             }),
-            metrics: None,
-            preference: None,
-            error: 0,
-            expires_at_millis: None,
-            rest: Default::default(),
-            path: Default::default(),
+            ..RouteBody::default()
         },
     }
 }
