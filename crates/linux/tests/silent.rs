@@ -246,6 +246,73 @@ fn v6_routes_gain_and_lose_paths() {
     );
 }
 
+/// Each path has its own metrics, protocol, source and preference, and the
+/// route shows the first one's.
+#[test]
+fn paths_of_a_v6_route_say_what_each_was_made_with() {
+    let Some(bench) = Bench::new("paths") else {
+        return;
+    };
+    bench.all(PAIRS);
+    bench.each(
+        "addr add 2001:db8:1::1/64 dev va nodad
+         addr add 2001:db8:2::1/64 dev vb nodad
+         -6 route add 2001:db8:9::/48 via 2001:db8:1::2 mtu 1400
+         -6 route append 2001:db8:9::/48 via 2001:db8:1::3
+         -6 route append 2001:db8:9::/48 via 2001:db8:2::2 proto 99 mtu 1300
+         -6 route append 2001:db8:9::/48 via 2001:db8:2::3 pref high
+         -6 route append 2001:db8:9::/48 via 2001:db8:2::4 src 2001:db8:2::1
+         -6 route del 2001:db8:9::/48 via 2001:db8:1::2
+         -6 route del 2001:db8:9::/48 via 2001:db8:1::3
+         -6 route del 2001:db8:9::/48 via 2001:db8:2::2
+         -6 route del 2001:db8:9::/48 via 2001:db8:2::3
+         -6 route append 2001:db8:9::/48 via 2001:db8:2::5 proto 98
+         -6 route append 2001:db8:9::/48 via 2001:db8:1::5 proto 97
+         addr del 2001:db8:2::1/64 dev vb
+         -6 route del 2001:db8:9::/48 proto 98
+         -6 route add 2001:db8:a::/48 via 2001:db8:1::2 mtu 1400
+         -6 route append 2001:db8:a::/48 via 2001:db8:1::3 proto 99
+         -6 route replace 2001:db8:a::/48 via 2001:db8:1::4
+         -6 route append 2001:db8:a::/48 via 2001:db8:1::3
+         -6 route del 2001:db8:a::/48 via 2001:db8:1::4
+         -6 route add 2001:db8:b::/48 via fe80::2 dev va mtu 1400
+         -6 route append 2001:db8:b::/48 via fe80::3 dev vb proto 99
+         link set va mtu 1000
+         link set va mtu 1500
+         -6 route append 2001:db8:b::/48 via fe80::4 dev vb proto 98
+         link del va
+         -6 route del 2001:db8:b::/48 via fe80::3 dev vb",
+    );
+}
+
+/// An IPv6 route's own MTU follows its link's, unless it is locked.
+#[test]
+fn v6_routes_follow_the_mtu_of_their_link() {
+    let Some(bench) = Bench::new("mtu") else {
+        return;
+    };
+    bench.all(PAIRS);
+    bench.each(
+        "-6 route add 2001:db8:1::/48 via fe80::2 dev va mtu 1400
+         -6 route add 2001:db8:2::/48 via fe80::2 dev va mtu lock 1400
+         -6 route add 2001:db8:3::/48 via fe80::2 dev va
+         -6 route add 2001:db8:4::/48 dev va mtu 1290 hoplimit 7
+         -6 route add 2001:db8:5::/48 via fe80::2 dev vb mtu 1400
+         -6 route append 2001:db8:5::/48 via fe80::2 dev va mtu 1400
+         -6 nexthop add id 7 via fe80::2 dev va
+         -6 route add 2001:db8:6::/48 nhid 7 mtu 1400
+         route add 192.0.2.0/24 via 10.1.0.2 mtu 1400
+         link set va mtu 1300
+         link set va mtu 1350
+         link set va mtu 9000
+         link set va mtu 1280
+         link set vb mtu 1390
+         -6 route del 2001:db8:5::/48 via fe80::2 dev vb
+         link set va mtu 1000
+         link set va mtu 1500",
+    );
+}
+
 #[test]
 fn carriers_come_and_go() {
     let Some(bench) = Bench::new("carrier") else {

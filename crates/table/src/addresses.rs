@@ -72,7 +72,10 @@ impl Addresses {
 
     /// All, ordered by link, in each as the kernel lists them.
     pub fn iter(&self) -> impl Iterator<Item = &Arc<Address>> {
-        self.by_place.iter().map(|(_, row)| row)
+        self.by_place
+            .iter()
+            .fetching(|row| &**row)
+            .map(|(_, row)| row)
     }
 
     /// All from a place on (itself included), each with its place. A seek,
@@ -81,7 +84,10 @@ impl Addresses {
         &'a self,
         place: &AddressPlace,
     ) -> impl Iterator<Item = (AddressPlace, &'a Arc<Address>)> + use<'a> {
-        self.by_place.from(place).map(|(place, row)| (*place, row))
+        self.by_place
+            .from(place)
+            .fetching(|row| &**row)
+            .map(|(place, row)| (*place, row))
     }
 
     /// The addresses of a link, as the kernel lists them. A seek, then
@@ -113,7 +119,10 @@ impl Addresses {
         &'a self,
         key: &AddressKey,
     ) -> impl Iterator<Item = &'a Arc<Address>> + use<'a> {
-        self.by_key.from(key).map(|(_, (row, _))| row)
+        self.by_key
+            .from(key)
+            .fetching(|(row, _)| &**row)
+            .map(|(_, (row, _))| row)
     }
 
     /// The rows with this very address, on whatever links. A seek, then

@@ -47,7 +47,10 @@ impl Links {
 
     /// All links from an index on, in the order of indexes.
     pub fn from(&self, index: u32) -> impl Iterator<Item = &Arc<Link>> {
-        self.by_index.from(&index).map(|(_, (_, link))| link)
+        self.by_index
+            .from(&index)
+            .fetching(|(_, link)| &**link)
+            .map(|(_, (_, link))| link)
     }
 
     /// All links in the order of indexes.

@@ -38,7 +38,10 @@ impl Neighbours {
 
     /// All, ordered by link, then address.
     pub fn iter(&self) -> impl Iterator<Item = &Arc<Neighbour>> {
-        self.by_link.iter().map(|(_, row)| row)
+        self.by_link
+            .iter()
+            .fetching(|row| &**row)
+            .map(|(_, row)| row)
     }
 
     /// All from a key on, ordered by link, then address.
@@ -46,7 +49,10 @@ impl Neighbours {
         &'a self,
         key: &NeighbourKey,
     ) -> impl Iterator<Item = &'a Arc<Neighbour>> + use<'a> {
-        self.by_link.from(key).map(|(_, row)| row)
+        self.by_link
+            .from(key)
+            .fetching(|row| &**row)
+            .map(|(_, row)| row)
     }
 
     /// The neighbours on a link. A seek, then O(rows returned).

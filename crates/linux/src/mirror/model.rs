@@ -18,6 +18,7 @@ use table::{
 };
 
 use super::{normalise, silent};
+use siblings::Siblings;
 
 /// Links with a lower MTU have no IPv6 (`IPV6_MIN_MTU`).
 const V6_MIN_MTU: u32 = 1280;
@@ -33,6 +34,8 @@ pub struct Model {
     arrived: BTreeSet<u32>,
     /// Addresses came of which the announcements do not tell the order.
     has_unsure_order: bool,
+    /// What the paths of IPv6 routes say.
+    siblings: Siblings,
 }
 
 impl Model {
@@ -43,6 +46,7 @@ impl Model {
             all_ignore_linkdown: false,
             arrived: BTreeSet::new(),
             has_unsure_order: false,
+            siblings: Siblings::default(),
         }
     }
 
@@ -54,6 +58,7 @@ impl Model {
             all_ignore_linkdown: self.all_ignore_linkdown,
             arrived: BTreeSet::new(),
             has_unsure_order: false,
+            siblings: Siblings::default(),
         }
     }
 
@@ -149,7 +154,7 @@ impl Model {
         let new = announcement.operation == Operation::New;
         match announcement.item {
             Item::Link(link) if new => self.put_link(link),
-            Item::Link(link) => silent::link_gone(&mut self.writer, link.index),
+            Item::Link(link) => silent::link_gone(&mut self.writer, &mut self.siblings, link.index),
             Item::Address(row) if new => self.put_address(row),
             Item::Address(row) => self.delete_address(&row),
             Item::Neighbour(row) if new => self.writer.apply(Change::PutNeighbour(row)),
@@ -211,8 +216,9 @@ impl Model {
             .as_ref()
             .map(|old| (old.is_up(), silent::is_running(old)));
         let now = (link.is_up(), silent::is_running(&link));
-        let lost_v6 =
-            old.as_ref().is_some_and(|old| old.mtu >= V6_MIN_MTU) && link.mtu < V6_MIN_MTU;
+        let old_mtu = old.as_ref().map(|old| old.mtu);
+        let old_mtu = old_mtu.filter(|mtu| *mtu >= V6_MIN_MTU && *mtu != link.mtu);
+        let mtu = link.mtu;
         self.writer.apply(Change::PutLink(link))?;
         if let Some((was_up, was_running)) = was {
             if was_up && !now.0 {
@@ -223,8 +229,12 @@ impl Model {
                 silent::hops_revived(&mut self.writer, index)?;
             }
         }
-        if lost_v6 {
-            silent::v6_disabled(&mut self.writer, index)?;
+        if let Some(before) = old_mtu {
+            let siblings = &mut self.siblings;
+            match mtu < V6_MIN_MTU {
+                true => silent::v6_disabled(&mut self.writer, siblings, index)?,
+                false => silent::mtu_changed(&mut self.writer, siblings, index, before, mtu)?,
+            }
         }
         if let Some(own) = own {
             silent::own_address_left(&mut self.writer, index, own)?;
@@ -263,7 +273,10 @@ impl Model {
         self.writer.apply(Change::DeleteAddress(key))?;
         match row.local {
             IpAddr::V4(_) => silent::v4_address_gone(&mut self.writer, row.link, row.local),
-            IpAddr::V6(_) => silent::v6_address_gone(&mut self.writer, row.link, row.local),
+            IpAddr::V6(_) => {
+                let siblings = &mut self.siblings;
+                silent::v6_address_gone(&mut self.writer, siblings, row.link, row.local)
+            }
         }
     }
 
@@ -357,14 +370,10 @@ impl Model {
             .routes
             .beside(&row)
             .into_iter()
-            .filter(|old| same_kind(old.body, &row.body) && covers(&row.body, old.body))
+            .filter(|old| same_path(old.body, &row.body) && covers(&row.body, old.body))
             .map(|old| old.to_shared())
             .collect();
-        if replaced.is_none()
-            && let Some(joined) = joined.first()
-        {
-            older_first(&mut row.body, &joined.body);
-        }
+        self.what_paths_say(&mut row, replaced.as_ref(), joined.first());
         if replaced.is_none() && joined.iter().any(|old| *old.body == row.body) {
             return Ok(());
         }
@@ -382,6 +391,32 @@ impl Model {
         self.writer.apply(Change::PutRoute(row, place))
     }
 
+    /// Makes of an announced IPv6 route, which says what the path says that
+    /// it names first, what the route shows.
+    fn what_paths_say(
+        &mut self,
+        row: &mut Route,
+        replaced: Option<&SharedRoute>,
+        joined: Option<&SharedRoute>,
+    ) {
+        let Some(by) = row.body.next_hops.as_slice().first().cloned() else {
+            return;
+        };
+        match (replaced, joined) {
+            (None, Some(joined)) => {
+                older_first(&mut row.body, &joined.body);
+                row.body = self.siblings.join(joined, &row.body, &by);
+                self.siblings.look(self.writer.tables());
+            }
+            (replaced, _) => {
+                let is_theirs = |body: &RouteBody| joins_paths(body);
+                if is_theirs(&row.body) || replaced.is_some_and(|old| is_theirs(&old.body)) {
+                    self.siblings.forget(row);
+                }
+            }
+        }
+    }
+
     /// The route that an IPv6 route announced as a replacement stands for:
     /// the first that joins paths as it does, else the first.
     fn replaced_v6(&self, row: &Route) -> Option<SharedRoute> {
@@ -395,7 +430,7 @@ impl Model {
     /// One next hop of an IPv6 route may go without the others.
     fn delete_v6_route(&mut self, row: &Route) -> Result<(), TableFull> {
         let is_gone =
-            |old: &RouteRef<'_>| same_kind(old.body, &row.body) && covers(old.body, &row.body);
+            |old: &RouteRef<'_>| same_path(old.body, &row.body) && covers(old.body, &row.body);
         let old = if row.body.next_hops == NextHops::None {
             self.run_of(row).find(is_gone)
         } else {
@@ -407,12 +442,10 @@ impl Model {
         };
         let rest = without(&old.body, &row.body);
         if rest == NextHops::None {
+            self.siblings.forget(&old);
             return self.writer.apply(Change::DeleteRoute(old));
         }
-        let left = RouteBody {
-            next_hops: rest,
-            ..(*old.body).clone()
-        };
+        let left = self.siblings.leave(&old, rest);
         silent::rewrite(&mut self.writer, old, left)
     }
 
@@ -453,6 +486,13 @@ fn same_kind(a: &RouteBody, b: &RouteBody) -> bool {
         && a.protocol == b.protocol
         && a.source == b.source
         && a.nexthop_id == b.nexthop_id
+}
+
+/// Whether two IPv6 routes of one place may be paths of one: those by a
+/// gateway are, whoever made them (`rt6_qualify_for_ecmp`).
+fn same_path(a: &RouteBody, b: &RouteBody) -> bool {
+    let by = |body: &RouteBody| (body.kind, body.source, body.nexthop_id);
+    by(a) == by(b) && (a.protocol == b.protocol || (joins_paths(a) && joins_paths(b)))
 }
 
 fn same_hops(a: &NextHops, b: &NextHops) -> bool {
@@ -512,6 +552,8 @@ fn without(old: &RouteBody, gone: &RouteBody) -> NextHops {
         Err(many) => NextHops::Many(many.into()),
     }
 }
+
+pub(crate) mod siblings;
 
 #[cfg(test)]
 #[path = "model/growth.rs"]

@@ -11,11 +11,14 @@ use ipnet::IpNet;
 use table::row::link::flag as link_flag;
 use table::row::neighbour::state;
 use table::row::route::{hop_flag, kind, scope, table_id};
+
 use table::row::rule::{action, flag as rule_flag};
 use table::{
-    Change, FdbEntry, KindData, Link, LinkLayerAddress, Links, NextHop, NextHops, Nexthop,
+    Change, FdbEntry, KindData, Link, LinkLayerAddress, Links, Metric, NextHop, NextHops, Nexthop,
     Placement, RouteBody, RouteRef, Rule, SharedRoute, TableFull, Tables, Writer,
 };
+
+use super::model::siblings::Siblings;
 
 /// `MACVLAN_MODE_PASSTHRU` of `linux/if_link.h`.
 const MACVLAN_MODE_PASSTHRU: u32 = 8;
@@ -55,7 +58,11 @@ fn v6_down(writer: &mut Writer, link: u32) -> Result<(), TableFull> {
 
 /// A link has no IPv6 any more: its IPv6 next hops go one by one, and with
 /// the last of them the route (`fib6_ifdown` of `NETDEV_UNREGISTER`).
-pub(crate) fn v6_disabled(writer: &mut Writer, link: u32) -> Result<(), TableFull> {
+pub(crate) fn v6_disabled(
+    writer: &mut Writer,
+    siblings: &mut Siblings,
+    link: u32,
+) -> Result<(), TableFull> {
     let over = writer.tables().routes.over_link(link);
     let routes: Vec<SharedRoute> = over
         .filter(|route| !is_v4(route) && route.body.nexthop_id.is_none())
@@ -64,14 +71,12 @@ pub(crate) fn v6_disabled(writer: &mut Writer, link: u32) -> Result<(), TableFul
     for route in routes {
         let hops = route.body.next_hops.as_slice().iter();
         let left: Vec<NextHop> = hops.filter(|hop| hop.link != link).cloned().collect();
-        let body = RouteBody {
-            next_hops: match <[NextHop; 1]>::try_from(left) {
-                // A path that has lost its siblings is a plain route.
-                Ok([one]) => NextHops::One(NextHop { weight: 1, ..one }),
-                Err(left) => NextHops::Many(left.into()),
-            },
-            ..(*route.body).clone()
+        let left = match <[NextHop; 1]>::try_from(left) {
+            // A path that has lost its siblings is a plain route.
+            Ok([one]) => NextHops::One(NextHop { weight: 1, ..one }),
+            Err(left) => NextHops::Many(left.into()),
         };
+        let body = siblings.leave(&route, left);
         match body.next_hops.as_slice().is_empty() {
             true => writer.apply(Change::DeleteRoute(route))?,
             false => rewrite(writer, route, body)?,
@@ -86,9 +91,13 @@ pub(crate) fn carrier_lost(writer: &mut Writer, link: u32) -> Result<(), TableFu
 }
 
 /// A link is gone, and all that was on it.
-pub(crate) fn link_gone(writer: &mut Writer, link: u32) -> Result<(), TableFull> {
+pub(crate) fn link_gone(
+    writer: &mut Writer,
+    siblings: &mut Siblings,
+    link: u32,
+) -> Result<(), TableFull> {
     drop_nexthops_of(writer, link)?;
-    v6_disabled(writer, link)?;
+    v6_disabled(writer, siblings, link)?;
     drop_routes(writer, link, |_, _| true)?;
     let tables = writer.tables();
     let addresses = tables
@@ -260,31 +269,73 @@ fn gateway_was_own(writer: &mut Writer, gateway: IpAddr) -> Result<(), TableFull
 /// the preference and stay (`rt6_remove_prefsrc`).
 pub(crate) fn v6_address_gone(
     writer: &mut Writer,
+    siblings: &mut Siblings,
     link: u32,
     address: IpAddr,
 ) -> Result<(), TableFull> {
-    let preferring: Vec<SharedRoute> = writer
-        .tables()
-        .routes
-        .preferring(address)
-        .filter(|route| {
-            route
-                .body
-                .next_hops
-                .as_slice()
-                .iter()
-                .any(|hop| hop.link == link)
-        })
+    let over = |hop: &NextHop| hop.link == link;
+    let preferring = writer.tables().routes.preferring(address);
+    let preferring: Vec<SharedRoute> = preferring
+        .filter(|route| route.body.next_hops.as_slice().iter().any(over))
         .map(|route| route.to_shared())
         .collect();
     for route in preferring {
-        let body = RouteBody {
-            preferred_source: None,
-            ..(*route.body).clone()
-        };
+        let body = siblings.change(&route, |hop, body| {
+            if hop.link == link {
+                body.preferred_source.take_if(|it| *it == address);
+            }
+        });
+        rewrite(writer, route, body)?;
+    }
+    siblings.forget_source(link, address);
+    Ok(())
+}
+
+/// A link has another MTU: IPv6 routes over it that set one no smaller, or
+/// the one that the link had, follow it unless theirs is locked
+/// (`rt6_mtu_change_route`, `fib6_nh_mtu_change`). O(bodies over the link).
+pub(crate) fn mtu_changed(
+    writer: &mut Writer,
+    siblings: &mut Siblings,
+    link: u32,
+    before: u32,
+    now: u32,
+) -> Result<(), TableFull> {
+    let is_bound = |body: &RouteBody| {
+        let is_several = body.next_hops.as_slice().len() > 1;
+        mtu_of(body).is_some() || (is_several && !siblings.is_empty())
+    };
+    let routes = &writer.tables().routes;
+    let bound: Vec<SharedRoute> = routes
+        .bodies_over_link(link)
+        .filter(|(_, body)| is_bound(body))
+        .flat_map(|(id, _)| routes.of_body(id))
+        .filter(|route| !is_v4(route))
+        .map(|route| route.to_shared())
+        .collect();
+    for route in bound {
+        let is_of_object = route.body.nexthop_id.is_some();
+        let body = siblings.change(&route, |hop, body| {
+            if is_of_object || hop.link == link {
+                follow_mtu(body, before, now);
+            }
+        });
         rewrite(writer, route, body)?;
     }
     Ok(())
+}
+
+fn mtu_of(body: &RouteBody) -> Option<u32> {
+    let metrics = body.metrics.as_ref()?;
+    let is_locked = metrics.is_locked(Metric::Mtu.number());
+    metrics.get(Metric::Mtu).filter(|_| !is_locked)
+}
+
+fn follow_mtu(body: &mut RouteBody, before: u32, now: u32) {
+    let follows = mtu_of(body).is_some_and(|mtu| mtu >= now || mtu == before);
+    if let Some(metrics) = body.metrics.as_mut().filter(|_| follows) {
+        metrics.set(Metric::Mtu, now);
+    }
 }
 
 /// A link is up again, or has an address again: its hops are alive

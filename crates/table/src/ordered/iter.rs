@@ -1,9 +1,15 @@
 //! A walk over the rows of an [`Ordered`](super::Ordered).
 
+use std::iter;
+
 use arrayvec::ArrayVec;
 
 use super::node::{DEPTH, Inner, Leaf, Node};
 use crate::cost;
+
+/// So many rows ahead are fetched: as many as are written into a packet
+/// while memory answers once.
+const AHEAD: usize = 8;
 
 /// The rows of an [`Ordered`](super::Ordered) in order, from where it was sought.
 #[derive(Debug, Clone)]
@@ -38,6 +44,22 @@ impl<'a, K, V> Iter<'a, K, V> {
         leaf: None,
         at: 0,
     };
+
+    /// The same walk for values that point to their rows (`row` follows the
+    /// pointer without looking behind it): rows ahead are fetched while
+    /// others are looked at. After tables have come and gone, rows lie
+    /// anywhere, and each would be waited for.
+    pub fn fetching<R: 'a>(
+        mut self,
+        row: impl Fn(&'a V) -> &'a R,
+    ) -> impl Iterator<Item = (&'a K, &'a V)> {
+        iter::from_fn(move || {
+            if let Some(ahead) = self.leaf.and_then(|leaf| leaf.values.get(self.at + AHEAD)) {
+                memory::prefetch(row(ahead));
+            }
+            self.next()
+        })
+    }
 
     fn next_leaf(&mut self) -> Option<&'a Leaf<K, V>> {
         let mut node = loop {
