@@ -57,6 +57,16 @@ impl<'a> Attributes<'a> {
         Ok(Self { all })
     }
 
+    /// The number of the only attribute, or that there is none; `None`:
+    /// there are several.
+    pub fn only(&self) -> Option<Option<u8>> {
+        match self.all[..] {
+            [] => Some(None),
+            [(number, _)] => Some(Some(number)),
+            _ => None,
+        }
+    }
+
     /// The value of an attribute.
     pub fn get(&self, number: u8) -> Option<&'a [u8]> {
         let mut all = self.all.iter();

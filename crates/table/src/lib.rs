@@ -21,6 +21,7 @@ mod family;
 mod fdb;
 mod links;
 mod lookup;
+mod monitored;
 mod neighbours;
 mod nexthops;
 mod ordered;
@@ -71,6 +72,7 @@ pub use rules::{RuleKey, Rules};
 pub use sample::{NeighbourSample, Sample};
 pub use samples::{Fresh, Sampled, Samples};
 pub use source::{OfOwner, Source};
+pub use monitored::{MonitoredPeer, MonitoredRouter, PeerEvent};
 pub use status::{FeedStatus, Phase, Status};
 
 pub use writer::{

@@ -84,7 +84,7 @@ impl Tables {
 
     /// The owner of a name beside the first.
     pub(crate) fn owner(&self, name: &str) -> Option<&Owner> {
-        self.owners.get(name)
+        self.owners.find(name)
     }
 
     /// The rows of an owner beside the first, as tables, at this moment.
