@@ -17,4 +17,4 @@ mod server;
 mod settling;
 mod stream;
 
-pub use server::{Door, Feed, Server};
+pub use server::{Door, Feed, FpmFeed, Limits, Server, StationFeed};
