@@ -354,9 +354,10 @@ mod tests {
 
     #[test]
     fn each_reason_of_a_peer_down_has_words() {
-        let words = |bytes: &[u8]| match Message::read(kind::PEER_DOWN, &about(bytes))? {
-            Message::PeerDown(_, why) => Ok(why),
-            _ => panic!(),
+        let words = |bytes: &[u8]| match Message::read(kind::PEER_DOWN, &about(bytes)) {
+            Ok(Message::PeerDown(_, why)) => Ok(why),
+            Ok(other) => panic!("{other:?}"),
+            Err(bad) => Err(bad),
         };
         let shut = bgp(3, &[6, 2]);
         for (bytes, told) in [
