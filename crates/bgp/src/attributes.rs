@@ -130,6 +130,13 @@ impl<'a> Attributes<'a> {
         Ok(PathAttributes::pack(own.into_iter().flatten().chain(kept)))
     }
 
+    /// Whether the AS path, where there is one, can be one of numbers of
+    /// this size.
+    pub fn has_path_of(&self, size: AsSize) -> bool {
+        let path = self.get(number::AS_PATH).unwrap_or_default();
+        widen(path, size, &mut Vec::new()).is_ok()
+    }
+
     /// The AS path with numbers of four bytes.
     fn as_path(&self, size: AsSize) -> Result<Option<Vec<u8>>, Bad> {
         let Some(path) = self.get(number::AS_PATH) else {

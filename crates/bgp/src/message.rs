@@ -45,6 +45,8 @@ impl<'a> Message<'a> {
         let message = Self::take(bytes)?;
         let value = message.kind.into();
         let is_it = message.kind == of;
-        is_it.then_some(message.body).ok_or(Bad::Value { what, value })
+        is_it
+            .then_some(message.body)
+            .ok_or(Bad::Value { what, value })
     }
 }

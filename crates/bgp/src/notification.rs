@@ -69,7 +69,10 @@ mod tests {
             (&[4, 0], "hold timer expired"),
             (&[3, 11, 9], "UPDATE message error, subcode 11"),
             (&[6, 2], "administrative shutdown"),
-            (&[6, 2, 3, b'b', 0x1b, b'y', 7], "administrative shutdown: by"),
+            (
+                &[6, 2, 3, b'b', 0x1b, b'y', 7],
+                "administrative shutdown: by",
+            ),
             (&[6, 4, 200, b'x'], "administrative reset"),
             (&[6, 99], "cease, subcode 99"),
             (&[99, 1], "code 99, subcode 1"),

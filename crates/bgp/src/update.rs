@@ -84,7 +84,10 @@ impl<'a> Update<'a> {
     /// Whether it says nothing but that all of a family was told
     /// (End-of-RIB, RFC 4724 §2): whether that is IPv6.
     pub fn end_of_rib(&self) -> Option<bool> {
-        let says_paths = self.announced.iter().any(|(prefixes, _)| !prefixes.is_empty());
+        let says_paths = self
+            .announced
+            .iter()
+            .any(|(prefixes, _)| !prefixes.is_empty());
         if says_paths || self.withdrawn.iter().any(|prefixes| !prefixes.is_empty()) {
             return None;
         }

@@ -61,10 +61,22 @@ fn each_table_of_a_peer_is_a_source() {
     let shown: Vec<(String, Vec<String>)> = fed.sources();
     let expected = [
         ("bmp:192.0.2.1@edge", "10.0.0.0/8 via 198.51.100.1 65001 7"),
-        ("bmp:192.0.2.1_out-post@edge", "13.0.0.0/8 via 198.51.100.1 65001 7"),
-        ("bmp:192.0.2.1_out@edge", "12.0.0.0/8 via 198.51.100.1 65001 7"),
-        ("bmp:192.0.2.1_post@edge", "11.0.0.0/8 via 198.51.100.1 65001 7"),
-        ("bmp:2001:db8::2_65000:7_post@edge", "2001:db8:7::/48 via 2001:db8::2 70000"),
+        (
+            "bmp:192.0.2.1_out-post@edge",
+            "13.0.0.0/8 via 198.51.100.1 65001 7",
+        ),
+        (
+            "bmp:192.0.2.1_out@edge",
+            "12.0.0.0/8 via 198.51.100.1 65001 7",
+        ),
+        (
+            "bmp:192.0.2.1_post@edge",
+            "11.0.0.0/8 via 198.51.100.1 65001 7",
+        ),
+        (
+            "bmp:2001:db8::2_65000:7_post@edge",
+            "2001:db8:7::/48 via 2001:db8::2 70000",
+        ),
         ("bmp:loc-rib@edge", "14.0.0.0/8 via 198.51.100.1 65001 7"),
     ];
     let expected = expected.map(|(name, row)| (name.to_owned(), vec![row.to_owned()]));
@@ -73,9 +85,18 @@ fn each_table_of_a_peer_is_a_source() {
     assert_eq!(fed.routes("bmp:192.0.2.1").len(), 1);
     let monitored = fed.status("bmp:2001:db8::2_65000:7_post").feed.unwrap();
     let monitored = monitored.monitored.unwrap();
-    assert_eq!((&*monitored.router, &*monitored.address), ("edge", "2001:db8::2"));
-    assert_eq!((&*monitored.distinguisher, monitored.asn), ("65000:7", 70_000));
-    assert_eq!((monitored.rib, monitored.is_up), ("adj-rib-in post-policy", true));
+    assert_eq!(
+        (&*monitored.router, &*monitored.address),
+        ("edge", "2001:db8::2")
+    );
+    assert_eq!(
+        (&*monitored.distinguisher, monitored.asn),
+        ("65000:7", 70_000)
+    );
+    assert_eq!(
+        (monitored.rib, monitored.is_up),
+        ("adj-rib-in post-policy", true)
+    );
 }
 
 #[test]
@@ -92,11 +113,60 @@ fn routes_change_and_go_and_are_those_of_their_peer_alone() {
         ["10.0.0.0/8 via 198.51.100.1 70000"]
     );
     // AS numbers of two bytes, where the header says so.
-    let old = Attributes::default().origin(0).raw(0x40, 2, &[2, 1, 0xfd, 0xe9]);
+    let old = Attributes::default()
+        .origin(0)
+        .raw(0x40, 2, &[2, 1, 0xfd, 0xe9]);
     let old = old.next_hop([198, 51, 100, 7].into());
     let legacy = one().with(flag::TWO_BYTE_AS);
     fed.says(&legacy.update(&[], &old, &nets(&["12.0.0.0/8"])));
     assert_eq!(fed.routes(ONE)[1], "12.0.0.0/8 via 198.51.100.7 65001");
+}
+
+#[test]
+fn paths_of_two_bytes_without_a_word_of_it_are_told_by_their_lengths() {
+    let mut fed = Fed::new(StationLimits::default());
+    fed.connect("edge");
+    // The peer does not know AS numbers of four bytes.
+    let old = lab::mrt::message(1, &[4, 0xfd, 0xe9, 0, 90, 192, 0, 2, 1, 0]);
+    fed.says(&one().up(&open(65_000, &[]), &old));
+    let of_two = Attributes::default()
+        .origin(0)
+        .raw(0x40, 2, &[2, 2, 0xfd, 0xe9, 0, 9]);
+    let of_two = of_two.next_hop([198, 51, 100, 1].into());
+    fed.says(&one().update(&[], &of_two, &nets(&["10.0.0.0/8"])));
+    // Another router writes four bytes whatever its peers know.
+    fed.says(&one().update(&[], &path(&[65_001, 7]), &nets(&["11.0.0.0/8"])));
+    assert_eq!(
+        fed.routes(ONE),
+        [
+            "10.0.0.0/8 via 198.51.100.1 65001 9",
+            "11.0.0.0/8 via 198.51.100.1 65001 7"
+        ]
+    );
+    // Where the peer does, it is what it says: nothing that can be read.
+    fed.says(&two().plain_up());
+    fed.says(&two().update(&[], &of_two, &nets(&["10.0.0.0/8"])));
+    assert_eq!(fed.routes("bmp:2001:db8::2"), [""; 0]);
+}
+
+#[test]
+fn a_routers_own_table_needs_no_peer_up() {
+    let mut fed = Fed::new(StationLimits::default());
+    fed.connect("go");
+    let own = Peer::loc_rib(65_000);
+    let some = nets(&["10.0.0.0/8"]);
+    fed.says(&own.update(&[], &path(&[65_001]), &some));
+    assert_eq!(fed.routes("bmp:loc-rib").len(), 1);
+    let peer = fed
+        .status("bmp:loc-rib@go")
+        .feed
+        .unwrap()
+        .monitored
+        .unwrap();
+    assert_eq!((peer.is_up, peer.asn, peer.rib), (true, 65_000, "loc-rib"));
+    fed.says(&own.down(6, &[]));
+    fed.says(&own.update(&[], &path(&[65_001]), &some));
+    assert_eq!(fed.routes("bmp:loc-rib"), [""; 0]);
 }
 
 #[test]
@@ -134,18 +204,28 @@ fn a_peer_that_is_down_takes_its_routes_along_and_says_why() {
     let mut fed = up();
     fed.says(&two().plain_up());
     fed.says(&one().update(&[], &path(&[65_001]), &nets(&["10.0.0.0/8"])));
-    fed.says(&one().with(flag::OUT).update(&[], &path(&[1]), &nets(&["10.0.0.0/8"])));
+    fed.says(
+        &one()
+            .with(flag::OUT)
+            .update(&[], &path(&[1]), &nets(&["10.0.0.0/8"])),
+    );
     fed.says(&two().update(&[], &path(&[70_000]), &nets(&["10.0.0.0/8"])));
     let shut = lab::mrt::message(3, &[6, 2]);
     fed.says(&one().down(3, &shut));
     for gone in [ONE, "bmp:192.0.2.1_out@edge"] {
         assert_eq!(fed.routes(gone), [""; 0]);
         let status = fed.status(gone);
-        assert_eq!((status.phase, status.feed.as_ref().unwrap().unconfirmed), (Phase::Live, 0));
+        assert_eq!(
+            (status.phase, status.feed.as_ref().unwrap().unconfirmed),
+            (Phase::Live, 0)
+        );
         let peer = status.feed.unwrap().monitored.clone().unwrap();
         assert_eq!((peer.is_up, peer.ups, peer.downs), (false, 1, 1));
         let last = peer.history.last().unwrap();
-        assert_eq!((last.is_up, &*last.why), (false, "the peer closed: administrative shutdown"));
+        assert_eq!(
+            (last.is_up, &*last.why),
+            (false, "the peer closed: administrative shutdown")
+        );
     }
     assert_eq!(fed.routes("bmp:2001:db8::2").len(), 1);
     // Routes of one that is down are not believed.
@@ -212,7 +292,10 @@ fn rows_stay_when_a_router_goes_and_go_when_it_does_not_tell_them_again() {
     assert_eq!((fed.routes(ONE).len(), fed.unconfirmed(ONE)), (2, 0));
     assert_eq!(fed.status(ONE).phase, Phase::Live);
     // The other peer has not come back: its rows go once all is quiet.
-    assert_eq!((fed.routes(both[1]).len(), fed.unconfirmed(both[1])), (3, 3));
+    assert_eq!(
+        (fed.routes(both[1]).len(), fed.unconfirmed(both[1])),
+        (3, 3)
+    );
     fed.rest(13);
     assert_eq!(fed.routes(both[1]).len(), 3);
     fed.rest(10);
@@ -278,7 +361,10 @@ fn routers_are_told_apart_and_one_that_comes_again_is_the_same() {
     let routers = fed.status("bmp").feed.unwrap().routers.unwrap();
     let names: Vec<&str> = routers.iter().map(|router| &*router.name).collect();
     assert_eq!(names, ["edge.2", "ed-ge"]);
-    assert_eq!((routers[1].peers, routers[1].peers_up, routers[1].routes), (1, 1, 1));
+    assert_eq!(
+        (routers[1].peers, routers[1].peers_up, routers[1].routes),
+        (1, 1, 1)
+    );
 }
 
 #[test]
@@ -300,7 +386,11 @@ fn what_is_counted_is_shown_and_what_is_mirrored_is_counted() {
     fed.says(&two().statistics(&[]));
     fed.says(&message(99, b"from the future"));
     let peer = fed.status(ONE).feed.unwrap().monitored.unwrap();
-    let told: Vec<(&str, u64)> = peer.statistics.iter().map(|(name, of)| (&**name, *of)).collect();
+    let told: Vec<(&str, u64)> = peer
+        .statistics
+        .iter()
+        .map(|(name, of)| (&**name, *of))
+        .collect();
     assert_eq!(told, [("adj_rib_in_routes", 256), ("prefixes_rejected", 4)]);
     assert_eq!(peer.mirrored, 1);
     for what in [
@@ -329,7 +419,10 @@ fn limits_hold_for_a_router_as_a_whole() {
     fed.says(&two().plain_up());
     fed.says(&one().update(&[], &path(&[65_001]), &all[..2]));
     fed.says(&two().update(&[], &path(&[70_000]), &all));
-    assert_eq!((fed.routes(ONE).len(), fed.routes("bmp:2001:db8::2").len()), (2, 1));
+    assert_eq!(
+        (fed.routes(ONE).len(), fed.routes("bmp:2001:db8::2").len()),
+        (2, 1)
+    );
     let status = fed.status("bmp:2001:db8::2");
     assert_eq!(status.refused["routes"], 3);
     assert!(!status.is_whole());
@@ -343,7 +436,10 @@ fn limits_hold_for_a_router_as_a_whole() {
     // A third peer, while two are up; and once one is down.
     let three = Peer::new([192, 0, 2, 3].into(), 65_003);
     fed.says(&three.plain_up());
-    assert_eq!(fed.status("bmp").feed.unwrap().routers.unwrap()[0].refused, 1);
+    assert_eq!(
+        fed.status("bmp").feed.unwrap().routers.unwrap()[0].refused,
+        1
+    );
     fed.says(&two().down(4, &[]));
     fed.says(&three.plain_up());
     fed.says(&three.update(&[], &path(&[65_003]), &all[..1]));
@@ -352,7 +448,10 @@ fn limits_hold_for_a_router_as_a_whole() {
     // More tables than may be.
     fed.says(&one().with(flag::OUT).update(&[], &path(&[1]), &all[..1]));
     assert!(fed.find("bmp:192.0.2.1_out").is_none());
-    assert_eq!(fed.status("bmp").feed.unwrap().routers.unwrap()[0].refused, 2);
+    assert_eq!(
+        fed.status("bmp").feed.unwrap().routers.unwrap()[0].refused,
+        2
+    );
 }
 
 #[test]
@@ -366,7 +465,12 @@ fn attributes_that_cannot_be_read_withdraw_and_lies_end_the_connection() {
     assert_eq!(fed.routes(ONE), [""; 0]);
     let status = fed.status(ONE);
     assert_eq!(status.malformed, 1);
-    assert!(status.last_trouble.unwrap().contains("10.0.0.0/8 is taken as withdrawn"));
+    assert!(
+        status
+            .last_trouble
+            .unwrap()
+            .contains("10.0.0.0/8 is taken as withdrawn")
+    );
     fed.says(&one().update(&[], &path(&[65_001]), &some));
 
     let long = path(&[65_001]).raw(0xd0, 99, &[7; 60_000]);
@@ -383,16 +487,25 @@ fn attributes_that_cannot_be_read_withdraw_and_lies_end_the_connection() {
             "the attributes of a path is 60",
         ),
         (one().says(&[255; 18]), "the header of a message is cut off"),
-        (one().says(&lab::mrt::message(2, &[0, 9])), "the withdrawn prefixes is cut off"),
+        (
+            one().says(&lab::mrt::message(2, &[0, 9])),
+            "the withdrawn prefixes is cut off",
+        ),
         (one().up(&open, &open[..20]), "a message is cut off"),
         (one().down(1, &[]), "the header of a message is cut off"),
         (message(0, &[0; 41]), "the header of a peer is cut off"),
-        (message(5, &tlv(1, &[7])), "the reason of a termination is cut off"),
+        (
+            message(5, &tlv(1, &[7])),
+            "the reason of a termination is cut off",
+        ),
     ] {
         let offset = fed.offset();
         let error = fed.hear(&bytes).unwrap_err().to_string();
         assert!(error.contains(says), "{says}: {error}");
-        assert!(error.contains(&format!("at byte {offset}")), "{offset}: {error}");
+        assert!(
+            error.contains(&format!("at byte {offset}")),
+            "{offset}: {error}"
+        );
         fed.lose(&error);
         assert_eq!(fed.routes(ONE).len(), 1, "{says}");
         fed.connect("edge");

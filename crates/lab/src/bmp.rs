@@ -61,7 +61,11 @@ impl Peer {
     }
 
     fn about(&self, kind: u8, rest: &[u8]) -> Vec<u8> {
-        let family = if self.address.is_ipv6() { flag::IPV6 } else { 0 };
+        let family = if self.address.is_ipv6() {
+            flag::IPV6
+        } else {
+            0
+        };
         let mut body = vec![self.kind, self.flags | family];
         body.extend(self.distinguisher);
         match self.address {
@@ -80,7 +84,10 @@ impl Peer {
 
     /// Peer Up, of both `OPEN`s with their headers.
     pub fn up(&self, sent: &[u8], received: &[u8]) -> Vec<u8> {
-        self.about(3, &[&[0; 16], &[0, 179, 0x80, 0][..], sent, received].concat())
+        self.about(
+            3,
+            &[&[0; 16], &[0, 179, 0x80, 0][..], sent, received].concat(),
+        )
     }
 
     /// The same of two that speak of IPv4 and IPv6.
@@ -107,7 +114,11 @@ impl Peer {
     /// End-of-RIB of a family.
     pub fn end_of_rib(&self, is_v6: bool) -> Vec<u8> {
         let unreach = Attributes::default().raw(0x80, 15, &[0, 2, 1]);
-        let attributes = if is_v6 { unreach } else { Attributes::default() };
+        let attributes = if is_v6 {
+            unreach
+        } else {
+            Attributes::default()
+        };
         self.update(&[], &attributes, &[])
     }
 
@@ -115,7 +126,13 @@ impl Peer {
     pub fn statistics(&self, all: &[(u16, &[u8])]) -> Vec<u8> {
         let count = (all.len() as u32).to_be_bytes().to_vec();
         let all = all.iter().map(|(kind, value)| tlv(*kind, value));
-        self.about(1, &std::iter::once(count).chain(all).collect::<Vec<_>>().concat())
+        self.about(
+            1,
+            &std::iter::once(count)
+                .chain(all)
+                .collect::<Vec<_>>()
+                .concat(),
+        )
     }
 
     /// A mirrored message.
@@ -169,6 +186,8 @@ pub fn reach_v6(how: Attributes, next_hop: IpAddr, prefixes: &[IpNet]) -> Attrib
         value.extend(v6.octets());
     }
     value.push(0);
-    prefixes.iter().for_each(|prefix| push_prefix(*prefix, &mut value));
+    prefixes
+        .iter()
+        .for_each(|prefix| push_prefix(*prefix, &mut value));
     how.raw(0x80, 14, &value)
 }

@@ -44,7 +44,12 @@ impl Namespace {
             return Ok(self.clone());
         }
         let source = OfOwner::new(&self.source, name).ok_or_else(|| self.no_source(name))?;
-        if source.owner().status().feed.is_some_and(|feed| feed.routers.is_some()) {
+        if source
+            .owner()
+            .status()
+            .feed
+            .is_some_and(|feed| feed.routers.is_some())
+        {
             return Err(self.is_station(source.owner().name()));
         }
         Ok(Self {
@@ -57,7 +62,11 @@ impl Namespace {
     /// Of a BMP station the rows are all its routers'.
     fn is_station(&self, name: &str) -> String {
         let tables = self.tables();
-        let behind = |owner: &str| owner.strip_prefix(name).is_some_and(|of| of.starts_with(':'));
+        let behind = |owner: &str| {
+            owner
+                .strip_prefix(name)
+                .is_some_and(|of| of.starts_with(':'))
+        };
         let all: Vec<&str> = tables
             .owners()
             .map(|owner| owner.name())

@@ -48,6 +48,7 @@ pub use family::{AF_INET, AF_INET6};
 pub use fdb::Fdb;
 pub use links::Links;
 pub use lookup::{Decision, NoRoute, Open, Packet};
+pub use monitored::{MonitoredPeer, MonitoredRouter, PeerEvent};
 pub use neighbours::Neighbours;
 pub use nexthops::Nexthops;
 pub use ordered::{Iter, Ordered};
@@ -72,7 +73,6 @@ pub use rules::{RuleKey, Rules};
 pub use sample::{NeighbourSample, Sample};
 pub use samples::{Fresh, Sampled, Samples};
 pub use source::{OfOwner, Source};
-pub use monitored::{MonitoredPeer, MonitoredRouter, PeerEvent};
 pub use status::{FeedStatus, Phase, Status};
 
 pub use writer::{

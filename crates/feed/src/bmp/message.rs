@@ -3,11 +3,11 @@
 //! Types of messages and of their parts that are not known are passed over,
 //! as §4.1 and §4.4 ask; lengths must be true.
 
+use bgp::Bad;
 use bgp::bytes::Bytes;
 use bgp::message::{Message as BgpMessage, kind as bgp_kind};
 use bgp::notification::{self, text};
 use bgp::open::Open;
-use bgp::Bad;
 
 use super::peer_header::PeerHeader;
 
@@ -175,6 +175,11 @@ impl PeerUp {
         [both(0), both(1)]
     }
 
+    /// Whether AS numbers have four bytes in what both tell.
+    pub fn has_four_byte_as(&self) -> bool {
+        self.sent.has_four_byte_as && self.received.has_four_byte_as
+    }
+
     /// Whether what the peer tells has path identifiers.
     pub fn receives_path_ids(&self) -> [bool; 2] {
         let both = |at: usize| self.sent.receives_paths[at] && self.received.sends_paths[at];
@@ -334,7 +339,13 @@ mod tests {
 
     #[test]
     fn a_router_says_who_it_is_and_why_it_ends() {
-        let told = [tlv(0, b"x"), tlv(2, b"edge\n"), tlv(77, b""), tlv(1, b"a router")].concat();
+        let told = [
+            tlv(0, b"x"),
+            tlv(2, b"edge\n"),
+            tlv(77, b""),
+            tlv(1, b"a router"),
+        ]
+        .concat();
         let Message::Initiation(told) = Message::read(kind::INITIATION, &told).unwrap() else {
             panic!()
         };
@@ -348,7 +359,10 @@ mod tests {
         let both = [tlv(0, b"bye"), tlv(1, &[0, 9])].concat();
         assert_eq!(ended(&both), "reason 9: bye");
         for wrong in [&[0][..], &[0, 2, 0, 1], &[0, 1, 0, 1, 7]] {
-            assert!(Message::read(kind::TERMINATION, wrong).is_err(), "{wrong:?}");
+            assert!(
+                Message::read(kind::TERMINATION, wrong).is_err(),
+                "{wrong:?}"
+            );
         }
     }
 
@@ -361,9 +375,15 @@ mod tests {
         };
         let shut = bgp(3, &[6, 2]);
         for (bytes, told) in [
-            ([&[1], &shut[..]].concat(), "the router closed: administrative shutdown"),
+            (
+                [&[1], &shut[..]].concat(),
+                "the router closed: administrative shutdown",
+            ),
             (vec![2, 0, 24], "the router closed: event 24"),
-            ([&[3], &shut[..]].concat(), "the peer closed: administrative shutdown"),
+            (
+                [&[3], &shut[..]].concat(),
+                "the peer closed: administrative shutdown",
+            ),
             (vec![4], "the connection ended without a word"),
             (vec![5], "the router does not tell of this peer any more"),
             (vec![6, 0, 3, 0, 1, b'x'], "the router closed its own table"),
@@ -371,7 +391,12 @@ mod tests {
         ] {
             assert_eq!(words(&bytes).unwrap(), told);
         }
-        for wrong in [vec![], vec![1], vec![2, 0], [&[1], &bgp(1, &[6, 2])[..]].concat()] {
+        for wrong in [
+            vec![],
+            vec![1],
+            vec![2, 0],
+            [&[1], &bgp(1, &[6, 2])[..]].concat(),
+        ] {
             assert!(words(&wrong).is_err(), "{wrong:?}");
         }
     }
@@ -429,7 +454,10 @@ mod tests {
         assert_eq!(told.receives_path_ids(), [true, false]);
         assert_eq!(told.sends_path_ids(), [false, false]);
         assert_eq!(told.table_name, "red");
-        assert_eq!(up(&open(3, true), &open(1, true)).sends_path_ids(), [true, false]);
+        assert_eq!(
+            up(&open(3, true), &open(1, true)).sends_path_ids(),
+            [true, false]
+        );
         let no_open = about(&[&[0; 20][..], &open(1, true), &bgp(4, &[])].concat());
         assert!(Message::read(kind::PEER_UP, &no_open).is_err());
     }

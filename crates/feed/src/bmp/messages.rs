@@ -41,9 +41,7 @@ pub enum BadMessage {
         version: u8,
     },
     /// Shorter than its own header, or longer than any message.
-    #[error(
-        "the message at byte {offset} claims {len} bytes; {HEADER} to {MAX_BYTES} are taken"
-    )]
+    #[error("the message at byte {offset} claims {len} bytes; {HEADER} to {MAX_BYTES} are taken")]
     Length {
         /// Where the message begins in the stream.
         offset: u64,

@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use bgp::update::Session;
 use bgp::as_path::AsSize;
+use bgp::update::Session;
 use table::{FeedStatus, Limits, MonitoredPeer, PeerEvent};
 
 use super::message::{PeerUp, Statistics};
@@ -22,12 +22,31 @@ pub(super) struct Peer {
     key: PeerKey,
     /// What is told of it with each of its tables.
     known: MonitoredPeer,
-    /// What both speakers have agreed on; `None`: the session is not up, as
-    /// far as the router has said.
-    session: Option<PeerUp>,
+    state: State,
     sources: [Option<(Source, Arc<MonitoredPeer>)>; Rib::COUNT],
     /// When it went down, for who has to make room.
     pub(super) since_millis: u64,
+}
+
+/// Whether a session is up, as its router says.
+#[derive(Debug)]
+enum State {
+    /// It has said nothing since it came.
+    Unsaid,
+    /// It is, and this is what both speakers have agreed on.
+    Up(PeerUp),
+    /// It is not.
+    Down,
+}
+
+/// How what is told of a table is written.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Agreed {
+    pub session: Session,
+    /// The families of which an end is to come: IPv4, IPv6.
+    pub families: [bool; 2],
+    /// Both speakers have AS numbers of four bytes.
+    pub has_four_byte_as: bool,
 }
 
 impl Peer {
@@ -41,14 +60,14 @@ impl Peer {
                 distinguisher: key.distinguisher(),
                 ..MonitoredPeer::default()
             },
-            session: None,
+            state: State::Unsaid,
             sources: [const { None }; Rib::COUNT],
             since_millis: 0,
         }
     }
 
     pub(super) fn is_up(&self) -> bool {
-        self.session.is_some()
+        self.known.is_up
     }
 
     /// Its session is up, and all its tables are to be told.
@@ -56,7 +75,7 @@ impl Peer {
         self.known.asn = header.asn;
         self.known.bgp_id = header.bgp_id.to_string();
         self.known.table_name.clone_from(&up.table_name);
-        self.session = Some(up);
+        self.state = State::Up(up);
         self.happened(true, "", now);
         for source in self.sources_mut() {
             source.begin(flow, now);
@@ -65,7 +84,7 @@ impl Peer {
 
     /// Its session is down: its rows go.
     pub(super) fn down(&mut self, why: &str, limits: Limits, now: Now) {
-        self.session = None;
+        self.state = State::Down;
         self.happened(false, why, now);
         for source in self.sources_mut() {
             source.down(limits, now);
@@ -74,7 +93,7 @@ impl Peer {
 
     /// The router came again, and says nothing of it yet.
     pub(super) fn begin(&mut self, flow: Flow, now: Now) {
-        self.session = None;
+        self.state = State::Unsaid;
         self.known.is_up = false;
         self.renew();
         for source in self.sources_mut() {
@@ -130,23 +149,37 @@ impl Peer {
     }
 
     /// How what is told of a table is written; `None`: the session is not
-    /// up.
-    pub(super) fn session(&self, rib: Rib, as_size: AsSize) -> Option<Session> {
-        let up = self.session.as_ref()?;
-        Some(Session {
-            as_size,
-            has_path_ids: match rib {
-                Rib::In | Rib::InPost => up.receives_path_ids(),
-                Rib::Out | Rib::OutPost => up.sends_path_ids(),
-                // Both OPENs are the router's own (RFC 9069 §4.4).
-                Rib::Loc => up.all_path_ids(),
+    /// up. A router's own table is, if nobody says otherwise: GoBGP sends no
+    /// Peer Up of it, though RFC 9069 §5.1 asks for one.
+    pub(super) fn agreed(&self, rib: Rib, as_size: AsSize) -> Option<Agreed> {
+        let up = match &self.state {
+            State::Up(up) => up,
+            State::Unsaid if self.key.is_loc_rib() => return Some(Agreed::plain(as_size)),
+            State::Unsaid | State::Down => return None,
+        };
+        Some(Agreed {
+            session: Session {
+                as_size,
+                has_path_ids: match rib {
+                    Rib::In | Rib::InPost => up.receives_path_ids(),
+                    Rib::Out | Rib::OutPost => up.sends_path_ids(),
+                    // Both OPENs are the router's own (RFC 9069 §4.4).
+                    Rib::Loc => up.all_path_ids(),
+                },
             },
+            families: up.families(),
+            has_four_byte_as: up.has_four_byte_as(),
         })
     }
 
-    /// The families of which an end is to come.
-    pub(super) fn families(&self) -> [bool; 2] {
-        self.session.as_ref().map_or([false; 2], PeerUp::families)
+    /// Something is told of its table though nobody said that it is up.
+    pub(super) fn speaks(&mut self, header: &PeerHeader) {
+        if !self.known.is_up {
+            self.known.is_up = true;
+            self.known.asn = header.asn;
+            self.known.bgp_id = header.bgp_id.to_string();
+            self.renew();
+        }
     }
 
     /// Its table of a kind.
@@ -179,6 +212,20 @@ impl Peer {
     pub(super) fn publish(&mut self, feed: &FeedStatus, gone: Option<&str>) {
         for (source, monitored) in self.sources.iter_mut().flatten() {
             source.publish(feed, gone, monitored);
+        }
+    }
+}
+
+impl Agreed {
+    /// Of nobody who says anything else.
+    fn plain(as_size: AsSize) -> Self {
+        Self {
+            session: Session {
+                as_size,
+                has_path_ids: [false; 2],
+            },
+            families: [true; 2],
+            has_four_byte_as: true,
         }
     }
 }

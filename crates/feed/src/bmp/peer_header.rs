@@ -147,9 +147,16 @@ impl Rib {
 }
 
 impl PeerKey {
+    /// Whether it is the router itself, whose own table it is.
+    pub fn is_loc_rib(&self) -> bool {
+        self.kind == kind::LOC_RIB
+    }
+
     /// The peer's address; empty for the router's own table.
     pub fn address(&self) -> String {
-        self.address.map(|address| address.to_string()).unwrap_or_default()
+        self.address
+            .map(|address| address.to_string())
+            .unwrap_or_default()
     }
 
     /// In which of the router's tables it is; empty: in the global one.
@@ -245,7 +252,12 @@ mod tests {
             (1, [0, 0, 0xfd, 0xe8, 0, 0, 0, 7], V6, "2001:db8::1_65000:7"),
             (1, [0, 1, 192, 0, 2, 9, 0, 7], V6, "2001:db8::1_192.0.2.9:7"),
             (1, [0, 2, 0, 1, 0x11, 0x70, 0, 7], V6, "2001:db8::1_70000:7"),
-            (1, [9, 2, 0, 1, 0x11, 0x70, 0, 7], V6, "2001:db8::1_0902000111700007"),
+            (
+                1,
+                [9, 2, 0, 1, 0x11, 0x70, 0, 7],
+                V6,
+                "2001:db8::1_0902000111700007",
+            ),
             (2, [0, 0, 0, 0, 0, 0, 0, 7], V6, "2001:db8::1_7"),
             (3, [0, 0, 0, 1, 0, 0, 0, 2], V6, "loc-rib_1:2"),
         ] {

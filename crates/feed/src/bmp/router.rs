@@ -4,11 +4,12 @@ use std::collections::BTreeMap;
 use std::net::IpAddr;
 
 use bgp::Bad;
+use bgp::as_path::AsSize;
 use bgp::update::Update;
 use table::{FeedStatus, Feeders, Limits, MonitoredRouter};
 
 use super::message::{Initiation, Message, PeerUp};
-use super::peer::Peer;
+use super::peer::{Agreed, Peer};
 use super::peer_header::{PeerHeader, PeerKey};
 use super::source::{Flow, Source};
 use crate::now::Now;
@@ -140,13 +141,19 @@ impl Router {
 
     fn peer_up(&mut self, header: &PeerHeader, up: PeerUp, place: &Place, now: Now) {
         let flow = self.flow();
+        if let Some(peer) = self.meet(header, place) {
+            peer.up(header, up, flow, now);
+        }
+    }
+
+    /// A peer, which is new or not; `None`: there is no place for it.
+    fn meet(&mut self, header: &PeerHeader, place: &Place) -> Option<&mut Peer> {
         if !self.peers.contains_key(&header.key) && !self.make_room(place.tables) {
             self.status.refused += 1;
-            return;
+            return None;
         }
         let new = || Peer::new(header.key, &self.status.name);
-        let peer = self.peers.entry(header.key).or_insert_with(new);
-        peer.up(header, up, flow, now);
+        Some(self.peers.entry(header.key).or_insert_with(new))
     }
 
     /// Whether another peer may be: where there are as many as may be, that
@@ -183,15 +190,20 @@ impl Router {
         place: &Place,
         now: Now,
     ) -> Result<(), Bad> {
-        let agreed = self.peers.get(&header.key).and_then(|peer| {
-            let session = peer.session(header.rib, header.as_size)?;
-            Some((session, peer.families()))
+        if header.key.is_loc_rib() && !self.peers.contains_key(&header.key) {
+            self.meet(header, place);
+        }
+        let peer = self.peers.get_mut(&header.key);
+        let agreed = peer.and_then(|peer| {
+            let agreed = peer.agreed(header.rib, header.as_size)?;
+            peer.speaks(header);
+            Some(agreed)
         });
-        let Some((session, families)) = agreed else {
+        let Some(agreed) = agreed else {
             self.skip("routes of peers that are not up");
             return Ok(());
         };
-        let Some(update) = Update::of_message(bytes, session)? else {
+        let Some(update) = Update::of_message(bytes, agreed.session)? else {
             self.skip("other messages of BGP");
             return Ok(());
         };
@@ -206,10 +218,10 @@ impl Router {
         let before = source.routes();
         let taken = match update.end_of_rib() {
             Some(is_v6) => {
-                source.ended(is_v6, families, now);
+                source.ended(is_v6, agreed.families, now);
                 Ok(())
             }
-            None => source.take(&update, header.as_size, left, now),
+            None => source.take(&update, as_size(header, agreed, &update), left, now),
         };
         let after = source.routes();
         self.routes = self.routes + after - before;
@@ -219,7 +231,12 @@ impl Router {
     /// The table that a message is about, which joins where it is new;
     /// `None`: there is no place for it.
     fn source(&mut self, header: &PeerHeader, place: &Place, now: Now) -> Option<&mut Source> {
-        if self.peers.get_mut(&header.key)?.source(header.rib).is_none() {
+        if self
+            .peers
+            .get_mut(&header.key)?
+            .source(header.rib)
+            .is_none()
+        {
             if self.sources().count() >= place.tables {
                 return None;
             }
@@ -284,5 +301,17 @@ impl Router {
             unconfirmed: unconfirmed as u64,
             ..self.status.clone()
         }
+    }
+}
+
+/// How AS numbers in a message are written. FRR writes two bytes where its
+/// peer has no more and does not say so in the header (seen with 8.4.4):
+/// where that can be, the path's own lengths tell.
+fn as_size(header: &PeerHeader, agreed: Agreed, update: &Update<'_>) -> AsSize {
+    let is_of = |size| update.attributes.has_path_of(size);
+    match header.as_size {
+        AsSize::Four if agreed.has_four_byte_as => AsSize::Four,
+        AsSize::Four if !is_of(AsSize::Four) && is_of(AsSize::Two) => AsSize::Two,
+        said => said,
     }
 }

@@ -53,7 +53,11 @@ impl Source {
         Self {
             feeder,
             ends: [false; 2],
-            settling: Some(Settling::begin(now.monotonic, flow.unconfirmed, flow.messages)),
+            settling: Some(Settling::begin(
+                now.monotonic,
+                flow.unconfirmed,
+                flow.messages,
+            )),
             had_rows: false,
             messages: 0,
             events: 0,
@@ -71,7 +75,11 @@ impl Source {
         self.had_rows = self.routes() > 0;
         self.resyncs += u64::from(self.settling.is_none());
         self.ends = [false; 2];
-        self.settling = Some(Settling::begin(now.monotonic, flow.unconfirmed, flow.messages));
+        self.settling = Some(Settling::begin(
+            now.monotonic,
+            flow.unconfirmed,
+            flow.messages,
+        ));
         self.feeder.begin();
         self.has_news = true;
     }

@@ -155,9 +155,9 @@ impl Routers {
         };
         let (feed, router) = (self.name(), self.station.name_of(id));
         match end.is_lie {
-            true => tracing::error!(
-                "feed {feed}: the connection of {router}, {peer}, is closed: {why}"
-            ),
+            true => {
+                tracing::error!("feed {feed}: the connection of {router}, {peer}, is closed: {why}")
+            }
             false => tracing::warn!("feed {feed}: {router}, {peer}, is gone: {why}; its rows stay"),
         }
         let why = format!("{peer}: {why}");

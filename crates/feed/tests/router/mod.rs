@@ -46,12 +46,7 @@ impl Fed {
         self.connect_from([127, 0, 0, 1], 4_711, name).unwrap();
     }
 
-    pub fn connect_from(
-        &mut self,
-        address: [u8; 4],
-        port: u16,
-        name: &str,
-    ) -> Result<(), Broken> {
+    pub fn connect_from(&mut self, address: [u8; 4], port: u16, name: &str) -> Result<(), Broken> {
         let mut messages = Messages::default();
         let initiation = initiation(name);
         messages.push(&initiation);
@@ -75,7 +70,8 @@ impl Fed {
     /// names a byte.
     pub fn lose(&mut self, why: &str) {
         let is_lie = why.contains("at byte");
-        self.station.lost(self.router.unwrap(), why, is_lie, self.now);
+        self.station
+            .lost(self.router.unwrap(), why, is_lie, self.now);
     }
 
     /// It says something that is right.
@@ -133,7 +129,13 @@ impl Fed {
 
     /// Messages of this kind without rows, of the router `edge`.
     pub fn skipped(&self, what: &str) -> u64 {
-        self.status("bmp").feed.unwrap().skipped.get(what).copied().unwrap_or_default()
+        self.status("bmp")
+            .feed
+            .unwrap()
+            .skipped
+            .get(what)
+            .copied()
+            .unwrap_or_default()
     }
 
     /// The routes of a source: prefix, next hop, AS path.
@@ -145,7 +147,8 @@ impl Fed {
     pub fn sources(&self) -> Vec<(String, Vec<String>)> {
         let tables = self.reader.snapshot();
         let all = tables.owners().filter(|owner| owner.name().contains(':'));
-        all.map(|owner| (owner.name().to_owned(), shown(owner.tables()))).collect()
+        all.map(|owner| (owner.name().to_owned(), shown(owner.tables())))
+            .collect()
     }
 }
 

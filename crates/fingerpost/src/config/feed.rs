@@ -194,7 +194,10 @@ mod tests {
     fn what_makes_no_sense_is_refused_by_its_name() {
         for (text, says) in [
             ("[frr]\nlisten = '0.0.0.0:2620'", "beyond loopback"),
-            ("[frr]\nlisten = '127.0.0.1:1'\nrouters = 3", "`routers` is for"),
+            (
+                "[frr]\nlisten = '127.0.0.1:1'\nrouters = 3",
+                "`routers` is for",
+            ),
             (
                 "[b]\nkind = 'bmp'\nlisten = '127.0.0.1:1'\ntables = 0",
                 "`tables` is 1 to 1024",

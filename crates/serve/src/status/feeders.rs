@@ -120,7 +120,9 @@ impl FeederStatus {
         for router in self.routers.iter().flatten() {
             router.write(out)?;
         }
-        self.monitored.as_ref().map_or(Ok(()), |peer| peer.write(out))
+        self.monitored
+            .as_ref()
+            .map_or(Ok(()), |peer| peer.write(out))
     }
 
     /// What a connection feeds, where one may.

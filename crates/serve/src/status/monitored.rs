@@ -191,7 +191,10 @@ impl PeerStatus {
         }
         writeln!(out)?;
         if let Some(at) = self.statistics_millis {
-            let all = self.statistics.iter().map(|(of, value)| format!(", {of} {value}"));
+            let all = self
+                .statistics
+                .iter()
+                .map(|(of, value)| format!(", {of} {value}"));
             let all = all.collect::<String>();
             writeln!(out, "  counted {} s ago{all}", secs_since(at))?;
         }
