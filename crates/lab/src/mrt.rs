@@ -222,7 +222,7 @@ impl FullFeeds {
                 _ => address,
             };
             let prefix = ipnet::Ipv4Net::new_assert(address.into(), len).trunc();
-            let all: Vec<Vec<u8>> = (0..self.peers).map(|peer| attributes(peer, set)).collect();
+            let all: Vec<Vec<u8>> = (0..self.peers).map(|peer| set_of_attributes(peer, set)).collect();
             let entries: Vec<Entry<'_>> = (0..)
                 .zip(&all)
                 .map(|(at, of)| (at, None, &of[..]))
@@ -236,7 +236,7 @@ impl FullFeeds {
 
 /// One of the sets of attributes of a peer: a path of three to six ASes and
 /// up to eight communities.
-pub fn attributes(peer: u16, set: u32) -> Vec<u8> {
+pub fn set_of_attributes(peer: u16, set: u32) -> Vec<u8> {
     let mixed = |salt: u32| {
         let mut of = Random::new(u64::from(set) << 24 | u64::from(salt));
         of.number()

@@ -27,6 +27,12 @@ pub(super) struct Flow {
     pub unconfirmed: usize,
 }
 
+/// Nothing is known to move yet: the first look takes what it finds. Else
+/// what one table swept would be rows told again to those begun earlier.
+fn begun(flow: Flow, now: Now) -> Settling {
+    Settling::begin(now.monotonic, usize::MAX, flow.messages)
+}
+
 /// One table of a peer. Dropped, its rows leave.
 #[derive(Debug)]
 pub(super) struct Source {
@@ -53,11 +59,7 @@ impl Source {
         Self {
             feeder,
             ends: [false; 2],
-            settling: Some(Settling::begin(
-                now.monotonic,
-                flow.unconfirmed,
-                flow.messages,
-            )),
+            settling: Some(begun(flow, now)),
             had_rows: false,
             messages: 0,
             events: 0,
@@ -75,11 +77,7 @@ impl Source {
         self.had_rows = self.routes() > 0;
         self.resyncs += u64::from(self.settling.is_none());
         self.ends = [false; 2];
-        self.settling = Some(Settling::begin(
-            now.monotonic,
-            flow.unconfirmed,
-            flow.messages,
-        ));
+        self.settling = Some(begun(flow, now));
         self.feeder.begin();
         self.has_news = true;
     }
