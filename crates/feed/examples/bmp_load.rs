@@ -57,7 +57,9 @@ fn main() {
         let tables = reader.snapshot();
         let rows: usize = tables.owners().map(|one| one.tables().routes.len()).sum();
         assert_eq!(rows, (each * peers) as usize);
-        let sets = tables.owners().map(|one| one.tables().routes.distinct_bodies());
+        let sets = tables
+            .owners()
+            .map(|one| one.tables().routes.distinct_bodies());
         let sets: usize = sets.sum();
         let bytes = (HEAP.allocated() - before) as f64 / rows as f64;
         say(&format!(
@@ -84,16 +86,12 @@ fn flap(station: &mut Station, now: Now) {
     let begun = (Instant::now(), cpu());
     hear(station, router, &mut messages, &peer(0).down(4, &[]), now);
     let (wall, spent) = (begun.0.elapsed(), cpu() - begun.1);
-    say(&format!("a peer down: {wall:.1?}, {spent:.1?} of processor time"));
+    say(&format!(
+        "a peer down: {wall:.1?}, {spent:.1?} of processor time"
+    ));
 }
 
-fn hear(
-    station: &mut Station,
-    router: RouterId,
-    messages: &mut Messages,
-    bytes: &[u8],
-    now: Now,
-) {
+fn hear(station: &mut Station, router: RouterId, messages: &mut Messages, bytes: &[u8], now: Now) {
     messages.push(bytes);
     station.received(router, messages, now).unwrap();
     station.publish();

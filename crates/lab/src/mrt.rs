@@ -222,7 +222,9 @@ impl FullFeeds {
                 _ => address,
             };
             let prefix = ipnet::Ipv4Net::new_assert(address.into(), len).trunc();
-            let all: Vec<Vec<u8>> = (0..self.peers).map(|peer| set_of_attributes(peer, set)).collect();
+            let all: Vec<Vec<u8>> = (0..self.peers)
+                .map(|peer| set_of_attributes(peer, set))
+                .collect();
             let entries: Vec<Entry<'_>> = (0..)
                 .zip(&all)
                 .map(|(at, of)| (at, None, &of[..]))

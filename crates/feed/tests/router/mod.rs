@@ -80,10 +80,10 @@ impl Fed {
     }
 
     /// It ends: why.
-    pub fn ends(&mut self, bytes: &[u8]) -> String {
+    pub fn ends(&mut self, bytes: &[u8]) -> Option<String> {
         match self.hear(bytes).unwrap() {
-            Heard::Ended(why) => why,
-            Heard::On => panic!("it goes on"),
+            Heard::Ended(why) => Some(why),
+            Heard::On => None,
         }
     }
 
