@@ -3,6 +3,7 @@
 //! same functions.
 
 mod agentx;
+mod bmp;
 mod check;
 mod fib;
 mod forward;
@@ -13,6 +14,7 @@ mod recording;
 mod snmp;
 
 pub use agentx::agentx;
+pub use bmp::bmp;
 pub use check::*;
 pub use fib::{fib4_changes, fib6_changes};
 pub use forward::forward;

@@ -57,6 +57,16 @@ impl<'a> Attributes<'a> {
         Ok(Self { all })
     }
 
+    /// The number of the only attribute, or that there is none; `None`:
+    /// there are several.
+    pub fn only(&self) -> Option<Option<u8>> {
+        match self.all[..] {
+            [] => Some(None),
+            [(number, _)] => Some(Some(number)),
+            _ => None,
+        }
+    }
+
     /// The value of an attribute.
     pub fn get(&self, number: u8) -> Option<&'a [u8]> {
         let mut all = self.all.iter();
@@ -118,6 +128,13 @@ impl<'a> Attributes<'a> {
         let kept = self.all.iter().copied().filter(|(of, _)| is_kept(*of));
         self.check()?;
         Ok(PathAttributes::pack(own.into_iter().flatten().chain(kept)))
+    }
+
+    /// Whether the AS path, where there is one, can be one of numbers of
+    /// this size.
+    pub fn has_path_of(&self, size: AsSize) -> bool {
+        let path = self.get(number::AS_PATH).unwrap_or_default();
+        widen(path, size, &mut Vec::new()).is_ok()
     }
 
     /// The AS path with numbers of four bytes.

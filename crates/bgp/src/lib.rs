@@ -1,8 +1,10 @@
 //! BGP's messages, and files of them (MRT, RFC 6396), to rows of routes.
 //!
 //! - [`bytes`], [`Bad`]: what is read, and why it cannot be.
-//! - [`attributes`], [`as_path`], [`nlri`], [`update`]: a BGP message
-//!   (RFC 4271, 4760, 6793, 7911).
+//! - [`message`]: a BGP message; [`attributes`], [`as_path`], [`nlri`],
+//!   [`update`], [`open`], [`notification`]: what is in it (RFC 4271, 4760,
+//!   5492, 6793, 7911).
+//! - [`paths`]: what a message says of paths, and how rows take it.
 //! - [`mrt`]: the records of a file.
 //! - [`Rib`]: paths by peer into tables, the best of each prefix beside
 //!   them: a [`Source`](table::Source) to ask.
@@ -13,9 +15,14 @@
 pub mod as_path;
 pub mod attributes;
 mod bad;
+mod body;
 pub mod bytes;
+pub mod message;
 pub mod mrt;
 pub mod nlri;
+pub mod notification;
+pub mod open;
+pub mod paths;
 mod rib;
 pub mod update;
 

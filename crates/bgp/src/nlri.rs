@@ -69,6 +69,11 @@ impl<'a> Prefixes<'a> {
         Self::new(&[], false, false)
     }
 
+    /// Whether there is none left.
+    pub fn is_empty(&self) -> bool {
+        self.bytes.is_empty()
+    }
+
     fn one(&mut self) -> Result<(Option<u32>, IpNet), Bad> {
         let id = match self.has_path_ids {
             true => Some(self.bytes.u32("a path identifier")?),

@@ -8,7 +8,6 @@
 //! - `source`: who asks, asks this.
 
 mod best;
-mod body;
 mod change;
 mod known;
 mod load;
@@ -23,8 +22,9 @@ use table::row::route::table_id;
 use table::row::rule::{Rule, action};
 use table::{AF_INET, AF_INET6, Change, Limits, Phase, Writer};
 
-use crate::Bad;
 use crate::mrt::{Header, Record};
+use crate::paths::TABLE;
+use crate::{Bad, body};
 use load::Load;
 pub use peers::Peer;
 use peers::Peers;
@@ -33,9 +33,6 @@ use source::Shared;
 
 /// Prefixes whose best path is to be found again at most; then it is.
 const MAX_DIRTY: usize = 1 << 16;
-
-/// The table that paths stand in.
-const TABLE: u32 = table_id::MAIN;
 
 /// What came of the records so far.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]

@@ -1,25 +1,23 @@
-//! A BGP message, as far as it says something of routes (RFC 4271 §4).
+//! `UPDATE`: what a message says of routes (RFC 4271 §4.3).
 
 use std::net::IpAddr;
+
+use table::row::path_attributes::number;
 
 use crate::Bad;
 use crate::as_path::AsSize;
 use crate::attributes::Attributes;
 use crate::bytes::Bytes;
+use crate::message::{Message, kind};
 use crate::nlri::Prefixes;
-
-/// `UPDATE` among the types of messages.
-const UPDATE: u8 = 2;
-/// The marker, the length, the type.
-const HEADER: usize = 19;
 
 /// How a session writes what it says.
 #[derive(Debug, Clone, Copy)]
 pub struct Session {
     /// Bytes of an AS number.
     pub as_size: AsSize,
-    /// Whether prefixes have path identifiers (RFC 7911).
-    pub has_path_ids: bool,
+    /// Whether prefixes have path identifiers (RFC 7911): of IPv4, of IPv6.
+    pub has_path_ids: [bool; 2],
 }
 
 /// What an `UPDATE` says of IPv4 and IPv6 unicast.
@@ -37,20 +35,13 @@ impl<'a> Update<'a> {
     /// Reads a message with its header; `None`: it is no `UPDATE`.
     pub fn of_message(message: &'a [u8], session: Session) -> Result<Option<Self>, Bad> {
         let mut bytes = Bytes(message);
-        bytes.take(16, "the header of a message")?;
-        let len = usize::from(bytes.u16("the header of a message")?);
-        let kind = bytes.u8("the header of a message")?;
-        let body = len.checked_sub(HEADER).ok_or(Bad::Length {
-            what: "a message",
-            len,
-        })?;
-        let body = bytes.take(body, "a message")?;
+        let message = Message::take(&mut bytes)?;
         if !bytes.is_empty() {
             return Err(Bad::Long("a message"));
         }
-        match kind {
-            UPDATE => Self::read(body, session).map(Some),
-            1 | 3..=5 => Ok(None),
+        match message.kind {
+            kind::UPDATE => Self::read(message.body, session).map(Some),
+            kind::OPEN | kind::NOTIFICATION..=kind::ROUTE_REFRESH => Ok(None),
             kind => Err(Bad::Value {
                 what: "the type of a message",
                 value: kind.into(),
@@ -65,7 +56,10 @@ impl<'a> Update<'a> {
         let withdrawn = bytes.take(len.into(), "the withdrawn prefixes")?;
         let len = bytes.u16("the attributes")?;
         let attributes = Attributes::read(bytes.take(len.into(), "the attributes")?)?;
-        let of = |prefixes, is_v6| Prefixes::new(prefixes, is_v6, session.has_path_ids);
+        let of = |prefixes, is_v6| {
+            let has_path_ids = session.has_path_ids[usize::from(is_v6)];
+            Prefixes::new(prefixes, is_v6, has_path_ids)
+        };
         let mut update = Self {
             withdrawn: [of(withdrawn, false), Prefixes::none()],
             announced: [
@@ -85,6 +79,26 @@ impl<'a> Update<'a> {
             update.announced[1] = (of(reach.prefixes, is_v6), reach.next_hop);
         }
         Ok(update)
+    }
+
+    /// Whether it says nothing but that all of a family was told
+    /// (End-of-RIB, RFC 4724 §2): whether that is IPv6.
+    pub fn end_of_rib(&self) -> Option<bool> {
+        let says_paths = self
+            .announced
+            .iter()
+            .any(|(prefixes, _)| !prefixes.is_empty());
+        if says_paths || self.withdrawn.iter().any(|prefixes| !prefixes.is_empty()) {
+            return None;
+        }
+        match self.attributes.only()? {
+            None => Some(false),
+            Some(number::MP_UNREACH) => {
+                let (afi, safi) = self.attributes.unreach().ok()??.family;
+                unicast(afi, safi)
+            }
+            Some(_) => None,
+        }
     }
 }
 

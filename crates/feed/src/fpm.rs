@@ -6,7 +6,6 @@
 //! - `placing`: which route another stands for.
 //! - `meaning`: what a next-hop id means, now and to rows that were told
 //!   when it meant something else.
-//! - `settling`: when all that is going to be told again has been.
 //! - [`Session`]: all of it for one feed.
 //!
 //! There is no end mark in the stream, no acknowledgement is asked for, and
@@ -17,7 +16,8 @@ mod meaning;
 mod placing;
 mod rows;
 mod session;
-mod settling;
 
 pub use frames::{BadFrame, Frame, Frames};
-pub use session::{Broken, Now, Session};
+pub use session::{Broken, Session};
+
+pub use crate::now::Now;

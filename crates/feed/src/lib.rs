@@ -6,9 +6,15 @@
 //!   a stream into frames, [`fpm::Session`] is the state machine of one
 //!   feed: bytes and a time in, changes of its rows out; neither does any
 //!   I/O nor knows a clock.
+//! - [`bmp`]: the BGP monitoring protocol, by which routers tell what their
+//!   BGP peers tell them; [`bmp::Station`] is its state machine.
 //! - [`Server`]: the thread that has the sockets of all feeds.
 
+pub mod bmp;
 pub mod fpm;
+mod now;
 mod server;
+mod settling;
+mod stream;
 
-pub use server::{Door, Feed, Server};
+pub use server::{Door, Feed, FpmFeed, Limits, Server, StationFeed};

@@ -2,12 +2,17 @@
 //! soon as it comes, so that no peer waits, and shows readers what came at
 //! most every few milliseconds.
 //!
+//! - `entrance`: a door, and who is let in.
 //! - `candidate`: connections that have fed nothing yet, and which of them
 //!   becomes the feed.
-//! - `line`: one feed, its door and its connection.
+//! - `line`: a feed by FPM, its door and its connection; `routers`: one by
+//!   BMP, its door and its connections; `served`: either.
 
 mod candidate;
+mod entrance;
 mod line;
+mod routers;
+mod served;
 
 use std::io::{self, Read, Write};
 use std::net::{IpAddr, SocketAddr, TcpListener};
@@ -20,10 +25,11 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use ipnet::IpNet;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
-use table::{Feeder, Limits};
+use table::{Feeder, Feeders};
 
-use crate::fpm::Now;
-use line::Line;
+use crate::bmp::StationLimits;
+use crate::now::Now;
+use served::Served;
 
 /// Between two looks whether a peer has told all.
 const TICK: Duration = Duration::from_secs(1);
@@ -71,13 +77,44 @@ impl Door {
     }
 }
 
-/// A feed to be served: where its peer connects, and whose rows it has.
+/// A feed to be served.
 #[derive(Debug)]
-pub struct Feed {
+pub enum Feed {
+    /// A routing daemon by FPM.
+    Fpm(FpmFeed),
+    /// Routers by BMP.
+    Bmp(StationFeed),
+}
+
+/// A feed by FPM: where its peer connects, and whose rows it has.
+#[derive(Debug)]
+pub struct FpmFeed {
     /// Where its peer connects.
     pub door: Door,
     /// Where its rows go.
     pub feeder: Feeder,
+}
+
+/// A feed by BMP.
+#[derive(Debug)]
+pub struct StationFeed {
+    /// Where its routers connect.
+    pub door: Door,
+    /// Has its name, and says how it is.
+    pub own: Feeder,
+    /// Where the tables of its routers' peers join.
+    pub feeders: Feeders,
+    /// How much it takes.
+    pub limits: StationLimits,
+}
+
+/// What a feed takes at most.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Limits {
+    /// Rows of a feed by FPM.
+    Fpm(table::Limits),
+    /// Of one by BMP.
+    Bmp(StationLimits),
 }
 
 /// The running thread. Dropped, it ends, and the rows of its feeds leave.
@@ -101,7 +138,7 @@ impl Server {
         let (bell, rung) = UnixStream::pair()?;
         rung.set_nonblocking(true)?;
         let worker = Worker {
-            lines: feeds.into_iter().map(Line::new).collect(),
+            lines: feeds.into_iter().map(Served::new).collect(),
             orders: taken,
             bell: rung,
             began: Instant::now(),
@@ -141,7 +178,7 @@ impl Drop for Server {
 }
 
 struct Worker {
-    lines: Vec<Line>,
+    lines: Vec<Served>,
     orders: Receiver<Order>,
     bell: UnixStream,
     began: Instant,
@@ -168,7 +205,7 @@ impl Worker {
             let now = self.now();
             let mut called = called.into_iter();
             for line in &mut self.lines {
-                let own: Vec<bool> = called.by_ref().take(line.sockets().count()).collect();
+                let own: Vec<bool> = called.by_ref().take(line.sockets().len()).collect();
                 line.serve(&own, &mut self.buffer, now);
             }
             self.look(now);
@@ -187,14 +224,14 @@ impl Worker {
     /// sockets were called, in their order.
     fn wait(&self) -> io::Result<Vec<bool>> {
         let now = self.began.elapsed();
-        let due = self.lines.iter().filter_map(Line::due);
+        let due = self.lines.iter().filter_map(Served::due);
         let due = due.chain([self.ticked + TICK]).min().unwrap_or(now);
         let patience = due.saturating_sub(now);
         let patience = Timespec {
             tv_sec: patience.as_secs() as i64,
             tv_nsec: i64::from(patience.subsec_nanos()),
         };
-        let sockets = self.lines.iter().flat_map(Line::sockets);
+        let sockets = self.lines.iter().flat_map(Served::sockets);
         let mut fds: Vec<PollFd<'_>> = [self.bell.as_fd()]
             .into_iter()
             .chain(sockets)

@@ -11,8 +11,7 @@ mod peer;
 mod fpm;
 
 use fpm::fpm as stream;
-use lab::Random;
-use lab::corpus::files;
+use lab::corpus::{files, try_changed};
 
 #[test]
 fn the_corpus_and_what_comes_of_it() {
@@ -20,27 +19,7 @@ fn the_corpus_and_what_comes_of_it() {
     for file in &corpus {
         stream(file);
     }
-    let rounds = std::env::var("FINGERPOST_FUZZ_ROUNDS").ok();
-    let rounds: u64 = rounds.and_then(|text| text.parse().ok()).unwrap_or(2_000);
-    for seed in 0..rounds {
-        let mut random = Random::new(seed);
-        let mut bytes = corpus[random.below(corpus.len())].clone();
-        for _ in 0..1 + random.below(8) {
-            let at = random.below(bytes.len());
-            match random.below(4) {
-                0 => bytes[at] = random.number() as u8,
-                1 => bytes[at] ^= 1 << random.below(8),
-                2 => drop(bytes.drain(at..(at + random.below(9)).min(bytes.len()))),
-                _ => bytes
-                    .splice(at..at, (0..random.below(9) as u8).rev())
-                    .for_each(drop),
-            }
-            if bytes.is_empty() {
-                break;
-            }
-        }
-        stream(&bytes);
-    }
+    try_changed(&corpus, 2_000, stream);
 }
 
 /// Writes the corpus anew: `cargo test -p fingerpost-feed --test corpus --

@@ -34,6 +34,7 @@ use serve::namespace_service::{DaemonGauges, RecordingGauge};
 use serve::status::RecordingStatus;
 use serve::{http, snmp};
 
+use crate::config::feed::Kind;
 use crate::config::{self, Config};
 pub use command::{Up, command, wanted};
 use descriptors::{Descriptors, LOADING};
@@ -323,12 +324,15 @@ impl Daemon {
         let snmp = self.whole.snmp.status().unwrap_or_default();
         let http = self.http.as_ref().map(http::Service::listening);
         let http = http.unwrap_or_default();
-        let feeds = self.feeds.listening();
-        let feeds: Vec<String> = feeds.map(|(name, at)| format!("{name} at {at}")).collect();
+        let feeds = |kind| -> Vec<String> {
+            let feeds = self.feeds.listening(kind);
+            feeds.map(|(name, at)| format!("{name} at {at}")).collect()
+        };
         let listening = screen::Listening {
             snmp: &snmp.listening,
             http: &http,
-            feeds: &feeds,
+            fpm: &feeds(Kind::Fpm),
+            bmp: &feeds(Kind::Bmp),
         };
         match screen::write(&shown, &listening, &mut io::stdout().lock()) {
             Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {

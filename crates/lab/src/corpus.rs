@@ -4,6 +4,7 @@ use std::fs;
 use std::path::Path;
 
 use anyhow::{Context, Result, ensure};
+use memory::Random;
 
 /// The files of a target's corpus, in the order of their names; at least so
 /// many.
@@ -24,6 +25,37 @@ pub fn files(target: &str, least: usize) -> Result<Vec<Vec<u8>>> {
     );
     let read = |path: &_| fs::read(path).context("a file of a corpus");
     paths.iter().map(read).collect()
+}
+
+/// Tries files of a corpus with random changes, as many as
+/// `FINGERPOST_FUZZ_ROUNDS` says, else `rounds`.
+pub fn try_changed(corpus: &[Vec<u8>], rounds: u64, mut target: impl FnMut(&[u8])) {
+    let said = std::env::var("FINGERPOST_FUZZ_ROUNDS").ok();
+    let rounds = said.and_then(|text| text.parse().ok()).unwrap_or(rounds);
+    for seed in 0..rounds {
+        let mut random = Random::new(seed);
+        let mut bytes = corpus[random.below(corpus.len())].clone();
+        for _ in 0..1 + random.below(8) {
+            if bytes.is_empty() {
+                break;
+            }
+            change(&mut bytes, &mut random);
+        }
+        target(&bytes);
+    }
+}
+
+/// A byte becomes another, or some go or come.
+fn change(bytes: &mut Vec<u8>, random: &mut Random) {
+    let at = random.below(bytes.len());
+    match random.below(4) {
+        0 => bytes[at] = random.number() as u8,
+        1 => bytes[at] ^= 1 << random.below(8),
+        2 => drop(bytes.drain(at..(at + random.below(9)).min(bytes.len()))),
+        _ => bytes
+            .splice(at..at, (0..random.below(9) as u8).rev())
+            .for_each(drop),
+    }
 }
 
 #[cfg(test)]

@@ -14,11 +14,12 @@
 //! - [`speaker`]: announces prefixes to a real bgpd.
 //! - [`decisions`]: which way packets go, the kernel beside the daemon.
 //! - [`corpus`]: what the fuzz targets have found and were given.
-//! - [`mrt`]: files of BGP tables, written.
+//! - [`mrt`]: files of BGP tables, written; [`bmp`]: what routers tell.
 //! - [`bare`]: what the floors under changes share.
 
 pub mod bare;
 pub mod bench;
+pub mod bmp;
 mod child;
 pub mod corpus;
 pub mod decisions;

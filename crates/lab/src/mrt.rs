@@ -118,6 +118,17 @@ pub fn update(
     attributes: &Attributes,
     announced: &[IpNet],
 ) -> Vec<u8> {
+    let mut body = head(peer);
+    body.extend(update_message(withdrawn, attributes, announced));
+    body
+}
+
+/// An `UPDATE` of IPv4, with its header.
+pub fn update_message(
+    withdrawn: &[IpNet],
+    attributes: &Attributes,
+    announced: &[IpNet],
+) -> Vec<u8> {
     let prefixes = |all: &[IpNet]| {
         let mut to = Vec::new();
         all.iter().for_each(|prefix| push_prefix(*prefix, &mut to));
@@ -129,12 +140,13 @@ pub fn update(
     update.extend_from_slice(&(attributes.0.len() as u16).to_be_bytes());
     update.extend_from_slice(&attributes.0);
     update.extend(prefixes(announced));
-    let mut body = head(peer);
-    body.extend_from_slice(&[255; 16]);
-    body.extend_from_slice(&(update.len() as u16 + 19).to_be_bytes());
-    body.push(2);
-    body.extend(update);
-    body
+    message(2, &update)
+}
+
+/// A message of BGP: of a type, with its header.
+pub fn message(kind: u8, body: &[u8]) -> Vec<u8> {
+    let len = (body.len() as u16 + 19).to_be_bytes();
+    [&[255; 16][..], &len, &[kind], body].concat()
 }
 
 /// The body of a `BGP4MP_STATE_CHANGE_AS4`.
@@ -159,7 +171,8 @@ fn push_address(address: IpAddr, to: &mut Vec<u8>) {
     }
 }
 
-fn push_prefix(prefix: IpNet, to: &mut Vec<u8>) {
+/// Appends a prefix as messages have it.
+pub fn push_prefix(prefix: IpNet, to: &mut Vec<u8>) {
     let bytes = usize::from(prefix.prefix_len()).div_ceil(8);
     to.push(prefix.prefix_len());
     let mut address = Vec::new();
@@ -209,7 +222,9 @@ impl FullFeeds {
                 _ => address,
             };
             let prefix = ipnet::Ipv4Net::new_assert(address.into(), len).trunc();
-            let all: Vec<Vec<u8>> = (0..self.peers).map(|peer| attributes(peer, set)).collect();
+            let all: Vec<Vec<u8>> = (0..self.peers)
+                .map(|peer| set_of_attributes(peer, set))
+                .collect();
             let entries: Vec<Entry<'_>> = (0..)
                 .zip(&all)
                 .map(|(at, of)| (at, None, &of[..]))
@@ -223,7 +238,7 @@ impl FullFeeds {
 
 /// One of the sets of attributes of a peer: a path of three to six ASes and
 /// up to eight communities.
-fn attributes(peer: u16, set: u32) -> Vec<u8> {
+pub fn set_of_attributes(peer: u16, set: u32) -> Vec<u8> {
     let mixed = |salt: u32| {
         let mut of = Random::new(u64::from(set) << 24 | u64::from(salt));
         of.number()

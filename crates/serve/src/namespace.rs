@@ -44,11 +44,39 @@ impl Namespace {
             return Ok(self.clone());
         }
         let source = OfOwner::new(&self.source, name).ok_or_else(|| self.no_source(name))?;
+        if source
+            .owner()
+            .status()
+            .feed
+            .is_some_and(|feed| feed.routers.is_some())
+        {
+            return Err(self.is_station(source.owner().name()));
+        }
         Ok(Self {
             feeder: Some(source.owner().id()),
             source: Arc::new(source),
             ..self.clone()
         })
+    }
+
+    /// Of a BMP station the rows are all its routers'.
+    fn is_station(&self, name: &str) -> String {
+        let tables = self.tables();
+        let behind = |owner: &str| {
+            owner
+                .strip_prefix(name)
+                .is_some_and(|of| of.starts_with(':'))
+        };
+        let all: Vec<&str> = tables
+            .owners()
+            .map(|owner| owner.name())
+            .filter(|owner| behind(owner))
+            .collect();
+        let sources = match all[..] {
+            [] => "there is none yet".to_owned(),
+            _ => all.join(", "),
+        };
+        format!("`{name}` has a source for each table of each peer of its routers: {sources}")
     }
 
     fn no_source(&self, name: &str) -> String {

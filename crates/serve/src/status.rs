@@ -1,6 +1,7 @@
 //! How a daemon is: gathered in it, shown by `fingerpost status`.
 
 mod feeders;
+mod monitored;
 
 use std::io::{self, Write};
 
@@ -10,6 +11,7 @@ use view::Object;
 
 use crate::clock::now_millis;
 pub use feeders::{FeederStatus, feeders};
+pub use monitored::{EventStatus, PeerStatus, RouterStatus};
 
 /// How a daemon is, for one namespace.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]

@@ -2,7 +2,10 @@
 //! tables miss. For sources, which keep it, and for all who answer.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 use std::time::Duration;
+
+use crate::monitored::{MonitoredPeer, MonitoredRouter};
 
 /// What a source is doing.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -101,6 +104,11 @@ pub struct FeedStatus {
     /// When the last frame came, milliseconds since the UNIX epoch; 0:
     /// none came yet.
     pub last_heard_millis: u64,
+    /// Where several routers feed, each with sources of its own (BMP): the
+    /// routers. The rows are all in those.
+    pub routers: Option<Arc<[MonitoredRouter]>>,
+    /// Where the rows are what a router told of a BGP peer: that peer.
+    pub monitored: Option<Arc<MonitoredPeer>>,
 }
 
 impl Status {

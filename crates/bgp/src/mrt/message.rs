@@ -35,7 +35,7 @@ const ESTABLISHED: u16 = 6;
 pub(super) fn read(subtype: u16, body: &[u8]) -> Result<Record<'_>, Bad> {
     let session = |as_size, has_path_ids| Session {
         as_size,
-        has_path_ids,
+        has_path_ids: [has_path_ids; 2],
     };
     match subtype {
         0 => state_change(body, AsSize::Two),
@@ -127,7 +127,7 @@ pub(super) fn read_old(subtype: u16, body: &[u8], is_v6: bool) -> Result<Record<
     bytes.address(is_v6, MESSAGE)?;
     let session = Session {
         as_size: AsSize::Two,
-        has_path_ids: false,
+        has_path_ids: [false; 2],
     };
     Ok(Record::Message(Message {
         peer,

@@ -1,13 +1,12 @@
 //! What a peer says behind a dump, or without one: paths one by one.
 
 use ipnet::IpNet;
-use table::{Change, Placement, Route, RouteBody, RouteLoad, SharedRoute};
+use table::{RouteBody, RouteLoad};
 
-use super::body::body;
-use super::peers::Peer;
-use super::{MAX_DIRTY, Rib, TABLE};
-use crate::Bad;
+use super::{MAX_DIRTY, Rib};
 use crate::mrt::{Message, Named};
+use crate::paths::Said;
+use crate::{Bad, paths};
 
 impl Rib {
     /// Takes a message in. What it announces with attributes that cannot be
@@ -17,32 +16,16 @@ impl Rib {
             Ok(number) => number,
             Err(bad) => return self.note(bad, first),
         };
-        let update = message.update;
-        for one in update.withdrawn.into_iter().flatten() {
-            match one {
-                Ok((path_id, prefix)) => self.withdraw(number, prefix, path_id),
-                Err(bad) => self.note(bad, first),
-            }
-        }
         let size = message.session.as_size;
-        for (prefixes, next_hop) in update.announced {
-            for one in prefixes {
-                let (path_id, prefix) = match one {
-                    Ok(one) => one,
-                    Err(bad) => {
-                        self.note(bad, first);
-                        continue;
-                    }
-                };
-                match update.attributes.packed(size, path_id) {
-                    Ok(path) => self.announce(number, prefix, path_id, body(next_hop, path)),
-                    Err(bad) => {
-                        self.note(bad, first);
-                        self.withdraw(number, prefix, path_id);
-                    }
-                }
+        paths::each(&message.update, size, |said| match said {
+            Ok(Said::Gone(prefix, path_id)) => self.withdraw(number, prefix, path_id),
+            Ok(Said::There(prefix, path)) => self.announce(number, prefix, path),
+            Ok(Said::Unreadable(prefix, path_id, bad)) => {
+                self.note(bad, first);
+                self.withdraw(number, prefix, path_id);
             }
-        }
+            Err(bad) => self.note(bad, first),
+        });
     }
 
     fn withdraw(&mut self, number: usize, prefix: IpNet, path_id: Option<u32>) {
@@ -50,35 +33,20 @@ impl Rib {
             return;
         };
         self.counts.withdrawn += 1;
-        if let Some(old) = peer.path(prefix, path_id) {
-            peer.apply(Change::DeleteRoute(old));
+        if paths::take_out(&mut peer.feeder, prefix, path_id) {
+            peer.is_touched = true;
             self.touched(prefix);
         }
     }
 
-    fn announce(&mut self, number: usize, prefix: IpNet, path_id: Option<u32>, body: RouteBody) {
+    fn announce(&mut self, number: usize, prefix: IpNet, path: RouteBody) {
         let Some(peer) = self.peers.get_mut(number) else {
             return;
         };
         self.counts.paths += 1;
-        let route = Route {
-            table: TABLE,
-            prefix,
-            tos: 0,
-            metric: 0,
-            body,
-        };
-        let placement = match path_id {
-            None => Placement::InsteadOfFirst,
-            Some(_) => {
-                let old = peer.path(prefix, path_id);
-                if let Some(old) = old.filter(|old| *old.body != route.body) {
-                    peer.apply(Change::DeleteRoute(old));
-                }
-                Placement::Last
-            }
-        };
-        peer.apply(Change::PutRoute(route, placement));
+        peer.is_touched = true;
+        // A refusal is counted and told with the peer's rows.
+        let _ = paths::put(&mut peer.feeder, prefix, path);
         self.touched(prefix);
     }
 
@@ -102,20 +70,5 @@ impl Rib {
         if self.dirty.len() >= MAX_DIRTY {
             self.choose();
         }
-    }
-}
-
-impl Peer {
-    /// Its path to a prefix.
-    fn path(&self, prefix: IpNet, path_id: Option<u32>) -> Option<SharedRoute> {
-        let mut paths = self.tables().routes.exact(TABLE, prefix);
-        let path = paths.find(|path| path.body.path.path_id() == path_id)?;
-        Some(path.to_shared())
-    }
-
-    fn apply(&mut self, change: Change) {
-        self.is_touched = true;
-        // A refusal is counted and told with the peer's rows.
-        let _ = self.feeder.apply(change);
     }
 }

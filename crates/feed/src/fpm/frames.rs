@@ -4,6 +4,8 @@
 
 use thiserror::Error;
 
+use crate::stream::Stream;
+
 /// Bytes of a frame's header.
 const HEADER: usize = 4;
 /// `FPM_PROTO_VERSION`.
@@ -14,13 +16,7 @@ const NETLINK: u8 = 1;
 /// The bytes that came and were not read yet. Holds no more than was pushed
 /// since the last whole frame was taken.
 #[derive(Debug, Default)]
-pub struct Frames {
-    bytes: Vec<u8>,
-    /// Where the next frame begins in `bytes`.
-    at: usize,
-    /// Bytes of the stream before `bytes`.
-    before: u64,
-}
+pub struct Frames(Stream);
 
 /// What one frame holds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -66,12 +62,7 @@ pub enum BadFrame {
 impl Frames {
     /// Takes bytes as they came. O(bytes).
     pub fn push(&mut self, bytes: &[u8]) {
-        if self.at > 0 {
-            self.bytes.drain(..self.at);
-            self.before += self.at as u64;
-            self.at = 0;
-        }
-        self.bytes.extend_from_slice(bytes);
+        self.0.push(bytes);
     }
 
     /// The next frame that is there whole; `None` if there is none. After
@@ -80,12 +71,11 @@ impl Frames {
         let Some(len) = self.len()? else {
             return Ok(None);
         };
-        let begin = self.at;
-        self.at += len;
-        let payload = self.bytes.get(begin + HEADER..self.at);
+        let offset = self.0.offset();
+        let frame = self.0.take(len);
         Ok(Some(Frame {
-            offset: self.before + begin as u64,
-            payload: payload.unwrap_or_default(),
+            offset,
+            payload: frame.get(HEADER..).unwrap_or_default(),
         }))
     }
 
@@ -96,14 +86,13 @@ impl Frames {
 
     /// Bytes that wait for the rest of their frame.
     pub fn pending(&self) -> usize {
-        self.bytes.len() - self.at
+        self.0.rest().len()
     }
 
     /// The length of the next frame, if it is there whole. A header is
     /// refused as soon as its first wrong byte is there.
     fn len(&self) -> Result<Option<usize>, BadFrame> {
-        let rest = self.bytes.get(self.at..).unwrap_or_default();
-        let offset = self.before + self.at as u64;
+        let (rest, offset) = (self.0.rest(), self.0.offset());
         if let Some(&version) = rest.first().filter(|version| **version != VERSION) {
             return Err(BadFrame::Version { offset, version });
         }

@@ -1,8 +1,6 @@
 //! The state machine of one feed: who feeds it, what that peer told, and
 //! whether it has told all. Bytes and a time in, changes of rows out.
 
-use std::time::Duration;
-
 use netlink::Malformed;
 use netlink::message::messages;
 use table::{FeedStatus, Feeder, Limits, Phase};
@@ -10,20 +8,12 @@ use thiserror::Error;
 
 use super::frames::{BadFrame, Frames};
 use super::rows::{Rows, Taken};
-use super::settling::Settling;
+use crate::now::Now;
+use crate::settling::Settling;
 
 /// A message longer than this is none of zebra's, whose buffer has 8,192
 /// bytes.
 const MAX_MESSAGE: usize = 16_384;
-
-/// A moment: since some start, for intervals; and by the host's clock.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Now {
-    /// Since a moment that stays the same.
-    pub monotonic: Duration,
-    /// Since the UNIX epoch, milliseconds.
-    pub millis: u64,
-}
 
 /// Why a connection cannot be read on. Names the place.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]

@@ -38,14 +38,11 @@ pub(super) enum Spoke {
 impl Connection {
     /// Reads once; 0 at the end of the stream, `None` if nothing is there.
     pub(super) fn read(&mut self, buffer: &mut [u8]) -> io::Result<Option<usize>> {
-        match self.stream.read(buffer) {
-            Ok(read) => {
-                self.frames.push(buffer.get(..read).unwrap_or_default());
-                Ok(Some(read))
-            }
-            Err(error) if is_passing(&error) => Ok(None),
-            Err(error) => Err(error),
-        }
+        let read = read(&mut self.stream, buffer)?;
+        Ok(read.map(|bytes| {
+            self.frames.push(bytes);
+            bytes.len()
+        }))
     }
 
     /// Reads what a candidate says.
@@ -67,6 +64,18 @@ impl Connection {
 impl AsFd for Connection {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.stream.as_fd()
+    }
+}
+
+/// Reads once; nothing at the end of the stream, `None` if nothing is there.
+pub(super) fn read<'a>(
+    stream: &mut TcpStream,
+    buffer: &'a mut [u8],
+) -> io::Result<Option<&'a [u8]>> {
+    match stream.read(buffer) {
+        Ok(read) => Ok(buffer.get(..read)),
+        Err(error) if is_passing(&error) => Ok(None),
+        Err(error) => Err(error),
     }
 }
 

@@ -1,57 +1,41 @@
 //! One feed at the edge: its door, the connection that feeds it, and those
 //! that have not fed it yet.
 
-use std::io;
 use std::net::{SocketAddr, TcpStream};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::time::Duration;
 
-use socket2::{SockRef, TcpKeepalive};
 use table::Limits;
 
-use super::candidate::{self, Connection, Spoke, is_passing};
-use super::{Door, Feed};
+use super::FpmFeed;
+use super::candidate::{self, Connection, Spoke};
+use super::entrance::Entrance;
 use crate::fpm::{Frames, Now, Session};
 
 /// Readers see what came so often at most.
-const PACE: Duration = Duration::from_millis(2);
-/// A peer that says nothing is asked after so long whether it is there;
-/// then twice more, so often.
-const KEEPALIVE: TcpKeepalive = TcpKeepalive::new()
-    .with_time(Duration::from_secs(10))
-    .with_interval(Duration::from_secs(5))
-    .with_retries(3);
-/// Clients accepted between two looks at who feeds.
-const ACCEPTED: usize = 16;
-/// How long nothing is done once nobody could be accepted.
-const REFUSED: Duration = Duration::from_millis(20);
-/// Between two warnings of clients that were turned away.
-const WARNED: Duration = Duration::from_secs(60);
-
+pub(super) const PACE: Duration = Duration::from_millis(2);
 /// One feed.
 #[derive(Debug)]
 pub(super) struct Line {
     name: String,
-    door: Door,
+    entrance: Entrance,
     session: Session,
     live: Option<Connection>,
     /// The newest last.
     candidates: Vec<Connection>,
     published: Duration,
-    warned: Option<Duration>,
 }
 
 impl Line {
-    pub(super) fn new(feed: Feed) -> Self {
+    pub(super) fn new(feed: FpmFeed) -> Self {
         let listening = feed.door.address.to_string();
         Self {
             name: feed.feeder.name().to_owned(),
+            entrance: Entrance::new(feed.feeder.name(), feed.door),
             session: Session::new(feed.feeder, listening),
-            door: feed.door,
             live: None,
             candidates: Vec::new(),
             published: Duration::ZERO,
-            warned: None,
         }
     }
 
@@ -67,7 +51,7 @@ impl Line {
     pub(super) fn sockets(&self) -> impl Iterator<Item = BorrowedFd<'_>> {
         let live = self.live.iter().map(AsFd::as_fd);
         let candidates = self.candidates.iter().map(AsFd::as_fd);
-        [self.door.listener.as_fd()]
+        [self.entrance.as_fd()]
             .into_iter()
             .chain(live)
             .chain(candidates)
@@ -164,29 +148,16 @@ impl Line {
 
     /// Accepts who has come.
     fn accept(&mut self, now: Now) {
-        for _ in 0..ACCEPTED {
-            match self.door.listener.accept() {
-                Ok((stream, peer)) => self.admit(stream, peer, now),
-                Err(error) if is_passing(&error) => return,
-                Err(error) => {
-                    self.warn(now, &format!("cannot accept: {error}"));
-                    // It waits on, and so would we, at full speed.
-                    std::thread::sleep(REFUSED);
-                    return;
-                }
-            }
+        let came = self.entrance.accept(now);
+        for _ in 0..came.refused {
+            self.session.turned_away();
+        }
+        for (stream, peer) in came.admitted {
+            self.admit(stream, peer, now);
         }
     }
 
     fn admit(&mut self, stream: TcpStream, peer: SocketAddr, now: Now) {
-        if !self.door.lets_in(peer.ip()) {
-            self.turn_away(peer, "it is not among those that may feed it", now);
-            return;
-        }
-        if let Err(error) = prepare(&stream) {
-            self.turn_away(peer, &error.to_string(), now);
-            return;
-        }
         if self.candidates.len() >= candidate::MOST {
             let oldest = self.candidates.remove(0);
             self.turn_away(oldest.peer, "it said nothing, and others came", now);
@@ -200,16 +171,7 @@ impl Line {
 
     fn turn_away(&mut self, peer: SocketAddr, why: &str, now: Now) {
         self.session.turned_away();
-        self.warn(now, &format!("{peer} was turned away: {why}"));
-    }
-
-    /// Says what strangers did, but not as often as they do it.
-    fn warn(&mut self, now: Now, what: &str) {
-        let is_due = |at: Duration| now.monotonic.saturating_sub(at) >= WARNED;
-        if self.warned.is_none_or(is_due) {
-            self.warned = Some(now.monotonic);
-            tracing::warn!("feed {}: {what} (said once a minute)", self.name);
-        }
+        self.entrance.turned_away(peer, why, now);
     }
 
     /// Looks whether its peer has told all.
@@ -226,10 +188,4 @@ impl Line {
             self.published = now.monotonic;
         }
     }
-}
-
-/// A host that vanishes without a word is noticed.
-fn prepare(stream: &TcpStream) -> io::Result<()> {
-    stream.set_nonblocking(true)?;
-    SockRef::from(stream).set_tcp_keepalive(&KEEPALIVE)
 }

@@ -1,4 +1,4 @@
-//! `[feed.NAME]`: a routing daemon that tells its routes.
+//! `[feed.NAME]`: routing daemons that tell their routes.
 //!
 //! ```toml
 //! [feed.frr]
@@ -7,11 +7,22 @@
 //!
 //! [feed.frr.limits]               # of this feed's own rows
 //! routes = 2000000
+//!
+//! [feed.bmp]                      # routers, each with its BGP peers
+//! kind = "bmp"                    # "fpm" where nothing is said
+//! listen = "192.0.2.1:11019"
+//! peers = ["192.0.2.0/24"]
+//! routers = 64                    # known at most, connected or gone
+//! tables = 256                    # peers of a router, and tables of them
+//!
+//! [feed.bmp.limits]               # of each router's rows
+//! routes = 4000000
 //! ```
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
 
+use feed::bmp::StationLimits;
 use ipnet::IpNet;
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer};
@@ -20,44 +31,97 @@ use table::{KERNEL, MAX_FEEDERS};
 use super::RowLimits;
 
 /// The port that zebra connects to unless told otherwise (`FPM_DEFAULT_PORT`).
-pub const PORT: u16 = 2620;
+pub const FPM_PORT: u16 = 2620;
+/// The port of BMP stations that GoBGP takes unless told otherwise; none is
+/// assigned.
+pub const BMP_PORT: u16 = 11_019;
 /// Bytes of a name at most.
 const MAX_NAME: usize = 32;
 
-/// A routing daemon that tells its routes.
+/// By what protocol routes are told.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Kind {
+    /// FRR's forwarding plane manager protocol: what zebra has chosen.
+    #[default]
+    Fpm,
+    /// The BGP monitoring protocol: what BGP's peers tell.
+    Bmp,
+}
+
+/// Routing daemons that tell their routes.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Feed {
-    /// The TCP address that it connects to.
+    /// By what protocol.
+    #[serde(default)]
+    pub kind: Kind,
+    /// The TCP address that they connect to.
     pub listen: SocketAddr,
     /// Who may connect besides this host.
     #[serde(default)]
     pub peers: Vec<IpNet>,
-    /// Rows of its own at most.
+    /// Rows of its own at most; by BMP, of each of its routers.
     #[serde(default)]
     pub limits: RowLimits,
+    /// By BMP: routers at most, connected or gone.
+    pub routers: Option<usize>,
+    /// By BMP: peers of a router at most, and tables of them.
+    pub tables: Option<usize>,
 }
 
 impl Feed {
     /// One of this host at an address.
-    pub fn at(listen: SocketAddr) -> Self {
+    pub fn at(kind: Kind, listen: SocketAddr) -> Self {
         Self {
+            kind,
             listen,
             peers: Vec::new(),
             limits: RowLimits::default(),
+            routers: None,
+            tables: None,
         }
     }
 
     /// Whether it may be: beyond loopback only for peers that are named.
     pub fn check(&self) -> Result<(), String> {
         let listen = self.listen;
-        match listen.ip().to_canonical().is_loopback() || !self.peers.is_empty() {
-            true => Ok(()),
-            false => Err(format!(
+        if !listen.ip().to_canonical().is_loopback() && self.peers.is_empty() {
+            return Err(format!(
                 "`listen`: {listen} is beyond loopback, where anybody could tell routes: name \
                  those who may in `peers`"
-            )),
+            ));
         }
+        for (name, value) in [("routers", self.routers), ("tables", self.tables)] {
+            match (self.kind, value) {
+                (_, None) => {}
+                (Kind::Fpm, Some(_)) => return Err(format!("`{name}` is for `kind = \"bmp\"`")),
+                (Kind::Bmp, Some(value)) if (1..=MAX_FEEDERS).contains(&value) => {}
+                (Kind::Bmp, Some(_)) => {
+                    return Err(format!("`{name}` is 1 to {MAX_FEEDERS}"));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// How much it takes.
+    pub fn limits(&self) -> feed::Limits {
+        let rows = self.limits.limits();
+        let usual = StationLimits::default();
+        match self.kind {
+            Kind::Fpm => feed::Limits::Fpm(rows),
+            Kind::Bmp => feed::Limits::Bmp(StationLimits {
+                rows,
+                routers: self.routers.unwrap_or(usual.routers),
+                tables: self.tables.unwrap_or(usual.tables),
+            }),
+        }
+    }
+
+    /// The same feed but for its limits.
+    pub fn is_but_for_limits(&self, other: &Self) -> bool {
+        self.kind == other.kind && self.listen == other.listen && self.peers == other.peers
     }
 }
 
@@ -113,12 +177,31 @@ mod tests {
         check(&feeds).unwrap();
         assert_eq!(feeds["frr"].limits.limits().routes, 7);
         assert_eq!(feeds["far"].peers.len(), 1);
+        assert_eq!(feeds["far"].kind, Kind::Fpm);
+        let text = "[bmp]\nkind = 'bmp'\nlisten = '127.0.0.1:11019'\nrouters = 3\n\
+                    [bmp.limits]\nroutes = 7\n";
+        let feeds: BTreeMap<String, Feed> = toml::from_str(text).unwrap();
+        check(&feeds).unwrap();
+        let limits = match feeds["bmp"].limits() {
+            feed::Limits::Bmp(limits) => limits,
+            feed::Limits::Fpm(_) => panic!("it is BMP's"),
+        };
+        assert_eq!((limits.rows.routes, limits.routers), (7, 3));
+        assert_eq!(limits.tables, StationLimits::default().tables);
     }
 
     #[test]
     fn what_makes_no_sense_is_refused_by_its_name() {
         for (text, says) in [
             ("[frr]\nlisten = '0.0.0.0:2620'", "beyond loopback"),
+            (
+                "[frr]\nlisten = '127.0.0.1:1'\nrouters = 3",
+                "`routers` is for",
+            ),
+            (
+                "[b]\nkind = 'bmp'\nlisten = '127.0.0.1:1'\ntables = 0",
+                "`tables` is 1 to 1024",
+            ),
             ("[kernel]\nlisten = '127.0.0.1:1'", "`kernel` is no name"),
             ("['a b']\nlisten = '127.0.0.1:1'", "`a b` is no name"),
             (
@@ -132,6 +215,7 @@ mod tests {
             "[a]",
             "[a]\nlisten = '2620'",
             "[a]\nlisten = '127.0.0.1:1'\nx = 1",
+            "[a]\nlisten = '127.0.0.1:1'\nkind = 'mrt'",
         ] {
             assert!(
                 toml::from_str::<BTreeMap<String, Feed>>(wrong).is_err(),

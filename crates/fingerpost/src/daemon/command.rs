@@ -5,7 +5,8 @@ use std::path::PathBuf;
 
 use clap::{Arg, ArgAction, ArgMatches, Command, ValueHint, value_parser};
 
-use crate::config::{self, Feed, feed};
+use crate::config::feed::{BMP_PORT, FPM_PORT, Kind};
+use crate::config::{self, Feed};
 
 /// How the daemon is started.
 #[derive(Debug, Clone, Default)]
@@ -24,6 +25,8 @@ pub struct Up {
     pub record_limit: Option<u64>,
     /// Where zebra connects, for the feed `frr`.
     pub fpm: Option<SocketAddr>,
+    /// Where routers connect, for the feed `bmp`.
+    pub bmp: Option<SocketAddr>,
 }
 
 /// The command's definition.
@@ -80,6 +83,13 @@ pub fn command() -> Command {
                 .value_parser(fpm_address)
                 .help("Where FRR's zebra tells its routes (FPM), for `--source frr`; of this host only, and port 2620 unless said"),
         )
+        .arg(
+            Arg::new("bmp")
+                .long("bmp")
+                .value_name("ADDRESS[:PORT]")
+                .value_parser(bmp_address)
+                .help("Where routers tell what their BGP peers tell (BMP), for `--source bmp:PEER`; of this host only, and port 11019 unless said"),
+        )
 }
 
 /// What the command line asks for.
@@ -97,17 +107,26 @@ pub fn wanted(matches: &ArgMatches) -> Up {
         record: path("record"),
         record_limit: matches.get_one("record-limit").copied(),
         fpm: matches.get_one("fpm").copied(),
+        bmp: matches.get_one("bmp").copied(),
     }
 }
 
-/// Where a feed's peer connects, of this host only.
 fn fpm_address(text: &str) -> Result<SocketAddr, String> {
+    address(text, Kind::Fpm, FPM_PORT, "frr")
+}
+
+fn bmp_address(text: &str) -> Result<SocketAddr, String> {
+    address(text, Kind::Bmp, BMP_PORT, "bmp")
+}
+
+/// Where the peers of the feed of a name connect, of this host only.
+fn address(text: &str, kind: Kind, port: u16, name: &str) -> Result<SocketAddr, String> {
     let address = text.parse::<SocketAddr>();
-    let address = address.or_else(|_| text.parse().map(|ip: IpAddr| (ip, feed::PORT).into()));
-    let address = address.map_err(|_| "an address is expected, such as 127.0.0.1:2620")?;
-    Feed::at(address)
-        .check()
-        .map_err(|error| format!("{error}, in `[feed.frr]` of the configuration"))?;
+    let address = address.or_else(|_| text.parse().map(|ip: IpAddr| (ip, port).into()));
+    let wrong = |_| format!("an address is expected, such as 127.0.0.1:{port}");
+    let address = address.map_err(wrong)?;
+    let wrong = |error| format!("{error}, in `[feed.{name}]` of the configuration");
+    Feed::at(kind, address).check().map_err(wrong)?;
     Ok(address)
 }
 
@@ -144,6 +163,8 @@ mod tests {
         assert_eq!(fpm_address("[::1]:7").unwrap().port(), 7);
         assert!(fpm_address("192.0.2.1:2620").unwrap_err().contains("peers"));
         assert!(fpm_address("2620").is_err());
+        assert_eq!(bmp_address("::1").unwrap().port(), 11_019);
+        assert!(bmp_address("0.0.0.0").unwrap_err().contains("[feed.bmp]"));
         for wrong in ["", "M", "1K", "12X", "99999999999T", "-1"] {
             assert!(record_limit(wrong).is_err(), "{wrong}");
         }

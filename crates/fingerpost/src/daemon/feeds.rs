@@ -6,15 +6,18 @@ use std::net::SocketAddr;
 use std::sync::{Arc, Weak};
 
 use anyhow::{Context, Result};
-use feed::{Door, Feed, Server};
+use feed::{Door, Feed, FpmFeed, Limits, Server, StationFeed};
 use linux::Mirror;
 
 use super::Up;
 use super::mirrored::Mirrored;
+use crate::config::feed::Kind;
 use crate::config::{self, Config};
 
 /// The feed that `--fpm` makes or moves.
-const OF_THE_COMMAND_LINE: &str = "frr";
+const FPM: &str = "frr";
+/// The one that `--bmp` does.
+const BMP: &str = "bmp";
 
 /// All feeds. Dropped, they end.
 #[derive(Debug, Default)]
@@ -47,9 +50,10 @@ impl Feeds {
         })
     }
 
-    /// Where each is waited for.
-    pub fn listening(&self) -> impl Iterator<Item = (&str, SocketAddr)> {
-        let doors = self.doors.iter();
+    /// Where each of a kind is waited for.
+    pub fn listening(&self, kind: Kind) -> impl Iterator<Item = (&str, SocketAddr)> {
+        let is_of = move |name: &str| self.wanted.get(name).is_some_and(|feed| feed.kind == kind);
+        let doors = self.doors.iter().filter(move |(name, _)| is_of(name));
         doors.map(|(name, door)| (name.as_str(), door.address()))
     }
 
@@ -73,11 +77,23 @@ impl Feeds {
         self.running = None;
         let mut feeds = Vec::new();
         for (name, door) in &self.doors {
-            let wanted = self.wanted.get(name);
-            let limits = wanted.map(|feed| feed.limits).unwrap_or_default();
-            let feeder = mirror.feeders().join(name, limits.limits())?;
+            let Some(wanted) = self.wanted.get(name) else {
+                continue;
+            };
             let door = door.again().context("cannot open a feed's door again")?;
-            feeds.push(Feed { door, feeder });
+            let feeders = mirror.feeders();
+            feeds.push(match wanted.limits() {
+                Limits::Fpm(limits) => Feed::Fpm(FpmFeed {
+                    door,
+                    feeder: feeders.join(name, limits)?,
+                }),
+                Limits::Bmp(limits) => Feed::Bmp(StationFeed {
+                    door,
+                    own: feeders.join(name, limits.rows)?,
+                    feeders,
+                    limits,
+                }),
+            });
         }
         self.running = Some(Running {
             mirror: Arc::downgrade(mirror),
@@ -91,12 +107,13 @@ impl Feeds {
     pub fn reload(&mut self, up: &Up, config: &Config) -> bool {
         let wanted = wanted(up, config);
         for (name, feed) in &mut self.wanted {
-            let Some(new) = wanted.get(name).filter(|new| new.limits != feed.limits) else {
+            let same = |new: &&config::Feed| new.is_but_for_limits(feed) && *new != feed;
+            let Some(new) = wanted.get(name).filter(same) else {
                 continue;
             };
-            feed.limits = new.limits;
+            *feed = new.clone();
             if let Some(running) = &self.running {
-                running.server.set_limits(name, new.limits.limits());
+                running.server.set_limits(name, new.limits());
             }
         }
         self.wanted == wanted
@@ -105,10 +122,13 @@ impl Feeds {
 
 fn wanted(up: &Up, config: &Config) -> BTreeMap<String, config::Feed> {
     let mut wanted = config.feed.clone();
-    if let Some(address) = up.fpm {
-        let of_here = || config::Feed::at(address);
-        let feed = wanted.entry(OF_THE_COMMAND_LINE.to_owned());
-        feed.or_insert_with(of_here).listen = address;
+    let of_the_command_line = [(FPM, Kind::Fpm, up.fpm), (BMP, Kind::Bmp, up.bmp)];
+    for (name, kind, address) in of_the_command_line {
+        if let Some(address) = address {
+            let of_here = || config::Feed::at(kind, address);
+            let feed = wanted.entry(name.to_owned()).or_insert_with(of_here);
+            (feed.listen, feed.kind) = (address, kind);
+        }
     }
     wanted
 }

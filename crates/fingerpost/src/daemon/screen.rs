@@ -15,8 +15,10 @@ pub struct Listening<'a> {
     pub snmp: &'a [String],
     /// Addresses of HTTP.
     pub http: &'a [String],
-    /// Names and addresses of feeds.
-    pub feeds: &'a [String],
+    /// Names and addresses of feeds by FPM.
+    pub fpm: &'a [String],
+    /// The same, by BMP.
+    pub bmp: &'a [String],
 }
 
 /// Writes the screen.
@@ -25,7 +27,12 @@ pub fn write(
     listening: &Listening<'_>,
     out: &mut impl Write,
 ) -> io::Result<()> {
-    let Listening { snmp, http, feeds } = listening;
+    let Listening {
+        snmp,
+        http,
+        fpm,
+        bmp,
+    } = listening;
     let version = env!("CARGO_PKG_VERSION");
     match mirrored {
         [] => writeln!(out, "fingerpost {version} waits for namespaces to mirror.")?,
@@ -48,8 +55,10 @@ pub fn write(
     if !http.is_empty() {
         writeln!(out, "HTTP is answered at {}", http.join(" "))?;
     }
-    if !feeds.is_empty() {
-        writeln!(out, "Routes are taken from {} (FPM).", feeds.join(", "))?;
+    for (feeds, by) in [(fpm, "FPM"), (bmp, "BMP")] {
+        if !feeds.is_empty() {
+            writeln!(out, "Routes are taken from {} ({by}).", feeds.join(", "))?;
+        }
     }
     writeln!(out, "Memory: {}.\n", human(status::resident_bytes()))?;
     try_next(mirrored, out)

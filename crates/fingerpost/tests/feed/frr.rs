@@ -30,6 +30,7 @@ pub struct Frr<'a> {
     pub zebra: Option<Child>,
     others: Vec<Child>,
     has_bgpd: bool,
+    has_bmp: bool,
 }
 
 impl<'a> Frr<'a> {
@@ -42,6 +43,7 @@ impl<'a> Frr<'a> {
             zebra: None,
             others: Vec::new(),
             has_bgpd: configuration.bgpd.is_some(),
+            has_bmp: configuration.bgpd.is_some_and(|of| of.contains("bmp ")),
         };
         frr.write("zebra", configuration.zebra);
         frr.write("staticd", configuration.staticd);
@@ -86,9 +88,23 @@ impl<'a> Frr<'a> {
     pub fn start_others(&mut self) {
         self.others.push(self.daemon("staticd", &[]));
         if self.has_bgpd {
-            let bgpd = self.daemon("bgpd", &["-p", "179", "-l", "0.0.0.0"]);
-            self.others.push(bgpd);
+            self.start_bgpd();
         }
+    }
+
+    /// Starts bgpd; it connects to a BMP station by itself where it is
+    /// configured to.
+    pub fn start_bgpd(&mut self) {
+        let usual = ["-p", "179", "-l", "0.0.0.0"];
+        let bmp: &[&str] = if self.has_bmp { &["-M", "bmp"] } else { &[] };
+        let bgpd = self.daemon("bgpd", &[&usual, bmp].concat());
+        self.others.push(bgpd);
+    }
+
+    /// Kills bgpd, which was started last.
+    pub fn kill_bgpd(&mut self) {
+        drop(self.others.pop());
+        let _ = fs::remove_file(self.path("bgpd.vty"));
     }
 
     /// Kills zebra.

@@ -1,11 +1,13 @@
 //! Routes of a real FRR by FPM: equal to what zebra and the kernel have,
-//! through cuts and restarts; and what strangers at the door do not do.
+//! through cuts and restarts; what its bgpd and GoBGP tell by BMP; and what
+//! strangers at the door do not do.
 
 #![allow(
     clippy::unwrap_used,
     reason = "a test that cannot go on fails where it stands"
 )]
 
+mod bmp;
 #[path = "../common/mod.rs"]
 mod common;
 mod cuts;

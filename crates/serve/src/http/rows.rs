@@ -386,9 +386,7 @@ impl Rows {
     /// Who has the name of the feeder now.
     fn feeder_now(&self, reader: &Reader) -> Option<u64> {
         let tables = reader.snapshot();
-        let mut owners = tables.owners();
-        let found = owners.find(|owner| Some(owner.name()) == self.owner.as_deref());
-        found.map(Owner::id)
+        tables.owner(self.owner.as_deref()?).map(Owner::id)
     }
 
     /// All that is left, which is a page. Where too much memory waits for

@@ -163,9 +163,78 @@ fn feeder_schema() -> Value {
             "malformed": count(),
             "unconfirmed": count(),
             "swept": count(),
-            "last_heard_millis": {"type": ["integer", "null"]}
+            "last_heard_millis": {"type": ["integer", "null"]},
+            "routers": {
+                "type": "array",
+                "description": "Of a BMP station: its routers, whose peers' tables are sources",
+                "items": router_schema()
+            },
+            "monitored": monitored_schema()
         },
         "required": ["name", "phase", "complete"],
+        "additionalProperties": false
+    })
+}
+
+fn router_schema() -> Value {
+    let count = || json!({"type": "integer", "minimum": 0});
+    let text = || json!({"type": "string"});
+    json!({
+        "type": "object",
+        "properties": {
+            "name": text(),
+            "description": text(),
+            "peer": text(),
+            "disconnected": {"type": ["string", "null"]},
+            "since_millis": count(),
+            "connections": count(),
+            "peers": count(),
+            "peers_up": count(),
+            "routes": count(),
+            "unconfirmed": count(),
+            "messages": count(),
+            "skipped": {"type": "object", "additionalProperties": count()},
+            "refused": count()
+        },
+        "required": ["name", "disconnected", "peers", "peers_up"],
+        "additionalProperties": false
+    })
+}
+
+fn monitored_schema() -> Value {
+    let count = || json!({"type": "integer", "minimum": 0});
+    let text = || json!({"type": "string"});
+    json!({
+        "type": "object",
+        "description": "Of a table that a router tells by BMP: the BGP peer that it is of",
+        "properties": {
+            "router": text(),
+            "address": text(),
+            "distinguisher": text(),
+            "table_name": text(),
+            "rib": text(),
+            "asn": count(),
+            "bgp_id": text(),
+            "up": {"type": "boolean"},
+            "ups": count(),
+            "downs": count(),
+            "history": {
+                "type": "array",
+                "items": {
+                    "type": "object",
+                    "properties": {
+                        "at_millis": count(),
+                        "up": {"type": "boolean"},
+                        "why": text()
+                    },
+                    "additionalProperties": false
+                }
+            },
+            "statistics": {"type": "object", "additionalProperties": count()},
+            "statistics_millis": {"type": ["integer", "null"]},
+            "mirrored": count()
+        },
+        "required": ["router", "rib", "up"],
         "additionalProperties": false
     })
 }

@@ -6,6 +6,7 @@ use std::io::{self, Write};
 use serde::{Deserialize, Serialize};
 use table::Tables;
 
+use super::monitored::{PeerStatus, RouterStatus};
 use crate::clock::now_millis;
 
 /// How a feeder of rows is.
@@ -61,6 +62,13 @@ pub struct FeederStatus {
     /// When the last frame came, milliseconds since the UNIX epoch.
     #[serde(default)]
     pub last_heard_millis: Option<u64>,
+    /// Of a BMP station, whose rows are all its routers' peers': those
+    /// routers.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub routers: Option<Vec<RouterStatus>>,
+    /// Of a table that a router tells: the BGP peer that it is of.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub monitored: Option<PeerStatus>,
 }
 
 /// The feeders of a snapshot, by name.
@@ -89,9 +97,15 @@ pub fn feeders(tables: &Tables) -> Vec<FeederStatus> {
             unconfirmed: feed.unconfirmed,
             swept: feed.swept,
             last_heard_millis: (feed.last_heard_millis > 0).then_some(feed.last_heard_millis),
+            routers: feed.routers.as_deref().map(of_routers),
+            monitored: feed.monitored.as_deref().map(PeerStatus::from),
         }
     };
     tables.owners().map(of).collect()
+}
+
+fn of_routers(routers: &[table::MonitoredRouter]) -> Vec<RouterStatus> {
+    routers.iter().map(RouterStatus::from).collect()
 }
 
 impl FeederStatus {
@@ -102,7 +116,13 @@ impl FeederStatus {
             "source {}: {}, {} routes, {} nexthops, {} resyncs, {} rows refused",
             self.name, self.phase, self.routes, self.nexthops, self.resyncs, self.refused
         )?;
-        self.write_peer(out)
+        self.write_peer(out)?;
+        for router in self.routers.iter().flatten() {
+            router.write(out)?;
+        }
+        self.monitored
+            .as_ref()
+            .map_or(Ok(()), |peer| peer.write(out))
     }
 
     /// What a connection feeds, where one may.

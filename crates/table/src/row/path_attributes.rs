@@ -88,6 +88,12 @@ impl PathAttributes {
         self.0.is_none()
     }
 
+    /// How many bytes it takes.
+    #[inline]
+    pub fn bytes(&self) -> usize {
+        self.0.as_deref().map_or(0, <[u8]>::len)
+    }
+
     /// All attributes by their numbers, with their values.
     pub fn iter(&self) -> impl Iterator<Item = (u8, &[u8])> {
         let mut rest = self.0.as_deref().unwrap_or_default();

@@ -22,8 +22,11 @@ pub const KERNEL: &str = "kernel";
 /// A collector of routes has some hundred peers, each of them one.
 pub const MAX_FEEDERS: usize = 1_024;
 
-/// Bytes of a name at most.
-const MAX_NAME: usize = 64;
+/// Bytes of a name at most: of a feed, of a peer of a router that it
+/// monitors, and of that router.
+const MAX_NAME: usize = 160;
+/// Before the part of a name that may be left away.
+const AT: char = '@';
 
 /// An owner beside the first, as a snapshot has it.
 #[derive(Debug, Clone)]
@@ -82,6 +85,19 @@ impl Owners {
         self.0.get(&Arc::from(name)).map(|owner| &**owner)
     }
 
+    /// The owner of a name; or, where there is none, the only one whose name
+    /// goes on behind it with `@` and something: `bmp:192.0.2.1` is
+    /// `bmp:192.0.2.1@edge`, unless another router has that peer too.
+    pub(crate) fn find(&self, name: &str) -> Option<&Owner> {
+        self.get(name).or_else(|| {
+            let begin: Arc<str> = format!("{name}{AT}").into();
+            let mut from = self.0.from(&begin);
+            let mut next = || from.next().filter(|(of, _)| of.starts_with(&*begin));
+            let (_, first) = next()?;
+            next().is_none().then_some(&**first)
+        })
+    }
+
     pub(crate) fn iter(&self) -> impl Iterator<Item = &Owner> {
         self.0.iter().map(|(_, owner)| &**owner)
     }
@@ -92,7 +108,7 @@ impl Owners {
 pub enum JoinError {
     /// A name that cannot be asked for.
     #[error(
-        "`{0}` is no name of a feeder: take letters, digits, `-`, `_` and `.`, {MAX_NAME} at most, and not `{KERNEL}`"
+        "`{0}` is no name of a feeder: take letters, digits, `-`, `_`, `.`, `:` and `@`, {MAX_NAME} at most, and not `{KERNEL}`"
     )]
     BadName(String),
     /// Somebody of this name is there.
@@ -116,7 +132,7 @@ pub(super) struct Registry {
 impl Registry {
     /// Whether somebody of this name may join.
     pub(super) fn admit(&self, name: &str) -> Result<(), JoinError> {
-        let is_good = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte);
+        let is_good = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.:@".contains(&byte);
         if name.is_empty() || name.len() > MAX_NAME || name == KERNEL || !name.bytes().all(is_good)
         {
             return Err(JoinError::BadName(name.to_owned()));

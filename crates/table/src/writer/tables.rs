@@ -82,9 +82,10 @@ impl Tables {
         self.owners.iter()
     }
 
-    /// The owner of a name beside the first.
-    pub(crate) fn owner(&self, name: &str) -> Option<&Owner> {
-        self.owners.get(name)
+    /// The owner of a name beside the first; or the only one whose name goes
+    /// on behind it with `@`. O(log owners).
+    pub fn owner(&self, name: &str) -> Option<&Owner> {
+        self.owners.find(name)
     }
 
     /// The rows of an owner beside the first, as tables, at this moment.

@@ -61,6 +61,14 @@ impl Feed {
     /// From now on: the changes of the kernel's rows, or of a feeder's. An
     /// empty lease grows with what is kept.
     pub fn new(reader: Reader, owner: Option<String>, names: Arc<Names>, lease: Lease) -> Self {
+        // By its whole name: what was left away may be another's later.
+        let tables = reader.snapshot();
+        let whole = |name: String| {
+            tables
+                .owner(&name)
+                .map_or(name, |one| one.name().to_owned())
+        };
+        let owner = owner.map(whole);
         let of = owner.as_deref().and_then(|owner| reader.of(owner));
         let reader = of.unwrap_or(reader);
         let before = reader.snapshot();

@@ -310,7 +310,7 @@ pub static TABLE_FAMILIES: [(&str, &str, &str, OfTable); 2] = [
 type OfFeeder = fn(&FeederStatus) -> u64;
 
 /// How each feeder of a namespace is: name, help, kind, value.
-pub static FEEDER_FAMILIES: [(&str, &str, &str, OfFeeder); 13] = [
+pub static FEEDER_FAMILIES: [(&str, &str, &str, OfFeeder); 15] = [
     (
         "fingerpost_feeder_complete",
         "Whether a feeder follows and misses nothing",
@@ -388,6 +388,18 @@ pub static FEEDER_FAMILIES: [(&str, &str, &str, OfFeeder); 13] = [
         "When the last frame came, since 1970; 0: none came yet",
         "gauge",
         |feeder| feeder.last_heard_millis.unwrap_or(0) / 1_000,
+    ),
+    (
+        "fingerpost_feeder_peer_up",
+        "Whether the BGP peer is up whose table a router tells",
+        "gauge",
+        |feeder| feeder.monitored.as_ref().is_some_and(|peer| peer.up).into(),
+    ),
+    (
+        "fingerpost_feeder_peer_downs_total",
+        "Times that this peer went down",
+        "counter",
+        |feeder| feeder.monitored.as_ref().map_or(0, |peer| peer.downs),
     ),
 ];
 

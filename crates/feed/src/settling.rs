@@ -21,7 +21,7 @@ const SETTLED_BUSY: Duration = Duration::from_secs(300);
 
 /// A resync under way, as far as its end can be seen.
 #[derive(Debug)]
-pub(super) struct Settling {
+pub(crate) struct Settling {
     unconfirmed: usize,
     shrank_at: Duration,
     window_began: Duration,
@@ -33,7 +33,7 @@ pub(super) struct Settling {
 impl Settling {
     /// A resync begins with so many rows to be told again; so many messages
     /// have come since the feed began.
-    pub(super) fn begin(now: Duration, unconfirmed: usize, messages: u64) -> Self {
+    pub(crate) fn begin(now: Duration, unconfirmed: usize, messages: u64) -> Self {
         Self {
             unconfirmed,
             shrank_at: now,
@@ -45,7 +45,7 @@ impl Settling {
 
     /// How it stands now; whether it is settled. To be asked each second at
     /// least.
-    pub(super) fn is_settled(&mut self, now: Duration, unconfirmed: usize, messages: u64) -> bool {
+    pub(crate) fn is_settled(&mut self, now: Duration, unconfirmed: usize, messages: u64) -> bool {
         if unconfirmed < self.unconfirmed {
             self.shrank_at = now;
         }

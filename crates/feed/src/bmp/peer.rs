@@ -1,0 +1,238 @@
+//! A BGP peer of a router: its session, what is told of it, and its tables.
+
+use std::sync::Arc;
+
+use bgp::as_path::AsSize;
+use bgp::update::Session;
+use table::{FeedStatus, Limits, MonitoredPeer, PeerEvent};
+
+use super::message::{PeerUp, Statistics};
+use super::peer_header::{PeerHeader, PeerKey, Rib};
+use super::source::{Flow, Source};
+use crate::now::Now;
+
+/// Events of a session that are kept.
+const HISTORY: usize = 16;
+/// Kinds of statistics that are kept.
+const STATISTICS: usize = 64;
+
+/// A peer.
+#[derive(Debug)]
+pub(super) struct Peer {
+    key: PeerKey,
+    /// What is told of it with each of its tables.
+    known: MonitoredPeer,
+    state: State,
+    sources: [Option<(Source, Arc<MonitoredPeer>)>; Rib::COUNT],
+    /// When it went down, for who has to make room.
+    pub(super) since_millis: u64,
+}
+
+/// Whether a session is up, as its router says.
+#[derive(Debug)]
+enum State {
+    /// It has said nothing since it came.
+    Unsaid,
+    /// It is, and this is what both speakers have agreed on.
+    Up(PeerUp),
+    /// It is not.
+    Down,
+}
+
+/// How what is told of a table is written.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Agreed {
+    pub session: Session,
+    /// The families of which an end is to come: IPv4, IPv6.
+    pub families: [bool; 2],
+    /// Both speakers have AS numbers of four bytes.
+    pub has_four_byte_as: bool,
+}
+
+impl Peer {
+    /// One that was not heard of before.
+    pub(super) fn new(key: PeerKey, router: &str) -> Self {
+        Self {
+            key,
+            known: MonitoredPeer {
+                router: router.to_owned(),
+                address: key.address(),
+                distinguisher: key.distinguisher(),
+                ..MonitoredPeer::default()
+            },
+            state: State::Unsaid,
+            sources: [const { None }; Rib::COUNT],
+            since_millis: 0,
+        }
+    }
+
+    pub(super) fn is_up(&self) -> bool {
+        self.known.is_up
+    }
+
+    /// Its session is up, and all its tables are to be told.
+    pub(super) fn up(&mut self, header: &PeerHeader, up: PeerUp, flow: Flow, now: Now) {
+        self.known.asn = header.asn;
+        self.known.bgp_id = header.bgp_id.to_string();
+        self.known.table_name.clone_from(&up.table_name);
+        self.state = State::Up(up);
+        self.happened(true, "", now);
+        for source in self.sources_mut() {
+            source.begin(flow, now);
+        }
+    }
+
+    /// Its session is down: its rows go.
+    pub(super) fn down(&mut self, why: &str, limits: Limits, now: Now) {
+        self.state = State::Down;
+        self.happened(false, why, now);
+        for source in self.sources_mut() {
+            source.down(limits, now);
+        }
+    }
+
+    /// The router came again, and says nothing of it yet.
+    pub(super) fn begin(&mut self, flow: Flow, now: Now) {
+        self.state = State::Unsaid;
+        self.known.is_up = false;
+        self.renew();
+        for source in self.sources_mut() {
+            source.begin(flow, now);
+        }
+    }
+
+    fn happened(&mut self, is_up: bool, why: &str, now: Now) {
+        let known = &mut self.known;
+        known.is_up = is_up;
+        match is_up {
+            true => known.ups += 1,
+            false => known.downs += 1,
+        }
+        if known.history.len() >= HISTORY {
+            known.history.remove(0);
+        }
+        known.history.push(PeerEvent {
+            at_millis: now.millis,
+            is_up,
+            why: why.to_owned(),
+        });
+        self.since_millis = now.millis;
+        self.renew();
+    }
+
+    /// What a router counts of it.
+    pub(super) fn counted(&mut self, statistics: Statistics<'_>, now: Now) {
+        self.known.statistics_millis = now.millis;
+        for (name, value) in statistics.each() {
+            let kept = &mut self.known.statistics;
+            if kept.len() < STATISTICS || kept.contains_key(&name) {
+                kept.insert(name, value);
+            }
+        }
+        self.renew();
+    }
+
+    /// A message was mirrored.
+    pub(super) fn mirrored(&mut self) {
+        self.known.mirrored += 1;
+        self.renew();
+    }
+
+    /// What is told with each table is another now.
+    fn renew(&mut self) {
+        for (rib, source) in Rib::ALL.into_iter().zip(&mut self.sources) {
+            if let Some((source, monitored)) = source {
+                *monitored = Arc::new(of_rib(&self.known, rib));
+                source.renew();
+            }
+        }
+    }
+
+    /// How what is told of a table is written; `None`: the session is not
+    /// up. A router's own table is, if nobody says otherwise: GoBGP sends no
+    /// Peer Up of it, though RFC 9069 §5.1 asks for one.
+    pub(super) fn agreed(&self, rib: Rib, as_size: AsSize) -> Option<Agreed> {
+        let up = match &self.state {
+            State::Up(up) => up,
+            State::Unsaid if self.key.is_loc_rib() => return Some(Agreed::plain(as_size)),
+            State::Unsaid | State::Down => return None,
+        };
+        Some(Agreed {
+            session: Session {
+                as_size,
+                has_path_ids: match rib {
+                    Rib::In | Rib::InPost => up.receives_path_ids(),
+                    Rib::Out | Rib::OutPost => up.sends_path_ids(),
+                    // Both OPENs are the router's own (RFC 9069 §4.4).
+                    Rib::Loc => up.all_path_ids(),
+                },
+            },
+            families: up.families(),
+            has_four_byte_as: up.has_four_byte_as(),
+        })
+    }
+
+    /// Something is told of its table though nobody said that it is up.
+    pub(super) fn speaks(&mut self, header: &PeerHeader) {
+        if !self.known.is_up {
+            self.known.is_up = true;
+            self.known.asn = header.asn;
+            self.known.bgp_id = header.bgp_id.to_string();
+            self.renew();
+        }
+    }
+
+    /// Its table of a kind.
+    pub(super) fn source(&mut self, rib: Rib) -> Option<&mut Source> {
+        let source = self.sources[rib as usize].as_mut();
+        source.map(|(source, _)| source)
+    }
+
+    /// Something is told of a table for the first time.
+    pub(super) fn put(&mut self, rib: Rib, source: Source) -> &mut Source {
+        let monitored = Arc::new(of_rib(&self.known, rib));
+        &mut self.sources[rib as usize].insert((source, monitored)).0
+    }
+
+    /// What a table of it is asked for by.
+    pub(super) fn name(&self, feed: &str, rib: Rib) -> String {
+        let (peer, suffix) = (self.key.in_names(), rib.suffix());
+        format!("{feed}:{peer}{suffix}@{}", self.known.router)
+    }
+
+    pub(super) fn sources(&self) -> impl Iterator<Item = &Source> {
+        self.sources.iter().flatten().map(|(source, _)| source)
+    }
+
+    pub(super) fn sources_mut(&mut self) -> impl Iterator<Item = &mut Source> {
+        self.sources.iter_mut().flatten().map(|(source, _)| source)
+    }
+
+    /// Readers see what came since.
+    pub(super) fn publish(&mut self, feed: &FeedStatus, gone: Option<&str>) {
+        for (source, monitored) in self.sources.iter_mut().flatten() {
+            source.publish(feed, gone, monitored);
+        }
+    }
+}
+
+impl Agreed {
+    /// Of nobody who says anything else.
+    fn plain(as_size: AsSize) -> Self {
+        Self {
+            session: Session {
+                as_size,
+                has_path_ids: [false; 2],
+            },
+            families: [true; 2],
+            has_four_byte_as: true,
+        }
+    }
+}
+
+fn of_rib(known: &MonitoredPeer, rib: Rib) -> MonitoredPeer {
+    MonitoredPeer {
+        rib: rib.in_words(),
+        ..known.clone()
+    }
+}

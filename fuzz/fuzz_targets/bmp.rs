@@ -1,0 +1,6 @@
+//! A stream of BMP messages, any bytes.
+#![no_main]
+
+use libfuzzer_sys::fuzz_target;
+
+fuzz_target!(|bytes: &[u8]| fingerpost_fuzz::bmp(bytes));
