@@ -285,8 +285,9 @@ impl Log {
         MAX_EVENTS
     }
 
-    /// The events after `seen`; waits up to `patience` for the first.
-    pub(crate) fn after(&self, seen: Generation, patience: Duration) -> Events {
+    /// The events after `seen`, of so many batches at most; waits up to
+    /// `patience` for the first.
+    pub(crate) fn after(&self, seen: Generation, most: usize, patience: Duration) -> Events {
         let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
         if kept.latest <= seen && !patience.is_zero() {
             kept.waiting += 1;
@@ -307,7 +308,7 @@ impl Log {
         drop(kept);
         let closed = closed.iter().flat_map(|chunk| chunk.iter().cloned());
         let batches = closed.chain(open);
-        let unseen = batches.filter(|batch| batch.generation > seen);
+        let unseen = batches.filter(|batch| batch.generation > seen).take(most);
         Events::Batches(unseen.map(|of| (of.generation, of.events)).collect())
     }
 
@@ -382,7 +383,7 @@ mod tests {
             at += 1;
             log.push(Generation(at), 0, Some(events(size)));
             for seen in [0, at / 2, at - 1, at] {
-                let told = generations(log.after(Generation(seen), Duration::ZERO));
+                let told = generations(log.after(Generation(seen), usize::MAX, Duration::ZERO));
                 assert!(told.into_iter().eq(seen + 1..=at), "after {seen} of {at}");
             }
         }
@@ -394,16 +395,16 @@ mod tests {
         for at in 1..=MAX_EVENTS as u64 + 10 {
             log.push(Generation(at), 0, Some(events(1)));
         }
-        assert_eq!(log.after(Generation(0), Duration::ZERO), Events::FellBehind);
+        assert_eq!(log.after(Generation(0), usize::MAX, Duration::ZERO), Events::FellBehind);
         let last = MAX_EVENTS as u64 + 10;
-        let told = generations(log.after(Generation(last - 1_000), Duration::ZERO));
+        let told = generations(log.after(Generation(last - 1_000), usize::MAX, Duration::ZERO));
         assert!(told.into_iter().eq(last - 999..=last));
         log.push(Generation(last + 1), 0, None);
         assert_eq!(
-            log.after(Generation(last), Duration::ZERO),
+            log.after(Generation(last), usize::MAX, Duration::ZERO),
             Events::FellBehind
         );
-        let told = log.after(Generation(last + 1), Duration::ZERO);
+        let told = log.after(Generation(last + 1), usize::MAX, Duration::ZERO);
         assert_eq!(told, Events::Batches(Vec::new()));
     }
 
@@ -501,7 +502,7 @@ mod tests {
         let log = Arc::new(Log::default());
         let waits = std::thread::spawn({
             let log = Arc::clone(&log);
-            move || log.after(Generation(0), Duration::from_secs(60))
+            move || log.after(Generation(0), usize::MAX, Duration::from_secs(60))
         });
         while log.kept.lock().unwrap().waiting == 0 {
             std::thread::yield_now();

@@ -95,7 +95,13 @@ impl Reader {
     /// first event. Takes a short lock shared with the writer's commits:
     /// for watchers, not for packet paths.
     pub fn events_after(&self, seen: Generation, patience: Duration) -> Events {
-        self.shared.log.after(seen, patience)
+        self.shared.log.after(seen, usize::MAX, patience)
+    }
+
+    /// The same, of so many generations at most: for who takes them little
+    /// by little, and holds no more than that.
+    pub fn some_events_after(&self, seen: Generation, most: usize, patience: Duration) -> Events {
+        self.shared.log.after(seen, most, patience)
     }
 
     /// When which routes changed, as far back as events are kept.

@@ -62,6 +62,29 @@ impl Besieged {
         &self.socket
     }
 
+    /// Its number.
+    pub fn process(&self) -> u32 {
+        self.daemon.id()
+    }
+
+    /// Its cgroup, where one could be made.
+    pub fn cgroup(&self) -> Option<&Cgroup> {
+        self.cgroup.as_ref()
+    }
+
+    /// How it ended, if it did and nobody told it to.
+    pub fn ended(&mut self) -> Option<String> {
+        let status = match self.daemon.process().try_wait() {
+            Ok(status) => status?,
+            Err(error) => return Some(format!("the daemon cannot be waited for: {error}")),
+        };
+        let log = self.log();
+        Some(match self.cgroup.as_ref().map_or(0, Cgroup::oom_kills) {
+            0 => format!("the daemon ended: {status}; {log}"),
+            _ => format!("the kernel ended the daemon for want of memory (`oom_kill`); {log}"),
+        })
+    }
+
     /// Kills it and starts it anew; how long that took.
     pub fn kill_and_start(&mut self, netns: &Netns) -> Result<Duration> {
         self.daemon.signal(Signal::KILL)?;
@@ -138,7 +161,9 @@ impl Drop for Besieged {
         // A cgroup goes when nobody is in it.
         let _ = self.daemon.signal(Signal::KILL);
         let _ = self.daemon.wait(PATIENCE);
-        self.cgroup = None;
+        if let Some(cgroup) = &self.cgroup {
+            cgroup.remove();
+        }
         let _ = fs::remove_dir_all(&self.directory);
     }
 }
@@ -184,8 +209,9 @@ pub fn http(path: &str, patience: Duration) -> Result<String> {
     }
 }
 
-/// A memory cgroup.
-struct Cgroup(PathBuf);
+/// A memory cgroup; of version 1 or 2.
+#[derive(Debug, Clone)]
+pub struct Cgroup(PathBuf);
 
 impl Cgroup {
     /// One of this name; `None` where none can be made.
@@ -201,6 +227,7 @@ impl Cgroup {
             if fs::write(cgroup.0.join(file), limit.to_string()).is_ok() {
                 return Some(cgroup);
             }
+            cgroup.remove();
         }
         None
     }
@@ -210,17 +237,46 @@ impl Cgroup {
     }
 
     fn peak(&self) -> Option<u64> {
-        let peaks = ["memory.peak", "memory.max_usage_in_bytes"];
-        let mut read = peaks
+        self.number(&["memory.peak", "memory.max_usage_in_bytes"])
+            .filter(|peak| *peak > 0)
+    }
+
+    /// What it is charged with now: all of it, and the kernel's part.
+    pub fn charged(&self) -> impl Iterator<Item = (&'static str, u64)> {
+        let all = self.number(&["memory.current", "memory.usage_in_bytes"]);
+        let kernel = self.number(&["memory.kmem.usage_in_bytes"]);
+        let kernel = kernel.or_else(|| self.entry("memory.stat", "kernel"));
+        let all = all.map(|octets| ("of its cgroup", octets));
+        all.into_iter()
+            .chain(kernel.map(|octets| ("of the kernel", octets)))
+    }
+
+    /// How often the kernel ended one in it for want of memory.
+    pub fn oom_kills(&self) -> u64 {
+        let second = self.entry("memory.events", "oom_kill");
+        let kills = second.or_else(|| self.entry("memory.oom_control", "oom_kill"));
+        kills.unwrap_or(0)
+    }
+
+    /// The number in the first of some files that is there.
+    fn number(&self, files: &[&str]) -> Option<u64> {
+        let mut read = files
             .iter()
             .map(|file| fs::read_to_string(self.0.join(file)));
-        let peak = read.find_map(Result::ok)?;
-        peak.trim().parse().ok().filter(|peak| *peak > 0)
+        read.find_map(Result::ok)?.trim().parse().ok()
     }
-}
 
-impl Drop for Cgroup {
-    fn drop(&mut self) {
+    /// The number behind a word in a file.
+    fn entry(&self, file: &str, word: &str) -> Option<u64> {
+        let text = fs::read_to_string(self.0.join(file)).ok()?;
+        let mut lines = text.lines().filter_map(|line| line.split_once(' '));
+        lines
+            .find(|(key, _)| *key == word)
+            .and_then(|(_, number)| number.trim().parse().ok())
+    }
+
+    /// Removes it.
+    fn remove(&self) {
         // Whoever is left in it is being reaped.
         let _ = super::wait_until(Duration::from_secs(5), "an empty cgroup", || {
             fs::remove_dir(&self.0).ok()

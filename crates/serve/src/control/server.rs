@@ -15,6 +15,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use view::Names;
 
 use super::protocol;
@@ -140,6 +141,8 @@ impl Server {
     pub fn accept(&self, listener: &UnixListener, answers: &Arc<NamespaceService>) {
         for _ in 0..AT_ONCE {
             match listener.accept() {
+                // Whoever connects and goes, in a flood, costs no thread.
+                Ok((stream, _)) if has_hung_up(&stream) => {}
                 Ok((stream, _)) => self.welcome(stream, answers),
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => return,
                 Err(error) if error.kind() == io::ErrorKind::ConnectionAborted => {}
@@ -313,6 +316,15 @@ impl Client {
             tracing::debug!("a client was gone before it was let go: {error}");
         }
     }
+}
+
+/// Whether the other end is closed, for both directions: who only sends no
+/// more still reads.
+fn has_hung_up(stream: &UnixStream) -> bool {
+    let mut fds = [PollFd::new(stream, PollFlags::empty())];
+    let polled = poll(&mut fds, Some(&Timespec::default()));
+    let [fd] = fds;
+    polled.is_ok() && fd.revents().contains(PollFlags::HUP)
 }
 
 /// Whose process connected. One that the kernel does not tell is nobody's.
