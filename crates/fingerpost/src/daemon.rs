@@ -48,11 +48,16 @@ const LOOK: Duration = Duration::from_secs(1);
 const LOADING_LOOK: Duration = Duration::from_millis(5);
 /// A mirror that ended by itself is not tried again before this.
 const AGAIN: Duration = Duration::from_secs(10);
+/// Arenas of the allocator: threads share them.
+const ARENAS: i32 = 4;
+/// What the allocator may keep of what was freed; beyond, it is given back.
+const FREE_BYTES: u64 = 8 << 20;
 /// Between two counts of neighbours against the kernel's limit.
 const COUNT: Duration = Duration::from_secs(60);
 
 /// Runs the daemon until it is told to end.
 pub fn run(up: &Up) -> Result<()> {
+    memory::heap::share_arenas(ARENAS);
     let config = config::load(up.config.as_deref())?;
     let logging = logging::start(up.log.as_deref(), config.log.as_deref())?;
     warn_of(up, &config);
@@ -89,6 +94,13 @@ fn patience(config: &Config) -> Patience {
     Patience {
         kept: config.answers.kept_bytes,
         ..Patience::default()
+    }
+}
+
+/// Gives the system what a storm has left.
+fn give_back_memory() {
+    if memory::heap::usage().is_some_and(|heap| heap.free > FREE_BYTES) {
+        memory::heap::give_back();
     }
 }
 
@@ -222,6 +234,7 @@ impl Daemon {
                 looked = Instant::now();
                 self.look_at_namespaces();
                 self.count_neighbours();
+                give_back_memory();
                 if let Err(error) = self.feeds.follow(&self.namespaces) {
                     tracing::error!("the feeds stand still: {error:#}");
                 }
@@ -344,9 +357,12 @@ impl Daemon {
         sd_notify::notify(&[NotifyState::Stopping]).context("cannot tell the service manager")?;
         self.server.stop();
         self.snmp = None;
-        self.http = None;
+        if let Some(http) = self.http.take() {
+            http.abandon();
+        }
         self.feeds = Feeds::default();
-        self.namespaces.clear();
+        // Whoever is answered still may hold them.
+        self.namespaces.drain(..).for_each(Mirrored::end);
         self.recorder = None;
         Ok(())
     }

@@ -189,3 +189,45 @@ fn context<'a>(tables: &'a Tables, names: &'a Names, now_millis: u64) -> Context
         names,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use table::{Change, Link, Writer};
+    use view::{Filter, Object, Output};
+
+    use super::*;
+
+    fn link(index: u32) -> Change {
+        Change::PutLink(Link {
+            index,
+            name: format!("test{index}").into(),
+            ..Link::default()
+        })
+    }
+
+    #[test]
+    fn without_memory_for_what_happened_a_watcher_falls_behind() {
+        let mut writer = Writer::default();
+        let reader = writer.reader();
+        let question = Question {
+            object: Object::Link,
+            filter: Filter::default(),
+            output: Output::default(),
+        };
+        let names = Names::default();
+        let mut watching = Watching::begin(&reader, &question, &names, 0).unwrap();
+        let mut tell = |most: usize| {
+            let mut out = Vec::new();
+            let mut may_take = |octets| octets <= most;
+            let rows = watching.tell(0, &mut may_take, &mut out).unwrap();
+            (rows, String::from_utf8(out).unwrap())
+        };
+        writer.commit((1..=100).map(link)).unwrap();
+        let fell_behind = String::from_utf8(FELL_BEHIND.to_vec()).unwrap();
+        assert_eq!(tell(1_000), (0, fell_behind));
+        // It goes on with what comes next.
+        writer.commit([link(101)]).unwrap();
+        let (rows, told) = tell(1_000);
+        assert!(rows == 1 && told.contains("test101"), "{told}");
+    }
+}

@@ -104,6 +104,11 @@ impl Reader {
         self.shared.log.after(seen, most, patience)
     }
 
+    /// Octets that the events kept for watchers take, about: 16 MiB at most.
+    pub fn events_bytes(&self) -> usize {
+        self.shared.log.bytes()
+    }
+
     /// When which routes changed, as far back as events are kept.
     /// O(events kept), some ten milliseconds at most: for questions.
     pub fn route_changes(&self) -> RouteChanges {

@@ -21,8 +21,8 @@ use rustix::net::{AddressFamily, SendFlags, SocketFlags, SocketType, sendto, soc
 use rustix::process::{Gid, Uid};
 use rustix::thread::{set_thread_gid, set_thread_groups, set_thread_uid};
 
-use super::{Force, Siege};
 use super::besieged::{Besieged, HTTP};
+use super::{Force, Siege};
 use crate::Netns;
 use crate::situation::routes::{self, Family};
 

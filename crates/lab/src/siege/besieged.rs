@@ -311,3 +311,31 @@ pub fn quiet(mut command: Command) -> Result<Child> {
     command.stdout(Stdio::null()).stderr(Stdio::null());
     Child::spawn(command)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::skip;
+
+    #[test]
+    fn an_end_for_want_of_memory_is_told_from_others() {
+        let name = format!("fplab-cgroup-{}", std::process::id());
+        let made = Cgroup::new(&name, 16 << 20).context("no memory cgroup can be made here");
+        let Some(cgroup) = skip::unless(made) else {
+            return;
+        };
+        let run = |what: &str| {
+            let mut command = Command::new("sh");
+            command.args(["-c", &format!("echo $$ > \"$0\" && {what}")]);
+            command.arg(cgroup.members());
+            quiet(command).unwrap().wait(PATIENCE).unwrap()
+        };
+        assert!(run("exit 0").success());
+        assert_eq!(cgroup.oom_kills(), 0);
+        // It waits for the end of a line that does not come.
+        assert!(!run("exec tail /dev/zero").success());
+        let kills = cgroup.oom_kills();
+        cgroup.remove();
+        assert_eq!(kills, 1);
+    }
+}

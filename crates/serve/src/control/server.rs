@@ -33,6 +33,9 @@ const AT_ONCE: usize = 16;
 /// that are filled.
 const CLIENT_BYTES: usize = 160 << 10;
 
+/// The slice of a thread that answers root, the shortest there is.
+const SLICE: Duration = Duration::from_micros(100);
+
 /// How long nobody is accepted once somebody could not be.
 const REFUSED: Duration = Duration::from_millis(10);
 
@@ -166,6 +169,9 @@ impl Server {
         let spawned = thread::Builder::new()
             .name("client".to_owned())
             .spawn(move || {
+                if place.uid == 0 {
+                    hurry();
+                }
                 // Whoever talks to strangers has no rights to lose.
                 if let Err(error) = privileges::drop_all() {
                     tracing::error!("a client is not answered, rights remain: {error}");
@@ -315,6 +321,13 @@ impl Client {
         if let Err(error) = self.stream.shutdown(std::net::Shutdown::Both) {
             tracing::debug!("a client was gone before it was let go: {error}");
         }
+    }
+}
+
+/// Has the thread run as soon as it can, whatever others are at.
+fn hurry() {
+    if let Err(error) = dataplane::slice::set(SLICE) {
+        tracing::debug!("root may wait for others: no slice: {error}");
     }
 }
 

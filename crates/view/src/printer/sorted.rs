@@ -93,6 +93,12 @@ impl Sorted {
         self.is_first_round
     }
 
+    /// What the gathered rows count as.
+    #[cfg(test)]
+    pub(super) fn octets(&self) -> usize {
+        self.octets
+    }
+
     /// A row comes; where it belongs, unless it was written already or has
     /// to wait for another round.
     pub(super) fn place(&mut self, row: &impl Show, view: &View<'_>) -> Option<Place> {

@@ -12,10 +12,10 @@ use view::{
 
 use super::outbox::{FRAME_BYTES, Outbox};
 use super::{Client, ServerState, has_hung_up};
+use crate::budget::Lease;
 use crate::control::protocol::{
     self, Ask, END, ERROR, End, HELLO, Hello, MAX_REQUEST_BYTES, Request,
 };
-use crate::budget::Lease;
 use crate::namespace::Namespace;
 use crate::namespace_service::NamespaceService;
 use crate::owners::{self, AnswerErrorOrLeft, Following, Pair};
@@ -27,7 +27,8 @@ use crate::watch::{self, Watching};
 /// Memory that rows are sorted in, at least: with less, all would be looked
 /// at too often.
 const MIN_SORTING_BYTES: usize = 64 << 10;
-/// How much nicer a thread is that sorts for somebody than the others.
+/// How much nicer than the others a thread is that sorts for somebody, or
+/// tells changes.
 const NICE: i32 = 10;
 
 /// Why a client got no whole answer.
@@ -122,6 +123,13 @@ fn respond(
     let hello = serde_json::to_vec(&hello).map_err(io::Error::from)?;
     out.frame(HELLO, &hello)?;
     out.deliver()?;
+    let is_long = match ask {
+        Ask::Question(question) => Walk::of_answer(question).is_none(),
+        _ => ask.is_live(),
+    };
+    if is_long && client.uid != 0 {
+        be_nice();
+    }
     let names = shared.names();
     let ended = || shared.stopping.load(Ordering::Relaxed) || client.is_gone();
     match ask {
@@ -234,9 +242,6 @@ fn whole(
     out: &mut Outbox<'_>,
 ) -> Result<u64, Failure> {
     let is_root = client.uid == 0;
-    if !is_root {
-        be_nice();
-    }
     let sorting = &shared.sorting[usize::from(is_root)];
     let turn = sorting.lock().unwrap_or_else(PoisonError::into_inner);
     if has_hung_up(&client.stream) {
@@ -253,8 +258,7 @@ fn whole(
     };
     let tables = namespace.tables();
     let now_millis = namespace.source.now_millis();
-    let answered =
-        view::answer_within(lease.octets(), question, &tables, names, now_millis, out);
+    let answered = view::answer_within(lease.octets(), question, &tables, names, now_millis, out);
     drop((tables, lease, turn));
     let rows = answered.map_err(failure)?;
     still_fed(namespace)?;
