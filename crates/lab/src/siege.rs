@@ -4,11 +4,13 @@
 //!
 //! - `attackers`: what they do, as users without rights.
 //! - `probes`: what the administrator asks meanwhile, and how long it took.
+//! - `kills`: ends by SIGKILL meanwhile, and what must be there after each.
 //! - `memory`: what the daemon takes of memory meanwhile.
 //! - `besieged`: the daemon, in a memory cgroup where one can be had.
 
 mod attackers;
 mod besieged;
+mod kills;
 mod memory;
 mod probes;
 
@@ -21,10 +23,11 @@ use anyhow::{Context, Result, bail, ensure};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 use crate::situation::routes::{self, Family};
-use crate::{Netns, Random, wait_until};
+use crate::{Netns, wait_until};
 use attackers::Attackers;
 pub use attackers::words;
 use besieged::Besieged;
+use kills::Kills;
 use memory::{Octets, Watch};
 use probes::{Probes, Sample};
 
@@ -38,7 +41,7 @@ pub struct Siege {
     pub program: PathBuf,
     /// Routes that must stay.
     pub routes: usize,
-    /// How long it lasts.
+    /// How long it lasts; zero: only kills.
     pub lasts: Duration,
     /// Memory that the daemon may take, octets.
     pub memory: u64,
@@ -156,10 +159,14 @@ impl Siege {
         let netns = Netns::new("siege")?;
         routes::build(&netns, Family::V4, self.routes)?;
         let mut figures = Vec::new();
-        let mut besieged = Besieged::start(&netns, self)?;
         if self.kills > 0 {
-            self.kill(&netns, &mut besieged, &mut figures)?;
+            let mut besieged = Besieged::start(&netns, self, true)?;
+            figures.append(&mut Kills::new(self, &netns, &mut besieged)?.run()?);
         }
+        if self.lasts.is_zero() {
+            return Ok(figures);
+        }
+        let mut besieged = Besieged::start(&netns, self, false)?;
         self.hold(&netns, &mut besieged, &mut figures)?;
         self.end(&netns, besieged, &mut figures)?;
         Ok(figures)
@@ -270,38 +277,6 @@ impl Siege {
         let took = besieged.end()?;
         attackers.stop();
         figures.push(Figure::time("SIGTERM under attack", took, self.bounds.end));
-        Ok(())
-    }
-
-    /// Kills it at random moments while it is attacked.
-    fn kill(
-        &self,
-        netns: &Netns,
-        besieged: &mut Besieged,
-        figures: &mut Vec<Figure>,
-    ) -> Result<()> {
-        let mut random = Random::new(self.seed);
-        let attackers = Attackers::start(netns, besieged, self)?;
-        let (mut slowest, mut lost) = (Duration::ZERO, 0);
-        for _ in 0..self.kills {
-            thread::sleep(Duration::from_millis(random.below(300) as u64));
-            slowest = slowest.max(besieged.kill_and_start(netns)?);
-            let whole = wait_until(PATIENCE, "the routes", || {
-                (besieged.routes(netns)? == self.routes).then_some(())
-            });
-            lost += usize::from(whole.is_err());
-        }
-        attackers.stop();
-        let ready = format!("ready after {} kills, longest", self.kills);
-        figures.push(Figure::time(&ready, slowest, self.bounds.ready));
-        figures.push(Figure::new("kills that lost routes", lost, 0, lost == 0));
-        let (starts, boots) = besieged.starts()?;
-        figures.push(Figure::new(
-            "starts that SNMP's engine counted",
-            boots,
-            starts,
-            starts == boots,
-        ));
         Ok(())
     }
 }

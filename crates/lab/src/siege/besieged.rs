@@ -17,6 +17,8 @@ use crate::{Child, Netns};
 
 /// Asks how the daemon is.
 pub const STATUS: &str = "{\"v\":2,\"ask\":{\"status\":{\"json\":true}}}\n";
+/// The recording's file.
+const RECORDING: &str = "recording";
 /// Where HTTP is asked.
 pub const HTTP: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 9797);
 
@@ -28,21 +30,27 @@ pub struct Besieged {
     program: PathBuf,
     cgroup: Option<Cgroup>,
     starts: usize,
+    ready: Instant,
 }
 
 impl Besieged {
     /// Starts one in a namespace and waits until it is ready.
-    pub fn start(netns: &Netns, siege: &Siege) -> Result<Self> {
+    /// Recorded, it writes down what its mirror is fed with.
+    pub fn start(netns: &Netns, siege: &Siege, recorded: bool) -> Result<Self> {
         let directory = std::env::temp_dir().join(netns.name());
         DirBuilder::new().mode(0o755).create(&directory)?;
         // Everybody is to come as far as the socket.
         fs::set_permissions(&directory, Permissions::from_mode(0o755))?;
         let control = directory.join("run");
-        let text = format!(
+        let mut text = format!(
             "[control]\ndirectory = '{}'\n[answers]\nkept_bytes = {}\n",
             control.display(),
             siege.kept
         );
+        if recorded {
+            let file = directory.join(RECORDING);
+            text += &format!("[record]\nfile = '{}'\n", file.display());
+        }
         fs::write(directory.join("fingerpost.toml"), text)?;
         let inode = fs::metadata(netns.path())?.ino();
         let cgroup = Cgroup::new(netns.name(), siege.memory);
@@ -54,6 +62,7 @@ impl Besieged {
             directory,
             cgroup,
             starts: 1,
+            ready: Instant::now(),
         })
     }
 
@@ -85,14 +94,36 @@ impl Besieged {
         })
     }
 
-    /// Kills it and starts it anew; how long that took.
-    pub fn kill_and_start(&mut self, netns: &Netns) -> Result<Duration> {
+    /// Kills it; for how long it had been ready.
+    pub fn kill(&mut self) -> Result<Duration> {
+        let lived = self.ready.elapsed();
         self.daemon.signal(Signal::KILL)?;
         self.daemon.wait(PATIENCE)?;
+        Ok(lived)
+    }
+
+    /// Starts it again after it was killed; how long that took.
+    pub fn start_again(&mut self, netns: &Netns) -> Result<Duration> {
         let began = Instant::now();
         self.daemon = spawn(netns, &self.program, &self.directory, self.cgroup.as_ref())?;
         self.starts += 1;
+        self.ready = Instant::now();
         Ok(began.elapsed())
+    }
+
+    /// The program itself, in the namespace.
+    pub fn program(&self, netns: &Netns) -> Command {
+        netns.command(&self.program.display().to_string())
+    }
+
+    /// A directory for journals of changes.
+    pub fn journals(&self) -> PathBuf {
+        self.directory.join("journals")
+    }
+
+    /// What the run before this one recorded.
+    pub fn recording_of_before(&self) -> PathBuf {
+        self.directory.join(format!("{RECORDING}.1"))
     }
 
     /// Ends it; how long that took.
