@@ -50,7 +50,7 @@ const LOADING_LOOK: Duration = Duration::from_millis(5);
 const AGAIN: Duration = Duration::from_secs(10);
 /// Arenas of the allocator: threads share them.
 const ARENAS: i32 = 4;
-/// What the allocator may keep of what was freed; beyond, it is given back.
+/// What the allocator may keep of what was freed; with more, it gives back.
 const FREE_BYTES: u64 = 8 << 20;
 /// Between two counts of neighbours against the kernel's limit.
 const COUNT: Duration = Duration::from_secs(60);
@@ -77,6 +77,7 @@ pub fn run(up: &Up) -> Result<()> {
         http: None,
         feeds: Feeds::default(),
         counted: None,
+        given_back: 0,
         recorder: None,
         up: up.clone(),
         config,
@@ -94,13 +95,6 @@ fn patience(config: &Config) -> Patience {
     Patience {
         kept: config.answers.kept_bytes,
         ..Patience::default()
-    }
-}
-
-/// Gives the system what a storm has left.
-fn give_back_memory() {
-    if memory::heap::usage().is_some_and(|heap| heap.free > FREE_BYTES) {
-        memory::heap::give_back();
     }
 }
 
@@ -153,6 +147,8 @@ struct Daemon {
     /// End before the mirrors: their rows stand beside those.
     feeds: Feeds,
     counted: Option<Instant>,
+    /// Octets that were free when memory was given back last, or fewer.
+    given_back: u64,
     /// Ends after the mirrors, for they end in it.
     recorder: Option<Recorder>,
     /// All that was wanted at the start is mirrored and said so.
@@ -234,7 +230,7 @@ impl Daemon {
                 looked = Instant::now();
                 self.look_at_namespaces();
                 self.count_neighbours();
-                give_back_memory();
+                self.give_back_memory();
                 if let Err(error) = self.feeds.follow(&self.namespaces) {
                     tracing::error!("the feeds stand still: {error:#}");
                 }
@@ -523,6 +519,18 @@ impl Daemon {
             }
         }
         *known = now;
+    }
+
+    /// Gives the system what a storm has left. What was given back counts
+    /// as free still.
+    fn give_back_memory(&mut self) {
+        let free = || memory::heap::usage().map_or(0, |heap| heap.free);
+        let now = free();
+        self.given_back = self.given_back.min(now);
+        if now > self.given_back + FREE_BYTES {
+            memory::heap::give_back();
+            self.given_back = free();
+        }
     }
 
     /// Reads the configuration again. One that is wrong changes nothing.
