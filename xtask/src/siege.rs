@@ -24,6 +24,9 @@ pub struct Arguments {
     /// MiB of memory that the daemon may take
     #[arg(long, default_value_t = 200)]
     memory: u64,
+    /// This attack alone; may be repeated
+    #[arg(long = "only", value_parser = clap::builder::PossibleValuesParser::new(siege::words()))]
+    only: Vec<String>,
     /// Kills it so often, at random moments, before that
     #[arg(long, default_value_t = 0)]
     kills: u32,
@@ -49,6 +52,7 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode> {
         lasts: Duration::from_secs(arguments.seconds),
         memory: arguments.memory << 20,
         kept: 16 << 20,
+        only: arguments.only.clone(),
         force: Force {
             burst: 2_048,
             slow: 1_500,

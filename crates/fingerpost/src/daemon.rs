@@ -49,11 +49,16 @@ const LOOK: Duration = Duration::from_secs(1);
 const LOADING_LOOK: Duration = Duration::from_millis(5);
 /// A mirror that ended by itself is not tried again before this.
 const AGAIN: Duration = Duration::from_secs(10);
+/// Arenas of the allocator: threads share them.
+const ARENAS: i32 = 4;
+/// What the allocator may keep of what was freed; with more, it gives back.
+const FREE_BYTES: u64 = 8 << 20;
 /// Between two counts of neighbours against the kernel's limit.
 const COUNT: Duration = Duration::from_secs(60);
 
 /// Runs the daemon until it is told to end.
 pub fn run(up: &Up) -> Result<()> {
+    memory::heap::share_arenas(ARENAS);
     let config = config::load(up.config.as_deref())?;
     let logging = logging::start(up.log.as_deref(), config.log.as_deref())?;
     warn_of(up, &config);
@@ -73,6 +78,7 @@ pub fn run(up: &Up) -> Result<()> {
         http: None,
         feeds: Feeds::default(),
         counted: None,
+        given_back: 0,
         recorder: None,
         up: up.clone(),
         config,
@@ -142,6 +148,8 @@ struct Daemon {
     /// End before the mirrors: their rows stand beside those.
     feeds: Feeds,
     counted: Option<Instant>,
+    /// Octets that were free when memory was given back last, or fewer.
+    given_back: u64,
     /// Ends after the mirrors, for they end in it.
     recorder: Option<Recorder>,
     /// All that was wanted at the start is mirrored and said so.
@@ -223,6 +231,7 @@ impl Daemon {
                 looked = Instant::now();
                 self.look_at_namespaces();
                 self.count_neighbours();
+                self.give_back_memory();
                 if let Err(error) = self.feeds.follow(&self.namespaces) {
                     tracing::error!("the feeds stand still: {error:#}");
                 }
@@ -348,9 +357,12 @@ impl Daemon {
         sd_notify::notify(&[NotifyState::Stopping]).context("cannot tell the service manager")?;
         self.server.stop();
         self.snmp = None;
-        self.http = None;
+        if let Some(http) = self.http.take() {
+            http.abandon();
+        }
         self.feeds = Feeds::default();
-        self.namespaces.clear();
+        // Whoever is answered still may hold them.
+        self.namespaces.drain(..).for_each(Mirrored::end);
         self.recorder = None;
         Ok(())
     }
@@ -511,6 +523,18 @@ impl Daemon {
             }
         }
         *known = now;
+    }
+
+    /// Gives the system what a storm has left. What was given back counts
+    /// as free still.
+    fn give_back_memory(&mut self) {
+        let free = || memory::heap::usage().map_or(0, |heap| heap.free);
+        let now = free();
+        self.given_back = self.given_back.min(now);
+        if now > self.given_back + FREE_BYTES {
+            memory::heap::give_back();
+            self.given_back = free();
+        }
     }
 
     /// Reads the configuration again. One that is wrong changes nothing.

@@ -27,6 +27,7 @@ fn all_attacks_at_once_leave_the_others_their_answers() {
         lasts: Duration::from_secs(5),
         memory: 256 << 20,
         kept: 16 << 20,
+        only: Vec::new(),
         force: Force {
             burst: 600,
             slow: 600,

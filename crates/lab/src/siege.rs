@@ -4,10 +4,14 @@
 //!
 //! - `attackers`: what they do, as users without rights.
 //! - `probes`: what the administrator asks meanwhile, and how long it took.
+//! - `kills`: ends by SIGKILL meanwhile, and what must be there after each.
+//! - `memory`: what the daemon takes of memory meanwhile.
 //! - `besieged`: the daemon, in a memory cgroup where one can be had.
 
 mod attackers;
 mod besieged;
+mod kills;
+mod memory;
 mod probes;
 
 use std::fmt;
@@ -15,13 +19,16 @@ use std::path::PathBuf;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use anyhow::{Context, Result, ensure};
+use anyhow::{Context, Result, bail, ensure};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 use crate::situation::routes::{self, Family};
-use crate::{Netns, Random, wait_until};
+use crate::{Netns, wait_until};
 use attackers::Attackers;
+pub use attackers::words;
 use besieged::Besieged;
+use kills::Kills;
+use memory::{Octets, Watch};
 use probes::{Probes, Sample};
 
 /// For what must come, however slow the machine is.
@@ -34,12 +41,14 @@ pub struct Siege {
     pub program: PathBuf,
     /// Routes that must stay.
     pub routes: usize,
-    /// How long it lasts.
+    /// How long it lasts; zero: only kills.
     pub lasts: Duration,
     /// Memory that the daemon may take, octets.
     pub memory: u64,
     /// Of it for what clients do not take, octets.
     pub kept: u64,
+    /// The attacks by their words ([`words`]); none: all.
+    pub only: Vec<String>,
     /// How hard.
     pub force: Force,
     /// How long answers may take.
@@ -117,6 +126,19 @@ impl Figure {
     }
 }
 
+fn mib(octets: u64) -> String {
+    format!("{:.1} MiB", octets as f64 / f64::from(1 << 20))
+}
+
+/// Octets by what they are, in a line.
+fn told(octets: &Octets) -> String {
+    let each = octets
+        .iter()
+        .map(|(what, octets)| format!("{what} {}", mib(*octets)));
+    let all = each.collect::<Vec<_>>().join(", ");
+    format!("memory when last looked at: {all}")
+}
+
 /// Figures as a table.
 pub fn table(figures: &[Figure]) -> String {
     let mut text = format!("{:<44} {:>16} {:>16}\n", "what", "measured", "limit");
@@ -137,23 +159,39 @@ impl Siege {
         let netns = Netns::new("siege")?;
         routes::build(&netns, Family::V4, self.routes)?;
         let mut figures = Vec::new();
-        let mut besieged = Besieged::start(&netns, self)?;
         if self.kills > 0 {
-            self.kill(&netns, &mut besieged, &mut figures)?;
+            let mut besieged = Besieged::start(&netns, self, true)?;
+            figures.append(&mut Kills::new(self, &netns, &mut besieged)?.run()?);
         }
-        self.hold(&netns, &besieged, &mut figures)?;
+        if self.lasts.is_zero() {
+            return Ok(figures);
+        }
+        let mut besieged = Besieged::start(&netns, self, false)?;
+        self.hold(&netns, &mut besieged, &mut figures)?;
         self.end(&netns, besieged, &mut figures)?;
         Ok(figures)
     }
 
+    /// Whether an attack is wanted.
+    fn has(&self, word: &str) -> bool {
+        self.only.is_empty() || self.only.iter().any(|one| one == word)
+    }
+
     /// Under attack for as long as it lasts, then at peace again.
-    fn hold(&self, netns: &Netns, besieged: &Besieged, figures: &mut Vec<Figure>) -> Result<()> {
-        let attackers = Attackers::start(netns, besieged, &self.force)?;
+    fn hold(
+        &self,
+        netns: &Netns,
+        besieged: &mut Besieged,
+        figures: &mut Vec<Figure>,
+    ) -> Result<()> {
+        let watch = Watch::start(netns, besieged);
+        let attackers = Attackers::start(netns, besieged, self)?;
         let probes = Probes::start(netns, besieged);
-        thread::sleep(self.lasts);
+        let held = self.last(besieged);
         let samples = probes.stop();
         let attacks = attackers.stop();
         let over = Instant::now();
+        held.with_context(|| told(&watch.seen().last))?;
         let asked = [
             ("root's status", &samples.status, self.bounds.status),
             ("root's /healthz", &samples.health, self.bounds.health),
@@ -174,13 +212,28 @@ impl Siege {
         figures.push(Figure::time("all places are back", back, self.bounds.back));
         self.nothing_lost(netns, besieged, figures)?;
         let (peak, how) = besieged.peak()?;
-        let mib = |octets: u64| format!("{:.1} MiB", octets as f64 / f64::from(1 << 20));
         let what = format!("memory at most ({how})");
         let fits = peak <= self.memory;
         figures.push(Figure::new(&what, mib(peak), mib(self.memory), fits));
+        for (what, octets) in watch.seen().peak {
+            let what = format!("at most: {what}");
+            figures.push(Figure::new(&what, mib(octets), "", true));
+        }
         for (what, count) in attacks {
             let what = format!("attacks: {what}");
             figures.push(Figure::new(&what, count, "some", count > 0));
+        }
+        Ok(())
+    }
+
+    /// Lets it last, and tells how the daemon ended if it did.
+    fn last(&self, besieged: &mut Besieged) -> Result<()> {
+        let began = Instant::now();
+        while began.elapsed() < self.lasts {
+            if let Some(how) = besieged.ended() {
+                bail!("after {:.1} s: {how}", began.elapsed().as_secs_f64());
+            }
+            thread::sleep(Duration::from_millis(50));
         }
         Ok(())
     }
@@ -219,43 +272,11 @@ impl Siege {
 
     /// Ends it as a service manager does, while it is attacked.
     fn end(&self, netns: &Netns, besieged: Besieged, figures: &mut Vec<Figure>) -> Result<()> {
-        let attackers = Attackers::start(netns, &besieged, &self.force)?;
+        let attackers = Attackers::start(netns, &besieged, self)?;
         thread::sleep(Duration::from_secs(1));
         let took = besieged.end()?;
         attackers.stop();
         figures.push(Figure::time("SIGTERM under attack", took, self.bounds.end));
-        Ok(())
-    }
-
-    /// Kills it at random moments while it is attacked.
-    fn kill(
-        &self,
-        netns: &Netns,
-        besieged: &mut Besieged,
-        figures: &mut Vec<Figure>,
-    ) -> Result<()> {
-        let mut random = Random::new(self.seed);
-        let attackers = Attackers::start(netns, besieged, &self.force)?;
-        let (mut slowest, mut lost) = (Duration::ZERO, 0);
-        for _ in 0..self.kills {
-            thread::sleep(Duration::from_millis(random.below(300) as u64));
-            slowest = slowest.max(besieged.kill_and_start(netns)?);
-            let whole = wait_until(PATIENCE, "the routes", || {
-                (besieged.routes(netns)? == self.routes).then_some(())
-            });
-            lost += usize::from(whole.is_err());
-        }
-        attackers.stop();
-        let ready = format!("ready after {} kills, longest", self.kills);
-        figures.push(Figure::time(&ready, slowest, self.bounds.ready));
-        figures.push(Figure::new("kills that lost routes", lost, 0, lost == 0));
-        let (starts, boots) = besieged.starts()?;
-        figures.push(Figure::new(
-            "starts that SNMP's engine counted",
-            boots,
-            starts,
-            starts == boots,
-        ));
         Ok(())
     }
 }

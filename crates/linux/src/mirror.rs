@@ -74,7 +74,7 @@ pub struct Mirror {
     reader: Reader,
     feeders: Feeders,
     shared: Arc<Shared>,
-    thread: Option<JoinHandle<()>>,
+    thread: Mutex<Option<JoinHandle<()>>>,
 }
 
 /// What the worker and its owner share.
@@ -171,7 +171,7 @@ impl Mirror {
             reader,
             feeders,
             shared,
-            thread: Some(thread),
+            thread: Mutex::new(Some(thread)),
         })
     }
 
@@ -237,10 +237,11 @@ impl Mirror {
     }
 
     /// Ends the mirror and waits for its thread.
-    pub fn stop(&mut self) {
+    pub fn stop(&self) {
         self.shared.stop.store(true, Ordering::Release);
         self.shared.wake();
-        if let Some(thread) = self.thread.take() {
+        let thread = self.thread.lock();
+        if let Some(thread) = thread.unwrap_or_else(PoisonError::into_inner).take() {
             // A worker that panicked has nothing left to end.
             let _ = thread.join();
         }

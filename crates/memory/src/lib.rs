@@ -6,9 +6,11 @@
 //! be reused; [`Reserved`], an array that grows in place; [`Pages`], memory
 //! shared by rules of its user; [`Stack`], places that threads push and pop
 //! without a lock; [`Wakeup`], whether who waits for work has to be woken;
+//! [`heap`], what the allocator has;
 //! [`Random`], numbers that only look it; [`prefetch`] and [`matching`], the few processor instructions that a
 //! table of cache lines needs. What is `unsafe` about them stays in here.
 
+pub mod heap;
 mod line;
 mod pages;
 mod published;

@@ -341,6 +341,15 @@ impl Service {
     }
 }
 
+impl Service {
+    /// Ends without waiting for what its threads do: for a process that
+    /// ends, and takes them along. They have nothing to finish, and many
+    /// clients to let go.
+    pub fn abandon(mut self) {
+        self.threads.clear();
+    }
+}
+
 impl Drop for Service {
     fn drop(&mut self) {
         self.threads.drain(..).for_each(Thread::end);

@@ -399,7 +399,7 @@ impl Gauge {
     pub fn status(&self) -> Option<SnmpStatus> {
         let parts = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let parts = parts.as_ref()?;
-        let counters = *parts.shared.agent().counters();
+        let counters = parts.shared.counted();
         let (requests, answers) = (counters.snmp.in_pkts, counters.snmp.out_pkts);
         Some(SnmpStatus {
             listening: parts.listening.iter().map(ToString::to_string).collect(),
@@ -413,5 +413,35 @@ impl Gauge {
             notifications: parts.notifier.sent(),
             notifications_dropped: parts.notifier.dropped(),
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::Ipv4Addr;
+    use std::sync::mpsc::channel;
+    use std::thread;
+    use std::time::Duration;
+
+    use super::*;
+
+    #[test]
+    fn how_it_is_is_told_while_a_batch_is_answered() {
+        let directory = tempfile::tempdir().unwrap();
+        let config = Snmp {
+            listen: vec![(Ipv4Addr::LOCALHOST, 0).into()],
+            state_directory: Some(directory.path().to_owned()),
+            ..Snmp::default()
+        };
+        let gauge = Gauge::default();
+        let sockets = BoundSockets::open(&config).unwrap();
+        let service = Service::start(sockets, gauge.clone()).unwrap();
+        let answering = service.shared.agent();
+        let (told, status) = channel();
+        let asking = thread::spawn(move || told.send(gauge.status().is_some()));
+        let status = status.recv_timeout(Duration::from_secs(60));
+        drop(answering);
+        asking.join().unwrap().unwrap();
+        assert_eq!(status, Ok(true));
     }
 }

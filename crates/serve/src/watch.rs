@@ -18,6 +18,9 @@ const FELL_BEHIND: &[u8] = b"{\"event\":\"fell_behind\"}\n";
 /// Bytes of changes that are told in one go, about.
 const ROOM: usize = 256 << 10;
 
+/// Generations that are looked at in one go, at most.
+const GENERATIONS: usize = 1 << 10;
+
 /// A generation with more bytes to tell than so many is not told change by
 /// change.
 const MOST: usize = 4 << 20;
@@ -39,7 +42,7 @@ pub fn watch(
     out.flush()?;
     while !ended() {
         let mut told = Vec::new();
-        rows += watching.tell(now(), &mut told)?;
+        rows += watching.tell(now(), &mut |_| true, &mut told)?;
         out.write_all(&told)?;
         out.flush()?;
     }
@@ -84,9 +87,16 @@ impl<'a> Watching<'a> {
     }
 
     /// Writes the changes since the last time, some of them when there are
-    /// many; waits a moment for one. Gives their number.
-    pub(crate) fn tell(&mut self, now_millis: u64, out: &mut Vec<u8>) -> Result<u64, AnswerError> {
-        let batches = match self.reader.events_after(self.seen, LOOK) {
+    /// many; waits a moment for one. Gives their number. `may_take` says
+    /// whether `out` may take so many octets: one that may not falls behind.
+    pub(crate) fn tell(
+        &mut self,
+        now_millis: u64,
+        may_take: &mut dyn FnMut(usize) -> bool,
+        out: &mut Vec<u8>,
+    ) -> Result<u64, AnswerError> {
+        let events = self.reader.some_events_after(self.seen, GENERATIONS, LOOK);
+        let batches = match events {
             Events::Batches(batches) => batches,
             Events::FellBehind => {
                 self.fall_behind(now_millis, out)?;
@@ -108,7 +118,8 @@ impl<'a> Watching<'a> {
                 now_millis,
             };
             let end = out.len();
-            let Some(told) = write_batch(&batch, &self.wanted, &told, end + MOST, out) else {
+            let mut may_take = |octets: usize| octets - end <= MOST && may_take(octets);
+            let Some(told) = write_batch(&batch, &self.wanted, &told, &mut may_take, out) else {
                 out.truncate(end);
                 self.fall_behind(now_millis, out)?;
                 return Ok(rows);
@@ -149,7 +160,7 @@ fn write_batch(
     batch: &[Event],
     wanted: &Watch,
     told: &Told<'_>,
-    room: usize,
+    may_take: &mut dyn FnMut(usize) -> bool,
     out: &mut Vec<u8>,
 ) -> Option<u64> {
     let mut rows = 0;
@@ -163,7 +174,7 @@ fn write_batch(
             out.extend_from_slice(&line);
             rows += 1;
         }
-        if out.len() > room {
+        if !may_take(out.len()) {
             return None;
         }
     }
@@ -176,5 +187,47 @@ fn context<'a>(tables: &'a Tables, names: &'a Names, now_millis: u64) -> Context
         tables: Some(tables),
         now_millis,
         names,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use table::{Change, Link, Writer};
+    use view::{Filter, Object, Output};
+
+    use super::*;
+
+    fn link(index: u32) -> Change {
+        Change::PutLink(Link {
+            index,
+            name: format!("test{index}").into(),
+            ..Link::default()
+        })
+    }
+
+    #[test]
+    fn without_memory_for_what_happened_a_watcher_falls_behind() {
+        let mut writer = Writer::default();
+        let reader = writer.reader();
+        let question = Question {
+            object: Object::Link,
+            filter: Filter::default(),
+            output: Output::default(),
+        };
+        let names = Names::default();
+        let mut watching = Watching::begin(&reader, &question, &names, 0).unwrap();
+        let mut tell = |most: usize| {
+            let mut out = Vec::new();
+            let mut may_take = |octets| octets <= most;
+            let rows = watching.tell(0, &mut may_take, &mut out).unwrap();
+            (rows, String::from_utf8(out).unwrap())
+        };
+        writer.commit((1..=100).map(link)).unwrap();
+        let fell_behind = String::from_utf8(FELL_BEHIND.to_vec()).unwrap();
+        assert_eq!(tell(1_000), (0, fell_behind));
+        // It goes on with what comes next.
+        writer.commit([link(101)]).unwrap();
+        let (rows, told) = tell(1_000);
+        assert!(rows == 1 && told.contains("test101"), "{told}");
     }
 }

@@ -66,6 +66,11 @@ pub enum Events {
 /// Events kept for watchers at most. Those who fall further behind take a
 /// snapshot instead.
 const MAX_EVENTS: usize = 1 << 17;
+/// Octets of them at most, about: events of links are large.
+const MAX_EVENT_BYTES: usize = 16 << 20;
+/// What a batch takes beside its events: its place in a chunk, and the
+/// allocator's.
+const BATCH_BYTES: usize = size_of::<Batch>() + 32;
 /// A chunk is closed at this many batches or events.
 const CHUNK: usize = 256;
 
@@ -75,6 +80,33 @@ struct Batch {
     generation: Generation,
     at_millis: u64,
     events: Arc<[Event]>,
+}
+
+impl Batch {
+    /// Octets that it takes, about: counted the same whenever it is asked.
+    fn bytes(&self) -> usize {
+        let rows = self.events.iter().map(|event| event.row.heap_bytes());
+        BATCH_BYTES + size_of_val(&*self.events) + rows.sum::<usize>()
+    }
+}
+
+impl Row {
+    /// What it takes beside itself, about, if nobody else has it. The body
+    /// of a route is shared with those of the same next hops.
+    fn heap_bytes(&self) -> usize {
+        // An allocation's own, and the counts of an `Arc`.
+        const OWN: usize = 32;
+        match self {
+            Self::Link(row) => OWN + size_of::<Link>() + row.name.len(),
+            Self::Address(_) => OWN + size_of::<Address>(),
+            Self::Neighbour(_) => OWN + size_of::<Neighbour>(),
+            Self::Route(_) => 0,
+            Self::OtherRoute(_) => OWN + size_of::<OtherRoute>(),
+            Self::Nexthop(row) => OWN + size_of::<Nexthop>() + size_of_val(&*row.group),
+            Self::Rule(_) => OWN + size_of::<Rule>(),
+            Self::Fdb(_) => OWN + size_of::<FdbEntry>(),
+        }
+    }
 }
 
 /// When routes of one owner changed, as far back as its events are kept.
@@ -177,8 +209,9 @@ struct Kept {
     open: Vec<Batch>,
     /// Events in `open`.
     open_events: usize,
-    /// Events in all.
+    /// Events in all, and the octets that they take, about.
     events: usize,
+    bytes: usize,
     /// Everything up to here may be gone.
     forgotten: Generation,
     /// When that was, milliseconds since the UNIX epoch.
@@ -193,6 +226,7 @@ struct Kept {
 impl Kept {
     fn push(&mut self, batch: Batch) {
         self.events += batch.events.len();
+        self.bytes += batch.bytes();
         self.open_events += batch.events.len();
         self.open.push(batch);
         if self.open.len() >= CHUNK || self.open_events >= CHUNK {
@@ -203,11 +237,12 @@ impl Kept {
 
     /// Takes out the oldest chunk if there are too many events.
     fn pop(&mut self) -> Option<Arc<[Batch]>> {
-        if self.events <= MAX_EVENTS {
+        if self.events <= MAX_EVENTS && self.bytes <= MAX_EVENT_BYTES {
             return None;
         }
         let oldest = self.closed.pop_front()?;
         self.events -= oldest.iter().map(|batch| batch.events.len()).sum::<usize>();
+        self.bytes -= oldest.iter().map(Batch::bytes).sum::<usize>();
         if let Some(last) = oldest.last() {
             self.forgotten = last.generation;
             self.forgotten_at_millis = last.at_millis;
@@ -223,7 +258,7 @@ impl Kept {
     ) -> (VecDeque<Arc<[Batch]>>, Vec<Batch>) {
         self.forgotten = generation;
         self.forgotten_at_millis = at_millis;
-        self.events = 0;
+        (self.events, self.bytes) = (0, 0);
         self.open_events = 0;
         (
             std::mem::take(&mut self.closed),
@@ -281,12 +316,21 @@ impl Log {
         kept.bells.push(Arc::downgrade(bell));
     }
 
+    /// Octets that the events kept take, about.
+    pub(crate) fn bytes(&self) -> usize {
+        self.kept
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .bytes
+    }
+
     pub(crate) fn max_batch() -> usize {
         MAX_EVENTS
     }
 
-    /// The events after `seen`; waits up to `patience` for the first.
-    pub(crate) fn after(&self, seen: Generation, patience: Duration) -> Events {
+    /// The events after `seen`, of so many batches at most; waits up to
+    /// `patience` for the first.
+    pub(crate) fn after(&self, seen: Generation, most: usize, patience: Duration) -> Events {
         let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
         if kept.latest <= seen && !patience.is_zero() {
             kept.waiting += 1;
@@ -307,7 +351,7 @@ impl Log {
         drop(kept);
         let closed = closed.iter().flat_map(|chunk| chunk.iter().cloned());
         let batches = closed.chain(open);
-        let unseen = batches.filter(|batch| batch.generation > seen);
+        let unseen = batches.filter(|batch| batch.generation > seen).take(most);
         Events::Batches(unseen.map(|of| (of.generation, of.events)).collect())
     }
 
@@ -378,11 +422,11 @@ mod tests {
     fn every_batch_after_the_one_seen_is_told_whatever_the_chunks() {
         let log = Log::default();
         let mut at = 0;
-        for size in (0..900).map(|at| [1, 3, 300][at % 3]) {
+        for size in (0..300).map(|at| [1, 3, 300][at % 3]) {
             at += 1;
             log.push(Generation(at), 0, Some(events(size)));
             for seen in [0, at / 2, at - 1, at] {
-                let told = generations(log.after(Generation(seen), Duration::ZERO));
+                let told = generations(log.after(Generation(seen), usize::MAX, Duration::ZERO));
                 assert!(told.into_iter().eq(seen + 1..=at), "after {seen} of {at}");
             }
         }
@@ -394,17 +438,58 @@ mod tests {
         for at in 1..=MAX_EVENTS as u64 + 10 {
             log.push(Generation(at), 0, Some(events(1)));
         }
-        assert_eq!(log.after(Generation(0), Duration::ZERO), Events::FellBehind);
+        assert_eq!(
+            log.after(Generation(0), usize::MAX, Duration::ZERO),
+            Events::FellBehind
+        );
         let last = MAX_EVENTS as u64 + 10;
-        let told = generations(log.after(Generation(last - 1_000), Duration::ZERO));
+        let told = generations(log.after(Generation(last - 1_000), usize::MAX, Duration::ZERO));
         assert!(told.into_iter().eq(last - 999..=last));
         log.push(Generation(last + 1), 0, None);
         assert_eq!(
-            log.after(Generation(last), Duration::ZERO),
+            log.after(Generation(last), usize::MAX, Duration::ZERO),
             Events::FellBehind
         );
-        let told = log.after(Generation(last + 1), Duration::ZERO);
+        let told = log.after(Generation(last + 1), usize::MAX, Duration::ZERO);
         assert_eq!(told, Events::Batches(Vec::new()));
+    }
+
+    #[test]
+    fn large_events_are_forgotten_sooner() {
+        let log = Log::default();
+        let row = Row::Link(Arc::new(Link::default()));
+        let event = Event {
+            operation: Operation::Changed,
+            row,
+        };
+        let links = MAX_EVENT_BYTES / size_of::<Link>();
+        assert!(links < MAX_EVENTS, "as many as may be kept by number");
+        for at in 1..=links as u64 {
+            log.push(Generation(at), 0, Some(vec![event.clone()]));
+            assert!(log.bytes() <= MAX_EVENT_BYTES, "{at}");
+        }
+        let all = log.after(Generation(0), usize::MAX, Duration::ZERO);
+        assert_eq!(all, Events::FellBehind);
+        assert!(log.bytes() > MAX_EVENT_BYTES / 2);
+        log.push(Generation(links as u64 + 1), 0, None);
+        assert_eq!(log.bytes(), 0);
+    }
+
+    #[test]
+    fn who_takes_them_little_by_little_gets_all() {
+        let log = Log::default();
+        for at in 1..=1_000 {
+            log.push(Generation(at), 0, Some(events(1)));
+        }
+        let (mut seen, mut told) = (Generation(0), Vec::new());
+        loop {
+            let some = generations(log.after(seen, 300, Duration::ZERO));
+            let Some(last) = some.last() else { break };
+            assert!(some.len() <= 300);
+            seen = Generation(*last);
+            told.extend(some);
+        }
+        assert!(told.into_iter().eq(1..=1_000));
     }
 
     #[test]
@@ -501,7 +586,7 @@ mod tests {
         let log = Arc::new(Log::default());
         let waits = std::thread::spawn({
             let log = Arc::clone(&log);
-            move || log.after(Generation(0), Duration::from_secs(60))
+            move || log.after(Generation(0), usize::MAX, Duration::from_secs(60))
         });
         while log.kept.lock().unwrap().waiting == 0 {
             std::thread::yield_now();

@@ -95,7 +95,18 @@ impl Reader {
     /// first event. Takes a short lock shared with the writer's commits:
     /// for watchers, not for packet paths.
     pub fn events_after(&self, seen: Generation, patience: Duration) -> Events {
-        self.shared.log.after(seen, patience)
+        self.shared.log.after(seen, usize::MAX, patience)
+    }
+
+    /// The same, of so many generations at most: for who takes them little
+    /// by little, and holds no more than that.
+    pub fn some_events_after(&self, seen: Generation, most: usize, patience: Duration) -> Events {
+        self.shared.log.after(seen, most, patience)
+    }
+
+    /// Octets that the events kept for watchers take, about: 16 MiB at most.
+    pub fn events_bytes(&self) -> usize {
+        self.shared.log.bytes()
     }
 
     /// When which routes changed, as far back as events are kept.

@@ -25,19 +25,36 @@ pub fn answer(
     now_millis: u64,
     out: impl io::Write,
 ) -> Result<u64, AnswerError> {
+    answer_within(usize::MAX, question, tables, names, now_millis, out)
+}
+
+/// The same, with `room` for so many octets of rows that are sorted. They
+/// are looked at again for each time that they fill it.
+pub fn answer_within(
+    room: usize,
+    question: &Question,
+    tables: &Tables,
+    names: &Names,
+    now_millis: u64,
+    out: impl io::Write,
+) -> Result<u64, AnswerError> {
     let context = Context {
         links: tables.named_links(),
         tables: Some(tables),
         now_millis,
         names,
     };
-    let mut printer = Printer::new(question, context, out)?;
-    let mut scan = Scan::whole(&mut printer, tables);
-    match question.object {
-        Object::Addr => scan.addresses_below_links()?,
-        _ => {
-            scan.run(None)?;
+    let mut printer = Printer::within(room, question, context, out)?;
+    loop {
+        let mut scan = Scan::whole(&mut printer, tables);
+        match question.object {
+            Object::Addr => scan.addresses_below_links()?,
+            _ => {
+                scan.run(None)?;
+            }
+        }
+        if !printer.ends_round()? {
+            return Ok(printer.close()?);
         }
     }
-    Ok(printer.close()?)
 }

@@ -2,21 +2,22 @@
 //! their number. The one place where rows become bytes, whether they come
 //! from a dump or from a snapshot.
 
+mod sorted;
+
 use std::collections::BTreeMap;
 use std::io;
-use std::ops::Range;
 use std::sync::Arc;
 
 use table::{Address, FdbEntry, Link, Neighbour, Nexthop, Route, RouteBody, Rule};
 
 use crate::address::OnLink;
-use crate::columns::{Columns, checked};
+use crate::columns::Columns;
 use crate::context::{Context, Hidden, View, hidden};
 use crate::fields::{Json, Value, Visit, push_json_text};
 use crate::plan::KernelFilter;
 use crate::question::{Format, Object, Output, Question};
-use crate::selected_fields::{SelectedFields, SortKey, Take};
 use crate::selection::{BadQuestion, Selection};
+use sorted::Sorted;
 
 /// Bytes gathered before they are written.
 const FLUSH_BYTES: usize = 64 << 10;
@@ -30,9 +31,10 @@ pub(crate) trait Show {
 }
 
 /// Filters rows and writes them. Streams: a row is written when it comes,
-/// in pieces of 64 KiB, and none is kept, but for `--sort` (all rows, as
-/// they will be written) and addresses that come one by one (they are
-/// shown below their links).
+/// in pieces of 64 KiB, and none is kept, but for `--sort` (rows as they
+/// will be written, as many as there is room for: all of them come again
+/// for the rest) and addresses that come one by one (they are shown below
+/// their links).
 #[derive(Debug)]
 pub struct Printer<'a, W> {
     view: View<'a>,
@@ -44,7 +46,9 @@ pub struct Printer<'a, W> {
     words: bool,
     netns: Option<Box<str>>,
     columns: Option<Columns>,
-    sort: Option<Sort>,
+    sorted: Option<Sorted>,
+    /// Whether a row was written: the next has a comma before it.
+    has_written: bool,
     addresses: BTreeMap<u32, Vec<Arc<Address>>>,
     rows: u64,
     buffer: Vec<u8>,
@@ -53,55 +57,35 @@ pub struct Printer<'a, W> {
     out: W,
 }
 
-/// Rows waiting to be sorted.
-#[derive(Debug)]
-struct Sort {
-    by: SelectedFields,
-    downwards: bool,
-    rows: Vec<(SortKey, Range<usize>)>,
-}
-
-impl Sort {
-    fn new(object: Object, column: &str) -> Result<Self, BadQuestion> {
-        let (name, downwards) = match column.strip_prefix('-') {
-            Some(name) => (name, true),
-            None => (column, false),
-        };
-        Ok(Self {
-            by: SelectedFields::new([checked(object, name)?], Take::Key),
-            downwards,
-            rows: Vec::new(),
-        })
-    }
-
-    fn key(&mut self, row: &impl Show, view: &View<'_>) -> SortKey {
-        self.by.row(|by| row.fields(view, by));
-        self.by.take_key()
-    }
-
-    fn into_ranges(mut self) -> impl Iterator<Item = Range<usize>> {
-        // Stable, also downwards: equal rows stay in their order.
-        self.rows.sort_by(|(a, _), (b, _)| match self.downwards {
-            false => a.cmp(b),
-            true => b.cmp(a),
-        });
-        self.rows.into_iter().map(|(_, range)| range)
-    }
-}
-
 impl<'a, W: io::Write> Printer<'a, W> {
     /// Ready to print rows of a question's object. Names of the filter are
     /// resolved here, once. O(links) when the filter asks for properties of
     /// links, else O(log links).
     pub fn new(question: &Question, context: Context<'a>, out: W) -> Result<Self, BadQuestion> {
-        let mut printer = Self::silent(question, context, out)?;
+        Self::within(usize::MAX, question, context, out)
+    }
+
+    /// The same, with so much memory for rows that are sorted: they come
+    /// until [`Printer::ends_round`] says that all are written.
+    pub(crate) fn within(
+        room: usize,
+        question: &Question,
+        context: Context<'a>,
+        out: W,
+    ) -> Result<Self, BadQuestion> {
+        let mut printer = Self::silent(room, question, context, out)?;
         printer.view.hidden = hidden(question);
         printer.begin();
         Ok(printer)
     }
 
     /// The same before it has written anything, and hiding nothing.
-    fn silent(question: &Question, context: Context<'a>, out: W) -> Result<Self, BadQuestion> {
+    fn silent(
+        room: usize,
+        question: &Question,
+        context: Context<'a>,
+        out: W,
+    ) -> Result<Self, BadQuestion> {
         let Output {
             format,
             ref fields,
@@ -119,8 +103,9 @@ impl<'a, W: io::Write> Printer<'a, W> {
         full.details = true;
         full.statistics |= columns.as_ref().is_some_and(|c| c.wants_statistics);
         let sort = sort.as_deref().filter(|_| !count);
-        let sort = sort.map(|by| Sort::new(question.object, by)).transpose()?;
-        full.statistics |= sort.is_some();
+        let sorted = sort.map(|by| Sorted::new(question.object, by, room));
+        let sorted = sorted.transpose()?;
+        full.statistics |= sorted.is_some();
         Ok(Self {
             view,
             full,
@@ -130,7 +115,8 @@ impl<'a, W: io::Write> Printer<'a, W> {
             words,
             netns: question.output.netns.as_deref().map(Box::from),
             columns,
-            sort,
+            sorted,
+            has_written: false,
             addresses: BTreeMap::new(),
             rows: 0,
             buffer: Vec::with_capacity(FLUSH_BYTES + FLUSH_BYTES / 8),
@@ -261,9 +247,7 @@ impl<'a, W: io::Write> Printer<'a, W> {
     /// As [`Printer::finish`]; gives the number of rows.
     pub(crate) fn close(&mut self) -> io::Result<u64> {
         self.kept_addresses()?;
-        if let Some(sort) = self.sort.take() {
-            self.sorted(sort)?;
-        }
+        self.ends_round()?;
         if self.count_only {
             crate::format::push_u64(&mut self.buffer, self.rows);
             self.buffer.push(b'\n');
@@ -273,6 +257,23 @@ impl<'a, W: io::Write> Printer<'a, W> {
         self.flush()?;
         self.out.flush()?;
         Ok(self.rows)
+    }
+
+    /// All rows came, maybe not for the first time: writes those that were
+    /// sorted. Whether others are left, for which all must come again.
+    pub(crate) fn ends_round(&mut self) -> io::Result<bool> {
+        let Some(sorted) = &mut self.sorted else {
+            return Ok(false);
+        };
+        let (rows, is_more_left) = sorted.end_round();
+        for row in rows {
+            self.separate();
+            self.buffer.extend_from_slice(&row);
+            if self.buffer.len() >= FLUSH_BYTES {
+                self.flush()?;
+            }
+        }
+        Ok(is_more_left)
     }
 
     pub(crate) fn selection(&self) -> &Selection {
@@ -332,14 +333,33 @@ impl<'a, W: io::Write> Printer<'a, W> {
 
     #[inline]
     fn show(&mut self, row: &impl Show) -> io::Result<()> {
+        if self.sorted.is_some() {
+            self.gather(row);
+            return Ok(());
+        }
         self.rows += 1;
         if self.count_only {
             return Ok(());
         }
-        let start = self.buffer.len();
-        if self.format == Format::Json && self.rows > 1 && self.sort.is_none() {
+        self.separate();
+        self.one_of_rows(row);
+        if self.buffer.len() >= FLUSH_BYTES {
+            self.flush()?;
+        }
+        Ok(())
+    }
+
+    /// What stands between two rows.
+    #[inline]
+    fn separate(&mut self) {
+        if self.format == Format::Json && std::mem::replace(&mut self.has_written, true) {
             self.buffer.push(b',');
         }
+    }
+
+    /// A row, in the columns that are asked for.
+    #[inline]
+    fn one_of_rows(&mut self, row: &impl Show) {
         match &mut self.columns {
             Some(columns) => {
                 let netns = self.netns.as_deref();
@@ -350,13 +370,23 @@ impl<'a, W: io::Write> Printer<'a, W> {
         if self.format == Format::Ndjson {
             self.buffer.push(b'\n');
         }
-        if let Some(sort) = &mut self.sort {
-            let key = sort.key(row, &self.full);
-            sort.rows.push((key, start..self.buffer.len()));
-        } else if self.buffer.len() >= FLUSH_BYTES {
-            self.flush()?;
+    }
+
+    /// A row that is to be written in order.
+    fn gather(&mut self, row: &impl Show) {
+        let Some(sorted) = &mut self.sorted else {
+            return;
+        };
+        self.rows += u64::from(sorted.is_first_round());
+        let Some(place) = sorted.place(row, &self.full) else {
+            return;
+        };
+        let start = self.buffer.len();
+        self.one_of_rows(row);
+        if let (Some(sorted), Some(text)) = (&mut self.sorted, self.buffer.get(start..)) {
+            sorted.gather(place, text);
         }
-        Ok(())
+        self.buffer.truncate(start);
     }
 
     /// A row with all its fields.
@@ -383,24 +413,6 @@ impl<'a, W: io::Write> Printer<'a, W> {
         out.push(b'}');
     }
 
-    fn sorted(&mut self, sort: Sort) -> io::Result<()> {
-        // The array's bracket or the header came before the first row.
-        let all = std::mem::take(&mut self.buffer);
-        let first = sort.rows.iter().map(|(_, range)| range.start).min();
-        self.buffer
-            .extend_from_slice(&all[..first.unwrap_or(all.len())]);
-        for (at, range) in sort.into_ranges().enumerate() {
-            if self.format == Format::Json && at > 0 {
-                self.buffer.push(b',');
-            }
-            self.buffer.extend_from_slice(&all[range]);
-            if self.buffer.len() >= FLUSH_BYTES {
-                self.flush()?;
-            }
-        }
-        Ok(())
-    }
-
     fn flush(&mut self) -> io::Result<()> {
         self.out.write_all(&self.buffer)?;
         self.flushed += self.buffer.len();
@@ -420,8 +432,9 @@ impl<'a> Printer<'a, Vec<u8>> {
         first: bool,
         hides: bool,
     ) -> Result<Self, BadQuestion> {
-        let mut printer = Self::silent(question, context, Vec::new())?;
+        let mut printer = Self::silent(usize::MAX, question, context, Vec::new())?;
         printer.rows = rows;
+        printer.has_written = rows > 0;
         if hides {
             printer.view.hidden = hidden(question);
         }

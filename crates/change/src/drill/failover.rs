@@ -97,7 +97,7 @@ pub fn wanted(matches: &ArgMatches) -> Wanted {
 pub fn run(wanted: &Wanted, out: &mut impl Write) -> Result<ExitCode> {
     let namespace = making::fresh()?;
     making::give_up_the_rest()?;
-    let mut mirror = Mirror::start(namespace.clone(), Options::default())?;
+    let mirror = Mirror::start(namespace.clone(), Options::default())?;
     if mirror.wait_ready(PATIENCE) != Phase::Live {
         bail!("the mirror did not get ready: {:?}", mirror.status().phase);
     }

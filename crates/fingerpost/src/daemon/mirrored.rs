@@ -84,6 +84,11 @@ impl Mirrored {
         }
     }
 
+    /// Ends the mirror, whoever else holds it.
+    pub fn end(self) {
+        self.mirror.stop();
+    }
+
     /// The mirror itself.
     pub fn mirror(&self) -> &Arc<Mirror> {
         &self.mirror

@@ -21,8 +21,8 @@ use rustix::net::{AddressFamily, SendFlags, SocketFlags, SocketType, sendto, soc
 use rustix::process::{Gid, Uid};
 use rustix::thread::{set_thread_gid, set_thread_groups, set_thread_uid};
 
-use super::Force;
 use super::besieged::{Besieged, HTTP};
+use super::{Force, Siege};
 use crate::Netns;
 use crate::situation::routes::{self, Family};
 
@@ -64,49 +64,115 @@ pub struct Attackers {
     threads: Vec<JoinHandle<()>>,
 }
 
-/// An attack: its name, whose it is (`None`: root's), what it does.
-type Kind = (&'static str, Option<u32>, fn(&Attack));
+/// An attack.
+struct Kind {
+    /// What it is chosen by.
+    word: &'static str,
+    name: &'static str,
+    /// Whose it is; none: root's.
+    users: &'static [u32],
+    does: fn(&Attack),
+}
 
 const KINDS: &[Kind] = &[
-    ("requests that are closed at once", Some(USERS[0]), bursts),
-    ("slow readers", Some(USERS[1]), slow_readers),
-    ("quiet clients of the control socket", Some(USERS[0]), quiet),
-    ("quiet clients of the control socket", Some(USERS[1]), quiet),
-    ("quiet clients of the control socket", Some(USERS[2]), quiet),
-    ("quiet clients of the control socket", Some(USERS[3]), quiet),
-    ("connects to the control socket", Some(USERS[2]), connects),
-    ("connects to HTTP", Some(USERS[3]), http_connects),
-    ("SNMP requests", Some(USERS[0]), snmp),
+    Kind {
+        word: "closed",
+        name: "requests that are closed at once",
+        users: &[USERS[0]],
+        does: bursts,
+    },
+    Kind {
+        word: "slow",
+        name: "slow readers",
+        users: &[USERS[1]],
+        does: slow_readers,
+    },
+    Kind {
+        word: "quiet",
+        name: "quiet clients of the control socket",
+        users: &USERS,
+        does: quiet,
+    },
+    Kind {
+        word: "connects",
+        name: "connects to the control socket",
+        users: &[USERS[2]],
+        does: connects,
+    },
+    Kind {
+        word: "http",
+        name: "connects to HTTP",
+        users: &[USERS[3]],
+        does: http_connects,
+    },
+    Kind {
+        word: "snmp",
+        name: "SNMP requests",
+        users: &[USERS[0]],
+        does: snmp,
+    },
     // The kernel lets nobody else send to another's netlink socket.
-    ("forged netlink messages", None, forged),
-    ("changes of routes", None, churn),
+    Kind {
+        word: "forged",
+        name: "forged netlink messages",
+        users: &[],
+        does: forged,
+    },
+    Kind {
+        word: "churn",
+        name: "changes of routes",
+        users: &[],
+        does: churn,
+    },
 ];
 
+/// The words that attacks are chosen by.
+pub fn words() -> impl Iterator<Item = &'static str> {
+    KINDS.iter().map(|kind| kind.word)
+}
+
 impl Attackers {
-    /// Starts all.
-    pub fn start(netns: &Netns, besieged: &Besieged, force: &Force) -> Result<Self> {
+    /// Starts those that are chosen.
+    pub fn start(netns: &Netns, besieged: &Besieged, siege: &Siege) -> Result<Self> {
         let mut all = Self {
             stop: Arc::default(),
             done: BTreeMap::new(),
             threads: Vec::new(),
         };
-        for (name, user, attack) in KINDS {
-            let about = Attack {
-                stop: Arc::clone(&all.stop),
-                done: Arc::clone(all.done.entry(name).or_default()),
-                force: *force,
-                socket: besieged.socket().to_owned(),
-            };
-            let netns = Netns::open(netns.name())?;
-            all.threads.push(thread::spawn(move || {
-                let _ = netns.inside(|| {
-                    if user.is_none_or(|user| become_user(user).is_ok()) {
-                        attack(&about);
-                    }
-                });
-            }));
+        for kind in KINDS.iter().filter(|kind| siege.has(kind.word)) {
+            match kind.users {
+                [] => all.begin(kind, None, netns, besieged, siege)?,
+                users => users
+                    .iter()
+                    .try_for_each(|user| all.begin(kind, Some(*user), netns, besieged, siege))?,
+            }
         }
         Ok(all)
+    }
+
+    fn begin(
+        &mut self,
+        kind: &'static Kind,
+        user: Option<u32>,
+        netns: &Netns,
+        besieged: &Besieged,
+        siege: &Siege,
+    ) -> Result<()> {
+        let about = Attack {
+            stop: Arc::clone(&self.stop),
+            done: Arc::clone(self.done.entry(kind.name).or_default()),
+            force: siege.force,
+            socket: besieged.socket().to_owned(),
+        };
+        let netns = Netns::open(netns.name())?;
+        self.threads.push(thread::spawn(move || {
+            let _ = netns.inside(|| {
+                if user.is_none_or(|user| become_user(user).is_ok()) {
+                    (kind.does)(&about);
+                }
+            });
+        }));
+        Ok(())
     }
 
     /// Ends all; how often each did what it does.

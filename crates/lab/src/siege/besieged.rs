@@ -17,6 +17,8 @@ use crate::{Child, Netns};
 
 /// Asks how the daemon is.
 pub const STATUS: &str = "{\"v\":2,\"ask\":{\"status\":{\"json\":true}}}\n";
+/// The recording's file.
+const RECORDING: &str = "recording";
 /// Where HTTP is asked.
 pub const HTTP: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 9797);
 
@@ -28,21 +30,27 @@ pub struct Besieged {
     program: PathBuf,
     cgroup: Option<Cgroup>,
     starts: usize,
+    ready: Instant,
 }
 
 impl Besieged {
     /// Starts one in a namespace and waits until it is ready.
-    pub fn start(netns: &Netns, siege: &Siege) -> Result<Self> {
+    /// Recorded, it writes down what its mirror is fed with.
+    pub fn start(netns: &Netns, siege: &Siege, recorded: bool) -> Result<Self> {
         let directory = std::env::temp_dir().join(netns.name());
         DirBuilder::new().mode(0o755).create(&directory)?;
         // Everybody is to come as far as the socket.
         fs::set_permissions(&directory, Permissions::from_mode(0o755))?;
         let control = directory.join("run");
-        let text = format!(
+        let mut text = format!(
             "[control]\ndirectory = '{}'\n[answers]\nkept_bytes = {}\n",
             control.display(),
             siege.kept
         );
+        if recorded {
+            let file = directory.join(RECORDING);
+            text += &format!("[record]\nfile = '{}'\n", file.display());
+        }
         fs::write(directory.join("fingerpost.toml"), text)?;
         let inode = fs::metadata(netns.path())?.ino();
         let cgroup = Cgroup::new(netns.name(), siege.memory);
@@ -54,6 +62,7 @@ impl Besieged {
             directory,
             cgroup,
             starts: 1,
+            ready: Instant::now(),
         })
     }
 
@@ -62,14 +71,59 @@ impl Besieged {
         &self.socket
     }
 
-    /// Kills it and starts it anew; how long that took.
-    pub fn kill_and_start(&mut self, netns: &Netns) -> Result<Duration> {
+    /// Its number.
+    pub fn process(&self) -> u32 {
+        self.daemon.id()
+    }
+
+    /// Its cgroup, where one could be made.
+    pub fn cgroup(&self) -> Option<&Cgroup> {
+        self.cgroup.as_ref()
+    }
+
+    /// How it ended, if it did and nobody told it to.
+    pub fn ended(&mut self) -> Option<String> {
+        let status = match self.daemon.process().try_wait() {
+            Ok(status) => status?,
+            Err(error) => return Some(format!("the daemon cannot be waited for: {error}")),
+        };
+        let log = self.log();
+        Some(match self.cgroup.as_ref().map_or(0, Cgroup::oom_kills) {
+            0 => format!("the daemon ended: {status}; {log}"),
+            _ => format!("the kernel ended the daemon for want of memory (`oom_kill`); {log}"),
+        })
+    }
+
+    /// Kills it; for how long it had been ready.
+    pub fn kill(&mut self) -> Result<Duration> {
+        let lived = self.ready.elapsed();
         self.daemon.signal(Signal::KILL)?;
         self.daemon.wait(PATIENCE)?;
+        Ok(lived)
+    }
+
+    /// Starts it again after it was killed; how long that took.
+    pub fn start_again(&mut self, netns: &Netns) -> Result<Duration> {
         let began = Instant::now();
         self.daemon = spawn(netns, &self.program, &self.directory, self.cgroup.as_ref())?;
         self.starts += 1;
+        self.ready = Instant::now();
         Ok(began.elapsed())
+    }
+
+    /// The program itself, in the namespace.
+    pub fn program(&self, netns: &Netns) -> Command {
+        netns.command(&self.program.display().to_string())
+    }
+
+    /// A directory for journals of changes.
+    pub fn journals(&self) -> PathBuf {
+        self.directory.join("journals")
+    }
+
+    /// What the run before this one recorded.
+    pub fn recording_of_before(&self) -> PathBuf {
+        self.directory.join(format!("{RECORDING}.1"))
     }
 
     /// Ends it; how long that took.
@@ -138,7 +192,9 @@ impl Drop for Besieged {
         // A cgroup goes when nobody is in it.
         let _ = self.daemon.signal(Signal::KILL);
         let _ = self.daemon.wait(PATIENCE);
-        self.cgroup = None;
+        if let Some(cgroup) = &self.cgroup {
+            cgroup.remove();
+        }
         let _ = fs::remove_dir_all(&self.directory);
     }
 }
@@ -184,8 +240,9 @@ pub fn http(path: &str, patience: Duration) -> Result<String> {
     }
 }
 
-/// A memory cgroup.
-struct Cgroup(PathBuf);
+/// A memory cgroup; of version 1 or 2.
+#[derive(Debug, Clone)]
+pub struct Cgroup(PathBuf);
 
 impl Cgroup {
     /// One of this name; `None` where none can be made.
@@ -201,6 +258,7 @@ impl Cgroup {
             if fs::write(cgroup.0.join(file), limit.to_string()).is_ok() {
                 return Some(cgroup);
             }
+            cgroup.remove();
         }
         None
     }
@@ -210,17 +268,46 @@ impl Cgroup {
     }
 
     fn peak(&self) -> Option<u64> {
-        let peaks = ["memory.peak", "memory.max_usage_in_bytes"];
-        let mut read = peaks
+        self.number(&["memory.peak", "memory.max_usage_in_bytes"])
+            .filter(|peak| *peak > 0)
+    }
+
+    /// What it is charged with now: all of it, and the kernel's part.
+    pub fn charged(&self) -> impl Iterator<Item = (&'static str, u64)> {
+        let all = self.number(&["memory.current", "memory.usage_in_bytes"]);
+        let kernel = self.number(&["memory.kmem.usage_in_bytes"]);
+        let kernel = kernel.or_else(|| self.entry("memory.stat", "kernel"));
+        let all = all.map(|octets| ("of its cgroup", octets));
+        all.into_iter()
+            .chain(kernel.map(|octets| ("of the kernel", octets)))
+    }
+
+    /// How often the kernel ended one in it for want of memory.
+    pub fn oom_kills(&self) -> u64 {
+        let second = self.entry("memory.events", "oom_kill");
+        let kills = second.or_else(|| self.entry("memory.oom_control", "oom_kill"));
+        kills.unwrap_or(0)
+    }
+
+    /// The number in the first of some files that is there.
+    fn number(&self, files: &[&str]) -> Option<u64> {
+        let mut read = files
             .iter()
             .map(|file| fs::read_to_string(self.0.join(file)));
-        let peak = read.find_map(Result::ok)?;
-        peak.trim().parse().ok().filter(|peak| *peak > 0)
+        read.find_map(Result::ok)?.trim().parse().ok()
     }
-}
 
-impl Drop for Cgroup {
-    fn drop(&mut self) {
+    /// The number behind a word in a file.
+    fn entry(&self, file: &str, word: &str) -> Option<u64> {
+        let text = fs::read_to_string(self.0.join(file)).ok()?;
+        let mut lines = text.lines().filter_map(|line| line.split_once(' '));
+        lines
+            .find(|(key, _)| *key == word)
+            .and_then(|(_, number)| number.trim().parse().ok())
+    }
+
+    /// Removes it.
+    fn remove(&self) {
         // Whoever is left in it is being reaped.
         let _ = super::wait_until(Duration::from_secs(5), "an empty cgroup", || {
             fs::remove_dir(&self.0).ok()
@@ -254,4 +341,32 @@ pub fn ask(socket: &Path, request: &str, patience: Duration) -> Result<Vec<u8>> 
 pub fn quiet(mut command: Command) -> Result<Child> {
     command.stdout(Stdio::null()).stderr(Stdio::null());
     Child::spawn(command)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::skip;
+
+    #[test]
+    fn an_end_for_want_of_memory_is_told_from_others() {
+        let name = format!("fplab-cgroup-{}", std::process::id());
+        let made = Cgroup::new(&name, 16 << 20).context("no memory cgroup can be made here");
+        let Some(cgroup) = skip::unless(made) else {
+            return;
+        };
+        let run = |what: &str| {
+            let mut command = Command::new("sh");
+            command.args(["-c", &format!("echo $$ > \"$0\" && {what}")]);
+            command.arg(cgroup.members());
+            quiet(command).unwrap().wait(PATIENCE).unwrap()
+        };
+        assert!(run("exit 0").success());
+        assert_eq!(cgroup.oom_kills(), 0);
+        // It waits for the end of a line that does not come.
+        assert!(!run("exec tail /dev/zero").success());
+        let kills = cgroup.oom_kills();
+        cgroup.remove();
+        assert_eq!(kills, 1);
+    }
 }

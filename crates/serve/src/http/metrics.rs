@@ -186,6 +186,25 @@ fn escape(out: &mut String, text: &str) {
 }
 
 impl Scrape {
+    /// What the allocator has, and what is kept of changes.
+    fn heap(&self, out: &mut String) {
+        if let Some(heap) = memory::heap::usage() {
+            let name = "fingerpost_heap_bytes";
+            let help = "Memory of the allocator: allocated, and freed but not given back";
+            head(out, name, help, "gauge");
+            let _ = writeln!(out, "{name}{{state=\"used\"}} {}", heap.used);
+            let _ = writeln!(out, "{name}{{state=\"free\"}} {}", heap.free);
+        }
+        let name = "fingerpost_changes_kept_bytes";
+        let help = "Memory of the changes that are kept for those who watch";
+        head(out, name, help, "gauge");
+        let namespaces = self.shared.namespaces();
+        let kept = namespaces
+            .iter()
+            .map(|one| one.source.reader().events_bytes());
+        let _ = writeln!(out, "{name} {}", kept.sum::<usize>());
+    }
+
     /// What is not of a link: O(namespaces).
     fn own(&self, out: &mut String) {
         let version = env!("CARGO_PKG_VERSION");
@@ -246,6 +265,7 @@ impl Scrape {
             head(out, name, help, kind);
             let _ = writeln!(out, "{name} {value}");
         }
+        self.heap(out);
         let name = "fingerpost_http_requests_total";
         head(
             out,

@@ -155,13 +155,20 @@ impl Shared {
         }
     }
 
-    /// Lets a client in, if there is a place and memory for its source.
-    pub fn admit(&self, stream: &TcpStream, from: SocketAddr) -> Result<Admission, Problem> {
-        let source = self.users.source(from, stream.local_addr().ok());
+    /// Lets a client in, if there is a place and memory for its source;
+    /// `None`: it has closed the connection already.
+    pub fn admit(
+        &self,
+        stream: &TcpStream,
+        from: SocketAddr,
+    ) -> Result<Option<Admission>, Problem> {
+        let Some(source) = self.users.source(from, stream.local_addr().ok()) else {
+            return Ok(None);
+        };
         let lease = self.lease(source, CONNECTION_BYTES)?;
         let clients = self.config.clients;
         let admission = self.clients.take(source, lease);
-        admission.ok_or_else(|| {
+        admission.map(Some).ok_or_else(|| {
             Problem::busy(format!(
                 "{clients} clients are connected already, and all are being answered: ask \
                  again, or raise `clients` in `[http]` of the configuration"

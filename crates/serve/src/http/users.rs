@@ -24,8 +24,8 @@ const REQUEST: u16 = 1;
 const AF_INET: u8 = 2;
 const AF_INET6: u8 = 10;
 const IPPROTO_TCP: u8 = 6;
-/// `TCP_ESTABLISHED`. One that is closing has no owner any more, and would
-/// be told as root's.
+/// `TCP_ESTABLISHED`. One that was closed has no owner any more, and is told
+/// as root's.
 const ESTABLISHED: u8 = 1;
 
 /// Asks whose sockets are.
@@ -46,14 +46,27 @@ impl Users {
         Self { kernel }
     }
 
-    /// Whose client it is that came from an address to one of ours.
-    pub fn source(&self, from: SocketAddr, to: Option<SocketAddr>) -> Source {
+    /// Whose client it is that came from an address to one of ours; `None`:
+    /// nobody's any more, its program has closed it and takes no answer. One
+    /// that only sends no more is somebody's.
+    pub fn source(&self, from: SocketAddr, to: Option<SocketAddr>) -> Option<Source> {
         let of_host = from.ip().is_loopback() || to.is_some_and(|to| to.ip() == from.ip());
-        let user = (self.kernel.as_ref().zip(to))
-            .filter(|_| of_host)
-            .and_then(|(kernel, to)| ask(kernel, from, to).ok().flatten());
-        user.map_or_else(|| Source::of(from.ip()), Source::User)
+        let known = (self.kernel.as_ref().zip(to)).filter(|_| of_host);
+        match known.map(|(kernel, to)| ask(kernel, from, to)) {
+            Some(Ok(Owner::User(user))) => Some(Source::User(user)),
+            Some(Ok(Owner::Nobody)) => None,
+            _ => Some(Source::of(from.ip())),
+        }
     }
+}
+
+/// Whose a socket of this host is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Owner {
+    User(u32),
+    /// It was closed, and is there until its last words are taken.
+    Nobody,
+    Unknown,
 }
 
 fn open() -> io::Result<OwnedFd> {
@@ -66,7 +79,7 @@ fn open() -> io::Result<OwnedFd> {
 }
 
 /// The kernel answers before the question is sent.
-fn ask(kernel: &OwnedFd, from: SocketAddr, to: SocketAddr) -> io::Result<Option<u32>> {
+fn ask(kernel: &OwnedFd, from: SocketAddr, to: SocketAddr) -> io::Result<Owner> {
     send(kernel, &question(from, to), SendFlags::DONTWAIT)?;
     let mut answer = [0; 1024];
     let (len, _) = recv(kernel, &mut answer, RecvFlags::DONTWAIT)?;
@@ -100,11 +113,22 @@ fn question(from: SocketAddr, to: SocketAddr) -> Vec<u8> {
 }
 
 /// The owner of the socket that an answer is about (`inet_diag_msg`).
-fn owner(answer: &[u8]) -> Option<u32> {
+fn owner(answer: &[u8]) -> Owner {
+    read_owner(answer).unwrap_or(Owner::Unknown)
+}
+
+fn read_owner(answer: &[u8]) -> Option<Owner> {
     let word = |at: usize| Some(u32::from_ne_bytes(answer.get(at..at + 4)?.try_into().ok()?));
     let kind = u16::from_ne_bytes(answer.get(4..6)?.try_into().ok()?);
     let (state, uid, inode) = (*answer.get(17)?, word(80)?, word(84)?);
-    (kind == BY_FAMILY && state == ESTABLISHED && inode != 0).then_some(uid)
+    match (state, inode) {
+        _ if kind != BY_FAMILY => None,
+        (ESTABLISHED, 0) => None,
+        (ESTABLISHED, _) => Some(Owner::User(uid)),
+        (_, 0) => Some(Owner::Nobody),
+        // It has closed its side.
+        _ => Some(Owner::User(uid)),
+    }
 }
 
 #[cfg(test)]
@@ -127,9 +151,13 @@ mod tests {
                 return;
             }
             let own = rustix::process::getuid().as_raw();
-            assert_eq!(users.source(from, to), Source::User(own), "{address}");
+            let whose = || users.source(from, to);
+            assert_eq!(whose(), Some(Source::User(own)), "{address}");
+            // It sends no more, and takes an answer.
+            client.shutdown(std::net::Shutdown::Write).unwrap();
+            assert_eq!(whose(), Some(Source::User(own)), "{address}");
             drop(client);
-            assert_eq!(users.source(from, to), Source::of(from.ip()), "{address}");
+            assert_eq!(whose(), None, "{address}");
         }
     }
 
@@ -139,11 +167,11 @@ mod tests {
         answer[4..6].copy_from_slice(&BY_FAMILY.to_ne_bytes());
         answer[17] = ESTABLISHED;
         answer[80..84].copy_from_slice(&7_u32.to_ne_bytes());
-        assert_eq!(owner(&answer), None, "nobody holds it");
+        assert_eq!(owner(&answer), Owner::Unknown, "nobody holds it");
         answer[84] = 1;
-        assert_eq!(owner(&answer), Some(7));
-        assert_eq!(owner(&answer[..87]), None);
+        assert_eq!(owner(&answer), Owner::User(7));
+        assert_eq!(owner(&answer[..87]), Owner::Unknown);
         answer[4] = 2;
-        assert_eq!(owner(&answer), None);
+        assert_eq!(owner(&answer), Owner::Unknown);
     }
 }

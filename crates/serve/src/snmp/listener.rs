@@ -14,6 +14,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
 use snmp::agent::{Agent, Outcome};
+use snmp::counters::Counters;
 
 use super::contexts::Source;
 use super::fair::Waiting;
@@ -41,6 +42,9 @@ pub struct Shared {
     started: Instant,
     /// Answers that the system did not take.
     unsent: AtomicU64,
+    /// What the agent had counted after the last batch: for who must not
+    /// wait until a batch is answered.
+    counted: Mutex<Counters>,
 }
 
 impl Shared {
@@ -51,7 +55,18 @@ impl Shared {
             source,
             started: Instant::now(),
             unsent: AtomicU64::new(0),
+            counted: Mutex::default(),
         }
+    }
+
+    /// What the agent has counted, but for the batch that is answered now.
+    pub fn counted(&self) -> Counters {
+        *self.counted.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Tells others what the agent has counted.
+    pub fn tell_counted(&self, agent: &Agent) {
+        *self.counted.lock().unwrap_or_else(PoisonError::into_inner) = *agent.counters();
     }
 
     /// The agent. Held for as long as a batch is answered.
@@ -83,6 +98,7 @@ impl Shared {
                 }
             }
         });
+        self.tell_counted(&agent);
     }
 }
 

@@ -248,6 +248,7 @@ impl Teller {
                 bindings,
             };
             made = agent.notify(&receiver, &told, self.last_id, now_millis, &mut self.out);
+            self.shared.tell_counted(&agent);
         });
         let len = made?;
         let message = self.out.get(..len).unwrap_or_default();

@@ -4,7 +4,7 @@ use table::row::neighbour::{flag, state};
 use table::{Change, Limits, LinkLayerAddress, Tables, Writer};
 
 use super::*;
-use crate::{Filter, answer};
+use crate::{Filter, answer, answer_within};
 use words::Names;
 
 fn link(index: u32, name: &str) -> Link {
@@ -203,6 +203,78 @@ fn rows_are_sorted_by_value_both_ways() {
         json,
         "[{\"state\":[\"PERMANENT\"]},{\"state\":[\"REACHABLE\"]},{\"state\":[\"STALE\"]}]\n"
     );
+}
+
+/// Many neighbours, of a few states.
+fn many() -> Tables {
+    let mut writer = Writer::new(Limits::default());
+    writer.commit([Change::PutLink(link(1, "em1"))]).unwrap();
+    let states = [state::STALE, state::REACHABLE, state::PERMANENT];
+    let row = |at: u8| neighbour(1, at, states[usize::from(at) % states.len()]);
+    writer
+        .commit((1..=200).map(|at| Change::PutNeighbour(row(at))))
+        .unwrap();
+    writer.tables().clone()
+}
+
+#[test]
+fn rows_are_sorted_in_little_room_as_in_much() {
+    let tables = many();
+    let ask = |room, output: &Output| {
+        let question = Question {
+            object: Object::Neigh,
+            filter: Filter::default(),
+            output: output.clone(),
+        };
+        let mut out = Vec::new();
+        let rows = answer_within(room, &question, &tables, &Names::default(), 0, &mut out);
+        (rows.unwrap(), String::from_utf8(out).unwrap())
+    };
+    for format in [Format::Text, Format::Json, Format::Ndjson, Format::Csv] {
+        for by in ["dst", "-dst", "state", "-state", "lladdr"] {
+            let output = with(format, &[], Some(by));
+            let all = ask(usize::MAX, &output);
+            assert_eq!(all.0, 200);
+            for room in [0, 2_000, 20_000] {
+                assert_eq!(ask(room, &output), all, "{by} {format:?} in {room}");
+            }
+        }
+    }
+    // Equal rows stay in the order of their table, downwards too.
+    let (_, states) = ask(2_000, &with(Format::Csv, &["dst", "state"], Some("-state")));
+    let of = |line: &str| {
+        let (dst, state) = line.split_once(',').unwrap();
+        let dst: IpAddr = dst.parse().unwrap();
+        (state.to_owned(), dst)
+    };
+    let rows: Vec<_> = states.lines().skip(1).map(of).collect();
+    let is_ordered = |a: &(String, IpAddr), b: &(String, IpAddr)| (&b.0, &a.1) < (&a.0, &b.1);
+    assert!(rows.is_sorted_by(is_ordered), "{states}");
+}
+
+#[test]
+fn what_waits_to_be_sorted_takes_no_more_than_its_room() {
+    let tables = many();
+    let question = Question {
+        object: Object::Neigh,
+        filter: Filter::default(),
+        output: with(Format::Text, &[], Some("dst")),
+    };
+    let names = Names::default();
+    let context = Context {
+        links: &tables.links,
+        tables: Some(&tables),
+        now_millis: 0,
+        names: &names,
+    };
+    let room = 5_000;
+    let mut printer = Printer::within(room, &question, context, Vec::new()).unwrap();
+    for row in tables.neighbours.iter() {
+        printer.neighbour(row).unwrap();
+        let octets = printer.sorted.as_ref().map(sorted::Sorted::octets);
+        assert!(octets.is_some_and(|octets| octets <= room), "{octets:?}");
+    }
+    assert!(printer.ends_round().unwrap(), "not all had room");
 }
 
 #[test]

@@ -10,8 +10,9 @@ use view::{
     AnswerError, Bounds, Names, Object, Question, RouteDiff, RouteDiffQuestion, Walk, arp, ifconfig,
 };
 
-use super::outbox::Outbox;
-use super::{Client, ServerState};
+use super::outbox::{FRAME_BYTES, Outbox};
+use super::{Client, ServerState, has_hung_up};
+use crate::budget::Lease;
 use crate::control::protocol::{
     self, Ask, END, ERROR, End, HELLO, Hello, MAX_REQUEST_BYTES, Request,
 };
@@ -19,8 +20,16 @@ use crate::namespace::Namespace;
 use crate::namespace_service::NamespaceService;
 use crate::owners::{self, AnswerErrorOrLeft, Following, Pair};
 use crate::route_times::RouteTimes;
+use crate::source::Source;
 use crate::status::Answered;
 use crate::watch::{self, Watching};
+
+/// Memory that rows are sorted in, at least: with less, all would be looked
+/// at too often.
+const MIN_SORTING_BYTES: usize = 64 << 10;
+/// How much nicer than the others a thread is that sorts for somebody, or
+/// tells changes.
+const NICE: i32 = 10;
 
 /// Why a client got no whole answer.
 #[derive(Debug)]
@@ -114,17 +123,23 @@ fn respond(
     let hello = serde_json::to_vec(&hello).map_err(io::Error::from)?;
     out.frame(HELLO, &hello)?;
     out.deliver()?;
+    let is_long = match ask {
+        Ask::Question(question) => Walk::of_answer(question).is_none(),
+        _ => ask.is_live(),
+    };
+    if is_long && client.uid != 0 {
+        be_nice();
+    }
     let names = shared.names();
     let ended = || shared.stopping.load(Ordering::Relaxed) || client.is_gone();
-    let mut turn = None;
     match ask {
         Ask::Question(question) => {
-            if let Some(walk) = Walk::of_answer(question) {
-                namespace.refresh(question.object, question.output.statistics);
-                return walked(walk, &namespace, &names, out).map(Given::from);
-            }
-            let sorting = &shared.sorting[usize::from(client.uid == 0)];
-            turn = Some(sorting.lock().unwrap_or_else(PoisonError::into_inner));
+            namespace.refresh(question.object, question.output.statistics);
+            let given = match Walk::of_answer(question) {
+                Some(walk) => walked(walk, &namespace, &names, out),
+                None => whole(question, shared, client, &namespace, &names, out),
+            };
+            return given.map(Given::from);
         }
         Ask::RouteDiff(question) => {
             if let Some(pair) = pair {
@@ -138,10 +153,7 @@ fn respond(
         _ => {}
     }
     let about = (answers, &namespace);
-    let answered = answer_from(about, ask, &names, shared.answered(), &ended, out);
-    // The client may take its time now.
-    drop(turn);
-    answered
+    answer_from(about, ask, &names, shared.answered(), &ended, out)
 }
 
 /// The namespace that is asked about, with the rows of the owner that is
@@ -218,6 +230,49 @@ fn walked(
     Ok(walk.rows())
 }
 
+/// Tells rows that do not come one after another: sorted ones, addresses
+/// below their links. One such answer is made at a time, and one of root's,
+/// from one snapshot; what the client does not take of it is kept.
+fn whole(
+    question: &Question,
+    shared: &ServerState,
+    client: &Client,
+    namespace: &Namespace,
+    names: &Names,
+    out: &mut Outbox<'_>,
+) -> Result<u64, Failure> {
+    let is_root = client.uid == 0;
+    let sorting = &shared.sorting[usize::from(is_root)];
+    let turn = sorting.lock().unwrap_or_else(PoisonError::into_inner);
+    if has_hung_up(&client.stream) {
+        return Err(Failure::Gone(io::ErrorKind::BrokenPipe.into()));
+    }
+    let source = Source::User(client.uid);
+    let room = shared.kept.room(source) / 2;
+    let lease = shared.kept.lease(source, room);
+    let Some(lease) = lease.filter(|lease| lease.octets() >= MIN_SORTING_BYTES) else {
+        shared.refusals.fetch_add(1, Ordering::Relaxed);
+        return Err(told(
+            "other clients take the memory that rows are sorted in; ask again, or `--direct`",
+        ));
+    };
+    let tables = namespace.tables();
+    let now_millis = namespace.source.now_millis();
+    let answered = view::answer_within(lease.octets(), question, &tables, names, now_millis, out);
+    drop((tables, lease, turn));
+    let rows = answered.map_err(failure)?;
+    still_fed(namespace)?;
+    Ok(rows)
+}
+
+/// Lets others go first, from now on.
+fn be_nice() {
+    // For the calling thread alone, whatever the name says.
+    if let Err(error) = rustix::process::setpriority_process(None, NICE) {
+        tracing::debug!("a long answer may delay short ones: no priority: {error}");
+    }
+}
+
 /// An error where the rows are a feeder's that left: what is told of them is
 /// no whole answer.
 fn still_fed(namespace: &Namespace) -> Result<(), Failure> {
@@ -244,9 +299,12 @@ fn watched(
     let mut rows = 0;
     while !ended() && namespace.left().is_none() {
         let mut told = Vec::new();
-        rows += watching.tell(now(), &mut told).map_err(failure)?;
+        let mut lease = out.lease();
+        let mut may_take = |octets| lease.as_mut().is_some_and(|lease| may_grow(lease, octets));
+        let some = watching.tell(now(), &mut may_take, &mut told);
+        rows += some.map_err(failure)?;
         out.write_all(&told)?;
-        drop(told);
+        drop((told, lease));
         out.flush()?;
         if out.stalls() {
             watching.let_go();
@@ -255,6 +313,13 @@ fn watched(
     }
     still_fed(namespace)?;
     Ok(rows)
+}
+
+/// Whether a buffer may grow to so many octets, which count from then on.
+/// Those of a frame count for every client.
+fn may_grow(lease: &mut Lease, octets: usize) -> bool {
+    // In steps: it doubles.
+    octets <= FRAME_BYTES.max(lease.octets() / 2) || lease.resize(octets.next_power_of_two() * 2)
 }
 
 /// Reads one line, whole within the time and length it may have.

@@ -22,7 +22,7 @@ use crate::control::protocol::{self, DATA};
 use crate::source::Source;
 
 /// Bytes gathered before a frame is sent.
-const FRAME_BYTES: usize = 64 << 10;
+pub(super) const FRAME_BYTES: usize = 64 << 10;
 /// A client that takes nothing for so long stalls: the tables are let go.
 const BRIEF: Duration = Duration::from_millis(100);
 
@@ -58,10 +58,19 @@ impl<'a> Outbox<'a> {
             gathered: Vec::new(),
             frames: Vec::new(),
             sent: 0,
-            lease: shared.kept.lease(Source::User(client.uid), 0),
+            lease: Self::lease_of(shared, client),
             stalls: false,
             full: None,
         }
+    }
+
+    fn lease_of(shared: &ServerState, client: &Client) -> Option<Lease> {
+        shared.kept.lease(Source::User(client.uid), 0)
+    }
+
+    /// For what is made for the client before it comes here.
+    pub(super) fn lease(&self) -> Option<Lease> {
+        Self::lease_of(self.shared, self.client)
     }
 
     /// Why the answer could not be kept, if that is why it ended.

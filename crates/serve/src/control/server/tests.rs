@@ -620,6 +620,38 @@ fn a_flood_of_clients_does_not_hold_up_whoever_accepts() {
     server.stop();
 }
 
+#[test]
+fn who_connects_and_goes_takes_no_place() {
+    let directory = tempfile::tempdir().unwrap();
+    let socket = directory.path().join("socket");
+    let listener = UnixListener::bind(&socket).unwrap();
+    listener.set_nonblocking(true).unwrap();
+    let patience = Patience {
+        clients: 1,
+        ..Patience::default()
+    };
+    let server = Server::new(patience, Names::default());
+    let writer = Writer::default();
+    let answers = answers(writer.reader(), table::Phase::Live);
+    let connect = || UnixStream::connect(&socket).unwrap();
+    (0..AT_ONCE - 2).for_each(|_| drop(connect()));
+    // This one has asked all that it will, and reads.
+    let mut last = connect();
+    let ask = protocol::Request {
+        v: protocol::VERSION,
+        ask: Ask::Status { json: true },
+    };
+    let mut line = serde_json::to_vec(&ask).unwrap();
+    line.push(b'\n');
+    last.write_all(&line).unwrap();
+    last.shutdown(std::net::Shutdown::Write).unwrap();
+    server.accept(&listener, &answers);
+    let (kind, status, _) = rest(&mut last);
+    assert!(kind == protocol::END && status.starts_with('{'), "{status}");
+    assert_eq!(server.answered().refusals, 0);
+    server.stop();
+}
+
 /// An IPv4 route via a gateway over a link.
 fn routed(prefix: &str, gateway: u8) -> Route {
     Route {

@@ -119,6 +119,8 @@ impl Feed {
                     self.latest = generation.0;
                     self.bytes += batch.bytes();
                     self.batches.push_back(batch);
+                    // Not only at the end: there may be very many.
+                    self.forget_oldest();
                 }
                 self.before = after;
             }
@@ -127,8 +129,15 @@ impl Feed {
         self.fit();
     }
 
-    /// Forgets the oldest as far as there is no room for it.
+    /// Forgets the oldest as far as there is no room for it, and counts the
+    /// rest.
     fn fit(&mut self) {
+        self.forget_oldest();
+        // Another may have taken the room just now: the next look mends it.
+        self.lease.resize(self.bytes);
+    }
+
+    fn forget_oldest(&mut self) {
         let most = self.most();
         while self.bytes > most {
             let Some(batch) = self.batches.pop_front() else {
@@ -137,8 +146,6 @@ impl Feed {
             self.bytes -= batch.bytes();
             self.since = batch.generation;
         }
-        // Another may have taken the room just now: the next look mends it.
-        self.lease.resize(self.bytes);
     }
 
     /// Bytes that may be kept now.
