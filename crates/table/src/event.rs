@@ -9,6 +9,7 @@ use ipnet::IpNet;
 
 use crate::row::address::Address;
 use crate::row::fdb::FdbEntry;
+use crate::row::heap_bytes::OWN;
 use crate::row::link::Link;
 use crate::row::neighbour::Neighbour;
 use crate::row::nexthop::Nexthop;
@@ -66,7 +67,8 @@ pub enum Events {
 /// Events kept for watchers at most. Those who fall further behind take a
 /// snapshot instead.
 const MAX_EVENTS: usize = 1 << 17;
-/// Octets of them at most, about: events of links are large.
+/// Octets of them at most, about, of one owner's tables: events of links are
+/// large.
 const MAX_EVENT_BYTES: usize = 16 << 20;
 /// What a batch takes beside its events: its place in a chunk, and the
 /// allocator's.
@@ -80,31 +82,39 @@ struct Batch {
     generation: Generation,
     at_millis: u64,
     events: Arc<[Event]>,
+    /// Octets that it takes, about.
+    bytes: usize,
 }
 
 impl Batch {
-    /// Octets that it takes, about: counted the same whenever it is asked.
-    fn bytes(&self) -> usize {
-        let rows = self.events.iter().map(|event| event.row.heap_bytes());
-        BATCH_BYTES + size_of_val(&*self.events) + rows.sum::<usize>()
+    /// Counts what it takes, about. A body that the event before has too is
+    /// not counted again; `before` is the event before the first.
+    fn count(&mut self, before: Option<&Event>) {
+        let befores = std::iter::once(before).chain(self.events.iter().map(Some));
+        let rows = befores.zip(&*self.events);
+        let rows = rows.map(|(before, event)| event.row.heap_bytes(before.map(|one| &one.row)));
+        self.bytes = BATCH_BYTES + size_of_val(&*self.events) + rows.sum::<usize>();
     }
 }
 
 impl Row {
-    /// What it takes beside itself, about, if nobody else has it. The body
-    /// of a route is shared with those of the same next hops.
-    fn heap_bytes(&self) -> usize {
-        // An allocation's own, and the counts of an `Arc`.
-        const OWN: usize = 32;
+    /// What it takes beside itself, about, where another does not have it
+    /// too.
+    fn heap_bytes(&self, before: Option<&Row>) -> usize {
         match self {
-            Self::Link(row) => OWN + size_of::<Link>() + row.name.len(),
-            Self::Address(_) => OWN + size_of::<Address>(),
+            Self::Link(row) => OWN + size_of::<Link>() + row.heap_bytes(),
+            Self::Address(row) => {
+                OWN + size_of::<Address>() + row.label.as_ref().map_or(0, |label| label.len())
+            }
             Self::Neighbour(_) => OWN + size_of::<Neighbour>(),
-            Self::Route(_) => 0,
-            Self::OtherRoute(_) => OWN + size_of::<OtherRoute>(),
-            Self::Nexthop(row) => OWN + size_of::<Nexthop>() + size_of_val(&*row.group),
-            Self::Rule(_) => OWN + size_of::<Rule>(),
-            Self::Fdb(_) => OWN + size_of::<FdbEntry>(),
+            Self::Route(row) => match before {
+                Some(Self::Route(before)) if Arc::ptr_eq(&before.body, &row.body) => 0,
+                _ => OWN + size_of_val(&*row.body) + row.body.heap_bytes(),
+            },
+            Self::OtherRoute(row) => OWN + size_of::<OtherRoute>() + row.heap_bytes(),
+            Self::Nexthop(row) => OWN + size_of::<Nexthop>() + row.heap_bytes(),
+            Self::Rule(row) => OWN + size_of::<Rule>() + row.heap_bytes(),
+            Self::Fdb(row) => OWN + size_of::<FdbEntry>() + row.rest.bytes().len(),
         }
     }
 }
@@ -224,9 +234,12 @@ struct Kept {
 }
 
 impl Kept {
-    fn push(&mut self, batch: Batch) {
+    fn push(&mut self, mut batch: Batch) {
+        let newest = self.closed.back().and_then(|chunk| chunk.last());
+        let newest = self.open.last().or(newest);
+        batch.count(newest.and_then(|batch| batch.events.last()));
         self.events += batch.events.len();
-        self.bytes += batch.bytes();
+        self.bytes += batch.bytes;
         self.open_events += batch.events.len();
         self.open.push(batch);
         if self.open.len() >= CHUNK || self.open_events >= CHUNK {
@@ -242,7 +255,7 @@ impl Kept {
         }
         let oldest = self.closed.pop_front()?;
         self.events -= oldest.iter().map(|batch| batch.events.len()).sum::<usize>();
-        self.bytes -= oldest.iter().map(Batch::bytes).sum::<usize>();
+        self.bytes -= oldest.iter().map(|batch| batch.bytes).sum::<usize>();
         if let Some(last) = oldest.last() {
             self.forgotten = last.generation;
             self.forgotten_at_millis = last.at_millis;
@@ -290,6 +303,7 @@ impl Log {
                 generation,
                 at_millis,
                 events: events.into(),
+                bytes: 0,
             }),
             None => forgotten = kept.forget(generation, at_millis),
         }
@@ -473,6 +487,40 @@ mod tests {
         assert!(log.bytes() > MAX_EVENT_BYTES / 2);
         log.push(Generation(links as u64 + 1), 0, None);
         assert_eq!(log.bytes(), 0);
+    }
+
+    #[test]
+    fn what_is_large_in_a_row_counts_and_a_body_that_is_shared_once() {
+        let bytes = |events: Vec<Event>| {
+            let log = Log::default();
+            let generations = 1..=events.len() as u64;
+            for (at, event) in generations.zip(events) {
+                log.push(Generation(at), 0, Some(vec![event]));
+            }
+            log.bytes()
+        };
+        let link = |names: usize| Link {
+            alt_names: (0..names).map(|_| "x".repeat(100).into()).collect(),
+            ..Link::default()
+        };
+        let named = |names| Event {
+            operation: Operation::Changed,
+            row: Row::Link(Arc::new(link(names))),
+        };
+        assert!(bytes(vec![named(1_000)]) > bytes(vec![named(0)]) + 100_000);
+        let own: Vec<_> = (0..100).map(|at| route(at, "10.0.0.0/8")).collect();
+        let Row::Route(first) = &own[0].row else {
+            unreachable!()
+        };
+        let shared = own.iter().map(|event| {
+            let mut event = event.clone();
+            if let Row::Route(route) = &mut event.row {
+                route.body = Arc::clone(&first.body);
+            }
+            event
+        });
+        let shared = bytes(shared.collect());
+        assert!(bytes(own) >= shared + 99 * size_of::<RouteBody>());
     }
 
     #[test]

@@ -10,6 +10,7 @@ pub mod attributes;
 pub mod counters;
 pub mod encap;
 pub mod fdb;
+pub(crate) mod heap_bytes;
 pub mod link;
 pub mod link_layer_address;
 pub mod neighbour;

@@ -3,7 +3,7 @@
 //! that was killed, links as they were before a change that was killed too.
 
 use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use anyhow::{Context, Result, bail, ensure};
 use rustix::process::Signal;

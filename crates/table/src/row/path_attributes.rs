@@ -55,6 +55,11 @@ pub mod segment {
 const LONG: usize = 255;
 
 impl PathAttributes {
+    /// Octets that it takes beside itself.
+    pub(crate) fn heap_bytes(&self) -> usize {
+        self.0.as_ref().map_or(0, |packed| packed.len())
+    }
+
     /// Packs attributes: numbers and values. Of one that comes twice the
     /// first counts (RFC 7606 §3); a value of more than 65,535 bytes, which
     /// no message has room for, is left out.
