@@ -34,6 +34,7 @@ mod sample;
 mod samples;
 mod source;
 mod source_address;
+mod source_state;
 mod status;
 pub mod text;
 mod writer;
@@ -71,6 +72,7 @@ pub use rules::{RuleKey, Rules};
 pub use sample::{NeighbourSample, Sample};
 pub use samples::{Fresh, Sampled, Samples};
 pub use source::{OfOwner, Source};
+pub use source_state::SourceState;
 pub use status::{FeedStatus, Phase, Status};
 
 pub use writer::{

@@ -3,13 +3,14 @@
 
 use std::collections::BTreeSet;
 use std::net::IpAddr;
+use std::sync::Arc;
 
 use ipnet::IpNet;
-use table::{BodyId, Limits, Placement, RouteBody, RouteLoad, Routes};
+use table::{BodyId, Limits, Placement, RouteLoad, Routes};
 
 use super::best::{Candidate, Rank, best};
 use super::body::body;
-use super::known::{AllKnown, Known};
+use super::known::{AllKnown, Known, Look};
 use super::peers::Peers;
 use super::{Rib, TABLE};
 use crate::Bad;
@@ -83,6 +84,7 @@ impl Rib {
 
     pub(super) fn load_rib(&mut self, rib: mrt::Rib<'_>, first: &mut Option<Bad>) {
         self.begin_load();
+        let mut all = Vec::with_capacity(self.index.len());
         for entry in rib.entries {
             let told = entry.and_then(|entry| {
                 let at = self.index.get(usize::from(entry.peer));
@@ -95,7 +97,23 @@ impl Rib {
                 };
                 Ok((*at.ok_or(Bad::NoPeer(entry.peer))?, told))
             });
-            self.load_one(told, first);
+            match (told, &mut self.load) {
+                (Ok((peer, told)), Some(load)) => {
+                    all.push((peer, told, load.look(peer, &told, &self.peers)));
+                }
+                (Ok(_), None) => {}
+                (Err(bad), _) => self.note(bad, first),
+            }
+        }
+        for step in 0..2 {
+            for (peer, _, look) in &all {
+                self.load
+                    .iter()
+                    .for_each(|load| load.near(*peer, *look, step));
+            }
+        }
+        for (peer, told, look) in all {
+            self.load_one(peer, told, look, first);
         }
     }
 
@@ -111,7 +129,14 @@ impl Rib {
                 };
                 Ok((self.peers.number(path.peer)?, told))
             });
-            self.load_one(told, first);
+            match (told, &mut self.load) {
+                (Ok((peer, told)), Some(load)) => {
+                    let look = load.look(peer, &told, &self.peers);
+                    self.load_one(peer, told, look, first);
+                }
+                (Ok(_), None) => {}
+                (Err(bad), _) => self.note(bad, first),
+            }
         }
     }
 
@@ -133,13 +158,11 @@ impl Rib {
     }
 
     #[inline]
-    fn load_one(&mut self, told: Result<(usize, Told<'_>), Bad>, first: &mut Option<Bad>) {
-        let taken = match (told, &mut self.load) {
-            (Ok((peer, told)), Some(load)) => load.take(peer, told, &self.peers),
-            (Err(bad), _) => Err(bad),
-            (Ok(_), None) => return,
+    fn load_one(&mut self, peer: usize, told: Told<'_>, look: Look, first: &mut Option<Bad>) {
+        let Some(load) = &mut self.load else {
+            return;
         };
-        match taken {
+        match load.take(peer, told, look, &self.peers) {
             Ok(()) => self.counts.paths += 1,
             Err(bad) => self.note(bad, first),
         }
@@ -176,8 +199,28 @@ impl Load {
         })
     }
 
+    /// Where a path's attributes may be among those that were met.
     #[inline]
-    fn take(&mut self, number: usize, told: Told<'_>, peers: &Peers) -> Result<(), Bad> {
+    fn look(&mut self, number: usize, told: &Told<'_>, peers: &Peers) -> Look {
+        let peer = self.peer(number, peers);
+        peer.known.look(told.attributes, told.path_id)
+    }
+
+    #[inline]
+    fn near(&self, number: usize, look: Look, step: u8) {
+        if let Some(Some(peer)) = self.peers.get(number) {
+            peer.known.near(look, step);
+        }
+    }
+
+    #[inline]
+    fn take(
+        &mut self,
+        number: usize,
+        told: Told<'_>,
+        look: Look,
+        peers: &Peers,
+    ) -> Result<(), Bad> {
         if self.prefix != Some(told.prefix) {
             self.choose();
             self.prefix = Some(told.prefix);
@@ -186,7 +229,7 @@ impl Load {
         let prefixes = self.prefixes;
         let peer = self.peer(number, peers);
         let is_again = std::mem::replace(&mut peer.prefixes, prefixes) == prefixes;
-        let at = match peer.known.find(told.attributes, told.path_id) {
+        let at = match peer.known.find(told.attributes, told.path_id, look) {
             Some(at) => at,
             None => peer.meet(told)?,
         };
@@ -233,6 +276,7 @@ impl Load {
         self.choose();
         dirty.append(&mut self.again);
         let told = self.last.map(|last| last.is_some());
+        let is_only = self.peers.iter().flatten().count() == 1 && dirty.is_empty();
         for (number, load) in self.peers.into_iter().enumerate() {
             let (Some(mut load), Some(peer)) = (load, peers.get_mut(number)) else {
                 continue;
@@ -243,6 +287,12 @@ impl Load {
                 let prefixes = old.iter().map(|route| route.prefix);
                 dirty.extend(prefixes.filter(|net| told[usize::from(net.addr().is_ipv6())]));
                 keep_untold(old, told, &mut load.rows);
+            }
+            // Of the only peer each path is the best, unless it has several
+            // to a prefix.
+            let best = self.best.as_mut().filter(|_| is_only);
+            if let Some(best) = best.filter(|best| best.len() == load.rows.len()) {
+                *best = load.rows.shared();
             }
             peer.feeder.replace_routes(load.rows);
             peer.is_touched = true;
@@ -258,7 +308,7 @@ fn keep_untold(old: &Routes, told: [bool; 2], rows: &mut RouteLoad) {
     let all = [&mut v4 as &mut dyn Iterator<Item = _>, &mut v6];
     for (of_family, is_told) in all.into_iter().zip(told) {
         for route in of_family.filter(|_| !is_told) {
-            let id = rows.body(RouteBody::clone(route.body));
+            let id = rows.body(Arc::clone(route.body));
             rows.put(route.table, route.prefix, route.metric, id, Placement::Last);
         }
     }
@@ -284,7 +334,7 @@ impl OfPeer {
     fn best(&mut self, at: u32, rows: &mut RouteLoad) -> Option<BodyId> {
         let known = self.known.get_mut(at)?;
         if known.best.is_none() {
-            known.best = Some(rows.body(self.rows.get(known.body)?.clone()));
+            known.best = Some(rows.body(Arc::clone(self.rows.get(known.body)?)));
         }
         known.best
     }

@@ -23,11 +23,11 @@ pub(crate) struct StaleRoutes {
 }
 
 impl StaleRoutes {
-    /// All routes. O(1).
+    /// All routes. O(1), but behind a load.
     pub(crate) fn all(routes: &Routes) -> Self {
         Self {
-            v4: routes.v4.by_body.clone(),
-            v6: routes.v6.by_body.clone(),
+            v4: routes.v4.by_body().clone(),
+            v6: routes.v6.by_body().clone(),
             other: routes.other.clone(),
         }
     }
