@@ -11,4 +11,4 @@
 pub mod fpm;
 mod server;
 
-pub use server::{Door, Feed, Server};
+pub use server::{Door, Feed, PORT, Server, loopback_address};

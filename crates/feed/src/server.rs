@@ -71,6 +71,25 @@ impl Door {
     }
 }
 
+/// The port that zebra connects to unless told otherwise
+/// (`FPM_DEFAULT_PORT`).
+pub const PORT: u16 = 2620;
+
+/// Reads where a feed's peer of this host connects: an address of the
+/// loopback, and a port if it is not [`PORT`]. Else what is wrong, in words.
+pub fn loopback_address(text: &str) -> Result<SocketAddr, String> {
+    let address = text.parse::<SocketAddr>();
+    let address = address.or_else(|_| text.parse().map(|ip: IpAddr| (ip, PORT).into()));
+    let address = address.map_err(|_| "an address is expected, such as 127.0.0.1:2620")?;
+    if !address.ip().to_canonical().is_loopback() {
+        return Err(format!(
+            "FPM knows no password, so beyond loopback it takes `peers` to say who may connect to \
+             {address}, in `[feed.frr]` of the configuration"
+        ));
+    }
+    Ok(address)
+}
+
 /// A feed to be served: where its peer connects, and whose rows it has.
 #[derive(Debug)]
 pub struct Feed {

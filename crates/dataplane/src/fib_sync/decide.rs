@@ -5,10 +5,11 @@ use std::net::IpAddr;
 use std::sync::Arc;
 
 use ipnet::IpNet;
-use table::row::route::kind;
+use table::row::route::{hop_flag, kind};
 use table::row::rule::{action, flag};
-use table::{NextHop, RouteBody, RouteRef, Rule, Tables};
+use table::{NextHop, RouteBody, RouteRef, Rule};
 
+use super::known::Known;
 use crate::forward::Ports;
 
 /// Where packets go, before it has a number.
@@ -125,7 +126,7 @@ pub struct Decided {
 /// the longest prefix of any table that covers an address. All routes that
 /// cover the address cover *p* too, for there are none longer.
 pub fn decide(
-    tables: &Tables,
+    known: &Known,
     chain: &Chain,
     prefix: IpNet,
     mut says: impl FnMut(&RouteRef<'_>) -> RouteDecision,
@@ -135,9 +136,8 @@ pub fn decide(
         [first, second, rest @ ..] if chain.is_merged => (Some([*first, *second]), rest),
         all => (None, all),
     };
-    let routes = &tables.routes;
-    let both = both.map(|both| routes.covering_in_both(both, prefix));
-    let single = single.iter().map(|table| routes.covering(*table, prefix));
+    let both = both.map(|both| known.covering_in_both(both, prefix));
+    let single = single.iter().map(|table| known.covering(*table, prefix));
     for routes in both.into_iter().chain(single) {
         for route in routes {
             is_own &= route.prefix == prefix;
@@ -168,7 +168,8 @@ pub fn counts(route: &RouteRef<'_>) -> bool {
 }
 
 /// What a route says. O(its next hops).
-pub fn says(tables: &Tables, ports: &Ports, family: u8, body: &RouteBody) -> RouteDecision {
+pub fn says(known: &Known, ports: &Ports, family: u8, body: &RouteBody) -> RouteDecision {
+    let tables = known.tables();
     let goes = |spec| RouteDecision::Goes(Arc::new(spec));
     match body.kind {
         kind::THROW => return RouteDecision::LeaveTable,
@@ -190,6 +191,13 @@ pub fn says(tables: &Tables, ports: &Ports, family: u8, body: &RouteBody) -> Rou
     let Some(mut hops) = tables.nexthops.hops_of(body) else {
         return goes(Spec::Blackhole);
     };
+    let is_far = |hop: &&mut NextHop| hop.link == 0 && hop.gateway.is_some();
+    for hop in hops.iter_mut().filter(is_far) {
+        match known.toward(hop) {
+            Some(way) => *hop = way,
+            None => hop.flags |= hop_flag::DEAD,
+        }
+    }
     hops.retain(|hop| tables.is_usable(hop, family));
     if hops.is_empty() {
         return RouteDecision::Nothing;

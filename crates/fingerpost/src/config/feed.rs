@@ -19,8 +19,6 @@ use table::{KERNEL, MAX_FEEDERS};
 
 use super::RowLimits;
 
-/// The port that zebra connects to unless told otherwise (`FPM_DEFAULT_PORT`).
-pub const PORT: u16 = 2620;
 /// Bytes of a name at most.
 const MAX_NAME: usize = 32;
 

@@ -1,11 +1,11 @@
 //! The command line of `fingerpost up`.
 
-use std::net::{IpAddr, SocketAddr};
+use std::net::SocketAddr;
 use std::path::PathBuf;
 
 use clap::{Arg, ArgAction, ArgMatches, Command, ValueHint, value_parser};
 
-use crate::config::{self, Feed, feed};
+use crate::config;
 
 /// How the daemon is started.
 #[derive(Debug, Clone, Default)]
@@ -77,7 +77,7 @@ pub fn command() -> Command {
             Arg::new("fpm")
                 .long("fpm")
                 .value_name("ADDRESS[:PORT]")
-                .value_parser(fpm_address)
+                .value_parser(::feed::loopback_address)
                 .help("Where FRR's zebra tells its routes (FPM), for `--source frr`; of this host only, and port 2620 unless said"),
         )
 }
@@ -98,17 +98,6 @@ pub fn wanted(matches: &ArgMatches) -> Up {
         record_limit: matches.get_one("record-limit").copied(),
         fpm: matches.get_one("fpm").copied(),
     }
-}
-
-/// Where a feed's peer connects, of this host only.
-fn fpm_address(text: &str) -> Result<SocketAddr, String> {
-    let address = text.parse::<SocketAddr>();
-    let address = address.or_else(|_| text.parse().map(|ip: IpAddr| (ip, feed::PORT).into()));
-    let address = address.map_err(|_| "an address is expected, such as 127.0.0.1:2620")?;
-    Feed::at(address)
-        .check()
-        .map_err(|error| format!("{error}, in `[feed.frr]` of the configuration"))?;
-    Ok(address)
 }
 
 /// Octets, also as `64M` or `2G`.
@@ -140,10 +129,14 @@ mod tests {
     fn limits_are_understood() {
         assert_eq!(record_limit("2M").unwrap(), 2 << 20);
         assert_eq!(record_limit("3000000").unwrap(), 3_000_000);
-        assert_eq!(fpm_address("127.0.0.1").unwrap().port(), 2620);
-        assert_eq!(fpm_address("[::1]:7").unwrap().port(), 7);
-        assert!(fpm_address("192.0.2.1:2620").unwrap_err().contains("peers"));
-        assert!(fpm_address("2620").is_err());
+        assert_eq!(::feed::loopback_address("127.0.0.1").unwrap().port(), 2620);
+        assert_eq!(::feed::loopback_address("[::1]:7").unwrap().port(), 7);
+        assert!(
+            ::feed::loopback_address("192.0.2.1:2620")
+                .unwrap_err()
+                .contains("peers")
+        );
+        assert!(::feed::loopback_address("2620").is_err());
         for wrong in ["", "M", "1K", "12X", "99999999999T", "-1"] {
             assert!(record_limit(wrong).is_err(), "{wrong}");
         }

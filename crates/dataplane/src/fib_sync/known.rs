@@ -1,0 +1,186 @@
+//! The tables at one moment, as a fill looks at them: a namespace's, or a
+//! namespace's with the routes of a feed or a file in the place of its own.
+//!
+//! A feed knows routes and next-hop objects. Links, neighbours, addresses and
+//! rules stay the namespace's, and so do the routes that a kernel makes of
+//! its addresses (`RTPROT_KERNEL`): without them nothing would be for the
+//! router itself, nor for those beside it.
+
+use std::net::IpAddr;
+use std::sync::Arc;
+
+use ipnet::{IpNet, Ipv4Net, Ipv6Net};
+use table::row::route::{kind, protocol, table_id};
+use table::{AF_INET, AF_INET6, Generation, NextHop, RouteBody, RouteRef, Routes, Tables};
+
+type Each<'a> = Box<dyn Iterator<Item = RouteRef<'a>> + 'a>;
+
+/// The tables at one moment.
+#[derive(Debug)]
+pub struct Known {
+    tables: Arc<Tables>,
+    /// All routes of the namespace, where the tables have another's.
+    own: Option<Routes>,
+    /// Of the namespace, and of the feed.
+    generations: (Generation, Generation),
+}
+
+impl Known {
+    /// A namespace's tables.
+    pub fn new(tables: Arc<Tables>) -> Self {
+        Self {
+            generations: (tables.generation, Generation::default()),
+            tables,
+            own: None,
+        }
+    }
+
+    /// The same with the routes of a feed.
+    pub fn with_routes(tables: &Tables, feed: &Tables) -> Self {
+        Self {
+            tables: Arc::new(tables.with_routes_of(feed)),
+            own: Some(tables.routes.clone()),
+            generations: (tables.generation, feed.generation),
+        }
+    }
+
+    /// Which moment it is of the namespace, and of the feed.
+    pub fn generations(&self) -> (Generation, Generation) {
+        self.generations
+    }
+
+    /// Links, neighbours, addresses, rules, next-hop objects. Routes are to
+    /// be taken from the methods here.
+    pub fn tables(&self) -> &Tables {
+        &self.tables
+    }
+
+    /// The routes of a table that cover a prefix, the longest first.
+    pub fn covering(&self, table: u32, prefix: IpNet) -> Each<'_> {
+        let routes = self.tables.routes.covering(table, prefix);
+        match &self.own {
+            None => routes,
+            Some(own) => longest_first(own.covering(table, prefix).filter(is_own), routes),
+        }
+    }
+
+    /// The same of two tables, as if they were one.
+    pub fn covering_in_both(&self, [first, second]: [u32; 2], prefix: IpNet) -> Each<'_> {
+        longest_first(self.covering(first, prefix), self.covering(second, prefix))
+    }
+
+    /// The routes of a table inside a prefix, in no order.
+    pub fn within(&self, table: u32, prefix: IpNet) -> Each<'_> {
+        let own = self
+            .own
+            .iter()
+            .flat_map(move |own| own.within(table, prefix));
+        Box::new(
+            own.filter(is_own)
+                .chain(self.tables.routes.within(table, prefix)),
+        )
+    }
+
+    /// Whether a table has a route of exactly this prefix.
+    pub fn has(&self, table: u32, prefix: IpNet) -> bool {
+        let mut own = self.own.iter().flat_map(|own| own.exact(table, prefix));
+        own.any(|route| is_own(&route)) || self.tables.routes.exact(table, prefix).next().is_some()
+    }
+
+    /// All routes of a family in a table, in the order of prefixes.
+    pub fn all(&self, table: u32, family: u8) -> Each<'_> {
+        let routes = of_family(&self.tables.routes, table, family);
+        match &self.own {
+            None => routes,
+            Some(own) => {
+                let own = of_family(own, table, family).filter(is_own);
+                merged(own, routes, |own, other| {
+                    let place =
+                        |route: &RouteRef<'_>| (route.prefix.network(), route.prefix.prefix_len());
+                    place(own) <= place(other)
+                })
+            }
+        }
+    }
+
+    /// The routes over a link.
+    pub fn over_link(&self, link: u32) -> Each<'_> {
+        let own = self.own.iter().flat_map(move |own| own.over_link(link));
+        Box::new(own.filter(is_own).chain(self.tables.routes.over_link(link)))
+    }
+
+    /// Whether a route of the namespace counts: with a feed's routes those
+    /// that the kernel made.
+    pub fn counts(&self, body: &RouteBody) -> bool {
+        self.own.is_none() || body.protocol == protocol::KERNEL
+    }
+
+    /// The next hop by which packets get to the gateway of one that names no
+    /// link, as those out of files do: by the namespace's own main table.
+    pub fn toward(&self, hop: &NextHop) -> Option<NextHop> {
+        let gateway = hop.gateway?;
+        let family = family_of(gateway);
+        let routes = self.own.as_ref().unwrap_or(&self.tables.routes);
+        let mut ways = routes.matching(table_id::MAIN, gateway).flat_map(|route| {
+            let is_way = route.body.kind == kind::UNICAST;
+            let hops = route.body.next_hops.as_slice().iter();
+            hops.filter(move |way| is_way && way.link != 0)
+        });
+        let way = ways.find(|way| self.tables.is_usable(way, family))?;
+        Some(NextHop {
+            link: way.link,
+            gateway: way.gateway.or(Some(gateway)),
+            ..hop.clone()
+        })
+    }
+}
+
+fn family_of(address: IpAddr) -> u8 {
+    match address {
+        IpAddr::V4(_) => AF_INET,
+        IpAddr::V6(_) => AF_INET6,
+    }
+}
+
+fn is_own(route: &RouteRef<'_>) -> bool {
+    route.body.protocol == protocol::KERNEL
+}
+
+fn of_family(routes: &Routes, table: u32, family: u8) -> Each<'_> {
+    let first = match family {
+        AF_INET => IpNet::V4(Ipv4Net::default()),
+        _ => IpNet::V6(Ipv6Net::default()),
+    };
+    routes.from(table, first)
+}
+
+/// Two lists of routes, each with the longest prefix first, as one; of equal
+/// prefixes those of the first list come first.
+fn longest_first<'a>(
+    first: impl Iterator<Item = RouteRef<'a>> + 'a,
+    second: impl Iterator<Item = RouteRef<'a>> + 'a,
+) -> Each<'a> {
+    merged(first, second, |first, second| {
+        first.prefix.prefix_len() >= second.prefix.prefix_len()
+    })
+}
+
+/// Two ordered lists as one.
+fn merged<'a>(
+    first: impl Iterator<Item = RouteRef<'a>> + 'a,
+    second: impl Iterator<Item = RouteRef<'a>> + 'a,
+    is_before: fn(&RouteRef<'a>, &RouteRef<'a>) -> bool,
+) -> Each<'a> {
+    let (mut first, mut second) = (first.peekable(), second.peekable());
+    Box::new(std::iter::from_fn(move || {
+        let is_first = match (first.peek(), second.peek()) {
+            (Some(first), Some(second)) => is_before(first, second),
+            (first, _) => first.is_some(),
+        };
+        if is_first {
+            first.next()
+        } else {
+            second.next()
+        }
+    }))
+}
