@@ -123,7 +123,9 @@ impl Rib {
         counts.newest_micros = counts.newest_micros.max(header.at_micros);
         let mut first = None;
         let second = header.at_micros / 1_000_000;
-        if header.is_message() && second != self.second {
+        // What came before, by its own time; a dump is taken whole, whatever
+        // the times in it.
+        if second != self.second && (header.is_message() || self.load.is_none()) {
             self.show();
         }
         self.second = second;

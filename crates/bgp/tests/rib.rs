@@ -467,6 +467,59 @@ fn changes_have_the_times_of_their_messages() {
 }
 
 #[test]
+fn messages_before_a_dump_keep_their_times() {
+    let mut rib = Rib::new(Limits::default());
+    let prefix = net("10.0.0.0/8");
+    for (second, announced) in [(5, "10.0.0.0/8"), (7, "10.0.0.0/8"), (7, "10.1.0.0/16")] {
+        let body = mrt::update(ONE, &[], &path(&[3_001, second as u32]), &[net(announced)]);
+        rib.take(&header(second, 16, 4), &body).unwrap();
+    }
+    dump(&mut rib, &["10.2.0.0/16"]);
+    let reader = rib.source().reader().of("kernel").unwrap();
+    let history = reader.history_of(254, prefix, 8);
+    // The dump has it no more.
+    let times: Vec<u64> = history.newest.iter().map(|(at, _)| *at).collect();
+    assert_eq!(times, [5_000, 7_000, 10_000]);
+}
+
+#[test]
+fn at_a_limit_several_paths_of_the_only_peer_are_not_all_the_best() {
+    let limits = Limits {
+        routes: 2,
+        ..Limits::default()
+    };
+    let mut rib = Rib::new(limits);
+    rib.take(&header(10, 13, 1), &mrt::peer_index(&[ONE]))
+        .unwrap();
+    let (long, short) = (path(&[3_001, 7, 8]), path(&[3_001, 8]));
+    for (prefix, paths) in [
+        (
+            "10.0.0.0/8",
+            &[(0, Some(1), &long.0[..]), (0, Some(2), &short.0[..])][..],
+        ),
+        ("10.1.0.0/16", &[(0, Some(1), &short.0[..])]),
+    ] {
+        let (subtype, body) = mrt::rib(0, net(prefix), paths);
+        rib.take(&header(10, 13, subtype), &body).unwrap();
+    }
+    rib.publish();
+    let best: Vec<IpNet> = tables(&rib)
+        .routes
+        .iter()
+        .map(|route| route.prefix)
+        .collect();
+    assert_eq!(best, [net("10.0.0.0/8"), net("10.1.0.0/16")]);
+    let reader = rib.source().reader().of("peer-192.0.2.1").unwrap();
+    let own: Vec<IpNet> = reader
+        .snapshot()
+        .routes
+        .iter()
+        .map(|route| route.prefix)
+        .collect();
+    assert_eq!(own, [net("10.0.0.0/8"), net("10.0.0.0/8")]);
+}
+
+#[test]
 fn of_one_peer_each_path_is_the_best_until_others_come() {
     let mut rib = Rib::new(Limits::default());
     rib.take(&header(10, 13, 1), &mrt::peer_index(&[ONE]))

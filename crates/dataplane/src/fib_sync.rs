@@ -82,7 +82,7 @@ pub struct FibSyncSettings {
 /// How a fill stands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct FibSyncState {
-    /// The generation of the tables that workers see.
+    /// The generation of the namespace's tables that workers see.
     pub generation: Generation,
     /// IPv4 prefixes, of all views.
     pub prefixes_v4: usize,
@@ -218,7 +218,7 @@ impl FibSync {
         let tables = self.reader.snapshot();
         match &self.feed {
             None => Known::new(tables),
-            Some(feed) => Known::with_routes(&tables, &feed.reader.snapshot()),
+            Some(feed) => Known::with_routes(tables, &feed.reader.snapshot()),
         }
     }
 
@@ -358,10 +358,11 @@ impl FibSync {
         for (teller, event) in events {
             let is_instead = teller == Teller::Namespace && self.feed.is_some();
             match &event.row {
-                // It may be the way to a gateway.
-                Row::Route(_) if is_instead && self.said.has_looked_for_ways() => return false,
-                Row::Route(route) if is_instead && !known.counts(&route.body) => {}
+                Row::Route(route) if is_instead && self.said.is_way(route) => return false,
+                Row::Nexthop(_) if is_instead && self.said.has_ways() => return false,
                 Row::Nexthop(_) if is_instead => {}
+                // Also one that the feed's stands in the place of: it may
+                // have come for one of the kernel's own.
                 Row::Route(route) => {
                     self.touch_route(known, route.table, route.prefix);
                 }
@@ -369,8 +370,7 @@ impl FibSync {
                 Row::Link(link) => {
                     has_ports = true;
                     // It may be on the way to a gateway.
-                    let is_way = self.feed.is_some() && self.said.has_looked_for_ways();
-                    if self.touch_link(known, link.index) && is_way {
+                    if self.touch_link(known, link.index) && self.said.has_ways() {
                         return false;
                     }
                 }
@@ -458,7 +458,7 @@ impl FibSync {
     fn rebuild(&mut self, known: &Known) {
         let tables = known.tables();
         self.rebuilds += 1;
-        self.said.clear();
+        self.said = RouteDecisions::default();
         (self.seen, _) = known.generations();
         if let Some(feed) = &mut self.feed {
             (_, feed.seen) = known.generations();

@@ -97,9 +97,15 @@ pub fn routes(files: &[PathBuf], peer: Option<&str>) -> Result<Box<dyn Source>> 
     let limits = Config::default().limits.limits();
     let mut taken = Mrt::new(files, limits, None);
     if let End::Incomplete(why) = taken.finish(&mut || false) {
-        tracing::warn!("{why}; the routes before it are gone by");
+        tracing::warn!("{why}; the routes before it are used");
     }
     let rib = taken.into_rib();
+    let peers = rib.peers().map(|peer| peer.tables().refused.by_table());
+    let refused = peers.flatten().map(|(_, refused)| refused).sum::<u64>();
+    if refused > 0 {
+        let most = limits.routes;
+        tracing::warn!("{refused} paths had no place: a peer has {most} routes at most");
+    }
     let all: Arc<dyn Source> = Arc::new(rib.source());
     let source = match peer {
         None => all,

@@ -141,7 +141,7 @@ fn collected(path: &Path) {
 fn a_capture_is_forwarded_by_the_routes_of_a_collector_s_file() {
     let directory = TempDir::new().unwrap();
     let path = |name: &str| directory.path().join(name);
-    // Of its own routes only those of its addresses are gone by.
+    // Of its own routes only those of its addresses are used.
     let tables = TABLES.replace("route 198.51.100.0/24", "route 192.0.2.0/24");
     fs::write(path("tables"), tables).unwrap();
     collected(&path("rib"));
@@ -179,6 +179,7 @@ fn a_capture_is_forwarded_by_the_routes_of_a_collector_s_file() {
     ] {
         let (counted, said) = forwarded(source);
         let reasons = |node: &str| counted["nodes"][node]["reasons"].clone();
+        assert_eq!(counted["routes"], "live", "{counted} {said}");
         assert_eq!(reasons("fib")["no-route"], lost, "{counted} {said}");
         assert_eq!(reasons("host")["no-host-port"], 1, "{counted}");
         assert_eq!(tshark(&path("out"), gateway), left);

@@ -35,6 +35,8 @@ so do the routes of its own addresses; a next hop out of a BGP table is reached
 by its main table.
   fingerpost forward --tables router.txt --routes rib.bz2 --in lan --pcap-in a.pcap
   fingerpost forward --fpm 127.0.0.1:2621 --tun ta=lan --tun tb=wan
+zebra connects within the namespace that this runs in: start it there (ip netns
+exec NAME …), not with --netns.
 With --nat all workers share the alias addresses, and each inside host belongs
 to one worker. With same_ports a host keeps its port if that belongs to the same
 worker; else it gets another. target_address, and redirect_address of an
@@ -73,7 +75,7 @@ pub struct Forward {
     tables: Option<PathBuf>,
     /// Routes of FRR's zebra, which connects here (FPM), in the place of those
     /// that are there; of this host only, and port 2620 unless said
-    #[arg(long, value_name = "ADDRESS[:PORT]", value_parser = feed::loopback_address, conflicts_with = "pcap_in")]
+    #[arg(long, value_name = "ADDRESS[:PORT]", value_parser = feed::loopback_address, conflicts_with_all = ["pcap_in", "netns"])]
     fpm: Option<SocketAddr>,
     /// Routes of a collector's file (MRT) in the place of those that are there;
     /// may be given several times

@@ -18,6 +18,9 @@ use crate::as_path::AsSize;
 use crate::attributes::Attributes;
 use crate::mrt::{self, PeerIndex, TableDump};
 
+/// Paths to a prefix that room is made for at once.
+const USUAL_PEERS: usize = 64;
+
 /// The number of a peer that has no place.
 const NO_PEER: usize = usize::MAX;
 
@@ -37,6 +40,8 @@ pub struct Load {
     paths: Vec<Candidate<(usize, u32)>>,
     /// One of the paths came in the place of another.
     is_again: bool,
+    /// A prefix had several paths.
+    has_several: bool,
     room: Vec<Candidate<(usize, u32)>>,
     /// The last prefix of each family whose best was told.
     last: [Option<IpNet>; 2],
@@ -84,7 +89,8 @@ impl Rib {
 
     pub(super) fn load_rib(&mut self, rib: mrt::Rib<'_>, first: &mut Option<Bad>) {
         self.begin_load();
-        let mut all = Vec::with_capacity(self.index.len());
+        // A table of peers may say that it has more than any prefix.
+        let mut all = Vec::with_capacity(self.index.len().min(USUAL_PEERS));
         for entry in rib.entries {
             let told = entry.and_then(|entry| {
                 let at = self.index.get(usize::from(entry.peer));
@@ -179,6 +185,7 @@ impl Load {
             prefixes: 0,
             paths: Vec::new(),
             is_again: false,
+            has_several: false,
             room: Vec::new(),
             last: [None, None],
             again: BTreeSet::new(),
@@ -240,6 +247,7 @@ impl Load {
             };
             peer.rows.put(TABLE, told.prefix, 0, known.body, placement);
             let path = (known.rank, peer.address, (number, at));
+            self.has_several |= !self.paths.is_empty();
             self.paths.push(path);
             self.is_again |= is_again && told.path_id.is_none();
         }
@@ -276,7 +284,10 @@ impl Load {
         self.choose();
         dirty.append(&mut self.again);
         let told = self.last.map(|last| last.is_some());
-        let is_only = self.peers.iter().flatten().count() == 1 && dirty.is_empty();
+        // Of the only peer each path is the best, unless it has several to a
+        // prefix, or one had no place.
+        let is_only = self.peers.iter().flatten().count() == 1;
+        let is_shared = is_only && !self.has_several && dirty.is_empty();
         for (number, load) in self.peers.into_iter().enumerate() {
             let (Some(mut load), Some(peer)) = (load, peers.get_mut(number)) else {
                 continue;
@@ -288,10 +299,9 @@ impl Load {
                 dirty.extend(prefixes.filter(|net| told[usize::from(net.addr().is_ipv6())]));
                 keep_untold(old, told, &mut load.rows);
             }
-            // Of the only peer each path is the best, unless it has several
-            // to a prefix.
-            let best = self.best.as_mut().filter(|_| is_only);
-            if let Some(best) = best.filter(|best| best.len() == load.rows.len()) {
+            let is_whole = |best: &&mut RouteLoad| best.refused() + load.rows.refused() == 0;
+            let best = self.best.as_mut().filter(|_| is_shared);
+            if let Some(best) = best.filter(is_whole) {
                 *best = load.rows.shared();
             }
             peer.feeder.replace_routes(load.rows);

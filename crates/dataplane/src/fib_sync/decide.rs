@@ -167,6 +167,11 @@ pub fn counts(route: &RouteRef<'_>) -> bool {
     route.tos == 0 && route.body.source.is_none_or(|net| net.prefix_len() == 0)
 }
 
+/// The gateway of a next hop that names no link, as those out of files do.
+pub fn far_gateway(hop: &NextHop) -> Option<IpAddr> {
+    hop.gateway.filter(|_| hop.link == 0)
+}
+
 /// What a route says. O(its next hops).
 pub fn says(known: &Known, ports: &Ports, family: u8, body: &RouteBody) -> RouteDecision {
     let tables = known.tables();
@@ -191,9 +196,11 @@ pub fn says(known: &Known, ports: &Ports, family: u8, body: &RouteBody) -> Route
     let Some(mut hops) = tables.nexthops.hops_of(body) else {
         return goes(Spec::Blackhole);
     };
-    let is_far = |hop: &&mut NextHop| hop.link == 0 && hop.gateway.is_some();
-    for hop in hops.iter_mut().filter(is_far) {
-        match known.toward(hop) {
+    for hop in &mut hops {
+        let Some(gateway) = far_gateway(hop) else {
+            continue;
+        };
+        match known.toward(gateway, hop) {
             Some(way) => *hop = way,
             None => hop.flags |= hop_flag::DEAD,
         }

@@ -11,7 +11,9 @@ use std::sync::Arc;
 
 use ipnet::{IpNet, Ipv4Net, Ipv6Net};
 use table::row::route::{kind, protocol, table_id};
-use table::{AF_INET, AF_INET6, Generation, NextHop, RouteBody, RouteRef, Routes, Tables};
+use table::{AF_INET, AF_INET6, Generation, NextHop, RouteRef, Routes, Tables};
+
+use super::decide;
 
 type Each<'a> = Box<dyn Iterator<Item = RouteRef<'a>> + 'a>;
 
@@ -19,8 +21,8 @@ type Each<'a> = Box<dyn Iterator<Item = RouteRef<'a>> + 'a>;
 #[derive(Debug)]
 pub struct Known {
     tables: Arc<Tables>,
-    /// All routes of the namespace, where the tables have another's.
-    own: Option<Routes>,
+    /// The namespace's tables, where those above have another's routes.
+    own: Option<Arc<Tables>>,
     /// Of the namespace, and of the feed.
     generations: (Generation, Generation),
 }
@@ -36,12 +38,17 @@ impl Known {
     }
 
     /// The same with the routes of a feed.
-    pub fn with_routes(tables: &Tables, feed: &Tables) -> Self {
+    pub fn with_routes(tables: Arc<Tables>, feed: &Tables) -> Self {
         Self {
             tables: Arc::new(tables.with_routes_of(feed)),
-            own: Some(tables.routes.clone()),
             generations: (tables.generation, feed.generation),
+            own: Some(tables),
         }
+    }
+
+    /// All routes of the namespace, where the tables have another's.
+    fn own(&self) -> Option<&Routes> {
+        self.own.as_ref().map(|tables| &tables.routes)
     }
 
     /// Which moment it is of the namespace, and of the feed.
@@ -58,7 +65,7 @@ impl Known {
     /// The routes of a table that cover a prefix, the longest first.
     pub fn covering(&self, table: u32, prefix: IpNet) -> Each<'_> {
         let routes = self.tables.routes.covering(table, prefix);
-        match &self.own {
+        match self.own() {
             None => routes,
             Some(own) => longest_first(own.covering(table, prefix).filter(is_own), routes),
         }
@@ -83,14 +90,17 @@ impl Known {
 
     /// Whether a table has a route of exactly this prefix.
     pub fn has(&self, table: u32, prefix: IpNet) -> bool {
-        let mut own = self.own.iter().flat_map(|own| own.exact(table, prefix));
+        let mut own = self
+            .own()
+            .into_iter()
+            .flat_map(|own| own.exact(table, prefix));
         own.any(|route| is_own(&route)) || self.tables.routes.exact(table, prefix).next().is_some()
     }
 
     /// All routes of a family in a table, in the order of prefixes.
     pub fn all(&self, table: u32, family: u8) -> Each<'_> {
         let routes = of_family(&self.tables.routes, table, family);
-        match &self.own {
+        match self.own() {
             None => routes,
             Some(own) => {
                 let own = of_family(own, table, family).filter(is_own);
@@ -105,33 +115,41 @@ impl Known {
 
     /// The routes over a link.
     pub fn over_link(&self, link: u32) -> Each<'_> {
-        let own = self.own.iter().flat_map(move |own| own.over_link(link));
+        let own = self
+            .own()
+            .into_iter()
+            .flat_map(move |own| own.over_link(link));
         Box::new(own.filter(is_own).chain(self.tables.routes.over_link(link)))
     }
 
-    /// Whether a route of the namespace counts: with a feed's routes those
-    /// that the kernel made.
-    pub fn counts(&self, body: &RouteBody) -> bool {
-        self.own.is_none() || body.protocol == protocol::KERNEL
-    }
-
     /// The next hop by which packets get to the gateway of one that names no
-    /// link, as those out of files do: by the namespace's own main table.
-    pub fn toward(&self, hop: &NextHop) -> Option<NextHop> {
-        let gateway = hop.gateway?;
+    /// link: by the longest match in the namespace's own main table that has
+    /// a next hop which can be used. `None` where there is none, or the match
+    /// refuses, or both ends of the way put packets into a tunnel.
+    pub fn toward(&self, gateway: IpAddr, hop: &NextHop) -> Option<NextHop> {
+        let tables = self.own.as_ref().unwrap_or(&self.tables);
         let family = family_of(gateway);
-        let routes = self.own.as_ref().unwrap_or(&self.tables.routes);
-        let mut ways = routes.matching(table_id::MAIN, gateway).flat_map(|route| {
-            let is_way = route.body.kind == kind::UNICAST;
-            let hops = route.body.next_hops.as_slice().iter();
-            hops.filter(move |way| is_way && way.link != 0)
-        });
-        let way = ways.find(|way| self.tables.is_usable(way, family))?;
-        Some(NextHop {
-            link: way.link,
-            gateway: way.gateway.or(Some(gateway)),
-            ..hop.clone()
-        })
+        let routes = tables.routes.matching(table_id::MAIN, gateway);
+        for route in routes.filter(decide::counts) {
+            if route.body.kind != kind::UNICAST {
+                return None;
+            }
+            let mut ways = tables.nexthops.hops_of(route.body)?;
+            ways.retain(|way| way.link != 0 && tables.is_usable(way, family));
+            let Some(way) = ways.into_iter().next() else {
+                continue;
+            };
+            if way.encap.is_some() && hop.encap.is_some() {
+                return None;
+            }
+            return Some(NextHop {
+                gateway: way.gateway.or(Some(gateway)),
+                weight: hop.weight,
+                encap: way.encap.or_else(|| hop.encap.clone()),
+                ..way
+            });
+        }
+        None
     }
 }
 
@@ -142,8 +160,10 @@ fn family_of(address: IpAddr) -> u8 {
     }
 }
 
+/// Whether the kernel made a route of one of its addresses: no such route
+/// has a next-hop object.
 fn is_own(route: &RouteRef<'_>) -> bool {
-    route.body.protocol == protocol::KERNEL
+    route.body.protocol == protocol::KERNEL && route.body.nexthop_id.is_none()
 }
 
 fn of_family(routes: &Routes, table: u32, family: u8) -> Each<'_> {

@@ -686,7 +686,7 @@ impl Fed {
             ]
         });
         writer.commit(own).unwrap();
-        // Not the feed's, and not to be gone by.
+        // Not the feed's, and no packet's way.
         let foreign = via("0.0.0.0/0", vec![hop(2, Some("10.32.0.77"), 1)]);
         writer.commit([foreign]).unwrap();
         let mut feeder = writer
@@ -898,4 +898,49 @@ fn a_feed_that_leaves_takes_its_routes_along() {
     assert_eq!(fill.table().next_hop(&section, found[0]).kind(), Kind::Host);
     drop(section);
     drop(writer);
+}
+
+#[test]
+fn what_stands_in_the_place_of_the_kernel_s_own_and_ways_that_change() {
+    let mut fed = Fed::new();
+    let gateways = |fed: &mut Fed, to: [u8; 4]| {
+        fed.fill.follow(Duration::ZERO);
+        fed.fill.follow(Duration::ZERO);
+        fed.met(to.into())
+    };
+    let on = |link: u32, gateway: &str| BTreeSet::from([(link, gateway.parse().ok())]);
+    // The route of the link's own prefix is replaced by somebody's: it is
+    // the kernel's own no more, and the feed knows none.
+    assert_eq!(gateways(&mut fed, [10, 48, 0, 9]), on(3, ""));
+    let mut static_one = body(kind::UNICAST, vec![hop(2, None, 1)]);
+    static_one.protocol = table::row::route::protocol::STATIC;
+    let row = route(table_id::MAIN, "10.48.0.0/24", static_one);
+    let changed = Change::PutRoute(row, Placement::InsteadOfFirst);
+    fed.writer.commit([changed]).unwrap();
+    assert_eq!(gateways(&mut fed, [10, 48, 0, 9]), BTreeSet::new());
+    // A gateway without a link, whose link goes and comes.
+    let far = |gateway: &str| via("10.99.0.0/16", vec![hop(0, Some(gateway), 1)]);
+    fed.feeder.commit([far("10.64.0.7")]).unwrap();
+    assert_eq!(gateways(&mut fed, [10, 99, 0, 1]), on(4, "10.64.0.7"));
+    fed.writer.commit([link(1, 4, false, 1_500)]).unwrap();
+    // By the default route, which is only a way and no packet's route.
+    assert_eq!(gateways(&mut fed, [10, 99, 0, 1]), on(2, "10.32.0.77"));
+    fed.writer.commit([link(1, 4, true, 1_500)]).unwrap();
+    assert_eq!(gateways(&mut fed, [10, 99, 0, 1]), on(4, "10.64.0.7"));
+    // A way that refuses is none, and shorter ones do not help.
+    let refusing = route(
+        table_id::MAIN,
+        "10.64.0.0/28",
+        body(kind::BLACKHOLE, Vec::new()),
+    );
+    let refuses = Change::PutRoute(refusing, Placement::Last);
+    fed.writer.commit([refuses]).unwrap();
+    assert_eq!(gateways(&mut fed, [10, 99, 0, 1]), BTreeSet::new());
+    // What is no way makes nothing anew.
+    let rebuilds = fed.fill.filled().rebuilds;
+    let other = via("172.16.0.0/12", vec![hop(2, None, 1)]);
+    fed.writer.commit([other]).unwrap();
+    fed.feeder.commit([far("10.64.0.99")]).unwrap();
+    assert_eq!(gateways(&mut fed, [10, 99, 0, 1]), on(4, "10.64.0.99"));
+    assert_eq!(fed.fill.filled().rebuilds, rebuilds);
 }

@@ -2,11 +2,13 @@
 
 use std::collections::hash_map::Entry;
 use std::collections::{BTreeSet, HashMap};
+use std::net::IpAddr;
 use std::sync::Arc;
 
 use fib::{Change, Route, Writer};
 use ipnet::{IpNet, Ipv4Net, Ipv6Net};
-use table::{AF_INET, AF_INET6, RouteRef};
+use table::row::route::table_id;
+use table::{AF_INET, AF_INET6, RouteRef, SharedRoute};
 
 use super::decide::{self, Chain, Decided, RouteDecision, Spec};
 use super::hops::Hops;
@@ -79,7 +81,9 @@ pub struct Context<'a> {
 #[derive(Debug, Default)]
 pub struct RouteDecisions {
     by_body: Map<(usize, u8), (Arc<table::RouteBody>, RouteDecision)>,
-    has_looked_for_ways: bool,
+    /// Gateways without a link, whose ways were looked for among the
+    /// namespace's routes since everything was made anew.
+    ways: BTreeSet<IpAddr>,
 }
 
 /// Bodies remembered at most.
@@ -90,10 +94,15 @@ impl RouteDecisions {
         self.by_body.clear();
     }
 
-    /// Whether any ever named a gateway without a link, so that the way
-    /// there was looked for among other routes.
-    pub fn has_looked_for_ways(&self) -> bool {
-        self.has_looked_for_ways
+    /// Whether the way to any gateway was looked for.
+    pub fn has_ways(&self) -> bool {
+        !self.ways.is_empty()
+    }
+
+    /// Whether a route of the namespace may be the way to one of them.
+    pub fn is_way(&self, route: &SharedRoute) -> bool {
+        let (first, last) = (route.prefix.network(), route.prefix.broadcast());
+        route.table == table_id::MAIN && self.ways.range(first..=last).next().is_some()
     }
 
     /// What a route says, asked once for each body.
@@ -110,8 +119,8 @@ impl RouteDecisions {
         match self.by_body.entry((at, family)) {
             Entry::Occupied(said) => said.get().1.clone(),
             Entry::Vacant(place) => {
-                let hops = route.body.next_hops.as_slice();
-                self.has_looked_for_ways |= hops.iter().any(|hop| hop.link == 0);
+                let hops = route.body.next_hops.as_slice().iter();
+                self.ways.extend(hops.filter_map(decide::far_gateway));
                 let says = decide::says(known, ports, family, route.body);
                 place.insert((Arc::clone(route.body), says)).1.clone()
             }

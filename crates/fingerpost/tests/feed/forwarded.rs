@@ -76,4 +76,6 @@ fn packets_go_by_zebra_s_routes_without_any_kernel_route() {
     frr.vtysh(&["configure terminal", "no ip route 10.77.0.0/16 10.2.0.2"]);
     let lost = || ping("10.77.0.1").is_none().then_some(());
     wait_until(PATIENCE, "a route that zebra takes back to be gone", lost).unwrap();
+    // It forwards all the same.
+    wait_until(PATIENCE, "a ping over links alone", || ping("10.2.0.2")).unwrap();
 }

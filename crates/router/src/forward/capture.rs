@@ -83,6 +83,7 @@ pub fn run(asked: &Forward, read: &Readers, input: &Path) -> Result<Report> {
     }
     capture.finish()?;
     let mut report = Report::new(fill.filled());
+    report.routes = known.routes_state();
     report.add(state, &|_| input.display().to_string());
     report.unresolved = requests.try_iter().count() as u64;
     Ok(report)

@@ -84,6 +84,7 @@ pub fn run(asked: &Forward, read: &Readers) -> Result<Report> {
     }
     let mut report = Report::new(fill.filled());
     report.unresolved = unresolved;
+    report.routes = known.routes_state();
     for worker in workers.all {
         let state: State = worker.stop();
         report.add(state, &|number| {

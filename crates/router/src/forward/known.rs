@@ -104,6 +104,26 @@ impl Known {
         })
     }
 
+    /// How those routes are, and how many of them had no place.
+    pub fn routes_state(&self) -> Option<String> {
+        let reader = self.routes()?;
+        let status = match self.routes.as_ref()? {
+            Routes::Fed { .. } => {
+                let all = self.reader().snapshot();
+                let feed = all.owners().find(|owner| owner.name() == FEED)?;
+                feed.status()
+            }
+            Routes::Read(source) => source.status(),
+        };
+        let refused = reader.snapshot().refused.by_table();
+        let refused: u64 = refused.into_iter().map(|(_, refused)| refused).sum();
+        let state = status.in_words();
+        Some(match refused {
+            0 => state,
+            refused => format!("{state}; {refused} rows had no place"),
+        })
+    }
+
     /// The namespace they are of.
     pub fn namespace(&self) -> Result<Option<Namespace>> {
         Ok(match &self.own {

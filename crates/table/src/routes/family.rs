@@ -9,6 +9,9 @@ use crate::prefix::RouteAddress;
 use crate::route_bodies::{Bodies, BodyId, Interner};
 use crate::row::route::{Route, RouteBody};
 
+/// To each route of a body its ordinal.
+type ByBody<A> = Ordered<BodyKey<A>, u32>;
+
 /// Where numbering of a run starts: half of the numbers are before it.
 pub(super) const FIRST_ORDINAL: u32 = 1 << 31;
 
@@ -17,9 +20,9 @@ pub(super) const FIRST_ORDINAL: u32 = 1 << 31;
 pub(super) struct Family<A: RouteAddress> {
     pub(super) by_prefix: Ordered<Key<A>, BodyId>,
     /// To each route of a body its ordinal; see [`Family::by_body`].
-    by_body: Ordered<BodyKey<A>, u32>,
+    by_body: ByBody<A>,
     /// The same of routes that were loaded whole, made when it is asked for.
-    loaded: Option<Arc<OnceLock<Ordered<BodyKey<A>, u32>>>>,
+    loaded: Option<Arc<OnceLock<ByBody<A>>>>,
     /// How many there are, by table.
     pub(super) counts: Ordered<u32, RouteCount>,
 }
@@ -58,8 +61,9 @@ impl<A: RouteAddress> Family<A> {
     }
 
     /// To each route of a body its ordinal. O(1); the first time after a
-    /// load O(n), some 60 ms for a million.
-    pub(super) fn by_body(&self) -> &Ordered<BodyKey<A>, u32> {
+    /// load O(n), some 60 ms for a million, for which others who need it
+    /// wait.
+    pub(super) fn by_body(&self) -> &ByBody<A> {
         match &self.loaded {
             None => &self.by_body,
             Some(loaded) => loaded.get_or_init(|| by_body(&self.by_prefix)),
@@ -67,7 +71,7 @@ impl<A: RouteAddress> Family<A> {
     }
 
     /// The same, to be changed.
-    fn by_body_mut(&mut self) -> &mut Ordered<BodyKey<A>, u32> {
+    fn by_body_mut(&mut self) -> &mut ByBody<A> {
         if let Some(loaded) = self.loaded.take() {
             let made = loaded.get_or_init(|| by_body(&self.by_prefix));
             self.by_body = made.clone();
@@ -230,6 +234,8 @@ impl<A: RouteAddress> Family<A> {
     /// one end of a run before it is needed, so a change costs O(log n) all
     /// the same.
     fn renumber(&mut self, run: RunKey<A>) -> (u32, u32) {
+        // First: it is made of the routes that are there.
+        self.by_body_mut();
         let routes: Vec<(Key<A>, BodyId)> = self.run(run).map(|(key, id)| (*key, *id)).collect();
         for (key, _) in &routes {
             self.by_prefix.remove(key);
@@ -248,7 +254,7 @@ impl<A: RouteAddress> Family<A> {
 
 /// Routes in the order of prefixes by their bodies: sorted by counting the
 /// routes of each body. O(n).
-fn by_body<A: RouteAddress>(rows: &Ordered<Key<A>, BodyId>) -> Ordered<BodyKey<A>, u32> {
+fn by_body<A: RouteAddress>(rows: &Ordered<Key<A>, BodyId>) -> ByBody<A> {
     // Where the routes of each body begin.
     let mut ends: Vec<u32> = Vec::new();
     for (_, id) in rows.iter() {

@@ -21,8 +21,8 @@ use crate::route_bodies::{Bodies, BodyId, Interner};
 use crate::row::route::{Route, RouteBody};
 use crate::writer::Limits;
 
-/// Routes of one run that are taken in order; with more, which no file has,
-/// all are put one by one.
+/// Routes of one run that are taken in order; with more all are put one by
+/// one.
 const MAX_RUN: usize = 64;
 
 /// Routes being loaded. [`Writer::replace_routes`] takes them in.
@@ -89,6 +89,11 @@ impl RouteLoad {
     /// How many routes there are.
     pub fn len(&self) -> usize {
         len_of(self.routes.as_deref(), &self.v4, &self.v6)
+    }
+
+    /// How many had no place.
+    pub fn refused(&self) -> u64 {
+        self.refused
     }
 
     /// Whether there is none.

@@ -221,3 +221,43 @@ fn it_is_said_what_does_not_apply() {
     };
     assert_eq!(text(&one).lines().count(), 1);
 }
+
+#[test]
+fn ipv6_by_a_link_that_is_named_and_past_one_that_is_down() {
+    let (writer, mut feeder) = made();
+    let both = vec![hop(1, "2001:db8::1"), hop(2, "2001:db8::2")];
+    let by_object = |prefix: &str, hops: Vec<NextHop>| {
+        let Change::PutRoute(mut row, placement) = put(254, prefix, kind::UNICAST, hops) else {
+            unreachable!()
+        };
+        row.body.nexthop_id = Some(7);
+        Change::PutRoute(row, placement)
+    };
+    let changes = [
+        by_object("2001:db8:7::/48", both),
+        by_object(
+            "2001:db8:8::/48",
+            vec![hop(3, "2001:db8::3"), hop(1, "2001:db8::1")],
+        ),
+        by_object("2001:db8::/32", vec![hop(2, "2001:db8::9")]),
+    ];
+    feeder.commit(changes).unwrap();
+    let gateway = |to: &str, oif: Option<&str>, from: Option<&str>| {
+        let question = RouteQuestion {
+            oif: oif.map(str::to_owned),
+            from: from.and_then(|from| from.parse().ok()),
+            ..asked(to)
+        };
+        told(&writer, &question).map(|text| text.lines().next().unwrap().to_owned())
+    };
+    for from in [None, Some("2001:db8::77")] {
+        let said = gateway("2001:db8:7::1", Some("em2"), from).unwrap();
+        assert!(said.contains("via 2001:db8::2 dev em2 "), "{said}");
+        // No hop of the longer prefix is over it: the shorter one's is.
+        let said = gateway("2001:db8:8::1", Some("em2"), from).unwrap();
+        assert!(said.contains("via 2001:db8::9 dev em2 "), "{said}");
+        let said = gateway("2001:db8:8::1", None, from).unwrap();
+        assert!(said.contains("via 2001:db8::1 dev em1 "), "{said}");
+        assert!(gateway("2001:db8:7::1", Some("em3"), from).is_err());
+    }
+}

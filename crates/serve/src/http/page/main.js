@@ -43,11 +43,12 @@ const detail = new Detail({
   open: (of, row) => showDetail(of, row),
 });
 
-const log = new Log((of, row) => showDetail(of, row));
+// Changes are the kernel's.
+const log = new Log((of, row) => showDetail(of, row, ""));
 
-function showDetail(of, row) {
+function showDetail(of, row, from = feed) {
   if (of.id === "links") row.rates = past.rates.get(row.ifname);
-  detail.show(of, row, feed);
+  detail.show(of, row, from);
 }
 
 /** The part and the filter that an address names: `#/routes?10.1`. */
@@ -328,6 +329,7 @@ function drawFeeds() {
   byId("source-label").hidden = names.length === 0 || !shownTable?.isFed;
   if (feed && !names.includes(feed)) chooseFeed("");
   const all = ["", ...names];
+  choice.value = feed;
   if (String(all) === String([...choice.options].map((one) => one.value))) return;
   fill(choice, all.map((name) => el("option", { value: name }, plain(name || "kernel"))));
   choice.value = feed;
@@ -335,8 +337,9 @@ function drawFeeds() {
 
 function chooseFeed(name) {
   feed = name;
+  if (!shownTable?.isFed) return;
   source = null;
-  if (shownTable?.isFed) showList(shownTable, current.filter);
+  showList(shownTable, current.filter);
 }
 
 byId("source").addEventListener("change", (event) => chooseFeed(event.target.value));
