@@ -52,7 +52,9 @@ pub use neighbours::Neighbours;
 pub use nexthops::Nexthops;
 pub use ordered::{Iter, Ordered};
 pub use pairs::{Pair, pairs};
-pub use routes::{BodyId, BodyKey, Placement, RouteCount, RouteLoad, RoutePlace, RouteRun, Routes};
+pub use routes::{
+    BodyId, BodyKey, Placement, RouteCount, RouteLoad, RoutePlace, RouteRun, Routes, longest_first,
+};
 pub use row::address::{Address, AddressKey};
 pub use row::attributes::RawAttributes;
 pub use row::counters::{IpCounters, IpPlace, IpSettings, LinkCounters, NeighbourAges};

@@ -11,7 +11,7 @@ use std::sync::Arc;
 
 use ipnet::{IpNet, Ipv4Net, Ipv6Net};
 use table::row::route::{kind, protocol, table_id};
-use table::{AF_INET, AF_INET6, Generation, NextHop, RouteRef, Routes, Tables};
+use table::{AF_INET, AF_INET6, Generation, NextHop, RouteRef, Routes, Tables, longest_first};
 
 use super::decide;
 
@@ -103,12 +103,19 @@ impl Known {
         match self.own() {
             None => routes,
             Some(own) => {
-                let own = of_family(own, table, family).filter(is_own);
-                merged(own, routes, |own, other| {
-                    let place =
-                        |route: &RouteRef<'_>| (route.prefix.network(), route.prefix.prefix_len());
-                    place(own) <= place(other)
-                })
+                let place = |route: &RouteRef<'_>| {
+                    let prefix = route.prefix;
+                    (prefix.network(), prefix.prefix_len())
+                };
+                let mut own = of_family(own, table, family).filter(is_own).peekable();
+                let mut routes = routes.peekable();
+                Box::new(std::iter::from_fn(move || {
+                    match (own.peek().map(place), routes.peek().map(place)) {
+                        (Some(first), Some(second)) if first > second => routes.next(),
+                        (None, _) => routes.next(),
+                        _ => own.next(),
+                    }
+                }))
             }
         }
     }
@@ -172,35 +179,4 @@ fn of_family(routes: &Routes, table: u32, family: u8) -> Each<'_> {
         _ => IpNet::V6(Ipv6Net::default()),
     };
     routes.from(table, first)
-}
-
-/// Two lists of routes, each with the longest prefix first, as one; of equal
-/// prefixes those of the first list come first.
-fn longest_first<'a>(
-    first: impl Iterator<Item = RouteRef<'a>> + 'a,
-    second: impl Iterator<Item = RouteRef<'a>> + 'a,
-) -> Each<'a> {
-    merged(first, second, |first, second| {
-        first.prefix.prefix_len() >= second.prefix.prefix_len()
-    })
-}
-
-/// Two ordered lists as one.
-fn merged<'a>(
-    first: impl Iterator<Item = RouteRef<'a>> + 'a,
-    second: impl Iterator<Item = RouteRef<'a>> + 'a,
-    is_before: fn(&RouteRef<'a>, &RouteRef<'a>) -> bool,
-) -> Each<'a> {
-    let (mut first, mut second) = (first.peekable(), second.peekable());
-    Box::new(std::iter::from_fn(move || {
-        let is_first = match (first.peek(), second.peek()) {
-            (Some(first), Some(second)) => is_before(first, second),
-            (first, _) => first.is_some(),
-        };
-        if is_first {
-            first.next()
-        } else {
-            second.next()
-        }
-    }))
 }

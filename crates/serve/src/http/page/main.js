@@ -311,8 +311,7 @@ async function look() {
   addRates();
   drawOverview(past);
   if (shownTable?.id === "links" && source?.sortable) grid.draw();
-  // What a feed tells is no change of the kernel's, which are told.
-  if (shownTable?.isSampled || (feed && shownTable?.isFed)) refreshSoon();
+  if (shownTable?.isSampled || (shownTable?.isFed && hasFeedMoved())) refreshSoon();
 }
 
 function drawNamespaces(names) {
@@ -333,6 +332,15 @@ function drawFeeds() {
   if (String(all) === String([...choice.options].map((one) => one.value))) return;
   fill(choice, all.map((name) => el("option", { value: name }, plain(name || "kernel"))));
   choice.value = feed;
+}
+
+let feedBefore = "";
+/** Whether the chosen feed has told anything since the last look: it is no change of the kernel's, which come by themselves. */
+function hasFeedMoved() {
+  const now = JSON.stringify(past.status.feeders.find((one) => one.name === feed) ?? "");
+  const hasMoved = now !== feedBefore;
+  feedBefore = now;
+  return hasMoved;
 }
 
 function chooseFeed(name) {
