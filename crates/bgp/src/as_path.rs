@@ -17,8 +17,33 @@ pub enum AsSize {
 
 const PATH: &str = "an AS path";
 
-/// Checks a path (RFC 7606 §7.2) and appends it with numbers of four bytes.
+/// Checks a path (RFC 7606 §7.2).
+pub fn check(path: &[u8], size: AsSize) -> Result<(), Bad> {
+    each_segment(path, size, |_, _, _| {})
+}
+
+/// Checks a path and appends it with numbers of four bytes.
 pub fn widen(path: &[u8], size: AsSize, to: &mut Vec<u8>) -> Result<(), Bad> {
+    each_segment(path, size, |kind, count, numbers| {
+        to.extend_from_slice(&[kind, count]);
+        match size {
+            AsSize::Four => to.extend_from_slice(numbers),
+            AsSize::Two => {
+                for number in numbers.as_chunks::<2>().0 {
+                    to.extend_from_slice(&[0, 0]);
+                    to.extend_from_slice(number);
+                }
+            }
+        }
+    })
+}
+
+/// Gives each segment's kind, count and numbers, up to one that is wrong.
+fn each_segment(path: &[u8], size: AsSize, mut each: impl FnMut(u8, u8, &[u8])) -> Result<(), Bad> {
+    let width = match size {
+        AsSize::Two => 2,
+        AsSize::Four => 4,
+    };
     let mut bytes = Bytes(path);
     while !bytes.is_empty() {
         let (kind, count) = (bytes.u8(PATH)?, bytes.u8(PATH)?);
@@ -30,17 +55,7 @@ pub fn widen(path: &[u8], size: AsSize, to: &mut Vec<u8>) -> Result<(), Bad> {
             let (what, len) = ("a segment of an AS path", 0);
             return Err(Bad::Length { what, len });
         }
-        to.extend_from_slice(&[kind, count]);
-        match size {
-            AsSize::Four => to.extend_from_slice(bytes.take(usize::from(count) * 4, PATH)?),
-            AsSize::Two => {
-                let numbers = bytes.take(usize::from(count) * 2, PATH)?;
-                for number in numbers.as_chunks::<2>().0 {
-                    to.extend_from_slice(&[0, 0]);
-                    to.extend_from_slice(number);
-                }
-            }
-        }
+        each(kind, count, bytes.take(usize::from(count) * width, PATH)?);
     }
     Ok(())
 }

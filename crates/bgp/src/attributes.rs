@@ -1,12 +1,13 @@
 //! Path attributes as messages and files have them (RFC 4271 §4.3).
 
+use std::borrow::Cow;
 use std::net::IpAddr;
 
 use table::PathAttributes;
 use table::row::path_attributes::number;
 
 use crate::Bad;
-use crate::as_path::{AsSize, merge, widen};
+use crate::as_path::{AsSize, check, merge, widen};
 use crate::bytes::Bytes;
 
 /// An attribute's length has two bytes.
@@ -120,14 +121,14 @@ impl<'a> Attributes<'a> {
         let path = self.as_path(size)?;
         // A bad one is left out, and the path stays (RFC 7606 §7.7).
         let aggregator = self.aggregator(size).unwrap_or(None);
-        let own = [
-            path_id.as_ref().map(|id| (number::PATH_ID, &id[..])),
-            path.as_deref().map(|path| (number::AS_PATH, path)),
-            aggregator.as_ref().map(|of| (number::AGGREGATOR, &of[..])),
-        ];
-        let kept = self.all.iter().copied().filter(|(of, _)| is_kept(*of));
         self.check()?;
-        Ok(PathAttributes::pack(own.into_iter().flatten().chain(kept)))
+        let path_id = path_id.as_ref().map(|id| (number::PATH_ID, &id[..]));
+        let kept = self.all.iter().filter_map(|(of, value)| match *of {
+            number::AS_PATH => Some((*of, path.as_deref()?)),
+            number::AGGREGATOR => Some((*of, &aggregator.as_ref()?[..])),
+            of => is_kept(of).then_some((of, *value)),
+        });
+        Ok(PathAttributes::pack(path_id.into_iter().chain(kept)))
     }
 
     /// Whether the AS path, where there is one, can be one of numbers of
@@ -138,21 +139,25 @@ impl<'a> Attributes<'a> {
     }
 
     /// The AS path with numbers of four bytes.
-    fn as_path(&self, size: AsSize) -> Result<Option<Vec<u8>>, Bad> {
+    fn as_path(&self, size: AsSize) -> Result<Option<Cow<'a, [u8]>>, Bad> {
         let Some(path) = self.get(number::AS_PATH) else {
             return Ok(None);
         };
+        if size == AsSize::Four {
+            check(path, size)?;
+            return Ok(Some(path.into()));
+        }
         let mut wide = Vec::with_capacity(path.len() * 2);
         widen(path, size, &mut wide)?;
         let new = self.get(number::AS4_PATH);
-        let Some(new) = new.filter(|_| size == AsSize::Two && !self.is_aggregated_anew()) else {
-            return Ok(Some(wide));
+        let Some(new) = new.filter(|_| !self.is_aggregated_anew()) else {
+            return Ok(Some(wide.into()));
         };
         let mut wide_new = Vec::with_capacity(new.len());
         // One that cannot be read is left out (RFC 6793 §6).
         Ok(Some(match widen(new, AsSize::Four, &mut wide_new) {
-            Ok(()) => merge(&wide, &wide_new),
-            Err(_) => wide,
+            Ok(()) => merge(&wide, &wide_new).into(),
+            Err(_) => wide.into(),
         }))
     }
 

@@ -20,7 +20,7 @@ use std::sync::Arc;
 use ipnet::IpNet;
 use table::row::route::table_id;
 use table::row::rule::{Rule, action};
-use table::{AF_INET, AF_INET6, Change, Limits, Phase, Writer};
+use table::{AF_INET, AF_INET6, Change, Limits, Phase, SourceState, Writer};
 
 use crate::mrt::{Header, Record};
 use crate::paths::TABLE;
@@ -29,7 +29,6 @@ use load::Load;
 pub use peers::Peer;
 use peers::Peers;
 pub use source::RibSource;
-use source::Shared;
 
 /// Prefixes whose best path is to be found again at most; then it is.
 const MAX_DIRTY: usize = 1 << 16;
@@ -66,7 +65,10 @@ pub struct Rib {
     /// Prefixes whose best path may be another now.
     dirty: BTreeSet<IpNet>,
     counts: Counts,
-    shared: Arc<Shared>,
+    /// The second of the newest record, since the UNIX epoch: what messages
+    /// change within it is told together, with this time.
+    second: u64,
+    state: Arc<SourceState>,
 }
 
 impl Rib {
@@ -86,13 +88,14 @@ impl Rib {
             load: None,
             dirty: BTreeSet::new(),
             counts: Counts::default(),
-            shared: Arc::default(),
+            second: 0,
+            state: Arc::default(),
         }
     }
 
     /// Where its tables are asked.
     pub fn source(&self) -> RibSource {
-        RibSource::new(self.best.reader(), Arc::clone(&self.shared))
+        RibSource::new(self.best.reader(), Arc::clone(&self.state))
     }
 
     /// What came of the records so far.
@@ -116,6 +119,13 @@ impl Rib {
         }
         counts.newest_micros = counts.newest_micros.max(header.at_micros);
         let mut first = None;
+        let second = header.at_micros / 1_000_000;
+        // What came before, by its own time; a dump is taken whole, whatever
+        // the times in it.
+        if second != self.second && (header.is_message() || self.load.is_none()) {
+            self.show();
+        }
+        self.second = second;
         match Record::read(header, body) {
             Ok(record) => self.take_record(record, &mut first),
             Err(bad) => self.note(bad, &mut first),
@@ -150,16 +160,13 @@ impl Rib {
     /// Lets readers see what came of the records so far. A load that is
     /// under way ends.
     pub fn publish(&mut self) {
-        self.settle();
-        self.choose();
-        self.best.publish();
-        self.peers.publish();
+        self.show();
         let refused = self.best.tables().refused.by_table();
         let incomplete = refused.into_iter().filter(|(_, refused)| *refused > 0);
         let incomplete: BTreeSet<_> = incomplete.map(|(table, _)| table).collect();
         let counts = self.counts;
-        self.shared.set_clock(counts.newest_micros);
-        self.shared.update(|status| {
+        self.state.set_clock(counts.newest_micros);
+        self.state.update(|status| {
             if status.phase == Phase::Loading {
                 status.phase = Phase::Live;
             }
@@ -169,6 +176,16 @@ impl Rib {
         });
     }
 
+    /// Readers see what came up to now, and when.
+    fn show(&mut self) {
+        self.settle();
+        self.choose();
+        let at_millis = self.second * 1_000;
+        self.best.set_time(at_millis);
+        self.best.publish();
+        self.peers.publish(at_millis);
+    }
+
     /// The tables miss rows: why. They and those of all peers say so from
     /// now on.
     pub fn misses_rows(&mut self, why: &str) {
@@ -176,7 +193,7 @@ impl Rib {
             status.incomplete.insert("routes");
             status.last_trouble.get_or_insert_with(|| why.to_owned());
         };
-        self.shared.update(miss);
+        self.state.update(miss);
         self.peers.update(miss);
     }
 

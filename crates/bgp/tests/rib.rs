@@ -430,3 +430,149 @@ fn a_damaged_file_leaves_what_can_be_read() {
         assert!(read(&changed) <= 200);
     }
 }
+
+#[test]
+fn changes_have_the_times_of_their_messages() {
+    let mut rib = dumped(&["10.0.0.0/8", "10.1.0.0/16"]);
+    let prefix = net("10.1.0.0/16");
+    let (short, none) = (path(&[3_001]), Attributes::default());
+    for (second, withdrawn, attributes, announced) in [
+        (20, &[][..], &short, &[prefix][..]),
+        (21, &[prefix][..], &none, &[][..]),
+        (21, &[net("10.0.0.0/8")][..], &none, &[][..]),
+    ] {
+        let body = mrt::update(ONE, withdrawn, attributes, announced);
+        rib.take(&header(second, 16, 4), &body).unwrap();
+    }
+    rib.publish();
+    let times = |name: &str| {
+        let reader = rib.source().reader().of(name).unwrap();
+        let history = reader.history_of(254, prefix, 8);
+        let newest = history.newest.iter();
+        let newest: Vec<_> = newest.map(|(at, event)| (*at, event.operation)).collect();
+        (newest, history.forgotten_at_millis)
+    };
+    // Of the peer's own path, and of the best, which went to it and back.
+    let (of_peer, before) = times("peer-192.0.2.1");
+    assert_eq!(before, 10_000);
+    let last = (21_000, table::Operation::Deleted);
+    assert_eq!((of_peer.len(), of_peer.last()), (2, Some(&last)));
+    assert_eq!(of_peer[0].0, 20_000);
+    let (best, before) = times("kernel");
+    assert_eq!(before, 10_000);
+    assert_eq!(
+        best.iter().map(|(at, _)| *at).collect::<Vec<_>>(),
+        [20_000, 21_000]
+    );
+}
+
+#[test]
+fn messages_before_a_dump_keep_their_times() {
+    let mut rib = Rib::new(Limits::default());
+    let prefix = net("10.0.0.0/8");
+    for (second, announced) in [(5, "10.0.0.0/8"), (7, "10.0.0.0/8"), (7, "10.1.0.0/16")] {
+        let body = mrt::update(ONE, &[], &path(&[3_001, second as u32]), &[net(announced)]);
+        rib.take(&header(second, 16, 4), &body).unwrap();
+    }
+    dump(&mut rib, &["10.2.0.0/16"]);
+    let reader = rib.source().reader().of("kernel").unwrap();
+    let history = reader.history_of(254, prefix, 8);
+    // The dump has it no more.
+    let times: Vec<u64> = history.newest.iter().map(|(at, _)| *at).collect();
+    assert_eq!(times, [5_000, 7_000, 10_000]);
+}
+
+#[test]
+fn at_a_limit_several_paths_of_the_only_peer_are_not_all_the_best() {
+    let limits = Limits {
+        routes: 2,
+        ..Limits::default()
+    };
+    let mut rib = Rib::new(limits);
+    rib.take(&header(10, 13, 1), &mrt::peer_index(&[ONE]))
+        .unwrap();
+    let (long, short) = (path(&[3_001, 7, 8]), path(&[3_001, 8]));
+    for (prefix, paths) in [
+        (
+            "10.0.0.0/8",
+            &[(0, Some(1), &long.0[..]), (0, Some(2), &short.0[..])][..],
+        ),
+        ("10.1.0.0/16", &[(0, Some(1), &short.0[..])]),
+    ] {
+        let (subtype, body) = mrt::rib(0, net(prefix), paths);
+        rib.take(&header(10, 13, subtype), &body).unwrap();
+    }
+    rib.publish();
+    let best: Vec<IpNet> = tables(&rib)
+        .routes
+        .iter()
+        .map(|route| route.prefix)
+        .collect();
+    assert_eq!(best, [net("10.0.0.0/8"), net("10.1.0.0/16")]);
+    let reader = rib.source().reader().of("peer-192.0.2.1").unwrap();
+    let own: Vec<IpNet> = reader
+        .snapshot()
+        .routes
+        .iter()
+        .map(|route| route.prefix)
+        .collect();
+    assert_eq!(own, [net("10.0.0.0/8"), net("10.0.0.0/8")]);
+}
+
+#[test]
+fn of_one_peer_each_path_is_the_best_until_others_come() {
+    let mut rib = Rib::new(Limits::default());
+    rib.take(&header(10, 13, 1), &mrt::peer_index(&[ONE]))
+        .unwrap();
+    let prefixes: Vec<IpNet> = (0..5_000_u32)
+        .map(|at| IpNet::new((0x0a00_0000 + (at << 8)).to_be_bytes().into(), 24).unwrap())
+        .collect();
+    for (at, prefix) in (0..).zip(&prefixes) {
+        let attributes = path(&[3_001, 10 + at % 700]);
+        let entries = [(0, None, &attributes.0[..])];
+        let (subtype, body) = mrt::rib(at, *prefix, &entries);
+        rib.take(&header(10, 13, subtype), &body).unwrap();
+    }
+    rib.publish();
+    let same = |rib: &Rib| {
+        let (all, reader) = (tables(rib), rib.source().reader());
+        let of_peer = reader.of("peer-192.0.2.1").unwrap().snapshot();
+        let routes = |tables: &Tables| -> Vec<_> {
+            tables
+                .routes
+                .iter()
+                .map(|route| route.to_shared())
+                .collect()
+        };
+        (routes(&all), routes(&of_peer))
+    };
+    let (best, of_peer) = same(&rib);
+    assert_eq!((best.len(), &best), (5_000, &of_peer));
+    // One body, whoever has it.
+    assert!(Arc::ptr_eq(&best[7].body, &of_peer[7].body));
+    let via = tables(&rib)
+        .routes
+        .via("198.51.100.1".parse().unwrap())
+        .count();
+    assert_eq!(via, 5_000);
+    // A better path of another peer, and one that the first takes back.
+    let body = mrt::update(TWO, &[], &path(&[3_002]), &[prefixes[7]]);
+    rib.take(&header(20, 16, 4), &body).unwrap();
+    let body = mrt::update(ONE, &[prefixes[9]], &Attributes::default(), &[]);
+    rib.take(&header(20, 16, 4), &body).unwrap();
+    rib.publish();
+    let (best_now, of_peer_now) = same(&rib);
+    assert_eq!((best_now.len(), of_peer_now.len()), (4_999, 4_999));
+    assert_eq!(of_peer_now[7], of_peer[7]);
+    assert_ne!(best_now[7], of_peer[7]);
+    let differ = best_now
+        .iter()
+        .zip(&of_peer_now)
+        .filter(|(best, own)| best != own);
+    assert_eq!(differ.count(), 1);
+    let other = tables(&rib)
+        .routes
+        .of_body(table::BodyId::of_number(1))
+        .count();
+    assert!(other > 0);
+}

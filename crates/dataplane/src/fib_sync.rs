@@ -7,9 +7,13 @@
 //! see a change with their next batch. What it costs is in proportion to
 //! what changed; everything is made anew only at the start, when rules
 //! change, or when the events went by too fast.
+//!
+//! The routes may be a feed's or a file's in the place of the namespace's
+//! own ([`FibSync::over`]); what else packets need stays the namespace's.
 
 mod decide;
 mod hops;
+mod known;
 mod view;
 
 use std::collections::HashMap;
@@ -20,11 +24,14 @@ use std::time::Duration;
 use memory::quiescent::Domain;
 use table::row::neighbour::state;
 use table::row::route::scope;
-use table::{AF_INET, AF_INET6, Event, Events, Generation, Link, Neighbour, Reader, Row, Tables};
+use table::{
+    AF_INET, AF_INET6, Bell, Event, Events, Generation, Link, Neighbour, Reader, Row, Tables,
+};
 
 use crate::forward::{PortSettings, Ports, VrfFibs};
 use crate::neighbour::{Adjacency, Key, Kind, Limits, Table, Writer};
 use hops::Hops;
+use known::Known;
 use view::{Context, Kept, RouteDecisions};
 
 /// A link that packets come and go by.
@@ -75,7 +82,7 @@ pub struct FibSyncSettings {
 /// How a fill stands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct FibSyncState {
-    /// The generation of the tables that workers see.
+    /// The generation of the namespace's tables that workers see.
     pub generation: Generation,
     /// IPv4 prefixes, of all views.
     pub prefixes_v4: usize,
@@ -96,6 +103,8 @@ pub struct FibSyncState {
 /// Keeps the workers' tables in step with a [`Reader`]'s.
 pub struct FibSync {
     reader: Reader,
+    /// Whose routes packets go by, if not the reader's.
+    feed: Option<Feed>,
     attachments: Vec<Attachment>,
     ports: Ports,
     ports_changed: bool,
@@ -109,6 +118,34 @@ pub struct FibSync {
     rebuilds: u64,
     settings: FibSyncSettings,
     domain: Arc<Domain>,
+}
+
+/// Those whose routes take the place of the namespace's own.
+struct Feed {
+    reader: Reader,
+    seen: Generation,
+    /// Rings with the changes of both.
+    bell: Arc<Bell>,
+}
+
+impl Feed {
+    fn new(reader: Reader, namespace: &Reader) -> Self {
+        let bell = Arc::new(Bell::default());
+        reader.ring(&bell);
+        namespace.ring(&bell);
+        Self {
+            reader,
+            seen: Generation::default(),
+            bell,
+        }
+    }
+}
+
+/// Of whom an event tells.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Teller {
+    Namespace,
+    Feed,
 }
 
 /// The FIBs of a view: of the ports that are in no VRF, or in one.
@@ -137,8 +174,25 @@ impl FibSync {
         attachments: Vec<Attachment>,
         settings: FibSyncSettings,
     ) -> Result<Self, fib::Error> {
+        Self::over(reader, None, domain, attachments, settings)
+    }
+
+    /// The same with the routes of a feed or a file, where there is one, in
+    /// the place of the namespace's. What the kernel made of its own
+    /// addresses (`RTPROT_KERNEL`: local, broadcast and connected routes)
+    /// stays, and comes before a route of the feed to the same prefix. A
+    /// gateway without a link, as files have them, is reached as the
+    /// namespace's main table says.
+    pub fn over(
+        reader: Reader,
+        feed: Option<Reader>,
+        domain: &Arc<Domain>,
+        attachments: Vec<Attachment>,
+        settings: FibSyncSettings,
+    ) -> Result<Self, fib::Error> {
         let mut fill = Self {
             hops: Hops::new(Writer::new(domain, settings.limits)),
+            feed: feed.map(|feed| Feed::new(feed, &reader)),
             reader,
             attachments,
             ports: Ports::default(),
@@ -152,11 +206,20 @@ impl FibSync {
             settings,
             domain: Arc::clone(domain),
         };
-        let tables = fill.reader.snapshot();
-        fill.make_views(&tables)?;
-        fill.rebuild(&tables);
+        let known = fill.known();
+        fill.make_views(known.tables())?;
+        fill.rebuild(&known);
         fill.settle();
         Ok(fill)
+    }
+
+    /// What there is at this moment.
+    fn known(&self) -> Known {
+        let tables = self.reader.snapshot();
+        match &self.feed {
+            None => Known::new(tables),
+            Some(feed) => Known::with_routes(tables, &feed.reader.snapshot()),
+        }
     }
 
     fn make_views(&mut self, tables: &Tables) -> Result<(), fib::Error> {
@@ -231,57 +294,95 @@ impl FibSync {
     /// their next batch, but for a line that is changed twice within a
     /// batch: the second time is seen when it is over, by the next call.
     pub fn follow(&mut self, patience: Duration) -> bool {
-        let events = self.reader.events_after(self.seen, patience);
-        let has_changed = match events {
-            Events::Batches(batches) if batches.is_empty() => false,
-            Events::Batches(batches) => {
-                // At least as new as the last of the batches.
-                let tables = self.reader.snapshot();
-                if let Some((generation, _)) = batches.last() {
-                    self.seen = *generation;
-                }
-                let events = batches.iter().flat_map(|(_, batch)| batch.iter());
-                if self.take(&tables, events) {
-                    self.update(&tables);
-                } else {
-                    self.rebuild(&tables);
-                }
+        let (own, of_feed) = match &self.feed {
+            None => (self.reader.events_after(self.seen, patience), None),
+            Some(feed) => {
+                feed.bell.wait(patience);
+                let own = self.reader.events_after(self.seen, Duration::ZERO);
+                let of_feed = feed.reader.events_after(feed.seen, Duration::ZERO);
+                (own, Some(of_feed))
+            }
+        };
+        let has_changed = match (own, of_feed) {
+            (Events::FellBehind, _) | (_, Some(Events::FellBehind)) => {
+                let known = self.known();
+                self.rebuild(&known);
                 true
             }
-            Events::FellBehind => {
-                let tables = self.reader.snapshot();
-                self.rebuild(&tables);
-                true
+            (Events::Batches(own), of_feed) => {
+                let of_feed = match of_feed {
+                    Some(Events::Batches(of_feed)) => of_feed,
+                    _ => Vec::new(),
+                };
+                let is_news = !own.is_empty() || !of_feed.is_empty();
+                if is_news {
+                    self.take_batches(&own, &of_feed);
+                }
+                is_news
             }
         };
         self.settle();
         has_changed
     }
 
+    /// Takes in what both have told since.
+    fn take_batches(&mut self, own: &[Batch], of_feed: &[Batch]) {
+        // At least as new as the last of the batches.
+        let known = self.known();
+        if let Some((generation, _)) = own.last() {
+            self.seen = *generation;
+        }
+        if let Some((generation, _)) = of_feed.last()
+            && let Some(feed) = &mut self.feed
+        {
+            feed.seen = *generation;
+        }
+        let own = told_by(own, Teller::Namespace);
+        if self.take(&known, own.chain(told_by(of_feed, Teller::Feed))) {
+            self.update(&known);
+        } else {
+            self.rebuild(&known);
+        }
+    }
+
     /// Notes what events change; false where everything has to be made
     /// anew.
-    fn take<'a>(&mut self, tables: &Tables, events: impl Iterator<Item = &'a Event>) -> bool {
+    fn take<'a>(
+        &mut self,
+        known: &Known,
+        events: impl Iterator<Item = (Teller, &'a Event)>,
+    ) -> bool {
+        let tables = known.tables();
         let mut neighbours = Vec::new();
         let mut has_ports = false;
-        for event in events {
+        for (teller, event) in events {
+            let is_instead = teller == Teller::Namespace && self.feed.is_some();
             match &event.row {
+                Row::Route(route) if is_instead && self.said.is_way(route) => return false,
+                Row::Nexthop(_) if is_instead && self.said.has_ways() => return false,
+                Row::Nexthop(_) if is_instead => {}
+                // Also one that the feed's stands in the place of: it may
+                // have come for one of the kernel's own.
                 Row::Route(route) => {
-                    self.touch_route(tables, route.table, route.prefix);
+                    self.touch_route(known, route.table, route.prefix);
                 }
                 Row::Neighbour(neighbour) => neighbours.push(neighbour.key()),
                 Row::Link(link) => {
                     has_ports = true;
-                    self.touch_link(tables, link.index);
+                    // It may be on the way to a gateway.
+                    if self.touch_link(known, link.index) && self.said.has_ways() {
+                        return false;
+                    }
                 }
                 Row::Address(_) => has_ports = true,
                 Row::Nexthop(nexthop) => {
                     self.said.clear();
                     for route in tables.routes.of_nexthop(nexthop.id) {
-                        self.touch_route(tables, route.table, route.prefix);
+                        self.touch_route(known, route.table, route.prefix);
                     }
                     for group in tables.nexthops.groups_with(nexthop.id) {
                         for route in tables.routes.of_nexthop(group.id) {
-                            self.touch_route(tables, route.table, route.prefix);
+                            self.touch_route(known, route.table, route.prefix);
                         }
                     }
                 }
@@ -302,33 +403,35 @@ impl FibSync {
         true
     }
 
-    fn touch_route(&mut self, tables: &Tables, table: u32, prefix: ipnet::IpNet) {
+    fn touch_route(&mut self, known: &Known, table: u32, prefix: ipnet::IpNet) {
         for pair in &mut self.views {
-            pair.v4.touch(tables, table, prefix);
-            pair.v6.touch(tables, table, prefix);
+            pair.v4.touch(known, table, prefix);
+            pair.v6.touch(known, table, prefix);
         }
     }
 
     /// A link that became usable or is no more: routes over it count again,
-    /// or not.
-    fn touch_link(&mut self, tables: &Tables, link: u32) {
+    /// or not. Whether it is so.
+    fn touch_link(&mut self, known: &Known, link: u32) -> bool {
+        let tables = known.tables();
         let now = tables.links.get(link).map(|link| usable(link));
         let before = match now {
             Some(now) => self.usable.insert(link, now),
             None => self.usable.remove(&link),
         };
         if before == now {
-            return;
+            return false;
         }
         self.said.clear();
-        for route in tables.routes.over_link(link) {
-            self.touch_route(tables, route.table, route.prefix);
+        for route in known.over_link(link) {
+            self.touch_route(known, route.table, route.prefix);
         }
         for nexthop in tables.nexthops.of_link(link) {
             for route in tables.routes.of_nexthop(nexthop.id) {
-                self.touch_route(tables, route.table, route.prefix);
+                self.touch_route(known, route.table, route.prefix);
             }
         }
+        true
     }
 
     /// Looks whether ports have changed, and changes what hangs on them.
@@ -352,10 +455,14 @@ impl FibSync {
     }
 
     /// Everything anew.
-    fn rebuild(&mut self, tables: &Tables) {
+    fn rebuild(&mut self, known: &Known) {
+        let tables = known.tables();
         self.rebuilds += 1;
-        self.said.clear();
-        self.seen = tables.generation;
+        self.said = RouteDecisions::default();
+        (self.seen, _) = known.generations();
+        if let Some(feed) = &mut self.feed {
+            (_, feed.seen) = known.generations();
+        }
         self.usable = tables
             .links
             .iter()
@@ -376,7 +483,7 @@ impl FibSync {
             let v6 = decide::chain(tables.rules.of_family(AF_INET6), table);
             self.ignored_rules += v4.ignored_rules + v6.ignored_rules;
             let mut around = Context {
-                tables,
+                known,
                 ports: &self.ports,
                 hops: &mut self.hops,
                 said: &mut self.said,
@@ -388,10 +495,10 @@ impl FibSync {
     }
 
     /// What was noted, done.
-    fn update(&mut self, tables: &Tables) {
+    fn update(&mut self, known: &Known) {
         for pair in &mut self.views {
             let mut around = Context {
-                tables,
+                known,
                 ports: &self.ports,
                 hops: &mut self.hops,
                 said: &mut self.said,
@@ -504,6 +611,14 @@ impl FibSync {
         };
         Ports::new(self.attachments.iter().map(read).collect())
     }
+}
+
+/// Events of one generation.
+type Batch = (Generation, Arc<[Event]>);
+
+fn told_by(batches: &[Batch], teller: Teller) -> impl Iterator<Item = (Teller, &Event)> {
+    let events = batches.iter().flat_map(|(_, batch)| batch.iter());
+    events.map(move |event| (teller, event))
 }
 
 /// The VRF that a link is in.

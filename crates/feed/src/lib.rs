@@ -17,4 +17,6 @@ mod server;
 mod settling;
 mod stream;
 
-pub use server::{Door, Feed, FpmFeed, Limits, Server, StationFeed};
+pub use server::{
+    BMP_PORT, Door, FPM_PORT, Feed, FpmFeed, Limits, Server, StationFeed, loopback_address,
+};

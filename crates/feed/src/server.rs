@@ -77,6 +77,29 @@ impl Door {
     }
 }
 
+/// The port that zebra connects to unless told otherwise
+/// (`FPM_DEFAULT_PORT`).
+pub const FPM_PORT: u16 = 2620;
+/// The port of BMP stations that GoBGP takes unless told otherwise; none is
+/// assigned.
+pub const BMP_PORT: u16 = 11_019;
+
+/// Reads where the peers of a feed connect: an address of this host, and a
+/// port if it is not the usual one. Else what is wrong, in words.
+pub fn loopback_address(text: &str, port: u16) -> Result<SocketAddr, String> {
+    let address = text.parse::<SocketAddr>();
+    let address = address.or_else(|_| text.parse().map(|ip: IpAddr| (ip, port).into()));
+    let wrong = |_| format!("an address is expected, such as 127.0.0.1:{port}");
+    let address = address.map_err(wrong)?;
+    if !address.ip().to_canonical().is_loopback() {
+        return Err(format!(
+            "{address} is beyond loopback, where anybody could tell routes: a feed in the \
+             configuration of `up` names those who may in `peers`"
+        ));
+    }
+    Ok(address)
+}
+
 /// A feed to be served.
 #[derive(Debug)]
 pub enum Feed {

@@ -214,6 +214,7 @@ fn of_daemon(
 pub fn source_of(ask: &Ask) -> Option<&str> {
     match ask {
         Ask::Question(question) | Ask::Watch(question) => question.filter.source.as_deref(),
+        Ask::RouteGet(question) => question.source.as_deref(),
         _ => None,
     }
 }

@@ -95,7 +95,11 @@ fn run(wanted: Wanted) -> anyhow::Result<ExitCode> {
         }
         Wanted::Forward(asked) => {
             drop(out);
-            return router::forward::run(&asked, tables_file::read);
+            let readers = router::forward::Readers {
+                tables: tables_file::read,
+                routes: replay::routes,
+            };
+            return router::forward::run(&asked, &readers);
         }
         Wanted::Ifconfig(arguments, called) => {
             drop(out);

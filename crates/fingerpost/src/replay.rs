@@ -23,19 +23,21 @@ use std::process::ExitCode;
 use std::sync::Arc;
 
 use anyhow::{Context, Result, bail};
+use bgp::Rib;
 
 use serve::control::protocol::Ask;
 use serve::control::server::connection::{Failure, answer};
 use serve::namespace::Namespace;
 use serve::namespace_service::{DaemonGauges, NamespaceService};
 use serve::status::Answered;
+use table::{OfOwner, Reader, Samples, Source, Status};
 
 use crate::ask::{ended, source_of};
 use crate::config::{self, Config};
 use crate::daemon::logging;
 pub use command::{command, wanted};
 use files::Files;
-use playing::{End, Playing};
+use playing::{End, Mrt, Playing};
 use until::Until;
 
 /// Octets gathered before they are written.
@@ -83,6 +85,66 @@ pub fn run(replay: &Replay) -> Result<ExitCode> {
     match &replay.question {
         Some(ask) => once(ask, replay, playing),
         None => serving::run(replay, &config, playing),
+    }
+}
+
+/// The routes of a collector's files, to forward by: those of a peer, or the
+/// best. What cannot be read of them is said.
+pub fn routes(files: &[PathBuf], peer: Option<&str>) -> Result<Box<dyn Source>> {
+    let Files::Mrt(files) = files::open(files)? else {
+        bail!("a recording is no file of BGP tables (MRT)");
+    };
+    let limits = Config::default().limits.limits();
+    let mut taken = Mrt::new(files, limits, None);
+    if let End::Incomplete(why) = taken.finish(&mut || false) {
+        tracing::warn!("{why}; the routes before it are used");
+    }
+    let rib = taken.into_rib();
+    let peers = rib.peers().map(|peer| peer.tables().refused.by_table());
+    let refused = peers.flatten().map(|(_, refused)| refused).sum::<u64>();
+    if refused > 0 {
+        let most = limits.routes;
+        tracing::warn!("{refused} paths had no place: a peer has {most} routes at most");
+    }
+    let all: Arc<dyn Source> = Arc::new(rib.source());
+    let source = match peer {
+        None => all,
+        Some(name) => match OfOwner::new(&all, name) {
+            Some(of_peer) => Arc::new(of_peer),
+            None => {
+                let peers: Vec<&str> = rib.peers().map(|peer| peer.name()).collect();
+                bail!(
+                    "the files have no peer `{name}`; there are: {}",
+                    peers.join(", ")
+                );
+            }
+        },
+    };
+    Ok(Box::new(Routes { source, _rib: rib }))
+}
+
+/// Routes that stay as long as who keeps them.
+#[derive(Debug)]
+struct Routes {
+    source: Arc<dyn Source>,
+    _rib: Rib,
+}
+
+impl Source for Routes {
+    fn reader(&self) -> Reader {
+        self.source.reader()
+    }
+
+    fn status(&self) -> Status {
+        self.source.status()
+    }
+
+    fn samples(&self) -> Option<&Samples> {
+        None
+    }
+
+    fn now_millis(&self) -> u64 {
+        self.source.now_millis()
     }
 }
 

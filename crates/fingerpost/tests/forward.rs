@@ -119,6 +119,78 @@ fn a_capture_is_forwarded_with_new_headers_and_errors_beside() {
     }
 }
 
+/// A table of a collector with two peers, both with a prefix, the second by a
+/// gateway that is on the link `wan`.
+fn collected(path: &Path) {
+    use lab::mrt::{Attributes, peer_index, record, rib};
+    let peers = [[10, 9, 9, 9], [10, 2, 0, 9]].map(|at: [u8; 4]| (at.into(), 3_333));
+    let attributes = peers.map(|(address, asn)| {
+        let attributes = Attributes::default().origin(0).as_path(&[(2, vec![asn])]);
+        attributes.next_hop(address).0
+    });
+    let entries = [(0, None, &attributes[0][..]), (1, None, &attributes[1][..])];
+    let (subtype, body) = rib(1, "198.51.100.0/24".parse().unwrap(), &entries);
+    let file = [
+        record(1, 13, 1, &peer_index(&peers)),
+        record(1, 13, subtype, &body),
+    ];
+    fs::write(path, file.concat()).unwrap();
+}
+
+#[test]
+fn a_capture_is_forwarded_by_the_routes_of_a_collector_s_file() {
+    let directory = TempDir::new().unwrap();
+    let path = |name: &str| directory.path().join(name);
+    // Of its own routes only those of its addresses are used.
+    let tables = TABLES.replace("route 198.51.100.0/24", "route 192.0.2.0/24");
+    fs::write(path("tables"), tables).unwrap();
+    collected(&path("rib"));
+    let from = |to: [u8; 4]| Ip::new([10, 1, 0, 5].into(), to.into());
+    let packets = [
+        frame(&from([198, 51, 100, 7]).udp(4_000, 53, b"by the file")),
+        frame(&from([192, 0, 2, 7]).udp(4_000, 53, b"by none")),
+        frame(&from([10, 1, 0, 1]).udp(1, 2, b"own")),
+    ];
+    capture(&path("in"), 1, &packets);
+    let forwarded = |source: &[&str]| {
+        let done = Command::new(program())
+            .args(["forward", "--json", "--in=lan", "--tables"])
+            .arg(path("tables"))
+            .arg("--routes")
+            .arg(path("rib"))
+            .args(source)
+            .arg("--pcap-in")
+            .arg(path("in"))
+            .arg("--pcap-out")
+            .arg(path("out"))
+            .output()
+            .unwrap();
+        let said = String::from_utf8(done.stderr).unwrap();
+        let counted: Value = serde_json::from_slice(&done.stdout).unwrap_or_default();
+        (counted, said)
+    };
+    let gateway = "eth.dst == 02:00:00:00:00:99 && udp.dstport == 53 && !icmp";
+    // The best path is the second's, by the lower address; no way leads to
+    // the gateway of the first.
+    for (source, lost, left) in [
+        (&[][..], 1, 1),
+        (&["--source", "peer-10.2.0.9"], 1, 1),
+        (&["--source", "peer-10.9.9.9"], 2, 0),
+    ] {
+        let (counted, said) = forwarded(source);
+        let reasons = |node: &str| counted["nodes"][node]["reasons"].clone();
+        assert_eq!(counted["routes"], "live", "{counted} {said}");
+        assert_eq!(reasons("fib")["no-route"], lost, "{counted} {said}");
+        assert_eq!(reasons("host")["no-host-port"], 1, "{counted}");
+        assert_eq!(tshark(&path("out"), gateway), left);
+    }
+    let (_, said) = forwarded(&["--source", "peer-10.2.0.8"]);
+    assert!(
+        said.contains("there are: peer-10.9.9.9, peer-10.2.0.9"),
+        "{said}"
+    );
+}
+
 #[test]
 fn a_wrong_table_or_capture_says_what_to_do() {
     let directory = TempDir::new().unwrap();

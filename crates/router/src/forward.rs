@@ -8,10 +8,11 @@ mod report;
 mod requests;
 
 use std::io;
+use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-pub use known::ReadTables;
+pub use known::{ReadRoutes, ReadTables, Readers};
 
 use anyhow::{Context, bail};
 use clap::{ArgGroup, ArgMatches, Args, Command, FromArgMatches, ValueHint};
@@ -27,6 +28,15 @@ may be moved to another namespace. Packets for the router itself go to the
 device of --host, or are counted and dropped.
   fingerpost forward --tables router.txt --tun ta=lan --tun tb=wan
   fingerpost forward --tables router.txt --in lan --pcap-in a.pcap --pcap-out b.pcap
+Routes may come from elsewhere: from FRR's zebra by FPM (--fpm), or from files of
+BGP tables (--routes; the best path of each prefix, or one peer's with --source).
+Links, neighbours, addresses and rules stay those of the namespace or file, and
+so do the routes of its own addresses; a next hop out of a BGP table is reached
+by its main table.
+  fingerpost forward --tables router.txt --routes rib.bz2 --in lan --pcap-in a.pcap
+  fingerpost forward --fpm 127.0.0.1:2621 --tun ta=lan --tun tb=wan
+zebra connects within the namespace that this runs in: start it there (ip netns
+exec NAME …), not with --netns.
 With --nat all workers share the alias addresses, and each inside host belongs
 to one worker. With same_ports a host keeps its port if that belongs to the same
 worker; else it gets another. target_address, and redirect_address of an
@@ -63,6 +73,17 @@ pub struct Forward {
     /// A file of tables instead of a namespace
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, conflicts_with = "netns")]
     tables: Option<PathBuf>,
+    /// Routes of FRR's zebra, which connects here (FPM), in the place of those
+    /// that are there; of this host only, and port 2620 unless said
+    #[arg(long, value_name = "ADDRESS[:PORT]", value_parser = fpm_address, conflicts_with_all = ["pcap_in", "netns"])]
+    fpm: Option<SocketAddr>,
+    /// Routes of a collector's file (MRT) in the place of those that are there;
+    /// may be given several times
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, conflicts_with = "fpm")]
+    routes: Vec<PathBuf>,
+    /// Of those files, the routes of this peer, such as peer-192.0.2.1
+    #[arg(long, value_name = "NAME", requires = "routes")]
+    source: Option<String>,
     /// Translate addresses, by natd's rules in a file
     #[arg(long, value_name = "RULES", value_hint = ValueHint::FilePath, requires = "outside")]
     nat: Option<PathBuf>,
@@ -96,6 +117,10 @@ fn device(text: &str) -> Result<Device, String> {
     })
 }
 
+fn fpm_address(text: &str) -> Result<SocketAddr, String> {
+    feed::loopback_address(text, feed::FPM_PORT)
+}
+
 /// `fingerpost forward` as the command line knows it.
 pub fn command() -> Command {
     Forward::augment_args(Command::new("forward"))
@@ -108,8 +133,8 @@ pub fn parse(matches: &ArgMatches) -> Result<Forward, clap::Error> {
 }
 
 /// Runs it to the end: of the capture, or by Ctrl-C.
-/// `read` reads the file of `--tables`.
-pub fn run(asked: &Forward, read: ReadTables) -> anyhow::Result<ExitCode> {
+/// `read` reads the files of `--tables` and `--routes`.
+pub fn run(asked: &Forward, read: &Readers) -> anyhow::Result<ExitCode> {
     let report = match &asked.pcap_in {
         Some(input) => capture::run(asked, read, input)?,
         None => devices::run(asked, read)?,

@@ -35,6 +35,7 @@ mod sample;
 mod samples;
 mod source;
 mod source_address;
+mod source_state;
 mod status;
 pub mod text;
 mod writer;
@@ -53,7 +54,9 @@ pub use neighbours::Neighbours;
 pub use nexthops::Nexthops;
 pub use ordered::{Iter, Ordered};
 pub use pairs::{Pair, pairs};
-pub use routes::{BodyId, BodyKey, Placement, RouteCount, RouteLoad, RoutePlace, RouteRun, Routes};
+pub use routes::{
+    BodyId, BodyKey, Placement, RouteCount, RouteLoad, RoutePlace, RouteRun, Routes, longest_first,
+};
 pub use row::address::{Address, AddressKey};
 pub use row::attributes::RawAttributes;
 pub use row::counters::{IpCounters, IpPlace, IpSettings, LinkCounters, NeighbourAges};
@@ -73,6 +76,7 @@ pub use rules::{RuleKey, Rules};
 pub use sample::{NeighbourSample, Sample};
 pub use samples::{Fresh, Sampled, Samples};
 pub use source::{OfOwner, Source};
+pub use source_state::SourceState;
 pub use status::{FeedStatus, Phase, Status};
 
 pub use writer::{

@@ -168,6 +168,42 @@ impl Tables {
     }
 }
 
+impl Tables {
+    /// The route of one table that a packet would take by the longest
+    /// match, without what only a kernel has: rules, addresses of its own,
+    /// neighbours. For the rows of a feed or a file, which are routes alone.
+    /// Of the packet its destination counts, its type of service, for
+    /// routes of some sources its source, and the link it must leave by;
+    /// next hops whose link is down are passed over. Nothing of it is open,
+    /// and no source is chosen. O(log n + members of the group).
+    pub fn longest_match(&self, packet: &Packet, table: u32) -> Result<Decision<'_>, NoRoute> {
+        let link = |index| self.named_links().get(index).ok_or(NoRoute::NoSuchLink);
+        let lookup = Lookup {
+            tables: self,
+            packet: *packet,
+            family: if packet.destination.is_ipv4() {
+                AF_INET
+            } else {
+                AF_INET6
+            },
+            oif: packet.oif.map(link).transpose()?,
+            vrf: None,
+        };
+        match lookup.in_table(table) {
+            InTable::Found(Found { route, hops, .. }) => Ok(Decision {
+                kind: route.body.kind,
+                hops,
+                source: None,
+                table,
+                route: Some(route),
+                open: None,
+            }),
+            InTable::Refused(why) => Err(why),
+            InTable::Nothing => Err(NoRoute::Unreachable),
+        }
+    }
+}
+
 #[derive(Clone, Copy)]
 struct Lookup<'a> {
     tables: &'a Tables,

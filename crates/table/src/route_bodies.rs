@@ -1,12 +1,15 @@
 //! What routes share, stored once: bodies by id, and ids by what a body
 //! points to.
 
+use std::borrow::Borrow;
+use std::hash::BuildHasher;
 use std::net::IpAddr;
 use std::sync::Arc;
 
-use hashbrown::HashMap;
+use hashbrown::HashTable;
+use hashbrown::hash_table::Entry;
 
-use crate::ordered::Ordered;
+use crate::ordered::{Build, Ordered};
 use crate::row::route::RouteBody;
 
 /// The number of a shared body.
@@ -55,6 +58,41 @@ pub(crate) struct Bodies {
 }
 
 impl Bodies {
+    /// All bodies of a load, the first with the number 1. Each index is
+    /// built whole, where putting them one by one goes down every tree for
+    /// each; and each body is looked at once, for they lie far apart.
+    pub(crate) fn of_load(all: &[Arc<RouteBody>]) -> Self {
+        let mut by_id = Build::default();
+        let (mut by_link, mut several_by_link) = (Vec::new(), Vec::new());
+        let (mut by_gateway, mut without_hop) = (Vec::new(), Vec::new());
+        let (mut by_nexthop, mut by_source) = (Vec::new(), Vec::new());
+        for (id, body) in (1..).map(BodyId).zip(all) {
+            by_id.push(id, Arc::clone(body));
+            let hops = body.next_hops.as_slice();
+            if hops.is_empty() && body.nexthop_id.is_none() {
+                without_hop.push(id);
+            }
+            for hop in hops {
+                by_link.push((hop.link, id));
+                if hops.len() > 1 && body.nexthop_id.is_none() {
+                    several_by_link.push((hop.link, id));
+                }
+                by_gateway.extend(hop.gateway.map(|gateway| (gateway, id)));
+            }
+            by_nexthop.extend(body.nexthop_id.map(|nexthop| (nexthop, id)));
+            by_source.extend(body.preferred_source.map(|source| (source, id)));
+        }
+        Self {
+            by_id: by_id.finish(),
+            by_link: index(by_link),
+            several_by_link: index(several_by_link),
+            without_hop: index(without_hop),
+            by_gateway: index(by_gateway),
+            by_nexthop: index(by_nexthop),
+            by_source: index(by_source),
+        }
+    }
+
     pub(crate) fn len(&self) -> usize {
         self.by_id.len()
     }
@@ -126,7 +164,7 @@ impl Bodies {
             + self.len() * (size_of::<RouteBody>() + 16)
     }
 
-    fn put(&mut self, id: BodyId, body: &Arc<RouteBody>) {
+    pub(crate) fn put(&mut self, id: BodyId, body: &Arc<RouteBody>) {
         let hops = body.next_hops.as_slice();
         if hops.is_empty() && body.nexthop_id.is_none() {
             self.without_hop.insert(id, ());
@@ -168,6 +206,19 @@ impl Bodies {
     }
 }
 
+/// A tree of keys, some perhaps more than once.
+fn index<K: Ord + Clone>(mut keys: Vec<K>) -> Ordered<K, ()> {
+    // Bodies of one link or gateway, which are most, are in order already.
+    if !keys.is_sorted() {
+        keys.sort_unstable();
+    }
+    let mut build = Build::default();
+    for key in keys {
+        build.push(key, ());
+    }
+    build.finish()
+}
+
 fn run<K: Ord + Copy>(index: &Ordered<(K, BodyId), ()>, of: K) -> impl Iterator<Item = BodyId> {
     run_from(index, of, BodyId(0))
 }
@@ -184,52 +235,83 @@ fn run_from<K: Ord + Copy>(
 
 /// The writer's side: finds the id of an equal body, counts its routes,
 /// and frees what no route uses any more.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub(crate) struct Interner {
-    ids: HashMap<Arc<RouteBody>, Use, foldhash::fast::RandomState>,
+    hasher: foldhash::fast::RandomState,
+    ids: HashTable<Use>,
     free: Vec<BodyId>,
     made: u32,
 }
 
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 struct Use {
+    /// Kept: a body takes longer to be hashed than to be found.
+    hash: u64,
+    body: Arc<RouteBody>,
     id: BodyId,
     routes: u32,
 }
 
 impl Interner {
+    fn of(&self, body: &RouteBody) -> Option<&Use> {
+        let hash = self.hasher.hash_one(body);
+        self.ids.find(hash, |one| one.is(hash, body))
+    }
+
     /// The id of an equal body, if one is in use.
     pub(crate) fn find(&self, body: &RouteBody) -> Option<BodyId> {
-        self.ids.get(body).map(|found| found.id)
+        self.of(body).map(|found| found.id)
     }
 
     /// The stored body that equals this one.
     pub(crate) fn shared(&self, body: &RouteBody) -> Option<Arc<RouteBody>> {
-        self.ids
-            .get_key_value(body)
-            .map(|(shared, _)| Arc::clone(shared))
+        self.of(body).map(|found| Arc::clone(&found.body))
     }
 
     /// The id for one more route with this body. O(1); allocates for a
     /// body not seen before only.
     pub(crate) fn take(&mut self, bodies: &mut Bodies, body: RouteBody) -> BodyId {
-        if let Some(found) = self.ids.get_mut(&body) {
-            found.routes += 1;
-            return found.id;
+        let (id, new) = self.take_unlisted(body);
+        if let Some(body) = new {
+            bodies.put(id, &body);
         }
-        let id = self.free.pop().unwrap_or_else(|| {
-            self.made += 1;
-            BodyId(self.made)
-        });
-        let body = Arc::new(body);
-        bodies.put(id, &body);
-        self.ids.insert(body, Use { id, routes: 1 });
         id
+    }
+
+    /// The same; a body that was not seen before is given, and not yet
+    /// among the bodies.
+    pub(crate) fn take_unlisted(
+        &mut self,
+        body: impl Borrow<RouteBody> + Into<Arc<RouteBody>>,
+    ) -> (BodyId, Option<Arc<RouteBody>>) {
+        let hash = self.hasher.hash_one(body.borrow());
+        let is_it = |one: &Use| one.is(hash, body.borrow());
+        match self.ids.entry(hash, is_it, |one| one.hash) {
+            Entry::Occupied(mut found) => {
+                let found = found.get_mut();
+                found.routes += 1;
+                (found.id, None)
+            }
+            Entry::Vacant(place) => {
+                let id = self.free.pop().unwrap_or_else(|| {
+                    self.made += 1;
+                    BodyId(self.made)
+                });
+                let body = body.into();
+                place.insert(Use {
+                    hash,
+                    body: Arc::clone(&body),
+                    id,
+                    routes: 1,
+                });
+                (id, Some(body))
+            }
+        }
     }
 
     /// Each body has so many routes more, by its number. O(bodies).
     pub(crate) fn add(&mut self, routes: &[u32]) {
-        for found in self.ids.values_mut() {
+        for found in self.ids.iter_mut() {
             let more = routes.get(found.id.0 as usize).copied().unwrap_or(0);
             found.routes = found.routes.saturating_add(more);
         }
@@ -239,11 +321,11 @@ impl Interner {
     /// not one by one. Bodies without any go. O(bodies).
     pub(crate) fn count(&mut self, bodies: &mut Bodies, routes: &[u32]) {
         let free = &mut self.free;
-        self.ids.retain(|body, found| {
+        self.ids.retain(|found| {
             let counted = routes.get(found.id.0 as usize).copied();
             found.routes = counted.unwrap_or(0);
             if found.routes == 0 {
-                bodies.remove(found.id, body);
+                bodies.remove(found.id, &found.body);
                 free.push(found.id);
             }
             found.routes > 0
@@ -259,28 +341,43 @@ impl Interner {
         from: &RouteBody,
         to: RouteBody,
     ) -> Option<BodyId> {
-        if self.ids.contains_key(&to) {
+        let hash = self.hasher.hash_one(&to);
+        if self.ids.find(hash, |one| one.is(hash, &to)).is_some() {
             return None;
         }
-        let used = self.ids.remove(from)?;
-        let (id, to) = (used.id, Arc::new(to));
+        let used = self.remove(from)?;
+        let (id, body) = (used.id, Arc::new(to));
         bodies.remove(id, from);
-        bodies.put(id, &to);
-        self.ids.insert(to, used);
+        bodies.put(id, &body);
+        let used = Use { hash, body, ..used };
+        self.ids.insert_unique(hash, used, |one| one.hash);
         Some(id)
     }
 
     /// One route less with this body.
     pub(crate) fn give_back(&mut self, bodies: &mut Bodies, body: &RouteBody) {
-        let Some(found) = self.ids.get_mut(body) else {
+        let hash = self.hasher.hash_one(body);
+        let Ok(mut found) = self.ids.find_entry(hash, |one| one.is(hash, body)) else {
             return;
         };
-        found.routes -= 1;
-        if found.routes == 0 {
-            let id = found.id;
-            bodies.remove(id, body);
-            self.ids.remove(body);
-            self.free.push(id);
+        found.get_mut().routes -= 1;
+        if found.get().routes == 0 {
+            let (used, _) = found.remove();
+            bodies.remove(used.id, body);
+            self.free.push(used.id);
         }
+    }
+
+    fn remove(&mut self, body: &RouteBody) -> Option<Use> {
+        let hash = self.hasher.hash_one(body);
+        let found = self.ids.find_entry(hash, |one| one.is(hash, body)).ok()?;
+        Some(found.remove().0)
+    }
+}
+
+impl Use {
+    #[inline]
+    fn is(&self, hash: u64, body: &RouteBody) -> bool {
+        self.hash == hash && *self.body == *body
     }
 }

@@ -44,6 +44,23 @@ pub struct Routes {
     other: Ordered<OtherRouteKey, Arc<OtherRoute>>,
 }
 
+/// Two lists of routes, each with the longest prefix first, as one; of one
+/// length those of the first list come first.
+pub fn longest_first<'a>(
+    first: impl Iterator<Item = RouteRef<'a>> + 'a,
+    second: impl Iterator<Item = RouteRef<'a>> + 'a,
+) -> Box<dyn Iterator<Item = RouteRef<'a>> + 'a> {
+    let (mut first, mut second) = (first.peekable(), second.peekable());
+    Box::new(std::iter::from_fn(move || {
+        let len = |route: &RouteRef<'_>| route.prefix.prefix_len();
+        if first.peek().map(len) >= second.peek().map(len) {
+            first.next()
+        } else {
+            second.next()
+        }
+    }))
+}
+
 /// What putting a route did.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Put {
@@ -193,16 +210,7 @@ impl Routes {
         [first, second]: [u32; 2],
         prefix: IpNet,
     ) -> Box<dyn Iterator<Item = RouteRef<'_>> + '_> {
-        let mut first = self.covering(first, prefix).peekable();
-        let mut second = self.covering(second, prefix).peekable();
-        Box::new(std::iter::from_fn(move || {
-            let len = |route: &RouteRef<'_>| route.prefix.prefix_len();
-            if first.peek().map(len) >= second.peek().map(len) {
-                first.next()
-            } else {
-                second.next()
-            }
-        }))
+        longest_first(self.covering(first, prefix), self.covering(second, prefix))
     }
 
     /// The routes over a link. O(log n + rows returned).

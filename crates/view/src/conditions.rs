@@ -215,7 +215,7 @@ pub static FILTERS: &[Word<Filter>] = &[
         &[Route, Nexthop],
         "Told by this source: kernel (without it), or the name of a feed",
         |f, v| {
-            f.source = Some(v.to_owned()).filter(|name| name != table::KERNEL);
+            f.source = feed_of(v);
             Ok(())
         },
     ),
@@ -384,6 +384,10 @@ pub struct Packet {
     pub sport: Option<u16>,
     /// Its destination port.
     pub dport: Option<u16>,
+    /// Whose routes it would take, if not the kernel's.
+    pub source: Option<String>,
+    /// In which table of that source.
+    pub table: Option<String>,
 }
 
 impl Packet {
@@ -400,6 +404,8 @@ impl Packet {
             ipproto: self.ipproto,
             sport: self.sport,
             dport: self.dport,
+            source: self.source,
+            table: self.table,
             ..RouteQuestion::to(to)
         }
     }
@@ -495,7 +501,30 @@ pub static GET: &[Word<Packet>] = &[
         "To this port, for rules that ask",
         |g, v| set(&mut g.dport, values::port(v)),
     ),
+    get(
+        "source",
+        "NAME",
+        &[],
+        "By the routes of this source, which has neither rules nor addresses of its own: \
+         kernel (without it), or the name of a feed",
+        |g, v| {
+            g.source = feed_of(v);
+            Ok(())
+        },
+    ),
+    get(
+        "table",
+        "TABLE",
+        &["table"],
+        "In this table of the source, by name or number; without: main",
+        |g, v| set(&mut g.table, values::name(v)),
+    ),
 ];
+
+/// The feed of a name; `None`: that is the kernel's.
+fn feed_of(name: &str) -> Option<String> {
+    Some(name.to_owned()).filter(|name| name != table::KERNEL)
+}
 
 fn set<V>(slot: &mut Option<V>, value: Result<V, String>) -> Result<(), String> {
     *slot = Some(value?);

@@ -45,6 +45,7 @@ mod route;
 mod route_diff;
 mod route_encap;
 mod route_get;
+mod route_match;
 mod route_metrics;
 mod route_path;
 mod route_why;

@@ -20,7 +20,9 @@ use crate::route::{
     encap_fields, encap_text, family_of, flow_fields, flow_text, gateway_fields, gateway_text,
     hop_fields, hop_text, kind_name, labelled, preference,
 };
+use crate::route_match::route_match;
 use crate::route_metrics::{metric_fields, metric_text};
+use crate::route_path::{path_fields, path_text};
 use crate::selection::BadQuestion;
 use words::Names;
 
@@ -70,6 +72,12 @@ pub struct RouteQuestion {
     /// Its destination port, for rules about ports.
     #[serde(default)]
     pub dport: Option<u16>,
+    /// Whose routes it would take; `None`: the kernel's.
+    #[serde(default)]
+    pub source: Option<String>,
+    /// In which table of that source, by name or number; without: `main`.
+    #[serde(default)]
+    pub table: Option<String>,
     /// How the answer is written.
     #[serde(default)]
     pub output: Output,
@@ -92,6 +100,8 @@ impl RouteQuestion {
             ipproto: None,
             sport: None,
             dport: None,
+            source: None,
+            table: None,
             output: Output::default(),
         }
     }
@@ -118,9 +128,9 @@ impl RouteQuestion {
         self.ipproto.unwrap_or(default)
     }
 
-    fn packet(&self, tables: &Tables) -> Result<Packet, BadQuestion> {
+    pub(crate) fn packet(&self, tables: &Tables) -> Result<Packet, BadQuestion> {
         let link = |name: &String| -> Result<&Link, BadQuestion> {
-            let found = link_of(&tables.links, name);
+            let found = link_of(tables.named_links(), name);
             found.ok_or_else(|| BadQuestion::NoSuchDevice(name.clone()))
         };
         let vrf = self.vrf.as_ref().map(link).transpose()?;
@@ -167,8 +177,10 @@ pub struct RouteAnswer {
     pub open: Option<Open>,
 }
 
-/// Writes which route a packet would take. That there is none is an error
-/// with the kernel's word for it. Cost: that of [`Tables::route_of`].
+/// Writes which route a packet would take: by the kernel's rules, or by the
+/// longest match among the rows of the source that the question names, whose
+/// tables these are then. That there is none is an error with the kernel's
+/// word for it. Cost: that of [`Tables::route_of`].
 pub fn route_get(
     question: &RouteQuestion,
     tables: &Tables,
@@ -176,6 +188,13 @@ pub fn route_get(
     now_millis: u64,
     out: impl io::Write,
 ) -> Result<RouteAnswer, AnswerError> {
+    if let Some(source) = &question.source {
+        let rows = route_match(question, source, tables, names, now_millis, out)?;
+        return Ok(RouteAnswer { rows, open: None });
+    }
+    if question.table.is_some() {
+        return Err(BadQuestion::TableByRules.into());
+    }
     let packet = question.packet(tables)?;
     let decision = tables
         .route_of(&packet)
@@ -239,13 +258,23 @@ fn show(
         now_millis,
         names,
     };
+    show_one(taken, &taken.question.output, context, out)
+}
+
+/// Writes the one row of an answer.
+pub(crate) fn show_one(
+    row: &impl Show,
+    output: &Output,
+    context: Context<'_>,
+    out: impl io::Write,
+) -> Result<u64, AnswerError> {
     let shape = Question {
         object: Object::Route,
         filter: Filter::default(),
-        output: taken.question.output.clone(),
+        output: output.clone(),
     };
     let mut printer = Printer::new(&shape, context, out)?;
-    printer.one(taken)?;
+    printer.one(row)?;
     Ok(printer.close()?)
 }
 
@@ -349,7 +378,10 @@ impl Show for Taken<'_> {
         }
         if let Some(hop) = hop {
             gateway_fields(hop.gateway, prefix, visit);
-            visit.value("dev", Value::Name(view.device(hop.link)));
+            // A route out of a file has none.
+            if hop.link != 0 {
+                visit.value("dev", Value::Name(view.device(hop.link)));
+            }
         }
         if self.decision.table != table_id::MAIN || view.details {
             let table = view.names.table(self.decision.table);
@@ -389,6 +421,9 @@ impl Show for Taken<'_> {
         if let Some(number) = self.v6_body().and_then(|body| body.preference) {
             visit.value("pref", preference(number));
         }
+        if let Some(body) = self.body() {
+            path_fields(&body.path, visit);
+        }
         if !self.several().is_empty() {
             visit.list("nexthops");
             for hop in self.several() {
@@ -417,7 +452,9 @@ impl Show for Taken<'_> {
         }
         if let Some(hop) = hop {
             gateway_text(hop.gateway, prefix, out);
-            labelled(out, b"dev ", Value::Name(view.device(hop.link)));
+            if hop.link != 0 {
+                labelled(out, b"dev ", Value::Name(view.device(hop.link)));
+            }
         }
         if self.decision.table != table_id::MAIN || view.details {
             let table = view.names.table(self.decision.table);
@@ -439,6 +476,9 @@ impl Show for Taken<'_> {
         flow_text(hop.map_or(0, |hop| hop.realms), view, out);
         if let Some(uid) = self.question.uid.filter(|_| !self.is_v6()) {
             labelled(out, b"uid ", Value::Number(uid.into()));
+        }
+        if let Some(body) = self.body() {
+            path_text(&body.path, out);
         }
         self.cache_text(view, out);
         for hop in self.several() {

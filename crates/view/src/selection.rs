@@ -82,6 +82,36 @@ pub enum BadQuestion {
         /// The kernel's word for it.
         why: NoRoute,
     },
+    /// The same in the rows of a feed or a file.
+    #[error(
+        "{why}: {source_name} has no way to {to} in table {table}; `fingerpost route --source {source_name} --table all` shows its routes"
+    )]
+    NoRouteOf {
+        /// Where the packet goes.
+        to: IpAddr,
+        /// Whose rows they are.
+        source_name: String,
+        /// The table, by name or number.
+        table: String,
+        /// Why.
+        why: NoRoute,
+    },
+    /// What says something to the kernel alone, asked of a feed's rows.
+    #[error(
+        "`{word}` is for the kernel's rules, and `{source_name}` has routes and no rules: leave it out"
+    )]
+    OfRules {
+        /// The word.
+        word: &'static str,
+        /// Whose rows are asked for.
+        source_name: String,
+    },
+    /// A table, asked of the kernel.
+    #[error("`table` is for the rows of a `source`: in the kernel rules say which table decides")]
+    TableByRules,
+    /// A table said twice, by itself and by a VRF.
+    #[error("`table` and `vrf` both say which table: leave out one of the two")]
+    TableTwice,
     /// A position among rows of another table.
     #[error("The walk cannot go on there: it was begun with another question; begin again")]
     ForeignPosition,

@@ -1,10 +1,15 @@
 //! The attributes of a peer's paths that were met, by their bytes: a dump
 //! writes them out for each path, and they are read once.
+//!
+//! Twenty peers have met gigabytes of them, and to find some is to wait for
+//! memory three times. So the paths to a prefix are looked for together:
+//! [`AllKnown::look`] asks for the first place of each, [`AllKnown::near`]
+//! for the second and the third, and [`AllKnown::find`] finds them there.
 
 use std::hash::BuildHasher;
 
 use foldhash::fast::RandomState;
-use hashbrown::HashTable;
+use memory::{prefetch, prefetch_bytes};
 use table::BodyId;
 
 use super::best::Rank;
@@ -20,10 +25,13 @@ pub struct Known {
     pub best: Option<BodyId>,
 }
 
-#[derive(Debug)]
-struct Slot {
-    hash: u64,
-    at: u32,
+/// Where attributes may be.
+#[derive(Debug, Clone, Copy)]
+pub enum Look {
+    /// They are those of the path before.
+    Last,
+    /// By this tag.
+    Tag(u32),
 }
 
 #[derive(Debug)]
@@ -38,20 +46,73 @@ struct Entry {
 #[derive(Debug, Default)]
 pub struct AllKnown {
     hasher: RandomState,
-    slots: HashTable<Slot>,
+    /// A power of two of them, at most half in use: a tag, and above it the
+    /// number of the entry counted from 1; 0 is free.
+    slots: Vec<u64>,
     entries: Vec<Entry>,
     bytes: Vec<u8>,
+    /// What was found or put last: prefixes of one origin stand behind each
+    /// other, with the same attributes.
+    last: u32,
 }
 
+/// Slots at the beginning.
+const SLOTS: usize = 64;
+
 impl AllKnown {
+    /// Where some attributes may be.
+    #[inline]
+    pub fn look(&self, attributes: &[u8], path_id: Option<u32>) -> Look {
+        if self.is(self.last, attributes, path_id) {
+            return Look::Last;
+        }
+        let tag = self.tag(attributes, path_id);
+        if let Some(slot) = self.slots.get(self.place(tag)) {
+            prefetch(slot);
+        }
+        Look::Tag(tag)
+    }
+
+    /// Goes to where they may be: `step` 0, then 1.
+    #[inline]
+    pub fn near(&self, look: Look, step: u8) {
+        let Look::Tag(tag) = look else {
+            return;
+        };
+        let slot = self.slots.get(self.place(tag)).copied().unwrap_or(0);
+        let entry = self.entries.get(((slot >> 32) as usize).wrapping_sub(1));
+        match (entry, step) {
+            (Some(entry), 0) => prefetch(entry),
+            (Some(entry), _) => {
+                let bytes = self.bytes.get(entry.start..);
+                prefetch_bytes(bytes.unwrap_or_default());
+            }
+            (None, _) => {}
+        }
+    }
+
     /// The number of what was made of some attributes.
     #[inline]
-    pub fn find(&self, attributes: &[u8], path_id: Option<u32>) -> Option<u32> {
-        let hash = self.hash(attributes, path_id);
-        let found = self.slots.find(hash, |slot| {
-            slot.hash == hash && self.is(slot.at, attributes, path_id)
-        });
-        found.map(|slot| slot.at)
+    pub fn find(&mut self, attributes: &[u8], path_id: Option<u32>, look: Look) -> Option<u32> {
+        let tag = match look {
+            // Others may have been found since.
+            Look::Last if self.is(self.last, attributes, path_id) => return Some(self.last),
+            Look::Last => self.tag(attributes, path_id),
+            Look::Tag(tag) => tag,
+        };
+        let mut place = self.place(tag);
+        loop {
+            let slot = self.slots.get(place).copied().unwrap_or(0);
+            if slot == 0 {
+                return None;
+            }
+            let at = ((slot >> 32) as u32).wrapping_sub(1);
+            if slot as u32 == tag && self.is(at, attributes, path_id) {
+                self.last = at;
+                return Some(at);
+            }
+            place = (place + 1) & (self.slots.len() - 1);
+        }
     }
 
     /// What has a number.
@@ -69,7 +130,9 @@ impl AllKnown {
 
     /// What was made of attributes that were not met before; its number.
     pub fn put(&mut self, attributes: &[u8], path_id: Option<u32>, known: Known) -> u32 {
-        let hash = self.hash(attributes, path_id);
+        if self.entries.len() * 2 >= self.slots.len() {
+            self.grow();
+        }
         // Fewer than the bodies of a table, whose numbers have 32 bits.
         let at = self.entries.len() as u32;
         self.entries.push(Entry {
@@ -79,17 +142,45 @@ impl AllKnown {
             len: attributes.len() as u16,
         });
         self.bytes.extend_from_slice(attributes);
-        self.slots
-            .insert_unique(hash, Slot { hash, at }, |slot| slot.hash);
+        self.last = at;
+        let tag = self.tag(attributes, path_id);
+        self.enter(u64::from(at + 1) << 32 | u64::from(tag));
         at
     }
 
+    fn grow(&mut self) {
+        let slots = (self.slots.len() * 2).max(SLOTS);
+        let old = std::mem::replace(&mut self.slots, vec![0; slots]);
+        for slot in old.into_iter().filter(|slot| *slot != 0) {
+            self.enter(slot);
+        }
+    }
+
+    /// Puts a slot where it is found.
+    fn enter(&mut self, slot: u64) {
+        let mask = self.slots.len() - 1;
+        let mut place = self.place(slot as u32);
+        while let Some(taken) = self.slots.get_mut(place) {
+            if *taken == 0 {
+                *taken = slot;
+                return;
+            }
+            place = (place + 1) & mask;
+        }
+    }
+
     #[inline]
-    fn hash(&self, attributes: &[u8], path_id: Option<u32>) -> u64 {
-        match path_id {
+    fn place(&self, tag: u32) -> usize {
+        tag as usize & self.slots.len().wrapping_sub(1)
+    }
+
+    #[inline]
+    fn tag(&self, attributes: &[u8], path_id: Option<u32>) -> u32 {
+        let hash = match path_id {
             None => self.hasher.hash_one(attributes),
             Some(id) => self.hasher.hash_one((attributes, id)),
-        }
+        };
+        hash as u32
     }
 
     #[inline]

@@ -3,19 +3,23 @@
 
 use std::collections::BTreeSet;
 use std::net::IpAddr;
+use std::sync::Arc;
 
 use ipnet::IpNet;
-use table::{BodyId, Limits, Placement, RouteBody, RouteLoad, Routes};
+use table::{BodyId, Limits, Placement, RouteLoad, Routes};
 
 use super::best::{Candidate, Rank, best};
 use super::body::body;
-use super::known::{AllKnown, Known};
+use super::known::{AllKnown, Known, Look};
 use super::peers::Peers;
 use super::{Rib, TABLE};
 use crate::Bad;
 use crate::as_path::AsSize;
 use crate::attributes::Attributes;
 use crate::mrt::{self, PeerIndex, TableDump};
+
+/// Paths to a prefix that room is made for at once.
+const USUAL_PEERS: usize = 64;
 
 /// The number of a peer that has no place.
 const NO_PEER: usize = usize::MAX;
@@ -36,6 +40,8 @@ pub struct Load {
     paths: Vec<Candidate<(usize, u32)>>,
     /// One of the paths came in the place of another.
     is_again: bool,
+    /// A prefix had several paths.
+    has_several: bool,
     room: Vec<Candidate<(usize, u32)>>,
     /// The last prefix of each family whose best was told.
     last: [Option<IpNet>; 2],
@@ -83,6 +89,8 @@ impl Rib {
 
     pub(super) fn load_rib(&mut self, rib: mrt::Rib<'_>, first: &mut Option<Bad>) {
         self.begin_load();
+        // A table of peers may say that it has more than any prefix.
+        let mut all = Vec::with_capacity(self.index.len().min(USUAL_PEERS));
         for entry in rib.entries {
             let told = entry.and_then(|entry| {
                 let at = self.index.get(usize::from(entry.peer));
@@ -95,7 +103,23 @@ impl Rib {
                 };
                 Ok((*at.ok_or(Bad::NoPeer(entry.peer))?, told))
             });
-            self.load_one(told, first);
+            match (told, &mut self.load) {
+                (Ok((peer, told)), Some(load)) => {
+                    all.push((peer, told, load.look(peer, &told, &self.peers)));
+                }
+                (Ok(_), None) => {}
+                (Err(bad), _) => self.note(bad, first),
+            }
+        }
+        for step in 0..2 {
+            for (peer, _, look) in &all {
+                self.load
+                    .iter()
+                    .for_each(|load| load.near(*peer, *look, step));
+            }
+        }
+        for (peer, told, look) in all {
+            self.load_one(peer, told, look, first);
         }
     }
 
@@ -111,7 +135,14 @@ impl Rib {
                 };
                 Ok((self.peers.number(path.peer)?, told))
             });
-            self.load_one(told, first);
+            match (told, &mut self.load) {
+                (Ok((peer, told)), Some(load)) => {
+                    let look = load.look(peer, &told, &self.peers);
+                    self.load_one(peer, told, look, first);
+                }
+                (Ok(_), None) => {}
+                (Err(bad), _) => self.note(bad, first),
+            }
         }
     }
 
@@ -133,13 +164,11 @@ impl Rib {
     }
 
     #[inline]
-    fn load_one(&mut self, told: Result<(usize, Told<'_>), Bad>, first: &mut Option<Bad>) {
-        let taken = match (told, &mut self.load) {
-            (Ok((peer, told)), Some(load)) => load.take(peer, told, &self.peers),
-            (Err(bad), _) => Err(bad),
-            (Ok(_), None) => return,
+    fn load_one(&mut self, peer: usize, told: Told<'_>, look: Look, first: &mut Option<Bad>) {
+        let Some(load) = &mut self.load else {
+            return;
         };
-        match taken {
+        match load.take(peer, told, look, &self.peers) {
             Ok(()) => self.counts.paths += 1,
             Err(bad) => self.note(bad, first),
         }
@@ -156,6 +185,7 @@ impl Load {
             prefixes: 0,
             paths: Vec::new(),
             is_again: false,
+            has_several: false,
             room: Vec::new(),
             last: [None, None],
             again: BTreeSet::new(),
@@ -176,8 +206,28 @@ impl Load {
         })
     }
 
+    /// Where a path's attributes may be among those that were met.
     #[inline]
-    fn take(&mut self, number: usize, told: Told<'_>, peers: &Peers) -> Result<(), Bad> {
+    fn look(&mut self, number: usize, told: &Told<'_>, peers: &Peers) -> Look {
+        let peer = self.peer(number, peers);
+        peer.known.look(told.attributes, told.path_id)
+    }
+
+    #[inline]
+    fn near(&self, number: usize, look: Look, step: u8) {
+        if let Some(Some(peer)) = self.peers.get(number) {
+            peer.known.near(look, step);
+        }
+    }
+
+    #[inline]
+    fn take(
+        &mut self,
+        number: usize,
+        told: Told<'_>,
+        look: Look,
+        peers: &Peers,
+    ) -> Result<(), Bad> {
         if self.prefix != Some(told.prefix) {
             self.choose();
             self.prefix = Some(told.prefix);
@@ -186,7 +236,7 @@ impl Load {
         let prefixes = self.prefixes;
         let peer = self.peer(number, peers);
         let is_again = std::mem::replace(&mut peer.prefixes, prefixes) == prefixes;
-        let at = match peer.known.find(told.attributes, told.path_id) {
+        let at = match peer.known.find(told.attributes, told.path_id, look) {
             Some(at) => at,
             None => peer.meet(told)?,
         };
@@ -197,6 +247,7 @@ impl Load {
             };
             peer.rows.put(TABLE, told.prefix, 0, known.body, placement);
             let path = (known.rank, peer.address, (number, at));
+            self.has_several |= !self.paths.is_empty();
             self.paths.push(path);
             self.is_again |= is_again && told.path_id.is_none();
         }
@@ -233,6 +284,10 @@ impl Load {
         self.choose();
         dirty.append(&mut self.again);
         let told = self.last.map(|last| last.is_some());
+        // Of the only peer each path is the best, unless it has several to a
+        // prefix, or one had no place.
+        let is_only = self.peers.iter().flatten().count() == 1;
+        let is_shared = is_only && !self.has_several && dirty.is_empty();
         for (number, load) in self.peers.into_iter().enumerate() {
             let (Some(mut load), Some(peer)) = (load, peers.get_mut(number)) else {
                 continue;
@@ -243,6 +298,11 @@ impl Load {
                 let prefixes = old.iter().map(|route| route.prefix);
                 dirty.extend(prefixes.filter(|net| told[usize::from(net.addr().is_ipv6())]));
                 keep_untold(old, told, &mut load.rows);
+            }
+            let is_whole = |best: &&mut RouteLoad| best.refused() + load.rows.refused() == 0;
+            let best = self.best.as_mut().filter(|_| is_shared);
+            if let Some(best) = best.filter(is_whole) {
+                *best = load.rows.shared();
             }
             peer.feeder.replace_routes(load.rows);
             peer.is_touched = true;
@@ -258,7 +318,7 @@ fn keep_untold(old: &Routes, told: [bool; 2], rows: &mut RouteLoad) {
     let all = [&mut v4 as &mut dyn Iterator<Item = _>, &mut v6];
     for (of_family, is_told) in all.into_iter().zip(told) {
         for route in of_family.filter(|_| !is_told) {
-            let id = rows.body(RouteBody::clone(route.body));
+            let id = rows.body(Arc::clone(route.body));
             rows.put(route.table, route.prefix, route.metric, id, Placement::Last);
         }
     }
@@ -284,7 +344,7 @@ impl OfPeer {
     fn best(&mut self, at: u32, rows: &mut RouteLoad) -> Option<BodyId> {
         let known = self.known.get_mut(at)?;
         if known.best.is_none() {
-            known.best = Some(rows.body(self.rows.get(known.body)?.clone()));
+            known.best = Some(rows.body(Arc::clone(self.rows.get(known.body)?)));
         }
         known.best
     }

@@ -109,9 +109,10 @@ impl Peers {
         Err(Bad::TooManyPeers(MAX_FEEDERS))
     }
 
-    pub fn publish(&mut self) {
+    pub fn publish(&mut self, at_millis: u64) {
         for peer in &mut self.all {
             if std::mem::take(&mut peer.is_touched) {
+                peer.feeder.set_time(at_millis);
                 peer.feeder.publish();
             }
         }

@@ -5,10 +5,11 @@ use std::net::IpAddr;
 use std::sync::Arc;
 
 use ipnet::IpNet;
-use table::row::route::kind;
+use table::row::route::{hop_flag, kind};
 use table::row::rule::{action, flag};
-use table::{NextHop, RouteBody, RouteRef, Rule, Tables};
+use table::{NextHop, RouteBody, RouteRef, Rule};
 
+use super::known::Known;
 use crate::forward::Ports;
 
 /// Where packets go, before it has a number.
@@ -125,7 +126,7 @@ pub struct Decided {
 /// the longest prefix of any table that covers an address. All routes that
 /// cover the address cover *p* too, for there are none longer.
 pub fn decide(
-    tables: &Tables,
+    known: &Known,
     chain: &Chain,
     prefix: IpNet,
     mut says: impl FnMut(&RouteRef<'_>) -> RouteDecision,
@@ -135,9 +136,8 @@ pub fn decide(
         [first, second, rest @ ..] if chain.is_merged => (Some([*first, *second]), rest),
         all => (None, all),
     };
-    let routes = &tables.routes;
-    let both = both.map(|both| routes.covering_in_both(both, prefix));
-    let single = single.iter().map(|table| routes.covering(*table, prefix));
+    let both = both.map(|both| known.covering_in_both(both, prefix));
+    let single = single.iter().map(|table| known.covering(*table, prefix));
     for routes in both.into_iter().chain(single) {
         for route in routes {
             is_own &= route.prefix == prefix;
@@ -167,8 +167,14 @@ pub fn counts(route: &RouteRef<'_>) -> bool {
     route.tos == 0 && route.body.source.is_none_or(|net| net.prefix_len() == 0)
 }
 
+/// The gateway of a next hop that names no link, as those out of files do.
+pub fn far_gateway(hop: &NextHop) -> Option<IpAddr> {
+    hop.gateway.filter(|_| hop.link == 0)
+}
+
 /// What a route says. O(its next hops).
-pub fn says(tables: &Tables, ports: &Ports, family: u8, body: &RouteBody) -> RouteDecision {
+pub fn says(known: &Known, ports: &Ports, family: u8, body: &RouteBody) -> RouteDecision {
+    let tables = known.tables();
     let goes = |spec| RouteDecision::Goes(Arc::new(spec));
     match body.kind {
         kind::THROW => return RouteDecision::LeaveTable,
@@ -190,6 +196,15 @@ pub fn says(tables: &Tables, ports: &Ports, family: u8, body: &RouteBody) -> Rou
     let Some(mut hops) = tables.nexthops.hops_of(body) else {
         return goes(Spec::Blackhole);
     };
+    for hop in &mut hops {
+        let Some(gateway) = far_gateway(hop) else {
+            continue;
+        };
+        match known.toward(gateway, hop) {
+            Some(way) => *hop = way,
+            None => hop.flags |= hop_flag::DEAD,
+        }
+    }
     hops.retain(|hop| tables.is_usable(hop, family));
     if hops.is_empty() {
         return RouteDecision::Nothing;

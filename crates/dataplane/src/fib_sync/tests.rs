@@ -633,3 +633,314 @@ fn what_waits_for_space_goes_by_its_former_next_hop_or_its_new_one() {
     }
     assert!(waited > 1, "there was space enough in {waited} rounds");
 }
+
+/// A namespace and a feed whose routes its packets go by.
+struct Fed {
+    writer: table::Writer,
+    feeder: table::Feeder,
+    fill: FibSync,
+    reader: memory::quiescent::Reader,
+}
+
+/// A route that the kernel made of an address: local or connected.
+fn of_kernel(table: u32, prefix: &str, of: u8, link: u32) -> Change {
+    let mut body = body(of, vec![hop(link, None, 1)]);
+    body.protocol = table::row::route::protocol::KERNEL;
+    Change::PutRoute(route(table, prefix, body), Placement::Last)
+}
+
+impl Fed {
+    fn new() -> Self {
+        let mut writer = table::Writer::new(table::Limits::default());
+        writer.commit(rules()).unwrap();
+        writer.commit([loopback()]).unwrap();
+        let links = LINKS.map(|index| link(1, index, true, 1_500));
+        writer.commit(links).unwrap();
+        let own = LINKS.flat_map(|index| {
+            let net = index << 4;
+            [
+                of_kernel(
+                    table_id::LOCAL,
+                    &format!("10.{net}.0.1/32"),
+                    kind::LOCAL,
+                    index,
+                ),
+                of_kernel(
+                    table_id::MAIN,
+                    &format!("10.{net}.0.0/24"),
+                    kind::UNICAST,
+                    index,
+                ),
+                of_kernel(
+                    table_id::LOCAL,
+                    &format!("2001:{net}::1/128"),
+                    kind::LOCAL,
+                    index,
+                ),
+                of_kernel(
+                    table_id::MAIN,
+                    &format!("2001:{net}::/64"),
+                    kind::UNICAST,
+                    index,
+                ),
+            ]
+        });
+        writer.commit(own).unwrap();
+        // Not the feed's, and no packet's way.
+        let foreign = via("0.0.0.0/0", vec![hop(2, Some("10.32.0.77"), 1)]);
+        writer.commit([foreign]).unwrap();
+        let mut feeder = writer
+            .feeders()
+            .join("frr", table::Limits::default())
+            .unwrap();
+        feeder.publish();
+        let domain = Domain::new(2);
+        let settings = FibSyncSettings {
+            fib: fib::Config {
+                max_routes: 100_000,
+                max_bytes: 64 << 20,
+            },
+            ..FibSyncSettings::default()
+        };
+        let ports = LINKS.map(|index| Attachment::ethernet(&format!("em{index}")));
+        let feed = writer.reader().of("frr");
+        let fill = FibSync::over(writer.reader(), feed, &domain, ports.collect(), settings);
+        Self {
+            fill: fill.unwrap(),
+            reader: domain.register().unwrap(),
+            writer,
+            feeder,
+        }
+    }
+
+    /// The gateways, or links without one, that a plain search of all rows
+    /// finds for an address: the kernel's own before the feed's.
+    fn expected(&self, to: IpAddr) -> BTreeSet<(u32, Option<IpAddr>)> {
+        let is_own = |route: &table::RouteRef<'_>| {
+            route.body.protocol == table::row::route::protocol::KERNEL
+        };
+        let own = self.writer.tables().routes.iter().filter(is_own);
+        let all = own.chain(self.feeder.tables().routes.iter());
+        let usable = |hop: &NextHop| {
+            let link = self.writer.tables().links.get(hop.link);
+            link.is_none_or(|link| link.is_usable(table::AF_INET))
+        };
+        let hops = |route: &table::RouteRef<'_>| -> Vec<NextHop> {
+            let all = route.body.next_hops.as_slice().iter();
+            let near = all.filter_map(|hop| match (hop.link, hop.gateway) {
+                (0, Some(gateway)) => self.toward(gateway),
+                _ => Some(hop.clone()),
+            });
+            near.filter(usable).collect()
+        };
+        let covers = |route: &table::RouteRef<'_>| {
+            route.prefix.contains(&to)
+                && (!hops(route).is_empty() || route.body.kind != kind::UNICAST)
+        };
+        let mut best: Option<table::RouteRef<'_>> = None;
+        for route in all.filter(covers) {
+            // Of equal ones the first.
+            if best.is_none_or(|best| route.prefix.prefix_len() > best.prefix.prefix_len()) {
+                best = Some(route);
+            }
+        }
+        let found = best
+            .as_ref()
+            .filter(|route| route.body.kind == kind::UNICAST)
+            .map(hops);
+        found
+            .into_iter()
+            .flatten()
+            .map(|hop| (hop.link, hop.gateway))
+            .collect()
+    }
+
+    /// The way to a gateway that names no link: it is on one.
+    fn toward(&self, gateway: IpAddr) -> Option<NextHop> {
+        let routes = self.writer.tables().routes.iter();
+        let mut near = routes
+            .filter(|route| route.table == table_id::MAIN && route.prefix.contains(&gateway))
+            .collect::<Vec<_>>();
+        near.sort_by_key(|route| std::cmp::Reverse(route.prefix.prefix_len()));
+        let alive = |hop: &&NextHop| {
+            let link = self.writer.tables().links.get(hop.link);
+            link.is_some_and(|link| link.is_usable(table::AF_INET))
+        };
+        let mut hops = near
+            .iter()
+            .flat_map(|route| route.body.next_hops.as_slice());
+        let way = hops.find(alive)?;
+        Some(NextHop {
+            gateway: way.gateway.or(Some(gateway)),
+            ..hop(way.link, None, 1)
+        })
+    }
+
+    fn met(&mut self, to: IpAddr) -> BTreeSet<(u32, Option<IpAddr>)> {
+        let view = self.fill.views().swap_remove(0);
+        let table = self.fill.table();
+        let section = self.reader.enter();
+        let mut found = [0];
+        match to {
+            IpAddr::V4(to) => view.v4.lookup(&section, &[to.to_bits()], &mut found),
+            IpAddr::V6(to) => view.v6.lookup(&section, &[to.to_bits()], &mut found),
+        }
+        let way = table.next_hop(&section, found[0]);
+        let members: BTreeSet<u16> = match way.kind() {
+            Kind::Group => (0..=u8::MAX)
+                .map(|bucket| table.member(&section, way.group(), u32::from(bucket) << 24))
+                .collect(),
+            _ => BTreeSet::from([found[0]]),
+        };
+        let ways = members.into_iter().filter_map(|member| {
+            let way = table.next_hop(&section, member);
+            let link = u32::from(way.port()) + LINKS.start;
+            match way.kind() {
+                Kind::OnLink => Some((link, None)),
+                Kind::Unresolved => Some((link, Some(table.gateway(&section, member).ip()))),
+                Kind::None | Kind::Host | Kind::Blackhole => None,
+                other => panic!("{other:?}"),
+            }
+        });
+        ways.collect()
+    }
+}
+
+#[test]
+fn over_a_feed_packets_go_by_its_longest_match_and_by_what_is_the_kernel_s_own() {
+    for seed in 0..8 {
+        let mut random = Random::new(seed);
+        let mut fed = Fed::new();
+        for round in 0..200 {
+            let is_v6 = random.below(3) == 0;
+            let at = random.below(fed.feeder.tables().routes.len().max(1));
+            let old = fed
+                .feeder
+                .tables()
+                .routes
+                .iter()
+                .nth(at)
+                .map(|old| old.to_shared());
+            match random.below(12) {
+                0 => {
+                    let index = LINKS.start + random.below(LINKS.len()) as u32;
+                    let changed = link(1, index, random.below(3) > 0, 1_500);
+                    fed.writer.commit([changed]).unwrap();
+                }
+                1 => {
+                    let index = LINKS.start + random.below(LINKS.len()) as u32;
+                    let net = format!("10.{}.0.0/24", random.below(256));
+                    let made = of_kernel(table_id::MAIN, &net, kind::UNICAST, index);
+                    fed.writer.commit([made]).unwrap();
+                }
+                2..=4 => {
+                    let gone = old.map(Change::DeleteRoute);
+                    fed.feeder.commit(gone).unwrap();
+                }
+                _ => {
+                    let of = [kind::UNICAST, kind::UNICAST, kind::UNICAST, kind::BLACKHOLE];
+                    let of = of[random.below(4)];
+                    let mut hops = match of {
+                        kind::UNICAST => some_hops(&mut random, is_v6),
+                        _ => Vec::new(),
+                    };
+                    // As a file has them, in half of the runs.
+                    let is_far = seed % 2 == 0 && random.below(3) == 0;
+                    for hop in hops
+                        .iter_mut()
+                        .filter(|hop| is_far && hop.gateway.is_some())
+                    {
+                        hop.link = 0;
+                    }
+                    hops.truncate(if is_far { 1 } else { 3 });
+                    let mut put = route(table_id::MAIN, "10.0.0.0/8", body(of, hops));
+                    put.prefix = some_prefix(&mut random, is_v6);
+                    let put = Change::PutRoute(put, Placement::InsteadOfFirst);
+                    fed.feeder.commit([put]).unwrap();
+                }
+            }
+            fed.fill.follow(Duration::ZERO);
+            fed.fill.follow(Duration::ZERO);
+            for _ in 0..20 {
+                let to = some_address(&mut random, round % 3 == 0);
+                let (wanted, got) = (fed.expected(to), fed.met(to));
+                assert_eq!(got, wanted, "seed {seed}, round {round}, to {to}");
+            }
+        }
+        assert!(fed.feeder.tables().routes.len() > 5);
+        drop(fed.feeder);
+    }
+}
+
+#[test]
+fn a_feed_that_leaves_takes_its_routes_along() {
+    let mut fed = Fed::new();
+    let to: IpAddr = [10, 99, 0, 1].into();
+    let put = via("10.99.0.0/16", vec![hop(2, Some("10.32.0.9"), 1)]);
+    fed.feeder.commit([put]).unwrap();
+    fed.fill.follow(Duration::ZERO);
+    assert_eq!(fed.met(to), fed.expected(to));
+    assert_eq!(fed.met(to).len(), 1);
+    let Fed {
+        writer,
+        feeder,
+        mut fill,
+        mut reader,
+    } = fed;
+    drop(feeder);
+    fill.follow(Duration::ZERO);
+    assert_eq!(gateway(&mut fill, &mut reader, 0x0a63_0001), None);
+    // The router's own stays.
+    let mut found = [0];
+    let view = fill.views().swap_remove(0);
+    let section = reader.enter();
+    view.v4.lookup(&section, &[0x0a20_0001], &mut found);
+    assert_eq!(fill.table().next_hop(&section, found[0]).kind(), Kind::Host);
+    drop(section);
+    drop(writer);
+}
+
+#[test]
+fn what_stands_in_the_place_of_the_kernel_s_own_and_ways_that_change() {
+    let mut fed = Fed::new();
+    let gateways = |fed: &mut Fed, to: [u8; 4]| {
+        fed.fill.follow(Duration::ZERO);
+        fed.fill.follow(Duration::ZERO);
+        fed.met(to.into())
+    };
+    let on = |link: u32, gateway: &str| BTreeSet::from([(link, gateway.parse().ok())]);
+    // The route of the link's own prefix is replaced by somebody's: it is
+    // the kernel's own no more, and the feed knows none.
+    assert_eq!(gateways(&mut fed, [10, 48, 0, 9]), on(3, ""));
+    let mut static_one = body(kind::UNICAST, vec![hop(2, None, 1)]);
+    static_one.protocol = table::row::route::protocol::STATIC;
+    let row = route(table_id::MAIN, "10.48.0.0/24", static_one);
+    let changed = Change::PutRoute(row, Placement::InsteadOfFirst);
+    fed.writer.commit([changed]).unwrap();
+    assert_eq!(gateways(&mut fed, [10, 48, 0, 9]), BTreeSet::new());
+    // A gateway without a link, whose link goes and comes.
+    let far = |gateway: &str| via("10.99.0.0/16", vec![hop(0, Some(gateway), 1)]);
+    fed.feeder.commit([far("10.64.0.7")]).unwrap();
+    assert_eq!(gateways(&mut fed, [10, 99, 0, 1]), on(4, "10.64.0.7"));
+    fed.writer.commit([link(1, 4, false, 1_500)]).unwrap();
+    // By the default route, which is only a way and no packet's route.
+    assert_eq!(gateways(&mut fed, [10, 99, 0, 1]), on(2, "10.32.0.77"));
+    fed.writer.commit([link(1, 4, true, 1_500)]).unwrap();
+    assert_eq!(gateways(&mut fed, [10, 99, 0, 1]), on(4, "10.64.0.7"));
+    // A way that refuses is none, and shorter ones do not help.
+    let refusing = route(
+        table_id::MAIN,
+        "10.64.0.0/28",
+        body(kind::BLACKHOLE, Vec::new()),
+    );
+    let refuses = Change::PutRoute(refusing, Placement::Last);
+    fed.writer.commit([refuses]).unwrap();
+    assert_eq!(gateways(&mut fed, [10, 99, 0, 1]), BTreeSet::new());
+    // What is no way makes nothing anew.
+    let rebuilds = fed.fill.filled().rebuilds;
+    let other = via("172.16.0.0/12", vec![hop(2, None, 1)]);
+    fed.writer.commit([other]).unwrap();
+    fed.feeder.commit([far("10.64.0.99")]).unwrap();
+    assert_eq!(gateways(&mut fed, [10, 99, 0, 1]), on(4, "10.64.0.99"));
+    assert_eq!(fed.fill.filled().rebuilds, rebuilds);
+}

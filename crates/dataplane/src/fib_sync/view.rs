@@ -2,14 +2,17 @@
 
 use std::collections::hash_map::Entry;
 use std::collections::{BTreeSet, HashMap};
+use std::net::IpAddr;
 use std::sync::Arc;
 
 use fib::{Change, Route, Writer};
 use ipnet::{IpNet, Ipv4Net, Ipv6Net};
-use table::{AF_INET, AF_INET6, RouteRef, Tables};
+use table::row::route::table_id;
+use table::{AF_INET, AF_INET6, RouteRef, SharedRoute};
 
 use super::decide::{self, Chain, Decided, RouteDecision, Spec};
 use super::hops::Hops;
+use super::known::Known;
 use crate::forward::Ports;
 
 /// What differs between the families.
@@ -20,11 +23,13 @@ pub trait Address: fib::Address {
     fn prefix(self, len: u8) -> IpNet;
     /// The last address of a prefix.
     fn last(self, len: u8) -> Self;
-    /// All routes of the family in a table.
-    fn routes(tables: &Tables, table: u32) -> Box<dyn Iterator<Item = RouteRef<'_>> + '_>;
+    /// `AF_INET` or `AF_INET6`.
+    const FAMILY: u8;
 }
 
 impl Address for u32 {
+    const FAMILY: u8 = AF_INET;
+
     fn of(prefix: IpNet) -> Option<(Self, u8)> {
         match prefix {
             IpNet::V4(net) => Some((net.network().to_bits(), net.prefix_len())),
@@ -39,14 +44,11 @@ impl Address for u32 {
     fn last(self, len: u8) -> Self {
         self | Self::MAX.checked_shr(len.into()).unwrap_or(0)
     }
-
-    fn routes(tables: &Tables, table: u32) -> Box<dyn Iterator<Item = RouteRef<'_>> + '_> {
-        let routes = tables.routes.from(table, 0_u32.prefix(0));
-        Box::new(routes.take_while(move |route| is_of(route, table, true)))
-    }
 }
 
 impl Address for u128 {
+    const FAMILY: u8 = AF_INET6;
+
     fn of(prefix: IpNet) -> Option<(Self, u8)> {
         match prefix {
             IpNet::V6(net) => Some((net.network().to_bits(), net.prefix_len())),
@@ -61,22 +63,13 @@ impl Address for u128 {
     fn last(self, len: u8) -> Self {
         self | Self::MAX.checked_shr(len.into()).unwrap_or(0)
     }
-
-    fn routes(tables: &Tables, table: u32) -> Box<dyn Iterator<Item = RouteRef<'_>> + '_> {
-        let routes = tables.routes.from(table, 0_u128.prefix(0));
-        Box::new(routes.take_while(move |route| is_of(route, table, false)))
-    }
-}
-
-fn is_of(route: &RouteRef<'_>, table: u32, is_v4: bool) -> bool {
-    route.table == table && matches!(route.prefix, IpNet::V4(_)) == is_v4
 }
 
 type Map<K, V> = HashMap<K, V, foldhash::fast::RandomState>;
 
 /// What all parts of a fill look at while they bring a FIB up to date.
 pub struct Context<'a> {
-    pub tables: &'a Tables,
+    pub known: &'a Known,
     pub ports: &'a Ports,
     pub hops: &'a mut Hops,
     pub said: &'a mut RouteDecisions,
@@ -86,20 +79,36 @@ pub struct Context<'a> {
 /// million routes and some hundred of these. Good until a link, a port or a
 /// next-hop object changes.
 #[derive(Debug, Default)]
-pub struct RouteDecisions(Map<(usize, u8), (Arc<table::RouteBody>, RouteDecision)>);
+pub struct RouteDecisions {
+    by_body: Map<(usize, u8), (Arc<table::RouteBody>, RouteDecision)>,
+    /// Gateways without a link, whose ways were looked for among the
+    /// namespace's routes since everything was made anew.
+    ways: BTreeSet<IpAddr>,
+}
 
 /// Bodies remembered at most.
 const MAX_DECISIONS: usize = 1 << 16;
 
 impl RouteDecisions {
     pub fn clear(&mut self) {
-        self.0.clear();
+        self.by_body.clear();
+    }
+
+    /// Whether the way to any gateway was looked for.
+    pub fn has_ways(&self) -> bool {
+        !self.ways.is_empty()
+    }
+
+    /// Whether a route of the namespace may be the way to one of them.
+    pub fn is_way(&self, route: &SharedRoute) -> bool {
+        let (first, last) = (route.prefix.network(), route.prefix.broadcast());
+        route.table == table_id::MAIN && self.ways.range(first..=last).next().is_some()
     }
 
     /// What a route says, asked once for each body.
-    fn ask(&mut self, tables: &Tables, ports: &Ports, route: &RouteRef<'_>) -> RouteDecision {
-        if self.0.len() >= MAX_DECISIONS {
-            self.0.clear();
+    fn ask(&mut self, known: &Known, ports: &Ports, route: &RouteRef<'_>) -> RouteDecision {
+        if self.by_body.len() >= MAX_DECISIONS {
+            self.by_body.clear();
         }
         let family = match route.prefix {
             IpNet::V4(_) => AF_INET,
@@ -107,10 +116,12 @@ impl RouteDecisions {
         };
         // The body is kept, so that its address stays its own.
         let at = Arc::as_ptr(route.body) as usize;
-        match self.0.entry((at, family)) {
+        match self.by_body.entry((at, family)) {
             Entry::Occupied(said) => said.get().1.clone(),
             Entry::Vacant(place) => {
-                let says = decide::says(tables, ports, family, route.body);
+                let hops = route.body.next_hops.as_slice().iter();
+                self.ways.extend(hops.filter_map(decide::far_gateway));
+                let says = decide::says(known, ports, family, route.body);
                 place.insert((Arc::clone(route.body), says)).1.clone()
             }
         }
@@ -151,7 +162,7 @@ impl<A: Address> Kept<A> {
     }
 
     /// Notes that a route of a table has changed.
-    pub fn touch(&mut self, tables: &Tables, table: u32, prefix: IpNet) {
+    pub fn touch(&mut self, known: &Known, table: u32, prefix: IpNet) {
         let chain = &self.chain.tables;
         let Some(position) = chain.iter().position(|asked| *asked == table) else {
             return;
@@ -162,7 +173,7 @@ impl<A: Address> Kept<A> {
         self.dirty.insert((address, len));
         // What it shadows, or does no longer.
         for later in &chain[position + 1..] {
-            let within = tables.routes.within(*later, prefix);
+            let within = known.within(*later, prefix);
             self.dirty
                 .extend(within.filter_map(|route| A::of(route.prefix)));
         }
@@ -236,23 +247,23 @@ impl<A: Address> Kept<A> {
     fn decide_if_any(&mut self, around: &mut Context<'_>, at: (A, u8)) -> Option<Decided> {
         let decided = self.decide(around, at);
         // Its own route has decided, mostly: then there is one.
-        if decided.is_own || self.has_any(around.tables, at.0.prefix(at.1)) {
+        if decided.is_own || self.has_any(around.known, at.0.prefix(at.1)) {
             return Some(decided);
         }
         self.odd.remove(&at);
         None
     }
 
-    fn has_any(&self, tables: &Tables, prefix: IpNet) -> bool {
+    fn has_any(&self, known: &Known, prefix: IpNet) -> bool {
         let mut chain = self.chain.tables.iter();
-        chain.any(|table| tables.routes.exact(*table, prefix).next().is_some())
+        chain.any(|table| known.has(*table, prefix))
     }
 
     fn decide(&mut self, around: &mut Context<'_>, at: (A, u8)) -> Decided {
-        let (tables, ports) = (around.tables, around.ports);
+        let (known, ports) = (around.known, around.ports);
         let said = &mut *around.said;
-        let says = |route: &RouteRef<'_>| said.ask(tables, ports, route);
-        let decided = decide::decide(tables, &self.chain, at.0.prefix(at.1), says);
+        let says = |route: &RouteRef<'_>| said.ask(known, ports, route);
+        let decided = decide::decide(known, &self.chain, at.0.prefix(at.1), says);
         if decided.is_own {
             self.odd.remove(&at);
         } else {
@@ -324,7 +335,7 @@ impl<A: Address> Kept<A> {
             let table = self.chain.tables[position];
             let mut covered: Vec<(A, A)> = Vec::new();
             let mut last = None;
-            for route in A::routes(around.tables, table) {
+            for route in around.known.all(table, A::FAMILY) {
                 let Some(at) = A::of(route.prefix).filter(|at| last != Some(*at)) else {
                     continue;
                 };
@@ -336,7 +347,7 @@ impl<A: Address> Kept<A> {
                 let in_front = shadows.partition_point(|(_, end)| *end < from);
                 let is_apart = shadows.get(in_front).is_none_or(|(start, _)| *start > to);
                 let says = match is_apart && decide::counts(&route) {
-                    true => around.said.ask(around.tables, around.ports, &route),
+                    true => around.said.ask(around.known, around.ports, &route),
                     false => RouteDecision::Nothing,
                 };
                 let decided = match says {

@@ -30,11 +30,6 @@ use table::{KERNEL, MAX_FEEDERS};
 
 use super::RowLimits;
 
-/// The port that zebra connects to unless told otherwise (`FPM_DEFAULT_PORT`).
-pub const FPM_PORT: u16 = 2620;
-/// The port of BMP stations that GoBGP takes unless told otherwise; none is
-/// assigned.
-pub const BMP_PORT: u16 = 11_019;
 /// Bytes of a name at most.
 const MAX_NAME: usize = 32;
 

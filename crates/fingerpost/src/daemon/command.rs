@@ -1,12 +1,12 @@
 //! The command line of `fingerpost up`.
 
-use std::net::{IpAddr, SocketAddr};
+use std::net::SocketAddr;
 use std::path::PathBuf;
 
+use ::feed::{BMP_PORT, FPM_PORT, loopback_address};
 use clap::{Arg, ArgAction, ArgMatches, Command, ValueHint, value_parser};
 
-use crate::config::feed::{BMP_PORT, FPM_PORT, Kind};
-use crate::config::{self, Feed};
+use crate::config;
 
 /// How the daemon is started.
 #[derive(Debug, Clone, Default)]
@@ -112,22 +112,11 @@ pub fn wanted(matches: &ArgMatches) -> Up {
 }
 
 fn fpm_address(text: &str) -> Result<SocketAddr, String> {
-    address(text, Kind::Fpm, FPM_PORT, "frr")
+    loopback_address(text, FPM_PORT)
 }
 
 fn bmp_address(text: &str) -> Result<SocketAddr, String> {
-    address(text, Kind::Bmp, BMP_PORT, "bmp")
-}
-
-/// Where the peers of the feed of a name connect, of this host only.
-fn address(text: &str, kind: Kind, port: u16, name: &str) -> Result<SocketAddr, String> {
-    let address = text.parse::<SocketAddr>();
-    let address = address.or_else(|_| text.parse().map(|ip: IpAddr| (ip, port).into()));
-    let wrong = |_| format!("an address is expected, such as 127.0.0.1:{port}");
-    let address = address.map_err(wrong)?;
-    let wrong = |error| format!("{error}, in `[feed.{name}]` of the configuration");
-    Feed::at(kind, address).check().map_err(wrong)?;
-    Ok(address)
+    loopback_address(text, BMP_PORT)
 }
 
 /// Octets, also as `64M` or `2G`.
@@ -164,7 +153,7 @@ mod tests {
         assert!(fpm_address("192.0.2.1:2620").unwrap_err().contains("peers"));
         assert!(fpm_address("2620").is_err());
         assert_eq!(bmp_address("::1").unwrap().port(), 11_019);
-        assert!(bmp_address("0.0.0.0").unwrap_err().contains("[feed.bmp]"));
+        assert!(bmp_address("0.0.0.0").unwrap_err().contains("peers"));
         for wrong in ["", "M", "1K", "12X", "99999999999T", "-1"] {
             assert!(record_limit(wrong).is_err(), "{wrong}");
         }

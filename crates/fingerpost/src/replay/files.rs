@@ -23,6 +23,9 @@ const BZIP2: &[u8] = b"BZh";
 const ZSTD: &[u8] = &[0x28, 0xb5, 0x2f, 0xfd];
 /// Octets by which files are told apart.
 const BEGINNING: u64 = 64;
+/// Files of a collector that stay open from the first look at them, with the
+/// rights of that moment; a year of messages is a hundred thousand files.
+const MAX_OPEN: usize = 64;
 /// How a recording begins.
 const RECORDING: &[u8] = b"FPREC";
 
@@ -42,12 +45,30 @@ pub struct Opened {
     pub reader: Reader<Box<dyn Read + Send>>,
 }
 
-/// A collector's file.
+/// A collector's file: open, or to be opened again when it is its turn.
 pub struct OpenedMrt {
     /// Its name.
     pub path: PathBuf,
+    reader: Option<MrtReader>,
+}
+
+/// A collector's file, unpacked.
+type MrtReader = bgp::mrt::Reader<Box<dyn Read + Send>>;
+
+impl OpenedMrt {
     /// Its records.
-    pub reader: bgp::mrt::Reader<Box<dyn Read + Send>>,
+    pub fn reader(&mut self) -> io::Result<&mut MrtReader> {
+        let reader = match self.reader.take() {
+            Some(reader) => reader,
+            None => unpacked(input(&self.path)?),
+        };
+        Ok(self.reader.insert(reader))
+    }
+}
+
+/// Unpacks ahead of who reads.
+fn unpacked(from: impl Read + Send + 'static) -> MrtReader {
+    bgp::mrt::Reader::new(Box::new(Ahead::of(Box::new(from))))
 }
 
 /// What is read, and how it begins.
@@ -67,8 +88,9 @@ pub fn open(paths: &[PathBuf]) -> Result<Files> {
         let from = Cursor::new(begins).chain(from);
         match header {
             Some(header) if !is_recording => {
-                let from: Box<dyn Read + Send> = Box::new(Ahead::of(Box::new(from)));
-                let reader = bgp::mrt::Reader::new(from);
+                // What is no file has no second beginning.
+                let stays = collected.len() < MAX_OPEN || !path.is_file();
+                let reader = stays.then(|| unpacked(from));
                 let path = path.clone();
                 collected.push((
                     (header.at_micros, header.is_message()),

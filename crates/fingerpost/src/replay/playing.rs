@@ -14,7 +14,7 @@ use table::{Limits, Source};
 
 use super::files::Files;
 use super::until::Until;
-use mrt::Mrt;
+pub use mrt::Mrt;
 use recorded::Recorded;
 
 /// Exit status of a replay that could not read all.

@@ -13,6 +13,7 @@ mod common;
 mod cuts;
 mod door;
 mod equal;
+mod forwarded;
 mod frr;
 mod shown;
 

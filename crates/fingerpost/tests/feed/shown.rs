@@ -60,9 +60,30 @@ fn every_view_shows_a_feed_and_says_when_its_peer_is_gone() {
         ],
     );
     assert!(get.contains("via 10.1.0.2 dev v0"), "{get}");
+    let get = ["route", "get", "192.0.2.9", "--source", "frr"];
+    let got = says(&netns, &get);
+    assert_eq!(
+        got,
+        "192.0.2.9 via 10.1.0.2 dev v0 table main proto static metric 20 \n    \
+         match 192.0.2.0/24 source frr not-applied rules,source-address \n"
+    );
+    // The kernel's own answer is another one: it has a source address.
+    assert!(says(&netns, &get[..3]).contains("src 10.1.0.1"));
+    let nowhere = fingerpost(&netns, &["route", "get", "203.0.113.9", "--source", "frr"]);
+    let complaint = String::from_utf8_lossy(&nowhere.stderr).into_owned();
+    assert!(
+        complaint.contains("frr has no way to 203.0.113.9"),
+        "{complaint}"
+    );
     let curl = |path: &str| netns.run("curl", &["-sf", &format!("http://127.0.0.1:9797{path}")]);
     let rows = curl("/v1/routes?source=frr&to=192.0.2.0/24").unwrap();
     assert!(rows.contains("\"gateway\":\"10.1.0.2\""), "{rows}");
+    let got = curl("/v1/routes/get?address=192.0.2.9&source=frr").unwrap();
+    assert!(
+        got.contains("\"match\":\"192.0.2.0/24\",\"source\":\"frr\""),
+        "{got}"
+    );
+    assert!(curl("/v1/routes/get?address=192.0.2.9&source=nobody").is_err());
     let metrics = curl("/metrics").unwrap();
     for line in [
         "fingerpost_feeder_connected{source=\"frr\"} 1",

@@ -12,6 +12,8 @@ mod common;
 
 mod browser;
 
+use std::io::Write;
+use std::net::TcpStream;
 use std::os::unix::fs::PermissionsExt;
 
 use browser::{Browser, DOWN, END, ENTER, ESCAPE, HOME, TAB};
@@ -372,4 +374,58 @@ fn grouped(number: usize) -> String {
         .map(|group| std::str::from_utf8(group).unwrap())
         .collect();
     groups.join(",")
+}
+
+/// A frame of FRR 10.3's zebra as it came: 16.0.0.0/24 by its next hop 6,
+/// with the metric 20, made by OSPF.
+const FRAME: [u8; 56] = [
+    0x01, 0x01, 0x00, 0x38, 0x34, 0x00, 0x00, 0x00, 0x18, 0x00, 0x01, 0x05, 0x00, 0x00, 0x00, 0x00,
+    0x45, 0x2f, 0x7a, 0xb4, 0x02, 0x18, 0x00, 0x00, 0xfe, 0xba, 0x00, 0x01, 0x00, 0x00, 0x00, 0x00,
+    0x08, 0x00, 0x01, 0x00, 0x10, 0x00, 0x00, 0x00, 0x08, 0x00, 0x06, 0x00, 0x14, 0x00, 0x00, 0x00,
+    0x08, 0x00, 0x1e, 0x00, 0x06, 0x00, 0x00, 0x00,
+];
+
+#[test]
+fn whose_routes_are_shown_is_a_choice() {
+    let Some(netns) = furnished("page-fed") else {
+        return;
+    };
+    let _daemon = Daemon::up(&netns, &["--fpm", "127.0.0.1"]);
+    let connected = netns.inside(|| TcpStream::connect("127.0.0.1:2620"));
+    let mut zebra = connected.unwrap().unwrap();
+    zebra.write_all(&FRAME).unwrap();
+    let browser = Browser::start(&netns, 1280, 800);
+    browser.go(&format!("{PAGE}#/routes"));
+    browser.sees("#layer", |text| {
+        text.contains("10.1.0.0/16") && !text.contains("16.0.0.0/24")
+    });
+    browser.shows("#source-label", "kernel");
+    let choose = |name: &str| {
+        browser.run(&format!(
+            "const s = document.getElementById('source'); s.value = '{name}'; \
+             s.dispatchEvent(new Event('change'))"
+        ));
+    };
+    choose("frr");
+    browser.sees("#layer", |text| {
+        text.contains("16.0.0.0/24") && !text.contains("10.1.0.0/16")
+    });
+    browser.shows("#hint", "Told by frr");
+    // Each source has its say about a route.
+    browser.click("#layer .row:nth-child(1)");
+    browser.sees("#why", |text| {
+        text.contains("kernel") && text.contains("frr")
+    });
+    browser.shot("fed");
+    browser.press(&[ESCAPE]);
+    // Links are the kernel's alone.
+    browser.click("nav a[data-part=links]");
+    browser.sees("#source-label", str::is_empty);
+    browser.click("nav a[data-part=routes]");
+    browser.shows("#layer", "16.0.0.0/24");
+    choose("");
+    browser.sees("#layer", |text| {
+        text.contains("10.1.0.0/16") && !text.contains("16.0.0.0/24")
+    });
+    is_quiet(&browser);
 }

@@ -11,6 +11,7 @@
 #[path = "../common/mod.rs"]
 mod common;
 
+mod collected;
 mod kept;
 mod live;
 mod trouble;

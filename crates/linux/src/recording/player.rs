@@ -4,11 +4,11 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use netlink::message::{kind, messages};
-use table::{Limits, Phase, TableFull, Writer};
+use table::{Limits, Phase, SourceState, TableFull, Writer};
 
 use super::format::{BadRecord, Input, Outcome, Purpose, Record, Which};
 use super::reader::Head;
-use super::replayed::{Replayed, Shared};
+use super::replayed::Replayed;
 use crate::dump::SEQUENCE;
 use crate::mirror::ip_statistics::Texts;
 use crate::mirror::machine::{Applied, Found, Machine, Refused};
@@ -40,7 +40,7 @@ struct Played {
     inode: u64,
     name: String,
     machine: Machine,
-    shared: Arc<Shared>,
+    state: Arc<SourceState>,
     purpose: Purpose,
     which: Which,
     applied: Applied,
@@ -166,7 +166,7 @@ impl Player {
         self.unpublished = 0;
         let newest = self.progress.newest_micros;
         for one in &mut self.played {
-            one.shared.set_clock(newest);
+            one.state.set_clock(newest);
             if std::mem::take(&mut one.is_touched) {
                 one.publish();
             }
@@ -183,14 +183,14 @@ impl Player {
             }
             let writer = Writer::new(self.limits);
             let reader = writer.reader();
-            let shared = Arc::new(Shared::default());
-            let replayed = Replayed::new(inode, reader, Arc::clone(&shared));
+            let state = Arc::new(SourceState::default());
+            let replayed = Replayed::new(inode, reader, Arc::clone(&state));
             self.new.push((name.to_owned(), replayed));
             self.played.push(Played {
                 inode,
                 name: name.to_owned(),
                 machine: Machine::new(writer, self.limits),
-                shared,
+                state,
                 purpose: Purpose::Load,
                 which: Which::All,
                 applied: Applied::default(),
@@ -228,7 +228,7 @@ impl Played {
             }
             Input::Overrun => {
                 machine.overrun();
-                self.shared.update(|status| {
+                self.state.update(|status| {
                     status.overruns += 1;
                     status.phase = Phase::Resyncing;
                 });
@@ -236,7 +236,7 @@ impl Played {
             Input::Speeds(known) => machine.speeds(known, now_millis),
             Input::Ip(texts) => machine.ip(&Texts(texts.map(str::to_owned)), now_millis),
             Input::Ended(why) => self
-                .shared
+                .state
                 .update(|status| status.phase = Phase::Ended(why.to_owned())),
             Input::Gap { .. } => machine.gap(),
             Input::Namespace { .. } | Input::Unknown(_) => {}
@@ -274,7 +274,7 @@ impl Played {
 
     fn refused(&self, refused: &Refused) {
         let incomplete = self.machine.incomplete().clone();
-        self.shared.update(|status| {
+        self.state.update(|status| {
             status.incomplete = incomplete;
             for (table, rows) in refused {
                 *status.refused.entry(table).or_default() += rows;
@@ -287,7 +287,7 @@ impl Played {
         self.refused(&found.refused);
         let full = found.full.as_ref().map(TableFull::to_string);
         let (purpose, which) = (self.purpose, self.which);
-        self.shared.update(|status| {
+        self.state.update(|status| {
             status.interrupted_dumps += interrupted;
             status.full = full.or(status.full.take());
             match purpose {
@@ -314,7 +314,7 @@ impl Played {
         self.machine.writer().publish();
         let applied = std::mem::take(&mut self.applied);
         let has_gap = !self.machine.is_whole();
-        self.shared.update(|status| {
+        self.state.update(|status| {
             status.has_gap = has_gap;
             status.events += applied.events;
             status.malformed += applied.malformed;

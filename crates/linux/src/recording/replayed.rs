@@ -1,10 +1,9 @@
 //! The tables of a namespace as a recording has them: a source like a
 //! mirror, whose time is the recording's.
 
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
-use table::{Reader, Samples, Source, Status};
+use table::{Reader, Samples, Source, SourceState, Status};
 
 use crate::mirror::now_millis;
 
@@ -13,39 +12,15 @@ use crate::mirror::now_millis;
 pub struct Replayed {
     inode: u64,
     reader: Reader,
-    shared: Arc<Shared>,
-}
-
-/// What the player and the owner of a [`Replayed`] share.
-#[derive(Debug, Default)]
-pub(super) struct Shared {
-    status: Mutex<Status>,
-    /// The time that the replay has reached, microseconds since the epoch;
-    /// 0: none yet.
-    clock_micros: AtomicU64,
-}
-
-impl Shared {
-    /// The replay has reached this time.
-    pub(super) fn set_clock(&self, micros: u64) {
-        self.clock_micros.store(micros, Ordering::Relaxed);
-    }
-
-    pub(super) fn update(&self, change: impl FnOnce(&mut Status)) {
-        change(&mut self.status());
-    }
-
-    fn status(&self) -> MutexGuard<'_, Status> {
-        self.status.lock().unwrap_or_else(PoisonError::into_inner)
-    }
+    state: Arc<SourceState>,
 }
 
 impl Replayed {
-    pub(super) fn new(inode: u64, reader: Reader, shared: Arc<Shared>) -> Self {
+    pub(super) fn new(inode: u64, reader: Reader, state: Arc<SourceState>) -> Self {
         Self {
             inode,
             reader,
-            shared,
+            state,
         }
     }
 
@@ -61,7 +36,7 @@ impl Source for Replayed {
     }
 
     fn status(&self) -> Status {
-        self.shared.status().clone()
+        self.state.status()
     }
 
     /// What was sampled is all there will be.
@@ -70,7 +45,7 @@ impl Source for Replayed {
     }
 
     fn now_millis(&self) -> u64 {
-        match self.shared.clock_micros.load(Ordering::Relaxed) {
+        match self.state.clock_micros() {
             0 => now_millis(),
             micros => micros / 1000,
         }

@@ -12,7 +12,7 @@ use dataplane::worker::{Clock, Worker};
 use dataplane::{Batch, Cache, Capture, Counters, LinkType, Pool, Port, PortError, Received, Sent};
 use memory::quiescent::Domain;
 
-use super::known::{self, Known, ReadTables};
+use super::known::{self, Known, Readers};
 use super::report::Report;
 use super::{Forward, requests};
 
@@ -21,7 +21,7 @@ const MAX_PACKET_BYTES: usize = 262_144;
 /// For one packet and what is made of it: fragments, those that waited.
 const BUFFERS: usize = 256;
 
-pub fn run(asked: &Forward, read: ReadTables, input: &Path) -> Result<Report> {
+pub fn run(asked: &Forward, read: &Readers, input: &Path) -> Result<Report> {
     let in_link = asked.in_link.as_deref().context("say --in LINK")?;
     let known = Known::open(asked, read, || Ok(()))?;
     let pool = Pool::new(BUFFERS, MAX_PACKET_BYTES)?;
@@ -47,8 +47,9 @@ pub fn run(asked: &Forward, read: ReadTables, input: &Path) -> Result<Report> {
         ..Attachment::ethernet(link)
     });
     let domain = Domain::new(1);
-    let mut fill = FibSync::new(
+    let mut fill = FibSync::over(
         reader,
+        known.routes(),
         &domain,
         attachments.collect(),
         FibSyncSettings::default(),
@@ -82,6 +83,7 @@ pub fn run(asked: &Forward, read: ReadTables, input: &Path) -> Result<Report> {
     }
     capture.finish()?;
     let mut report = Report::new(fill.filled());
+    report.routes = known.routes_state();
     report.add(state, &|_| input.display().to_string());
     report.unresolved = requests.try_iter().count() as u64;
     Ok(report)

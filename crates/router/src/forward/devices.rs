@@ -15,7 +15,7 @@ use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::low_level::pipe;
 use tracing::warn;
 
-use super::known::{Known, ReadTables};
+use super::known::{Known, Readers};
 use super::report::Report;
 use super::requests::{self, Carrier};
 use super::{Device, Forward};
@@ -35,7 +35,7 @@ const PATIENCE: Duration = Duration::from_millis(5);
 /// How long a worker may take to say how it stands.
 const ANSWER: Duration = Duration::from_secs(5);
 
-pub fn run(asked: &Forward, read: ReadTables) -> Result<Report> {
+pub fn run(asked: &Forward, read: &Readers) -> Result<Report> {
     let mut end = caught()?;
     let engines = match &asked.nat {
         Some(rules) => crate::nat::engines_by_rules(rules, asked.workers)?,
@@ -53,7 +53,8 @@ pub fn run(asked: &Forward, read: ReadTables) -> Result<Report> {
         ..Attachment::bare(&device.link)
     });
     let settings = FibSyncSettings::default();
-    let mut fill = FibSync::new(known.reader(), &domain, attachments.collect(), settings)
+    let (reader, routes) = (known.reader(), known.routes());
+    let mut fill = FibSync::over(reader, routes, &domain, attachments.collect(), settings)
         .context("compiling the routes")?;
     let (asks, asked_for) = requests::rings();
     let mut workers = start(asked, engines, &devices, &mut fill, &domain, &asks)?;
@@ -83,6 +84,7 @@ pub fn run(asked: &Forward, read: ReadTables) -> Result<Report> {
     }
     let mut report = Report::new(fill.filled());
     report.unresolved = unresolved;
+    report.routes = known.routes_state();
     for worker in workers.all {
         let state: State = worker.stop();
         report.add(state, &|number| {

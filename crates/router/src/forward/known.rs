@@ -1,75 +1,168 @@
 //! The tables that packets are forwarded by: a namespace's mirror, or a
-//! file.
+//! file; with their own routes, or with those of zebra or of BGP tables.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
+use feed::{Door, Feed, FpmFeed, Server};
 use linux::{Mirror, Namespace, Options, Phase};
 use table::row::link::hardware;
-use table::{Link, Reader, Writer};
+use table::{Limits, Link, Reader, Source, Writer};
 
 use super::Forward;
 
 /// Reads a file of tables; links that it does not name are made up, by
-/// these names. The words of such a file are those of changes, which this
-/// crate does not know: the program brings the reader.
+/// these names.
 pub type ReadTables = fn(&Path, &[&str]) -> Result<Writer>;
+
+/// Reads files of BGP tables; the routes of a peer, or the best.
+pub type ReadRoutes = fn(&[PathBuf], Option<&str>) -> Result<Box<dyn Source>>;
+
+/// Who reads files. Their words are those of changes and of replays, which
+/// this crate does not know: the program brings the readers.
+#[derive(Debug, Clone, Copy)]
+pub struct Readers {
+    /// Of `--tables`.
+    pub tables: ReadTables,
+    /// Of `--routes`.
+    pub routes: ReadRoutes,
+}
 
 /// How long the first listing of a namespace may take.
 const PATIENCE: Duration = Duration::from_secs(60);
+/// What the routes of `--fpm` are called.
+const FEED: &str = "frr";
 
 /// Tables, kept as long as this.
-pub enum Known {
+pub struct Known {
+    own: Own,
+    routes: Option<Routes>,
+}
+
+/// Links, neighbours, addresses, rules, and routes.
+enum Own {
     /// A namespace's.
     Mirrored(Mirror),
     /// A file's.
     File(Box<Writer>),
 }
 
+/// Routes in the place of those.
+enum Routes {
+    /// What zebra tells.
+    Fed { reader: Reader, _server: Server },
+    /// A file's.
+    Read(Box<dyn Source>),
+}
+
 impl Known {
     /// Reads or mirrors what was asked for; ready when it returns. Before a
-    /// mirror's thread starts, `give_up` says which rights it has.
+    /// thread starts, `give_up` says which rights it has.
     pub fn open(
         asked: &Forward,
-        read: ReadTables,
+        read: &Readers,
         give_up: impl FnOnce() -> Result<()>,
     ) -> Result<Self> {
-        if let Some(path) = &asked.tables {
-            let devices = asked.tun.iter().map(|device| device.link.as_str());
-            let links: Vec<&str> = devices.chain(asked.host.as_deref()).collect();
-            return read(path, &links).map(|writer| Self::File(Box::new(writer)));
-        }
-        let namespace = match &asked.netns {
-            Some(spec) => Namespace::open(spec),
-            None => Namespace::current(),
+        let door = asked.fpm.map(|address| {
+            Door::open(address, &[])
+                .with_context(|| format!("cannot listen for zebra at {address}"))
+        });
+        let door = door.transpose()?;
+        let own = match &asked.tables {
+            Some(path) => {
+                let devices = asked.tun.iter().map(|device| device.link.as_str());
+                let links: Vec<&str> = devices.chain(asked.host.as_deref()).collect();
+                let writer = (read.tables)(path, &links)?;
+                give_up()?;
+                Own::File(Box::new(writer))
+            }
+            None => Own::Mirrored(mirrored(asked, give_up)?),
         };
-        let namespace = namespace.context("finding the namespace")?;
-        give_up()?;
-        let mirror = Mirror::start(namespace, Options::default())
-            .context("mirroring the namespace's tables")?;
-        match mirror.wait_ready(PATIENCE) {
-            Phase::Loading => bail!("the tables were not listed within {PATIENCE:?}"),
-            Phase::Ended(why) | Phase::Disconnected(why) => bail!("the mirror ended: {why}"),
-            Phase::Live | Phase::Resyncing => Ok(Self::Mirrored(mirror)),
+        let routes = match (door, asked.routes.as_slice()) {
+            (Some(door), _) => Some(own.fed(door)?),
+            (None, []) => None,
+            (None, files) => Some(Routes::Read((read.routes)(files, asked.source.as_deref())?)),
+        };
+        Ok(Self { own, routes })
+    }
+
+    /// A reader of links, neighbours, addresses and rules, and of routes.
+    pub fn reader(&self) -> Reader {
+        match &self.own {
+            Own::Mirrored(mirror) => mirror.reader(),
+            Own::File(writer) => writer.reader(),
         }
     }
 
-    /// A reader of them.
-    pub fn reader(&self) -> Reader {
-        match self {
-            Self::Mirrored(mirror) => mirror.reader(),
-            Self::File(writer) => writer.reader(),
-        }
+    /// A reader of the routes that take the place of those.
+    pub fn routes(&self) -> Option<Reader> {
+        self.routes.as_ref().map(|routes| match routes {
+            Routes::Fed { reader, .. } => reader.clone(),
+            Routes::Read(source) => source.reader(),
+        })
+    }
+
+    /// How those routes are, and how many of them had no place.
+    pub fn routes_state(&self) -> Option<String> {
+        let reader = self.routes()?;
+        let status = match self.routes.as_ref()? {
+            Routes::Fed { .. } => {
+                let all = self.reader().snapshot();
+                let feed = all.owners().find(|owner| owner.name() == FEED)?;
+                feed.status()
+            }
+            Routes::Read(source) => source.status(),
+        };
+        let refused = reader.snapshot().refused.by_table();
+        let refused: u64 = refused.into_iter().map(|(_, refused)| refused).sum();
+        let state = status.in_words();
+        Some(match refused {
+            0 => state,
+            refused => format!("{state}; {refused} rows had no place"),
+        })
     }
 
     /// The namespace they are of.
     pub fn namespace(&self) -> Result<Option<Namespace>> {
-        Ok(match self {
-            Self::Mirrored(mirror) => Some(mirror.namespace()?),
-            Self::File(_) => None,
+        Ok(match &self.own {
+            Own::Mirrored(mirror) => Some(mirror.namespace()?),
+            Own::File(_) => None,
         })
+    }
+}
+
+impl Own {
+    /// Has zebra's routes stand beside these.
+    fn fed(&self, door: Door) -> Result<Routes> {
+        let (feeders, reader) = match self {
+            Self::Mirrored(mirror) => (mirror.feeders(), mirror.reader()),
+            Self::File(writer) => (writer.feeders(), writer.reader()),
+        };
+        let feeder = feeders.join(FEED, Limits::default())?;
+        let reader = reader.of(FEED).context("nobody feeds routes")?;
+        let server = Server::start(vec![Feed::Fpm(FpmFeed { door, feeder })]);
+        Ok(Routes::Fed {
+            reader,
+            _server: server.context("starting the feed's thread")?,
+        })
+    }
+}
+
+fn mirrored(asked: &Forward, give_up: impl FnOnce() -> Result<()>) -> Result<Mirror> {
+    let namespace = match &asked.netns {
+        Some(spec) => Namespace::open(spec),
+        None => Namespace::current(),
+    };
+    let namespace = namespace.context("finding the namespace")?;
+    give_up()?;
+    let mirror =
+        Mirror::start(namespace, Options::default()).context("mirroring the namespace's tables")?;
+    match mirror.wait_ready(PATIENCE) {
+        Phase::Loading => bail!("the tables were not listed within {PATIENCE:?}"),
+        Phase::Ended(why) | Phase::Disconnected(why) => bail!("the mirror ended: {why}"),
+        Phase::Live | Phase::Resyncing => Ok(mirror),
     }
 }
 

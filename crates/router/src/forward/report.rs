@@ -23,6 +23,8 @@ pub struct Report {
     pub unresolved: u64,
     /// Why ports could not go on, each once.
     pub failures: Vec<String>,
+    /// How the routes are that took the place of the namespace's, if any did.
+    pub routes: Option<String>,
 }
 
 impl Report {
@@ -36,6 +38,7 @@ impl Report {
             ports: Vec::new(),
             unresolved: 0,
             failures: Vec::new(),
+            routes: None,
         }
     }
 
@@ -74,6 +77,9 @@ impl Report {
             filled.neighbours,
             filled.refused
         )?;
+        if let Some(routes) = &self.routes {
+            writeln!(out, "routes: {routes}")?;
+        }
         for node in Node::ALL {
             writeln!(
                 out,
@@ -137,6 +143,7 @@ impl Report {
             "translation": translated,
             "ports": ports,
             "requests_lost": self.unresolved,
+            "routes": self.routes,
             "tables": {
                 "generation": filled.generation.0,
                 "prefixes_v4": filled.prefixes_v4,

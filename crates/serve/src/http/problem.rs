@@ -107,7 +107,9 @@ impl Problem {
 impl From<BadQuestion> for Problem {
     fn from(bad: BadQuestion) -> Self {
         let status = match bad {
-            BadQuestion::NoSuchDevice(_) | BadQuestion::NoRoute { .. } => StatusCode::NOT_FOUND,
+            BadQuestion::NoSuchDevice(_)
+            | BadQuestion::NoRoute { .. }
+            | BadQuestion::NoRouteOf { .. } => StatusCode::NOT_FOUND,
             _ => StatusCode::BAD_REQUEST,
         };
         Self::new(status, bad.to_string())

@@ -84,9 +84,7 @@ impl Asked {
         }
         settle_family(&mut filter);
         let whole = Arc::clone(&namespace.source);
-        let namespace = namespace
-            .of(filter.source.as_deref())
-            .map_err(|why| Problem::bad_request(format!("parameter `source`: {why}")))?;
+        let namespace = of_source(&namespace, filter.source.as_deref())?;
         let mut output = query::output(&mut parameters, &request.headers)?;
         output.netns = netns.map(|netns| netns.into_owned());
         let question = Question {
@@ -493,11 +491,17 @@ impl http_body::Body for Page {
     }
 }
 
+/// A namespace with the rows of the source that is asked for.
+fn of_source(namespace: &Namespace, source: Option<&str>) -> Result<Namespace, Problem> {
+    let found = namespace.of(source);
+    found.map_err(|why| Problem::bad_request(format!("parameter `source`: {why}")))
+}
+
 /// Answers which route a packet would take.
 pub async fn route_get(shared: &Arc<Shared>, request: &Parts) -> Result<Response, Problem> {
     let mut parameters = Parameters::parse(request.uri.query())?;
     let netns = parameters.take("netns")?;
-    let namespace = shared.namespace(netns.as_deref())?;
+    let whole = shared.namespace(netns.as_deref())?;
     let address = parameters.take("address")?.ok_or_else(|| {
         Problem::bad_request("parameter `address` is missing: /v1/routes/get?address=192.0.2.1")
     })?;
@@ -510,14 +514,18 @@ pub async fn route_get(shared: &Arc<Shared>, request: &Parts) -> Result<Response
     parameters.finish()?;
     let mut question = packet.question(address);
     question.output = output;
+    let namespace = of_source(&whole, question.source.as_deref())?;
     let tables = namespace.tables();
     let asked = Asked {
         question: Question {
             object: Object::Route,
-            filter: Filter::default(),
+            filter: Filter {
+                source: question.source.clone(),
+                ..Filter::default()
+            },
             output: question.output.clone(),
         },
-        whole: Arc::clone(&namespace.source),
+        whole: whole.source,
         namespace,
         limit: None,
         skip: 0,

@@ -93,10 +93,9 @@ impl<'a> Lookup<'a> {
             fits && self.is_alive(hop, route.body.kind)
         });
         if hops.is_empty() {
-            return match route.body.nexthop_id {
-                Some(_) => Said::Miss,
-                None => Said::Next,
-            };
+            // That is the kernel's trie, and no feed has one.
+            let ends_leaf = route.body.nexthop_id.is_some() && self.tables.named.is_none();
+            return if ends_leaf { Said::Miss } else { Said::Next };
         }
         let mut found = self.found(route, hops);
         if must.is_some() {

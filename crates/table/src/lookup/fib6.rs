@@ -97,7 +97,8 @@ impl<'a> Lookup<'a> {
             let is_good = self.is_alive_v6(&route, hop) && !(reachable && self.fails(hop));
             is_good.then(|| self.score(&route, hop.link))?
         };
-        let is_object = route.body.nexthop_id.is_some();
+        // Of a feed's rows each hop is looked at, as of those without one.
+        let is_object = route.body.nexthop_id.is_some() && self.tables.named.is_none();
         // Of an object the first that will do at all, else the best.
         let mut scores = hops.iter().filter_map(score_of);
         let score = if is_object {
@@ -153,7 +154,11 @@ impl<'a> Lookup<'a> {
     /// Whether the link that is named is an order: not where the source is
     /// given as well, unless the destination has a meaning on a link only
     /// (`rt6_need_strict`).
+    /// Of a feed's rows it always is.
     fn is_strict(&self) -> bool {
+        if self.tables.named.is_some() {
+            return true;
+        }
         let IpAddr::V6(to) = self.packet.destination else {
             return true;
         };

@@ -1,13 +1,16 @@
 //! The routes of one family in their two orders, and how they come and go.
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use super::key::{BodyKey, Key, RunKey};
 use super::{Placement, Put, RouteCount};
-use crate::ordered::Ordered;
+use crate::ordered::{Build, Ordered};
 use crate::prefix::RouteAddress;
 use crate::route_bodies::{Bodies, BodyId, Interner};
 use crate::row::route::{Route, RouteBody};
+
+/// To each route of a body its ordinal.
+type ByBody<A> = ByBody<A>;
 
 /// Where numbering of a run starts: half of the numbers are before it.
 pub(super) const FIRST_ORDINAL: u32 = 1 << 31;
@@ -16,8 +19,10 @@ pub(super) const FIRST_ORDINAL: u32 = 1 << 31;
 #[derive(Debug, Clone)]
 pub(super) struct Family<A: RouteAddress> {
     pub(super) by_prefix: Ordered<Key<A>, BodyId>,
-    /// To each route of a body its ordinal.
-    pub(super) by_body: Ordered<BodyKey<A>, u32>,
+    /// To each route of a body its ordinal; see [`Family::by_body`].
+    by_body: ByBody<A>,
+    /// The same of routes that were loaded whole, made when it is asked for.
+    loaded: Option<Arc<OnceLock<ByBody<A>>>>,
     /// How many there are, by table.
     pub(super) counts: Ordered<u32, RouteCount>,
 }
@@ -27,6 +32,7 @@ impl<A: RouteAddress> Default for Family<A> {
         Self {
             by_prefix: Ordered::default(),
             by_body: Ordered::default(),
+            loaded: None,
             counts: Ordered::default(),
         }
     }
@@ -34,7 +40,43 @@ impl<A: RouteAddress> Default for Family<A> {
 
 impl<A: RouteAddress> Family<A> {
     pub(super) fn heap_bytes(&self) -> usize {
-        self.by_prefix.heap_bytes() + self.by_body.heap_bytes() + self.counts.heap_bytes()
+        let loaded = self.loaded.as_ref().and_then(|loaded| loaded.get());
+        let by_body = loaded.unwrap_or(&self.by_body).heap_bytes();
+        self.by_prefix.heap_bytes() + by_body + self.counts.heap_bytes()
+    }
+
+    /// Of routes that were loaded whole. Their order by body is made when it
+    /// is first asked for: a file that is asked for prefixes alone never
+    /// needs it, and it is half of the memory and of the time of a load.
+    pub(super) fn of_load(
+        by_prefix: Ordered<Key<A>, BodyId>,
+        counts: Ordered<u32, RouteCount>,
+    ) -> Self {
+        Self {
+            by_prefix,
+            counts,
+            by_body: Ordered::default(),
+            loaded: Some(Arc::default()),
+        }
+    }
+
+    /// To each route of a body its ordinal. O(1); the first time after a
+    /// load O(n), some 60 ms for a million, for which others who need it
+    /// wait.
+    pub(super) fn by_body(&self) -> &ByBody<A> {
+        match &self.loaded {
+            None => &self.by_body,
+            Some(loaded) => loaded.get_or_init(|| by_body(&self.by_prefix)),
+        }
+    }
+
+    /// The same, to be changed.
+    fn by_body_mut(&mut self) -> &mut ByBody<A> {
+        if let Some(loaded) = self.loaded.take() {
+            let made = loaded.get_or_init(|| by_body(&self.by_prefix));
+            self.by_body = made.clone();
+        }
+        &mut self.by_body
     }
 
     /// The routes with a body.
@@ -44,7 +86,7 @@ impl<A: RouteAddress> Family<A> {
 
     /// The routes with a body from a run on (itself included).
     pub(super) fn of_body_from(&self, id: BodyId, from: RunKey<A>) -> impl Iterator<Item = Key<A>> {
-        self.by_body
+        self.by_body()
             .from(&from.with_body(id))
             .take_while(move |(key, _)| key.body() == id)
             .map(|(key, ordinal)| key.run().at(*ordinal))
@@ -52,7 +94,7 @@ impl<A: RouteAddress> Family<A> {
 
     /// The route of a run with this body.
     pub(super) fn find(&self, id: BodyId, run: RunKey<A>) -> Option<Key<A>> {
-        let ordinal = self.by_body.get(&run.with_body(id))?;
+        let ordinal = self.by_body().get(&run.with_body(id))?;
         Some(run.at(*ordinal))
     }
 
@@ -125,7 +167,7 @@ impl<A: RouteAddress> Family<A> {
 
     pub(super) fn remove(&mut self, address: A, route: &Route<&RouteBody>, id: BodyId) -> bool {
         let run = RunKey::of(address, route);
-        let Some(ordinal) = self.by_body.remove(&run.with_body(id)) else {
+        let Some(ordinal) = self.by_body_mut().remove(&run.with_body(id)) else {
             return false;
         };
         self.by_prefix.remove(&run.at(ordinal)).is_some()
@@ -174,15 +216,17 @@ impl<A: RouteAddress> Family<A> {
         };
         let replaced = route.with_body(Arc::clone(&old_body));
         let id = interner.take(bodies, route.body);
-        self.by_body.remove(&run.with_body(old));
+        self.by_body_mut().remove(&run.with_body(old));
         self.put_key(key, id);
         interner.give_back(bodies, &old_body);
         Put::Replaced(replaced)
     }
 
     fn put_key(&mut self, key: Key<A>, id: BodyId) {
+        // First: it is made of the routes that are there.
+        self.by_body_mut()
+            .insert(key.run().with_body(id), key.ordinal());
         self.by_prefix.insert(key, id);
-        self.by_body.insert(key.run().with_body(id), key.ordinal());
     }
 
     /// Numbers a run anew around the middle; gives the numbers before its
@@ -190,6 +234,8 @@ impl<A: RouteAddress> Family<A> {
     /// one end of a run before it is needed, so a change costs O(log n) all
     /// the same.
     fn renumber(&mut self, run: RunKey<A>) -> (u32, u32) {
+        // First: it is made of the routes that are there.
+        self.by_body_mut();
         let routes: Vec<(Key<A>, BodyId)> = self.run(run).map(|(key, id)| (*key, *id)).collect();
         for (key, _) in &routes {
             self.by_prefix.remove(key);
@@ -204,6 +250,35 @@ impl<A: RouteAddress> Family<A> {
         }
         (before, next.saturating_add(1))
     }
+}
+
+/// Routes in the order of prefixes by their bodies: sorted by counting the
+/// routes of each body. O(n).
+fn by_body<A: RouteAddress>(rows: &Ordered<Key<A>, BodyId>) -> ByBody<A> {
+    // Where the routes of each body begin.
+    let mut ends: Vec<u32> = Vec::new();
+    for (_, id) in rows.iter() {
+        let behind = id.0 as usize + 1;
+        if ends.len() <= behind {
+            ends.resize(behind + 1, 0);
+        }
+        ends[behind] += 1;
+    }
+    for at in 1..ends.len() {
+        ends[at] += ends[at - 1];
+    }
+    let none = RunKey::new(0, A::ZERO, 0, 0, 0);
+    let mut sorted: Vec<(BodyKey<A>, u32)> = vec![(none.with_body(BodyId(0)), 0); rows.len()];
+    for (key, id) in rows.iter() {
+        let end = &mut ends[id.0 as usize];
+        sorted[*end as usize] = (key.run().with_body(*id), key.ordinal());
+        *end += 1;
+    }
+    let mut build = Build::default();
+    for (key, ordinal) in sorted {
+        build.push(key, ordinal);
+    }
+    build.finish()
 }
 
 /// The prefixes of a table that cover an address, the longest first.

@@ -1,21 +1,29 @@
 //! Routes of a first load: where they come in the order of their keys, as
 //! those of a file do, each costs a fraction of what putting it would.
 //!
-//! The index by prefix is built as the routes come, that by body in the
-//! end, by counting the routes of each body. A route that comes out of
-//! order ends that: it and all behind it are put as ever.
+//! The index by prefix is built as the routes come, those of bodies in the
+//! end, that by body when it is asked for. A route that comes out of order
+//! ends that: it and all behind it are put as ever.
 
+use std::borrow::Borrow;
+use std::sync::Arc;
+
+use arrayvec::ArrayVec;
 use ipnet::IpNet;
 
 use super::family::{FIRST_ORDINAL, Family};
-use super::key::{BodyKey, Key, RunKey};
+use super::key::{Key, RunKey};
 use super::run::RouteCount;
 use super::{Placement, Put, Routes};
-use crate::ordered::Build;
+use crate::ordered::{Build, Ordered};
 use crate::prefix::{Either, Halves, RouteAddress, either};
 use crate::route_bodies::{Bodies, BodyId, Interner};
 use crate::row::route::{Route, RouteBody};
 use crate::writer::Limits;
+
+/// Routes of one run that are taken in order; with more all are put one by
+/// one.
+const MAX_RUN: usize = 64;
 
 /// Routes being loaded. [`Writer::replace_routes`] takes them in.
 ///
@@ -28,9 +36,10 @@ pub struct RouteLoad {
     v6: Loading<Halves>,
     /// All of them, once one came out of order.
     routes: Option<Box<Routes>>,
-    bodies: Bodies,
+    /// All bodies by their numbers, which begin with 1.
+    bodies: Vec<Arc<RouteBody>>,
     interner: Interner,
-    /// To each body how many routes have it.
+    /// To each body how many routes have it, once one came out of order.
     uses: Vec<u32>,
 }
 
@@ -38,17 +47,15 @@ pub struct RouteLoad {
 #[derive(Debug)]
 struct Loading<A: RouteAddress> {
     rows: Build<Key<A>, BodyId>,
-    /// To each body the last run that it was put to, counted from 1.
-    seen: Vec<u32>,
-    runs: u32,
+    /// The bodies of the last run.
+    of_run: ArrayVec<BodyId, MAX_RUN>,
 }
 
 impl<A: RouteAddress> Default for Loading<A> {
     fn default() -> Self {
         Self {
             rows: Build::default(),
-            seen: Vec::new(),
-            runs: 0,
+            of_run: ArrayVec::new(),
         }
     }
 }
@@ -73,7 +80,7 @@ impl RouteLoad {
             v4: Loading::default(),
             v6: Loading::default(),
             routes: None,
-            bodies: Bodies::default(),
+            bodies: Vec::new(),
             interner: Interner::default(),
             uses: Vec::new(),
         }
@@ -84,29 +91,34 @@ impl RouteLoad {
         len_of(self.routes.as_deref(), &self.v4, &self.v6)
     }
 
+    /// How many had no place.
+    pub fn refused(&self) -> u64 {
+        self.refused
+    }
+
     /// Whether there is none.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// The number of a body, for routes to come.
-    pub fn body(&mut self, body: RouteBody) -> BodyId {
-        let bodies = match &mut self.routes {
-            Some(routes) => &mut routes.bodies,
-            None => &mut self.bodies,
-        };
-        let id = self.interner.take(bodies, body);
-        let at = id.0 as usize;
-        if self.uses.len() <= at {
-            self.uses.resize(at + 1, 0);
+    /// The number of a body, for routes to come. One that another load has
+    /// may be shared with it ([`RouteLoad::get`]).
+    pub fn body(&mut self, body: impl Borrow<RouteBody> + Into<Arc<RouteBody>>) -> BodyId {
+        let (id, new) = self.interner.take_unlisted(body);
+        if let Some(body) = new {
+            if let Some(routes) = &mut self.routes {
+                routes.bodies.put(id, &body);
+                self.uses.resize(self.bodies.len() + 2, 0);
+            }
+            self.bodies.push(body);
         }
         id
     }
 
     /// A body by its number.
-    pub fn get(&self, body: BodyId) -> Option<&RouteBody> {
-        let bodies = self.routes.as_ref().map(|routes| &routes.bodies);
-        bodies.unwrap_or(&self.bodies).get(body).map(|body| &**body)
+    pub fn get(&self, body: BodyId) -> Option<&Arc<RouteBody>> {
+        let at = usize::try_from(body.0).ok()?.checked_sub(1)?;
+        self.bodies.get(at)
     }
 
     /// Puts a route without a type of service where [`Placement`] says; one
@@ -121,10 +133,10 @@ impl RouteLoad {
         body: BodyId,
         placement: Placement,
     ) {
-        let Some(uses) = self.uses.get_mut(body.0 as usize) else {
+        if self.get(body).is_none() {
             return;
-        };
-        if len_of(self.routes.as_deref(), &self.v4, &self.v6) >= self.limit {
+        }
+        if self.len() >= self.limit {
             self.refused = self.refused.saturating_add(1);
             return;
         }
@@ -141,8 +153,7 @@ impl RouteLoad {
                 }
             };
             match taken {
-                Taken::Added => return *uses += 1,
-                Taken::Same => return,
+                Taken::Added | Taken::Same => return,
                 Taken::OutOfOrder => self.settle(),
             }
         }
@@ -151,16 +162,21 @@ impl RouteLoad {
 
     /// From now on routes are put one by one.
     fn settle(&mut self) {
+        let bodies = Bodies::of_load(&self.bodies);
+        self.uses = vec![0; self.bodies.len() + 1];
+        let hops = self.bodies.iter().map(|body| RouteCount::of(body).hops);
+        let hops: Vec<usize> = [0].into_iter().chain(hops).collect();
+        let (v4, v6) = (std::mem::take(&mut self.v4), std::mem::take(&mut self.v6));
+        let routes = Routes {
+            v4: v4.finish(&hops, &mut self.uses),
+            v6: v6.finish(&hops, &mut self.uses),
+            bodies,
+            ..Routes::default()
+        };
         // Each body is counted once more for being named, so that none goes
         // that has a number.
         self.interner.add(&self.uses);
-        let bodies = std::mem::take(&mut self.bodies);
-        self.routes = Some(Box::new(Routes {
-            v4: std::mem::take(&mut self.v4).finish(&bodies),
-            v6: std::mem::take(&mut self.v6).finish(&bodies),
-            bodies,
-            ..Routes::default()
-        }));
+        self.routes = Some(Box::new(routes));
     }
 
     fn put_as_ever(
@@ -171,10 +187,7 @@ impl RouteLoad {
         id: BodyId,
         placement: Placement,
     ) {
-        let Some(routes) = &mut self.routes else {
-            return;
-        };
-        let Some(body) = routes.bodies.get(id) else {
+        let Some(body) = self.get(id) else {
             return;
         };
         let route = Route {
@@ -183,6 +196,9 @@ impl RouteLoad {
             tos: 0,
             metric,
             body: RouteBody::clone(body),
+        };
+        let Some(routes) = &mut self.routes else {
+            return;
         };
         // Counted here as well: see `finish`.
         let replaced = match routes.put(&mut self.interner, route, placement) {
@@ -195,6 +211,25 @@ impl RouteLoad {
             if let Some(uses) = self.uses.get_mut(id) {
                 *uses = uses.saturating_add_signed(change);
             }
+        }
+    }
+
+    /// The same routes once more, which share their memory with these until
+    /// one of both changes. O(bodies). Routes to come are put one by one.
+    #[must_use]
+    pub fn shared(&mut self) -> Self {
+        if self.routes.is_none() {
+            self.settle();
+        }
+        Self {
+            limit: self.limit,
+            refused: self.refused,
+            v4: Loading::default(),
+            v6: Loading::default(),
+            routes: self.routes.clone(),
+            bodies: self.bodies.clone(),
+            interner: self.interner.clone(),
+            uses: self.uses.clone(),
         }
     }
 
@@ -214,66 +249,49 @@ impl<A: RouteAddress> Loading<A> {
     #[inline]
     fn push(&mut self, run: RunKey<A>, body: BodyId, placement: Placement) -> Taken {
         let last = self.rows.last().filter(|last| last.run() == run);
-        if last.is_some() && placement != Placement::Last {
+        let Some(last) = last.copied() else {
+            let is_next = self.rows.push(run.at(FIRST_ORDINAL), body);
+            if !is_next {
+                return Taken::OutOfOrder;
+            }
+            self.of_run.clear();
+            self.of_run.push(body);
+            return Taken::Added;
+        };
+        if placement != Placement::Last {
             return Taken::OutOfOrder;
         }
-        let ordinal = match last {
-            Some(last) => last.ordinal().saturating_add(1),
-            None => FIRST_ORDINAL,
-        };
-        let number = self.runs + u32::from(last.is_none());
-        let at = body.0 as usize;
-        if self.seen.len() <= at {
-            self.seen.resize(at + 1, 0);
-        }
-        if self.seen[at] == number {
+        if self.of_run.contains(&body) {
             return Taken::Same;
         }
-        if !self.rows.push(run.at(ordinal), body) {
+        let next = run.at(last.ordinal().saturating_add(1));
+        if self.of_run.is_full() || !self.rows.push(next, body) {
             return Taken::OutOfOrder;
         }
-        (self.runs, self.seen[at]) = (number, number);
+        self.of_run.push(body);
         Taken::Added
     }
 
-    /// The family with all its indexes.
-    fn finish(self, bodies: &Bodies) -> Family<A> {
+    /// The family. By the number of the body, `hops` says how many next hops
+    /// it has and `uses` counts its routes.
+    fn finish(self, hops: &[usize], uses: &mut [u32]) -> Family<A> {
         let by_prefix = self.rows.finish();
-        let mut family = Family {
-            by_prefix,
-            ..Family::default()
-        };
-        // Where the routes of each body begin.
-        let mut ends = vec![0_u32; self.seen.len() + 1];
+        let mut counts = Ordered::default();
         let mut table = None;
         let mut count = RouteCount::default();
-        for (key, id) in family.by_prefix.iter() {
-            ends[id.0 as usize + 1] += 1;
+        for (key, id) in by_prefix.iter() {
+            let at = id.0 as usize;
+            if let Some(uses) = uses.get_mut(at) {
+                *uses += 1;
+            }
             if table != Some(key.run().table()) {
-                table.map(|table| family.counts.insert(table, count));
+                table.map(|table| counts.insert(table, count));
                 (table, count) = (Some(key.run().table()), RouteCount::default());
             }
-            let hops = bodies.get(*id).map(|body| RouteCount::of(body).hops);
             count.routes += 1;
-            count.hops += hops.unwrap_or(1);
+            count.hops += hops.get(at).copied().unwrap_or(1);
         }
-        table.map(|table| family.counts.insert(table, count));
-        for at in 1..ends.len() {
-            ends[at] += ends[at - 1];
-        }
-        let none = RunKey::new(0, A::ZERO, 0, 0, 0);
-        let mut rows: Vec<(BodyKey<A>, u32)> =
-            vec![(none.with_body(BodyId(0)), 0); family.by_prefix.len()];
-        for (key, id) in family.by_prefix.iter() {
-            let end = &mut ends[id.0 as usize];
-            rows[*end as usize] = (key.run().with_body(*id), key.ordinal());
-            *end += 1;
-        }
-        let mut by_body = Build::default();
-        for (key, ordinal) in rows {
-            by_body.push(key, ordinal);
-        }
-        family.by_body = by_body.finish();
-        family
+        table.map(|table| counts.insert(table, count));
+        Family::of_load(by_prefix, counts)
     }
 }

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use super::Routes;
-use super::family::Family;
+use super::family::{ByBody, Family};
 use super::key::{BodyKey, Key, RunKey};
 use crate::ordered::Ordered;
 use crate::prefix::{Either, Halves, RouteAddress, either};
@@ -23,11 +23,11 @@ pub(crate) struct StaleRoutes {
 }
 
 impl StaleRoutes {
-    /// All routes. O(1).
+    /// All routes. O(1), but behind a load.
     pub(crate) fn all(routes: &Routes) -> Self {
         Self {
-            v4: routes.v4.by_body.clone(),
-            v6: routes.v6.by_body.clone(),
+            v4: routes.v4.by_body().clone(),
+            v6: routes.v6.by_body().clone(),
             other: routes.other.clone(),
         }
     }
@@ -133,10 +133,7 @@ impl StaleRoutes {
     }
 }
 
-fn split_off<A: RouteAddress>(
-    left: &mut Ordered<BodyKey<A>, u32>,
-    is_of: impl Fn(u32) -> bool,
-) -> Ordered<BodyKey<A>, u32> {
+fn split_off<A: RouteAddress>(left: &mut ByBody<A>, is_of: impl Fn(u32) -> bool) -> ByBody<A> {
     let mut off = Ordered::default();
     for (key, ordinal) in left.clone().iter() {
         if is_of(key.run().table()) {
@@ -147,7 +144,7 @@ fn split_off<A: RouteAddress>(
     off
 }
 
-fn has_body<A: RouteAddress>(left: &Ordered<BodyKey<A>, u32>, id: BodyId) -> bool {
+fn has_body<A: RouteAddress>(left: &ByBody<A>, id: BodyId) -> bool {
     let first = Key::first_of(0, A::ZERO, 0).run().with_body(id);
     let next = left.from(&first).next();
     next.is_some_and(|(key, _)| key.body() == id)

@@ -143,6 +143,10 @@ proptest! {
             put_in_list(&mut list, route, placement);
             prop_assert_eq!(load.len(), list.len());
         }
+        // The same once more: what is done to one is not seen in the other.
+        let (shared, _, refused) = load.shared().finish();
+        prop_assert_eq!(refused, 0);
+        let all = list.clone();
         let (mut routes, mut interner, refused) = load.finish();
         prop_assert_eq!(refused, 0);
         prop_assert_eq!(routes.of_body(unused).count(), 0);
@@ -155,6 +159,24 @@ proptest! {
             prop_assert!(routes.remove(&mut interner, &route.with_body(&route.body)));
         }
         same_as_list(&routes, list, probe)?;
+        same_as_list(&shared, all, probe)?;
+    }
+}
+
+#[test]
+fn a_run_of_any_length_is_loaded() {
+    for length in [64, 65, 200] {
+        let mut load = RouteLoad::new(&Limits::default());
+        let ids: Vec<_> = (0..length).map(|at| load.body(body(at))).collect();
+        for id in ids.iter().chain(&ids) {
+            load.put(254, u32::to_net(10 << 24, 8), 0, *id, Placement::Last);
+        }
+        let (routes, interner, _) = load.finish();
+        let bodies = routes
+            .iter()
+            .map(|route| interner.find(route.body).unwrap());
+        assert_eq!(bodies.collect::<Vec<_>>(), ids);
+        assert!(ids.iter().all(|id| routes.of_body(*id).count() == 1));
     }
 }
 

@@ -62,17 +62,29 @@ impl PathAttributes {
 
     /// Packs attributes: numbers and values. Of one that comes twice the
     /// first counts (RFC 7606 §3); a value of more than 65,535 bytes, which
-    /// no message has room for, is left out.
-    pub fn pack<'a>(attributes: impl IntoIterator<Item = (u8, &'a [u8])>) -> Self {
-        let mut all: Vec<(u8, &[u8])> = attributes.into_iter().collect();
-        all.retain(|(_, value)| u16::try_from(value.len()).is_ok());
-        all.sort_by_key(|(number, _)| *number);
-        all.dedup_by_key(|(number, _)| *number);
-        if all.is_empty() {
-            return Self(None);
+    /// no message has room for, is left out. One allocation where they come
+    /// in the order of their numbers, as most write them.
+    pub fn pack<'a>(attributes: impl IntoIterator<Item = (u8, &'a [u8]), IntoIter: Clone>) -> Self {
+        let fits = |(_, value): &(u8, &[u8])| u16::try_from(value.len()).is_ok();
+        let all = attributes.into_iter().filter(fits);
+        if all
+            .clone()
+            .is_sorted_by(|(before, _), (next, _)| before < next)
+        {
+            return Self::pack_sorted(all);
         }
-        let len = all.iter().map(|(_, value)| value.len() + 4).sum();
-        let mut packed = Vec::with_capacity(len);
+        let mut sorted: Vec<(u8, &[u8])> = all.collect();
+        sorted.sort_by_key(|(number, _)| *number);
+        sorted.dedup_by_key(|(number, _)| *number);
+        Self::pack_sorted(sorted.into_iter())
+    }
+
+    /// The same of those that are in order, each once and not too long.
+    fn pack_sorted<'a>(all: impl Iterator<Item = (u8, &'a [u8])> + Clone) -> Self {
+        let head = |value: &[u8]| if value.len() < LONG { 2 } else { 4 };
+        let len = all.clone().map(|(_, value)| head(value) + value.len());
+        // Just so much, so that nothing is moved in the end.
+        let mut packed = Vec::with_capacity(len.sum());
         for (number, value) in all {
             packed.push(number);
             match u8::try_from(value.len()) {
@@ -84,7 +96,7 @@ impl PathAttributes {
             }
             packed.extend_from_slice(value);
         }
-        Self(Some(packed.into()))
+        Self((!packed.is_empty()).then(|| packed.into()))
     }
 
     /// Whether nothing is said.

@@ -100,6 +100,17 @@ impl Tables {
         self.named.as_ref().unwrap_or(&self.links)
     }
 
+    /// The same with the routes and next-hop objects of a feed in the place
+    /// of its own: for who forwards by them.
+    #[must_use]
+    pub fn with_routes_of(&self, feed: &Self) -> Self {
+        Self {
+            routes: feed.routes.clone(),
+            nexthops: feed.nexthops.clone(),
+            ..self.clone()
+        }
+    }
+
     /// The same rows, whose links have their names from the first owner.
     pub(crate) fn named_by(&self, first: &Self) -> Self {
         Self {

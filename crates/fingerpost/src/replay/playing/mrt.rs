@@ -38,6 +38,11 @@ impl Mrt {
         }
     }
 
+    /// What was taken in.
+    pub fn into_rib(self) -> Rib {
+        self.rib
+    }
+
     pub fn progress(&self) -> Progress {
         let counts = self.rib.counts();
         Progress {
@@ -82,8 +87,17 @@ impl Mrt {
         let Some(file) = self.files.front_mut() else {
             return Step::Ended;
         };
-        let (number, offset) = (file.reader.records(), file.reader.bytes());
-        let (bad, is_over) = match file.reader.next_record() {
+        let reader = match file.reader() {
+            Ok(reader) => reader,
+            Err(error) => {
+                let place = format!("{}: {error}", file.path.display());
+                self.bad.get_or_insert(place);
+                self.files.pop_front();
+                return Step::Taken;
+            }
+        };
+        let (number, offset) = (reader.records(), reader.bytes());
+        let (bad, is_over) = match reader.next_record() {
             Ok(Some((header, _))) if is_behind(self.until, &self.rib, header.at_micros) => {
                 // Others may have begun later and have less.
                 self.files.pop_front();

@@ -144,7 +144,18 @@ fn respond(
         Ask::RouteDiff(question) => {
             if let Some(pair) = pair {
                 let times = answers.route_times();
-                return compared(question, &pair, times, &names, out).map(Given::from);
+                let give = &mut |piece: Option<&[u8]>| match piece {
+                    Some(piece) => out.offer(piece),
+                    None => out.deliver().map(|()| true),
+                };
+                return compared(question, &pair, times, &names, give).map(Given::from);
+            }
+        }
+        Ask::WatchDiff(question) => {
+            if let Some(pair) = pair {
+                let following = Following::new(pair, (**question).clone());
+                let times = answers.route_times();
+                return followed(following, times, &names, &ended, out).map(Given::from);
             }
         }
         Ask::Watch(question) => {
@@ -161,6 +172,7 @@ fn respond(
 fn namespace_of(ask: &Ask, answers: &NamespaceService) -> Result<Namespace, Failure> {
     let owner = match ask {
         Ask::Question(question) | Ask::Watch(question) => question.filter.source.as_deref(),
+        Ask::RouteGet(question) => question.source.as_deref(),
         _ => None,
     };
     answers.namespace().of(owner).map_err(Failure::Told)
@@ -178,13 +190,14 @@ fn pair_of(ask: &Ask, namespace: &Namespace) -> Result<Option<Pair>, Failure> {
 }
 
 /// Tells where two owners differ, as [`walked`] tells rows: no moment is
-/// held for a client that takes nothing.
+/// held for a client that takes nothing. `give` is given pieces until it
+/// says that it takes no more, and then none, when no moment is held.
 fn compared(
     question: &RouteDiffQuestion,
     pair: &Pair,
     times: &RouteTimes,
     names: &Names,
-    out: &mut Outbox<'_>,
+    give: &mut dyn FnMut(Option<&[u8]>) -> io::Result<bool>,
 ) -> Result<u64, Failure> {
     let mut diff = RouteDiff::new(question.clone());
     while !diff.is_over() {
@@ -196,10 +209,10 @@ fn compared(
                 .piece(Bounds::LONG, moment.sides(), names, now_millis)
                 .map_err(failure)?
         {
-            takes = out.offer(&piece)?;
+            takes = give(Some(&piece))?;
         }
         drop(moment);
-        out.deliver()?;
+        give(None)?;
     }
     Ok(diff.rows())
 }
@@ -412,16 +425,12 @@ fn answer_from(
         }
         Ask::RouteDiff(question) => {
             let pair = Pair::new(namespace, &question.sources).map_err(Failure::Told)?;
-            let moment = pair.moment(answers.route_times()).map_err(Failure::Told)?;
-            let mut diff = RouteDiff::new((**question).clone());
-            let sides = moment.sides();
-            while let Some(piece) = diff
-                .piece(Bounds::LONG, sides, names, now())
-                .map_err(failure)?
-            {
-                out.write_all(&piece)?;
-            }
-            Ok(diff.rows())
+            let give = &mut |piece: Option<&[u8]>| {
+                let written = out.write_all(piece.unwrap_or_default());
+                written.map(|()| true)
+            };
+            let times = answers.route_times();
+            return compared(question, &pair, times, names, give).map(Given::from);
         }
         Ask::WatchDiff(question) => {
             let pair = Pair::new(namespace, &question.sources).map_err(Failure::Told)?;

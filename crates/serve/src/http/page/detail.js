@@ -2,6 +2,7 @@
 
 import * as api from "./api.js";
 import { byId, el, fill, grouped, plain, short } from "./dom.js";
+import { fed } from "./source.js";
 import { shown, table } from "./tables.js";
 
 /** Rows of each list; more are a step away in the tables. */
@@ -58,6 +59,18 @@ function isSame(of, one, other) {
   return identity(one) === identity(other);
 }
 
+/** What became of a route, as `route why` says it. */
+const VERDICTS = {
+  taken: "taken",
+  refuses: "taken, and refuses",
+  other_table: "another table decides before",
+  longer_prefix: "a longer prefix decides",
+  unusable: "no next hop can be used",
+  not_best: "another comes first",
+  agrees: "goes where the kernel goes",
+  differs: "goes elsewhere than the kernel",
+};
+
 const isDefault = (row) => row.dst === "default";
 const gateways = (row) => [row, ...(row.nexthops ?? [])].map((hop) => hop.gateway ?? hop.via?.host).filter(Boolean).slice(0, 8);
 const devices = (row) => [...new Set([row, ...(row.nexthops ?? [])].map((hop) => hop.dev).filter(Boolean))].slice(0, 8);
@@ -89,8 +102,8 @@ export class Detail {
     return !this.#panel.hidden;
   }
 
-  /** Shows a row of a table. */
-  show(of, row) {
+  /** Shows a row of a table; of a feed, where `feed` names one. */
+  show(of, row, feed = "") {
     if (!this.isOpen) this.#back = document.activeElement;
     this.#abort?.abort();
     this.#abort = new AbortController();
@@ -101,8 +114,11 @@ export class Detail {
     const all = el("details", {}, el("summary", {}, "All fields"), facts(row));
     fill(this.#panel, el("header", {}, title, close), summary(of, row), lists, all);
     for (const [name, id, parameters, itself] of POINTING[of.id](row)) {
-      if (parameters) this.#pointing(lists, name, table(id), parameters, itself ? row : null, this.#abort.signal);
+      if (!parameters) continue;
+      const asked = { ...parameters, ...fed(table(id), feed) };
+      this.#pointing(lists, name, table(id), asked, itself ? row : null, this.#abort.signal);
     }
+    if (of.id === "routes") this.#why(lists, row, this.#abort.signal);
     this.#panel.focus();
   }
 
@@ -141,6 +157,25 @@ export class Detail {
       if (error.name === "AbortError") return;
       count.textContent = "";
       fill(list, el("p", { class: "problem" }, error.message));
+    }
+  }
+
+  /** What each source knows of a route's prefix, and what becomes of its routes. */
+  async #why(lists, row, signal) {
+    const list = el("div");
+    lists.append(el("h3", {}, "By source"), list);
+    try {
+      const { table: _, ...net } = prefixed("prefix", row);
+      const why = await api.json("/v1/routes/why", { ...net, table: row.table ?? "main" }, { signal });
+      const line = (name, text, verdict) => el("tr", {}, el("td", {}, plain(name)), el("td", { class: "mono" }, el("bdi", {}, plain(text))), el("td", {}, verdict));
+      const lines = why.sources.flatMap(({ source, routes }) =>
+        routes.length === 0
+          ? [line(source, "", "no route")]
+          : routes.map((one) => line(source, [one.dst, ...gateways(one), ...devices(one)].join(" "), VERDICTS[one.verdict] ?? one.verdict)),
+      );
+      fill(list, el("table", { id: "why" }, el("tbody", {}, lines)));
+    } catch (error) {
+      if (error.name !== "AbortError") fill(list, el("p", { class: "problem" }, error.message));
     }
   }
 

@@ -21,6 +21,8 @@ const TYPING_MILLIS = 150;
 const past = new Past();
 let current = { part: "overview", filter: "" };
 let source = null;
+/** Whose routes and next hops are shown: a feed's name, or "" for the kernel's. */
+let feed = "";
 let shownTable = null;
 let opening = null;
 let refreshTimer = 0;
@@ -41,11 +43,12 @@ const detail = new Detail({
   open: (of, row) => showDetail(of, row),
 });
 
-const log = new Log((of, row) => showDetail(of, row));
+// Changes are the kernel's.
+const log = new Log((of, row) => showDetail(of, row, ""));
 
-function showDetail(of, row) {
+function showDetail(of, row, from = feed) {
   if (of.id === "links") row.rates = past.rates.get(row.ifname);
-  detail.show(of, row);
+  detail.show(of, row, from);
 }
 
 /** The part and the filter that an address names: `#/routes?10.1`. */
@@ -94,6 +97,7 @@ async function showList(of, filter) {
   const isNew = of !== shownTable;
   shownTable = of;
   byId("list-title").textContent = of.title;
+  drawFeeds();
   if (byId("filter").value !== filter) byId("filter").value = filter;
   if (isNew) detail.close();
   opening?.abort();
@@ -105,7 +109,7 @@ async function showList(of, filter) {
     byId("hint").textContent = "";
   }
   try {
-    const opened = await openSource(of, filter, signal);
+    const opened = await openSource(of, filter, feed, signal);
     if (signal.aborted) return;
     // Another filter is no other order.
     if (!isNew && source?.sortable && opened.sortable) {
@@ -130,6 +134,7 @@ async function showList(of, filter) {
 function say() {
   const parts = [];
   document.querySelector(".jumps").hidden = source.length <= 200;
+  if (feed && shownTable.isFed) parts.push(`Told by ${feed}, whether the kernel has it or not.`);
   if (source.filter) parts.push(`The daemon is asked for: ${source.filter}.`);
   if (source.length === 0) parts.push("No row fits.");
   if (!source.sortable) {
@@ -302,10 +307,11 @@ async function look() {
   byId("about").textContent = `${status.version}, ${status.mirror.phase}, up ${span(status.uptime_secs)}, memory ${octets(status.resident_bytes)}, generation ${grouped(status.generation)}`;
   for (const of of TABLES) byId(`rows-${of.id}`).textContent = grouped(past.sizes.get(of.id).at(-1) ?? 0);
   drawNamespaces(status.namespaces ?? []);
+  drawFeeds();
   addRates();
   drawOverview(past);
   if (shownTable?.id === "links" && source?.sortable) grid.draw();
-  if (shownTable?.isSampled) refreshSoon();
+  if (shownTable?.isSampled || (shownTable?.isFed && hasFeedMoved())) refreshSoon();
 }
 
 function drawNamespaces(names) {
@@ -315,8 +321,40 @@ function drawNamespaces(names) {
   fill(choice, names.map((name) => el("option", { value: name ?? "" }, plain(name ?? "own"))));
 }
 
+/** Who else than the kernel tells routes and next hops, where anybody does. */
+function drawFeeds() {
+  const names = (past.status?.feeders ?? []).map((one) => one.name);
+  const choice = byId("source");
+  byId("source-label").hidden = names.length === 0 || !shownTable?.isFed;
+  if (feed && !names.includes(feed)) chooseFeed("");
+  const all = ["", ...names];
+  choice.value = feed;
+  if (String(all) === String([...choice.options].map((one) => one.value))) return;
+  fill(choice, all.map((name) => el("option", { value: name }, plain(name || "kernel"))));
+  choice.value = feed;
+}
+
+let feedBefore = "";
+/** Whether the chosen feed has told anything since the last look: it is no change of the kernel's, which come by themselves. */
+function hasFeedMoved() {
+  const now = JSON.stringify(past.status.feeders.find((one) => one.name === feed) ?? "");
+  const hasMoved = now !== feedBefore;
+  feedBefore = now;
+  return hasMoved;
+}
+
+function chooseFeed(name) {
+  feed = name;
+  if (!shownTable?.isFed) return;
+  source = null;
+  showList(shownTable, current.filter);
+}
+
+byId("source").addEventListener("change", (event) => chooseFeed(event.target.value));
+
 byId("netns").addEventListener("change", (event) => {
   api.useNetns(event.target.value);
+  feed = "";
   past.forget();
   log.forget();
   source = null;

@@ -32,15 +32,18 @@ async function each(table, parameters, ask) {
   return good.map((one) => one.value);
 }
 
+/** What asks for the rows of a feed, of a table that feeds have. */
+export const fed = (table, feed) => (feed && table.isFed ? { source: feed } : {});
+
 /** How many rows a table has with these parameters. */
 export async function size(table, parameters, signal) {
   const all = await each(table, parameters, (question) => api.count(table.path, question, { signal }));
   return all.reduce((sum, one) => sum + one, 0);
 }
 
-/** Opens what fits the table and the filter, which the daemon reads as the command line does. */
-export async function open(table, filter, signal) {
-  const parameters = filter ? { filter } : {};
+/** Opens what fits the table and the filter, which the daemon reads as the command line does; of a feed's rows where `feed` names one. */
+export async function open(table, filter, feed, signal) {
+  const parameters = { ...(filter && { filter }), ...fed(table, feed) };
   const length = await size(table, parameters, signal);
   const source = length <= WHOLE ? new Whole(table, parameters) : new Paged(table, parameters, length);
   source.filter = filter;

@@ -124,6 +124,7 @@ export const TABLES = [
   {
     id: "routes",
     object: "route",
+    isFed: true,
     example: "to root 10.0.0.0/8 proto bgp",
     title: "Routes",
     path: "/v1/routes",
@@ -149,6 +150,7 @@ export const TABLES = [
   {
     id: "nexthops",
     object: "nexthop",
+    isFed: true,
     example: "via 192.0.2.1",
     title: "Next hops",
     path: "/v1/nexthops",
