@@ -10,7 +10,7 @@ use crate::route_bodies::{Bodies, BodyId, Interner};
 use crate::row::route::{Route, RouteBody};
 
 /// To each route of a body its ordinal.
-type ByBody<A> = ByBody<A>;
+type ByBody<A> = Ordered<BodyKey<A>, u32>;
 
 /// Where numbering of a run starts: half of the numbers are before it.
 pub(super) const FIRST_ORDINAL: u32 = 1 << 31;

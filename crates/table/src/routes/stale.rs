@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use super::Routes;
-use super::family::{ByBody, Family};
+use super::family::Family;
 use super::key::{BodyKey, Key, RunKey};
 use crate::ordered::Ordered;
 use crate::prefix::{Either, Halves, RouteAddress, either};
@@ -133,7 +133,10 @@ impl StaleRoutes {
     }
 }
 
-fn split_off<A: RouteAddress>(left: &mut ByBody<A>, is_of: impl Fn(u32) -> bool) -> ByBody<A> {
+fn split_off<A: RouteAddress>(
+    left: &mut Ordered<BodyKey<A>, u32>,
+    is_of: impl Fn(u32) -> bool,
+) -> Ordered<BodyKey<A>, u32> {
     let mut off = Ordered::default();
     for (key, ordinal) in left.clone().iter() {
         if is_of(key.run().table()) {
@@ -144,7 +147,7 @@ fn split_off<A: RouteAddress>(left: &mut ByBody<A>, is_of: impl Fn(u32) -> bool)
     off
 }
 
-fn has_body<A: RouteAddress>(left: &ByBody<A>, id: BodyId) -> bool {
+fn has_body<A: RouteAddress>(left: &Ordered<BodyKey<A>, u32>, id: BodyId) -> bool {
     let first = Key::first_of(0, A::ZERO, 0).run().with_body(id);
     let next = left.from(&first).next();
     next.is_some_and(|(key, _)| key.body() == id)
