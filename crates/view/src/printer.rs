@@ -259,6 +259,12 @@ impl<'a, W: io::Write> Printer<'a, W> {
         Ok(self.rows)
     }
 
+    /// How often all rows have to come to be sorted, about; known once they
+    /// came for the first time, and nothing was written.
+    pub(crate) fn rounds(&self) -> u64 {
+        self.sorted.as_ref().map_or(1, Sorted::rounds)
+    }
+
     /// All rows came, maybe not for the first time: writes those that were
     /// sorted. Whether others are left, for which all must come again.
     pub(crate) fn ends_round(&mut self) -> io::Result<bool> {

@@ -25,6 +25,9 @@ const RECORDED: Duration = Duration::from_secs(2);
 /// many, and the recording of the run that was killed is replayed.
 const WHOLE: u32 = 8;
 
+/// With so many kills some come while links are changed, some late enough for
+/// a whole recording.
+const MANY: u32 = 20;
 /// What is asked for all rows of each table.
 const TABLES: [&str; 8] = [
     "link list",
@@ -206,16 +209,14 @@ impl<'a> Kills<'a> {
             None => "0".to_owned(),
         };
         let (starts, boots) = self.besieged.starts()?;
+        // Of few kills none may have come at such a moment.
+        let some =
+            |what: &str, times: usize| Figure::new(what, times, "some", kills < MANY || times > 0);
         Ok(vec![
             Figure::time(&ready, self.slowest, self.siege.bounds.ready),
             Figure::new("lost by kills", lost, 0, self.lost.is_empty()),
-            Figure::new(
-                "changes of links that were taken back",
-                self.undone,
-                "",
-                true,
-            ),
-            Figure::new("recordings that were replayed", self.replayed, "", true),
+            some("changes of links that were taken back", self.undone),
+            some("recordings that were replayed", self.replayed),
             Figure::new(
                 "starts that SNMP's engine counted",
                 boots,

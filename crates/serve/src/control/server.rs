@@ -7,6 +7,7 @@
 pub mod connection;
 mod outbox;
 mod places;
+mod turn;
 
 use std::io;
 use std::os::unix::net::{UnixListener, UnixStream};
@@ -25,6 +26,7 @@ use crate::namespace_service::NamespaceService;
 use crate::source::Source;
 use crate::status::Answered;
 use places::{Admission, Taken};
+use turn::Turn;
 
 /// Clients accepted in one go.
 const AT_ONCE: usize = 16;
@@ -93,9 +95,9 @@ struct ServerState {
     clients: Mutex<Vec<Arc<Client>>>,
     /// What clients have yet to take.
     kept: Arc<Budget>,
-    /// Whose turn it is to have rows sorted, which are all in memory then:
+    /// Whose turn it is to have rows sorted, which takes memory and time:
     /// somebody's, and root's.
-    sorting: [Mutex<()>; 2],
+    sorting: [Turn; 2],
     /// That nobody can be accepted.
     complaint: Mutex<Complaint>,
     answers: AtomicU64,

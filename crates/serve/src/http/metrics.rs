@@ -188,7 +188,7 @@ fn escape(out: &mut String, text: &str) {
 impl Scrape {
     /// What the allocator has, and what is kept of changes.
     fn heap(&self, out: &mut String) {
-        if let Some(heap) = memory::heap::usage() {
+        if let Some(heap) = memory::heap::last_usage() {
             let name = "fingerpost_heap_bytes";
             let help = "Memory of the allocator: allocated, and freed but not given back";
             head(out, name, help, "gauge");
@@ -196,7 +196,7 @@ impl Scrape {
             let _ = writeln!(out, "{name}{{state=\"free\"}} {}", heap.free);
         }
         let name = "fingerpost_changes_kept_bytes";
-        let help = "Memory of the changes that are kept for those who watch";
+        let help = "Memory of the changes that are kept for those who watch, of all namespaces";
         head(out, name, help, "gauge");
         let namespaces = self.shared.namespaces();
         let kept = namespaces

@@ -120,6 +120,7 @@ impl From<AnswerError> for Problem {
     fn from(error: AnswerError) -> Self {
         match error {
             AnswerError::BadQuestion(bad) => bad.into(),
+            AnswerError::NoRoom => Self::busy(error.to_string()),
             AnswerError::Write(error) => {
                 Self::new(StatusCode::INTERNAL_SERVER_ERROR, error.to_string())
             }

@@ -27,6 +27,9 @@ const IPPROTO_TCP: u8 = 6;
 /// `TCP_ESTABLISHED`. One that was closed has no owner any more, and is told
 /// as root's.
 const ESTABLISHED: u8 = 1;
+/// `TCP_FIN_WAIT1`, `TCP_FIN_WAIT2`, `TCP_TIME_WAIT`, `TCP_CLOSE_WAIT`,
+/// `TCP_LAST_ACK`, `TCP_CLOSING`.
+const CLOSING: [u8; 6] = [4, 5, 6, 8, 9, 11];
 
 /// Asks whose sockets are.
 #[derive(Debug)]
@@ -121,13 +124,15 @@ fn read_owner(answer: &[u8]) -> Option<Owner> {
     let word = |at: usize| Some(u32::from_ne_bytes(answer.get(at..at + 4)?.try_into().ok()?));
     let kind = u16::from_ne_bytes(answer.get(4..6)?.try_into().ok()?);
     let (state, uid, inode) = (*answer.get(17)?, word(80)?, word(84)?);
-    match (state, inode) {
+    let is_closing = CLOSING.contains(&state);
+    match inode {
         _ if kind != BY_FAMILY => None,
-        (ESTABLISHED, 0) => None,
-        (ESTABLISHED, _) => Some(Owner::User(uid)),
-        (_, 0) => Some(Owner::Nobody),
-        // It has closed its side.
-        _ => Some(Owner::User(uid)),
+        0 if is_closing => Some(Owner::Nobody),
+        0 => None,
+        // One that is closing only sends no more.
+        _ if is_closing || state == ESTABLISHED => Some(Owner::User(uid)),
+        // Of its address there is another socket: one that listens.
+        _ => None,
     }
 }
 
@@ -171,6 +176,18 @@ mod tests {
         answer[84] = 1;
         assert_eq!(owner(&answer), Owner::User(7));
         assert_eq!(owner(&answer[..87]), Owner::Unknown);
+        for (state, inode, whose) in [
+            (5, 1, Owner::User(7)),
+            (5, 0, Owner::Nobody),
+            (6, 0, Owner::Nobody),
+            (10, 1, Owner::Unknown),
+            (10, 0, Owner::Unknown),
+            (2, 0, Owner::Unknown),
+        ] {
+            (answer[17], answer[84]) = (state, inode);
+            assert_eq!(owner(&answer), whose, "{state} {inode}");
+        }
+        (answer[17], answer[84]) = (ESTABLISHED, 1);
         answer[4] = 2;
         assert_eq!(owner(&answer), Owner::Unknown);
     }

@@ -14,8 +14,8 @@ use crate::selected_fields::{SelectedFields, SortKey, Take};
 use crate::selection::BadQuestion;
 
 /// What a gathered row counts as beside its bytes: its place in the heap,
-/// which grows by doubling, and the allocator's own.
-const ROW_BYTES: usize = 2 * size_of::<Gathered>() + 32;
+/// which is there three times while it grows, and the allocator's own.
+const ROW_BYTES: usize = 3 * size_of::<Gathered>() + 64;
 
 /// Rows that wait to be written in order.
 #[derive(Debug)]
@@ -67,6 +67,16 @@ struct Gathered {
     row: Box<[u8]>,
 }
 
+impl Gathered {
+    fn octets(&self) -> usize {
+        let key = match &self.place.key {
+            SortKey::Text(text) => text.len(),
+            _ => 0,
+        };
+        self.row.len() + key + ROW_BYTES
+    }
+}
+
 impl Sorted {
     /// By a column, downwards if a `-` leads it; in as much memory as there
     /// is `room` for, but one row at least.
@@ -116,14 +126,27 @@ impl Sorted {
 
     /// Takes a row in. Without room for it the last ones are left out.
     pub(super) fn gather(&mut self, place: Place, row: &[u8]) {
-        self.octets += row.len() + ROW_BYTES;
-        let row = row.into();
-        self.gathered.push(Gathered { place, row });
+        let row = Gathered {
+            place,
+            row: row.into(),
+        };
+        self.octets += row.octets();
+        self.gathered.push(row);
         while self.octets > self.room && self.gathered.len() > 1 {
             if let Some(last) = self.gathered.pop() {
-                self.octets -= last.row.len() + ROW_BYTES;
+                self.octets -= last.octets();
                 self.left_out = Some(last.place);
             }
+        }
+    }
+
+    /// How many rounds all rows take, about, at the end of the first: as many
+    /// rows are written after each.
+    pub(super) fn rounds(&self) -> u64 {
+        let in_each = self.gathered.len().max(1) as u64;
+        match self.left_out {
+            Some(_) if self.is_first_round => self.came.div_ceil(in_each),
+            _ => 1,
         }
     }
 

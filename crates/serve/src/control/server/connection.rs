@@ -1,9 +1,8 @@
 //! One client: its request, its answer.
 
 use std::io::{self, Read, Write};
-use std::sync::PoisonError;
 use std::sync::atomic::Ordering;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use view::{
@@ -27,6 +26,11 @@ use crate::watch::{self, Watching};
 /// Memory that rows are sorted in, at least: with less, all would be looked
 /// at too often.
 const MIN_SORTING_BYTES: usize = 64 << 10;
+/// Which part of what its source may take a client's rows are sorted in: the
+/// most is for what is made of them.
+const SORTING_PART: usize = 4;
+/// How long somebody waits for others' rows to be sorted.
+const TURN: Duration = Duration::from_secs(30);
 /// How much nicer than the others a thread is that sorts for somebody, or
 /// tells changes.
 const NICE: i32 = 10;
@@ -124,7 +128,7 @@ fn respond(
     out.frame(HELLO, &hello)?;
     out.deliver()?;
     let is_long = match ask {
-        Ask::Question(question) => Walk::of_answer(question).is_none(),
+        Ask::Question(question) => is_sorted(question),
         _ => ask.is_live(),
     };
     if is_long && client.uid != 0 {
@@ -133,13 +137,15 @@ fn respond(
     let names = shared.names();
     let ended = || shared.stopping.load(Ordering::Relaxed) || client.is_gone();
     match ask {
-        Ask::Question(question) => {
-            namespace.refresh(question.object, question.output.statistics);
-            let given = match Walk::of_answer(question) {
-                Some(walk) => walked(walk, &namespace, &names, out),
-                None => whole(question, shared, client, &namespace, &names, out),
-            };
+        Ask::Question(question) if is_sorted(question) => {
+            let given = sorted(question, shared, client, &namespace, &names, out);
             return given.map(Given::from);
+        }
+        Ask::Question(question) => {
+            if let Some(walk) = Walk::of_answer(question) {
+                namespace.refresh(question.object, question.output.statistics);
+                return walked(walk, &namespace, &names, out).map(Given::from);
+            }
         }
         Ask::RouteDiff(question) => {
             if let Some(pair) = pair {
@@ -165,6 +171,11 @@ fn respond(
     }
     let about = (answers, &namespace);
     answer_from(about, ask, &names, shared.answered(), &ended, out)
+}
+
+/// Whether rows are gathered to be sorted.
+fn is_sorted(question: &Question) -> bool {
+    question.output.sort.is_some() && !question.output.count
 }
 
 /// The namespace that is asked about, with the rows of the owner that is
@@ -243,10 +254,9 @@ fn walked(
     Ok(walk.rows())
 }
 
-/// Tells rows that do not come one after another: sorted ones, addresses
-/// below their links. One such answer is made at a time, and one of root's,
-/// from one snapshot; what the client does not take of it is kept.
-fn whole(
+/// Tells rows that are sorted. One such answer is made at a time, and one of
+/// root's, from one snapshot; what the client does not take of it is kept.
+fn sorted(
     question: &Question,
     shared: &ServerState,
     client: &Client,
@@ -254,28 +264,37 @@ fn whole(
     names: &Names,
     out: &mut Outbox<'_>,
 ) -> Result<u64, Failure> {
-    let is_root = client.uid == 0;
-    let sorting = &shared.sorting[usize::from(is_root)];
-    let turn = sorting.lock().unwrap_or_else(PoisonError::into_inner);
-    if has_hung_up(&client.stream) {
-        return Err(Failure::Gone(io::ErrorKind::BrokenPipe.into()));
-    }
-    let source = Source::User(client.uid);
-    let room = shared.kept.room(source) / 2;
-    let lease = shared.kept.lease(source, room);
-    let Some(lease) = lease.filter(|lease| lease.octets() >= MIN_SORTING_BYTES) else {
-        shared.refusals.fetch_add(1, Ordering::Relaxed);
-        return Err(told(
-            "other clients take the memory that rows are sorted in; ask again, or `--direct`",
-        ));
+    let is_gone = || has_hung_up(&client.stream) || shared.stopping.load(Ordering::Relaxed);
+    let turn = shared.sorting[usize::from(client.uid == 0)].take(TURN, is_gone);
+    let Some(turn) = turn else {
+        return Err(no_room(shared));
     };
+    namespace.refresh(question.object, question.output.statistics);
+    let lease = shared
+        .kept
+        .lease_part(Source::User(client.uid), SORTING_PART);
+    if lease.octets() < MIN_SORTING_BYTES {
+        return Err(no_room(shared));
+    }
     let tables = namespace.tables();
     let now_millis = namespace.source.now_millis();
     let answered = view::answer_within(lease.octets(), question, &tables, names, now_millis, out);
     drop((tables, lease, turn));
-    let rows = answered.map_err(failure)?;
+    let rows = answered.map_err(|error| match error {
+        AnswerError::NoRoom => no_room(shared),
+        other => failure(other),
+    })?;
     still_fed(namespace)?;
     Ok(rows)
+}
+
+/// Rows cannot be sorted now.
+fn no_room(shared: &ServerState) -> Failure {
+    shared.refusals.fetch_add(1, Ordering::Relaxed);
+    told(
+        "there is no memory left to sort so many rows in, or others' are being sorted: ask again, \
+         ask without `--sort`, or the kernel (`--direct`)",
+    )
 }
 
 /// Lets others go first, from now on.
@@ -495,6 +514,7 @@ fn followed(
 fn failure(error: AnswerError) -> Failure {
     match error {
         AnswerError::BadQuestion(bad) => Failure::Told(bad.to_string()),
+        AnswerError::NoRoom => Failure::Told(error.to_string()),
         AnswerError::Write(error) => Failure::Gone(error),
     }
 }
