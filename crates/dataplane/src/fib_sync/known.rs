@@ -79,8 +79,8 @@ impl Known {
     /// The routes of a table inside a prefix, in no order.
     pub fn within(&self, table: u32, prefix: IpNet) -> Each<'_> {
         let own = self
-            .own
-            .iter()
+            .own()
+            .into_iter()
             .flat_map(move |own| own.within(table, prefix));
         Box::new(
             own.filter(is_own)
