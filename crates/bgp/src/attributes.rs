@@ -9,6 +9,7 @@ use table::row::path_attributes::number;
 use crate::Bad;
 use crate::as_path::{AsSize, check, merge, widen};
 use crate::bytes::Bytes;
+use crate::nlri::unicast;
 
 /// An attribute's length has two bytes.
 const EXTENDED_LENGTH: u8 = 0x10;
@@ -243,9 +244,14 @@ fn reach(value: &[u8]) -> Result<Reach<'_>, Bad> {
     let hop = bytes.take(len.into(), REACH)?;
     // Reserved.
     bytes.u8(REACH)?;
+    // Of other families it may have any form.
+    let next_hop = match unicast(family.0, family.1) {
+        Some(_) => next_hop(hop)?,
+        None => None,
+    };
     Ok(Reach {
         family,
-        next_hop: next_hop(hop)?,
+        next_hop,
         prefixes: bytes.0,
     })
 }

@@ -98,6 +98,16 @@ impl Iterator for Prefixes<'_> {
     }
 }
 
+/// Whether a family is IPv6, if it is IPv4 or IPv6 unicast: others have no
+/// rows here.
+pub fn unicast(afi: u16, safi: u8) -> Option<bool> {
+    match (afi, safi) {
+        (1, 1) => Some(false),
+        (2, 1) => Some(true),
+        _ => None,
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -54,8 +54,13 @@ fn cease(subcode: u8, data: &[u8]) -> String {
 /// Text that somebody else has written, as one line of a bounded length.
 pub fn text(bytes: &[u8]) -> String {
     let all = String::from_utf8_lossy(bytes);
-    let shown = all.chars().filter(|one| !one.is_control());
+    let shown = all.chars().filter(|one| !one.is_control() && !turns(*one));
     shown.take(MAX_SAID).collect()
+}
+
+/// Whether a character breaks lines or turns the direction of text.
+fn turns(one: char) -> bool {
+    matches!(one, '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
 }
 
 #[cfg(test)]

@@ -4,7 +4,7 @@ use std::net::Ipv4Addr;
 
 use crate::Bad;
 use crate::bytes::Bytes;
-use crate::update::unicast;
+use crate::nlri::unicast;
 
 /// What an `OPEN` says, as far as it changes how routes are written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -70,7 +70,8 @@ impl Open {
     /// Reads all parameters; whether families are named, of any kind.
     fn parameters(&mut self, mut bytes: Bytes<'_>) -> Result<bool, Bad> {
         let mut len = usize::from(bytes.u8(OPEN)?);
-        let is_extended = len == usize::from(EXTENDED) && bytes.0.first() == Some(&EXTENDED);
+        // Any length but none may stand before that.
+        let is_extended = len != 0 && bytes.0.first() == Some(&EXTENDED);
         if is_extended {
             bytes.u8(OPEN)?;
             len = bytes.u16(OPEN)?.into();
@@ -148,7 +149,7 @@ mod tests {
         .concat();
         let len = capabilities.len() as u8;
         let short = [&[len + 2, 2, len][..], &capabilities].concat();
-        let long = [&[255, 255, 0, len + 3, 2, 0, len][..], &capabilities].concat();
+        let long = [&[1, 255, 0, len + 3, 2, 0, len][..], &capabilities].concat();
         let expected = Open {
             asn: 70_000,
             id: [192, 0, 2, 1].into(),

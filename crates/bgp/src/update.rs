@@ -9,7 +9,7 @@ use crate::as_path::AsSize;
 use crate::attributes::Attributes;
 use crate::bytes::Bytes;
 use crate::message::{Message, kind};
-use crate::nlri::Prefixes;
+use crate::nlri::{Prefixes, unicast};
 
 /// How a session writes what it says.
 #[derive(Debug, Clone, Copy)]
@@ -81,14 +81,24 @@ impl<'a> Update<'a> {
         Ok(update)
     }
 
+    /// Whether it says anything of paths.
+    pub fn says_paths(&self) -> bool {
+        let announced = self.announced.iter().map(|(prefixes, _)| prefixes);
+        let mut all = announced.chain(&self.withdrawn);
+        all.any(|prefixes| !prefixes.is_empty())
+    }
+
+    /// Whether all its prefixes can be read. O(prefixes).
+    pub fn is_readable(&self) -> bool {
+        let announced = self.announced.iter().map(|(prefixes, _)| *prefixes);
+        let mut all = announced.chain(self.withdrawn).flatten();
+        all.all(|prefix| prefix.is_ok())
+    }
+
     /// Whether it says nothing but that all of a family was told
     /// (End-of-RIB, RFC 4724 §2): whether that is IPv6.
     pub fn end_of_rib(&self) -> Option<bool> {
-        let says_paths = self
-            .announced
-            .iter()
-            .any(|(prefixes, _)| !prefixes.is_empty());
-        if says_paths || self.withdrawn.iter().any(|prefixes| !prefixes.is_empty()) {
+        if self.says_paths() {
             return None;
         }
         match self.attributes.only()? {
@@ -99,15 +109,5 @@ impl<'a> Update<'a> {
             }
             Some(_) => None,
         }
-    }
-}
-
-/// Whether a family is IPv6, if it is IPv4 or IPv6 unicast: others have no
-/// rows here.
-pub fn unicast(afi: u16, safi: u8) -> Option<bool> {
-    match (afi, safi) {
-        (1, 1) => Some(false),
-        (2, 1) => Some(true),
-        _ => None,
     }
 }

@@ -6,7 +6,7 @@ use super::{Named, Record};
 use crate::Bad;
 use crate::bytes::Bytes;
 use crate::nlri;
-use crate::update::unicast;
+use crate::nlri::unicast;
 
 /// Which peers the numbers in the records behind it mean.
 #[derive(Debug, Clone, Copy)]

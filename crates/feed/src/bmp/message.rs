@@ -44,8 +44,8 @@ pub enum Message<'a> {
     Initiation(Initiation),
     /// It ends: why.
     Termination(String),
-    /// A session is up.
-    PeerUp(PeerHeader, PeerUp),
+    /// A session is up; `None`: what was agreed on cannot be read.
+    PeerUp(PeerHeader, Option<PeerUp>),
     /// One is down: why.
     PeerDown(PeerHeader, String),
     /// A message of BGP for the tables of a peer.
@@ -149,16 +149,21 @@ fn termination(bytes: Bytes<'_>) -> Result<String, Bad> {
 }
 
 impl PeerUp {
-    fn read(mut bytes: Bytes<'_>) -> Result<Self, Bad> {
+    /// Some routers write `OPEN`s that are none (FRR of its own tables):
+    /// who can be delimited and not understood has agreed on nothing.
+    fn read(mut bytes: Bytes<'_>) -> Result<Option<Self>, Bad> {
         const WHAT: &str = "a peer up";
         // The router's own address and both ports.
         bytes.take(20, WHAT)?;
         let sent = BgpMessage::take_of(&mut bytes, bgp_kind::OPEN, "the OPEN that was sent")?;
         let received =
             BgpMessage::take_of(&mut bytes, bgp_kind::OPEN, "the OPEN that was received")?;
+        let (Ok(sent), Ok(received)) = (Open::read(sent), Open::read(received)) else {
+            return Ok(None);
+        };
         let mut up = Self {
-            sent: Open::read(sent)?,
-            received: Open::read(received)?,
+            sent,
+            received,
             table_name: String::new(),
         };
         for one in Tlvs(bytes) {
@@ -166,7 +171,7 @@ impl PeerUp {
                 up.table_name = text(value);
             }
         }
-        Ok(up)
+        Ok(Some(up))
     }
 
     /// Families that both take part in: IPv4 and IPv6 unicast.
@@ -204,15 +209,19 @@ impl PeerUp {
 fn down(mut bytes: Bytes<'_>) -> Result<String, Bad> {
     const WHAT: &str = "a peer down";
     let reason = bytes.u8(WHAT)?;
-    let mut said = || -> Result<String, Bad> {
-        const WHAT: &str = "the NOTIFICATION of a peer down";
-        let body = BgpMessage::take_of(&mut bytes, bgp_kind::NOTIFICATION, WHAT)?;
-        Ok(notification::in_words(body))
+    // The reason alone counts: what is behind it only says more.
+    let mut said = || {
+        let body = BgpMessage::take_of(&mut bytes, bgp_kind::NOTIFICATION, WHAT);
+        let said = body.map(notification::in_words);
+        said.unwrap_or_else(|_| "no NOTIFICATION that can be read".to_owned())
     };
     Ok(match reason {
-        1 => format!("the router closed: {}", said()?),
-        2 => format!("the router closed: event {}", bytes.u16(WHAT)?),
-        3 => format!("the peer closed: {}", said()?),
+        1 => format!("the router closed: {}", said()),
+        2 => match bytes.u16(WHAT) {
+            Ok(event) => format!("the router closed: event {event}"),
+            Err(_) => "the router closed".to_owned(),
+        },
+        3 => format!("the peer closed: {}", said()),
         4 => "the connection ended without a word".to_owned(),
         5 => "the router does not tell of this peer any more".to_owned(),
         6 => "the router closed its own table".to_owned(),
@@ -392,13 +401,15 @@ mod tests {
             assert_eq!(words(&bytes).unwrap(), told);
         }
         for wrong in [
-            vec![],
             vec![1],
-            vec![2, 0],
+            vec![3, 9, 9],
             [&[1], &bgp(1, &[6, 2])[..]].concat(),
         ] {
-            assert!(words(&wrong).is_err(), "{wrong:?}");
+            let told = words(&wrong).unwrap();
+            assert!(told.ends_with("no NOTIFICATION that can be read"), "{told}");
         }
+        assert_eq!(words(&[2, 0]).unwrap(), "the router closed");
+        assert!(words(&[]).is_err());
     }
 
     #[test]
@@ -445,7 +456,7 @@ mod tests {
         let up = |sent: &[u8], received: &[u8]| {
             let body = about(&[&[0; 20][..], sent, received, &tlv(3, b"red")].concat());
             match Message::read(kind::PEER_UP, &body).unwrap() {
-                Message::PeerUp(_, up) => up,
+                Message::PeerUp(_, up) => up.unwrap(),
                 _ => panic!(),
             }
         };

@@ -23,6 +23,11 @@ pub(super) struct Peer {
     /// What is told of it with each of its tables.
     known: MonitoredPeer,
     state: State,
+    /// The router writes no path identifiers where both speakers have agreed
+    /// on them.
+    has_no_path_ids: bool,
+    /// What is told of it is another now.
+    is_renewed: bool,
     sources: [Option<(Source, Arc<MonitoredPeer>)>; Rib::COUNT],
     /// When it went down, for who has to make room.
     pub(super) since_millis: u64,
@@ -33,8 +38,9 @@ pub(super) struct Peer {
 enum State {
     /// It has said nothing since it came.
     Unsaid,
-    /// It is, and this is what both speakers have agreed on.
-    Up(PeerUp),
+    /// It is, and this is what both speakers have agreed on, where that
+    /// could be read.
+    Up(Option<PeerUp>),
     /// It is not.
     Down,
 }
@@ -61,6 +67,8 @@ impl Peer {
                 ..MonitoredPeer::default()
             },
             state: State::Unsaid,
+            has_no_path_ids: false,
+            is_renewed: false,
             sources: [const { None }; Rib::COUNT],
             since_millis: 0,
         }
@@ -71,10 +79,12 @@ impl Peer {
     }
 
     /// Its session is up, and all its tables are to be told.
-    pub(super) fn up(&mut self, header: &PeerHeader, up: PeerUp, flow: Flow, now: Now) {
+    pub(super) fn up(&mut self, header: &PeerHeader, up: Option<PeerUp>, flow: Flow, now: Now) {
         self.known.asn = header.asn;
         self.known.bgp_id = header.bgp_id.to_string();
-        self.known.table_name.clone_from(&up.table_name);
+        let name = up.as_ref().map(|up| up.table_name.clone());
+        self.known.table_name = name.unwrap_or_default();
+        self.has_no_path_ids = false;
         self.state = State::Up(up);
         self.happened(true, "", now);
         for source in self.sources_mut() {
@@ -95,7 +105,7 @@ impl Peer {
     pub(super) fn begin(&mut self, flow: Flow, now: Now) {
         self.state = State::Unsaid;
         self.known.is_up = false;
-        self.renew();
+        self.is_renewed = true;
         for source in self.sources_mut() {
             source.begin(flow, now);
         }
@@ -104,6 +114,11 @@ impl Peer {
     fn happened(&mut self, is_up: bool, why: &str, now: Now) {
         let known = &mut self.known;
         known.is_up = is_up;
+        self.is_renewed = true;
+        // A router that came again tells what was told before.
+        if is_up && known.history.last().is_some_and(|last| last.is_up) {
+            return;
+        }
         match is_up {
             true => known.ups += 1,
             false => known.downs += 1,
@@ -117,7 +132,6 @@ impl Peer {
             why: why.to_owned(),
         });
         self.since_millis = now.millis;
-        self.renew();
     }
 
     /// What a router counts of it.
@@ -129,22 +143,22 @@ impl Peer {
                 kept.insert(name, value);
             }
         }
-        self.renew();
+        self.is_renewed = true;
     }
 
     /// A message was mirrored.
     pub(super) fn mirrored(&mut self) {
         self.known.mirrored += 1;
-        self.renew();
+        self.is_renewed = true;
     }
 
-    /// What is told with each table is another now.
-    fn renew(&mut self) {
-        for (rib, source) in Rib::ALL.into_iter().zip(&mut self.sources) {
-            if let Some((source, monitored)) = source {
-                *monitored = Arc::new(of_rib(&self.known, rib));
-                source.renew();
-            }
+    /// Whether it may leave for another: it is down, or its router came again
+    /// and has said nothing of it, and all that is known of it is settled.
+    pub(super) fn may_leave(&self) -> bool {
+        match self.state {
+            State::Up(_) => false,
+            State::Down => true,
+            State::Unsaid => self.sources().all(Source::is_settled),
         }
     }
 
@@ -153,7 +167,8 @@ impl Peer {
     /// Peer Up of it, though RFC 9069 §5.1 asks for one.
     pub(super) fn agreed(&self, rib: Rib, as_size: AsSize) -> Option<Agreed> {
         let up = match &self.state {
-            State::Up(up) => up,
+            State::Up(Some(up)) => up,
+            State::Up(None) => return Some(Agreed::plain(as_size)),
             State::Unsaid if self.key.is_loc_rib() => return Some(Agreed::plain(as_size)),
             State::Unsaid | State::Down => return None,
         };
@@ -161,6 +176,7 @@ impl Peer {
             session: Session {
                 as_size,
                 has_path_ids: match rib {
+                    _ if self.has_no_path_ids => [false; 2],
                     Rib::In | Rib::InPost => up.receives_path_ids(),
                     Rib::Out | Rib::OutPost => up.sends_path_ids(),
                     // Both OPENs are the router's own (RFC 9069 §4.4).
@@ -178,8 +194,13 @@ impl Peer {
             self.known.is_up = true;
             self.known.asn = header.asn;
             self.known.bgp_id = header.bgp_id.to_string();
-            self.renew();
+            self.is_renewed = true;
         }
+    }
+
+    /// What is told of it has no path identifiers, as was seen.
+    pub(super) fn has_no_path_ids(&mut self) {
+        self.has_no_path_ids = true;
     }
 
     /// Its table of a kind.
@@ -210,6 +231,14 @@ impl Peer {
 
     /// Readers see what came since.
     pub(super) fn publish(&mut self, feed: &FeedStatus, gone: Option<&str>) {
+        if std::mem::take(&mut self.is_renewed) {
+            for (rib, source) in Rib::ALL.into_iter().zip(&mut self.sources) {
+                if let Some((source, monitored)) = source {
+                    *monitored = Arc::new(of_rib(&self.known, rib));
+                    source.renew();
+                }
+            }
+        }
         for (source, monitored) in self.sources.iter_mut().flatten() {
             source.publish(feed, gone, monitored);
         }
@@ -225,7 +254,7 @@ impl Agreed {
                 has_path_ids: [false; 2],
             },
             families: [true; 2],
-            has_four_byte_as: true,
+            has_four_byte_as: false,
         }
     }
 }

@@ -5,7 +5,7 @@ use std::net::IpAddr;
 
 use bgp::Bad;
 use bgp::as_path::AsSize;
-use bgp::update::Update;
+use bgp::update::{Session, Update};
 use table::{FeedStatus, Feeders, Limits, MonitoredRouter};
 
 use super::message::{Initiation, Message, PeerUp};
@@ -43,6 +43,8 @@ pub(super) struct Router {
     peers: BTreeMap<PeerKey, Peer>,
     /// Routes of all of them.
     routes: usize,
+    /// Paths that were told so far.
+    paths: u64,
     status: MonitoredRouter,
 }
 
@@ -62,6 +64,7 @@ impl Router {
             identity,
             peers: BTreeMap::new(),
             routes: 0,
+            paths: 0,
             status: MonitoredRouter {
                 name,
                 disconnected: Some("it has not come yet".to_owned()),
@@ -115,7 +118,12 @@ impl Router {
         self.status.messages += 1;
         match message {
             Message::Routes(header, bytes) => self.told(&header, bytes, place, now)?,
-            Message::PeerUp(header, up) => self.peer_up(&header, up, place, now),
+            Message::PeerUp(header, up) => {
+                if up.is_none() {
+                    self.skip("OPENs that cannot be read");
+                }
+                self.peer_up(&header, up, place, now);
+            }
             Message::PeerDown(header, why) => self.peer_down(&header, &why, place, now),
             Message::Statistics(header, statistics) => match self.peers.get_mut(&header.key) {
                 Some(peer) => peer.counted(statistics, now),
@@ -139,7 +147,7 @@ impl Router {
         *self.status.skipped.entry(what).or_default() += 1;
     }
 
-    fn peer_up(&mut self, header: &PeerHeader, up: PeerUp, place: &Place, now: Now) {
+    fn peer_up(&mut self, header: &PeerHeader, up: Option<PeerUp>, place: &Place, now: Now) {
         let flow = self.flow();
         if let Some(peer) = self.meet(header, place) {
             peer.up(header, up, flow, now);
@@ -148,7 +156,8 @@ impl Router {
 
     /// A peer, which is new or not; `None`: there is no place for it.
     fn meet(&mut self, header: &PeerHeader, place: &Place) -> Option<&mut Peer> {
-        if !self.peers.contains_key(&header.key) && !self.make_room(place.tables) {
+        let is_full = self.peers.len() >= place.tables;
+        if !self.peers.contains_key(&header.key) && is_full && !self.make_room() {
             self.status.refused += 1;
             return None;
         }
@@ -156,13 +165,10 @@ impl Router {
         Some(self.peers.entry(header.key).or_insert_with(new))
     }
 
-    /// Whether another peer may be: where there are as many as may be, that
-    /// which is down for the longest time leaves.
-    fn make_room(&mut self, most: usize) -> bool {
-        if self.peers.len() < most {
-            return true;
-        }
-        let down = self.peers.iter().filter(|(_, peer)| !peer.is_up());
+    /// The peer that is down for the longest time leaves, with its tables;
+    /// false if none is.
+    fn make_room(&mut self) -> bool {
+        let down = self.peers.iter().filter(|(_, peer)| peer.may_leave());
         let longest = down.min_by_key(|(_, peer)| peer.since_millis);
         let Some(key) = longest.map(|(key, _)| *key) else {
             return false;
@@ -203,10 +209,14 @@ impl Router {
             self.skip("routes of peers that are not up");
             return Ok(());
         };
-        let Some(update) = Update::of_message(bytes, agreed.session)? else {
+        let Some(update) = self.update(header, agreed, bytes)? else {
             self.skip("other messages of BGP");
             return Ok(());
         };
+        if !update.says_paths() && update.end_of_rib().is_none() {
+            self.skip("routes of other families");
+            return Ok(());
+        }
         let left = Limits {
             routes: place.rows.routes.saturating_sub(self.routes),
             ..place.rows
@@ -215,7 +225,7 @@ impl Router {
             self.status.refused += 1;
             return Ok(());
         };
-        let before = source.routes();
+        let (before, events) = (source.routes(), source.events());
         let taken = match update.end_of_rib() {
             Some(is_v6) => {
                 source.ended(is_v6, agreed.families, now);
@@ -223,9 +233,38 @@ impl Router {
             }
             None => source.take(&update, as_size(header, agreed, &update), left, now),
         };
-        let after = source.routes();
+        let (after, told) = (source.routes(), source.events() - events);
         self.routes = self.routes + after - before;
+        self.paths += told;
         taken
+    }
+
+    /// Reads an `UPDATE`. FRR writes no path identifiers, whatever both
+    /// speakers have agreed on (seen in its source): where there
+    /// can be none, there are none from then on.
+    fn update<'a>(
+        &mut self,
+        header: &PeerHeader,
+        agreed: Agreed,
+        bytes: &'a [u8],
+    ) -> Result<Option<Update<'a>>, Bad> {
+        let update = Update::of_message(bytes, agreed.session)?;
+        let is_doubtful = agreed.session.has_path_ids != [false; 2];
+        if !is_doubtful || update.as_ref().is_none_or(Update::is_readable) {
+            return Ok(update);
+        }
+        let without = Session {
+            has_path_ids: [false; 2],
+            ..agreed.session
+        };
+        let other = Update::of_message(bytes, without)?;
+        if !other.as_ref().is_some_and(Update::is_readable) {
+            return Ok(update);
+        }
+        if let Some(peer) = self.peers.get_mut(&header.key) {
+            peer.has_no_path_ids();
+        }
+        Ok(other)
     }
 
     /// The table that a message is about, which joins where it is new;
@@ -237,8 +276,10 @@ impl Router {
             .source(header.rib)
             .is_none()
         {
-            if self.sources().count() >= place.tables {
-                return None;
+            while self.sources().count() >= place.tables {
+                if !self.make_room() {
+                    return None;
+                }
             }
             let flow = self.flow();
             let peer = self.peers.get_mut(&header.key)?;
@@ -264,7 +305,7 @@ impl Router {
 
     fn flow(&self) -> Flow {
         Flow {
-            messages: self.status.messages,
+            paths: self.paths,
             unconfirmed: self.sources().map(Source::unconfirmed).sum(),
         }
     }

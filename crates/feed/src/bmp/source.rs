@@ -21,8 +21,8 @@ const MAX_PATH: usize = 8_192;
 /// still be on its way behind the others.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Flow {
-    /// Messages that have come.
-    pub messages: u64,
+    /// Paths that were told.
+    pub paths: u64,
     /// Rows of all tables that were not told again.
     pub unconfirmed: usize,
 }
@@ -30,7 +30,7 @@ pub(super) struct Flow {
 /// Nothing is known to move yet: the first look takes what it finds. Else
 /// what one table swept would be rows told again to those begun earlier.
 fn begun(flow: Flow, now: Now) -> Settling {
-    Settling::begin(now.monotonic, usize::MAX, flow.messages)
+    Settling::begin(now.monotonic, usize::MAX, flow.paths)
 }
 
 /// One table of a peer. Dropped, its rows leave.
@@ -77,6 +77,7 @@ impl Source {
         self.had_rows = self.routes() > 0;
         self.resyncs += u64::from(self.settling.is_none());
         self.ends = [false; 2];
+        self.trouble = None;
         self.settling = Some(begun(flow, now));
         self.feeder.begin();
         self.has_news = true;
@@ -163,14 +164,13 @@ impl Source {
         let Some(settling) = &mut self.settling else {
             return;
         };
-        if settling.is_settled(now.monotonic, flow.unconfirmed, flow.messages) {
+        if settling.is_settled(now.monotonic, flow.unconfirmed, flow.paths) {
             self.settled(now);
         }
     }
 
     fn settled(&mut self, now: Now) {
         self.settling = None;
-        self.trouble = None;
         self.feeder.set_time(now.millis);
         self.swept += self.feeder.end() as u64;
         self.has_news = true;
@@ -189,6 +189,16 @@ impl Source {
 
     pub(super) fn routes(&self) -> usize {
         self.feeder.tables().routes.len()
+    }
+
+    /// What was told of it so far: paths, and those that are gone.
+    pub(super) fn events(&self) -> u64 {
+        self.events
+    }
+
+    /// Whether all was told, as far as is known.
+    pub(super) fn is_settled(&self) -> bool {
+        self.settling.is_none()
     }
 
     pub(super) fn unconfirmed(&self) -> usize {

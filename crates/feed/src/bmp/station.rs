@@ -14,7 +14,7 @@ use super::router::{Heard, Identity, Place, Router};
 use crate::now::Now;
 
 /// Characters of a router's own name that names of sources have.
-const MAX_NAME: usize = 32;
+const MAX_NAME: usize = 24;
 
 /// How much a station takes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -126,8 +126,9 @@ impl Station {
     }
 
     /// Somebody begins to feed it, and will tell all: who, by the first
-    /// message, which is to be there whole. Where that router has another
-    /// connection, this one counts from now on.
+    /// message, which is to be there whole. While a router has a connection,
+    /// another of its address and name is a router of its own: FRR makes one
+    /// for each of its tables and targets.
     pub fn connected(
         &mut self,
         from: SocketAddr,
@@ -140,7 +141,7 @@ impl Station {
             name: told.name.clone(),
         };
         let mut known = self.routers.iter();
-        let known = known.find(|(_, router)| router.identity == identity);
+        let known = known.find(|(_, one)| one.identity == identity && !one.is_connected());
         let id = match known.map(|(id, _)| *id) {
             Some(id) => id,
             None => self.meet(identity)?,
@@ -161,7 +162,11 @@ impl Station {
         if self.routers.len() >= self.most_routers {
             let gone = self.routers.iter();
             let gone = gone.filter(|(_, router)| !router.is_connected());
-            let longest = gone.min_by_key(|(_, router)| router.since_millis());
+            // Of the same host first: it has its own place, not others'.
+            let longest = gone.min_by_key(|(_, router)| {
+                let is_other = router.identity.address != identity.address;
+                (is_other, router.since_millis())
+            });
             let Some(longest) = longest.map(|(id, _)| *id) else {
                 return Err(Broken::TooMany(self.most_routers));
             };

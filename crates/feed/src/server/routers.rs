@@ -91,7 +91,6 @@ impl Routers {
             .zip(called)
             .filter_map(|(one, is_called)| is_called.then_some(one.peer))
             .collect();
-        // One may end another: the same router that came again.
         for peer in called {
             let at = self.connections.iter().position(|one| one.peer == peer);
             if let Some(at) = at {
@@ -114,7 +113,6 @@ impl Routers {
                 one.router = Some(id);
                 let name = (self.name(), self.station.name_of(id));
                 tracing::info!("feed {}: {peer} is router {}", name.0, name.1);
-                self.close_older(id, peer);
                 // What came behind its first message.
                 self.serve_named(peer, now);
             }
@@ -139,12 +137,6 @@ impl Routers {
             self.connections.remove(at);
             self.ended(router, peer, &end, now);
         }
-    }
-
-    /// A router came again before its connection of before was seen dead.
-    fn close_older(&mut self, id: RouterId, newest: SocketAddr) {
-        self.connections
-            .retain(|one| one.router != Some(id) || one.peer == newest);
     }
 
     fn ended(&mut self, router: Option<RouterId>, peer: SocketAddr, end: &End, now: Now) {

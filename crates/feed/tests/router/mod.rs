@@ -21,6 +21,7 @@ pub struct Fed {
     pub station: Station,
     messages: Messages,
     router: Option<RouterId>,
+    routers: Vec<RouterId>,
     pushed: u64,
     pub now: Now,
 }
@@ -36,6 +37,7 @@ impl Fed {
             _first: first,
             messages: Messages::default(),
             router: None,
+            routers: Vec::new(),
             pushed: 0,
             now: Now::default(),
         }
@@ -51,7 +53,9 @@ impl Fed {
         let initiation = initiation(name);
         messages.push(&initiation);
         let from = SocketAddr::from((address, port));
-        self.router = Some(self.station.connected(from, &mut messages, self.now)?);
+        let router = self.station.connected(from, &mut messages, self.now)?;
+        self.router = Some(router);
+        self.routers.push(router);
         self.messages = messages;
         self.pushed = initiation.len() as u64;
         self.station.publish();
@@ -72,6 +76,11 @@ impl Fed {
         let is_lie = why.contains("at byte");
         self.station
             .lost(self.router.unwrap(), why, is_lie, self.now);
+    }
+
+    /// One that connected before is gone.
+    pub fn lose_at(&mut self, at: usize, why: &str) {
+        self.station.lost(self.routers[at], why, false, self.now);
     }
 
     /// It says something that is right.

@@ -23,8 +23,9 @@ pub const KERNEL: &str = "kernel";
 pub const MAX_FEEDERS: usize = 1_024;
 
 /// Bytes of a name at most: of a feed, of a peer of a router that it
-/// monitors, and of that router.
-const MAX_NAME: usize = 160;
+/// monitors, and of that router. SNMP has names in indexes, which have 128
+/// numbers at most, all together.
+const MAX_NAME: usize = 112;
 /// Before the part of a name that may be left away.
 const AT: char = '@';
 

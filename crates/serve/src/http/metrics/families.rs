@@ -393,7 +393,10 @@ pub static FEEDER_FAMILIES: [(&str, &str, &str, OfFeeder); 15] = [
         "fingerpost_feeder_peer_up",
         "Whether the BGP peer is up whose table a router tells",
         "gauge",
-        |feeder| feeder.monitored.as_ref().is_some_and(|peer| peer.up).into(),
+        |feeder| {
+            let is_up = feeder.monitored.as_ref().is_some_and(|peer| peer.up);
+            (is_up && !feeder.phase.starts_with("disconnected")).into()
+        },
     ),
     (
         "fingerpost_feeder_peer_downs_total",
