@@ -510,7 +510,7 @@ mod tests {
         assert!(bytes(vec![named(1_000)]) > bytes(vec![named(0)]) + 100_000);
         let own: Vec<_> = (0..100).map(|at| route(at, "10.0.0.0/8")).collect();
         let Row::Route(first) = &own[0].row else {
-            unreachable!()
+            panic!("a route")
         };
         let shared = own.iter().map(|event| {
             let mut event = event.clone();
