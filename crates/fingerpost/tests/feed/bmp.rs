@@ -56,18 +56,21 @@ fn speaker(peer: &Netns) -> Speaker {
     wait_until(PATIENCE, "a session with the router", connect).unwrap()
 }
 
-/// The routes of a source: prefix, next hop, AS path. None while there is
+/// The routes of a source: prefix, next hop, AS path; `None` while there is
 /// no such source.
-fn told(netns: &Netns, source: &str) -> BTreeSet<String> {
+fn told(netns: &Netns, source: &str) -> Option<BTreeSet<String>> {
     // While a router tells all the answer says that it may lack rows.
     let asked = fingerpost(netns, &["route", "--source", source, "--ndjson"]);
+    if !matches!(asked.status.code(), Some(0 | 3)) {
+        return None;
+    }
     let text = String::from_utf8(asked.stdout).unwrap();
     let row = |line: &str| {
         let row: Value = serde_json::from_str(line).unwrap();
         let (dst, via, path) = (&row["dst"], &row["gateway"], &row["as_path"]);
         format!("{} {} {path}", dst.as_str().unwrap(), via.as_str().unwrap())
     };
-    text.lines().map(row).collect()
+    Some(text.lines().map(row).collect())
 }
 
 /// What a speaker has told.
@@ -93,7 +96,7 @@ fn with_path(parts: &[(Range<u32>, [u8; 4])], path: &str) -> BTreeSet<String> {
 fn has(netns: &Netns, source: &str, rows: &BTreeSet<String>) {
     let mut seen = BTreeSet::new();
     let same = || {
-        seen = told(netns, source);
+        seen = told(netns, source)?;
         (seen == *rows).then_some(())
     };
     let waited = wait_until(PATIENCE, "equal routes", same);
