@@ -11,7 +11,7 @@ use std::sync::Arc;
 use table::{Address, FdbEntry, Link, Neighbour, Nexthop, Route, RouteBody, Rule};
 
 use crate::address::OnLink;
-use crate::columns::Columns;
+use crate::columns::{Columns, checked};
 use crate::context::{Context, Hidden, View, hidden};
 use crate::fields::{Json, Value, Visit, push_json_text};
 use crate::plan::KernelFilter;
@@ -55,6 +55,15 @@ pub struct Printer<'a, W> {
     /// Bytes that went from `buffer` to `out`.
     flushed: usize,
     out: W,
+}
+
+/// Rows by a column, downwards if a `-` leads it.
+fn sorted_by(object: Object, column: &str, room: usize) -> Result<Sorted, BadQuestion> {
+    let (name, downwards) = match column.strip_prefix('-') {
+        Some(name) => (name, true),
+        None => (column, false),
+    };
+    Ok(Sorted::new(checked(object, name)?, downwards, room))
 }
 
 impl<'a, W: io::Write> Printer<'a, W> {
@@ -103,7 +112,7 @@ impl<'a, W: io::Write> Printer<'a, W> {
         full.details = true;
         full.statistics |= columns.as_ref().is_some_and(|c| c.wants_statistics);
         let sort = sort.as_deref().filter(|_| !count);
-        let sorted = sort.map(|by| Sorted::new(question.object, by, room));
+        let sorted = sort.map(|by| sorted_by(question.object, by, room));
         let sorted = sorted.transpose()?;
         full.statistics |= sorted.is_some();
         Ok(Self {
@@ -384,7 +393,8 @@ impl<'a, W: io::Write> Printer<'a, W> {
             return;
         };
         self.rows += u64::from(sorted.is_first_round());
-        let Some(place) = sorted.place(row, &self.full) else {
+        sorted.fields().row(|by| row.fields(&self.full, by));
+        let Some(place) = sorted.place() else {
             return;
         };
         let start = self.buffer.len();

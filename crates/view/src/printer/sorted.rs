@@ -6,12 +6,7 @@
 use std::cmp::Ordering;
 use std::collections::BinaryHeap;
 
-use super::Show;
-use crate::columns::checked;
-use crate::context::View;
-use crate::question::Object;
 use crate::selected_fields::{SelectedFields, SortKey, Take};
-use crate::selection::BadQuestion;
 
 /// What a gathered row counts as beside its bytes: its place in the heap,
 /// which is there three times while it grows, and the allocator's own.
@@ -78,15 +73,11 @@ impl Gathered {
 }
 
 impl Sorted {
-    /// By a column, downwards if a `-` leads it; in as much memory as there
-    /// is `room` for, but one row at least.
-    pub(super) fn new(object: Object, column: &str, room: usize) -> Result<Self, BadQuestion> {
-        let (name, downwards) = match column.strip_prefix('-') {
-            Some(name) => (name, true),
-            None => (column, false),
-        };
-        Ok(Self {
-            by: SelectedFields::new([checked(object, name)?], Take::Key),
+    /// By a column, which is there; in as much memory as there is `room` for,
+    /// but one row at least.
+    pub(super) fn new(column: &str, downwards: bool, room: usize) -> Self {
+        Self {
+            by: SelectedFields::new([column], Take::Key),
             downwards,
             gathered: BinaryHeap::new(),
             octets: 0,
@@ -95,7 +86,7 @@ impl Sorted {
             written: None,
             left_out: None,
             is_first_round: true,
-        })
+        }
     }
 
     /// Whether no row came before.
@@ -109,10 +100,14 @@ impl Sorted {
         self.octets
     }
 
-    /// A row comes; where it belongs, unless it was written already or has
-    /// to wait for another round.
-    pub(super) fn place(&mut self, row: &impl Show, view: &View<'_>) -> Option<Place> {
-        self.by.row(|by| row.fields(view, by));
+    /// What a row's key is taken from: each is told to it.
+    pub(super) fn fields(&mut self) -> &mut SelectedFields {
+        &mut self.by
+    }
+
+    /// Where the row belongs that was told, unless it was written already or
+    /// has to wait for another round.
+    pub(super) fn place(&mut self) -> Option<Place> {
         let place = Place {
             key: self.by.take_key(),
             downwards: self.downwards,
