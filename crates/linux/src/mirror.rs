@@ -25,6 +25,7 @@ pub(crate) mod machine;
 pub mod model;
 mod normalise;
 mod schedule;
+pub(crate) mod siblings;
 pub(crate) mod silent;
 mod speeds;
 mod worker;

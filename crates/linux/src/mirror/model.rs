@@ -17,8 +17,8 @@ use table::{
     Writer,
 };
 
+use super::siblings::{Siblings, same_hop};
 use super::{normalise, silent};
-use siblings::Siblings;
 
 /// Links with a lower MTU have no IPv6 (`IPV6_MIN_MTU`).
 const V6_MIN_MTU: u32 = 1280;
@@ -503,10 +503,6 @@ fn same_hops(a: &NextHops, b: &NextHops) -> bool {
             .all(|(a, b)| same_hop(a, b) && a.weight == b.weight)
 }
 
-fn same_hop(a: &NextHop, b: &NextHop) -> bool {
-    a.link == b.link && a.gateway == b.gateway && a.encap == b.encap
-}
-
 /// Whether `outer` has every next hop of `inner`.
 fn covers(outer: &RouteBody, inner: &RouteBody) -> bool {
     let has = |hop: &NextHop| outer.next_hops.as_slice().iter().any(|o| same_hop(o, hop));
@@ -552,8 +548,6 @@ fn without(old: &RouteBody, gone: &RouteBody) -> NextHops {
         Err(many) => NextHops::Many(many.into()),
     }
 }
-
-pub(crate) mod siblings;
 
 #[cfg(test)]
 #[path = "model/growth.rs"]

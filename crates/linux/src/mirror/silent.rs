@@ -18,7 +18,7 @@ use table::{
     Placement, RouteBody, RouteRef, Rule, SharedRoute, TableFull, Tables, Writer,
 };
 
-use super::model::siblings::Siblings;
+use super::siblings::Siblings;
 
 /// `MACVLAN_MODE_PASSTHRU` of `linux/if_link.h`.
 const MACVLAN_MODE_PASSTHRU: u32 = 8;

@@ -15,8 +15,6 @@ use std::net::IpAddr;
 use ipnet::{IpNet, Ipv6Net};
 use table::{NextHop, NextHops, Route, RouteBody, SharedRoute, Tables};
 
-use super::same_hop;
-
 /// Table, prefix, source prefix, metric.
 type Key = (u32, IpNet, Option<Ipv6Net>, u32);
 
@@ -171,4 +169,9 @@ fn without_hops(body: &RouteBody) -> RouteBody {
         next_hops: NextHops::None,
         ..body.clone()
     }
+}
+
+/// Whether two hops are one to the kernel: weights and flags apart.
+pub(super) fn same_hop(a: &NextHop, b: &NextHop) -> bool {
+    a.link == b.link && a.gateway == b.gateway && a.encap == b.encap
 }
