@@ -305,7 +305,7 @@ proptest! {
 fn who_may_join_and_how_many() {
     let writer = Writer::default();
     let feeders = writer.feeders();
-    let long = "x".repeat(65);
+    let long = "x".repeat(113);
     for name in ["", KERNEL, "a b", "a/b", "\u{e9}", &long] {
         let refused = feeders.join(name, Limits::default()).unwrap_err();
         assert_eq!(refused, JoinError::BadName(name.to_owned()));
