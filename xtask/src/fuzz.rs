@@ -92,8 +92,7 @@ fn build(workspace: &Path) -> Result<PathBuf> {
     let tuple = host_tuple()?;
     let status = host::cargo()
         .args(["build", "--release", "--locked", "--target", &tuple])
-        .arg("--manifest-path")
-        .arg(workspace.join("fuzz/Cargo.toml"))
+        .args(["--package", "fingerpost-fuzz"])
         .arg("--target-dir")
         .arg(&target_dir)
         .env("RUSTFLAGS", COVERAGE.join(" "))

@@ -103,6 +103,9 @@ impl Arguments {
         let mut cargo = host::cargo();
         cargo.args(["test", "--no-run"]).args(self.selection());
         let mut programs = programs::build(cargo, "the tests")?;
+        if self.starts_a_program() {
+            programs.retain(released::starts_it);
+        }
         let program = if self.released {
             programs.retain(released::differs);
             Some(released::build()?)
@@ -172,10 +175,16 @@ impl Arguments {
         }
     }
 
-    /// What is asked for, in Cargo's words.
+    /// Whether only those are wanted that start the program.
+    fn starts_a_program(&self) -> bool {
+        self.program.is_some() || self.released
+    }
+
+    /// What is asked for, in Cargo's words. A package alone asks fewer
+    /// features of others' crates than all do: they would be built again.
     fn selection(&self) -> Vec<&str> {
-        if self.program.is_some() || self.released {
-            return vec!["--package", "fingerpost", "--test", "*"];
+        if self.starts_a_program() {
+            return vec!["--workspace", "--test", "*"];
         }
         if self.package.is_empty() {
             return vec!["--workspace"];
@@ -227,7 +236,7 @@ mod tests {
         assert_eq!(two.selection(), ["--package", "a", "--package", "b"]);
         assert!(two.models().unwrap().is_empty());
         let program = arguments(&[], Some("/bin/true"));
-        let expected = ["--package", "fingerpost", "--test", "*"];
+        let expected = ["--workspace", "--test", "*"];
         assert_eq!(program.selection(), expected);
         let mut released = arguments(&[], None);
         released.released = true;

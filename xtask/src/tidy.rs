@@ -5,6 +5,7 @@
 mod arrows;
 mod circles;
 mod documents;
+mod features;
 mod finding;
 mod licences;
 mod source;
@@ -24,6 +25,7 @@ pub fn run() -> Result<ExitCode> {
     let tree = Tree::read(&root).context("reading the workspace's files")?;
     let mut findings = check(&tree);
     findings.extend(licences::check(&root, &tree)?);
+    findings.extend(features::check(&root)?);
     for Finding { path, line, what } in &findings {
         say(format_args!("{path}:{line}: {what}"));
     }

@@ -12,6 +12,8 @@ use serde::Deserialize;
 pub struct Program {
     /// Package and target, for people.
     pub name: String,
+    /// The package's directory, its last part.
+    pub package: String,
     /// The target alone.
     pub target: String,
     /// Whether it tests a library from inside: then there may be examples
@@ -78,10 +80,12 @@ fn program(line: &str) -> Result<Option<Program>> {
         return Ok(None);
     };
     let directory = manifest.parent().unwrap_or(Path::new("/")).to_path_buf();
-    let package = directory.file_name().unwrap_or_default().to_string_lossy();
+    let package = directory.file_name().unwrap_or_default();
+    let package = package.to_string_lossy().into_owned();
     let kind = target.kind.first().map_or("", String::as_str);
     Ok(Some(Program {
         name: format!("{package}: {kind} {}", target.name),
+        package,
         is_library: target.kind.iter().any(|kind| kind.contains("lib")),
         target: target.name,
         path,
@@ -114,6 +118,7 @@ mod tests {
         let found = program(&built("test", true, "\"/t/model-1\"")).unwrap();
         let expected = Program {
             name: "nat: test model".to_owned(),
+            package: "nat".to_owned(),
             target: "model".to_owned(),
             is_library: false,
             path: "/t/model-1".into(),

@@ -20,16 +20,25 @@ const CHECKING: [&str; 4] = ["clap", "clap_builder", "clap_complete", "clap_mang
 /// or how long something takes.
 const FOUND_ALREADY: [&str; 4] = ["page", "top", "foreign_daemon", "recordings"];
 
+/// Whether a test program starts the program.
+pub fn starts_it(program: &Program) -> bool {
+    program.package == STARTS_IT
+}
+
 /// Whether a test program may find something new.
 pub fn differs(program: &Program) -> bool {
     !FOUND_ALREADY.contains(&program.target.as_str())
 }
 
+/// The package whose tests start the program.
+const STARTS_IT: &str = "fingerpost";
+
 /// Builds the program so, and gives where it lies: beside the tests' own,
-/// which comes back with the next build.
+/// which comes back with the next build. As a part of the workspace: alone it
+/// would ask other features of others' crates, and have them built again.
 pub fn build() -> Result<PathBuf> {
     let mut cargo = host::cargo();
-    cargo.args(["build", "--quiet", "--package", "fingerpost"]);
+    cargo.args(["build", "--quiet", "--workspace", "--bin", "fingerpost"]);
     for setting in settings() {
         cargo.args(["--config", &setting]);
     }
