@@ -27,9 +27,20 @@ use programs::Program;
 /// feature `model` puts loom's atomics in place of the real ones.
 const MODELLED: &[&str] = &["fingerpost-memory"];
 
-/// Test programs that ask or mirror all namespaces of the host: with others
-/// beside them they would have theirs to mirror as well, as they come and go.
-const ALONE: &[&str] = &["daemon", "questions"];
+/// Test programs that have the host for themselves, with their package. Those
+/// of the program ask or mirror all its namespaces: with others beside them
+/// they would have theirs to mirror as well, as they come and go. `memory`
+/// waits for a heap that stays as it is, which takes longer than it has on a
+/// busy machine.
+const ALONE: &[(&str, &str)] = &[
+    ("fingerpost", "daemon"),
+    ("fingerpost", "questions"),
+    ("serve", "memory"),
+];
+
+/// The package whose library nobody else uses: there are no examples in it,
+/// and libFuzzer would be built for them.
+const WITHOUT_EXAMPLES: &str = "fingerpost-fuzz";
 
 /// Runs the tests.
 #[derive(Debug, clap::Args)]
@@ -120,7 +131,8 @@ impl Arguments {
             jobs.push(self.job(one, program.as_deref()));
         }
         if self.rest.is_empty() && program.is_none() {
-            jobs.extend(self.models()?);
+            // The models first: each is one long reckoning.
+            jobs.splice(0..0, self.models()?);
             if programs.iter().any(|program| program.is_library) {
                 jobs.push(self.examples());
             }
@@ -136,7 +148,7 @@ impl Arguments {
         }
         Job {
             name: program.name.clone(),
-            alone: ALONE.contains(&program.target.as_str()),
+            alone: ALONE.contains(&(program.package.as_str(), program.target.as_str())),
             command,
         }
     }
@@ -168,6 +180,9 @@ impl Arguments {
         let mut command = host::cargo();
         command.args(["test", "--doc", "--no-fail-fast"]);
         command.args(self.selection());
+        if self.package.is_empty() {
+            command.args(["--exclude", WITHOUT_EXAMPLES]);
+        }
         Job {
             name: "examples in the documentation".to_owned(),
             alone: false,
@@ -183,9 +198,6 @@ impl Arguments {
     /// What is asked for, in Cargo's words. A package alone asks fewer
     /// features of others' crates than all do: they would be built again.
     fn selection(&self) -> Vec<&str> {
-        if self.starts_a_program() {
-            return vec!["--workspace", "--test", "*"];
-        }
         if self.package.is_empty() {
             return vec!["--workspace"];
         }
@@ -197,11 +209,11 @@ impl Arguments {
             .collect()
     }
 
-    /// As many as there are cores, two at least: each has as many threads,
-    /// but waits more than it reckons.
+    /// One more than there are cores: each has as many threads, but waits
+    /// more than it reckons (two at a time leave half of two cores idle).
     fn at_a_time(&self) -> usize {
         let cores = || thread::available_parallelism().map_or(1, usize::from);
-        self.jobs.map_or_else(|| cores().max(2), usize::from)
+        self.jobs.map_or_else(|| cores() + 1, usize::from)
     }
 }
 
@@ -221,9 +233,10 @@ mod tests {
 
     #[test]
     fn what_runs_alone_is_there() {
-        let tests = host::workspace().unwrap().join("crates/fingerpost/tests");
-        for name in ALONE {
-            assert!(tests.join(format!("{name}.rs")).exists(), "{name}");
+        let crates = host::workspace().unwrap().join("crates");
+        for (package, name) in ALONE {
+            let test = crates.join(format!("{package}/tests/{name}.rs"));
+            assert!(test.exists(), "{}", test.display());
         }
     }
 
@@ -236,10 +249,7 @@ mod tests {
         assert_eq!(two.selection(), ["--package", "a", "--package", "b"]);
         assert!(two.models().unwrap().is_empty());
         let program = arguments(&[], Some("/bin/true"));
-        let expected = ["--workspace", "--test", "*"];
-        assert_eq!(program.selection(), expected);
-        let mut released = arguments(&[], None);
-        released.released = true;
-        assert_eq!(released.selection(), expected);
+        assert_eq!(program.selection(), ["--workspace"]);
+        assert!(program.starts_a_program() && !all.starts_a_program());
     }
 }

@@ -16,6 +16,8 @@ pub struct Program {
     pub package: String,
     /// The target alone.
     pub target: String,
+    /// Whether it tests its package from outside: a file of `tests/`.
+    pub is_outside: bool,
     /// Whether it tests a library from inside: then there may be examples
     /// in its documentation.
     pub is_library: bool,
@@ -86,6 +88,7 @@ fn program(line: &str) -> Result<Option<Program>> {
     Ok(Some(Program {
         name: format!("{package}: {kind} {}", target.name),
         package,
+        is_outside: kind == "test",
         is_library: target.kind.iter().any(|kind| kind.contains("lib")),
         target: target.name,
         path,
@@ -120,6 +123,7 @@ mod tests {
             name: "nat: test model".to_owned(),
             package: "nat".to_owned(),
             target: "model".to_owned(),
+            is_outside: true,
             is_library: false,
             path: "/t/model-1".into(),
             directory: "/w/crates/nat".into(),

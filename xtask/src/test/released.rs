@@ -22,7 +22,7 @@ const FOUND_ALREADY: [&str; 4] = ["page", "top", "foreign_daemon", "recordings"]
 
 /// Whether a test program starts the program.
 pub fn starts_it(program: &Program) -> bool {
-    program.package == STARTS_IT
+    program.is_outside && program.package == STARTS_IT
 }
 
 /// Whether a test program may find something new.
