@@ -20,6 +20,11 @@ const COVERAGE: [&str; 7] = [
     "-Cdebug-assertions",
     "-Coverflow-checks",
 ];
+/// What a release lacks: a crash is told with the names of its functions.
+const NAMES: [&str; 2] = [
+    "profile.release.strip=\"none\"",
+    "profile.release.debug=\"line-tables-only\"",
+];
 /// How long one input may take, in seconds, and how much memory, in MiB.
 const LIMITS: [&str; 2] = ["-timeout=20", "-rss_limit_mb=4096"];
 
@@ -93,6 +98,7 @@ fn build(workspace: &Path) -> Result<PathBuf> {
     let status = host::cargo()
         .args(["build", "--release", "--locked", "--target", &tuple])
         .args(["--package", "fingerpost-fuzz"])
+        .args(NAMES.iter().flat_map(|setting| ["--config", setting]))
         .arg("--target-dir")
         .arg(&target_dir)
         .env("RUSTFLAGS", COVERAGE.join(" "))

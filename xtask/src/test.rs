@@ -2,8 +2,8 @@
 //! root or as an ordinary user, with one line of counts at the end.
 //!
 //! Cargo builds the test programs and says which they are; they run side by
-//! side, a few at a time, since most of what they do is to wait for the
-//! kernel and for one another. Each makes its own network namespaces.
+//! side, one more than there are cores, since most of what they do is to wait
+//! for the kernel and for one another. Each makes its own network namespaces.
 
 mod counts;
 mod pool;
@@ -40,7 +40,7 @@ const ALONE: &[(&str, &str)] = &[
 
 /// The package whose library nobody else uses: there are no examples in it,
 /// and libFuzzer would be built for them.
-const WITHOUT_EXAMPLES: &str = "fingerpost-fuzz";
+pub const WITHOUT_EXAMPLES: &str = "fingerpost-fuzz";
 
 /// Runs the tests.
 #[derive(Debug, clap::Args)]

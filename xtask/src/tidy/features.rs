@@ -10,17 +10,21 @@ use anyhow::{Context, Result, bail};
 
 use super::finding::Finding;
 use crate::host;
+use crate::test::WITHOUT_EXAMPLES;
 
 /// A crate with its version and its features, as Cargo prints them.
 type Crates = BTreeSet<String>;
 
-/// Compares what the whole workspace asks without its tests, and what the
-/// chores ask, with what it asks with them.
+/// Compares what is asked for the program, by the chores, and for the examples
+/// in the documentation, with what is asked for the tests.
 pub fn check(root: &Path) -> Result<Vec<Finding>> {
-    let tested = crates(root, &["--workspace", "--edges=normal,build,dev"])?;
-    let program = crates(root, &["--workspace", "--edges=normal,build"])?;
-    let chores = crates(root, &["--package=xtask", "--edges=normal,build"])?;
-    Ok(built_twice(&tested, &[&program, &chores]))
+    let asked = |selection: &[&str]| crates(root, selection);
+    let tested = asked(&["--workspace", "--edges=normal,build,dev"])?;
+    let program = asked(&["--workspace", "--edges=normal,build"])?;
+    let chores = asked(&["--package=xtask", "--edges=normal,build"])?;
+    let library = ["--exclude", WITHOUT_EXAMPLES, "--edges=normal,build,dev"];
+    let examples = asked(&[&["--workspace"], &library[..]].concat())?;
+    Ok(built_twice(&tested, &[&program, &chores, &examples]))
 }
 
 /// Those that the tests would build once more.
