@@ -9,6 +9,7 @@ use std::time::Duration;
 use fingerpost_linux::{Mirror, Namespace, Options, Phase, Status};
 use lab::{Netns, skip, wait_until};
 use table::Tables;
+use table::row::route::hop_flag;
 
 const PATIENCE: Duration = Duration::from_secs(10);
 
@@ -357,6 +358,109 @@ fn v6_routes_of_a_link_that_goes_down_go_without_a_word() {
          link set lo up
          link set va down",
     );
+}
+
+const V6_PATHS: &str = "
+    addr add 2001:db8:1::1/64 dev va nodad
+    addr add 2001:db8:2::1/64 dev vb nodad
+    -6 route add 2001:db8:8::/48 via 2001:db8:1::2
+    -6 route add 2001:db8:9::/48 nexthop via 2001:db8:1::2 nexthop via 2001:db8:2::2
+    -6 route add 2001:db8:a::/48 dev va metric 5
+    -6 route append 2001:db8:a::/48 dev vb metric 5
+    -6 route append 2001:db8:a::/48 via 2001:db8:1::2 metric 5
+    -6 route append 2001:db8:a::/48 via 2001:db8:2::2 metric 5
+    -6 route add 2001:db8:b::/48 via 2001:db8:1::2 mtu 1400
+    -6 route append 2001:db8:b::/48 via 2001:db8:2::2 mtu 1300
+    nexthop add id 1 via 2001:db8:1::5 dev va
+    -6 route add 2001:db8:c::/48 nhid 1
+    route add 192.0.2.0/24 nexthop via inet6 2001:db8:1::2 dev va nexthop via 10.1.0.3
+";
+
+impl Bench {
+    fn disable_ipv6(&self, link: &str, value: &str) {
+        let at = format!("net/ipv6/conf/{link}/disable_ipv6");
+        self.netns.sysctl(&at, value).unwrap();
+        self.compare(&format!("{at} = {value}"));
+    }
+
+    /// The links of the hops of a route that are marked dead.
+    fn dead_hops(&self, prefix: &str) -> Vec<String> {
+        let tables = self.tables();
+        let mut routes = tables.routes.exact(254, prefix.parse().unwrap());
+        let route = routes.next().unwrap();
+        let hops = route.body.next_hops.as_slice().iter();
+        let dead = hops.filter(|hop| hop.flags & hop_flag::DEAD != 0);
+        let name = |link| tables.links.get(link).unwrap().name.to_string();
+        dead.map(|hop| name(hop.link)).collect()
+    }
+}
+
+/// Hops over a link whose IPv6 is switched off die without a word, in routes
+/// that have others, and live again when it is switched on.
+#[test]
+fn ipv6_is_switched_off_and_on() {
+    for is_announced in [true, false] {
+        let Some(bench) = Bench::new("switch") else {
+            return;
+        };
+        let at = "net/ipv6/route/skip_notify_on_dev_down";
+        let value = if is_announced { "0" } else { "1" };
+        bench.netns.sysctl(at, value).unwrap();
+        bench.all(PAIRS);
+        bench.each(V6_PATHS);
+        bench.disable_ipv6("va", "1");
+        assert_eq!(bench.dead_hops("2001:db8:9::/48"), ["va"]);
+        assert!(!bench.has_route("2001:db8:8::/48") && bench.has_route("2001:db8:c::/48"));
+        // The link comes back, its IPv6 does not.
+        bench.each("link set va down\nlink set va up");
+        assert_eq!(bench.dead_hops("2001:db8:9::/48"), ["va"]);
+        bench.each("-6 route append 2001:db8:9::/48 via 2001:db8:2::3");
+        bench.disable_ipv6("va", "0");
+        assert!(bench.dead_hops("2001:db8:9::/48").is_empty());
+        bench.disable_ipv6("va", "1");
+        bench.each("-6 route del 2001:db8:b::/48 via 2001:db8:2::2");
+        assert_eq!(bench.dead_hops("2001:db8:b::/48"), ["va"]);
+        bench.disable_ipv6("vb", "1");
+        assert!(!bench.has_route("2001:db8:9::/48") && bench.has_route("2001:db8:b::/48"));
+        bench.disable_ipv6("va", "0");
+        assert!(bench.dead_hops("2001:db8:b::/48").is_empty());
+        bench.disable_ipv6("vb", "0");
+        bench.disable_ipv6("all", "1");
+        bench.disable_ipv6("all", "0");
+    }
+}
+
+/// What somebody deletes of a link's own routes switches nothing off.
+#[test]
+fn a_deleted_multicast_route_is_no_switch() {
+    let Some(bench) = Bench::new("multicast") else {
+        return;
+    };
+    bench.all(PAIRS);
+    bench.each(V6_PATHS);
+    bench.each("-6 route del multicast ff00::/8 dev va table local");
+    assert!(bench.dead_hops("2001:db8:9::/48").is_empty());
+    bench.each("addr flush dev va\nlink set va down\nlink set va up");
+}
+
+/// Hops that died with their link are dead until it has a carrier.
+#[test]
+fn ipv6_hops_wait_for_a_carrier() {
+    let Some(bench) = Bench::new("ready") else {
+        return;
+    };
+    bench.all(PAIRS);
+    bench.each(V6_PATHS);
+    bench.each(
+        "link set va down
+         link set pva down
+         link set va up",
+    );
+    assert_eq!(bench.dead_hops("2001:db8:9::/48"), ["va"]);
+    bench.each("link set pva up");
+    assert!(bench.dead_hops("2001:db8:9::/48").is_empty());
+    bench.each("link set pva down\nlink set pva up");
+    assert!(bench.dead_hops("2001:db8:9::/48").is_empty());
 }
 
 #[test]

@@ -38,6 +38,9 @@ pub const BEGINNING: &[&str] = &[
     "ip addr add 10.1.0.1/24 dev v1",
     "ip addr add 2001:db8:0::1/64 dev v0 nodad",
     "ip addr add 2001:db8:1::1/64 dev v1 nodad",
+    // Without rules of somebody's own the sources of packets that come in
+    // are checked by what no table tells (`fib_validate_source`).
+    "ip rule add pref 5 nop",
 ];
 
 /// How often it comes, and who adds the lines.
@@ -116,6 +119,8 @@ mod tests {
             "managed",
             "encap seg6",
             "promote_secondaries",
+            "hash_policy",
+            "/disable_ipv6",
             "protodown",
         ] {
             assert!(all.contains(word), "{word}");

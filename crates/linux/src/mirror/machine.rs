@@ -14,8 +14,8 @@ use netlink::decode::{
 };
 use netlink::message::{Message, kind, messages};
 use table::{
-    AF_INET, AF_INET6, Change, LinkCounters, NeighbourKey, NeighbourSample, Sample, TableFull,
-    Writer,
+    AF_INET, AF_INET6, Change, LinkCounters, NeighbourKey, NeighbourSample, Sample, Sampled,
+    TableFull, Writer,
 };
 use tracing::warn;
 
@@ -170,14 +170,16 @@ impl Machine {
         self.model.tables()
     }
 
-    /// Whether links came whose forwarding entries have to be listed.
-    pub(crate) fn has_arrivals(&mut self) -> bool {
-        !self.model.arrived().is_empty()
-    }
-
-    /// Whether addresses came whose order a listing has to tell.
-    pub(crate) fn has_unsure_order(&mut self) -> bool {
-        *self.model.has_unsure_order()
+    /// Whether something happened to rows that only a listing of them tells:
+    /// links came with forwarding entries, addresses in an unknown order, or
+    /// links may have no IPv6 any more.
+    pub(crate) fn is_unsure_of(&mut self, what: Sampled) -> bool {
+        match what {
+            Sampled::Fdb => !self.model.arrived().is_empty(),
+            Sampled::Addresses => *self.model.has_unsure_order(),
+            Sampled::Links => *self.model.may_lack_v6(),
+            Sampled::Neighbours => false,
+        }
     }
 
     /// Whether something was lost since this was last asked.
@@ -262,6 +264,9 @@ impl Machine {
         if matches!(which, Which::All | Which::Addresses) {
             *self.model.has_unsure_order() = false;
         }
+        if matches!(which, Which::All | Which::Links) {
+            *self.model.may_lack_v6() = false;
+        }
         self.stash = Some(Vec::new());
         self.listing = Some(Listing {
             purpose,
@@ -331,6 +336,7 @@ impl Machine {
         let purpose = listing.as_ref().map(|listing| listing.purpose);
         let which = listing.as_ref().map(|listing| listing.which);
         *self.model.has_unsure_order() |= which == Some(Which::Addresses);
+        *self.model.may_lack_v6() |= which == Some(Which::Links);
         let arrived = listing.map(|listing| listing.arrived);
         self.model.arrived().extend(arrived.unwrap_or_default());
         self.stash = None;
@@ -414,7 +420,9 @@ impl Machine {
             Purpose::Sample => {
                 let came = |change: &Change| matches!(change, Change::PutFdb(row) if listing.arrived.contains(&row.link));
                 let brought = difference.unexplained.into_iter().filter(came);
-                self.apply(difference.silent.into_iter().chain(brought))
+                let silent: Vec<Change> = difference.silent.into_iter().chain(brought).collect();
+                self.v6_disabled(&silent);
+                self.apply(silent)
             }
             Purpose::Scan if self.is_whole() && self.incomplete.is_empty() => {
                 self.scanned(difference)
@@ -433,8 +441,23 @@ impl Machine {
         found
     }
 
+    /// Does what follows where IPv6 is found to be switched off on links.
+    fn v6_disabled(&mut self, changes: &[Change]) {
+        for change in changes {
+            let Change::PutLink(link) = change else {
+                continue;
+            };
+            let known = self.tables().links.get(link.index);
+            if link.v6_disabled && known.is_some_and(|known| !known.v6_disabled) {
+                // Nothing is added to a table that could be full.
+                let _ = self.model.v6_disabled(link.index);
+            }
+        }
+    }
+
     fn scanned(&mut self, difference: Difference) -> Found {
         let is_order = |change: &&Change| matches!(change, Change::OrderAddresses(..));
+        self.v6_disabled(&difference.silent);
         let orders: Vec<Change> = difference.silent.iter().filter(is_order).cloned().collect();
         let mut found = self.apply(difference.silent);
         let before = self.suspects.take();

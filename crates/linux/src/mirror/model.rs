@@ -5,23 +5,28 @@
 //! `silent`; here is which row an event means.
 
 use std::collections::BTreeSet;
-use std::net::IpAddr;
+use std::net::{IpAddr, Ipv6Addr};
 
+use ipnet::{IpNet, Ipv6Net};
 use netlink::decode::{Announcement, Item, Operation, Settings};
 use netlink::message;
-use table::row::link::linkdown;
-use table::row::route::flag;
+use table::row::link::{V6_MIN_MTU, linkdown};
+use table::row::route::{flag, kind, protocol};
 use table::{
     AF_INET, AF_INET6, Address, AddressKey, Change, FdbEntry, Link, NextHop, NextHops, Nexthop,
     Placement, Route, RouteBody, RoutePlace, RouteRef, Routing, Rule, SharedRoute, TableFull,
     Writer,
 };
 
-use super::siblings::{Siblings, same_hop};
-use super::{normalise, silent};
+use super::normalise::{self, Over};
+use super::siblings::{Siblings, hops_left, same_hop};
+use super::silent;
 
-/// Links with a lower MTU have no IPv6 (`IPV6_MIN_MTU`).
-const V6_MIN_MTU: u32 = 1280;
+/// To all multicast addresses: of each link that uses IPv6.
+const ALL_MULTICAST: IpNet = IpNet::V6(Ipv6Net::new_assert(
+    Ipv6Addr::new(0xff00, 0, 0, 0, 0, 0, 0, 0),
+    8,
+));
 
 /// The tables, and how events change them.
 #[derive(Debug, Default)]
@@ -34,6 +39,9 @@ pub struct Model {
     arrived: BTreeSet<u32>,
     /// Addresses came of which the announcements do not tell the order.
     has_unsure_order: bool,
+    /// A living link has lost its last IPv6 address: IPv6 may have been
+    /// switched off on it, and nothing else may have said so.
+    may_lack_v6: bool,
     /// What the paths of IPv6 routes say.
     siblings: Siblings,
 }
@@ -46,6 +54,7 @@ impl Model {
             all_ignore_linkdown: false,
             arrived: BTreeSet::new(),
             has_unsure_order: false,
+            may_lack_v6: false,
             siblings: Siblings::default(),
         }
     }
@@ -58,6 +67,7 @@ impl Model {
             all_ignore_linkdown: self.all_ignore_linkdown,
             arrived: BTreeSet::new(),
             has_unsure_order: false,
+            may_lack_v6: false,
             siblings: Siblings::default(),
         }
     }
@@ -74,6 +84,17 @@ impl Model {
         &mut self.has_unsure_order
     }
 
+    /// Whether a link lost its IPv6 addresses since this was last set, so that
+    /// the links have to be listed to know whether IPv6 is switched off.
+    pub fn may_lack_v6(&mut self) -> &mut bool {
+        &mut self.may_lack_v6
+    }
+
+    /// A listing found that IPv6 was switched off on a link.
+    pub fn v6_disabled(&mut self, link: u32) -> Result<(), TableFull> {
+        silent::v6_disabled(&mut self.writer, link)
+    }
+
     /// Takes in what holds for all links where rows do not tell it.
     pub fn take_settings_of(&mut self, fresh: &Self) -> Result<(), TableFull> {
         let (known, listed) = (self.tables().routing(), fresh.tables().routing());
@@ -87,14 +108,18 @@ impl Model {
     /// Applies settings that the kernel announces. O(log n), for all links
     /// O(links).
     pub fn settings(&mut self, settings: &Settings) -> Result<(), TableFull> {
-        if let (None, AF_INET6, Some(forwards_v6)) =
-            (settings.link, settings.family, settings.forwards)
-        {
-            let routing = self.tables().routing();
-            self.writer.set_routing(Routing {
-                forwards_v6,
-                ..routing
-            });
+        match (settings.link, settings.family, settings.forwards) {
+            (None, AF_INET6, Some(forwards_v6)) => {
+                let routing = self.tables().routing();
+                self.writer.set_routing(Routing {
+                    forwards_v6,
+                    ..routing
+                });
+            }
+            (Some(link), AF_INET, Some(forwards)) => {
+                self.change_link(link, |row| row.forwards_v4 = forwards)?;
+            }
+            _ => {}
         }
         let Some(ignores) = settings.ignores_linkdown else {
             return Ok(());
@@ -119,14 +144,18 @@ impl Model {
     }
 
     fn set_linkdown(&mut self, link: u32, bit: u8, is_set: bool) -> Result<(), TableFull> {
+        self.change_link(link, |row| {
+            row.ignores_linkdown &= !bit;
+            row.ignores_linkdown |= if is_set { bit } else { 0 };
+        })
+    }
+
+    fn change_link(&mut self, link: u32, change: impl Fn(&mut Link)) -> Result<(), TableFull> {
         let Some(row) = self.tables().links.get(link) else {
             return Ok(());
         };
         let mut row = (**row).clone();
-        row.ignores_linkdown &= !bit;
-        if is_set {
-            row.ignores_linkdown |= bit;
-        }
+        change(&mut row);
         self.writer.apply(Change::PutLink(row))
     }
 
@@ -161,7 +190,13 @@ impl Model {
             Item::Neighbour(row) => self.writer.apply(Change::DeleteNeighbour(row.key())),
             Item::Fdb(row) if new => self.writer.apply(Change::PutFdb(row)),
             Item::Fdb(row) => self.delete_fdb(&row),
-            Item::Route(row) => self.route(new, announcement.flags, row),
+            Item::Route(row) => {
+                let switched = v6_switched(&row).filter(|_| !announcement.is_requested);
+                self.route(new, announcement.flags, row)?;
+                switched.map_or(Ok(()), |link| {
+                    silent::v6_switched(&mut self.writer, link, new)
+                })
+            }
             Item::OtherRoute(row) if new => self.writer.apply(Change::PutOtherRoute(row)),
             Item::OtherRoute(row) => self.writer.apply(Change::DeleteOtherRoute(row.key)),
             Item::Nexthop(row) if new => self.put_nexthop(row),
@@ -195,7 +230,8 @@ impl Model {
         if row.body.flags & flag::CLONED != 0 {
             return Ok(());
         }
-        normalise::body(&mut row.body, &self.writer.tables().links);
+        let over = Over::of(row.prefix, &self.writer.tables().links);
+        normalise::body(&mut row.body, over);
         self.writer.apply(Change::PutRoute(row, Placement::Last))
     }
 
@@ -216,6 +252,8 @@ impl Model {
             .as_ref()
             .map(|old| (old.is_up(), silent::is_running(old)));
         let now = (link.is_up(), silent::is_running(&link));
+        let was_ready = old.as_ref().is_some_and(|old| old.is_ready_for_v6());
+        let is_ready = link.is_ready_for_v6();
         let old_mtu = old.as_ref().map(|old| old.mtu);
         let old_mtu = old_mtu.filter(|mtu| *mtu >= V6_MIN_MTU && *mtu != link.mtu);
         let mtu = link.mtu;
@@ -229,10 +267,14 @@ impl Model {
                 silent::hops_revived(&mut self.writer, index)?;
             }
         }
+        let comes_up = was.is_some_and(|(was_up, _)| !was_up) && now.0;
+        if comes_up || (is_ready && !was_ready) {
+            silent::v6_up(&mut self.writer, index, is_ready)?;
+        }
         if let Some(before) = old_mtu {
             let siblings = &mut self.siblings;
             match mtu < V6_MIN_MTU {
-                true => silent::v6_disabled(&mut self.writer, siblings, index)?,
+                true => silent::v6_gone(&mut self.writer, siblings, index)?,
                 false => silent::mtu_changed(&mut self.writer, siblings, index, before, mtu)?,
             }
         }
@@ -274,6 +316,12 @@ impl Model {
         match row.local {
             IpAddr::V4(_) => silent::v4_address_gone(&mut self.writer, row.link, row.local),
             IpAddr::V6(_) => {
+                let tables = self.writer.tables();
+                let link = tables.links.get(row.link);
+                if link.is_some_and(|link| link.is_up() && !link.v6_disabled) {
+                    let mut left = tables.addresses.of_link(row.link);
+                    self.may_lack_v6 |= !left.any(|other| other.local.is_ipv6());
+                }
                 let siblings = &mut self.siblings;
                 silent::v6_address_gone(&mut self.writer, siblings, row.link, row.local)
             }
@@ -314,8 +362,9 @@ impl Model {
         if row.body.flags & flag::CLONED != 0 {
             return Ok(());
         }
-        normalise::body(&mut row.body, &self.writer.tables().links);
-        let is_v6 = family_of(&row) == AF_INET6;
+        let over = Over::of(row.prefix, &self.writer.tables().links);
+        normalise::body(&mut row.body, over);
+        let is_v6 = over.family == AF_INET6;
         match (new, is_v6) {
             (true, false) => self.put_v4_route(flags, row),
             (true, true) => self.put_v6_route(flags, row),
@@ -409,8 +458,7 @@ impl Model {
                 self.siblings.look(self.writer.tables());
             }
             (replaced, _) => {
-                let is_theirs = |body: &RouteBody| joins_paths(body);
-                if is_theirs(&row.body) || replaced.is_some_and(|old| is_theirs(&old.body)) {
+                if joins_paths(&row.body) || replaced.is_some_and(|old| joins_paths(&old.body)) {
                     self.siblings.forget(row);
                 }
             }
@@ -440,7 +488,9 @@ impl Model {
         let Some(old) = old.map(|old| old.to_shared()) else {
             return Ok(());
         };
-        let rest = without(&old.body, &row.body);
+        let gone = row.body.next_hops.as_slice();
+        let is_left = |hop: &NextHop| !gone.iter().any(|gone| same_hop(gone, hop));
+        let rest = hops_left(&old.body, is_left);
         if rest == NextHops::None {
             self.siblings.forget(&old);
             return self.writer.apply(Change::DeleteRoute(old));
@@ -465,11 +515,14 @@ impl Model {
     }
 }
 
-fn family_of(row: &Route) -> u8 {
-    match row.prefix {
-        ipnet::IpNet::V4(_) => table::AF_INET,
-        ipnet::IpNet::V6(_) => AF_INET6,
-    }
+/// The link whose route to all multicast addresses this is: the kernel makes
+/// and deletes it as it takes IPv6 into use there and out of use.
+fn v6_switched(row: &Route) -> Option<u32> {
+    let is_it = row.prefix == ALL_MULTICAST
+        && row.body.kind == kind::MULTICAST
+        && row.body.protocol == protocol::KERNEL;
+    let hop = row.body.next_hops.as_slice().first()?;
+    is_it.then_some(hop.link)
 }
 
 /// Whether two IPv4 routes of one place are one to the kernel
@@ -530,23 +583,6 @@ fn joins_paths(body: &RouteBody) -> bool {
         .as_slice()
         .iter()
         .any(|hop| hop.gateway.is_some())
-}
-
-fn without(old: &RouteBody, gone: &RouteBody) -> NextHops {
-    let gone = gone.next_hops.as_slice();
-    let left: Vec<NextHop> = old
-        .next_hops
-        .as_slice()
-        .iter()
-        .filter(|hop| !gone.iter().any(|g| same_hop(g, hop)))
-        .cloned()
-        .collect();
-    match <[NextHop; 1]>::try_from(left) {
-        // A path that has lost its siblings is a plain route.
-        Ok([one]) => NextHops::One(NextHop { weight: 1, ..one }),
-        Err(none) if none.is_empty() => NextHops::None,
-        Err(many) => NextHops::Many(many.into()),
-    }
 }
 
 #[cfg(test)]

@@ -63,17 +63,16 @@ pub(super) struct Worker {
     /// When speeds were last sampled.
     sampled_speeds: Option<Instant>,
     schedule: Schedule,
-    /// When what links have brought may be listed again.
-    arrivals_at: Instant,
-    /// When addresses may be listed again for their order.
-    order_at: Instant,
+    /// When rows that the mirror is unsure of may be listed again, in the
+    /// order of [`Sampled::ALL`].
+    unsure_at: [Instant; 4],
 }
 
-/// After a listing of what links have brought, or of addresses for their
-/// order, none for so many times as long as it took.
+/// After a listing of rows that the mirror was unsure of none for so many
+/// times as long as it took.
 const LISTING_SHARE: u32 = 20;
-/// And of addresses none for so long at least: they come in bursts.
-const ORDER_PAUSE: Duration = Duration::from_millis(100);
+/// And none for so long at least: what makes it unsure comes in bursts.
+const UNSURE_PAUSE: Duration = Duration::from_millis(100);
 
 /// How late an announcement may be.
 const LATENESS: Duration = Duration::from_millis(300);
@@ -132,8 +131,7 @@ impl Worker {
             sampled: [None; 4],
             sampled_speeds: None,
             schedule: Schedule::new(now),
-            arrivals_at: now,
-            order_at: now,
+            unsure_at: [now; 4],
         })
     }
 
@@ -175,11 +173,10 @@ impl Worker {
     /// Waits for events, a wake-up, or the next chore.
     fn rest(&mut self) -> Result<(), Error> {
         let mut until = self.next_scan.min(self.next_look);
-        if self.feed.machine.has_arrivals() {
-            until = until.min(self.arrivals_at);
-        }
-        if self.feed.machine.has_unsure_order() {
-            until = until.min(self.order_at);
+        for (what, at) in Sampled::ALL.into_iter().zip(self.unsure_at) {
+            if self.feed.machine.is_unsure_of(what) {
+                until = until.min(at);
+            }
         }
         for at in [self.resync_at, self.look_again_at, self.settled_at()]
             .into_iter()
@@ -225,13 +222,14 @@ impl Worker {
             self.scan();
             self.schedule.listed(now, Instant::now());
         }
-        if self.feed.machine.has_arrivals() && now >= self.arrivals_at {
-            self.sample_rows(Sampled::Fdb);
-            self.arrivals_at = Instant::now() + LISTING_SHARE * now.elapsed();
-        }
-        if self.feed.machine.has_unsure_order() && now >= self.order_at {
-            self.sample_rows(Sampled::Addresses);
-            self.order_at = Instant::now() + ORDER_PAUSE.max(LISTING_SHARE * now.elapsed());
+        for what in Sampled::ALL {
+            let at = self.unsure_at[what as usize];
+            if now >= at && self.feed.machine.is_unsure_of(what) {
+                let begun = Instant::now();
+                self.sample_rows(what);
+                let pause = UNSURE_PAUSE.max(LISTING_SHARE * begun.elapsed());
+                self.unsure_at[what as usize] = Instant::now() + pause;
+            }
         }
         self.samples(now);
         Ok(None)

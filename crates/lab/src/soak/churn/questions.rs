@@ -14,14 +14,17 @@ pub fn questions(seed: u64, count: usize) -> Vec<String> {
 fn question(random: &mut Random) -> String {
     let is_v4 = random.below(5) < 3;
     let mut text = destination(random, is_v4);
-    if random.below(5) == 0 {
+    let comes_in = random.below(8) == 0;
+    if comes_in || random.below(5) == 0 {
         let (net, host) = (random.below(4), 1 + random.below(5));
         let _ = match is_v4 {
             true => write!(text, " from 10.{net}.0.{host}"),
             false => write!(text, " from 2001:db8:{net}::{host}"),
         };
     }
-    if random.below(6) == 0 {
+    if comes_in {
+        let _ = write!(text, " iif {}", link(random));
+    } else if random.below(6) == 0 {
         let _ = write!(text, " oif {}", link(random));
     }
     if random.below(6) == 0 {
