@@ -786,6 +786,22 @@ fn a_replaced_ipv6_route_keeps_its_place() {
     );
 }
 
+/// Routes for some sources are a tree of their own to the kernel.
+#[test]
+fn a_replaced_ipv6_route_leaves_those_of_other_sources() {
+    let Some(bench) = Bench::new("silent-source") else {
+        return;
+    };
+    bench.all(PAIRS);
+    bench.each(
+        "-6 route add 2001:db8:9::/48 from 2001:db8:1::/64 via fe80::2 dev va
+        -6 route replace 2001:db8:9::/48 via fe80::3 dev vb pref low
+        -6 route replace 2001:db8:9::/48 from 2001:db8:1::/64 via fe80::4 dev vb
+        -6 route replace 2001:db8:9::/48 from 2001:db8:2::/64 dev va
+        -6 route replace 2001:db8:9::/48 via fe80::5 dev va",
+    );
+}
+
 /// A link that leaves and comes back is the last of the kernel's list, with
 /// the index that it had.
 #[test]

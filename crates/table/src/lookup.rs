@@ -318,13 +318,13 @@ impl<'a> Lookup<'a> {
         let forwards = self.packet.iif.and_then(|iif| self.link(iif));
         let forwards = forwards.is_some_and(|link| link.forwards_v4);
         let found = match self.by_rules() {
-            Err(_) if !forwards => return Err(NoRoute::Unreachable),
+            Err(_) if !forwards => return Err(NoRoute::HostUnreachable),
             found => found?,
         };
         let of_route = found.route.body.kind;
         let ends_here = matches!(of_route, kind::LOCAL | kind::BROADCAST);
         if !ends_here && !forwards {
-            return Err(NoRoute::Unreachable);
+            return Err(NoRoute::HostUnreachable);
         }
         if !ends_here && of_route != kind::UNICAST || comes_from_here() {
             return Err(NoRoute::Martian);

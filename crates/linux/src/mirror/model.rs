@@ -254,6 +254,7 @@ impl Model {
         let now = (link.is_up(), silent::is_running(&link));
         let was_ready = old.as_ref().is_some_and(|old| old.is_ready_for_v6());
         let is_ready = link.is_ready_for_v6();
+        let loses_v6 = link.v6_disabled && old.as_ref().is_some_and(|old| !old.v6_disabled);
         let old_mtu = old.as_ref().map(|old| old.mtu);
         let old_mtu = old_mtu.filter(|mtu| *mtu >= V6_MIN_MTU && *mtu != link.mtu);
         let mtu = link.mtu;
@@ -266,6 +267,10 @@ impl Model {
             } else if !was_up && now.0 {
                 silent::hops_revived(&mut self.writer, index)?;
             }
+        }
+        if loses_v6 {
+            // Switched off before, in silence.
+            silent::v6_disabled(&mut self.writer, index)?;
         }
         let comes_up = was.is_some_and(|(was_up, _)| !was_up) && now.0;
         if comes_up || (is_ready && !was_ready) {
@@ -466,12 +471,16 @@ impl Model {
     }
 
     /// The route that an IPv6 route announced as a replacement stands for:
-    /// the first that joins paths as it does, else the first.
+    /// the first for the same sources that joins paths as it does, else the
+    /// first for them (`fib6_add` has routes for some sources in a tree of
+    /// their own).
     fn replaced_v6(&self, row: &Route) -> Option<SharedRoute> {
-        let alike = self
-            .run_of(row)
-            .find(|old| joins_paths(old.body) == joins_paths(&row.body));
-        let replaced = alike.or_else(|| self.run_of(row).next())?;
+        let of_source = || {
+            let run = self.run_of(row);
+            run.filter(|old| old.body.source == row.body.source)
+        };
+        let alike = of_source().find(|old| joins_paths(old.body) == joins_paths(&row.body));
+        let replaced = alike.or_else(|| of_source().next())?;
         Some(replaced.to_shared())
     }
 

@@ -149,7 +149,7 @@ fn a_packet_in_a_vrf_is_looked_up_in_the_vrf_s_table() {
 fn what_comes_in_is_for_the_host_where_the_link_does_not_forward() {
     assert_eq!(
         towards(None, Some(4), [10, 0, 0, 7]),
-        Err(NoRoute::Unreachable)
+        Err(NoRoute::HostUnreachable)
     );
     let mut writer = Writer::new(Limits::default());
     let rows = [
