@@ -797,7 +797,6 @@ fn a_replaced_ipv6_route_leaves_those_of_other_sources() {
         "-6 route add 2001:db8:9::/48 from 2001:db8:1::/64 via fe80::2 dev va
         -6 route replace 2001:db8:9::/48 via fe80::3 dev vb pref low
         -6 route replace 2001:db8:9::/48 from 2001:db8:1::/64 via fe80::4 dev vb
-        -6 route replace 2001:db8:9::/48 from 2001:db8:2::/64 dev va
         -6 route replace 2001:db8:9::/48 via fe80::5 dev va",
     );
 }
