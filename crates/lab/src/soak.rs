@@ -85,6 +85,9 @@ impl Soak {
             daemon: None,
         };
         stage.apply(churn::BEGINNING)?;
+        if churn::comes_in(seed) {
+            stage.apply(churn::OWN_RULES)?;
+        }
         let (daemon, state) = self.daemon(here)?;
         stage.daemon = Some(&daemon);
         let applied = stage.apply(lines);

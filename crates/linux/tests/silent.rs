@@ -383,6 +383,18 @@ impl Bench {
         self.compare(&format!("{at} = {value}"));
     }
 
+    /// Switches IPv6 on a link, and waits, without a scan, until these hops of
+    /// a route are dead.
+    fn switch_ipv6(&self, link: &str, value: &str, prefix: &str, dead: &[&str]) {
+        let scans = self.mirror.status().scans;
+        let at = format!("net/ipv6/conf/{link}/disable_ipv6");
+        self.netns.sysctl(&at, value).unwrap();
+        let seen = || (self.dead_hops(prefix) == dead).then_some(());
+        wait_until(PATIENCE, "hops to follow", seen).unwrap();
+        assert_eq!(self.mirror.status().scans, scans, "{at} = {value}");
+        self.compare(&at);
+    }
+
     /// The links of the hops of a route that are marked dead.
     fn dead_hops(&self, prefix: &str) -> Vec<String> {
         let tables = self.tables();
@@ -408,16 +420,14 @@ fn ipv6_is_switched_off_and_on() {
         bench.netns.sysctl(at, value).unwrap();
         bench.all(PAIRS);
         bench.each(V6_PATHS);
-        bench.disable_ipv6("va", "1");
-        assert_eq!(bench.dead_hops("2001:db8:9::/48"), ["va"]);
+        bench.switch_ipv6("va", "1", "2001:db8:9::/48", &["va"]);
         assert!(!bench.has_route("2001:db8:8::/48") && bench.has_route("2001:db8:c::/48"));
         // The link comes back, its IPv6 does not.
         bench.each("link set va down\nlink set va up");
         assert_eq!(bench.dead_hops("2001:db8:9::/48"), ["va"]);
         bench.each("-6 route append 2001:db8:9::/48 via 2001:db8:2::3");
-        bench.disable_ipv6("va", "0");
-        assert!(bench.dead_hops("2001:db8:9::/48").is_empty());
-        bench.disable_ipv6("va", "1");
+        bench.switch_ipv6("va", "0", "2001:db8:9::/48", &[]);
+        bench.switch_ipv6("va", "1", "2001:db8:9::/48", &["va"]);
         bench.each("-6 route del 2001:db8:b::/48 via 2001:db8:2::2");
         assert_eq!(bench.dead_hops("2001:db8:b::/48"), ["va"]);
         bench.disable_ipv6("vb", "1");
@@ -428,6 +438,50 @@ fn ipv6_is_switched_off_and_on() {
         bench.disable_ipv6("all", "1");
         bench.disable_ipv6("all", "0");
     }
+}
+
+/// Both between two of the mirror's listings, and nothing said what went.
+#[test]
+fn ipv6_is_switched_off_and_on_at_once() {
+    let Some(bench) = Bench::new("at-once") else {
+        return;
+    };
+    let at = "net/ipv6/route/skip_notify_on_dev_down";
+    bench.netns.sysctl(at, "1").unwrap();
+    bench.all(PAIRS);
+    bench.each(V6_PATHS);
+    let scans = bench.mirror.status().scans;
+    for value in ["1", "0"] {
+        bench
+            .netns
+            .sysctl("net/ipv6/conf/va/disable_ipv6", value)
+            .unwrap();
+    }
+    let gone = || (!bench.has_route("2001:db8:8::/48")).then_some(());
+    wait_until(PATIENCE, "the routes to go", gone).unwrap();
+    assert_eq!(bench.mirror.status().scans, scans);
+    bench.compare("off and on");
+}
+
+/// An IPv6 route lists the only member of its group, an IPv4 one does not.
+#[test]
+fn groups_of_one_member() {
+    let Some(bench) = Bench::new("only") else {
+        return;
+    };
+    bench.all(PAIRS);
+    bench.each(
+        "nexthop add id 1 via fe80::2 dev va
+         nexthop add id 2 via fe80::3 dev vb
+         nexthop add id 10 group 1/2
+         nexthop add id 3 via 10.1.0.2 dev va
+         nexthop add id 11 group 3
+         -6 route add 2001:db8:d::/48 nhid 10
+         route add 192.0.2.0/24 nhid 11
+         nexthop replace id 10 group 1
+         nexthop replace id 1 via fe80::4 dev va
+         nexthop replace id 3 via 10.1.0.3 dev va",
+    );
 }
 
 /// What somebody deletes of a link's own routes switches nothing off.
@@ -451,11 +505,15 @@ fn ipv6_hops_wait_for_a_carrier() {
     };
     bench.all(PAIRS);
     bench.each(V6_PATHS);
-    bench.each(
-        "link set va down
-         link set pva down
-         link set va up",
-    );
+    bench.each("link set va down");
+    // That is no switch.
+    let is_off = |link: &str| bench.tables().links.by_name(link).unwrap().v6_disabled;
+    assert!(!is_off("va"));
+    bench.each("link set pva down\nlink set va up");
+    assert!(!is_off("va"));
+    assert_eq!(bench.dead_hops("2001:db8:9::/48"), ["va"]);
+    // An address brings the link's multicast route, and no carrier.
+    bench.each("addr add 2001:db8:77::1/64 dev va nodad");
     assert_eq!(bench.dead_hops("2001:db8:9::/48"), ["va"]);
     bench.each("link set pva up");
     assert!(bench.dead_hops("2001:db8:9::/48").is_empty());
@@ -794,7 +852,8 @@ fn a_replaced_ipv6_route_leaves_those_of_other_sources() {
     };
     bench.all(PAIRS);
     bench.each(
-        "-6 route add 2001:db8:9::/48 from 2001:db8:1::/64 via fe80::2 dev va
+        "-6 route add 2001:db8:9::/48 via fe80::3 dev vb
+        -6 route add 2001:db8:9::/48 from 2001:db8:1::/64 via fe80::2 dev va
         -6 route replace 2001:db8:9::/48 via fe80::3 dev vb pref low
         -6 route replace 2001:db8:9::/48 from 2001:db8:1::/64 via fe80::4 dev vb
         -6 route replace 2001:db8:9::/48 via fe80::5 dev va",

@@ -185,7 +185,9 @@ const LINKS: Kind<Link> = Kind {
 /// Whether two links differ only in what the kernel changes without an
 /// event: the qdisc, the counts of promiscuous users and of those that want
 /// all multicast, how it makes addresses, how much it takes in one piece and
-/// whether IPv6 is switched off (by their files), the peer's namespace, learnt data of the kind, the group (when set by sysfs).
+/// whether IPv6 is switched off (by their files; `addrconf_disable_ipv6`),
+/// the peer's namespace, learnt data of the kind, the group (when set by
+/// sysfs).
 fn is_silent_link(a: &Link, b: &Link) -> bool {
     let announced = Link {
         qdisc: b.qdisc.clone(),

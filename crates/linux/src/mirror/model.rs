@@ -11,7 +11,7 @@ use ipnet::{IpNet, Ipv6Net};
 use netlink::decode::{Announcement, Item, Operation, Settings};
 use netlink::message;
 use table::row::link::{V6_MIN_MTU, linkdown};
-use table::row::route::{flag, kind, protocol};
+use table::row::route::{flag, hop_flag, kind, protocol};
 use table::{
     AF_INET, AF_INET6, Address, AddressKey, Change, FdbEntry, Link, NextHop, NextHops, Nexthop,
     Placement, Route, RouteBody, RoutePlace, RouteRef, Routing, Rule, SharedRoute, TableFull,
@@ -42,6 +42,8 @@ pub struct Model {
     /// A living link has lost its last IPv6 address: IPv6 may have been
     /// switched off on it, and nothing else may have said so.
     may_lack_v6: bool,
+    /// IPv6 was switched off on a link and on again, in silence.
+    lost_v6: bool,
     /// What the paths of IPv6 routes say.
     siblings: Siblings,
 }
@@ -55,6 +57,7 @@ impl Model {
             arrived: BTreeSet::new(),
             has_unsure_order: false,
             may_lack_v6: false,
+            lost_v6: false,
             siblings: Siblings::default(),
         }
     }
@@ -68,6 +71,7 @@ impl Model {
             arrived: BTreeSet::new(),
             has_unsure_order: false,
             may_lack_v6: false,
+            lost_v6: false,
             siblings: Siblings::default(),
         }
     }
@@ -93,6 +97,21 @@ impl Model {
     /// A listing found that IPv6 was switched off on a link.
     pub fn v6_disabled(&mut self, link: u32) -> Result<(), TableFull> {
         silent::v6_disabled(&mut self.writer, link)
+    }
+
+    /// Whether IPv6 was switched off and on somewhere, since this was last
+    /// set, without a word of the routes that went: all has to be listed.
+    pub fn lost_v6(&mut self) -> &mut bool {
+        &mut self.lost_v6
+    }
+
+    /// Whether the table has this IPv6 route, with the same flags.
+    fn has_v6_route(&self, row: &Route) -> bool {
+        let mut beside = self.tables().routes.beside(row).into_iter();
+        beside.any(|old| {
+            let same = same_path(old.body, &row.body) && old.body.flags == row.body.flags;
+            same && covers(old.body, &row.body)
+        })
     }
 
     /// Takes in what holds for all links where rows do not tell it.
@@ -192,6 +211,9 @@ impl Model {
             Item::Fdb(row) => self.delete_fdb(&row),
             Item::Route(row) => {
                 let switched = v6_switched(&row).filter(|_| !announcement.is_requested);
+                // It cannot come twice: between, IPv6 was switched off, and
+                // nothing said what went with it.
+                self.lost_v6 |= new && switched.is_some() && self.has_v6_route(&row);
                 self.route(new, announcement.flags, row)?;
                 switched.map_or(Ok(()), |link| {
                     silent::v6_switched(&mut self.writer, link, new)
@@ -413,6 +435,7 @@ impl Model {
     /// An IPv6 route is announced with all its next hops, whichever was
     /// added: it stands for those with fewer.
     fn put_v6_route(&mut self, flags: u16, mut row: Route) -> Result<(), TableFull> {
+        self.keep_untold(&mut row);
         let replaced = if flags & message::flag::REPLACE != 0 {
             self.replaced_v6(&row)
         } else {
@@ -441,8 +464,35 @@ impl Model {
         for old in gone {
             self.writer.apply(Change::DeleteRoute(old))?;
         }
-        let place = place.map_or(Placement::Last, Placement::At);
+        let place = place.map_or_else(|| self.last_of_source(&row), Placement::At);
         self.writer.apply(Change::PutRoute(row, place))
+    }
+
+    /// Where a new route stands: the first for some sources before those for
+    /// all (`fib6_walk_continue` goes through a node's subtree first).
+    fn last_of_source(&self, row: &Route) -> Placement {
+        let is_first = |old: RouteRef<'_>| old.body.source.is_none();
+        match row.body.source.is_some() && self.run_of(row).all(is_first) {
+            true => Placement::First,
+            false => Placement::Last,
+        }
+    }
+
+    /// Keeps hops dead of which the kernel does not tell it now.
+    fn keep_untold(&self, row: &mut Route) {
+        let over = Over::of(row.prefix, &self.tables().links);
+        let hops = row.body.next_hops.as_slice();
+        if hops.iter().all(|hop| over.tells(hop.link)) {
+            return;
+        }
+        let beside = self.tables().routes.beside(row);
+        for hop in row.body.next_hops.as_mut_slice() {
+            let known = beside.iter().flat_map(|old| old.body.next_hops.as_slice());
+            let mut same = known.filter(|known| same_hop(known, hop));
+            if !over.tells(hop.link) && same.any(|known| known.flags & hop_flag::DEAD != 0) {
+                hop.flags |= hop_flag::DEAD;
+            }
+        }
     }
 
     /// Makes of an announced IPv6 route, which says what the path says that
@@ -525,13 +575,16 @@ impl Model {
 }
 
 /// The link whose route to all multicast addresses this is: the kernel makes
-/// and deletes it as it takes IPv6 into use there and out of use.
+/// and deletes it as it takes IPv6 into use there and out of use. Before Linux
+/// 5.11 it was called a unicast one, made at boot.
 fn v6_switched(row: &Route) -> Option<u32> {
-    let is_it = row.prefix == ALL_MULTICAST
-        && row.body.kind == kind::MULTICAST
-        && row.body.protocol == protocol::KERNEL;
+    let is_by_kernel = [
+        (kind::MULTICAST, protocol::KERNEL),
+        (kind::UNICAST, protocol::BOOT),
+    ]
+    .contains(&(row.body.kind, row.body.protocol));
     let hop = row.body.next_hops.as_slice().first()?;
-    is_it.then_some(hop.link)
+    (row.prefix == ALL_MULTICAST && is_by_kernel).then_some(hop.link)
 }
 
 /// Whether two IPv4 routes of one place are one to the kernel

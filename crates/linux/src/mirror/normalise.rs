@@ -26,7 +26,7 @@ impl<'a> Over<'a> {
 
     /// Whether the kernel tells of a hop over a link whether it is dead by
     /// itself, and not because of the link's state.
-    fn tells(self, link: u32) -> bool {
+    pub(crate) fn tells(self, link: u32) -> bool {
         self.links.get(link).is_some_and(|link| match self.family {
             AF_INET6 => link.is_usable(AF_INET6),
             _ => link.has_carrier(),

@@ -8,15 +8,14 @@ use std::net::IpAddr;
 use std::sync::Arc;
 
 use ipnet::IpNet;
-use table::row::link::flag as link_flag;
+use table::row::link::{V6_MIN_MTU, flag as link_flag};
 use table::row::neighbour::state;
 use table::row::route::{hop_flag, kind, scope, table_id};
 
 use table::row::rule::{action, flag as rule_flag};
 use table::{
     AF_INET, AF_INET6, Change, FdbEntry, KindData, Link, LinkLayerAddress, Links, Metric, NextHop,
-    NextHops, Nexthop, Placement, RouteBody, RouteRef, Rule, SharedRoute, TableFull, Tables,
-    Writer,
+    NextHops, Nexthop, Placement, Route, RouteBody, Rule, SharedRoute, TableFull, Tables, Writer,
 };
 
 use super::siblings::{Siblings, hops_left};
@@ -62,15 +61,29 @@ fn v6_down(writer: &mut Writer, link: u32) -> Result<(), TableFull> {
 /// by the link's route to all multicast addresses, which goes or comes
 /// (`addrconf_add_mroute`). The routes that go are announced; that hops die
 /// in routes that have others (`fib6_ifdown`) is not.
+///
+/// It goes as well with a link that is down, or has too small an MTU, which
+/// the link tells; and it comes with an address on a link without a carrier
+/// (`addrconf_add_dev`), where IPv6 is not ready before the link tells so.
 pub(crate) fn v6_switched(writer: &mut Writer, link: u32, is_on: bool) -> Result<(), TableFull> {
-    if let Some(row) = writer.tables().links.get(link)
-        && row.v6_disabled == is_on
-    {
-        let mut row = (**row).clone();
-        row.v6_disabled = !is_on;
-        writer.apply(Change::PutLink(row))?;
+    let Some(row) = writer.tables().links.get(link) else {
+        return Ok(());
+    };
+    if !is_on && (!row.is_up() || row.mtu < V6_MIN_MTU) {
+        return Ok(());
     }
-    mark(writer, link, AF_INET6, !is_on)
+    let after = Link {
+        v6_disabled: !is_on,
+        ..(**row).clone()
+    };
+    let is_ready = after.is_ready_for_v6();
+    if row.v6_disabled == is_on {
+        writer.apply(Change::PutLink(after))?;
+    }
+    match is_on && !is_ready {
+        true => Ok(()),
+        false => mark(writer, link, AF_INET6, !is_on),
+    }
 }
 
 /// IPv6 was switched off on a link, and nothing said so
@@ -399,7 +412,7 @@ pub(crate) fn nexthop_changed(writer: &mut Writer, id: u32) -> Result<(), TableF
     let ids: Vec<u32> = std::iter::once(id).chain(groups).collect();
     for id in ids {
         let tables = writer.tables();
-        let hops = contents(tables, id);
+        let [v4, v6] = [AF_INET, AF_INET6].map(|family| contents(tables, id, family));
         let users: Vec<SharedRoute> = tables
             .routes
             .of_nexthop(id)
@@ -408,7 +421,11 @@ pub(crate) fn nexthop_changed(writer: &mut Writer, id: u32) -> Result<(), TableF
             .collect();
         for route in users {
             let body = RouteBody {
-                next_hops: hops.clone(),
+                next_hops: if is_v4(&route) {
+                    v4.clone()
+                } else {
+                    v6.clone()
+                },
                 ..(*route.body).clone()
             };
             rewrite(writer, route, body)?;
@@ -575,15 +592,17 @@ pub(crate) fn rewrite(
     writer.apply(Change::PutRoute(after, place))
 }
 
-/// The next hops that a route shows for an object.
-fn contents(tables: &Tables, id: u32) -> NextHops {
+/// The next hops that a route of a family shows for an object. An IPv4 route
+/// shows the only member of a group as its own (`fib_info_num_path`), an IPv6
+/// one as a list of one (`rt6_fill_node_nexthop`).
+fn contents(tables: &Tables, id: u32, family: u8) -> NextHops {
     let Some(object) = tables.nexthops.get(id) else {
         return NextHops::None;
     };
     if object.group.is_empty() {
         return NextHops::One(hop_of(object, 1));
     }
-    if let [only] = &*object.group {
+    if let ([only], AF_INET) = (&*object.group, family) {
         let nexthop = tables.nexthops.get(only.id);
         return nexthop.map_or(NextHops::None, |nexthop| NextHops::One(hop_of(nexthop, 1)));
     }
@@ -605,7 +624,7 @@ fn hop_of(object: &Nexthop, weight: u16) -> NextHop {
     }
 }
 
-fn is_v4(route: &RouteRef<'_>) -> bool {
+fn is_v4<B>(route: &Route<B>) -> bool {
     matches!(route.prefix, IpNet::V4(_))
 }
 

@@ -66,6 +66,8 @@ pub(super) struct Worker {
     /// When rows that the mirror is unsure of may be listed again, in the
     /// order of [`Sampled::ALL`].
     unsure_at: [Instant; 4],
+    /// The pause after the next of them that fails.
+    unsure_pause: Duration,
 }
 
 /// After a listing of rows that the mirror was unsure of none for so many
@@ -132,6 +134,7 @@ impl Worker {
             sampled_speeds: None,
             schedule: Schedule::new(now),
             unsure_at: [now; 4],
+            unsure_pause: UNSURE_PAUSE,
         })
     }
 
@@ -226,8 +229,11 @@ impl Worker {
             let at = self.unsure_at[what as usize];
             if now >= at && self.feed.machine.is_unsure_of(what) {
                 let begun = Instant::now();
-                self.sample_rows(what);
-                let pause = UNSURE_PAUSE.max(LISTING_SHARE * begun.elapsed());
+                self.unsure_pause = match self.sample_rows(what) {
+                    true => UNSURE_PAUSE,
+                    false => (self.unsure_pause * 2).min(LONGEST_PAUSE),
+                };
+                let pause = self.unsure_pause.max(LISTING_SHARE * begun.elapsed());
                 self.unsure_at[what as usize] = Instant::now() + pause;
             }
         }
@@ -476,8 +482,8 @@ impl Worker {
     }
 
     /// Takes in what the kernel never announces. What it should have
-    /// announced is left to a scan.
-    fn sample_rows(&mut self, what: Sampled) {
+    /// announced is left to a scan. Whether the kernel could be asked.
+    fn sample_rows(&mut self, what: Sampled) -> bool {
         let which = match what {
             Sampled::Links => Which::Links,
             Sampled::Addresses => Which::Addresses,
@@ -495,8 +501,12 @@ impl Worker {
             Ok(None) => {}
             // Told to end meanwhile: `follow` sees it next.
             Err(Error::Stopped) => {}
-            Err(error) => warn!("could not sample {which:?}: {error}"),
+            Err(error) => {
+                warn!("could not sample {which:?}: {error}");
+                return false;
+            }
         }
+        true
     }
 }
 

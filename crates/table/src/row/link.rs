@@ -163,11 +163,13 @@ impl Link {
     }
 
     /// Whether the kernel takes IPv6 into use on it (`addrconf_notify`): it is
-    /// up and ready, is not a port of a bond, and IPv6 is not switched off.
+    /// up and ready, is no port of a bond or a team (of a team since Linux
+    /// 6.2), and IPv6 is not switched off.
     pub fn is_ready_for_v6(&self) -> bool {
         let is_ready = matches!(self.oper_state, oper::UP | oper::UNKNOWN);
-        let is_alone = self.flags & flag::SLAVE == 0 && self.mtu >= V6_MIN_MTU;
-        self.is_up() && is_ready && is_alone && !self.v6_disabled
+        let is_port = self.flags & flag::SLAVE != 0 || self.slave_kind.as_deref() == Some("team");
+        let has_v6 = self.mtu >= V6_MIN_MTU && !self.v6_disabled;
+        self.is_up() && is_ready && !is_port && has_v6
     }
 
     /// Whether it is up and has a carrier: what the kernel's routing calls
