@@ -72,6 +72,8 @@ impl Soak {
             "net/ipv4/nexthop_compat_mode",
             &u8::from(compatible).to_string(),
         )?;
+        // Links forward to begin with, those to come as well.
+        here.sysctl("net/ipv4/conf/all/forwarding", "1")?;
         if seed % 4 == 1 {
             // Older kernels do not have it.
             let _ = here.sysctl("net/ipv6/route/skip_notify_on_dev_down", "1");
@@ -83,6 +85,9 @@ impl Soak {
             daemon: None,
         };
         stage.apply(churn::BEGINNING)?;
+        if churn::comes_in(seed) {
+            stage.apply(churn::OWN_RULES)?;
+        }
         let (daemon, state) = self.daemon(here)?;
         stage.daemon = Some(&daemon);
         let applied = stage.apply(lines);

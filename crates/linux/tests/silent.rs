@@ -9,6 +9,7 @@ use std::time::Duration;
 use fingerpost_linux::{Mirror, Namespace, Options, Phase, Status};
 use lab::{Netns, skip, wait_until};
 use table::Tables;
+use table::row::route::hop_flag;
 
 const PATIENCE: Duration = Duration::from_secs(10);
 
@@ -359,6 +360,167 @@ fn v6_routes_of_a_link_that_goes_down_go_without_a_word() {
     );
 }
 
+const V6_PATHS: &str = "
+    addr add 2001:db8:1::1/64 dev va nodad
+    addr add 2001:db8:2::1/64 dev vb nodad
+    -6 route add 2001:db8:8::/48 via 2001:db8:1::2
+    -6 route add 2001:db8:9::/48 nexthop via 2001:db8:1::2 nexthop via 2001:db8:2::2
+    -6 route add 2001:db8:a::/48 dev va metric 5
+    -6 route append 2001:db8:a::/48 dev vb metric 5
+    -6 route append 2001:db8:a::/48 via 2001:db8:1::2 metric 5
+    -6 route append 2001:db8:a::/48 via 2001:db8:2::2 metric 5
+    -6 route add 2001:db8:b::/48 via 2001:db8:1::2 mtu 1400
+    -6 route append 2001:db8:b::/48 via 2001:db8:2::2 mtu 1300
+    nexthop add id 1 via 2001:db8:1::5 dev va
+    -6 route add 2001:db8:c::/48 nhid 1
+    route add 192.0.2.0/24 nexthop via inet6 2001:db8:1::2 dev va nexthop via 10.1.0.3
+";
+
+impl Bench {
+    fn disable_ipv6(&self, link: &str, value: &str) {
+        let at = format!("net/ipv6/conf/{link}/disable_ipv6");
+        self.netns.sysctl(&at, value).unwrap();
+        self.compare(&format!("{at} = {value}"));
+    }
+
+    /// Switches IPv6 on a link, and waits, without a scan, until these hops of
+    /// a route are dead.
+    fn switch_ipv6(&self, link: &str, value: &str, prefix: &str, dead: &[&str]) {
+        let scans = self.mirror.status().scans;
+        let at = format!("net/ipv6/conf/{link}/disable_ipv6");
+        self.netns.sysctl(&at, value).unwrap();
+        let seen = || (self.dead_hops(prefix) == dead).then_some(());
+        wait_until(PATIENCE, "hops to follow", seen).unwrap();
+        assert_eq!(self.mirror.status().scans, scans, "{at} = {value}");
+        self.compare(&at);
+    }
+
+    /// The links of the hops of a route that are marked dead.
+    fn dead_hops(&self, prefix: &str) -> Vec<String> {
+        let tables = self.tables();
+        let mut routes = tables.routes.exact(254, prefix.parse().unwrap());
+        let route = routes.next().unwrap();
+        let hops = route.body.next_hops.as_slice().iter();
+        let dead = hops.filter(|hop| hop.flags & hop_flag::DEAD != 0);
+        let name = |link| tables.links.get(link).unwrap().name.to_string();
+        dead.map(|hop| name(hop.link)).collect()
+    }
+}
+
+/// Hops over a link whose IPv6 is switched off die without a word, in routes
+/// that have others, and live again when it is switched on.
+#[test]
+fn ipv6_is_switched_off_and_on() {
+    for is_announced in [true, false] {
+        let Some(bench) = Bench::new("switch") else {
+            return;
+        };
+        let at = "net/ipv6/route/skip_notify_on_dev_down";
+        let value = if is_announced { "0" } else { "1" };
+        bench.netns.sysctl(at, value).unwrap();
+        bench.all(PAIRS);
+        bench.each(V6_PATHS);
+        bench.switch_ipv6("va", "1", "2001:db8:9::/48", &["va"]);
+        assert!(!bench.has_route("2001:db8:8::/48") && bench.has_route("2001:db8:c::/48"));
+        // The link comes back, its IPv6 does not.
+        bench.each("link set va down\nlink set va up");
+        assert_eq!(bench.dead_hops("2001:db8:9::/48"), ["va"]);
+        bench.each("-6 route append 2001:db8:9::/48 via 2001:db8:2::3");
+        bench.switch_ipv6("va", "0", "2001:db8:9::/48", &[]);
+        bench.switch_ipv6("va", "1", "2001:db8:9::/48", &["va"]);
+        bench.each("-6 route del 2001:db8:b::/48 via 2001:db8:2::2");
+        assert_eq!(bench.dead_hops("2001:db8:b::/48"), ["va"]);
+        bench.disable_ipv6("vb", "1");
+        assert!(!bench.has_route("2001:db8:9::/48") && bench.has_route("2001:db8:b::/48"));
+        bench.disable_ipv6("va", "0");
+        assert!(bench.dead_hops("2001:db8:b::/48").is_empty());
+        bench.disable_ipv6("vb", "0");
+        bench.disable_ipv6("all", "1");
+        bench.disable_ipv6("all", "0");
+    }
+}
+
+/// Both between two of the mirror's listings, and nothing said what went.
+#[test]
+fn ipv6_is_switched_off_and_on_at_once() {
+    let Some(bench) = Bench::new("at-once") else {
+        return;
+    };
+    let at = "net/ipv6/route/skip_notify_on_dev_down";
+    bench.netns.sysctl(at, "1").unwrap();
+    bench.all(PAIRS);
+    bench.each(V6_PATHS);
+    let scans = bench.mirror.status().scans;
+    for value in ["1", "0"] {
+        bench
+            .netns
+            .sysctl("net/ipv6/conf/va/disable_ipv6", value)
+            .unwrap();
+    }
+    let gone = || (!bench.has_route("2001:db8:8::/48")).then_some(());
+    wait_until(PATIENCE, "the routes to go", gone).unwrap();
+    assert_eq!(bench.mirror.status().scans, scans);
+    bench.compare("off and on");
+}
+
+/// An IPv6 route lists the only member of its group, an IPv4 one does not.
+#[test]
+fn groups_of_one_member() {
+    let Some(bench) = Bench::new("only") else {
+        return;
+    };
+    bench.all(PAIRS);
+    bench.each(
+        "nexthop add id 1 via fe80::2 dev va
+         nexthop add id 2 via fe80::3 dev vb
+         nexthop add id 10 group 1/2
+         nexthop add id 3 via 10.1.0.2 dev va
+         nexthop add id 11 group 3
+         -6 route add 2001:db8:d::/48 nhid 10
+         route add 192.0.2.0/24 nhid 11
+         nexthop replace id 10 group 1
+         nexthop replace id 1 via fe80::4 dev va
+         nexthop replace id 3 via 10.1.0.3 dev va",
+    );
+}
+
+/// What somebody deletes of a link's own routes switches nothing off.
+#[test]
+fn a_deleted_multicast_route_is_no_switch() {
+    let Some(bench) = Bench::new("multicast") else {
+        return;
+    };
+    bench.all(PAIRS);
+    bench.each(V6_PATHS);
+    bench.each("-6 route del multicast ff00::/8 dev va table local");
+    assert!(bench.dead_hops("2001:db8:9::/48").is_empty());
+    bench.each("addr flush dev va\nlink set va down\nlink set va up");
+}
+
+/// Hops that died with their link are dead until it has a carrier.
+#[test]
+fn ipv6_hops_wait_for_a_carrier() {
+    let Some(bench) = Bench::new("ready") else {
+        return;
+    };
+    bench.all(PAIRS);
+    bench.each(V6_PATHS);
+    bench.each("link set va down");
+    // That is no switch.
+    let is_off = |link: &str| bench.tables().links.by_name(link).unwrap().v6_disabled;
+    assert!(!is_off("va"));
+    bench.each("link set pva down\nlink set va up");
+    assert!(!is_off("va"));
+    assert_eq!(bench.dead_hops("2001:db8:9::/48"), ["va"]);
+    // An address brings the link's multicast route, and no carrier.
+    bench.each("addr add 2001:db8:77::1/64 dev va nodad");
+    assert_eq!(bench.dead_hops("2001:db8:9::/48"), ["va"]);
+    bench.each("link set pva up");
+    assert!(bench.dead_hops("2001:db8:9::/48").is_empty());
+    bench.each("link set pva down\nlink set pva up");
+    assert!(bench.dead_hops("2001:db8:9::/48").is_empty());
+}
+
 #[test]
 fn routes_without_a_carrier_count_where_the_settings_say_so() {
     let Some(bench) = Bench::new("linkdown") else {
@@ -679,6 +841,22 @@ fn a_replaced_ipv6_route_keeps_its_place() {
         -6 route append 2001:db8:9::/48 dev vb metric 5
         -6 route replace 2001:db8:9::/48 dev va metric 5 mtu 1400
         -6 route del 2001:db8:9::/48 dev vb metric 5",
+    );
+}
+
+/// Routes for some sources are a tree of their own to the kernel.
+#[test]
+fn a_replaced_ipv6_route_leaves_those_of_other_sources() {
+    let Some(bench) = Bench::new("silent-source") else {
+        return;
+    };
+    bench.all(PAIRS);
+    bench.each(
+        "-6 route add 2001:db8:9::/48 via fe80::3 dev vb
+        -6 route add 2001:db8:9::/48 from 2001:db8:1::/64 via fe80::2 dev va
+        -6 route replace 2001:db8:9::/48 via fe80::3 dev vb pref low
+        -6 route replace 2001:db8:9::/48 from 2001:db8:1::/64 via fe80::4 dev vb
+        -6 route replace 2001:db8:9::/48 via fe80::5 dev va",
     );
 }
 

@@ -31,7 +31,7 @@ use crate::message::{Message, kind};
 pub use address::address;
 pub use fdb::fdb;
 pub use ip_statistics::{Ipv6Layout, Ipv6Statistics};
-pub(crate) use link::{LINKDOWN_SETTINGS, V6_IGNORES};
+pub(crate) use link::{LINKDOWN_SETTINGS, V4_FORWARDS, V6_DISABLED, V6_IGNORES};
 pub use link::{ipv6_statistics, link, link_counters, link_index};
 pub use neighbour::{neighbour, neighbour_ages};
 pub use neighbour_table::neighbour_table;
@@ -99,6 +99,9 @@ pub struct Announcement {
     /// `nlmsg_flags` of the message: [`crate::message::flag`]. In an event
     /// those of the change that caused it (`REPLACE`, `APPEND`, …).
     pub flags: u16,
+    /// Whether somebody's request caused it (`nlmsg_pid`), where the message
+    /// says so, as those of routes do.
+    pub is_requested: bool,
     /// The row. Of a deletion: as it was.
     pub item: Item,
 }
@@ -190,6 +193,7 @@ pub fn decode(message: &Message<'_>, now_millis: u64) -> Result<Decoded, Malform
     Ok(Decoded::Announcement(Announcement {
         operation,
         flags: message.flags,
+        is_requested: message.port != 0,
         item,
     }))
 }

@@ -177,6 +177,8 @@ fn what_any_link_has_is_written_as_it_was_read() {
         row.allmulti = some(1);
         row.addr_gen_mode = some(2).map(|mode| mode as u8);
         row.ignores_linkdown = (nth >> 2 & 3) as u8;
+        row.v6_disabled = nth >> 4 & 1 == 1;
+        row.forwards_v4 = nth >> 5 & 1 == 1;
         row.limits = KeptLimits::new(Limits {
             gso_max_size: some(4),
             gso_max_segs: some(8),

@@ -293,7 +293,7 @@ impl<'a> Lookup<'a> {
     }
 
     /// An IPv4 packet that came in by a link (`ip_route_input_slow`), as
-    /// one that forwards takes it and checks no reverse path.
+    /// one that checks no reverse path takes it.
     fn v4_in(&self, to: Ipv4Addr) -> Result<Decision<'a>, NoRoute> {
         let from = match self.packet.source {
             Some(IpAddr::V4(from)) => Some(from),
@@ -315,9 +315,17 @@ impl<'a> Lookup<'a> {
         if to.is_multicast() || is_martian(to) || from.is_some_and(is_martian) {
             return Err(NoRoute::Martian);
         }
-        let found = self.by_rules()?;
+        let forwards = self.packet.iif.and_then(|iif| self.link(iif));
+        let forwards = forwards.is_some_and(|link| link.forwards_v4);
+        let found = match self.by_rules() {
+            Err(_) if !forwards => return Err(NoRoute::HostUnreachable),
+            found => found?,
+        };
         let of_route = found.route.body.kind;
         let ends_here = matches!(of_route, kind::LOCAL | kind::BROADCAST);
+        if !ends_here && !forwards {
+            return Err(NoRoute::HostUnreachable);
+        }
         if !ends_here && of_route != kind::UNICAST || comes_from_here() {
             return Err(NoRoute::Martian);
         }

@@ -169,6 +169,8 @@ pub(crate) fn is_reject(body: &RouteBody) -> bool {
 fn hop_flags(hop: &NextHop, follows: Option<u8>, view: &View<'_>) -> u32 {
     hop.flags
         | match follows {
+            // An IPv6 hop dies with both marks (`fib6_ifdown`).
+            Some(AF_INET6) if hop.flags & hop_flag::DEAD != 0 => hop_flag::LINKDOWN,
             Some(family) if hop.link != 0 => derived_flags(hop.link, family, view),
             _ => 0,
         }

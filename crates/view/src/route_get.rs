@@ -326,6 +326,12 @@ impl Taken<'_> {
             .or_else(|| unspecified().filter(|_| self.is_v6()))
     }
 
+    /// The name of the link that it came in by: the question may have its
+    /// number, or another name.
+    fn came_in_by<'v>(&self, view: &View<'v>) -> Option<&'v str> {
+        Some(&*view.link(self.packet.iif?)?.name)
+    }
+
     /// The kernel tells the route's, not the packet's.
     fn tos(&self) -> u8 {
         self.decision.route.map_or(0, |route| route.tos)
@@ -415,7 +421,7 @@ impl Show for Taken<'_> {
         if let Some(body) = self.metric_body() {
             metric_fields(body.metrics.as_deref(), visit);
         }
-        if let Some(iif) = &self.question.iif {
+        if let Some(iif) = self.came_in_by(view) {
             visit.value("iif", Value::Text(iif));
         }
         if let Some(number) = self.v6_body().and_then(|body| body.preference) {
@@ -514,7 +520,7 @@ impl Taken<'_> {
         if let Some(body) = self.metric_body() {
             metric_text(body.metrics.as_deref(), out);
         }
-        if let Some(iif) = &self.question.iif {
+        if let Some(iif) = self.came_in_by(view) {
             labelled(out, b"iif ", Value::Text(iif));
         }
     }

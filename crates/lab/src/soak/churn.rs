@@ -40,6 +40,17 @@ pub const BEGINNING: &[&str] = &[
     "ip addr add 2001:db8:1::1/64 dev v1 nodad",
 ];
 
+/// What a run begins with that is asked about packets that came in: without
+/// rules of somebody's own their sources are checked by what no table tells
+/// (`fib_validate_source`).
+pub const OWN_RULES: &[&str] = &["ip rule add pref 5 nop"];
+
+/// Whether a run is asked about packets that came in. The others have the
+/// IPv4 tables local and main in one, until a rule of theirs parts them.
+pub fn comes_in(seed: u64) -> bool {
+    seed / 2 % 2 == 0
+}
+
 /// How often it comes, and who adds the lines.
 type Maker = (usize, fn(&mut Random, &mut Vec<String>));
 
@@ -116,6 +127,8 @@ mod tests {
             "managed",
             "encap seg6",
             "promote_secondaries",
+            "hash_policy",
+            "/disable_ipv6",
             "protodown",
         ] {
             assert!(all.contains(word), "{word}");

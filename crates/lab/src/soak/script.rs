@@ -16,7 +16,8 @@ pub fn script(lines: &[String]) -> String {
                 export HERE OTHER\n\
                 in_it sh <<'BEGINNING'\n\
                 echo 0 > /proc/sys/net/ipv6/conf/all/accept_dad\n\
-                echo 0 > /proc/sys/net/ipv6/conf/default/accept_dad\n";
+                echo 0 > /proc/sys/net/ipv6/conf/default/accept_dad\n\
+                echo 1 > /proc/sys/net/ipv4/conf/all/forwarding\n";
     let beginning = text(churn::BEGINNING.iter());
     let lines = text(lines.iter());
     format!(

@@ -9,12 +9,12 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::fmt::Debug;
 use std::sync::Arc;
 
-use super::normalise;
+use super::normalise::{self, Over};
 use table::row::address;
 use table::row::neighbour::{flag, state};
 use table::{
-    Address, AddressKey, Change, FdbEntry, Link, Links, Neighbour, Nexthop, Pair, Placement,
-    RouteBody, RouteRef, Rule, Tables, pairs,
+    AF_INET, AF_INET6, Address, AddressKey, Change, FdbEntry, Link, Neighbour, Nexthop, Pair,
+    Placement, RouteBody, RouteRef, Rule, Tables, pairs,
 };
 
 /// Expiries jump by the granularity of the kernel's clock: nearer than
@@ -101,14 +101,20 @@ pub fn difference(current: &Tables, fresh: &Tables, whole: CompleteTables) -> Di
     routes(
         current.routes.iter_v4(),
         fresh.routes.iter_v4(),
-        &current.links,
+        Over {
+            family: AF_INET,
+            links: &current.links,
+        },
         whole.v4_routes,
         &mut difference,
     );
     routes(
         current.routes.iter_v6(),
         fresh.routes.iter_v6(),
-        &current.links,
+        Over {
+            family: AF_INET6,
+            links: &current.links,
+        },
         whole.v6_routes,
         &mut difference,
     );
@@ -178,14 +184,17 @@ const LINKS: Kind<Link> = Kind {
 
 /// Whether two links differ only in what the kernel changes without an
 /// event: the qdisc, the counts of promiscuous users and of those that want
-/// all multicast, how it makes addresses and how much it takes in one piece
-/// (by their files), the peer's namespace, learnt data of the kind, the group (when set by sysfs).
+/// all multicast, how it makes addresses, how much it takes in one piece and
+/// whether IPv6 is switched off (by their files; `addrconf_disable_ipv6`),
+/// the peer's namespace, learnt data of the kind, the group (when set by
+/// sysfs).
 fn is_silent_link(a: &Link, b: &Link) -> bool {
     let announced = Link {
         qdisc: b.qdisc.clone(),
         promiscuity: b.promiscuity,
         allmulti: b.allmulti,
         addr_gen_mode: b.addr_gen_mode,
+        v6_disabled: b.v6_disabled,
         limits: b.limits.clone(),
         group: b.group,
         lower: b.lower,
@@ -351,7 +360,7 @@ fn place(route: &RouteRef<'_>) -> Place {
 fn routes<'a>(
     current: impl Iterator<Item = RouteRef<'a>>,
     fresh: impl Iterator<Item = RouteRef<'a>>,
-    links: &Links,
+    over: Over<'_>,
     whole: bool,
     to: &mut Difference,
 ) {
@@ -360,9 +369,9 @@ fn routes<'a>(
     let order = |a: &Run<'a>, b: &Run<'a>| order_of(a).cmp(&order_of(b));
     for pair in pairs(current, fresh, order) {
         match pair {
-            Pair::Both(a, b) => run(&a, &b, links, whole, to),
-            Pair::Second(b) => run(&[], &b, links, whole, to),
-            Pair::First(a) => run(&a, &[], links, whole, to),
+            Pair::Both(a, b) => run(&a, &b, over, whole, to),
+            Pair::Second(b) => run(&[], &b, over, whole, to),
+            Pair::First(a) => run(&a, &[], over, whole, to),
         }
     }
 }
@@ -377,22 +386,22 @@ fn order_of(run: &Run<'_>) -> Option<(u32, std::net::IpAddr, u8, u8, u32)> {
 fn run(
     current: &[RouteRef<'_>],
     fresh: &[RouteRef<'_>],
-    links: &Links,
+    over: Over<'_>,
     whole: bool,
     to: &mut Difference,
 ) {
-    let (current, fresh) = without_common(current, fresh, links);
+    let (current, fresh) = without_common(current, fresh, over);
     if current.is_empty() && fresh.is_empty() {
         return;
     }
-    let (had, has) = (Bodies::of(current, links), Bodies::of(fresh, links));
-    let is_gone = |route: &&RouteRef<'_>| whole && has.like(route.body, links).next().is_none();
+    let (had, has) = (Bodies::of(current, over), Bodies::of(fresh, over));
+    let is_gone = |route: &&RouteRef<'_>| whole && has.like(route.body, over).next().is_none();
     for route in current.iter().filter(is_gone) {
         to.add(&(), Change::DeleteRoute(route.to_shared()), true);
     }
-    let is_in_order = !whole || in_order(&had, fresh, links);
+    let is_in_order = !whole || in_order(&had, fresh, over);
     for route in fresh {
-        let mut known = had.like(route.body, links).peekable();
+        let mut known = had.like(route.body, over).peekable();
         if known.peek().is_some() && is_in_order {
             continue;
         }
@@ -411,9 +420,9 @@ fn run(
 fn without_common<'a, 'b>(
     mut current: &'a [RouteRef<'b>],
     mut fresh: &'a [RouteRef<'b>],
-    links: &Links,
+    over: Over<'_>,
 ) -> (&'a [RouteRef<'b>], &'a [RouteRef<'b>]) {
-    let same = |a: &RouteRef<'_>, b: &RouteRef<'_>| same_body(a.body, b.body, links);
+    let same = |a: &RouteRef<'_>, b: &RouteRef<'_>| same_body(a.body, b.body, over);
     while let ([a, current_rest @ ..], [b, fresh_rest @ ..]) = (current, fresh)
         && same(a, b)
     {
@@ -434,9 +443,9 @@ fn without_common<'a, 'b>(
 
 /// Whether putting the new routes of a place last gives the kernel's
 /// order: those known come first, as they stand.
-fn in_order(current: &Bodies, fresh: &[RouteRef<'_>], links: &Links) -> bool {
+fn in_order(current: &Bodies, fresh: &[RouteRef<'_>], over: Over<'_>) -> bool {
     let place = |route: &RouteRef<'_>| {
-        let known = current.like(route.body, links).next();
+        let known = current.like(route.body, over).next();
         known.unwrap_or(usize::MAX)
     };
     fresh.is_sorted_by_key(place)
@@ -452,20 +461,20 @@ struct Bodies {
 
 impl Bodies {
     /// O(routes).
-    fn of(run: &[RouteRef<'_>], links: &Links) -> Self {
+    fn of(run: &[RouteRef<'_>], over: Over<'_>) -> Self {
         let mut places: HashMap<_, Vec<_>> = HashMap::new();
         for (place, route) in run.iter().enumerate() {
             let until = route.body.expires_at_millis;
-            let same = places.entry(comparable(route.body, links)).or_default();
+            let same = places.entry(comparable(route.body, over)).or_default();
             same.push((place, until));
         }
         Self { places }
     }
 
     /// Where bodies like this one stand, in their order.
-    fn like(&self, body: &RouteBody, links: &Links) -> impl Iterator<Item = usize> {
+    fn like(&self, body: &RouteBody, over: Over<'_>) -> impl Iterator<Item = usize> {
         let until = body.expires_at_millis;
-        let same = self.places.get(&comparable(body, links));
+        let same = self.places.get(&comparable(body, over));
         let same = same.into_iter().flatten();
         same.filter(move |(_, other)| same_time(*other, until))
             .map(|(place, _)| *place)
@@ -473,9 +482,9 @@ impl Bodies {
 }
 
 /// A body without what is no difference.
-fn comparable(body: &RouteBody, links: &Links) -> RouteBody {
+fn comparable(body: &RouteBody, over: Over<'_>) -> RouteBody {
     let mut body = body.clone();
-    normalise::body(&mut body, links);
+    normalise::body(&mut body, over);
     body.expires_at_millis = None;
     body
 }
@@ -483,12 +492,12 @@ fn comparable(body: &RouteBody, links: &Links) -> RouteBody {
 /// Whether two bodies are one but for the granularity of clocks, and for
 /// a hop's mark that its link's state outdoes: the kernel does not tell
 /// whether a hop over a link without a carrier was dead before.
-fn same_body(a: &Arc<RouteBody>, b: &Arc<RouteBody>, links: &Links) -> bool {
+fn same_body(a: &Arc<RouteBody>, b: &Arc<RouteBody>, over: Over<'_>) -> bool {
     if a == b {
         return true;
     }
     same_time(a.expires_at_millis, b.expires_at_millis)
-        && comparable(a, links) == comparable(b, links)
+        && comparable(a, over) == comparable(b, over)
 }
 
 /// The routes of one place.

@@ -14,8 +14,8 @@ use netlink::decode::{
 };
 use netlink::message::{Message, kind, messages};
 use table::{
-    AF_INET, AF_INET6, Change, LinkCounters, NeighbourKey, NeighbourSample, Sample, TableFull,
-    Writer,
+    AF_INET, AF_INET6, Change, LinkCounters, NeighbourKey, NeighbourSample, Sample, Sampled,
+    TableFull, Writer,
 };
 use tracing::warn;
 
@@ -84,6 +84,9 @@ struct Listing {
     has_gap: bool,
     /// Links that came before it began: all of theirs is taken in.
     arrived: BTreeSet<u32>,
+    /// Whether, before it began, the order of addresses was unknown, and
+    /// whether links might have no IPv6.
+    unsure: [bool; 2],
     /// The links, the one first that came last.
     came: Vec<u32>,
 }
@@ -170,14 +173,16 @@ impl Machine {
         self.model.tables()
     }
 
-    /// Whether links came whose forwarding entries have to be listed.
-    pub(crate) fn has_arrivals(&mut self) -> bool {
-        !self.model.arrived().is_empty()
-    }
-
-    /// Whether addresses came whose order a listing has to tell.
-    pub(crate) fn has_unsure_order(&mut self) -> bool {
-        *self.model.has_unsure_order()
+    /// Whether something happened to rows that only a listing of them tells:
+    /// links came with forwarding entries, addresses in an unknown order, or
+    /// links may have no IPv6 any more.
+    pub(crate) fn is_unsure_of(&mut self, what: Sampled) -> bool {
+        match what {
+            Sampled::Fdb => !self.model.arrived().is_empty(),
+            Sampled::Addresses => *self.model.has_unsure_order(),
+            Sampled::Links => *self.model.may_lack_v6(),
+            Sampled::Neighbours => false,
+        }
     }
 
     /// Whether something was lost since this was last asked.
@@ -220,6 +225,7 @@ impl Machine {
         }
         self.model.writer().set_time(now_millis);
         let applied = apply(&mut self.model, datagram, now_millis);
+        self.lost |= std::mem::take(self.model.lost_v6());
         self.incomplete.extend(applied.refused.keys());
         // Whatever an unreadable one said is unknown: ask the kernel.
         self.lost |= applied.malformed > 0;
@@ -259,8 +265,12 @@ impl Machine {
             Which::All | Which::Fdb => std::mem::take(self.model.arrived()),
             _ => BTreeSet::new(),
         };
+        let mut unsure = [false; 2];
         if matches!(which, Which::All | Which::Addresses) {
-            *self.model.has_unsure_order() = false;
+            unsure[0] = std::mem::take(self.model.has_unsure_order());
+        }
+        if matches!(which, Which::All | Which::Links) {
+            unsure[1] = std::mem::take(self.model.may_lack_v6());
         }
         self.stash = Some(Vec::new());
         self.listing = Some(Listing {
@@ -273,6 +283,7 @@ impl Machine {
             refused: Refused::new(),
             has_gap: false,
             arrived,
+            unsure,
             came: Vec::new(),
         });
     }
@@ -329,8 +340,10 @@ impl Machine {
     pub(crate) fn fail(&mut self) {
         let listing = self.listing.take();
         let purpose = listing.as_ref().map(|listing| listing.purpose);
-        let which = listing.as_ref().map(|listing| listing.which);
-        *self.model.has_unsure_order() |= which == Some(Which::Addresses);
+        let unsure = listing.as_ref().map(|listing| listing.unsure);
+        let [order, v6] = unsure.unwrap_or_default();
+        *self.model.has_unsure_order() |= order;
+        *self.model.may_lack_v6() |= v6;
         let arrived = listing.map(|listing| listing.arrived);
         self.model.arrived().extend(arrived.unwrap_or_default());
         self.stash = None;
@@ -375,6 +388,8 @@ impl Machine {
 
     fn loaded(&mut self, stash: &[u8], has_gap: bool, now_millis: u64) -> Found {
         let mut applied = apply(&mut self.model, stash, now_millis);
+        // What is told while it is listed may be listed already.
+        *self.model.lost_v6() = false;
         self.lost |= applied.malformed > 0;
         self.is_loaded = true;
         self.has_gap = has_gap;
@@ -414,7 +429,10 @@ impl Machine {
             Purpose::Sample => {
                 let came = |change: &Change| matches!(change, Change::PutFdb(row) if listing.arrived.contains(&row.link));
                 let brought = difference.unexplained.into_iter().filter(came);
-                self.apply(difference.silent.into_iter().chain(brought))
+                let silent: Vec<Change> = difference.silent.into_iter().chain(brought).collect();
+                let mut found = self.v6_disabled(&silent);
+                found.add(self.apply(silent));
+                found
             }
             Purpose::Scan if self.is_whole() && self.incomplete.is_empty() => {
                 self.scanned(difference)
@@ -433,10 +451,30 @@ impl Machine {
         found
     }
 
+    /// Does what follows where IPv6 is found to be switched off on links.
+    fn v6_disabled(&mut self, changes: &[Change]) -> Found {
+        let mut found = Found::default();
+        for change in changes {
+            let Change::PutLink(link) = change else {
+                continue;
+            };
+            let known = self.tables().links.get(link.index);
+            if link.v6_disabled && known.is_some_and(|known| !known.v6_disabled) {
+                if let Err(full) = self.model.v6_disabled(link.index) {
+                    *found.refused.entry(full.table).or_default() += 1;
+                    found.full.get_or_insert(full);
+                }
+            }
+        }
+        found
+    }
+
     fn scanned(&mut self, difference: Difference) -> Found {
         let is_order = |change: &&Change| matches!(change, Change::OrderAddresses(..));
+        let switched = self.v6_disabled(&difference.silent);
         let orders: Vec<Change> = difference.silent.iter().filter(is_order).cloned().collect();
         let mut found = self.apply(difference.silent);
+        found.add(switched);
         let before = self.suspects.take();
         let round = before.as_ref().map_or(0, |before| before.round);
         let (drift, new) = confirmed(before, difference.unexplained, round);

@@ -5,23 +5,28 @@
 //! `silent`; here is which row an event means.
 
 use std::collections::BTreeSet;
-use std::net::IpAddr;
+use std::net::{IpAddr, Ipv6Addr};
 
+use ipnet::{IpNet, Ipv6Net};
 use netlink::decode::{Announcement, Item, Operation, Settings};
 use netlink::message;
-use table::row::link::linkdown;
-use table::row::route::flag;
+use table::row::link::{V6_MIN_MTU, linkdown};
+use table::row::route::{flag, hop_flag, kind, protocol};
 use table::{
     AF_INET, AF_INET6, Address, AddressKey, Change, FdbEntry, Link, NextHop, NextHops, Nexthop,
     Placement, Route, RouteBody, RoutePlace, RouteRef, Routing, Rule, SharedRoute, TableFull,
     Writer,
 };
 
-use super::siblings::{Siblings, same_hop};
-use super::{normalise, silent};
+use super::normalise::{self, Over};
+use super::siblings::{Siblings, hops_left, same_hop};
+use super::silent;
 
-/// Links with a lower MTU have no IPv6 (`IPV6_MIN_MTU`).
-const V6_MIN_MTU: u32 = 1280;
+/// To all multicast addresses: of each link that uses IPv6.
+const ALL_MULTICAST: IpNet = IpNet::V6(Ipv6Net::new_assert(
+    Ipv6Addr::new(0xff00, 0, 0, 0, 0, 0, 0, 0),
+    8,
+));
 
 /// The tables, and how events change them.
 #[derive(Debug, Default)]
@@ -34,6 +39,11 @@ pub struct Model {
     arrived: BTreeSet<u32>,
     /// Addresses came of which the announcements do not tell the order.
     has_unsure_order: bool,
+    /// A living link has lost its last IPv6 address: IPv6 may have been
+    /// switched off on it, and nothing else may have said so.
+    may_lack_v6: bool,
+    /// IPv6 was switched off on a link and on again, in silence.
+    lost_v6: bool,
     /// What the paths of IPv6 routes say.
     siblings: Siblings,
 }
@@ -46,6 +56,8 @@ impl Model {
             all_ignore_linkdown: false,
             arrived: BTreeSet::new(),
             has_unsure_order: false,
+            may_lack_v6: false,
+            lost_v6: false,
             siblings: Siblings::default(),
         }
     }
@@ -58,6 +70,8 @@ impl Model {
             all_ignore_linkdown: self.all_ignore_linkdown,
             arrived: BTreeSet::new(),
             has_unsure_order: false,
+            may_lack_v6: false,
+            lost_v6: false,
             siblings: Siblings::default(),
         }
     }
@@ -74,6 +88,32 @@ impl Model {
         &mut self.has_unsure_order
     }
 
+    /// Whether a link lost its IPv6 addresses since this was last set, so that
+    /// the links have to be listed to know whether IPv6 is switched off.
+    pub fn may_lack_v6(&mut self) -> &mut bool {
+        &mut self.may_lack_v6
+    }
+
+    /// A listing found that IPv6 was switched off on a link.
+    pub fn v6_disabled(&mut self, link: u32) -> Result<(), TableFull> {
+        silent::v6_disabled(&mut self.writer, link)
+    }
+
+    /// Whether IPv6 was switched off and on somewhere, since this was last
+    /// set, without a word of the routes that went: all has to be listed.
+    pub fn lost_v6(&mut self) -> &mut bool {
+        &mut self.lost_v6
+    }
+
+    /// Whether the table has this IPv6 route, with the same flags.
+    fn has_v6_route(&self, row: &Route) -> bool {
+        let mut beside = self.tables().routes.beside(row).into_iter();
+        beside.any(|old| {
+            let same = same_path(old.body, &row.body) && old.body.flags == row.body.flags;
+            same && covers(old.body, &row.body)
+        })
+    }
+
     /// Takes in what holds for all links where rows do not tell it.
     pub fn take_settings_of(&mut self, fresh: &Self) -> Result<(), TableFull> {
         let (known, listed) = (self.tables().routing(), fresh.tables().routing());
@@ -87,14 +127,18 @@ impl Model {
     /// Applies settings that the kernel announces. O(log n), for all links
     /// O(links).
     pub fn settings(&mut self, settings: &Settings) -> Result<(), TableFull> {
-        if let (None, AF_INET6, Some(forwards_v6)) =
-            (settings.link, settings.family, settings.forwards)
-        {
-            let routing = self.tables().routing();
-            self.writer.set_routing(Routing {
-                forwards_v6,
-                ..routing
-            });
+        match (settings.link, settings.family, settings.forwards) {
+            (None, AF_INET6, Some(forwards_v6)) => {
+                let routing = self.tables().routing();
+                self.writer.set_routing(Routing {
+                    forwards_v6,
+                    ..routing
+                });
+            }
+            (Some(link), AF_INET, Some(forwards)) => {
+                self.change_link(link, |row| row.forwards_v4 = forwards)?;
+            }
+            _ => {}
         }
         let Some(ignores) = settings.ignores_linkdown else {
             return Ok(());
@@ -119,14 +163,18 @@ impl Model {
     }
 
     fn set_linkdown(&mut self, link: u32, bit: u8, is_set: bool) -> Result<(), TableFull> {
+        self.change_link(link, |row| {
+            row.ignores_linkdown &= !bit;
+            row.ignores_linkdown |= if is_set { bit } else { 0 };
+        })
+    }
+
+    fn change_link(&mut self, link: u32, change: impl Fn(&mut Link)) -> Result<(), TableFull> {
         let Some(row) = self.tables().links.get(link) else {
             return Ok(());
         };
         let mut row = (**row).clone();
-        row.ignores_linkdown &= !bit;
-        if is_set {
-            row.ignores_linkdown |= bit;
-        }
+        change(&mut row);
         self.writer.apply(Change::PutLink(row))
     }
 
@@ -161,7 +209,16 @@ impl Model {
             Item::Neighbour(row) => self.writer.apply(Change::DeleteNeighbour(row.key())),
             Item::Fdb(row) if new => self.writer.apply(Change::PutFdb(row)),
             Item::Fdb(row) => self.delete_fdb(&row),
-            Item::Route(row) => self.route(new, announcement.flags, row),
+            Item::Route(row) => {
+                let switched = v6_switched(&row).filter(|_| !announcement.is_requested);
+                // It cannot come twice: between, IPv6 was switched off, and
+                // nothing said what went with it.
+                self.lost_v6 |= new && switched.is_some() && self.has_v6_route(&row);
+                self.route(new, announcement.flags, row)?;
+                switched.map_or(Ok(()), |link| {
+                    silent::v6_switched(&mut self.writer, link, new)
+                })
+            }
             Item::OtherRoute(row) if new => self.writer.apply(Change::PutOtherRoute(row)),
             Item::OtherRoute(row) => self.writer.apply(Change::DeleteOtherRoute(row.key)),
             Item::Nexthop(row) if new => self.put_nexthop(row),
@@ -195,7 +252,8 @@ impl Model {
         if row.body.flags & flag::CLONED != 0 {
             return Ok(());
         }
-        normalise::body(&mut row.body, &self.writer.tables().links);
+        let over = Over::of(row.prefix, &self.writer.tables().links);
+        normalise::body(&mut row.body, over);
         self.writer.apply(Change::PutRoute(row, Placement::Last))
     }
 
@@ -216,6 +274,9 @@ impl Model {
             .as_ref()
             .map(|old| (old.is_up(), silent::is_running(old)));
         let now = (link.is_up(), silent::is_running(&link));
+        let was_ready = old.as_ref().is_some_and(|old| old.is_ready_for_v6());
+        let is_ready = link.is_ready_for_v6();
+        let loses_v6 = link.v6_disabled && old.as_ref().is_some_and(|old| !old.v6_disabled);
         let old_mtu = old.as_ref().map(|old| old.mtu);
         let old_mtu = old_mtu.filter(|mtu| *mtu >= V6_MIN_MTU && *mtu != link.mtu);
         let mtu = link.mtu;
@@ -229,10 +290,18 @@ impl Model {
                 silent::hops_revived(&mut self.writer, index)?;
             }
         }
+        if loses_v6 {
+            // Switched off before, in silence.
+            silent::v6_disabled(&mut self.writer, index)?;
+        }
+        let comes_up = was.is_some_and(|(was_up, _)| !was_up) && now.0;
+        if comes_up || (is_ready && !was_ready) {
+            silent::v6_up(&mut self.writer, index, is_ready)?;
+        }
         if let Some(before) = old_mtu {
             let siblings = &mut self.siblings;
             match mtu < V6_MIN_MTU {
-                true => silent::v6_disabled(&mut self.writer, siblings, index)?,
+                true => silent::v6_gone(&mut self.writer, siblings, index)?,
                 false => silent::mtu_changed(&mut self.writer, siblings, index, before, mtu)?,
             }
         }
@@ -274,6 +343,12 @@ impl Model {
         match row.local {
             IpAddr::V4(_) => silent::v4_address_gone(&mut self.writer, row.link, row.local),
             IpAddr::V6(_) => {
+                let tables = self.writer.tables();
+                let link = tables.links.get(row.link);
+                if link.is_some_and(|link| link.is_up() && !link.v6_disabled) {
+                    let mut left = tables.addresses.of_link(row.link);
+                    self.may_lack_v6 |= !left.any(|other| other.local.is_ipv6());
+                }
                 let siblings = &mut self.siblings;
                 silent::v6_address_gone(&mut self.writer, siblings, row.link, row.local)
             }
@@ -314,8 +389,9 @@ impl Model {
         if row.body.flags & flag::CLONED != 0 {
             return Ok(());
         }
-        normalise::body(&mut row.body, &self.writer.tables().links);
-        let is_v6 = family_of(&row) == AF_INET6;
+        let over = Over::of(row.prefix, &self.writer.tables().links);
+        normalise::body(&mut row.body, over);
+        let is_v6 = over.family == AF_INET6;
         match (new, is_v6) {
             (true, false) => self.put_v4_route(flags, row),
             (true, true) => self.put_v6_route(flags, row),
@@ -359,6 +435,7 @@ impl Model {
     /// An IPv6 route is announced with all its next hops, whichever was
     /// added: it stands for those with fewer.
     fn put_v6_route(&mut self, flags: u16, mut row: Route) -> Result<(), TableFull> {
+        self.keep_untold(&mut row);
         let replaced = if flags & message::flag::REPLACE != 0 {
             self.replaced_v6(&row)
         } else {
@@ -387,8 +464,35 @@ impl Model {
         for old in gone {
             self.writer.apply(Change::DeleteRoute(old))?;
         }
-        let place = place.map_or(Placement::Last, Placement::At);
+        let place = place.map_or_else(|| self.last_of_source(&row), Placement::At);
         self.writer.apply(Change::PutRoute(row, place))
+    }
+
+    /// Where a new route stands: the first for some sources before those for
+    /// all (`fib6_walk_continue` goes through a node's subtree first).
+    fn last_of_source(&self, row: &Route) -> Placement {
+        let is_first = |old: RouteRef<'_>| old.body.source.is_none();
+        match row.body.source.is_some() && self.run_of(row).all(is_first) {
+            true => Placement::First,
+            false => Placement::Last,
+        }
+    }
+
+    /// Keeps hops dead of which the kernel does not tell it now.
+    fn keep_untold(&self, row: &mut Route) {
+        let over = Over::of(row.prefix, &self.tables().links);
+        let hops = row.body.next_hops.as_slice();
+        if hops.iter().all(|hop| over.tells(hop.link)) {
+            return;
+        }
+        let beside = self.tables().routes.beside(row);
+        for hop in row.body.next_hops.as_mut_slice() {
+            let known = beside.iter().flat_map(|old| old.body.next_hops.as_slice());
+            let mut same = known.filter(|known| same_hop(known, hop));
+            if !over.tells(hop.link) && same.any(|known| known.flags & hop_flag::DEAD != 0) {
+                hop.flags |= hop_flag::DEAD;
+            }
+        }
     }
 
     /// Makes of an announced IPv6 route, which says what the path says that
@@ -409,8 +513,7 @@ impl Model {
                 self.siblings.look(self.writer.tables());
             }
             (replaced, _) => {
-                let is_theirs = |body: &RouteBody| joins_paths(body);
-                if is_theirs(&row.body) || replaced.is_some_and(|old| is_theirs(&old.body)) {
+                if joins_paths(&row.body) || replaced.is_some_and(|old| joins_paths(&old.body)) {
                     self.siblings.forget(row);
                 }
             }
@@ -418,12 +521,16 @@ impl Model {
     }
 
     /// The route that an IPv6 route announced as a replacement stands for:
-    /// the first that joins paths as it does, else the first.
+    /// the first for the same sources that joins paths as it does, else the
+    /// first for them (`fib6_add` has routes for some sources in a tree of
+    /// their own).
     fn replaced_v6(&self, row: &Route) -> Option<SharedRoute> {
-        let alike = self
-            .run_of(row)
-            .find(|old| joins_paths(old.body) == joins_paths(&row.body));
-        let replaced = alike.or_else(|| self.run_of(row).next())?;
+        let of_source = || {
+            let run = self.run_of(row);
+            run.filter(|old| old.body.source == row.body.source)
+        };
+        let alike = of_source().find(|old| joins_paths(old.body) == joins_paths(&row.body));
+        let replaced = alike.or_else(|| of_source().next())?;
         Some(replaced.to_shared())
     }
 
@@ -440,7 +547,9 @@ impl Model {
         let Some(old) = old.map(|old| old.to_shared()) else {
             return Ok(());
         };
-        let rest = without(&old.body, &row.body);
+        let gone = row.body.next_hops.as_slice();
+        let is_left = |hop: &NextHop| !gone.iter().any(|gone| same_hop(gone, hop));
+        let rest = hops_left(&old.body, is_left);
         if rest == NextHops::None {
             self.siblings.forget(&old);
             return self.writer.apply(Change::DeleteRoute(old));
@@ -465,11 +574,17 @@ impl Model {
     }
 }
 
-fn family_of(row: &Route) -> u8 {
-    match row.prefix {
-        ipnet::IpNet::V4(_) => table::AF_INET,
-        ipnet::IpNet::V6(_) => AF_INET6,
-    }
+/// The link whose route to all multicast addresses this is: the kernel makes
+/// and deletes it as it takes IPv6 into use there and out of use. Before Linux
+/// 5.11 it was called a unicast one, made at boot.
+fn v6_switched(row: &Route) -> Option<u32> {
+    let is_by_kernel = [
+        (kind::MULTICAST, protocol::KERNEL),
+        (kind::UNICAST, protocol::BOOT),
+    ]
+    .contains(&(row.body.kind, row.body.protocol));
+    let hop = row.body.next_hops.as_slice().first()?;
+    (row.prefix == ALL_MULTICAST && is_by_kernel).then_some(hop.link)
 }
 
 /// Whether two IPv4 routes of one place are one to the kernel
@@ -530,23 +645,6 @@ fn joins_paths(body: &RouteBody) -> bool {
         .as_slice()
         .iter()
         .any(|hop| hop.gateway.is_some())
-}
-
-fn without(old: &RouteBody, gone: &RouteBody) -> NextHops {
-    let gone = gone.next_hops.as_slice();
-    let left: Vec<NextHop> = old
-        .next_hops
-        .as_slice()
-        .iter()
-        .filter(|hop| !gone.iter().any(|g| same_hop(g, hop)))
-        .cloned()
-        .collect();
-    match <[NextHop; 1]>::try_from(left) {
-        // A path that has lost its siblings is a plain route.
-        Ok([one]) => NextHops::One(NextHop { weight: 1, ..one }),
-        Err(none) if none.is_empty() => NextHops::None,
-        Err(many) => NextHops::Many(many.into()),
-    }
 }
 
 #[cfg(test)]

@@ -1,25 +1,48 @@
 //! Takes out of rows what changes without a change: what follows from a
 //! link's state.
 
+use ipnet::IpNet;
 use table::row::route::hop_flag;
-use table::{Links, NextHop, NextHops, Nexthop, RouteBody};
+use table::{AF_INET, AF_INET6, Links, Nexthop, RouteBody};
 
-/// A body whose hops' `DEAD` and `LINKDOWN` say only what their links'
-/// states do not: a hop is dead on a living link after the link has lost
-/// its last address.
-pub(crate) fn body(body: &mut RouteBody, links: &Links) {
-    match &mut body.next_hops {
-        NextHops::None => {}
-        NextHops::One(one) => hop(one, links),
-        NextHops::Many(many) => many.iter_mut().for_each(|one| hop(one, links)),
+/// What the marks of a route's hops depend on.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Over<'a> {
+    /// The route's family.
+    pub family: u8,
+    /// The links that it may lead over.
+    pub links: &'a Links,
+}
+
+impl<'a> Over<'a> {
+    /// For a route to `prefix`.
+    pub(crate) fn of(prefix: IpNet, links: &'a Links) -> Self {
+        let family = match prefix {
+            IpNet::V4(_) => AF_INET,
+            IpNet::V6(_) => AF_INET6,
+        };
+        Self { family, links }
+    }
+
+    /// Whether the kernel tells of a hop over a link whether it is dead by
+    /// itself, and not because of the link's state.
+    pub(crate) fn tells(self, link: u32) -> bool {
+        self.links.get(link).is_some_and(|link| match self.family {
+            AF_INET6 => link.is_usable(AF_INET6),
+            _ => link.has_carrier(),
+        })
     }
 }
 
-fn hop(hop: &mut NextHop, links: &Links) {
-    hop.flags &= !(hop_flag::LINKDOWN | hop_flag::OWN_ONCE);
-    let alive = links.get(hop.link).is_some_and(|link| link.has_carrier());
-    if !alive {
-        hop.flags &= !hop_flag::DEAD;
+/// A body whose hops' `DEAD` and `LINKDOWN` say only what their links'
+/// states do not: a hop is dead on a living link after the link has lost
+/// its last address (IPv4), or while IPv6 is not ready on it.
+pub(crate) fn body(body: &mut RouteBody, over: Over<'_>) {
+    for hop in body.next_hops.as_mut_slice() {
+        hop.flags &= !(hop_flag::LINKDOWN | hop_flag::OWN_ONCE);
+        if !over.tells(hop.link) {
+            hop.flags &= !hop_flag::DEAD;
+        }
     }
 }
 

@@ -171,6 +171,18 @@ fn without_hops(body: &RouteBody) -> RouteBody {
     }
 }
 
+/// What is left of a route's hops.
+pub(super) fn hops_left(body: &RouteBody, is_left: impl Fn(&NextHop) -> bool) -> NextHops {
+    let hops = body.next_hops.as_slice().iter();
+    let left: Vec<NextHop> = hops.filter(|hop| is_left(hop)).cloned().collect();
+    match <[NextHop; 1]>::try_from(left) {
+        // A path that has lost its siblings is a plain route.
+        Ok([one]) => NextHops::One(NextHop { weight: 1, ..one }),
+        Err(none) if none.is_empty() => NextHops::None,
+        Err(many) => NextHops::Many(many.into()),
+    }
+}
+
 /// Whether two hops are one to the kernel: weights and flags apart.
 pub(super) fn same_hop(a: &NextHop, b: &NextHop) -> bool {
     a.link == b.link && a.gateway == b.gateway && a.encap == b.encap

@@ -8,17 +8,17 @@ use std::net::IpAddr;
 use std::sync::Arc;
 
 use ipnet::IpNet;
-use table::row::link::flag as link_flag;
+use table::row::link::{V6_MIN_MTU, flag as link_flag};
 use table::row::neighbour::state;
 use table::row::route::{hop_flag, kind, scope, table_id};
 
 use table::row::rule::{action, flag as rule_flag};
 use table::{
-    Change, FdbEntry, KindData, Link, LinkLayerAddress, Links, Metric, NextHop, NextHops, Nexthop,
-    Placement, RouteBody, RouteRef, Rule, SharedRoute, TableFull, Tables, Writer,
+    AF_INET, AF_INET6, Change, FdbEntry, KindData, Link, LinkLayerAddress, Links, Metric, NextHop,
+    NextHops, Nexthop, Placement, Route, RouteBody, Rule, SharedRoute, TableFull, Tables, Writer,
 };
 
-use super::siblings::Siblings;
+use super::siblings::{Siblings, hops_left};
 
 /// `MACVLAN_MODE_PASSTHRU` of `linux/if_link.h`.
 const MACVLAN_MODE_PASSTHRU: u32 = 8;
@@ -49,16 +49,60 @@ pub(crate) fn link_down(writer: &mut Writer, link: u32) -> Result<(), TableFull>
 /// too; those with other living next hops stay.
 fn v6_down(writer: &mut Writer, link: u32) -> Result<(), TableFull> {
     drop_routes(writer, link, |tables, route| {
+        let is_lost = |hop: &NextHop| hop.link == link || hop.flags & hop_flag::DEAD != 0;
         !is_v4(route)
             && all_hops(route.body, |hop| {
-                hop.flags & hop_flag::DEAD != 0 || hop_is_dead(&tables.links, hop)
+                is_lost(hop) || hop_is_dead(&tables.links, hop)
             })
     })
 }
 
+/// The kernel takes IPv6 out of use on a link, or into use again: it says so
+/// by the link's route to all multicast addresses, which goes or comes
+/// (`addrconf_add_mroute`). The routes that go are announced; that hops die
+/// in routes that have others (`fib6_ifdown`) is not.
+///
+/// It goes as well with a link that is down, or has too small an MTU, which
+/// the link tells; and it comes with an address on a link without a carrier
+/// (`addrconf_add_dev`), where IPv6 is not ready before the link tells so.
+pub(crate) fn v6_switched(writer: &mut Writer, link: u32, is_on: bool) -> Result<(), TableFull> {
+    let Some(row) = writer.tables().links.get(link) else {
+        return Ok(());
+    };
+    if !is_on && (!row.is_up() || row.mtu < V6_MIN_MTU) {
+        return Ok(());
+    }
+    let after = Link {
+        v6_disabled: !is_on,
+        ..(**row).clone()
+    };
+    let is_ready = after.is_ready_for_v6();
+    if row.v6_disabled == is_on {
+        writer.apply(Change::PutLink(after))?;
+    }
+    match is_on && !is_ready {
+        true => Ok(()),
+        false => mark(writer, link, AF_INET6, !is_on),
+    }
+}
+
+/// IPv6 was switched off on a link, and nothing said so
+/// (`net.ipv6.route.skip_notify_on_dev_down`): its routes go too.
+pub(crate) fn v6_disabled(writer: &mut Writer, link: u32) -> Result<(), TableFull> {
+    mark(writer, link, AF_INET6, true)?;
+    v6_down(writer, link)
+}
+
+/// A link is up: its IPv6 hops are alive once IPv6 is ready on it
+/// (`rt6_sync_up`), and dead until then, without a carrier or where IPv6 is
+/// switched off.
+pub(crate) fn v6_up(writer: &mut Writer, link: u32, is_ready: bool) -> Result<(), TableFull> {
+    mark(writer, link, AF_INET6, !is_ready)
+}
+
 /// A link has no IPv6 any more: its IPv6 next hops go one by one, and with
 /// the last of them the route (`fib6_ifdown` of `NETDEV_UNREGISTER`).
-pub(crate) fn v6_disabled(
+pub(crate) fn v6_gone(
     writer: &mut Writer,
     siblings: &mut Siblings,
     link: u32,
@@ -69,15 +113,9 @@ pub(crate) fn v6_disabled(
         .map(|route| route.to_shared())
         .collect();
     for route in routes {
-        let hops = route.body.next_hops.as_slice().iter();
-        let left: Vec<NextHop> = hops.filter(|hop| hop.link != link).cloned().collect();
-        let left = match <[NextHop; 1]>::try_from(left) {
-            // A path that has lost its siblings is a plain route.
-            Ok([one]) => NextHops::One(NextHop { weight: 1, ..one }),
-            Err(left) => NextHops::Many(left.into()),
-        };
+        let left = hops_left(&route.body, |hop| hop.link != link);
         let body = siblings.leave(&route, left);
-        match body.next_hops.as_slice().is_empty() {
+        match body.next_hops == NextHops::None {
             true => writer.apply(Change::DeleteRoute(route))?,
             false => rewrite(writer, route, body)?,
         }
@@ -97,7 +135,7 @@ pub(crate) fn link_gone(
     link: u32,
 ) -> Result<(), TableFull> {
     drop_nexthops_of(writer, link)?;
-    v6_disabled(writer, siblings, link)?;
+    v6_gone(writer, siblings, link)?;
     drop_routes(writer, link, |_, _| true)?;
     let tables = writer.tables();
     let addresses = tables
@@ -227,7 +265,7 @@ pub(crate) fn v4_address_gone(
         apply_all(writer, preferring)?;
     }
     if is_last {
-        mark_dead(writer, link)?;
+        mark(writer, link, AF_INET, true)?;
         drop_routes(writer, link, |tables, route| {
             is_v4(route)
                 && all_hops(route.body, |hop| {
@@ -250,15 +288,9 @@ fn gateway_was_own(writer: &mut Writer, gateway: IpAddr) -> Result<(), TableFull
         .collect();
     for route in routes {
         let mut body = (*route.body).clone();
-        let mark = |hop: &mut NextHop| {
-            if hop.gateway == Some(gateway) {
-                hop.flags |= hop_flag::OWN_ONCE;
-            }
-        };
-        match &mut body.next_hops {
-            NextHops::None => {}
-            NextHops::One(hop) => mark(hop),
-            NextHops::Many(hops) => hops.iter_mut().for_each(mark),
+        let hops = body.next_hops.as_mut_slice().iter_mut();
+        for hop in hops.filter(|hop| hop.gateway == Some(gateway)) {
+            hop.flags |= hop_flag::OWN_ONCE;
         }
         rewrite(writer, route, body)?;
     }
@@ -341,12 +373,7 @@ fn follow_mtu(body: &mut RouteBody, before: u32, now: u32) {
 /// A link is up again, or has an address again: its hops are alive
 /// (`fib_sync_up`).
 pub(crate) fn hops_revived(writer: &mut Writer, link: u32) -> Result<(), TableFull> {
-    rewrite_over(writer, link, |hop| {
-        (hop.link == link && hop.flags & hop_flag::DEAD != 0).then(|| NextHop {
-            flags: hop.flags & !hop_flag::DEAD,
-            ..hop.clone()
-        })
-    })
+    mark(writer, link, AF_INET, false)
 }
 
 /// A next-hop object is gone: the routes that use it go
@@ -385,7 +412,7 @@ pub(crate) fn nexthop_changed(writer: &mut Writer, id: u32) -> Result<(), TableF
     let ids: Vec<u32> = std::iter::once(id).chain(groups).collect();
     for id in ids {
         let tables = writer.tables();
-        let hops = contents(tables, id);
+        let [v4, v6] = [AF_INET, AF_INET6].map(|family| contents(tables, id, family));
         let users: Vec<SharedRoute> = tables
             .routes
             .of_nexthop(id)
@@ -394,7 +421,11 @@ pub(crate) fn nexthop_changed(writer: &mut Writer, id: u32) -> Result<(), TableF
             .collect();
         for route in users {
             let body = RouteBody {
-                next_hops: hops.clone(),
+                next_hops: if is_v4(&route) {
+                    v4.clone()
+                } else {
+                    v6.clone()
+                },
                 ..(*route.body).clone()
             };
             rewrite(writer, route, body)?;
@@ -515,43 +546,31 @@ fn drop_routes(
     apply_all(writer, routes)
 }
 
-/// Marks the hops over a link dead in IPv4 routes that have others.
-fn mark_dead(writer: &mut Writer, link: u32) -> Result<(), TableFull> {
-    rewrite_over(writer, link, |hop| {
-        (hop.link == link && hop.flags & hop_flag::DEAD == 0).then(|| NextHop {
-            flags: hop.flags | hop_flag::DEAD,
-            ..hop.clone()
-        })
-    })
-}
-
-/// Rewrites hops of the IPv4 routes with several of them over a link.
-fn rewrite_over(
-    writer: &mut Writer,
-    link: u32,
-    change: impl Fn(&NextHop) -> Option<NextHop>,
-) -> Result<(), TableFull> {
-    let tables = writer.tables();
-    let several: Vec<SharedRoute> = tables
-        .routes
+/// Marks the hops over a link dead, or alive, in the routes of a family that
+/// have several. A path of an IPv6 route that died and has outlived its
+/// siblings is marked alive too.
+fn mark(writer: &mut Writer, link: u32, family: u8, is_dead: bool) -> Result<(), TableFull> {
+    let routes = &writer.tables().routes;
+    let changes = |hop: &NextHop| hop.link == link && (hop.flags & hop_flag::DEAD != 0) != is_dead;
+    let alone = (family == AF_INET6 && !is_dead).then(|| routes.bodies_over_link(link));
+    let alone = alone.into_iter().flatten();
+    let alone = alone.filter(|(_, body)| matches!(body.next_hops, NextHops::One(_)));
+    let changed: Vec<SharedRoute> = routes
         .bodies_of_several_over_link(link)
-        .filter(|(_, body)| {
-            body.next_hops
-                .as_slice()
-                .iter()
-                .any(|hop| change(hop).is_some())
-        })
-        .flat_map(|(id, _)| tables.routes.of_body(id))
-        .filter(is_v4)
+        .chain(alone)
+        .filter(|(_, body)| body.nexthop_id.is_none())
+        .filter(|(_, body)| body.next_hops.as_slice().iter().any(changes))
+        .flat_map(|(id, _)| routes.of_body(id))
+        .filter(|route| is_v4(route) == (family == AF_INET))
         .map(|route| route.to_shared())
         .collect();
-    for route in several {
-        let hops = route.body.next_hops.as_slice().iter();
-        let hops = hops.map(|hop| change(hop).unwrap_or_else(|| hop.clone()));
-        let body = RouteBody {
-            next_hops: NextHops::Many(hops.collect()),
-            ..(*route.body).clone()
-        };
+    for route in changed {
+        let mut body = (*route.body).clone();
+        let hops = body.next_hops.as_mut_slice().iter_mut();
+        for hop in hops.filter(|hop| hop.link == link) {
+            hop.flags &= !hop_flag::DEAD;
+            hop.flags |= if is_dead { hop_flag::DEAD } else { 0 };
+        }
         rewrite(writer, route, body)?;
     }
     Ok(())
@@ -573,15 +592,17 @@ pub(crate) fn rewrite(
     writer.apply(Change::PutRoute(after, place))
 }
 
-/// The next hops that a route shows for an object.
-fn contents(tables: &Tables, id: u32) -> NextHops {
+/// The next hops that a route of a family shows for an object. An IPv4 route
+/// shows the only member of a group as its own (`fib_info_num_path`), an IPv6
+/// one as a list of one (`rt6_fill_node_nexthop`).
+fn contents(tables: &Tables, id: u32, family: u8) -> NextHops {
     let Some(object) = tables.nexthops.get(id) else {
         return NextHops::None;
     };
     if object.group.is_empty() {
         return NextHops::One(hop_of(object, 1));
     }
-    if let [only] = &*object.group {
+    if let ([only], AF_INET) = (&*object.group, family) {
         let nexthop = tables.nexthops.get(only.id);
         return nexthop.map_or(NextHops::None, |nexthop| NextHops::One(hop_of(nexthop, 1)));
     }
@@ -603,7 +624,7 @@ fn hop_of(object: &Nexthop, weight: u16) -> NextHop {
     }
 }
 
-fn is_v4(route: &RouteRef<'_>) -> bool {
+fn is_v4<B>(route: &Route<B>) -> bool {
     matches!(route.prefix, IpNet::V4(_))
 }
 

@@ -63,17 +63,18 @@ pub(super) struct Worker {
     /// When speeds were last sampled.
     sampled_speeds: Option<Instant>,
     schedule: Schedule,
-    /// When what links have brought may be listed again.
-    arrivals_at: Instant,
-    /// When addresses may be listed again for their order.
-    order_at: Instant,
+    /// When rows that the mirror is unsure of may be listed again, in the
+    /// order of [`Sampled::ALL`].
+    unsure_at: [Instant; 4],
+    /// The pause after the next of them that fails.
+    unsure_pause: Duration,
 }
 
-/// After a listing of what links have brought, or of addresses for their
-/// order, none for so many times as long as it took.
+/// After a listing of rows that the mirror was unsure of none for so many
+/// times as long as it took.
 const LISTING_SHARE: u32 = 20;
-/// And of addresses none for so long at least: they come in bursts.
-const ORDER_PAUSE: Duration = Duration::from_millis(100);
+/// And none for so long at least: what makes it unsure comes in bursts.
+const UNSURE_PAUSE: Duration = Duration::from_millis(100);
 
 /// How late an announcement may be.
 const LATENESS: Duration = Duration::from_millis(300);
@@ -132,8 +133,8 @@ impl Worker {
             sampled: [None; 4],
             sampled_speeds: None,
             schedule: Schedule::new(now),
-            arrivals_at: now,
-            order_at: now,
+            unsure_at: [now; 4],
+            unsure_pause: UNSURE_PAUSE,
         })
     }
 
@@ -175,11 +176,10 @@ impl Worker {
     /// Waits for events, a wake-up, or the next chore.
     fn rest(&mut self) -> Result<(), Error> {
         let mut until = self.next_scan.min(self.next_look);
-        if self.feed.machine.has_arrivals() {
-            until = until.min(self.arrivals_at);
-        }
-        if self.feed.machine.has_unsure_order() {
-            until = until.min(self.order_at);
+        for (what, at) in Sampled::ALL.into_iter().zip(self.unsure_at) {
+            if self.feed.machine.is_unsure_of(what) {
+                until = until.min(at);
+            }
         }
         for at in [self.resync_at, self.look_again_at, self.settled_at()]
             .into_iter()
@@ -225,13 +225,17 @@ impl Worker {
             self.scan();
             self.schedule.listed(now, Instant::now());
         }
-        if self.feed.machine.has_arrivals() && now >= self.arrivals_at {
-            self.sample_rows(Sampled::Fdb);
-            self.arrivals_at = Instant::now() + LISTING_SHARE * now.elapsed();
-        }
-        if self.feed.machine.has_unsure_order() && now >= self.order_at {
-            self.sample_rows(Sampled::Addresses);
-            self.order_at = Instant::now() + ORDER_PAUSE.max(LISTING_SHARE * now.elapsed());
+        for what in Sampled::ALL {
+            let at = self.unsure_at[what as usize];
+            if now >= at && self.feed.machine.is_unsure_of(what) {
+                let begun = Instant::now();
+                self.unsure_pause = match self.sample_rows(what) {
+                    true => UNSURE_PAUSE,
+                    false => (self.unsure_pause * 2).min(LONGEST_PAUSE),
+                };
+                let pause = self.unsure_pause.max(LISTING_SHARE * begun.elapsed());
+                self.unsure_at[what as usize] = Instant::now() + pause;
+            }
         }
         self.samples(now);
         Ok(None)
@@ -478,8 +482,8 @@ impl Worker {
     }
 
     /// Takes in what the kernel never announces. What it should have
-    /// announced is left to a scan.
-    fn sample_rows(&mut self, what: Sampled) {
+    /// announced is left to a scan. Whether the kernel could be asked.
+    fn sample_rows(&mut self, what: Sampled) -> bool {
         let which = match what {
             Sampled::Links => Which::Links,
             Sampled::Addresses => Which::Addresses,
@@ -497,8 +501,12 @@ impl Worker {
             Ok(None) => {}
             // Told to end meanwhile: `follow` sees it next.
             Err(Error::Stopped) => {}
-            Err(error) => warn!("could not sample {which:?}: {error}"),
+            Err(error) => {
+                warn!("could not sample {which:?}: {error}");
+                return false;
+            }
         }
+        true
     }
 }
 

@@ -110,6 +110,10 @@ pub(super) fn lladdr(attribute: &Attribute<'_>) -> Result<LinkLayerAddress, Malf
 const V4_IGNORES: usize = 28;
 /// And `DEVCONF_IGNORE_ROUTES_WITH_LINKDOWN` (`linux/ipv6.h`, from 0).
 pub(crate) const V6_IGNORES: usize = 39;
+/// `IPV4_DEVCONF_FORWARDING`.
+pub(crate) const V4_FORWARDS: usize = 0;
+/// `DEVCONF_DISABLE_IPV6`.
+pub(crate) const V6_DISABLED: usize = 26;
 
 /// By family: what its settings lie in, which of them it is, and its bit in
 /// a row.
@@ -118,7 +122,7 @@ pub(crate) const LINKDOWN_SETTINGS: [(u16, u16, usize, u8); 2] = [
     (V6, ifla::INET6_CONF, V6_IGNORES, linkdown::V6),
 ];
 
-/// `IFLA_AF_SPEC`: of all the settings in there one decides about routes,
+/// `IFLA_AF_SPEC`: of all the settings in there three decide about routes,
 /// and one about addresses.
 fn families(link: &mut Link, mut families: Attributes<'_>) -> Result<(), Malformed> {
     while let Some(family) = families.step()? {
@@ -136,8 +140,13 @@ fn families(link: &mut Link, mut families: Attributes<'_>) -> Result<(), Malform
         let (values, _) = settings
             .map_or(&[][..], |found| found.value)
             .as_chunks::<4>();
-        if values.get(at).is_some_and(|value| *value != [0; 4]) {
+        let is_set = |at| values.get(at).is_some_and(|value| *value != [0; 4]);
+        if is_set(at) {
             link.ignores_linkdown |= bit;
+        }
+        match family.kind {
+            V4 => link.forwards_v4 = is_set(V4_FORWARDS),
+            _ => link.v6_disabled = is_set(V6_DISABLED),
         }
     }
     Ok(())

@@ -8,7 +8,7 @@ use table::{AF_INET6, KindData, Link, LinkLayerAddress, PortData};
 use super::Request;
 use crate::attribute::NESTED;
 use crate::build::Build;
-use crate::decode::{LINKDOWN_SETTINGS, Operation, V6_IGNORES};
+use crate::decode::{LINKDOWN_SETTINGS, Operation, V4_FORWARDS, V6_DISABLED, V6_IGNORES};
 use crate::kernel::{AF_UNSPEC, ifla};
 use crate::link_data;
 use crate::malformed::TooLong;
@@ -111,15 +111,21 @@ fn put_settings(build: &mut Build<'_>, row: &Link) {
     let families = build.open(ifla::AF_SPEC | NESTED);
     for (family, conf, at, bit) in LINKDOWN_SETTINGS {
         let ignores = row.ignores_linkdown & bit != 0;
-        let mode = row.addr_gen_mode.filter(|_| family == u16::from(AF_INET6));
-        if !ignores && mode.is_none() {
+        let is_v6 = family == u16::from(AF_INET6);
+        let (other_at, other) = match is_v6 {
+            true => (V6_DISABLED, row.v6_disabled),
+            false => (V4_FORWARDS, row.forwards_v4),
+        };
+        let mode = row.addr_gen_mode.filter(|_| is_v6);
+        if !ignores && !other && mode.is_none() {
             continue;
         }
         // The kernel does not call these nests, and `ip` knows it.
         let family = build.open(family);
-        if ignores {
+        if ignores || other {
             let mut values = [[0_u8; 4]; V6_IGNORES + 1];
-            values[at] = 1_u32.to_ne_bytes();
+            values[other_at] = u32::from(other).to_ne_bytes();
+            values[at] = u32::from(ignores).to_ne_bytes();
             build.put(conf, values[..=at].as_flattened());
         }
         if let Some(mode) = mode {

@@ -15,6 +15,7 @@ fn link(index: u32, name: &str, master: Option<u32>, vrf_table: Option<u32>) -> 
         index,
         name: name.into(),
         flags: link::flag::UP | if index == 1 { link::flag::LOOPBACK } else { 0 },
+        forwards_v4: index == 3,
         master,
         vrf_table,
         ..Link::default()
@@ -141,6 +142,30 @@ fn a_packet_in_a_vrf_is_looked_up_in_the_vrf_s_table() {
         towards(Some(9), None, [11, 0, 0, 1]),
         Err(NoRoute::NoSuchLink)
     );
+}
+
+/// One that came in by a link that does not forward ends here, or nowhere.
+#[test]
+fn what_comes_in_is_for_the_host_where_the_link_does_not_forward() {
+    assert_eq!(
+        towards(None, Some(4), [10, 0, 0, 7]),
+        Err(NoRoute::HostUnreachable)
+    );
+    let mut writer = Writer::new(Limits::default());
+    let rows = [
+        link(1, "lo", None, None),
+        link(4, "em2", None, None),
+        rule(0, 255, false),
+        route(255, "10.9.0.1/32", kind::LOCAL, 4),
+        address(4, "10.9.0.1"),
+    ];
+    writer.commit(rows).unwrap();
+    let packet = Packet {
+        iif: Some(4),
+        ..Packet::to([10, 9, 0, 1].into())
+    };
+    let decision = writer.tables().route_of(&packet);
+    assert_eq!(decision.map(|found| found.kind), Ok(kind::LOCAL));
 }
 
 #[test]

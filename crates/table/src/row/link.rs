@@ -94,7 +94,16 @@ pub struct Link {
     pub vrf_table: Option<u32>,
     /// Where `ignore_routes_with_linkdown` is set: [`linkdown`].
     pub ignores_linkdown: u8,
+    /// Whether IPv6 is switched off on it (`disable_ipv6`). The kernel tells
+    /// it with the link, and does not announce the link when it changes.
+    pub v6_disabled: bool,
+    /// Whether IPv4 packets that come in by it may leave by another
+    /// (`net.ipv4.conf.*.forwarding`).
+    pub forwards_v4: bool,
 }
+
+/// Links with a lower MTU have no IPv6 (`IPV6_MIN_MTU`).
+pub const V6_MIN_MTU: u32 = 1280;
 
 // There are links by the hundred thousand.
 const _: () = assert!(size_of::<Link>() <= 344);
@@ -151,6 +160,16 @@ impl Link {
     /// `AF_INET6`) over it: it is up, and has a carrier where that counts.
     pub fn is_usable(&self, family: u8) -> bool {
         self.is_up() && (self.has_carrier() || !self.ignores_linkdown(family))
+    }
+
+    /// Whether the kernel takes IPv6 into use on it (`addrconf_notify`): it is
+    /// up and ready, is no port of a bond or a team (of a team since Linux
+    /// 6.2), and IPv6 is not switched off.
+    pub fn is_ready_for_v6(&self) -> bool {
+        let is_ready = matches!(self.oper_state, oper::UP | oper::UNKNOWN);
+        let is_port = self.flags & flag::SLAVE != 0 || self.slave_kind.as_deref() == Some("team");
+        let has_v6 = self.mtu >= V6_MIN_MTU && !self.v6_disabled;
+        self.is_up() && is_ready && !is_port && has_v6
     }
 
     /// Whether it is up and has a carrier: what the kernel's routing calls

@@ -112,6 +112,15 @@ impl NextHops {
             NextHops::Many(hops) => hops,
         }
     }
+
+    /// As a slice, to change.
+    pub fn as_mut_slice(&mut self) -> &mut [NextHop] {
+        match self {
+            NextHops::None => &mut [],
+            NextHops::One(hop) => std::slice::from_mut(hop),
+            NextHops::Many(hops) => hops,
+        }
+    }
 }
 
 /// A next hop of a route (`struct rtnexthop` or the route's own
@@ -124,9 +133,11 @@ pub struct NextHop {
     pub gateway: Option<IpAddr>,
     /// `RTNH_F_…`: [`hop_flag`]. Never `LINKDOWN`: it follows from the
     /// link's state. `DEAD` as the kernel says it in a dump; a mirror keeps
-    /// it only where it does not follow from the link's state: on a link
-    /// that is alive, whose hops die when it loses its last address
-    /// (`docs/decisions/002`). Who shows a hop adds what follows.
+    /// it only where it does not follow from the link's state: of IPv4 on a
+    /// link that is alive, whose hops die when it loses its last address
+    /// (`docs/decisions/002`), of IPv6 from when the link went down, or IPv6
+    /// was switched off on it, until IPv6 is ready again. Who shows a hop
+    /// adds what follows.
     pub flags: u32,
     /// Weight, from 1.
     pub weight: u16,

@@ -8,20 +8,26 @@ use crate::Random;
 /// Questions about routes, as `ip route get` has them.
 pub fn questions(seed: u64, count: usize) -> Vec<String> {
     let mut random = Random::new(!seed);
-    (0..count).map(|_| question(&mut random)).collect()
+    let comes_in = super::comes_in(seed);
+    let all = (0..count).map(|_| question(&mut random, comes_in));
+    all.collect()
 }
 
-fn question(random: &mut Random) -> String {
+/// One, and whether it may be about a packet that came in.
+fn question(random: &mut Random, may_come_in: bool) -> String {
     let is_v4 = random.below(5) < 3;
     let mut text = destination(random, is_v4);
-    if random.below(5) == 0 {
+    let comes_in = may_come_in && random.below(8) == 0;
+    if comes_in || random.below(5) == 0 {
         let (net, host) = (random.below(4), 1 + random.below(5));
         let _ = match is_v4 {
             true => write!(text, " from 10.{net}.0.{host}"),
             false => write!(text, " from 2001:db8:{net}::{host}"),
         };
     }
-    if random.below(6) == 0 {
+    if comes_in {
+        let _ = write!(text, " iif {}", link(random));
+    } else if random.below(6) == 0 {
         let _ = write!(text, " oif {}", link(random));
     }
     if random.below(6) == 0 {

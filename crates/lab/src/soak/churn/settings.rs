@@ -9,7 +9,7 @@ pub(super) fn setting(random: &mut Random, lines: &mut Vec<String>) {
         0 => "all".to_owned(),
         _ => link(random),
     };
-    let at = match random.below(12) {
+    let at = match random.below(14) {
         0 => format!("ipv4/conf/{link}/ignore_routes_with_linkdown"),
         1 => format!("ipv6/conf/{link}/ignore_routes_with_linkdown"),
         2 => format!("ipv4/conf/{link}/arp_ignore"),
@@ -20,6 +20,8 @@ pub(super) fn setting(random: &mut Random, lines: &mut Vec<String>) {
         8 => format!("ipv4/conf/{link}/arp_announce"),
         9 => format!("ipv4/conf/{link}/arp_evict_nocarrier"),
         10 => format!("ipv4/conf/{link}/forwarding"),
+        // Never of all links, or the questions about IPv6 would be few.
+        11 | 12 if link != "all" => format!("ipv6/conf/{link}/disable_ipv6"),
         _ => format!("ipv6/conf/{link}/keep_addr_on_down"),
     };
     // How a flow is hashed has four ways, all else is on or off.

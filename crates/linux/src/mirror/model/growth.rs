@@ -18,6 +18,7 @@ fn event(operation: Operation, item: Item) -> Announcement {
     Announcement {
         operation,
         flags: 0,
+        is_requested: false,
         item,
     }
 }
