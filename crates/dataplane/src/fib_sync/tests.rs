@@ -651,6 +651,11 @@ fn of_kernel(table: u32, prefix: &str, of: u8, link: u32) -> Change {
 
 impl Fed {
     fn new() -> Self {
+        Self::of_routes(100_000)
+    }
+
+    /// With so many routes in each FIB at most.
+    fn of_routes(max_routes: usize) -> Self {
         let mut writer = table::Writer::new(table::Limits::default());
         writer.commit(rules()).unwrap();
         writer.commit([loopback()]).unwrap();
@@ -697,7 +702,7 @@ impl Fed {
         let domain = Domain::new(2);
         let settings = FibSyncSettings {
             fib: fib::Config {
-                max_routes: 100_000,
+                max_routes,
                 max_bytes: 64 << 20,
             },
             ..FibSyncSettings::default()
@@ -943,4 +948,80 @@ fn what_stands_in_the_place_of_the_kernel_s_own_and_ways_that_change() {
     fed.feeder.commit([far("10.64.0.99")]).unwrap();
     assert_eq!(gateways(&mut fed, [10, 99, 0, 1]), on(4, "10.64.0.99"));
     assert_eq!(fed.fill.filled().rebuilds, rebuilds);
+}
+
+#[test]
+fn what_became_of_the_routes_of_a_feed_is_told_once() {
+    let mut fed = Fed::new();
+    let seen = |fed: &Fed| fed.feeder.tables().generation;
+    let prefix = |text: &str| (table_id::MAIN, text.parse().unwrap());
+    let told = |fed: &mut Fed| {
+        fed.fill.follow(Duration::ZERO);
+        fed.fill.taken()
+    };
+    let first = fed.fill.taken().unwrap();
+    assert_eq!(first.seen, seen(&fed));
+    assert!(first.tables.contains(&table_id::MAIN) && first.refused.is_empty());
+    assert_eq!(told(&mut fed), None);
+    fed.writer.commit([link(1, 4, false, 1_500)]).unwrap();
+    fed.fill.follow(Duration::ZERO);
+    fed.fill.taken();
+    // Taken; and one whose only link is down.
+    let on = |net: &str, link: u32| via(net, vec![hop(link, Some("10.32.0.9"), 1)]);
+    fed.feeder
+        .commit([on("10.99.0.0/16", 2), on("10.98.0.0/16", 4)])
+        .unwrap();
+    let both = told(&mut fed).unwrap();
+    assert_eq!(both.seen, seen(&fed));
+    assert_eq!(
+        both.refused.into_iter().collect::<Vec<_>>(),
+        [(prefix("10.98.0.0/16"), true)]
+    );
+    // Nobody had a look: what came meanwhile is told at once.
+    fed.writer.commit([link(1, 2, false, 1_500)]).unwrap();
+    fed.fill.follow(Duration::ZERO);
+    fed.feeder.commit([on("10.98.0.0/16", 3)]).unwrap();
+    let later = told(&mut fed).unwrap().refused.into_iter();
+    let expected = [
+        (prefix("10.98.0.0/16"), false),
+        (prefix("10.99.0.0/16"), true),
+    ];
+    assert_eq!(later.collect::<Vec<_>>(), expected);
+    fed.writer.commit([link(1, 2, true, 1_500)]).unwrap();
+    let again = told(&mut fed).unwrap().refused.into_iter();
+    assert_eq!(again.collect::<Vec<_>>(), [(prefix("10.99.0.0/16"), false)]);
+}
+
+#[test]
+fn routes_that_a_full_fib_refuses_are_told_and_those_that_get_room() {
+    let mut fed = Fed::of_routes(12);
+    fed.fill.taken();
+    let own = fed.fill.filled().prefixes_v4;
+    let net = |number: usize| format!("10.{}.0.0/16", 100 + number);
+    let puts = (0..20).map(|number| via(&net(number), vec![hop(2, Some("10.32.0.9"), 1)]));
+    fed.feeder.commit(puts).unwrap();
+    fed.fill.follow(Duration::ZERO);
+    let refused = fed.fill.taken().unwrap().refused;
+    assert_eq!(refused.len(), 20 - (12 - own));
+    assert!(refused.values().all(|refused| *refused));
+    // Exactly the others lead somewhere.
+    for number in 0..20 {
+        let to: IpAddr = [10, 100 + number as u8, 0, 1].into();
+        let is_refused = refused.contains_key(&(table_id::MAIN, net(number).parse().unwrap()));
+        assert_eq!(fed.met(to).is_empty(), is_refused, "{to}");
+    }
+    // Room is made, and one of them told again.
+    let gone = fed.feeder.tables().routes.iter();
+    let gone: Vec<Change> = gone
+        .filter(|route| !refused.contains_key(&(route.table, route.prefix)))
+        .map(|route| Change::DeleteRoute(route.to_shared()))
+        .collect();
+    let ((_, prefix), _) = refused.first_key_value().unwrap();
+    fed.feeder.commit(gone).unwrap();
+    let again = via(&prefix.to_string(), vec![hop(2, Some("10.32.0.8"), 1)]);
+    fed.feeder.commit([again]).unwrap();
+    fed.fill.follow(Duration::ZERO);
+    let told = fed.fill.taken().unwrap().refused;
+    assert_eq!(told.get(&(table_id::MAIN, *prefix)), Some(&false));
+    assert_eq!(told.len(), 1);
 }

@@ -141,6 +141,9 @@ pub struct Kept<A: Address> {
     /// name: parts of it may wait for space.
     former: Vec<u16>,
     refused: u64,
+    /// Prefixes that what was decided last about was not done: there was no
+    /// room.
+    undone: BTreeSet<(A, u8)>,
 }
 
 impl<A: Address> Kept<A> {
@@ -153,12 +156,36 @@ impl<A: Address> Kept<A> {
             dirty: BTreeSet::new(),
             former: Vec::new(),
             refused: 0,
+            undone: BTreeSet::new(),
         }
     }
 
     /// Prefixes in the FIB, and those that it refused.
     pub fn counts(&self) -> (usize, u64) {
         (self.entries.len(), self.refused)
+    }
+
+    /// The tables that are asked.
+    pub fn tables(&self) -> impl Iterator<Item = u32> {
+        self.chain.tables.iter().copied()
+    }
+
+    /// Prefixes that are to be decided about.
+    pub fn dirty(&self) -> impl Iterator<Item = IpNet> {
+        self.dirty.iter().map(|at| at.0.prefix(at.1))
+    }
+
+    /// Prefixes that packets do not go by, though a table has a route for
+    /// them: for want of room, or because no route for just this prefix
+    /// decides.
+    pub fn refused(&self) -> impl Iterator<Item = IpNet> {
+        let all = self.odd.union(&self.undone);
+        all.map(|at| at.0.prefix(at.1))
+    }
+
+    /// Whether a prefix is one of those; one of the other family is not.
+    pub fn refuses(&self, prefix: IpNet) -> bool {
+        A::of(prefix).is_some_and(|at| self.odd.contains(&at) || self.undone.contains(&at))
     }
 
     /// Notes that a route of a table has changed.
@@ -193,8 +220,11 @@ impl<A: Address> Kept<A> {
             let decided = self.decide_if_any(around, at);
             let old = self.entries.get(&at).copied();
             let next_hop = match decided {
-                None => None,
-                Some(decided) => match number(around, &decided, old) {
+                None => {
+                    self.undone.remove(&at);
+                    None
+                }
+                Some(decided) => match self.number(around, &decided, at) {
                     Some(number) => Some(number),
                     None => continue,
                 },
@@ -228,6 +258,7 @@ impl<A: Address> Kept<A> {
         for (at, change) in changes.iter().enumerate() {
             if refused.next_if_eq(&at).is_some() {
                 self.refused += 1;
+                self.undone.insert((change.prefix, change.len));
                 if let Some(number) = change.next_hop {
                     hops.give_back(number);
                 }
@@ -240,6 +271,23 @@ impl<A: Address> Kept<A> {
             });
         }
         self.settle(hops);
+    }
+
+    /// A number for what was decided; `None`, counted, where there is no
+    /// room and what was there stays.
+    fn number(&mut self, around: &mut Context<'_>, decided: &Decided, at: (A, u8)) -> Option<u16> {
+        if let Ok(number) = around.hops.take(&decided.spec, around.ports) {
+            self.undone.remove(&at);
+            return Some(number);
+        }
+        self.undone.insert(at);
+        if self.entries.contains_key(&at) {
+            return None;
+        }
+        // Nothing was there: refused aloud is better than sent along the
+        // way of a shorter prefix.
+        let refusal = Arc::new(Spec::Unreachable);
+        around.hops.take(&refusal, around.ports).ok()
     }
 
     /// What is decided about a prefix; `None` where no table has a route for
@@ -328,6 +376,7 @@ impl<A: Address> Kept<A> {
         self.chain = chain;
         self.dirty.clear();
         self.odd.clear();
+        self.undone.clear();
         let former = std::mem::take(&mut self.entries);
         // Where earlier tables of the chain have routes: from, to.
         let mut shadows: Vec<(A, A)> = Vec::new();
@@ -357,7 +406,7 @@ impl<A: Address> Kept<A> {
                 if self.entries.contains_key(&at) {
                     continue;
                 }
-                if let Some(number) = number(around, &decided, None) {
+                if let Some(number) = self.number(around, &decided, at) {
                     self.entries.insert(at, number);
                 }
             }
@@ -410,21 +459,6 @@ impl<A: Address> Kept<A> {
             });
         }
         self.commit(changes, hops);
-    }
-}
-
-/// A number for what was decided; `None`, counted, where there is no
-/// room and what was there stays.
-fn number(around: &mut Context<'_>, decided: &Decided, old: Option<u16>) -> Option<u16> {
-    match around.hops.take(&decided.spec, around.ports) {
-        Ok(number) => Some(number),
-        Err(_) if old.is_some() => None,
-        // Nothing was there: refused aloud is better than sent along
-        // the way of a shorter prefix.
-        Err(_) => {
-            let refusal = Arc::new(Spec::Unreachable);
-            around.hops.take(&refusal, around.ports).ok()
-        }
     }
 }
 

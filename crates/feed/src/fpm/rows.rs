@@ -8,6 +8,7 @@ use netlink::message::Message;
 use table::row::route::{flag, table_id};
 use table::{Feeder, Nexthop, Route, TableFull};
 
+use super::acknowledging::Place;
 use super::meaning::Meanings;
 use super::placing;
 
@@ -26,6 +27,8 @@ pub(super) struct Rows {
 pub(super) enum Taken {
     /// It is in the rows.
     Row,
+    /// So is the route that it told, of a prefix of a table.
+    Route(Place),
     /// It has no row here: what it is.
     Skipped(&'static str),
     /// Its row had no place; the feeder counts that.
@@ -77,7 +80,14 @@ impl Rows {
         };
         let is_new = announcement.operation == Operation::New;
         let taken = match announcement.item {
-            Item::Route(row) => self.route(is_new, row),
+            Item::Route(row) => {
+                let place = (row.table, row.prefix);
+                return Ok(match self.route(is_new, row) {
+                    Ok(()) if is_new => Taken::Route(place),
+                    Ok(()) => Taken::Row,
+                    Err(full) => Taken::Full(full),
+                });
+            }
             Item::Nexthop(row) => self.nexthop(is_new, row),
             Item::OtherRoute(row) if row.key.family == AF_MPLS => {
                 return Ok(Taken::Skipped("mpls"));

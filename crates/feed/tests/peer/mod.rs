@@ -6,7 +6,7 @@ use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use fingerpost_feed::fpm::{Broken, Frames, Now, Session};
+use fingerpost_feed::fpm::{Broken, Forwarded, Frames, Now, Session};
 use ipnet::IpNet;
 use netlink::decode::{Item, Operation};
 use netlink::encode::{Request, row};
@@ -39,6 +39,46 @@ impl Fed {
             frames: Frames::default(),
             now: Now::default(),
         }
+    }
+
+    /// The same, and packets are forwarded by it.
+    pub fn forwarding() -> Self {
+        let fed = Self::new(Limits::default());
+        Self {
+            session: fed.session.acknowledging(),
+            ..fed
+        }
+    }
+
+    /// Whoever forwards has seen all rows so far.
+    pub fn forwards(&mut self, refused: &[(&str, bool)]) {
+        let refused = refused.iter().map(|(of, is)| ((MAIN, net(of)), *is));
+        self.session.forwarded(Forwarded {
+            seen: self.tables().generation,
+            tables: [MAIN].into(),
+            refused: refused.collect(),
+        });
+    }
+
+    /// What the peer is told back, if it reads so many bytes at most: the
+    /// messages, each in a frame.
+    pub fn told_back(&mut self, most: usize) -> Vec<u8> {
+        let mut all = Vec::new();
+        while let Some(bytes) = self.session.to_send() {
+            let taken = bytes.len().min(most - all.len());
+            all.extend(&bytes[..taken]);
+            self.session.sent(taken);
+            if all.len() == most {
+                break;
+            }
+        }
+        self.session.publish();
+        all
+    }
+
+    /// Bytes that are there to be sent.
+    pub fn to_send(&mut self) -> Option<usize> {
+        self.session.to_send().map(<[u8]>::len)
     }
 
     pub fn connect(&mut self) {

@@ -1,0 +1,226 @@
+//! What zebra is told back of the routes that packets go by here, read as
+//! it reads it.
+
+#![allow(clippy::unwrap_used, reason = "a test may stop at once")]
+
+mod peer;
+
+use fingerpost_feed as feed;
+
+use feed::fpm::Frames;
+use netlink::decode::{Decoded, Item, Operation, decode};
+use netlink::message::messages;
+use peer::{Fed, MAIN, blackhole, by_id, framed, gone, new, object, via};
+use table::row::route::flag;
+
+/// `NLM_F_REQUEST`, without which zebra passes a message over.
+const REQUEST: u16 = 1;
+
+/// The acknowledgements in a stream: prefix, metric, id of the next hop,
+/// and whether packets go by the route.
+fn read(bytes: &[u8]) -> Vec<(String, u32, Option<u32>, bool)> {
+    let mut frames = Frames::default();
+    frames.push(bytes);
+    let mut all = Vec::new();
+    while let Some(frame) = frames.next_frame().unwrap() {
+        // zebra reads the first message of a frame alone.
+        let mut in_frame = messages(frame.payload);
+        let message = in_frame.next().unwrap().unwrap();
+        assert!(in_frame.next().is_none());
+        assert_eq!(message.flags & REQUEST, REQUEST);
+        let Decoded::Announcement(told) = decode(&message, 0).unwrap() else {
+            unreachable!()
+        };
+        assert_eq!(told.operation, Operation::New);
+        let Item::Route(row) = told.item else {
+            unreachable!()
+        };
+        assert_eq!(row.table, MAIN);
+        let is_forwarded = match row.body.flags & (flag::OFFLOAD | flag::OFFLOAD_FAILED) {
+            flag::OFFLOAD => true,
+            flag::OFFLOAD_FAILED => false,
+            other => unreachable!("{other}"),
+        };
+        all.push((
+            row.prefix.to_string(),
+            row.metric,
+            row.body.nexthop_id,
+            is_forwarded,
+        ));
+    }
+    assert_eq!(frames.pending(), 0);
+    all
+}
+
+fn yes(prefix: &str) -> (String, u32, Option<u32>, bool) {
+    (prefix.to_owned(), 20, None, true)
+}
+
+fn no(prefix: &str) -> (String, u32, Option<u32>, bool) {
+    (prefix.to_owned(), 20, None, false)
+}
+
+#[test]
+fn the_bytes_are_those_that_zebra_sent_with_one_flag_more() {
+    // The captured route of `session.rs`, whose id means something.
+    let mut fed = Fed::forwarding();
+    fed.connect();
+    fed.tell(&[new(&object(6, "192.0.2.1"))]);
+    let words: [u32; 13] = [
+        0x3400_0000,
+        0x1800_0105,
+        0,
+        0,
+        0x0218_0000,
+        0xfeba_0001,
+        0,
+        0x0800_0100,
+        0x1000_0000,
+        0x0800_0600,
+        0x1400_0000,
+        0x0800_1e00,
+        0x0600_0000,
+    ];
+    let captured: Vec<u8> = words.iter().flat_map(|word| word.to_be_bytes()).collect();
+    fed.hear(&framed(&captured)).unwrap();
+    assert_eq!(fed.told_back(usize::MAX), []);
+    fed.forwards(&[]);
+    // `RTM_NEWROUTE`, `NLM_F_REQUEST`, `RTM_F_OFFLOAD`; the number of the
+    // table once more, as RTA_TABLE.
+    let expected: [u32; 16] = [
+        0x0101_0040,
+        0x3c00_0000,
+        0x1800_0100,
+        0,
+        0,
+        0x0218_0000,
+        0xfeba_0001,
+        0x0040_0000,
+        0x0800_0100,
+        0x1000_0000,
+        0x0800_0f00,
+        0xfe00_0000,
+        0x0800_0600,
+        0x1400_0000,
+        0x0800_1e00,
+        0x0600_0000,
+    ];
+    let expected: Vec<u8> = expected
+        .iter()
+        .flat_map(|word| word.to_be_bytes())
+        .collect();
+    assert_eq!(fed.told_back(usize::MAX), expected);
+    assert_eq!(fed.told_back(usize::MAX), []);
+    let counted = fed.status().feed.unwrap();
+    assert_eq!((counted.acknowledged, counted.acknowledged_refused), (1, 0));
+}
+
+#[test]
+fn nothing_is_told_before_the_forwarding_has_seen_it_and_then_how_it_is() {
+    let mut fed = Fed::forwarding();
+    fed.connect();
+    fed.forwards(&[]);
+    let route = |number: u8| via(&format!("10.{number}.0.0/16"), 20, "192.0.2.1");
+    fed.tell(&[new(&route(1)), new(&route(2))]);
+    // Not seen yet.
+    assert_eq!(fed.told_back(usize::MAX), []);
+    fed.forwards(&[("10.2.0.0/16", true)]);
+    let told = read(&fed.told_back(usize::MAX));
+    assert_eq!(told, [yes("10.1.0.0/16"), no("10.2.0.0/16")]);
+    // Room was made: told anew, though zebra said nothing.
+    fed.forwards(&[("10.2.0.0/16", false)]);
+    assert_eq!(read(&fed.told_back(usize::MAX)), [yes("10.2.0.0/16")]);
+    // What changed since is not acknowledged for what it was before.
+    fed.tell(&[new(&via("10.1.0.0/16", 30, "192.0.2.7"))]);
+    assert_eq!(fed.told_back(usize::MAX), []);
+    fed.tell(&[new(&via("10.1.0.0/16", 40, "192.0.2.8"))]);
+    fed.forwards(&[]);
+    let told = read(&fed.told_back(usize::MAX));
+    assert_eq!(told, [("10.1.0.0/16".to_owned(), 40, None, true)]);
+    // Gone, and gone before its turn: nothing to say.
+    fed.tell(&[gone(&route(1)), new(&route(3))]);
+    fed.tell(&[gone(&route(3))]);
+    fed.forwards(&[]);
+    assert_eq!(fed.told_back(usize::MAX), []);
+}
+
+#[test]
+fn routes_of_the_kernel_and_of_tables_that_packets_are_not_looked_up_in_are_not_acknowledged() {
+    let mut fed = Fed::forwarding();
+    fed.connect();
+    let with = |change: fn(&mut table::Route)| {
+        let Item::Route(mut row) = via("10.1.0.0/16", 20, "192.0.2.1") else {
+            unreachable!()
+        };
+        change(&mut row);
+        new(&Item::Route(row))
+    };
+    fed.tell(&[
+        with(|row| row.table = 1_000),
+        with(|row| row.body.protocol = 2),
+    ]);
+    fed.forwards(&[]);
+    assert_eq!(fed.told_back(usize::MAX), []);
+}
+
+#[test]
+fn a_blackhole_and_an_id_are_told_as_they_came() {
+    let mut fed = Fed::forwarding();
+    fed.connect();
+    fed.tell(&[new(&blackhole(9)), new(&by_id("10.1.0.0/16", 20, 9))]);
+    fed.forwards(&[]);
+    let told = read(&fed.told_back(usize::MAX));
+    assert_eq!(told, [("10.1.0.0/16".to_owned(), 20, Some(9), true)]);
+}
+
+#[test]
+fn another_connection_is_told_of_what_it_told_and_of_nothing_else() {
+    let mut fed = Fed::forwarding();
+    fed.connect();
+    let route = |number: u8| via(&format!("10.{number}.0.0/16"), 20, "192.0.2.1");
+    fed.tell(&[new(&route(1)), new(&route(2)), new(&route(3))]);
+    fed.forwards(&[("10.3.0.0/16", true)]);
+    // The peer takes half of a frame, and goes.
+    assert_eq!(fed.told_back(10).len(), 10);
+    fed.lose();
+    assert_eq!(fed.told_back(usize::MAX), []);
+    fed.connect();
+    assert_eq!(fed.told_back(usize::MAX), []);
+    // Told again as it was: no row changed, and it is waited for.
+    fed.tell(&[new(&route(3)), new(&route(2))]);
+    let told = read(&fed.told_back(usize::MAX));
+    assert_eq!(told, [no("10.3.0.0/16"), yes("10.2.0.0/16")]);
+}
+
+#[test]
+fn what_waits_is_bounded_and_everything_is_told_at_last() {
+    let routes: u32 = 100_000;
+    let prefix = |number: u32| format!("{}/32", std::net::Ipv4Addr::from((10 << 24) + number));
+    let mut fed = Fed::forwarding();
+    fed.connect();
+    fed.forwards(&[]);
+    let mut told = std::collections::BTreeMap::new();
+    let mut take = |fed: &mut Fed, most: usize| {
+        let bytes = fed.told_back(most);
+        for (prefix, metric, ..) in read(&bytes) {
+            told.insert(prefix, metric);
+        }
+        bytes.len()
+    };
+    // A peer that reads nothing while it tells, three times over.
+    let mut waiting = 0;
+    for metric in [20, 30, 40] {
+        for number in (0..routes).collect::<Vec<_>>().chunks(100) {
+            let some = number
+                .iter()
+                .map(|number| new(&via(&prefix(*number), metric, "192.0.2.1")));
+            fed.tell(&some.collect::<Vec<_>>());
+            waiting = waiting.max(fed.to_send().unwrap_or_default());
+            fed.forwards(&[]);
+        }
+    }
+    assert!(waiting < 66_000, "{waiting} bytes wait");
+    assert!(take(&mut fed, usize::MAX) > 0);
+    assert_eq!(told.len(), routes as usize);
+    assert!(told.values().all(|metric| *metric == 40));
+}
