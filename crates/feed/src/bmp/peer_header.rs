@@ -161,26 +161,30 @@ impl PeerKey {
 
     /// In which of the router's tables it is; empty: in the global one.
     /// A route distinguisher (RFC 4364 §4.2), or a number of the router's.
+    /// No two have the same text: an AS of four bytes that two would do for
+    /// is written with both halves (`0.65000:7`, RFC 5396).
     pub fn distinguisher(&self) -> String {
         let [a, b, c, d, e, f, g, h] = self.distinguisher;
         let number = u64::from_be_bytes(self.distinguisher);
-        let is_own = self.kind == kind::LOCAL;
         match (u16::from_be_bytes([a, b]), self.kind) {
             (_, kind::GLOBAL) => String::new(),
-            _ if number == 0 => String::new(),
-            _ if is_own => number.to_string(),
+            (_, kind::LOC_RIB) if number == 0 => String::new(),
+            (_, kind::LOCAL) => number.to_string(),
             (0, _) => format!(
                 "{}:{}",
                 u16::from_be_bytes([c, d]),
                 u32::from_be_bytes([e, f, g, h])
             ),
             (1, _) => format!("{c}.{d}.{e}.{f}:{}", u16::from_be_bytes([g, h])),
-            (2, _) => format!(
-                "{}:{}",
-                u32::from_be_bytes([c, d, e, f]),
-                u16::from_be_bytes([g, h])
-            ),
-            _ => format!("{number:016x}"),
+            (2, _) => {
+                let (high, low) = (u16::from_be_bytes([c, d]), u16::from_be_bytes([e, f]));
+                let number = u16::from_be_bytes([g, h]);
+                match high {
+                    0 => format!("0.{low}:{number}"),
+                    _ => format!("{}:{number}", u32::from_be_bytes([c, d, e, f])),
+                }
+            }
+            _ => format!("0x{number:016x}"),
         }
     }
 
@@ -256,8 +260,18 @@ mod tests {
                 1,
                 [9, 2, 0, 1, 0x11, 0x70, 0, 7],
                 V6,
-                "2001:db8::1_0902000111700007",
+                "2001:db8::1_0x0902000111700007",
             ),
+            // As that of an AS of two bytes, and another.
+            (
+                1,
+                [0, 2, 0, 0, 0xfd, 0xe8, 0, 7],
+                V6,
+                "2001:db8::1_0.65000:7",
+            ),
+            // Neither is the global table.
+            (1, [0; 8], V6, "2001:db8::1_0:0"),
+            (2, [0; 8], V6, "2001:db8::1_0"),
             (2, [0, 0, 0, 0, 0, 0, 0, 7], V6, "2001:db8::1_7"),
             (3, [0, 0, 0, 1, 0, 0, 0, 2], V6, "loc-rib_1:2"),
         ] {
