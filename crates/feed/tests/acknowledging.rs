@@ -215,7 +215,7 @@ fn what_waits_is_bounded_and_everything_is_told_at_last() {
                 .iter()
                 .map(|number| new(&via(&prefix(*number), metric, "192.0.2.1")));
             fed.tell(&some.collect::<Vec<_>>());
-            waiting = waiting.max(fed.to_send().unwrap_or_default());
+            waiting = waiting.max(fed.unsent().unwrap_or_default());
             fed.forwards(&[]);
         }
     }

@@ -117,6 +117,8 @@ pub struct Decided {
     pub spec: Arc<Spec>,
     /// Whether other prefixes have no part in it.
     pub is_own: bool,
+    /// Whether it is what a route for just this prefix says.
+    pub is_of_prefix: bool,
 }
 
 /// What all packets to a prefix get that no longer prefix of any table of
@@ -146,7 +148,13 @@ pub fn decide(
                 continue;
             }
             match says(&route) {
-                RouteDecision::Goes(spec) => return Decided { spec, is_own },
+                RouteDecision::Goes(spec) => {
+                    return Decided {
+                        spec,
+                        is_own,
+                        is_of_prefix: route.prefix == prefix,
+                    };
+                }
                 RouteDecision::Nothing => is_own = false,
                 RouteDecision::LeaveTable => {
                     is_own = false;
@@ -158,6 +166,7 @@ pub fn decide(
     Decided {
         spec: Arc::new(Spec::None),
         is_own: false,
+        is_of_prefix: false,
     }
 }
 

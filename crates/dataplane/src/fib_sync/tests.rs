@@ -5,6 +5,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::sync::Arc;
 
 use lab::Random;
+use memory::quiescent::Section;
 use table::row::neighbour::state;
 use table::row::route::{kind, table_id};
 use table::{Change, NextHop, Nexthop, NoRoute, Packet, Placement};
@@ -64,22 +65,27 @@ fn expected(router: &Router, to: IpAddr) -> Met {
     ways.map_or(Met::Host, Met::Out)
 }
 
+/// The next hop that a packet meets; of a group each of its members.
+fn members(view: &VrfFibs, table: &Table, section: &Section<'_>, to: IpAddr) -> BTreeSet<u16> {
+    let mut found = [0];
+    match to {
+        IpAddr::V4(to) => view.v4.lookup(section, &[to.to_bits()], &mut found),
+        IpAddr::V6(to) => view.v6.lookup(section, &[to.to_bits()], &mut found),
+    }
+    let way = table.next_hop(section, found[0]);
+    match way.kind() {
+        Kind::Group => (0..=u8::MAX)
+            .map(|bucket| table.member(section, way.group(), u32::from(bucket) << 24))
+            .collect(),
+        _ => BTreeSet::from(found),
+    }
+}
+
 fn met(router: &mut Router, to: IpAddr) -> Met {
     let view = router.fill.views().swap_remove(0);
     let table = router.fill.table();
     let section = router.reader.enter();
-    let mut hop = [0];
-    match to {
-        IpAddr::V4(to) => view.v4.lookup(&section, &[to.to_bits()], &mut hop),
-        IpAddr::V6(to) => view.v6.lookup(&section, &[to.to_bits()], &mut hop),
-    }
-    let way = table.next_hop(&section, hop[0]);
-    let members: BTreeSet<u16> = match way.kind() {
-        Kind::Group => (0..=u8::MAX)
-            .map(|bucket| table.member(&section, way.group(), u32::from(bucket) << 24))
-            .collect(),
-        _ => BTreeSet::from([hop[0]]),
-    };
+    let members = members(&view, &table, &section, to);
     let mut out = BTreeSet::new();
     for member in members {
         let mut way = table.next_hop(&section, member);
@@ -785,18 +791,7 @@ impl Fed {
         let view = self.fill.views().swap_remove(0);
         let table = self.fill.table();
         let section = self.reader.enter();
-        let mut found = [0];
-        match to {
-            IpAddr::V4(to) => view.v4.lookup(&section, &[to.to_bits()], &mut found),
-            IpAddr::V6(to) => view.v6.lookup(&section, &[to.to_bits()], &mut found),
-        }
-        let way = table.next_hop(&section, found[0]);
-        let members: BTreeSet<u16> = match way.kind() {
-            Kind::Group => (0..=u8::MAX)
-                .map(|bucket| table.member(&section, way.group(), u32::from(bucket) << 24))
-                .collect(),
-            _ => BTreeSet::from([found[0]]),
-        };
+        let members = members(&view, &table, &section, to);
         let ways = members.into_iter().filter_map(|member| {
             let way = table.next_hop(&section, member);
             let link = u32::from(way.port()) + LINKS.start;

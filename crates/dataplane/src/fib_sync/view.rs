@@ -141,8 +141,10 @@ pub struct Kept<A: Address> {
     /// name: parts of it may wait for space.
     former: Vec<u16>,
     refused: u64,
-    /// Prefixes that what was decided last about was not done: there was no
-    /// room.
+    /// Those of which no route for just this prefix decides.
+    astray: BTreeSet<(A, u8)>,
+    /// Prefixes about which what was decided last was not done: there was
+    /// no room.
     undone: BTreeSet<(A, u8)>,
 }
 
@@ -156,6 +158,7 @@ impl<A: Address> Kept<A> {
             dirty: BTreeSet::new(),
             former: Vec::new(),
             refused: 0,
+            astray: BTreeSet::new(),
             undone: BTreeSet::new(),
         }
     }
@@ -179,13 +182,13 @@ impl<A: Address> Kept<A> {
     /// them: for want of room, or because no route for just this prefix
     /// decides.
     pub fn refused(&self) -> impl Iterator<Item = IpNet> {
-        let all = self.odd.union(&self.undone);
+        let all = self.astray.union(&self.undone);
         all.map(|at| at.0.prefix(at.1))
     }
 
     /// Whether a prefix is one of those; one of the other family is not.
     pub fn refuses(&self, prefix: IpNet) -> bool {
-        A::of(prefix).is_some_and(|at| self.odd.contains(&at) || self.undone.contains(&at))
+        A::of(prefix).is_some_and(|at| self.astray.contains(&at) || self.undone.contains(&at))
     }
 
     /// Notes that a route of a table has changed.
@@ -299,6 +302,7 @@ impl<A: Address> Kept<A> {
             return Some(decided);
         }
         self.odd.remove(&at);
+        self.astray.remove(&at);
         None
     }
 
@@ -312,10 +316,14 @@ impl<A: Address> Kept<A> {
         let said = &mut *around.said;
         let says = |route: &RouteRef<'_>| said.ask(known, ports, route);
         let decided = decide::decide(known, &self.chain, at.0.prefix(at.1), says);
-        if decided.is_own {
-            self.odd.remove(&at);
-        } else {
-            self.odd.insert(at);
+        for (set, is_in) in [
+            (&mut self.odd, !decided.is_own),
+            (&mut self.astray, !decided.is_of_prefix),
+        ] {
+            match is_in {
+                true => set.insert(at),
+                false => set.remove(&at),
+            };
         }
         decided
     }
@@ -376,6 +384,7 @@ impl<A: Address> Kept<A> {
         self.chain = chain;
         self.dirty.clear();
         self.odd.clear();
+        self.astray.clear();
         self.undone.clear();
         let former = std::mem::take(&mut self.entries);
         // Where earlier tables of the chain have routes: from, to.
@@ -400,7 +409,11 @@ impl<A: Address> Kept<A> {
                     false => RouteDecision::Nothing,
                 };
                 let decided = match says {
-                    RouteDecision::Goes(spec) => Decided { spec, is_own: true },
+                    RouteDecision::Goes(spec) => Decided {
+                        spec,
+                        is_own: true,
+                        is_of_prefix: true,
+                    },
                     _ => self.decide(around, at),
                 };
                 if self.entries.contains_key(&at) {

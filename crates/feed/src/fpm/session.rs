@@ -100,7 +100,7 @@ impl Session {
     /// What is to be sent to the peer that feeds it now; more is made as
     /// that is taken ([`Session::sent`]). Nothing yet, where it is to be
     /// asked again at once; `None` before something happens. O(bytes).
-    pub fn to_send(&mut self) -> Option<&[u8]> {
+    pub fn unsent(&mut self) -> Option<&[u8]> {
         let is_connected = self.is_connected();
         let acknowledging = self.acknowledging.as_mut().filter(|_| is_connected)?;
         let has_more = acknowledging.make(self.rows.feeder());

@@ -108,7 +108,7 @@ impl Line {
             let Some(live) = &mut self.live else {
                 return;
             };
-            let Some(bytes) = self.session.to_send() else {
+            let Some(bytes) = self.session.unsent() else {
                 return;
             };
             if bytes.is_empty() {

@@ -64,7 +64,7 @@ impl Fed {
     /// messages, each in a frame.
     pub fn told_back(&mut self, most: usize) -> Vec<u8> {
         let mut all = Vec::new();
-        while let Some(bytes) = self.session.to_send() {
+        while let Some(bytes) = self.session.unsent() {
             let taken = bytes.len().min(most - all.len());
             all.extend(&bytes[..taken]);
             self.session.sent(taken);
@@ -77,8 +77,8 @@ impl Fed {
     }
 
     /// Bytes that are there to be sent.
-    pub fn to_send(&mut self) -> Option<usize> {
-        self.session.to_send().map(<[u8]>::len)
+    pub fn unsent(&mut self) -> Option<usize> {
+        self.session.unsent().map(<[u8]>::len)
     }
 
     pub fn connect(&mut self) {
