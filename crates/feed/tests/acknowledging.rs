@@ -10,7 +10,7 @@ use fingerpost_feed as feed;
 use feed::fpm::Frames;
 use netlink::decode::{Decoded, Item, Operation, decode};
 use netlink::message::messages;
-use peer::{Fed, MAIN, blackhole, by_id, framed, gone, new, object, via};
+use peer::{CAPTURED, Fed, MAIN, blackhole, by_id, bytes_of, gone, new, object, via};
 use table::row::route::flag;
 
 /// `NLM_F_REQUEST`, without which zebra passes a message over.
@@ -62,27 +62,11 @@ fn no(prefix: &str) -> (String, u32, Option<u32>, bool) {
 
 #[test]
 fn the_bytes_are_those_that_zebra_sent_with_one_flag_more() {
-    // The captured route of `session.rs`, whose id means something.
+    // Its id means something.
     let mut fed = Fed::forwarding();
     fed.connect();
     fed.tell(&[new(&object(6, "192.0.2.1"))]);
-    let words: [u32; 13] = [
-        0x3400_0000,
-        0x1800_0105,
-        0,
-        0,
-        0x0218_0000,
-        0xfeba_0001,
-        0,
-        0x0800_0100,
-        0x1000_0000,
-        0x0800_0600,
-        0x1400_0000,
-        0x0800_1e00,
-        0x0600_0000,
-    ];
-    let captured: Vec<u8> = words.iter().flat_map(|word| word.to_be_bytes()).collect();
-    fed.hear(&framed(&captured)).unwrap();
+    fed.hear(&bytes_of(&CAPTURED)).unwrap();
     assert_eq!(fed.told_back(usize::MAX), []);
     fed.forwards(&[]);
     // `RTM_NEWROUTE`, `NLM_F_REQUEST`, `RTM_F_OFFLOAD`; the number of the
@@ -105,11 +89,7 @@ fn the_bytes_are_those_that_zebra_sent_with_one_flag_more() {
         0x0800_1e00,
         0x0600_0000,
     ];
-    let expected: Vec<u8> = expected
-        .iter()
-        .flat_map(|word| word.to_be_bytes())
-        .collect();
-    assert_eq!(fed.told_back(usize::MAX), expected);
+    assert_eq!(fed.told_back(usize::MAX), bytes_of(&expected));
     assert_eq!(fed.told_back(usize::MAX), []);
     let counted = fed.status().feed.unwrap();
     assert_eq!((counted.acknowledged, counted.acknowledged_refused), (1, 0));

@@ -18,6 +18,30 @@ use table::{
 
 pub const MAIN: u32 = 254;
 
+/// From zebra 10.3: a frame with the route 16.0.0.0/24, whose next hop has
+/// the id 6.
+pub const CAPTURED: [u32; 14] = [
+    0x0101_0038,
+    0x3400_0000,
+    0x1800_0105,
+    0x0000_0000,
+    0x452f_7ab4,
+    0x0218_0000,
+    0xfeba_0001,
+    0x0000_0000,
+    0x0800_0100,
+    0x1000_0000,
+    0x0800_0600,
+    0x1400_0000,
+    0x0800_1e00,
+    0x0600_0000,
+];
+
+/// Words as their bytes stand in a stream.
+pub fn bytes_of(words: &[u32]) -> Vec<u8> {
+    words.iter().flat_map(|word| word.to_be_bytes()).collect()
+}
+
 /// A feed beside an empty writer, and its peer's stream.
 pub struct Fed {
     first: Writer,

@@ -2,7 +2,7 @@
 //! A chore with figures: `cargo test --release -p fingerpost --test feed --
 //! --ignored --nocapture million`.
 
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use lab::speaker::Speaker;
 use lab::{Netns, wait_until};
@@ -16,17 +16,35 @@ const PATHS: u32 = 250_000;
 /// For bgpd, which is the slow one.
 const LONG: Duration = Duration::from_secs(600);
 
-/// Rows that the sources of all peers have, by their names.
-fn rows(netns: &Netns) -> Vec<(String, u64)> {
+/// Rows that the source of a peer has, and when the router said last that
+/// the peer went or came, milliseconds since the UNIX epoch.
+struct Told {
+    name: String,
+    rows: u64,
+    happened_millis: u64,
+}
+
+/// What the sources of all peers have.
+fn told(netns: &Netns) -> Vec<Told> {
     let status: Value = serde_json::from_str(&says(netns, &["status", "--json"])).unwrap();
     let feeders = status["feeders"].as_array().unwrap().iter();
     let peers = feeders.filter(|one| one["monitored"].is_object());
     peers
         .map(|one| {
-            let name = one["name"].as_str().unwrap().to_owned();
-            (name, one["rows"]["routes"].as_u64().unwrap())
+            let happened = one["monitored"]["history"].as_array().unwrap();
+            let newest = happened.last().map(|event| event["at_millis"].as_u64());
+            Told {
+                name: one["name"].as_str().unwrap().to_owned(),
+                rows: one["routes"].as_u64().unwrap(),
+                happened_millis: newest.flatten().unwrap_or_default(),
+            }
         })
         .collect()
+}
+
+fn now_millis() -> u64 {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH);
+    since.unwrap().as_millis() as u64
 }
 
 #[test]
@@ -82,8 +100,8 @@ fn a_peer_of_four_with_a_million_paths_flaps() {
         speakers.push(speaker);
     }
     let all = || {
-        let rows = rows(&netns);
-        let whole = rows.iter().filter(|(_, rows)| *rows == u64::from(PATHS));
+        let told = told(&netns);
+        let whole = told.iter().filter(|one| one.rows == u64::from(PATHS));
         (whole.count() == usize::from(PEERS)).then_some(())
     };
     wait_until(LONG, "a million paths", all).unwrap();
@@ -95,19 +113,18 @@ fn a_peer_of_four_with_a_million_paths_flaps() {
     let memory = memory.lines().find(|line| line.starts_with("VmRSS"));
     println!("the daemon has {}", memory.unwrap());
     for _ in 0..3 {
-        let flapped = Instant::now();
+        let flapped = now_millis();
         drop(speakers.pop());
         let name = format!("bmp:10.{}.0.2_post@", speakers.len() + 1);
         let gone = || {
-            let rows = rows(&netns);
-            let of_peer = rows.iter().find(|(of, _)| of.starts_with(&name));
-            of_peer.is_none_or(|(_, rows)| *rows == 0).then_some(())
+            let told = told(&netns);
+            let of_peer = told.into_iter().find(|one| one.name.starts_with(&name));
+            let of_peer = of_peer.filter(|one| one.rows == 0)?;
+            Some((of_peer.happened_millis, now_millis()))
         };
-        wait_until(LONG, "the paths of the peer to be gone", gone).unwrap();
-        println!(
-            "all of {name} are gone {:?} after the session ended",
-            flapped.elapsed()
-        );
+        let gone = wait_until(LONG, "the paths of the peer to be gone", gone).unwrap();
+        let (heard, seen) = (gone.0.saturating_sub(flapped), gone.1 - flapped);
+        println!("{name}: bgpd tells {heard} ms after the end, all are seen gone after {seen} ms");
     }
     daemon.end();
 }
