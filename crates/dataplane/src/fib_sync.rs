@@ -237,13 +237,14 @@ impl FibSync {
                 vrfs.push(vrf);
             }
         }
+        let is_fed = self.feed.is_some();
         for vrf in vrfs {
             let (writer4, reader4) = fib::fib(self.settings.fib, &self.domain)?;
             let (writer6, reader6) = fib::fib(self.settings.fib, &self.domain)?;
             self.views.push(Pair {
                 vrf,
-                v4: Kept::new(writer4),
-                v6: Kept::new(writer6),
+                v4: Kept::new(writer4, is_fed),
+                v6: Kept::new(writer6, is_fed),
                 readers: VrfFibs {
                     v4: reader4,
                     v6: reader6,
@@ -296,8 +297,12 @@ impl FibSync {
     }
 
     /// What became of the feed's routes, if anything did since this was
-    /// asked last. `None` where the routes are the namespace's own.
+    /// asked last. `None` where the routes are the namespace's own, and
+    /// while parts of a FIB wait for space: workers do not see them yet.
     pub fn taken(&mut self) -> Option<Taken> {
+        if self.views.iter().any(Pair::is_behind) {
+            return None;
+        }
         self.feed.as_mut()?.taking.take()
     }
 

@@ -317,7 +317,7 @@ impl Worker {
                 line.tick(now);
             }
             line.publish(now);
-            line.send(now);
+            line.send();
         }
     }
 }

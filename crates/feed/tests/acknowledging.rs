@@ -173,6 +173,118 @@ fn another_connection_is_told_of_what_it_told_and_of_nothing_else() {
 }
 
 #[test]
+fn what_readers_have_not_seen_is_not_acknowledged_for_what_they_have() {
+    let mut fed = Fed::forwarding();
+    fed.connect();
+    let route = |metric: u32| via("10.1.0.0/16", metric, "192.0.2.1");
+    fed.tell(&[new(&route(20))]);
+    fed.forwards(&[]);
+    // Told again before its turn came: nobody has seen that.
+    fed.tell_unpublished(&[new(&route(30))]);
+    assert_eq!(fed.unsent(), None);
+    fed.publish();
+    assert_eq!(fed.unsent(), None);
+    fed.forwards(&[]);
+    let told = read(&fed.told_back(usize::MAX));
+    assert_eq!(told, [("10.1.0.0/16".to_owned(), 30, None, true)]);
+    // A next hop changes, and its routes with it, of which zebra says nothing.
+    fed.tell(&[
+        new(&object(6, "192.0.2.1")),
+        new(&by_id("10.2.0.0/16", 20, 6)),
+    ]);
+    fed.forwards(&[]);
+    fed.tell_unpublished(&[new(&object(6, "192.0.2.9"))]);
+    assert_eq!(fed.unsent(), None);
+    fed.publish();
+    assert_eq!(fed.unsent(), None);
+    fed.forwards(&[]);
+    let told = read(&fed.told_back(usize::MAX));
+    assert_eq!(told, [("10.2.0.0/16".to_owned(), 20, Some(6), true)]);
+}
+
+#[test]
+fn a_table_that_packets_are_looked_up_in_later_is_acknowledged_then() {
+    let mut fed = Fed::forwarding();
+    fed.connect();
+    let of_table = |prefix: &str, gateway: &str, table: u32| {
+        let Item::Route(mut row) = via(prefix, 20, gateway) else {
+            unreachable!()
+        };
+        row.table = table;
+        new(&Item::Route(row))
+    };
+    fed.tell(&[
+        of_table("10.1.0.0/16", "192.0.2.1", 100),
+        of_table("2001:db8:1::/48", "2001:db8::1", 100),
+    ]);
+    fed.forwards(&[]);
+    assert_eq!(fed.told_back(usize::MAX), []);
+    // For one family alone.
+    fed.forwards_tables(&[(2, MAIN), (2, 100)]);
+    let bytes = fed.told_back(usize::MAX);
+    let all: Vec<_> = messages(&bytes[4..]).collect();
+    assert_eq!(all.len(), 1);
+    let Decoded::Announcement(told) = decode(all[0].as_ref().unwrap(), 0).unwrap() else {
+        unreachable!()
+    };
+    let Item::Route(row) = told.item else {
+        unreachable!()
+    };
+    assert_eq!(
+        (row.table, row.prefix.to_string().as_str()),
+        (100, "10.1.0.0/16")
+    );
+}
+
+#[test]
+fn a_route_from_one_source_alone_is_not_forwarded_by() {
+    let mut fed = Fed::forwarding();
+    fed.connect();
+    let Item::Route(mut row) = via("2001:db8:1::/48", 20, "2001:db8::1") else {
+        unreachable!()
+    };
+    row.body.source = Some("2001:db8:2::/48".parse().unwrap());
+    fed.tell(&[new(&Item::Route(row))]);
+    fed.forwards(&[]);
+    assert_eq!(read(&fed.told_back(usize::MAX)), [no("2001:db8:1::/48")]);
+}
+
+#[test]
+fn a_forwarding_that_lags_is_not_ahead_of_what_it_has_seen_however_much_waits() {
+    let routes: u32 = 100_000;
+    let prefix = |number: u32| format!("{}/32", std::net::Ipv4Addr::from((10 << 24) + number));
+    let mut fed = Fed::forwarding();
+    fed.connect();
+    fed.forwards(&[]);
+    let tell_all = |fed: &mut Fed, metric: u32| {
+        for some in (0..routes).collect::<Vec<_>>().chunks(100) {
+            let some = some.iter();
+            let some = some.map(|number| new(&via(&prefix(*number), metric, "192.0.2.1")));
+            fed.tell(&some.collect::<Vec<_>>());
+        }
+    };
+    tell_all(&mut fed, 20);
+    fed.forwards(&[]);
+    // Some are told, and while the rest waits all are told anew.
+    // Frames of 72 bytes.
+    let some = 50 * 72;
+    assert!(
+        read(&fed.told_back(some))
+            .iter()
+            .all(|(_, metric, ..)| *metric == 20)
+    );
+    tell_all(&mut fed, 30);
+    // Refused or no more: what it says is of what it has seen.
+    let before = fed.told_back(usize::MAX);
+    assert!(read(&before).iter().all(|(_, metric, ..)| *metric == 20));
+    fed.forwards(&[]);
+    let told = read(&fed.told_back(usize::MAX));
+    assert!(told.iter().all(|(_, metric, ..)| *metric == 30));
+    let prefixes: std::collections::BTreeSet<&String> = told.iter().map(|told| &told.0).collect();
+    assert_eq!(prefixes.len(), routes as usize);
+}
+
+#[test]
 fn what_waits_is_bounded_and_everything_is_told_at_last() {
     let routes: u32 = 100_000;
     let prefix = |number: u32| format!("{}/32", std::net::Ipv4Addr::from((10 << 24) + number));

@@ -4,11 +4,11 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use ipnet::IpNet;
-use table::Generation;
+use table::row::route::table_id;
+use table::{AF_INET, AF_INET6, Generation};
 
 use super::Pair;
 use super::known::Known;
-use super::view::{Address, Kept};
 
 /// A prefix of a table.
 type Place = (u32, IpNet);
@@ -18,9 +18,9 @@ type Place = (u32, IpNet);
 pub struct Taken {
     /// Routes of the feed up to this generation were looked at.
     pub seen: Generation,
-    /// The routing tables that packets are looked up in; those of others
-    /// are not for this FIB.
-    pub tables: BTreeSet<u32>,
+    /// The routing tables that packets are looked up in, each with its
+    /// family (`AF_INET`, `AF_INET6`); others are not for this FIB.
+    pub tables: BTreeSet<(u8, u32)>,
     /// Prefixes of a table whose routes packets do not go by since
     /// (`true`), or do again (`false`): there was no room for them, or they
     /// lead nowhere at the moment. What was never told, they go by.
@@ -46,11 +46,16 @@ impl Taking {
         })
     }
 
-    /// Everything was made anew. O(refused).
+    /// Everything was made anew. O(what is unusual, routes of other tables
+    /// than the main one).
     pub fn renew(&mut self, views: &[Pair], known: &Known, seen: Generation) {
         self.news.tables = views.iter().flat_map(Pair::tables).collect();
-        let prefixes = views.iter().flat_map(Pair::refused);
-        let places = prefixes.flat_map(|prefix| self.places(prefix));
+        let unusual = views.iter().flat_map(Pair::unusual);
+        let others = self.news.tables.iter();
+        let others = others.filter(|(_, table)| *table != table_id::MAIN);
+        let others = others.flat_map(|(family, table)| known.of_feed(*table, *family));
+        let prefixes: BTreeSet<IpNet> = unusual.chain(others).collect();
+        let places = prefixes.iter().flat_map(|prefix| self.places(*prefix));
         let refused: BTreeSet<Place> = places
             .filter(|place| is_refused(views, known, *place))
             .collect();
@@ -85,38 +90,49 @@ impl Taking {
         self.is_new = true;
     }
 
-    /// A prefix in each table.
+    /// A prefix in each table that is asked for its family.
     fn places(&self, prefix: IpNet) -> impl Iterator<Item = Place> {
-        self.news.tables.iter().map(move |table| (*table, prefix))
+        let tables = self.news.tables.iter();
+        let asked = tables.filter(move |(family, _)| *family == family_of(prefix));
+        asked.map(move |(_, table)| (*table, prefix))
     }
 }
 
-/// Whether the feed has a route there that packets do not go by.
+fn family_of(prefix: IpNet) -> u8 {
+    match prefix {
+        IpNet::V4(_) => AF_INET,
+        IpNet::V6(_) => AF_INET6,
+    }
+}
+
+/// Whether the feed has a route there, and packets from no port go by it.
 fn is_refused(views: &[Pair], known: &Known, (table, prefix): Place) -> bool {
-    let mut refuses = views.iter().map(|pair| pair.refuses(table, prefix));
+    let mut takes = views.iter().map(|pair| pair.takes(table, prefix));
     let mut routes = known.tables().routes.exact(table, prefix);
-    refuses.any(|refuses| refuses) && routes.next().is_some()
+    !takes.any(|takes| takes) && routes.next().is_some()
 }
 
 impl Pair {
-    fn tables(&self) -> BTreeSet<u32> {
-        self.v4.tables().chain(self.v6.tables()).collect()
+    fn tables(&self) -> impl Iterator<Item = (u8, u32)> {
+        let v4 = self.v4.tables().map(|table| (AF_INET, table));
+        v4.chain(self.v6.tables().map(|table| (AF_INET6, table)))
     }
 
-    /// Prefixes that packets do not go by.
-    fn refused(&self) -> impl Iterator<Item = IpNet> {
-        self.v4.refused().chain(self.v6.refused())
+    fn unusual(&self) -> impl Iterator<Item = IpNet> {
+        self.v4.unusual().chain(self.v6.unusual())
     }
 
-    fn refuses(&self, table: u32, prefix: IpNet) -> bool {
-        fn of<A: Address>(kept: &Kept<A>, table: u32, prefix: IpNet) -> bool {
-            kept.tables().any(|asked| asked == table) && kept.refuses(prefix)
-        }
-        of(&self.v4, table, prefix) || of(&self.v6, table, prefix)
+    fn takes(&self, table: u32, prefix: IpNet) -> bool {
+        self.v4.takes(table, prefix) || self.v6.takes(table, prefix)
     }
 
     /// Prefixes that are to be decided about.
     pub(super) fn dirty(&self) -> impl Iterator<Item = IpNet> {
         self.v4.dirty().chain(self.v6.dirty())
+    }
+
+    /// Whether workers do not see all that was decided.
+    pub(super) fn is_behind(&self) -> bool {
+        self.v4.is_behind() || self.v6.is_behind()
     }
 }

@@ -1,7 +1,7 @@
 //! One FIB kept in step with the tables it stands for.
 
 use std::collections::hash_map::Entry;
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::net::IpAddr;
 use std::sync::Arc;
 
@@ -141,15 +141,18 @@ pub struct Kept<A: Address> {
     /// name: parts of it may wait for space.
     former: Vec<u16>,
     refused: u64,
-    /// Those of which no route for just this prefix decides.
-    astray: BTreeSet<(A, u8)>,
-    /// Prefixes about which what was decided last was not done: there was
-    /// no room.
-    undone: BTreeSet<(A, u8)>,
+    /// Prefixes that packets do not go by as a daemon's route for just this
+    /// prefix in the main table says: as one in which table says; `None`: as
+    /// none, or there was no room for it.
+    unusual: BTreeMap<(A, u8), Option<u32>>,
+    /// Whether that is kept: there is a feed to be told of it.
+    is_fed: bool,
+    /// Parts of the FIB wait for space.
+    is_behind: bool,
 }
 
 impl<A: Address> Kept<A> {
-    pub fn new(writer: Writer<A>) -> Self {
+    pub fn new(writer: Writer<A>, is_fed: bool) -> Self {
         Self {
             writer,
             chain: Chain::default(),
@@ -158,8 +161,9 @@ impl<A: Address> Kept<A> {
             dirty: BTreeSet::new(),
             former: Vec::new(),
             refused: 0,
-            astray: BTreeSet::new(),
-            undone: BTreeSet::new(),
+            unusual: BTreeMap::new(),
+            is_fed,
+            is_behind: false,
         }
     }
 
@@ -178,17 +182,36 @@ impl<A: Address> Kept<A> {
         self.dirty.iter().map(|at| at.0.prefix(at.1))
     }
 
-    /// Prefixes that packets do not go by, though a table has a route for
-    /// them: for want of room, or because no route for just this prefix
-    /// decides.
-    pub fn refused(&self) -> impl Iterator<Item = IpNet> {
-        let all = self.astray.union(&self.undone);
-        all.map(|at| at.0.prefix(at.1))
+    /// Prefixes that packets may not go by as routes of the main table say.
+    pub fn unusual(&self) -> impl Iterator<Item = IpNet> {
+        self.unusual.keys().map(|at| at.0.prefix(at.1))
     }
 
-    /// Whether a prefix is one of those; one of the other family is not.
-    pub fn refuses(&self, prefix: IpNet) -> bool {
-        A::of(prefix).is_some_and(|at| self.astray.contains(&at) || self.undone.contains(&at))
+    /// Whether packets go by a daemon's route of a table for just a prefix;
+    /// not by one of the other family.
+    pub fn takes(&self, table: u32, prefix: IpNet) -> bool {
+        let Some(at) = A::of(prefix) else {
+            return false;
+        };
+        match self.unusual.get(&at) {
+            Some(by) => *by == Some(table),
+            None => table == table_id::MAIN && self.entries.contains_key(&at),
+        }
+    }
+
+    /// Whether workers do not see all that was decided: parts of the FIB
+    /// wait for space.
+    pub fn is_behind(&self) -> bool {
+        self.is_behind
+    }
+
+    /// Notes by whose route packets to a prefix go.
+    fn goes_by(&mut self, at: (A, u8), by: Option<u32>) {
+        match by {
+            _ if !self.is_fed => None,
+            Some(table_id::MAIN) => self.unusual.remove(&at),
+            by => self.unusual.insert(at, by),
+        };
     }
 
     /// Notes that a route of a table has changed.
@@ -223,10 +246,7 @@ impl<A: Address> Kept<A> {
             let decided = self.decide_if_any(around, at);
             let old = self.entries.get(&at).copied();
             let next_hop = match decided {
-                None => {
-                    self.undone.remove(&at);
-                    None
-                }
+                None => None,
                 Some(decided) => match self.number(around, &decided, at) {
                     Some(number) => Some(number),
                     None => continue,
@@ -261,7 +281,7 @@ impl<A: Address> Kept<A> {
         for (at, change) in changes.iter().enumerate() {
             if refused.next_if_eq(&at).is_some() {
                 self.refused += 1;
-                self.undone.insert((change.prefix, change.len));
+                self.goes_by((change.prefix, change.len), None);
                 if let Some(number) = change.next_hop {
                     hops.give_back(number);
                 }
@@ -280,10 +300,10 @@ impl<A: Address> Kept<A> {
     /// room and what was there stays.
     fn number(&mut self, around: &mut Context<'_>, decided: &Decided, at: (A, u8)) -> Option<u16> {
         if let Ok(number) = around.hops.take(&decided.spec, around.ports) {
-            self.undone.remove(&at);
+            self.goes_by(at, decided.by_daemon);
             return Some(number);
         }
-        self.undone.insert(at);
+        self.goes_by(at, None);
         if self.entries.contains_key(&at) {
             return None;
         }
@@ -302,7 +322,7 @@ impl<A: Address> Kept<A> {
             return Some(decided);
         }
         self.odd.remove(&at);
-        self.astray.remove(&at);
+        self.unusual.remove(&at);
         None
     }
 
@@ -316,14 +336,10 @@ impl<A: Address> Kept<A> {
         let said = &mut *around.said;
         let says = |route: &RouteRef<'_>| said.ask(known, ports, route);
         let decided = decide::decide(known, &self.chain, at.0.prefix(at.1), says);
-        for (set, is_in) in [
-            (&mut self.odd, !decided.is_own),
-            (&mut self.astray, !decided.is_of_prefix),
-        ] {
-            match is_in {
-                true => set.insert(at),
-                false => set.remove(&at),
-            };
+        if decided.is_own {
+            self.odd.remove(&at);
+        } else {
+            self.odd.insert(at);
         }
         decided
     }
@@ -371,7 +387,8 @@ impl<A: Address> Kept<A> {
     /// no room before. Once it names no former next hop, they are given
     /// back.
     pub fn settle(&mut self, hops: &mut Hops) {
-        if self.writer.apply(&[]).is_ok() {
+        self.is_behind = self.writer.apply(&[]).is_err();
+        if !self.is_behind {
             for number in self.former.drain(..) {
                 hops.give_back(number);
             }
@@ -384,8 +401,7 @@ impl<A: Address> Kept<A> {
         self.chain = chain;
         self.dirty.clear();
         self.odd.clear();
-        self.astray.clear();
-        self.undone.clear();
+        self.unusual.clear();
         let former = std::mem::take(&mut self.entries);
         // Where earlier tables of the chain have routes: from, to.
         let mut shadows: Vec<(A, A)> = Vec::new();
@@ -410,9 +426,9 @@ impl<A: Address> Kept<A> {
                 };
                 let decided = match says {
                     RouteDecision::Goes(spec) => Decided {
+                        by_daemon: decide::by_daemon(&route, &spec),
                         spec,
                         is_own: true,
-                        is_of_prefix: true,
                     },
                     _ => self.decide(around, at),
                 };

@@ -73,6 +73,11 @@ impl PeerHeader {
     pub fn take(bytes: &mut Bytes<'_>) -> Result<Option<Self>, Bad> {
         let (kind, flags) = (bytes.u8(HEADER)?, bytes.u8(HEADER)?);
         let distinguisher = bytes.take(8, HEADER)?.try_into().unwrap_or_default();
+        // Zero of a peer of the global table (RFC 7854 §4.2), whatever it is.
+        let distinguisher = match kind {
+            kind::GLOBAL => [0; 8],
+            _ => distinguisher,
+        };
         let mut address = Bytes(bytes.take(ADDRESS, HEADER)?);
         let (asn, bgp_id) = (bytes.u32(HEADER)?, bytes.u32(HEADER)?.into());
         // When it was told, seconds and microseconds: by the router's clock.
@@ -253,6 +258,7 @@ mod tests {
     fn a_peer_has_a_name_in_each_table() {
         for (kind, distinguisher, address, name) in [
             (0, [0; 8], V6, "2001:db8::1"),
+            (0, [7; 8], V6, "2001:db8::1"),
             (1, [0, 0, 0xfd, 0xe8, 0, 0, 0, 7], V6, "2001:db8::1_65000:7"),
             (1, [0, 1, 192, 0, 2, 9, 0, 7], V6, "2001:db8::1_192.0.2.9:7"),
             (1, [0, 2, 0, 1, 0x11, 0x70, 0, 7], V6, "2001:db8::1_70000:7"),
@@ -278,5 +284,8 @@ mod tests {
             let told = read(&header(kind, 0x80, distinguisher, address));
             assert_eq!(told.key.in_names(), name);
         }
+        // What reads the same is the same.
+        let one = read(&header(0, 0, [0; 8], V4));
+        assert_eq!(read(&header(0, 0, [7; 8], V4)).key, one.key);
     }
 }

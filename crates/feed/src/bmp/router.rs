@@ -297,7 +297,7 @@ impl Router {
         }
         let flow = self.flow();
         for peer in self.peers.values_mut() {
-            let is_awaited = peer.is_up() && !peer.sources().any(Source::was_told);
+            let is_awaited = peer.is_awaited();
             for source in peer.sources_mut() {
                 let before = source.routes();
                 source.tick(flow, is_awaited, now);

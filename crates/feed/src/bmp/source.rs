@@ -169,8 +169,8 @@ impl Source {
     }
 
     /// Looks whether all was told where nothing said so. What is awaited,
-    /// since nothing was told of a peer that is up, is given the longest
-    /// time: routers think before they begin.
+    /// since nothing was told of its peer yet, is given the longest time:
+    /// routers think before they begin.
     pub(super) fn tick(&mut self, flow: Flow, is_awaited: bool, now: Now) {
         let Some(settling) = &mut self.settling else {
             return;

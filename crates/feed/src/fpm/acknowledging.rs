@@ -14,7 +14,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 use ipnet::{IpNet, Ipv4Net, Ipv6Net};
 use netlink::encode;
 use table::row::route::protocol;
-use table::{Feeder, Generation, RouteRef, Routes};
+use table::{AF_INET, AF_INET6, Feeder, Generation, RouteRef, Routes};
 
 use super::frames;
 
@@ -34,9 +34,9 @@ const GO: usize = 4_096;
 pub struct Forwarded {
     /// Rows up to this generation were looked at.
     pub seen: Generation,
-    /// The routing tables that packets are looked up in. Routes of others
-    /// are not acknowledged.
-    pub tables: BTreeSet<u32>,
+    /// The routing tables that packets are looked up in, each with its
+    /// family (`AF_INET`, `AF_INET6`). Routes of others are not acknowledged.
+    pub tables: BTreeSet<(u8, u32)>,
     /// Prefixes of a table by whose routes packets do not go since
     /// (`true`), or do again (`false`).
     pub refused: BTreeMap<(u32, IpNet), bool>,
@@ -47,10 +47,17 @@ pub struct Forwarded {
 pub(super) struct Acknowledging {
     /// What is known of the forwarding; nothing before it began.
     seen: Option<Generation>,
-    tables: BTreeSet<u32>,
+    tables: BTreeSet<(u8, u32)>,
     refused: BTreeSet<Place>,
-    /// Told since the rows were published last.
+    /// Told since the rows were published last. While there are any nothing
+    /// is made: the rows are newer than what readers see.
     fresh: Vec<Place>,
+    /// Since then next hops changed, and routes with them.
+    has_changed: bool,
+    /// The newest generation of the rows, and the one of before which
+    /// nothing may be made: routes changed with their next hops.
+    published: Generation,
+    not_before: Generation,
     /// Told, with the generation that has them; the newest of a place
     /// counts.
     waiting: VecDeque<(Generation, Place)>,
@@ -88,6 +95,7 @@ impl Acknowledging {
             seen: self.seen,
             tables: std::mem::take(&mut self.tables),
             refused: std::mem::take(&mut self.refused),
+            published: self.published,
             counts: self.counts,
             ..Self::default()
         };
@@ -101,8 +109,17 @@ impl Acknowledging {
         }
     }
 
+    /// It changed next hops, and the routes that go by them.
+    pub(super) fn changed_hops(&mut self) {
+        self.has_changed = true;
+    }
+
     /// The rows were published.
     pub(super) fn published(&mut self, generation: Generation) {
+        self.published = generation;
+        if std::mem::take(&mut self.has_changed) {
+            self.not_before = generation;
+        }
         for place in std::mem::take(&mut self.fresh) {
             self.wait(place, generation);
         }
@@ -110,20 +127,24 @@ impl Acknowledging {
 
     fn wait(&mut self, place: Place, generation: Generation) {
         if self.waiting.len() >= MOST {
-            self.overflow(generation);
+            self.go_through_all();
         }
         self.newest.insert(place, generation);
         self.waiting.push_back((generation, place));
     }
 
-    /// Goes through all routes instead of what waits.
-    fn overflow(&mut self, since: Generation) {
+    /// Goes through all routes instead of what waits, once all that was
+    /// published so far was seen. A walk under way waits for that as well,
+    /// and begins anew behind its end.
+    fn go_through_all(&mut self) {
         self.waiting.clear();
         self.newest.clear();
+        let since = self.published;
         match &mut self.walk {
-            // It has not begun, and can begin later as well.
-            Some(walk) if walk.after.is_none() => walk.since = since,
-            Some(_) => self.walk_again = true,
+            Some(walk) => {
+                walk.since = since;
+                self.walk_again |= walk.after.is_some();
+            }
             None => self.walk = Some(Walk { since, after: None }),
         }
     }
@@ -131,15 +152,19 @@ impl Acknowledging {
     /// Whoever forwards got further.
     pub(super) fn forwarded(&mut self, news: Forwarded) {
         self.seen = Some(news.seen);
-        self.tables = news.tables;
+        let before = std::mem::replace(&mut self.tables, news.tables);
+        if !self.tables.is_subset(&before) {
+            self.go_through_all();
+        }
         for (place, is_refused) in news.refused {
             match is_refused {
                 true => self.refused.insert(place),
                 false => self.refused.remove(&place),
             };
-            // Another one may be on its way already.
+            // Another one may be on its way already; and what zebra told of
+            // it since may not have been seen.
             if !self.newest.contains_key(&place) {
-                self.wait(place, news.seen);
+                self.wait(place, self.published);
             }
         }
     }
@@ -161,9 +186,12 @@ impl Acknowledging {
     /// Makes what can be made now, a bounded piece. False: there is nothing
     /// more to make before something happens.
     pub(super) fn make(&mut self, feeder: &Feeder) -> bool {
-        let Some(seen) = self.seen else {
+        let Some(seen) = self.seen.filter(|seen| *seen >= self.not_before) else {
             return false;
         };
+        if !self.fresh.is_empty() || self.has_changed {
+            return false;
+        }
         for _ in 0..GO {
             if self.bytes.len() >= FULL {
                 return false;
@@ -198,7 +226,7 @@ impl Acknowledging {
             return false;
         };
         let Some(place) = next_place(&feeder.tables().routes, &self.tables, walk.after) else {
-            let since = feeder.tables().generation;
+            let since = self.published;
             let again = std::mem::take(&mut self.walk_again);
             self.walk = again.then_some(Walk { since, after: None });
             return again;
@@ -214,12 +242,16 @@ impl Acknowledging {
     /// Makes the acknowledgements of a place.
     fn acknowledge(&mut self, feeder: &Feeder, place: Place) {
         let (table, prefix) = place;
-        if !self.tables.contains(&table) {
+        if !self.tables.contains(&(family_of(prefix), table)) {
             return;
         }
-        let is_forwarded = !self.refused.contains(&place);
+        let is_taken = !self.refused.contains(&place);
         for route in feeder.tables().routes.exact(table, prefix) {
             let row = route.with_body(&**route.body);
+            // Packets are forwarded by their destination alone.
+            let is_for_all =
+                row.tos == 0 && row.body.source.is_none_or(|net| net.prefix_len() == 0);
+            let is_forwarded = is_taken && is_for_all;
             if !is_of_a_daemon(&route) || feeder.is_unconfirmed(&row) {
                 continue;
             }
@@ -238,24 +270,30 @@ impl Acknowledging {
     }
 }
 
-/// The place behind another, in the order of tables and prefixes. Some
-/// seeks.
-fn next_place(routes: &Routes, tables: &BTreeSet<u32>, after: Option<Place>) -> Option<Place> {
-    let v4 = IpNet::V4(Ipv4Net::default());
-    let v6 = IpNet::V6(Ipv6Net::default());
-    let behind = |table: u32, from: IpNet| {
-        let mut places = routes.from(table, from).map(|route| (table, route.prefix));
-        places.find(|place| after.is_none_or(|after| *place > after))
-    };
-    let first = after.map_or(0, |(table, _)| table);
-    tables.range(first..).find_map(|&table| {
-        let from = match after {
-            Some((of, prefix)) if of == table => prefix,
-            _ => v4,
+/// The place behind another, in the order of families, tables and prefixes.
+/// Some seeks.
+fn next_place(
+    routes: &Routes,
+    tables: &BTreeSet<(u8, u32)>,
+    after: Option<Place>,
+) -> Option<Place> {
+    let first = after.map_or((0, 0), |(table, prefix)| (family_of(prefix), table));
+    tables.range(first..).find_map(|&(family, table)| {
+        let from = match (after, family) {
+            (Some((_, prefix)), _) if (family, table) == first => prefix,
+            (_, AF_INET) => IpNet::V4(Ipv4Net::default()),
+            _ => IpNet::V6(Ipv6Net::default()),
         };
-        let later = matches!(from, IpNet::V4(_)).then_some(v6);
-        behind(table, from).or_else(|| behind(table, later?))
+        let mut places = routes.from(table, from).map(|route| (table, route.prefix));
+        places.find(|place| Some(*place) != after)
     })
+}
+
+fn family_of(prefix: IpNet) -> u8 {
+    match prefix {
+        IpNet::V4(_) => AF_INET,
+        IpNet::V6(_) => AF_INET6,
+    }
 }
 
 /// Whether a routing daemon has made a route, and may wait to hear of it:

@@ -177,6 +177,12 @@ impl Session {
             let taken = self.rows.take(&message, now.millis);
             match taken.map_err(|error| Broken::Message { offset, error })? {
                 Taken::Row => self.events += 1,
+                Taken::Nexthop => {
+                    self.events += 1;
+                    if let Some(acknowledging) = &mut self.acknowledging {
+                        acknowledging.changed_hops();
+                    }
+                }
                 Taken::Route(place) => {
                     self.events += 1;
                     if let Some(acknowledging) = &mut self.acknowledging {

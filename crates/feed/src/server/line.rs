@@ -41,6 +41,9 @@ enum Sending {
     On,
     /// The peer does not read.
     Blocked,
+    /// It cannot be written to any more. What it said stays to be read, and
+    /// that says why it ends.
+    Broken,
 }
 
 impl Line {
@@ -79,7 +82,7 @@ impl Line {
     pub(super) fn sockets(&self) -> impl Iterator<Item = (BorrowedFd<'_>, PollFlags)> {
         let of_live = match self.sending {
             Sending::Blocked => PollFlags::IN | PollFlags::OUT,
-            Sending::Done | Sending::On => PollFlags::IN,
+            Sending::Done | Sending::On | Sending::Broken => PollFlags::IN,
         };
         let live = self.live.iter().map(move |live| (live.as_fd(), of_live));
         let candidates = self.candidates.iter().map(AsFd::as_fd);
@@ -102,7 +105,10 @@ impl Line {
     }
 
     /// Sends the peer what there is, as far as it reads. Never waits.
-    pub(super) fn send(&mut self, now: Now) {
+    pub(super) fn send(&mut self) {
+        if self.sending == Sending::Broken && self.live.is_some() {
+            return;
+        }
         self.sending = Sending::Done;
         for _ in 0..WRITES {
             let Some(live) = &mut self.live else {
@@ -120,7 +126,11 @@ impl Line {
                     self.sending = Sending::Blocked;
                     return;
                 }
-                Err(error) => return self.lose(&error.to_string(), false, now),
+                Err(error) => {
+                    tracing::warn!("feed {}: nothing can be told back: {error}", self.name);
+                    self.sending = Sending::Broken;
+                    return;
+                }
             }
         }
         self.sending = Sending::On;
@@ -204,6 +214,7 @@ impl Line {
         tracing::info!("feed {}: {} feeds it", self.name, one.peer);
         self.session.connected(&one.peer.to_string(), now);
         let received = self.session.received(&mut one.frames, now);
+        self.sending = Sending::Done;
         self.live = Some(one);
         if let Err(error) = received {
             self.lose(&error.to_string(), true, now);

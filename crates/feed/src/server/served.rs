@@ -77,9 +77,9 @@ impl Served {
     }
 
     /// Sends peers what there is for them. Never waits.
-    pub(super) fn send(&mut self, now: Now) {
+    pub(super) fn send(&mut self) {
         if let Self::Fpm(line) = self {
-            line.send(now);
+            line.send();
         }
     }
 

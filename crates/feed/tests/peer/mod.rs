@@ -79,9 +79,28 @@ impl Fed {
         let refused = refused.iter().map(|(of, is)| ((MAIN, net(of)), *is));
         self.session.forwarded(Forwarded {
             seen: self.tables().generation,
-            tables: [MAIN].into(),
+            tables: [(2, MAIN), (10, MAIN)].into(),
             refused: refused.collect(),
         });
+    }
+
+    /// The same, of some tables with their families; it refuses none.
+    pub fn forwards_tables(&mut self, tables: &[(u8, u32)]) {
+        self.session.forwarded(Forwarded {
+            seen: self.tables().generation,
+            tables: tables.iter().copied().collect(),
+            ..Forwarded::default()
+        });
+    }
+
+    /// A frame of messages that readers do not see yet.
+    pub fn tell_unpublished(&mut self, messages: &[Vec<u8>]) {
+        self.frames.push(&framed(&messages.concat()));
+        self.session.received(&mut self.frames, self.now).unwrap();
+    }
+
+    pub fn publish(&mut self) {
+        self.session.publish();
     }
 
     /// What the peer is told back, if it reads so many bytes at most: the

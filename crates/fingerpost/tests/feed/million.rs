@@ -118,12 +118,16 @@ fn a_peer_of_four_with_a_million_paths_flaps() {
         let name = format!("bmp:10.{}.0.2_post@", speakers.len() + 1);
         let gone = || {
             let told = told(&netns);
+            let others = told.iter().filter(|one| one.rows == u64::from(PATHS));
+            assert!(others.count() >= speakers.len(), "the others keep theirs");
             let of_peer = told.into_iter().find(|one| one.name.starts_with(&name));
-            let of_peer = of_peer.filter(|one| one.rows == 0)?;
-            Some((of_peer.happened_millis, now_millis()))
+            let of_peer = of_peer.expect("the source stays, empty");
+            (of_peer.rows == 0).then(|| (of_peer.happened_millis, now_millis()))
         };
         let gone = wait_until(LONG, "the paths of the peer to be gone", gone).unwrap();
         let (heard, seen) = (gone.0.saturating_sub(flapped), gone.1 - flapped);
+        // Where bgpd tells all withdrawals first, the last of them is not known.
+        assert!(heard == 0 || seen - heard < 1_000, "{heard} ms, {seen} ms");
         println!("{name}: bgpd tells {heard} ms after the end, all are seen gone after {seen} ms");
     }
     daemon.end();

@@ -79,7 +79,8 @@ impl Known {
         let namespace = namespace.transpose().context("finding the namespace")?;
         let door = asked.fpm.map(|address| door(address, namespace.as_ref()));
         let door = door.transpose()?;
-        // With the rights to open them, and read without.
+        // Opened, and their beginnings looked at, with the rights of now; read
+        // without.
         let files = match asked.routes.as_slice() {
             [] => None,
             files => Some((read.routes)(files, asked.source.as_deref())?),
