@@ -14,6 +14,7 @@
 mod decide;
 mod hops;
 mod known;
+mod taken;
 mod view;
 
 use std::collections::HashMap;
@@ -21,6 +22,7 @@ use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
+use ipnet::IpNet;
 use memory::quiescent::Domain;
 use table::row::neighbour::state;
 use table::row::route::scope;
@@ -32,6 +34,8 @@ use crate::forward::{PortSettings, Ports, VrfFibs};
 use crate::neighbour::{Adjacency, Key, Kind, Limits, Table, Writer};
 use hops::Hops;
 use known::Known;
+pub use taken::Taken;
+use taken::Taking;
 use view::{Context, Kept, RouteDecisions};
 
 /// A link that packets come and go by.
@@ -126,6 +130,7 @@ struct Feed {
     seen: Generation,
     /// Rings with the changes of both.
     bell: Arc<Bell>,
+    taking: Taking,
 }
 
 impl Feed {
@@ -137,6 +142,7 @@ impl Feed {
             reader,
             seen: Generation::default(),
             bell,
+            taking: Taking::default(),
         }
     }
 }
@@ -231,13 +237,14 @@ impl FibSync {
                 vrfs.push(vrf);
             }
         }
+        let is_fed = self.feed.is_some();
         for vrf in vrfs {
             let (writer4, reader4) = fib::fib(self.settings.fib, &self.domain)?;
             let (writer6, reader6) = fib::fib(self.settings.fib, &self.domain)?;
             self.views.push(Pair {
                 vrf,
-                v4: Kept::new(writer4),
-                v6: Kept::new(writer6),
+                v4: Kept::new(writer4, is_fed),
+                v6: Kept::new(writer6, is_fed),
                 readers: VrfFibs {
                     v4: reader4,
                     v6: reader6,
@@ -287,6 +294,16 @@ impl FibSync {
             filled.refused += refused_v4 + refused_v6;
         }
         filled
+    }
+
+    /// What became of the feed's routes, if anything did since this was
+    /// asked last. `None` where the routes are the namespace's own, and
+    /// while parts of a FIB wait for space: workers do not see them yet.
+    pub fn taken(&mut self) -> Option<Taken> {
+        if self.views.iter().any(Pair::is_behind) {
+            return None;
+        }
+        self.feed.as_mut()?.taking.take()
     }
 
     /// Takes in what has happened since, waiting up to `patience` for
@@ -491,11 +508,17 @@ impl FibSync {
             pair.v4.rebuild(&mut around, v4);
             pair.v6.rebuild(&mut around, v6);
         }
+        if let Some(feed) = &mut self.feed {
+            feed.taking.renew(&self.views, known, feed.seen);
+        }
         self.hops.sweep();
     }
 
     /// What was noted, done.
     fn update(&mut self, known: &Known) {
+        let of_feed = self.feed.is_some();
+        let dirty = self.views.iter().filter(|_| of_feed).flat_map(Pair::dirty);
+        let dirty: Vec<IpNet> = dirty.collect();
         for pair in &mut self.views {
             let mut around = Context {
                 known,
@@ -505,6 +528,9 @@ impl FibSync {
             };
             pair.v4.update(&mut around);
             pair.v6.update(&mut around);
+        }
+        if let Some(feed) = &mut self.feed {
+            feed.taking.update(&self.views, known, &dirty, feed.seen);
         }
         self.hops.sweep();
     }

@@ -6,17 +6,20 @@
 //! - `placing`: which route another stands for.
 //! - `meaning`: what a next-hop id means, now and to rows that were told
 //!   when it meant something else.
+//! - `acknowledging`: what is told back of routes that packets go by here.
 //! - [`Session`]: all of it for one feed.
 //!
-//! There is no end mark in the stream, no acknowledgement is asked for, and
-//! the only namespace of a route is the number of its table.
+//! There is no end mark in the stream, and the only namespace of a route is
+//! the number of its table.
 
+mod acknowledging;
 mod frames;
 mod meaning;
 mod placing;
 mod rows;
 mod session;
 
+pub use acknowledging::Forwarded;
 pub use frames::{BadFrame, Frame, Frames};
 pub use session::{Broken, Session};
 

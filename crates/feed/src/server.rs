@@ -16,7 +16,7 @@ mod served;
 
 use std::io::{self, Read, Write};
 use std::net::{IpAddr, SocketAddr, TcpListener};
-use std::os::fd::{AsFd, BorrowedFd};
+use std::os::fd::AsFd;
 use std::os::unix::net::UnixStream;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread::JoinHandle;
@@ -28,6 +28,7 @@ use rustix::io::Errno;
 use table::{Feeder, Feeders};
 
 use crate::bmp::StationLimits;
+use crate::fpm::Forwarded;
 use crate::now::Now;
 use served::Served;
 
@@ -116,6 +117,9 @@ pub struct FpmFeed {
     pub door: Door,
     /// Where its rows go.
     pub feeder: Feeder,
+    /// Whether packets are forwarded by them here: its routes are
+    /// acknowledged then, as [`Server::forwarded`] says.
+    pub is_forwarded: bool,
 }
 
 /// A feed by BMP.
@@ -151,6 +155,7 @@ pub struct Server {
 #[derive(Debug)]
 enum Order {
     Limits(String, Limits),
+    Forwarded(String, Forwarded),
     End,
 }
 
@@ -181,6 +186,11 @@ impl Server {
     /// Has a feed take other limits, for rows to come.
     pub fn set_limits(&self, name: &str, limits: Limits) {
         self.order(Order::Limits(name.to_owned(), limits));
+    }
+
+    /// Says how forwarding by a feed stands. Returns at once.
+    pub fn forwarded(&self, name: &str, news: Forwarded) {
+        self.order(Order::Forwarded(name.to_owned(), news));
     }
 
     fn order(&self, order: Order) {
@@ -255,10 +265,10 @@ impl Worker {
             tv_nsec: i64::from(patience.subsec_nanos()),
         };
         let sockets = self.lines.iter().flat_map(Served::sockets);
-        let mut fds: Vec<PollFd<'_>> = [self.bell.as_fd()]
+        let mut fds: Vec<PollFd<'_>> = [(self.bell.as_fd(), PollFlags::IN)]
             .into_iter()
             .chain(sockets)
-            .map(|fd: BorrowedFd<'_>| PollFd::from_borrowed_fd(fd, PollFlags::IN))
+            .map(|(fd, what)| PollFd::from_borrowed_fd(fd, what))
             .collect();
         match poll(&mut fds, Some(&patience)) {
             Ok(_) | Err(Errno::INTR) => {}
@@ -279,14 +289,22 @@ impl Worker {
             match order {
                 Order::End => return false,
                 Order::Limits(name, limits) => {
-                    let mut lines = self.lines.iter_mut();
-                    if let Some(line) = lines.find(|line| line.name() == name) {
+                    if let Some(line) = self.line(&name) {
                         line.set_limits(limits);
+                    }
+                }
+                Order::Forwarded(name, news) => {
+                    if let Some(line) = self.line(&name) {
+                        line.forwarded(news);
                     }
                 }
             }
         }
         true
+    }
+
+    fn line(&mut self, name: &str) -> Option<&mut Served> {
+        self.lines.iter_mut().find(|line| line.name() == name)
     }
 
     fn look(&mut self, now: Now) {
@@ -299,6 +317,7 @@ impl Worker {
                 line.tick(now);
             }
             line.publish(now);
+            line.send();
         }
     }
 }

@@ -60,6 +60,12 @@ impl Settling {
         let still = now.saturating_sub(self.shrank_at);
         still >= SETTLED_BUSY || still >= SETTLED && self.was_quiet && is_quiet
     }
+
+    /// Whether nothing was told again for so long that it does for any
+    /// stream, whatever it was like.
+    pub(crate) fn has_rested(&self, now: Duration) -> bool {
+        now.saturating_sub(self.shrank_at) >= SETTLED_BUSY
+    }
 }
 
 #[cfg(test)]

@@ -320,16 +320,66 @@ fn rows_stay_when_a_router_goes_and_go_when_it_does_not_tell_them_again() {
     fed.says(&one().end_of_rib(true));
     assert_eq!((fed.routes(ONE).len(), fed.unconfirmed(ONE)), (2, 0));
     assert_eq!(fed.status(ONE).phase, Phase::Live);
-    // The other peer has not come back: its rows go once all is quiet.
+    // The other peer has not come back: it may, and its rows go at last.
     assert_eq!(
         (fed.routes(both[1]).len(), fed.unconfirmed(both[1])),
         (3, 3)
     );
-    fed.rest(13);
+    fed.rest(290);
     assert_eq!(fed.routes(both[1]).len(), 3);
-    fed.rest(10);
+    fed.rest(20);
     assert_eq!(fed.routes(both[1]), [""; 0]);
     assert_eq!(fed.status(both[1]).feed.unwrap().swept, 3);
+}
+
+#[test]
+fn a_table_whose_router_says_nothing_of_it_yet_is_not_swept() {
+    let mut fed = up();
+    let all = nets(&["10.0.0.0/8", "11.0.0.0/8"]);
+    fed.says(&one().update(&[], &path(&[65_001]), &all));
+    fed.rest(30);
+    fed.lose("cut");
+    fed.connect("edge");
+    fed.says(&one().plain_up());
+    // Nobody moves, and then it tells one of them.
+    fed.rest(200);
+    assert_eq!((fed.routes(ONE).len(), fed.unconfirmed(ONE)), (2, 2));
+    assert_eq!(fed.status(ONE).phase, Phase::Resyncing);
+    fed.says(&one().update(&[], &path(&[65_001]), &all[..1]));
+    fed.rest(14);
+    assert_eq!(fed.routes(ONE).len(), 2);
+    fed.rest(10);
+    assert_eq!((fed.routes(ONE).len(), fed.unconfirmed(ONE)), (1, 0));
+    // One that never says anything is not waited for without end.
+    fed.lose("cut");
+    fed.connect("edge");
+    fed.says(&one().plain_up());
+    fed.rest(310);
+    assert_eq!(fed.routes(ONE), [""; 0]);
+}
+
+#[test]
+fn a_host_of_many_names_leaves_places_to_others() {
+    let mut fed = Fed::new(StationLimits {
+        routers: 8,
+        ..StationLimits::default()
+    });
+    for number in 0..6 {
+        let name = format!("r{number}");
+        fed.connect_from([127, 0, 0, 1], 1 + number, &name).unwrap();
+    }
+    let refused = fed.connect_from([127, 0, 0, 1], 9, "r9").unwrap_err();
+    let host = [127, 0, 0, 1].into();
+    assert_eq!(refused, Broken::TooManyOfHost { host, routers: 6 });
+    fed.connect_from([127, 0, 0, 2], 1, "other").unwrap();
+    fed.says(&one().plain_up());
+    fed.says(&one().update(&[], &path(&[65_001]), &nets(&["10.0.0.0/8"])));
+    fed.lose("cut");
+    // One of its own that is gone makes room, and nobody else's.
+    fed.lose_at(0, "cut");
+    fed.connect_from([127, 0, 0, 1], 9, "r9").unwrap();
+    assert!(fed.connect_from([127, 0, 0, 1], 10, "r10").is_err());
+    assert_eq!(fed.routes("bmp:192.0.2.1@other").len(), 1);
 }
 
 #[test]

@@ -11,7 +11,7 @@ mod bmp;
 use bmp::bmp as stream;
 use ipnet::IpNet;
 use lab::bmp::{Peer, flag, message, open, reach_v6, termination, tlv};
-use lab::corpus::{files, try_changed};
+use lab::corpus::{files, try_changed, write_streams};
 use lab::mrt::Attributes;
 
 #[test]
@@ -103,18 +103,7 @@ fn write_the_corpus() {
             vec![peer.plain_up(), peer.update(&[], &long, &some)],
         ),
     ];
-    let directory = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fuzz/corpus/bmp");
-    std::fs::create_dir_all(&directory).unwrap();
-    let write = |name: &str, bytes: &[u8]| std::fs::write(directory.join(name), bytes).unwrap();
-    let mut all = Vec::new();
-    for (name, messages) in told {
-        let bytes = messages.concat();
-        write(name, &bytes);
-        if name != "termination" && name != "big_attribute" {
-            all.extend(bytes);
-        }
-    }
-    write("all", &all);
-    // Broken off, and then the same by another connection.
-    write("again", &[&all[..], &[9], &all].concat());
+    let streams = told.map(|(name, messages)| (name, messages.concat()));
+    let apart = ["termination", "big_attribute"];
+    write_streams("bmp", &streams, |name| !apart.contains(&name)).unwrap();
 }

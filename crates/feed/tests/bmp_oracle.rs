@@ -95,7 +95,8 @@ impl Life {
                 self.tell(&peers()[at].with(flags).end_of_rib(is_v6));
             }
         }
-        self.fed.rest(30);
+        // A peer of which nothing is told is waited for.
+        self.fed.rest(320);
     }
 
     fn cut(&mut self) {

@@ -11,7 +11,7 @@ mod peer;
 mod fpm;
 
 use fpm::fpm as stream;
-use lab::corpus::{files, try_changed};
+use lab::corpus::{files, try_changed, write_streams};
 
 #[test]
 fn the_corpus_and_what_comes_of_it() {
@@ -64,16 +64,6 @@ fn write_the_corpus() {
             vec![new(&object(1, "192.0.2.1")), gone(&object(1, "192.0.2.1"))],
         ),
     ];
-    let directory = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fuzz/corpus/fpm");
-    std::fs::create_dir_all(&directory).unwrap();
-    let write = |name: &str, bytes: &[u8]| std::fs::write(directory.join(name), bytes).unwrap();
-    let mut all = Vec::new();
-    for (name, messages) in told {
-        let frame = framed(&messages.concat());
-        write(name, &frame);
-        all.extend(frame);
-    }
-    write("all", &all);
-    // Broken off, and then the same by another connection.
-    write("again", &[&all[..], &[9], &all].concat());
+    let streams = told.map(|(name, messages)| (name, framed(&messages.concat())));
+    write_streams("fpm", &streams, |_| true).unwrap();
 }

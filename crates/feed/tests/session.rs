@@ -9,31 +9,16 @@ use fingerpost_feed as feed;
 use feed::fpm::Now;
 use lab::Random;
 use netlink::decode::Item;
-use peer::{Fed, MAIN, blackhole, by_id, framed, gone, group, net, new, object, via};
+use peer::{
+    CAPTURED, Fed, MAIN, blackhole, by_id, bytes_of, framed, gone, group, net, new, object, via,
+};
 use table::{Limits, Nexthop, Phase};
 
 #[test]
 fn a_captured_route_is_read() {
-    // From zebra 10.3: a route with a next-hop id.
-    let words: [u32; 14] = [
-        0x0101_0038,
-        0x3400_0000,
-        0x1800_0105,
-        0x0000_0000,
-        0x452f_7ab4,
-        0x0218_0000,
-        0xfeba_0001,
-        0x0000_0000,
-        0x0800_0100,
-        0x1000_0000,
-        0x0800_0600,
-        0x1400_0000,
-        0x0800_1e00,
-        0x0600_0000,
-    ];
     let mut fed = Fed::new(Limits::default());
     fed.connect();
-    for byte in words.iter().flat_map(|word| word.to_be_bytes()) {
+    for byte in bytes_of(&CAPTURED) {
         fed.hear(&[byte]).unwrap();
     }
     assert_eq!(fed.routes(), ["16.0.0.0/24 table 254 metric 20 via "]);

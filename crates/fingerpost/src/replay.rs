@@ -25,6 +25,7 @@ use std::sync::Arc;
 use anyhow::{Context, Result, bail};
 use bgp::Rib;
 
+use router::forward::ReadRoutes;
 use serve::control::protocol::Ask;
 use serve::control::server::connection::{Failure, answer};
 use serve::namespace::Namespace;
@@ -36,7 +37,7 @@ use crate::ask::{ended, source_of};
 use crate::config::{self, Config};
 use crate::daemon::logging;
 pub use command::{command, wanted};
-use files::Files;
+use files::{Files, OpenedMrt};
 use playing::{End, Mrt, Playing};
 use until::Until;
 
@@ -88,12 +89,18 @@ pub fn run(replay: &Replay) -> Result<ExitCode> {
     }
 }
 
-/// The routes of a collector's files, to forward by: those of a peer, or the
-/// best. What cannot be read of them is said.
-pub fn routes(files: &[PathBuf], peer: Option<&str>) -> Result<Box<dyn Source>> {
+/// Opens a collector's files whose routes are to be forwarded by; they are
+/// read when what it gives is called: those of a peer, or the best.
+pub fn routes(files: &[PathBuf], peer: Option<&str>) -> Result<ReadRoutes> {
     let Files::Mrt(files) = files::open(files)? else {
         bail!("a recording is no file of BGP tables (MRT)");
     };
+    let peer = peer.map(str::to_owned);
+    Ok(Box::new(move || read_routes(files, peer.as_deref())))
+}
+
+/// What cannot be read of the files is said.
+fn read_routes(files: Vec<OpenedMrt>, peer: Option<&str>) -> Result<Box<dyn Source>> {
     let limits = Config::default().limits.limits();
     let mut taken = Mrt::new(files, limits, None);
     if let End::Incomplete(why) = taken.finish(&mut || false) {

@@ -14,8 +14,8 @@ use std::path::Path;
 use std::process::Command;
 
 use common::{
-    Daemon, PATIENCE, assert_confined, capabilities, fingerpost, furnished, inode, program, says,
-    socket,
+    Daemon, PATIENCE, STATE, assert_confined, capabilities, fingerpost, furnished, inode, program,
+    says, socket,
 };
 use lab::{Child, wait_until};
 use rustix::process::Signal;
@@ -445,4 +445,25 @@ fn a_client_that_says_nothing_does_not_stop_the_end() {
     .unwrap();
     daemon.end();
     watch.wait(PATIENCE).unwrap();
+}
+
+#[test]
+fn a_feed_of_the_command_line_that_is_another_in_the_configuration_stops_the_start() {
+    let directory = tempfile::tempdir().unwrap();
+    let file = directory.path().join("fingerpost.toml");
+    for (option, feed, kind) in [("--bmp", "bmp", "fpm"), ("--fpm", "frr", "bmp")] {
+        let text = format!("[feed.{feed}]\nkind = '{kind}'\nlisten = '127.0.0.1:0'\n");
+        fs::write(&file, text).unwrap();
+        let up = Command::new(program())
+            .args(["up", "--config", file.to_str().unwrap()])
+            .args([option, "127.0.0.1:0"])
+            .env(STATE, directory.path())
+            .env("XDG_RUNTIME_DIR", directory.path())
+            .output()
+            .unwrap();
+        let said = String::from_utf8_lossy(&up.stderr).into_owned();
+        assert_eq!(up.status.code(), Some(1), "{said}");
+        let told = format!("{option} is for the feed {feed}, which is of another kind");
+        assert!(said.contains(&told), "{said}");
+    }
 }

@@ -12,7 +12,7 @@ mod peers;
 
 use std::fs;
 use std::path::Path;
-use std::process::{Command, Stdio};
+use std::process::{Command, Output, Stdio};
 
 use common::{PATIENCE, assert_confined, program};
 use lab::{Child, Netns, skip, wait_until};
@@ -64,6 +64,17 @@ fn tshark(capture: &Path, filter: &str) -> usize {
     String::from_utf8(output.stdout).unwrap().lines().count()
 }
 
+/// Forwards the capture `in` of a directory by its `tables` to `out`.
+fn forwarded(directory: &Path, more: &[&str]) -> Output {
+    Command::new(program())
+        .current_dir(directory)
+        .args(["forward", "--json", "--in=lan", "--tables=tables"])
+        .args(["--pcap-in=in", "--pcap-out=out"])
+        .args(more)
+        .output()
+        .unwrap()
+}
+
 #[test]
 fn a_capture_is_forwarded_with_new_headers_and_errors_beside() {
     let directory = TempDir::new().unwrap();
@@ -83,15 +94,7 @@ fn a_capture_is_forwarded_with_new_headers_and_errors_beside() {
         frame(&from([10, 1, 0, 1]).udp(1, 2, b"own")),
     ];
     capture(&path("in"), 1, &packets);
-    let done = Command::new(program())
-        .args(["forward", "--json", "--in=lan", "--tables"])
-        .arg(path("tables"))
-        .arg("--pcap-in")
-        .arg(path("in"))
-        .arg("--pcap-out")
-        .arg(path("out"))
-        .output()
-        .unwrap();
+    let done = forwarded(directory.path(), &[]);
     assert!(done.status.success(), "{done:?}");
     let counted: Value = serde_json::from_slice(&done.stdout).unwrap();
     let nodes = &counted["nodes"];
@@ -152,19 +155,10 @@ fn a_capture_is_forwarded_by_the_routes_of_a_collector_s_file() {
         frame(&from([10, 1, 0, 1]).udp(1, 2, b"own")),
     ];
     capture(&path("in"), 1, &packets);
-    let forwarded = |source: &[&str]| {
-        let done = Command::new(program())
-            .args(["forward", "--json", "--in=lan", "--tables"])
-            .arg(path("tables"))
-            .arg("--routes")
-            .arg(path("rib"))
-            .args(source)
-            .arg("--pcap-in")
-            .arg(path("in"))
-            .arg("--pcap-out")
-            .arg(path("out"))
-            .output()
-            .unwrap();
+    let by_the_file = |source: &[&str]| {
+        let rib = path("rib");
+        let routes = [&["--routes", rib.to_str().unwrap()], source].concat();
+        let done = forwarded(directory.path(), &routes);
         let said = String::from_utf8(done.stderr).unwrap();
         let counted: Value = serde_json::from_slice(&done.stdout).unwrap_or_default();
         (counted, said)
@@ -177,14 +171,14 @@ fn a_capture_is_forwarded_by_the_routes_of_a_collector_s_file() {
         (&["--source", "peer-10.2.0.9"], 1, 1),
         (&["--source", "peer-10.9.9.9"], 2, 0),
     ] {
-        let (counted, said) = forwarded(source);
+        let (counted, said) = by_the_file(source);
         let reasons = |node: &str| counted["nodes"][node]["reasons"].clone();
         assert_eq!(counted["routes"], "live", "{counted} {said}");
         assert_eq!(reasons("fib")["no-route"], lost, "{counted} {said}");
         assert_eq!(reasons("host")["no-host-port"], 1, "{counted}");
         assert_eq!(tshark(&path("out"), gateway), left);
     }
-    let (_, said) = forwarded(&["--source", "peer-10.2.0.8"]);
+    let (_, said) = by_the_file(&["--source", "peer-10.2.0.8"]);
     assert!(
         said.contains("there are: peer-10.9.9.9, peer-10.2.0.9"),
         "{said}"

@@ -1,16 +1,41 @@
 //! The corpora of the fuzz targets, for the tests that replay them.
 
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, ensure};
 use memory::Random;
 
+/// Where a target's corpus is.
+fn directory(target: &str) -> PathBuf {
+    let all = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fuzz/corpus");
+    all.join(target)
+}
+
+/// Writes streams into a target's corpus, each as a file of its name; and
+/// those of `joined` one behind the other as `all`, and as `again` broken
+/// off and then once more. Called by the chores that make corpora.
+pub fn write_streams(
+    target: &str,
+    streams: &[(&str, Vec<u8>)],
+    joined: impl Fn(&str) -> bool,
+) -> Result<()> {
+    let directory = directory(target);
+    fs::create_dir_all(&directory)?;
+    for (name, bytes) in streams {
+        fs::write(directory.join(name), bytes)?;
+    }
+    let joined = streams.iter().filter(|(name, _)| joined(name));
+    let all: Vec<u8> = joined.flat_map(|(_, bytes)| bytes.clone()).collect();
+    fs::write(directory.join("all"), &all)?;
+    fs::write(directory.join("again"), [&all[..], &[9], &all].concat())?;
+    Ok(())
+}
+
 /// The files of a target's corpus, in the order of their names; at least so
 /// many.
 pub fn files(target: &str, least: usize) -> Result<Vec<Vec<u8>>> {
-    let all = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fuzz/corpus");
-    let directory = all.join(target);
+    let directory = directory(target);
     let entries = fs::read_dir(&directory)
         .with_context(|| format!("the corpus of {target}: {}", directory.display()))?;
     let paths: Result<Vec<_>, _> = entries

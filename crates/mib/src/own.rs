@@ -139,7 +139,8 @@ impl Rows for FeederTable {
     const COLUMNS: &'static [u32] = &[2, 3, 4, 5, 6];
     type Row<'a> = (&'a Owner, Status);
 
-    /// There are sixteen at most: all are looked at.
+    /// There are a thousand at most ([`table::MAX_FEEDERS`]): all are
+    /// looked at.
     fn from<'a>(objects: &Objects<'a>, _: &[u32]) -> impl Iterator<Item = Self::Row<'a>> {
         let mut owners: Vec<&'a Owner> = objects.tables().owners().collect();
         // A name as an index begins with its length.

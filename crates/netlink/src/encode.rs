@@ -29,7 +29,7 @@ pub use new_link::{
 };
 pub use nexthop::nexthop;
 pub use request::Request;
-pub use route::route;
+pub use route::{acknowledgement, route};
 pub use rule::{rule, unplaced_rule};
 
 /// Appends the message of a row of any table. Of a route of a family that

@@ -12,7 +12,7 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-pub use known::{ReadRoutes, ReadTables, Readers};
+pub use known::{OpenRoutes, ReadRoutes, ReadTables, Readers};
 
 use anyhow::{Context, bail};
 use clap::{ArgGroup, ArgMatches, Args, Command, FromArgMatches, ValueHint};
@@ -35,8 +35,8 @@ so do the routes of its own addresses; a next hop out of a BGP table is reached
 by its main table.
   fingerpost forward --tables router.txt --routes rib.bz2 --in lan --pcap-in a.pcap
   fingerpost forward --fpm 127.0.0.1:2621 --tun ta=lan --tun tb=wan
-zebra connects within the namespace that this runs in: start it there (ip netns
-exec NAME …), not with --netns.
+zebra connects within the namespace of the tables (that of --netns, else the own
+one), and is told which of its routes packets go by (RTM_F_OFFLOAD).
 With --nat all workers share the alias addresses, and each inside host belongs
 to one worker. With same_ports a host keeps its port if that belongs to the same
 worker; else it gets another. target_address, and redirect_address of an
@@ -75,7 +75,7 @@ pub struct Forward {
     tables: Option<PathBuf>,
     /// Routes of FRR's zebra, which connects here (FPM), in the place of those
     /// that are there; of this host only, and port 2620 unless said
-    #[arg(long, value_name = "ADDRESS[:PORT]", value_parser = fpm_address, conflicts_with_all = ["pcap_in", "netns"])]
+    #[arg(long, value_name = "ADDRESS[:PORT]", value_parser = fpm_address, conflicts_with = "pcap_in")]
     fpm: Option<SocketAddr>,
     /// Routes of a collector's file (MRT) in the place of those that are there;
     /// may be given several times

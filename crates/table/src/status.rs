@@ -101,6 +101,10 @@ pub struct FeedStatus {
     pub unconfirmed: u64,
     /// Rows that were never told again, and went.
     pub swept: u64,
+    /// Routes that were acknowledged to the peer: packets go by them here.
+    pub acknowledged: u64,
+    /// Routes of which the peer was told that packets do not go by them.
+    pub acknowledged_refused: u64,
     /// When the last frame came, milliseconds since the UNIX epoch; 0:
     /// none came yet.
     pub last_heard_millis: u64,

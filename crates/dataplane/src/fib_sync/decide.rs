@@ -5,7 +5,7 @@ use std::net::IpAddr;
 use std::sync::Arc;
 
 use ipnet::IpNet;
-use table::row::route::{hop_flag, kind};
+use table::row::route::{hop_flag, kind, protocol};
 use table::row::rule::{action, flag};
 use table::{NextHop, RouteBody, RouteRef, Rule};
 
@@ -117,6 +117,9 @@ pub struct Decided {
     pub spec: Arc<Spec>,
     /// Whether other prefixes have no part in it.
     pub is_own: bool,
+    /// The table whose route for just this prefix decides, if it is one
+    /// that a routing daemon has made and that packets go by here.
+    pub by_daemon: Option<u32>,
 }
 
 /// What all packets to a prefix get that no longer prefix of any table of
@@ -146,7 +149,13 @@ pub fn decide(
                 continue;
             }
             match says(&route) {
-                RouteDecision::Goes(spec) => return Decided { spec, is_own },
+                RouteDecision::Goes(spec) => {
+                    return Decided {
+                        is_own,
+                        by_daemon: by_daemon(&route, &spec).filter(|_| route.prefix == prefix),
+                        spec,
+                    };
+                }
                 RouteDecision::Nothing => is_own = false,
                 RouteDecision::LeaveTable => {
                     is_own = false;
@@ -158,7 +167,15 @@ pub fn decide(
     Decided {
         spec: Arc::new(Spec::None),
         is_own: false,
+        by_daemon: None,
     }
+}
+
+/// The table of a route that decides, if a routing daemon has made it and
+/// packets go by it here: not where they are the kernel's to forward.
+pub fn by_daemon(route: &RouteRef<'_>, spec: &Spec) -> Option<u32> {
+    let is_ours = !matches!(spec, Spec::None | Spec::Host);
+    (is_ours && route.body.protocol > protocol::STATIC).then_some(route.table)
 }
 
 /// Whether a route is for all packets: of every type of service, and from

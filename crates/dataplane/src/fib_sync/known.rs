@@ -120,6 +120,11 @@ impl Known {
         }
     }
 
+    /// The prefixes of the feed's own routes of a family in a table.
+    pub fn of_feed(&self, table: u32, family: u8) -> impl Iterator<Item = IpNet> {
+        of_family(&self.tables.routes, table, family).map(|route| route.prefix)
+    }
+
     /// The routes over a link.
     pub fn over_link(&self, link: u32) -> Each<'_> {
         let own = self

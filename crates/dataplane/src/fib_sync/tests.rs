@@ -5,6 +5,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::sync::Arc;
 
 use lab::Random;
+use memory::quiescent::Section;
 use table::row::neighbour::state;
 use table::row::route::{kind, table_id};
 use table::{Change, NextHop, Nexthop, NoRoute, Packet, Placement};
@@ -64,22 +65,27 @@ fn expected(router: &Router, to: IpAddr) -> Met {
     ways.map_or(Met::Host, Met::Out)
 }
 
+/// The next hop that a packet meets; of a group each of its members.
+fn members(view: &VrfFibs, table: &Table, section: &Section<'_>, to: IpAddr) -> BTreeSet<u16> {
+    let mut found = [0];
+    match to {
+        IpAddr::V4(to) => view.v4.lookup(section, &[to.to_bits()], &mut found),
+        IpAddr::V6(to) => view.v6.lookup(section, &[to.to_bits()], &mut found),
+    }
+    let way = table.next_hop(section, found[0]);
+    match way.kind() {
+        Kind::Group => (0..=u8::MAX)
+            .map(|bucket| table.member(section, way.group(), u32::from(bucket) << 24))
+            .collect(),
+        _ => BTreeSet::from(found),
+    }
+}
+
 fn met(router: &mut Router, to: IpAddr) -> Met {
     let view = router.fill.views().swap_remove(0);
     let table = router.fill.table();
     let section = router.reader.enter();
-    let mut hop = [0];
-    match to {
-        IpAddr::V4(to) => view.v4.lookup(&section, &[to.to_bits()], &mut hop),
-        IpAddr::V6(to) => view.v6.lookup(&section, &[to.to_bits()], &mut hop),
-    }
-    let way = table.next_hop(&section, hop[0]);
-    let members: BTreeSet<u16> = match way.kind() {
-        Kind::Group => (0..=u8::MAX)
-            .map(|bucket| table.member(&section, way.group(), u32::from(bucket) << 24))
-            .collect(),
-        _ => BTreeSet::from([hop[0]]),
-    };
+    let members = members(&view, &table, &section, to);
     let mut out = BTreeSet::new();
     for member in members {
         let mut way = table.next_hop(&section, member);
@@ -385,24 +391,28 @@ fn a_rule_that_looks_at_more_than_the_destination_is_counted() {
     assert_eq!((filled.ignored_rules, filled.rebuilds), (1, 2));
 }
 
+/// A link that is a VRF, or in one.
+fn of_vrf(index: u32, table: Option<u32>, master: Option<u32>) -> Change {
+    let mut made = link(1, index, true, 1_500);
+    if let Change::PutLink(link) = &mut made {
+        (link.vrf_table, link.master) = (table, master);
+    }
+    made
+}
+
+/// The rule that leads to VRFs' tables.
+fn vrf_rule(family: u8) -> Change {
+    Change::PutRule(table::Rule {
+        family,
+        priority: 1_000,
+        l3mdev: true,
+        action: table::row::rule::action::TO_TABLE,
+        ..table::Rule::default()
+    })
+}
+
 #[test]
 fn a_vrf_s_ports_have_a_view_of_their_own() {
-    let of_vrf = |index: u32, table: Option<u32>, master: Option<u32>| {
-        let mut made = link(1, index, true, 1_500);
-        if let Change::PutLink(link) = &mut made {
-            (link.vrf_table, link.master) = (table, master);
-        }
-        made
-    };
-    let rule = |family| {
-        Change::PutRule(table::Rule {
-            family,
-            priority: 1_000,
-            l3mdev: true,
-            action: table::row::rule::action::TO_TABLE,
-            ..table::Rule::default()
-        })
-    };
     let to = |table: u32, prefix: &str, link: u32| {
         let body = body(kind::UNICAST, vec![hop(link, None, 1)]);
         Change::PutRoute(route(table, prefix, body), Placement::Last)
@@ -414,8 +424,8 @@ fn a_vrf_s_ports_have_a_view_of_their_own() {
             of_vrf(3, None, Some(9)),
             link(1, 4, true, 1_500),
             link(1, 5, true, 1_500),
-            rule(AF_INET),
-            rule(AF_INET6),
+            vrf_rule(AF_INET),
+            vrf_rule(AF_INET6),
             to(100, "10.0.0.0/8", 3),
             to(table_id::MAIN, "10.0.0.0/8", 5),
             // The VRF's table has none: the rules go on to the main one.
@@ -651,6 +661,11 @@ fn of_kernel(table: u32, prefix: &str, of: u8, link: u32) -> Change {
 
 impl Fed {
     fn new() -> Self {
+        Self::of_routes(100_000)
+    }
+
+    /// With so many routes in each FIB at most.
+    fn of_routes(max_routes: usize) -> Self {
         let mut writer = table::Writer::new(table::Limits::default());
         writer.commit(rules()).unwrap();
         writer.commit([loopback()]).unwrap();
@@ -697,7 +712,7 @@ impl Fed {
         let domain = Domain::new(2);
         let settings = FibSyncSettings {
             fib: fib::Config {
-                max_routes: 100_000,
+                max_routes,
                 max_bytes: 64 << 20,
             },
             ..FibSyncSettings::default()
@@ -780,18 +795,7 @@ impl Fed {
         let view = self.fill.views().swap_remove(0);
         let table = self.fill.table();
         let section = self.reader.enter();
-        let mut found = [0];
-        match to {
-            IpAddr::V4(to) => view.v4.lookup(&section, &[to.to_bits()], &mut found),
-            IpAddr::V6(to) => view.v6.lookup(&section, &[to.to_bits()], &mut found),
-        }
-        let way = table.next_hop(&section, found[0]);
-        let members: BTreeSet<u16> = match way.kind() {
-            Kind::Group => (0..=u8::MAX)
-                .map(|bucket| table.member(&section, way.group(), u32::from(bucket) << 24))
-                .collect(),
-            _ => BTreeSet::from([found[0]]),
-        };
+        let members = members(&view, &table, &section, to);
         let ways = members.into_iter().filter_map(|member| {
             let way = table.next_hop(&section, member);
             let link = u32::from(way.port()) + LINKS.start;
@@ -943,4 +947,163 @@ fn what_stands_in_the_place_of_the_kernel_s_own_and_ways_that_change() {
     fed.feeder.commit([far("10.64.0.99")]).unwrap();
     assert_eq!(gateways(&mut fed, [10, 99, 0, 1]), on(4, "10.64.0.99"));
     assert_eq!(fed.fill.filled().rebuilds, rebuilds);
+}
+
+/// A route of a routing daemon, before any other of its prefix.
+fn of_daemon(table: u32, prefix: &str, hops: Vec<NextHop>) -> Change {
+    let mut body = body(kind::UNICAST, hops);
+    body.protocol = table::row::route::protocol::BGP;
+    Change::PutRoute(route(table, prefix, body), Placement::InsteadOfFirst)
+}
+
+#[test]
+fn what_became_of_the_routes_of_a_feed_is_told_once() {
+    let mut fed = Fed::new();
+    let seen = |fed: &Fed| fed.feeder.tables().generation;
+    let prefix = |text: &str| (table_id::MAIN, text.parse().unwrap());
+    let told = |fed: &mut Fed| {
+        fed.fill.follow(Duration::ZERO);
+        fed.fill.taken()
+    };
+    let first = fed.fill.taken().unwrap();
+    assert_eq!(first.seen, seen(&fed));
+    assert!(first.tables.contains(&(AF_INET, table_id::MAIN)));
+    assert!(first.refused.is_empty());
+    assert_eq!(told(&mut fed), None);
+    fed.writer.commit([link(1, 4, false, 1_500)]).unwrap();
+    fed.fill.follow(Duration::ZERO);
+    fed.fill.taken();
+    // Taken; and one whose only link is down.
+    let on = |net: &str, link: u32| {
+        of_daemon(table_id::MAIN, net, vec![hop(link, Some("10.32.0.9"), 1)])
+    };
+    fed.feeder
+        .commit([on("10.99.0.0/16", 2), on("10.98.0.0/16", 4)])
+        .unwrap();
+    let both = told(&mut fed).unwrap();
+    assert_eq!(both.seen, seen(&fed));
+    assert_eq!(
+        both.refused.into_iter().collect::<Vec<_>>(),
+        [(prefix("10.98.0.0/16"), true)]
+    );
+    // Nobody had a look: what came meanwhile is told at once.
+    fed.writer.commit([link(1, 2, false, 1_500)]).unwrap();
+    fed.fill.follow(Duration::ZERO);
+    fed.feeder.commit([on("10.98.0.0/16", 3)]).unwrap();
+    let later = told(&mut fed).unwrap().refused.into_iter();
+    let expected = [
+        (prefix("10.98.0.0/16"), false),
+        (prefix("10.99.0.0/16"), true),
+    ];
+    assert_eq!(later.collect::<Vec<_>>(), expected);
+    fed.writer.commit([link(1, 2, true, 1_500)]).unwrap();
+    let again = told(&mut fed).unwrap().refused.into_iter();
+    assert_eq!(again.collect::<Vec<_>>(), [(prefix("10.99.0.0/16"), false)]);
+}
+
+#[test]
+fn routes_that_a_full_fib_refuses_are_told_and_those_that_get_room() {
+    let mut fed = Fed::of_routes(12);
+    fed.fill.taken();
+    let own = fed.fill.filled().prefixes_v4;
+    let net = |number: usize| format!("10.{}.0.0/16", 100 + number);
+    let hops = |last: u8| vec![hop(2, Some(&format!("10.32.0.{last}")), 1)];
+    let puts = (0..20).map(|number| of_daemon(table_id::MAIN, &net(number), hops(9)));
+    fed.feeder.commit(puts).unwrap();
+    fed.fill.follow(Duration::ZERO);
+    let refused = fed.fill.taken().unwrap().refused;
+    assert_eq!(refused.len(), 20 - (12 - own));
+    assert!(refused.values().all(|refused| *refused));
+    // Exactly the others lead somewhere.
+    for number in 0..20 {
+        let to: IpAddr = [10, 100 + number as u8, 0, 1].into();
+        let is_refused = refused.contains_key(&(table_id::MAIN, net(number).parse().unwrap()));
+        assert_eq!(fed.met(to).is_empty(), is_refused, "{to}");
+    }
+    // Room is made, and one of them told again.
+    let gone = fed.feeder.tables().routes.iter();
+    let gone: Vec<Change> = gone
+        .filter(|route| !refused.contains_key(&(route.table, route.prefix)))
+        .map(|route| Change::DeleteRoute(route.to_shared()))
+        .collect();
+    let ((_, prefix), _) = refused.first_key_value().unwrap();
+    fed.feeder.commit(gone).unwrap();
+    let again = of_daemon(table_id::MAIN, &prefix.to_string(), hops(8));
+    fed.feeder.commit([again]).unwrap();
+    fed.fill.follow(Duration::ZERO);
+    let told = fed.fill.taken().unwrap().refused;
+    assert_eq!(told.get(&(table_id::MAIN, *prefix)), Some(&false));
+    assert_eq!(told.len(), 1);
+}
+
+#[test]
+fn routes_that_packets_do_not_go_by_here_are_refused_whoever_s_the_others_are() {
+    let mut fed = Fed::new();
+    fed.fill.taken();
+    let main = |net: &str, link: u32| of_daemon(table_id::MAIN, net, vec![hop(link, None, 1)]);
+    let local = of_daemon(table_id::LOCAL, "10.97.0.0/16", vec![hop(2, None, 1)]);
+    let ours = [
+        // The kernel's own, of the link's address, comes first.
+        main("10.32.0.0/24", 3),
+        // To the kernel: by a link that is no port here.
+        main("10.98.0.0/16", 77),
+        // In the shadow of the same prefix in another table.
+        local,
+        main("10.97.0.0/16", 3),
+        main("10.96.0.0/16", 3),
+    ];
+    fed.feeder.commit(ours).unwrap();
+    fed.fill.follow(Duration::ZERO);
+    let refused = |fed: &mut Fed| -> Vec<String> {
+        let told = fed.fill.taken().unwrap().refused.into_iter();
+        let refused = told.filter(|(_, is)| *is);
+        refused.map(|((_, prefix), _)| prefix.to_string()).collect()
+    };
+    let expected = ["10.32.0.0/24", "10.97.0.0/16", "10.98.0.0/16"];
+    assert_eq!(refused(&mut fed), expected);
+    // The same when everything is made anew: nothing is news.
+    let nop = Change::PutRule(table::Rule {
+        family: AF_INET,
+        priority: 7,
+        action: table::row::rule::action::NOP,
+        ..table::Rule::default()
+    });
+    fed.writer.commit([nop]).unwrap();
+    fed.fill.follow(Duration::ZERO);
+    assert!(fed.fill.filled().rebuilds > 1);
+    assert_eq!(refused(&mut fed), [""; 0]);
+}
+
+#[test]
+fn a_route_is_taken_if_the_ports_that_its_table_is_for_take_it() {
+    let mut writer = table::Writer::new(table::Limits::default());
+    writer.commit(rules()).unwrap();
+    let links = [
+        of_vrf(9, Some(100), None),
+        of_vrf(2, None, Some(9)),
+        link(1, 3, true, 1_500),
+        vrf_rule(AF_INET),
+    ];
+    writer.commit(links).unwrap();
+    let mut feeder = writer
+        .feeders()
+        .join("frr", table::Limits::default())
+        .unwrap();
+    // Ports in the VRF go by its default route, whatever the main one says.
+    let routes = [
+        of_daemon(100, "0.0.0.0/0", vec![hop(2, None, 1)]),
+        of_daemon(table_id::MAIN, "10.99.0.0/16", vec![hop(3, None, 1)]),
+    ];
+    feeder.commit(routes).unwrap();
+    let ports = [2, 3].map(|index| Attachment::ethernet(&format!("em{index}")));
+    let feed = writer.reader().of("frr");
+    let settings = FibSyncSettings::default();
+    let domain = Domain::new(1);
+    let fill = FibSync::over(writer.reader(), feed, &domain, ports.into(), settings);
+    let mut fill = fill.unwrap();
+    let told = fill.taken().unwrap();
+    assert_eq!(told.refused, [].into());
+    // IPv6 has no rule that leads there.
+    assert!(told.tables.contains(&(AF_INET, 100)));
+    assert!(!told.tables.contains(&(AF_INET6, 100)));
 }

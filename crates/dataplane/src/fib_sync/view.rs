@@ -1,7 +1,7 @@
 //! One FIB kept in step with the tables it stands for.
 
 use std::collections::hash_map::Entry;
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::net::IpAddr;
 use std::sync::Arc;
 
@@ -141,10 +141,18 @@ pub struct Kept<A: Address> {
     /// name: parts of it may wait for space.
     former: Vec<u16>,
     refused: u64,
+    /// Prefixes that packets do not go by as a daemon's route for just this
+    /// prefix in the main table says: as one in which table says; `None`: as
+    /// none, or there was no room for it.
+    unusual: BTreeMap<(A, u8), Option<u32>>,
+    /// Whether that is kept: there is a feed to be told of it.
+    is_fed: bool,
+    /// Parts of the FIB wait for space.
+    is_behind: bool,
 }
 
 impl<A: Address> Kept<A> {
-    pub fn new(writer: Writer<A>) -> Self {
+    pub fn new(writer: Writer<A>, is_fed: bool) -> Self {
         Self {
             writer,
             chain: Chain::default(),
@@ -153,12 +161,57 @@ impl<A: Address> Kept<A> {
             dirty: BTreeSet::new(),
             former: Vec::new(),
             refused: 0,
+            unusual: BTreeMap::new(),
+            is_fed,
+            is_behind: false,
         }
     }
 
     /// Prefixes in the FIB, and those that it refused.
     pub fn counts(&self) -> (usize, u64) {
         (self.entries.len(), self.refused)
+    }
+
+    /// The tables that are asked.
+    pub fn tables(&self) -> impl Iterator<Item = u32> {
+        self.chain.tables.iter().copied()
+    }
+
+    /// Prefixes that are to be decided about.
+    pub fn dirty(&self) -> impl Iterator<Item = IpNet> {
+        self.dirty.iter().map(|at| at.0.prefix(at.1))
+    }
+
+    /// Prefixes that packets may not go by as routes of the main table say.
+    pub fn unusual(&self) -> impl Iterator<Item = IpNet> {
+        self.unusual.keys().map(|at| at.0.prefix(at.1))
+    }
+
+    /// Whether packets go by a daemon's route of a table for just a prefix;
+    /// not by one of the other family.
+    pub fn takes(&self, table: u32, prefix: IpNet) -> bool {
+        let Some(at) = A::of(prefix) else {
+            return false;
+        };
+        match self.unusual.get(&at) {
+            Some(by) => *by == Some(table),
+            None => table == table_id::MAIN && self.entries.contains_key(&at),
+        }
+    }
+
+    /// Whether workers do not see all that was decided: parts of the FIB
+    /// wait for space.
+    pub fn is_behind(&self) -> bool {
+        self.is_behind
+    }
+
+    /// Notes by whose route packets to a prefix go.
+    fn goes_by(&mut self, at: (A, u8), by: Option<u32>) {
+        match by {
+            _ if !self.is_fed => None,
+            Some(table_id::MAIN) => self.unusual.remove(&at),
+            by => self.unusual.insert(at, by),
+        };
     }
 
     /// Notes that a route of a table has changed.
@@ -194,7 +247,7 @@ impl<A: Address> Kept<A> {
             let old = self.entries.get(&at).copied();
             let next_hop = match decided {
                 None => None,
-                Some(decided) => match number(around, &decided, old) {
+                Some(decided) => match self.number(around, &decided, at) {
                     Some(number) => Some(number),
                     None => continue,
                 },
@@ -228,6 +281,7 @@ impl<A: Address> Kept<A> {
         for (at, change) in changes.iter().enumerate() {
             if refused.next_if_eq(&at).is_some() {
                 self.refused += 1;
+                self.goes_by((change.prefix, change.len), None);
                 if let Some(number) = change.next_hop {
                     hops.give_back(number);
                 }
@@ -242,6 +296,23 @@ impl<A: Address> Kept<A> {
         self.settle(hops);
     }
 
+    /// A number for what was decided; `None`, counted, where there is no
+    /// room and what was there stays.
+    fn number(&mut self, around: &mut Context<'_>, decided: &Decided, at: (A, u8)) -> Option<u16> {
+        if let Ok(number) = around.hops.take(&decided.spec, around.ports) {
+            self.goes_by(at, decided.by_daemon);
+            return Some(number);
+        }
+        self.goes_by(at, None);
+        if self.entries.contains_key(&at) {
+            return None;
+        }
+        // Nothing was there: refused aloud is better than sent along the
+        // way of a shorter prefix.
+        let refusal = Arc::new(Spec::Unreachable);
+        around.hops.take(&refusal, around.ports).ok()
+    }
+
     /// What is decided about a prefix; `None` where no table has a route for
     /// just this one.
     fn decide_if_any(&mut self, around: &mut Context<'_>, at: (A, u8)) -> Option<Decided> {
@@ -251,6 +322,7 @@ impl<A: Address> Kept<A> {
             return Some(decided);
         }
         self.odd.remove(&at);
+        self.unusual.remove(&at);
         None
     }
 
@@ -315,7 +387,8 @@ impl<A: Address> Kept<A> {
     /// no room before. Once it names no former next hop, they are given
     /// back.
     pub fn settle(&mut self, hops: &mut Hops) {
-        if self.writer.apply(&[]).is_ok() {
+        self.is_behind = self.writer.apply(&[]).is_err();
+        if !self.is_behind {
             for number in self.former.drain(..) {
                 hops.give_back(number);
             }
@@ -328,6 +401,7 @@ impl<A: Address> Kept<A> {
         self.chain = chain;
         self.dirty.clear();
         self.odd.clear();
+        self.unusual.clear();
         let former = std::mem::take(&mut self.entries);
         // Where earlier tables of the chain have routes: from, to.
         let mut shadows: Vec<(A, A)> = Vec::new();
@@ -351,13 +425,17 @@ impl<A: Address> Kept<A> {
                     false => RouteDecision::Nothing,
                 };
                 let decided = match says {
-                    RouteDecision::Goes(spec) => Decided { spec, is_own: true },
+                    RouteDecision::Goes(spec) => Decided {
+                        by_daemon: decide::by_daemon(&route, &spec),
+                        spec,
+                        is_own: true,
+                    },
                     _ => self.decide(around, at),
                 };
                 if self.entries.contains_key(&at) {
                     continue;
                 }
-                if let Some(number) = number(around, &decided, None) {
+                if let Some(number) = self.number(around, &decided, at) {
                     self.entries.insert(at, number);
                 }
             }
@@ -410,21 +488,6 @@ impl<A: Address> Kept<A> {
             });
         }
         self.commit(changes, hops);
-    }
-}
-
-/// A number for what was decided; `None`, counted, where there is no
-/// room and what was there stays.
-fn number(around: &mut Context<'_>, decided: &Decided, old: Option<u16>) -> Option<u16> {
-    match around.hops.take(&decided.spec, around.ports) {
-        Ok(number) => Some(number),
-        Err(_) if old.is_some() => None,
-        // Nothing was there: refused aloud is better than sent along
-        // the way of a shorter prefix.
-        Err(_) => {
-            let refusal = Arc::new(Spec::Unreachable);
-            around.hops.take(&refusal, around.ports).ok()
-        }
     }
 }
 

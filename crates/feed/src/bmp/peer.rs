@@ -78,6 +78,12 @@ impl Peer {
         self.known.is_up
     }
 
+    /// Whether something of it may be on its way though nothing was told
+    /// since its session came up, or its router.
+    pub(super) fn is_awaited(&self) -> bool {
+        !matches!(self.state, State::Down) && !self.sources().any(Source::was_told)
+    }
+
     /// Its session is up, and all its tables are to be told.
     pub(super) fn up(&mut self, header: &PeerHeader, up: Option<PeerUp>, flow: Flow, now: Now) {
         self.known.asn = header.asn;

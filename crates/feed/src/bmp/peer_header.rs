@@ -73,6 +73,11 @@ impl PeerHeader {
     pub fn take(bytes: &mut Bytes<'_>) -> Result<Option<Self>, Bad> {
         let (kind, flags) = (bytes.u8(HEADER)?, bytes.u8(HEADER)?);
         let distinguisher = bytes.take(8, HEADER)?.try_into().unwrap_or_default();
+        // Zero of a peer of the global table (RFC 7854 §4.2), whatever it is.
+        let distinguisher = match kind {
+            kind::GLOBAL => [0; 8],
+            _ => distinguisher,
+        };
         let mut address = Bytes(bytes.take(ADDRESS, HEADER)?);
         let (asn, bgp_id) = (bytes.u32(HEADER)?, bytes.u32(HEADER)?.into());
         // When it was told, seconds and microseconds: by the router's clock.
@@ -161,26 +166,30 @@ impl PeerKey {
 
     /// In which of the router's tables it is; empty: in the global one.
     /// A route distinguisher (RFC 4364 §4.2), or a number of the router's.
+    /// No two have the same text: an AS of four bytes that two would do for
+    /// is written with both halves (`0.65000:7`, RFC 5396).
     pub fn distinguisher(&self) -> String {
         let [a, b, c, d, e, f, g, h] = self.distinguisher;
         let number = u64::from_be_bytes(self.distinguisher);
-        let is_own = self.kind == kind::LOCAL;
         match (u16::from_be_bytes([a, b]), self.kind) {
             (_, kind::GLOBAL) => String::new(),
-            _ if number == 0 => String::new(),
-            _ if is_own => number.to_string(),
+            (_, kind::LOC_RIB) if number == 0 => String::new(),
+            (_, kind::LOCAL) => number.to_string(),
             (0, _) => format!(
                 "{}:{}",
                 u16::from_be_bytes([c, d]),
                 u32::from_be_bytes([e, f, g, h])
             ),
             (1, _) => format!("{c}.{d}.{e}.{f}:{}", u16::from_be_bytes([g, h])),
-            (2, _) => format!(
-                "{}:{}",
-                u32::from_be_bytes([c, d, e, f]),
-                u16::from_be_bytes([g, h])
-            ),
-            _ => format!("{number:016x}"),
+            (2, _) => {
+                let (high, low) = (u16::from_be_bytes([c, d]), u16::from_be_bytes([e, f]));
+                let number = u16::from_be_bytes([g, h]);
+                match high {
+                    0 => format!("0.{low}:{number}"),
+                    _ => format!("{}:{number}", u32::from_be_bytes([c, d, e, f])),
+                }
+            }
+            _ => format!("0x{number:016x}"),
         }
     }
 
@@ -249,6 +258,7 @@ mod tests {
     fn a_peer_has_a_name_in_each_table() {
         for (kind, distinguisher, address, name) in [
             (0, [0; 8], V6, "2001:db8::1"),
+            (0, [7; 8], V6, "2001:db8::1"),
             (1, [0, 0, 0xfd, 0xe8, 0, 0, 0, 7], V6, "2001:db8::1_65000:7"),
             (1, [0, 1, 192, 0, 2, 9, 0, 7], V6, "2001:db8::1_192.0.2.9:7"),
             (1, [0, 2, 0, 1, 0x11, 0x70, 0, 7], V6, "2001:db8::1_70000:7"),
@@ -256,13 +266,26 @@ mod tests {
                 1,
                 [9, 2, 0, 1, 0x11, 0x70, 0, 7],
                 V6,
-                "2001:db8::1_0902000111700007",
+                "2001:db8::1_0x0902000111700007",
             ),
+            // As that of an AS of two bytes, and another.
+            (
+                1,
+                [0, 2, 0, 0, 0xfd, 0xe8, 0, 7],
+                V6,
+                "2001:db8::1_0.65000:7",
+            ),
+            // Neither is the global table.
+            (1, [0; 8], V6, "2001:db8::1_0:0"),
+            (2, [0; 8], V6, "2001:db8::1_0"),
             (2, [0, 0, 0, 0, 0, 0, 0, 7], V6, "2001:db8::1_7"),
             (3, [0, 0, 0, 1, 0, 0, 0, 2], V6, "loc-rib_1:2"),
         ] {
             let told = read(&header(kind, 0x80, distinguisher, address));
             assert_eq!(told.key.in_names(), name);
         }
+        // What reads the same is the same.
+        let one = read(&header(0, 0, [0; 8], V4));
+        assert_eq!(read(&header(0, 0, [7; 8], V4)).key, one.key);
     }
 }

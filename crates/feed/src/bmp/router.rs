@@ -296,10 +296,13 @@ impl Router {
             return;
         }
         let flow = self.flow();
-        for source in self.peers.values_mut().flat_map(Peer::sources_mut) {
-            let before = source.routes();
-            source.tick(flow, now);
-            self.routes = self.routes + source.routes() - before;
+        for peer in self.peers.values_mut() {
+            let is_awaited = peer.is_awaited();
+            for source in peer.sources_mut() {
+                let before = source.routes();
+                source.tick(flow, is_awaited, now);
+                self.routes = self.routes + source.routes() - before;
+            }
         }
     }
 

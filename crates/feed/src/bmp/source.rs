@@ -43,6 +43,8 @@ pub(super) struct Source {
     settling: Option<Settling>,
     /// There were rows when that began.
     had_rows: bool,
+    /// How much had been told of it until then.
+    begun_events: u64,
     messages: u64,
     events: u64,
     malformed: u64,
@@ -61,6 +63,7 @@ impl Source {
             ends: [false; 2],
             settling: Some(begun(flow, now)),
             had_rows: false,
+            begun_events: 0,
             messages: 0,
             events: 0,
             malformed: 0,
@@ -75,6 +78,7 @@ impl Source {
     /// All is to be told anew: the router or its peer came again. One step.
     pub(super) fn begin(&mut self, flow: Flow, now: Now) {
         self.had_rows = self.routes() > 0;
+        self.begun_events = self.events;
         self.resyncs += u64::from(self.settling.is_none());
         self.ends = [false; 2];
         self.trouble = None;
@@ -159,12 +163,20 @@ impl Source {
         self.has_news = true;
     }
 
-    /// Looks whether all was told where nothing said so.
-    pub(super) fn tick(&mut self, flow: Flow, now: Now) {
+    /// Whether something was told of it since all was to be told anew.
+    pub(super) fn was_told(&self) -> bool {
+        self.events != self.begun_events
+    }
+
+    /// Looks whether all was told where nothing said so. What is awaited,
+    /// since nothing was told of its peer yet, is given the longest time:
+    /// routers think before they begin.
+    pub(super) fn tick(&mut self, flow: Flow, is_awaited: bool, now: Now) {
         let Some(settling) = &mut self.settling else {
             return;
         };
-        if settling.is_settled(now.monotonic, flow.unconfirmed, flow.paths) {
+        let is_settled = settling.is_settled(now.monotonic, flow.unconfirmed, flow.paths);
+        if is_settled && (!is_awaited || settling.has_rested(now.monotonic)) {
             self.settled(now);
         }
     }

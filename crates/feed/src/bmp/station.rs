@@ -2,7 +2,7 @@
 //! tells. Bytes and a time in, changes of rows out.
 
 use std::collections::BTreeMap;
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 
 use bgp::Bad;
 use table::{FeedStatus, Feeder, Feeders, Limits, MonitoredRouter, Phase};
@@ -65,6 +65,17 @@ pub enum Broken {
     /// There are as many routers as there may be.
     #[error("there are {0} routers, and may be no more: raise `routers`")]
     TooMany(usize),
+    /// One host has as many as it may have.
+    #[error(
+        "{host} has {routers} routers, and a host may have no more: raise `routers`, of which \
+         it may have three quarters"
+    )]
+    TooManyOfHost {
+        /// Where they come from.
+        host: IpAddr,
+        /// How many.
+        routers: usize,
+    },
 }
 
 /// A router of a station.
@@ -158,17 +169,30 @@ impl Station {
 
     /// A router that was not here before. Where there are as many as may
     /// be, the one that is gone for the longest time leaves.
+    /// One host has three quarters of the places at most, by whatever names.
     fn meet(&mut self, identity: Identity) -> Result<RouterId, Broken> {
-        if self.routers.len() >= self.most_routers {
+        let is_of_host = |router: &Router| router.identity.address == identity.address;
+        let of_host = self.routers.values().filter(|router| is_of_host(router));
+        let of_host = of_host.count();
+        let has_its_share = of_host >= self.most_routers - self.most_routers / 4;
+        if has_its_share || self.routers.len() >= self.most_routers {
             let gone = self.routers.iter();
-            let gone = gone.filter(|(_, router)| !router.is_connected());
+            let gone = gone.filter(|(_, router)| {
+                !router.is_connected() && (is_of_host(router) || !has_its_share)
+            });
             // Of the same host first: it has its own place, not others'.
             let longest = gone.min_by_key(|(_, router)| {
                 let is_other = router.identity.address != identity.address;
                 (is_other, router.since_millis())
             });
             let Some(longest) = longest.map(|(id, _)| *id) else {
-                return Err(Broken::TooMany(self.most_routers));
+                return Err(match self.routers.len() >= self.most_routers {
+                    true => Broken::TooMany(self.most_routers),
+                    false => Broken::TooManyOfHost {
+                        host: identity.address,
+                        routers: of_host,
+                    },
+                });
             };
             self.routers.remove(&longest);
         }

@@ -13,6 +13,22 @@ const VERSION: u8 = 1;
 /// `FPM_MSG_TYPE_NETLINK`. (2 is protobuf.)
 const NETLINK: u8 = 1;
 
+/// Appends a frame with what `put` appends; nothing, and false, if it says
+/// so or if that is too long for a frame.
+pub(super) fn append(out: &mut Vec<u8>, put: impl FnOnce(&mut Vec<u8>) -> bool) -> bool {
+    let start = out.len();
+    out.extend([VERSION, NETLINK, 0, 0]);
+    let is_put = put(out);
+    let len = u16::try_from(out.len() - start).ok().filter(|_| is_put);
+    let place = out.get_mut(start + 2..start + HEADER);
+    let (Some(len), Some(place)) = (len, place) else {
+        out.truncate(start);
+        return false;
+    };
+    place.copy_from_slice(&len.to_be_bytes());
+    true
+}
+
 /// The bytes that came and were not read yet. Holds no more than was pushed
 /// since the last whole frame was taken.
 #[derive(Debug, Default)]

@@ -8,6 +8,7 @@ use netlink::message::Message;
 use table::row::route::{flag, table_id};
 use table::{Feeder, Nexthop, Route, TableFull};
 
+use super::acknowledging::Place;
 use super::meaning::Meanings;
 use super::placing;
 
@@ -26,6 +27,10 @@ pub(super) struct Rows {
 pub(super) enum Taken {
     /// It is in the rows.
     Row,
+    /// So is the route that it told, of a prefix of a table.
+    Route(Place),
+    /// So is a next hop, and what it means to the routes with it.
+    Nexthop,
     /// It has no row here: what it is.
     Skipped(&'static str),
     /// Its row had no place; the feeder counts that.
@@ -76,19 +81,26 @@ impl Rows {
             _ => return Ok(Taken::Skipped("other messages")),
         };
         let is_new = announcement.operation == Operation::New;
-        let taken = match announcement.item {
-            Item::Route(row) => self.route(is_new, row),
-            Item::Nexthop(row) => self.nexthop(is_new, row),
-            Item::OtherRoute(row) if row.key.family == AF_MPLS => {
-                return Ok(Taken::Skipped("mpls"));
+        Ok(match announcement.item {
+            Item::Route(row) => {
+                let place = (row.table, row.prefix);
+                match self.route(is_new, row) {
+                    Ok(()) if is_new => Taken::Route(place),
+                    Ok(()) => Taken::Row,
+                    Err(full) => Taken::Full(full),
+                }
             }
-            Item::OtherRoute(_) => return Ok(Taken::Skipped("other families")),
-            Item::Fdb(_) => return Ok(Taken::Skipped("fdb")),
-            Item::Neighbour(_) => return Ok(Taken::Skipped("neighbours")),
-            Item::Link(_) | Item::Address(_) => return Ok(Taken::Skipped("links")),
-            Item::Rule(_) => return Ok(Taken::Skipped("rules")),
-        };
-        Ok(taken.map_or_else(Taken::Full, |()| Taken::Row))
+            Item::Nexthop(row) => {
+                let taken = self.nexthop(is_new, row);
+                taken.map_or_else(Taken::Full, |()| Taken::Nexthop)
+            }
+            Item::OtherRoute(row) if row.key.family == AF_MPLS => Taken::Skipped("mpls"),
+            Item::OtherRoute(_) => Taken::Skipped("other families"),
+            Item::Fdb(_) => Taken::Skipped("fdb"),
+            Item::Neighbour(_) => Taken::Skipped("neighbours"),
+            Item::Link(_) | Item::Address(_) => Taken::Skipped("links"),
+            Item::Rule(_) => Taken::Skipped("rules"),
+        })
     }
 
     fn route(&mut self, is_new: bool, mut row: Route) -> Result<(), TableFull> {

@@ -6,6 +6,7 @@ use netlink::message::messages;
 use table::{FeedStatus, Feeder, Limits, Phase};
 use thiserror::Error;
 
+use super::acknowledging::{Acknowledging, Forwarded};
 use super::frames::{BadFrame, Frames};
 use super::rows::{Rows, Taken};
 use crate::now::Now;
@@ -53,6 +54,8 @@ pub struct Session {
     malformed: u64,
     trouble: Option<String>,
     is_told: bool,
+    /// Where packets are forwarded by it.
+    acknowledging: Option<Acknowledging>,
 }
 
 impl Session {
@@ -70,9 +73,53 @@ impl Session {
             malformed: 0,
             trouble: None,
             is_told: false,
+            acknowledging: None,
         };
         session.tell();
         session
+    }
+
+    /// The same; its routes are acknowledged to its peer once somebody who
+    /// forwards packets by them says how that stands
+    /// ([`Session::forwarded`]).
+    pub fn acknowledging(self) -> Self {
+        Self {
+            acknowledging: Some(Acknowledging::default()),
+            ..self
+        }
+    }
+
+    /// Whoever forwards by its rows has looked at more of them. Nothing
+    /// where they are not acknowledged.
+    pub fn forwarded(&mut self, news: Forwarded) {
+        if let Some(acknowledging) = &mut self.acknowledging {
+            acknowledging.forwarded(news);
+        }
+    }
+
+    /// What is to be sent to the peer that feeds it now; more is made as
+    /// that is taken ([`Session::sent`]). Nothing yet, where it is to be
+    /// asked again at once; `None` before something happens. O(bytes).
+    pub fn unsent(&mut self) -> Option<&[u8]> {
+        let is_connected = self.is_connected();
+        let acknowledging = self.acknowledging.as_mut().filter(|_| is_connected)?;
+        let has_more = acknowledging.make(self.rows.feeder());
+        let counts = acknowledging.counts();
+        let told = (self.status.acknowledged, self.status.acknowledged_refused);
+        if told != (counts.forwarded, counts.refused) {
+            self.status.acknowledged = counts.forwarded;
+            self.status.acknowledged_refused = counts.refused;
+            self.is_told = false;
+        }
+        let bytes = acknowledging.bytes();
+        (has_more || !bytes.is_empty()).then_some(bytes)
+    }
+
+    /// The peer took so many of those bytes.
+    pub fn sent(&mut self, bytes: usize) {
+        if let Some(acknowledging) = &mut self.acknowledging {
+            acknowledging.taken(bytes);
+        }
     }
 
     /// What it is asked for by.
@@ -97,6 +144,9 @@ impl Session {
         self.rows.begin();
         self.status.peer = Some(peer.to_owned());
         self.status.connections += 1;
+        if let Some(acknowledging) = &mut self.acknowledging {
+            acknowledging.begin();
+        }
         self.status.since_millis = now.millis;
         self.settling = Some(Settling::begin(now.monotonic, rows, self.status.messages));
         self.is_told = false;
@@ -127,6 +177,18 @@ impl Session {
             let taken = self.rows.take(&message, now.millis);
             match taken.map_err(|error| Broken::Message { offset, error })? {
                 Taken::Row => self.events += 1,
+                Taken::Nexthop => {
+                    self.events += 1;
+                    if let Some(acknowledging) = &mut self.acknowledging {
+                        acknowledging.changed_hops();
+                    }
+                }
+                Taken::Route(place) => {
+                    self.events += 1;
+                    if let Some(acknowledging) = &mut self.acknowledging {
+                        acknowledging.told(place);
+                    }
+                }
                 Taken::Skipped(what) => *self.status.skipped.entry(what).or_default() += 1,
                 Taken::Full(full) => self.trouble = Some(full.to_string()),
             }
@@ -179,7 +241,10 @@ impl Session {
         if self.is_told {
             return;
         }
-        self.rows.feeder().publish();
+        let generation = self.rows.feeder().publish();
+        if let Some(acknowledging) = &mut self.acknowledging {
+            acknowledging.published(generation);
+        }
         self.tell();
     }
 

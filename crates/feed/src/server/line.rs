@@ -1,19 +1,24 @@
 //! One feed at the edge: its door, the connection that feeds it, and those
 //! that have not fed it yet.
 
+use std::io::Write;
 use std::net::{SocketAddr, TcpStream};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::time::Duration;
 
+use rustix::event::PollFlags;
 use table::Limits;
 
 use super::FpmFeed;
-use super::candidate::{self, Connection, Spoke};
+use super::candidate::{self, Connection, Spoke, is_passing};
 use super::entrance::Entrance;
-use crate::fpm::{Frames, Now, Session};
+use crate::fpm::{Forwarded, Frames, Now, Session};
 
 /// Readers see what came so often at most.
 pub(super) const PACE: Duration = Duration::from_millis(2);
+/// Writes to a peer before it is the others' turn.
+const WRITES: usize = 8;
+
 /// One feed.
 #[derive(Debug)]
 pub(super) struct Line {
@@ -24,18 +29,39 @@ pub(super) struct Line {
     /// The newest last.
     candidates: Vec<Connection>,
     published: Duration,
+    sending: Sending,
+}
+
+/// How what is sent to the peer stands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Sending {
+    /// Nothing is to be sent.
+    Done,
+    /// There is more, and it is taken.
+    On,
+    /// The peer does not read.
+    Blocked,
+    /// It cannot be written to any more. What it said stays to be read, and
+    /// that says why it ends.
+    Broken,
 }
 
 impl Line {
     pub(super) fn new(feed: FpmFeed) -> Self {
         let listening = feed.door.address.to_string();
+        let name = feed.feeder.name().to_owned();
+        let mut session = Session::new(feed.feeder, listening);
+        if feed.is_forwarded {
+            session = session.acknowledging();
+        }
         Self {
-            name: feed.feeder.name().to_owned(),
-            entrance: Entrance::new(feed.feeder.name(), feed.door),
-            session: Session::new(feed.feeder, listening),
+            entrance: Entrance::new(&name, feed.door),
+            name,
+            session,
             live: None,
             candidates: Vec::new(),
             published: Duration::ZERO,
+            sending: Sending::Done,
         }
     }
 
@@ -47,19 +73,67 @@ impl Line {
         self.session.set_limits(limits);
     }
 
-    /// What is waited for.
-    pub(super) fn sockets(&self) -> impl Iterator<Item = BorrowedFd<'_>> {
-        let live = self.live.iter().map(AsFd::as_fd);
+    /// Whoever forwards by it has looked at more of its routes.
+    pub(super) fn forwarded(&mut self, news: Forwarded) {
+        self.session.forwarded(news);
+    }
+
+    /// What is waited for, and for what.
+    pub(super) fn sockets(&self) -> impl Iterator<Item = (BorrowedFd<'_>, PollFlags)> {
+        let of_live = match self.sending {
+            Sending::Blocked => PollFlags::IN | PollFlags::OUT,
+            Sending::Done | Sending::On | Sending::Broken => PollFlags::IN,
+        };
+        let live = self.live.iter().map(move |live| (live.as_fd(), of_live));
         let candidates = self.candidates.iter().map(AsFd::as_fd);
-        [self.entrance.as_fd()]
-            .into_iter()
-            .chain(live)
-            .chain(candidates)
+        let others = std::iter::once(self.entrance.as_fd());
+        let others = others.map(|fd| (fd, PollFlags::IN));
+        let candidates = candidates.map(|fd| (fd, PollFlags::IN));
+        others.chain(live).chain(candidates)
     }
 
     /// When something is to be done without a call.
     pub(super) fn due(&self) -> Option<Duration> {
+        if self.sending == Sending::On {
+            return Some(Duration::ZERO);
+        }
+        self.publishing_due()
+    }
+
+    fn publishing_due(&self) -> Option<Duration> {
         self.session.has_news().then_some(self.published + PACE)
+    }
+
+    /// Sends the peer what there is, as far as it reads. Never waits.
+    pub(super) fn send(&mut self) {
+        if self.sending == Sending::Broken && self.live.is_some() {
+            return;
+        }
+        self.sending = Sending::Done;
+        for _ in 0..WRITES {
+            let Some(live) = &mut self.live else {
+                return;
+            };
+            let Some(bytes) = self.session.unsent() else {
+                return;
+            };
+            if bytes.is_empty() {
+                continue;
+            }
+            match live.stream.write(bytes) {
+                Ok(written) => self.session.sent(written),
+                Err(error) if is_passing(&error) => {
+                    self.sending = Sending::Blocked;
+                    return;
+                }
+                Err(error) => {
+                    tracing::warn!("feed {}: nothing can be told back: {error}", self.name);
+                    self.sending = Sending::Broken;
+                    return;
+                }
+            }
+        }
+        self.sending = Sending::On;
     }
 
     /// Serves those of [`Line::sockets`] that were called.
@@ -140,6 +214,7 @@ impl Line {
         tracing::info!("feed {}: {} feeds it", self.name, one.peer);
         self.session.connected(&one.peer.to_string(), now);
         let received = self.session.received(&mut one.frames, now);
+        self.sending = Sending::Done;
         self.live = Some(one);
         if let Err(error) = received {
             self.lose(&error.to_string(), true, now);
@@ -183,7 +258,10 @@ impl Line {
 
     /// Shows readers what came, if it is time to.
     pub(super) fn publish(&mut self, now: Now) {
-        if self.due().is_some_and(|due| due <= now.monotonic) {
+        if self
+            .publishing_due()
+            .is_some_and(|due| due <= now.monotonic)
+        {
             self.session.publish();
             self.published = now.monotonic;
         }

@@ -8,6 +8,8 @@ use std::net::{SocketAddr, TcpStream};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::time::Duration;
 
+use rustix::event::PollFlags;
+
 use super::StationFeed;
 use super::candidate::read;
 use super::entrance::Entrance;
@@ -68,10 +70,11 @@ impl Routers {
         self.station.set_limits(limits);
     }
 
-    /// What is waited for.
-    pub(super) fn sockets(&self) -> impl Iterator<Item = BorrowedFd<'_>> {
+    /// What is waited for, and for what.
+    pub(super) fn sockets(&self) -> impl Iterator<Item = (BorrowedFd<'_>, PollFlags)> {
         let all = self.connections.iter().map(|one| one.stream.as_fd());
-        std::iter::once(self.entrance.as_fd()).chain(all)
+        let all = std::iter::once(self.entrance.as_fd()).chain(all);
+        all.map(|fd| (fd, PollFlags::IN))
     }
 
     /// When something is to be done without a call.

@@ -3,9 +3,12 @@
 use std::os::fd::BorrowedFd;
 use std::time::Duration;
 
+use rustix::event::PollFlags;
+
 use super::line::Line;
 use super::routers::Routers;
 use super::{Feed, Limits};
+use crate::fpm::Forwarded;
 use crate::now::Now;
 
 /// A feed, and its sockets.
@@ -41,8 +44,8 @@ impl Served {
         }
     }
 
-    /// What is waited for.
-    pub(super) fn sockets(&self) -> Vec<BorrowedFd<'_>> {
+    /// What is waited for, and for what.
+    pub(super) fn sockets(&self) -> Vec<(BorrowedFd<'_>, PollFlags)> {
         match self {
             Self::Fpm(line) => line.sockets().collect(),
             Self::Bmp(routers) => routers.sockets().collect(),
@@ -62,6 +65,21 @@ impl Served {
         match self {
             Self::Fpm(line) => line.serve(called, buffer, now),
             Self::Bmp(routers) => routers.serve(called, buffer, now),
+        }
+    }
+
+    /// Whoever forwards by a feed has looked at more of its routes; by BMP
+    /// nothing is told back.
+    pub(super) fn forwarded(&mut self, news: Forwarded) {
+        if let Self::Fpm(line) = self {
+            line.forwarded(news);
+        }
+    }
+
+    /// Sends peers what there is for them. Never waits.
+    pub(super) fn send(&mut self) {
+        if let Self::Fpm(line) = self {
+            line.send();
         }
     }
 

@@ -6,7 +6,7 @@ use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use fingerpost_feed::fpm::{Broken, Frames, Now, Session};
+use fingerpost_feed::fpm::{Broken, Forwarded, Frames, Now, Session};
 use ipnet::IpNet;
 use netlink::decode::{Item, Operation};
 use netlink::encode::{Request, row};
@@ -17,6 +17,30 @@ use table::{
 };
 
 pub const MAIN: u32 = 254;
+
+/// From zebra 10.3: a frame with the route 16.0.0.0/24, whose next hop has
+/// the id 6.
+pub const CAPTURED: [u32; 14] = [
+    0x0101_0038,
+    0x3400_0000,
+    0x1800_0105,
+    0x0000_0000,
+    0x452f_7ab4,
+    0x0218_0000,
+    0xfeba_0001,
+    0x0000_0000,
+    0x0800_0100,
+    0x1000_0000,
+    0x0800_0600,
+    0x1400_0000,
+    0x0800_1e00,
+    0x0600_0000,
+];
+
+/// Words as their bytes stand in a stream.
+pub fn bytes_of(words: &[u32]) -> Vec<u8> {
+    words.iter().flat_map(|word| word.to_be_bytes()).collect()
+}
 
 /// A feed beside an empty writer, and its peer's stream.
 pub struct Fed {
@@ -39,6 +63,65 @@ impl Fed {
             frames: Frames::default(),
             now: Now::default(),
         }
+    }
+
+    /// The same, and packets are forwarded by it.
+    pub fn forwarding() -> Self {
+        let fed = Self::new(Limits::default());
+        Self {
+            session: fed.session.acknowledging(),
+            ..fed
+        }
+    }
+
+    /// Whoever forwards has seen all rows so far.
+    pub fn forwards(&mut self, refused: &[(&str, bool)]) {
+        let refused = refused.iter().map(|(of, is)| ((MAIN, net(of)), *is));
+        self.session.forwarded(Forwarded {
+            seen: self.tables().generation,
+            tables: [(2, MAIN), (10, MAIN)].into(),
+            refused: refused.collect(),
+        });
+    }
+
+    /// The same, of some tables with their families; it refuses none.
+    pub fn forwards_tables(&mut self, tables: &[(u8, u32)]) {
+        self.session.forwarded(Forwarded {
+            seen: self.tables().generation,
+            tables: tables.iter().copied().collect(),
+            ..Forwarded::default()
+        });
+    }
+
+    /// A frame of messages that readers do not see yet.
+    pub fn tell_unpublished(&mut self, messages: &[Vec<u8>]) {
+        self.frames.push(&framed(&messages.concat()));
+        self.session.received(&mut self.frames, self.now).unwrap();
+    }
+
+    pub fn publish(&mut self) {
+        self.session.publish();
+    }
+
+    /// What the peer is told back, if it reads so many bytes at most: the
+    /// messages, each in a frame.
+    pub fn told_back(&mut self, most: usize) -> Vec<u8> {
+        let mut all = Vec::new();
+        while let Some(bytes) = self.session.unsent() {
+            let taken = bytes.len().min(most - all.len());
+            all.extend(&bytes[..taken]);
+            self.session.sent(taken);
+            if all.len() == most {
+                break;
+            }
+        }
+        self.session.publish();
+        all
+    }
+
+    /// Bytes that are there to be sent.
+    pub fn unsent(&mut self) -> Option<usize> {
+        self.session.unsent().map(<[u8]>::len)
     }
 
     pub fn connect(&mut self) {

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::sync::{Arc, Weak};
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, bail};
 use feed::{Door, Feed, FpmFeed, Limits, Server, StationFeed};
 use linux::Mirror;
 
@@ -36,7 +36,7 @@ struct Running {
 impl Feeds {
     /// Opens their doors: before rights are given up.
     pub fn open(up: &Up, config: &Config) -> Result<Self> {
-        let wanted = wanted(up, config);
+        let wanted = wanted(up, config)?;
         let mut doors = Vec::new();
         for (name, feed) in &wanted {
             let door = Door::open(feed.listen, &feed.peers)
@@ -86,6 +86,7 @@ impl Feeds {
                 Limits::Fpm(limits) => Feed::Fpm(FpmFeed {
                     door,
                     feeder: feeders.join(name, limits)?,
+                    is_forwarded: false,
                 }),
                 Limits::Bmp(limits) => Feed::Bmp(StationFeed {
                     door,
@@ -105,7 +106,13 @@ impl Feeds {
     /// Takes over what a configuration says anew: limits. False: it says
     /// more, which takes effect at the next start.
     pub fn reload(&mut self, up: &Up, config: &Config) -> bool {
-        let wanted = wanted(up, config);
+        let wanted = match wanted(up, config) {
+            Ok(wanted) => wanted,
+            Err(error) => {
+                tracing::error!("the feeds stay as they are: {error}");
+                return false;
+            }
+        };
         for (name, feed) in &mut self.wanted {
             let same = |new: &&config::Feed| new.is_but_for_limits(feed) && *new != feed;
             let Some(new) = wanted.get(name).filter(same) else {
@@ -120,15 +127,27 @@ impl Feeds {
     }
 }
 
-fn wanted(up: &Up, config: &Config) -> BTreeMap<String, config::Feed> {
+/// Those of the configuration, and those that the command line makes or
+/// moves; not one that is of another kind in the configuration.
+fn wanted(up: &Up, config: &Config) -> Result<BTreeMap<String, config::Feed>> {
     let mut wanted = config.feed.clone();
-    let of_the_command_line = [(FPM, Kind::Fpm, up.fpm), (BMP, Kind::Bmp, up.bmp)];
-    for (name, kind, address) in of_the_command_line {
-        if let Some(address) = address {
-            let of_here = || config::Feed::at(kind, address);
-            let feed = wanted.entry(name.to_owned()).or_insert_with(of_here);
-            (feed.listen, feed.kind) = (address, kind);
+    let of_the_command_line = [
+        ("--fpm", FPM, Kind::Fpm, up.fpm),
+        ("--bmp", BMP, Kind::Bmp, up.bmp),
+    ];
+    for (option, name, kind, address) in of_the_command_line {
+        let Some(address) = address else {
+            continue;
+        };
+        let of_here = || config::Feed::at(kind, address);
+        let feed = wanted.entry(name.to_owned()).or_insert_with(of_here);
+        if feed.kind != kind {
+            bail!(
+                "{option} is for the feed {name}, which is of another kind in the configuration \
+                 (`[feed.{name}]`, `kind`): give that one another name, or leave {option} away"
+            );
         }
+        feed.listen = address;
     }
-    wanted
+    Ok(wanted)
 }

@@ -49,26 +49,33 @@ pub struct Opened {
 pub struct OpenedMrt {
     /// Its name.
     pub path: PathBuf,
+    /// What was opened and nobody has read yet.
+    opened: Option<Unpacked>,
     reader: Option<MrtReader>,
 }
 
-/// A collector's file, unpacked.
-type MrtReader = bgp::mrt::Reader<Box<dyn Read + Send>>;
+/// A file, unpacked as it is read.
+type Unpacked = Box<dyn Read + Send>;
+
+/// A collector's file.
+type MrtReader = bgp::mrt::Reader<Unpacked>;
 
 impl OpenedMrt {
-    /// Its records.
+    /// Its records. With the first of them a thread begins to unpack it
+    /// ahead of who reads: it has the rights of that moment, not those that
+    /// it took to open the file.
     pub fn reader(&mut self) -> io::Result<&mut MrtReader> {
-        let reader = match self.reader.take() {
-            Some(reader) => reader,
-            None => unpacked(input(&self.path)?),
+        let reader = match (self.reader.take(), self.opened.take()) {
+            (Some(reader), _) => reader,
+            (None, Some(opened)) => unpacked_ahead(opened),
+            (None, None) => unpacked_ahead(Box::new(input(&self.path)?)),
         };
         Ok(self.reader.insert(reader))
     }
 }
 
-/// Unpacks ahead of who reads.
-fn unpacked(from: impl Read + Send + 'static) -> MrtReader {
-    bgp::mrt::Reader::new(Box::new(Ahead::of(Box::new(from))))
+fn unpacked_ahead(from: Unpacked) -> MrtReader {
+    bgp::mrt::Reader::new(Box::new(Ahead::of(from)))
 }
 
 /// What is read, and how it begins.
@@ -90,12 +97,12 @@ pub fn open(paths: &[PathBuf]) -> Result<Files> {
             Some(header) if !is_recording => {
                 // What is no file has no second beginning.
                 let stays = collected.len() < MAX_OPEN || !path.is_file();
-                let reader = stays.then(|| unpacked(from));
-                let path = path.clone();
-                collected.push((
-                    (header.at_micros, header.is_message()),
-                    OpenedMrt { path, reader },
-                ));
+                let file = OpenedMrt {
+                    path: path.clone(),
+                    opened: stays.then(|| Box::new(from) as Unpacked),
+                    reader: None,
+                };
+                collected.push(((header.at_micros, header.is_message()), file));
             }
             _ => {
                 let from: Box<dyn Read + Send> = Box::new(from);

@@ -15,6 +15,7 @@ mod door;
 mod equal;
 mod forwarded;
 mod frr;
+mod million;
 mod shown;
 
 use lab::Netns;

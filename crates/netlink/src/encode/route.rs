@@ -12,6 +12,7 @@ use super::encap::put_encap;
 use super::metrics::put_metrics;
 use crate::attribute::{NESTED, attributes};
 use crate::build::Build;
+use crate::decode::Operation;
 use crate::kernel::rta;
 use crate::malformed::TooLong;
 use crate::message::kind;
@@ -33,13 +34,45 @@ pub fn route<B: Borrow<RouteBody>>(
     request: &Request,
     row: &Route<B>,
 ) -> Result<(), TooLong> {
+    put(out, request, row, 0)
+}
+
+/// Appends the `RTM_NEWROUTE` by which a forwarding plane tells a routing
+/// daemon what became of a route of its: `RTM_F_OFFLOAD`, or
+/// `RTM_F_OFFLOAD_FAILED`. The route is told whole, since the daemon takes
+/// a next hop that is missing for one that is not forwarded to.
+pub fn acknowledgement<B: Borrow<RouteBody>>(
+    out: &mut Vec<u8>,
+    row: &Route<B>,
+    is_forwarded: bool,
+) -> Result<(), TooLong> {
+    let told = match is_forwarded {
+        true => flag::OFFLOAD,
+        false => flag::OFFLOAD_FAILED,
+    };
+    let request = Request {
+        operation: Operation::New,
+        flags: 0,
+        sequence: 0,
+        now_millis: 0,
+    };
+    put(out, &request, row, told)
+}
+
+/// `told` are flags beside the row's.
+fn put<B: Borrow<RouteBody>>(
+    out: &mut Vec<u8>,
+    request: &Request,
+    row: &Route<B>,
+    told: u32,
+) -> Result<(), TooLong> {
     let body = row.body.borrow();
     let hops = told_hops(body);
     let single = match hops {
         [hop] if hop.weight <= 1 => Some(hop),
         _ => None,
     };
-    let header = header(row, body, single);
+    let header = header(row, body, single, told);
     let mut build = request.start(out, [kind::NEWROUTE, kind::DELROUTE], &header);
     if row.prefix.prefix_len() != 0 {
         build.put_address(rta::DST, row.prefix.network());
@@ -75,7 +108,7 @@ fn told_hops(body: &RouteBody) -> &[NextHop] {
     body.next_hops.as_slice()
 }
 
-fn header<B>(row: &Route<B>, body: &RouteBody, single: Option<&NextHop>) -> [u8; 12] {
+fn header<B>(row: &Route<B>, body: &RouteBody, single: Option<&NextHop>, told: u32) -> [u8; 12] {
     let family = match row.prefix {
         IpNet::V4(_) => AF_INET,
         IpNet::V6(_) => AF_INET6,
@@ -84,7 +117,7 @@ fn header<B>(row: &Route<B>, body: &RouteBody, single: Option<&NextHop>) -> [u8;
     // RTA_TABLE says it; the byte cannot, above 255.
     let table = u8::try_from(row.table).unwrap_or(table_id::UNSPEC as u8);
     let hop_flags = single.map_or(0, |hop| hop.flags & HOP_FLAGS);
-    let [f0, f1, f2, f3] = (body.flags & !ONLY_TOLD | hop_flags).to_ne_bytes();
+    let [f0, f1, f2, f3] = (body.flags & !ONLY_TOLD | hop_flags | told).to_ne_bytes();
     [
         family,
         row.prefix.prefix_len(),

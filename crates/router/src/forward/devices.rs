@@ -69,6 +69,9 @@ pub fn run(asked: &Forward, read: &Readers) -> Result<Report> {
     let mut unresolved = 0;
     while !workers.all.iter().any(Running::has_ended) {
         fill.follow(PATIENCE);
+        if let Some(taken) = fill.taken() {
+            known.acknowledge(taken);
+        }
         if let Some(ports) = fill.changed_ports() {
             workers.set_ports(&ports);
         }

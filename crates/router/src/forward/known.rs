@@ -1,11 +1,14 @@
 //! The tables that packets are forwarded by: a namespace's mirror, or a
 //! file; with their own routes, or with those of zebra or of BGP tables.
 
+use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
+use dataplane::fib_sync::Taken;
+use feed::fpm::Forwarded;
 use feed::{Door, Feed, FpmFeed, Server};
 use linux::{Mirror, Namespace, Options, Phase};
 use table::row::link::hardware;
@@ -17,8 +20,11 @@ use super::Forward;
 /// these names.
 pub type ReadTables = fn(&Path, &[&str]) -> Result<Writer>;
 
-/// Reads files of BGP tables; the routes of a peer, or the best.
-pub type ReadRoutes = fn(&[PathBuf], Option<&str>) -> Result<Box<dyn Source>>;
+/// Opens files of BGP tables, to read the routes of a peer, or the best.
+pub type OpenRoutes = fn(&[PathBuf], Option<&str>) -> Result<ReadRoutes>;
+
+/// Reads what was opened, to the end.
+pub type ReadRoutes = Box<dyn FnOnce() -> Result<Box<dyn Source>>>;
 
 /// Who reads files. Their words are those of changes and of replays, which
 /// this crate does not know: the program brings the readers.
@@ -27,7 +33,7 @@ pub struct Readers {
     /// Of `--tables`.
     pub tables: ReadTables,
     /// Of `--routes`.
-    pub routes: ReadRoutes,
+    pub routes: OpenRoutes,
 }
 
 /// How long the first listing of a namespace may take.
@@ -52,7 +58,7 @@ enum Own {
 /// Routes in the place of those.
 enum Routes {
     /// What zebra tells.
-    Fed { reader: Reader, _server: Server },
+    Fed { reader: Reader, server: Server },
     /// A file's.
     Read(Box<dyn Source>),
 }
@@ -65,25 +71,35 @@ impl Known {
         read: &Readers,
         give_up: impl FnOnce() -> Result<()>,
     ) -> Result<Self> {
-        let door = asked.fpm.map(|address| {
-            Door::open(address, &[])
-                .with_context(|| format!("cannot listen for zebra at {address}"))
-        });
+        let namespace = match (&asked.tables, &asked.netns) {
+            (Some(_), _) => None,
+            (None, Some(spec)) => Some(Namespace::open(spec)),
+            (None, None) => Some(Namespace::current()),
+        };
+        let namespace = namespace.transpose().context("finding the namespace")?;
+        let door = asked.fpm.map(|address| door(address, namespace.as_ref()));
         let door = door.transpose()?;
-        let own = match &asked.tables {
-            Some(path) => {
+        // Opened, and their beginnings looked at, with the rights of now; read
+        // without.
+        let files = match asked.routes.as_slice() {
+            [] => None,
+            files => Some((read.routes)(files, asked.source.as_deref())?),
+        };
+        let own = match (&asked.tables, namespace) {
+            (None, None) => bail!("neither a file of tables nor a namespace was asked for"),
+            (None, Some(namespace)) => Own::Mirrored(mirrored(namespace, give_up)?),
+            (Some(path), _) => {
                 let devices = asked.tun.iter().map(|device| device.link.as_str());
                 let links: Vec<&str> = devices.chain(asked.host.as_deref()).collect();
                 let writer = (read.tables)(path, &links)?;
                 give_up()?;
                 Own::File(Box::new(writer))
             }
-            None => Own::Mirrored(mirrored(asked, give_up)?),
         };
-        let routes = match (door, asked.routes.as_slice()) {
+        let routes = match (door, files) {
             (Some(door), _) => Some(own.fed(door)?),
-            (None, []) => None,
-            (None, files) => Some(Routes::Read((read.routes)(files, asked.source.as_deref())?)),
+            (None, None) => None,
+            (None, Some(read)) => Some(Routes::Read(read()?)),
         };
         Ok(Self { own, routes })
     }
@@ -117,11 +133,32 @@ impl Known {
         };
         let refused = reader.snapshot().refused.by_table();
         let refused: u64 = refused.into_iter().map(|(_, refused)| refused).sum();
-        let state = status.in_words();
-        Some(match refused {
-            0 => state,
-            refused => format!("{state}; {refused} rows had no place"),
-        })
+        let mut state = status.in_words();
+        if let Some(feed) = &status.feed {
+            let (taken, not) = (feed.acknowledged, feed.acknowledged_refused);
+            state += &format!("; {taken} acknowledged, {not} as not forwarded");
+        }
+        if refused > 0 {
+            state += &format!("; {refused} rows had no place");
+        }
+        Some(state)
+    }
+
+    /// Has zebra told what became of its routes here.
+    pub fn acknowledge(&self, taken: Taken) {
+        if let Some(Routes::Fed { server, .. }) = &self.routes {
+            let Taken {
+                seen,
+                tables,
+                refused,
+            } = taken;
+            let news = Forwarded {
+                seen,
+                tables,
+                refused,
+            };
+            server.forwarded(FEED, news);
+        }
     }
 
     /// The namespace they are of.
@@ -142,20 +179,30 @@ impl Own {
         };
         let feeder = feeders.join(FEED, Limits::default())?;
         let reader = reader.of(FEED).context("nobody feeds routes")?;
-        let server = Server::start(vec![Feed::Fpm(FpmFeed { door, feeder })]);
+        let feed = FpmFeed {
+            door,
+            feeder,
+            is_forwarded: true,
+        };
+        let server = Server::start(vec![Feed::Fpm(feed)]);
         Ok(Routes::Fed {
             reader,
-            _server: server.context("starting the feed's thread")?,
+            server: server.context("starting the feed's thread")?,
         })
     }
 }
 
-fn mirrored(asked: &Forward, give_up: impl FnOnce() -> Result<()>) -> Result<Mirror> {
-    let namespace = match &asked.netns {
-        Some(spec) => Namespace::open(spec),
-        None => Namespace::current(),
+/// Where zebra connects: in the namespace whose tables are used.
+fn door(address: SocketAddr, namespace: Option<&Namespace>) -> Result<Door> {
+    let open = || Door::open(address, &[]);
+    let door = match namespace {
+        Some(namespace) => namespace.run(open).context("entering the namespace")?,
+        None => open(),
     };
-    let namespace = namespace.context("finding the namespace")?;
+    door.with_context(|| format!("cannot listen for zebra at {address}"))
+}
+
+fn mirrored(namespace: Namespace, give_up: impl FnOnce() -> Result<()>) -> Result<Mirror> {
     give_up()?;
     let mirror =
         Mirror::start(namespace, Options::default()).context("mirroring the namespace's tables")?;
