@@ -412,7 +412,7 @@ pub(crate) fn nexthop_changed(writer: &mut Writer, id: u32) -> Result<(), TableF
     let ids: Vec<u32> = std::iter::once(id).chain(groups).collect();
     for id in ids {
         let tables = writer.tables();
-        let [v4, v6] = [AF_INET, AF_INET6].map(|family| contents(tables, id, family));
+        let hops = contents(tables, id);
         let users: Vec<SharedRoute> = tables
             .routes
             .of_nexthop(id)
@@ -421,11 +421,7 @@ pub(crate) fn nexthop_changed(writer: &mut Writer, id: u32) -> Result<(), TableF
             .collect();
         for route in users {
             let body = RouteBody {
-                next_hops: if is_v4(&route) {
-                    v4.clone()
-                } else {
-                    v6.clone()
-                },
+                next_hops: hops.clone(),
                 ..(*route.body).clone()
             };
             rewrite(writer, route, body)?;
@@ -592,17 +588,15 @@ pub(crate) fn rewrite(
     writer.apply(Change::PutRoute(after, place))
 }
 
-/// The next hops that a route of a family shows for an object. An IPv4 route
-/// shows the only member of a group as its own (`fib_info_num_path`), an IPv6
-/// one as a list of one (`rt6_fill_node_nexthop`).
-fn contents(tables: &Tables, id: u32, family: u8) -> NextHops {
+/// The next hops that a route shows for an object.
+fn contents(tables: &Tables, id: u32) -> NextHops {
     let Some(object) = tables.nexthops.get(id) else {
         return NextHops::None;
     };
     if object.group.is_empty() {
         return NextHops::One(hop_of(object, 1));
     }
-    if let ([only], AF_INET) = (&*object.group, family) {
+    if let [only] = &*object.group {
         let nexthop = tables.nexthops.get(only.id);
         return nexthop.map_or(NextHops::None, |nexthop| NextHops::One(hop_of(nexthop, 1)));
     }
