@@ -397,15 +397,17 @@ impl Bench {
             wait_until(PATIENCE, "hops to follow", seen).unwrap();
         };
         let before: Vec<&str> = before.iter().map(String::as_str).collect();
-        for _ in 0..TRIES {
+        let unhelped = (0..TRIES).any(|_| {
             let scanned = self.mirror.status().last_scan_millis;
             switch(is_on, dead);
-            if self.mirror.status().last_scan_millis == scanned {
-                return self.compare(&at);
+            let is_unhelped = self.mirror.status().last_scan_millis == scanned;
+            if !is_unhelped {
+                switch(!is_on, &before);
             }
-            switch(!is_on, &before);
-        }
-        panic!("no switch without a scan");
+            is_unhelped
+        });
+        assert!(unhelped, "no switch without a scan");
+        self.compare(&at);
     }
 
     /// The links of the hops of a route that are marked dead.

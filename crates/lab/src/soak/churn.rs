@@ -48,7 +48,7 @@ pub const OWN_RULES: &[&str] = &["ip rule add pref 5 nop"];
 /// Whether a run is asked about packets that came in. The others have the
 /// IPv4 tables local and main in one, until a rule of theirs parts them.
 pub fn comes_in(seed: u64) -> bool {
-    seed / 2 % 2 == 0
+    (seed / 2).is_multiple_of(2)
 }
 
 /// How often it comes, and who adds the lines.

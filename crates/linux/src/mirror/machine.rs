@@ -459,11 +459,12 @@ impl Machine {
                 continue;
             };
             let known = self.tables().links.get(link.index);
-            if link.v6_disabled && known.is_some_and(|known| !known.v6_disabled) {
-                if let Err(full) = self.model.v6_disabled(link.index) {
-                    *found.refused.entry(full.table).or_default() += 1;
-                    found.full.get_or_insert(full);
-                }
+            if link.v6_disabled
+                && known.is_some_and(|known| !known.v6_disabled)
+                && let Err(full) = self.model.v6_disabled(link.index)
+            {
+                *found.refused.entry(full.table).or_default() += 1;
+                found.full.get_or_insert(full);
             }
         }
         found
