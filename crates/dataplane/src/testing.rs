@@ -35,6 +35,7 @@ pub fn link(router: u8, index: u32, is_up: bool, mtu: u32) -> Change {
         },
         address: LinkLayerAddress::new(&mac(router, index)).unwrap_or_default(),
         mtu,
+        forwards_v4: true,
         ..Link::default()
     })
 }
