@@ -68,6 +68,8 @@ pub(crate) mod netconfa {
 pub(crate) mod ndta {
     pub(crate) const PARMS: u16 = 6;
     pub(crate) const PARMS_IFINDEX: u16 = 1;
+    pub(crate) const PARMS_REACHABLE_TIME: u16 = 3;
+    pub(crate) const PARMS_RETRANS_TIME: u16 = 5;
 }
 
 /// `IFA_…`, `linux/if_addr.h`.

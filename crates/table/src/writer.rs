@@ -9,6 +9,7 @@ use ipnet::IpNet;
 use memory::Published;
 
 use crate::event::{Bell, Event, Events, Generation, Log, RouteChanges, RouteHistory};
+use crate::host::Host;
 use crate::route_bodies::Interner;
 use crate::routes::RouteLoad;
 use crate::row::counters::{IpCounters, IpPlace, IpSettings, LinkCounters};
@@ -245,6 +246,13 @@ impl Writer {
         self.publish_samples();
     }
 
+    /// Publishes what the host tells beside its tables, without a new
+    /// generation: `change` is given what was published last.
+    pub fn publish_host(&mut self, change: impl FnOnce(&mut Host)) {
+        change(&mut self.tables.host);
+        self.publish_samples();
+    }
+
     /// Where the route stands that equals this one, body and all, so that
     /// another can take its place ([`Placement::At`](crate::Placement::At)). O(log n).
     pub fn ordinal_of(&self, route: &SharedRoute) -> Option<u32> {
@@ -281,6 +289,7 @@ impl Writer {
         seen.ip_counters = Arc::clone(&self.tables.ip_counters);
         seen.ip_settings = self.tables.ip_settings;
         seen.refused = self.tables.refused;
+        seen.host = self.tables.host.clone();
         seen.neighbour_samples = Arc::clone(&self.tables.neighbour_samples);
         self.shared.published.store(seen);
         drop(registry);

@@ -136,11 +136,16 @@ impl Link {
 
     /// The link of this namespace that it lies on: a VLAN's parent, a
     /// tunnel's device. Not the other end of a pair, which `IFLA_LINK`
-    /// tells as well.
+    /// tells as well; of a VXLAN only its settings tell it.
     pub fn below(&self) -> Option<u32> {
         let is_pair = matches!(self.kind.as_deref(), Some("veth" | "netkit" | "vxcan"));
+        let of_kind = match &self.kind_data {
+            KindData::Vxlan(vxlan) => vxlan.link,
+            _ => None,
+        };
         let lower = self
             .lower
+            .or(of_kind)
             .filter(|&lower| lower != 0 && lower != self.index);
         lower.filter(|_| !is_pair && self.lower_netns_id.is_none())
     }
