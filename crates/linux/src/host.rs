@@ -8,6 +8,7 @@
 mod file_systems;
 mod processors;
 
+use std::cell::OnceCell;
 use std::fs;
 use std::path::Path;
 
@@ -19,6 +20,25 @@ use processors::History;
 #[derive(Debug, Default)]
 pub(crate) struct Observer {
     history: History,
+    /// What does not change.
+    fixed: OnceCell<Fixed>,
+}
+
+#[derive(Debug)]
+struct Fixed {
+    processor_name: Box<str>,
+    product: Product,
+    command_line: Box<str>,
+}
+
+impl Fixed {
+    fn read() -> Self {
+        Self {
+            processor_name: processors::name(&text("/proc/cpuinfo")),
+            product: product(),
+            command_line: text("/proc/cmdline").trim().into(),
+        }
+    }
 }
 
 impl Observer {
@@ -30,6 +50,7 @@ impl Observer {
         let uptime_centisecs = uptime_centisecs();
         let paging = |name| numbered(&vmstat, name).unwrap_or(0);
         let times = processors::times(&stat);
+        let fixed = self.fixed.get_or_init(Fixed::read);
         Machine {
             taken_at_millis: now_millis,
             date_and_time: date_and_time(now_millis),
@@ -39,7 +60,7 @@ impl Observer {
             memory: memory(&text("/proc/meminfo")),
             processor_times: times.all,
             processors: self.history.loads(uptime_centisecs, times.each),
-            processor_name: processors::name(&text("/proc/cpuinfo")),
+            processor_name: fixed.processor_name.clone(),
             interrupts: numbered(&stat, "intr").unwrap_or(0),
             context_switches: numbered(&stat, "ctxt").unwrap_or(0),
             paged_in_kib: paging("pgpgin"),
@@ -47,8 +68,8 @@ impl Observer {
             swapped_in: paging("pswpin"),
             swapped_out: paging("pswpout"),
             file_systems: file_systems::local(),
-            product: product(),
-            command_line: text("/proc/cmdline").trim().into(),
+            product: fixed.product.clone(),
+            command_line: fixed.command_line.clone(),
         }
     }
 }

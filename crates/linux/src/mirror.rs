@@ -28,6 +28,7 @@ pub(crate) mod machine;
 pub mod model;
 mod normalise;
 mod protocol_statistics;
+mod sampling;
 mod schedule;
 pub(crate) mod siblings;
 pub(crate) mod silent;

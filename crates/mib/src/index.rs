@@ -131,9 +131,7 @@ impl<'n> Seek<'n> {
         LinkLayerAddress::new(&self.octets::<6>()).unwrap_or_default()
     }
 
-    /// Length and octets of a link-layer address. Those of a link have one
-    /// length, so that its order is that of the octets; what is of another
-    /// length leads to the first.
+    /// Length and octets of a link-layer address.
     pub(crate) fn address(&mut self) -> LinkLayerAddress {
         let len = self.number(32) as usize;
         let mut octets = [0; 32];

@@ -273,6 +273,17 @@ impl Part {
         }
     }
 
+    /// Whether a name is of one of its object types.
+    fn has(&self, name: &[u32]) -> bool {
+        let Some(rest) = name.strip_prefix(self.root) else {
+            return false;
+        };
+        match &self.kind {
+            Kind::Table(_) => true,
+            Kind::Group(subs, _) => rest.first().is_some_and(|sub| subs.contains(sub)),
+        }
+    }
+
     /// A name before all of its own, and behind those of the parts before.
     fn before(&self) -> Name {
         let mut name: Name = self.root.iter().copied().collect();
@@ -366,12 +377,11 @@ pub(crate) fn get(objects: &Objects<'_>, name: &[u32], sink: &mut GetSink<'_>) {
 /// for. O(log parts).
 pub fn sampled(name: &[u32]) -> Needed {
     let first = PARTS.partition_point(|part| part.is_behind(name));
-    let at_or_before = first.saturating_sub(1);
-    let near = PARTS
-        .get(at_or_before..=first)
-        .or(PARTS.get(at_or_before..));
-    let near = near.unwrap_or_default().iter();
-    near.fold(NOTHING, |all, part| all.with(part.needed))
+    let needed = |part: Option<&Part>| part.map_or(NOTHING, |part| part.needed);
+    // A group is behind the name of its last object, which it has.
+    let before = first.checked_sub(1).and_then(|before| PARTS.get(before));
+    let before = before.filter(|part| part.has(name));
+    needed(PARTS.get(first)).with(needed(before))
 }
 
 /// How far a walk went.
@@ -476,7 +486,11 @@ mod tests {
         let octets = of(&[1, 3, 6, 1, 2, 1, 2, 2, 1, 10, 3]);
         assert_eq!(octets, [Sampled::Links]);
         let ages = of(&[1, 3, 6, 1, 2, 1, 4, 35, 1, 5]);
-        assert!(ages.contains(&Sampled::Neighbours));
+        assert_eq!(ages, [Sampled::Neighbours]);
+        assert_eq!(
+            of(&[1, 3, 6, 1, 2, 1, 6, 18, 0]),
+            [Sampled::Links, Sampled::Sockets]
+        );
         assert_eq!(of(&[1, 3, 6, 1, 2, 1, 6, 19, 1, 7, 1]), [Sampled::Sockets]);
         assert_eq!(sampled(&[1, 3, 6, 1, 2, 1, 4, 24, 7, 1, 7, 1]), NOTHING);
         assert_eq!(sampled(&[2]), NOTHING);

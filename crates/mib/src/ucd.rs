@@ -65,7 +65,7 @@ pub(crate) fn system_stats<'a>(objects: &Objects<'a>, sub: u32) -> Option<Value<
         64 => times.steal,
         65 => times.guest,
         66 => times.guest_nice,
-        1 => return Some(Value::Integer(0)),
+        1 => return Some(Value::Integer(1)),
         2 => return Some(Value::OctetString(b"systemStats")),
         _ => return Some(integer(machine.processors.len())),
     };

@@ -10,12 +10,10 @@ use super::text;
 /// Kinds that lie on this machine and answer at once. Not those of the
 /// kernel's own (`proc`), nor any over a network or a program (`nfs`,
 /// `fuse`).
-const LOCAL: [&str; 18] = [
+const LOCAL: [&str; 19] = [
     "bcachefs", "btrfs", "erofs", "exfat", "ext2", "ext3", "ext4", "f2fs", "iso9660", "jffs2",
-    "jfs", "ntfs3", "overlay", "squashfs", "tmpfs", "ubifs", "vfat", "xfs",
+    "jfs", "ntfs3", "overlay", "squashfs", "tmpfs", "ubifs", "vfat", "xfs", "zfs",
 ];
-/// `zfs` is local too, and each of its data sets is one.
-const ZFS: &str = "zfs";
 
 /// File systems told of at most.
 const MOST: usize = 128;
@@ -24,22 +22,27 @@ const MOST: usize = 128;
 pub(super) fn local() -> Vec<FileSystem> {
     let mounts = text("/proc/self/mounts");
     let mut seen = BTreeSet::new();
-    let all = mounts.lines().filter_map(mounted);
-    all.filter(|(path, _)| {
+    let all = numbered(&mounts).filter(|(_, _, kind)| LOCAL.contains(kind));
+    let all = all.map(|(number, path, kind)| (number, unescaped(path), kind));
+    all.filter(|(_, path, _)| {
         let device = stat(path.as_str()).map(|told| told.st_dev);
         device.is_ok_and(|device| seen.insert(device))
     })
-    .filter_map(|(path, kind)| measured(path, kind))
+    .filter_map(|(number, path, kind)| measured(number, path, kind))
     .take(MOST)
     .collect()
 }
 
-/// Where and what, of a line of `/proc/self/mounts`.
-fn mounted(line: &str) -> Option<(String, &str)> {
-    let mut words = line.split(' ');
-    let (path, kind) = (words.nth(1)?, words.next()?);
-    let is_local = LOCAL.contains(&kind) || kind == ZFS;
-    is_local.then(|| (unescaped(path), kind))
+/// Number, place and kind of what is mounted. What is mounted over another
+/// has its number.
+fn numbered(mounts: &str) -> impl Iterator<Item = (u32, &str, &str)> {
+    let mut places = BTreeSet::new();
+    mounts.lines().filter_map(move |line| {
+        let mut words = line.split(' ');
+        let (path, kind) = (words.nth(1)?, words.next()?);
+        let is_new = places.insert(path);
+        is_new.then_some((places.len() as u32, path, kind))
+    })
 }
 
 /// Spaces and their like are told as `\040`.
@@ -64,11 +67,12 @@ fn unescaped(path: &str) -> String {
     whole
 }
 
-fn measured(path: String, kind: &str) -> Option<FileSystem> {
+fn measured(number: u32, path: String, kind: &str) -> Option<FileSystem> {
     let told = statvfs(path.as_str())
         .ok()
         .filter(|told| told.f_blocks > 0)?;
     Some(FileSystem {
+        number,
         mounted_at: path.into(),
         kind: kind.into(),
         unit_bytes: told.f_frsize,
@@ -82,20 +86,17 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_local_kinds_are_looked_at() {
-        let at = |line: &'static str| mounted(line);
-        assert_eq!(
-            at("/dev/vda / ext4 rw,relatime 0 0"),
-            Some(("/".to_owned(), "ext4"))
-        );
-        for other in [
-            "proc /proc proc rw 0 0",
-            "host:/x /x nfs4 rw 0 0",
-            "",
-            "a b",
-        ] {
-            assert_eq!(at(other), None, "{other}");
-        }
+    fn places_are_numbered_and_told_once() {
+        let mounts = "/dev/vda / ext4 rw 0 0\nproc /proc proc rw 0 0\n\
+            tmpfs /a tmpfs rw 0 0\ntmpfs /a tmpfs rw 0 0\nnonsense\nx /b xfs rw 0 0\n";
+        let told: Vec<_> = numbered(mounts).collect();
+        let expected = [
+            (1, "/", "ext4"),
+            (2, "/proc", "proc"),
+            (3, "/a", "tmpfs"),
+            (4, "/b", "xfs"),
+        ];
+        assert_eq!(told, expected);
         assert_eq!(unescaped(r"/a\040b\134c"), r"/a b\c");
         assert_eq!(unescaped(r"/a\9"), r"/a\9");
     }

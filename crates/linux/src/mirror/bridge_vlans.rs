@@ -2,32 +2,30 @@
 //! only.
 
 use std::collections::BTreeMap;
-use std::ops::ControlFlow;
 
 use netlink::decode::{PortVlans, port_vlans};
-use netlink::message::kind;
+use netlink::message::{Message, kind};
 use netlink::request::Dump;
 use table::{BridgeVlan, Host, Links, PortData, Sample};
 
-use crate::dump::dump;
+use super::sampling::{Meanwhile, dump_meanwhile};
 use crate::error::Error;
 use crate::namespace::Namespace;
 
-/// The VLANs of bridges' ports, in ranges.
-pub(super) fn read(namespace: &Namespace) -> Result<Vec<PortVlans>, Error> {
+/// The VLANs of bridges' ports, in ranges; none on a kernel without bridges.
+pub(super) fn read(
+    namespace: &Namespace,
+    meanwhile: &mut Meanwhile<'_>,
+) -> Result<Vec<PortVlans>, Error> {
     let mut all = Vec::new();
-    let listed = dump(namespace, &Dump::PortVlans, &mut |message| {
+    let mut each = |message: &Message<'_>| {
         if message.kind == kind::NEWLINK {
             // What cannot be read has none; the others have theirs.
             all.extend(port_vlans(message.payload).ok().flatten());
         }
-        ControlFlow::Continue(())
-    });
-    match listed {
-        // A kernel without bridges.
-        Err(Error::Refused { .. }) => Ok(Vec::new()),
-        other => other.map(|_| all),
-    }
+    };
+    dump_meanwhile(namespace, &Dump::PortVlans, &mut each, meanwhile)?;
+    Ok(all)
 }
 
 /// Puts them where readers see them: by bridge and VLAN, the ports by their

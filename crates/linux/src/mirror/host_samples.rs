@@ -4,6 +4,7 @@
 use netlink::decode::PortVlans;
 use table::{Host, IpInterface, Links, Machine, Sample, Sampled, Sockets};
 
+use super::sampling::Meanwhile;
 use super::{bridge_vlans, ip_interfaces, now_millis, sockets};
 use crate::error::Error;
 use crate::host::Observer;
@@ -31,13 +32,13 @@ pub(super) fn take(
     what: Sampled,
     namespace: &Namespace,
     observer: &mut Observer,
-    meanwhile: &mut dyn FnMut() -> Result<(), Error>,
+    meanwhile: &mut Meanwhile<'_>,
 ) -> Result<Option<Taken>, Error> {
     Ok(Some(match what {
         Sampled::Sockets => Taken::Sockets(sockets::read(namespace, meanwhile)?),
         Sampled::Machine => Taken::Machine(Box::new(observer.observe(now_millis()))),
         Sampled::IpInterfaces => Taken::IpInterfaces(ip_interfaces::read(namespace, meanwhile)?),
-        Sampled::BridgeVlans => Taken::BridgeVlans(bridge_vlans::read(namespace)?),
+        Sampled::BridgeVlans => Taken::BridgeVlans(bridge_vlans::read(namespace, meanwhile)?),
         Sampled::Links | Sampled::Addresses | Sampled::Neighbours | Sampled::Fdb => {
             return Ok(None);
         }

@@ -1,16 +1,13 @@
 //! Sockets of TCP and UDP of a namespace: four dumps of `sock_diag`. Called
 //! by the mirror's worker only.
 
-use std::ops::ControlFlow;
-
-use netlink::message::Message;
 use netlink::socket_diag::{LISTEN, TCP, UDP, dump_sockets, socket};
 use table::{AF_INET, AF_INET6, Sockets};
 use tracing::{debug, warn};
 
-use super::load::MESSAGES_BETWEEN_LOOKS;
 use super::now_millis;
-use crate::dump::{SEQUENCE, ask};
+use super::sampling::{Meanwhile, ask_meanwhile};
+use crate::dump::SEQUENCE;
 use crate::error::Error;
 use crate::namespace::Namespace;
 use crate::socket::Socket;
@@ -30,18 +27,17 @@ struct Listed {
 /// All sockets, some 150 bytes and half a microsecond each; beyond 250,000
 /// of them the others are left out and counted. `meanwhile` is called now
 /// and then, so that events do not pile up.
-pub(super) fn read(
-    namespace: &Namespace,
-    meanwhile: &mut dyn FnMut() -> Result<(), Error>,
-) -> Result<Sockets, Error> {
+pub(super) fn read(namespace: &Namespace, meanwhile: &mut Meanwhile<'_>) -> Result<Sockets, Error> {
     let taken_at_millis = now_millis();
     let mut listed = Listed::default();
     for protocol in [TCP, UDP] {
         for family in [AF_INET, AF_INET6] {
             match list(namespace, family, protocol, &mut listed, meanwhile) {
                 Ok(()) => {}
-                // A kernel without IPv6, or without that module.
-                Err(refused @ Error::Refused { .. }) => debug!(family, protocol, "{refused}"),
+                // A kernel without IPv6.
+                Err(refused @ Error::Refused { .. }) if family == AF_INET6 => {
+                    debug!(protocol, "no sockets of IPv6: {refused}");
+                }
                 Err(error) => return Err(error),
             }
         }
@@ -69,28 +65,22 @@ fn list(
     family: u8,
     protocol: u8,
     listed: &mut Listed,
-    meanwhile: &mut dyn FnMut() -> Result<(), Error>,
+    meanwhile: &mut Meanwhile<'_>,
 ) -> Result<(), Error> {
     let to_kernel = Socket::open_diag(namespace)?;
     let mut request = Vec::with_capacity(128);
     dump_sockets(family, protocol, SEQUENCE, &mut request);
-    let (mut seen, mut outcome) = (0_usize, Ok(()));
-    let asked = ask(&to_kernel, &request, &mut |message: &Message<'_>| {
-        // What cannot be read is no socket; the others are.
-        if let Ok(one) = socket(message.payload) {
-            listed.take(one, protocol);
-        }
-        seen += 1;
-        if seen.is_multiple_of(MESSAGES_BETWEEN_LOOKS) {
-            outcome = meanwhile();
-        }
-        match outcome {
-            Ok(()) => ControlFlow::Continue(()),
-            Err(_) => ControlFlow::Break(()),
-        }
-    });
-    outcome?;
-    asked.map(|_| ())
+    ask_meanwhile(
+        &to_kernel,
+        &request,
+        &mut |message| {
+            // What cannot be read is no socket; the others are.
+            if let Ok(one) = socket(message.payload) {
+                listed.take(one, protocol);
+            }
+        },
+        meanwhile,
+    )
 }
 
 impl Listed {

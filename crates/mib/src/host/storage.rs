@@ -15,9 +15,10 @@ const OTHER: &[u32] = &[1, 3, 6, 1, 2, 1, 25, 2, 1, 1];
 const RAM: &[u32] = &[1, 3, 6, 1, 2, 1, 25, 2, 1, 2];
 const VIRTUAL_MEMORY: &[u32] = &[1, 3, 6, 1, 2, 1, 25, 2, 1, 3];
 const FIXED_DISK: &[u32] = &[1, 3, 6, 1, 2, 1, 25, 2, 1, 4];
+const RAM_DISK: &[u32] = &[1, 3, 6, 1, 2, 1, 25, 2, 1, 8];
 
-/// The number of the first file system.
-const FIRST_FILE_SYSTEM: u32 = 31;
+/// The numbers of file systems are behind this one.
+const FILE_SYSTEMS: u32 = 30;
 
 /// hrMemorySize (2), KB.
 pub(crate) fn memory_size<'a>(objects: &Objects<'a>, _: u32) -> Option<Value<'a>> {
@@ -36,18 +37,15 @@ pub(crate) struct Storage<'a> {
     used: u64,
 }
 
-/// Kinds of memory, KB, in the order of their numbers: what has no swap has
-/// no row of it.
-fn memory(all: &Memory) -> [Option<Storage<'static>>; 6] {
-    let row = |number, kind, description, units: u64, used: u64| {
-        Some(Storage {
-            number,
-            kind,
-            description,
-            unit_bytes: 1_024,
-            units,
-            used,
-        })
+/// Kinds of memory, KB, in the order of their numbers.
+fn memory(all: &Memory) -> [Storage<'static>; 7] {
+    let row = |number, kind, description, units: u64, used: u64| Storage {
+        number,
+        kind,
+        description,
+        unit_bytes: 1_024,
+        units,
+        used,
     };
     let used = all.total.saturating_sub(all.free);
     let swap_used = all.swap_total.saturating_sub(all.swap_free);
@@ -64,17 +62,17 @@ fn memory(all: &Memory) -> [Option<Storage<'static>>; 6] {
         row(6, OTHER, "Memory buffers", all.total, all.buffers),
         row(7, OTHER, "Cached memory", cached, cached),
         row(8, OTHER, "Shared memory", all.shared, all.shared),
-        row(10, VIRTUAL_MEMORY, "Swap space", all.swap_total, swap_used)
-            .filter(|swap| swap.units > 0),
+        row(10, VIRTUAL_MEMORY, "Swap space", all.swap_total, swap_used),
+        row(11, OTHER, "Available memory", all.available, 0),
     ]
 }
 
 /// A file system; in larger units where its size is beyond an INTEGER.
-fn file_system(number: u32, of: &FileSystem) -> Storage<'_> {
+fn file_system(of: &FileSystem) -> Storage<'_> {
     let is_memory = &*of.kind == "tmpfs";
     let mut row = Storage {
-        number,
-        kind: if is_memory { OTHER } else { FIXED_DISK },
+        number: FILE_SYSTEMS + of.number,
+        kind: if is_memory { RAM_DISK } else { FIXED_DISK },
         description: &of.mounted_at,
         unit_bytes: of.unit_bytes,
         units: of.units,
@@ -87,12 +85,8 @@ fn file_system(number: u32, of: &FileSystem) -> Storage<'_> {
 }
 
 fn rows(machine: &Machine) -> impl Iterator<Item = Storage<'_>> {
-    let file_systems = (FIRST_FILE_SYSTEM..).zip(&machine.file_systems);
-    let file_systems = file_systems.map(|(number, of)| file_system(number, of));
-    memory(&machine.memory)
-        .into_iter()
-        .flatten()
-        .chain(file_systems)
+    let file_systems = machine.file_systems.iter().map(file_system);
+    memory(&machine.memory).into_iter().chain(file_systems)
 }
 
 /// hrStorageTable.
@@ -103,7 +97,7 @@ impl Rows for StorageTable {
     const COLUMNS: &'static [u32] = &[1, 2, 3, 4, 5, 6];
     type Row<'a> = Storage<'a>;
 
-    /// All of them: they are 134 at most.
+    /// All of them: they are 135 at most.
     fn from<'a>(objects: &Objects<'a>, index: &[u32]) -> impl Iterator<Item = Storage<'a>> {
         let first = Seek::new(index).number(u32::MAX);
         let machine = objects.tables().host.machine.as_deref();
@@ -144,33 +138,13 @@ mod tests {
             used_units: 1 << 32,
             ..FileSystem::default()
         };
-        let row = file_system(31, &of);
+        let row = file_system(&of);
         assert_eq!(row.unit_bytes * row.units, 4_096 << 33);
         assert_eq!((row.units, row.used), (1 << 30, 1 << 29));
         let small = FileSystem {
             units: i32::MAX as u64,
             ..of
         };
-        assert_eq!(file_system(31, &small).units, i32::MAX as u64);
-    }
-
-    #[test]
-    fn what_has_no_swap_has_no_row_of_it() {
-        let all = Memory {
-            total: 100,
-            free: 30,
-            ..Memory::default()
-        };
-        let numbers: Vec<_> = memory(&all)
-            .iter()
-            .flatten()
-            .map(|row| row.number)
-            .collect();
-        assert_eq!(numbers, [1, 3, 6, 7, 8]);
-        let with_swap = Memory {
-            swap_total: 10,
-            ..all
-        };
-        assert_eq!(memory(&with_swap).iter().flatten().count(), 6);
+        assert_eq!(file_system(&small).units, i32::MAX as u64);
     }
 }

@@ -62,6 +62,11 @@ impl Rows for ReceiveTable {
     }
 }
 
+/// The order of the names: the shorter before the longer.
+fn order(address: &LinkLayerAddress) -> impl Ord + use<> {
+    (address.octets().len(), *address)
+}
+
 /// The addresses of a link from one on, ascending, each once.
 fn addresses<'a>(
     tables: &'a Tables,
@@ -73,14 +78,14 @@ fn addresses<'a>(
     let mut last: Option<LinkLayerAddress> = None;
     iter::from_fn(move || {
         let is_next = |address: &LinkLayerAddress| {
-            *address >= from && last.is_none_or(|last| last < *address)
+            order(address) >= order(&from) && last.is_none_or(|last| order(&last) < order(address))
         };
-        let own = own.into_iter().flatten().filter(is_next).min();
+        let own = own.into_iter().flatten().filter(is_next).min_by_key(order);
         while listed.peek().is_some_and(|address| !is_next(address)) {
             listed.next();
         }
         let next = match (own, listed.peek().copied()) {
-            (Some(own), Some(listed)) => own.min(listed),
+            (Some(own), Some(listed)) if order(&listed) < order(&own) => listed,
             (own, listed) => own.or(listed)?,
         };
         last = Some(next);
@@ -110,6 +115,13 @@ fn listed<'a>(
     link: &'a Link,
     from: LinkLayerAddress,
 ) -> impl Iterator<Item = LinkLayerAddress> + use<'a> {
+    // What is shorter is before all of Ethernet.
+    let is_short = from.octets().len() < 6;
+    let from = if is_short {
+        LinkLayerAddress::NONE
+    } else {
+        from
+    };
     let ranges: &[(u8, u8)] = match link.kind.as_deref() {
         _ if link.hardware != hardware::ETHER => &[],
         Some("vxlan") => &[],

@@ -32,6 +32,8 @@ use crate::namespace;
 const FRESH: Duration = Duration::from_secs(1);
 /// The first question after a pause waits so long for a sample, at most.
 const SAMPLE_PATIENCE: Duration = Duration::from_millis(200);
+/// And for the first sample of all, without which a table has no rows.
+const FIRST_SAMPLE_PATIENCE: Duration = Duration::from_millis(800);
 /// After a wait in vain nobody waits again for so long.
 const DISAPPOINTED_MILLIS: u64 = 5_000;
 /// Between two wishes for samples; the mirror takes somebody to read for a
@@ -80,7 +82,7 @@ pub struct Namespace {
 struct Wishes {
     /// In the order of [`Sampled::ALL`].
     last: [AtomicU64; Sampled::ALL.len()],
-    failed_at_millis: AtomicU64,
+    failed_at_millis: [AtomicU64; Sampled::ALL.len()],
 }
 
 impl Source {
@@ -323,15 +325,24 @@ impl Namespace {
                 samples.want(what, Instant::now());
             }
             let taken = tables.sampled_at_millis(what);
-            is_old |= taken.is_none_or(|taken| taken + (FRESH.as_millis() as u64) < now_millis);
+            let is_fresh = |taken| taken + (FRESH.as_millis() as u64) >= now_millis;
+            is_old |= !taken.is_some_and(is_fresh) && !self.wishes.is_backing_off(what, now_millis);
         }
-        is_old && !self.wishes.is_backing_off(now_millis)
+        is_old
     }
 
     /// Waits for samples, not for long, and gives the tables of then.
     fn wait_for_samples(&self, needed: Needed, now_millis: u64) -> Arc<Tables> {
-        let deadline = Instant::now() + SAMPLE_PATIENCE;
+        let begun = Instant::now();
+        let tables = self.tables();
         for what in needed.iter() {
+            let is_first = tables.sampled_at_millis(what).is_none();
+            let patience = if is_first {
+                FIRST_SAMPLE_PATIENCE
+            } else {
+                SAMPLE_PATIENCE
+            };
+            let deadline = begun + patience;
             let left = deadline.saturating_duration_since(Instant::now());
             let oldest = Instant::now().checked_sub(FRESH);
             let samples = self.of.source.samples();
@@ -339,7 +350,7 @@ impl Namespace {
                 .zip(oldest)
                 .is_none_or(|(samples, oldest)| samples.wait(what, oldest, left));
             if !is_fresh {
-                let failed_at_millis = &self.wishes.failed_at_millis;
+                let failed_at_millis = &self.wishes.failed_at_millis[what as usize];
                 failed_at_millis.store(now_millis, Ordering::Relaxed);
             }
         }
@@ -348,8 +359,8 @@ impl Namespace {
 }
 
 impl Wishes {
-    fn is_backing_off(&self, now_millis: u64) -> bool {
-        let last = self.failed_at_millis.load(Ordering::Relaxed);
+    fn is_backing_off(&self, what: Sampled, now_millis: u64) -> bool {
+        let last = self.failed_at_millis[what as usize].load(Ordering::Relaxed);
         now_millis.saturating_sub(last) < DISAPPOINTED_MILLIS
     }
 }

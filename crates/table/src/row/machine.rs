@@ -111,6 +111,8 @@ impl ProcessorTimes {
 /// A local file system.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct FileSystem {
+    /// Its place among all that is mounted, each place counted once; from 1.
+    pub number: u32,
     /// Where it is mounted.
     pub mounted_at: Box<str>,
     /// `ext4`, `tmpfs`, …
