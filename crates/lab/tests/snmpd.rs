@@ -208,12 +208,16 @@ fn explained(name: &[u32], theirs: Option<&str>, ours: Option<&str>) -> Option<&
             }
             [4, 24, 6, 0] => Some("each counts its own rows"),
             [4, 31, 1 | 3, 1, 47, ..] => Some("refreshed each second; it: each minute"),
+            [4, 32, 1, 8 | 9, ..] => Some("seconds that are left, by a clock that stands here"),
             [4, 33, 0] => Some("nothing is ever set: 0 for a random number"),
-            [4, 34, 1, 5, ..] => Some("a link-local prefix is of one link; it forgets which"),
+            [4, 34, 1, 5, 1, 4, 10, 9, 9, 1] => Some("the prefix is the other end's"),
             [6, 20, 1, 4, ..] => Some("which process listens is not told"),
             [25, 1, 1 | 2 | 6, 0] => Some("times and processes go on"),
             [25, 1, 4, 0] => Some("a text with its end of line"),
             [25, 2, 3, 1, 2, ..] => Some("what lies in memory is a RAM disk"),
+            [25, 2, 3, 1, 3, ..] if ours.starts_with(theirs) => {
+                Some("its tool goes on in a line of its own")
+            }
             [25, 2, 3, 1, 5 | 6, ..] => Some("memory and file systems fill and empty"),
             [25, 3, 2, 1, 3, ..] => Some("a link's name alone, a processor's without its vendor"),
             [31, 1, 1, 1, 17, ..] => Some("what is made in software has no plug"),
@@ -251,6 +255,7 @@ fn explained(name: &[u32], theirs: Option<&str>, ours: Option<&str>) -> Option<&
             [4, 34, 1, _, 4, 20, 254, 128, ..] => {
                 Some("link-local addresses have a zone (RFC 4001)")
             }
+            [4, 32, 1, _, _, 1, 4, 10, 9, 9, 2, 32] => Some("the prefix is the other end's"),
             [4, 36, 1, _, 1] => Some("the loopback's zone, which it leaves out"),
             [5, 30, ..] => Some("a type that came meanwhile"),
             [6, 17 | 18, 0] => Some("64-bit counters, which it leaves out"),
@@ -259,6 +264,7 @@ fn explained(name: &[u32], theirs: Option<&str>, ours: Option<&str>) -> Option<&
             [4, 37, 1, _, 2, ..] => Some("a default router of IPv6, which it leaves out"),
             [31, 1, 1, 1, 14, ..] => Some("ifLinkUpDownTrapEnable, which it leaves out"),
             [31, 1, 2, ..] | [31, 1, 6, 0] => Some("ifStackTable, which it leaves out"),
+            [31, 1, 4, ..] => Some("ifRcvAddressTable, which it leaves out"),
             _ => None,
         },
         (Some(theirs), None) => match name {
@@ -268,6 +274,7 @@ fn explained(name: &[u32], theirs: Option<&str>, ours: Option<&str>) -> Option<&
             [4, 34, 1, _, 2, 16, 254, 128, ..] => {
                 Some("link-local addresses have a zone (RFC 4001)")
             }
+            [4, 32, 1, _, _, 1, 4, 10, 9, 9, 1, 32] => Some("the prefix is the other end's"),
             [5, 30, 1, _, _, _] if theirs == "Counter32: 0" => {
                 Some("a type that neither came nor went")
             }
@@ -402,7 +409,7 @@ fn settled(mirror: &Mirror) -> std::sync::Arc<Tables> {
             mirror.want(table::Sampled::Links);
             mirror.want(table::Sampled::Addresses);
             let beside = [Sampled::Sockets, Sampled::Machine, Sampled::IpInterfaces];
-            beside.map(|what| mirror.want(what));
+            beside.iter().for_each(|what| mirror.want(*what));
             let tables = mirror.reader().snapshot();
             let tentative = tables.addresses.iter().any(|row| row.flags & 0x40 != 0);
             let sampled = tables.ip_counters.taken_at_millis.is_some()

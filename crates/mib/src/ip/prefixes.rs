@@ -64,8 +64,7 @@ impl Rows for PrefixTable {
     ) -> Option<Value<'r>> {
         let origin = origin(*prefix, row);
         let left = |until: Option<u64>| {
-            let until = until.filter(|_| origin == ROUTER_ADVERTISEMENT)?;
-            let secs = until.saturating_sub(objects.moment.now_millis) / 1_000;
+            let secs = until?.saturating_sub(objects.moment.now_millis) / 1_000;
             Some(secs.try_into().unwrap_or(FOR_EVER))
         };
         Some(match column {
