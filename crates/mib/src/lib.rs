@@ -43,5 +43,5 @@ pub use health::Health;
 pub use history::History;
 pub use notification::{LinkNotification, LinkTrap};
 pub use objects::{MibContext, Objects};
-pub use parts::{Needed, Walked, sampled};
+pub use parts::{Needed, sampled};
 pub use system::System;

@@ -384,32 +384,24 @@ pub fn sampled(name: &[u32]) -> Needed {
     needed(PARTS.get(first)).with(needed(before))
 }
 
-/// How far a walk went.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Walked {
-    /// To its end, or to where its sink broke.
-    Whole,
-    /// To where something else has to be sampled: it goes on behind this
-    /// name.
-    Until(Name),
-}
-
 impl Objects<'_> {
     /// All objects behind `after` for which what is needed for `after`
     /// ([`sampled`]) is enough: a part of another kind is not told from a
-    /// sample that is old, or not there.
-    pub fn walk_sampled(&self, after: &[u32], sink: &mut WalkSink<'_>) -> Walked {
+    /// sample that is old, or not there. `None`: it went to its end, or to
+    /// where the sink broke; else it goes on behind this name, with what is
+    /// needed there.
+    pub fn walk_sampled(&self, after: &[u32], sink: &mut WalkSink<'_>) -> Option<Name> {
         let known = sampled(after);
         let first = PARTS.partition_point(|part| part.is_behind(after));
         for part in PARTS.get(first..).unwrap_or_default() {
             if !part.needed.is_part_of(known) {
-                return Walked::Until(part.before());
+                return Some(part.before());
             }
             if part.walk(self, after, sink).is_break() {
-                return Walked::Whole;
+                return None;
             }
         }
-        Walked::Whole
+        None
     }
 }
 

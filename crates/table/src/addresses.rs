@@ -172,10 +172,8 @@ impl Addresses {
             let (at, _) = self.by_prefix.from(&next?).next()?;
             let (link, prefix, local) = *at;
             next = Some((link, prefix, LAST));
-            let of_address = self.by_address(local);
-            let row = of_address
-                .filter(|row| prefix_of(row) == (link, prefix, local))
-                .next()?;
+            let is_meant = |row: &&Arc<Address>| prefix_of(row) == (link, prefix, local);
+            let row = self.by_address(local).find(is_meant)?;
             Some((link, prefix, row))
         })
     }

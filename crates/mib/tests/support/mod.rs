@@ -214,7 +214,7 @@ fn port(index: u32, master: u32) -> Link {
     Link {
         hardware: hardware::ETHER,
         address: mac(index as u8),
-        flags: 2 | index % 2,
+        flags: 2 | (index % 2),
         broadcast: LinkLayerAddress::new(&[0xff; 6]).unwrap(),
         slave_data: PortData::Bridge(Box::new(settings)),
         ..link(index, Some(master), None)

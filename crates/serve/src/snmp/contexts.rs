@@ -16,7 +16,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use mib::{Engine, Health, MibContext, Needed, Objects, System, Walked, sampled};
+use mib::{Engine, Health, MibContext, Needed, Objects, System, sampled};
 use snmp::counters::Counters;
 use snmp::mib::WalkSink;
 use snmp::{Contexts, Mib, Value};
@@ -405,7 +405,7 @@ impl Mib for Chosen {
             self.with_objects(sampled(after), |objects| objects.walk_sampled(after, sink))
         };
         let mut walked = part(after, sink);
-        while let Walked::Until(name) = walked {
+        while let Some(name) = walked {
             walked = part(&name, sink);
         }
     }
