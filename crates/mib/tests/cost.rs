@@ -1,6 +1,8 @@
 //! What a row costs in tables a hundred times as large: the same, but for
 //! the depth of the trees.
 
+#![allow(clippy::unwrap_used, reason = "a test may stop at once")]
+
 #[cfg(test)]
 mod support;
 
@@ -8,7 +10,6 @@ use std::ops::ControlFlow;
 
 use snmp::Mib;
 use support::{Rest, address, fdb, link};
-use table::row::link::bridge::Bridge;
 use table::row::link::hardware;
 use table::{Change, KindData, Link, LinkLayerAddress, Tables, Writer, touched};
 
@@ -28,7 +29,7 @@ fn tables(rows: u32) -> Tables {
     let bridge = Link {
         index: 1,
         name: "br0".into(),
-        kind_data: KindData::Bridge(Box::new(Bridge::default())),
+        kind_data: KindData::Bridge(Box::default()),
         ..Link::default()
     };
     let stations = (0..rows).map(|at| {
