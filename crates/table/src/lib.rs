@@ -81,5 +81,5 @@ pub use status::{FeedStatus, Phase, Status};
 
 pub use writer::{
     Change, Feeder, Feeders, JoinError, KERNEL, Limits, MAX_FEEDERS, Owner, Reader, Refused,
-    Routing, TableFull, Tables, Writer,
+    Routing, TableFull, Tables, Unconfirmed, Writer,
 };

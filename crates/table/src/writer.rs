@@ -31,6 +31,7 @@ pub use limits::{Limits, Refused, TableFull};
 pub(crate) use owners::Owners;
 pub use owners::{JoinError, KERNEL, MAX_FEEDERS, Owner};
 use owners::{Registry, locked};
+pub use stale::Unconfirmed;
 pub use tables::{Routing, Tables};
 
 /// Changes the tables. There is one.

@@ -115,7 +115,7 @@ impl Fed {
         for _ in 0..secs {
             self.now.monotonic += Duration::from_secs(1);
             self.now.millis += 1_000;
-            self.station.tick(self.now);
+            self.station.tick(self.now, &mut |_| {});
             self.station.publish();
         }
     }
