@@ -70,6 +70,13 @@ impl Fed {
         self.station.connected(from, &mut messages, self.now)
     }
 
+    /// The same, and it goes on.
+    pub fn first_of(&mut self, bytes: &[u8]) {
+        let id = self.first(bytes).unwrap();
+        self.router = Some(id);
+        self.routers.push(id);
+    }
+
     /// The router is gone; what it did not say whole is a lie if the reason
     /// names a byte.
     pub fn lose(&mut self, why: &str) {
