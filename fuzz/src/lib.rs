@@ -5,6 +5,7 @@
 mod agentx;
 mod bmp;
 mod check;
+mod feed_recording;
 mod fib;
 mod forward;
 mod fpm;
@@ -16,6 +17,7 @@ mod snmp;
 pub use agentx::agentx;
 pub use bmp::bmp;
 pub use check::*;
+pub use feed_recording::feed_recording;
 pub use fib::{fib4_changes, fib6_changes};
 pub use forward::forward;
 pub use fpm::fpm;

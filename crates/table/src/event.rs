@@ -1,5 +1,7 @@
 //! What changed, for those who watch.
 
+mod flaps;
+
 use std::collections::{HashMap, VecDeque};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, PoisonError, Weak};
@@ -15,6 +17,7 @@ use crate::row::neighbour::Neighbour;
 use crate::row::nexthop::Nexthop;
 use crate::row::route::{OtherRoute, SharedRoute};
 use crate::row::rule::Rule;
+pub use flaps::{Flaps, RouteFlaps};
 
 /// A moment of the tables; grows by one with each commit that changed them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]

@@ -44,7 +44,8 @@ mod writer;
 pub use addresses::{AddressPlace, Addresses};
 pub use cost::touched;
 pub use event::{
-    Bell, Changed, Event, Events, Generation, Operation, RouteChanges, RouteHistory, Row,
+    Bell, Changed, Event, Events, Flaps, Generation, Operation, RouteChanges, RouteFlaps,
+    RouteHistory, Row,
 };
 pub use family::{AF_INET, AF_INET6};
 pub use fdb::Fdb;
@@ -90,5 +91,5 @@ pub use status::{FeedStatus, Phase, Status};
 
 pub use writer::{
     Change, Feeder, Feeders, JoinError, KERNEL, Limits, MAX_FEEDERS, Owner, Reader, Refused,
-    Routing, TableFull, Tables, Writer,
+    Routing, TableFull, Tables, Unconfirmed, Writer,
 };

@@ -8,7 +8,7 @@ use std::time::Duration;
 use ipnet::IpNet;
 use memory::Published;
 
-use crate::event::{Bell, Event, Events, Generation, Log, RouteChanges, RouteHistory};
+use crate::event::{Bell, Event, Events, Generation, Log, RouteChanges, RouteFlaps, RouteHistory};
 use crate::host::Host;
 use crate::route_bodies::Interner;
 use crate::routes::RouteLoad;
@@ -32,6 +32,7 @@ pub use limits::{Limits, Refused, TableFull};
 pub(crate) use owners::Owners;
 pub use owners::{JoinError, KERNEL, MAX_FEEDERS, Owner};
 use owners::{Registry, locked};
+pub use stale::Unconfirmed;
 pub use tables::{Routing, Tables};
 
 /// Changes the tables. There is one.
@@ -114,6 +115,16 @@ impl Reader {
     /// O(events kept), some ten milliseconds at most: for questions.
     pub fn route_changes(&self) -> RouteChanges {
         self.shared.log.route_changes()
+    }
+
+    /// How often routes changed since a moment (milliseconds since the UNIX
+    /// epoch), as far back as events are kept. O(events kept).
+    pub fn route_flaps(
+        &self,
+        since_millis: u64,
+        is_wanted: &dyn Fn(u32, IpNet) -> bool,
+    ) -> RouteFlaps {
+        self.shared.log.route_flaps(since_millis, is_wanted)
     }
 
     /// How the routes of a prefix in a table changed, with so many of the
