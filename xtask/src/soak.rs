@@ -65,7 +65,7 @@ pub struct Arguments {
     /// as its seed
     #[arg(long, value_name = "SCRIPT")]
     replay: Option<PathBuf>,
-    /// In a virtual machine with Debian's kernel
+    /// In a machine of its own: Debian's user-mode Linux
     #[arg(long, conflicts_with = "replay")]
     vm: bool,
     /// The program under test

@@ -343,9 +343,14 @@ impl<'a> Lookup<'a> {
         if self.tables.has_merged_tables() {
             return self.link_of_own(from).is_some();
         }
+        // Marks count with `src_valid_mark` alone.
         let packet = Packet {
             destination: from.into(),
             source: Some(self.packet.destination),
+            iif: None,
+            mark: 0,
+            source_port: self.packet.destination_port,
+            destination_port: self.packet.source_port,
             ..self.packet
         };
         let back = Lookup { packet, ..*self };

@@ -208,10 +208,8 @@ fn without_unsteady(value: &mut Value) {
 /// Takes marks of IPv4 routes away that the kernel sets when something
 /// happens, not as things are, and neither announces nor shows elsewhere:
 /// `linkdown` of a whole route with several hops (`fib_sync_down_dev`
-/// counts hops at that moment), of a hop that is dead besides
-/// (`fib_sync_up` after a change of the carrier), and both marks of a hop
-/// by an IPv6 gateway that was made without a carrier
-/// (`fib_check_nh_v6_gw`).
+/// counts hops at that moment), and of a hop that is dead besides
+/// (`fib_sync_up` after a change of the carrier).
 fn without_unnoticed(row: &mut Value) {
     without_marks(row);
     let Some(Value::Array(hops)) = row.get_mut("nexthops") else {
@@ -224,10 +222,8 @@ fn without_unnoticed(row: &mut Value) {
 }
 
 fn without_marks(hop: &mut Value) {
-    let by_v6 = hop.pointer("/via/family").is_some_and(|it| it == "inet6");
     if let Some(Value::Array(flags)) = hop.get_mut("flags") {
         let is_dead = flags.iter().any(|flag| flag == "dead");
-        flags.retain(|flag| flag != "linkdown" || !(is_dead || by_v6));
-        flags.retain(|flag| flag != "dead" || !by_v6);
+        flags.retain(|flag| flag != "linkdown" || !is_dead);
     }
 }

@@ -282,8 +282,21 @@ const NEIGHBOURS: Kind<Neighbour> = Kind {
     same: |a, b| a == b,
     put: |b| Change::PutNeighbour(b.clone()),
     delete: |a| Change::DeleteNeighbour(a.key()),
-    is_silent: |a, b| [a, b].into_iter().flatten().any(is_silent_neighbour),
+    is_silent: |a, b| match (a, b) {
+        (Some(a), Some(b)) if is_only_protocol(a, b) => true,
+        _ => [a, b].into_iter().flatten().any(is_silent_neighbour),
+    },
 };
+
+/// Whether two entries differ in who made them alone, which is set without
+/// an event (`neigh_add`).
+fn is_only_protocol(a: &Neighbour, b: &Neighbour) -> bool {
+    let same = Neighbour {
+        protocol: b.protocol,
+        ..a.clone()
+    };
+    same == *b
+}
 
 /// Entries that come, and states that are entered, without an event: a
 /// proxy entry, a first question on the wire, a multicast address, DELAY.
