@@ -563,6 +563,28 @@ fn a_neighbour_s_maker_changes_without_a_word() {
     assert!(makers.any(|protocol| protocol != 0));
 }
 
+/// How long the route to a prefix lasts follows what is done to the addresses
+/// of that prefix, in silence: no drift, and a scan has it right.
+#[test]
+fn the_route_to_a_prefix_expires_as_the_kernel_likes() {
+    let Some(bench) = Bench::new("prefix") else {
+        return;
+    };
+    bench.all(PAIRS);
+    let expires = || {
+        let tables = bench.tables();
+        let prefix = "2001:db8:77::/64".parse().unwrap();
+        let mut routes = tables.routes.exact(254, prefix);
+        routes.next().unwrap().body.expires_at_millis.is_some()
+    };
+    bench.each("addr add 2001:db8:77::1/64 dev va nodad valid_lft 3000 preferred_lft 2000");
+    assert!(expires());
+    bench.each("addr add 2001:db8:77::2/64 dev va nodad");
+    assert!(!expires());
+    bench.each("addr del 2001:db8:77::2/64 dev va");
+    assert!(expires());
+}
+
 #[test]
 fn a_link_says_whether_a_protocol_holds_it_down() {
     let Some(bench) = Bench::new("held") else {
@@ -979,6 +1001,31 @@ fn a_vxlan_brings_its_forwarding_entries_along() {
     let status = bench.mirror.status();
     assert!(status.drift == 0 && status.scans <= scans + 1, "{status:?}");
     bench.compare("the move");
+}
+
+/// The kernel leaves a route out of its listing that was made between the
+/// paths of another, and goes by it all the same.
+#[test]
+fn an_ipv6_route_between_paths_of_another_stays() {
+    let Some(bench) = Bench::new("silent-between") else {
+        return;
+    };
+    bench.all(PAIRS);
+    bench.each(
+        "-6 route add 2001:db8:9::/48 via fe80::2 dev va
+        -6 route append 2001:db8:9::/48 dev vb
+        -6 route append 2001:db8:9::/48 via fe80::3 dev va",
+    );
+    let count = || {
+        let prefix = "2001:db8:9::/48".parse().unwrap();
+        bench.tables().routes.exact(254, prefix).count()
+    };
+    assert_eq!(count(), 2);
+    // It is told again when there is one path left.
+    bench.each("-6 route del 2001:db8:9::/48 via fe80::3 dev va");
+    assert_eq!(count(), 2);
+    bench.each("-6 route del 2001:db8:9::/48 dev vb");
+    assert_eq!(count(), 1);
 }
 
 #[test]

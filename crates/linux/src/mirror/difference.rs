@@ -12,6 +12,7 @@ use std::sync::Arc;
 use super::normalise::{self, Over};
 use table::row::address;
 use table::row::neighbour::{flag, state};
+use table::row::route::protocol;
 use table::{
     AF_INET, AF_INET6, Address, AddressKey, Change, FdbEntry, Link, Neighbour, Nexthop, Pair,
     Placement, RouteBody, RouteRef, Rule, Tables, pairs,
@@ -403,14 +404,29 @@ fn run(
     whole: bool,
     to: &mut Difference,
 ) {
+    let is_several = |route: &RouteRef<'_>| route.body.next_hops.as_slice().len() > 1;
+    let has_paths = over.family == AF_INET6 && fresh.iter().any(is_several);
     let (current, fresh) = without_common(current, fresh, over);
     if current.is_empty() && fresh.is_empty() {
         return;
     }
     let (had, has) = (Bodies::of(current, over), Bodies::of(fresh, over));
-    let is_gone = |route: &&RouteRef<'_>| whole && has.like(route.body, over).next().is_none();
+    let has_paths = fresh
+        .iter()
+        .any(|it| it.body.next_hops.as_slice().len() > 1);
+    let may_be_hidden = |route: &RouteRef<'_>| {
+        let hops = route.body.next_hops.as_slice();
+        has_paths && matches!(hops, [hop] if hop.gateway.is_none())
+    };
+    // One that was made between the paths of another is left out of listings
+    // (`fib6_dump_node` goes on behind the last), and is there.
+    let is_gone = |route: &&RouteRef<'_>| {
+        let is_listed = has.like(route.body, over).next().is_some();
+        whole && !is_listed && !may_be_hidden(route)
+    };
     for route in current.iter().filter(is_gone) {
-        to.add(&(), Change::DeleteRoute(route.to_shared()), true);
+        let is_drift = !has.has_but_for_expiry(route, over);
+        to.add(&(), Change::DeleteRoute(route.to_shared()), is_drift);
     }
     let is_in_order = !whole || in_order(&had, fresh, over);
     for route in fresh {
@@ -423,7 +439,8 @@ fn run(
             to.add(&(), Change::DeleteRoute(old.to_shared()), true);
         }
         let row = route.with_body((**route.body).clone());
-        to.add(&current, Change::PutRoute(row, Placement::Last), true);
+        let is_drift = !had.has_but_for_expiry(route, over);
+        to.add(&current, Change::PutRoute(row, Placement::Last), is_drift);
     }
 }
 
@@ -491,6 +508,17 @@ impl Bodies {
         let same = same.into_iter().flatten();
         same.filter(move |(_, other)| same_time(*other, until))
             .map(|(place, _)| *place)
+    }
+
+    /// Whether there is the same route to a prefix of a link's IPv6 address,
+    /// with another expiry. What is done to the link's other addresses of
+    /// that prefix changes it without a word, and not always to their
+    /// lifetime (`fib6_add_rt2node`, `modify_prefix_route`,
+    /// `cleanup_prefix_route`).
+    fn has_but_for_expiry(&self, route: &RouteRef<'_>, over: Over<'_>) -> bool {
+        over.family == AF_INET6
+            && route.body.protocol == protocol::KERNEL
+            && self.places.contains_key(&comparable(route.body, over))
     }
 }
 

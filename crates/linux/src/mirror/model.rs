@@ -47,6 +47,9 @@ pub struct Model {
     lost_v6: bool,
     /// What the paths of IPv6 routes say.
     siblings: Siblings,
+    /// Events are older than the rows: these tell better what links make of
+    /// routes.
+    replays: bool,
 }
 
 impl Model {
@@ -60,6 +63,7 @@ impl Model {
             may_lack_v6: false,
             lost_v6: false,
             siblings: Siblings::default(),
+            replays: false,
         }
     }
 
@@ -74,7 +78,14 @@ impl Model {
             may_lack_v6: false,
             lost_v6: false,
             siblings: Siblings::default(),
+            replays: false,
         }
+    }
+
+    /// From now on the events are those that came during a listing, whose
+    /// rows these are.
+    pub fn replay(&mut self) {
+        self.replays = true;
     }
 
     /// Links that came since they were last taken out, and whose forwarding
@@ -397,8 +408,12 @@ impl Model {
             return Ok(());
         }
         let over = Over::of(row.prefix, &self.writer.tables().links);
-        normalise::told(&mut row.body, over);
         let is_v6 = over.family == AF_INET6;
+        if self.replays && new && !is_v6 {
+            self.keep_unmarked(&mut row);
+        } else {
+            normalise::told(&mut row.body, over);
+        }
         match (new, is_v6) {
             (true, false) => self.put_v4_route(flags, row),
             (true, true) => self.put_v6_route(flags, row),
@@ -425,6 +440,23 @@ impl Model {
             self.writer.apply(Change::DeleteRoute(same))?;
         }
         self.writer.apply(Change::PutRoute(row, placement))
+    }
+
+    /// Takes from the row that is there which of its hops the kernel has not
+    /// marked: the event may be older than the state of their links.
+    fn keep_unmarked(&self, row: &mut Route) {
+        let known = self.same_v4_route(row);
+        let known = known.iter().flat_map(|old| old.body.next_hops.as_slice());
+        let unmarked: Vec<&NextHop> = known
+            .filter(|hop| hop.flags & hop_flag::UNMARKED != 0)
+            .collect();
+        let over = Over::of(row.prefix, &self.tables().links);
+        normalise::body(&mut row.body, over);
+        for hop in row.body.next_hops.as_mut_slice() {
+            if unmarked.iter().any(|old| same_hop(old, hop)) {
+                hop.flags |= hop_flag::UNMARKED;
+            }
+        }
     }
 
     fn delete_v4_route(&mut self, row: &Route) -> Result<(), TableFull> {

@@ -325,10 +325,11 @@ pub(crate) fn v6_address_gone(
 
 /// Whether the kernel looks at the carrier of a link that became what is told
 /// (`fib_netdev_event`, `NETDEV_CHANGE`): it goes up or down, its carrier
-/// comes or goes, or something is set of it that makes no event of its own
+/// comes or goes, which it shows at once and looks at later (`linkwatch`), or
+/// something is set of it that makes no event of its own
 /// (`netdev_state_change` of `do_setlink`).
 pub(crate) fn is_noticed(before: &Link, now: &Link) -> bool {
-    let has_changed = (before.is_up(), before.has_carrier()) != (now.is_up(), now.has_carrier());
+    let state = |link: &Link| (link.is_up(), link.has_carrier(), link.oper_state);
     let of_state = Link {
         alias: now.alias.clone(),
         group: now.group,
@@ -337,7 +338,7 @@ pub(crate) fn is_noticed(before: &Link, now: &Link) -> bool {
         proto_down: now.proto_down,
         ..before.clone()
     };
-    has_changed || (!now.has_carrier() && of_state == *now)
+    state(before) != state(now) || (!now.has_carrier() && of_state == *now)
 }
 
 /// The kernel looked at the carrier of a link: hops over it are marked as it
