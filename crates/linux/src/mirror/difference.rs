@@ -411,9 +411,6 @@ fn run(
         return;
     }
     let (had, has) = (Bodies::of(current, over), Bodies::of(fresh, over));
-    let has_paths = fresh
-        .iter()
-        .any(|it| it.body.next_hops.as_slice().len() > 1);
     let may_be_hidden = |route: &RouteRef<'_>| {
         let hops = route.body.next_hops.as_slice();
         has_paths && matches!(hops, [hop] if hop.gateway.is_none())
