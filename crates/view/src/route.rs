@@ -187,10 +187,13 @@ fn route_flags(body: &RouteBody, prefix: IpNet, follows: Option<u8>, view: &View
         | match (&body.next_hops, prefix) {
             (NextHops::One(hop), _) => hop_flags(hop, follows, view),
             (NextHops::None, _) | (_, IpNet::V6(_)) => 0,
-            (NextHops::Many(hops), IpNet::V4(_)) if follows.is_some() && body.nexthop_id.is_none() => hops
-                .iter()
-                .map(|hop| hop_flags(hop, follows, view))
-                .fold(hop_flag::DEAD | hop_flag::LINKDOWN, |all, of| all & of),
+            (NextHops::Many(hops), IpNet::V4(_))
+                if follows.is_some() && body.nexthop_id.is_none() =>
+            {
+                hops.iter()
+                    .map(|hop| hop_flags(hop, follows, view))
+                    .fold(hop_flag::DEAD | hop_flag::LINKDOWN, |all, of| all & of)
+            }
             _ => 0,
         }
 }

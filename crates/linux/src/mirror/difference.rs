@@ -12,7 +12,7 @@ use std::sync::Arc;
 use super::normalise::{self, Over};
 use table::row::address;
 use table::row::neighbour::{flag, state};
-use table::row::route::protocol;
+use table::row::route::{hop_flag, protocol};
 use table::{
     AF_INET, AF_INET6, Address, AddressKey, Change, FdbEntry, Link, Neighbour, Nexthop, Pair,
     Placement, RouteBody, RouteRef, Rule, Tables, pairs,
@@ -363,9 +363,9 @@ fn by_priority(tables: &Tables) -> BTreeMap<(u8, u32), Vec<&Arc<Rule>>> {
     all
 }
 
-type Place = (u32, ipnet::IpNet, u8, u32);
+type PlaceOfRun = (u32, ipnet::IpNet, u8, u32);
 
-fn place(route: &RouteRef<'_>) -> Place {
+fn place(route: &RouteRef<'_>) -> PlaceOfRun {
     (route.table, route.prefix, route.tos, route.metric)
 }
 
@@ -422,7 +422,7 @@ fn run(
         whole && !is_listed && !may_be_hidden(route)
     };
     for route in current.iter().filter(is_gone) {
-        let is_drift = !has.has_but_for_expiry(route, over);
+        let is_drift = !has.has_but_for_silent(route, over);
         to.add(&(), Change::DeleteRoute(route.to_shared()), is_drift);
     }
     let is_in_order = !whole || in_order(&had, fresh, over);
@@ -436,7 +436,7 @@ fn run(
             to.add(&(), Change::DeleteRoute(old.to_shared()), true);
         }
         let row = route.with_body((**route.body).clone());
-        let is_drift = !had.has_but_for_expiry(route, over);
+        let is_drift = !had.has_but_for_silent(route, over);
         to.add(&current, Change::PutRoute(row, Placement::Last), is_drift);
     }
 }
@@ -481,19 +481,31 @@ fn in_order(current: &Bodies, fresh: &[RouteRef<'_>], over: Over<'_>) -> bool {
 /// The bodies of a run, to be found by what they say: a run may be long,
 /// and differ in the middle.
 struct Bodies {
-    /// Bodies without what [`same_body`] passes over; where they stand, and
-    /// until when they hold.
-    places: HashMap<RouteBody, Vec<(usize, Option<u64>)>>,
+    /// Bodies without what changes in silence, and where they stand.
+    places: HashMap<RouteBody, Vec<Place>>,
+}
+
+/// Where a body stands, and what of it changes in silence.
+struct Place {
+    at: usize,
+    until: Option<u64>,
+    /// Which hops have the mark [`hop_flag::UNMARKED`].
+    unmarked: Vec<bool>,
 }
 
 impl Bodies {
     /// O(routes).
     fn of(run: &[RouteRef<'_>], over: Over<'_>) -> Self {
         let mut places: HashMap<_, Vec<_>> = HashMap::new();
-        for (place, route) in run.iter().enumerate() {
+        for (at, route) in run.iter().enumerate() {
+            let (body, unmarked) = lasting(route.body, over);
             let until = route.body.expires_at_millis;
-            let same = places.entry(comparable(route.body, over)).or_default();
-            same.push((place, until));
+            let place = Place {
+                at,
+                until,
+                unmarked,
+            };
+            places.entry(body).or_default().push(place);
         }
         Self { places }
     }
@@ -501,22 +513,38 @@ impl Bodies {
     /// Where bodies like this one stand, in their order.
     fn like(&self, body: &RouteBody, over: Over<'_>) -> impl Iterator<Item = usize> {
         let until = body.expires_at_millis;
-        let same = self.places.get(&comparable(body, over));
-        let same = same.into_iter().flatten();
-        same.filter(move |(_, other)| same_time(*other, until))
-            .map(|(place, _)| *place)
+        let (body, unmarked) = lasting(body, over);
+        let same = self.places.get(&body).into_iter().flatten();
+        same.filter(move |other| same_time(other.until, until) && other.unmarked == unmarked)
+            .map(|place| place.at)
     }
 
-    /// Whether there is the same route to a prefix of a link's IPv6 address,
-    /// with another expiry. What is done to the link's other addresses of
-    /// that prefix changes it without a word, and not always to their
-    /// lifetime (`fib6_add_rt2node`, `modify_prefix_route`,
-    /// `cleanup_prefix_route`).
-    fn has_but_for_expiry(&self, route: &RouteRef<'_>, over: Over<'_>) -> bool {
-        over.family == AF_INET6
-            && route.body.protocol == protocol::KERNEL
-            && self.places.contains_key(&comparable(route.body, over))
+    /// Whether there is the same route but for what changes in silence.
+    ///
+    /// What is done to a link's other IPv6 addresses of a prefix changes how
+    /// long the route to it lasts, and not always to their lifetime
+    /// (`fib6_add_rt2node`, `modify_prefix_route`, `cleanup_prefix_route`).
+    /// When the kernel looked at a carrier is not always told
+    /// ([`super::silent::is_noticed`]).
+    fn has_but_for_silent(&self, route: &RouteRef<'_>, over: Over<'_>) -> bool {
+        let may_differ = over.family == AF_INET || route.body.protocol == protocol::KERNEL;
+        may_differ && self.places.contains_key(&lasting(route.body, over).0)
     }
+}
+
+/// A body without what changes in silence, and which of its hops have a mark
+/// that does.
+fn lasting(body: &RouteBody, over: Over<'_>) -> (RouteBody, Vec<bool>) {
+    let mut body = comparable(body, over);
+    let hops = body.next_hops.as_mut_slice().iter_mut();
+    let unmarked = hops
+        .map(|hop| {
+            let is_unmarked = hop.flags & hop_flag::UNMARKED != 0;
+            hop.flags &= !hop_flag::UNMARKED;
+            is_unmarked
+        })
+        .collect();
+    (body, unmarked)
 }
 
 /// A body without what is no difference.

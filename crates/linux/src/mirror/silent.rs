@@ -325,11 +325,14 @@ pub(crate) fn v6_address_gone(
 
 /// Whether the kernel looks at the carrier of a link that became what is told
 /// (`fib_netdev_event`, `NETDEV_CHANGE`): it goes up or down, its carrier
-/// comes or goes, which it shows at once and looks at later (`linkwatch`), or
-/// something is set of it that makes no event of its own
-/// (`netdev_state_change` of `do_setlink`).
+/// comes or goes, which it shows at once and looks at later (`linkwatch`),
+/// another flag is set (`__dev_notify_flags`), or something is that makes no
+/// event of its own (`netdev_state_change` of `do_setlink`).
 pub(crate) fn is_noticed(before: &Link, now: &Link) -> bool {
-    let state = |link: &Link| (link.is_up(), link.has_carrier(), link.oper_state);
+    let state = |link: &Link| {
+        let flags = link.flags & !(link_flag::PROMISC | link_flag::ALLMULTI);
+        (flags, link.oper_state)
+    };
     let of_state = Link {
         alias: now.alias.clone(),
         group: now.group,
