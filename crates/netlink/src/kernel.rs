@@ -33,6 +33,7 @@ pub(crate) mod ifla {
     pub(crate) const TSO_MAX_SEGS: u16 = 60;
     pub(crate) const ALLMULTI: u16 = 61;
     pub(crate) const LINK_NETNSID: u16 = 37;
+    pub(crate) const PROTO_DOWN: u16 = 39;
     pub(crate) const MIN_MTU: u16 = 50;
     pub(crate) const MAX_MTU: u16 = 51;
     pub(crate) const PROP_LIST: u16 = 52;

@@ -379,7 +379,9 @@ impl Tables {
     /// (`AF_INET`, `AF_INET6`): it is not dead, and its link is usable.
     pub fn is_usable(&self, hop: &NextHop, family: u8) -> bool {
         let link = self.named_links().get(hop.link);
-        hop.flags & hop_flag::DEAD == 0 && link.is_none_or(|link| link.is_usable(family))
+        let is_unmarked = hop.flags & hop_flag::UNMARKED != 0;
+        hop.flags & hop_flag::DEAD == 0
+            && link.is_none_or(|link| link.is_usable(family) || is_unmarked && link.is_up())
     }
 
     /// Whether an address is one of the host's own.

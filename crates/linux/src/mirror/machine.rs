@@ -415,6 +415,7 @@ impl Machine {
         stash: &[u8],
         now_millis: u64,
     ) -> Found {
+        fresh.replay();
         let _ = apply(&mut fresh, stash, now_millis);
         let mut whole = listed.whole;
         if listing.has_gap {

@@ -100,6 +100,8 @@ pub struct Link {
     /// Whether IPv4 packets that come in by it may leave by another
     /// (`net.ipv4.conf.*.forwarding`).
     pub forwards_v4: bool,
+    /// `IFLA_PROTO_DOWN`: held down by a protocol.
+    pub proto_down: bool,
 }
 
 /// Links with a lower MTU have no IPv6 (`IPV6_MIN_MTU`).
