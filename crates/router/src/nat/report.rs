@@ -127,6 +127,7 @@ fn name(verdict: Verdict) -> &'static str {
         Verdict::Denied => "denied",
         Verdict::TableFull => "table_full",
         Verdict::PortsExhausted => "ports_exhausted",
+        Verdict::OverQuota => "over_quota",
         Verdict::Malformed => "malformed",
         Verdict::FragmentWaiting => "fragment_waiting",
         Verdict::HelperRefused => "helper_refused",
