@@ -422,7 +422,8 @@ impl Nat {
         Ok(())
     }
 
-    /// Sets the range of alias ports; flows keep theirs.
+    /// Sets the range of alias ports; flows keep theirs. Blocks have theirs as
+    /// well.
     pub fn set_ports(&mut self, ports: RangeInclusive<u16>) -> Result<(), Error> {
         check_ports(&ports)?;
         self.ports.set_range(*ports.start(), *ports.end());

@@ -194,8 +194,8 @@ impl Shards {
             has_calls: config.helpers.has(Kind::Pptp),
         };
         shards.check_addresses(config, rules)?;
-        shards.check_ports(config)?;
         shards.check_blocks()?;
+        shards.check_ports(config)?;
         if shards.reckoning.is_some() && !classes.hosts.is_empty() {
             return Err(ShardsError::Reckoned);
         }

@@ -215,7 +215,13 @@ impl Pool {
         }
     }
 
-    /// A home for a new subscriber: of two at random the one with more free
+    /// Whether a home has a free block to give.
+    pub fn has_room(&self, home: u32) -> bool {
+        let home = self.homes.get(home as usize);
+        home.is_some_and(|home| home.is_open && home.free_blocks > 0)
+    }
+
+    /// A home with free blocks: of two at random the one with more free
     /// blocks, so that they fill alike. O(1).
     pub fn any_home(&mut self, random: &mut Random) -> Option<u32> {
         let open = self.available.len() as u32;

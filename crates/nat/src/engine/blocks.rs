@@ -21,6 +21,7 @@ use crate::clock::ticks;
 use crate::flow::{Ends, Flow, flag};
 use crate::mapping::{Mapping, mark};
 use crate::ports::MOST_TRIES;
+use crate::ranges::Ranges;
 use crate::{AddressRange, BlocksError, Config, State, Verdict};
 
 /// The mark of a port that counts, and is of no block.
@@ -134,7 +135,58 @@ impl Tracked {
     }
 }
 
+impl Config {
+    /// Whether its subscribers and blocks can be. O(addresses).
+    pub fn check_blocks(&self) -> Result<(), BlocksError> {
+        self.subscribers.check()?;
+        if let Some(blocks) = &self.blocks
+            && Reckoning::new(self)?.is_none()
+        {
+            crate::blocks::Layout::new(&self.ports, blocks, 0)?;
+        }
+        Ok(())
+    }
+}
+
 impl Nat {
+    /// Takes over what settings say of subscribers, blocks and exempt
+    /// destinations, as far as that can change: quotas, who is a subscriber,
+    /// how many blocks one may have and how long they rest. Flows stay.
+    /// Returns whether it was all; else the rest is for another engine.
+    pub fn set_subscribers(&mut self, config: &Config) -> bool {
+        self.exempt = Ranges::new(&config.exempt);
+        self.config.exempt.clone_from(&config.exempt);
+        let (former, next) = (&self.config.subscribers, &config.subscribers);
+        let is_tracked = self.tracked.is_some();
+        let mut is_whole = (former.bits, former.most) == (next.bits, next.most);
+        is_whole &= is_tracked || !next.quotas.are_any() && next.inside.is_empty();
+        match (&self.config.blocks, &config.blocks) {
+            (None, None) => {}
+            (Some(former), Some(next)) => is_whole &= is_alike(former, next),
+            _ => is_whole = false,
+        }
+        if is_tracked {
+            self.config.subscribers.quotas = next.quotas;
+        }
+        let is_reckoned = |of: &Option<Blocks>| {
+            of.as_ref()
+                .is_some_and(|blocks| blocks.deterministic.is_some())
+        };
+        if is_reckoned(&self.config.blocks) {
+            is_whole &= self.config.subscribers.inside == next.inside;
+        } else if is_tracked {
+            self.config.subscribers.inside.clone_from(&next.inside);
+            self.inside = Ranges::new(&next.inside);
+        }
+        if let (Some(blocks), Some(next)) = (&mut self.config.blocks, &config.blocks) {
+            blocks.most = next.most;
+            blocks.active_secs = next.active_secs;
+            blocks.hold_down_secs = next.hold_down_secs;
+            blocks.interim_secs = next.interim_secs;
+        }
+        is_whole
+    }
+
     /// The subscriber that a new flow of a source (memory order) counts for;
     /// `None`: there is no such thing, or it is none.
     pub(super) fn new_subscriber(&mut self, source: u32) -> Result<Option<u32>, Verdict> {
@@ -194,6 +246,9 @@ impl Nat {
 
     fn settled(&mut self, name: u32) -> Option<u32> {
         let now = self.clock.now();
+        // The same one again, wherever that has room.
+        let usual = self.entry(name).map(|entry| entry.address.to_be());
+        let usual = usual.and_then(|address| self.usual_for(address));
         let tracked = self.tracked.as_mut()?;
         let pool = tracked.pool.as_mut()?;
         let entry = tracked.subscribers.get_mut(name)?;
@@ -204,7 +259,11 @@ impl Nat {
             }
         }
         let home = match &pool.reckoning {
-            None => pool.any_home(&mut self.random)?,
+            None => {
+                let usual = pool.home_of(usual?, &mut self.random);
+                let has_room = usual.filter(|home| pool.has_room(*home));
+                has_room.or_else(|| pool.any_home(&mut self.random))?
+            }
             Some(reckoning) => {
                 let (slot, alias) = reckoning.place(entry.address)?;
                 let home = pool.home_of(super::word(alias), &mut self.random)?;
@@ -679,6 +738,13 @@ impl Nat {
             ports: ports.unwrap_or((0, 0)),
         });
     }
+}
+
+/// Whether blocks have the same ports.
+fn is_alike(former: &Blocks, next: &Blocks) -> bool {
+    former.size == next.size
+        && former.reserved == next.reserved
+        && former.deterministic == next.deterministic
 }
 
 /// Whether a flow in a state waits for its first answer.

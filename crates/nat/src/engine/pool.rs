@@ -20,6 +20,11 @@ impl Nat {
         {
             return Some(address);
         }
+        self.usual_for(inside)
+    }
+
+    /// The alias address of an inside one by its hash alone.
+    pub(super) fn usual_for(&self, inside: u32) -> Option<u32> {
         if let [only] = self.pool.as_slice() {
             return Some(*only);
         }
