@@ -1,4 +1,4 @@
-//! `fingerpost nat`: its two commands, one of the router and one of the
+//! `fingerpost nat`: its commands, those of the router and one of the
 //! benchmarks. Called by the command line.
 
 use std::process::ExitCode;
@@ -10,6 +10,8 @@ use clap::{ArgMatches, Command, FromArgMatches, Subcommand};
 pub enum Nat {
     /// Translate a capture file, or between two TUN devices
     Run(router::nat::Run),
+    /// Ask whose an outside port is or was, or which ports somebody has
+    Who(router::nat::Who),
     /// Measure the engine: no packet leaves this process
     Bench(traffic::bench::Bench),
 }
@@ -31,6 +33,7 @@ pub fn parse(matches: &ArgMatches) -> Result<Nat, clap::Error> {
 pub fn run(nat: &Nat) -> anyhow::Result<ExitCode> {
     match nat {
         Nat::Run(arguments) => router::nat::run(arguments),
+        Nat::Who(who) => router::nat::run_who(who),
         Nat::Bench(arguments) => traffic::bench::run(arguments),
     }
 }

@@ -1,10 +1,13 @@
 //! `fingerpost nat run`: a capture file, or two TUN devices, through the
-//! engine. Called by the command line, and for its rules by `forward`.
+//! engine; `nat who`: whose an alias port is or was. Called by the command
+//! line, and for its rules by `forward`.
 
 mod capture;
+mod log;
 mod report;
 mod settings;
 mod tun;
+mod who;
 
 use std::io;
 use std::path::PathBuf;
@@ -15,6 +18,10 @@ use clap::{ArgGroup, Args, ValueHint};
 use dataplane::Buffer;
 use tracing::{info, warn};
 
+pub use who::{Who, run as run_who};
+
+use log::record::What;
+use log::{Log, Options};
 use report::Report;
 use settings::Settings;
 use tun::OnSignal;
@@ -47,6 +54,8 @@ pub struct Run {
     tun: Option<Vec<String>>,
     #[command(flatten)]
     settings: Settings,
+    #[command(flatten)]
+    log: Options,
     /// The statistics as one JSON object
     #[arg(short, long)]
     json: bool,
@@ -65,7 +74,7 @@ pub fn engines_by_rules(path: &std::path::Path, parts: u16) -> anyhow::Result<Ve
 
 /// Runs it to the end: of the capture, or by Ctrl-C.
 pub fn run(arguments: &Run) -> anyhow::Result<ExitCode> {
-    let mut nat = arguments.settings.engine()?;
+    let mut nat = arguments.settings.engine_with(arguments.log.events())?;
     let mut report = Report::default();
     match (&arguments.pcap_in, arguments.tun.as_deref()) {
         (Some(input), _) => {
@@ -78,12 +87,23 @@ pub fn run(arguments: &Run) -> anyhow::Result<ExitCode> {
                 reload: &|nat| reload(arguments, nat),
                 print: &|nat, report| print_so_far(arguments, nat, report),
             };
-            tun::run(&mut nat, inside, outside, &on_signal, &mut report)?;
+            let log = arguments.log.open()?;
+            log.mark(What::Started);
+            let devices = [inside.as_str(), outside.as_str()];
+            let run = tun::run(&mut nat, devices, &on_signal, &log, &mut report);
+            report.places = end(log);
+            run?;
         }
         (None, _) => anyhow::bail!("give --pcap-in FILE or --tun INSIDE OUTSIDE"),
     }
     print(arguments, &nat, &mut report)?;
     Ok(ExitCode::SUCCESS)
+}
+
+/// Ends what records are written to, and says what became of them.
+fn end(log: Log) -> Vec<log::Told> {
+    log.mark(What::Stopped);
+    log.end()
 }
 
 fn print(arguments: &Run, nat: &::nat::Nat, report: &mut Report) -> anyhow::Result<()> {

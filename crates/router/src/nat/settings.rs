@@ -86,6 +86,9 @@ pub struct Settings {
     /// Says nothing about rules that are taken
     #[arg(skip)]
     is_silent: bool,
+    /// Room for events: of blocks, of sessions
+    #[arg(skip)]
+    events: (usize, usize),
     /// Packets are routed as well: the machine has other addresses, and
     /// hosts with addresses of their own
     #[arg(skip)]
@@ -141,6 +144,7 @@ impl Settings {
             max_flows: None,
             seed: None,
             is_silent: false,
+            events: (0, 0),
             is_router: true,
         }
     }
@@ -154,6 +158,20 @@ impl Settings {
             .iter()
             .filter_map(|(address, len)| Ipv4Net::new(*address, *len).ok());
         private.collect()
+    }
+
+    /// The same with room for events of blocks and of sessions.
+    pub fn engine_with(&self, events: (usize, usize)) -> anyhow::Result<Nat> {
+        let with = Self {
+            events,
+            ..self.clone()
+        };
+        with.engine()
+    }
+
+    /// The settings of the engine, without its rules.
+    pub fn config(&self) -> anyhow::Result<Config> {
+        self.read().map(|(config, _)| config)
     }
 
     /// The engine, with its rules.
@@ -206,7 +224,7 @@ impl Settings {
     /// ports, modes and timeouts, and keeps its flows; where something is
     /// wrong, nothing changes.
     pub fn reload(&self, nat: &mut Nat) -> anyhow::Result<()> {
-        let (config, rules) = self.read()?;
+        let (mut config, rules) = self.read()?;
         let former = nat.config().clone();
         if let Some(blocks) = &former.blocks
             && (former.ports != config.ports
@@ -231,6 +249,8 @@ impl Settings {
                 "what is new of subscribers' prefixes, max_subscribers, the size of blocks, reserve_ports and deterministic is for the next start"
             );
         }
+        config.limits.block_events = former.limits.block_events;
+        config.limits.events = former.limits.events;
         let is_whole = former.limits == config.limits
             && former.helpers == config.helpers
             && former.pooling == config.pooling
@@ -248,6 +268,7 @@ impl Settings {
     fn read(&self) -> anyhow::Result<(Config, Rules)> {
         let mut config = Config::new(&[]);
         config.limits.max_flows = DEFAULT_MAX_FLOWS;
+        (config.limits.block_events, config.limits.events) = self.events;
         config.seed = self.seed.unwrap_or_else(|| RandomState::new().hash_one(0));
         let mut rules = Vec::new();
         let mut said = None;

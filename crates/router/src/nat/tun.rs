@@ -14,6 +14,7 @@ use rustix::time::{ClockId, clock_gettime};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGUSR1};
 use signal_hook::low_level::pipe;
 
+use super::log::Log;
 use super::report::Report;
 use super::{engine_room, settle_len, total_len};
 
@@ -51,9 +52,9 @@ struct Signals {
 /// Translates between the devices until SIGINT or SIGTERM.
 pub fn run(
     nat: &mut Nat,
-    inside: &str,
-    outside: &str,
+    [inside, outside]: [&str; 2],
     on_signal: &OnSignal<'_>,
+    log: &Log,
     report: &mut Report,
 ) -> anyhow::Result<()> {
     let mut signals = Signals {
@@ -76,7 +77,7 @@ pub fn run(
         &mut outside,
         &mut moving,
         (&mut signals, on_signal),
-        report,
+        (log, report),
     );
     for (name, tun) in [("inside", &inside), ("outside", &outside)] {
         let name = format!("{name} {}", tun.name());
@@ -110,9 +111,10 @@ fn shuttle(
     outside: &mut Tun,
     moving: &mut Moving,
     (signals, on_signal): (&mut Signals, &OnSignal<'_>),
-    report: &mut Report,
+    (log, report): (&Log, &mut Report),
 ) -> anyhow::Result<()> {
     loop {
+        log.take(nat, now_millis());
         let is_idle = !wait(inside, outside, signals)?;
         if has_come(&mut signals.end) {
             return Ok(());
