@@ -12,6 +12,7 @@ mod incoming;
 mod listing;
 mod mapped;
 mod outgoing;
+mod overview;
 mod pending_segments;
 mod pool;
 mod port;

@@ -73,5 +73,5 @@ pub use ranges::AddressRange;
 pub use shards::{Owner, Shards, ShardsError};
 pub use statistics::Statistics;
 pub use verdict::{Direction, Packet, Verdict};
-pub use view::{Cursor, FlowView, MappingView, State};
+pub use view::{BlockView, Cursor, FlowView, MappingView, PoolView, State, SubscriberView};
 pub use work::Work;

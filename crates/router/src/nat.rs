@@ -3,6 +3,7 @@
 //! line, and for its rules by `forward`.
 
 mod capture;
+mod control;
 mod log;
 mod report;
 mod settings;
@@ -18,13 +19,14 @@ use clap::{ArgGroup, Args, ValueHint};
 use dataplane::Buffer;
 use tracing::{info, warn};
 
+pub use control::client::{Clear, Reload, Show, clear, reload as run_reload, show};
 pub use who::{Who, run as run_who};
 
 use log::record::What;
 use log::{Log, Options};
 use report::Report;
 use settings::Settings;
-use tun::OnSignal;
+use tun::{Asked, OnSignal};
 
 const AFTER_HELP: &str = "\
 A capture holds packets of both directions: one with an inside source is
@@ -56,6 +58,9 @@ pub struct Run {
     settings: Settings,
     #[command(flatten)]
     log: Options,
+    /// A socket for `nat show`, `nat clear`, `nat reload` and `nat who`
+    #[arg(long, value_name = "PATH", value_hint = ValueHint::FilePath, requires = "tun")]
+    control: Option<PathBuf>,
     /// The statistics as one JSON object
     #[arg(short, long)]
     json: bool,
@@ -83,6 +88,8 @@ pub fn run(arguments: &Run) -> anyhow::Result<ExitCode> {
             capture::run(&mut nat, input, output, inside, &mut report)?;
         }
         (None, Some([inside, outside])) => {
+            let control = arguments.control.as_deref().map(control::server::open);
+            let (_door, mut jobs) = control.transpose()?.unzip();
             let on_signal = OnSignal {
                 reload: &|nat| reload(arguments, nat),
                 print: &|nat, report| print_so_far(arguments, nat, report),
@@ -90,7 +97,11 @@ pub fn run(arguments: &Run) -> anyhow::Result<ExitCode> {
             let log = arguments.log.open()?;
             log.mark(What::Started);
             let devices = [inside.as_str(), outside.as_str()];
-            let run = tun::run(&mut nat, devices, &on_signal, &log, &mut report);
+            let mut asked = Asked {
+                jobs: jobs.as_mut(),
+                log: &log,
+            };
+            let run = tun::run(&mut nat, devices, &on_signal, &mut asked, &mut report);
             report.places = end(log);
             run?;
         }
@@ -122,11 +133,13 @@ fn print_so_far(arguments: &Run, nat: &::nat::Nat, report: &mut Report) {
 }
 
 /// Reads the rules again; with a wrong one all stays as it was.
-fn reload(arguments: &Run, nat: &mut ::nat::Nat) {
-    match arguments.settings.reload(nat) {
+fn reload(arguments: &Run, nat: &mut ::nat::Nat) -> Result<(), String> {
+    let read = arguments.settings.reload(nat);
+    match &read {
         Ok(()) => info!("the rules were read again"),
         Err(error) => warn!("the rules stay as they were: {error:#}"),
     }
+    read.map_err(|error| format!("{error:#}"))
 }
 
 /// The packet with the room behind it for the engine; without, when it is

@@ -4,7 +4,7 @@
 
 use std::io::{self, Write};
 use std::net::Ipv4Addr;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -14,13 +14,14 @@ use nat::{AddressRange, PortSet, Reckoning};
 use serde_json::{Value, json};
 use words::calendar;
 
+use super::control::{client, shown};
 use super::log::journal::{self, Asked};
 use super::log::record::Record;
 use super::settings::Settings;
 
 const AFTER_HELP: &str = "\
 ADDRESS:PORT asks whose an outside port is; an inside ADDRESS alone asks which
-outside ports it has. A journal is what `nat run --log-journal DIR` writes;
+outside ports it has. `--control` asks what runs; a journal is what `nat run --log-journal DIR` writes;
 with rules that have `deterministic` ports are reckoned, without any log.
   fingerpost nat who 192.0.2.1:40000 --at 2026-11-24T14:05:00Z --journal /var/log/nat
   fingerpost nat who 100.64.3.9 --rules nat.conf
@@ -37,8 +38,11 @@ pub struct Who {
     /// At which time (RFC 3339, with its zone) [default: now]
     #[arg(long, value_name = "TIME", value_parser = at, allow_hyphen_values = true)]
     at: Option<u64>,
+    /// The control socket of a translation that runs
+    #[arg(long, value_name = "PATH", value_hint = ValueHint::FilePath, conflicts_with = "at")]
+    control: Option<PathBuf>,
     /// The directory of a journal
-    #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath, required_unless_present = "rules")]
+    #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath, required_unless_present_any = ["rules", "control"])]
     journal: Option<PathBuf>,
     /// Rules by which ports can be reckoned
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
@@ -78,6 +82,9 @@ struct Found {
 
 /// Answers.
 pub fn run(who: &Who) -> anyhow::Result<ExitCode> {
+    if let Some(control) = &who.control {
+        return running(who, control);
+    }
     privileges::give_up().context("giving up privileges")?;
     let mut found = Vec::new();
     if let Some(path) = &who.rules {
@@ -121,11 +128,35 @@ pub fn run(who: &Who) -> anyhow::Result<ExitCode> {
     }
 }
 
+/// Asks a translation that runs.
+fn running(who: &Who, control: &Path) -> anyhow::Result<ExitCode> {
+    let Asked::Port(alias, port) = who.asked else {
+        bail!("for what an inside address has: nat show blocks --inside ADDRESS");
+    };
+    let found = client::who(control, alias, port)?;
+    let mut out = io::stdout().lock();
+    for row in &found {
+        let line = if who.json {
+            row.to_string()
+        } else {
+            shown::line(row)
+        };
+        writeln!(out, "{line}").context("writing the answer")?;
+    }
+    match found.is_empty() {
+        true => {
+            eprintln_note("nobody has it")?;
+            Ok(ExitCode::FAILURE)
+        }
+        false => Ok(ExitCode::SUCCESS),
+    }
+}
+
 fn eprintln_note(note: &str) -> anyhow::Result<()> {
     writeln!(io::stderr(), "fingerpost: {note}").context("writing a note")
 }
 
-fn reckoned(who: &Who, path: &std::path::Path) -> anyhow::Result<Option<Found>> {
+fn reckoned(who: &Who, path: &Path) -> anyhow::Result<Option<Found>> {
     let config = Settings::of_rules(path).config()?;
     let reckoning = Reckoning::new(&config).with_context(|| path.display().to_string())?;
     let Some(reckoning) = reckoning else {

@@ -575,3 +575,57 @@ fn counters_and_blocks_agree_whatever_is_done() {
         assert!(statistics.blocks <= fixed, "seed {seed}: {statistics:?}");
     }
 }
+
+#[test]
+fn who_has_what_is_listed_in_pieces_while_it_changes() {
+    let mut nat = Nat::new(with_blocks(64, 2)).unwrap();
+    for number in 0..300 {
+        let (verdict, _) = out(&mut nat, (host(number), 1), (REMOTE, 5_300), 0);
+        assert_eq!(verdict, Verdict::Translated);
+    }
+    let mut subscribers = Vec::new();
+    let mut cursor = Some(Cursor::default());
+    while let Some(from) = cursor {
+        cursor = nat.subscribers(from, 7, &mut |view| subscribers.push(*view));
+    }
+    assert_eq!(subscribers.len(), 300);
+    assert!(
+        subscribers
+            .iter()
+            .all(|of| of.sessions == [0, 1, 0] && of.blocks == 1)
+    );
+    let mut blocks = Vec::new();
+    let mut cursor = Some(Cursor::default());
+    while let Some(from) = cursor {
+        cursor = nat.blocks(from, 50, &mut |view| blocks.push(*view));
+        // Meanwhile others come and go.
+        out(
+            &mut nat,
+            (host(1_000 + blocks.len() as u32), 1),
+            (REMOTE, 53),
+            0,
+        );
+    }
+    let first: BTreeSet<_> = blocks.iter().map(|block| block.subscriber.first).collect();
+    assert!((0..300).all(|number| first.contains(&host(number))));
+    for block in &blocks {
+        let (first, last) = block.ports.unwrap();
+        assert_eq!(
+            nat.block_of(block.alias, first).unwrap().subscriber,
+            block.subscriber
+        );
+        assert_eq!(last - first, 63);
+    }
+    let mut pools = Vec::new();
+    assert_eq!(
+        nat.pools(Cursor::default(), 10, &mut |view| pools.push(*view)),
+        None
+    );
+    assert_eq!(pools.len(), 1);
+    assert_eq!((pools[0].blocks, pools[0].is_open), (512, true));
+    let before = nat.statistics().flows;
+    let mut fits = |flow: &FlowView| flow.inside == IpAddr::from(host(7));
+    let (next, ended) = nat.end_flows(Cursor::default(), usize::MAX, &mut fits);
+    assert_eq!((next, ended, nat.statistics().flows), (None, 1, before - 1));
+    audit(&nat);
+}

@@ -236,3 +236,57 @@ fn put_record(message: &mut Vec<u8>, record: &Record) {
     put(message, &record.remote_port.to_be_bytes());
     put(message, &[record.protocol]);
 }
+
+#[cfg(test)]
+mod tests {
+    use std::net::UdpSocket;
+
+    use super::super::stream::To;
+    use super::*;
+
+    #[test]
+    fn messages_have_templates_first_and_lengths_that_are_right() {
+        let collector = UdpSocket::bind("127.0.0.1:0").unwrap();
+        collector
+            .set_read_timeout(Some(Duration::from_secs(10)))
+            .unwrap();
+        let to = To::Udp(collector.local_addr().unwrap());
+        let mut ipfix = Ipfix::new(Connection::new(to), 5);
+        let mut records = Vec::new();
+        for number in 0..200_u16 {
+            let what = [What::Taken, What::SessionMade, What::Started][usize::from(number % 3)];
+            let mut record = Record::mark(1_795_317_300_042, what);
+            record.ports = (number, number + 1);
+            records.push(record);
+        }
+        assert!(ipfix.write(&records).is_ok());
+        let told = records.iter().filter(|record| template(record).is_some());
+        let expected = told.count();
+        let mut data = 0;
+        let mut templates = 0;
+        while data < expected {
+            let mut buffer = [0; 2_000];
+            let len = collector.recv(&mut buffer).unwrap();
+            assert!(len <= MESSAGE_BYTES);
+            let word = |at: usize| u16::from_be_bytes([buffer[at], buffer[at + 1]]);
+            assert_eq!((word(0), usize::from(word(2))), (10, len));
+            assert_eq!(
+                u32::from_be_bytes(buffer[8..12].try_into().unwrap()),
+                data as u32
+            );
+            let mut at = 16;
+            while at < len {
+                let (set, set_len) = (word(at), usize::from(word(at + 2)));
+                if set == 2 {
+                    assert_eq!((at, data), (16, 0));
+                    templates += 1;
+                } else {
+                    assert_eq!((set_len - 4) % len_of(set), 0);
+                    data += (set_len - 4) / len_of(set);
+                }
+                at += set_len;
+            }
+        }
+        assert_eq!((data, templates), (expected, 1));
+    }
+}

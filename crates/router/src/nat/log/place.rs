@@ -150,6 +150,9 @@ impl Emptying {
     }
 
     fn run(mut self, records: &Receiver<Record>) {
+        if let Err(error) = privileges::give_up() {
+            warn!("{}: giving up privileges: {error}", self.name);
+        }
         let mut batch = Vec::with_capacity(AT_ONCE);
         let mut ticked = Instant::now();
         let mut is_over = false;
@@ -223,5 +226,98 @@ impl Emptying {
                 self.name
             );
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::mpsc;
+
+    use super::super::record::What;
+    use super::*;
+
+    fn record() -> Record {
+        Record::mark(1, What::Taken)
+    }
+
+    /// Takes as many records as it is allowed to, and then fails.
+    struct Allowed {
+        allowed: Receiver<usize>,
+        taken: mpsc::Sender<usize>,
+    }
+
+    impl Writer for Allowed {
+        fn write(&mut self, records: &[Record]) -> Result<(), Failed> {
+            let allowed = self.allowed.recv().unwrap_or(usize::MAX);
+            let written = allowed.min(records.len());
+            let _ = self.taken.send(written);
+            if written == records.len() {
+                return Ok(());
+            }
+            let error = "no room".to_owned();
+            Err(Failed { written, error })
+        }
+
+        fn tick(&mut self) -> Result<(), String> {
+            Ok(())
+        }
+    }
+
+    fn place() -> (Place, mpsc::Sender<usize>, Receiver<usize>) {
+        let (allow, allowed) = mpsc::channel();
+        let (taken, seen) = mpsc::channel();
+        let writer = Box::new(Allowed { allowed, taken });
+        let place = Place::start("a test".to_owned(), writer).unwrap();
+        (place, allow, seen)
+    }
+
+    #[test]
+    fn who_hands_a_record_never_waits_and_what_finds_no_room_is_counted() {
+        let (place, allow, _seen) = place();
+        // The thread waits in its first write: one batch is with it.
+        let many = RING + 10 * AT_ONCE;
+        for _ in 0..many {
+            place.hand(record());
+        }
+        drop(allow);
+        let told = place.end();
+        assert_eq!(told.handed, many as u64);
+        assert!(told.lost >= 9 * AT_ONCE as u64, "{told:?}");
+        assert_eq!(told.written + told.lost, told.handed);
+    }
+
+    #[test]
+    fn what_failed_is_tried_again_from_where_it_stopped() {
+        let (place, allow, seen) = place();
+        for _ in 0..10 {
+            place.hand(record());
+        }
+        let mut taken = 0;
+        for allowed in [0, 0, usize::MAX] {
+            allow.send(allowed).unwrap();
+            taken += seen.recv().unwrap();
+        }
+        while taken < 10 {
+            allow.send(1).unwrap();
+            taken += seen.recv().unwrap();
+        }
+        drop(allow);
+        let told = place.end();
+        assert_eq!((told.written, told.lost), (10, 0), "{told:?}");
+        assert!(told.failures >= 2, "{told:?}");
+    }
+
+    #[test]
+    fn at_the_end_nobody_waits_for_a_place_that_is_away() {
+        let (place, allow, seen) = place();
+        place.hand(record());
+        place.hand(record());
+        for _ in 0..200 {
+            let _ = allow.send(0);
+        }
+        seen.recv().unwrap();
+        let told = place.end();
+        assert_eq!(told.written, 0);
+        assert_eq!(told.lost, 2, "{told:?}");
     }
 }
