@@ -10,7 +10,6 @@
 //!   configured.
 
 mod ahead;
-mod calendar;
 mod command;
 mod files;
 mod playing;
