@@ -22,10 +22,10 @@ use crate::decode::Item;
 use crate::malformed::TooLong;
 
 pub use address::address;
-pub use link::{LinkSettings, delete_link, delete_link_group, link, set_link};
+pub use link::{LinkNetns, LinkSettings, delete_link, delete_link_group, link, set_link};
 pub use neighbour::{fdb, neighbour};
 pub use new_link::{
-    KindError, LINK_KINDS, LinkEnd, LinkKind, LinkNetns, NewLink, kind_of_words, new_link,
+    KindError, LINK_KINDS, LinkEnd, LinkKind, NewLink, kind_of_words, new_link,
 };
 pub use nexthop::nexthop;
 pub use request::Request;

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use table::row::address::flag;
 use table::{AF_INET, AF_INET6, Address, Link};
 
+use crate::brief;
 use crate::column::Column;
 use crate::context::View;
 use crate::fields::{Value, Visit, push_name, push_plain};
@@ -182,7 +183,7 @@ fn push_lifetime(out: &mut Vec<u8>, secs: u64) {
 }
 
 fn head_of(view: &View<'_>) -> HeadOf {
-    if view.family == Some(AF_INET6) {
+    if view.family == Some(AF_INET6) && !view.of_one_link {
         HeadOf::Ipv6Addresses
     } else {
         HeadOf::Addresses
@@ -215,11 +216,16 @@ impl Show for OnLink<'_> {
     }
 
     fn text(&self, view: &View<'_>, out: &mut Vec<u8>) {
-        if view.oneline {
+        if view.brief {
+            return brief::addresses(self.link, self.addresses, view, out);
+        }
+        if view.lines_of_addresses() {
             for address in self.addresses {
-                push_u64(out, self.link.index.into());
-                out.extend_from_slice(b": ");
-                out.extend_from_slice(self.link.name.as_bytes());
+                if view.oneline {
+                    push_u64(out, self.link.index.into());
+                    out.extend_from_slice(b": ");
+                    out.extend_from_slice(self.link.name.as_bytes());
+                }
                 text(address, view, out);
             }
             return;

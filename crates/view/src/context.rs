@@ -44,6 +44,12 @@ pub(crate) struct View<'a> {
     pub details: bool,
     pub statistics: bool,
     pub oneline: bool,
+    pub brief: bool,
+    /// One link is asked for by name, which `ip` asks the kernel for by
+    /// itself.
+    pub of_one_link: bool,
+    /// Addresses are picked by their label: `ip` leaves out their links.
+    pub by_label: bool,
     pub hidden: Hidden,
     /// For addresses: of which family only.
     pub family: Option<u8>,
@@ -61,10 +67,16 @@ impl<'a> View<'a> {
             links: context.links,
             tables: context.tables,
             now_millis: context.now_millis,
-            names: context.names,
+            names: match output.numeric {
+                true => &words::NUMBERS,
+                false => context.names,
+            },
             details: output.details,
             statistics: output.statistics,
             oneline: output.oneline,
+            brief: output.brief,
+            by_label: false,
+            of_one_link: false,
             hidden,
             family: None,
             met: Default::default(),
@@ -90,6 +102,11 @@ impl<'a> View<'a> {
     pub(crate) fn device(&self, index: u32) -> Name<'a> {
         self.link(index)
             .map_or(Name::Link(index), |link| Name::Known(&link.name))
+    }
+
+    /// Whether addresses are lines by themselves, without their link's.
+    pub(crate) fn lines_of_addresses(&self) -> bool {
+        (self.oneline || self.by_label) && !self.brief
     }
 
     /// What ends a line inside a row: `\` in one-line mode.

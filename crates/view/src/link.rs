@@ -6,6 +6,7 @@ use std::net::IpAddr;
 use table::row::link::{flag, hardware};
 use table::{Link, LinkCounters, LinkLayerAddress};
 
+use crate::brief;
 use crate::column::Column;
 use crate::context::View;
 use crate::fields::{Value, Visit, push_name, push_plain};
@@ -408,6 +409,9 @@ impl Show for Link {
     }
 
     fn text(&self, view: &View<'_>, out: &mut Vec<u8>) {
+        if view.brief {
+            return brief::link(self, view, out);
+        }
         head_text(self, HeadOf::Link, view, out);
         layer_text(self, view, out);
         if view.details {
@@ -439,6 +443,15 @@ fn pair(out: &mut Vec<u8>, key: &str, value: Value<'_>) {
 pub(crate) fn head_text(link: &Link, of: HeadOf, view: &View<'_>, out: &mut Vec<u8>) {
     push_u64(out, link.index.into());
     out.extend_from_slice(b": ");
+    name_text(link, view, out);
+    out.extend_from_slice(b": <");
+    push_flags(link, view, out);
+    out.extend_from_slice(b"> ");
+    rest_of_head(link, of, view, out);
+}
+
+/// The name, with that of the link below.
+pub(crate) fn name_text(link: &Link, view: &View<'_>, out: &mut Vec<u8>) {
     out.extend_from_slice(link.name.as_bytes());
     match (link.lower, link.lower_netns_id) {
         (None, _) => {}
@@ -452,7 +465,10 @@ pub(crate) fn head_text(link: &Link, of: HeadOf, view: &View<'_>, out: &mut Vec<
             push_name(out, name);
         }
     }
-    out.extend_from_slice(b": <");
+}
+
+/// The flags, with commas between.
+pub(crate) fn push_flags(link: &Link, view: &View<'_>, out: &mut Vec<u8>) {
     let mut first = true;
     each_flag(link, view, |name| {
         if !std::mem::take(&mut first) {
@@ -463,7 +479,9 @@ pub(crate) fn head_text(link: &Link, of: HeadOf, view: &View<'_>, out: &mut Vec<
             name => push_plain(out, name),
         }
     });
-    out.extend_from_slice(b"> ");
+}
+
+fn rest_of_head(link: &Link, of: HeadOf, view: &View<'_>, out: &mut Vec<u8>) {
     pair(out, "mtu ", Value::Number(link.mtu.into()));
     let whole = of != HeadOf::Ipv6Addresses;
     if let Some(qdisc) = link.qdisc.as_ref().filter(|_| whole) {
@@ -483,6 +501,16 @@ pub(crate) fn head_text(link: &Link, of: HeadOf, view: &View<'_>, out: &mut Vec<
         out.extend_from_slice(b"qlen ");
         push_u64(out, link.tx_queue_len.into());
     }
+}
+
+/// The operational state.
+pub(crate) fn push_oper_state(link: &Link, out: &mut Vec<u8>) {
+    push_plain(out, oper_state(link));
+}
+
+/// The link-layer address.
+pub(crate) fn push_lladdr_of(link: &Link, out: &mut Vec<u8>) {
+    push_plain(out, lladdr_value(link.hardware, &link.address));
 }
 
 /// The line of the link layer.

@@ -183,6 +183,18 @@ pub struct LinkSettings {
     pub tx_queue_len: Option<u32>,
     /// `IFLA_IFALIAS`; empty removes it.
     pub alias: Option<Box<str>>,
+    /// The namespace that it goes to.
+    pub netns: Option<LinkNetns>,
+    /// `IFLA_INET6_ADDR_GEN_MODE`.
+    pub addr_gen_mode: Option<u8>,
+    /// `IFLA_PROTO_DOWN`.
+    pub proto_down: Option<bool>,
+    /// `IFLA_GSO_MAX_SIZE`, bytes.
+    pub gso_max_size: Option<u32>,
+    /// `IFLA_GSO_MAX_SEGS`.
+    pub gso_max_segs: Option<u32>,
+    /// `IFLA_GRO_MAX_SIZE`, bytes.
+    pub gro_max_size: Option<u32>,
 }
 
 /// Appends `RTM_NEWLINK` that changes settings of the link with an index.
@@ -206,11 +218,25 @@ pub fn set_link(
         (ifla::MASTER, settings.master),
         (ifla::GROUP, settings.group),
         (ifla::TXQLEN, settings.tx_queue_len),
+        (ifla::GSO_MAX_SIZE, settings.gso_max_size),
+        (ifla::GSO_MAX_SEGS, settings.gso_max_segs),
+        (ifla::GRO_MAX_SIZE, settings.gro_max_size),
     ];
     for (kind, number) in numbers {
         if let Some(number) = number {
             build.put_u32(kind, number);
         }
+    }
+    put_netns(&mut build, settings.netns);
+    if let Some(proto_down) = settings.proto_down {
+        build.put_u8(ifla::PROTO_DOWN, proto_down.into());
+    }
+    if let Some(mode) = settings.addr_gen_mode {
+        let families = build.open(ifla::AF_SPEC | NESTED);
+        let family = build.open(AF_INET6.into());
+        build.put_u8(ifla::INET6_ADDR_GEN_MODE, mode);
+        build.close(&family);
+        build.close(&families);
     }
     if let Some(address) = &settings.address {
         build.put_lladdr(ifla::ADDRESS, address);
@@ -225,6 +251,24 @@ pub fn set_link(
         build.put(ifla::IFALIAS, &table::text::octets(alias));
     }
     build.end()
+}
+
+/// The namespace that a link goes to, if one is told.
+pub(super) fn put_netns(build: &mut Build<'_>, netns: Option<LinkNetns>) {
+    match netns {
+        Some(LinkNetns::Fd(fd)) => build.put(ifla::NET_NS_FD, &fd.to_ne_bytes()),
+        Some(LinkNetns::Pid(pid)) => build.put_u32(ifla::NET_NS_PID, pid),
+        None => {}
+    }
+}
+
+/// A network namespace, as `RTM_NEWLINK` names it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum LinkNetns {
+    /// `IFLA_NET_NS_FD`: a file descriptor of the process that sends.
+    Fd(i32),
+    /// `IFLA_NET_NS_PID`: the namespace of a process.
+    Pid(u32),
 }
 
 /// Appends `RTM_DELLINK` of the link with an index.

@@ -10,7 +10,7 @@ use table::row::link::flag::UP;
 use table::{KindData, LinkLayerAddress};
 
 use super::Request;
-use super::link::{KINDS, header};
+use super::link::{KINDS, LinkNetns, header, put_netns};
 use crate::attribute::NESTED;
 use crate::build::Build;
 use crate::kernel::ifla;
@@ -46,15 +46,6 @@ pub struct LinkEnd {
     pub rx_queues: Option<u32>,
     /// The namespace it is made in, if not the socket's own.
     pub netns: Option<LinkNetns>,
-}
-
-/// A network namespace, as `RTM_NEWLINK` names it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum LinkNetns {
-    /// `IFLA_NET_NS_FD`: a file descriptor of the process that sends.
-    Fd(i32),
-    /// `IFLA_NET_NS_PID`: the namespace of a process.
-    Pid(u32),
 }
 
 /// A link to be made.
@@ -145,11 +136,7 @@ fn put_end(build: &mut Build<'_>, end: &LinkEnd) {
     if let Some(broadcast) = &end.broadcast {
         build.put_lladdr(ifla::BROADCAST, broadcast);
     }
-    match end.netns {
-        Some(LinkNetns::Fd(fd)) => build.put(ifla::NET_NS_FD, &fd.to_ne_bytes()),
-        Some(LinkNetns::Pid(pid)) => build.put_u32(ifla::NET_NS_PID, pid),
-        None => {}
-    }
+    put_netns(build, end.netns);
 }
 
 fn put_numbers(build: &mut Build<'_>, numbers: &[(u16, Option<u32>)]) {
