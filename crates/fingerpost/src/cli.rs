@@ -154,7 +154,10 @@ pub fn parse(arguments: Vec<OsString>) -> Result<Wanted, clap::Error> {
         None => {}
     }
     // Their words are not ours: nothing of them is rewritten.
-    if let Some(tool) = rest.first().and_then(|name| ip::Tool::named(name.to_str()?)) {
+    if let Some(tool) = rest
+        .first()
+        .and_then(|name| ip::Tool::named(name.to_str()?))
+    {
         return Ok(Wanted::Ip(tool, rest.into_iter().skip(1).collect()));
     }
     let is_utf8 = rest.iter().all(|argument| argument.to_str().is_some());

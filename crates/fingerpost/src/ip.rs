@@ -11,6 +11,8 @@
 
 mod batch;
 mod commands;
+mod fdb;
+mod flush;
 mod grammar;
 mod link;
 mod netns;
@@ -89,7 +91,12 @@ pub fn run(tool: Tool, arguments: Vec<OsString>) -> Result<ExitCode> {
             flushed?;
             Ok(ExitCode::from(status))
         }
-        Err(Stop::Said { status, text }) => {
+        Err(Stop::Said { status, text } | Stop::Left { status, text }) => {
+            // bridge has one status for all of these.
+            let status = match tool {
+                Tool::Ip => status,
+                Tool::Bridge => WRONG_WORDS,
+            };
             if !text.is_empty() {
                 complain(&text);
             }
@@ -116,7 +123,7 @@ fn with_options(tool: Tool, texts: &[String], out: &mut impl Write) -> Result<u8
         return Err(Stop::NotBuilt(option));
     }
     let all = options.all && options.batch.is_none();
-    if all && !words.first().is_some_and(|word| word == "netns") {
+    if all && words.first().is_none_or(|word| word != "netns") {
         return Err(Stop::NotBuilt("-all".to_owned()));
     }
     let file = options.batch.clone();

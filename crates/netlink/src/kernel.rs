@@ -21,6 +21,7 @@ pub(crate) mod ifla {
     pub(crate) const STATS64: u16 = 23;
     pub(crate) const AF_SPEC: u16 = 26;
     pub(crate) const GROUP: u16 = 27;
+    pub(crate) const CARRIER: u16 = 33;
     pub(crate) const NET_NS_FD: u16 = 28;
     pub(crate) const EXT_MASK: u16 = 29;
     pub(crate) const PROMISCUITY: u16 = 30;

@@ -194,7 +194,7 @@ impl Show for OnLink<'_> {
     fn fields(&self, view: &View<'_>, visit: &mut impl Visit) {
         link::head_fields(self.link, head_of(view), view, visit);
         if view.family.is_none() {
-            link::layer_fields(self.link, visit);
+            link::layer_fields(self.link, view, visit);
         }
         if view.details {
             link::detail_fields(self.link, head_of(view), view, visit);
@@ -202,7 +202,6 @@ impl Show for OnLink<'_> {
         if let Some(alias) = self.link.alias.as_ref().filter(|_| view.details) {
             visit.value("ifalias", Value::Text(alias));
         }
-        link::counter_fields(self.link, view, visit);
         if head_of(view) != HeadOf::Ipv6Addresses {
             link::alt_name_fields(self.link, visit);
         }
@@ -213,6 +212,7 @@ impl Show for OnLink<'_> {
             visit.end_item();
         }
         visit.end_list();
+        link::counter_fields(self.link, view, visit);
     }
 
     fn text(&self, view: &View<'_>, out: &mut Vec<u8>) {

@@ -2,9 +2,10 @@
 
 use std::sync::Arc;
 
-use table::{Address, Link};
+use table::{Address, Link, Neighbour};
 
 use crate::context::View;
+use crate::fields::{push_name, push_plain};
 use crate::format::{push_address, push_u64};
 use crate::link::{name_text, push_flags, push_lladdr_of, push_oper_state};
 
@@ -52,6 +53,18 @@ pub(crate) fn addresses(link: &Link, all: &[&Arc<Address>], view: &View<'_>, out
             push_u64(out, address.metric.into());
             out.push(b' ');
         }
+    }
+    out.push(b'\n');
+}
+
+/// A neighbour.
+pub(crate) fn neighbour(row: &Neighbour, view: &View<'_>, out: &mut Vec<u8>) {
+    padded(out, 39, |out| push_address(out, row.address));
+    if !view.hidden.dev && row.link != 0 {
+        padded(out, 16, |out| push_name(out, view.device(row.link)));
+    }
+    if !row.lladdr.is_none() {
+        push_plain(out, crate::neighbour::lladdr(row, view));
     }
     out.push(b'\n');
 }

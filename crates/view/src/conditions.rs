@@ -356,16 +356,10 @@ pub static FILTERS: &[Word<Filter>] = &[
             Ok(())
         },
     ),
-    switch(
-        "permanent",
-        &["permanent"],
-        &[Addr],
-        "That stay",
-        |f, _| {
-            f.flags.push("permanent".to_owned());
-            Ok(())
-        },
-    ),
+    switch("permanent", &["permanent"], &[Addr], "That stay", |f, _| {
+        f.flags.push("permanent".to_owned());
+        Ok(())
+    }),
     switch(
         "dynamic",
         &["dynamic"],

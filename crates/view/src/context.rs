@@ -45,6 +45,7 @@ pub(crate) struct View<'a> {
     pub statistics: bool,
     pub oneline: bool,
     pub brief: bool,
+    pub numeric: bool,
     /// One link is asked for by name, which `ip` asks the kernel for by
     /// itself.
     pub of_one_link: bool,
@@ -75,6 +76,7 @@ impl<'a> View<'a> {
             statistics: output.statistics,
             oneline: output.oneline,
             brief: output.brief,
+            numeric: output.numeric,
             by_label: false,
             of_one_link: false,
             hidden,
@@ -127,7 +129,8 @@ pub(crate) fn hidden(question: &Question) -> Hidden {
     Hidden {
         dev: filter.dev.is_some()
             && matches!(question.object, Object::Neigh | Object::Route | Object::Fdb),
-        table: route && filter.table.as_deref().is_some_and(|table| table != "all"),
+        // Without a word it is `main`.
+        table: route && !matches!(filter.table.as_deref(), Some("all" | "0" | "unspec")),
         protocol: route && filter.proto.is_some(),
         scope: route && filter.scope.is_some(),
         source: route && filter.src.is_some(),

@@ -20,8 +20,8 @@
 mod address;
 mod answer;
 mod answer_error;
-mod brief;
 pub mod arp;
+mod brief;
 mod column;
 mod columns;
 pub mod conditions;
@@ -68,6 +68,6 @@ pub use question::{Filter, Format, Object, Output, Question};
 pub use route_diff::{RouteDiff, RouteDiffQuestion, RouteDiffWatch, Side};
 pub use route_get::{RouteAnswer, RouteQuestion, link_of, route_get, route_got};
 pub use route_why::{RouteWhyQuestion, WhySource, route_why};
-pub use selection::{BadQuestion, Selection, states_of};
+pub use selection::{BadQuestion, Selection, address_flag, states_of};
 pub use walk::{Bounds, Position, Walk};
 pub use words::{NameFile, Names};

@@ -246,8 +246,8 @@ fn link_mode(link: &Link) -> Value<'static> {
 }
 
 /// Type and addresses of the link layer.
-pub(crate) fn layer_fields(link: &Link, visit: &mut impl Visit) {
-    visit.value("link_type", link_type(link));
+pub(crate) fn layer_fields(link: &Link, view: &View<'_>, visit: &mut impl Visit) {
+    visit.value("link_type", link_type(link, view));
     if !link.address.is_none() {
         visit.value("address", lladdr_value(link.hardware, &link.address));
     }
@@ -265,8 +265,9 @@ pub(crate) fn layer_fields(link: &Link, visit: &mut impl Visit) {
     }
 }
 
-fn link_type(link: &Link) -> Value<'static> {
-    hardware_name(link.hardware).map_or(Value::Number(link.hardware.into()), Value::Text)
+fn link_type(link: &Link, view: &View<'_>) -> Value<'static> {
+    let name = hardware_name(link.hardware).filter(|_| !view.numeric);
+    name.map_or(Value::Number(link.hardware.into()), Value::Text)
 }
 
 /// How IPv6 makes addresses of its own: `ip link` alone tells it.
@@ -397,7 +398,7 @@ fn direction_fields(
 impl Show for Link {
     fn fields(&self, view: &View<'_>, visit: &mut impl Visit) {
         head_fields(self, HeadOf::Link, view, visit);
-        layer_fields(self, visit);
+        layer_fields(self, view, visit);
         if view.details {
             detail_fields(self, HeadOf::Link, view, visit);
         }
@@ -516,7 +517,7 @@ pub(crate) fn push_lladdr_of(link: &Link, out: &mut Vec<u8>) {
 /// The line of the link layer.
 pub(crate) fn layer_text(link: &Link, view: &View<'_>, out: &mut Vec<u8>) {
     line(view, out, b"    link/");
-    match link_type(link) {
+    match link_type(link, view) {
         Value::Number(number) => {
             out.push(b'[');
             push_u64(out, number);

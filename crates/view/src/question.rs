@@ -99,6 +99,10 @@ pub struct Filter {
     /// a leading `-` those without.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub flags: Vec<String>,
+    /// Of routes with several next hops none is picked by `dev` or `via`, as
+    /// `ip` has it.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub one_hop: bool,
     /// Addresses by label: a pattern.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub label: Option<String>,

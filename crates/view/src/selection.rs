@@ -19,6 +19,7 @@ use crate::link::OPER_STATES;
 use crate::neighbour::STATES;
 use crate::path_patterns::PathPattern;
 use crate::pattern;
+use crate::plan::KernelFilter;
 use crate::question::{Filter, Object, Question};
 use crate::route::KINDS;
 use words::NameFile;
@@ -167,8 +168,40 @@ pub struct Selection {
     pub(crate) master: Option<u32>,
     /// Flags that addresses must have, and those that they must not.
     flags: (u32, u32),
-    label: Option<Box<str>>,
+    label: Option<Label>,
+    /// Of forwarding entries: the bridge and its ports, in order.
+    ports: Vec<u32>,
+    /// Of routes only those with one next hop are picked by it.
+    one_hop: bool,
     path: PathPattern,
+}
+
+/// A pattern of labels. An address without one has the name of its link.
+#[derive(Debug, Clone)]
+struct Label {
+    pattern: Box<str>,
+    /// Links whose name is of the pattern, in order.
+    links: Vec<u32>,
+}
+
+impl Label {
+    fn new(filter: &Filter, links: &Links) -> Option<Self> {
+        let pattern = filter.label.as_deref()?;
+        let named = links
+            .iter()
+            .filter(|link| pattern::matches(pattern, &link.name));
+        Some(Self {
+            pattern: pattern.into(),
+            links: named.map(|link| link.index).collect(),
+        })
+    }
+
+    fn is_of(&self, row: &Address) -> bool {
+        match row.label.as_deref() {
+            Some(label) => pattern::matches(&self.pattern, label),
+            None => self.links.binary_search(&row.link).is_ok(),
+        }
+    }
 }
 
 impl Selection {
@@ -231,7 +264,9 @@ impl Selection {
             vlan: filter.vlan,
             master: master.map(|link| link.index),
             flags: address_flags(&filter.flags)?,
-            label: filter.label.as_deref().map(Box::from),
+            ports: ports(object, master.map(|link| link.index), context.links),
+            label: Label::new(filter, context.links),
+            one_hop: filter.one_hop,
             path: PathPattern::new(filter).map_err(BadQuestion::BadPattern)?,
         })
     }
@@ -277,6 +312,11 @@ impl Selection {
             || self.label.is_some()
     }
 
+    /// What of it a dump of the kernel can leave out by itself.
+    pub fn kernel_filter(&self) -> KernelFilter {
+        KernelFilter::of(self)
+    }
+
     /// Whether a link that has no address at all is shown, where addresses
     /// are picked by something of their own.
     pub(crate) fn shows_bare_links(&self) -> bool {
@@ -293,7 +333,8 @@ impl Selection {
         exact_host.or(self.within).filter(narrows)
     }
 
-    pub(crate) fn link(&self, link: &Link) -> bool {
+    /// Whether it has a link.
+    pub fn link(&self, link: &Link) -> bool {
         self.on_link(link.index) && self.mac.is_none_or(|mac| mac == link.address)
     }
 
@@ -308,10 +349,7 @@ impl Selection {
             && self.scope.is_none_or(|scope| scope == row.scope)
             && row.flags & self.flags.0 == self.flags.0
             && row.flags & self.flags.1 == 0
-            && self.label.as_deref().is_none_or(|wanted| {
-                let label = row.label.as_deref();
-                label.is_some_and(|label| pattern::matches(wanted, label))
-            })
+            && self.label.as_ref().is_none_or(|label| label.is_of(row))
     }
 
     /// Whether it has a neighbour.
@@ -357,7 +395,11 @@ impl Selection {
         if !self.picks_links() && self.gateway.is_none() {
             return true;
         }
-        body.next_hops.as_slice().iter().any(|hop| {
+        let hops = body.next_hops.as_slice();
+        if self.one_hop && hops.len() != 1 {
+            return false;
+        }
+        hops.iter().any(|hop| {
             (!self.picks_links() || self.on_link(hop.link))
                 && (self.gateway.is_none() || self.gateway == hop.gateway)
         })
@@ -391,7 +433,9 @@ impl Selection {
     pub(crate) fn fdb(&self, row: &FdbEntry) -> bool {
         self.on_link(row.link)
             && self.mac.is_none_or(|mac| mac == row.lladdr)
-            && self.master.is_none_or(|master| row.master == Some(master))
+            && self.master.is_none_or(|master| {
+                row.master == Some(master) || self.ports.binary_search(&row.link).is_ok()
+            })
             && self.vlan.is_none_or(|vlan| row.vlan == Some(vlan))
             && (row.state & self.states != 0 || row.state == state::NONE && self.stateless)
     }
@@ -421,7 +465,7 @@ fn asked_family(object: Object, filter: &Filter) -> Result<Option<u8>, BadQuesti
         (None, None) => Ok(match object {
             Object::Rule => Some(AF_INET),
             Object::Route
-                if filter.table.as_deref() != Some("all")
+                if !matches!(filter.table.as_deref(), Some("all" | "0"))
                     && filter.via.is_none()
                     && filter.id.is_none() =>
             {
@@ -546,7 +590,10 @@ fn matching_links(
         filter.name.as_deref().is_none_or(|p| name_fits(link, p))
             && (!filter.up || link.is_up())
             && (!filter.nomaster || link.master.is_none())
-            && filter.kind.as_deref().is_none_or(|kind| is_of_kind(link, kind))
+            && filter
+                .kind
+                .as_deref()
+                .is_none_or(|kind| is_of_kind(link, kind))
             && filter.group.is_none_or(|group| group == link.group)
             && (master.is_none() || master == link.master)
             && vrf.is_none_or(|vrf| link.index == vrf || link.master == Some(vrf))
@@ -556,6 +603,16 @@ fn matching_links(
     Ok(Some(
         links.iter().filter(|l| fits(l)).map(|l| l.index).collect(),
     ))
+}
+
+/// A bridge and its ports, whose own entries name no bridge.
+fn ports(object: Object, bridge: Option<u32>, links: &Links) -> Vec<u32> {
+    let Some(bridge) = bridge.filter(|_| object == Object::Fdb) else {
+        return Vec::new();
+    };
+    let ports = links.iter();
+    let ports = ports.filter(|link| link.index == bridge || link.master == Some(bridge));
+    ports.map(|link| link.index).collect()
 }
 
 /// `veth`, or `bridge_slave`: of what its master makes it.
@@ -590,7 +647,7 @@ fn address_flags(names: &[String]) -> Result<(u32, u32), BadQuestion> {
 }
 
 /// Names of flags of addresses; whether the name is for those without.
-const ADDRESS_FLAGS: [(&str, u32, bool); 7] = [
+const ADDRESS_FLAGS: [(&str, u32, bool); 14] = [
     ("permanent", address_flag::PERMANENT, false),
     ("dynamic", address_flag::PERMANENT, true),
     ("secondary", address_flag::SECONDARY, false),
@@ -598,7 +655,19 @@ const ADDRESS_FLAGS: [(&str, u32, bool); 7] = [
     ("deprecated", address_flag::DEPRECATED, false),
     ("tentative", address_flag::TENTATIVE, false),
     ("dadfailed", address_flag::DADFAILED, false),
+    ("nodad", address_flag::NODAD, false),
+    ("optimistic", address_flag::OPTIMISTIC, false),
+    ("home", address_flag::HOMEADDRESS, false),
+    ("mngtmpaddr", address_flag::MANAGETEMPADDR, false),
+    ("noprefixroute", address_flag::NOPREFIXROUTE, false),
+    ("autojoin", address_flag::MCAUTOJOIN, false),
+    ("stable-privacy", address_flag::STABLE_PRIVACY, false),
 ];
+
+/// Whether addresses can be picked by a flag of this name.
+pub fn address_flag(name: &str) -> bool {
+    ADDRESS_FLAGS.iter().any(|(known, ..)| *known == name)
+}
 
 /// The bits of a neighbour's state by its name; `all` and `none` are
 /// states as well, without a bit.

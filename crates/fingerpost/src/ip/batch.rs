@@ -24,7 +24,12 @@ pub fn run(session: &mut Session, file: &str, out: &mut impl Write) -> Result<u8
             reason(&error)
         ))
     })?;
-    lines(session, file, &mut BufReader::with_capacity(64 << 10, opened), out)
+    lines(
+        session,
+        file,
+        &mut BufReader::with_capacity(64 << 10, opened),
+        out,
+    )
 }
 
 fn lines(
@@ -51,14 +56,12 @@ fn lines(
         // What was answered before stands before the complaint.
         out.flush()?;
         match stop {
-            Stop::Said { status, text } => {
+            Stop::Said { text, .. } => {
                 if !text.is_empty() {
                     complain(&text);
                 }
-                if status == WRONG_WORDS {
-                    return Ok(WRONG_WORDS);
-                }
             }
+            left @ Stop::Left { .. } => return Err(left),
             Stop::NotBuilt(what) => complain(&format!(
                 "fingerpost: {}: `{what}` is not built here, and this line was not done",
                 session.tool.name()
@@ -115,7 +118,9 @@ fn split(text: &str, words: &mut Vec<String>) -> Result<(), &'static str> {
         }
         let (word, after) = if first == '"' || first == '\'' {
             let inside = rest.get(1..).unwrap_or_default();
-            inside.split_once(first).ok_or("Unterminated quoted string")?
+            inside
+                .split_once(first)
+                .ok_or("Unterminated quoted string")?
         } else {
             let end = rest.find([' ', '\t', '\r', '\n']).unwrap_or(rest.len());
             rest.split_at(end)
@@ -138,8 +143,14 @@ mod tests {
 
     #[test]
     fn lines_are_split_as_ip_splits_them() {
-        assert_eq!(words("link add  x\ttype veth\n"), ["link", "add", "x", "type", "veth"]);
-        assert_eq!(words("link set x alias \"a b\" up"), ["link", "set", "x", "alias", "a b", "up"]);
+        assert_eq!(
+            words("link add  x\ttype veth\n"),
+            ["link", "add", "x", "type", "veth"]
+        );
+        assert_eq!(
+            words("link set x alias \"a b\" up"),
+            ["link", "set", "x", "alias", "a b", "up"]
+        );
         assert_eq!(words("  # nothing"), [""; 0]);
         assert_eq!(words("route show # all"), ["route", "show"]);
         assert!(split("alias 'a b", &mut Vec::new()).is_err());
@@ -150,7 +161,10 @@ mod tests {
         let mut input = "link set x \\\n up\nnext".as_bytes();
         let (mut text, mut number) = (String::new(), 0);
         assert!(next_line(&mut input, &mut text, &mut number).unwrap());
-        assert_eq!((words(&text).join(" ").as_str(), number), ("link set x up", 2));
+        assert_eq!(
+            (words(&text).join(" ").as_str(), number),
+            ("link set x up", 2)
+        );
         assert!(next_line(&mut input, &mut text, &mut number).unwrap());
         assert_eq!((text.as_str(), number), ("next", 3));
         assert!(!next_line(&mut input, &mut text, &mut number).unwrap());

@@ -9,7 +9,7 @@ use words::{Object, Verb};
 use super::grammar::begins;
 use super::session::Session;
 use super::stop::Stop;
-use super::{Tool, link, netns, rows, show, usage};
+use super::{Tool, fdb, flush, link, netns, rows, show, usage};
 
 /// What a word leads to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -77,10 +77,11 @@ enum Act {
     Flush,
     Help,
     Set,
+    Property,
     NotBuilt,
 }
 
-use Act::{Change, Flush, Get, Help, NotBuilt, Set, Show};
+use Act::{Change, Flush, Get, Help, NotBuilt, Property, Set, Show};
 use Verb::{Add, Append, Delete, Prepend, Replace};
 
 const ADDRESS: &[(&str, Act)] = &[
@@ -169,15 +170,15 @@ const LINK: &[(&str, Act)] = &[
     ("list", Show),
     ("xstats", NotBuilt),
     ("afstats", NotBuilt),
-    ("property", NotBuilt),
+    ("property", Property),
     ("help", Help),
 ];
 
 const FDB: &[(&str, Act)] = &[
-    ("add", NotBuilt),
-    ("append", NotBuilt),
-    ("replace", NotBuilt),
-    ("delete", NotBuilt),
+    ("add", Change(Add)),
+    ("append", Change(Append)),
+    ("replace", Change(Replace)),
+    ("delete", Change(Delete)),
     ("get", NotBuilt),
     ("flush", NotBuilt),
     ("show", Show),
@@ -243,9 +244,13 @@ fn of_rows(
             Delete => link::delete(session, rest),
             _ => link::add(session, rest),
         },
+        Some(Change(verb)) if object == Object::Fdb => fdb::change(session, verb, rest),
         Some(Change(verb)) => rows::change(session, object, verb, rest),
         Some(Set) => link::set(session, rest),
+        Some(Property) => link::property(session, rest),
         Some(Get) if object == Object::Route => show::route_get(session, rest, out),
+        Some(Get) if object == Object::Nexthop => show::show(session, object, rest, out),
+        Some(Flush) => flush::flush(session, object, rest, out),
         Some(Help) => Err(Stop::wrong(usage::of_object(
             called,
             &acts
@@ -255,7 +260,7 @@ fn of_rows(
                 .collect::<Vec<_>>()
                 .join(" | "),
         ))),
-        Some(Get | Flush | NotBuilt) => Err(Stop::NotBuilt(format!("{called} {command}"))),
+        Some(Get | NotBuilt) => Err(Stop::NotBuilt(format!("{called} {command}"))),
         None => Err(Stop::no_command(command, called)),
     }
 }

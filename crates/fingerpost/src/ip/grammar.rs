@@ -8,7 +8,7 @@ use std::net::IpAddr;
 use words::NameFile;
 
 use super::session::Session;
-use super::stop::Stop;
+use super::stop::{REFUSED, Stop};
 
 /// What stands behind a word.
 #[derive(Debug, Clone, Copy)]
@@ -17,6 +17,8 @@ pub enum Value {
     None,
     /// Anything.
     Text,
+    /// A number, or `lock` and a number.
+    Metric,
     /// An address, or a family and an address.
     Address,
     /// A prefix.
@@ -25,8 +27,12 @@ pub enum Value {
     Selector,
     /// The name of a link that is there.
     Link,
+    /// The same, as `bridge` says it.
+    BridgeLink,
     /// The same, with what `ip` says of another one.
     LinkOr(&'static str),
+    /// The name of a VRF; else this is said.
+    Vrf(&'static str),
     /// A number; else this is said.
     Number(&'static str),
     /// A name of one of iproute2's files, or a number; else this is said.
@@ -85,6 +91,8 @@ pub struct Told<'a> {
     pub said: &'a str,
     /// What stood behind the word.
     pub value: &'a str,
+    /// A second value, of `mtu lock 1400` and `via inet6 ADDRESS`.
+    pub more: &'a str,
 }
 
 impl Told<'_> {
@@ -124,15 +132,25 @@ pub fn read<'a>(
                 key: None,
                 said,
                 value: said,
+                more: "",
             });
             continue;
         };
+        let mut more = "";
         let value = match key.value {
             Value::None => "",
             Value::NotBuilt => return Err(Stop::NotBuilt(said.clone())),
             value => {
                 let text = rest.next().ok_or_else(Stop::incomplete)?;
-                check(value, text, session)?;
+                check_beside(value, text, &told, session)?;
+                let is_first = match value {
+                    Value::Metric => text == "lock",
+                    Value::Address => matches!(text.as_str(), "inet" | "inet6"),
+                    _ => false,
+                };
+                if is_first {
+                    more = rest.next().ok_or_else(Stop::incomplete)?;
+                }
                 text
             }
         };
@@ -140,6 +158,7 @@ pub fn read<'a>(
             key: Some(key),
             said,
             value,
+            more,
         });
     }
     Ok(told)
@@ -150,8 +169,8 @@ pub fn line(told: &[Told<'_>]) -> String {
     let mut line = String::new();
     for told in told {
         let words = match told.key {
-            Some(key) => [key.means, told.value],
-            None => [told.said, ""],
+            Some(key) => [key.means, told.value, told.more],
+            None => [told.said, "", ""],
         };
         for word in words.into_iter().filter(|word| !word.is_empty()) {
             if !line.is_empty() {
@@ -163,17 +182,45 @@ pub fn line(told: &[Told<'_>]) -> String {
     line
 }
 
+/// [`check`], where an address must be of the family of a prefix that stood
+/// before it.
+fn check_beside(
+    value: Value,
+    text: &str,
+    told: &[Told<'_>],
+    session: &mut Session,
+) -> Result<(), Stop> {
+    let before = told.iter().find(|told| told.key.is_none());
+    let family = before.and_then(|told| words::line::prefix(told.said, None).ok());
+    let is_plain = !matches!(text, "inet" | "inet6");
+    match (value, family.filter(|prefix| prefix.prefix_len() > 0)) {
+        (Value::Address, Some(prefix)) if session.family().is_none() && is_plain => {
+            let family = words::line::family_of(prefix.addr());
+            address(text, Some(family)).map(drop)
+        }
+        _ => check(value, text, session),
+    }
+}
+
 /// Whether a value is what it has to be.
 pub fn check(value: Value, text: &str, session: &mut Session) -> Result<(), Stop> {
     match value {
-        Value::None | Value::Text | Value::NotBuilt => Ok(()),
+        Value::None | Value::Text | Value::Metric | Value::NotBuilt => Ok(()),
         Value::Address if matches!(text, "inet" | "inet6") => Ok(()),
         Value::Address => address(text, session.family()).map(drop),
         Value::Prefix | Value::Selector => prefix(text, session.family()).map(drop),
         Value::Link => session.index(text).map(drop),
+        Value::BridgeLink => match session.index(text) {
+            Err(Stop::Said { text, .. }) => Err(Stop::wrong(text)),
+            found => found.map(drop),
+        },
         Value::LinkOr(why) => match session.index(text) {
             Err(Stop::Said { .. }) => Err(Stop::argument(text, why)),
             found => found.map(drop),
+        },
+        Value::Vrf(why) => match session.vrf_table(text)? {
+            Some(_) => Ok(()),
+            None => Err(Stop::argument(text, why)),
         },
         Value::Number(why) => match number(text) {
             Some(_) => Ok(()),
@@ -184,6 +231,10 @@ pub fn check(value: Value, text: &str, session: &mut Session) -> Result<(), Stop
             None => Err(Stop::argument(text, why)),
         },
         Value::LinkLayer => match words::line::lladdr(text) {
+            Ok(_) if text.contains('-') => Err(Stop::Said {
+                status: REFUSED,
+                text: "Error: Invalid link address.".to_owned(),
+            }),
             Ok(_) => Ok(()),
             Err(_) => Err(Stop::failed(format!("\"{text}\" is invalid lladdr."))),
         },
@@ -193,7 +244,7 @@ pub fn check(value: Value, text: &str, session: &mut Session) -> Result<(), Stop
 /// An address of a family, if one is told.
 pub fn address(text: &str, family: Option<u8>) -> Result<IpAddr, Stop> {
     let expected = |what: &str| {
-        Stop::failed(format!(
+        Stop::no_address(format!(
             "Error: {what} address is expected rather than \"{text}\"."
         ))
     };
@@ -213,7 +264,7 @@ pub fn address(text: &str, family: Option<u8>) -> Result<IpAddr, Stop> {
 pub fn prefix(text: &str, family: Option<u8>) -> Result<ipnet::IpNet, Stop> {
     let expected = || {
         let what = name_of(family);
-        Stop::failed(format!(
+        Stop::no_address(format!(
             "Error: {what} prefix is expected rather than \"{text}\"."
         ))
     };
@@ -236,9 +287,7 @@ fn name_of(family: Option<u8>) -> &'static str {
 pub fn number(text: &str) -> Option<u32> {
     let octal = text.strip_prefix('0').filter(|rest| !rest.is_empty());
     match octal {
-        Some(rest) if rest.starts_with(['x', 'X']) => {
-            u32::from_str_radix(rest.get(1..)?, 16).ok()
-        }
+        Some(rest) if rest.starts_with(['x', 'X']) => u32::from_str_radix(rest.get(1..)?, 16).ok(),
         Some(rest) => u32::from_str_radix(rest, 8).ok(),
         None if text.starts_with('+') => None,
         None => text.parse().ok(),

@@ -15,7 +15,7 @@ use words::NameFile;
 
 use super::grammar::{self, Key, Told, Value, begun, whole};
 use super::session::Session;
-use super::stop::Stop;
+use super::stop::{REFUSED, Stop};
 
 /// The longest name of a link (`IFNAMSIZ` less its NUL).
 const MAX_NAME: usize = 15;
@@ -29,7 +29,10 @@ const KEYS: &[Key] = &[
     begun("address", Value::Text),
     begun("broadcast", Value::Text),
     whole("brd", Value::Text).means("broadcast"),
-    begun("txqueuelen", Value::Number("Invalid \"txqueuelen\" value\n")),
+    begun(
+        "txqueuelen",
+        Value::Number("Invalid \"txqueuelen\" value\n"),
+    ),
     whole("qlen", Value::Number("Invalid \"txqueuelen\" value\n")).means("txqueuelen"),
     begun("txqlen", Value::Number("Invalid \"txqueuelen\" value\n")).means("txqueuelen"),
     whole("mtu", Value::Number("Invalid \"mtu\" value\n")),
@@ -43,27 +46,45 @@ const KEYS: &[Key] = &[
     whole("promisc", Value::Text),
     whole("trailers", Value::Text),
     whole("arp", Value::Text),
-    whole("carrier", Value::NotBuilt),
+    whole("carrier", Value::Text),
     whole("vf", Value::NotBuilt),
     begun("master", Value::LinkOr("Device does not exist\n")),
-    whole("vrf", Value::LinkOr("Not a valid VRF name\n")),
+    whole("vrf", Value::Vrf("Not a valid VRF name\n")),
     begun("nomaster", Value::None),
     whole("novrf", Value::None).means("nomaster"),
     whole("dynamic", Value::Text),
     begun("alias", Value::Text),
-    whole("group", Value::Named(NameFile::Groups, "Invalid \"group\" value\n")),
+    whole(
+        "group",
+        Value::Named(NameFile::Groups, "Invalid \"group\" value\n"),
+    ),
     whole("mode", Value::NotBuilt),
     whole("state", Value::NotBuilt),
-    begun("numtxqueues", Value::Number("Invalid \"numtxqueues\" value\n")),
-    begun("numrxqueues", Value::Number("Invalid \"numrxqueues\" value\n")),
+    begun(
+        "numtxqueues",
+        Value::Number("Invalid \"numtxqueues\" value\n"),
+    ),
+    begun(
+        "numrxqueues",
+        Value::Number("Invalid \"numrxqueues\" value\n"),
+    ),
     begun("addrgenmode", Value::Text),
     whole("link-netns", Value::NotBuilt),
     whole("link-netnsid", Value::NotBuilt),
     begun("protodown", Value::Text),
     begun("protodown_reason", Value::NotBuilt),
-    whole("gso_max_size", Value::Number("Invalid \"gso_max_size\" value\n")),
-    whole("gso_max_segs", Value::Number("Invalid \"gso_max_segs\" value\n")),
-    whole("gro_max_size", Value::Number("Invalid \"gro_max_size\" value\n")),
+    whole(
+        "gso_max_size",
+        Value::Number("Invalid \"gso_max_size\" value\n"),
+    ),
+    whole(
+        "gso_max_segs",
+        Value::Number("Invalid \"gso_max_segs\" value\n"),
+    ),
+    whole(
+        "gro_max_size",
+        Value::Number("Invalid \"gro_max_size\" value\n"),
+    ),
     whole("parentdev", Value::NotBuilt),
     whole("dev", Value::Text),
 ];
@@ -86,10 +107,13 @@ struct Line<'a> {
 /// `ip link set`.
 pub fn set(session: &mut Session, arguments: &[String]) -> Result<(), Stop> {
     let line = read(session, arguments)?;
-    if let Some((kind, _)) = line.kind {
-        return Err(Stop::NotBuilt(format!("ip link set … type {kind}")));
-    }
     let mut settings = line.settings;
+    settings.kind = match line.kind {
+        None => None,
+        // Of other kinds more is sent than what is said.
+        Some((kind @ "bridge", words)) => Some(kind_of(session, kind, words)?),
+        Some((kind, _)) => return Err(Stop::NotBuilt(format!("ip link set … type {kind}"))),
+    };
     settings.name = line.renamed.map(Into::into);
     settings.group = line.group;
     let index = match (line.name, line.group) {
@@ -103,6 +127,57 @@ pub fn set(session: &mut Session, arguments: &[String]) -> Result<(), Stop> {
     session.apply(|sequence, out| {
         let request = request(sequence, 0);
         let _ = encode::set_link(out, &request, index, &settings);
+    })?;
+    session.links_changed();
+    Ok(())
+}
+
+/// `ip link property add|delete dev NAME altname NAME…`
+pub fn property(session: &mut Session, arguments: &[String]) -> Result<(), Stop> {
+    let Some((command, rest)) = arguments.split_first() else {
+        return Err(Stop::wrong(super::usage::of_object(
+            "ip link property",
+            "add | delete",
+        )));
+    };
+    let operation = match command.as_str() {
+        word if grammar::begins(word, "add") => Operation::New,
+        word if grammar::begins(word, "delete") => Operation::Delete,
+        word => {
+            return Err(Stop::wrong(format!(
+                "Operator \"{word}\" is unknown, try \"ip link property help\"."
+            )));
+        }
+    };
+    let (mut index, mut names) = (None, Vec::new());
+    let mut words = rest.iter();
+    while let Some(word) = words.next() {
+        match word.as_str() {
+            "dev" => {
+                let name = words.next().ok_or_else(Stop::incomplete)?;
+                index = Some(session.index(name)?);
+            }
+            "altname" => {
+                let name = words.next().ok_or_else(Stop::incomplete)?;
+                names.push(name.as_str());
+            }
+            name if index.is_none() => index = Some(session.index(name)?),
+            other => return Err(Stop::garbage("dev", other)),
+        }
+    }
+    let index = index.ok_or_else(no_dev)?;
+    session.apply(|sequence, out| {
+        let flags = request_flag::EXCL | request_flag::CREATE | request_flag::APPEND;
+        let request = Request {
+            operation,
+            flags: match operation {
+                Operation::New => flags,
+                Operation::Delete => 0,
+            },
+            sequence,
+            now_millis: 0,
+        };
+        let _ = encode::alternative_names(out, &request, index, &names);
     })?;
     session.links_changed();
     Ok(())
@@ -180,6 +255,13 @@ fn kind_of(session: &mut Session, kind: &str, words: &[String]) -> Result<LinkKi
     if kind == "veth" {
         return veth(session, words);
     }
+    let names_network = |word: &String| ["id", "vni", "external"].contains(&word.as_str());
+    if kind == "vxlan" && !words.iter().any(names_network) {
+        return Err(Stop::Said {
+            status: REFUSED,
+            text: "Error: Required attributes not provided to perform the operation.".to_owned(),
+        });
+    }
     let texts: Vec<&str> = words.iter().map(String::as_str).collect();
     let mut missing = None;
     let read = kind_of_words(kind, &texts, &mut |name| {
@@ -249,7 +331,13 @@ fn no_dev() -> Stop {
 /// Whether a name is one that the kernel would take.
 fn check_name(name: &str) -> Result<(), Stop> {
     let is_wrong = |byte: u8| byte == b'/' || byte.is_ascii_whitespace();
-    match name.is_empty() || name.len() > MAX_NAME || name.bytes().any(is_wrong) {
+    if name.len() > MAX_NAME {
+        return Err(Stop::Said {
+            status: REFUSED,
+            text: "Error: Attribute failed policy validation.".to_owned(),
+        });
+    }
+    match name.is_empty() || name.bytes().any(is_wrong) {
         true => Err(Stop::wrong(format!(
             "Error: argument \"{name}\" is wrong: \"name\" not a valid ifname"
         ))),
@@ -322,13 +410,15 @@ fn take<'a>(session: &mut Session, told: &Told<'a>, line: &mut Line<'a>) -> Resu
             let other = session.other(value)?;
             settings.netns = Some(LinkNetns::Fd(other.as_fd().as_raw_fd()));
         }
+        "carrier" => settings.carrier = Some(on_off(told)?),
         "protodown" => settings.proto_down = Some(on_off(told)?),
         "addrgenmode" => {
             let modes = ["eui64", "none", "stable_secret", "random"];
             let mode = modes.iter().position(|mode| *mode == value);
             let mode = mode.and_then(|mode| u8::try_from(mode).ok());
-            settings.addr_gen_mode =
-                Some(mode.ok_or_else(|| Stop::argument(value, "Invalid address generation mode\n"))?);
+            settings.addr_gen_mode = Some(
+                mode.ok_or_else(|| Stop::argument(value, "Invalid address generation mode\n"))?,
+            );
         }
         flags => {
             let bit = match flags {
@@ -365,7 +455,7 @@ fn on_off(told: &Told<'_>) -> Result<bool, Stop> {
     match told.value {
         "on" => Ok(true),
         "off" => Ok(false),
-        other => Err(Stop::wrong(format!(
+        other => Err(Stop::failed(format!(
             "Error: argument of \"{}\" must be \"on\" or \"off\", not \"{other}\"",
             told.said
         ))),

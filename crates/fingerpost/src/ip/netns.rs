@@ -100,7 +100,7 @@ fn path_of(name: &str) -> PathBuf {
 fn add(words: &[String]) -> Result<(), Stop> {
     let name = words
         .first()
-        .ok_or_else(|| Stop::wrong("No netns name specified"))?;
+        .ok_or_else(|| Stop::failed("No netns name specified"))?;
     checked(name)?;
     fs::DirBuilder::new()
         .recursive(true)
@@ -162,7 +162,7 @@ fn delete(session: &Session, words: &[String]) -> Result<(), Stop> {
     }
     let name = words
         .first()
-        .ok_or_else(|| Stop::wrong("No netns name specified"))?;
+        .ok_or_else(|| Stop::failed("No netns name specified"))?;
     checked(name)?;
     let path = path_of(name);
     let _ = unmount(&path, UnmountFlags::DETACH);
@@ -192,10 +192,7 @@ fn identify(words: &[String], out: &mut impl Write) -> Result<(), Stop> {
         )));
     }
     let wanted = identity(&PathBuf::from(format!("/proc/{pid}/ns/net"))).map_err(|error| {
-        Stop::failed(format!(
-            "Cannot open network namespace: {}",
-            reason(&error)
-        ))
+        Stop::failed(format!("Cannot open network namespace: {}", reason(&error)))
     })?;
     for entry in fs::read_dir(NAMES).into_iter().flatten().flatten() {
         if identity(&entry.path()).is_ok_and(|found| found == wanted) {
@@ -213,10 +210,7 @@ fn pids(words: &[String], out: &mut impl Write) -> Result<(), Stop> {
         }));
     };
     let wanted = identity(&path_of(name)).map_err(|error| {
-        Stop::failed(format!(
-            "Cannot open network namespace: {}",
-            reason(&error)
-        ))
+        Stop::failed(format!("Cannot open network namespace: {}", reason(&error)))
     })?;
     let mut found: Vec<u32> = fs::read_dir("/proc")?
         .flatten()
@@ -239,10 +233,10 @@ fn exec(session: &Session, words: &[String], out: &mut impl Write) -> Result<(),
         return Err(Stop::NotBuilt("-all netns exec".to_owned()));
     }
     let Some((name, command)) = words.split_first() else {
-        return Err(Stop::wrong("No netns name specified"));
+        return Err(Stop::failed("No netns name specified"));
     };
     let Some((program, arguments)) = command.split_first() else {
-        return Err(Stop::wrong("No command specified"));
+        return Err(Stop::failed("No command specified"));
     };
     if session.is_batch {
         return Err(Stop::NotBuilt("netns exec in a batch".to_owned()));
@@ -250,7 +244,7 @@ fn exec(session: &Session, words: &[String], out: &mut impl Write) -> Result<(),
     out.flush()?;
     enter(name)?;
     let error = Command::new(program).args(arguments).exec();
-    Err(Stop::wrong(format!(
+    Err(Stop::failed(format!(
         "exec of \"{program}\" failed: {}",
         reason(&error)
     )))

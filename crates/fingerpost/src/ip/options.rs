@@ -127,6 +127,10 @@ pub fn read(tool: Tool, arguments: &[String]) -> Result<(Options, usize), Stop> 
         }
         let word = argument.strip_prefix('-').unwrap_or(argument);
         let word = word.strip_prefix('-').unwrap_or(word);
+        if is_coloured(word) {
+            options.not_built.get_or_insert_with(|| argument.clone());
+            continue;
+        }
         let means = meant(tool, word).ok_or_else(|| unknown(tool, argument))?;
         let mut value = || {
             let value = arguments.get(at).cloned().ok_or_else(Stop::incomplete);
@@ -150,6 +154,12 @@ pub fn read(tool: Tool, arguments: &[String]) -> Result<(Options, usize), Stop> 
     Ok((options, at))
 }
 
+/// `-color`, without `=auto` or `=never`: colours wherever it is written to.
+fn is_coloured(word: &str) -> bool {
+    let (name, when) = word.split_once('=').unwrap_or((word, "always"));
+    !name.is_empty() && "color".starts_with(name) && when == "always"
+}
+
 fn meant(tool: Tool, word: &str) -> Option<Means> {
     let known = match tool {
         Tool::Ip => IP,
@@ -157,7 +167,7 @@ fn meant(tool: Tool, word: &str) -> Option<Means> {
     };
     // `-c=always`: what it says is for terminals.
     let word = match word.split_once('=') {
-        Some((word, "always" | "auto" | "never")) if "color".starts_with(word) => word,
+        Some((word, "auto" | "never")) if "color".starts_with(word) => word,
         _ => word,
     };
     let is_meant = |name: &str| match name.len() {

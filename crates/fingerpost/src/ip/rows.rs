@@ -3,12 +3,13 @@
 //! of commands.
 
 use change::rows::{Asked, message};
-use netlink::decode::Item;
+use netlink::decode::{self, Item};
+use netlink::request::Dump;
 use words::{NameFile, Object, Verb};
 
 use super::grammar::{self, Key, Told, Value, begun, whole};
 use super::session::Session;
-use super::stop::Stop;
+use super::stop::{REFUSED, Stop};
 
 const ADDRESS: &[Key] = &[
     begun("peer", Value::Prefix),
@@ -16,7 +17,10 @@ const ADDRESS: &[Key] = &[
     begun("broadcast", Value::Text),
     whole("brd", Value::Text),
     begun("anycast", Value::Address),
-    begun("scope", Value::Named(NameFile::Scopes, "invalid scope value.")),
+    begun(
+        "scope",
+        Value::Named(NameFile::Scopes, "invalid scope value."),
+    ),
     whole("dev", Value::Link),
     whole("label", Value::Text),
     begun("metric", Value::Number("\"metric\" value is invalid")),
@@ -39,34 +43,50 @@ const ROUTE: &[Key] = &[
     whole("as", Value::NotBuilt),
     whole("via", Value::Address),
     whole("from", Value::Prefix),
-    whole("tos", Value::Named(NameFile::DsField, "\"tos\" value is invalid")),
-    begun("dsfield", Value::Named(NameFile::DsField, "\"tos\" value is invalid")).means("tos"),
+    whole(
+        "tos",
+        Value::Named(NameFile::DsField, "\"tos\" value is invalid"),
+    ),
+    begun(
+        "dsfield",
+        Value::Named(NameFile::DsField, "\"tos\" value is invalid"),
+    )
+    .means("tos"),
     whole("expires", Value::Number("\"expires\" value is invalid")),
     begun("metric", Value::Number("\"metric\" value is invalid")),
     begun("priority", Value::Number("\"metric\" value is invalid")).means("metric"),
     whole("preference", Value::Number("\"metric\" value is invalid")).means("metric"),
-    whole("scope", Value::Named(NameFile::Scopes, "\"scope\" value is invalid")),
-    whole("mtu", Value::Text),
-    whole("hoplimit", Value::Text),
-    whole("advmss", Value::Text),
-    begun("reordering", Value::Text),
+    whole(
+        "scope",
+        Value::Named(NameFile::Scopes, "\"scope\" value is invalid"),
+    ),
+    whole("mtu", Value::Metric),
+    whole("hoplimit", Value::Metric),
+    whole("advmss", Value::Metric),
+    begun("reordering", Value::Metric),
     whole("rtt", Value::NotBuilt),
     begun("rto_min", Value::NotBuilt),
-    begun("window", Value::Text),
-    begun("cwnd", Value::Text),
-    whole("initcwnd", Value::Text),
-    whole("initrwnd", Value::Text),
+    begun("window", Value::Metric),
+    begun("cwnd", Value::Metric),
+    whole("initcwnd", Value::Metric),
+    whole("initrwnd", Value::Metric),
     whole("features", Value::NotBuilt),
-    whole("quickack", Value::Text),
+    whole("quickack", Value::Metric),
     whole("congctl", Value::NotBuilt),
     begun("rttvar", Value::NotBuilt),
-    begun("ssthresh", Value::Text),
+    begun("ssthresh", Value::Metric),
     begun("realms", Value::Text),
     whole("onlink", Value::None),
     whole("nexthop", Value::None),
-    begun("protocol", Value::Named(NameFile::Protocols, "\"protocol\" value is invalid")),
-    begun("table", Value::Named(NameFile::Tables, "\"table\" value is invalid")),
-    whole("vrf", Value::Text),
+    begun(
+        "protocol",
+        Value::Named(NameFile::Protocols, "\"protocol\" value is invalid"),
+    ),
+    begun(
+        "table",
+        Value::Named(NameFile::Tables, "\"table\" value is invalid"),
+    ),
+    whole("vrf", Value::Vrf("Invalid VRF\n")),
     whole("dev", Value::Link),
     whole("oif", Value::Link).means("dev"),
     whole("pref", Value::Text),
@@ -87,7 +107,10 @@ const NEIGHBOUR: &[Key] = &[
     whole("managed", Value::None),
     begun("extern_learn", Value::None),
     whole("dev", Value::Link),
-    begun("protocol", Value::Named(NameFile::Protocols, "\"protocol\" value is invalid")),
+    begun(
+        "protocol",
+        Value::Named(NameFile::Protocols, "\"protocol\" value is invalid"),
+    ),
     whole("to", Value::Address),
 ];
 
@@ -98,20 +121,42 @@ const RULE: &[Key] = &[
     begun("preference", Value::Number("preference value is invalid")),
     begun("order", Value::Number("preference value is invalid")).means("preference"),
     begun("priority", Value::Number("preference value is invalid")).means("preference"),
-    whole("tos", Value::Named(NameFile::DsField, "TOS value is invalid")),
-    begun("dsfield", Value::Named(NameFile::DsField, "TOS value is invalid")).means("tos"),
+    whole(
+        "tos",
+        Value::Named(NameFile::DsField, "TOS value is invalid"),
+    ),
+    begun(
+        "dsfield",
+        Value::Named(NameFile::DsField, "TOS value is invalid"),
+    )
+    .means("tos"),
     whole("fwmark", Value::Text),
     begun("realms", Value::Text),
-    begun("protocol", Value::Named(NameFile::Protocols, "\"protocol\" value is invalid")),
+    begun(
+        "protocol",
+        Value::Named(NameFile::Protocols, "\"protocol\" value is invalid"),
+    ),
     begun("tun_id", Value::Number("\"tun_id\" value is invalid")),
     begun("table", Value::Named(NameFile::Tables, "invalid table ID")),
     whole("lookup", Value::Named(NameFile::Tables, "invalid table ID")).means("table"),
-    begun("suppress_prefixlength", Value::Number("suppress_prefixlength value is invalid")),
-    whole("sup_pl", Value::Number("suppress_prefixlength value is invalid"))
-        .means("suppress_prefixlength"),
-    begun("suppress_ifgroup", Value::Named(NameFile::Groups, "Invalid \"suppress_ifgroup\" value\n")),
-    whole("sup_group", Value::Named(NameFile::Groups, "Invalid \"suppress_ifgroup\" value\n"))
-        .means("suppress_ifgroup"),
+    begun(
+        "suppress_prefixlength",
+        Value::Number("suppress_prefixlength value is invalid"),
+    ),
+    whole(
+        "sup_pl",
+        Value::Number("suppress_prefixlength value is invalid"),
+    )
+    .means("suppress_prefixlength"),
+    begun(
+        "suppress_ifgroup",
+        Value::Named(NameFile::Groups, "Invalid \"suppress_ifgroup\" value\n"),
+    ),
+    whole(
+        "sup_group",
+        Value::Named(NameFile::Groups, "Invalid \"suppress_ifgroup\" value\n"),
+    )
+    .means("suppress_ifgroup"),
     whole("dev", Value::Text).means("iif"),
     whole("iif", Value::Text),
     whole("oif", Value::Text),
@@ -140,7 +185,10 @@ const NEXTHOP: &[Key] = &[
     whole("onlink", Value::None),
     whole("group", Value::Text),
     whole("type", Value::Text),
-    begun("protocol", Value::Named(NameFile::Protocols, "\"protocol\" value is invalid")),
+    begun(
+        "protocol",
+        Value::Named(NameFile::Protocols, "\"protocol\" value is invalid"),
+    ),
     whole("buckets", Value::Text),
     whole("idle_timer", Value::Text),
     whole("unbalanced_timer", Value::Text),
@@ -185,19 +233,91 @@ fn read(
     if object == Object::Route {
         told.retain(|told| !(told.said == "unicast" && told.key.is_none()));
     }
+    if object == Object::Addr {
+        lifetimes(&told)?;
+        if verb == Verb::Delete {
+            return deletion(session, &told);
+        }
+    }
+    if object == Object::Neigh
+        && let Some(told) = told.iter().find(|told| told.is("nud"))
+        && view::states_of(told.value).is_none()
+    {
+        return Err(Stop::argument(told.value, "nud state is bad"));
+    }
     let line = grammar::line(&told);
     session.with_context(verb, |context| {
         change::rows::read_row(&line, object, context)
     })
 }
 
+/// A deadline that lies behind another.
+fn lifetimes(told: &[Told<'_>]) -> Result<(), Stop> {
+    let seconds = |word: &str| {
+        let told = told.iter().find(|told| told.is(word))?;
+        Some(match told.value {
+            "forever" => u32::MAX,
+            text => grammar::number(text)?,
+        })
+    };
+    let valid = seconds("valid_lft").unwrap_or(u32::MAX);
+    match seconds("preferred_lft").is_some_and(|preferred| preferred > valid) {
+        true => Err(Stop::failed("preferred_lft is greater than valid_lft")),
+        false => Ok(()),
+    }
+}
+
+/// The deletion of an address. Without a length the first with these bits is
+/// meant, whatever its length.
+fn deletion(session: &mut Session, told: &[Told<'_>]) -> Result<Asked, Stop> {
+    let mut asked = session.with_context(Verb::Delete, |context| {
+        change::rows::read_row(&grammar::line(told), Object::Addr, context)
+    })?;
+    let is_address = |told: &&Told<'_>| told.key.is_none() || told.is("local");
+    let alone = told.iter().find(is_address);
+    let says_length = alone.is_some_and(|told| told.value.contains('/'));
+    let Item::Address(row) = &mut asked.item else {
+        return Ok(asked);
+    };
+    if says_length || row.local.is_ipv6() || row.peer.is_some() {
+        return Ok(asked);
+    }
+    super::session::complain(&format!(
+        "Warning: Executing wildcard deletion to stay compatible with old scripts.\n         \
+         Explicitly specify the prefix length ({}/32) to avoid this warning.",
+        row.local
+    ));
+    let request = Dump::Addresses {
+        family: table::AF_INET,
+        link: Some(row.link),
+    };
+    let mut found = None;
+    linux::once::rows(&session.namespace, &request, &mut |message| -> Result<
+        (),
+        linux::Error,
+    > {
+        let there = decode::address(message.payload, 0)?;
+        if there.local == row.local && found.is_none() {
+            found = Some((there.prefix_len, there.peer));
+        }
+        Ok(())
+    })?;
+    if let Some((len, peer)) = found {
+        (row.prefix_len, row.peer) = (len, peer);
+    }
+    Ok(asked)
+}
+
+/// A refusal of the kernel that is known before it is asked.
+fn refused(text: &str) -> Stop {
+    Stop::Said {
+        status: REFUSED,
+        text: text.to_owned(),
+    }
+}
+
 /// What a line must say, by `ip`'s own rules; what stands alone in it.
-fn complete(
-    object: Object,
-    verb: Verb,
-    told: &[Told<'_>],
-    session: &Session,
-) -> Result<(), Stop> {
+fn complete(object: Object, verb: Verb, told: &[Told<'_>], session: &Session) -> Result<(), Stop> {
     let has = |means: &str| told.iter().any(|told| told.is(means));
     let mut alone = told.iter().filter(|told| told.key.is_none());
     match object {
@@ -213,12 +333,18 @@ fn complete(
                     "Not enough information: \"dev\" argument is required.",
                 ));
             }
+            if told.iter().all(|told| told.key.is_some()) && !has("local") {
+                return Err(refused("RTNETLINK answers: Operation not supported"));
+            }
         }
         Object::Route => {
             let is_kind = |word: &str| words::route_kind(word).is_some();
             let mut prefixes = alone.filter(|told| !is_kind(told.said));
             if let Some(first) = prefixes.next() {
-                grammar::prefix(first.said, family_of_route(told, session))?;
+                let prefix = grammar::prefix(first.said, session.family())?;
+                if prefix.addr().is_ipv4() && prefix != prefix.trunc() {
+                    return Err(refused("Error: Invalid prefix for given prefix length."));
+                }
             } else if told.is_empty() {
                 return Err(Stop::wrong(super::usage::of_object("ip route", "add …")));
             }
@@ -251,24 +377,31 @@ fn complete(
             if let Some(first) = alone.next() {
                 return Err(Stop::argument(first.said, "Failed to parse rule type"));
             }
+            if session.family().is_none()
+                && told
+                    .iter()
+                    .any(|told| told.is("from") && told.value.contains(':'))
+            {
+                return Err(refused("Error: Invalid source address."));
+            }
         }
         Object::Nexthop => {
             if let Some(first) = alone.next() {
                 return Err(Stop::argument(first.said, ""));
             }
+            let leads = ["via", "dev", "blackhole", "fdb", "group"];
+            match verb {
+                Verb::Delete if !has("id") => {
+                    return Err(refused("Error: Nexthop id is missing."));
+                }
+                Verb::Delete => {}
+                _ if !leads.iter().any(|word| has(word)) => {
+                    return Err(refused("Error: Invalid address family."));
+                }
+                _ => {}
+            }
         }
         Object::Link | Object::Fdb => {}
     }
     Ok(())
-}
-
-/// The family of a route's prefix, where something beside it says so.
-fn family_of_route(told: &[Told<'_>], session: &Session) -> Option<u8> {
-    let _ = told;
-    session.family()
-}
-
-/// Whether a row is an address on a link: such changes move routes too.
-pub fn item_of(asked: &Asked) -> &Item {
-    &asked.item
 }

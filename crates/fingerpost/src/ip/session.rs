@@ -86,6 +86,11 @@ impl Session {
         found.map_err(|_| Stop::no_device(name))
     }
 
+    /// The table of a VRF; `None`: there is no VRF of that name.
+    pub fn vrf_table(&mut self, name: &str) -> Result<Option<u32>, Stop> {
+        Ok(self.kernel()?.lookup.vrf_table(name).ok())
+    }
+
     /// Another namespace, by the name that a line has for it.
     pub fn other(&mut self, name: &str) -> Result<&Namespace, Stop> {
         if !self.netns.contains_key(name) {
@@ -99,7 +104,7 @@ impl Session {
     }
 
     /// The numbers that this namespace has for those of some names.
-    pub fn netns_ids(&mut self, names: &[String]) -> Result<Vec<Option<i32>>, Stop> {
+    pub fn netns_ids(&self, names: &[String]) -> Result<Vec<Option<i32>>, Stop> {
         let mut ids = Vec::with_capacity(names.len());
         for name in names {
             let id = match Namespace::open(name) {
@@ -110,6 +115,46 @@ impl Session {
             ids.push(id);
         }
         Ok(ids)
+    }
+
+    /// Writes a listing of links with the names of namespaces in the place
+    /// of their numbers, where they have names.
+    pub fn name_namespaces(&self, text: &[u8], out: &mut impl Write) -> Result<(), Stop> {
+        const BEFORE: &[u8] = b" link-netnsid ";
+        let mut names = None;
+        let mut rest = text;
+        while let Some(at) = rest.windows(BEFORE.len()).position(|part| part == BEFORE) {
+            let (before, number) = rest.split_at(at);
+            let number = number.get(BEFORE.len()..).unwrap_or_default();
+            let digits = number.iter().take_while(|byte| byte.is_ascii_digit());
+            let (number, after) = number.split_at(digits.count());
+            out.write_all(before)?;
+            let ids = match &mut names {
+                Some(names) => names,
+                None => names.insert(self.names_by_id()?),
+            };
+            let id: Option<i32> = std::str::from_utf8(number)
+                .ok()
+                .and_then(|id| id.parse().ok());
+            match id.and_then(|id| ids.get(&id)) {
+                Some(name) => write!(out, " link-netns {name}")?,
+                None => {
+                    out.write_all(BEFORE)?;
+                    out.write_all(number)?;
+                }
+            }
+            rest = after;
+        }
+        out.write_all(rest)?;
+        Ok(())
+    }
+
+    /// The names of namespaces that have a number in this one.
+    fn names_by_id(&self) -> Result<HashMap<i32, String>, Stop> {
+        let names = Namespace::names();
+        let ids = self.netns_ids(&names)?;
+        let named = ids.into_iter().zip(names);
+        Ok(named.filter_map(|(id, name)| Some((id?, name))).collect())
     }
 
     /// Sends a change; waits for nothing in a batch.

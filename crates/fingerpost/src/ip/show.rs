@@ -6,13 +6,13 @@ use std::io::Write;
 
 use serve::control::protocol::Ask;
 use view::conditions::{self, FILTERS};
-use view::{Filter, Format, Object, Output, Question};
+use view::{BadQuestion, Filter, Format, Object, Output, Question};
 use words::NameFile;
 
 use super::grammar::{self, Key, Told, Value, begins, begun, whole};
 use super::options::AF_PACKET;
 use super::session::Session;
-use super::stop::Stop;
+use super::stop::{REFUSED, Stop};
 use crate::ask;
 
 const NO_DEVICE: &str = "Device does not exist";
@@ -38,10 +38,27 @@ const LINKS: &[Key] = &[
     whole("-tentative", Value::None),
     whole("-deprecated", Value::None),
     whole("-dadfailed", Value::None),
+    whole("nodad", Value::None),
+    whole("-nodad", Value::None),
+    whole("optimistic", Value::None),
+    whole("-optimistic", Value::None),
+    whole("home", Value::None),
+    whole("-home", Value::None),
+    whole("mngtmpaddr", Value::None),
+    whole("-mngtmpaddr", Value::None),
+    whole("noprefixroute", Value::None),
+    whole("-noprefixroute", Value::None),
+    whole("autojoin", Value::None),
+    whole("-autojoin", Value::None),
+    whole("stable-privacy", Value::None),
+    whole("-stable-privacy", Value::None),
     whole("label", Value::Text),
-    whole("group", Value::Named(NameFile::Groups, "Invalid \"group\" value\n")),
+    whole(
+        "group",
+        Value::Named(NameFile::Groups, "Invalid \"group\" value\n"),
+    ),
     whole("master", Value::LinkOr(NO_DEVICE)),
-    whole("vrf", Value::LinkOr("Not a valid VRF name\n")),
+    whole("vrf", Value::Vrf("Not a valid VRF name\n")),
     whole("nomaster", Value::None),
     whole("novf", Value::None),
     whole("type", Value::Text),
@@ -51,11 +68,18 @@ const LINKS: &[Key] = &[
 
 const ROUTES: &[Key] = &[
     begun("table", Value::Text),
-    begun("vrf", Value::LinkOr("Invalid VRF\n")),
+    begun("vrf", Value::Vrf("Invalid VRF\n")),
     begun("cached", Value::NotBuilt),
     begun("cloned", Value::NotBuilt),
-    whole("tos", Value::Named(NameFile::DsField, "TOS value is invalid\n")),
-    begun("dsfield", Value::Named(NameFile::DsField, "TOS value is invalid\n")).means("tos"),
+    whole(
+        "tos",
+        Value::Named(NameFile::DsField, "TOS value is invalid\n"),
+    ),
+    begun(
+        "dsfield",
+        Value::Named(NameFile::DsField, "TOS value is invalid\n"),
+    )
+    .means("tos"),
     begun("protocol", Value::Text),
     begun("scope", Value::Text),
     begun("type", Value::Text),
@@ -78,7 +102,7 @@ const ROUTES: &[Key] = &[
 const NEIGHBOURS: &[Key] = &[
     whole("dev", Value::Link),
     whole("master", Value::LinkOr(NO_DEVICE)),
-    whole("vrf", Value::LinkOr("Not a valid VRF name\n")),
+    whole("vrf", Value::Vrf("Not a valid VRF name\n")),
     whole("nomaster", Value::None),
     whole("unused", Value::NotBuilt),
     whole("nud", Value::Text),
@@ -92,7 +116,7 @@ const RULES: &[Key] = &[
     begun("order", Value::Number("preference value is invalid\n")),
     begun("priority", Value::Number("preference value is invalid\n")),
     whole("not", Value::None),
-    whole("from", Value::Prefix),
+    whole("from", Value::NotBuilt),
     whole("to", Value::Prefix),
     whole("tos", Value::NotBuilt),
     begun("dsfield", Value::NotBuilt),
@@ -103,12 +127,19 @@ const RULES: &[Key] = &[
     whole("l3mdev", Value::NotBuilt),
     whole("uidrange", Value::NotBuilt),
     begun("tun_id", Value::NotBuilt),
-    begun("table", Value::Named(NameFile::Tables, "table id value is invalid\n")),
-    begun("lookup", Value::Named(NameFile::Tables, "table id value is invalid\n")).means("table"),
+    begun(
+        "table",
+        Value::Named(NameFile::Tables, "table id value is invalid\n"),
+    ),
+    begun(
+        "lookup",
+        Value::Named(NameFile::Tables, "table id value is invalid\n"),
+    )
+    .means("table"),
     begun("suppress_prefixlength", Value::NotBuilt),
     begun("suppress_ifgroup", Value::NotBuilt),
     begun("realms", Value::NotBuilt),
-    begun("protocol", Value::Text),
+    begun("protocol", Value::NotBuilt),
     whole("ipproto", Value::NotBuilt),
     whole("sport", Value::NotBuilt),
     whole("dport", Value::NotBuilt),
@@ -118,16 +149,16 @@ const NEXTHOPS: &[Key] = &[
     whole("dev", Value::LinkOr(NO_DEVICE)),
     whole("groups", Value::None),
     whole("master", Value::LinkOr(NO_DEVICE)),
-    begun("vrf", Value::LinkOr("Invalid VRF")),
+    begun("vrf", Value::Vrf("Invalid VRF")),
     whole("id", Value::Number("invalid id value")),
-    begun("protocol", Value::Text),
+    begun("protocol", Value::NotBuilt),
     whole("fdb", Value::None),
 ];
 
 const FDB: &[Key] = &[
-    whole("brport", Value::Link).means("dev"),
-    whole("dev", Value::Link),
-    whole("br", Value::Link).means("master"),
+    whole("brport", Value::BridgeLink).means("dev"),
+    whole("dev", Value::BridgeLink),
+    whole("br", Value::BridgeLink).means("master"),
     whole("vlan", Value::Number("invalid VLAN ID\n")),
     begun("state", Value::Text),
     whole("dynamic", Value::NotBuilt),
@@ -151,35 +182,115 @@ pub fn show(
     arguments: &[String],
     out: &mut impl Write,
 ) -> Result<(), Stop> {
-    let object = match (object, session.options.family) {
-        // What is left of an address is its link.
-        (Object::Addr, Some(AF_PACKET)) => Object::Link,
-        (object, _) => object,
-    };
+    if object == Object::Addr && session.options.family == Some(AF_PACKET) {
+        return Err(Stop::NotBuilt("-0 address".to_owned()));
+    }
+    if object == Object::Fdb && session.options.statistics > 0 {
+        return Err(Stop::NotBuilt("-statistics fdb".to_owned()));
+    }
     let filter = filter(session, object, arguments)?;
+    if object == Object::Route {
+        check_table(session, &filter)?;
+    }
+    if session.options.details > 0 && matches!(object, Object::Link | Object::Addr) {
+        no_timers(session, &filter)?;
+    }
+    let is_one = object == Object::Nexthop && filter.id.is_some();
     let question = Question {
         object,
         filter,
         output: output(session)?,
     };
-    answer(session, Ask::Question(Box::new(question)), out)
+    let ask = Ask::Question(Box::new(question));
+    if is_one {
+        let mut row = Vec::new();
+        if answer(session, ask, &mut row)? == 0 {
+            return Err(Stop::Said {
+                status: REFUSED,
+                text: "RTNETLINK answers: No such file or directory".to_owned(),
+            });
+        }
+        out.write_all(&row)?;
+        return Ok(());
+    }
+    answer(session, ask, out).map(drop)
+}
+
+/// Of a bridge and its ports `ip -d` tells timers, which no row has.
+fn no_timers(session: &Session, filter: &Filter) -> Result<(), Stop> {
+    let links = linux::once::links(&session.namespace)?;
+    let is_asked = |link: &table::Link| match filter.dev.as_deref() {
+        Some(name) => *link.name == *name || link.alt_names.iter().any(|alt| **alt == *name),
+        None => true,
+    };
+    let has_timers = |link: &table::Link| {
+        [&link.kind, &link.slave_kind]
+            .into_iter()
+            .any(|kind| kind.as_deref() == Some("bridge"))
+    };
+    match links.iter().any(|link| is_asked(link) && has_timers(link)) {
+        true => Err(Stop::NotBuilt("-details of a bridge".to_owned())),
+        false => Ok(()),
+    }
+}
+
+/// Whether the table of routes that is asked for is there.
+pub fn check_table(session: &Session, filter: &Filter) -> Result<(), Stop> {
+    let name = match filter.table.as_deref() {
+        None | Some("all") => return Ok(()),
+        Some(name) => name,
+    };
+    let number = session.names.number(NameFile::Tables, name);
+    let family = match filter.family {
+        Some(6) => table::AF_INET6,
+        _ => table::AF_INET,
+    };
+    match number {
+        None | Some(0) => Ok(()),
+        Some(number) => super::flush::table_is_there(session, family, number),
+    }
 }
 
 /// Answers a question for [`show`] and its like.
-pub fn answer(session: &Session, ask: Ask, out: &mut impl Write) -> Result<(), Stop> {
+/// Gives the number of rows.
+pub fn answer(session: &Session, ask: Ask, out: &mut impl Write) -> Result<u64, Stop> {
+    // Which way a packet takes is the kernel's own decision, and short.
+    let direct = matches!(ask, Ask::RouteGet(_));
     if session.options.pretty && session.options.json {
         let mut compact = Vec::new();
-        ask::one_namespace(ask, &session.namespace, is_direct(session), &mut compact)?;
+        let answered = ask::one_namespace(ask, &session.namespace, direct, &mut compact);
+        let rows = answered.map_err(no_route)?.rows;
         super::pretty::write(&compact, out)?;
-        return Ok(());
+        return Ok(rows);
     }
-    ask::one_namespace(ask, &session.namespace, is_direct(session), out)?;
-    Ok(())
+    if has_namespaces(&ask) {
+        let mut text = Vec::new();
+        let answered = ask::one_namespace(ask, &session.namespace, direct, &mut text)?;
+        session.name_namespaces(&text, out)?;
+        return Ok(answered.rows);
+    }
+    let answered = ask::one_namespace(ask, &session.namespace, direct, out);
+    Ok(answered.map_err(no_route)?.rows)
 }
 
-/// What a question to a daemon cannot say is asked of the kernel.
-fn is_direct(session: &Session) -> bool {
-    session.options.numeric
+/// Whether an answer may name the numbers of other namespaces.
+fn has_namespaces(ask: &Ask) -> bool {
+    let Ask::Question(question) = ask else {
+        return false;
+    };
+    let is_text = question.output.format == Format::Text && !question.output.brief;
+    is_text && matches!(question.object, Object::Link | Object::Addr)
+}
+
+/// What `ip` says where there is no way to an address.
+fn no_route(error: anyhow::Error) -> Stop {
+    match error.downcast_ref::<BadQuestion>() {
+        Some(BadQuestion::NoRoute { why, .. }) => Stop::Said {
+            status: REFUSED,
+            text: format!("RTNETLINK answers: {why}"),
+        },
+        _ => error.into(),
+    }
 }
 
 /// How rows are to be written.
@@ -209,11 +320,7 @@ pub fn output(session: &Session) -> Result<Output, Stop> {
 }
 
 /// The conditions that the words of a listing are.
-pub fn filter(
-    session: &mut Session,
-    object: Object,
-    arguments: &[String],
-) -> Result<Filter, Stop> {
+pub fn filter(session: &mut Session, object: Object, arguments: &[String]) -> Result<Filter, Stop> {
     let mut filter = Filter::default();
     match session.options.family {
         None => {}
@@ -227,6 +334,7 @@ pub fn filter(
         _ => arguments.to_vec(),
     };
     let told = grammar::read(keys(object), &arguments, session)?;
+    filter.one_hop = object == Object::Route;
     for told in &told {
         if told.said == "help" || object != Object::Addr && begins(told.said, "help") {
             return Err(Stop::wrong(super::usage::of_object(
@@ -244,13 +352,15 @@ fn selectors(arguments: &[String]) -> Vec<String> {
     let mut out = Vec::with_capacity(arguments.len());
     let mut rest = arguments.iter().peekable();
     while let Some(word) = rest.next() {
-        if !begins(word, "to") {
+        if !begins(word, "to") || grammar::meant(ROUTES, word).is_some() {
             out.push(word.clone());
             continue;
         }
         let is_kind = |next: &&String| {
             let next = next.as_str();
-            ["root", "match", "exact"].iter().any(|kind| begins(next, kind))
+            ["root", "match", "exact"]
+                .iter()
+                .any(|kind| begins(next, kind))
         };
         match rest.next_if(is_kind) {
             Some(kind) => out.push(kind.clone()),
@@ -268,7 +378,7 @@ fn condition(
     filter: &mut Filter,
 ) -> Result<(), Stop> {
     check(session, object, told, filter)?;
-    if let Some(flag) = told.key.filter(|key| key.means.starts_with('-')) {
+    if let Some(flag) = told.key.filter(|key| is_flag(object, key.means)) {
         filter.flags.push(flag.means.to_owned());
         return Ok(());
     }
@@ -285,13 +395,20 @@ fn condition(
         None => {
             let flag = conditions::unnamed(object);
             let named = words.iter().find(|word| Some(word.flag) == flag);
-            (
-                *named.ok_or_else(|| garbage(object, told.said))?,
-                told.said,
-            )
+            (*named.ok_or_else(|| garbage(object, told.said))?, told.said)
         }
     };
+    // All of IPv6, where that is asked for.
+    let value = match (value, filter.family) {
+        ("default" | "any" | "all", Some(6)) if takes_prefix(object, word.flag) => "::/0",
+        (value, _) => value,
+    };
     (word.set)(filter, value).map_err(|why| Stop::wrong(format!("Error: {why}")))
+}
+
+fn takes_prefix(object: Object, flag: &str) -> bool {
+    let flags = ["to", "exact", "covering"];
+    matches!(object, Object::Route | Object::Neigh | Object::Addr) && flags.contains(&flag)
 }
 
 /// What `ip` says of a word that it does not know.
@@ -304,6 +421,12 @@ fn garbage(object: Object, word: &str) -> Stop {
         Object::Nexthop => Stop::argument(word, ""),
         _ => Stop::NotBuilt(word.to_owned()),
     }
+}
+
+/// Whether a word is a flag of addresses, or one that they must not have.
+fn is_flag(object: Object, word: &str) -> bool {
+    let plain = word.strip_prefix('-').unwrap_or(word);
+    matches!(object, Object::Addr | Object::Link) && view::address_flag(plain)
 }
 
 /// Values that `ip` looks at before it asks, in its words.
@@ -322,9 +445,7 @@ fn check(
                 return Err(Stop::garbage("dev", value));
             }
             session.index(value).map_err(|stop| match stop {
-                Stop::Said { .. } => {
-                    Stop::failed(format!("Device \"{value}\" does not exist."))
-                }
+                Stop::Said { .. } => Stop::failed(format!("Device \"{value}\" does not exist.")),
                 other => other,
             })?;
         }
@@ -379,8 +500,15 @@ fn check(
 }
 
 const GET: &[Key] = &[
-    whole("tos", Value::Named(NameFile::DsField, "TOS value is invalid\n")),
-    begun("dsfield", Value::Named(NameFile::DsField, "TOS value is invalid\n")).means("tos"),
+    whole(
+        "tos",
+        Value::Named(NameFile::DsField, "TOS value is invalid\n"),
+    ),
+    begun(
+        "dsfield",
+        Value::Named(NameFile::DsField, "TOS value is invalid\n"),
+    )
+    .means("tos"),
     begun("from", Value::Address),
     begun("iif", Value::Link),
     whole("mark", Value::Text),
@@ -388,7 +516,7 @@ const GET: &[Key] = &[
     whole("dev", Value::Link).means("oif"),
     begun("notify", Value::NotBuilt),
     begun("connected", Value::NotBuilt),
-    begun("vrf", Value::LinkOr("Invalid VRF\n")),
+    begun("vrf", Value::Vrf("Invalid VRF\n")),
     whole("uid", Value::Text),
     begun("fibmatch", Value::NotBuilt),
     whole("as", Value::NotBuilt),
@@ -420,12 +548,12 @@ pub fn route_get(
         }
         let spoken = conditions::spoken(&words, place, None);
         let (word, _) = spoken.ok_or_else(|| Stop::NotBuilt(told.said.to_owned()))?;
-        (word.set)(&mut packet, told.value)
-            .map_err(|why| Stop::argument(told.value, &why))?;
+        (word.set)(&mut packet, told.value).map_err(|why| Stop::argument(told.value, &why))?;
     }
     let to = to.ok_or_else(|| Stop::failed("need at least a destination address"))?;
     let mut question = packet.question(to);
     question.asker = rustix::process::getuid().as_raw();
+    question.uid = question.uid.or(Some(question.asker));
     question.output = output(session)?;
-    answer(session, Ask::RouteGet(Box::new(question)), out)
+    answer(session, Ask::RouteGet(Box::new(question)), out).map(drop)
 }

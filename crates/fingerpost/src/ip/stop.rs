@@ -8,10 +8,16 @@ use linux::error::Refusal;
 pub enum Stop {
     /// What `ip` says of it.
     Said {
-        /// The exit status: 1 it failed, 2 the kernel refused it, 255 the
-        /// words are wrong (which ends a batch).
+        /// The exit status: 1 it failed, 2 the kernel refused it.
         status: u8,
         /// For standard error, without the line's end; empty: nothing.
+        text: String,
+    },
+    /// The same where `ip` leaves at once, which ends a batch too.
+    Left {
+        /// The exit status.
+        status: u8,
+        /// For standard error.
         text: String,
     },
     /// A word of `ip` that is not built here.
@@ -30,7 +36,7 @@ pub const REFUSED: u8 = 2;
 impl Stop {
     /// The words are wrong.
     pub fn wrong(text: impl Into<String>) -> Self {
-        Self::Said {
+        Self::Left {
             status: WRONG_WORDS,
             text: text.into(),
         }
@@ -41,6 +47,14 @@ impl Stop {
         Self::Said {
             status: FAILED,
             text: text.into(),
+        }
+    }
+
+    /// An address or a prefix that is none.
+    pub fn no_address(text: String) -> Self {
+        Self::Left {
+            status: FAILED,
+            text,
         }
     }
 

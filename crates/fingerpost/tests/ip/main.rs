@@ -47,7 +47,9 @@ fn table(name: &str, text: &str, asks: bool, least: usize) {
             }
             (Outcome::Refused, true) => refused += 1,
             (Outcome::Alike { .. }, true) => {
-                failures.push(format!("{place}: {command}\n  is built: take its mark away"));
+                failures.push(format!(
+                    "{place}: {command}\n  is built: take its mark away"
+                ));
             }
             (Outcome::Refused, false) => {
                 failures.push(format!("{place}: {command}\n  is refused, and not marked"));

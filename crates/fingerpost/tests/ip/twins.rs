@@ -19,7 +19,7 @@ const HOLD: &str = "\
 
 /// How often two that differ are asked again, and the time between: what
 /// the kernel does by and by (IPv6's own addresses) comes to an end.
-const TRIES: u32 = 3;
+const TRIES: u32 = 25;
 const BETWEEN: Duration = Duration::from_millis(40);
 
 /// What every pair begins with.
@@ -58,7 +58,9 @@ impl Side {
     fn command(&self, program: &str) -> Command {
         let mut command = Command::new("nsenter");
         let holder = self.holder.id().to_string();
-        command.args(["--target", &holder, "--net", "--mount", "--", program]);
+        command.args(["--target", &holder, "--net", "--mount", "--"]);
+        // No command of a table lasts.
+        command.args(["timeout", "20", program]);
         command
     }
 
@@ -108,6 +110,9 @@ pub struct Twins {
     theirs: Side,
     ours: Side,
     names: TempDir,
+    /// What was done since the beginning, to do it again.
+    situation: String,
+    done: Vec<String>,
 }
 
 impl Twins {
@@ -122,6 +127,8 @@ impl Twins {
             theirs: Side::new(),
             ours: Side::new(),
             names,
+            situation: String::new(),
+            done: Vec::new(),
         })
     }
 
@@ -132,6 +139,23 @@ impl Twins {
         for side in [&self.theirs, &self.ours] {
             side.batch(situation);
         }
+        self.situation = situation.to_owned();
+        self.done.clear();
+    }
+
+    /// Makes both alike again after one that had another effect in each.
+    fn again(&mut self) {
+        let done = std::mem::take(&mut self.done);
+        let situation = self.situation.clone();
+        self.begin(&situation);
+        for command in &done {
+            let (words, input) = parted(command);
+            let (tool, rest) = words.split_first().unwrap();
+            for side in [&self.theirs, &self.ours] {
+                side.run(tool, rest, &input);
+            }
+        }
+        self.done = done;
     }
 
     /// What iproute2 tells of both, once they have come to rest.
@@ -155,15 +179,27 @@ impl Twins {
     }
 
     /// Runs a command in both; one that only asks has no effect to look for.
-    pub fn run(&self, command: &str, asks: bool) -> Outcome {
-        let (words, input) = match command.split_once(" < ") {
-            Some((words, input)) => (words, input.replace(';', "\n") + "\n"),
-            None => (command, String::new()),
-        };
-        let words = split(words);
+    pub fn run(&mut self, command: &str, asks: bool) -> Outcome {
+        let outcome = self.ran(command, asks);
+        if !asks {
+            self.done.push(command.to_owned());
+            if matches!(outcome, Outcome::Different(_)) {
+                self.again();
+            }
+        }
+        outcome
+    }
+
+    fn ran(&self, command: &str, asks: bool) -> Outcome {
+        let (words, input) = parted(command);
         let (tool, rest) = words.split_first().unwrap();
         let own = self.names.path().join(tool).display().to_string();
-        let run = || [self.theirs.run(tool, rest, &input), self.ours.run(&own, rest, &input)];
+        let run = || {
+            [
+                self.theirs.run(tool, rest, &input),
+                self.ours.run(&own, rest, &input),
+            ]
+        };
         let [mut theirs, mut ours] = run();
         let complaint = first_line(&ours.stderr);
         if complaint.contains("is not built here, and nothing was done") {
@@ -192,7 +228,12 @@ impl Twins {
             thread::sleep(BETWEEN);
             [theirs, ours] = run();
         }
-        compare("status", &theirs.status.to_string(), &ours.status.to_string(), &mut how);
+        compare(
+            "status",
+            &theirs.status.to_string(),
+            &ours.status.to_string(),
+            &mut how,
+        );
         compare("output", &said(&theirs), &said(&ours), &mut how);
         if !asks {
             let states = self.states();
@@ -223,6 +264,14 @@ fn common_program() -> std::path::PathBuf {
 fn first_line(text: &[u8]) -> String {
     let text = String::from_utf8_lossy(text);
     text.lines().next().unwrap_or_default().to_owned()
+}
+
+/// The words of a command, and its standard input.
+fn parted(command: &str) -> (Vec<String>, String) {
+    match command.split_once(" < ") {
+        Some((words, input)) => (split(words), input.replace(';', "\n") + "\n"),
+        None => (split(command), String::new()),
+    }
 }
 
 /// Words, with quotes around those that have blanks.
@@ -262,6 +311,31 @@ fn compare(what: &str, theirs: &str, ours: &str, how: &mut String) {
     }
 }
 
+/// Neighbours in an order of their own: each namespace hashes them by
+/// numbers of its own.
+fn in_order(lines: Vec<&str>) -> Vec<String> {
+    let is_neighbour = |line: &str| {
+        let states = ["PERMANENT", "NOARP", "STALE", "REACHABLE", "DELAY"];
+        let text = states.iter().any(|state| line.trim_end().ends_with(state));
+        line.contains("\"lladdr\":") || text || line.contains(" lladdr ")
+    };
+    let bare = |line: &str| line.trim_end_matches([']', ',']).to_owned();
+    let mut out: Vec<String> = Vec::with_capacity(lines.len());
+    let mut run = 0;
+    for line in lines {
+        if is_neighbour(line) {
+            out.push(bare(line));
+            run += 1;
+            let start = out.len() - run;
+            out[start..].sort_unstable();
+        } else {
+            out.push(line.to_owned());
+            run = 0;
+        }
+    }
+    out
+}
+
 /// A text without what passes with time: rests of lifetimes, timers.
 fn normal(text: &str) -> String {
     const PASSING: &[&str] = &[
@@ -271,6 +345,12 @@ fn normal(text: &str) -> String {
         "\"valid_life_time\":",
         "\"preferred_life_time\":",
         "\"expires\":",
+        "hold_timer ",
+        "message_age_timer ",
+        "forward_delay_timer ",
+        "\"hold_timer\":",
+        "\"message_age_timer\":",
+        "\"forward_delay_timer\":",
         "hello_timer ",
         "tcn_timer ",
         "topology_change_timer ",
@@ -287,10 +367,20 @@ fn normal(text: &str) -> String {
     let text = text.replace("},{", "},\n{").replace("[{", "[\n{");
     let passes = |line: &&str| {
         // Groups that the kernel joins by itself.
-        ["01:00:5e", "33:33:"].iter().any(|group| line.contains(group)) && !line.contains("self")
+        let group = ["01:00:5e", "33:33:"]
+            .iter()
+            .any(|group| line.contains(group));
+        // Of several links their order is that in which they came up.
+        let own = [
+            "\"fe80::/64\"",
+            "\"ff00::/8\"",
+            "fe80::/64 dev",
+            "ff00::/8 dev",
+        ];
+        group && !line.contains("self") || own.iter().any(|own| line.contains(own))
     };
     let text: Vec<&str> = text.lines().filter(|line| !passes(line)).collect();
-    let text = text.join("\n");
+    let text = in_order(text).join("\n");
     let mut out = String::with_capacity(text.len());
     let mut rest = text.as_str();
     'next: while let Some(first) = rest.chars().next() {
@@ -300,7 +390,9 @@ fn normal(text: &str) -> String {
             };
             let after_blanks = after.trim_start_matches(' ');
             let is_number = |c: char| c.is_ascii_digit() || c == '.' || c == '/';
-            let end = after_blanks.find(|c| !is_number(c)).unwrap_or(after_blanks.len());
+            let end = after_blanks
+                .find(|c| !is_number(c))
+                .unwrap_or(after_blanks.len());
             let number = after_blanks.get(..end).unwrap_or_default();
             let shown = match number {
                 "" | "4294967295" => number,

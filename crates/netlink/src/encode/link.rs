@@ -6,10 +6,11 @@ use table::row::link::flag::UP;
 use table::{AF_INET6, KindData, Link, LinkLayerAddress, PortData};
 
 use super::Request;
+use super::link_parts::{LinkKind, LinkNetns, header, put_kind, put_netns};
 use crate::attribute::NESTED;
 use crate::build::Build;
 use crate::decode::{LINKDOWN_SETTINGS, Operation, V4_FORWARDS, V6_DISABLED, V6_IGNORES};
-use crate::kernel::{AF_UNSPEC, ifla};
+use crate::kernel::ifla;
 use crate::link_data;
 use crate::malformed::TooLong;
 use crate::message::kind;
@@ -30,16 +31,6 @@ pub fn link(out: &mut Vec<u8>, request: &Request, row: &Link) -> Result<(), TooL
         put_info(&mut build, row);
     }
     build.end()
-}
-
-pub(super) fn header(index: u32, hardware: u16, flags: u32, change: u32) -> [u8; 16] {
-    let [h0, h1] = hardware.to_ne_bytes();
-    let [i0, i1, i2, i3] = index.to_ne_bytes();
-    let [f0, f1, f2, f3] = flags.to_ne_bytes();
-    let [c0, c1, c2, c3] = change.to_ne_bytes();
-    [
-        AF_UNSPEC, 0, h0, h1, i0, i1, i2, i3, f0, f1, f2, f3, c0, c1, c2, c3,
-    ]
 }
 
 fn put_numbers(build: &mut Build<'_>, row: &Link) {
@@ -187,6 +178,10 @@ pub struct LinkSettings {
     pub netns: Option<LinkNetns>,
     /// `IFLA_INET6_ADDR_GEN_MODE`.
     pub addr_gen_mode: Option<u8>,
+    /// `IFLA_CARRIER`.
+    pub carrier: Option<bool>,
+    /// `IFLA_LINKINFO`: settings of its kind.
+    pub kind: Option<LinkKind>,
     /// `IFLA_PROTO_DOWN`.
     pub proto_down: Option<bool>,
     /// `IFLA_GSO_MAX_SIZE`, bytes.
@@ -228,6 +223,12 @@ pub fn set_link(
         }
     }
     put_netns(&mut build, settings.netns);
+    if let Some(carrier) = settings.carrier {
+        build.put_u8(ifla::CARRIER, carrier.into());
+    }
+    if let Some(kind) = &settings.kind {
+        put_kind(&mut build, kind);
+    }
     if let Some(proto_down) = settings.proto_down {
         build.put_u8(ifla::PROTO_DOWN, proto_down.into());
     }
@@ -253,22 +254,22 @@ pub fn set_link(
     build.end()
 }
 
-/// The namespace that a link goes to, if one is told.
-pub(super) fn put_netns(build: &mut Build<'_>, netns: Option<LinkNetns>) {
-    match netns {
-        Some(LinkNetns::Fd(fd)) => build.put(ifla::NET_NS_FD, &fd.to_ne_bytes()),
-        Some(LinkNetns::Pid(pid)) => build.put_u32(ifla::NET_NS_PID, pid),
-        None => {}
+/// Appends `RTM_NEWLINKPROP` or `RTM_DELLINKPROP` with alternative names of
+/// the link with an index.
+pub fn alternative_names(
+    out: &mut Vec<u8>,
+    request: &Request,
+    index: u32,
+    names: &[&str],
+) -> Result<(), TooLong> {
+    let kinds = [kind::NEWLINKPROP, kind::DELLINKPROP];
+    let mut build = request.start(out, kinds, &header(index, 0, 0, 0));
+    let list = build.open(ifla::PROP_LIST | NESTED);
+    for name in names {
+        build.put_text(ifla::ALT_IFNAME, name);
     }
-}
-
-/// A network namespace, as `RTM_NEWLINK` names it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum LinkNetns {
-    /// `IFLA_NET_NS_FD`: a file descriptor of the process that sends.
-    Fd(i32),
-    /// `IFLA_NET_NS_PID`: the namespace of a process.
-    Pid(u32),
+    build.close(&list);
+    build.end()
 }
 
 /// Appends `RTM_DELLINK` of the link with an index.
