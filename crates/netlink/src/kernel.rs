@@ -21,11 +21,13 @@ pub(crate) mod ifla {
     pub(crate) const STATS64: u16 = 23;
     pub(crate) const AF_SPEC: u16 = 26;
     pub(crate) const GROUP: u16 = 27;
+    pub(crate) const CARRIER: u16 = 33;
     pub(crate) const NET_NS_FD: u16 = 28;
     pub(crate) const EXT_MASK: u16 = 29;
     pub(crate) const PROMISCUITY: u16 = 30;
     pub(crate) const NUM_TX_QUEUES: u16 = 31;
     pub(crate) const NUM_RX_QUEUES: u16 = 32;
+    pub(crate) const PROTO_DOWN: u16 = 39;
     pub(crate) const GSO_MAX_SEGS: u16 = 40;
     pub(crate) const GSO_MAX_SIZE: u16 = 41;
     pub(crate) const GRO_MAX_SIZE: u16 = 58;

@@ -96,9 +96,11 @@ pub(crate) const KINDS: [&str; 12] = [
     "xresolve",
 ];
 
-pub(crate) fn kind_name(number: u8) -> Value<'static> {
+/// The name of a type of routes, or its number where these are wanted.
+pub(crate) fn kind_name(number: u8, view: &View<'_>) -> Value<'static> {
     KINDS
         .get(usize::from(number))
+        .filter(|_| !view.numeric)
         .map_or(Value::Number(number.into()), |name| Value::Text(name))
 }
 
@@ -336,7 +338,7 @@ impl Show for Route<&RouteBody> {
         let shown = shown(self, view);
         let follows = follows_links(self.prefix, body);
         if shown.kind {
-            visit.value("type", kind_name(body.kind));
+            visit.value("type", kind_name(body.kind, view));
         }
         visit.value("dst", Value::Destination(self.prefix));
         if let Some(source) = body.source {
@@ -404,7 +406,7 @@ impl Show for Route<&RouteBody> {
         let shown = shown(self, view);
         let follows = follows_links(self.prefix, body);
         if shown.kind {
-            push_plain(out, kind_name(body.kind));
+            push_plain(out, kind_name(body.kind, view));
             out.push(b' ');
         }
         push_destination(out, self.prefix);

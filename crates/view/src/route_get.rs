@@ -377,7 +377,7 @@ impl Show for Taken<'_> {
     fn fields(&self, view: &View<'_>, visit: &mut impl Visit) {
         let prefix = IpNet::from(self.packet.destination);
         if self.decision.kind != kind::UNICAST || view.details {
-            visit.value("type", kind_name(self.decision.kind));
+            visit.value("type", kind_name(self.decision.kind, view));
         }
         visit.value("dst", Value::Address(self.packet.destination));
         if let Some(from) = self.from() {
@@ -450,7 +450,7 @@ impl Show for Taken<'_> {
     fn text(&self, view: &View<'_>, out: &mut Vec<u8>) {
         let prefix = IpNet::from(self.packet.destination);
         if self.decision.kind != kind::UNICAST || view.details {
-            labelled(out, b"", kind_name(self.decision.kind));
+            labelled(out, b"", kind_name(self.decision.kind, view));
         }
         labelled(out, b"", Value::Address(self.packet.destination));
         if let Some(from) = self.from() {
