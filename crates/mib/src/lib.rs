@@ -38,4 +38,4 @@ pub use history::History;
 pub use notification::{LinkNotification, LinkTrap};
 pub use objects::{MibContext, Objects};
 pub use parts::{Sampled, sampled};
-pub use system::System;
+pub use system::{Module, System};

@@ -125,7 +125,8 @@ pub struct Told {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Capability {
     session: u32,
-    context: Vec<u8>,
+    /// The context whose sysORTable it is in.
+    pub context: Vec<u8>,
     /// `sysORID`.
     pub id: Oid,
     /// `sysORDescr`.
@@ -424,6 +425,16 @@ impl Master {
             Arc::make_mut(&mut self.capabilities).retain(|one| one.session != number);
         }
         self.fail(session.questions.give_up());
+    }
+
+    /// Whether registrations changed since [`Master::dispatch`].
+    pub fn is_dispatch_old(&self) -> bool {
+        self.is_dispatch_old
+    }
+
+    /// Whether something happened since the last look.
+    pub fn has_events(&self) -> bool {
+        !self.events.is_empty()
     }
 
     /// Who is to be asked for what, as registered now. O(registrations)

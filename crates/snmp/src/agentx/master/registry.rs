@@ -74,12 +74,7 @@ impl Named {
 impl Registry {
     /// Registers all of it, or nothing: the error says why. O(subtrees of
     /// it · log all).
-    pub fn register(
-        &mut self,
-        session: u32,
-        named: Named,
-        timeout_millis: u64,
-    ) -> Result<(), u16> {
+    pub fn register(&mut self, session: u32, named: Named, timeout_millis: u64) -> Result<(), u16> {
         let subtrees = named.subtrees().ok_or(error::REQUEST_DENIED)?;
         let protected = |subtree: &Name| PROTECTED.iter().any(|of| subtree.starts_with(of));
         // The longest name has nothing below it, and no place in an answer.

@@ -251,7 +251,10 @@ impl Master {
     ) -> Result<Outcome, Malformed> {
         let (id, _) = payload.name()?;
         let description = payload.octets()?;
-        let of_session = self.capabilities.iter().filter(|one| one.session == session);
+        let of_session = self
+            .capabilities
+            .iter()
+            .filter(|one| one.session == session);
         if of_session.count() >= MAX_CAPABILITIES_OF_SESSION {
             return Ok(Outcome::of(error::REQUEST_DENIED));
         }

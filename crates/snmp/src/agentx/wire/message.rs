@@ -74,7 +74,8 @@ impl<'a> Message<'a> {
             [1, 3, 6, 1, prefix @ 1..=255, rest @ ..] => (*prefix as u8, rest),
             whole => (0, whole),
         };
-        self.out.extend([rest.len() as u8, prefix, u8::from(include), 0]);
+        self.out
+            .extend([rest.len() as u8, prefix, u8::from(include), 0]);
         for id in rest {
             self.word(*id);
         }
