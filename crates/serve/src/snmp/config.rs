@@ -379,8 +379,8 @@ impl Snmp {
         if self.agentx_master_group.as_deref() == Some("") {
             return Err("agentx_master_group is the name of a group".to_owned());
         }
-        if !(100..=255_000).contains(&self.agentx_master_timeout_ms) {
-            return Err("agentx_master_timeout_ms is between 100 and 255000".to_owned());
+        if !(100..=10_000).contains(&self.agentx_master_timeout_ms) {
+            return Err("agentx_master_timeout_ms is between 100 and 10000".to_owned());
         }
         let viewed = |of: String, view: &str| match self.view(view) {
             Some(_) => Ok(()),

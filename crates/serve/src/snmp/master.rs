@@ -443,14 +443,14 @@ impl Worker {
 
     fn answer(&mut self, id: u64, is_last: bool) {
         let now_millis = self.now_millis();
+        let (answers, dispatch) = (&self.callers.answers, &self.dispatch);
+        let out = &mut self.out;
         self.requests.answer(
             id,
             is_last,
-            &*self.callers.answers,
-            &self.dispatch,
             &mut self.master,
             now_millis,
-            &mut self.out,
+            |request, known, is_last| answers.answer(request, dispatch, known, is_last, out),
         );
     }
 

@@ -63,9 +63,23 @@ pub enum Cut {
     /// It answered what it was not asked.
     #[error("it answered a question that it was not asked (packet {0})")]
     UnknownAnswer(u32),
-    /// It answered with other names than it was asked for.
-    #[error("its answer has names out of order, or beyond what it was asked for")]
-    WrongNames,
+    /// It answered with another name than it was asked for, or with one
+    /// out of order.
+    #[error("its answer has {found} where it was asked for what is at or behind {asked}")]
+    WrongName {
+        /// The name in the answer.
+        found: Oid,
+        /// Its question's, or the one before it in the answer.
+        asked: Oid,
+    },
+    /// It answered with too many names or with none.
+    #[error("its answer has {found} names where {asked} were asked for")]
+    WrongCount {
+        /// Names in the answer, those that were read.
+        found: usize,
+        /// Names that there may be.
+        asked: usize,
+    },
     /// It sent a message that only a master sends.
     #[error("it sent a message of type {0}, which no subagent sends")]
     Unexpected(u8),
@@ -85,9 +99,10 @@ impl Cut {
     fn reason(&self) -> u8 {
         match self {
             Self::Malformed(_) => reason::PARSE_ERROR,
-            Self::UnknownAnswer(_) | Self::WrongNames | Self::Unexpected(_) => {
-                reason::PROTOCOL_ERROR
-            }
+            Self::UnknownAnswer(_)
+            | Self::WrongName { .. }
+            | Self::WrongCount { .. }
+            | Self::Unexpected(_) => reason::PROTOCOL_ERROR,
             Self::Flood | Self::ReadsNothing => reason::OTHER,
             Self::Stalled => reason::TIMEOUTS,
         }

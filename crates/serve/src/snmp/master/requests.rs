@@ -150,22 +150,21 @@ impl Requests {
         pending.map(|one| one.since_millis + LONGEST_MILLIS).min()
     }
 
-    /// Answers a request, or asks what is still missing for it.
+    /// Answers a request by [`Answers::answer`], or asks what is still
+    /// missing for it.
     pub fn answer(
         &mut self,
         id: u64,
         is_last: bool,
-        answers: &dyn Answers,
-        dispatch: &Dispatch,
         master: &mut Master,
         now_millis: u64,
-        out: &mut [u8],
+        mut answer: impl FnMut(&Request, &Known, bool) -> Vec<Question>,
     ) {
         let Some(pending) = self.pending.get(&id) else {
             return;
         };
         let is_last = is_last || pending.known.rounds() >= MAX_ROUNDS;
-        let missing = answers.answer(&pending.request, dispatch, &pending.known, is_last, out);
+        let missing = answer(&pending.request, &pending.known, is_last);
         if missing.is_empty() {
             self.pending.remove(&id);
             if is_last {

@@ -6,6 +6,7 @@ use std::collections::VecDeque;
 use super::Cut;
 use crate::agentx::owned::{OwnedValue, Row};
 use crate::agentx::wire::{Header, Message, Payload, error, flag, kind};
+use crate::oid::Oid;
 
 /// Questions that wait for a session at most.
 pub const MAX_WAITING: usize = 256;
@@ -163,19 +164,19 @@ impl Questions {
         mut payload: Payload<'_>,
         now_millis: u64,
     ) -> Result<Option<(u64, Answer)>, Cut> {
-        let at = self.asked.iter().position(|one| one.packet == packet);
-        let asked = at.and_then(|at| self.asked.remove(at));
-        let asked = asked.ok_or(Cut::UnknownAnswer(packet))?;
-        self.heard_millis = now_millis;
-        self.stalled = None;
+        let mut all = self.asked.iter();
+        let at = all.position(|one| one.packet == packet);
+        let at = at.ok_or(Cut::UnknownAnswer(packet))?;
         payload.word("a response")?;
         let status = payload.half("a response")?;
         payload.half("a response")?;
-        let answer = if status == error::NONE {
-            rows(&asked.question.what, payload)?
-        } else {
-            Answer::Failed
+        // One that is a lie is no answer: the question is still open.
+        let answer = match (&self.asked[at], status) {
+            (asked, error::NONE) => rows(&asked.question.what, payload)?,
+            _ => Answer::Failed,
         };
+        self.heard_millis = now_millis;
+        self.stalled = None;
         match &answer {
             Answer::Rows { rows, .. } => {
                 self.counters.answered += 1;
@@ -183,7 +184,9 @@ impl Questions {
             }
             Answer::Failed => self.counters.refused += 1,
         }
-        Ok((!asked.is_abandoned).then_some((asked.token, answer)))
+        let asked = self.asked.remove(at);
+        let asked = asked.filter(|asked| !asked.is_abandoned);
+        Ok(asked.map(|asked| (asked.token, answer)))
     }
 
     /// When the first question on its way is overdue.
@@ -265,9 +268,15 @@ fn write(question: &Question, mut header: Header, out: &mut Vec<u8>) {
 fn rows(what: &What, mut payload: Payload<'_>) -> Result<Answer, Cut> {
     match what {
         What::Get(name) => {
-            let row = payload.binding()?;
-            if row.name != *name || !payload.is_empty() || row.value == OwnedValue::EndOfMibView {
-                return Err(Cut::WrongNames);
+            let mut row = payload.binding()?;
+            if is_no_row(&row.value) && row.value != OwnedValue::NoSuchObject {
+                row.value = OwnedValue::NoSuchInstance;
+            }
+            if row.name != *name {
+                return Err(wrong(&row.name, name));
+            }
+            if !payload.is_empty() {
+                return Err(Cut::WrongCount { found: 2, asked: 1 });
             }
             let rows = vec![row];
             Ok(Answer::Rows { rows, ended: true })
@@ -281,8 +290,8 @@ fn rows(what: &What, mut payload: Payload<'_>) -> Result<Answer, Cut> {
     }
 }
 
-/// Names ascend, and the first lies in its range. What follows may lie
-/// beyond: net-snmp's library cuts off only the first.
+/// Names ascend. Where several were asked for, they may go on beyond the
+/// end: net-snmp's library, which most subagents have, does not look at it.
 fn next_rows(
     start: &[u32],
     include: bool,
@@ -290,36 +299,42 @@ fn next_rows(
     wanted: u16,
     mut payload: Payload<'_>,
 ) -> Result<Answer, Cut> {
+    let asked = usize::from(wanted.max(1));
     let mut rows: Vec<Row> = Vec::new();
-    loop {
-        if payload.is_empty() {
-            // Fewer than asked for are no end (RFC 2741 §7.2.3.3).
-            let none = rows.is_empty();
-            return match none {
-                true => Err(Cut::WrongNames),
-                false => Ok(Answer::Rows { rows, ended: false }),
-            };
-        }
+    while !payload.is_empty() {
         let row = payload.binding()?;
         if is_no_row(&row.value) {
             return Ok(Answer::Rows { rows, ended: true });
         }
-        let last = rows.last().map(|row| &*row.name);
-        let ascends = match last {
-            Some(last) => *row.name > *last,
-            None if include => *row.name >= *start,
-            None => *row.name > *start,
-        };
-        if !ascends || rows.len() >= usize::from(wanted.max(1)) {
-            return Err(Cut::WrongNames);
+        let before = rows.last().map_or(start, |row| &row.name);
+        let is_start = include && rows.is_empty() && *row.name == *start;
+        if *row.name <= *before && !is_start {
+            return Err(wrong(&row.name, before));
+        }
+        if rows.len() >= asked {
+            let found = rows.len() + 1;
+            return Err(Cut::WrongCount { found, asked });
         }
         if end.is_some_and(|end| *row.name >= *end) {
-            return match rows.is_empty() {
-                true => Err(Cut::WrongNames),
-                false => Ok(Answer::Rows { rows, ended: true }),
+            return match asked {
+                1 => Err(wrong(&row.name, start)),
+                _ => Ok(Answer::Rows { rows, ended: true }),
             };
         }
         rows.push(row);
+    }
+    match rows.is_empty() {
+        true => Err(Cut::WrongCount { found: 0, asked }),
+        // Fewer than asked for are no end (RFC 2741 §7.2.3.3).
+        false => Ok(Answer::Rows { rows, ended: false }),
+    }
+}
+
+fn wrong(found: &[u32], asked: &[u32]) -> Cut {
+    let oid = |name| Oid::new(name).unwrap_or_default();
+    Cut::WrongName {
+        found: oid(found),
+        asked: oid(asked),
     }
 }
 

@@ -316,9 +316,10 @@ fn read_bindings(mut payload: Payload<'_>) -> Result<Vec<Row>, Malformed> {
     Ok(rows)
 }
 
-/// Seconds that a subagent asks for; 0: it has no wish.
+/// Seconds that a subagent asks for; 0: it has no wish. net-snmp's library
+/// says -1 for that.
 fn millis(secs: u8) -> Option<u64> {
-    (secs > 0).then(|| u64::from(secs) * 1_000)
+    (!matches!(secs, 0 | u8::MAX)).then(|| u64::from(secs) * 1_000)
 }
 
 /// What a subagent says of itself, as one line.
