@@ -9,7 +9,6 @@ use std::os::unix::fs::{FileTypeExt, MetadataExt, PermissionsExt, chown};
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
-use nix::unistd::Group;
 use rustix::io::Errno;
 use rustix::net::{
     AddressFamily, SocketAddrUnix, SocketFlags, SocketType, accept_with, bind, connect, listen,
@@ -17,6 +16,7 @@ use rustix::net::{
 };
 
 use super::super::config::AgentxMaster;
+use crate::groups;
 
 /// Connections at most; the last are for root.
 const MAX_CONNECTIONS: usize = 64;
@@ -128,7 +128,7 @@ fn admit(path: &Path, group: Option<&str>) -> Result<()> {
     let mode = match group {
         None => 0o600,
         Some(group) => {
-            let gid = number(group)?;
+            let gid = groups::number(group)?;
             chown(path, None, Some(gid)).with_context(|| {
                 format!(
                     "its file cannot be given to group {group}: run as root, or have the daemon's \
@@ -139,15 +139,6 @@ fn admit(path: &Path, group: Option<&str>) -> Result<()> {
         }
     };
     Ok(fs::set_permissions(path, Permissions::from_mode(mode))?)
-}
-
-/// The number of a group, by its name or itself.
-fn number(group: &str) -> Result<u32> {
-    if let Ok(number) = group.parse() {
-        return Ok(number);
-    }
-    let found = Group::from_name(group)?.with_context(|| format!("there is no group `{group}`"))?;
-    Ok(found.gid.as_raw())
 }
 
 /// Why a user gets no further connection, if so.
