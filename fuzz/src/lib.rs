@@ -3,6 +3,7 @@
 //! same functions.
 
 mod agentx;
+mod agentx_master;
 mod bmp;
 mod check;
 mod feed_recording;
@@ -15,6 +16,7 @@ mod recording;
 mod snmp;
 
 pub use agentx::agentx;
+pub use agentx_master::agentx_master;
 pub use bmp::bmp;
 pub use check::*;
 pub use feed_recording::feed_recording;

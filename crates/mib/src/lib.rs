@@ -44,4 +44,4 @@ pub use history::History;
 pub use notification::{LinkNotification, LinkTrap};
 pub use objects::{MibContext, Objects};
 pub use parts::{Needed, sampled};
-pub use system::System;
+pub use system::{Module, System};

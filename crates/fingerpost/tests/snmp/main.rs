@@ -17,6 +17,7 @@ mod notified;
 mod peers;
 mod size;
 mod subagent;
+mod subagents;
 
 use std::fs;
 use std::path::PathBuf;

@@ -16,7 +16,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use mib::{Engine, Health, MibContext, Needed, Objects, System, sampled};
+use mib::{Engine, Health, MibContext, Module, Needed, Objects, System, sampled};
 use snmp::counters::Counters;
 use snmp::mib::WalkSink;
 use snmp::{Contexts, Mib, Value};
@@ -96,9 +96,26 @@ impl Source {
         }))
     }
 
-    /// What is so from now on.
-    pub fn set_facts(&self, facts: Facts) {
-        *lock(&self.0.facts) = Arc::new(facts);
+    /// What is so from now on, but for the modules of others.
+    pub fn set_facts(&self, mut facts: Facts) {
+        let mut known = lock(&self.0.facts);
+        facts.system.modules = Arc::clone(&known.system.modules);
+        facts.system.modules_changed = known.system.modules_changed;
+        *known = Arc::new(facts);
+    }
+
+    /// The modules of others from now on.
+    pub fn set_modules(&self, modules: Arc<[Module]>) {
+        let changed = self.up_time();
+        let mut known = lock(&self.0.facts);
+        let system = &mut Arc::make_mut(&mut *known).system;
+        system.modules = modules;
+        system.modules_changed = changed;
+    }
+
+    /// `sysUpTime`.
+    pub fn up_time(&self) -> u32 {
+        (now_millis().saturating_sub(self.0.started_at_millis) / 10) as u32
     }
 
     /// The namespaces from now on, the default one first. Those that are
