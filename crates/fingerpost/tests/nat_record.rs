@@ -126,7 +126,7 @@ fn what_it_has_is_shown_ended_and_limited_anew_while_it_runs() {
         return;
     };
     let mut nat = trial.translation(&[]);
-    assert_confined(nat.process().id());
+    assert_confined(nat.process().id(), 0);
     trial.send(2, 5);
     trial.send(3, 30);
     // Twenty at a time, as the rules say.
