@@ -22,7 +22,8 @@ use view::Format;
 use crate::direct::{self, Answered};
 pub use arguments::From;
 pub use command::{
-    OBJECTS, command, name, route_diff, route_flaps, route_get, route_why, status, status_wanted, wanted,
+    OBJECTS, command, name, route_diff, route_flaps, route_get, route_why, status, status_wanted,
+    wanted,
 };
 use joined::Joined;
 

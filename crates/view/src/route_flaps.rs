@@ -124,7 +124,9 @@ pub fn route_flaps(
     let since = now_millis.saturating_sub(u64::from(question.secs) * 1_000);
     let wanted = |of: u32, prefix: IpNet| {
         table.is_none_or(|table| table == of)
-            && question.within.is_none_or(|within| within.contains(&prefix))
+            && question
+                .within
+                .is_none_or(|within| within.contains(&prefix))
     };
     let mut rows = Vec::new();
     let mut known = since;
@@ -142,10 +144,15 @@ pub fn route_flaps(
         };
         if question.source.is_some() {
             let all = flaps.prefixes.iter();
-            rows.extend(all.map(|((table, prefix), flaps)| row(Name::Prefix(*prefix, *table), *flaps)));
+            rows.extend(
+                all.map(|((table, prefix), flaps)| row(Name::Prefix(*prefix, *table), *flaps)),
+            );
             continue;
         }
-        let sum = flaps.prefixes.values().fold(Flaps::default(), |sum, one| sum.and(one));
+        let sum = flaps
+            .prefixes
+            .values()
+            .fold(Flaps::default(), |sum, one| sum.and(one));
         rows.push(Row {
             prefixes: flaps.prefixes.len(),
             downs: source.downs,
@@ -188,7 +195,10 @@ impl Order {
     /// Without a word the most changes come first.
     fn of(word: Option<&str>) -> Result<Self, BadQuestion> {
         let Some(word) = word else {
-            return Ok(Self { by: 0, is_down: true });
+            return Ok(Self {
+                by: 0,
+                is_down: true,
+            });
         };
         let name = word.strip_prefix('-').unwrap_or(word);
         let by = SORTS.iter().position(|one| *one == name);
@@ -216,11 +226,15 @@ impl Order {
         } else if self.is_down {
             rows.sort_unstable_by(|one, other| {
                 let of = |row| Reverse(value(row));
-                of(one).cmp(&of(other)).then_with(|| one.name.cmp(&other.name))
+                of(one)
+                    .cmp(&of(other))
+                    .then_with(|| one.name.cmp(&other.name))
             });
         } else {
             rows.sort_unstable_by(|one, other| {
-                value(one).cmp(&value(other)).then_with(|| one.name.cmp(&other.name))
+                value(one)
+                    .cmp(&value(other))
+                    .then_with(|| one.name.cmp(&other.name))
             });
         }
         rows.truncate(most);

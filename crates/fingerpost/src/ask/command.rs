@@ -12,8 +12,8 @@ use serve::control::protocol::Ask;
 use view::conditions::{FILTERS, GET, Packet, of_object, settle_family};
 use view::route_flaps::{LIMIT, MAX_LIMIT, SECS};
 use view::{
-    Filter, Format, Object, Output, Question, RouteDiffQuestion, RouteFlapsQuestion,
-    RouteQuestion, RouteWhyQuestion,
+    Filter, Format, Object, Output, Question, RouteDiffQuestion, RouteFlapsQuestion, RouteQuestion,
+    RouteWhyQuestion,
 };
 use words::values;
 
@@ -182,10 +182,9 @@ pub fn route_flaps() -> Command {
     let option = |id: &'static str, value: &'static str, help: &'static str| {
         Arg::new(id).long(id).value_name(value).help(help)
     };
-    let number = |id, value, usual: u32, most: u32, help| {
+    let number = |id, value, most: u32, help| {
         let range = clap::value_parser!(u32).range(1..=i64::from(most));
-        let usual = usual.to_string();
-        option(id, value, help).value_parser(range).default_value(usual)
+        option(id, value, help).value_parser(range)
     };
     let json = switch("json", Some('j'), "As JSON").help_heading("How");
     Command::new("flaps")
@@ -198,12 +197,27 @@ pub fn route_flaps() -> Command {
             )
             .value_parser(values::name),
         )
-        .arg(option("table", "TABLE", "Only in this table; without: in all"))
+        .arg(option(
+            "table",
+            "TABLE",
+            "Only in this table; without: in all",
+        ))
         .arg(
-            option("within", "PREFIX", "Only prefixes within this one").value_parser(values::prefix),
+            option("within", "PREFIX", "Only prefixes within this one")
+                .value_parser(values::prefix),
         )
-        .arg(number("secs", "SECS", SECS, u32::MAX, "Over so many seconds"))
-        .arg(number("limit", "NUMBER", LIMIT, MAX_LIMIT, "So many at most"))
+        .arg(number(
+            "secs",
+            "SECS",
+            u32::MAX,
+            "Over so many seconds; without: 3600",
+        ))
+        .arg(number(
+            "limit",
+            "NUMBER",
+            MAX_LIMIT,
+            "So many at most; without: 100",
+        ))
         .arg(
             option(
                 "sort",

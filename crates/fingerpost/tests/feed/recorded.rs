@@ -40,7 +40,12 @@ fn recording(netns: &Netns) -> Value {
 
 /// Whether a source has so many routes.
 fn has(netns: &Netns, source: &str, count: &str) -> bool {
-    text(&fingerpost(netns, &["route", "--source", source, "--count"])).trim() == count
+    text(&fingerpost(
+        netns,
+        &["route", "--source", source, "--count"],
+    ))
+    .trim()
+        == count
 }
 
 #[test]
@@ -58,7 +63,14 @@ fn a_replay_answers_for_the_feeds_of_a_real_frr() {
     let file = directory.path().join("recording");
     let up = Daemon::up(
         &netns,
-        &["--fpm", "127.0.0.1", "--bmp", "127.0.0.1", "--record", file.to_str().unwrap()],
+        &[
+            "--fpm",
+            "127.0.0.1",
+            "--bmp",
+            "127.0.0.1",
+            "--record",
+            file.to_str().unwrap(),
+        ],
     );
     let statics: String = (0..50)
         .map(|number| format!("ip route 20.0.{number}.0/24 10.2.0.{}\n", 2 + number % 3))
@@ -79,7 +91,9 @@ fn a_replay_answers_for_the_feeds_of_a_real_frr() {
         opened.unwrap().ok()
     };
     let mut speaker = wait_until(PATIENCE, "a session with bgpd", connect).unwrap();
-    speaker.announce(1_000..1_300, [10, 1, 0, 2].into()).unwrap();
+    speaker
+        .announce(1_000..1_300, [10, 1, 0, 2].into())
+        .unwrap();
     // Those that zebra knows by itself come beside.
     let is_all = || {
         let of_zebra = frr.routes().is_some_and(|routes| routes.len() == 350);
@@ -133,7 +147,14 @@ fn each_part_of_a_recording_has_how_a_feed_stands() {
     let named = file.to_str().unwrap();
     let up = Daemon::up(
         &netns,
-        &["--fpm", "127.0.0.1", "--record", named, "--record-limit", "1M"],
+        &[
+            "--fpm",
+            "127.0.0.1",
+            "--record",
+            named,
+            "--record-limit",
+            "1M",
+        ],
     );
     let connect = || TcpStream::connect("127.0.0.1:2620").unwrap();
     let mut zebra = netns.inside(connect).unwrap();
@@ -156,7 +177,11 @@ fn each_part_of_a_recording_has_how_a_feed_stands() {
     let ask = ["route", "--source", "frr", "--json"];
     let live = text(&fingerpost(&netns, &ask));
     // The newest part may have begun just now.
-    let before = || fs::metadata(&file).is_ok_and(|file| file.len() > 24_000).then_some(());
+    let before = || {
+        fs::metadata(&file)
+            .is_ok_and(|file| file.len() > 24_000)
+            .then_some(())
+    };
     wait_until(PATIENCE, "a part with its beginning", before).unwrap();
     up.end();
     let replayed = replays(&[&file], &ask);

@@ -7,8 +7,8 @@ use view::conditions::{self, Word};
 use view::{ColumnType, Object};
 
 use super::definition::{
-    ADDRESS, CHANGES, DIFF, FILTER, FLAPS, NETNS, OUTPUT, PAGES, Parameter, TABLES, Table, Value as Kind,
-    WHY,
+    ADDRESS, CHANGES, DIFF, FILTER, FLAPS, NETNS, OUTPUT, PAGES, Parameter, TABLES, Table,
+    Value as Kind, WHY,
 };
 use super::problem;
 

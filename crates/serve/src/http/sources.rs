@@ -109,12 +109,17 @@ pub async fn flaps(shared: Arc<Shared>, request: Parts) -> Result<Response, Prob
     let within = text(within)?.as_deref().map(prefix_of).transpose()?;
     let mut number = |name, usual, most| {
         let said = parameters.take_number(name)?.unwrap_or(u64::from(usual));
-        let number = u32::try_from(said).ok().filter(|number| (1..=most).contains(number));
+        let number = u32::try_from(said)
+            .ok()
+            .filter(|number| (1..=most).contains(number));
         number.ok_or_else(|| {
             Problem::bad_request(format!("parameter `{name}`: 1 to {most} is expected"))
         })
     };
-    let (secs, limit) = (number(secs, SECS, u32::MAX)?, number(limit, LIMIT, MAX_LIMIT)?);
+    let (secs, limit) = (
+        number(secs, SECS, u32::MAX)?,
+        number(limit, LIMIT, MAX_LIMIT)?,
+    );
     parameters.finish()?;
     let question = RouteFlapsQuestion {
         source,

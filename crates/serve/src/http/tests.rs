@@ -490,12 +490,22 @@ fn the_routes_of_two_sources_are_compared_piece_by_piece() {
     assert!(why.contains("\"source\":\"bgp\""), "{why}");
     assert!(get("/v1/routes/why?prefix=fish").starts_with("HTTP/1.1 400 "));
     let flaps = get("/v1/routes/flaps");
-    assert!(flaps.contains("\"sources\":[{\"source\":\"bgp\""), "{flaps}");
+    assert!(
+        flaps.contains("\"sources\":[{\"source\":\"bgp\""),
+        "{flaps}"
+    );
     let of_one = "/v1/routes/flaps?source=bgp&within=192.0.2.1/32";
     let flaps = get(of_one);
-    let added = "\"count\":1,\"prefixes\":[{\"dst\":\"192.0.2.1\",\"table\":\"main\",\"changes\":1,";
+    let added =
+        "\"count\":1,\"prefixes\":[{\"dst\":\"192.0.2.1\",\"table\":\"main\",\"changes\":1,";
     assert!(flaps.contains(added), "{flaps}");
-    for query in ["&sort=colour", "&limit=0", "&secs=x", "&nonsense", "&table=fish"] {
+    for query in [
+        "&sort=colour",
+        "&limit=0",
+        "&secs=x",
+        "&nonsense",
+        "&table=fish",
+    ] {
         let refused = get(&format!("{of_one}{query}"));
         assert!(refused.starts_with("HTTP/1.1 400 "), "{query}: {refused}");
     }

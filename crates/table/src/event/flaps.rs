@@ -156,22 +156,36 @@ mod tests {
         assert_eq!(of(&all, one), expected);
         assert_eq!((all.prefixes.len(), of(&all, one).times()), (2, 4));
         let late = log.route_flaps(30, &|_, _| true);
-        assert_eq!((of(&late, one).times(), of(&late, one).first_millis), (2, 30));
+        assert_eq!(
+            (of(&late, one).times(), of(&late, one).first_millis),
+            (2, 30)
+        );
         let some = log.route_flaps(0, &|_, prefix| prefix.to_string() == other);
         assert_eq!((some.prefixes.len(), of(&some, other).added), (1, 1));
         let sum = of(&all, one).and(&of(&all, other)).and(&Flaps::default());
-        assert_eq!((sum.times(), sum.first_millis, sum.last_millis), (5, 10, 40));
+        assert_eq!(
+            (sum.times(), sum.first_millis, sum.last_millis),
+            (5, 10, 40)
+        );
     }
 
     #[test]
     fn what_is_forgotten_is_said() {
         let log = Log::default();
         for at in 1..=MAX_EVENTS as u64 + 300 {
-            log.push(Generation(at), at, Some(vec![event(Operation::Changed, "10.0.0.0/8")]));
+            log.push(
+                Generation(at),
+                at,
+                Some(vec![event(Operation::Changed, "10.0.0.0/8")]),
+            );
         }
         let flaps = log.route_flaps(0, &|_, _| true);
         let kept = of(&flaps, "10.0.0.0/8");
-        assert!(flaps.forgotten_at_millis >= 300, "{}", flaps.forgotten_at_millis);
+        assert!(
+            flaps.forgotten_at_millis >= 300,
+            "{}",
+            flaps.forgotten_at_millis
+        );
         assert_eq!(kept.first_millis, flaps.forgotten_at_millis + 1);
         assert!(kept.times() <= MAX_EVENTS as u64);
     }

@@ -18,15 +18,21 @@ pub(super) fn text(told: &Told<'_>, view: &View<'_>, out: &mut Vec<u8>) {
     push_duration(out, told.secs.into());
     push(out, &[": "]);
     push_u64(out, told.count as u64);
-    push(out, &[match (told.source, told.count) {
-        (Some(_), 1) => " prefix changed",
-        (Some(_), _) => " prefixes changed",
-        (None, 1) => " source",
-        (None, _) => " sources",
-    }]);
+    push(
+        out,
+        &[match (told.source, told.count) {
+            (Some(_), 1) => " prefix changed",
+            (Some(_), _) => " prefixes changed",
+            (None, 1) => " source",
+            (None, _) => " sources",
+        }],
+    );
     if !told.is_whole {
         push(out, &[", as far as is known: changes of more than "]);
-        push_duration(out, view.now_millis.saturating_sub(told.known_since_millis) / 1_000);
+        push_duration(
+            out,
+            view.now_millis.saturating_sub(told.known_since_millis) / 1_000,
+        );
         push(out, &[" ago may be forgotten"]);
     }
     out.push(b'\n');
@@ -55,7 +61,14 @@ fn row_text(row: &Row<'_>, view: &View<'_>, out: &mut Vec<u8>) {
     let flaps = &row.flaps;
     push(out, &[" changed "]);
     push_u64(out, flaps.times());
-    push(out, &[if flaps.times() == 1 { " time" } else { " times" }]);
+    push(
+        out,
+        &[if flaps.times() == 1 {
+            " time"
+        } else {
+            " times"
+        }],
+    );
     if flaps.times() > 0 {
         for (before, number, what) in [
             (": ", flaps.added, " added"),
@@ -69,7 +82,10 @@ fn row_text(row: &Row<'_>, view: &View<'_>, out: &mut Vec<u8>) {
         // Of what a file has told it is not known when it was.
         if flaps.last_millis > 0 {
             push(out, &[", the last "]);
-            push_duration(out, view.now_millis.saturating_sub(flaps.last_millis) / 1_000);
+            push_duration(
+                out,
+                view.now_millis.saturating_sub(flaps.last_millis) / 1_000,
+            );
             push(out, &[" ago"]);
         }
     }
@@ -84,7 +100,13 @@ fn row_text(row: &Row<'_>, view: &View<'_>, out: &mut Vec<u8>) {
     if let Some(downs) = row.downs {
         push(out, &["; its session went down "]);
         push_u64(out, downs);
-        push(out, &[if downs == 1 { " time" } else { " times" }, " since it is known"]);
+        push(
+            out,
+            &[
+                if downs == 1 { " time" } else { " times" },
+                " since it is known",
+            ],
+        );
     }
     out.push(b'\n');
 }
@@ -99,7 +121,11 @@ pub(super) fn json(told: &Told<'_>, view: &View<'_>, out: &mut Vec<u8>) {
     }
     json.value("secs", Value::Number(told.secs.into()));
     json.value("known_since_millis", Value::Number(told.known_since_millis));
-    let complete = if told.is_whole { Value::True } else { Value::False };
+    let complete = if told.is_whole {
+        Value::True
+    } else {
+        Value::False
+    };
     json.value("complete", complete);
     json.value("count", Value::Number(told.count as u64));
     let of_source = told.source.is_some();
@@ -130,7 +156,11 @@ fn row_fields(row: &Row<'_>, view: &View<'_>, json: &mut Json<'_>) {
     json.value("last_millis", Value::Number(flaps.last_millis));
     match row.name {
         Name::Prefix(..) => {
-            let there = if row.is_there { Value::True } else { Value::False };
+            let there = if row.is_there {
+                Value::True
+            } else {
+                Value::False
+            };
             json.value("there", there);
         }
         Name::Source(_) => {
@@ -144,5 +174,7 @@ fn row_fields(row: &Row<'_>, view: &View<'_>, json: &mut Json<'_>) {
 }
 
 fn push(out: &mut Vec<u8>, words: &[&str]) {
-    words.iter().for_each(|word| out.extend_from_slice(word.as_bytes()));
+    words
+        .iter()
+        .for_each(|word| out.extend_from_slice(word.as_bytes()));
 }

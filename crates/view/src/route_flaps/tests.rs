@@ -20,7 +20,9 @@ fn flapping(writer: &Writer) -> Feeder {
     for at in 0..6 {
         feeder.set_time(1_000_000 + at * 1_000);
         let row = route("10.0.0.0/8", 254);
-        let shared = row.clone().with_body(std::sync::Arc::new(RouteBody::default()));
+        let shared = row
+            .clone()
+            .with_body(std::sync::Arc::new(RouteBody::default()));
         let change = match at % 2 {
             0 => Change::PutRoute(row, Placement::Last),
             _ => Change::DeleteRoute(shared),
@@ -79,7 +81,10 @@ fn prefixes_are_told_with_the_most_changes_first() {
     };
     let (rows, text) = answer(&json).unwrap();
     let told: serde_json::Value = serde_json::from_str(&text).unwrap();
-    assert_eq!((rows, &told["count"], &told["complete"]), (2, &2.into(), &true.into()));
+    assert_eq!(
+        (rows, &told["count"], &told["complete"]),
+        (2, &2.into(), &true.into())
+    );
     let prefixes = told["prefixes"].as_array().unwrap();
     assert_eq!(prefixes.len(), 1);
     assert_eq!(prefixes[0]["dst"], "10.0.0.0/8");
@@ -101,31 +106,36 @@ fn a_sum_for_each_source_and_what_narrows() {
         (asked().with_table("100"), 1),
         (asked().within("10.1.0.0/16"), 1),
         (asked().within("192.0.2.0/24"), 0),
-        (
-            RouteFlapsQuestion {
-                secs: 4,
-                ..asked()
-            },
-            0,
-        ),
+        (RouteFlapsQuestion { secs: 4, ..asked() }, 0),
     ];
     for (question, count) in narrowed {
         assert_eq!(answer(&question).unwrap().0, count, "{question:?}");
     }
-    for (sort, first) in [("-last", "10.0.0.0"), ("changes", "10.1.0.0"), ("-name", "10.1.0.0")] {
+    for (sort, first) in [
+        ("-last", "10.0.0.0"),
+        ("changes", "10.1.0.0"),
+        ("-name", "10.1.0.0"),
+    ] {
         let sorted = RouteFlapsQuestion {
             sort: Some(sort.to_owned()),
             ..asked()
         };
         let (_, text) = answer(&sorted).unwrap();
-        assert!(text.lines().nth(1).unwrap().starts_with(first), "{sort}: {text}");
+        assert!(
+            text.lines().nth(1).unwrap().starts_with(first),
+            "{sort}: {text}"
+        );
     }
     let bad = RouteFlapsQuestion {
         sort: Some("colour".to_owned()),
         ..asked()
     };
     assert!(answer(&bad).unwrap_err().contains("give one of changes"));
-    assert!(answer(&asked().with_table("fish")).unwrap_err().contains("fish"));
+    assert!(
+        answer(&asked().with_table("fish"))
+            .unwrap_err()
+            .contains("fish")
+    );
 }
 
 impl RouteFlapsQuestion {

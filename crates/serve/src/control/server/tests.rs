@@ -10,7 +10,10 @@ use table::{
     Change, Limits, Link, NextHop, NextHops, Placement, Reader, Route, RouteBody, Source, Writer,
 };
 use tempfile::TempDir;
-use view::{Filter, Format, Object, Output, Question, RouteDiffQuestion, RouteFlapsQuestion, RouteWhyQuestion};
+use view::{
+    Filter, Format, Object, Output, Question, RouteDiffQuestion, RouteFlapsQuestion,
+    RouteWhyQuestion,
+};
 
 use super::*;
 use crate::control::client::{self, AskError};
@@ -728,7 +731,10 @@ fn two_sources_are_compared_and_each_is_asked_why() {
     };
     let (rows, text) = ask(&tested, flaps(Some("frr"))).unwrap();
     assert_eq!(rows, 2, "{text}");
-    assert!(text.contains("10.1.0.0/16 changed 1 time: 1 added"), "{text}");
+    assert!(
+        text.contains("10.1.0.0/16 changed 1 time: 1 added"),
+        "{text}"
+    );
     let (rows, text) = ask(&tested, flaps(None)).unwrap();
     assert!(rows == 2 && text.contains("kernel changed"), "{text}");
     let unknown = ask(&tested, flaps(Some("fish"))).unwrap_err();
