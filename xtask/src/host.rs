@@ -41,6 +41,9 @@ pub const FOR_TESTS: &[Needed] = &[
     ("tshark", "tshark"),
     ("python3", "python3"),
     ("vsftpd", "vsftpd"),
+    // What it writes for the record: those who collect it.
+    ("nfcapd", "nfdump"),
+    ("rsyslogd", "rsyslog-gnutls"),
     // Tables of BGP paths, written by those who keep such.
     ("bird", "bird2"),
     ("gobgpd", "gobgpd"),

@@ -88,11 +88,39 @@ const MODULES: &[(&[u32], &str)] = &[
     ),
     (
         &[1, 3, 6, 1, 2, 1, 48],
-        "The MIB module for IP, without ICMP (RFC 4293).",
+        "The MIB module for IP and ICMP (RFC 4293).",
     ),
     (
         &[1, 3, 6, 1, 2, 1, 4, 24],
         "The MIB module for IP routes (RFC 4292).",
+    ),
+    (
+        &[1, 3, 6, 1, 2, 1, 49],
+        "The MIB module for TCP (RFC 4022).",
+    ),
+    (
+        &[1, 3, 6, 1, 2, 1, 50],
+        "The MIB module for UDP (RFC 4113).",
+    ),
+    (
+        &[1, 3, 6, 1, 2, 1, 35],
+        "Errors and duplex of Ethernet links, of the MIB module in RFC 3635.",
+    ),
+    (
+        &[1, 3, 6, 1, 2, 1, 17],
+        "The MIB module for bridges (RFC 4188).",
+    ),
+    (
+        &[1, 3, 6, 1, 2, 1, 17, 7],
+        "VLANs of bridges, of the MIB module in RFC 4363.",
+    ),
+    (
+        &[1, 3, 6, 1, 2, 1, 25, 7, 1],
+        "System, storage and devices, of the MIB module in RFC 2790.",
+    ),
+    (
+        &[1, 3, 6, 1, 2, 1, 47],
+        "The chassis, of the MIB module in RFC 6933.",
     ),
     (
         own::ROOT,

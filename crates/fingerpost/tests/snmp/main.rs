@@ -12,6 +12,7 @@ mod common;
 mod asked;
 mod churn;
 mod flood;
+mod groups;
 mod notified;
 mod peers;
 mod size;
