@@ -27,7 +27,6 @@ pub(crate) mod ifla {
     pub(crate) const PROMISCUITY: u16 = 30;
     pub(crate) const NUM_TX_QUEUES: u16 = 31;
     pub(crate) const NUM_RX_QUEUES: u16 = 32;
-    pub(crate) const PROTO_DOWN: u16 = 39;
     pub(crate) const GSO_MAX_SEGS: u16 = 40;
     pub(crate) const GSO_MAX_SIZE: u16 = 41;
     pub(crate) const GRO_MAX_SIZE: u16 = 58;
