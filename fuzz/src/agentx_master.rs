@@ -30,7 +30,7 @@ fn questions() -> [What; 3] {
 pub fn agentx_master(bytes: &[u8]) {
     let mut master = Master::new(MasterConfig {
         timeout_millis: 1_000,
-        own: &[&[1, 3, 6, 1, 2, 1, 2, 2]],
+        own: vec![&[1, 3, 6, 1, 2, 1, 2, 2]],
     });
     let now = |millis| Now { millis, up_time: 0 };
     let connection = master.connected();

@@ -207,7 +207,7 @@ impl Worker {
             shared,
             master: Master::new(MasterConfig {
                 timeout_millis: timeout.as_millis() as u64,
-                own: subtrees::ALL,
+                own: subtrees::of_master(),
             }),
             requests: Requests::default(),
             connections: BTreeMap::new(),

@@ -1,4 +1,6 @@
-//! The subtrees that a subagent registers. Called by [`super::subagent`].
+//! The subtrees that are ours: those that a subagent registers, called by
+//! [`super::subagent`], and those that a master's subagents find taken, called
+//! by [`super::master`].
 //!
 //! Each is as specific as what net-snmp's own modules register, for a
 //! master hands a question to the most specific registration, and among
@@ -108,3 +110,20 @@ pub const ROUTES: &[&[u32]] = &[
     &[1, 3, 6, 1, 2, 1, 4, 24],
     &[1, 3, 6, 1, 2, 1, 17],
 ];
+
+/// What is ours beside [`ALL`] where we are the master: ICMP, TCP, UDP,
+/// EtherLike-MIB, the group `snmp`, HOST-RESOURCES-MIB, UCD-SNMP-MIB.
+const OF_MASTER: &[&[u32]] = &[
+    &[1, 3, 6, 1, 2, 1, 5],
+    &[1, 3, 6, 1, 2, 1, 6],
+    &[1, 3, 6, 1, 2, 1, 7],
+    &[1, 3, 6, 1, 2, 1, 10, 7],
+    &[1, 3, 6, 1, 2, 1, 11],
+    &[1, 3, 6, 1, 2, 1, 25],
+    &[1, 3, 6, 1, 4, 1, 2021],
+];
+
+/// What subagents of ours find taken.
+pub fn of_master() -> Vec<&'static [u32]> {
+    [ALL, OF_MASTER].concat()
+}

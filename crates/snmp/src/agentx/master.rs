@@ -51,7 +51,7 @@ pub struct MasterConfig {
     /// not say so itself.
     pub timeout_millis: u64,
     /// Subtrees that the agent itself answers for.
-    pub own: &'static [&'static [u32]],
+    pub own: Vec<&'static [u32]>,
 }
 
 /// Why a connection was cut.
@@ -460,7 +460,7 @@ impl Master {
     /// after a change, else O(1).
     pub fn dispatch(&mut self) -> Arc<Dispatch> {
         if std::mem::take(&mut self.is_dispatch_old) {
-            self.dispatch = Arc::new(self.registry.dispatch(self.config.own));
+            self.dispatch = Arc::new(self.registry.dispatch(&self.config.own));
         }
         Arc::clone(&self.dispatch)
     }

@@ -207,7 +207,7 @@ mod tests {
                 requests: Requests::default(),
                 master: Master::new(MasterConfig {
                     timeout_millis: 1_000,
-                    own: &[],
+                    own: Vec::new(),
                 }),
                 socket: Arc::new(Socket::bind(address, Duration::from_secs(1)).unwrap()),
             }

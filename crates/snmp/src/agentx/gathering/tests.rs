@@ -58,7 +58,7 @@ impl World {
     fn new(own: Map, own_subtrees: &'static [&'static [u32]]) -> Self {
         let config = MasterConfig {
             timeout_millis: 1_000,
-            own: own_subtrees,
+            own: own_subtrees.to_vec(),
         };
         Self {
             own,

@@ -27,7 +27,7 @@ impl Peer {
     fn open(is_network_order: bool) -> Self {
         let mut master = Master::new(MasterConfig {
             timeout_millis: 1_000,
-            own: OWN,
+            own: OWN.to_vec(),
         });
         let connection = master.connected();
         let order = if is_network_order {
