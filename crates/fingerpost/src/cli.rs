@@ -34,7 +34,7 @@ pub enum Wanted {
     /// A recording replayed.
     Replay(Box<crate::replay::Replay>),
     /// To know whether a configuration is right.
-    Check(Option<PathBuf>),
+    Check(check::Check),
     /// An answer.
     Ask(Ask, From),
     /// A change to a table.

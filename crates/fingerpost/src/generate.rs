@@ -9,6 +9,8 @@ use anyhow::{Context, Result};
 use clap::{Arg, ArgMatches, Command, ValueHint, value_parser};
 use clap_complete::Shell;
 
+use crate::config::manual;
+
 /// `fingerpost completions`.
 pub fn completions_command() -> Command {
     Command::new("completions")
@@ -52,11 +54,16 @@ pub fn completions(shell: Shell, mut of: Command, out: &mut impl Write) -> io::R
     out.flush()
 }
 
-/// Writes a man page for the program and one for each command.
+/// Writes a man page for the program, one for each command, and that of the
+/// configuration.
 pub fn man(directory: &Path, mut of: Command) -> Result<()> {
     fs::create_dir_all(directory).with_context(|| directory.display().to_string())?;
     of.build();
-    page(directory, &of, "fingerpost")
+    page(directory, &of, "fingerpost")?;
+    let path = directory.join("fingerpost.toml.5");
+    let mut text = Vec::new();
+    manual::page(&mut text)?;
+    fs::write(&path, text).with_context(|| path.display().to_string())
 }
 
 fn page(directory: &Path, command: &Command, name: &str) -> Result<()> {

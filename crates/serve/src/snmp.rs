@@ -80,22 +80,47 @@ impl BoundSockets {
     }
 }
 
+/// Whether an agent can be made of a configuration and of the users' keys
+/// that are stored.
+pub fn check(config: &Snmp) -> Result<()> {
+    let engine = Engine::looked_at(config)?;
+    let agent = Agent::new(agent_config(config, &engine)?);
+    agent.context("[snmp] cannot be used").map(drop)
+}
+
+/// Addresses that cannot be listened at, and why; not those that somebody
+/// has, which may be the daemon that runs.
+pub fn unbound(config: &Snmp) -> Vec<String> {
+    let bound = |at: &SocketAddr| Socket::bind(*at, listener::PATIENCE);
+    let tried = config.listen.iter().map(|at| (at, bound(at)));
+    let failed = tried.filter_map(|(at, tried)| Some((at, tried.err()?)));
+    failed
+        .filter(|(_, error)| error.kind() != std::io::ErrorKind::AddrInUse)
+        .map(|(at, error)| no_snmp(*at, &error))
+        .collect()
+}
+
 fn bind(address: SocketAddr) -> Option<Socket> {
     let bound = Socket::bind(address, listener::PATIENCE);
     bound
-        .map_err(|error| {
-            let advice = match error.kind() {
-                std::io::ErrorKind::AddrInUse => {
-                    "; somebody listens there already: choose another snmp.listen"
-                }
-                std::io::ErrorKind::PermissionDenied => {
-                    "; ports below 1024 need root, and take effect at the next start"
-                }
-                _ => "",
-            };
-            tracing::warn!("no SNMP at {address}: {error}{advice}");
-        })
+        .map_err(|error| tracing::warn!("{}", no_snmp(address, &error)))
         .ok()
+}
+
+fn no_snmp(address: SocketAddr, error: &std::io::Error) -> String {
+    let advice = match error.kind() {
+        std::io::ErrorKind::AddrInUse => {
+            "; somebody listens there already: choose another snmp.listen"
+        }
+        std::io::ErrorKind::PermissionDenied => {
+            "; ports below 1024 need root, and take effect at the next start"
+        }
+        std::io::ErrorKind::AddrNotAvailable => {
+            "; this host does not have the address: put snmp.listen right"
+        }
+        _ => "",
+    };
+    format!("no SNMP at {address}: {error}{advice}")
 }
 
 impl Engine {
@@ -121,6 +146,19 @@ impl Engine {
                 );
                 Self::without_state(format!("{error:#}"))
             }
+        }
+    }
+
+    /// As [`Engine::start`], for a look: no start is counted, nothing made.
+    fn looked_at(config: &Snmp) -> Result<Self> {
+        let wanted = config.state_directory.as_deref();
+        match state::stored(wanted).filter(|_| config.is_on()) {
+            Some((directory, engine)) => Ok(Self {
+                id: engine.engine_id,
+                boots: engine.boots.max(1),
+                state: Ok(directory),
+            }),
+            None => Self::without_state("no state is kept yet".to_owned()),
         }
     }
 

@@ -1,33 +1,6 @@
 //! `[snmp]` of the configuration: who may ask what, where, and who is told.
 //!
-//! ```toml
-//! [snmp]
-//! listen = ["127.0.0.1:1161"]            # none: [] ; IPv6: "[::]:161"
-//! agentx = "/var/agentx/master"          # or "tcp:127.0.0.1:705"
-//! contact = "noc@example.net"
-//! location = "Rack 7"
-//! allowed_sources = ["192.0.2.0/24"]     # answered at full length by v3
-//! amplification = 2                      # all others: short answers
-//!
-//! [[snmp.community]]                     # v1 and v2c; instead of `public`
-//! name = "public"
-//! sources = ["127.0.0.0/8", "192.0.2.0/24"]
-//! view = "routes"
-//! context = ""                           # of another namespace: `netns-NAME`
-//!
-//! [[snmp.user]]                          # v3; keys by `fingerpost snmp user add`
-//! name = "noc"
-//! level = "authPriv"                     # at least
-//! view = "all"
-//!
-//! [snmp.view]                            # `all` is there already
-//! routes = ["1.3.6.1.2.1.1", "1.3.6.1.2.1.4.24", "!1.3.6.1.2.1.4.24.4"]
-//!
-//! [[snmp.target]]                        # told of linkUp and linkDown
-//! address = "192.0.2.9:162"
-//! version = "3"
-//! user = "noc"
-//! ```
+//! [`SECTIONS`] says what each key is for.
 //!
 //! A request from outside `allowed_sources` (loopback, if it is not said)
 //! and outside the `sources` of its community is answered with at most
@@ -51,6 +24,8 @@ use snmp::Oid;
 use snmp::usm::SecurityLevel;
 use snmp::view::{Family, View};
 
+use crate::setting::{Section, Setting, Without};
+
 /// Addresses to listen at, communities, users and targets at most.
 const MAX_OF_EACH: usize = 1_000;
 /// Addresses to listen at, at most: each has a thread.
@@ -59,6 +34,176 @@ const MAX_LISTEN: usize = 16;
 const USUAL_COMMUNITY: &str = "public";
 /// The view that is there without being defined.
 pub const ALL: &str = "all";
+
+/// What the keys are for.
+pub const SECTIONS: &[Section] = &[
+    Section {
+        head: "[snmp]",
+        about: "The tables over SNMP, read-only.",
+        settings: SETTINGS,
+    },
+    Section {
+        head: "[[snmp.community]]",
+        about: "A community of versions 1 and 2c. Those that are said stand in the place of \
+                `public`, which is answered to this host only; 1000 at most.",
+        settings: COMMUNITY,
+    },
+    Section {
+        head: "[[snmp.user]]",
+        about: "What a user of version 3 may do. `fingerpost snmp user add` makes the keys; a \
+                user with keys and without a section may ask for everything, with all the \
+                protection that the keys allow.",
+        settings: USER,
+    },
+    Section {
+        head: "[snmp.view]",
+        about: "Views by names of your own; `all` is there already.",
+        settings: VIEW,
+    },
+    Section {
+        head: "[[snmp.target]]",
+        about: "Somebody who is told of linkUp and linkDown; 1000 at most.",
+        settings: TARGET,
+    },
+];
+
+const SETTINGS: &[Setting] = &[
+    Setting::usual(
+        "listen",
+        "[\"127.0.0.1:1161\"]",
+        "UDP addresses to listen at, 16 at most; none: []. Ports below 1024 need root.",
+    ),
+    Setting::new(
+        "agentx",
+        Without::Words("no master is looked for"),
+        "\"/var/agentx/master\"",
+        "The AgentX master to be a subagent of: the path of its socket, or an address as \
+         \"tcp:127.0.0.1:705\".",
+    ),
+    Setting::new(
+        "state_directory",
+        Without::Words("/var/lib/fingerpost, or below the user's own directories"),
+        "\"/var/lib/fingerpost\"",
+        "The directory of the engine's id, its count of starts, and users' keys.",
+    ),
+    Setting::new(
+        "contact",
+        Without::Value("\"\""),
+        "\"noc@example.net\"",
+        "sysContact.",
+    ),
+    Setting::new(
+        "location",
+        Without::Value("\"\""),
+        "\"Rack 7\"",
+        "sysLocation.",
+    ),
+    Setting::new(
+        "name",
+        Without::Words("the host's name"),
+        "\"edge1\"",
+        "sysName.",
+    ),
+    Setting::usual(
+        "max_message_bytes",
+        "65507",
+        "Bytes of an answer at most, 484 to 65507.",
+    ),
+    Setting::new(
+        "allowed_sources",
+        Without::Value("[\"127.0.0.0/8\", \"::1/128\"]"),
+        "[\"127.0.0.0/8\", \"::1/128\", \"192.0.2.0/24\"]",
+        "Prefixes whose requests are answered at full length, beside those of communities: the \
+         pollers by version 3 belong here. It makes nobody a user.",
+    ),
+    Setting::usual(
+        "amplification",
+        "2",
+        "All other sources get at most so many times the bytes that they sent, 1 to 1000000: a \
+         forged source shall not pay.",
+    ),
+];
+
+const COMMUNITY: &[Setting] = &[
+    Setting::new("name", Without::Value("\"public\""), "\"noc\"", "Its name."),
+    Setting::new(
+        "sources",
+        Without::Value("[\"127.0.0.0/8\", \"::1/128\"]"),
+        "[\"192.0.2.0/24\"]",
+        "Prefixes that it is taken from, which are answered at full length; none ([]): from \
+         anywhere, at limited length.",
+    ),
+    Setting::new(
+        "view",
+        Without::Value("\"all\""),
+        "\"routes\"",
+        "What it sees.",
+    ),
+    Setting::new(
+        "context",
+        Without::Value("\"\""),
+        "\"netns-blue\"",
+        "The context that it asks: `table-100`, `vrf-red`, `netns-blue`, or the daemon's own \
+         namespace.",
+    ),
+];
+
+const USER: &[Setting] = &[
+    Setting::new("name", Without::Nothing, "\"ann\"", "The user's name."),
+    Setting::new(
+        "level",
+        Without::Words("all that the keys allow"),
+        "\"authPriv\"",
+        "The least protection: noAuthNoPriv, authNoPriv or authPriv.",
+    ),
+    Setting::new(
+        "view",
+        Without::Value("\"all\""),
+        "\"routes\"",
+        "What the user sees.",
+    ),
+    Setting::new(
+        "contexts",
+        Without::Words("all of the daemon's own namespace"),
+        "[\"\", \"netns-blue\"]",
+        "Contexts that the user may ask.",
+    ),
+];
+
+const VIEW: &[Setting] = &[Setting::new(
+    "NAME",
+    Without::Words("no such view"),
+    "[\"1.3.6.1.2.1.1\", \"1.3.6.1.2.1.4.24\", \"!1.3.6.1.2.1.4.24.4\"]",
+    "Subtrees that are in the view, and with a `!` those that are not; `*` stands for a number \
+     that may be any.",
+)];
+
+const TARGET: &[Setting] = &[
+    Setting::new(
+        "address",
+        Without::Nothing,
+        "\"192.0.2.9:162\"",
+        "The UDP address.",
+    ),
+    Setting::new(
+        "version",
+        Without::Value("\"2c\""),
+        "\"3\"",
+        "\"1\", \"2c\" or \"3\".",
+    ),
+    Setting::new(
+        "community",
+        Without::Value("\"public\""),
+        "\"noc\"",
+        "The community of versions 1 and 2c.",
+    ),
+    Setting::new(
+        "user",
+        Without::Words("none, which version 3 does not take"),
+        "\"ann\"",
+        "The user of version 3.",
+    ),
+];
 
 /// The SNMP agent.
 #[derive(Debug, Clone, PartialEq, Deserialize)]

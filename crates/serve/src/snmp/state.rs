@@ -64,6 +64,16 @@ pub fn directory(wanted: Option<&Path>) -> Result<PathBuf> {
     ))
 }
 
+/// The engine that is kept, and where; `None`: none is, or it cannot be
+/// read.
+pub fn stored(wanted: Option<&Path>) -> Option<(PathBuf, Engine)> {
+    let usual = || directories().into_iter().find(|one| one.is_dir());
+    let directory = wanted.map(Path::to_owned).or_else(usual)?;
+    let engine = directory.join(ENGINE).is_file();
+    let engine = engine.then(|| read_engine(&directory).ok())??;
+    Some((directory, engine))
+}
+
 fn directories() -> Vec<PathBuf> {
     let absolute = |name: &str| {
         env::var_os(name)
