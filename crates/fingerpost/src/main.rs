@@ -12,6 +12,7 @@ mod arp;
 mod ask;
 mod check;
 mod cli;
+mod complete;
 mod config;
 mod daemon;
 mod direct;
@@ -35,7 +36,13 @@ use escaped::Escaped;
 use serve::snmp;
 
 fn main() -> ExitCode {
-    match cli::parse(std::env::args_os().collect()) {
+    let arguments: Vec<_> = std::env::args_os().collect();
+    match complete::run(arguments.clone()) {
+        Ok(false) => {}
+        Ok(true) => return ExitCode::SUCCESS,
+        Err(_) => return ExitCode::FAILURE,
+    }
+    match cli::parse(arguments) {
         Ok(wanted) => end(run(wanted)),
         Err(error) => {
             // Help and version too come this way, for standard output. A
@@ -61,7 +68,7 @@ fn run(wanted: Wanted) -> anyhow::Result<ExitCode> {
         Wanted::Check(asked) => check::run(&asked, &mut out)?,
         Wanted::Ask(ask, from) => return ask::run(ask, &from, &mut out),
         Wanted::Snmp(command) => snmp::command::run(&command, &state_directory, &mut out)?,
-        Wanted::Completions(shell) => generate::completions(shell, cli::command(), &mut out)?,
+        Wanted::Completions(shell) => generate::completions(shell, &mut out)?,
         Wanted::Ifaceseq(wanted) => return drill::ifaceseq::run(&wanted, &mut out),
         Wanted::Failover(wanted) => return drill::failover::run(&wanted, &mut out),
         Wanted::Man(directory) => generate::man(&directory, cli::command())?,

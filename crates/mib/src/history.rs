@@ -192,10 +192,7 @@ mod tests {
             master,
             ..Link::default()
         };
-        Event {
-            operation,
-            row: Row::Link(Arc::new(row)),
-        }
+        Event::new(operation, Row::Link(Arc::new(row)))
     }
 
     #[test]

@@ -43,7 +43,8 @@ mod writer;
 pub use addresses::{AddressPlace, Addresses};
 pub use cost::touched;
 pub use event::{
-    Bell, Changed, Event, Events, Generation, Operation, RouteChanges, RouteHistory, Row,
+    Bell, Changed, Event, EventBatch, Events, Generation, Operation, RouteChanges, RouteHistory,
+    Row,
 };
 pub use family::{AF_INET, AF_INET6};
 pub use fdb::Fdb;

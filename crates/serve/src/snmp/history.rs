@@ -136,9 +136,10 @@ impl Followed {
         let seen = Generation(self.seen.load(Ordering::Relaxed));
         match self.reader.events_after(seen, Duration::ZERO) {
             Events::Batches(batches) => {
-                for (generation, events) in batches {
-                    self.change(|history, now, notify| history.events(&events, now, notify));
-                    self.seen.store(generation.0, Ordering::Relaxed);
+                for batch in batches {
+                    let events = &batch.events;
+                    self.change(|history, now, notify| history.events(events, now, notify));
+                    self.seen.store(batch.generation.0, Ordering::Relaxed);
                 }
             }
             Events::FellBehind => {

@@ -55,6 +55,7 @@ export const TABLES = [
       one("operstate", "State", { width: "9ch", keep: 1, state: true }),
       made("rx", "Rx bit/s", ["stats64.rx.bytes"], { value: (row) => row.rates?.rx_bits, width: "9ch", keep: 2, show: short }),
       made("tx", "Tx bit/s", ["stats64.tx.bytes"], { value: (row) => row.rates?.tx_bits, width: "9ch", keep: 3, show: short }),
+      made("past", "Last minutes", ["stats64.rx.bytes", "stats64.tx.bytes"], { value: (row) => row.past?.at(-1), spark: (row) => row.past, width: "12ch", keep: 4.5 }),
       one("address", "MAC", { width: "18ch", keep: 4, mono: true }),
       one("mtu", "MTU", { width: "7ch", keep: 6, show: grouped }),
       made("kind", "Kind", ["linkinfo.info_kind", "link_type"], { width: "10ch", keep: 5 }),
