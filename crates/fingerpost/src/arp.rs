@@ -8,7 +8,7 @@
 mod arguments;
 mod change;
 mod file;
-mod host;
+pub mod host;
 mod show;
 
 use std::ffi::OsString;

@@ -24,7 +24,7 @@ use crate::ask::{self, From};
 use crate::daemon::{self, Up};
 use crate::foreign::{self, Called};
 use crate::nat::{self, Nat};
-use crate::{arp, check, generate, ifconfig, replay, top};
+use crate::{arp, check, generate, ifconfig, netstat, replay, top};
 
 /// What the user wants.
 #[derive(Debug)]
@@ -45,6 +45,10 @@ pub enum Wanted {
     Arp(Vec<OsString>, Called),
     /// ifconfig(8), with its own command line.
     Ifconfig(Vec<OsString>, Called),
+    /// netstat(8), with its own command line.
+    Netstat(Vec<OsString>),
+    /// route(8), by that name alone.
+    Route8(Vec<OsString>),
     /// To know what links cost.
     Ifaceseq(ifaceseq::Wanted),
     /// To know how fast a failover is seen.
@@ -108,6 +112,7 @@ pub fn command() -> Command {
     command
         .subcommand(arp::command())
         .subcommand(ifconfig::command())
+        .subcommand(netstat::command())
         .subcommand(ifaceseq::command())
         .subcommand(failover::command())
         .subcommand(top::command())
@@ -142,6 +147,8 @@ pub fn parse(arguments: Vec<OsString>) -> Result<Wanted, clap::Error> {
     match called_by(&program) {
         Some("arp") => return Ok(Wanted::Arp(rest, Called::ByItsName)),
         Some("ifconfig") => return Ok(Wanted::Ifconfig(rest, Called::ByItsName)),
+        Some("route") => return Ok(Wanted::Route8(rest)),
+        Some("netstat") => return Ok(Wanted::Netstat(rest)),
         _ => {}
     }
     let is_utf8 = rest.iter().all(|argument| argument.to_str().is_some());
@@ -217,6 +224,7 @@ fn wanted(name: &str, matches: &ArgMatches) -> Result<Wanted, clap::Error> {
         }
         "arp" => Wanted::Arp(foreign::words(matches), Called::OfFingerpost),
         "ifconfig" => Wanted::Ifconfig(foreign::words(matches), Called::OfFingerpost),
+        "netstat" => Wanted::Netstat(foreign::words(matches)),
         "ifaceseq" => Wanted::Ifaceseq(ifaceseq::wanted(matches)),
         "failover" => Wanted::Failover(failover::wanted(matches)),
         "top" => Wanted::Top(top::wanted(matches)),

@@ -21,6 +21,7 @@ mod foreign;
 mod generate;
 mod ifconfig;
 mod nat;
+mod netstat;
 mod replay;
 mod tables_file;
 mod top;
@@ -111,6 +112,14 @@ fn run(wanted: Wanted) -> anyhow::Result<ExitCode> {
         Wanted::Ifconfig(arguments, called) => {
             drop(out);
             return ifconfig::run(arguments, called);
+        }
+        Wanted::Netstat(arguments) => {
+            drop(out);
+            return netstat::run(arguments);
+        }
+        Wanted::Route8(arguments) => {
+            drop(out);
+            return netstat::run_route(arguments);
         }
     }
     Ok(ExitCode::SUCCESS)

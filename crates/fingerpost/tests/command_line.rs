@@ -131,9 +131,14 @@ fn man_pages_are_made_for_every_command() {
 #[test]
 fn it_is_arp_and_ifconfig_by_name() {
     let directory = tempfile::tempdir().unwrap();
-    for name in ["arp", "ifconfig"] {
+    for (name, option) in [
+        ("arp", "-a"),
+        ("ifconfig", "-a"),
+        ("route", "-n"),
+        ("netstat", "-rn"),
+    ] {
         let path = directory.path().join(name);
         symlink(program(), &path).unwrap();
-        said(Command::new(&path).arg("-a").output().unwrap());
+        said(Command::new(&path).arg(option).output().unwrap());
     }
 }

@@ -137,7 +137,11 @@ fn follow(page: &str, netns: &Netns, directory: &Path, instead: &[(&str, &str)])
             lines.push(line);
         }
         let status = parts.next();
-        let about = format!("{page}: {}\n{}\n{complaints}", step.command, lines.join("\n"));
+        let about = format!(
+            "{page}: {}\n{}\n{complaints}",
+            step.command,
+            lines.join("\n")
+        );
         assert_eq!(status, Some("@@ 0"), "{about}");
         assert!(are_like(&lines, &step.expected), "{about}");
     }
@@ -168,7 +172,12 @@ fn restart_a_router_with_10_000_interfaces() {
         return;
     };
     let directory = tempfile::tempdir().unwrap();
-    follow("restart.md", &netns, directory.path(), &[("N=10000", "N=100")]);
+    follow(
+        "restart.md",
+        &netns,
+        directory.path(),
+        &[("N=10000", "N=100")],
+    );
 }
 
 #[test]
@@ -183,7 +192,7 @@ fn find_who_owns_a_mac_on_any_of_my_bridges() {
     };
     netns
         .ip_batch(
-            "link add br1 type bridge vlan_filtering 1\n\
+            "link add br1 type bridge\n\
              link add port1 type veth peer name host1\n\
              link set port1 master br1 up\n\
              link set br1 up\n\
@@ -192,7 +201,15 @@ fn find_who_owns_a_mac_on_any_of_my_bridges() {
              neigh add 10.1.0.42 lladdr 02:00:00:00:00:42 dev br1 nud permanent\n",
         )
         .unwrap();
-    let entry = ["fdb", "add", "02:00:00:00:00:42", "dev", "port1", "master", "static"];
+    let entry = [
+        "fdb",
+        "add",
+        "02:00:00:00:00:42",
+        "dev",
+        "port1",
+        "master",
+        "static",
+    ];
     let added = netns.command("bridge").args(entry).status().unwrap();
     assert!(added.success());
     let directory = tempfile::tempdir().unwrap();
