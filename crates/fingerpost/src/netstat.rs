@@ -26,6 +26,10 @@ use crate::escaped::Escaped;
 use crate::foreign;
 use arguments::{Wanted, What};
 
+/// How a list of interfaces begins, of `ifconfig -s` and of `netstat -i`.
+const HEAD_OF_IFCONFIG: &[u8] = b"Iface      MTU ";
+const HEAD: &[u8] = b"Iface             MTU ";
+
 /// The definition of `fingerpost netstat`.
 pub fn command() -> Command {
     foreign::command(
@@ -68,7 +72,6 @@ fn answer(wanted: Result<Wanted, clap::Error>) -> Result<ExitCode> {
             listing::write(&rows, columns, wanted.numeric, &mut out)?;
         }
         What::Interfaces { all, extended } => {
-            writeln!(out, "Kernel Interface table")?;
             let question = IfconfigQuestion {
                 style: match extended {
                     true => Style::Linux,
@@ -77,7 +80,17 @@ fn answer(wanted: Result<Wanted, clap::Error>) -> Result<ExitCode> {
                 which: if all { Which::All } else { Which::Up },
             };
             let asked = Ask::Ifconfig(Box::new(question));
-            ask::one_namespace(asked, &namespace, wanted.direct, &mut out)?;
+            let mut listed = Vec::new();
+            ask::one_namespace(asked, &namespace, wanted.direct, &mut listed)?;
+            writeln!(out, "Kernel Interface table")?;
+            // Its heading is wider than that of `ifconfig -s`.
+            match listed.strip_prefix(HEAD_OF_IFCONFIG) {
+                Some(rest) => {
+                    out.write_all(HEAD)?;
+                    out.write_all(rest)?;
+                }
+                None => out.write_all(&listed)?,
+            }
         }
     }
     out.flush()?;

@@ -37,6 +37,9 @@ pub enum What {
     Refused(String),
 }
 
+/// What route(8) changes routes by.
+const VERBS: [&str; 4] = ["add", "del", "delete", "flush"];
+
 /// What both have.
 #[derive(Debug, clap::Args)]
 struct Common {
@@ -102,20 +105,29 @@ impl Common {
 /// Show the routes of the main table, as net-tools' route(8) does. Nothing is
 /// changed with it.
 #[derive(Debug, Parser)]
-#[command(name = "route", version, disable_version_flag = true)]
+#[command(
+    name = "route",
+    version,
+    disable_version_flag = true,
+    args_override_self = true,
+    after_help = "add, del and flush are refused, with the command that does it."
+)]
 struct Route {
     #[command(flatten)]
     common: Common,
     /// Display the version
     #[arg(short = 'V', long, action = ArgAction::Version)]
     version: (),
-    /// add, del and flush are refused, with the command that does it
-    words: Vec<String>,
 }
 
 /// Show routes (-r) or interfaces (-i), as net-tools' netstat(8) does.
 #[derive(Debug, Parser)]
-#[command(name = "netstat", version, disable_version_flag = true)]
+#[command(
+    name = "netstat",
+    version,
+    disable_version_flag = true,
+    args_override_self = true
+)]
 struct Netstat {
     #[command(flatten)]
     common: Common,
@@ -159,9 +171,17 @@ fn behind(name: &str, arguments: Vec<OsString>) -> impl Iterator<Item = OsString
 }
 
 /// Reads the command line of route(8).
-pub fn route(arguments: Vec<OsString>) -> Result<Wanted, clap::Error> {
+pub fn route(mut arguments: Vec<OsString>) -> Result<Wanted, clap::Error> {
+    // What stands behind a verb has options of its own.
+    let is_verb = |word: &OsString| VERBS.iter().any(|verb| word == verb);
+    let verb = arguments.iter().position(is_verb);
+    let change = arguments.split_off(verb.unwrap_or(arguments.len()));
+    let words = change
+        .iter()
+        .map(|word| word.to_string_lossy().into_owned());
+    let words: Vec<String> = words.collect();
     let route = Route::try_parse_from(behind("route", arguments))?;
-    let what = match instead(&route.words) {
+    let what = match instead(&words) {
         Some(command) => What::Refused(format!(
             "route only lists here; to change a route: {command}"
         )),

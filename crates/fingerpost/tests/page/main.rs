@@ -125,6 +125,7 @@ fn tables_details_and_changes() {
     browser.press(&[TAB]);
     browser.shows("#suggestions", "br0");
     browser.types("br");
+    browser.sees("#suggestions", |text| text.trim() == "br0");
     browser.press(&[DOWN]);
     browser.shot("suggestions");
     browser.press(&[ENTER]);
@@ -430,6 +431,29 @@ fn a_million_routes_are_scrolled_to_the_last() {
     browser.prefers("light");
     browser.shot("overview");
     is_quiet(&browser);
+}
+
+#[test]
+#[ignore = "it looks for a minute: for `cargo xtask pictures`"]
+fn the_picture_of_the_readme() {
+    let Some(netns) = furnished("pagepicture") else {
+        return;
+    };
+    situation::routes::build(&netns, Family::V4, 100_000).unwrap();
+    let _daemon = Daemon::up(&netns, &[]);
+    let changes = "while :; do
+        ip neigh replace 10.9.0.7 lladdr 02:00:00:00:00:08 dev br0 nud permanent
+        ip neigh replace 10.9.0.7 lladdr 02:00:00:00:00:07 dev br0 nud permanent
+        ip route add 10.77.0.0/16 via 10.9.0.7; ip route del 10.77.0.0/16
+        ping -q -c 50 -i 0.002 127.0.0.1 >/dev/null
+        sleep 0.$((RANDOM % 9))
+    done";
+    let _busy = netns.spawn("bash", &["-c", changes]).unwrap();
+    let browser = Browser::start(&netns, 1280, 860);
+    browser.go(PAGE);
+    browser.shows("#state", "live");
+    std::thread::sleep(std::time::Duration::from_secs(60));
+    browser.shot("picture");
 }
 
 /// A number as the page writes it.

@@ -64,7 +64,7 @@ function drawBusiest(past) {
     ),
   );
   const heads = ["Link", "Rx bit/s", "Tx bit/s", "Packets/s", "Wrong/s", "Last minutes"];
-  const head = el("tr", {}, heads.map((title, at) => el("th", { scope: "col", class: at > 0 && at < 5 ? "number" : null }, title)));
+  const head = el("tr", {}, heads.map((title, at) => el("th", { scope: "col", class: at === 0 ? null : at < 5 ? "number" : "spark" }, title)));
   const body = rows.length > 0 ? rows : el("tr", {}, el("td", { colspan: 6, class: "nothing" }, "two looks at the counters make a rate …"));
   fill(byId("busiest"), el("table", {}, el("thead", {}, head), el("tbody", {}, body)));
   for (const canvas of byId("busiest").querySelectorAll("canvas")) {

@@ -66,8 +66,10 @@ export class Suggest {
     const candidates = await this.#candidates(of, words).catch(() => []);
     if (asked !== this.#asked || document.activeElement !== this.#input) return undefined;
     const fits = candidates.filter((one) => one.word.startsWith(last) && one.word !== last);
+    // What was chosen stays so while more is typed.
+    const chosen = this.#shown[this.#at]?.word;
     this.#shown = fits.slice(0, MOST);
-    this.#at = -1;
+    this.#at = this.#shown.findIndex((one) => one.word === chosen);
     return this.#draw();
   }
 

@@ -57,7 +57,7 @@ export const TABLES = [
       made("tx", "Tx bit/s", ["stats64.tx.bytes"], { value: (row) => row.rates?.tx_bits, width: "9ch", keep: 3, show: short }),
       made("past", "Last minutes", ["stats64.rx.bytes", "stats64.tx.bytes"], { value: (row) => row.past?.at(-1), spark: (row) => row.past, width: "12ch", keep: 4.5 }),
       one("address", "MAC", { width: "18ch", keep: 4, mono: true }),
-      one("mtu", "MTU", { width: "7ch", keep: 6, show: grouped }),
+      one("mtu", "MTU", { width: "8ch", keep: 6, show: grouped }),
       made("kind", "Kind", ["linkinfo.info_kind", "link_type"], { width: "10ch", keep: 5 }),
       one("master", "Master", { width: "minmax(8ch,0.6fr)", keep: 7 }),
       one("ifalias", "Alias", { width: "minmax(8ch,1fr)", keep: 8 }),
