@@ -1,7 +1,7 @@
 //! `cargo xtask pictures`: those of the README, made anew into
 //! `docs/pictures`. The page and `top` are run by their tests (the ignored
-//! ones, which look for some seconds), the growth is measured by
-//! `fingerpost ifaceseq`.
+//! ones, which look for a minute); the growth is drawn of what was measured
+//! last and kept in `docs/bench`.
 
 mod screen;
 
@@ -9,12 +9,15 @@ use std::fs;
 use std::path::Path;
 use std::process::{Command, ExitCode};
 
+use ::lab::bench::Report;
 use anyhow::{Context, Result, bail};
+use view::plot::{Plot, Series};
 
 use crate::host;
 
-/// Sizes of the growth: a minute at most on a small machine.
-const SIZES: &str = "100,300,1000,3000,10000";
+/// What grows: a case of the benchmarks, and of it one job.
+const CASE: &str = "arp";
+const JOB: &str = "list as arp";
 
 /// Makes all of them.
 pub fn run() -> Result<ExitCode> {
@@ -35,11 +38,49 @@ pub fn run() -> Result<ExitCode> {
     let top = made.join("top.ansi");
     let text = fs::read_to_string(&top).with_context(|| top.display().to_string())?;
     fs::write(pictures.join("top.svg"), screen::svg(&text))?;
-    let mut growth = Command::new(env!("CARGO"));
-    growth.current_dir(root).args(["run", "--quiet", "--"]);
-    growth.args(["ifaceseq", "--growth", "--sizes", SIZES, "--svg"]);
-    done(growth.arg(pictures.join("growth.svg")))?;
+    fs::write(
+        pictures.join("growth.svg"),
+        growth(&root.join("docs/bench"))?,
+    )?;
     Ok(ExitCode::SUCCESS)
+}
+
+/// The newest kept measurement of the case.
+fn growth(kept: &Path) -> Result<String> {
+    let files = fs::read_dir(kept)?.map(|entry| Ok(entry?.path()));
+    let mut files: Vec<_> = files.collect::<Result<_>>()?;
+    files.retain(|path| path.extension().is_some_and(|kind| kind == "json"));
+    files.sort();
+    for path in files.iter().rev() {
+        let reports: Vec<Report> = serde_json::from_slice(&fs::read(path)?)?;
+        if let Some(report) = reports.iter().find(|report| report.case == CASE) {
+            let date = path.file_stem().unwrap_or_default().to_string_lossy();
+            return Ok(drawn(report, &date));
+        }
+    }
+    bail!("{}: nothing of the case {CASE} is kept", kept.display())
+}
+
+fn drawn(report: &Report, date: &str) -> String {
+    let rows = report.rows.iter();
+    let mut series: Vec<Series> = Vec::new();
+    for row in rows.filter(|row| row.what == JOB && row.metric == "wall_ms") {
+        let point = (row.size as f64, row.median);
+        match series.iter_mut().find(|one| one.name == row.who) {
+            Some(one) => one.points.push(point),
+            None => series.push(Series {
+                name: row.who.clone(),
+                points: vec![point],
+            }),
+        }
+    }
+    let plot = Plot {
+        title: format!("{JOB}: milliseconds by number of neighbours, {date}"),
+        x: "neighbours".into(),
+        y: "wall_ms".into(),
+        series,
+    };
+    plot.svg()
 }
 
 fn done(command: &mut Command) -> Result<()> {
@@ -48,4 +89,21 @@ fn done(command: &mut Command) -> Result<()> {
         bail!("{command:?}: {status}");
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_kept_is_drawn_with_its_date() {
+        let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap();
+        let svg = growth(&root.join("docs/bench")).unwrap();
+        assert!(
+            svg.contains("arp -an") && svg.contains("fingerpost"),
+            "{svg}"
+        );
+        assert!(svg.contains(", 20"), "{svg}");
+        assert!(growth(root).is_err());
+    }
 }

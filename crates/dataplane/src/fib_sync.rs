@@ -640,8 +640,7 @@ impl FibSync {
     }
 }
 
-/// Events of one generation.
-
+/// All events of batches, with who tells them.
 fn told_by(batches: &[EventBatch], teller: Teller) -> impl Iterator<Item = (Teller, &Event)> {
     let events = batches.iter().flat_map(|batch| batch.events.iter());
     events.map(move |event| (teller, event))

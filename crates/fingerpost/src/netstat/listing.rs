@@ -43,7 +43,8 @@ impl Columns {
         format!(
             "Kernel IP routing cache\nSource          Destination     Gateway         {}",
             match self {
-                Self::All => "Flags Metric Ref    Use Iface    MSS   Window irtt  HH  Arp",
+                Self::All =>
+                    "Flags Metric Ref    Use Iface    MSS   Window irtt  TOS HHRef HHUptod     SpecDst",
                 other => other.head(),
             }
         )
