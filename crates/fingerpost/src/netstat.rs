@@ -52,11 +52,7 @@ pub fn run_route(arguments: Vec<OsString>) -> Result<ExitCode> {
 fn answer(wanted: Result<Wanted, clap::Error>) -> Result<ExitCode> {
     let wanted = match wanted {
         Ok(wanted) => wanted,
-        Err(error) => {
-            // A reader that is gone changes nothing.
-            let _ = error.print();
-            return Ok(ExitCode::from(error.exit_code() as u8));
-        }
+        Err(error) => return Ok(foreign::refused(&error)),
     };
     let namespace = match &wanted.netns {
         Some(spec) => Namespace::open(spec)?,

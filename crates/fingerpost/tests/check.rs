@@ -253,7 +253,15 @@ const WRONG: &[(&[&str], &str)] = &[
     (&["rule", "add", "pref", "fish"], "fish"),
     (&["snmp", "user", "add", "x", "-a", "fish"], "fish"),
     (
-        &["forward", "--tables", "/no-such", "--pcap-in", "/no-such"],
+        &[
+            "forward",
+            "--tables",
+            "/no-such",
+            "--in",
+            "lo",
+            "--pcap-in",
+            "/none",
+        ],
         "/no-such",
     ),
     (&["nat", "run", "--alias", "fish"], "fish"),

@@ -232,7 +232,7 @@ fn nat_for_a_few_thousand_customers() {
     let packets: Vec<_> = (1..=100)
         .map(|at| customer(at).udp(4_000, 53, b"question"))
         .collect();
-    let capture = common::raw_capture(&packets);
+    let capture = common::capture(common::RAW, &packets);
     fs::write(directory.path().join("lan.pcap"), capture).unwrap();
     follow("nat.md", &netns, directory.path(), &[]);
 }

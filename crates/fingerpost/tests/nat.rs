@@ -51,7 +51,7 @@ fn tshark(capture: &Path, filter: &str) -> Vec<String> {
 
 /// A capture of raw IP packets, a second apart.
 fn raw_capture(path: &Path, packets: &[Vec<u8>]) {
-    fs::write(path, common::raw_capture(packets)).unwrap();
+    fs::write(path, common::capture(common::RAW, packets)).unwrap();
 }
 
 fn run(arguments: &[&str]) -> Output {

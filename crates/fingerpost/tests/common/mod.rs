@@ -270,10 +270,13 @@ fn field(status: &Path, name: &str) -> Option<String> {
     Some(value.trim().to_owned())
 }
 
-/// A capture (pcap) of raw IP packets, a second apart.
-pub fn raw_capture(packets: &[Vec<u8>]) -> Vec<u8> {
+/// What captures of raw IP packets say of their link (`LINKTYPE_RAW`).
+pub const RAW: u32 = 101;
+
+/// A capture (pcap) of packets on a kind of link, a second apart.
+pub fn capture(link: u32, packets: &[Vec<u8>]) -> Vec<u8> {
     let mut file = Vec::new();
-    for word in [0xA1B2_C3D4_u32, 0x0004_0002, 0, 0, 65_535, 101] {
+    for word in [0xA1B2_C3D4_u32, 0x0004_0002, 0, 0, 65_535, link] {
         file.extend(word.to_le_bytes());
     }
     for (second, packet) in packets.iter().enumerate() {

@@ -115,3 +115,27 @@ fn what_is_not_for_here_is_refused_by_name_before_anything_is_done() {
         assert!(version.starts_with(tool), "{version}");
     }
 }
+
+#[test]
+fn names_are_those_of_the_hosts_and_networks_files() {
+    let Some(world) = World::new("routenames", "route") else {
+        return;
+    };
+    world
+        .netns
+        .ip_batch(
+            "link add br0 type bridge\nlink set br0 up\nroute add default dev br0\n\
+             route add 127.0.0.1 dev br0\nroute add 127.0.0.0/8 dev br0\n\
+             route add 169.254.0.0/16 dev br0\n",
+        )
+        .unwrap();
+    // What no file names would be asked for in the network.
+    let listed = world.theirs("route", "");
+    assert!(
+        listed.contains("default") && listed.contains("localhost"),
+        "{listed}"
+    );
+    for (tool, line) in [("route", ""), ("route", "-e"), ("netstat", "-r")] {
+        world.says_the_same(tool, line);
+    }
+}
