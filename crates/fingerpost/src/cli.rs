@@ -24,7 +24,7 @@ use crate::ask::{self, From};
 use crate::daemon::{self, Up};
 use crate::foreign::{self, Called};
 use crate::nat::{self, Nat};
-use crate::{arp, check, generate, ifconfig, netstat, replay, top};
+use crate::{arp, check, generate, ifconfig, ip, netstat, replay, top};
 
 /// What the user wants.
 #[derive(Debug)]
@@ -49,6 +49,8 @@ pub enum Wanted {
     Netstat(Vec<OsString>),
     /// route(8), by that name alone.
     Route8(Vec<OsString>),
+    /// ip(8) or bridge(8), with its own command line.
+    Ip(ip::Tool, Vec<OsString>),
     /// To know what links cost.
     Ifaceseq(ifaceseq::Wanted),
     /// To know how fast a failover is seen.
@@ -113,6 +115,8 @@ pub fn command() -> Command {
         .subcommand(arp::command())
         .subcommand(ifconfig::command())
         .subcommand(netstat::command())
+        .subcommand(ip::command(ip::Tool::Ip))
+        .subcommand(ip::command(ip::Tool::Bridge))
         .subcommand(ifaceseq::command())
         .subcommand(failover::command())
         .subcommand(top::command())
@@ -133,7 +137,8 @@ fn of_object(object: Object) -> Command {
         Object::Route => command
             .subcommand(ask::route_get())
             .subcommand(ask::route_diff())
-            .subcommand(ask::route_why()),
+            .subcommand(ask::route_why())
+            .subcommand(ask::route_flaps()),
         Object::Link => command.subcommands(links::command::commands()),
         _ => command,
     }
@@ -149,7 +154,19 @@ pub fn parse(arguments: Vec<OsString>) -> Result<Wanted, clap::Error> {
         Some("ifconfig") => return Ok(Wanted::Ifconfig(rest, Called::ByItsName)),
         Some("route") => return Ok(Wanted::Route8(rest)),
         Some("netstat") => return Ok(Wanted::Netstat(rest)),
-        _ => {}
+        Some(name) => {
+            if let Some(tool) = ip::Tool::named(name) {
+                return Ok(Wanted::Ip(tool, rest));
+            }
+        }
+        None => {}
+    }
+    // Their words are not ours: nothing of them is rewritten.
+    if let Some(tool) = rest
+        .first()
+        .and_then(|name| ip::Tool::named(name.to_str()?))
+    {
+        return Ok(Wanted::Ip(tool, rest.into_iter().skip(1).collect()));
     }
     let is_utf8 = rest.iter().all(|argument| argument.to_str().is_some());
     let matches = match matches_of(&rest) {
@@ -225,6 +242,8 @@ fn wanted(name: &str, matches: &ArgMatches) -> Result<Wanted, clap::Error> {
         "arp" => Wanted::Arp(foreign::words(matches), Called::OfFingerpost),
         "ifconfig" => Wanted::Ifconfig(foreign::words(matches), Called::OfFingerpost),
         "netstat" => Wanted::Netstat(foreign::words(matches)),
+        "ip" => Wanted::Ip(ip::Tool::Ip, foreign::words(matches)),
+        "bridge" => Wanted::Ip(ip::Tool::Bridge, foreign::words(matches)),
         "ifaceseq" => Wanted::Ifaceseq(ifaceseq::wanted(matches)),
         "failover" => Wanted::Failover(failover::wanted(matches)),
         "top" => Wanted::Top(top::wanted(matches)),

@@ -15,6 +15,7 @@ mod rehearsal;
 mod screen;
 pub mod signals;
 pub mod socket;
+mod taped;
 
 use std::collections::{BTreeMap, BTreeSet, HashSet, VecDeque};
 use std::io;

@@ -20,6 +20,7 @@ mod escaped;
 mod foreign;
 mod generate;
 mod ifconfig;
+mod ip;
 mod nat;
 mod netstat;
 mod replay;
@@ -108,6 +109,10 @@ fn run(wanted: Wanted) -> anyhow::Result<ExitCode> {
                 routes: replay::routes,
             };
             return router::forward::run(&asked, &readers);
+        }
+        Wanted::Ip(tool, arguments) => {
+            drop(out);
+            return ip::run(tool, arguments);
         }
         Wanted::Ifconfig(arguments, called) => {
             drop(out);

@@ -104,6 +104,24 @@ const OWN: &[Section] = &[
         ],
     },
     Section {
+        head: "[ip]",
+        about: "What is called by the names of ip(8) and bridge(8).",
+        settings: &[
+            Setting::new(
+                "fallback",
+                Without::Words("it is refused"),
+                "\"/sbin/ip\"",
+                "The program that takes what ip has and is not built here, an absolute path.",
+            ),
+            Setting::new(
+                "bridge_fallback",
+                Without::Words("it is refused"),
+                "\"/sbin/bridge\"",
+                "The same for bridge.",
+            ),
+        ],
+    },
+    Section {
         head: "[limits]",
         about: "Rows that each table may have, 1 or more.",
         settings: LIMITS,

@@ -5,6 +5,7 @@ import * as api from "./api.js";
 import { showColumns } from "./chooser.js";
 import { Detail } from "./detail.js";
 import { byId, el, fill, grouped, octets, plain, span } from "./dom.js";
+import { drawFlaps, forgetFlaps } from "./flaps.js";
 import { Grid } from "./grid.js";
 import { Log } from "./log.js";
 import { applyTheme, nextTheme, showHelp } from "./look.js";
@@ -92,6 +93,7 @@ function show() {
   else shownTable = null;
   drawOverview(past);
   log.draw();
+  drawFlaps(feed);
 }
 
 /** Whose tables they are stands in the title, for who has many of them open. */
@@ -321,6 +323,7 @@ async function look() {
   drawFeeds();
   addRates();
   drawOverview(past);
+  drawFlaps(feed);
   if (shownTable?.id === "links" && source?.sortable) grid.draw();
   if (shownTable?.isSampled || (shownTable?.isFed && hasFeedMoved())) refreshSoon();
 }
@@ -356,6 +359,7 @@ function hasFeedMoved() {
 
 function chooseFeed(name) {
   feed = name;
+  forgetFlaps();
   if (!shownTable?.isFed) return;
   source = null;
   showList(shownTable, current.filter);
@@ -368,6 +372,7 @@ byId("netns").addEventListener("change", (event) => {
   feed = "";
   past.forget();
   log.forget();
+  forgetFlaps();
   source = null;
   shownTable = null;
   changes.restart();
