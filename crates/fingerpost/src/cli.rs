@@ -132,7 +132,8 @@ fn of_object(object: Object) -> Command {
         Object::Route => command
             .subcommand(ask::route_get())
             .subcommand(ask::route_diff())
-            .subcommand(ask::route_why()),
+            .subcommand(ask::route_why())
+            .subcommand(ask::route_flaps()),
         Object::Link => command.subcommands(links::command::commands()),
         _ => command,
     }

@@ -17,6 +17,7 @@
 pub mod bulk;
 pub mod dump;
 pub mod error;
+mod host;
 pub mod links;
 pub mod mirror;
 pub mod namespace;

@@ -27,7 +27,6 @@ pub(crate) mod ifla {
     pub(crate) const PROMISCUITY: u16 = 30;
     pub(crate) const NUM_TX_QUEUES: u16 = 31;
     pub(crate) const NUM_RX_QUEUES: u16 = 32;
-    pub(crate) const PROTO_DOWN: u16 = 39;
     pub(crate) const GSO_MAX_SEGS: u16 = 40;
     pub(crate) const GSO_MAX_SIZE: u16 = 41;
     pub(crate) const GRO_MAX_SIZE: u16 = 58;
@@ -35,6 +34,7 @@ pub(crate) mod ifla {
     pub(crate) const TSO_MAX_SEGS: u16 = 60;
     pub(crate) const ALLMULTI: u16 = 61;
     pub(crate) const LINK_NETNSID: u16 = 37;
+    pub(crate) const PROTO_DOWN: u16 = 39;
     pub(crate) const MIN_MTU: u16 = 50;
     pub(crate) const MAX_MTU: u16 = 51;
     pub(crate) const PROP_LIST: u16 = 52;
@@ -70,6 +70,8 @@ pub(crate) mod netconfa {
 pub(crate) mod ndta {
     pub(crate) const PARMS: u16 = 6;
     pub(crate) const PARMS_IFINDEX: u16 = 1;
+    pub(crate) const PARMS_REACHABLE_TIME: u16 = 3;
+    pub(crate) const PARMS_RETRANS_TIME: u16 = 5;
 }
 
 /// `IFA_…`, `linux/if_addr.h`.

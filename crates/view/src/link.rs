@@ -36,6 +36,7 @@ pub(crate) const COLUMNS: &[Column] = &[
     Column::any("broadcast"),
     Column::any("permaddr"),
     Column::number("link_netnsid"),
+    Column::any("proto_down").rare(),
     Column::number("promiscuity"),
     Column::number("allmulti").rare(),
     Column::number("min_mtu"),
@@ -262,6 +263,9 @@ pub(crate) fn layer_fields(link: &Link, view: &View<'_>, visit: &mut impl Visit)
     }
     if let Some(id) = link.lower_netns_id {
         visit.value("link_netnsid", Value::Signed(id.into()));
+    }
+    if link.proto_down {
+        visit.value("proto_down", Value::True);
     }
 }
 
@@ -545,6 +549,9 @@ pub(crate) fn layer_text(link: &Link, view: &View<'_>, out: &mut Vec<u8>) {
             push_u64(out, id.unsigned_abs().into());
         }
         Some(_) => out.extend_from_slice(b" link-netnsid unknown"),
+    }
+    if link.proto_down {
+        out.extend_from_slice(b" protodown on ");
     }
 }
 

@@ -6,11 +6,13 @@
 //! - [`Object`], [`Verb`]: the tables and what is done with their rows.
 //! - [`route`](fn@route), [`address`](fn@address) and their like: a line of
 //!   `ip`'s words to a row; [`Rows`]: the same for tables that are a file.
+//! - [`calendar`]: times as RFC 3339 writes them.
 //! - [`json`]: rows as JSON objects to such lines.
 //!
 //! Pure but for [`load`]. Called by `view` and by every crate above it.
 
 mod address;
+pub mod calendar;
 pub mod json;
 pub mod line;
 mod names;

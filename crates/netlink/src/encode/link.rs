@@ -37,6 +37,7 @@ fn put_numbers(build: &mut Build<'_>, row: &Link) {
     build.put_u32(ifla::TXQLEN, row.tx_queue_len);
     build.put_u8(ifla::OPERSTATE, row.oper_state);
     build.put_u8(ifla::LINKMODE, row.link_mode);
+    build.put_u8(ifla::PROTO_DOWN, row.proto_down.into());
     build.put_u32(ifla::MTU, row.mtu);
     build.put_u32(ifla::MIN_MTU, row.min_mtu);
     build.put_u32(ifla::MAX_MTU, row.max_mtu);
