@@ -61,6 +61,11 @@ pub const FOR_TESTS: &[Needed] = &[
     ("prometheus", "prometheus"),
     // Feeds: zebra, bgpd and staticd lie beside this one, in no path.
     ("vtysh", "frr"),
+    // AgentX subagents. FRR's module is no program: its package is told by
+    // a file that lies at the same place everywhere.
+    ("/usr/share/doc/frr-snmp/copyright", "frr-snmp"),
+    ("keepalived", "keepalived"),
+    ("lldpd", "lldpd"),
 ];
 
 /// Set in the namespaces that [`enter_own_namespaces`] makes.

@@ -277,6 +277,12 @@ fn warn_of(playing: &Playing, end: &End) {
             playing.incomplete()
         );
     }
+    if playing.incomplete_feeds() > 0 {
+        tracing::warn!(
+            "it is not known how {} feeds stood: the recording's part does not say so, or not whole",
+            playing.incomplete_feeds()
+        );
+    }
     if progress.unknown > 0 {
         tracing::warn!(
             "{} records are of a kind that this release does not know",

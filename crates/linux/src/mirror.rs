@@ -17,16 +17,22 @@
 //! - `speeds`: how fast links are.
 //! - `worker`: the thread that does it all.
 
+mod bridge_vlans;
 pub mod difference;
+mod host_samples;
+mod ip_interfaces;
 pub(crate) mod ip_statistics;
 mod limits;
 mod load;
 pub(crate) mod machine;
 pub mod model;
 mod normalise;
+mod protocol_statistics;
+mod sampling;
 mod schedule;
 pub(crate) mod siblings;
 pub(crate) mod silent;
+mod sockets;
 mod speeds;
 mod worker;
 

@@ -46,6 +46,8 @@ pub struct Objects<'a> {
     pub(crate) moment: MibContext<'a>,
     /// `RT_TABLE_…` of the routes shown.
     pub(crate) routing_table: u32,
+    /// The bridge shown; `None`: the first.
+    pub(crate) bridge: Option<u32>,
 }
 
 impl<'a> Objects<'a> {
@@ -54,7 +56,14 @@ impl<'a> Objects<'a> {
         Self {
             moment,
             routing_table,
+            bridge: None,
         }
+    }
+
+    /// The same with a bridge; `None`: the first.
+    #[must_use]
+    pub fn of_bridge(self, bridge: Option<u32>) -> Self {
+        Self { bridge, ..self }
     }
 
     pub(crate) fn tables(&self) -> &'a Tables {

@@ -4,6 +4,7 @@
 //! - `listener`, `socket`: a thread for each address it is asked at.
 //! - `contexts`, `history`: what is answered from.
 //! - `subagent`, `subtrees`: AgentX behind another agent.
+//! - `master`: AgentX subagents attach to us.
 //! - `notify`: linkUp and linkDown to those who want to know.
 //! - `state`, `users`: engine id, boots, keys.
 //! - [`command`]: `fingerpost snmp …`.
@@ -18,6 +19,7 @@ mod fair;
 mod hex;
 mod history;
 mod listener;
+mod master;
 mod notify;
 mod socket;
 mod state;
@@ -30,7 +32,7 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use anyhow::{Context, Result};
-use mib::System;
+use mib::{Module, System};
 use rustix::rand::{GetRandomFlags, getrandom};
 use snmp::Oid;
 use snmp::agent::Agent;
@@ -42,6 +44,7 @@ use crate::status::SnmpStatus;
 use config::Snmp;
 use contexts::{Facts, Source};
 use listener::{Listener, Shared};
+use master::{Callers, Door, Subagents};
 use notify::Notifier;
 use socket::Socket;
 use subagent::Subagent;
@@ -52,6 +55,7 @@ use users::Users;
 pub struct BoundSockets {
     config: Snmp,
     sockets: Vec<Socket>,
+    door: Option<Door>,
     engine: Engine,
 }
 
@@ -76,8 +80,15 @@ impl BoundSockets {
             engine: Engine::start(config)?,
             config: config.clone(),
             sockets,
+            door: open_door(config),
         })
     }
+}
+
+/// The socket for AgentX subagents, where it is wanted and can be had.
+fn open_door(config: &Snmp) -> Option<Door> {
+    let opened = Door::open(&config.agentx_master()?);
+    opened.map_err(|error| tracing::warn!("{error:#}")).ok()
 }
 
 fn bind(address: SocketAddr) -> Option<Socket> {
@@ -209,6 +220,7 @@ fn facts(config: &Snmp, engine: &Engine) -> Facts {
         contact: config.contact.clone(),
         name: config.name.clone().unwrap_or(name),
         location: config.location.clone(),
+        ..System::default()
     };
     Facts {
         system,
@@ -256,6 +268,8 @@ pub struct Service {
     notifier: Notifier,
     listeners: Vec<Listener>,
     subagent: Option<Arc<Subagent>>,
+    /// Subagents of ours.
+    subagents: Option<Subagents>,
     gauge: Gauge,
 }
 
@@ -265,6 +279,7 @@ impl Service {
         let BoundSockets {
             config,
             sockets,
+            door,
             engine,
         } = sockets;
         let source = Source::new(facts(&config, &engine));
@@ -278,6 +293,7 @@ impl Service {
             notifier,
             listeners: Vec::new(),
             subagent: None,
+            subagents: None,
             gauge,
             config: Snmp {
                 // Not yet: the first reload finds them new.
@@ -291,6 +307,7 @@ impl Service {
         }
         service.tell_targets(&config);
         service.look_for_master(&config);
+        service.take_subagents(door, &config);
         service.config = config;
         service.show();
         Ok(service)
@@ -317,6 +334,45 @@ impl Service {
         self.notifier.set_subagent(self.subagent.clone());
     }
 
+    /// Takes subagents in at a door from now on, or none.
+    fn take_subagents(&mut self, door: Option<Door>, config: &Snmp) {
+        let wanted = door.zip(config.agentx_master());
+        let started = wanted.map(|(door, master)| {
+            let path = master.path.display().to_string();
+            Subagents::start(door, path, master.timeout, self.callers())
+        });
+        let started = started.and_then(|started| {
+            let started = started.map_err(|error| tracing::warn!("{error:#}"));
+            started.ok()
+        });
+        let handle = started.as_ref().map(|subagents| subagents.handle().clone());
+        self.shared.set_subagents(handle);
+        self.subagents = started;
+    }
+
+    fn callers(&self) -> Callers {
+        let source = self.source.clone();
+        let (modules, clock) = (self.source.clone(), self.source.clone());
+        let sender = self.notifier.sender().clone();
+        Callers {
+            answers: Arc::clone(&self.shared) as Arc<dyn master::Answers>,
+            up_time: Box::new(move || source.up_time()),
+            told: Box::new(move |mut told| {
+                told.up_time.get_or_insert_with(|| clock.up_time());
+                sender.relay(told);
+            }),
+            capabilities: Box::new(move |capabilities| {
+                let shown = capabilities.iter().filter(|one| one.context.is_empty());
+                let shown = shown.map(|one| Module {
+                    id: one.id.clone(),
+                    description: one.description.clone(),
+                    up_time: one.up_time,
+                });
+                modules.set_modules(shown.collect());
+            }),
+        }
+    }
+
     fn tell_targets(&self, config: &Snmp) {
         if config.targets != self.config.targets {
             self.notifier.set_targets(&config.targets);
@@ -329,6 +385,7 @@ impl Service {
             listening: self.listeners.iter().map(Listener::address).collect(),
             version_3: self.engine.state.as_ref().err().cloned(),
             subagent: self.subagent.clone(),
+            subagents: self.subagents.as_ref().map(|one| one.handle().clone()),
             notifier: self.notifier.counts(),
         }));
     }
@@ -360,6 +417,11 @@ impl Service {
         }
         self.tell_targets(config);
         self.look_for_master(config);
+        if config.agentx_master() != self.config.agentx_master() {
+            // The old socket goes first: it may have the same path.
+            self.take_subagents(None, config);
+            self.take_subagents(open_door(config), config);
+        }
         self.config = config.clone();
         self.show();
         Ok(())
@@ -372,6 +434,8 @@ impl Drop for Service {
         // not hold the mirrors any longer.
         self.gauge.set(None);
         self.listeners.clear();
+        self.shared.set_subagents(None);
+        self.subagents = None;
         self.source
             .set_namespaces(std::iter::empty(), self.notifier.sender());
     }
@@ -387,6 +451,7 @@ struct Parts {
     listening: Vec<SocketAddr>,
     version_3: Option<String>,
     subagent: Option<Arc<Subagent>>,
+    subagents: Option<master::Handle>,
     notifier: notify::Counts,
 }
 
@@ -410,6 +475,7 @@ impl Gauge {
             bindings: counters.snmp.in_total_req_vars,
             unsent: parts.shared.unsent(),
             agentx: parts.subagent.as_ref().map(|subagent| subagent.status()),
+            agentx_master: parts.subagents.as_ref().map(master::Handle::status),
             notifications: parts.notifier.sent(),
             notifications_dropped: parts.notifier.dropped(),
         })

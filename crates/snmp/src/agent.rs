@@ -35,6 +35,10 @@ pub enum Outcome {
     Answered(usize),
     /// It is not answered.
     Dropped(Reason),
+    /// What it is answered from is not there yet
+    /// ([`Contexts::is_waiting`]): hand it in again later. Nothing was
+    /// counted.
+    PutOff,
 }
 
 /// Why a datagram is not answered; each is counted in [`Counters`].
@@ -138,6 +142,7 @@ impl Agent {
         contexts: &dyn Contexts,
         out: &mut [u8],
     ) -> Outcome {
+        let before = self.counters;
         count(&mut self.counters.snmp.in_pkts);
         let arrival = Arrival {
             datagram,
@@ -155,6 +160,10 @@ impl Agent {
             }
             Err(error) => Err(self.malformed(error)),
         };
+        if contexts.is_waiting() {
+            self.counters = before;
+            return Outcome::PutOff;
+        }
         match answered {
             Ok(()) => {
                 count(&mut self.counters.snmp.out_pkts);

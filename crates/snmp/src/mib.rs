@@ -69,6 +69,15 @@ pub trait Mib {
     /// `after`; no value is an exception. `after` is any name at all, of
     /// no, a few or 128 sub-identifiers.
     fn walk(&self, after: &[u32], sink: &mut WalkSink<'_>);
+
+    /// How many objects the next walks are for, each at most: a hint.
+    fn expect(&self, _rows: usize) {}
+
+    /// Whether the last call could not tell all: a walk that ended had more
+    /// to tell, a name got no value. Then it is so no more.
+    fn fell_short(&self) -> bool {
+        false
+    }
 }
 
 /// The contexts of an agent (RFC 3411 §3.3.1) by name.
@@ -76,6 +85,12 @@ pub trait Contexts {
     /// The objects of a context, `None` if there is no such context. The
     /// default context has the empty name. Called once for a request.
     fn context(&self, name: &[u8]) -> Option<&dyn Mib>;
+
+    /// Whether what was asked of a context is not there yet: the request is
+    /// to be put off, and asked again from the start.
+    fn is_waiting(&self) -> bool {
+        false
+    }
 
     /// Whether a context is only for communities and users that are
     /// configured for it by name.

@@ -23,11 +23,31 @@ pub enum Sampled {
     Neighbours,
     /// Forwarding entries that were not announced.
     Fdb,
+    /// Sockets of TCP and UDP.
+    Sockets,
+    /// The machine: load, memory, processors, file systems.
+    Machine,
+    /// How IP is set on links.
+    IpInterfaces,
+    /// VLANs of bridges.
+    BridgeVlans,
 }
+
+/// How many kinds there are.
+const KINDS: usize = Sampled::ALL.len();
 
 impl Sampled {
     /// All of them.
-    pub const ALL: [Self; 4] = [Self::Links, Self::Addresses, Self::Neighbours, Self::Fdb];
+    pub const ALL: [Self; 8] = [
+        Self::Links,
+        Self::Addresses,
+        Self::Neighbours,
+        Self::Fdb,
+        Self::Sockets,
+        Self::Machine,
+        Self::IpInterfaces,
+        Self::BridgeVlans,
+    ];
 }
 
 /// What is sampled while somebody reads it. Cheap to clone; all clones are
@@ -44,7 +64,7 @@ struct Shared {
 
 #[derive(Debug, Default)]
 struct State {
-    kinds: [Kind; 4],
+    kinds: [Kind; KINDS],
     /// Tells those who wait apart.
     next: u64,
     ended: bool,

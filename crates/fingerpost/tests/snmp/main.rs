@@ -12,10 +12,12 @@ mod common;
 mod asked;
 mod churn;
 mod flood;
+mod groups;
 mod notified;
 mod peers;
 mod size;
 mod subagent;
+mod subagents;
 
 use std::fs;
 use std::path::PathBuf;

@@ -4,7 +4,7 @@
 //! The default context is the first namespace that the daemon mirrors (its
 //! own, where it mirrors that). Another namespace is `netns-NAME`. Behind
 //! either: `table-N` and `vrf-NAME`, a kernel routing table or a VRF of it:
-//! `vrf-red`, `netns-blue/table-100`. Before those, `source-NAME`: the rows
+//! `vrf-red`, `netns-blue/table-100`; and `bridge-NAME`, a bridge of it. Before those, `source-NAME`: the rows
 //! of one who feeds its own beside the kernel's, `source-frr/vrf-red`.
 //!
 //! Called by [`super::listener`] and [`super::subagent`]; kept by
@@ -16,11 +16,11 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use mib::{Engine, Health, MibContext, Objects, System, sampled};
+use mib::{Engine, Health, MibContext, Module, Needed, Objects, System, sampled};
 use snmp::counters::Counters;
 use snmp::mib::WalkSink;
 use snmp::{Contexts, Mib, Value};
-use table::{Sampled, Tables};
+use table::{KindData, Sampled, Tables};
 
 use super::history::{Follower, Followers};
 use super::notify::Sender;
@@ -32,6 +32,8 @@ use crate::namespace;
 const FRESH: Duration = Duration::from_secs(1);
 /// The first question after a pause waits so long for a sample, at most.
 const SAMPLE_PATIENCE: Duration = Duration::from_millis(200);
+/// And for the first sample of all, without which a table has no rows.
+const FIRST_SAMPLE_PATIENCE: Duration = Duration::from_millis(800);
 /// After a wait in vain nobody waits again for so long.
 const DISAPPOINTED_MILLIS: u64 = 5_000;
 /// Between two wishes for samples; the mirror takes somebody to read for a
@@ -78,9 +80,9 @@ pub struct Namespace {
 /// When samples were last wished for, and last waited for in vain.
 #[derive(Debug, Default)]
 struct Wishes {
-    links: AtomicU64,
-    neighbours: AtomicU64,
-    failed_at_millis: AtomicU64,
+    /// In the order of [`Sampled::ALL`].
+    last: [AtomicU64; Sampled::ALL.len()],
+    failed_at_millis: [AtomicU64; Sampled::ALL.len()],
 }
 
 impl Source {
@@ -94,9 +96,26 @@ impl Source {
         }))
     }
 
-    /// What is so from now on.
-    pub fn set_facts(&self, facts: Facts) {
-        *lock(&self.0.facts) = Arc::new(facts);
+    /// What is so from now on, but for the modules of others.
+    pub fn set_facts(&self, mut facts: Facts) {
+        let mut known = lock(&self.0.facts);
+        facts.system.modules = Arc::clone(&known.system.modules);
+        facts.system.modules_changed = known.system.modules_changed;
+        *known = Arc::new(facts);
+    }
+
+    /// The modules of others from now on.
+    pub fn set_modules(&self, modules: Arc<[Module]>) {
+        let changed = self.up_time();
+        let mut known = lock(&self.0.facts);
+        let system = &mut Arc::make_mut(&mut *known).system;
+        system.modules = modules;
+        system.modules_changed = changed;
+    }
+
+    /// `sysUpTime`.
+    pub fn up_time(&self) -> u32 {
+        (now_millis().saturating_sub(self.0.started_at_millis) / 10) as u32
     }
 
     /// The namespaces from now on, the default one first. Those that are
@@ -162,7 +181,7 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// The VRFs and the tables that a rule leads to.
+/// The VRFs, the tables that a rule leads to, and the bridges.
 fn routing_contexts(tables: &Tables) -> BTreeSet<String> {
     let vrfs = tables
         .links
@@ -174,7 +193,15 @@ fn routing_contexts(tables: &Tables) -> BTreeSet<String> {
         .iter()
         .filter(|rule| !matches!(rule.table, 0 | 253..=255))
         .map(|rule| format!("table-{}", rule.table));
-    vrfs.chain(ruled).take(MAX_CONTEXTS).collect()
+    let bridges = tables
+        .links
+        .iter()
+        .filter(|link| matches!(link.kind_data, KindData::Bridge(_)))
+        .map(|link| format!("bridge-{}", link.name));
+    vrfs.chain(ruled)
+        .chain(bridges)
+        .take(MAX_CONTEXTS)
+        .collect()
 }
 
 /// The contexts for one request.
@@ -196,6 +223,7 @@ struct Chosen {
     history: mib::History,
     health: Health,
     routing_table: u32,
+    bridge: Option<u32>,
     /// The rows are a feeder's: nobody samples them.
     is_feeders: bool,
     facts: Arc<Facts>,
@@ -224,6 +252,7 @@ impl Contexts for Asked {
             namespace: Arc::clone(namespace),
             tables: RefCell::new(tables),
             routing_table,
+            bridge: mib::bridge(&namespace.tables(), inside),
             facts: Arc::clone(&self.facts),
             counters: self.counters,
             started_at_millis: self.started_at_millis,
@@ -299,51 +328,38 @@ impl Namespace {
         self.of.tables()
     }
 
-    /// Sees to it that the samples that a name needs are being taken;
-    /// whether to wait for them, because those there are too old.
-    fn wish(&self, name: &[u32], now_millis: u64, tables: &Tables) -> bool {
-        let sampled = sampled(name);
-        if sampled == mib::Sampled::default() {
-            return false;
-        }
+    /// Sees to it that samples are being taken; whether to wait for them,
+    /// because those there are too old.
+    fn wish(&self, needed: Needed, now_millis: u64, tables: &Tables) -> bool {
         let Some(samples) = self.of.source.samples() else {
             return false;
         };
         let mut is_old = false;
-        let mut wish = |wanted: bool, last: &AtomicU64, taken: Option<u64>, tell: &dyn Fn()| {
-            if !wanted {
-                return;
-            }
+        for what in needed.iter() {
+            let last = &self.wishes.last[what as usize];
             if now_millis.saturating_sub(last.load(Ordering::Relaxed)) >= WISH_MILLIS {
                 last.store(now_millis, Ordering::Relaxed);
-                tell();
+                samples.want(what, Instant::now());
             }
-            is_old |= taken.is_none_or(|taken| taken + (FRESH.as_millis() as u64) < now_millis);
-        };
-        wish(
-            sampled.links,
-            &self.wishes.links,
-            tables.link_counters.taken_at_millis,
-            &|| samples.want(Sampled::Links, Instant::now()),
-        );
-        wish(
-            sampled.neighbours,
-            &self.wishes.neighbours,
-            tables.neighbour_samples.taken_at_millis,
-            &|| samples.want(Sampled::Neighbours, Instant::now()),
-        );
-        is_old && !self.wishes.is_backing_off(now_millis)
+            let taken = tables.sampled_at_millis(what);
+            let is_fresh = |taken| taken + (FRESH.as_millis() as u64) >= now_millis;
+            is_old |= !taken.is_some_and(is_fresh) && !self.wishes.is_backing_off(what, now_millis);
+        }
+        is_old
     }
 
-    /// Waits for a sample, not for long, and gives the tables of then.
-    fn wait_for_samples(&self, name: &[u32], now_millis: u64) -> Arc<Tables> {
-        let sampled = sampled(name);
-        let deadline = Instant::now() + SAMPLE_PATIENCE;
-        let wanted = [
-            (sampled.links, Sampled::Links),
-            (sampled.neighbours, Sampled::Neighbours),
-        ];
-        for (_, what) in wanted.into_iter().filter(|(wanted, _)| *wanted) {
+    /// Waits for samples, not for long, and gives the tables of then.
+    fn wait_for_samples(&self, needed: Needed, now_millis: u64) -> Arc<Tables> {
+        let begun = Instant::now();
+        let tables = self.tables();
+        for what in needed.iter() {
+            let is_first = tables.sampled_at_millis(what).is_none();
+            let patience = if is_first {
+                FIRST_SAMPLE_PATIENCE
+            } else {
+                SAMPLE_PATIENCE
+            };
+            let deadline = begun + patience;
             let left = deadline.saturating_duration_since(Instant::now());
             let oldest = Instant::now().checked_sub(FRESH);
             let samples = self.of.source.samples();
@@ -351,7 +367,7 @@ impl Namespace {
                 .zip(oldest)
                 .is_none_or(|(samples, oldest)| samples.wait(what, oldest, left));
             if !is_fresh {
-                let failed_at_millis = &self.wishes.failed_at_millis;
+                let failed_at_millis = &self.wishes.failed_at_millis[what as usize];
                 failed_at_millis.store(now_millis, Ordering::Relaxed);
             }
         }
@@ -360,19 +376,19 @@ impl Namespace {
 }
 
 impl Wishes {
-    fn is_backing_off(&self, now_millis: u64) -> bool {
-        let last = self.failed_at_millis.load(Ordering::Relaxed);
+    fn is_backing_off(&self, what: Sampled, now_millis: u64) -> bool {
+        let last = self.failed_at_millis[what as usize].load(Ordering::Relaxed);
         now_millis.saturating_sub(last) < DISAPPOINTED_MILLIS
     }
 }
 
 impl Chosen {
-    /// The objects of this moment, or of a later one where a sample that
-    /// the name needs was too old.
-    fn with_objects<T>(&self, name: &[u32], task: impl FnOnce(&Objects<'_>) -> T) -> T {
+    /// The objects of this moment, or of a later one where a sample that is
+    /// needed was too old.
+    fn with_objects<T>(&self, needed: Needed, task: impl FnOnce(&Objects<'_>) -> T) -> T {
         let mut tables = Arc::clone(&self.tables.borrow());
-        if !self.is_feeders && self.namespace.wish(name, self.now_millis, &tables) {
-            tables = self.namespace.wait_for_samples(name, self.now_millis);
+        if !self.is_feeders && self.namespace.wish(needed, self.now_millis, &tables) {
+            tables = self.namespace.wait_for_samples(needed, self.now_millis);
             *self.tables.borrow_mut() = Arc::clone(&tables);
         }
         let moment = MibContext {
@@ -390,20 +406,24 @@ impl Chosen {
             started_at_millis: self.started_at_millis,
             now_millis: self.now_millis,
         };
-        task(&Objects::new(moment, self.routing_table))
+        task(&Objects::new(moment, self.routing_table).of_bridge(self.bridge))
     }
 }
 
 impl Mib for Chosen {
     fn get(&self, names: &[&[u32]], sink: &mut dyn FnMut(usize, Value<'_>)) {
-        // The first that needs a sample brings it for all.
-        let needs = |name: &&&[u32]| sampled(name) != mib::Sampled::default();
-        let name = names.iter().find(needs).or(names.first());
-        let name = name.copied().unwrap_or_default();
-        self.with_objects(name, |objects| objects.get(names, sink));
+        let needed = names.iter().map(|name| sampled(name));
+        let needed = needed.fold(Needed::default(), Needed::with);
+        self.with_objects(needed, |objects| objects.get(names, sink));
     }
 
     fn walk(&self, after: &[u32], sink: &mut WalkSink<'_>) {
-        self.with_objects(after, |objects| objects.walk(after, sink));
+        let part = |after: &[u32], sink: &mut WalkSink<'_>| {
+            self.with_objects(sampled(after), |objects| objects.walk_sampled(after, sink))
+        };
+        let mut walked = part(after, sink);
+        while let Some(name) = walked {
+            walked = part(&name, sink);
+        }
     }
 }

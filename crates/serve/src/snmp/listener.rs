@@ -14,11 +14,13 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
 use snmp::agent::{Agent, Outcome};
+use snmp::agentx::{Dispatch, Gathering, Known, Question};
 use snmp::counters::Counters;
 
 use super::contexts::Source;
 use super::fair::Waiting;
-use super::socket::{Batch, Socket};
+use super::master::{Answers, Handle, Request};
+use super::socket::{Batch, Socket, Way};
 use crate::complaint::Complaint;
 
 /// A thread looks at least so often whether it is to end.
@@ -38,6 +40,8 @@ pub struct Shared {
     /// The agent: one engine, whatever address it is asked at.
     agent: Mutex<Agent>,
     source: Source,
+    /// The thread that has subagents, where they may attach.
+    subagents: Mutex<Option<Handle>>,
     /// When the engine started.
     started: Instant,
     /// Answers that the system did not take.
@@ -53,6 +57,7 @@ impl Shared {
         Self {
             agent: Mutex::new(agent),
             source,
+            subagents: Mutex::default(),
             started: Instant::now(),
             unsent: AtomicU64::new(0),
             counted: Mutex::default(),
@@ -84,21 +89,95 @@ impl Shared {
         self.unsent.load(Ordering::Relaxed)
     }
 
-    /// Answers all of a batch from one moment.
-    fn answer(&self, batch: &mut Batch) {
+    /// The thread that has subagents, from now on.
+    pub fn set_subagents(&self, subagents: Option<Handle>) {
+        *self
+            .subagents
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner) = subagents;
+    }
+
+    fn subagents(&self) -> Option<Handle> {
+        let subagents = self.subagents.lock();
+        subagents
+            .unwrap_or_else(PoisonError::into_inner)
+            .as_ref()
+            .cloned()
+    }
+
+    /// Answers all of a batch from one moment. What needs subagents goes to
+    /// their thread.
+    fn answer(&self, batch: &mut Batch, socket: &Arc<Socket>) {
+        let subagents = self.subagents();
+        let dispatch = subagents.as_ref().map(Handle::dispatch);
+        let dispatch = dispatch.filter(|dispatch| !dispatch.is_empty());
+        let known = Known::default();
         let mut agent = self.agent();
         let now_millis = self.millis();
-        batch.answer(|datagram, from, out| {
+        batch.answer(|datagram, way, out| {
             let moment = self.source.moment(*agent.counters());
-            match agent.answer(datagram, from.ip(), now_millis, &moment, out) {
-                Outcome::Answered(len) => Some(len),
-                Outcome::Dropped(reason) => {
-                    tracing::debug!("a datagram of {from} is not answered: {reason:?}");
-                    None
-                }
+            let from = way.from.ip();
+            let Some(dispatch) = &dispatch else {
+                let outcome = agent.answer(datagram, from, now_millis, &moment, out);
+                return answered(outcome, way);
+            };
+            let gathering = Gathering::new(&moment, dispatch, &known, false);
+            let outcome = agent.answer(datagram, from, now_millis, &gathering, out);
+            if outcome == Outcome::PutOff
+                && let Some(subagents) = &subagents
+            {
+                let request = Request {
+                    datagram: datagram.into(),
+                    way: *way,
+                    socket: Arc::clone(socket),
+                    arrived_millis: now_millis,
+                };
+                subagents.put_off(request, gathering.into_missing());
             }
+            answered(outcome, way)
         });
         self.tell_counted(&agent);
+    }
+}
+
+/// Length of an answer that goes out at once.
+fn answered(outcome: Outcome, way: &Way) -> Option<usize> {
+    match outcome {
+        Outcome::Answered(len) => Some(len),
+        Outcome::PutOff => None,
+        Outcome::Dropped(reason) => {
+            let from = way.from;
+            tracing::debug!("a datagram of {from} is not answered: {reason:?}");
+            None
+        }
+    }
+}
+
+impl Answers for Shared {
+    fn answer(
+        &self,
+        request: &Request,
+        dispatch: &Dispatch,
+        known: &Known,
+        is_last: bool,
+        out: &mut [u8],
+    ) -> Vec<Question> {
+        let (way, from) = (&request.way, request.way.from.ip());
+        let now_millis = request.arrived_millis;
+        let mut agent = self.agent();
+        let moment = self.source.moment(*agent.counters());
+        let gathering = Gathering::new(&moment, dispatch, known, is_last);
+        let outcome = agent.answer(&request.datagram, from, now_millis, &gathering, out);
+        self.tell_counted(&agent);
+        drop(agent);
+        if outcome == Outcome::PutOff {
+            return gathering.into_missing();
+        }
+        let answer = answered(outcome, way).and_then(|len| out.get(..len));
+        if answer.is_some_and(|answer| !request.socket.answer(answer, way)) {
+            self.unsent.fetch_add(1, Ordering::Relaxed);
+        }
+        Vec::new()
     }
 }
 
@@ -148,7 +227,7 @@ impl Drop for Listener {
     }
 }
 
-fn listen(socket: &Socket, shared: &Shared, stop: &AtomicBool) {
+fn listen(socket: &Arc<Socket>, shared: &Shared, stop: &AtomicBool) {
     let mut batch = Batch::new();
     let mut waiting = Waiting::default();
     let mut complaint = Complaint::default();
@@ -165,7 +244,7 @@ fn listen(socket: &Socket, shared: &Shared, stop: &AtomicBool) {
                 if batch.is_empty() {
                     continue;
                 }
-                shared.answer(&mut batch);
+                shared.answer(&mut batch, socket);
                 let unsent = socket.send(&mut batch) as u64;
                 shared.unsent.fetch_add(unsent, Ordering::Relaxed);
             }

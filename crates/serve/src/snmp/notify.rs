@@ -1,5 +1,5 @@
-//! linkUp and linkDown (RFC 2863) to those who want to know: targets over
-//! UDP, and the AgentX master.
+//! linkUp and linkDown (RFC 2863), and what AgentX subagents tell, to those
+//! who want to know: targets over UDP, and of links the AgentX master.
 //!
 //! A queue of bounded length lies between the tables and this thread: what
 //! does not fit is dropped and counted, and nobody waits. Notifications are
@@ -16,6 +16,7 @@ use anyhow::{Context, Result};
 use mib::LinkNotification;
 use snmp::Value;
 use snmp::agent::{ANSWER_BUFFER_BYTES, Agent};
+use snmp::agentx::Told;
 use snmp::config::User;
 use snmp::notification::Receiver;
 use snmp::oid::Name;
@@ -72,13 +73,24 @@ pub struct Sender {
 #[derive(Debug)]
 enum Word {
     Tell(Notification),
+    /// What a subagent tells.
+    Relay(Told),
     End,
 }
 
 impl Sender {
     /// Puts one into the queue, or counts it as dropped. Never waits.
     pub fn send(&self, notification: Notification) {
-        if self.queue.try_send(Word::Tell(notification)).is_err() {
+        self.put(Word::Tell(notification));
+    }
+
+    /// The same with what a subagent tells, its time filled in.
+    pub fn relay(&self, told: Told) {
+        self.put(Word::Relay(told));
+    }
+
+    fn put(&self, word: Word) {
+        if self.queue.try_send(word).is_err() {
             self.counts.0.dropped.fetch_add(1, Ordering::Relaxed);
         }
     }
@@ -108,7 +120,7 @@ impl Counts {
 
 /// Who is told.
 #[derive(Debug, Default)]
-struct Told {
+struct Audience {
     targets: Vec<Target>,
     subagent: Option<Arc<Subagent>>,
 }
@@ -117,7 +129,7 @@ struct Told {
 #[derive(Debug)]
 pub struct Notifier {
     sender: Sender,
-    told: Arc<Mutex<Told>>,
+    told: Arc<Mutex<Audience>>,
     thread: Option<JoinHandle<()>>,
 }
 
@@ -126,7 +138,7 @@ impl Notifier {
     pub fn start(shared: Arc<Shared>) -> Result<Self> {
         let (queue, words) = sync_channel(MAX_WAITING);
         let counts = Counts::default();
-        let told = Arc::<Mutex<Told>>::default();
+        let told = Arc::<Mutex<Audience>>::default();
         let teller = Teller {
             words,
             told: Arc::clone(&told),
@@ -160,7 +172,7 @@ impl Notifier {
         self.sender.counts.clone()
     }
 
-    fn told(&self) -> MutexGuard<'_, Told> {
+    fn told(&self) -> MutexGuard<'_, Audience> {
         self.told.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -188,7 +200,7 @@ impl Drop for Notifier {
 
 struct Teller {
     words: mpsc::Receiver<Word>,
-    told: Arc<Mutex<Told>>,
+    told: Arc<Mutex<Audience>>,
     shared: Arc<Shared>,
     counts: Counts,
     /// For IPv4 and IPv6, made when first needed.
@@ -199,57 +211,94 @@ struct Teller {
 
 impl Teller {
     fn run(mut self) {
-        while let Ok(Word::Tell(notification)) = self.words.recv() {
-            let (targets, subagent) = {
-                let told = self.told.lock().unwrap_or_else(PoisonError::into_inner);
-                (told.targets.clone(), told.subagent.clone())
-            };
-            for target in &targets {
-                let sent = self.tell(target, &notification);
-                let count = match &sent {
-                    Ok(()) => &self.counts.0.sent,
-                    Err(error) => {
-                        tracing::debug!("{} is not told: {error:#}", target.address);
-                        &self.counts.0.dropped
-                    }
-                };
-                count.fetch_add(1, Ordering::Relaxed);
-            }
-            if let Some(subagent) = subagent {
-                subagent.notify(notification);
+        loop {
+            match self.words.recv() {
+                Ok(Word::Tell(notification)) => self.tell_link(notification),
+                Ok(Word::Relay(told)) => self.relay(&told),
+                Ok(Word::End) | Err(_) => return,
             }
         }
     }
 
-    fn tell(&mut self, target: &Target, notification: &Notification) -> Result<()> {
-        self.last_id = self.last_id.wrapping_add(1);
-        let mut made = Ok(0);
+    fn audience(&self) -> (Vec<Target>, Option<Arc<Subagent>>) {
+        let told = self.told.lock().unwrap_or_else(PoisonError::into_inner);
+        (told.targets.clone(), told.subagent.clone())
+    }
+
+    fn tell_link(&mut self, notification: Notification) {
+        let (targets, subagent) = self.audience();
         notification.with_bindings(|context, bindings| {
-            let now_millis = self.shared.millis();
-            let mut agent = self.shared.agent();
-            let community = target.community.as_bytes();
-            let user = target.user.as_deref().unwrap_or_default().as_bytes();
-            let receiver = match target.version {
-                Version::V1 => Receiver::TrapV1 {
-                    community,
-                    enterprise: &super::own_id(),
-                    agent: NO_ADDRESS,
-                },
-                Version::V2c => Receiver::TrapV2c { community },
-                Version::V3 => Receiver::TrapV3 {
-                    user,
-                    level: best_level(&agent, user),
-                    context,
-                },
-            };
             let told = snmp::notification::Notification {
                 name: notification.link.trap.oid(),
                 up_time: notification.up_time_ticks,
                 bindings,
             };
-            made = agent.notify(&receiver, &told, self.last_id, now_millis, &mut self.out);
-            self.shared.tell_counted(&agent);
+            self.tell_all(&targets, context, &told);
         });
+        if let Some(subagent) = subagent {
+            subagent.notify(notification);
+        }
+    }
+
+    fn relay(&mut self, told: &Told) {
+        let (targets, _) = self.audience();
+        let rows = told.rows.iter();
+        let bindings: Vec<(&[u32], Value<'_>)> =
+            rows.map(|row| (&*row.name, row.value.value())).collect();
+        let notification = snmp::notification::Notification {
+            name: &told.name,
+            up_time: told.up_time.unwrap_or_default(),
+            bindings: &bindings,
+        };
+        self.tell_all(&targets, &told.context, &notification);
+    }
+
+    fn tell_all(
+        &mut self,
+        targets: &[Target],
+        context: &[u8],
+        told: &snmp::notification::Notification<'_>,
+    ) {
+        for target in targets {
+            let sent = self.tell(target, context, told);
+            let count = match &sent {
+                Ok(()) => &self.counts.0.sent,
+                Err(error) => {
+                    tracing::debug!("{} is not told: {error:#}", target.address);
+                    &self.counts.0.dropped
+                }
+            };
+            count.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
+    fn tell(
+        &mut self,
+        target: &Target,
+        context: &[u8],
+        told: &snmp::notification::Notification<'_>,
+    ) -> Result<()> {
+        self.last_id = self.last_id.wrapping_add(1);
+        let now_millis = self.shared.millis();
+        let mut agent = self.shared.agent();
+        let community = target.community.as_bytes();
+        let user = target.user.as_deref().unwrap_or_default().as_bytes();
+        let receiver = match target.version {
+            Version::V1 => Receiver::TrapV1 {
+                community,
+                enterprise: &super::own_id(),
+                agent: NO_ADDRESS,
+            },
+            Version::V2c => Receiver::TrapV2c { community },
+            Version::V3 => Receiver::TrapV3 {
+                user,
+                level: best_level(&agent, user),
+                context,
+            },
+        };
+        let made = agent.notify(&receiver, told, self.last_id, now_millis, &mut self.out);
+        self.shared.tell_counted(&agent);
+        drop(agent);
         let len = made?;
         let message = self.out.get(..len).unwrap_or_default();
         socket(&mut self.sockets, target.address)?.send_to(message, target.address)?;

@@ -204,6 +204,11 @@ impl Socket {
         batch.answers.len() - batch.answers.iter().filter(sent).count()
     }
 
+    /// Sends one answer; whether the system took it.
+    pub fn answer(&self, answer: &[u8], way: &Way) -> bool {
+        self.send_one(answer, way).is_ok()
+    }
+
     fn send_one(&self, answer: &[u8], way: &Way) -> nix::Result<usize> {
         let fd = self.fd.as_raw_fd();
         let slices = [IoSlice::new(answer)];
@@ -315,16 +320,13 @@ impl Batch {
 
     /// Hands each datagram received, who sent it and the place for its
     /// answer to `answer`, which gives the answer's length, or none.
-    pub fn answer(
-        &mut self,
-        mut answer: impl FnMut(&[u8], SocketAddr, &mut [u8]) -> Option<usize>,
-    ) {
+    pub fn answer(&mut self, mut answer: impl FnMut(&[u8], &Way, &mut [u8]) -> Option<usize>) {
         let datagrams = self.buffers.chunks_exact(DATAGRAM_BYTES);
         let places = self.out.chunks_exact_mut(ANSWER_BUFFER_BYTES);
         let received = self.received.iter().zip(datagrams).zip(places);
         for (at, (((len, way), datagram), place)) in received.enumerate() {
             let datagram = datagram.get(..*len).unwrap_or_default();
-            if let Some(len) = answer(datagram, way.from, place) {
+            if let Some(len) = answer(datagram, way, place) {
                 let start = at * ANSWER_BUFFER_BYTES;
                 // There is a place for each one received.
                 self.answers.push((start..start + len, *way));

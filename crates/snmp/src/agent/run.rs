@@ -22,7 +22,7 @@ pub(super) enum End {
     Stopped,
     /// There is nothing more to be seen.
     OfView,
-    /// There were too many holes.
+    /// There were too many holes, or what there is could not be told.
     GaveUp,
 }
 
@@ -85,6 +85,9 @@ impl Scope<'_> {
                 }
                 flow
             });
+            if end == End::OfView && self.mib.fell_short() {
+                return End::GaveUp;
+            }
             let Some(hole) = hole else {
                 return end;
             };

@@ -179,6 +179,7 @@ impl<M: Mib> Bench<M> {
         match agent.answer(datagram, from, now, &contexts, &mut self.out) {
             Outcome::Answered(len) => Ok(self.out[..len].to_vec()),
             Outcome::Dropped(reason) => Err(reason),
+            Outcome::PutOff => panic!("nothing is waited for"),
         }
     }
 
