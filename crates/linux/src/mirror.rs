@@ -17,7 +17,8 @@
 //! - `speeds`: how fast links are.
 //! - `worker`: the thread that does it all.
 
-pub mod difference;
+pub mod counters;
+pub(crate) mod difference;
 pub(crate) mod ip_statistics;
 mod limits;
 mod load;

@@ -37,23 +37,42 @@ struct Table {
 /// What has to be sampled for an answer to be fresh.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Sampled {
-    /// Counters of links and of IP.
+    /// Counters of IP, in all and by link.
     pub links: bool,
+    /// Counters of links: of which, [`crate::Reads`] tells.
+    pub counters: bool,
     /// Ages of neighbours.
     pub neighbours: bool,
 }
 
+impl Sampled {
+    /// What either needs.
+    #[must_use]
+    pub fn and(self, other: Self) -> Self {
+        Self {
+            links: self.links | other.links,
+            counters: self.counters | other.counters,
+            neighbours: self.neighbours | other.neighbours,
+        }
+    }
+}
+
 const NOTHING: Sampled = Sampled {
     links: false,
+    counters: false,
     neighbours: false,
 };
 const LINKS: Sampled = Sampled {
     links: true,
-    neighbours: false,
+    ..NOTHING
+};
+const COUNTERS: Sampled = Sampled {
+    counters: true,
+    ..NOTHING
 };
 const NEIGHBOURS: Sampled = Sampled {
-    links: false,
     neighbours: true,
+    ..NOTHING
 };
 
 const fn group(root: &'static [u32], subs: &'static [u32], of: ScalarOf, sampled: Sampled) -> Part {
@@ -104,7 +123,7 @@ static PARTS: &[Part] = &[
     group(SYSTEM, &[1, 2, 3, 4, 5, 6, 7, 8], system::group, NOTHING),
     table::<system::ModuleTable>(NOTHING),
     group(INTERFACES, &[1], interfaces::number, NOTHING),
-    table::<interfaces::IfTable>(LINKS),
+    table::<interfaces::IfTable>(COUNTERS),
     group(IP, IP_SCALARS, ip::group, LINKS),
     table::<ip::AddrTable>(NOTHING),
     table::<routes::RouteTable>(NOTHING),
@@ -123,12 +142,13 @@ static PARTS: &[Part] = &[
     table::<ip::PhysicalTable>(NEIGHBOURS),
     table::<ip::RouterTable>(NOTHING),
     group(SNMP, SNMP_SCALARS, framework::snmp_group, NOTHING),
-    table::<interfaces::IfXTable>(LINKS),
+    table::<interfaces::IfXTable>(COUNTERS),
     table::<interfaces::StackTable>(NOTHING),
     group(IF_MIB_OBJECTS, &[5, 6], interfaces::last_changes, NOTHING),
     group(own::SOURCE, own::SOURCE_SCALARS, own::source, NOTHING),
     table::<own::TableTable>(NOTHING),
     table::<own::FeederTable>(NOTHING),
+    table::<own::LinkTable>(NOTHING),
     group(SNMP_SET, &[1], framework::set_serial, NOTHING),
     group(SNMP_ENGINE, &[1, 2, 3, 4], framework::engine_group, NOTHING),
     group(SNMP_MPD_STATS, &[1, 2, 3], framework::mpd_group, NOTHING),
@@ -252,10 +272,24 @@ pub fn sampled(name: &[u32]) -> Sampled {
         .get(at_or_before..=first)
         .or(PARTS.get(at_or_before..));
     let near = near.unwrap_or_default().iter();
-    near.fold(Sampled::default(), |all, part| Sampled {
-        links: all.links | part.sampled.links,
-        neighbours: all.neighbours | part.sampled.neighbours,
-    })
+    near.fold(Sampled::default(), |all, part| all.and(part.sampled))
+}
+
+/// A name behind all objects of the column of a table that a name is of;
+/// `None`: it is of no table. O(log parts).
+pub fn column_end(name: &[u32]) -> Option<Name> {
+    let first = PARTS.partition_point(|part| part.is_behind(name));
+    let part = PARTS.get(first)?;
+    let column = name.strip_prefix(part.root)?.first()?;
+    if matches!(part.kind, Kind::Group(..)) {
+        return None;
+    }
+    let mut end: Name = part.root.iter().copied().collect();
+    index::put(&mut end, *column);
+    while end.len() < end.capacity() {
+        index::put(&mut end, u32::MAX);
+    }
+    Some(end)
 }
 
 impl Mib for Objects<'_> {
@@ -268,6 +302,10 @@ impl Mib for Objects<'_> {
     fn walk(&self, after: &[u32], sink: &mut WalkSink<'_>) {
         // How it ended is the sink's own affair.
         let _ = walk(self, after, sink);
+    }
+
+    fn column_end(&self, name: &[u32]) -> Option<Name> {
+        column_end(name)
     }
 }
 
@@ -328,7 +366,7 @@ mod tests {
     #[test]
     fn what_is_sampled_depends_on_the_name() {
         let octets = sampled(&[1, 3, 6, 1, 2, 1, 2, 2, 1, 10, 3]);
-        assert!(octets.links && !octets.neighbours);
+        assert!(octets.counters && !octets.links && !octets.neighbours);
         assert!(sampled(&[1, 3, 6, 1, 2, 1, 4, 35, 1, 5]).neighbours);
         assert_eq!(sampled(&[1, 3, 6, 1, 2, 1, 4, 24, 7, 1, 7, 1]), NOTHING);
         assert_eq!(sampled(&[2]), NOTHING);

@@ -7,6 +7,8 @@
 
 use std::ops::ControlFlow;
 
+use crate::oid::Name;
+
 /// A value of a variable binding (RFC 3416 §3), borrowed: none is copied or
 /// allocated on its way into an answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -69,6 +71,13 @@ pub trait Mib {
     /// `after`; no value is an exception. `after` is any name at all, of
     /// no, a few or 128 sub-identifiers.
     fn walk(&self, after: &[u32], sink: &mut WalkSink<'_>);
+
+    /// A name behind all objects of the column that `name` is of, and before
+    /// what follows; `None`: it is not known. All of a column is of one type:
+    /// who does not see the first need not pass over the others.
+    fn column_end(&self, _name: &[u32]) -> Option<Name> {
+        None
+    }
 }
 
 /// The contexts of an agent (RFC 3411 §3.3.1) by name.
@@ -76,6 +85,12 @@ pub trait Contexts {
     /// The objects of a context, `None` if there is no such context. The
     /// default context has the empty name. Called once for a request.
     fn context(&self, name: &[u8]) -> Option<&dyn Mib>;
+
+    /// Whether what was asked of a context is not there yet: the request is
+    /// to be put off, and asked again from the start.
+    fn is_waiting(&self) -> bool {
+        false
+    }
 
     /// Whether a context is only for communities and users that are
     /// configured for it by name.

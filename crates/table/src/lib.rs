@@ -73,8 +73,8 @@ pub use row::route::{
 pub use row::route_metrics::{Metric, RouteMetrics};
 pub use row::rule::{RareMatch, Rule};
 pub use rules::{RuleKey, Rules};
-pub use sample::{NeighbourSample, Sample};
-pub use samples::{Fresh, Sampled, Samples};
+pub use sample::{CountedAlone, NeighbourSample, Sample};
+pub use samples::{Fresh, LinkRanges, Sampled, Samples};
 pub use source::{OfOwner, Source};
 pub use source_state::SourceState;
 pub use status::{FeedStatus, Phase, Status};

@@ -11,9 +11,14 @@ mod common;
 
 mod asked;
 mod churn;
+mod clients;
+mod clock;
 mod flood;
+mod fresh;
+mod informed;
 mod notified;
 mod peers;
+mod rates;
 mod size;
 mod subagent;
 

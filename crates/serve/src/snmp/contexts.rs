@@ -12,31 +12,22 @@
 
 use std::cell::{OnceCell, RefCell};
 use std::collections::{BTreeSet, HashMap};
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use mib::{Engine, Health, MibContext, Objects, System, sampled};
 use snmp::counters::Counters;
 use snmp::mib::WalkSink;
 use snmp::{Contexts, Mib, Value};
-use table::{Sampled, Tables};
+use table::{Fresh, Tables};
 
+use super::clock::Clock;
 use super::history::{Follower, Followers};
 use super::notify::Sender;
+use super::samples::{self, Before, Manner, Needed};
 use crate::clock::now_millis;
 use crate::namespace;
 
-/// How old a sample may be in an answer. The mirror takes one
-/// a second while somebody asks.
-const FRESH: Duration = Duration::from_secs(1);
-/// The first question after a pause waits so long for a sample, at most.
-const SAMPLE_PATIENCE: Duration = Duration::from_millis(200);
-/// After a wait in vain nobody waits again for so long.
-const DISAPPOINTED_MILLIS: u64 = 5_000;
-/// Between two wishes for samples; the mirror takes somebody to read for a
-/// second after each.
-const WISH_MILLIS: u64 = 400;
 /// How a context begins that means the rows of one owner.
 const SOURCE: &str = "source-";
 /// Contexts told of at most.
@@ -51,7 +42,7 @@ struct ContextsState {
     namespaces: Mutex<Arc<[Arc<Namespace>]>>,
     facts: Mutex<Arc<Facts>>,
     followers: Followers,
-    started_at_millis: u64,
+    clock: Clock,
 }
 
 /// What does not change from one question to the next.
@@ -65,6 +56,8 @@ pub struct Facts {
     pub boots: u32,
     /// `snmpEngineMaxMessageSize`.
     pub max_message_bytes: u32,
+    /// `snmpEnableAuthenTraps`.
+    pub sends_authentication_failures: bool,
 }
 
 /// A namespace that can be asked.
@@ -72,25 +65,16 @@ pub struct Facts {
 pub struct Namespace {
     of: namespace::Namespace,
     follower: Follower,
-    wishes: Wishes,
-}
-
-/// When samples were last wished for, and last waited for in vain.
-#[derive(Debug, Default)]
-struct Wishes {
-    links: AtomicU64,
-    neighbours: AtomicU64,
-    failed_at_millis: AtomicU64,
 }
 
 impl Source {
     /// A source that knows no namespace yet.
-    pub fn new(facts: Facts) -> Self {
+    pub fn new(facts: Facts, clock: Clock) -> Self {
         Self(Arc::new(ContextsState {
             namespaces: Mutex::new(Arc::from([])),
             facts: Mutex::new(Arc::new(facts)),
             followers: Followers::default(),
-            started_at_millis: now_millis(),
+            clock,
         }))
     }
 
@@ -145,14 +129,16 @@ impl Source {
     }
 
     /// What one question is answered from, asked of an agent that has
-    /// counted so much.
-    pub fn moment(&self, counters: Counters) -> Asked {
+    /// counted so much; and what is done where samples are too old.
+    pub fn moment(&self, counters: Counters, manner: Manner) -> Asked {
         Asked {
             namespaces: Arc::clone(&lock(&self.0.namespaces)),
             facts: Arc::clone(&lock(&self.0.facts)),
             counters,
-            started_at_millis: self.0.started_at_millis,
+            up_millis: self.0.clock.up_millis(),
+            ahead_millis: 0,
             now_millis: now_millis(),
+            manner,
             chosen: OnceCell::new(),
         }
     }
@@ -183,24 +169,27 @@ pub struct Asked {
     namespaces: Arc<[Arc<Namespace>]>,
     facts: Arc<Facts>,
     counters: Counters,
-    started_at_millis: u64,
+    up_millis: u64,
+    ahead_millis: i64,
     now_millis: u64,
+    manner: Manner,
     chosen: OnceCell<Chosen>,
 }
 
 /// A context that a request is about.
 #[derive(Debug)]
 struct Chosen {
-    namespace: Arc<Namespace>,
+    /// Where its rows come from.
+    source: Arc<dyn table::Source>,
+    needed: Needed,
     tables: RefCell<Arc<Tables>>,
     history: mib::History,
     health: Health,
     routing_table: u32,
-    /// The rows are a feeder's: nobody samples them.
-    is_feeders: bool,
     facts: Arc<Facts>,
     counters: Counters,
-    started_at_millis: u64,
+    up_millis: u64,
+    ahead_millis: i64,
     now_millis: u64,
     context: Vec<u8>,
 }
@@ -213,24 +202,31 @@ impl Contexts for Asked {
         let (namespace, inside) = self.namespace(name)?;
         let (owner, inside) = owner_of(inside);
         let of = namespace.of.of(owner).ok()?;
+        let needed = Needed::new(self.manner.clone(), &*of.source);
         // The kernel's links say which tables are VRFs.
         let tables = of.tables();
         let of_kernel = mib::routing_table(&namespace.tables(), inside);
         let routing_table = of_kernel.or_else(|| mib::routing_table(&tables, inside))?;
         let chosen = self.chosen.get_or_init(|| Chosen {
             history: namespace.follower.history(),
-            health: Health::of(of.source),
-            is_feeders: of.feeder.is_some(),
-            namespace: Arc::clone(namespace),
+            health: Health::of(Arc::clone(&of.source)),
+            source: of.source,
+            needed,
             tables: RefCell::new(tables),
             routing_table,
             facts: Arc::clone(&self.facts),
             counters: self.counters,
-            started_at_millis: self.started_at_millis,
+            up_millis: self.up_millis,
+            ahead_millis: self.ahead_millis,
             now_millis: self.now_millis,
             context: name.to_vec(),
         });
         Some(chosen)
+    }
+
+    fn is_waiting(&self) -> bool {
+        let chosen = self.chosen.get();
+        chosen.is_some_and(|chosen| chosen.needed.is_waiting())
     }
 
     fn is_by_name_only(&self, name: &[u8]) -> bool {
@@ -252,6 +248,32 @@ fn owner_of(inside: &[u8]) -> (Option<&str>, &[u8]) {
 }
 
 impl Asked {
+    /// Times are told by the clock of another agent, which says that it is
+    /// up for so long.
+    #[must_use]
+    pub fn by_the_clock_of(self, up_ticks: u32) -> Self {
+        let theirs = i64::from(up_ticks) * 10;
+        Self {
+            ahead_millis: theirs.saturating_sub_unsigned(self.up_millis),
+            ..self
+        }
+    }
+
+    /// Whether the answer has samples that are older than they should be.
+    pub fn is_old(&self) -> bool {
+        let chosen = self.chosen.get();
+        chosen.is_some_and(|chosen| chosen.needed.is_old())
+    }
+
+    /// What the request waits for that is put off, and for how long.
+    pub fn into_waits(self) -> (Vec<Fresh>, Duration) {
+        let Some(chosen) = self.chosen.into_inner() else {
+            return (Vec::new(), Duration::ZERO);
+        };
+        let patience = samples::patience(chosen.tables.borrow().links.len());
+        (chosen.needed.into_waits(), patience)
+    }
+
     /// What the kernel tells of other namespaces is not for everybody.
     fn is_others(&self, name: &[u8]) -> bool {
         let found = self.namespace(name);
@@ -284,97 +306,28 @@ impl Namespace {
         let context = context.unwrap_or_default();
         let reader = of.source.reader();
         Self {
-            follower: state.followers.follow(
-                reader,
-                &context,
-                state.started_at_millis,
-                told.clone(),
-            ),
+            follower: state
+                .followers
+                .follow(reader, &context, state.clock, told.clone()),
             of,
-            wishes: Wishes::default(),
         }
     }
 
     fn tables(&self) -> Arc<Tables> {
         self.of.tables()
     }
-
-    /// Sees to it that the samples that a name needs are being taken;
-    /// whether to wait for them, because those there are too old.
-    fn wish(&self, name: &[u32], now_millis: u64, tables: &Tables) -> bool {
-        let sampled = sampled(name);
-        if sampled == mib::Sampled::default() {
-            return false;
-        }
-        let Some(samples) = self.of.source.samples() else {
-            return false;
-        };
-        let mut is_old = false;
-        let mut wish = |wanted: bool, last: &AtomicU64, taken: Option<u64>, tell: &dyn Fn()| {
-            if !wanted {
-                return;
-            }
-            if now_millis.saturating_sub(last.load(Ordering::Relaxed)) >= WISH_MILLIS {
-                last.store(now_millis, Ordering::Relaxed);
-                tell();
-            }
-            is_old |= taken.is_none_or(|taken| taken + (FRESH.as_millis() as u64) < now_millis);
-        };
-        wish(
-            sampled.links,
-            &self.wishes.links,
-            tables.link_counters.taken_at_millis,
-            &|| samples.want(Sampled::Links, Instant::now()),
-        );
-        wish(
-            sampled.neighbours,
-            &self.wishes.neighbours,
-            tables.neighbour_samples.taken_at_millis,
-            &|| samples.want(Sampled::Neighbours, Instant::now()),
-        );
-        is_old && !self.wishes.is_backing_off(now_millis)
-    }
-
-    /// Waits for a sample, not for long, and gives the tables of then.
-    fn wait_for_samples(&self, name: &[u32], now_millis: u64) -> Arc<Tables> {
-        let sampled = sampled(name);
-        let deadline = Instant::now() + SAMPLE_PATIENCE;
-        let wanted = [
-            (sampled.links, Sampled::Links),
-            (sampled.neighbours, Sampled::Neighbours),
-        ];
-        for (_, what) in wanted.into_iter().filter(|(wanted, _)| *wanted) {
-            let left = deadline.saturating_duration_since(Instant::now());
-            let oldest = Instant::now().checked_sub(FRESH);
-            let samples = self.of.source.samples();
-            let is_fresh = samples
-                .zip(oldest)
-                .is_none_or(|(samples, oldest)| samples.wait(what, oldest, left));
-            if !is_fresh {
-                let failed_at_millis = &self.wishes.failed_at_millis;
-                failed_at_millis.store(now_millis, Ordering::Relaxed);
-            }
-        }
-        self.tables()
-    }
-}
-
-impl Wishes {
-    fn is_backing_off(&self, now_millis: u64) -> bool {
-        let last = self.failed_at_millis.load(Ordering::Relaxed);
-        now_millis.saturating_sub(last) < DISAPPOINTED_MILLIS
-    }
 }
 
 impl Chosen {
     /// The objects of this moment, or of a later one where a sample that
-    /// the name needs was too old.
-    fn with_objects<T>(&self, name: &[u32], task: impl FnOnce(&Objects<'_>) -> T) -> T {
-        let mut tables = Arc::clone(&self.tables.borrow());
-        if !self.is_feeders && self.namespace.wish(name, self.now_millis, &tables) {
-            tables = self.namespace.wait_for_samples(name, self.now_millis);
-            *self.tables.borrow_mut() = Arc::clone(&tables);
+    /// the names need was too old; nothing where the request is put off.
+    fn with_objects(&self, wanted: mib::Sampled, task: impl FnOnce(&Objects<'_>)) {
+        match self.needed.before(wanted, &*self.source) {
+            Before::PutOff => return,
+            Before::TakeAgain => *self.tables.borrow_mut() = self.source.reader().snapshot(),
+            Before::Answer => {}
         }
+        let tables = Arc::clone(&self.tables.borrow());
         let moment = MibContext {
             tables: &tables,
             system: &self.facts.system,
@@ -382,28 +335,35 @@ impl Chosen {
                 id: &self.facts.engine_id,
                 boots: self.facts.boots,
                 max_message_bytes: self.facts.max_message_bytes,
-                sends_authentication_failures: false,
+                sends_authentication_failures: self.facts.sends_authentication_failures,
                 counters: &self.counters,
             },
             history: &self.history,
             health: &self.health,
-            started_at_millis: self.started_at_millis,
+            up_millis: self.up_millis,
+            ahead_millis: self.ahead_millis,
+            now: self.needed.now(),
+            sampled: self.needed.times(),
+            reads: self.needed.reads(),
             now_millis: self.now_millis,
         };
-        task(&Objects::new(moment, self.routing_table))
+        task(&Objects::new(moment, self.routing_table));
+        self.needed.behind(&tables, &*self.source);
     }
 }
 
 impl Mib for Chosen {
     fn get(&self, names: &[&[u32]], sink: &mut dyn FnMut(usize, Value<'_>)) {
-        // The first that needs a sample brings it for all.
-        let needs = |name: &&&[u32]| sampled(name) != mib::Sampled::default();
-        let name = names.iter().find(needs).or(names.first());
-        let name = name.copied().unwrap_or_default();
-        self.with_objects(name, |objects| objects.get(names, sink));
+        let wanted = names.iter().map(|name| sampled(name));
+        let wanted = wanted.fold(mib::Sampled::default(), mib::Sampled::and);
+        self.with_objects(wanted, |objects| objects.get(names, sink));
     }
 
     fn walk(&self, after: &[u32], sink: &mut WalkSink<'_>) {
-        self.with_objects(after, |objects| objects.walk(after, sink));
+        self.with_objects(sampled(after), |objects| objects.walk(after, sink));
+    }
+
+    fn column_end(&self, name: &[u32]) -> Option<snmp::oid::Name> {
+        mib::column_end(name)
     }
 }

@@ -8,7 +8,8 @@
 use std::io;
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::task::Waker;
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
@@ -16,9 +17,12 @@ use anyhow::{Context, Result};
 use snmp::agent::{Agent, Outcome};
 use snmp::counters::Counters;
 
-use super::contexts::Source;
+use super::clock::Clock;
+use super::contexts::{Asked, Source};
 use super::fair::Waiting;
-use super::socket::{Batch, Socket};
+use super::put_off::PutOff;
+use super::samples::Manner;
+use super::socket::{Batch, Socket, Way};
 use crate::complaint::Complaint;
 
 /// A thread looks at least so often whether it is to end.
@@ -29,6 +33,10 @@ const GATHERED: usize = 128;
 /// Requests answered at once while others wait: long answers take
 /// milliseconds each, and nobody is heard meanwhile.
 const AT_ONCE: usize = 8;
+/// A turn ends when its answers have taken so much work (units of
+/// [`Agent::work`], some 0.1 µs each): whoever asks meanwhile is not kept
+/// waiting by more than this and one request.
+const MOST_WORK: u32 = 1 << 14;
 /// After an error of the socket.
 const PAUSE: Duration = Duration::from_millis(100);
 
@@ -38,10 +46,14 @@ pub struct Shared {
     /// The agent: one engine, whatever address it is asked at.
     agent: Mutex<Agent>,
     source: Source,
-    /// When the engine started.
-    started: Instant,
+    /// `snmpEngineTime`.
+    clock: Clock,
     /// Answers that the system did not take.
     unsent: AtomicU64,
+    /// Answers with samples older than they should be.
+    old: AtomicU64,
+    /// Who is told of wrong communities and keys.
+    failures: OnceLock<Waker>,
     /// What the agent had counted after the last batch: for who must not
     /// wait until a batch is answered.
     counted: Mutex<Counters>,
@@ -49,14 +61,22 @@ pub struct Shared {
 
 impl Shared {
     /// For an agent and what it answers from.
-    pub fn new(agent: Agent, source: Source) -> Self {
+    pub fn new(agent: Agent, source: Source, clock: Clock) -> Self {
         Self {
             agent: Mutex::new(agent),
             source,
-            started: Instant::now(),
+            clock,
             unsent: AtomicU64::new(0),
+            old: AtomicU64::new(0),
+            failures: OnceLock::new(),
             counted: Mutex::default(),
         }
+    }
+
+    /// Tells of wrong communities and keys from now on.
+    pub fn tell_failures(&self, to: Waker) {
+        // Once, at the start.
+        let _ = self.failures.set(to);
     }
 
     /// What the agent has counted, but for the batch that is answered now.
@@ -76,7 +96,7 @@ impl Shared {
 
     /// Milliseconds since the engine started.
     pub fn millis(&self) -> u64 {
-        self.started.elapsed().as_millis() as u64
+        self.clock.up_millis()
     }
 
     /// Answers that the system did not take.
@@ -84,21 +104,163 @@ impl Shared {
         self.unsent.load(Ordering::Relaxed)
     }
 
-    /// Answers all of a batch from one moment.
-    fn answer(&self, batch: &mut Batch) {
+    /// Answers sent whose counters or ages were older than they should be.
+    pub fn old(&self) -> u64 {
+        self.old.load(Ordering::Relaxed)
+    }
+
+    /// Answers a batch, each request from the newest snapshot. What takes
+    /// longer than a turn may goes back to those that wait; what a sample is
+    /// missing for is put off.
+    fn answer(&self, batch: &mut Batch, queues: &mut Queues) {
         let mut agent = self.agent();
         let now_millis = self.millis();
-        batch.answer(|datagram, from, out| {
-            let moment = self.source.moment(*agent.counters());
-            match agent.answer(datagram, from.ip(), now_millis, &moment, out) {
-                Outcome::Answered(len) => Some(len),
+        let failed = failures(agent.counters());
+        let mut work = 0;
+        batch.answer(|at, datagram, way, out| {
+            if work > MOST_WORK {
+                queues.again(at, datagram, way);
+                return None;
+            }
+            let manner = queues.manner(at, way);
+            let moment = self.source.moment(*agent.counters(), manner);
+            let outcome = agent.answer(datagram, way.from.ip(), now_millis, &moment, out);
+            work += agent.work();
+            match outcome {
+                Outcome::Answered(len) => {
+                    self.old
+                        .fetch_add(moment.is_old().into(), Ordering::Relaxed);
+                    Some(len)
+                }
                 Outcome::Dropped(reason) => {
-                    tracing::debug!("a datagram of {from} is not answered: {reason:?}");
+                    tracing::debug!("a datagram of {} is not answered: {reason:?}", way.from);
+                    None
+                }
+                Outcome::PutOff => {
+                    queues.put_off(at, datagram, way, moment);
                     None
                 }
             }
         });
+        if let Some((user, from)) = agent.take_limited() {
+            tracing::warn!(
+                "SNMP user `{user}` asks from {from}, which is not in snmp.allowed_sources: its \
+                 answers are cut to snmp.authentic_amplification times the request"
+            );
+        }
+        if failures(agent.counters()) != failed
+            && let Some(told) = self.failures.get()
+        {
+            told.wake_by_ref();
+        }
         self.tell_counted(&agent);
+    }
+}
+
+/// Requests with a wrong community, user or key.
+fn failures(counters: &Counters) -> u32 {
+    let usm = &counters.usm;
+    let of_v3 = usm.wrong_digests.wrapping_add(usm.unknown_user_names);
+    counters.snmp.in_bad_community_names.wrapping_add(of_v3)
+}
+
+/// Requests that are not answered at once.
+struct Queues {
+    /// Their turn has not come.
+    waiting: Waiting,
+    /// They wait for a sample.
+    put_off: PutOff,
+    /// How long those of this batch are put off that were so before; in the
+    /// order of the batch.
+    until: Vec<Instant>,
+}
+
+impl Queues {
+    fn new() -> io::Result<Self> {
+        Ok(Self {
+            waiting: Waiting::default(),
+            put_off: PutOff::new()?,
+            until: Vec::new(),
+        })
+    }
+
+    /// What is done where the answer to this request of the batch needs a
+    /// sample.
+    fn manner(&self, at: usize, way: Way) -> Manner {
+        let is_over = self
+            .until
+            .get(at)
+            .is_some_and(|until| *until <= Instant::now());
+        match is_over || !self.put_off.has_room_for(way) {
+            true => Manner::Take,
+            false => Manner::PutOff(self.put_off.waker().clone()),
+        }
+    }
+
+    fn put_off(&mut self, at: usize, datagram: &[u8], way: Way, asked: Asked) {
+        let (waits, patience) = asked.into_waits();
+        let until = self.until.get(at).copied();
+        let until = until.unwrap_or_else(|| Instant::now() + patience);
+        self.put_off.add(datagram, way, waits, until);
+    }
+
+    /// The turn of a batch is over before this request was answered.
+    fn again(&mut self, at: usize, datagram: &[u8], way: Way) {
+        match self.until.get(at) {
+            // It has waited already: it goes before the others.
+            Some(until) => {
+                self.put_off.add(datagram, way, Vec::new(), *until);
+                self.put_off.waker().wake_by_ref();
+            }
+            None => drop(self.waiting.put(datagram, way)),
+        }
+    }
+
+    /// Has requests in the batch that were put off and are to be asked
+    /// again; whether there are any.
+    fn load_put_off(&mut self, batch: &mut Batch) -> bool {
+        self.until.clear();
+        let (put_off, until) = (&mut self.put_off, &mut self.until);
+        batch.load(AT_ONCE, || {
+            let request = put_off.take()?;
+            until.push(request.until);
+            Some(request.datagram)
+        });
+        !batch.is_empty()
+    }
+
+    /// Has the requests that are answered next in the batch: those that
+    /// come, or, when more come than it takes, some of each source. Whether
+    /// some had to be dropped.
+    fn receive(&mut self, socket: &Socket, batch: &mut Batch) -> io::Result<bool> {
+        self.until.clear();
+        match self.waiting.is_empty() && self.put_off.is_empty() {
+            true => socket.receive(batch)?,
+            false => socket.receive_now(batch)?,
+        }
+        if self.waiting.is_empty() && !batch.is_full() {
+            return Ok(false);
+        }
+        let mut dropped = false;
+        for left in (0..GATHERED).rev() {
+            for (datagram, way) in batch.received() {
+                dropped |= !self.waiting.put(datagram, way);
+            }
+            if !batch.is_full() || left == 0 {
+                break;
+            }
+            socket.receive_now(batch)?;
+        }
+        batch.load(AT_ONCE, || self.waiting.take());
+        Ok(dropped)
+    }
+
+    /// Waits for the next thing to do, if there is nothing.
+    fn rest(&self, socket: &Socket) -> io::Result<()> {
+        if self.put_off.is_empty() || !self.waiting.is_empty() {
+            return Ok(());
+        }
+        self.put_off.wait(socket, PATIENCE)
     }
 }
 
@@ -149,26 +311,22 @@ impl Drop for Listener {
 }
 
 fn listen(socket: &Socket, shared: &Shared, stop: &AtomicBool) {
+    let mut queues = match Queues::new() {
+        Ok(queues) => queues,
+        Err(error) => return tracing::error!("no SNMP at {}: {error}", socket.address()),
+    };
     let mut batch = Batch::new();
-    let mut waiting = Waiting::default();
     let mut complaint = Complaint::default();
     while !stop.load(Ordering::Acquire) {
-        match receive(socket, &mut batch, &mut waiting) {
-            Ok(dropped) => {
-                if dropped && complaint.is_due() {
-                    tracing::warn!(
-                        "SNMP at {} is asked faster than it can answer: those who ask most lose \
-                         requests",
-                        socket.address()
-                    );
-                }
-                if batch.is_empty() {
-                    continue;
-                }
-                shared.answer(&mut batch);
-                let unsent = socket.send(&mut batch) as u64;
-                shared.unsent.fetch_add(unsent, Ordering::Relaxed);
+        match turn(socket, shared, &mut batch, &mut queues) {
+            Ok(true) if complaint.is_due() => {
+                tracing::warn!(
+                    "SNMP at {} is asked faster than it can answer: those who ask most lose \
+                     requests",
+                    socket.address()
+                );
             }
+            Ok(_) => {}
             Err(error) => {
                 tracing::warn!("SNMP at {}: {error}", socket.address());
                 std::thread::sleep(PAUSE);
@@ -177,28 +335,27 @@ fn listen(socket: &Socket, shared: &Shared, stop: &AtomicBool) {
     }
 }
 
-/// Has the requests that are answered next in the batch: those that come,
-/// or, when more come than it takes, some of each source. Whether some had
-/// to be dropped.
-fn receive(socket: &Socket, batch: &mut Batch, waiting: &mut Waiting) -> io::Result<bool> {
-    match waiting.is_empty() {
-        true => socket.receive(batch)?,
-        false => socket.receive_now(batch)?,
+/// Answers those that were put off and whose time has come, then those that
+/// came. Whether requests had to be dropped.
+fn turn(
+    socket: &Socket,
+    shared: &Shared,
+    batch: &mut Batch,
+    queues: &mut Queues,
+) -> io::Result<bool> {
+    let answer = |batch: &mut Batch, queues: &mut Queues| {
+        shared.answer(batch, queues);
+        let unsent = socket.send(batch) as u64;
+        shared.unsent.fetch_add(unsent, Ordering::Relaxed);
+    };
+    queues.rest(socket)?;
+    if queues.load_put_off(batch) {
+        answer(batch, queues);
     }
-    if waiting.is_empty() && !batch.is_full() {
-        return Ok(false);
+    let dropped = queues.receive(socket, batch)?;
+    if !batch.is_empty() {
+        answer(batch, queues);
     }
-    let mut dropped = false;
-    for left in (0..GATHERED).rev() {
-        for (datagram, way) in batch.received() {
-            dropped |= !waiting.put(datagram, way);
-        }
-        if !batch.is_full() || left == 0 {
-            break;
-        }
-        socket.receive_now(batch)?;
-    }
-    batch.load(AT_ONCE, || waiting.take());
     Ok(dropped)
 }
 
@@ -217,15 +374,15 @@ mod tests {
             flood.send_to(b"flood", socket.address()).unwrap();
         }
         other.send_to(b"other", socket.address()).unwrap();
-        let (mut batch, mut waiting) = (Batch::new(), Waiting::default());
-        receive(&socket, &mut batch, &mut waiting).unwrap();
+        let (mut batch, mut queues) = (Batch::new(), Queues::new().unwrap());
+        queues.receive(&socket, &mut batch).unwrap();
         let said: Vec<_> = batch.received().map(|(said, _)| said.to_vec()).collect();
         assert_eq!(said.len(), AT_ONCE);
         assert!(said.contains(&b"other".to_vec()));
         // What waits is answered before anybody is waited for.
         let mut answered = said.len();
-        while !waiting.is_empty() {
-            receive(&socket, &mut batch, &mut waiting).unwrap();
+        while !queues.waiting.is_empty() {
+            queues.receive(&socket, &mut batch).unwrap();
             answered += batch.received().count();
         }
         assert!(answered > 2 * BATCH, "{answered}");
