@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::net::UdpSocket;
+use std::thread;
 use std::time::Duration;
 
 use crate::World;
@@ -69,25 +70,10 @@ fn every_link_that_comes_up_is_told_of_though_some_datagrams_are_lost() {
         .netns
         .ip(&["link", "set", "group", "7", "up"])
         .unwrap();
-    let mut datagram = [0; 2_048];
-    let (mut told, mut seen, mut heard) = (BTreeSet::new(), BTreeSet::new(), 0);
-    while told.len() < LINKS {
-        let (len, from) = informed.recv_from(&mut datagram).unwrap();
-        let inform = &datagram[..len];
-        heard += 1;
-        // Every third one that is new gets lost on its way here.
-        if seen.insert(inform.to_vec()) && heard % 3 == 0 {
-            continue;
-        }
-        informed.send_to(&acknowledgement(inform), from).unwrap();
-        told.extend(link(inform));
-    }
-    let mut trapped_links = BTreeSet::new();
-    while trapped_links.len() < LINKS {
-        let len = trapped.recv(&mut datagram).unwrap();
-        trapped_links.extend(link(&datagram[..len]));
-    }
-    assert_eq!(told, trapped_links);
+    // Both at once, as two programs would.
+    let traps = thread::spawn(move || trapped_links(&trapped));
+    let told = informed_links(&informed);
+    assert_eq!(told, traps.join().unwrap());
     lab::wait_until(PATIENCE, "all to be acknowledged", || {
         let status = said(world.fingerpost(&["status"]).output().unwrap());
         status
@@ -96,4 +82,33 @@ fn every_link_that_comes_up_is_told_of_though_some_datagrams_are_lost() {
     })
     .unwrap();
     daemon.end();
+}
+
+/// Informs until all links are told of; every third that is new gets lost on
+/// its way here.
+fn informed_links(socket: &UdpSocket) -> BTreeSet<u64> {
+    let mut datagram = [0; 2_048];
+    let (mut told, mut seen, mut heard) = (BTreeSet::new(), BTreeSet::new(), 0);
+    while told.len() < LINKS {
+        let (len, from) = socket.recv_from(&mut datagram).unwrap();
+        let inform = &datagram[..len];
+        heard += 1;
+        if seen.insert(inform.to_vec()) && heard % 3 == 0 {
+            continue;
+        }
+        socket.send_to(&acknowledgement(inform), from).unwrap();
+        told.extend(link(inform));
+    }
+    told
+}
+
+/// Traps until all links are told of.
+fn trapped_links(socket: &UdpSocket) -> BTreeSet<u64> {
+    let mut datagram = [0; 2_048];
+    let mut told = BTreeSet::new();
+    while told.len() < LINKS {
+        let len = socket.recv(&mut datagram).unwrap();
+        told.extend(link(&datagram[..len]));
+    }
+    told
 }

@@ -577,7 +577,8 @@ fn is_route(message: &Message<'_>) -> bool {
 }
 
 /// What a link has counted that was not there before: it comes with it, so
-/// that no link is without counters until the next sample.
+/// that no link is without counters until the next sample. Nothing where
+/// nobody has read counters yet.
 fn counted_at_first(
     tables: &table::Tables,
     announcement: &Announcement,
@@ -586,6 +587,7 @@ fn counted_at_first(
     let Item::Link(link) = &announcement.item else {
         return None;
     };
+    tables.link_counters.taken_at_millis?;
     let is_new = announcement.operation == Operation::New;
     if !is_new || tables.links.get(link.index).is_some() {
         return None;

@@ -428,10 +428,10 @@ impl Session {
         self.session = session;
         self.state = State::Open;
         self.counters.sessions += 1;
-        self.add_agent_caps(now_millis);
         for registration in self.config.registrations.clone() {
             self.register(registration, now_millis);
         }
+        self.add_agent_caps(now_millis);
     }
 
     /// A row for us in the master's sysORTable (RFC 2741 §6.2.14).
