@@ -173,7 +173,7 @@ impl Agent {
         out: &mut [u8],
     ) -> Outcome {
         let before = self.counters;
-        self.spent = 0;
+        self.spent = OVERHEAD;
         count(&mut self.counters.snmp.in_pkts);
         let arrival = Arrival {
             datagram,

@@ -156,7 +156,8 @@ impl Agent {
                     let too_bigs = self.counters.snmp.out_too_bigs;
                     let answered = self.scoped(arrival, incoming, &scoped, pdu, out);
                     let is_cut = out.room() < CUT || self.counters.snmp.out_too_bigs != too_bigs;
-                    if is_authentic && is_cut && budget < self.config.max_message_bytes {
+                    let most = self.config.max_message_bytes.min(incoming.message.max_size);
+                    if is_authentic && is_cut && budget < most {
                         self.limited.note(incoming.parameters.user, arrival.from);
                     }
                     return answered;
