@@ -65,7 +65,7 @@ pub fn bmp(bytes: &[u8]) {
         assert!(tables.owners().count() <= 1 + 4);
         for _ in 0..30 {
             now.monotonic += Duration::from_secs(1);
-            station.tick(now);
+            station.tick(now, &mut |_| {});
             station.publish();
         }
     }

@@ -3,8 +3,10 @@
 //! same functions.
 
 mod agentx;
+mod agentx_master;
 mod bmp;
 mod check;
+mod feed_recording;
 mod fib;
 mod forward;
 mod fpm;
@@ -14,8 +16,10 @@ mod recording;
 mod snmp;
 
 pub use agentx::agentx;
+pub use agentx_master::agentx_master;
 pub use bmp::bmp;
 pub use check::*;
+pub use feed_recording::feed_recording;
 pub use fib::{fib4_changes, fib6_changes};
 pub use forward::forward;
 pub use fpm::fpm;

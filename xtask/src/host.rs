@@ -49,6 +49,9 @@ pub const FOR_TESTS: &[Needed] = &[
     ("tshark", "tshark"),
     ("python3", "python3"),
     ("vsftpd", "vsftpd"),
+    // What it writes for the record: those who collect it.
+    ("nfcapd", "nfdump"),
+    ("rsyslogd", "rsyslog-gnutls"),
     // Tables of BGP paths, written by those who keep such.
     ("bird", "bird2"),
     ("gobgpd", "gobgpd"),
@@ -66,6 +69,11 @@ pub const FOR_TESTS: &[Needed] = &[
     ("prometheus", "prometheus"),
     // Feeds: zebra, bgpd and staticd lie beside this one, in no path.
     ("vtysh", "frr"),
+    // AgentX subagents. FRR's module is no program: its package is told by
+    // a file that lies at the same place everywhere.
+    ("/usr/share/doc/frr-snmp/copyright", "frr-snmp"),
+    ("keepalived", "keepalived"),
+    ("lldpd", "lldpd"),
 ];
 
 /// Set in the namespaces that [`enter_own_namespaces`] makes.

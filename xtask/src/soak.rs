@@ -65,7 +65,7 @@ pub struct Arguments {
     /// as its seed
     #[arg(long, value_name = "SCRIPT")]
     replay: Option<PathBuf>,
-    /// In a virtual machine with Debian's kernel
+    /// In a machine of its own: Debian's user-mode Linux
     #[arg(long, conflicts_with = "replay")]
     vm: bool,
     /// The program under test
@@ -180,13 +180,16 @@ impl Campaign<'_> {
     fn failed(&self, seed: u64, failure: &Failure) -> Result<()> {
         let script = soak::script(&failure.lines);
         let directory = host::target()?.join("soak");
-        fs::create_dir_all(&directory)?;
         let file = directory.join(format!("seed-{seed}.sh"));
-        fs::write(&file, &script).with_context(|| file.display().to_string())?;
-        let mut text = format!(
-            "seed {seed}, again by `cargo xtask soak --from {seed} --replay {}`:\n",
-            file.display()
-        );
+        // A machine of its own cannot write the host's files.
+        let kept = fs::create_dir_all(&directory).and_then(|()| fs::write(&file, &script));
+        let mut text = match kept {
+            Ok(()) => format!(
+                "seed {seed}, again by `cargo xtask soak --from {seed} --replay {}`:\n",
+                file.display()
+            ),
+            Err(error) => format!("seed {seed}, not kept ({error}):\n"),
+        };
         for line in &failure.lines {
             text += &format!("  {line}\n");
         }

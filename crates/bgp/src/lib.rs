@@ -4,6 +4,7 @@
 //! - [`message`]: a BGP message; [`attributes`], [`as_path`], [`nlri`],
 //!   [`update`], [`open`], [`notification`]: what is in it (RFC 4271, 4760,
 //!   5492, 6793, 7911).
+//! - [`announce`]: paths as a message tells them.
 //! - [`paths`]: what a message says of paths, and how rows take it.
 //! - [`mrt`]: the records of a file.
 //! - [`Rib`]: paths by peer into tables, the best of each prefix beside
@@ -12,6 +13,7 @@
 //! Bytes in, rows out: no socket, thread or clock, and time is an argument.
 //! Everything that is read may lie.
 
+pub mod announce;
 pub mod as_path;
 pub mod attributes;
 mod bad;

@@ -29,6 +29,9 @@ use words::{Object, Verb};
 
 use crate::pattern::{self, Numbers};
 
+pub use asked::{Asked, read_row};
+pub use lookup::Lookup;
+pub use request::message;
 use source::{Source, Split};
 
 /// What is to be changed.

@@ -6,6 +6,7 @@
 //!   which peer.
 //! - `source`: the rows of such a table, and how far they are told.
 //! - `peer`, `router`: what holds these together.
+//! - `state`: how a station stands, as its routers would tell it.
 //! - [`Station`]: all of it for one feed.
 //!
 //! Each table is an owner of rows (`bmp:192.0.2.1@edge`). A router that is
@@ -19,6 +20,7 @@ mod peer;
 mod peer_header;
 mod router;
 mod source;
+mod state;
 mod station;
 
 pub use crate::now::Now;

@@ -7,6 +7,7 @@
 //! - `meaning`: what a next-hop id means, now and to rows that were told
 //!   when it meant something else.
 //! - `acknowledging`: what is told back of routes that packets go by here.
+//! - `state`: how a feed stands, as its zebra would tell it.
 //! - [`Session`]: all of it for one feed.
 //!
 //! There is no end mark in the stream, and the only namespace of a route is
@@ -18,6 +19,7 @@ mod meaning;
 mod placing;
 mod rows;
 mod session;
+mod state;
 
 pub use acknowledging::Forwarded;
 pub use frames::{BadFrame, Frame, Frames};

@@ -8,11 +8,16 @@
 //!   I/O nor knows a clock.
 //! - [`bmp`]: the BGP monitoring protocol, by which routers tell what their
 //!   BGP peers tell them; [`bmp::Station`] is its state machine.
+//! - [`recording`]: what feeds hear, recorded and replayed.
 //! - [`Server`]: the thread that has the sockets of all feeds.
+
+#[cfg(test)]
+extern crate self as fingerpost_feed;
 
 pub mod bmp;
 pub mod fpm;
 mod now;
+pub mod recording;
 mod server;
 mod settling;
 mod stream;

@@ -18,6 +18,7 @@ use std::io::{self, Read, Write};
 use std::net::{IpAddr, SocketAddr, TcpListener};
 use std::os::fd::AsFd;
 use std::os::unix::net::UnixStream;
+use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
@@ -30,6 +31,7 @@ use table::{Feeder, Feeders};
 use crate::bmp::StationLimits;
 use crate::fpm::Forwarded;
 use crate::now::Now;
+use crate::recording::Tape;
 use served::Served;
 
 /// Between two looks whether a peer has told all.
@@ -120,6 +122,8 @@ pub struct FpmFeed {
     /// Whether packets are forwarded by them here: its routes are
     /// acknowledged then, as [`Server::forwarded`] says.
     pub is_forwarded: bool,
+    /// Where what it hears is recorded.
+    pub tape: Option<Arc<dyn Tape>>,
 }
 
 /// A feed by BMP.
@@ -133,6 +137,8 @@ pub struct StationFeed {
     pub feeders: Feeders,
     /// How much it takes.
     pub limits: StationLimits,
+    /// Where what it hears is recorded.
+    pub tape: Option<Arc<dyn Tape>>,
 }
 
 /// What a feed takes at most.

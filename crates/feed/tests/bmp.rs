@@ -602,3 +602,27 @@ fn attributes_that_cannot_be_read_withdraw_and_lies_end_the_connection() {
     assert!(error.contains("an initiation is expected"), "{error}");
     assert!(error.contains("(peer up)"), "{error}");
 }
+
+/// What BIRD 3.3.2 told, with one peer that is up: both ends of each table
+/// before any route. (At its first route it ended by an assertion of its
+/// own.)
+#[test]
+fn what_bird_told_is_read() {
+    let bytes = include_bytes!("files/bird-3.3.2.bmp");
+    // The initiation stands by itself.
+    let (first, told) = bytes.split_at(33);
+    let mut fed = Fed::new(StationLimits::default());
+    fed.first_of(first);
+    fed.says(told);
+    let status = fed.status("bmp");
+    let feed = status.feed.unwrap();
+    let routers = feed.routers.unwrap();
+    assert_eq!((routers[0].name.as_str(), routers[0].peers_up), ("bird", 1));
+    assert_eq!(routers[0].description, "BIRD of the lab");
+    for table in ["bmp:192.0.2.2@bird", "bmp:192.0.2.2_post@bird"] {
+        let status = fed.status(table);
+        assert_eq!(status.phase, Phase::Live, "{table}");
+        let monitored = status.feed.unwrap().monitored.unwrap();
+        assert_eq!((monitored.asn, monitored.is_up), (65_002, true));
+    }
+}

@@ -9,6 +9,7 @@ use fingerpost_feed as feed;
 use feed::fpm::Now;
 use lab::Random;
 use netlink::decode::Item;
+use peer::zebra::Zebra;
 use peer::{
     CAPTURED, Fed, MAIN, blackhole, by_id, bytes_of, framed, gone, group, net, new, object, via,
 };
@@ -350,13 +351,6 @@ fn lies_end_the_stream_with_their_place_and_change_nothing() {
     }
 }
 
-/// What zebra has: by id what it means, by prefix metric and id.
-#[derive(Default, Clone)]
-struct Zebra {
-    objects: std::collections::BTreeMap<u32, Item>,
-    routes: std::collections::BTreeMap<String, (u32, u32)>,
-}
-
 /// Random changes, cuts and restarts with ids that mean something else:
 /// once all was told the rows are those of a feed that saw nothing else.
 #[test]
@@ -433,66 +427,5 @@ fn a_life(zebra: &mut Zebra, fed: &mut Fed, random: &mut Random) {
             let told = zebra.change(random);
             fed.tell(&told);
         }
-    }
-}
-
-impl Zebra {
-    /// One change, as zebra tells it.
-    fn change(&mut self, random: &mut Random) -> Vec<Vec<u8>> {
-        let id = 1 + random.below(6) as u32;
-        let prefix = format!("10.{}.0.0/16", random.below(8));
-        let gateway = format!("192.0.2.{}", 1 + random.below(9));
-        match random.below(8) {
-            0 | 1 => {
-                let item = match random.below(6) {
-                    0 => blackhole(id),
-                    _ => object(id, &gateway),
-                };
-                self.objects.insert(id, item.clone());
-                vec![new(&item)]
-            }
-            2 => {
-                let members = self.objects.keys().copied().filter(|id| *id < 7);
-                let members: Vec<u32> = members.collect();
-                if members.is_empty() {
-                    return Vec::new();
-                }
-                let item = group(7 + id, &members);
-                self.objects.insert(7 + id, item.clone());
-                vec![new(&item)]
-            }
-            3 if !self.uses(id) => {
-                let item = self.objects.remove(&id);
-                item.iter().map(gone).collect()
-            }
-            4 => {
-                let route = self.routes.remove(&prefix);
-                let route = route.map(|(metric, id)| gone(&by_id(&prefix, metric, id)));
-                route.into_iter().collect()
-            }
-            _ => self.route(prefix, random),
-        }
-    }
-
-    fn route(&mut self, prefix: String, random: &mut Random) -> Vec<Vec<u8>> {
-        let ids: Vec<u32> = self.objects.keys().copied().collect();
-        if ids.is_empty() {
-            return Vec::new();
-        }
-        let (id, metric) = (ids[random.below(ids.len())], 20 * random.below(2) as u32);
-        let old = self.routes.insert(prefix.clone(), (metric, id));
-        let replaces = random.below(2) == 0;
-        let old = old.filter(|_| !replaces);
-        let old = old.map(|(metric, id)| gone(&by_id(&prefix, metric, id)));
-        let row = new(&by_id(&prefix, metric, id));
-        old.into_iter().chain([row]).collect()
-    }
-
-    fn uses(&self, id: u32) -> bool {
-        let in_group = self.objects.values().any(|item| match item {
-            Item::Nexthop(object) => object.group.iter().any(|member| member.id == id),
-            _ => false,
-        });
-        in_group || self.routes.values().any(|(_, of)| *of == id)
     }
 }

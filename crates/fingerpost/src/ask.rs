@@ -22,7 +22,8 @@ use view::Format;
 use crate::direct::{self, Answered};
 pub use arguments::From;
 pub use command::{
-    OBJECTS, command, name, route_diff, route_get, route_why, status, status_wanted, wanted,
+    OBJECTS, command, name, route_diff, route_flaps, route_get, route_why, status, status_wanted,
+    wanted,
 };
 use joined::Joined;
 
@@ -137,7 +138,11 @@ fn of_kernel(ask: Ask, namespace: &Namespace, out: &mut impl Write) -> Result<An
         Ask::Watch(question) => Ok(direct::watch(&question, namespace, out)?.into()),
         Ask::Arp(question) => Ok(direct::arp::answer(&question, namespace, None, out)?.into()),
         Ask::Ifconfig(question) => Ok(direct::ifconfig::answer(&question, namespace, out)?.into()),
-        Ask::Status { .. } | Ask::RouteDiff(_) | Ask::WatchDiff(_) | Ask::RouteWhy(_) => bail!(
+        Ask::Status { .. }
+        | Ask::RouteDiff(_)
+        | Ask::WatchDiff(_)
+        | Ask::RouteWhy(_)
+        | Ask::RouteFlaps(_) => bail!(
             "no daemon mirrors this namespace (inode {}); `fingerpost up` starts one",
             namespace.inode()
         ),
@@ -269,7 +274,7 @@ fn every_namespace(ask: &Ask, from: &From, out: &mut impl Write) -> Result<Optio
         Ask::Watch(_) | Ask::WatchDiff(_) => {
             bail!("--watch looks at one namespace: name it with --netns")
         }
-        Ask::RouteDiff(_) | Ask::RouteWhy(_) => {
+        Ask::RouteDiff(_) | Ask::RouteWhy(_) | Ask::RouteFlaps(_) => {
             bail!("sources are compared in one namespace: name it with --netns")
         }
         Ask::Arp(_) | Ask::Ifconfig(_) => {
@@ -318,6 +323,7 @@ fn of_namespace(mut ask: Ask, name: &str) -> Ask {
         | Ask::RouteDiff(_)
         | Ask::WatchDiff(_)
         | Ask::RouteWhy(_)
+        | Ask::RouteFlaps(_)
         | Ask::Arp(_)
         | Ask::Ifconfig(_)
         | Ask::Status { .. } => None,

@@ -24,7 +24,7 @@ use crate::ask::{self, From};
 use crate::daemon::{self, Up};
 use crate::foreign::{self, Called};
 use crate::nat::{self, Nat};
-use crate::{arp, check, generate, ifconfig, replay, top};
+use crate::{arp, check, generate, ifconfig, ip, replay, top};
 
 /// What the user wants.
 #[derive(Debug)]
@@ -45,6 +45,8 @@ pub enum Wanted {
     Arp(Vec<OsString>, Called),
     /// ifconfig(8), with its own command line.
     Ifconfig(Vec<OsString>, Called),
+    /// ip(8) or bridge(8), with its own command line.
+    Ip(ip::Tool, Vec<OsString>),
     /// To know what links cost.
     Ifaceseq(ifaceseq::Wanted),
     /// To know how fast a failover is seen.
@@ -108,6 +110,8 @@ pub fn command() -> Command {
     command
         .subcommand(arp::command())
         .subcommand(ifconfig::command())
+        .subcommand(ip::command(ip::Tool::Ip))
+        .subcommand(ip::command(ip::Tool::Bridge))
         .subcommand(ifaceseq::command())
         .subcommand(failover::command())
         .subcommand(top::command())
@@ -128,7 +132,8 @@ fn of_object(object: Object) -> Command {
         Object::Route => command
             .subcommand(ask::route_get())
             .subcommand(ask::route_diff())
-            .subcommand(ask::route_why()),
+            .subcommand(ask::route_why())
+            .subcommand(ask::route_flaps()),
         Object::Link => command.subcommands(links::command::commands()),
         _ => command,
     }
@@ -142,7 +147,19 @@ pub fn parse(arguments: Vec<OsString>) -> Result<Wanted, clap::Error> {
     match called_by(&program) {
         Some("arp") => return Ok(Wanted::Arp(rest, Called::ByItsName)),
         Some("ifconfig") => return Ok(Wanted::Ifconfig(rest, Called::ByItsName)),
-        _ => {}
+        Some(name) => {
+            if let Some(tool) = ip::Tool::named(name) {
+                return Ok(Wanted::Ip(tool, rest));
+            }
+        }
+        None => {}
+    }
+    // Their words are not ours: nothing of them is rewritten.
+    if let Some(tool) = rest
+        .first()
+        .and_then(|name| ip::Tool::named(name.to_str()?))
+    {
+        return Ok(Wanted::Ip(tool, rest.into_iter().skip(1).collect()));
     }
     let is_utf8 = rest.iter().all(|argument| argument.to_str().is_some());
     let matches = match matches_of(&rest) {
@@ -217,6 +234,8 @@ fn wanted(name: &str, matches: &ArgMatches) -> Result<Wanted, clap::Error> {
         }
         "arp" => Wanted::Arp(foreign::words(matches), Called::OfFingerpost),
         "ifconfig" => Wanted::Ifconfig(foreign::words(matches), Called::OfFingerpost),
+        "ip" => Wanted::Ip(ip::Tool::Ip, foreign::words(matches)),
+        "bridge" => Wanted::Ip(ip::Tool::Bridge, foreign::words(matches)),
         "ifaceseq" => Wanted::Ifaceseq(ifaceseq::wanted(matches)),
         "failover" => Wanted::Failover(failover::wanted(matches)),
         "top" => Wanted::Top(top::wanted(matches)),

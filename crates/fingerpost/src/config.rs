@@ -94,6 +94,21 @@ pub struct Config {
     /// HTTP.
     #[serde(deserialize_with = "serve::http::config::section")]
     pub http: Http,
+    /// What is called by the names of `ip` and `bridge`.
+    pub ip: Ip,
+}
+
+/// What is called by the names of `ip` and `bridge`.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Ip {
+    /// The program that takes what `ip` has and is not built here; without:
+    /// it is refused.
+    #[serde(deserialize_with = "absolute_path")]
+    pub fallback: Option<PathBuf>,
+    /// The same for `bridge`.
+    #[serde(deserialize_with = "absolute_path")]
+    pub bridge_fallback: Option<PathBuf>,
 }
 
 /// The control sockets.

@@ -14,6 +14,7 @@ mod pressure;
 mod screen;
 pub mod signals;
 pub mod socket;
+mod taped;
 
 use std::collections::{BTreeMap, BTreeSet, HashSet, VecDeque};
 use std::io;

@@ -19,6 +19,7 @@ mod escaped;
 mod foreign;
 mod generate;
 mod ifconfig;
+mod ip;
 mod nat;
 mod replay;
 mod tables_file;
@@ -100,6 +101,10 @@ fn run(wanted: Wanted) -> anyhow::Result<ExitCode> {
                 routes: replay::routes,
             };
             return router::forward::run(&asked, &readers);
+        }
+        Wanted::Ip(tool, arguments) => {
+            drop(out);
+            return ip::run(tool, arguments);
         }
         Wanted::Ifconfig(arguments, called) => {
             drop(out);

@@ -1,4 +1,4 @@
-//! `fingerpost nat`: its two commands, one of the router and one of the
+//! `fingerpost nat`: its commands, those of the router and one of the
 //! benchmarks. Called by the command line.
 
 use std::process::ExitCode;
@@ -10,6 +10,14 @@ use clap::{ArgMatches, Command, FromArgMatches, Subcommand};
 pub enum Nat {
     /// Translate a capture file, or between two TUN devices
     Run(router::nat::Run),
+    /// Show what a translation has: flows, mappings, subscribers, blocks, pools
+    Show(router::nat::Show),
+    /// End flows of a translation
+    Clear(router::nat::Clear),
+    /// Make a translation read its rules again
+    Reload(router::nat::Reload),
+    /// Ask whose an outside port is or was, or which ports somebody has
+    Who(router::nat::Who),
     /// Measure the engine: no packet leaves this process
     Bench(traffic::bench::Bench),
 }
@@ -31,6 +39,10 @@ pub fn parse(matches: &ArgMatches) -> Result<Nat, clap::Error> {
 pub fn run(nat: &Nat) -> anyhow::Result<ExitCode> {
     match nat {
         Nat::Run(arguments) => router::nat::run(arguments),
+        Nat::Show(show) => router::nat::show(show),
+        Nat::Clear(clear) => router::nat::clear(clear),
+        Nat::Reload(reload) => router::nat::run_reload(reload),
+        Nat::Who(who) => router::nat::run_who(who),
         Nat::Bench(arguments) => traffic::bench::run(arguments),
     }
 }

@@ -10,7 +10,6 @@
 //!   configured.
 
 mod ahead;
-mod calendar;
 mod command;
 mod files;
 mod playing;
@@ -276,6 +275,12 @@ fn warn_of(playing: &Playing, end: &End) {
             "the tables of {} namespaces are not whole: no listing of them follows a gap, or the \
              beginning of the recording",
             playing.incomplete()
+        );
+    }
+    if playing.incomplete_feeds() > 0 {
+        tracing::warn!(
+            "it is not known how {} feeds stood: the recording's part does not say so, or not whole",
+            playing.incomplete_feeds()
         );
     }
     if progress.unknown > 0 {

@@ -5,6 +5,7 @@
 //! Called by the soak and by the tests of `route get`. A question is the
 //! words behind `route get`, the same for `ip` and for the program.
 
+mod asked;
 mod situation;
 
 use std::io::Write;
@@ -20,11 +21,29 @@ pub use situation::{questions, situation};
 /// there is none.
 pub type Answer = std::result::Result<Value, String>;
 
+/// Of so many questions one is put to the program, whatever its daemon says.
+const TO_PROGRAM: usize = 20;
+
 /// Asks both sides the same questions; gives what differs. Calm is the
 /// caller's affair: what changes meanwhile differs.
+///
+/// The daemon is asked over its socket. The program is asked where that does
+/// not give the kernel's answer: where it leaves a part of it to the kernel,
+/// where there is no daemon, and before anything counts as a difference.
 pub fn compare(netns: &Netns, program: &str, questions: &[String]) -> Result<Vec<String>> {
-    let ours = of_program(netns, program, questions)?;
-    Ok(differences(questions, &ours, &of_kernel(netns, questions)?))
+    let theirs = of_kernel(netns, questions)?;
+    let socket = asked::socket(netns)?;
+    let is_settled = |at: usize, question: &String, theirs: &Answer| {
+        let ours = asked::ask(&socket, question).ok().flatten();
+        !at.is_multiple_of(TO_PROGRAM) && ours.is_some_and(|ours| agree(&ours, theirs))
+    };
+    let both = questions.iter().zip(theirs).enumerate();
+    let (questions, theirs): (Vec<String>, Vec<Answer>) = both
+        .filter(|(at, (question, theirs))| !is_settled(*at, question, theirs))
+        .map(|(_, (question, theirs))| (question.clone(), theirs))
+        .unzip();
+    let ours = of_program(netns, program, &questions)?;
+    Ok(differences(&questions, &ours, &theirs))
 }
 
 /// What the kernel answers.

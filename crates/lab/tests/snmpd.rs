@@ -13,7 +13,7 @@ use linux::{Mirror, Namespace, Options, Phase};
 use mib::{Engine, Health, History, MibContext, Objects, Reads, SampleTimes, System};
 use snmp::counters::Counters;
 use snmp::{Mib, Value};
-use table::Tables;
+use table::{Sampled, Tables};
 
 const PATIENCE: Duration = Duration::from_secs(20);
 
@@ -30,7 +30,22 @@ const ROOTS: [&str; 9] = [
     "1.3.6.1.2.1.31.1",
 ];
 /// And these, which are walked the same way.
-const MORE_ROOTS: [&str; 6] = [
+const MORE_ROOTS: [&str; 21] = [
+    "1.3.6.1.2.1.4.32",
+    "1.3.6.1.2.1.4.33",
+    "1.3.6.1.2.1.4.36",
+    "1.3.6.1.2.1.5",
+    "1.3.6.1.2.1.6",
+    "1.3.6.1.2.1.7.1",
+    "1.3.6.1.2.1.7.2",
+    "1.3.6.1.2.1.7.3",
+    "1.3.6.1.2.1.7.4",
+    "1.3.6.1.2.1.10.7",
+    "1.3.6.1.2.1.25.1",
+    "1.3.6.1.2.1.25.2",
+    "1.3.6.1.2.1.25.3",
+    "1.3.6.1.4.1.2021.4",
+    "1.3.6.1.4.1.2021.10",
     "1.3.6.1.2.1.4.13",
     "1.3.6.1.2.1.4.23",
     "1.3.6.1.2.1.4.25",
@@ -169,6 +184,9 @@ fn ours(tables: &Tables) -> Walk {
 
 /// Why the two differ at a name: what is below mib-2, and what each says.
 fn explained(name: &[u32], theirs: Option<&str>, ours: Option<&str>) -> Option<&'static str> {
+    if let Some(name) = name.strip_prefix(&[1, 3, 6, 1, 4, 1, 2021]) {
+        return of_ucd(name, theirs, ours);
+    }
     let name = name.strip_prefix(&[1, 3, 6, 1, 2, 1])?;
     let is_counter = |text: &str| text.starts_with("Counter");
     match (theirs, ours) {
@@ -194,7 +212,18 @@ fn explained(name: &[u32], theirs: Option<&str>, ours: Option<&str>) -> Option<&
             }
             [4, 24, 6, 0] => Some("each counts its own rows"),
             [4, 31, 1 | 3, 1, 47, ..] => Some("refreshed each second; it: each minute"),
-            [4, 34, 1, 5, ..] => Some("no ipAddressPrefixTable here, so no row to point to"),
+            [4, 32, 1, 8 | 9, ..] => Some("seconds that are left, by a clock that stands here"),
+            [4, 33, 0] => Some("nothing is ever set: 0 for a random number"),
+            [4, 34, 1, 5, 1, 4, 10, 9, 9, 1] => Some("the prefix is the other end's"),
+            [6, 20, 1, 4, ..] => Some("which process listens is not told"),
+            [25, 1, 1 | 2 | 6, 0] => Some("times and processes go on"),
+            [25, 1, 4, 0] => Some("a text with its end of line"),
+            [25, 2, 3, 1, 2, ..] => Some("what lies in memory is a RAM disk"),
+            [25, 2, 3, 1, 3, ..] if ours.starts_with(theirs) => {
+                Some("its tool goes on in a line of its own")
+            }
+            [25, 2, 3, 1, 5 | 6, ..] => Some("memory and file systems fill and empty"),
+            [25, 3, 2, 1, 3, ..] => Some("a link's name alone, a processor's without its vendor"),
             [31, 1, 1, 1, 17, ..] => Some("what is made in software has no plug"),
             [31, 1, 1, 1, 18, ..] => Some("the kernel's alias; it keeps its own"),
             _ => None,
@@ -230,9 +259,16 @@ fn explained(name: &[u32], theirs: Option<&str>, ours: Option<&str>) -> Option<&
             [4, 34, 1, _, 4, 20, 254, 128, ..] => {
                 Some("link-local addresses have a zone (RFC 4001)")
             }
+            [4, 32, 1, _, _, 1, 4, 10, 9, 9, 2, 32] => Some("the prefix is the other end's"),
+            [4, 36, 1, _, 1] => Some("the loopback's zone, which it leaves out"),
+            [5, 30, ..] => Some("a type that came meanwhile"),
+            [6, 17 | 18, 0] => Some("64-bit counters, which it leaves out"),
+            [10, 7, 2, 1, 2 | 8 | 9, ..] => Some("errors that it leaves out"),
+            [25, 3, 3, 1, 2, ..] => Some("a load, for which it wants a minute first"),
             [4, 37, 1, _, 2, ..] => Some("a default router of IPv6, which it leaves out"),
             [31, 1, 1, 1, 14, ..] => Some("ifLinkUpDownTrapEnable, which it leaves out"),
             [31, 1, 2, ..] | [31, 1, 6, 0] => Some("ifStackTable, which it leaves out"),
+            [31, 1, 4, ..] => Some("ifRcvAddressTable, which it leaves out"),
             _ => None,
         },
         (Some(theirs), None) => match name {
@@ -242,10 +278,31 @@ fn explained(name: &[u32], theirs: Option<&str>, ours: Option<&str>) -> Option<&
             [4, 34, 1, _, 2, 16, 254, 128, ..] => {
                 Some("link-local addresses have a zone (RFC 4001)")
             }
+            [4, 32, 1, _, _, 1, 4, 10, 9, 9, 1, 32] => Some("the prefix is the other end's"),
+            [5, 30, 1, _, _, _] if theirs == "Counter32: 0" => {
+                Some("a type that neither came nor went")
+            }
+            [6, 13, ..] => Some("tcpConnTable, deprecated"),
+            [10, 7, 2, 1, 7 | 10 | 13 | 16, ..] => Some("errors that the kernel lumps together"),
+            [25, 1, 3 | 5, 0] => Some("the device of the kernel, and who is logged in"),
+            [25, 2, 3, 1, ..] => Some("a file system that is there already"),
+            [25, 3, 2 | 6 | 7 | 8, ..] => Some("disks, and a guess of a coprocessor"),
             [4, 34, 1, 11, ..] if theirs == "INTEGER: 4" => Some("nothing outlives a restart"),
             _ => None,
         },
         (None, None) => None,
+    }
+}
+
+/// The same below UCD-SNMP-MIB.
+fn of_ucd(name: &[u32], theirs: Option<&str>, ours: Option<&str>) -> Option<&'static str> {
+    match (name, theirs, ours) {
+        ([4, 6 | 11 | 13..=15 | 18..=27, 0], Some(_), Some(_)) => Some("memory fills and empties"),
+        ([4, 12 | 23 | 100 | 101, 0], Some(_), None) => Some("its alarm for little swap"),
+        ([10, 1, 3 | 5, _], Some(_), Some(_)) => Some("a load goes up and down"),
+        ([10, 1, 4 | 100 | 101, _], Some(_), Some(_)) => Some("its alarm for a load"),
+        ([10, 1, 6, _], Some(_), None) => Some("a floating point number"),
+        _ => None,
     }
 }
 
@@ -355,9 +412,14 @@ fn settled(mirror: &Mirror) -> std::sync::Arc<Tables> {
         || {
             mirror.want(table::Sampled::Links);
             mirror.want(table::Sampled::Addresses);
+            let beside = [Sampled::Sockets, Sampled::Machine, Sampled::IpInterfaces];
+            beside.iter().for_each(|what| mirror.want(*what));
             let tables = mirror.reader().snapshot();
             let tentative = tables.addresses.iter().any(|row| row.flags & 0x40 != 0);
-            let sampled = tables.ip_counters.taken_at_millis.is_some();
+            let sampled = tables.ip_counters.taken_at_millis.is_some()
+                && beside
+                    .iter()
+                    .all(|what| tables.sampled_at_millis(*what).is_some());
             (sampled && !tentative).then_some(tables)
         },
     )

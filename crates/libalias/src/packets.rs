@@ -266,7 +266,7 @@ fn code(verdict: Verdict) -> c_int {
         | Verdict::HelperRefused
         | Verdict::Unsupported => IGNORED,
         Verdict::FragmentWaiting => UNRESOLVED_FRAGMENT,
-        Verdict::TableFull | Verdict::PortsExhausted => ERROR,
+        Verdict::TableFull | Verdict::PortsExhausted | Verdict::OverQuota => ERROR,
     }
 }
 

@@ -5,6 +5,7 @@
 //! - [`once`]: single questions: a table, the links, the route to an address.
 //! - [`mirror`]: a live copy of all tables, kept by events.
 //! - [`bulk`]: many changes in few system calls.
+//! - [`step`]: one change after the other, none after one that failed.
 //! - [`links`]: links made, changed and deleted by the thousand.
 //! - [`recording`]: what a mirror is fed with, as a file, and its replay.
 //! - [`tun`]: TUN and TAP devices, which are not made by messages.
@@ -16,12 +17,14 @@
 pub mod bulk;
 pub mod dump;
 pub mod error;
+mod host;
 pub mod links;
 pub mod mirror;
 pub mod namespace;
 pub mod once;
 pub mod recording;
 pub mod socket;
+pub mod step;
 pub mod tun;
 
 pub use dump::{DumpEnd, dump};

@@ -17,17 +17,23 @@
 //! - `speeds`: how fast links are.
 //! - `worker`: the thread that does it all.
 
-pub mod counters;
-pub(crate) mod difference;
+mod bridge_vlans;
+mod counters;
+pub mod difference;
+mod host_samples;
+mod ip_interfaces;
 pub(crate) mod ip_statistics;
 mod limits;
 mod load;
 pub(crate) mod machine;
 pub mod model;
 mod normalise;
+mod protocol_statistics;
+mod sampling;
 mod schedule;
 pub(crate) mod siblings;
 pub(crate) mod silent;
+mod sockets;
 mod speeds;
 mod worker;
 

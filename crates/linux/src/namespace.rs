@@ -154,6 +154,11 @@ impl Namespace {
         self.inode
     }
 
+    /// Where it was opened: a file that can be mounted elsewhere.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
     /// Its name under `/run/netns`, where it was opened by name.
     pub fn name(&self) -> Option<&str> {
         self.name.as_deref()

@@ -4,10 +4,11 @@
 use std::io;
 use std::net::IpAddr;
 use std::ops::ControlFlow;
+use std::os::fd::{AsFd, AsRawFd};
 
 use netlink::decode::{self, Decoded, Item};
-use netlink::message::{Message, messages};
-use netlink::request::{Dump, RouteQuery, get_route};
+use netlink::message::{Message, kind, messages};
+use netlink::request::{Dump, RouteQuery, get_netns_id, get_route};
 use table::{Change, Links, Route, Writer};
 
 use crate::dump::{DumpEnd, dump};
@@ -81,4 +82,24 @@ pub fn route(to: IpAddr, query: &RouteQuery, namespace: &Namespace) -> Result<Ro
     Err(Error::system("the kernel's answer is no route")(
         io::ErrorKind::InvalidData.into(),
     ))
+}
+
+/// The number that a namespace has in another, if it has one.
+pub fn netns_id(other: &Namespace, namespace: &Namespace) -> Result<Option<i32>, Error> {
+    number_of(&Socket::open(namespace)?, other)
+}
+
+/// The number of a namespace in that of a socket.
+pub(crate) fn number_of(socket: &Socket, namespace: &Namespace) -> Result<Option<i32>, Error> {
+    let mut question = Vec::new();
+    get_netns_id(namespace.as_fd().as_raw_fd(), 0, &mut question);
+    socket.send(&question)?;
+    let mut buffer = vec![0; DATAGRAM_BYTES];
+    let Received::Bytes(len) = socket.receive(&mut buffer, "a question")? else {
+        return Ok(None);
+    };
+    match messages(&buffer[..len]).next().transpose()? {
+        Some(answer) if answer.kind == kind::NEWNSID => Ok(decode::netns_id(answer.payload)?),
+        _ => Ok(None),
+    }
 }

@@ -1,5 +1,5 @@
-//! A netlink socket of `NETLINK_ROUTE` or `NETLINK_GENERIC`, with the
-//! settings that large tables need.
+//! A netlink socket of `NETLINK_ROUTE`, `NETLINK_GENERIC` or
+//! `NETLINK_SOCK_DIAG`, with the settings that large tables need.
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use netlink::message::{flag, kind, messages};
-use netlink_sys::protocols::{NETLINK_GENERIC, NETLINK_ROUTE};
+use netlink_sys::protocols::{NETLINK_GENERIC, NETLINK_ROUTE, NETLINK_SOCK_DIAG};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 use rustix::net::netlink::SocketAddrNetlink;
@@ -66,6 +66,11 @@ impl Socket {
     /// Opens one to the generic families of a namespace, set the same way.
     pub fn open_generic(namespace: &Namespace) -> Result<Self, Error> {
         namespace.run(|| Self::open_here(NETLINK_GENERIC))?
+    }
+
+    /// Opens one to the sockets of a namespace, set the same way.
+    pub fn open_diag(namespace: &Namespace) -> Result<Self, Error> {
+        namespace.run(|| Self::open_here(NETLINK_SOCK_DIAG))?
     }
 
     fn open_here(protocol: isize) -> Result<Self, Error> {

@@ -503,6 +503,106 @@ fn groups_of_one_member() {
         .unwrap();
     bench.netns.sysctl(at, "1").unwrap();
     bench.compare("changed in silence");
+    // IPv6 has a list of one, IPv4 a plain hop.
+    let is_list = |prefix: &str| {
+        let tables = bench.tables();
+        let prefix = prefix.parse().unwrap();
+        let route = tables.routes.exact(254, prefix).next().unwrap();
+        matches!(route.body.next_hops, table::NextHops::Many(_))
+    };
+    assert!(is_list("2001:db8:d::/48") && !is_list("192.0.2.0/24"));
+}
+
+/// A route by an object that becomes a blackhole is shown as one, over the
+/// loopback, and is none when that is over.
+#[test]
+fn an_object_that_becomes_a_blackhole() {
+    let Some(bench) = Bench::new("blackhole") else {
+        return;
+    };
+    bench.all(PAIRS);
+    bench.each(
+        "nexthop add id 1 via 10.1.0.2 dev va
+         nexthop add id 2 via fe80::2 dev va
+         nexthop add id 10 group 1
+         route add 192.0.2.0/24 nhid 1
+         route add 198.51.100.0/24 nhid 10
+         -6 route add 2001:db8:d::/48 nhid 2",
+    );
+    let at = "net/ipv4/nexthop_compat_mode";
+    for [v4, v6] in [
+        ["blackhole", "blackhole"],
+        ["via 10.1.0.3 dev va", "via fe80::3 dev va"],
+    ] {
+        bench.netns.sysctl(at, "0").unwrap();
+        for line in [
+            format!("-4 nexthop replace id 1 {v4}"),
+            format!("-6 nexthop replace id 2 {v6}"),
+        ] {
+            let words: Vec<&str> = line.split(' ').collect();
+            bench.netns.ip(&words).unwrap();
+        }
+        bench.netns.sysctl(at, "1").unwrap();
+        bench.compare(v4);
+    }
+}
+
+/// Who made a neighbour's entry is set in silence, and no drift.
+#[test]
+fn a_neighbour_s_maker_changes_without_a_word() {
+    let Some(bench) = Bench::new("maker") else {
+        return;
+    };
+    bench.all(PAIRS);
+    bench.each(
+        "neigh add 10.1.0.9 lladdr 02:00:00:00:00:09 dev va nud permanent
+         neigh replace 10.1.0.9 lladdr 02:00:00:00:00:09 dev va protocol bgp",
+    );
+    let makers = bench.tables();
+    let mut makers = makers.neighbours.iter().map(|row| row.protocol);
+    assert!(makers.any(|protocol| protocol != 0));
+}
+
+/// How long the route to a prefix lasts follows what is done to the addresses
+/// of that prefix, in silence: no drift, and a scan has it right.
+#[test]
+fn the_route_to_a_prefix_expires_as_the_kernel_likes() {
+    let Some(bench) = Bench::new("prefix") else {
+        return;
+    };
+    bench.all(PAIRS);
+    let expires = || {
+        let tables = bench.tables();
+        let prefix = "2001:db8:77::/64".parse().unwrap();
+        let mut routes = tables.routes.exact(254, prefix);
+        routes.next().unwrap().body.expires_at_millis.is_some()
+    };
+    bench.each("addr add 2001:db8:77::1/64 dev va nodad valid_lft 3000 preferred_lft 2000");
+    assert!(expires());
+    bench.each("addr add 2001:db8:77::2/64 dev va nodad");
+    assert!(!expires());
+    bench.each("addr del 2001:db8:77::2/64 dev va");
+    assert!(expires());
+}
+
+#[test]
+fn a_link_says_whether_a_protocol_holds_it_down() {
+    let Some(bench) = Bench::new("held") else {
+        return;
+    };
+    bench.all(PAIRS);
+    bench.each("link add link va mv type macvlan\nlink set mv up");
+    let is_held = || {
+        bench
+            .tables()
+            .links
+            .by_name("mv")
+            .is_some_and(|it| it.proto_down)
+    };
+    bench.each("link set mv protodown on");
+    assert!(is_held());
+    bench.each("link set mv protodown off");
+    assert!(!is_held());
 }
 
 /// What somebody deletes of a link's own routes switches nothing off.
@@ -550,6 +650,48 @@ fn ipv6_hops_wait_for_a_carrier() {
     assert!(bench.dead_hops("2001:db8:9::/48").is_empty());
     bench.each("link set pva down\nlink set pva up");
     assert!(bench.dead_hops("2001:db8:9::/48").is_empty());
+}
+
+/// The kernel does not mark an IPv4 hop by an IPv6 gateway that it is given
+/// without a carrier, and uses it, until something happens to the link.
+#[test]
+fn a_hop_by_an_ipv6_gateway_is_marked_when_its_link_changes() {
+    let Some(bench) = Bench::new("unmarked") else {
+        return;
+    };
+    bench.all(PAIRS);
+    bench.each("addr add 2001:db8:1::1/64 dev va nodad\nlink set pva down");
+    let at = "net/ipv4/conf/va/ignore_routes_with_linkdown";
+    bench.netns.sysctl(at, "1").unwrap();
+    wait_until(PATIENCE, "a link without a carrier", || {
+        let tables = bench.tables();
+        let link = tables.links.by_name("va").unwrap();
+        (!link.has_carrier() && link.ignores_linkdown(table::AF_INET)).then_some(())
+    })
+    .unwrap();
+    let has_way = || {
+        let tables = bench.tables();
+        let packet = table::Packet::to("192.0.2.1".parse().unwrap());
+        let kernel = bench.netns.ip(&["route", "get", "192.0.2.1"]);
+        let ours = tables.route_of(&packet);
+        assert_eq!(ours.is_ok(), kernel.is_ok(), "{ours:?} {kernel:?}");
+        ours.is_ok()
+    };
+    let add = "route add 192.0.2.0/24 via inet6 2001:db8:1::2 dev va";
+    bench.each(add);
+    assert!(has_way());
+    // A scan does not think otherwise, and what is set in passing shows.
+    bench.each("link set va mtu 1400");
+    assert!(has_way());
+    bench.each("link set va alias looked-at");
+    assert!(!has_way());
+    bench.each("link set pva up");
+    assert!(has_way());
+    bench.each("link set pva down");
+    assert!(!has_way());
+    bench.each("route del 192.0.2.0/24");
+    bench.each(add);
+    assert!(has_way());
 }
 
 #[test]
@@ -861,6 +1003,31 @@ fn a_vxlan_brings_its_forwarding_entries_along() {
     bench.compare("the move");
 }
 
+/// The kernel leaves a route out of its listing that was made between the
+/// paths of another, and goes by it all the same.
+#[test]
+fn an_ipv6_route_between_paths_of_another_stays() {
+    let Some(bench) = Bench::new("silent-between") else {
+        return;
+    };
+    bench.all(PAIRS);
+    bench.each(
+        "-6 route add 2001:db8:9::/48 via fe80::2 dev va
+        -6 route append 2001:db8:9::/48 dev vb
+        -6 route append 2001:db8:9::/48 via fe80::3 dev va",
+    );
+    let count = || {
+        let prefix = "2001:db8:9::/48".parse().unwrap();
+        bench.tables().routes.exact(254, prefix).count()
+    };
+    assert_eq!(count(), 2);
+    // It is told again when there is one path left.
+    bench.each("-6 route del 2001:db8:9::/48 via fe80::3 dev va");
+    assert_eq!(count(), 2);
+    bench.each("-6 route del 2001:db8:9::/48 dev vb");
+    assert_eq!(count(), 1);
+}
+
 #[test]
 fn a_replaced_ipv6_route_keeps_its_place() {
     let Some(bench) = Bench::new("silent-place") else {
@@ -888,6 +1055,27 @@ fn a_replaced_ipv6_route_leaves_those_of_other_sources() {
         -6 route replace 2001:db8:9::/48 via fe80::3 dev vb pref low
         -6 route replace 2001:db8:9::/48 from 2001:db8:1::/64 via fe80::4 dev vb
         -6 route replace 2001:db8:9::/48 via fe80::5 dev va",
+    );
+}
+
+/// Those for some sources stand before those for all, and those for fewer
+/// before those for more, in whatever order they were made.
+#[test]
+fn ipv6_routes_for_some_sources_stand_in_the_kernel_s_order() {
+    let Some(bench) = Bench::new("silent-sources") else {
+        return;
+    };
+    bench.all(PAIRS);
+    bench.each(
+        "-6 route add 2001:db8:9::/48 from 2001:db8:1::/64 dev va
+        -6 route add 2001:db8:9::/48 dev vb
+        -6 route append 2001:db8:9::/48 from 2001:db8:1::/64 dev vb
+        -6 route add 2001:db8:9::/48 from 2001:db8:1::/48 dev vb
+        -6 route append 2001:db8:9::/48 from 2001:db8:1:0:1::/80 dev va
+        -6 route append 2001:db8:9::/48 dev va
+        -6 route append 2001:db8:9::/48 from 2001:db8::/64 dev va
+        -6 route replace 2001:db8:9::/48 from 2001:db8:1::/48 via fe80::2 dev va
+        -6 route append 2001:db8:9::/48 from 2001:db8:1::/64 via fe80::2 dev va",
     );
 }
 

@@ -1,8 +1,11 @@
-//! Kernel routing tables and VRFs as SNMP contexts (RFC 3411 §3.3.1).
+//! Kernel routing tables, VRFs and bridges as SNMP contexts (RFC 3411
+//! §3.3.1).
 //!
 //! The empty name is the main table, which is what `ip route` shows.
 //! `table-N` is kernel table N, `vrf-NAME` the table of that VRF. They
 //! differ in the routes alone; whatever else there is, is in each.
+//! `bridge-NAME` has the routes of the main table and, in BRIDGE-MIB and
+//! Q-BRIDGE-MIB, that bridge; elsewhere these show the first one.
 
 use std::str;
 
@@ -20,10 +23,19 @@ pub fn routing_table(tables: &Tables, context: &[u8]) -> Option<u32> {
     if let Some(vrf) = name.strip_prefix("vrf-") {
         return tables.links.by_name(vrf)?.vrf_table;
     }
+    if bridge(tables, context).is_some() {
+        return Some(table_id::MAIN);
+    }
     // One table, one name: no sign, no zero ahead.
     let number: u32 = name.strip_prefix("table-")?.parse().ok()?;
     let is_plain = name == format!("table-{number}");
     (is_plain && exists(tables, number)).then_some(number)
+}
+
+/// The bridge that a context is of; `None`: of none in particular. O(log
+/// links).
+pub fn bridge(tables: &Tables, context: &[u8]) -> Option<u32> {
+    crate::bridge::of_context(tables, context)
 }
 
 fn exists(tables: &Tables, number: u32) -> bool {
@@ -39,7 +51,7 @@ fn exists(tables: &Tables, number: u32) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use table::{Change, Link, Rule, Writer};
+    use table::{Change, KindData, Link, Rule, Writer};
 
     #[test]
     fn a_context_is_a_table_that_somebody_uses() {
@@ -55,8 +67,18 @@ mod tests {
             ..Rule::default()
         };
         let mut writer = Writer::default();
+        let br0 = Link {
+            index: 2,
+            name: "br0".into(),
+            kind_data: KindData::Bridge(Box::default()),
+            ..Link::default()
+        };
         writer
-            .commit([Change::PutLink(vrf), Change::PutRule(rule)])
+            .commit([
+                Change::PutLink(vrf),
+                Change::PutLink(br0),
+                Change::PutRule(rule),
+            ])
             .unwrap();
         let of = |name: &str| routing_table(writer.tables(), name.as_bytes());
         assert_eq!(of(""), Some(254));
@@ -64,8 +86,13 @@ mod tests {
             (of("vrf-red"), of("table-10"), of("table-100")),
             (Some(10), Some(10), Some(100))
         );
+        assert_eq!(of("bridge-br0"), Some(254));
+        assert_eq!(bridge(writer.tables(), b"bridge-br0"), Some(2));
+        assert_eq!(bridge(writer.tables(), b"table-10"), None);
         for wrong in [
             "vrf-blue",
+            "bridge-red",
+            "bridge-",
             "table-11",
             "table-0100",
             "table-+100",

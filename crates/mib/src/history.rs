@@ -26,6 +26,8 @@ struct Seen {
     oper: i32,
     master: Option<u32>,
     below: Option<u32>,
+    /// When it came into the namespace; 0: before anybody looked.
+    came: u64,
     /// When it entered this `ifOperStatus`.
     since: u64,
 }
@@ -108,7 +110,11 @@ impl History {
         }
         let is_same = before.oper == seen.oper;
         let since = if is_same { before.since } else { up_millis };
-        let now = Seen { since, ..seen };
+        let now = Seen {
+            since,
+            came: before.came,
+            ..seen
+        };
         if now != before {
             self.links.insert(link.index, now);
         }
@@ -152,6 +158,11 @@ impl History {
         self.links.get(&index).map_or(0, |seen| seen.since)
     }
 
+    /// `ifCounterDiscontinuityTime`: when a link of this index came.
+    pub(crate) fn link_came_at(&self, index: u32) -> u64 {
+        self.links.get(&index).map_or(0, |seen| seen.came)
+    }
+
     /// `ifTableLastChange`: when a link came or went.
     pub(crate) fn links_changed_at(&self) -> u64 {
         self.links_changed_at
@@ -175,6 +186,7 @@ impl Seen {
             oper: oper_status(link),
             master: link.master,
             below: link.below(),
+            came: since,
             since,
         }
     }
@@ -225,11 +237,14 @@ mod tests {
             Some(3),
             50,
         );
+        assert_eq!(history.link_came_at(7), 10);
         take(&mut history, Operation::Deleted, oper::DOWN, Some(3), 60);
         assert_eq!(
             (history.link_changed_at(7), history.links_changed_at()),
             (0, 60)
         );
+        take(&mut history, Operation::Added, oper::DOWN, None, 70);
+        assert_eq!(history.link_came_at(7), 70, "another of the same index");
         let heard: Vec<_> = heard.iter().map(|(at, heard)| (*at, heard.trap)).collect();
         assert_eq!(heard, [(20, LinkTrap::Up), (50, LinkTrap::Down)]);
     }

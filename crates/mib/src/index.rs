@@ -7,6 +7,7 @@
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use snmp::oid::Name;
+use table::{Endpoint, LinkLayerAddress, Reach};
 
 /// `InetAddressType` (RFC 4001): `unknown(0)`.
 pub(crate) const UNKNOWN: u32 = 0;
@@ -125,6 +126,54 @@ impl<'n> Seek<'n> {
         self.octets::<16>().into()
     }
 
+    /// Six octets of a link-layer address.
+    pub(crate) fn mac(&mut self) -> LinkLayerAddress {
+        LinkLayerAddress::new(&self.octets::<6>()).unwrap_or_default()
+    }
+
+    /// Length and octets of a link-layer address.
+    pub(crate) fn address(&mut self) -> LinkLayerAddress {
+        let len = self.number(32) as usize;
+        let mut octets = [0; 32];
+        for octet in octets.iter_mut().take(len) {
+            *octet = self.number(0xff) as u8;
+        }
+        LinkLayerAddress::new(octets.get(..len).unwrap_or_default()).unwrap_or_default()
+    }
+
+    /// Type, length, address and port of an end of a socket.
+    pub(crate) fn end(&mut self) -> Endpoint {
+        let kind = self.number(IPV6Z);
+        if !matches!(kind, UNKNOWN | IPV4 | IPV6 | IPV6Z) {
+            self.state = State::Lowest;
+        }
+        let (reach, address, zone) = match kind {
+            UNKNOWN => {
+                self.fixed(0);
+                (Reach::Any, Ipv4Addr::UNSPECIFIED.into(), 0)
+            }
+            IPV4 => {
+                self.fixed(4);
+                (Reach::V4, IpAddr::V4(self.v4()), 0)
+            }
+            IPV6 => {
+                self.fixed(16);
+                (Reach::V6, IpAddr::V6(self.v6()), 0)
+            }
+            _ => {
+                self.fixed(20);
+                let address = self.v6().into();
+                (Reach::Zoned, address, u32::from_be_bytes(self.octets()))
+            }
+        };
+        Endpoint {
+            reach,
+            address,
+            zone,
+            port: self.number(u16::MAX.into()) as u16,
+        }
+    }
+
     /// Type, length and octets of an address of type `ipv4` or `ipv6`.
     /// Where the type is neither, the nearest end of what there is.
     pub(crate) fn inet(&mut self) -> IpAddr {
@@ -165,5 +214,25 @@ mod tests {
         let all = "ffff:ffff:ffff:ffff:ffff:ffff:ffff:ffff";
         assert_eq!(inet(&[3]), all);
         assert_eq!(inet(&[2, 17]), all);
+    }
+
+    #[test]
+    fn ends_of_sockets_are_led_to_in_their_order() {
+        let end = |index: &[u32]| {
+            let end = Seek::new(index).end();
+            (end.reach, end.address.to_string(), end.zone, end.port)
+        };
+        let any = |port| (Reach::Any, "0.0.0.0".to_owned(), 0, port);
+        assert_eq!(end(&[]), any(0));
+        assert_eq!(end(&[0, 0, 80]), any(80));
+        assert_eq!(end(&[0, 1]), any(u16::MAX));
+        let v4 = |port| (Reach::V4, "10.0.0.1".to_owned(), 0, port);
+        assert_eq!(end(&[1, 4, 10, 0, 0, 1, 80, 7]), v4(80));
+        assert_eq!(end(&[1, 4, 10, 0, 0, 1, 70_000]), v4(u16::MAX));
+        let zoned = |address: &str, zone| (Reach::Zoned, address.to_owned(), zone, 0);
+        assert_eq!(end(&[3, 9]), zoned("::", 0));
+        let link_local = [&[4, 20, 0xfe, 0x80][..], &[0; 13], &[1, 0, 0, 0, 7]].concat();
+        assert_eq!(end(&link_local), zoned("fe80::1", 7));
+        assert_eq!(end(&[5]).0, Reach::Zoned);
     }
 }

@@ -1,9 +1,11 @@
-//! IF-MIB (RFC 2863): ifNumber, ifTable, ifXTable, ifStackTable.
+//! IF-MIB (RFC 2863): ifNumber, ifTable, ifXTable, ifStackTable,
+//! ifRcvAddressTable.
 //!
 //! Rows are links in the order of their indexes. Counters are those last
 //! sampled; before the first sample they have no instances, which is
 //! truer than a zero.
 
+mod receive;
 mod stack;
 
 use snmp::Value;
@@ -16,6 +18,7 @@ use crate::index::{self, Seek};
 use crate::objects::Objects;
 use crate::status::{admin_status, oper_status};
 
+pub(crate) use receive::ReceiveTable;
 pub(crate) use stack::StackTable;
 
 /// `TruthValue` (RFC 2579).
@@ -43,8 +46,15 @@ pub(crate) fn integer(number: impl TryInto<i32>) -> Value<'static> {
     Value::Integer(number.try_into().unwrap_or(i32::MAX))
 }
 
-/// `ifType` (IANAifType) of an `ARPHRD_…`.
+/// `ifType` (IANAifType) of a kind of link, else of an `ARPHRD_…`: bridge,
+/// l2vlan, ieee8023adLag have numbers of their own.
 fn kind(link: &Link) -> i32 {
+    match link.kind.as_deref() {
+        Some("bridge") => return 209,
+        Some("vlan") => return 135,
+        Some("bond" | "team") => return 161,
+        _ => {}
+    }
     match link.hardware {
         hardware::ETHER => 6,
         hardware::LOOPBACK => 24,
@@ -187,15 +197,26 @@ impl Rows for IfXTable {
             15 => Value::Gauge32(high_speed(objects, link)),
             16 => truth(link.flags & flag::PROMISC != 0 || link.promiscuity > 0),
             17 => truth(has_connector(link)),
-            18 => Value::OctetString(link.alias.as_deref().unwrap_or_default().as_bytes()),
+            18 => Value::OctetString(alias(link).as_bytes()),
             // The kernel's counters begin with the link.
-            19 => Value::TimeTicks(0),
+            19 => {
+                let at = objects.moment.history.link_came_at(link.index);
+                Value::TimeTicks(objects.moment.ticks(at))
+            }
             _ => {
                 let counters = objects.counters_of(link.index)?;
                 high_counter(counters, column)?
             }
         })
     }
+}
+
+/// `ifAlias`: what of it the module has room for, 64 octets, no character
+/// cut in two.
+fn alias(link: &Link) -> &str {
+    let alias = link.alias.as_deref().unwrap_or_default();
+    let end = alias.floor_char_boundary(64);
+    alias.get(..end).unwrap_or_default()
 }
 
 /// Counters of packets that are no unicast, and 64-bit ones of all.

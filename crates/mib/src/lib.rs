@@ -3,8 +3,8 @@
 //! - [`Objects`]: the objects of one context at one moment; an
 //!   [`snmp::Mib`]. Nothing is copied and nothing is sorted beforehand: a
 //!   request seeks once in the table that holds its rows, then runs along it.
-//! - [`MibContext`]: what they are made from; [`routing_table`]: which context
-//!   shows which routes.
+//! - [`MibContext`]: what they are made from; [`routing_table`] and
+//!   [`bridge`]: which context shows which routes, and which bridge.
 //! - [`History`]: when what changed (`ifLastChange` and its like), kept from
 //!   the tables' events; it also says which changes call for a notification.
 //! - [`Health`]: how the tables fare, for FINGERPOST-MIB.
@@ -15,11 +15,15 @@
 //! `docs/decisions/011-routes-as-snmp-rows.md`. No socket, thread or clock in
 //! here; time is an argument. For the program, which answers SNMP with it.
 
+mod bridge;
 mod columns;
 mod contexts;
+mod entity;
+mod ethernet;
 mod framework;
 mod health;
 mod history;
+mod host;
 mod index;
 mod interfaces;
 mod ip;
@@ -30,12 +34,14 @@ mod parts;
 mod routes;
 mod status;
 mod system;
+mod transport;
+mod ucd;
 
-pub use contexts::routing_table;
+pub use contexts::{bridge, routing_table};
 pub use framework::Engine;
 pub use health::Health;
 pub use history::History;
 pub use notification::{LinkNotification, LinkTrap};
 pub use objects::{MibContext, Objects, Reads, SampleTimes};
-pub use parts::{Sampled, column_end, sampled};
-pub use system::{OBJECT_ID, SERVICES, System};
+pub use parts::{Needed, column_end, sampled};
+pub use system::{Module, OBJECT_ID, SERVICES, System};

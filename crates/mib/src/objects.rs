@@ -88,6 +88,8 @@ pub struct Objects<'a> {
     pub(crate) moment: MibContext<'a>,
     /// `RT_TABLE_…` of the routes shown.
     pub(crate) routing_table: u32,
+    /// The bridge shown; `None`: the first.
+    pub(crate) bridge: Option<u32>,
 }
 
 impl<'a> Objects<'a> {
@@ -96,6 +98,7 @@ impl<'a> Objects<'a> {
         Self {
             moment,
             routing_table,
+            bridge: None,
         }
     }
 
@@ -119,6 +122,12 @@ impl<'a> Objects<'a> {
             None => moment.sampled.counters,
         };
         Some(moment.now.saturating_duration_since(begun?))
+    }
+
+    /// The same with a bridge; `None`: the first.
+    #[must_use]
+    pub fn of_bridge(self, bridge: Option<u32>) -> Self {
+        Self { bridge, ..self }
     }
 
     pub(crate) fn tables(&self) -> &'a Tables {

@@ -1,5 +1,7 @@
 //! SNMPv2-MIB (RFC 3418): the system group and sysORTable.
 
+use std::sync::Arc;
+
 use snmp::Value;
 use snmp::oid::{Name, Oid};
 
@@ -23,6 +25,10 @@ pub struct System {
     pub location: String,
     /// `sysServices`.
     pub services: u8,
+    /// Modules of others, beside those of this crate: subagents'.
+    pub modules: Arc<[Module]>,
+    /// `sysORLastChange`: `sysUpTime` when they changed last.
+    pub modules_changed: u32,
 }
 
 impl Default for System {
@@ -34,8 +40,21 @@ impl Default for System {
             name: String::new(),
             location: String::new(),
             services: SERVICES,
+            modules: Arc::from([]),
+            modules_changed: 0,
         }
     }
+}
+
+/// A MIB module of somebody else (`sysOREntry`).
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Module {
+    /// `sysORID`.
+    pub id: Oid,
+    /// `sysORDescr`.
+    pub description: Box<[u8]>,
+    /// `sysORUpTime`: `sysUpTime` when it came.
+    pub up_time: u32,
 }
 
 /// `sysServices`: internet and end-to-end, 2^(3-1) + 2^(4-1) + 2^(7-1) as
@@ -61,8 +80,7 @@ pub(crate) fn group<'a>(objects: &Objects<'a>, sub: u32) -> Option<Value<'a>> {
         5 => text(&system.name),
         6 => text(&system.location),
         7 => Value::Integer(system.services.into()),
-        // Which modules there are never changes.
-        8 => Value::TimeTicks(0),
+        8 => Value::TimeTicks(system.modules_changed),
         _ => return None,
     })
 }
@@ -91,11 +109,39 @@ const MODULES: &[(&[u32], &str)] = &[
     ),
     (
         &[1, 3, 6, 1, 2, 1, 48],
-        "The MIB module for IP, without ICMP (RFC 4293).",
+        "The MIB module for IP and ICMP (RFC 4293).",
     ),
     (
         &[1, 3, 6, 1, 2, 1, 4, 24],
         "The MIB module for IP routes (RFC 4292).",
+    ),
+    (
+        &[1, 3, 6, 1, 2, 1, 49],
+        "The MIB module for TCP (RFC 4022).",
+    ),
+    (
+        &[1, 3, 6, 1, 2, 1, 50],
+        "The MIB module for UDP (RFC 4113).",
+    ),
+    (
+        &[1, 3, 6, 1, 2, 1, 35],
+        "Errors and duplex of Ethernet links, of the MIB module in RFC 3635.",
+    ),
+    (
+        &[1, 3, 6, 1, 2, 1, 17],
+        "The MIB module for bridges (RFC 4188).",
+    ),
+    (
+        &[1, 3, 6, 1, 2, 1, 17, 7],
+        "VLANs of bridges, of the MIB module in RFC 4363.",
+    ),
+    (
+        &[1, 3, 6, 1, 2, 1, 25, 7, 1],
+        "System, storage and devices, of the MIB module in RFC 2790.",
+    ),
+    (
+        &[1, 3, 6, 1, 2, 1, 47],
+        "The chassis, of the MIB module in RFC 6933.",
     ),
     (
         own::ROOT,
@@ -109,14 +155,19 @@ pub(crate) struct ModuleTable;
 impl Rows for ModuleTable {
     const ENTRY: &'static [u32] = &[1, 3, 6, 1, 2, 1, 1, 9, 1];
     const COLUMNS: &'static [u32] = &[2, 3, 4];
-    /// Index from 1, name and description.
-    type Row<'a> = (u32, &'static [u32], &'static str);
+    /// Index from 1, name, description and since when.
+    type Row<'a> = (u32, &'a [u32], &'a [u8], u32);
 
-    fn from<'a>(_: &Objects<'a>, index: &[u32]) -> impl Iterator<Item = Self::Row<'a>> {
+    fn from<'a>(objects: &Objects<'a>, index: &[u32]) -> impl Iterator<Item = Self::Row<'a>> {
         let first = Seek::new(index).number(u32::MAX);
-        let rows = (1..)
-            .zip(MODULES)
-            .map(|(at, (name, text))| (at, *name, *text));
+        // Ours are as old as the agent.
+        let own = MODULES
+            .iter()
+            .map(|(name, text)| (*name, text.as_bytes(), 0));
+        let others = objects.moment.system.modules.iter();
+        let others = others.map(|one| (&*one.id, &*one.description, one.up_time));
+        let rows = (1..).zip(own.chain(others));
+        let rows = rows.map(|(at, (name, text, since))| (at, name, text, since));
         rows.skip_while(move |(at, ..)| *at < first)
     }
 
@@ -132,9 +183,8 @@ impl Rows for ModuleTable {
     ) -> Option<Value<'r>> {
         Some(match column {
             2 => Value::ObjectIdentifier(row.1),
-            3 => Value::OctetString(row.2.as_bytes()),
-            // As old as the agent.
-            _ => Value::TimeTicks(0),
+            3 => Value::OctetString(row.2),
+            _ => Value::TimeTicks(row.3),
         })
     }
 }

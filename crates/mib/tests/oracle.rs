@@ -2,38 +2,43 @@
 //! by row and sorted.
 
 #[cfg(test)]
+mod more;
+#[cfg(test)]
 mod support;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 
 use ipnet::{Ipv4Net, Ipv6Net};
+use more::{
+    connections, endpoints, ip_interfaces, listeners, of_bridge, prefixes, receive_addresses, vlans,
+};
 use proptest::prelude::*;
 use support::{Binding, Rest, any_tables, get, walk_from};
 use table::{NextHop, RoutePlace, RouteRef, Tables};
 
 /// Names of rows and the value of one of their columns, as the RFCs say.
-struct Expected {
-    entry: &'static [u32],
-    columns: Vec<u32>,
+pub(crate) struct Expected {
+    pub(crate) entry: &'static [u32],
+    pub(crate) columns: Vec<u32>,
     /// Which column is compared by value.
-    told: u32,
-    rows: BTreeMap<Vec<u32>, String>,
+    pub(crate) told: u32,
+    pub(crate) rows: BTreeMap<Vec<u32>, String>,
 }
 
-fn octets(address: IpAddr) -> Vec<u32> {
+pub(crate) fn octets(address: IpAddr) -> Vec<u32> {
     match address {
         IpAddr::V4(v4) => v4.octets().map(u32::from).to_vec(),
         IpAddr::V6(v6) => v6.octets().map(u32::from).to_vec(),
     }
 }
 
-fn is_link_local(address: IpAddr) -> bool {
+pub(crate) fn is_link_local(address: IpAddr) -> bool {
     matches!(address, IpAddr::V6(v6) if v6.segments()[0] & 0xffc0 == 0xfe80)
 }
 
 /// Type, length and octets.
-fn inet(address: Option<IpAddr>, zone: Option<u32>) -> Vec<u32> {
+pub(crate) fn inet(address: Option<IpAddr>, zone: Option<u32>) -> Vec<u32> {
     let Some(address) = address else {
         return vec![0, 0];
     };
@@ -49,7 +54,7 @@ fn inet(address: Option<IpAddr>, zone: Option<u32>) -> Vec<u32> {
     [vec![kind, all.len() as u32], all].concat()
 }
 
-fn integer(number: impl TryInto<i32>) -> String {
+pub(crate) fn integer(number: impl TryInto<i32>) -> String {
     format!("Integer({})", number.try_into().unwrap_or(i32::MAX))
 }
 
@@ -299,6 +304,12 @@ fn interfaces(tables: &Tables) -> Expected {
 
 fn expected(tables: &Tables) -> Vec<Expected> {
     let mut all = vec![
+        prefixes(tables),
+        connections(tables),
+        listeners(tables),
+        endpoints(tables),
+        ip_interfaces(tables),
+        receive_addresses(tables),
         interfaces(tables),
         inet_routes(tables),
         cidr_routes(tables),
@@ -308,6 +319,8 @@ fn expected(tables: &Tables) -> Vec<Expected> {
     ];
     all.extend(addresses(tables));
     all.extend(neighbours(tables));
+    all.extend(of_bridge(tables));
+    all.extend(vlans(tables));
     all
 }
 

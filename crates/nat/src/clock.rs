@@ -59,6 +59,11 @@ impl Clock {
         self.tick
     }
 
+    /// Milliseconds that went forward since the start.
+    pub fn run_millis(&self) -> u64 {
+        self.run
+    }
+
     /// What the caller said last.
     pub fn said_millis(&self) -> u64 {
         self.said
@@ -68,6 +73,12 @@ impl Clock {
 /// Ticks as milliseconds.
 pub fn millis(ticks: u32) -> u64 {
     u64::from(ticks) << TICK_BITS
+}
+
+/// Seconds as ticks, rounded up.
+pub fn ticks(secs: u32) -> u32 {
+    let ticks = (u64::from(secs) * 1_000).div_ceil(1 << TICK_BITS);
+    u32::try_from(ticks).unwrap_or(u32::MAX)
 }
 
 /// Timeouts in ticks by the number of a state; rounded up, so that a flow
@@ -82,10 +93,8 @@ pub struct Ticks {
 impl Ticks {
     pub fn new(timeouts: &Timeouts) -> Self {
         let mut ticks = [0; 16];
-        for (state, ticks) in State::ALL.iter().zip(&mut ticks) {
-            let secs = timeouts.secs(*state);
-            let needed = (u64::from(secs) * 1_000).div_ceil(1 << TICK_BITS);
-            *ticks = u32::try_from(needed).unwrap_or(u32::MAX);
+        for (state, place) in State::ALL.iter().zip(&mut ticks) {
+            *place = self::ticks(timeouts.secs(*state));
         }
         let short = State::ALL.iter().zip(ticks);
         let short = short.filter(|(state, _)| state.lives_short());

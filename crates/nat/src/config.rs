@@ -4,9 +4,10 @@
 use std::net::Ipv4Addr;
 use std::ops::RangeInclusive;
 
-use crate::State;
+use crate::blocks::{Blocks, SubscriberConfig};
 use crate::fragment;
 use crate::helper::{self, Helped};
+use crate::{AddressRange, State};
 
 /// Everything an engine is told at its start.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -44,6 +45,14 @@ pub struct Config {
     /// private passes although unknown packets are refused: for a router,
     /// which has other addresses and hosts with addresses of their own.
     pub passes_foreign: bool,
+    /// Who the subscribers are, and what each may have.
+    pub subscribers: SubscriberConfig,
+    /// Whether each subscriber has alias ports of its own; `None`: all share
+    /// them.
+    pub blocks: Option<Blocks>,
+    /// Destinations that are not translated (RFC 6888 REQ-6): packets to and
+    /// from them pass as they are. Flows that are there stay.
+    pub exempt: Vec<AddressRange>,
     /// Which protocols are helped.
     pub helpers: Helped,
     /// How large the tables may become.
@@ -79,6 +88,9 @@ impl Config {
             inbound_refresh: true,
             hold_down_secs: 120,
             passes_foreign: false,
+            subscribers: SubscriberConfig::default(),
+            blocks: None,
+            exempt: Vec::new(),
             helpers: Helped::ALL,
             limits: Limits::default(),
             seed: 0,
@@ -258,6 +270,9 @@ pub struct Limits {
     /// Events kept for the caller, 48 bytes each; with the ring full, new ones
     /// are counted and dropped. 0: no events.
     pub events: usize,
+    /// Events of subscribers and blocks kept for the caller, 40 bytes each;
+    /// as `events`.
+    pub block_events: usize,
     /// Flows that go to a proxy instead; about 100 bytes each beside the
     /// flow. A further one is refused.
     pub proxied: usize,
@@ -279,6 +294,7 @@ impl Default for Limits {
             max_flows: 1 << 20,
             at_cap: AtCap::Refuse,
             events: 0,
+            block_events: 0,
             proxied: 65_536,
             helpers: helper::Limits::default(),
             fragments: fragment::Limits::default(),

@@ -3,6 +3,7 @@
 
 mod batch;
 mod beside;
+mod blocks;
 mod create;
 mod end;
 mod give;
@@ -11,6 +12,7 @@ mod incoming;
 mod listing;
 mod mapped;
 mod outgoing;
+mod overview;
 mod pending_segments;
 mod pool;
 mod port;
@@ -27,11 +29,13 @@ use std::sync::Arc;
 
 pub use self::shared::{put_back, source_of};
 
+use self::blocks::Tracked;
 use self::end::Dying;
 use self::pending_segments::PendingSegments;
+use crate::blocks::BlockEvent;
 use crate::clock::{Clock, Ticks};
 use crate::event::{Event, Events};
-use crate::flow::{Flow, flag};
+use crate::flow::{Flow, MOST_EPOCH, flag};
 use crate::fragment::Fragments;
 use crate::held_ports::HeldPorts;
 use crate::helper::Helpers;
@@ -39,6 +43,7 @@ use crate::key::{Key, Random};
 use crate::mapping::Mappings;
 use crate::ports::Ports;
 use crate::proxied;
+use crate::ranges::Ranges;
 use crate::rules::Rules;
 use crate::shards::Shard;
 use crate::strangers::Strangers;
@@ -78,6 +83,12 @@ pub struct Nat {
     fragments: Fragments,
     strangers: Strangers,
     held_ports: HeldPorts,
+    /// Subscribers, where they count.
+    tracked: Option<Box<Tracked>>,
+    /// Their addresses; none: all.
+    inside: Ranges,
+    /// Whom to talk to is not translated.
+    exempt: Ranges,
     /// The alias addresses in memory order, sorted.
     pool: Vec<u32>,
     pending_segments: PendingSegments,
@@ -136,6 +147,9 @@ impl Nat {
             proxied: proxied::Table::new(config.limits.proxied),
             fragments: Fragments::new(config.limits.fragments),
             strangers: Strangers::of(max_flows).map_err(refused)?,
+            tracked: Tracked::new(&config, seeds.next())?,
+            inside: Ranges::new(&config.subscribers.inside),
+            exempt: Ranges::new(&config.exempt),
             pool: Vec::new(),
             pending_segments: PendingSegments::default(),
             dying: Dying::default(),
@@ -159,6 +173,9 @@ impl Nat {
         let part = Shard::new(shards, number);
         self.ports.set_port_slice(part.ports);
         self.helpers.calls_mut().set_port_slice(part.ports);
+        if let Some(pool) = self.tracked.as_mut().and_then(|of| of.pool.as_mut()) {
+            pool.set_part(number, part.shards.parts());
+        }
         self.shard = Some(part);
     }
 
@@ -246,6 +263,7 @@ impl Nat {
         let before = self.table.len();
         let budget = budget.min(self.table.places());
         self.sweep(budget);
+        self.tend_blocks(budget.max(1));
         self.rules.expire(now_millis);
         self.fragments.forget(now_millis);
         self.table.prepare_ahead();
@@ -254,8 +272,14 @@ impl Nat {
 
     /// What was counted. O(1).
     pub fn statistics(&self) -> Statistics {
+        let tracked = self.tracked.as_ref();
         Statistics {
             events_lost: self.events.lost(),
+            block_events_lost: tracked.map_or(0, |of| of.events.lost()),
+            subscribers: tracked.map_or(0, |of| of.subscribers.len()),
+            blocks: tracked
+                .and_then(|of| of.pool.as_ref())
+                .map_or(0, |pool| pool.taken()),
             flows: self.table.len(),
             mappings: self.mappings.len(),
             strangers: self.strangers.count(),
@@ -263,7 +287,8 @@ impl Nat {
                 + self.mappings.memory_bytes()
                 + self.ports.memory_bytes()
                 + self.strangers.memory_bytes()
-                + self.rules.memory_bytes(),
+                + self.rules.memory_bytes()
+                + tracked.map_or(0, |of| of.memory_bytes()),
             ..self.statistics
         }
     }
@@ -277,6 +302,11 @@ impl Nat {
     /// The next event. O(1).
     pub fn next_event(&mut self) -> Option<Event> {
         self.events.pop()
+    }
+
+    /// The next event of a subscriber or block. O(1).
+    pub fn next_block_event(&mut self) -> Option<BlockEvent> {
+        self.tracked.as_mut()?.events.pop()
     }
 
     /// The flow of an outgoing (its source and destination) or incoming
@@ -334,16 +364,16 @@ impl Nat {
     }
 
     /// Forgets all flows. O(1): they expire at once, and the sweep takes
-    /// their memory back. (Each 256th time it is O(flows): the number of an
-    /// epoch has eight bits, and none may be used again with flows left.)
+    /// their memory back. (Each 128th time it is O(flows): the number of an
+    /// epoch has seven bits, and none may be used again with flows left.)
     pub fn forget_flows(&mut self) {
         self.catch_up_calls();
-        if self.epoch == u8::MAX {
+        if self.epoch == MOST_EPOCH {
             for name in 0..self.table.places() as u32 {
                 self.end(name, Why::Removed);
             }
         }
-        self.epoch = self.epoch.wrapping_add(1);
+        self.epoch = (self.epoch + 1) & MOST_EPOCH;
         self.ordinary_flags = Flow::plain_flags(self.epoch);
         self.plain_flags_in = Flow::plain_flags_in(self.epoch, self.config.inbound_refresh);
     }
@@ -387,10 +417,14 @@ impl Nat {
         }
         self.pool = addresses.iter().map(|address| word(*address)).collect();
         self.pool.sort_unstable();
+        if let Some(pool) = self.tracked.as_mut().and_then(|of| of.pool.as_mut()) {
+            pool.set_addresses(&self.pool);
+        }
         Ok(())
     }
 
-    /// Sets the range of alias ports; flows keep theirs.
+    /// Sets the range of alias ports; flows keep theirs. Blocks have theirs as
+    /// well.
     pub fn set_ports(&mut self, ports: RangeInclusive<u16>) -> Result<(), Error> {
         check_ports(&ports)?;
         self.ports.set_range(*ports.start(), *ports.end());
@@ -461,6 +495,9 @@ impl Nat {
     #[inline(never)]
     fn sweep_a_stage(&mut self) {
         self.catch_up_calls();
+        if self.tracked.is_some() {
+            self.tend_blocks(1);
+        }
         self.sweep(SWEEP_A_STAGE);
     }
 
@@ -486,6 +523,12 @@ impl Nat {
     fn alive(&self, flow: &Flow) -> bool {
         let idle = self.clock.now().wrapping_sub(flow.last_used);
         flow.has(flag::LIVE) && flow.epoch() == self.epoch && idle <= self.ticks.of(flow.class)
+    }
+
+    /// Whether a destination (memory order) is not translated.
+    #[inline(always)]
+    fn is_exempt(&self, address: u32) -> bool {
+        !self.exempt.is_empty() && self.exempt.has(u32::from_be(address))
     }
 
     fn name_of(

@@ -27,6 +27,9 @@ pub enum Error {
         /// What is possible.
         most: usize,
     },
+    /// Subscribers or blocks that cannot be.
+    #[error(transparent)]
+    Blocks(#[from] crate::BlocksError),
     /// Address space for the tables was refused.
     #[error("{bytes} bytes of address space for the tables: {error}; ask for fewer flows")]
     Memory {

@@ -35,19 +35,24 @@ pub struct Flow {
     /// TCP: how far the inside and the remote are.
     pub sides: [Side; 2],
     /// The shared mapping it belongs to, and the one that admits its remote
-    /// address; for a free place, the next free one.
+    /// address; for a free place, the next free one. Without a shared mapping
+    /// `permit` says how its own port counts (0: not at all).
     pub mapping: u32,
     pub permit: u32,
 }
 
 const _: () = assert!(size_of::<Flow>() == 64);
 
-/// Where in [`Flow::flags`] the epoch lies: eight bits.
+/// Where in [`Flow::flags`] the epoch lies: seven bits.
 const EPOCH_SHIFT: u32 = 16;
+/// All of them.
+const EPOCH_BITS: u32 = (MOST_EPOCH as u32) << EPOCH_SHIFT;
+/// The last epoch before they begin again.
+pub const MOST_EPOCH: u8 = 0x7f;
 /// Where the window scales lie: four bits each.
 const SCALES_SHIFT: u32 = 24;
 
-/// Bits of [`Flow::flags`], all below the epoch.
+/// Bits of [`Flow::flags`], all but the last below the epoch.
 pub mod flag {
     /// The place is taken.
     pub const LIVE: u32 = 1;
@@ -81,6 +86,9 @@ pub mod flag {
     pub const PERMIT: u32 = 1 << 14;
     /// Someone outside made it: the first to go where room is wanted.
     pub const STRANGER: u32 = 1 << 15;
+
+    /// It counts as a session of its subscriber.
+    pub const COUNTED: u32 = 1 << 23;
 
     /// Flags that take a packet off the short path.
     pub const SLOW: u32 = HAIRPIN | NEVER | HELPER | PROXY;
@@ -233,7 +241,7 @@ impl Flow {
     /// Of which epoch it is: all of another have expired.
     #[inline(always)]
     pub fn epoch(&self) -> u8 {
-        (self.flags >> EPOCH_SHIFT) as u8
+        (self.flags >> EPOCH_SHIFT) as u8 & MOST_EPOCH
     }
 
     /// TCP: the window scales, the inside's in the upper half.
@@ -265,7 +273,7 @@ impl Flow {
     /// [`Flow::plain_flags`]) that has nothing special about it.
     #[inline(always)]
     pub fn is_ordinary(&self, flags: u32) -> bool {
-        let looked_at = flag::SLOW | flag::LIVE | u32::from(u8::MAX) << EPOCH_SHIFT;
+        let looked_at = flag::SLOW | flag::LIVE | EPOCH_BITS;
         (self.flags ^ flags) & looked_at == 0
     }
 
@@ -274,8 +282,7 @@ impl Flow {
     #[inline(always)]
     pub fn is_plain<const OUT: bool>(&self, flags: u32) -> bool {
         let seen = if OUT { flag::SEEN_OUT } else { flag::SEEN_IN };
-        let looked_at =
-            flag::SLOW | flag::LIVE | flag::MAPPED | seen | u32::from(u8::MAX) << EPOCH_SHIFT;
+        let looked_at = flag::SLOW | flag::LIVE | flag::MAPPED | seen | EPOCH_BITS;
         (self.flags ^ flags) & looked_at == 0
     }
 

@@ -32,6 +32,7 @@
 //! # Ok::<(), fingerpost_nat::Error>(())
 //! ```
 
+pub mod blocks;
 mod clock;
 mod config;
 mod engine;
@@ -47,6 +48,7 @@ mod mapping;
 mod parse;
 mod ports;
 mod proxied;
+mod ranges;
 pub mod rules;
 mod shards;
 mod statistics;
@@ -57,14 +59,19 @@ mod verdict;
 mod view;
 mod work;
 
+pub use blocks::{
+    BlockEvent, BlockEventKind, Blocks, BlocksError, Deterministic, PortSet, QuotaKind, Quotas,
+    Reckoned, Reckoning, SubscriberConfig,
+};
 pub use config::{
     AtCap, Behaviour, Config, Dependence, Hairpin, Limits, Mode, Pooling, PortChoice, Timeouts,
 };
 pub use engine::{Nat, put_back, source_of};
 pub use error::Error;
 pub use event::{Event, EventKind, Why};
+pub use ranges::AddressRange;
 pub use shards::{Owner, Shards, ShardsError};
 pub use statistics::Statistics;
 pub use verdict::{Direction, Packet, Verdict};
-pub use view::{Cursor, FlowView, MappingView, State};
+pub use view::{BlockView, Cursor, FlowView, MappingView, PoolView, State, SubscriberView};
 pub use work::Work;

@@ -9,6 +9,7 @@ use std::io;
 
 use memory::Reserved;
 
+use crate::flow::Ends;
 use crate::index::Index;
 use crate::key::{Hasher, Key};
 use crate::work::Work;
@@ -28,8 +29,8 @@ pub struct Mapping {
     pub kind: Kind,
     /// Of which epoch, as a flow.
     pub epoch: u8,
-    /// It is in no index any more; its flows still hold the place.
-    pub detached: bool,
+    /// `mark::*`.
+    pub marks: u8,
     /// Until which tick it lives: as long as the flow of its that would live
     /// the longest. For a free place, the next one.
     pub dies: u32,
@@ -38,6 +39,16 @@ pub struct Mapping {
     /// How many of them are in a state that lives long. When the last of
     /// those is not any more, the mapping lives no longer than the others.
     pub long: u32,
+}
+
+/// Bits of [`Mapping::marks`].
+pub mod mark {
+    /// It is in no index any more; its flows still hold the place.
+    pub const DETACHED: u8 = 1;
+    /// Its port counts as its subscriber's.
+    pub const COUNTED: u8 = 1 << 1;
+    /// And it is of a block.
+    pub const IN_BLOCK: u8 = 1 << 2;
 }
 
 /// What an entry is for.
@@ -52,6 +63,29 @@ pub enum Kind {
 }
 
 impl Mapping {
+    /// Its ends; of the remote the address at most.
+    pub fn ends(&self) -> Ends {
+        Ends {
+            inside: self.inside,
+            inside_port: self.inside_port,
+            remote: self.remote,
+            remote_port: 0,
+            alias: self.alias,
+            alias_port: self.alias_port,
+            protocol: self.protocol,
+        }
+    }
+
+    /// Whether it serves no new flow any more.
+    pub fn is_detached(&self) -> bool {
+        self.has(mark::DETACHED)
+    }
+
+    /// Whether a mark is set.
+    pub fn has(&self, mark: u8) -> bool {
+        self.marks & mark != 0
+    }
+
     /// By inside endpoint (and remote address); of mappings only.
     fn inside_key(&self) -> Key {
         inside_key(self.inside, self.inside_port, self.remote, self.protocol)
@@ -244,8 +278,8 @@ impl Mappings {
         let Some(entry) = self.entries.get_mut(name as usize) else {
             return;
         };
-        if !entry.detached {
-            entry.detached = true;
+        if !entry.is_detached() {
+            entry.marks |= mark::DETACHED;
             let entry = *entry;
             self.leave(name, &entry, work);
         }
@@ -277,7 +311,7 @@ impl Mappings {
             return false;
         }
         let entry = *entry;
-        if !entry.detached {
+        if !entry.is_detached() {
             self.leave(name, &entry, work);
         }
         self.free_place(name);

@@ -15,6 +15,7 @@ pub mod aliases;
 mod index;
 mod proxy;
 mod settings;
+mod subscribers;
 mod text;
 
 use std::collections::VecDeque;
@@ -25,7 +26,7 @@ use index::{Index, Question, Shape};
 use crate::ports::Released;
 
 pub use proxy::{Encoding, Network, Proxy, ProxyError, ProxyWord, parse as parse_proxy};
-pub use text::{Script, Statement, Switch, TextError, TextErrorKind, parse};
+pub use text::{BlocksWord, Limit, Script, Statement, Switch, TextError, TextErrorKind, parse};
 
 /// Rules that one instance holds at most unless told otherwise: redirects
 /// and expectations together.

@@ -15,6 +15,10 @@
 //! | other protocols | by the remote | by the remote |
 //! | fragment | by the inside host | as the first one says |
 //!
+//! With blocks of ports an alias port is the part's whose block it is in, all
+//! hosts of a subscriber are assigned together, and one whose ports can be
+//! reckoned is the part's that they say.
+//!
 //! Hosts that redirects bind together are assigned together (`classes`), and
 //! ports that a redirect names are given to no flow. Nothing here changes
 //! while packets are distributed: two who ask say the same.
@@ -29,10 +33,11 @@ use std::sync::Arc;
 use packet::icmp::Kind as IcmpKind;
 use packet::{Gre, Icmp, Ipv4, gre, icmp, protocol};
 
+use crate::blocks::{Layout, Reckoning};
 use crate::helper::Kind;
 use crate::key::folded;
 use crate::rules::{Rules, Tuple};
-use crate::{Config, Direction};
+use crate::{BlocksError, Config, Direction};
 
 use classes::Classes;
 pub(crate) use slots::PortSlice;
@@ -88,6 +93,24 @@ pub enum ShardsError {
         /// Parts asked for.
         parts: u16,
     },
+    /// A part would have no block.
+    #[error(
+        "an alias address has {blocks} blocks of ports: too few for {parts} workers; give a smaller size, or fewer workers"
+    )]
+    FewBlocks {
+        /// Blocks of an address.
+        blocks: u32,
+        /// Parts asked for.
+        parts: u16,
+    },
+    /// The blocks cannot be.
+    #[error(transparent)]
+    Blocks(#[from] BlocksError),
+    /// Redirects bind hosts together whose ports are reckoned apart.
+    #[error(
+        "redirects to several hosts by one alias endpoint take one worker where blocks are deterministic"
+    )]
+    Reckoned,
     /// New connections from outside go to a target.
     #[error(
         "target_address {target} takes one worker: what no flow and no redirect claims would have to be found out from all of them. Use redirect_address with an address of its own, or one worker"
@@ -113,6 +136,11 @@ pub enum ShardsError {
 pub struct Shards {
     parts: u16,
     slots: Slots,
+    /// Where alias ports go by blocks.
+    layout: Option<Layout>,
+    reckoning: Option<Reckoning>,
+    /// The bits of an inside address that tell a subscriber.
+    mask: u32,
     seeds: [u64; 2],
     /// The alias addresses, sorted.
     pool: Vec<u32>,
@@ -145,10 +173,16 @@ impl Shards {
         {
             return Err(ShardsError::Target { target });
         }
-        let classes = Classes::of(rules, &own);
+        config.subscribers.check()?;
+        let bits = u32::from(config.subscribers.bits);
+        let mask = u32::MAX.checked_shl(32 - bits).unwrap_or(0);
+        let classes = Classes::of(rules, &own, mask);
         let mut shards = Self {
             parts,
             slots: Slots::new(parts),
+            reckoning: Reckoning::new(config)?,
+            layout: layout(config)?,
+            mask,
             seeds: [config.seed, config.seed.rotate_left(32) ^ FACTOR],
             named: named(rules),
             rules: (!rules.is_empty()).then(|| rules.clone()),
@@ -160,7 +194,11 @@ impl Shards {
             has_calls: config.helpers.has(Kind::Pptp),
         };
         shards.check_addresses(config, rules)?;
+        shards.check_blocks()?;
         shards.check_ports(config)?;
+        if shards.reckoning.is_some() && !classes.hosts.is_empty() {
+            return Err(ShardsError::Reckoned);
+        }
         for (host, class) in classes.hosts {
             let part = shards.part_of(class, 0);
             shards.bound.insert(host, part);
@@ -200,7 +238,7 @@ impl Shards {
         let (first, last) = (*config.ports.start(), *config.ports.end());
         let mut has_port = vec![false; usize::from(self.parts)];
         for port in (first..=last).filter(|port| !self.is_named(*port)) {
-            if let Some(has) = has_port.get_mut(usize::from(self.slots.of(port))) {
+            if let Some(has) = has_port.get_mut(usize::from(self.of_port(port))) {
                 *has = true;
             }
         }
@@ -209,6 +247,44 @@ impl Shards {
             return Err(ShardsError::Ports { first, last, parts });
         }
         Ok(())
+    }
+
+    /// Each part must have a block that it may give.
+    fn check_blocks(&self) -> Result<(), ShardsError> {
+        let Some(layout) = self.layout.as_ref() else {
+            return Ok(());
+        };
+        let parts = u32::from(self.parts);
+        let all = 0..layout.blocks();
+        let given = |block: &u32| layout.may_be_given(*block) || *block < layout.fixed();
+        let mut has_block = vec![false; usize::from(self.parts)];
+        for block in all.filter(given) {
+            if let Some(has) = has_block.get_mut((block % parts) as usize) {
+                *has = true;
+            }
+        }
+        if has_block.contains(&false) {
+            let (blocks, parts) = (layout.blocks(), self.parts);
+            return Err(ShardsError::FewBlocks { blocks, parts });
+        }
+        Ok(())
+    }
+
+    /// The part of an alias port of the pool.
+    #[inline(always)]
+    pub(crate) fn of_port(&self, port: u16) -> u16 {
+        match &self.layout {
+            None => self.slots.of(port),
+            Some(layout) => self.of_block(layout, port),
+        }
+    }
+
+    #[inline(never)]
+    fn of_block(&self, layout: &Layout, port: u16) -> u16 {
+        match layout.at(port) {
+            Some(at) => (at.block % u32::from(self.parts)) as u16,
+            None => self.slots.of(port),
+        }
     }
 
     /// How many parts there are.
@@ -375,11 +451,16 @@ impl Shards {
     #[inline(always)]
     fn of_inside(&self, host: u32) -> u16 {
         if !self.bound.is_empty()
-            && let Some(part) = self.bound.get(&host)
+            && let Some(part) = self.bound.get(&(host & self.mask))
         {
             return *part;
         }
-        self.part_of(host, 0)
+        if let Some(reckoning) = &self.reckoning
+            && let Some((slot, _)) = reckoning.place(host)
+        {
+            return (slot % u32::from(self.parts)) as u16;
+        }
+        self.part_of(host & self.mask, 0)
     }
 
     /// The part of who sends outward: an inside host, or an alias address
@@ -387,7 +468,7 @@ impl Shards {
     #[inline(always)]
     fn of_source(&self, source: u32, port: u16) -> u16 {
         match self.goes_by_port(source) {
-            true => self.slots.of(port),
+            true => self.of_port(port),
             false => self.of_inside(source),
         }
     }
@@ -396,7 +477,7 @@ impl Shards {
     /// that redirects lead to is a host like others.
     #[inline(always)]
     fn goes_by_port(&self, source: u32) -> bool {
-        self.is_open && self.is_own(source) && !self.bound.contains_key(&source)
+        self.is_open && self.is_own(source) && !self.bound.contains_key(&(source & self.mask))
     }
 
     /// The part of an alias endpoint, for a remote one.
@@ -409,7 +490,7 @@ impl Shards {
             return self.of_inside(host);
         }
         if self.is_own(address) {
-            return self.slots.of(port);
+            return self.of_port(port);
         }
         match self.whole.get(&address) {
             Some(part) => *part,
@@ -457,6 +538,18 @@ impl Shards {
             [only] => *only == address,
             own => own.binary_search(&address).is_ok(),
         }
+    }
+}
+
+/// Which ports a block has, where there are blocks.
+fn layout(config: &Config) -> Result<Option<Layout>, BlocksError> {
+    let Some(blocks) = &config.blocks else {
+        return Ok(None);
+    };
+    let reckoning = Reckoning::new(config)?;
+    match reckoning {
+        Some(reckoning) => Ok(Some(reckoning.layout().clone())),
+        None => Layout::new(&config.ports, blocks, 0).map(Some),
     }
 }
 
@@ -516,7 +609,7 @@ impl Shard {
     /// address that the parts share.
     #[inline]
     pub fn may_take(&self, own: bool, port: u16) -> bool {
-        let is_ours = !own || self.shards.slots.of(port) == self.number;
+        let is_ours = !own || self.shards.of_port(port) == self.number;
         is_ours && !self.shards.is_named(port)
     }
 }

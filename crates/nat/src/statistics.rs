@@ -23,6 +23,12 @@ pub struct Statistics {
     pub ports_retried: u64,
     /// Events that found the ring full.
     pub events_lost: u64,
+    /// The same of subscribers and blocks.
+    pub block_events_lost: u64,
+    /// Subscribers now, those that have had something a moment ago included.
+    pub subscribers: usize,
+    /// Blocks that subscribers have now.
+    pub blocks: usize,
     /// Flows now, those that expired but were not swept yet included.
     pub flows: usize,
     /// Those of them that someone outside made, and that the inside has not
@@ -49,6 +55,9 @@ impl Statistics {
         self.flows_inspected += other.flows_inspected;
         self.ports_retried += other.ports_retried;
         self.events_lost += other.events_lost;
+        self.block_events_lost += other.block_events_lost;
+        self.subscribers += other.subscribers;
+        self.blocks += other.blocks;
         self.flows += other.flows;
         self.strangers += other.strangers;
         self.mappings += other.mappings;

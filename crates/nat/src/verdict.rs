@@ -31,6 +31,8 @@ pub enum Verdict {
     TableFull,
     /// Dropped: a new flow, and no alias port is free for it.
     PortsExhausted,
+    /// Dropped: a new flow, and its subscriber has what it may have.
+    OverQuota,
     /// Dropped: not an IPv4 packet with the headers it says it has.
     Malformed,
     /// Not decided: a later fragment whose first one has not come. A copy is
@@ -48,7 +50,7 @@ pub enum Verdict {
 
 impl Verdict {
     /// All verdicts, in the order of [`Verdict::index`].
-    pub const ALL: [Self; 11] = [
+    pub const ALL: [Self; 12] = [
         Self::Translated,
         Self::Passed,
         Self::Hairpinned,
@@ -56,6 +58,7 @@ impl Verdict {
         Self::Denied,
         Self::TableFull,
         Self::PortsExhausted,
+        Self::OverQuota,
         Self::Malformed,
         Self::FragmentWaiting,
         Self::HelperRefused,

@@ -2,6 +2,7 @@
 
 use std::net::IpAddr;
 
+use crate::AddressRange;
 use crate::clock::millis;
 use crate::flow::Ends;
 
@@ -166,7 +167,70 @@ pub struct MappingView {
     pub expires_millis: u64,
 }
 
-/// A place in the walk over all flows, or all shared mappings. Flows made or ended meanwhile may be
-/// seen or not; one that stays is seen once.
+/// A subscriber: what counts for it. Counts are of TCP, UDP, and ICMP with
+/// all others.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct SubscriberView {
+    /// Its addresses.
+    pub subscriber: AddressRange,
+    /// Its alias address, where it has one for itself.
+    pub alias: Option<IpAddr>,
+    /// Mappings.
+    pub ports: [u32; 3],
+    /// Flows.
+    pub sessions: [u32; 3],
+    /// Flows without an answer, of TCP and UDP.
+    pub half_open: [u32; 2],
+    /// Blocks, without one that can be reckoned.
+    pub blocks: u8,
+}
+
+/// A block that somebody has.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct BlockView {
+    /// Who.
+    pub subscriber: AddressRange,
+    /// The alias address.
+    pub alias: IpAddr,
+    /// First and last port; `None`: they are shuffled by a key.
+    pub ports: Option<(u16, u16)>,
+    /// Whether it can be reckoned whose it is.
+    pub is_deterministic: bool,
+    /// Mappings that have a port of it, and flows without a shared one.
+    pub used: u32,
+    /// How long it has been its subscriber's, milliseconds.
+    pub held_millis: u64,
+    /// How long it has been without any; `None`: it has some.
+    pub idle_millis: Option<u64>,
+}
+
+/// An alias address.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct PoolView {
+    /// The address.
+    pub alias: IpAddr,
+    /// Whether it is of the pool; else what is there of it ends by itself.
+    pub is_open: bool,
+    /// Blocks that can be given of it; 0 where none was given yet, or there
+    /// are no blocks.
+    pub blocks: u32,
+    /// Those of them that are free.
+    pub free_blocks: u32,
+}
+
+impl PoolView {
+    pub(crate) fn without_blocks(alias: IpAddr) -> Self {
+        Self {
+            alias,
+            is_open: true,
+            blocks: 0,
+            free_blocks: 0,
+        }
+    }
+}
+
+/// A place in the walk over all flows, mappings, subscribers, blocks or alias
+/// addresses. What is made or ended meanwhile may be seen or not; what stays
+/// is seen once.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Cursor(pub(crate) u32);

@@ -20,12 +20,14 @@ use std::net::{IpAddr, Ipv4Addr};
 use etherparse::{IpNumber, NetSlice, SlicedPacket, TransportSlice};
 use fingerpost_nat::rules::{Handle, Redirect};
 use fingerpost_nat::{
-    AtCap, Behaviour, Config, Dependence, Direction, Hairpin, Nat, Packet, Pooling, PortChoice,
-    Statistics, Timeouts, Verdict,
+    AtCap, Behaviour, Blocks, Config, Dependence, Direction, Hairpin, Nat, Packet, Pooling,
+    PortChoice, Statistics, Timeouts, Verdict,
 };
 use packet::build::{Ip, Segment};
 use packet::{Ipv4, protocol};
 
+#[path = "model/blocks.rs"]
+mod blocks;
 #[path = "model/checks.rs"]
 mod checks;
 #[path = "model/errors.rs"]
@@ -179,6 +181,10 @@ struct Model {
     as_they_are: u64,
     /// Flows ended for the packet that is looked at.
     gave_way: bool,
+    /// Ports that the engine chose, where there are blocks.
+    given: Vec<blocks::Given>,
+    /// The alias addresses have changed.
+    moved: bool,
     now: u64,
 }
 
@@ -365,6 +371,7 @@ impl Model {
         match verdict {
             Verdict::Translated => self.check_new(tuple, alias),
             Verdict::PortsExhausted => assert!(self.is_exhausted(tuple), "{tuple:?}"),
+            Verdict::OverQuota => assert!(self.is_over(tuple), "{tuple:?}"),
             Verdict::TableFull => self.check_full(),
             other => panic!("{other:?} for {tuple:?}"),
         }
@@ -420,13 +427,16 @@ impl Model {
         if let Some(flow) = living {
             assert_eq!(flow.alias, alias, "the mapping's endpoint: {tuple:?}");
         } else if !kin.iter().any(|flow| flow.alias == alias) {
-            let same = self.config.port_choice == PortChoice::Same && alias.1 == tuple.source.1;
+            self.note_given(tuple, alias);
+            let wishes =
+                self.config.port_choice == PortChoice::Same && self.config.blocks.is_none();
+            let same = wishes && alias.1 == tuple.source.1;
             assert!(same || self.config.ports.contains(&alias.1), "{alias:?}");
             let (certain, _) = self.holders(tuple.protocol, alias, tuple.destination);
             self.give_up(tuple, alias, certain > 0);
             let ruled = self.is_ruled(tuple.protocol, alias);
             assert!(!ruled, "{alias:?} is a redirect's: {tuple:?}");
-            if self.config.port_choice == PortChoice::Same && alias.1 != tuple.source.1 {
+            if wishes && alias.1 != tuple.source.1 {
                 let wished = (alias.0, tuple.source.1);
                 let (_, holders) = self.holders(tuple.protocol, wished, tuple.destination);
                 let ruled = self.is_ruled(tuple.protocol, wished);
@@ -451,7 +461,7 @@ impl Model {
     /// With every port taken a mapping without a conversation serves no new
     /// flows any more, and another inside gets its alias endpoint.
     fn give_up(&mut self, tuple: &Tuple, alias: End, certain: bool) {
-        let taken = certain && !self.is_exhausted(tuple);
+        let taken = certain && !self.is_exhausted(tuple) && !self.is_over(tuple);
         assert!(!taken, "{alias:?} is taken: {tuple:?}");
         let now = self.now;
         let behaviour = self.behaviour(tuple.protocol);
@@ -680,7 +690,8 @@ impl Model {
                     "{flow:?} for {asked:?}: {before:?}"
                 );
                 assert!(self.now - flow.last >= 700, "{flow:?} was used just now");
-                assert!(self.is_exhausted(asked), "{flow:?} for {asked:?}");
+                let none = self.is_exhausted(asked) || self.is_over(asked);
+                assert!(none, "{flow:?} for {asked:?}");
             }
         }
         assert!(evicted <= many, "{evicted} are lost, {many} were evicted");
@@ -820,6 +831,7 @@ fn settings(random: &mut Random) -> Config {
         1_024..=65_535,
         20_000..=60_000,
     ]);
+    blocks::settings(&mut config, random);
     config.hairpin = Hairpin::Caller;
     config.mode.deny_incoming = random.chance(50);
     config.mode.unregistered_only = random.chance(20);
@@ -870,6 +882,8 @@ impl World {
                 by_rule: 0,
                 as_they_are: 0,
                 gave_way: false,
+                given: Vec::new(),
+                moved: false,
                 now: 0,
             },
             changes: random.of(&[0, 0, 1, 5]),
@@ -977,6 +991,7 @@ impl World {
         }
         self.nat.set_addresses(addresses).unwrap();
         self.model.config.addresses = addresses.to_vec();
+        self.model.moved = true;
         if self.model.config.mode.reset_on_address_change {
             self.model.flows.clear();
         }
@@ -1067,6 +1082,10 @@ impl World {
                         assert!(self.engines_own().is_exhausted(tuple), "{tuple:?}");
                         true
                     }
+                    Verdict::OverQuota if !self.model.is_over(tuple) => {
+                        assert!(self.engines_own().is_over(tuple), "{tuple:?}");
+                        true
+                    }
                     _ => false,
                 };
                 if refused {
@@ -1147,6 +1166,7 @@ fn the_engine_is_the_model() {
         Verdict::Denied,
         Verdict::TableFull,
         Verdict::PortsExhausted,
+        Verdict::OverQuota,
     ] {
         assert!(seen[verdict.index()] > 100, "{verdict:?}: {seen:?}");
     }

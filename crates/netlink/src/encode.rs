@@ -10,6 +10,7 @@
 mod address;
 mod encap;
 mod link;
+mod link_parts;
 mod metrics;
 mod neighbour;
 mod new_link;
@@ -22,11 +23,10 @@ use crate::decode::Item;
 use crate::malformed::TooLong;
 
 pub use address::address;
-pub use link::{LinkSettings, delete_link, delete_link_group, link, set_link};
+pub use link::{LinkSettings, alternative_names, delete_link, delete_link_group, link, set_link};
+pub use link_parts::{LinkEnd, LinkKind, LinkNetns};
 pub use neighbour::{fdb, neighbour};
-pub use new_link::{
-    KindError, LINK_KINDS, LinkEnd, LinkKind, LinkNetns, NewLink, kind_of_words, new_link,
-};
+pub use new_link::{KindError, LINK_KINDS, NewLink, kind_of_words, new_link};
 pub use nexthop::nexthop;
 pub use request::Request;
 pub use route::{acknowledgement, route};

@@ -30,11 +30,14 @@ const ETHTOOL_MSG_LINKMODES_GET: u8 = 4;
 const ETHTOOL_VERSION: u8 = 1;
 const ETHTOOL_A_LINKMODES_HEADER: u16 = 1;
 const ETHTOOL_A_LINKMODES_SPEED: u16 = 5;
+const ETHTOOL_A_LINKMODES_DUPLEX: u16 = 6;
 /// Inside `LINKMODES_HEADER`.
 const ETHTOOL_A_HEADER_DEV_INDEX: u16 = 1;
 const ETHTOOL_A_HEADER_FLAGS: u16 = 3;
 /// Modes as bits and not as a list of names, which is ten times as long.
 const ETHTOOL_FLAG_COMPACT_BITSETS: u32 = 1;
+/// `DUPLEX_FULL`; 0 is half, what is more is unknown.
+const DUPLEX_FULL: u8 = 1;
 /// `SPEED_UNKNOWN`, -1 (`linux/ethtool.h`).
 const SPEED_UNKNOWN: u32 = u32::MAX;
 
@@ -96,6 +99,23 @@ pub fn link_speed(payload: &[u8]) -> Result<Option<(u32, u32)>, Malformed> {
     })?;
     let known = speed.filter(|&speed| speed != SPEED_UNKNOWN);
     Ok(known.map(|speed| (link, speed)))
+}
+
+/// A link's index and its duplex (0 half, 1 full) from a payload that
+/// answers [`dump_link_speeds`]; `None`: the kernel does not know it.
+/// O(attributes), no allocation.
+pub fn link_duplex(payload: &[u8]) -> Result<Option<(u32, u8)>, Malformed> {
+    let (_, mut attributes) = split::<HEADER>(payload, "ETHTOOL_MSG_LINKMODES_GET_REPLY")?;
+    let (mut link, mut duplex) = (None, None);
+    while let Some(attribute) = attributes.step()? {
+        match attribute.kind {
+            ETHTOOL_A_LINKMODES_HEADER => link = device(attribute.nested())?,
+            ETHTOOL_A_LINKMODES_DUPLEX => duplex = Some(attribute.u8()?),
+            _ => {}
+        }
+    }
+    let known = duplex.filter(|&duplex| duplex <= DUPLEX_FULL);
+    Ok(link.zip(known))
 }
 
 fn device(mut common: Attributes<'_>) -> Result<Option<u32>, Malformed> {

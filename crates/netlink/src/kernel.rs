@@ -23,6 +23,7 @@ pub(crate) mod ifla {
     pub(crate) const STATS_LINK_64: u16 = 1;
     pub(crate) const AF_SPEC: u16 = 26;
     pub(crate) const GROUP: u16 = 27;
+    pub(crate) const CARRIER: u16 = 33;
     pub(crate) const NET_NS_FD: u16 = 28;
     pub(crate) const EXT_MASK: u16 = 29;
     pub(crate) const PROMISCUITY: u16 = 30;
@@ -35,6 +36,7 @@ pub(crate) mod ifla {
     pub(crate) const TSO_MAX_SEGS: u16 = 60;
     pub(crate) const ALLMULTI: u16 = 61;
     pub(crate) const LINK_NETNSID: u16 = 37;
+    pub(crate) const PROTO_DOWN: u16 = 39;
     pub(crate) const MIN_MTU: u16 = 50;
     pub(crate) const MAX_MTU: u16 = 51;
     pub(crate) const PROP_LIST: u16 = 52;
@@ -70,6 +72,8 @@ pub(crate) mod netconfa {
 pub(crate) mod ndta {
     pub(crate) const PARMS: u16 = 6;
     pub(crate) const PARMS_IFINDEX: u16 = 1;
+    pub(crate) const PARMS_REACHABLE_TIME: u16 = 3;
+    pub(crate) const PARMS_RETRANS_TIME: u16 = 5;
 }
 
 /// `IFA_…`, `linux/if_addr.h`.

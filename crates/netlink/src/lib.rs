@@ -6,6 +6,7 @@
 //! - [`request`]: the questions (`RTM_GET…`).
 //! - [`encode`]: rows to changes (`RTM_NEW…`, `RTM_DEL…`).
 //! - [`generic`]: how fast links are, which is no rtnetlink message.
+//! - [`socket_diag`]: sockets of TCP and UDP, which is none either.
 //!
 //! Bytes and a time in, values out: no input makes it panic, loop for ever
 //! or allocate more than a small multiple of the input. All integers are in
@@ -23,5 +24,6 @@ mod link_data;
 mod malformed;
 pub mod message;
 pub mod request;
+pub mod socket_diag;
 
 pub use malformed::{Malformed, TooLong};

@@ -103,6 +103,8 @@ pub mod kind {
     pub const NOOP: u16 = 1;
     pub const ERROR: u16 = 2;
     pub const DONE: u16 = 3;
+    pub const NEWLINKPROP: u16 = 108;
+    pub const DELLINKPROP: u16 = 109;
     pub const NEWLINK: u16 = 16;
     pub const DELLINK: u16 = 17;
     pub const GETLINK: u16 = 18;

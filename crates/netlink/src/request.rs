@@ -16,6 +16,9 @@ use crate::message::{flag, kind};
 /// nobody here reads, are left out.
 const SKIP_STATS: u32 = 1 << 3;
 
+/// `RTEXT_FILTER_BRVLAN_COMPRESSED`.
+const VLANS_IN_RANGES: u32 = 1 << 2;
+
 /// `RTM_F_LOOKUP_TABLE`: answer with the table of the route that was found.
 const LOOKUP_TABLE: u32 = 0x1000;
 /// `RTM_F_FIB_MATCH`: answer with the route as it stands in its table.
@@ -90,9 +93,19 @@ pub enum Dump {
         /// Address family.
         family: u8,
     },
-    /// How links resolve IPv4 neighbours: the link that came last into the
+    /// How links resolve neighbours: the link that came last into the
     /// namespace first.
-    NeighbourTables,
+    NeighbourTables {
+        /// Address family.
+        family: u8,
+    },
+    /// Settings of a family (`net.ipv6.conf`) on each link.
+    Settings {
+        /// Address family.
+        family: u8,
+    },
+    /// Bridges and their ports, with the VLANs of each in ranges.
+    PortVlans,
     /// What holds for all links of a family (`net.ipv4.conf.all`): one
     /// message, and an acknowledgement in the place of a dump's end.
     SettingsOfAll {
@@ -170,7 +183,16 @@ impl Dump {
                 *rule_family = family;
                 get(out, kind::GETRULE, &header)
             }
-            Dump::NeighbourTables => get(out, kind::GETNEIGHTBL, &[AF_INET, 0, 0, 0]),
+            Dump::NeighbourTables { family } => get(out, kind::GETNEIGHTBL, &[family, 0, 0, 0]),
+            Dump::Settings { family } => get(out, kind::GETNETCONF, &[family, 0, 0, 0]),
+            Dump::PortVlans => {
+                let mut header = ifinfomsg(0);
+                let [family, ..] = &mut header;
+                *family = AF_BRIDGE;
+                let mut build = get(out, kind::GETLINK, &header);
+                build.put_u32(ifla::EXT_MASK, VLANS_IN_RANGES);
+                build
+            }
             Dump::SettingsOfAll { family } => {
                 let flags = flag::REQUEST | flag::ACK;
                 let header = [family, 0, 0, 0];

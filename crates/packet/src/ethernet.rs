@@ -1,7 +1,7 @@
 //! Ethernet II frames, with any number of 802.1Q tags that fits.
 
 use crate::Malformed;
-use crate::field::{at_least, be16, get, put};
+use crate::field::{at_least, be16, get, part, part_mut, put};
 
 /// EtherType of IPv4.
 pub const IPV4: u16 = 0x0800;
@@ -79,7 +79,7 @@ impl<B: AsRef<[u8]>> Ethernet<B> {
     /// What the frame carries, padding included.
     pub fn payload(&self) -> &[u8] {
         let at = self.header_len();
-        self.bytes.as_ref().get(at..).unwrap_or_default()
+        part(self.bytes.as_ref(), at..)
     }
 }
 
@@ -97,6 +97,6 @@ impl<B: AsRef<[u8]> + AsMut<[u8]>> Ethernet<B> {
     /// What the frame carries, to be changed.
     pub fn payload_mut(&mut self) -> &mut [u8] {
         let at = self.header_len();
-        self.bytes.as_mut().get_mut(at..).unwrap_or_default()
+        part_mut(self.bytes.as_mut(), at..)
     }
 }

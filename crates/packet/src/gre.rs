@@ -1,7 +1,7 @@
 //! GRE (RFC 2784, RFC 2890) and PPTP's enhanced GRE (RFC 2637 §4.1).
 
 use crate::Malformed;
-use crate::field::{at_least, be16, be32, byte, put};
+use crate::field::{at_least, be16, be32, byte, part, put};
 
 /// Bytes of the shortest header.
 pub const HEADER_LEN: usize = 4;
@@ -89,7 +89,7 @@ impl<B: AsRef<[u8]>> Gre<B> {
     /// What is carried, as far as it is there.
     pub fn payload(&self) -> &[u8] {
         let all = self.bytes.as_ref();
-        all.get(self.header_len()..).unwrap_or_default()
+        part(all, self.header_len()..)
     }
 }
 

@@ -2,7 +2,7 @@
 
 use crate::Malformed;
 use crate::checksum::Sum;
-use crate::field::{at_least, be16, byte, get, put};
+use crate::field::{at_least, be16, byte, get, part, put};
 
 /// Bytes of the header: type, code, checksum, and a word of the type's own.
 pub const HEADER_LEN: usize = 8;
@@ -101,7 +101,7 @@ impl<B: AsRef<[u8]>> Icmp<B> {
     /// What follows the header: data of a query, the packet that caused an
     /// error.
     pub fn payload(&self) -> &[u8] {
-        self.0.as_ref().get(HEADER_LEN..).unwrap_or_default()
+        part(self.0.as_ref(), HEADER_LEN..)
     }
 
     /// Whether the checksum is right. ICMP has no pseudo header

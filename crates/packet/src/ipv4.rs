@@ -4,7 +4,7 @@ use std::net::Ipv4Addr;
 
 use crate::Malformed;
 use crate::checksum::{Delta, Sum};
-use crate::field::{at_least, be16, byte, get, put};
+use crate::field::{at_least, be16, byte, get, part, part_mut, put};
 
 /// Bytes of a header without options.
 pub const HEADER_LEN: usize = 20;
@@ -135,20 +135,19 @@ impl<B: AsRef<[u8]>> Ipv4<B> {
     /// The options, padding included.
     pub fn options(&self) -> &[u8] {
         let all = self.bytes.as_ref();
-        all.get(HEADER_LEN..self.header_len()).unwrap_or_default()
+        part(all, HEADER_LEN..self.header_len())
     }
 
     /// What the packet carries, as far as it is there.
     pub fn payload(&self) -> &[u8] {
         let all = self.bytes.as_ref();
         let end = self.total_len().min(all.len());
-        all.get(self.header_len()..end).unwrap_or_default()
+        part(all, self.header_len()..end)
     }
 
     /// Whether the header checksum is right.
     pub fn checksum_is_right(&self) -> bool {
-        let header = self.bytes.as_ref().get(..self.header_len());
-        Sum::of(header.unwrap_or_default()).checksum() == 0
+        Sum::of(part(self.bytes.as_ref(), ..self.header_len())).checksum() == 0
     }
 
     /// The sum of the pseudo header for what the packet carries.
@@ -193,15 +192,14 @@ impl<B: AsRef<[u8]> + AsMut<[u8]>> Ipv4<B> {
         let (from, to) = (self.header_len(), self.total_len());
         let all = self.bytes.as_mut();
         let end = to.min(all.len());
-        all.get_mut(from..end).unwrap_or_default()
+        part_mut(all, from..end)
     }
 
     /// Writes the header checksum from scratch.
     pub fn fill_checksum(&mut self) {
         let header_len = self.header_len();
         put(self.bytes.as_mut(), 10, [0; 2]);
-        let header = self.bytes.as_ref().get(..header_len);
-        let checksum = Sum::of(header.unwrap_or_default()).checksum();
+        let checksum = Sum::of(part(self.bytes.as_ref(), ..header_len)).checksum();
         put(self.bytes.as_mut(), 10, checksum.to_ne_bytes());
     }
 

@@ -4,7 +4,7 @@ use std::net::Ipv6Addr;
 
 use crate::Malformed;
 use crate::checksum::Sum;
-use crate::field::{at_least, be16, be32, byte, get, put};
+use crate::field::{at_least, be16, be32, byte, get, part, put};
 
 /// Bytes of the fixed header.
 pub const HEADER_LEN: usize = 40;
@@ -105,7 +105,7 @@ impl<B: AsRef<[u8]>> Ipv6<B> {
     pub fn payload(&self) -> &[u8] {
         let all = self.bytes.as_ref();
         let end = self.total_len().min(all.len());
-        all.get(HEADER_LEN..end).unwrap_or_default()
+        part(all, HEADER_LEN..end)
     }
 
     /// What stands behind the extension headers (RFC 8200 §4). At most

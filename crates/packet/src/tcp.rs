@@ -2,7 +2,7 @@
 
 use crate::Malformed;
 use crate::checksum::Sum;
-use crate::field::{at_least, be16, be32, byte, get, put};
+use crate::field::{at_least, be16, be32, byte, get, part, part_mut, put};
 
 /// Bytes of a header without options.
 pub const HEADER_LEN: usize = 20;
@@ -99,7 +99,7 @@ impl<B: AsRef<[u8]>> Tcp<B> {
     /// The options, padding included.
     pub fn option_bytes(&self) -> &[u8] {
         let all = self.bytes.as_ref();
-        all.get(HEADER_LEN..self.header_len()).unwrap_or_default()
+        part(all, HEADER_LEN..self.header_len())
     }
 
     /// The options one after the other; ends at the first that is broken.
@@ -113,7 +113,7 @@ impl<B: AsRef<[u8]>> Tcp<B> {
     /// Its data.
     pub fn payload(&self) -> &[u8] {
         let all = self.bytes.as_ref();
-        all.get(self.header_len()..).unwrap_or_default()
+        part(all, self.header_len()..)
     }
 
     /// Whether the checksum is right.
@@ -152,13 +152,13 @@ impl<B: AsRef<[u8]> + AsMut<[u8]>> Tcp<B> {
     pub fn option_bytes_mut(&mut self) -> &mut [u8] {
         let end = self.header_len();
         let all = self.bytes.as_mut();
-        all.get_mut(HEADER_LEN..end).unwrap_or_default()
+        part_mut(all, HEADER_LEN..end)
     }
 
     /// Its data, to be changed; the checksum is the caller's.
     pub fn payload_mut(&mut self) -> &mut [u8] {
         let from = self.header_len();
-        self.bytes.as_mut().get_mut(from..).unwrap_or_default()
+        part_mut(self.bytes.as_mut(), from..)
     }
 
     /// Writes the checksum from scratch.
@@ -212,7 +212,7 @@ impl<'a> Iterator for Options<'a> {
             at: self.at + 2,
             data,
         };
-        self.rest = self.rest.get(length..).unwrap_or_default();
+        self.rest = part(self.rest, length..);
         self.at += length;
         Some(option)
     }

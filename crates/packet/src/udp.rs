@@ -2,7 +2,7 @@
 
 use crate::Malformed;
 use crate::checksum::{self, Sum};
-use crate::field::{at_least, be16, get, put};
+use crate::field::{at_least, be16, get, part, put};
 
 /// Bytes of the header.
 pub const HEADER_LEN: usize = 8;
@@ -43,7 +43,7 @@ impl<B: AsRef<[u8]>> Udp<B> {
     pub fn payload(&self) -> &[u8] {
         let all = self.0.as_ref();
         let end = self.length().clamp(HEADER_LEN, all.len());
-        all.get(HEADER_LEN..end).unwrap_or_default()
+        part(all, HEADER_LEN..end)
     }
 
     /// Whether the checksum is right or absent.

@@ -1,10 +1,14 @@
 //! `fingerpost nat run`: a capture file, or two TUN devices, through the
-//! engine. Called by the command line, and for its rules by `forward`.
+//! engine; `nat who`: whose an alias port is or was. Called by the command
+//! line, and for its rules by `forward`.
 
 mod capture;
+mod control;
+mod log;
 mod report;
 mod settings;
 mod tun;
+mod who;
 
 use std::io;
 use std::path::PathBuf;
@@ -15,9 +19,14 @@ use clap::{ArgGroup, Args, ValueHint};
 use dataplane::Buffer;
 use tracing::{info, warn};
 
+pub use control::client::{Clear, Reload, Show, clear, reload as run_reload, show};
+pub use who::{Who, run as run_who};
+
+use log::record::What;
+use log::{Log, Options};
 use report::Report;
 use settings::Settings;
-use tun::OnSignal;
+use tun::{Asked, OnSignal};
 
 const AFTER_HELP: &str = "\
 A capture holds packets of both directions: one with an inside source is
@@ -47,6 +56,11 @@ pub struct Run {
     tun: Option<Vec<String>>,
     #[command(flatten)]
     settings: Settings,
+    #[command(flatten)]
+    log: Options,
+    /// A socket for `nat show`, `nat clear`, `nat reload` and `nat who`
+    #[arg(long, value_name = "PATH", value_hint = ValueHint::FilePath, requires = "tun")]
+    control: Option<PathBuf>,
     /// The statistics as one JSON object
     #[arg(short, long)]
     json: bool,
@@ -65,7 +79,7 @@ pub fn engines_by_rules(path: &std::path::Path, parts: u16) -> anyhow::Result<Ve
 
 /// Runs it to the end: of the capture, or by Ctrl-C.
 pub fn run(arguments: &Run) -> anyhow::Result<ExitCode> {
-    let mut nat = arguments.settings.engine()?;
+    let mut nat = arguments.settings.engine_with(arguments.log.events())?;
     let mut report = Report::default();
     match (&arguments.pcap_in, arguments.tun.as_deref()) {
         (Some(input), _) => {
@@ -74,16 +88,33 @@ pub fn run(arguments: &Run) -> anyhow::Result<ExitCode> {
             capture::run(&mut nat, input, output, inside, &mut report)?;
         }
         (None, Some([inside, outside])) => {
+            let control = arguments.control.as_deref().map(control::server::open);
+            let (_door, mut jobs) = control.transpose()?.unzip();
             let on_signal = OnSignal {
                 reload: &|nat| reload(arguments, nat),
                 print: &|nat, report| print_so_far(arguments, nat, report),
             };
-            tun::run(&mut nat, inside, outside, &on_signal, &mut report)?;
+            let log = arguments.log.open()?;
+            log.mark(What::Started);
+            let devices = [inside.as_str(), outside.as_str()];
+            let mut asked = Asked {
+                jobs: jobs.as_mut(),
+                log: &log,
+            };
+            let run = tun::run(&mut nat, devices, &on_signal, &mut asked, &mut report);
+            report.places = end(log);
+            run?;
         }
         (None, _) => anyhow::bail!("give --pcap-in FILE or --tun INSIDE OUTSIDE"),
     }
     print(arguments, &nat, &mut report)?;
     Ok(ExitCode::SUCCESS)
+}
+
+/// Ends what records are written to, and says what became of them.
+fn end(log: Log) -> Vec<log::Told> {
+    log.mark(What::Stopped);
+    log.end()
 }
 
 fn print(arguments: &Run, nat: &::nat::Nat, report: &mut Report) -> anyhow::Result<()> {
@@ -102,11 +133,13 @@ fn print_so_far(arguments: &Run, nat: &::nat::Nat, report: &mut Report) {
 }
 
 /// Reads the rules again; with a wrong one all stays as it was.
-fn reload(arguments: &Run, nat: &mut ::nat::Nat) {
-    match arguments.settings.reload(nat) {
+fn reload(arguments: &Run, nat: &mut ::nat::Nat) -> Result<(), String> {
+    let read = arguments.settings.reload(nat);
+    match &read {
         Ok(()) => info!("the rules were read again"),
         Err(error) => warn!("the rules stay as they were: {error:#}"),
     }
+    read.map_err(|error| format!("{error:#}"))
 }
 
 /// The packet with the room behind it for the engine; without, when it is

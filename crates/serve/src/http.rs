@@ -419,6 +419,10 @@ fn router(shared: &Arc<Shared>) -> Router {
         .route("/v1/routes/diff", get(asynchronous(shared, sources::diff)))
         .route("/v1/routes/why", get(asynchronous(shared, sources::why)))
         .route(
+            "/v1/routes/flaps",
+            get(asynchronous(shared, sources::flaps)),
+        )
+        .route(
             "/v1/changes",
             get(asynchronous(shared, |shared, request| async move {
                 changes::open(&shared, request).await

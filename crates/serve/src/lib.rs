@@ -1,5 +1,5 @@
 //! Answers for others: over the control socket, over HTTP with the page and
-//! metrics, over SNMP, as an AgentX subagent.
+//! metrics, over SNMP, as an AgentX subagent and master.
 //!
 //! Whoever runs a daemon assembles it from these: `fingerpost up` over
 //! mirrors, `fingerpost replay` over a recording. Everything here answers
@@ -9,13 +9,14 @@
 //! - [`control`]: questions over a UNIX socket, both ends of it.
 //! - [`http`]: the same questions, changes, metrics and the page.
 //! - [`snmp`]: the agent's listeners, notifications, users, contexts; the
-//!   AgentX subagent.
+//!   AgentX subagent and master.
 //! - [`namespace`]: what they all answer from; [`namespace_service`]: with what a
 //!   status says beside it.
 //! - [`owners`]: rows of several owners compared.
 //! - [`watch`]: changes as lines of JSON, for whoever has a reader.
 //! - [`budget`]: memory for those who are answered.
 //! - [`descriptors`]: how many the process may have.
+//! - [`groups`]: whom a socket's file is for.
 //! - [`status`]: how a daemon is, as it is told.
 
 pub mod budget;
@@ -23,6 +24,7 @@ mod clock;
 mod complaint;
 pub mod control;
 pub mod descriptors;
+pub mod groups;
 pub mod http;
 pub mod namespace;
 pub mod namespace_service;

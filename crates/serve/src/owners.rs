@@ -6,7 +6,8 @@ use std::time::Duration;
 
 use table::{Bell, Event, Events, Generation, KERNEL, Reader, RouteChanges, Tables};
 use view::{
-    AnswerError, Names, RouteDiffQuestion, RouteDiffWatch, RouteWhyQuestion, Side, WhySource,
+    AnswerError, FlapSource, Names, RouteDiffQuestion, RouteDiffWatch, RouteFlapsQuestion,
+    RouteWhyQuestion, Side, WhySource,
 };
 
 use crate::namespace::Namespace;
@@ -232,6 +233,42 @@ fn all(whole: &Namespace) -> Vec<(String, Namespace)> {
 /// Why an answer about all owners may lack rows.
 pub fn incomplete_of_all(whole: &Namespace) -> Option<String> {
     incomplete(all(whole).iter().map(|(name, of)| (name, of)))
+}
+
+/// Answers which routes changed how often: of one owner, or a sum for each.
+/// One at a time, since it is a pass over all events that are kept.
+pub fn route_flaps(
+    question: &RouteFlapsQuestion,
+    whole: &Namespace,
+    names: &Names,
+    times: &RouteTimes,
+    out: impl std::io::Write,
+) -> Result<u64, AnswerErrorOrLeft> {
+    let of = match &question.source {
+        None => all(whole),
+        Some(name) => {
+            let of = whole.of(Some(name)).map_err(AnswerErrorOrLeft::Left)?;
+            vec![(name.clone(), of)]
+        }
+    };
+    let readers: Vec<Reader> = of.iter().map(|(_, of)| of.source.reader()).collect();
+    let tables: Vec<Arc<Tables>> = readers.iter().map(Reader::snapshot).collect();
+    let status = of.iter().map(|(_, of)| of.source.status().feed);
+    let downs = status.map(|feed| Some(feed?.monitored?.downs));
+    let sources: Vec<FlapSource<'_>> = (of.iter().zip(&readers).zip(&tables).zip(downs))
+        .map(|((((name, _), reader), tables), downs)| FlapSource {
+            name,
+            tables,
+            reader,
+            downs,
+        })
+        .collect();
+    let now = whole.source.now_millis();
+    let mut told = Vec::new();
+    let rows = times.alone(|| view::route_flaps(question, &sources, names, now, &mut told))?;
+    let mut out = out;
+    out.write_all(&told).map_err(AnswerError::from)?;
+    Ok(rows)
 }
 
 /// Answers why packets go where they go, from all owners at one moment.

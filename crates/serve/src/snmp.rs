@@ -6,6 +6,7 @@
 //! - `clock`: how long the agent is up.
 //! - `contexts`, `samples`, `history`: what is answered from.
 //! - `subagent`, `subtrees`: AgentX behind another agent.
+//! - `master`: AgentX subagents attach to us.
 //! - `notify`, `outbox`, `teller`: what happened, to those who want to know.
 //! - `state`, `users`: engine id, boots, keys.
 //! - [`command`]: `fingerpost snmp …`.
@@ -21,6 +22,7 @@ mod fair;
 mod hex;
 mod history;
 mod listener;
+mod master;
 mod notify;
 mod outbox;
 mod put_off;
@@ -37,7 +39,7 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use anyhow::{Context, Result};
-use mib::System;
+use mib::{Module, System};
 use rustix::rand::{GetRandomFlags, getrandom};
 use snmp::Oid;
 use snmp::agent::Agent;
@@ -50,6 +52,7 @@ use clock::Clock;
 use config::Snmp;
 use contexts::{Facts, Source};
 use listener::{Listener, Shared};
+use master::{Callers, Door, Subagents};
 use notify::{Notifier, What};
 use socket::Socket;
 use subagent::Subagent;
@@ -60,6 +63,7 @@ use users::Users;
 pub struct BoundSockets {
     config: Snmp,
     sockets: Vec<Socket>,
+    door: Option<Door>,
     engine: Engine,
 }
 
@@ -84,8 +88,15 @@ impl BoundSockets {
             engine: Engine::start(config)?,
             config: config.clone(),
             sockets,
+            door: open_door(config),
         })
     }
+}
+
+/// The socket for AgentX subagents, where it is wanted and can be had.
+fn open_door(config: &Snmp) -> Option<Door> {
+    let opened = Door::open(&config.agentx_master()?);
+    opened.map_err(|error| tracing::warn!("{error:#}")).ok()
 }
 
 fn bind(address: SocketAddr) -> Option<Socket> {
@@ -243,6 +254,7 @@ fn facts(config: &Snmp, engine: &Engine) -> Facts {
         contact: config.contact.clone(),
         name: config.name.clone().unwrap_or(name),
         location: config.location.clone(),
+        ..System::default()
     };
     Facts {
         system,
@@ -292,6 +304,8 @@ pub struct Service {
     notifier: Notifier,
     listeners: Vec<Listener>,
     subagent: Option<Arc<Subagent>>,
+    /// Subagents of ours.
+    subagents: Option<Subagents>,
     gauge: Gauge,
 }
 
@@ -301,6 +315,7 @@ impl Service {
         let BoundSockets {
             config,
             sockets,
+            door,
             engine,
         } = sockets;
         let clock = Clock::start();
@@ -316,6 +331,7 @@ impl Service {
             notifier,
             listeners: Vec::new(),
             subagent: None,
+            subagents: None,
             gauge,
             config: Snmp {
                 // Not yet: the first reload finds them new.
@@ -331,6 +347,7 @@ impl Service {
         let start = service.engine.first_since_boot();
         service.notifier.sender().started(start);
         service.look_for_master(&config);
+        service.take_subagents(door, &config);
         service.config = config;
         service.show();
         Ok(service)
@@ -357,6 +374,45 @@ impl Service {
         self.notifier.set_subagent(self.subagent.clone());
     }
 
+    /// Takes subagents in at a door from now on, or none.
+    fn take_subagents(&mut self, door: Option<Door>, config: &Snmp) {
+        let wanted = door.zip(config.agentx_master());
+        let started = wanted.map(|(door, master)| {
+            let path = master.path.display().to_string();
+            Subagents::start(door, path, master.timeout, self.callers())
+        });
+        let started = started.and_then(|started| {
+            let started = started.map_err(|error| tracing::warn!("{error:#}"));
+            started.ok()
+        });
+        let handle = started.as_ref().map(|subagents| subagents.handle().clone());
+        self.shared.set_subagents(handle);
+        self.subagents = started;
+    }
+
+    fn callers(&self) -> Callers {
+        let source = self.source.clone();
+        let (modules, clock) = (self.source.clone(), self.source.clone());
+        let sender = self.notifier.sender().clone();
+        Callers {
+            answers: Arc::clone(&self.shared) as Arc<dyn master::Answers>,
+            up_time: Box::new(move || source.up_time()),
+            told: Box::new(move |mut told| {
+                told.up_time.get_or_insert_with(|| clock.up_time());
+                sender.relay(told);
+            }),
+            capabilities: Box::new(move |capabilities| {
+                let shown = capabilities.iter().filter(|one| one.context.is_empty());
+                let shown = shown.map(|one| Module {
+                    id: one.id.clone(),
+                    description: one.description.clone(),
+                    up_time: one.up_time,
+                });
+                modules.set_modules(shown.collect());
+            }),
+        }
+    }
+
     fn tell_targets(&self, config: &Snmp) {
         self.notifier.set_targets(config);
     }
@@ -367,6 +423,7 @@ impl Service {
             listening: self.listeners.iter().map(Listener::address).collect(),
             version_3: self.engine.state.as_ref().err().cloned(),
             subagent: self.subagent.clone(),
+            subagents: self.subagents.as_ref().map(|one| one.handle().clone()),
             notifier: self.notifier.counts(),
         }));
     }
@@ -398,6 +455,11 @@ impl Service {
         }
         self.tell_targets(config);
         self.look_for_master(config);
+        if config.agentx_master() != self.config.agentx_master() {
+            // The old socket goes first: it may have the same path.
+            self.take_subagents(None, config);
+            self.take_subagents(open_door(config), config);
+        }
         self.config = config.clone();
         self.show();
         Ok(())
@@ -410,6 +472,8 @@ impl Drop for Service {
         // not hold the mirrors any longer.
         self.gauge.set(None);
         self.listeners.clear();
+        self.shared.set_subagents(None);
+        self.subagents = None;
         self.source
             .set_namespaces(std::iter::empty(), self.notifier.sender());
     }
@@ -425,6 +489,7 @@ struct Parts {
     listening: Vec<SocketAddr>,
     version_3: Option<String>,
     subagent: Option<Arc<Subagent>>,
+    subagents: Option<master::Handle>,
     notifier: notify::Counts,
 }
 
@@ -452,6 +517,7 @@ impl Gauge {
             unsent: parts.shared.unsent(),
             old: parts.shared.old(),
             agentx: parts.subagent.as_ref().map(|subagent| subagent.status()),
+            agentx_master: parts.subagents.as_ref().map(master::Handle::status),
             notifications: parts.notifier.sent(),
             notifications_acknowledged: parts.notifier.acknowledged(),
             notifications_given_up: parts.notifier.given_up(),

@@ -92,6 +92,8 @@ pub struct SnmpStatus {
     pub old: u64,
     /// The AgentX master, where one is configured.
     pub agentx: Option<AgentxStatus>,
+    /// What AgentX subagents find, where they may attach.
+    pub agentx_master: Option<AgentxMasterStatus>,
     /// Notifications sent to targets.
     pub notifications: u64,
     /// Informs that were acknowledged.
@@ -105,6 +107,57 @@ pub struct SnmpStatus {
     pub notifications_waiting: u64,
     /// Notifications dropped.
     pub notifications_dropped: u64,
+}
+
+/// How we are as an AgentX master.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct AgentxMasterStatus {
+    /// The socket that subagents connect to.
+    pub path: String,
+    /// Connections of subagents.
+    pub connections: u64,
+    /// Sessions with them.
+    pub sessions: Vec<SubagentStatus>,
+    /// Connections that were cut for what they sent or did not send.
+    pub cut: u64,
+    /// Connections that were refused: there were too many.
+    pub refused_connections: u64,
+    /// Requests that wait for subagents.
+    pub waiting: u64,
+    /// Requests that were dropped because too many waited.
+    pub dropped: u64,
+    /// Why the last subagent was cut, in words.
+    pub last_trouble: Option<String>,
+}
+
+/// How a session with a subagent is.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct SubagentStatus {
+    /// What it says it is.
+    pub description: String,
+    /// Its process.
+    pub pid: u32,
+    /// Its user.
+    pub uid: u32,
+    /// Subtrees that it registered.
+    pub subtrees: u64,
+    /// Milliseconds for which it has answered nothing, where it stalls.
+    pub stalled_millis: Option<u64>,
+    /// Questions that it was asked.
+    pub questions: u64,
+    /// Questions that it answered by rows.
+    pub answered: u64,
+    /// Questions that it answered by an error.
+    pub refused: u64,
+    /// Questions that it did not answer in time.
+    pub timed_out: u64,
+    /// Questions that were not put to it, because it stalls or too many
+    /// wait.
+    pub not_asked: u64,
+    /// Rows that it answered.
+    pub rows: u64,
+    /// Notifications that it sent.
+    pub notifications: u64,
 }
 
 /// How we are with the AgentX master.
@@ -436,6 +489,9 @@ impl SnmpStatus {
             self.notifications_given_up,
             self.notifications_dropped
         )?;
+        if let Some(master) = &self.agentx_master {
+            master.write(out)?;
+        }
         let Some(agentx) = &self.agentx else {
             return Ok(());
         };
@@ -462,8 +518,57 @@ impl SnmpStatus {
             .map(|why| format!("SNMP version 3 is off: {why}"));
         let agentx = self.agentx.as_ref();
         let trouble = agentx.and_then(|agentx| agentx.last_trouble.as_ref());
+        let master = self.agentx_master.as_ref();
+        let cut = master.and_then(|master| master.last_trouble.as_ref());
         off.into_iter()
             .chain(trouble.map(|trouble| format!("AgentX: {trouble}")))
+            .chain(cut.map(|cut| format!("AgentX: {cut}")))
+            .chain(master.into_iter().flat_map(AgentxMasterStatus::stalled))
+    }
+}
+
+impl AgentxMasterStatus {
+    fn write(&self, out: &mut impl Write) -> io::Result<()> {
+        writeln!(
+            out,
+            "AgentX master at {}: {} subagents, {} sessions, {} cut, {} refused; {} requests \
+             wait, {} dropped",
+            self.path,
+            self.connections,
+            self.sessions.len(),
+            self.cut,
+            self.refused_connections,
+            self.waiting,
+            self.dropped
+        )?;
+        self.sessions.iter().try_for_each(|one| {
+            writeln!(
+                out,
+                "  {} (process {}, user {}): {} subtrees, {} questions, {} rows, {} errors, {} \
+                 timed out, {} not asked; {} notifications",
+                one.description,
+                one.pid,
+                one.uid,
+                one.subtrees,
+                one.questions,
+                one.rows,
+                one.refused,
+                one.timed_out,
+                one.not_asked,
+                one.notifications
+            )
+        })
+    }
+
+    /// Those that answer nothing.
+    fn stalled(&self) -> impl Iterator<Item = String> {
+        self.sessions.iter().filter_map(|one| {
+            let secs = one.stalled_millis? / 1_000;
+            let (named, pid) = (&one.description, one.pid);
+            Some(format!(
+                "AgentX: the subagent `{named}` of process {pid} has answered nothing for {secs} s"
+            ))
+        })
     }
 }
 

@@ -78,6 +78,15 @@ pub trait Mib {
     fn column_end(&self, _name: &[u32]) -> Option<Name> {
         None
     }
+
+    /// How many objects the next walks are for, each at most: a hint.
+    fn expect(&self, _rows: usize) {}
+
+    /// Whether the last call could not tell all: a walk that ended had more
+    /// to tell, a name got no value. Then it is so no more.
+    fn fell_short(&self) -> bool {
+        false
+    }
 }
 
 /// The contexts of an agent (RFC 3411 §3.3.1) by name.

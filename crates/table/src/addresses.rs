@@ -7,7 +7,7 @@
 //! changed keeps its place; one that is made again, or becomes primary, gets
 //! a new one. (`docs/decisions/041`)
 
-use std::net::{IpAddr, Ipv4Addr};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::sync::Arc;
 
 use ipnet::IpNet;
@@ -43,7 +43,19 @@ pub struct Addresses {
     /// The row again, so that a walk by address does not look each up, and
     /// its ordinal.
     by_key: Ordered<AddressKey, (Arc<Address>, u64)>,
+    /// Prefixes of links, and of each the addresses.
+    by_prefix: Ordered<(u32, IpNet, IpAddr), u32>,
 }
+
+/// The prefix of an address: of the other end where there is one.
+fn prefix_of(row: &Address) -> (u32, IpNet, IpAddr) {
+    let prefix = IpNet::new(row.peer.unwrap_or(row.local), row.prefix_len);
+    let prefix = prefix.unwrap_or(row.local.into()).trunc();
+    (row.link, prefix, row.local)
+}
+
+/// Behind all addresses.
+const LAST: IpAddr = IpAddr::V6(Ipv6Addr::from_bits(u128::MAX));
 
 impl Addresses {
     /// Number of addresses. O(1).
@@ -147,6 +159,25 @@ impl Addresses {
             .take_while(move |row| net.contains(&row.local))
     }
 
+    /// The prefixes of links' addresses from one on (itself included), each
+    /// once, ordered by link, then as [`IpNet`] is; with an address that has
+    /// it. A seek of O(log n) a row, however many addresses share a prefix.
+    pub fn prefixes_from(
+        &self,
+        link: u32,
+        prefix: IpNet,
+    ) -> impl Iterator<Item = (u32, IpNet, &Arc<Address>)> {
+        let mut next = Some((link, prefix, IpAddr::V4(Ipv4Addr::UNSPECIFIED)));
+        std::iter::from_fn(move || {
+            let (at, _) = self.by_prefix.from(&next?).next()?;
+            let (link, prefix, local) = *at;
+            next = Some((link, prefix, LAST));
+            let is_meant = |row: &&Arc<Address>| prefix_of(row) == (link, prefix, local);
+            let row = self.by_address(local).find(is_meant)?;
+            Some((link, prefix, row))
+        })
+    }
+
     /// Whether an address beside this one was made at the same time, to
     /// what the kernel's clock can tell: if they were announced by turns,
     /// their order is not known. O(log n).
@@ -165,7 +196,10 @@ impl Addresses {
     /// Bytes of heap, rows included.
     pub fn heap_bytes(&self) -> usize {
         let row = size_of::<Address>() + 16 + 16;
-        self.by_place.heap_bytes() + self.by_key.heap_bytes() + self.len() * row
+        self.by_place.heap_bytes()
+            + self.by_key.heap_bytes()
+            + self.by_prefix.heap_bytes()
+            + self.len() * row
     }
 
     /// Puts a row as a listing tells it: a new one behind those of its
@@ -186,7 +220,9 @@ impl Addresses {
     pub(crate) fn remove(&mut self, key: &AddressKey) -> Option<Arc<Address>> {
         let place = self.place_of(key)?;
         self.by_key.remove(key);
-        self.by_place.remove(&place)
+        let old = self.by_place.remove(&place)?;
+        self.forget_prefix(&old);
+        Some(old)
     }
 
     /// Puts the addresses of a link in an order, as far as their classes
@@ -230,8 +266,25 @@ impl Addresses {
     /// Puts a row at a place; gives the one that stood there.
     fn put_at(&mut self, at: AddressPlace, row: Arc<Address>) -> Option<Arc<Address>> {
         let found = (Arc::clone(&row), at.ordinal);
-        self.by_key.insert(row.key(), found);
+        let prefix = prefix_of(&row);
+        if self.by_key.insert(row.key(), found).is_none() {
+            // An address may be there several times, with other peers.
+            let rows = self.by_prefix.get(&prefix).map_or(0, |rows| *rows);
+            self.by_prefix.insert(prefix, rows + 1);
+        }
         self.by_place.insert(at, row)
+    }
+
+    fn forget_prefix(&mut self, old: &Address) {
+        let prefix = prefix_of(old);
+        match self.by_prefix.get(&prefix) {
+            Some(&rows) if rows > 1 => {
+                self.by_prefix.insert(prefix, rows - 1);
+            }
+            _ => {
+                self.by_prefix.remove(&prefix);
+            }
+        }
     }
 
     /// The place behind all of a row's class.

@@ -1,11 +1,16 @@
 //! What changed, for those who watch.
 
+mod budget;
+mod flaps;
+
 use std::collections::{HashMap, VecDeque};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, PoisonError, Weak};
 use std::time::Duration;
 
 use ipnet::IpNet;
+
+use budget::Budget;
 
 use crate::row::address::Address;
 use crate::row::fdb::FdbEntry;
@@ -15,6 +20,7 @@ use crate::row::neighbour::Neighbour;
 use crate::row::nexthop::Nexthop;
 use crate::row::route::{OtherRoute, SharedRoute};
 use crate::row::rule::Rule;
+pub use flaps::{Flaps, RouteFlaps};
 
 /// A moment of the tables; grows by one with each commit that changed them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
@@ -205,10 +211,25 @@ impl Bell {
 /// The latest batches, shared between the writer and the watchers. Under
 /// the lock there is a push, a pop, or the clone of at most some hundred
 /// pointers to chunks; readers of snapshots never take it.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Log {
     kept: Mutex<Kept>,
     grown: Condvar,
+    /// Shared with other logs.
+    budget: &'static Budget,
+}
+
+impl Default for Log {
+    fn default() -> Self {
+        Self::within(&budget::OF_PROCESS)
+    }
+}
+
+impl Drop for Log {
+    fn drop(&mut self) {
+        let kept = self.kept.get_mut().unwrap_or_else(PoisonError::into_inner);
+        self.budget.moved(kept.bytes, 0);
+    }
 }
 
 #[derive(Debug, Default)]
@@ -248,12 +269,13 @@ impl Kept {
         }
     }
 
-    /// Takes out the oldest chunk if there are too many events.
-    fn pop(&mut self) -> Option<Arc<[Batch]>> {
-        if self.events <= MAX_EVENTS && self.bytes <= MAX_EVENT_BYTES {
+    /// Takes out the oldest chunk if there are too many events, or they take
+    /// more octets than are allowed. The newest batch stays.
+    fn pop(&mut self, allowed: usize) -> Option<Arc<[Batch]>> {
+        if self.events <= MAX_EVENTS && self.bytes <= allowed {
             return None;
         }
-        let oldest = self.closed.pop_front()?;
+        let oldest = self.closed.pop_front().or_else(|| self.older_half())?;
         self.events -= oldest.iter().map(|batch| batch.events.len()).sum::<usize>();
         self.bytes -= oldest.iter().map(|batch| batch.bytes).sum::<usize>();
         if let Some(last) = oldest.last() {
@@ -261,6 +283,15 @@ impl Kept {
             self.forgotten_at_millis = last.at_millis;
         }
         Some(oldest)
+    }
+
+    /// The older half of the batches in no chunk, but never the newest: for
+    /// whoever may keep little.
+    fn older_half(&mut self) -> Option<Arc<[Batch]>> {
+        let older = self.open.len() / 2;
+        let older: Vec<Batch> = self.open.drain(..older).collect();
+        self.open_events = self.open.iter().map(|batch| batch.events.len()).sum();
+        (!older.is_empty()).then(|| older.into())
     }
 
     /// Takes out all; nothing before a generation is known any more.
@@ -292,11 +323,21 @@ impl Kept {
 }
 
 impl Log {
+    /// An empty one that keeps within a bound with others.
+    fn within(budget: &'static Budget) -> Self {
+        Self {
+            kept: Mutex::default(),
+            grown: Condvar::new(),
+            budget,
+        }
+    }
+
     /// Appends a batch of a moment in milliseconds since the UNIX epoch;
     /// `None` stands for one too large to keep.
     pub(crate) fn push(&self, generation: Generation, at_millis: u64, batch: Option<Vec<Event>>) {
         let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
         kept.latest = generation;
+        let before = kept.bytes;
         let mut forgotten = (VecDeque::new(), Vec::new());
         match batch {
             Some(events) => kept.push(Batch {
@@ -307,9 +348,12 @@ impl Log {
             }),
             None => forgotten = kept.forget(generation, at_millis),
         }
-        while let Some(oldest) = kept.pop() {
+        self.budget.moved(before, kept.bytes);
+        let (before, allowed) = (kept.bytes, self.budget.allowed(kept.bytes));
+        while let Some(oldest) = kept.pop(allowed.min(MAX_EVENT_BYTES)) {
             forgotten.0.push_back(oldest);
         }
+        self.budget.moved(before, kept.bytes);
         let is_awaited = kept.waiting > 0;
         for bell in kept.bells.iter().filter_map(Weak::upgrade) {
             bell.ring();
@@ -487,6 +531,37 @@ mod tests {
         assert!(log.bytes() > MAX_EVENT_BYTES / 2);
         log.push(Generation(links as u64 + 1), 0, None);
         assert_eq!(log.bytes(), 0);
+    }
+
+    #[test]
+    fn many_logs_stay_within_one_bound_and_each_tells_its_newest() {
+        const MOST: usize = 1 << 20;
+        let budget: &'static Budget = Box::leak(Box::new(Budget::new(MOST)));
+        let logs: Vec<Log> = (0..40).map(|_| Log::within(budget)).collect();
+        let sum = || logs.iter().map(Log::bytes).sum::<usize>();
+        let newest = 2_000;
+        for at in 1..=newest {
+            for log in &logs {
+                log.push(Generation(at), 0, Some(events(3)));
+                assert!(sum() <= MOST + BATCH_BYTES * logs.len(), "{}", sum());
+            }
+        }
+        for log in &logs {
+            let told = generations(log.after(Generation(newest - 1), usize::MAX, Duration::ZERO));
+            assert_eq!(told, [newest]);
+            // Each has about what the others have.
+            assert!(log.bytes() > MOST / 41 / 4, "{}", log.bytes());
+        }
+        // One that goes leaves its part to the others, and one alone half.
+        let mut logs = logs;
+        logs.truncate(1);
+        for at in newest + 1..20_000 {
+            logs[0].push(Generation(at), 0, Some(events(3)));
+        }
+        let alone = logs[0].bytes();
+        assert!(alone <= MOST / 2 && alone > MOST / 4, "{alone}");
+        logs.clear();
+        assert_eq!(budget.allowed(0), MOST / 2);
     }
 
     #[test]

@@ -1,5 +1,6 @@
 //! The table of bridge and VXLAN forwarding entries.
 
+use std::cmp::Ordering;
 use std::sync::Arc;
 
 use crate::ordered::Ordered;
@@ -13,6 +14,38 @@ pub struct Fdb {
     by_link: Ordered<Arc<FdbKey>, Arc<FdbEntry>>,
     by_lladdr: Ordered<(LinkLayerAddress, Arc<FdbKey>), ()>,
     by_station: Ordered<Arc<Station>, Arc<FdbKey>>,
+    /// The stations that are in a VLAN again, in another order.
+    by_vlan: Ordered<ByVlan, Arc<FdbKey>>,
+}
+
+/// A station in a VLAN, by bridge, VLAN, address: the order of Q-BRIDGE-MIB.
+#[derive(Debug, Clone)]
+struct ByVlan(Arc<Station>);
+
+impl ByVlan {
+    fn order(&self) -> (u32, Option<u16>, &LinkLayerAddress) {
+        (self.0.master, self.0.vlan, &self.0.lladdr)
+    }
+}
+
+impl PartialEq for ByVlan {
+    fn eq(&self, other: &Self) -> bool {
+        self.order() == other.order()
+    }
+}
+
+impl Eq for ByVlan {}
+
+impl PartialOrd for ByVlan {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl Ord for ByVlan {
+    fn cmp(&self, other: &Self) -> Ordering {
+        self.order().cmp(&other.order())
+    }
 }
 
 impl Fdb {
@@ -35,6 +68,38 @@ impl Fdb {
     pub fn of_station(&self, station: &Station) -> Option<&Arc<FdbEntry>> {
         let key = self.by_station.get(&Arc::new(*station))?;
         self.by_link.get(key)
+    }
+
+    /// The bridge of the lowest index that has an entry. O(log n).
+    pub fn first_bridge(&self) -> Option<u32> {
+        let (station, _) = self.by_station.iter().next()?;
+        Some(station.master)
+    }
+
+    /// The entries of a bridge from a station on (itself included), ordered
+    /// by address, then VLAN. A seek, then O(log n) a row.
+    pub fn stations_from<'a>(
+        &'a self,
+        station: &Station,
+    ) -> impl Iterator<Item = &'a Arc<FdbEntry>> + use<'a> {
+        let master = station.master;
+        self.by_station
+            .from(&Arc::new(*station))
+            .take_while(move |(at, _)| at.master == master)
+            .filter_map(|(_, key)| self.by_link.get(key))
+    }
+
+    /// The entries of a bridge that are in a VLAN, from a station on (itself
+    /// included), ordered by VLAN, then address. A seek, then O(log n) a row.
+    pub fn vlan_stations_from<'a>(
+        &'a self,
+        station: &Station,
+    ) -> impl Iterator<Item = &'a Arc<FdbEntry>> + use<'a> {
+        let master = station.master;
+        self.by_vlan
+            .from(&ByVlan(Arc::new(*station)))
+            .take_while(move |(at, _)| at.0.master == master)
+            .filter_map(|(_, key)| self.by_link.get(key))
     }
 
     /// All, ordered by port.
@@ -60,7 +125,7 @@ impl Fdb {
 
     /// All from a key on (itself included), ordered by port. A seek, then
     /// O(1) a row.
-    pub fn from(&self, key: &FdbKey) -> impl Iterator<Item = &Arc<FdbEntry>> {
+    pub fn from<'a>(&'a self, key: &FdbKey) -> impl Iterator<Item = &'a Arc<FdbEntry>> + use<'a> {
         self.by_link.from(&Arc::new(*key)).map(|(_, row)| row)
     }
 
@@ -84,6 +149,7 @@ impl Fdb {
         self.by_link.heap_bytes()
             + self.by_lladdr.heap_bytes()
             + self.by_station.heap_bytes()
+            + self.by_vlan.heap_bytes()
             + self.len() * row
             + stations
     }
@@ -102,7 +168,12 @@ impl Fdb {
             }
         }
         if let Some(station) = row.station() {
-            self.by_station.insert(Arc::new(station), key);
+            let station = Arc::new(station);
+            if station.vlan.is_some() {
+                let in_vlan = ByVlan(Arc::clone(&station));
+                self.by_vlan.insert(in_vlan, Arc::clone(&key));
+            }
+            self.by_station.insert(station, key);
         }
         old
     }
@@ -117,7 +188,9 @@ impl Fdb {
 
     fn forget_station(&mut self, old: &FdbEntry) {
         if let Some(station) = old.station() {
-            self.by_station.remove(&Arc::new(station));
+            let station = Arc::new(station);
+            self.by_station.remove(&station);
+            self.by_vlan.remove(&ByVlan(station));
         }
     }
 }
@@ -206,6 +279,43 @@ mod tests {
         ];
         writer.commit(all.map(Change::PutFdb)).unwrap();
         assert_eq!(rows(&writer).len(), 4);
+    }
+
+    #[test]
+    fn stations_are_walked_by_address_and_by_vlan() {
+        let mut writer = Writer::default();
+        let at = |last: u8, vlan| FdbEntry {
+            lladdr: LinkLayerAddress::new(&[2, 0, 0, 0, 0, last]).unwrap(),
+            vlan,
+            ..entry(2, Some(9), None)
+        };
+        let all = [
+            at(1, Some(7)),
+            at(1, Some(5)),
+            at(2, Some(5)),
+            at(3, None),
+            entry(4, Some(8), None),
+        ];
+        writer.commit(all.map(Change::PutFdb)).unwrap();
+        let from = Station {
+            master: 9,
+            lladdr: LinkLayerAddress::NONE,
+            vlan: None,
+        };
+        let told = |row: &Arc<FdbEntry>| (row.lladdr.octets()[5], row.vlan);
+        let fdb = &writer.tables().fdb;
+        let by_address: Vec<_> = fdb.stations_from(&from).map(told).collect();
+        assert_eq!(
+            by_address,
+            [(1, Some(5)), (1, Some(7)), (2, Some(5)), (3, None)]
+        );
+        let by_vlan: Vec<_> = fdb.vlan_stations_from(&from).map(told).collect();
+        assert_eq!(by_vlan, [(1, Some(5)), (2, Some(5)), (1, Some(7))]);
+        writer
+            .commit([Change::DeleteFdb(at(1, Some(5)).key())])
+            .unwrap();
+        let fdb = &writer.tables().fdb;
+        assert_eq!(fdb.vlan_stations_from(&from).count(), 2);
     }
 
     #[test]

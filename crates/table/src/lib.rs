@@ -19,6 +19,7 @@ mod cost;
 mod event;
 mod family;
 mod fdb;
+mod host;
 mod links;
 mod lookup;
 mod monitored;
@@ -43,10 +44,12 @@ mod writer;
 pub use addresses::{AddressPlace, Addresses};
 pub use cost::touched;
 pub use event::{
-    Bell, Changed, Event, Events, Generation, Operation, RouteChanges, RouteHistory, Row,
+    Bell, Changed, Event, Events, Flaps, Generation, Operation, RouteChanges, RouteFlaps,
+    RouteHistory, Row,
 };
 pub use family::{AF_INET, AF_INET6};
 pub use fdb::Fdb;
+pub use host::Host;
 pub use links::Links;
 pub use lookup::{Decision, NoRoute, Open, Packet};
 pub use monitored::{MonitoredPeer, MonitoredRouter, PeerEvent};
@@ -59,19 +62,26 @@ pub use routes::{
 };
 pub use row::address::{Address, AddressKey};
 pub use row::attributes::RawAttributes;
+pub use row::bridge_vlan::BridgeVlan;
 pub use row::counters::{IpCounters, IpPlace, IpSettings, LinkCounters, NeighbourAges};
 pub use row::encap::{Encap, Tunnel};
 pub use row::fdb::{FdbEntry, FdbKey, FdbRemote, Station};
+pub use row::ip_interface::{IpInterface, NeighbourTimes};
 pub use row::link::{KindData, Link, PortData};
 pub use row::link_layer_address::LinkLayerAddress;
+pub use row::machine::{FileSystem, Machine, Memory, Processor, ProcessorTimes, Product};
 pub use row::neighbour::{Neighbour, NeighbourKey};
 pub use row::nexthop::{GroupMember, Nexthop, Resilient};
 pub use row::path_attributes::{AsPath, PathAttributes, Segment};
+pub use row::protocol_counters::{
+    IcmpCounters, IcmpType, ProtocolCounters, TcpCounters, UdpCounters,
+};
 pub use row::route::{
     NextHop, NextHops, OtherRoute, OtherRouteKey, Route, RouteBody, RouteRef, SharedRoute,
 };
 pub use row::route_metrics::{Metric, RouteMetrics};
 pub use row::rule::{RareMatch, Rule};
+pub use row::socket::{Endpoint, Reach, Socket, Sockets};
 pub use rules::{RuleKey, Rules};
 pub use sample::{CountedAlone, NeighbourSample, Sample};
 pub use samples::{Fresh, LinkRanges, Sampled, Samples};
@@ -81,5 +91,5 @@ pub use status::{FeedStatus, Phase, Status};
 
 pub use writer::{
     Change, Feeder, Feeders, JoinError, KERNEL, Limits, MAX_FEEDERS, Owner, Reader, Refused,
-    Routing, TableFull, Tables, Writer,
+    Routing, TableFull, Tables, Unconfirmed, Writer,
 };

@@ -169,6 +169,8 @@ fn names(link: &Link) -> impl Iterator<Item = &Box<str>> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::row::link::KindData;
+    use crate::row::link::vxlan::Vxlan;
 
     fn link(index: u32, name: &str, alt: &[&str], master: Option<u32>) -> Arc<Link> {
         Arc::new(Link {
@@ -211,6 +213,18 @@ mod tests {
         links.put(over(4, "veth", 1));
         let above = |links: &Links| links.on_top_of(1).map(|l| l.index).collect::<Vec<_>>();
         assert_eq!(above(&links), [2, 3]);
+        links.put(Arc::new(Link {
+            index: 5,
+            name: "vx5".into(),
+            kind: Some("vxlan".into()),
+            kind_data: KindData::Vxlan(Box::new(Vxlan {
+                link: Some(1),
+                ..Vxlan::default()
+            })),
+            ..Link::default()
+        }));
+        assert_eq!(above(&links), [2, 3, 5], "by its settings");
+        links.remove(5);
         links.put(over(3, "vlan", 4));
         links.remove(2);
         assert_eq!((above(&links), links.on_top_of(4).count()), (vec![], 1));

@@ -343,9 +343,14 @@ impl<'a> Lookup<'a> {
         if self.tables.has_merged_tables() {
             return self.link_of_own(from).is_some();
         }
+        // Marks count with `src_valid_mark` alone.
         let packet = Packet {
             destination: from.into(),
             source: Some(self.packet.destination),
+            iif: None,
+            mark: 0,
+            source_port: self.packet.destination_port,
+            destination_port: self.packet.source_port,
             ..self.packet
         };
         let back = Lookup { packet, ..*self };
@@ -457,11 +462,11 @@ impl<'a> Lookup<'a> {
             || v4 && kind == kind::MULTICAST && route.prefix.prefix_len() < 4;
         let source = self.source_by(&route, hops.first());
         for hop in &mut hops {
-            // Nor through one that is the host itself.
-            let out = self.link(hop.link);
-            let is_here = |gateway: &IpAddr| {
-                let over_loopback = out.is_some_and(|out| out.flags & link::flag::LOOPBACK != 0);
-                over_loopback || self.tables.is_own_address(*gateway)
+            // Nor through one that is the host itself, by an address or by a
+            // prefix that is local as a whole (`fib_check_nh_v4_gw`).
+            let is_here = |gateway: &IpAddr| match gateway {
+                IpAddr::V4(gateway) => self.link_of_own(*gateway).is_some(),
+                IpAddr::V6(_) => self.tables.is_own_address(*gateway),
             };
             let own = hop
                 .gateway

@@ -7,16 +7,21 @@
 
 pub mod address;
 pub mod attributes;
+pub mod bridge_vlan;
 pub mod counters;
 pub mod encap;
 pub mod fdb;
 pub(crate) mod heap_bytes;
+pub mod ip_interface;
 pub mod link;
 pub mod link_layer_address;
+pub mod machine;
 pub mod neighbour;
 pub mod nexthop;
 pub mod path_attributes;
+pub mod protocol_counters;
 pub mod route;
 pub mod route_metrics;
 pub mod rule;
 pub mod segments;
+pub mod socket;

@@ -29,16 +29,31 @@ pub enum Sampled {
     Neighbours,
     /// Forwarding entries that were not announced.
     Fdb,
+    /// Sockets of TCP and UDP.
+    Sockets,
+    /// The machine: load, memory, processors, file systems.
+    Machine,
+    /// How IP is set on links.
+    IpInterfaces,
+    /// VLANs of bridges.
+    BridgeVlans,
 }
+
+/// How many kinds there are.
+const KINDS: usize = Sampled::ALL.len();
 
 impl Sampled {
     /// All of them.
-    pub const ALL: [Self; 5] = [
+    pub const ALL: [Self; 9] = [
         Self::Links,
         Self::Counters,
         Self::Addresses,
         Self::Neighbours,
         Self::Fdb,
+        Self::Sockets,
+        Self::Machine,
+        Self::IpInterfaces,
+        Self::BridgeVlans,
     ];
 }
 
@@ -56,7 +71,7 @@ struct Shared {
 
 #[derive(Debug, Default)]
 struct State {
-    kinds: [Kind; 5],
+    kinds: [Kind; KINDS],
     /// Links whose counters somebody reads.
     links: LinkRanges,
     /// Tells those who wait apart.

@@ -8,7 +8,8 @@ use std::time::Duration;
 use ipnet::IpNet;
 use memory::Published;
 
-use crate::event::{Bell, Event, Events, Generation, Log, RouteChanges, RouteHistory};
+use crate::event::{Bell, Event, Events, Generation, Log, RouteChanges, RouteFlaps, RouteHistory};
+use crate::host::Host;
 use crate::route_bodies::Interner;
 use crate::routes::RouteLoad;
 use crate::row::counters::{IpCounters, IpPlace, IpSettings, LinkCounters};
@@ -31,6 +32,7 @@ pub use limits::{Limits, Refused, TableFull};
 pub(crate) use owners::Owners;
 pub use owners::{JoinError, KERNEL, MAX_FEEDERS, Owner};
 use owners::{Registry, locked};
+pub use stale::Unconfirmed;
 pub use tables::{Routing, Tables};
 
 /// Changes the tables. There is one.
@@ -113,6 +115,16 @@ impl Reader {
     /// O(events kept), some ten milliseconds at most: for questions.
     pub fn route_changes(&self) -> RouteChanges {
         self.shared.log.route_changes()
+    }
+
+    /// How often routes changed since a moment (milliseconds since the UNIX
+    /// epoch), as far back as events are kept. O(events kept).
+    pub fn route_flaps(
+        &self,
+        since_millis: u64,
+        is_wanted: &dyn Fn(u32, IpNet) -> bool,
+    ) -> RouteFlaps {
+        self.shared.log.route_flaps(since_millis, is_wanted)
     }
 
     /// How the routes of a prefix in a table changed, with so many of the
@@ -267,6 +279,13 @@ impl Writer {
         self.publish_samples();
     }
 
+    /// Publishes what the host tells beside its tables, without a new
+    /// generation: `change` is given what was published last.
+    pub fn publish_host(&mut self, change: impl FnOnce(&mut Host)) {
+        change(&mut self.tables.host);
+        self.publish_samples();
+    }
+
     /// Where the route stands that equals this one, body and all, so that
     /// another can take its place ([`Placement::At`](crate::Placement::At)). O(log n).
     pub fn ordinal_of(&self, route: &SharedRoute) -> Option<u32> {
@@ -304,6 +323,7 @@ impl Writer {
         seen.ip_counters = Arc::clone(&self.tables.ip_counters);
         seen.ip_settings = self.tables.ip_settings;
         seen.refused = self.tables.refused;
+        seen.host = self.tables.host.clone();
         seen.neighbour_samples = Arc::clone(&self.tables.neighbour_samples);
         self.shared.published.store(seen);
         drop(registry);
@@ -382,7 +402,9 @@ impl Tables {
     /// (`AF_INET`, `AF_INET6`): it is not dead, and its link is usable.
     pub fn is_usable(&self, hop: &NextHop, family: u8) -> bool {
         let link = self.named_links().get(hop.link);
-        hop.flags & hop_flag::DEAD == 0 && link.is_none_or(|link| link.is_usable(family))
+        let is_unmarked = hop.flags & hop_flag::UNMARKED != 0;
+        hop.flags & hop_flag::DEAD == 0
+            && link.is_none_or(|link| link.is_usable(family) || is_unmarked && link.is_up())
     }
 
     /// Whether an address is one of the host's own.

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use table::row::address::flag;
 use table::{AF_INET, AF_INET6, Address, Link};
 
+use crate::brief;
 use crate::column::Column;
 use crate::context::View;
 use crate::fields::{Value, Visit, push_name, push_plain};
@@ -182,7 +183,7 @@ fn push_lifetime(out: &mut Vec<u8>, secs: u64) {
 }
 
 fn head_of(view: &View<'_>) -> HeadOf {
-    if view.family == Some(AF_INET6) {
+    if view.family == Some(AF_INET6) && !view.of_one_link {
         HeadOf::Ipv6Addresses
     } else {
         HeadOf::Addresses
@@ -193,7 +194,7 @@ impl Show for OnLink<'_> {
     fn fields(&self, view: &View<'_>, visit: &mut impl Visit) {
         link::head_fields(self.link, head_of(view), view, visit);
         if view.family.is_none() {
-            link::layer_fields(self.link, visit);
+            link::layer_fields(self.link, view, visit);
         }
         if view.details {
             link::detail_fields(self.link, head_of(view), view, visit);
@@ -201,7 +202,6 @@ impl Show for OnLink<'_> {
         if let Some(alias) = self.link.alias.as_ref().filter(|_| view.details) {
             visit.value("ifalias", Value::Text(alias));
         }
-        link::counter_fields(self.link, view, visit);
         if head_of(view) != HeadOf::Ipv6Addresses {
             link::alt_name_fields(self.link, visit);
         }
@@ -212,14 +212,20 @@ impl Show for OnLink<'_> {
             visit.end_item();
         }
         visit.end_list();
+        link::counter_fields(self.link, view, visit);
     }
 
     fn text(&self, view: &View<'_>, out: &mut Vec<u8>) {
-        if view.oneline {
+        if view.brief {
+            return brief::addresses(self.link, self.addresses, view, out);
+        }
+        if view.lines_of_addresses() {
             for address in self.addresses {
-                push_u64(out, self.link.index.into());
-                out.extend_from_slice(b": ");
-                out.extend_from_slice(self.link.name.as_bytes());
+                if view.oneline {
+                    push_u64(out, self.link.index.into());
+                    out.extend_from_slice(b": ");
+                    out.extend_from_slice(self.link.name.as_bytes());
+                }
                 text(address, view, out);
             }
             return;

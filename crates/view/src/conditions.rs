@@ -356,6 +356,78 @@ pub static FILTERS: &[Word<Filter>] = &[
             Ok(())
         },
     ),
+    switch("permanent", &["permanent"], &[Addr], "That stay", |f, _| {
+        f.flags.push("permanent".to_owned());
+        Ok(())
+    }),
+    switch(
+        "dynamic",
+        &["dynamic"],
+        &[Addr],
+        "With a lifetime",
+        |f, _| {
+            f.flags.push("dynamic".to_owned());
+            Ok(())
+        },
+    ),
+    switch(
+        "secondary",
+        &["secondary", "temporary"],
+        &[Addr],
+        "Behind another of their prefix; of IPv6: temporary ones",
+        |f, _| {
+            f.flags.push("secondary".to_owned());
+            Ok(())
+        },
+    ),
+    switch(
+        "primary",
+        &["primary"],
+        &[Addr],
+        "The first of their prefix",
+        |f, _| {
+            f.flags.push("primary".to_owned());
+            Ok(())
+        },
+    ),
+    switch(
+        "deprecated",
+        &["deprecated"],
+        &[Addr],
+        "That are no more preferred",
+        |f, _| {
+            f.flags.push("deprecated".to_owned());
+            Ok(())
+        },
+    ),
+    switch(
+        "tentative",
+        &["tentative"],
+        &[Addr],
+        "Not yet known to be unique",
+        |f, _| {
+            f.flags.push("tentative".to_owned());
+            Ok(())
+        },
+    ),
+    switch(
+        "dadfailed",
+        &["dadfailed"],
+        &[Addr],
+        "That another host has as well",
+        |f, _| {
+            f.flags.push("dadfailed".to_owned());
+            Ok(())
+        },
+    ),
+    flag(
+        "label",
+        "PATTERN",
+        &["label"],
+        &[Addr],
+        "Whose label matches: * ? [a-z]",
+        |f, v| set(&mut f.label, values::name(v)),
+    ),
     flag("vlan", "ID", &["vlan"], &[Fdb], "Of this VLAN", |f, v| {
         set(&mut f.vlan, values::vlan(v))
     }),

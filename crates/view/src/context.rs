@@ -44,6 +44,13 @@ pub(crate) struct View<'a> {
     pub details: bool,
     pub statistics: bool,
     pub oneline: bool,
+    pub brief: bool,
+    pub numeric: bool,
+    /// One link is asked for by name, which `ip` asks the kernel for by
+    /// itself.
+    pub of_one_link: bool,
+    /// Addresses are picked by their label: `ip` leaves out their links.
+    pub by_label: bool,
     pub hidden: Hidden,
     /// For addresses: of which family only.
     pub family: Option<u8>,
@@ -61,10 +68,17 @@ impl<'a> View<'a> {
             links: context.links,
             tables: context.tables,
             now_millis: context.now_millis,
-            names: context.names,
+            names: match output.numeric {
+                true => &words::NUMBERS,
+                false => context.names,
+            },
             details: output.details,
             statistics: output.statistics,
             oneline: output.oneline,
+            brief: output.brief,
+            numeric: output.numeric,
+            by_label: false,
+            of_one_link: false,
             hidden,
             family: None,
             met: Default::default(),
@@ -92,6 +106,11 @@ impl<'a> View<'a> {
             .map_or(Name::Link(index), |link| Name::Known(&link.name))
     }
 
+    /// Whether addresses are lines by themselves, without their link's.
+    pub(crate) fn lines_of_addresses(&self) -> bool {
+        (self.oneline || self.by_label) && !self.brief
+    }
+
     /// What ends a line inside a row: `\` in one-line mode.
     pub(crate) fn line_break(&self) -> u8 {
         if self.oneline { b'\\' } else { b'\n' }
@@ -110,7 +129,8 @@ pub(crate) fn hidden(question: &Question) -> Hidden {
     Hidden {
         dev: filter.dev.is_some()
             && matches!(question.object, Object::Neigh | Object::Route | Object::Fdb),
-        table: route && filter.table.as_deref().is_some_and(|table| table != "all"),
+        // Without a word it is `main`.
+        table: route && !matches!(filter.table.as_deref(), Some("all" | "0" | "unspec")),
         protocol: route && filter.proto.is_some(),
         scope: route && filter.scope.is_some(),
         source: route && filter.src.is_some(),

@@ -12,6 +12,7 @@
 //! - [`route_get`]: which route a packet would take.
 //! - [`RouteDiff`], [`RouteDiffWatch`]: where the routes of two sources differ.
 //! - [`route_why`]: what each source knows of a prefix, and what packets do.
+//! - [`route_flaps`](mod@route_flaps): which routes changed how often.
 //! - [`event`], [`Watch`]: changes as lines of JSON.
 //! - [`arp`], [`ifconfig`]: rows as the tools of those names show them.
 //! - [`plot`]: costs over sizes as a picture.
@@ -21,6 +22,7 @@ mod address;
 mod answer;
 mod answer_error;
 pub mod arp;
+mod brief;
 mod column;
 mod columns;
 pub mod conditions;
@@ -44,6 +46,7 @@ pub mod question;
 mod route;
 mod route_diff;
 mod route_encap;
+pub mod route_flaps;
 mod route_get;
 mod route_match;
 mod route_metrics;
@@ -65,8 +68,9 @@ pub use plan::KernelFilter;
 pub use printer::Printer;
 pub use question::{Filter, Format, Object, Output, Question};
 pub use route_diff::{RouteDiff, RouteDiffQuestion, RouteDiffWatch, Side};
+pub use route_flaps::{FlapSource, RouteFlapsQuestion, route_flaps};
 pub use route_get::{RouteAnswer, RouteQuestion, link_of, route_get, route_got};
 pub use route_why::{RouteWhyQuestion, WhySource, route_why};
-pub use selection::BadQuestion;
+pub use selection::{BadQuestion, Selection, address_flag, states_of};
 pub use walk::{Bounds, Position, Walk};
 pub use words::{NameFile, Names};

@@ -6,6 +6,7 @@ use std::net::IpAddr;
 use table::row::link::{flag, hardware};
 use table::{Link, LinkCounters, LinkLayerAddress};
 
+use crate::brief;
 use crate::column::Column;
 use crate::context::View;
 use crate::fields::{Value, Visit, push_name, push_plain};
@@ -35,6 +36,7 @@ pub(crate) const COLUMNS: &[Column] = &[
     Column::any("broadcast"),
     Column::any("permaddr"),
     Column::number("link_netnsid"),
+    Column::any("proto_down").rare(),
     Column::number("promiscuity"),
     Column::number("allmulti").rare(),
     Column::number("min_mtu"),
@@ -245,8 +247,8 @@ fn link_mode(link: &Link) -> Value<'static> {
 }
 
 /// Type and addresses of the link layer.
-pub(crate) fn layer_fields(link: &Link, visit: &mut impl Visit) {
-    visit.value("link_type", link_type(link));
+pub(crate) fn layer_fields(link: &Link, view: &View<'_>, visit: &mut impl Visit) {
+    visit.value("link_type", link_type(link, view));
     if !link.address.is_none() {
         visit.value("address", lladdr_value(link.hardware, &link.address));
     }
@@ -262,10 +264,14 @@ pub(crate) fn layer_fields(link: &Link, visit: &mut impl Visit) {
     if let Some(id) = link.lower_netns_id {
         visit.value("link_netnsid", Value::Signed(id.into()));
     }
+    if link.proto_down {
+        visit.value("proto_down", Value::True);
+    }
 }
 
-fn link_type(link: &Link) -> Value<'static> {
-    hardware_name(link.hardware).map_or(Value::Number(link.hardware.into()), Value::Text)
+fn link_type(link: &Link, view: &View<'_>) -> Value<'static> {
+    let name = hardware_name(link.hardware).filter(|_| !view.numeric);
+    name.map_or(Value::Number(link.hardware.into()), Value::Text)
 }
 
 /// How IPv6 makes addresses of its own: `ip link` alone tells it.
@@ -396,7 +402,7 @@ fn direction_fields(
 impl Show for Link {
     fn fields(&self, view: &View<'_>, visit: &mut impl Visit) {
         head_fields(self, HeadOf::Link, view, visit);
-        layer_fields(self, visit);
+        layer_fields(self, view, visit);
         if view.details {
             detail_fields(self, HeadOf::Link, view, visit);
         }
@@ -408,6 +414,9 @@ impl Show for Link {
     }
 
     fn text(&self, view: &View<'_>, out: &mut Vec<u8>) {
+        if view.brief {
+            return brief::link(self, view, out);
+        }
         head_text(self, HeadOf::Link, view, out);
         layer_text(self, view, out);
         if view.details {
@@ -439,6 +448,15 @@ fn pair(out: &mut Vec<u8>, key: &str, value: Value<'_>) {
 pub(crate) fn head_text(link: &Link, of: HeadOf, view: &View<'_>, out: &mut Vec<u8>) {
     push_u64(out, link.index.into());
     out.extend_from_slice(b": ");
+    name_text(link, view, out);
+    out.extend_from_slice(b": <");
+    push_flags(link, view, out);
+    out.extend_from_slice(b"> ");
+    rest_of_head(link, of, view, out);
+}
+
+/// The name, with that of the link below.
+pub(crate) fn name_text(link: &Link, view: &View<'_>, out: &mut Vec<u8>) {
     out.extend_from_slice(link.name.as_bytes());
     match (link.lower, link.lower_netns_id) {
         (None, _) => {}
@@ -452,7 +470,10 @@ pub(crate) fn head_text(link: &Link, of: HeadOf, view: &View<'_>, out: &mut Vec<
             push_name(out, name);
         }
     }
-    out.extend_from_slice(b": <");
+}
+
+/// The flags, with commas between.
+pub(crate) fn push_flags(link: &Link, view: &View<'_>, out: &mut Vec<u8>) {
     let mut first = true;
     each_flag(link, view, |name| {
         if !std::mem::take(&mut first) {
@@ -463,7 +484,9 @@ pub(crate) fn head_text(link: &Link, of: HeadOf, view: &View<'_>, out: &mut Vec<
             name => push_plain(out, name),
         }
     });
-    out.extend_from_slice(b"> ");
+}
+
+fn rest_of_head(link: &Link, of: HeadOf, view: &View<'_>, out: &mut Vec<u8>) {
     pair(out, "mtu ", Value::Number(link.mtu.into()));
     let whole = of != HeadOf::Ipv6Addresses;
     if let Some(qdisc) = link.qdisc.as_ref().filter(|_| whole) {
@@ -485,10 +508,20 @@ pub(crate) fn head_text(link: &Link, of: HeadOf, view: &View<'_>, out: &mut Vec<
     }
 }
 
+/// The operational state.
+pub(crate) fn push_oper_state(link: &Link, out: &mut Vec<u8>) {
+    push_plain(out, oper_state(link));
+}
+
+/// The link-layer address.
+pub(crate) fn push_lladdr_of(link: &Link, out: &mut Vec<u8>) {
+    push_plain(out, lladdr_value(link.hardware, &link.address));
+}
+
 /// The line of the link layer.
 pub(crate) fn layer_text(link: &Link, view: &View<'_>, out: &mut Vec<u8>) {
     line(view, out, b"    link/");
-    match link_type(link) {
+    match link_type(link, view) {
         Value::Number(number) => {
             out.push(b'[');
             push_u64(out, number);
@@ -516,6 +549,9 @@ pub(crate) fn layer_text(link: &Link, view: &View<'_>, out: &mut Vec<u8>) {
             push_u64(out, id.unsigned_abs().into());
         }
         Some(_) => out.extend_from_slice(b" link-netnsid unknown"),
+    }
+    if link.proto_down {
+        out.extend_from_slice(b" protodown on ");
     }
 }
 

@@ -63,7 +63,7 @@ fn ages(row: &Neighbour, view: &View<'_>) -> Option<NeighbourAges> {
 /// The hardware type decides how a link-layer address is written: asked
 /// for only where the length leaves a doubt.
 #[inline]
-fn lladdr<'r>(row: &'r Neighbour, view: &View<'_>) -> Value<'r> {
+pub(crate) fn lladdr<'r>(row: &'r Neighbour, view: &View<'_>) -> Value<'r> {
     match row.lladdr.octets().len() {
         4 | 16 => lladdr_value(
             view.link(row.link).map_or(0, |link| link.hardware),
@@ -110,6 +110,9 @@ impl Show for Neighbour {
 
     #[inline]
     fn text(&self, view: &View<'_>, out: &mut Vec<u8>) {
+        if view.brief {
+            return crate::brief::neighbour(self, view, out);
+        }
         push_address(out, self.address);
         out.push(b' ');
         if !view.hidden.dev && self.link != 0 {

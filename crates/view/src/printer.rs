@@ -108,6 +108,8 @@ impl<'a, W: io::Write> Printer<'a, W> {
         let columns = Columns::new(question.object, format, fields, statistics)?;
         let mut view = View::new(&context, &question.output, Hidden::default());
         view.family = selection.family;
+        view.of_one_link = selection.device.is_some();
+        view.by_label = question.filter.label.is_some();
         let mut full = View::new(&context, &question.output, Hidden::default());
         full.details = true;
         full.statistics |= columns.as_ref().is_some_and(|c| c.wants_statistics);
@@ -152,8 +154,9 @@ impl<'a, W: io::Write> Printer<'a, W> {
                 None => Ok(()),
             };
         }
+        // That a link has any is known by its place.
+        let of_link = self.addresses.entry(row.link).or_default();
         if self.selection.address(row) {
-            let of_link = self.addresses.entry(row.link).or_default();
             of_link.push(Arc::new(row.clone()));
         }
         Ok(())
@@ -162,6 +165,17 @@ impl<'a, W: io::Write> Printer<'a, W> {
     /// Prints a link with its addresses, if the filter has it: in text and
     /// JSON as one row, else a row for each address.
     pub(crate) fn on_link(&mut self, link: &Link, all: &[&Arc<Address>]) -> io::Result<()> {
+        self.kept_on_link(link, all, all.is_empty())
+    }
+
+    /// The same where only addresses that the filter has were kept, and
+    /// whether the link has none at all.
+    fn kept_on_link(
+        &mut self,
+        link: &Link,
+        all: &[&Arc<Address>],
+        is_bare: bool,
+    ) -> io::Result<()> {
         if !self.selection.link(link) {
             return Ok(());
         }
@@ -183,8 +197,10 @@ impl<'a, W: io::Write> Printer<'a, W> {
                 })
             });
         }
-        let left_out =
-            self.selection.picks_addresses() || (self.view.oneline && self.format == Format::Text);
+        // As in ip: a link without any is shown, unless a family is asked for.
+        let picks = self.selection.picks_addresses();
+        let left_out = picks && !(is_bare && self.selection.shows_bare_links())
+            || (self.view.lines_of_addresses() && self.format == Format::Text);
         if wanted.is_empty() && left_out {
             return Ok(());
         }
@@ -338,10 +354,9 @@ impl<'a, W: io::Write> Printer<'a, W> {
         }
         let links = self.view.links;
         for link in links.iter() {
-            let none = Vec::new();
-            let rows = kept.get(&link.index).unwrap_or(&none);
-            let rows: Vec<&Arc<Address>> = rows.iter().collect();
-            self.on_link(link, &rows)?;
+            let rows = kept.get(&link.index);
+            let of_link: Vec<&Arc<Address>> = rows.into_iter().flatten().collect();
+            self.kept_on_link(link, &of_link, rows.is_none())?;
         }
         Ok(())
     }

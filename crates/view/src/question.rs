@@ -95,6 +95,17 @@ pub struct Filter {
     pub proxy: bool,
     /// VLAN of forwarding entries.
     pub vlan: Option<u16>,
+    /// Addresses by their flags, by name (`permanent`, `deprecated`, …); with
+    /// a leading `-` those without.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub flags: Vec<String>,
+    /// Of routes with several next hops none is picked by `dev` or `via`, as
+    /// `ip` has it.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub one_hop: bool,
+    /// Addresses by label: a pattern.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub label: Option<String>,
     /// Routes by their AS path: a pattern (`path_patterns`).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub as_path: Option<String>,
@@ -131,6 +142,13 @@ pub struct Output {
     pub oneline: bool,
     /// Colours.
     pub colour: bool,
+    /// A table of the most important (`ip -br`).
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub brief: bool,
+    /// Numbers in the place of names of protocols, scopes and tables
+    /// (`ip -N`).
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub numeric: bool,
     /// In JSON, beside a row's fields: the line of text that `ip` shows for
     /// it, as `words`.
     #[serde(skip_serializing_if = "std::ops::Not::not")]

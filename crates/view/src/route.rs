@@ -4,7 +4,7 @@ use std::net::IpAddr;
 
 use ipnet::IpNet;
 use table::row::route::{flag, hop_flag, kind, protocol, scope, table_id};
-use table::{AF_INET, AF_INET6, NextHop, Route, RouteBody};
+use table::{AF_INET, AF_INET6, NextHop, NextHops, Route, RouteBody};
 
 use crate::column::Column;
 use crate::context::View;
@@ -96,9 +96,11 @@ pub(crate) const KINDS: [&str; 12] = [
     "xresolve",
 ];
 
-pub(crate) fn kind_name(number: u8) -> Value<'static> {
+/// The name of a type of routes, or its number where these are wanted.
+pub(crate) fn kind_name(number: u8, view: &View<'_>) -> Value<'static> {
     KINDS
         .get(usize::from(number))
+        .filter(|_| !view.numeric)
         .map_or(Value::Number(number.into()), |name| Value::Text(name))
 }
 
@@ -139,6 +141,8 @@ pub(crate) fn derived_flags(link: u32, family: u8, view: &View<'_>) -> u32 {
 #[inline]
 fn follows_links(prefix: IpNet, body: &RouteBody) -> Option<u8> {
     match prefix {
+        // Nor what an object refuses: that is over the loopback.
+        IpNet::V4(_) if body.kind == kind::BLACKHOLE && body.nexthop_id.is_some() => None,
         IpNet::V4(_) if body.scope < scope::HOST && body.kind != kind::LOCAL => Some(AF_INET),
         IpNet::V6(_) if !matches!(body.kind, kind::LOCAL | kind::ANYCAST) && !is_reject(body) => {
             Some(AF_INET6)
@@ -171,6 +175,7 @@ fn hop_flags(hop: &NextHop, follows: Option<u8>, view: &View<'_>) -> u32 {
         | match follows {
             // An IPv6 hop dies with both marks (`fib6_ifdown`).
             Some(AF_INET6) if hop.flags & hop_flag::DEAD != 0 => hop_flag::LINKDOWN,
+            _ if hop.flags & hop_flag::UNMARKED != 0 => 0,
             Some(family) if hop.link != 0 => derived_flags(hop.link, family, view),
             _ => 0,
         }
@@ -181,15 +186,26 @@ fn hop_flags(hop: &NextHop, follows: Option<u8>, view: &View<'_>) -> u32 {
 #[inline]
 fn route_flags(body: &RouteBody, prefix: IpNet, follows: Option<u8>, view: &View<'_>) -> u32 {
     body.flags
-        | match (body.next_hops.as_slice(), prefix) {
-            ([hop], _) => hop_flags(hop, follows, view),
-            ([], _) | (_, IpNet::V6(_)) => 0,
-            (hops, IpNet::V4(_)) if follows.is_some() && body.nexthop_id.is_none() => hops
-                .iter()
-                .map(|hop| hop_flags(hop, follows, view))
-                .fold(hop_flag::DEAD | hop_flag::LINKDOWN, |all, of| all & of),
+        | match (&body.next_hops, prefix) {
+            (NextHops::One(hop), _) => hop_flags(hop, follows, view),
+            (NextHops::None, _) | (_, IpNet::V6(_)) => 0,
+            (NextHops::Many(hops), IpNet::V4(_))
+                if follows.is_some() && body.nexthop_id.is_none() =>
+            {
+                hops.iter()
+                    .map(|hop| hop_flags(hop, follows, view))
+                    .fold(hop_flag::DEAD | hop_flag::LINKDOWN, |all, of| all & of)
+            }
             _ => 0,
         }
+}
+
+/// The next hop that stands in the route itself, and in no list.
+fn only_hop(body: &RouteBody) -> Option<&NextHop> {
+    match &body.next_hops {
+        NextHops::One(hop) => Some(hop),
+        NextHops::None | NextHops::Many(_) => None,
+    }
 }
 
 #[inline]
@@ -322,7 +338,7 @@ impl Show for Route<&RouteBody> {
         let shown = shown(self, view);
         let follows = follows_links(self.prefix, body);
         if shown.kind {
-            visit.value("type", kind_name(body.kind));
+            visit.value("type", kind_name(body.kind, view));
         }
         visit.value("dst", Value::Destination(self.prefix));
         if let Some(source) = body.source {
@@ -332,7 +348,7 @@ impl Show for Route<&RouteBody> {
             visit.value("nhid", Value::Number(nexthop.into()));
         }
         let hops = body.next_hops.as_slice();
-        let only = if let [hop] = hops { Some(hop) } else { None };
+        let only = only_hop(body);
         encap_fields(only.and_then(|hop| hop.encap.as_deref()), view, visit);
         if self.tos != 0 {
             visit.value("tos", Value::Name(view.names.ds_field(self.tos)));
@@ -373,7 +389,7 @@ impl Show for Route<&RouteBody> {
             visit.value("pref", preference(number));
         }
         path_fields(&body.path, visit);
-        if hops.len() > 1 {
+        if matches!(body.next_hops, NextHops::Many(_)) {
             visit.list("nexthops");
             for hop in hops {
                 visit.object_item();
@@ -390,7 +406,7 @@ impl Show for Route<&RouteBody> {
         let shown = shown(self, view);
         let follows = follows_links(self.prefix, body);
         if shown.kind {
-            push_plain(out, kind_name(body.kind));
+            push_plain(out, kind_name(body.kind, view));
             out.push(b' ');
         }
         push_destination(out, self.prefix);
@@ -402,7 +418,7 @@ impl Show for Route<&RouteBody> {
             labelled(out, b"nhid ", Value::Number(nexthop.into()));
         }
         let hops = body.next_hops.as_slice();
-        let only = if let [hop] = hops { Some(hop) } else { None };
+        let only = only_hop(body);
         encap_text(only.and_then(|hop| hop.encap.as_deref()), view, out);
         if self.tos != 0 {
             labelled(out, b"tos ", Value::Name(view.names.ds_field(self.tos)));
@@ -435,7 +451,7 @@ impl Show for Route<&RouteBody> {
         flow_text(only.map_or(0, |hop| hop.realms), view, out);
         metric_text(body.metrics.as_deref(), out);
         tail_text(body, view, out);
-        if hops.len() > 1 {
+        if matches!(body.next_hops, NextHops::Many(_)) {
             for hop in hops {
                 out.push(view.line_break());
                 hop_text(hop, self.prefix, follows, view, out);

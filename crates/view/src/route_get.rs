@@ -29,6 +29,9 @@ use words::Names;
 /// `INVALID_UID`.
 const NOBODY: u32 = u32::MAX;
 
+/// Whose the kernel's own packets are (`sock_net_uid`).
+const ROOT: u32 = 0;
+
 /// `IPPROTO_UDP`.
 const UDP: u8 = 17;
 
@@ -113,12 +116,14 @@ impl RouteQuestion {
         came_in.then_some(Ipv4Addr::UNSPECIFIED.into())
     }
 
-    /// Whose a packet is of which nothing is said: nobody's where it came in
-    /// (`inet_rtm_getroute`).
+    /// Whose a packet is: of IPv4 that came in always root's, whatever is
+    /// said (`ip_route_input_slow`); of which nothing is said, nobody's where
+    /// it came in (`inet6_rtm_getroute`).
     fn user(&self) -> u32 {
         match self.iif {
-            Some(_) => NOBODY,
-            None => self.asker,
+            Some(_) if self.to.is_ipv4() => ROOT,
+            Some(_) => self.uid.unwrap_or(NOBODY),
+            None => self.uid.unwrap_or(self.asker),
         }
     }
 
@@ -153,7 +158,7 @@ impl RouteQuestion {
             oif: oif.map(|link| link.index),
             mark: self.mark,
             tos: self.tos,
-            uid: self.uid.unwrap_or(self.user()),
+            uid: self.user(),
             ip_protocol: self.protocol(),
             source_port: self.sport.unwrap_or(0),
             destination_port: self.dport.unwrap_or(0),
@@ -349,7 +354,8 @@ impl Taken<'_> {
             kind::BROADCAST => &["local", "brd"],
             kind::MULTICAST if joined => &["local", "mc"],
             kind::MULTICAST => &["mc"],
-            _ if self.is_over_loopback(links) => &["local"],
+            // One that came in is sent on (`__mkroute_input`).
+            _ if self.packet.iif.is_none() && self.is_over_loopback(links) => &["local"],
             _ => &[],
         }
     }
@@ -371,7 +377,7 @@ impl Show for Taken<'_> {
     fn fields(&self, view: &View<'_>, visit: &mut impl Visit) {
         let prefix = IpNet::from(self.packet.destination);
         if self.decision.kind != kind::UNICAST || view.details {
-            visit.value("type", kind_name(self.decision.kind));
+            visit.value("type", kind_name(self.decision.kind, view));
         }
         visit.value("dst", Value::Address(self.packet.destination));
         if let Some(from) = self.from() {
@@ -444,7 +450,7 @@ impl Show for Taken<'_> {
     fn text(&self, view: &View<'_>, out: &mut Vec<u8>) {
         let prefix = IpNet::from(self.packet.destination);
         if self.decision.kind != kind::UNICAST || view.details {
-            labelled(out, b"", kind_name(self.decision.kind));
+            labelled(out, b"", kind_name(self.decision.kind, view));
         }
         labelled(out, b"", Value::Address(self.packet.destination));
         if let Some(from) = self.from() {

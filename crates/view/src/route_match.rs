@@ -133,7 +133,7 @@ impl Show for Matched<'_> {
     fn fields(&self, view: &View<'_>, visit: &mut impl Visit) {
         let (prefix, body) = (IpNet::from(self.question.to), self.route.body);
         if self.decision.kind != kind::UNICAST || view.details {
-            visit.value("type", kind_name(self.decision.kind));
+            visit.value("type", kind_name(self.decision.kind, view));
         }
         visit.value("dst", Value::Address(self.question.to));
         if let Some(from) = self.question.from {
@@ -175,7 +175,7 @@ impl Show for Matched<'_> {
     fn text(&self, view: &View<'_>, out: &mut Vec<u8>) {
         let (prefix, body) = (IpNet::from(self.question.to), self.route.body);
         if self.decision.kind != kind::UNICAST || view.details {
-            labelled(out, b"", kind_name(self.decision.kind));
+            labelled(out, b"", kind_name(self.decision.kind, view));
         }
         labelled(out, b"", Value::Address(self.question.to));
         if let Some(from) = self.question.from {

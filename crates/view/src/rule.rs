@@ -94,7 +94,7 @@ fn target<'r>(row: &Rule, view: &View<'r>) -> Target<'r> {
         action::TO_TABLE | action::UNSPEC => Target::Table(view.names.table(row.table)),
         action::GOTO => Target::Goto(row.goto.unwrap_or(0)),
         action::NOP => Target::Nop,
-        other => Target::Other(crate::route::kind_name(other)),
+        other => Target::Other(crate::route::kind_name(other, view)),
     }
 }
 

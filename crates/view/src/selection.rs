@@ -4,6 +4,7 @@
 use std::net::IpAddr;
 
 use ipnet::IpNet;
+use table::row::address::flag as address_flag;
 use table::row::neighbour::{flag as neighbour_flag, state};
 use table::row::route::{flag, table_id};
 use table::{
@@ -18,6 +19,7 @@ use crate::link::OPER_STATES;
 use crate::neighbour::STATES;
 use crate::path_patterns::PathPattern;
 use crate::pattern;
+use crate::plan::KernelFilter;
 use crate::question::{Filter, Object, Question};
 use crate::route::KINDS;
 use words::NameFile;
@@ -137,37 +139,75 @@ pub(crate) enum InTable {
     Only(u32),
 }
 
-/// A filter made ready.
+/// A filter made ready: names became numbers, once. For whoever has rows
+/// and prints none, to change those that a question would show.
 #[derive(Debug, Clone)]
-pub(crate) struct Selection {
-    pub object: Object,
-    pub family: Option<u8>,
-    pub device: Option<u32>,
+pub struct Selection {
+    pub(crate) object: Object,
+    pub(crate) family: Option<u8>,
+    pub(crate) device: Option<u32>,
     /// Links that have the asked properties, in order; `None`: any.
-    pub links: Option<Vec<u32>>,
-    pub within: Option<IpNet>,
-    pub exact: Option<IpNet>,
-    pub covering: Option<IpNet>,
-    pub mac: Option<LinkLayerAddress>,
+    pub(crate) links: Option<Vec<u32>>,
+    pub(crate) within: Option<IpNet>,
+    pub(crate) exact: Option<IpNet>,
+    pub(crate) covering: Option<IpNet>,
+    pub(crate) mac: Option<LinkLayerAddress>,
     states: u16,
     stateless: bool,
-    pub in_table: InTable,
-    pub protocol: Option<u8>,
-    pub kind: Option<u8>,
+    pub(crate) in_table: InTable,
+    pub(crate) protocol: Option<u8>,
+    pub(crate) kind: Option<u8>,
     scope: Option<u8>,
-    pub source: Option<IpAddr>,
-    pub gateway: Option<IpAddr>,
-    pub id: Option<u32>,
+    pub(crate) source: Option<IpAddr>,
+    pub(crate) gateway: Option<IpAddr>,
+    pub(crate) id: Option<u32>,
     groups: bool,
-    pub priority: Option<u32>,
-    pub proxy: bool,
+    pub(crate) priority: Option<u32>,
+    pub(crate) proxy: bool,
     vlan: Option<u16>,
-    pub master: Option<u32>,
+    pub(crate) master: Option<u32>,
+    /// Flags that addresses must have, and those that they must not.
+    flags: (u32, u32),
+    label: Option<Label>,
+    /// Of forwarding entries: the bridge and its ports, in order.
+    ports: Vec<u32>,
+    /// Of routes only those with one next hop are picked by it.
+    one_hop: bool,
     path: PathPattern,
 }
 
+/// A pattern of labels. An address without one has the name of its link.
+#[derive(Debug, Clone)]
+struct Label {
+    pattern: Box<str>,
+    /// Links whose name is of the pattern, in order.
+    links: Vec<u32>,
+}
+
+impl Label {
+    fn new(filter: &Filter, links: &Links) -> Option<Self> {
+        let pattern = filter.label.as_deref()?;
+        let named = links
+            .iter()
+            .filter(|link| pattern::matches(pattern, &link.name));
+        Some(Self {
+            pattern: pattern.into(),
+            links: named.map(|link| link.index).collect(),
+        })
+    }
+
+    fn is_of(&self, row: &Address) -> bool {
+        match row.label.as_deref() {
+            Some(label) => pattern::matches(&self.pattern, label),
+            None => self.links.binary_search(&row.link).is_ok(),
+        }
+    }
+}
+
 impl Selection {
-    pub(crate) fn new(question: &Question, context: &Context<'_>) -> Result<Self, BadQuestion> {
+    /// Reads a question's filter. O(links) when it asks for properties of
+    /// links, else O(log links).
+    pub fn new(question: &Question, context: &Context<'_>) -> Result<Self, BadQuestion> {
         let filter = &question.filter;
         let object = question.object;
         let device = |name: &String| {
@@ -223,6 +263,10 @@ impl Selection {
             proxy: filter.proxy,
             vlan: filter.vlan,
             master: master.map(|link| link.index),
+            flags: address_flags(&filter.flags)?,
+            ports: ports(object, master.map(|link| link.index), context.links),
+            label: Label::new(filter, context.links),
+            one_hop: filter.one_hop,
             path: PathPattern::new(filter).map_err(BadQuestion::BadPattern)?,
         })
     }
@@ -264,6 +308,19 @@ impl Selection {
             || self.within.is_some()
             || self.exact.is_some()
             || self.scope.is_some()
+            || self.flags != (0, 0)
+            || self.label.is_some()
+    }
+
+    /// What of it a dump of the kernel can leave out by itself.
+    pub fn kernel_filter(&self) -> KernelFilter {
+        KernelFilter::of(self)
+    }
+
+    /// Whether a link that has no address at all is shown, where addresses
+    /// are picked by something of their own.
+    pub(crate) fn shows_bare_links(&self) -> bool {
+        self.family.is_none() && self.within.is_none() && self.exact.is_none()
     }
 
     /// The prefix that addresses must be in, if that narrows them: where
@@ -276,11 +333,13 @@ impl Selection {
         exact_host.or(self.within).filter(narrows)
     }
 
-    pub(crate) fn link(&self, link: &Link) -> bool {
+    /// Whether it has a link.
+    pub fn link(&self, link: &Link) -> bool {
         self.on_link(link.index) && self.mac.is_none_or(|mac| mac == link.address)
     }
 
-    pub(crate) fn address(&self, row: &Address) -> bool {
+    /// Whether it has an address.
+    pub fn address(&self, row: &Address) -> bool {
         self.has_family(row.local)
             && self.within.is_none_or(|net| net.contains(&row.local))
             && self.exact.is_none_or(|net| {
@@ -288,10 +347,14 @@ impl Selection {
                     || net.prefix_len() == net.max_prefix_len() && net.addr() == row.local
             })
             && self.scope.is_none_or(|scope| scope == row.scope)
+            && row.flags & self.flags.0 == self.flags.0
+            && row.flags & self.flags.1 == 0
+            && self.label.as_ref().is_none_or(|label| label.is_of(row))
     }
 
+    /// Whether it has a neighbour.
     #[inline]
-    pub(crate) fn neighbour(&self, row: &Neighbour) -> bool {
+    pub fn neighbour(&self, row: &Neighbour) -> bool {
         row.proxy == self.proxy
             && self.has_family(row.address)
             && (self.proxy
@@ -305,8 +368,9 @@ impl Selection {
             && self.protocol.is_none_or(|number| number == row.protocol)
     }
 
+    /// Whether it has a route.
     #[inline]
-    pub(crate) fn route(&self, row: &Route<&RouteBody>) -> bool {
+    pub fn route(&self, row: &Route<&RouteBody>) -> bool {
         let body = row.body;
         self.has_family(row.prefix.addr())
             && match self.in_table {
@@ -331,13 +395,18 @@ impl Selection {
         if !self.picks_links() && self.gateway.is_none() {
             return true;
         }
-        body.next_hops.as_slice().iter().any(|hop| {
+        let hops = body.next_hops.as_slice();
+        if self.one_hop && hops.len() != 1 {
+            return false;
+        }
+        hops.iter().any(|hop| {
             (!self.picks_links() || self.on_link(hop.link))
                 && (self.gateway.is_none() || self.gateway == hop.gateway)
         })
     }
 
-    pub(crate) fn nexthop(&self, row: &Nexthop) -> bool {
+    /// Whether it has a next-hop object.
+    pub fn nexthop(&self, row: &Nexthop) -> bool {
         self.id.is_none_or(|id| id == row.id)
             && (!self.groups || !row.group.is_empty())
             && self.family.is_none_or(|family| family == row.family)
@@ -346,7 +415,8 @@ impl Selection {
             && (!self.picks_links() || row.link.is_some_and(|link| self.on_link(link)))
     }
 
-    pub(crate) fn rule(&self, row: &Rule) -> bool {
+    /// Whether it has a rule.
+    pub fn rule(&self, row: &Rule) -> bool {
         let in_table = match self.in_table {
             InTable::Any => true,
             InTable::Only(table) => row.table == table,
@@ -363,7 +433,9 @@ impl Selection {
     pub(crate) fn fdb(&self, row: &FdbEntry) -> bool {
         self.on_link(row.link)
             && self.mac.is_none_or(|mac| mac == row.lladdr)
-            && self.master.is_none_or(|master| row.master == Some(master))
+            && self.master.is_none_or(|master| {
+                row.master == Some(master) || self.ports.binary_search(&row.link).is_ok()
+            })
             && self.vlan.is_none_or(|vlan| row.vlan == Some(vlan))
             && (row.state & self.states != 0 || row.state == state::NONE && self.stateless)
     }
@@ -393,7 +465,7 @@ fn asked_family(object: Object, filter: &Filter) -> Result<Option<u8>, BadQuesti
         (None, None) => Ok(match object {
             Object::Rule => Some(AF_INET),
             Object::Route
-                if filter.table.as_deref() != Some("all")
+                if !matches!(filter.table.as_deref(), Some("all" | "0"))
                     && filter.via.is_none()
                     && filter.id.is_none() =>
             {
@@ -518,7 +590,10 @@ fn matching_links(
         filter.name.as_deref().is_none_or(|p| name_fits(link, p))
             && (!filter.up || link.is_up())
             && (!filter.nomaster || link.master.is_none())
-            && (filter.kind.is_none() || filter.kind.as_deref() == link.kind.as_deref())
+            && filter
+                .kind
+                .as_deref()
+                .is_none_or(|kind| is_of_kind(link, kind))
             && filter.group.is_none_or(|group| group == link.group)
             && (master.is_none() || master == link.master)
             && vrf.is_none_or(|vrf| link.index == vrf || link.master == Some(vrf))
@@ -528,6 +603,82 @@ fn matching_links(
     Ok(Some(
         links.iter().filter(|l| fits(l)).map(|l| l.index).collect(),
     ))
+}
+
+/// A bridge and its ports, whose own entries name no bridge.
+fn ports(object: Object, bridge: Option<u32>, links: &Links) -> Vec<u32> {
+    let Some(bridge) = bridge.filter(|_| object == Object::Fdb) else {
+        return Vec::new();
+    };
+    let ports = links.iter();
+    let ports = ports.filter(|link| link.index == bridge || link.master == Some(bridge));
+    ports.map(|link| link.index).collect()
+}
+
+/// `veth`, or `bridge_slave`: of what its master makes it.
+fn is_of_kind(link: &Link, kind: &str) -> bool {
+    match kind.strip_suffix("_slave") {
+        Some(kind) => link.slave_kind.as_deref() == Some(kind),
+        None => link.kind.as_deref() == Some(kind),
+    }
+}
+
+/// `IFA_F_…` by the names of conditions: those that are wanted, and those
+/// that are not.
+fn address_flags(names: &[String]) -> Result<(u32, u32), BadQuestion> {
+    let (mut with, mut without) = (0, 0);
+    for name in names {
+        let (is_without, plain) = match name.strip_prefix('-') {
+            Some(plain) => (true, plain),
+            None => (false, name.as_str()),
+        };
+        let known = ADDRESS_FLAGS.iter().find(|(known, ..)| *known == plain);
+        let (_, bit, inverted) = known.ok_or_else(|| BadQuestion::NotOneOf {
+            what: "Flag",
+            name: name.clone(),
+            valid: ADDRESS_FLAGS.map(|(name, ..)| name).join(", "),
+        })?;
+        *match *inverted != is_without {
+            true => &mut without,
+            false => &mut with,
+        } |= bit;
+    }
+    Ok((with, without))
+}
+
+/// Names of flags of addresses; whether the name is for those without.
+const ADDRESS_FLAGS: [(&str, u32, bool); 14] = [
+    ("permanent", address_flag::PERMANENT, false),
+    ("dynamic", address_flag::PERMANENT, true),
+    ("secondary", address_flag::SECONDARY, false),
+    ("primary", address_flag::SECONDARY, true),
+    ("deprecated", address_flag::DEPRECATED, false),
+    ("tentative", address_flag::TENTATIVE, false),
+    ("dadfailed", address_flag::DADFAILED, false),
+    ("nodad", address_flag::NODAD, false),
+    ("optimistic", address_flag::OPTIMISTIC, false),
+    ("home", address_flag::HOMEADDRESS, false),
+    ("mngtmpaddr", address_flag::MANAGETEMPADDR, false),
+    ("noprefixroute", address_flag::NOPREFIXROUTE, false),
+    ("autojoin", address_flag::MCAUTOJOIN, false),
+    ("stable-privacy", address_flag::STABLE_PRIVACY, false),
+];
+
+/// Whether addresses can be picked by a flag of this name.
+pub fn address_flag(name: &str) -> bool {
+    ADDRESS_FLAGS.iter().any(|(known, ..)| *known == name)
+}
+
+/// The bits of a neighbour's state by its name; `all` and `none` are
+/// states as well, without a bit.
+pub fn states_of(name: &str) -> Option<u16> {
+    match name.to_ascii_uppercase().as_str() {
+        "ALL" | "NONE" => Some(0),
+        upper => {
+            let known = STATES.iter().find(|(_, state)| *state == upper);
+            known.map(|(bit, _)| *bit)
+        }
+    }
 }
 
 fn oper_states(object: Object, names: &[String]) -> Result<Option<Vec<u8>>, BadQuestion> {

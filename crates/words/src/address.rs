@@ -2,7 +2,7 @@
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-use crate::NameFile;
+use crate::{NameFile, values};
 use ipnet::IpNet;
 use table::Address;
 use table::row::address::flag;
@@ -147,7 +147,7 @@ impl Reader {
 fn with_len(word: &str, text: &str) -> Result<(IpAddr, Option<u8>), ParseError> {
     let expected = || wrong(word, text, "an address with its length, like 10.0.0.1/24,");
     let (bits, len) = match text.split_once('/') {
-        Some((bits, len)) => (bits, Some(number(len).ok_or_else(expected)?)),
+        Some((bits, len)) => (bits, Some(values::length(len).ok_or_else(expected)?)),
         None => (text, None),
     };
     let bits = match bits {

@@ -6,11 +6,13 @@
 //! - [`Object`], [`Verb`]: the tables and what is done with their rows.
 //! - [`route`](fn@route), [`address`](fn@address) and their like: a line of
 //!   `ip`'s words to a row; [`Rows`]: the same for tables that are a file.
+//! - [`calendar`]: times as RFC 3339 writes them.
 //! - [`json`]: rows as JSON objects to such lines.
 //!
 //! Pure but for [`load`]. Called by `view` and by every crate above it.
 
 mod address;
+pub mod calendar;
 pub mod json;
 pub mod line;
 mod names;
@@ -26,11 +28,11 @@ mod verb;
 pub use address::address;
 pub use line::{Context, Links, ParseError, Words};
 pub use names::host::load;
-pub use names::{Name, NameFile, Names};
+pub use names::{NUMBERS, Name, NameFile, Names};
 pub use neighbour::neighbour;
 pub use nexthop::nexthop;
 pub use object::Object;
-pub use route::route;
+pub use route::{route, route_kind};
 pub use rows::Rows;
 pub use rule::{AskedRule, rule};
 pub use verb::Verb;

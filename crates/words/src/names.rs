@@ -169,6 +169,12 @@ impl Default for Names {
     }
 }
 
+/// No names: every number stands for itself.
+pub static NUMBERS: Names = Names {
+    maps: [const { BTreeMap::new() }; 6],
+    protocols: Vec::new(),
+};
+
 impl Names {
     /// Adds the names of a file's text: lines of a number (decimal, or
     /// hexadecimal with `0x`) and a name; `#` starts a comment. Lines that

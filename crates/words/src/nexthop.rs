@@ -12,7 +12,11 @@ use crate::route::no_encap;
 const KNOWN: &str = "id, via, dev, onlink, blackhole, fdb, group ID[,WEIGHT]/…, type mpath or \
      resilient, buckets, idle_timer, unbalanced_timer, proto";
 
+/// The kernel's own choice (`NH_RES_DEFAULT_IDLE_TIMER`).
+const IDLE_CENTISECS: u32 = 12_000;
+
 /// Reads a next-hop object. O(words).
+/// x
 pub fn nexthop(line: &str, context: &mut Context<'_>) -> Result<Nexthop, ParseError> {
     let mut row = Nexthop::default();
     let mut words = Words::new(line);
@@ -57,7 +61,8 @@ pub fn nexthop(line: &str, context: &mut Context<'_>) -> Result<Nexthop, ParseEr
             _ => return Err(unknown(word, KNOWN)),
         }
     }
-    if row.id == 0 {
+    // Of one that is made the kernel chooses it.
+    if row.id == 0 && context.verb != Verb::Add {
         return Err("a next hop wants its `id`".to_owned());
     }
     if context.verb != Verb::Delete {
@@ -73,7 +78,10 @@ pub fn nexthop(line: &str, context: &mut Context<'_>) -> Result<Nexthop, ParseEr
 }
 
 fn resilient(row: &mut Nexthop) -> &mut Resilient {
-    row.resilient.get_or_insert_default()
+    row.resilient.get_or_insert(Resilient {
+        idle_timer_centisecs: IDLE_CENTISECS,
+        ..Resilient::default()
+    })
 }
 
 /// `5,10/6`: identifiers with weights.

@@ -59,6 +59,12 @@ const ONLY_SHOWN: &[&str] = &[
     "notify",
 ];
 
+/// The type of routes that a word names.
+pub fn route_kind(word: &str) -> Option<u8> {
+    let known = KINDS.iter().find(|(name, _)| *name == word);
+    known.map(|(_, kind)| *kind)
+}
+
 /// What has been read of a route.
 struct Reader {
     kind: Option<u8>,

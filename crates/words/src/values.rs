@@ -46,9 +46,20 @@ pub fn prefix(text: &str) -> Result<IpNet, String> {
     let len = match len {
         None if address.is_ipv4() => 32,
         None => 128,
-        Some(len) => len.parse().map_err(|_| expected())?,
+        Some(len) => length(len).ok_or_else(expected)?,
     };
     IpNet::new(address, len).map_err(|_| expected())
+}
+
+/// The length of a prefix: a number, or a mask of IPv4.
+pub fn length(text: &str) -> Option<u8> {
+    if let Ok(len) = text.parse() {
+        return Some(len);
+    }
+    let mask = u32::from(Ipv4Addr::from_str(text).ok()?);
+    let len = mask.leading_ones();
+    let is_mask = mask == u32::MAX.checked_shl(32 - len).unwrap_or(0);
+    u8::try_from(len).ok().filter(|_| is_mask)
 }
 
 /// `10` or `10.1`, the first octets of an IPv4 address.
@@ -157,6 +168,9 @@ mod tests {
             ("10.0.0.0/8", Some("10.0.0.0/8")),
             ("10/8", Some("10.0.0.0/8")),
             ("192.168/16", Some("192.168.0.0/16")),
+            ("10.1.0.0/255.255.0.0", Some("10.1.0.0/16")),
+            ("10.1.0.0/255.0.255.0", None),
+            ("0.0.0.0/0.0.0.0", Some("0.0.0.0/0")),
             ("default", Some("0.0.0.0/0")),
             ("10.1.2.3", Some("10.1.2.3/32")),
             ("2001:db8::1", Some("2001:db8::1/128")),

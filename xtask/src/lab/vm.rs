@@ -44,6 +44,8 @@ const FIRST_WORD: [(&str, Duration); 2] = [
     ("kvm", Duration::from_secs(60)),
     ("tcg", Duration::from_secs(600)),
 ];
+/// How long a machine may take to end by itself.
+const TO_END: Duration = Duration::from_secs(10);
 /// Emulation is slow, and so is a host that does other things.
 const WHOLE: Duration = Duration::from_secs(40 * 60);
 
@@ -51,23 +53,17 @@ const WHOLE: Duration = Duration::from_secs(40 * 60);
 pub fn run() -> Result<ExitCode> {
     host::install_missing(NEEDED)?;
     let fingerpost = build()?;
-    let (accelerator, lines) = start(&[&fingerpost], INIT, WHOLE)?;
+    let (accelerator, lines) = start(&fingerpost)?;
     judge(accelerator, &lines)
 }
 
-/// Starts a machine that has these programs besides, and `init` for its
-/// first process; gives what it runs on and the lines that it says, those
-/// with an `@` before, to the line `end`.
-pub fn start(
-    programs: &[&Path],
-    init: &str,
-    whole: Duration,
-) -> Result<(&'static str, Vec<String>)> {
-    host::install_missing(NEEDED)?;
+/// Starts a machine that has the program; gives what it runs on and the
+/// lines that it says.
+fn start(program: &Path) -> Result<(&'static str, Vec<String>)> {
     let directory = host::target()?.join("vm");
     fs::create_dir_all(&directory)?;
     let kernel = kernel(&directory)?;
-    let archive = archive(&directory, &kernel, programs, init)?;
+    let archive = archive(&directory, &kernel, program)?;
     let mut accelerators = vec!["tcg"];
     if fs::OpenOptions::new()
         .read(true)
@@ -82,7 +78,7 @@ pub fn start(
             "starting {} with {accelerator}",
             kernel.version
         ));
-        match machine(&kernel, &archive, accelerator, whole)? {
+        match machine(&kernel, &archive, accelerator)? {
             Some(lines) => return Ok((accelerator, lines)),
             None => say(format_args!("it does not start with {accelerator}")),
         }
@@ -91,7 +87,7 @@ pub fn start(
 }
 
 /// The program, built for the machine.
-pub fn build() -> Result<PathBuf> {
+fn build() -> Result<PathBuf> {
     let status = host::cargo()
         .current_dir(host::workspace()?)
         .args(["build", "--quiet", "--package=fingerpost"])
@@ -119,29 +115,33 @@ fn kernel(directory: &Path) -> Result<Kernel> {
         .find(|package| package.starts_with("linux-image-"))
         .context("apt knows no kernel package; `apt-get update` may help")?;
     let version = package.trim_start_matches("linux-image-").to_owned();
-    let root = directory.join(package);
-    if !root.join("boot").exists() {
-        say(format_args!("fetching {package}"));
-        let fetched = directory.join("fetched");
-        // What a broken run may have left.
-        let _ = fs::remove_dir_all(&fetched);
-        fs::create_dir_all(&fetched)?;
-        output(
-            Command::new("apt-get")
-                .args(["download", package])
-                .current_dir(&fetched),
-        )?;
-        let archive = only_file(&fetched)?;
-        let half = directory.join("half");
-        let _ = fs::remove_dir_all(&half);
-        output(Command::new("dpkg-deb").arg("-x").arg(&archive).arg(&half))?;
-        fs::rename(&half, &root)?;
-    }
+    let root = unpacked(directory, package)?;
     Ok(Kernel {
         image: root.join("boot").join(format!("vmlinuz-{version}")),
         modules: root.join("lib/modules").join(&version),
         version,
     })
+}
+
+/// A package, fetched by apt and taken apart below a directory.
+pub fn unpacked(directory: &Path, package: &str) -> Result<PathBuf> {
+    let root = directory.join(package);
+    if root.exists() {
+        return Ok(root);
+    }
+    say(format_args!("fetching {package}"));
+    let fetched = directory.join("fetched");
+    // What a broken run may have left.
+    let _ = fs::remove_dir_all(&fetched);
+    fs::create_dir_all(&fetched)?;
+    let mut apt = Command::new("apt-get");
+    output(apt.args(["download", package]).current_dir(&fetched))?;
+    let archive = only_file(&fetched)?;
+    let half = directory.join("half");
+    let _ = fs::remove_dir_all(&half);
+    output(Command::new("dpkg-deb").arg("-x").arg(&archive).arg(&half))?;
+    fs::rename(&half, &root)?;
+    Ok(root)
 }
 
 fn only_file(directory: &Path) -> Result<PathBuf> {
@@ -151,23 +151,20 @@ fn only_file(directory: &Path) -> Result<PathBuf> {
 }
 
 /// The machine's disk: an archive of what it needs.
-fn archive(directory: &Path, kernel: &Kernel, programs: &[&Path], init: &str) -> Result<PathBuf> {
+fn archive(directory: &Path, kernel: &Kernel, program: &Path) -> Result<PathBuf> {
     let root = directory.join("root");
     let _ = fs::remove_dir_all(&root);
     for made in ["bin", "sbin", "applets", "proc", "sys", "dev", "run", "tmp"] {
         fs::create_dir_all(root.join(made))?;
     }
     let find = |program| host::find(program).with_context(|| format!("{program} is not there"));
-    for program in [find("busybox")?, find("ip")?] {
-        copy_program(&root, &program)?;
-    }
-    for program in programs {
+    for program in [&find("busybox")?, &find("ip")?, program] {
         copy_program(&root, program)?;
     }
     for name in ["bin/sh", "sbin/modprobe"] {
         std::os::unix::fs::symlink("/bin/busybox", root.join(name))?;
     }
-    fs::write(root.join("init"), init)?;
+    fs::write(root.join("init"), INIT)?;
     output(Command::new("chmod").arg("755").arg(root.join("init")))?;
     let modules = root.join("lib/modules").join(&kernel.version);
     copy_modules(&kernel.modules, &modules)?;
@@ -250,12 +247,7 @@ fn copy_tree(from: &Path, to: &Path) -> Result<()> {
 }
 
 /// What the machine said; `None`: it does not start this way.
-fn machine(
-    kernel: &Kernel,
-    archive: &Path,
-    accelerator: &str,
-    whole: Duration,
-) -> Result<Option<Vec<String>>> {
+fn machine(kernel: &Kernel, archive: &Path, accelerator: &str) -> Result<Option<Vec<String>>> {
     let mut command = Command::new("qemu-system-x86_64");
     command
         .args([
@@ -277,14 +269,26 @@ fn machine(
         .stdin(Stdio::null())
         .stdout(Stdio::piped())
         .stderr(Stdio::null());
-    let mut child = command.spawn().context("starting qemu-system-x86_64")?;
-    let heard = listen(&mut child)?;
     let first = FIRST_WORD.iter().find(|(name, _)| *name == accelerator);
-    let first = first.map_or(whole, |(_, patience)| *patience);
+    let first = first.map_or(WHOLE, |(_, patience)| *patience);
+    talk(command, first, WHOLE)
+}
+
+/// Runs a machine, and says the lines that it says with an `@` before, until
+/// the line `end`; `None`: it said nothing within `first`.
+pub fn talk(mut machine: Command, first: Duration, whole: Duration) -> Result<Option<Vec<String>>> {
+    let mut child = machine
+        .spawn()
+        .with_context(|| format!("starting {machine:?}"))?;
+    let heard = listen(&mut child)?;
     let lines = hear(&heard, first, whole);
-    // It may have ended by itself.
+    // It may have ended by itself, and should.
+    let ends = Instant::now() + TO_END;
+    while child.try_wait()?.is_none() && Instant::now() < ends {
+        thread::sleep(Duration::from_millis(100));
+    }
     let _ = child.kill();
-    child.wait().context("waiting for the virtual machine")?;
+    child.wait().context("waiting for the machine")?;
     Ok(lines)
 }
 

@@ -6,7 +6,9 @@ use words::{Context, Object, ParseError, Verb, Words};
 
 /// A line that has been read.
 pub struct Asked {
+    /// What is done.
     pub verb: Verb,
+    /// The row.
     pub item: Item,
     /// Of a rule: whether its priority was said.
     pub is_placed: bool,
@@ -29,6 +31,20 @@ pub fn read(
     let (item, is_placed) = read?;
     Ok(Asked {
         verb,
+        item,
+        is_placed,
+    })
+}
+
+/// Reads `ip`'s words after the verb, which the context has.
+pub fn read_row(
+    line: &str,
+    object: Object,
+    context: &mut Context<'_>,
+) -> Result<Asked, ParseError> {
+    let (item, is_placed) = row(line, object, context)?;
+    Ok(Asked {
+        verb: context.verb,
         item,
         is_placed,
     })

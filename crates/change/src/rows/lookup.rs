@@ -31,6 +31,7 @@ struct Known {
 }
 
 impl Lookup {
+    /// Of this namespace.
     pub fn new(namespace: &Namespace) -> Result<Self, linux::Error> {
         Ok(Self {
             socket: Socket::open(namespace)?,
@@ -38,6 +39,12 @@ impl Lookup {
             last: None,
             buffer: vec![0; DATAGRAM_BYTES],
         })
+    }
+
+    /// Names may lead elsewhere: each is asked for again.
+    pub fn forget(&mut self) {
+        self.known.clear();
+        self.last = None;
     }
 
     fn known(&mut self, name: &str) -> Result<Known, ParseError> {

@@ -252,7 +252,7 @@ impl State {
     pub(super) fn send_refusal(&mut self, about: &[u8], port_in: u16, verdict: Verdict) {
         let is_refused = matches!(
             verdict,
-            Verdict::PortsExhausted | Verdict::TableFull | Verdict::Denied
+            Verdict::PortsExhausted | Verdict::OverQuota | Verdict::TableFull | Verdict::Denied
         );
         if is_refused {
             self.send_error::<u32>(about, port_in, Message::Prohibited);

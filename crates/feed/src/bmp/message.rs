@@ -44,10 +44,11 @@ pub enum Message<'a> {
     Initiation(Initiation),
     /// It ends: why.
     Termination(String),
-    /// A session is up; `None`: what was agreed on cannot be read.
-    PeerUp(PeerHeader, Option<PeerUp>),
-    /// One is down: why.
-    PeerDown(PeerHeader, String),
+    /// A session is up; `None`: what was agreed on cannot be read. And the
+    /// body of the message.
+    PeerUp(PeerHeader, Option<PeerUp>, &'a [u8]),
+    /// One is down: why. And the body of the message.
+    PeerDown(PeerHeader, String, &'a [u8]),
     /// A message of BGP for the tables of a peer.
     Routes(PeerHeader, &'a [u8]),
     /// What a router counts of a peer.
@@ -104,8 +105,8 @@ impl<'a> Message<'a> {
             return Ok(Self::Unknown("messages about unknown types of peers"));
         };
         Ok(match kind {
-            kind::PEER_UP => Self::PeerUp(peer, PeerUp::read(bytes)?),
-            kind::PEER_DOWN => Self::PeerDown(peer, down(bytes)?),
+            kind::PEER_UP => Self::PeerUp(peer, PeerUp::read(bytes)?, body),
+            kind::PEER_DOWN => Self::PeerDown(peer, down(bytes)?, body),
             kind::STATISTICS_REPORT => Self::Statistics(peer, Statistics::read(bytes)?),
             kind::ROUTE_MONITORING => Self::Routes(peer, bytes.0),
             _ => Self::Mirrored(peer),
@@ -378,7 +379,7 @@ mod tests {
     #[test]
     fn each_reason_of_a_peer_down_has_words() {
         let words = |bytes: &[u8]| match Message::read(kind::PEER_DOWN, &about(bytes)) {
-            Ok(Message::PeerDown(_, why)) => Ok(why),
+            Ok(Message::PeerDown(_, why, _)) => Ok(why),
             Ok(other) => panic!("{other:?}"),
             Err(bad) => Err(bad),
         };
@@ -456,7 +457,7 @@ mod tests {
         let up = |sent: &[u8], received: &[u8]| {
             let body = about(&[&[0; 20][..], sent, received, &tlv(3, b"red")].concat());
             match Message::read(kind::PEER_UP, &body).unwrap() {
-                Message::PeerUp(_, up) => up.unwrap(),
+                Message::PeerUp(_, up, _) => up.unwrap(),
                 _ => panic!(),
             }
         };

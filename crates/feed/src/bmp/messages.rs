@@ -81,6 +81,11 @@ impl Messages {
         self.0.rest().len()
     }
 
+    /// Those bytes, with messages that nobody has taken yet.
+    pub(crate) fn unread(&self) -> &[u8] {
+        self.0.rest()
+    }
+
     /// The length of the next message, if it is there whole. A header is
     /// refused as soon as its first wrong part is there.
     fn len(&self) -> Result<Option<usize>, BadMessage> {

@@ -1,5 +1,6 @@
 //! A BGP peer of a router: its session, what is told of it, and its tables.
 
+use std::net::Ipv4Addr;
 use std::sync::Arc;
 
 use bgp::as_path::AsSize;
@@ -9,10 +10,13 @@ use table::{FeedStatus, Limits, MonitoredPeer, PeerEvent};
 use super::message::{PeerUp, Statistics};
 use super::peer_header::{PeerHeader, PeerKey, Rib};
 use super::source::{Flow, Source};
+use super::state::{self, PeerState};
 use crate::now::Now;
 
 /// Events of a session that are kept.
 const HISTORY: usize = 16;
+/// Bytes of a message that is kept.
+const MAX_KEPT: usize = 4_096;
 /// Kinds of statistics that are kept.
 const STATISTICS: usize = 64;
 
@@ -23,6 +27,9 @@ pub(super) struct Peer {
     /// What is told of it with each of its tables.
     known: MonitoredPeer,
     state: State,
+    /// The bodies of the last Peer Up and Peer Down, for a recording.
+    up: Option<Box<[u8]>>,
+    down: Option<Box<[u8]>>,
     /// The router writes no path identifiers where both speakers have agreed
     /// on them.
     has_no_path_ids: bool,
@@ -67,6 +74,8 @@ impl Peer {
                 ..MonitoredPeer::default()
             },
             state: State::Unsaid,
+            up: None,
+            down: None,
             has_no_path_ids: false,
             is_renewed: false,
             sources: [const { None }; Rib::COUNT],
@@ -85,7 +94,16 @@ impl Peer {
     }
 
     /// Its session is up, and all its tables are to be told.
-    pub(super) fn up(&mut self, header: &PeerHeader, up: Option<PeerUp>, flow: Flow, now: Now) {
+    /// `body` is the message's.
+    pub(super) fn up(
+        &mut self,
+        header: &PeerHeader,
+        up: Option<PeerUp>,
+        body: &[u8],
+        flow: Flow,
+        now: Now,
+    ) {
+        self.up = kept(body);
         self.known.asn = header.asn;
         self.known.bgp_id = header.bgp_id.to_string();
         let name = up.as_ref().map(|up| up.table_name.clone());
@@ -98,8 +116,9 @@ impl Peer {
         }
     }
 
-    /// Its session is down: its rows go.
-    pub(super) fn down(&mut self, why: &str, limits: Limits, now: Now) {
+    /// Its session is down: its rows go. `body` is the message's.
+    pub(super) fn down(&mut self, why: &str, body: &[u8], limits: Limits, now: Now) {
+        self.down = kept(body);
         self.state = State::Down;
         self.happened(false, why, now);
         for source in self.sources_mut() {
@@ -181,12 +200,9 @@ impl Peer {
         Some(Agreed {
             session: Session {
                 as_size,
-                has_path_ids: match rib {
-                    _ if self.has_no_path_ids => [false; 2],
-                    Rib::In | Rib::InPost => up.receives_path_ids(),
-                    Rib::Out | Rib::OutPost => up.sends_path_ids(),
-                    // Both OPENs are the router's own (RFC 9069 §4.4).
-                    Rib::Loc => up.all_path_ids(),
+                has_path_ids: match self.has_no_path_ids {
+                    true => [false; 2],
+                    false => up.has_path_ids(rib),
                 },
             },
             families: up.families(),
@@ -235,6 +251,32 @@ impl Peer {
         self.sources.iter_mut().flatten().map(|(source, _)| source)
     }
 
+    /// How it stands, for a recording.
+    pub(super) fn recorded(&self) -> PeerState {
+        let sources = Rib::ALL.into_iter().zip(&self.sources);
+        let sources = sources.filter_map(|(rib, source)| Some((rib, source.as_ref()?)));
+        PeerState {
+            header: PeerHeader {
+                key: self.key,
+                rib: Rib::In,
+                as_size: AsSize::Four,
+                asn: self.known.asn,
+                bgp_id: self.known.bgp_id.parse().unwrap_or(Ipv4Addr::UNSPECIFIED),
+            },
+            up: self.up.clone(),
+            down: self.down.clone(),
+            session: match self.state {
+                State::Unsaid => state::Session::Unsaid,
+                State::Up(_) => state::Session::Up,
+                State::Down => state::Session::Down,
+            },
+            has_no_path_ids: self.has_no_path_ids,
+            sources: sources
+                .map(|(rib, (source, _))| source.recorded(rib))
+                .collect(),
+        }
+    }
+
     /// Readers see what came since.
     pub(super) fn publish(&mut self, feed: &FeedStatus, gone: Option<&str>) {
         if std::mem::take(&mut self.is_renewed) {
@@ -263,6 +305,12 @@ impl Agreed {
             has_four_byte_as: false,
         }
     }
+}
+
+/// A message that a recording can tell again; none that is longer than two
+/// `OPEN`s are.
+fn kept(body: &[u8]) -> Option<Box<[u8]>> {
+    (body.len() <= MAX_KEPT).then(|| body.into())
 }
 
 fn of_rib(known: &MonitoredPeer, rib: Rib) -> MonitoredPeer {

@@ -68,6 +68,26 @@ pub struct PeerHeader {
 }
 
 impl PeerHeader {
+    /// Appends what [`PeerHeader::take`] reads, of AS paths of four bytes.
+    pub(crate) fn put(&self, out: &mut Vec<u8>) {
+        let is_v6 = matches!(self.key.address, Some(IpAddr::V6(_)));
+        let v6 = if is_v6 { flag::IPV6 } else { 0 };
+        out.extend([self.key.kind, v6 | self.rib.flags()]);
+        out.extend(self.key.distinguisher);
+        match self.key.address {
+            None => out.extend([0; ADDRESS]),
+            Some(IpAddr::V4(address)) => {
+                out.extend([0; ADDRESS - 4]);
+                out.extend(address.octets());
+            }
+            Some(IpAddr::V6(address)) => out.extend(address.octets()),
+        }
+        out.extend(self.asn.to_be_bytes());
+        out.extend(self.bgp_id.octets());
+        // When it was told is passed over.
+        out.extend([0; 8]);
+    }
+
     /// Takes a header from the front of a message; `None`: it is of a type
     /// that is not known, and so is the rest.
     pub fn take(bytes: &mut Bytes<'_>) -> Result<Option<Self>, Bad> {
@@ -126,6 +146,15 @@ impl Rib {
             (false, true) => Self::InPost,
             (true, false) => Self::Out,
             (true, true) => Self::OutPost,
+        }
+    }
+
+    fn flags(self) -> u8 {
+        match self {
+            Self::In | Self::Loc => 0,
+            Self::InPost => flag::POST_POLICY,
+            Self::Out => flag::OUT,
+            Self::OutPost => flag::OUT | flag::POST_POLICY,
         }
     }
 
@@ -245,6 +274,12 @@ mod tests {
             assert_eq!((told.rib, told.as_size), (rib, size));
             assert_eq!((told.asn, told.bgp_id), (70_000, [192, 0, 2, 9].into()));
             assert_eq!(told.key.in_names(), "192.0.2.1");
+            let mut again = Vec::new();
+            told.put(&mut again);
+            let again = read(&again);
+            assert_eq!((again.key, again.rib), (told.key, told.rib));
+            assert_eq!((again.asn, again.bgp_id), (told.asn, told.bgp_id));
+            assert_eq!(again.as_size, AsSize::Four);
         }
         let own = read(&header(3, 0x80, [0; 8], [0; 16]));
         assert_eq!((own.rib, own.as_size), (Rib::Loc, AsSize::Four));

@@ -12,6 +12,7 @@ use super::message::{Initiation, Message, PeerUp};
 use super::peer::{Agreed, Peer};
 use super::peer_header::{PeerHeader, PeerKey};
 use super::source::{Flow, Source};
+use super::state::RouterState;
 use crate::now::Now;
 
 /// Where the rows of routers go, and how much they may be.
@@ -118,13 +119,15 @@ impl Router {
         self.status.messages += 1;
         match message {
             Message::Routes(header, bytes) => self.told(&header, bytes, place, now)?,
-            Message::PeerUp(header, up) => {
+            Message::PeerUp(header, up, body) => {
                 if up.is_none() {
                     self.skip("OPENs that cannot be read");
                 }
-                self.peer_up(&header, up, place, now);
+                self.peer_up(&header, up, body, place, now);
             }
-            Message::PeerDown(header, why) => self.peer_down(&header, &why, place, now),
+            Message::PeerDown(header, why, body) => {
+                self.peer_down(&header, &why, body, place, now);
+            }
             Message::Statistics(header, statistics) => match self.peers.get_mut(&header.key) {
                 Some(peer) => peer.counted(statistics, now),
                 None => self.skip("statistics of unknown peers"),
@@ -147,10 +150,17 @@ impl Router {
         *self.status.skipped.entry(what).or_default() += 1;
     }
 
-    fn peer_up(&mut self, header: &PeerHeader, up: Option<PeerUp>, place: &Place, now: Now) {
+    fn peer_up(
+        &mut self,
+        header: &PeerHeader,
+        up: Option<PeerUp>,
+        body: &[u8],
+        place: &Place,
+        now: Now,
+    ) {
         let flow = self.flow();
         if let Some(peer) = self.meet(header, place) {
-            peer.up(header, up, flow, now);
+            peer.up(header, up, body, flow, now);
         }
     }
 
@@ -179,13 +189,13 @@ impl Router {
         true
     }
 
-    fn peer_down(&mut self, header: &PeerHeader, why: &str, place: &Place, now: Now) {
+    fn peer_down(&mut self, header: &PeerHeader, why: &str, body: &[u8], place: &Place, now: Now) {
         let Some(peer) = self.peers.get_mut(&header.key) else {
             self.skip("peers down that were not up");
             return;
         };
         self.routes -= peer.sources().map(Source::routes).sum::<usize>();
-        peer.down(why, place.rows, now);
+        peer.down(why, body, place.rows, now);
     }
 
     /// Routes of a peer.
@@ -291,7 +301,7 @@ impl Router {
     }
 
     /// Looks whether all was told where nothing said so.
-    pub(super) fn tick(&mut self, now: Now) {
+    pub(super) fn tick(&mut self, now: Now, settled: &mut dyn FnMut(&str)) {
         if !self.is_connected() {
             return;
         }
@@ -300,9 +310,22 @@ impl Router {
             let is_awaited = peer.is_awaited();
             for source in peer.sources_mut() {
                 let before = source.routes();
-                source.tick(flow, is_awaited, now);
+                if source.tick(flow, is_awaited, now) {
+                    settled(source.name());
+                }
                 self.routes = self.routes + source.routes() - before;
             }
+        }
+    }
+
+    /// All was told of one of its tables, if it is one and waits for that.
+    pub(super) fn settled(&mut self, table: &str, now: Now) {
+        let mut all = self.peers.values_mut().flat_map(Peer::sources_mut);
+        let found = all.find(|source| source.name() == table && !source.is_settled());
+        if let Some(source) = found {
+            let before = source.routes();
+            source.settled(now);
+            self.routes = self.routes + source.routes() - before;
         }
     }
 
@@ -329,6 +352,18 @@ impl Router {
         let gone = self.status.disconnected.as_deref();
         for peer in self.peers.values_mut() {
             peer.publish(&feed, gone);
+        }
+    }
+
+    /// How it stands, for a recording.
+    pub(super) fn recorded(&self, connection: u32) -> RouterState {
+        RouterState {
+            connection,
+            peer: self.status.peer.clone(),
+            name: self.identity.name.clone(),
+            description: self.status.description.clone(),
+            gone: self.status.disconnected.clone(),
+            peers: self.peers.values().map(Peer::recorded).collect(),
         }
     }
 

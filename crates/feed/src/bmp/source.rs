@@ -10,6 +10,8 @@ use bgp::update::Update;
 use ipnet::IpNet;
 use table::{FeedStatus, Feeder, Limits, MonitoredPeer, Phase, RouteBody, RouteLoad};
 
+use super::peer_header::Rib;
+use super::state::SourceState;
 use crate::now::Now;
 use crate::settling::Settling;
 
@@ -170,18 +172,26 @@ impl Source {
 
     /// Looks whether all was told where nothing said so. What is awaited,
     /// since nothing was told of its peer yet, is given the longest time:
-    /// routers think before they begin.
-    pub(super) fn tick(&mut self, flow: Flow, is_awaited: bool, now: Now) {
+    /// routers think before they begin. Whether it was, just now.
+    pub(super) fn tick(&mut self, flow: Flow, is_awaited: bool, now: Now) -> bool {
         let Some(settling) = &mut self.settling else {
-            return;
+            return false;
         };
         let is_settled = settling.is_settled(now.monotonic, flow.unconfirmed, flow.paths);
-        if is_settled && (!is_awaited || settling.has_rested(now.monotonic)) {
+        let is_settled = is_settled && (!is_awaited || settling.has_rested(now.monotonic));
+        if is_settled {
             self.settled(now);
         }
+        is_settled
     }
 
-    fn settled(&mut self, now: Now) {
+    /// What it is asked for by.
+    pub(super) fn name(&self) -> &str {
+        self.feeder.name()
+    }
+
+    /// All was told: what was not told again goes.
+    pub(super) fn settled(&mut self, now: Now) {
         self.settling = None;
         self.feeder.set_time(now.millis);
         self.swept += self.feeder.end() as u64;
@@ -211,6 +221,18 @@ impl Source {
     /// Whether all was told, as far as is known.
     pub(super) fn is_settled(&self) -> bool {
         self.settling.is_none()
+    }
+
+    /// How it stands, for a recording.
+    pub(super) fn recorded(&self, rib: Rib) -> SourceState {
+        SourceState {
+            name: self.name().to_owned(),
+            rib,
+            routes: self.feeder.tables().routes.clone(),
+            unconfirmed: self.feeder.unconfirmed_rows(),
+            is_settled: self.settling.is_none(),
+            ends: self.ends,
+        }
     }
 
     pub(super) fn unconfirmed(&self) -> usize {

@@ -11,6 +11,7 @@ use thiserror::Error;
 use super::message::{Initiation, Message, kind};
 use super::messages::{BadMessage, Framed, Messages};
 use super::router::{Heard, Identity, Place, Router};
+use super::state::BmpState;
 use crate::now::Now;
 
 /// Characters of a router's own name that names of sources have.
@@ -280,12 +281,32 @@ impl Station {
     }
 
     /// Looks whether routers have told all where nothing says so; what they
-    /// did not tell goes then. To be called each second.
-    pub fn tick(&mut self, now: Now) {
+    /// did not tell goes then. To be called each second. `settled` is told of
+    /// which tables all was.
+    pub fn tick(&mut self, now: Now, settled: &mut dyn FnMut(&str)) {
         for router in self.routers.values_mut() {
-            router.tick(now);
+            router.tick(now, settled);
         }
         self.is_told = false;
+    }
+
+    /// All was told of a table, as whoever recorded it has seen.
+    pub(crate) fn settled(&mut self, table: &str, now: Now) {
+        for router in self.routers.values_mut() {
+            router.settled(table, now);
+        }
+        self.is_told = false;
+    }
+
+    /// How it stands, for a recording. `connection` gives the number of each
+    /// router's.
+    pub(crate) fn state(&self, mut connection: impl FnMut(RouterId) -> u32) -> BmpState {
+        let routers = self.routers.iter();
+        BmpState(
+            routers
+                .map(|(id, router)| router.recorded(connection(*id)))
+                .collect(),
+        )
     }
 
     /// Whether there is something to publish.

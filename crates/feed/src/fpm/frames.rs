@@ -105,6 +105,11 @@ impl Frames {
         self.0.rest().len()
     }
 
+    /// Those bytes, with frames that nobody has taken yet.
+    pub(crate) fn unread(&self) -> &[u8] {
+        self.0.rest()
+    }
+
     /// The length of the next frame, if it is there whole. A header is
     /// refused as soon as its first wrong byte is there.
     fn len(&self) -> Result<Option<usize>, BadFrame> {

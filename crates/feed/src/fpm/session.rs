@@ -9,6 +9,7 @@ use thiserror::Error;
 use super::acknowledging::{Acknowledging, Forwarded};
 use super::frames::{BadFrame, Frames};
 use super::rows::{Rows, Taken};
+use super::state::FpmState;
 use crate::now::Now;
 use crate::settling::Settling;
 
@@ -217,14 +218,23 @@ impl Session {
         !matches!(self.phase, Phase::Disconnected(_))
     }
 
+    /// Whether its peer is about to tell all, as far as is known.
+    pub fn is_settling(&self) -> bool {
+        self.settling.is_some()
+    }
+
     /// Looks whether the peer has told all; what it did not tell goes then.
     /// To be called each second. Gives the rows that went, once.
     pub fn tick(&mut self, now: Now) -> Option<usize> {
         let settling = self.settling.as_mut()?;
         let unconfirmed = self.rows.feeder().unconfirmed();
-        if !settling.is_settled(now.monotonic, unconfirmed, self.status.messages) {
-            return None;
-        }
+        let is_settled = settling.is_settled(now.monotonic, unconfirmed, self.status.messages);
+        is_settled.then(|| self.settled(now))
+    }
+
+    /// The peer has told all; what it did not tell goes. Gives the rows that
+    /// went.
+    pub(crate) fn settled(&mut self, now: Now) -> usize {
         self.settling = None;
         self.rows.feeder().set_time(now.millis);
         let swept = self.rows.end();
@@ -233,7 +243,26 @@ impl Session {
         self.trouble = None;
         self.is_told = false;
         self.publish();
-        Some(swept)
+        swept
+    }
+
+    /// How it stands, for a recording. `connection` is that which feeds it.
+    pub(crate) fn state(&mut self, connection: u32) -> FpmState {
+        let is_connected = self.is_connected();
+        let feeder = self.rows.feeder();
+        FpmState {
+            connection,
+            tables: feeder.tables().clone(),
+            // Of one that is gone all rows are.
+            unconfirmed: feeder.unconfirmed_rows().filter(|_| is_connected),
+            peer: self.status.peer.clone(),
+            gone: match &self.phase {
+                Phase::Disconnected(why) => Some(why.clone()),
+                _ => None,
+            },
+            is_settled: self.settling.is_none(),
+            is_resyncing: self.phase == Phase::Resyncing,
+        }
     }
 
     /// Readers see what came since, and how the feed fares. O(1).

@@ -64,6 +64,10 @@ impl Entrance {
                     }
                 },
                 Err(error) if is_passing(&error) => break,
+                // It went before anybody looked.
+                Err(error) if error.kind() == io::ErrorKind::ConnectionAborted => {
+                    came.refused += 1;
+                }
                 Err(error) => {
                     self.warn(now, &format!("cannot accept: {error}"));
                     // It waits on, and so would we, at full speed.

@@ -13,6 +13,7 @@ use super::FpmFeed;
 use super::candidate::{self, Connection, Spoke, is_passing};
 use super::entrance::Entrance;
 use crate::fpm::{Forwarded, Frames, Now, Session};
+use crate::recording::Taping;
 
 /// Readers see what came so often at most.
 pub(super) const PACE: Duration = Duration::from_millis(2);
@@ -30,6 +31,9 @@ pub(super) struct Line {
     candidates: Vec<Connection>,
     published: Duration,
     sending: Sending,
+    taping: Taping,
+    /// The number that the recording has of the live connection.
+    recorded: u32,
 }
 
 /// How what is sent to the peer stands.
@@ -62,6 +66,8 @@ impl Line {
             candidates: Vec::new(),
             published: Duration::ZERO,
             sending: Sending::Done,
+            taping: Taping::new(feed.tape),
+            recorded: 0,
         }
     }
 
@@ -158,7 +164,9 @@ impl Line {
         let read = match live.read(buffer) {
             Ok(None) => return,
             Ok(Some(0)) => Err(("the peer closed the connection".to_owned(), false)),
-            Ok(Some(_)) => {
+            Ok(Some(read)) => {
+                let said = buffer.get(..read).unwrap_or_default();
+                self.taping.said(self.recorded, said, now);
                 let received = self.session.received(&mut live.frames, now);
                 received.map_err(|error| (error.to_string(), true))
             }
@@ -178,7 +186,9 @@ impl Line {
             true => tracing::error!("feed {name}: the connection of {peer} is closed: {why}"),
             false => tracing::warn!("feed {name}: {peer} is gone: {why}; its rows stay"),
         }
-        self.session.lost(&format!("{peer}: {why}"), is_lie, now);
+        let why = format!("{peer}: {why}");
+        self.taping.closed(self.recorded, &why, is_lie, now);
+        self.session.lost(&why, is_lie, now);
     }
 
     /// Hears candidates; the newest that feeds takes over.
@@ -212,7 +222,9 @@ impl Line {
             self.lose("the same feed connected anew", false, now);
         }
         tracing::info!("feed {}: {} feeds it", self.name, one.peer);
-        self.session.connected(&one.peer.to_string(), now);
+        let peer = one.peer.to_string();
+        self.recorded = self.taping.connected(&peer, one.frames.unread(), now);
+        self.session.connected(&peer, now);
         let received = self.session.received(&mut one.frames, now);
         self.sending = Sending::Done;
         self.live = Some(one);
@@ -249,9 +261,17 @@ impl Line {
         self.entrance.turned_away(peer, why, now);
     }
 
-    /// Looks whether its peer has told all.
+    /// Looks whether its peer has told all, and whether a recording wants to
+    /// know how it stands.
     pub(super) fn tick(&mut self, now: Now) {
+        if self.taping.wants_state(now) {
+            let state = self.session.state(self.recorded);
+            let live = self.live.iter();
+            let pending = live.map(|live| (self.recorded, live.frames.unread()));
+            self.taping.tell(state, pending, now);
+        }
         if let Some(swept) = self.session.tick(now) {
+            self.taping.settled("", now);
             tracing::info!("feed {}: all was told; {swept} rows are gone", self.name);
         }
     }

@@ -16,6 +16,7 @@ use super::entrance::Entrance;
 use super::line::PACE;
 use crate::bmp::{Broken, Heard, Messages, RouterId, Station, StationLimits};
 use crate::now::Now;
+use crate::recording::Taping;
 
 /// Bytes that are read of a router before it is the next one's turn.
 const TURN: usize = 64 << 10;
@@ -31,6 +32,7 @@ pub(super) struct Routers {
     /// The newest last.
     connections: Vec<Connection>,
     published: Duration,
+    taping: Taping,
 }
 
 /// A connection and what was read of it.
@@ -41,6 +43,8 @@ struct Connection {
     messages: Messages,
     /// Who it is; `None`: it has not said that yet.
     router: Option<RouterId>,
+    /// The number that the recording has of it, once it has said that.
+    recorded: u32,
 }
 
 /// Why a connection ends.
@@ -59,6 +63,7 @@ impl Routers {
             station: Station::new(feed.own, feed.feeders, listening, feed.limits),
             connections: Vec::new(),
             published: Duration::ZERO,
+            taping: Taping::new(feed.tape),
         }
     }
 
@@ -109,8 +114,9 @@ impl Routers {
         let Some(one) = self.connections.get_mut(at) else {
             return;
         };
-        let heard = one.hear(&mut self.station, buffer, now);
+        let heard = one.hear(&mut self.station, &mut self.taping, buffer, now);
         let (is_new, router, peer) = (one.router.is_none(), one.router, one.peer);
+        let recorded = one.recorded;
         match heard {
             Ok(Some(id)) if is_new => {
                 one.router = Some(id);
@@ -122,7 +128,7 @@ impl Routers {
             Ok(_) => {}
             Err(end) => {
                 self.connections.remove(at);
-                self.ended(router, peer, &end, now);
+                self.ended(router, peer, recorded, &end, now);
             }
         }
     }
@@ -136,13 +142,20 @@ impl Routers {
             return;
         };
         if let Err(end) = one.received(&mut self.station, now) {
-            let router = one.router;
+            let (router, recorded) = (one.router, one.recorded);
             self.connections.remove(at);
-            self.ended(router, peer, &end, now);
+            self.ended(router, peer, recorded, &end, now);
         }
     }
 
-    fn ended(&mut self, router: Option<RouterId>, peer: SocketAddr, end: &End, now: Now) {
+    fn ended(
+        &mut self,
+        router: Option<RouterId>,
+        peer: SocketAddr,
+        recorded: u32,
+        end: &End,
+        now: Now,
+    ) {
         let why = &end.why;
         let Some(id) = router else {
             self.station.turned_away();
@@ -156,6 +169,7 @@ impl Routers {
             false => tracing::warn!("feed {feed}: {router}, {peer}, is gone: {why}; its rows stay"),
         }
         let why = format!("{peer}: {why}");
+        self.taping.closed(recorded, &why, end.is_lie, now);
         self.station.lost(id, &why, end.is_lie, now);
     }
 
@@ -174,20 +188,45 @@ impl Routers {
                 let oldest = self.connections.remove(*oldest);
                 let why = "it did not say who it is, and others came".to_owned();
                 let end = End { why, is_lie: false };
-                self.ended(None, oldest.peer, &end, now);
+                self.ended(None, oldest.peer, oldest.recorded, &end, now);
             }
             self.connections.push(Connection {
                 stream,
                 peer,
                 messages: Messages::default(),
                 router: None,
+                recorded: 0,
             });
         }
     }
 
-    /// Looks whether routers have told all.
+    /// Looks whether routers have told all, and whether a recording wants to
+    /// know how they stand.
     pub(super) fn tick(&mut self, now: Now) {
-        self.station.tick(now);
+        if self.taping.wants_state(now) {
+            self.tell_state(now);
+        }
+        let Self {
+            station, taping, ..
+        } = self;
+        station.tick(now, &mut |table| taping.settled(table, now));
+    }
+
+    fn tell_state(&mut self, now: Now) {
+        let Self {
+            connections,
+            taping,
+            station,
+            ..
+        } = self;
+        let state = station.state(|id| {
+            let mut all = connections.iter();
+            let of_router = all.find(|one| one.router == Some(id));
+            of_router.map_or_else(|| taping.next_connection(), |one| one.recorded)
+        });
+        let named = connections.iter().filter(|one| one.router.is_some());
+        let pending = named.map(|one| (one.recorded, one.messages.unread()));
+        taping.tell(state, pending, now);
     }
 
     /// Shows readers what came, if it is time to.
@@ -205,21 +244,27 @@ impl Connection {
     fn hear(
         &mut self,
         station: &mut Station,
+        taping: &mut Taping,
         buffer: &mut [u8],
         now: Now,
     ) -> Result<Option<RouterId>, End> {
-        match read(&mut self.stream, buffer).map_err(|error| End::of(&error))? {
+        let read = read(&mut self.stream, buffer).map_err(|error| End::of(&error))?;
+        let bytes = match read {
             None => return Ok(self.router),
             Some([]) => return Err(End::of(&"the router closed the connection")),
-            Some(bytes) => self.messages.push(bytes),
-        }
+            Some(bytes) => bytes,
+        };
+        self.messages.push(bytes);
         if self.router.is_some() {
+            taping.said(self.recorded, bytes, now);
             self.received(station, now)?;
             return Ok(self.router);
         }
         match self.messages.has_message().map_err(Broken::from) {
             Ok(false) => Ok(None),
             Ok(true) => {
+                let peer = self.peer.to_string();
+                self.recorded = taping.connected(&peer, self.messages.unread(), now);
                 let id = station.connected(self.peer, &mut self.messages, now);
                 id.map(Some).map_err(End::of_lie)
             }

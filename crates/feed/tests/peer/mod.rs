@@ -2,6 +2,8 @@
 
 #![allow(dead_code, reason = "each test program uses a part of it")]
 
+pub mod zebra;
+
 use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;

@@ -70,6 +70,13 @@ impl Fed {
         self.station.connected(from, &mut messages, self.now)
     }
 
+    /// The same, and it goes on.
+    pub fn first_of(&mut self, bytes: &[u8]) {
+        let id = self.first(bytes).unwrap();
+        self.router = Some(id);
+        self.routers.push(id);
+    }
+
     /// The router is gone; what it did not say whole is a lie if the reason
     /// names a byte.
     pub fn lose(&mut self, why: &str) {
@@ -115,7 +122,7 @@ impl Fed {
         for _ in 0..secs {
             self.now.monotonic += Duration::from_secs(1);
             self.now.millis += 1_000;
-            self.station.tick(self.now);
+            self.station.tick(self.now, &mut |_| {});
             self.station.publish();
         }
     }

@@ -10,8 +10,10 @@ use ipnet::IpNet;
 use rustix::process::geteuid;
 use serve::control::protocol::Ask;
 use view::conditions::{FILTERS, GET, Packet, of_object, settle_family};
+use view::route_flaps::{LIMIT, MAX_LIMIT, SECS};
 use view::{
-    Filter, Format, Object, Output, Question, RouteDiffQuestion, RouteQuestion, RouteWhyQuestion,
+    Filter, Format, Object, Output, Question, RouteDiffQuestion, RouteFlapsQuestion, RouteQuestion,
+    RouteWhyQuestion,
 };
 use words::values;
 
@@ -175,6 +177,68 @@ pub fn route_why() -> Command {
         .mut_arg("direct", |arg| arg.hide(true))
 }
 
+/// `fingerpost route flaps`.
+pub fn route_flaps() -> Command {
+    let option = |id: &'static str, value: &'static str, help: &'static str| {
+        Arg::new(id).long(id).value_name(value).help(help)
+    };
+    let number = |id, value, usual: u32, most: u32, help| {
+        let range = clap::value_parser!(u32).range(1..=i64::from(most));
+        let usual = usual.to_string();
+        option(id, value, help)
+            .value_parser(range)
+            .default_value(usual)
+    };
+    let json = switch("json", Some('j'), "As JSON").help_heading("How");
+    Command::new("flaps")
+        .about("Which routes changed how often, and how far back that is known")
+        .arg(
+            option(
+                SOURCE,
+                "SOURCE",
+                "Prefix by prefix of this source: `kernel`, or a feed; without: a sum for each",
+            )
+            .value_parser(values::name),
+        )
+        .arg(option(
+            "table",
+            "TABLE",
+            "Only in this table; without: in all",
+        ))
+        .arg(
+            option("within", "PREFIX", "Only prefixes within this one")
+                .value_parser(values::prefix),
+        )
+        .arg(number(
+            "secs",
+            "SECS",
+            SECS,
+            u32::MAX,
+            "Over so many seconds",
+        ))
+        .arg(number(
+            "limit",
+            "NUMBER",
+            LIMIT,
+            MAX_LIMIT,
+            "So many at most",
+        ))
+        .arg(
+            option(
+                "sort",
+                "FIELD",
+                "By changes, added, changed, deleted, last or name; -FIELD: downwards; without: \
+                 -changes",
+            )
+            .allow_hyphen_values(true)
+            .help_heading("How"),
+        )
+        .arg(json.conflicts_with("count"))
+        .arg(switch("count", None, "Only the number").help_heading("How"))
+        .args(from_arguments())
+        .mut_arg("direct", |arg| arg.hide(true))
+}
+
 /// How an answer that has no columns is written.
 fn few_output_arguments() -> Vec<Arg> {
     let known = ["json", "ndjson", "details", "oneline"];
@@ -258,6 +322,12 @@ pub fn wanted(object: Object, matches: &ArgMatches) -> Result<(Ask, From), Strin
         let question = Box::new(prefix_to_explain(matches)?);
         return Ok((Ask::RouteWhy(question), from(matches)));
     }
+    if object == Object::Route
+        && let Some(("flaps", matches)) = matches.subcommand()
+    {
+        let question = Box::new(changes_to_count(matches));
+        return Ok((Ask::RouteFlaps(question), from(matches)));
+    }
     let question = Box::new(asked(object, matches)?);
     let from = from(matches);
     let ask = if from.watch {
@@ -306,6 +376,27 @@ fn prefix_to_explain(matches: &ArgMatches) -> Result<RouteWhyQuestion, String> {
         table: matches.get_one("table").cloned(),
         output: few_outputs(matches),
     })
+}
+
+fn changes_to_count(matches: &ArgMatches) -> RouteFlapsQuestion {
+    let text = |id: &str| matches.get_one::<String>(id).cloned();
+    let number = |id: &str, usual| matches.get_one::<u32>(id).copied().unwrap_or(usual);
+    RouteFlapsQuestion {
+        source: text(SOURCE),
+        table: text("table"),
+        within: matches.get_one("within").copied(),
+        secs: number("secs", SECS),
+        limit: number("limit", LIMIT),
+        sort: text("sort"),
+        output: Output {
+            format: match matches.get_flag("json") {
+                true => Format::Json,
+                false => Format::Text,
+            },
+            count: matches.get_flag("count"),
+            ..Output::default()
+        },
+    }
 }
 
 fn few_outputs(matches: &ArgMatches) -> Output {
@@ -361,6 +452,8 @@ fn output(matches: &ArgMatches) -> Output {
         statistics: matches.get_flag("statistics"),
         oneline: matches.get_flag("oneline"),
         colour: colour == "always" || colour == "auto" && colours_suit_the_output(),
+        brief: false,
+        numeric: false,
         words: false,
         netns: None,
     }

@@ -89,6 +89,12 @@ pub fn rewrite(arguments: Vec<String>) -> Vec<String> {
         Some(word) if begins_one_of(word, SHOW) => {
             rest.remove(0);
         }
+        // Our own, with options alone.
+        Some(&"flaps") if object == Object::Route => {
+            out.extend(rest.iter().map(|word| (*word).to_owned()));
+            out.extend(before.map(str::to_owned));
+            return out;
+        }
         // Our own: a beginning of it would be one of ip's commands.
         Some(&("diff" | "why")) if object == Object::Route => {
             let before = before.collect::<Vec<_>>();
@@ -311,6 +317,7 @@ mod tests {
                 "route why 10.0.0.1 table all",
                 "route why 10.0.0.1 --table all",
             ),
+            ("-j route flaps --source frr", "route flaps --source frr -j"),
             ("nexthop get id 5", "nexthop --id 5"),
             ("nexthop groups", "nexthop --groups"),
             (

@@ -11,6 +11,7 @@ use linux::Mirror;
 
 use super::Up;
 use super::mirrored::Mirrored;
+use super::taped::Taped;
 use crate::config::feed::Kind;
 use crate::config::{self, Config};
 
@@ -80,19 +81,24 @@ impl Feeds {
             let Some(wanted) = self.wanted.get(name) else {
                 continue;
             };
-            let door = door.again().context("cannot open a feed's door again")?;
             let feeders = mirror.feeders();
+            let tape = beside
+                .tap()
+                .map(|tap| Taped::new(tap, name, door, wanted.kind));
+            let door = door.again().context("cannot open a feed's door again")?;
             feeds.push(match wanted.limits() {
                 Limits::Fpm(limits) => Feed::Fpm(FpmFeed {
                     door,
                     feeder: feeders.join(name, limits)?,
                     is_forwarded: false,
+                    tape,
                 }),
                 Limits::Bmp(limits) => Feed::Bmp(StationFeed {
                     door,
                     own: feeders.join(name, limits.rows)?,
                     feeders,
                     limits,
+                    tape,
                 }),
             });
         }

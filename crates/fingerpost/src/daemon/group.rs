@@ -4,16 +4,13 @@
 //! included. To give a file to a group without rights over all files, the
 //! daemon has to be in the group itself: it joins while it still may.
 
-use std::fs;
-
 use anyhow::{Context, Result, bail};
 use rustix::process::{Gid, geteuid, getgid, getgroups};
 use rustix::thread::set_thread_groups;
 
-use crate::config::Group;
+use serve::groups;
 
-/// Where groups have their numbers, for those of this host.
-const GROUPS: &str = "/etc/group";
+use crate::config::Group;
 
 /// Joins a group, unless this process is in it: to be called before there
 /// are threads. Gives its number.
@@ -38,36 +35,6 @@ pub fn join(group: &Group) -> Result<Gid> {
 
 /// The number of a group, by its name or itself.
 pub fn number(group: &Group) -> Result<Gid> {
-    let number = match group.0.parse() {
-        Ok(number) => number,
-        Err(_) => {
-            let text = fs::read_to_string(GROUPS).context(GROUPS)?;
-            by_name(&text, &group.0)
-                .with_context(|| format!("control.group: {GROUPS} has no `{}`", group.0))?
-        }
-    };
-    Ok(Gid::from_raw(number))
-}
-
-fn by_name(groups: &str, name: &str) -> Option<u32> {
-    groups.lines().find_map(|line| {
-        let mut fields = line.split(':');
-        let found = fields.next() == Some(name);
-        found.then(|| fields.nth(1)?.parse().ok())?
-    })
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_group_is_found_by_its_whole_name() {
-        let groups = "root:x:0:\nnetadmins:x:7:\nnetadmin:x:8:a,b\nbroken:x\n";
-        assert_eq!(by_name(groups, "netadmin"), Some(8));
-        assert_eq!(by_name(groups, "net"), None);
-        assert_eq!(by_name(groups, "broken"), None);
-        assert!(number(&Group("no-such-group".to_owned())).is_err());
-        assert_eq!(number(&Group("7".to_owned())).unwrap(), Gid::from_raw(7));
-    }
+    let number = groups::number(&group.0);
+    Ok(Gid::from_raw(number.context("control.group")?))
 }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Context, Result};
-use linux::recording::Recorder;
+use linux::recording::{Recorder, Tap};
 use linux::{Mirror, Namespace, Options, Phase};
 use serve::namespace;
 use serve::namespace_service::{DaemonGauges, NamespaceService};
@@ -23,6 +23,8 @@ pub struct Mirrored {
     /// Answers questions about it.
     pub answers: Arc<NamespaceService>,
     mirror: Arc<Mirror>,
+    /// Where it is recorded, and feeds beside it.
+    tap: Option<Tap>,
     /// Accepts clients, once the tables are loaded.
     pub listener: Option<UnixListener>,
     claim: Claim,
@@ -40,12 +42,13 @@ impl Mirrored {
         whole: DaemonGauges,
     ) -> Result<Self> {
         let claim = Claim::take(directory, namespace.inode(), access)?;
+        let name = spec.as_deref().unwrap_or("");
+        let tap = recorder.map(|recorder| recorder.tap(namespace.inode(), name));
         let options = Options {
             limits: config.limits.limits(),
             receive_buffer_bytes: config.mirror.receive_buffer_bytes as usize,
             scan_interval: Duration::from_secs(config.mirror.scan_interval_secs),
-            tap: recorder
-                .map(|recorder| recorder.tap(namespace.inode(), spec.as_deref().unwrap_or(""))),
+            tap: tap.clone(),
         };
         let mirror = Mirror::start(namespace, options)
             .with_context(|| format!("cannot mirror {}", named(spec.as_deref())))?;
@@ -60,6 +63,7 @@ impl Mirrored {
         Ok(Self {
             answers: Arc::new(NamespaceService::new(namespace, whole)),
             mirror,
+            tap,
             spec,
             listener: None,
             claim,
@@ -92,6 +96,11 @@ impl Mirrored {
     /// The mirror itself.
     pub fn mirror(&self) -> &Arc<Mirror> {
         &self.mirror
+    }
+
+    /// Where it is recorded; `None`: it is not.
+    pub fn tap(&self) -> Option<&Tap> {
+        self.tap.as_ref()
     }
 
     /// Takes other limits of its tables.

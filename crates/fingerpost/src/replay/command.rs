@@ -8,7 +8,9 @@ use clap::{Arg, ArgAction, ArgMatches, Command, ValueHint, value_parser};
 use serve::control::protocol::Ask;
 
 use super::until::Until;
-use super::{Replay, calendar};
+use words::calendar;
+
+use super::Replay;
 
 const AFTER_HELP: &str = "\
 Without a question it answers at a control socket until Ctrl-C:

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::Result;
-use linux::recording::{Player, Progress};
+use linux::recording::Progress;
 use table::{Limits, Source};
 
 use super::files::Files;
@@ -76,7 +76,7 @@ impl Playing {
     pub fn new(files: Files, limits: Limits, until: Option<Until>) -> Self {
         match files {
             Files::Recorded(files) => {
-                let played = Recorded::new(files, Player::new(limits), until);
+                let played = Recorded::new(files, limits, until);
                 Self::Recorded(Box::new(played))
             }
             Files::Mrt(files) => Self::Mrt(Box::new(Mrt::new(files, limits, until))),
@@ -96,6 +96,14 @@ impl Playing {
     pub fn incomplete(&self) -> usize {
         match self {
             Self::Recorded(played) => played.incomplete(),
+            Self::Mrt(_) => 0,
+        }
+    }
+
+    /// Feeds of which the recording does not say how they stood.
+    pub fn incomplete_feeds(&self) -> usize {
+        match self {
+            Self::Recorded(played) => played.incomplete_feeds(),
             Self::Mrt(_) => 0,
         }
     }

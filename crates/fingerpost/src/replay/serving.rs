@@ -12,7 +12,9 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, bail};
 
 use super::playing::{End, Playing};
-use super::{Replay, calendar, collect, warn_of};
+use words::calendar;
+
+use super::{Replay, collect, warn_of};
 use serve::control::server::{Patience, Server};
 use serve::namespace_service::{DaemonGauges, NamespaceService};
 use serve::{http, snmp, status};

@@ -16,6 +16,7 @@ mod equal;
 mod forwarded;
 mod frr;
 mod million;
+mod recorded;
 mod shown;
 
 use lab::Netns;

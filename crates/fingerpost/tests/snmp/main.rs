@@ -15,12 +15,14 @@ mod clients;
 mod clock;
 mod flood;
 mod fresh;
+mod groups;
 mod informed;
 mod notified;
 mod peers;
 mod rates;
 mod size;
 mod subagent;
+mod subagents;
 
 use std::fs;
 use std::path::PathBuf;

@@ -3,17 +3,14 @@
 //! too.
 
 use std::collections::{HashMap, HashSet};
-use std::os::fd::{AsFd, AsRawFd};
 
-use netlink::decode;
-use netlink::message::{kind, messages};
-use netlink::request::{Dump, get_netns_id};
+use netlink::request::Dump;
 use table::{KindData, Link};
 
 use super::listing::{each_of, one};
 use crate::error::Error;
 use crate::namespace::Namespace;
-use crate::socket::{DATAGRAM_BYTES, Received, Socket};
+use crate::socket::Socket;
 
 /// Kinds whose links are pairs: one goes with the other.
 const PAIRS: &[&str] = &["veth", "netkit", "vxcan"];
@@ -252,7 +249,7 @@ fn look_into(
     if standing.is_empty() {
         return Ok(());
     }
-    let number = number_of(&socket, ours)?;
+    let number = crate::once::number_of(&socket, ours)?;
     for link in standing {
         let with = link.lower.and_then(|lower| gone.get(lower));
         if let (Some(with), true) = (with, link.lower_netns_id == number) {
@@ -272,24 +269,9 @@ fn numbers(namespace: &Namespace, others: &[Namespace]) -> Result<HashMap<i32, u
     let socket = Socket::open(namespace)?;
     let mut numbers = HashMap::new();
     for (at, other) in others.iter().enumerate() {
-        if let Some(number) = number_of(&socket, other)? {
+        if let Some(number) = crate::once::number_of(&socket, other)? {
             numbers.insert(number, at);
         }
     }
     Ok(numbers)
-}
-
-/// The number of a namespace in that of a socket.
-fn number_of(socket: &Socket, namespace: &Namespace) -> Result<Option<i32>, Error> {
-    let mut question = Vec::new();
-    get_netns_id(namespace.as_fd().as_raw_fd(), 0, &mut question);
-    socket.send(&question)?;
-    let mut buffer = vec![0; DATAGRAM_BYTES];
-    let Received::Bytes(len) = socket.receive(&mut buffer, "a question")? else {
-        return Ok(None);
-    };
-    match messages(&buffer[..len]).next().transpose()? {
-        Some(answer) if answer.kind == kind::NEWNSID => Ok(decode::netns_id(answer.payload)?),
-        _ => Ok(None),
-    }
 }

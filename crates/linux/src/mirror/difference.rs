@@ -12,6 +12,7 @@ use std::sync::Arc;
 use super::normalise::{self, Over};
 use table::row::address;
 use table::row::neighbour::{flag, state};
+use table::row::route::{hop_flag, protocol};
 use table::{
     AF_INET, AF_INET6, Address, AddressKey, Change, FdbEntry, Link, Neighbour, Nexthop, Pair,
     Placement, RouteBody, RouteRef, Rule, Tables, pairs,
@@ -282,8 +283,21 @@ const NEIGHBOURS: Kind<Neighbour> = Kind {
     same: |a, b| a == b,
     put: |b| Change::PutNeighbour(b.clone()),
     delete: |a| Change::DeleteNeighbour(a.key()),
-    is_silent: |a, b| [a, b].into_iter().flatten().any(is_silent_neighbour),
+    is_silent: |a, b| match (a, b) {
+        (Some(a), Some(b)) if is_only_protocol(a, b) => true,
+        _ => [a, b].into_iter().flatten().any(is_silent_neighbour),
+    },
 };
+
+/// Whether two entries differ in who made them alone, which is set without
+/// an event (`neigh_add`).
+fn is_only_protocol(a: &Neighbour, b: &Neighbour) -> bool {
+    let same = Neighbour {
+        protocol: b.protocol,
+        ..a.clone()
+    };
+    same == *b
+}
 
 /// Entries that come, and states that are entered, without an event: a
 /// proxy entry, a first question on the wire, a multicast address, DELAY.
@@ -349,9 +363,9 @@ fn by_priority(tables: &Tables) -> BTreeMap<(u8, u32), Vec<&Arc<Rule>>> {
     all
 }
 
-type Place = (u32, ipnet::IpNet, u8, u32);
+type PlaceOfRun = (u32, ipnet::IpNet, u8, u32);
 
-fn place(route: &RouteRef<'_>) -> Place {
+fn place(route: &RouteRef<'_>) -> PlaceOfRun {
     (route.table, route.prefix, route.tos, route.metric)
 }
 
@@ -390,14 +404,26 @@ fn run(
     whole: bool,
     to: &mut Difference,
 ) {
+    let is_several = |route: &RouteRef<'_>| route.body.next_hops.as_slice().len() > 1;
+    let has_paths = over.family == AF_INET6 && fresh.iter().any(is_several);
     let (current, fresh) = without_common(current, fresh, over);
     if current.is_empty() && fresh.is_empty() {
         return;
     }
     let (had, has) = (Bodies::of(current, over), Bodies::of(fresh, over));
-    let is_gone = |route: &&RouteRef<'_>| whole && has.like(route.body, over).next().is_none();
+    let may_be_hidden = |route: &RouteRef<'_>| {
+        let hops = route.body.next_hops.as_slice();
+        has_paths && matches!(hops, [hop] if hop.gateway.is_none())
+    };
+    // One that was made between the paths of another is left out of listings
+    // (`fib6_dump_node` goes on behind the last), and is there.
+    let is_gone = |route: &&RouteRef<'_>| {
+        let is_listed = has.like(route.body, over).next().is_some();
+        whole && !is_listed && !may_be_hidden(route)
+    };
     for route in current.iter().filter(is_gone) {
-        to.add(&(), Change::DeleteRoute(route.to_shared()), true);
+        let is_drift = !has.has_but_for_silent(route, over);
+        to.add(&(), Change::DeleteRoute(route.to_shared()), is_drift);
     }
     let is_in_order = !whole || in_order(&had, fresh, over);
     for route in fresh {
@@ -410,7 +436,8 @@ fn run(
             to.add(&(), Change::DeleteRoute(old.to_shared()), true);
         }
         let row = route.with_body((**route.body).clone());
-        to.add(&current, Change::PutRoute(row, Placement::Last), true);
+        let is_drift = !had.has_but_for_silent(route, over);
+        to.add(&current, Change::PutRoute(row, Placement::Last), is_drift);
     }
 }
 
@@ -454,19 +481,31 @@ fn in_order(current: &Bodies, fresh: &[RouteRef<'_>], over: Over<'_>) -> bool {
 /// The bodies of a run, to be found by what they say: a run may be long,
 /// and differ in the middle.
 struct Bodies {
-    /// Bodies without what [`same_body`] passes over; where they stand, and
-    /// until when they hold.
-    places: HashMap<RouteBody, Vec<(usize, Option<u64>)>>,
+    /// Bodies without what changes in silence, and where they stand.
+    places: HashMap<RouteBody, Vec<Place>>,
+}
+
+/// Where a body stands, and what of it changes in silence.
+struct Place {
+    at: usize,
+    until: Option<u64>,
+    /// Which hops have the mark [`hop_flag::UNMARKED`].
+    unmarked: Vec<bool>,
 }
 
 impl Bodies {
     /// O(routes).
     fn of(run: &[RouteRef<'_>], over: Over<'_>) -> Self {
         let mut places: HashMap<_, Vec<_>> = HashMap::new();
-        for (place, route) in run.iter().enumerate() {
+        for (at, route) in run.iter().enumerate() {
+            let (body, unmarked) = lasting(route.body, over);
             let until = route.body.expires_at_millis;
-            let same = places.entry(comparable(route.body, over)).or_default();
-            same.push((place, until));
+            let place = Place {
+                at,
+                until,
+                unmarked,
+            };
+            places.entry(body).or_default().push(place);
         }
         Self { places }
     }
@@ -474,11 +513,38 @@ impl Bodies {
     /// Where bodies like this one stand, in their order.
     fn like(&self, body: &RouteBody, over: Over<'_>) -> impl Iterator<Item = usize> {
         let until = body.expires_at_millis;
-        let same = self.places.get(&comparable(body, over));
-        let same = same.into_iter().flatten();
-        same.filter(move |(_, other)| same_time(*other, until))
-            .map(|(place, _)| *place)
+        let (body, unmarked) = lasting(body, over);
+        let same = self.places.get(&body).into_iter().flatten();
+        same.filter(move |other| same_time(other.until, until) && other.unmarked == unmarked)
+            .map(|place| place.at)
     }
+
+    /// Whether there is the same route but for what changes in silence.
+    ///
+    /// What is done to a link's other IPv6 addresses of a prefix changes how
+    /// long the route to it lasts, and not always to their lifetime
+    /// (`fib6_add_rt2node`, `modify_prefix_route`, `cleanup_prefix_route`).
+    /// When the kernel looked at a carrier is not always told
+    /// ([`super::silent::is_noticed`]).
+    fn has_but_for_silent(&self, route: &RouteRef<'_>, over: Over<'_>) -> bool {
+        let may_differ = over.family == AF_INET || route.body.protocol == protocol::KERNEL;
+        may_differ && self.places.contains_key(&lasting(route.body, over).0)
+    }
+}
+
+/// A body without what changes in silence, and which of its hops have a mark
+/// that does.
+fn lasting(body: &RouteBody, over: Over<'_>) -> (RouteBody, Vec<bool>) {
+    let mut body = comparable(body, over);
+    let hops = body.next_hops.as_mut_slice().iter_mut();
+    let unmarked = hops
+        .map(|hop| {
+            let is_unmarked = hop.flags & hop_flag::UNMARKED != 0;
+            hop.flags &= !hop_flag::UNMARKED;
+            is_unmarked
+        })
+        .collect();
+    (body, unmarked)
 }
 
 /// A body without what is no difference.

@@ -75,7 +75,7 @@ fn settings(texts: &Texts) -> IpSettings {
 
 /// `/proc/net/snmp` and `/proc/net/netstat`: a line of names, then one of
 /// values, both beginning with the group's name.
-fn table_value(text: &str, group: &str, name: &str) -> Option<u64> {
+pub(super) fn table_value(text: &str, group: &str, name: &str) -> Option<u64> {
     let mut lines = text.lines().filter_map(|line| {
         let (head, rest) = line.split_once(": ")?;
         (head == group).then(|| rest.split_ascii_whitespace())
@@ -122,15 +122,18 @@ fn v4(snmp: &str, netstat: &str) -> IpCounters {
     }
 }
 
-/// `/proc/net/snmp6`: a name and a value a line.
+/// `/proc/net/snmp6`: a name, which begins with the group's, and a value a
+/// line.
+pub(super) fn v6_value(text: &str, group: &str, name: &str) -> Option<u64> {
+    let mut lines = text.lines().filter_map(|line| line.strip_prefix(group));
+    lines.find_map(|line| {
+        let (found, value) = line.split_once(char::is_whitespace)?;
+        (found == name).then(|| value.trim().parse().ok())?
+    })
+}
+
 fn v6(snmp6: &str) -> IpCounters {
-    let ip = |name: &str| {
-        let mut lines = snmp6.lines().filter_map(|line| line.strip_prefix("Ip6"));
-        lines.find_map(|line| {
-            let (found, value) = line.split_once(char::is_whitespace)?;
-            (found == name).then(|| value.trim().parse::<u64>().ok())?
-        })
-    };
+    let ip = |name: &str| v6_value(snmp6, "Ip6", name);
     let counted = |name| ip(name).unwrap_or(0);
     IpCounters {
         in_receives: counted("InReceives"),

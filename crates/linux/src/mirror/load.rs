@@ -74,7 +74,8 @@ impl Load<'_> {
         }
         if which == Which::All {
             // Of links that came meanwhile their messages tell.
-            self.list(&mut listed, &Dump::NeighbourTables)?;
+            let family = AF_INET;
+            self.list(&mut listed, &Dump::NeighbourTables { family })?;
             self.routing(&mut listed)?;
         }
         Ok(listed)

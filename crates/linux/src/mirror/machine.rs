@@ -7,6 +7,7 @@
 //! may decide what the tables become.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 use netlink::Malformed;
 use netlink::decode::{
@@ -24,6 +25,7 @@ use super::difference::{Difference, difference};
 use super::ip_statistics::{self, Texts};
 use super::limits;
 use super::model::Model;
+use super::protocol_statistics;
 use crate::recording::{Listed, Purpose, Which};
 
 /// Events kept beside a listing at most; beyond, the listing is void.
@@ -182,7 +184,12 @@ impl Machine {
             Sampled::Fdb => !self.model.arrived().is_empty(),
             Sampled::Addresses => *self.model.has_unsure_order(),
             Sampled::Links => *self.model.may_lack_v6(),
-            Sampled::Neighbours | Sampled::Counters => false,
+            Sampled::Counters
+            | Sampled::Neighbours
+            | Sampled::Sockets
+            | Sampled::Machine
+            | Sampled::IpInterfaces
+            | Sampled::BridgeVlans => false,
         }
     }
 
@@ -410,6 +417,7 @@ impl Machine {
         stash: &[u8],
         now_millis: u64,
     ) -> Found {
+        fresh.replay();
         let _ = apply(&mut fresh, stash, now_millis);
         let mut whole = listed.whole;
         if listing.has_gap {
@@ -544,6 +552,10 @@ impl Machine {
         counters.extend(ip_statistics::by_link(&self.ipv6));
         let sample = Sample::new(now_millis, counters);
         self.model.writer().publish_ip(sample, settings);
+        let protocols = protocol_statistics::understand(texts).map(Arc::new);
+        self.model
+            .writer()
+            .publish_host(|host| host.protocols = protocols);
     }
 
     /// How fast links are, Mb/s by link.

@@ -4,6 +4,7 @@
 //! Most events say what they do. What the kernel leaves unsaid is in
 //! `silent`; here is which row an event means.
 
+use std::cmp::Ordering;
 use std::collections::BTreeSet;
 use std::net::{IpAddr, Ipv6Addr};
 
@@ -46,6 +47,9 @@ pub struct Model {
     lost_v6: bool,
     /// What the paths of IPv6 routes say.
     siblings: Siblings,
+    /// Events are older than the rows: these tell better what links make of
+    /// routes.
+    replays: bool,
 }
 
 impl Model {
@@ -59,6 +63,7 @@ impl Model {
             may_lack_v6: false,
             lost_v6: false,
             siblings: Siblings::default(),
+            replays: false,
         }
     }
 
@@ -73,7 +78,14 @@ impl Model {
             may_lack_v6: false,
             lost_v6: false,
             siblings: Siblings::default(),
+            replays: false,
         }
+    }
+
+    /// From now on the events are those that came during a listing, whose
+    /// rows these are.
+    pub fn replay(&mut self) {
+        self.replays = true;
     }
 
     /// Links that came since they were last taken out, and whose forwarding
@@ -253,7 +265,7 @@ impl Model {
             return Ok(());
         }
         let over = Over::of(row.prefix, &self.writer.tables().links);
-        normalise::body(&mut row.body, over);
+        normalise::told(&mut row.body, over);
         self.writer.apply(Change::PutRoute(row, Placement::Last))
     }
 
@@ -277,6 +289,9 @@ impl Model {
         let was_ready = old.as_ref().is_some_and(|old| old.is_ready_for_v6());
         let is_ready = link.is_ready_for_v6();
         let loses_v6 = link.v6_disabled && old.as_ref().is_some_and(|old| !old.v6_disabled);
+        let noticed = old
+            .as_ref()
+            .is_some_and(|old| silent::is_noticed(old, &link));
         let old_mtu = old.as_ref().map(|old| old.mtu);
         let old_mtu = old_mtu.filter(|mtu| *mtu >= V6_MIN_MTU && *mtu != link.mtu);
         let mtu = link.mtu;
@@ -289,6 +304,9 @@ impl Model {
             } else if !was_up && now.0 {
                 silent::hops_revived(&mut self.writer, index)?;
             }
+        }
+        if noticed {
+            silent::carrier_noticed(&mut self.writer, index)?;
         }
         if loses_v6 {
             // Switched off before, in silence.
@@ -367,12 +385,12 @@ impl Model {
     fn put_nexthop(&mut self, mut row: Nexthop) -> Result<(), TableFull> {
         normalise::nexthop(&mut row);
         let id = row.id;
-        let known = self.writer.tables().nexthops.get(id).is_some();
+        let known = self.writer.tables().nexthops.get(id).cloned();
         self.writer.apply(Change::PutNexthop(row))?;
-        if known {
-            silent::nexthop_changed(&mut self.writer, id)?;
+        match known {
+            Some(old) => silent::nexthop_changed(&mut self.writer, id, old.blackhole),
+            None => Ok(()),
         }
-        Ok(())
     }
 
     fn rule(&mut self, new: bool, row: Rule) -> Result<(), TableFull> {
@@ -390,8 +408,12 @@ impl Model {
             return Ok(());
         }
         let over = Over::of(row.prefix, &self.writer.tables().links);
-        normalise::body(&mut row.body, over);
         let is_v6 = over.family == AF_INET6;
+        if self.replays && new && !is_v6 {
+            self.keep_unmarked(&mut row);
+        } else {
+            normalise::told(&mut row.body, over);
+        }
         match (new, is_v6) {
             (true, false) => self.put_v4_route(flags, row),
             (true, true) => self.put_v6_route(flags, row),
@@ -418,6 +440,23 @@ impl Model {
             self.writer.apply(Change::DeleteRoute(same))?;
         }
         self.writer.apply(Change::PutRoute(row, placement))
+    }
+
+    /// Takes from the row that is there which of its hops the kernel has not
+    /// marked: the event may be older than the state of their links.
+    fn keep_unmarked(&self, row: &mut Route) {
+        let known = self.same_v4_route(row);
+        let known = known.iter().flat_map(|old| old.body.next_hops.as_slice());
+        let unmarked: Vec<&NextHop> = known
+            .filter(|hop| hop.flags & hop_flag::UNMARKED != 0)
+            .collect();
+        let over = Over::of(row.prefix, &self.tables().links);
+        normalise::body(&mut row.body, over);
+        for hop in row.body.next_hops.as_mut_slice() {
+            if unmarked.iter().any(|old| same_hop(old, hop)) {
+                hop.flags |= hop_flag::UNMARKED;
+            }
+        }
     }
 
     fn delete_v4_route(&mut self, row: &Route) -> Result<(), TableFull> {
@@ -464,18 +503,39 @@ impl Model {
         for old in gone {
             self.writer.apply(Change::DeleteRoute(old))?;
         }
-        let place = place.map_or_else(|| self.last_of_source(&row), Placement::At);
-        self.writer.apply(Change::PutRoute(row, place))
+        match place {
+            Some(place) => self
+                .writer
+                .apply(Change::PutRoute(row, Placement::At(place))),
+            None => self.put_last_of_source(row),
+        }
     }
 
-    /// Where a new route stands: the first for some sources before those for
-    /// all (`fib6_walk_continue` goes through a node's subtree first).
-    fn last_of_source(&self, row: &Route) -> Placement {
-        let is_first = |old: RouteRef<'_>| old.body.source.is_none();
-        match row.body.source.is_some() && self.run_of(row).all(is_first) {
-            true => Placement::First,
-            false => Placement::Last,
+    /// Puts a new route behind those for its sources: routes for some sources
+    /// come before those for all, those for fewer before those for more that
+    /// have them too (`fib6_walk_continue` goes through a node's subtree
+    /// first, and through that from its leaves). O(log n) for all sources, or
+    /// before all others; else O(routes behind it).
+    fn put_last_of_source(&mut self, row: Route) -> Result<(), TableFull> {
+        let source = row.body.source;
+        if source.is_none() {
+            return self.writer.apply(Change::PutRoute(row, Placement::Last));
         }
+        let is_behind = |old: &RouteRef<'_>| sources_in_order(old.body.source, source).is_gt();
+        if self.run_of(&row).next().is_none_or(|old| is_behind(&old)) {
+            return self.writer.apply(Change::PutRoute(row, Placement::First));
+        }
+        let behind = self.run_of(&row).filter(is_behind);
+        let behind: Vec<SharedRoute> = behind.map(|old| old.to_shared()).collect();
+        for old in &behind {
+            self.writer.apply(Change::DeleteRoute(old.clone()))?;
+        }
+        self.writer.apply(Change::PutRoute(row, Placement::Last))?;
+        for old in behind {
+            let old = old.with_body((*old.body).clone());
+            self.writer.apply(Change::PutRoute(old, Placement::Last))?;
+        }
+        Ok(())
     }
 
     /// Keeps hops dead of which the kernel does not tell it now.
@@ -571,6 +631,20 @@ impl Model {
             .run(row.table, &first)
             .map(|(_, old)| old)
             .take_while(move |old| (old.prefix, old.tos, old.metric) == (prefix, tos, metric))
+    }
+}
+
+/// The order of routes for some sources, and of those for all: of two prefixes
+/// the one inside the other first, else by address.
+fn sources_in_order(a: Option<Ipv6Net>, b: Option<Ipv6Net>) -> Ordering {
+    match (a, b) {
+        (None, None) => Ordering::Equal,
+        (None, Some(_)) => Ordering::Greater,
+        (Some(_), None) => Ordering::Less,
+        (Some(a), Some(b)) if a == b => Ordering::Equal,
+        (Some(a), Some(b)) if a.contains(&b) => Ordering::Greater,
+        (Some(a), Some(b)) if b.contains(&a) => Ordering::Less,
+        (Some(a), Some(b)) => a.network().cmp(&b.network()),
     }
 }
 

@@ -3,7 +3,7 @@
 
 use ipnet::IpNet;
 use table::row::route::hop_flag;
-use table::{AF_INET, AF_INET6, Links, Nexthop, RouteBody};
+use table::{AF_INET, AF_INET6, Links, NextHop, Nexthop, RouteBody};
 
 /// What the marks of a route's hops depend on.
 #[derive(Debug, Clone, Copy)]
@@ -32,6 +32,32 @@ impl<'a> Over<'a> {
             _ => link.has_carrier(),
         })
     }
+
+    /// Whether a link is up, and has no carrier.
+    fn lacks_carrier(self, link: u32) -> bool {
+        let link = self.links.get(link);
+        link.is_some_and(|link| link.is_up() && !link.has_carrier())
+    }
+
+    /// Whether the kernel has not noticed that the link of a hop, as it
+    /// tells it, has no carrier ([`hop_flag::UNMARKED`]).
+    fn is_unmarked(self, hop: &NextHop) -> bool {
+        let by_v6 = self.family == AF_INET && hop.gateway.is_some_and(|it| it.is_ipv6());
+        let is_marked = hop.flags & (hop_flag::LINKDOWN | hop_flag::DEAD) != 0;
+        by_v6 && !is_marked && self.lacks_carrier(hop.link)
+    }
+}
+
+/// A body as the kernel tells it just now, made as [`body`] has it.
+pub(crate) fn told(told: &mut RouteBody, over: Over<'_>) {
+    if told.nexthop_id.is_none() {
+        for hop in told.next_hops.as_mut_slice() {
+            if over.is_unmarked(hop) {
+                hop.flags |= hop_flag::UNMARKED;
+            }
+        }
+    }
+    body(told, over);
 }
 
 /// A body whose hops' `DEAD` and `LINKDOWN` say only what their links'
@@ -40,6 +66,9 @@ impl<'a> Over<'a> {
 pub(crate) fn body(body: &mut RouteBody, over: Over<'_>) {
     for hop in body.next_hops.as_mut_slice() {
         hop.flags &= !(hop_flag::LINKDOWN | hop_flag::OWN_ONCE);
+        if !over.lacks_carrier(hop.link) {
+            hop.flags &= !hop_flag::UNMARKED;
+        }
         if !over.tells(hop.link) {
             hop.flags &= !hop_flag::DEAD;
         }

@@ -323,6 +323,49 @@ pub(crate) fn v6_address_gone(
     Ok(())
 }
 
+/// Whether the kernel looks at the carrier of a link that became what is told
+/// (`fib_netdev_event`, `NETDEV_CHANGE`): it goes up or down, its carrier
+/// comes or goes, which it shows at once and looks at later (`linkwatch`),
+/// another flag is set (`__dev_notify_flags`), or something is that makes no
+/// event of its own (`netdev_state_change` of `do_setlink`).
+pub(crate) fn is_noticed(before: &Link, now: &Link) -> bool {
+    let state = |link: &Link| {
+        let flags = link.flags & !(link_flag::PROMISC | link_flag::ALLMULTI);
+        (flags, link.oper_state)
+    };
+    let of_state = Link {
+        alias: now.alias.clone(),
+        group: now.group,
+        link_mode: now.link_mode,
+        addr_gen_mode: now.addr_gen_mode,
+        proto_down: now.proto_down,
+        ..before.clone()
+    };
+    state(before) != state(now) || (!now.has_carrier() && of_state == *now)
+}
+
+/// The kernel looked at the carrier of a link: hops over it are marked as it
+/// is (`fib_sync_down_dev`, `fib_sync_up`). O(bodies over the link).
+pub(crate) fn carrier_noticed(writer: &mut Writer, link: u32) -> Result<(), TableFull> {
+    let is_unmarked = |hop: &NextHop| hop.link == link && hop.flags & hop_flag::UNMARKED != 0;
+    let routes = &writer.tables().routes;
+    let marked: Vec<SharedRoute> = routes
+        .bodies_over_link(link)
+        .filter(|(_, body)| body.next_hops.as_slice().iter().any(is_unmarked))
+        .flat_map(|(id, _)| routes.of_body(id))
+        .map(|route| route.to_shared())
+        .collect();
+    for route in marked {
+        let mut body = (*route.body).clone();
+        let hops = body.next_hops.as_mut_slice().iter_mut();
+        for hop in hops.filter(|hop| hop.link == link) {
+            hop.flags &= !hop_flag::UNMARKED;
+        }
+        rewrite(writer, route, body)?;
+    }
+    Ok(())
+}
+
 /// A link has another MTU: IPv6 routes over it that set one no smaller, or
 /// the one that the link had, follow it unless theirs is locked
 /// (`rt6_mtu_change_route`, `fib6_nh_mtu_change`). O(bodies over the link).
@@ -395,34 +438,44 @@ pub(crate) fn nexthop_gone(writer: &mut Writer, id: u32) -> Result<(), TableFull
         } else {
             let group_id = left.id;
             writer.apply(Change::PutNexthop(left))?;
-            nexthop_changed(writer, group_id)?;
+            nexthop_changed(writer, group_id, false)?;
         }
     }
     Ok(())
 }
 
 /// A next-hop object changed: the routes that use it show its new
-/// contents, and so do those that use its groups.
-pub(crate) fn nexthop_changed(writer: &mut Writer, id: u32) -> Result<(), TableFull> {
+/// contents, and so do those that use its groups. Whether it was a blackhole
+/// before: a route by one is shown as one (`fib_dump_info`,
+/// `rt6_fill_node`).
+pub(crate) fn nexthop_changed(
+    writer: &mut Writer,
+    id: u32,
+    was_blackhole: bool,
+) -> Result<(), TableFull> {
     let groups = writer
         .tables()
         .nexthops
         .groups_with(id)
         .map(|group| group.id);
     let ids: Vec<u32> = std::iter::once(id).chain(groups).collect();
+    let object = writer.tables().nexthops.get(id);
+    let is_blackhole = object.is_some_and(|object| object.blackhole);
     for id in ids {
         let tables = writer.tables();
-        let hops = contents(tables, id);
-        let users: Vec<SharedRoute> = tables
-            .routes
-            .of_nexthop(id)
-            .filter(|route| route.body.next_hops != NextHops::None)
-            .map(|route| route.to_shared())
-            .collect();
+        let hops = [true, false].map(|is_v4| contents(tables, id, is_v4));
+        let users = tables.routes.of_nexthop(id);
+        let users: Vec<SharedRoute> = users.map(|route| route.to_shared()).collect();
         for route in users {
-            let body = RouteBody {
-                next_hops: hops.clone(),
-                ..(*route.body).clone()
+            let mut body = (*route.body).clone();
+            if body.next_hops != NextHops::None {
+                let [v4, v6] = &hops;
+                body.next_hops = if is_v4(&route) { v4 } else { v6 }.clone();
+            }
+            body.kind = match body.kind {
+                kind::UNICAST if is_blackhole => kind::BLACKHOLE,
+                kind::BLACKHOLE if was_blackhole && !is_blackhole => kind::UNICAST,
+                same => same,
             };
             rewrite(writer, route, body)?;
         }
@@ -588,23 +641,40 @@ pub(crate) fn rewrite(
     writer.apply(Change::PutRoute(after, place))
 }
 
-/// The next hops that a route shows for an object.
-fn contents(tables: &Tables, id: u32) -> NextHops {
+/// The next hops that a route of a family shows for an object: of a group of
+/// one IPv6 has a list, IPv4 has none (`rt6_fill_node`, `fib_dump_info`).
+fn contents(tables: &Tables, id: u32, is_v4: bool) -> NextHops {
     let Some(object) = tables.nexthops.get(id) else {
         return NextHops::None;
     };
     if object.group.is_empty() {
-        return NextHops::One(hop_of(object, 1));
+        return NextHops::One(plain_hop(tables, object));
     }
     if let [only] = &*object.group {
-        let nexthop = tables.nexthops.get(only.id);
-        return nexthop.map_or(NextHops::None, |nexthop| NextHops::One(hop_of(nexthop, 1)));
+        let Some(nexthop) = tables.nexthops.get(only.id) else {
+            return NextHops::None;
+        };
+        if is_v4 {
+            return NextHops::One(plain_hop(tables, nexthop));
+        }
     }
     let members = object.group.iter().filter_map(|member| {
         let nexthop = tables.nexthops.get(member.id)?;
         Some(hop_of(nexthop, member.weight as u16))
     });
     NextHops::Many(members.collect())
+}
+
+/// The next hop of an object that is no group; a blackhole is over the
+/// loopback (`nexthop_create`).
+fn plain_hop(tables: &Tables, object: &Nexthop) -> NextHop {
+    let mut hop = hop_of(object, 1);
+    if object.blackhole {
+        let mut links = tables.links.iter();
+        let loopback = links.find(|link| link.flags & link_flag::LOOPBACK != 0);
+        hop.link = loopback.map_or(0, |loopback| loopback.index);
+    }
+    hop
 }
 
 fn hop_of(object: &Nexthop, weight: u16) -> NextHop {

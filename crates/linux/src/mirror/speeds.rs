@@ -1,50 +1,51 @@
-//! How fast links are: one dump of the family `ethtool`, as rtnetlink does
+//! How fast links are, and whether they send and receive at once: one dump of the family `ethtool`, as rtnetlink does
 //! not tell it. Called by the mirror's worker only.
 
-use std::ops::ControlFlow;
-
-use netlink::generic::{ETHTOOL, dump_link_speeds, family_id, get_family, link_speed};
+use netlink::generic::{ETHTOOL, dump_link_speeds, family_id, get_family, link_duplex, link_speed};
 use netlink::message::{Message, kind};
 use rustix::io::Errno;
 use tracing::debug;
 
-use super::load::MESSAGES_BETWEEN_LOOKS;
-use crate::dump::{SEQUENCE, ask};
+use super::sampling::{Meanwhile, ask_meanwhile};
+use crate::dump::SEQUENCE;
 use crate::error::{Error, refusal};
 use crate::namespace::Namespace;
 use crate::socket::{DATAGRAM_BYTES, Received, Socket};
 
-/// Speeds in Mb/s by link, of the links whose speed the kernel knows; none
+/// What is known of links.
+#[derive(Debug, Default)]
+pub(super) struct Known {
+    /// Mb/s by link.
+    pub(super) speeds: Vec<(u32, u32)>,
+    /// 0 half, 1 full, by link.
+    pub(super) duplex: Vec<(u32, u8)>,
+}
+
+/// Speeds by link, of the links whose speed the kernel knows; none
 /// on a kernel without the family (before Linux 5.6). Two questions, one
 /// answer of some 120 bytes and 2 µs a link. `meanwhile` is called now and
 /// then, so that events do not pile up.
-pub(super) fn read(
-    namespace: &Namespace,
-    meanwhile: &mut dyn FnMut() -> Result<(), Error>,
-) -> Result<Vec<(u32, u32)>, Error> {
+pub(super) fn read(namespace: &Namespace, meanwhile: &mut Meanwhile<'_>) -> Result<Known, Error> {
     let socket = Socket::open_generic(namespace)?;
-    let mut known = Vec::new();
+    let mut known = Known::default();
     let Some(family) = ethtool(&socket)? else {
         return Ok(known);
     };
     let mut request = Vec::with_capacity(64);
     dump_link_speeds(family, SEQUENCE, &mut request);
-    let (mut seen, mut outcome) = (0_usize, Ok(()));
-    let asked = ask(&socket, &request, &mut |message: &Message<'_>| {
-        // What cannot be read has no speed; the others have theirs.
-        known.extend(link_speed(message.payload).ok().flatten());
-        seen += 1;
-        if seen.is_multiple_of(MESSAGES_BETWEEN_LOOKS) {
-            outcome = meanwhile();
-        }
-        match outcome {
-            Ok(()) => ControlFlow::Continue(()),
-            Err(_) => ControlFlow::Break(()),
-        }
-    });
-    outcome?;
+    let asked = ask_meanwhile(
+        &socket,
+        &request,
+        &mut |message| {
+            // What cannot be read has no speed; the others have theirs.
+            let (speed, duplex) = (link_speed(message.payload), link_duplex(message.payload));
+            known.speeds.extend(speed.ok().flatten());
+            known.duplex.extend(duplex.ok().flatten());
+        },
+        meanwhile,
+    );
     match asked {
-        Ok(_) => {}
+        Ok(()) => {}
         // A device that is just being taken away ends the kernel's list:
         // what came before it is true.
         Err(refused @ Error::Refused { .. }) => debug!("not all speeds are known: {refused}"),

@@ -7,15 +7,16 @@ use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use netlink::message::Message;
-use table::{CountedAlone, Limits, Sampled, Samples, TableFull, Writer};
+use table::{CountedAlone, Limits, Sample, Sampled, Samples, TableFull, Writer};
 use tracing::{debug, info, warn};
 
 use super::counters;
 use super::load::{Listener, Load};
 use super::machine::{Applied, Found, Machine, Refused};
 use super::schedule::Schedule;
-use super::{Options, Phase, Shared, ip_statistics, now_micros, now_millis, speeds};
+use super::{Options, Phase, Shared, host_samples, ip_statistics, now_micros, now_millis, speeds};
 use crate::error::Error;
+use crate::host::Observer;
 use crate::namespace::{Namespace, Whereabouts};
 use crate::recording::format::{self, kind};
 use crate::recording::{Listed, Outcome, Purpose, Tap, Which};
@@ -46,6 +47,14 @@ const LOOK_INTERVAL: Duration = Duration::from_secs(2);
 const FIRST_PAUSE: Duration = Duration::from_millis(50);
 const LONGEST_PAUSE: Duration = Duration::from_secs(2);
 
+/// How many kinds of samples there are.
+const KINDS: usize = Sampled::ALL.len();
+/// After a sample of what stands beside the tables none for so many times as
+/// long as it took.
+const HOST_SHARE: u32 = 4;
+/// Sockets that nobody asked for for so long are let go.
+const KEPT: Duration = Duration::from_secs(60);
+
 pub(super) struct Worker {
     at: Whereabouts,
     options: Options,
@@ -60,15 +69,17 @@ pub(super) struct Worker {
     look_again_at: Option<Instant>,
     /// When each kind of sample was last taken, in the order of
     /// [`Sampled::ALL`].
-    sampled: [Option<Instant>; 5],
+    sampled: [Option<Instant>; KINDS],
     /// When speeds were last sampled.
     sampled_speeds: Option<Instant>,
     schedule: Schedule,
     /// When rows that the mirror is unsure of may be listed again, in the
     /// order of [`Sampled::ALL`].
-    unsure_at: [Instant; 5],
+    unsure_at: [Instant; KINDS],
     /// The pause after the next of them that fails.
     unsure_pause: Duration,
+    /// Looks at the machine itself.
+    observer: Observer,
 }
 
 /// After a listing of rows that the mirror was unsure of none for so many
@@ -135,11 +146,12 @@ impl Worker {
             resync_at: None,
             pause: FIRST_PAUSE,
             look_again_at: None,
-            sampled: [None; 5],
+            sampled: [None; KINDS],
             sampled_speeds: None,
             schedule: Schedule::new(now),
-            unsure_at: [now; 5],
+            unsure_at: [now; KINDS],
             unsure_pause: UNSURE_PAUSE,
+            observer: Observer::default(),
         })
     }
 
@@ -442,16 +454,27 @@ impl Worker {
     fn samples(&mut self, now: Instant) {
         for what in Sampled::ALL {
             let last = &mut self.sampled[what as usize];
-            if !due(self.shared.samples.wanted(what), *last, now) {
+            let is_of_host = host_samples::is_of_host(what);
+            let mut pause = SAMPLE_INTERVAL;
+            if is_of_host {
+                let cost = self.shared.samples.cost(what).unwrap_or_default();
+                pause = pause.max(HOST_SHARE * cost);
+            }
+            if !due(self.shared.samples.wanted(what), *last, pause, now) {
                 continue;
             }
             *last = Some(now);
+            if is_of_host {
+                self.sample_host(what);
+                continue;
+            }
             match what {
                 Sampled::Counters => self.sample_counters(now),
                 _ => drop(self.sample_rows(what)),
             }
         }
         self.sample_some_counters(now);
+        self.let_go_of_sockets(now);
     }
 
     /// Takes the counters of all links.
@@ -536,6 +559,38 @@ impl Worker {
         })
     }
 
+    /// Takes a sample of what stands beside the tables.
+    fn sample_host(&mut self, what: Sampled) {
+        let begun = Instant::now();
+        let (feed, shared) = (&mut self.feed, &self.shared);
+        let mut meanwhile = || feed.take_meanwhile(shared);
+        let taken = self.at.open().and_then(|namespace| {
+            host_samples::take(what, &namespace, &mut self.observer, &mut meanwhile)
+        });
+        match taken {
+            Ok(Some(taken)) => {
+                let links = self.feed.machine.tables().links.clone();
+                let writer = self.feed.machine.writer();
+                writer.publish_host(|host| taken.put(&links, host));
+                self.shared.samples.took(what, begun, Instant::now());
+            }
+            Ok(None) => {}
+            // Told to end meanwhile: `follow` sees it next.
+            Err(Error::Stopped) => {}
+            Err(error) => warn!("could not sample {what:?}: {error}"),
+        }
+    }
+
+    fn let_go_of_sockets(&mut self, now: Instant) {
+        let wanted = self.shared.samples.wanted(Sampled::Sockets);
+        let is_read = wanted.is_some_and(|at| now.saturating_duration_since(at) < KEPT);
+        let host = &self.feed.machine.tables().host;
+        if !is_read && host.sockets.taken_at_millis.is_some() {
+            let writer = self.feed.machine.writer();
+            writer.publish_host(|host| host.sockets = Arc::default());
+        }
+    }
+
     fn sample_speeds(&mut self, now: Instant) {
         let is_fresh = |last| now - last < SPEED_INTERVAL;
         if self.sampled_speeds.is_some_and(is_fresh) {
@@ -547,9 +602,12 @@ impl Worker {
                 let now = now_micros();
                 if self.feed.tap.is_some() {
                     self.feed
-                        .record(kind::SPEEDS, now, &format::speeds_payload(&known));
+                        .record(kind::SPEEDS, now, &format::speeds_payload(&known.speeds));
                 }
-                self.feed.machine.speeds(known, now / 1000);
+                self.feed.machine.speeds(known.speeds, now / 1000);
+                let duplex = Sample::new(now / 1000, known.duplex);
+                let writer = self.feed.machine.writer();
+                writer.publish_host(|host| host.duplex = duplex.into());
             }
             // Told to end meanwhile: `follow` sees it next.
             Err(Error::Stopped) => {}
@@ -565,6 +623,9 @@ impl Worker {
             Sampled::Addresses => Which::Addresses,
             Sampled::Neighbours => Which::Neighbours,
             Sampled::Fdb => Which::Fdb,
+            Sampled::Sockets | Sampled::Machine | Sampled::IpInterfaces | Sampled::BridgeVlans => {
+                return true;
+            }
         };
         let begun = Instant::now();
         match self.list(Purpose::Sample, which) {
@@ -594,9 +655,9 @@ impl Worker {
     }
 }
 
-fn due(wanted: Option<Instant>, last: Option<Instant>, now: Instant) -> bool {
+fn due(wanted: Option<Instant>, last: Option<Instant>, pause: Duration, now: Instant) -> bool {
     let is_read = |wanted| now.saturating_duration_since(wanted) < INTEREST;
-    wanted.is_some_and(is_read) && last.is_none_or(|last| now - last >= SAMPLE_INTERVAL)
+    wanted.is_some_and(is_read) && last.is_none_or(|last| now - last >= pause)
 }
 
 /// Takes a listing in, and the events that come meanwhile.
@@ -643,6 +704,16 @@ impl Feed {
         if let Some(tap) = &self.tap {
             tap.put(kind, at_micros, &[payload]);
         }
+    }
+
+    /// Takes waiting events while a sample is taken.
+    fn take_meanwhile(&mut self, shared: &Shared) -> Result<(), Error> {
+        if shared.stop.load(Ordering::Acquire) {
+            return Err(Error::Stopped);
+        }
+        self.take_batch()?;
+        self.machine.writer().publish();
+        Ok(())
     }
 
     fn begin(&mut self, purpose: Purpose, which: Which) {

@@ -51,6 +51,14 @@ pub mod kind {
     pub const ENDED: u16 = 10;
     /// Records are missing here.
     pub const GAP: u16 = 11;
+    /// A feed whose rows stand beside a namespace's is recorded from here
+    /// on. What it and the next two hold is the feed's own
+    /// (`feed::recording`), but for what [`Input`](super::Input) says.
+    pub const FEED: u16 = 12;
+    /// What a feed heard.
+    pub const FEED_HEARD: u16 = 13;
+    /// How a feed stands is told whole from here on, or was.
+    pub const FEED_STATE: u16 = 14;
 }
 
 /// What a listing is for: it decides what a difference means.
@@ -137,6 +145,18 @@ pub enum Input<'a> {
         records: u64,
         /// Their bytes.
         bytes: u64,
+    },
+    /// A feed joined.
+    Feed {
+        /// The number of the namespace that its rows stand beside.
+        beside: u32,
+        /// Which feed it is.
+        said: &'a [u8],
+    },
+    FeedHeard(&'a [u8]),
+    FeedState {
+        /// It was told whole; else it begins to be told.
+        is_whole: bool,
     },
     /// A kind that a later release may have: to be passed over.
     Unknown(u16),
@@ -275,6 +295,18 @@ impl<'a> Record<'a> {
             kind::GAP => Input::Gap {
                 records: u64_at(payload, 0),
                 bytes: u64_at(payload, 8),
+            },
+            kind::FEED => {
+                let (beside, said) = payload.split_first_chunk().ok_or(bad("a namespace"))?;
+                let beside = u32::from_le_bytes(*beside);
+                Input::Feed { beside, said }
+            }
+            kind::FEED_HEARD => Input::FeedHeard(payload),
+            kind::FEED_STATE => match payload {
+                [0 | 1] => Input::FeedState {
+                    is_whole: payload == [1],
+                },
+                _ => return Err(bad("whether a feed's state begins or is whole")),
             },
             other => Input::Unknown(other),
         })
@@ -437,6 +469,9 @@ mod tests {
             (kind::LISTED, b""),
             (kind::IP, b"\xff\xff\xff\xff"),
             (kind::ENDED, b"\xff"),
+            (kind::FEED, b"\x01\x00\x00"),
+            (kind::FEED_STATE, b""),
+            (kind::FEED_STATE, b"\x02"),
         ] {
             let record = Record {
                 kind,

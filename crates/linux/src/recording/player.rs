@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use netlink::message::{kind, messages};
-use table::{Limits, Phase, SourceState, TableFull, Writer};
+use table::{Feeders, Limits, Phase, SourceState, TableFull, Writer};
 
 use super::format::{BadRecord, Input, Outcome, Purpose, Record, Which};
 use super::reader::Head;
@@ -82,8 +82,9 @@ impl Player {
     }
 
     /// A file begins. The part after the last one goes on where that
-    /// ended; anything else leaves a gap that its first listing closes.
-    pub fn begin(&mut self, head: Head) {
+    /// ended, and so it says; anything else leaves a gap that its first
+    /// listing closes.
+    pub fn begin(&mut self, head: Head) -> bool {
         let follows = |last: Head| last.run_micros == head.run_micros && last.part + 1 == head.part;
         let is_next = self.head.is_some_and(follows);
         if !is_next && self.head.is_some() {
@@ -93,6 +94,15 @@ impl Player {
         self.head = Some(head);
         self.numbers.clear();
         self.last = None;
+        is_next
+    }
+
+    /// Where feeds join whose rows stand beside a namespace's, by its number
+    /// in the part at hand.
+    pub fn feeders(&mut self, namespace: u32) -> Option<Feeders> {
+        let at = self.numbers.get(&namespace)?;
+        let one = self.played.get_mut(*at)?;
+        Some(one.machine.writer().feeders())
     }
 
     /// How far it is.
@@ -131,6 +141,8 @@ impl Player {
                 progress.unknown += 1;
                 return Ok(());
             }
+            // For who replays feeds.
+            Input::Feed { .. } | Input::FeedHeard(_) | Input::FeedState { .. } => return Ok(()),
             Input::Gap { records, .. } => {
                 progress.gaps += 1;
                 progress.lost += records;
@@ -239,7 +251,11 @@ impl Played {
                 .state
                 .update(|status| status.phase = Phase::Ended(why.to_owned())),
             Input::Gap { .. } => machine.gap(),
-            Input::Namespace { .. } | Input::Unknown(_) => {}
+            Input::Namespace { .. }
+            | Input::Feed { .. }
+            | Input::FeedHeard(_)
+            | Input::FeedState { .. }
+            | Input::Unknown(_) => {}
         }
         0
     }

@@ -43,7 +43,7 @@ struct Waiting {
     lost: BTreeMap<u32, (u64, u64)>,
     /// Time of the newest record.
     newest_micros: u64,
-    /// Namespaces that were given a number.
+    /// Namespaces and feeds that were given a number.
     namespaces: u32,
     ends: bool,
 }
@@ -107,21 +107,23 @@ impl Queue {
 
     /// A tap for one more namespace.
     pub(super) fn tap(self: &Arc<Self>, inode: u64, name: &str, at_micros: u64) -> Tap {
-        let namespace = {
-            let mut waiting = self.lock();
-            waiting.namespaces += 1;
-            waiting.namespaces
-        };
-        let tap = Tap {
-            queue: Arc::clone(self),
-            namespace,
-        };
+        let tap = self.numbered();
         tap.put(
             kind::NAMESPACE,
             at_micros,
             &[&inode.to_le_bytes(), name.as_bytes()],
         );
         tap
+    }
+
+    /// A tap with a number that no other has.
+    fn numbered(self: &Arc<Self>) -> Tap {
+        let mut waiting = self.lock();
+        waiting.namespaces += 1;
+        Tap {
+            queue: Arc::clone(self),
+            namespace: waiting.namespaces,
+        }
     }
 }
 
@@ -209,9 +211,40 @@ impl Tap {
         }
     }
 
+    /// A tap for a feed whose rows stand beside this namespace's. `said` is
+    /// which feed it is.
+    pub fn feed(&self, at_micros: u64, said: &[u8]) -> Self {
+        let tap = self.queue.numbered();
+        let beside = self.namespace.to_le_bytes();
+        tap.put(kind::FEED, at_micros, &[&beside, said]);
+        tap
+    }
+
+    /// Hands over what a feed heard, as [`Tap::put`] does.
+    pub fn feed_heard(&self, at_micros: u64, payload: &[&[u8]]) {
+        self.put(kind::FEED_HEARD, at_micros, payload);
+    }
+
+    /// Says that a feed's state begins to be told, or was told whole.
+    pub fn feed_state(&self, at_micros: u64, is_whole: bool) {
+        self.put(kind::FEED_STATE, at_micros, &[&[u8::from(is_whole)]]);
+    }
+
+    /// Says that a feed ended.
+    pub fn feed_ended(&self, at_micros: u64, why: &str) {
+        self.put(kind::ENDED, at_micros, &[why.as_bytes()]);
+    }
+
+    /// Whether there is room for much more: for who tells much at once, and
+    /// may wait.
+    pub fn has_room(&self) -> bool {
+        let gauge = &self.queue.gauge;
+        gauge.is_off.load(Ordering::Relaxed) || self.queue.lock().bytes < self.queue.limit / 4
+    }
+
     /// Which part of the recording is being written, and its gaps so far:
     /// when either changes, a listing makes the recording whole again.
-    pub(crate) fn wants_listing(&self) -> (u32, u64) {
+    pub fn wants_listing(&self) -> (u32, u64) {
         let gauge = &self.queue.gauge;
         (
             gauge.part.load(Ordering::Relaxed),

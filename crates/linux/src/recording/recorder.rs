@@ -123,13 +123,14 @@ struct Writing {
     known: BTreeMap<u32, Known>,
 }
 
-/// A namespace that is recorded.
+/// A namespace or a feed that is recorded.
 struct Known {
     /// Its record.
+    kind: u16,
     payload: Vec<u8>,
     /// The listing under way is of all tables.
     lists_all: bool,
-    /// All tables were listed in this part.
+    /// All tables were listed in this part, or all of a feed was told.
     is_listed: bool,
 }
 
@@ -217,7 +218,7 @@ impl Writing {
         for (namespace, known) in &mut self.known {
             known.is_listed = false;
             let record = Record {
-                kind: kind::NAMESPACE,
+                kind: known.kind,
                 namespace: *namespace,
                 at_micros: now,
                 payload: &known.payload,
@@ -244,8 +245,9 @@ impl Writing {
 /// What a record means for the parts.
 fn note(known: &mut BTreeMap<u32, Known>, record: &Record<'_>) {
     let payload = record.payload;
-    if record.kind == kind::NAMESPACE {
+    if matches!(record.kind, kind::NAMESPACE | kind::FEED) {
         let namespace = Known {
+            kind: record.kind,
             payload: payload.to_vec(),
             lists_all: false,
             is_listed: false,
@@ -253,12 +255,13 @@ fn note(known: &mut BTreeMap<u32, Known>, record: &Record<'_>) {
         known.insert(record.namespace, namespace);
     } else if record.kind == kind::ENDED {
         known.remove(&record.namespace);
-    } else if matches!(record.kind, kind::BEGIN | kind::LISTED)
+    } else if matches!(record.kind, kind::BEGIN | kind::LISTED | kind::FEED_STATE)
         && let Some(known) = known.get_mut(&record.namespace)
     {
         match record.input() {
             Ok(Input::Begin(_, which)) => known.lists_all = which == Which::All,
             Ok(Input::Listed(Outcome::Listed(_))) => known.is_listed |= known.lists_all,
+            Ok(Input::FeedState { is_whole }) => known.is_listed |= is_whole,
             _ => {}
         }
     }

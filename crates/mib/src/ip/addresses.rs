@@ -16,7 +16,8 @@ use crate::columns::Rows;
 use crate::index::{self, IPV6, IPV6Z, Seek};
 use crate::interfaces::integer;
 use crate::objects::Objects;
-use crate::system::ZERO;
+
+use super::prefixes::{self, FROM_RA};
 
 /// ipAddrTable: IPv4 addresses.
 pub(crate) struct AddrTable;
@@ -79,6 +80,9 @@ fn broadcast_bit(row: &Address) -> i32 {
     }
 }
 
+/// `ipAddressPrefixOrigin`.
+const PREFIX_ORIGIN: &[u32] = &[1, 3, 6, 1, 2, 1, 4, 32, 1, 5];
+
 /// ipAddressTable: all addresses.
 pub(crate) struct AddressTable;
 
@@ -120,7 +124,7 @@ impl Rows for AddressTable {
         objects: &Objects<'a>,
         column: u32,
         row: &'r &'a Address,
-        _: &'r mut Name,
+        scratch: &'r mut Name,
     ) -> Option<Value<'r>> {
         let times = || {
             let (created, changed) = objects.moment.history.address_times(&row.key());
@@ -131,8 +135,12 @@ impl Rows for AddressTable {
             3 => integer(row.link),
             // ipAddressType: unicast(1), anycast(2).
             4 => Value::Integer(if row.anycast == Some(row.local) { 2 } else { 1 }),
-            // ipAddressPrefix: there is no ipAddressPrefixTable to point to.
-            5 => Value::ObjectIdentifier(ZERO),
+            5 => {
+                // ipAddressPrefix: the first column of the prefix's row.
+                scratch.extend(PREFIX_ORIGIN.iter().copied());
+                prefixes::put_index(scratch, row.link, prefixes::prefix_of(row));
+                Value::ObjectIdentifier(&*scratch)
+            }
             6 => Value::Integer(origin(row)),
             7 => Value::Integer(status(row)),
             8 => Value::TimeTicks(times().0),
@@ -207,8 +215,7 @@ fn zoned(all: &Addresses, from: Ipv6Addr, zone: u32) -> impl Iterator<Item = &Ad
         })
 }
 
-/// `IFAPROT_KERNEL_RA` and `IFAPROT_KERNEL_LL`, `linux/if_addr.h`.
-const FROM_RA: u8 = 2;
+/// `IFAPROT_KERNEL_LL`, `linux/if_addr.h`.
 const LINK_LAYER: u8 = 3;
 
 /// `IpAddressOriginTC`: manual(2), dhcp(4), linklayer(5), random(6).

@@ -159,6 +159,9 @@ impl Nat {
             }
         }
         self.catch_up::<OUT>(packets, &staged, &mut pending_segments);
+        if self.tracked.is_some() {
+            self.tend_blocks(1);
+        }
         self.sweep(SWEEP_A_STAGE + made * SWEEP_A_FLOW);
     }
 

@@ -94,6 +94,7 @@ impl Nat {
             let used = if refreshes { now } else { flow.last_used };
             touch::<OUT>(flow, used, bytes, parsed);
             self.refresh_shared(name, class);
+            self.note_class(name, class);
             self.may_give(name);
         }
     }
@@ -175,7 +176,8 @@ impl Nat {
         for tried in 0..PORTS_TRIED {
             let same = tried == 0 && self.ports.has(wanted.inside_port);
             let wish = if same { Wish::Same } else { Wish::Any };
-            let port = u16::from_be(self.choose_port(&ends, None, wish, Hint::new(0, 0))?.port);
+            let chosen = self.choose_port(&ends, None, wish, Hint::new(0, 0));
+            let port = u16::from_be(chosen.ok()?.port);
             let asked = Tuple {
                 protocol: protocol::TCP,
                 own: alias,

@@ -67,14 +67,25 @@ impl Nat {
         let class = State::first(ends.protocol);
         let mut flow = Flow::new(ends, class, self.clock.now(), self.epoch);
         flow.flags |= plan.flags;
+        flow.permit = match plan.chosen.mark {
+            0 if plan.ported && plan.shared.mapping.is_none() => self.mark_of_redirected(ends),
+            mark => mark,
+        };
         self.mark_helper(&mut flow, ends);
         let opens = self.share(&mut flow, ends, plan.shared)?;
+        if !stranger {
+            self.count_session(&mut flow);
+        }
         let out = plan.out;
         let hashes = Hashes { out, incoming };
         let Some(name) = self.table.insert(flow, hashes, &mut self.work) else {
             self.unshare(&flow);
+            self.end_session(&flow);
             return Err(Verdict::TableFull);
         };
+        if plan.ported && !flow.has(flag::MAPPED) {
+            self.count_port(ends, flow.permit, false);
+        }
         if stranger {
             self.note_stranger(name);
         }

@@ -153,6 +153,7 @@ impl Nat {
         if flow.has(flag::STRANGER) {
             self.strangers.went();
         }
+        self.end_session(&flow);
         self.end_beside(&flow);
         self.leave_shared(&flow);
         if flow.has(flag::PERMIT) {
@@ -164,6 +165,7 @@ impl Nat {
             let group = self.group(ends.alias, ends.remote, ends.remote_port, ends.protocol);
             self.ports.gave(group, u16::from_be(ends.alias_port));
             self.free_for_shared(&ends);
+            self.give_port(&ends, flow.permit, false);
         }
         if last && self.events.wanted() {
             self.tell(EventKind::Ended(why), &flow);
@@ -196,6 +198,8 @@ impl Nat {
         if mapping.kind == Kind::Mapping {
             let group = self.group(mapping.alias, mapping.remote, 0, mapping.protocol);
             self.ports.gave(group, u16::from_be(mapping.alias_port));
+            let mark = self.mark_of(&mapping);
+            self.give_port(&mapping.ends(), mark, true);
         }
         true
     }

@@ -9,6 +9,8 @@
 //! number the new one begins: who still has it in TIME-WAIT takes the SYN
 //! then (RFC 9293 §3.6.1, RFC 6191 §2).
 
+use arrayvec::ArrayVec;
+
 use super::Nat;
 use super::end::{Worth, worth};
 use super::port::{Contest, Free};
@@ -19,14 +21,13 @@ use crate::{State, Why, tcp};
 /// Ticks that a flow is unused, at least, before it gives its port up: about
 /// a second, in which an answer or a last acknowledgement comes.
 const IDLE_TICKS: u32 = 4;
-/// Ports of the queue that are looked at for a new flow.
+/// Ports of the queue that are looked at for a new flow, and in a row where
+/// there is no queue.
 const LOOKS: usize = 64;
 /// Those of them that are in use, and go to the end of the queue.
 const TURNED_AWAY: usize = 3;
 /// Those of them that would do, of which the best is taken.
 const CHOICE: usize = 8;
-/// Ports looked at in a row where there is no queue.
-const LOOKS_IN_TURN: u32 = 64;
 /// What is taken out of the queue with each new flow.
 const FORGOTTEN: usize = 2;
 
@@ -129,14 +130,21 @@ impl Nat {
 
     /// The same where there is no queue: of some ports in a row.
     pub(super) fn give_in_turn(&mut self, contest: &Contest) -> Option<Free> {
+        let count = self.ports.count();
+        let start = self.random.below(count);
+        let steps = 0..count.min(LOOKS as u32);
+        let port = |step| self.ports.port((start + step) % count).to_be();
+        let ports: ArrayVec<u16, LOOKS> = steps.map(port).collect();
+        self.give_one_of(contest, &ports)
+    }
+
+    /// The best of some ports (memory order) that is given up.
+    pub(super) fn give_one_of(&mut self, contest: &Contest, ports: &[u16]) -> Option<Free> {
         if !contest.gives() {
             return None;
         }
-        let count = self.ports.count();
-        let start = self.random.below(count);
         let mut best = (Gives::NotYet, 0, 0);
-        for step in 0..LOOKS_IN_TURN.min(count) {
-            let port = self.ports.port((start + step) % count).to_be();
+        for port in ports.iter().copied() {
             let (gives, idle) = self.gives(contest, port);
             if (gives, idle) > (best.0, best.1) && gives > Gives::NotYet {
                 best = (gives, idle, port);

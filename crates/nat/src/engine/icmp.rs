@@ -116,7 +116,9 @@ impl Nat {
             return Verdict::Malformed;
         };
         let Some(before) = self.before::<OUT>(&quote) else {
-            return if OUT && self.shard.is_some() && self.is_own(outer_address::<false>(bytes)) {
+            return if self.is_exempt_error::<OUT>(quote.key) {
+                Verdict::Passed
+            } else if OUT && self.shard.is_some() && self.is_own(outer_address::<false>(bytes)) {
                 // Nobody inside has sent what it is about: it is as it was.
                 Verdict::NoMapping
             } else if OUT {
@@ -210,6 +212,16 @@ impl Nat {
         }
         let inside = calls.sender((from, to, call), now)?;
         Some(Before::of_call(word(inside), None))
+    }
+
+    /// Whether an error is about a packet from or to who is left alone: the
+    /// packet went the other way.
+    fn is_exempt_error<const OUT: bool>(&self, quoted: Key) -> bool {
+        let (remote, own) = match OUT {
+            true => (quoted.source(), quoted.destination()),
+            false => (quoted.destination(), quoted.source()),
+        };
+        self.is_exempt(remote) && !self.is_own(own)
     }
 
     fn find_error<const OUT: bool>(&self, key: Key) -> Option<&Flow> {

@@ -18,6 +18,9 @@ impl Nat {
     #[inline(never)]
     pub(super) fn new_in(&mut self, parsed: &Parsed) -> Result<u32, Verdict> {
         let key = parsed.key;
+        if self.is_exempt(key.source()) && !self.is_own(key.destination()) {
+            return Err(Verdict::Passed);
+        }
         if !self.rules.is_empty()
             && let Some(found) = self.redirect(key)
         {

@@ -51,7 +51,7 @@ impl Nat {
     /// Whether an entry is a mapping that serves new flows.
     fn is_living(&self, mapping: &Mapping) -> bool {
         let is_mapping = mapping.flows > 0 && mapping.kind == Kind::Mapping;
-        let is_known = mapping.epoch == self.epoch && !mapping.detached;
+        let is_known = mapping.epoch == self.epoch && !mapping.is_detached();
         is_mapping && is_known && self.clock.now() <= mapping.dies
     }
 

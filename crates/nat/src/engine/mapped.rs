@@ -69,6 +69,7 @@ impl Nat {
         ends: &Ends,
         shared: MappingChoice,
     ) -> Result<bool, Verdict> {
+        let port_mark = flow.permit;
         let entry = Mapping {
             inside: ends.inside,
             alias: ends.alias,
@@ -88,16 +89,22 @@ impl Nat {
                 (name, false)
             }
             (None, Some(remote)) => {
-                let entry = Mapping { remote, ..entry };
+                let marks = Self::marks_of(port_mark);
+                let entry = Mapping {
+                    remote,
+                    marks,
+                    ..entry
+                };
                 let name = self.mappings.insert(entry, &mut self.work);
                 let name = name.ok_or(Verdict::TableFull)?;
+                self.count_port(ends, port_mark, true);
                 let group = self.group(ends.alias, remote, 0, ends.protocol);
                 self.ports.took(group, u16::from_be(ends.alias_port));
                 (name, true)
             }
             (None, None) => return Ok(true),
         };
-        flow.mapping = name;
+        (flow.mapping, flow.permit) = (name, 0);
         flow.flags |= flag::MAPPED;
         self.permit(flow, ends, entry);
         Ok(made)
@@ -203,6 +210,7 @@ impl Nat {
     #[cold]
     #[inline(never)]
     pub(super) fn turned(&mut self, name: u32, before: u8) {
+        self.note_class(name, before);
         if self
             .table
             .get(name)

@@ -28,7 +28,7 @@ impl Nat {
     #[inline(never)]
     pub(super) fn new_out(&mut self, parsed: &Parsed, hint: Hint) -> Result<u32, Verdict> {
         self.sweep(SWEEP_A_FLOW);
-        if self.config.mode.proxy_only {
+        if self.config.mode.proxy_only || self.is_exempt(parsed.key.destination()) {
             return Err(Verdict::Passed);
         }
         self.new_flow_out(parsed, hint)
@@ -37,7 +37,10 @@ impl Nat {
     /// Makes the flow of an outgoing packet, whatever the modes say.
     pub(super) fn new_flow_out(&mut self, parsed: &Parsed, hint: Hint) -> Result<u32, Verdict> {
         let key = parsed.key;
-        let alias = self.alias_for(key, parsed.upper)?;
+        let subscriber = self.new_subscriber(key.source())?;
+        let hint = Hint { subscriber, ..hint };
+        self.admit_session(subscriber, key.protocol())?;
+        let alias = self.alias_for(key, parsed.upper, subscriber)?;
         let made = if alias.pooled && self.config.pooling == Pooling::Arbitrary {
             // All of them before a port is taken from anybody.
             let free = Hint {
@@ -65,6 +68,18 @@ impl Nat {
         hint: Hint,
     ) -> Result<u32, Verdict> {
         let mut made = Err(Verdict::PortsExhausted);
+        if self.config.blocks.is_some()
+            && let Some(name) = hint.subscriber
+        {
+            for address in self.addresses_for(name, ADDRESSES_TRIED) {
+                alias.address = address;
+                made = self.out_through(parsed.key, parsed.upper, alias, hint);
+                if made != Err(Verdict::PortsExhausted) {
+                    break;
+                }
+            }
+            return made;
+        }
         for _ in 0..ADDRESSES_TRIED.min(self.pool.len()) {
             made = self.out_through(parsed.key, parsed.upper, alias, hint);
             if made != Err(Verdict::PortsExhausted) {
@@ -81,7 +96,12 @@ impl Nat {
     }
 
     /// Which alias an outgoing packet's source gets.
-    fn alias_for(&mut self, key: Key, upper: Upper) -> Result<Alias, Verdict> {
+    fn alias_for(
+        &mut self,
+        key: Key,
+        upper: Upper,
+        subscriber: Option<u32>,
+    ) -> Result<Alias, Verdict> {
         if let Some(alias) = self.alias_by_rule(key, upper) {
             return Ok(alias);
         }
@@ -98,7 +118,11 @@ impl Nat {
                 pooled: false,
             });
         }
-        let address = self.own_for(source).ok_or(Verdict::Passed)?;
+        let address = match (self.config.blocks.is_some(), subscriber) {
+            (false, _) => self.own_for(source).ok_or(Verdict::Passed)?,
+            (true, Some(name)) => self.address_for(name)?,
+            (true, None) => return Err(Verdict::Denied),
+        };
         let port = match self.config.port_choice {
             PortChoice::Random => Wish::Any,
             PortChoice::Same => Wish::Same,
@@ -195,8 +219,7 @@ impl Nat {
             if let Some(mapping) = shared.mapping.and_then(|name| self.mappings.get(name)) {
                 (ends.alias, ends.alias_port) = (mapping.alias, mapping.alias_port);
             } else {
-                let port = self.choose_port(&ends, shared.make_for, alias.port, hint);
-                chosen = port.ok_or(Verdict::PortsExhausted)?;
+                chosen = self.choose_port(&ends, shared.make_for, alias.port, hint)?;
                 ends.alias_port = chosen.port;
             }
         }

@@ -13,8 +13,18 @@ impl Nat {
     }
 
     /// The alias address of an inside host: always the same while the pool
-    /// is ("paired", RFC 4787 REQ-2).
+    /// is ("paired", RFC 4787 REQ-2); a subscriber's, where it has one.
     pub(super) fn own_for(&self, inside: u32) -> Option<u32> {
+        if let Some(tracked) = &self.tracked
+            && let Some(address) = tracked.address_of(inside)
+        {
+            return Some(address);
+        }
+        self.usual_for(inside)
+    }
+
+    /// The alias address of an inside one by its hash alone.
+    pub(super) fn usual_for(&self, inside: u32) -> Option<u32> {
         if let [only] = self.pool.as_slice() {
             return Some(*only);
         }

@@ -4,13 +4,14 @@ use packet::protocol;
 
 use super::Nat;
 use super::address;
+use super::blocks::NO_BLOCK;
 use super::create::Wish;
 use super::translate::Hint;
 use crate::flow::Ends;
 use crate::key::Key;
 use crate::mapping::Kind;
 use crate::ports::{Group, MOST_TRIES, SMALL_RANGE};
-use crate::{Dependence, PortChoice, Why};
+use crate::{Dependence, PortChoice, Verdict, Why};
 
 /// Random ports tried before the range is looked through.
 const RANDOM_TRIES: u32 = 4;
@@ -48,6 +49,21 @@ impl Contest {
     pub fn syn(&self) -> Option<u32> {
         self.syn
     }
+
+    /// Whether it is for a shared mapping of every remote.
+    pub fn is_for_any_remote(&self) -> bool {
+        self.shared == Some(0)
+    }
+
+    /// A free port as it was chosen, and how it counts.
+    pub fn chosen(&self, (port, incoming): Free, mark: u32) -> Chosen {
+        Chosen {
+            port,
+            incoming,
+            group: Some(self.group),
+            mark,
+        }
+    }
 }
 
 /// A port in memory order, and the hash of the incoming key where that was
@@ -63,12 +79,21 @@ pub(super) struct Chosen {
     pub incoming: Option<u64>,
     /// Where it is counted.
     pub group: Option<Group>,
+    /// How it counts for a subscriber: 0 not at all, else its block, one up,
+    /// or [`NO_BLOCK`].
+    pub mark: u32,
 }
 
 impl Nat {
     /// The first port that will be tried for an outgoing flow where nothing
     /// special is set up, in memory order; its line is asked for.
     pub(super) fn foresee(&mut self, key: Key) -> u16 {
+        if let Some(tracked) = &self.tracked {
+            tracked.subscribers.prefetch(u32::from_be(key.source()));
+            if tracked.pool.is_some() {
+                return 0;
+            }
+        }
         let Some(alias) = self.own_for(key.source()) else {
             return 0;
         };
@@ -88,15 +113,16 @@ impl Nat {
         self.ports.port(place).to_be()
     }
 
-    /// A free alias port; `None`: no port of the range is. `shared`: it is
-    /// for a shared mapping of that remote address.
+    /// A free alias port, of its subscriber's blocks where there are such; or
+    /// why there is none. `shared`: it is for a shared mapping of that remote
+    /// address.
     pub(super) fn choose_port(
         &mut self,
         ends: &Ends,
         shared: Option<u32>,
         wish: Wish,
         hint: Hint,
-    ) -> Option<Chosen> {
+    ) -> Result<Chosen, Verdict> {
         let (remote, remote_port) = match shared {
             Some(remote) => (remote, 0),
             None => (ends.remote, ends.remote_port),
@@ -109,24 +135,34 @@ impl Nat {
             syn: hint.syn,
             gives: hint.gives,
         };
-        let chosen = |(port, incoming)| Chosen {
-            port,
-            incoming,
-            group: Some(group),
-        };
-        let first = match wish {
+        if let Wish::Exactly(port) = wish {
             // The claim that follows says whether it is free.
-            Wish::Exactly(port) => return Some(chosen((port, None))),
-            Wish::Same => ends.inside_port,
-            Wish::Any => 0,
-        };
-        if first != 0
-            && let Some(free) = self.same_or_like(&contest, first)
-        {
-            return Some(chosen(free));
+            return Ok(contest.chosen((port, None), 0));
         }
-        let hint = if wish == Wish::Any { hint.port } else { 0 };
-        self.pick(&contest, hint).map(chosen)
+        self.admit_port(hint.subscriber, ends.protocol)?;
+        if let Some(name) = self.holder_of(ends, hint.subscriber)? {
+            return self.pick_in_blocks(&contest, name, wish);
+        }
+        let mark = if hint.subscriber.is_some() {
+            NO_BLOCK
+        } else {
+            0
+        };
+        let free = self.same_or_any(&contest, wish, hint.port);
+        free.map(|free| contest.chosen(free, mark))
+            .ok_or(Verdict::PortsExhausted)
+    }
+
+    fn same_or_any(&mut self, contest: &Contest, wish: Wish, hint: u16) -> Option<Free> {
+        if wish == Wish::Any {
+            return self.pick(contest, hint);
+        }
+        let same = contest.ends.inside_port;
+        let free = match same {
+            0 => None,
+            same => self.same_or_like(contest, same),
+        };
+        free.or_else(|| self.pick(contest, 0))
     }
 
     /// A port (memory order) if it is free; where it is taken, or another
@@ -302,12 +338,12 @@ impl Nat {
 
     /// An alias port (memory order) if it is free, and not held for the sake
     /// of who had it before.
-    fn is_rested(&mut self, contest: &Contest, port: u16) -> Option<Free> {
+    pub(super) fn is_rested(&mut self, contest: &Contest, port: u16) -> Option<Free> {
         let free = self.is_free(contest, port)?;
         (!self.is_held(contest, port)).then_some(free)
     }
 
-    fn is_held(&self, contest: &Contest, port: u16) -> bool {
+    pub(super) fn is_held(&self, contest: &Contest, port: u16) -> bool {
         let Contest { ends, shared, .. } = contest;
         shared.is_some()
             && ends.protocol == protocol::UDP

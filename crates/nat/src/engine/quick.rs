@@ -19,7 +19,8 @@ impl Nat {
         let own = Dependence::AddressAndPort;
         let private = mode.unregistered_only | mode.carrier_grade;
         let named = self.shard.as_ref().is_some_and(|part| part.has_named);
-        !(private | named | mode.proxy_only | self.events.wanted())
+        let counts = self.tracked.is_some() | !self.exempt.is_empty();
+        !(private | named | counts | mode.proxy_only | self.events.wanted())
             & (self.config.tcp.mapping == own)
             & (self.config.udp.mapping == own)
             & self.rules.is_empty()

@@ -109,7 +109,7 @@ impl Nat {
     fn comes_again(&self, flow: &Flow) -> bool {
         if flow.has(flag::MAPPED) {
             let mapping = self.mappings.get(flow.mapping);
-            return mapping.is_some_and(|mapping| mapping.flows > 1 && !mapping.detached);
+            return mapping.is_some_and(|mapping| mapping.flows > 1 && !mapping.is_detached());
         }
         // Datagrams to an address that nobody translates: each question
         // brings its flow along.
@@ -118,11 +118,17 @@ impl Nat {
 
     /// A stranger's flow is one of many from now on.
     fn adopt(&mut self, name: u32) {
-        if let Some(flow) = self.table.get_mut(name)
-            && flow.has(flag::LIVE | flag::STRANGER)
-        {
-            flow.flags &= !flag::STRANGER;
-            self.strangers.went();
+        let Some(mut flow) = self.table.get(name).copied() else {
+            return;
+        };
+        if !flow.has(flag::LIVE | flag::STRANGER) {
+            return;
+        }
+        flow.flags &= !flag::STRANGER;
+        self.strangers.went();
+        self.count_session(&mut flow);
+        if let Some(place) = self.table.get_mut(name) {
+            place.flags = flow.flags;
         }
     }
 }

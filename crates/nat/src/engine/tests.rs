@@ -4,6 +4,7 @@ use packet::build::{Ip, Segment};
 use packet::tcp::{ACK, SYN};
 use packet::{Icmp, Ipv4, Tcp, Udp, icmp, protocol};
 
+mod blocks;
 mod books;
 
 use super::*;

@@ -31,6 +31,8 @@ pub(super) struct Hint {
     pub syn: Option<u32>,
     /// Whether another flow may have to give its port up.
     pub gives: bool,
+    /// Whose flow it is to be, where that counts.
+    pub subscriber: Option<u32>,
 }
 
 impl Hint {
@@ -42,6 +44,7 @@ impl Hint {
             port,
             syn: None,
             gives: true,
+            subscriber: None,
         }
     }
 }
@@ -198,8 +201,12 @@ impl Nat {
         mark::<OUT>(flow, used);
         parse::rewrite_short::<OUT>(bytes, is_tcp, flow);
         // Once in a tick the mapping must know; within it, it does already.
-        if shared && ((idle != 0) | (flow.class != class)) {
+        let turned = flow.class != class;
+        if shared && ((idle != 0) | turned) {
             self.refresh_shared(name, class);
+        }
+        if turned {
+            self.note_class(name, class);
         }
         if NOTE {
             self.note_segment::<OUT>(name, bytes, key);
@@ -262,6 +269,7 @@ impl Nat {
         (config.mode.deny_incoming & !config.passes_foreign)
             && self.rules.is_empty()
             && self.mappings.len() == 0
+            && self.exempt.is_empty()
     }
 
     /// What a flow's flags are held against on the short way of a direction.
@@ -387,6 +395,7 @@ impl Nat {
             self.refresh_shared(name, class);
         }
         if turned {
+            self.note_class(name, class);
             self.may_give(name);
         }
         if let Some(flow) = self.table.get(name) {

@@ -41,7 +41,7 @@ pub fn parse(word: &str) -> Result<Vec<Ipv4Addr>, AliasError> {
 }
 
 /// The first and the last address of a word.
-fn ends(word: &str) -> Option<(u32, u32)> {
+pub(super) fn ends(word: &str) -> Option<(u32, u32)> {
     let address = |text: &str| text.parse().ok().map(Ipv4Addr::to_bits);
     if let Some((prefix, bits)) = word.split_once('/') {
         let (prefix, bits) = (address(prefix)?, bits.parse::<u32>().ok()?);

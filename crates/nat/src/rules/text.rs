@@ -22,6 +22,14 @@
 //! hold_down 120                               in seconds; 0: not at all
 //! pooling paired | arbitrary
 //! helper ftp [yes|no]
+//! exempt 10.0.0.0/8 [192.0.2.0/24 …]          destinations not translated
+//! subscribers 100.64.0.0/10 [100.128.0.0-100.128.0.9 …] [each /29]
+//! port_blocks size 128 [most 8] [active S] [hold_down S] [interim S]
+//! reserve_ports 5060-5061 [8080 …]            in no block
+//! deterministic [ratio C] [dynamic D] [key 32 hexadecimal digits]
+//! limit ports | sessions | half_open [tcp | udp | icmp] N
+//! limit new_mappings [tcp | udp | icmp] N [burst N]     a second
+//! max_subscribers 1000000
 //! max_flows 1000000
 //! at_cap refuse | evict
 //! ```
@@ -32,8 +40,9 @@
 use std::net::Ipv4Addr;
 
 use super::proxy::{self, ProxyError, ProxyWord};
-use super::{Redirect, RuleError, Server, aliases, settings};
-use crate::{AtCap, Dependence, Pooling, State};
+use super::{Redirect, RuleError, Server, aliases, settings, subscribers};
+use crate::blocks::Deterministic;
+use crate::{AddressRange, AtCap, Dependence, Pooling, QuotaKind, State};
 
 /// Lines of a text at most; more is refused.
 const MAX_LINES: usize = 1 << 21;
@@ -96,10 +105,53 @@ pub enum Statement {
     Pooling(Pooling),
     /// A helper, by its name in [`crate::helper::REGISTRY`], on or off.
     Helper(&'static str, bool),
+    /// Destinations that are not translated; several lines add up.
+    Exempt(Vec<AddressRange>),
+    /// Whose addresses are subscribers', and how many bits of one tell which;
+    /// several lines add up.
+    Subscribers(Vec<AddressRange>, Option<u8>),
+    /// Blocks of ports, as far as the line says.
+    Blocks(BlocksWord),
+    /// Ports that are in no block; several lines add up.
+    ReservePorts(Vec<(u16, u16)>),
+    /// Ports that can be reckoned.
+    Deterministic(Deterministic),
+    /// What each subscriber may have.
+    Limit(Limit),
+    /// Most subscribers.
+    MaxSubscribers(usize),
     /// Most flows.
     MaxFlows(usize),
     /// What becomes of a new flow when there are so many.
     AtCap(AtCap),
+}
+
+/// What a line says of blocks; `None`: nothing.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct BlocksWord {
+    /// Ports of a block.
+    pub size: Option<u16>,
+    /// Most blocks of a subscriber.
+    pub most: Option<u8>,
+    /// For how long new ports come from the newest block, seconds.
+    pub active_secs: Option<u32>,
+    /// How long a block rests, seconds.
+    pub hold_down_secs: Option<u32>,
+    /// How often a held block is told again, seconds.
+    pub interim_secs: Option<u32>,
+}
+
+/// A limit of each subscriber.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Limit {
+    /// Of what; not of blocks.
+    pub of: QuotaKind,
+    /// Of TCP (0), UDP (1), ICMP and others (2); `None`: of all together.
+    pub class: Option<usize>,
+    /// How many.
+    pub most: u32,
+    /// How many new mappings may come at once; 0: not said.
+    pub burst: u32,
 }
 
 /// The lines of a text in order, each with its number from 1.
@@ -264,6 +316,13 @@ fn statement(words: &mut Words<'_>) -> Result<Option<Statement>, TextErrorKind> 
         "hold_down" => settings::hold_down(words)?,
         "pooling" => settings::pooling(words)?,
         "helper" => settings::helper(words)?,
+        "exempt" => Statement::Exempt(subscribers::ranges(words)?),
+        "subscribers" => subscribers::inside(words)?,
+        "port_blocks" => subscribers::blocks(words)?,
+        "reserve_ports" => subscribers::reserved(words)?,
+        "deterministic" => subscribers::deterministic(words)?,
+        "limit" => subscribers::limit(words)?,
+        "max_subscribers" => subscribers::most(words)?,
         "max_flows" => settings::max_flows(words)?,
         "at_cap" => settings::at_cap(words)?,
         _ => switch(first, words)?,
@@ -544,7 +603,7 @@ fn alias_endpoint(word: &str) -> Result<AliasEndpoint, TextErrorKind> {
 
 /// `PORT` or `FIRST-LAST`. All ports are one too many for a count of 16
 /// bits, and port 0 is none.
-fn port_range(word: &str) -> Result<(u16, u16), TextErrorKind> {
+pub(super) fn port_range(word: &str) -> Result<(u16, u16), TextErrorKind> {
     let (first, last) = word.split_once('-').unwrap_or((word, word));
     let port = |text: &str| text.parse::<u16>().ok().filter(|port| *port != 0);
     match (port(first), port(last)) {

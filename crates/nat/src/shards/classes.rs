@@ -52,9 +52,10 @@ pub struct Classes {
 type Lead = (u8, u32, u32, u32, u32);
 
 impl Classes {
-    /// Of all redirects; `own`: the alias addresses. O(redirects and
+    /// Of all redirects; `own`: the alias addresses, `mask`: the bits that
+    /// tell a subscriber, whose hosts are one. O(redirects and
     /// servers, and their logarithm).
-    pub fn of(rules: &Rules, own: &[u32]) -> Self {
+    pub fn of(rules: &Rules, own: &[u32], mask: u32) -> Self {
         let mut forest = Forest::default();
         let mut leads: Vec<Lead> = Vec::new();
         let mut whole = HashMap::new();
@@ -74,6 +75,7 @@ impl Classes {
                 (true, Some(alias)) => vec![alias.to_bits()],
                 (true, None) => own.to_vec(),
             };
+            let hosts: Vec<u32> = hosts.into_iter().map(|host| host & mask).collect();
             let Some(first) = hosts.first().copied() else {
                 continue;
             };

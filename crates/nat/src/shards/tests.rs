@@ -245,6 +245,51 @@ fn both_directions_of_a_flow_are_one_parts() {
 }
 
 #[test]
+fn a_block_is_one_parts() {
+    for parts in [1, 2, 3, 8] {
+        for is_reckoned in [false, true] {
+            flows_and_answers(parts, |config| {
+                config.subscribers.bits = if parts < 3 { 31 } else { 32 };
+                config.udp = Behaviour::FULL_CONE;
+                let mut blocks = crate::Blocks {
+                    size: 64,
+                    most: 16,
+                    ..crate::Blocks::default()
+                };
+                if is_reckoned {
+                    config.subscribers.inside = vec![crate::AddressRange::of_prefix(host(0), 24)];
+                    blocks.deterministic = Some(crate::Deterministic {
+                        ratio: 100,
+                        dynamic: 10,
+                        key: Some(crate::blocks::Key([5; 16])),
+                    });
+                }
+                config.blocks = Some(blocks);
+            });
+        }
+    }
+}
+
+#[test]
+fn more_parts_than_blocks_are_refused() {
+    let mut config = config();
+    config.ports = 40_000..=40_255;
+    config.blocks = Some(crate::Blocks {
+        size: 80,
+        ..crate::Blocks::default()
+    });
+    let nat = Nat::new(config).unwrap();
+    assert!(nat.shards(3).is_ok());
+    // The ports behind the last block are of none.
+    let refused = nat.shards(4).unwrap_err();
+    let few = ShardsError::FewBlocks {
+        blocks: 3,
+        parts: 4,
+    };
+    assert_eq!(refused, few);
+}
+
+#[test]
 fn a_port_is_kept_where_it_can_be_and_else_one_like_it() {
     let mut config = config();
     config.port_choice = PortChoice::Same;

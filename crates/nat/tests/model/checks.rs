@@ -10,7 +10,8 @@ impl World {
         let model = &self.model;
         let limits = model.config.limits.max_flows;
         let full = model.flows.len() + MOST >= limits || (model.strangers() + MOST) * 4 >= limits;
-        full || model.config.ports.len() <= model.flows.len() + MOST
+        full || model.config.blocks.is_some()
+            || model.config.ports.len() <= model.flows.len() + MOST
     }
 
     /// Takes out of the model what the engine ended for others.
@@ -39,6 +40,9 @@ impl World {
         match verdict {
             Verdict::PortsExhausted => {
                 self.model.find_out(tuple).is_some() || !self.model.is_exhausted(tuple)
+            }
+            Verdict::OverQuota => {
+                self.model.find_out(tuple).is_some() || !self.model.is_over(tuple)
             }
             Verdict::TableFull => {
                 let known = self
@@ -85,6 +89,8 @@ impl World {
             by_rule: 0,
             as_they_are: 0,
             gave_way: false,
+            given: self.model.given.clone(),
+            moved: self.model.moved,
             now: self.model.now,
         }
     }

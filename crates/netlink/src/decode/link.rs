@@ -77,6 +77,7 @@ fn fill(link: &mut Link, limits: &mut Limits, attribute: &Attribute<'_>) -> Resu
         ifla::OPERSTATE => link.oper_state = attribute.u8()?,
         ifla::LINKMODE => link.link_mode = attribute.u8()?,
         ifla::GROUP => link.group = attribute.u32()?,
+        ifla::PROTO_DOWN => link.proto_down = attribute.u8()? != 0,
         ifla::PROMISCUITY => link.promiscuity = attribute.u32()?,
         ifla::NUM_TX_QUEUES => link.tx_queues = attribute.u32()?,
         ifla::NUM_RX_QUEUES => link.rx_queues = attribute.u32()?,

@@ -1,6 +1,7 @@
 //! `struct ndtmsg`, `NDTA_…` and `NDTPA_…` (`linux/neighbour.h`): how a
-//! link resolves neighbours. What is asked for is in which order the links
-//! come.
+//! link resolves neighbours, and in which order the links come.
+
+use table::NeighbourTimes;
 
 use super::split;
 use crate::kernel::ndta;
@@ -29,6 +30,29 @@ pub fn neighbour_table(payload: &[u8]) -> Result<Option<u32>, Malformed> {
     Ok(None)
 }
 
+/// Payload of `RTM_NEWNEIGHTBL`: the link, and after how long what happens
+/// there; `None`: they are those of links to come. O(bytes).
+pub fn neighbour_times(payload: &[u8]) -> Result<Option<(u32, NeighbourTimes)>, Malformed> {
+    let (_, mut attributes) = split::<HEADER>(payload, MESSAGE)?;
+    let (mut link, mut times) = (0, NeighbourTimes::default());
+    while let Some(attribute) = attributes.step()? {
+        if attribute.kind != ndta::PARMS {
+            continue;
+        }
+        let mut settings = attribute.nested();
+        while let Some(setting) = settings.step()? {
+            let millis = || setting.array().map(u64::from_ne_bytes);
+            match setting.kind {
+                ndta::PARMS_IFINDEX => link = setting.u32()?,
+                ndta::PARMS_REACHABLE_TIME => times.reachable_millis = millis()?,
+                ndta::PARMS_RETRANS_TIME => times.retransmit_millis = millis()?,
+                _ => {}
+            }
+        }
+    }
+    Ok((link != 0).then_some((link, times)))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -45,5 +69,13 @@ mod tests {
         assert_eq!(of(&[&[12, 0, 6, 0], &reference[..]].concat()), None);
         assert_eq!(of(&[]), None);
         assert!(neighbour_table(&[2]).is_err());
+        let retransmit = [12, 0, 5, 0, 0xe8, 3, 0, 0, 0, 0, 0, 0];
+        let timed = [&head, &name[..], &[24, 0, 6, 0], &index, &retransmit].concat();
+        let times = NeighbourTimes {
+            retransmit_millis: 1_000,
+            ..NeighbourTimes::default()
+        };
+        assert_eq!(neighbour_times(&timed), Ok(Some((7, times))));
+        assert_eq!(neighbour_times(&[&head, &name[..]].concat()), Ok(None));
     }
 }

@@ -218,11 +218,12 @@ impl Rare {
     }
 }
 
-fn next_hops(mut hops: Vec<NextHop>) -> NextHops {
-    match hops.len() {
-        0 => NextHops::None,
-        1 => hops.pop().map_or(NextHops::None, NextHops::One),
-        _ => NextHops::Many(hops.into()),
+/// A list of one stays a list: the kernel tells IPv6 routes by a group so,
+/// and they are shown so.
+fn next_hops(hops: Vec<NextHop>) -> NextHops {
+    match hops.is_empty() {
+        true => NextHops::None,
+        false => NextHops::Many(hops.into()),
     }
 }
 

@@ -6,10 +6,11 @@ use table::row::link::flag::UP;
 use table::{AF_INET6, KindData, Link, LinkLayerAddress, PortData};
 
 use super::Request;
+use super::link_parts::{LinkKind, LinkNetns, header, put_kind, put_netns};
 use crate::attribute::NESTED;
 use crate::build::Build;
 use crate::decode::{LINKDOWN_SETTINGS, Operation, V4_FORWARDS, V6_DISABLED, V6_IGNORES};
-use crate::kernel::{AF_UNSPEC, ifla};
+use crate::kernel::ifla;
 use crate::link_data;
 use crate::malformed::TooLong;
 use crate::message::kind;
@@ -32,20 +33,11 @@ pub fn link(out: &mut Vec<u8>, request: &Request, row: &Link) -> Result<(), TooL
     build.end()
 }
 
-pub(super) fn header(index: u32, hardware: u16, flags: u32, change: u32) -> [u8; 16] {
-    let [h0, h1] = hardware.to_ne_bytes();
-    let [i0, i1, i2, i3] = index.to_ne_bytes();
-    let [f0, f1, f2, f3] = flags.to_ne_bytes();
-    let [c0, c1, c2, c3] = change.to_ne_bytes();
-    [
-        AF_UNSPEC, 0, h0, h1, i0, i1, i2, i3, f0, f1, f2, f3, c0, c1, c2, c3,
-    ]
-}
-
 fn put_numbers(build: &mut Build<'_>, row: &Link) {
     build.put_u32(ifla::TXQLEN, row.tx_queue_len);
     build.put_u8(ifla::OPERSTATE, row.oper_state);
     build.put_u8(ifla::LINKMODE, row.link_mode);
+    build.put_u8(ifla::PROTO_DOWN, row.proto_down.into());
     build.put_u32(ifla::MTU, row.mtu);
     build.put_u32(ifla::MIN_MTU, row.min_mtu);
     build.put_u32(ifla::MAX_MTU, row.max_mtu);
@@ -183,6 +175,22 @@ pub struct LinkSettings {
     pub tx_queue_len: Option<u32>,
     /// `IFLA_IFALIAS`; empty removes it.
     pub alias: Option<Box<str>>,
+    /// The namespace that it goes to.
+    pub netns: Option<LinkNetns>,
+    /// `IFLA_INET6_ADDR_GEN_MODE`.
+    pub addr_gen_mode: Option<u8>,
+    /// `IFLA_CARRIER`.
+    pub carrier: Option<bool>,
+    /// `IFLA_LINKINFO`: settings of its kind.
+    pub kind: Option<LinkKind>,
+    /// `IFLA_PROTO_DOWN`.
+    pub proto_down: Option<bool>,
+    /// `IFLA_GSO_MAX_SIZE`, bytes.
+    pub gso_max_size: Option<u32>,
+    /// `IFLA_GSO_MAX_SEGS`.
+    pub gso_max_segs: Option<u32>,
+    /// `IFLA_GRO_MAX_SIZE`, bytes.
+    pub gro_max_size: Option<u32>,
 }
 
 /// Appends `RTM_NEWLINK` that changes settings of the link with an index.
@@ -206,11 +214,31 @@ pub fn set_link(
         (ifla::MASTER, settings.master),
         (ifla::GROUP, settings.group),
         (ifla::TXQLEN, settings.tx_queue_len),
+        (ifla::GSO_MAX_SIZE, settings.gso_max_size),
+        (ifla::GSO_MAX_SEGS, settings.gso_max_segs),
+        (ifla::GRO_MAX_SIZE, settings.gro_max_size),
     ];
     for (kind, number) in numbers {
         if let Some(number) = number {
             build.put_u32(kind, number);
         }
+    }
+    put_netns(&mut build, settings.netns);
+    if let Some(carrier) = settings.carrier {
+        build.put_u8(ifla::CARRIER, carrier.into());
+    }
+    if let Some(kind) = &settings.kind {
+        put_kind(&mut build, kind);
+    }
+    if let Some(proto_down) = settings.proto_down {
+        build.put_u8(ifla::PROTO_DOWN, proto_down.into());
+    }
+    if let Some(mode) = settings.addr_gen_mode {
+        let families = build.open(ifla::AF_SPEC | NESTED);
+        let family = build.open(AF_INET6.into());
+        build.put_u8(ifla::INET6_ADDR_GEN_MODE, mode);
+        build.close(&family);
+        build.close(&families);
     }
     if let Some(address) = &settings.address {
         build.put_lladdr(ifla::ADDRESS, address);
@@ -224,6 +252,24 @@ pub fn set_link(
     if let Some(alias) = &settings.alias {
         build.put(ifla::IFALIAS, &table::text::octets(alias));
     }
+    build.end()
+}
+
+/// Appends `RTM_NEWLINKPROP` or `RTM_DELLINKPROP` with alternative names of
+/// the link with an index.
+pub fn alternative_names(
+    out: &mut Vec<u8>,
+    request: &Request,
+    index: u32,
+    names: &[&str],
+) -> Result<(), TooLong> {
+    let kinds = [kind::NEWLINKPROP, kind::DELLINKPROP];
+    let mut build = request.start(out, kinds, &header(index, 0, 0, 0));
+    let list = build.open(ifla::PROP_LIST | NESTED);
+    for name in names {
+        build.put_text(ifla::ALT_IFNAME, name);
+    }
+    build.close(&list);
     build.end()
 }
 

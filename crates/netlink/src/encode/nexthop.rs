@@ -19,13 +19,19 @@ pub fn nexthop(out: &mut Vec<u8>, request: &Request, row: &Nexthop) -> Result<()
     let kinds = [kind::NEWNEXTHOP, kind::DELNEXTHOP];
     if request.operation == Operation::Delete {
         let mut build = request.start(out, kinds, &[0; 8]);
-        build.put_u32(nha::ID, row.id);
+        // Without one the kernel chooses.
+        if row.id != 0 {
+            build.put_u32(nha::ID, row.id);
+        }
         return build.end();
     }
     let [f0, f1, f2, f3] = (row.flags & hop_flag::ONLINK).to_ne_bytes();
     let header = [row.family, 0, row.protocol, 0, f0, f1, f2, f3];
     let mut build = request.start(out, kinds, &header);
-    build.put_u32(nha::ID, row.id);
+    // Without one the kernel chooses.
+    if row.id != 0 {
+        build.put_u32(nha::ID, row.id);
+    }
     if !row.group.is_empty() {
         put_group(&mut build, row);
     }

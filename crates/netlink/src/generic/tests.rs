@@ -32,6 +32,8 @@ fn what_a_kernel_said_is_read() {
     assert_eq!(family_id(&bytes(FAMILY)), Ok(21));
     assert_eq!(link_speed(&bytes(VETH)), Ok(Some((2, 10_000))));
     assert_eq!(link_speed(&bytes(BRIDGE)), Ok(None));
+    assert_eq!(link_duplex(&bytes(VETH)), Ok(Some((2, 1))));
+    assert_eq!(link_duplex(&bytes(BRIDGE)), Ok(None));
 }
 
 #[test]

@@ -183,6 +183,7 @@ impl Own {
             door,
             feeder,
             is_forwarded: true,
+            tape: None,
         };
         let server = Server::start(vec![Feed::Fpm(feed)]);
         Ok(Routes::Fed {

@@ -6,6 +6,8 @@ use dataplane::Counters;
 use nat::{Direction, Statistics, Verdict};
 use serde_json::{Map, Value, json};
 
+use super::log::Told;
+
 /// What happened.
 #[derive(Debug, Default)]
 pub struct Report {
@@ -13,6 +15,8 @@ pub struct Report {
     pub statistics: Statistics,
     /// What went through each port, by its name.
     pub ports: Vec<(String, Counters)>,
+    /// What became of what was to be written for the record.
+    pub places: Vec<Told>,
     /// Packets that are none of a translator's business: not IPv4, or not
     /// between inside and outside.
     pub left_alone: u64,
@@ -47,6 +51,20 @@ impl Report {
             "{:<8} {} not to be translated, {} cut off by the capture",
             "others", self.left_alone, self.cut_off
         )?;
+        if counted.subscribers > 0 {
+            writeln!(
+                out,
+                "{:<8} {} subscribers, {} blocks, {} events lost",
+                "blocks", counted.subscribers, counted.blocks, counted.block_events_lost
+            )?;
+        }
+        for place in &self.places {
+            writeln!(
+                out,
+                "{}: {} records, {} written, {} lost, {} failures",
+                place.name, place.handed, place.written, place.lost, place.failures
+            )?;
+        }
         for (name, port) in &self.ports {
             writeln!(
                 out,
@@ -98,12 +116,26 @@ impl Report {
                 "strangers": counted.strangers,
                 "inspected": counted.flows_inspected,
             },
+            "subscribers": counted.subscribers,
+            "blocks": counted.blocks,
+            "events_lost": counted.events_lost + counted.block_events_lost,
+            "records": self.places.iter().map(place).collect::<Vec<_>>(),
             "memory_bytes": counted.memory_bytes,
             "left_alone": self.left_alone,
             "cut_off": self.cut_off,
             "ports": ports,
         })
     }
+}
+
+fn place(told: &Told) -> Value {
+    json!({
+        "name": told.name,
+        "handed": told.handed,
+        "written": told.written,
+        "lost": told.lost,
+        "failures": told.failures,
+    })
 }
 
 fn port((name, counters): &(String, Counters)) -> Value {
@@ -127,6 +159,7 @@ fn name(verdict: Verdict) -> &'static str {
         Verdict::Denied => "denied",
         Verdict::TableFull => "table_full",
         Verdict::PortsExhausted => "ports_exhausted",
+        Verdict::OverQuota => "over_quota",
         Verdict::Malformed => "malformed",
         Verdict::FragmentWaiting => "fragment_waiting",
         Verdict::HelperRefused => "helper_refused",

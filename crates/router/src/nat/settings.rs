@@ -14,6 +14,8 @@ use nat::rules::{self, ProxyWord, Redirect, Rules, Script, Server, Statement, Sw
 use nat::{Behaviour, Config, Nat, PortChoice};
 use tracing::warn;
 
+mod subscribers;
+
 /// Sources that are inside when nothing is said: RFC 1918 and RFC 6598.
 const PRIVATE: [(Ipv4Addr, u8); 4] = [
     (Ipv4Addr::new(10, 0, 0, 0), 8),
@@ -84,6 +86,9 @@ pub struct Settings {
     /// Says nothing about rules that are taken
     #[arg(skip)]
     is_silent: bool,
+    /// Room for events: of blocks, of sessions
+    #[arg(skip)]
+    events: (usize, usize),
     /// Packets are routed as well: the machine has other addresses, and
     /// hosts with addresses of their own
     #[arg(skip)]
@@ -139,6 +144,7 @@ impl Settings {
             max_flows: None,
             seed: None,
             is_silent: false,
+            events: (0, 0),
             is_router: true,
         }
     }
@@ -152,6 +158,20 @@ impl Settings {
             .iter()
             .filter_map(|(address, len)| Ipv4Net::new(*address, *len).ok());
         private.collect()
+    }
+
+    /// The same with room for events of blocks and of sessions.
+    pub fn engine_with(&self, events: (usize, usize)) -> anyhow::Result<Nat> {
+        let with = Self {
+            events,
+            ..self.clone()
+        };
+        with.engine()
+    }
+
+    /// The settings of the engine, without its rules.
+    pub fn config(&self) -> anyhow::Result<Config> {
+        self.read().map(|(config, _)| config)
     }
 
     /// The engine, with its rules.
@@ -204,10 +224,19 @@ impl Settings {
     /// ports, modes and timeouts, and keeps its flows; where something is
     /// wrong, nothing changes.
     pub fn reload(&self, nat: &mut Nat) -> anyhow::Result<()> {
-        let (config, rules) = self.read()?;
+        let (mut config, rules) = self.read()?;
         let former = nat.config().clone();
+        if let Some(blocks) = &former.blocks
+            && (former.ports != config.ports
+                || blocks.deterministic.is_some() && former.addresses != config.addresses)
+        {
+            bail!(
+                "with blocks port_range stays, and with deterministic ones alias_address as well: restart for that"
+            );
+        }
         nat.set_addresses(&config.addresses)?;
         nat.set_ports(config.ports.clone())?;
+        let has_all = nat.set_subscribers(&config);
         *nat.rules_mut() = rules;
         nat.set_mode(config.mode);
         nat.set_target(config.target);
@@ -215,6 +244,13 @@ impl Settings {
         nat.set_tcp(config.tcp);
         nat.set_port_choice(config.port_choice);
         nat.set_timeouts(config.timeouts);
+        if !has_all {
+            warn!(
+                "what is new of subscribers' prefixes, max_subscribers, the size of blocks, reserve_ports and deterministic is for the next start"
+            );
+        }
+        config.limits.block_events = former.limits.block_events;
+        config.limits.events = former.limits.events;
         let is_whole = former.limits == config.limits
             && former.helpers == config.helpers
             && former.pooling == config.pooling
@@ -232,11 +268,17 @@ impl Settings {
     fn read(&self) -> anyhow::Result<(Config, Rules)> {
         let mut config = Config::new(&[]);
         config.limits.max_flows = DEFAULT_MAX_FLOWS;
+        (config.limits.block_events, config.limits.events) = self.events;
         config.seed = self.seed.unwrap_or_else(|| RandomState::new().hash_one(0));
         let mut rules = Vec::new();
         let mut said = None;
+        // The last line about subscribers and blocks.
+        let mut blocks_line = None;
         if let Some(path) = &self.rules {
             for (line, statement) in read(path)?.statements {
+                if subscribers::is_about(&statement) {
+                    blocks_line = Some(line);
+                }
                 if let Statement::Switch(Switch::DenyIncoming, is_on) = statement {
                     said = Some(is_on);
                 }
@@ -254,6 +296,11 @@ impl Settings {
                 "nothing would be translated: name an outside address by --alias, or by alias_address in the rules"
             );
         }
+        let checked = config.check_blocks();
+        checked.with_context(|| match (&self.rules, blocks_line) {
+            (Some(path), Some(line)) => format!("{}:{line}", path.display()),
+            _ => "blocks".to_owned(),
+        })?;
         let mut laid_down = Rules::default();
         for (line, rule) in rules {
             let place = || self.rules.as_deref().unwrap_or(Path::new("")).display();
@@ -343,6 +390,16 @@ fn take(statement: Statement, config: &mut Config) -> Option<Rule> {
             let switched = config.helpers.switched(name, is_on);
             config.helpers = switched.unwrap_or(config.helpers);
         }
+        Statement::Exempt(ranges) => config.exempt.extend(ranges),
+        Statement::Subscribers(ranges, bits) => {
+            config.subscribers.inside.extend(ranges);
+            config.subscribers.bits = bits.unwrap_or(config.subscribers.bits);
+        }
+        Statement::Blocks(word) => subscribers::blocks(word, config),
+        Statement::ReservePorts(ports) => subscribers::of(config).reserved.extend(ports),
+        Statement::Deterministic(word) => subscribers::of(config).deterministic = Some(word),
+        Statement::Limit(limit) => subscribers::limit(limit, config),
+        Statement::MaxSubscribers(most) => config.subscribers.most = most,
         Statement::MaxFlows(most) => config.limits.max_flows = most,
         Statement::AtCap(at_cap) => config.limits.at_cap = at_cap,
         Statement::Proxy(word) => return Some(Rule::Proxy(word)),

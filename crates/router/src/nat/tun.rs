@@ -2,7 +2,7 @@
 //! as natd: SIGHUP reads the rules again, SIGUSR1 writes the statistics.
 
 use std::io::Read;
-use std::os::fd::AsFd;
+use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::net::UnixStream;
 
 use anyhow::{Context, anyhow};
@@ -14,6 +14,8 @@ use rustix::time::{ClockId, clock_gettime};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGUSR1};
 use signal_hook::low_level::pipe;
 
+use super::control::pieces::Jobs;
+use super::log::Log;
 use super::report::Report;
 use super::{engine_room, settle_len, total_len};
 
@@ -36,9 +38,17 @@ const SWEPT_WHEN_IDLE: usize = 65_536;
 /// What is done when a signal asks for it.
 pub struct OnSignal<'a> {
     /// The rules are read again.
-    pub reload: &'a dyn Fn(&mut Nat),
+    pub reload: &'a dyn Fn(&mut Nat) -> Result<(), String>,
     /// The statistics so far are written.
     pub print: &'a dyn Fn(&Nat, &mut Report),
+}
+
+/// What else is to be seen to between two batches.
+pub struct Asked<'a> {
+    /// Questions, where there is a control socket.
+    pub jobs: Option<&'a mut Jobs>,
+    /// Who wants records.
+    pub log: &'a Log,
 }
 
 /// Signals that have come: each becomes readable when its own did.
@@ -51,9 +61,9 @@ struct Signals {
 /// Translates between the devices until SIGINT or SIGTERM.
 pub fn run(
     nat: &mut Nat,
-    inside: &str,
-    outside: &str,
+    [inside, outside]: [&str; 2],
     on_signal: &OnSignal<'_>,
+    asked: &mut Asked<'_>,
     report: &mut Report,
 ) -> anyhow::Result<()> {
     let mut signals = Signals {
@@ -76,7 +86,7 @@ pub fn run(
         &mut outside,
         &mut moving,
         (&mut signals, on_signal),
-        report,
+        (asked, report),
     );
     for (name, tun) in [("inside", &inside), ("outside", &outside)] {
         let name = format!("{name} {}", tun.name());
@@ -110,15 +120,21 @@ fn shuttle(
     outside: &mut Tun,
     moving: &mut Moving,
     (signals, on_signal): (&mut Signals, &OnSignal<'_>),
-    report: &mut Report,
+    (asked, report): (&mut Asked<'_>, &mut Report),
 ) -> anyhow::Result<()> {
     loop {
-        let is_idle = !wait(inside, outside, signals)?;
+        asked.log.take(nat, now_millis());
+        let jobs = asked.jobs.as_deref().map(Jobs::readable);
+        let is_idle = !wait(inside, outside, signals, jobs)?;
         if has_come(&mut signals.end) {
             return Ok(());
         }
         if has_come(&mut signals.reload) {
-            (on_signal.reload)(nat);
+            // It says itself what was wrong.
+            let _ = (on_signal.reload)(nat);
+        }
+        if let Some(jobs) = &mut asked.jobs {
+            jobs.answer(nat, on_signal.reload);
         }
         if has_come(&mut signals.print) {
             (on_signal.print)(nat, report);
@@ -138,9 +154,16 @@ fn has_come(signal: &mut UnixStream) -> bool {
 }
 
 /// Waits for a packet or a signal; false when there was neither.
-fn wait(inside: &Tun, outside: &Tun, signals: &Signals) -> anyhow::Result<bool> {
+fn wait(
+    inside: &Tun,
+    outside: &Tun,
+    signals: &Signals,
+    jobs: Option<BorrowedFd<'_>>,
+) -> anyhow::Result<bool> {
     let readable = |tun| Port::readable(tun).ok_or_else(|| anyhow!("a device without waiting"));
+    let none = signals.end.as_fd();
     let mut waited = [
+        PollFd::from_borrowed_fd(jobs.unwrap_or(none), PollFlags::IN),
         PollFd::from_borrowed_fd(readable(inside)?, PollFlags::IN),
         PollFd::from_borrowed_fd(readable(outside)?, PollFlags::IN),
         PollFd::from_borrowed_fd(signals.end.as_fd(), PollFlags::IN),

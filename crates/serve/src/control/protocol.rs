@@ -17,7 +17,7 @@ use std::io::{self, Read, Write};
 use serde::{Deserialize, Serialize};
 use view::arp::ArpQuestion;
 use view::ifconfig::IfconfigQuestion;
-use view::{Question, RouteDiffQuestion, RouteQuestion, RouteWhyQuestion};
+use view::{Question, RouteDiffQuestion, RouteFlapsQuestion, RouteQuestion, RouteWhyQuestion};
 
 /// The version of this protocol. Both ends are of one release: a daemon
 /// refuses any other version by name.
@@ -76,6 +76,8 @@ pub enum Ask {
     WatchDiff(Box<RouteDiffQuestion>),
     /// What each source knows of a prefix, and what packets do.
     RouteWhy(Box<RouteWhyQuestion>),
+    /// Which routes changed how often.
+    RouteFlaps(Box<RouteFlapsQuestion>),
 }
 
 impl Ask {
@@ -88,7 +90,7 @@ impl Ask {
     pub fn needs_daemon(&self) -> bool {
         matches!(
             self,
-            Self::RouteDiff(_) | Self::WatchDiff(_) | Self::RouteWhy(_)
+            Self::RouteDiff(_) | Self::WatchDiff(_) | Self::RouteWhy(_) | Self::RouteFlaps(_)
         )
     }
 }

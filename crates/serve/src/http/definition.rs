@@ -238,6 +238,41 @@ pub const WHY: [Parameter; 3] = [
     },
 ];
 
+/// Of `/v1/routes/flaps`.
+pub const FLAPS: [Parameter; 6] = [
+    Parameter {
+        name: "source",
+        help: "Prefix by prefix of this source: `kernel`, or a feed; without: a sum for each",
+        value: Value::Text,
+    },
+    Parameter {
+        name: "table",
+        help: "Only in this table, by name or number; without: in all",
+        value: Value::Text,
+    },
+    Parameter {
+        name: "within",
+        help: "Only prefixes within this one",
+        value: Value::Text,
+    },
+    Parameter {
+        name: "secs",
+        help: "Over so many seconds; without: 3600",
+        value: Value::Number(u32::MAX as u64),
+    },
+    Parameter {
+        name: "limit",
+        help: "So many at most; without: 100",
+        value: Value::Number(view::route_flaps::MAX_LIMIT as u64),
+    },
+    Parameter {
+        name: "sort",
+        help: "Sorted by changes, added, changed, deleted, last or name, downwards behind `-`; \
+               without: -changes",
+        value: Value::Text,
+    },
+];
+
 /// Of `/v1/changes`.
 pub const CHANGES: &[Parameter] = &[
     Parameter {

@@ -7,8 +7,8 @@ use view::conditions::{self, Word};
 use view::{ColumnType, Object};
 
 use super::definition::{
-    ADDRESS, CHANGES, DIFF, FILTER, NETNS, OUTPUT, PAGES, Parameter, TABLES, Table, Value as Kind,
-    WHY,
+    ADDRESS, CHANGES, DIFF, FILTER, FLAPS, NETNS, OUTPUT, PAGES, Parameter, TABLES, Table,
+    Value as Kind, WHY,
 };
 use super::problem;
 
@@ -23,6 +23,7 @@ pub fn document() -> Value {
     paths.insert("/v1/routes/get".to_owned(), route_get_path());
     paths.insert("/v1/routes/diff".to_owned(), diff_path());
     paths.insert("/v1/routes/why".to_owned(), why_path());
+    paths.insert("/v1/routes/flaps".to_owned(), flaps_path());
     paths.insert("/v1/changes".to_owned(), changes_path());
     for (path, summary, media_type, schema) in [
         (
@@ -207,6 +208,52 @@ fn why_path() -> Value {
         "routesWhy",
         "What each source knows of a prefix, with a verdict for each route, and what a packet \
          there would do",
+        parameters,
+        &content,
+        &[],
+    )
+}
+
+fn flaps_path() -> Value {
+    let parameters = FLAPS.iter().chain([&NETNS]).map(parameter).collect();
+    let integer = json!({"type": "integer", "minimum": 0});
+    let row = json!({
+        "type": "object",
+        "properties": {
+            "dst": {"type": "string"},
+            "table": {"type": "string"},
+            "source": {"type": "string"},
+            "changes": integer,
+            "added": integer,
+            "changed": integer,
+            "deleted": integer,
+            "first_millis": integer,
+            "last_millis": integer,
+            "there": {"type": "boolean"},
+            "prefixes": integer,
+            "known_since_millis": integer,
+            "downs": integer
+        },
+        "additionalProperties": false
+    });
+    let rows = json!({"type": "array", "items": row});
+    let content = json!({"application/json": {"schema": {
+        "type": "object",
+        "properties": {
+            "source": {"type": "string"},
+            "secs": integer,
+            "known_since_millis": integer,
+            "complete": {"type": "boolean"},
+            "count": integer,
+            "prefixes": rows,
+            "sources": rows
+        },
+        "additionalProperties": false
+    }}});
+    path_of(
+        "routesFlaps",
+        "Which routes changed how often, as far back as events are kept (`known_since_millis`; \
+         not `complete`: that is less than was asked for)",
         parameters,
         &content,
         &[],

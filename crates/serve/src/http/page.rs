@@ -61,6 +61,7 @@ static WRITTEN: &[File] = &[
     module("/assets/main.js", include_bytes!("page/main.js")),
     module("/assets/log.js", include_bytes!("page/log.js")),
     module("/assets/look.js", include_bytes!("page/look.js")),
+    module("/assets/flaps.js", include_bytes!("page/flaps.js")),
     module("/assets/overview.js", include_bytes!("page/overview.js")),
     module("/assets/api.js", include_bytes!("page/api.js")),
     module("/assets/chooser.js", include_bytes!("page/chooser.js")),

@@ -48,6 +48,8 @@ const MAX_NOT_SENT: u32 = 16 << 10;
 const REST: Duration = Duration::from_millis(100);
 /// Octets that TLS holds for a client that does not take them: a record.
 const MAX_ENCRYPTED: usize = 16 << 10;
+/// How often it is looked whether a client that has closed its side is there.
+const LOOKS: Duration = Duration::from_millis(200);
 /// How long clients are accepted before those who are there are served: when
 /// hundreds come at once, these wait no longer than that, and whoever comes
 /// behind the hundreds does not wait until each of them was served.
@@ -134,9 +136,11 @@ async fn connection(
     // Answers are written whole: nothing is gained by waiting.
     let _ = stream.set_nodelay(true);
     let _ = SockRef::from(&stream).set_tcp_notsent_lowat(MAX_NOT_SENT);
+    let ends = (came.from, stream.local_addr().ok());
     let stream = SharedStream::new(stream);
     let watched = stream.clone();
     let at = Arc::clone(&came.at);
+    let looks = Arc::clone(&shared);
     // In boxes: a task that held all of it would be as large as all of it
     // together, some parts twice, for a client that asks nothing as well.
     let serving: Pin<Box<dyn Future<Output = ()> + Send>> = match shared.tls() {
@@ -144,7 +148,7 @@ async fn connection(
         Some(tls) => Box::pin(encrypted(tls, shared, router, stream, came, place)),
     };
     let (wanted_back, closed) = (pin!(wanted.is_wanted()), pin!(at.closed()));
-    let gone = pin!(leaves(watched, wanted.client()));
+    let gone = pin!(leaves(looks, watched, wanted.client(), ends));
     let ends = first_of(first_of(wanted_back, closed), gone);
     first_of(serving, ends).await;
 }
@@ -167,10 +171,27 @@ async fn encrypted(
     }
 }
 
-/// Waits until a client is gone for whom something is made.
-async fn leaves(stream: SharedStream, client: &Client) {
+/// Waits until a client is gone for whom something is made. `ends` are those
+/// of its connection, its own first.
+async fn leaves(
+    shared: Arc<Shared>,
+    stream: SharedStream,
+    client: &Client,
+    ends: (SocketAddr, Option<SocketAddr>),
+) {
     stream.closed().await;
-    client.leaves().await;
+    // In a box: few leave at a time.
+    let is_nobodys = Box::pin(is_nobodys(shared, ends));
+    first_of(Box::pin(client.leaves()), is_nobodys).await;
+}
+
+/// Waits until the kernel says that nobody has the other end any more, which
+/// it does of clients of this host: a program that has ended takes no answer,
+/// where one that sends no more may.
+async fn is_nobodys(shared: Arc<Shared>, (from, to): (SocketAddr, Option<SocketAddr>)) {
+    while !shared.is_nobodys(from, to) {
+        sleep(LOOKS).await;
+    }
 }
 
 /// Waits for the first of two, which are pinned where they are: what is

@@ -155,6 +155,12 @@ impl Shared {
         }
     }
 
+    /// Whether the kernel says that nobody has the other end of a connection
+    /// any more.
+    pub fn is_nobodys(&self, from: SocketAddr, to: Option<SocketAddr>) -> bool {
+        self.users.source(from, to).is_none()
+    }
+
     /// Lets a client in, if there is a place and memory for its source;
     /// `None`: it has closed the connection already.
     pub fn admit(

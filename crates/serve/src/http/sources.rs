@@ -1,5 +1,5 @@
-//! `/v1/routes/diff` and `/v1/routes/why`: questions about several sources
-//! at once. Made on the thread of long answers; a difference is streamed,
+//! `/v1/routes/diff`, `/v1/routes/why` and `/v1/routes/flaps`: questions about
+//! several sources at once. Made on the thread of long answers; a difference is streamed,
 //! each piece from the newest moment of both.
 
 use std::borrow::Cow;
@@ -13,10 +13,14 @@ use http::request::Parts;
 use http::{HeaderMap, HeaderValue};
 use ipnet::IpNet;
 use view::conditions::{FILTERS, settle_family};
-use view::{Filter, Format, Object, Output, RouteDiff, RouteDiffQuestion, RouteWhyQuestion};
+use view::route_flaps::{LIMIT, MAX_LIMIT, SECS};
+use view::{
+    Filter, Format, Object, Output, RouteDiff, RouteDiffQuestion, RouteFlapsQuestion,
+    RouteWhyQuestion,
+};
 use words::values;
 
-use super::definition::{DIFF, WHY};
+use super::definition::{DIFF, FLAPS, WHY};
 use super::problem::Problem;
 use super::query::{self, Parameters};
 use super::rows::INCOMPLETE;
@@ -24,7 +28,7 @@ use super::shared::{Shared, source_of};
 use super::streamed::{Pieces, Streamed};
 use super::{background, compressed};
 use crate::namespace::Namespace;
-use crate::owners::{self, Pair};
+use crate::owners::{self, AnswerErrorOrLeft, Pair};
 use crate::source::Source;
 
 /// Answers where the routes of two sources differ.
@@ -93,6 +97,56 @@ pub async fn why(shared: Arc<Shared>, request: Parts) -> Result<Response, Proble
     let told = shared.background.run(work).await?;
     let media_type = query::media_type(Format::Json);
     Ok(answered(Body::from(told), media_type, incomplete))
+}
+
+/// Which routes changed how often.
+pub async fn flaps(shared: Arc<Shared>, request: Parts) -> Result<Response, Problem> {
+    let mut parameters = Parameters::parse(request.uri.query())?;
+    let namespace = namespace(&shared, &mut parameters)?;
+    let [source, table, within, secs, limit, sort] = FLAPS.each_ref().map(|of| of.name);
+    let mut text = |name| Ok::<_, Problem>(parameters.take(name)?.map(Cow::into_owned));
+    let (source, table, sort) = (text(source)?, text(table)?, text(sort)?);
+    let within = text(within)?.as_deref().map(prefix_of).transpose()?;
+    let mut number = |name, usual, most| {
+        let said = parameters.take_number(name)?.unwrap_or(u64::from(usual));
+        let number = u32::try_from(said)
+            .ok()
+            .filter(|number| (1..=most).contains(number));
+        number.ok_or_else(|| {
+            Problem::bad_request(format!("parameter `{name}`: 1 to {most} is expected"))
+        })
+    };
+    let (secs, limit) = (
+        number(secs, SECS, u32::MAX)?,
+        number(limit, LIMIT, MAX_LIMIT)?,
+    );
+    parameters.finish()?;
+    let question = RouteFlapsQuestion {
+        source,
+        table,
+        within,
+        secs,
+        limit,
+        sort,
+        output: Output {
+            format: Format::Json,
+            ..Output::default()
+        },
+    };
+    let names = shared.names();
+    let times = Arc::clone(&shared);
+    let work = async move {
+        let mut out = Vec::new();
+        let times = &times.route_times;
+        match owners::route_flaps(&question, &namespace, &names, times, &mut out) {
+            Ok(_) => Ok(out),
+            Err(AnswerErrorOrLeft::Answer(error)) => Err(Problem::from(error)),
+            Err(AnswerErrorOrLeft::Left(why)) => Err(Problem::bad_request(why)),
+        }
+    };
+    let told = shared.background.run(work).await?;
+    let media_type = query::media_type(Format::Json);
+    Ok(answered(Body::from(told), media_type, None))
 }
 
 fn namespace(shared: &Shared, parameters: &mut Parameters<'_>) -> Result<Namespace, Problem> {

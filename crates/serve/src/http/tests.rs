@@ -489,6 +489,27 @@ fn the_routes_of_two_sources_are_compared_piece_by_piece() {
     let why = get("/v1/routes/why?prefix=192.0.2.1");
     assert!(why.contains("\"source\":\"bgp\""), "{why}");
     assert!(get("/v1/routes/why?prefix=fish").starts_with("HTTP/1.1 400 "));
+    let flaps = get("/v1/routes/flaps");
+    assert!(
+        flaps.contains("\"sources\":[{\"source\":\"bgp\""),
+        "{flaps}"
+    );
+    let of_one = "/v1/routes/flaps?source=bgp&within=192.0.2.1/32";
+    let flaps = get(of_one);
+    let added =
+        "\"count\":1,\"prefixes\":[{\"dst\":\"192.0.2.1\",\"table\":\"main\",\"changes\":1,";
+    assert!(flaps.contains(added), "{flaps}");
+    for query in [
+        "&sort=colour",
+        "&limit=0",
+        "&secs=x",
+        "&nonsense",
+        "&table=fish",
+    ] {
+        let refused = get(&format!("{of_one}{query}"));
+        assert!(refused.starts_with("HTTP/1.1 400 "), "{query}: {refused}");
+    }
+    assert!(get("/v1/routes/flaps?source=fish").starts_with("HTTP/1.1 400 "));
     feeder.begin();
     let told = get(path).to_lowercase();
     assert!(

@@ -21,6 +21,10 @@ const QUESTION_BYTES: usize = 72;
 /// `SOCK_DIAG_BY_FAMILY`, the type of question and answer.
 const BY_FAMILY: u16 = 20;
 const REQUEST: u16 = 1;
+/// `NLMSG_ERROR`, with `-ENOENT`: the socket is gone, its connection was
+/// reset.
+const ERROR: u16 = 2;
+const NO_SUCH: u32 = -2_i32 as u32;
 const AF_INET: u8 = 2;
 const AF_INET6: u8 = 10;
 const IPPROTO_TCP: u8 = 6;
@@ -123,6 +127,9 @@ fn owner(answer: &[u8]) -> Owner {
 fn read_owner(answer: &[u8]) -> Option<Owner> {
     let word = |at: usize| Some(u32::from_ne_bytes(answer.get(at..at + 4)?.try_into().ok()?));
     let kind = u16::from_ne_bytes(answer.get(4..6)?.try_into().ok()?);
+    if kind == ERROR && word(16)? == NO_SUCH {
+        return Some(Owner::Nobody);
+    }
     let (state, uid, inode) = (*answer.get(17)?, word(80)?, word(84)?);
     let is_closing = CLOSING.contains(&state);
     match inode {
@@ -163,6 +170,13 @@ mod tests {
             assert_eq!(whose(), Some(Source::User(own)), "{address}");
             drop(client);
             assert_eq!(whose(), None, "{address}");
+            // One that has not taken all resets the connection.
+            let client = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+            let (mut accepted, from) = listener.accept().unwrap();
+            std::io::Write::write_all(&mut accepted, b"untaken").unwrap();
+            client.peek(&mut [0]).unwrap();
+            drop(client);
+            assert_eq!(users.source(from, to), None, "{address}");
         }
     }
 
@@ -190,5 +204,7 @@ mod tests {
         (answer[17], answer[84]) = (ESTABLISHED, 1);
         answer[4] = 2;
         assert_eq!(owner(&answer), Owner::Unknown);
+        answer[16..20].copy_from_slice(&NO_SUCH.to_ne_bytes());
+        assert_eq!(owner(&answer), Owner::Nobody);
     }
 }

@@ -4,6 +4,9 @@
 //! [snmp]
 //! listen = ["127.0.0.1:1161"]            # none: [] ; IPv6: "[::]:161"
 //! agentx = "/var/agentx/master"          # or "tcp:127.0.0.1:705"
+//! agentx_master = "/run/fingerpost/agentx"   # for subagents: FRR, lldpd, …
+//! agentx_master_group = "frr"            # who may attach, beside root
+//! agentx_master_timeout_ms = 1000        # for an answer of theirs
 //! contact = "noc@example.net"
 //! location = "Rack 7"
 //! allowed_sources = ["192.0.2.0/24"]     # answered at full length by v3
@@ -55,6 +58,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::net::SocketAddr;
 use std::path::PathBuf;
+use std::time::Duration;
 
 use ipnet::IpNet;
 use serde::de::Error as _;
@@ -80,6 +84,14 @@ pub struct Snmp {
     pub listen: Vec<SocketAddr>,
     /// An AgentX master to be a subagent of.
     pub agentx: Option<Master>,
+    /// The Unix socket that AgentX subagents attach to.
+    pub agentx_master: Option<PathBuf>,
+    /// The group that may attach, by name or number; `None`: the daemon's
+    /// own user and root.
+    pub agentx_master_group: Option<String>,
+    /// Milliseconds that a subagent may take for an answer, where it does
+    /// not say so itself.
+    pub agentx_master_timeout_ms: u64,
     /// Directory of engine id, boots and users' keys.
     pub state_directory: Option<PathBuf>,
     /// `sysContact`.
@@ -129,6 +141,9 @@ impl Default for Snmp {
         Self {
             listen: vec![SocketAddr::from(([127, 0, 0, 1], 1161))],
             agentx: None,
+            agentx_master: None,
+            agentx_master_group: None,
+            agentx_master_timeout_ms: 1_000,
             state_directory: None,
             contact: String::new(),
             location: String::new(),
@@ -281,6 +296,17 @@ pub enum Version {
     V3,
 }
 
+/// Where AgentX subagents attach to us, and how.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct AgentxMaster {
+    /// The socket.
+    pub path: PathBuf,
+    /// The group that may connect.
+    pub group: Option<String>,
+    /// What a subagent may take for an answer.
+    pub timeout: Duration,
+}
+
 /// Where an AgentX master listens.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Master {
@@ -359,7 +385,19 @@ impl<'de> Deserialize<'de> for Subtree {
 impl Snmp {
     /// Whether anything of it runs.
     pub fn is_on(&self) -> bool {
-        !self.listen.is_empty() || self.agentx.is_some() || !self.targets.is_empty()
+        !self.listen.is_empty()
+            || self.agentx.is_some()
+            || self.agentx_master.is_some()
+            || !self.targets.is_empty()
+    }
+
+    /// Where AgentX subagents attach, if they may.
+    pub fn agentx_master(&self) -> Option<AgentxMaster> {
+        Some(AgentxMaster {
+            path: self.agentx_master.clone()?,
+            group: self.agentx_master_group.clone(),
+            timeout: Duration::from_millis(self.agentx_master_timeout_ms),
+        })
     }
 
     /// The view of a name.
@@ -409,6 +447,19 @@ impl Snmp {
         }
         if self.link_traps.len() > MAX_OF_EACH {
             return Err(format!("link_traps has {MAX_OF_EACH} patterns at most"));
+        }
+        if self
+            .agentx_master
+            .as_ref()
+            .is_some_and(|path| !path.is_absolute())
+        {
+            return Err("agentx_master is a path like /run/fingerpost/agentx".to_owned());
+        }
+        if self.agentx_master_group.as_deref() == Some("") {
+            return Err("agentx_master_group is the name of a group".to_owned());
+        }
+        if !(100..=10_000).contains(&self.agentx_master_timeout_ms) {
+            return Err("agentx_master_timeout_ms is between 100 and 10000".to_owned());
         }
         let viewed = |of: String, view: &str| match self.view(view) {
             Some(_) => Ok(()),

@@ -4,7 +4,7 @@
 //! The default context is the first namespace that the daemon mirrors (its
 //! own, where it mirrors that). Another namespace is `netns-NAME`. Behind
 //! either: `table-N` and `vrf-NAME`, a kernel routing table or a VRF of it:
-//! `vrf-red`, `netns-blue/table-100`. Before those, `source-NAME`: the rows
+//! `vrf-red`, `netns-blue/table-100`; and `bridge-NAME`, a bridge of it. Before those, `source-NAME`: the rows
 //! of one who feeds its own beside the kernel's, `source-frr/vrf-red`.
 //!
 //! Called by [`super::listener`] and [`super::subagent`]; kept by
@@ -15,16 +15,16 @@ use std::collections::{BTreeSet, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use mib::{Engine, Health, MibContext, Objects, System, sampled};
+use mib::{Engine, Health, MibContext, Module, Needed, Objects, System, sampled};
 use snmp::counters::Counters;
 use snmp::mib::WalkSink;
 use snmp::{Contexts, Mib, Value};
-use table::{Fresh, Tables};
+use table::{Fresh, KindData, Tables};
 
 use super::clock::Clock;
 use super::history::{Follower, Followers};
 use super::notify::Sender;
-use super::samples::{self, Before, Manner, Needed};
+use super::samples::{Before, Freshness, Manner};
 use crate::clock::now_millis;
 use crate::namespace;
 
@@ -78,9 +78,26 @@ impl Source {
         }))
     }
 
-    /// What is so from now on.
-    pub fn set_facts(&self, facts: Facts) {
-        *lock(&self.0.facts) = Arc::new(facts);
+    /// What is so from now on, but for the modules of others.
+    pub fn set_facts(&self, mut facts: Facts) {
+        let mut known = lock(&self.0.facts);
+        facts.system.modules = Arc::clone(&known.system.modules);
+        facts.system.modules_changed = known.system.modules_changed;
+        *known = Arc::new(facts);
+    }
+
+    /// The modules of others from now on.
+    pub fn set_modules(&self, modules: Arc<[Module]>) {
+        let changed = self.up_time();
+        let mut known = lock(&self.0.facts);
+        let system = &mut Arc::make_mut(&mut *known).system;
+        system.modules = modules;
+        system.modules_changed = changed;
+    }
+
+    /// `sysUpTime`.
+    pub fn up_time(&self) -> u32 {
+        (self.0.clock.up_millis() / 10) as u32
     }
 
     /// The namespaces from now on, the default one first. Those that are
@@ -148,7 +165,7 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// The VRFs and the tables that a rule leads to.
+/// The VRFs, the tables that a rule leads to, and the bridges.
 fn routing_contexts(tables: &Tables) -> BTreeSet<String> {
     let vrfs = tables
         .links
@@ -160,7 +177,15 @@ fn routing_contexts(tables: &Tables) -> BTreeSet<String> {
         .iter()
         .filter(|rule| !matches!(rule.table, 0 | 253..=255))
         .map(|rule| format!("table-{}", rule.table));
-    vrfs.chain(ruled).take(MAX_CONTEXTS).collect()
+    let bridges = tables
+        .links
+        .iter()
+        .filter(|link| matches!(link.kind_data, KindData::Bridge(_)))
+        .map(|link| format!("bridge-{}", link.name));
+    vrfs.chain(ruled)
+        .chain(bridges)
+        .take(MAX_CONTEXTS)
+        .collect()
 }
 
 /// The contexts for one request.
@@ -181,11 +206,12 @@ pub struct Asked {
 struct Chosen {
     /// Where its rows come from.
     source: Arc<dyn table::Source>,
-    needed: Needed,
+    freshness: Freshness,
     tables: RefCell<Arc<Tables>>,
     history: mib::History,
     health: Health,
     routing_table: u32,
+    bridge: Option<u32>,
     facts: Arc<Facts>,
     counters: Counters,
     up_millis: u64,
@@ -202,7 +228,7 @@ impl Contexts for Asked {
         let (namespace, inside) = self.namespace(name)?;
         let (owner, inside) = owner_of(inside);
         let of = namespace.of.of(owner).ok()?;
-        let needed = Needed::new(self.manner.clone(), &*of.source);
+        let freshness = Freshness::new(self.manner.clone(), &*of.source);
         // The kernel's links say which tables are VRFs.
         let tables = of.tables();
         let of_kernel = mib::routing_table(&namespace.tables(), inside);
@@ -211,9 +237,10 @@ impl Contexts for Asked {
             history: namespace.follower.history(),
             health: Health::of(Arc::clone(&of.source)),
             source: of.source,
-            needed,
+            freshness,
             tables: RefCell::new(tables),
             routing_table,
+            bridge: mib::bridge(&namespace.tables(), inside),
             facts: Arc::clone(&self.facts),
             counters: self.counters,
             up_millis: self.up_millis,
@@ -226,7 +253,7 @@ impl Contexts for Asked {
 
     fn is_waiting(&self) -> bool {
         let chosen = self.chosen.get();
-        chosen.is_some_and(|chosen| chosen.needed.is_waiting())
+        chosen.is_some_and(|chosen| chosen.freshness.is_waiting())
     }
 
     fn is_by_name_only(&self, name: &[u8]) -> bool {
@@ -262,7 +289,7 @@ impl Asked {
     /// Whether the answer has samples that are older than they should be.
     pub fn is_old(&self) -> bool {
         let chosen = self.chosen.get();
-        chosen.is_some_and(|chosen| chosen.needed.is_old())
+        chosen.is_some_and(|chosen| chosen.freshness.is_old())
     }
 
     /// What the request waits for that is put off, and for how long.
@@ -270,8 +297,8 @@ impl Asked {
         let Some(chosen) = self.chosen.into_inner() else {
             return (Vec::new(), Duration::ZERO);
         };
-        let patience = samples::patience(chosen.tables.borrow().links.len());
-        (chosen.needed.into_waits(), patience)
+        let links = chosen.tables.borrow().links.len();
+        chosen.freshness.into_waits(links)
     }
 
     /// What the kernel tells of other namespaces is not for everybody.
@@ -319,11 +346,11 @@ impl Namespace {
 }
 
 impl Chosen {
-    /// The objects of this moment, or of a later one where a sample that
-    /// the names need was too old; nothing where the request is put off.
-    fn with_objects(&self, wanted: mib::Sampled, task: impl FnOnce(&Objects<'_>)) {
-        match self.needed.before(wanted, &*self.source) {
-            Before::PutOff => return,
+    /// The objects of this moment, or of a later one where a sample that is
+    /// needed was too old; nothing where the request is put off.
+    fn with_objects<T: Default>(&self, needed: Needed, task: impl FnOnce(&Objects<'_>) -> T) -> T {
+        match self.freshness.before(needed, &*self.source) {
+            Before::PutOff => return T::default(),
             Before::TakeAgain => *self.tables.borrow_mut() = self.source.reader().snapshot(),
             Before::Answer => {}
         }
@@ -342,25 +369,32 @@ impl Chosen {
             health: &self.health,
             up_millis: self.up_millis,
             ahead_millis: self.ahead_millis,
-            now: self.needed.now(),
-            sampled: self.needed.times(),
-            reads: self.needed.reads(),
+            now: self.freshness.now(),
+            sampled: self.freshness.times(),
+            reads: self.freshness.reads(),
             now_millis: self.now_millis,
         };
-        task(&Objects::new(moment, self.routing_table));
-        self.needed.behind(&tables, &*self.source);
+        let told = task(&Objects::new(moment, self.routing_table).of_bridge(self.bridge));
+        self.freshness.behind(&tables, &*self.source);
+        told
     }
 }
 
 impl Mib for Chosen {
     fn get(&self, names: &[&[u32]], sink: &mut dyn FnMut(usize, Value<'_>)) {
-        let wanted = names.iter().map(|name| sampled(name));
-        let wanted = wanted.fold(mib::Sampled::default(), mib::Sampled::and);
-        self.with_objects(wanted, |objects| objects.get(names, sink));
+        let needed = names.iter().map(|name| sampled(name));
+        let needed = needed.fold(Needed::default(), Needed::with);
+        self.with_objects(needed, |objects| objects.get(names, sink));
     }
 
     fn walk(&self, after: &[u32], sink: &mut WalkSink<'_>) {
-        self.with_objects(sampled(after), |objects| objects.walk(after, sink));
+        let part = |after: &[u32], sink: &mut WalkSink<'_>| {
+            self.with_objects(sampled(after), |objects| objects.walk_sampled(after, sink))
+        };
+        let mut walked = part(after, sink);
+        while let Some(name) = walked {
+            walked = part(&name, sink);
+        }
     }
 
     fn column_end(&self, name: &[u32]) -> Option<snmp::oid::Name> {

@@ -14,12 +14,15 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
+use snmp::Contexts;
 use snmp::agent::{Agent, Outcome};
+use snmp::agentx::{Dispatch, Gathering, Known, Question};
 use snmp::counters::Counters;
 
 use super::clock::Clock;
 use super::contexts::{Asked, Source};
 use super::fair::Waiting;
+use super::master::{Answers, Handle, Request};
 use super::put_off::PutOff;
 use super::samples::Manner;
 use super::socket::{Batch, Socket, Way};
@@ -46,6 +49,8 @@ pub struct Shared {
     /// The agent: one engine, whatever address it is asked at.
     agent: Mutex<Agent>,
     source: Source,
+    /// The thread that has subagents, where they may attach.
+    subagents: Mutex<Option<Handle>>,
     /// `snmpEngineTime`.
     clock: Clock,
     /// Answers that the system did not take.
@@ -65,6 +70,7 @@ impl Shared {
         Self {
             agent: Mutex::new(agent),
             source,
+            subagents: Mutex::default(),
             clock,
             unsent: AtomicU64::new(0),
             old: AtomicU64::new(0),
@@ -109,10 +115,30 @@ impl Shared {
         self.old.load(Ordering::Relaxed)
     }
 
+    /// The thread that has subagents, from now on.
+    pub fn set_subagents(&self, subagents: Option<Handle>) {
+        *self
+            .subagents
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner) = subagents;
+    }
+
+    fn subagents(&self) -> Option<Handle> {
+        let subagents = self.subagents.lock();
+        subagents
+            .unwrap_or_else(PoisonError::into_inner)
+            .as_ref()
+            .cloned()
+    }
+
     /// Answers a batch, each request from the newest snapshot. What takes
     /// longer than a turn may goes back to those that wait; what a sample is
-    /// missing for is put off.
-    fn answer(&self, batch: &mut Batch, queues: &mut Queues) {
+    /// missing for is put off; what needs subagents goes to their thread.
+    fn answer(&self, batch: &mut Batch, queues: &mut Queues, socket: &Arc<Socket>) {
+        let subagents = self.subagents();
+        let dispatch = subagents.as_ref().map(Handle::dispatch);
+        let dispatch = dispatch.filter(|dispatch| !dispatch.is_empty());
+        let known = Known::default();
         let mut agent = self.agent();
         let now_millis = self.millis();
         let failed = failures(agent.counters());
@@ -124,23 +150,38 @@ impl Shared {
             }
             let manner = queues.manner(at, way);
             let moment = self.source.moment(*agent.counters(), manner);
-            let outcome = agent.answer(datagram, way.from.ip(), now_millis, &moment, out);
+            let from = way.from.ip();
+            let mut missing = Vec::new();
+            let outcome = match &dispatch {
+                None => agent.answer(datagram, from, now_millis, &moment, out),
+                Some(dispatch) => {
+                    let gathering = Gathering::new(&moment, dispatch, &known, false);
+                    let outcome = agent.answer(datagram, from, now_millis, &gathering, out);
+                    missing = gathering.into_missing();
+                    outcome
+                }
+            };
             work += agent.work();
-            match outcome {
-                Outcome::Answered(len) => {
-                    self.old
-                        .fetch_add(moment.is_old().into(), Ordering::Relaxed);
-                    Some(len)
-                }
-                Outcome::Dropped(reason) => {
-                    tracing::debug!("a datagram of {} is not answered: {reason:?}", way.from);
-                    None
-                }
-                Outcome::PutOff => {
-                    queues.put_off(at, datagram, way, moment);
-                    None
-                }
+            if outcome != Outcome::PutOff {
+                self.old
+                    .fetch_add(moment.is_old().into(), Ordering::Relaxed);
+                return answered(outcome, &way);
             }
+            match &subagents {
+                // First what is ours: then it is asked again.
+                _ if moment.is_waiting() => queues.put_off(at, datagram, way, moment),
+                Some(subagents) => {
+                    let request = Request {
+                        datagram: datagram.into(),
+                        way,
+                        socket: Arc::clone(socket),
+                        arrived_millis: now_millis,
+                    };
+                    subagents.put_off(request, missing);
+                }
+                None => {}
+            }
+            None
         });
         if let Some((user, from)) = agent.take_limited() {
             tracing::warn!(
@@ -264,6 +305,47 @@ impl Queues {
     }
 }
 
+/// Length of an answer that goes out at once.
+fn answered(outcome: Outcome, way: &Way) -> Option<usize> {
+    match outcome {
+        Outcome::Answered(len) => Some(len),
+        Outcome::PutOff => None,
+        Outcome::Dropped(reason) => {
+            let from = way.from;
+            tracing::debug!("a datagram of {from} is not answered: {reason:?}");
+            None
+        }
+    }
+}
+
+impl Answers for Shared {
+    fn answer(
+        &self,
+        request: &Request,
+        dispatch: &Dispatch,
+        known: &Known,
+        is_last: bool,
+        out: &mut [u8],
+    ) -> Vec<Question> {
+        let (way, from) = (&request.way, request.way.from.ip());
+        let now_millis = request.arrived_millis;
+        let mut agent = self.agent();
+        let moment = self.source.moment(*agent.counters(), Manner::Take);
+        let gathering = Gathering::new(&moment, dispatch, known, is_last);
+        let outcome = agent.answer(&request.datagram, from, now_millis, &gathering, out);
+        self.tell_counted(&agent);
+        drop(agent);
+        if outcome == Outcome::PutOff {
+            return gathering.into_missing();
+        }
+        let answer = answered(outcome, way).and_then(|len| out.get(..len));
+        if answer.is_some_and(|answer| !request.socket.answer(answer, way)) {
+            self.unsent.fetch_add(1, Ordering::Relaxed);
+        }
+        Vec::new()
+    }
+}
+
 /// A running listener. Ends when dropped.
 #[derive(Debug)]
 pub struct Listener {
@@ -310,7 +392,7 @@ impl Drop for Listener {
     }
 }
 
-fn listen(socket: &Socket, shared: &Shared, stop: &AtomicBool) {
+fn listen(socket: &Arc<Socket>, shared: &Shared, stop: &AtomicBool) {
     let mut queues = match Queues::new() {
         Ok(queues) => queues,
         Err(error) => return tracing::error!("no SNMP at {}: {error}", socket.address()),
@@ -338,13 +420,13 @@ fn listen(socket: &Socket, shared: &Shared, stop: &AtomicBool) {
 /// Answers those that were put off and whose time has come, then those that
 /// came. Whether requests had to be dropped.
 fn turn(
-    socket: &Socket,
+    socket: &Arc<Socket>,
     shared: &Shared,
     batch: &mut Batch,
     queues: &mut Queues,
 ) -> io::Result<bool> {
     let answer = |batch: &mut Batch, queues: &mut Queues| {
-        shared.answer(batch, queues);
+        shared.answer(batch, queues, socket);
         let unsent = socket.send(batch) as u64;
         shared.unsent.fetch_add(unsent, Ordering::Relaxed);
     };

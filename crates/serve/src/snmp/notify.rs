@@ -20,7 +20,7 @@ use anyhow::{Context, Result};
 use mib::LinkNotification;
 use rustix::event::{EventfdFlags, eventfd};
 use snmp::Value;
-use snmp::oid::Name;
+use snmp::agentx::Told;
 
 use super::clock::Clock;
 use super::config::{Snmp, Target};
@@ -56,30 +56,44 @@ pub enum What {
     AuthenticationFailure,
     /// A link came up or went down.
     Link(LinkNotification),
+    /// What an AgentX subagent tells, its time filled in.
+    Relayed(Arc<Told>),
 }
 
 impl Notification {
     /// The name of the notification: `snmpTrapOID.0`'s value.
-    pub fn name(&self) -> &'static [u32] {
+    pub fn name(&self) -> &[u32] {
         match &self.what {
             What::ColdStart => &[1, 3, 6, 1, 6, 3, 1, 1, 5, 1],
             What::WarmStart => &[1, 3, 6, 1, 6, 3, 1, 1, 5, 2],
             What::AuthenticationFailure => &[1, 3, 6, 1, 6, 3, 1, 1, 5, 5],
             What::Link(link) => link.trap.oid(),
+            What::Relayed(told) => &told.name,
+        }
+    }
+
+    /// The name of its context.
+    pub fn context(&self) -> &[u8] {
+        match &self.what {
+            What::Relayed(told) => &told.context,
+            _ => self.context.as_bytes(),
         }
     }
 
     /// Hands over the bindings behind its name.
     pub fn with_bindings(&self, task: impl FnOnce(&[(&[u32], Value<'_>)])) {
-        let objects: &[(Name, Value<'_>)] = match &self.what {
-            What::Link(link) => &link.objects(),
-            _ => &[],
-        };
-        let bindings: Vec<_> = objects
-            .iter()
-            .map(|(name, value)| (&**name, *value))
-            .collect();
-        task(&bindings);
+        match &self.what {
+            What::Link(link) => {
+                let objects = link.objects();
+                task(&objects.each_ref().map(|(name, value)| (&**name, *value)));
+            }
+            What::Relayed(told) => {
+                let rows = told.rows.iter();
+                let rows = rows.map(|row| (&*row.name, row.value.value()));
+                task(&rows.collect::<Vec<_>>());
+            }
+            _ => task(&[]),
+        }
     }
 }
 
@@ -92,7 +106,7 @@ pub struct Sender(Arc<Queue>);
 pub struct Queue {
     clock: Clock,
     waiting: Mutex<VecDeque<Notification>>,
-    told: Mutex<Arc<Told>>,
+    told: Mutex<Arc<Audience>>,
     stop: AtomicBool,
     wake: OwnedFd,
     /// How many went out.
@@ -102,7 +116,7 @@ pub struct Queue {
 
 /// Who is told of what.
 #[derive(Debug, Default)]
-pub struct Told {
+pub struct Audience {
     /// Over UDP.
     pub targets: Vec<Target>,
     /// By the AgentX master.
@@ -113,7 +127,7 @@ pub struct Told {
     failures: bool,
 }
 
-impl Told {
+impl Audience {
     /// Whether anybody is told of a link's ups and downs.
     fn has(&self, link: &str) -> bool {
         let fits = |pattern: &str| view::matches_name(pattern, link);
@@ -153,11 +167,11 @@ impl Queue {
     }
 
     /// Who is told now.
-    pub fn told(&self) -> Arc<Told> {
+    pub fn told(&self) -> Arc<Audience> {
         Arc::clone(&self.told.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    fn change(&self, told: Told) {
+    fn change(&self, told: Audience) {
         *self.told.lock().unwrap_or_else(PoisonError::into_inner) = Arc::new(told);
         self.ring();
     }
@@ -181,6 +195,16 @@ impl Sender {
         self.send("".into(), what);
     }
 
+    /// Tells what a subagent tells, its time filled in.
+    pub fn relay(&self, told: Told) {
+        let up_time_ticks = told.up_time.unwrap_or_default();
+        self.put(Notification {
+            context: "".into(),
+            what: What::Relayed(told.into()),
+            up_time_ticks,
+        });
+    }
+
     /// Tells that somebody asked with a wrong community or key: of one in a
     /// second, however many there are.
     fn authentication_failed(&self) {
@@ -195,20 +219,24 @@ impl Sender {
         }
     }
 
-    /// Puts one into the queue, or counts it as dropped.
     fn send(&self, context: Arc<str>, what: What) {
         let up_time_ticks = (self.0.clock.up_millis() / 10) as u32;
+        self.put(Notification {
+            context,
+            what,
+            up_time_ticks,
+        });
+    }
+
+    /// Puts one into the queue, or counts it as dropped.
+    fn put(&self, notification: Notification) {
         let mut waiting = self.0.waiting();
         if waiting.len() >= MAX_WAITING {
             drop(waiting);
             self.0.counts.0.dropped.fetch_add(1, Ordering::Relaxed);
             return;
         }
-        waiting.push_back(Notification {
-            context,
-            what,
-            up_time_ticks,
-        });
+        waiting.push_back(notification);
         let is_first = waiting.len() == 1;
         drop(waiting);
         if is_first {
@@ -318,7 +346,7 @@ impl Notifier {
     /// Tells those of a configuration from now on.
     pub fn set_targets(&self, config: &Snmp) {
         let told = self.sender.0.told();
-        self.sender.0.change(Told {
+        self.sender.0.change(Audience {
             targets: config.targets.clone(),
             subagent: told.subagent.clone(),
             links: config.link_traps.clone(),
@@ -329,7 +357,7 @@ impl Notifier {
     /// Tells the master from now on, or no more.
     pub fn set_subagent(&self, subagent: Option<Arc<Subagent>>) {
         let told = self.sender.0.told();
-        self.sender.0.change(Told {
+        self.sender.0.change(Audience {
             targets: told.targets.clone(),
             subagent,
             links: told.links.clone(),
@@ -365,9 +393,9 @@ mod tests {
     #[test]
     fn patterns_say_of_which_links_is_told() {
         let has = |links: &[&str], link: &str| {
-            let told = Told {
+            let told = Audience {
                 links: links.iter().map(|&one| one.to_owned()).collect(),
-                ..Told::default()
+                ..Audience::default()
             };
             told.has(link)
         };

@@ -26,6 +26,8 @@ const COUNTERS_SHARE: u32 = 10;
 /// A sample is waited for so long, at most: this, and for each link so much
 /// more, up to the last.
 const PATIENCE: Duration = Duration::from_millis(250);
+/// For the first of its kind, without which a table has no rows.
+const FIRST_PATIENCE: Duration = Duration::from_millis(800);
 const PATIENCE_OF_LINK: Duration = Duration::from_micros(50);
 const MOST_PATIENCE: Duration = Duration::from_secs(2);
 /// Links behind those that were read whose counters are taken with them.
@@ -44,21 +46,22 @@ pub enum Manner {
 
 /// The samples of one source, as a request needs them.
 #[derive(Debug)]
-pub struct Needed {
+pub struct Freshness {
     manner: Manner,
     now: Instant,
     /// How old counters of links may be.
     fresh_counters: Duration,
     /// When those that are there were begun: asked before the snapshot was
     /// taken, which is then as new at least.
-    links: Cell<Option<Instant>>,
-    times: Cell<SampleTimes>,
+    begun: Cell<[Option<Instant>; Sampled::ALL.len()]>,
+    /// One that is waited for is the first of its kind.
+    is_first: Cell<bool>,
     reads: Reads,
     waits: RefCell<Vec<Fresh>>,
     is_old: Cell<bool>,
 }
 
-impl Needed {
+impl Freshness {
     /// To be made before the snapshot is taken.
     pub fn new(manner: Manner, source: &dyn Source) -> Self {
         let cost = source.samples().and_then(|one| one.cost(Sampled::Counters));
@@ -72,8 +75,8 @@ impl Needed {
             manner,
             now: Instant::now(),
             fresh_counters,
-            links: Cell::default(),
-            times: Cell::default(),
+            begun: Cell::default(),
+            is_first: Cell::new(false),
             reads: Reads::default(),
             waits: RefCell::default(),
             is_old: Cell::new(false),
@@ -84,11 +87,11 @@ impl Needed {
 
     fn look(&self, source: &dyn Source) {
         let begun = |what| source.samples().and_then(|samples| samples.begun(what));
-        self.links.set(begun(Sampled::Links));
-        self.times.set(SampleTimes {
-            counters: begun(Sampled::Counters),
-            neighbours: begun(Sampled::Neighbours),
-        });
+        self.begun.set(Sampled::ALL.map(begun));
+    }
+
+    fn begun(&self, what: Sampled) -> Option<Instant> {
+        self.begun.get()[what as usize]
     }
 
     /// When the request was begun to be answered.
@@ -98,7 +101,10 @@ impl Needed {
 
     /// When the samples that it is answered from were begun.
     pub fn times(&self) -> SampleTimes {
-        self.times.get()
+        SampleTimes {
+            counters: self.begun(Sampled::Counters),
+            neighbours: self.begun(Sampled::Neighbours),
+        }
     }
 
     /// Where it is noted which counters an answer reads.
@@ -116,10 +122,21 @@ impl Needed {
         !self.waits.borrow().is_empty()
     }
 
-    /// What a request that is put off waits for. It is woken as long as this
-    /// is held.
-    pub fn into_waits(self) -> Vec<Fresh> {
-        self.waits.into_inner()
+    /// What a request that is put off waits for, and for how long in a table
+    /// of so many links. It is woken as long as this is held.
+    pub fn into_waits(self, links: usize) -> (Vec<Fresh>, Duration) {
+        let patience = self.patience(links);
+        (self.waits.into_inner(), patience)
+    }
+
+    fn patience(&self, links: usize) -> Duration {
+        let of_links = PATIENCE_OF_LINK.saturating_mul(links.try_into().unwrap_or(u32::MAX));
+        let least = if self.is_first.get() {
+            FIRST_PATIENCE
+        } else {
+            PATIENCE
+        };
+        (least + of_links).min(MOST_PATIENCE)
     }
 
     /// Samples of one kind that were begun then or later are fresh.
@@ -139,22 +156,19 @@ impl Needed {
     /// Before names are answered for that need these samples: whether to
     /// answer now. After a wait the snapshot is to be taken again
     /// (`waited`).
-    pub fn before(&self, wanted: mib::Sampled, source: &dyn Source) -> Before {
+    pub fn before(&self, needed: mib::Needed, source: &dyn Source) -> Before {
         let Some(samples) = source.samples() else {
             return Before::Answer;
         };
-        let times = self.times.get();
         // Which counters are needed is known behind the answer; who waits
         // for them does so for all.
         let waits = matches!(self.manner, Manner::Wait);
-        let kinds = [
-            (wanted.links, Sampled::Links, self.links.get()),
-            (wanted.counters && waits, Sampled::Counters, times.counters),
-            (wanted.neighbours, Sampled::Neighbours, times.neighbours),
-        ];
+        let kinds = needed
+            .iter()
+            .filter(|what| waits || *what != Sampled::Counters);
         let mut before = Before::Answer;
-        for (is_wanted, what, begun) in kinds {
-            if is_wanted && !self.is_fresh(what, begun) {
+        for what in kinds {
+            if !self.is_fresh(what, self.begun(what)) {
                 before = before.max(self.get(what, samples, source));
             }
         }
@@ -168,7 +182,7 @@ impl Needed {
     /// looked at, and those that were not are wanted.
     pub fn behind(&self, tables: &Tables, source: &dyn Source) {
         let read = self.reads.take();
-        if read.is_empty() || self.is_fresh(Sampled::Counters, self.times.get().counters) {
+        if read.is_empty() || self.is_fresh(Sampled::Counters, self.begun(Sampled::Counters)) {
             return;
         }
         let Some(samples) = source.samples() else {
@@ -203,6 +217,8 @@ impl Needed {
     }
 
     fn get(&self, what: Sampled, samples: &Samples, source: &dyn Source) -> Before {
+        self.is_first
+            .set(self.is_first.get() || self.begun(what).is_none());
         match &self.manner {
             Manner::PutOff(waker) => {
                 self.put_off(samples, what, waker);
@@ -211,7 +227,7 @@ impl Needed {
             }
             Manner::Wait => {
                 samples.want(what, self.now);
-                let patience = patience(source.reader().snapshot().links.len());
+                let patience = self.patience(source.reader().snapshot().links.len());
                 let came = samples.wait(what, self.since(what), patience);
                 self.is_old.set(self.is_old.get() || !came);
                 Before::TakeAgain
@@ -246,10 +262,4 @@ pub enum Before {
     TakeAgain,
     /// The request is put off.
     PutOff,
-}
-
-/// How long a sample of a table with so many links is waited for.
-pub fn patience(links: usize) -> Duration {
-    let of_links = PATIENCE_OF_LINK.saturating_mul(links.try_into().unwrap_or(u32::MAX));
-    (PATIENCE + of_links).min(MOST_PATIENCE)
 }

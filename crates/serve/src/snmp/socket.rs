@@ -204,6 +204,11 @@ impl Socket {
         batch.answers.len() - batch.answers.iter().filter(sent).count()
     }
 
+    /// Sends one answer; whether the system took it.
+    pub fn answer(&self, answer: &[u8], way: &Way) -> bool {
+        self.send_one(answer, way).is_ok()
+    }
+
     fn send_one(&self, answer: &[u8], way: &Way) -> nix::Result<usize> {
         let fd = self.fd.as_raw_fd();
         let slices = [IoSlice::new(answer)];

@@ -339,7 +339,7 @@ impl Worker {
             notification.with_bindings(|bindings| {
                 let name = Value::ObjectIdentifier(notification.name());
                 let told = [&[(SNMP_TRAP_OID, name)], bindings].concat();
-                let context = notification.context.as_bytes();
+                let context = notification.context();
                 self.session.notify(context, &told, now);
             });
         }

@@ -4,16 +4,18 @@
 //! master hands a question to the most specific registration, and among
 //! equals to the one of the lowest priority: so ours are asked even where
 //! its own modules are not switched off. The system, snmp and SNMPv3 groups
-//! are the master's.
+//! are the master's; so are ICMP, TCP, UDP, the host and its own UCD-SNMP-MIB,
+//! which it has of itself.
 
 /// All of ours.
 pub const ALL: &[&[u32]] = &[
     // IF-MIB: ifNumber, ifTable, ifXTable, ifStackTable, ifTableLastChange,
-    // ifStackLastChange.
+    // ifRcvAddressTable, ifStackLastChange.
     &[1, 3, 6, 1, 2, 1, 2, 1],
     &[1, 3, 6, 1, 2, 1, 2, 2],
     &[1, 3, 6, 1, 2, 1, 31, 1, 1],
     &[1, 3, 6, 1, 2, 1, 31, 1, 2],
+    &[1, 3, 6, 1, 2, 1, 31, 1, 4],
     &[1, 3, 6, 1, 2, 1, 31, 1, 5],
     &[1, 3, 6, 1, 2, 1, 31, 1, 6],
     // IP-MIB: ipForwarding, ipDefaultTTL and the counters of RFC 1213,
@@ -77,14 +79,32 @@ pub const ALL: &[&[u32]] = &[
     &[1, 3, 6, 1, 2, 1, 4, 31, 1],
     &[1, 3, 6, 1, 2, 1, 4, 31, 2],
     &[1, 3, 6, 1, 2, 1, 4, 31, 3],
-    // ipAddressTable, ipNetToPhysicalTable, ipDefaultRouterTable.
+    // ipv4InterfaceTable and ipv6InterfaceTable, each behind its
+    // LastChange.
+    &[1, 3, 6, 1, 2, 1, 4, 27],
+    &[1, 3, 6, 1, 2, 1, 4, 28],
+    &[1, 3, 6, 1, 2, 1, 4, 29],
+    &[1, 3, 6, 1, 2, 1, 4, 30],
+    // ipAddressPrefixTable, ipAddressSpinLock, ipAddressTable,
+    // ipNetToPhysicalTable, ipv6ScopeZoneIndexTable, ipDefaultRouterTable.
+    &[1, 3, 6, 1, 2, 1, 4, 32],
+    &[1, 3, 6, 1, 2, 1, 4, 33],
     &[1, 3, 6, 1, 2, 1, 4, 34],
     &[1, 3, 6, 1, 2, 1, 4, 35],
+    &[1, 3, 6, 1, 2, 1, 4, 36],
     &[1, 3, 6, 1, 2, 1, 4, 37],
+    // BRIDGE-MIB and Q-BRIDGE-MIB, ENTITY-MIB.
+    &[1, 3, 6, 1, 2, 1, 17],
+    &[1, 3, 6, 1, 2, 1, 47, 1, 1],
+    &[1, 3, 6, 1, 2, 1, 47, 1, 4],
     // FINGERPOST-MIB.
     &[1, 3, 6, 1, 4, 1, 8072, 9999, 9999, 26224, 1],
 ];
 
 /// Of these, what differs between the contexts of one namespace: the
-/// routes.
-pub const ROUTES: &[&[u32]] = &[&[1, 3, 6, 1, 2, 1, 4, 21], &[1, 3, 6, 1, 2, 1, 4, 24]];
+/// routes, and which bridge is shown.
+pub const ROUTES: &[&[u32]] = &[
+    &[1, 3, 6, 1, 2, 1, 4, 21],
+    &[1, 3, 6, 1, 2, 1, 4, 24],
+    &[1, 3, 6, 1, 2, 1, 17],
+];

@@ -18,7 +18,7 @@ use snmp::usm::SecurityLevel;
 
 use super::config::{Target, Version};
 use super::listener::Shared;
-use super::notify::{Notification, Queue, Told, What};
+use super::notify::{Audience, Notification, Queue, What};
 use super::outbox::{Manner, Outbox, Retries, Step};
 
 /// A wait ends after so long at the latest.
@@ -30,7 +30,7 @@ const ANSWER_BYTES: usize = 2_048;
 pub struct Teller {
     queue: Arc<Queue>,
     shared: Arc<Shared>,
-    told: Arc<Told>,
+    told: Arc<Audience>,
     receivers: Vec<Addressee>,
     out: Vec<u8>,
 }
@@ -231,7 +231,7 @@ impl Teller {
                 up_time: notification.up_time_ticks,
                 bindings,
             };
-            let receiver = receiver(&one.target, &notification.context, &agent, local.ip());
+            let receiver = receiver(&one.target, notification.context(), &agent, local.ip());
             made = agent.notify(&receiver, &told, id, now_millis, &mut self.out);
             self.shared.tell_counted(&agent);
         });
@@ -284,7 +284,7 @@ impl Teller {
 /// addresses.
 fn receiver<'a>(
     target: &'a Target,
-    context: &'a str,
+    context: &'a [u8],
     agent: &Agent,
     local: IpAddr,
 ) -> Receiver<'a> {
@@ -293,7 +293,7 @@ fn receiver<'a>(
     match target.version {
         Version::V1 => Receiver::TrapV1 {
             community,
-            // All that is told here are standard traps (RFC 3584 §3.1).
+            // Of the standard traps (RFC 3584 §3.1).
             enterprise: &SNMP_TRAPS,
             agent: match local {
                 IpAddr::V4(local) => local.octets(),
@@ -306,7 +306,7 @@ fn receiver<'a>(
         Version::V3 => Receiver::TrapV3 {
             user,
             level: best_level(agent, user),
-            context: context.as_bytes(),
+            context,
         },
     }
 }

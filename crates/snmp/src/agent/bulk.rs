@@ -16,6 +16,9 @@ use crate::mib::Value;
 use crate::oid::Name;
 use crate::pdu::ErrorStatus;
 
+/// Bytes that few bindings are shorter than.
+const SHORT_BINDING_BYTES: usize = 20;
+
 /// One repeated name.
 #[derive(Clone, Copy, Default)]
 pub(super) struct Repeater {
@@ -76,6 +79,8 @@ impl Work {
         out: &mut Writer<'_>,
     ) -> Result<usize, Failure> {
         let at = self.names.len() - 1;
+        let room = out.room() / SHORT_BINDING_BYTES;
+        request.mib.expect(repetitions.min(room));
         let mut many = 0;
         let mut last = None;
         let mut full = false;
@@ -149,6 +154,7 @@ impl Work {
     /// One run for each repeater, for at most `left` rows, into scratch.
     fn run_all(&mut self, scope: &Scope<'_>, first: usize, left: usize, out: &Writer<'_>) -> Round {
         let share = out.room() / self.repeaters.len();
+        scope.mib.expect(left.min(share / SHORT_BINDING_BYTES));
         let mut scratch = Writer::scratch(&mut self.scratch);
         self.ends.clear();
         let mut first_row = 0;

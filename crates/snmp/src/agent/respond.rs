@@ -211,6 +211,11 @@ impl Work {
         if full {
             return Err(Failure::TooBig);
         }
+        if request.mib.fell_short() {
+            let untold = found.iter().take(places.len()).position(Option::is_none);
+            let at = places.start + untold.unwrap_or(0);
+            return Err(Failure::At(ErrorStatus::GenErr, at));
+        }
         for at in places.clone() {
             let place = at - places.start;
             let found = found[place];
@@ -233,6 +238,8 @@ impl Work {
         out: &mut Writer<'_>,
     ) -> Result<usize, Failure> {
         let many = places.len();
+        let mut untold = None;
+        request.mib.expect(1);
         for at in places {
             let name = self.names.get(at);
             let mut written = Ok(());
@@ -246,10 +253,15 @@ impl Work {
                     return Err(Failure::At(ErrorStatus::NoSuchName, at));
                 }
                 End::OfView => out.binding(name, &Value::EndOfMibView)?,
-                End::GaveUp => return Err(Failure::At(ErrorStatus::GenErr, at)),
+                // The others may be untold as well, and are asked for at
+                // once.
+                End::GaveUp => untold = untold.or(Some(at)),
             }
         }
-        Ok(many)
+        match untold {
+            Some(at) => Err(Failure::At(ErrorStatus::GenErr, at)),
+            None => Ok(many),
+        }
     }
 
     /// Nothing can be written (RFC 3416 §4.2.5): what is beyond the view is

@@ -26,7 +26,7 @@ pub(super) enum End {
     Stopped,
     /// There is nothing more to be seen.
     OfView,
-    /// The request has cost enough.
+    /// The request has cost enough, or what there is could not be told.
     GaveUp,
 }
 
@@ -118,6 +118,9 @@ impl Scope<'_> {
                 }
                 flow
             });
+            if end == End::OfView && self.mib.fell_short() {
+                return End::GaveUp;
+            }
             from = match gap {
                 None => return end,
                 Some(Gap::Column(behind)) => Some(behind),

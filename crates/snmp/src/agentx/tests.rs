@@ -3,7 +3,7 @@ use std::collections::BTreeMap;
 use proptest::collection::vec;
 use proptest::prelude::*;
 
-use super::wire::{HEADER_BYTES, Header, Message, Payload, error, flag, kind};
+use super::wire::{HEADER_BYTES, Header, Message, Payload, error, flag, kind, type_of};
 use super::*;
 use crate::mib::{Contexts, DefaultContext, Mib, Value, WalkSink};
 use crate::oid::Oid;
@@ -175,8 +175,9 @@ fn ask(session: &mut Session, mib: &dyn Contexts, question: Vec<u8>) -> (u16, Ve
     payload.half("").unwrap();
     let mut bindings = Vec::new();
     while !payload.is_empty() {
-        let (name, of_type) = payload.binding().unwrap();
-        bindings.push((Oid::new(&name).unwrap(), of_type));
+        let row = payload.binding().unwrap();
+        let of_type = type_of(&row.value.value());
+        bindings.push((Oid::new(&row.name).unwrap(), of_type));
     }
     (error, bindings)
 }
@@ -465,10 +466,11 @@ proptest! {
         let read = Header::read(&out).unwrap().unwrap();
         prop_assert_eq!(read.payload_len + HEADER_BYTES, out.len());
         let mut payload = Payload::new(&out[HEADER_BYTES..], read.flags);
-        for (of_type, _) in values {
-            let (again, seen) = payload.binding().unwrap();
-            prop_assert_eq!(&again[..], &name[..]);
-            prop_assert_eq!(seen, of_type);
+        for (of_type, value) in values {
+            let row = payload.binding().unwrap();
+            prop_assert_eq!(&row.name[..], &name[..]);
+            prop_assert_eq!(type_of(&value), of_type);
+            prop_assert_eq!(row.value.value(), value);
         }
         prop_assert!(payload.is_empty());
     }

@@ -1,16 +1,25 @@
 //! AgentX messages as octets (RFC 2741 §5, §6): total on any input, in
-//! both byte orders. Called by [`super::answer`] and [`super::Session`].
+//! both byte orders. Called by [`super::answer`], [`super::Session`] and
+//! [`super::Master`].
 
 use thiserror::Error;
 
-use crate::mib::Value;
+use super::owned::{OwnedValue, Row};
 use crate::oid::{MAX_SUB_IDS, Name};
+
+mod message;
+
+pub use message::Message;
+#[cfg(test)]
+pub use message::type_of;
 
 /// Octets before each message's payload (RFC 2741 §6.1).
 pub const HEADER_BYTES: usize = 20;
 /// A longer payload is refused: ten times what a master can make of the
 /// longest SNMP message.
 pub const MAX_PAYLOAD_BYTES: usize = 1 << 20;
+/// What a subagent says of itself is kept so far.
+pub const MAX_DESCRIPTION_CHARS: usize = 128;
 /// The only version there is.
 const VERSION: u8 = 1;
 /// What a prefix octet stands for: 1.3.6.1, then the octet.
@@ -32,12 +41,18 @@ pub mod kind {
     pub const CLEANUP_SET: u8 = 11;
     pub const NOTIFY: u8 = 12;
     pub const PING: u8 = 13;
+    pub const INDEX_ALLOCATE: u8 = 14;
+    pub const INDEX_DEALLOCATE: u8 = 15;
+    pub const ADD_AGENT_CAPS: u8 = 16;
+    pub const REMOVE_AGENT_CAPS: u8 = 17;
     pub const RESPONSE: u8 = 18;
 }
 
 /// `h.flags` (RFC 2741 §6.1).
 #[allow(missing_docs, reason = "each is the flag it names")]
 pub mod flag {
+    pub const NEW_INDEX: u8 = 0x02;
+    pub const ANY_INDEX: u8 = 0x04;
     pub const NON_DEFAULT_CONTEXT: u8 = 0x08;
     pub const NETWORK_BYTE_ORDER: u8 = 0x10;
 }
@@ -49,14 +64,28 @@ pub mod error {
     pub const COMMIT_FAILED: u16 = 14;
     pub const UNDO_FAILED: u16 = 15;
     pub const NOT_WRITABLE: u16 = 17;
+    pub const OPEN_FAILED: u16 = 256;
     pub const NOT_OPEN: u16 = 257;
+    pub const INDEX_WRONG_TYPE: u16 = 258;
+    pub const INDEX_ALREADY_ALLOCATED: u16 = 259;
+    pub const INDEX_NONE_AVAILABLE: u16 = 260;
+    pub const INDEX_NOT_ALLOCATED: u16 = 261;
     pub const UNSUPPORTED_CONTEXT: u16 = 262;
+    pub const DUPLICATE_REGISTRATION: u16 = 263;
+    pub const UNKNOWN_REGISTRATION: u16 = 264;
+    pub const UNKNOWN_AGENT_CAPS: u16 = 265;
     pub const PARSE_ERROR: u16 = 266;
+    pub const REQUEST_DENIED: u16 = 267;
+    pub const PROCESSING_ERROR: u16 = 268;
 }
 
 /// `c.reason` (RFC 2741 §6.2.2).
 #[allow(missing_docs, reason = "each is the reason it names")]
 pub mod reason {
+    pub const OTHER: u8 = 1;
+    pub const PARSE_ERROR: u8 = 2;
+    pub const PROTOCOL_ERROR: u8 = 3;
+    pub const TIMEOUTS: u8 = 4;
     pub const SHUTDOWN: u8 = 5;
 }
 
@@ -75,6 +104,9 @@ pub enum Malformed {
     /// A name with more sub-identifiers than a name may have.
     #[error("a name of more than {MAX_SUB_IDS} sub-identifiers")]
     LongName,
+    /// A value of a type that there is not, or of a wrong length.
+    #[error("a value of type {0} that is none (RFC 2741 §5.4)")]
+    Value(u16),
 }
 
 /// A message's header.
@@ -208,134 +240,55 @@ impl<'a> Payload<'a> {
         Ok(octets)
     }
 
-    /// The next variable binding's name and type; its value is passed
-    /// over. A subagent that lets nothing be set is never sent one.
-    #[cfg(test)]
-    pub fn binding(&mut self) -> Result<(Name, u16), Malformed> {
+    /// The next four octets, as they are.
+    pub fn quad(&mut self, what: &'static str) -> Result<[u8; 4], Malformed> {
+        self.chunk(what)
+    }
+
+    /// The next variable binding (RFC 2741 §5.4).
+    pub fn binding(&mut self) -> Result<Row, Malformed> {
         let of_type = self.half("a binding")?;
         self.half("a binding")?;
         let (name, _) = self.name()?;
-        match of_type {
-            2 | 65..=67 => drop(self.word("a value")?),
-            70 => drop(self.chunk::<8>("a value")?),
-            4 | 64 | 68 => drop(self.octets()?),
-            6 => drop(self.name()?),
-            _ => {}
-        }
-        Ok((name, of_type))
+        let value = self.value(of_type)?;
+        Ok(Row {
+            name: name.as_slice().into(),
+            value,
+        })
+    }
+
+    fn value(&mut self, of_type: u16) -> Result<OwnedValue, Malformed> {
+        let number = |payload: &mut Self| payload.word("a value");
+        Ok(match of_type {
+            2 => OwnedValue::Integer(number(self)? as i32),
+            4 => OwnedValue::OctetString(self.octets()?.into()),
+            5 => OwnedValue::Null,
+            6 => OwnedValue::ObjectIdentifier(self.name()?.0.as_slice().into()),
+            64 => {
+                let octets = self.octets()?.try_into();
+                OwnedValue::IpAddress(octets.map_err(|_| Malformed::Value(of_type))?)
+            }
+            65 => OwnedValue::Counter32(number(self)?),
+            66 => OwnedValue::Gauge32(number(self)?),
+            67 => OwnedValue::TimeTicks(number(self)?),
+            68 => OwnedValue::Opaque(self.octets()?.into()),
+            70 => {
+                let octets = self.chunk("a value")?;
+                OwnedValue::Counter64(if self.network_order {
+                    u64::from_be_bytes(octets)
+                } else {
+                    u64::from_le_bytes(octets)
+                })
+            }
+            128 => OwnedValue::NoSuchObject,
+            129 => OwnedValue::NoSuchInstance,
+            130 => OwnedValue::EndOfMibView,
+            other => return Err(Malformed::Value(other)),
+        })
     }
 }
 
 /// Octets after a string up to the next multiple of four.
 fn padding(len: usize) -> usize {
     len.wrapping_neg() % 4
-}
-
-/// A message being written at the end of a buffer, in network byte order.
-#[derive(Debug)]
-pub struct Message<'a> {
-    out: &'a mut Vec<u8>,
-    start: usize,
-}
-
-impl<'a> Message<'a> {
-    /// Begins a message; the identifiers are `header`'s, its length is
-    /// not looked at.
-    pub fn begin(out: &'a mut Vec<u8>, header: &Header) -> Self {
-        let start = out.len();
-        let flags = header.flags | flag::NETWORK_BYTE_ORDER;
-        out.extend([VERSION, header.kind, flags, 0]);
-        for word in [header.session, header.transaction, header.packet, 0] {
-            out.extend(word.to_be_bytes());
-        }
-        Self { out, start }
-    }
-
-    /// Bytes of it so far.
-    pub fn len_bytes(&self) -> usize {
-        self.out.len() - self.start
-    }
-
-    /// Four octets as they are.
-    pub fn quad(&mut self, octets: [u8; 4]) {
-        self.out.extend(octets);
-    }
-
-    /// 32 bits.
-    pub fn word(&mut self, word: u32) {
-        self.out.extend(word.to_be_bytes());
-    }
-
-    /// 16 bits twice.
-    pub fn halves(&mut self, first: u16, second: u16) {
-        self.out.extend(first.to_be_bytes());
-        self.out.extend(second.to_be_bytes());
-    }
-
-    /// A name, of which at most [`MAX_SUB_IDS`] count. Written
-    /// short where it lies in `internet` (RFC 2741 §5.1).
-    pub fn name(&mut self, name: &[u32]) {
-        let name = name.get(..MAX_SUB_IDS).unwrap_or(name);
-        let (prefix, rest) = match name {
-            [1, 3, 6, 1, prefix @ 1..=255, rest @ ..] => (*prefix as u8, rest),
-            whole => (0, whole),
-        };
-        self.out.extend([rest.len() as u8, prefix, 0, 0]);
-        for id in rest {
-            self.out.extend(id.to_be_bytes());
-        }
-    }
-
-    /// A string of octets.
-    pub fn octets(&mut self, octets: &[u8]) {
-        self.word(octets.len() as u32);
-        self.out.extend_from_slice(octets);
-        let padded = self.out.len() + padding(octets.len());
-        self.out.resize(padded, 0);
-    }
-
-    /// A variable binding (RFC 2741 §5.4).
-    pub fn binding(&mut self, name: &[u32], value: &Value<'_>) {
-        self.halves(type_of(value), 0);
-        self.name(name);
-        match *value {
-            Value::Integer(number) => self.word(number as u32),
-            Value::Counter32(number) | Value::Gauge32(number) | Value::TimeTicks(number) => {
-                self.word(number);
-            }
-            Value::Counter64(number) => self.out.extend(number.to_be_bytes()),
-            Value::OctetString(octets) | Value::Opaque(octets) => self.octets(octets),
-            Value::IpAddress(octets) => self.octets(&octets),
-            Value::ObjectIdentifier(name) => self.name(name),
-            Value::Null | Value::NoSuchObject | Value::NoSuchInstance | Value::EndOfMibView => {}
-        }
-    }
-
-    /// Ends the message: its length is known now.
-    pub fn end(self) {
-        let len = (self.len_bytes() - HEADER_BYTES) as u32;
-        let at = self.start + HEADER_BYTES - 4;
-        if let Some(place) = self.out.get_mut(at..at + 4) {
-            place.copy_from_slice(&len.to_be_bytes());
-        }
-    }
-}
-
-/// `v.type` (RFC 2741 §5.4).
-fn type_of(value: &Value<'_>) -> u16 {
-    match value {
-        Value::Integer(_) => 2,
-        Value::OctetString(_) => 4,
-        Value::Null => 5,
-        Value::ObjectIdentifier(_) => 6,
-        Value::IpAddress(_) => 64,
-        Value::Counter32(_) => 65,
-        Value::Gauge32(_) => 66,
-        Value::TimeTicks(_) => 67,
-        Value::Opaque(_) => 68,
-        Value::Counter64(_) => 70,
-        Value::NoSuchObject => 128,
-        Value::NoSuchInstance => 129,
-        Value::EndOfMibView => 130,
-    }
 }

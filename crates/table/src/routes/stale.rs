@@ -15,7 +15,7 @@ use crate::writer::Change;
 /// A route is a place and the number of a body. A number that was given
 /// back and taken by another body is no trouble: a place with the new body
 /// is one that was told, and the old body's routes are gone.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(crate) struct StaleRoutes {
     v4: Ordered<BodyKey<u32>, u32>,
     v6: Ordered<BodyKey<Halves>, u32>,
@@ -109,6 +109,19 @@ impl StaleRoutes {
 
     pub(crate) fn told_other(&mut self, key: &OtherRouteKey) {
         self.other.remove(key);
+    }
+
+    /// Those that are still among the routes. O(log n) for each.
+    pub(crate) fn iter<'a>(&'a self, routes: &'a Routes) -> impl Iterator<Item = SharedRoute> {
+        let v4 = self
+            .v4
+            .iter()
+            .map(|(key, _)| still(routes, &routes.v4, key));
+        let v6 = self
+            .v6
+            .iter()
+            .map(|(key, _)| still(routes, &routes.v6, key));
+        v4.chain(v6).flatten()
     }
 
     /// Takes one out that is still among the routes; what deletes it.

@@ -100,6 +100,8 @@ pub struct Link {
     /// Whether IPv4 packets that come in by it may leave by another
     /// (`net.ipv4.conf.*.forwarding`).
     pub forwards_v4: bool,
+    /// `IFLA_PROTO_DOWN`: held down by a protocol.
+    pub proto_down: bool,
 }
 
 /// Links with a lower MTU have no IPv6 (`IPV6_MIN_MTU`).
@@ -136,11 +138,16 @@ impl Link {
 
     /// The link of this namespace that it lies on: a VLAN's parent, a
     /// tunnel's device. Not the other end of a pair, which `IFLA_LINK`
-    /// tells as well.
+    /// tells as well; of a VXLAN only its settings tell it.
     pub fn below(&self) -> Option<u32> {
         let is_pair = matches!(self.kind.as_deref(), Some("veth" | "netkit" | "vxcan"));
+        let of_kind = match &self.kind_data {
+            KindData::Vxlan(vxlan) => vxlan.link,
+            _ => None,
+        };
         let lower = self
             .lower
+            .or(of_kind)
             .filter(|&lower| lower != 0 && lower != self.index);
         lower.filter(|_| !is_pair && self.lower_netns_id.is_none())
     }

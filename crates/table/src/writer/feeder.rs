@@ -4,7 +4,7 @@
 use std::sync::{Arc, Mutex};
 
 use super::owners::{JoinError, locked};
-use super::stale::Stale;
+use super::stale::{Stale, Unconfirmed};
 use super::{Change, Limits, Reader, Refused, Shared, TableFull, Writer, first_refused};
 use crate::event::Generation;
 use crate::links::Links;
@@ -174,6 +174,12 @@ impl Feeder {
     /// began. O(1).
     pub fn unconfirmed(&self) -> usize {
         self.stale.as_ref().map_or(0, Stale::len)
+    }
+
+    /// Those rows as they are now; `None`: no resync is under way. O(1).
+    pub fn unconfirmed_rows(&self) -> Option<Unconfirmed> {
+        let stale = self.stale.as_ref()?;
+        Some(Unconfirmed::of(stale, &self.writer))
     }
 
     /// Whether a route was not told again since. O(log n).

@@ -9,17 +9,49 @@ use std::sync::Arc;
 use super::Writer;
 use super::change::Change;
 use super::limits::Refused;
-use crate::routes::{Placement, StaleRoutes};
+use crate::routes::{Placement, Routes, StaleRoutes};
 use crate::row::nexthop::Nexthop;
-use crate::row::route::{Route, RouteBody};
+use crate::row::route::{Route, RouteBody, SharedRoute};
 use crate::writer::Tables;
 
 /// Rows that were there when a resync began and were not told again.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(super) struct Stale {
     /// All tables but the routes.
     rows: Tables,
     routes: StaleRoutes,
+}
+
+/// Rows of a feeder that were not told again, as they were at a moment.
+#[derive(Debug)]
+pub struct Unconfirmed {
+    stale: Stale,
+    routes: Routes,
+}
+
+impl Unconfirmed {
+    /// Those of a resync under way.
+    pub(super) fn of(stale: &Stale, writer: &Writer) -> Self {
+        Self {
+            stale: stale.clone(),
+            routes: writer.tables.routes.clone(),
+        }
+    }
+
+    /// Whether there is none.
+    pub fn is_empty(&self) -> bool {
+        self.stale.len() == 0
+    }
+
+    /// The routes. O(log n) for each.
+    pub fn routes(&self) -> impl Iterator<Item = SharedRoute> {
+        self.stale.routes.iter(&self.routes)
+    }
+
+    /// Whether a next-hop object is among them. O(log n).
+    pub fn has_nexthop(&self, id: u32) -> bool {
+        self.stale.has_nexthop(id)
+    }
 }
 
 impl Stale {

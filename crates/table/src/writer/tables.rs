@@ -6,6 +6,7 @@ use super::{Owner, Owners, Refused};
 use crate::addresses::Addresses;
 use crate::event::Generation;
 use crate::fdb::Fdb;
+use crate::host::Host;
 use crate::links::Links;
 use crate::neighbours::Neighbours;
 use crate::nexthops::Nexthops;
@@ -15,6 +16,7 @@ use crate::row::counters::{IpCounters, IpPlace, IpSettings, LinkCounters};
 use crate::row::neighbour::NeighbourKey;
 use crate::rules::Rules;
 use crate::sample::{CountedAlone, NeighbourSample, Sample};
+use crate::samples::Sampled;
 
 /// All tables at one generation. Cloning shares them: O(1).
 #[derive(Debug, Clone, Default)]
@@ -51,6 +53,8 @@ pub struct Tables {
     pub ip_settings: Option<IpSettings>,
     /// Ages of neighbours as last sampled.
     pub neighbour_samples: Arc<Sample<NeighbourKey, NeighbourSample>>,
+    /// What the host tells beside its tables, as last sampled.
+    pub host: Host,
     /// What holds for routing as a whole.
     pub(crate) routing: Routing,
     /// Those whose rows stand beside these.
@@ -142,6 +146,20 @@ impl Tables {
             "rules" => self.rules.len(),
             "fdb" => self.fdb.len(),
             _ => 0,
+        }
+    }
+
+    /// When something was last sampled, milliseconds since the UNIX epoch;
+    /// `None`: never, or it is not kept apart from the rows.
+    pub fn sampled_at_millis(&self, what: Sampled) -> Option<u64> {
+        match what {
+            Sampled::Links | Sampled::Counters => self.link_counters.taken_at_millis,
+            Sampled::Neighbours => self.neighbour_samples.taken_at_millis,
+            Sampled::Sockets => self.host.sockets.taken_at_millis,
+            Sampled::Machine => self.host.machine.as_ref().map(|one| one.taken_at_millis),
+            Sampled::IpInterfaces => self.host.ip_interfaces.taken_at_millis,
+            Sampled::BridgeVlans => self.host.bridge_vlans.taken_at_millis,
+            Sampled::Addresses | Sampled::Fdb => None,
         }
     }
 

@@ -5,7 +5,9 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use linux::recording::{Player, Progress, Record};
+use feed::recording::{Replay, ReplayLimits};
+use linux::recording::{Input, Player, Progress, Record};
+use table::Limits;
 
 use super::{BETWEEN_LOOKS, End, Found};
 use crate::replay::files::Opened;
@@ -15,6 +17,8 @@ use crate::replay::until::Until;
 pub struct Recorded {
     files: VecDeque<Opened>,
     player: Player,
+    /// The feeds beside the namespaces.
+    feeds: Replay,
     until: Option<Until>,
     /// The file being read has begun.
     has_begun: bool,
@@ -42,10 +46,11 @@ enum Step {
 
 impl Recorded {
     /// At the beginning of the files, which are in their order.
-    pub fn new(files: Vec<Opened>, player: Player, until: Option<Until>) -> Self {
+    pub fn new(files: Vec<Opened>, rows: Limits, until: Option<Until>) -> Self {
         Self {
             files: files.into(),
-            player,
+            player: Player::new(rows),
+            feeds: Replay::new(ReplayLimits { rows }),
             until,
             has_begun: false,
             held: None,
@@ -61,6 +66,11 @@ impl Recorded {
     /// Namespaces whose tables are not whole.
     pub fn incomplete(&self) -> usize {
         self.player.incomplete()
+    }
+
+    /// Feeds of which the recording does not say how they stood.
+    pub fn incomplete_feeds(&self) -> usize {
+        self.feeds.incomplete()
     }
 
     /// The namespaces that came since this was last called.
@@ -88,7 +98,7 @@ impl Recorded {
                 break End::BrokenOff;
             }
         };
-        self.player.publish();
+        self.publish();
         end
     }
 
@@ -100,16 +110,21 @@ impl Recorded {
                 Step::Taken => {}
                 Step::Wait(time) => {
                     self.pass_time();
-                    self.player.publish();
+                    self.publish();
                     return Ok(time);
                 }
                 Step::End(end) => {
-                    self.player.publish();
+                    self.publish();
                     return Err(end);
                 }
             }
         }
         Ok(Duration::ZERO)
+    }
+
+    fn publish(&mut self) {
+        self.player.publish();
+        self.feeds.publish();
     }
 
     /// The recording's clock goes on between its records.
@@ -133,9 +148,9 @@ impl Recorded {
                 self.held = Some(held);
                 return Step::Wait(wait);
             }
-            return match self.player.take(&record) {
+            return match take(&mut self.player, &mut self.feeds, &record) {
                 Ok(()) => Step::Taken,
-                Err(bad) => self.damaged(&bad.to_string()),
+                Err(bad) => self.damaged(&bad),
             };
         }
         let Some(file) = self.files.front_mut() else {
@@ -143,7 +158,8 @@ impl Recorded {
         };
         if !self.has_begun {
             self.has_begun = true;
-            self.player.begin(file.reader.head());
+            let goes_on = self.player.begin(file.reader.head());
+            self.feeds.begin(goes_on);
         }
         let (number, offset) = (file.reader.records(), file.reader.bytes());
         let record = match file.reader.next_record() {
@@ -171,7 +187,7 @@ impl Recorded {
             });
             return Step::Taken;
         }
-        match self.player.take(&record) {
+        match take(&mut self.player, &mut self.feeds, &record) {
             Ok(()) => Step::Taken,
             Err(bad) => self.damaged(&format!("record {number}, at byte {offset}: {bad}")),
         }
@@ -182,6 +198,38 @@ impl Recorded {
         let path: PathBuf = file.unwrap_or_default();
         Step::End(End::Damaged(format!("{}: {what}", path.display())))
     }
+}
+
+/// Feeds a record in; why it makes no sense.
+fn take(player: &mut Player, feeds: &mut Replay, record: &Record<'_>) -> Result<(), String> {
+    player.take(record).map_err(|bad| bad.to_string())?;
+    let number = record.namespace;
+    let taken = match record.input().map_err(|bad| bad.to_string())? {
+        Input::Feed { beside, said } => match player.feeders(beside) {
+            Some(feeders) => feeds.feed(number, feeders, said),
+            // Its namespace was lost in a gap.
+            None => Ok(()),
+        },
+        Input::FeedHeard(payload) => {
+            // What goes when all was told depends on the links there are.
+            player.publish();
+            feeds.heard(number, record.at_micros, payload)
+        }
+        Input::FeedState { is_whole } => {
+            player.publish();
+            feeds.state(number, is_whole)
+        }
+        Input::Gap { .. } => {
+            feeds.gap(number);
+            Ok(())
+        }
+        Input::Ended(_) => {
+            feeds.ended(number);
+            Ok(())
+        }
+        _ => Ok(()),
+    };
+    taken.map_err(|bad| bad.to_string())
 }
 
 impl Until {

@@ -7,7 +7,8 @@ use super::*;
 use crate::{Dependence, Timeouts};
 
 /// Holds the mappings' counts against the flows.
-fn audit(nat: &Nat) {
+pub(super) fn audit(nat: &Nat) {
+    super::blocks::audit(nat);
     let mut held = BTreeMap::<u32, (u32, u32)>::new();
     for name in 0..nat.table.places() as u32 {
         let flow = nat.table.get(name).unwrap();

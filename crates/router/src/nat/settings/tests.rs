@@ -174,3 +174,80 @@ fn a_file_that_is_read_again_changes_rules_and_keeps_flows() {
     assert!(nat.rules().is_empty() && nat.config().mode.deny_incoming);
     assert_eq!(pass(&mut nat), before);
 }
+
+#[test]
+fn lines_about_subscribers_are_settings_and_what_cannot_be_names_its_line() {
+    let rules = "alias_address 192.0.2.0/28\nport_range 1024-65535\n\
+                 subscribers 100.64.0.0/20 each /30\nport_blocks size 256 most 4\n\
+                 port_blocks hold_down 300\nlimit sessions 2000\nlimit sessions udp 500\n\
+                 limit new_mappings 50 burst 200\nexempt 10.0.0.0/8\nexempt 192.0.2.200\n";
+    let nat = engine(rules, &[]).unwrap();
+    let config = nat.config();
+    let blocks = config.blocks.as_ref().unwrap();
+    assert_eq!(
+        (blocks.size, blocks.most, blocks.hold_down_secs),
+        (256, 4, 300)
+    );
+    assert_eq!(config.subscribers.bits, 30);
+    let quotas = config.subscribers.quotas;
+    assert_eq!(quotas.sessions.all, 2_000);
+    assert_eq!(quotas.sessions.of, [u32::MAX, 500, u32::MAX]);
+    assert_eq!(quotas.new_mappings.of, [50, 0, 0, 0]);
+    assert_eq!((quotas.new_mappings.burst, config.exempt.len()), (200, 2));
+    for (line, says) in [
+        (
+            "deterministic ratio 5",
+            ":11: 1024 subscribers, 5 of each of 16",
+        ),
+        (
+            "subscribers 10.0.0.0/31",
+            ":11: the subscribers 10.0.0.0-10.0.0.1 are no whole",
+        ),
+        (
+            "subscribers 100.64.4.0/24",
+            ":11: the subscribers 100.64.4.0-100.64.4.255 are named twice",
+        ),
+        (
+            "port_blocks size 65000",
+            ":11: blocks of 65000 ports do not go into",
+        ),
+    ] {
+        let refused = engine(&format!("{rules}{line}\n"), &[]).unwrap_err();
+        let refused = format!("{refused:#}");
+        assert!(refused.contains(says), "{refused}");
+    }
+}
+
+#[test]
+fn limits_change_while_flows_stay() {
+    let file = tempfile::NamedTempFile::new().unwrap();
+    let common = "alias_address 192.0.2.1\nport_blocks size 64 most 2\n";
+    let write = |more: &str| fs::write(file.path(), format!("{common}{more}")).unwrap();
+    write("limit sessions 3\n");
+    let path = file.path().to_str().unwrap();
+    let settings = Line::try_parse_from(["nat", "--rules", path]).unwrap();
+    let settings = settings.settings;
+    let mut nat = settings.engine().unwrap();
+    let mut out = |nat: &mut Nat, port: u16| {
+        let ip = packet::build::Ip::new([10, 0, 0, 1].into(), [198, 51, 100, 7].into());
+        let mut bytes = ip.udp(port, 53, b"data");
+        nat.translate_out(&mut bytes, 0)
+    };
+    let fits = |nat: &mut Nat, out: &mut dyn FnMut(&mut Nat, u16) -> nat::Verdict| {
+        (1..=20).filter(|port| out(nat, *port).goes_on()).count()
+    };
+    assert_eq!(fits(&mut nat, &mut out), 3);
+    write("limit sessions 5\nexempt 203.0.113.0/24\n");
+    settings.reload(&mut nat).unwrap();
+    assert_eq!(fits(&mut nat, &mut out), 5);
+    assert_eq!(nat.config().exempt.len(), 1);
+    // Fewer than there are: those stay.
+    write("limit sessions 1\n");
+    settings.reload(&mut nat).unwrap();
+    assert_eq!(fits(&mut nat, &mut out), 5);
+    // Without the very same ports there is no reload at all.
+    write("port_range 1024-2047\n");
+    let refused = settings.reload(&mut nat).unwrap_err();
+    assert!(refused.to_string().contains("restart"), "{refused}");
+    assert_eq!(fits(&mut nat, &mut out), 5);
+}

@@ -121,6 +121,8 @@ fn respond(
         incomplete: match (&pair, ask) {
             (Some(pair), _) => pair.incomplete(),
             (None, Ask::RouteWhy(_)) => owners::incomplete_of_all(&namespace),
+            // It tells what changed, and how far back it knows of that.
+            (None, Ask::RouteFlaps(_)) => None,
             (None, _) => namespace.incomplete(),
         },
     };
@@ -460,6 +462,14 @@ fn answer_from(
         Ask::RouteWhy(question) => {
             namespace.refresh(Object::Neigh, false);
             owners::route_why(question, namespace, names, &mut *out)
+        }
+        Ask::RouteFlaps(question) => {
+            let times = answers.route_times();
+            let told = owners::route_flaps(question, namespace, names, times, &mut *out);
+            return told.map(Given::from).map_err(|error| match error {
+                AnswerErrorOrLeft::Answer(error) => failure(error),
+                AnswerErrorOrLeft::Left(why) => Failure::Told(why),
+            });
         }
         Ask::Arp(question) => {
             namespace.refresh(Object::Neigh, question.shows_ages());

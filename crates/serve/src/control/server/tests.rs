@@ -10,7 +10,10 @@ use table::{
     Change, Limits, Link, NextHop, NextHops, Placement, Reader, Route, RouteBody, Source, Writer,
 };
 use tempfile::TempDir;
-use view::{Filter, Format, Object, Output, Question, RouteDiffQuestion, RouteWhyQuestion};
+use view::{
+    Filter, Format, Object, Output, Question, RouteDiffQuestion, RouteFlapsQuestion,
+    RouteWhyQuestion,
+};
 
 use super::*;
 use crate::control::client::{self, AskError};
@@ -715,6 +718,27 @@ fn two_sources_are_compared_and_each_is_asked_why() {
     let mut out = Vec::new();
     let outcome = client::ask(&tested.connect(), diff(), &mut out).unwrap();
     assert_eq!(outcome.incomplete.as_deref(), Some("frr: resyncing"));
+    let flaps = |source: Option<&str>| {
+        Ask::RouteFlaps(Box::new(RouteFlapsQuestion {
+            source: source.map(str::to_owned),
+            table: None,
+            within: None,
+            secs: 3_600,
+            limit: 10,
+            sort: None,
+            output: Output::default(),
+        }))
+    };
+    let (rows, text) = ask(&tested, flaps(Some("frr"))).unwrap();
+    assert_eq!(rows, 2, "{text}");
+    assert!(
+        text.contains("10.1.0.0/16 changed 1 time: 1 added"),
+        "{text}"
+    );
+    let (rows, text) = ask(&tested, flaps(None)).unwrap();
+    assert!(rows == 2 && text.contains("kernel changed"), "{text}");
+    let unknown = ask(&tested, flaps(Some("fish"))).unwrap_err();
+    assert!(unknown.contains("no source `fish`"), "{unknown}");
     let why = Ask::RouteWhy(Box::new(RouteWhyQuestion {
         to: "10.1.2.3/32".parse().unwrap(),
         table: None,

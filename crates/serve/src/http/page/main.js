@@ -5,6 +5,7 @@ import * as api from "./api.js";
 import { showColumns } from "./chooser.js";
 import { Detail } from "./detail.js";
 import { byId, el, fill, grouped, octets, plain, span } from "./dom.js";
+import { drawFlaps, forgetFlaps } from "./flaps.js";
 import { Grid } from "./grid.js";
 import { Log } from "./log.js";
 import { applyTheme, nextTheme, showHelp } from "./look.js";
@@ -91,6 +92,7 @@ function show() {
   else shownTable = null;
   drawOverview(past);
   log.draw();
+  drawFlaps(feed);
 }
 
 async function showList(of, filter) {
@@ -310,6 +312,7 @@ async function look() {
   drawFeeds();
   addRates();
   drawOverview(past);
+  drawFlaps(feed);
   if (shownTable?.id === "links" && source?.sortable) grid.draw();
   if (shownTable?.isSampled || (shownTable?.isFed && hasFeedMoved())) refreshSoon();
 }
@@ -345,6 +348,7 @@ function hasFeedMoved() {
 
 function chooseFeed(name) {
   feed = name;
+  forgetFlaps();
   if (!shownTable?.isFed) return;
   source = null;
   showList(shownTable, current.filter);
@@ -357,6 +361,7 @@ byId("netns").addEventListener("change", (event) => {
   feed = "";
   past.forget();
   log.forget();
+  forgetFlaps();
   source = null;
   shownTable = null;
   changes.restart();

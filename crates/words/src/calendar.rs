@@ -1,6 +1,6 @@
 //! Times as RFC 3339 writes them, and the seconds since 1970 that they
 //! stand for. Called by the replay, which is told how far to go and says
-//! when a recording began.
+//! when a recording began, and by what a NAT writes for the record.
 
 use toml::value::{Datetime, Offset};
 

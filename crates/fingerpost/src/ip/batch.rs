@@ -1,0 +1,172 @@
+//! `ip -batch FILE`: a line each, in order; none is done after one that
+//! failed, unless `-force` says so. Called by [`super`].
+
+use std::fs::File;
+use std::io::{self, BufRead, BufReader, Write};
+
+use super::commands;
+use super::session::{Session, complain};
+use super::stop::{FAILED, Stop, WRONG_WORDS, reason};
+
+/// Words of a line at most, as `ip` has it.
+const MAX_WORDS: usize = 512;
+/// Bytes of a line at most.
+const MAX_LINE: usize = 1 << 16;
+
+/// Runs the lines of a file; gives the exit status.
+pub fn run(session: &mut Session, file: &str, out: &mut impl Write) -> Result<u8, Stop> {
+    if file == "-" {
+        return lines(session, file, &mut io::stdin().lock(), out);
+    }
+    let opened = File::open(file).map_err(|error| {
+        Stop::failed(format!(
+            "Cannot open file \"{file}\" for reading: {}",
+            reason(&error)
+        ))
+    })?;
+    lines(
+        session,
+        file,
+        &mut BufReader::with_capacity(64 << 10, opened),
+        out,
+    )
+}
+
+fn lines(
+    session: &mut Session,
+    file: &str,
+    input: &mut impl BufRead,
+    out: &mut impl Write,
+) -> Result<u8, Stop> {
+    let force = session.options.force;
+    let (mut text, mut number, mut status) = (String::new(), 0_u64, 0);
+    let mut words = Vec::new();
+    while next_line(input, &mut text, &mut number)? {
+        if let Err(why) = split(&text, &mut words) {
+            complain(&format!("{why}: {file}:{number}"));
+            return Ok(WRONG_WORDS);
+        }
+        if words.is_empty() {
+            continue;
+        }
+        let done = commands::line(session, &words, out);
+        let Err(stop) = done else {
+            continue;
+        };
+        // What was answered before stands before the complaint.
+        out.flush()?;
+        match stop {
+            Stop::Said { text, .. } => {
+                if !text.is_empty() {
+                    complain(&text);
+                }
+            }
+            left @ Stop::Left { .. } => return Err(left),
+            Stop::NotBuilt(what) => complain(&format!(
+                "fingerpost: {}: `{what}` is not built here, and this line was not done",
+                session.tool.name()
+            )),
+            broken @ Stop::Broken(_) => return Err(broken),
+        }
+        complain(&format!("Command failed {file}:{number}"));
+        status = FAILED;
+        if !force {
+            break;
+        }
+    }
+    Ok(status)
+}
+
+/// The next line, those that a backslash continues joined; false at the end.
+fn next_line(input: &mut impl BufRead, text: &mut String, number: &mut u64) -> Result<bool, Stop> {
+    text.clear();
+    loop {
+        let before = text.len();
+        let mut bytes = Vec::new();
+        io::Read::take(&mut *input, MAX_LINE as u64).read_until(b'\n', &mut bytes)?;
+        if bytes.is_empty() {
+            return Ok(before > 0);
+        }
+        *number += 1;
+        if bytes.len() == MAX_LINE && bytes.last() != Some(&b'\n') {
+            return Err(Stop::wrong(format!(
+                "line {number} is longer than {MAX_LINE} bytes"
+            )));
+        }
+        text.push_str(&table::text::of_octets(&bytes));
+        // A comment ends with its line, whatever it ends with.
+        if let Some(line) = text.strip_suffix("\\\n").map(str::len) {
+            text.truncate(line);
+            text.push(' ');
+            continue;
+        }
+        return Ok(true);
+    }
+}
+
+/// The words of a line: blanks between, quotes around those with blanks,
+/// `#` ends it.
+fn split(text: &str, words: &mut Vec<String>) -> Result<(), &'static str> {
+    words.clear();
+    let mut rest = text.trim_start_matches([' ', '\t', '\r', '\n']);
+    while let Some(first) = rest.chars().next() {
+        if first == '#' {
+            break;
+        }
+        if words.len() == MAX_WORDS {
+            return Err("Too many arguments to command");
+        }
+        let (word, after) = if first == '"' || first == '\'' {
+            let inside = rest.get(1..).unwrap_or_default();
+            inside
+                .split_once(first)
+                .ok_or("Unterminated quoted string")?
+        } else {
+            let end = rest.find([' ', '\t', '\r', '\n']).unwrap_or(rest.len());
+            rest.split_at(end)
+        };
+        words.push(word.to_owned());
+        rest = after.trim_start_matches([' ', '\t', '\r', '\n']);
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn words(text: &str) -> Vec<String> {
+        let mut words = Vec::new();
+        split(text, &mut words).unwrap();
+        words
+    }
+
+    #[test]
+    fn lines_are_split_as_ip_splits_them() {
+        assert_eq!(
+            words("link add  x\ttype veth\n"),
+            ["link", "add", "x", "type", "veth"]
+        );
+        assert_eq!(
+            words("link set x alias \"a b\" up"),
+            ["link", "set", "x", "alias", "a b", "up"]
+        );
+        assert_eq!(words("  # nothing"), [""; 0]);
+        assert_eq!(words("route show # all"), ["route", "show"]);
+        assert!(split("alias 'a b", &mut Vec::new()).is_err());
+    }
+
+    #[test]
+    fn a_backslash_joins_lines() {
+        let mut input = "link set x \\\n up\nnext".as_bytes();
+        let (mut text, mut number) = (String::new(), 0);
+        assert!(next_line(&mut input, &mut text, &mut number).unwrap());
+        assert_eq!(
+            (words(&text).join(" ").as_str(), number),
+            ("link set x up", 2)
+        );
+        assert!(next_line(&mut input, &mut text, &mut number).unwrap());
+        assert_eq!((text.as_str(), number), ("next", 3));
+        assert!(!next_line(&mut input, &mut text, &mut number).unwrap());
+    }
+}

@@ -1,0 +1,231 @@
+//! `ip`'s options, which stand before the object. Called by [`super`].
+
+use super::Tool;
+use super::stop::Stop;
+
+/// What the options say.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Options {
+    /// `AF_…`, if one is named.
+    pub family: Option<u8>,
+    /// `-j`
+    pub json: bool,
+    /// `-p`
+    pub pretty: bool,
+    /// `-o`
+    pub oneline: bool,
+    /// `-br`
+    pub brief: bool,
+    /// `-d`, so many times.
+    pub details: u8,
+    /// `-s`, so many times.
+    pub statistics: u8,
+    /// `-h`
+    pub human: bool,
+    /// `-N`
+    pub numeric: bool,
+    /// `-a`
+    pub all: bool,
+    /// `-n`
+    pub netns: Option<String>,
+    /// `-b`
+    pub batch: Option<String>,
+    /// `-force`
+    pub force: bool,
+    /// `-t`
+    pub timestamp: bool,
+    /// `-ts`
+    pub short_timestamp: bool,
+    /// `-V`
+    pub version: bool,
+    /// An option that is understood and not built.
+    pub not_built: Option<String>,
+}
+
+/// `AF_PACKET`, `AF_BRIDGE`, `AF_MPLS`, `linux/socket.h`.
+pub const AF_PACKET: u8 = 17;
+const AF_BRIDGE: u8 = 7;
+const AF_MPLS: u8 = 28;
+
+#[derive(Clone, Copy)]
+enum Means {
+    Family(u8),
+    FamilyNamed,
+    Skip,
+    SkipValue,
+    Set(fn(&mut Options)),
+    Netns,
+    Batch,
+    NotBuilt,
+    Help,
+}
+
+/// In the order of `ip`, for a beginning means the first that has it.
+const IP: &[(&str, Means)] = &[
+    ("loops", Means::SkipValue),
+    ("family", Means::FamilyNamed),
+    ("4", Means::Family(table::AF_INET)),
+    ("6", Means::Family(table::AF_INET6)),
+    ("0", Means::Family(AF_PACKET)),
+    ("M", Means::Family(AF_MPLS)),
+    ("B", Means::Family(AF_BRIDGE)),
+    ("human-readable", Means::Set(|options| options.human = true)),
+    ("iec", Means::NotBuilt),
+    ("statistics", Means::Set(|options| options.statistics += 1)),
+    ("details", Means::Set(|options| options.details += 1)),
+    ("resolve", Means::NotBuilt),
+    ("oneline", Means::Set(|options| options.oneline = true)),
+    ("timestamp", Means::Set(|options| options.timestamp = true)),
+    (
+        "tshort",
+        Means::Set(|options| {
+            options.timestamp = true;
+            options.short_timestamp = true;
+        }),
+    ),
+    ("Version", Means::Set(|options| options.version = true)),
+    ("force", Means::Set(|options| options.force = true)),
+    ("batch", Means::Batch),
+    ("brief", Means::Set(|options| options.brief = true)),
+    ("json", Means::Set(|options| options.json = true)),
+    ("pretty", Means::Set(|options| options.pretty = true)),
+    ("rcvbuf", Means::SkipValue),
+    ("color", Means::Skip),
+    ("help", Means::Help),
+    ("netns", Means::Netns),
+    ("Numeric", Means::Set(|options| options.numeric = true)),
+    ("all", Means::Set(|options| options.all = true)),
+];
+
+const BRIDGE: &[(&str, Means)] = &[
+    ("help", Means::Help),
+    ("Version", Means::Set(|options| options.version = true)),
+    ("statistics", Means::Set(|options| options.statistics += 1)),
+    ("details", Means::Set(|options| options.details += 1)),
+    ("oneline", Means::Set(|options| options.oneline = true)),
+    ("timestamp", Means::Set(|options| options.timestamp = true)),
+    ("family", Means::FamilyNamed),
+    ("4", Means::Family(table::AF_INET)),
+    ("6", Means::Family(table::AF_INET6)),
+    ("netns", Means::Netns),
+    ("color", Means::Skip),
+    ("compressvlans", Means::NotBuilt),
+    ("force", Means::Set(|options| options.force = true)),
+    ("json", Means::Set(|options| options.json = true)),
+    ("pretty", Means::Set(|options| options.pretty = true)),
+    ("batch", Means::Batch),
+];
+
+/// Reads the options; gives where the object stands.
+pub fn read(tool: Tool, arguments: &[String]) -> Result<(Options, usize), Stop> {
+    let mut options = Options::default();
+    let mut at = 0;
+    while let Some(argument) = arguments.get(at).filter(|word| word.starts_with('-')) {
+        at += 1;
+        if argument == "--" {
+            break;
+        }
+        let word = argument.strip_prefix('-').unwrap_or(argument);
+        let word = word.strip_prefix('-').unwrap_or(word);
+        if is_coloured(word) {
+            options.not_built.get_or_insert_with(|| argument.clone());
+            continue;
+        }
+        let means = meant(tool, word).ok_or_else(|| unknown(tool, argument))?;
+        let mut value = || {
+            let value = arguments.get(at).cloned().ok_or_else(Stop::incomplete);
+            at += 1;
+            value
+        };
+        match means {
+            Means::Family(family) => options.family = Some(family),
+            Means::FamilyNamed => options.family = family(&value()?)?,
+            Means::Skip => {}
+            Means::SkipValue => drop(value()?),
+            Means::Set(set) => set(&mut options),
+            Means::Netns => options.netns = Some(value()?),
+            Means::Batch => options.batch = Some(value()?),
+            Means::NotBuilt => {
+                options.not_built.get_or_insert_with(|| argument.clone());
+            }
+            Means::Help => return Err(Stop::wrong(super::usage::of_tool(tool))),
+        }
+    }
+    Ok((options, at))
+}
+
+/// `-color`, without `=auto` or `=never`: colours wherever it is written to.
+fn is_coloured(word: &str) -> bool {
+    let (name, when) = word.split_once('=').unwrap_or((word, "always"));
+    !name.is_empty() && "color".starts_with(name) && when == "always"
+}
+
+fn meant(tool: Tool, word: &str) -> Option<Means> {
+    let known = match tool {
+        Tool::Ip => IP,
+        Tool::Bridge => BRIDGE,
+    };
+    // `-c=always`: what it says is for terminals.
+    let word = match word.split_once('=') {
+        Some((word, "auto" | "never")) if "color".starts_with(word) => word,
+        _ => word,
+    };
+    let is_meant = |name: &str| match name.len() {
+        1 => name == word,
+        _ => !word.is_empty() && name.starts_with(word) || name == "statistics" && word == "stats",
+    };
+    known
+        .iter()
+        .find(|(name, _)| is_meant(name))
+        .map(|(_, means)| *means)
+}
+
+fn family(name: &str) -> Result<Option<u8>, Stop> {
+    Ok(Some(match name {
+        "inet" => table::AF_INET,
+        "inet6" => table::AF_INET6,
+        "link" => AF_PACKET,
+        "bridge" => AF_BRIDGE,
+        "mpls" => AF_MPLS,
+        "help" => return Err(Stop::wrong(super::usage::of_tool(Tool::Ip))),
+        _ => return Err(Stop::argument(name, "invalid protocol family")),
+    }))
+}
+
+fn unknown(tool: Tool, option: &str) -> Stop {
+    let tool = tool.name();
+    Stop::wrong(format!(
+        "Option \"{option}\" is unknown, try \"{tool} -help\"."
+    ))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read_words(line: &str) -> Result<(Options, usize), Stop> {
+        let words: Vec<String> = line.split_whitespace().map(str::to_owned).collect();
+        read(Tool::Ip, &words)
+    }
+
+    #[test]
+    fn a_beginning_means_the_first_that_has_it() {
+        let (options, at) = read_words("-j -d -s -s -4 -o -h -ts -N -br addr").unwrap();
+        assert_eq!(at, 9);
+        assert!(options.json && options.oneline && options.human && options.numeric);
+        assert!(options.brief && options.short_timestamp);
+        assert_eq!((options.details, options.statistics), (1, 2));
+        assert_eq!(options.family, Some(table::AF_INET));
+        let (options, _) = read_words("-b lines -force -n blue").unwrap();
+        assert_eq!(options.batch.as_deref(), Some("lines"));
+        assert_eq!(options.netns.as_deref(), Some("blue"));
+        assert!(options.force);
+    }
+
+    #[test]
+    fn what_is_not_known_is_refused() {
+        for line in ["-x link", "-f nope link", "-n", "- link", "-44 addr"] {
+            assert!(read_words(line).is_err(), "{line}");
+        }
+    }
+}

@@ -1,0 +1,213 @@
+//! What the lines of one run share: options, namespace, names, the way to
+//! the kernel. Called by [`super`] and the objects' files beside this one.
+
+use std::collections::HashMap;
+use std::io::Write;
+
+use change::rows::Lookup;
+use linux::Namespace;
+use linux::step::Step;
+use table::{AF_INET, AF_INET6};
+use words::{Context, Links as _, Names, Verb};
+
+use super::Tool;
+use super::options::Options;
+use super::stop::Stop;
+
+/// What the lines of one run share.
+pub struct Session {
+    /// Which program it is called as.
+    pub tool: Tool,
+    /// The options before the object.
+    pub options: Options,
+    /// Where it is done.
+    pub namespace: Namespace,
+    /// Names of numbers.
+    pub names: Names,
+    /// Lines follow each other.
+    pub is_batch: bool,
+    kernel: Option<Kernel>,
+    netns: HashMap<String, Namespace>,
+}
+
+/// The way to the kernel, opened when something is to be changed.
+pub struct Kernel {
+    /// Names of links.
+    pub lookup: Lookup,
+    /// Changes.
+    pub step: Step,
+}
+
+impl Session {
+    /// Begins with options.
+    pub fn open(tool: Tool, options: Options) -> Result<Self, Stop> {
+        let namespace = match &options.netns {
+            Some(name) => Namespace::open(name).map_err(|error| no_namespace(name, &error))?,
+            None => Namespace::current()?,
+        };
+        Ok(Self {
+            tool,
+            is_batch: options.batch.is_some(),
+            options,
+            namespace,
+            names: words::load(),
+            kernel: None,
+            netns: HashMap::new(),
+        })
+    }
+
+    /// `AF_INET` or `AF_INET6`, if one of them was asked for.
+    pub fn family(&self) -> Option<u8> {
+        self.options
+            .family
+            .filter(|family| matches!(*family, AF_INET | AF_INET6))
+    }
+
+    /// The way to the kernel.
+    pub fn kernel(&mut self) -> Result<&mut Kernel, Stop> {
+        if self.kernel.is_none() {
+            self.kernel = Some(Kernel {
+                lookup: Lookup::new(&self.namespace)?,
+                step: Step::open(&self.namespace)?,
+            });
+        }
+        self.kernel
+            .as_mut()
+            .ok_or_else(|| Stop::failed("the way to the kernel is closed"))
+    }
+
+    /// The index of a link.
+    pub fn index(&mut self, name: &str) -> Result<u32, Stop> {
+        // Of a name that is none the kernel would say another thing.
+        if name.is_empty() || name.len() > 127 || name.contains('/') {
+            return Err(Stop::no_device(name));
+        }
+        let found = self.kernel()?.lookup.index(name);
+        found.map_err(|_| Stop::no_device(name))
+    }
+
+    /// The table of a VRF; `None`: there is no VRF of that name.
+    pub fn vrf_table(&mut self, name: &str) -> Result<Option<u32>, Stop> {
+        Ok(self.kernel()?.lookup.vrf_table(name).ok())
+    }
+
+    /// Another namespace, by the name that a line has for it.
+    pub fn other(&mut self, name: &str) -> Result<&Namespace, Stop> {
+        if !self.netns.contains_key(name) {
+            let opened = Namespace::open(name)
+                .map_err(|_| Stop::argument(name, "Invalid \"netns\" value\n"))?;
+            self.netns.insert(name.to_owned(), opened);
+        }
+        self.netns
+            .get(name)
+            .ok_or_else(|| Stop::failed("the namespace is gone"))
+    }
+
+    /// The numbers that this namespace has for those of some names.
+    pub fn netns_ids(&self, names: &[String]) -> Result<Vec<Option<i32>>, Stop> {
+        let mut ids = Vec::with_capacity(names.len());
+        for name in names {
+            let id = match Namespace::open(name) {
+                Ok(other) => linux::once::netns_id(&other, &self.namespace)?,
+                // Deleted meanwhile, or about to come.
+                Err(_) => None,
+            };
+            ids.push(id);
+        }
+        Ok(ids)
+    }
+
+    /// Writes a listing of links with the names of namespaces in the place
+    /// of their numbers, where they have names.
+    pub fn name_namespaces(&self, text: &[u8], out: &mut impl Write) -> Result<(), Stop> {
+        const BEFORE: &[u8] = b" link-netnsid ";
+        let mut names = None;
+        let mut rest = text;
+        while let Some(at) = rest.windows(BEFORE.len()).position(|part| part == BEFORE) {
+            let (before, number) = rest.split_at(at);
+            let number = number.get(BEFORE.len()..).unwrap_or_default();
+            let digits = number.iter().take_while(|byte| byte.is_ascii_digit());
+            let (number, after) = number.split_at(digits.count());
+            out.write_all(before)?;
+            let ids = match &mut names {
+                Some(names) => names,
+                None => names.insert(self.names_by_id()?),
+            };
+            let id: Option<i32> = std::str::from_utf8(number)
+                .ok()
+                .and_then(|id| id.parse().ok());
+            match id.and_then(|id| ids.get(&id)) {
+                Some(name) => write!(out, " link-netns {name}")?,
+                None => {
+                    out.write_all(BEFORE)?;
+                    out.write_all(number)?;
+                }
+            }
+            rest = after;
+        }
+        out.write_all(rest)?;
+        Ok(())
+    }
+
+    /// The names of namespaces that have a number in this one.
+    fn names_by_id(&self) -> Result<HashMap<i32, String>, Stop> {
+        let names = Namespace::names();
+        let ids = self.netns_ids(&names)?;
+        let named = ids.into_iter().zip(names);
+        Ok(named.filter_map(|(id, name)| Some((id?, name))).collect())
+    }
+
+    /// Sends a change; waits for nothing in a batch.
+    pub fn apply(&mut self, change: impl FnOnce(u32, &mut Vec<u8>)) -> Result<(), Stop> {
+        let is_batch = self.is_batch;
+        let step = &mut self.kernel()?.step;
+        let answered = match is_batch {
+            true => step.apply(change)?,
+            false => step.acknowledged(change)?,
+        };
+        answered.map_err(|refusal| Stop::refused(&refusal))
+    }
+
+    /// Names of links may lead elsewhere from now on.
+    pub fn links_changed(&mut self) {
+        if let Some(kernel) = &mut self.kernel {
+            kernel.lookup.forget();
+        }
+    }
+
+    /// Reads words of a row with what a row's words need.
+    pub fn with_context<T>(
+        &mut self,
+        verb: Verb,
+        read: impl FnOnce(&mut Context<'_>) -> Result<T, String>,
+    ) -> Result<T, Stop> {
+        let family = self.family();
+        self.kernel()?;
+        let Some(kernel) = &mut self.kernel else {
+            return Err(Stop::failed("the way to the kernel is closed"));
+        };
+        let mut context = Context {
+            links: &mut kernel.lookup,
+            names: &self.names,
+            family,
+            verb,
+            now_millis: linux::mirror::now_millis(),
+        };
+        read(&mut context).map_err(|why| Stop::wrong(format!("Error: {why}")))
+    }
+}
+
+/// What `ip` says of a namespace that cannot be opened.
+pub fn no_namespace(name: &str, error: &linux::Error) -> Stop {
+    let source = std::error::Error::source(error);
+    let io = source.and_then(|source| source.downcast_ref::<std::io::Error>());
+    let reason = io.map_or_else(|| error.to_string(), super::stop::reason);
+    Stop::wrong(format!(
+        "Cannot open network namespace \"{name}\": {reason}"
+    ))
+}
+
+/// Writes a line on standard error; nobody to tell when that is closed.
+pub fn complain(text: &str) {
+    let _ = writeln!(std::io::stderr().lock(), "{text}");
+}

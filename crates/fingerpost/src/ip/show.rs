@@ -1,0 +1,559 @@
+//! `ip OBJECT show`: `ip`'s words become conditions of a question
+//! ([`view::conditions`]), which is answered like any other. Called by the
+//! table of commands.
+
+use std::io::Write;
+
+use serve::control::protocol::Ask;
+use view::conditions::{self, FILTERS};
+use view::{BadQuestion, Filter, Format, Object, Output, Question};
+use words::NameFile;
+
+use super::grammar::{self, Key, Told, Value, begins, begun, whole};
+use super::options::AF_PACKET;
+use super::session::Session;
+use super::stop::{REFUSED, Stop};
+use crate::ask;
+
+const NO_DEVICE: &str = "Device does not exist";
+
+/// Of `ip address` and `ip link`, which take the same.
+const LINKS: &[Key] = &[
+    whole("to", Value::Selector),
+    whole("scope", Value::Text),
+    whole("up", Value::None),
+    whole("dynamic", Value::None),
+    whole("permanent", Value::None),
+    whole("temporary", Value::None).means("secondary"),
+    whole("secondary", Value::None),
+    whole("primary", Value::None),
+    whole("tentative", Value::None),
+    whole("deprecated", Value::None),
+    whole("dadfailed", Value::None),
+    whole("-dynamic", Value::None),
+    whole("-permanent", Value::None),
+    whole("-temporary", Value::None).means("-secondary"),
+    whole("-secondary", Value::None),
+    whole("-primary", Value::None),
+    whole("-tentative", Value::None),
+    whole("-deprecated", Value::None),
+    whole("-dadfailed", Value::None),
+    whole("nodad", Value::None),
+    whole("-nodad", Value::None),
+    whole("optimistic", Value::None),
+    whole("-optimistic", Value::None),
+    whole("home", Value::None),
+    whole("-home", Value::None),
+    whole("mngtmpaddr", Value::None),
+    whole("-mngtmpaddr", Value::None),
+    whole("noprefixroute", Value::None),
+    whole("-noprefixroute", Value::None),
+    whole("autojoin", Value::None),
+    whole("-autojoin", Value::None),
+    whole("stable-privacy", Value::None),
+    whole("-stable-privacy", Value::None),
+    whole("label", Value::Text),
+    whole(
+        "group",
+        Value::Named(NameFile::Groups, "Invalid \"group\" value\n"),
+    ),
+    whole("master", Value::LinkOr(NO_DEVICE)),
+    whole("vrf", Value::Vrf("Not a valid VRF name\n")),
+    whole("nomaster", Value::None),
+    whole("novf", Value::None),
+    whole("type", Value::Text),
+    whole("proto", Value::Text),
+    whole("dev", Value::Text),
+];
+
+const ROUTES: &[Key] = &[
+    begun("table", Value::Text),
+    begun("vrf", Value::Vrf("Invalid VRF\n")),
+    begun("cached", Value::NotBuilt),
+    begun("cloned", Value::NotBuilt),
+    whole(
+        "tos",
+        Value::Named(NameFile::DsField, "TOS value is invalid\n"),
+    ),
+    begun(
+        "dsfield",
+        Value::Named(NameFile::DsField, "TOS value is invalid\n"),
+    )
+    .means("tos"),
+    begun("protocol", Value::Text),
+    begun("scope", Value::Text),
+    begun("type", Value::Text),
+    whole("dev", Value::Link),
+    whole("oif", Value::Link).means("dev"),
+    whole("iif", Value::NotBuilt),
+    whole("mark", Value::NotBuilt),
+    begun("metric", Value::Number("metric value is invalid\n")),
+    begun("priority", Value::Number("metric value is invalid\n")).means("metric"),
+    whole("preference", Value::Number("metric value is invalid\n")).means("metric"),
+    whole("via", Value::Address),
+    whole("src", Value::Prefix),
+    begun("realms", Value::NotBuilt),
+    begun("from", Value::NotBuilt),
+    begun("root", Value::Selector),
+    begun("match", Value::Selector),
+    begun("exact", Value::Selector),
+];
+
+const NEIGHBOURS: &[Key] = &[
+    whole("dev", Value::Link),
+    whole("master", Value::LinkOr(NO_DEVICE)),
+    whole("vrf", Value::Vrf("Not a valid VRF name\n")),
+    whole("nomaster", Value::None),
+    whole("unused", Value::NotBuilt),
+    whole("nud", Value::Text),
+    whole("proxy", Value::None),
+    begun("protocol", Value::Text),
+    whole("to", Value::Selector),
+];
+
+const RULES: &[Key] = &[
+    begun("preference", Value::Number("preference value is invalid\n")),
+    begun("order", Value::Number("preference value is invalid\n")),
+    begun("priority", Value::Number("preference value is invalid\n")),
+    whole("not", Value::None),
+    whole("from", Value::NotBuilt),
+    whole("to", Value::Prefix),
+    whole("tos", Value::NotBuilt),
+    begun("dsfield", Value::NotBuilt),
+    whole("fwmark", Value::Text),
+    whole("dev", Value::Text).means("iif"),
+    whole("iif", Value::Text),
+    whole("oif", Value::Text),
+    whole("l3mdev", Value::NotBuilt),
+    whole("uidrange", Value::NotBuilt),
+    begun("tun_id", Value::NotBuilt),
+    begun(
+        "table",
+        Value::Named(NameFile::Tables, "table id value is invalid\n"),
+    ),
+    begun(
+        "lookup",
+        Value::Named(NameFile::Tables, "table id value is invalid\n"),
+    )
+    .means("table"),
+    begun("suppress_prefixlength", Value::NotBuilt),
+    begun("suppress_ifgroup", Value::NotBuilt),
+    begun("realms", Value::NotBuilt),
+    begun("protocol", Value::NotBuilt),
+    whole("ipproto", Value::NotBuilt),
+    whole("sport", Value::NotBuilt),
+    whole("dport", Value::NotBuilt),
+];
+
+const NEXTHOPS: &[Key] = &[
+    whole("dev", Value::LinkOr(NO_DEVICE)),
+    whole("groups", Value::None),
+    whole("master", Value::LinkOr(NO_DEVICE)),
+    begun("vrf", Value::Vrf("Invalid VRF")),
+    whole("id", Value::Number("invalid id value")),
+    begun("protocol", Value::NotBuilt),
+    whole("fdb", Value::None),
+];
+
+const FDB: &[Key] = &[
+    whole("brport", Value::BridgeLink).means("dev"),
+    whole("dev", Value::BridgeLink),
+    whole("br", Value::BridgeLink).means("master"),
+    whole("vlan", Value::Number("invalid VLAN ID\n")),
+    begun("state", Value::Text),
+    whole("dynamic", Value::NotBuilt),
+];
+
+fn keys(object: Object) -> &'static [Key] {
+    match object {
+        Object::Link | Object::Addr => LINKS,
+        Object::Route => ROUTES,
+        Object::Neigh => NEIGHBOURS,
+        Object::Rule => RULES,
+        Object::Nexthop => NEXTHOPS,
+        Object::Fdb => FDB,
+    }
+}
+
+/// Lists rows of an object.
+pub fn show(
+    session: &mut Session,
+    object: Object,
+    arguments: &[String],
+    out: &mut impl Write,
+) -> Result<(), Stop> {
+    if object == Object::Addr && session.options.family == Some(AF_PACKET) {
+        return Err(Stop::NotBuilt("-0 address".to_owned()));
+    }
+    if object == Object::Fdb && session.options.statistics > 0 {
+        return Err(Stop::NotBuilt("-statistics fdb".to_owned()));
+    }
+    let filter = filter(session, object, arguments)?;
+    if object == Object::Route {
+        check_table(session, &filter)?;
+    }
+    if session.options.details > 0 && matches!(object, Object::Link | Object::Addr) {
+        no_timers(session, &filter)?;
+    }
+    let is_one = object == Object::Nexthop && filter.id.is_some();
+    let question = Question {
+        object,
+        filter,
+        output: output(session)?,
+    };
+    let ask = Ask::Question(Box::new(question));
+    if is_one {
+        let mut row = Vec::new();
+        if answer(session, ask, &mut row)? == 0 {
+            return Err(Stop::Said {
+                status: REFUSED,
+                text: "RTNETLINK answers: No such file or directory".to_owned(),
+            });
+        }
+        out.write_all(&row)?;
+        return Ok(());
+    }
+    answer(session, ask, out).map(drop)
+}
+
+/// Of a bridge and its ports `ip -d` tells timers, which no row has.
+fn no_timers(session: &Session, filter: &Filter) -> Result<(), Stop> {
+    let links = linux::once::links(&session.namespace)?;
+    let is_asked = |link: &table::Link| match filter.dev.as_deref() {
+        Some(name) => *link.name == *name || link.alt_names.iter().any(|alt| **alt == *name),
+        None => true,
+    };
+    let has_timers = |link: &table::Link| {
+        [&link.kind, &link.slave_kind]
+            .into_iter()
+            .any(|kind| kind.as_deref() == Some("bridge"))
+    };
+    match links.iter().any(|link| is_asked(link) && has_timers(link)) {
+        true => Err(Stop::NotBuilt("-details of a bridge".to_owned())),
+        false => Ok(()),
+    }
+}
+
+/// Whether the table of routes that is asked for is there.
+pub fn check_table(session: &Session, filter: &Filter) -> Result<(), Stop> {
+    let name = match filter.table.as_deref() {
+        None | Some("all") => return Ok(()),
+        Some(name) => name,
+    };
+    let number = session.names.number(NameFile::Tables, name);
+    let family = match filter.family {
+        Some(6) => table::AF_INET6,
+        _ => table::AF_INET,
+    };
+    match number {
+        None | Some(0) => Ok(()),
+        Some(number) => super::flush::table_is_there(session, family, number),
+    }
+}
+
+/// Answers a question for [`show`] and its like.
+/// Gives the number of rows.
+pub fn answer(session: &Session, ask: Ask, out: &mut impl Write) -> Result<u64, Stop> {
+    // Which way a packet takes is the kernel's own decision, and short.
+    let direct = matches!(ask, Ask::RouteGet(_));
+    if session.options.pretty && session.options.json {
+        let mut compact = Vec::new();
+        let answered = ask::one_namespace(ask, &session.namespace, direct, &mut compact);
+        let rows = answered.map_err(no_route)?.rows;
+        super::pretty::write(&compact, out)?;
+        return Ok(rows);
+    }
+    if has_namespaces(&ask) {
+        let mut text = Vec::new();
+        let answered = ask::one_namespace(ask, &session.namespace, direct, &mut text)?;
+        session.name_namespaces(&text, out)?;
+        return Ok(answered.rows);
+    }
+    let answered = ask::one_namespace(ask, &session.namespace, direct, out);
+    Ok(answered.map_err(no_route)?.rows)
+}
+
+/// Whether an answer may name the numbers of other namespaces.
+fn has_namespaces(ask: &Ask) -> bool {
+    let Ask::Question(question) = ask else {
+        return false;
+    };
+    let is_text = question.output.format == Format::Text && !question.output.brief;
+    is_text && matches!(question.object, Object::Link | Object::Addr)
+}
+
+/// What `ip` says where there is no way to an address.
+fn no_route(error: anyhow::Error) -> Stop {
+    match error.downcast_ref::<BadQuestion>() {
+        Some(BadQuestion::NoRoute { why, .. }) => Stop::Said {
+            status: REFUSED,
+            text: format!("RTNETLINK answers: {why}"),
+        },
+        _ => error.into(),
+    }
+}
+
+/// How rows are to be written.
+pub fn output(session: &Session) -> Result<Output, Stop> {
+    let options = &session.options;
+    if options.human {
+        return Err(Stop::NotBuilt("-human-readable".to_owned()));
+    }
+    if options.statistics > 1 {
+        return Err(Stop::NotBuilt("-statistics twice".to_owned()));
+    }
+    if options.brief && options.json {
+        return Err(Stop::NotBuilt("-brief with -json".to_owned()));
+    }
+    Ok(Output {
+        format: match options.json {
+            true => Format::Json,
+            false => Format::Text,
+        },
+        details: options.details > 0,
+        statistics: options.statistics > 0,
+        oneline: options.oneline,
+        brief: options.brief,
+        numeric: options.numeric,
+        ..Output::default()
+    })
+}
+
+/// The conditions that the words of a listing are.
+pub fn filter(session: &mut Session, object: Object, arguments: &[String]) -> Result<Filter, Stop> {
+    let mut filter = Filter::default();
+    match session.options.family {
+        None => {}
+        Some(table::AF_INET) => filter.family = Some(4),
+        Some(table::AF_INET6) => filter.family = Some(6),
+        Some(AF_PACKET) if matches!(object, Object::Addr | Object::Link) => {}
+        Some(_) => return Err(Stop::NotBuilt("this family".to_owned())),
+    }
+    let arguments = match object {
+        Object::Route => selectors(arguments),
+        _ => arguments.to_vec(),
+    };
+    let told = grammar::read(keys(object), &arguments, session)?;
+    filter.one_hop = object == Object::Route;
+    for told in &told {
+        if told.said == "help" || object != Object::Addr && begins(told.said, "help") {
+            return Err(Stop::wrong(super::usage::of_object(
+                ask::name(object),
+                "show SELECTOR",
+            )));
+        }
+        condition(session, object, told, &mut filter)?;
+    }
+    Ok(filter)
+}
+
+/// `to root 10/8` and its like as one word each.
+fn selectors(arguments: &[String]) -> Vec<String> {
+    let mut out = Vec::with_capacity(arguments.len());
+    let mut rest = arguments.iter().peekable();
+    while let Some(word) = rest.next() {
+        if !begins(word, "to") || grammar::meant(ROUTES, word).is_some() {
+            out.push(word.clone());
+            continue;
+        }
+        let is_kind = |next: &&String| {
+            let next = next.as_str();
+            ["root", "match", "exact"]
+                .iter()
+                .any(|kind| begins(next, kind))
+        };
+        match rest.next_if(is_kind) {
+            Some(kind) => out.push(kind.clone()),
+            None => out.push("exact".to_owned()),
+        }
+    }
+    out
+}
+
+/// Sets a condition.
+fn condition(
+    session: &mut Session,
+    object: Object,
+    told: &Told<'_>,
+    filter: &mut Filter,
+) -> Result<(), Stop> {
+    check(session, object, told, filter)?;
+    if let Some(flag) = told.key.filter(|key| is_flag(object, key.means)) {
+        filter.flags.push(flag.means.to_owned());
+        return Ok(());
+    }
+    let words: Vec<_> = conditions::of_object(FILTERS, object).collect();
+    let (word, value) = match told.key {
+        Some(key) => {
+            let spoken = conditions::spoken(&words, key.means, None);
+            let word = spoken.map(|(word, _)| word);
+            (
+                word.ok_or_else(|| Stop::NotBuilt(told.said.to_owned()))?,
+                told.value,
+            )
+        }
+        None => {
+            let flag = conditions::unnamed(object);
+            let named = words.iter().find(|word| Some(word.flag) == flag);
+            (*named.ok_or_else(|| garbage(object, told.said))?, told.said)
+        }
+    };
+    // All of IPv6, where that is asked for.
+    let value = match (value, filter.family) {
+        ("default" | "any" | "all", Some(6)) if takes_prefix(object, word.flag) => "::/0",
+        (value, _) => value,
+    };
+    (word.set)(filter, value).map_err(|why| Stop::wrong(format!("Error: {why}")))
+}
+
+fn takes_prefix(object: Object, flag: &str) -> bool {
+    let flags = ["to", "exact", "covering"];
+    matches!(object, Object::Route | Object::Neigh | Object::Addr) && flags.contains(&flag)
+}
+
+/// What `ip` says of a word that it does not know.
+fn garbage(object: Object, word: &str) -> Stop {
+    match object {
+        Object::Rule => match grammar::prefix(word, Some(table::AF_INET)) {
+            Err(stop) => stop,
+            Ok(_) => Stop::NotBuilt(word.to_owned()),
+        },
+        Object::Nexthop => Stop::argument(word, ""),
+        _ => Stop::NotBuilt(word.to_owned()),
+    }
+}
+
+/// Whether a word is a flag of addresses, or one that they must not have.
+fn is_flag(object: Object, word: &str) -> bool {
+    let plain = word.strip_prefix('-').unwrap_or(word);
+    matches!(object, Object::Addr | Object::Link) && view::address_flag(plain)
+}
+
+/// Values that `ip` looks at before it asks, in its words.
+fn check(
+    session: &mut Session,
+    object: Object,
+    told: &Told<'_>,
+    filter: &Filter,
+) -> Result<(), Stop> {
+    let value = told.value;
+    match (object, told.key.map(|key| key.means)) {
+        (Object::Addr | Object::Link, None | Some("dev")) => {
+            if filter.dev.is_some() {
+                let first = filter.dev.as_deref().unwrap_or_default();
+                let _ = first;
+                return Err(Stop::garbage("dev", value));
+            }
+            session.index(value).map_err(|stop| match stop {
+                Stop::Said { .. } => Stop::failed(format!("Device \"{value}\" does not exist.")),
+                other => other,
+            })?;
+        }
+        (Object::Addr | Object::Link, Some("scope")) => {
+            let known = session.names.number(NameFile::Scopes, value);
+            if value != "all" && known.is_none() {
+                return Err(Stop::argument(value, "invalid \"scope\"\n"));
+            }
+        }
+        (Object::Route, None | Some("exact")) => {
+            grammar::prefix(value, session.family())?;
+        }
+        (Object::Neigh, None) => {
+            grammar::prefix(value, session.family())?;
+        }
+        (Object::Route, Some("table")) => {
+            let known = session.names.number(NameFile::Tables, value);
+            if value == "cache" {
+                return Err(Stop::NotBuilt("table cache".to_owned()));
+            }
+            if value != "all" && known.is_none() {
+                return Err(Stop::argument(value, "table id value is invalid\n"));
+            }
+        }
+        (Object::Route, Some("protocol")) => {
+            let known = session.names.number(NameFile::Protocols, value);
+            if value != "all" && known.is_none() {
+                return Err(Stop::argument(value, "invalid \"protocol\"\n"));
+            }
+        }
+        (Object::Route, Some("scope")) => {
+            let known = session.names.number(NameFile::Scopes, value);
+            if value != "all" && known.is_none() {
+                return Err(Stop::argument(value, "invalid \"scope\"\n"));
+            }
+        }
+        (Object::Route, Some("type")) if words::route_kind(value).is_none() => {
+            return Err(Stop::argument(value, "node type value is invalid\n"));
+        }
+        (Object::Neigh, Some("nud")) if view::states_of(value).is_none() => {
+            return Err(Stop::argument(value, "nud state is bad"));
+        }
+        (Object::Neigh | Object::Nexthop | Object::Rule, Some("protocol")) => {
+            let known = session.names.number(NameFile::Protocols, value);
+            if known.is_none() {
+                return Err(Stop::argument(value, "\"protocol\" value is invalid\n"));
+            }
+        }
+        _ => {}
+    }
+    Ok(())
+}
+
+const GET: &[Key] = &[
+    whole(
+        "tos",
+        Value::Named(NameFile::DsField, "TOS value is invalid\n"),
+    ),
+    begun(
+        "dsfield",
+        Value::Named(NameFile::DsField, "TOS value is invalid\n"),
+    )
+    .means("tos"),
+    begun("from", Value::Address),
+    begun("iif", Value::Link),
+    whole("mark", Value::Text),
+    begun("oif", Value::Link),
+    whole("dev", Value::Link).means("oif"),
+    begun("notify", Value::NotBuilt),
+    begun("connected", Value::NotBuilt),
+    begun("vrf", Value::Vrf("Invalid VRF\n")),
+    whole("uid", Value::Text),
+    begun("fibmatch", Value::NotBuilt),
+    whole("as", Value::NotBuilt),
+    begun("ipproto", Value::Text),
+    begun("sport", Value::Text),
+    begun("dport", Value::Text),
+    begun("to", Value::Selector),
+];
+
+/// `ip route get`.
+pub fn route_get(
+    session: &mut Session,
+    arguments: &[String],
+    out: &mut impl Write,
+) -> Result<(), Stop> {
+    let told = grammar::read(GET, arguments, session)?;
+    let mut to = None;
+    let mut packet = conditions::Packet::default();
+    let words: Vec<_> = conditions::of_object(conditions::GET, Object::Route).collect();
+    for told in &told {
+        let place = told.key.map_or("to", |key| key.means);
+        if place == "to" {
+            let prefix = grammar::prefix(told.value, session.family())?;
+            if prefix.prefix_len() != prefix.max_prefix_len() {
+                return Err(Stop::NotBuilt("route get of a prefix".to_owned()));
+            }
+            to = Some(prefix.addr());
+            continue;
+        }
+        let spoken = conditions::spoken(&words, place, None);
+        let (word, _) = spoken.ok_or_else(|| Stop::NotBuilt(told.said.to_owned()))?;
+        (word.set)(&mut packet, told.value).map_err(|why| Stop::argument(told.value, &why))?;
+    }
+    let to = to.ok_or_else(|| Stop::failed("need at least a destination address"))?;
+    let mut question = packet.question(to);
+    question.asker = rustix::process::getuid().as_raw();
+    question.uid = question.uid.or(Some(question.asker));
+    question.output = output(session)?;
+    answer(session, Ask::RouteGet(Box::new(question)), out).map(drop)
+}

@@ -1,0 +1,59 @@
+//! Samples of what stands beside the tables: which file takes which, and
+//! where readers find it. Called by the mirror's worker only.
+
+use netlink::decode::PortVlans;
+use table::{Host, IpInterface, Links, Machine, Sample, Sampled, Sockets};
+
+use super::sampling::Meanwhile;
+use super::{bridge_vlans, ip_interfaces, now_millis, sockets};
+use crate::error::Error;
+use crate::host::Observer;
+use crate::namespace::Namespace;
+
+/// A sample.
+pub(super) enum Taken {
+    Sockets(Sockets),
+    Machine(Box<Machine>),
+    IpInterfaces(Vec<(u32, IpInterface)>),
+    BridgeVlans(Vec<PortVlans>),
+}
+
+/// Whether a sample is one of these, and not of a table's rows.
+pub(super) fn is_of_host(what: Sampled) -> bool {
+    match what {
+        Sampled::Links | Sampled::Addresses | Sampled::Neighbours | Sampled::Fdb => false,
+        Sampled::Sockets | Sampled::Machine | Sampled::IpInterfaces | Sampled::BridgeVlans => true,
+    }
+}
+
+/// Takes a sample; `None` where it is one of a table's rows. `meanwhile` is
+/// called now and then, so that events do not pile up.
+pub(super) fn take(
+    what: Sampled,
+    namespace: &Namespace,
+    observer: &mut Observer,
+    meanwhile: &mut Meanwhile<'_>,
+) -> Result<Option<Taken>, Error> {
+    Ok(Some(match what {
+        Sampled::Sockets => Taken::Sockets(sockets::read(namespace, meanwhile)?),
+        Sampled::Machine => Taken::Machine(Box::new(observer.observe(now_millis()))),
+        Sampled::IpInterfaces => Taken::IpInterfaces(ip_interfaces::read(namespace, meanwhile)?),
+        Sampled::BridgeVlans => Taken::BridgeVlans(bridge_vlans::read(namespace, meanwhile)?),
+        Sampled::Links | Sampled::Addresses | Sampled::Neighbours | Sampled::Fdb => {
+            return Ok(None);
+        }
+    }))
+}
+
+impl Taken {
+    /// Puts it where readers see it.
+    pub(super) fn put(self, links: &Links, host: &mut Host) {
+        let now = now_millis();
+        match self {
+            Self::Sockets(sockets) => host.sockets = sockets.into(),
+            Self::Machine(machine) => host.machine = Some((*machine).into()),
+            Self::IpInterfaces(links) => host.ip_interfaces = Sample::new(now, links).into(),
+            Self::BridgeVlans(told) => bridge_vlans::put(&told, links, now, host),
+        }
+    }
+}

@@ -1,0 +1,300 @@
+//! The table of subscribers: a cache line each, found by address.
+
+use std::io;
+
+use memory::Reserved;
+use packet::protocol;
+
+use super::config::{Quotas, Rate};
+use super::event::QuotaKind;
+use crate::index::Index;
+use crate::key::{Hasher, Key};
+use crate::work::Work;
+
+/// The unit of time of rates: so many in a millisecond. 32 bits of them are
+/// eighteen hours.
+const UNITS: u64 = 64;
+/// Places looked at for each new subscriber, for one that is none any more.
+const CLEANED: usize = 2;
+/// The same with the table full.
+const CLEANED_WHEN_FULL: usize = 64;
+
+/// Which counters of a subscriber a protocol has.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Class {
+    Tcp,
+    Udp,
+    Other,
+}
+
+impl Class {
+    pub fn of(protocol: u8) -> Self {
+        match protocol {
+            protocol::TCP => Self::Tcp,
+            protocol::UDP => Self::Udp,
+            _ => Self::Other,
+        }
+    }
+}
+
+/// A subscriber or a free place.
+#[derive(Debug, Clone, Copy, Default)]
+#[repr(C, align(64))]
+pub struct Subscriber {
+    /// Its address, host order, without the bits behind the prefix.
+    pub address: u32,
+    /// Its newest block, one up; 0: none. For a free place the next one.
+    pub block: u32,
+    /// Its alias address's home, one up; 0: none yet.
+    pub home: u32,
+    /// Mappings by class.
+    pub ports: [u32; 3],
+    /// Flows by class.
+    pub sessions: [u32; 3],
+    /// Flows without an answer: TCP, UDP.
+    pub half_open: [u32; 2],
+    /// When the next mapping would come at an even pace: all, and by class.
+    paced: [u32; 4],
+    /// In which 64 s something was told of it last.
+    told: u16,
+    pub blocks: u8,
+    is_live: bool,
+}
+
+const _: () = assert!(size_of::<Subscriber>() == 64);
+
+impl Subscriber {
+    /// Whether it has nothing any more.
+    fn is_idle(&self) -> bool {
+        self.ports == [0; 3] && self.sessions == [0; 3] && self.blocks == 0
+    }
+
+    pub fn sum(counts: &[u32]) -> u32 {
+        counts.iter().sum()
+    }
+
+    /// Whether one more session fits; else which quota says no.
+    pub fn fits_session(&self, class: Class, quotas: &Quotas) -> Result<(), QuotaKind> {
+        let [all, own] = both(&self.sessions, class);
+        if all >= quotas.sessions.all || own >= of(&quotas.sessions.of, class) {
+            return Err(QuotaKind::Sessions);
+        }
+        if class == Class::Other {
+            return Ok(());
+        }
+        let [all, own] = both(&self.half_open, class);
+        if all >= quotas.half_open.all || own >= of(&quotas.half_open.of, class) {
+            return Err(QuotaKind::HalfOpen);
+        }
+        Ok(())
+    }
+
+    /// Whether one more mapping fits; else which quota says no.
+    pub fn fits_port(&self, class: Class, quotas: &Quotas, millis: u64) -> Result<(), QuotaKind> {
+        let [all, own] = both(&self.ports, class);
+        if all >= quotas.ports.all || own >= of(&quotas.ports.of, class) {
+            return Err(QuotaKind::Ports);
+        }
+        let rate = &quotas.new_mappings;
+        for at in [0, 1 + class as usize] {
+            if self.ahead(at, rate, millis) > allowance(rate, at) {
+                return Err(QuotaKind::NewMappings);
+            }
+        }
+        Ok(())
+    }
+
+    /// A mapping came: it counts against the rates.
+    pub fn pace(&mut self, class: Class, rate: &Rate, millis: u64) {
+        for at in [0, 1 + class as usize] {
+            let per_sec = rate.of.get(at).copied().unwrap_or(0);
+            if per_sec == 0 {
+                continue;
+            }
+            let now = (millis * UNITS) as u32;
+            let next = now.wrapping_add(self.ahead(at, rate, millis));
+            if let Some(paced) = self.paced.get_mut(at) {
+                *paced = next.wrapping_add(interval(per_sec));
+            }
+        }
+    }
+
+    /// How far ahead of the even pace it is, in units of time.
+    fn ahead(&self, at: usize, rate: &Rate, millis: u64) -> u32 {
+        let paced = self.paced.get(at).copied().unwrap_or(0);
+        let ahead = paced.wrapping_sub((millis * UNITS) as u32);
+        // Further than it can be: it is from long ago.
+        let most = allowance(rate, at).saturating_add(interval(1));
+        if ahead <= most { ahead } else { 0 }
+    }
+
+    /// Whether something may be told of it; it is then told.
+    pub fn tell(&mut self, millis: u64) -> bool {
+        // 0 is never.
+        let period = (millis >> 16) as u16 | 1 << 15;
+        std::mem::replace(&mut self.told, period) != period
+    }
+}
+
+/// Units of time between two at an even pace.
+fn interval(per_sec: u32) -> u32 {
+    (1_000 * UNITS as u32) / per_sec.max(1)
+}
+
+/// How far ahead of the even pace one may be when another comes.
+fn allowance(rate: &Rate, at: usize) -> u32 {
+    let per_sec = rate.of.get(at).copied().unwrap_or(0);
+    if per_sec == 0 {
+        return u32::MAX;
+    }
+    let burst = if rate.burst == 0 { per_sec } else { rate.burst };
+    (burst - 1).saturating_mul(interval(per_sec))
+}
+
+fn both(counts: &[u32], class: Class) -> [u32; 2] {
+    [Subscriber::sum(counts), of(counts, class)]
+}
+
+fn of(counts: &[u32], class: Class) -> u32 {
+    counts.get(class as usize).copied().unwrap_or(0)
+}
+
+/// All subscribers of an engine.
+#[derive(Debug)]
+pub struct Subscribers {
+    entries: Reserved<Subscriber>,
+    index: Index,
+    hasher: Hasher,
+    /// Bits of an address that tell a subscriber.
+    mask: u32,
+    /// The first free place, one up; 0: none.
+    free: u32,
+    live: usize,
+    /// Where it is looked next for one that is none any more.
+    hand: usize,
+}
+
+impl Subscribers {
+    pub fn new(most: usize, bits: u8, seed: u64) -> io::Result<Self> {
+        Ok(Self {
+            entries: Reserved::new(most)?,
+            index: Index::new(0, most)?,
+            hasher: Hasher::new(seed),
+            mask: u32::MAX.checked_shl(32 - u32::from(bits)).unwrap_or(0),
+            free: 0,
+            live: 0,
+            hand: 0,
+        })
+    }
+
+    pub fn len(&self) -> usize {
+        self.live
+    }
+
+    pub fn places(&self) -> usize {
+        self.entries.len()
+    }
+
+    pub fn memory_bytes(&self) -> usize {
+        self.entries.memory_bytes() + self.index.memory_bytes()
+    }
+
+    pub fn get(&self, name: u32) -> Option<&Subscriber> {
+        let entry = self.entries.get(name as usize)?;
+        entry.is_live.then_some(entry)
+    }
+
+    pub fn get_mut(&mut self, name: u32) -> Option<&mut Subscriber> {
+        let entry = self.entries.get_mut(name as usize)?;
+        entry.is_live.then_some(entry)
+    }
+
+    fn hash(&self, address: u32) -> u64 {
+        self.hasher.hash(Key::new(address, 0, [0; 2], 0))
+    }
+
+    /// The subscriber of an inside address (host order).
+    pub fn find(&self, inside: u32) -> Option<u32> {
+        let address = inside & self.mask;
+        self.index.find(self.hash(address), |name| {
+            self.get(name).is_some_and(|entry| entry.address == address)
+        })
+    }
+
+    /// Asks for the line that [`Subscribers::find`] looks into.
+    pub fn prefetch(&self, inside: u32) {
+        self.index.prefetch(self.hash(inside & self.mask));
+    }
+
+    /// The same; it is entered if it is none yet. `None`: there is no room.
+    /// Others that have nothing any more may go.
+    pub fn enter(&mut self, inside: u32, gone: &mut dyn FnMut(&Subscriber)) -> Option<u32> {
+        if let Some(name) = self.find(inside) {
+            return Some(name);
+        }
+        let is_full = self.live >= self.entries.max();
+        self.clean(if is_full { CLEANED_WHEN_FULL } else { CLEANED }, gone);
+        let entry = Subscriber {
+            address: inside & self.mask,
+            is_live: true,
+            ..Subscriber::default()
+        };
+        let name = match self.free.checked_sub(1) {
+            None => {
+                let name = self.entries.len() as u32;
+                self.entries.push(entry).then_some(name)?
+            }
+            Some(name) => {
+                let place = self.entries.get_mut(name as usize)?;
+                self.free = place.block;
+                *place = entry;
+                name
+            }
+        };
+        let (hasher, entries) = (self.hasher, &self.entries);
+        let hash = |address| hasher.hash(Key::new(address, 0, [0; 2], 0));
+        let hash_of = |name: u32| hash(entries.get(name as usize).map_or(0, |entry| entry.address));
+        let line_of = |name: u32| entries.prefetch(name as usize);
+        let mut work = Work::default();
+        if !self
+            .index
+            .insert(hash(entry.address), name, (hash_of, line_of), &mut work)
+        {
+            self.free_place(name);
+            return None;
+        }
+        self.live += 1;
+        Some(name)
+    }
+
+    fn free_place(&mut self, name: u32) {
+        let block = self.free;
+        if let Some(place) = self.entries.get_mut(name as usize) {
+            *place = Subscriber {
+                block,
+                ..Subscriber::default()
+            };
+            self.free = name + 1;
+        }
+    }
+
+    /// Looks at the next places: who has nothing any more is none. `gone` is
+    /// told of each; it still has a block that can be reckoned, if any.
+    pub fn clean(&mut self, places: usize, gone: &mut dyn FnMut(&Subscriber)) {
+        for _ in 0..places.min(self.entries.len()) {
+            if self.hand >= self.entries.len() {
+                self.hand = 0;
+            }
+            let name = self.hand as u32;
+            self.hand += 1;
+            let Some(entry) = self.get(name).copied().filter(Subscriber::is_idle) else {
+                continue;
+            };
+            gone(&entry);
+            self.index
+                .remove(self.hash(entry.address), name, &mut Work::default());
+            self.free_place(name);
+            self.live -= 1;
+        }
+    }
+}

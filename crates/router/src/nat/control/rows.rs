@@ -1,0 +1,124 @@
+//! Rows as JSON objects, those that a filter means.
+
+use std::net::IpAddr;
+
+use nat::{BlockView, FlowView, MappingView, PoolView, SubscriberView};
+use serde_json::{Value, json};
+
+use super::pieces::Rows;
+use super::request::{Filter, state};
+
+/// The rows that are meant, each with its inside address.
+pub fn meant(rows: &Rows, filter: &Filter) -> Vec<(Option<IpAddr>, Value)> {
+    match rows {
+        Rows::None | Rows::Ended(_) | Rows::Reloaded(_) => Vec::new(),
+        Rows::Flows(flows) => {
+            let meant = flows.iter().filter(|flow| filter.fits_flow(flow));
+            meant.map(|row| (Some(row.inside), flow(row))).collect()
+        }
+        Rows::Mappings(mappings) => {
+            let meant = mappings.iter().filter(|row| filter.fits_mapping(row));
+            meant.map(|row| (Some(row.inside), mapping(row))).collect()
+        }
+        Rows::Subscribers(subscribers) => {
+            let meant = subscribers.iter().filter(|row| {
+                let of = row.subscriber;
+                filter.fits_range(of.first, of.last, row.alias)
+            });
+            let inside = |row: &SubscriberView| Some(row.subscriber.first.into());
+            meant.map(|row| (inside(row), subscriber(row))).collect()
+        }
+        Rows::Blocks(blocks) => {
+            let meant = blocks.iter().filter(|row| {
+                let of = row.subscriber;
+                let port = filter.port.is_none_or(|port| {
+                    let of_row = |(first, last): (u16, u16)| (first..=last).contains(&port);
+                    row.ports.is_some_and(of_row)
+                });
+                port && filter.fits_range(of.first, of.last, Some(row.alias))
+            });
+            let inside = |row: &BlockView| Some(row.subscriber.first.into());
+            meant.map(|row| (inside(row), block(row))).collect()
+        }
+        Rows::Pools(pools) => {
+            let fits = |row: &&PoolView| match (filter.alias, row.alias) {
+                (Some(prefix), IpAddr::V4(alias)) => prefix.contains(&alias),
+                (Some(_), IpAddr::V6(_)) => false,
+                (None, _) => true,
+            };
+            pools
+                .iter()
+                .filter(fits)
+                .map(|row| (None, pool(row)))
+                .collect()
+        }
+        Rows::Helpers(helpers) => {
+            let row = |(name, is_on): &(&str, bool)| (None, json!({"helper": name, "on": is_on}));
+            helpers.iter().map(row).collect()
+        }
+    }
+}
+
+fn flow(row: &FlowView) -> Value {
+    json!({
+        "protocol": row.protocol,
+        "state": state(row.state),
+        "inside": row.inside,
+        "inside_port": row.inside_port,
+        "alias": row.alias,
+        "alias_port": row.alias_port,
+        "remote": row.remote,
+        "remote_port": row.remote_port,
+        "idle_millis": row.idle_millis,
+        "expires_millis": row.expires_millis,
+    })
+}
+
+fn mapping(row: &MappingView) -> Value {
+    json!({
+        "protocol": row.protocol,
+        "inside": row.inside,
+        "inside_port": row.inside_port,
+        "alias": row.alias,
+        "alias_port": row.alias_port,
+        "remote": row.remote,
+        "flows": row.flows,
+        "expires_millis": row.expires_millis,
+    })
+}
+
+fn subscriber(row: &SubscriberView) -> Value {
+    let classes = |[tcp, udp, other]: [u32; 3]| json!({"tcp": tcp, "udp": udp, "other": other});
+    let [tcp, udp] = row.half_open;
+    json!({
+        "subscriber": row.subscriber.to_string(),
+        "alias": row.alias,
+        "ports": classes(row.ports),
+        "sessions": classes(row.sessions),
+        "half_open": {"tcp": tcp, "udp": udp},
+        "blocks": row.blocks,
+    })
+}
+
+/// A block.
+pub fn block(row: &BlockView) -> Value {
+    json!({
+        "subscriber": row.subscriber.to_string(),
+        "alias": row.alias,
+        "first_port": row.ports.map(|ports| ports.0),
+        "last_port": row.ports.map(|ports| ports.1),
+        "deterministic": row.is_deterministic,
+        "used": row.used,
+        "held_millis": row.held_millis,
+        "idle_millis": row.idle_millis,
+    })
+}
+
+fn pool(row: &PoolView) -> Value {
+    json!({
+        "alias": row.alias,
+        "open": row.is_open,
+        "blocks": row.blocks,
+        "free_blocks": row.free_blocks,
+    })
+}

@@ -1,0 +1,209 @@
+//! Where in a file the records of an alias address, or of an inside one, are:
+//! the numbers of all records in two orders, found by halving.
+//!
+//! A file without an index (the one that is written) is read whole and put in
+//! order when it is asked.
+
+use std::cell::RefCell;
+use std::cmp::Ordering;
+use std::fs::File;
+use std::io;
+use std::os::unix::fs::FileExt;
+use std::path::Path;
+
+use super::bytes::{self, RECORD_BYTES};
+use super::{BEGINS, index_of};
+use crate::nat::log::record::{Record, What};
+
+/// What an index begins with.
+const INDEX_BEGINS: [u8; 8] = *b"FPNATX01";
+/// Records of a file that are read again for the next question's halving.
+const KEPT: usize = 256;
+
+/// In which order.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum By {
+    /// Kind, alias address, first port, time.
+    Alias,
+    /// Kind, inside address, time.
+    Inside,
+}
+
+/// What comes first of all: marks, blocks, sessions.
+pub fn kind(record: &Record) -> u8 {
+    match record.what {
+        What::Started | What::Stopped => 0,
+        _ if record.is_session() => 2,
+        _ => 1,
+    }
+}
+
+/// What a record is put in order by.
+pub type Key = (u8, u32, u16, u64);
+
+pub fn key(record: &Record, by: By) -> Key {
+    let (address, port) = match by {
+        By::Alias => (record.alias, record.ports.0),
+        By::Inside => (record.inside, 0),
+    };
+    (kind(record), address.to_bits(), port, record.at_millis)
+}
+
+/// A file that can be asked.
+pub struct Indexed {
+    file: File,
+    count: u32,
+    orders: Orders,
+    kept: RefCell<Vec<(u32, Record)>>,
+    /// Most ports of a block in it, less one.
+    pub widest: u16,
+}
+
+enum Orders {
+    File(File),
+    Memory([Vec<u32>; 2]),
+}
+
+impl Indexed {
+    /// Opens a file and its index, or reads it whole. Damage is an error.
+    pub fn open(path: &Path) -> io::Result<Self> {
+        let file = File::open(path)?;
+        let index = File::open(index_of(path));
+        if let Ok(index) = index
+            && let Some((count, widest)) = header(&index, &file)?
+        {
+            return Ok(Self {
+                file,
+                count,
+                orders: Orders::File(index),
+                kept: RefCell::default(),
+                widest,
+            });
+        }
+        let records = read_all(path)?;
+        let (orders, widest) = orders(&records);
+        Ok(Self {
+            file,
+            count: records.len() as u32,
+            orders: Orders::Memory(orders),
+            kept: RefCell::default(),
+            widest,
+        })
+    }
+
+    /// A record by its number.
+    fn record(&self, number: u32) -> io::Result<Record> {
+        let mut kept = self.kept.borrow_mut();
+        if let Some((_, record)) = kept.iter().find(|(known, _)| *known == number) {
+            return Ok(*record);
+        }
+        let mut buffer = [0; RECORD_BYTES];
+        let at = BEGINS.len() as u64 + u64::from(number) * RECORD_BYTES as u64;
+        self.file.read_exact_at(&mut buffer, at)?;
+        let record = bytes::read(&buffer).ok_or_else(|| damaged("a record"))?;
+        if kept.len() >= KEPT {
+            kept.clear();
+        }
+        kept.push((number, record));
+        Ok(record)
+    }
+
+    /// The record at a place of an order.
+    pub fn at(&self, by: By, place: u32) -> io::Result<Record> {
+        let order = by as usize;
+        let number = match &self.orders {
+            Orders::Memory(orders) => {
+                let number = orders.get(order).and_then(|of| of.get(place as usize));
+                number.copied().ok_or_else(|| damaged("a place"))?
+            }
+            Orders::File(index) => {
+                let mut word = [0; 4];
+                let before = order as u64 * u64::from(self.count) + u64::from(place);
+                index.read_exact_at(&mut word, HEADER_BYTES + 4 * before)?;
+                u32::from_le_bytes(word)
+            }
+        };
+        self.record(number)
+    }
+
+    /// How many records of an order are below a key, or not above it.
+    pub fn below(&self, by: By, wanted: Key, or_equal: bool) -> io::Result<u32> {
+        let (mut low, mut high) = (0, self.count);
+        while low < high {
+            let middle = low + (high - low) / 2;
+            let is_below = match key(&self.at(by, middle)?, by).cmp(&wanted) {
+                Ordering::Less => true,
+                Ordering::Equal => or_equal,
+                Ordering::Greater => false,
+            };
+            if is_below {
+                low = middle + 1;
+            } else {
+                high = middle;
+            }
+        }
+        Ok(low)
+    }
+}
+
+/// Of an index: what it begins with, how many records, the widest block.
+const HEADER_BYTES: u64 = 16;
+
+fn header(index: &File, file: &File) -> io::Result<Option<(u32, u16)>> {
+    let mut header = [0; HEADER_BYTES as usize];
+    if index.read_exact_at(&mut header, 0).is_err() {
+        return Ok(None);
+    }
+    let [rest @ .., c0, c1, c2, c3, w0, w1, _, _] = header;
+    let count = u32::from_le_bytes([c0, c1, c2, c3]);
+    let records = (file.metadata()?.len() - BEGINS.len() as u64) / RECORD_BYTES as u64;
+    let whole = index.metadata()?.len() == HEADER_BYTES + 8 * u64::from(count);
+    // One that does not fit is as none.
+    let fits = rest == INDEX_BEGINS && whole && records == u64::from(count);
+    Ok(fits.then_some((count, u16::from_le_bytes([w0, w1]))))
+}
+
+/// Both orders of some records, and the widest block.
+fn orders(records: &[Record]) -> ([Vec<u32>; 2], u16) {
+    let order = |by| {
+        let mut order: Vec<u32> = (0..records.len() as u32).collect();
+        // What happened at the same time stays in its order.
+        order.sort_by_key(|number| records.get(*number as usize).map(|record| key(record, by)));
+        order
+    };
+    let width = |record: &Record| record.ports.1.saturating_sub(record.ports.0);
+    let widest = records.iter().map(width).max().unwrap_or(0);
+    ([order(By::Alias), order(By::Inside)], widest)
+}
+
+/// Writes the index of a file that is complete.
+pub fn write(path: &Path) -> io::Result<()> {
+    let records = read_all(path)?;
+    let (orders, widest) = orders(&records);
+    let mut out = Vec::with_capacity(16 + 8 * records.len());
+    out.extend(INDEX_BEGINS);
+    out.extend((records.len() as u32).to_le_bytes());
+    out.extend(widest.to_le_bytes());
+    out.extend([0; 2]);
+    for number in orders.iter().flatten() {
+        out.extend(number.to_le_bytes());
+    }
+    let target = index_of(path);
+    let beside = target.with_extension("index-new");
+    std::fs::write(&beside, out)?;
+    std::fs::rename(beside, target)
+}
+
+/// All whole records of a file; what stands behind them is left out.
+pub fn read_all(path: &Path) -> io::Result<Vec<Record>> {
+    let whole = std::fs::read(path)?;
+    let Some(rest) = whole.strip_prefix(&BEGINS) else {
+        return Err(damaged("its beginning"));
+    };
+    let (chunks, _) = rest.as_chunks::<RECORD_BYTES>();
+    Ok(chunks.iter().map_while(bytes::read).collect())
+}
+
+fn damaged(what: &str) -> io::Error {
+    io::Error::new(io::ErrorKind::InvalidData, format!("{what} is damaged"))
+}

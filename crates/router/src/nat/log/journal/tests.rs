@@ -1,0 +1,180 @@
+use std::collections::HashMap;
+use std::net::Ipv4Addr;
+
+use lab::Random;
+
+use super::super::place::Writer;
+use super::super::record::{Record, What};
+use super::*;
+
+const ALIASES: u32 = 3;
+
+fn alias(number: u32) -> Ipv4Addr {
+    Ipv4Addr::from_bits(0xc000_0201 + number)
+}
+
+fn small() -> Limits {
+    Limits {
+        file_bytes: 1_000,
+        files: 10_000,
+    }
+}
+
+fn write(journal: &mut Journal, record: Record) {
+    assert!(Writer::write(journal, &[record]).is_ok());
+}
+
+/// Blocks taken and given back at random, and starts among them.
+fn history(journal: &mut Journal, steps: u32, seed: u64) -> Vec<Record> {
+    let mut random = Random::new(seed);
+    let mut owners: HashMap<(u32, u16), u32> = HashMap::new();
+    let mut all = Vec::new();
+    let mut at_millis = 1_700_000_000_000;
+    for step in 0..steps {
+        at_millis += random.number() % 5_000;
+        let of = |what, block: (u32, u16), owner: u32| Record {
+            inside: Ipv4Addr::from_bits(0x6440_0000 + owner * 4),
+            bits: 30,
+            alias: alias(block.0),
+            ports: (block.1, block.1 + 63),
+            ..Record::mark(at_millis, what)
+        };
+        let block = (
+            random.below(ALIASES as usize) as u32,
+            1_024 + 64 * random.below(20) as u16,
+        );
+        let record = match (random.below(200), owners.get(&block).copied()) {
+            (draw, _) if draw == 0 || step == 0 => {
+                owners.clear();
+                Record::mark(at_millis, What::Started)
+            }
+            (_, None) => {
+                let owner = random.below(30) as u32;
+                owners.insert(block, owner);
+                of(What::Taken, block, owner)
+            }
+            (0..40, Some(owner)) => of(What::Held, block, owner),
+            (_, Some(owner)) => {
+                owners.remove(&block);
+                of(What::GivenBack, block, owner)
+            }
+        };
+        write(journal, record);
+        all.push(record);
+    }
+    all
+}
+
+/// Who has what at a time, by going through everything.
+fn held(all: &[Record], at_millis: u64) -> Vec<Record> {
+    let mut held: Vec<Record> = Vec::new();
+    for record in all.iter().filter(|record| record.at_millis <= at_millis) {
+        match record.what {
+            What::Started => held.clear(),
+            _ => {
+                let block = (record.alias, record.ports);
+                held.retain(|other| (other.alias, other.ports) != block);
+                if record.begins() {
+                    held.push(*record);
+                }
+            }
+        }
+    }
+    held
+}
+
+fn sorted(mut records: Vec<Record>) -> Vec<String> {
+    records.sort_by_key(|record| (record.alias, record.ports));
+    let told = records.iter();
+    told.map(|record| format!("{} {} {:?}", record.inside, record.alias, record.ports))
+        .collect()
+}
+
+#[test]
+fn a_journal_answers_as_one_who_reads_all_of_it() {
+    for seed in 0..4 {
+        let directory = tempfile::TempDir::new().unwrap();
+        let mut journal = Journal::new(directory.path(), small()).unwrap();
+        let all = history(&mut journal, 1_500, seed);
+        let mut random = Random::new(seed + 100);
+        for _ in 0..250 {
+            let step = random.below(all.len());
+            let at_millis = all[step].at_millis + random.number() % 3;
+            let held = held(&all, at_millis);
+            let (number, port) = (
+                random.below(ALIASES as usize) as u32,
+                1_000 + random.below(1_400) as u16,
+            );
+            let of_port = |record: &&Record| {
+                record.alias == alias(number) && (record.ports.0..=record.ports.1).contains(&port)
+            };
+            let expected: Vec<Record> = held.iter().filter(of_port).copied().collect();
+            let asked = Asked::Port(alias(number), port);
+            let answer = ask(directory.path(), asked, at_millis).unwrap();
+            let found = answer.found;
+            assert_eq!(sorted(found), sorted(expected), "{number}:{port}");
+            let inside = Ipv4Addr::from_bits(0x6440_0000 + random.below(120) as u32);
+            let of_host = |record: &&Record| record.is_of(inside);
+            let expected: Vec<Record> = held.iter().filter(of_host).copied().collect();
+            let answer = ask(directory.path(), Asked::Inside(inside), at_millis).unwrap();
+            let found = answer.found;
+            assert_eq!(sorted(found), sorted(expected), "{inside}");
+        }
+    }
+}
+
+#[test]
+fn what_a_killed_process_left_is_taken_up() {
+    let directory = tempfile::TempDir::new().unwrap();
+    let mut journal = Journal::new(directory.path(), small()).unwrap();
+    let all = history(&mut journal, 20, 9);
+    // Killed: no index, and half a record at the end.
+    std::mem::forget(journal);
+    let (_, path) = files(directory.path()).unwrap().pop().unwrap();
+    let whole = std::fs::metadata(&path).unwrap().len();
+    let mut left = std::fs::read(&path).unwrap();
+    left.extend([7; 25]);
+    std::fs::write(&path, left).unwrap();
+    let at = all.last().unwrap().at_millis;
+    let ask_all = || {
+        let mut found = Vec::new();
+        for number in 0..ALIASES {
+            for block in 0..20 {
+                let asked = Asked::Port(alias(number), 1_024 + 64 * block);
+                let answer = ask(directory.path(), asked, at).unwrap();
+                found.extend(answer.found);
+            }
+        }
+        sorted(found)
+    };
+    assert_eq!(ask_all(), sorted(held(&all, at)));
+    let mut journal = Journal::new(directory.path(), small()).unwrap();
+    assert_eq!(std::fs::metadata(&path).unwrap().len(), whole);
+    assert!(index_of(&path).exists());
+    assert_eq!(ask_all(), sorted(held(&all, at)));
+    // A start: what was before holds no more.
+    write(&mut journal, Record::mark(at + 1, What::Started));
+    let asked = Asked::Port(alias(0), 1_024);
+    let answer = ask(directory.path(), asked, at + 2).unwrap();
+    assert!(answer.found.is_empty());
+    assert_eq!(answer.started_millis, Some(at + 1));
+}
+
+#[test]
+fn the_oldest_files_go_and_the_answer_says_since_when_it_knows() {
+    let directory = tempfile::TempDir::new().unwrap();
+    let limits = Limits {
+        files: 3,
+        ..small()
+    };
+    let mut journal = Journal::new(directory.path(), limits).unwrap();
+    let all = history(&mut journal, 500, 5);
+    let files = files(directory.path()).unwrap();
+    assert_eq!(files.len(), 3);
+    let indexes = std::fs::read_dir(directory.path()).unwrap();
+    assert_eq!(indexes.count(), 5, "one of the three is still written");
+    let asked = Asked::Port(alias(0), 1_024);
+    let answer = ask(directory.path(), asked, all[0].at_millis).unwrap();
+    assert_eq!(answer.from_millis, Some(files[0].0));
+    assert!(answer.found.is_empty());
+}

@@ -1,0 +1,177 @@
+//! Requests that wait for what subagents answer. Called by [`super`].
+
+use std::collections::BTreeMap;
+use std::net::IpAddr;
+use std::sync::Arc;
+
+use snmp::agentx::{Answer, Dispatch, Known, Master, Question};
+
+use super::super::socket::{Socket, Way};
+
+/// Requests that wait at most, and of one source.
+pub const MAX_REQUESTS: usize = 256;
+const MAX_OF_SOURCE: usize = 64;
+/// Bytes that subagents answered for all of them, beyond which no more are
+/// taken.
+const MAX_BYTES: usize = 64 << 20;
+/// Questions that one request may have to wait for one after the other.
+const MAX_ROUNDS: u32 = 64;
+/// Milliseconds after which a request is answered with what there is: who
+/// asked has long given up.
+const LONGEST_MILLIS: u64 = 15_000;
+
+/// A request that waits.
+#[derive(Debug)]
+pub struct Request {
+    /// It, as it came.
+    pub datagram: Box<[u8]>,
+    /// Whence, and to which of our addresses.
+    pub way: Way,
+    /// Where it came in, and its answer goes out.
+    pub socket: Arc<Socket>,
+    /// When it came, by the engine's clock.
+    pub arrived_millis: u64,
+}
+
+/// Who can answer requests anew.
+pub trait Answers: Send + Sync {
+    /// Answers a request from our objects and what is known of subagents',
+    /// and sends the answer, into `out` first; or gives what is to be asked
+    /// before. The last time it is answered whatever is missing.
+    fn answer(
+        &self,
+        request: &Request,
+        dispatch: &Dispatch,
+        known: &Known,
+        is_last: bool,
+        out: &mut [u8],
+    ) -> Vec<Question>;
+}
+
+/// A request and what is known for it.
+#[derive(Debug)]
+struct Pending {
+    request: Request,
+    known: Known,
+    /// Questions that are not answered.
+    open: usize,
+    since_millis: u64,
+}
+
+/// All that wait.
+#[derive(Debug, Default)]
+pub struct Requests {
+    pending: BTreeMap<u64, Pending>,
+    /// Whose each question is.
+    asked: BTreeMap<u64, (u64, Question)>,
+    last: u64,
+    refused: u64,
+}
+
+impl Requests {
+    /// How many wait.
+    pub fn len(&self) -> usize {
+        self.pending.len()
+    }
+
+    /// How many were dropped: too many waited.
+    pub fn refused(&self) -> u64 {
+        self.refused
+    }
+
+    /// Takes one in, and asks what is missing for it. One that waits
+    /// already was sent again.
+    pub fn put(
+        &mut self,
+        request: Request,
+        missing: Vec<Question>,
+        master: &mut Master,
+        now_millis: u64,
+    ) {
+        let source = |one: &Request| -> IpAddr { one.way.from.ip() };
+        let mut others = self.pending.values().map(|one| &one.request);
+        let again =
+            |one: &Request| one.way.from == request.way.from && one.datagram == request.datagram;
+        if others.any(again) {
+            return;
+        }
+        let others = self.pending.values().map(|one| &one.request);
+        let of_source = others.filter(|one| source(one) == source(&request)).count();
+        let bytes: usize = self.pending.values().map(|one| one.known.len_bytes()).sum();
+        if self.len() >= MAX_REQUESTS || of_source >= MAX_OF_SOURCE || bytes >= MAX_BYTES {
+            self.refused += 1;
+            return;
+        }
+        self.last += 1;
+        let id = self.last;
+        let pending = Pending {
+            request,
+            known: Known::default(),
+            open: 0,
+            since_millis: now_millis,
+        };
+        self.pending.insert(id, pending);
+        self.ask(id, missing, master, now_millis);
+    }
+
+    fn ask(&mut self, id: u64, missing: Vec<Question>, master: &mut Master, now_millis: u64) {
+        let Some(pending) = self.pending.get_mut(&id) else {
+            return;
+        };
+        pending.known.next_round();
+        pending.open = missing.len();
+        for question in missing {
+            self.last += 1;
+            self.asked.insert(self.last, (id, question.clone()));
+            master.ask(self.last, question, now_millis);
+        }
+    }
+
+    /// Takes the answer to a question; gives the request that waits for no
+    /// other.
+    pub fn answered(&mut self, token: u64, answer: Answer) -> Option<u64> {
+        let (id, question) = self.asked.remove(&token)?;
+        let pending = self.pending.get_mut(&id)?;
+        pending.known.add(&question, answer);
+        pending.open -= 1;
+        (pending.open == 0).then_some(id)
+    }
+
+    /// Requests that have waited for too long.
+    pub fn overdue(&self, now_millis: u64) -> Vec<u64> {
+        let is_due = |one: &Pending| now_millis.saturating_sub(one.since_millis) >= LONGEST_MILLIS;
+        let due = self.pending.iter().filter(|(_, one)| is_due(one));
+        due.map(|(id, _)| *id).collect()
+    }
+
+    /// When the first has waited for too long.
+    pub fn deadline(&self) -> Option<u64> {
+        let pending = self.pending.values();
+        pending.map(|one| one.since_millis + LONGEST_MILLIS).min()
+    }
+
+    /// Answers a request by [`Answers::answer`], or asks what is still
+    /// missing for it.
+    pub fn answer(
+        &mut self,
+        id: u64,
+        is_last: bool,
+        master: &mut Master,
+        now_millis: u64,
+        mut answer: impl FnMut(&Request, &Known, bool) -> Vec<Question>,
+    ) {
+        let Some(pending) = self.pending.get(&id) else {
+            return;
+        };
+        let is_last = is_last || pending.known.rounds() >= MAX_ROUNDS;
+        let missing = answer(&pending.request, &pending.known, is_last);
+        if missing.is_empty() {
+            self.pending.remove(&id);
+            if is_last {
+                self.asked.retain(|_, (of, _)| *of != id);
+            }
+            return;
+        }
+        self.ask(id, missing, master, now_millis);
+    }
+}

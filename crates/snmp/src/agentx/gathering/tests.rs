@@ -1,0 +1,292 @@
+use std::collections::BTreeMap;
+use std::ops::ControlFlow;
+
+use proptest::collection::{btree_map, vec};
+use proptest::prelude::*;
+
+use super::*;
+use crate::agentx::{Config, Event, Master, MasterConfig, Now, Registration, Session};
+use crate::mib::DefaultContext;
+use crate::oid::Oid;
+
+/// The obvious agent: a map.
+#[derive(Clone, Debug, Default)]
+struct Map(BTreeMap<Vec<u32>, u32>);
+
+impl Mib for Map {
+    fn get(&self, names: &[&[u32]], sink: &mut dyn FnMut(usize, Value<'_>)) {
+        for (at, name) in names.iter().enumerate() {
+            let value = self.0.get(*name);
+            let value = value.map_or(Value::NoSuchInstance, |v| Value::Gauge32(*v));
+            sink(at, value);
+        }
+    }
+
+    fn walk(&self, after: &[u32], sink: &mut WalkSink<'_>) {
+        let behind = (Bound::Excluded(after), Bound::Unbounded);
+        for (name, value) in self.0.range::<[u32], _>(behind) {
+            if sink(name, Value::Gauge32(*value)).is_break() {
+                return;
+            }
+        }
+    }
+}
+
+const NOW: Now = Now {
+    millis: 0,
+    up_time: 0,
+};
+
+/// A subagent of ours, as a real one, and what it has.
+struct Subagent {
+    session: Session,
+    connection: u32,
+    map: Map,
+    subtrees: Vec<Vec<u32>>,
+    priority: u8,
+}
+
+/// A master with subagents, and the agent's own objects.
+struct World {
+    own: Map,
+    own_subtrees: &'static [&'static [u32]],
+    master: Master,
+    subagents: Vec<Subagent>,
+}
+
+impl World {
+    fn new(own: Map, own_subtrees: &'static [&'static [u32]]) -> Self {
+        let config = MasterConfig {
+            timeout_millis: 1_000,
+            own: own_subtrees,
+        };
+        Self {
+            own,
+            own_subtrees,
+            master: Master::new(config),
+            subagents: Vec::new(),
+        }
+    }
+
+    fn attach(&mut self, map: Map, subtrees: Vec<Vec<u32>>, priority: u8) {
+        let registrations = subtrees.iter().map(|subtree| Registration {
+            context: Vec::new(),
+            subtree: Oid::new(subtree).unwrap(),
+        });
+        let mut session = Session::new(Config {
+            id: Oid::default(),
+            description: String::new(),
+            priority,
+            registrations: registrations.collect(),
+            patience_millis: 1_000,
+            ping_millis: 500,
+        });
+        session.connected(0);
+        let connection = self.master.connected();
+        self.subagents.push(Subagent {
+            session,
+            connection,
+            map,
+            subtrees,
+            priority,
+        });
+        self.carry();
+    }
+
+    /// Carries octets between all until nobody has any.
+    fn carry(&mut self) {
+        loop {
+            let mut is_quiet = true;
+            for one in &mut self.subagents {
+                let octets = one.session.to_write().to_vec();
+                one.session.written(octets.len());
+                self.master.received(one.connection, &octets, NOW).unwrap();
+                let answers = self.master.to_write(one.connection).to_vec();
+                self.master.written(one.connection, answers.len());
+                one.session.received(&answers, 0);
+                one.session.work(&DefaultContext(&one.map), 0).unwrap();
+                is_quiet &= octets.is_empty() && answers.is_empty();
+            }
+            if is_quiet {
+                return;
+            }
+        }
+    }
+
+    /// Who is to answer for a name, by looking at all: 0 is the agent.
+    fn owner(&self, name: &[u32]) -> usize {
+        let own = self.own_subtrees.iter().map(|own| (own.to_vec(), 100, 0));
+        let theirs = self.subagents.iter().zip(1..).flat_map(|(one, number)| {
+            let subtrees = one.subtrees.iter();
+            subtrees.map(move |subtree| (subtree.clone(), one.priority, number))
+        });
+        let all = own.chain(theirs);
+        let of_name = all.filter(|(subtree, ..)| name.starts_with(subtree));
+        let best = of_name.min_by_key(|(subtree, priority, number)| {
+            (std::cmp::Reverse(subtree.len()), *priority, *number)
+        });
+        best.map_or(0, |(.., number)| number)
+    }
+
+    /// All that is to be seen.
+    fn expected(&self) -> Vec<(Vec<u32>, u32)> {
+        let maps = std::iter::once(&self.own).chain(self.subagents.iter().map(|one| &one.map));
+        let mut all: Vec<(Vec<u32>, u32)> = maps
+            .zip(0..)
+            .flat_map(|(map, number)| {
+                let rows = map.0.iter();
+                rows.filter(move |(name, _)| self.owner(name) == number)
+                    .map(|(name, value)| (name.clone(), *value))
+            })
+            .collect();
+        all.sort();
+        all
+    }
+
+    /// What `task` gives of the gathered objects once it waits for nothing.
+    fn gathered<T>(&mut self, task: impl Fn(&dyn Mib) -> T) -> (T, u32) {
+        let mut known = Known::default();
+        let dispatch = self.master.dispatch();
+        loop {
+            let own = self.own.clone();
+            let own = DefaultContext(&own);
+            let gathering = Gathering::new(&own, &dispatch, &known, false);
+            let done = task(gathering.context(b"").unwrap());
+            let missing = gathering.into_missing();
+            if missing.is_empty() {
+                return (done, known.rounds());
+            }
+            known.next_round();
+            for (token, question) in missing.iter().enumerate() {
+                self.master.ask(token as u64, question.clone(), 0);
+            }
+            self.carry();
+            for event in self.master.events() {
+                if let Event::Answered { token, answer } = event {
+                    assert_ne!(answer, Answer::Failed);
+                    known.add(&missing[token as usize], answer);
+                }
+            }
+        }
+    }
+
+    fn walk(&mut self, after: &[u32], most: usize) -> (Vec<(Vec<u32>, u32)>, u32) {
+        self.gathered(|mib| {
+            let mut rows = Vec::new();
+            mib.expect(most);
+            mib.walk(after, &mut |name, value| {
+                let Value::Gauge32(value) = value else {
+                    panic!("{value:?}");
+                };
+                rows.push((name.to_vec(), value));
+                match rows.len() < most {
+                    true => ControlFlow::Continue(()),
+                    false => ControlFlow::Break(()),
+                }
+            });
+            rows
+        })
+    }
+}
+
+const OWN: &[&[u32]] = &[&[1, 1], &[1, 2, 2], &[3]];
+
+fn name() -> impl Strategy<Value = Vec<u32>> {
+    vec(1..=3_u32, 1..5)
+}
+
+fn map() -> impl Strategy<Value = Map> {
+    btree_map(name(), any::<u32>(), 0..40).prop_map(Map)
+}
+
+fn subagent() -> impl Strategy<Value = (Map, Vec<Vec<u32>>, u8)> {
+    let subtrees = vec(vec(1..=3_u32, 1..4), 0..5);
+    (map(), subtrees, 99..=101_u8)
+}
+
+proptest! {
+    #[test]
+    fn a_walk_is_that_of_all_tables_as_one(
+        own in map(),
+        subagents in vec(subagent(), 0..4),
+        after in vec(0..=4_u32, 0..5),
+        most in 1..50_usize,
+    ) {
+        let mut world = World::new(own, OWN);
+        for (map, mut subtrees, priority) in subagents {
+            subtrees.sort();
+            subtrees.dedup();
+            // One priority for each subtree is one's alone.
+            let taken = |subtree: &Vec<u32>| world.subagents.iter().any(|other| {
+                other.priority == priority && other.subtrees.contains(subtree)
+            });
+            subtrees.retain(|subtree| !taken(subtree));
+            world.attach(map, subtrees, priority);
+        }
+        if world.master.dispatch().is_empty() {
+            return Ok(());
+        }
+        let expected = world.expected();
+        let behind = expected.iter().filter(|(name, _)| *name > after);
+        let behind: Vec<_> = behind.take(most).cloned().collect();
+        let (walked, rounds) = world.walk(&after, most);
+        prop_assert_eq!(walked, behind);
+        prop_assert!(rounds <= 32, "{} rounds", rounds);
+        let (got, _) = world.gathered(|mib| {
+            let mut value = None;
+            mib.get(&[&after], &mut |_, found| {
+                value = match found {
+                    Value::Gauge32(number) => Some(number),
+                    _ => None,
+                };
+            });
+            value
+        });
+        let there = expected.iter().find(|(name, _)| *name == after);
+        prop_assert_eq!(got, there.map(|(_, value)| *value));
+    }
+}
+
+#[test]
+fn many_rows_come_in_few_questions() {
+    let rows = (0..2_000).map(|n| (vec![2, 1, n], n)).collect();
+    let mut world = World::new(Map::default(), OWN);
+    world.attach(Map(rows), vec![vec![2]], 127);
+    let (walked, rounds) = world.walk(&[], 1_800);
+    assert_eq!(walked.len(), 1_800);
+    assert!(rounds <= 10, "{rounds}");
+    // Who wants ten gets ten, asked for at once.
+    assert_eq!(world.walk(&[2, 1, 5], 10).1, 1);
+    let counters = world.master.sessions(0).next().unwrap().counters;
+    assert!(counters.rows <= 1_800 + 256 + 10, "{}", counters.rows);
+}
+
+#[test]
+fn what_cannot_be_told_is_said_so() {
+    let mut world = World::new(Map(BTreeMap::from([(vec![1, 1], 1)])), OWN);
+    world.attach(Map(BTreeMap::from([(vec![2, 1], 2)])), vec![vec![2]], 127);
+    let dispatch = world.master.dispatch();
+    let own = world.own.clone();
+    let own = DefaultContext(&own);
+    let mut known = Known::default();
+    let walk = |known: &Known, is_last| {
+        let gathering = Gathering::new(&own, &dispatch, known, is_last);
+        let mib = gathering.context(b"").unwrap();
+        let mut rows = 0;
+        mib.walk(&[], &mut |_, _| {
+            rows += 1;
+            ControlFlow::Continue(())
+        });
+        let is_short = mib.fell_short();
+        assert!(!mib.fell_short());
+        (rows, is_short, gathering.into_missing())
+    };
+    // What is missing is asked for, but for the last time.
+    let (rows, is_short, missing) = walk(&known, false);
+    assert_eq!((rows, is_short, missing.len()), (1, true, 1));
+    let (rows, is_short, none) = walk(&known, true);
+    assert_eq!((rows, is_short, none.len()), (1, true, 0));
+    known.add(&missing[0], Answer::Failed);
+    let (rows, is_short, none) = walk(&known, false);
+    assert_eq!((rows, is_short, none.len()), (1, true, 0));
+}
