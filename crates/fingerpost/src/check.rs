@@ -4,6 +4,7 @@
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
+use anyhow::Context;
 use clap::{Arg, ArgMatches, Command, ValueHint, value_parser};
 
 use crate::config;
@@ -33,6 +34,9 @@ pub fn run(path: Option<&Path>, out: &mut impl Write) -> anyhow::Result<()> {
     let config = config::load(Some(shown))?;
     if let Some(group) = &config.control.group {
         group::number(group)?;
+    }
+    if let Some(group) = &config.snmp.agentx_master_group {
+        serve::groups::number(group).context("snmp.agentx_master_group")?;
     }
     for warning in config::exposed(Some(shown), &config) {
         writeln!(out, "{}: warning: {warning}", shown.display())?;

@@ -187,11 +187,9 @@ impl Daemon {
         // the system's directory is that of a service of another user.
         self.directory = socket::directory(self.config.control.directory.as_deref())?;
         self.snmp = Some(snmp::Service::start(snmp, self.whole.snmp.clone())?);
-        self.http = Some(http::Service::start(
-            http,
-            words::load(),
-            self.server.budget(),
-        )?);
+        let http = http::Service::start(http, words::load(), self.server.budget())?;
+        http.show_snmp(self.whole.snmp.clone());
+        self.http = Some(http);
         self.record()?;
         for (spec, namespace) in opened {
             self.mirror(spec, namespace)?;

@@ -126,7 +126,7 @@ fn what_it_has_is_shown_ended_and_limited_anew_while_it_runs() {
         return;
     };
     let mut nat = trial.translation(&[]);
-    assert_confined(nat.process().id());
+    assert_confined(nat.process().id(), 0);
     trial.send(2, 5);
     trial.send(3, 30);
     // Twenty at a time, as the rules say.
@@ -294,26 +294,47 @@ fn nfcapd_reads_blocks_and_sessions_by_ipfix() {
     }
 }
 
-/// A certificate of its own for 127.0.0.1 and `localhost`.
+/// Somebody who signs, and a certificate for 127.0.0.1 that was signed.
 fn certificate(directory: &Path) {
-    let of = [
-        "req",
-        "-x509",
+    let key = [
         "-newkey",
         "ec",
         "-pkeyopt",
         "ec_paramgen_curve:P-256",
         "-nodes",
     ];
-    let to = ["-keyout", "key.pem", "-out", "cert.pem", "-days", "2"];
-    let name = [
+    let ca = [
+        "req", "-x509", "-keyout", "ca.key", "-out", "ca.pem", "-days", "2",
+    ];
+    run(
+        directory,
+        "openssl",
+        &[&ca[..], &key, &["-subj", "/CN=a test's authority"]].concat(),
+    );
+    let own = [
+        "req",
+        "-keyout",
+        "key.pem",
+        "-out",
+        "own.csr",
         "-subj",
         "/CN=localhost",
-        "-addext",
-        "subjectAltName=DNS:localhost,IP:127.0.0.1",
     ];
-    let ca = ["-addext", "basicConstraints=critical,CA:TRUE"];
-    run(directory, "openssl", &[&of[..], &to, &name, &ca].concat());
+    run(directory, "openssl", &[&own[..], &key].concat());
+    fs::write(directory.join("names"), "subjectAltName=IP:127.0.0.1\n").unwrap();
+    let signed = [
+        "x509", "-req", "-in", "own.csr", "-CA", "ca.pem", "-CAkey", "ca.key",
+    ];
+    let to = [
+        "-CAcreateserial",
+        "-days",
+        "2",
+        "-extfile",
+        "names",
+        "-out",
+        "cert.pem",
+    ];
+    run(directory, "openssl", &[&signed[..], &to].concat());
 }
 
 #[test]
@@ -325,7 +346,7 @@ fn rsyslog_reads_messages_over_tls_tcp_and_udp() {
     certificate(directory);
     let here = directory.display();
     let configuration = format!(
-        "global(workDirectory=\"{here}\" DefaultNetstreamDriverCAFile=\"{here}/cert.pem\"\n\
+        "global(workDirectory=\"{here}\" DefaultNetstreamDriverCAFile=\"{here}/ca.pem\"\n\
          DefaultNetstreamDriverCertFile=\"{here}/cert.pem\"\n\
          DefaultNetstreamDriverKeyFile=\"{here}/key.pem\")\n\
          module(load=\"imtcp\")\nmodule(load=\"imudp\")\n\
@@ -352,7 +373,7 @@ fn rsyslog_reads_messages_over_tls_tcp_and_udp() {
         all.then_some(())
     })
     .unwrap();
-    let ca = trial.path("cert.pem");
+    let ca = trial.path("ca.pem");
     let nat = trial.translation(&[
         "--log-syslog",
         "tls://127.0.0.1:6514",

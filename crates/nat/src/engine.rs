@@ -4,6 +4,7 @@
 mod batch;
 mod beside;
 mod blocks;
+mod counts;
 mod create;
 mod end;
 mod give;
@@ -21,6 +22,7 @@ mod shared;
 mod strangers;
 #[cfg(test)]
 mod tests;
+mod tracked;
 mod translate;
 
 use std::net::{IpAddr, Ipv4Addr};
@@ -29,9 +31,9 @@ use std::sync::Arc;
 
 pub use self::shared::{put_back, source_of};
 
-use self::blocks::Tracked;
 use self::end::Dying;
 use self::pending_segments::PendingSegments;
+use self::tracked::Tracked;
 use crate::blocks::BlockEvent;
 use crate::clock::{Clock, Ticks};
 use crate::event::{Event, Events};

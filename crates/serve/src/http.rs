@@ -234,6 +234,12 @@ impl Thread {
 }
 
 impl Service {
+    /// Has metrics tell how SNMP is, too.
+    pub fn show_snmp(&self, gauge: crate::snmp::Gauge) {
+        // Once, at the start.
+        let _ = self.shared.snmp.set(gauge);
+    }
+
     /// Starts to answer; there is nothing to answer from yet.
     /// What clients have not taken is counted in a budget.
     pub fn start(sockets: BoundSockets, names: Names, budget: Arc<Budget>) -> Result<Self> {

@@ -122,6 +122,12 @@ pub struct AgentxMasterStatus {
     pub cut: u64,
     /// Connections that were refused: there were too many.
     pub refused_connections: u64,
+    /// Questions that subagents were asked since the start.
+    pub questions: u64,
+    /// Those that were not answered in time.
+    pub timed_out: u64,
+    /// Rows that subagents answered.
+    pub rows: u64,
     /// Requests that wait for subagents.
     pub waiting: u64,
     /// Requests that were dropped because too many waited.

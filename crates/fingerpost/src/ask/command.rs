@@ -182,12 +182,9 @@ pub fn route_flaps() -> Command {
     let option = |id: &'static str, value: &'static str, help: &'static str| {
         Arg::new(id).long(id).value_name(value).help(help)
     };
-    let number = |id, value, usual: u32, most: u32, help| {
+    let number = |id, value, most: u32, help| {
         let range = clap::value_parser!(u32).range(1..=i64::from(most));
-        let usual = usual.to_string();
-        option(id, value, help)
-            .value_parser(range)
-            .default_value(usual)
+        option(id, value, help).value_parser(range)
     };
     let json = switch("json", Some('j'), "As JSON").help_heading("How");
     Command::new("flaps")
@@ -212,16 +209,14 @@ pub fn route_flaps() -> Command {
         .arg(number(
             "secs",
             "SECS",
-            SECS,
             u32::MAX,
-            "Over so many seconds",
+            "Over so many seconds; without: 3600",
         ))
         .arg(number(
             "limit",
             "NUMBER",
-            LIMIT,
             MAX_LIMIT,
-            "So many at most",
+            "So many at most; without: 100",
         ))
         .arg(
             option(

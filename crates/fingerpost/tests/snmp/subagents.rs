@@ -324,6 +324,18 @@ fn who_is_stopped_or_killed_in_a_walk_delays_nobody_else() {
     }
     assert_eq!(walked, announced(100));
     becomes(&world, "3 subagents, 3 sessions, 0 cut");
+    let metrics = world
+        .netns
+        .run("curl", &["-s", "http://127.0.0.1:9797/metrics"]);
+    let metrics = metrics.unwrap();
+    assert!(
+        metrics.contains("\nfingerpost_agentx_sessions 3\n"),
+        "{metrics}"
+    );
+    assert!(
+        !metrics.contains("questions_timed_out_total 0\n"),
+        "{metrics}"
+    );
     // Killed, it is gone with all that was its, and comes again.
     drop(bgpd);
     becomes(&world, "2 subagents, 2 sessions, 0 cut");

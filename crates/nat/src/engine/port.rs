@@ -4,7 +4,7 @@ use packet::protocol;
 
 use super::Nat;
 use super::address;
-use super::blocks::NO_BLOCK;
+use super::counts::NO_BLOCK;
 use super::create::Wish;
 use super::translate::Hint;
 use crate::flow::Ends;

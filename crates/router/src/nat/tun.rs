@@ -34,6 +34,10 @@ const IDLE: Timespec = Timespec {
     tv_nsec: 250_000_000,
 };
 const SWEPT_WHEN_IDLE: usize = 65_536;
+/// How often some are swept all the same, and how many: questions alone do
+/// not let time pass for the engine.
+const MAINTAINED_MILLIS: u64 = 250;
+const SWEPT_MEANWHILE: usize = 4_096;
 
 /// What is done when a signal asks for it.
 pub struct OnSignal<'a> {
@@ -122,6 +126,7 @@ fn shuttle(
     (signals, on_signal): (&mut Signals, &OnSignal<'_>),
     (asked, report): (&mut Asked<'_>, &mut Report),
 ) -> anyhow::Result<()> {
+    let mut maintained = now_millis();
     loop {
         asked.log.take(nat, now_millis());
         let jobs = asked.jobs.as_deref().map(Jobs::readable);
@@ -139,9 +144,15 @@ fn shuttle(
         if has_come(&mut signals.print) {
             (on_signal.print)(nat, report);
         }
+        let now = now_millis();
         if is_idle {
-            nat.maintain(now_millis(), SWEPT_WHEN_IDLE);
+            nat.maintain(now, SWEPT_WHEN_IDLE);
+            maintained = now;
             continue;
+        }
+        if now.saturating_sub(maintained) >= MAINTAINED_MILLIS {
+            nat.maintain(now, SWEPT_MEANWHILE);
+            maintained = now;
         }
         turn(nat, Direction::Out, inside, outside, moving, report)?;
         turn(nat, Direction::In, outside, inside, moving, report)?;

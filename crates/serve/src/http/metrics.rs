@@ -5,6 +5,7 @@
 //! label, a prefix or a neighbour never.
 
 mod families;
+mod subagents;
 
 use std::fmt::{Display, Write as _};
 use std::sync::Arc;
@@ -276,6 +277,10 @@ impl Scrape {
         for class in 2..=5 {
             let count = counts.of_class(class);
             let _ = writeln!(out, "{name}{{code=\"{class}xx\"}} {count}");
+        }
+        let snmp = shared.snmp.get().and_then(crate::snmp::Gauge::status);
+        if let Some(master) = snmp.and_then(|snmp| snmp.agentx_master) {
+            subagents::write(&master, out);
         }
         self.of_namespaces(out);
     }

@@ -2,7 +2,7 @@
 
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use http::StatusCode;
 use http::request::Parts;
@@ -70,6 +70,8 @@ pub struct Shared {
     names: Mutex<Arc<Names>>,
     namespaces: Mutex<Arc<[Namespace]>>,
     memory: Mutex<Memory>,
+    /// How SNMP is, where it is told.
+    pub snmp: OnceLock<crate::snmp::Gauge>,
 }
 
 /// Whose request it is.
@@ -141,6 +143,7 @@ impl Shared {
             names: Mutex::default(),
             namespaces: Mutex::new(Arc::new([])),
             memory: Mutex::default(),
+            snmp: OnceLock::new(),
         }
     }
 

@@ -508,8 +508,12 @@ impl Worker {
         let sessions = sessions
             .map(|session| self.session_status(&session))
             .collect();
+        let counters = self.master.counters();
         let mut status = lock(&self.shared.status);
         status.sessions = sessions;
+        status.questions = counters.asked;
+        status.timed_out = counters.timed_out;
+        status.rows = counters.rows;
         status.connections = self.connections.len() as u64;
         status.cut = self.cuts;
         status.refused_connections = self.refused_connections;

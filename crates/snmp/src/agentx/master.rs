@@ -214,6 +214,8 @@ pub struct Master {
     events: Vec<Event>,
     last_connection: u32,
     last_session: u32,
+    /// What sessions did that are over.
+    over: QuestionCounters,
 }
 
 impl Master {
@@ -231,6 +233,7 @@ impl Master {
             events: Vec::new(),
             last_connection: 0,
             last_session: 0,
+            over: QuestionCounters::default(),
         }
     }
 
@@ -439,6 +442,7 @@ impl Master {
         if self.capabilities.iter().any(|one| one.session == number) {
             Arc::make_mut(&mut self.capabilities).retain(|one| one.session != number);
         }
+        self.over.add(session.questions.counters());
         self.fail(session.questions.give_up());
     }
 
@@ -465,6 +469,15 @@ impl Master {
     /// context.
     pub fn capabilities(&self) -> Arc<Vec<Capability>> {
         Arc::clone(&self.capabilities)
+    }
+
+    /// What became of all questions, those to sessions that are over
+    /// included.
+    pub fn counters(&self) -> QuestionCounters {
+        let mut all = self.over;
+        let sessions = self.sessions.values();
+        sessions.for_each(|session| all.add(session.questions.counters()));
+        all
     }
 
     /// How all sessions are.

@@ -52,6 +52,8 @@ pub struct Ipfix {
     /// Data records so far (RFC 7011 §3.1).
     sequence: u32,
     templates_sent: Option<Instant>,
+    /// Whether the message that is made has them.
+    has_templates: bool,
     message: Vec<u8>,
 }
 
@@ -62,6 +64,7 @@ impl Ipfix {
             domain,
             sequence: 0,
             templates_sent: None,
+            has_templates: false,
             message: Vec::with_capacity(MESSAGE_BYTES),
         }
     }
@@ -74,11 +77,15 @@ impl Ipfix {
         put(&mut self.message, &seconds.to_be_bytes());
         put(&mut self.message, &self.sequence.to_be_bytes());
         put(&mut self.message, &self.domain.to_be_bytes());
-        let again = |at: Instant| at.elapsed() >= TEMPLATES_AGAIN;
-        if self.templates_sent.is_none_or(again) {
+        self.has_templates = self.wants_templates();
+        if self.has_templates {
             put_templates(&mut self.message);
-            self.templates_sent = Some(Instant::now());
         }
+    }
+
+    fn wants_templates(&self) -> bool {
+        let again = |at: Instant| at.elapsed() >= TEMPLATES_AGAIN;
+        self.templates_sent.is_none_or(again)
     }
 
     fn send(&mut self, records: u32) -> Result<(), String> {
@@ -88,7 +95,12 @@ impl Ipfix {
         }
         let sent = self.connection.send(&self.message);
         match sent {
-            Ok(()) => self.sequence = self.sequence.wrapping_add(records),
+            Ok(()) => {
+                self.sequence = self.sequence.wrapping_add(records);
+                if self.has_templates {
+                    self.templates_sent = Some(Instant::now());
+                }
+            }
             // Perhaps it did not get them.
             Err(_) => self.templates_sent = None,
         }
@@ -130,8 +142,7 @@ impl Writer for Ipfix {
 
     fn tick(&mut self) -> Result<(), String> {
         // Templates for who begins to listen, also while nothing happens.
-        let is_due = |at: Instant| at.elapsed() >= TEMPLATES_AGAIN;
-        if self.templates_sent.is_none_or(is_due) {
+        if self.wants_templates() {
             self.begin(super::wall_millis());
             return self.send(0);
         }
@@ -259,6 +270,8 @@ mod tests {
             record.ports = (number, number + 1);
             records.push(record);
         }
+        // Nothing goes to a collector about these, templates neither.
+        assert!(ipfix.write(&[Record::mark(1, What::Started)]).is_ok());
         assert!(ipfix.write(&records).is_ok());
         let told = records.iter().filter(|record| template(record).is_some());
         let expected = told.count();

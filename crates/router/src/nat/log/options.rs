@@ -27,10 +27,10 @@ pub struct Options {
     #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath, requires = "tun")]
     log_journal: Option<PathBuf>,
     /// Mebibytes of a file of the journal
-    #[arg(long, value_name = "MIB", default_value_t = 64, value_parser = clap::value_parser!(u64).range(1..=4096))]
+    #[arg(long, value_name = "MIB", default_value_t = 16, value_parser = clap::value_parser!(u64).range(1..=4096))]
     log_journal_size: u64,
     /// Files of the journal; the oldest goes when there are more
-    #[arg(long, value_name = "N", default_value_t = 256, value_parser = clap::value_parser!(u32).range(2..=65536))]
+    #[arg(long, value_name = "N", default_value_t = 1024, value_parser = clap::value_parser!(u32).range(2..=65536))]
     log_journal_files: u32,
     /// A collector of syslog messages (RFC 5424): udp://HOST:PORT,
     /// tcp://HOST:PORT or tls://HOST:PORT; may be given several times

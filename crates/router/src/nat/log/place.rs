@@ -122,7 +122,12 @@ impl Place {
         while !thread.is_finished() && Instant::now() < until {
             thread::sleep(Duration::from_millis(5));
         }
-        counts.told(&name)
+        let told = counts.told(&name);
+        // What it has still is written no more.
+        Told {
+            lost: told.handed.saturating_sub(told.written),
+            ..told
+        }
     }
 }
 

@@ -91,6 +91,16 @@ impl Connection {
     }
 }
 
+impl Drop for Connection {
+    fn drop(&mut self) {
+        if let Some(Open::Tls(stream)) = &mut self.open {
+            // So that the collector knows that nothing was cut off.
+            stream.conn.send_close_notify();
+            let _ = stream.flush();
+        }
+    }
+}
+
 fn tcp(to: &SocketAddr) -> std::io::Result<TcpStream> {
     let stream = TcpStream::connect_timeout(to, PATIENCE)?;
     stream.set_write_timeout(Some(PATIENCE))?;

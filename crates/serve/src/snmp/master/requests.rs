@@ -175,3 +175,136 @@ impl Requests {
         self.ask(id, missing, master, now_millis);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use snmp::agentx::{MasterConfig, What};
+
+    use super::*;
+
+    fn question(session: u32) -> Question {
+        Question {
+            session,
+            context: Vec::new(),
+            timeout_millis: 1_000,
+            what: What::Get([1, 3].into()),
+        }
+    }
+
+    /// A world of requests, without a subagent: each question fails.
+    struct Bench {
+        requests: Requests,
+        master: Master,
+        socket: Arc<Socket>,
+    }
+
+    impl Bench {
+        fn new() -> Self {
+            let address = "127.0.0.1:0".parse().unwrap();
+            Self {
+                requests: Requests::default(),
+                master: Master::new(MasterConfig {
+                    timeout_millis: 1_000,
+                    own: &[],
+                }),
+                socket: Arc::new(Socket::bind(address, Duration::from_secs(1)).unwrap()),
+            }
+        }
+
+        fn put(&mut self, datagram: &[u8], from: &str) {
+            let request = Request {
+                datagram: datagram.into(),
+                way: Way::of(from.parse().unwrap()),
+                socket: Arc::clone(&self.socket),
+                arrived_millis: 0,
+            };
+            let missing = vec![question(1), question(2)];
+            self.requests.put(request, missing, &mut self.master, 0);
+        }
+
+        /// Takes what became of questions; gives the requests that wait for
+        /// no other.
+        fn answered(&mut self) -> Vec<u64> {
+            let mut ready = Vec::new();
+            for event in self.master.events() {
+                if let snmp::agentx::Event::Answered { token, answer } = event {
+                    ready.extend(self.requests.answered(token, answer));
+                }
+            }
+            ready
+        }
+
+        /// Answers a request; `missing` are the questions that it still has.
+        fn answer(&mut self, id: u64, is_last: bool, missing: usize) -> bool {
+            let mut was_last = false;
+            self.requests
+                .answer(id, is_last, &mut self.master, 0, |_, _, is_last| {
+                    was_last = is_last;
+                    let missing = if is_last { 0 } else { missing };
+                    (0..missing).map(|_| question(1)).collect()
+                });
+            was_last
+        }
+    }
+
+    #[test]
+    fn a_request_goes_on_when_all_its_questions_have_an_end() {
+        let mut bench = Bench::new();
+        bench.put(b"one", "192.0.2.1:1");
+        let ready = bench.answered();
+        assert_eq!((ready.len(), bench.requests.len()), (1, 1));
+        assert!(!bench.answer(ready[0], false, 3));
+        let again = bench.answered();
+        assert_eq!(again, ready);
+        assert!(!bench.answer(ready[0], false, 0));
+        assert_eq!(bench.requests.len(), 0);
+        assert!(bench.requests.asked.is_empty() && bench.requests.deadline().is_none());
+    }
+
+    #[test]
+    fn one_that_never_has_enough_is_answered_in_the_end() {
+        let mut bench = Bench::new();
+        bench.put(b"one", "192.0.2.1:1");
+        let rounds = (0..).find(|_| {
+            let ready = bench.answered();
+            bench.answer(ready[0], false, 1)
+        });
+        assert_eq!(rounds, Some(MAX_ROUNDS as usize - 1));
+        assert_eq!(bench.requests.len(), 0);
+        // And so is one that has waited for too long; what comes later is
+        // nobody's.
+        bench.put(b"two", "192.0.2.1:1");
+        assert_eq!(bench.requests.deadline(), Some(LONGEST_MILLIS));
+        assert!(bench.requests.overdue(LONGEST_MILLIS - 1).is_empty());
+        let overdue = bench.requests.overdue(LONGEST_MILLIS);
+        assert!(bench.answer(overdue[0], true, 1));
+        assert!(bench.answered().is_empty() && bench.requests.asked.is_empty());
+    }
+
+    #[test]
+    fn places_are_shared_and_what_is_sent_again_takes_none() {
+        let mut bench = Bench::new();
+        for _ in 0..3 {
+            bench.put(b"again", "192.0.2.1:1");
+        }
+        assert_eq!((bench.requests.len(), bench.requests.refused()), (1, 0));
+        for number in 0..MAX_OF_SOURCE {
+            bench.put(&number.to_be_bytes(), "192.0.2.1:1");
+        }
+        assert_eq!(bench.requests.len(), MAX_OF_SOURCE);
+        assert_eq!(bench.requests.refused(), 1);
+        for host in 2..=9 {
+            for number in 0..MAX_OF_SOURCE {
+                bench.put(&number.to_be_bytes(), &format!("192.0.2.{host}:1"));
+            }
+        }
+        assert_eq!(bench.requests.len(), MAX_REQUESTS);
+        // One that is answered makes room for another.
+        let ready = bench.answered();
+        bench.answer(ready[0], false, 0);
+        bench.put(b"late", "192.0.2.77:1");
+        assert_eq!(bench.requests.len(), MAX_REQUESTS);
+    }
+}

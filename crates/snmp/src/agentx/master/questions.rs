@@ -76,6 +76,18 @@ pub struct Counters {
     pub rows: u64,
 }
 
+impl Counters {
+    /// Adds others.
+    pub(super) fn add(&mut self, others: Self) {
+        self.asked += others.asked;
+        self.answered += others.answered;
+        self.refused += others.refused;
+        self.timed_out += others.timed_out;
+        self.not_asked += others.not_asked;
+        self.rows += others.rows;
+    }
+}
+
 /// A question on its way.
 #[derive(Debug)]
 struct Asked {

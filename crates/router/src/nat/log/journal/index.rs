@@ -1,8 +1,8 @@
 //! Where in a file the records of an alias address, or of an inside one, are:
 //! the numbers of all records in two orders, found by halving.
 //!
-//! A file without an index (the one that is written) is read whole and put in
-//! order when it is asked.
+//! A file without an index (the one that is written) is read whole when it is
+//! asked, and what is asked for put in order.
 
 use std::cell::RefCell;
 use std::cmp::Ordering;
@@ -61,12 +61,14 @@ pub struct Indexed {
 
 enum Orders {
     File(File),
-    Memory([Vec<u32>; 2]),
+    /// With the records that they are of.
+    Memory([Vec<u32>; 2], Vec<Record>),
 }
 
 impl Indexed {
-    /// Opens a file and its index, or reads it whole. Damage is an error.
-    pub fn open(path: &Path) -> io::Result<Self> {
+    /// Opens a file and its index, or reads it whole for those records that
+    /// are wanted. Damage is an error.
+    pub fn open(path: &Path, is_wanted: &dyn Fn(&Record) -> bool) -> io::Result<Self> {
         let file = File::open(path)?;
         let index = File::open(index_of(path));
         if let Ok(index) = index
@@ -80,12 +82,13 @@ impl Indexed {
                 widest,
             });
         }
-        let records = read_all(path)?;
+        let mut records = read_all(path)?;
+        records.retain(is_wanted);
         let (orders, widest) = orders(&records);
         Ok(Self {
             file,
             count: records.len() as u32,
-            orders: Orders::Memory(orders),
+            orders: Orders::Memory(orders, records),
             kept: RefCell::default(),
             widest,
         })
@@ -111,19 +114,19 @@ impl Indexed {
     /// The record at a place of an order.
     pub fn at(&self, by: By, place: u32) -> io::Result<Record> {
         let order = by as usize;
-        let number = match &self.orders {
-            Orders::Memory(orders) => {
+        match &self.orders {
+            Orders::Memory(orders, records) => {
                 let number = orders.get(order).and_then(|of| of.get(place as usize));
-                number.copied().ok_or_else(|| damaged("a place"))?
+                let record = number.and_then(|number| records.get(*number as usize));
+                record.copied().ok_or_else(|| damaged("a place"))
             }
             Orders::File(index) => {
                 let mut word = [0; 4];
                 let before = order as u64 * u64::from(self.count) + u64::from(place);
                 index.read_exact_at(&mut word, HEADER_BYTES + 4 * before)?;
-                u32::from_le_bytes(word)
+                self.record(u32::from_le_bytes(word))
             }
-        };
-        self.record(number)
+        }
     }
 
     /// How many records of an order are below a key, or not above it.

@@ -5,8 +5,8 @@ use std::net::Ipv4Addr;
 use std::path::Path;
 
 use super::files;
-use super::index::{By, Indexed, Key};
-use crate::nat::log::record::Record;
+use super::index::{By, Indexed, Key, kind};
+use crate::nat::log::record::{Record, What};
 
 /// Sessions told of one port at most.
 const MOST_SESSIONS: usize = 1_000;
@@ -50,7 +50,11 @@ pub fn ask(directory: &Path, asked: Asked, at_millis: u64) -> io::Result<Answer>
         .rev()
         .filter(|(millis, _)| *millis <= at_millis)
     {
-        let file = Indexed::open(path).map_err(|error| {
+        let is_wanted = |record: &Record| match asked {
+            Asked::Port(alias, _) => record.alias == alias || kind(record) == 0,
+            Asked::Inside(inside) => record.is_of(inside) || kind(record) == 0,
+        };
+        let file = Indexed::open(path, &is_wanted).map_err(|error| {
             io::Error::new(error.kind(), format!("{}: {error}", path.display()))
         })?;
         let since = started(&file, at_millis)?;
@@ -67,6 +71,11 @@ pub fn ask(directory: &Path, asked: Asked, at_millis: u64) -> io::Result<Answer>
         if since.is_some() {
             // What was before a start holds no more.
             answer.started_millis = since;
+            break;
+        }
+        // Nor what was before the block was taken, or given back.
+        let tells = |record: &Record| matches!(record.what, What::Taken | What::GivenBack);
+        if matches!(asked, Asked::Port(..)) && known.iter().any(tells) {
             break;
         }
     }
@@ -111,7 +120,7 @@ fn by_port(file: &Indexed, alias: Ipv4Addr, port: u16, at: u64) -> io::Result<Ve
         let Some(record) = before(file, By::Alias, end)? else {
             break;
         };
-        if record.alias != alias || super::index::kind(&record) != 1 {
+        if record.alias != alias || kind(&record) != 1 {
             break;
         }
         let begins = record.ports.0;

@@ -1,0 +1,191 @@
+//! What counts for a subscriber: its flows, and the ports they have.
+//!
+//! What counts is marked where it is kept, so that it is given back by the
+//! same mark whatever changed meanwhile: a flow by [`flag::COUNTED`] and, for
+//! its own port, by its `permit`; a shared mapping by its `marks`.
+
+use packet::protocol;
+
+use super::Nat;
+use crate::State;
+use crate::blocks::{Class, Subscriber};
+use crate::flow::{Ends, Flow, flag};
+use crate::mapping::{Mapping, mark};
+
+/// The mark of a port that counts, and is of no block.
+pub(super) const NO_BLOCK: u32 = u32::MAX;
+
+impl Nat {
+    /// A port counts from now on, of a subscriber that is known by its inside
+    /// address (memory order). `shared`: a shared mapping has it.
+    pub(super) fn count_port(&mut self, ends: &Ends, mark: u32, shared: bool) {
+        let millis = self.clock.run_millis();
+        let rate = self.config.subscribers.quotas.new_mappings;
+        let Some(tracked) = self.tracked.as_mut().filter(|_| mark != 0) else {
+            return;
+        };
+        let class = Class::of(ends.protocol);
+        let name = tracked.subscribers.find(u32::from_be(ends.inside));
+        if let Some(entry) = name.and_then(|name| tracked.subscribers.get_mut(name)) {
+            if let Some(count) = entry.ports.get_mut(class as usize) {
+                *count += 1;
+            }
+            entry.pace(class, &rate, millis);
+        }
+        if let Some((block, pool)) = block_of(mark).zip(tracked.pool.as_mut()) {
+            pool.hold(block, mapped_of(ends.protocol).filter(|_| shared));
+        }
+    }
+
+    /// A port that counted is given back.
+    pub(super) fn give_port(&mut self, ends: &Ends, mark: u32, shared: bool) {
+        let now = self.clock.now();
+        let Some(tracked) = self.tracked.as_mut().filter(|_| mark != 0) else {
+            return;
+        };
+        let class = Class::of(ends.protocol);
+        let name = tracked.subscribers.find(u32::from_be(ends.inside));
+        if let Some(entry) = name.and_then(|name| tracked.subscribers.get_mut(name))
+            && let Some(count) = entry.ports.get_mut(class as usize)
+        {
+            *count = count.saturating_sub(1);
+        }
+        if let Some((block, pool)) = block_of(mark).zip(tracked.pool.as_mut()) {
+            pool.release(block, mapped_of(ends.protocol).filter(|_| shared), now);
+        }
+    }
+
+    /// The mark of a shared mapping's port, as it was counted.
+    pub(super) fn mark_of(&self, mapping: &Mapping) -> u32 {
+        if !mapping.has(mark::COUNTED) {
+            return 0;
+        }
+        let block = match mapping.has(mark::IN_BLOCK) {
+            true => self.block_at(mapping.alias, mapping.alias_port),
+            false => None,
+        };
+        block.map_or(NO_BLOCK, |block| block + 1)
+    }
+
+    /// What of it a mapping keeps.
+    pub(super) fn marks_of(port: u32) -> u8 {
+        match port {
+            0 => 0,
+            NO_BLOCK => mark::COUNTED,
+            _ => mark::COUNTED | mark::IN_BLOCK,
+        }
+    }
+
+    /// The mark for the alias port of a flow that a redirect or the target
+    /// made: it is in use where it lies in a block of the very subscriber.
+    pub(super) fn mark_of_redirected(&self, ends: &Ends) -> u32 {
+        let Some(tracked) = &self.tracked else {
+            return 0;
+        };
+        let block = self.block_at(ends.alias, ends.alias_port);
+        let owner = block.and_then(|block| tracked.pool.as_ref()?.get(block)?.owner.checked_sub(1));
+        let name = owner.and_then(|_| tracked.subscribers.find(u32::from_be(ends.inside)));
+        match (block, owner == name && owner.is_some()) {
+            (Some(block), true) => block + 1,
+            _ => 0,
+        }
+    }
+
+    /// A flow counts as a session from now on, if its inside is a
+    /// subscriber.
+    pub(super) fn count_session(&mut self, flow: &mut Flow) {
+        let Some(tracked) = &mut self.tracked else {
+            return;
+        };
+        let inside = u32::from_be(flow.inside());
+        if !self.inside.is_empty() && !self.inside.has(inside) {
+            return;
+        }
+        let Some(name) = tracked.enter(inside) else {
+            return;
+        };
+        if let Some(entry) = tracked.subscribers.get_mut(name) {
+            let class = Class::of(flow.protocol) as usize;
+            if let Some(count) = entry.sessions.get_mut(class) {
+                *count += 1;
+            }
+            if is_half_open(flow.class)
+                && let Some(count) = entry.half_open.get_mut(class)
+            {
+                *count += 1;
+            }
+            flow.flags |= flag::COUNTED;
+        }
+    }
+
+    /// A flow that ended is no session any more.
+    pub(super) fn end_session(&mut self, flow: &Flow) {
+        if !flow.has(flag::COUNTED) {
+            return;
+        }
+        let Some(entry) = self.entry_of(flow.inside()) else {
+            return;
+        };
+        let class = Class::of(flow.protocol) as usize;
+        if let Some(count) = entry.sessions.get_mut(class) {
+            *count = count.saturating_sub(1);
+        }
+        if is_half_open(flow.class)
+            && let Some(count) = entry.half_open.get_mut(class)
+        {
+            *count = count.saturating_sub(1);
+        }
+    }
+
+    fn entry_of(&mut self, inside: u32) -> Option<&mut Subscriber> {
+        let tracked = self.tracked.as_mut()?;
+        let name = tracked.subscribers.find(u32::from_be(inside))?;
+        tracked.subscribers.get_mut(name)
+    }
+
+    /// A flow's class was another one before this packet.
+    #[inline(always)]
+    pub(super) fn note_class(&mut self, name: u32, before: u8) {
+        if self.tracked.is_some() {
+            self.count_half_open(name, before);
+        }
+    }
+
+    #[inline(never)]
+    fn count_half_open(&mut self, name: u32, before: u8) {
+        let Some(flow) = self.table.get(name).copied() else {
+            return;
+        };
+        let (was, is) = (is_half_open(before), is_half_open(flow.class));
+        if was == is || !flow.has(flag::COUNTED) {
+            return;
+        }
+        let class = Class::of(flow.protocol) as usize;
+        let entry = self.entry_of(flow.inside());
+        if let Some(count) = entry.and_then(|entry| entry.half_open.get_mut(class)) {
+            *count = if is {
+                *count + 1
+            } else {
+                count.saturating_sub(1)
+            };
+        }
+    }
+}
+
+/// Whether a flow in a state waits for its first answer.
+fn is_half_open(class: u8) -> bool {
+    matches!(State::of(class), State::TcpOpening | State::UdpUnreplied)
+}
+
+fn block_of(mark: u32) -> Option<u32> {
+    mark.checked_sub(1).filter(|_| mark != NO_BLOCK)
+}
+
+/// Which count of shared mappings a protocol has.
+pub(super) fn mapped_of(of: u8) -> Option<usize> {
+    match of {
+        protocol::TCP => Some(0),
+        protocol::UDP => Some(1),
+        _ => None,
+    }
+}
