@@ -1,4 +1,4 @@
-//! The project's own chores: `cargo xtask test|tidy|bench|fuzz|install-libalias|miri|dist|lab|soak|siege`.
+//! The project's own chores: `cargo xtask test|tidy|bench|fuzz|install-libalias|miri|dist|lab|soak|siege|rates|pictures`.
 
 mod bench;
 mod dist;
@@ -7,6 +7,8 @@ mod host;
 mod install;
 mod lab;
 mod miri;
+mod pictures;
+mod rates;
 mod siege;
 mod soak;
 mod test;
@@ -47,6 +49,10 @@ enum Chore {
     Soak(soak::Arguments),
     /// Attacks a daemon in every way we know, and measures what others notice
     Siege(siege::Arguments),
+    /// Makes the pictures of the README anew
+    Pictures,
+    /// Compares the rates that SNMP gives with the kernel's own
+    Rates(rates::Arguments),
 }
 
 fn main() -> Result<ExitCode> {
@@ -61,5 +67,7 @@ fn main() -> Result<ExitCode> {
         Chore::Lab(arguments) => lab::run(&arguments),
         Chore::Soak(arguments) => soak::run(&arguments),
         Chore::Siege(arguments) => siege::run(&arguments),
+        Chore::Pictures => pictures::run(),
+        Chore::Rates(arguments) => rates::run(&arguments),
     }
 }

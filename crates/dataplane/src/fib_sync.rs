@@ -27,7 +27,8 @@ use memory::quiescent::Domain;
 use table::row::neighbour::state;
 use table::row::route::scope;
 use table::{
-    AF_INET, AF_INET6, Bell, Event, Events, Generation, Link, Neighbour, Reader, Row, Tables,
+    AF_INET, AF_INET6, Bell, Event, EventBatch, Events, Generation, Link, Neighbour, Reader, Row,
+    Tables,
 };
 
 use crate::forward::{PortSettings, Ports, VrfFibs};
@@ -343,16 +344,16 @@ impl FibSync {
     }
 
     /// Takes in what both have told since.
-    fn take_batches(&mut self, own: &[Batch], of_feed: &[Batch]) {
+    fn take_batches(&mut self, own: &[EventBatch], of_feed: &[EventBatch]) {
         // At least as new as the last of the batches.
         let known = self.known();
-        if let Some((generation, _)) = own.last() {
-            self.seen = *generation;
+        if let Some(last) = own.last() {
+            self.seen = last.generation;
         }
-        if let Some((generation, _)) = of_feed.last()
+        if let Some(last) = of_feed.last()
             && let Some(feed) = &mut self.feed
         {
-            feed.seen = *generation;
+            feed.seen = last.generation;
         }
         let own = told_by(own, Teller::Namespace);
         if self.take(&known, own.chain(told_by(of_feed, Teller::Feed))) {
@@ -639,11 +640,9 @@ impl FibSync {
     }
 }
 
-/// Events of one generation.
-type Batch = (Generation, Arc<[Event]>);
-
-fn told_by(batches: &[Batch], teller: Teller) -> impl Iterator<Item = (Teller, &Event)> {
-    let events = batches.iter().flat_map(|(_, batch)| batch.iter());
+/// All events of batches, with who tells them.
+fn told_by(batches: &[EventBatch], teller: Teller) -> impl Iterator<Item = (Teller, &Event)> {
+    let events = batches.iter().flat_map(|batch| batch.events.iter());
     events.map(move |event| (teller, event))
 }
 

@@ -75,7 +75,11 @@ pub enum SocketError {
 impl SocketError {
     /// A refusal with the advice that fits its reason.
     pub(crate) fn refused(what: impl Into<String>, error: io::Error) -> Self {
+        let what = what.into();
         let advice = match error.raw_os_error() {
+            Some(libc::EACCES) if what.starts_with("listening") => {
+                ": ports below 1024 need root (CAP_NET_BIND_SERVICE)"
+            }
             Some(libc::EPERM) => {
                 ": it takes root (CAP_NET_RAW; for AF_XDP CAP_NET_ADMIN or enough locked memory as well)"
             }
@@ -97,7 +101,7 @@ impl SocketError {
             _ => "",
         };
         Self::Refused {
-            what: what.into(),
+            what,
             error,
             advice,
         }

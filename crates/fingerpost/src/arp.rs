@@ -8,7 +8,7 @@
 mod arguments;
 mod change;
 mod file;
-mod host;
+pub mod host;
 mod show;
 
 use std::ffi::OsString;
@@ -32,11 +32,7 @@ pub fn command() -> Command {
 pub fn run(arguments: Vec<OsString>, called: Called) -> Result<ExitCode> {
     let wanted = match arguments::parse(arguments, called) {
         Ok(wanted) => wanted,
-        Err(error) => {
-            // A reader that is gone changes nothing.
-            let _ = error.print();
-            return Ok(ExitCode::from(error.exit_code() as u8));
-        }
+        Err(error) => return Ok(foreign::refused_as(&error, called)),
     };
     let namespace = match &wanted.netns {
         Some(spec) => Namespace::open(spec)?,

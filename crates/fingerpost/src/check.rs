@@ -1,19 +1,28 @@
-//! `fingerpost check`: whether a configuration is right. Called by the
-//! command line.
+//! `fingerpost check`: whether a configuration is right, and one with every
+//! key. Called by the command line.
 
 use std::io::Write;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
-use anyhow::Context;
-use clap::{Arg, ArgMatches, Command, ValueHint, value_parser};
+use anyhow::Result;
+use clap::{Arg, ArgAction, ArgMatches, Command, ValueHint, value_parser};
 
-use crate::config;
-use crate::daemon::group;
+use crate::config::{self, settings};
+use crate::daemon;
+
+/// What is wanted of it.
+#[derive(Debug)]
+pub enum Check {
+    /// To know whether a file is right; `None`: the usual one.
+    File(Option<PathBuf>),
+    /// A configuration with every key.
+    Example,
+}
 
 /// The command's definition.
 pub fn command() -> Command {
     Command::new("check")
-        .about("Check whether a configuration is right")
+        .about("Check whether `up` would go by a configuration")
         .arg(
             Arg::new("file")
                 .value_name("FILE")
@@ -21,26 +30,40 @@ pub fn command() -> Command {
                 .value_parser(value_parser!(PathBuf))
                 .help("The configuration [default: /etc/fingerpost/fingerpost.toml, or /etc/fingerpost.toml]"),
         )
+        .arg(
+            Arg::new("example")
+                .long("example")
+                .action(ArgAction::SetTrue)
+                .conflicts_with("file")
+                .help("Write a configuration with every key, what it is for and its default"),
+        )
 }
 
-/// The configuration that is meant; `None`: the usual one.
-pub fn wanted(matches: &ArgMatches) -> Option<PathBuf> {
-    matches.get_one("file").cloned()
+/// What is asked for.
+pub fn wanted(matches: &ArgMatches) -> Check {
+    match matches.get_flag("example") {
+        true => Check::Example,
+        false => Check::File(matches.get_one("file").cloned()),
+    }
 }
 
-/// Reads it, and says that it is right.
-pub fn run(path: Option<&Path>, out: &mut impl Write) -> anyhow::Result<()> {
+/// Looks whether `up` would go by it, and says so.
+pub fn run(check: &Check, out: &mut impl Write) -> Result<()> {
+    let path = match check {
+        Check::Example => return Ok(out.write_all(settings::example().as_bytes())?),
+        Check::File(path) => path.as_deref(),
+    };
     let shown = path.unwrap_or(config::usual_path());
-    let config = config::load(Some(shown))?;
-    if let Some(group) = &config.control.group {
-        group::number(group)?;
+    if path.is_none() && !shown.exists() {
+        writeln!(out, "{}: there is none, all defaults hold", shown.display())?;
     }
-    if let Some(group) = &config.snmp.agentx_master_group {
-        serve::groups::number(group).context("snmp.agentx_master_group")?;
+    let shown = shown.display();
+    let config = config::load(path)?;
+    let mut warnings = config::exposed(path, &config);
+    warnings.extend(daemon::rehearse(&config)?);
+    for warning in warnings {
+        writeln!(out, "{shown}: warning: {warning}")?;
     }
-    for warning in config::exposed(Some(shown), &config) {
-        writeln!(out, "{}: warning: {warning}", shown.display())?;
-    }
-    writeln!(out, "{}: all right", shown.display())?;
+    writeln!(out, "{shown}: all right")?;
     Ok(())
 }

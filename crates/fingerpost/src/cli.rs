@@ -24,7 +24,7 @@ use crate::ask::{self, From};
 use crate::daemon::{self, Up};
 use crate::foreign::{self, Called};
 use crate::nat::{self, Nat};
-use crate::{arp, check, generate, ifconfig, ip, replay, top};
+use crate::{arp, check, generate, ifconfig, ip, netstat, replay, top};
 
 /// What the user wants.
 #[derive(Debug)]
@@ -34,7 +34,7 @@ pub enum Wanted {
     /// A recording replayed.
     Replay(Box<crate::replay::Replay>),
     /// To know whether a configuration is right.
-    Check(Option<PathBuf>),
+    Check(check::Check),
     /// An answer.
     Ask(Ask, From),
     /// A change to a table.
@@ -45,6 +45,10 @@ pub enum Wanted {
     Arp(Vec<OsString>, Called),
     /// ifconfig(8), with its own command line.
     Ifconfig(Vec<OsString>, Called),
+    /// netstat(8), with its own command line.
+    Netstat(Vec<OsString>),
+    /// route(8), by that name alone.
+    Route8(Vec<OsString>),
     /// ip(8) or bridge(8), with its own command line.
     Ip(ip::Tool, Vec<OsString>),
     /// To know what links cost.
@@ -110,6 +114,7 @@ pub fn command() -> Command {
     command
         .subcommand(arp::command())
         .subcommand(ifconfig::command())
+        .subcommand(netstat::command())
         .subcommand(ip::command(ip::Tool::Ip))
         .subcommand(ip::command(ip::Tool::Bridge))
         .subcommand(ifaceseq::command())
@@ -147,6 +152,8 @@ pub fn parse(arguments: Vec<OsString>) -> Result<Wanted, clap::Error> {
     match called_by(&program) {
         Some("arp") => return Ok(Wanted::Arp(rest, Called::ByItsName)),
         Some("ifconfig") => return Ok(Wanted::Ifconfig(rest, Called::ByItsName)),
+        Some("route") => return Ok(Wanted::Route8(rest)),
+        Some("netstat") => return Ok(Wanted::Netstat(rest)),
         Some(name) => {
             if let Some(tool) = ip::Tool::named(name) {
                 return Ok(Wanted::Ip(tool, rest));
@@ -234,6 +241,7 @@ fn wanted(name: &str, matches: &ArgMatches) -> Result<Wanted, clap::Error> {
         }
         "arp" => Wanted::Arp(foreign::words(matches), Called::OfFingerpost),
         "ifconfig" => Wanted::Ifconfig(foreign::words(matches), Called::OfFingerpost),
+        "netstat" => Wanted::Netstat(foreign::words(matches)),
         "ip" => Wanted::Ip(ip::Tool::Ip, foreign::words(matches)),
         "bridge" => Wanted::Ip(ip::Tool::Bridge, foreign::words(matches)),
         "ifaceseq" => Wanted::Ifaceseq(ifaceseq::wanted(matches)),

@@ -11,6 +11,7 @@ pub mod group;
 pub mod logging;
 mod mirrored;
 mod pressure;
+mod rehearsal;
 mod screen;
 pub mod signals;
 pub mod socket;
@@ -39,8 +40,9 @@ use crate::config::feed::Kind;
 use crate::config::{self, Config};
 pub use command::{Up, command, wanted};
 use descriptors::{Descriptors, LOADING};
-use feeds::Feeds;
+use feeds::{Feeds, cannot_listen};
 use mirrored::{Mirrored, named};
+pub use rehearsal::rehearse;
 use signals::Signals;
 use socket::Access;
 
@@ -101,6 +103,23 @@ fn patience(config: &Config) -> Patience {
         kept: config.answers.kept_bytes,
         ..Patience::default()
     }
+}
+
+/// Whether all named namespaces are mirrored.
+fn wants_all(up: &Up, config: &Config) -> bool {
+    up.all_netns || config.all_netns
+}
+
+/// The namespaces that the user named, or the own one (`None`).
+fn wanted_by_name(up: &Up, config: &Config) -> Vec<Option<String>> {
+    let named = match up.netns.is_empty() {
+        true => &config.netns,
+        false => &up.netns,
+    };
+    let own = (named.is_empty() || wants_all(up, config)).then_some(None);
+    own.into_iter()
+        .chain(named.iter().cloned().map(Some))
+        .collect()
 }
 
 fn warn_of(up: &Up, config: &Config) {
@@ -370,7 +389,7 @@ impl Daemon {
     }
 
     fn wants_all(&self) -> bool {
-        self.up.all_netns || self.config.all_netns
+        wants_all(&self.up, &self.config)
     }
 
     /// What is to be mirrored now: the own namespace is `None`.
@@ -382,17 +401,8 @@ impl Daemon {
         wanted
     }
 
-    /// The part of it that the user named, or the own namespace.
     fn wanted_by_name(&self) -> Vec<Option<String>> {
-        let named = if self.up.netns.is_empty() {
-            &self.config.netns
-        } else {
-            &self.up.netns
-        };
-        let own = (named.is_empty() || self.wants_all()).then_some(None);
-        own.into_iter()
-            .chain(named.iter().cloned().map(Some))
-            .collect()
+        wanted_by_name(&self.up, &self.config)
     }
 
     fn open(&self, spec: Option<&str>) -> Result<Namespace> {

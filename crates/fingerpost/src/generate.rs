@@ -8,11 +8,14 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result};
 use clap::{Arg, ArgMatches, Command, ValueHint, value_parser};
 use clap_complete::Shell;
+use clap_complete::env::Shells;
+
+use crate::config::manual;
 
 /// `fingerpost completions`.
 pub fn completions_command() -> Command {
     Command::new("completions")
-        .about("Write completions for a shell to standard output")
+        .about("Write what a shell needs to complete command lines, names of links and tables too")
         .arg(
             Arg::new("shell")
                 .value_name("SHELL")
@@ -44,19 +47,32 @@ pub fn directory(matches: &ArgMatches) -> PathBuf {
     matches.get_one("directory").cloned().unwrap_or_default()
 }
 
-/// Writes the completions of a shell.
-pub fn completions(shell: Shell, mut of: Command, out: &mut impl Write) -> io::Result<()> {
+/// Set by a shell that wants to know how a command line goes on, to its own
+/// name; what it then calls the program with stands behind `--`.
+pub const VARIABLE: &str = "FINGERPOST_COMPLETE";
+
+/// Writes what a shell needs to complete: it asks the program.
+pub fn completions(shell: Shell, out: &mut impl Write) -> io::Result<()> {
+    let shells = Shells::builtins();
+    let known = shells.completer(&shell.to_string());
+    let known = known.ok_or(io::ErrorKind::Unsupported)?;
     let mut text = Vec::new();
-    clap_complete::generate(shell, &mut of, "fingerpost", &mut text);
+    let program = "fingerpost";
+    known.write_registration(VARIABLE, program, program, program, &mut text)?;
     out.write_all(&text)?;
     out.flush()
 }
 
-/// Writes a man page for the program and one for each command.
+/// Writes a man page for the program, one for each command, and that of the
+/// configuration.
 pub fn man(directory: &Path, mut of: Command) -> Result<()> {
     fs::create_dir_all(directory).with_context(|| directory.display().to_string())?;
     of.build();
-    page(directory, &of, "fingerpost")
+    page(directory, &of, "fingerpost")?;
+    let path = directory.join("fingerpost.toml.5");
+    let mut text = Vec::new();
+    manual::page(&mut text)?;
+    fs::write(&path, text).with_context(|| path.display().to_string())
 }
 
 fn page(directory: &Path, command: &Command, name: &str) -> Result<()> {

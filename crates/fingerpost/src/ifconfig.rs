@@ -33,12 +33,17 @@ pub fn command() -> Command {
 pub fn run(arguments: Vec<OsString>, called: Called) -> Result<ExitCode> {
     let wanted = match arguments::parse(arguments, called) {
         Ok(wanted) => wanted,
-        Err(error) => {
-            // A reader that is gone changes nothing.
-            let _ = error.print();
-            return Ok(ExitCode::from(error.exit_code() as u8));
-        }
+        Err(error) => return Ok(foreign::refused(&error)),
     };
+    let option = wanted.words.first().filter(|word| word.starts_with('-'));
+    if let Some(option) = option {
+        let mut error = io::stderr().lock();
+        writeln!(
+            error,
+            "ifconfig: option `{option}' not recognised.\nifconfig: `--help' gives usage information."
+        )?;
+        return Ok(ExitCode::FAILURE);
+    }
     if let Some(commands) = instead::commands(&wanted.words) {
         bail!("ifconfig only lists here; to change a link:\n{commands}");
     }

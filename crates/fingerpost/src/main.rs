@@ -12,6 +12,7 @@ mod arp;
 mod ask;
 mod check;
 mod cli;
+mod complete;
 mod config;
 mod daemon;
 mod direct;
@@ -21,6 +22,7 @@ mod generate;
 mod ifconfig;
 mod ip;
 mod nat;
+mod netstat;
 mod replay;
 mod tables_file;
 mod top;
@@ -36,7 +38,13 @@ use escaped::Escaped;
 use serve::snmp;
 
 fn main() -> ExitCode {
-    match cli::parse(std::env::args_os().collect()) {
+    let arguments: Vec<_> = std::env::args_os().collect();
+    match complete::run(arguments.clone()) {
+        Ok(false) => {}
+        Ok(true) => return ExitCode::SUCCESS,
+        Err(_) => return ExitCode::FAILURE,
+    }
+    match cli::parse(arguments) {
         Ok(wanted) => end(run(wanted)),
         Err(error) => {
             // Help and version too come this way, for standard output. A
@@ -59,10 +67,10 @@ fn run(wanted: Wanted) -> anyhow::Result<ExitCode> {
             drop(out);
             return replay::run(&replay);
         }
-        Wanted::Check(path) => check::run(path.as_deref(), &mut out)?,
+        Wanted::Check(asked) => check::run(&asked, &mut out)?,
         Wanted::Ask(ask, from) => return ask::run(ask, &from, &mut out),
         Wanted::Snmp(command) => snmp::command::run(&command, &state_directory, &mut out)?,
-        Wanted::Completions(shell) => generate::completions(shell, cli::command(), &mut out)?,
+        Wanted::Completions(shell) => generate::completions(shell, &mut out)?,
         Wanted::Ifaceseq(wanted) => return drill::ifaceseq::run(&wanted, &mut out),
         Wanted::Failover(wanted) => return drill::failover::run(&wanted, &mut out),
         Wanted::Man(directory) => generate::man(&directory, cli::command())?,
@@ -110,6 +118,14 @@ fn run(wanted: Wanted) -> anyhow::Result<ExitCode> {
             drop(out);
             return ifconfig::run(arguments, called);
         }
+        Wanted::Netstat(arguments) => {
+            drop(out);
+            return netstat::run(arguments);
+        }
+        Wanted::Route8(arguments) => {
+            drop(out);
+            return netstat::run_route(arguments);
+        }
     }
     Ok(ExitCode::SUCCESS)
 }
@@ -129,12 +145,42 @@ fn end(result: anyhow::Result<ExitCode>) -> ExitCode {
         return ExitCode::SUCCESS;
     }
     // Nothing is left to do when standard error is closed as well.
-    let _ = writeln!(io::stderr(), "fingerpost: {error:#}");
+    let _ = writeln!(io::stderr(), "fingerpost: {}", said_once(&error));
     ExitCode::FAILURE
+}
+
+/// An error and its causes in one line. Many say their cause themselves: it
+/// is not said again.
+fn said_once(error: &anyhow::Error) -> String {
+    let mut said = String::new();
+    for cause in error.chain().map(ToString::to_string) {
+        match said.as_str() {
+            "" => said = cause,
+            before if before.contains(&cause) => {}
+            _ => said = format!("{said}: {cause}"),
+        }
+    }
+    said
 }
 
 fn is_closed_pipe(error: &(dyn Error + 'static)) -> bool {
     error
         .downcast_ref::<io::Error>()
         .is_some_and(|error| error.kind() == io::ErrorKind::BrokenPipe)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_cause_is_said_once() {
+        let cause = || io::Error::from_raw_os_error(2);
+        let own = serve::control::client::AskError::Output(cause());
+        let own = anyhow::Error::from(own).context("asked");
+        assert!(format!("{own:#}").matches("(os error 2)").count() > 1);
+        assert_eq!(said_once(&own).matches("(os error 2)").count(), 1);
+        let plain = anyhow::Error::from(cause()).context("a file");
+        assert_eq!(said_once(&plain), format!("a file: {}", cause()));
+    }
 }

@@ -11,7 +11,8 @@ use std::fs;
 use std::os::unix::fs::symlink;
 use std::process::{Command, Output};
 
-use common::{program, said};
+use common::{Daemon, furnished, program, said};
+use lab::Netns;
 
 fn run(arguments: &[&str]) -> Output {
     Command::new(program()).args(arguments).output().unwrap()
@@ -45,14 +46,69 @@ fn a_wrong_command_line_is_status_2() {
     }
 }
 
+/// What a shell is told at the end of a line, by the protocol that its script
+/// speaks.
+fn completed(netns: &Netns, shell: &str, line: &[&str]) -> Vec<String> {
+    let mut command = netns.command(program());
+    command.env("FINGERPOST_COMPLETE", shell);
+    command.env("_CLAP_COMPLETE_INDEX", line.len().to_string());
+    command.env("_CLAP_IFS", "\n");
+    command.args(["--", "fingerpost"]).args(line);
+    let told = said(command.output().unwrap());
+    // zsh and fish show help beside some.
+    let values = told
+        .lines()
+        .map(|line| line.split(['\t', ':']).next().unwrap());
+    values.map(str::to_owned).collect()
+}
+
 #[test]
-fn completions_know_flags_and_ip_s_words() {
+fn completions_know_what_the_tables_have() {
+    let Some(netns) = furnished("complete") else {
+        return;
+    };
+    let daemon = Daemon::up(&netns, &[]);
+    for (line, wanted, unwanted) in [
+        (&["nei"][..], "neigh", "link"),
+        (&["neigh", "--dev", ""], "br0", "10.9.0.7"),
+        (&["neigh", "show", "dev", "ve"], "veth1", "br0"),
+        (&["neigh", "show", ""], "nud", "br0"),
+        (&["neigh", "--sta"], "--state", "--dev"),
+        (&["route", "--table", ""], "100", "br0"),
+        (&["route", "show", "table", "ma"], "main", "100"),
+        (&["route", "--exact", "10.1."], "10.1.2.0/24", "10.2.0.0/16"),
+        (&["route", "--source", ""], "kernel", "br0"),
+        (&["route", "--fields", "dst,gate"], "dst,gateway", "gateway"),
+        (&["addr", "--to", "10.9"], "10.9.0.1", "10.8.0.1"),
+        (&["ifconfig", "b"], "br0", "veth0"),
+        (&["neigh", "--netns", netns.name()], netns.name(), "br0"),
+    ] {
+        for shell in ["bash", "zsh", "fish"] {
+            let told = completed(&netns, shell, line);
+            assert!(told.iter().any(|one| one == wanted), "{line:?}: {told:?}");
+            assert!(told.iter().all(|one| one != unwanted), "{line:?}: {told:?}");
+        }
+    }
+    // The script itself, in a shell.
+    let script = "source <(\"$1\" completions bash); COMP_WORDS=(fingerpost neigh --dev '');
+        COMP_CWORD=3; PATH=$(dirname \"$1\"):$PATH;
+        _clap_complete_fingerpost fingerpost '' --dev; echo \"${COMPREPLY[@]}\"";
+    let mut bash = netns.command("bash");
+    bash.args(["-c", script, "bash", program()]);
+    let told = said(bash.output().unwrap());
+    assert!(told.contains("br0 ") && told.contains("veth1"), "{told}");
+    // Without a daemon the kernel is asked.
+    daemon.end();
+    let told = completed(&netns, "bash", &["neigh", "--dev", "b"]);
+    assert_eq!(told, ["br0"]);
+}
+
+#[test]
+fn every_shell_has_its_script() {
     for shell in ["bash", "zsh", "fish", "elvish", "powershell"] {
         let text = said(run(&["completions", shell]));
-        assert!(text.contains("nexthop"), "{shell}");
-        assert!(text.contains("all-netns"), "{shell}");
+        assert!(text.contains("FINGERPOST_COMPLETE"), "{shell}");
     }
-    assert!(said(run(&["completions", "bash"])).contains("nud"));
 }
 
 #[test]
@@ -68,14 +124,21 @@ fn man_pages_are_made_for_every_command() {
         let text = fs::read_to_string(directory.path().join(format!("{page}.1"))).unwrap();
         assert!(text.contains(".SH NAME"), "{page}");
     }
+    let text = fs::read_to_string(directory.path().join("fingerpost.toml.5")).unwrap();
+    assert!(text.contains("scan_interval_secs"), "{text}");
 }
 
 #[test]
 fn it_is_arp_and_ifconfig_by_name() {
     let directory = tempfile::tempdir().unwrap();
-    for name in ["arp", "ifconfig"] {
+    for (name, option) in [
+        ("arp", "-a"),
+        ("ifconfig", "-a"),
+        ("route", "-n"),
+        ("netstat", "-rn"),
+    ] {
         let path = directory.path().join(name);
         symlink(program(), &path).unwrap();
-        said(Command::new(&path).arg("-a").output().unwrap());
+        said(Command::new(&path).arg(option).output().unwrap());
     }
 }

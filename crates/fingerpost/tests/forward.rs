@@ -39,18 +39,7 @@ fn frame(packet: &[u8]) -> Vec<u8> {
 }
 
 fn capture(path: &Path, link: u32, packets: &[Vec<u8>]) {
-    let mut file = Vec::new();
-    for word in [0xA1B2_C3D4_u32, 0x0004_0002, 0, 0, 65_535, link] {
-        file.extend(word.to_le_bytes());
-    }
-    for (second, packet) in packets.iter().enumerate() {
-        let len = packet.len() as u32;
-        for word in [second as u32, 0, len, len] {
-            file.extend(word.to_le_bytes());
-        }
-        file.extend(packet);
-    }
-    fs::write(path, file).unwrap();
+    fs::write(path, common::capture(link, packets)).unwrap();
 }
 
 fn tshark(capture: &Path, filter: &str) -> usize {

@@ -51,18 +51,7 @@ fn tshark(capture: &Path, filter: &str) -> Vec<String> {
 
 /// A capture of raw IP packets, a second apart.
 fn raw_capture(path: &Path, packets: &[Vec<u8>]) {
-    let mut file = Vec::new();
-    for word in [0xA1B2_C3D4_u32, 0x0004_0002, 0, 0, 65_535, 101] {
-        file.extend(word.to_le_bytes());
-    }
-    for (second, packet) in packets.iter().enumerate() {
-        let len = packet.len() as u32;
-        for word in [second as u32, 0, len, len] {
-            file.extend(word.to_le_bytes());
-        }
-        file.extend(packet);
-    }
-    fs::write(path, file).unwrap();
+    fs::write(path, common::capture(common::RAW, packets)).unwrap();
 }
 
 fn run(arguments: &[&str]) -> Output {

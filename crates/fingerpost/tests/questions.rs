@@ -245,6 +245,10 @@ fn changes_are_watched_in_the_daemon_and_without() {
         let event: serde_json::Value = serde_json::from_str(&line).unwrap();
         assert_eq!(event["dev"], "br0", "{line}");
         assert_eq!(event["dst"], "10.9.0.99", "{line}");
+        let now = std::time::SystemTime::now();
+        let now = now.duration_since(std::time::UNIX_EPOCH).unwrap();
+        let age = now.as_millis() as u64 - event["time_millis"].as_u64().unwrap();
+        assert!(age < 3_600_000, "{line}");
         drop((process, daemon));
         let _ = netns.ip(&["neigh", "del", "10.9.0.99", "dev", "br0"]);
         let _ = netns.ip(&["neigh", "del", "10.9.0.99", "dev", "veth1"]);

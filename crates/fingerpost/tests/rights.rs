@@ -110,12 +110,13 @@ fn lasting(place: &Place) -> Vec<Lasting> {
 
 /// Those that are done when they have answered, changed or written: each
 /// word after the program's, and what stands below it.
-const BRIEF: [&str; 10] = [
+const BRIEF: [&str; 11] = [
     "arp",
     "check",
     "completions",
     "ifconfig",
     "man",
+    "netstat",
     "snmp",
     "status",
     "nat",
@@ -139,10 +140,11 @@ fn pages() -> BTreeSet<String> {
     let mut man = Command::new(program());
     man.arg("man").arg(directory.path());
     assert!(man.status().unwrap().success());
-    let pages = fs::read_dir(directory.path()).unwrap().map(|entry| {
-        let name = entry.unwrap().file_name().into_string().unwrap();
-        name.strip_suffix(".1").unwrap().to_owned()
-    });
+    let files = fs::read_dir(directory.path()).unwrap();
+    let names = files.map(|entry| entry.unwrap().file_name().into_string().unwrap());
+    // That of the configuration is no command's.
+    let names = names.filter(|name| name != "fingerpost.toml.5");
+    let pages = names.map(|name| name.strip_suffix(".1").unwrap().to_owned());
     pages.collect()
 }
 

@@ -127,6 +127,25 @@ impl Drop for Terminal {
     }
 }
 
+#[test]
+#[ignore = "it looks for half a minute: for `cargo xtask pictures`"]
+fn the_picture_of_the_readme() {
+    let Some(netns) = furnished("toppicture") else {
+        return;
+    };
+    lab::situation::routes::build(&netns, lab::situation::routes::Family::V4, 100_000).unwrap();
+    let _daemon = Daemon::up(&netns, &[]);
+    let _busy = busy(&netns);
+    let terminal = Terminal::open(&netns);
+    terminal.tmux(&["resize-window", "-x", "110", "-y", "28"]);
+    terminal.top("");
+    std::thread::sleep(std::time::Duration::from_secs(30));
+    let screen = terminal.tmux(&["capture-pane", "-e", "-p"]);
+    let made = std::path::Path::new(env!("CARGO_TARGET_TMPDIR"));
+    std::fs::create_dir_all(made).unwrap();
+    std::fs::write(made.join("top.ansi"), screen).unwrap();
+}
+
 /// Traffic and changes until dropped.
 fn busy(netns: &Netns) -> lab::Child {
     let changes = "while :; do

@@ -114,20 +114,43 @@ impl BoundSockets {
     }
 }
 
+/// Whether tokens, certificates and keys are as they should be.
+pub fn check(config: &Http) -> Result<()> {
+    open_door(config)?;
+    open_tls(config)?;
+    Ok(())
+}
+
+/// Addresses that cannot be listened at, and why; not those that somebody
+/// has, which may be the daemon that runs.
+pub fn unbound(config: &Http) -> Vec<String> {
+    let tried = config.listen.iter().map(|at| (at, listen(*at)));
+    let failed = tried.filter_map(|(at, tried)| Some((at, tried.err()?)));
+    failed
+        .filter(|(_, error)| error.kind() != std::io::ErrorKind::AddrInUse)
+        .map(|(at, error)| no_http(*at, &error))
+        .collect()
+}
+
 fn bind(address: SocketAddr) -> Option<TcpListener> {
     let bound = listen(address);
     bound
-        .map_err(|error| {
-            let advice = match error.kind() {
-                std::io::ErrorKind::AddrInUse => {
-                    "; somebody listens there already: choose another http.listen"
-                }
-                std::io::ErrorKind::PermissionDenied => "; ports below 1024 need root",
-                _ => "",
-            };
-            tracing::warn!("no HTTP at {address}: {error}{advice}");
-        })
+        .map_err(|error| tracing::warn!("{}", no_http(address, &error)))
         .ok()
+}
+
+fn no_http(address: SocketAddr, error: &std::io::Error) -> String {
+    let advice = match error.kind() {
+        std::io::ErrorKind::AddrInUse => {
+            "; somebody listens there already: choose another http.listen"
+        }
+        std::io::ErrorKind::PermissionDenied => "; ports below 1024 need root",
+        std::io::ErrorKind::AddrNotAvailable => {
+            "; this host does not have the address: put http.listen right"
+        }
+        _ => "",
+    };
+    format!("no HTTP at {address}: {error}{advice}")
 }
 
 fn listen(address: SocketAddr) -> std::io::Result<TcpListener> {

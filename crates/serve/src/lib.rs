@@ -16,6 +16,7 @@
 //! - [`watch`]: changes as lines of JSON, for whoever has a reader.
 //! - [`budget`]: memory for those who are answered.
 //! - [`descriptors`]: how many the process may have.
+//! - [`setting`]: what the keys of the configuration are for.
 //! - [`groups`]: whom a socket's file is for.
 //! - [`status`]: how a daemon is, as it is told.
 
@@ -30,6 +31,7 @@ pub mod namespace;
 pub mod namespace_service;
 pub mod owners;
 pub mod route_times;
+pub mod setting;
 pub mod snmp;
 mod source;
 pub mod status;

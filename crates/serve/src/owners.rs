@@ -192,10 +192,10 @@ impl Following {
                     all = None;
                 }
                 Events::Batches(batches) => {
-                    for (generation, events) in batches {
-                        *seen = generation;
+                    for batch in batches {
+                        *seen = batch.generation;
                         if let Some(all) = &mut all {
-                            all.extend(events.iter().cloned());
+                            all.extend(batch.events.iter().cloned());
                         }
                     }
                 }

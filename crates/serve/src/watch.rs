@@ -5,7 +5,7 @@ use std::io::Write;
 use std::sync::Arc;
 use std::time::Duration;
 
-use table::{Event, Events, Generation, Operation, Reader, Row, Tables};
+use table::{Event, EventBatch, Events, Generation, Operation, Reader, Row, Tables};
 use view::{AnswerError, Context, Names, Question, Watch};
 
 /// How often it is looked whether anybody still watches.
@@ -104,7 +104,12 @@ impl<'a> Watching<'a> {
             }
         };
         let mut rows = 0;
-        for (generation, batch) in batches {
+        for batch in batches {
+            let EventBatch {
+                generation,
+                at_millis,
+                events: batch,
+            } = batch;
             let after = self.reader.snapshot();
             if batch.iter().any(|event| matches!(event.row, Row::Link(_)))
                 && let Ok(anew) = Watch::new(self.question, context(&after, self.names, now_millis))
@@ -116,6 +121,7 @@ impl<'a> Watching<'a> {
                 after: &after,
                 names: self.names,
                 now_millis,
+                at_millis,
             };
             let end = out.len();
             let mut may_take = |octets: usize| octets - end <= MOST && may_take(octets);
@@ -154,6 +160,8 @@ struct Told<'a> {
     after: &'a Tables,
     names: &'a Names,
     now_millis: u64,
+    /// When it happened.
+    at_millis: u64,
 }
 
 /// Writes the wanted events of a batch; `None`: they are more than there
@@ -173,7 +181,8 @@ fn write_batch(
         } else {
             told.after
         };
-        if let Some(line) = view::event(event, context(tables, told.names, told.now_millis)) {
+        let context = context(tables, told.names, told.now_millis);
+        if let Some(line) = view::event(event, told.at_millis, context) {
             out.extend_from_slice(&line);
             rows += 1;
         }

@@ -58,6 +58,47 @@ pub struct Event {
     pub operation: Operation,
     /// To which row: as it is now, or as it was when deleted.
     pub row: Row,
+    /// Of one that changed: as it was before.
+    pub before: Option<Box<Row>>,
+}
+
+impl Event {
+    /// One that is new, or gone.
+    pub fn new(operation: Operation, row: Row) -> Self {
+        Self {
+            operation,
+            row,
+            before: None,
+        }
+    }
+
+    /// One that stands in the place of another.
+    pub fn changed(before: Row, row: Row) -> Self {
+        Self {
+            operation: Operation::Changed,
+            row,
+            before: Some(Box::new(before)),
+        }
+    }
+
+    /// What it takes beside itself, about, where the event before does not
+    /// have it too.
+    fn heap_bytes(&self, before: Option<&Self>) -> usize {
+        let former = self.before.as_deref();
+        let former = former.map(|row| OWN + size_of::<Row>() + row.heap_bytes(Some(&self.row)));
+        self.row.heap_bytes(before.map(|one| &one.row)) + former.unwrap_or_default()
+    }
+}
+
+/// What changed in a generation.
+#[derive(Debug, Clone, PartialEq)]
+pub struct EventBatch {
+    /// The generation.
+    pub generation: Generation,
+    /// When, in milliseconds since the UNIX epoch.
+    pub at_millis: u64,
+    /// What, in order.
+    pub events: Arc<[Event]>,
 }
 
 /// Events from a generation on.
@@ -65,7 +106,7 @@ pub struct Event {
 pub enum Events {
     /// The batches of the generations after the one asked for, oldest
     /// first; none when nothing happened.
-    Batches(Vec<(Generation, Arc<[Event]>)>),
+    Batches(Vec<EventBatch>),
     /// Too much happened since: take a snapshot and go on from there.
     FellBehind,
 }
@@ -75,7 +116,7 @@ pub enum Events {
 const MAX_EVENTS: usize = 1 << 17;
 /// Octets of them at most, about, of one owner's tables: events of links are
 /// large.
-const MAX_EVENT_BYTES: usize = 16 << 20;
+const MAX_EVENT_BYTES: usize = 24 << 20;
 /// What a batch takes beside its events: its place in a chunk, and the
 /// allocator's.
 const BATCH_BYTES: usize = size_of::<Batch>() + 32;
@@ -98,7 +139,7 @@ impl Batch {
     fn count(&mut self, before: Option<&Event>) {
         let befores = std::iter::once(before).chain(self.events.iter().map(Some));
         let rows = befores.zip(&*self.events);
-        let rows = rows.map(|(before, event)| event.row.heap_bytes(before.map(|one| &one.row)));
+        let rows = rows.map(|(before, event)| event.heap_bytes(before));
         self.bytes = BATCH_BYTES + size_of_val(&*self.events) + rows.sum::<usize>();
     }
 }
@@ -410,7 +451,12 @@ impl Log {
         let closed = closed.iter().flat_map(|chunk| chunk.iter().cloned());
         let batches = closed.chain(open);
         let unseen = batches.filter(|batch| batch.generation > seen).take(most);
-        Events::Batches(unseen.map(|of| (of.generation, of.events)).collect())
+        let told = unseen.map(|of| EventBatch {
+            generation: of.generation,
+            at_millis: of.at_millis,
+            events: of.events,
+        });
+        Events::Batches(told.collect())
     }
 
     /// When which routes changed. O(events kept), outside of the lock.
@@ -466,12 +512,12 @@ mod tests {
     fn events(count: usize) -> Vec<Event> {
         let row = Row::Rule(Arc::new(Rule::default()));
         let operation = Operation::Added;
-        vec![Event { operation, row }; count]
+        vec![Event::new(operation, row); count]
     }
 
     fn generations(events: Events) -> Vec<u64> {
         match events {
-            Events::Batches(batches) => batches.iter().map(|(of, _)| of.0).collect(),
+            Events::Batches(batches) => batches.iter().map(|of| of.generation.0).collect(),
             Events::FellBehind => panic!("fell behind"),
         }
     }
@@ -516,10 +562,7 @@ mod tests {
     fn large_events_are_forgotten_sooner() {
         let log = Log::default();
         let row = Row::Link(Arc::new(Link::default()));
-        let event = Event {
-            operation: Operation::Changed,
-            row,
-        };
+        let event = Event::new(Operation::Changed, row);
         let links = MAX_EVENT_BYTES / size_of::<Link>();
         assert!(links < MAX_EVENTS, "as many as may be kept by number");
         for at in 1..=links as u64 {
@@ -578,10 +621,7 @@ mod tests {
             alt_names: (0..names).map(|_| "x".repeat(100).into()).collect(),
             ..Link::default()
         };
-        let named = |names| Event {
-            operation: Operation::Changed,
-            row: Row::Link(Arc::new(link(names))),
-        };
+        let named = |names| Event::new(Operation::Changed, Row::Link(Arc::new(link(names))));
         assert!(bytes(vec![named(1_000)]) > bytes(vec![named(0)]) + 100_000);
         let own: Vec<_> = (0..100).map(|at| route(at, "10.0.0.0/8")).collect();
         let Row::Route(first) = &own[0].row else {
@@ -660,10 +700,7 @@ mod tests {
             metric: 0,
             body,
         };
-        Event {
-            operation: Operation::Added,
-            row: Row::Route(route),
-        }
+        Event::new(Operation::Added, Row::Route(route))
     }
 
     #[test]

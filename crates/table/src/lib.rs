@@ -44,8 +44,8 @@ mod writer;
 pub use addresses::{AddressPlace, Addresses};
 pub use cost::touched;
 pub use event::{
-    Bell, Changed, Event, Events, Flaps, Generation, Operation, RouteChanges, RouteFlaps,
-    RouteHistory, Row,
+    Bell, Changed, Event, EventBatch, Events, Flaps, Generation, Operation, RouteChanges,
+    RouteFlaps, RouteHistory, Row,
 };
 pub use family::{AF_INET, AF_INET6};
 pub use fdb::Fdb;
@@ -83,8 +83,8 @@ pub use row::route_metrics::{Metric, RouteMetrics};
 pub use row::rule::{RareMatch, Rule};
 pub use row::socket::{Endpoint, Reach, Socket, Sockets};
 pub use rules::{RuleKey, Rules};
-pub use sample::{NeighbourSample, Sample};
-pub use samples::{Fresh, Sampled, Samples};
+pub use sample::{CountedAlone, NeighbourSample, Sample};
+pub use samples::{Fresh, LinkRanges, Sampled, Samples};
 pub use source::{OfOwner, Source};
 pub use source_state::SourceState;
 pub use status::{FeedStatus, Phase, Status};

@@ -61,12 +61,12 @@ fn told(reader: &Reader, seen: &mut Generation) -> Vec<Event> {
     match reader.events_after(*seen, Duration::ZERO) {
         Events::FellBehind => panic!("some events are no reason to fall behind"),
         Events::Batches(batches) => {
-            if let Some((last, _)) = batches.last() {
-                *seen = *last;
+            if let Some(last) = batches.last() {
+                *seen = last.generation;
             }
             batches
                 .iter()
-                .flat_map(|(_, batch)| batch.to_vec())
+                .flat_map(|batch| batch.events.to_vec())
                 .collect()
         }
     }

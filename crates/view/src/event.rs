@@ -42,18 +42,49 @@ impl Watch {
 /// An event as one line of JSON: `event` (`added`, `changed`, `deleted`),
 /// `object` (`neigh`, …), then the fields of the row as `ip -j` has them
 /// (for an address: those of its link, and itself as its only
-/// `addr_info`). Routes of families that are not interpreted give nothing.
-pub fn event(event: &Event, context: Context<'_>) -> Option<Vec<u8>> {
-    let view = View::new(&context, &Output::default(), Hidden::default());
+/// `addr_info`), `time_millis` (since the UNIX epoch), and of a row that
+/// changed `before`, its fields as they were. Routes of families that are
+/// not interpreted give nothing.
+pub fn event(event: &Event, at_millis: u64, context: Context<'_>) -> Option<Vec<u8>> {
     let operation = match event.operation {
         Operation::Added => "added",
         Operation::Changed => "changed",
         Operation::Deleted => "deleted",
     };
-    let before = |object| [("event", operation), ("object", object)];
     let mut out = Vec::with_capacity(256);
-    match &event.row {
-        Row::Link(row) => json_row(&**row, &view, &before("link"), &mut out),
+    let object = object_of(&event.row)?;
+    let begins = [("event", operation), ("object", object)];
+    put_row(&event.row, &begins, &context, &mut out);
+    // What is told of the event stands behind the row's own fields.
+    out.pop();
+    out.extend_from_slice(format!(",\"time_millis\":{at_millis}").as_bytes());
+    if let Some(before) = &event.before {
+        out.extend_from_slice(b",\"before\":");
+        put_row(before, &[], &context, &mut out);
+    }
+    out.extend_from_slice(b"}\n");
+    Some(out)
+}
+
+/// What a row is in events; `None`: it is not told.
+fn object_of(row: &Row) -> Option<&'static str> {
+    Some(match row {
+        Row::Link(_) => "link",
+        Row::Address(_) => "addr",
+        Row::Neighbour(_) => "neigh",
+        Row::Route(_) => "route",
+        Row::OtherRoute(_) => return None,
+        Row::Nexthop(_) => "nexthop",
+        Row::Rule(_) => "rule",
+        Row::Fdb(_) => "fdb",
+    })
+}
+
+/// Writes a row's fields, behind others, as an object of JSON.
+fn put_row(row: &Row, begins: &[(&'static str, &str)], context: &Context<'_>, out: &mut Vec<u8>) {
+    let view = View::new(context, &Output::default(), Hidden::default());
+    match row {
+        Row::Link(row) => json_row(&**row, &view, begins, out),
         Row::Address(row) => {
             let gone;
             let link = match context.links.get(row.link) {
@@ -70,18 +101,16 @@ pub fn event(event: &Event, context: Context<'_>) -> Option<Vec<u8>> {
                 link,
                 addresses: &[row],
             };
-            json_row(&row, &view, &before("addr"), &mut out);
+            json_row(&row, &view, begins, out);
         }
-        Row::Neighbour(row) => json_row(&**row, &view, &before("neigh"), &mut out),
+        Row::Neighbour(row) => json_row(&**row, &view, begins, out),
         Row::Route(row) => {
             let row = row.with_body(&*row.body);
-            json_row(&row, &view, &before("route"), &mut out);
+            json_row(&row, &view, begins, out);
         }
-        Row::OtherRoute(_) => return None,
-        Row::Nexthop(row) => json_row(&**row, &view, &before("nexthop"), &mut out),
-        Row::Rule(row) => json_row(&**row, &view, &before("rule"), &mut out),
-        Row::Fdb(row) => json_row(&**row, &view, &before("fdb"), &mut out),
+        Row::OtherRoute(_) => {}
+        Row::Nexthop(row) => json_row(&**row, &view, begins, out),
+        Row::Rule(row) => json_row(&**row, &view, begins, out),
+        Row::Fdb(row) => json_row(&**row, &view, begins, out),
     }
-    out.push(b'\n');
-    Some(out)
 }

@@ -45,7 +45,11 @@ impl From<'_> {
         strip(&program, "--strip-all")?;
         let pages = tree.join("usr/share/man/man1");
         run(Command::new(&program).arg("man").arg(&pages))?;
-        for page in fs::read_dir(&pages)? {
+        let of_files = tree.join("usr/share/man/man5");
+        fs::create_dir_all(&of_files)?;
+        let page = "fingerpost.toml.5";
+        fs::rename(pages.join(page), of_files.join(page))?;
+        for page in fs::read_dir(&pages)?.chain(fs::read_dir(&of_files)?) {
             compress(&page?.path())?;
         }
         for (shell, path) in COMPLETIONS {

@@ -41,9 +41,10 @@ inside fingerpost check | grep -q '^/etc/fingerpost/fingerpost.toml: all right' 
 for page in fingerpost fingerpost-up fingerpost-replay fingerpost-route-get; do
     gzip -dc "$root/usr/share/man/man1/$page.1.gz" | grep -q '^\.TH' || fail "man page $page"
 done
+gzip -dc "$root/usr/share/man/man5/fingerpost.toml.5.gz" | grep -q '^\.TH' || fail "man page of the file"
 bash -n "$root/usr/share/bash-completion/completions/fingerpost" || fail "completions"
 grep -q '^#compdef fingerpost' "$root/usr/share/zsh/vendor-completions/_fingerpost" || fail "zsh"
-grep -q '^complete -c fingerpost' \
+grep -q '^complete .*--command fingerpost' \
     "$root/usr/share/fish/vendor_completions.d/fingerpost.fish" || fail "fish"
 ! inside dpkg --verify fingerpost libalias7 libalias-dev | grep . >&2 || fail "dpkg --verify"
 

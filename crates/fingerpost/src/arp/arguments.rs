@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::error::ErrorKind;
-use clap::{CommandFactory, Parser, ValueEnum};
+use clap::{ArgAction, CommandFactory, Parser, ValueEnum};
 use view::arp::{Style, linux_type_number};
 
 use crate::foreign::Called;
@@ -20,6 +20,9 @@ use crate::foreign::Called;
 #[derive(Debug, Parser)]
 #[command(
     name = "fingerpost arp",
+    version,
+    disable_version_flag = true,
+    args_override_self = true,
     override_usage = "fingerpost arp [-n|-r] [-i IF] [-a|-e] [HOST]\n       \
         fingerpost arp [-i IF] -d HOST [pub]\n       \
         fingerpost arp [-i IF] -d -a\n       \
@@ -34,6 +37,9 @@ entry: Linux answers for it with the link's own address, whatever LLADDR says.
 Lines of a file: HOST LLADDR [temp] [pub]; `#` begins a comment."
 )]
 struct Arguments {
+    /// Display the version
+    #[arg(short = 'V', long, action = ArgAction::Version)]
+    version: (),
     /// All entries; with the net-tools style, as lines
     #[arg(short, long)]
     all: bool,

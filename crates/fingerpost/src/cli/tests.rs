@@ -172,3 +172,58 @@ fn changes_are_told_from_questions() {
     // ever.
     assert_eq!(question_of("fingerpost route").object, Object::Route);
 }
+
+/// A word that is a value of nothing.
+const BOGUS: &str = "\u{7f}bogus";
+
+/// Every command with its words, the innermost last.
+fn commands(command: &Command, before: &[String], all: &mut Vec<(Vec<String>, Command)>) {
+    for sub in command.get_subcommands() {
+        let mut words = before.to_vec();
+        words.push(sub.get_name().to_owned());
+        commands(sub, &words, all);
+        all.push((words, sub.clone()));
+    }
+}
+
+#[test]
+fn every_wrong_option_and_value_is_refused_by_its_name() {
+    let mut whole = command();
+    whole.build();
+    let mut all = Vec::new();
+    commands(&whole, &[], &mut all);
+    let mut values = 0;
+    for (words, command) in &all {
+        let foreign = ["arp", "ifconfig", "netstat"].contains(&words[0].as_str());
+        let line = |more: &[&str]| {
+            let words = words.iter().map(String::as_str).chain(more.iter().copied());
+            let words = std::iter::once("fingerpost").chain(words);
+            parse(words.map(OsString::from).collect())
+        };
+        let named = |refused: Result<Wanted, clap::Error>, word: &str| match refused {
+            Ok(wanted) if foreign => drop(wanted),
+            Ok(wanted) => panic!("{words:?} {word}: {wanted:?}"),
+            Err(error) => {
+                let said = error.to_string();
+                assert!(said.contains(word), "{words:?} {word}: {said}");
+                assert_eq!(error.exit_code(), 2, "{words:?} {word}");
+            }
+        };
+        named(line(&["--no-such-option"]), "--no-such-option");
+        // Some are names, which may be anything.
+        for long in command.get_opts().filter_map(|option| option.get_long()) {
+            let refused = line(&[&format!("--{long}={BOGUS}")]);
+            // Others miss something else, or are refused for more than that.
+            let said = || refused.as_ref().err().map(ToString::to_string);
+            let is_of_value = |error: &clap::Error| {
+                error.kind() == ErrorKind::ValueValidation
+                    || said().is_some_and(|said| said.contains("[possible values"))
+            };
+            if refused.as_ref().err().is_some_and(is_of_value) {
+                values += 1;
+                named(refused, "bogus");
+            }
+        }
+    }
+    assert!(all.len() > 50 && values > 100, "{} {values}", all.len());
+}

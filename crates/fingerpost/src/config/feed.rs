@@ -1,23 +1,4 @@
-//! `[feed.NAME]`: routing daemons that tell their routes.
-//!
-//! ```toml
-//! [feed.frr]
-//! listen = "127.0.0.1:2620"       # zebra: fpm address 127.0.0.1 port 2620
-//! peers = ["192.0.2.0/24"]        # who may connect besides this host
-//!
-//! [feed.frr.limits]               # of this feed's own rows
-//! routes = 2000000
-//!
-//! [feed.bmp]                      # routers, each with its BGP peers
-//! kind = "bmp"                    # "fpm" where nothing is said
-//! listen = "192.0.2.1:11019"
-//! peers = ["192.0.2.0/24"]
-//! routers = 64                    # known at most, connected or gone
-//! tables = 256                    # peers of a router, and tables of them
-//!
-//! [feed.bmp.limits]               # of each router's rows
-//! routes = 4000000
-//! ```
+//! `[feed.NAME]`: routing daemons that tell their routes. [`SECTIONS`] says what each key is for.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
@@ -26,12 +7,62 @@ use feed::bmp::StationLimits;
 use ipnet::IpNet;
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer};
+use serve::setting::{Section, Setting, Without};
 use table::{KERNEL, MAX_FEEDERS};
 
-use super::RowLimits;
+use super::{LIMITS, RowLimits};
 
 /// Bytes of a name at most.
 const MAX_NAME: usize = 32;
+
+/// What the keys are for.
+pub const SECTIONS: &[Section] = &[
+    Section {
+        head: "[feed.NAME]",
+        about: "Routes from where they are made, beside the kernel's: FRR's zebra by FPM (`-M \
+                dplane_fpm_nl`, `fpm address 127.0.0.1 port 2620`), or routers and their BGP \
+                peers by BMP. Each feed has a name of its own (letters, digits, `-`, `_`, `.`; 32 \
+                at most; not `kernel`), by which `--source NAME` asks for its routes.",
+        settings: &[
+            Setting::new(
+                "kind",
+                Without::Value("\"fpm\""),
+                "\"bmp\"",
+                "The protocol: \"fpm\" or \"bmp\".",
+            ),
+            Setting::new(
+                "listen",
+                Without::Nothing,
+                "\"127.0.0.1:2620\"",
+                "The TCP address that zebra or the routers connect to. Beyond loopback only with \
+                 peers.",
+            ),
+            Setting::new(
+                "peers",
+                Without::Value("[]"),
+                "[\"192.0.2.0/24\"]",
+                "Prefixes that may connect, beside this host.",
+            ),
+            Setting::new(
+                "routers",
+                Without::Words("64"),
+                "64",
+                "By BMP only: routers that are known at most, connected or gone; 1 to 1024.",
+            ),
+            Setting::new(
+                "tables",
+                Without::Words("256"),
+                "256",
+                "By BMP only: peers of a router at most, and tables of them; 1 to 1024.",
+            ),
+        ],
+    },
+    Section {
+        head: "[feed.NAME.limits]",
+        about: "Rows that this feed's own tables may have; by BMP, those of each router.",
+        settings: LIMITS,
+    },
+];
 
 /// By what protocol routes are told.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]

@@ -40,8 +40,8 @@ impl Feeds {
         let wanted = wanted(up, config)?;
         let mut doors = Vec::new();
         for (name, feed) in &wanted {
-            let door = Door::open(feed.listen, &feed.peers)
-                .with_context(|| format!("cannot listen for feed {name} at {}", feed.listen))?;
+            let door =
+                Door::open(feed.listen, &feed.peers).with_context(|| cannot_listen(name, feed))?;
             doors.push((name.clone(), door));
         }
         Ok(Self {
@@ -131,6 +131,14 @@ impl Feeds {
         }
         self.wanted == wanted
     }
+}
+
+/// What is said of a door that cannot be opened, before why.
+pub fn cannot_listen(name: &str, feed: &config::Feed) -> String {
+    format!(
+        "feed.{name}.listen: cannot listen at {}: choose another address or port, or end who has it",
+        feed.listen
+    )
 }
 
 /// Those of the configuration, and those that the command line makes or

@@ -16,10 +16,22 @@ use crate::config::Group;
 /// are threads. Gives its number.
 pub fn join(group: &Group) -> Result<Gid> {
     let named = || format!("control.group: {}", group.0);
+    let (gid, is_in) = may_join(group)?;
+    if !is_in {
+        let mut groups = getgroups().with_context(named)?;
+        groups.push(gid);
+        set_thread_groups(&groups).with_context(named)?;
+    }
+    Ok(gid)
+}
+
+/// Whether this process may join a group: its number, and whether it is in
+/// it already.
+pub fn may_join(group: &Group) -> Result<(Gid, bool)> {
     let gid = number(group)?;
-    let mut groups = getgroups().with_context(named)?;
+    let groups = getgroups().with_context(|| format!("control.group: {}", group.0))?;
     if getgid() == gid || groups.contains(&gid) {
-        return Ok(gid);
+        return Ok((gid, true));
     }
     if !geteuid().is_root() {
         bail!(
@@ -28,13 +40,11 @@ pub fn join(group: &Group) -> Result<Gid> {
             group.0
         );
     }
-    groups.push(gid);
-    set_thread_groups(&groups).with_context(named)?;
-    Ok(gid)
+    Ok((gid, false))
 }
 
 /// The number of a group, by its name or itself.
-pub fn number(group: &Group) -> Result<Gid> {
+fn number(group: &Group) -> Result<Gid> {
     let number = groups::number(&group.0);
     Ok(Gid::from_raw(number.context("control.group")?))
 }

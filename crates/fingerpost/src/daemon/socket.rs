@@ -35,6 +35,19 @@ use serve::control::{client, paths};
 /// The directory for sockets: the wanted one, or the first that can be
 /// written. Made if need be.
 pub fn directory(wanted: Option<&Path>) -> Result<PathBuf> {
+    first_of(wanted, usable)
+}
+
+/// Whether there is a place for sockets, or could be.
+pub fn check_directory(wanted: Option<&Path>) -> Result<PathBuf> {
+    first_of(wanted, |directory| match directory.parent() {
+        Some(parent) if !directory.exists() => writable(parent),
+        _ => writable(directory),
+    })
+}
+
+/// The wanted directory or the first of the usual ones that is good for it.
+fn first_of(wanted: Option<&Path>, usable: impl Fn(&Path) -> io::Result<()>) -> Result<PathBuf> {
     if let Some(wanted) = wanted {
         usable(wanted).with_context(|| format!("control.directory: {}", wanted.display()))?;
         return Ok(wanted.to_owned());
@@ -60,6 +73,12 @@ fn usable(directory: &Path) -> io::Result<()> {
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
         Err(error) => return Err(error),
     }
+    writable(directory)
+}
+
+/// Whether files can be made in a directory that is there.
+fn writable(directory: &Path) -> io::Result<()> {
+    fs::metadata(directory)?;
     if !directory.is_dir() {
         return Err(io::ErrorKind::NotADirectory.into());
     }

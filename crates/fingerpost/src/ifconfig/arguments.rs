@@ -2,7 +2,7 @@
 
 use std::ffi::OsString;
 
-use clap::{Parser, ValueEnum};
+use clap::{ArgAction, Parser, ValueEnum};
 use view::ifconfig::{Style, Which};
 
 use crate::foreign::Called;
@@ -17,6 +17,8 @@ use crate::foreign::Called;
 #[derive(Debug, Parser)]
 #[command(
     name = "fingerpost ifconfig",
+    version,
+    disable_version_flag = true,
     override_usage = "fingerpost ifconfig [-a] [-u|-d] [-s|-l] [--style bsd|linux] [IF]",
     after_help = "\
 In the net-tools layout, addresses with a label (v0:1) have blocks of their
@@ -24,6 +26,9 @@ own, as there; the others of a link are all in its block, where net-tools
 shows the first only."
 )]
 struct Arguments {
+    /// Display the version
+    #[arg(short = 'V', long, action = ArgAction::Version)]
+    version: (),
     /// All links, also those that are down
     #[arg(short, long)]
     all: bool,

@@ -79,6 +79,9 @@ pub fn draw(frame: &mut Frame<'_>, model: &Model, choice: &mut Choice, palette: 
 fn heading(model: &Model, choice: &Choice, palette: Palette) -> Line<'static> {
     let status = &model.sample.status;
     let mut line = vec![Span::styled("fingerpost ", palette.accent)];
+    let host = rustix::system::uname();
+    let host = host.nodename().to_string_lossy();
+    line.push(Span::raw(format!("{} ", plain(&host))));
     if let Some(netns) = &status.netns {
         line.push(Span::raw(format!("{} ", plain(netns))));
     }

@@ -269,3 +269,22 @@ fn field(status: &Path, name: &str) -> Option<String> {
     let value = text.lines().find_map(|line| line.strip_prefix(name))?;
     Some(value.trim().to_owned())
 }
+
+/// What captures of raw IP packets say of their link (`LINKTYPE_RAW`).
+pub const RAW: u32 = 101;
+
+/// A capture (pcap) of packets on a kind of link, a second apart.
+pub fn capture(link: u32, packets: &[Vec<u8>]) -> Vec<u8> {
+    let mut file = Vec::new();
+    for word in [0xA1B2_C3D4_u32, 0x0004_0002, 0, 0, 65_535, link] {
+        file.extend(word.to_le_bytes());
+    }
+    for (second, packet) in packets.iter().enumerate() {
+        let len = packet.len() as u32;
+        for word in [second as u32, 0, len, len] {
+            file.extend(word.to_le_bytes());
+        }
+        file.extend(packet);
+    }
+    file
+}

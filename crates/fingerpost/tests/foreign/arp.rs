@@ -298,3 +298,49 @@ fn names_come_from_the_hosts_file_and_are_not_waited_for_long() {
     let theirs = world.theirs("arp", "-a 127.0.0.1");
     assert_eq!(world.ours("arp", "-a 127.0.0.1"), theirs);
 }
+
+/// Options of a listing, and what may stand behind them.
+const OPTIONS: [&str; 9] = [
+    "-a", "-e", "-v", "-D", "-i v0", "-i lo", "-H ether", "-A inet", "10.0.0.7",
+];
+
+#[test]
+fn every_pair_of_options_and_every_wrong_one_is_as_with_net_tools() {
+    let Some(world) = World::new("arpoptions", "arp") else {
+        return;
+    };
+    world.veth();
+    world
+        .netns
+        .ip_batch(
+            "addr add 10.0.0.1/24 dev v0\n\
+             neigh add 10.0.0.7 lladdr 02:00:00:00:00:07 dev v0 nud permanent\n\
+             neigh add 10.0.0.8 lladdr 02:00:00:00:00:08 dev v0 nud stale\n\
+             neigh add proxy 10.0.0.9 dev v0\n",
+        )
+        .unwrap();
+    for (at, one) in OPTIONS.iter().enumerate() {
+        for other in &OPTIONS[at + 1..] {
+            world.says_the_same("arp", &format!("-n {one} {other}"));
+        }
+    }
+    for wrong in [
+        "-x",
+        "-n -H fish",
+        "-n -i nope",
+        "-s",
+        "-s 10.0.0.99",
+        "-d",
+        "-d 10.0.0.99",
+        "-V",
+        "--help",
+    ] {
+        let ours = world.run(&world.path("arp"), wrong);
+        let theirs = world.run("arp", wrong);
+        assert_eq!(
+            ours.status.code(),
+            theirs.status.code(),
+            "{wrong}: {ours:?}"
+        );
+    }
+}

@@ -103,9 +103,12 @@ fn byte_for_byte_as_net_tools() {
             );
         }
     }
-    let missing = world.run(&world.path("ifconfig"), "nope");
-    assert_eq!(missing.status.code(), Some(1));
-    assert_eq!(missing.stderr, world.run("ifconfig", "nope").stderr);
+    for wrong in ["nope", "-x"] {
+        let ours = world.run(&world.path("ifconfig"), wrong);
+        let theirs = world.run("ifconfig", wrong);
+        assert_eq!(ours.status.code(), theirs.status.code(), "{wrong}");
+        assert_eq!(text(&ours.stderr), text(&theirs.stderr), "{wrong}");
+    }
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! arp and ifconfig beside the installed net-tools, on real kernel
+//! arp, ifconfig, route and netstat beside the installed net-tools, on real kernel
 //! objects.
 #![allow(
     clippy::unwrap_used,
@@ -11,6 +11,7 @@ mod common;
 
 mod arp;
 mod ifconfig;
+mod netstat;
 
 use std::process::{Output, Stdio};
 
@@ -33,7 +34,7 @@ impl World {
             return None;
         }
         let names = tempfile::tempdir().unwrap();
-        for name in ["arp", "ifconfig", "fingerpost"] {
+        for name in ["arp", "ifconfig", "route", "netstat", "fingerpost"] {
             std::os::unix::fs::symlink(common::program(), names.path().join(name)).unwrap();
         }
         Some(Self { netns, names })

@@ -104,6 +104,30 @@ fn changes_are_told_as_they_happen_and_from_where_one_stopped() {
     assert_eq!(event.data["dev"], "br0");
     let id = event.id.unwrap();
 
+    // What changed is told with what it was, and what did not is not.
+    assert_eq!(event.event, "added");
+    assert!(event.data["before"].is_null(), "{:?}", event.data);
+    assert!(event.data["time_millis"].as_u64() > Some(0));
+    let other = [
+        "neigh",
+        "replace",
+        "10.9.0.100",
+        "lladdr",
+        "02:00:00:00:00:98",
+    ];
+    let permanent = ["dev", "br0", "nud", "permanent"];
+    netns.ip(&[&other[..], &permanent].concat()).unwrap();
+    let is_other = |event: &Event| event.data["lladdr"] == "02:00:00:00:00:98";
+    let mut changed = some.next();
+    while !is_other(&changed) {
+        changed = some.next();
+    }
+    assert_eq!(changed.event, "changed");
+    assert_eq!(changed.data["before"]["dst"], "10.9.0.100");
+    assert_eq!(changed.data["before"]["lladdr"], "02:00:00:00:00:99");
+    assert!(changed.data["before"]["event"].is_null());
+    let id = changed.id.unwrap_or(id);
+
     // Later, from there on: by the header that browsers send, and by query.
     drop(some);
     add(&netns, 101);

@@ -24,6 +24,36 @@ use lab::{Netns, situation, skip};
 const PAGE: &str = "http://127.0.0.1:9797/";
 /// What nobody may be made to run by the name they gave a link.
 const HOSTILE: &str = "<img/src=x onerror=document.title='owned'>\"'&amp;";
+/// All that the page can show.
+const PARTS: [&str; 9] = [
+    "overview",
+    "links",
+    "addresses",
+    "neighbours",
+    "routes",
+    "nexthops",
+    "rules",
+    "fdb",
+    "changes",
+];
+/// What does not fit: the document beside the window, a control beyond its
+/// edge, a heading that is cut.
+const BEYOND: &str = "
+    const wrong = [];
+    const wide = window.innerWidth;
+    for (const one of [document.documentElement, document.querySelector('main')]) {
+      if (one.scrollWidth > one.clientWidth) wrong.push(`${one.tagName} is ${one.scrollWidth} wide`);
+    }
+    for (const one of document.querySelectorAll('main button, main input, main select, .top button')) {
+      const { right, left, width } = one.getBoundingClientRect();
+      if (width > 0 && (right > wide + 1 || left < -1)) wrong.push(`${one.id || one.outerHTML} ends at ${right}`);
+    }
+    for (const one of document.querySelectorAll('#grid-head .cell')) {
+      const inner = one.firstElementChild.getBoundingClientRect().width;
+      if (inner > one.clientWidth + 1) wrong.push(`${one.innerText} has ${one.clientWidth} of ${inner}`);
+    }
+    return wrong;
+";
 const TOKEN: &str = "a-token-of-a-test";
 const ROUTES: usize = 1_000_000;
 
@@ -67,7 +97,10 @@ fn tables_details_and_changes() {
     browser.shows("#layer", HOSTILE);
     let made =
         browser.run("return document.querySelectorAll('#layer img').length + document.title");
-    assert_eq!(made, "0Links · Fingerpost");
+    let host = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap();
+    let title = format!("0Links · {} · Fingerpost", host.trim());
+    assert_eq!(made, title);
+    browser.shows("#host", host.trim());
     // Sorted both ways, by the name.
     browser.click("#grid-head .cell:first-child button");
     browser.sees("#layer .row:first-child", |text| text.starts_with("br0"));
@@ -85,6 +118,28 @@ fn tables_details_and_changes() {
     browser.shows("#hint", "bogus");
     browser.press(&[ESCAPE]);
     browser.sees("#position", |text| text.ends_with("of 4"));
+    // What may stand next is offered, names too, and taken by keys.
+    browser.click("#filter");
+    browser.types("mas");
+    browser.shows("#suggestions", "Of links in this bridge");
+    browser.press(&[TAB]);
+    browser.shows("#suggestions", "br0");
+    browser.types("br");
+    browser.sees("#suggestions", |text| text.trim() == "br0");
+    browser.press(&[DOWN]);
+    browser.shot("suggestions");
+    browser.press(&[ENTER]);
+    browser.sees("#position", |text| text.ends_with("of 1"));
+    browser.shows("#layer", "veth0");
+    browser.press(&[ESCAPE]);
+    browser.sees("#position", |text| text.ends_with("of 4"));
+    // The last minutes of each link are drawn.
+    browser.shows("#grid-head", "Last minutes");
+    browser.sees("#layer", |_| {
+        let drawn = "return [...document.querySelectorAll('#layer canvas')].filter((one) => \
+             one.getContext('2d').getImageData(0, 0, one.width, one.height).data.some(Boolean)).length";
+        browser.run(drawn) == 4
+    });
     // What points to a link.
     browser.click("#layer .row:nth-child(4)");
     browser.shows("#detail-title", "br0");
@@ -116,8 +171,20 @@ fn tables_details_and_changes() {
         .ip(&["neigh", "del", "10.9.0.99", "dev", "br0"])
         .unwrap();
     browser.sees("#layer", |text| !text.contains("10.9.0.99"));
+    let other = [
+        "neigh",
+        "replace",
+        "10.9.0.7",
+        "lladdr",
+        "02:00:00:00:00:77",
+    ];
+    netns.ip(&[&other[..], &["dev", "br0"]].concat()).unwrap();
     browser.click("nav a[data-part=changes]");
     browser.shows("#events", "deleted");
+    browser.shows(
+        "#events .former",
+        "lladdr 02:00:00:00:00:07 → 02:00:00:00:00:77",
+    );
     browser.shot("changes");
     // Nobody looks: nothing comes. Somebody looks again: nothing is missed.
     browser.run(
@@ -221,13 +288,15 @@ fn by_keys_alone_and_on_a_phone() {
          !one.getAttribute('aria-labelledby') && one.checkVisibility()).map((one) => one.outerHTML)",
     );
     assert_eq!(nameless, serde_json::json!([]));
-    browser.resize(360, 740);
-    for part in ["overview", "links", "routes", "changes"] {
-        browser.go(&format!("{PAGE}#/{part}"));
-        browser.sees("main", |text| text.len() > 20);
-        let wide = browser.run("return document.documentElement.scrollWidth + ' ' + document.querySelector('main').scrollWidth");
-        assert_eq!(wide, "360 360", "{part}");
-        browser.shot(&format!("phone-{part}"));
+    for (width, height) in [(1440, 900), (768, 1024), (360, 740)] {
+        browser.resize(width, height);
+        for part in PARTS {
+            browser.go(&format!("{PAGE}#/{part}"));
+            browser.sees("main", |text| text.len() > 20);
+            let beyond = browser.run(BEYOND);
+            assert_eq!(beyond, serde_json::json!([]), "{part} at {width}");
+            browser.shot(&format!("{width}-{part}"));
+        }
     }
     browser.go(&format!("{PAGE}#/links"));
     browser.shows("#layer", "br0");
@@ -362,6 +431,29 @@ fn a_million_routes_are_scrolled_to_the_last() {
     browser.prefers("light");
     browser.shot("overview");
     is_quiet(&browser);
+}
+
+#[test]
+#[ignore = "it looks for a minute: for `cargo xtask pictures`"]
+fn the_picture_of_the_readme() {
+    let Some(netns) = furnished("pagepicture") else {
+        return;
+    };
+    situation::routes::build(&netns, Family::V4, 100_000).unwrap();
+    let _daemon = Daemon::up(&netns, &[]);
+    let changes = "while :; do
+        ip neigh replace 10.9.0.7 lladdr 02:00:00:00:00:08 dev br0 nud permanent
+        ip neigh replace 10.9.0.7 lladdr 02:00:00:00:00:07 dev br0 nud permanent
+        ip route add 10.77.0.0/16 via 10.9.0.7; ip route del 10.77.0.0/16
+        ping -q -c 50 -i 0.002 127.0.0.1 >/dev/null
+        sleep 0.$((RANDOM % 9))
+    done";
+    let _busy = netns.spawn("bash", &["-c", changes]).unwrap();
+    let browser = Browser::start(&netns, 1280, 860);
+    browser.go(PAGE);
+    browser.shows("#state", "live");
+    std::thread::sleep(std::time::Duration::from_secs(60));
+    browser.shot("picture");
 }
 
 /// A number as the page writes it.

@@ -56,6 +56,18 @@ enum Trouble {
     TooSmall { path: PathBuf, limit: u64 },
 }
 
+impl From<Trouble> for Error {
+    fn from(trouble: Trouble) -> Self {
+        match trouble {
+            Trouble::File { path, source } => Self::File { path, source },
+            Trouble::TooSmall { path, .. } => Self::File {
+                path,
+                source: io::ErrorKind::FileTooLarge.into(),
+            },
+        }
+    }
+}
+
 impl Recorder {
     /// Begins a recording in a new file (mode 0600). One that is there
     /// becomes `FILE.1`; a `FILE.1` that is there goes. Both together take
@@ -63,13 +75,7 @@ impl Recorder {
     pub fn start(file: PathBuf, limit_bytes: u64) -> Result<Self, Error> {
         let queue = Arc::new(Queue::new());
         let writing = Writing::begin(file.clone(), limit_bytes.max(MIN_LIMIT_BYTES));
-        let mut writing = writing.map_err(|trouble| match trouble {
-            Trouble::File { path, source } => Error::File { path, source },
-            Trouble::TooSmall { path, .. } => Error::File {
-                path,
-                source: io::ErrorKind::FileTooLarge.into(),
-            },
-        })?;
+        let mut writing = writing?;
         let thread = std::thread::Builder::new()
             .name("recorder".into())
             .spawn({
@@ -82,6 +88,17 @@ impl Recorder {
             file: file.into(),
             thread: Some(thread),
         })
+    }
+
+    /// Whether [`Recorder::start`] would take a file; makes none.
+    pub fn check(file: &Path) -> Result<(), Error> {
+        for path in [file, &older(file)] {
+            is_ours(path)?;
+        }
+        let directory = file.parent().unwrap_or(Path::new("/"));
+        let may = rustix::fs::Access::WRITE_OK | rustix::fs::Access::EXEC_OK;
+        let made = rustix::fs::access(directory, may);
+        made.map_err(|errno| trouble(file)(errno.into()).into())
     }
 
     /// For a mirror of one more namespace, by its inode and how it was

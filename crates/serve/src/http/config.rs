@@ -1,19 +1,6 @@
 //! `[http]` of the configuration: where it is asked, by whom, how much.
 //!
-//! ```toml
-//! [http]
-//! listen = ["127.0.0.1:9797"]            # none: []
-//! hosts = ["router.example.net"]         # beside addresses and localhost
-//! token_file = "/etc/fingerpost.token"   # `Authorization: Bearer …`
-//! certificate_file = "/etc/ssl/router.pem"
-//! key_file = "/etc/ssl/private/router.key"
-//! clients = 2048                         # connections at a time
-//! event_streams = 1024                   # of them
-//! netns_without_token = true             # other namespaces are told to all
-//! requests_per_sec = 10000               # of one address or user
-//! header_timeout_secs = 10               # also: of a connection without requests
-//! write_timeout_secs = 30                # without the client taking anything
-//! ```
+//! [`SECTION`] says what each key is for.
 //!
 //! An address beyond loopback is only listened at with a certificate, its
 //! key and a token.
@@ -27,10 +14,80 @@ use std::time::Duration;
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer};
 
+use crate::setting::{Section, Setting, Without};
+
 /// Addresses to listen at, at most.
 const MAX_LISTEN: usize = 16;
 /// Names of the host at most.
 const MAX_HOSTS: usize = 1_000;
+
+/// What the keys are for.
+pub const SECTION: Section = Section {
+    head: "[http]",
+    about: "Questions, events, metrics and a page for people, over HTTP.",
+    settings: &[
+        Setting::usual(
+            "listen",
+            "[\"127.0.0.1:9797\"]",
+            "TCP addresses to listen at, 16 at most; none: []. Beyond loopback only with \
+             certificate_file, key_file and token_file.",
+        ),
+        Setting::new(
+            "hosts",
+            Without::Value("[]"),
+            "[\"router.example.net\"]",
+            "Names that requests may call this host by, beside its addresses and localhost; \
+             requests by other names are refused.",
+        ),
+        Setting::new(
+            "token_file",
+            Without::Words("no token is asked"),
+            "\"/etc/fingerpost/token\"",
+            "A file with the token that requests must show, as `Authorization: Bearer TOKEN`.",
+        ),
+        Setting::new(
+            "certificate_file",
+            Without::Words("no TLS"),
+            "\"/etc/fingerpost/certificate.pem\"",
+            "A file with the certificates for TLS (PEM), the own one first. Belongs together with \
+             key_file.",
+        ),
+        Setting::new(
+            "key_file",
+            Without::Words("no TLS"),
+            "\"/etc/fingerpost/key.pem\"",
+            "A file with the key of the certificate (PEM). Nobody else should be able to read it.",
+        ),
+        Setting::usual(
+            "netns_without_token",
+            "false",
+            "Tells other namespaces than the daemon's own without a token, too.",
+        ),
+        Setting::usual("clients", "2048", "Connections at a time, 1 to 1048576."),
+        Setting::usual(
+            "event_streams",
+            "1024",
+            "Event streams among them, 1 to 1048576.",
+        ),
+        Setting::usual(
+            "requests_per_sec",
+            "10000",
+            "Requests a second from one address (of IPv6: one /64) or one user of this host, in \
+             bursts of as many; 1 to 1073741824.",
+        ),
+        Setting::usual(
+            "header_timeout_secs",
+            "10",
+            "Seconds for the head of a request to arrive, and for a connection to be without \
+             requests; 1 to 3600.",
+        ),
+        Setting::usual(
+            "write_timeout_secs",
+            "30",
+            "Seconds without the client taking anything of its answer; 1 to 3600.",
+        ),
+    ],
+};
 
 /// HTTP.
 #[derive(Debug, Clone, PartialEq, Deserialize)]

@@ -287,8 +287,9 @@ fn changes_path() -> Value {
     }));
     let content = json!({"text/event-stream": {"schema": {
         "type": "string",
-        "description": "Events `start`, `added`, `changed`, `deleted` (data: a row, with `event` \
-                        and `object`) and `fell_behind`: some changes are lost, ask for the rows \
+        "description": "Events `start`, `added`, `changed`, `deleted` (data: a row, with `event`, \
+                        `object` and `time_millis`, a changed one with the row that it was as \
+                        `before`) and `fell_behind`: some changes are lost, ask for the rows \
                         again and go on from its generation"
     }}});
     path_of(

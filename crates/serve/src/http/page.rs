@@ -71,6 +71,7 @@ static WRITTEN: &[File] = &[
     module("/assets/past.js", include_bytes!("page/past.js")),
     module("/assets/plot.js", include_bytes!("page/plot.js")),
     module("/assets/source.js", include_bytes!("page/source.js")),
+    module("/assets/suggest.js", include_bytes!("page/suggest.js")),
     module("/assets/tables.js", include_bytes!("page/tables.js")),
 ];
 

@@ -31,6 +31,7 @@ pub fn answer(shared: &Arc<Shared>, request: &Parts) -> Result<Response, Problem
         .collect();
     let said = json!({
         "version": env!("CARGO_PKG_VERSION"),
+        "host": rustix::system::uname().nodename().to_string_lossy(),
         "netns": namespace.name,
         "namespaces": names,
         "uptime_secs": (now_millis() / 1000).saturating_sub(shared.started_secs),
@@ -71,6 +72,7 @@ pub fn schema() -> Value {
         "type": "object",
         "properties": {
             "version": {"type": "string"},
+            "host": {"type": "string", "description": "The host's name"},
             "netns": text(),
             "namespaces": {"type": "array", "items": text()},
             "uptime_secs": count(),

@@ -1,43 +1,14 @@
 //! `[snmp]` of the configuration: who may ask what, where, and who is told.
 //!
-//! ```toml
-//! [snmp]
-//! listen = ["127.0.0.1:1161"]            # none: [] ; IPv6: "[::]:161"
-//! agentx = "/var/agentx/master"          # or "tcp:127.0.0.1:705"
-//! agentx_master = "/run/fingerpost/agentx"   # for subagents: FRR, lldpd, …
-//! agentx_master_group = "frr"            # who may attach, beside root
-//! agentx_master_timeout_ms = 1000        # for an answer of theirs
-//! contact = "noc@example.net"
-//! location = "Rack 7"
-//! allowed_sources = ["192.0.2.0/24"]     # answered at full length by v3
-//! amplification = 2                      # all others: short answers
-//!
-//! [[snmp.community]]                     # v1 and v2c; instead of `public`
-//! name = "public"
-//! sources = ["127.0.0.0/8", "192.0.2.0/24"]
-//! view = "routes"
-//! context = ""                           # of another namespace: `netns-NAME`
-//!
-//! [[snmp.user]]                          # v3; keys by `fingerpost snmp user add`
-//! name = "noc"
-//! level = "authPriv"                     # at least
-//! view = "all"
-//!
-//! [snmp.view]                            # `all` is there already
-//! routes = ["1.3.6.1.2.1.1", "1.3.6.1.2.1.4.24", "!1.3.6.1.2.1.4.24.4"]
-//!
-//! [[snmp.target]]                        # told of linkUp and linkDown
-//! address = "192.0.2.9:162"
-//! version = "3"
-//! user = "noc"
-//! ```
+//! [`SECTIONS`] says what each key is for.
 //!
 //! A request from outside `allowed_sources` (loopback, if it is not said)
 //! and outside the `sources` of its community is answered with at most
-//! `amplification` times its octets: a forged source shall not pay. That
-//! holds for users of v3 too, whose keys do not say where they are: a bulk
-//! walk from elsewhere gets a few rows an answer, and a value that is longer
-//! gets `tooBig`. Name the pollers' prefixes in `allowed_sources`; it makes
+//! `amplification` times its octets: a forged source shall not pay. A
+//! message of v3 that is authentic and timely is not forged, though it may
+//! be one of the last 150 s, sent once more from elsewhere: it is answered
+//! with `authentic_amplification` times its octets, enough for any walk. Name
+//! the pollers' prefixes in `allowed_sources` for full length; it makes
 //! nobody a user.
 //!
 //! Read by the program; used by [`super::Service`].
@@ -55,6 +26,8 @@ use snmp::Oid;
 use snmp::usm::SecurityLevel;
 use snmp::view::{Family, View};
 
+use crate::setting::{Section, Setting, Without};
+
 /// Addresses to listen at, communities, users and targets at most.
 const MAX_OF_EACH: usize = 1_000;
 /// Addresses to listen at, at most: each has a thread.
@@ -63,6 +36,249 @@ const MAX_LISTEN: usize = 16;
 const USUAL_COMMUNITY: &str = "public";
 /// The view that is there without being defined.
 pub const ALL: &str = "all";
+
+/// What the keys are for.
+pub const SECTIONS: &[Section] = &[
+    Section {
+        head: "[snmp]",
+        about: "The tables over SNMP, read-only.",
+        settings: SETTINGS,
+    },
+    Section {
+        head: "[[snmp.community]]",
+        about: "A community of versions 1 and 2c. Those that are said stand in the place of \
+                `public`, which is answered to this host only; 1000 at most.",
+        settings: COMMUNITY,
+    },
+    Section {
+        head: "[[snmp.user]]",
+        about: "What a user of version 3 may do. `fingerpost snmp user add` makes the keys; a \
+                user with keys and without a section may ask for everything, with all the \
+                protection that the keys allow.",
+        settings: USER,
+    },
+    Section {
+        head: "[snmp.view]",
+        about: "Views by names of your own; `all` is there already.",
+        settings: VIEW,
+    },
+    Section {
+        head: "[[snmp.target]]",
+        about: "Somebody who is told of linkUp, linkDown and starts; 1000 at most.",
+        settings: TARGET,
+    },
+];
+
+const SETTINGS: &[Setting] = &[
+    Setting::usual(
+        "listen",
+        "[\"127.0.0.1:1161\"]",
+        "UDP addresses to listen at, 16 at most; none: []. Ports below 1024 need root.",
+    ),
+    Setting::new(
+        "agentx",
+        Without::Words("no master is looked for"),
+        "\"/var/agentx/master\"",
+        "The AgentX master to be a subagent of: the path of its socket, or an address as \
+         \"tcp:127.0.0.1:705\".",
+    ),
+    Setting::new(
+        "agentx_master",
+        Without::Words("no subagent may attach"),
+        "\"/run/fingerpost/agentx\"",
+        "The Unix socket, an absolute path, that AgentX subagents attach to: FRR, keepalived, \
+         lldpd.",
+    ),
+    Setting::new(
+        "agentx_master_group",
+        Without::Words("the daemon's own user, and root"),
+        "\"frr\"",
+        "The group that may attach, by name or number.",
+    ),
+    Setting::usual(
+        "agentx_master_timeout_ms",
+        "1000",
+        "Milliseconds that a subagent may take for an answer, where it does not say so itself; \
+         100 to 10000.",
+    ),
+    Setting::new(
+        "state_directory",
+        Without::Words("/var/lib/fingerpost, or below the user's own directories"),
+        "\"/var/lib/fingerpost\"",
+        "The directory of the engine's id, its count of starts, and users' keys.",
+    ),
+    Setting::new(
+        "contact",
+        Without::Value("\"\""),
+        "\"noc@example.net\"",
+        "sysContact.",
+    ),
+    Setting::new(
+        "location",
+        Without::Value("\"\""),
+        "\"Rack 7\"",
+        "sysLocation.",
+    ),
+    Setting::new(
+        "name",
+        Without::Words("the host's name"),
+        "\"edge1\"",
+        "sysName.",
+    ),
+    Setting::new(
+        "description",
+        Without::Words("this program and the host's kernel"),
+        "\"core router\"",
+        "sysDescr.",
+    ),
+    Setting::new(
+        "object_id",
+        Without::Words("that of FINGERPOST-MIB"),
+        "\"1.3.6.1.4.1.8072.9999.9999.26224.2.1\"",
+        "sysObjectID.",
+    ),
+    Setting::usual(
+        "services",
+        "76",
+        "sysServices, 0 to 127: the layers that the system serves.",
+    ),
+    Setting::usual(
+        "max_message_bytes",
+        "65507",
+        "Bytes of an answer at most, 484 to 65507.",
+    ),
+    Setting::new(
+        "allowed_sources",
+        Without::Value("[\"127.0.0.0/8\", \"::1/128\"]"),
+        "[\"127.0.0.0/8\", \"::1/128\", \"192.0.2.0/24\"]",
+        "Prefixes whose requests are answered at full length, beside those of communities: the \
+         pollers by version 3 belong here. It makes nobody a user.",
+    ),
+    Setting::usual(
+        "amplification",
+        "2",
+        "All other sources get at most so many times the bytes that they sent, 1 to 1000000: a \
+         forged source shall not pay.",
+    ),
+    Setting::usual(
+        "authentic_amplification",
+        "64",
+        "The same of messages of version 3 that are authentic and timely: enough for any walk.",
+    ),
+    Setting::usual(
+        "authentication_failure_traps",
+        "false",
+        "Whether targets are told that somebody asked with a wrong community or key, once a \
+         second at most.",
+    ),
+    Setting::new(
+        "link_traps",
+        Without::Words("all links"),
+        "[\"*\", \"!veth*\"]",
+        "Patterns of the links of whose ups and downs targets are told, and with a `!` of those \
+         that they are not told of.",
+    ),
+];
+
+const COMMUNITY: &[Setting] = &[
+    Setting::new("name", Without::Value("\"public\""), "\"noc\"", "Its name."),
+    Setting::new(
+        "sources",
+        Without::Value("[\"127.0.0.0/8\", \"::1/128\"]"),
+        "[\"192.0.2.0/24\"]",
+        "Prefixes that it is taken from, which are answered at full length; none ([]): from \
+         anywhere, at limited length.",
+    ),
+    Setting::new(
+        "view",
+        Without::Value("\"all\""),
+        "\"routes\"",
+        "What it sees.",
+    ),
+    Setting::new(
+        "context",
+        Without::Value("\"\""),
+        "\"netns-blue\"",
+        "The context that it asks: `table-100`, `vrf-red`, `netns-blue`, or the daemon's own \
+         namespace.",
+    ),
+];
+
+const USER: &[Setting] = &[
+    Setting::new("name", Without::Nothing, "\"ann\"", "The user's name."),
+    Setting::new(
+        "level",
+        Without::Words("all that the keys allow"),
+        "\"authPriv\"",
+        "The least protection: noAuthNoPriv, authNoPriv or authPriv.",
+    ),
+    Setting::new(
+        "view",
+        Without::Value("\"all\""),
+        "\"routes\"",
+        "What the user sees.",
+    ),
+    Setting::new(
+        "contexts",
+        Without::Words("all of the daemon's own namespace"),
+        "[\"\", \"netns-blue\"]",
+        "Contexts that the user may ask.",
+    ),
+];
+
+const VIEW: &[Setting] = &[Setting::new(
+    "NAME",
+    Without::Words("no such view"),
+    "[\"1.3.6.1.2.1.1\", \"1.3.6.1.2.1.4.24\", \"!1.3.6.1.2.1.4.24.4\"]",
+    "Subtrees that are in the view, and with a `!` those that are not; `*` stands for a number \
+     that may be any.",
+)];
+
+const TARGET: &[Setting] = &[
+    Setting::new(
+        "address",
+        Without::Nothing,
+        "\"192.0.2.9:162\"",
+        "The UDP address.",
+    ),
+    Setting::new(
+        "version",
+        Without::Value("\"2c\""),
+        "\"3\"",
+        "\"1\", \"2c\" or \"3\".",
+    ),
+    Setting::new(
+        "community",
+        Without::Value("\"public\""),
+        "\"noc\"",
+        "The community of versions 1 and 2c.",
+    ),
+    Setting::new(
+        "user",
+        Without::Words("none, which version 3 does not take"),
+        "\"ann\"",
+        "The user of version 3.",
+    ),
+    Setting::new(
+        "inform",
+        Without::Value("false"),
+        "true",
+        "Whether what it is told is to be acknowledged, and told again until it is; version 2c \
+         only.",
+    ),
+    Setting::new(
+        "timeout_millis",
+        Without::Value("1500"),
+        "1500",
+        "Milliseconds until an inform is sent again.",
+    ),
+    Setting::new(
+        "retries",
+        Without::Value("5"),
+        "5",
+        "Times that an inform is sent again.",
+    ),
+];
 
 /// The SNMP agent.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
@@ -88,6 +304,12 @@ pub struct Snmp {
     pub location: String,
     /// `sysName`; `None`: the host's name.
     pub name: Option<String>,
+    /// `sysDescr`; `None`: this program and the host's kernel.
+    pub description: Option<String>,
+    /// `sysObjectID`; `None`: that of FINGERPOST-MIB.
+    pub object_id: Option<Name>,
+    /// `sysServices`, 0 to 127: the layers that the system serves.
+    pub services: u8,
     /// Bytes of an answer at most.
     pub max_message_bytes: usize,
     /// Sources, beside those of communities, that are answered at full
@@ -96,6 +318,14 @@ pub struct Snmp {
     pub allowed_sources: Vec<IpNet>,
     /// All others: at most so many times the octets of their request.
     pub amplification: usize,
+    /// The same of requests of v3 that are authentic and timely.
+    pub authentic_amplification: usize,
+    /// Whether targets are told that somebody asked with a wrong community
+    /// or key (`authenticationFailure`, at most one a second).
+    pub authentication_failure_traps: bool,
+    /// Patterns of the links of whose ups and downs targets are told; behind
+    /// a `!` of those that they are not told of.
+    pub link_traps: Vec<String>,
     /// Communities of v1 and v2c.
     #[serde(rename = "community")]
     pub communities: Vec<Community>,
@@ -122,9 +352,15 @@ impl Default for Snmp {
             contact: String::new(),
             location: String::new(),
             name: None,
+            description: None,
+            object_id: None,
+            services: mib::SERVICES,
             max_message_bytes: snmp::config::MAX_MESSAGE_BYTES,
             allowed_sources: loopback(),
             amplification: 2,
+            authentic_amplification: 64,
+            authentication_failure_traps: false,
+            link_traps: Vec::new(),
             communities: vec![Community::default()],
             users: Vec::new(),
             views: BTreeMap::new(),
@@ -224,6 +460,24 @@ pub struct Target {
     /// The user of v3.
     #[serde(default)]
     pub user: Option<String>,
+    /// What he is told is to be acknowledged, and told again until it is;
+    /// of v2c only.
+    #[serde(default)]
+    pub inform: bool,
+    /// Milliseconds until an inform is sent again.
+    #[serde(default = "inform_timeout")]
+    pub timeout_millis: u32,
+    /// Times that an inform is sent again.
+    #[serde(default = "inform_retries")]
+    pub retries: u8,
+}
+
+fn inform_timeout() -> u32 {
+    1_500
+}
+
+fn inform_retries() -> u8 {
+    5
 }
 
 fn v2c() -> Version {
@@ -287,6 +541,19 @@ impl<'de> Deserialize<'de> for Master {
                 "a path like /var/agentx/master or an address like tcp:127.0.0.1:705 is expected",
             )
         })
+    }
+}
+
+/// The name of an object, such as `1.3.6.1.4.1.8072.3.2.10`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Name(pub Oid);
+
+impl<'de> Deserialize<'de> for Name {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+        let text = String::deserialize(from)?;
+        let name = text.trim_start_matches('.').parse();
+        name.map(Self)
+            .map_err(|error| D::Error::custom(format!("`{text}`: {error}")))
     }
 }
 
@@ -369,6 +636,22 @@ impl Snmp {
         if !(1..=1_000_000).contains(&self.amplification) {
             return Err("amplification is between 1 and 1000000".to_owned());
         }
+        if !(1..=1_000_000).contains(&self.authentic_amplification) {
+            return Err("authentic_amplification is between 1 and 1000000".to_owned());
+        }
+        if self.services > 127 {
+            return Err("services is between 0 and 127: a bit for each layer".to_owned());
+        }
+        if self
+            .description
+            .as_ref()
+            .is_some_and(|text| text.len() > 255)
+        {
+            return Err("description has 255 bytes at most".to_owned());
+        }
+        if self.link_traps.len() > MAX_OF_EACH {
+            return Err(format!("link_traps has {MAX_OF_EACH} patterns at most"));
+        }
         if self
             .agentx_master
             .as_ref()
@@ -396,6 +679,29 @@ impl Snmp {
             if target.version == Version::V3 && target.user.is_none() {
                 return Err(format!("target {}: version 3 wants a user", target.address));
             }
+            target.check()?;
+        }
+        Ok(())
+    }
+}
+
+impl Target {
+    fn check(&self) -> Result<(), String> {
+        let address = self.address;
+        if self.inform && self.version != Version::V2c {
+            return Err(format!(
+                "target {address}: an inform is of version 2c: version 1 has none, and one of \
+                 version 3 would need keys that are made for the receiver's engine; leave \
+                 `inform` out"
+            ));
+        }
+        if !(100..=60_000).contains(&self.timeout_millis) {
+            return Err(format!(
+                "target {address}: timeout_millis is between 100 and 60000"
+            ));
+        }
+        if self.retries > 20 {
+            return Err(format!("target {address}: retries is 20 at most"));
         }
         Ok(())
     }

@@ -42,6 +42,7 @@ impl Writer {
             Change::DeleteRoute(route) => self.delete_route(route),
             Change::DeleteLink(index) => {
                 let old = self.tables.links.remove(index);
+                self.tables.counted_alone.remove(&index);
                 self.deleted(old.map(Row::Link));
             }
             Change::DeleteAddress(key) => {
@@ -85,7 +86,7 @@ impl Writer {
         }
         let row = Arc::new(row);
         let old = self.tables.links.put(Arc::clone(&row));
-        self.put(old.is_some(), Row::Link(row));
+        self.put(old.map(Row::Link), Row::Link(row));
         Ok(())
     }
 
@@ -97,7 +98,7 @@ impl Writer {
         }
         let row = Arc::new(row);
         let old = put(&mut self.tables.addresses, Arc::clone(&row));
-        self.put(old.is_some(), Row::Address(row));
+        self.put(old.map(Row::Address), Row::Address(row));
         Ok(())
     }
 
@@ -109,7 +110,7 @@ impl Writer {
         }
         let row = Arc::new(row);
         let old = self.tables.neighbours.put(Arc::clone(&row));
-        self.put(old.is_some(), Row::Neighbour(row));
+        self.put(old.map(Row::Neighbour), Row::Neighbour(row));
         Ok(())
     }
 
@@ -131,10 +132,11 @@ impl Writer {
         self.changed = true;
         if let Some(row) = event {
             let body = self.shared_body(&row.body);
-            self.put(
-                matches!(put, Put::Replaced(_)),
-                Row::Route(row.with_body(body)),
-            );
+            let old = match put {
+                Put::Replaced(old) => Some(Row::Route(old)),
+                Put::Added | Put::Same => None,
+            };
+            self.put(old, Row::Route(row.with_body(body)));
         }
         Ok(())
     }
@@ -161,7 +163,7 @@ impl Writer {
         }
         let row = Arc::new(row);
         let old = self.tables.routes.put_other(Arc::clone(&row));
-        self.put(old.is_some(), Row::OtherRoute(row));
+        self.put(old.map(Row::OtherRoute), Row::OtherRoute(row));
         Ok(())
     }
 
@@ -173,7 +175,7 @@ impl Writer {
         }
         let row = Arc::new(row);
         let old = self.tables.nexthops.put(Arc::clone(&row));
-        self.put(old.is_some(), Row::Nexthop(row));
+        self.put(old.map(Row::Nexthop), Row::Nexthop(row));
         Ok(())
     }
 
@@ -185,14 +187,15 @@ impl Writer {
         self.tables.routing.is_unmerged |= row.family == AF_INET && !row.is_default();
         let row = Arc::new(row);
         self.tables.rules.put(Arc::clone(&row));
-        self.put(false, Row::Rule(row));
+        self.put(None, Row::Rule(row));
         Ok(())
     }
 
     fn replace_rule(&mut self, old: &Rule, new: Rule) {
         let new = Arc::new(new);
-        if self.tables.rules.replace(old, Arc::clone(&new)).is_some() {
-            self.put(true, Row::Rule(new));
+        let old = self.tables.rules.replace(old, Arc::clone(&new));
+        if let Some(old) = old {
+            self.put(Some(Row::Rule(old)), Row::Rule(new));
         }
     }
 
@@ -217,25 +220,20 @@ impl Writer {
         }
         let row = Arc::new(row);
         let old = self.tables.fdb.put(Arc::clone(&row));
-        self.put(old.is_some(), Row::Fdb(row));
+        self.put(old.map(Row::Fdb), Row::Fdb(row));
         Ok(())
     }
 
-    fn put(&mut self, replaced: bool, row: Row) {
-        let operation = if replaced {
-            Operation::Changed
-        } else {
-            Operation::Added
-        };
-        self.record(Event { operation, row });
+    pub(super) fn put(&mut self, old: Option<Row>, row: Row) {
+        self.record(match old {
+            Some(old) => Event::changed(old, row),
+            None => Event::new(Operation::Added, row),
+        });
     }
 
     fn deleted(&mut self, row: Option<Row>) {
         if let Some(row) = row {
-            self.record(Event {
-                operation: Operation::Deleted,
-                row,
-            });
+            self.record(Event::new(Operation::Deleted, row));
         }
     }
 }

@@ -12,6 +12,7 @@ impl Writer {
     /// [`super::Feeder::rewrite_body`].
     pub(super) fn rewrite_body(&mut self, from: &RouteBody, to: RouteBody) -> bool {
         let routes = &mut self.tables.routes;
+        let former = Arc::new(from.clone());
         let Some(id) = routes.rewrite(&mut self.interner, from, to) else {
             return false;
         };
@@ -22,10 +23,9 @@ impl Writer {
             if self.pending.is_none() {
                 break;
             }
-            self.record(Event {
-                operation: Operation::Changed,
-                row: Row::Route(route.to_shared()),
-            });
+            let row = route.to_shared();
+            let before = row.with_body(Arc::clone(&former));
+            self.record(Event::changed(Row::Route(before), Row::Route(row)));
         }
         true
     }
@@ -35,19 +35,10 @@ impl Writer {
         let new = Arc::new(object);
         let is_other = id != new.id;
         if is_other && let Some(old) = self.tables.nexthops.remove(id) {
-            self.record(Event {
-                operation: Operation::Deleted,
-                row: Row::Nexthop(old),
-            });
+            self.record(Event::new(Operation::Deleted, Row::Nexthop(old)));
         }
-        self.tables.nexthops.put(Arc::clone(&new));
-        self.record(Event {
-            operation: match is_other {
-                true => Operation::Added,
-                false => Operation::Changed,
-            },
-            row: Row::Nexthop(new),
-        });
+        let old = self.tables.nexthops.put(Arc::clone(&new));
+        self.put(old.map(Row::Nexthop), Row::Nexthop(new));
     }
 }
 
@@ -122,7 +113,7 @@ mod tests {
         assert_eq!(
             batches
                 .iter()
-                .map(|(_, events)| events.len())
+                .map(|batch| batch.events.len())
                 .sum::<usize>(),
             3
         );

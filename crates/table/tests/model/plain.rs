@@ -36,7 +36,11 @@ pub struct Plain {
 type Outcome = (Result<(), TableFull>, Vec<Event>);
 
 fn event(operation: Operation, row: Row) -> Vec<Event> {
-    vec![Event { operation, row }]
+    vec![Event::new(operation, row)]
+}
+
+fn changed(before: Row, row: Row) -> Vec<Event> {
+    vec![Event::changed(before, row)]
 }
 
 fn full(table: &'static str, limit: usize, count: &mut u64) -> Outcome {
@@ -68,11 +72,13 @@ fn put<K: Ord, T: Clone + PartialEq>(
     if old.is_none() && rows.len() >= limit {
         return full(table, limit, count);
     }
-    let operation = match rows.insert(key, row.clone()) {
-        Some(_) => Operation::Changed,
-        None => Operation::Added,
+    let old = rows.insert(key, row.clone());
+    let row = name(Arc::new(row));
+    let told = match old {
+        Some(old) => changed(name(Arc::new(old)), row),
+        None => event(Operation::Added, row),
     };
-    (Ok(()), event(operation, name(Arc::new(row))))
+    (Ok(()), told)
 }
 
 fn delete<K: Ord, T>(rows: &mut BTreeMap<K, T>, key: &K, name: fn(Arc<T>) -> Row) -> Outcome {
@@ -178,8 +184,9 @@ impl Plain {
             Change::PutRule(row) => self.put_rule(row),
             Change::ReplaceRule(old, new) => match self.rules.iter_mut().find(|row| **row == old) {
                 Some(row) => {
-                    *row = new.clone();
-                    (Ok(()), event(Operation::Changed, Row::Rule(new.into())))
+                    let before = std::mem::replace(row, new.clone());
+                    let told = changed(Row::Rule(before.into()), Row::Rule(new.into()));
+                    (Ok(()), told)
                 }
                 None => (Ok(()), Vec::new()),
             },
@@ -269,8 +276,9 @@ impl Plain {
         let told = Row::Route(row.with_body(Arc::new(row.body.clone())));
         let first = self.routes.iter().position(|old| same_place(old, &row));
         if let (Placement::InsteadOfFirst, Some(at)) = (placement, first) {
-            self.routes[at] = row;
-            return (Ok(()), event(Operation::Changed, told));
+            let before = std::mem::replace(&mut self.routes[at], row);
+            let before = before.with_body(Arc::new(before.body.clone()));
+            return (Ok(()), changed(Row::Route(before), told));
         }
         let limit = self.limits.routes;
         if self.routes.len() + self.other.len() >= limit {

@@ -3,6 +3,7 @@
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
+use std::thread;
 use std::time::Duration;
 
 use anyhow::{Context, Result, bail, ensure};
@@ -16,6 +17,8 @@ use super::plan::{Into, Plan, Stage, Way};
 use crate::payload;
 use crate::values::{amount, mac, seconds};
 
+/// Threads that may be asked for on any host.
+const FEW_CORES: usize = 8;
 /// How long it sends unless told otherwise.
 const USUAL_SECS: f64 = 10.0;
 /// Packets between two looks at the clock.
@@ -147,6 +150,13 @@ impl Arguments {
             "--into, --stop-after and --profile are of our own stack: say --by own"
         );
         ensure!(self.cores >= 1, "--cores: at least one");
+        let most = thread::available_parallelism().map_or(1, usize::from);
+        let most = most.max(FEW_CORES);
+        ensure!(
+            self.cores <= most,
+            "--cores: {} are more than this host can use: {most} at most",
+            self.cores
+        );
         let least = u32::try_from(self.cores).unwrap_or(MAX_FLOWS);
         let flows = self.flows.unwrap_or(1).max(least);
         if self.vary.is_destination() && self.flows.unwrap_or(1) < least {
@@ -310,6 +320,7 @@ mod tests {
             ("127.0.0.1 9 --source ::1", "two families"),
             ("127.0.0.1 9 --cores 2 --vary destination-port", "--flows 2"),
             ("127.0.0.1 9 --cores 0", "at least one"),
+            ("127.0.0.1 9 --cores 99999", "at most"),
         ] {
             let said = refusal(line);
             assert!(said.contains(part), "{line}: {said}");

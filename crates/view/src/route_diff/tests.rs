@@ -192,7 +192,7 @@ fn change(writer: &mut Writer, rows: &mut Rows, random: &mut Random, metric: u32
     writer.commit(changes).unwrap();
     let row = Row::Route(route.with_body(route.body.clone().into()));
     let operation = Operation::Changed;
-    vec![Event { operation, row }]
+    vec![Event::new(operation, row)]
 }
 
 /// Family, table, prefix, difference.

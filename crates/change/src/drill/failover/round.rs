@@ -215,9 +215,9 @@ impl<'a> Drill<'a> {
             else {
                 bail!("the watcher fell behind");
             };
-            for (generation, batch) in batches {
-                seen = generation;
-                for event in batch.iter() {
+            for batch in batches {
+                seen = batch.generation;
+                for event in batch.events.iter() {
                     if let Some(sign) = sign(event.operation, &event.row, up) {
                         waiting.remove(&sign);
                     }

@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Duration;
 
-use table::{Event, Events, Generation, Operation, Reader, Row, Tables};
+use table::{Event, EventBatch, Events, Generation, Operation, Reader, Row, Tables};
 use view::{Context, Names, Question, Watch};
 
 use crate::budget::Lease;
@@ -113,10 +113,9 @@ impl Feed {
         match events {
             Events::Batches(batches) => {
                 let after = self.reader.snapshot();
-                for (generation, events) in batches {
-                    let batch =
-                        Batch::render(generation.0, events, &self.before, &after, &self.names);
-                    self.latest = generation.0;
+                for events in batches {
+                    let batch = Batch::render(events, &self.before, &after, &self.names);
+                    self.latest = batch.generation;
                     self.bytes += batch.bytes();
                     self.batches.push_back(batch);
                     // Not only at the end: there may be very many.
@@ -185,22 +184,16 @@ impl Feed {
         };
         let missing: Vec<_> = batches
             .into_iter()
-            .filter(|(generation, _)| generation.0 <= self.since)
+            .filter(|batch| batch.generation.0 <= self.since)
             .collect();
-        let count: usize = missing.iter().map(|(_, events)| events.len()).sum();
+        let count: usize = missing.iter().map(|batch| batch.events.len()).sum();
         if count > MAX_REACH {
             return;
         }
         let mut bytes = self.bytes;
         let mut older = Vec::new();
-        for (generation, events) in missing {
-            let batch = Batch::render(
-                generation.0,
-                events,
-                &self.before,
-                &self.before,
-                &self.names,
-            );
+        for events in missing {
+            let batch = Batch::render(events, &self.before, &self.before, &self.names);
             bytes += batch.bytes();
             older.push(batch);
         }
@@ -252,13 +245,8 @@ impl Feed {
 impl Batch {
     /// A row that is gone is told with the names of before: its link may
     /// be gone with it.
-    fn render(
-        generation: u64,
-        events: Arc<[Event]>,
-        before: &Tables,
-        after: &Tables,
-        names: &Names,
-    ) -> Self {
+    fn render(of: EventBatch, before: &Tables, after: &Tables, names: &Names) -> Self {
+        let events = of.events;
         let mut lines = Vec::with_capacity(events.len() * 200);
         let mut ends = Vec::with_capacity(events.len());
         for event in events.iter() {
@@ -267,7 +255,7 @@ impl Batch {
             } else {
                 after
             };
-            if let Some(line) = view::event(event, context(tables, names)) {
+            if let Some(line) = view::event(event, of.at_millis, context(tables, names)) {
                 lines.extend_from_slice(match event.operation {
                     Operation::Added => b"event: added\ndata: ",
                     Operation::Changed => b"event: changed\ndata: ",
@@ -278,7 +266,7 @@ impl Batch {
             ends.push(u32::try_from(lines.len()).unwrap_or(u32::MAX));
         }
         Self {
-            generation,
+            generation: of.generation.0,
             has_links: events.iter().any(|event| matches!(event.row, Row::Link(_))),
             events,
             lines,

@@ -1,8 +1,9 @@
 //! `/assets/columns.js`: the columns of each table, made of the one list that
-//! the OpenAPI document, JSON and CSV are made of ([`view::columns`]).
+//! the OpenAPI document, JSON and CSV are made of ([`view::columns`]), and the
+//! words of its filters, made of the list of the command line.
 
 use serde_json::{Map, Value, json};
-use view::{Column, ColumnType};
+use view::{Column, ColumnType, Object, conditions};
 
 use crate::http::definition::TABLES;
 
@@ -15,10 +16,31 @@ pub fn script() -> String {
             (table.name().to_owned(), Value::Array(columns))
         })
         .collect();
+    let words: Map<String, Value> = TABLES
+        .iter()
+        .map(|table| (table.name().to_owned(), words(table.object)))
+        .collect();
     format!(
-        "// The columns of each table, as the daemon has them.\n\nexport const COLUMNS = {};\n",
-        Value::Object(tables)
+        "// The columns of each table, as the daemon has them.\n\nexport const COLUMNS = {};\n\n\
+         // The words of a filter: what each is, and its value if it has one.\n\n\
+         export const WORDS = {};\n",
+        Value::Object(tables),
+        Value::Object(words)
     )
+}
+
+/// The words that a filter of an object takes: ip's, or the flag where ip
+/// has none.
+fn words(object: Object) -> Value {
+    let of_object = conditions::of_object(conditions::FILTERS, object);
+    let all = of_object.flat_map(|word| {
+        let own = word.bare.is_empty().then(|| format!("--{}", word.flag));
+        let spoken = word.bare.iter().map(|bare| (*bare).to_owned());
+        let value = word.value;
+        let each = spoken.chain(own);
+        each.map(move |bare| json!({"word": bare, "value": value, "about": word.help}))
+    });
+    Value::Array(all.collect())
 }
 
 fn column(column: &Column) -> Value {
@@ -81,8 +103,14 @@ mod tests {
     #[test]
     fn the_script_has_every_column_of_every_table() {
         let script = script();
-        let json = script.split_once("COLUMNS = ").unwrap().1;
-        let all: Value = serde_json::from_str(json.trim_end().trim_end_matches(';')).unwrap();
+        let (_, json) = script.split_once("COLUMNS = ").unwrap();
+        let (json, words) = json.split_once(";\n").unwrap();
+        let all: Value = serde_json::from_str(json).unwrap();
+        let (_, words) = words.split_once("WORDS = ").unwrap();
+        let words: Value = serde_json::from_str(words.trim_end().trim_end_matches(';')).unwrap();
+        let of = |table: &str| words[table].as_array().unwrap().clone();
+        assert!(of("neighbours").iter().any(|one| one["word"] == "nud"));
+        assert!(of("routes").iter().any(|one| one["word"] == "--source"));
         for table in TABLES {
             let told = all[table.name()].as_array().unwrap();
             let told: Vec<&str> = told

@@ -201,7 +201,7 @@ function summary(of, row) {
   const list = el("dl");
   for (const column of of.usual) {
     const text = shown(column, row);
-    if (text === "" || ["rx", "tx"].includes(column.key)) continue;
+    if (text === "" || ["rx", "tx", "past"].includes(column.key)) continue;
     const state = column.state ? text.split(",")[0] : null;
     list.append(el("dt", {}, column.title), el("dd", { class: column.mono ? "mono" : null, "data-state": state }, el("bdi", {}, text)));
   }
@@ -222,7 +222,8 @@ function facts(row) {
     list.append(el("dt", {}, plain(name)), el("dd", {}, el("bdi", {}, plain(value))));
   };
   const walk = (name, value) => {
-    if (name === "rates") return;
+    // What this page has added, and what is of a change.
+    if (["rates", "past", "before", "event", "object", "time_millis"].includes(name)) return;
     if (Array.isArray(value) && value.every((one) => typeof one !== "object")) say(name, value.join(", "));
     else if (value && typeof value === "object") {
       for (const [key, inner] of Object.entries(value)) walk(Array.isArray(value) && value.length === 1 ? name : `${name} ${key}`, inner);

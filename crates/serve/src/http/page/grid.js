@@ -3,6 +3,8 @@
 // rows than a browser can be high, it is a scale of its own.
 
 import { byId, el, fill, grouped } from "./dom.js";
+import { LOOKS } from "./past.js";
+import { spark } from "./plot.js";
 import { shown } from "./tables.js";
 
 /** As high as any browser can scroll exactly. */
@@ -199,6 +201,7 @@ export class Grid {
       rows.push(this.#row(at, at * height - this.#y));
     }
     fill(this.layer, rows);
+    this.#drawSparks(first);
     this.grid.setAttribute("aria-activedescendant", rows.length > 0 ? `row-${this.#active}` : "");
     this.on.moved();
   }
@@ -225,6 +228,18 @@ export class Grid {
     return element;
   }
 
+  /** Canvases have their size once they are in the document. */
+  #drawSparks(first) {
+    for (const column of this.#columns.filter((one) => one.spark)) {
+      const index = this.#columns.indexOf(column);
+      [...this.layer.children].forEach((row, at) => {
+        const canvas = row.children[index]?.querySelector("canvas");
+        const values = canvas && column.spark(this.#source.row(first + at));
+        if (values) spark(canvas, values, LOOKS, 0);
+      });
+    }
+  }
+
   #isMarked(key) {
     const since = this.#marks.get(String(key));
     if (since === undefined) return false;
@@ -234,6 +249,10 @@ export class Grid {
   }
 
   #cell(column, row, index) {
+    if (column.spark && row) {
+      const drawn = el("canvas", { role: "img", "aria-label": `${column.title}: ${shown(column, row) || "not known yet"}` });
+      return el("div", { role: "gridcell", class: "cell", "aria-colindex": index + 1 }, drawn);
+    }
     const text = row ? shown(column, row) : index === 0 ? "…" : "";
     const names = ["cell"];
     for (const name of ["number", "mono", "strong"]) if (column[name]) names.push(name);

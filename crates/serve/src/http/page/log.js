@@ -24,7 +24,7 @@ export class Log {
 
   /** Keeps a change of a table's row. */
   change(event, of, row) {
-    if (!this.#held) this.#keep({ event, of, row });
+    if (!this.#held) this.#keep({ at: new Date(row.time_millis), event, of, row });
   }
 
   /** Keeps a note. */
@@ -68,6 +68,7 @@ export class Log {
   }
 
   #line({ at, event, of, row, text }) {
+    const differences = row?.before ? differing(row.before, row) : [];
     const open = () => this.open(of, row);
     const what = of
       ? el("button", { type: "button", class: "to mono", onclick: open }, el("bdi", {}, described(of, row)))
@@ -79,12 +80,36 @@ export class Log {
       el("span", { class: event }, event.replace("_", " ")),
       el("span", { class: "object" }, of?.title ?? ""),
       what,
+      differences.length > 0 ? el("div", { class: "former" }, differences.flatMap(told)) : null,
     );
   }
 }
 
+/** What only an event has, and no row. */
+const OF_EVENTS = ["event", "object", "time_millis", "before"];
+/** Differences that are named; the row itself shows all. */
+const NAMED = 4;
+
+/** Fields in which two rows differ, nested ones by their whole name. */
+export function differing(before, after, path = "") {
+  const keys = new Set([...Object.keys(before ?? {}), ...Object.keys(after ?? {})]);
+  const all = [...keys].filter((key) => path || !OF_EVENTS.includes(key)).flatMap((key) => {
+    const [was, is] = [before?.[key], after?.[key]];
+    const name = path ? `${path}.${key}` : key;
+    const isObject = (value) => value !== null && typeof value === "object" && !Array.isArray(value);
+    if (isObject(was) && isObject(is)) return differing(was, is, name);
+    return JSON.stringify(was) === JSON.stringify(is) ? [] : [{ name, was, is }];
+  });
+  return all.slice(0, NAMED);
+}
+
+function told({ name, was, is }, at) {
+  const value = (one) => plain(one === undefined ? "none" : typeof one === "object" ? JSON.stringify(one) : one);
+  return [at > 0 ? "; " : "", `${name} `, el("bdi", {}, value(was)), " → ", el("b", {}, el("bdi", {}, value(is)))];
+}
+
 /** A row in one line: its most important columns. */
 function described(of, row) {
-  const columns = of.usual.filter((column) => column.keep < 4 && !["rx", "tx"].includes(column.key));
+  const columns = of.usual.filter((column) => column.keep < 4 && !["rx", "tx", "past"].includes(column.key));
   return columns.map((column) => shown(column, row)).filter(Boolean).join("  ");
 }

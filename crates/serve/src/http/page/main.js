@@ -12,6 +12,7 @@ import { applyTheme, nextTheme, showHelp } from "./look.js";
 import { drawOverview, drawTiles } from "./overview.js";
 import { Past, STEP } from "./past.js";
 import { open as openSource } from "./source.js";
+import { Suggest } from "./suggest.js";
 import { table, TABLES } from "./tables.js";
 
 /** Milliseconds from a change to the list that shows it, for few rows and for many. */
@@ -87,7 +88,7 @@ function show() {
     }
   }
   const title = of?.title ?? (name === "changes" ? "Changes" : "Overview");
-  document.title = [title, byId("netns").value, "Fingerpost"].filter(Boolean).join(" · ");
+  entitle(title);
   if (of) showList(of, filter);
   else shownTable = null;
   drawOverview(past);
@@ -95,12 +96,18 @@ function show() {
   drawFlaps(feed);
 }
 
+/** Whose tables they are stands in the title, for who has many of them open. */
+function entitle(title) {
+  document.title = [title, plain(byId("netns").value || past.status?.netns || ""), plain(past.status?.host ?? ""), "Fingerpost"].filter(Boolean).join(" · ");
+}
+
 async function showList(of, filter) {
   const isNew = of !== shownTable;
   shownTable = of;
   byId("list-title").textContent = of.title;
   drawFeeds();
-  if (byId("filter").value !== filter) byId("filter").value = filter;
+  // A space behind a word is somebody who goes on.
+  if (byId("filter").value.trim() !== filter) byId("filter").value = filter;
   if (isNew) detail.close();
   opening?.abort();
   opening = new AbortController();
@@ -175,6 +182,7 @@ function addRates() {
   if (shownTable?.id !== "links" || !source?.sortable) return;
   source.amend((row) => {
     row.rates = past.rates.get(row.ifname);
+    row.past = past.pasts.get(row.ifname);
   });
 }
 
@@ -306,6 +314,9 @@ async function look() {
   }
   const { status } = past;
   showLacking(status);
+  byId("host").textContent = plain([status.host, status.netns].filter(Boolean).join(" · "));
+  byId("host").title = byId("host").textContent;
+  entitle(document.title.split(" · ")[0]);
   byId("about").textContent = `${status.version}, ${status.mirror.phase}, up ${span(status.uptime_secs)}, memory ${octets(status.resident_bytes)}, generation ${grouped(status.generation)}`;
   for (const of of TABLES) byId(`rows-${of.id}`).textContent = grouped(past.sizes.get(of.id).at(-1) ?? 0);
   drawNamespaces(status.namespaces ?? []);
@@ -402,6 +413,11 @@ document.addEventListener("keydown", (event) => {
     byId("grid").focus();
     event.preventDefault();
   }
+});
+
+const suggest = new Suggest({
+  table: () => shownTable,
+  taken: () => byId("filter").dispatchEvent(new Event("input")),
 });
 
 let typing = 0;

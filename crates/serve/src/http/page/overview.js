@@ -2,7 +2,7 @@
 // the busiest links.
 
 import { byId, el, fill, grouped, plain, short } from "./dom.js";
-import { STEP } from "./past.js";
+import { LOOKS, STEP } from "./past.js";
 import { Plot, spark } from "./plot.js";
 import { TABLES } from "./tables.js";
 
@@ -60,12 +60,16 @@ function drawBusiest(past) {
       cell(short(link.tx_bits)),
       cell(short(link.rx_packets + link.tx_packets)),
       cell(short(link.wrong)),
+      el("td", { class: "spark" }, el("canvas", { "aria-hidden": "true", "data-link": link.name })),
     ),
   );
-  const heads = ["Link", "Rx bit/s", "Tx bit/s", "Packets/s", "Wrong/s"];
-  const head = el("tr", {}, heads.map((title, at) => el("th", { scope: "col", class: at > 0 ? "number" : null }, title)));
-  const body = rows.length > 0 ? rows : el("tr", {}, el("td", { colspan: 5, class: "nothing" }, "two looks at the counters make a rate …"));
+  const heads = ["Link", "Rx bit/s", "Tx bit/s", "Packets/s", "Wrong/s", "Last minutes"];
+  const head = el("tr", {}, heads.map((title, at) => el("th", { scope: "col", class: at === 0 ? null : at < 5 ? "number" : "spark" }, title)));
+  const body = rows.length > 0 ? rows : el("tr", {}, el("td", { colspan: 6, class: "nothing" }, "two looks at the counters make a rate …"));
   fill(byId("busiest"), el("table", {}, el("thead", {}, head), el("tbody", {}, body)));
+  for (const canvas of byId("busiest").querySelectorAll("canvas")) {
+    spark(canvas, past.pasts.get(canvas.dataset.link) ?? [], LOOKS, 0);
+  }
   const choice = byId("traffic-link");
   if (document.activeElement !== choice) {
     const names = past.busiest(50).map((link) => link.name);

@@ -10,6 +10,10 @@ export const STEP = 2;
 const MOST = 300;
 /** Links whose traffic is looked at, at most. */
 const MOST_LINKS = 10_000;
+/** Links whose last minutes are kept: more would be known of their last look only. */
+const MOST_PASTS = 2_000;
+/** Looks of them that are kept: three minutes. */
+export const LOOKS = 90;
 
 function push(values, value) {
   values.push(value);
@@ -24,6 +28,8 @@ export class Past {
   activity = new Map(TABLES.map((table) => [table.id, []]));
   /** By link's name: the last rates. */
   rates = new Map();
+  /** By link's name: bits a second, both ways together, over the last minutes. */
+  pasts = new Map();
   #counts = new Map();
   #traffic = new Map();
   #counters = new Map();
@@ -39,7 +45,7 @@ export class Past {
   /** Forgets everything: of another namespace. */
   forget() {
     for (const values of [...this.sizes.values(), ...this.activity.values()]) values.length = 0;
-    for (const kept of [this.rates, this.#counts, this.#traffic, this.#counters]) kept.clear();
+    for (const kept of [this.rates, this.pasts, this.#counts, this.#traffic, this.#counters]) kept.clear();
     this.#countersAt = 0;
   }
 
@@ -102,6 +108,21 @@ export class Past {
     }
     this.#counters = counters;
     this.#countersAt = at;
+    this.#keepPasts();
+  }
+
+  /** A link that is gone is forgotten. */
+  #keepPasts() {
+    for (const name of this.pasts.keys()) if (!this.rates.has(name)) this.pasts.delete(name);
+    for (const [name, rates] of this.rates) {
+      if (!this.pasts.has(name)) {
+        if (this.pasts.size >= MOST_PASTS) continue;
+        this.pasts.set(name, []);
+      }
+      const values = this.pasts.get(name);
+      values.push(rates.rx_bits + rates.tx_bits);
+      if (values.length > LOOKS) values.shift();
+    }
   }
 
   /** Keeps what may be plotted: the sum, and the links that were chosen. */

@@ -108,15 +108,16 @@ export class Plot {
   }
 }
 
-/** A small line without axes, from its lowest to its highest value. */
-export function spark(canvas, values, most) {
+/** A small line without axes, from its lowest to its highest value; `floor`: from no more than that on. */
+export function spark(canvas, values, most, floor = Infinity) {
   const { drawing, width, height } = context(canvas);
   const known = values.filter((value) => value !== null);
   if (known.length === 0) return;
-  const low = Math.min(...known);
+  const low = Math.min(floor, ...known);
   const room = Math.max(...known) - low;
   const x = (at) => ((most - values.length + at) / (most - 1)) * width;
-  const y = (value) => (room === 0 ? height / 2 : height - 4 - ((value - low) / room) * (height - 8));
+  const flat = floor === 0 ? height - 4 : height / 2;
+  const y = (value) => (room === 0 ? flat : height - 4 - ((value - low) / room) * (height - 8));
   drawing.strokeStyle = styleOf("--accent");
   drawing.lineWidth = 1.5;
   line(drawing, values, x, y);
