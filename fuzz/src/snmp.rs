@@ -116,6 +116,7 @@ pub fn config() -> Config {
         max_message_bytes: 1_400,
         allowed_sources: "127.0.0.0/8".parse().into_iter().collect(),
         amplification: AMPLIFICATION,
+        authentic_amplification: 2 * AMPLIFICATION,
     }
 }
 

@@ -2,6 +2,7 @@
 //! turn, several rounds.
 
 mod arp;
+mod batch;
 mod buffer;
 mod busy;
 mod command;
@@ -88,6 +89,8 @@ enum Case {
     Nat,
     /// Recording what the kernel says, and replaying it
     Record,
+    /// Files of `ip -batch`
+    Batch,
     /// Mirroring and listing routes
     Routes,
     /// Sending UDP packets by each way there is
@@ -150,6 +153,7 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode> {
             Case::Record => {
                 record::measure(&setting, &mut samples).map(|()| samples.into_rows())?
             }
+            Case::Batch => batch::measure(&setting, &mut samples).map(|()| samples.into_rows())?,
             Case::Routes => {
                 routes::measure(&setting, &mut samples).map(|()| samples.into_rows())?
             }

@@ -27,6 +27,14 @@ pub const FOR_TESTS: &[Needed] = &[
     ("snmpd", "snmpd"),
     ("snmpget", "snmp"),
     ("prometheus-snmp-exporter", "prometheus-snmp-exporter"),
+    ("cfgmaker", "mrtg"),
+    // A library for Python, in no path.
+    (
+        "/usr/lib/python3/dist-packages/pysnmp/hlapi/__init__.py",
+        "python3-pysnmp4",
+    ),
+    // Another time of day for one process.
+    ("faketime", "faketime"),
     // libalias: a C program against it, and what watches that.
     ("cc", "gcc"),
     ("c++", "g++"),
@@ -104,6 +112,17 @@ pub fn target() -> Result<PathBuf> {
     Ok(target
         .context("xtask lies in no target directory")?
         .to_path_buf())
+}
+
+/// A release build of the program.
+pub fn released() -> Result<PathBuf> {
+    let built = cargo()
+        .args(["build", "--release", "-p", "fingerpost"])
+        .status()?;
+    if !built.success() {
+        bail!("the program could not be built");
+    }
+    Ok(target()?.join("release/fingerpost"))
 }
 
 /// Where a program lies, looking where root would look as well.

@@ -1,4 +1,4 @@
-//! The project's own chores: `cargo xtask test|tidy|bench|fuzz|install-libalias|miri|dist|lab|soak|siege|pictures`.
+//! The project's own chores: `cargo xtask test|tidy|bench|fuzz|install-libalias|miri|dist|lab|soak|siege|rates|pictures`.
 
 mod bench;
 mod dist;
@@ -8,6 +8,7 @@ mod install;
 mod lab;
 mod miri;
 mod pictures;
+mod rates;
 mod siege;
 mod soak;
 mod test;
@@ -50,6 +51,8 @@ enum Chore {
     Siege(siege::Arguments),
     /// Makes the pictures of the README anew
     Pictures,
+    /// Compares the rates that SNMP gives with the kernel's own
+    Rates(rates::Arguments),
 }
 
 fn main() -> Result<ExitCode> {
@@ -65,5 +68,6 @@ fn main() -> Result<ExitCode> {
         Chore::Soak(arguments) => soak::run(&arguments),
         Chore::Siege(arguments) => siege::run(&arguments),
         Chore::Pictures => pictures::run(),
+        Chore::Rates(arguments) => rates::run(&arguments),
     }
 }

@@ -44,7 +44,7 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode> {
     siege::may_become_others()?;
     let program = match &arguments.program {
         Some(program) => program.canonicalize()?,
-        None => built()?,
+        None => host::released()?,
     };
     let figures = Siege {
         program,
@@ -78,12 +78,4 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode> {
     say(siege::table(&figures));
     let held = figures.iter().all(|figure| figure.holds);
     Ok(ExitCode::from(u8::from(!held)))
-}
-
-fn built() -> Result<PathBuf> {
-    let built = host::cargo()
-        .args(["build", "--release", "-p", "fingerpost"])
-        .status()?;
-    anyhow::ensure!(built.success(), "the program could not be built");
-    Ok(host::target()?.join("release/fingerpost"))
 }

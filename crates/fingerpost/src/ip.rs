@@ -11,6 +11,7 @@
 
 mod batch;
 mod commands;
+mod deletions;
 mod fdb;
 mod flush;
 mod grammar;

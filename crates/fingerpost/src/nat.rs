@@ -9,7 +9,7 @@ use clap::{ArgMatches, Command, FromArgMatches, Subcommand};
 #[derive(Debug, Subcommand)]
 pub enum Nat {
     /// Translate a capture file, or between two TUN devices
-    Run(router::nat::Run),
+    Run(Box<router::nat::Run>),
     /// Show what a translation has: flows, mappings, subscribers, blocks, pools
     Show(router::nat::Show),
     /// End flows of a translation

@@ -9,6 +9,7 @@
 //! - [`skip`]: a test that cannot run here, counted aloud.
 //! - [`situation`]: aliases, neighbours, links, routes.
 //! - [`mod@bench`]: measurements and their report.
+//! - [`rates`]: what rates a manager gets, beside the kernel's own.
 //! - [`siege`]: a daemon under attack, and what it costs the others.
 //! - [`soak`]: random changes under a daemon, compared with the kernel.
 //! - [`speaker`]: announces prefixes to a real bgpd.
@@ -26,6 +27,7 @@ pub mod decisions;
 pub mod mrt;
 mod netns;
 pub mod program;
+pub mod rates;
 mod setting;
 pub mod siege;
 pub mod situation;

@@ -10,7 +10,7 @@ use std::time::Duration;
 use lab::situation::routes::{self, Family};
 use lab::{Netns, skip, wait_until};
 use linux::{Mirror, Namespace, Options, Phase};
-use mib::{Engine, Health, History, MibContext, Objects, System};
+use mib::{Engine, Health, History, MibContext, Objects, Reads, SampleTimes, System};
 use snmp::counters::Counters;
 use snmp::{Mib, Value};
 use table::{Sampled, Tables};
@@ -160,7 +160,11 @@ fn ours(tables: &Tables) -> Walk {
         },
         history: &history,
         health: &health,
-        started_at_millis: 0,
+        up_millis: 1_000,
+        ahead_millis: 0,
+        now: std::time::Instant::now(),
+        sampled: SampleTimes::default(),
+        reads: &Reads::default(),
         now_millis: 1_000,
     };
     let objects = Objects::new(moment, 254);

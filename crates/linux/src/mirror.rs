@@ -18,6 +18,7 @@
 //! - `worker`: the thread that does it all.
 
 mod bridge_vlans;
+mod counters;
 pub mod difference;
 mod host_samples;
 mod ip_interfaces;

@@ -3,7 +3,7 @@
 
 use std::net::{IpAddr, Ipv4Addr};
 use std::ops::ControlFlow;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use fingerpost_linux::{Error, Mirror, Namespace, Options, Phase, bulk, dump};
 use lab::{Netns, skip, wait_until};
@@ -12,7 +12,7 @@ use netlink::encode::{self, Request};
 use netlink::message::flag;
 use netlink::request::Dump;
 use table::row::neighbour::state;
-use table::{IpPlace, IpSettings, Limits, LinkLayerAddress, Neighbour};
+use table::{IpPlace, IpSettings, Limits, LinkLayerAddress, Neighbour, Source};
 
 const PATIENCE: Duration = Duration::from_secs(10);
 
@@ -271,6 +271,68 @@ fn what_ip_counted_is_sampled_while_somebody_reads() {
 }
 
 #[test]
+fn counters_are_read_of_the_links_that_somebody_reads() {
+    let Some((netns, namespace, link)) = with_link("some") else {
+        return;
+    };
+    let others: String = (0..200)
+        .map(|other| format!("link add i{other} type ifb\n"))
+        .collect();
+    netns.ip_batch(&others).unwrap();
+    let mirror = Mirror::start(namespace, Options::default()).unwrap();
+    assert_eq!(mirror.wait_ready(PATIENCE), Phase::Live);
+    let samples = mirror.samples().unwrap();
+    let wanted = |links: &[u32]| {
+        let mut ranges = table::LinkRanges::default();
+        links.iter().for_each(|&link| ranges.add(link));
+        samples.want_counters(&ranges);
+    };
+    // The link has sent what the kernel's own list says, by the end of it.
+    let counted = |index: u32| -> u64 {
+        let text = netns.ip(&["-s", "-j", "link"]).unwrap();
+        let links: serde_json::Value = serde_json::from_str(&text).unwrap();
+        let mut links = links.as_array().unwrap().iter();
+        let link = links.find(|link| link["ifindex"] == index).unwrap();
+        link["stats64"]["tx"]["bytes"].as_u64().unwrap()
+    };
+    let before = counted(link);
+    let since = Instant::now();
+    let tables = wait_until(PATIENCE, "counters of one link", || {
+        wanted(&[link]);
+        let tables = mirror.reader().snapshot();
+        let begun = tables.counted_alone.get(&link)?.begun?;
+        (begun > since).then_some(tables)
+    });
+    let tables = tables.unwrap();
+    let sent = tables.counters_of(link).unwrap().tx_bytes;
+    assert!(before <= sent && sent <= counted(link));
+    let alone: Vec<u32> = tables.counted_alone.iter().map(|(link, _)| *link).collect();
+    assert_eq!(alone, [link]);
+    assert_eq!(tables.link_counters.taken_at_millis, None);
+    // Of one that is not there nothing comes, and others are not kept
+    // waiting for it; where most are wanted all are read at once.
+    wanted(&[link, 1_000_000]);
+    let all: Vec<u32> = tables.links.iter().map(|row| row.index).collect();
+    let tables = wait_until(PATIENCE, "counters of all links", || {
+        wanted(&all);
+        samples.begun(table::Sampled::Counters)?;
+        Some(mirror.reader().snapshot())
+    });
+    let tables = tables.unwrap();
+    assert!(all.iter().all(|&link| tables.counters_of(link).is_some()));
+    assert!(tables.counted_alone.is_empty());
+    // One that comes has its counters with its row.
+    netns.ip(&["link", "add", "last", "type", "ifb"]).unwrap();
+    let tables = wait_until(PATIENCE, "the new link", || {
+        let tables = mirror.reader().snapshot();
+        let row = tables.links.iter().find(|row| &*row.name == "last")?;
+        Some((row.index, tables.clone()))
+    });
+    let (last, tables) = tables.unwrap();
+    assert!(tables.counters_of(last).is_some());
+}
+
+#[test]
 fn speeds_are_sampled_while_somebody_reads_counters() {
     let Some((netns, namespace, link)) = with_link("speed") else {
         return;
@@ -280,14 +342,13 @@ fn speeds_are_sampled_while_somebody_reads_counters() {
     assert_eq!(mirror.wait_ready(PATIENCE), Phase::Live);
     let before = mirror.reader().snapshot();
     assert_eq!(before.link_speeds.taken_at_millis, None, "nobody has asked");
-    let tables = wait_until(PATIENCE, "counters", || {
+    let tables = wait_until(PATIENCE, "a sample", || {
         mirror.want(table::Sampled::Links);
-        let tables = mirror.reader().snapshot();
-        tables.link_counters.taken_at_millis?;
-        Some(tables)
+        mirror.samples()?.begun(table::Sampled::Links)?;
+        Some(mirror.reader().snapshot())
     })
     .unwrap();
-    // They are there as soon as counters are: a veth's, as the driver says,
+    // They are there for whoever waited: a veth's, as the driver says,
     // and none of what has none (a bridge without ports, the loopback).
     let all: Vec<_> = tables.link_speeds.from(&0).collect();
     assert!(all.contains(&(&link, &10_000)), "{all:?}");

@@ -652,6 +652,42 @@ fn ipv6_hops_wait_for_a_carrier() {
     assert!(bench.dead_hops("2001:db8:9::/48").is_empty());
 }
 
+/// A hop that is dead when the carrier goes is not marked, and counts when it
+/// is alive again.
+#[test]
+fn a_dead_hop_misses_that_the_carrier_goes() {
+    let Some(bench) = Bench::new("missed") else {
+        return;
+    };
+    bench.all(PAIRS);
+    let at = "net/ipv4/conf/va/ignore_routes_with_linkdown";
+    bench.netns.sysctl(at, "1").unwrap();
+    bench.each(
+        "addr add 10.3.0.1/24 dev va
+         route add 192.0.2.0/24 nexthop via 10.3.0.2 nexthop via 10.2.0.2",
+    );
+    let dead = || {
+        let shown = bench.netns.ip(&["route", "show", "192.0.2.0/24"]).unwrap();
+        let prefix = "192.0.2.0/24".parse().unwrap();
+        let tables = bench.tables();
+        let route = tables.routes.exact(254, prefix).next().unwrap();
+        let hops = route.body.next_hops.as_slice().iter();
+        let ours = hops.filter(|hop| !tables.is_usable(hop, table::AF_INET));
+        assert_eq!(ours.count(), shown.matches("dead").count(), "{shown}");
+        shown.matches("dead").count()
+    };
+    bench.each("link set pva down");
+    assert_eq!(dead(), 1);
+    bench.each("link set pva up");
+    assert_eq!(dead(), 0);
+    bench.netns.ip(&["addr", "flush", "dev", "va"]).unwrap();
+    bench.compare("no address");
+    assert_eq!(dead(), 1);
+    bench.each("link set pva down\nlink set pva up\nlink set pva down");
+    bench.each("addr add 10.3.0.1/24 dev va");
+    assert_eq!(dead(), 0);
+}
+
 /// The kernel does not mark an IPv4 hop by an IPv6 gateway that it is given
 /// without a carrier, and uses it, until something happens to the link.
 #[test]
@@ -1026,6 +1062,23 @@ fn an_ipv6_route_between_paths_of_another_stays() {
     assert_eq!(count(), 2);
     bench.each("-6 route del 2001:db8:9::/48 dev vb");
     assert_eq!(count(), 1);
+}
+
+/// Routes that differ in what each was made with are several to the kernel.
+#[test]
+fn v4_routes_that_differ_in_metrics_alone_are_two() {
+    let Some(bench) = Bench::new("silent-two") else {
+        return;
+    };
+    bench.all(PAIRS);
+    bench.each(
+        "route add 192.0.2.0/24 via 10.1.0.2 dev va onlink mtu lock 1300
+         route append 192.0.2.0/24 via 10.1.0.2 congctl reno
+         route append 192.0.2.0/24 via 10.1.0.2 mtu 1400
+         route append 192.0.2.0/24 via 10.1.0.2 realm 3
+         route del 192.0.2.0/24 via 10.1.0.2 realm 3
+         route change 192.0.2.0/24 via 10.1.0.2 mtu 1280",
+    );
 }
 
 #[test]

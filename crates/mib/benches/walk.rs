@@ -10,7 +10,7 @@ use std::ops::ControlFlow;
 use std::time::Instant;
 
 use cap::Cap;
-use fingerpost_mib::{Engine, Health, History, MibContext, Objects, System};
+use fingerpost_mib::{Engine, Health, History, MibContext, Objects, Reads, SampleTimes, System};
 use lab::situation::routes::{Family, rows};
 use snmp::Mib;
 use snmp::counters::Counters;
@@ -65,7 +65,8 @@ fn walk(objects: &Objects<'_>, column: &[u32], page: usize) -> usize {
 /// The best of some rounds.
 fn measure(tables: &Tables, what: &str, size: usize, column: &[u32], page: usize) {
     let (system, history, counters, health) = Default::default();
-    let moment = moment(tables, &system, &history, &counters, &health);
+    let reads = Reads::default();
+    let moment = moment(tables, &system, &history, &counters, &health, &reads);
     let objects = Objects::new(moment, table_id::MAIN);
     let mut best = f64::INFINITY;
     let mut bindings = 0;
@@ -90,6 +91,7 @@ fn moment<'a>(
     history: &'a History,
     counters: &'a Counters,
     health: &'a Health,
+    reads: &'a Reads,
 ) -> MibContext<'a> {
     MibContext {
         tables,
@@ -103,7 +105,11 @@ fn moment<'a>(
         },
         history,
         health,
-        started_at_millis: 0,
+        up_millis: 1,
+        ahead_millis: 0,
+        now: Instant::now(),
+        sampled: SampleTimes::default(),
+        reads,
         now_millis: 1,
     }
 }

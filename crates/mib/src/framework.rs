@@ -69,7 +69,7 @@ pub(crate) fn engine_group<'a>(objects: &Objects<'a>, sub: u32) -> Option<Value<
     Some(match sub {
         1 => Value::OctetString(moment.engine.id),
         2 => number(moment.engine.boots.into()),
-        3 => number(moment.now_millis.saturating_sub(moment.started_at_millis) / 1_000),
+        3 => number(moment.up_millis / 1_000),
         _ => number(moment.engine.max_message_bytes.into()),
     })
 }

@@ -1,7 +1,7 @@
 //! When what changed: kept from the tables' events, for `ifLastChange` and
-//! its like, and for notifications. Times are milliseconds since the UNIX
-//! epoch; 0 for what was so before the history began, which a `TimeTicks`
-//! of 0 says (RFC 2863, ifLastChange).
+//! its like, and for notifications. Times are milliseconds since the agent
+//! started, by its own clock; 0 for what was so before the history began,
+//! which a `TimeTicks` of 0 says (RFC 2863, ifLastChange).
 //!
 //! The program keeps one [`History`], hands it every batch of events, and
 //! gives a clone (O(1)) to each request.
@@ -48,24 +48,24 @@ impl History {
         history
     }
 
-    /// Takes in a batch of events, seen at `now_millis`; calls `notify` for
+    /// Takes in a batch of events, seen at `up_millis`; calls `notify` for
     /// each link that came up or went down (RFC 2863 §3.1.15). O(log n) an
     /// event.
     pub fn events(
         &mut self,
         events: &[Event],
-        now_millis: u64,
+        up_millis: u64,
         notify: &mut dyn FnMut(LinkNotification),
     ) {
         for event in events {
             match (&event.row, event.operation) {
-                (Row::Link(link), Operation::Deleted) => self.link_gone(link.index, now_millis),
+                (Row::Link(link), Operation::Deleted) => self.link_gone(link.index, up_millis),
                 (Row::Link(link), _) => {
-                    if let Some(notification) = self.link(link, now_millis) {
+                    if let Some(notification) = self.link(link, up_millis) {
                         notify(notification);
                     }
                 }
-                (Row::Address(row), operation) => self.address(row, operation, now_millis),
+                (Row::Address(row), operation) => self.address(row, operation, up_millis),
                 _ => {}
             }
         }
@@ -77,7 +77,7 @@ impl History {
     pub fn catch_up(
         &mut self,
         tables: &Tables,
-        now_millis: u64,
+        up_millis: u64,
         notify: &mut dyn FnMut(LinkNotification),
     ) {
         let gone: Vec<u32> = self
@@ -87,29 +87,29 @@ impl History {
             .filter(|&index| tables.links.get(index).is_none())
             .collect();
         for index in gone {
-            self.link_gone(index, now_millis);
+            self.link_gone(index, up_millis);
         }
         for link in tables.links.iter() {
-            if let Some(notification) = self.link(link, now_millis) {
+            if let Some(notification) = self.link(link, up_millis) {
                 notify(notification);
             }
         }
         self.addresses = Ordered::default();
     }
 
-    fn link(&mut self, link: &Link, now_millis: u64) -> Option<LinkNotification> {
-        let seen = Seen::now(link, now_millis);
+    fn link(&mut self, link: &Link, up_millis: u64) -> Option<LinkNotification> {
+        let seen = Seen::now(link, up_millis);
         let Some(before) = self.links.get(&link.index).copied() else {
             self.links.insert(link.index, seen);
-            self.links_changed_at = now_millis;
-            self.stack_changed_at = now_millis;
+            self.links_changed_at = up_millis;
+            self.stack_changed_at = up_millis;
             return None;
         };
         if (before.master, before.below) != (seen.master, seen.below) {
-            self.stack_changed_at = now_millis;
+            self.stack_changed_at = up_millis;
         }
         let is_same = before.oper == seen.oper;
-        let since = if is_same { before.since } else { now_millis };
+        let since = if is_same { before.since } else { up_millis };
         let now = Seen {
             since,
             came: before.came,
@@ -124,29 +124,31 @@ impl History {
             link: link.index,
             admin_status: admin_status(link),
             oper_status: now.oper,
+            name: link.name.clone(),
+            alias: link.alias.clone(),
         })
     }
 
-    fn link_gone(&mut self, index: u32, now_millis: u64) {
+    fn link_gone(&mut self, index: u32, up_millis: u64) {
         if self.links.remove(&index).is_some() {
-            self.links_changed_at = now_millis;
-            self.stack_changed_at = now_millis;
+            self.links_changed_at = up_millis;
+            self.stack_changed_at = up_millis;
         }
     }
 
-    fn address(&mut self, row: &Address, operation: Operation, now_millis: u64) {
+    fn address(&mut self, row: &Address, operation: Operation, up_millis: u64) {
         let key = row.key();
         let created = match operation {
             Operation::Deleted => {
                 self.addresses.remove(&key);
                 return;
             }
-            Operation::Added => now_millis,
+            Operation::Added => up_millis,
             Operation::Changed => self.address_times(&key).0,
         };
         let times = Times {
             created,
-            changed: now_millis,
+            changed: up_millis,
         };
         self.addresses.insert(key, times);
     }

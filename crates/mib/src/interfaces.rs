@@ -81,6 +81,8 @@ fn physical_address(link: &Link) -> &[u8] {
 /// `ifHighSpeed`, Mb/s; 0, as for what has no bandwidth, where the kernel
 /// does not know it.
 fn high_speed(objects: &Objects<'_>, link: &Link) -> u32 {
+    // It is sampled with the counters.
+    objects.note_counters(link.index);
     let speeds = &objects.tables().link_speeds;
     speeds.get(&link.index).copied().unwrap_or(0)
 }
@@ -137,7 +139,7 @@ impl Rows for IfTable {
             21 => Value::Gauge32(0),
             22 => Value::ObjectIdentifier(&[0, 0]),
             _ => {
-                let counters = objects.tables().link_counters.get(&link.index)?;
+                let counters = objects.counters_of(link.index)?;
                 // A Counter32 is the low half of its 64 bits (RFC 2863 §3.1.6).
                 Value::Counter32(counter(counters, column)? as u32)
             }
@@ -202,7 +204,7 @@ impl Rows for IfXTable {
                 Value::TimeTicks(objects.moment.ticks(at))
             }
             _ => {
-                let counters = objects.tables().link_counters.get(&link.index)?;
+                let counters = objects.counters_of(link.index)?;
                 high_counter(counters, column)?
             }
         })

@@ -1,14 +1,11 @@
 //! linkUp and linkDown (RFC 2863): what changed, as variable bindings.
 //! Whom to send them to, and when, is the program's.
 
-use std::ops::ControlFlow;
-
 use snmp::Value;
-use snmp::mib::WalkSink;
 use snmp::oid::Name;
 
 use crate::index;
-use crate::status::{IF_ADMIN_STATUS, IF_INDEX, IF_OPER_STATUS};
+use crate::status::{IF_ADMIN_STATUS, IF_ALIAS, IF_DESCR, IF_INDEX, IF_OPER_STATUS};
 
 /// Which notification.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -42,18 +39,10 @@ impl LinkTrap {
             Self::Up => &[1, 3, 6, 1, 6, 3, 1, 1, 5, 4],
         }
     }
-
-    /// `generic-trap` of an SNMPv1 trap (RFC 1157 §4.1.6).
-    pub fn generic(self) -> i32 {
-        match self {
-            Self::Down => 2,
-            Self::Up => 3,
-        }
-    }
 }
 
 /// A link that came up or went down.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LinkNotification {
     /// Which.
     pub trap: LinkTrap,
@@ -63,24 +52,33 @@ pub struct LinkNotification {
     pub admin_status: i32,
     /// `ifOperStatus`.
     pub oper_status: i32,
+    /// `ifDescr`.
+    pub name: Box<str>,
+    /// `ifAlias`.
+    pub alias: Option<Box<str>>,
 }
 
 impl LinkNotification {
     /// The objects of the notification, behind `sysUpTime` and
-    /// `snmpTrapOID`: ifIndex, ifAdminStatus, ifOperStatus of the link.
-    pub fn bindings(&self, sink: &mut WalkSink<'_>) {
+    /// `snmpTrapOID`: ifIndex, ifAdminStatus, ifOperStatus of the link, as
+    /// RFC 2863 has it, and its ifDescr and ifAlias for who reads it.
+    pub fn objects(&self) -> [(Name, Value<'_>); 5] {
+        let alias = self.alias.as_deref().unwrap_or_default();
         let objects = [
-            (IF_INDEX, self.link.try_into().unwrap_or(i32::MAX)),
-            (IF_ADMIN_STATUS, self.admin_status),
-            (IF_OPER_STATUS, self.oper_status),
+            (
+                IF_INDEX,
+                Value::Integer(self.link.try_into().unwrap_or(i32::MAX)),
+            ),
+            (IF_ADMIN_STATUS, Value::Integer(self.admin_status)),
+            (IF_OPER_STATUS, Value::Integer(self.oper_status)),
+            (IF_DESCR, Value::OctetString(self.name.as_bytes())),
+            (IF_ALIAS, Value::OctetString(alias.as_bytes())),
         ];
-        for (object, value) in objects {
+        objects.map(|(object, value)| {
             let mut name: Name = object.iter().copied().collect();
             index::put(&mut name, self.link);
-            if let ControlFlow::Break(()) = sink(&name, Value::Integer(value)) {
-                return;
-            }
-        }
+            (name, value)
+        })
     }
 }
 
@@ -89,20 +87,21 @@ mod tests {
     use super::*;
 
     #[test]
-    fn three_objects_of_the_link() {
+    fn five_objects_of_the_link() {
         let notification = LinkNotification {
             trap: LinkTrap::Down,
             link: 7,
             admin_status: 1,
             oper_status: 7,
+            name: "em1".into(),
+            alias: None,
         };
-        let mut bindings = Vec::new();
-        notification.bindings(&mut |name, value| {
-            bindings.push((name.to_vec(), format!("{value:?}")));
-            ControlFlow::Continue(())
-        });
-        let texts: Vec<_> = bindings.iter().map(|(_, text)| text.as_str()).collect();
-        assert_eq!(texts, ["Integer(7)", "Integer(1)", "Integer(7)"]);
-        assert_eq!(bindings[2].0, [1, 3, 6, 1, 2, 1, 2, 2, 1, 8, 7]);
+        let objects = notification.objects();
+        let values: Vec<_> = objects.iter().map(|(_, value)| *value).collect();
+        let text = |text: &'static str| Value::OctetString(text.as_bytes());
+        let expected = [Value::Integer(7), Value::Integer(1), Value::Integer(7)];
+        assert_eq!(values, [&expected[..], &[text("em1"), text("")]].concat());
+        assert_eq!(*objects[2].0, [1, 3, 6, 1, 2, 1, 2, 2, 1, 8, 7]);
+        assert_eq!(*objects[4].0, [1, 3, 6, 1, 2, 1, 31, 1, 1, 1, 18, 7]);
     }
 }

@@ -1,6 +1,9 @@
 //! The objects of one context at one moment.
 
-use table::Tables;
+use std::cell::RefCell;
+use std::time::{Duration, Instant};
+
+use table::{LinkCounters, LinkRanges, Tables};
 
 use crate::framework::Engine;
 use crate::health::Health;
@@ -20,22 +23,61 @@ pub struct MibContext<'a> {
     pub history: &'a History,
     /// How the tables fare.
     pub health: &'a Health,
-    /// When the agent started, milliseconds since the UNIX epoch.
-    pub started_at_millis: u64,
-    /// Now, likewise.
+    /// How long the agent is up, milliseconds by a clock that nobody sets.
+    pub up_millis: u64,
+    /// By how much the clock of the one who asks is ahead of ours, where it
+    /// is not ours (an AgentX master).
+    pub ahead_millis: i64,
+    /// Now, by a clock that nobody sets.
+    pub now: Instant,
+    /// When samples were begun.
+    pub sampled: SampleTimes,
+    /// Where it is noted what was read of them.
+    pub reads: &'a Reads,
+    /// The time of day, milliseconds since the UNIX epoch: for what the
+    /// tables tell by it, and for no duration.
     pub now_millis: u64,
 }
 
+/// When samples were begun; `None`: none was taken.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct SampleTimes {
+    /// Counters of all links.
+    pub counters: Option<Instant>,
+    /// Ages of neighbours.
+    pub neighbours: Option<Instant>,
+}
+
+/// The links whose counters an answer has read: those are to be fresh, and
+/// no others have to be sampled for it.
+#[derive(Debug, Default)]
+pub struct Reads(RefCell<LinkRanges>);
+
+impl Reads {
+    /// The links whose counters were read since this was last asked.
+    pub fn take(&self) -> LinkRanges {
+        self.0.take()
+    }
+
+    fn note(&self, link: u32) {
+        self.0.borrow_mut().add(link);
+    }
+}
+
 impl MibContext<'_> {
-    /// `sysUpTime` at a time of day: hundredths of a second since the start,
-    /// 0 for what was before. Wraps after 497 days (RFC 3418).
-    pub(crate) fn ticks(&self, at_millis: u64) -> u32 {
-        (at_millis.saturating_sub(self.started_at_millis) / 10) as u32
+    /// `sysUpTime` when the agent had been up for so long: hundredths of a
+    /// second; 0 for what was before that clock began. Wraps after 497 days
+    /// (RFC 3418).
+    pub(crate) fn ticks(&self, up_millis: u64) -> u32 {
+        match up_millis {
+            0 => 0,
+            _ => (up_millis.saturating_add_signed(self.ahead_millis) / 10) as u32,
+        }
     }
 
     /// `sysUpTime`.
     pub(crate) fn up_time(&self) -> u32 {
-        self.ticks(self.now_millis)
+        self.ticks(self.up_millis)
     }
 }
 
@@ -58,6 +100,28 @@ impl<'a> Objects<'a> {
             routing_table,
             bridge: None,
         }
+    }
+
+    /// Notes that what is sampled of a link is read.
+    pub(crate) fn note_counters(&self, link: u32) {
+        self.moment.reads.note(link);
+    }
+
+    /// Counters of a link; notes that they were read.
+    pub(crate) fn counters_of(&self, link: u32) -> Option<&'a LinkCounters> {
+        self.note_counters(link);
+        self.moment.tables.counters_of(link)
+    }
+
+    /// How old the counters of a link are; `None`: there are none, or of
+    /// unknown age.
+    pub(crate) fn counters_age(&self, link: u32) -> Option<Duration> {
+        let moment = &self.moment;
+        let begun = match moment.tables.counted_alone.get(&link) {
+            Some(alone) => alone.begun,
+            None => moment.sampled.counters,
+        };
+        Some(moment.now.saturating_duration_since(begun?))
     }
 
     /// The same with a bridge; `None`: the first.

@@ -5,6 +5,8 @@
 //! There is no registered number of ours: the module stands in the arc that
 //! NET-SNMP-MIB leaves to everybody (`netSnmpPlaypen`), decision 044.
 
+use std::time::Duration;
+
 use snmp::Value;
 use snmp::oid::Name;
 use table::{Owner, Phase, Refused, Status, Tables};
@@ -18,7 +20,7 @@ pub(crate) const ROOT: &[u32] = &[1, 3, 6, 1, 4, 1, 8072, 9999, 9999, 26224, 1];
 /// `fpSource`.
 pub(crate) const SOURCE: &[u32] = &[1, 3, 6, 1, 4, 1, 8072, 9999, 9999, 26224, 1, 1, 1];
 /// Its scalars.
-pub(crate) const SOURCE_SCALARS: &[u32] = &[1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12];
+pub(crate) const SOURCE_SCALARS: &[u32] = &[1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13];
 
 /// `TruthValue` (RFC 2579).
 fn truth(is_so: bool) -> Value<'static> {
@@ -42,7 +44,12 @@ fn gauge(number: u64) -> Value<'static> {
     Value::Gauge32(number.try_into().unwrap_or(u32::MAX))
 }
 
-/// fpState (1) … fpLastScanDuration (12).
+/// Milliseconds of an age.
+fn age(age: Duration) -> Value<'static> {
+    gauge(age.as_millis() as u64)
+}
+
+/// fpState (1) … fpLastScanDuration (12), fpCountersAge (13).
 pub(crate) fn source<'a>(objects: &Objects<'a>, sub: u32) -> Option<Value<'a>> {
     let known = objects.moment.health.known();
     let status = &known.status;
@@ -60,7 +67,13 @@ pub(crate) fn source<'a>(objects: &Objects<'a>, sub: u32) -> Option<Value<'a>> {
         // No scan, no age of it.
         10 => gauge(objects.moment.now_millis.saturating_sub(scanned?) / 1_000),
         11 => scanned.map(|_| gauge(status.last_scan_drift))?,
-        _ => scanned.map(|_| gauge(status.last_scan_time.as_millis() as u64))?,
+        12 => scanned.map(|_| gauge(status.last_scan_time.as_millis() as u64))?,
+        _ => {
+            let moment = &objects.moment;
+            age(moment
+                .now
+                .saturating_duration_since(moment.sampled.counters?))
+        }
     })
 }
 
@@ -126,6 +139,34 @@ impl Rows for TableTable {
 fn is_complete(status: &Status, table: &str) -> bool {
     let is_followed = matches!(status.phase, Phase::Live | Phase::Ended(_));
     is_followed && !status.has_gap && !status.incomplete.contains(table)
+}
+
+/// fpLinkTable: how old the counters of each link are.
+pub(crate) struct LinkTable;
+
+impl Rows for LinkTable {
+    const ENTRY: &'static [u32] = &[1, 3, 6, 1, 4, 1, 8072, 9999, 9999, 26224, 1, 1, 4, 1];
+    /// fpLinkCountersAge.
+    const COLUMNS: &'static [u32] = &[2];
+    type Row<'a> = u32;
+
+    fn from<'a>(objects: &Objects<'a>, index: &[u32]) -> impl Iterator<Item = u32> {
+        let first = Seek::new(index).number(u32::MAX);
+        objects.tables().links.from(first).map(|link| link.index)
+    }
+
+    fn index(link: &u32, name: &mut Name) {
+        index::put(name, *link);
+    }
+
+    fn value<'r, 'a: 'r>(
+        objects: &Objects<'a>,
+        _: u32,
+        link: &'r u32,
+        _: &'r mut Name,
+    ) -> Option<Value<'r>> {
+        objects.counters_age(*link).map(age)
+    }
 }
 
 /// fpFeederTable: a row for each owner of rows beside the kernel's, by its

@@ -78,6 +78,7 @@ impl Needed {
 
 const NOTHING: Needed = Needed::NOTHING;
 const LINKS: Needed = Needed::of(&[Sampled::Links]);
+const COUNTERS: Needed = Needed::of(&[Sampled::Counters]);
 const NEIGHBOURS: Needed = Needed::of(&[Sampled::Neighbours]);
 const SOCKETS: Needed = Needed::of(&[Sampled::Sockets]);
 const MACHINE: Needed = Needed::of(&[Sampled::Machine]);
@@ -162,7 +163,7 @@ static PARTS: &[Part] = &[
     group(SYSTEM, &[1, 2, 3, 4, 5, 6, 7, 8], system::group, NOTHING),
     table::<system::ModuleTable>(NOTHING),
     group(INTERFACES, &[1], interfaces::number, NOTHING),
-    table::<interfaces::IfTable>(LINKS),
+    table::<interfaces::IfTable>(COUNTERS),
     group(IP, IP_SCALARS, ip::group, LINKS),
     table::<ip::AddrTable>(NOTHING),
     table::<routes::RouteTable>(NOTHING),
@@ -222,7 +223,7 @@ static PARTS: &[Part] = &[
     table::<host::DeviceTable>(DEVICES),
     table::<host::ProcessorTable>(MACHINE),
     table::<host::NetworkTable>(NOTHING),
-    table::<interfaces::IfXTable>(LINKS),
+    table::<interfaces::IfXTable>(COUNTERS),
     table::<interfaces::StackTable>(NOTHING),
     table::<interfaces::ReceiveTable>(NOTHING),
     group(IF_MIB_OBJECTS, &[5, 6], interfaces::last_changes, NOTHING),
@@ -239,6 +240,7 @@ static PARTS: &[Part] = &[
     group(own::SOURCE, own::SOURCE_SCALARS, own::source, NOTHING),
     table::<own::TableTable>(NOTHING),
     table::<own::FeederTable>(NOTHING),
+    table::<own::LinkTable>(NOTHING),
     group(SNMP_SET, &[1], framework::set_serial, NOTHING),
     group(SNMP_ENGINE, &[1, 2, 3, 4], framework::engine_group, NOTHING),
     group(SNMP_MPD_STATS, &[1, 2, 3], framework::mpd_group, NOTHING),
@@ -405,6 +407,23 @@ impl Objects<'_> {
     }
 }
 
+/// A name behind all objects of the column of a table that a name is of;
+/// `None`: it is of no table. O(log parts).
+pub fn column_end(name: &[u32]) -> Option<Name> {
+    let first = PARTS.partition_point(|part| part.is_behind(name));
+    let part = PARTS.get(first)?;
+    let column = name.strip_prefix(part.root)?.first()?;
+    if matches!(part.kind, Kind::Group(..)) {
+        return None;
+    }
+    let mut end: Name = part.root.iter().copied().collect();
+    index::put(&mut end, *column);
+    while end.len() < end.capacity() {
+        index::put(&mut end, u32::MAX);
+    }
+    Some(end)
+}
+
 impl Mib for Objects<'_> {
     fn get(&self, names: &[&[u32]], sink: &mut dyn FnMut(usize, Value<'_>)) {
         for (at, name) in names.iter().enumerate() {
@@ -415,6 +434,10 @@ impl Mib for Objects<'_> {
     fn walk(&self, after: &[u32], sink: &mut WalkSink<'_>) {
         // How it ended is the sink's own affair.
         let _ = walk(self, after, sink);
+    }
+
+    fn column_end(&self, name: &[u32]) -> Option<Name> {
+        column_end(name)
     }
 }
 
@@ -476,7 +499,7 @@ mod tests {
     fn what_is_sampled_depends_on_the_name() {
         let of = |name: &[u32]| sampled(name).iter().collect::<Vec<_>>();
         let octets = of(&[1, 3, 6, 1, 2, 1, 2, 2, 1, 10, 3]);
-        assert_eq!(octets, [Sampled::Links]);
+        assert_eq!(octets, [Sampled::Counters]);
         let ages = of(&[1, 3, 6, 1, 2, 1, 4, 35, 1, 5]);
         assert_eq!(ages, [Sampled::Neighbours]);
         assert_eq!(

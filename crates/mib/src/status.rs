@@ -9,6 +9,9 @@ use table::row::link::{flag, oper};
 pub(crate) const IF_INDEX: &[u32] = &[1, 3, 6, 1, 2, 1, 2, 2, 1, 1];
 pub(crate) const IF_ADMIN_STATUS: &[u32] = &[1, 3, 6, 1, 2, 1, 2, 2, 1, 7];
 pub(crate) const IF_OPER_STATUS: &[u32] = &[1, 3, 6, 1, 2, 1, 2, 2, 1, 8];
+/// Its `ifDescr` and `ifAlias`.
+pub(crate) const IF_DESCR: &[u32] = &[1, 3, 6, 1, 2, 1, 2, 2, 1, 2];
+pub(crate) const IF_ALIAS: &[u32] = &[1, 3, 6, 1, 2, 1, 31, 1, 1, 1, 18];
 
 /// `ifAdminStatus`: up(1), down(2).
 pub(crate) fn admin_status(link: &Link) -> i32 {

@@ -11,11 +11,11 @@ use crate::objects::Objects;
 use crate::own;
 
 /// What the system says of itself; from the configuration and the host.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone)]
 pub struct System {
     /// `sysDescr`.
     pub description: String,
-    /// `sysObjectID`; none: `0.0`.
+    /// `sysObjectID`; none: [`OBJECT_ID`].
     pub object_id: Option<Oid>,
     /// `sysContact`.
     pub contact: String,
@@ -23,10 +23,27 @@ pub struct System {
     pub name: String,
     /// `sysLocation`.
     pub location: String,
+    /// `sysServices`.
+    pub services: u8,
     /// Modules of others, beside those of this crate: subagents'.
     pub modules: Arc<[Module]>,
     /// `sysORLastChange`: `sysUpTime` when they changed last.
     pub modules_changed: u32,
+}
+
+impl Default for System {
+    fn default() -> Self {
+        Self {
+            description: String::new(),
+            object_id: None,
+            contact: String::new(),
+            name: String::new(),
+            location: String::new(),
+            services: SERVICES,
+            modules: Arc::from([]),
+            modules_changed: 0,
+        }
+    }
 }
 
 /// A MIB module of somebody else (`sysOREntry`).
@@ -42,7 +59,11 @@ pub struct Module {
 
 /// `sysServices`: internet and end-to-end, 2^(3-1) + 2^(4-1) + 2^(7-1) as
 /// for any host that routes.
-const SERVICES: i32 = 4 + 8 + 64;
+pub const SERVICES: u8 = 4 + 8 + 64;
+
+/// `sysObjectID` of a system that was given none: `fpLinux` of
+/// FINGERPOST-MIB, the Linux router that this program answers for.
+pub const OBJECT_ID: &[u32] = &[1, 3, 6, 1, 4, 1, 8072, 9999, 9999, 26224, 2, 1];
 
 /// `0.0`, where there is no name.
 pub(crate) const ZERO: &[u32] = &[0, 0];
@@ -53,12 +74,12 @@ pub(crate) fn group<'a>(objects: &Objects<'a>, sub: u32) -> Option<Value<'a>> {
     let text = |text: &'a str| Value::OctetString(text.as_bytes());
     Some(match sub {
         1 => text(&system.description),
-        2 => Value::ObjectIdentifier(system.object_id.as_deref().unwrap_or(ZERO)),
+        2 => Value::ObjectIdentifier(system.object_id.as_deref().unwrap_or(OBJECT_ID)),
         3 => Value::TimeTicks(objects.moment.up_time()),
         4 => text(&system.contact),
         5 => text(&system.name),
         6 => text(&system.location),
-        7 => Value::Integer(SERVICES),
+        7 => Value::Integer(system.services.into()),
         8 => Value::TimeTicks(system.modules_changed),
         _ => return None,
     })

@@ -33,7 +33,7 @@ pub use address::address;
 pub use fdb::fdb;
 pub use ip_statistics::{Ipv6Layout, Ipv6Statistics};
 pub(crate) use link::{LINKDOWN_SETTINGS, V4_FORWARDS, V6_DISABLED, V6_IGNORES};
-pub use link::{ipv6_statistics, link, link_counters, link_index};
+pub use link::{ipv6_statistics, link, link_counters, link_index, link_stats};
 pub use neighbour::{neighbour, neighbour_ages};
 pub use neighbour_table::{neighbour_table, neighbour_times};
 pub use nexthop::nexthop;

@@ -19,6 +19,8 @@ pub(crate) mod ifla {
     pub(crate) const NET_NS_PID: u16 = 19;
     pub(crate) const IFALIAS: u16 = 20;
     pub(crate) const STATS64: u16 = 23;
+    /// Of a message of statistics (`IFLA_STATS_LINK_64`), not of a link.
+    pub(crate) const STATS_LINK_64: u16 = 1;
     pub(crate) const AF_SPEC: u16 = 26;
     pub(crate) const GROUP: u16 = 27;
     pub(crate) const CARRIER: u16 = 33;

@@ -126,6 +126,8 @@ pub mod kind {
     pub const GETNETCONF: u16 = 82;
     pub const NEWNSID: u16 = 88;
     pub const GETNSID: u16 = 90;
+    pub const NEWSTATS: u16 = 92;
+    pub const GETSTATS: u16 = 94;
     pub const NEWNEXTHOP: u16 = 104;
     pub const DELNEXTHOP: u16 = 105;
     pub const GETNEXTHOP: u16 = 106;

@@ -229,6 +229,21 @@ pub fn get_link(index: u32, sequence: u32, out: &mut Vec<u8>) {
     build.end_small();
 }
 
+/// Asks for the counters of one link, which `link_stats` reads, or of all
+/// (`None`): a tenth of what a whole link costs the kernel (Linux 4.7).
+pub fn get_link_stats(index: Option<u32>, sequence: u32, out: &mut Vec<u8>) {
+    /// `IFLA_STATS_FILTER_BIT(IFLA_STATS_LINK_64)`.
+    const LINK_64: u32 = 1;
+    let mut header = [0; 12];
+    header[4..8].copy_from_slice(&index.unwrap_or(0).to_ne_bytes());
+    header[8..].copy_from_slice(&LINK_64.to_ne_bytes());
+    let flags = match index {
+        Some(_) => flag::REQUEST,
+        None => flag::REQUEST | flag::DUMP,
+    };
+    Build::start(out, kind::GETSTATS, flags, sequence, &header).end_small();
+}
+
 /// Asks for the link of a name, its own or an alternative one: one
 /// question, however many links there are.
 pub fn get_link_by_name(name: &str, sequence: u32, out: &mut Vec<u8>) -> Result<(), TooLong> {

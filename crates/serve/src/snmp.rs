@@ -1,17 +1,20 @@
 //! SNMP in the daemon, and the commands around it.
 //!
 //! - [`Service`]: sockets, agent, subagent and notifications of a daemon.
-//! - `listener`, `socket`: a thread for each address it is asked at.
-//! - `contexts`, `history`: what is answered from.
+//! - `listener`, `socket`, `fair`, `put_off`: a thread for each address it
+//!   is asked at; whose turn it is, and who waits for a sample.
+//! - `clock`: how long the agent is up.
+//! - `contexts`, `samples`, `history`: what is answered from.
 //! - `subagent`, `subtrees`: AgentX behind another agent.
 //! - `master`: AgentX subagents attach to us.
-//! - `notify`: linkUp and linkDown to those who want to know.
+//! - `notify`, `outbox`, `teller`: what happened, to those who want to know.
 //! - `state`, `users`: engine id, boots, keys.
 //! - [`command`]: `fingerpost snmp …`.
 //!
 //! The protocol is the `snmp` crate's, the objects are the `mib` crate's;
 //! here are sockets, files, threads and the clock.
 
+mod clock;
 pub mod command;
 pub mod config;
 mod contexts;
@@ -21,10 +24,14 @@ mod history;
 mod listener;
 mod master;
 mod notify;
+mod outbox;
+mod put_off;
+mod samples;
 mod socket;
 mod state;
 mod subagent;
 mod subtrees;
+mod teller;
 mod users;
 
 use std::net::SocketAddr;
@@ -41,11 +48,12 @@ use snmp::usm::LAST_BOOTS;
 
 use crate::namespace::Namespace;
 use crate::status::SnmpStatus;
+use clock::Clock;
 use config::Snmp;
 use contexts::{Facts, Source};
 use listener::{Listener, Shared};
 use master::{Callers, Door, Subagents};
-use notify::Notifier;
+use notify::{Notifier, What};
 use socket::Socket;
 use subagent::Subagent;
 use users::Users;
@@ -173,6 +181,21 @@ impl Engine {
         }
     }
 
+    /// Whether the host has started since the agent last did.
+    fn first_since_boot(&self) -> What {
+        let Ok(directory) = &self.state else {
+            return What::ColdStart;
+        };
+        match state::is_first_since_boot(directory) {
+            Ok(true) => What::ColdStart,
+            Ok(false) => What::WarmStart,
+            Err(error) => {
+                tracing::warn!("SNMP's start is told as a cold one: {error:#}");
+                What::ColdStart
+            }
+        }
+    }
+
     fn without_state(why: String) -> Result<Self> {
         Ok(Self {
             id: state::new_engine_id()?,
@@ -213,7 +236,7 @@ fn allowed(config: &Snmp, user: users::User) -> Option<User> {
     let said = config.users.iter().find(|said| said.name == user.name);
     let mut allowed = User {
         name: user.name.into_bytes(),
-        auth: Some(user.auth),
+        auth: user.auth,
         privacy: user.privacy,
         minimum_level: snmp::usm::SecurityLevel::NoAuthNoPriv,
         view: config.view(said.map_or(config::ALL, |said| &said.view))?,
@@ -223,6 +246,15 @@ fn allowed(config: &Snmp, user: users::User) -> Option<User> {
         }),
     };
     let best = allowed.best_level();
+    let unsafe_level = Some(config::Level::NoAuthNoPriv);
+    if allowed.auth.is_none() && said.and_then(|said| said.level) != unsafe_level {
+        tracing::warn!(
+            "SNMP user `{}` has no keys and is not answered: [[snmp.user]] does not name him with \
+             level = \"noAuthNoPriv\"",
+            String::from_utf8_lossy(&allowed.name)
+        );
+        return None;
+    }
     allowed.minimum_level = match said.and_then(|said| said.level) {
         Some(level) if snmp::usm::SecurityLevel::from(level) > best => {
             tracing::warn!(
@@ -237,24 +269,26 @@ fn allowed(config: &Snmp, user: users::User) -> Option<User> {
     Some(allowed)
 }
 
-/// `sysObjectID` and what the subagent says it is: there is no number of
-/// ours, so `zeroDotZero` (RFC 2578 §A.3).
+/// What the subagent says it is.
 fn own_id() -> Oid {
-    Oid::new(&[0, 0]).unwrap_or_default()
+    Oid::new(mib::OBJECT_ID).unwrap_or_default()
 }
 
 fn facts(config: &Snmp, engine: &Engine) -> Facts {
     let uname = rustix::system::uname();
     let name = uname.nodename().to_string_lossy().into_owned();
     let system = System {
-        description: format!(
-            "fingerpost {}, {} {} {}",
-            env!("CARGO_PKG_VERSION"),
-            uname.sysname().to_string_lossy(),
-            uname.release().to_string_lossy(),
-            uname.machine().to_string_lossy()
-        ),
-        object_id: None,
+        description: config.description.clone().unwrap_or_else(|| {
+            format!(
+                "fingerpost {}, {} {} {}",
+                env!("CARGO_PKG_VERSION"),
+                uname.sysname().to_string_lossy(),
+                uname.release().to_string_lossy(),
+                uname.machine().to_string_lossy()
+            )
+        }),
+        object_id: config.object_id.clone().map(|name| name.0),
+        services: config.services,
         contact: config.contact.clone(),
         name: config.name.clone().unwrap_or(name),
         location: config.location.clone(),
@@ -265,6 +299,7 @@ fn facts(config: &Snmp, engine: &Engine) -> Facts {
         engine_id: engine.id.clone(),
         boots: engine.boots,
         max_message_bytes: config.max_message_bytes as u32,
+        sends_authentication_failures: config.authentication_failure_traps,
     }
 }
 
@@ -293,6 +328,7 @@ fn agent_config(config: &Snmp, engine: &Engine) -> Result<Config> {
         max_message_bytes: config.max_message_bytes,
         allowed_sources: config.allowed_sources.clone(),
         amplification: config.amplification,
+        authentic_amplification: config.authentic_amplification,
     })
 }
 
@@ -320,10 +356,12 @@ impl Service {
             door,
             engine,
         } = sockets;
-        let source = Source::new(facts(&config, &engine));
+        let clock = Clock::start();
+        let source = Source::new(facts(&config, &engine), clock);
         let agent = Agent::new(agent_config(&config, &engine)?).context("[snmp] cannot be used")?;
-        let shared = Arc::new(Shared::new(agent, source.clone()));
-        let notifier = Notifier::start(Arc::clone(&shared))?;
+        let shared = Arc::new(Shared::new(agent, source.clone(), clock));
+        let notifier = Notifier::start(Arc::clone(&shared), clock)?;
+        shared.tell_failures(notifier.failures());
         let mut service = Self {
             engine,
             source,
@@ -344,6 +382,8 @@ impl Service {
             service.listen(socket);
         }
         service.tell_targets(&config);
+        let start = service.engine.first_since_boot();
+        service.notifier.sender().started(start);
         service.look_for_master(&config);
         service.take_subagents(door, &config);
         service.config = config;
@@ -412,9 +452,7 @@ impl Service {
     }
 
     fn tell_targets(&self, config: &Snmp) {
-        if config.targets != self.config.targets {
-            self.notifier.set_targets(&config.targets);
-        }
+        self.notifier.set_targets(config);
     }
 
     fn show(&self) {
@@ -503,7 +541,10 @@ impl Gauge {
         let parts = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let parts = parts.as_ref()?;
         let counters = parts.shared.counted();
-        let (requests, answers) = (counters.snmp.in_pkts, counters.snmp.out_pkts);
+        let requests = counters.snmp.in_pkts;
+        // Notifications answer nobody.
+        let sent = counters.snmp.out_pkts;
+        let answers = sent.wrapping_sub(counters.snmp.out_traps);
         Some(SnmpStatus {
             listening: parts.listening.iter().map(ToString::to_string).collect(),
             version_3_off: parts.version_3.clone(),
@@ -512,9 +553,13 @@ impl Gauge {
             dropped: requests.wrapping_sub(answers),
             bindings: counters.snmp.in_total_req_vars,
             unsent: parts.shared.unsent(),
+            old: parts.shared.old(),
             agentx: parts.subagent.as_ref().map(|subagent| subagent.status()),
             agentx_master: parts.subagents.as_ref().map(master::Handle::status),
             notifications: parts.notifier.sent(),
+            notifications_acknowledged: parts.notifier.acknowledged(),
+            notifications_given_up: parts.notifier.given_up(),
+            notifications_waiting: parts.notifier.waiting(),
             notifications_dropped: parts.notifier.dropped(),
         })
     }

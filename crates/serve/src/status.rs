@@ -77,7 +77,7 @@ pub struct SnmpStatus {
     pub version_3_off: Option<String>,
     /// Datagrams received (`snmpInPkts`).
     pub requests: u32,
-    /// Datagrams sent (`snmpOutPkts`).
+    /// Answers sent (`snmpOutPkts` without notifications).
     pub answers: u32,
     /// Requests that were not answered; the groups `snmp`, `snmpMPDStats`
     /// and `usmStats` say why.
@@ -86,12 +86,25 @@ pub struct SnmpStatus {
     pub bindings: u32,
     /// Answers that the system did not take.
     pub unsent: u64,
+    /// Answers with counters or ages that were older than a second, because
+    /// none came in time.
+    #[serde(default)]
+    pub old: u64,
     /// The AgentX master, where one is configured.
     pub agentx: Option<AgentxStatus>,
     /// What AgentX subagents find, where they may attach.
     pub agentx_master: Option<AgentxMasterStatus>,
     /// Notifications sent to targets.
     pub notifications: u64,
+    /// Informs that were acknowledged.
+    #[serde(default)]
+    pub notifications_acknowledged: u64,
+    /// Informs that were sent as often as they may be, in vain.
+    #[serde(default)]
+    pub notifications_given_up: u64,
+    /// Notifications that wait to be sent, or to be acknowledged.
+    #[serde(default)]
+    pub notifications_waiting: u64,
     /// Notifications dropped.
     pub notifications_dropped: u64,
 }
@@ -469,13 +482,17 @@ impl SnmpStatus {
         };
         writeln!(
             out,
-            "SNMP {at}: {} requests, {} bindings, {} dropped, {} unsent; {} notifications, {} \
-             dropped",
+            "SNMP {at}: {} requests, {} bindings, {} dropped, {} unsent, {} of old counters; {} \
+             notifications, {} acknowledged, {} waiting, {} given up, {} dropped",
             self.requests,
             self.bindings,
             self.dropped,
             self.unsent,
+            self.old,
             self.notifications,
+            self.notifications_acknowledged,
+            self.notifications_waiting,
+            self.notifications_given_up,
             self.notifications_dropped
         )?;
         if let Some(master) = &self.agentx_master {

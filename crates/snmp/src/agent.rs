@@ -11,11 +11,12 @@ mod run;
 pub(crate) mod seal;
 mod v3;
 
+use std::collections::BTreeSet;
 use std::fmt;
 use std::net::IpAddr;
 
 use crate::ber::{Full, Malformed, Reader, Writer, tag};
-use crate::config::{Config, ConfigError};
+use crate::config::{Config, ConfigError, Trust};
 use crate::counters::{Counters, count};
 use crate::message::{CommunityMessage, Message, V1};
 use crate::mib::Contexts;
@@ -27,6 +28,17 @@ use run::Patience;
 /// A buffer for answers of this length is always long enough; a shorter one
 /// makes them shorter.
 pub const ANSWER_BUFFER_BYTES: usize = 66_560;
+
+/// What a request costs besides its names, in units of [`Agent::work`].
+const OVERHEAD: u32 = 32;
+
+/// Users whose answers were cut, to be told of once each.
+#[derive(Debug, Default)]
+pub(crate) struct Limited {
+    /// As many as there are users, at most.
+    told: BTreeSet<Vec<u8>>,
+    news: Option<(String, IpAddr)>,
+}
 
 /// What became of a datagram.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -72,6 +84,9 @@ pub struct Agent {
     work: Work,
     /// A decrypted request, kept for its room.
     plain: Vec<u8>,
+    /// What the last request has cost.
+    spent: u32,
+    limited: Limited,
 }
 
 impl fmt::Debug for Agent {
@@ -104,6 +119,8 @@ impl Agent {
             config,
             work: Work::default(),
             plain: Vec::new(),
+            spent: 0,
+            limited: Limited::default(),
         })
     }
 
@@ -126,6 +143,19 @@ impl Agent {
         &self.config
     }
 
+    /// What the last datagram has cost, in units of some 0.1 µs: at most
+    /// some 3 ms, whatever was asked.
+    pub fn work(&self) -> u32 {
+        self.spent
+    }
+
+    /// The user whose answer was just cut by
+    /// [`Config::authentic_amplification`], and whence he asked; each user
+    /// is told of once.
+    pub fn take_limited(&mut self) -> Option<(String, IpAddr)> {
+        self.limited.news.take()
+    }
+
     /// Answers one datagram into `out` (best of [`ANSWER_BUFFER_BYTES`]).
     /// `now_millis` counts from the start of the engine
     /// (`snmpEngineTime` is its whole seconds).
@@ -143,6 +173,7 @@ impl Agent {
         out: &mut [u8],
     ) -> Outcome {
         let before = self.counters;
+        self.spent = OVERHEAD;
         count(&mut self.counters.snmp.in_pkts);
         let arrival = Arrival {
             datagram,
@@ -189,10 +220,11 @@ impl Agent {
             count(&mut self.counters.snmp.in_bad_community_names);
             return Err(Reason::Community);
         };
-        let budget = self
-            .config
-            .budget(arrival.datagram.len(), arrival.from, listed);
-        out.limit(budget);
+        let trust = if listed { Trust::Listed } else { Trust::None };
+        out.limit(
+            self.config
+                .budget(arrival.datagram.len(), arrival.from, trust),
+        );
         let v1 = message.version == V1;
         let mut rest = message.pdu;
         let pdu = read_pdu(&mut rest, &mut self.work);
@@ -231,6 +263,7 @@ impl Agent {
         let written = wrap_community(out, message, |out| {
             self.work.respond(&request, &mut self.counters.snmp, out)
         });
+        self.spent = OVERHEAD + request.patience.spent();
         written.map_err(|Full| self.too_big())
     }
 

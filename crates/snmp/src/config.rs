@@ -40,6 +40,21 @@ pub struct Config {
     /// request, whatever the version, reports of v3 included: a forged
     /// source shall not pay. A discovery of v3 needs 2.
     pub amplification: usize,
+    /// The same for messages of v3 that are authentic and timely: who forges
+    /// their source must have one of the last 150 s, and pays for it with
+    /// the path that he needs to see it.
+    pub authentic_amplification: usize,
+}
+
+/// What is known of a request, for the length of its answer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Trust {
+    /// Nothing.
+    None,
+    /// It is authentic and timely.
+    Authentic,
+    /// Its community names its source.
+    Listed,
 }
 
 /// A community of v1 and v2c. Its name, all that protects it, is not shown
@@ -174,12 +189,18 @@ impl Config {
     }
 
     /// How long an answer to a request may be.
-    pub(crate) fn budget(&self, request_len: usize, from: IpAddr, listed: bool) -> usize {
-        if listed || is_in(&self.allowed_sources, from) {
+    pub(crate) fn budget(&self, request_len: usize, from: IpAddr, trust: Trust) -> usize {
+        if is_in(&self.allowed_sources, from) {
             return self.max_message_bytes;
         }
-        let limited = request_len.saturating_mul(self.amplification);
-        limited.min(self.max_message_bytes)
+        let factor = match trust {
+            Trust::None => self.amplification,
+            Trust::Authentic => self.authentic_amplification,
+            Trust::Listed => return self.max_message_bytes,
+        };
+        request_len
+            .saturating_mul(factor)
+            .min(self.max_message_bytes)
     }
 }
 

@@ -7,6 +7,8 @@
 
 use std::ops::ControlFlow;
 
+use crate::oid::Name;
+
 /// A value of a variable binding (RFC 3416 §3), borrowed: none is copied or
 /// allocated on its way into an answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -69,6 +71,13 @@ pub trait Mib {
     /// `after`; no value is an exception. `after` is any name at all, of
     /// no, a few or 128 sub-identifiers.
     fn walk(&self, after: &[u32], sink: &mut WalkSink<'_>);
+
+    /// A name behind all objects of the column that `name` is of, and before
+    /// what follows; `None`: it is not known. All of a column is of one type:
+    /// who does not see the first need not pass over the others.
+    fn column_end(&self, _name: &[u32]) -> Option<Name> {
+        None
+    }
 
     /// How many objects the next walks are for, each at most: a hint.
     fn expect(&self, _rows: usize) {}

@@ -18,7 +18,7 @@ const SYS_UP_TIME: [u32; 9] = [1, 3, 6, 1, 2, 1, 1, 3, 0];
 const SNMP_TRAP_OID: [u32; 11] = [1, 3, 6, 1, 6, 3, 1, 1, 4, 1, 0];
 /// `snmpTraps`: the notifications that v1 has a number for, `coldStart` (1)
 /// to `egpNeighborLoss` (6).
-const SNMP_TRAPS: [u32; 9] = [1, 3, 6, 1, 6, 3, 1, 1, 5];
+pub const SNMP_TRAPS: [u32; 9] = [1, 3, 6, 1, 6, 3, 1, 1, 5];
 
 /// What happened.
 #[derive(Clone, Copy, Debug)]
@@ -38,8 +38,8 @@ pub enum Receiver<'a> {
     TrapV1 {
         /// Its community.
         community: &'a [u8],
-        /// `enterprise` of a trap that v1 has a number for; best
-        /// `sysObjectID`.
+        /// `enterprise` of a trap that v1 has a number for: of a standard
+        /// one [`SNMP_TRAPS`] (RFC 3584 §3.1).
         enterprise: &'a [u32],
         /// `agent-addr`.
         agent: [u8; 4],

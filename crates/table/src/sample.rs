@@ -1,6 +1,8 @@
 //! What the writer samples while somebody reads it, with its age.
 
-use crate::row::counters::NeighbourAges;
+use std::time::Instant;
+
+use crate::row::counters::{LinkCounters, NeighbourAges};
 
 /// Rows sampled at one moment, ordered by key. Replaced whole.
 #[derive(Debug, Clone)]
@@ -50,6 +52,16 @@ impl<K: Ord, V> Sample<K, V> {
         self.taken_at_millis
             .map(|taken| now_millis.saturating_sub(taken))
     }
+}
+
+/// Counters of a link that were taken alone, after all links' were.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct CountedAlone {
+    /// What it counted.
+    pub counters: LinkCounters,
+    /// When the kernel was asked; `None`: it told of its own accord, with
+    /// the link.
+    pub begun: Option<Instant>,
 }
 
 /// What a sample knows of a neighbour.

@@ -5,11 +5,15 @@
 //! [`Samples::fresh`], for a future); the source asks [`Samples::wanted`]
 //! when it has been woken, and says [`Samples::took`].
 
+mod ranges;
+
 use std::fmt;
 use std::pin::Pin;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Waker};
 use std::time::{Duration, Instant};
+
+pub use ranges::LinkRanges;
 
 /// What a source samples.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -17,6 +21,8 @@ pub enum Sampled {
     /// Counters of links, those of IP, in all and by link, and what is not
     /// announced of links.
     Links,
+    /// Counters of links alone: of all, or of those that somebody reads.
+    Counters,
     /// Addresses that were not announced.
     Addresses,
     /// Ages of neighbours, and what is not announced of them.
@@ -38,8 +44,9 @@ const KINDS: usize = Sampled::ALL.len();
 
 impl Sampled {
     /// All of them.
-    pub const ALL: [Self; 8] = [
+    pub const ALL: [Self; 9] = [
         Self::Links,
+        Self::Counters,
         Self::Addresses,
         Self::Neighbours,
         Self::Fdb,
@@ -65,6 +72,8 @@ struct Shared {
 #[derive(Debug, Default)]
 struct State {
     kinds: [Kind; KINDS],
+    /// Links whose counters somebody reads.
+    links: LinkRanges,
     /// Tells those who wait apart.
     next: u64,
     ended: bool,
@@ -114,6 +123,27 @@ impl Samples {
         (self.0.wake)();
     }
 
+    /// Says that somebody reads the counters of these links now. Returns at
+    /// once.
+    pub fn want_counters(&self, links: &LinkRanges) {
+        self.state().links.add_all(links);
+        (self.0.wake)();
+    }
+
+    /// The links whose counters somebody has wanted since this was last
+    /// asked: for the source.
+    pub fn wanted_counters(&self) -> LinkRanges {
+        std::mem::take(&mut self.state().links)
+    }
+
+    /// Counters of some links were taken: for the source. Tells all who wait
+    /// for counters, who look whether those are theirs.
+    pub fn took_some_counters(&self) {
+        let waiting = std::mem::take(&mut self.state().kinds[Sampled::Counters as usize].waiting);
+        self.0.changed.notify_all();
+        waiting.into_iter().for_each(|(_, waker)| waker.wake());
+    }
+
     /// When somebody last read it: for the source.
     pub fn wanted(&self, what: Sampled) -> Option<Instant> {
         self.state().kinds[what as usize].wanted
@@ -146,6 +176,12 @@ impl Samples {
     /// How long the last sample took; `None`: there was none yet.
     pub fn cost(&self, what: Sampled) -> Option<Duration> {
         self.state().kinds[what as usize].cost
+    }
+
+    /// When the last sample that readers see was begun; `None`: there was
+    /// none yet.
+    pub fn begun(&self, what: Sampled) -> Option<Instant> {
+        self.state().kinds[what as usize].taken
     }
 
     /// Whether a sample was begun at a time or later.
@@ -191,7 +227,9 @@ impl Future for Fresh {
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<bool> {
         let samples = self.samples.clone();
         let mut state = samples.state();
-        let State { kinds, next, ended } = &mut *state;
+        let State {
+            kinds, next, ended, ..
+        } = &mut *state;
         let kind = &mut kinds[self.what as usize];
         if *ended || kind.is_fresh(self.since) {
             return Poll::Ready(kind.is_fresh(self.since));

@@ -15,7 +15,7 @@ use crate::routes::RouteLoad;
 use crate::row::counters::{IpCounters, IpPlace, IpSettings, LinkCounters};
 use crate::row::neighbour::NeighbourKey;
 use crate::row::route::{NextHop, SharedRoute, hop_flag};
-use crate::sample::{NeighbourSample, Sample};
+use crate::sample::{CountedAlone, NeighbourSample, Sample};
 
 mod change;
 mod feeder;
@@ -232,8 +232,30 @@ impl Writer {
     }
 
     /// Publishes sampled counters, without a new generation.
+    /// Of what was counted alone before, only links that it does not know
+    /// remain: those that came meanwhile.
     pub fn publish_link_counters(&mut self, sample: Sample<u32, LinkCounters>) {
+        let alone = std::mem::take(&mut self.tables.counted_alone);
+        for (link, counted) in alone.iter() {
+            if sample.get(link).is_none() && self.tables.links.get(*link).is_some() {
+                self.tables.counted_alone.insert(*link, *counted);
+            }
+        }
         self.tables.link_counters = Arc::new(sample);
+        self.publish_samples();
+    }
+
+    /// Notes counters of single links, taken after all links' were. Readers
+    /// see them after [`Writer::publish_counted`], or with the next change
+    /// that is published. O(log links) each.
+    pub fn count_alone(&mut self, counted: impl IntoIterator<Item = (u32, CountedAlone)>) {
+        for (link, counted) in counted {
+            self.tables.counted_alone.insert(link, counted);
+        }
+    }
+
+    /// Publishes counters of single links, without a new generation.
+    pub fn publish_counted(&mut self) {
         self.publish_samples();
     }
 
@@ -296,6 +318,7 @@ impl Writer {
         let registry = locked(&self.shared.registry);
         let mut seen = (*self.shared.published.load()).clone();
         seen.link_counters = Arc::clone(&self.tables.link_counters);
+        seen.counted_alone = self.tables.counted_alone.clone();
         seen.link_speeds = Arc::clone(&self.tables.link_speeds);
         seen.ip_counters = Arc::clone(&self.tables.ip_counters);
         seen.ip_settings = self.tables.ip_settings;

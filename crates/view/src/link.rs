@@ -178,7 +178,7 @@ fn each_flag(link: &Link, view: &View<'_>, mut each: impl FnMut(Value<'_>)) {
 
 fn counters<'a>(link: &Link, view: &View<'a>) -> Option<&'a LinkCounters> {
     view.statistics
-        .then(|| view.tables?.link_counters.get(&link.index))?
+        .then(|| view.tables?.counters_of(link.index))?
 }
 
 fn perm_address(link: &Link) -> Option<&LinkLayerAddress> {

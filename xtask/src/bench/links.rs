@@ -144,6 +144,10 @@ fn makers(setting: &Setting, kind: &str, size: usize, directory: &Path) -> Resul
     let contender = |program: &Path, arguments: &str| Contender::new("", "", program, arguments);
     let sh = |file: PathBuf| contender(Path::new("sh"), &file.display().to_string());
     let batch = |file: PathBuf| contender(Path::new("ip"), &format!("-batch {}", file.display()));
+    let ours = |file: &Path| {
+        let words = format!("ip -batch {}", file.display());
+        contender(&setting.fingerpost, &words)
+    };
     let lines =
         |line: &dyn Fn(usize) -> String| (1..=size).map(|k| line(k) + "\n").collect::<String>();
     let write = |name: &str, text: String| -> Result<PathBuf> {
@@ -174,6 +178,12 @@ fn makers(setting: &Setting, kind: &str, size: usize, directory: &Path) -> Resul
             is_slow: false,
             create: Some(bare(setting, &format!("create {kind} 1 {size} {GROUP}"))),
             delete: Some(bare(setting, &format!("delete {GROUP}"))),
+        },
+        Maker {
+            who: "fingerpost ip -batch",
+            is_slow: false,
+            create: Some(ours(&created)),
+            delete: Some(ours(&deleted)),
         },
         Maker {
             who: "ip -batch",

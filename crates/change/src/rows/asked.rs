@@ -29,6 +29,10 @@ pub fn read(
     let read = row(line, object, context);
     (context.verb, context.family) = usual;
     let (item, is_placed) = read?;
+    // Without it nothing could be undone.
+    if matches!(&item, Item::Nexthop(row) if row.id == 0) {
+        return Err("a next hop wants its `id`".to_owned());
+    }
     Ok(Asked {
         verb,
         item,

@@ -2,21 +2,25 @@
 //! failed, unless `-force` says so. Called by [`super`].
 
 use std::fs::File;
-use std::io::{self, BufRead, BufReader, Write};
+use std::io::{self, BufRead, BufReader, Read, Write};
+use std::os::fd::AsFd as _;
 
-use super::commands;
 use super::session::{Session, complain};
 use super::stop::{FAILED, Stop, WRONG_WORDS, reason};
+use super::{commands, deletions};
 
 /// Words of a line at most, as `ip` has it.
 const MAX_WORDS: usize = 512;
+/// Bytes that are read at a time.
+const READ_BYTES: usize = 1 << 17;
 /// Bytes of a line at most.
 const MAX_LINE: usize = 1 << 16;
 
 /// Runs the lines of a file; gives the exit status.
 pub fn run(session: &mut Session, file: &str, out: &mut impl Write) -> Result<u8, Stop> {
     if file == "-" {
-        return lines(session, file, &mut io::stdin().lock(), out);
+        let stdin = io::stdin().as_fd().try_clone_to_owned()?;
+        return lines(session, file, File::from(stdin), out);
     }
     let opened = File::open(file).map_err(|error| {
         Stop::failed(format!(
@@ -24,20 +28,16 @@ pub fn run(session: &mut Session, file: &str, out: &mut impl Write) -> Result<u8
             reason(&error)
         ))
     })?;
-    lines(
-        session,
-        file,
-        &mut BufReader::with_capacity(64 << 10, opened),
-        out,
-    )
+    lines(session, file, opened, out)
 }
 
 fn lines(
     session: &mut Session,
     file: &str,
-    input: &mut impl BufRead,
+    input: impl Read,
     out: &mut impl Write,
 ) -> Result<u8, Stop> {
+    let input = &mut BufReader::with_capacity(READ_BYTES, input);
     let force = session.options.force;
     let (mut text, mut number, mut status) = (String::new(), 0_u64, 0);
     let mut words = Vec::new();
@@ -47,6 +47,13 @@ fn lines(
             return Ok(WRONG_WORDS);
         }
         if words.is_empty() {
+            continue;
+        }
+        // What has been read already is looked at, and nothing waited for.
+        let passed = together(session, &words, input.buffer())?;
+        if let Some((bytes, lines)) = passed {
+            input.consume(bytes);
+            number += lines;
             continue;
         }
         let done = commands::line(session, &words, out);
@@ -75,6 +82,33 @@ fn lines(
         }
     }
     Ok(status)
+}
+
+/// Deletes the link of a line and those of the lines behind it together.
+/// Gives the bytes and lines that were done with it; `None`: none was.
+fn together(
+    session: &mut Session,
+    words: &[String],
+    ahead: &[u8],
+) -> Result<Option<(usize, u64)>, Stop> {
+    let Some(first) = deletions::link_of(words) else {
+        return Ok(None);
+    };
+    let mut names = vec![first.to_owned()];
+    let (mut bytes, mut words) = (0, Vec::new());
+    for line in ahead.split_inclusive(|byte| *byte == b'\n') {
+        let text = table::text::of_octets(line);
+        if !line.ends_with(b"\n") || line.ends_with(b"\\\n") || split(&text, &mut words).is_err() {
+            break;
+        }
+        let Some(name) = deletions::link_of(&words) else {
+            break;
+        };
+        names.push(name.to_owned());
+        bytes += line.len();
+    }
+    let lines = names.len() as u64 - 1;
+    Ok(deletions::together(session, &names)?.then_some((bytes, lines)))
 }
 
 /// The next line, those that a backslash continues joined; false at the end.

@@ -11,10 +11,15 @@ mod common;
 
 mod asked;
 mod churn;
+mod clients;
+mod clock;
 mod flood;
+mod fresh;
 mod groups;
+mod informed;
 mod notified;
 mod peers;
+mod rates;
 mod size;
 mod subagent;
 mod subagents;

@@ -98,8 +98,7 @@ fn snmp_exporter_scrapes_us() {
         .ip_batch("link add e0 type veth peer name e1\nlink set e0 up\nlink set e1 up\n")
         .unwrap();
     let daemon = world.up("[snmp]\nlisten = ['127.0.0.1:161']\n");
-    // What its generator makes of IF-MIB, in short.
-    let config = world.write("snmp.yml", EXPORTER);
+    let config = world.write("snmp.yml", &exporter());
     let mut command = world.netns.command(program);
     command
         .args([
@@ -125,47 +124,59 @@ fn snmp_exporter_scrapes_us() {
         text.ok().filter(|text| text.contains("200 OK"))
     })
     .unwrap();
-    for line in [
-        "ifHCInOctets{ifDescr=\"e0\",ifIndex=\"",
-        "ifOperStatus{ifDescr=\"e1\",ifIndex=\"",
-    ] {
-        assert!(scraped.contains(line), "{scraped}");
+    for (name, ..) in COLUMNS {
+        for link in ["e0", "e1"] {
+            let line = format!("{name}{{ifDescr=\"{link}\",");
+            assert!(scraped.contains(&line), "{line}: {scraped}");
+        }
     }
+    assert!(scraped.contains("sysUpTime "), "{scraped}");
     daemon.end();
 }
 
-const EXPORTER: &str = "\
-if_mib:
-  walk:
-  - 1.3.6.1.2.1.2.2.1.2
-  - 1.3.6.1.2.1.2.2.1.8
-  - 1.3.6.1.2.1.31.1.1.1.6
-  version: 2
-  auth:
-    community: public
-  metrics:
-  - name: ifOperStatus
-    oid: 1.3.6.1.2.1.2.2.1.8
-    type: gauge
-    help: The state - 1.3.6.1.2.1.2.2.1.8
-    indexes:
-    - labelname: ifIndex
-      type: gauge
-    lookups:
-    - labels: [ifIndex]
-      labelname: ifDescr
-      oid: 1.3.6.1.2.1.2.2.1.2
-      type: DisplayString
-  - name: ifHCInOctets
-    oid: 1.3.6.1.2.1.31.1.1.1.6
-    type: counter
-    help: Octets - 1.3.6.1.2.1.31.1.1.1.6
-    indexes:
-    - labelname: ifIndex
-      type: gauge
-    lookups:
-    - labels: [ifIndex]
-      labelname: ifDescr
-      oid: 1.3.6.1.2.1.2.2.1.2
-      type: DisplayString
-";
+/// Columns of IF-MIB as its generator's `if_mib` has them: name, its number
+/// below ifEntry or ifXEntry, and its type.
+const COLUMNS: &[(&str, &str, &str)] = &[
+    ("ifType", "2.2.1.3", "gauge"),
+    ("ifMtu", "2.2.1.4", "gauge"),
+    ("ifSpeed", "2.2.1.5", "gauge"),
+    ("ifPhysAddress", "2.2.1.6", "PhysAddress48"),
+    ("ifAdminStatus", "2.2.1.7", "gauge"),
+    ("ifOperStatus", "2.2.1.8", "gauge"),
+    ("ifLastChange", "2.2.1.9", "gauge"),
+    ("ifInOctets", "2.2.1.10", "counter"),
+    ("ifInUcastPkts", "2.2.1.11", "counter"),
+    ("ifInDiscards", "2.2.1.13", "counter"),
+    ("ifInErrors", "2.2.1.14", "counter"),
+    ("ifInUnknownProtos", "2.2.1.15", "counter"),
+    ("ifOutOctets", "2.2.1.16", "counter"),
+    ("ifOutDiscards", "2.2.1.19", "counter"),
+    ("ifOutErrors", "2.2.1.20", "counter"),
+    ("ifInMulticastPkts", "31.1.1.1.2", "counter"),
+    ("ifHCInOctets", "31.1.1.1.6", "counter"),
+    ("ifHCInUcastPkts", "31.1.1.1.7", "counter"),
+    ("ifHCOutOctets", "31.1.1.1.10", "counter"),
+    ("ifHCOutUcastPkts", "31.1.1.1.11", "counter"),
+    ("ifHighSpeed", "31.1.1.1.15", "gauge"),
+    ("ifPromiscuousMode", "31.1.1.1.16", "gauge"),
+    ("ifConnectorPresent", "31.1.1.1.17", "gauge"),
+    ("ifCounterDiscontinuityTime", "31.1.1.1.19", "gauge"),
+];
+
+/// What the generator makes of that: the whole tables are walked, each link
+/// is named.
+fn exporter() -> String {
+    let mut text = "if_mib:\n  walk: [1.3.6.1.2.1.2, 1.3.6.1.2.1.31.1.1]\n  \
+                    get: [1.3.6.1.2.1.1.3.0]\n  version: 2\n  auth: {community: public}\n  \
+                    metrics:\n  - {name: sysUpTime, oid: 1.3.6.1.2.1.1.3, type: gauge, help: x}\n"
+        .to_owned();
+    for (name, column, kind) in COLUMNS {
+        text += &format!(
+            "  - name: {name}\n    oid: 1.3.6.1.2.1.{column}\n    type: {kind}\n    help: x\n    \
+             indexes: [{{labelname: ifIndex, type: gauge}}]\n    lookups:\n    \
+             - {{labels: [ifIndex], labelname: ifDescr, oid: 1.3.6.1.2.1.2.2.1.2, \
+             type: DisplayString}}\n"
+        );
+    }
+    text
+}

@@ -28,9 +28,9 @@ fn walks_the_same(world: &World) {
         let walk = |port: u16| {
             let words = format!("-v2c -c public -t 5 -r 2 -Cr50 127.0.0.1:{port} {table}");
             let mut rows = world.walk("snmpbulkwalk", &words);
-            // Counters go on between the two.
+            // Counters go on between the two; each has a clock of its own.
             rows.iter_mut()
-                .filter(|(_, value)| value.starts_with("Counter"))
+                .filter(|(_, value)| value.starts_with("Counter") || value.starts_with("Timeticks"))
                 .for_each(|(_, value)| value.clear());
             rows
         };
@@ -38,6 +38,36 @@ fn walks_the_same(world: &World) {
         assert!(direct.len() > 10, "{table}: {direct:?}");
         assert_eq!(direct, through, "{table}");
     }
+}
+
+/// A link that changes is told of by the clock of the one that is asked: the
+/// master, which is younger than we are, or we.
+fn times_are_the_masters(world: &World) {
+    let ticks = |port: u16, name: &str| -> u64 {
+        let words = format!("-v2c -c public -t 5 -r 2 -Ot 127.0.0.1:{port} {name}");
+        let got = world.walk("snmpget", &words);
+        got[0].1.rsplit(' ').next().unwrap().parse().unwrap()
+    };
+    let index = world.netns.ip(&["-o", "link", "show", "veth0"]).unwrap();
+    let index = index.split(':').next().unwrap();
+    let last_change = format!(".1.3.6.1.2.1.2.2.1.9.{index}");
+    let before = ticks(1161, &last_change);
+    for state in ["down", "up"] {
+        world.netns.ip(&["link", "set", "veth0", state]).unwrap();
+    }
+    let ours = wait_until(PATIENCE, "the change", || {
+        Some(ticks(1161, &last_change)).filter(|&ticks| ticks > before)
+    });
+    let theirs = ticks(1163, &last_change);
+    let now = ticks(1163, ".1.3.6.1.2.1.1.3.0");
+    assert!(theirs < ours.unwrap(), "the agent is older than its master");
+    assert!(theirs > 0 && theirs <= now, "{theirs}, and now {now}");
+    // It knows who tells it what.
+    let modules = world.tool(
+        "snmpwalk",
+        "-v2c -c public 127.0.0.1:1163 .1.3.6.1.2.1.1.9.1.3",
+    );
+    assert!(modules.contains("fingerpost"), "{modules}");
 }
 
 #[test]
@@ -69,6 +99,7 @@ fn walked_through_a_master_that_freezes_and_starts_again() {
     let again = world.snmpd(&[]);
     session_opens(&world, 2);
     walks_the_same(&world);
+    times_are_the_masters(&world);
     drop(again);
     daemon.end();
 }

@@ -14,8 +14,8 @@ use table::row::address;
 use table::row::neighbour::{flag, state};
 use table::row::route::{hop_flag, protocol};
 use table::{
-    AF_INET, AF_INET6, Address, AddressKey, Change, FdbEntry, Link, Neighbour, Nexthop, Pair,
-    Placement, RouteBody, RouteRef, Rule, Tables, pairs,
+    AF_INET, AF_INET6, Address, AddressKey, Change, FdbEntry, Link, Neighbour, NextHop, Nexthop,
+    Pair, Placement, RouteBody, RouteRef, Rule, Tables, pairs,
 };
 
 /// Expiries jump by the granularity of the kernel's clock: nearer than
@@ -533,17 +533,16 @@ impl Bodies {
 }
 
 /// A body without what changes in silence, and which of its hops have a mark
-/// that does.
+/// that does. Of a dead hop without a carrier the kernel tells nothing.
 fn lasting(body: &RouteBody, over: Over<'_>) -> (RouteBody, Vec<bool>) {
+    let is_untold = |hop: &NextHop| hop.flags & hop_flag::DEAD != 0 && !over.tells(hop.link);
+    let is_unmarked = |hop: &NextHop| hop.flags & hop_flag::UNMARKED != 0 && !is_untold(hop);
+    let hops = body.next_hops.as_slice().iter();
+    let unmarked = hops.map(is_unmarked).collect();
     let mut body = comparable(body, over);
-    let hops = body.next_hops.as_mut_slice().iter_mut();
-    let unmarked = hops
-        .map(|hop| {
-            let is_unmarked = hop.flags & hop_flag::UNMARKED != 0;
-            hop.flags &= !hop_flag::UNMARKED;
-            is_unmarked
-        })
-        .collect();
+    for hop in body.next_hops.as_mut_slice() {
+        hop.flags &= !hop_flag::UNMARKED;
+    }
     (body, unmarked)
 }
 
@@ -562,8 +561,7 @@ fn same_body(a: &Arc<RouteBody>, b: &Arc<RouteBody>, over: Over<'_>) -> bool {
     if a == b {
         return true;
     }
-    same_time(a.expires_at_millis, b.expires_at_millis)
-        && comparable(a, over) == comparable(b, over)
+    same_time(a.expires_at_millis, b.expires_at_millis) && lasting(a, over) == lasting(b, over)
 }
 
 /// The routes of one place.

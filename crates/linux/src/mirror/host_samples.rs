@@ -21,7 +21,11 @@ pub(super) enum Taken {
 /// Whether a sample is one of these, and not of a table's rows.
 pub(super) fn is_of_host(what: Sampled) -> bool {
     match what {
-        Sampled::Links | Sampled::Addresses | Sampled::Neighbours | Sampled::Fdb => false,
+        Sampled::Links
+        | Sampled::Counters
+        | Sampled::Addresses
+        | Sampled::Neighbours
+        | Sampled::Fdb => false,
         Sampled::Sockets | Sampled::Machine | Sampled::IpInterfaces | Sampled::BridgeVlans => true,
     }
 }
@@ -39,7 +43,11 @@ pub(super) fn take(
         Sampled::Machine => Taken::Machine(Box::new(observer.observe(now_millis()))),
         Sampled::IpInterfaces => Taken::IpInterfaces(ip_interfaces::read(namespace, meanwhile)?),
         Sampled::BridgeVlans => Taken::BridgeVlans(bridge_vlans::read(namespace, meanwhile)?),
-        Sampled::Links | Sampled::Addresses | Sampled::Neighbours | Sampled::Fdb => {
+        Sampled::Links
+        | Sampled::Counters
+        | Sampled::Addresses
+        | Sampled::Neighbours
+        | Sampled::Fdb => {
             return Ok(None);
         }
     }))

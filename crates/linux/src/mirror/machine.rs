@@ -11,12 +11,13 @@ use std::sync::Arc;
 
 use netlink::Malformed;
 use netlink::decode::{
-    Decoded, Ipv6Statistics, Item, decode, ipv6_statistics, link_counters, neighbour_ages, route,
+    Announcement, Decoded, Ipv6Statistics, Item, Operation, decode, ipv6_statistics, link_counters,
+    neighbour_ages, route,
 };
 use netlink::message::{Message, kind, messages};
 use table::{
-    AF_INET, AF_INET6, Change, LinkCounters, NeighbourKey, NeighbourSample, Sample, Sampled,
-    TableFull, Writer,
+    AF_INET, AF_INET6, Change, CountedAlone, LinkCounters, NeighbourKey, NeighbourSample, Sample,
+    Sampled, TableFull, Writer,
 };
 use tracing::warn;
 
@@ -183,7 +184,8 @@ impl Machine {
             Sampled::Fdb => !self.model.arrived().is_empty(),
             Sampled::Addresses => *self.model.has_unsure_order(),
             Sampled::Links => *self.model.may_lack_v6(),
-            Sampled::Neighbours
+            Sampled::Counters
+            | Sampled::Neighbours
             | Sampled::Sockets
             | Sampled::Machine
             | Sampled::IpInterfaces
@@ -537,6 +539,12 @@ impl Machine {
         }
     }
 
+    /// What all links counted, by a listing of counters alone.
+    pub(crate) fn counted(&mut self, counters: Vec<(u32, LinkCounters)>, now_millis: u64) {
+        let sample = Sample::new(now_millis, counters);
+        self.model.writer().publish_link_counters(sample);
+    }
+
     /// What IP counted in all, beside what it counted by link in the last
     /// listing of links.
     pub(crate) fn ip(&mut self, texts: &Texts, now_millis: u64) {
@@ -580,24 +588,49 @@ fn is_route(message: &Message<'_>) -> bool {
     message.kind == kind::NEWROUTE && matches!(family, Some(&(AF_INET | AF_INET6)))
 }
 
+/// What a link has counted that was not there before: it comes with it, so
+/// that no link is without counters until the next sample. Nothing where
+/// nobody has read counters yet.
+fn counted_at_first(
+    tables: &table::Tables,
+    announcement: &Announcement,
+    payload: &[u8],
+) -> Option<(u32, CountedAlone)> {
+    let Item::Link(link) = &announcement.item else {
+        return None;
+    };
+    tables.link_counters.taken_at_millis?;
+    let is_new = announcement.operation == Operation::New;
+    if !is_new || tables.links.get(link.index).is_some() {
+        return None;
+    }
+    let counters = link_counters(payload)?;
+    let begun = None;
+    Some((link.index, CountedAlone { counters, begun }))
+}
+
 /// Applies the messages of a datagram, or of several in a row.
 fn apply(model: &mut Model, datagram: &[u8], now_millis: u64) -> Applied {
     let mut applied = Applied::default();
     for message in messages(datagram) {
-        let decoded = match message {
-            Ok(message) => decode(&message, now_millis),
+        let message = match message {
+            Ok(message) => message,
             Err(malformed) => {
                 warn!("{malformed}");
                 applied.malformed += 1;
                 break;
             }
         };
-        match decoded {
+        match decode(&message, now_millis) {
             Ok(Decoded::Announcement(announcement)) => {
                 applied.events += 1;
-                if let Err(full) = model.event(announcement) {
-                    *applied.refused.entry(full.table).or_default() += 1;
-                    applied.full = Some(full);
+                let counted = counted_at_first(model.tables(), &announcement, message.payload);
+                match model.event(announcement) {
+                    Ok(()) => model.writer().count_alone(counted),
+                    Err(full) => {
+                        *applied.refused.entry(full.table).or_default() += 1;
+                        applied.full = Some(full);
+                    }
                 }
             }
             Ok(Decoded::Settings(settings)) => {

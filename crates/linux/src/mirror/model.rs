@@ -667,6 +667,7 @@ fn same_v4(a: &RouteBody, b: &RouteBody) -> bool {
     same_kind(a, b)
         && a.scope == b.scope
         && a.preferred_source == b.preferred_source
+        && a.metrics == b.metrics
         && same_hops(&a.next_hops, &b.next_hops)
 }
 
@@ -684,12 +685,16 @@ fn same_path(a: &RouteBody, b: &RouteBody) -> bool {
     by(a) == by(b) && (a.protocol == b.protocol || (joins_paths(a) && joins_paths(b)))
 }
 
+/// As `nh_comp` has it: marks of the moment apart.
 fn same_hops(a: &NextHops, b: &NextHops) -> bool {
+    const MADE_WITH: u32 = hop_flag::ONLINK | hop_flag::PERVASIVE;
+    let made_alike = |a: &NextHop, b: &NextHop| {
+        let flags = (a.flags ^ b.flags) & MADE_WITH;
+        flags == 0 && a.weight == b.weight && a.realms == b.realms
+    };
     let (a, b) = (a.as_slice(), b.as_slice());
-    a.len() == b.len()
-        && a.iter()
-            .zip(b)
-            .all(|(a, b)| same_hop(a, b) && a.weight == b.weight)
+    let mut both = a.iter().zip(b);
+    a.len() == b.len() && both.all(|(a, b)| same_hop(a, b) && made_alike(a, b))
 }
 
 /// Whether `outer` has every next hop of `inner`.

@@ -2,7 +2,7 @@
 //! link's state.
 
 use ipnet::IpNet;
-use table::row::route::hop_flag;
+use table::row::route::{hop_flag, kind, scope};
 use table::{AF_INET, AF_INET6, Links, NextHop, Nexthop, RouteBody};
 
 /// What the marks of a route's hops depend on.
@@ -33,24 +33,22 @@ impl<'a> Over<'a> {
         })
     }
 
-    /// Whether a link is up, and has no carrier.
-    fn lacks_carrier(self, link: u32) -> bool {
-        let link = self.links.get(link);
-        link.is_some_and(|link| link.is_up() && !link.has_carrier())
-    }
-
-    /// Whether the kernel has not noticed that the link of a hop, as it
-    /// tells it, has no carrier ([`hop_flag::UNMARKED`]).
+    /// Whether the kernel has not noticed of a hop, as it tells it, that its
+    /// link has no carrier, or would not if the carrier went
+    /// ([`hop_flag::UNMARKED`]).
     fn is_unmarked(self, hop: &NextHop) -> bool {
-        let by_v6 = self.family == AF_INET && hop.gateway.is_some_and(|it| it.is_ipv6());
-        let is_marked = hop.flags & (hop_flag::LINKDOWN | hop_flag::DEAD) != 0;
-        by_v6 && !is_marked && self.lacks_carrier(hop.link)
+        let link = self.links.get(hop.link).filter(|link| link.is_up());
+        let is_dead = hop.flags & hop_flag::DEAD != 0;
+        let is_marked = hop.flags & hop_flag::LINKDOWN != 0;
+        !is_marked && link.is_some_and(|link| link.has_carrier() == is_dead)
     }
 }
 
-/// A body as the kernel tells it just now, made as [`body`] has it.
+/// A body as the kernel tells it just now, made as [`body`] has it. Hops of
+/// the host's own addresses and of objects are never marked.
 pub(crate) fn told(told: &mut RouteBody, over: Over<'_>) {
-    if told.nexthop_id.is_none() {
+    let is_marked = told.scope < scope::HOST && told.kind != kind::LOCAL;
+    if over.family == AF_INET && is_marked && told.nexthop_id.is_none() {
         for hop in told.next_hops.as_mut_slice() {
             if over.is_unmarked(hop) {
                 hop.flags |= hop_flag::UNMARKED;
@@ -66,9 +64,6 @@ pub(crate) fn told(told: &mut RouteBody, over: Over<'_>) {
 pub(crate) fn body(body: &mut RouteBody, over: Over<'_>) {
     for hop in body.next_hops.as_mut_slice() {
         hop.flags &= !(hop_flag::LINKDOWN | hop_flag::OWN_ONCE);
-        if !over.lacks_carrier(hop.link) {
-            hop.flags &= !hop_flag::UNMARKED;
-        }
         if !over.tells(hop.link) {
             hop.flags &= !hop_flag::DEAD;
         }

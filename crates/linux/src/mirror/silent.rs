@@ -344,22 +344,33 @@ pub(crate) fn is_noticed(before: &Link, now: &Link) -> bool {
     state(before) != state(now) || (!now.has_carrier() && of_state == *now)
 }
 
-/// The kernel looked at the carrier of a link: hops over it are marked as it
-/// is (`fib_sync_down_dev`, `fib_sync_up`). O(bodies over the link).
+/// The kernel looked at the carrier of a link: IPv4 hops over it are marked as
+/// it is (`fib_sync_down_dev`, `fib_sync_up`). Those that are dead are not
+/// marked when it goes, and lose their mark when it comes. O(bodies over the
+/// link).
 pub(crate) fn carrier_noticed(writer: &mut Writer, link: u32) -> Result<(), TableFull> {
-    let is_unmarked = |hop: &NextHop| hop.link == link && hop.flags & hop_flag::UNMARKED != 0;
+    let row = writer.tables().links.get(link);
+    let has_carrier = row.is_some_and(|row| row.has_carrier());
+    let flags = |hop: &NextHop| match hop.flags & hop_flag::DEAD != 0 {
+        _ if hop.link != link => hop.flags,
+        true if has_carrier => hop.flags | hop_flag::UNMARKED,
+        true => hop.flags,
+        false => hop.flags & !hop_flag::UNMARKED,
+    };
+    let changes = |hop: &NextHop| flags(hop) != hop.flags;
     let routes = &writer.tables().routes;
-    let marked: Vec<SharedRoute> = routes
+    let changed: Vec<SharedRoute> = routes
         .bodies_over_link(link)
-        .filter(|(_, body)| body.next_hops.as_slice().iter().any(is_unmarked))
+        .filter(|(_, body)| body.nexthop_id.is_none())
+        .filter(|(_, body)| body.next_hops.as_slice().iter().any(changes))
         .flat_map(|(id, _)| routes.of_body(id))
+        .filter(is_v4)
         .map(|route| route.to_shared())
         .collect();
-    for route in marked {
+    for route in changed {
         let mut body = (*route.body).clone();
-        let hops = body.next_hops.as_mut_slice().iter_mut();
-        for hop in hops.filter(|hop| hop.link == link) {
-            hop.flags &= !hop_flag::UNMARKED;
+        for hop in body.next_hops.as_mut_slice() {
+            hop.flags = flags(hop);
         }
         rewrite(writer, route, body)?;
     }
@@ -618,7 +629,11 @@ fn mark(writer: &mut Writer, link: u32, family: u8, is_dead: bool) -> Result<(),
         let hops = body.next_hops.as_mut_slice().iter_mut();
         for hop in hops.filter(|hop| hop.link == link) {
             hop.flags &= !hop_flag::DEAD;
-            hop.flags |= if is_dead { hop_flag::DEAD } else { 0 };
+            if is_dead {
+                // It dies with both marks (`fib_sync_down_dev`).
+                hop.flags &= !hop_flag::UNMARKED;
+                hop.flags |= hop_flag::DEAD;
+            }
         }
         rewrite(writer, route, body)?;
     }

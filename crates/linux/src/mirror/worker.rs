@@ -7,16 +7,17 @@ use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use netlink::message::Message;
-use table::{Limits, Sample, Sampled, TableFull, Writer};
+use table::{CountedAlone, Limits, Sample, Sampled, Samples, TableFull, Writer};
 use tracing::{debug, info, warn};
 
+use super::counters;
 use super::load::{Listener, Load};
 use super::machine::{Applied, Found, Machine, Refused};
 use super::schedule::Schedule;
 use super::{Options, Phase, Shared, host_samples, ip_statistics, now_micros, now_millis, speeds};
 use crate::error::Error;
 use crate::host::Observer;
-use crate::namespace::Whereabouts;
+use crate::namespace::{Namespace, Whereabouts};
 use crate::recording::format::{self, kind};
 use crate::recording::{Listed, Outcome, Purpose, Tap, Which};
 use crate::socket::{DATAGRAM_BYTES, Received, Socket, is_nudge};
@@ -86,6 +87,10 @@ pub(super) struct Worker {
 const LISTING_SHARE: u32 = 20;
 /// And none for so long at least: what makes it unsure comes in bursts.
 const UNSURE_PAUSE: Duration = Duration::from_millis(100);
+
+/// Links that are asked for singly behind a listing of counters, because
+/// they came or went under it, at most.
+const MOST_MISSED: usize = 1_024;
 
 /// How late an announcement may be.
 const LATENESS: Duration = Duration::from_millis(300);
@@ -463,13 +468,95 @@ impl Worker {
                 self.sample_host(what);
                 continue;
             }
-            if what == Sampled::Links {
-                // First, so that who waits for counters has them too.
-                self.sample_speeds(now);
+            match what {
+                Sampled::Counters => self.sample_counters(now),
+                _ => drop(self.sample_rows(what)),
             }
-            self.sample_rows(what);
         }
+        self.sample_some_counters(now);
         self.let_go_of_sockets(now);
+    }
+
+    /// Takes the counters of all links.
+    fn sample_counters(&mut self, now: Instant) {
+        let begun = Instant::now();
+        let counted = self.beside_events(counters::read_all);
+        let taken = counted.and_then(|counted| {
+            self.feed.machine.counted(counted, now_millis());
+            // Those that came or went under the listing.
+            let tables = self.feed.machine.tables();
+            let lacks = |link: &u32| tables.counters_of(*link).is_none();
+            let missed = tables.links.iter().map(|link| link.index).filter(lacks);
+            let missed: Vec<u32> = missed.take(MOST_MISSED).collect();
+            self.count_alone(&missed)
+        });
+        match taken {
+            Ok(()) => self.with_speeds(now, |samples| {
+                samples.took(Sampled::Counters, begun, Instant::now());
+            }),
+            // Told to end meanwhile: `follow` sees it next.
+            Err(Error::Stopped) => {}
+            Err(error) => warn!("could not sample the counters of links: {error}"),
+        }
+    }
+
+    /// Tells that counters are there, and takes speeds: behind them, since
+    /// some drivers take long to tell; but who is the first to ask waits for
+    /// both.
+    fn with_speeds(&mut self, now: Instant, tell: impl FnOnce(&Samples)) {
+        if self.sampled_speeds.is_none() {
+            self.sample_speeds(now);
+            return tell(&self.shared.samples);
+        }
+        tell(&self.shared.samples);
+        self.sample_speeds(now);
+    }
+
+    /// Takes the counters of the links that somebody reads, where those of
+    /// all are not fresh.
+    fn sample_some_counters(&mut self, now: Instant) {
+        let wanted = self.shared.samples.wanted_counters();
+        if wanted.is_empty() {
+            return;
+        }
+        match counters::in_ranges(&self.feed.machine.tables().links, &wanted) {
+            Some(links) => match self.count_alone(&links) {
+                Ok(()) => self.with_speeds(now, Samples::took_some_counters),
+                Err(error) => warn!("could not sample the counters of some links: {error}"),
+            },
+            None => self.sample_counters(now),
+        }
+    }
+
+    /// Asks for the counters of some links, and publishes them.
+    fn count_alone(&mut self, links: &[u32]) -> Result<(), Error> {
+        let begun = Some(Instant::now());
+        let counted = counters::read_some(&self.at.open()?, links)?;
+        let alone = |counters| CountedAlone { counters, begun };
+        let counted = counted.into_iter();
+        let counted = counted.map(|(link, counters)| (link, alone(counters)));
+        let writer = self.feed.machine.writer();
+        writer.count_alone(counted);
+        writer.publish_counted();
+        Ok(())
+    }
+
+    /// Asks the kernel for something long, and takes in its events
+    /// meanwhile.
+    fn beside_events<T>(
+        &mut self,
+        read: impl FnOnce(&Namespace, &mut dyn FnMut() -> Result<(), Error>) -> Result<T, Error>,
+    ) -> Result<T, Error> {
+        let (feed, shared) = (&mut self.feed, &self.shared);
+        let namespace = self.at.open()?;
+        read(&namespace, &mut || {
+            if shared.stop.load(Ordering::Acquire) {
+                return Err(Error::Stopped);
+            }
+            feed.take_batch()?;
+            feed.machine.writer().publish();
+            Ok(())
+        })
     }
 
     /// Takes a sample of what stands beside the tables.
@@ -510,11 +597,7 @@ impl Worker {
             return;
         }
         self.sampled_speeds = Some(now);
-        let (feed, shared) = (&mut self.feed, &self.shared);
-        let namespace = self.at.open();
-        let mut meanwhile = || feed.take_meanwhile(shared);
-        let known = namespace.and_then(|at| speeds::read(&at, &mut meanwhile));
-        match known {
+        match self.beside_events(speeds::read) {
             Ok(known) => {
                 let now = now_micros();
                 if self.feed.tap.is_some() {
@@ -536,7 +619,7 @@ impl Worker {
     /// announced is left to a scan. Whether the kernel could be asked.
     fn sample_rows(&mut self, what: Sampled) -> bool {
         let which = match what {
-            Sampled::Links => Which::Links,
+            Sampled::Links | Sampled::Counters => Which::Links,
             Sampled::Addresses => Which::Addresses,
             Sampled::Neighbours => Which::Neighbours,
             Sampled::Fdb => Which::Fdb,
@@ -549,7 +632,15 @@ impl Worker {
             Ok(Some(_)) => {
                 // Readers see it before they are told.
                 self.feed.machine.writer().publish();
-                self.shared.samples.took(what, begun, Instant::now());
+                match what {
+                    // Counters are in the links as well.
+                    Sampled::Links => self.with_speeds(begun, |samples| {
+                        let now = Instant::now();
+                        samples.took(Sampled::Counters, begun, now);
+                        samples.took(Sampled::Links, begun, now);
+                    }),
+                    _ => self.shared.samples.took(what, begun, Instant::now()),
+                }
             }
             // Of no use; the next is taken when somebody still reads.
             Ok(None) => {}

@@ -153,10 +153,14 @@ impl Rows for PhysicalTable {
 
 /// `ipNetToPhysicalLastUpdated`, from the ages last sampled; 0 without.
 fn last_updated(objects: &Objects<'_>, row: &Neighbour) -> u32 {
-    let samples = &objects.tables().neighbour_samples;
+    let moment = &objects.moment;
     let at = || {
-        let age = samples.get(&row.key())?.ages.updated_millis;
-        samples.taken_at_millis?.checked_sub(age)
+        let sample = objects.tables().neighbour_samples.get(&row.key())?;
+        let begun = moment.sampled.neighbours?;
+        let age = moment.now.saturating_duration_since(begun).as_millis() as u64;
+        moment
+            .up_millis
+            .checked_sub(age + sample.ages.updated_millis)
     };
-    at().map_or(0, |at| objects.moment.ticks(at))
+    at().map_or(0, |at| moment.ticks(at))
 }

@@ -4,8 +4,9 @@
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::ops::ControlFlow;
+use std::time::Instant;
 
-use fingerpost_mib::{Engine, Health, History, MibContext, Objects, System};
+use fingerpost_mib::{Engine, Health, History, MibContext, Objects, Reads, SampleTimes, System};
 use ipnet::IpNet;
 use proptest::prelude::*;
 use snmp::Mib;
@@ -54,6 +55,7 @@ pub struct Rest {
     pub history: History,
     pub counters: Counters,
     pub health: Health,
+    pub reads: Reads,
 }
 
 impl Rest {
@@ -70,7 +72,11 @@ impl Rest {
             },
             history: &self.history,
             health: &self.health,
-            started_at_millis: 1_000,
+            up_millis: 60_000,
+            ahead_millis: 0,
+            now: Instant::now(),
+            sampled: SampleTimes::default(),
+            reads: &self.reads,
             now_millis: 61_000,
         };
         Objects::new(moment, table_id::MAIN)

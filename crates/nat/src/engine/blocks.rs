@@ -53,6 +53,8 @@ impl Nat {
                 let has_room = usual.filter(|home| pool.has_room(*home));
                 has_room.or_else(|| pool.any_home(&mut self.random))?
             }
+            // The address that its ports are of has left the pool.
+            Some(_) if entry.block != 0 => return None,
             Some(reckoning) => {
                 let (slot, alias) = reckoning.place(entry.address)?;
                 let home = pool.home_of(super::word(alias), &mut self.random)?;

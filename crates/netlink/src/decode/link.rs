@@ -212,6 +212,18 @@ pub fn link_counters(payload: &[u8]) -> Option<LinkCounters> {
     None
 }
 
+/// A link's index and its `IFLA_STATS_LINK_64`, of an answer to
+/// [`crate::request::get_link_stats`] or its dump. `None` when there is no
+/// such part. O(attributes), no allocation.
+pub fn link_stats(payload: &[u8]) -> Option<(u32, LinkCounters)> {
+    // `struct if_stats_msg`: family, padding, ifindex, filter_mask.
+    const HEADER: usize = 12;
+    let (header, mut attributes) = split::<HEADER>(payload, "RTM_NEWSTATS").ok()?;
+    let [_, _, _, _, index @ .., _, _, _, _] = *header;
+    let stats = inside(&mut attributes, ifla::STATS_LINK_64)?;
+    Some((u32::from_ne_bytes(index), counters(stats.value)))
+}
+
 /// `IFLA_INET6_STATS` of a link's message: what IPv6 counted on the link.
 /// `None` when the message has none (the dump was asked to leave them out,
 /// or the link has no IPv6) or cannot be read. O(attributes), no allocation.

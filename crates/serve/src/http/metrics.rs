@@ -148,7 +148,7 @@ fn of_family(
         }
         let of = OfLink {
             link,
-            counters: tables.link_counters.get(&link.index),
+            counters: tables.counters_of(link.index),
             speed: tables.link_speeds.get(&link.index).copied(),
         };
         let Some(value) = (family.value)(&of) else {

@@ -4,10 +4,11 @@
 //!
 //! A request from outside `allowed_sources` (loopback, if it is not said)
 //! and outside the `sources` of its community is answered with at most
-//! `amplification` times its octets: a forged source shall not pay. That
-//! holds for users of v3 too, whose keys do not say where they are: a bulk
-//! walk from elsewhere gets a few rows an answer, and a value that is longer
-//! gets `tooBig`. Name the pollers' prefixes in `allowed_sources`; it makes
+//! `amplification` times its octets: a forged source shall not pay. A
+//! message of v3 that is authentic and timely is not forged, though it may
+//! be one of the last 150 s, sent once more from elsewhere: it is answered
+//! with `authentic_amplification` times its octets, enough for any walk. Name
+//! the pollers' prefixes in `allowed_sources` for full length; it makes
 //! nobody a user.
 //!
 //! Read by the program; used by [`super::Service`].
@@ -63,7 +64,7 @@ pub const SECTIONS: &[Section] = &[
     },
     Section {
         head: "[[snmp.target]]",
-        about: "Somebody who is told of linkUp and linkDown; 1000 at most.",
+        about: "Somebody who is told of linkUp, linkDown and starts; 1000 at most.",
         settings: TARGET,
     },
 ];
@@ -124,6 +125,23 @@ const SETTINGS: &[Setting] = &[
         "\"edge1\"",
         "sysName.",
     ),
+    Setting::new(
+        "description",
+        Without::Words("this program and the host's kernel"),
+        "\"core router\"",
+        "sysDescr.",
+    ),
+    Setting::new(
+        "object_id",
+        Without::Words("that of FINGERPOST-MIB"),
+        "\"1.3.6.1.4.1.8072.9999.9999.26224.2.1\"",
+        "sysObjectID.",
+    ),
+    Setting::usual(
+        "services",
+        "76",
+        "sysServices, 0 to 127: the layers that the system serves.",
+    ),
     Setting::usual(
         "max_message_bytes",
         "65507",
@@ -141,6 +159,24 @@ const SETTINGS: &[Setting] = &[
         "2",
         "All other sources get at most so many times the bytes that they sent, 1 to 1000000: a \
          forged source shall not pay.",
+    ),
+    Setting::usual(
+        "authentic_amplification",
+        "64",
+        "The same of messages of version 3 that are authentic and timely: enough for any walk.",
+    ),
+    Setting::usual(
+        "authentication_failure_traps",
+        "false",
+        "Whether targets are told that somebody asked with a wrong community or key, once a \
+         second at most.",
+    ),
+    Setting::new(
+        "link_traps",
+        Without::Words("all links"),
+        "[\"*\", \"!veth*\"]",
+        "Patterns of the links of whose ups and downs targets are told, and with a `!` of those \
+         that they are not told of.",
     ),
 ];
 
@@ -223,6 +259,25 @@ const TARGET: &[Setting] = &[
         "\"ann\"",
         "The user of version 3.",
     ),
+    Setting::new(
+        "inform",
+        Without::Value("false"),
+        "true",
+        "Whether what it is told is to be acknowledged, and told again until it is; version 2c \
+         only.",
+    ),
+    Setting::new(
+        "timeout_millis",
+        Without::Value("1500"),
+        "1500",
+        "Milliseconds until an inform is sent again.",
+    ),
+    Setting::new(
+        "retries",
+        Without::Value("5"),
+        "5",
+        "Times that an inform is sent again.",
+    ),
 ];
 
 /// The SNMP agent.
@@ -249,6 +304,12 @@ pub struct Snmp {
     pub location: String,
     /// `sysName`; `None`: the host's name.
     pub name: Option<String>,
+    /// `sysDescr`; `None`: this program and the host's kernel.
+    pub description: Option<String>,
+    /// `sysObjectID`; `None`: that of FINGERPOST-MIB.
+    pub object_id: Option<Name>,
+    /// `sysServices`, 0 to 127: the layers that the system serves.
+    pub services: u8,
     /// Bytes of an answer at most.
     pub max_message_bytes: usize,
     /// Sources, beside those of communities, that are answered at full
@@ -257,6 +318,14 @@ pub struct Snmp {
     pub allowed_sources: Vec<IpNet>,
     /// All others: at most so many times the octets of their request.
     pub amplification: usize,
+    /// The same of requests of v3 that are authentic and timely.
+    pub authentic_amplification: usize,
+    /// Whether targets are told that somebody asked with a wrong community
+    /// or key (`authenticationFailure`, at most one a second).
+    pub authentication_failure_traps: bool,
+    /// Patterns of the links of whose ups and downs targets are told; behind
+    /// a `!` of those that they are not told of.
+    pub link_traps: Vec<String>,
     /// Communities of v1 and v2c.
     #[serde(rename = "community")]
     pub communities: Vec<Community>,
@@ -283,9 +352,15 @@ impl Default for Snmp {
             contact: String::new(),
             location: String::new(),
             name: None,
+            description: None,
+            object_id: None,
+            services: mib::SERVICES,
             max_message_bytes: snmp::config::MAX_MESSAGE_BYTES,
             allowed_sources: loopback(),
             amplification: 2,
+            authentic_amplification: 64,
+            authentication_failure_traps: false,
+            link_traps: Vec::new(),
             communities: vec![Community::default()],
             users: Vec::new(),
             views: BTreeMap::new(),
@@ -385,6 +460,24 @@ pub struct Target {
     /// The user of v3.
     #[serde(default)]
     pub user: Option<String>,
+    /// What he is told is to be acknowledged, and told again until it is;
+    /// of v2c only.
+    #[serde(default)]
+    pub inform: bool,
+    /// Milliseconds until an inform is sent again.
+    #[serde(default = "inform_timeout")]
+    pub timeout_millis: u32,
+    /// Times that an inform is sent again.
+    #[serde(default = "inform_retries")]
+    pub retries: u8,
+}
+
+fn inform_timeout() -> u32 {
+    1_500
+}
+
+fn inform_retries() -> u8 {
+    5
 }
 
 fn v2c() -> Version {
@@ -448,6 +541,19 @@ impl<'de> Deserialize<'de> for Master {
                 "a path like /var/agentx/master or an address like tcp:127.0.0.1:705 is expected",
             )
         })
+    }
+}
+
+/// The name of an object, such as `1.3.6.1.4.1.8072.3.2.10`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Name(pub Oid);
+
+impl<'de> Deserialize<'de> for Name {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+        let text = String::deserialize(from)?;
+        let name = text.trim_start_matches('.').parse();
+        name.map(Self)
+            .map_err(|error| D::Error::custom(format!("`{text}`: {error}")))
     }
 }
 
@@ -530,6 +636,22 @@ impl Snmp {
         if !(1..=1_000_000).contains(&self.amplification) {
             return Err("amplification is between 1 and 1000000".to_owned());
         }
+        if !(1..=1_000_000).contains(&self.authentic_amplification) {
+            return Err("authentic_amplification is between 1 and 1000000".to_owned());
+        }
+        if self.services > 127 {
+            return Err("services is between 0 and 127: a bit for each layer".to_owned());
+        }
+        if self
+            .description
+            .as_ref()
+            .is_some_and(|text| text.len() > 255)
+        {
+            return Err("description has 255 bytes at most".to_owned());
+        }
+        if self.link_traps.len() > MAX_OF_EACH {
+            return Err(format!("link_traps has {MAX_OF_EACH} patterns at most"));
+        }
         if self
             .agentx_master
             .as_ref()
@@ -557,6 +679,29 @@ impl Snmp {
             if target.version == Version::V3 && target.user.is_none() {
                 return Err(format!("target {}: version 3 wants a user", target.address));
             }
+            target.check()?;
+        }
+        Ok(())
+    }
+}
+
+impl Target {
+    fn check(&self) -> Result<(), String> {
+        let address = self.address;
+        if self.inform && self.version != Version::V2c {
+            return Err(format!(
+                "target {address}: an inform is of version 2c: version 1 has none, and one of \
+                 version 3 would need keys that are made for the receiver's engine; leave \
+                 `inform` out"
+            ));
+        }
+        if !(100..=60_000).contains(&self.timeout_millis) {
+            return Err(format!(
+                "target {address}: timeout_millis is between 100 and 60000"
+            ));
+        }
+        if self.retries > 20 {
+            return Err(format!("target {address}: retries is 20 at most"));
         }
         Ok(())
     }

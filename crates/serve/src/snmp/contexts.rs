@@ -12,33 +12,22 @@
 
 use std::cell::{OnceCell, RefCell};
 use std::collections::{BTreeSet, HashMap};
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use mib::{Engine, Health, MibContext, Module, Needed, Objects, System, sampled};
 use snmp::counters::Counters;
 use snmp::mib::WalkSink;
 use snmp::{Contexts, Mib, Value};
-use table::{KindData, Sampled, Tables};
+use table::{Fresh, KindData, Tables};
 
+use super::clock::Clock;
 use super::history::{Follower, Followers};
 use super::notify::Sender;
+use super::samples::{Before, Freshness, Manner};
 use crate::clock::now_millis;
 use crate::namespace;
 
-/// How old a sample may be in an answer. The mirror takes one
-/// a second while somebody asks.
-const FRESH: Duration = Duration::from_secs(1);
-/// The first question after a pause waits so long for a sample, at most.
-const SAMPLE_PATIENCE: Duration = Duration::from_millis(200);
-/// And for the first sample of all, without which a table has no rows.
-const FIRST_SAMPLE_PATIENCE: Duration = Duration::from_millis(800);
-/// After a wait in vain nobody waits again for so long.
-const DISAPPOINTED_MILLIS: u64 = 5_000;
-/// Between two wishes for samples; the mirror takes somebody to read for a
-/// second after each.
-const WISH_MILLIS: u64 = 400;
 /// How a context begins that means the rows of one owner.
 const SOURCE: &str = "source-";
 /// Contexts told of at most.
@@ -53,7 +42,7 @@ struct ContextsState {
     namespaces: Mutex<Arc<[Arc<Namespace>]>>,
     facts: Mutex<Arc<Facts>>,
     followers: Followers,
-    started_at_millis: u64,
+    clock: Clock,
 }
 
 /// What does not change from one question to the next.
@@ -67,6 +56,8 @@ pub struct Facts {
     pub boots: u32,
     /// `snmpEngineMaxMessageSize`.
     pub max_message_bytes: u32,
+    /// `snmpEnableAuthenTraps`.
+    pub sends_authentication_failures: bool,
 }
 
 /// A namespace that can be asked.
@@ -74,25 +65,16 @@ pub struct Facts {
 pub struct Namespace {
     of: namespace::Namespace,
     follower: Follower,
-    wishes: Wishes,
-}
-
-/// When samples were last wished for, and last waited for in vain.
-#[derive(Debug, Default)]
-struct Wishes {
-    /// In the order of [`Sampled::ALL`].
-    last: [AtomicU64; Sampled::ALL.len()],
-    failed_at_millis: [AtomicU64; Sampled::ALL.len()],
 }
 
 impl Source {
     /// A source that knows no namespace yet.
-    pub fn new(facts: Facts) -> Self {
+    pub fn new(facts: Facts, clock: Clock) -> Self {
         Self(Arc::new(ContextsState {
             namespaces: Mutex::new(Arc::from([])),
             facts: Mutex::new(Arc::new(facts)),
             followers: Followers::default(),
-            started_at_millis: now_millis(),
+            clock,
         }))
     }
 
@@ -115,7 +97,7 @@ impl Source {
 
     /// `sysUpTime`.
     pub fn up_time(&self) -> u32 {
-        (now_millis().saturating_sub(self.0.started_at_millis) / 10) as u32
+        (self.0.clock.up_millis() / 10) as u32
     }
 
     /// The namespaces from now on, the default one first. Those that are
@@ -164,14 +146,16 @@ impl Source {
     }
 
     /// What one question is answered from, asked of an agent that has
-    /// counted so much.
-    pub fn moment(&self, counters: Counters) -> Asked {
+    /// counted so much; and what is done where samples are too old.
+    pub fn moment(&self, counters: Counters, manner: Manner) -> Asked {
         Asked {
             namespaces: Arc::clone(&lock(&self.0.namespaces)),
             facts: Arc::clone(&lock(&self.0.facts)),
             counters,
-            started_at_millis: self.0.started_at_millis,
+            up_millis: self.0.clock.up_millis(),
+            ahead_millis: 0,
             now_millis: now_millis(),
+            manner,
             chosen: OnceCell::new(),
         }
     }
@@ -210,25 +194,28 @@ pub struct Asked {
     namespaces: Arc<[Arc<Namespace>]>,
     facts: Arc<Facts>,
     counters: Counters,
-    started_at_millis: u64,
+    up_millis: u64,
+    ahead_millis: i64,
     now_millis: u64,
+    manner: Manner,
     chosen: OnceCell<Chosen>,
 }
 
 /// A context that a request is about.
 #[derive(Debug)]
 struct Chosen {
-    namespace: Arc<Namespace>,
+    /// Where its rows come from.
+    source: Arc<dyn table::Source>,
+    freshness: Freshness,
     tables: RefCell<Arc<Tables>>,
     history: mib::History,
     health: Health,
     routing_table: u32,
     bridge: Option<u32>,
-    /// The rows are a feeder's: nobody samples them.
-    is_feeders: bool,
     facts: Arc<Facts>,
     counters: Counters,
-    started_at_millis: u64,
+    up_millis: u64,
+    ahead_millis: i64,
     now_millis: u64,
     context: Vec<u8>,
 }
@@ -241,25 +228,32 @@ impl Contexts for Asked {
         let (namespace, inside) = self.namespace(name)?;
         let (owner, inside) = owner_of(inside);
         let of = namespace.of.of(owner).ok()?;
+        let freshness = Freshness::new(self.manner.clone(), &*of.source);
         // The kernel's links say which tables are VRFs.
         let tables = of.tables();
         let of_kernel = mib::routing_table(&namespace.tables(), inside);
         let routing_table = of_kernel.or_else(|| mib::routing_table(&tables, inside))?;
         let chosen = self.chosen.get_or_init(|| Chosen {
             history: namespace.follower.history(),
-            health: Health::of(of.source),
-            is_feeders: of.feeder.is_some(),
-            namespace: Arc::clone(namespace),
+            health: Health::of(Arc::clone(&of.source)),
+            source: of.source,
+            freshness,
             tables: RefCell::new(tables),
             routing_table,
             bridge: mib::bridge(&namespace.tables(), inside),
             facts: Arc::clone(&self.facts),
             counters: self.counters,
-            started_at_millis: self.started_at_millis,
+            up_millis: self.up_millis,
+            ahead_millis: self.ahead_millis,
             now_millis: self.now_millis,
             context: name.to_vec(),
         });
         Some(chosen)
+    }
+
+    fn is_waiting(&self) -> bool {
+        let chosen = self.chosen.get();
+        chosen.is_some_and(|chosen| chosen.freshness.is_waiting())
     }
 
     fn is_by_name_only(&self, name: &[u8]) -> bool {
@@ -281,6 +275,32 @@ fn owner_of(inside: &[u8]) -> (Option<&str>, &[u8]) {
 }
 
 impl Asked {
+    /// Times are told by the clock of another agent, which says that it is
+    /// up for so long.
+    #[must_use]
+    pub fn by_the_clock_of(self, up_ticks: u32) -> Self {
+        let theirs = i64::from(up_ticks) * 10;
+        Self {
+            ahead_millis: theirs.saturating_sub_unsigned(self.up_millis),
+            ..self
+        }
+    }
+
+    /// Whether the answer has samples that are older than they should be.
+    pub fn is_old(&self) -> bool {
+        let chosen = self.chosen.get();
+        chosen.is_some_and(|chosen| chosen.freshness.is_old())
+    }
+
+    /// What the request waits for that is put off, and for how long.
+    pub fn into_waits(self) -> (Vec<Fresh>, Duration) {
+        let Some(chosen) = self.chosen.into_inner() else {
+            return (Vec::new(), Duration::ZERO);
+        };
+        let links = chosen.tables.borrow().links.len();
+        chosen.freshness.into_waits(links)
+    }
+
     /// What the kernel tells of other namespaces is not for everybody.
     fn is_others(&self, name: &[u8]) -> bool {
         let found = self.namespace(name);
@@ -313,84 +333,28 @@ impl Namespace {
         let context = context.unwrap_or_default();
         let reader = of.source.reader();
         Self {
-            follower: state.followers.follow(
-                reader,
-                &context,
-                state.started_at_millis,
-                told.clone(),
-            ),
+            follower: state
+                .followers
+                .follow(reader, &context, state.clock, told.clone()),
             of,
-            wishes: Wishes::default(),
         }
     }
 
     fn tables(&self) -> Arc<Tables> {
         self.of.tables()
     }
-
-    /// Sees to it that samples are being taken; whether to wait for them,
-    /// because those there are too old.
-    fn wish(&self, needed: Needed, now_millis: u64, tables: &Tables) -> bool {
-        let Some(samples) = self.of.source.samples() else {
-            return false;
-        };
-        let mut is_old = false;
-        for what in needed.iter() {
-            let last = &self.wishes.last[what as usize];
-            if now_millis.saturating_sub(last.load(Ordering::Relaxed)) >= WISH_MILLIS {
-                last.store(now_millis, Ordering::Relaxed);
-                samples.want(what, Instant::now());
-            }
-            let taken = tables.sampled_at_millis(what);
-            let is_fresh = |taken| taken + (FRESH.as_millis() as u64) >= now_millis;
-            is_old |= !taken.is_some_and(is_fresh) && !self.wishes.is_backing_off(what, now_millis);
-        }
-        is_old
-    }
-
-    /// Waits for samples, not for long, and gives the tables of then.
-    fn wait_for_samples(&self, needed: Needed, now_millis: u64) -> Arc<Tables> {
-        let begun = Instant::now();
-        let tables = self.tables();
-        for what in needed.iter() {
-            let is_first = tables.sampled_at_millis(what).is_none();
-            let patience = if is_first {
-                FIRST_SAMPLE_PATIENCE
-            } else {
-                SAMPLE_PATIENCE
-            };
-            let deadline = begun + patience;
-            let left = deadline.saturating_duration_since(Instant::now());
-            let oldest = Instant::now().checked_sub(FRESH);
-            let samples = self.of.source.samples();
-            let is_fresh = samples
-                .zip(oldest)
-                .is_none_or(|(samples, oldest)| samples.wait(what, oldest, left));
-            if !is_fresh {
-                let failed_at_millis = &self.wishes.failed_at_millis[what as usize];
-                failed_at_millis.store(now_millis, Ordering::Relaxed);
-            }
-        }
-        self.tables()
-    }
-}
-
-impl Wishes {
-    fn is_backing_off(&self, what: Sampled, now_millis: u64) -> bool {
-        let last = self.failed_at_millis[what as usize].load(Ordering::Relaxed);
-        now_millis.saturating_sub(last) < DISAPPOINTED_MILLIS
-    }
 }
 
 impl Chosen {
     /// The objects of this moment, or of a later one where a sample that is
-    /// needed was too old.
-    fn with_objects<T>(&self, needed: Needed, task: impl FnOnce(&Objects<'_>) -> T) -> T {
-        let mut tables = Arc::clone(&self.tables.borrow());
-        if !self.is_feeders && self.namespace.wish(needed, self.now_millis, &tables) {
-            tables = self.namespace.wait_for_samples(needed, self.now_millis);
-            *self.tables.borrow_mut() = Arc::clone(&tables);
+    /// needed was too old; nothing where the request is put off.
+    fn with_objects<T: Default>(&self, needed: Needed, task: impl FnOnce(&Objects<'_>) -> T) -> T {
+        match self.freshness.before(needed, &*self.source) {
+            Before::PutOff => return T::default(),
+            Before::TakeAgain => *self.tables.borrow_mut() = self.source.reader().snapshot(),
+            Before::Answer => {}
         }
+        let tables = Arc::clone(&self.tables.borrow());
         let moment = MibContext {
             tables: &tables,
             system: &self.facts.system,
@@ -398,15 +362,21 @@ impl Chosen {
                 id: &self.facts.engine_id,
                 boots: self.facts.boots,
                 max_message_bytes: self.facts.max_message_bytes,
-                sends_authentication_failures: false,
+                sends_authentication_failures: self.facts.sends_authentication_failures,
                 counters: &self.counters,
             },
             history: &self.history,
             health: &self.health,
-            started_at_millis: self.started_at_millis,
+            up_millis: self.up_millis,
+            ahead_millis: self.ahead_millis,
+            now: self.freshness.now(),
+            sampled: self.freshness.times(),
+            reads: self.freshness.reads(),
             now_millis: self.now_millis,
         };
-        task(&Objects::new(moment, self.routing_table).of_bridge(self.bridge))
+        let told = task(&Objects::new(moment, self.routing_table).of_bridge(self.bridge));
+        self.freshness.behind(&tables, &*self.source);
+        told
     }
 }
 
@@ -425,5 +395,9 @@ impl Mib for Chosen {
         while let Some(name) = walked {
             walked = part(&name, sink);
         }
+    }
+
+    fn column_end(&self, name: &[u32]) -> Option<snmp::oid::Name> {
+        mib::column_end(name)
     }
 }

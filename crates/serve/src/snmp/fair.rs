@@ -5,7 +5,7 @@
 //! requests come than are answered at once, all are taken out of the
 //! socket, which costs little, and answered a source after the other; one
 //! that had nothing waiting goes before those that always have.
-//! For `listener` alone.
+//! For `listener` and `put_off`.
 
 use std::collections::{HashMap, VecDeque};
 use std::net::{IpAddr, SocketAddr};
@@ -92,7 +92,7 @@ impl Waiting {
 }
 
 /// Who shares a turn: a host, a /64 of IPv6; on this host a program.
-fn source(from: SocketAddr) -> SocketAddr {
+pub fn source(from: SocketAddr) -> SocketAddr {
     match from.ip().to_canonical() {
         loopback if loopback.is_loopback() => from,
         IpAddr::V6(v6) => (IpAddr::V6((u128::from(v6) >> 64 << 64).into()), 0).into(),

@@ -9,8 +9,8 @@ use std::time::Duration;
 use mib::{History, LinkNotification};
 use table::{Bell, Events, Generation, Reader};
 
-use super::notify::{Notification, Sender};
-use crate::clock::now_millis;
+use super::clock::Clock;
+use super::notify::Sender;
 
 /// The thread looks so often whether it is to end.
 const PATIENCE: Duration = Duration::from_millis(500);
@@ -41,7 +41,7 @@ struct Followed {
     /// The generation that was followed to.
     seen: AtomicU64,
     context: Arc<str>,
-    up_since_millis: u64,
+    clock: Clock,
     told: Sender,
     history: Mutex<History>,
 }
@@ -58,13 +58,7 @@ impl Default for Followers {
 impl Followers {
     /// Begins with the tables as they are. Without a thread (the system
     /// gives none) nothing is followed, and that is complained of.
-    pub fn follow(
-        &self,
-        reader: Reader,
-        context: &str,
-        up_since_millis: u64,
-        told: Sender,
-    ) -> Follower {
+    pub fn follow(&self, reader: Reader, context: &str, clock: Clock, told: Sender) -> Follower {
         self.started.call_once(|| self.start());
         let tables = reader.snapshot();
         reader.ring(&self.shared.bell);
@@ -72,7 +66,7 @@ impl Followers {
             reader,
             seen: AtomicU64::new(tables.generation.0),
             context: context.into(),
-            up_since_millis,
+            clock,
             told,
             history: Mutex::new(History::since_before(&tables)),
         });
@@ -151,14 +145,9 @@ impl Followed {
     }
 
     fn change(&self, change: impl FnOnce(&mut History, u64, &mut dyn FnMut(LinkNotification))) {
-        let now = now_millis();
-        let up_time_ticks = (now.saturating_sub(self.up_since_millis) / 10) as u32;
+        let now = self.clock.up_millis();
         change(&mut locked(&self.history), now, &mut |link| {
-            self.told.send(Notification {
-                context: Arc::clone(&self.context),
-                link,
-                up_time_ticks,
-            });
+            self.told.link(&self.context, link);
         });
     }
 }

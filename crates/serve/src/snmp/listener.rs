@@ -8,18 +8,23 @@
 use std::io;
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::task::Waker;
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
+use snmp::Contexts;
 use snmp::agent::{Agent, Outcome};
 use snmp::agentx::{Dispatch, Gathering, Known, Question};
 use snmp::counters::Counters;
 
-use super::contexts::Source;
+use super::clock::Clock;
+use super::contexts::{Asked, Source};
 use super::fair::Waiting;
 use super::master::{Answers, Handle, Request};
+use super::put_off::PutOff;
+use super::samples::Manner;
 use super::socket::{Batch, Socket, Way};
 use crate::complaint::Complaint;
 
@@ -31,6 +36,10 @@ const GATHERED: usize = 128;
 /// Requests answered at once while others wait: long answers take
 /// milliseconds each, and nobody is heard meanwhile.
 const AT_ONCE: usize = 8;
+/// A turn ends when its answers have taken so much work (units of
+/// [`Agent::work`], some 0.1 µs each): whoever asks meanwhile is not kept
+/// waiting by more than this and one request.
+const MOST_WORK: u32 = 1 << 14;
 /// After an error of the socket.
 const PAUSE: Duration = Duration::from_millis(100);
 
@@ -42,10 +51,14 @@ pub struct Shared {
     source: Source,
     /// The thread that has subagents, where they may attach.
     subagents: Mutex<Option<Handle>>,
-    /// When the engine started.
-    started: Instant,
+    /// `snmpEngineTime`.
+    clock: Clock,
     /// Answers that the system did not take.
     unsent: AtomicU64,
+    /// Answers with samples older than they should be.
+    old: AtomicU64,
+    /// Who is told of wrong communities and keys.
+    failures: OnceLock<Waker>,
     /// What the agent had counted after the last batch: for who must not
     /// wait until a batch is answered.
     counted: Mutex<Counters>,
@@ -53,15 +66,23 @@ pub struct Shared {
 
 impl Shared {
     /// For an agent and what it answers from.
-    pub fn new(agent: Agent, source: Source) -> Self {
+    pub fn new(agent: Agent, source: Source, clock: Clock) -> Self {
         Self {
             agent: Mutex::new(agent),
             source,
             subagents: Mutex::default(),
-            started: Instant::now(),
+            clock,
             unsent: AtomicU64::new(0),
+            old: AtomicU64::new(0),
+            failures: OnceLock::new(),
             counted: Mutex::default(),
         }
+    }
+
+    /// Tells of wrong communities and keys from now on.
+    pub fn tell_failures(&self, to: Waker) {
+        // Once, at the start.
+        let _ = self.failures.set(to);
     }
 
     /// What the agent has counted, but for the batch that is answered now.
@@ -81,12 +102,17 @@ impl Shared {
 
     /// Milliseconds since the engine started.
     pub fn millis(&self) -> u64 {
-        self.started.elapsed().as_millis() as u64
+        self.clock.up_millis()
     }
 
     /// Answers that the system did not take.
     pub fn unsent(&self) -> u64 {
         self.unsent.load(Ordering::Relaxed)
+    }
+
+    /// Answers sent whose counters or ages were older than they should be.
+    pub fn old(&self) -> u64 {
+        self.old.load(Ordering::Relaxed)
     }
 
     /// The thread that has subagents, from now on.
@@ -105,38 +131,177 @@ impl Shared {
             .cloned()
     }
 
-    /// Answers all of a batch from one moment. What needs subagents goes to
-    /// their thread.
-    fn answer(&self, batch: &mut Batch, socket: &Arc<Socket>) {
+    /// Answers a batch, each request from the newest snapshot. What takes
+    /// longer than a turn may goes back to those that wait; what a sample is
+    /// missing for is put off; what needs subagents goes to their thread.
+    fn answer(&self, batch: &mut Batch, queues: &mut Queues, socket: &Arc<Socket>) {
         let subagents = self.subagents();
         let dispatch = subagents.as_ref().map(Handle::dispatch);
         let dispatch = dispatch.filter(|dispatch| !dispatch.is_empty());
         let known = Known::default();
         let mut agent = self.agent();
         let now_millis = self.millis();
-        batch.answer(|datagram, way, out| {
-            let moment = self.source.moment(*agent.counters());
-            let from = way.from.ip();
-            let Some(dispatch) = &dispatch else {
-                let outcome = agent.answer(datagram, from, now_millis, &moment, out);
-                return answered(outcome, way);
-            };
-            let gathering = Gathering::new(&moment, dispatch, &known, false);
-            let outcome = agent.answer(datagram, from, now_millis, &gathering, out);
-            if outcome == Outcome::PutOff
-                && let Some(subagents) = &subagents
-            {
-                let request = Request {
-                    datagram: datagram.into(),
-                    way: *way,
-                    socket: Arc::clone(socket),
-                    arrived_millis: now_millis,
-                };
-                subagents.put_off(request, gathering.into_missing());
+        let failed = failures(agent.counters());
+        let mut work = 0;
+        batch.answer(|at, datagram, way, out| {
+            if work > MOST_WORK {
+                queues.again(at, datagram, way);
+                return None;
             }
-            answered(outcome, way)
+            let manner = queues.manner(at, way);
+            let moment = self.source.moment(*agent.counters(), manner);
+            let from = way.from.ip();
+            let mut missing = Vec::new();
+            let outcome = match &dispatch {
+                None => agent.answer(datagram, from, now_millis, &moment, out),
+                Some(dispatch) => {
+                    let gathering = Gathering::new(&moment, dispatch, &known, false);
+                    let outcome = agent.answer(datagram, from, now_millis, &gathering, out);
+                    missing = gathering.into_missing();
+                    outcome
+                }
+            };
+            work += agent.work();
+            if outcome != Outcome::PutOff {
+                self.old
+                    .fetch_add(moment.is_old().into(), Ordering::Relaxed);
+                return answered(outcome, &way);
+            }
+            match &subagents {
+                // First what is ours: then it is asked again.
+                _ if moment.is_waiting() => queues.put_off(at, datagram, way, moment),
+                Some(subagents) => {
+                    let request = Request {
+                        datagram: datagram.into(),
+                        way,
+                        socket: Arc::clone(socket),
+                        arrived_millis: now_millis,
+                    };
+                    subagents.put_off(request, missing);
+                }
+                None => {}
+            }
+            None
         });
+        if let Some((user, from)) = agent.take_limited() {
+            tracing::warn!(
+                "SNMP user `{user}` asks from {from}, which is not in snmp.allowed_sources: its \
+                 answers are cut to snmp.authentic_amplification times the request"
+            );
+        }
+        if failures(agent.counters()) != failed
+            && let Some(told) = self.failures.get()
+        {
+            told.wake_by_ref();
+        }
         self.tell_counted(&agent);
+    }
+}
+
+/// Requests with a wrong community, user or key.
+fn failures(counters: &Counters) -> u32 {
+    let usm = &counters.usm;
+    let of_v3 = usm.wrong_digests.wrapping_add(usm.unknown_user_names);
+    counters.snmp.in_bad_community_names.wrapping_add(of_v3)
+}
+
+/// Requests that are not answered at once.
+struct Queues {
+    /// Their turn has not come.
+    waiting: Waiting,
+    /// They wait for a sample.
+    put_off: PutOff,
+    /// How long those of this batch are put off that were so before; in the
+    /// order of the batch.
+    until: Vec<Instant>,
+}
+
+impl Queues {
+    fn new() -> io::Result<Self> {
+        Ok(Self {
+            waiting: Waiting::default(),
+            put_off: PutOff::new()?,
+            until: Vec::new(),
+        })
+    }
+
+    /// What is done where the answer to this request of the batch needs a
+    /// sample.
+    fn manner(&self, at: usize, way: Way) -> Manner {
+        let is_over = self
+            .until
+            .get(at)
+            .is_some_and(|until| *until <= Instant::now());
+        match is_over || !self.put_off.has_room_for(way) {
+            true => Manner::Take,
+            false => Manner::PutOff(self.put_off.waker().clone()),
+        }
+    }
+
+    fn put_off(&mut self, at: usize, datagram: &[u8], way: Way, asked: Asked) {
+        let (waits, patience) = asked.into_waits();
+        let until = self.until.get(at).copied();
+        let until = until.unwrap_or_else(|| Instant::now() + patience);
+        self.put_off.add(datagram, way, waits, until);
+    }
+
+    /// The turn of a batch is over before this request was answered.
+    fn again(&mut self, at: usize, datagram: &[u8], way: Way) {
+        match self.until.get(at) {
+            // It has waited already: it goes before the others.
+            Some(until) => {
+                self.put_off.add(datagram, way, Vec::new(), *until);
+                self.put_off.waker().wake_by_ref();
+            }
+            None => drop(self.waiting.put(datagram, way)),
+        }
+    }
+
+    /// Has requests in the batch that were put off and are to be asked
+    /// again; whether there are any.
+    fn load_put_off(&mut self, batch: &mut Batch) -> bool {
+        self.until.clear();
+        let (put_off, until) = (&mut self.put_off, &mut self.until);
+        batch.load(AT_ONCE, || {
+            let request = put_off.take()?;
+            until.push(request.until);
+            Some(request.datagram)
+        });
+        !batch.is_empty()
+    }
+
+    /// Has the requests that are answered next in the batch: those that
+    /// come, or, when more come than it takes, some of each source. Whether
+    /// some had to be dropped.
+    fn receive(&mut self, socket: &Socket, batch: &mut Batch) -> io::Result<bool> {
+        self.until.clear();
+        match self.waiting.is_empty() && self.put_off.is_empty() {
+            true => socket.receive(batch)?,
+            false => socket.receive_now(batch)?,
+        }
+        if self.waiting.is_empty() && !batch.is_full() {
+            return Ok(false);
+        }
+        let mut dropped = false;
+        for left in (0..GATHERED).rev() {
+            for (datagram, way) in batch.received() {
+                dropped |= !self.waiting.put(datagram, way);
+            }
+            if !batch.is_full() || left == 0 {
+                break;
+            }
+            socket.receive_now(batch)?;
+        }
+        batch.load(AT_ONCE, || self.waiting.take());
+        Ok(dropped)
+    }
+
+    /// Waits for the next thing to do, if there is nothing.
+    fn rest(&self, socket: &Socket) -> io::Result<()> {
+        if self.put_off.is_empty() || !self.waiting.is_empty() {
+            return Ok(());
+        }
+        self.put_off.wait(socket, PATIENCE)
     }
 }
 
@@ -165,7 +330,7 @@ impl Answers for Shared {
         let (way, from) = (&request.way, request.way.from.ip());
         let now_millis = request.arrived_millis;
         let mut agent = self.agent();
-        let moment = self.source.moment(*agent.counters());
+        let moment = self.source.moment(*agent.counters(), Manner::Take);
         let gathering = Gathering::new(&moment, dispatch, known, is_last);
         let outcome = agent.answer(&request.datagram, from, now_millis, &gathering, out);
         self.tell_counted(&agent);
@@ -228,26 +393,22 @@ impl Drop for Listener {
 }
 
 fn listen(socket: &Arc<Socket>, shared: &Shared, stop: &AtomicBool) {
+    let mut queues = match Queues::new() {
+        Ok(queues) => queues,
+        Err(error) => return tracing::error!("no SNMP at {}: {error}", socket.address()),
+    };
     let mut batch = Batch::new();
-    let mut waiting = Waiting::default();
     let mut complaint = Complaint::default();
     while !stop.load(Ordering::Acquire) {
-        match receive(socket, &mut batch, &mut waiting) {
-            Ok(dropped) => {
-                if dropped && complaint.is_due() {
-                    tracing::warn!(
-                        "SNMP at {} is asked faster than it can answer: those who ask most lose \
-                         requests",
-                        socket.address()
-                    );
-                }
-                if batch.is_empty() {
-                    continue;
-                }
-                shared.answer(&mut batch, socket);
-                let unsent = socket.send(&mut batch) as u64;
-                shared.unsent.fetch_add(unsent, Ordering::Relaxed);
+        match turn(socket, shared, &mut batch, &mut queues) {
+            Ok(true) if complaint.is_due() => {
+                tracing::warn!(
+                    "SNMP at {} is asked faster than it can answer: those who ask most lose \
+                     requests",
+                    socket.address()
+                );
             }
+            Ok(_) => {}
             Err(error) => {
                 tracing::warn!("SNMP at {}: {error}", socket.address());
                 std::thread::sleep(PAUSE);
@@ -256,28 +417,27 @@ fn listen(socket: &Arc<Socket>, shared: &Shared, stop: &AtomicBool) {
     }
 }
 
-/// Has the requests that are answered next in the batch: those that come,
-/// or, when more come than it takes, some of each source. Whether some had
-/// to be dropped.
-fn receive(socket: &Socket, batch: &mut Batch, waiting: &mut Waiting) -> io::Result<bool> {
-    match waiting.is_empty() {
-        true => socket.receive(batch)?,
-        false => socket.receive_now(batch)?,
+/// Answers those that were put off and whose time has come, then those that
+/// came. Whether requests had to be dropped.
+fn turn(
+    socket: &Arc<Socket>,
+    shared: &Shared,
+    batch: &mut Batch,
+    queues: &mut Queues,
+) -> io::Result<bool> {
+    let answer = |batch: &mut Batch, queues: &mut Queues| {
+        shared.answer(batch, queues, socket);
+        let unsent = socket.send(batch) as u64;
+        shared.unsent.fetch_add(unsent, Ordering::Relaxed);
+    };
+    queues.rest(socket)?;
+    if queues.load_put_off(batch) {
+        answer(batch, queues);
     }
-    if waiting.is_empty() && !batch.is_full() {
-        return Ok(false);
+    let dropped = queues.receive(socket, batch)?;
+    if !batch.is_empty() {
+        answer(batch, queues);
     }
-    let mut dropped = false;
-    for left in (0..GATHERED).rev() {
-        for (datagram, way) in batch.received() {
-            dropped |= !waiting.put(datagram, way);
-        }
-        if !batch.is_full() || left == 0 {
-            break;
-        }
-        socket.receive_now(batch)?;
-    }
-    batch.load(AT_ONCE, || waiting.take());
     Ok(dropped)
 }
 
@@ -296,15 +456,15 @@ mod tests {
             flood.send_to(b"flood", socket.address()).unwrap();
         }
         other.send_to(b"other", socket.address()).unwrap();
-        let (mut batch, mut waiting) = (Batch::new(), Waiting::default());
-        receive(&socket, &mut batch, &mut waiting).unwrap();
+        let (mut batch, mut queues) = (Batch::new(), Queues::new().unwrap());
+        queues.receive(&socket, &mut batch).unwrap();
         let said: Vec<_> = batch.received().map(|(said, _)| said.to_vec()).collect();
         assert_eq!(said.len(), AT_ONCE);
         assert!(said.contains(&b"other".to_vec()));
         // What waits is answered before anybody is waited for.
         let mut answered = said.len();
-        while !waiting.is_empty() {
-            receive(&socket, &mut batch, &mut waiting).unwrap();
+        while !queues.waiting.is_empty() {
+            queues.receive(&socket, &mut batch).unwrap();
             answered += batch.received().count();
         }
         assert!(answered > 2 * BATCH, "{answered}");

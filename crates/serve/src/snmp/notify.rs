@@ -1,97 +1,246 @@
-//! linkUp and linkDown (RFC 2863), and what AgentX subagents tell, to those
-//! who want to know: targets over UDP, and of links the AgentX master.
+//! What happened, to those who want to know: linkUp and linkDown
+//! (RFC 2863), starts of the agent and wrong communities (RFC 3418), to
+//! targets over UDP; of links also to the AgentX master.
 //!
-//! A queue of bounded length lies between the tables and this thread: what
-//! does not fit is dropped and counted, and nobody waits. Notifications are
-//! not acknowledged: traps, no informs. Started by [`super::Service`].
+//! A queue of bounded length lies between the tables and the thread that
+//! tells; what does not fit is dropped and counted, and nobody waits. Traps
+//! are paced; informs are sent again until they are acknowledged. Started by
+//! [`super::Service`].
+//! `outbox` has what a target is still to be told, `teller` the thread and
+//! its sockets.
 
-use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
-use std::ops::ControlFlow;
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::mpsc::{self, SyncSender, sync_channel};
+use std::collections::VecDeque;
+use std::os::fd::OwnedFd;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::{Wake, Waker};
 use std::thread::JoinHandle;
 
 use anyhow::{Context, Result};
 use mib::LinkNotification;
+use rustix::event::{EventfdFlags, eventfd};
 use snmp::Value;
-use snmp::agent::{ANSWER_BUFFER_BYTES, Agent};
 use snmp::agentx::Told;
-use snmp::config::User;
-use snmp::notification::Receiver;
-use snmp::oid::Name;
-use snmp::usm::SecurityLevel;
 
-use super::config::{Target, Version};
+use super::clock::Clock;
+use super::config::{Snmp, Target};
 use super::listener::Shared;
 use super::subagent::Subagent;
+use super::teller::Teller;
 
-/// Notifications that wait at most: all links of a large router at once.
-const MAX_WAITING: usize = 4_096;
+/// Notifications that wait for the thread at most: it puts them into the
+/// targets' own queues at once.
+const MAX_WAITING: usize = 1 << 16;
+/// Between two notifications of wrong communities or keys, at least.
+const FAILURE_PAUSE_MILLIS: u64 = 1_000;
 
-/// `agent-addr` of a v1 trap: we have many (RFC 3584 §3.1).
-const NO_ADDRESS: [u8; 4] = [0; 4];
-
-/// A link that came up or went down, somewhere.
-#[derive(Debug, Clone)]
+/// What happened somewhere.
+#[derive(Debug, Clone, PartialEq)]
 pub struct Notification {
     /// The context it happened in; empty: the default one.
     pub context: Arc<str>,
     /// What happened.
-    pub link: LinkNotification,
+    pub what: What,
     /// `sysUpTime`.
     pub up_time_ticks: u32,
 }
 
+/// What can happen.
+#[derive(Debug, Clone, PartialEq)]
+pub enum What {
+    /// The agent runs, for the first time since the host started.
+    ColdStart,
+    /// The agent runs again.
+    WarmStart,
+    /// Somebody asked with a wrong community or key.
+    AuthenticationFailure,
+    /// A link came up or went down.
+    Link(LinkNotification),
+    /// What an AgentX subagent tells, its time filled in.
+    Relayed(Arc<Told>),
+}
+
 impl Notification {
-    /// Hands over its context and the bindings that its name asks for:
-    /// ifIndex, ifAdminStatus, ifOperStatus.
-    pub fn with_bindings(&self, task: impl FnOnce(&[u8], &[(&[u32], Value<'_>)])) {
-        let mut objects: Vec<(Name, i32)> = Vec::new();
-        self.link.bindings(&mut |name, value| {
-            if let Value::Integer(value) = value {
-                objects.push((name.iter().copied().collect(), value));
+    /// The name of the notification: `snmpTrapOID.0`'s value.
+    pub fn name(&self) -> &[u32] {
+        match &self.what {
+            What::ColdStart => &[1, 3, 6, 1, 6, 3, 1, 1, 5, 1],
+            What::WarmStart => &[1, 3, 6, 1, 6, 3, 1, 1, 5, 2],
+            What::AuthenticationFailure => &[1, 3, 6, 1, 6, 3, 1, 1, 5, 5],
+            What::Link(link) => link.trap.oid(),
+            What::Relayed(told) => &told.name,
+        }
+    }
+
+    /// The name of its context.
+    pub fn context(&self) -> &[u8] {
+        match &self.what {
+            What::Relayed(told) => &told.context,
+            _ => self.context.as_bytes(),
+        }
+    }
+
+    /// Hands over the bindings behind its name.
+    pub fn with_bindings(&self, task: impl FnOnce(&[(&[u32], Value<'_>)])) {
+        match &self.what {
+            What::Link(link) => {
+                let objects = link.objects();
+                task(&objects.each_ref().map(|(name, value)| (&**name, *value)));
             }
-            ControlFlow::Continue(())
-        });
-        let bindings: Vec<(&[u32], Value<'_>)> = objects
-            .iter()
-            .map(|(name, value)| (&**name, Value::Integer(*value)))
-            .collect();
-        task(self.context.as_bytes(), &bindings);
+            What::Relayed(told) => {
+                let rows = told.rows.iter();
+                let rows = rows.map(|row| (&*row.name, row.value.value()));
+                task(&rows.collect::<Vec<_>>());
+            }
+            _ => task(&[]),
+        }
     }
 }
 
 /// Puts notifications into the queue. Cheap to clone.
 #[derive(Debug, Clone)]
-pub struct Sender {
-    queue: SyncSender<Word>,
-    counts: Counts,
+pub struct Sender(Arc<Queue>);
+
+/// What those who tell and the thread share.
+#[derive(Debug)]
+pub struct Queue {
+    clock: Clock,
+    waiting: Mutex<VecDeque<Notification>>,
+    told: Mutex<Arc<Audience>>,
+    stop: AtomicBool,
+    wake: OwnedFd,
+    /// How many went out.
+    pub counts: Counts,
+    failed_at_millis: AtomicU64,
 }
 
-/// What the thread is told.
-#[derive(Debug)]
-enum Word {
-    Tell(Notification),
-    /// What a subagent tells.
-    Relay(Told),
-    End,
+/// Who is told of what.
+#[derive(Debug, Default)]
+pub struct Audience {
+    /// Over UDP.
+    pub targets: Vec<Target>,
+    /// By the AgentX master.
+    pub subagent: Option<Arc<Subagent>>,
+    /// [`Snmp::link_traps`].
+    links: Vec<String>,
+    /// [`Snmp::authentication_failure_traps`].
+    failures: bool,
+}
+
+impl Audience {
+    /// Whether anybody is told of a link's ups and downs.
+    fn has(&self, link: &str) -> bool {
+        let fits = |pattern: &str| view::matches_name(pattern, link);
+        let (mut is_wanted, mut names_some) = (false, false);
+        for pattern in &self.links {
+            match pattern.strip_prefix('!') {
+                Some(pattern) if fits(pattern) => return false,
+                Some(_) => {}
+                None => {
+                    names_some = true;
+                    is_wanted |= fits(pattern);
+                }
+            }
+        }
+        is_wanted || !names_some
+    }
+}
+
+impl Queue {
+    /// What has happened since this was last asked.
+    pub fn take(&self) -> VecDeque<Notification> {
+        std::mem::take(&mut *self.waiting())
+    }
+
+    /// Whether the thread is to end.
+    pub fn is_over(&self) -> bool {
+        self.stop.load(Ordering::Acquire)
+    }
+
+    /// Readable when something has happened; to be read before it is asked.
+    pub fn wakes(&self) -> &OwnedFd {
+        &self.wake
+    }
+
+    fn waiting(&self) -> MutexGuard<'_, VecDeque<Notification>> {
+        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Who is told now.
+    pub fn told(&self) -> Arc<Audience> {
+        Arc::clone(&self.told.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    fn change(&self, told: Audience) {
+        *self.told.lock().unwrap_or_else(PoisonError::into_inner) = Arc::new(told);
+        self.ring();
+    }
+
+    fn ring(&self) {
+        // A counter that is full wakes as well.
+        let _ = rustix::io::write(&self.wake, &1_u64.to_ne_bytes());
+    }
 }
 
 impl Sender {
-    /// Puts one into the queue, or counts it as dropped. Never waits.
-    pub fn send(&self, notification: Notification) {
-        self.put(Word::Tell(notification));
+    /// Tells of a link, if it is one that is told of. Never waits.
+    pub fn link(&self, context: &Arc<str>, link: LinkNotification) {
+        if self.0.told().has(&link.name) {
+            self.send(Arc::clone(context), What::Link(link));
+        }
     }
 
-    /// The same with what a subagent tells, its time filled in.
+    /// Tells of a start.
+    pub fn started(&self, what: What) {
+        self.send("".into(), what);
+    }
+
+    /// Tells what a subagent tells, its time filled in.
     pub fn relay(&self, told: Told) {
-        self.put(Word::Relay(told));
+        let up_time_ticks = told.up_time.unwrap_or_default();
+        self.put(Notification {
+            context: "".into(),
+            what: What::Relayed(told.into()),
+            up_time_ticks,
+        });
     }
 
-    fn put(&self, word: Word) {
-        if self.queue.try_send(word).is_err() {
-            self.counts.0.dropped.fetch_add(1, Ordering::Relaxed);
+    /// Tells that somebody asked with a wrong community or key: of one in a
+    /// second, however many there are.
+    fn authentication_failed(&self) {
+        if !self.0.told().failures {
+            return;
+        }
+        let now = self.0.clock.up_millis().max(1);
+        let last = self.0.failed_at_millis.load(Ordering::Relaxed);
+        if last == 0 || now.saturating_sub(last) >= FAILURE_PAUSE_MILLIS {
+            self.0.failed_at_millis.store(now, Ordering::Relaxed);
+            self.send("".into(), What::AuthenticationFailure);
+        }
+    }
+
+    fn send(&self, context: Arc<str>, what: What) {
+        let up_time_ticks = (self.0.clock.up_millis() / 10) as u32;
+        self.put(Notification {
+            context,
+            what,
+            up_time_ticks,
+        });
+    }
+
+    /// Puts one into the queue, or counts it as dropped.
+    fn put(&self, notification: Notification) {
+        let mut waiting = self.0.waiting();
+        if waiting.len() >= MAX_WAITING {
+            drop(waiting);
+            self.0.counts.0.dropped.fetch_add(1, Ordering::Relaxed);
+            return;
+        }
+        waiting.push_back(notification);
+        let is_first = waiting.len() == 1;
+        drop(waiting);
+        if is_first {
+            self.0.ring();
         }
     }
 }
@@ -100,54 +249,72 @@ impl Sender {
 #[derive(Debug, Clone, Default)]
 pub struct Counts(Arc<Numbers>);
 
+/// What of notifications is counted, for who counts it.
 #[derive(Debug, Default)]
-struct Numbers {
-    sent: AtomicU64,
-    dropped: AtomicU64,
+#[allow(missing_docs, reason = "`Counts` says what they are")]
+pub struct Numbers {
+    pub sent: AtomicU64,
+    pub acknowledged: AtomicU64,
+    pub given_up: AtomicU64,
+    pub dropped: AtomicU64,
+    pub waiting: AtomicU64,
 }
 
 impl Counts {
-    /// Sent to targets.
+    /// To be counted.
+    pub fn numbers(&self) -> &Numbers {
+        &self.0
+    }
+
+    /// Sent to targets, those that were sent again not counted.
     pub fn sent(&self) -> u64 {
         self.0.sent.load(Ordering::Relaxed)
     }
 
-    /// Dropped, for want of room in the queue or of a way.
+    /// Informs that a target acknowledged.
+    pub fn acknowledged(&self) -> u64 {
+        self.0.acknowledged.load(Ordering::Relaxed)
+    }
+
+    /// Informs that were sent as often as they may be, and never
+    /// acknowledged.
+    pub fn given_up(&self) -> u64 {
+        self.0.given_up.load(Ordering::Relaxed)
+    }
+
+    /// Dropped, for want of room in a queue or of a way.
     pub fn dropped(&self) -> u64 {
         self.0.dropped.load(Ordering::Relaxed)
     }
-}
 
-/// Who is told.
-#[derive(Debug, Default)]
-struct Audience {
-    targets: Vec<Target>,
-    subagent: Option<Arc<Subagent>>,
+    /// Waiting to be sent, or to be acknowledged.
+    pub fn waiting(&self) -> u64 {
+        self.0.waiting.load(Ordering::Relaxed)
+    }
 }
 
 /// The thread that tells. Ends when dropped.
 #[derive(Debug)]
 pub struct Notifier {
     sender: Sender,
-    told: Arc<Mutex<Audience>>,
     thread: Option<JoinHandle<()>>,
 }
 
 impl Notifier {
     /// Starts to tell what is put into its queue.
-    pub fn start(shared: Arc<Shared>) -> Result<Self> {
-        let (queue, words) = sync_channel(MAX_WAITING);
-        let counts = Counts::default();
-        let told = Arc::<Mutex<Audience>>::default();
-        let teller = Teller {
-            words,
-            told: Arc::clone(&told),
-            shared,
-            counts: counts.clone(),
-            sockets: [None, None],
-            last_id: 0,
-            out: vec![0; ANSWER_BUFFER_BYTES],
-        };
+    pub fn start(shared: Arc<Shared>, clock: Clock) -> Result<Self> {
+        let wake = eventfd(0, EventfdFlags::NONBLOCK | EventfdFlags::CLOEXEC)
+            .context("cannot make an event descriptor")?;
+        let queue = Arc::new(Queue {
+            clock,
+            waiting: Mutex::default(),
+            told: Mutex::default(),
+            stop: AtomicBool::new(false),
+            wake,
+            counts: Counts::default(),
+            failed_at_millis: AtomicU64::new(0),
+        });
+        let teller = Teller::new(Arc::clone(&queue), shared);
         let thread = std::thread::Builder::new()
             .name("snmp-notify".to_owned())
             .spawn(move || match privileges::drop_all() {
@@ -156,8 +323,7 @@ impl Notifier {
             })
             .context("cannot start a thread for SNMP notifications")?;
         Ok(Self {
-            sender: Sender { queue, counts },
-            told,
+            sender: Sender(queue),
             thread: Some(thread),
         })
     }
@@ -167,30 +333,52 @@ impl Notifier {
         &self.sender
     }
 
+    /// To be woken when somebody asked with a wrong community or key.
+    pub fn failures(&self) -> Waker {
+        Arc::new(Failures(self.sender.clone())).into()
+    }
+
     /// What went out.
     pub fn counts(&self) -> Counts {
-        self.sender.counts.clone()
+        self.sender.0.counts.clone()
     }
 
-    fn told(&self) -> MutexGuard<'_, Audience> {
-        self.told.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// Tells these from now on.
-    pub fn set_targets(&self, targets: &[Target]) {
-        self.told().targets = targets.to_vec();
+    /// Tells those of a configuration from now on.
+    pub fn set_targets(&self, config: &Snmp) {
+        let told = self.sender.0.told();
+        self.sender.0.change(Audience {
+            targets: config.targets.clone(),
+            subagent: told.subagent.clone(),
+            links: config.link_traps.clone(),
+            failures: config.authentication_failure_traps,
+        });
     }
 
     /// Tells the master from now on, or no more.
     pub fn set_subagent(&self, subagent: Option<Arc<Subagent>>) {
-        self.told().subagent = subagent;
+        let told = self.sender.0.told();
+        self.sender.0.change(Audience {
+            targets: told.targets.clone(),
+            subagent,
+            links: told.links.clone(),
+            failures: told.failures,
+        });
+    }
+}
+
+/// Tells of wrong communities and keys when it is woken.
+struct Failures(Sender);
+
+impl Wake for Failures {
+    fn wake(self: Arc<Self>) {
+        self.0.authentication_failed();
     }
 }
 
 impl Drop for Notifier {
     fn drop(&mut self) {
-        // The thread always takes: room comes.
-        let _ = self.sender.queue.send(Word::End);
+        self.sender.0.stop.store(true, Ordering::Release);
+        self.sender.0.ring();
         if let Some(thread) = self.thread.take() {
             // One that panicked has nothing left to end.
             let _ = thread.join();
@@ -198,133 +386,22 @@ impl Drop for Notifier {
     }
 }
 
-struct Teller {
-    words: mpsc::Receiver<Word>,
-    told: Arc<Mutex<Audience>>,
-    shared: Arc<Shared>,
-    counts: Counts,
-    /// For IPv4 and IPv6, made when first needed.
-    sockets: [Option<UdpSocket>; 2],
-    last_id: i32,
-    out: Vec<u8>,
-}
+#[cfg(test)]
+mod tests {
+    use super::*;
 
-impl Teller {
-    fn run(mut self) {
-        loop {
-            match self.words.recv() {
-                Ok(Word::Tell(notification)) => self.tell_link(notification),
-                Ok(Word::Relay(told)) => self.relay(&told),
-                Ok(Word::End) | Err(_) => return,
-            }
-        }
-    }
-
-    fn audience(&self) -> (Vec<Target>, Option<Arc<Subagent>>) {
-        let told = self.told.lock().unwrap_or_else(PoisonError::into_inner);
-        (told.targets.clone(), told.subagent.clone())
-    }
-
-    fn tell_link(&mut self, notification: Notification) {
-        let (targets, subagent) = self.audience();
-        notification.with_bindings(|context, bindings| {
-            let told = snmp::notification::Notification {
-                name: notification.link.trap.oid(),
-                up_time: notification.up_time_ticks,
-                bindings,
+    #[test]
+    fn patterns_say_of_which_links_is_told() {
+        let has = |links: &[&str], link: &str| {
+            let told = Audience {
+                links: links.iter().map(|&one| one.to_owned()).collect(),
+                ..Audience::default()
             };
-            self.tell_all(&targets, context, &told);
-        });
-        if let Some(subagent) = subagent {
-            subagent.notify(notification);
-        }
-    }
-
-    fn relay(&mut self, told: &Told) {
-        let (targets, _) = self.audience();
-        let rows = told.rows.iter();
-        let bindings: Vec<(&[u32], Value<'_>)> =
-            rows.map(|row| (&*row.name, row.value.value())).collect();
-        let notification = snmp::notification::Notification {
-            name: &told.name,
-            up_time: told.up_time.unwrap_or_default(),
-            bindings: &bindings,
+            told.has(link)
         };
-        self.tell_all(&targets, &told.context, &notification);
+        assert!(has(&[], "em1"));
+        assert!(has(&["em*"], "em1") && !has(&["em*"], "veth1"));
+        assert!(has(&["!veth*"], "em1") && !has(&["!veth*"], "veth1"));
+        assert!(!has(&["*", "!veth*"], "veth1") && has(&["*", "!veth*"], "em1"));
     }
-
-    fn tell_all(
-        &mut self,
-        targets: &[Target],
-        context: &[u8],
-        told: &snmp::notification::Notification<'_>,
-    ) {
-        for target in targets {
-            let sent = self.tell(target, context, told);
-            let count = match &sent {
-                Ok(()) => &self.counts.0.sent,
-                Err(error) => {
-                    tracing::debug!("{} is not told: {error:#}", target.address);
-                    &self.counts.0.dropped
-                }
-            };
-            count.fetch_add(1, Ordering::Relaxed);
-        }
-    }
-
-    fn tell(
-        &mut self,
-        target: &Target,
-        context: &[u8],
-        told: &snmp::notification::Notification<'_>,
-    ) -> Result<()> {
-        self.last_id = self.last_id.wrapping_add(1);
-        let now_millis = self.shared.millis();
-        let mut agent = self.shared.agent();
-        let community = target.community.as_bytes();
-        let user = target.user.as_deref().unwrap_or_default().as_bytes();
-        let receiver = match target.version {
-            Version::V1 => Receiver::TrapV1 {
-                community,
-                enterprise: &super::own_id(),
-                agent: NO_ADDRESS,
-            },
-            Version::V2c => Receiver::TrapV2c { community },
-            Version::V3 => Receiver::TrapV3 {
-                user,
-                level: best_level(&agent, user),
-                context,
-            },
-        };
-        let made = agent.notify(&receiver, told, self.last_id, now_millis, &mut self.out);
-        self.shared.tell_counted(&agent);
-        drop(agent);
-        let len = made?;
-        let message = self.out.get(..len).unwrap_or_default();
-        socket(&mut self.sockets, target.address)?.send_to(message, target.address)?;
-        Ok(())
-    }
-}
-
-/// The most that a user's keys allow.
-fn best_level(agent: &Agent, user: &[u8]) -> SecurityLevel {
-    let mut users = agent.config().users.iter();
-    let user = users.find(|other| other.name == user);
-    user.map_or(SecurityLevel::NoAuthNoPriv, User::best_level)
-}
-
-/// The socket of an address's family.
-fn socket(sockets: &mut [Option<UdpSocket>; 2], to: SocketAddr) -> Result<&UdpSocket> {
-    let [v4, v6] = sockets;
-    let (socket, any) = if to.is_ipv4() {
-        (v4, SocketAddr::from((Ipv4Addr::UNSPECIFIED, 0)))
-    } else {
-        (v6, SocketAddr::from((Ipv6Addr::UNSPECIFIED, 0)))
-    };
-    if socket.is_none() {
-        let new = UdpSocket::bind(any)?;
-        new.set_nonblocking(true)?;
-        *socket = Some(new);
-    }
-    socket.as_ref().context("no socket")
 }

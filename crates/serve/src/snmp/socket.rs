@@ -318,15 +318,18 @@ impl Batch {
         self.received.is_empty()
     }
 
-    /// Hands each datagram received, who sent it and the place for its
-    /// answer to `answer`, which gives the answer's length, or none.
-    pub fn answer(&mut self, mut answer: impl FnMut(&[u8], &Way, &mut [u8]) -> Option<usize>) {
+    /// Hands each datagram received, its place among them, its way and room
+    /// for its answer to `answer`, which gives the answer's length, or none.
+    pub fn answer(
+        &mut self,
+        mut answer: impl FnMut(usize, &[u8], Way, &mut [u8]) -> Option<usize>,
+    ) {
         let datagrams = self.buffers.chunks_exact(DATAGRAM_BYTES);
         let places = self.out.chunks_exact_mut(ANSWER_BUFFER_BYTES);
         let received = self.received.iter().zip(datagrams).zip(places);
         for (at, (((len, way), datagram), place)) in received.enumerate() {
             let datagram = datagram.get(..*len).unwrap_or_default();
-            if let Some(len) = answer(datagram, way, place) {
+            if let Some(len) = answer(at, datagram, *way, place) {
                 let start = at * ANSWER_BUFFER_BYTES;
                 // There is a place for each one received.
                 self.answers.push((start..start + len, *way));

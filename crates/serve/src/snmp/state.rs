@@ -21,6 +21,10 @@ use serde::{Deserialize, Serialize};
 const SYSTEM_DIRECTORY: &str = "/var/lib/fingerpost";
 /// The engine's file in it.
 const ENGINE: &str = "snmp-engine.toml";
+/// Another with each start of the host.
+const BOOT_ID: &str = "/proc/sys/kernel/random/boot_id";
+/// The file of the one that was seen last.
+const SEEN_BOOT: &str = "snmp-boot-id";
 /// A longer file is not ours.
 const MAX_FILE_BYTES: u64 = 1 << 20;
 /// The first octets of an engine id (RFC 3411 §5, SnmpEngineID): made by
@@ -119,6 +123,18 @@ pub fn engine(directory: &Path) -> Result<Engine> {
         write_engine(directory, &engine)?;
     }
     Ok(engine)
+}
+
+/// Whether the host has started since this was last asked.
+pub fn is_first_since_boot(directory: &Path) -> Result<bool> {
+    let boot = read(Path::new(BOOT_ID))?.unwrap_or_default();
+    let _lock = lock(directory)?;
+    let path = directory.join(SEEN_BOOT);
+    let is_first = read(&path)?.is_none_or(|seen| seen != boot);
+    if is_first {
+        replace(&path, &boot)?;
+    }
+    Ok(is_first)
 }
 
 /// A lock on the directory's state, held by one process at a time for the
@@ -252,6 +268,15 @@ mod tests {
             .permissions()
             .mode();
         assert_eq!(mode & 0o777, 0o600);
+    }
+
+    #[test]
+    fn a_start_of_the_host_is_told_from_one_of_the_agent() {
+        let directory = tempfile::tempdir().unwrap();
+        let is_first = || is_first_since_boot(directory.path()).unwrap();
+        assert!(is_first() && !is_first() && !is_first());
+        fs::write(directory.path().join(SEEN_BOOT), "another").unwrap();
+        assert!(is_first() && !is_first());
     }
 
     #[test]

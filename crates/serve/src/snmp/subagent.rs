@@ -5,6 +5,7 @@
 //! not block, buffers are bounded, what does not fit is dropped and
 //! counted. Started by [`super::Service`].
 
+use std::collections::VecDeque;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -26,6 +27,7 @@ use snmp::counters::Counters;
 use super::config::Master;
 use super::contexts::Source;
 use super::notify::Notification;
+use super::samples::Manner;
 use super::subtrees;
 use crate::status::AgentxStatus;
 
@@ -48,8 +50,9 @@ const PING_MILLIS: u64 = 15_000;
 const PRIORITY: u8 = 100;
 /// `snmpTrapOID.0`.
 const SNMP_TRAP_OID: &[u32] = &[1, 3, 6, 1, 6, 3, 1, 1, 4, 1, 0];
-/// Notifications that wait for the thread at most.
-const MAX_NOTIFICATIONS: usize = 256;
+/// Notifications that wait for the master at most: all links of a large
+/// router.
+const MAX_NOTIFICATIONS: usize = 1 << 14;
 
 /// The thread. Ends when dropped.
 #[derive(Debug)]
@@ -63,7 +66,7 @@ struct SubagentState {
     stop: AtomicBool,
     wake: OwnedFd,
     status: Mutex<AgentxStatus>,
-    notifications: Mutex<Vec<Notification>>,
+    notifications: Mutex<VecDeque<Notification>>,
 }
 
 impl SubagentState {
@@ -71,7 +74,7 @@ impl SubagentState {
         self.status.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn notifications(&self) -> MutexGuard<'_, Vec<Notification>> {
+    fn notifications(&self) -> MutexGuard<'_, VecDeque<Notification>> {
         self.notifications
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
@@ -123,7 +126,7 @@ impl Subagent {
     pub fn notify(&self, notification: Notification) {
         let mut waiting = self.shared.notifications();
         if waiting.len() < MAX_NOTIFICATIONS {
-            waiting.push(notification);
+            waiting.push_back(notification);
             drop(waiting);
             self.shared.wake();
         } else {
@@ -270,7 +273,10 @@ impl Worker {
             self.hand_over_notifications();
             self.session.tick(self.now())?;
             // The snmp group is the master's own.
-            let moment = self.source.moment(Counters::default());
+            let mut moment = self.source.moment(Counters::default(), Manner::Wait);
+            if let Some(up_ticks) = self.session.master_up_ticks(self.now()) {
+                moment = moment.by_the_clock_of(up_ticks);
+            }
             self.session.work(&moment, self.now())?;
             self.write(connection)?;
             self.tell();
@@ -324,13 +330,16 @@ impl Worker {
     }
 
     fn hand_over_notifications(&mut self) {
-        let waiting = std::mem::take(&mut *self.shared.notifications());
         let now = self.now();
-        for notification in waiting {
+        while !self.session.must_wait_to_notify() {
+            let Some(notification) = self.shared.notifications().pop_front() else {
+                return;
+            };
             // sysUpTime is the master's to say (RFC 2741 §6.2.10).
-            notification.with_bindings(|context, bindings| {
-                let name = Value::ObjectIdentifier(notification.link.trap.oid());
+            notification.with_bindings(|bindings| {
+                let name = Value::ObjectIdentifier(notification.name());
                 let told = [&[(SNMP_TRAP_OID, name)], bindings].concat();
+                let context = notification.context();
                 self.session.notify(context, &told, now);
             });
         }

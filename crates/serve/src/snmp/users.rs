@@ -16,6 +16,8 @@ use super::state;
 const USERS: &str = "snmp-users.toml";
 /// Users at most.
 const MAX_USERS: usize = 1_000;
+/// The protocol of a user who is not authenticated.
+const NONE: &str = "none";
 /// Bytes of a user's name (RFC 3411 §5, SnmpAdminString of 1 to 32).
 const MAX_NAME_BYTES: usize = 32;
 
@@ -35,8 +37,9 @@ pub struct Users {
 #[serde(deny_unknown_fields)]
 struct Stored {
     name: String,
+    /// [`NONE`], or a protocol.
     auth: String,
-    #[serde(with = "super::hex")]
+    #[serde(default, with = "super::hex", skip_serializing_if = "Vec::is_empty")]
     auth_key: Vec<u8>,
     #[serde(skip_serializing_if = "Option::is_none")]
     privacy: Option<String>,
@@ -59,8 +62,8 @@ impl std::fmt::Debug for Stored {
 pub struct User {
     /// His name.
     pub name: String,
-    /// For authentication.
-    pub auth: AuthKey,
+    /// For authentication, if he has it.
+    pub auth: Option<AuthKey>,
     /// For privacy, if he has it.
     pub privacy: Option<PrivacyKey>,
 }
@@ -127,7 +130,10 @@ impl Users {
 impl Stored {
     fn keys(&self) -> Result<User> {
         let read = || -> Result<User> {
-            let auth = AuthKey::from_localised(self.auth.parse()?, &self.auth_key)?;
+            let auth = match self.auth.as_str() {
+                NONE => None,
+                protocol => Some(AuthKey::from_localised(protocol.parse()?, &self.auth_key)?),
+            };
             let privacy = match &self.privacy {
                 Some(protocol) => Some(PrivacyKey::from_localised(
                     protocol.parse()?,
@@ -145,6 +151,28 @@ impl Stored {
     }
 }
 
+/// Stores a user who has no keys, in the place of an older one of his name;
+/// true if there was one.
+pub fn add_without_keys(directory: &Path, name: &str) -> Result<bool> {
+    check_name(name)?;
+    let engine = state::engine(directory)?;
+    let stored = Stored {
+        name: name.to_owned(),
+        auth: NONE.to_owned(),
+        auth_key: Vec::new(),
+        privacy: None,
+        privacy_key: Vec::new(),
+    };
+    put(directory, &engine, stored)
+}
+
+fn check_name(name: &str) -> Result<()> {
+    if name.is_empty() || name.len() > MAX_NAME_BYTES {
+        bail!("a user's name has 1 to {MAX_NAME_BYTES} octets");
+    }
+    Ok(())
+}
+
 /// Makes a user's keys and stores them, in the place of an older one of his
 /// name; true if there was one.
 pub fn add(
@@ -154,9 +182,7 @@ pub fn add(
     privacy: Option<PrivacyProtocol>,
     passphrases: &Passphrases,
 ) -> Result<bool> {
-    if name.is_empty() || name.len() > MAX_NAME_BYTES {
-        bail!("a user's name has 1 to {MAX_NAME_BYTES} octets");
-    }
+    check_name(name)?;
     let engine = state::engine(directory)?;
     let auth_key = AuthKey::from_passphrase(auth, passphrases.auth.as_bytes(), &engine.engine_id)
         .context("for authentication")?;
@@ -175,10 +201,14 @@ pub fn add(
         stored.privacy = Some(protocol.name().to_owned());
         stored.privacy_key = key.bytes().to_vec();
     }
+    put(directory, &engine, stored)
+}
+
+fn put(directory: &Path, engine: &state::Engine, stored: Stored) -> Result<bool> {
     let _lock = state::lock(directory)?;
     let mut users = Users::load(directory, &engine.engine_id)?;
     let before = users.users.len();
-    users.users.retain(|user| user.name != name);
+    users.users.retain(|user| user.name != stored.name);
     let replaced = users.users.len() < before;
     if users.users.len() >= MAX_USERS {
         bail!("there are {MAX_USERS} users already; remove one first");
@@ -230,6 +260,9 @@ mod tests {
         assert_eq!(users.keys().unwrap().len(), 2);
         let shown = format!("{users:?}");
         assert!(!shown.contains("key"), "{shown}");
+        assert!(add_without_keys(state, "anna").unwrap());
+        let users = Users::load(state, &engine.engine_id).unwrap();
+        assert!(users.keys().unwrap().iter().any(|user| user.auth.is_none()));
         assert!(remove(state, "anna").unwrap() && !remove(state, "anna").unwrap());
         assert!(Users::load(state, &[0; 12]).is_err());
     }

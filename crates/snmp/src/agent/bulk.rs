@@ -132,7 +132,8 @@ impl Work {
         let mut left = repetitions;
         let mut written = 0;
         while left > 0 {
-            let round = self.run_all(&request.scope(), first, left, out);
+            let rows = left.min(request.patience.rows_of(self.repeaters.len()));
+            let round = self.run_all(&request.scope(), first, rows, out);
             let cells = self.lay_out(first, round.rows, out);
             written += cells;
             left = left.saturating_sub(round.rows);

@@ -3,7 +3,7 @@
 
 use std::ops::{ControlFlow, Range};
 
-use super::run::{End, Patience, Scope};
+use super::run::{End, MOST_WORK, Patience, SEEK, Scope};
 use crate::agent::ANSWER_BUFFER_BYTES;
 use crate::ber::{Full, Malformed, Writer};
 use crate::counters::{SnmpCounters, count};
@@ -13,6 +13,9 @@ use crate::view::View;
 
 /// Names that a [`Mib`] is asked for at once.
 const GET_BATCH: usize = 32;
+
+/// Names of a request at most: a seek and a value each are what it may cost.
+const MOST_NAMES: usize = (MOST_WORK / (2 * SEEK)) as usize;
 
 /// A request that may be answered.
 pub(super) struct Request<'a> {
@@ -112,6 +115,9 @@ impl Work {
 
     /// Writes a response without error; the return counts its bindings.
     fn answer(&mut self, request: &Request<'_>, out: &mut Writer<'_>) -> Result<usize, Failure> {
+        if self.names.len() > MOST_NAMES && request.pdu.kind != PduKind::Set {
+            return Err(Failure::TooBig);
+        }
         let id = request.pdu.request_id;
         let open = OpenPdu::begin(out, PduKind::Response, id, 0, 0)?;
         let bindings = match request.pdu.kind {
@@ -158,6 +164,8 @@ impl Work {
     fn get(&mut self, request: &Request<'_>, out: &mut Writer<'_>) -> Result<usize, Failure> {
         self.make_scratch();
         let total = self.names.len();
+        // A seek each, which are not too many.
+        request.patience.take(SEEK * total as u32);
         for first in (0..total).step_by(GET_BATCH) {
             let places = first..total.min(first + GET_BATCH);
             self.get_batch(request, places, out)?;

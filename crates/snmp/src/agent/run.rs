@@ -7,13 +7,17 @@ use crate::mib::{Mib, Value};
 use crate::oid::{self, Name};
 use crate::view::View;
 
-/// Rows that the runs of one request pass over in vain before they give up;
-/// room for all 64-bit columns of 20,000 interfaces, which v1 does not see.
-/// A view of many small holes, or a thousand names in one request, shall not
-/// hold up everybody else.
-const MAX_PASSED: usize = 1 << 18;
-/// Rows that a jump over a hole of a view counts for.
-const JUMP: usize = 1 << 6;
+/// What one request may cost, in units of some 0.1 µs: room for the longest
+/// answer to a walk, and some 3 ms. What is not answered then is left out of
+/// a bulk answer (RFC 3416 §4.2.3), whose asker goes on from there; a view of
+/// many small holes, or a thousand names in one request, hold nobody up.
+pub(super) const MOST_WORK: u32 = 1 << 15;
+/// A row that is written.
+const WRITTEN: u32 = 2;
+/// A row that is passed over.
+const PASSED: u32 = 1;
+/// To seek a name, and to jump over a hole of a view.
+pub(super) const SEEK: u32 = 16;
 
 /// How a run ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -22,25 +26,36 @@ pub(super) enum End {
     Stopped,
     /// There is nothing more to be seen.
     OfView,
-    /// There were too many holes, or what there is could not be told.
+    /// The request has cost enough, or what there is could not be told.
     GaveUp,
 }
 
-/// What the runs of one request may still pass over in vain.
+/// What a request may still cost.
 #[derive(Debug)]
-pub(super) struct Patience(Cell<usize>);
+pub(super) struct Patience(Cell<u32>);
 
 impl Patience {
     /// All of it.
     pub(super) fn new() -> Self {
-        Self(Cell::new(MAX_PASSED))
+        Self(Cell::new(MOST_WORK))
     }
 
     /// Takes some; `false` if there is not so much left.
-    fn take(&self, rows: usize) -> bool {
-        let left = self.0.get().checked_sub(rows);
+    pub(super) fn take(&self, units: u32) -> bool {
+        let left = self.0.get().checked_sub(units);
         self.0.set(left.unwrap_or(0));
         left.is_some()
+    }
+
+    /// What was taken.
+    pub(super) fn spent(&self) -> u32 {
+        MOST_WORK - self.0.get()
+    }
+
+    /// Rows of so many runs that what is left is enough for, one at least.
+    pub(super) fn rows_of(&self, runs: usize) -> usize {
+        let each = self.0.get() as usize / runs.max(1);
+        (each.saturating_sub(SEEK as usize) / WRITTEN as usize).max(1)
     }
 }
 
@@ -54,6 +69,14 @@ pub(super) struct Scope<'a> {
     pub(super) patience: &'a Patience,
 }
 
+/// Why a run goes on elsewhere.
+enum Gap {
+    /// A name that is not in the view.
+    Hole(Name),
+    /// Nothing up to this name is seen by v1.
+    Column(Name),
+}
+
 impl Scope<'_> {
     /// All that is to be seen behind `after`, until `sink` breaks. One seek
     /// and a run, one more for each hole in the view.
@@ -64,20 +87,30 @@ impl Scope<'_> {
     ) -> End {
         let mut from: Option<Name> = None;
         loop {
+            if !self.patience.take(SEEK) {
+                return End::GaveUp;
+            }
             let mut end = End::OfView;
-            let mut hole: Option<Name> = None;
+            let mut gap: Option<Gap> = None;
             let after = from.as_deref().unwrap_or(after);
             self.mib.walk(after, &mut |name, value| {
                 if !self.view.contains(name) {
-                    hole = Some(name.iter().copied().take(oid::MAX_SUB_IDS).collect());
+                    let name = name.iter().copied().take(oid::MAX_SUB_IDS).collect();
+                    gap = Some(Gap::Hole(name));
                     return ControlFlow::Break(());
                 }
-                if self.v1 && matches!(value, Value::Counter64(_)) {
-                    if self.patience.take(1) {
-                        return ControlFlow::Continue(());
-                    }
+                let is_hidden = self.v1 && matches!(value, Value::Counter64(_));
+                if !self.patience.take(if is_hidden { PASSED } else { WRITTEN }) {
                     end = End::GaveUp;
                     return ControlFlow::Break(());
+                }
+                if is_hidden {
+                    // All of a column is of one type.
+                    gap = self.mib.column_end(name).map(Gap::Column);
+                    return match gap {
+                        Some(_) => ControlFlow::Break(()),
+                        None => ControlFlow::Continue(()),
+                    };
                 }
                 let flow = sink(name, value);
                 if flow.is_break() {
@@ -88,17 +121,21 @@ impl Scope<'_> {
             if end == End::OfView && self.mib.fell_short() {
                 return End::GaveUp;
             }
-            let Some(hole) = hole else {
-                return end;
+            from = match gap {
+                None => return end,
+                Some(Gap::Column(behind)) => Some(behind),
+                Some(Gap::Hole(hole)) => {
+                    if !self.patience.take(SEEK) {
+                        return End::GaveUp;
+                    }
+                    let Some(next) = self.view.next(&hole) else {
+                        return End::OfView;
+                    };
+                    // The walk begins with `next` itself, if there is such a
+                    // name.
+                    Some(oid::before(&next).unwrap_or_default())
+                }
             };
-            if !self.patience.take(JUMP) {
-                return End::GaveUp;
-            }
-            let Some(next) = self.view.next(&hole) else {
-                return End::OfView;
-            };
-            // The walk begins with `next` itself, if there is such a name.
-            from = Some(oid::before(&next).unwrap_or_default());
         }
     }
 }

@@ -12,6 +12,7 @@ mod fixture;
 mod answers;
 mod bulk;
 mod security;
+mod work;
 
 use fixture::{ALLOWED, NOW_MILLIS, Objects, STRANGER};
 
@@ -179,7 +180,7 @@ impl<M: Mib> Bench<M> {
         match agent.answer(datagram, from, now, &contexts, &mut self.out) {
             Outcome::Answered(len) => Ok(self.out[..len].to_vec()),
             Outcome::Dropped(reason) => Err(reason),
-            Outcome::PutOff => panic!("nothing is waited for"),
+            Outcome::PutOff => panic!("these objects are there"),
         }
     }
 

@@ -1,16 +1,22 @@
 //! Messages of v3 on their way in: their security (RFC 3414 §3.2), and the
 //! reports that say what is wrong with it.
 
+use std::net::IpAddr;
+
 use super::respond::{self, Request};
 use super::run::Patience;
 use super::seal::{self, Engine, Envelope, seal};
-use super::{Agent, Arrival, Reason, is_request, read_pdu};
+use super::{Agent, Arrival, Limited, OVERHEAD, Reason, is_request, read_pdu};
 use crate::ber::{Full, Malformed, Reader, Writer};
+use crate::config::Trust;
 use crate::counters::{Counters, count};
 use crate::message::{AUTH, PRIV, REPORTABLE, ScopedPdu, USM, UsmParameters, V3Message};
 use crate::mib::Value;
 use crate::pdu::{ErrorStatus, OpenPdu, Pdu, PduKind};
 use crate::usm::{self, LAST_BOOTS, SecurityLevel, TIME_WINDOW_SECS};
+
+/// An answer with less room left than this was cut.
+const CUT: usize = 100;
 
 /// A message whose parameters were read.
 #[derive(Clone, Copy)]
@@ -84,6 +90,15 @@ impl From<Malformed> for Refused {
     }
 }
 
+impl Limited {
+    /// Notes a user, who is known.
+    fn note(&mut self, user: &[u8], from: IpAddr) {
+        if self.told.insert(user.to_vec()) {
+            self.news = Some((String::from_utf8_lossy(user).into_owned(), from));
+        }
+    }
+}
+
 impl Agent {
     /// Answers a message of v3.
     pub(super) fn v3(
@@ -104,9 +119,7 @@ impl Agent {
             Ok(parameters) => parameters,
             Err(error) => return Err(self.malformed(error)),
         };
-        let len = arrival.datagram.len();
-        let budget = self.config.budget(len, arrival.from, false);
-        out.limit(budget.min(message.max_size));
+        out.limit(message.max_size);
         let incoming = Incoming {
             message,
             parameters,
@@ -127,10 +140,27 @@ impl Agent {
         out: &mut Writer<'_>,
     ) -> Result<(), Reason> {
         let checked = self.check(arrival, incoming);
+        let is_authentic = checked.is_ok() && incoming.level > SecurityLevel::NoAuthNoPriv;
+        let trust = if is_authentic {
+            Trust::Authentic
+        } else {
+            Trust::None
+        };
+        let budget = self
+            .config
+            .budget(arrival.datagram.len(), arrival.from, trust);
+        out.limit(budget);
         let refused = match checked.and_then(|()| self.open(incoming, plain)) {
             Ok(text) => match self.read_scoped(incoming, text) {
                 Ok((scoped, pdu)) => {
-                    return self.scoped(arrival, incoming, &scoped, pdu, out);
+                    let too_bigs = self.counters.snmp.out_too_bigs;
+                    let answered = self.scoped(arrival, incoming, &scoped, pdu, out);
+                    let is_cut = out.room() < CUT || self.counters.snmp.out_too_bigs != too_bigs;
+                    let most = self.config.max_message_bytes.min(incoming.message.max_size);
+                    if is_authentic && is_cut && budget < most {
+                        self.limited.note(incoming.parameters.user, arrival.from);
+                    }
+                    return answered;
                 }
                 Err(refused) => refused,
             },
@@ -290,6 +320,7 @@ impl Agent {
                 respond::error(&pdu, ErrorStatus::AuthorizationError, 0, true, out)
             }
         });
+        self.spent = OVERHEAD + request.patience.spent();
         written.map_err(|Full| self.too_big())
     }
 
@@ -315,7 +346,8 @@ impl Agent {
             context_engine: b"",
             context: b"",
         };
-        let request_id = clear_request_id(incoming.message);
+        // An encrypted one has a number that nobody here knows.
+        let request_id = clear_pdu(incoming.message).map_or(0, |pdu| pdu.request_id);
         self.report(arrival, incoming, envelope, request_id, report, out)
     }
 
@@ -332,7 +364,7 @@ impl Agent {
         let (name, counter) = report.counter(&mut self.counters);
         count(counter);
         let value = *counter;
-        if incoming.message.flags & REPORTABLE == 0 {
+        if !is_reportable(incoming.message) {
             return Err(match report {
                 Report::UnknownPduHandlers | Report::UnknownContexts => Reason::Context,
                 _ => Reason::Security,
@@ -365,16 +397,19 @@ fn level(flags: u8) -> Option<SecurityLevel> {
     }
 }
 
-/// The number of a request in clear; 0 if it is encrypted or is none.
-fn clear_request_id(message: &V3Message<'_>) -> i32 {
+/// The PDU of a message in clear.
+fn clear_pdu<'a>(message: &V3Message<'a>) -> Option<Pdu<'a>> {
     let mut data = message.data;
     if message.flags & PRIV != 0 {
-        return 0;
+        return None;
     }
-    let scoped = ScopedPdu::read(&mut data);
-    let pdu = scoped.and_then(|scoped| {
-        let mut rest = scoped.pdu;
-        Pdu::read(&mut rest)
-    });
-    pdu.map_or(0, |pdu| pdu.request_id)
+    let mut rest = ScopedPdu::read(&mut data).ok()?.pdu;
+    Pdu::read(&mut rest).ok()
+}
+
+/// Whether a report may be sent about a message: its flag says so where its
+/// PDU is not known; one that is known must want an answer (RFC 3412 §6.4).
+fn is_reportable(message: &V3Message<'_>) -> bool {
+    let wants_answer = clear_pdu(message).is_none_or(|pdu| pdu.kind.is_confirmed());
+    message.flags & REPORTABLE != 0 && wants_answer
 }

@@ -16,6 +16,8 @@ const MAX_WAITING_BYTES: usize = 1 << 20;
 const MAX_REGISTRATIONS: usize = 4_096;
 /// Notifications whose fate is not known yet, at most.
 const MAX_NOTIFICATIONS: usize = 256;
+/// `h.type` of agentx-AddAgentCaps-PDU (RFC 2741 §6.2.14).
+const ADD_AGENT_CAPS: u8 = 16;
 /// Milliseconds before the first new attempt, and the most there are.
 const FIRST_PAUSE_MILLIS: u64 = 250;
 const LONGEST_PAUSE_MILLIS: u64 = 15_000;
@@ -109,6 +111,7 @@ enum What {
     Open,
     Register(Registration),
     Unregister,
+    AgentCaps,
     Notify,
     Ping,
 }
@@ -126,6 +129,8 @@ pub struct Session {
     output: Vec<u8>,
     written: usize,
     heard_at: u64,
+    /// `res.sysUpTime` of the master's last answer, and when it came.
+    master_up: Option<(u32, u64)>,
     failures: u32,
     counters: Counters,
     refused: Vec<(Registration, u16)>,
@@ -145,6 +150,7 @@ impl Session {
             output: Vec::new(),
             written: 0,
             heard_at: 0,
+            master_up: None,
             failures: 0,
             counters: Counters::default(),
             refused: Vec::new(),
@@ -165,6 +171,16 @@ impl Session {
     /// errors (RFC 2741 §6.2.16); 263: somebody has it at our priority.
     pub fn refused(&self) -> &[(Registration, u16)] {
         &self.refused
+    }
+
+    /// The master's `sysUpTime` now, hundredths of a second, by what its last
+    /// answer said: all times that it is told are on its clock (RFC 2741
+    /// §7.2.2 leaves `sysUpTime` to it). `None`: it has not answered in this
+    /// connection.
+    pub fn master_up_ticks(&self, now_millis: u64) -> Option<u32> {
+        let (ticks, at_millis) = self.master_up?;
+        let since = now_millis.saturating_sub(at_millis) / 10;
+        Some(ticks.wrapping_add(since as u32))
     }
 
     /// There is a new connection to the master: asks for a session.
@@ -196,6 +212,7 @@ impl Session {
 
     fn forget(&mut self) {
         self.state = State::Closed;
+        self.master_up = None;
         self.asked.clear();
         self.refused.clear();
         self.written = 0;
@@ -300,13 +317,19 @@ impl Session {
         Ok(())
     }
 
+    /// Whether a notification would have to wait for others, whose fate is not
+    /// known yet: not without a session, which drops them.
+    pub fn must_wait_to_notify(&self) -> bool {
+        let unknown = self.asked.iter().filter(|one| one.what == What::Notify);
+        let full = unknown.count() >= MAX_NOTIFICATIONS || !self.may_read();
+        self.state == State::Open && full
+    }
+
     /// Hands a notification to the master: `bindings` begin with
     /// snmpTrapOID.0 (RFC 2741 §6.2.10). Returns at once; what a master
     /// does not take in time is dropped and counted.
     pub fn notify(&mut self, context: &[u8], bindings: &[(&[u32], Value<'_>)], now_millis: u64) {
-        let unknown = self.asked.iter().filter(|one| one.what == What::Notify);
-        let full = unknown.count() >= MAX_NOTIFICATIONS || !self.may_read();
-        if self.state != State::Open || full {
+        if self.state != State::Open || self.must_wait_to_notify() {
             self.counters.dropped_notifications += 1;
             return;
         }
@@ -378,8 +401,9 @@ impl Session {
         mut payload: Payload<'_>,
         now_millis: u64,
     ) -> Result<(), Broken> {
-        payload.word("a response")?;
+        let up_ticks = payload.word("a response")?;
         let error = payload.half("a response")?;
+        self.master_up = Some((up_ticks, now_millis));
         let mut asked = self.asked.iter();
         let at = asked.position(|one| one.packet == header.packet);
         let Some(asked) = at.and_then(|at| self.asked.remove(at)) else {
@@ -395,7 +419,7 @@ impl Session {
             }
             What::Notify if fine => self.counters.notifications += 1,
             What::Notify => self.counters.dropped_notifications += 1,
-            What::Open | What::Ping | What::Register(_) | What::Unregister => {}
+            What::Open | What::Ping | What::Register(_) | What::Unregister | What::AgentCaps => {}
         }
         Ok(())
     }
@@ -407,6 +431,16 @@ impl Session {
         for registration in self.config.registrations.clone() {
             self.register(registration, now_millis);
         }
+        self.add_agent_caps(now_millis);
+    }
+
+    /// A row for us in the master's sysORTable (RFC 2741 §6.2.14).
+    fn add_agent_caps(&mut self, now_millis: u64) {
+        let header = self.ask(ADD_AGENT_CAPS, 0, What::AgentCaps, now_millis);
+        let mut message = Message::begin(&mut self.output, &header);
+        message.name(&self.config.id);
+        message.octets(self.config.description.as_bytes());
+        message.end();
     }
 
     fn register(&mut self, new: Registration, now_millis: u64) {

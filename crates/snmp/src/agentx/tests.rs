@@ -152,7 +152,9 @@ fn open() -> Session {
     assert_eq!(opening[0].0.kind, kind::OPEN);
     respond(&mut session, &opening[0].0, 9, 0);
     for (header, _) in sent(&mut session) {
-        assert_eq!((header.kind, header.session), (kind::REGISTER, 9));
+        // What is registered, and what we are (AddAgentCaps).
+        assert!(matches!(header.kind, kind::REGISTER | 16));
+        assert_eq!(header.session, 9);
         respond(&mut session, &header, 9, 0);
     }
     assert_eq!(session.state(), State::Open);
@@ -332,6 +334,17 @@ fn refusals_are_told() {
     session.received(&answer.done(), 0);
     let refused = session.work(&DefaultContext(&map()), 0);
     assert_eq!(refused, Err(Broken::Refused(256)));
+}
+
+/// Its `sysUpTime` comes with each of its answers, and goes with the session.
+#[test]
+fn the_masters_clock_is_known_while_it_answers() {
+    let mut session = open();
+    // It was 0 at 10 ms.
+    assert_eq!(session.master_up_ticks(10), Some(0));
+    assert_eq!(session.master_up_ticks(1_010), Some(100));
+    session.lost();
+    assert_eq!(session.master_up_ticks(1_010), None);
 }
 
 #[test]

@@ -243,8 +243,9 @@ pub mod hop_flag {
     /// Our own: the gateway was an address of the host's own while the route
     /// was there, so that the kernel may pass it over.
     pub const OWN_ONCE: u32 = 1 << 31;
-    /// Our own: an IPv4 hop by an IPv6 gateway, made while its link had no
-    /// carrier. The kernel does not mark it so, and uses it, until the link
-    /// changes (`fib_check_nh_v6_gw`).
+    /// Our own: an IPv4 hop that the kernel does not mark `LINKDOWN` while
+    /// its link has no carrier, and uses: one by an IPv6 gateway that was made
+    /// so (`fib_check_nh_v6_gw`), or one that was dead when the carrier went
+    /// (`fib_sync_down_dev`). Until it looks again.
     pub const UNMARKED: u32 = 1 << 30;
 }

@@ -42,6 +42,7 @@ impl Writer {
             Change::DeleteRoute(route) => self.delete_route(route),
             Change::DeleteLink(index) => {
                 let old = self.tables.links.remove(index);
+                self.tables.counted_alone.remove(&index);
                 self.deleted(old.map(Row::Link));
             }
             Change::DeleteAddress(key) => {

@@ -10,11 +10,12 @@ use crate::host::Host;
 use crate::links::Links;
 use crate::neighbours::Neighbours;
 use crate::nexthops::Nexthops;
+use crate::ordered::Ordered;
 use crate::routes::Routes;
 use crate::row::counters::{IpCounters, IpPlace, IpSettings, LinkCounters};
 use crate::row::neighbour::NeighbourKey;
 use crate::rules::Rules;
-use crate::sample::{NeighbourSample, Sample};
+use crate::sample::{CountedAlone, NeighbourSample, Sample};
 use crate::samples::Sampled;
 
 /// All tables at one generation. Cloning shares them: O(1).
@@ -40,6 +41,9 @@ pub struct Tables {
     pub refused: Refused,
     /// Counters of links, by index, as last sampled.
     pub link_counters: Arc<Sample<u32, LinkCounters>>,
+    /// Those of links that were taken alone since, by index
+    /// ([`Tables::counters_of`]).
+    pub counted_alone: Ordered<u32, CountedAlone>,
     /// How fast links are, Mb/s, by index, as last sampled; links whose
     /// speed the kernel does not know, or that have none, are not in it.
     pub link_speeds: Arc<Sample<u32, u32>>,
@@ -79,6 +83,14 @@ impl Tables {
     /// Whether the host forwards IPv6 (`net.ipv6.conf.all.forwarding`).
     pub(crate) fn forwards_v6(&self) -> bool {
         self.routing.forwards_v6
+    }
+
+    /// What a link has counted, as last sampled, with the others or alone.
+    /// O(log links).
+    pub fn counters_of(&self, link: u32) -> Option<&LinkCounters> {
+        let alone = self.counted_alone.get(&link);
+        let alone = alone.map(|alone| &alone.counters);
+        alone.or_else(|| self.link_counters.get(&link))
     }
 
     /// The owners beside the one whose tables these are, by name.
@@ -141,7 +153,7 @@ impl Tables {
     /// `None`: never, or it is not kept apart from the rows.
     pub fn sampled_at_millis(&self, what: Sampled) -> Option<u64> {
         match what {
-            Sampled::Links => self.link_counters.taken_at_millis,
+            Sampled::Links | Sampled::Counters => self.link_counters.taken_at_millis,
             Sampled::Neighbours => self.neighbour_samples.taken_at_millis,
             Sampled::Sockets => self.host.sockets.taken_at_millis,
             Sampled::Machine => self.host.machine.as_ref().map(|one| one.taken_at_millis),

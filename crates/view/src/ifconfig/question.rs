@@ -59,7 +59,7 @@ pub fn answer(question: &IfconfigQuestion, tables: &Tables, out: impl Write) -> 
     let links = tables.links.iter().map(|link| {
         let counters = question
             .shows_counters()
-            .then(|| tables.link_counters.get(&link.index))
+            .then(|| tables.counters_of(link.index))
             .flatten();
         (&**link, counters)
     });

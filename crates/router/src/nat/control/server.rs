@@ -5,7 +5,7 @@
 
 use std::collections::HashMap;
 use std::fs;
-use std::io::{BufWriter, Read, Write};
+use std::io::{BufRead, BufReader, BufWriter, Read, Write};
 use std::net::IpAddr;
 use std::os::unix::fs::{FileTypeExt, PermissionsExt};
 use std::os::unix::net::{UnixListener, UnixStream};
@@ -146,14 +146,11 @@ fn answer(client: &UnixStream, asking: &mut Asking) -> anyhow::Result<()> {
     client.set_read_timeout(Some(PATIENCE))?;
     client.set_write_timeout(Some(STALLED))?;
     let mut line = Vec::new();
-    let mut bytes = client.take(REQUEST_BYTES).bytes();
-    loop {
-        match bytes.next() {
-            Some(Ok(b'\n')) => break,
-            Some(Ok(byte)) => line.push(byte),
-            Some(Err(error)) => return Err(error).context("reading the request"),
-            None => bail!("the request has no end, or more than {REQUEST_BYTES} bytes"),
-        }
+    let mut bounded = BufReader::new(client.take(REQUEST_BYTES));
+    let read = bounded.read_until(b'\n', &mut line);
+    read.context("reading the request")?;
+    if line.last() != Some(&b'\n') {
+        bail!("the request has no end, or more than {REQUEST_BYTES} bytes");
     }
     let request = serde_json::from_slice(&line).context("reading the request")?;
     let mut out = BufWriter::new(client);

@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use clap::parser::ValueSource;
 use clap::{Arg, ArgMatches, Command, ValueHint, value_parser};
 use snmp::usm::{AuthProtocol, PrivacyProtocol};
 
@@ -46,8 +47,7 @@ fn add() -> Command {
                 .short('a')
                 .value_name("PROTOCOL")
                 .default_value("SHA-256")
-                .value_parser(|text: &str| text.parse::<AuthProtocol>())
-                .help("MD5, SHA, SHA-224, SHA-256, SHA-384, SHA-512"),
+                .help("MD5, SHA, SHA-224, SHA-256, SHA-384, SHA-512, none"),
         )
         .arg(
             Arg::new("privacy")
@@ -102,7 +102,7 @@ pub fn wanted(matches: &ArgMatches) -> Result<Wanted, String> {
     match user {
         Some(("add", add)) => Ok(Wanted::Add(Add {
             name: name(add),
-            auth: *add.get_one("auth").unwrap_or(&AuthProtocol::Sha256),
+            auth: auth(add)?,
             privacy: privacy(add)?,
             passphrase_file: path(add, "passphrase-file"),
             config: path(add, "config"),
@@ -116,6 +116,24 @@ pub fn wanted(matches: &ArgMatches) -> Result<Wanted, String> {
         }),
         _ => Err("user or agentx-help?".to_owned()),
     }
+}
+
+fn auth(matches: &ArgMatches) -> Result<Option<AuthProtocol>, String> {
+    let said = matches.get_one::<String>("auth").map(String::as_str);
+    match said.unwrap_or("SHA-256") {
+        "none" if is_said(matches, "privacy") && privacy(matches)?.is_some() => {
+            Err("privacy needs authentication: leave out --auth none, or say --privacy none".into())
+        }
+        "none" => Ok(None),
+        protocol => protocol
+            .parse::<AuthProtocol>()
+            .map(Some)
+            .map_err(|error| error.to_string()),
+    }
+}
+
+fn is_said(matches: &ArgMatches, id: &str) -> bool {
+    matches.value_source(id) == Some(ValueSource::CommandLine)
 }
 
 fn privacy(matches: &ArgMatches) -> Result<Option<PrivacyProtocol>, String> {

@@ -34,14 +34,29 @@ fn all_of_it() {
         "[snmp]\nlisten = ['0.0.0.0:161', '[::]:161']\nagentx = 'tcp:127.0.0.1:705'\n\
          contact = 'noc'\nlocation = 'here'\nname = 'r1'\nmax_message_bytes = 1400\n\
          allowed_sources = ['192.0.2.0/24']\namplification = 3\n\
+         authentic_amplification = 10\nauthentication_failure_traps = true\n\
+         description = 'core'\nobject_id = '.1.3.6.1.4.1.9'\nservices = 78\n\
+         link_traps = ['*', '!veth*']\n\
          [[snmp.community]]\nname = 'x'\nsources = ['2001:db8::/32']\nview = 'r'\n\
          context = 'vrf-red'\n\
          [[snmp.user]]\nname = 'anna'\nlevel = 'authNoPriv'\nview = 'r'\ncontexts = ['']\n\
          [snmp.view]\nr = ['1.3.6.1.2.1', '!.1.3.6.1.2.1.4', '1.3.6.1.2.1.2.2.1.*.7']\n\
-         [[snmp.target]]\naddress = '192.0.2.9:162'\nversion = '3'\nuser = 'anna'\n",
+         [[snmp.target]]\naddress = '192.0.2.9:162'\nversion = '3'\nuser = 'anna'\n\
+         [[snmp.target]]\naddress = '192.0.2.9:162'\ninform = true\nretries = 2\n",
     )
     .unwrap();
     assert_eq!(snmp.listen.len(), 2);
+    let object = snmp.object_id.clone().unwrap();
+    assert_eq!(
+        (&*object.0, snmp.services),
+        (&[1, 3, 6, 1, 4, 1, 9][..], 78)
+    );
+    let told = &snmp.targets[1];
+    assert_eq!(
+        (told.inform, told.retries, told.timeout_millis),
+        (true, 2, 1_500)
+    );
+    assert!(!snmp.targets[0].inform);
     assert_eq!(
         snmp.agentx.clone().unwrap().to_string(),
         "tcp:127.0.0.1:705"
@@ -73,6 +88,24 @@ fn what_is_wrong_is_said() {
             "[[snmp.target]]\naddress = '192.0.2.1:162'\nversion = '3'",
             "wants a user",
         ),
+        (
+            "[[snmp.target]]\naddress = '192.0.2.1:162'\nversion = '3'\nuser = 'a'\ninform = true",
+            "an inform is of version 2c",
+        ),
+        (
+            "[[snmp.target]]\naddress = '192.0.2.1:162'\ntimeout_millis = 99",
+            "timeout_millis is between 100 and 60000",
+        ),
+        (
+            "[[snmp.target]]\naddress = '192.0.2.1:162'\nretries = 21",
+            "retries is 20 at most",
+        ),
+        (
+            "[snmp]\nauthentic_amplification = 0",
+            "authentic_amplification",
+        ),
+        ("[snmp]\nservices = 128", "services is between 0 and 127"),
+        ("[snmp]\nobject_id = '1.x'", "1.x"),
         ("[snmp.view]\nx = ['1.x']", "not a number"),
         ("[snmp]\ncommunity = 'public'", "expected a sequence"),
     ] {

@@ -26,7 +26,7 @@ fn answers_go_back_from_the_address_that_was_asked() {
         let mut seen = Vec::new();
         while seen.len() < 3 {
             socket.receive(&mut batch).unwrap();
-            batch.answer(|datagram, _, out| {
+            batch.answer(|_, datagram, _, out| {
                 seen.push(datagram.to_vec());
                 out[0] = datagram[0] + 10;
                 (datagram[0] != 1).then_some(1)

@@ -448,6 +448,67 @@ fn a_stranger_is_not_told_more_than_he_sent() {
 }
 
 #[test]
+fn who_is_authentic_is_told_more_wherever_he_asks_from() {
+    let user = user(AuthProtocol::Sha256, PrivacyProtocol::Aes128, 0);
+    let mut bench = bench(user.clone());
+    bench.agent.config.amplification = 2;
+    bench.agent.config.authentic_amplification = 8;
+    let bulk = Ask::bulk(0, 1_000, &[&[1, 3]]);
+    let mut told = Vec::new();
+    for level in [SecurityLevel::NoAuthNoPriv, SecurityLevel::AuthPriv] {
+        let datagram = Sender::new(&user, level).datagram(&bulk);
+        let answer = bench.send(&datagram, STRANGER).expect("an answer");
+        let factor = if level == SecurityLevel::AuthPriv {
+            8
+        } else {
+            2
+        };
+        assert!(answer.len() <= factor * datagram.len());
+        assert!(
+            answer.len() * 10 > factor * datagram.len() * 8,
+            "{}",
+            answer.len()
+        );
+        told.extend(bench.agent.take_limited());
+        // Once is enough.
+        bench.send(&datagram, STRANGER).expect("an answer");
+        told.extend(bench.agent.take_limited());
+    }
+    assert_eq!(told, [("ann".to_owned(), STRANGER)]);
+    // One that is old is not timely: it may be anybody's.
+    let mut old = Sender::new(&user, SecurityLevel::AuthNoPriv);
+    old.time_secs -= 151;
+    let datagram = old.datagram(&bulk);
+    let answer = bench.send(&datagram, STRANGER).expect("a report");
+    assert!(answer.len() <= 2 * datagram.len());
+    // From where he may ask, at full length.
+    let datagram = Sender::new(&user, SecurityLevel::AuthPriv).datagram(&bulk);
+    assert!(bench.send(&datagram, ALLOWED).expect("an answer").len() > 8 * datagram.len());
+}
+
+/// Two engines that report to each other's reports would never end
+/// (RFC 3412 §6.4).
+#[test]
+fn nothing_is_reported_about_what_wants_no_answer() {
+    let user = user(AuthProtocol::Sha1, PrivacyProtocol::Aes128, 0);
+    let mut bench = bench(user.clone());
+    let mut sender = Sender::new(&user, SecurityLevel::NoAuthNoPriv);
+    sender.engine_id.clear();
+    for (kind, is_reported) in [
+        (PduKind::Get, true),
+        (PduKind::GetBulk, true),
+        (PduKind::Inform, true),
+        (PduKind::Response, false),
+        (PduKind::Report, false),
+        (PduKind::Trap, false),
+    ] {
+        let datagram = sender.datagram(&Ask::of(kind, &[DESCR]));
+        let answered = bench.send(&datagram, ALLOWED).is_ok();
+        assert_eq!(answered, is_reported, "{kind:?}");
+    }
+}
+
+#[test]
 fn debug_shows_no_keys() {
     let agent = Agent::new(fixture::config()).expect("a sound configuration");
     let shown = format!("{agent:?}");
