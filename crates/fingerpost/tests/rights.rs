@@ -110,17 +110,23 @@ fn lasting(place: &Place) -> Vec<Lasting> {
 
 /// Those that are done when they have answered, changed or written: each
 /// word after the program's, and what stands below it.
-const BRIEF: [&str; 11] = [
+const BRIEF: [&str; 17] = [
     "arp",
+    "bridge",
     "check",
     "completions",
     "ifconfig",
+    "ip",
     "man",
     "netstat",
     "snmp",
     "status",
     "nat",
     "nat-bench",
+    "nat-clear",
+    "nat-reload",
+    "nat-show",
+    "nat-who",
     "route-get",
 ];
 

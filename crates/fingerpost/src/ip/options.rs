@@ -211,7 +211,7 @@ mod tests {
     #[test]
     fn a_beginning_means_the_first_that_has_it() {
         let (options, at) = read_words("-j -d -s -s -4 -o -h -ts -N -br addr").unwrap();
-        assert_eq!(at, 9);
+        assert_eq!(at, 10);
         assert!(options.json && options.oneline && options.human && options.numeric);
         assert!(options.brief && options.short_timestamp);
         assert_eq!((options.details, options.statistics), (1, 2));

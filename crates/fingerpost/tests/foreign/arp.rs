@@ -331,7 +331,6 @@ fn every_pair_of_options_and_every_wrong_one_is_as_with_net_tools() {
         "-s",
         "-s 10.0.0.99",
         "-d",
-        "-d 10.0.0.99",
         "-V",
         "--help",
     ] {
