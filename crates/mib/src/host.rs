@@ -20,12 +20,9 @@ pub(crate) use storage::{StorageTable, memory_size};
 /// hrSystemProcesses (6), hrSystemMaxProcesses (7).
 pub(crate) fn system<'a>(objects: &Objects<'a>, sub: u32) -> Option<Value<'a>> {
     let machine = objects.tables().host.machine.as_ref()?;
-    let now = objects.moment.now_millis;
     Some(match sub {
-        1 => {
-            let since = now.saturating_sub(machine.taken_at_millis) / 10;
-            Value::TimeTicks((machine.uptime_centisecs + since) as u32)
-        }
+        // As of the sample: no clock that somebody may set is asked.
+        1 => Value::TimeTicks(machine.uptime_centisecs as u32),
         2 => Value::OctetString(&machine.date_and_time),
         4 => Value::OctetString(at_most(machine.command_line.as_bytes(), 128)),
         6 => Value::Gauge32(machine.processes?),

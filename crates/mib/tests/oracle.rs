@@ -395,10 +395,10 @@ proptest! {
         let near_ones = probes.iter().map(|&(which, cut, how, number)| near(&walk, which, cut, how, number));
         let own = walk.iter().map(|(name, _)| name.clone());
         for name in near_ones.chain(own) {
-            let next = walk.iter().find(|(other, _)| *other > name);
+            let next = walk.get(walk.partition_point(|(other, _)| *other <= name));
             let found = walk_from(&objects, &name, 1);
             prop_assert_eq!(found.first(), next, "behind {:?}", name);
-            if walk.iter().all(|(other, _)| *other != name) {
+            if walk.binary_search_by(|(other, _)| other.cmp(&name)).is_err() {
                 let value = get(&objects, &name);
                 prop_assert!(value.starts_with("NoSuch"), "{:?}: {}", name, value);
             }
