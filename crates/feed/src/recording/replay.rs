@@ -91,19 +91,17 @@ impl Replay {
     pub fn feed(&mut self, number: u32, feeders: Feeders, said: &[u8]) -> Result<(), BadHeard> {
         let declaration = Declaration::read(said)?;
         let mut known = self.feeds.iter();
-        let known = known.position(|one| one.declaration == declaration && one.machine.is_some());
+        let known = known.position(|one| one.declaration.name == declaration.name);
         let at = known.unwrap_or(self.feeds.len());
-        if known.is_none() {
-            if at >= MAX_FEEDS {
-                return Ok(());
-            }
-            let machine = Machine::new(&declaration, &feeders, self.limits);
-            self.feeds.push(Replayed {
+        match self.feeds.get_mut(at) {
+            Some(feed) => feed.again(declaration, feeders),
+            None if at >= MAX_FEEDS => return Ok(()),
+            None => self.feeds.push(Replayed {
+                machine: Machine::new(&declaration, &feeders, self.limits),
                 declaration,
                 feeders,
-                machine,
                 stage: Stage::Unknown,
-            });
+            }),
         }
         self.numbers.insert(number, at);
         Ok(())
@@ -174,6 +172,19 @@ impl Replay {
 }
 
 impl Replayed {
+    /// A feed of its name is recorded again: in another part, or by a later
+    /// run, where it may be another.
+    fn again(&mut self, declaration: Declaration, feeders: Feeders) {
+        if declaration.kind != self.declaration.kind {
+            self.machine = None;
+            self.stage = Stage::Unknown;
+        }
+        if matches!(self.stage, Stage::Ended) {
+            self.stage = Stage::Unknown;
+        }
+        (self.declaration, self.feeders) = (declaration, feeders);
+    }
+
     fn heard(&mut self, heard: Heard<'_>, at_micros: u64, payload: &[u8]) -> Result<(), BadHeard> {
         let now = heard.now(at_micros);
         let Some(machine) = &mut self.machine else {

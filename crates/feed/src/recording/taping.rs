@@ -11,8 +11,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use super::Tape;
 use super::heard::{Heard, What};
+use super::tape::Tape;
 use crate::now::Now;
 
 /// How long after a gap the state is told again.

@@ -203,6 +203,23 @@ fn a_gap_is_said_and_a_state_closes_it() {
     played.play(newest_part(&records));
     assert_eq!(played.replay.incomplete(), 0);
     assert!(!said(&played).contains("lacks"), "{}", said(&played));
+    // A later run, whose feed of that name listens elsewhere.
+    played.replay.begin(false);
+    let declaration = Declaration {
+        kind: Kind::Fpm,
+        name: "frr".into(),
+        listening: "127.0.0.1:2".into(),
+    };
+    let feeders = played.first.feeders();
+    played
+        .replay
+        .feed(FEED, feeders, &declaration.bytes())
+        .unwrap();
+    assert_eq!(played.replay.incomplete(), 1);
+    let routes = |played: &Played| played.owners()[0].1.routes.len();
+    let before = routes(&played);
+    played.play(newest_part(&records));
+    assert_eq!((played.replay.incomplete(), routes(&played)), (0, before));
     // So is a state that was not told whole.
     let mut part = Played::new(Kind::Fpm, "frr");
     assert_eq!(part.replay.incomplete(), 1);

@@ -84,7 +84,7 @@ impl Feeds {
             let feeders = mirror.feeders();
             let tape = beside
                 .tap()
-                .map(|tap| Taped::new(tap, name, door, wanted.kind));
+                .map(|tap| Taped::tape(tap, name, door, wanted.kind));
             let door = door.again().context("cannot open a feed's door again")?;
             feeds.push(match wanted.limits() {
                 Limits::Fpm(limits) => Feed::Fpm(FpmFeed {

@@ -17,7 +17,7 @@ pub struct Taped(Tap);
 
 impl Taped {
     /// For a feed beside the mirror that a tap is of.
-    pub fn new(beside: &Tap, name: &str, door: &Door, kind: Configured) -> Arc<dyn Tape> {
+    pub fn tape(beside: &Tap, name: &str, door: &Door, kind: Configured) -> Arc<dyn Tape> {
         let declaration = Declaration {
             kind: match kind {
                 Configured::Fpm => Kind::Fpm,

@@ -114,6 +114,24 @@ fn a_replay_answers_for_the_feeds_of_a_real_frr() {
     }
     let why = replays(&[&file], &["route", "why", "20.0.7.0/24"]);
     assert!(text(&why).contains("frr"), "{}", text(&why));
+    // Each route came once, for the daemon and for who replays.
+    let flaps = [
+        "route",
+        "flaps",
+        "--source",
+        "frr",
+        "--within",
+        "20.0.7.0/24",
+    ];
+    let told = text(&replays(&[&file], &flaps));
+    assert!(
+        told.starts_with("frr over 1h: 1 prefix changed\n20.0.7.0/24 changed 1 time: 1 added"),
+        "{told}"
+    );
+    assert_eq!(
+        text(&replays(&[&file], &[&flaps[..], &["--count"]].concat())),
+        "1\n"
+    );
     // A file that is cut off names the place, and has what comes before.
     let bytes = fs::read(&file).unwrap();
     let cut = directory.path().join("cut");
