@@ -452,8 +452,11 @@ impl<'a> Lookup<'a> {
     }
 
     fn decision(&self, found: Found<'a>) -> Decision<'a> {
-        let Found { route, hops, open } = found;
-        let mut hops = hops;
+        let Found {
+            route,
+            mut hops,
+            mut open,
+        } = found;
         let body = route.body;
         let v4 = self.family == AF_INET;
         let kind = self.kind_of(body.kind);
@@ -475,6 +478,8 @@ impl<'a> Lookup<'a> {
             if is_plain {
                 *hop = Self::over(hop.link).remove(0);
             } else if own.is_some() {
+                // As of when the route was made, which nothing tells.
+                open = open.or(Some(Open::Scope));
                 hop.gateway = None;
             }
         }

@@ -421,8 +421,15 @@ fn run(
         let is_listed = has.like(route.body, over).next().is_some();
         whole && !is_listed && !may_be_hidden(route)
     };
+    // All changes of a run are of one sort: they are made in their order.
+    let is_silent = |route: &RouteRef<'_>, beside: &Bodies| beside.has_but_for_silent(route, over);
+    let is_drift = current
+        .iter()
+        .filter(is_gone)
+        .any(|route| !is_silent(route, &has))
+        || !fresh.iter().all(|route| is_silent(route, &had))
+        || whole && !fresh.is_sorted_by_key(|route| had.place_but_for_silent(route, over));
     for route in current.iter().filter(is_gone) {
-        let is_drift = !has.has_but_for_silent(route, over);
         to.add(&(), Change::DeleteRoute(route.to_shared()), is_drift);
     }
     let is_in_order = !whole || in_order(&had, fresh, over);
@@ -433,10 +440,9 @@ fn run(
         }
         // Put last anew, in the kernel's order.
         for old in known.filter_map(|place| current.get(place)) {
-            to.add(&(), Change::DeleteRoute(old.to_shared()), true);
+            to.add(&(), Change::DeleteRoute(old.to_shared()), is_drift);
         }
         let row = route.with_body((**route.body).clone());
-        let is_drift = !had.has_but_for_silent(route, over);
         to.add(&current, Change::PutRoute(row, Placement::Last), is_drift);
     }
 }
@@ -528,15 +534,26 @@ impl Bodies {
     /// ([`super::silent::is_noticed`]).
     fn has_but_for_silent(&self, route: &RouteRef<'_>, over: Over<'_>) -> bool {
         let may_differ = over.family == AF_INET || route.body.protocol == protocol::KERNEL;
-        may_differ && self.places.contains_key(&lasting(route.body, over).0)
+        let is_there = || self.like(route.body, over).next().is_some();
+        (may_differ && self.place_but_for_silent(route, over).is_some()) || is_there()
+    }
+
+    /// Where it stands.
+    fn place_but_for_silent(&self, route: &RouteRef<'_>, over: Over<'_>) -> Option<usize> {
+        let same = self.places.get(&lasting(route.body, over).0)?;
+        same.first().map(|place| place.at)
     }
 }
 
-/// A body without what changes in silence, and which of its hops have a mark
-/// that does. Of a dead hop without a carrier the kernel tells nothing.
+/// A body without what changes in silence, and which of its hops by an IPv6
+/// gateway have a mark that does. Of others a listing does not tell it, nor of
+/// a dead one without a carrier.
 fn lasting(body: &RouteBody, over: Over<'_>) -> (RouteBody, Vec<bool>) {
     let is_untold = |hop: &NextHop| hop.flags & hop_flag::DEAD != 0 && !over.tells(hop.link);
-    let is_unmarked = |hop: &NextHop| hop.flags & hop_flag::UNMARKED != 0 && !is_untold(hop);
+    let is_unmarked = |hop: &NextHop| {
+        let by_v6 = hop.gateway.is_some_and(|gateway| gateway.is_ipv6());
+        by_v6 && hop.flags & hop_flag::UNMARKED != 0 && !is_untold(hop)
+    };
     let hops = body.next_hops.as_slice().iter();
     let unmarked = hops.map(is_unmarked).collect();
     let mut body = comparable(body, over);

@@ -323,6 +323,9 @@ impl Model {
                 false => silent::mtu_changed(&mut self.writer, siblings, index, before, mtu)?,
             }
         }
+        if old.is_some_and(|old| old.mtu != mtu) {
+            silent::mtu_passed_through(&mut self.writer, index, mtu)?;
+        }
         if let Some(own) = own {
             silent::own_address_left(&mut self.writer, index, own)?;
             silent::address_passed_through(&mut self.writer, index, address)?;

@@ -2,7 +2,7 @@
 //! link's state.
 
 use ipnet::IpNet;
-use table::row::route::{hop_flag, kind, scope};
+use table::row::route::hop_flag;
 use table::{AF_INET, AF_INET6, Links, NextHop, Nexthop, RouteBody};
 
 /// What the marks of a route's hops depend on.
@@ -33,22 +33,21 @@ impl<'a> Over<'a> {
         })
     }
 
-    /// Whether the kernel has not noticed of a hop, as it tells it, that its
-    /// link has no carrier, or would not if the carrier went
-    /// ([`hop_flag::UNMARKED`]).
+    /// Whether the kernel has not noticed of a hop by an IPv6 gateway, as it
+    /// tells it, that its link has no carrier ([`hop_flag::UNMARKED`]). Of
+    /// others it may only be late: `linkwatch` looks later.
     fn is_unmarked(self, hop: &NextHop) -> bool {
+        let by_v6 = hop.gateway.is_some_and(|gateway| gateway.is_ipv6());
+        let is_marked = hop.flags & (hop_flag::LINKDOWN | hop_flag::DEAD) != 0;
         let link = self.links.get(hop.link).filter(|link| link.is_up());
-        let is_dead = hop.flags & hop_flag::DEAD != 0;
-        let is_marked = hop.flags & hop_flag::LINKDOWN != 0;
-        !is_marked && link.is_some_and(|link| link.has_carrier() == is_dead)
+        by_v6 && !is_marked && link.is_some_and(|link| !link.has_carrier())
     }
 }
 
 /// A body as the kernel tells it just now, made as [`body`] has it. Hops of
-/// the host's own addresses and of objects are never marked.
+/// objects are never marked.
 pub(crate) fn told(told: &mut RouteBody, over: Over<'_>) {
-    let is_marked = told.scope < scope::HOST && told.kind != kind::LOCAL;
-    if over.family == AF_INET && is_marked && told.nexthop_id.is_none() {
+    if over.family == AF_INET && told.nexthop_id.is_none() {
         for hop in told.next_hops.as_mut_slice() {
             if over.is_unmarked(hop) {
                 hop.flags |= hop_flag::UNMARKED;

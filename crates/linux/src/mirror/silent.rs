@@ -220,6 +220,27 @@ pub(crate) fn address_passed_through(
     apply_all(writer, after)
 }
 
+/// A link has another MTU: an ipvlan on top of it has it too
+/// (`ipvlan_adjust_mtu`).
+pub(crate) fn mtu_passed_through(
+    writer: &mut Writer,
+    link: u32,
+    mtu: u32,
+) -> Result<(), TableFull> {
+    let follows = |upper: &&Arc<Link>| matches!(&upper.kind_data, KindData::Ipvlan(_));
+    let above = writer.tables().links.on_top_of(link).filter(follows);
+    let after: Vec<Change> = above
+        .filter(|upper| upper.mtu != mtu)
+        .map(|upper| {
+            Change::PutLink(Link {
+                mtu,
+                ..(**upper).clone()
+            })
+        })
+        .collect();
+    apply_all(writer, after)
+}
+
 /// A port left its bridge: the bridge's entries for it go
 /// (`br_fdb_delete_by_port`), its own address with them, unless another
 /// port has the same.
