@@ -177,6 +177,22 @@ const LIBRENMS: &[(&str, &str)] = &[
     ("snmpInPkts", ".1.3.6.1.2.1.11.1.0"),
     ("snmpOutPkts", ".1.3.6.1.2.1.11.2.0"),
     ("snmpInTotalReqVars", ".1.3.6.1.2.1.11.13.0"),
+    ("tcpActiveOpens", ".1.3.6.1.2.1.6.5.0"),
+    ("tcpCurrEstab", ".1.3.6.1.2.1.6.9.0"),
+    ("udpInDatagrams", ".1.3.6.1.2.1.7.1.0"),
+    ("icmpStatsInMsgs", ".1.3.6.1.2.1.5.29.1"),
+    // uptime, processors, storage, hr-device, ucd-diskio's neighbours
+    ("hrSystemUptime", ".1.3.6.1.2.1.25.1.1.0"),
+    ("hrSystemProcesses", ".1.3.6.1.2.1.25.1.6.0"),
+    ("hrStorageDescr", ".1.3.6.1.2.1.25.2.3.1.3"),
+    ("hrDeviceDescr", ".1.3.6.1.2.1.25.3.2.1.3"),
+    ("hrProcessorLoad", ".1.3.6.1.2.1.25.3.3.1.2"),
+    ("laLoadInt", ".1.3.6.1.4.1.2021.10.1.5"),
+    ("memTotalReal", ".1.3.6.1.4.1.2021.4.5.0"),
+    ("ssCpuRawUser", ".1.3.6.1.4.1.2021.11.50.0"),
+    // entity-physical, ports' duplex
+    ("entPhysicalDescr", ".1.3.6.1.2.1.47.1.1.1.1.2"),
+    ("dot3StatsDuplexStatus", ".1.3.6.1.2.1.10.7.2.1.19"),
 ];
 
 /// What it asks as well, and is not there: why.
