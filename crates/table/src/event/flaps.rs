@@ -119,10 +119,7 @@ mod tests {
             metric: 0,
             body: Arc::new(RouteBody::default()),
         };
-        Event {
-            operation,
-            row: Row::Route(route),
-        }
+        Event::new(operation, Row::Route(route))
     }
 
     fn of(flaps: &RouteFlaps, prefix: &str) -> Flaps {
