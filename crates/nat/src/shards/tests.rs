@@ -259,7 +259,7 @@ fn a_block_is_one_parts() {
                 if is_reckoned {
                     config.subscribers.inside = vec![crate::AddressRange::of_prefix(host(0), 24)];
                     blocks.deterministic = Some(crate::Deterministic {
-                        ratio: 100,
+                        ratio: 0,
                         dynamic: 10,
                         key: Some(crate::blocks::Key([5; 16])),
                     });
