@@ -262,7 +262,7 @@ const TARGET: &[Setting] = &[
     Setting::new(
         "inform",
         Without::Value("false"),
-        "true",
+        "false",
         "Whether what it is told is to be acknowledged, and told again until it is; version 2c \
          only.",
     ),
