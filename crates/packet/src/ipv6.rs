@@ -122,9 +122,13 @@ impl<B: AsRef<[u8]>> Ipv6<B> {
             let rest = upper.payload;
             let length = match upper.protocol {
                 HOP_BY_HOP | ROUTING | DESTINATION_OPTIONS | MOBILITY => {
+                    at_least(header, rest, 2)?;
                     (usize::from(byte(rest, 1)) + 1) * 8
                 }
-                AUTHENTICATION => (usize::from(byte(rest, 1)) + 2) * 4,
+                AUTHENTICATION => {
+                    at_least(header, rest, 2)?;
+                    (usize::from(byte(rest, 1)) + 2) * 4
+                }
                 FRAGMENT => 8,
                 _ => return Ok(upper),
             };

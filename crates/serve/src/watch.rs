@@ -22,8 +22,8 @@ const ROOM: usize = 256 << 10;
 const GENERATIONS: usize = 1 << 10;
 
 /// A generation with more bytes to tell than so many is not told change by
-/// change.
-const MOST: usize = 4 << 20;
+/// change: some 20,000 links that changed, each as it was and as it is.
+const MOST: usize = 8 << 20;
 
 /// Writes the changes that a question is about, from now on, until `ended`
 /// says so. `now` is the time that remaining lifetimes are reckoned from,

@@ -248,7 +248,8 @@ fn some_change(random: &mut Random, router: &Router) -> Vec<Change> {
 
 /// Where the kernel goes by more than prefix and metric, and the tables with
 /// it, but the FIB does not (decision 048): an IPv4 route by an object that
-/// leads nowhere ends its leaf of the trie (`fib_table_lookup`); of several
+/// leads nowhere ends its leaf of the trie (`fib_table_lookup`), and a gateway
+/// inside a prefix of the host itself is none; of several
 /// IPv6 routes of a prefix those but the best are taken together, and a
 /// gateway that has failed is passed over (`find_rr_leaf`).
 fn goes_further(router: &Router, to: IpAddr) -> bool {
@@ -260,7 +261,10 @@ fn goes_further(router: &Router, to: IpAddr) -> bool {
     let covering = |table: &u32| tables.routes.matching(*table, to).collect::<Vec<_>>();
     let mut all = numbers.iter().map(covering);
     match to {
-        IpAddr::V4(_) => all.any(|routes| routes.iter().any(|route| leads_nowhere(tables, route))),
+        IpAddr::V4(_) => all.any(|routes| {
+            let further = |route| leads_nowhere(tables, route) || leads_home(tables, route);
+            routes.iter().any(further)
+        }),
         IpAddr::V6(_) => all.any(|routes| {
             let is_second = |pair: &[table::RouteRef<'_>]| pair[0].prefix == pair[1].prefix;
             routes.windows(2).any(is_second) || routes.iter().any(|route| has_failed(tables, route))
@@ -272,6 +276,17 @@ fn leads_nowhere(tables: &Tables, route: &table::RouteRef<'_>) -> bool {
     let hops = tables.nexthops.hops_of(route.body).unwrap_or_default();
     let is_usable = |hop: &table::NextHop| tables.is_usable(hop, table::AF_INET);
     route.body.nexthop_id.is_some() && !hops.iter().any(is_usable)
+}
+
+/// By a gateway inside a prefix that is local as a whole: what it was when
+/// the route was made counts, which nothing tells.
+fn leads_home(tables: &Tables, route: &table::RouteRef<'_>) -> bool {
+    let hops = tables.nexthops.hops_of(route.body).unwrap_or_default();
+    let mut gateways = hops.iter().filter_map(|hop| hop.gateway);
+    gateways.any(|gateway| {
+        let decided = tables.route_of(&Packet::to(gateway));
+        decided.is_ok_and(|decision| decision.kind == kind::LOCAL)
+    })
 }
 
 fn has_failed(tables: &Tables, route: &table::RouteRef<'_>) -> bool {
