@@ -264,7 +264,8 @@ impl Show {
         }
         self.count += 1;
         writeln!(out, "{row}")?;
-        Ok(true)
+        // Else the rest of the table would be looked through for one more.
+        Ok(self.count < self.limit)
     }
 
     fn write_top(&mut self, out: &mut impl Write) -> anyhow::Result<()> {
