@@ -102,6 +102,7 @@ pub fn run(arguments: &Run) -> anyhow::Result<ExitCode> {
                 log: &log,
             };
             let run = tun::run(&mut nat, devices, &on_signal, &mut asked, &mut report);
+            log.take_all(&mut nat, tun::now_millis());
             report.places = end(log);
             run?;
         }

@@ -35,6 +35,7 @@ impl SubscriberConfig {
         if self.most == 0 || self.most > Self::MOST {
             return Err(BlocksError::Subscribers { asked: self.most });
         }
+        self.quotas.new_mappings.check()?;
         let mut sorted = self.inside.clone();
         sorted.sort_unstable();
         let mut before: Option<AddressRange> = None;
@@ -117,8 +118,25 @@ pub struct Rate {
 }
 
 impl Rate {
-    /// The most that can be told apart.
+    /// The most that can be told apart. The pace is kept in steps of a 64th
+    /// of a millisecond, and never above what is said: at 1,000 it is exact,
+    /// at 50,000 it is 32,000.
     pub const MOST: u32 = 50_000;
+    /// A burst may be what comes in so many seconds: times are kept for
+    /// hours.
+    pub const MOST_BURST_SECS: u32 = 3_600;
+
+    fn check(&self) -> Result<(), BlocksError> {
+        let burst = self.burst;
+        let too_slow = |per_sec: &&u32| **per_sec > 0 && burst / **per_sec > Self::MOST_BURST_SECS;
+        match self.of.iter().find(too_slow) {
+            Some(per_sec) => Err(BlocksError::Burst {
+                burst,
+                per_sec: *per_sec,
+            }),
+            None => Ok(()),
+        }
+    }
 }
 
 /// Blocks of alias ports.
@@ -227,6 +245,16 @@ pub enum BlocksError {
     Subscribers {
         /// What was asked for.
         asked: usize,
+    },
+    /// A burst that takes too long to come again.
+    #[error(
+        "{burst} new mappings at once, {per_sec} a second: a burst is what comes in an hour at most"
+    )]
+    Burst {
+        /// New mappings at once.
+        burst: u32,
+        /// New mappings a second.
+        per_sec: u32,
     },
     /// Deterministic blocks need to know the inside.
     #[error("deterministic blocks need `subscribers`: without them nothing can be reckoned")]

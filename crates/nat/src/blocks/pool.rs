@@ -80,6 +80,9 @@ pub struct Pool {
 }
 
 impl Pool {
+    /// Memory of a block.
+    pub const BLOCK_BYTES: usize = size_of::<Block>();
+
     pub fn new(layout: Layout, reckoning: Option<Reckoning>) -> io::Result<Self> {
         let most = Config::MAX_ADDRESSES as u64 * u64::from(layout.blocks());
         Ok(Self {

@@ -136,9 +136,9 @@ impl Subscriber {
     }
 }
 
-/// Units of time between two at an even pace.
+/// Units of time between two at an even pace, at least.
 fn interval(per_sec: u32) -> u32 {
-    (1_000 * UNITS as u32) / per_sec.max(1)
+    (1_000 * UNITS as u32).div_ceil(per_sec.max(1))
 }
 
 /// How far ahead of the even pace one may be when another comes.
@@ -296,5 +296,56 @@ impl Subscribers {
             self.free_place(name);
             self.live -= 1;
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_pace_is_above_what_is_said_nor_far_below() {
+        for per_sec in [1, 7, 100, 1_000, 9_999, 33_000, Rate::MOST] {
+            let rate = Rate {
+                of: [per_sec, 0, 0, 0],
+                burst: 0,
+            };
+            let quotas = Quotas {
+                new_mappings: rate,
+                ..Quotas::default()
+            };
+            let mut entry = Subscriber::default();
+            let (from, secs) = (70_000_000, 20);
+            let mut came = 0;
+            for millis in from..from + secs * 1_000 {
+                while entry.fits_port(Class::Udp, &quotas, millis).is_ok() {
+                    entry.pace(Class::Udp, &rate, millis);
+                    came += 1;
+                }
+            }
+            let said = u64::from(per_sec) * secs;
+            assert!(
+                came <= said + u64::from(per_sec),
+                "{per_sec}: {came} of {said}"
+            );
+            assert!(came > said / 2, "{per_sec}: {came} of {said}");
+        }
+    }
+
+    #[test]
+    fn a_burst_is_as_much_as_an_hour_brings() {
+        let with = |burst| {
+            let mut config = super::super::SubscriberConfig::default();
+            config.quotas.new_mappings = Rate {
+                of: [0, 2, 0, 0],
+                burst,
+            };
+            config.check()
+        };
+        let most = 2 * Rate::MOST_BURST_SECS;
+        assert_eq!(with(most), Ok(()));
+        let burst = most + 2;
+        let refused = super::super::BlocksError::Burst { burst, per_sec: 2 };
+        assert_eq!(with(burst), Err(refused));
     }
 }

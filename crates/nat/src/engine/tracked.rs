@@ -50,7 +50,7 @@ impl Tracked {
                 Some(reckoning) => reckoning.layout().clone(),
                 None => Layout::new(&config.ports, blocks, 0)?,
             };
-            let bytes = Config::MAX_ADDRESSES * layout.blocks() as usize * 44;
+            let bytes = Config::MAX_ADDRESSES * layout.blocks() as usize * Pool::BLOCK_BYTES;
             pool = Some(Pool::new(layout, reckoning).map_err(refused(bytes))?);
         }
         Ok(Some(Box::new(Self {

@@ -4,7 +4,7 @@
 //! A client has a thread, which asks the one that translates for a piece of
 //! a table at a time. That one answers between two batches, one bounded piece
 //! a turn, and never waits: neither millions of flows nor a client that reads
-//! slowly hold a packet.
+//! slowly hold a packet. (A reload reads its file there, as with SIGHUP.)
 //!
 //! - `request`: what is asked, as a line of JSON.
 //! - `pieces`: what the translating thread is asked, and its answers.

@@ -44,25 +44,35 @@ impl Log {
     }
 
     /// Hands over what the engine has to tell; `now_millis` is the engine's
-    /// time. Bounded, and never waits.
-    pub fn take(&self, nat: &mut Nat, now_millis: u64) {
+    /// time. Bounded, and never waits. Returns how much it was.
+    pub fn take(&self, nat: &mut Nat, now_millis: u64) -> usize {
         if self.is_empty() {
-            return;
+            return 0;
         }
         let wall = wall_millis();
         let when = |at: u64| wall.saturating_sub(now_millis.saturating_sub(at));
+        let mut taken = 0;
         for _ in 0..AT_ONCE {
             let Some(event) = nat.next_block_event() else {
                 break;
             };
             self.write(&Record::of_block(when(event.at_millis), &event));
+            taken += 1;
         }
         for _ in 0..AT_ONCE {
             let Some(event) = nat.next_event() else {
                 break;
             };
             self.write(&Record::of_session(when(event.at_millis), &event));
+            taken += 1;
         }
+        taken
+    }
+
+    /// Hands over all that is left, at the end: at most what the engine's
+    /// rings hold.
+    pub fn take_all(&self, nat: &mut Nat, now_millis: u64) {
+        while self.take(nat, now_millis) > 0 {}
     }
 
     /// The translation begins or ends: what was before it holds no more.

@@ -275,7 +275,7 @@ fn translate(nat: &mut Nat, direction: Direction, moving: &mut Moving, report: &
 }
 
 /// Milliseconds of a clock that only goes forward.
-fn now_millis() -> u64 {
+pub fn now_millis() -> u64 {
     let time = clock_gettime(ClockId::Monotonic);
     let seconds = u64::try_from(time.tv_sec).unwrap_or(0);
     seconds * 1_000 + u64::try_from(time.tv_nsec).unwrap_or(0) / 1_000_000

@@ -39,7 +39,7 @@ pub struct Who {
     #[arg(long, value_name = "TIME", value_parser = at, allow_hyphen_values = true)]
     at: Option<u64>,
     /// The control socket of a translation that runs
-    #[arg(long, value_name = "PATH", value_hint = ValueHint::FilePath, conflicts_with = "at")]
+    #[arg(long, value_name = "PATH", value_hint = ValueHint::FilePath, conflicts_with_all = ["at", "journal", "rules"])]
     control: Option<PathBuf>,
     /// The directory of a journal
     #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath, required_unless_present_any = ["rules", "control"])]

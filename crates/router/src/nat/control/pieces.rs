@@ -110,9 +110,12 @@ impl Jobs {
 
     /// Answers one question, if there is one. Bounded, and never waits.
     pub fn answer(&mut self, nat: &mut Nat, reload: &dyn Fn(&mut Nat) -> Result<(), String>) {
-        let Ok(job) = self.jobs.try_recv() else {
-            // Nobody asks: what woke has been seen to.
+        let job = self.jobs.try_recv().or_else(|_| {
+            // What woke has been seen to; who asked meanwhile as well.
             while self.woken.read(&mut [0; 64]).is_ok_and(|read| read == 64) {}
+            self.jobs.try_recv()
+        });
+        let Ok(job) = job else {
             return;
         };
         let piece = match job.what {

@@ -5,7 +5,7 @@
 
 use std::collections::HashMap;
 use std::fs;
-use std::io::{BufRead, BufReader, BufWriter, Read, Write};
+use std::io::{BufRead, BufReader, BufWriter, ErrorKind, Read, Write};
 use std::net::IpAddr;
 use std::os::unix::fs::{FileTypeExt, PermissionsExt};
 use std::os::unix::net::{UnixListener, UnixStream};
@@ -70,10 +70,11 @@ fn bind(path: &Path) -> anyhow::Result<UnixListener> {
         if !left.file_type().is_socket() {
             bail!("there is something else");
         }
-        if UnixStream::connect(path).is_ok() {
-            bail!("another translation answers there");
+        match UnixStream::connect(path) {
+            Ok(_) => bail!("another translation answers there"),
+            Err(error) if error.kind() == ErrorKind::ConnectionRefused => fs::remove_file(path)?,
+            Err(error) => return Err(error.into()),
         }
-        fs::remove_file(path)?;
     }
     let listener = UnixListener::bind(path)?;
     fs::set_permissions(path, fs::Permissions::from_mode(0o600))?;
@@ -263,7 +264,8 @@ impl Show {
         }
         self.count += 1;
         writeln!(out, "{row}")?;
-        Ok(true)
+        // Else the rest of the table would be looked through for one more.
+        Ok(self.count < self.limit)
     }
 
     fn write_top(&mut self, out: &mut impl Write) -> anyhow::Result<()> {

@@ -4,7 +4,9 @@
 //! 40 bytes each, in the order they happened, each with a sum of its
 //! own. When it is full its index is written beside it, and the next one is
 //! begun. With too many files the oldest goes. What stands behind the last
-//! whole record (of a process that was killed) is cut off.
+//! whole record (of a process that was killed) is cut off; where something is
+//! damaged before whole ones, the file is left as it is, and questions that
+//! need it fail.
 //!
 //! - `bytes`: a record as bytes, and back.
 //! - `index`: where in a file the records of an alias address or a
@@ -23,6 +25,8 @@ use std::path::{Path, PathBuf};
 pub use who::{Asked, ask};
 pub use writer::{Journal, Limits};
 
+/// Who was when where is nobody's business.
+const MODE: u32 = 0o640;
 /// What a file begins with: its kind and version.
 const BEGINS: [u8; 8] = *b"FPNATJ01";
 

@@ -61,8 +61,21 @@ impl Options {
         }
     }
 
+    /// What one option says without the other that it is for.
+    fn check(&self) -> anyhow::Result<()> {
+        if self.log_sessions && self.events() == (0, 0) {
+            bail!("--log-sessions needs --log-journal, --log-syslog or --log-ipfix");
+        }
+        let has_tls = self.log_syslog.iter().any(|url| url.starts_with("tls://"));
+        if self.log_ca.is_some() && !has_tls {
+            bail!("--log-ca is for --log-syslog tls://HOST:PORT");
+        }
+        Ok(())
+    }
+
     /// Opens all places and starts their threads.
     pub fn open(&self) -> anyhow::Result<Log> {
+        self.check()?;
         let mut places = Vec::new();
         if let Some(directory) = &self.log_journal {
             let limits = Limits {
@@ -151,5 +164,27 @@ fn host() -> String {
     match name.is_empty() || !name.as_bytes().iter().all(fits) {
         true => "-".to_owned(),
         false => name.into_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_option_that_would_do_nothing_is_refused() {
+        let sessions = Options {
+            log_sessions: true,
+            ..Options::default()
+        };
+        let ca = Options {
+            log_ca: Some("ca.pem".into()),
+            log_syslog: vec!["udp://127.0.0.1:514".to_owned()],
+            ..Options::default()
+        };
+        for (options, needs) in [(sessions, "--log-journal"), (ca, "tls://")] {
+            let error = options.open().unwrap_err().to_string();
+            assert!(error.contains(needs), "{error}");
+        }
     }
 }

@@ -137,6 +137,8 @@ struct Emptying {
     writer: Box<dyn Writer>,
     counts: Arc<Counts>,
     complained: Option<Instant>,
+    /// Beside it: a place that fails all the time loses as well.
+    told_lost: Option<Instant>,
     lost_before: u64,
     /// How long is waited after a failure.
     pause: Duration,
@@ -149,6 +151,7 @@ impl Emptying {
             writer,
             counts,
             complained: None,
+            told_lost: None,
             lost_before: 0,
             pause: Duration::ZERO,
         }
@@ -212,8 +215,7 @@ impl Emptying {
     }
 
     fn complain(&mut self, error: &str) {
-        let is_due = self.complained.is_none_or(|at| at.elapsed() >= COMPLAINS);
-        if is_due {
+        if is_due(self.complained) {
             self.complained = Some(Instant::now());
             warn!("{}: {error}", self.name);
         }
@@ -221,17 +223,20 @@ impl Emptying {
 
     fn complain_of_lost(&mut self) {
         let lost = self.counts.lost.load(Ordering::Relaxed);
-        let is_due = self.complained.is_none_or(|at| at.elapsed() >= COMPLAINS);
-        if lost > self.lost_before && is_due {
+        if lost > self.lost_before && is_due(self.told_lost) {
             let more = lost - self.lost_before;
             self.lost_before = lost;
-            self.complained = Some(Instant::now());
+            self.told_lost = Some(Instant::now());
             warn!(
                 "{}: {more} records were lost: it is too slow, or away",
                 self.name
             );
         }
     }
+}
+
+fn is_due(said: Option<Instant>) -> bool {
+    said.is_none_or(|at| at.elapsed() >= COMPLAINS)
 }
 
 #[cfg(test)]
@@ -310,6 +315,23 @@ mod tests {
         let told = place.end();
         assert_eq!((told.written, told.lost), (10, 0), "{told:?}");
         assert!(told.failures >= 2, "{told:?}");
+    }
+
+    #[test]
+    fn what_is_lost_is_told_beside_why() {
+        let (_, allowed) = mpsc::channel();
+        let (taken, _) = mpsc::channel();
+        let counts = Arc::new(Counts::default());
+        let writer = Box::new(Allowed { allowed, taken });
+        let mut emptying = Emptying::new("a test".to_owned(), writer, Arc::clone(&counts));
+        counts.lost.store(5, Ordering::Relaxed);
+        emptying.complain("nobody listens");
+        emptying.complain_of_lost();
+        assert_eq!(emptying.lost_before, 5);
+        // And not again at once.
+        counts.lost.store(6, Ordering::Relaxed);
+        emptying.complain_of_lost();
+        assert_eq!(emptying.lost_before, 5);
     }
 
     #[test]

@@ -10,7 +10,7 @@ use super::place::{Failed, Writer};
 use super::record::{Record, What};
 use super::stream::Connection;
 
-/// Facility local0, severity informational and notice.
+/// Facility local0, severities informational and warning.
 const INFORMATIONAL: u8 = 16 * 8 + 6;
 const WARNING: u8 = 16 * 8 + 4;
 
@@ -55,7 +55,8 @@ impl Writer for Syslog {
             return Ok(());
         }
         // What was half sent when it failed is sent again: a collector may
-        // see a record twice, and none is missing.
+        // see a record twice. What the system took of us before the peer
+        // went is lost without a word: the protocol has no answers.
         let sent = self.connection.send(&self.buffer);
         sent.map_err(|error| Failed { written: 0, error })
     }

@@ -26,7 +26,7 @@ pub fn write(record: &Record, out: &mut Vec<u8>) {
     out.extend(sum.to_le_bytes());
 }
 
-/// `None`: it was not written whole, or is of a later version.
+/// `None`: it was not written whole, is of a later version, or cannot be.
 pub fn read(bytes: &[u8; RECORD_BYTES]) -> Option<Record> {
     let (summed, sum) = bytes.split_last_chunk::<4>()?;
     if crc32fast::hash(summed) != u32::from_le_bytes(*sum) || summed.len() != SUMMED {
@@ -44,6 +44,9 @@ pub fn read(bytes: &[u8; RECORD_BYTES]) -> Option<Record> {
     let [first, last, inside_port, remote_port] = ports else {
         return None;
     };
+    if *bits > 32 {
+        return None;
+    }
     let address = |word: &[u8; 4]| Ipv4Addr::from_bits(u32::from_le_bytes(*word));
     let port = |word: &[u8; 2]| u16::from_le_bytes(*word);
     Some(Record {

@@ -6,13 +6,13 @@
 
 use std::cell::RefCell;
 use std::cmp::Ordering;
-use std::fs::File;
-use std::io;
-use std::os::unix::fs::FileExt;
+use std::fs::{File, OpenOptions};
+use std::io::{self, Write};
+use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::Path;
 
 use super::bytes::{self, RECORD_BYTES};
-use super::{BEGINS, index_of};
+use super::{BEGINS, MODE, index_of};
 use crate::nat::log::record::{Record, What};
 
 /// What an index begins with.
@@ -159,7 +159,8 @@ fn header(index: &File, file: &File) -> io::Result<Option<(u32, u16)>> {
     }
     let [rest @ .., c0, c1, c2, c3, w0, w1, _, _] = header;
     let count = u32::from_le_bytes([c0, c1, c2, c3]);
-    let records = (file.metadata()?.len() - BEGINS.len() as u64) / RECORD_BYTES as u64;
+    let bytes = file.metadata()?.len().saturating_sub(BEGINS.len() as u64);
+    let records = bytes / RECORD_BYTES as u64;
     let whole = index.metadata()?.len() == HEADER_BYTES + 8 * u64::from(count);
     // One that does not fit is as none.
     let fits = rest == INDEX_BEGINS && whole && records == u64::from(count);
@@ -193,18 +194,29 @@ pub fn write(path: &Path) -> io::Result<()> {
     }
     let target = index_of(path);
     let beside = target.with_extension("index-new");
-    std::fs::write(&beside, out)?;
+    let mut options = OpenOptions::new();
+    let options = options.write(true).create(true).truncate(true).mode(MODE);
+    let mut file = options.open(&beside)?;
+    file.write_all(&out)?;
+    // Else a power failure may leave a name without what it stands for.
+    file.sync_data()?;
     std::fs::rename(beside, target)
 }
 
-/// All whole records of a file; what stands behind them is left out.
+/// All whole records of a file; what stands behind the last one is left out.
+/// One that is not whole before others is damage.
 pub fn read_all(path: &Path) -> io::Result<Vec<Record>> {
     let whole = std::fs::read(path)?;
     let Some(rest) = whole.strip_prefix(&BEGINS) else {
         return Err(damaged("its beginning"));
     };
     let (chunks, _) = rest.as_chunks::<RECORD_BYTES>();
-    Ok(chunks.iter().map_while(bytes::read).collect())
+    let mut chunks = chunks.iter();
+    let records = chunks.by_ref().map_while(bytes::read).collect();
+    match chunks.any(|chunk| bytes::read(chunk).is_some()) {
+        true => Err(damaged("a record")),
+        false => Ok(records),
+    }
 }
 
 fn damaged(what: &str) -> io::Error {

@@ -1,5 +1,6 @@
 use std::collections::HashMap;
 use std::net::Ipv4Addr;
+use std::os::unix::fs::PermissionsExt;
 
 use lab::Random;
 
@@ -128,8 +129,8 @@ fn what_a_killed_process_left_is_taken_up() {
     let directory = tempfile::TempDir::new().unwrap();
     let mut journal = Journal::new(directory.path(), small()).unwrap();
     let all = history(&mut journal, 20, 9);
-    // Killed: no index, and half a record at the end.
-    std::mem::forget(journal);
+    // No index, and half a record at the end.
+    journal.kill();
     let (_, path) = files(directory.path()).unwrap().pop().unwrap();
     let whole = std::fs::metadata(&path).unwrap().len();
     let mut left = std::fs::read(&path).unwrap();
@@ -177,4 +178,113 @@ fn the_oldest_files_go_and_the_answer_says_since_when_it_knows() {
     let answer = ask(directory.path(), asked, all[0].at_millis).unwrap();
     assert_eq!(answer.from_millis, Some(files[0].0));
     assert!(answer.found.is_empty());
+}
+
+#[test]
+fn sessions_that_ended_do_not_hide_one_that_is_there() {
+    let directory = tempfile::TempDir::new().unwrap();
+    let mut journal = Journal::new(directory.path(), small()).unwrap();
+    let session = |at_millis, what, remote_port| Record {
+        inside: Ipv4Addr::new(100, 64, 0, 1),
+        alias: alias(0),
+        ports: (2_000, 2_000),
+        protocol: 17,
+        inside_port: 9,
+        remote: Ipv4Addr::new(203, 0, 113, 1),
+        remote_port,
+        ..Record::mark(at_millis, what)
+    };
+    // The block is told by the subscriber's first address, as sessions are.
+    let block = Record {
+        bits: 30,
+        inside: Ipv4Addr::new(100, 64, 0, 0),
+        alias: alias(0),
+        ports: (1_984, 2_047),
+        ..Record::mark(1, What::Taken)
+    };
+    write(&mut journal, block);
+    let lasting = session(2, What::SessionMade, 1);
+    write(&mut journal, lasting);
+    for number in 0..1_200 {
+        let at_millis = 10 + 2 * u64::from(number);
+        write(
+            &mut journal,
+            session(at_millis, What::SessionMade, 100 + number),
+        );
+        write(
+            &mut journal,
+            session(at_millis + 1, What::SessionEnded, 100 + number),
+        );
+    }
+    for asked in [
+        Asked::Port(alias(0), 2_000),
+        Asked::Inside(Ipv4Addr::new(100, 64, 0, 1)),
+    ] {
+        let answer = ask(directory.path(), asked, 1_000_000).unwrap();
+        assert!(answer.found.contains(&block), "{asked:?}");
+        assert!(answer.found.contains(&lasting), "{asked:?}");
+        assert_eq!((answer.found.len(), answer.is_cut), (2, false));
+    }
+    // With too many of them it is said.
+    for number in 0..1_200 {
+        let at_millis = 10_000 + u64::from(number);
+        write(
+            &mut journal,
+            session(at_millis, What::SessionMade, 100 + number),
+        );
+    }
+    let asked = Asked::Port(alias(0), 2_000);
+    let answer = ask(directory.path(), asked, 1_000_000).unwrap();
+    assert_eq!((answer.found.len(), answer.is_cut), (1_000, true));
+}
+
+#[test]
+fn two_who_write_one_journal_are_kept_apart() {
+    let directory = tempfile::TempDir::new().unwrap();
+    let first = Journal::new(directory.path(), small()).unwrap();
+    let error = Journal::new(directory.path(), small()).unwrap_err();
+    assert!(error.to_string().contains("another"), "{error}");
+    drop(first);
+    Journal::new(directory.path(), small()).unwrap();
+}
+
+#[test]
+fn damage_before_whole_records_is_said_and_nothing_is_cut_off() {
+    let directory = tempfile::TempDir::new().unwrap();
+    let mut journal = Journal::new(directory.path(), small()).unwrap();
+    let all = history(&mut journal, 10, 3);
+    journal.kill();
+    let (_, path) = files(directory.path()).unwrap().pop().unwrap();
+    let mut damaged = std::fs::read(&path).unwrap();
+    damaged[BEGINS.len() + 2 * bytes::RECORD_BYTES] ^= 1;
+    std::fs::write(&path, &damaged).unwrap();
+    let at = all.last().unwrap().at_millis;
+    let asked = Asked::Port(alias(0), 1_024);
+    let error = ask(directory.path(), asked, at).unwrap_err().to_string();
+    assert!(
+        error.contains("damaged") && error.contains("nat-"),
+        "{error}"
+    );
+    // It does not keep the next one from writing.
+    let mut journal = Journal::new(directory.path(), small()).unwrap();
+    assert_eq!(std::fs::read(&path).unwrap(), damaged);
+    write(&mut journal, Record::mark(at + 1, What::Started));
+    let answer = ask(directory.path(), asked, at + 2).unwrap();
+    assert_eq!(answer.started_millis, Some(at + 1));
+    // One that is shorter than its beginning is no reason to stop either.
+    std::fs::write(&path, b"FP").unwrap();
+    std::fs::write(index_of(&path), [0; 16]).unwrap();
+    let error = ask(directory.path(), asked, at).unwrap_err().to_string();
+    assert!(error.contains("damaged"), "{error}");
+}
+
+#[test]
+fn who_was_when_where_is_nobodys_business() {
+    let directory = tempfile::TempDir::new().unwrap();
+    let mut journal = Journal::new(directory.path(), small()).unwrap();
+    history(&mut journal, 60, 4);
+    for entry in std::fs::read_dir(directory.path()).unwrap() {
+        let mode = entry.unwrap().metadata().unwrap().permissions().mode();
+        assert_eq!(mode & 0o007, 0);
+    }
 }

@@ -1,5 +1,6 @@
 //! Whose an alias port was at a time, and which ports somebody had.
 
+use std::collections::HashSet;
 use std::io;
 use std::net::Ipv4Addr;
 use std::path::Path;
@@ -43,8 +44,7 @@ pub fn ask(directory: &Path, asked: Asked, at_millis: u64) -> io::Result<Answer>
         from_millis: files.first().map(|(millis, _)| *millis),
         ..Answer::default()
     };
-    // What was decided: later files say more than earlier ones.
-    let mut known: Vec<Record> = Vec::new();
+    let mut known = Known::default();
     for (_, path) in files
         .iter()
         .rev()
@@ -58,15 +58,10 @@ pub fn ask(directory: &Path, asked: Asked, at_millis: u64) -> io::Result<Answer>
             io::Error::new(error.kind(), format!("{}: {error}", path.display()))
         })?;
         let since = started(&file, at_millis)?;
-        let latest = match asked {
-            Asked::Port(alias, port) => by_port(&file, alias, port, at_millis)?,
-            Asked::Inside(inside) => by_inside(&file, inside, at_millis)?,
-        };
-        for record in latest {
-            let is_known = known.iter().any(|later| is_same(later, &record));
-            if !is_known && since.is_none_or(|since| record.at_millis >= since) {
-                known.push(record);
-            }
+        known.since = since.unwrap_or(0);
+        match asked {
+            Asked::Port(alias, port) => by_port(&file, alias, port, at_millis, &mut known)?,
+            Asked::Inside(inside) => by_inside(&file, inside, at_millis, &mut known)?,
         }
         if since.is_some() {
             // What was before a start holds no more.
@@ -74,30 +69,63 @@ pub fn ask(directory: &Path, asked: Asked, at_millis: u64) -> io::Result<Answer>
             break;
         }
         // Nor what was before the block was taken, or given back.
-        let tells = |record: &Record| matches!(record.what, What::Taken | What::GivenBack);
-        if matches!(asked, Asked::Port(..)) && known.iter().any(tells) {
+        if known.is_full() || matches!(asked, Asked::Port(..)) && known.has_block {
             break;
         }
     }
-    answer.found = known.into_iter().filter(Record::begins).collect();
-    answer.is_cut = answer.found.len() > MOST_SESSIONS;
+    answer.is_cut = known.is_full();
+    answer.found = known.held;
     answer.found.truncate(MOST_SESSIONS);
     Ok(answer)
 }
 
-/// Whether two records are about the same block or session.
-fn is_same(one: &Record, other: &Record) -> bool {
-    let of = |record: &Record| {
-        let session = record.is_session().then_some((
-            record.protocol,
-            record.inside,
-            record.inside_port,
-            record.remote,
-            record.remote_port,
-        ));
-        (record.alias, record.ports, session)
-    };
-    of(one) == of(other)
+/// What a record is about: a block, or a session of one of its ports.
+type About = (
+    Ipv4Addr,
+    (u16, u16),
+    Option<(u8, Ipv4Addr, u16, Ipv4Addr, u16)>,
+);
+
+fn about(record: &Record) -> About {
+    let session = record.is_session().then_some((
+        record.protocol,
+        record.inside,
+        record.inside_port,
+        record.remote,
+        record.remote_port,
+    ));
+    (record.alias, record.ports, session)
+}
+
+/// What was decided: later records say more than earlier ones.
+#[derive(Default)]
+struct Known {
+    /// Before that nothing holds any more.
+    since: u64,
+    /// Blocks and sessions of which something is known, those that ended
+    /// included.
+    decided: HashSet<About>,
+    /// The latest record of each that is somebody's.
+    held: Vec<Record>,
+    /// Whether a block was seen as it was taken or given back.
+    has_block: bool,
+}
+
+impl Known {
+    fn note(&mut self, record: Record) {
+        if record.at_millis < self.since || !self.decided.insert(about(&record)) {
+            return;
+        }
+        self.has_block |= matches!(record.what, What::Taken | What::GivenBack);
+        if record.begins() {
+            self.held.push(record);
+        }
+    }
+
+    /// Whether more is held than is told.
+    fn is_full(&self) -> bool {
+        self.held.len() > MOST_SESSIONS
+    }
 }
 
 /// The last start or stop in a file up to a time.
@@ -110,8 +138,13 @@ fn started(file: &Indexed, at_millis: u64) -> io::Result<Option<u64>> {
 }
 
 /// The latest record of each block and session that has a port, up to a time.
-fn by_port(file: &Indexed, alias: Ipv4Addr, port: u16, at: u64) -> io::Result<Vec<Record>> {
-    let mut found = Vec::new();
+fn by_port(
+    file: &Indexed,
+    alias: Ipv4Addr,
+    port: u16,
+    at: u64,
+    known: &mut Known,
+) -> io::Result<()> {
     let least = port.saturating_sub(file.widest);
     let mut first = port;
     // Each first port below, as long as a block from there may reach it.
@@ -134,7 +167,7 @@ fn by_port(file: &Indexed, alias: Ipv4Addr, port: u16, at: u64) -> io::Result<Ve
         }
         // Blocks of the same first port, of several sizes perhaps.
         let begin = file.below(By::Alias, (1, alias.to_bits(), begins, 0), false)?;
-        note(file, By::Alias, begin..end, &mut found, |record| {
+        note(file, By::Alias, begin..end, known, |record| {
             record.has_ports() && (record.ports.0..=record.ports.1).contains(&port)
         })?;
         match begins.checked_sub(1) {
@@ -145,28 +178,26 @@ fn by_port(file: &Indexed, alias: Ipv4Addr, port: u16, at: u64) -> io::Result<Ve
     let key = |at| (2, alias.to_bits(), port, at);
     let begin = file.below(By::Alias, key(0), false)?;
     let end = file.below(By::Alias, key(at), true)?;
-    note(file, By::Alias, begin..end, &mut found, |_| true)?;
-    Ok(found)
+    note(file, By::Alias, begin..end, known, |_| true)
 }
 
-/// The latest record of each block and session of an inside address.
-fn by_inside(file: &Indexed, inside: Ipv4Addr, at: u64) -> io::Result<Vec<Record>> {
-    let mut found = Vec::new();
+/// The latest record of each block and session of an inside address, up to a
+/// time.
+fn by_inside(file: &Indexed, inside: Ipv4Addr, at: u64, known: &mut Known) -> io::Result<()> {
     // A subscriber is told by its first address: of each length of a prefix
-    // another one.
-    for bits in (8..=32).rev() {
+    // another one. A session is told by its own.
+    let blocks = (8..=32).rev().map(|bits| (1, bits));
+    for (kind, bits) in blocks.chain([(2, 32)]) {
         let mask = u32::MAX.checked_shl(32 - bits).unwrap_or(0);
         let first = inside.to_bits() & mask;
-        for kind in [1, 2] {
-            let key = |at| -> Key { (kind, first, 0, at) };
-            let begin = file.below(By::Inside, key(0), false)?;
-            let end = file.below(By::Inside, key(at), true)?;
-            note(file, By::Inside, begin..end, &mut found, |record| {
-                record.has_ports() && record.is_of(inside)
-            })?;
-        }
+        let key = |at| -> Key { (kind, first, 0, at) };
+        let begin = file.below(By::Inside, key(0), false)?;
+        let end = file.below(By::Inside, key(at), true)?;
+        note(file, By::Inside, begin..end, known, |record| {
+            record.has_ports() && record.is_of(inside)
+        })?;
     }
-    Ok(found)
+    Ok(())
 }
 
 fn before(file: &Indexed, by: By, end: u32) -> io::Result<Option<Record>> {
@@ -180,16 +211,15 @@ fn note(
     file: &Indexed,
     by: By,
     places: std::ops::Range<u32>,
-    found: &mut Vec<Record>,
+    known: &mut Known,
     fits: impl Fn(&Record) -> bool,
 ) -> io::Result<()> {
     for place in places.rev() {
         let record = file.at(by, place)?;
-        let is_new = !found.iter().any(|later| is_same(later, &record));
-        if is_new && fits(&record) {
-            found.push(record);
+        if fits(&record) {
+            known.note(record);
         }
-        if found.len() > MOST_SESSIONS {
+        if known.is_full() {
             break;
         }
     }

@@ -1,12 +1,14 @@
 //! The files of a journal as they are written.
 
-use std::fs::{self, File, OpenOptions};
-use std::io::{self, Write};
+use std::fs::{self, File, OpenOptions, TryLockError};
+use std::io::{self, ErrorKind, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
+use tracing::warn;
+
 use super::bytes::{self, RECORD_BYTES};
-use super::{BEGINS, files, index, index_of};
+use super::{BEGINS, MODE, files, index, index_of};
 use crate::nat::log::place::{Failed, Writer};
 use crate::nat::log::record::Record;
 
@@ -23,6 +25,9 @@ pub struct Limits {
 #[derive(Debug)]
 pub struct Journal {
     directory: PathBuf,
+    /// The directory, locked: a second one who writes there would cut off
+    /// what this one has not closed.
+    _lock: File,
     limits: Limits,
     open: Option<Open>,
     buffer: Vec<u8>,
@@ -38,20 +43,45 @@ struct Open {
 
 impl Journal {
     /// In a directory, which is made if there is none. A file that a killed
-    /// process has left is closed with its index.
+    /// process has left is closed with its index; a damaged one stays as it
+    /// is.
     pub fn new(directory: &Path, limits: Limits) -> io::Result<Self> {
         fs::create_dir_all(directory)?;
+        let lock = File::open(directory)?;
+        match lock.try_lock() {
+            Ok(()) => {}
+            Err(TryLockError::WouldBlock) => {
+                return Err(io::Error::other("another translation writes it"));
+            }
+            // Not every file system can.
+            Err(TryLockError::Error(error)) => {
+                warn!("{}: locking it: {error}", directory.display());
+            }
+        }
         for (_, path) in files(directory)? {
-            if !index_of(&path).exists() {
-                close(&path)?;
+            if index_of(&path).exists() {
+                continue;
+            }
+            match close(&path) {
+                Err(error) if error.kind() == ErrorKind::InvalidData => {
+                    warn!("{}: {error}", path.display());
+                }
+                closed => closed?,
             }
         }
         Ok(Self {
             directory: directory.to_owned(),
+            _lock: lock,
             limits,
             open: None,
             buffer: Vec::new(),
         })
+    }
+
+    /// Ends as a process that is killed: its file stays without an index.
+    #[cfg(test)]
+    pub fn kill(mut self) {
+        self.open = None;
     }
 
     fn try_write(&mut self, records: &[Record]) -> io::Result<()> {
@@ -62,7 +92,7 @@ impl Journal {
             drop(open.file);
             close(&open.path)?;
         }
-        let open = match self.open.take() {
+        let mut open = match self.open.take() {
             Some(open) => open,
             None => self.begin(records)?,
         };
@@ -70,12 +100,13 @@ impl Journal {
         for record in records {
             bytes::write(record, &mut self.buffer);
         }
-        let open = self.open.insert(open);
         let written = open.file.write_all(&self.buffer);
         if written.is_err() {
-            // Half a record must not stay before the next one.
+            // Half a record must not stay before the next one. Where it has
+            // to stay, another file is begun.
             open.file.set_len(open.bytes)?;
         }
+        let open = self.open.insert(open);
         written?;
         open.bytes += self.buffer.len() as u64;
         Ok(())
@@ -89,18 +120,22 @@ impl Journal {
         let millis = records.first().map_or(0, |record| record.at_millis);
         let millis = millis.max(latest);
         let path = self.directory.join(format!("nat-{millis:013}.journal"));
-        let mut options = OpenOptions::new();
-        // Who was when where is nobody's business.
-        let mut file = options
-            .append(true)
-            .create_new(true)
-            .mode(0o640)
-            .open(&path)?;
-        file.write_all(&BEGINS)?;
+        // First, so that a full disk has room again.
         let too_many = (before.len() + 1).saturating_sub(self.limits.files.max(1));
         for (_, path) in before.iter().take(too_many) {
             fs::remove_file(path)?;
             let _ = fs::remove_file(index_of(path));
+        }
+        let mut options = OpenOptions::new();
+        let mut file = options
+            .append(true)
+            .create_new(true)
+            .mode(MODE)
+            .open(&path)?;
+        if let Err(error) = file.write_all(&BEGINS) {
+            // It is tried again, each time with another name.
+            let _ = fs::remove_file(&path);
+            return Err(error);
         }
         Ok(Open {
             file,
