@@ -44,6 +44,9 @@ const TICK: Duration = Duration::from_secs(1);
 /// Registrations take effect so much later at most: one that registers all
 /// the time shall not have all regions cut anew each time.
 const SETTLE: Duration = Duration::from_millis(20);
+/// After an error of the socket nobody is taken in for so long: whoever waits
+/// there would be looked at all the time.
+const DOOR_PAUSE: Duration = Duration::from_secs(1);
 /// Between two times that it is told how all is.
 const TELL: Duration = Duration::from_millis(100);
 
@@ -177,6 +180,8 @@ struct Connection {
 
 struct Worker {
     door: Door,
+    /// Until when nobody is taken in.
+    door_rests: Option<Instant>,
     callers: Callers,
     shared: Arc<Shared>,
     master: Master,
@@ -203,6 +208,7 @@ impl Worker {
         let now = Instant::now();
         Self {
             door,
+            door_rests: None,
             callers,
             shared,
             master: Master::new(MasterConfig {
@@ -263,9 +269,13 @@ impl Worker {
 
     /// Waits for anything to do; gives the connections that can be read.
     fn wait(&self) -> rustix::io::Result<Vec<u32>> {
+        let door_wanted = match self.door_rests {
+            Some(_) => PollFlags::empty(),
+            None => PollFlags::IN,
+        };
         let mut fds = vec![
             PollFd::new(&self.shared.wake, PollFlags::IN),
-            PollFd::new(&self.door, PollFlags::IN),
+            PollFd::new(&self.door, door_wanted),
         ];
         for (number, connection) in &self.connections {
             let mut wanted = PollFlags::IN;
@@ -368,12 +378,17 @@ impl Worker {
     }
 
     fn accept(&mut self) {
+        if self.door_rests.is_some_and(|until| until > Instant::now()) {
+            return;
+        }
+        self.door_rests = None;
         // More wait until the next time around.
         for _ in 0..8 {
             match self.door.accept() {
                 Ok(Some((fd, peer))) => self.admit(fd, peer),
                 Ok(None) => return,
                 Err(error) => {
+                    self.door_rests = Some(Instant::now() + DOOR_PAUSE);
                     if self.complaint.is_due() {
                         tracing::warn!("AgentX: no subagent can be taken in: {error}");
                     }
