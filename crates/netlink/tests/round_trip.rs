@@ -108,9 +108,10 @@ fn hop() -> impl Strategy<Value = NextHop> {
 }
 
 fn hops() -> impl Strategy<Value = NextHops> {
-    vec(hop(), 0..4).prop_map(|mut hops| match hops.len() {
-        0 => NextHops::None,
-        1 => NextHops::One(hops.remove(0)),
+    vec(hop(), 0..4).prop_map(|mut hops| match &hops[..] {
+        [] => NextHops::None,
+        // A weight is said in a list alone, and a list of one stays one.
+        [hop] if hop.weight == 1 => NextHops::One(hops.remove(0)),
         _ => NextHops::Many(hops.into()),
     })
 }
