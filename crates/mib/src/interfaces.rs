@@ -16,7 +16,7 @@ use table::{Link, LinkCounters};
 use crate::columns::Rows;
 use crate::index::{self, Seek};
 use crate::objects::Objects;
-use crate::status::{admin_status, oper_status};
+use crate::status::{admin_status, alias, oper_status};
 
 pub(crate) use receive::ReceiveTable;
 pub(crate) use stack::StackTable;
@@ -197,7 +197,7 @@ impl Rows for IfXTable {
             15 => Value::Gauge32(high_speed(objects, link)),
             16 => truth(link.flags & flag::PROMISC != 0 || link.promiscuity > 0),
             17 => truth(has_connector(link)),
-            18 => Value::OctetString(alias(link).as_bytes()),
+            18 => Value::OctetString(alias(link.alias.as_deref()).as_bytes()),
             // The kernel's counters begin with the link.
             19 => {
                 let at = objects.moment.history.link_came_at(link.index);
@@ -209,14 +209,6 @@ impl Rows for IfXTable {
             }
         })
     }
-}
-
-/// `ifAlias`: what of it the module has room for, 64 octets, no character
-/// cut in two.
-fn alias(link: &Link) -> &str {
-    let alias = link.alias.as_deref().unwrap_or_default();
-    let end = alias.floor_char_boundary(64);
-    alias.get(..end).unwrap_or_default()
 }
 
 /// Counters of packets that are no unicast, and 64-bit ones of all.

@@ -5,7 +5,7 @@ use snmp::Value;
 use snmp::oid::Name;
 
 use crate::index;
-use crate::status::{IF_ADMIN_STATUS, IF_ALIAS, IF_DESCR, IF_INDEX, IF_OPER_STATUS};
+use crate::status::{IF_ADMIN_STATUS, IF_ALIAS, IF_DESCR, IF_INDEX, IF_OPER_STATUS, alias};
 
 /// Which notification.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -63,7 +63,7 @@ impl LinkNotification {
     /// `snmpTrapOID`: ifIndex, ifAdminStatus, ifOperStatus of the link, as
     /// RFC 2863 has it, and its ifDescr and ifAlias for who reads it.
     pub fn objects(&self) -> [(Name, Value<'_>); 5] {
-        let alias = self.alias.as_deref().unwrap_or_default();
+        let alias = alias(self.alias.as_deref());
         let objects = [
             (
                 IF_INDEX,
@@ -103,5 +103,13 @@ mod tests {
         assert_eq!(values, [&expected[..], &[text("em1"), text("")]].concat());
         assert_eq!(*objects[2].0, [1, 3, 6, 1, 2, 1, 2, 2, 1, 8, 7]);
         assert_eq!(*objects[4].0, [1, 3, 6, 1, 2, 1, 31, 1, 1, 1, 18, 7]);
+        // ifAlias is told as in ifXTable: 64 octets, no character cut in two.
+        let long = LinkNotification {
+            alias: Some(["x", &"é".repeat(40)].concat().into()),
+            ..notification
+        };
+        let expected = ["x", &"é".repeat(31)].concat();
+        let told = long.objects()[4].1;
+        assert_eq!(told, Value::OctetString(expected.as_bytes()));
     }
 }

@@ -13,6 +13,14 @@ pub(crate) const IF_OPER_STATUS: &[u32] = &[1, 3, 6, 1, 2, 1, 2, 2, 1, 8];
 pub(crate) const IF_DESCR: &[u32] = &[1, 3, 6, 1, 2, 1, 2, 2, 1, 2];
 pub(crate) const IF_ALIAS: &[u32] = &[1, 3, 6, 1, 2, 1, 31, 1, 1, 1, 18];
 
+/// `ifAlias`: what of it the module has room for, 64 octets, no character
+/// cut in two.
+pub(crate) fn alias(of_link: Option<&str>) -> &str {
+    let alias = of_link.unwrap_or_default();
+    let end = alias.floor_char_boundary(64);
+    alias.get(..end).unwrap_or_default()
+}
+
 /// `ifAdminStatus`: up(1), down(2).
 pub(crate) fn admin_status(link: &Link) -> i32 {
     if link.is_up() { 1 } else { 2 }

@@ -549,14 +549,7 @@ impl Worker {
     ) -> Result<T, Error> {
         let (feed, shared) = (&mut self.feed, &self.shared);
         let namespace = self.at.open()?;
-        read(&namespace, &mut || {
-            if shared.stop.load(Ordering::Acquire) {
-                return Err(Error::Stopped);
-            }
-            feed.take_batch()?;
-            feed.machine.writer().publish();
-            Ok(())
-        })
+        read(&namespace, &mut || feed.take_meanwhile(shared))
     }
 
     /// Takes a sample of what stands beside the tables.

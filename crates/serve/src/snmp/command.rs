@@ -89,10 +89,15 @@ fn directory(named: Named<'_>, config: Option<&Path>) -> Result<PathBuf> {
 fn add(add: &Add, named: Named<'_>, out: &mut impl Write) -> Result<()> {
     let directory = directory(named, add.config.as_deref())?;
     let Some(auth) = add.auth else {
-        users::add_without_keys(&directory, &add.name)?;
+        let replaced = users::add_without_keys(&directory, &add.name)?;
+        let done = if replaced {
+            "has no keys any more"
+        } else {
+            "is added without keys"
+        };
         writeln!(
             out,
-            "SNMP user `{0}` is added without keys: anybody may say that he is {0}. He is \
+            "SNMP user `{0}` {done}: anybody may say that he is {0}. He is \
              answered where [[snmp.user]] names him with level = \"noAuthNoPriv\". {RELOAD}",
             add.name
         )?;

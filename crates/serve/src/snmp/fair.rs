@@ -5,7 +5,7 @@
 //! requests come than are answered at once, all are taken out of the
 //! socket, which costs little, and answered a source after the other; one
 //! that had nothing waiting goes before those that always have.
-//! For `listener` and `put_off`.
+//! For `listener`, `put_off` and `master`.
 
 use std::collections::{HashMap, VecDeque};
 use std::net::{IpAddr, SocketAddr};

@@ -8,34 +8,35 @@
 //! [`super::Service`], asked by [`super::listener`].
 //!
 //! - `door`: the socket, and who may connect.
+//! - `handle`: what others see of the thread.
 //! - `requests`: what waits for subagents.
 
 mod door;
+mod handle;
 mod requests;
 
 use std::collections::BTreeMap;
 use std::os::fd::{AsFd, OwnedFd};
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
-use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 use rustix::net::{RecvFlags, SendFlags, recv, send};
 use snmp::agent::ANSWER_BUFFER_BYTES;
-use snmp::agentx::{
-    Capability, Cut, Dispatch, Event, Master, MasterConfig, Now, Question, SessionState, Told,
-};
+use snmp::agentx::{Capability, Cut, Dispatch, Event, Master, MasterConfig, Now, Told};
 
 use super::subtrees;
 use crate::complaint::Complaint;
-use crate::status::{AgentxMasterStatus, SubagentStatus};
 pub use door::Door;
 use door::Peer;
+pub use handle::Handle;
+use handle::{Shared, lock, session_status};
 use requests::Requests;
-pub use requests::{Answers, MAX_REQUESTS, Request};
+pub use requests::{Answers, Request};
 
 /// Octets read of a connection at once.
 const READ_BYTES: usize = 1 << 16;
@@ -44,6 +45,9 @@ const TICK: Duration = Duration::from_secs(1);
 /// Registrations take effect so much later at most: one that registers all
 /// the time shall not have all regions cut anew each time.
 const SETTLE: Duration = Duration::from_millis(20);
+/// After an error of the socket nobody is taken in for so long: whoever waits
+/// there would be looked at all the time.
+const DOOR_PAUSE: Duration = Duration::from_secs(1);
 /// Between two times that it is told how all is.
 const TELL: Duration = Duration::from_millis(100);
 
@@ -66,75 +70,10 @@ pub struct Subagents {
     thread: Option<JoinHandle<()>>,
 }
 
-/// What others see of it. Cheap to clone.
-#[derive(Debug, Clone)]
-pub struct Handle(Arc<Shared>);
-
-#[derive(Debug)]
-struct Shared {
-    stop: AtomicBool,
-    wake: OwnedFd,
-    dispatch: Mutex<Arc<Dispatch>>,
-    handed: Mutex<Handed>,
-    status: Mutex<AgentxMasterStatus>,
-}
-
-/// Requests on their way to the thread.
-#[derive(Debug, Default)]
-struct Handed {
-    requests: Vec<(Request, Vec<Question>)>,
-    refused: u64,
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-impl Handle {
-    /// Who is to be asked for what.
-    pub fn dispatch(&self) -> Arc<Dispatch> {
-        Arc::clone(&lock(&self.0.dispatch))
-    }
-
-    /// Hands over a request that needs something of subagents. Never waits;
-    /// where too many do, it is dropped and counted.
-    pub fn put_off(&self, request: Request, missing: Vec<Question>) {
-        let mut handed = lock(&self.0.handed);
-        if handed.requests.len() >= MAX_REQUESTS {
-            handed.refused += 1;
-            return;
-        }
-        handed.requests.push((request, missing));
-        drop(handed);
-        self.wake();
-    }
-
-    /// How all is.
-    pub fn status(&self) -> AgentxMasterStatus {
-        lock(&self.0.status).clone()
-    }
-
-    fn wake(&self) {
-        // A counter that is full wakes as well.
-        let _ = rustix::io::write(&self.0.wake, &1u64.to_ne_bytes());
-    }
-}
-
 impl Subagents {
     /// Starts to take subagents in.
     pub fn start(door: Door, path: String, timeout: Duration, callers: Callers) -> Result<Self> {
-        let wake = eventfd(0, EventfdFlags::NONBLOCK | EventfdFlags::CLOEXEC)
-            .context("cannot make an event descriptor")?;
-        let handle = Handle(Arc::new(Shared {
-            stop: AtomicBool::new(false),
-            wake,
-            dispatch: Mutex::default(),
-            handed: Mutex::default(),
-            status: Mutex::new(AgentxMasterStatus {
-                path,
-                ..AgentxMasterStatus::default()
-            }),
-        }));
+        let handle = Handle::new(path)?;
         let thread = std::thread::Builder::new()
             .name("agentx-master".to_owned())
             .spawn({
@@ -177,6 +116,8 @@ struct Connection {
 
 struct Worker {
     door: Door,
+    /// Until when nobody is taken in.
+    door_rests: Option<Instant>,
     callers: Callers,
     shared: Arc<Shared>,
     master: Master,
@@ -201,14 +142,18 @@ struct Worker {
 impl Worker {
     fn new(door: Door, timeout: Duration, callers: Callers, shared: Arc<Shared>) -> Self {
         let now = Instant::now();
+        let master = Master::new(MasterConfig {
+            timeout_millis: timeout.as_millis() as u64,
+            own: subtrees::of_master(),
+        });
         Self {
             door,
+            door_rests: None,
             callers,
             shared,
-            master: Master::new(MasterConfig {
-                timeout_millis: timeout.as_millis() as u64,
-                own: subtrees::of_master(),
-            }),
+            // As others know them: none.
+            capabilities: master.capabilities(),
+            master,
             requests: Requests::default(),
             connections: BTreeMap::new(),
             started: now,
@@ -216,7 +161,6 @@ impl Worker {
             told: now,
             is_told: false,
             dispatch: Arc::default(),
-            capabilities: Arc::default(),
             complaint: Complaint::default(),
             cuts: 0,
             refused_connections: 0,
@@ -259,13 +203,21 @@ impl Worker {
             self.write_one(connection);
         }
         *lock(&self.shared.dispatch) = Arc::default();
+        // Their modules go with them.
+        if !self.capabilities.is_empty() {
+            (self.callers.capabilities)(Arc::default());
+        }
     }
 
     /// Waits for anything to do; gives the connections that can be read.
     fn wait(&self) -> rustix::io::Result<Vec<u32>> {
+        let door_wanted = match self.door_rests {
+            Some(_) => PollFlags::empty(),
+            None => PollFlags::IN,
+        };
         let mut fds = vec![
             PollFd::new(&self.shared.wake, PollFlags::IN),
-            PollFd::new(&self.door, PollFlags::IN),
+            PollFd::new(&self.door, door_wanted),
         ];
         for (number, connection) in &self.connections {
             let mut wanted = PollFlags::IN;
@@ -368,12 +320,17 @@ impl Worker {
     }
 
     fn accept(&mut self) {
+        if self.door_rests.is_some_and(|until| until > Instant::now()) {
+            return;
+        }
+        self.door_rests = None;
         // More wait until the next time around.
         for _ in 0..8 {
             match self.door.accept() {
                 Ok(Some((fd, peer))) => self.admit(fd, peer),
                 Ok(None) => return,
                 Err(error) => {
+                    self.door_rests = Some(Instant::now() + DOOR_PAUSE);
                     if self.complaint.is_due() {
                         tracing::warn!("AgentX: no subagent can be taken in: {error}");
                     }
@@ -506,7 +463,10 @@ impl Worker {
         let now_millis = self.now_millis();
         let sessions = self.master.sessions(now_millis);
         let sessions = sessions
-            .map(|session| self.session_status(&session))
+            .map(|session| {
+                let connection = self.connections.get(&session.connection);
+                session_status(&session, connection.map(|one| one.peer))
+            })
             .collect();
         let counters = self.master.counters();
         let mut status = lock(&self.shared.status);
@@ -521,22 +481,7 @@ impl Worker {
         status.dropped = self.requests.refused() + handed_refused;
         status.last_trouble.clone_from(&self.last_trouble);
     }
-
-    fn session_status(&self, session: &SessionState) -> SubagentStatus {
-        let connection = self.connections.get(&session.connection);
-        SubagentStatus {
-            description: session.description.clone(),
-            pid: connection.map_or(0, |one| one.peer.pid),
-            uid: connection.map_or(0, |one| one.peer.uid),
-            subtrees: session.subtrees as u64,
-            stalled_millis: session.stalled_millis,
-            questions: session.counters.asked,
-            answered: session.counters.answered,
-            refused: session.counters.refused,
-            timed_out: session.counters.timed_out,
-            not_asked: session.counters.not_asked,
-            rows: session.counters.rows,
-            notifications: session.notifications,
-        }
-    }
 }
+
+#[cfg(test)]
+mod tests;

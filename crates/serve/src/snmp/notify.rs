@@ -11,7 +11,7 @@
 
 use std::collections::VecDeque;
 use std::os::fd::OwnedFd;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Wake, Waker};
 use std::thread::JoinHandle;
@@ -31,6 +31,11 @@ use super::teller::Teller;
 /// Notifications that wait for the thread at most: it puts them into the
 /// targets' own queues at once.
 const MAX_WAITING: usize = 1 << 16;
+/// Bytes of what subagents told and some target is still to be told, at most,
+/// and what each counts for at least: however much they tell, there is room
+/// left for what we tell ourselves.
+const MAX_RELAYED_BYTES: usize = 16 << 20;
+const LEAST_RELAYED_BYTES: usize = 1 << 10;
 /// Between two notifications of wrong communities or keys, at least.
 const FAILURE_PAUSE_MILLIS: u64 = 1_000;
 
@@ -57,7 +62,43 @@ pub enum What {
     /// A link came up or went down.
     Link(LinkNotification),
     /// What an AgentX subagent tells, its time filled in.
-    Relayed(Arc<Told>),
+    Relayed(Arc<Relayed>),
+}
+
+/// What a subagent tells, and its part of the room that all of these have:
+/// given back when the last target was told.
+#[derive(Debug)]
+pub struct Relayed {
+    told: Told,
+    bytes: usize,
+    taken: Arc<AtomicUsize>,
+}
+
+impl Relayed {
+    /// `None`: there is no room.
+    fn new(told: Told, taken: &Arc<AtomicUsize>) -> Option<Self> {
+        let bytes = told.len_bytes().max(LEAST_RELAYED_BYTES);
+        // In it before it is looked at: two at once may both find none.
+        let before = taken.fetch_add(bytes, Ordering::Relaxed);
+        let relayed = Self {
+            told,
+            bytes,
+            taken: Arc::clone(taken),
+        };
+        (before + bytes <= MAX_RELAYED_BYTES).then_some(relayed)
+    }
+}
+
+impl Drop for Relayed {
+    fn drop(&mut self) {
+        self.taken.fetch_sub(self.bytes, Ordering::Relaxed);
+    }
+}
+
+impl PartialEq for Relayed {
+    fn eq(&self, other: &Self) -> bool {
+        self.told == other.told
+    }
 }
 
 impl Notification {
@@ -68,14 +109,14 @@ impl Notification {
             What::WarmStart => &[1, 3, 6, 1, 6, 3, 1, 1, 5, 2],
             What::AuthenticationFailure => &[1, 3, 6, 1, 6, 3, 1, 1, 5, 5],
             What::Link(link) => link.trap.oid(),
-            What::Relayed(told) => &told.name,
+            What::Relayed(relayed) => &relayed.told.name,
         }
     }
 
     /// The name of its context.
     pub fn context(&self) -> &[u8] {
         match &self.what {
-            What::Relayed(told) => &told.context,
+            What::Relayed(relayed) => &relayed.told.context,
             _ => self.context.as_bytes(),
         }
     }
@@ -87,8 +128,8 @@ impl Notification {
                 let objects = link.objects();
                 task(&objects.each_ref().map(|(name, value)| (&**name, *value)));
             }
-            What::Relayed(told) => {
-                let rows = told.rows.iter();
+            What::Relayed(relayed) => {
+                let rows = relayed.told.rows.iter();
                 let rows = rows.map(|row| (&*row.name, row.value.value()));
                 task(&rows.collect::<Vec<_>>());
             }
@@ -112,6 +153,8 @@ pub struct Queue {
     /// How many went out.
     pub counts: Counts,
     failed_at_millis: AtomicU64,
+    /// Of what subagents told and some target is still to be told.
+    relayed_bytes: Arc<AtomicUsize>,
 }
 
 /// Who is told of what.
@@ -198,9 +241,12 @@ impl Sender {
     /// Tells what a subagent tells, its time filled in.
     pub fn relay(&self, told: Told) {
         let up_time_ticks = told.up_time.unwrap_or_default();
+        let Some(relayed) = Relayed::new(told, &self.0.relayed_bytes) else {
+            return self.note_dropped();
+        };
         self.put(Notification {
             context: "".into(),
-            what: What::Relayed(told.into()),
+            what: What::Relayed(relayed.into()),
             up_time_ticks,
         });
     }
@@ -228,13 +274,16 @@ impl Sender {
         });
     }
 
+    fn note_dropped(&self) {
+        self.0.counts.0.dropped.fetch_add(1, Ordering::Relaxed);
+    }
+
     /// Puts one into the queue, or counts it as dropped.
     fn put(&self, notification: Notification) {
         let mut waiting = self.0.waiting();
         if waiting.len() >= MAX_WAITING {
             drop(waiting);
-            self.0.counts.0.dropped.fetch_add(1, Ordering::Relaxed);
-            return;
+            return self.note_dropped();
         }
         waiting.push_back(notification);
         let is_first = waiting.len() == 1;
@@ -313,6 +362,7 @@ impl Notifier {
             wake,
             counts: Counts::default(),
             failed_at_millis: AtomicU64::new(0),
+            relayed_bytes: Arc::default(),
         });
         let teller = Teller::new(Arc::clone(&queue), shared);
         let thread = std::thread::Builder::new()
@@ -388,7 +438,34 @@ impl Drop for Notifier {
 
 #[cfg(test)]
 mod tests {
+    use snmp::agentx::{OwnedValue, Row};
+
     use super::*;
+
+    #[test]
+    fn what_subagents_tell_has_a_bound_and_leaves_room_for_others() {
+        let taken = Arc::default();
+        let told = |bytes: usize| Told {
+            context: Vec::new(),
+            up_time: None,
+            name: [1, 3].into(),
+            rows: vec![Row {
+                name: [1, 3].into(),
+                value: OwnedValue::OctetString(vec![0; bytes].into()),
+            }],
+        };
+        let put = |bytes| Relayed::new(told(bytes), &taken);
+        let mut all: Vec<Relayed> = std::iter::from_fn(|| put(1)).collect();
+        assert_eq!(all.len(), MAX_RELAYED_BYTES / LEAST_RELAYED_BYTES);
+        assert!(all.len() < MAX_WAITING / 2);
+        all.pop();
+        assert!(put(LEAST_RELAYED_BYTES).is_none());
+        all.extend(put(1));
+        assert!(put(1).is_none());
+        all.clear();
+        assert!(put(MAX_RELAYED_BYTES).is_none() && put(MAX_RELAYED_BYTES / 2).is_some());
+        assert_eq!(taken.load(Ordering::Relaxed), 0);
+    }
 
     #[test]
     fn patterns_say_of_which_links_is_told() {

@@ -25,6 +25,9 @@ use super::outbox::{Manner, Outbox, Retries, Step};
 const PATIENCE: Duration = Duration::from_secs(60);
 /// No answer to an inform is longer.
 const ANSWER_BYTES: usize = 2_048;
+/// Datagrams of a target that are read at once, at most: one that sends all
+/// the time holds up no other.
+const MOST_HEARD: usize = 1_024;
 
 /// The thread's own.
 pub struct Teller {
@@ -82,7 +85,7 @@ impl Addressee {
         let Some(socket) = &self.socket else { return 0 };
         let mut heard = 0;
         let mut datagram = [0; ANSWER_BYTES];
-        loop {
+        for _ in 0..MOST_HEARD {
             let len = match socket.recv(&mut datagram) {
                 Ok(len) => len,
                 Err(error) if error.kind() == ErrorKind::WouldBlock => return heard,
@@ -94,6 +97,7 @@ impl Addressee {
             let id = answers_inform(datagram.get(..len).unwrap_or_default(), community);
             heard += u64::from(id.is_some_and(|id| self.outbox.acknowledged(id)));
         }
+        heard
     }
 }
 

@@ -15,7 +15,7 @@ use std::ops::{Bound, ControlFlow};
 use super::master::{Answer, Dispatch, Owner, Question, Region, What};
 use super::owned::{OwnedValue, Row};
 use crate::mib::{Contexts, Mib, Value, WalkSink};
-use crate::oid;
+use crate::oid::{self, Name};
 
 /// Rows asked for at once at first, and at most: an answer that holds more
 /// asks again.
@@ -62,8 +62,13 @@ impl Known {
         self.rounds
     }
 
-    /// Takes a subagent's answer. O(rows).
+    /// Takes a subagent's answer; one beyond what may be known is no better
+    /// than none. O(rows).
     pub fn add(&mut self, question: &Question, answer: Answer) {
+        let answer = match self.bytes > MAX_KNOWN_BYTES {
+            true => Answer::Failed,
+            false => answer,
+        };
         let (rows, has_ended, failed) = match answer {
             Answer::Rows { rows, ended } => (rows, ended, false),
             Answer::Failed => (Vec::new(), false, true),
@@ -241,6 +246,19 @@ impl Mib for Chosen<'_> {
                 return;
             }
         }
+    }
+
+    /// Of our own objects; what a subagent has in the midst of a column is
+    /// walked for itself.
+    fn column_end(&self, name: &[u32]) -> Option<Name> {
+        let region = self.region(name)?;
+        if region.owner != Owner::Own {
+            return None;
+        }
+        let column = self.own?.column_end(name)?;
+        let nearer = region.end.as_deref().filter(|end| **end <= *column);
+        // The walk goes on with the region's end itself.
+        nearer.map_or(Some(column.clone()), oid::before)
     }
 
     fn expect(&self, rows: usize) {

@@ -3,15 +3,17 @@
 //!
 //! - [`Master`]: all connections as one state machine: octets and the time
 //!   in, octets out. It holds no socket; the program carries the octets.
+//! - [`Cut`]: why one is cut.
 //! - `registry`, [`Dispatch`]: who answers for which names.
 //! - `questions`: what each session is asked, and what becomes of it.
 //! - `indexes`: values of index objects that sessions share.
 //! - `requests`: what a subagent may ask.
 //!
-//! A subagent that lies, floods or answers nothing is cut, and a [`Cut`]
-//! says why; nobody else waits for it. Called by the program's thread for
+//! A subagent that lies, floods or answers nothing is cut; nobody else waits
+//! for it. Called by the program's thread for
 //! subagents and by tests; [`super::Gathering`] makes answers from it.
 
+mod cut;
 mod dispatch;
 mod indexes;
 mod questions;
@@ -21,11 +23,10 @@ mod requests;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use thiserror::Error;
-
 use super::owned::Row;
-use super::wire::{HEADER_BYTES, Header, Malformed, Message, Payload, flag, kind, reason};
+use super::wire::{HEADER_BYTES, Header, Message, Payload, flag, kind, reason};
 use crate::oid::{Name, Oid};
+pub use cut::Cut;
 pub use dispatch::{Dispatch, Owner, Region};
 use indexes::Indexes;
 use questions::Questions;
@@ -43,6 +44,9 @@ const MAX_OUTPUT_BYTES: usize = 1 << 20;
 const MAX_MESSAGES_PER_SECOND: u32 = 10_000;
 /// Milliseconds without an answer after which a session is given up.
 const LONGEST_STALL_MILLIS: u64 = 120_000;
+/// Questions that a session leaves unanswered at most, while it answers
+/// others.
+const MOST_UNANSWERED: usize = 2_048;
 
 /// What the master is told at its start.
 #[derive(Clone, Debug)]
@@ -52,61 +56,6 @@ pub struct MasterConfig {
     pub timeout_millis: u64,
     /// Subtrees that the agent itself answers for.
     pub own: Vec<&'static [u32]>,
-}
-
-/// Why a connection was cut.
-#[derive(Clone, Debug, PartialEq, Eq, Error)]
-pub enum Cut {
-    /// It sent what cannot be read.
-    #[error("it sent what cannot be read: {0}")]
-    Malformed(#[from] Malformed),
-    /// It answered what it was not asked.
-    #[error("it answered a question that it was not asked (packet {0})")]
-    UnknownAnswer(u32),
-    /// It answered with another name than it was asked for, or with one
-    /// out of order.
-    #[error("its answer has {found} where it was asked for what is at or behind {asked}")]
-    WrongName {
-        /// The name in the answer.
-        found: Oid,
-        /// Its question's, or the one before it in the answer.
-        asked: Oid,
-    },
-    /// It answered with too many names or with none.
-    #[error("its answer has {found} names where {asked} were asked for")]
-    WrongCount {
-        /// Names in the answer, those that were read.
-        found: usize,
-        /// Names that there may be.
-        asked: usize,
-    },
-    /// It sent a message that only a master sends.
-    #[error("it sent a message of type {0}, which no subagent sends")]
-    Unexpected(u8),
-    /// It sends too much.
-    #[error("it sent more than {MAX_MESSAGES_PER_SECOND} messages in a second")]
-    Flood,
-    /// It does not read what it is sent.
-    #[error("it does not read what it is sent")]
-    ReadsNothing,
-    /// It answers nothing.
-    #[error("it answered nothing for {} s", LONGEST_STALL_MILLIS / 1_000)]
-    Stalled,
-}
-
-impl Cut {
-    /// `c.reason` that it is told.
-    fn reason(&self) -> u8 {
-        match self {
-            Self::Malformed(_) => reason::PARSE_ERROR,
-            Self::UnknownAnswer(_)
-            | Self::WrongName { .. }
-            | Self::WrongCount { .. }
-            | Self::Unexpected(_) => reason::PROTOCOL_ERROR,
-            Self::Flood | Self::ReadsNothing => reason::OTHER,
-            Self::Stalled => reason::TIMEOUTS,
-        }
-    }
 }
 
 /// Something that came of octets or of the time.
@@ -134,6 +83,14 @@ pub struct Told {
     pub name: Box<[u32]>,
     /// What else it says.
     pub rows: Vec<Row>,
+}
+
+impl Told {
+    /// Bytes that it takes.
+    pub fn len_bytes(&self) -> usize {
+        let rows: usize = self.rows.iter().map(Row::len_bytes).sum();
+        size_of::<Self>() + self.context.len() + size_of_val::<[u32]>(&self.name) + rows
+    }
 }
 
 /// A module that a subagent added to sysORTable.
@@ -333,9 +290,10 @@ impl Master {
     pub fn written(&mut self, connection: u32, count: usize) {
         if let Some(at) = self.connections.get_mut(&connection) {
             at.written = (at.written + count).min(at.output.len());
-            if at.written == at.output.len() {
+            // One that never reads all makes it no longer for ever.
+            if at.written > at.output.len() / 2 {
+                at.output.drain(..at.written);
                 at.written = 0;
-                at.output.clear();
             }
         }
     }
@@ -385,6 +343,9 @@ impl Master {
             let since = session.questions.stalled_since().unwrap_or(now_millis);
             if now_millis.saturating_sub(since) >= LONGEST_STALL_MILLIS {
                 cut.push((session.connection, Cut::Stalled));
+            }
+            if session.questions.on_their_way() > MOST_UNANSWERED {
+                cut.push((session.connection, Cut::Forgets));
             }
         }
         self.fail(overdue);

@@ -1,14 +1,14 @@
 //! Requests that wait for what subagents answer. Called by [`super`].
 
 use std::collections::BTreeMap;
-use std::net::IpAddr;
 use std::sync::Arc;
 
 use snmp::agentx::{Answer, Dispatch, Known, Master, Question};
 
+use super::super::fair::source;
 use super::super::socket::{Socket, Way};
 
-/// Requests that wait at most, and of one source.
+/// Requests that wait at most, and of one source ([`source`]).
 pub const MAX_REQUESTS: usize = 256;
 const MAX_OF_SOURCE: usize = 64;
 /// Bytes that subagents answered for all of them, beyond which no more are
@@ -74,6 +74,12 @@ impl Requests {
         self.pending.len()
     }
 
+    /// Bytes that subagents answered for all of them.
+    fn len_bytes(&self) -> usize {
+        let pending = self.pending.values();
+        pending.map(|one| one.known.len_bytes()).sum()
+    }
+
     /// How many were dropped: too many waited.
     pub fn refused(&self) -> u64 {
         self.refused
@@ -88,7 +94,6 @@ impl Requests {
         master: &mut Master,
         now_millis: u64,
     ) {
-        let source = |one: &Request| -> IpAddr { one.way.from.ip() };
         let mut others = self.pending.values().map(|one| &one.request);
         let again =
             |one: &Request| one.way.from == request.way.from && one.datagram == request.datagram;
@@ -96,9 +101,10 @@ impl Requests {
             return;
         }
         let others = self.pending.values().map(|one| &one.request);
-        let of_source = others.filter(|one| source(one) == source(&request)).count();
-        let bytes: usize = self.pending.values().map(|one| one.known.len_bytes()).sum();
-        if self.len() >= MAX_REQUESTS || of_source >= MAX_OF_SOURCE || bytes >= MAX_BYTES {
+        let from = source(request.way.from);
+        let of_source = others.filter(|one| source(one.way.from) == from).count();
+        let is_full = self.len() >= MAX_REQUESTS || self.len_bytes() >= MAX_BYTES;
+        if is_full || of_source >= MAX_OF_SOURCE {
             self.refused += 1;
             return;
         }
@@ -131,6 +137,11 @@ impl Requests {
     /// other.
     pub fn answered(&mut self, token: u64, answer: Answer) -> Option<u64> {
         let (id, question) = self.asked.remove(&token)?;
+        let answer = match self.len_bytes() >= MAX_BYTES {
+            // There is no room for it.
+            true => Answer::Failed,
+            false => answer,
+        };
         let pending = self.pending.get_mut(&id)?;
         pending.known.add(&question, answer);
         pending.open -= 1;
@@ -180,7 +191,7 @@ impl Requests {
 mod tests {
     use std::time::Duration;
 
-    use snmp::agentx::{MasterConfig, What};
+    use snmp::agentx::{MasterConfig, OwnedValue, Row, What};
 
     use super::*;
 
@@ -284,6 +295,32 @@ mod tests {
     }
 
     #[test]
+    fn what_subagents_answer_for_all_is_bounded() {
+        let mut bench = Bench::new();
+        for number in 0..MAX_REQUESTS as u32 {
+            let host = number / MAX_OF_SOURCE as u32 + 1;
+            bench.put(&number.to_be_bytes(), &format!("192.0.2.{host}:1"));
+        }
+        let tokens: Vec<u64> = bench.requests.asked.keys().copied().collect();
+        assert_eq!(tokens.len(), 2 * MAX_REQUESTS);
+        for token in tokens {
+            let row = Row {
+                name: [1, 3].into(),
+                value: OwnedValue::OctetString(vec![0; 1 << 20].into()),
+            };
+            let rows = vec![row];
+            let answer = Answer::Rows { rows, ended: true };
+            bench.requests.answered(token, answer);
+            assert!(bench.requests.len_bytes() < MAX_BYTES + (2 << 20));
+        }
+        assert!(bench.requests.len_bytes() >= MAX_BYTES);
+        // No further one is taken in until one is answered.
+        bench.answer(1, true, 0);
+        bench.put(b"late", "192.0.2.77:1");
+        assert_eq!(bench.requests.len(), MAX_REQUESTS);
+    }
+
+    #[test]
     fn places_are_shared_and_what_is_sent_again_takes_none() {
         let mut bench = Bench::new();
         for _ in 0..3 {
@@ -301,6 +338,12 @@ mod tests {
             }
         }
         assert_eq!(bench.requests.len(), MAX_REQUESTS);
+        // A network of IPv6 is one source, whatever addresses it uses.
+        let mut bench_v6 = Bench::new();
+        for number in 0..=MAX_OF_SOURCE {
+            bench_v6.put(b"v6", &format!("[2001:db8::{number:x}]:1"));
+        }
+        assert_eq!(bench_v6.requests.len(), MAX_OF_SOURCE);
         // One that is answered makes room for another.
         let ready = bench.answered();
         bench.answer(ready[0], false, 0);

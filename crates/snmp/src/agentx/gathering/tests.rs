@@ -30,6 +30,13 @@ impl Mib for Map {
             }
         }
     }
+
+    fn column_end(&self, name: &[u32]) -> Option<Name> {
+        let [table, column, ..] = *name else {
+            return None;
+        };
+        Some([table, column, u32::MAX].into_iter().collect())
+    }
 }
 
 const NOW: Now = Now {
@@ -259,6 +266,44 @@ fn many_rows_come_in_few_questions() {
     assert_eq!(world.walk(&[2, 1, 5], 10).1, 1);
     let counters = world.master.sessions(0).next().unwrap().counters;
     assert!(counters.rows <= 1_800 + 256 + 10, "{}", counters.rows);
+}
+
+#[test]
+fn a_column_ends_before_what_a_subagent_has_of_it() {
+    let mut world = World::new(Map::default(), OWN);
+    world.attach(Map::default(), vec![vec![3, 1, 5]], 127);
+    let end = |world: &mut World, name: &[u32]| {
+        let told = world.gathered(|mib| mib.column_end(name)).0;
+        told.map(|end| end.to_vec())
+    };
+    assert_eq!(end(&mut world, &[3, 2, 1]), Some(vec![3, 2, u32::MAX]));
+    assert_eq!(end(&mut world, &[3, 1, 6]), Some(vec![3, 1, u32::MAX]));
+    assert_eq!(end(&mut world, &[3, 1, 5, 1]), None);
+    let nearer = end(&mut world, &[3, 1, 2, 7]).unwrap();
+    assert_eq!(nearer.len(), oid::MAX_SUB_IDS);
+    assert!(nearer.starts_with(&[3, 1, 4, u32::MAX]));
+}
+
+#[test]
+fn what_is_known_for_a_request_is_bounded() {
+    let question = |number: u32| Question {
+        session: 1,
+        context: Vec::new(),
+        timeout_millis: 1_000,
+        what: What::Get([2, number].into()),
+    };
+    let answer = || Answer::Rows {
+        rows: vec![Row {
+            name: [2].into(),
+            value: OwnedValue::OctetString(vec![0; MAX_KNOWN_BYTES].into()),
+        }],
+        ended: true,
+    };
+    let mut known = Known::default();
+    (0..3).for_each(|number| known.add(&question(number), answer()));
+    assert!(known.len_bytes() < MAX_KNOWN_BYTES + 1_000);
+    let there = known.values.values().filter(|value| value.is_some());
+    assert_eq!((known.values.len(), there.count()), (3, 1));
 }
 
 #[test]

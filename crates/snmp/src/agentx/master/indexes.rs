@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 
 use crate::agentx::owned::{OwnedValue, Row};
 use crate::agentx::wire::{error, flag};
+use crate::oid::MAX_SUB_IDS;
 
 /// Values that are remembered at most, of all sessions.
 pub const MAX_VALUES: usize = 16_384;
@@ -144,12 +145,15 @@ fn any(object: Option<&Object>, like: &OwnedValue, is_new: bool) -> Result<Owned
     Ok(OwnedValue::Integer(free))
 }
 
-/// What an index may be (RFC 2578 §7.7).
+/// What an index may be (RFC 2578 §7.7): an octet is a sub-identifier, and a
+/// name has room for so many.
 fn is_index(value: &OwnedValue) -> bool {
+    if let OwnedValue::OctetString(octets) = value {
+        return octets.len() <= MAX_SUB_IDS;
+    }
     matches!(
         value,
         OwnedValue::Integer(_)
-            | OwnedValue::OctetString(_)
             | OwnedValue::ObjectIdentifier(_)
             | OwnedValue::IpAddress(_)
             | OwnedValue::Gauge32(_)

@@ -119,6 +119,12 @@ impl Questions {
         self.stalled.map(|(since, _)| since)
     }
 
+    /// Questions that it was asked and did not answer, those included that
+    /// nobody waits for any more: an answer may still come.
+    pub fn on_their_way(&self) -> usize {
+        self.asked.len()
+    }
+
     /// What became of all so far.
     pub fn counters(&self) -> Counters {
         self.counters

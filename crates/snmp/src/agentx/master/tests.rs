@@ -376,6 +376,19 @@ fn index_values_are_held_by_one() {
 }
 
 #[test]
+fn an_index_value_fits_a_name() {
+    let row = |len: usize| Row {
+        name: NINE.into(),
+        value: OwnedValue::OctetString(vec![7; len].into()),
+    };
+    let mut indexes = Indexes::default();
+    let most = crate::oid::MAX_SUB_IDS;
+    assert!(indexes.allocate(1, b"", 0, vec![row(most)]).is_ok());
+    let refused = indexes.allocate(1, b"", 0, vec![row(most + 1)]);
+    assert_eq!(refused, Err((error::INDEX_WRONG_TYPE, 1)));
+}
+
+#[test]
 fn index_values_are_limited_and_go_with_their_session() {
     let mut indexes = Indexes::default();
     let row = |number: i32| Row {
@@ -500,6 +513,41 @@ fn who_answers_nothing_is_asked_now_and_then_and_cut_in_the_end() {
     let state = peer.master.sessions(last).next().unwrap();
     assert_eq!(state.stalled_millis, Some(LONGEST_STALL_MILLIS));
     assert_eq!((state.counters.timed_out, state.counters.answered), (5, 2));
+}
+
+#[test]
+fn who_answers_only_some_is_cut_before_they_are_many() {
+    let mut peer = Peer::open(true);
+    let name = [1, 3, 6, 1, 4, 1, 9, 1];
+    let mut now = 0;
+    for left in 1..=MOST_UNANSWERED {
+        peer.next(1, 8, now);
+        peer.sent();
+        assert!(peer.master.tick(now + 1_000).is_empty(), "{left}");
+        peer.next(2, 8, now + 2_000);
+        let (header, _) = peer.sent().pop().expect("a question");
+        peer.answer(header.packet, &[&name], now + 2_000).unwrap();
+        now += 3_000;
+        assert!(peer.master.tick(now).is_empty(), "{left}");
+    }
+    peer.next(3, 8, now);
+    assert_eq!(peer.master.tick(now), [(peer.connection, Cut::Forgets)]);
+}
+
+#[test]
+fn who_reads_slowly_and_never_all_takes_no_more_room() {
+    let mut peer = Peer::open(true);
+    let ping = peer.message(kind::PING, 0, |_| ());
+    let mut most = 0;
+    for second in 1..=10_000 {
+        peer.master
+            .received(peer.connection, &ping, at(second * 1_000))
+            .unwrap();
+        let waiting = peer.master.to_write(peer.connection).len();
+        peer.master.written(peer.connection, waiting - 1);
+        most = most.max(peer.master.connections[&peer.connection].output.len());
+    }
+    assert!(most < 1_000, "{most}");
 }
 
 #[test]
