@@ -140,21 +140,21 @@ fn with_options(tool: Tool, texts: &[String], out: &mut impl Write) -> Result<u8
 /// of the configuration has it, or it is refused.
 fn not_built(tool: Tool, what: &str, arguments: &[OsString]) -> Result<ExitCode> {
     let configured = config::load(None)?;
-    let fallback = match tool {
-        Tool::Ip => &configured.ip.fallback,
-        Tool::Bridge => &configured.ip.bridge_fallback,
+    let (setting, fallback) = match tool {
+        Tool::Ip => ("fallback", &configured.ip.fallback),
+        Tool::Bridge => ("bridge_fallback", &configured.ip.bridge_fallback),
     };
     let Some(program) = fallback else {
         complain(&format!(
-            "fingerpost: {}: `{what}` is not built here, and nothing was done; `fallback` in [ip] \
-             of fingerpost.toml names a program that takes such lines",
+            "fingerpost: {}: `{what}` is not built here, and nothing was done; `{setting}` in \
+             [ip] of fingerpost.toml names a program that takes such lines",
             tool.name()
         ));
         return Ok(ExitCode::from(WRONG_WORDS));
     };
     if is_ourselves(program) {
         complain(&format!(
-            "fingerpost: `fallback` in [ip] is this program itself: {}",
+            "fingerpost: `{setting}` in [ip] is this program itself: {}",
             program.display()
         ));
         return Ok(ExitCode::from(FAILED));

@@ -38,11 +38,34 @@ fn lines(
     out: &mut impl Write,
 ) -> Result<u8, Stop> {
     let input = &mut BufReader::with_capacity(READ_BYTES, input);
+    let ended = each_line(session, file, input, out);
+    session.settle()?;
+    match ended {
+        Ok(0) if session.has_failed => Ok(FAILED),
+        ended => ended,
+    }
+}
+
+fn each_line(
+    session: &mut Session,
+    file: &str,
+    input: &mut BufReader<impl Read>,
+    out: &mut impl Write,
+) -> Result<u8, Stop> {
     let force = session.options.force;
     let (mut text, mut number, mut status) = (String::new(), 0_u64, 0);
     let mut words = Vec::new();
-    while next_line(input, &mut text, &mut number)? {
+    loop {
+        // Nothing is left undone while it waits for lines.
+        if !input.buffer().contains(&b'\n') {
+            session.settle()?;
+        }
+        if !next_line(input, &mut text, &mut number)? {
+            return Ok(status);
+        }
+        session.line = number;
         if let Err(why) = split(&text, &mut words) {
+            session.settle()?;
             complain(&format!("{why}: {file}:{number}"));
             return Ok(WRONG_WORDS);
         }
@@ -56,32 +79,42 @@ fn lines(
             number += lines;
             continue;
         }
-        let done = commands::line(session, &words, out);
-        let Err(stop) = done else {
+        let Err(stop) = commands::line(session, &words, out) else {
+            if session.begins_to_wait() {
+                out.flush()?;
+            }
             continue;
         };
         // What was answered before stands before the complaint.
+        session.settle()?;
         out.flush()?;
-        match stop {
-            Stop::Said { text, .. } => {
-                if !text.is_empty() {
-                    complain(&text);
-                }
-            }
-            left @ Stop::Left { .. } => return Err(left),
-            Stop::NotBuilt(what) => complain(&format!(
-                "fingerpost: {}: `{what}` is not built here, and this line was not done",
-                session.tool.name()
-            )),
-            broken @ Stop::Broken(_) => return Err(broken),
-        }
+        tell(session, stop)?;
         complain(&format!("Command failed {file}:{number}"));
         status = FAILED;
         if !force {
-            break;
+            return Ok(status);
         }
     }
-    Ok(status)
+}
+
+/// Says why a line failed, where the batch may go on after it.
+fn tell(session: &Session, stop: Stop) -> Result<(), Stop> {
+    match stop {
+        Stop::Said { text, .. } => {
+            if !text.is_empty() {
+                complain(&text);
+            }
+            Ok(())
+        }
+        Stop::NotBuilt(what) => {
+            complain(&format!(
+                "fingerpost: {}: `{what}` is not built here, and this line was not done",
+                session.tool.name()
+            ));
+            Ok(())
+        }
+        left => Err(left),
+    }
 }
 
 /// Deletes the link of a line and those of the lines behind it together.
@@ -94,6 +127,7 @@ fn together(
     let Some(first) = deletions::link_of(words) else {
         return Ok(None);
     };
+    session.settle()?;
     let mut names = vec![first.to_owned()];
     let (mut bytes, mut words) = (0, Vec::new());
     for line in ahead.split_inclusive(|byte| *byte == b'\n') {

@@ -209,6 +209,9 @@ pub fn line(session: &mut Session, words: &[String], out: &mut impl Write) -> Re
         Tool::Bridge => BRIDGE,
     };
     let room = rooms.iter().find(|(name, _)| begins(object, name));
+    if !matches!(room, Some((_, Room::Rows(_)))) {
+        session.settle()?;
+    }
     match room.map(|(_, room)| *room) {
         Some(Room::Rows(object)) => of_rows(session, object, rest, out),
         Some(Room::Netns) => netns::line(session, rest, out),
@@ -235,9 +238,14 @@ fn of_rows(
 ) -> Result<(), Stop> {
     let (acts, called) = acts(object);
     let Some((command, rest)) = words.split_first() else {
+        session.settle()?;
         return show::show(session, object, &[], out);
     };
     let act = acts.iter().find(|(name, _)| begins(command, name));
+    // Only changes of rows wait for each other.
+    if !matches!(act, Some((_, Change(_)))) || matches!(object, Object::Link | Object::Fdb) {
+        session.settle()?;
+    }
     match act.map(|(_, act)| *act) {
         Some(Show) => show::show(session, object, rest, out),
         Some(Change(verb)) if object == Object::Link => match verb {

@@ -2,7 +2,7 @@
 //! whole, are read by `words` and sent as one request. Called by the table
 //! of commands.
 
-use change::rows::{Asked, message};
+use change::rows::Asked;
 use netlink::decode::{self, Item};
 use netlink::request::Dump;
 use words::{NameFile, Object, Verb};
@@ -212,13 +212,17 @@ pub fn change(
     verb: Verb,
     arguments: &[String],
 ) -> Result<(), Stop> {
+    // Which address is meant depends on those that are there.
+    if (object, verb) == (Object::Addr, Verb::Delete) {
+        session.settle()?;
+    }
     let asked = read(session, object, verb, arguments)?;
-    let now = linux::mirror::now_millis();
-    session.apply(|sequence, out| {
-        // What does not fit a message is told as a request that the kernel
-        // does not take.
-        let _ = message(&asked, sequence, now, out);
-    })
+    if object == Object::Neigh {
+        // `ip` leaves at once after a refusal, so none waits for others.
+        session.settle()?;
+        return session.change_now(&asked).map_err(Stop::leaves);
+    }
+    session.change(asked)
 }
 
 /// Reads a change of a row.

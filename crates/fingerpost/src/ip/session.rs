@@ -4,8 +4,9 @@
 use std::collections::HashMap;
 use std::io::Write;
 
-use change::rows::Lookup;
+use change::rows::{Asked, Lookup, message};
 use linux::Namespace;
+use linux::bulk::{self, Bulk, Heard, PACK_REQUESTS};
 use linux::step::Step;
 use table::{AF_INET, AF_INET6};
 use words::{Context, Links as _, Names, Verb};
@@ -13,6 +14,9 @@ use words::{Context, Links as _, Names, Verb};
 use super::Tool;
 use super::options::Options;
 use super::stop::Stop;
+
+/// What is said of a change whose answer did not come.
+const LOST: &str = "the kernel's answer was lost; look whether the change was made";
 
 /// What the lines of one run share.
 pub struct Session {
@@ -26,6 +30,12 @@ pub struct Session {
     pub names: Names,
     /// Lines follow each other.
     pub is_batch: bool,
+    /// The line of a batch that is being done.
+    pub line: u64,
+    /// A line failed that was sent with others ([`Session::settle`]).
+    pub has_failed: bool,
+    /// What waits to be sent together, and the lines it is of.
+    waiting: Vec<(Asked, u64)>,
     kernel: Option<Kernel>,
     netns: HashMap<String, Namespace>,
 }
@@ -36,6 +46,8 @@ pub struct Kernel {
     pub lookup: Lookup,
     /// Changes.
     pub step: Step,
+    /// Changes of a batch that goes on after failures.
+    bulk: Option<Bulk<'static>>,
 }
 
 impl Session {
@@ -51,6 +63,9 @@ impl Session {
             options,
             namespace,
             names: words::load(),
+            line: 0,
+            has_failed: false,
+            waiting: Vec::new(),
             kernel: None,
             netns: HashMap::new(),
         })
@@ -69,6 +84,7 @@ impl Session {
             self.kernel = Some(Kernel {
                 lookup: Lookup::new(&self.namespace)?,
                 step: Step::open(&self.namespace)?,
+                bulk: None,
             });
         }
         self.kernel
@@ -166,6 +182,71 @@ impl Session {
             false => step.acknowledged(change)?,
         };
         answered.map_err(|refusal| Stop::refused(&refusal))
+    }
+
+    /// Sends the change of a row. Where a failure does not end the batch it
+    /// waits for others, up to [`Session::settle`].
+    pub fn change(&mut self, asked: Asked) -> Result<(), Stop> {
+        if self.is_batch && self.options.force {
+            self.waiting.push((asked, self.line));
+            return match self.waiting.len() {
+                PACK_REQUESTS.. => self.settle(),
+                _ => Ok(()),
+            };
+        }
+        self.change_now(&asked)
+    }
+
+    /// Sends the change of a row, and waits for nothing before it.
+    pub fn change_now(&mut self, asked: &Asked) -> Result<(), Stop> {
+        let now = linux::mirror::now_millis();
+        self.apply(|sequence, out| {
+            // What does not fit a message is told as a request that the
+            // kernel does not take.
+            let _ = message(asked, sequence, now, out);
+        })
+    }
+
+    /// Whether one change waits, with none before it.
+    pub fn begins_to_wait(&self) -> bool {
+        self.waiting.len() == 1
+    }
+
+    /// Sends what waits, and says what failed of it. Before anything else
+    /// is done, said or waited for.
+    pub fn settle(&mut self) -> Result<(), Stop> {
+        if self.waiting.is_empty() {
+            return Ok(());
+        }
+        let waiting = std::mem::take(&mut self.waiting);
+        let file = self.options.batch.clone().unwrap_or_default();
+        let namespace = self.namespace.clone();
+        let kernel = self.kernel()?;
+        let bulk = match &mut kernel.bulk {
+            Some(bulk) => bulk,
+            None => kernel
+                .bulk
+                .insert(Bulk::open(&namespace, bulk::Options::default())?),
+        };
+        let now = linux::mirror::now_millis();
+        let changes = waiting.iter().map(|(asked, _)| {
+            move |sequence: u32, out: &mut Vec<u8>| {
+                let _ = message(asked, sequence, now, out);
+            }
+        });
+        let mut has_failed = false;
+        let mut failed = |place: usize, why: String| {
+            let line = waiting.get(place).map_or(0, |(_, line)| *line);
+            complain(&format!("{why}\nCommand failed {file}:{line}"));
+            has_failed = true;
+        };
+        bulk.run(changes, &mut |heard| match heard {
+            Heard::Refused(place, refusal) => failed(place, Stop::words_of(&refusal)),
+            Heard::Lost(place) => failed(place, LOST.to_owned()),
+            Heard::Done(_) | Heard::Echo(..) | Heard::Sent(_) => {}
+        })?;
+        self.has_failed |= has_failed;
+        Ok(())
     }
 
     /// Names of links may lead elsewhere from now on.

@@ -50,6 +50,14 @@ impl Stop {
         }
     }
 
+    /// The same, ending a batch too.
+    pub fn leaves(self) -> Self {
+        match self {
+            Self::Said { status, text } => Self::Left { status, text },
+            other => other,
+        }
+    }
+
     /// An address or a prefix that is none.
     pub fn no_address(text: String) -> Self {
         Self::Left {
@@ -82,14 +90,18 @@ impl Stop {
 
     /// The kernel said no.
     pub fn refused(refusal: &Refusal) -> Self {
-        let text = match &refusal.message {
+        Self::Said {
+            status: REFUSED,
+            text: Self::words_of(refusal),
+        }
+    }
+
+    /// What is said of a refusal.
+    pub fn words_of(refusal: &Refusal) -> String {
+        match &refusal.message {
             Some(message) if message.ends_with('.') => format!("Error: {message}"),
             Some(message) => format!("Error: {message}."),
             None => format!("RTNETLINK answers: {}", reason(&refusal.source)),
-        };
-        Self::Said {
-            status: REFUSED,
-            text,
         }
     }
 

@@ -15,6 +15,7 @@
 #[path = "../common/mod.rs"]
 mod common;
 
+mod fallback;
 mod twins;
 
 use twins::{Outcome, Twins};
