@@ -17,9 +17,6 @@ use crate::recording::{State, Teller};
 
 /// Prefixes of a message.
 const PREFIXES: usize = 64;
-/// A path of more bytes is told with one prefix: a message of BGP has 65,535
-/// at most (RFC 8654), and this one came with one prefix at least.
-const LONG_PATH: usize = 32 << 10;
 /// Prefixes that no path goes to: what is said of them changes nothing.
 const NOBODY: Ipv4Net = Ipv4Net::new_assert(Ipv4Addr::BROADCAST, 32);
 const NOBODY_V6: Ipv6Net = Ipv6Net::new_assert(Ipv6Addr::from_bits(u128::MAX), 128);
@@ -320,10 +317,8 @@ impl Run {
     fn takes(&self, route: &RouteRef<'_>) -> bool {
         let is_v6 = |prefix: &IpNet| matches!(prefix, IpNet::V6(_));
         let first = self.prefixes.first().map(is_v6);
-        let is_long = self.path.bytes() > LONG_PATH;
-        let most = if is_long { 1 } else { PREFIXES };
         first == Some(is_v6(&route.prefix))
-            && self.prefixes.len() < most
+            && self.prefixes.len() < PREFIXES
             && self.next_hop == next_hop(route)
             && self.path == route.body.path
     }
@@ -348,38 +343,5 @@ fn put(out: &mut Vec<u8>, kind: u8, say: impl FnOnce(&mut Vec<u8>)) {
     let len = (out.len() - begin) as u32;
     if let Some(place) = out.get_mut(begin + 1..begin + 5) {
         place.copy_from_slice(&len.to_be_bytes());
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use std::sync::Arc;
-
-    use table::RouteBody;
-    use table::row::path_attributes::number;
-
-    use super::*;
-
-    #[test]
-    fn a_long_path_has_messages_of_its_own() {
-        for (bytes, most) in [(100, PREFIXES), (60_000, 1)] {
-            let value = vec![7; bytes];
-            let body = Arc::new(RouteBody {
-                path: PathAttributes::pack([(number::COMMUNITIES, &value[..])]),
-                ..RouteBody::default()
-            });
-            let route = RouteRef {
-                table: 254,
-                prefix: NOBODY.into(),
-                tos: 0,
-                metric: 0,
-                body: &body,
-            };
-            let mut run = Run::of(&route);
-            run.prefixes = vec![route.prefix; most - 1];
-            assert_eq!(run.takes(&route), most > 1);
-            run.prefixes = vec![route.prefix; most];
-            assert!(!run.takes(&route), "{bytes}");
-        }
     }
 }
