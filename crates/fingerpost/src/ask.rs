@@ -43,6 +43,15 @@ fn give_up_but(kept: CapabilitySet) -> Result<()> {
     privileges::give_up_but(kept).context("cannot give up privileges")
 }
 
+/// Gives up what [`one_namespace`] does not need: for a process that does
+/// nothing behind it. `enters`: it is about another namespace, or names some.
+pub fn give_up(enters: bool) -> Result<()> {
+    give_up_but(match enters {
+        true => INTO_OTHERS,
+        false => CapabilitySet::DAC_OVERRIDE,
+    })
+}
+
 /// Asks, and writes the answer.
 pub fn run(ask: Ask, from: &From, out: &mut impl Write) -> Result<ExitCode> {
     let mut out = BufWriter::with_capacity(OUTPUT_BYTES, out);

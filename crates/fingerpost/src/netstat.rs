@@ -58,6 +58,8 @@ fn answer(wanted: Result<Wanted, clap::Error>) -> Result<ExitCode> {
         Some(spec) => Namespace::open(spec)?,
         None => Namespace::current()?,
     };
+    // What it writes lasts as long as its reader does.
+    ask::give_up(wanted.netns.is_some())?;
     let stdout = io::stdout();
     let mut out = Escaped::stdout(&stdout, true);
     match wanted.what {

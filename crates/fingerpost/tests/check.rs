@@ -106,6 +106,14 @@ const WARNED: &[(&str, &str)] = &[
         "no SNMP at 192.0.2.1",
     ),
     (
+        "[snmp]\nagentx_master = '/run/master'\nagentx_master_group = 'no-such-group'",
+        "no AgentX master at /run/master",
+    ),
+    (
+        "[snmp]\nagentx_master = '/no-such-directory/master'",
+        "no AgentX master at /no-such-directory/master",
+    ),
+    (
         "[http]\nlisten = ['[::1]:9797', '127.0.0.1:9798']\n[[snmp.community]]\nname = 'secret'",
         "everybody may read",
     ),

@@ -99,6 +99,8 @@ fn lasting(place: &Place) -> Vec<Lasting> {
     }
     // Longer than a pipe takes.
     all.push(of("fingerpost-route", "route", DAC_OVERRIDE, false));
+    let listing = "ip route show table all";
+    all.push(of("fingerpost-ip", listing, DAC_OVERRIDE, false));
     all.push(of(
         "fingerpost-route",
         "route --direct",
@@ -109,14 +111,15 @@ fn lasting(place: &Place) -> Vec<Lasting> {
 }
 
 /// Those that are done when they have answered, changed or written: each
-/// word after the program's, and what stands below it.
-const BRIEF: [&str; 17] = [
+/// word after the program's, and what stands below it. `bridge` answers as
+/// `ip` does. `ip netns exec` is the program that it calls; the lines of
+/// `-batch` may want any right that `ip` has.
+const BRIEF: [&str; 16] = [
     "arp",
     "bridge",
     "check",
     "completions",
     "ifconfig",
-    "ip",
     "man",
     "netstat",
     "snmp",

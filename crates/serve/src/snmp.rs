@@ -101,15 +101,19 @@ pub fn check(config: &Snmp) -> Result<()> {
     agent.context("[snmp] cannot be used").map(drop)
 }
 
-/// Addresses that cannot be listened at, and why; not those that somebody
-/// has, which may be the daemon that runs.
+/// Addresses that cannot be listened at, and why, and why no AgentX subagent
+/// can come; not those that somebody has, which may be the daemon that runs.
 pub fn unbound(config: &Snmp) -> Vec<String> {
     let bound = |at: &SocketAddr| Socket::bind(*at, listener::PATIENCE);
     let tried = config.listen.iter().map(|at| (at, bound(at)));
     let failed = tried.filter_map(|(at, tried)| Some((at, tried.err()?)));
+    let master = config.agentx_master();
+    let master = master.and_then(|master| Door::check(&master).err());
+    let master = master.map(|error| format!("{error:#}"));
     failed
         .filter(|(_, error)| error.kind() != std::io::ErrorKind::AddrInUse)
         .map(|(at, error)| no_snmp(*at, &error))
+        .chain(master)
         .collect()
 }
 

@@ -106,7 +106,7 @@ impl Reader {
         self.shared.log.after(seen, most, patience)
     }
 
-    /// Octets that the events kept for watchers take, about: 16 MiB at most.
+    /// Octets that the events kept for watchers take, about: 24 MiB at most.
     pub fn events_bytes(&self) -> usize {
         self.shared.log.bytes()
     }

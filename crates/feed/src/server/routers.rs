@@ -263,10 +263,12 @@ impl Connection {
         match self.messages.has_message().map_err(Broken::from) {
             Ok(false) => Ok(None),
             Ok(true) => {
-                let peer = self.peer.to_string();
-                self.recorded = taping.connected(&peer, self.messages.unread(), now);
+                // Who is turned away is not recorded.
+                let said = self.messages.unread().to_vec();
                 let id = station.connected(self.peer, &mut self.messages, now);
-                id.map(Some).map_err(End::of_lie)
+                let id = id.map_err(End::of_lie)?;
+                self.recorded = taping.connected(&self.peer.to_string(), &said, now);
+                Ok(Some(id))
             }
             Err(error) => Err(End::of_lie(error)),
         }

@@ -12,7 +12,7 @@ use anyhow::{Context, Result, bail};
 use feed::Door;
 use linux::Namespace;
 use linux::recording::Recorder;
-use serve::{groups, http, snmp};
+use serve::{http, snmp};
 
 use super::{Up, cannot_listen, group, socket, wanted_by_name, wants_all};
 use crate::ask;
@@ -34,10 +34,6 @@ pub fn rehearse(config: &Config) -> Result<Vec<String>> {
     doors(config, is_running, &mut warnings)?;
     if let Some(group) = &config.control.group {
         group::may_join(group)?;
-    }
-    // Without it `up` goes on, and nobody can attach: a slip of the pen.
-    if let Some(group) = &config.snmp.agentx_master_group {
-        groups::number(group).context("snmp.agentx_master_group")?;
     }
     let enters = wants_all(&up, config) || !namespaces.is_empty();
     privileges::keep_for_mirrors(enters).context("cannot give up privileges")?;

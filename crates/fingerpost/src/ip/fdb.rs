@@ -59,6 +59,18 @@ pub fn change(session: &mut Session, verb: Verb, arguments: &[String]) -> Result
     })
 }
 
+/// A number of 16 bits: one that has more would be left out, or be another.
+fn short(text: &str, why: &str) -> Result<u16, Stop> {
+    let number = grammar::number(text).and_then(|number| u16::try_from(number).ok());
+    number.ok_or_else(|| Stop::argument(text, why))
+}
+
+/// The number of a VXLAN network, of 24 bits (RFC 7348 §5).
+fn vni(text: &str, why: &str) -> Result<u32, Stop> {
+    let number = grammar::number(text).filter(|number| number >> 24 == 0);
+    number.ok_or_else(|| Stop::argument(text, why))
+}
+
 /// The entry that the words describe.
 fn row(session: &mut Session, told: &[Told<'_>]) -> Result<FdbEntry, Stop> {
     let mut row = FdbEntry {
@@ -94,11 +106,11 @@ fn row(session: &mut Session, told: &[Told<'_>]) -> Result<FdbEntry, Stop> {
             "dev" => device = Some(told.value),
             "dst" => row.destination = words::line::address(told.value),
             "nhid" => row.nexthop_id = number,
-            "port" => row.port = number.and_then(|port| u16::try_from(port).ok()),
-            "vni" => row.vni = number,
-            "src_vni" => row.source_vni = number,
+            "port" => row.port = Some(short(told.value, "invalid port")?),
+            "vni" => row.vni = Some(vni(told.value, "invalid VNI")?),
+            "src_vni" => row.source_vni = Some(vni(told.value, "invalid src VNI")?),
             "via" => row.via_link = Some(session.index(told.value)?),
-            "vlan" => row.vlan = number.and_then(|vlan| u16::try_from(vlan).ok()),
+            "vlan" => row.vlan = Some(short(told.value, "invalid VLAN ID")?),
             "self" => row.flags |= flag::SELF,
             "master" => row.flags |= flag::MASTER,
             "router" => row.flags |= flag::ROUTER,
@@ -128,4 +140,21 @@ fn row(session: &mut Session, told: &[Told<'_>]) -> Result<FdbEntry, Stop> {
         row.state |= state::PERMANENT;
     }
     Ok(row)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_number_that_does_not_fit_is_refused_and_not_left_out() {
+        assert_eq!(short("65535", "").unwrap(), 65_535);
+        assert_eq!(vni("0xffffff", "").unwrap(), 0xff_ffff);
+        for text in ["65536", "-1", "fish", ""] {
+            assert!(short(text, "").is_err(), "{text}");
+        }
+        for text in ["0x1000000", "-1", "fish"] {
+            assert!(vni(text, "").is_err(), "{text}");
+        }
+    }
 }

@@ -48,14 +48,18 @@ pub fn flush(
         show::check_table(session, &filter)?;
     }
     let mut deleted = 0;
-    for _ in 0..ROUNDS {
+    let is_once = object == Object::Nexthop || leaves_secondary(&filter);
+    for round in 0.. {
         let rows = rows(session, object, &filter)?;
         if rows.is_empty() {
             break;
         }
+        if round == ROUNDS {
+            return Err(incomplete(object));
+        }
         deleted += rows.len();
         delete(session, object, &rows)?;
-        if object == Object::Nexthop {
+        if is_once {
             break;
         }
     }
@@ -65,6 +69,23 @@ pub fn flush(
         _ => {}
     }
     Ok(())
+}
+
+/// Whether only primary addresses are meant: a secondary one that comes into
+/// the place of a deleted one (`promote_secondaries`) is not meant, so there
+/// is one round.
+fn leaves_secondary(filter: &Filter) -> bool {
+    let primary = ["primary", "-secondary"];
+    let mut flags = filter.flags.iter();
+    flags.any(|flag| primary.contains(&flag.as_str()))
+}
+
+/// What `ip` says where rows are left or come again.
+fn incomplete(object: Object) -> Stop {
+    Stop::failed(match object {
+        Object::Addr => format!("*** Flush remains incomplete after {ROUNDS} rounds. ***"),
+        _ => format!("*** Flush not complete bailing out after {ROUNDS} rounds"),
+    })
 }
 
 /// What `ip` says to who names nothing.
@@ -230,6 +251,27 @@ pub fn table_is_there(session: &Session, family: u8, number: u32) -> Result<(), 
         seen => {
             seen?;
             Ok(())
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_leaves_secondary_addresses_has_one_round() {
+        for (flag, is_once) in [
+            ("primary", true),
+            ("-secondary", true),
+            ("secondary", false),
+            ("permanent", false),
+        ] {
+            let filter = Filter {
+                flags: vec![flag.to_owned()],
+                ..Filter::default()
+            };
+            assert_eq!(leaves_secondary(&filter), is_once, "{flag}");
         }
     }
 }

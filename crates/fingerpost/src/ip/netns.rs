@@ -32,6 +32,9 @@ pub fn line(session: &mut Session, words: &[String], out: &mut impl Write) -> Re
     let Some((command, rest)) = words.split_first() else {
         return list(session, out);
     };
+    if let Some(name) = rest.first().filter(|_| !session.options.all) {
+        checked(name)?;
+    }
     let meant = COMMANDS.iter().find(|name| match **name {
         // Only the whole word: its beginnings mean `list`.
         "list-id" => command == "list-id",
@@ -101,7 +104,6 @@ fn add(words: &[String]) -> Result<(), Stop> {
     let name = words
         .first()
         .ok_or_else(|| Stop::failed("No netns name specified"))?;
-    checked(name)?;
     fs::DirBuilder::new()
         .recursive(true)
         .mode(0o755)
@@ -163,7 +165,6 @@ fn delete(session: &Session, words: &[String]) -> Result<(), Stop> {
     let name = words
         .first()
         .ok_or_else(|| Stop::failed("No netns name specified"))?;
-    checked(name)?;
     let path = path_of(name);
     let _ = unmount(&path, UnmountFlags::DETACH);
     fs::remove_file(&path).map_err(|error| {

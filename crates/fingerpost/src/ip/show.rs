@@ -256,6 +256,11 @@ pub fn check_table(session: &Session, filter: &Filter) -> Result<(), Stop> {
 pub fn answer(session: &Session, ask: Ask, out: &mut impl Write) -> Result<u64, Stop> {
     // Which way a packet takes is the kernel's own decision, and short.
     let direct = matches!(ask, Ask::RouteGet(_));
+    let is_named = has_namespaces(&ask);
+    // An answer lasts as long as its reader does. Lines of a batch follow.
+    if !session.is_batch {
+        ask::give_up(is_named || session.options.netns.is_some())?;
+    }
     if session.options.pretty && session.options.json {
         let mut compact = Vec::new();
         let answered = ask::one_namespace(ask, &session.namespace, direct, &mut compact);
@@ -263,7 +268,7 @@ pub fn answer(session: &Session, ask: Ask, out: &mut impl Write) -> Result<u64, 
         super::pretty::write(&compact, out)?;
         return Ok(rows);
     }
-    if has_namespaces(&ask) {
+    if is_named {
         let mut text = Vec::new();
         let answered = ask::one_namespace(ask, &session.namespace, direct, &mut text)?;
         session.name_namespaces(&text, out)?;
@@ -440,8 +445,6 @@ fn check(
     match (object, told.key.map(|key| key.means)) {
         (Object::Addr | Object::Link, None | Some("dev")) => {
             if filter.dev.is_some() {
-                let first = filter.dev.as_deref().unwrap_or_default();
-                let _ = first;
                 return Err(Stop::garbage("dev", value));
             }
             session.index(value).map_err(|stop| match stop {

@@ -219,8 +219,10 @@ impl Bmp {
             Err(why) => (why, true),
         };
         one.messages = None;
-        if let Some(id) = one.router {
-            self.station.lost(id, &why, is_lie, now);
+        match one.router {
+            Some(id) => self.station.lost(id, &why, is_lie, now),
+            // It was turned away, and nothing more is told of it.
+            None => drop(self.connections.remove(&connection)),
         }
     }
 }
@@ -245,4 +247,32 @@ fn hear(
     };
     let heard = station.received(id, messages, now);
     heard.map_err(|error| error.to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use table::Writer;
+
+    use super::*;
+
+    #[test]
+    fn who_was_turned_away_leaves_nothing_behind() {
+        let first = Writer::default();
+        let declaration = Declaration {
+            kind: Kind::Bmp,
+            name: "bmp".into(),
+            listening: "127.0.0.1:1".into(),
+        };
+        let limits = ReplayLimits::default();
+        let mut machine = Machine::new(&declaration, &first.feeders(), limits).unwrap();
+        for connection in 1..=100 {
+            let mut take = |what| machine.take(connection, what, Now::default());
+            take(What::Connected("127.0.0.1:9")).unwrap();
+            take(What::Said(b"GET / HTTP/1.1")).unwrap();
+        }
+        let Machine::Bmp(bmp) = machine else {
+            panic!("it is by another protocol");
+        };
+        assert_eq!(bmp.connections.len(), 0);
+    }
 }

@@ -15,10 +15,13 @@ let asked = 0;
 export async function drawFlaps(feed, now = Date.now()) {
   if (byId("changes").hidden || now - asked < AGAIN_MILLIS) return;
   asked = now;
+  // Of what was chosen before, nothing is drawn any more.
+  const isLatest = () => asked === now;
   try {
-    draw(await api.json("/v1/routes/flaps", { source: feed || "kernel", limit: LISTED }));
+    const told = await api.json("/v1/routes/flaps", { source: feed || "kernel", limit: LISTED });
+    if (isLatest()) draw(told);
   } catch (error) {
-    byId("flaps-note").textContent = error.message;
+    if (isLatest()) byId("flaps-note").textContent = error.message;
   }
 }
 

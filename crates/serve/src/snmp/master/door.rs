@@ -8,7 +8,7 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::fs::{FileTypeExt, MetadataExt, PermissionsExt, chown};
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result, anyhow, bail};
 use rustix::io::Errno;
 use rustix::net::{
     AddressFamily, SocketAddrUnix, SocketFlags, SocketType, accept_with, bind, connect, listen,
@@ -67,6 +67,29 @@ impl Door {
         Ok(door)
     }
 
+    /// Whether [`Door::open`] would fail, as far as that can be seen without
+    /// making a file. That a master listens there already is no failure: it
+    /// may be the daemon that runs.
+    pub fn check(config: &AgentxMaster) -> Result<()> {
+        let path = &config.path;
+        let named = || format!("no AgentX master at {}", path.display());
+        SocketAddrUnix::new(path).with_context(named)?;
+        match fs::symlink_metadata(path) {
+            Ok(file) if !file.file_type().is_socket() => {
+                return Err(no_socket()).with_context(named);
+            }
+            Ok(_) => {}
+            Err(_) => {
+                let directory = path.parent().unwrap_or(path);
+                fs::metadata(directory).with_context(named)?;
+            }
+        }
+        if let Some(group) = &config.group {
+            groups::number(group).with_context(named)?;
+        }
+        Ok(())
+    }
+
     /// Takes one who waits, if there is one.
     pub fn accept(&self) -> io::Result<Option<(OwnedFd, Peer)>> {
         let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;
@@ -113,7 +136,7 @@ fn clear(path: &Path) -> Result<()> {
         Err(error) => return Err(error.into()),
     };
     if !file.file_type().is_socket() {
-        bail!("there is something that is no socket: name another path, or remove it");
+        return Err(no_socket());
     }
     let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;
     let ours = socket_with(AddressFamily::UNIX, SocketType::STREAM, flags, None)?;
@@ -121,6 +144,10 @@ fn clear(path: &Path) -> Result<()> {
         Err(Errno::CONNREFUSED) => Ok(fs::remove_file(path)?),
         _ => bail!("a master listens there already (snmpd?): end it, or name another path"),
     }
+}
+
+fn no_socket() -> anyhow::Error {
+    anyhow!("there is something that is no socket: name another path, or remove it")
 }
 
 /// Lets in the owner, and a group if there is one.
@@ -169,6 +196,29 @@ mod tests {
             group: group.map(str::to_owned),
             ..AgentxMaster::default()
         }
+    }
+
+    #[test]
+    fn what_cannot_be_opened_is_seen_before() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("master");
+        let both = |path: PathBuf, group: Option<&str>| {
+            let config = config(path, group);
+            let seen = Door::check(&config).map_err(|error| format!("{error:#}"));
+            let opened = Door::open(&config).map(drop);
+            assert_eq!(seen, opened.map_err(|error| format!("{error:#}")));
+            seen.is_ok()
+        };
+        assert!(both(path.clone(), None));
+        assert!(!path.exists());
+        assert!(!both(path.clone(), Some("no-such-group")));
+        assert!(!both(path.join("x".repeat(200)), None));
+        fs::write(&path, "").unwrap();
+        assert!(!both(path, None));
+        // While one listens there it is right.
+        let path = directory.path().join("there");
+        let _door = Door::open(&config(path.clone(), None)).unwrap();
+        assert!(Door::check(&config(path, None)).is_ok());
     }
 
     #[test]
