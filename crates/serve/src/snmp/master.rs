@@ -17,6 +17,7 @@ use std::collections::BTreeMap;
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::{Wake, Waker};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
@@ -29,13 +30,14 @@ use snmp::agentx::{
     Capability, Cut, Dispatch, Event, Master, MasterConfig, Now, Question, SessionState, Told,
 };
 
+use super::samples::Manner;
 use super::subtrees;
 use crate::complaint::Complaint;
 use crate::status::{AgentxMasterStatus, SubagentStatus};
 pub use door::Door;
 use door::Peer;
 use requests::Requests;
-pub use requests::{Answers, MAX_REQUESTS, Request};
+pub use requests::{Answered, Answers, MAX_REQUESTS, Request};
 
 /// Octets read of a connection at once.
 const READ_BYTES: usize = 1 << 16;
@@ -74,6 +76,8 @@ pub struct Handle(Arc<Shared>);
 struct Shared {
     stop: AtomicBool,
     wake: OwnedFd,
+    /// A sample came that a request may wait for.
+    some_came: AtomicBool,
     dispatch: Mutex<Arc<Dispatch>>,
     handed: Mutex<Handed>,
     status: Mutex<AgentxMasterStatus>,
@@ -115,8 +119,22 @@ impl Handle {
     }
 
     fn wake(&self) {
+        self.0.ring();
+    }
+}
+
+impl Shared {
+    fn ring(&self) {
         // A counter that is full wakes as well.
-        let _ = rustix::io::write(&self.0.wake, &1u64.to_ne_bytes());
+        let _ = rustix::io::write(&self.wake, &1u64.to_ne_bytes());
+    }
+}
+
+/// Called by whoever takes a sample, from any thread.
+impl Wake for Shared {
+    fn wake(self: Arc<Self>) {
+        self.some_came.store(true, Ordering::Release);
+        self.ring();
     }
 }
 
@@ -128,6 +146,7 @@ impl Subagents {
         let handle = Handle(Arc::new(Shared {
             stop: AtomicBool::new(false),
             wake,
+            some_came: AtomicBool::new(false),
             dispatch: Mutex::default(),
             handed: Mutex::default(),
             status: Mutex::new(AgentxMasterStatus {
@@ -249,6 +268,7 @@ impl Worker {
                 self.cut(connection, &cut);
             }
             self.give_up_overdue();
+            self.answer_sampled();
             self.work_off();
             self.write();
             self.tell();
@@ -421,6 +441,14 @@ impl Worker {
         }
     }
 
+    /// Goes on with requests that waited for samples of ours.
+    fn answer_sampled(&mut self) {
+        let some_came = self.shared.some_came.swap(false, Ordering::AcqRel);
+        for id in self.requests.sampled(some_came, self.now_millis()) {
+            self.answer(id, false);
+        }
+    }
+
     /// Does what answers of subagents lead to, until nothing is left to do.
     fn work_off(&mut self) {
         loop {
@@ -444,13 +472,19 @@ impl Worker {
     fn answer(&mut self, id: u64, is_last: bool) {
         let now_millis = self.now_millis();
         let (answers, dispatch) = (&self.callers.answers, &self.dispatch);
-        let out = &mut self.out;
+        let (shared, out) = (&self.shared, &mut self.out);
         self.requests.answer(
             id,
             is_last,
             &mut self.master,
             now_millis,
-            |request, known, is_last| answers.answer(request, dispatch, known, is_last, out),
+            |request, known, is_last, may_wait| {
+                let manner = match may_wait {
+                    true => Manner::PutOff(Waker::from(Arc::clone(shared))),
+                    false => Manner::Take,
+                };
+                answers.answer(request, dispatch, known, is_last, manner, out)
+            },
         );
     }
 
