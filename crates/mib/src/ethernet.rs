@@ -41,12 +41,14 @@ impl Rows for EthernetTable {
             return Some(integer(link.index));
         }
         if column == 19 {
+            // Taken with the counters.
+            objects.note_counters(link.index);
             // unknown(1), halfDuplex(2), fullDuplex(3)
             let known = tables.host.duplex.get(&link.index);
             let told = known.map_or(1, |duplex| i32::from(*duplex) + 2);
             return Some(Value::Integer(told));
         }
-        let counters = tables.link_counters.get(&link.index)?;
+        let counters = objects.counters_of(link.index)?;
         let counted = match column {
             2 => counters.rx_frame_errors,
             3 => counters.rx_crc_errors,

@@ -53,7 +53,7 @@ fn age(age: Duration) -> Value<'static> {
 pub(crate) fn source<'a>(objects: &Objects<'a>, sub: u32) -> Option<Value<'a>> {
     let known = objects.moment.health.known();
     let status = &known.status;
-    let scanned = Some(status.last_scan_millis).filter(|&at| at > 0);
+    let scanned = status.last_scan;
     Some(match sub {
         1 => state(status),
         2 => truth(known.incomplete.is_none()),
@@ -65,7 +65,13 @@ pub(crate) fn source<'a>(objects: &Objects<'a>, sub: u32) -> Option<Value<'a>> {
         8 => Value::Counter32(status.scans as u32),
         9 => Value::Counter32(status.drift as u32),
         // No scan, no age of it.
-        10 => gauge(objects.moment.now_millis.saturating_sub(scanned?) / 1_000),
+        10 => gauge(
+            objects
+                .moment
+                .now
+                .saturating_duration_since(scanned?)
+                .as_secs(),
+        ),
         11 => scanned.map(|_| gauge(status.last_scan_drift))?,
         12 => scanned.map(|_| gauge(status.last_scan_time.as_millis() as u64))?,
         _ => {

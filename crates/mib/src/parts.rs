@@ -82,7 +82,7 @@ const COUNTERS: Needed = Needed::of(&[Sampled::Counters]);
 const NEIGHBOURS: Needed = Needed::of(&[Sampled::Neighbours]);
 const SOCKETS: Needed = Needed::of(&[Sampled::Sockets]);
 const MACHINE: Needed = Needed::of(&[Sampled::Machine]);
-const DEVICES: Needed = Needed::of(&[Sampled::Machine, Sampled::Links]);
+const DEVICES: Needed = Needed::of(&[Sampled::Machine, Sampled::Counters]);
 const IP_INTERFACES: Needed = Needed::of(&[Sampled::IpInterfaces]);
 const BRIDGE_VLANS: Needed = Needed::of(&[Sampled::BridgeVlans]);
 
@@ -197,7 +197,7 @@ static PARTS: &[Part] = &[
     group(UDP, &[1, 2, 3, 4], transport::udp_scalars, LINKS),
     table::<transport::EndpointTable>(SOCKETS),
     group(UDP, &[8, 9], transport::udp_scalars, LINKS),
-    table::<ethernet::EthernetTable>(LINKS),
+    table::<ethernet::EthernetTable>(COUNTERS),
     group(SNMP, SNMP_SCALARS, framework::snmp_group, NOTHING),
     group(BRIDGE_BASE, &[1, 2, 3], bridge::base, NOTHING),
     table::<bridge::PortTable>(NOTHING),
@@ -210,7 +210,7 @@ static PARTS: &[Part] = &[
     table::<bridge::StpPortTable>(NOTHING),
     group(BRIDGE_FORWARDING, &[2], bridge::forwarding, NOTHING),
     table::<bridge::ForwardingTable>(NOTHING),
-    table::<bridge::PortCounterTable>(LINKS),
+    table::<bridge::PortCounterTable>(COUNTERS),
     group(VLAN_BASE, &[1, 2, 3, 4, 5], bridge::vlan_base, BRIDGE_VLANS),
     table::<bridge::VlanForwardingTable>(NOTHING),
     group(VLANS, &[1], bridge::vlan_deletions, NOTHING),
@@ -500,6 +500,8 @@ mod tests {
         let of = |name: &[u32]| sampled(name).iter().collect::<Vec<_>>();
         let octets = of(&[1, 3, 6, 1, 2, 1, 2, 2, 1, 10, 3]);
         assert_eq!(octets, [Sampled::Counters]);
+        let errors = of(&[1, 3, 6, 1, 2, 1, 10, 7, 2, 1, 3, 3]);
+        assert_eq!(errors, [Sampled::Counters]);
         let ages = of(&[1, 3, 6, 1, 2, 1, 4, 35, 1, 5]);
         assert_eq!(ages, [Sampled::Neighbours]);
         assert_eq!(

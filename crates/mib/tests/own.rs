@@ -5,7 +5,7 @@
 mod support;
 
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use fingerpost_mib::Health;
 use support::{Rest, get, walk_from};
@@ -113,7 +113,7 @@ fn the_last_scan_is_told_once_there_was_one() {
     assert_eq!(none[1..], ["NoSuchInstance"; 3]);
     let status = Status {
         scans: 3,
-        last_scan_millis: 31_000,
+        last_scan: Instant::now().checked_sub(Duration::from_secs(30)),
         last_scan_time: Duration::from_millis(17),
         last_scan_drift: 2,
         ..live()

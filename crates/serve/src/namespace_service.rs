@@ -108,6 +108,7 @@ impl NamespaceService {
                 refused: mirror.refused.values().sum(),
                 foreign: mirror.foreign,
                 last_scan_millis: Some(mirror.last_scan_millis).filter(|&at| at > 0),
+                last_scan_age_secs: mirror.last_scan.map(|at| at.elapsed().as_secs()),
                 last_scan_time_millis: mirror.last_scan_time.as_millis() as u64,
                 last_scan_drift: mirror.last_scan_drift,
                 last_trouble: mirror.last_trouble,

@@ -9,7 +9,6 @@ use serde::{Deserialize, Serialize};
 use table::Tables;
 use view::Object;
 
-use crate::clock::now_millis;
 pub use feeders::{FeederStatus, feeders};
 pub use monitored::{EventStatus, PeerStatus, RouterStatus};
 
@@ -226,6 +225,9 @@ pub struct MirrorStatus {
     /// epoch; `None`: there was none.
     #[serde(default)]
     pub last_scan_millis: Option<u64>,
+    /// How long ago that was, by a clock that nobody sets.
+    #[serde(default)]
+    pub last_scan_age_secs: Option<u64>,
     /// How long it took.
     #[serde(default)]
     pub last_scan_time_millis: u64,
@@ -354,10 +356,9 @@ pub fn human(bytes: u64) -> String {
 impl MirrorStatus {
     /// The last scan, and what was kept out.
     fn write_scan(&self, out: &mut impl Write) -> io::Result<()> {
-        match self.last_scan_millis {
+        match self.last_scan_age_secs {
             None => write!(out, "not scanned for drift yet")?,
-            Some(at) => {
-                let seconds = now_millis().saturating_sub(at) / 1000;
+            Some(seconds) => {
                 let found = self.last_scan_drift;
                 write!(
                     out,

@@ -3,7 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use crate::monitored::{MonitoredPeer, MonitoredRouter};
 
@@ -63,6 +63,8 @@ pub struct Status {
     /// When the last scan for drift ended, milliseconds since the UNIX
     /// epoch; 0: there was none.
     pub last_scan_millis: u64,
+    /// The same moment by a clock that nobody sets: for its age.
+    pub last_scan: Option<Instant>,
     /// How long it took.
     pub last_scan_time: Duration,
     /// Rows that it found different.

@@ -20,6 +20,7 @@ mod informed;
 mod notified;
 mod peers;
 mod rates;
+mod remote;
 mod size;
 mod subagent;
 mod subagents;

@@ -399,6 +399,7 @@ impl Worker {
                 let took = start.elapsed();
                 self.shared.update(|status| {
                     status.last_scan_millis = now_millis();
+                    status.last_scan = Some(Instant::now());
                     status.last_scan_time = took;
                     status.last_scan_drift = found.drift as u64;
                 });

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::time::Instant;
 
 use netlink::message::{kind, messages};
 use table::{Feeders, Limits, Phase, SourceState, TableFull, Writer};
@@ -312,6 +313,7 @@ impl Played {
                 Purpose::Scan => {
                     status.scans += 1;
                     status.last_scan_millis = now_millis;
+                    status.last_scan = Some(Instant::now());
                     status.last_scan_drift = found.drift as u64;
                 }
                 Purpose::Sample => return,

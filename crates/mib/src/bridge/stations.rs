@@ -147,7 +147,7 @@ impl Rows for PortCounterTable {
         port: &'r Port<'a>,
         _: &'r mut Name,
     ) -> Option<Value<'r>> {
-        let counters = || objects.tables().link_counters.get(&port.link.index);
+        let counters = || objects.counters_of(port.link.index);
         Some(match column {
             1 => integer(port.number),
             2 => integer(port.link.mtu),

@@ -104,7 +104,7 @@ impl Rows for DeviceTable {
             // A processor's are not counted.
             (_, Device::Processor(..)) => None,
             (_, Device::Link(link)) => {
-                let counters = objects.tables().link_counters.get(&link.index)?;
+                let counters = objects.counters_of(link.index)?;
                 let errors = counters.rx_errors.wrapping_add(counters.tx_errors);
                 Some(Value::Counter32(errors as u32))
             }

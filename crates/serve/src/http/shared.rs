@@ -3,6 +3,7 @@
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::time::Instant;
 
 use http::StatusCode;
 use http::request::Parts;
@@ -65,6 +66,8 @@ pub struct Shared {
     pub counts: Counts,
     /// When the daemon started, seconds since the UNIX epoch.
     pub started_secs: u64,
+    /// The same moment by a clock that nobody sets.
+    pub started: Instant,
     access_policy: Mutex<Arc<AccessPolicy>>,
     tls: Mutex<Option<Arc<ServerConfig>>>,
     names: Mutex<Arc<Names>>,
@@ -137,6 +140,7 @@ impl Shared {
             route_times: RouteTimes::default(),
             counts: Counts::default(),
             started_secs: now_millis() / 1000,
+            started: Instant::now(),
             config,
             access_policy: Mutex::new(Arc::new(access_policy)),
             tls: Mutex::new(tls),

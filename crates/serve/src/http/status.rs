@@ -14,7 +14,6 @@ use super::definition::TABLES;
 use super::problem::Problem;
 use super::query::Parameters;
 use super::shared::Shared;
-use crate::clock::now_millis;
 use crate::status;
 
 /// Answers how the daemon is.
@@ -34,7 +33,7 @@ pub fn answer(shared: &Arc<Shared>, request: &Parts) -> Result<Response, Problem
         "host": rustix::system::uname().nodename().to_string_lossy(),
         "netns": namespace.name,
         "namespaces": names,
-        "uptime_secs": (now_millis() / 1000).saturating_sub(shared.started_secs),
+        "uptime_secs": shared.started.elapsed().as_secs(),
         "generation": tables.generation.0,
         "resident_bytes": shared.memory(),
         "mirror": {

@@ -16,13 +16,13 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result};
 use snmp::Contexts;
 use snmp::agent::{Agent, Outcome};
-use snmp::agentx::{Dispatch, Gathering, Known, Question};
+use snmp::agentx::{Dispatch, Gathering, Known};
 use snmp::counters::Counters;
 
 use super::clock::Clock;
 use super::contexts::{Asked, Source};
 use super::fair::Waiting;
-use super::master::{Answers, Handle, Request};
+use super::master::{Answered, Answers, Handle, Request};
 use super::put_off::PutOff;
 use super::samples::Manner;
 use super::socket::{Batch, Socket, Way};
@@ -325,24 +325,32 @@ impl Answers for Shared {
         dispatch: &Dispatch,
         known: &Known,
         is_last: bool,
+        manner: Manner,
         out: &mut [u8],
-    ) -> Vec<Question> {
+    ) -> Answered {
         let (way, from) = (&request.way, request.way.from.ip());
         let now_millis = request.arrived_millis;
         let mut agent = self.agent();
-        let moment = self.source.moment(*agent.counters(), Manner::Take);
+        let moment = self.source.moment(*agent.counters(), manner);
         let gathering = Gathering::new(&moment, dispatch, known, is_last);
         let outcome = agent.answer(&request.datagram, from, now_millis, &gathering, out);
         self.tell_counted(&agent);
         drop(agent);
         if outcome == Outcome::PutOff {
-            return gathering.into_missing();
+            let missing = gathering.into_missing();
+            if !missing.is_empty() {
+                return Answered::Missing(missing);
+            }
+            let (waits, patience) = moment.into_waits();
+            return Answered::Waits(waits, patience);
         }
+        let is_old = moment.is_old();
+        self.old.fetch_add(is_old.into(), Ordering::Relaxed);
         let answer = answered(outcome, way).and_then(|len| out.get(..len));
         if answer.is_some_and(|answer| !request.socket.answer(answer, way)) {
             self.unsent.fetch_add(1, Ordering::Relaxed);
         }
-        Vec::new()
+        Answered::Done
     }
 }
 

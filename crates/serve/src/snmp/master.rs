@@ -19,6 +19,7 @@ use std::collections::BTreeMap;
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::task::Waker;
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
@@ -29,6 +30,7 @@ use rustix::net::{RecvFlags, SendFlags, recv, send};
 use snmp::agent::ANSWER_BUFFER_BYTES;
 use snmp::agentx::{Capability, Cut, Dispatch, Event, Master, MasterConfig, Now, Told};
 
+use super::samples::Manner;
 use super::subtrees;
 use crate::complaint::Complaint;
 pub use door::Door;
@@ -36,7 +38,7 @@ use door::Peer;
 pub use handle::Handle;
 use handle::{Shared, lock, session_status};
 use requests::Requests;
-pub use requests::{Answers, Request};
+pub use requests::{Answered, Answers, Request};
 
 /// Octets read of a connection at once.
 const READ_BYTES: usize = 1 << 16;
@@ -193,6 +195,7 @@ impl Worker {
                 self.cut(connection, &cut);
             }
             self.give_up_overdue();
+            self.answer_sampled();
             self.work_off();
             self.write();
             self.tell();
@@ -378,6 +381,14 @@ impl Worker {
         }
     }
 
+    /// Goes on with requests that waited for samples of ours.
+    fn answer_sampled(&mut self) {
+        let some_came = self.shared.some_came.swap(false, Ordering::AcqRel);
+        for id in self.requests.sampled(some_came, self.now_millis()) {
+            self.answer(id, false);
+        }
+    }
+
     /// Does what answers of subagents lead to, until nothing is left to do.
     fn work_off(&mut self) {
         loop {
@@ -401,13 +412,19 @@ impl Worker {
     fn answer(&mut self, id: u64, is_last: bool) {
         let now_millis = self.now_millis();
         let (answers, dispatch) = (&self.callers.answers, &self.dispatch);
-        let out = &mut self.out;
+        let (shared, out) = (&self.shared, &mut self.out);
         self.requests.answer(
             id,
             is_last,
             &mut self.master,
             now_millis,
-            |request, known, is_last| answers.answer(request, dispatch, known, is_last, out),
+            |request, known, is_last, may_wait| {
+                let manner = match may_wait {
+                    true => Manner::PutOff(Waker::from(Arc::clone(shared))),
+                    false => Manner::Take,
+                };
+                answers.answer(request, dispatch, known, is_last, manner, out)
+            },
         );
     }
 

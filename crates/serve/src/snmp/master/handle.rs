@@ -3,8 +3,9 @@
 //! answers requests.
 
 use std::os::fd::OwnedFd;
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::Wake;
 
 use anyhow::{Context, Result};
 use rustix::event::{EventfdFlags, eventfd};
@@ -23,6 +24,8 @@ pub struct Handle(pub(super) Arc<Shared>);
 pub(super) struct Shared {
     pub(super) stop: AtomicBool,
     pub(super) wake: OwnedFd,
+    /// A sample came that a request may wait for.
+    pub(super) some_came: AtomicBool,
     pub(super) dispatch: Mutex<Arc<Dispatch>>,
     pub(super) handed: Mutex<Handed>,
     pub(super) status: Mutex<AgentxMasterStatus>,
@@ -47,6 +50,7 @@ impl Handle {
         Ok(Self(Arc::new(Shared {
             stop: AtomicBool::new(false),
             wake,
+            some_came: AtomicBool::new(false),
             dispatch: Mutex::default(),
             handed: Mutex::default(),
             status: Mutex::new(status),
@@ -77,8 +81,22 @@ impl Handle {
     }
 
     pub(super) fn wake(&self) {
+        self.0.ring();
+    }
+}
+
+impl Shared {
+    fn ring(&self) {
         // A counter that is full wakes as well.
-        let _ = rustix::io::write(&self.0.wake, &1u64.to_ne_bytes());
+        let _ = rustix::io::write(&self.wake, &1u64.to_ne_bytes());
+    }
+}
+
+/// Called by whoever takes a sample, from any thread.
+impl Wake for Shared {
+    fn wake(self: Arc<Self>) {
+        self.some_came.store(true, Ordering::Release);
+        self.ring();
     }
 }
 

@@ -2,10 +2,13 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::time::Duration;
 
 use snmp::agentx::{Answer, Dispatch, Known, Master, Question};
+use table::Fresh;
 
 use super::super::fair::source;
+use super::super::samples::Manner;
 use super::super::socket::{Socket, Way};
 
 /// Requests that wait at most, and of one source ([`source`]).
@@ -33,10 +36,22 @@ pub struct Request {
     pub arrived_millis: u64,
 }
 
-/// Who can answer requests anew.
+/// What became of a request.
+#[derive(Debug)]
+pub enum Answered {
+    /// It is done with.
+    Done,
+    /// These are to be asked first.
+    Missing(Vec<Question>),
+    /// Samples of ours are too old. They are waited for no longer than this,
+    /// and whoever gave a waker is woken as long as they are held.
+    Waits(Vec<Fresh>, Duration),
+}
+
+/// Who can answer requests anew. Never waits.
 pub trait Answers: Send + Sync {
     /// Answers a request from our objects and what is known of subagents',
-    /// and sends the answer, into `out` first; or gives what is to be asked
+    /// and sends the answer, into `out` first; or gives what it needs
     /// before. The last time it is answered whatever is missing.
     fn answer(
         &self,
@@ -44,8 +59,9 @@ pub trait Answers: Send + Sync {
         dispatch: &Dispatch,
         known: &Known,
         is_last: bool,
+        manner: Manner,
         out: &mut [u8],
-    ) -> Vec<Question>;
+    ) -> Answered;
 }
 
 /// A request and what is known for it.
@@ -56,6 +72,9 @@ struct Pending {
     /// Questions that are not answered.
     open: usize,
     since_millis: u64,
+    /// What it waits for of our own, and until when it does.
+    waits: Vec<Fresh>,
+    until_millis: Option<u64>,
 }
 
 /// All that wait.
@@ -115,6 +134,8 @@ impl Requests {
             known: Known::default(),
             open: 0,
             since_millis: now_millis,
+            waits: Vec::new(),
+            until_millis: None,
         };
         self.pending.insert(id, pending);
         self.ask(id, missing, master, now_millis);
@@ -157,41 +178,67 @@ impl Requests {
 
     /// When the first has waited for too long.
     pub fn deadline(&self) -> Option<u64> {
-        let pending = self.pending.values();
-        pending.map(|one| one.since_millis + LONGEST_MILLIS).min()
+        let ends = |one: &Pending| {
+            let samples = one.until_millis.filter(|_| !one.waits.is_empty());
+            let all = one.since_millis + LONGEST_MILLIS;
+            samples.map_or(all, |samples| samples.min(all))
+        };
+        self.pending.values().map(ends).min()
+    }
+
+    /// Requests that wait for samples of ours: all, where some came; else
+    /// those that have waited for long enough.
+    pub fn sampled(&self, some_came: bool, now_millis: u64) -> Vec<u64> {
+        let is_due = |one: &Pending| {
+            let is_over = one.until_millis.is_some_and(|until| until <= now_millis);
+            !one.waits.is_empty() && (some_came || is_over)
+        };
+        let due = self.pending.iter().filter(|(_, one)| is_due(one));
+        due.map(|(id, _)| *id).collect()
     }
 
     /// Answers a request by [`Answers::answer`], or asks what is still
-    /// missing for it.
+    /// missing for it. `answer` is told what is known, whether it is the
+    /// last time, and whether samples may be waited for.
     pub fn answer(
         &mut self,
         id: u64,
         is_last: bool,
         master: &mut Master,
         now_millis: u64,
-        mut answer: impl FnMut(&Request, &Known, bool) -> Vec<Question>,
+        mut answer: impl FnMut(&Request, &Known, bool, bool) -> Answered,
     ) {
-        let Some(pending) = self.pending.get(&id) else {
+        let Some(pending) = self.pending.get_mut(&id) else {
             return;
         };
         let is_last = is_last || pending.known.rounds() >= MAX_ROUNDS;
-        let missing = answer(&pending.request, &pending.known, is_last);
-        if missing.is_empty() {
-            self.pending.remove(&id);
-            if is_last {
-                self.asked.retain(|_, (of, _)| *of != id);
+        let is_over = pending.until_millis.is_some_and(|at| at <= now_millis);
+        let may_wait = !is_last && !is_over;
+        pending.waits.clear();
+        match answer(&pending.request, &pending.known, is_last, may_wait) {
+            Answered::Done => {
+                self.pending.remove(&id);
+                if is_last {
+                    self.asked.retain(|_, (of, _)| *of != id);
+                }
             }
-            return;
+            Answered::Missing(missing) => self.ask(id, missing, master, now_millis),
+            Answered::Waits(waits, patience) => {
+                pending.waits = waits;
+                // All its waits together are no longer than the first may be.
+                let until = now_millis + patience.as_millis() as u64;
+                pending.until_millis.get_or_insert(until);
+            }
         }
-        self.ask(id, missing, master, now_millis);
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use std::time::Duration;
+    use std::time::Instant;
 
     use snmp::agentx::{MasterConfig, OwnedValue, Row, What};
+    use table::{Sampled, Samples};
 
     use super::*;
 
@@ -251,12 +298,30 @@ mod tests {
         fn answer(&mut self, id: u64, is_last: bool, missing: usize) -> bool {
             let mut was_last = false;
             self.requests
-                .answer(id, is_last, &mut self.master, 0, |_, _, is_last| {
+                .answer(id, is_last, &mut self.master, 0, |_, _, is_last, _| {
                     was_last = is_last;
-                    let missing = if is_last { 0 } else { missing };
-                    (0..missing).map(|_| question(1)).collect()
+                    match is_last || missing == 0 {
+                        true => Answered::Done,
+                        false => Answered::Missing((0..missing).map(|_| question(1)).collect()),
+                    }
                 });
             was_last
+        }
+
+        /// Answers a request that waits for a sample for 100 ms as long as
+        /// it may; whether it might.
+        fn wait(&mut self, id: u64, now_millis: u64) -> bool {
+            let mut might = false;
+            self.requests
+                .answer(id, false, &mut self.master, now_millis, |_, _, _, may| {
+                    might = may;
+                    let waits = || Samples::new(|| {}).fresh(Sampled::Links, Instant::now());
+                    match may {
+                        true => Answered::Waits(vec![waits()], Duration::from_millis(100)),
+                        false => Answered::Done,
+                    }
+                });
+            might
         }
     }
 
@@ -318,6 +383,24 @@ mod tests {
         bench.answer(1, true, 0);
         bench.put(b"late", "192.0.2.77:1");
         assert_eq!(bench.requests.len(), MAX_REQUESTS);
+    }
+
+    #[test]
+    fn one_that_waits_for_our_own_goes_on_when_it_came_or_at_the_end() {
+        let mut bench = Bench::new();
+        bench.put(b"one", "192.0.2.1:1");
+        let id = bench.answered()[0];
+        assert!(bench.requests.sampled(true, 0).is_empty());
+        assert!(bench.wait(id, 10));
+        assert_eq!(bench.requests.deadline(), Some(110));
+        assert!(bench.requests.sampled(false, 109).is_empty());
+        assert_eq!(bench.requests.sampled(true, 50), [id]);
+        // What came was not enough: it waits on, to the same end.
+        assert!(bench.wait(id, 50));
+        assert_eq!(bench.requests.deadline(), Some(110));
+        assert_eq!(bench.requests.sampled(false, 110), [id]);
+        assert!(!bench.wait(id, 110));
+        assert_eq!(bench.requests.len(), 0);
     }
 
     #[test]

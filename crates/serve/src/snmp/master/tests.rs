@@ -19,9 +19,10 @@ impl Answers for Nobody {
         _: &Dispatch,
         _: &Known,
         _: bool,
+        _: Manner,
         _: &mut [u8],
-    ) -> Vec<snmp::agentx::Question> {
-        Vec::new()
+    ) -> Answered {
+        Answered::Done
     }
 }
 
