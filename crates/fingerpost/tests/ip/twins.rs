@@ -336,6 +336,16 @@ fn in_order(lines: Vec<&str>) -> Vec<String> {
     out
 }
 
+/// The addresses of links, as entries of a bridge name them.
+fn stations(text: &str) -> Vec<String> {
+    text.split("\"address\":\"")
+        .skip(1)
+        .filter_map(|rest| rest.split('"').next())
+        .filter(|address| address.len() == 17)
+        .map(|address| format!("\"mac\":\"{address}\""))
+        .collect()
+}
+
 /// A text without what passes with time: rests of lifetimes, timers.
 fn normal(text: &str) -> String {
     const PASSING: &[&str] = &[
@@ -364,8 +374,14 @@ fn normal(text: &str) -> String {
         "\"confirmed\":",
         "\"updated\":",
     ];
+    // Set by `linkwatch`, by what happened in which order.
+    let text = text.replace("LOWERLAYERDOWN", "DOWN");
     let text = text.replace("},{", "},\n{").replace("[{", "[\n{");
+    let stations = stations(&text);
     let passes = |line: &&str| {
+        // What a bridge learns from whatever packet goes first.
+        let learned =
+            line.contains("\"state\":\"\"") && stations.iter().any(|mac| line.contains(mac));
         // Groups that the kernel joins by itself.
         let group = ["01:00:5e", "33:33:"]
             .iter()
@@ -377,7 +393,7 @@ fn normal(text: &str) -> String {
             "fe80::/64 dev",
             "ff00::/8 dev",
         ];
-        group && !line.contains("self") || own.iter().any(|own| line.contains(own))
+        learned || group && !line.contains("self") || own.iter().any(|own| line.contains(own))
     };
     let text: Vec<&str> = text.lines().filter(|line| !passes(line)).collect();
     let text = in_order(text).join("\n");
