@@ -27,9 +27,10 @@ fn at(datagram: &[u8], part: &[u8]) -> Option<usize> {
 fn link(datagram: &[u8]) -> Option<u64> {
     at(datagram, LINK_UP)?;
     let value = at(datagram, IF_INDEX)? + IF_INDEX.len();
-    // Behind the rest of the name: INTEGER, its length, its octets.
+    // Behind the rest of the name, whose last octet has no high bit:
+    // INTEGER, its length, its octets.
     let rest = &datagram[value..];
-    let begin = rest.iter().position(|&octet| octet == 2)?;
+    let begin = rest.iter().position(|octet| octet & 0x80 == 0)? + 1;
     let len = usize::from(rest[begin + 1]);
     let octets = &rest[begin + 2..begin + 2 + len];
     Some(
@@ -71,12 +72,13 @@ fn every_link_that_comes_up_is_told_of_though_some_datagrams_are_lost() {
          [[snmp.target]]\naddress = '127.0.0.1:2001'\ninform = true\ntimeout_millis = 200\n\
          retries = 20\n\
          [[snmp.target]]\naddress = '127.0.0.1:2002'\n");
+    // Both at once, as two programs would; traps are taken from the first on,
+    // since they wait for nobody.
+    let traps = thread::spawn(move || trapped_links(&trapped));
     world
         .netns
         .ip(&["link", "set", "group", "7", "up"])
         .unwrap();
-    // Both at once, as two programs would.
-    let traps = thread::spawn(move || trapped_links(&trapped));
     let told = informed_links(&informed);
     assert_eq!(told, traps.join().unwrap());
     lab::wait_until(PATIENCE, "all to be acknowledged", || {

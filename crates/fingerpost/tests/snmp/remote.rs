@@ -13,7 +13,7 @@ use crate::{INET_ROUTES, World};
 /// Routes of the router.
 const ROUTES: usize = 1_000;
 /// inetCidrRouteIfIndex, and the routes to 10.66.0.0/16 in it.
-const INTERFACES: &str = ".1.7.1.4.4.10.66.";
+const INTERFACES: &str = ".24.7.1.7.1.4.10.66.";
 /// snmpTrapOID's value for authenticationFailure, in BER.
 const FAILURE: &[u8] = &[6, 9, 0x2b, 6, 1, 6, 3, 1, 1, 5, 5];
 /// snmpEnableAuthenTraps.
