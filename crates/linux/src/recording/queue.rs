@@ -220,7 +220,7 @@ impl Tap {
         tap
     }
 
-    /// Hands over what a feed heard, as [`Tap::put`] does.
+    /// Hands over what a feed heard, as `Tap::put` does.
     pub fn feed_heard(&self, at_micros: u64, payload: &[&[u8]]) {
         self.put(kind::FEED_HEARD, at_micros, payload);
     }

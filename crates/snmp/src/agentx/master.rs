@@ -156,7 +156,7 @@ struct Session {
 }
 
 /// All subagents. Its memory is bounded: for each connection a message and
-/// [`MAX_OUTPUT_BYTES`], and what limits of registrations, index values,
+/// `MAX_OUTPUT_BYTES`, and what limits of registrations, index values,
 /// modules and questions allow.
 #[derive(Debug)]
 pub struct Master {
