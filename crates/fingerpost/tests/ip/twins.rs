@@ -19,8 +19,10 @@ const HOLD: &str = "\
 
 /// How often two that differ are asked again, and the time between: what
 /// the kernel does by and by (IPv6's own addresses) comes to an end.
-const TRIES: u32 = 25;
+const TRIES: u32 = 50;
 const BETWEEN: Duration = Duration::from_millis(40);
+/// Times that a command is tried from the beginning before it differs.
+const AGAIN: usize = 3;
 
 /// What every pair begins with.
 const ALWAYS: &str = "link set lo up";
@@ -180,7 +182,17 @@ impl Twins {
 
     /// Runs a command in both; one that only asks has no effect to look for.
     pub fn run(&mut self, command: &str, asks: bool) -> Outcome {
-        let outcome = self.ran(command, asks);
+        let mut outcome = self.ran(command, asks);
+        // What a kernel does meanwhile (duplicate address detection, packets
+        // of its own) falls before a command in one and behind it in the
+        // other: a difference is one if it comes each time from the beginning.
+        for _ in 0..AGAIN {
+            if !matches!(outcome, Outcome::Different(_)) {
+                break;
+            }
+            self.again();
+            outcome = self.ran(command, asks);
+        }
         if !asks {
             self.done.push(command.to_owned());
             if matches!(outcome, Outcome::Different(_)) {
