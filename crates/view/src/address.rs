@@ -126,9 +126,8 @@ fn fields(address: &Address, view: &View<'_>, visit: &mut impl Visit) {
     visit.value("preferred_life_time", Value::Number(preferred));
 }
 
-fn text(address: &Address, view: &View<'_>, out: &mut Vec<u8>) {
-    let v4 = address.local.is_ipv4();
-    out.extend_from_slice(if v4 { b"    inet " } else { b"    inet6 " });
+/// The address with its prefix's length, and its metric if it has one.
+pub(crate) fn put_prefix(address: &Address, out: &mut Vec<u8>) {
     push_address(out, address.local);
     if let Some(peer) = address.peer {
         out.extend_from_slice(b" peer ");
@@ -142,6 +141,12 @@ fn text(address: &Address, view: &View<'_>, out: &mut Vec<u8>) {
         push_u64(out, address.metric.into());
         out.push(b' ');
     }
+}
+
+fn text(address: &Address, view: &View<'_>, out: &mut Vec<u8>) {
+    let v4 = address.local.is_ipv4();
+    out.extend_from_slice(if v4 { b"    inet " } else { b"    inet6 " });
+    put_prefix(address, out);
     let other: [(&[u8], Option<IpAddr>); 2] =
         [(b"brd ", address.broadcast), (b"any ", address.anycast)];
     for (name, other) in other {

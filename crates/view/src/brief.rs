@@ -4,9 +4,10 @@ use std::sync::Arc;
 
 use table::{Address, Link, Neighbour};
 
+use crate::address::put_prefix;
 use crate::context::View;
 use crate::fields::{push_name, push_plain};
-use crate::format::{push_address, push_u64};
+use crate::format::push_address;
 use crate::link::{name_text, push_flags, push_lladdr_of, push_oper_state};
 
 /// Name and state, which each line begins with.
@@ -40,19 +41,7 @@ pub(crate) fn link(link: &Link, view: &View<'_>, out: &mut Vec<u8>) {
 pub(crate) fn addresses(link: &Link, all: &[&Arc<Address>], view: &View<'_>, out: &mut Vec<u8>) {
     head(link, view, out);
     for address in all {
-        push_address(out, address.local);
-        if let Some(peer) = address.peer {
-            out.extend_from_slice(b" peer ");
-            push_address(out, peer);
-        }
-        out.push(b'/');
-        push_u64(out, address.prefix_len.into());
-        out.push(b' ');
-        if address.metric != 0 {
-            out.extend_from_slice(b"metric ");
-            push_u64(out, address.metric.into());
-            out.push(b' ');
-        }
+        put_prefix(address, out);
     }
     out.push(b'\n');
 }

@@ -71,15 +71,8 @@ const ROUTES: &[Key] = &[
     begun("vrf", Value::Vrf("Invalid VRF\n")),
     begun("cached", Value::NotBuilt),
     begun("cloned", Value::NotBuilt),
-    whole(
-        "tos",
-        Value::Named(NameFile::DsField, "TOS value is invalid\n"),
-    ),
-    begun(
-        "dsfield",
-        Value::Named(NameFile::DsField, "TOS value is invalid\n"),
-    )
-    .means("tos"),
+    TOS,
+    DSFIELD,
     begun("protocol", Value::Text),
     begun("scope", Value::Text),
     begun("type", Value::Text),
@@ -502,16 +495,13 @@ fn check(
     Ok(())
 }
 
+const TOS_VALUE: Value = Value::Named(NameFile::DsField, "TOS value is invalid\n");
+const TOS: Key = whole("tos", TOS_VALUE);
+const DSFIELD: Key = begun("dsfield", TOS_VALUE).means("tos");
+
 const GET: &[Key] = &[
-    whole(
-        "tos",
-        Value::Named(NameFile::DsField, "TOS value is invalid\n"),
-    ),
-    begun(
-        "dsfield",
-        Value::Named(NameFile::DsField, "TOS value is invalid\n"),
-    )
-    .means("tos"),
+    TOS,
+    DSFIELD,
     begun("from", Value::Address),
     begun("iif", Value::Link),
     whole("mark", Value::Text),
