@@ -43,7 +43,10 @@ fn how_ip_is_set_and_duplex_are_sampled_while_somebody_reads() {
         mirror.want(Sampled::Links);
         let tables = mirror.reader().snapshot();
         let set = tables.host.ip_interfaces.get(&link).copied();
-        let is_taken = set.is_some_and(|set| set.forwards_v6) && tables.host.protocols.is_some();
+        // They are taken one after another, each at its own time.
+        let is_taken = set.is_some_and(|set| set.forwards_v6)
+            && tables.host.protocols.is_some()
+            && tables.host.duplex.get(&link).is_some();
         is_taken.then_some(tables)
     });
     let tables = tables.unwrap();
