@@ -155,6 +155,7 @@ fn name(verdict: Verdict) -> &'static str {
         Verdict::Translated => "translated",
         Verdict::Passed => "passed",
         Verdict::Hairpinned => "hairpinned",
+        Verdict::Answered => "answered",
         Verdict::NoMapping => "no_mapping",
         Verdict::Denied => "denied",
         Verdict::TableFull => "table_full",
