@@ -15,7 +15,7 @@ const ENOENT: c_int = 2;
 /// The most of a module's name that is read.
 const MAX_NAME: usize = 256;
 /// What is built in, by a part of its module's name.
-const MODULES: [&str; 4] = ["ftp", "pptp", "irc", "tftp"];
+const MODULES: [&str; 5] = ["ftp", "pptp", "irc", "tftp", "rtsp"];
 
 /// By `LIBALIAS_TIMEOUT_…` in `alias.h`.
 const STATES: [State; 11] = [

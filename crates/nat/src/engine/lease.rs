@@ -171,7 +171,7 @@ impl Nat {
         };
         let shared = wanted.key.remote.is_none().then_some(0);
         let group = self.group(alias, ends.remote, ends.remote_port, ends.protocol);
-        let contest = Contest::for_lease(&ends, shared, group);
+        let contest = Contest::without_taking(&ends, shared, group);
         self.choose_run(&contest, wanted, subscriber)
     }
 

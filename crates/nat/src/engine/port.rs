@@ -34,8 +34,8 @@ pub(super) struct Contest {
 }
 
 impl Contest {
-    /// For a lease, which takes no port from a flow.
-    pub fn for_lease(ends: &Ends, shared: Option<u32>, group: Group) -> Self {
+    /// For what takes no port from a flow: a lease, what a helper awaits.
+    pub fn without_taking(ends: &Ends, shared: Option<u32>, group: Group) -> Self {
         Self {
             ends: *ends,
             shared,

@@ -116,6 +116,7 @@ impl Report {
                 "strangers": counted.strangers,
                 "inspected": counted.flows_inspected,
             },
+            "leases": counted.leases,
             "subscribers": counted.subscribers,
             "blocks": counted.blocks,
             "events_lost": counted.events_lost + counted.block_events_lost,

@@ -53,6 +53,8 @@ pub struct Asked<'a> {
     pub jobs: Option<&'a mut Jobs>,
     /// Who wants records.
     pub log: &'a Log,
+    /// What TCP may announce as its largest segment, bytes.
+    pub clamp_mss: Option<u16>,
 }
 
 /// Signals that have come: each becomes readable when its own did.
@@ -80,6 +82,7 @@ pub fn run(
     privileges::give_up().context("giving up privileges")?;
     let pool = Pool::new(BUFFERS, MAX_PACKET_BYTES)?;
     let mut moving = Moving {
+        clamp_mss: asked.clamp_mss,
         cache: pool.cache(),
         batch: Batch::new(BATCH),
         turning: Batch::new(BATCH),
@@ -101,6 +104,7 @@ pub fn run(
 
 /// What is on its way between the devices.
 struct Moving {
+    clamp_mss: Option<u16>,
     cache: Cache,
     batch: Batch,
     /// What turns back inside.
@@ -267,8 +271,16 @@ fn release(
 /// Translates what is in the batch. Packets that turn back inside are moved
 /// to the batch of those.
 fn translate(nat: &mut Nat, direction: Direction, moving: &mut Moving, report: &mut Report) {
-    let Moving { batch, turning, .. } = moving;
+    let Moving {
+        batch,
+        turning,
+        clamp_mss,
+        ..
+    } = moving;
     for buffer in batch.packets_mut() {
+        if let Some(most) = *clamp_mss {
+            packet::mss::clamp(buffer.packet_mut(), most);
+        }
         let is_ours = buffer.packet().first().is_some_and(|byte| byte >> 4 == 4);
         buffer.set_discarded(!is_ours);
         report.left_alone += u64::from(!is_ours);

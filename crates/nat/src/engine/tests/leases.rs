@@ -117,7 +117,7 @@ fn leases_flows_and_blocks_agree_whatever_is_done() {
                 6..16 => drop(out(&mut nat, source, to, now)),
                 16..24 => {
                     let port = 40_000 + random.below(8) as u16;
-                    drop(back(&mut nat, to, port, now));
+                    let _ = back(&mut nat, to, port, now);
                 }
                 _ => ask(&mut nat, &mut random, source, now),
             }
