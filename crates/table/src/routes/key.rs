@@ -111,6 +111,11 @@ impl<A: RouteAddress> Key<A> {
         self.ordinal
     }
 
+    /// Whether it is a route of the same table and prefix.
+    pub(super) fn is_beside(&self, run: RunKey<A>) -> bool {
+        self.is_of(run.table(), run.address(), run.len())
+    }
+
     pub(super) fn is_of(&self, table: u32, address: A, len: u8) -> bool {
         let run = self.run();
         (run.table(), run.address(), run.len()) == (table, address, len)
