@@ -733,6 +733,28 @@ mod tests {
     }
 
     #[test]
+    fn how_long_an_address_lasts_may_have_been_heard_late() {
+        let until = |millis| Address {
+            valid_until_millis: Some(millis),
+            ..Address::new(1, Ipv4Addr::LOCALHOST.into(), 8)
+        };
+        let of = |address: Address| {
+            let mut writer = Writer::default();
+            writer.apply(Change::AddAddress(address)).unwrap();
+            writer
+        };
+        let whole = CompleteTables {
+            addresses: true,
+            ..CompleteTables::NONE
+        };
+        for (had, is_drift) in [(60_000, false), (30_000, false), (20_000, true)] {
+            let (had, has) = (of(until(had)), of(until(30_000)));
+            let found = difference(had.tables(), has.tables(), whole);
+            assert_eq!(!found.unexplained.is_empty(), is_drift, "{found:?}");
+        }
+    }
+
+    #[test]
     fn what_is_in_order_is_only_added_to() {
         let (current, fresh) = (run_of(1..5), run_of([2, 4, 9].into_iter()));
         let changes = said(&current, &fresh);
