@@ -26,6 +26,7 @@ pub const FOR_TESTS: &[Needed] = &[
     ("strace", "strace"),
     ("snmpd", "snmpd"),
     ("snmpget", "snmp"),
+    ("snmptrapd", "snmptrapd"),
     ("prometheus-snmp-exporter", "prometheus-snmp-exporter"),
     ("cfgmaker", "mrtg"),
     // A library for Python, in no path.
