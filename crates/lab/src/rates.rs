@@ -31,6 +31,8 @@ const PATIENCE: Duration = Duration::from_secs(60);
 const BUSY: usize = 10;
 /// A link that has sent less between two polls carries nothing.
 const BUSY_OCTETS: u64 = 10_000;
+/// For so long packets are sent before the first poll.
+const SETTLING: Duration = Duration::from_secs(1);
 /// Between two packets on each of them.
 const PAUSE: Duration = Duration::from_millis(2);
 
@@ -138,6 +140,8 @@ impl Rates {
         thread::scope(|scope| {
             let packets = scope.spawn(|| netns.inside(|| send(&stop)));
             let disturbing = scope.spawn(|| disturbance.run(&stop));
+            // Packets are under way before the first poll.
+            thread::sleep(SETTLING);
             let found = self.poll(&router, &clock);
             stop.store(true, Ordering::Release);
             let sent = packets.join();
@@ -203,7 +207,7 @@ impl Found {
         router: &Router<'_>,
     ) {
         let [last_before, last_agent, last_after] = last;
-        let [_, agent, after] = now;
+        let [before, agent, after] = now;
         let up = agent.up.checked_sub(last_agent.up);
         let most = after.begun.saturating_sub(last_before.begun) + Duration::from_secs(1);
         if up.is_none_or(|up| up.is_zero() || up > most) {
@@ -229,8 +233,13 @@ impl Found {
             if kernel.octets.saturating_sub(kernel_last.octets) < BUSY_OCTETS {
                 continue;
             }
+            let then = between(last_before, last_after, last_agent, *link, last);
+            let this = between(before, after, agent, *link, counter);
+            let Some((then, this)) = then.zip(this) else {
+                continue;
+            };
             self.rates += 1;
-            let theirs = rate(kernel_last, kernel);
+            let theirs = rate(&then, &this);
             let name = router.name(*link);
             self.worst.note(rate(last, counter), theirs, poll, name);
             let by_own_clock = |counter: &Counter, reading: &Reading| Counter {
@@ -244,6 +253,30 @@ impl Found {
             self.worst_by_own_clock.note(own, theirs, poll, name);
         }
     }
+}
+
+/// What the kernel had counted of a link when the agent's counter was read,
+/// by its own readings before and after: they are a second apart where there
+/// are many links, and packets do not come as evenly on a busy machine.
+fn between(
+    before: &Reading,
+    after: &Reading,
+    agent: &Reading,
+    link: u32,
+    counter: &Counter,
+) -> Option<Counter> {
+    let (before, after) = (before.counters.get(&link)?, after.counters.get(&link)?);
+    // The agent's first answer came when its reading began, or hardly later.
+    let at = (agent.begun + counter.at).saturating_sub(agent.up);
+    let passed = at.saturating_sub(before.at).as_secs_f64();
+    let all = after.at.saturating_sub(before.at).as_secs_f64();
+    let part = (passed / all).clamp(0.0, 1.0);
+    let sent = after.octets.saturating_sub(before.octets) as f64;
+    Some(Counter {
+        octets: before.octets + (part * sent) as u64,
+        at,
+        age: Duration::ZERO,
+    })
 }
 
 /// Octets a second between two counters.
