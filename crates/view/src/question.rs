@@ -183,8 +183,8 @@ pub struct Output {
     /// it, as `words`.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub words: bool,
-    /// In JSON, which metrics of a route are locked: `ip -j` does not tell
-    /// it, and a listing that is given back has to.
+    /// In JSON, which metrics of a route are locked: a listing that is given
+    /// back has to tell it, and `ip -j` does not.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub locks: bool,
     /// Name of the namespace, shown as a first column when several are

@@ -447,7 +447,7 @@ fn output(matches: &ArgMatches) -> Output {
         statistics: matches.get_flag("statistics"),
         oneline: matches.get_flag("oneline"),
         colour: colour == "always" || colour == "auto" && colours_suit_the_output(),
-        locks: true,
+        locks: format == Format::Ndjson,
         ..Output::default()
     }
 }
