@@ -11,6 +11,7 @@ mod fib;
 mod forward;
 mod http;
 mod ifconfig;
+mod kinds;
 mod links;
 mod mrt;
 mod namespaces;
@@ -79,6 +80,8 @@ enum Case {
     Forward,
     /// Listing interfaces and addresses
     Ifconfig,
+    /// Listing links of ten kinds with all details
+    Kinds,
     /// Making and deleting links, and routes from a file
     Links,
     /// Loading a collector's table of BGP paths
@@ -144,6 +147,7 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode> {
             Case::Ifconfig => {
                 ifconfig::measure(&setting, &mut samples).map(|()| samples.into_rows())?
             }
+            Case::Kinds => kinds::measure(&setting, &mut samples).map(|()| samples.into_rows())?,
             Case::Links => links::measure(&setting, &mut samples).map(|()| samples.into_rows())?,
             Case::Mrt => mrt::measure(&setting)?,
             Case::Namespaces => {
