@@ -117,7 +117,9 @@ pub enum XdpError {
 
 fn advice(error: &io::Error) -> &'static str {
     match error.raw_os_error() {
-        Some(libc::EPERM) => ": it needs root, or CAP_BPF and CAP_NET_ADMIN of the host",
+        Some(libc::EPERM) => {
+            ": it needs root, or CAP_BPF, CAP_NET_ADMIN and CAP_PERFMON of the host"
+        }
         Some(libc::ENOSYS) => ": this kernel has no bpf(2) (CONFIG_BPF_SYSCALL)",
         Some(libc::EINVAL) => ": Linux 5.18 is the oldest that has all of it",
         _ => "",

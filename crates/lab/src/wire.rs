@@ -42,7 +42,8 @@ impl Wire {
         })?
     }
 
-    /// Sends a frame by a link.
+    /// Sends a frame by a link. One that the other end does not take (it is
+    /// longer than that one's MTU) is gone.
     pub fn send(&self, link: &str, frame: &[u8]) -> Result<()> {
         let found = self.links.iter().find(|(name, _)| name == link);
         let (_, address) = found.with_context(|| format!("there is no link {link}"))?;
@@ -50,7 +51,8 @@ impl Wire {
             let fd = self.socket.as_raw_fd();
             match sendto(fd, frame, address, MsgFlags::empty()) {
                 Ok(_) => return Ok(()),
-                Err(Errno::EAGAIN | Errno::ENOBUFS) => {
+                Err(Errno::ENOBUFS) => return Ok(()),
+                Err(Errno::EAGAIN) => {
                     self.wait(PollFlags::OUT, Duration::from_secs(1))?;
                 }
                 Err(error) => return Err(error).with_context(|| format!("sending by {link}")),

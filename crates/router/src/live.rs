@@ -42,7 +42,8 @@ What the kernel would do on the way and the program does not (nftables, tc,
 shaping, IPsec, ...) is refused by name, or accepted with --accept: then packets
 that are forwarded here do not meet it. When it appears later, its packets are
 the kernel's until it is gone; with --obstacle tell it is only told.
-Needs Linux 5.18 with BPF, a driver with XDP, and root (CAP_NET_ADMIN, CAP_BPF).
+Needs Linux 5.18 with BPF, a driver with XDP, and root (CAP_NET_ADMIN, CAP_BPF,
+CAP_PERFMON).
 Exit status: 0 done, 1 it failed, 2 the command line is wrong.";
 
 /// What is to be done when an obstacle appears while packets are forwarded.

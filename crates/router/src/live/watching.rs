@@ -38,14 +38,20 @@ const HOPS: Duration = Duration::from_secs(2);
 /// How long packets are forwarded without a look.
 const UNWATCHED: Duration = Duration::from_secs(10);
 
+/// What is still needed: to ask for chains and use neighbours; to attach to a
+/// link that comes back (the verifier takes the program with `PERFMON` alone,
+/// whose own system call is taken away).
+const KEPT: CapabilitySet = CapabilitySet::NET_ADMIN
+    .union(CapabilitySet::BPF)
+    .union(CapabilitySet::PERFMON);
+
 /// Forwards until a signal.
 pub fn run(router: &Router) -> Result<()> {
     let mut end = caught(&[SIGINT, SIGTERM])?;
     let mut watch = Watch::start(router)?;
     let door = Door::open(&router.control)?;
-    // Still needed: to attach to a link that comes back, to ask for chains
-    // and to use neighbours. What strangers send is never read here.
-    privileges::keep(CapabilitySet::NET_ADMIN | CapabilitySet::BPF).context("giving up rights")?;
+    // What strangers send is never read on this thread.
+    privileges::keep(KEPT).context("giving up rights")?;
     // Where the kernel has no filters the capabilities are gone all the same.
     let _ = privileges::confine_but_bpf();
     door.serve(watch.answers())?;
