@@ -26,6 +26,7 @@ mod served;
 mod snmp;
 mod sync;
 mod table;
+mod xdp;
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -101,6 +102,8 @@ enum Case {
     Sync,
     /// The container and the tables, in one process
     Table,
+    /// Packets forwarded inside an XDP program, on veth pairs
+    Xdp,
 }
 
 /// What every case is given.
@@ -162,6 +165,7 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode> {
             Case::Container => table::measure(&setting, "container")?,
             Case::Send => send::measure(&setting, &mut samples).map(|()| samples.into_rows())?,
             Case::Snmp => snmp::measure(&setting, &mut samples).map(|()| samples.into_rows())?,
+            Case::Xdp => xdp::measure(&setting)?,
         };
         let report = Report {
             case: case.name(),

@@ -49,6 +49,10 @@ pub const FOR_TESTS: &[Needed] = &[
     ("tshark", "tshark"),
     ("python3", "python3"),
     ("vsftpd", "vsftpd"),
+    // router: what may be in its way, and offloads of veth pairs.
+    ("nft", "nftables"),
+    ("iptables-nft", "iptables"),
+    ("ethtool", "ethtool"),
     // What it writes for the record: those who collect it.
     ("nfcapd", "nfdump"),
     ("rsyslogd", "rsyslog-gnutls"),

@@ -5,7 +5,7 @@
 //! The program is `xdp/forward.c`; what of it is loaded are the instructions
 //! beside it. It is attached to each port by a link that lives as long as
 //! [`Attached`] and this process: when it dies, by whatever signal, the
-//! kernel forwards again. While nobody calls [`Forwarding::watched_until`]
+//! kernel forwards again. While nobody calls [`Forwarding::watched_for`]
 //! it hands all up, too.
 //!
 //! For `router`, which finds out what the kernel would have done on the way
@@ -28,7 +28,9 @@ use thiserror::Error;
 
 pub use layout::{ALL as REASONS, MAX_PORTS, PortSettings, Reason, UsedHop};
 
-use layout::{COUNT_BYTES, HOP_BYTES, LINK_BYTES, MAX_HOPS, REASONS as REASON_PLACES};
+use layout::{
+    COUNT_BYTES, HOP_BYTES, LINK_BYTES, MAX_HOPS, REASONS as REASON_PLACES, SETTINGS_BYTES,
+};
 use sys::MapKind;
 
 /// `BPF_MAP_TYPE_…`.
@@ -51,7 +53,7 @@ const KINDS: [MapKind; 5] = [
         MAX_PORTS * REASON_PLACES,
         "fp_counters",
     ),
-    map(ARRAY, 4, 8, 1, "fp_settings"),
+    map(ARRAY, 4, SETTINGS_BYTES, 1, "fp_settings"),
     map(LRU_HASH, HOP_BYTES as u32, 4, MAX_HOPS, "fp_hops"),
 ];
 
@@ -282,12 +284,15 @@ impl Forwarding {
     }
 
     /// Lets packets be forwarded for so long from now: after that all go up,
-    /// unless this is called again.
-    pub fn watched_for(&self, time: Duration) -> Result<(), XdpError> {
+    /// unless this is called again. IPv4 packets of more than `most_v4` bytes
+    /// go up: the least MTU that a route sets without locking it, which the
+    /// kernel's lookup does not look at and its forwarding does.
+    pub fn watched_for(&self, time: Duration, most_v4: u32) -> Result<(), XdpError> {
         let now = clock_gettime(ClockId::Monotonic);
         let now = Duration::new(now.tv_sec.cast_unsigned(), now.tv_nsec as u32);
         let until = u64::try_from((now + time).as_nanos()).unwrap_or(u64::MAX);
-        sys::update(&self.maps.settings, &0_u32, &until).map_err(table("saying that it is watched"))
+        let value = layout::settings(until, most_v4);
+        sys::update(&self.maps.settings, &0_u32, &value).map_err(table("saying that it is watched"))
     }
 
     /// Packets of a slot by reason, in the order of [`REASONS`], of all

@@ -11,11 +11,14 @@ use nix::sys::socket::{
     AddressFamily, LinkAddr, MsgFlags, SockFlag, SockProtocol, SockType, recvfrom, sendto, socket,
 };
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::net::sockopt::set_socket_recv_buffer_size_force;
 
 use crate::Netns;
 
 /// Longer than any frame.
 const FRAME_BYTES: usize = 1 << 16;
+/// Bytes of frames that may wait to be heard.
+const UNHEARD: usize = 32 << 20;
 
 /// All links of a namespace at once.
 #[derive(Debug)]
@@ -33,6 +36,8 @@ impl Wire {
             let family = AddressFamily::Packet;
             let socket = socket(family, SockType::Raw, flags, SockProtocol::EthAll)
                 .context("opening a packet socket")?;
+            set_socket_recv_buffer_size_force(&socket, UNHEARD)
+                .context("making room for frames")?;
             let links = getifaddrs().context("listing links")?.filter_map(|one| {
                 let address = one.address?;
                 Some((one.interface_name, *address.as_link_addr()?))

@@ -6,7 +6,7 @@ use std::ops::ControlFlow;
 use std::os::fd::{AsFd, BorrowedFd};
 
 use netlink::Malformed;
-use netlink::decode::{self, Decoded, Item};
+use netlink::decode::{self, Decoded, Item, Operation};
 use netlink::generic::{family_id, get_family, group_id};
 use netlink::message::{Message, kind, messages};
 use netlink::on_the_way::{
@@ -15,7 +15,7 @@ use netlink::on_the_way::{
 };
 use netlink::request::Dump;
 use rustix::io::Errno;
-use table::{Link, Neighbour, Rule};
+use table::{AF_INET, Link, Metric, Neighbour, Rule};
 
 use crate::dump::{SEQUENCE, ask, dump};
 use crate::error::{Error, refusal};
@@ -27,6 +27,9 @@ use crate::socket::{DATAGRAM_BYTES, Received, Socket};
 const GROUPS: [u32; 7] = [1, 4, 12, 8, 19, 24, 25];
 /// `NFNLGRP_NFTABLES`, `XFRMNLGRP_POLICY`.
 const NFTABLES_GROUP: u32 = 7;
+/// `RTNLGRP_IPV4_ROUTE`, and bytes of announcements of routes that may wait.
+const ROUTE_GROUP: u32 = 7;
+const ROUTE_EVENTS: usize = 8 << 20;
 const POLICY_GROUP: u32 = 4;
 
 /// The base chains of nftables, iptables-nft's among them; none on a kernel
@@ -165,6 +168,109 @@ impl Announcements {
         }
         Ok(has_any)
     }
+}
+
+/// The least MTU that an IPv4 route sets, without locking it: kept as routes
+/// come, looked for anew when such a one goes.
+#[derive(Debug)]
+pub struct RouteMtus {
+    namespace: Namespace,
+    events: Socket,
+    least: Option<u32>,
+    /// One that may have been the least is gone, or events were lost.
+    is_doubtful: bool,
+}
+
+impl RouteMtus {
+    /// Reads all routes once, and listens.
+    pub fn open(namespace: &Namespace) -> Result<Self, Error> {
+        let events = Socket::open(namespace)?;
+        // Where it is not granted events are lost sooner, which is noticed.
+        let _ = events.set_receive_buffer(ROUTE_EVENTS);
+        events.join(&[ROUTE_GROUP])?;
+        let mut mtus = Self {
+            namespace: namespace.clone(),
+            events,
+            least: None,
+            is_doubtful: true,
+        };
+        mtus.settle()?;
+        Ok(mtus)
+    }
+
+    /// What to wait for.
+    pub fn descriptor(&self) -> BorrowedFd<'_> {
+        self.events.as_fd()
+    }
+
+    /// Bytes of the least of them; `None`: no route sets one.
+    pub fn least(&self) -> Option<u32> {
+        self.least
+    }
+
+    /// Takes what has come, so many datagrams at most: whether the least has
+    /// become less.
+    pub fn take(&mut self) -> Result<bool, Error> {
+        const MOST: usize = 256;
+        let before = self.least;
+        let mut buffer = vec![0; DATAGRAM_BYTES];
+        for _ in 0..MOST {
+            match self.events.try_receive(&mut buffer)? {
+                Received::Nothing => break,
+                Received::Overrun => self.is_doubtful = true,
+                Received::Bytes(len) => {
+                    for message in messages(&buffer[..len]) {
+                        self.hear(&message?)?;
+                    }
+                }
+            }
+        }
+        Ok(self.least != before)
+    }
+
+    fn hear(&mut self, message: &Message<'_>) -> Result<(), Error> {
+        let Decoded::Announcement(announced) = decode::decode(message, 0)? else {
+            return Ok(());
+        };
+        let Some(mtu) = unlocked_mtu(&announced.item) else {
+            return Ok(());
+        };
+        match announced.operation {
+            Operation::New => self.least = Some(self.least.map_or(mtu, |least| least.min(mtu))),
+            Operation::Delete => self.is_doubtful = true,
+        }
+        Ok(())
+    }
+
+    /// Reads all routes anew where the least is in doubt. A million routes
+    /// take about a second.
+    pub fn settle(&mut self) -> Result<(), Error> {
+        if !self.is_doubtful {
+            return Ok(());
+        }
+        let request = Dump::Routes {
+            family: AF_INET,
+            table: None,
+            link: None,
+            protocol: None,
+            kind: None,
+        };
+        let found = rows(&self.namespace, &request, |item| unlocked_mtu(&item))?;
+        self.least = found.into_iter().min();
+        self.is_doubtful = false;
+        Ok(())
+    }
+}
+
+/// The MTU that an IPv4 route sets without locking it.
+fn unlocked_mtu(item: &Item) -> Option<u32> {
+    let Item::Route(route) = item else {
+        return None;
+    };
+    let metrics = route.body.metrics.as_deref()?;
+    let is_locked = metrics.locked & 1 << Metric::Mtu.number() != 0;
+    let mtu = metrics.get(Metric::Mtu).filter(|mtu| *mtu != 0)?;
+    (route.prefix.addr().is_ipv4() && !is_locked).then_some(mtu)
 }
 
 /// The number of the family of devices, and that of its group.

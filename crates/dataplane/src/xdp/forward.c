@@ -64,6 +64,12 @@ struct link {
 	__u8 unused[2];
 };
 
+struct settings {
+	__u64 until; // somebody watches, on the coarse monotonic clock
+	__u32 most4; // bytes of an IPv4 packet, see forward4
+	__u32 unused;
+};
+
 struct hop {
 	__u32 link;
 	__u32 family;
@@ -421,8 +427,10 @@ INLINE int has_tag(struct xdp_md *ctx)
 	return rx_vlan_tag(ctx, &protocol, &tci) == 0;
 }
 
+// The kernel forwards by a route's MTU; the lookup looks at it only where it
+// is locked. So what is longer than the least of them goes up.
 INLINE enum reason forward4(struct xdp_md *ctx, const struct link *from, __u32 len,
-			    struct bpf_fib_lookup *way)
+			    struct bpf_fib_lookup *way, __u32 most)
 {
 	const __u8 *end = (const __u8 *)(long)ctx->data_end;
 	const struct ip4 *ip = (const void *)(long)ctx->data + sizeof(struct eth);
@@ -434,6 +442,8 @@ INLINE enum reason forward4(struct xdp_md *ctx, const struct link *from, __u32 l
 	reason = look4(ip, end, len - sizeof(struct eth), &seen, from->flags & SOFT);
 	if (reason != FORWARDED)
 		return reason;
+	if (seen.l3_len > most)
+		return TOO_BIG;
 	way->family = AF_INET;
 	way->l4_protocol = seen.protocol;
 	way->sport = seen.sport;
@@ -508,20 +518,14 @@ INLINE int rewrite(struct xdp_md *ctx, const struct bpf_fib_lookup *way, int is_
 	return 1;
 }
 
-INLINE int is_watched(void)
-{
-	__u32 first = 0;
-	__u64 *until = map_lookup(settings(), &first);
-
-	return until && coarse_ns() < *until;
-}
-
 INLINE enum reason decide(struct xdp_md *ctx, const struct link *from, __u32 len,
 			  struct bpf_fib_lookup *way)
 {
 	const struct eth *eth = (const void *)(long)ctx->data;
 	const __u16 *to = (const void *)eth;
 	const __u16 *mac = (const void *)from->mac;
+	const struct settings *set;
+	__u32 first = 0;
 
 	if ((void *)(eth + 1) > (void *)(long)ctx->data_end)
 		return MALFORMED;
@@ -533,14 +537,15 @@ INLINE enum reason decide(struct xdp_md *ctx, const struct link *from, __u32 len
 		return OTHER_STATION;
 	if (has_tag(ctx))
 		return VLAN;
-	if (!is_watched())
+	set = map_lookup(settings(), &first);
+	if (!set || coarse_ns() >= set->until)
 		return UNWATCHED;
 	// A second look: the compiler must not keep pointers over the call.
 	eth = (const void *)(long)ctx->data;
 	if ((void *)(eth + 1) > (void *)(long)ctx->data_end)
 		return MALFORMED;
 	if (eth->type == htons(0x0800))
-		return forward4(ctx, from, len, way);
+		return forward4(ctx, from, len, way, set->most4);
 	return forward6(ctx, from, len, way);
 }
 

@@ -14,6 +14,8 @@ pub const MAX_HOPS: u32 = 16_384;
 pub const LINK_BYTES: usize = 16;
 /// See above.
 pub const HOP_BYTES: usize = 24;
+/// `struct settings`.
+pub const SETTINGS_BYTES: usize = 16;
 /// A count of packets and one of bytes.
 pub const COUNT_BYTES: usize = 16;
 
@@ -67,6 +69,17 @@ impl PortSettings {
         }
         bytes
     }
+}
+
+/// `struct settings` of the program.
+pub(super) fn settings(until: u64, most_v4: u32) -> [u8; SETTINGS_BYTES] {
+    let mut bytes = [0; SETTINGS_BYTES];
+    let (time, rest) = bytes.split_at_mut(8);
+    time.copy_from_slice(&until.to_ne_bytes());
+    for (place, byte) in rest.iter_mut().zip(most_v4.to_ne_bytes()) {
+        *place = byte;
+    }
+    bytes
 }
 
 /// A next hop that packets went by.

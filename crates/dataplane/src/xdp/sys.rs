@@ -43,8 +43,6 @@ pub unsafe trait Plain: Copy {}
 
 // SAFETY: an integer.
 unsafe impl Plain for u32 {}
-// SAFETY: an integer.
-unsafe impl Plain for u64 {}
 // SAFETY: bytes.
 unsafe impl<const N: usize> Plain for [u8; N] {}
 

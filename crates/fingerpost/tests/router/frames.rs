@@ -146,7 +146,7 @@ fn v4(random: &mut Random, number: u32) -> Vec<u8> {
         _ => {}
     }
     let sum = Sum::of(&header).checksum();
-    header[10..12].copy_from_slice(&sum.to_be_bytes());
+    header[10..12].copy_from_slice(&sum.to_ne_bytes());
     if is(random, 20) {
         header[10] ^= 1 << random.below(8);
     }
@@ -272,7 +272,7 @@ fn unfinished(random: &mut Random, addresses: &[u8], protocol: u8, mut body: Vec
         pseudo.extend([0, protocol]);
         pseudo.extend((body.len() as u16).to_be_bytes());
         let sum = Sum::of(&pseudo).folded();
-        body[at..at + 2].copy_from_slice(&sum.to_be_bytes());
+        body[at..at + 2].copy_from_slice(&sum.to_ne_bytes());
     }
     body
 }

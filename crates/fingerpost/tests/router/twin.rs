@@ -242,8 +242,9 @@ fn furnish(netns: &Netns, ends: &Netns, tag: &str) {
             &["-qw", &format!("net.ipv6.conf.{end}.disable_ipv6=1")],
         )
         .unwrap();
-        ends.run("ethtool", &["-K", &end, "gro", "on"]).unwrap();
         ends.ip(&["link", "set", &end, "up"]).unwrap();
+        // While it is up: else the kernel does not note that frames may be sent.
+        ends.run("ethtool", &["-K", &end, "gro", "on"]).unwrap();
     }
     let mut lines = String::new();
     for (name, side) in SIDES {
@@ -315,6 +316,12 @@ fn essential(side: u8, frame: &[u8]) -> Option<Vec<u8>> {
     Some(frame)
 }
 
+/// The first bytes of a frame.
+fn hex(frame: &[u8]) -> String {
+    let first = frame.iter().take(64);
+    first.map(|byte| format!("{byte:02x}")).collect()
+}
+
 fn number(name: &str, usual: u64) -> u64 {
     std::env::var(name)
         .ok()
@@ -335,7 +342,7 @@ fn round(twins: &Twins, random: &mut Random, number: u32, what: &str) -> usize {
         let only = |of: &[Left], other: &[Left]| {
             let mut lines = String::new();
             for (side, frame) in of.iter().filter(|one| !other.contains(one)) {
-                lines.push_str(&format!("\n  side {side}: {frame:02x?}"));
+                lines.push_str(&format!("\n  side {side}: {}", hex(frame)));
             }
             lines
         };

@@ -72,6 +72,12 @@ pub fn status(answer: &Value) -> String {
             text(obstacle, "what")
         );
     }
+    if let Some(most) = answer["most_bytes_v4"].as_u64() {
+        line!(
+            out,
+            "IPv4 packets of more than {most} bytes go up: a route's MTU"
+        );
+    }
     line!(
         out,
         "{} s, {} looks, {} stale neighbours used",

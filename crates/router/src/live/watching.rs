@@ -15,7 +15,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
 use linux::Namespace;
-use linux::on_the_way::Announcements;
+use linux::on_the_way::{Announcements, RouteMtus};
 use privileges::CapabilitySet;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
@@ -81,6 +81,7 @@ struct Watch<'a> {
     router: &'a Router,
     namespace: Namespace,
     announcements: Announcements,
+    mtus: RouteMtus,
     ports: Ports,
     seen: Seen,
     obstacles: Vec<Obstacle>,
@@ -97,6 +98,7 @@ impl<'a> Watch<'a> {
     fn start(router: &'a Router) -> Result<Self> {
         let namespace = Namespace::current().context("the network namespace")?;
         let announcements = Announcements::open(&namespace).context("listening to the kernel")?;
+        let mtus = RouteMtus::open(&namespace).context("reading the routes' MTUs")?;
         let mut ports = Ports::new(&router.on)?;
         let seen = look(&namespace, &ports)?;
         // Before anything is touched; what only the driver tells comes behind.
@@ -111,6 +113,7 @@ impl<'a> Watch<'a> {
             router,
             namespace,
             announcements,
+            mtus,
             ports,
             seen,
             obstacles: found,
@@ -140,6 +143,8 @@ impl<'a> Watch<'a> {
         let mut waited: Vec<PollFd<'_>> = announced
             .map(|fd| PollFd::from_borrowed_fd(fd, PollFlags::IN))
             .collect();
+        let routes = self.mtus.descriptor();
+        waited.push(PollFd::from_borrowed_fd(routes, PollFlags::IN));
         waited.push(PollFd::from_borrowed_fd(end.as_fd(), PollFlags::IN));
         match poll(&mut waited, Some(&timeout)) {
             Ok(_) | Err(Errno::INTR) => {}
@@ -155,6 +160,9 @@ impl<'a> Watch<'a> {
             .announcements
             .take()
             .context("what the kernel announces")?;
+        if self.mtus.take().context("routes that are announced")? {
+            self.watched()?;
+        }
         let now = Instant::now();
         if has_news || now >= self.next_look {
             self.look_again()?;
@@ -211,10 +219,17 @@ impl<'a> Watch<'a> {
             .filter(|one| !self.is_accepted(one))
             .collect();
         self.ports.set(&self.seen, &kept)?;
-        self.ports.forwarding().watched_for(UNWATCHED)?;
+        self.mtus.settle().context("reading the routes' MTUs")?;
+        self.watched()?;
         let standing = self.stand();
         *self.standing.lock().unwrap_or_else(PoisonError::into_inner) = standing;
         Ok(())
+    }
+
+    /// Says that somebody watches, and how long packets may be.
+    fn watched(&self) -> Result<()> {
+        let most_v4 = self.mtus.least().unwrap_or(u32::MAX);
+        Ok(self.ports.forwarding().watched_for(UNWATCHED, most_v4)?)
     }
 
     fn stand(&self) -> Standing {
@@ -233,6 +248,7 @@ impl<'a> Watch<'a> {
                 .map(|port| self.port(port))
                 .collect(),
             obstacles,
+            most_bytes_v4: self.mtus.least(),
             neighbours_used: self.neighbours_used,
             looks: self.looks,
             seconds: self.began.elapsed().as_secs(),
@@ -278,7 +294,8 @@ impl<'a> Watch<'a> {
 fn cannot_send(name: &str) -> String {
     format!(
         "{name} takes no frames from a program: of a veth, its other end wants GRO \
-         (`ethtool -K OTHER gro on`) or a program at XDP"
+         (`ethtool -K OTHER gro on`, while it is up) or a program \
+         at XDP"
     )
 }
 
