@@ -163,7 +163,7 @@ pub fn links(namespace: &Namespace, counters: bool) -> Result<(Tables, bool)> {
     let interrupted = each_row(namespace, &Dump::Links { counters }, &mut |message| {
         let link = decode::link(message.payload)?;
         if counters && let Some(counted) = decode::link_counters(message.payload) {
-            sampled.push((link.index, counted));
+            sampled.push((link.index, counted.into()));
         }
         writer.apply(Change::PutLink(link))?;
         Ok(())
