@@ -27,6 +27,7 @@ mod served;
 mod snmp;
 mod sync;
 mod table;
+mod xdp;
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -104,6 +105,8 @@ enum Case {
     Sync,
     /// The container and the tables, in one process
     Table,
+    /// Packets forwarded inside an XDP program, on veth pairs
+    Xdp,
 }
 
 /// What every case is given.
@@ -166,6 +169,7 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode> {
             Case::Container => table::measure(&setting, "container")?,
             Case::Send => send::measure(&setting, &mut samples).map(|()| samples.into_rows())?,
             Case::Snmp => snmp::measure(&setting, &mut samples).map(|()| samples.into_rows())?,
+            Case::Xdp => xdp::measure(&setting)?,
         };
         let report = Report {
             case: case.name(),

@@ -187,7 +187,7 @@ pub fn links(namespace: &Namespace, output: &Output) -> Result<(Tables, bool)> {
     let interrupted = each_row(namespace, &Dump::Links { counters }, &mut |message| {
         let link = decode::link(message.payload)?;
         if counters && let Some(counted) = decode::link_counters(message.payload) {
-            sampled.push((link.index, counted));
+            sampled.push((link.index, counted.into()));
         }
         if more {
             unannounced.push((link.index, decode::unannounced(message.payload)));
