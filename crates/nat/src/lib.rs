@@ -46,6 +46,7 @@ mod index;
 mod key;
 mod mapping;
 mod parse;
+pub mod pcp;
 mod ports;
 mod proxied;
 mod ranges;
@@ -69,6 +70,7 @@ pub use config::{
 pub use engine::{Nat, put_back, source_of};
 pub use error::Error;
 pub use event::{Event, EventKind, Why};
+pub use pcp::{LeaseView, PcpConfig};
 pub use ranges::AddressRange;
 pub use shards::{Owner, Shards, ShardsError};
 pub use statistics::Statistics;

@@ -1,7 +1,7 @@
 //! Questions to the kernel (`RTM_GET…`), their headers exact: they pass
 //! `NETLINK_GET_STRICT_CHK`, without which the kernel ignores filters.
 
-use std::net::IpAddr;
+use std::net::{IpAddr, Ipv4Addr};
 
 use table::row::neighbour::flag::PROXY;
 use table::{AF_INET, AF_INET6};
@@ -112,6 +112,13 @@ pub enum Dump {
         /// Address family.
         family: u8,
     },
+    /// Which way packets to an address of the host's own go, and in which table
+    /// that is found: one message, and an acknowledgement in the place of a
+    /// dump's end.
+    TableOfOwn {
+        /// The address.
+        address: Ipv4Addr,
+    },
 }
 
 impl Dump {
@@ -200,6 +207,14 @@ impl Dump {
                 build.put(netconfa::IFINDEX, &netconfa::IFINDEX_ALL.to_ne_bytes());
                 build
             }
+            Dump::TableOfOwn { address } => {
+                let flags = flag::REQUEST | flag::ACK;
+                let [f0, f1, f2, f3] = LOOKUP_TABLE.to_ne_bytes();
+                let header = [AF_INET, 32, 0, 0, 0, 0, 0, 0, f0, f1, f2, f3];
+                let mut build = Build::start(out, kind::GETROUTE, flags, sequence, &header);
+                build.put_address(rta::DST, address.into());
+                build
+            }
         };
         build.end_small();
     }
@@ -266,6 +281,21 @@ pub fn get_netns_id(descriptor: i32, sequence: u32, out: &mut Vec<u8>) {
     let header = [AF_UNSPEC, 0, 0, 0];
     let mut build = Build::start(out, kind::GETNSID, flag::REQUEST, sequence, &header);
     build.put(netnsa::FD, &descriptor.to_ne_bytes());
+    build.end_small();
+}
+
+/// Asks for a neighbour on a link, or for a proxy entry; the answer is a
+/// message that [`crate::decode::neighbour`] reads.
+pub fn get_neighbour(address: IpAddr, link: u32, proxy: bool, sequence: u32, out: &mut Vec<u8>) {
+    let family = match address {
+        IpAddr::V4(_) => AF_INET,
+        IpAddr::V6(_) => AF_INET6,
+    };
+    let [i0, i1, i2, i3] = link.to_ne_bytes();
+    let flags = if proxy { PROXY as u8 } else { 0 };
+    let header = [family, 0, 0, 0, i0, i1, i2, i3, 0, 0, flags, 0];
+    let mut build = Build::start(out, kind::GETNEIGH, flag::REQUEST, sequence, &header);
+    build.put_address(nda::DST, address);
     build.end_small();
 }
 

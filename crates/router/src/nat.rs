@@ -61,6 +61,9 @@ pub struct Run {
     /// A socket for `nat show`, `nat clear`, `nat reload` and `nat who`
     #[arg(long, value_name = "PATH", value_hint = ValueHint::FilePath, requires = "tun")]
     control: Option<PathBuf>,
+    /// Lower what TCP announces as its largest segment to N bytes, both ways
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(536..))]
+    clamp_mss: Option<u16>,
     /// The statistics as one JSON object
     #[arg(short, long)]
     json: bool,
@@ -85,7 +88,8 @@ pub fn run(arguments: &Run) -> anyhow::Result<ExitCode> {
         (Some(input), _) => {
             let output = arguments.pcap_out.as_deref();
             let inside = arguments.settings.inside();
-            capture::run(&mut nat, input, output, inside, &mut report)?;
+            let clamp = arguments.clamp_mss;
+            capture::run(&mut nat, (input, output), inside, clamp, &mut report)?;
         }
         (None, Some([inside, outside])) => {
             let control = arguments.control.as_deref().map(control::server::open);
@@ -100,6 +104,7 @@ pub fn run(arguments: &Run) -> anyhow::Result<ExitCode> {
             let mut asked = Asked {
                 jobs: jobs.as_mut(),
                 log: &log,
+                clamp_mss: arguments.clamp_mss,
             };
             let run = tun::run(&mut nat, devices, &on_signal, &mut asked, &mut report);
             log.take_all(&mut nat, tun::now_millis());

@@ -16,6 +16,8 @@
 mod common;
 
 mod fallback;
+mod kinds;
+mod monitor;
 mod twins;
 
 use twins::table;

@@ -7,6 +7,7 @@
 //! may decide what the tables become.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::net::{IpAddr, Ipv4Addr};
 use std::sync::Arc;
 
 use netlink::Malformed;
@@ -15,9 +16,10 @@ use netlink::decode::{
     neighbour_ages, route,
 };
 use netlink::message::{Message, kind, messages};
+use table::row::route::flag;
 use table::{
-    AF_INET, AF_INET6, Change, CountedAlone, LinkCounters, NeighbourKey, NeighbourSample, Sample,
-    Sampled, TableFull, Writer,
+    AF_INET, AF_INET6, Change, Counted, Link, NeighbourKey, NeighbourSample, Sample, Sampled,
+    TableFull, Writer,
 };
 use tracing::warn;
 
@@ -98,7 +100,7 @@ struct Listing {
 #[derive(Debug, Default)]
 struct Samples {
     ages: Vec<(NeighbourKey, NeighbourSample)>,
-    counters: Vec<(u32, LinkCounters)>,
+    counters: Vec<(u32, table::LinkCounters)>,
     ipv6: Vec<(u32, Ipv6Statistics)>,
 }
 
@@ -328,6 +330,13 @@ impl Machine {
                 _ => return Ok(()),
             }
         };
+        if let Item::Route(route) = &item
+            && route.body.flags & flag::CLONED != 0
+        {
+            let to = listing.beside.as_mut().unwrap_or(&mut self.model);
+            to.own_address_is_found(route);
+            return Ok(());
+        }
         if !loads {
             listing.samples.take(&item, message.payload);
         }
@@ -342,6 +351,18 @@ impl Machine {
             listing.full.get_or_insert(full);
         }
         Ok(())
+    }
+
+    /// An IPv4 address of the host's own, of those listed, that is in no VRF.
+    pub(crate) fn own_address(&self) -> Option<Ipv4Addr> {
+        let beside = self.listing.as_ref().and_then(|one| one.beside.as_ref());
+        let tables = beside.unwrap_or(&self.model).tables();
+        let of = |link: &Arc<Link>| {
+            let rows = tables.addresses.of_link(link.index).map(|row| row.local);
+            rows.filter_map(v4)
+        };
+        let links = tables.links.iter().filter(|link| link.master.is_none());
+        links.flat_map(of).next()
     }
 
     /// The listing failed, or is of no use: what came of it is forgotten.
@@ -534,14 +555,16 @@ impl Machine {
             writer.publish_neighbour_samples(Sample::new(now_millis, samples.ages));
         }
         if which == Which::Links {
-            writer.publish_link_counters(Sample::new(now_millis, samples.counters));
+            let counters = samples.counters.into_iter();
+            let counters = counters.map(|(link, counters)| (link, counters.into()));
+            writer.publish_link_counters(Sample::new(now_millis, counters.collect()));
             self.ipv6 = samples.ipv6;
         }
     }
 
     /// What all links counted, by a listing of counters alone.
-    pub(crate) fn counted(&mut self, counters: Vec<(u32, LinkCounters)>, now_millis: u64) {
-        let sample = Sample::new(now_millis, counters);
+    pub(crate) fn counted(&mut self, counted: Vec<(u32, Counted)>, now_millis: u64) {
+        let sample = Sample::new(now_millis, counted);
         self.model.writer().publish_link_counters(sample);
     }
 
@@ -581,6 +604,13 @@ fn confirmed(
         .partition(|change| before.contains(change))
 }
 
+fn v4(address: IpAddr) -> Option<Ipv4Addr> {
+    match address {
+        IpAddr::V4(v4) => Some(v4),
+        IpAddr::V6(_) => None,
+    }
+}
+
 /// Routes come by the million: they are decoded without the detour over
 /// the row of any kind, which costs as much again.
 fn is_route(message: &Message<'_>) -> bool {
@@ -595,7 +625,7 @@ fn counted_at_first(
     tables: &table::Tables,
     announcement: &Announcement,
     payload: &[u8],
-) -> Option<(u32, CountedAlone)> {
+) -> Option<(u32, Counted)> {
     let Item::Link(link) = &announcement.item else {
         return None;
     };
@@ -605,8 +635,7 @@ fn counted_at_first(
         return None;
     }
     let counters = link_counters(payload)?;
-    let begun = None;
-    Some((link.index, CountedAlone { counters, begun }))
+    Some((link.index, counters.into()))
 }
 
 /// Applies the messages of a datagram, or of several in a row.

@@ -6,6 +6,7 @@ use packet::{Icmp, Ipv4, Tcp, Udp, icmp, protocol};
 
 mod blocks;
 mod books;
+mod leases;
 
 use super::*;
 use crate::{AtCap, Dependence, MappingView, State};
