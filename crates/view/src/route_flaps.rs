@@ -181,7 +181,7 @@ pub fn route_flaps(
     if question.parts > 0 && question.source.is_some() {
         let of = Parts {
             since_millis: since,
-            secs: question.secs.max(1),
+            millis: (now_millis - since).max(1),
             count: question.parts.min(MAX_PARTS) as usize,
         };
         of.fill(&mut rows, first.reader);
@@ -208,7 +208,7 @@ pub fn route_flaps(
 /// The time that was asked about, in equal parts.
 struct Parts {
     since_millis: u64,
-    secs: u32,
+    millis: u64,
     count: usize,
 }
 
@@ -227,7 +227,7 @@ impl Parts {
                 .get(&(table, prefix))
                 .and_then(|at| rows.get_mut(*at));
             let after = at_millis.saturating_sub(self.since_millis);
-            let part = after * self.count as u64 / (u64::from(self.secs) * 1_000);
+            let part = after.saturating_mul(self.count as u64) / self.millis;
             // What is later than the question belongs to its end.
             let part = (part as usize).min(self.count - 1);
             if let Some(count) = row.and_then(|row| row.parts.get_mut(part)) {
