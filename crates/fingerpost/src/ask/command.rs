@@ -383,6 +383,7 @@ fn changes_to_count(matches: &ArgMatches) -> RouteFlapsQuestion {
         secs: number("secs", SECS),
         limit: number("limit", LIMIT),
         sort: text("sort"),
+        parts: 0,
         output: Output {
             format: match matches.get_flag("json") {
                 true => Format::Json,
