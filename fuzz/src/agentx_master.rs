@@ -65,7 +65,7 @@ pub fn agentx_master(bytes: &[u8]) {
             ends[token as usize] += 1;
             let question = &asked[token as usize];
             answer_is_sound(question, &answer);
-            known.add(question, answer);
+            known.add(question, answer, 0);
         }
     }
     assert_eq!(ends, [1; 3]);

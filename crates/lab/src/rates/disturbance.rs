@@ -48,9 +48,8 @@ impl Disturbance {
                     thread::sleep(PAUSE);
                 }
             });
-            let done = self.disturb(stop);
             // The other ends by itself when all is to stop.
-            done
+            self.disturb(stop)
         })?;
         Ok(Duration::from_millis(longest.into_inner()))
     }

@@ -157,7 +157,6 @@ impl Shared {
         let subagents = self.subagents();
         let dispatch = subagents.as_ref().map(Handle::dispatch);
         let dispatch = dispatch.filter(|dispatch| !dispatch.is_empty());
-        let known = Known::default();
         let mut agent = self.agent();
         let now_millis = self.millis();
         let failed = failures(agent.counters());
@@ -171,9 +170,11 @@ impl Shared {
             let moment = self.source.moment(*agent.counters(), manner);
             let from = way.from.ip();
             let mut missing = Vec::new();
-            let outcome = match &dispatch {
+            let mut known = Known::default();
+            let outcome = match dispatch.as_ref().zip(subagents.as_ref()) {
                 None => agent.answer(datagram, from, now_millis, &moment, out),
-                Some(dispatch) => {
+                Some((dispatch, subagents)) => {
+                    known = subagents.take_left_over(way.from);
                     let gathering = Gathering::new(&moment, dispatch, &known, false);
                     let outcome = agent.answer(datagram, from, now_millis, &gathering, out);
                     missing = gathering.into_missing();
@@ -182,6 +183,9 @@ impl Shared {
             };
             work += agent.work();
             if outcome != Outcome::PutOff {
+                if let Some(subagents) = &subagents {
+                    subagents.keep_left_over(way.from, known);
+                }
                 let answer = answered(outcome, &way);
                 return answer.filter(|_| self.may_tell(&moment));
             }
@@ -194,6 +198,7 @@ impl Shared {
                         way,
                         socket: Arc::clone(socket),
                         arrived_millis: now_millis,
+                        known,
                     };
                     subagents.put_off(request, missing);
                 }

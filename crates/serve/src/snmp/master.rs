@@ -116,6 +116,16 @@ struct Connection {
     peer: Peer,
 }
 
+/// What there is to do.
+struct Ready {
+    /// Connections that can be read.
+    connections: Vec<u32>,
+    /// Whether somebody wants to connect.
+    door: bool,
+    /// Whether somebody rang: requests were handed over, or samples came.
+    handed: bool,
+}
+
 struct Worker {
     door: Door,
     /// Until when nobody is taken in.
@@ -125,7 +135,6 @@ struct Worker {
     master: Master,
     requests: Requests,
     connections: BTreeMap<u32, Connection>,
-    started: Instant,
     /// When regions were last cut.
     settled: Instant,
     /// When it was last told how all is, and whether it is so still.
@@ -158,7 +167,6 @@ impl Worker {
             master,
             requests: Requests::default(),
             connections: BTreeMap::new(),
-            started: now,
             settled: now,
             told: now,
             is_told: false,
@@ -173,12 +181,16 @@ impl Worker {
     }
 
     fn now_millis(&self) -> u64 {
-        self.started.elapsed().as_millis() as u64
+        self.shared.now_millis()
     }
 
     fn run(mut self) {
         while !self.shared.stop.load(Ordering::Acquire) {
-            let ready = match self.wait() {
+            let Ready {
+                connections: ready,
+                door,
+                handed,
+            } = match self.wait() {
                 Ok(ready) => ready,
                 Err(errno) => {
                     tracing::error!("no AgentX master: cannot wait: {errno}");
@@ -189,8 +201,12 @@ impl Worker {
             for connection in ready {
                 self.read(connection);
             }
-            self.accept();
-            self.take_handed();
+            if door {
+                self.accept();
+            }
+            if handed {
+                self.take_handed();
+            }
             for (connection, cut) in self.master.tick(self.now_millis()) {
                 self.cut(connection, &cut);
             }
@@ -212,8 +228,10 @@ impl Worker {
         }
     }
 
-    /// Waits for anything to do; gives the connections that can be read.
-    fn wait(&self) -> rustix::io::Result<Vec<u32>> {
+    /// Waits for anything to do.
+    fn wait(&mut self) -> rustix::io::Result<Ready> {
+        let now = Instant::now();
+        self.door_rests = self.door_rests.filter(|until| *until > now);
         let door_wanted = match self.door_rests {
             Some(_) => PollFlags::empty(),
             None => PollFlags::IN,
@@ -238,13 +256,25 @@ impl Worker {
             Ok(_) | Err(Errno::INTR) => {}
             Err(errno) => return Err(errno),
         }
-        let mut count = [0; 8];
-        // Nothing in it: nobody called.
-        let _ = rustix::io::read(&self.shared.wake, &mut count);
         let readable = PollFlags::IN | PollFlags::HUP | PollFlags::ERR;
-        let polled = self.connections.keys().zip(fds.iter().skip(2));
-        let ready = polled.filter(|(_, fd)| fd.revents().intersects(readable));
-        Ok(ready.map(|(number, _)| *number).collect())
+        let is_readable = |at: usize| {
+            let fd = fds.get(at);
+            fd.is_some_and(|fd| fd.revents().intersects(readable))
+        };
+        let (handed, door) = (is_readable(0), is_readable(1));
+        let polled = self.connections.keys().zip(2..);
+        let connections = polled.filter(|(_, at)| is_readable(*at));
+        let connections = connections.map(|(number, _)| *number).collect();
+        if handed {
+            let mut count = [0; 8];
+            // Nothing in it: nobody called.
+            let _ = rustix::io::read(&self.shared.wake, &mut count);
+        }
+        Ok(Ready {
+            connections,
+            door,
+            handed,
+        })
     }
 
     /// Until something is overdue.
@@ -323,10 +353,6 @@ impl Worker {
     }
 
     fn accept(&mut self) {
-        if self.door_rests.is_some_and(|until| until > Instant::now()) {
-            return;
-        }
-        self.door_rests = None;
         // More wait until the next time around.
         for _ in 0..8 {
             match self.door.accept() {
@@ -399,7 +425,8 @@ impl Worker {
             for event in events {
                 match event {
                     Event::Answered { token, answer } => {
-                        if let Some(id) = self.requests.answered(token, answer) {
+                        let now_millis = self.now_millis();
+                        if let Some(id) = self.requests.answered(token, answer, now_millis) {
                             self.answer(id, false);
                         }
                     }
@@ -413,7 +440,7 @@ impl Worker {
         let now_millis = self.now_millis();
         let (answers, dispatch) = (&self.callers.answers, &self.dispatch);
         let (shared, out) = (&self.shared, &mut self.out);
-        self.requests.answer(
+        let done = self.requests.answer(
             id,
             is_last,
             &mut self.master,
@@ -426,6 +453,9 @@ impl Worker {
                 answers.answer(request, dispatch, known, is_last, manner, out)
             },
         );
+        if let Some((to, known)) = done {
+            shared.keep_left_over(to, known);
+        }
     }
 
     fn write(&mut self) {

@@ -7,6 +7,10 @@
 //! request is answered anew from all that is [`Known`] now. So an answer is
 //! of one run, with views and limits of length as ever, and nothing waits
 //! inside of it. Called by whoever answers requests.
+//!
+//! Who walks asks for what is behind the last answer. So more rows are asked
+//! for than the second request of a walk wants, and what is left of them is
+//! kept for the next ([`Known::left_over`]).
 
 use std::cell::{Cell, OnceCell, RefCell};
 use std::collections::BTreeMap;
@@ -26,6 +30,10 @@ const MAX_MISSING: usize = 256;
 /// Bytes of rows known for one request, beyond which it gets no more: far
 /// more than an answer holds.
 const MAX_KNOWN_BYTES: usize = 1 << 20;
+/// Bytes of rows that are kept for the next request of a walk, and how old
+/// they may be then.
+const MAX_LEFT_OVER_BYTES: usize = 1 << 18;
+const LEFT_OVER_MILLIS: u64 = 1_000;
 
 /// What subagents answered for one request so far.
 #[derive(Debug, Default)]
@@ -34,12 +42,18 @@ pub struct Known {
     values: BTreeMap<Box<[u32]>, Option<OwnedValue>>,
     bytes: usize,
     rounds: u32,
+    /// The context that all is of.
+    context: Option<Vec<u8>>,
 }
 
 /// Rows behind a name, without a gap.
 #[derive(Debug)]
 struct Run {
     session: u32,
+    /// When they came.
+    told_millis: u64,
+    /// The answer that was just made looked at them.
+    is_used: Cell<bool>,
     rows: Vec<Row>,
     /// There is nothing more up to here; `Some(None)`: nothing at all.
     ended: Option<Option<Box<[u32]>>>,
@@ -62,9 +76,40 @@ impl Known {
         self.rounds
     }
 
+    /// What the next request of a walk may begin with: the rows that this
+    /// one's answer was made of, with those behind it; `None`: there are
+    /// none. Of single values nothing is kept.
+    pub fn left_over(mut self) -> Option<Self> {
+        self.values.clear();
+        self.rounds = 0;
+        self.runs.retain(|_, run| run.is_used.get() && !run.failed);
+        self.count_bytes();
+        let is_of_use = !self.runs.is_empty() && self.bytes <= MAX_LEFT_OVER_BYTES;
+        is_of_use.then_some(self)
+    }
+
+    /// Forgets what is too old for a request that begins now. Whether there is
+    /// anything left.
+    pub fn forget_old(&mut self, now_millis: u64) -> bool {
+        let is_young = |run: &Run| now_millis.saturating_sub(run.told_millis) < LEFT_OVER_MILLIS;
+        self.runs.retain(|_, run| is_young(run));
+        self.count_bytes();
+        !self.runs.is_empty()
+    }
+
+    fn count_bytes(&mut self) {
+        let rows = self.runs.values().flat_map(|run| &run.rows);
+        self.bytes = rows.map(Row::len_bytes).sum();
+    }
+
     /// Takes a subagent's answer; one beyond what may be known is no better
     /// than none. O(rows).
-    pub fn add(&mut self, question: &Question, answer: Answer) {
+    pub fn add(&mut self, question: &Question, answer: Answer, now_millis: u64) {
+        if self.context.as_ref() != Some(&question.context) {
+            // What is left over of another context is of no use.
+            self.runs.clear();
+            self.context = Some(question.context.clone());
+        }
         let answer = match self.bytes > MAX_KNOWN_BYTES {
             true => Answer::Failed,
             false => answer,
@@ -87,6 +132,8 @@ impl Known {
             } => {
                 let run = Run {
                     session: question.session,
+                    told_millis: now_millis,
+                    is_used: Cell::new(false),
                     rows,
                     ended: has_ended.then(|| end.clone()),
                     failed,
@@ -108,7 +155,16 @@ impl Known {
         // Beyond its last row, it knows something only if it has ended.
         let last = run.rows.last().map(|row| &*row.name);
         let reaches = !rows.is_empty() || run.ended.is_some() || run.failed;
-        (reaches || last == Some(after)).then_some((run, rows))
+        let is_of_use = reaches || last == Some(after);
+        is_of_use.then(|| {
+            run.is_used.set(true);
+            (run, rows)
+        })
+    }
+
+    /// Nothing of it was looked at for an answer yet.
+    fn begin(&self) {
+        self.runs.values().for_each(|run| run.is_used.set(false));
     }
 }
 
@@ -138,6 +194,7 @@ impl<'a> Gathering<'a> {
         known: &'a Known,
         is_last: bool,
     ) -> Self {
+        known.begin();
         Self {
             own,
             dispatch,
@@ -160,10 +217,13 @@ impl Contexts for Gathering<'_> {
         let Some(regions) = self.dispatch.regions(name) else {
             return own;
         };
+        // What is known is of another context: of no use here.
+        let is_other = self.known.context.as_deref().is_some_and(|of| of != name);
+        let known = (!is_other).then_some(self.known);
         let chosen = self.chosen.get_or_init(|| Chosen {
             own,
             regions,
-            known: self.known,
+            known,
             is_last: self.is_last,
             context: name.to_vec(),
             rows: Cell::new(1),
@@ -188,7 +248,8 @@ impl Contexts for Gathering<'_> {
 struct Chosen<'a> {
     own: Option<&'a dyn Mib>,
     regions: &'a [Region],
-    known: &'a Known,
+    /// `None`: nothing is, of this context.
+    known: Option<&'a Known>,
     is_last: bool,
     context: Vec<u8>,
     rows: Cell<usize>,
@@ -283,7 +344,7 @@ impl Chosen<'_> {
         timeout_millis: u64,
         sink: &mut dyn FnMut(Value<'_>),
     ) {
-        match self.known.values.get(name) {
+        match self.known.and_then(|known| known.values.get(name)) {
             Some(Some(value)) => sink(value.value()),
             Some(None) => self.is_short.set(true),
             None => self.miss(session, timeout_millis, What::Get(name.into())),
@@ -331,11 +392,15 @@ impl Chosen<'_> {
         };
         let end = region.end.as_deref();
         let is_beyond = |name: &[u32]| end.is_some_and(|end| name >= end);
+        // It goes on behind what a request before was answered.
+        let mut goes_on = false;
         loop {
             let from = behind_of(&start, include);
-            let Some((run, rows)) = self.known.behind(session, &from) else {
+            let known = self.known.and_then(|known| known.behind(session, &from));
+            let Some((run, rows)) = known else {
                 break;
             };
+            goes_on |= self.rounds() == 0;
             for row in rows {
                 if is_beyond(&row.name) {
                     return End::OfRegion;
@@ -363,7 +428,7 @@ impl Chosen<'_> {
                 break;
             }
         }
-        let rows = self.rows_to_ask();
+        let rows = self.rows_to_ask(goes_on);
         let end = region.end.clone();
         let what = What::Next {
             start,
@@ -375,9 +440,17 @@ impl Chosen<'_> {
         End::OfWalk
     }
 
-    /// More at each round, while an answer has room.
-    fn rows_to_ask(&self) -> u16 {
-        let most = FIRST_ROWS << self.known.rounds.min(2);
+    fn rounds(&self) -> u32 {
+        self.known.map_or(0, Known::rounds)
+    }
+
+    /// More at each round, while an answer has room; where a walk goes on, as
+    /// many as there may be.
+    fn rows_to_ask(&self, goes_on: bool) -> u16 {
+        if goes_on {
+            return MOST_ROWS as u16;
+        }
+        let most = FIRST_ROWS << self.rounds().min(2);
         self.rows.get().clamp(1, most.min(MOST_ROWS)) as u16
     }
 

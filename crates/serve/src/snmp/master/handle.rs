@@ -2,18 +2,24 @@
 //! all is, and a queue of bounded length. Called by [`super`] and by whoever
 //! answers requests.
 
+use std::collections::HashMap;
+use std::net::SocketAddr;
 use std::os::fd::OwnedFd;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::Wake;
+use std::time::Instant;
 
 use anyhow::{Context, Result};
 use rustix::event::{EventfdFlags, eventfd};
-use snmp::agentx::{Dispatch, Question, SessionState};
+use snmp::agentx::{Dispatch, Known, Question, SessionState};
 
 use super::door::Peer;
 use super::requests::{MAX_REQUESTS, Request};
 use crate::status::{AgentxMasterStatus, SubagentStatus};
+
+/// Askers for whom rows are kept at most: 64, a quarter of a megabyte each.
+const MOST_LEFT_OVER: usize = 64;
 
 /// What others see of it. Cheap to clone.
 #[derive(Debug, Clone)]
@@ -28,6 +34,9 @@ pub(super) struct Shared {
     pub(super) some_came: AtomicBool,
     pub(super) dispatch: Mutex<Arc<Dispatch>>,
     pub(super) handed: Mutex<Handed>,
+    /// What is left over of answers, by whom they went to, for who walks on.
+    pub(super) left_over: Mutex<HashMap<SocketAddr, Known>>,
+    pub(super) started: Instant,
     pub(super) status: Mutex<AgentxMasterStatus>,
 }
 
@@ -53,6 +62,8 @@ impl Handle {
             some_came: AtomicBool::new(false),
             dispatch: Mutex::default(),
             handed: Mutex::default(),
+            left_over: Mutex::default(),
+            started: Instant::now(),
             status: Mutex::new(status),
         })))
     }
@@ -75,6 +86,20 @@ impl Handle {
         self.wake();
     }
 
+    /// What is left over of the last answer that went to somebody, if that is
+    /// not long ago; it is taken away.
+    pub fn take_left_over(&self, to: SocketAddr) -> Known {
+        let known = lock(&self.0.left_over).remove(&to);
+        let now_millis = self.0.now_millis();
+        let known = known.and_then(|mut known| known.forget_old(now_millis).then_some(known));
+        known.unwrap_or_default()
+    }
+
+    /// Keeps what is left over of an answer.
+    pub fn keep_left_over(&self, to: SocketAddr, known: Known) {
+        self.0.keep_left_over(to, known);
+    }
+
     /// How all is.
     pub fn status(&self) -> AgentxMasterStatus {
         lock(&self.0.status).clone()
@@ -86,6 +111,27 @@ impl Handle {
 }
 
 impl Shared {
+    /// Milliseconds since the start of the thread.
+    pub(super) fn now_millis(&self) -> u64 {
+        self.started.elapsed().as_millis() as u64
+    }
+
+    /// Where there is no room, what is too old goes first, then all.
+    pub(super) fn keep_left_over(&self, to: SocketAddr, known: Known) {
+        let Some(known) = known.left_over() else {
+            return;
+        };
+        let mut all = lock(&self.left_over);
+        if all.len() >= MOST_LEFT_OVER {
+            let now_millis = self.now_millis();
+            all.retain(|_, known| known.forget_old(now_millis));
+        }
+        if all.len() >= MOST_LEFT_OVER {
+            all.clear();
+        }
+        all.insert(to, known);
+    }
+
     fn ring(&self) {
         // A counter that is full wakes as well.
         let _ = rustix::io::write(&self.wake, &1u64.to_ne_bytes());

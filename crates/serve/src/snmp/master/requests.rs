@@ -1,6 +1,7 @@
 //! Requests that wait for what subagents answer. Called by [`super`].
 
 use std::collections::BTreeMap;
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -34,6 +35,8 @@ pub struct Request {
     pub socket: Arc<Socket>,
     /// When it came, by the engine's clock.
     pub arrived_millis: u64,
+    /// What is known for it from an answer before.
+    pub known: Known,
 }
 
 /// What became of a request.
@@ -129,9 +132,10 @@ impl Requests {
         }
         self.last += 1;
         let id = self.last;
+        let mut request = request;
         let pending = Pending {
+            known: std::mem::take(&mut request.known),
             request,
-            known: Known::default(),
             open: 0,
             since_millis: now_millis,
             waits: Vec::new(),
@@ -156,7 +160,7 @@ impl Requests {
 
     /// Takes the answer to a question; gives the request that waits for no
     /// other.
-    pub fn answered(&mut self, token: u64, answer: Answer) -> Option<u64> {
+    pub fn answered(&mut self, token: u64, answer: Answer, now_millis: u64) -> Option<u64> {
         let (id, question) = self.asked.remove(&token)?;
         let answer = match self.len_bytes() >= MAX_BYTES {
             // There is no room for it.
@@ -164,7 +168,7 @@ impl Requests {
             false => answer,
         };
         let pending = self.pending.get_mut(&id)?;
-        pending.known.add(&question, answer);
+        pending.known.add(&question, answer, now_millis);
         pending.open -= 1;
         (pending.open == 0).then_some(id)
     }
@@ -198,7 +202,7 @@ impl Requests {
     }
 
     /// Answers a request by [`Answers::answer`], or asks what is still
-    /// missing for it. `answer` is told what is known, whether it is the
+    /// missing for it; who was answered, with what was known for it. `answer` is told what is known, whether it is the
     /// last time, and whether samples may be waited for.
     pub fn answer(
         &mut self,
@@ -207,20 +211,19 @@ impl Requests {
         master: &mut Master,
         now_millis: u64,
         mut answer: impl FnMut(&Request, &Known, bool, bool) -> Answered,
-    ) {
-        let Some(pending) = self.pending.get_mut(&id) else {
-            return;
-        };
+    ) -> Option<(SocketAddr, Known)> {
+        let pending = self.pending.get_mut(&id)?;
         let is_last = is_last || pending.known.rounds() >= MAX_ROUNDS;
         let is_over = pending.until_millis.is_some_and(|at| at <= now_millis);
         let may_wait = !is_last && !is_over;
         pending.waits.clear();
         match answer(&pending.request, &pending.known, is_last, may_wait) {
             Answered::Done => {
-                self.pending.remove(&id);
                 if is_last {
                     self.asked.retain(|_, (of, _)| *of != id);
                 }
+                let done = self.pending.remove(&id);
+                return done.map(|done| (done.request.way.from, done.known));
             }
             Answered::Missing(missing) => self.ask(id, missing, master, now_millis),
             Answered::Waits(waits, patience) => {
@@ -230,6 +233,7 @@ impl Requests {
                 pending.until_millis.get_or_insert(until);
             }
         }
+        None
     }
 }
 
@@ -277,6 +281,7 @@ mod tests {
                 way: Way::of(from.parse().unwrap()),
                 socket: Arc::clone(&self.socket),
                 arrived_millis: 0,
+                known: Known::default(),
             };
             let missing = vec![question(1), question(2)];
             self.requests.put(request, missing, &mut self.master, 0);
@@ -288,7 +293,7 @@ mod tests {
             let mut ready = Vec::new();
             for event in self.master.events() {
                 if let snmp::agentx::Event::Answered { token, answer } = event {
-                    ready.extend(self.requests.answered(token, answer));
+                    ready.extend(self.requests.answered(token, answer, 0));
                 }
             }
             ready
@@ -375,7 +380,7 @@ mod tests {
             };
             let rows = vec![row];
             let answer = Answer::Rows { rows, ended: true };
-            bench.requests.answered(token, answer);
+            bench.requests.answered(token, answer, 0);
             assert!(bench.requests.len_bytes() < MAX_BYTES + (2 << 20));
         }
         assert!(bench.requests.len_bytes() >= MAX_BYTES);

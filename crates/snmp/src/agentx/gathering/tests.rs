@@ -152,7 +152,12 @@ impl World {
 
     /// What `task` gives of the gathered objects once it waits for nothing.
     fn gathered<T>(&mut self, task: impl Fn(&dyn Mib) -> T) -> (T, u32) {
-        let mut known = Known::default();
+        let (done, known) = self.gathered_from(Known::default(), task);
+        (done, known.rounds())
+    }
+
+    /// The same where something is known already; and what is known then.
+    fn gathered_from<T>(&mut self, mut known: Known, task: impl Fn(&dyn Mib) -> T) -> (T, Known) {
         let dispatch = self.master.dispatch();
         loop {
             let own = self.own.clone();
@@ -161,7 +166,7 @@ impl World {
             let done = task(gathering.context(b"").unwrap());
             let missing = gathering.into_missing();
             if missing.is_empty() {
-                return (done, known.rounds());
+                return (done, known);
             }
             known.next_round();
             for (token, question) in missing.iter().enumerate() {
@@ -171,14 +176,24 @@ impl World {
             for event in self.master.events() {
                 if let Event::Answered { token, answer } = event {
                     assert_ne!(answer, Answer::Failed);
-                    known.add(&missing[token as usize], answer);
+                    known.add(&missing[token as usize], answer, 0);
                 }
             }
         }
     }
 
     fn walk(&mut self, after: &[u32], most: usize) -> (Vec<(Vec<u32>, u32)>, u32) {
-        self.gathered(|mib| {
+        let (rows, known) = self.walk_from(Known::default(), after, most);
+        (rows, known.rounds())
+    }
+
+    fn walk_from(
+        &mut self,
+        known: Known,
+        after: &[u32],
+        most: usize,
+    ) -> (Vec<(Vec<u32>, u32)>, Known) {
+        self.gathered_from(known, |mib| {
             let mut rows = Vec::new();
             mib.expect(most);
             mib.walk(after, &mut |name, value| {
@@ -239,6 +254,17 @@ proptest! {
         let (walked, rounds) = world.walk(&after, most);
         prop_assert_eq!(walked, behind);
         prop_assert!(rounds <= 32, "{} rounds", rounds);
+        // In pieces, each from what is left over of the one before.
+        let (mut at, mut pieces, mut known) = (after.clone(), Vec::new(), Known::default());
+        loop {
+            let (piece, then) = world.walk_from(known, &at, most);
+            let Some((last, _)) = piece.last() else { break };
+            at = last.clone();
+            pieces.extend(piece);
+            known = then.left_over().unwrap_or_default();
+        }
+        let behind = expected.iter().filter(|(name, _)| *name > after);
+        prop_assert_eq!(pieces, behind.cloned().collect::<Vec<_>>());
         let (got, _) = world.gathered(|mib| {
             let mut value = None;
             mib.get(&[&after], &mut |_, found| {
@@ -266,6 +292,50 @@ fn many_rows_come_in_few_questions() {
     assert_eq!(world.walk(&[2, 1, 5], 10).1, 1);
     let counters = world.master.sessions(0).next().unwrap().counters;
     assert!(counters.rows <= 1_800 + 256 + 10, "{}", counters.rows);
+}
+
+#[test]
+fn who_walks_on_finds_what_is_left_over_for_a_second() {
+    let rows = (0..2_000).map(|n| (vec![2, 1, n], n)).collect();
+    let mut world = World::new(Map::default(), OWN);
+    world.attach(Map(rows), vec![vec![2]], 127);
+    let asked = |world: &World| world.master.counters().asked;
+    let (_, known) = world.walk_from(Known::default(), &[2, 1], 10);
+    assert_eq!((known.rounds(), asked(&world)), (1, 1));
+    // The second asks for more than it wants, and those behind it for none.
+    let mut known = known.left_over().unwrap();
+    let mut at = 9;
+    for _ in 0..25 {
+        let (rows, then) = world.walk_from(known, &[2, 1, at], 10);
+        let expected: Vec<u32> = (at + 1..=at + 10).collect();
+        assert_eq!(rows.iter().map(|row| row.1).collect::<Vec<_>>(), expected);
+        at += 10;
+        known = then.left_over().unwrap();
+    }
+    assert_eq!(asked(&world), 2);
+    // Somewhere else nothing is left over, and later it is too old.
+    let (rows, then) = world.walk_from(known, &[2, 1, 999], 10);
+    assert_eq!((rows.len(), rows[0].1, asked(&world)), (10, 1_000, 3));
+    let mut known = then.left_over().unwrap();
+    assert!(known.forget_old(999) && !known.forget_old(1_000));
+    assert_eq!(known.len_bytes(), 0);
+    // Of single values nothing is left.
+    let got = world.gathered_from(Known::default(), |mib| {
+        mib.get(&[&[2, 1, 5]], &mut |_, _| {});
+    });
+    assert!(got.1.left_over().is_none());
+}
+
+#[test]
+fn what_is_left_over_is_of_one_context_and_of_its_session() {
+    let rows = |from: u32| Map((0..100).map(|n| (vec![2, 1, n], from + n)).collect());
+    let mut world = World::new(Map::default(), OWN);
+    world.attach(rows(0), vec![vec![2]], 127);
+    let (_, known) = world.walk_from(Known::default(), &[2, 1], 10);
+    let mut known = known.left_over().unwrap();
+    known.context = Some(b"another".to_vec());
+    let (rows, known) = world.walk_from(known, &[2, 1, 3], 3);
+    assert_eq!((rows[0].1, known.rounds()), (4, 1));
 }
 
 #[test]
@@ -300,7 +370,7 @@ fn what_is_known_for_a_request_is_bounded() {
         ended: true,
     };
     let mut known = Known::default();
-    (0..3).for_each(|number| known.add(&question(number), answer()));
+    (0..3).for_each(|number| known.add(&question(number), answer(), 0));
     assert!(known.len_bytes() < MAX_KNOWN_BYTES + 1_000);
     let there = known.values.values().filter(|value| value.is_some());
     assert_eq!((known.values.len(), there.count()), (3, 1));
@@ -331,7 +401,7 @@ fn what_cannot_be_told_is_said_so() {
     assert_eq!((rows, is_short, missing.len()), (1, true, 1));
     let (rows, is_short, none) = walk(&known, true);
     assert_eq!((rows, is_short, none.len()), (1, true, 0));
-    known.add(&missing[0], Answer::Failed);
+    known.add(&missing[0], Answer::Failed, 0);
     let (rows, is_short, none) = walk(&known, false);
     assert_eq!((rows, is_short, none.len()), (1, true, 0));
 }
