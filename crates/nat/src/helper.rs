@@ -17,6 +17,7 @@ mod calls;
 pub(crate) mod ftp;
 mod irc;
 mod pptp;
+mod saved;
 mod segment;
 mod sequence;
 pub mod stream;
@@ -88,6 +89,18 @@ impl Helped {
 }
 
 impl Kind {
+    /// By its number in a saved state, which never changes.
+    fn of(number: u8) -> Option<Self> {
+        let all = [
+            Self::Ftp,
+            Self::Pptp,
+            Self::Proxied,
+            Self::Irc,
+            Self::Tftp,
+        ];
+        all.get(usize::from(number)).copied()
+    }
+
     fn bit(self) -> u32 {
         1 << self as u32
     }

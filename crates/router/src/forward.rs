@@ -41,6 +41,9 @@ With --nat all workers share the alias addresses, and each inside host belongs
 to one worker. With same_ports a host keeps its port if that belongs to the same
 worker; else it gets another. target_address, and redirect_address of an
 alias_address, where they let new connections in, need a single worker.
+SIGHUP reads RULES again. What --log-journal, --log-syslog and --log-ipfix
+write, and what `nat show`, `clear`, `reload` and `who` ask by --nat-control, is
+as with `nat run`.
 Packets by node and by reason go to standard output at the end of the capture or
 after Ctrl-C. Exit status: 0 done, 1 it failed, 2 the command line is wrong.";
 
@@ -90,6 +93,8 @@ pub struct Forward {
     /// A link outside of the translation; may be given several times
     #[arg(long, value_name = "LINK", requires = "nat", value_delimiter = ',')]
     outside: Vec<String>,
+    #[command(flatten)]
+    beside: crate::nat::Beside,
     /// Threads, each with a queue of every device; with --nat also with a
     /// part of the inside hosts and of each alias address's ports
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=64))]
@@ -135,6 +140,9 @@ pub fn parse(matches: &ArgMatches) -> Result<Forward, clap::Error> {
 /// Runs it to the end: of the capture, or by Ctrl-C.
 /// `read` reads the files of `--tables` and `--routes`.
 pub fn run(asked: &Forward, read: &Readers) -> anyhow::Result<ExitCode> {
+    if asked.beside.is_any() && asked.nat.is_none() {
+        bail!("--log-journal, --log-syslog and --log-ipfix are for --nat");
+    }
     let report = match &asked.pcap_in {
         Some(input) => capture::run(asked, read, input)?,
         None => devices::run(asked, read)?,
@@ -146,6 +154,9 @@ pub fn run(asked: &Forward, read: &Readers) -> anyhow::Result<ExitCode> {
     }
     if !report.failures.is_empty() {
         bail!("{}", report.failures.join("; "));
+    }
+    if let Some(error) = report.state_error {
+        return Err(error);
     }
     Ok(ExitCode::SUCCESS)
 }

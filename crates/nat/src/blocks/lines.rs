@@ -35,6 +35,12 @@ impl Line {
         self.head.checked_sub(1)
     }
 
+    /// The one behind a block that is in it.
+    pub fn behind(&self, blocks: &Reserved<Block>, kind: Kind, block: u32) -> Option<u32> {
+        let link = blocks.get(block as usize)?.links.get(kind as usize)?;
+        link.behind.checked_sub(1)
+    }
+
     /// A block stands behind all others. It must be in no line of the kind.
     pub fn push(&mut self, blocks: &mut Reserved<Block>, kind: Kind, block: u32) {
         let before = std::mem::replace(&mut self.tail, block + 1);

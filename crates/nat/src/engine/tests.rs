@@ -6,6 +6,8 @@ use packet::{Icmp, Ipv4, Tcp, Udp, icmp, protocol};
 
 mod blocks;
 mod books;
+mod generated;
+mod saved;
 
 use super::*;
 use crate::{AtCap, Dependence, MappingView, State};

@@ -13,8 +13,10 @@
 //!   subscriber are.
 //! - `writer`: the files as they are written.
 //! - `who`: questions about them.
+//! - `held`: whose each block is at its end.
 
 mod bytes;
+mod held;
 mod index;
 mod who;
 mod writer;
@@ -22,6 +24,7 @@ mod writer;
 use std::io;
 use std::path::{Path, PathBuf};
 
+pub use held::{held, last};
 pub use who::{Asked, ask};
 pub use writer::{Journal, Limits};
 

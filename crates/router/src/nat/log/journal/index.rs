@@ -29,10 +29,11 @@ pub enum By {
     Inside,
 }
 
-/// What comes first of all: marks, blocks, sessions.
+/// What comes first of all: marks that end something, blocks, sessions.
 pub fn kind(record: &Record) -> u8 {
     match record.what {
-        What::Started | What::Stopped => 0,
+        What::Started | What::Stopped | What::Recovered => 0,
+        What::Suspended | What::Resumed => 3,
         _ if record.is_session() => 2,
         _ => 1,
     }

@@ -57,8 +57,7 @@ pub fn ask(directory: &Path, asked: Asked, at_millis: u64) -> io::Result<Answer>
         let file = Indexed::open(path, &is_wanted).map_err(|error| {
             io::Error::new(error.kind(), format!("{}: {error}", path.display()))
         })?;
-        let since = started(&file, at_millis)?;
-        known.since = since.unwrap_or(0);
+        let since = known.begin(&file, at_millis)?;
         match asked {
             Asked::Port(alias, port) => by_port(&file, alias, port, at_millis, &mut known)?,
             Asked::Inside(inside) => by_inside(&file, inside, at_millis, &mut known)?,
@@ -102,6 +101,8 @@ fn about(record: &Record) -> About {
 struct Known {
     /// Before that nothing holds any more.
     since: u64,
+    /// Before that no session does.
+    sessions_since: u64,
     /// Blocks and sessions of which something is known, those that ended
     /// included.
     decided: HashSet<About>,
@@ -112,7 +113,25 @@ struct Known {
 }
 
 impl Known {
+    /// Looks when the translation began last in a file up to a time, and
+    /// when it went on without its sessions; `None`: it did not begin there.
+    fn begin(&mut self, file: &Indexed, at_millis: u64) -> io::Result<Option<u64>> {
+        let after = file.below(By::Alias, (0, 0, 0, at_millis), true)?;
+        for place in (0..after).rev() {
+            let mark = file.at(By::Alias, place)?;
+            if mark.what != What::Recovered {
+                self.since = mark.at_millis;
+                return Ok(Some(mark.at_millis));
+            }
+            self.sessions_since = self.sessions_since.max(mark.at_millis);
+        }
+        Ok(None)
+    }
+
     fn note(&mut self, record: Record) {
+        if record.is_session() && record.at_millis < self.sessions_since {
+            return;
+        }
         if record.at_millis < self.since || !self.decided.insert(about(&record)) {
             return;
         }
@@ -125,15 +144,6 @@ impl Known {
     /// Whether more is held than is told.
     fn is_full(&self) -> bool {
         self.held.len() > MOST_SESSIONS
-    }
-}
-
-/// The last start or stop in a file up to a time.
-fn started(file: &Indexed, at_millis: u64) -> io::Result<Option<u64>> {
-    let after = file.below(By::Alias, (0, 0, 0, at_millis), true)?;
-    match after.checked_sub(1) {
-        Some(place) => Ok(Some(file.at(By::Alias, place)?.at_millis)),
-        None => Ok(None),
     }
 }
 
