@@ -283,7 +283,11 @@ fn a_state_that_cannot_be_taken_up_is_set_aside_and_said() {
     trial.flows();
     nat.signal(Signal::TERM).unwrap();
     assert!(!nat.wait(PATIENCE).unwrap().success());
-    assert!(trial.complaints().contains("saving the state to nowhere/kept"));
+    assert!(
+        trial
+            .complaints()
+            .contains("saving the state to nowhere/kept")
+    );
 }
 
 #[test]
@@ -371,7 +375,11 @@ fn a_forwarders_workers_write_records_and_answer_questions() {
     let asked = format!("192.0.2.1:{}", first + 3);
     let now = trial.rows(&["who", &asked, "--json", "--control=control"]);
     assert_eq!(now[0]["subscriber"], *who);
-    let written = || trial.rows(&["who", &asked, "--json", "--journal=journal"]).pop();
+    let written = || {
+        trial
+            .rows(&["who", &asked, "--json", "--journal=journal"])
+            .pop()
+    };
     let written = wait_until(PATIENCE, "the record", written).unwrap();
     assert_eq!(written["subscriber"], *who);
     // Limits change for all workers, what says which of them a packet is of

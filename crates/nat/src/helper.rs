@@ -91,13 +91,7 @@ impl Helped {
 impl Kind {
     /// By its number in a saved state, which never changes.
     fn of(number: u8) -> Option<Self> {
-        let all = [
-            Self::Ftp,
-            Self::Pptp,
-            Self::Proxied,
-            Self::Irc,
-            Self::Tftp,
-        ];
+        let all = [Self::Ftp, Self::Pptp, Self::Proxied, Self::Irc, Self::Tftp];
         all.get(usize::from(number)).copied()
     }
 

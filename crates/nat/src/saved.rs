@@ -130,9 +130,9 @@ impl<'a> Chunks<'a> {
         let count = self.records.len() / self.record_bytes.max(1);
         let mut head = [0; 12];
         let words = [self.record_bytes as u32, count as u32];
-        for (place, part) in head
-            .chunks_exact_mut(4)
-            .zip([self.tag, words[0].to_le_bytes(), words[1].to_le_bytes()])
+        for (place, part) in
+            head.chunks_exact_mut(4)
+                .zip([self.tag, words[0].to_le_bytes(), words[1].to_le_bytes()])
         {
             place.copy_from_slice(&part);
         }
@@ -333,11 +333,7 @@ impl Fields<'_> {
 
 /// The order of free places as it was: those of `free` that may be, each
 /// once, and behind them all others that are free.
-pub(crate) fn free_order(
-    places: usize,
-    free: &[u32],
-    is_taken: impl Fn(u32) -> bool,
-) -> Vec<u32> {
+pub(crate) fn free_order(places: usize, free: &[u32], is_taken: impl Fn(u32) -> bool) -> Vec<u32> {
     let mut is_placed = vec![false; places];
     let mut order = Vec::new();
     let others = 0..places as u32;

@@ -104,11 +104,7 @@ pub fn run(arguments: &Run) -> anyhow::Result<ExitCode> {
 }
 
 /// Translates between two devices; the engine as it is at the end.
-fn between(
-    arguments: &Run,
-    devices: [&str; 2],
-    report: &mut Report,
-) -> anyhow::Result<::nat::Nat> {
+fn between(arguments: &Run, devices: [&str; 2], report: &mut Report) -> anyhow::Result<::nat::Nat> {
     let settings = arguments.settings.with_events(arguments.log.events());
     let journal = arguments.log.journal();
     let state = State::new(arguments.state.as_deref(), &settings, journal)?;

@@ -11,6 +11,7 @@ use super::beside::tuple;
 use super::end::has_ports;
 use super::saving::print;
 use super::tracked::Tracked;
+use crate::State;
 use crate::blocks::{Blocks, Orders, Pool, Subscriber};
 use crate::flow::{Ends, Flow, flag};
 use crate::mapping::{Kind, Mapping};
@@ -18,7 +19,6 @@ use crate::proxied::Proxied;
 use crate::rules::{Encoding, Redirect, Tuple};
 use crate::saved::{Chunk, ChunkReader, Fields, SavedError, tag};
 use crate::tcp::Side;
-use crate::State;
 
 /// How far ahead of a flow that is entered lines are asked for.
 const AHEAD: usize = 8;

@@ -188,7 +188,7 @@ impl State {
             return Ok(false);
         };
         let held = match log::journal::held(journal) {
-            Ok(held) => held,
+            Ok(held) => held.blocks,
             Err(error) if error.kind() == ErrorKind::InvalidData => {
                 warn!(
                     "{}: {error}: whose blocks were is not known, and all begins empty",
@@ -199,7 +199,7 @@ impl State {
             Err(error) => return Err(error).with_context(|| journal.display().to_string()),
         };
         let mut lost = Vec::new();
-        for record in &held {
+        for record in held.values() {
             let (first, _) = record.ports;
             let has_it = engines
                 .iter_mut()
@@ -268,11 +268,7 @@ fn write(path: &Path, engines: &mut [Nat], now_millis: u64) -> std::io::Result<(
     // One that is left belongs to nobody, and may be of another mode.
     let _ = fs::remove_file(path);
     let mut options = OpenOptions::new();
-    let file = options
-        .write(true)
-        .create_new(true)
-        .mode(MODE)
-        .open(path)?;
+    let file = options.write(true).create_new(true).mode(MODE).open(path)?;
     let mut out = BufWriter::with_capacity(1 << 20, file);
     let mut chunks = Chunks::new(&mut out)?;
     chunks.record(HEAD, Head::of(engines).record().bytes())?;

@@ -62,11 +62,7 @@ pub struct Translation {
 
 impl Translation {
     /// By a file of rules, for so many workers: it and their engines.
-    pub fn begin(
-        rules: &Path,
-        beside: &Beside,
-        parts: u16,
-    ) -> anyhow::Result<(Self, Vec<Nat>)> {
+    pub fn begin(rules: &Path, beside: &Beside, parts: u16) -> anyhow::Result<(Self, Vec<Nat>)> {
         let settings = Settings::of_rules(rules).with_events(beside.log.events());
         let journal = beside.log.journal();
         let state = State::new(beside.nat_state.as_deref(), &settings, journal)?;
@@ -160,7 +156,8 @@ impl Translation {
                 }
             }
             let left = until.saturating_duration_since(Instant::now());
-            done.recv_timeout(left).context("a worker does not answer")??;
+            done.recv_timeout(left)
+                .context("a worker does not answer")??;
         }
         Ok(())
     }

@@ -154,7 +154,10 @@ fn who_gets_no_port_or_has_enough_hears_that_it_may_come_again() {
         let ip = Ipv4::new(error.as_slice()).unwrap();
         assert_eq!(ip.destination(), INSIDE);
         let message = Icmp::new(ip.payload()).unwrap();
-        assert_eq!((message.icmp_type(), message.code()), (icmp::UNREACHABLE, 1));
+        assert_eq!(
+            (message.icmp_type(), message.code()),
+            (icmp::UNREACHABLE, 1)
+        );
         let quoted = Ipv4::parse_truncated(message.payload()).unwrap();
         assert_eq!((quoted.source(), quoted.destination()), (INSIDE, REMOTE));
         assert_eq!(count(&router, reason), 1);

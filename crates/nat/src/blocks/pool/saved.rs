@@ -28,7 +28,12 @@ impl Pool {
     }
 
     /// Writes whose a block is.
-    pub fn save_block(&self, block: u32, record: Record, out: &mut Chunks<'_>) -> io::Result<Record> {
+    pub fn save_block(
+        &self,
+        block: u32,
+        record: Record,
+        out: &mut Chunks<'_>,
+    ) -> io::Result<Record> {
         let Some(place) = self.get(block) else {
             return Ok(record);
         };
