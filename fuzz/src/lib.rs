@@ -24,6 +24,6 @@ pub use fib::{fib4_changes, fib6_changes};
 pub use forward::forward;
 pub use fpm::fpm;
 pub use mrt::mrt;
-pub use nat::{nat_ftp, nat_packets, nat_pptp, nat_rules};
+pub use nat::{nat_ftp, nat_packets, nat_pcp, nat_pptp, nat_rtsp, nat_rules};
 pub use recording::recording;
 pub use snmp::{snmp_agent, snmp_message};

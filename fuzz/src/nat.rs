@@ -1,15 +1,17 @@
 //! What is done with the bytes of the NAT targets: packets through a whole
-//! engine, what an FTP or PPTP control connection carries, and rules as
-//! text. A packet that does not go on is as it was.
+//! engine, what an FTP, PPTP or RTSP connection carries, requests of PCP
+//! and NAT-PMP, and rules as text. A packet that does not go on is as it was.
 
 use std::net::Ipv4Addr;
 
 use fingerpost_nat::rules::{self, Redirect, Rules, Statement};
-use fingerpost_nat::{Config, Nat, Verdict};
+use fingerpost_nat::{Config, Cursor, Nat, Verdict};
 
 const ALIAS: Ipv4Addr = Ipv4Addr::new(192, 0, 2, 1);
 const INSIDE: Ipv4Addr = Ipv4Addr::new(10, 0, 0, 5);
 const NEIGHBOUR: Ipv4Addr = Ipv4Addr::new(10, 0, 0, 6);
+/// Where ports are asked for.
+const SERVER: Ipv4Addr = Ipv4Addr::new(10, 0, 0, 1);
 const REMOTE: Ipv4Addr = Ipv4Addr::new(198, 51, 100, 7);
 const CLIENT: u16 = 3_000;
 const ICMP: u8 = 1;
@@ -102,6 +104,11 @@ pub fn nat_pptp(bytes: &[u8]) {
     connection(1_723, bytes);
 }
 
+/// An RTSP connection.
+pub fn nat_rtsp(bytes: &[u8]) {
+    connection(554, bytes);
+}
+
 /// Segments of a connection with a helper: direction and room, place in the
 /// stream, length, data. Both sides are tried inside, alone and together.
 fn connection(port: u16, bytes: &[u8]) {
@@ -165,6 +172,66 @@ fn segment(
     bytes.extend([0x80, flags, 0xff, 0xff, 0, 0, 0, 0, 1, 1, 5, 10]);
     bytes.extend(sequence.to_be_bytes());
     bytes.extend(sequence.wrapping_add(9).to_be_bytes());
+    bytes.extend(data);
+    bytes
+}
+
+/// Requests of PCP and NAT-PMP: client and room, time, length, data. What is
+/// answered is an answer, no longer than one may be; each host's leases stay
+/// within its bounds, and all end.
+pub fn nat_pcp(bytes: &[u8]) {
+    let mut config = Config::new(&[ALIAS]);
+    config.limits.initial_flows = 16;
+    config.limits.max_flows = 64;
+    config.pcp.addresses = vec![SERVER];
+    config.pcp.most_ports = 20;
+    config.pcp.most_leases = 30;
+    let Ok(mut nat) = Nat::new(config) else {
+        return;
+    };
+    let (mut rest, mut now_millis) = (bytes, 0);
+    while let [how, time, high, low, tail @ ..] = rest {
+        let len = usize::from(u16::from_be_bytes([*high, *low])).min(tail.len());
+        let (data, tail) = tail.split_at(len);
+        now_millis += u64::from(*time) * 10_000;
+        let client = if how & 1 == 0 { INSIDE } else { NEIGHBOUR };
+        let room = ROOMS[usize::from(how >> 1) % ROOMS.len()];
+        let packet = datagram((client, CLIENT), (SERVER, 5_351), data);
+        let after = translate(&mut nat, true, &packet, room, now_millis);
+        if after.get(12..16) == Some(&SERVER.octets()[..]) {
+            let len = usize::from(u16::from_be_bytes([after[2], after[3]]));
+            let answer = &after[28..len];
+            assert!(answer.len() <= 1_100 && answer[1] & 0x80 != 0);
+            assert!(answer[0] != 2 || answer.len().is_multiple_of(4));
+        }
+        nat.maintain(now_millis, 4);
+        audit(&nat);
+        rest = tail;
+    }
+    nat.maintain(now_millis + 604_800_000, 64);
+    assert_eq!(nat.statistics().leases, 0);
+}
+
+fn audit(nat: &Nat) {
+    let mut ports = [0; 2];
+    let _ = nat.leases(Cursor::default(), usize::MAX, &mut |lease| {
+        assert!(lease.ports > 0 && lease.alias_port.checked_add(lease.ports - 1).is_some());
+        ports[usize::from(lease.inside == NEIGHBOUR)] += u32::from(lease.ports);
+    });
+    assert!(ports.iter().all(|ports| *ports <= 20));
+    assert!(nat.statistics().leases <= 30);
+}
+
+/// A UDP packet; no checksum, which nobody needs.
+fn datagram(from: (Ipv4Addr, u16), to: (Ipv4Addr, u16), data: &[u8]) -> Vec<u8> {
+    let [high, low] = ((28 + data.len()) as u16).to_be_bytes();
+    let mut bytes = vec![0x45, 0, high, low, 0, 1, 0, 0, 64, 17, 0, 0];
+    bytes.extend(from.0.octets());
+    bytes.extend(to.0.octets());
+    bytes.extend(from.1.to_be_bytes());
+    bytes.extend(to.1.to_be_bytes());
+    bytes.extend(((8 + data.len()) as u16).to_be_bytes());
+    bytes.extend([0, 0]);
     bytes.extend(data);
     bytes
 }

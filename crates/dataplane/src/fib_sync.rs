@@ -12,6 +12,7 @@
 //! own ([`FibSync::over`]); what else packets need stays the namespace's.
 
 mod decide;
+mod gateways;
 mod hops;
 mod known;
 mod taken;
@@ -25,10 +26,10 @@ use std::time::Duration;
 use ipnet::IpNet;
 use memory::quiescent::Domain;
 use table::row::neighbour::state;
-use table::row::route::scope;
+use table::row::route::{scope, table_id};
 use table::{
-    AF_INET, AF_INET6, Bell, Event, EventBatch, Events, Generation, Link, Neighbour, Reader, Row,
-    Tables,
+    AF_INET, AF_INET6, Bell, Event, EventBatch, Events, Generation, Link, Neighbour, Reader,
+    RouteRef, Row, Tables,
 };
 
 use crate::forward::{PortSettings, Ports, VrfFibs};
@@ -375,6 +376,9 @@ impl FibSync {
         let mut has_ports = false;
         for (teller, event) in events {
             let is_instead = teller == Teller::Namespace && self.feed.is_some();
+            if teller == Teller::Namespace && !self.touch_gateways(known, &event.row) {
+                return false;
+            }
             match &event.row {
                 Row::Route(route) if is_instead && self.said.is_way(route) => return false,
                 Row::Nexthop(_) if is_instead && self.said.has_ways() => return false,
@@ -388,20 +392,17 @@ impl FibSync {
                 Row::Link(link) => {
                     has_ports = true;
                     // It may be on the way to a gateway.
-                    if self.touch_link(known, link.index) && self.said.has_ways() {
+                    if self.touch_link(known, link.index)
+                        && (self.said.has_ways() || !self.touch_gateways_over(known, link.index))
+                    {
                         return false;
                     }
                 }
                 Row::Address(_) => has_ports = true,
                 Row::Nexthop(nexthop) => {
                     self.said.clear();
-                    for route in tables.routes.of_nexthop(nexthop.id) {
+                    for route in of_object(tables, nexthop.id) {
                         self.touch_route(known, route.table, route.prefix);
-                    }
-                    for group in tables.nexthops.groups_with(nexthop.id) {
-                        for route in tables.routes.of_nexthop(group.id) {
-                            self.touch_route(known, route.table, route.prefix);
-                        }
                     }
                 }
                 Row::Rule(_) => return false,
@@ -419,6 +420,51 @@ impl FibSync {
             }
         }
         true
+    }
+
+    /// An address or a route may make a gateway the host itself, or not
+    /// ([`Tables::is_through_host`]): routes by it count anew. False where
+    /// everything has to be made anew.
+    fn touch_gateways(&mut self, known: &Known, row: &Row) -> bool {
+        let within = match row {
+            Row::Address(row) => IpNet::from(row.local),
+            Row::Route(route) => return self.touch_gateways_of(known, route.table, route.prefix),
+            Row::Nexthop(nexthop) => {
+                let mut routes = of_object(known.namespace(), nexthop.id);
+                return routes
+                    .all(|route| self.touch_gateways_of(known, route.table, route.prefix));
+            }
+            _ => return true,
+        };
+        self.gateways_changed(known, within)
+    }
+
+    /// The same of all routes over a link that is usable now, or no more.
+    fn touch_gateways_over(&mut self, known: &Known, link: u32) -> bool {
+        let tables = known.namespace();
+        let objects = tables.nexthops.of_link(link);
+        let by_object = objects.flat_map(|object| of_object(tables, object.id));
+        let mut over = tables.routes.over_link(link).chain(by_object);
+        over.all(|route| self.touch_gateways_of(known, route.table, route.prefix))
+    }
+
+    /// The same of a route of the namespace's that may count from now on, or
+    /// not.
+    fn touch_gateways_of(&mut self, known: &Known, table: u32, prefix: IpNet) -> bool {
+        let is_asked = [table_id::LOCAL, table_id::MAIN].contains(&table);
+        !is_asked || self.gateways_changed(known, prefix)
+    }
+
+    fn gateways_changed(&mut self, known: &Known, within: IpNet) -> bool {
+        let IpNet::V4(within) = within else {
+            return true;
+        };
+        let changed = self.said.gateways_changed(known, within);
+        for route in changed.iter().flat_map(|gateway| known.via(*gateway)) {
+            self.touch_route(known, route.table, route.prefix);
+        }
+        // One may be on the way to a gateway without a link.
+        changed.is_empty() || !self.said.has_ways()
     }
 
     fn touch_route(&mut self, known: &Known, table: u32, prefix: ipnet::IpNet) {
@@ -638,6 +684,13 @@ impl FibSync {
         };
         Ports::new(self.attachments.iter().map(read).collect())
     }
+}
+
+/// The routes by a next-hop object, and by groups that it is in.
+fn of_object(tables: &Tables, id: u32) -> impl Iterator<Item = RouteRef<'_>> {
+    let groups = tables.nexthops.groups_with(id).map(|group| group.id);
+    let ids = groups.chain([id]);
+    ids.flat_map(|id| tables.routes.of_nexthop(id))
 }
 
 /// All events of batches, with who tells them.

@@ -84,6 +84,9 @@ pub struct Settings {
     pub errors_each_at_once: u32,
     /// What packets may wait for neighbours.
     pub waiting: WaitingLimits,
+    /// The largest segment that TCP over IPv4 may announce, bytes (over IPv6
+    /// 20 less): a larger one is lowered ([`packet::mss`]). `None`: each stays.
+    pub clamp_mss: Option<u16>,
     /// Goes into the hash of flows: other routers on the way should have
     /// another one.
     pub hash_seed: u64,
@@ -99,6 +102,7 @@ impl Default for Settings {
             errors_each_per_second: 10,
             errors_each_at_once: 10,
             waiting: WaitingLimits::default(),
+            clamp_mss: None,
             hash_seed: 0,
         }
     }
@@ -190,6 +194,9 @@ impl Forwarder {
         self.v4.clear();
         self.v6.clear();
         state.input(port, frames, &mut self.v4, &mut self.v6);
+        if let Some(most) = state.settings.clamp_mss {
+            clamp_mss(frames, most);
+        }
         let is_host = state.ports.get(port).is_some_and(|port| port.is_host);
         if !self.v4.is_empty() {
             state.pass_v4(section, &mut self.v4, frames, is_host);
@@ -520,6 +527,14 @@ impl State {
 fn frame_at(frames: &mut [Buffer], at: usize) -> Option<&mut Buffer> {
     debug_assert!(at < frames.len(), "no frame {at} of {}", frames.len());
     frames.get_mut(at)
+}
+
+/// Lowers what frames announce as TCP's largest segment.
+#[inline(never)]
+fn clamp_mss(frames: &mut [Buffer], most: u16) {
+    for frame in frames {
+        packet::mss::clamp(frame.packet_mut(), most);
+    }
 }
 
 /// The bytes of its packet.

@@ -203,6 +203,9 @@ fn a_wrong_table_or_capture_says_what_to_do() {
 /// For those who translate.
 const RULES: &str = "alias_address 192.0.2.1\n";
 
+/// And where hosts may ask for ports.
+const ASKED: &str = "port_range 1024-65535\npcp 10.1.0.1\n";
+
 /// And for those who let some in.
 const REDIRECTS: &str = "\
 alias_address 192.0.2.1
@@ -230,6 +233,7 @@ impl Between {
         fs::write(directory.path().join("tables"), TABLES)?;
         fs::write(directory.path().join("rules"), RULES)?;
         fs::write(directory.path().join("redirects"), REDIRECTS)?;
+        fs::write(directory.path().join("asked"), format!("{RULES}{ASKED}"))?;
         let turning = format!("{TABLES}addr 192.0.2.1/32 dev wan\n");
         fs::write(directory.path().join("turning"), turning)?;
         // What the mirror sees: links that stand for the devices.

@@ -76,6 +76,28 @@ const FOUND: &[(u64, &[&str])] = &[
             "ip link set vx2 protodown on",
         ],
     ),
+    // What was deleted during a loss was taken to be hidden by the paths that
+    // came meanwhile.
+    (
+        200_302,
+        &[
+            "ip -6 route append 2001:db8:93::/48 encap seg6local action End dev v1",
+            "kill -STOP $DAEMON",
+            "ip link set v3 down",
+            "ip -6 route replace 2001:db8:93::/48 nexthop via 2001:db8:1::2 dev v1 \
+             nexthop via 2001:db8:0::3 dev v0 onlink weight 2",
+        ],
+    ),
+    // By an object the source is the one that was chosen when it was made.
+    (
+        200_403,
+        &[
+            "ip nexthop replace id 4 via 10.0.0.3 dev v0",
+            "ip addr add 10.2.0.2/24 dev d0 noprefixroute scope link",
+            "ip route replace 10.120.0.0/16 nhid 4",
+            "ip nexthop replace id 4 dev d0",
+        ],
+    ),
     // Without what the kernel shows of routes by objects they are blackholes
     // all the same.
     (

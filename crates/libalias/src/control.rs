@@ -14,8 +14,9 @@ use crate::types::{ERROR, InAddr, LibAlias};
 const ENOENT: c_int = 2;
 /// The most of a module's name that is read.
 const MAX_NAME: usize = 256;
-/// What is built in, by a part of its module's name.
-const MODULES: [&str; 4] = ["ftp", "pptp", "irc", "tftp"];
+/// What is built in, by a part of its module's name. FreeBSD's for streamed
+/// media is "smedia"; of what it does, RTSP is here.
+const MODULES: [&str; 6] = ["ftp", "pptp", "irc", "tftp", "rtsp", "smedia"];
 
 /// By `LIBALIAS_TIMEOUT_…` in `alias.h`.
 const STATES: [State; 11] = [

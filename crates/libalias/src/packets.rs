@@ -259,7 +259,7 @@ unsafe fn translate(
 #[inline]
 fn code(verdict: Verdict) -> c_int {
     match verdict {
-        Verdict::Translated | Verdict::Passed | Verdict::Hairpinned => OK,
+        Verdict::Translated | Verdict::Passed | Verdict::Hairpinned | Verdict::Answered => OK,
         Verdict::NoMapping
         | Verdict::Denied
         | Verdict::Malformed

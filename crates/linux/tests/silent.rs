@@ -1164,3 +1164,25 @@ fn links_are_in_the_order_in_which_they_came() {
     assert_eq!(late.wait_ready(PATIENCE), Phase::Live);
     assert_eq!(order(&late.reader().snapshot()), order(&tables));
 }
+
+/// A rule parts the IPv4 tables local and main for good; nothing shows it once
+/// the rule is gone.
+#[test]
+fn tables_that_were_parted_before_are_known_to_be_two() {
+    for (rules, is_merged) in [
+        ("", true),
+        ("rule add pref 5 nop\nrule del pref 5\n", false),
+    ] {
+        let Some(netns) = skip::unless(Netns::new("parted")) else {
+            return;
+        };
+        netns
+            .ip_batch(&format!("addr add 10.9.0.1/32 dev lo\n{rules}"))
+            .unwrap();
+        let namespace = Namespace::open(netns.name()).unwrap();
+        let mirror = Mirror::start(namespace, Options::default()).unwrap();
+        assert_eq!(mirror.wait_ready(PATIENCE), Phase::Live);
+        let tables = mirror.reader().snapshot();
+        assert_eq!(tables.has_merged_tables(), is_merged, "{rules:?}");
+    }
+}

@@ -22,7 +22,6 @@
 mod config;
 mod event;
 mod layout;
-mod lines;
 mod pool;
 mod reckoning;
 mod subscribers;

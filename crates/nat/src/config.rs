@@ -7,7 +7,7 @@ use std::ops::RangeInclusive;
 use crate::blocks::{Blocks, SubscriberConfig};
 use crate::fragment;
 use crate::helper::{self, Helped};
-use crate::{AddressRange, State};
+use crate::{AddressRange, PcpConfig, State};
 
 /// Everything an engine is told at its start.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -53,6 +53,8 @@ pub struct Config {
     /// Destinations that are not translated (RFC 6888 REQ-6): packets to and
     /// from them pass as they are. Flows that are there stay.
     pub exempt: Vec<AddressRange>,
+    /// Whether inside hosts may ask for ports by PCP and NAT-PMP.
+    pub pcp: PcpConfig,
     /// Which protocols are helped.
     pub helpers: Helped,
     /// How large the tables may become.
@@ -91,6 +93,7 @@ impl Config {
             subscribers: SubscriberConfig::default(),
             blocks: None,
             exempt: Vec::new(),
+            pcp: PcpConfig::default(),
             helpers: Helped::ALL,
             limits: Limits::default(),
             seed: 0,

@@ -10,10 +10,12 @@ mod end;
 mod give;
 mod icmp;
 mod incoming;
+mod lease;
 mod listing;
 mod mapped;
 mod outgoing;
 mod overview;
+mod pcp;
 mod pending_segments;
 mod pool;
 mod port;
@@ -46,6 +48,7 @@ use crate::held_ports::HeldPorts;
 use crate::helper::Helpers;
 use crate::key::{Key, Random};
 use crate::mapping::Mappings;
+use crate::pcp::leases::Leases;
 use crate::ports::Ports;
 use crate::proxied;
 use crate::ranges::Ranges;
@@ -57,7 +60,7 @@ use crate::view::Seen;
 use crate::work::Work;
 use crate::{
     Behaviour, Config, Cursor, Direction, Error, FlowView, Hairpin, Limits, Mode, Packet,
-    PortChoice, Shards, Statistics, Timeouts, Verdict, Why,
+    PcpConfig, PortChoice, Shards, Statistics, Timeouts, Verdict, Why,
 };
 
 /// An engine. One thread uses it at a time; it shares nothing with another.
@@ -88,6 +91,8 @@ pub struct Nat {
     fragments: Fragments,
     strangers: Strangers,
     held_ports: HeldPorts,
+    /// What inside hosts asked for, where they may.
+    leases: Option<Box<Leases>>,
     /// Subscribers, where they count.
     tracked: Option<Box<Tracked>>,
     /// Their addresses; none: all.
@@ -152,6 +157,7 @@ impl Nat {
             proxied: proxied::Table::new(config.limits.proxied),
             fragments: Fragments::new(config.limits.fragments),
             strangers: Strangers::of(max_flows).map_err(refused)?,
+            leases: leases(&config),
             tracked: Tracked::new(&config, seeds.next())?,
             inside: Ranges::new(&config.subscribers.inside),
             exempt: Ranges::new(&config.exempt),
@@ -270,6 +276,7 @@ impl Nat {
         self.sweep(budget);
         self.tend_blocks(budget.max(1));
         self.rules.expire(now_millis);
+        self.end_leases(pcp::ENDED_IDLE);
         self.fragments.forget(now_millis);
         self.table.prepare_ahead();
         before - self.table.len()
@@ -288,6 +295,7 @@ impl Nat {
             flows: self.table.len(),
             mappings: self.mappings.len(),
             strangers: self.strangers.count(),
+            leases: self.leases.as_ref().map_or(0, |leases| leases.len()),
             memory_bytes: self.table.memory_bytes()
                 + self.mappings.memory_bytes()
                 + self.ports.memory_bytes()
@@ -409,6 +417,12 @@ impl Nat {
             self.forget_flows();
             self.rules.drop_dynamic();
         }
+        if self.drop_foreign_leases() {
+            let run_millis = self.clock.run_millis();
+            self.leases
+                .iter_mut()
+                .for_each(|of| of.begin_anew(run_millis));
+        }
         Ok(())
     }
 
@@ -485,6 +499,34 @@ impl Nat {
     pub fn rules_mut(&mut self) -> &mut Rules {
         self.ports.forget();
         &mut self.rules
+    }
+
+    /// Replaces the operator's rules; what inside hosts have asked for stays
+    /// beside them. O(leases).
+    pub fn set_rules(&mut self, rules: Rules) {
+        self.ports.forget();
+        let former = std::mem::replace(&mut self.rules, rules);
+        self.renew_leases(&former);
+    }
+
+    /// Sets whether and how inside hosts may ask for ports; what they have
+    /// stays, unless nobody may ask any more. O(leases).
+    pub fn set_pcp(&mut self, pcp: PcpConfig) {
+        self.config.pcp = pcp;
+        match (&mut self.leases, self.config.pcp.addresses.is_empty()) {
+            (Some(leases), false) => leases.config = self.config.pcp.clone(),
+            (None, false) => {
+                self.leases = leases(&self.config);
+                let run_millis = self.clock.run_millis();
+                self.leases
+                    .iter_mut()
+                    .for_each(|of| of.begin_anew(run_millis));
+            }
+            (_, true) => {
+                self.close_all_leases();
+                self.leases = None;
+            }
+        }
     }
 
     /// The sweep's share of a call with one packet.
@@ -573,6 +615,11 @@ impl Nat {
 const SWEEP_A_STAGE: usize = 8;
 /// Calls with one packet that sweep as much together: a batch's pace.
 const CALLS_A_SWEEP: u8 = 32;
+
+fn leases(config: &Config) -> Option<Box<Leases>> {
+    let is_wanted = !config.pcp.addresses.is_empty();
+    is_wanted.then(|| Box::new(Leases::new(&config.pcp)))
+}
 
 fn check_ports(ports: &RangeInclusive<u16>) -> Result<(), Error> {
     let (first, last) = (*ports.start(), *ports.end());

@@ -9,14 +9,15 @@
 //!
 //! A helper is a module that reads and writes the bytes of its protocol, an
 //! entry in [`REGISTRY`], and a branch in [`Helpers::outgoing`]. Here are
-//! FTP, IRC's DCC and PPTP; TFTP changes no byte, so that the engine only
-//! asks what a packet is. RTSP, NetBIOS, Skinny and SIP come the same way.
+//! FTP, IRC's DCC, RTSP and PPTP; TFTP changes no byte, so that the engine
+//! only asks what a packet is.
 
 mod bounded;
 mod calls;
 pub(crate) mod ftp;
 mod irc;
 mod pptp;
+mod rtsp;
 mod saved;
 mod segment;
 mod sequence;
@@ -48,6 +49,8 @@ pub enum Kind {
     Irc,
     /// TFTP (RFC 1350), whose servers answer from another port.
     Tftp,
+    /// RTSP (RFC 2326), which names the ports of media.
+    Rtsp,
 }
 
 /// A helper's entry.
@@ -91,7 +94,14 @@ impl Helped {
 impl Kind {
     /// By its number in a saved state, which never changes.
     fn of(number: u8) -> Option<Self> {
-        let all = [Self::Ftp, Self::Pptp, Self::Proxied, Self::Irc, Self::Tftp];
+        let all = [
+            Self::Ftp,
+            Self::Pptp,
+            Self::Proxied,
+            Self::Irc,
+            Self::Tftp,
+            Self::Rtsp,
+        ];
         all.get(usize::from(number)).copied()
     }
 
@@ -125,6 +135,12 @@ pub const REGISTRY: &[Entry] = &[
         kind: Kind::Tftp,
         protocol: protocol::UDP,
         port: tftp::PORT,
+    },
+    Entry {
+        name: "rtsp",
+        kind: Kind::Rtsp,
+        protocol: protocol::TCP,
+        port: rtsp::PORT,
     },
 ];
 
@@ -202,8 +218,12 @@ pub struct ControlKey {
 pub struct Wanted {
     /// The inside host.
     pub inside: Ipv4Addr,
+    /// The protocol.
+    pub protocol: u8,
     /// The port where it waits.
     pub inside_port: u16,
+    /// How many ports in a row.
+    pub ports: u16,
     /// Whether anybody may come, since nobody knows who will; else only the
     /// other end of the connection that has announced it.
     pub from_anybody: bool,
@@ -469,16 +489,22 @@ impl Connection {
         if let Some(new) = payload.get(known..).filter(|new| !new.is_empty()) {
             let at = segment.sequence.wrapping_add(known as u32);
             match self.kind {
-                Kind::Ftp if key.inside_port == ftp::PORT => {
-                    let read = |line: &[u8]| ftp::read(line, ftp::Speaker::Server);
-                    self.read_lines(key, new, at, &read, give)?;
-                }
                 Kind::Ftp => {
-                    let read = |line: &[u8]| ftp::read(line, ftp::Speaker::Client);
+                    let speaker = match key.inside_port == ftp::PORT {
+                        true => ftp::Speaker::Server,
+                        false => ftp::Speaker::Client,
+                    };
+                    let read = |line: &[u8]| ftp::read(line, speaker).into_iter().collect();
                     self.read_lines(key, new, at, &read, give)?;
                 }
                 Kind::Irc if key.remote_port == irc::PORT => {
-                    self.read_lines(key, new, at, &irc::read, give)?;
+                    let read = |line: &[u8]| irc::read(line).into_iter().collect();
+                    self.read_lines(key, new, at, &read, give)?;
+                }
+                Kind::Rtsp => {
+                    let is_server = key.inside_port == rtsp::PORT;
+                    let read = |line: &[u8]| rtsp::read(line, is_server);
+                    self.read_lines(key, new, at, &read, give)?;
                 }
                 Kind::Proxied => self.tell(at)?,
                 Kind::Pptp | Kind::Irc | Kind::Tftp => {}
@@ -500,7 +526,7 @@ impl Connection {
         key: &ControlKey,
         new: &[u8],
         at: u32,
-        read: &dyn Fn(&[u8]) -> Option<ftp::Named>,
+        read: &dyn Fn(&[u8]) -> ftp::Nameds,
         give: Give<'_>,
     ) -> Result<(), Refusal> {
         let (mut head, mut head_lost) = (self.head.clone(), self.head_lost);
@@ -511,27 +537,9 @@ impl Connection {
                 break;
             };
             let line = rest.get(..len).unwrap_or_default();
-            if !head_lost
-                && let Some(named) = named(&head, line, read)
-                && named.address.is_none_or(|address| address == key.inside)
-                && named.port >= ftp::LEAST_PORT
-                && self.opened == [true; 2]
-            {
-                let wanted = Wanted {
-                    inside: key.inside,
-                    inside_port: named.port,
-                    from_anybody: self.kind == Kind::Irc,
-                };
+            if !head_lost {
                 let place = |offset: usize| at.wrapping_add((from + offset) as u32);
-                let (start, end) = (place(named.start), place(named.end));
-                if self.out.made(start).is_none() {
-                    if !self.out.has_room() {
-                        return Err(Refusal::Unacknowledged);
-                    }
-                    let (address, port) = give(wanted).ok_or(Refusal::NoPort)?;
-                    let text = ftp::write(named.form, address, port);
-                    self.out.change(start, end, text)?;
-                }
+                self.change(key, &named(&head, line, read), &place, give)?;
             }
             head.clear();
             head_lost = false;
@@ -539,6 +547,55 @@ impl Connection {
         }
         (self.head, self.head_lost) = (head, head_lost);
         Ok(())
+    }
+
+    /// Writes other endpoints where a line names some; `place` says the number
+    /// of a byte in the line.
+    fn change(
+        &mut self,
+        key: &ControlKey,
+        nameds: &ftp::Nameds,
+        place: &dyn Fn(usize) -> u32,
+        give: Give<'_>,
+    ) -> Result<(), Refusal> {
+        // What one line names twice is one thing.
+        let mut given = None;
+        for named in nameds {
+            let is_own = named.address.is_none_or(|address| address == key.inside);
+            let may_open = named.port >= ftp::LEAST_PORT && self.opened == [true; 2];
+            let (start, end) = (place(named.start), place(named.end));
+            if !is_own || !may_open || self.out.made(start).is_some() {
+                continue;
+            }
+            if !self.out.has_room() {
+                return Err(Refusal::Unacknowledged);
+            }
+            let (address, port) = match given {
+                Some((of, given)) if of == named.port => given,
+                _ => give(self.wanted(key, named.port)).ok_or(Refusal::NoPort)?,
+            };
+            given = Some((named.port, (address, port)));
+            let text = ftp::write(named.form, address, port);
+            self.out.change(start, end, text)?;
+        }
+        Ok(())
+    }
+
+    /// What a connection announces by naming a port.
+    fn wanted(&self, key: &ControlKey, port: u16) -> Wanted {
+        let is_media = self.kind == Kind::Rtsp;
+        Wanted {
+            inside: key.inside,
+            protocol: if is_media {
+                protocol::UDP
+            } else {
+                protocol::TCP
+            },
+            inside_port: port,
+            // RTCP's lies behind RTP's (RFC 3550 §11).
+            ports: if is_media { 2 } else { 1 },
+            from_anybody: self.kind == Kind::Irc,
+        }
     }
 
     /// Puts in front of the first data where it was meant to go.
@@ -550,28 +607,27 @@ impl Connection {
     }
 }
 
-/// The endpoint of a line that may have begun in an earlier segment; its
-/// place is within `line`.
-fn named(
-    head: &[u8],
-    line: &[u8],
-    read: &dyn Fn(&[u8]) -> Option<ftp::Named>,
-) -> Option<ftp::Named> {
+/// The endpoints of a line that may have begun in an earlier segment; their
+/// places are within `line`.
+fn named(head: &[u8], line: &[u8], read: &dyn Fn(&[u8]) -> ftp::Nameds) -> ftp::Nameds {
     if head.is_empty() {
         return read(line);
     }
     let mut whole = ArrayVec::<u8, { 8 * ftp::MAX_HEAD }>::new();
-    whole.try_extend_from_slice(head).ok()?;
-    whole.try_extend_from_slice(line).ok()?;
-    let named = read(&whole)?;
-    // What was sent already cannot be changed any more.
-    let start = named.start.checked_sub(head.len())?;
-    let end = named.end.checked_sub(head.len())?;
-    Some(ftp::Named {
-        start,
-        end,
-        ..named
-    })
+    let is_whole =
+        whole.try_extend_from_slice(head).is_ok() && whole.try_extend_from_slice(line).is_ok();
+    if !is_whole {
+        return ftp::Nameds::new();
+    }
+    let within = |named: ftp::Named| {
+        // What was sent already cannot be changed any more.
+        Some(ftp::Named {
+            start: named.start.checked_sub(head.len())?,
+            end: named.end.checked_sub(head.len())?,
+            ..named
+        })
+    };
+    read(&whole).into_iter().filter_map(within).collect()
 }
 
 /// A change as an edit of a segment that has to do with it: one that begins

@@ -46,6 +46,7 @@ mod index;
 mod key;
 mod mapping;
 mod parse;
+pub mod pcp;
 mod ports;
 mod proxied;
 mod ranges;
@@ -70,6 +71,7 @@ pub use config::{
 pub use engine::{Nat, TakenUp, put_back, source_of};
 pub use error::Error;
 pub use event::{Event, EventKind, Why};
+pub use pcp::{LeaseView, PcpConfig};
 pub use ranges::AddressRange;
 pub use shards::{Owner, Shards, ShardsError};
 pub use statistics::Statistics;

@@ -13,6 +13,8 @@
 
 pub mod aliases;
 mod index;
+mod leased;
+mod pcp;
 mod proxy;
 mod settings;
 mod subscribers;
@@ -23,6 +25,7 @@ use std::net::Ipv4Addr;
 
 use index::{Index, Question, Shape};
 
+use crate::pcp::options::Filter;
 use crate::ports::Released;
 
 pub use proxy::{Encoding, Network, Proxy, ProxyError, ProxyWord, parse as parse_proxy};
@@ -45,6 +48,9 @@ const EXPIRED_A_CALL: usize = 8;
 pub struct Handle(u64);
 
 impl Handle {
+    /// No rule's.
+    pub(crate) const NOBODYS: Self = Self(0);
+
     fn new(place: u32, generation: u32) -> Self {
         Self(u64::from(generation) << 32 | u64::from(place))
     }
@@ -280,6 +286,8 @@ struct Rule {
     until_millis: Option<u64>,
     /// Goes when the alias address changes.
     dynamic: bool,
+    /// Who may send in; none: everybody.
+    filters: Vec<Filter>,
     sequence: u64,
 }
 
@@ -378,6 +386,7 @@ impl Rules {
             turn: 0,
             until_millis,
             dynamic: until_millis.is_some(),
+            filters: Vec::new(),
             sequence,
         };
         let handle = self.settle(rule);
@@ -446,7 +455,7 @@ impl Rules {
         self.free.push(handle.place());
         self.live -= 1;
         let Redirect { ports, .. } = rule.redirect;
-        if rule.dynamic {
+        if rule.until_millis.is_some() {
             self.released.note(rule.redirect.alias_port, ports);
         }
         self.inbound
@@ -537,7 +546,7 @@ impl Rules {
     /// probe for each shape in use.
     pub fn inbound(&self, tuple: &Tuple, current: bool, now_millis: u64) -> Option<Found> {
         let question = Question::new(tuple, current);
-        let alive = |place| self.is_alive(place, now_millis);
+        let alive = |place| self.is_alive(place, now_millis) && self.admits(place, tuple);
         let place = self.inbound.find(&question, alive)?;
         self.answer_inbound(place, tuple.own_port)
     }

@@ -34,6 +34,8 @@ pub struct Statistics {
     /// Those of them that someone outside made, and that the inside has not
     /// made its own by an answer.
     pub strangers: usize,
+    /// Ports that inside hosts have asked for by PCP and NAT-PMP: leases now.
+    pub leases: usize,
     /// Mappings now that are shared by flows (endpoint or address dependent
     /// mapping; without it each flow is its own mapping).
     pub mappings: usize,
@@ -60,6 +62,7 @@ impl Statistics {
         self.blocks += other.blocks;
         self.flows += other.flows;
         self.strangers += other.strangers;
+        self.leases += other.leases;
         self.mappings += other.mappings;
         self.memory_bytes += other.memory_bytes;
     }

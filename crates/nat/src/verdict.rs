@@ -21,6 +21,9 @@ pub enum Verdict {
     Passed,
     /// Translated on both sides, to another host inside: send it back in.
     Hairpinned,
+    /// It asked the translator itself (PCP, NAT-PMP), and is the answer now:
+    /// send it back in.
+    Answered,
     /// Dropped: incoming, and neither a flow nor a rule nor a target.
     #[default]
     NoMapping,
@@ -50,10 +53,11 @@ pub enum Verdict {
 
 impl Verdict {
     /// All verdicts, in the order of [`Verdict::index`].
-    pub const ALL: [Self; 12] = [
+    pub const ALL: [Self; 13] = [
         Self::Translated,
         Self::Passed,
         Self::Hairpinned,
+        Self::Answered,
         Self::NoMapping,
         Self::Denied,
         Self::TableFull,
@@ -74,7 +78,13 @@ impl Verdict {
     /// Whether the packet goes on (translated or as it is), anywhere.
     #[inline]
     pub fn goes_on(self) -> bool {
-        matches!(self, Self::Translated | Self::Passed | Self::Hairpinned)
+        matches!(self, Self::Translated | Self::Passed) || self.turns_back()
+    }
+
+    /// Whether the packet goes back in, where it came from.
+    #[inline]
+    pub fn turns_back(self) -> bool {
+        matches!(self, Self::Hairpinned | Self::Answered)
     }
 }
 

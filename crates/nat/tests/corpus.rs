@@ -39,6 +39,16 @@ fn pptp() {
 }
 
 #[test]
+fn rtsp() {
+    replay("nat_rtsp", check::nat_rtsp);
+}
+
+#[test]
+fn pcp() {
+    replay("nat_pcp", check::nat_pcp);
+}
+
+#[test]
 fn rules() {
     replay("nat_rules", check::nat_rules);
 }

@@ -1,7 +1,7 @@
 //! Questions to the kernel (`RTM_GET…`), their headers exact: they pass
 //! `NETLINK_GET_STRICT_CHK`, without which the kernel ignores filters.
 
-use std::net::IpAddr;
+use std::net::{IpAddr, Ipv4Addr};
 
 use table::row::neighbour::flag::PROXY;
 use table::{AF_INET, AF_INET6};
@@ -112,6 +112,13 @@ pub enum Dump {
         /// Address family.
         family: u8,
     },
+    /// Which way packets to an address of the host's own go, and in which table
+    /// that is found: one message, and an acknowledgement in the place of a
+    /// dump's end.
+    TableOfOwn {
+        /// The address.
+        address: Ipv4Addr,
+    },
 }
 
 impl Dump {
@@ -198,6 +205,14 @@ impl Dump {
                 let header = [family, 0, 0, 0];
                 let mut build = Build::start(out, kind::GETNETCONF, flags, sequence, &header);
                 build.put(netconfa::IFINDEX, &netconfa::IFINDEX_ALL.to_ne_bytes());
+                build
+            }
+            Dump::TableOfOwn { address } => {
+                let flags = flag::REQUEST | flag::ACK;
+                let [f0, f1, f2, f3] = LOOKUP_TABLE.to_ne_bytes();
+                let header = [AF_INET, 32, 0, 0, 0, 0, 0, 0, f0, f1, f2, f3];
+                let mut build = Build::start(out, kind::GETROUTE, flags, sequence, &header);
+                build.put_address(rta::DST, address.into());
                 build
             }
         };

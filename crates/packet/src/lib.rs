@@ -17,6 +17,7 @@ pub mod gre;
 pub mod icmp;
 pub mod ipv4;
 pub mod ipv6;
+pub mod mss;
 pub mod tcp;
 pub mod udp;
 

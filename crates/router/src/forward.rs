@@ -16,6 +16,7 @@ pub use known::{OpenRoutes, ReadRoutes, ReadTables, Readers};
 
 use anyhow::{Context, bail};
 use clap::{ArgGroup, ArgMatches, Args, Command, FromArgMatches, ValueHint};
+use dataplane::forward::Settings;
 
 const AFTER_HELP: &str = "\
 Links, routes and neighbours are those of a namespace, followed as they change,
@@ -95,6 +96,10 @@ pub struct Forward {
     outside: Vec<String>,
     #[command(flatten)]
     beside: crate::nat::Beside,
+    /// Lower what TCP announces as its largest segment, of both families and
+    /// both ways: to N bytes, over IPv6 to 20 less
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(536..))]
+    clamp_mss: Option<u16>,
     /// Threads, each with a queue of every device; with --nat also with a
     /// part of the inside hosts and of each alias address's ports
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=64))]
@@ -120,6 +125,16 @@ fn device(text: &str) -> Result<Device, String> {
         name: name.to_owned(),
         link: link.to_owned(),
     })
+}
+
+impl Forward {
+    /// How its workers forward.
+    fn settings(&self) -> Settings {
+        Settings {
+            clamp_mss: self.clamp_mss,
+            ..Settings::default()
+        }
+    }
 }
 
 fn fpm_address(text: &str) -> Result<SocketAddr, String> {

@@ -69,6 +69,9 @@ pub struct Run {
     /// translation to the start of the next [default: state_file of the rules]
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, requires = "tun")]
     state: Option<PathBuf>,
+    /// Lower what TCP announces as its largest segment to N bytes, both ways
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(536..))]
+    clamp_mss: Option<u16>,
     /// The statistics as one JSON object
     #[arg(short, long)]
     json: bool,
@@ -87,7 +90,8 @@ pub fn run(arguments: &Run) -> anyhow::Result<ExitCode> {
             let mut nat = arguments.settings.engine()?;
             let output = arguments.pcap_out.as_deref();
             let inside = arguments.settings.inside();
-            capture::run(&mut nat, input, output, inside, &mut report)?;
+            let clamp = arguments.clamp_mss;
+            capture::run(&mut nat, (input, output), inside, clamp, &mut report)?;
             nat
         }
         (None, Some([inside, outside])) => {
@@ -122,6 +126,7 @@ fn between(arguments: &Run, devices: [&str; 2], report: &mut Report) -> anyhow::
     let mut asked = Asked {
         jobs: jobs.as_mut(),
         log: &log,
+        clamp_mss: arguments.clamp_mss,
     };
     let run = tun::run(nat, devices, &on_signal, &mut asked, report);
     let now = tun::now_millis();

@@ -110,7 +110,8 @@ pub enum Open {
     /// have been when the route was made (`fib_check_nh_v4_gw`).
     Scope,
     /// Which source: whether it heeds home addresses depends on how it was
-    /// built (`CONFIG_IPV6_MIP6`).
+    /// built (`CONFIG_IPV6_MIP6`); by a next-hop object it may have chosen it
+    /// earlier (`fib_result_prefsrc`).
     Source,
 }
 
@@ -201,6 +202,28 @@ impl Tables {
             InTable::Refused(why) => Err(why),
             InTable::Nothing => Err(NoRoute::Unreachable),
         }
+    }
+}
+
+impl Tables {
+    /// Whether a next hop is by an IPv4 gateway that is the host itself, by an
+    /// address or by a prefix that is local as a whole, or was while the route
+    /// was there. Whether the kernel passes such a gateway over depends on what
+    /// it was when the route was made (`fib_check_nh_v4_gw`), which nothing
+    /// tells ([`Open::Scope`]). O(log n).
+    pub fn is_through_host(&self, hop: &NextHop) -> bool {
+        let Some(IpAddr::V4(gateway)) = hop.gateway else {
+            return false;
+        };
+        let lookup = Lookup {
+            tables: self,
+            packet: Packet::to(gateway.into()),
+            family: AF_INET,
+            oif: None,
+            vrf: None,
+        };
+        hop.flags & hop_flag::ONLINK == 0
+            && (hop.flags & hop_flag::OWN_ONCE != 0 || lookup.link_of_own(gateway).is_some())
     }
 }
 

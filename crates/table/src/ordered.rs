@@ -165,6 +165,17 @@ impl<K: Ord + Clone, V: Clone> Ordered<K, V> {
         last_to(self.root.as_deref()?, key)
     }
 
+    /// The rows from the last one at or before a key on. O(log n).
+    pub fn from_last_to(&self, key: &K) -> Option<Iter<'_, K, V>> {
+        let mut iter = self.after(key);
+        if iter.at > 0 {
+            iter.at -= 1;
+            return Some(iter);
+        }
+        let (last, _) = self.last_to(key)?;
+        Some(self.from(last))
+    }
+
     /// The first row.
     pub fn first(&self) -> Option<(&K, &V)> {
         self.iter().next()

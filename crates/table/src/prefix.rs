@@ -8,8 +8,12 @@ use ipnet::{IpNet, Ipv4Net, Ipv6Net};
 
 /// An address of one family as a number that orders like its octets.
 pub(crate) trait RouteAddress: Copy + Ord + Debug + Hash {
+    /// A table's number and an address as one number.
+    type InTable: Copy + Ord + Debug;
     /// The lowest address.
     const ZERO: Self;
+    /// The address in a table, in the order of tables first.
+    fn in_table(self, table: u32) -> Self::InTable;
     /// The bits that two addresses have in common from the left.
     fn common_bits(self, other: Self) -> u8;
     /// The address with all but the first `len` bits cleared.
@@ -21,7 +25,13 @@ pub(crate) trait RouteAddress: Copy + Ord + Debug + Hash {
 }
 
 impl RouteAddress for u32 {
+    type InTable = u64;
     const ZERO: Self = 0;
+
+    #[inline(always)]
+    fn in_table(self, table: u32) -> u64 {
+        u64::from(table) << 32 | u64::from(self)
+    }
 
     fn common_bits(self, other: Self) -> u8 {
         (self ^ other).leading_zeros() as u8
@@ -52,7 +62,13 @@ fn halves(whole: u128) -> Halves {
 }
 
 impl RouteAddress for Halves {
+    type InTable = (u32, u128);
     const ZERO: Self = [0; 2];
+
+    #[inline(always)]
+    fn in_table(self, table: u32) -> (u32, u128) {
+        (table, whole(self))
+    }
 
     fn common_bits(self, other: Self) -> u8 {
         (whole(self) ^ whole(other)).leading_zeros() as u8

@@ -193,12 +193,7 @@ impl Routes {
                 address,
                 len: Some(len),
             }
-            .flat_map(move |(at, len)| {
-                family
-                    .by_prefix
-                    .from(&Key::first_of(table, at, len))
-                    .take_while(move |(key, _)| key.is_of(table, at, len))
-            })
+            .flatten()
             .filter_map(|row| self.read(row))
         })
     }

@@ -1,8 +1,10 @@
-//! Case `events`: what a link that comes costs the daemon's mirror, beside
-//! how many there are already: processor time of its thread, and bytes that
-//! it allocates. Both are to stay as they are while the links grow.
+//! Case `events`: what a link, an alias and a neighbour that come cost the
+//! daemon's mirror, beside how many there are already: processor time of its
+//! thread, and bytes that it allocates. Both are to stay as they are while the
+//! rows grow.
 
 use std::io::{BufRead, BufReader, Write};
+use std::net::Ipv4Addr;
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use std::time::{Duration, Instant};
 
@@ -29,40 +31,95 @@ struct Spent {
     allocated: f64,
 }
 
+/// What comes by the thousand.
+struct Rows {
+    what: &'static str,
+    /// Numbers of them; the last but for a quick run.
+    sizes: [usize; 3],
+    /// What is there before.
+    begin: &'static [&'static str],
+    /// Lines of `ip` that add the row of a number, and delete it.
+    add: fn(usize) -> String,
+    delete: fn(usize) -> String,
+}
+
+const ROWS: [Rows; 3] = [
+    Rows {
+        what: "links with IPv6",
+        sizes: [1_000, 4_000, 16_000],
+        begin: &[],
+        // A pair, of which one is up.
+        add: |at| format!("link add e{at} up group {GROUP} type veth peer name p{at}\n"),
+        delete: |at| format!("link delete e{at}\n"),
+    },
+    Rows {
+        what: "aliases of a link",
+        sizes: [1_024, 4_096, 16_384],
+        begin: ONE_LINK,
+        add: |at| format!("addr add {}/8 dev e0\n", address(at)),
+        delete: |at| format!("addr delete {}/8 dev e0\n", address(at)),
+    },
+    Rows {
+        what: "neighbours",
+        sizes: [6_250, 25_000, 100_000],
+        begin: ONE_LINK,
+        add: |at| {
+            format!(
+                "neigh add {} lladdr 02:00:00:00:00:01 dev e0\n",
+                address(at)
+            )
+        },
+        delete: |at| format!("neigh delete {} dev e0\n", address(at)),
+    },
+];
+
+const ONE_LINK: &[&str] = &["link add e0 up group 77777 type veth peer name p0\n"];
+
+/// Of 10.0.0.0/8, from 10.0.0.1 on.
+fn address(at: usize) -> Ipv4Addr {
+    Ipv4Addr::from_bits(0x0a00_0001 + at as u32)
+}
+
 pub fn measure(setting: &Setting, samples: &mut Samples) -> Result<()> {
-    let sizes: &[usize] = if setting.quick {
-        &[1_000, 4_000]
-    } else {
-        &[1_000, 4_000, 16_000]
-    };
-    for &size in sizes {
-        say(format_args!("events: {size} links with IPv6, of pairs"));
-        for _ in 0..setting.rounds {
-            let netns = Netns::new("bench")?;
-            links(setting, &netns, size, samples)?;
-            clear(&netns)?;
+    for rows in &ROWS {
+        let sizes = match (setting.quick, &rows.sizes) {
+            (true, [few @ .., _]) => few,
+            (false, all) => &all[..],
+        };
+        for &size in sizes {
+            say(format_args!("events: {size} {}", rows.what));
+            for _ in 0..setting.rounds {
+                let netns = Netns::new("bench")?;
+                netns.ip_batch(&rows.begin.concat())?;
+                come(setting, &netns, rows, size, samples)?;
+                clear(&netns)?;
+            }
         }
     }
     Ok(())
 }
 
-/// Sets links up, and an eighth of them again behind all the others.
-fn links(setting: &Setting, netns: &Netns, size: usize, samples: &mut Samples) -> Result<()> {
+/// Adds rows, and an eighth of them again behind all the others.
+fn come(
+    setting: &Setting,
+    netns: &Netns,
+    rows: &Rows,
+    size: usize,
+    samples: &mut Samples,
+) -> Result<()> {
     let mut mirror = Mirror::start(setting, netns)?;
     let last = size - size / 8;
-    for (what, links) in [("set up", 0..size), ("set up, the last eighth", last..size)] {
-        if links.start > 0 {
-            let lines: String = links
-                .clone()
-                .map(|at| format!("link delete e{at}\n"))
-                .collect();
+    for (which, some) in [("", 0..size), (", the last eighth", last..size)] {
+        if some.start > 0 {
+            let lines: String = some.clone().map(rows.delete).collect();
             netns.ip_batch(&lines)?;
         }
         let before = mirror.settled()?;
-        add(netns, links)?;
+        netns.ip_batch(&some.map(rows.add).collect::<String>())?;
         let after = mirror.settled()?;
         let events = (after.events - before.events).max(1.0);
-        let mut told = |metric, value| samples.add("fingerpost", what, size as u64, metric, value);
+        let what = format!("{}{which}", rows.what);
+        let mut told = |metric, value| samples.add("fingerpost", &what, size as u64, metric, value);
         told("cpu_ns_per_event", (after.cpu_ns - before.cpu_ns) / events);
         told(
             "bytes_allocated_per_event",
@@ -70,13 +127,6 @@ fn links(setting: &Setting, netns: &Netns, size: usize, samples: &mut Samples) -
         );
     }
     Ok(())
-}
-
-/// A pair of links each, of which one is up.
-fn add(netns: &Netns, links: std::ops::Range<usize>) -> Result<()> {
-    let line = |at| format!("link add e{at} up group {GROUP} type veth peer name p{at}\n");
-    let lines: String = links.map(line).collect();
-    netns.ip_batch(&lines)
 }
 
 /// Deletes the links by their group, in one request: a namespace that goes

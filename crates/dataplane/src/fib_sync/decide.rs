@@ -9,6 +9,7 @@ use table::row::route::{hop_flag, kind, protocol};
 use table::row::rule::{action, flag};
 use table::{NextHop, RouteBody, RouteRef, Rule};
 
+use super::gateways::Gateways;
 use super::known::Known;
 use crate::forward::Ports;
 
@@ -17,7 +18,8 @@ use crate::forward::Ports;
 pub enum Spec {
     /// Nowhere: there is no route.
     None,
-    /// To the kernel: local, or by a link that is no port here.
+    /// To the kernel: local, by a link that is no port here, or by a gateway
+    /// that is the host itself.
     Host,
     /// Dropped.
     Blackhole,
@@ -190,7 +192,13 @@ pub fn far_gateway(hop: &NextHop) -> Option<IpAddr> {
 }
 
 /// What a route says. O(its next hops).
-pub fn says(known: &Known, ports: &Ports, family: u8, body: &RouteBody) -> RouteDecision {
+pub fn says(
+    known: &Known,
+    ports: &Ports,
+    gateways: &mut Gateways,
+    family: u8,
+    body: &RouteBody,
+) -> RouteDecision {
     let tables = known.tables();
     let goes = |spec| RouteDecision::Goes(Arc::new(spec));
     match body.kind {
@@ -225,6 +233,15 @@ pub fn says(known: &Known, ports: &Ports, family: u8, body: &RouteBody) -> Route
     hops.retain(|hop| tables.is_usable(hop, family));
     if hops.is_empty() {
         return RouteDecision::Nothing;
+    }
+    // Of all, so that all are followed.
+    let through_host = hops
+        .iter()
+        .filter(|hop| gateways.is_through_host(known, hop))
+        .count();
+    if through_host > 0 {
+        // What is made of them the kernel alone knows.
+        return goes(Spec::Host);
     }
     let ours = |hop: &NextHop| {
         Some(Hop {

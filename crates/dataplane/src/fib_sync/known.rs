@@ -6,12 +6,14 @@
 //! its addresses (`RTPROT_KERNEL`): without them nothing would be for the
 //! router itself, nor for those beside it.
 
-use std::net::IpAddr;
+use std::net::{IpAddr, Ipv4Addr};
 use std::sync::Arc;
 
 use ipnet::{IpNet, Ipv4Net, Ipv6Net};
 use table::row::route::{kind, protocol, table_id};
-use table::{AF_INET, AF_INET6, Generation, NextHop, RouteRef, Routes, Tables, longest_first};
+use table::{
+    AF_INET, AF_INET6, Generation, NextHop, Nexthop, RouteRef, Routes, Tables, longest_first,
+};
 
 use super::decide;
 
@@ -134,12 +136,72 @@ impl Known {
         Box::new(own.filter(is_own).chain(self.tables.routes.over_link(link)))
     }
 
+    /// The namespace's own tables, whosever routes packets go by.
+    pub fn namespace(&self) -> &Tables {
+        self.own.as_ref().unwrap_or(&self.tables)
+    }
+
+    /// Whether a next hop is through the host itself, or was
+    /// ([`Tables::is_through_host`]).
+    pub fn is_through_host(&self, hop: &NextHop) -> bool {
+        self.namespace().is_through_host(hop)
+    }
+
+    /// Whether an IPv4 gateway is the host itself now.
+    pub fn is_host(&self, gateway: Ipv4Addr) -> bool {
+        let gateway = Some(gateway.into());
+        self.is_through_host(&NextHop {
+            gateway,
+            ..NextHop::default()
+        })
+    }
+
+    /// Whether a default route of IPv4 is local, in the tables that say what the
+    /// host itself is.
+    pub fn has_local_default(&self) -> bool {
+        let all = IpNet::V4(Ipv4Net::default());
+        let tables = [table_id::LOCAL, table_id::MAIN].into_iter();
+        let mut defaults = tables.flat_map(|table| self.namespace().routes.exact(table, all));
+        defaults.any(|route| route.body.kind == kind::LOCAL)
+    }
+
+    /// The routes by a gateway, whether they name it or a next-hop object does.
+    /// O(next-hop objects), and of the routes.
+    pub fn via(&self, gateway: IpAddr) -> Each<'_> {
+        let of_own = self.own().into_iter().flat_map(move |own| own.via(gateway));
+        let routes = &self.tables.routes;
+        let objects = self.objects_via(gateway).flat_map(move |object| {
+            let groups = self.tables.nexthops.groups_with(object.id);
+            let ids = groups.map(|group| group.id).chain([object.id]);
+            ids.flat_map(move |id| routes.of_nexthop(id))
+        });
+        Box::new(
+            of_own
+                .filter(is_own)
+                .chain(routes.via(gateway))
+                .chain(objects),
+        )
+    }
+
+    /// Whether any route or next-hop object has a gateway.
+    pub fn has_gateway(&self, gateway: IpAddr) -> bool {
+        let mut of_own = self.own().into_iter().flat_map(|own| own.via(gateway));
+        of_own.next().is_some()
+            || self.tables.routes.via(gateway).next().is_some()
+            || self.objects_via(gateway).next().is_some()
+    }
+
+    fn objects_via(&self, gateway: IpAddr) -> impl Iterator<Item = &Arc<Nexthop>> {
+        let objects = self.tables.nexthops.iter();
+        objects.filter(move |object| object.gateway == Some(gateway))
+    }
+
     /// The next hop by which packets get to the gateway of one that names no
     /// link: by the longest match in the namespace's own main table that has
     /// a next hop which can be used. `None` where there is none, or the match
     /// refuses, or both ends of the way put packets into a tunnel.
     pub fn toward(&self, gateway: IpAddr, hop: &NextHop) -> Option<NextHop> {
-        let tables = self.own.as_ref().unwrap_or(&self.tables);
+        let tables = self.namespace();
         let family = family_of(gateway);
         let routes = tables.routes.matching(table_id::MAIN, gateway);
         for route in routes.filter(decide::counts) {

@@ -42,7 +42,13 @@ fn expected(router: &Router, to: IpAddr) -> Met {
         Err(NoRoute::Blackhole) => return Met::Blackhole,
         Err(_) => return Met::Nothing,
     };
-    if decision.kind != kind::UNICAST {
+    // Where the kernel alone knows what a gateway is, it forwards.
+    let hops = decision
+        .route
+        .map(|route| tables.nexthops.hops_of(route.body));
+    let mut hops = hops.flatten().unwrap_or_default();
+    hops.retain(|hop| tables.is_usable(hop, table::AF_INET));
+    if decision.kind != kind::UNICAST || hops.iter().any(|hop| tables.is_through_host(hop)) {
         return Met::Host;
     }
     let ports = router.fill.ports();
@@ -206,6 +212,14 @@ fn some_change(random: &mut Random, router: &Router) -> Vec<Change> {
             let link_index = link_of(random);
             vec![link(1, link_index, random.below(3) > 0, 1_500)]
         }
+        // It may be a gateway.
+        16 if !is_v6 => {
+            let own = table::Address::new(link_of(random), some_address(random, false), 32);
+            match random.below(2) {
+                0 => vec![Change::DeleteAddress(own.key())],
+                _ => vec![Change::PutAddress(own)],
+            }
+        }
         15 => {
             let id = 1 + random.below(4) as u32;
             let hop = some_hops(random, false).swap_remove(0);
@@ -248,10 +262,9 @@ fn some_change(random: &mut Random, router: &Router) -> Vec<Change> {
 
 /// Where the kernel goes by more than prefix and metric, and the tables with
 /// it, but the FIB does not (decision 048): an IPv4 route by an object that
-/// leads nowhere ends its leaf of the trie (`fib_table_lookup`), and a gateway
-/// inside a prefix of the host itself is none; of several
-/// IPv6 routes of a prefix those but the best are taken together, and a
-/// gateway that has failed is passed over (`find_rr_leaf`).
+/// leads nowhere ends its leaf of the trie (`fib_table_lookup`); of several IPv6
+/// routes of a prefix those but the best are taken together, and a gateway
+/// that has failed is passed over (`find_rr_leaf`).
 fn goes_further(router: &Router, to: IpAddr) -> bool {
     let tables = router.writer.tables();
     let numbers: Vec<u32> = match to {
@@ -261,10 +274,7 @@ fn goes_further(router: &Router, to: IpAddr) -> bool {
     let covering = |table: &u32| tables.routes.matching(*table, to).collect::<Vec<_>>();
     let mut all = numbers.iter().map(covering);
     match to {
-        IpAddr::V4(_) => all.any(|routes| {
-            let further = |route| leads_nowhere(tables, route) || leads_home(tables, route);
-            routes.iter().any(further)
-        }),
+        IpAddr::V4(_) => all.any(|routes| routes.iter().any(|route| leads_nowhere(tables, route))),
         IpAddr::V6(_) => all.any(|routes| {
             let is_second = |pair: &[table::RouteRef<'_>]| pair[0].prefix == pair[1].prefix;
             routes.windows(2).any(is_second) || routes.iter().any(|route| has_failed(tables, route))
@@ -276,17 +286,6 @@ fn leads_nowhere(tables: &Tables, route: &table::RouteRef<'_>) -> bool {
     let hops = tables.nexthops.hops_of(route.body).unwrap_or_default();
     let is_usable = |hop: &table::NextHop| tables.is_usable(hop, table::AF_INET);
     route.body.nexthop_id.is_some() && !hops.iter().any(is_usable)
-}
-
-/// By a gateway inside a prefix that is local as a whole: what it was when
-/// the route was made counts, which nothing tells.
-fn leads_home(tables: &Tables, route: &table::RouteRef<'_>) -> bool {
-    let hops = tables.nexthops.hops_of(route.body).unwrap_or_default();
-    let mut gateways = hops.iter().filter_map(|hop| hop.gateway);
-    gateways.any(|gateway| {
-        let decided = tables.route_of(&Packet::to(gateway));
-        decided.is_ok_and(|decision| decision.kind == kind::LOCAL)
-    })
 }
 
 fn has_failed(tables: &Tables, route: &table::RouteRef<'_>) -> bool {

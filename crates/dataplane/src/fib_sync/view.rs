@@ -11,6 +11,7 @@ use table::row::route::table_id;
 use table::{AF_INET, AF_INET6, RouteRef, SharedRoute};
 
 use super::decide::{self, Chain, Decided, RouteDecision, Spec};
+use super::gateways::Gateways;
 use super::hops::Hops;
 use super::known::Known;
 use crate::forward::Ports;
@@ -84,6 +85,7 @@ pub struct RouteDecisions {
     /// Gateways without a link, whose ways were looked for among the
     /// namespace's routes since everything was made anew.
     ways: BTreeSet<IpAddr>,
+    gateways: Gateways,
 }
 
 /// Bodies remembered at most.
@@ -105,6 +107,16 @@ impl RouteDecisions {
         route.table == table_id::MAIN && self.ways.range(first..=last).next().is_some()
     }
 
+    /// The gateways inside a prefix that have become the host itself, or are it
+    /// no more: routes by them say something else.
+    pub fn gateways_changed(&mut self, known: &Known, within: Ipv4Net) -> Vec<IpAddr> {
+        let changed = self.gateways.changed(known, within);
+        if !changed.is_empty() {
+            self.clear();
+        }
+        changed
+    }
+
     /// What a route says, asked once for each body.
     fn ask(&mut self, known: &Known, ports: &Ports, route: &RouteRef<'_>) -> RouteDecision {
         if self.by_body.len() >= MAX_DECISIONS {
@@ -121,7 +133,8 @@ impl RouteDecisions {
             Entry::Vacant(place) => {
                 let hops = route.body.next_hops.as_slice().iter();
                 self.ways.extend(hops.filter_map(decide::far_gateway));
-                let says = decide::says(known, ports, family, route.body);
+                let gateways = &mut self.gateways;
+                let says = decide::says(known, ports, gateways, family, route.body);
                 place.insert((Arc::clone(route.body), says)).1.clone()
             }
         }

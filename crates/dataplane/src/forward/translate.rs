@@ -5,6 +5,7 @@ use std::net::Ipv4Addr;
 
 use arrayvec::ArrayVec;
 use nat::{Direction, Packet, Verdict};
+use packet::{Ipv4, Udp, protocol};
 
 use super::originated::Stage;
 use super::vector::{Destination, PacketVector};
@@ -73,7 +74,7 @@ impl State {
             }
             let at = vector.at(k);
             let goes_out = vector.goes[k] && self.ports.is_outside(vector.way[k].port());
-            let turns = vector.way[k].kind() == Kind::Host && self.is_alias(packet_at(frames, at));
+            let turns = vector.way[k].kind() == Kind::Host && self.turns(packet_at(frames, at));
             picked[at] = goes_out || turns;
             row_of[at] = k as u8;
             count += usize::from(picked[at]);
@@ -94,7 +95,7 @@ impl State {
             let k = usize::from(row_of[at]);
             let is_to_host = vector.way[k].kind() == Kind::Host;
             match verdict {
-                Verdict::Hairpinned => {
+                Verdict::Hairpinned | Verdict::Answered => {
                     vector.goes[k] = false;
                     self.egress[at] = GONE;
                     settle_len(frames, at);
@@ -197,9 +198,23 @@ impl State {
         }
     }
 
-    fn is_alias(&self, packet: &[u8]) -> bool {
-        let to = u32::of_packet(packet);
-        self.is_alias_address(Ipv4Addr::from_bits(to))
+    /// Whether a packet from inside to this machine is the translator's: to
+    /// an alias address, or a question to itself (PCP, NAT-PMP).
+    fn turns(&self, packet: &[u8]) -> bool {
+        let to = Ipv4Addr::from_bits(u32::of_packet(packet));
+        self.is_alias_address(to) || self.asks_translator(to, packet)
+    }
+
+    fn asks_translator(&self, to: Ipv4Addr, packet: &[u8]) -> bool {
+        let Some(nat) = &self.nat else {
+            return false;
+        };
+        let Ok(ip) = Ipv4::new(packet) else {
+            return false;
+        };
+        let udp = Udp::new(ip.payload()).ok();
+        let udp = udp.filter(|_| ip.protocol() == protocol::UDP && !ip.is_fragment());
+        udp.is_some_and(|udp| nat.is_asked_at(to, udp.destination_port()))
     }
 
     fn is_alias_address(&self, address: Ipv4Addr) -> bool {
@@ -305,8 +320,10 @@ pub(super) fn reason_of(verdict: Verdict) -> Reason {
         Verdict::FragmentWaiting => Reason::NatFragmentHeld,
         Verdict::HelperRefused => Reason::NatHelper,
         Verdict::Unsupported => Reason::NatUnsupported,
-        Verdict::Denied | Verdict::Translated | Verdict::Passed | Verdict::Hairpinned => {
-            Reason::NatDenied
-        }
+        Verdict::Denied
+        | Verdict::Translated
+        | Verdict::Passed
+        | Verdict::Hairpinned
+        | Verdict::Answered => Reason::NatDenied,
     }
 }

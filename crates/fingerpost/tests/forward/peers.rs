@@ -150,6 +150,49 @@ fn programs_talk_through_a_translation() {
     }
 }
 
+#[test]
+fn hosts_ask_the_router_itself_for_ports() {
+    for workers in ["--workers=1", "--workers=2"] {
+        let by = ["--tables=tables", "--nat=asked", "--outside=wan", workers];
+        let Some(between) = skip::unless(Between::start(&by)) else {
+            return;
+        };
+        let (left, right) = (&between.left, &between.right);
+        until("a ping through the translation", || pings(left, "10.2.0.2"));
+        right
+            .ip(&["route", "replace", "192.0.2.1/32", "dev", "fb"])
+            .unwrap();
+        let asks = ["-g", "10.1.0.1", "-a", "40000", "7000", "udp", "600"];
+        let said = left.run("natpmpc", &asks).unwrap();
+        assert!(said.contains("Public IP address : 192.0.2.1"), "{said}");
+        let port = said.split("Mapped public port ").nth(1).unwrap();
+        let port: u16 = port.split(' ').next().unwrap().parse().unwrap();
+        let _echo = left.spawn("python3", &["-c", ECHO]).unwrap();
+        until("a stranger is answered", || {
+            right
+                .run("python3", &["-c", KNOCK, &port.to_string()])
+                .is_ok()
+        });
+        // From outside nobody asks.
+        let asks = ["-g", "10.2.0.1"];
+        assert!(
+            right
+                .run("timeout", &[&["2", "natpmpc"], &asks[..]].concat())
+                .is_err()
+        );
+    }
+}
+
+/// Asks behind a port of the alias address, from outside.
+const KNOCK: &str = "
+import socket, sys
+s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+s.settimeout(1)
+s.sendto(b'knock', ('192.0.2.1', int(sys.argv[1])))
+data, sender = s.recvfrom(100)
+assert data == b'knock' and sender == ('192.0.2.1', int(sys.argv[1]))
+";
+
 /// Asks the host behind a redirect of the alias address, from another host
 /// inside: the question and the answer go in pieces, and turn back.
 const ASK_INSIDE: &str = "

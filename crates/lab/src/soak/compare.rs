@@ -18,7 +18,9 @@ const PATIENCE: Duration = Duration::from_secs(60);
 const LOOKS: usize = 6;
 
 /// A listing: its name, as the program asks, as the kernel's tools do.
-const LISTINGS: [(&str, &str, &str); 10] = [
+type Listing = (&'static str, &'static str, &'static str);
+
+const LISTINGS: [Listing; 10] = [
     ("links", "link", "ip -j link"),
     ("addresses", "addr", "ip -j addr"),
     ("neighbours", "neigh", "ip -j neigh"),
@@ -61,9 +63,10 @@ pub(super) fn compare(
     let program = &soak.program;
     let deadline = Instant::now() + soak.settles;
     let mut outcome = Outcome::default();
+    let mut looks = Looks::default();
     loop {
         outcome.looks += 1;
-        let mut found = tables(netns, program)?;
+        let mut found = looks.tables(netns, program)?;
         if found.is_empty() {
             found = decisions::compare(netns, program, questions)?;
         }
@@ -86,7 +89,7 @@ pub(super) fn compare(
             let listed = |what| of_mirror(netns, program, what).unwrap_or(1) > 0;
             (listed("scans") || listed("resyncs")).then_some(())
         })?;
-        outcome.differences = tables(netns, program)?;
+        outcome.differences = looks.tables(netns, program)?;
     }
     outcome.resyncs = of_mirror(netns, program, "resyncs")?;
     let drift = of_mirror(netns, program, "drift")?;
@@ -109,48 +112,75 @@ fn of_mirror(netns: &Netns, program: &str, what: &str) -> Result<u64> {
     number.with_context(|| format!("a status without {what}"))
 }
 
-fn tables(netns: &Netns, program: &str) -> Result<Vec<String>> {
-    let ours = LISTINGS.map(|(_, ours, _)| format!("{program} -j {ours}"));
-    let theirs = LISTINGS.map(|(_, _, theirs)| theirs.to_owned());
-    let ours = outputs(netns, &ours)?;
-    let theirs = outputs(netns, &theirs)?;
-    let mut found = Vec::new();
-    for ((name, ..), (ours, theirs)) in LISTINGS.iter().zip(ours.iter().zip(&theirs)) {
-        let (mut ours, theirs) = (rows(name, ours), rows(name, theirs));
-        if *name == "routes6" {
-            ours.retain(|row| !is_hidden(row, &theirs));
+/// Rows of each listing, in the order of [`LISTINGS`].
+type Listed = Vec<Vec<String>>;
+
+/// The daemon's listings beside the kernel's of before and of after: what the
+/// kernel changes by itself between two listings is not the daemon's fault.
+#[derive(Debug, Default)]
+struct Looks {
+    /// What the kernel listed at the last look.
+    before: Option<Listed>,
+}
+
+impl Looks {
+    /// What differs from the kernel's listings of both moments.
+    fn tables(&mut self, netns: &Netns, program: &str) -> Result<Vec<String>> {
+        let ours = listed(netns, |(_, ours, _)| format!("{program} -j {ours}"))?;
+        let theirs = listed(netns, |(_, _, theirs)| theirs.to_owned())?;
+        let mut found = differences(&ours, &theirs);
+        if let Some(before) = &self.before {
+            let then = differences(&ours, before);
+            found.retain(|difference| then.contains(difference));
         }
-        let only = |a: &[String], b: &[String]| -> Vec<String> {
-            let mut left = b.to_vec();
-            let missing =
-                a.iter()
-                    .filter(|row| match left.iter().position(|other| other == *row) {
-                        Some(at) => {
-                            left.swap_remove(at);
-                            false
-                        }
-                        None => true,
-                    });
-            missing.cloned().collect()
-        };
-        found.extend(
-            only(&theirs, &ours)
-                .iter()
-                .map(|row| format!("{name}: the kernel has {row}")),
-        );
-        found.extend(
-            only(&ours, &theirs)
-                .iter()
-                .map(|row| format!("{name}: the daemon has {row}")),
-        );
+        self.before = Some(theirs);
+        Ok(found)
     }
-    Ok(found)
+}
+
+fn listed(netns: &Netns, command: impl Fn(Listing) -> String) -> Result<Listed> {
+    let texts = outputs(netns, &LISTINGS.map(command))?;
+    let named = LISTINGS.iter().zip(&texts);
+    Ok(named.map(|((name, ..), text)| rows(name, text)).collect())
+}
+
+fn differences(ours: &Listed, theirs: &Listed) -> Vec<String> {
+    let mut found = Vec::new();
+    for ((name, ..), (ours, theirs)) in LISTINGS.iter().zip(ours.iter().zip(theirs)) {
+        let is_left = |(at, row): &(usize, &String)| {
+            *name != "routes6" || !is_hidden(row, &ours[..*at], theirs)
+        };
+        let left = ours.iter().enumerate().filter(is_left);
+        let ours: Vec<String> = left.map(|(_, row)| row.clone()).collect();
+        for (who, has, lacks) in [("kernel", theirs, &ours), ("daemon", &ours, theirs)] {
+            let only = only_in(has, lacks);
+            found.extend(
+                only.iter()
+                    .map(|row| format!("{name}: the {who} has {row}")),
+            );
+        }
+    }
+    found
+}
+
+/// Rows that one side has more often than the other.
+fn only_in(has: &[String], lacks: &[String]) -> Vec<String> {
+    let mut left = lacks.to_vec();
+    let is_missing = |row: &&String| match left.iter().position(|other| other == *row) {
+        Some(at) => {
+            left.swap_remove(at);
+            false
+        }
+        None => true,
+    };
+    has.iter().filter(is_missing).cloned().collect()
 }
 
 /// Whether the kernel's listing leaves an IPv6 route out that it has: one
 /// without a gateway that was made between the paths of another of its place.
-/// After the first path it goes on behind the last (`fib6_dump_node`).
-fn is_hidden(row: &str, theirs: &[String]) -> bool {
+/// After the first path it goes on behind the last (`fib6_dump_node`), so it
+/// stands behind the other in ours.
+fn is_hidden(row: &str, before: &[String], theirs: &[String]) -> bool {
     let parsed = |row: &str| serde_json::from_str::<Value>(row).unwrap_or_default();
     let place = |row: &Value| ["dst", "from", "table", "metric"].map(|name| row.get(name).cloned());
     let row = parsed(row);
@@ -159,7 +189,7 @@ fn is_hidden(row: &str, theirs: &[String]) -> bool {
         let other = parsed(other);
         other.get("nexthops").is_some() && place(&other) == place(&row)
     };
-    may_be && !theirs.contains(&row.to_string()) && theirs.iter().any(has_paths)
+    may_be && !theirs.contains(&row.to_string()) && before.iter().any(has_paths)
 }
 
 /// The answers to commands, run in one shell.

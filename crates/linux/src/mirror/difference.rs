@@ -222,8 +222,28 @@ const ADDRESSES: Kind<Address> = Kind {
     same: same_address,
     put: |b| Change::PutAddress(b.clone()),
     delete: |a| Change::DeleteAddress(a.key()),
-    is_silent: |a, b| b.or(a).is_some_and(is_tentative),
+    is_silent: |a, b| match (a, b) {
+        (Some(a), Some(b)) if was_heard_late(a, b) => true,
+        _ => b.or(a).is_some_and(is_tentative),
+    },
 };
+
+/// Whether an address differs from what is listed in that it lasts longer: an
+/// event says how long is left of it, and may have waited to be heard.
+fn was_heard_late(a: &Address, b: &Address) -> bool {
+    let is_later = |a: Option<u64>, b: Option<u64>| match (a, b) {
+        (Some(a), Some(b)) => a > b || same_time(Some(a), Some(b)),
+        (a, b) => a == b,
+    };
+    let is_same = Address {
+        valid_until_millis: a.valid_until_millis,
+        preferred_until_millis: a.preferred_until_millis,
+        ..b.clone()
+    };
+    is_same == *a
+        && is_later(a.valid_until_millis, b.valid_until_millis)
+        && is_later(a.preferred_until_millis, b.preferred_until_millis)
+}
 
 /// Puts the addresses of a link in the kernel's order where it differs, or
 /// where some are new. Announcements tell it of IPv4; of IPv6 they may not.
@@ -406,14 +426,18 @@ fn run(
 ) {
     let is_several = |route: &RouteRef<'_>| route.body.next_hops.as_slice().len() > 1;
     let has_paths = over.family == AF_INET6 && fresh.iter().any(is_several);
+    // Only one behind the first path of another can be hidden by it.
+    let mut behind = current.iter();
+    behind.find(|route| has_gateway(route) && has_paths);
+    let behind = behind.as_slice();
     let (current, fresh) = without_common(current, fresh, over);
     if current.is_empty() && fresh.is_empty() {
         return;
     }
     let (had, has) = (Bodies::of(current, over), Bodies::of(fresh, over));
     let may_be_hidden = |route: &RouteRef<'_>| {
-        let hops = route.body.next_hops.as_slice();
-        has_paths && matches!(hops, [hop] if hop.gateway.is_none())
+        let mut behind = behind.iter().map(|other| other.body);
+        has_paths && !has_gateway(route) && behind.any(|body| Arc::ptr_eq(body, route.body))
     };
     // One that was made between the paths of another is left out of listings
     // (`fib6_dump_node` goes on behind the last), and is there.
@@ -445,6 +469,11 @@ fn run(
         let row = route.with_body((**route.body).clone());
         to.add(&current, Change::PutRoute(row, Placement::Last), is_drift);
     }
+}
+
+fn has_gateway(route: &RouteRef<'_>) -> bool {
+    let mut hops = route.body.next_hops.as_slice().iter();
+    hops.any(|hop| hop.gateway.is_some())
 }
 
 /// What is left of two runs without the routes that both begin with and,
@@ -531,9 +560,12 @@ impl Bodies {
     /// long the route to it lasts, and not always to their lifetime
     /// (`fib6_add_rt2node`, `modify_prefix_route`, `cleanup_prefix_route`).
     /// When the kernel looked at a carrier is not always told
-    /// ([`super::silent::is_noticed`]).
+    /// ([`super::silent::is_noticed`]). What an event says of how long a route
+    /// lasts may have waited to be heard.
     fn has_but_for_silent(&self, route: &RouteRef<'_>, over: Over<'_>) -> bool {
-        let may_differ = over.family == AF_INET || route.body.protocol == protocol::KERNEL;
+        let expires = route.body.expires_at_millis.is_some();
+        let may_differ =
+            over.family == AF_INET || route.body.protocol == protocol::KERNEL || expires;
         let is_there = || self.like(route.body, over).next().is_some();
         (may_differ && self.place_but_for_silent(route, over).is_some()) || is_there()
     }
@@ -698,6 +730,28 @@ mod tests {
             replayed.apply(change).unwrap();
         }
         assert!(said(&replayed, &fresh).is_empty());
+    }
+
+    #[test]
+    fn how_long_an_address_lasts_may_have_been_heard_late() {
+        let until = |millis| Address {
+            valid_until_millis: Some(millis),
+            ..Address::new(1, Ipv4Addr::LOCALHOST.into(), 8)
+        };
+        let of = |address: Address| {
+            let mut writer = Writer::default();
+            writer.apply(Change::AddAddress(address)).unwrap();
+            writer
+        };
+        let whole = CompleteTables {
+            addresses: true,
+            ..CompleteTables::NONE
+        };
+        for (had, is_drift) in [(60_000, false), (30_000, false), (20_000, true)] {
+            let (had, has) = (of(until(had)), of(until(30_000)));
+            let found = difference(had.tables(), has.tables(), whole);
+            assert_eq!(!found.unexplained.is_empty(), is_drift, "{found:?}");
+        }
     }
 
     #[test]

@@ -1,5 +1,6 @@
 //! Lists tables of the kernel for the mirror's machine.
 
+use std::net::Ipv4Addr;
 use std::ops::ControlFlow;
 use std::path::Path;
 
@@ -33,6 +34,8 @@ pub(crate) trait Listener {
     fn datagram(&mut self, datagram: &[u8]);
     /// A message of it.
     fn message(&mut self, message: &Message<'_>) -> Result<(), Error>;
+    /// An IPv4 address of the host's own, of those listed, that is in no VRF.
+    fn own_address(&self) -> Option<Ipv4Addr>;
     /// Called now and then, so that events do not pile up.
     fn meanwhile(&mut self) -> Result<(), Error>;
 }
@@ -85,6 +88,7 @@ impl Load<'_> {
         listed.whole.nexthops = self.list(listed, &Dump::Nexthops)?;
         listed.whole.rules = self.list(listed, &Dump::Rules { family: AF_INET })?
             & self.list(listed, &Dump::Rules { family: AF_INET6 })?;
+        self.look_at_tables(listed)?;
         listed.whole.v4_routes = self.list(listed, &routes(AF_INET))?;
         listed.whole.v6_routes = self.list(listed, &routes(AF_INET6))?;
         for (family, sign) in OTHER_FAMILIES {
@@ -93,6 +97,19 @@ impl Load<'_> {
             }
         }
         Ok(())
+    }
+
+    /// Whether the kernel keeps the IPv4 tables local and main as one, no
+    /// listing tells: in which of them it finds an address of its own does.
+    fn look_at_tables(&mut self, listed: &mut Listed) -> Result<(), Error> {
+        let Some(address) = self.to.own_address() else {
+            return Ok(());
+        };
+        match self.list(listed, &Dump::TableOfOwn { address }) {
+            // It may have gone meanwhile.
+            Err(Error::Refused { .. }) => Ok(()),
+            asked => asked.map(drop),
+        }
     }
 
     /// Lists one table; true when it was read whole.

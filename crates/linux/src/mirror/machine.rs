@@ -7,6 +7,7 @@
 //! may decide what the tables become.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::net::{IpAddr, Ipv4Addr};
 use std::sync::Arc;
 
 use netlink::Malformed;
@@ -15,9 +16,10 @@ use netlink::decode::{
     neighbour_ages, route,
 };
 use netlink::message::{Message, kind, messages};
+use table::row::route::flag;
 use table::{
-    AF_INET, AF_INET6, Change, CountedAlone, LinkCounters, NeighbourKey, NeighbourSample, Sample,
-    Sampled, TableFull, Writer,
+    AF_INET, AF_INET6, Change, CountedAlone, Link, LinkCounters, NeighbourKey, NeighbourSample,
+    Sample, Sampled, TableFull, Writer,
 };
 use tracing::warn;
 
@@ -328,6 +330,13 @@ impl Machine {
                 _ => return Ok(()),
             }
         };
+        if let Item::Route(route) = &item
+            && route.body.flags & flag::CLONED != 0
+        {
+            let to = listing.beside.as_mut().unwrap_or(&mut self.model);
+            to.own_address_is_found(route);
+            return Ok(());
+        }
         if !loads {
             listing.samples.take(&item, message.payload);
         }
@@ -342,6 +351,18 @@ impl Machine {
             listing.full.get_or_insert(full);
         }
         Ok(())
+    }
+
+    /// An IPv4 address of the host's own, of those listed, that is in no VRF.
+    pub(crate) fn own_address(&self) -> Option<Ipv4Addr> {
+        let beside = self.listing.as_ref().and_then(|one| one.beside.as_ref());
+        let tables = beside.unwrap_or(&self.model).tables();
+        let of = |link: &Arc<Link>| {
+            let rows = tables.addresses.of_link(link.index).map(|row| row.local);
+            rows.filter_map(v4)
+        };
+        let links = tables.links.iter().filter(|link| link.master.is_none());
+        links.flat_map(of).next()
     }
 
     /// The listing failed, or is of no use: what came of it is forgotten.
@@ -579,6 +600,13 @@ fn confirmed(
     found
         .into_iter()
         .partition(|change| before.contains(change))
+}
+
+fn v4(address: IpAddr) -> Option<Ipv4Addr> {
+    match address {
+        IpAddr::V4(v4) => Some(v4),
+        IpAddr::V6(_) => None,
+    }
 }
 
 /// Routes come by the million: they are decoded without the detour over

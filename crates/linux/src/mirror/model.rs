@@ -12,7 +12,7 @@ use ipnet::{IpNet, Ipv6Net};
 use netlink::decode::{Announcement, Item, Operation, Settings};
 use netlink::message;
 use table::row::link::{V6_MIN_MTU, linkdown};
-use table::row::route::{flag, hop_flag, kind, protocol};
+use table::row::route::{flag, hop_flag, kind, protocol, table_id};
 use table::{
     AF_INET, AF_INET6, Address, AddressKey, Change, FdbEntry, Link, NextHop, NextHops, Nexthop,
     Placement, Route, RouteBody, RoutePlace, RouteRef, Routing, Rule, SharedRoute, TableFull,
@@ -257,6 +257,19 @@ impl Model {
             }
             Item::Rule(row) => self.writer.apply(Change::PutRule(row)),
         }
+    }
+
+    /// Takes in where the kernel found an address of the host's own: in the
+    /// main table if that is one with the local one.
+    pub fn own_address_is_found(&mut self, answer: &Route) {
+        if answer.body.kind != kind::LOCAL {
+            return;
+        }
+        let routing = self.tables().routing();
+        self.writer.set_routing(Routing {
+            is_unmerged: routing.is_unmerged || answer.table == table_id::LOCAL,
+            ..routing
+        });
     }
 
     /// Takes in a route of a dump.

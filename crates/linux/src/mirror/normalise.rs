@@ -3,7 +3,7 @@
 
 use ipnet::IpNet;
 use table::row::route::hop_flag;
-use table::{AF_INET, AF_INET6, Links, NextHop, Nexthop, RouteBody};
+use table::{AF_INET, AF_INET6, Link, Links, NextHop, Nexthop, RouteBody};
 
 /// What the marks of a route's hops depend on.
 #[derive(Debug, Clone, Copy)]
@@ -27,10 +27,18 @@ impl<'a> Over<'a> {
     /// Whether the kernel tells of a hop over a link whether it is dead by
     /// itself, and not because of the link's state.
     pub(crate) fn tells(self, link: u32) -> bool {
-        self.links.get(link).is_some_and(|link| match self.family {
-            AF_INET6 => link.is_usable(AF_INET6),
-            _ => link.has_carrier(),
-        })
+        let link = self.links.get(link);
+        link.is_some_and(|link| link.is_usable(self.family))
+    }
+
+    /// Whether a hop, as the kernel tells it, is dead for its link alone, or may
+    /// be: without a carrier those are that are not used then. The link may
+    /// tell of its carrier later.
+    fn is_dead_by_link(self, hop: &NextHop) -> bool {
+        let ignores = |link: &Link| link.ignores_linkdown(self.family);
+        let is_down = hop.flags & hop_flag::LINKDOWN != 0;
+        let link = self.links.get(hop.link);
+        !self.tells(hop.link) || is_down && link.is_some_and(|link| ignores(link))
     }
 
     /// Whether the kernel has not noticed of a hop by an IPv6 gateway, as it
@@ -62,14 +70,63 @@ pub(crate) fn told(told: &mut RouteBody, over: Over<'_>) {
 /// its last address (IPv4), or while IPv6 is not ready on it.
 pub(crate) fn body(body: &mut RouteBody, over: Over<'_>) {
     for hop in body.next_hops.as_mut_slice() {
-        hop.flags &= !(hop_flag::LINKDOWN | hop_flag::OWN_ONCE);
-        if !over.tells(hop.link) {
+        if over.is_dead_by_link(hop) {
             hop.flags &= !hop_flag::DEAD;
         }
+        hop.flags &= !(hop_flag::LINKDOWN | hop_flag::OWN_ONCE);
     }
 }
 
 /// A next-hop object without what follows from its link's state.
 pub(crate) fn nexthop(nexthop: &mut Nexthop) {
     nexthop.flags &= !(hop_flag::DEAD | hop_flag::LINKDOWN);
+}
+
+#[cfg(test)]
+mod tests {
+    use table::row::link::{flag, linkdown};
+    use table::{Change, NextHops, Writer};
+
+    use super::*;
+
+    /// The kernel shows a hop as dead where its link has no carrier and that
+    /// counts; the link says so later.
+    #[test]
+    fn a_hop_is_not_dead_because_its_link_will_have_no_carrier() {
+        let mut writer = Writer::default();
+        for (index, ignores) in [(1, linkdown::V6), (2, 0)] {
+            let link = Link {
+                index,
+                name: format!("v{index}").into(),
+                flags: flag::UP | flag::LOWER_UP,
+                ignores_linkdown: ignores,
+                ..Link::default()
+            };
+            writer.apply(Change::PutLink(link)).unwrap();
+        }
+        let told = |link, flags| {
+            let hop = NextHop {
+                link,
+                flags,
+                ..NextHop::default()
+            };
+            let mut route = RouteBody {
+                next_hops: NextHops::One(hop),
+                ..RouteBody::default()
+            };
+            let links = &writer.tables().links;
+            body(
+                &mut route,
+                Over {
+                    family: AF_INET6,
+                    links,
+                },
+            );
+            route.next_hops.as_slice()[0].flags
+        };
+        let both = hop_flag::DEAD | hop_flag::LINKDOWN;
+        assert_eq!(told(1, both), 0);
+        assert_eq!(told(1, hop_flag::DEAD), hop_flag::DEAD);
+        assert_eq!(told(2, both), hop_flag::DEAD);
+    }
 }

@@ -2,6 +2,7 @@
 //! kernel says, and decides when to ask. What it feeds is recorded, if so
 //! wanted.
 
+use std::net::Ipv4Addr;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
@@ -676,6 +677,10 @@ impl Listener for Lister<'_> {
 
     fn message(&mut self, message: &Message<'_>) -> Result<(), Error> {
         Ok(self.feed.machine.row(message)?)
+    }
+
+    fn own_address(&self) -> Option<Ipv4Addr> {
+        self.feed.machine.own_address()
     }
 
     fn meanwhile(&mut self) -> Result<(), Error> {

@@ -4,6 +4,7 @@
 //! memory. One that left the pool is closed: its blocks stay with those who
 //! have them, and are given to nobody any more.
 
+mod lines;
 mod saved;
 
 use std::io;
@@ -12,11 +13,11 @@ use hashbrown::HashMap;
 use memory::Reserved;
 
 use super::layout::{At, Layout};
-use super::lines::{Kind, Line, Link};
 use super::reckoning::Reckoning;
 use crate::Config;
 use crate::key::Random;
 
+use lines::{Kind, Line, Link};
 pub use saved::Orders;
 
 /// It stands in the line of those that rest.

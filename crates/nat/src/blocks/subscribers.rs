@@ -105,6 +105,13 @@ impl Subscriber {
         Ok(())
     }
 
+    /// How many mappings more its quotas of ports let it have.
+    pub fn ports_left(&self, class: Class, quotas: &Quotas) -> u32 {
+        let [all, own] = both(&self.ports, class);
+        let left = quotas.ports.all.saturating_sub(all);
+        left.min(of(&quotas.ports.of, class).saturating_sub(own))
+    }
+
     /// A mapping came: it counts against the rates.
     pub fn pace(&mut self, class: Class, rate: &Rate, millis: u64) {
         for at in [0, 1 + class as usize] {
@@ -229,7 +236,7 @@ impl Subscribers {
 
     /// The same; it is entered if it is none yet. `None`: there is no room.
     /// Others that have nothing any more may go.
-    pub fn enter(&mut self, inside: u32, gone: &mut dyn FnMut(&Subscriber)) -> Option<u32> {
+    pub fn enter(&mut self, inside: u32, gone: &mut dyn FnMut(&Subscriber) -> bool) -> Option<u32> {
         if let Some(name) = self.find(inside) {
             return Some(name);
         }
@@ -283,8 +290,9 @@ impl Subscribers {
     }
 
     /// Looks at the next places: who has nothing any more is none. `gone` is
-    /// told of each; it still has a block that can be reckoned, if any.
-    pub fn clean(&mut self, places: usize, gone: &mut dyn FnMut(&Subscriber)) {
+    /// told of each, and says whether it is so; it still has a block that can
+    /// be reckoned, if any.
+    pub fn clean(&mut self, places: usize, gone: &mut dyn FnMut(&Subscriber) -> bool) {
         for _ in 0..places.min(self.entries.len()) {
             if self.hand >= self.entries.len() {
                 self.hand = 0;
@@ -294,7 +302,9 @@ impl Subscribers {
             let Some(entry) = self.get(name).copied().filter(Subscriber::is_idle) else {
                 continue;
             };
-            gone(&entry);
+            if !gone(&entry) {
+                continue;
+            }
             self.index
                 .remove(self.hash(entry.address), name, &mut Work::default());
             self.free_place(name);

@@ -7,6 +7,7 @@ use packet::checksum::Delta;
 use packet::{Ipv4, Udp, protocol};
 
 use super::create::Wish;
+use super::port::Contest;
 use super::translate::{Hint, touch};
 use super::{address, word};
 use crate::flow::{Ends, Flow, flag};
@@ -168,7 +169,7 @@ impl Nat {
             remote_port: 0,
             alias,
             alias_port: 0,
-            protocol: protocol::TCP,
+            protocol: wanted.protocol,
         };
         let alias = address(alias);
         // As many go as come, also without a caller who maintains.
@@ -177,26 +178,52 @@ impl Nat {
             let same = tried == 0 && self.ports.has(wanted.inside_port);
             let wish = if same { Wish::Same } else { Wish::Any };
             let chosen = self.choose_port(&ends, None, wish, Hint::new(0, 0));
-            let port = u16::from_be(chosen.ok()?.port);
-            let asked = Tuple {
-                protocol: protocol::TCP,
-                own: alias,
-                own_port: port,
-                remote: address(from),
-                remote_port: 0,
-            };
-            let is_awaited = self.rules.inbound(&asked, false, now_millis).is_some();
-            if is_awaited || self.has_data(&ends, port) {
+            let chosen = u16::from_be(chosen.ok()?.port);
+            let Some(first) = self.expected_run(&ends, &wanted, chosen) else {
                 continue;
-            }
-            let redirect = Redirect::port(protocol::TCP, wanted.inside, wanted.inside_port, port);
-            let remote = (from != 0).then(|| address(from));
-            let redirect = redirect.at(alias).from(remote, None);
+            };
             let until = now_millis.saturating_add(EXPECTED_MILLIS);
-            self.rules.expect(redirect, until).ok()?;
-            return Some((alias, port));
+            for step in 0..wanted.ports {
+                let (port, inside_port) = (first + step, wanted.inside_port.wrapping_add(step));
+                let redirect = Redirect::port(wanted.protocol, wanted.inside, inside_port, port);
+                let remote = (from != 0).then(|| address(from));
+                let redirect = redirect.at(alias).from(remote, None);
+                self.rules.expect(redirect, until).ok()?;
+            }
+            return Some((alias, first));
         }
         None
+    }
+
+    /// As many ports as are wanted, a free one (host order) among them, that
+    /// nobody else is awaited at. Two begin as their inside ports do, even or
+    /// odd.
+    fn expected_run(&mut self, ends: &Ends, wanted: &Wanted, chosen: u16) -> Option<u16> {
+        let is_other = u16::from(wanted.ports > 1) & (chosen ^ wanted.inside_port) & 1;
+        let first = chosen ^ is_other;
+        let last = first.checked_add(wanted.ports - 1)?;
+        let block = self.block_at(ends.alias, chosen.to_be());
+        let group = self.group(ends.alias, ends.remote, 0, ends.protocol);
+        let contest = Contest::without_taking(ends, None, group);
+        let now = self.clock.said_millis();
+        for port in first..=last {
+            let asked = Tuple {
+                protocol: ends.protocol,
+                own: address(ends.alias),
+                own_port: port,
+                remote: address(ends.remote),
+                remote_port: 0,
+            };
+            let is_awaited = self.rules.inbound(&asked, false, now).is_some();
+            let is_ours = port == chosen
+                || self.ports.has(port)
+                    && self.block_at(ends.alias, port.to_be()) == block
+                    && self.is_free(&contest, port.to_be()).is_some();
+            if is_awaited || !is_ours || self.has_data(ends, port) {
+                return None;
+            }
+        }
+        Some(first)
     }
 
     /// A TFTP server will answer from any port of its own to the end that has

@@ -185,6 +185,25 @@ impl Nat {
         blocks
     }
 
+    /// One of a subscriber's blocks at an alias address; a further one if it
+    /// has none, or `more`.
+    pub(super) fn any_block(&mut self, name: u32, alias: u32, more: bool) -> Option<u32> {
+        let blocks = self.blocks_at(name, alias);
+        if blocks.is_empty() || more {
+            // Those that this makes are used up before another one is taken.
+            let fresh = blocks.first().copied().filter(|block| {
+                let pool = self.tracked.as_ref().and_then(|of| of.pool.as_ref());
+                let block = pool.and_then(|pool| pool.get(*block));
+                block.is_some_and(|block| block.used == 0)
+            });
+            if let Some(block) = fresh.or_else(|| self.take_block(name, alias).ok()) {
+                return Some(block);
+            }
+        }
+        let at = self.random.below(blocks.len().max(1) as u32);
+        blocks.get(at as usize).copied()
+    }
+
     /// The block of an alias port, both in memory order.
     pub(super) fn block_at(&self, alias: u32, port: u16) -> Option<u32> {
         let pool = self.tracked.as_ref()?.pool.as_ref()?;

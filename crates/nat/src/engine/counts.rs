@@ -15,6 +15,9 @@ use crate::mapping::{Mapping, mark};
 
 /// The mark of a port that counts, and is of no block.
 pub(super) const NO_BLOCK: u32 = u32::MAX;
+/// Of the mark of a port in a block: it is in use there, and a redirect or a
+/// lease is what counts, once for all its flows.
+const BESIDE: u32 = 1 << 31;
 
 impl Nat {
     /// A port counts from now on, of a subscriber that is known by its inside
@@ -27,6 +30,7 @@ impl Nat {
         };
         let class = Class::of(ends.protocol);
         let name = tracked.subscribers.find(u32::from_be(ends.inside));
+        let name = name.filter(|_| counts(mark));
         if let Some(entry) = name.and_then(|name| tracked.subscribers.get_mut(name)) {
             if let Some(count) = entry.ports.get_mut(class as usize) {
                 *count += 1;
@@ -46,6 +50,7 @@ impl Nat {
         };
         let class = Class::of(ends.protocol);
         let name = tracked.subscribers.find(u32::from_be(ends.inside));
+        let name = name.filter(|_| counts(mark));
         if let Some(entry) = name.and_then(|name| tracked.subscribers.get_mut(name))
             && let Some(count) = entry.ports.get_mut(class as usize)
         {
@@ -77,8 +82,9 @@ impl Nat {
         }
     }
 
-    /// The mark for the alias port of a flow that a redirect or the target
-    /// made: it is in use where it lies in a block of the very subscriber.
+    /// The mark for the alias port of a flow that a redirect, a lease or the
+    /// target made: it is in use where it lies in a block of the very
+    /// subscriber, and counts for nobody.
     pub(super) fn mark_of_redirected(&self, ends: &Ends) -> u32 {
         let Some(tracked) = &self.tracked else {
             return 0;
@@ -87,7 +93,7 @@ impl Nat {
         let owner = block.and_then(|block| tracked.pool.as_ref()?.get(block)?.owner.checked_sub(1));
         let name = owner.and_then(|_| tracked.subscribers.find(u32::from_be(ends.inside)));
         match (block, owner == name && owner.is_some()) {
-            (Some(block), true) => block + 1,
+            (Some(block), true) => (block + 1) | BESIDE,
             _ => 0,
         }
     }
@@ -161,7 +167,7 @@ impl Nat {
         flow.permit = match (flow.permit, block) {
             _ if !has_ports(flow) => 0,
             (NO_BLOCK, _) if is_known => NO_BLOCK,
-            (mark, Some(block)) if mark != NO_BLOCK && is_block => block + 1,
+            (mark, Some(block)) if mark != NO_BLOCK && is_block => (block + 1) | (mark & BESIDE),
             _ => 0,
         };
     }
@@ -205,7 +211,7 @@ impl Nat {
             return;
         }
         let class = Class::of(ends.protocol) as usize;
-        let entry = self.entry_of(ends.inside);
+        let entry = self.entry_of(ends.inside).filter(|_| counts(mark));
         if let Some(count) = entry.and_then(|entry| entry.ports.get_mut(class)) {
             *count += 1;
         }
@@ -255,8 +261,15 @@ fn is_half_open(class: u8) -> bool {
     matches!(State::of(class), State::TcpOpening | State::UdpUnreplied)
 }
 
-fn block_of(mark: u32) -> Option<u32> {
-    mark.checked_sub(1).filter(|_| mark != NO_BLOCK)
+/// The block of a mark.
+pub(super) fn block_of(mark: u32) -> Option<u32> {
+    let block = mark & !BESIDE;
+    block.checked_sub(1).filter(|_| mark != NO_BLOCK)
+}
+
+/// Whether a mark counts for the subscriber.
+pub(super) fn counts(mark: u32) -> bool {
+    mark == NO_BLOCK || mark & BESIDE == 0
 }
 
 /// Which count of shared mappings a protocol has.

@@ -34,6 +34,17 @@ pub(super) struct Contest {
 }
 
 impl Contest {
+    /// For what takes no port from a flow: a lease, what a helper awaits.
+    pub fn without_taking(ends: &Ends, shared: Option<u32>, group: Group) -> Self {
+        Self {
+            ends: *ends,
+            shared,
+            group,
+            syn: None,
+            gives: false,
+        }
+    }
+
     pub fn ends(&self) -> &Ends {
         &self.ends
     }
@@ -376,11 +387,14 @@ impl Nat {
         }
     }
 
-    /// Whether a redirect could speak for the port.
+    /// Whether a redirect could speak for the port, or somebody has a lease of
+    /// it.
     pub(super) fn is_ruled(&self, ends: &Ends, port: u16) -> bool {
         let current = self.is_own(ends.alias);
         let (alias, port) = (address(ends.alias), u16::from_be(port));
+        let leased = (ends.protocol, alias, port);
         self.rules.holds_port(ends.protocol, alias, current, port)
+            || self.leases.as_ref().is_some_and(|of| of.has_port(leased))
     }
 
     fn is_mapped(&mut self, contest: &Contest, port: u16) -> bool {

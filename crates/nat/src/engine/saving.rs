@@ -17,8 +17,9 @@ impl Nat {
     /// Writes all that there is, as of a time: flows, mappings, subscribers
     /// and blocks with the times that they have, what helpers and proxies
     /// remember, ports that rest, redirects that are waited for. Fragments
-    /// that wait for others are not written, nor what was counted. Rules and
-    /// settings come from elsewhere. O(places).
+    /// that wait for others are not written, nor what hosts have asked for by
+    /// PCP, nor what was counted. Rules and settings come from elsewhere.
+    /// O(places).
     pub fn save(&mut self, now_millis: u64, out: &mut Chunks<'_>) -> io::Result<()> {
         self.begin(now_millis);
         self.catch_up_calls();

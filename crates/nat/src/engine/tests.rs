@@ -7,6 +7,7 @@ use packet::{Icmp, Ipv4, Tcp, Udp, icmp, protocol};
 mod blocks;
 mod books;
 mod generated;
+mod leases;
 mod saved;
 
 use super::*;

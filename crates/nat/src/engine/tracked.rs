@@ -79,9 +79,15 @@ impl Tracked {
         let pool = &mut self.pool;
         // What is left of one that goes can be reckoned.
         self.subscribers.enter(inside, &mut |entry| {
-            if let (Some(pool), Some(block)) = (pool.as_mut(), entry.block.checked_sub(1)) {
+            let (Some(pool), Some(block)) = (pool.as_mut(), entry.block.checked_sub(1)) else {
+                return true;
+            };
+            // Flows of a redirect may have a port of it, and do not count.
+            let is_unused = pool.get(block).is_none_or(|block| block.used == 0);
+            if is_unused {
                 pool.free(block);
             }
+            is_unused
         })
     }
 

@@ -321,6 +321,9 @@ impl Nat {
             };
             return self.flow_packet::<OUT>(bytes, &plain);
         }
+        if OUT && self.asks_us(parsed.key) {
+            return self.answer(bytes);
+        }
         if OUT
             && self.rules.has_proxies()
             && let Some(verdict) = self.proxied_out(bytes, parsed)

@@ -5,6 +5,8 @@
 use std::io::Write;
 use std::net::Ipv4Addr;
 
+use arrayvec::ArrayVec;
+
 use super::sequence::Text;
 
 /// The port of control connections (RFC 959 §8).
@@ -37,6 +39,8 @@ pub enum Form {
     PortOnly(u8),
     /// `3221225985 5001`: two numbers (IRC's DCC, [`super::irc`]).
     Numbers,
+    /// `5000` or `5000-5001`: one port or two in a row ([`super::rtsp`]).
+    Ports(u8),
 }
 
 /// An endpoint that a line names.
@@ -53,6 +57,11 @@ pub struct Named {
     /// The port, never 0.
     pub port: u16,
 }
+
+/// Endpoints of one line at most.
+pub const MOST_NAMED: usize = 4;
+/// The endpoints of a line, in order.
+pub type Nameds = ArrayVec<Named, MOST_NAMED>;
 
 /// The endpoint that a line names, its end left out. O(bytes).
 pub fn read(line: &[u8], speaker: Speaker) -> Option<Named> {
@@ -140,7 +149,7 @@ impl Reader<'_> {
                 Some((None, self.port(delimiter)?))
             }
             // No line of FTP has it.
-            Form::Numbers => None,
+            Form::Numbers | Form::Ports(_) => None,
         }
     }
 
@@ -195,6 +204,8 @@ pub fn write(form: Form, address: Ipv4Addr, port: u16) -> Text {
             write!(text, "{delimiter}{delimiter}{delimiter}{port}{delimiter}")
         }
         Form::Numbers => write!(text, "{} {port}", address.to_bits()),
+        Form::Ports(1) => write!(text, "{port}"),
+        Form::Ports(_) => write!(text, "{port}-{}", port.wrapping_add(1)),
     };
     text
 }
@@ -257,6 +268,7 @@ mod tests {
         assert_eq!(write(Form::Extended(b'|'), all, u16::MAX).len(), 25);
         assert_eq!(write(Form::PortOnly(b'|'), all, u16::MAX).len(), 9);
         assert_eq!(write(Form::Numbers, all, u16::MAX).len(), 16);
+        assert_eq!(write(Form::Ports(2), all, u16::MAX - 1).len(), 11);
     }
 
     proptest! {

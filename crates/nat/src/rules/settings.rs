@@ -56,7 +56,7 @@ pub fn pooling(words: &mut Words<'_>) -> Result<Statement, TextErrorKind> {
 
 /// `NAME [yes|no]`.
 pub fn helper(words: &mut Words<'_>) -> Result<Statement, TextErrorKind> {
-    const WANTED: &str = "a helper: ftp, pptp, irc or tftp";
+    const WANTED: &str = "a helper: ftp, pptp, irc, tftp or rtsp";
     let word = words.wanted(WANTED)?;
     let entry = helper::REGISTRY.iter().find(|entry| entry.name == word);
     let name = entry.ok_or_else(|| wrong(word, WANTED))?.name;

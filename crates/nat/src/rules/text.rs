@@ -22,6 +22,8 @@
 //! hold_down 120                               in seconds; 0: not at all
 //! pooling paired | arbitrary
 //! helper ftp [yes|no]
+//! pcp 100.64.0.1 [10.0.0.1 …] [ports N] [leases N] [shortest S] [longest S]
+//!                             our inside addresses that answer PCP, NAT-PMP
 //! exempt 10.0.0.0/8 [192.0.2.0/24 …]          destinations not translated
 //! subscribers 100.64.0.0/10 [100.128.0.0-100.128.0.9 …] [each /29]
 //! port_blocks size 128 [most 8] [active S] [hold_down S] [interim S]
@@ -41,9 +43,9 @@
 use std::net::Ipv4Addr;
 
 use super::proxy::{self, ProxyError, ProxyWord};
-use super::{Redirect, RuleError, Server, aliases, settings, subscribers};
+use super::{Redirect, RuleError, Server, aliases, pcp, settings, subscribers};
 use crate::blocks::Deterministic;
-use crate::{AddressRange, AtCap, Dependence, Pooling, QuotaKind, State};
+use crate::{AddressRange, AtCap, Dependence, PcpConfig, Pooling, QuotaKind, State};
 
 /// Lines of a text at most; more is refused.
 const MAX_LINES: usize = 1 << 21;
@@ -106,6 +108,8 @@ pub enum Statement {
     Pooling(Pooling),
     /// A helper, by its name in [`crate::helper::REGISTRY`], on or off.
     Helper(&'static str, bool),
+    /// Whether and how inside hosts may ask for ports.
+    Pcp(PcpConfig),
     /// Destinations that are not translated; several lines add up.
     Exempt(Vec<AddressRange>),
     /// Whose addresses are subscribers', and how many bits of one tell which;
@@ -212,6 +216,9 @@ pub enum TextErrorKind {
     /// Ranges that should be as long as each other and are not.
     #[error("{0} ports are to become {1}: ranges must be equally long")]
     Lengths(u16, u16),
+    /// Lifetimes of which none is between.
+    #[error("longest {1} s is shorter than shortest {0} s")]
+    Lifetimes(u32, u32),
     /// A rule that cannot be.
     #[error(transparent)]
     Rule(#[from] RuleError),
@@ -319,6 +326,7 @@ fn statement(words: &mut Words<'_>) -> Result<Option<Statement>, TextErrorKind> 
         "hold_down" => settings::hold_down(words)?,
         "pooling" => settings::pooling(words)?,
         "helper" => settings::helper(words)?,
+        "pcp" => pcp::server(words)?,
         "exempt" => Statement::Exempt(subscribers::ranges(words)?),
         "subscribers" => subscribers::inside(words)?,
         "port_blocks" => subscribers::blocks(words)?,

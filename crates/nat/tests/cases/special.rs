@@ -436,3 +436,34 @@ fn an_offer_through_irc_lets_one_in_from_anywhere() {
     let (_, sent) = trial.segment(true, client, server, next, foreign.as_bytes());
     assert_eq!(sent.data, foreign);
 }
+
+#[test]
+fn a_media_server_sends_to_the_ports_that_were_named_to_it() {
+    let mut trial = Trial::new();
+    trial.mode(|mode| mode.deny_incoming = true);
+    let (server, client) = ((EXT, 554), (PRIVATE, CLIENT));
+    trial.connect(server, server);
+    let line = "Transport: x-real-rdt/udp;client_port=6970,RTP/AVP;client_port=6970-6971\r\n";
+    let request = format!("SETUP rtsp://far/a RTSP/1.0\r\nCSeq: 1\r\n{line}\r\n");
+    let numbers = (1_000, 5_000, tcp::ACK);
+    let (verdict, sent) = trial.segment(true, client, server, numbers, request.as_bytes());
+    assert_eq!(verdict, Verdict::Translated);
+    let named = sent.data.split("client_port=").nth(2).unwrap();
+    let (first, second) = named.split_once('\r').unwrap().0.split_once('-').unwrap();
+    let (first, second): (u16, u16) = (first.parse().unwrap(), second.parse().unwrap());
+    assert_eq!((first & 1, second), (0, first + 1));
+    let ports = format!("{first}-{second}");
+    let single = request.replace("=6970,", &format!("={first},"));
+    assert_eq!(sent.data, single.replace("6970-6971", &ports));
+    // What comes again is changed in the same way.
+    let (_, again) = trial.segment(true, client, server, numbers, request.as_bytes());
+    assert_eq!(again.data, sent.data);
+    // Media and their control, from whatever port; nobody else's.
+    trial.udp_in_fails((PRIVATES[1], 7_000), (MASQ, first));
+    trial.udp_in((EXT, 7_000), (MASQ, first), (PRIVATE, 6_970));
+    trial.udp_in((EXT, 7_001), (MASQ, second), (PRIVATE, 6_971));
+    trial.udp_in((EXT, 7_000), (MASQ, first), (PRIVATE, 6_970));
+    assert_eq!(trial.udp_out((PRIVATE, 6_971), (EXT, 7_001), MASQ), second);
+    trial.udp_in_fails((EXT, 7_002), (MASQ, second));
+    assert!(trial.nat.rules().is_empty());
+}

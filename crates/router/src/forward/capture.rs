@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use anyhow::{Context, Result, bail};
 use dataplane::fib_sync::{Attachment, FibSync, FibSyncSettings};
-use dataplane::forward::{Forwarder, Settings};
+use dataplane::forward::Forwarder;
 use dataplane::worker::{Clock, Worker};
 use dataplane::{Batch, Cache, Capture, Counters, LinkType, Pool, Port, PortError, Received, Sent};
 use memory::quiescent::Domain;
@@ -61,7 +61,7 @@ pub fn run(asked: &Forward, read: &Readers, input: &Path) -> Result<Report> {
         fill.views(),
         fill.table(),
         nat.transpose()?,
-        Settings::default(),
+        asked.settings(),
         pool.cache(),
     );
     let capture = Shared::new(Capture::open(input, asked.pcap_out.as_deref())?);

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
 use dataplane::fib_sync::{Attachment, FibSync, FibSyncSettings};
-use dataplane::forward::{Forwarder, Request, Settings};
+use dataplane::forward::{Forwarder, Request};
 use dataplane::worker::{Clock, Mesh, Running, Worker, Workers};
 use dataplane::{Pool, Port, Tun};
 use memory::quiescent::Domain;
@@ -200,7 +200,7 @@ fn start(
             fill.views(),
             fill.table(),
             engines.next(),
-            Settings::default(),
+            asked.settings(),
             pool.cache(),
         );
         let mut worker = Worker::new(

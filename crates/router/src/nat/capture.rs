@@ -21,9 +21,9 @@ const NANOS_PER_MILLI: u64 = 1_000_000;
 /// Translates `input`, and writes what goes on to `output`.
 pub fn run(
     nat: &mut Nat,
-    input: &Path,
-    output: Option<&Path>,
+    (input, output): (&Path, Option<&Path>),
     inside: Vec<Ipv4Net>,
+    clamp_mss: Option<u16>,
     report: &mut Report,
 ) -> anyhow::Result<()> {
     let mut capture = Capture::open(input, output)?;
@@ -34,6 +34,9 @@ pub fn run(
     let mut batch = Batch::new(1);
     while capture.receive(&mut cache, &mut batch)? == Received::Packets {
         for buffer in batch.packets_mut() {
+            if let Some(most) = clamp_mss {
+                packet::mss::clamp(buffer.packet_mut(), most);
+            }
             translate(nat, buffer, &inside, report);
             first.go_with(buffer);
         }

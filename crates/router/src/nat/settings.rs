@@ -415,7 +415,8 @@ impl Again {
         nat.set_addresses(&config.addresses)?;
         nat.set_ports(config.ports.clone())?;
         let has_all = nat.set_subscribers(&config);
-        *nat.rules_mut() = rules;
+        nat.set_rules(rules);
+        nat.set_pcp(config.pcp.clone());
         nat.set_mode(config.mode);
         nat.set_target(config.target);
         nat.set_udp(config.udp);
@@ -473,6 +474,7 @@ fn take(statement: Statement, config: &mut Config) -> Option<Rule> {
             let switched = config.helpers.switched(name, is_on);
             config.helpers = switched.unwrap_or(config.helpers);
         }
+        Statement::Pcp(pcp) => config.pcp = pcp,
         Statement::Exempt(ranges) => config.exempt.extend(ranges),
         Statement::Subscribers(ranges, bits) => {
             config.subscribers.inside.extend(ranges);

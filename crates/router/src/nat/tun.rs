@@ -53,6 +53,8 @@ pub struct Asked<'a> {
     pub jobs: Option<&'a mut Jobs>,
     /// Who wants records.
     pub log: &'a Log,
+    /// What TCP may announce as its largest segment, bytes.
+    pub clamp_mss: Option<u16>,
 }
 
 /// Signals that have come: each becomes readable when its own did.
@@ -80,6 +82,7 @@ pub fn run(
     privileges::give_up().context("giving up privileges")?;
     let pool = Pool::new(BUFFERS, MAX_PACKET_BYTES)?;
     let mut moving = Moving {
+        clamp_mss: asked.clamp_mss,
         cache: pool.cache(),
         batch: Batch::new(BATCH),
         turning: Batch::new(BATCH),
@@ -101,6 +104,7 @@ pub fn run(
 
 /// What is on its way between the devices.
 struct Moving {
+    clamp_mss: Option<u16>,
     cache: Cache,
     batch: Batch,
     /// What turns back inside.
@@ -150,16 +154,44 @@ fn shuttle(
         let now = now_millis();
         if is_idle {
             nat.maintain(now, SWEPT_WHEN_IDLE);
+            announce(nat, inside, moving, now)?;
             maintained = now;
             continue;
         }
         if now.saturating_sub(maintained) >= MAINTAINED_MILLIS {
             nat.maintain(now, SWEPT_MEANWHILE);
+            announce(nat, inside, moving, now)?;
             maintained = now;
         }
         turn(nat, Direction::Out, inside, outside, moving, report)?;
         turn(nat, Direction::In, outside, inside, moving, report)?;
     }
+}
+
+/// Tells all hosts inside that what they asked for is not known any more,
+/// if that is due: behind a start, and behind a change of addresses.
+fn announce(
+    nat: &mut Nat,
+    inside: &mut Tun,
+    moving: &mut Moving,
+    now_millis: u64,
+) -> anyhow::Result<()> {
+    while let Some(mut buffer) = moving.cache.take() {
+        let Some(len) = nat.next_announcement(buffer.room_mut(), now_millis) else {
+            moving.cache.give(buffer);
+            break;
+        };
+        buffer.set_len(len);
+        buffer.set_discarded(false);
+        if let Err(buffer) = moving.turning.push(buffer) {
+            moving.cache.give(buffer);
+            break;
+        }
+    }
+    if !moving.turning.is_empty() {
+        inside.send(&mut moving.cache, &mut moving.turning)?;
+    }
+    Ok(())
 }
 
 /// Whether a signal has come since this was asked last.
@@ -232,7 +264,7 @@ fn release(
         if let Err(buffer) = moving.batch.push(buffer) {
             moving.cache.give(buffer);
         }
-        let turns = (way == direction) == (verdict == Verdict::Hairpinned);
+        let turns = (way == direction) == verdict.turns_back();
         let port = if turns { &mut *from } else { &mut *to };
         port.send(&mut moving.cache, &mut moving.batch)?;
     }
@@ -242,8 +274,16 @@ fn release(
 /// Translates what is in the batch. Packets that turn back inside are moved
 /// to the batch of those.
 fn translate(nat: &mut Nat, direction: Direction, moving: &mut Moving, report: &mut Report) {
-    let Moving { batch, turning, .. } = moving;
+    let Moving {
+        batch,
+        turning,
+        clamp_mss,
+        ..
+    } = moving;
     for buffer in batch.packets_mut() {
+        if let Some(most) = *clamp_mss {
+            packet::mss::clamp(buffer.packet_mut(), most);
+        }
         let is_ours = buffer.packet().first().is_some_and(|byte| byte >> 4 == 4);
         buffer.set_discarded(!is_ours);
         report.left_alone += u64::from(!is_ours);
@@ -267,7 +307,7 @@ fn translate(nat: &mut Nat, direction: Direction, moving: &mut Moving, report: &
     let buffers = buffers.filter(|buffer| !buffer.is_discarded());
     for ((buffer, verdict), before) in buffers.zip(verdicts).zip(lens) {
         settle_len(buffer, before);
-        let turns = verdict == Verdict::Hairpinned;
+        let turns = verdict.turns_back();
         buffer.set_mark(if turns { TURNS } else { 0 });
         buffer.set_discarded(!verdict.goes_on());
         turns_any |= turns;

@@ -35,7 +35,47 @@ impl Lookup<'_> {
             IpAddr::V4(to) if body.kind == kind::LOCAL && self.wants_source() => {
                 Source::of(body.preferred_source.or(Some(to.into())))
             }
+            _ if self.leaves_vrf(link) => self.source_of_vrf(),
+            IpAddr::V4(_) if body.nexthop_id.is_some() && body.preferred_source.is_none() => {
+                self.source_by_object(link, gateway, body.scope)
+            }
             _ => self.source(body.preferred_source, link, gateway, body.scope),
+        }
+    }
+
+    /// Whether a packet of a VRF goes by a link that is not in it.
+    fn leaves_vrf(&self, link: u32) -> bool {
+        let of_link = || source_address::vrf_of(self.tables, link);
+        self.vrf.is_some_and(|vrf| of_link() != Some(vrf.index))
+    }
+
+    /// It has a source of the VRF's then, whatever the route prefers
+    /// (`fib_select_path`, `ip6_route_get_saddr`, from Linux 6.11 on and in
+    /// what was mended before).
+    fn source_of_vrf(&self) -> Source {
+        let vrf = self.loopback();
+        self.source(None, vrf, None, scope::LINK)
+    }
+
+    /// By an object the kernel keeps the source that it chose when the object
+    /// was made, by a scope of the object's own, or for whoever asked first
+    /// since any address came or went (`nh_saddr_genid`).
+    fn source_by_object(&self, link: u32, gateway: Option<IpAddr>, of_route: u8) -> Source {
+        let by = |scope| self.source(None, link, gateway, scope);
+        let source = by(of_route);
+        // One below that of the way to a gateway, or of a link
+        // (`nh_create_ipv4`).
+        let of_object = match gateway {
+            Some(_) => scope::LINK - 1,
+            None => scope::HOST - 1,
+        };
+        let may_be = [scope::UNIVERSE, of_object];
+        let is_open = may_be
+            .iter()
+            .any(|scope| by(*scope).address != source.address);
+        Source {
+            open: is_open.then_some(Open::Source),
+            ..source
         }
     }
 

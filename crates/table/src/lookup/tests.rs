@@ -144,6 +144,59 @@ fn a_packet_in_a_vrf_is_looked_up_in_the_vrf_s_table() {
     );
 }
 
+#[test]
+fn what_leaves_a_vrf_has_a_source_of_the_vrf_s() {
+    let tables = tables();
+    let source = |oif| {
+        let packet = Packet {
+            oif,
+            ..Packet::to([10, 5, 0, 1].into())
+        };
+        tables.route_of(&packet).unwrap().source
+    };
+    assert_eq!(source(Some(2)), Some([10, 0, 0, 1].into()));
+    assert_eq!(source(None), Some([10, 9, 0, 1].into()));
+}
+
+#[test]
+fn by_an_object_the_source_is_open_where_its_scope_counts() {
+    let mut writer = Writer::new(Limits::default());
+    let mut of_link = Address::new(4, [10, 9, 0, 9].into(), 24);
+    of_link.scope = scope::LINK;
+    let mut by_object = route(254, "10.1.0.0/16", kind::UNICAST, 4);
+    let mut plain = route(254, "10.2.0.0/16", kind::UNICAST, 4);
+    for (change, object) in [(&mut by_object, Some(7)), (&mut plain, None)] {
+        if let Change::PutRoute(route, _) = change {
+            route.body.scope = scope::UNIVERSE;
+            route.body.nexthop_id = object;
+        }
+    }
+    let object = Nexthop {
+        id: 7,
+        link: Some(4),
+        ..Nexthop::default()
+    };
+    let changes = [
+        link(4, "em2", None, None),
+        link(5, "em3", None, None),
+        rule(0, 255, false),
+        rule(32766, 254, false),
+        Change::PutAddress(of_link),
+        address(5, "10.8.0.1"),
+        Change::PutNexthop(object),
+        by_object,
+        plain,
+    ];
+    writer.commit(changes).unwrap();
+    let decided = |to: [u8; 4]| {
+        let decision = writer.tables().route_of(&Packet::to(to.into())).unwrap();
+        (decision.source, decision.open)
+    };
+    let of_route = Some([10, 8, 0, 1].into());
+    assert_eq!(decided([10, 1, 0, 1]), (of_route, Some(Open::Source)));
+    assert_eq!(decided([10, 2, 0, 1]), (of_route, None));
+}
+
 /// One that came in by a link that does not forward ends here, or nowhere.
 #[test]
 fn what_comes_in_is_for_the_host_where_the_link_does_not_forward() {

@@ -61,6 +61,18 @@ impl<'a, K, V> Iter<'a, K, V> {
         })
     }
 
+    /// The key that comes next.
+    #[inline(always)]
+    pub(crate) fn key(&self) -> Option<&'a K> {
+        self.leaf?.keys.get(self.at)
+    }
+
+    /// The key before the one that comes next, where one look tells it.
+    #[inline(always)]
+    pub(crate) fn key_before(&self) -> Option<&'a K> {
+        self.leaf?.keys.get(self.at.checked_sub(1)?)
+    }
+
     fn next_leaf(&mut self) -> Option<&'a Leaf<K, V>> {
         let mut node = loop {
             let (inner, child) = self.path.pop()?;

@@ -4,7 +4,7 @@ use std::sync::{Arc, OnceLock};
 
 use super::key::{BodyKey, Key, RunKey};
 use super::{Placement, Put, RouteCount};
-use crate::ordered::{Build, Ordered};
+use crate::ordered::{Build, Iter, Ordered};
 use crate::prefix::RouteAddress;
 use crate::route_bodies::{Bodies, BodyId, Interner};
 use crate::row::route::{Route, RouteBody};
@@ -281,7 +281,8 @@ fn by_body<A: RouteAddress>(rows: &Ordered<Key<A>, BodyId>) -> ByBody<A> {
     build.finish()
 }
 
-/// The prefixes of a table that cover an address, the longest first.
+/// The prefixes of a table that cover an address, the longest first: the
+/// routes of each, in their order.
 ///
 /// The longest covering prefix is the last key at or before (address,
 /// length) that covers it. A key found there that does not cover it has
@@ -295,30 +296,57 @@ pub(super) struct Covering<'a, A: RouteAddress> {
     pub(super) len: Option<u8>,
 }
 
-impl<A: RouteAddress> Iterator for Covering<'_, A> {
-    type Item = (A, u8);
+impl<'a, A: RouteAddress> Iterator for Covering<'a, A> {
+    type Item = OfPrefix<'a, A>;
 
-    fn next(&mut self) -> Option<(A, u8)> {
+    fn next(&mut self) -> Option<OfPrefix<'a, A>> {
         loop {
-            let len = self.len?;
+            let len = self.len.take()?;
             let probe = Key::last_of(self.table, self.address, len);
-            let Some((key, _)) = self.family.by_prefix.last_to(&probe) else {
-                self.len = None;
-                return None;
-            };
-            let run = key.run();
+            let rows = self.family.by_prefix.from_last_to(&probe)?;
+            let run = rows.key()?.run();
             if run.table() != self.table {
-                self.len = None;
                 return None;
             }
             let common = run.address().common_bits(self.address);
             let found = run.len();
             if found <= common {
                 self.len = found.checked_sub(1);
-                return Some((run.address(), found));
+                return Some(OfPrefix::new(self.family, rows, run));
             }
             self.len = Some(common);
         }
+    }
+}
+
+/// The routes of one prefix of a table, in their order.
+pub(super) struct OfPrefix<'a, A: RouteAddress> {
+    rows: Iter<'a, Key<A>, BodyId>,
+    run: RunKey<A>,
+}
+
+impl<'a, A: RouteAddress> OfPrefix<'a, A> {
+    /// `last`: at the last of them. Nearly always it is the only one, and
+    /// the row before it tells.
+    fn new(family: &'a Family<A>, last: Iter<'a, Key<A>, BodyId>, run: RunKey<A>) -> Self {
+        let is_first = last
+            .key_before()
+            .is_some_and(|before| !before.is_beside(run));
+        let rows = if is_first {
+            last
+        } else {
+            let first = Key::first_of(run.table(), run.address(), run.len());
+            family.by_prefix.from(&first)
+        };
+        Self { rows, run }
+    }
+}
+
+impl<'a, A: RouteAddress> Iterator for OfPrefix<'a, A> {
+    type Item = (&'a Key<A>, &'a BodyId);
+
+    fn next(&mut self) -> Option<Self::Item> {
+        self.rows.next().filter(|(key, _)| key.is_beside(self.run))
     }
 }
 

@@ -8,14 +8,15 @@ use crate::route_bodies::BodyId;
 use crate::row::route::Route;
 
 /// Table, prefix, TOS and metric: routes that have these in common are one
-/// run. 14 bytes (IPv4; 26 for IPv6).
+/// run. 14 bytes (IPv4; 26 for IPv6). What decides first lies last, so that
+/// parts which are compared together are one word in memory.
 #[derive(Clone, Copy)]
 #[repr(C, packed(2))]
 pub(super) struct RunKey<A> {
-    table: u32,
-    address: A,
-    len_and_tos: u16,
     metric: u32,
+    len_and_tos: u16,
+    address: A,
+    table: u32,
 }
 
 /// A run, and a place in it: the order of routes, by table, then as a MIB
@@ -23,8 +24,8 @@ pub(super) struct RunKey<A> {
 #[derive(Clone, Copy)]
 #[repr(C, packed(2))]
 pub(super) struct Key<A> {
-    run: RunKey<A>,
     ordinal: u32,
+    run: RunKey<A>,
 }
 
 /// A body and a run: a run has a route with a body once. 18 bytes (IPv4;
@@ -81,10 +82,13 @@ impl<A: RouteAddress> RunKey<A> {
         BodyKey { body, run: self }
     }
 
-    /// The two parts that one comparison each decides.
-    fn parts(&self) -> (u32, A, u64) {
-        let rest = u64::from(self.len_and_tos) << 32 | u64::from(self.metric);
-        (self.table, self.address, rest)
+    /// Length, type of service and metric as one number.
+    fn rest(&self) -> u64 {
+        u64::from(self.len_and_tos) << 32 | u64::from(self.metric)
+    }
+
+    fn in_table(&self) -> A::InTable {
+        self.address.in_table(self.table)
     }
 }
 
@@ -107,6 +111,11 @@ impl<A: RouteAddress> Key<A> {
         self.ordinal
     }
 
+    /// Whether it is a route of the same table and prefix.
+    pub(super) fn is_beside(&self, run: RunKey<A>) -> bool {
+        self.is_of(run.table(), run.address(), run.len())
+    }
+
     pub(super) fn is_of(&self, table: u32, address: A, len: u8) -> bool {
         let run = self.run();
         (run.table(), run.address(), run.len()) == (table, address, len)
@@ -123,6 +132,8 @@ impl<A: RouteAddress> BodyKey<A> {
     }
 }
 
+/// An order by two parts, asked without a branch: a search of a node asks
+/// it of keys that come either way.
 macro_rules! ordered_by {
     ($key:ident, |$self:ident| $parts:expr) => {
         impl<A: RouteAddress> Ord for $key<A> {
@@ -138,12 +149,25 @@ macro_rules! ordered_by {
             fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
                 Some(self.cmp(other))
             }
+
+            #[inline(always)]
+            fn lt(&self, other: &Self) -> bool {
+                let parts = |$self: &Self| $parts;
+                let (left, right) = (parts(self), parts(other));
+                (left.0 < right.0) | ((left.0 == right.0) & (left.1 < right.1))
+            }
+
+            #[inline(always)]
+            fn le(&self, other: &Self) -> bool {
+                !(other < self)
+            }
         }
 
         impl<A: RouteAddress> PartialEq for $key<A> {
             #[inline]
             fn eq(&self, other: &Self) -> bool {
-                self.cmp(other).is_eq()
+                let parts = |$self: &Self| $parts;
+                parts(self) == parts(other)
             }
         }
 
@@ -158,9 +182,16 @@ macro_rules! ordered_by {
     };
 }
 
-ordered_by!(RunKey, |key| key.parts());
-ordered_by!(Key, |key| (key.run().parts(), key.ordinal()));
-ordered_by!(BodyKey, |key| (key.body(), key.run().parts()));
+ordered_by!(RunKey, |key| (key.in_table(), key.rest()));
+ordered_by!(Key, |key| {
+    let run = key.run();
+    let rest = u128::from(run.rest()) << 32 | u128::from(key.ordinal());
+    (run.in_table(), rest)
+});
+ordered_by!(BodyKey, |key| {
+    let run = key.run();
+    (key.body(), (run.in_table(), run.rest()))
+});
 
 #[cfg(test)]
 mod tests {

@@ -3,7 +3,7 @@
 
 use std::io;
 
-use super::super::lines::{Kind, Line};
+use super::lines::{Kind, Line};
 use super::{Block, Home, KEPT, Pool, RESTING};
 use crate::key::Random;
 use crate::saved::{Chunks, Fields, Record, tag};

@@ -33,12 +33,13 @@ pub(super) fn audit(nat: &Nat) {
             }
         }
         if !flow.has(flag::MAPPED) && flow.permit != 0 {
-            counted.entry(of.unwrap()).or_default().0[class] += 1;
-            if flow.permit != u32::MAX {
-                used.entry(flow.permit - 1).or_default().0 += 1;
+            let counts = u32::from(counts::counts(flow.permit));
+            counted.entry(of.unwrap()).or_default().0[class] += counts;
+            if let Some(block) = counts::block_of(flow.permit) {
+                used.entry(block).or_default().0 += 1;
                 let port = u16::from_be(flow.alias_port());
                 let pool = tracked.pool.as_ref().unwrap();
-                assert_eq!(pool.at(flow.alias(), port), Some(flow.permit - 1));
+                assert_eq!(pool.at(flow.alias(), port), Some(block));
             }
         }
     }
@@ -58,6 +59,15 @@ pub(super) fn audit(nat: &Nat) {
             let (all, mapped) = used.entry(block).or_default();
             *all += 1;
             mapped[class] += 1;
+        }
+    }
+    let leases = nat.leases.iter().flat_map(|leases| leases.all());
+    for (key, lease) in leases.filter(|(_, lease)| lease.mark != 0) {
+        let of = subscriber(word(key.inside)).unwrap();
+        let class = Class::of(key.protocol) as usize;
+        counted.entry(of).or_default().0[class] += u32::from(lease.ports);
+        if let Some(block) = counts::block_of(lease.mark) {
+            used.entry(block).or_default().0 += u32::from(lease.ports);
         }
     }
     let mut owned = BTreeSet::new();

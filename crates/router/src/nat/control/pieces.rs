@@ -9,7 +9,7 @@ use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::time::Duration;
 
 use anyhow::{Context, anyhow};
-use nat::{BlockView, Cursor, FlowView, MappingView, Nat, PoolView, SubscriberView};
+use nat::{BlockView, Cursor, FlowView, LeaseView, MappingView, Nat, PoolView, SubscriberView};
 
 use super::request::{Filter, Table};
 
@@ -60,6 +60,7 @@ pub enum Rows {
     Subscribers(Vec<SubscriberView>),
     Blocks(Vec<BlockView>),
     Pools(Vec<PoolView>),
+    Leases(Vec<LeaseView>),
     /// Name, and whether it is on.
     Helpers(Vec<(&'static str, bool)>),
     /// How many flows were ended.
@@ -191,6 +192,7 @@ fn rows(nat: &Nat, table: Table, from: Cursor) -> (Rows, Option<Cursor>) {
         }),
         Table::Blocks => collect(Rows::Blocks, |sink| nat.blocks(from, PLACES, sink)),
         Table::Pools => collect(Rows::Pools, |sink| nat.pools(from, PLACES, sink)),
+        Table::Leases => collect(Rows::Leases, |sink| nat.leases(from, PLACES, sink)),
         Table::Helpers => {
             let helped = nat.config().helpers;
             let all = nat::helper::REGISTRY.iter();

@@ -3,7 +3,7 @@
 use std::net::{IpAddr, Ipv4Addr};
 
 use ipnet::Ipv4Net;
-use nat::{FlowView, MappingView, State};
+use nat::{FlowView, LeaseView, MappingView, State};
 use serde::{Deserialize, Serialize};
 
 /// A table.
@@ -20,6 +20,8 @@ pub enum Table {
     Blocks,
     /// Outside addresses
     Pools,
+    /// Ports that inside hosts asked for (PCP, NAT-PMP)
+    Leases,
     /// Protocols that are helped
     Helpers,
 }
@@ -94,7 +96,7 @@ impl Filter {
 
     /// Whether it names something that rows of a table do not have.
     pub fn stray(&self, table: Table) -> Option<&'static str> {
-        let has_remote = matches!(table, Table::Flows | Table::Mappings);
+        let has_remote = matches!(table, Table::Flows | Table::Mappings | Table::Leases);
         let has_inside = has_remote || matches!(table, Table::Subscribers | Table::Blocks);
         let has_port = has_remote || table == Table::Blocks;
         let strays = [
@@ -122,6 +124,13 @@ impl Filter {
         let alias = Some(mapping.alias);
         self.fits(mapping.inside, alias, mapping.remote, mapping.protocol)
             && self.port.is_none_or(|port| port == mapping.alias_port)
+    }
+
+    /// Whether a lease is meant.
+    pub fn fits_lease(&self, lease: &LeaseView) -> bool {
+        let (alias, remote) = (Some(lease.alias), lease.remote.map(|end| end.0));
+        let port = |port: u16| (0..lease.ports).contains(&port.wrapping_sub(lease.alias_port));
+        self.fits(lease.inside, alias, remote, lease.protocol) && self.port.is_none_or(port)
     }
 
     fn fits(&self, inside: IpAddr, alias: Option<IpAddr>, remote: Option<IpAddr>, of: u8) -> bool {

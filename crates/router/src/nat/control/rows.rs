@@ -2,7 +2,7 @@
 
 use std::net::IpAddr;
 
-use nat::{BlockView, FlowView, MappingView, PoolView, SubscriberView};
+use nat::{BlockView, FlowView, LeaseView, MappingView, PoolView, SubscriberView};
 use serde_json::{Value, json};
 
 use super::pieces::Rows;
@@ -52,6 +52,10 @@ pub fn meant(rows: &Rows, filter: &Filter) -> Vec<(Option<IpAddr>, Value)> {
                 .map(|row| (None, pool(row)))
                 .collect()
         }
+        Rows::Leases(leases) => {
+            let meant = leases.iter().filter(|row| filter.fits_lease(row));
+            meant.map(|row| (Some(row.inside), lease(row))).collect()
+        }
         Rows::Helpers(helpers) => {
             let row = |(name, is_on): &(&str, bool)| (None, json!({"helper": name, "on": is_on}));
             helpers.iter().map(row).collect()
@@ -83,6 +87,20 @@ fn mapping(row: &MappingView) -> Value {
         "alias_port": row.alias_port,
         "remote": row.remote,
         "flows": row.flows,
+        "expires_millis": row.expires_millis,
+    })
+}
+
+fn lease(row: &LeaseView) -> Value {
+    json!({
+        "protocol": row.protocol,
+        "inside": row.inside,
+        "inside_port": row.inside_port,
+        "alias": row.alias,
+        "alias_port": row.alias_port,
+        "ports": row.ports,
+        "remote": row.remote.map(|(address, _)| address),
+        "remote_port": row.remote.map(|(_, port)| port),
         "expires_millis": row.expires_millis,
     })
 }

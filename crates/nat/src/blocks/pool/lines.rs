@@ -3,7 +3,7 @@
 
 use memory::Reserved;
 
-use super::pool::Block;
+use super::Block;
 
 /// Which of a block's links.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
