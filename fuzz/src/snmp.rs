@@ -117,6 +117,7 @@ pub fn config() -> Config {
         allowed_sources: "127.0.0.0/8".parse().into_iter().collect(),
         amplification: AMPLIFICATION,
         authentic_amplification: 2 * AMPLIFICATION,
+        remote_users: Vec::new(),
     }
 }
 

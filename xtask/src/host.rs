@@ -26,6 +26,7 @@ pub const FOR_TESTS: &[Needed] = &[
     ("strace", "strace"),
     ("snmpd", "snmpd"),
     ("snmpget", "snmp"),
+    ("snmptrapd", "snmptrapd"),
     ("prometheus-snmp-exporter", "prometheus-snmp-exporter"),
     ("cfgmaker", "mrtg"),
     // A library for Python, in no path.
@@ -51,6 +52,10 @@ pub const FOR_TESTS: &[Needed] = &[
     ("vsftpd", "vsftpd"),
     // Those who ask it for ports.
     ("natpmpc", "natpmpc"),
+    // router: what may be in its way, and offloads of veth pairs.
+    ("nft", "nftables"),
+    ("iptables-nft", "iptables"),
+    ("ethtool", "ethtool"),
     // What it writes for the record: those who collect it.
     ("nfcapd", "nfdump"),
     ("rsyslogd", "rsyslog-gnutls"),

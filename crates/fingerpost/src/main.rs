@@ -111,6 +111,10 @@ fn run(wanted: Wanted) -> anyhow::Result<ExitCode> {
             };
             return router::forward::run(&asked, &readers);
         }
+        Wanted::Router(asked) => {
+            drop(out);
+            return router::live::run(&asked);
+        }
         Wanted::Ip(tool, arguments) => {
             drop(out);
             return ip::run(tool, arguments);

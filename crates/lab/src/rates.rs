@@ -4,7 +4,11 @@
 //! the program's tests.
 //!
 //! - `monitors`: the two, and what each reads.
+//! - `manager`: how one asks the agent.
+//! - `disturbance`: who holds the kernel's lock of links meanwhile.
 
+mod disturbance;
+mod manager;
 mod monitors;
 
 use std::fs;
@@ -18,7 +22,8 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, ensure};
 
 use crate::{Child, Netns, wait_until};
-use monitors::{Reading, Router};
+use disturbance::Disturbance;
+use monitors::{Counter, Reading, Router};
 
 /// For what must come, however slow the machine is.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -42,26 +47,63 @@ pub struct Rates {
     pub polls: usize,
     /// libfaketime, where the time of day is to be set meanwhile.
     pub faketime: Option<PathBuf>,
+    /// Links of another namespace that come and go meanwhile; 0: nothing
+    /// does. Their going holds the kernel's lock of links, which is one for
+    /// all namespaces.
+    pub disturbing_links: usize,
 }
 
 /// What came of it.
-#[derive(Debug, Clone, Copy, Default, PartialEq)]
+#[derive(Debug, Clone, Default, PartialEq)]
 pub struct Found {
     /// Rates compared.
     pub rates: usize,
-    /// The largest difference between the two monitors' rates, per mille.
-    pub worst_per_mille: u64,
+    /// The largest difference between the two monitors' rates: of what the
+    /// agent counted, over the time that it says that it was counted in.
+    pub worst: Worst,
+    /// The same of a manager that goes by its own clock alone.
+    pub worst_by_own_clock: Worst,
     /// Counters that went back, or were ahead of the kernel's.
     pub wrong: usize,
     /// Counters that had not moved on since the poll before.
     pub stale: usize,
-    /// Links without a counter.
+    /// Links without a counter, or without its age.
     pub missing: usize,
     /// `sysUpTime` that went back, or on by much more than the time that
     /// passed.
     pub jumps: usize,
+    /// Requests that had to be sent again.
+    pub again: usize,
     /// The oldest counter, as the agent says, milliseconds.
     pub oldest_millis: u64,
+    /// The longest for which the kernel's lock of links was held by others,
+    /// as far as somebody looked.
+    pub longest_lock_millis: u64,
+}
+
+/// A difference between two rates, and where it was.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Worst {
+    /// Per mille of the kernel's rate.
+    pub per_mille: u64,
+    /// The poll, from 1.
+    pub poll: usize,
+    /// The link.
+    pub link: String,
+}
+
+impl Worst {
+    fn note(&mut self, ours: f64, theirs: f64, poll: usize, link: &str) {
+        let per_mille = ((ours / theirs - 1.0).abs() * 1_000.0).round() as u64;
+        if per_mille > self.per_mille {
+            let link = link.to_owned();
+            *self = Self {
+                per_mille,
+                poll,
+                link,
+            };
+        }
+    }
 }
 
 impl Found {
@@ -89,16 +131,23 @@ impl Rates {
         let clock = directory.join("time");
         step(&clock, 0)?;
         let _daemon = self.daemon(netns, directory, &clock)?;
-        let router = Router::new(netns, BUSY)?;
+        let router = Router::new(netns)?;
         wait_until(PATIENCE, "the agent to answer", || router.by_snmp().ok())?;
         let stop = AtomicBool::new(false);
+        let disturbance = Disturbance::of(self.disturbing_links);
         thread::scope(|scope| {
             let packets = scope.spawn(|| netns.inside(|| send(&stop)));
+            let disturbing = scope.spawn(|| disturbance.run(&stop));
             let found = self.poll(&router, &clock);
             stop.store(true, Ordering::Release);
             let sent = packets.join();
             ensure!(sent.is_ok_and(|sent| sent.is_ok()), "no packets were sent");
-            found
+            let disturbed = disturbing.join();
+            let longest = disturbed.map_err(|_| anyhow::anyhow!("the disturbance ended"))??;
+            Ok(Found {
+                longest_lock_millis: longest.as_millis() as u64,
+                ..found?
+            })
         })
     }
 
@@ -134,8 +183,9 @@ impl Rates {
             let hours = [0, 1, 0, -1][number % 4];
             step(clock, hours * 3_600)?;
             let now = [router.by_kernel()?, router.by_snmp()?, router.by_kernel()?];
+            found.again += now[1].again;
             if let Some(last) = &last {
-                found.compare(last, &now);
+                found.compare(last, &now, number, router);
             }
             last = Some(now);
         }
@@ -145,39 +195,61 @@ impl Rates {
 
 impl Found {
     /// Compares two polls: the kernel before, the agent, the kernel after.
-    fn compare(&mut self, last: &[Reading; 3], now: &[Reading; 3]) {
+    fn compare(
+        &mut self,
+        last: &[Reading; 3],
+        now: &[Reading; 3],
+        poll: usize,
+        router: &Router<'_>,
+    ) {
         let [last_before, last_agent, last_after] = last;
         let [_, agent, after] = now;
-        self.oldest_millis = self.oldest_millis.max(agent.oldest_millis);
-        let up = agent.at.checked_sub(last_agent.at);
-        let most = after.at.saturating_sub(last_before.at) + Duration::from_secs(1);
-        let Some(up) = up.filter(|up| !up.is_zero() && *up <= most) else {
+        let up = agent.up.checked_sub(last_agent.up);
+        let most = after.begun.saturating_sub(last_before.begun) + Duration::from_secs(1);
+        if up.is_none_or(|up| up.is_zero() || up > most) {
             self.jumps += 1;
             return;
-        };
-        for (link, kernel_now) in &after.counters {
+        }
+        for (link, kernel) in &after.counters {
             let counter = agent.counters.get(link);
             let Some((counter, last)) = counter.zip(last_agent.counters.get(link)) else {
                 self.missing += 1;
                 continue;
             };
-            self.wrong += usize::from(counter < last || counter > kernel_now);
-            let kernel_last = last_before.counters.get(link).copied().unwrap_or(0);
-            self.stale += usize::from(*counter < kernel_last);
-            let kernel = after.counters.get(link).zip(last_after.counters.get(link));
-            let grown = kernel.map_or(0, |(now, last)| now.saturating_sub(*last));
+            self.oldest_millis = self.oldest_millis.max(counter.age.as_millis() as u64);
+            let is_wrong = counter.octets < last.octets || counter.octets > kernel.octets;
+            self.wrong += usize::from(is_wrong);
+            let kernel_before = last_before.counters.get(link);
+            let is_stale = kernel_before.is_some_and(|kernel| counter.octets < kernel.octets);
+            self.stale += usize::from(is_stale);
+            let Some(kernel_last) = last_after.counters.get(link) else {
+                continue;
+            };
             // Not what IPv6 asks now and then.
-            if grown < BUSY_OCTETS {
+            if kernel.octets.saturating_sub(kernel_last.octets) < BUSY_OCTETS {
                 continue;
             }
-            let ours = counter.saturating_sub(*last) as f64 / up.as_secs_f64();
-            let passed = after.at.saturating_sub(last_after.at);
-            let theirs = grown as f64 / passed.as_secs_f64();
-            let per_mille = ((ours / theirs - 1.0).abs() * 1_000.0).round() as u64;
             self.rates += 1;
-            self.worst_per_mille = self.worst_per_mille.max(per_mille);
+            let theirs = rate(kernel_last, kernel);
+            let name = router.name(*link);
+            self.worst.note(rate(last, counter), theirs, poll, name);
+            let by_own_clock = |counter: &Counter, reading: &Reading| Counter {
+                at: reading.begun,
+                ..*counter
+            };
+            let own = rate(
+                &by_own_clock(last, last_agent),
+                &by_own_clock(counter, agent),
+            );
+            self.worst_by_own_clock.note(own, theirs, poll, name);
         }
     }
+}
+
+/// Octets a second between two counters.
+fn rate(last: &Counter, now: &Counter) -> f64 {
+    let passed = now.at.saturating_sub(last.at).as_secs_f64();
+    now.octets.saturating_sub(last.octets) as f64 / passed
 }
 
 /// Links on one that has a peer, with an address and a neighbour each; and

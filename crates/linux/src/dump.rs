@@ -119,7 +119,8 @@ impl Handler<'_> {
     }
 }
 
-fn end_of(message: &Message<'_>) -> Result<(), Error> {
+/// Whether a listing ended well, by its last message.
+pub(crate) fn end_of(message: &Message<'_>) -> Result<(), Error> {
     match refusal(message)? {
         None => Ok(()),
         Some(Refusal { source, message }) => Err(Error::Refused {

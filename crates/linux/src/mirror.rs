@@ -15,10 +15,14 @@
 //! - `ip_statistics`: what IP counted.
 //! - `schedule`: when to scan (pure).
 //! - `speeds`: how fast links are.
-//! - `worker`: the thread that does it all.
+//! - `counters`, `counters_beside`: what links have counted, and the same
+//!   while the kernel keeps the mirror waiting.
+//! - `worker`: the thread that does it all, but for `sampler`: samples that
+//!   may keep it waiting.
 
 mod bridge_vlans;
 mod counters;
+mod counters_beside;
 pub mod difference;
 mod host_samples;
 mod ip_interfaces;
@@ -29,6 +33,7 @@ pub(crate) mod machine;
 pub mod model;
 mod normalise;
 mod protocol_statistics;
+mod sampler;
 mod sampling;
 mod schedule;
 pub(crate) mod siblings;

@@ -300,8 +300,8 @@ fn counters_are_read_of_the_links_that_somebody_reads() {
     let tables = wait_until(PATIENCE, "counters of one link", || {
         wanted(&[link]);
         let tables = mirror.reader().snapshot();
-        let begun = tables.counted_alone.get(&link)?.begun?;
-        (begun > since).then_some(tables)
+        let at = tables.counted_alone.get(&link)?.at?;
+        (at > since).then_some(tables)
     });
     let tables = tables.unwrap();
     let sent = tables.counters_of(link).unwrap().tx_bytes;
@@ -330,6 +330,55 @@ fn counters_are_read_of_the_links_that_somebody_reads() {
     });
     let (last, tables) = tables.unwrap();
     assert!(tables.counters_of(last).is_some());
+}
+
+/// A namespace that goes holds the kernel's lock of links for as long as its
+/// links take, and who asks for counters waits for it.
+#[test]
+fn counters_come_while_the_kernel_s_lock_of_links_is_held() {
+    let Some((netns, namespace, link)) = with_link("held") else {
+        return;
+    };
+    let counted = || -> u64 {
+        let text = netns.inside(|| std::fs::read_to_string("/proc/thread-self/net/dev"));
+        let text = text.unwrap().unwrap();
+        let line = text.lines().find(|line| line.contains("v:")).unwrap();
+        line.split_whitespace().nth(9).unwrap().parse().unwrap()
+    };
+    let mirror = Mirror::start(namespace, Options::default()).unwrap();
+    assert_eq!(mirror.wait_ready(PATIENCE), Phase::Live);
+    let samples = mirror.samples().unwrap();
+    let mut wanted = table::LinkRanges::default();
+    wanted.add(link);
+    // What it goes on from.
+    wait_until(PATIENCE, "counters of the link", || {
+        samples.want_counters(&wanted);
+        mirror.reader().snapshot().counters_of(link).map(drop)
+    })
+    .unwrap();
+    let links: String = (0..2_000)
+        .map(|other| format!("link add n{other} type ifb\n"))
+        .collect();
+    let going = std::sync::atomic::AtomicBool::new(true);
+    let (before, beside) = std::thread::scope(|scope| {
+        scope.spawn(|| {
+            while going.load(std::sync::atomic::Ordering::Acquire) {
+                let other = Netns::new("holds").unwrap();
+                other.ip_batch(&links).unwrap();
+            }
+        });
+        let before = counted();
+        let beside = wait_until(PATIENCE, "counters beside the mirror", || {
+            samples.want_counters(&wanted);
+            samples.beside()
+        });
+        going.store(false, std::sync::atomic::Ordering::Release);
+        (before, beside.unwrap())
+    });
+    let link = beside.links.get(&link).unwrap();
+    assert!(link.at >= Some(beside.begun));
+    let sent = link.counters.tx_bytes;
+    assert!(before <= sent && sent <= counted(), "{before} {sent}");
 }
 
 #[test]

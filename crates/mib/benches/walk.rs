@@ -109,6 +109,7 @@ fn moment<'a>(
         ahead_millis: 0,
         now: Instant::now(),
         sampled: SampleTimes::default(),
+        beside: None,
         reads,
         now_millis: 1,
     }
@@ -125,7 +126,7 @@ fn routes(family: Family, size: usize) -> Tables {
 /// The reports' router: an address on each of many interfaces, a /30 each.
 fn aliases(size: u32) -> Tables {
     let mut writer = Writer::default();
-    let counters = (1..=size).map(|index| (index, LinkCounters::default()));
+    let counters = (1..=size).map(|index| (index, LinkCounters::default().into()));
     writer.publish_link_counters(Sample::new(1, counters.collect()));
     let rows = (1..=size).flat_map(|index| {
         let link = Link {

@@ -3,7 +3,7 @@
 use std::cell::RefCell;
 use std::time::{Duration, Instant};
 
-use table::{LinkCounters, LinkRanges, Tables};
+use table::{Counted, CountedBeside, LinkCounters, LinkRanges, Tables};
 
 use crate::framework::Engine;
 use crate::health::Health;
@@ -32,6 +32,9 @@ pub struct MibContext<'a> {
     pub now: Instant,
     /// When samples were begun.
     pub sampled: SampleTimes,
+    /// Counters that are not in the tables: the mirror was kept from reading
+    /// them.
+    pub beside: Option<&'a CountedBeside>,
     /// Where it is noted what was read of them.
     pub reads: &'a Reads,
     /// The time of day, milliseconds since the UNIX epoch: for what the
@@ -42,7 +45,7 @@ pub struct MibContext<'a> {
 /// When samples were begun; `None`: none was taken.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct SampleTimes {
-    /// Counters of all links.
+    /// Counters of all links, in the tables.
     pub counters: Option<Instant>,
     /// Ages of neighbours.
     pub neighbours: Option<Instant>,
@@ -110,18 +113,34 @@ impl<'a> Objects<'a> {
     /// Counters of a link; notes that they were read.
     pub(crate) fn counters_of(&self, link: u32) -> Option<&'a LinkCounters> {
         self.note_counters(link);
-        self.moment.tables.counters_of(link)
+        self.counted(link).map(|(counted, _)| &counted.counters)
+    }
+
+    /// What a link has counted, as it was read last, and when that was.
+    fn counted(&self, link: u32) -> Option<(&'a Counted, Option<Instant>)> {
+        let MibContext {
+            tables,
+            sampled,
+            beside,
+            ..
+        } = self.moment;
+        let (told, at) = match tables.counted_alone.get(&link) {
+            Some(alone) => (alone, alone.at),
+            None => {
+                let told = tables.link_counters.get(&link)?;
+                (told, told.at.or(sampled.counters))
+            }
+        };
+        let beside = beside.and_then(|beside| beside.links.get(&link));
+        let later = beside.filter(|beside| beside.at > at);
+        Some(later.map_or((told, at), |later| (later, later.at)))
     }
 
     /// How old the counters of a link are; `None`: there are none, or of
     /// unknown age.
     pub(crate) fn counters_age(&self, link: u32) -> Option<Duration> {
-        let moment = &self.moment;
-        let begun = match moment.tables.counted_alone.get(&link) {
-            Some(alone) => alone.begun,
-            None => moment.sampled.counters,
-        };
-        Some(moment.now.saturating_duration_since(begun?))
+        let (_, at) = self.counted(link)?;
+        Some(self.moment.now.saturating_duration_since(at?))
     }
 
     /// The same with a bridge; `None`: the first.

@@ -9,7 +9,7 @@ use std::time::Instant;
 use support::{Rest, get};
 use table::row::link::bridge::BridgePort;
 use table::row::link::hardware;
-use table::{Change, CountedAlone, KindData, Link, LinkCounters, PortData, Sample, Writer};
+use table::{Change, Counted, KindData, Link, LinkCounters, PortData, Sample, Writer};
 
 const BRIDGE: u32 = 1;
 const PORT: u32 = 7;
@@ -51,11 +51,11 @@ fn what_was_counted_last_is_shown_by_every_table_of_counters() {
         ..link(PORT)
     };
     writer.commit([bridge, port].map(Change::PutLink)).unwrap();
-    let all = [BRIDGE, PORT].map(|link| (link, counted(1_000)));
+    let all = [BRIDGE, PORT].map(|link| (link, counted(1_000).into()));
     writer.publish_link_counters(Sample::new(1, all.to_vec()));
-    let alone = CountedAlone {
+    let alone = Counted {
         counters: counted(1_001),
-        begun: Some(Instant::now()),
+        at: Some(Instant::now()),
     };
     writer.count_alone([(PORT, alone)]);
     writer.publish_counted();

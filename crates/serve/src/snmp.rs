@@ -43,7 +43,7 @@ use mib::{Module, System};
 use rustix::rand::{GetRandomFlags, getrandom};
 use snmp::Oid;
 use snmp::agent::Agent;
-use snmp::config::{Community, Config, User};
+use snmp::config::{Community, Config, RemoteUser, User};
 use snmp::usm::LAST_BOOTS;
 
 use crate::namespace::Namespace;
@@ -208,8 +208,7 @@ impl Engine {
         })
     }
 
-    /// The users whose keys are stored, as the configuration lets them.
-    fn users(&self, config: &Snmp) -> Vec<User> {
+    fn stored_users(&self, is_wanted: impl Fn(&users::User) -> bool) -> Vec<users::User> {
         let Ok(directory) = &self.state else {
             return Vec::new();
         };
@@ -218,6 +217,29 @@ impl Engine {
             tracing::warn!("no users of SNMP version 3: {error:#}");
             Vec::new()
         });
+        stored.into_iter().filter(is_wanted).collect()
+    }
+
+    /// Users whose keys are for the engines of receivers of informs.
+    fn remote_users(&self) -> Vec<RemoteUser> {
+        let stored = self.stored_users(|user| !user.of_engine.is_empty());
+        let remote = stored.into_iter().map(|user| RemoteUser {
+            engine_id: user.of_engine,
+            user: User {
+                name: user.name.into_bytes(),
+                auth: user.auth,
+                privacy: user.privacy,
+                minimum_level: snmp::usm::SecurityLevel::NoAuthNoPriv,
+                view: snmp::view::View::all(),
+                contexts: None,
+            },
+        });
+        remote.collect()
+    }
+
+    /// The users whose keys are stored, as the configuration lets them.
+    fn users(&self, config: &Snmp) -> Vec<User> {
+        let stored = self.stored_users(|user| user.of_engine.is_empty());
         for user in &config.users {
             if !stored.iter().any(|stored| stored.name == user.name) {
                 tracing::warn!(
@@ -333,6 +355,7 @@ fn agent_config(config: &Snmp, engine: &Engine) -> Result<Config> {
         allowed_sources: config.allowed_sources.clone(),
         amplification: config.amplification,
         authentic_amplification: config.authentic_amplification,
+        remote_users: engine.remote_users(),
     })
 }
 
@@ -548,7 +571,9 @@ impl Gauge {
         let requests = counters.snmp.in_pkts;
         // Notifications answer nobody.
         let sent = counters.snmp.out_pkts;
+        let withheld = parts.shared.withheld();
         let answers = sent.wrapping_sub(counters.snmp.out_traps);
+        let answers = answers.wrapping_sub(withheld as u32);
         Some(SnmpStatus {
             listening: parts.listening.iter().map(ToString::to_string).collect(),
             version_3_off: parts.version_3.clone(),
@@ -558,6 +583,7 @@ impl Gauge {
             bindings: counters.snmp.in_total_req_vars,
             unsent: parts.shared.unsent(),
             old: parts.shared.old(),
+            withheld,
             agentx: parts.subagent.as_ref().map(|subagent| subagent.status()),
             agentx_master: parts.subagents.as_ref().map(master::Handle::status),
             notifications: parts.notifier.sent(),

@@ -89,6 +89,10 @@ pub struct SnmpStatus {
     /// none came in time.
     #[serde(default)]
     pub old: u64,
+    /// Requests that were not answered, because all counters of links that
+    /// there were are older than a second: who asks again gets later ones.
+    #[serde(default)]
+    pub withheld: u64,
     /// The AgentX master, where one is configured.
     pub agentx: Option<AgentxStatus>,
     /// What AgentX subagents find, where they may attach.
@@ -483,13 +487,14 @@ impl SnmpStatus {
         };
         writeln!(
             out,
-            "SNMP {at}: {} requests, {} bindings, {} dropped, {} unsent, {} of old counters; {} \
+            "SNMP {at}: {} requests, {} bindings, {} dropped, {} unsent, {} of old counters, {} withheld; {} \
              notifications, {} acknowledged, {} waiting, {} given up, {} dropped",
             self.requests,
             self.bindings,
             self.dropped,
             self.unsent,
             self.old,
+            self.withheld,
             self.notifications,
             self.notifications_acknowledged,
             self.notifications_waiting,

@@ -30,6 +30,8 @@ pub struct Config {
     pub communities: Vec<Community>,
     /// Users of v3, each name once.
     pub users: Vec<User>,
+    /// Users of other engines, as which their receivers of informs are told.
+    pub remote_users: Vec<RemoteUser>,
     /// Bytes of the longest answer, 484 to 65,507; what does not fit into
     /// the path's MTU travels in fragments.
     pub max_message_bytes: usize,
@@ -117,6 +119,15 @@ impl User {
     }
 }
 
+/// A user of v3 at another engine.
+#[derive(Clone, Debug)]
+pub struct RemoteUser {
+    /// `snmpEngineID` of that engine; the keys are localised to it.
+    pub engine_id: Vec<u8>,
+    /// The user and his keys; what he may see there is not our matter.
+    pub user: User,
+}
+
 /// What is wrong with a [`Config`].
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ConfigError {
@@ -186,6 +197,12 @@ impl Config {
     pub(crate) fn user(&self, name: &[u8]) -> Option<&User> {
         let at = self.users.binary_search_by(|user| user.name[..].cmp(name));
         self.users.get(at.ok()?)
+    }
+
+    /// The user of a name at another engine.
+    pub(crate) fn remote_user(&self, engine_id: &[u8], name: &[u8]) -> Option<&RemoteUser> {
+        let mut users = self.remote_users.iter();
+        users.find(|one| one.engine_id == engine_id && one.user.name == name)
     }
 
     /// How long an answer to a request may be.

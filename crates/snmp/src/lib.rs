@@ -29,6 +29,7 @@ pub mod mib;
 pub mod notification;
 pub mod oid;
 pub mod pdu;
+pub mod remote;
 pub mod usm;
 pub mod view;
 

@@ -5,6 +5,8 @@
 //! in clear; its data may be encrypted.
 
 use crate::ber::{Malformed, Reader, tag};
+use crate::pdu::Pdu;
+use crate::usm::{self, AuthKey, SecurityLevel};
 
 /// `version` of SNMPv1.
 pub const V1: i32 = 0;
@@ -87,6 +89,26 @@ impl<'a> Message<'a> {
 }
 
 impl<'a> V3Message<'a> {
+    /// The level that its flags ask for; encryption alone is none.
+    pub fn level(&self) -> Option<SecurityLevel> {
+        match self.flags & (AUTH | PRIV) {
+            0 => Some(SecurityLevel::NoAuthNoPriv),
+            AUTH => Some(SecurityLevel::AuthNoPriv),
+            PRIV => None,
+            _ => Some(SecurityLevel::AuthPriv),
+        }
+    }
+
+    /// The PDU of a message in clear.
+    pub fn clear_pdu(&self) -> Option<Pdu<'a>> {
+        let mut data = self.data;
+        if self.flags & PRIV != 0 {
+            return None;
+        }
+        let mut rest = ScopedPdu::read(&mut data).ok()?.pdu;
+        Pdu::read(&mut rest).ok()
+    }
+
     fn read(mut message: Reader<'a>) -> Result<Self, Malformed> {
         let mut global = message.sequence()?;
         let id = global.integer()?;
@@ -155,6 +177,22 @@ impl<'a> UsmParameters<'a> {
             return Err(Malformed::Range);
         }
         Ok(parameters)
+    }
+}
+
+impl UsmParameters<'_> {
+    /// Whether the digest of a message, which these are the parameters of,
+    /// is that of a key. `datagram` is the whole message.
+    pub(crate) fn is_signed(
+        &self,
+        key: &AuthKey,
+        message: &V3Message<'_>,
+        datagram: &[u8],
+    ) -> bool {
+        let behind = message.data.rest().len() + self.behind_auth;
+        let at = datagram.len().checked_sub(behind + self.auth.len());
+        self.auth.len() == key.protocol().digest_len()
+            && at.is_some_and(|at| usm::verify(key, datagram, at))
     }
 }
 

@@ -1,5 +1,5 @@
 //! Notifications (RFC 3416 §4.2.6, §4.2.7; RFC 1157 §4.1.6) as messages for
-//! one receiver: traps of v1, v2c and v3, informs of v2c. The program says
+//! one receiver: traps of v1, v2c and v3, informs of v2c and v3. The program says
 //! what happened, sends the bytes and, for an inform, waits for its answer.
 
 use crate::agent::Agent;
@@ -7,9 +7,10 @@ use crate::agent::seal::{Engine, Envelope, seal};
 use crate::ber::{Full, Writer, tag};
 use crate::config::User;
 use crate::counters::count;
-use crate::message::{Message, V1, V2C};
+use crate::message::{Message, REPORTABLE, V1, V2C};
 use crate::mib::Value;
 use crate::pdu::{OpenPdu, Pdu, PduKind};
+use crate::remote::Remote;
 use crate::usm::SecurityLevel;
 
 /// `sysUpTime.0`, the first binding of each notification.
@@ -54,6 +55,16 @@ pub enum Receiver<'a> {
         /// Its community.
         community: &'a [u8],
     },
+    /// An inform of v3, to an engine that is known, as one of its users: see
+    /// [`crate::remote`].
+    InformV3 {
+        /// The receiver's engine.
+        remote: &'a Remote,
+        /// The user's name.
+        user: &'a [u8],
+        /// The context that the bindings are of.
+        context: &'a [u8],
+    },
     /// A trap of v3 as one of the agent's users.
     TrapV3 {
         /// The user's name.
@@ -71,6 +82,10 @@ pub enum NotificationError {
     /// It is too long.
     #[error("the notification does not fit into a message")]
     TooBig(#[from] Full),
+    /// There are no keys of this user that are localised to the receiver's
+    /// engine.
+    #[error("the user has no keys for the receiver's engine")]
+    RemoteUser,
     /// No user has this name, or the keys for this level.
     #[error("no user of this name has keys for this level: add one, or lower the level")]
     User,
@@ -108,6 +123,25 @@ impl Agent {
             Receiver::InformV2c { community } => with_community(V2C, community, &mut out, |out| {
                 Ok(trap(PduKind::Inform, notification, id, out)?)
             })?,
+            Receiver::InformV3 {
+                remote,
+                user,
+                context,
+            } => {
+                let keys = self
+                    .config
+                    .remote_user(remote.engine_id().unwrap_or_default(), user);
+                let user = &keys.ok_or(NotificationError::RemoteUser)?.user;
+                let own = Engine::new(&self.config, now_millis);
+                let envelope = Envelope {
+                    flags: REPORTABLE,
+                    ..envelope(&own, user, user.best_level(), context, id)
+                };
+                let engine = remote.engine(now_millis, self.config.max_message_bytes);
+                seal(&engine, &mut self.salts, &envelope, &mut out, |out| {
+                    trap(PduKind::Inform, notification, id, out)
+                })?;
+            }
             Receiver::TrapV3 {
                 user,
                 level,

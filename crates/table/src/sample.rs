@@ -54,14 +54,21 @@ impl<K: Ord, V> Sample<K, V> {
     }
 }
 
-/// Counters of a link that were taken alone, after all links' were.
+/// What a link has counted, and when: rates are made of both.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct CountedAlone {
+pub struct Counted {
     /// What it counted.
     pub counters: LinkCounters,
-    /// When the kernel was asked; `None`: it told of its own accord, with
-    /// the link.
-    pub begun: Option<Instant>,
+    /// When the kernel had just read it; `None`: it told of its own accord,
+    /// with the link, or that is not known.
+    pub at: Option<Instant>,
+}
+
+impl From<LinkCounters> for Counted {
+    /// Of an unknown time.
+    fn from(counters: LinkCounters) -> Self {
+        Self { counters, at: None }
+    }
 }
 
 /// What a sample knows of a neighbour.

@@ -3,7 +3,9 @@
 //!
 //! Readers call [`Samples::want`] and [`Samples::wait`] (or
 //! [`Samples::fresh`], for a future); the source asks [`Samples::wanted`]
-//! when it has been woken, and says [`Samples::took`].
+//! when it has been woken, and says [`Samples::took`]. Where it is kept from
+//! that, another thread reads counters beside it ([`Samples::wait_late`],
+//! [`Samples::took_beside`]).
 
 mod ranges;
 
@@ -14,6 +16,12 @@ use std::task::{Context, Poll, Waker};
 use std::time::{Duration, Instant};
 
 pub use ranges::LinkRanges;
+
+use crate::sample::{Counted, Sample};
+
+/// Counters that were not told so long after they were wanted, or twice as
+/// long as reading those of all links takes, are late.
+const LATE: Duration = Duration::from_millis(25);
 
 /// What a source samples.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -65,6 +73,8 @@ pub struct Samples(Arc<Shared>);
 struct Shared {
     state: Mutex<State>,
     changed: Condvar,
+    /// Who looks whether counters are late.
+    late: Condvar,
     /// Wakes the source.
     wake: Box<dyn Fn() + Send + Sync>,
 }
@@ -74,9 +84,23 @@ struct State {
     kinds: [Kind; KINDS],
     /// Links whose counters somebody reads.
     links: LinkRanges,
+    /// Since when counters are wanted that were not told.
+    counters_due: Option<Instant>,
+    /// Counters that were read beside the source.
+    beside: Option<Arc<CountedBeside>>,
     /// Tells those who wait apart.
     next: u64,
     ended: bool,
+}
+
+/// Counters of links that were read beside the source, while it was kept
+/// from reading them: not in its tables.
+#[derive(Debug)]
+pub struct CountedBeside {
+    /// When reading was begun.
+    pub begun: Instant,
+    /// What the links had counted.
+    pub links: Sample<u32, Counted>,
 }
 
 #[derive(Debug, Default)]
@@ -90,9 +114,17 @@ struct Kind {
     waiting: Vec<(u64, Waker)>,
 }
 
-impl Kind {
-    fn is_fresh(&self, since: Instant) -> bool {
-        self.taken.is_some_and(|taken| taken >= since)
+impl State {
+    fn is_fresh(&self, what: Sampled, since: Instant) -> bool {
+        let beside = self.beside.as_ref().filter(|_| what == Sampled::Counters);
+        let beside = beside.map(|beside| beside.begun);
+        self.kinds[what as usize].taken.max(beside) >= Some(since)
+    }
+
+    /// What was wanted meanwhile is due from now on.
+    fn told_counters(&mut self) {
+        let is_wanted = !self.links.is_empty();
+        self.counters_due = is_wanted.then(Instant::now);
     }
 }
 
@@ -109,6 +141,7 @@ impl Samples {
         Self(Arc::new(Shared {
             state: Mutex::default(),
             changed: Condvar::new(),
+            late: Condvar::new(),
             wake: Box::new(wake),
         }))
     }
@@ -119,14 +152,29 @@ impl Samples {
 
     /// Says that somebody reads it now. Returns at once.
     pub fn want(&self, what: Sampled, now: Instant) {
-        self.state().kinds[what as usize].wanted = Some(now);
+        let mut state = self.state();
+        state.kinds[what as usize].wanted = Some(now);
+        if what == Sampled::Counters {
+            self.note_due(&mut state);
+        }
+        drop(state);
         (self.0.wake)();
+    }
+
+    fn note_due(&self, state: &mut State) {
+        if state.counters_due.is_none() {
+            state.counters_due = Some(Instant::now());
+            self.0.late.notify_one();
+        }
     }
 
     /// Says that somebody reads the counters of these links now. Returns at
     /// once.
     pub fn want_counters(&self, links: &LinkRanges) {
-        self.state().links.add_all(links);
+        let mut state = self.state();
+        state.links.add_all(links);
+        self.note_due(&mut state);
+        drop(state);
         (self.0.wake)();
     }
 
@@ -139,7 +187,54 @@ impl Samples {
     /// Counters of some links were taken: for the source. Tells all who wait
     /// for counters, who look whether those are theirs.
     pub fn took_some_counters(&self) {
-        let waiting = std::mem::take(&mut self.state().kinds[Sampled::Counters as usize].waiting);
+        let mut state = self.state();
+        state.told_counters();
+        self.tell(state, Sampled::Counters);
+    }
+
+    /// Waits until counters are late; false: no further sample will be
+    /// taken. For who reads them beside the source, and does it now.
+    pub fn wait_late(&self) -> bool {
+        let mut state = self.state();
+        loop {
+            if state.ended {
+                return false;
+            }
+            let cost = state.kinds[Sampled::Counters as usize].cost;
+            let late = LATE.max(2 * cost.unwrap_or_default());
+            let now = Instant::now();
+            let waits = &self.0.late;
+            state = match state.counters_due.map(|due| due + late) {
+                Some(at) if at <= now => {
+                    state.counters_due = None;
+                    return true;
+                }
+                Some(at) => {
+                    let waited = waits.wait_timeout(state, at - now);
+                    waited.unwrap_or_else(PoisonError::into_inner).0
+                }
+                None => waits.wait(state).unwrap_or_else(PoisonError::into_inner),
+            };
+        }
+    }
+
+    /// Counters were read beside the source. Tells all who wait for them.
+    pub fn took_beside(&self, counted: CountedBeside) {
+        let mut state = self.state();
+        state.beside = Some(Arc::new(counted));
+        self.tell(state, Sampled::Counters);
+    }
+
+    /// The counters that were read beside the source last; `None`: it was
+    /// never kept from reading them.
+    pub fn beside(&self) -> Option<Arc<CountedBeside>> {
+        self.state().beside.clone()
+    }
+
+    /// Tells all who wait for a kind.
+    fn tell(&self, mut state: MutexGuard<'_, State>, what: Sampled) {
+        let waiting = std::mem::take(&mut state.kinds[what as usize].waiting);
+        drop(state);
         self.0.changed.notify_all();
         waiting.into_iter().for_each(|(_, waker)| waker.wake());
     }
@@ -156,10 +251,10 @@ impl Samples {
         let kind = &mut state.kinds[what as usize];
         kind.taken = Some(begun);
         kind.cost = Some(now.saturating_duration_since(begun));
-        let waiting = std::mem::take(&mut kind.waiting);
-        drop(state);
-        self.0.changed.notify_all();
-        waiting.into_iter().for_each(|(_, waker)| waker.wake());
+        if what == Sampled::Counters {
+            state.told_counters();
+        }
+        self.tell(state, what);
     }
 
     /// No further sample will be taken: nobody waits any more.
@@ -170,6 +265,7 @@ impl Samples {
         let waiting: Vec<_> = kinds.flat_map(|kind| kind.waiting.drain(..)).collect();
         drop(state);
         self.0.changed.notify_all();
+        self.0.late.notify_all();
         waiting.into_iter().for_each(|(_, waker)| waker.wake());
     }
 
@@ -178,27 +274,32 @@ impl Samples {
         self.state().kinds[what as usize].cost
     }
 
-    /// When the last sample that readers see was begun; `None`: there was
-    /// none yet.
+    /// When the last sample that readers see was begun, counters beside the
+    /// source left out; `None`: there was none yet.
     pub fn begun(&self, what: Sampled) -> Option<Instant> {
         self.state().kinds[what as usize].taken
     }
 
+    /// Whether no further sample will be taken.
+    pub fn has_ended(&self) -> bool {
+        self.state().ended
+    }
+
     /// Whether a sample was begun at a time or later.
     pub fn is_fresh(&self, what: Sampled, since: Instant) -> bool {
-        self.state().kinds[what as usize].is_fresh(since)
+        self.state().is_fresh(what, since)
     }
 
     /// Waits for a sample that was begun at a time or later, for so long at
     /// most; whether there is one.
     pub fn wait(&self, what: Sampled, since: Instant, patience: Duration) -> bool {
-        let lacks = |state: &mut State| !state.ended && !state.kinds[what as usize].is_fresh(since);
+        let lacks = |state: &mut State| !state.ended && !state.is_fresh(what, since);
         let (state, _) = self
             .0
             .changed
             .wait_timeout_while(self.state(), patience, lacks)
             .unwrap_or_else(PoisonError::into_inner);
-        state.kinds[what as usize].is_fresh(since)
+        state.is_fresh(what, since)
     }
 
     /// The same as a future; whoever polls it bounds it.
@@ -227,13 +328,12 @@ impl Future for Fresh {
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<bool> {
         let samples = self.samples.clone();
         let mut state = samples.state();
-        let State {
-            kinds, next, ended, ..
-        } = &mut *state;
-        let kind = &mut kinds[self.what as usize];
-        if *ended || kind.is_fresh(self.since) {
-            return Poll::Ready(kind.is_fresh(self.since));
+        let is_fresh = state.is_fresh(self.what, self.since);
+        if state.ended || is_fresh {
+            return Poll::Ready(is_fresh);
         }
+        let State { kinds, next, .. } = &mut *state;
+        let kind = &mut kinds[self.what as usize];
         let ticket = *self.ticket.get_or_insert_with(|| {
             *next += 1;
             *next

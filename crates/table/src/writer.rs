@@ -12,10 +12,10 @@ use crate::event::{Bell, Event, Events, Generation, Log, RouteChanges, RouteFlap
 use crate::host::Host;
 use crate::route_bodies::Interner;
 use crate::routes::RouteLoad;
-use crate::row::counters::{IpCounters, IpPlace, IpSettings, LinkCounters};
+use crate::row::counters::{IpCounters, IpPlace, IpSettings};
 use crate::row::neighbour::NeighbourKey;
 use crate::row::route::{NextHop, SharedRoute, hop_flag};
-use crate::sample::{CountedAlone, NeighbourSample, Sample};
+use crate::sample::{Counted, NeighbourSample, Sample};
 
 mod change;
 mod feeder;
@@ -234,7 +234,7 @@ impl Writer {
     /// Publishes sampled counters, without a new generation.
     /// Of what was counted alone before, only links that it does not know
     /// remain: those that came meanwhile.
-    pub fn publish_link_counters(&mut self, sample: Sample<u32, LinkCounters>) {
+    pub fn publish_link_counters(&mut self, sample: Sample<u32, Counted>) {
         let alone = std::mem::take(&mut self.tables.counted_alone);
         for (link, counted) in alone.iter() {
             if sample.get(link).is_none() && self.tables.links.get(*link).is_some() {
@@ -248,7 +248,7 @@ impl Writer {
     /// Notes counters of single links, taken after all links' were. Readers
     /// see them after [`Writer::publish_counted`], or with the next change
     /// that is published. O(log links) each.
-    pub fn count_alone(&mut self, counted: impl IntoIterator<Item = (u32, CountedAlone)>) {
+    pub fn count_alone(&mut self, counted: impl IntoIterator<Item = (u32, Counted)>) {
         for (link, counted) in counted {
             self.tables.counted_alone.insert(link, counted);
         }

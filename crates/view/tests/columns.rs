@@ -42,7 +42,7 @@ fn tables(tag: &str) -> Option<(Tables, u64)> {
         ..LinkCounters::default()
     };
     let links = tables.links.iter();
-    let counters = links.map(|link| (link.index, counters(link.index)));
+    let counters = links.map(|link| (link.index, counters(link.index).into()));
     tables.link_counters = Arc::new(Sample::new(now, counters.collect()));
     let ages = NeighbourAges {
         used_millis: 7000,

@@ -268,7 +268,7 @@ fn bring_back(
     }
     report.note("kept", back.kept, None);
     report.note("brought_back", back.made, None);
-    let text = "not brought back: counters, routes, neighbours, forwarding entries, queueing disciplines, alternative names";
-    report.note("journal", journal.id(), Some(text.to_owned()));
+    let text = format!("not brought back: {}", links::LOST);
+    report.note("journal", journal.id(), Some(text));
     Ok((back.made, back.failed))
 }

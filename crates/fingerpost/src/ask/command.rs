@@ -447,10 +447,8 @@ fn output(matches: &ArgMatches) -> Output {
         statistics: matches.get_flag("statistics"),
         oneline: matches.get_flag("oneline"),
         colour: colour == "always" || colour == "auto" && colours_suit_the_output(),
-        brief: false,
-        numeric: false,
-        words: false,
-        netns: None,
+        locks: format == Format::Ndjson,
+        ..Output::default()
     }
 }
 

@@ -47,6 +47,12 @@ pub fn answer(
     })
 }
 
+/// The route that a packet takes, as it stands in its table.
+pub fn as_it_stands(question: &RouteQuestion, namespace: &Namespace) -> Result<Route> {
+    let links = once::links(namespace)?;
+    asked(question, namespace, &links, true).map_err(|error| refused(question.to, error))
+}
+
 /// The route that a packet takes, where it has several next hops to choose
 /// from: not with a link that is named, nor with a type of service, for
 /// which a match has no place.

@@ -1,7 +1,9 @@
 //! Informs: every one is acknowledged, or sent again; a burst loses none.
+//! Those of version 3 to net-snmp's snmptrapd.
 
 use std::collections::BTreeSet;
 use std::net::UdpSocket;
+use std::process::Stdio;
 use std::thread;
 use std::time::Duration;
 
@@ -118,4 +120,83 @@ fn trapped_links(socket: &UdpSocket) -> BTreeSet<u64> {
         told.extend(link(&datagram[..len]));
     }
     told
+}
+
+/// The receiver's engine.
+const ENGINE: &str = "0x80001f8880e9630000d61ff449";
+
+/// net-snmp's receiver, which writes what it is told into a file.
+fn snmptrapd(world: &World) -> lab::Child {
+    let config = format!(
+        "exactEngineID {ENGINE}\ncreateUser anna SHA-256 \"pass phrase\" AES\n\
+         authUser log anna authPriv\n"
+    );
+    let config = world.write("snmptrapd.conf", &config);
+    let log = world.path("told");
+    let mut command = world.netns.command("snmptrapd");
+    command
+        .env("SNMP_PERSISTENT_DIR", world.path("trapd"))
+        .env("MIBS", "")
+        .args(["-f", "-C", "-c", &config, "-On", "-A"])
+        .args(["-Lf", log.to_str().unwrap()])
+        .args(["-p", world.path("snmptrapd.pid").to_str().unwrap()])
+        .arg("udp:127.0.0.1:2001")
+        .stdout(Stdio::null())
+        .stderr(Stdio::null());
+    lab::Child::spawn(command).unwrap()
+}
+
+/// Waits until the receiver has written a name so often.
+fn is_told(world: &World, name: &str, times: usize) {
+    let log = world.path("told");
+    let told = lab::wait_until(PATIENCE, name, || {
+        let text = std::fs::read_to_string(&log).unwrap_or_default();
+        (text.matches(name).count() >= times).then_some(())
+    });
+    let text = || std::fs::read_to_string(&log).unwrap_or_default();
+    assert!(told.is_ok(), "{}", text());
+}
+
+#[test]
+fn a_receiver_of_version_3_is_found_out_and_told_also_after_its_restart() {
+    let Some(world) = World::new("inform3", &["ip", "snmptrapd"]) else {
+        return;
+    };
+    world
+        .netns
+        .ip(&["link", "add", "d0", "type", "ifb"])
+        .unwrap();
+    std::fs::create_dir(world.path("trapd")).unwrap();
+    let config = "[snmp]\nlink_traps = ['d*']\n[[snmp.target]]\naddress = '127.0.0.1:2001'\n\
+        version = '3'\nuser = 'anna'\ninform = true\ntimeout_millis = 1000\nretries = 20\n";
+    let receiver = snmptrapd(&world);
+    let daemon = world.up(config);
+    // Whose keys are missing, and for which engine, is said.
+    daemon.logs(&format!("user add anna --engine-id {ENGINE}"));
+    let file = world.write("passphrase", "pass phrase\n");
+    let add = ["snmp", "user", "add", "anna", "--engine-id", ENGINE];
+    let add = [&add[..], &["--passphrase-file", &file]].concat();
+    let added = said(world.fingerpost(&add).output().unwrap());
+    assert!(
+        added.contains(ENGINE) && !added.contains("pass phrase"),
+        "{added}"
+    );
+    daemon.reload();
+    // coldStart, linkUp.
+    is_told(&world, ".1.3.6.1.6.3.1.1.5.1", 1);
+    world.netns.ip(&["link", "set", "d0", "up"]).unwrap();
+    is_told(&world, ".1.3.6.1.6.3.1.1.5.4", 1);
+    // It is another start of its engine then: all that was known of its time
+    // is wrong.
+    drop(receiver);
+    world.netns.ip(&["link", "set", "d0", "down"]).unwrap();
+    let _receiver = snmptrapd(&world);
+    is_told(&world, ".1.3.6.1.6.3.1.1.5.3", 1);
+    lab::wait_until(PATIENCE, "all to be acknowledged", || {
+        let status = said(world.fingerpost(&["status"]).output().unwrap());
+        let all = " 3 acknowledged, 0 waiting, 0 given up, 0 dropped";
+        status.contains(all).then_some(())
+    })
+    .unwrap();
+    daemon.end();
 }

@@ -20,6 +20,7 @@ fn what_a_manager_polls_is_what_the_kernel_counted_since() {
         every: Duration::from_millis(1_500),
         polls: 5,
         faketime: Some(library),
+        disturbing_links: 200,
     }
     .run()
     .unwrap();

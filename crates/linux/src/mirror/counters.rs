@@ -1,24 +1,24 @@
 //! Counters of links without the rest of the links (`RTM_GETSTATS`), of
 //! all in one dump or of some singly. Called by the mirror's worker only.
 
-use std::ops::ControlFlow;
+use std::io;
+use std::time::Instant;
 
 use netlink::decode::link_stats;
-use netlink::message::{Message, kind, messages};
+use netlink::message::{Message, flag, kind, messages};
 use netlink::request::get_link_stats;
-use table::{LinkCounters, LinkRanges, Links};
+use table::{Counted, LinkRanges, Links};
 
-use super::load::MESSAGES_BETWEEN_LOOKS;
-use crate::dump::{SEQUENCE, ask};
+use crate::dump::{SEQUENCE, end_of};
 use crate::error::Error;
 use crate::namespace::Namespace;
 use crate::socket::{DATAGRAM_BYTES, Received, Socket};
 
 /// Counters by link, in any order.
-pub(super) type Counted = Vec<(u32, LinkCounters)>;
+pub(super) type CountedLinks = Vec<(u32, Counted)>;
 
-/// Questions in flight: their answers fit into any receive buffer.
-const IN_FLIGHT: usize = 64;
+/// So many are asked for singly without a look at how many there are.
+const FEW: usize = 64;
 /// A listing that links come or go under is done again so often.
 const ATTEMPTS: usize = 3;
 
@@ -28,8 +28,8 @@ const ATTEMPTS: usize = 3;
 pub(super) fn read_all(
     namespace: &Namespace,
     meanwhile: &mut dyn FnMut() -> Result<(), Error>,
-) -> Result<Counted, Error> {
-    let mut counted = Counted::new();
+) -> Result<CountedLinks, Error> {
+    let mut counted = CountedLinks::new();
     for _ in 0..ATTEMPTS {
         counted.clear();
         if !dump(&Socket::open(namespace)?, &mut counted, meanwhile)? {
@@ -40,55 +40,74 @@ pub(super) fn read_all(
 }
 
 /// One listing; whether links came or went meanwhile.
+///
+/// The kernel writes a part of it in the call that asks for it (`send`, or
+/// the `recv` of the part before) and may have waited for its lock of links
+/// first (RTNL): the end of that call is when it read them.
 fn dump(
     socket: &Socket,
-    counted: &mut Counted,
+    counted: &mut CountedLinks,
     meanwhile: &mut dyn FnMut() -> Result<(), Error>,
 ) -> Result<bool, Error> {
     let mut request = Vec::with_capacity(32);
     get_link_stats(None, SEQUENCE, &mut request);
-    let mut outcome = Ok(());
-    let ended = ask(socket, &request, &mut |message: &Message<'_>| {
-        counted.extend(link_stats(message.payload));
-        if counted.len().is_multiple_of(MESSAGES_BETWEEN_LOOKS) {
-            outcome = meanwhile();
+    socket.send(&request)?;
+    let mut written = Instant::now();
+    let mut buffer = vec![0; DATAGRAM_BYTES];
+    let mut interrupted = false;
+    loop {
+        let len = receive(socket, &mut buffer)?;
+        let next = Instant::now();
+        for message in messages(&buffer[..len]) {
+            let message = message?;
+            interrupted |= message.flags & flag::DUMP_INTR != 0;
+            if matches!(message.kind, kind::DONE | kind::ERROR) {
+                return end_of(&message).map(|()| interrupted);
+            }
+            counted.extend(of(&message, written));
         }
-        match outcome {
-            Ok(()) => ControlFlow::Continue(()),
-            Err(_) => ControlFlow::Break(()),
-        }
-    });
-    outcome?;
-    Ok(ended?.interrupted)
+        written = next;
+        meanwhile()?;
+    }
+}
+
+fn of(message: &Message<'_>, at: Instant) -> Option<(u32, Counted)> {
+    let (link, counters) = link_stats(message.payload)?;
+    let at = Some(at);
+    Some((link, Counted { counters, at }))
+}
+
+fn receive(socket: &Socket, buffer: &mut [u8]) -> Result<usize, Error> {
+    match socket.receive(buffer, "counters of links")? {
+        Received::Bytes(len) => Ok(len),
+        Received::Nothing | Received::Overrun => Err(Error::System {
+            what: "receive counters of links",
+            source: io::Error::other("the receive buffer overflowed"),
+        }),
+    }
 }
 
 /// The counters of these links: some 4 µs each. One that is gone has none.
-pub(super) fn read_some(namespace: &Namespace, links: &[u32]) -> Result<Counted, Error> {
-    let mut counted = Counted::with_capacity(links.len());
+/// Each is asked for by a call of its own, whose end is when it was read.
+pub(super) fn read_some(namespace: &Namespace, links: &[u32]) -> Result<CountedLinks, Error> {
+    let mut counted = CountedLinks::with_capacity(links.len());
     if links.is_empty() {
         return Ok(counted);
     }
     let socket = Socket::open(namespace)?;
-    let mut requests = Vec::new();
+    let mut request = Vec::with_capacity(32);
     let mut buffer = vec![0; DATAGRAM_BYTES];
-    for some in links.chunks(IN_FLIGHT) {
-        requests.clear();
-        for (sequence, link) in (1..).zip(some) {
-            get_link_stats(Some(*link), sequence, &mut requests);
-        }
-        socket.send(&requests)?;
-        // Each is answered once: by counters, or by an error.
-        let mut answered = 0;
-        while answered < some.len() {
-            let Received::Bytes(len) = socket.receive(&mut buffer, "counters of links")? else {
-                return Ok(counted);
-            };
-            for message in messages(&buffer[..len]) {
-                let message = message?;
-                answered += usize::from(matches!(message.kind, kind::NEWSTATS | kind::ERROR));
-                if message.kind == kind::NEWSTATS {
-                    counted.extend(link_stats(message.payload));
-                }
+    for link in links {
+        request.clear();
+        get_link_stats(Some(*link), SEQUENCE, &mut request);
+        socket.send(&request)?;
+        let at = Instant::now();
+        // It is answered once: by counters, or by an error.
+        let len = receive(&socket, &mut buffer)?;
+        for message in messages(&buffer[..len]) {
+            let message = message?;
+            if message.kind == kind::NEWSTATS {
+                counted.extend(of(&message, at));
             }
         }
     }
@@ -98,10 +117,10 @@ pub(super) fn read_some(namespace: &Namespace, links: &[u32]) -> Result<Counted,
 /// The links in some ranges, each once; `None`: there are so many, or so few
 /// in all, that all are read as fast.
 pub(super) fn in_ranges(links: &Links, ranges: &LinkRanges) -> Option<Vec<u32>> {
-    if links.len() <= IN_FLIGHT {
+    if links.len() <= FEW {
         return None;
     }
-    let most = (links.len() / 4).max(IN_FLIGHT);
+    let most = (links.len() / 4).max(FEW);
     let mut found = Vec::new();
     for range in ranges.iter() {
         let inside = links.from(*range.start()).map(|link| link.index);

@@ -1,5 +1,5 @@
 //! Samples of what stands beside the tables: which file takes which, and
-//! where readers find it. Called by the mirror's worker only.
+//! where readers find it. Taken by `sampler`, put there by the worker.
 
 use netlink::decode::PortVlans;
 use table::{Host, IpInterface, Links, Machine, Sample, Sampled, Sockets};
@@ -30,15 +30,15 @@ pub(super) fn is_of_host(what: Sampled) -> bool {
     }
 }
 
-/// Takes a sample; `None` where it is one of a table's rows. `meanwhile` is
-/// called now and then, so that events do not pile up.
+/// Takes a sample; an error where it is one of a table's rows. `meanwhile` is
+/// called now and then.
 pub(super) fn take(
     what: Sampled,
     namespace: &Namespace,
     observer: &mut Observer,
     meanwhile: &mut Meanwhile<'_>,
-) -> Result<Option<Taken>, Error> {
-    Ok(Some(match what {
+) -> Result<Taken, Error> {
+    Ok(match what {
         Sampled::Sockets => Taken::Sockets(sockets::read(namespace, meanwhile)?),
         Sampled::Machine => Taken::Machine(Box::new(observer.observe(now_millis()))),
         Sampled::IpInterfaces => Taken::IpInterfaces(ip_interfaces::read(namespace, meanwhile)?),
@@ -48,9 +48,13 @@ pub(super) fn take(
         | Sampled::Addresses
         | Sampled::Neighbours
         | Sampled::Fdb => {
-            return Ok(None);
+            let why = std::io::Error::other("a table's rows are no sample of the host");
+            return Err(Error::System {
+                what: "take a sample",
+                source: why,
+            });
         }
-    }))
+    })
 }
 
 impl Taken {

@@ -18,8 +18,8 @@ use netlink::decode::{
 use netlink::message::{Message, kind, messages};
 use table::row::route::flag;
 use table::{
-    AF_INET, AF_INET6, Change, CountedAlone, Link, LinkCounters, NeighbourKey, NeighbourSample,
-    Sample, Sampled, TableFull, Writer,
+    AF_INET, AF_INET6, Change, Counted, Link, NeighbourKey, NeighbourSample, Sample, Sampled,
+    TableFull, Writer,
 };
 use tracing::warn;
 
@@ -100,7 +100,7 @@ struct Listing {
 #[derive(Debug, Default)]
 struct Samples {
     ages: Vec<(NeighbourKey, NeighbourSample)>,
-    counters: Vec<(u32, LinkCounters)>,
+    counters: Vec<(u32, table::LinkCounters)>,
     ipv6: Vec<(u32, Ipv6Statistics)>,
 }
 
@@ -555,14 +555,16 @@ impl Machine {
             writer.publish_neighbour_samples(Sample::new(now_millis, samples.ages));
         }
         if which == Which::Links {
-            writer.publish_link_counters(Sample::new(now_millis, samples.counters));
+            let counters = samples.counters.into_iter();
+            let counters = counters.map(|(link, counters)| (link, counters.into()));
+            writer.publish_link_counters(Sample::new(now_millis, counters.collect()));
             self.ipv6 = samples.ipv6;
         }
     }
 
     /// What all links counted, by a listing of counters alone.
-    pub(crate) fn counted(&mut self, counters: Vec<(u32, LinkCounters)>, now_millis: u64) {
-        let sample = Sample::new(now_millis, counters);
+    pub(crate) fn counted(&mut self, counted: Vec<(u32, Counted)>, now_millis: u64) {
+        let sample = Sample::new(now_millis, counted);
         self.model.writer().publish_link_counters(sample);
     }
 
@@ -623,7 +625,7 @@ fn counted_at_first(
     tables: &table::Tables,
     announcement: &Announcement,
     payload: &[u8],
-) -> Option<(u32, CountedAlone)> {
+) -> Option<(u32, Counted)> {
     let Item::Link(link) = &announcement.item else {
         return None;
     };
@@ -633,8 +635,7 @@ fn counted_at_first(
         return None;
     }
     let counters = link_counters(payload)?;
-    let begun = None;
-    Some((link.index, CountedAlone { counters, begun }))
+    Some((link.index, counters.into()))
 }
 
 /// Applies the messages of a datagram, or of several in a row.

@@ -5,19 +5,20 @@
 use std::net::Ipv4Addr;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use netlink::message::Message;
-use table::{CountedAlone, Limits, Sample, Sampled, Samples, TableFull, Writer};
+use table::{Limits, Sample, Sampled, Samples, TableFull, Writer};
 use tracing::{debug, info, warn};
 
-use super::counters;
 use super::load::{Listener, Load};
 use super::machine::{Applied, Found, Machine, Refused};
+use super::sampler::{self, Done, Job, Sampler};
 use super::schedule::Schedule;
 use super::{Options, Phase, Shared, host_samples, ip_statistics, now_micros, now_millis, speeds};
+use super::{counters, counters_beside};
 use crate::error::Error;
-use crate::host::Observer;
 use crate::namespace::{Namespace, Whereabouts};
 use crate::recording::format::{self, kind};
 use crate::recording::{Listed, Outcome, Purpose, Tap, Which};
@@ -79,8 +80,12 @@ pub(super) struct Worker {
     unsure_at: [Instant; KINDS],
     /// The pause after the next of them that fails.
     unsure_pause: Duration,
-    /// Looks at the machine itself.
-    observer: Observer,
+    /// Takes what may keep this thread waiting; `None`: nobody has asked for
+    /// any of it yet.
+    sampler: Option<Sampler>,
+    /// Reads counters while this thread is kept from it; `None`: nobody has
+    /// read any yet.
+    beside: Option<JoinHandle<()>>,
 }
 
 /// After a listing of rows that the mirror was unsure of none for so many
@@ -152,7 +157,8 @@ impl Worker {
             schedule: Schedule::new(now),
             unsure_at: [now; KINDS],
             unsure_pause: UNSURE_PAUSE,
-            observer: Observer::default(),
+            sampler: None,
+            beside: None,
         })
     }
 
@@ -168,6 +174,10 @@ impl Worker {
         self.shared
             .update(|status| status.phase = Phase::Ended(end));
         self.shared.samples.end();
+        if let Some(beside) = self.beside.take() {
+            // One that panicked has nothing left to end.
+            let _ = beside.join();
+        }
     }
 
     /// Follows the kernel until told to stop; gives the reason of the end.
@@ -454,6 +464,9 @@ impl Worker {
 
     /// Takes the samples that somebody reads and that are not fresh.
     fn samples(&mut self, now: Instant) {
+        while let Some(done) = self.sampler.as_mut().and_then(Sampler::done) {
+            self.publish_sample(done);
+        }
         for what in Sampled::ALL {
             let last = &mut self.sampled[what as usize];
             let is_of_host = host_samples::is_of_host(what);
@@ -467,7 +480,7 @@ impl Worker {
             }
             *last = Some(now);
             if is_of_host {
-                self.sample_host(what);
+                self.have_sampled(Job::Host(what));
                 continue;
             }
             match what {
@@ -511,7 +524,11 @@ impl Worker {
             return tell(&self.shared.samples);
         }
         tell(&self.shared.samples);
-        self.sample_speeds(now);
+        let is_fresh = |last| now - last < SPEED_INTERVAL;
+        if !self.sampled_speeds.is_some_and(is_fresh) {
+            self.sampled_speeds = Some(now);
+            self.have_sampled(Job::Speeds);
+        }
     }
 
     /// Takes the counters of the links that somebody reads, where those of
@@ -521,6 +538,7 @@ impl Worker {
         if wanted.is_empty() {
             return;
         }
+        self.read_beside();
         match counters::in_ranges(&self.feed.machine.tables().links, &wanted) {
             Some(links) => match self.count_alone(&links) {
                 Ok(()) => self.with_speeds(now, Samples::took_some_counters),
@@ -530,13 +548,24 @@ impl Worker {
         }
     }
 
+    /// From now on counters are read beside this thread where it is kept
+    /// waiting.
+    fn read_beside(&mut self) {
+        if self.beside.is_some() {
+            return;
+        }
+        let (reader, samples) = (
+            self.feed.machine.writer().reader(),
+            self.shared.samples.clone(),
+        );
+        let started = self.at.open();
+        let started = started.and_then(|at| counters_beside::start(&at, reader, samples));
+        self.beside = started.map_err(|error| debug!("{error}")).ok();
+    }
+
     /// Asks for the counters of some links, and publishes them.
     fn count_alone(&mut self, links: &[u32]) -> Result<(), Error> {
-        let begun = Some(Instant::now());
         let counted = counters::read_some(&self.at.open()?, links)?;
-        let alone = |counters| CountedAlone { counters, begun };
-        let counted = counted.into_iter();
-        let counted = counted.map(|(link, counters)| (link, alone(counters)));
         let writer = self.feed.machine.writer();
         writer.count_alone(counted);
         writer.publish_counted();
@@ -554,25 +583,31 @@ impl Worker {
         read(&namespace, &mut || feed.take_meanwhile(shared))
     }
 
-    /// Takes a sample of what stands beside the tables.
-    fn sample_host(&mut self, what: Sampled) {
-        let begun = Instant::now();
-        let (feed, shared) = (&mut self.feed, &self.shared);
-        let mut meanwhile = || feed.take_meanwhile(shared);
-        let taken = self.at.open().and_then(|namespace| {
-            host_samples::take(what, &namespace, &mut self.observer, &mut meanwhile)
-        });
-        match taken {
-            Ok(Some(taken)) => {
+    /// Has a sample taken that may take long; it is published when it came.
+    fn have_sampled(&mut self, job: Job) {
+        if self.sampler.is_none() {
+            let started = Sampler::start(Arc::clone(&self.shared));
+            self.sampler = started.map_err(|error| warn!("no samples: {error}")).ok();
+        }
+        match (&mut self.sampler, self.at.open()) {
+            (Some(sampler), Ok(namespace)) => sampler.ask(job, namespace),
+            (_, Err(error)) => warn!("could not sample {job:?}: {error}"),
+            (None, _) => {}
+        }
+    }
+
+    fn publish_sample(&mut self, done: Done) {
+        match (done.job, done.outcome) {
+            (Job::Host(what), Ok(sampler::Outcome::Host(taken))) => {
                 let links = self.feed.machine.tables().links.clone();
                 let writer = self.feed.machine.writer();
                 writer.publish_host(|host| taken.put(&links, host));
-                self.shared.samples.took(what, begun, Instant::now());
+                self.shared.samples.took(what, done.begun, done.ended);
             }
-            Ok(None) => {}
-            // Told to end meanwhile: `follow` sees it next.
-            Err(Error::Stopped) => {}
-            Err(error) => warn!("could not sample {what:?}: {error}"),
+            (_, Ok(sampler::Outcome::Speeds(known))) => self.feed.speeds(known, now_micros()),
+            // It is to end: `follow` sees it next.
+            (_, Ok(_) | Err(Error::Stopped)) => {}
+            (job, Err(error)) => warn!("could not sample {job:?}: {error}"),
         }
     }
 
@@ -587,23 +622,9 @@ impl Worker {
     }
 
     fn sample_speeds(&mut self, now: Instant) {
-        let is_fresh = |last| now - last < SPEED_INTERVAL;
-        if self.sampled_speeds.is_some_and(is_fresh) {
-            return;
-        }
         self.sampled_speeds = Some(now);
         match self.beside_events(speeds::read) {
-            Ok(known) => {
-                let now = now_micros();
-                if self.feed.tap.is_some() {
-                    self.feed
-                        .record(kind::SPEEDS, now, &format::speeds_payload(&known.speeds));
-                }
-                self.feed.machine.speeds(known.speeds, now / 1000);
-                let duplex = Sample::new(now / 1000, known.duplex);
-                let writer = self.feed.machine.writer();
-                writer.publish_host(|host| host.duplex = duplex.into());
-            }
+            Ok(known) => self.feed.speeds(known, now_micros()),
             // Told to end meanwhile: `follow` sees it next.
             Err(Error::Stopped) => {}
             Err(error) => warn!("could not sample how fast links are: {error}"),
@@ -703,6 +724,18 @@ impl Feed {
         if let Some(tap) = &self.tap {
             tap.put(kind, at_micros, &[payload]);
         }
+    }
+
+    /// Publishes how fast links are.
+    fn speeds(&mut self, known: speeds::Known, at_micros: u64) {
+        if self.tap.is_some() {
+            let payload = format::speeds_payload(&known.speeds);
+            self.record(kind::SPEEDS, at_micros, &payload);
+        }
+        self.machine.speeds(known.speeds, at_micros / 1000);
+        let duplex = Sample::new(at_micros / 1000, known.duplex);
+        let writer = self.machine.writer();
+        writer.publish_host(|host| host.duplex = duplex.into());
     }
 
     /// Takes waiting events while a sample is taken.

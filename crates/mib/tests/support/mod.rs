@@ -76,6 +76,7 @@ impl Rest {
             ahead_millis: 0,
             now: Instant::now(),
             sampled: SampleTimes::default(),
+            beside: None,
             reads: &self.reads,
             now_millis: 61_000,
         };

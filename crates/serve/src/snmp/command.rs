@@ -14,6 +14,7 @@ use anyhow::{Context, Result, bail};
 use rustix::termios::{LocalModes, OptionalActions, Termios, tcgetattr, tcsetattr};
 use snmp::usm::{AuthProtocol, PrivacyProtocol};
 
+use super::hex::digits;
 use super::state;
 use super::users::{self, Passphrases, Users};
 pub use definition::{command, wanted};
@@ -51,6 +52,9 @@ pub struct Add {
     pub auth: Option<AuthProtocol>,
     /// For privacy.
     pub privacy: Option<PrivacyProtocol>,
+    /// The engine that the keys are for: that of a receiver of informs.
+    /// `None`: this one.
+    pub of_engine: Option<Vec<u8>>,
     /// File with the passphrase, and in its second line the one for
     /// privacy, if that is another; `-`: standard input.
     pub passphrase_file: Option<PathBuf>,
@@ -111,15 +115,26 @@ fn add(add: &Add, named: Named<'_>, out: &mut impl Write) -> Result<()> {
             .with_context(|| path.display().to_string()),
         None => ask(add.privacy.is_some()),
     }?;
-    let replaced = users::add(&directory, &add.name, auth, add.privacy, &passphrases)?;
+    let replaced = users::add(
+        &directory,
+        &add.name,
+        auth,
+        add.privacy,
+        add.of_engine.as_deref(),
+        &passphrases,
+    )?;
     let protocols = match add.privacy {
         Some(privacy) => format!("{} and {}", auth.name(), privacy.name()),
         None => auth.name().to_owned(),
     };
     let done = if replaced { "changed" } else { "added" };
+    let engine = add.of_engine.as_deref();
+    let engine = engine.map_or(String::new(), |id| {
+        format!(" for the engine 0x{}", digits(id))
+    });
     writeln!(
         out,
-        "SNMP user `{}` is {done}, with {protocols}, in {}. {RELOAD}",
+        "SNMP user `{}` is {done}, with {protocols}{engine}, in {}. {RELOAD}",
         add.name,
         directory.display()
     )?;

@@ -220,7 +220,7 @@ pub struct Target {
     #[serde(default)]
     pub user: Option<String>,
     /// What he is told is to be acknowledged, and told again until it is;
-    /// of v2c only.
+    /// not of v1. Of v3 the user's keys are those for his engine.
     #[serde(default)]
     pub inform: bool,
     /// Milliseconds until an inform is sent again.
@@ -467,11 +467,10 @@ impl Snmp {
 impl Target {
     fn check(&self) -> Result<(), String> {
         let address = self.address;
-        if self.inform && self.version != Version::V2c {
+        if self.inform && self.version == Version::V1 {
             return Err(format!(
-                "target {address}: an inform is of version 2c: version 1 has none, and one of \
-                 version 3 would need keys that are made for the receiver's engine; leave \
-                 `inform` out"
+                "target {address}: version 1 has no informs: leave `inform` out, or say another \
+                 version"
             ));
         }
         if !(100..=60_000).contains(&self.timeout_millis) {

@@ -292,6 +292,12 @@ impl Asked {
         chosen.is_some_and(|chosen| chosen.freshness.is_old())
     }
 
+    /// Whether the answer has counters that are too old to be told.
+    pub fn is_stale(&self) -> bool {
+        let chosen = self.chosen.get();
+        chosen.is_some_and(|chosen| chosen.freshness.is_stale())
+    }
+
     /// What the request waits for that is put off, and for how long.
     pub fn into_waits(self) -> (Vec<Fresh>, Duration) {
         let Some(chosen) = self.chosen.into_inner() else {
@@ -355,6 +361,7 @@ impl Chosen {
             Before::Answer => {}
         }
         let tables = Arc::clone(&self.tables.borrow());
+        let beside = self.freshness.beside();
         let moment = MibContext {
             tables: &tables,
             system: &self.facts.system,
@@ -371,6 +378,7 @@ impl Chosen {
             ahead_millis: self.ahead_millis,
             now: self.freshness.now(),
             sampled: self.freshness.times(),
+            beside: beside.as_deref(),
             reads: self.freshness.reads(),
             now_millis: self.now_millis,
         };

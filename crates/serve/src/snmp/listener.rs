@@ -57,6 +57,8 @@ pub struct Shared {
     unsent: AtomicU64,
     /// Answers with samples older than they should be.
     old: AtomicU64,
+    /// Requests that were not answered, since the counters were too old.
+    withheld: AtomicU64,
     /// Who is told of wrong communities and keys.
     failures: OnceLock<Waker>,
     /// What the agent had counted after the last batch: for who must not
@@ -74,6 +76,7 @@ impl Shared {
             clock,
             unsent: AtomicU64::new(0),
             old: AtomicU64::new(0),
+            withheld: AtomicU64::new(0),
             failures: OnceLock::new(),
             counted: Mutex::default(),
         }
@@ -113,6 +116,22 @@ impl Shared {
     /// Answers sent whose counters or ages were older than they should be.
     pub fn old(&self) -> u64 {
         self.old.load(Ordering::Relaxed)
+    }
+
+    /// Requests that were not answered, since all counters there were are
+    /// too old to make rates of.
+    pub fn withheld(&self) -> u64 {
+        self.withheld.load(Ordering::Relaxed)
+    }
+
+    /// Whether an answer may go out; counts those that are old, or may not.
+    fn may_tell(&self, asked: &Asked) -> bool {
+        if asked.is_stale() {
+            self.withheld.fetch_add(1, Ordering::Relaxed);
+            return false;
+        }
+        self.old.fetch_add(asked.is_old().into(), Ordering::Relaxed);
+        true
     }
 
     /// The thread that has subagents, from now on.
@@ -163,9 +182,8 @@ impl Shared {
             };
             work += agent.work();
             if outcome != Outcome::PutOff {
-                self.old
-                    .fetch_add(moment.is_old().into(), Ordering::Relaxed);
-                return answered(outcome, &way);
+                let answer = answered(outcome, &way);
+                return answer.filter(|_| self.may_tell(&moment));
             }
             match &subagents {
                 // First what is ours: then it is asked again.
@@ -344,9 +362,8 @@ impl Answers for Shared {
             let (waits, patience) = moment.into_waits();
             return Answered::Waits(waits, patience);
         }
-        let is_old = moment.is_old();
-        self.old.fetch_add(is_old.into(), Ordering::Relaxed);
-        let answer = answered(outcome, way).and_then(|len| out.get(..len));
+        let answer = answered(outcome, way).filter(|_| self.may_tell(&moment));
+        let answer = answer.and_then(|len| out.get(..len));
         if answer.is_some_and(|answer| !request.socket.answer(answer, way)) {
             self.unsent.fetch_add(1, Ordering::Relaxed);
         }

@@ -24,6 +24,9 @@ pub struct Manner {
     /// It is to acknowledge; until it does, or the tries are over, it is
     /// told again.
     pub inform: Option<Retries>,
+    /// Whether it is tried with one at a time until it acknowledges: who has
+    /// to be found out first.
+    pub begins_alone: bool,
 }
 
 /// When an inform is sent again, and how often.
@@ -55,6 +58,8 @@ struct InFlight {
     notification: Arc<Notification>,
     again_at: Instant,
     retries_left: u8,
+    /// The target could not take it: it counts as not sent.
+    is_untold: bool,
 }
 
 /// What is to be done next.
@@ -77,7 +82,7 @@ impl Outbox {
             manner,
             waiting: VecDeque::new(),
             in_flight: VecDeque::new(),
-            is_silent: false,
+            is_silent: manner.begins_alone,
             // The first burst may go at once.
             not_before: now.checked_sub(BURST * PAUSE).unwrap_or(now),
             last_id: 0,
@@ -109,6 +114,15 @@ impl Outbox {
         let known = at.and_then(|at| self.in_flight.remove(at)).is_some();
         self.is_silent &= !known;
         known
+    }
+
+    /// The target did not take what is in flight, and will now: it is sent at
+    /// once, and none of its tries is lost.
+    pub fn untold(&mut self, now: Instant) {
+        for one in &mut self.in_flight {
+            one.again_at = now;
+            one.is_untold = true;
+        }
     }
 
     /// What is to be done now. O(informs in flight).
@@ -151,6 +165,7 @@ impl Outbox {
                 notification: Arc::clone(&notification),
                 again_at: now + timeout,
                 retries_left: retries,
+                is_untold: false,
             });
         }
         Step::Send(id, notification)
@@ -163,10 +178,12 @@ impl Outbox {
         let Some(mut one) = due.and_then(|at| self.in_flight.remove(at)) else {
             return Step::Rest(None);
         };
-        let Some(retries_left) = one.retries_left.checked_sub(1) else {
-            return Step::GivenUp;
-        };
-        one.retries_left = retries_left;
+        if !std::mem::take(&mut one.is_untold) {
+            let Some(retries_left) = one.retries_left.checked_sub(1) else {
+                return Step::GivenUp;
+            };
+            one.retries_left = retries_left;
+        }
         one.again_at = now + self.manner.inform.map_or(PAUSE, |inform| inform.timeout);
         let step = Step::Again(one.id, Arc::clone(&one.notification));
         self.in_flight.push_back(one);
@@ -191,7 +208,14 @@ mod tests {
     }
 
     fn outbox(inform: Option<Retries>, waiting: usize, now: Instant) -> Outbox {
-        let mut outbox = Outbox::new(Manner { inform }, now);
+        let begins_alone = false;
+        let mut outbox = Outbox::new(
+            Manner {
+                inform,
+                begins_alone,
+            },
+            now,
+        );
         (0..waiting).for_each(|_| assert!(outbox.put(notification())));
         outbox
     }
@@ -264,6 +288,30 @@ mod tests {
         assert_eq!(tried.len(), 1);
         assert!(outbox.acknowledged(tried[0]));
         assert_eq!(sent_at_once(&mut outbox, later).len(), MOST_IN_FLIGHT);
+    }
+
+    #[test]
+    fn a_target_that_has_to_be_found_out_is_told_at_once_then() {
+        let retries = Retries {
+            timeout: SECOND,
+            retries: 1,
+        };
+        let start = Instant::now();
+        let manner = Manner {
+            inform: Some(retries),
+            begins_alone: true,
+        };
+        let mut outbox = Outbox::new(manner, start);
+        (0..3).for_each(|_| assert!(outbox.put(notification())));
+        assert_eq!(sent_at_once(&mut outbox, start), [1]);
+        // Who it is, then its time: neither costs a try.
+        for _ in 0..2 {
+            outbox.untold(start);
+            assert_eq!(sent_at_once(&mut outbox, start), [1]);
+        }
+        assert_eq!(sent_at_once(&mut outbox, start + SECOND), [1]);
+        assert!(outbox.acknowledged(1));
+        assert_eq!(sent_at_once(&mut outbox, start + SECOND), [2, 3]);
     }
 
     #[test]

@@ -6,15 +6,17 @@
 //! for who answers many), or the thread waits ([`Manner::Wait`], for who
 //! answers one), within a bound that grows with the table. Behind that it is
 //! answered from what there is ([`Manner::Take`]); FINGERPOST-MIB tells how
-//! old that is. Called by [`super::contexts`].
+//! old that is. Counters that are older than a second are not told to who
+//! asks again: rates would be made of them. Called by [`super::contexts`].
 
 use std::cell::{Cell, RefCell};
 use std::pin::Pin;
+use std::sync::Arc;
 use std::task::{Context, Waker};
 use std::time::{Duration, Instant};
 
 use mib::{Reads, SampleTimes};
-use table::{Fresh, LinkRanges, Sampled, Samples, Source, Tables};
+use table::{CountedBeside, Fresh, LinkRanges, Sampled, Samples, Source, Tables};
 
 /// How old a sample may be in an answer.
 const FRESH: Duration = Duration::from_secs(1);
@@ -30,6 +32,9 @@ const PATIENCE: Duration = Duration::from_millis(250);
 const FIRST_PATIENCE: Duration = Duration::from_millis(800);
 const PATIENCE_OF_LINK: Duration = Duration::from_micros(50);
 const MOST_PATIENCE: Duration = Duration::from_secs(2);
+/// Where counters are so old that they are not told, it is waited for long
+/// enough that most managers have asked again, and get the answer then.
+const STALE_PATIENCE: Duration = Duration::from_secs(5);
 /// Links behind those that were read whose counters are taken with them.
 const AHEAD: u32 = 256;
 
@@ -54,11 +59,15 @@ pub struct Freshness {
     /// When those that are there were begun: asked before the snapshot was
     /// taken, which is then as new at least.
     begun: Cell<[Option<Instant>; Sampled::ALL.len()]>,
+    /// Counters that are not in the tables.
+    beside: RefCell<Option<Arc<CountedBeside>>>,
     /// One that is waited for is the first of its kind.
     is_first: Cell<bool>,
     reads: Reads,
     waits: RefCell<Vec<Fresh>>,
     is_old: Cell<bool>,
+    /// Counters were read that are too old to be told.
+    is_stale: Cell<bool>,
 }
 
 impl Freshness {
@@ -76,10 +85,12 @@ impl Freshness {
             now: Instant::now(),
             fresh_counters,
             begun: Cell::default(),
+            beside: RefCell::default(),
             is_first: Cell::new(false),
             reads: Reads::default(),
             waits: RefCell::default(),
             is_old: Cell::new(false),
+            is_stale: Cell::new(false),
         };
         needed.look(source);
         needed
@@ -88,10 +99,16 @@ impl Freshness {
     fn look(&self, source: &dyn Source) {
         let begun = |what| source.samples().and_then(|samples| samples.begun(what));
         self.begun.set(Sampled::ALL.map(begun));
+        *self.beside.borrow_mut() = source.samples().and_then(Samples::beside);
     }
 
     fn begun(&self, what: Sampled) -> Option<Instant> {
         self.begun.get()[what as usize]
+    }
+
+    /// Counters that the answer is made of beside those in the tables.
+    pub fn beside(&self) -> Option<Arc<CountedBeside>> {
+        self.beside.borrow().clone()
     }
 
     /// When the request was begun to be answered.
@@ -117,6 +134,12 @@ impl Freshness {
         self.is_old.get()
     }
 
+    /// Whether the answer has counters that are too old to be told: whoever
+    /// asks again gets later ones.
+    pub fn is_stale(&self) -> bool {
+        self.is_stale.get()
+    }
+
     /// Whether the request is put off.
     pub fn is_waiting(&self) -> bool {
         !self.waits.borrow().is_empty()
@@ -131,6 +154,9 @@ impl Freshness {
 
     fn patience(&self, links: usize) -> Duration {
         let of_links = PATIENCE_OF_LINK.saturating_mul(links.try_into().unwrap_or(u32::MAX));
+        if self.is_stale.get() {
+            return STALE_PATIENCE;
+        }
         let least = if self.is_first.get() {
             FIRST_PATIENCE
         } else {
@@ -141,12 +167,15 @@ impl Freshness {
 
     /// Samples of one kind that were begun then or later are fresh.
     fn since(&self, what: Sampled) -> Instant {
-        let fresh = match what {
+        self.before_now(match what {
             Sampled::Counters => self.fresh_counters,
             _ => FRESH,
-        };
+        })
+    }
+
+    fn before_now(&self, age: Duration) -> Instant {
         // A host that is younger than that has nothing that is fresh.
-        self.now.checked_sub(fresh).unwrap_or(self.now)
+        self.now.checked_sub(age).unwrap_or(self.now)
     }
 
     fn is_fresh(&self, what: Sampled, begun: Option<Instant>) -> bool {
@@ -188,9 +217,12 @@ impl Freshness {
         let Some(samples) = source.samples() else {
             return;
         };
-        if !self.is_any_old(&read, tables) {
+        let oldest = self.oldest(&read, tables);
+        if oldest >= Some(self.since(Sampled::Counters)) {
             return;
         }
+        let is_stale = oldest < Some(self.before_now(FRESH));
+        self.is_stale.set(is_stale && !samples.has_ended());
         match &self.manner {
             Manner::PutOff(waker) => {
                 // First: what comes in between wakes already.
@@ -204,16 +236,23 @@ impl Freshness {
         }
     }
 
-    fn is_any_old(&self, read: &LinkRanges, tables: &Tables) -> bool {
-        let is_old = |link: u32| {
+    /// When the oldest counters of some links were read; `None`: of one that
+    /// is not known. O(links).
+    fn oldest(&self, read: &LinkRanges, tables: &Tables) -> Option<Instant> {
+        let beside = self.beside.borrow();
+        let all = self.begun(Sampled::Counters);
+        let at = |link: u32| {
             let alone = tables.counted_alone.get(&link);
-            !self.is_fresh(Sampled::Counters, alone.and_then(|alone| alone.begun))
+            let told = alone.map_or(all, |alone| alone.at);
+            let beside = beside.as_ref().and_then(|one| one.links.get(&link));
+            told.max(beside.and_then(|beside| beside.at))
         };
-        read.iter().any(|range| {
+        let links = read.iter().flat_map(|range| {
             let links = tables.links.from(*range.start()).map(|link| link.index);
-            let mut inside = links.take_while(|link| link <= range.end());
-            inside.any(is_old)
-        })
+            links.take_while(|link| link <= range.end())
+        });
+        // None is read where no such link is there.
+        links.map(at).min().unwrap_or(Some(self.now))
     }
 
     fn get(&self, what: Sampled, samples: &Samples, source: &dyn Source) -> Before {

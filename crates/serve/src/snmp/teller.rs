@@ -11,15 +11,19 @@ use std::time::{Duration, Instant};
 
 use anyhow::Result;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use snmp::Value;
 use snmp::agent::{ANSWER_BUFFER_BYTES, Agent};
 use snmp::config::User;
-use snmp::notification::{Receiver, SNMP_TRAPS, answers_inform};
+use snmp::notification::{NotificationError, Receiver, SNMP_TRAPS, answers_inform};
+use snmp::remote::{Heard, Remote};
 use snmp::usm::SecurityLevel;
 
 use super::config::{Target, Version};
+use super::hex::digits;
 use super::listener::Shared;
 use super::notify::{Audience, Notification, Queue, What};
 use super::outbox::{Manner, Outbox, Retries, Step};
+use crate::complaint::Complaint;
 
 /// A wait ends after so long at the latest.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -28,6 +32,11 @@ const ANSWER_BYTES: usize = 2_048;
 /// Datagrams of a target that are read at once, at most: one that sends all
 /// the time holds up no other.
 const MOST_HEARD: usize = 1_024;
+/// So often in such a time what a target says of itself makes it be told
+/// again at once: who it is, and what time it has. One that says something
+/// else each time is not flooded.
+const MOST_LEARNED: u32 = 2;
+const LEARNING_PAUSE: Duration = Duration::from_secs(1);
 
 /// The thread's own.
 pub struct Teller {
@@ -45,6 +54,11 @@ struct Addressee {
     /// While there is something to tell it: a socket of its own, from the
     /// address that leads there now.
     socket: Option<UdpSocket>,
+    /// Its engine, where it is told by informs of v3.
+    remote: Remote,
+    /// Since when, and how often, it has told of itself.
+    learned: Option<(Instant, u32)>,
+    complaint: Complaint,
 }
 
 impl Addressee {
@@ -55,12 +69,20 @@ impl Addressee {
         };
         let manner = Manner {
             inform: target.inform.then_some(retries),
+            begins_alone: target.version == Version::V3,
         };
         Self {
             target: target.clone(),
             outbox: Outbox::new(manner, Instant::now()),
             socket: None,
+            remote: Remote::default(),
+            learned: None,
+            complaint: Complaint::default(),
         }
+    }
+
+    fn user(&self) -> &[u8] {
+        self.target.user.as_deref().unwrap_or_default().as_bytes()
     }
 
     fn socket(&mut self) -> io::Result<&UdpSocket> {
@@ -81,8 +103,16 @@ impl Addressee {
     }
 
     /// Reads acknowledgements; gives how many there were.
-    fn hear(&mut self) -> u64 {
-        let Some(socket) = &self.socket else { return 0 };
+    fn hear(&mut self, shared: &Shared) -> u64 {
+        let Some(socket) = self.socket.take() else {
+            return 0;
+        };
+        let heard = self.hear_at(&socket, shared);
+        self.socket = Some(socket);
+        heard
+    }
+
+    fn hear_at(&mut self, socket: &UdpSocket, shared: &Shared) -> u64 {
         let mut heard = 0;
         let mut datagram = [0; ANSWER_BYTES];
         for _ in 0..MOST_HEARD {
@@ -93,11 +123,79 @@ impl Addressee {
                 Err(error) if error.kind() == ErrorKind::ConnectionRefused => continue,
                 Err(_) => return heard,
             };
-            let community = self.target.community.as_bytes();
-            let id = answers_inform(datagram.get(..len).unwrap_or_default(), community);
+            let datagram = datagram.get(..len).unwrap_or_default();
+            let id = match self.target.version {
+                Version::V3 => self.hear_v3(datagram, shared),
+                _ => answers_inform(datagram, self.target.community.as_bytes()),
+            };
             heard += u64::from(id.is_some_and(|id| self.outbox.acknowledged(id)));
         }
         heard
+    }
+
+    /// What is acknowledged. Who the target is, or what time it has, is acted
+    /// on; of what follows within a pause, when the next try is due.
+    fn hear_v3(&mut self, datagram: &[u8], shared: &Shared) -> Option<i32> {
+        let user = self.target.user.as_deref().unwrap_or_default().as_bytes();
+        let now_millis = shared.millis();
+        let heard = shared
+            .agent()
+            .hear(&mut self.remote, user, datagram, now_millis);
+        match heard {
+            Heard::Acknowledged(id) => return Some(id),
+            Heard::Learned => {
+                let now = Instant::now();
+                let is_soon = |(last, _): &(Instant, u32)| now - *last < LEARNING_PAUSE;
+                let (since, count) = self.learned.filter(is_soon).unwrap_or((now, 0));
+                self.learned = Some((since, count + 1));
+                if count < MOST_LEARNED {
+                    self.outbox.untold(now);
+                }
+            }
+            Heard::Refused(refusal) if self.complaint.is_due() => tracing::warn!(
+                "SNMP target {} does not take informs: {refusal}",
+                self.target.address
+            ),
+            Heard::Refused(_) | Heard::Nothing => {}
+        }
+        None
+    }
+
+    /// Writes one inform of v3, or, where it is not known yet whom it is for,
+    /// the question.
+    fn inform_v3(
+        &mut self,
+        agent: &mut Agent,
+        notification: &Notification,
+        bindings: &[(&[u32], Value<'_>)],
+        id: i32,
+        now_millis: u64,
+        out: &mut [u8],
+    ) -> Result<usize> {
+        let Some(engine) = self.remote.engine_id() else {
+            return Ok(agent.discover(id, out)?);
+        };
+        let told = snmp::notification::Notification {
+            name: notification.name(),
+            up_time: notification.up_time_ticks,
+            bindings,
+        };
+        let receiver = Receiver::InformV3 {
+            remote: &self.remote,
+            user: self.user(),
+            context: notification.context(),
+        };
+        let made = agent.notify(&receiver, &told, id, now_millis, out);
+        if made == Err(NotificationError::RemoteUser) && self.complaint.is_due() {
+            let user = self.target.user.as_deref().unwrap_or_default();
+            tracing::warn!(
+                "SNMP target {} cannot be told: user `{user}` has no keys for its engine; if it is \
+                 the right one, `fingerpost snmp user add {user} --engine-id 0x{}` makes them",
+                self.target.address,
+                digits(engine)
+            );
+        }
+        Ok(made?)
     }
 }
 
@@ -196,6 +294,8 @@ impl Teller {
             match &step {
                 Step::Rest(until) => return *until,
                 Step::GivenUp => {
+                    // It may be another by now, or have lost count.
+                    one.remote = Remote::default();
                     let counts = self.queue.counts.numbers();
                     counts.given_up.fetch_add(1, Ordering::Relaxed);
                 }
@@ -226,17 +326,24 @@ impl Teller {
 
     fn tell(&mut self, one: &mut Addressee, notification: &Notification, id: i32) -> Result<()> {
         let local = one.socket()?.local_addr()?;
-        let mut made = Ok(0);
+        let mut made: Result<usize> = Ok(0);
         notification.with_bindings(|bindings| {
             let now_millis = self.shared.millis();
             let mut agent = self.shared.agent();
+            if one.target.inform && one.target.version == Version::V3 {
+                let out = &mut self.out;
+                made = one.inform_v3(&mut agent, notification, bindings, id, now_millis, out);
+                self.shared.tell_counted(&agent);
+                return;
+            }
             let told = snmp::notification::Notification {
                 name: notification.name(),
                 up_time: notification.up_time_ticks,
                 bindings,
             };
             let receiver = receiver(&one.target, notification.context(), &agent, local.ip());
-            made = agent.notify(&receiver, &told, id, now_millis, &mut self.out);
+            let written = agent.notify(&receiver, &told, id, now_millis, &mut self.out);
+            made = written.map_err(anyhow::Error::from);
             self.shared.tell_counted(&agent);
         });
         let message = self.out.get(..made?).unwrap_or_default();
@@ -278,7 +385,8 @@ impl Teller {
     }
 
     fn hear(&mut self) {
-        let heard: u64 = self.receivers.iter_mut().map(Addressee::hear).sum();
+        let receivers = self.receivers.iter_mut();
+        let heard: u64 = receivers.map(|one| one.hear(&self.shared)).sum();
         let acknowledged = &self.queue.counts.numbers().acknowledged;
         acknowledged.fetch_add(heard, Ordering::Relaxed);
     }

@@ -10,6 +10,7 @@ use anyhow::{Context, Result, bail};
 use serde::{Deserialize, Serialize};
 use snmp::usm::{AuthKey, AuthProtocol, PrivacyKey, PrivacyProtocol};
 
+use super::hex::digits;
 use super::state;
 
 /// The users' file in the state directory.
@@ -37,6 +38,14 @@ pub struct Users {
 #[serde(deny_unknown_fields)]
 struct Stored {
     name: String,
+    /// The engine that the keys are for; empty: this one.
+    #[serde(
+        default,
+        rename = "receiver_engine_id",
+        with = "super::hex",
+        skip_serializing_if = "Vec::is_empty"
+    )]
+    of_engine: Vec<u8>,
     /// [`NONE`], or a protocol.
     auth: String,
     #[serde(default, with = "super::hex", skip_serializing_if = "Vec::is_empty")]
@@ -62,6 +71,8 @@ impl std::fmt::Debug for Stored {
 pub struct User {
     /// His name.
     pub name: String,
+    /// The engine that the keys are for; empty: this one.
+    pub of_engine: Vec<u8>,
     /// For authentication, if he has it.
     pub auth: Option<AuthKey>,
     /// For privacy, if he has it.
@@ -115,9 +126,13 @@ impl Users {
 
     /// Their names and protocols, for people.
     pub fn lines(&self) -> impl Iterator<Item = String> + '_ {
-        self.users.iter().map(|user| match &user.privacy {
-            Some(privacy) => format!("{}  {}  {privacy}", user.name, user.auth),
-            None => format!("{}  {}  -", user.name, user.auth),
+        self.users.iter().map(|user| {
+            let privacy = user.privacy.as_deref().unwrap_or("-");
+            let line = format!("{}  {}  {privacy}", user.name, user.auth);
+            match &user.of_engine[..] {
+                [] => line,
+                engine => format!("{line}  at 0x{}", digits(engine)),
+            }
         })
     }
 
@@ -143,6 +158,7 @@ impl Stored {
             };
             Ok(User {
                 name: self.name.clone(),
+                of_engine: self.of_engine.clone(),
                 auth,
                 privacy,
             })
@@ -158,6 +174,7 @@ pub fn add_without_keys(directory: &Path, name: &str) -> Result<bool> {
     let engine = state::engine(directory)?;
     let stored = Stored {
         name: name.to_owned(),
+        of_engine: Vec::new(),
         auth: NONE.to_owned(),
         auth_key: Vec::new(),
         privacy: None,
@@ -173,21 +190,25 @@ fn check_name(name: &str) -> Result<()> {
     Ok(())
 }
 
-/// Makes a user's keys and stores them, in the place of an older one of his
-/// name; true if there was one.
+/// Makes a user's keys and stores them, in the place of older ones of his
+/// name and engine; true if there were some. They are for this engine, or for
+/// the one of a receiver of informs.
 pub fn add(
     directory: &Path,
     name: &str,
     auth: AuthProtocol,
     privacy: Option<PrivacyProtocol>,
+    of_engine: Option<&[u8]>,
     passphrases: &Passphrases,
 ) -> Result<bool> {
     check_name(name)?;
     let engine = state::engine(directory)?;
-    let auth_key = AuthKey::from_passphrase(auth, passphrases.auth.as_bytes(), &engine.engine_id)
+    let id = of_engine.unwrap_or(&engine.engine_id);
+    let auth_key = AuthKey::from_passphrase(auth, passphrases.auth.as_bytes(), id)
         .context("for authentication")?;
     let mut stored = Stored {
         name: name.to_owned(),
+        of_engine: of_engine.unwrap_or_default().to_vec(),
         auth: auth.name().to_owned(),
         auth_key: auth_key.bytes().to_vec(),
         privacy: None,
@@ -195,7 +216,6 @@ pub fn add(
     };
     if let Some(protocol) = privacy {
         let passphrase = passphrases.privacy.as_ref().unwrap_or(&passphrases.auth);
-        let id = &engine.engine_id;
         let key = PrivacyKey::from_passphrase(protocol, auth, passphrase.as_bytes(), id)
             .context("for privacy")?;
         stored.privacy = Some(protocol.name().to_owned());
@@ -208,7 +228,9 @@ fn put(directory: &Path, engine: &state::Engine, stored: Stored) -> Result<bool>
     let _lock = state::lock(directory)?;
     let mut users = Users::load(directory, &engine.engine_id)?;
     let before = users.users.len();
-    users.users.retain(|user| user.name != stored.name);
+    let is_other =
+        |user: &Stored| (&user.name, &user.of_engine) != (&stored.name, &stored.of_engine);
+    users.users.retain(is_other);
     let replaced = users.users.len() < before;
     if users.users.len() >= MAX_USERS {
         bail!("there are {MAX_USERS} users already; remove one first");
@@ -218,7 +240,7 @@ fn put(directory: &Path, engine: &state::Engine, stored: Stored) -> Result<bool>
     Ok(replaced)
 }
 
-/// Removes a user; false if there was none.
+/// Removes a user, and his keys for all engines; false if there was none.
 pub fn remove(directory: &Path, name: &str) -> Result<bool> {
     let engine = state::engine(directory)?;
     let _lock = state::lock(directory)?;
@@ -248,9 +270,9 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let state = directory.path();
         let (sha, aes) = (AuthProtocol::Sha256, Some(PrivacyProtocol::Aes128));
-        assert!(!add(state, "anna", sha, aes, &passphrases()).unwrap());
-        assert!(!add(state, "bert", sha, None, &passphrases()).unwrap());
-        assert!(add(state, "anna", AuthProtocol::Md5, None, &passphrases()).unwrap());
+        assert!(!add(state, "anna", sha, aes, None, &passphrases()).unwrap());
+        assert!(!add(state, "bert", sha, None, None, &passphrases()).unwrap());
+        assert!(add(state, "anna", AuthProtocol::Md5, None, None, &passphrases()).unwrap());
         let text = std::fs::read_to_string(path(state)).unwrap();
         assert!(!text.contains("maplesyrup") && !text.contains("pancakes"));
         let engine = state::engine(state).unwrap();
@@ -260,6 +282,16 @@ mod tests {
         assert_eq!(users.keys().unwrap().len(), 2);
         let shown = format!("{users:?}");
         assert!(!shown.contains("key"), "{shown}");
+        // Those for a receiver's engine are others, and stand beside.
+        let there = Some(&[7; 12][..]);
+        assert!(!add(state, "anna", sha, aes, there, &passphrases()).unwrap());
+        assert!(add(state, "anna", sha, aes, there, &passphrases()).unwrap());
+        let users = Users::load(state, &engine.engine_id).unwrap();
+        let line = users.lines().last().unwrap();
+        assert_eq!(
+            line,
+            format!("anna  SHA-256  AES  at 0x{}", "07".repeat(12))
+        );
         assert!(add_without_keys(state, "anna").unwrap());
         let users = Users::load(state, &engine.engine_id).unwrap();
         assert!(users.keys().unwrap().iter().any(|user| user.auth.is_none()));
@@ -275,8 +307,9 @@ mod tests {
             privacy: None,
         };
         let sha = AuthProtocol::Sha1;
-        assert!(add(directory.path(), "anna", sha, None, &short).is_err());
-        assert!(add(directory.path(), "", sha, None, &passphrases()).is_err());
-        assert!(add(directory.path(), &"x".repeat(33), sha, None, &passphrases()).is_err());
+        assert!(add(directory.path(), "anna", sha, None, None, &short).is_err());
+        assert!(add(directory.path(), "", sha, None, None, &passphrases()).is_err());
+        let long = "x".repeat(33);
+        assert!(add(directory.path(), &long, sha, None, None, &passphrases()).is_err());
     }
 }

@@ -10,7 +10,7 @@ use super::{Agent, Arrival, Limited, OVERHEAD, Reason, is_request, read_pdu};
 use crate::ber::{Full, Malformed, Reader, Writer};
 use crate::config::Trust;
 use crate::counters::{Counters, count};
-use crate::message::{AUTH, PRIV, REPORTABLE, ScopedPdu, USM, UsmParameters, V3Message};
+use crate::message::{REPORTABLE, ScopedPdu, USM, UsmParameters, V3Message};
 use crate::mib::Value;
 use crate::pdu::{ErrorStatus, OpenPdu, Pdu, PduKind};
 use crate::usm::{self, LAST_BOOTS, SecurityLevel, TIME_WINDOW_SECS};
@@ -111,7 +111,7 @@ impl Agent {
             count(&mut self.counters.mpd.unknown_security_models);
             return Err(Reason::SecurityModel(message.security_model));
         }
-        let Some(level) = level(message.flags) else {
+        let Some(level) = message.level() else {
             count(&mut self.counters.mpd.invalid_msgs);
             return Err(Reason::Flags(message.flags));
         };
@@ -189,12 +189,7 @@ impl Agent {
         let Some(key) = key.filter(|_| incoming.level > SecurityLevel::NoAuthNoPriv) else {
             return Ok(());
         };
-        let behind = incoming.message.data.rest().len() + parameters.behind_auth;
-        let from_end = behind + parameters.auth.len();
-        let at = arrival.datagram.len().checked_sub(from_end);
-        let right = parameters.auth.len() == key.protocol().digest_len()
-            && at.is_some_and(|at| usm::verify(key, arrival.datagram, at));
-        if !right {
+        if !parameters.is_signed(key, incoming.message, arrival.datagram) {
             return refuse(Report::WrongDigests);
         }
         if !self.is_in_time(arrival, parameters) {
@@ -347,7 +342,7 @@ impl Agent {
             context: b"",
         };
         // An encrypted one has a number that nobody here knows.
-        let request_id = clear_pdu(incoming.message).map_or(0, |pdu| pdu.request_id);
+        let request_id = incoming.message.clear_pdu().map_or(0, |pdu| pdu.request_id);
         self.report(arrival, incoming, envelope, request_id, report, out)
     }
 
@@ -387,29 +382,11 @@ impl Agent {
     }
 }
 
-/// The level that flags ask for; encryption alone is none.
-fn level(flags: u8) -> Option<SecurityLevel> {
-    match flags & (AUTH | PRIV) {
-        0 => Some(SecurityLevel::NoAuthNoPriv),
-        AUTH => Some(SecurityLevel::AuthNoPriv),
-        PRIV => None,
-        _ => Some(SecurityLevel::AuthPriv),
-    }
-}
-
-/// The PDU of a message in clear.
-fn clear_pdu<'a>(message: &V3Message<'a>) -> Option<Pdu<'a>> {
-    let mut data = message.data;
-    if message.flags & PRIV != 0 {
-        return None;
-    }
-    let mut rest = ScopedPdu::read(&mut data).ok()?.pdu;
-    Pdu::read(&mut rest).ok()
-}
-
 /// Whether a report may be sent about a message: its flag says so where its
 /// PDU is not known; one that is known must want an answer (RFC 3412 §6.4).
 fn is_reportable(message: &V3Message<'_>) -> bool {
-    let wants_answer = clear_pdu(message).is_none_or(|pdu| pdu.kind.is_confirmed());
+    let wants_answer = message
+        .clear_pdu()
+        .is_none_or(|pdu| pdu.kind.is_confirmed());
     message.flags & REPORTABLE != 0 && wants_answer
 }

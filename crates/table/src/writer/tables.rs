@@ -12,10 +12,10 @@ use crate::neighbours::Neighbours;
 use crate::nexthops::Nexthops;
 use crate::ordered::Ordered;
 use crate::routes::Routes;
-use crate::row::counters::{IpCounters, IpPlace, IpSettings, LinkCounters};
+use crate::row::counters::{IpCounters, IpPlace, IpSettings, LinkCounters, Unannounced};
 use crate::row::neighbour::NeighbourKey;
 use crate::rules::Rules;
-use crate::sample::{CountedAlone, NeighbourSample, Sample};
+use crate::sample::{Counted, NeighbourSample, Sample};
 use crate::samples::Sampled;
 
 /// All tables at one generation. Cloning shares them: O(1).
@@ -40,10 +40,13 @@ pub struct Tables {
     /// What was refused since the tables were last whole.
     pub refused: Refused,
     /// Counters of links, by index, as last sampled.
-    pub link_counters: Arc<Sample<u32, LinkCounters>>,
+    pub link_counters: Arc<Sample<u32, Counted>>,
     /// Those of links that were taken alone since, by index
     /// ([`Tables::counters_of`]).
-    pub counted_alone: Ordered<u32, CountedAlone>,
+    pub counted_alone: Ordered<u32, Counted>,
+    /// What else of links is not announced, by index, where it was listed
+    /// for one answer: no mirror samples it.
+    pub unannounced: Arc<Sample<u32, Unannounced>>,
     /// How fast links are, Mb/s, by index, as last sampled; links whose
     /// speed the kernel does not know, or that have none, are not in it.
     pub link_speeds: Arc<Sample<u32, u32>>,
@@ -88,8 +91,12 @@ impl Tables {
     /// What a link has counted, as last sampled, with the others or alone.
     /// O(log links).
     pub fn counters_of(&self, link: u32) -> Option<&LinkCounters> {
+        self.counted_of(link).map(|counted| &counted.counters)
+    }
+
+    /// The same, with when it was. O(log links).
+    pub fn counted_of(&self, link: u32) -> Option<&Counted> {
         let alone = self.counted_alone.get(&link);
-        let alone = alone.map(|alone| &alone.counters);
         alone.or_else(|| self.link_counters.get(&link))
     }
 

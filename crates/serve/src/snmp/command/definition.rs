@@ -6,6 +6,7 @@ use clap::parser::ValueSource;
 use clap::{Arg, ArgMatches, Command, ValueHint, value_parser};
 use snmp::usm::{AuthProtocol, PrivacyProtocol};
 
+use super::super::hex;
 use super::{Add, Command as Wanted};
 
 /// The command and those below it.
@@ -68,8 +69,32 @@ fn add() -> Command {
                      input. Asked for at the terminal unless said",
                 ),
         )
+        .arg(
+            Arg::new("engine-id")
+                .long("engine-id")
+                .value_name("HEX")
+                .value_parser(engine_id)
+                .help(
+                    "Make the keys for this engine, of a receiver of informs, beside those for \
+                     the daemon's own",
+                ),
+        )
         .arg(config())
 }
+
+/// `snmpEngineID`: 5 to 32 octets (RFC 3411 §5).
+fn engine_id(said: &str) -> Result<EngineId, String> {
+    let digits = said.strip_prefix("0x").unwrap_or(said);
+    let id = hex::octets(digits).filter(|id| (5..=32).contains(&id.len()));
+    id.map(EngineId).ok_or_else(|| {
+        "an engine id of 5 to 32 octets in hexadecimal digits is expected, as \
+         0x80001f8880e9630000d61ff449"
+            .to_owned()
+    })
+}
+
+#[derive(Debug, Clone)]
+struct EngineId(Vec<u8>);
 
 fn name() -> Arg {
     Arg::new("name")
@@ -104,6 +129,7 @@ pub fn wanted(matches: &ArgMatches) -> Result<Wanted, String> {
             name: name(add),
             auth: auth(add)?,
             privacy: privacy(add)?,
+            of_engine: of_engine(add)?,
             passphrase_file: path(add, "passphrase-file"),
             config: path(add, "config"),
         })),
@@ -115,6 +141,17 @@ pub fn wanted(matches: &ArgMatches) -> Result<Wanted, String> {
             config: path(list, "config"),
         }),
         _ => Err("user or agentx-help?".to_owned()),
+    }
+}
+
+/// Keys alone can be for another engine.
+fn of_engine(matches: &ArgMatches) -> Result<Option<Vec<u8>>, String> {
+    let said = matches.get_one::<EngineId>("engine-id");
+    match said {
+        Some(_) if auth(matches)?.is_none() => {
+            Err("--engine-id says what keys are for: leave it out, or --auth none".into())
+        }
+        said => Ok(said.map(|id| id.0.clone())),
     }
 }
 

@@ -229,8 +229,9 @@ const TARGET: &[Setting] = &[
         "inform",
         Without::Value("false"),
         "false",
-        "Whether what it is told is to be acknowledged, and told again until it is; version 2c \
-         only.",
+        "Whether what it is told is to be acknowledged, and told again until it is; not with \
+         version 1. With version 3 the user needs keys for the receiver's engine: `fingerpost snmp \
+         user add --engine-id`.",
     ),
     Setting::new(
         "timeout_millis",

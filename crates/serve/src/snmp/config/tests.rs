@@ -89,8 +89,8 @@ fn what_is_wrong_is_said() {
             "wants a user",
         ),
         (
-            "[[snmp.target]]\naddress = '192.0.2.1:162'\nversion = '3'\nuser = 'a'\ninform = true",
-            "an inform is of version 2c",
+            "[[snmp.target]]\naddress = '192.0.2.1:162'\nversion = '1'\ninform = true",
+            "version 1 has no informs",
         ),
         (
             "[[snmp.target]]\naddress = '192.0.2.1:162'\ntimeout_millis = 99",

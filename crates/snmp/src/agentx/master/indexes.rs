@@ -1,7 +1,7 @@
 //! Values of index objects that sessions hold (RFC 2741 §7.1.5.1). Called
 //! by [`super::Master`].
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use crate::agentx::owned::{OwnedValue, Row};
 use crate::agentx::wire::{error, flag};
@@ -17,18 +17,74 @@ type Key = (Vec<u8>, Box<[u32]>);
 pub struct Indexes {
     objects: BTreeMap<Key, Object>,
     count: usize,
+    /// What each session holds.
+    held: BTreeMap<u32, BTreeSet<(Key, OwnedValue)>>,
 }
 
-/// The values of one index object.
+/// The values of one index object. What was ever given is remembered while
+/// somebody holds any of it.
 #[derive(Debug, Default)]
 struct Object {
     /// Who holds each that was ever given; 0: nobody any more.
     values: BTreeMap<OwnedValue, u32>,
+    /// How many somebody holds.
+    held: usize,
+    /// Numbers from 1 on that were given, as runs: the first of each and its
+    /// last.
+    given: BTreeMap<i32, i32>,
+    /// Those of them that nobody holds.
+    returned: BTreeSet<i32>,
+}
+
+impl Object {
+    fn give(&mut self, value: &OwnedValue, session: u32) {
+        self.values.insert(value.clone(), session);
+        self.held += 1;
+        let OwnedValue::Integer(number @ 1..) = *value else {
+            return;
+        };
+        self.returned.remove(&number);
+        let before = self.given.range(..=number).next_back();
+        let before = before.map(|(first, last)| (*first, *last));
+        if before.is_some_and(|(_, last)| last >= number) {
+            return;
+        }
+        let joins = before.filter(|(_, last)| *last == number - 1);
+        let first = joins.map_or(number, |(first, _)| first);
+        let behind = number
+            .checked_add(1)
+            .and_then(|next| self.given.remove(&next));
+        self.given.insert(first, behind.unwrap_or(number));
+    }
+
+    fn take_back(&mut self, value: &OwnedValue) {
+        let Some(holder) = self.values.get_mut(value).filter(|holder| **holder != 0) else {
+            return;
+        };
+        *holder = 0;
+        self.held -= 1;
+        if let OwnedValue::Integer(number @ 1..) = *value {
+            self.returned.insert(number);
+        }
+    }
+
+    /// A number that is free, or one that was never given; `None`: there is
+    /// none left. O(log values).
+    fn any(&self, is_new: bool) -> Option<i32> {
+        // The first run may begin with 1, and nothing that was given is
+        // between it and the second.
+        let never = match self.given.first_key_value() {
+            Some((1, last)) => last.checked_add(1),
+            _ => Some(1),
+        };
+        let returned = self.returned.first().copied().filter(|_| !is_new);
+        [never, returned].into_iter().flatten().min()
+    }
 }
 
 impl Indexes {
     /// Gives all values that are asked for, or none: the error and the
-    /// place, from 1, that it is of.
+    /// place, from 1, that it is of. O(log values) each.
     pub fn allocate(
         &mut self,
         session: u32,
@@ -43,7 +99,7 @@ impl Indexes {
                 // A batch is given whole or not at all.
                 asked.truncate(at);
                 for row in &asked {
-                    self.release(context, row);
+                    self.release(session, context, row);
                 }
                 return Err((error, place(at)));
             }
@@ -80,49 +136,61 @@ impl Indexes {
             None if self.count >= MAX_VALUES => return Err(error::INDEX_NONE_AVAILABLE),
             None => self.count += 1,
         }
-        let object = self.objects.entry(key).or_default();
-        object.values.insert(row.value.clone(), session);
+        let object = self.objects.entry(key.clone()).or_default();
+        object.give(&row.value, session);
+        let held = self.held.entry(session).or_default();
+        held.insert((key, row.value.clone()));
         Ok(())
     }
 
-    /// Takes back all values that are named, or none.
+    /// Takes back all values that are named, or none. O(log values) each.
     pub fn deallocate(
         &mut self,
         session: u32,
         context: &[u8],
         named: &[Row],
     ) -> Result<(), (u16, u16)> {
+        let mut seen = BTreeSet::new();
         for (at, row) in named.iter().enumerate() {
             let object = self.objects.get(&(context.to_vec(), row.name.clone()));
             let holder = object.and_then(|object| object.values.get(&row.value));
-            let again = named[..at].contains(row);
+            let again = !seen.insert((&row.name, &row.value));
             if holder != Some(&session) || again {
                 return Err((error::INDEX_NOT_ALLOCATED, place(at)));
             }
         }
-        named.iter().for_each(|row| self.release(context, row));
+        for row in named {
+            self.release(session, context, row);
+        }
         Ok(())
     }
 
-    fn release(&mut self, context: &[u8], row: &Row) {
-        let object = self.objects.get_mut(&(context.to_vec(), row.name.clone()));
-        if let Some(holder) = object.and_then(|object| object.values.get_mut(&row.value)) {
-            *holder = 0;
+    fn release(&mut self, session: u32, context: &[u8], row: &Row) {
+        let of = ((context.to_vec(), row.name.clone()), row.value.clone());
+        if let Some(held) = self.held.get_mut(&session) {
+            held.remove(&of);
+        }
+        self.take_back(&of.0, &of.1);
+    }
+
+    /// What nobody holds is remembered while somebody holds another of the
+    /// object.
+    fn take_back(&mut self, key: &Key, value: &OwnedValue) {
+        let Some(object) = self.objects.get_mut(key) else {
+            return;
+        };
+        object.take_back(value);
+        if object.held == 0 {
+            self.count -= object.values.len();
+            self.objects.remove(key);
         }
     }
 
-    /// Takes back all values of a session.
+    /// Takes back all values of a session. O(log values) for each of them.
     pub fn forget(&mut self, session: u32) {
-        for object in self.objects.values_mut() {
-            let holders = object.values.values_mut();
-            holders
-                .filter(|holder| **holder == session)
-                .for_each(|holder| *holder = 0);
+        for (key, value) in self.held.remove(&session).unwrap_or_default() {
+            self.take_back(&key, &value);
         }
-        // What nobody holds is remembered while somebody holds another.
-        self.objects
-            .retain(|_, object| object.values.values().any(|holder| *holder != 0));
-        self.count = self.objects.values().map(|one| one.values.len()).sum();
     }
 }
 
@@ -132,17 +200,9 @@ fn any(object: Option<&Object>, like: &OwnedValue, is_new: bool) -> Result<Owned
     let OwnedValue::Integer(_) = like else {
         return Err(error::INDEX_NONE_AVAILABLE);
     };
-    let mut free = 1;
-    for (value, holder) in object.iter().flat_map(|object| &object.values) {
-        match value {
-            OwnedValue::Integer(number) if *number == free && (is_new || *holder != 0) => {
-                free = free.checked_add(1).ok_or(error::INDEX_NONE_AVAILABLE)?;
-            }
-            OwnedValue::Integer(number) if *number < free => {}
-            _ => break,
-        }
-    }
-    Ok(OwnedValue::Integer(free))
+    let any = object.map_or(Some(1), |object| object.any(is_new));
+    any.map(OwnedValue::Integer)
+        .ok_or(error::INDEX_NONE_AVAILABLE)
 }
 
 /// What an index may be (RFC 2578 §7.7): an octet is a sub-identifier, and a

@@ -409,6 +409,74 @@ fn index_values_are_limited_and_go_with_their_session() {
     assert!(indexes.allocate(3, b"", 0, vec![row(5)]).is_ok());
 }
 
+/// Numbers as an index, given and taken back at random, beside a model that
+/// looks at all of them.
+#[test]
+fn any_number_is_the_least_that_is_free_whoever_had_which() {
+    let mut indexes = Indexes::default();
+    let mut model: std::collections::BTreeMap<i32, u32> = Default::default();
+    let mut random = 1_u64;
+    let mut next = |below: u64| {
+        random = random
+            .wrapping_mul(6_364_136_223_846_793_005)
+            .wrapping_add(1);
+        (random >> 33) % below
+    };
+    let row = |number: i32| Row {
+        name: NINE.into(),
+        value: OwnedValue::Integer(number),
+    };
+    for _ in 0..5_000 {
+        let session = next(3) as u32 + 1;
+        let number = next(40) as i32 - 3;
+        match next(10) {
+            0..=2 => {
+                let given = indexes.allocate(session, b"", 0, vec![row(number)]);
+                let holder = model.get(&number).copied().unwrap_or(0);
+                assert_eq!(given.is_ok(), holder == 0);
+                if holder == 0 {
+                    model.insert(number, session);
+                }
+            }
+            choice @ 3..=6 => {
+                let is_new = choice > 4;
+                let flags = if is_new {
+                    flag::NEW_INDEX
+                } else {
+                    flag::ANY_INDEX
+                };
+                let is_free = |number: &i32| match model.get(number) {
+                    None => true,
+                    Some(holder) => *holder == 0 && !is_new,
+                };
+                let least = (1..).find(is_free).unwrap();
+                let given = indexes.allocate(session, b"", flags, vec![row(0)]);
+                assert_eq!(given, Ok(vec![row(least)]));
+                model.insert(least, session);
+            }
+            7 | 8 => {
+                let taken = indexes.deallocate(session, b"", &[row(number)]);
+                let is_held = model.get(&number) == Some(&session);
+                assert_eq!(taken.is_ok(), is_held);
+                if is_held {
+                    model.insert(number, 0);
+                }
+            }
+            _ => {
+                indexes.forget(session);
+                let holders = model.values_mut();
+                holders
+                    .filter(|holder| **holder == session)
+                    .for_each(|holder| *holder = 0);
+            }
+        }
+        // What nobody holds any of is forgotten.
+        if model.values().all(|holder| *holder == 0) {
+            model.clear();
+        }
+    }
+}
+
 #[test]
 fn modules_are_listed_while_their_session_is_open() {
     let mut peer = Peer::open(true);
