@@ -104,6 +104,7 @@ fn run(wanted: Wanted) -> anyhow::Result<ExitCode> {
         }
         Wanted::Forward(asked) => {
             drop(out);
+            let _logging = daemon::logging::start(None, None)?;
             let readers = router::forward::Readers {
                 tables: tables_file::read,
                 routes: replay::routes,
