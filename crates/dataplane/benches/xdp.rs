@@ -118,7 +118,7 @@ impl Place {
         }
         Ok(self
             .forwarding
-            .watched_for(Duration::from_secs(600), u32::MAX)?)
+            .watched_for(Duration::from_secs(600), [u32::MAX; 2])?)
     }
 
     /// Nanoseconds a frame, from the first sent to the last that came out.

@@ -282,14 +282,14 @@ impl Forwarding {
     }
 
     /// Lets packets be forwarded for so long from now: after that all go up,
-    /// unless this is called again. IPv4 packets of more than `most_v4` bytes
-    /// go up: the least MTU that a route sets without locking it, which the
-    /// kernel's lookup does not look at and its forwarding does.
-    pub fn watched_for(&self, time: Duration, most_v4: u32) -> Result<(), XdpError> {
+    /// unless this is called again. Packets of more than `most` bytes (IPv4,
+    /// IPv6) go up: the least MTU that a route sets without locking it, which
+    /// the kernel's lookup does not look at and its forwarding does.
+    pub fn watched_for(&self, time: Duration, most: [u32; 2]) -> Result<(), XdpError> {
         let now = clock_gettime(ClockId::Monotonic);
         let now = Duration::new(now.tv_sec.cast_unsigned(), now.tv_nsec as u32);
         let until = u64::try_from((now + time).as_nanos()).unwrap_or(u64::MAX);
-        let value = layout::settings(until, most_v4);
+        let value = layout::settings(until, most);
         sys::update(&self.maps.settings, &0_u32, &value).map_err(table("saying that it is watched"))
     }
 
