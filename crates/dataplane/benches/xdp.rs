@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, ensure};
 use clap::Parser;
-use dataplane::xdp::{Attached, Forwarding, PortSettings, run_live};
+use fingerpost_dataplane::xdp::{Attached, Forwarding, PortSettings, run_live};
 use lab::bench::Samples;
 use lab::{Netns, Wire};
 
