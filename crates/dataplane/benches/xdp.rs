@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, ensure};
 use clap::Parser;
-use dataplane::xdp::{Attached, Forwarding, PortSettings, run_live};
+use fingerpost_dataplane::xdp::{Attached, Forwarding, PortSettings, run_live};
 use lab::bench::Samples;
 use lab::{Netns, Wire};
 
@@ -118,7 +118,7 @@ impl Place {
         }
         Ok(self
             .forwarding
-            .watched_for(Duration::from_secs(600), u32::MAX)?)
+            .watched_for(Duration::from_secs(600), [u32::MAX; 2])?)
     }
 
     /// Nanoseconds a frame, from the first sent to the last that came out.

@@ -17,7 +17,6 @@ mod layout;
 mod program;
 mod sys;
 
-use std::fs;
 use std::io;
 use std::mem;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -31,7 +30,7 @@ pub use layout::{ALL as REASONS, MAX_PORTS, PortSettings, Reason, UsedHop};
 use layout::{
     COUNT_BYTES, HOP_BYTES, LINK_BYTES, MAX_HOPS, REASONS as REASON_PLACES, SETTINGS_BYTES,
 };
-use sys::MapKind;
+use sys::{Map, MapKind, Processors};
 
 /// `BPF_MAP_TYPE_…`.
 const HASH: u32 = 1;
@@ -153,11 +152,11 @@ fn table(what: &'static str) -> impl FnOnce(io::Error) -> XdpError {
 /// The maps of a program.
 #[derive(Debug)]
 struct Maps {
-    links: OwnedFd,
-    ports: OwnedFd,
-    counters: OwnedFd,
-    settings: OwnedFd,
-    hops: OwnedFd,
+    links: Map,
+    ports: Map,
+    counters: Map,
+    settings: Map,
+    hops: Map,
 }
 
 impl Maps {
@@ -179,7 +178,7 @@ impl Maps {
     }
 
     /// By its number in the program.
-    fn get(&self, number: i32) -> Option<&OwnedFd> {
+    fn get(&self, number: i32) -> Option<&Map> {
         let all = [
             &self.links,
             &self.ports,
@@ -196,7 +195,7 @@ impl Maps {
 #[derive(Debug)]
 pub struct Forwarding {
     maps: Maps,
-    processors: usize,
+    processors: Processors,
 }
 
 /// A port that the program is attached to, until it is dropped.
@@ -238,8 +237,7 @@ impl Forwarding {
     /// Makes what ports share. Needs `CAP_BPF` of the host.
     pub fn new() -> Result<Self, XdpError> {
         let maps = Maps::make()?;
-        let processors = fs::read_to_string("/sys/devices/system/cpu/possible");
-        let processors = processors.ok().and_then(|list| last_of(&list)).unwrap_or(0) + 1;
+        let processors = Processors::possible().map_err(table("counting the processors"))?;
         Ok(Self { maps, processors })
     }
 
@@ -284,25 +282,24 @@ impl Forwarding {
     }
 
     /// Lets packets be forwarded for so long from now: after that all go up,
-    /// unless this is called again. IPv4 packets of more than `most_v4` bytes
-    /// go up: the least MTU that a route sets without locking it, which the
-    /// kernel's lookup does not look at and its forwarding does.
-    pub fn watched_for(&self, time: Duration, most_v4: u32) -> Result<(), XdpError> {
+    /// unless this is called again. Packets of more than `most` bytes (IPv4,
+    /// IPv6) go up: the least MTU that a route sets without locking it, which
+    /// the kernel's lookup does not look at and its forwarding does.
+    pub fn watched_for(&self, time: Duration, most: [u32; 2]) -> Result<(), XdpError> {
         let now = clock_gettime(ClockId::Monotonic);
         let now = Duration::new(now.tv_sec.cast_unsigned(), now.tv_nsec as u32);
         let until = u64::try_from((now + time).as_nanos()).unwrap_or(u64::MAX);
-        let value = layout::settings(until, most_v4);
+        let value = layout::settings(until, most);
         sys::update(&self.maps.settings, &0_u32, &value).map_err(table("saying that it is watched"))
     }
 
     /// Packets of a slot by reason, in the order of [`REASONS`], of all
     /// processors. A system call a reason.
     pub fn counts(&self, slot: u32) -> Result<Vec<Count>, XdpError> {
-        let bytes = COUNT_BYTES * self.processors;
         let mut counts = Vec::with_capacity(REASONS.len());
         for reason in 0..REASONS.len() as u32 {
             let place = slot * REASON_PLACES + reason;
-            let values = sys::lookup(&self.maps.counters, &place, bytes);
+            let values = sys::lookup_of_each(&self.maps.counters, place, &self.processors);
             let values = values.map_err(table("reading the counters"))?;
             let mut count = Count::default();
             for pair in values.chunks_exact(2) {
@@ -362,24 +359,11 @@ pub fn run_live(
     sys::run_live(program, link, frame, repeat, batch)
 }
 
-/// The last number of a list such as `0-3,8`.
-fn last_of(list: &str) -> Option<usize> {
-    list.trim().rsplit(['-', ',']).next()?.parse().ok()
-}
-
 const _: () = assert!(mem::size_of::<u64>() * 2 == COUNT_BYTES);
 
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn the_last_processor_is_read_from_a_list() {
-        assert_eq!(last_of("0-1\n"), Some(1));
-        assert_eq!(last_of("0"), Some(0));
-        assert_eq!(last_of("0-3,8-11"), Some(11));
-        assert_eq!(last_of(""), None);
-    }
 
     #[test]
     fn errors_say_what_to_do() {

@@ -14,6 +14,8 @@ mod frames;
 mod host;
 #[path = "router/obstacles.rs"]
 mod obstacles;
+#[path = "router/ospf.rs"]
+mod ospf;
 #[path = "router/place.rs"]
 mod place;
 #[path = "router/twin.rs"]

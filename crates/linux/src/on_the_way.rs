@@ -15,7 +15,7 @@ use netlink::on_the_way::{
 };
 use netlink::request::Dump;
 use rustix::io::Errno;
-use table::{AF_INET, Link, Metric, Neighbour, Rule};
+use table::{Link, Metric, Neighbour, Rule};
 
 use crate::dump::{SEQUENCE, ask, dump};
 use crate::error::{Error, refusal};
@@ -27,8 +27,8 @@ use crate::socket::{DATAGRAM_BYTES, Received, Socket};
 const GROUPS: [u32; 7] = [1, 4, 12, 8, 19, 24, 25];
 /// `NFNLGRP_NFTABLES`, `XFRMNLGRP_POLICY`.
 const NFTABLES_GROUP: u32 = 7;
-/// `RTNLGRP_IPV4_ROUTE`, and bytes of announcements of routes that may wait.
-const ROUTE_GROUP: u32 = 7;
+/// `RTNLGRP_IPV4_ROUTE`, `RTNLGRP_IPV6_ROUTE`, and bytes of announcements of routes that may wait.
+const ROUTE_GROUPS: [u32; 2] = [7, 11];
 const ROUTE_EVENTS: usize = 8 << 20;
 const POLICY_GROUP: u32 = 4;
 
@@ -170,13 +170,13 @@ impl Announcements {
     }
 }
 
-/// The least MTU that an IPv4 route sets, without locking it: kept as routes
+/// The least MTU that a route sets, without locking it: kept as routes
 /// come, looked for anew when such a one goes.
 #[derive(Debug)]
 pub struct RouteMtus {
     namespace: Namespace,
     events: Socket,
-    least: Option<u32>,
+    least: [Option<u32>; 2],
     /// One that may have been the least is gone, or events were lost.
     is_doubtful: bool,
 }
@@ -187,11 +187,11 @@ impl RouteMtus {
         let events = Socket::open(namespace)?;
         // Where it is not granted events are lost sooner, which is noticed.
         let _ = events.set_receive_buffer(ROUTE_EVENTS);
-        events.join(&[ROUTE_GROUP])?;
+        events.join(&ROUTE_GROUPS)?;
         let mut mtus = Self {
             namespace: namespace.clone(),
             events,
-            least: None,
+            least: [None; 2],
             is_doubtful: true,
         };
         mtus.settle()?;
@@ -203,8 +203,9 @@ impl RouteMtus {
         self.events.as_fd()
     }
 
-    /// Bytes of the least of them; `None`: no route sets one.
-    pub fn least(&self) -> Option<u32> {
+    /// Bytes of the least of them, of IPv4 and of IPv6; `None`: no route sets
+    /// one.
+    pub fn least(&self) -> [Option<u32>; 2] {
         self.least
     }
 
@@ -232,11 +233,11 @@ impl RouteMtus {
         let Decoded::Announcement(announced) = decode::decode(message, 0)? else {
             return Ok(());
         };
-        let Some(mtu) = unlocked_mtu(&announced.item) else {
+        let Some((family, mtu)) = unlocked_mtu(&announced.item) else {
             return Ok(());
         };
         match announced.operation {
-            Operation::New => self.least = Some(self.least.map_or(mtu, |least| least.min(mtu))),
+            Operation::New => lower(&mut self.least, family, mtu),
             Operation::Delete => self.is_doubtful = true,
         }
         Ok(())
@@ -249,28 +250,40 @@ impl RouteMtus {
             return Ok(());
         }
         let request = Dump::Routes {
-            family: AF_INET,
+            family: 0,
             table: None,
             link: None,
             protocol: None,
             kind: None,
         };
         let found = rows(&self.namespace, &request, |item| unlocked_mtu(&item))?;
-        self.least = found.into_iter().min();
+        self.least = [None; 2];
+        for (family, mtu) in found {
+            lower(&mut self.least, family, mtu);
+        }
         self.is_doubtful = false;
         Ok(())
     }
 }
 
-/// The MTU that an IPv4 route sets without locking it.
-fn unlocked_mtu(item: &Item) -> Option<u32> {
+/// Takes an MTU of a family in.
+fn lower(least: &mut [Option<u32>; 2], family: usize, mtu: u32) {
+    if let Some(least) = least.get_mut(family) {
+        *least = Some(least.map_or(mtu, |least| least.min(mtu)));
+    }
+}
+
+/// The MTU that a route sets without locking it, and its family's place:
+/// IPv4's first.
+fn unlocked_mtu(item: &Item) -> Option<(usize, u32)> {
     let Item::Route(route) = item else {
         return None;
     };
     let metrics = route.body.metrics.as_deref()?;
     let is_locked = metrics.locked & 1 << Metric::Mtu.number() != 0;
     let mtu = metrics.get(Metric::Mtu).filter(|mtu| *mtu != 0)?;
-    (route.prefix.addr().is_ipv4() && !is_locked).then_some(mtu)
+    let family = usize::from(route.prefix.addr().is_ipv6());
+    (!is_locked).then_some((family, mtu))
 }
 
 /// The number of the family of devices, and that of its group.

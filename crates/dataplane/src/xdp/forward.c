@@ -67,7 +67,7 @@ struct link {
 struct settings {
 	__u64 until; // somebody watches, on the coarse monotonic clock
 	__u32 most4; // bytes of an IPv4 packet, see forward4
-	__u32 unused;
+	__u32 most6;
 };
 
 struct hop {
@@ -462,7 +462,7 @@ INLINE enum reason forward4(struct xdp_md *ctx, const struct link *from, __u32 l
 }
 
 INLINE enum reason forward6(struct xdp_md *ctx, const struct link *from, __u32 len,
-			    struct bpf_fib_lookup *way)
+			    struct bpf_fib_lookup *way, __u32 most)
 {
 	const __u8 *end = (const __u8 *)(long)ctx->data_end;
 	const struct ip6 *ip = (const void *)(long)ctx->data + sizeof(struct eth);
@@ -474,6 +474,8 @@ INLINE enum reason forward6(struct xdp_md *ctx, const struct link *from, __u32 l
 	reason = look6(ip, end, len - sizeof(struct eth), &seen, from->flags & SOFT);
 	if (reason != FORWARDED)
 		return reason;
+	if (seen.l3_len > most)
+		return TOO_BIG;
 	way->family = AF_INET6;
 	way->l4_protocol = seen.protocol;
 	way->sport = seen.sport;
@@ -546,7 +548,7 @@ INLINE enum reason decide(struct xdp_md *ctx, const struct link *from, __u32 len
 		return MALFORMED;
 	if (eth->type == htons(0x0800))
 		return forward4(ctx, from, len, way, set->most4);
-	return forward6(ctx, from, len, way);
+	return forward6(ctx, from, len, way, set->most6);
 }
 
 __attribute__((section("xdp"), used)) int forward(struct xdp_md *ctx)

@@ -72,11 +72,12 @@ impl PortSettings {
 }
 
 /// `struct settings` of the program.
-pub(super) fn settings(until: u64, most_v4: u32) -> [u8; SETTINGS_BYTES] {
+pub(super) fn settings(until: u64, most: [u32; 2]) -> [u8; SETTINGS_BYTES] {
     let mut bytes = [0; SETTINGS_BYTES];
     let (time, rest) = bytes.split_at_mut(8);
     time.copy_from_slice(&until.to_ne_bytes());
-    for (place, byte) in rest.iter_mut().zip(most_v4.to_ne_bytes()) {
+    let most = most.into_iter().flat_map(u32::to_ne_bytes);
+    for (place, byte) in rest.iter_mut().zip(most) {
         *place = byte;
     }
     bytes

@@ -2,7 +2,7 @@
 //! the number of a function of the kernel are filled in, then it is loaded.
 
 use std::fs;
-use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::fd::OwnedFd;
 
 use super::instructions::INSTRUCTIONS;
 use super::{Maps, XdpError, btf, sys};
@@ -82,7 +82,7 @@ fn patched(maps: &Maps, function: Option<u32>) -> Vec<u64> {
                 let is_map = upper.is_some_and(|upper| upper.immediate as u32 == MAP_MARK);
                 let map = maps.get(instruction.immediate);
                 if let (true, Some(map)) = (is_map, map) {
-                    instructions[at] = instruction.with(IS_MAP, map.as_raw_fd()).word();
+                    instructions[at] = instruction.with(IS_MAP, map.descriptor()).word();
                     instructions[at + 1] = 0;
                 }
                 at += 2;

@@ -57,6 +57,30 @@ pub struct MapKind {
     pub name: &'static str,
 }
 
+/// A map, and how long its keys and values are: the kernel reads and writes
+/// as much, whatever it is handed.
+#[derive(Debug)]
+pub struct Map {
+    fd: OwnedFd,
+    kind: MapKind,
+}
+
+impl Map {
+    /// Its descriptor, for instructions.
+    pub fn descriptor(&self) -> i32 {
+        self.fd.as_raw_fd()
+    }
+
+    /// Refuses what is not as long as the map has it.
+    fn check(&self, key: usize, value: Option<usize>) -> io::Result<()> {
+        let is_value = value.is_none_or(|value| value == self.kind.value_bytes as usize);
+        if key == self.kind.key_bytes as usize && is_value {
+            return Ok(());
+        }
+        Err(io::ErrorKind::InvalidInput.into())
+    }
+}
+
 /// One call with one of the structures of `union bpf_attr`.
 fn bpf<T>(command: libc::c_long, attributes: &mut T) -> io::Result<libc::c_long> {
     // SAFETY: the structure is live and its size is told; what pointers in it
@@ -93,7 +117,7 @@ fn name_of(name: &str) -> [u8; 16] {
 }
 
 /// Makes a map.
-pub fn create_map(kind: &MapKind) -> io::Result<OwnedFd> {
+pub fn create_map(kind: &MapKind) -> io::Result<Map> {
     #[repr(C)]
     struct Attributes {
         kind: u32,
@@ -115,7 +139,8 @@ pub fn create_map(kind: &MapKind) -> io::Result<OwnedFd> {
         node: 0,
         name: name_of(kind.name),
     };
-    bpf(MAP_CREATE, &mut attributes).map(owned)
+    let fd = bpf(MAP_CREATE, &mut attributes).map(owned)?;
+    Ok(Map { fd, kind: *kind })
 }
 
 /// The structure of the calls for one entry.
@@ -128,9 +153,9 @@ struct Entry {
     flags: u64,
 }
 
-fn entry<K>(map: &OwnedFd, key: &K, value: u64) -> Entry {
+fn entry<K>(map: &Map, key: &K, value: u64) -> Entry {
     Entry {
-        map: map.as_raw_fd() as u32,
+        map: map.fd.as_raw_fd() as u32,
         unused: 0,
         key: address(key),
         value,
@@ -139,28 +164,50 @@ fn entry<K>(map: &OwnedFd, key: &K, value: u64) -> Entry {
 }
 
 /// Puts an entry into a map of this key and this value.
-pub fn update<K: Plain, V: Plain>(map: &OwnedFd, key: &K, value: &V) -> io::Result<()> {
+pub fn update<K: Plain, V: Plain>(map: &Map, key: &K, value: &V) -> io::Result<()> {
+    map.check(mem::size_of::<K>(), Some(mem::size_of::<V>()))?;
     bpf(MAP_UPDATE_ELEM, &mut entry(map, key, address(value))).map(drop)
 }
 
 /// Takes an entry out of a map of this key.
-pub fn delete<K: Plain>(map: &OwnedFd, key: &K) -> io::Result<()> {
+pub fn delete<K: Plain>(map: &Map, key: &K) -> io::Result<()> {
+    map.check(mem::size_of::<K>(), None)?;
     bpf(MAP_DELETE_ELEM, &mut entry(map, key, 0)).map(drop)
 }
 
-/// An entry's value, `bytes` long: that of the map, for each processor that
-/// there may be where the map has one for each.
-pub fn lookup<K: Plain>(map: &OwnedFd, key: &K, bytes: usize) -> io::Result<Vec<u64>> {
-    let mut value = vec![0_u64; bytes.div_ceil(8)];
+/// An entry's values of a map that has one for each of so many processors
+/// that there may be: as words, one after the other.
+pub fn lookup_of_each(map: &Map, key: u32, processors: &Processors) -> io::Result<Vec<u64>> {
+    map.check(mem::size_of::<u32>(), None)?;
+    let words = (map.kind.value_bytes as usize).div_ceil(8);
+    let mut value = vec![0_u64; words * processors.0];
     let at = value.as_mut_ptr() as u64;
-    bpf(MAP_LOOKUP_ELEM, &mut entry(map, key, at))?;
+    bpf(MAP_LOOKUP_ELEM, &mut entry(map, &key, at))?;
     Ok(value)
+}
+
+/// How many processors there may be. The kernel writes a value for each.
+#[derive(Debug)]
+pub struct Processors(usize);
+
+impl Processors {
+    /// As the kernel tells it: a list such as `0-3`.
+    pub fn possible() -> io::Result<Self> {
+        let list = std::fs::read_to_string("/sys/devices/system/cpu/possible")?;
+        let last = last_of(&list).ok_or(io::ErrorKind::InvalidData)?;
+        Ok(Self(last + 1))
+    }
+}
+
+/// The last number of a list such as `0-3,8`.
+fn last_of(list: &str) -> Option<usize> {
+    list.trim().rsplit(['-', ',']).next()?.parse().ok()
 }
 
 /// Takes entries out of a hash, at most as many as `keys` has room for: their
 /// number. What `place` holds is where to go on; at first nothing.
 pub fn take_entries<K: Plain>(
-    map: &OwnedFd,
+    map: &Map,
     keys: &mut [K],
     values: &mut [u32],
     place: &mut Option<[u8; 32]>,
@@ -176,6 +223,7 @@ pub fn take_entries<K: Plain>(
         element_flags: u64,
         flags: u64,
     }
+    map.check(mem::size_of::<K>(), Some(mem::size_of::<u32>()))?;
     let from = *place;
     let mut next = [0_u8; 32];
     let mut attributes = Attributes {
@@ -184,7 +232,7 @@ pub fn take_entries<K: Plain>(
         keys: keys.as_mut_ptr() as u64,
         values: values.as_mut_ptr() as u64,
         count: keys.len().min(values.len()) as u32,
-        map: map.as_raw_fd() as u32,
+        map: map.fd.as_raw_fd() as u32,
         element_flags: 0,
         flags: 0,
     };
@@ -356,4 +404,17 @@ pub fn run_live(
         unused: 0,
     };
     bpf(PROG_TEST_RUN, &mut attributes).map(drop)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_last_processor_is_read_from_a_list() {
+        assert_eq!(last_of("0-1\n"), Some(1));
+        assert_eq!(last_of("0"), Some(0));
+        assert_eq!(last_of("0-3,8-11"), Some(11));
+        assert_eq!(last_of(""), None);
+    }
 }

@@ -18,7 +18,12 @@ pub fn host_mac(side: u8) -> [u8; 6] {
 
 /// Destinations and sources that mean something where `twin` furnishes, as
 /// their last words: see there.
-const TO_V4: [[u8; 4]; 19] = [
+const TO_V4: [[u8; 4]; 24] = [
+    [10, 2, 0, 2],
+    [10, 2, 0, 2],
+    [10, 20, 3, 3],
+    [10, 20, 4, 4],
+    [10, 1, 0, 2],
     [10, 2, 0, 2],
     [10, 2, 0, 2],
     [10, 1, 0, 2],
@@ -39,7 +44,12 @@ const TO_V4: [[u8; 4]; 19] = [
     [255, 255, 255, 255],
     [203, 0, 113, 1],
 ];
-const FROM_V4: [[u8; 4]; 9] = [
+const FROM_V4: [[u8; 4]; 14] = [
+    [10, 1, 0, 2],
+    [10, 1, 0, 2],
+    [10, 1, 0, 2],
+    [10, 1, 0, 2],
+    [10, 1, 0, 2],
     [10, 1, 0, 2],
     [10, 1, 0, 2],
     [10, 1, 0, 77],
@@ -65,8 +75,8 @@ const TO_V6: [(u16, u8); 10] = [
 ];
 const SPECIAL_V6: [[u8; 2]; 3] = [[0xff, 2], [0xfe, 0x80], [0, 0]];
 
-const SIZES: [usize; 8] = [0, 1, 18, 100, 560, 1_000, 1_432, 1_472];
-const PROTOCOLS: [u8; 12] = [6, 6, 17, 17, 17, 1, 58, 47, 50, 132, 4, 99];
+const SIZES: [usize; 8] = [0, 1, 18, 100, 560, 1_000, 1_200, 1_400];
+const PROTOCOLS: [u8; 16] = [6, 6, 6, 6, 17, 17, 17, 17, 1, 1, 58, 58, 47, 50, 132, 99];
 
 /// One of some, at random.
 fn one<T: Copy>(random: &mut Random, of: &[T]) -> T {
@@ -132,10 +142,17 @@ fn v4(random: &mut Random, number: u32) -> Vec<u8> {
     // Don't fragment, more fragments, a later one.
     let fragment: u16 = one(
         random,
-        &[0, 0, 0, 0x4000, 0x4000, 0x4000, 0x2000, 0x2005, 0x8000],
+        &[
+            0, 0, 0, 0, 0, 0x4000, 0x4000, 0x4000, 0x4000, 0x4000, 0x2000, 0x2005, 0x8000,
+        ],
     );
     header.extend(fragment.to_be_bytes());
-    header.extend([one(random, &[64, 64, 64, 64, 255, 2, 1, 0]), protocol, 0, 0]);
+    header.extend([
+        one(random, &[64, 64, 64, 64, 64, 64, 64, 64, 255, 2, 1, 0]),
+        protocol,
+        0,
+        0,
+    ]);
     header.extend(one(random, &FROM_V4));
     header.extend(one(random, &TO_V4));
     header.extend(options);
@@ -172,7 +189,10 @@ fn v6(random: &mut Random, number: u32) -> Vec<u8> {
     }
     let mut packet = vec![0x60 | random.below(2) as u8, 0, 0, random.below(9) as u8];
     packet.extend((body.len() as u16).to_be_bytes());
-    packet.extend([protocol, one(random, &[64, 64, 64, 255, 2, 1, 0])]);
+    packet.extend([
+        protocol,
+        one(random, &[64, 64, 64, 64, 64, 64, 64, 255, 2, 1, 0]),
+    ]);
     let from = match random.below(12) {
         0 => special_v6(random),
         1 => address_v6(2, 1),

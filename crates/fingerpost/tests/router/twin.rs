@@ -78,7 +78,7 @@ const CHANGES: [[&str; 2]; 18] = [
         "ip rule add iif lan ipproto udp dport 5000 prohibit",
         "ip rule del iif lan ipproto udp dport 5000 prohibit",
     ],
-    ["ip link set wan mtu 1000", "ip link set wan mtu 1500"],
+    ["ip link set wan mtu 1300", "ip link set wan mtu 1500"],
     ["ip link set wan mtu 1400", "ip link set wan mtu 1500"],
     [
         "sysctl -qw net.ipv4.conf.lan.forwarding=0",

@@ -72,11 +72,13 @@ pub fn status(answer: &Value) -> String {
             text(obstacle, "what")
         );
     }
-    if let Some(most) = answer["most_bytes_v4"].as_u64() {
-        line!(
-            out,
-            "IPv4 packets of more than {most} bytes go up: a route's MTU"
-        );
+    for (family, most) in ["IPv4", "IPv6"].iter().zip(rows(&answer["most_bytes"])) {
+        if let Some(most) = most.as_u64() {
+            line!(
+                out,
+                "{family} packets of more than {most} bytes go up: a route's MTU"
+            );
+        }
     }
     line!(
         out,

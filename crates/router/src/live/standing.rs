@@ -11,8 +11,9 @@ pub struct Standing {
     pub ports: Vec<PortStanding>,
     /// What is in the way.
     pub obstacles: Vec<ObstacleStanding>,
-    /// Longer IPv4 packets go up: the least MTU that a route sets.
-    pub most_bytes_v4: Option<u32>,
+    /// Longer packets of IPv4 and of IPv6 go up: the least MTU that a route
+    /// sets.
+    pub most_bytes: [Option<u32>; 2],
     /// Stale neighbours that were used on behalf of packets, so far.
     pub neighbours_used: u64,
     /// Looks at the kernel's settings, so far.

@@ -228,8 +228,8 @@ impl<'a> Watch<'a> {
 
     /// Says that somebody watches, and how long packets may be.
     fn watched(&self) -> Result<()> {
-        let most_v4 = self.mtus.least().unwrap_or(u32::MAX);
-        Ok(self.ports.forwarding().watched_for(UNWATCHED, most_v4)?)
+        let most = self.mtus.least().map(|least| least.unwrap_or(u32::MAX));
+        Ok(self.ports.forwarding().watched_for(UNWATCHED, most)?)
     }
 
     fn stand(&self) -> Standing {
@@ -248,7 +248,7 @@ impl<'a> Watch<'a> {
                 .map(|port| self.port(port))
                 .collect(),
             obstacles,
-            most_bytes_v4: self.mtus.least(),
+            most_bytes: self.mtus.least(),
             neighbours_used: self.neighbours_used,
             looks: self.looks,
             seconds: self.began.elapsed().as_secs(),
