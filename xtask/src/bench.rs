@@ -11,6 +11,7 @@ mod fib;
 mod forward;
 mod http;
 mod ifconfig;
+mod kinds;
 mod links;
 mod mrt;
 mod namespaces;
@@ -26,6 +27,7 @@ mod served;
 mod snmp;
 mod sync;
 mod table;
+mod xdp;
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -79,6 +81,8 @@ enum Case {
     Forward,
     /// Listing interfaces and addresses
     Ifconfig,
+    /// Listing links of ten kinds with all details
+    Kinds,
     /// Making and deleting links, and routes from a file
     Links,
     /// Loading a collector's table of BGP paths
@@ -101,6 +105,8 @@ enum Case {
     Sync,
     /// The container and the tables, in one process
     Table,
+    /// Packets forwarded inside an XDP program, on veth pairs
+    Xdp,
 }
 
 /// What every case is given.
@@ -144,6 +150,7 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode> {
             Case::Ifconfig => {
                 ifconfig::measure(&setting, &mut samples).map(|()| samples.into_rows())?
             }
+            Case::Kinds => kinds::measure(&setting, &mut samples).map(|()| samples.into_rows())?,
             Case::Links => links::measure(&setting, &mut samples).map(|()| samples.into_rows())?,
             Case::Mrt => mrt::measure(&setting)?,
             Case::Namespaces => {
@@ -162,6 +169,7 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode> {
             Case::Container => table::measure(&setting, "container")?,
             Case::Send => send::measure(&setting, &mut samples).map(|()| samples.into_rows())?,
             Case::Snmp => snmp::measure(&setting, &mut samples).map(|()| samples.into_rows())?,
+            Case::Xdp => xdp::measure(&setting)?,
         };
         let report = Report {
             case: case.name(),

@@ -52,6 +52,10 @@ pub const FOR_TESTS: &[Needed] = &[
     ("vsftpd", "vsftpd"),
     // Those who ask it for ports.
     ("natpmpc", "natpmpc"),
+    // router: what may be in its way, and offloads of veth pairs.
+    ("nft", "nftables"),
+    ("iptables-nft", "iptables"),
+    ("ethtool", "ethtool"),
     // What it writes for the record: those who collect it.
     ("nfcapd", "nfdump"),
     ("rsyslogd", "rsyslog-gnutls"),

@@ -1,4 +1,4 @@
-//! The project's own chores: `cargo xtask test|tidy|bench|fuzz|install-libalias|miri|dist|lab|soak|siege|rates|pictures`.
+//! The project's own chores: `cargo xtask test|tidy|bench|fuzz|install-libalias|miri|dist|lab|soak|siege|rates|pictures|xdp`.
 
 mod bench;
 mod dist;
@@ -13,6 +13,7 @@ mod siege;
 mod soak;
 mod test;
 mod tidy;
+mod xdp;
 
 use std::process::ExitCode;
 
@@ -53,6 +54,8 @@ enum Chore {
     Pictures,
     /// Compares the rates that SNMP gives with the kernel's own
     Rates(rates::Arguments),
+    /// Makes the program that forwards at XDP from its source in C
+    Xdp(xdp::Arguments),
 }
 
 fn main() -> Result<ExitCode> {
@@ -69,5 +72,6 @@ fn main() -> Result<ExitCode> {
         Chore::Siege(arguments) => siege::run(&arguments),
         Chore::Pictures => pictures::run(),
         Chore::Rates(arguments) => rates::run(&arguments),
+        Chore::Xdp(arguments) => xdp::run(&arguments),
     }
 }

@@ -292,6 +292,11 @@ impl Forwarder {
         self.state.nat.as_deref_mut()
     }
 
+    /// The engine, at the end: nothing is translated any more.
+    pub fn take_nat(&mut self) -> Option<Box<Nat>> {
+        self.state.nat.take()
+    }
+
     /// Ports have changed.
     pub fn set_ports(&mut self, ports: Ports) {
         *self.state.ports = ports;

@@ -13,6 +13,7 @@
 //! - [`forward`]: the nodes of a packet's way, pure; [`neighbour`]: what a
 //!   next hop is; [`fib_sync`]: both kept in step with `table`;
 //!   [`worker`]: the thread that does it.
+//! - [`xdp`]: forwarding inside the kernel, by a program at XDP.
 //! - [`mod@slice`]: how soon a thread runs that has slept; not of packets, but
 //!   this room may make system calls that no safe library passes on.
 
@@ -26,6 +27,7 @@ pub mod socket;
 #[cfg(test)]
 mod testing;
 pub mod worker;
+pub mod xdp;
 
 pub use buffer::{
     Batch, Buffer, Cache, CacheCounters, HEADROOM, NoHeadroom, Pool, PoolError, TAILROOM,

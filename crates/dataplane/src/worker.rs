@@ -13,7 +13,7 @@ use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
 use memory::quiescent::{Online, Reader};
-use nat::{Cursor, FlowView};
+use nat::{Cursor, FlowView, Nat};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::thread::{CpuSet, sched_setaffinity};
 use rustix::time::{ClockId, clock_gettime};
@@ -55,10 +55,29 @@ pub enum Ask {
     State(Sender<State>),
     /// Flows of its address translation from a cursor on, so many.
     Flows(Cursor, usize, Sender<(Vec<FlowView>, Option<Cursor>)>),
+    /// Something to be done with its address translation.
+    Nat(Errand),
     /// Ports have changed.
     Ports(Box<Ports>),
     /// It is time to end.
     Stop,
+}
+
+/// What is to be done with a worker's engine of translation, on its thread:
+/// something short, because packets wait for it.
+pub struct Errand(Box<dyn FnOnce(&mut Nat) + Send>);
+
+impl Errand {
+    /// One that does this.
+    pub fn new(what: impl FnOnce(&mut Nat) + Send + 'static) -> Self {
+        Self(Box::new(what))
+    }
+}
+
+impl std::fmt::Debug for Errand {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Errand")
+    }
 }
 
 /// How a worker stands.
@@ -190,6 +209,10 @@ impl Worker {
     /// Works on this thread until all ports have ended, or it is told to
     /// stop. A port that fails ends by itself ([`State::failures`]).
     pub fn run(mut self, asks: &Receiver<Ask>) -> State {
+        self.work_until_end(asks)
+    }
+
+    fn work_until_end(&mut self, asks: &Receiver<Ask>) -> State {
         loop {
             let came = self.work();
             let failed = self.ports.iter().filter(|one| one.failure.is_some());
@@ -350,6 +373,11 @@ impl Worker {
                 };
                 drop(to.send(found));
             }
+            Ask::Nat(Errand(what)) => {
+                if let Some(nat) = self.forwarder.nat() {
+                    what(nat);
+                }
+            }
             Ask::Ports(ports) => self.forwarder.set_ports(*ports),
             Ask::Stop => return false,
         }
@@ -421,7 +449,7 @@ fn nanos(clock: ClockId) -> u64 {
 #[derive(Debug)]
 pub struct Running {
     asks: SyncSender<Ask>,
-    thread: JoinHandle<State>,
+    thread: JoinHandle<(State, Option<Box<Nat>>)>,
     failed: Arc<AtomicUsize>,
 }
 
@@ -429,7 +457,7 @@ impl Running {
     /// Starts a worker on a thread of its own; bound to a core, where one is
     /// named. The thread has no capabilities: it reads what strangers send,
     /// and its ports are open.
-    pub fn start(worker: Worker, core: Option<usize>) -> io::Result<Self> {
+    pub fn start(mut worker: Worker, core: Option<usize>) -> io::Result<Self> {
         let (asks, asked) = sync_channel(MAX_ASKS);
         let (dropped, has_dropped) = sync_channel(1);
         let failed = Arc::clone(&worker.failed);
@@ -442,7 +470,8 @@ impl Running {
                 let _ = sched_setaffinity(None, &set);
             }
             let _ = dropped.send(privileges::drop_all());
-            worker.run(&asked)
+            let state = worker.work_until_end(&asked);
+            (state, worker.forwarder.take_nat())
         })?;
         has_dropped.recv().map_err(io::Error::other)??;
         Ok(Self {
@@ -455,7 +484,15 @@ impl Running {
     /// Asks or tells it something. False where it has ended, or is not
     /// heard of for too many questions.
     pub fn ask(&self, ask: Ask) -> bool {
-        self.asks.try_send(ask).is_ok()
+        self.hand(ask).is_none()
+    }
+
+    /// The same, and gives back what is not taken.
+    pub fn hand(&self, ask: Ask) -> Option<Ask> {
+        match self.asks.try_send(ask) {
+            Ok(()) => None,
+            Err(TrySendError::Full(ask) | TrySendError::Disconnected(ask)) => Some(ask),
+        }
     }
 
     /// How many of its ports have failed; [`State::failures`] says why.
@@ -477,6 +514,11 @@ impl Running {
 
     /// Has it end, and waits for that.
     pub fn stop(self) -> State {
+        self.end().0
+    }
+
+    /// The same, and gives its engine of translation as it is then.
+    pub fn end(self) -> (State, Option<Box<Nat>>) {
         // One that does not take it has ended already.
         let _ = self.asks.send(Ask::Stop);
         let ended = self.thread.join();

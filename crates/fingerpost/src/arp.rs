@@ -1,6 +1,7 @@
 //! `fingerpost arp`: arp(8) of the BSDs and of Linux's net-tools.
 //!
-//! Called by `main` with the words after the command's name. What is listed
+//! Called by `main` with the words after the command's name. By the name
+//! `arp` it is that of net-tools, word for word ([`net_tools`]). What is listed
 //! comes from the daemon's snapshot or straight from the kernel
 //! ([`crate::direct::arp`]); [`view::arp`] writes it; changes go as packed
 //! requests ([`change`]), with the caller's own rights.
@@ -8,7 +9,7 @@
 mod arguments;
 mod change;
 mod file;
-pub mod host;
+mod net_tools;
 mod show;
 
 use std::ffi::OsString;
@@ -18,6 +19,7 @@ use anyhow::Result;
 use clap::Command;
 use linux::Namespace;
 
+use crate::ask;
 use crate::foreign::{self, Called};
 use arguments::Action;
 
@@ -30,6 +32,9 @@ pub fn command() -> Command {
 /// line is said on standard error and ends with 2; what was not found or
 /// not done ends with 1.
 pub fn run(arguments: Vec<OsString>, called: Called) -> Result<ExitCode> {
+    if called == Called::ByItsName && !arguments::are_ours(&arguments) {
+        return net_tools::run(arguments);
+    }
     let wanted = match arguments::parse(arguments, called) {
         Ok(wanted) => wanted,
         Err(error) => return Ok(foreign::refused_as(&error, called)),
@@ -38,6 +43,11 @@ pub fn run(arguments: Vec<OsString>, called: Called) -> Result<ExitCode> {
         Some(spec) => Namespace::open(spec)?,
         None => Namespace::current()?,
     };
+    let enters = wanted.netns.is_some();
+    match &wanted.action {
+        Action::Show(_) => ask::give_up(enters)?,
+        _ => foreign::give_up_but_changes(enters)?,
+    }
     let done = match &wanted.action {
         Action::Show(show) => show::run(show, &wanted, &namespace)?,
         Action::Delete(which) => change::delete(which, &wanted, &namespace)?,

@@ -13,7 +13,7 @@ use change::{links, rows};
 use clap::error::ErrorKind;
 use clap::{ArgMatches, Command};
 use clap_complete::Shell;
-use router::forward;
+use router::{forward, live};
 use serve::control::protocol::Ask;
 use serve::snmp;
 use traffic::{receive, send};
@@ -65,6 +65,8 @@ pub enum Wanted {
     Receive(receive::Arguments),
     /// Packets moved by the tables.
     Forward(Box<forward::Forward>),
+    /// Packets forwarded at XDP, beside the kernel.
+    Router(Box<live::Router>),
     /// `fingerpost snmp …`.
     Snmp(snmp::command::Command),
     /// Completions for a shell.
@@ -124,6 +126,7 @@ pub fn command() -> Command {
         .subcommand(send::command())
         .subcommand(receive::command())
         .subcommand(forward::command())
+        .subcommand(live::command())
         .subcommand(snmp::command::command())
         .subcommand(check::command())
         .subcommand(generate::completions_command())
@@ -251,6 +254,7 @@ fn wanted(name: &str, matches: &ArgMatches) -> Result<Wanted, clap::Error> {
         "send" => Wanted::Send(Box::new(send::parse(matches)?)),
         "receive" => Wanted::Receive(receive::parse(matches)?),
         "forward" => Wanted::Forward(Box::new(forward::parse(matches)?)),
+        "router" => Wanted::Router(Box::new(live::parse(matches)?)),
         "snmp" => Wanted::Snmp(snmp::command::wanted(matches).map_err(usage)?),
         "completions" => match generate::shell(matches) {
             Some(shell) => Wanted::Completions(shell),

@@ -187,13 +187,72 @@ fn of_words(object: Object, typed: Typed) -> ArgValueCompleter {
     })
 }
 
-/// Those that begin so, each once, in order.
+/// Those that begin so, each once, in order. Anybody who may name a link
+/// chooses what stands here: control characters are never offered.
 fn beginning(current: &str, mut values: Vec<String>) -> Vec<CompletionCandidate> {
-    values.retain(|value| value.starts_with(current));
+    // bash puts a candidate on the line as it is; other shells quote it.
+    let is_bash = env::var_os(VARIABLE).is_some_and(|shell| shell == "bash");
+    let begun = if is_bash {
+        unquoted(current)
+    } else {
+        current.to_owned()
+    };
+    values.retain(|value| value.starts_with(&begun) && !value.contains(char::is_control));
     values.sort();
     values.dedup();
     let values = values.into_iter().take(MOST);
-    values.map(CompletionCandidate::new).collect()
+    let said = |value: String| if is_bash { quoted(&value) } else { value };
+    values.map(said).map(CompletionCandidate::new).collect()
+}
+
+/// A word of bash that means these characters, and no others.
+fn quoted(value: &str) -> String {
+    let mut word = String::with_capacity(value.len());
+    for one in value.chars() {
+        if !one.is_alphanumeric() && !"-_./:,@+=%".contains(one) {
+            word.push('\\');
+        }
+        word.push(one);
+    }
+    word
+}
+
+/// What has been typed of such a word.
+fn unquoted(word: &str) -> String {
+    let mut value = String::with_capacity(word.len());
+    let mut is_taken = false;
+    for one in word.chars() {
+        match one {
+            '\\' if !is_taken => is_taken = true,
+            '\'' | '"' if !is_taken => {}
+            _ => {
+                is_taken = false;
+                value.push(one);
+            }
+        }
+    }
+    value
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_word_of_bash_means_the_name() {
+        for (value, word) in [
+            ("eth0.5", "eth0.5"),
+            ("2001:db8::/32", "2001:db8::/32"),
+            ("a b", "a\\ b"),
+            ("x;$(id)", "x\\;\\$\\(id\\)"),
+            ("~", "\\~"),
+            ("it's", "it\\'s"),
+        ] {
+            assert_eq!(quoted(value), word);
+            assert_eq!(unquoted(word), value);
+        }
+        assert_eq!(unquoted("'a b"), "a b");
+    }
 }
 
 /// A column of an object's rows.

@@ -17,7 +17,7 @@ use netlink::decode;
 use netlink::message::Message;
 use netlink::request::Dump;
 use table::{Change, Sample, Tables, Writer};
-use view::{Context, KernelFilter, Object, Printer, Question};
+use view::{Context, KernelFilter, Object, Output, Printer, Question};
 
 /// How long a mirror of this process's own may take to read the tables.
 const LOADING_PATIENCE: Duration = Duration::from_secs(120);
@@ -53,7 +53,7 @@ pub fn question(
     let mut interrupted = false;
     let mut tables = Tables::default();
     if question.object != Object::Rule {
-        (tables, interrupted) = links(namespace, question.output.statistics)?;
+        (tables, interrupted) = links(namespace, &question.output)?;
     }
     if question.object == Object::Neigh && question.output.statistics {
         tables.neighbour_samples = Arc::new(ages(question, namespace)?);
@@ -80,6 +80,28 @@ pub fn question(
         rows,
         incomplete: interrupted.then(|| INTERRUPTED.to_owned()),
     })
+}
+
+/// Writes rows that the caller has, as a listing would.
+pub fn rows_of(
+    question: &Question,
+    namespace: &Namespace,
+    out: &mut impl Write,
+    print: impl FnOnce(&mut Printer<'_, &mut dyn Write>) -> io::Result<()>,
+) -> Result<()> {
+    let names = words::load();
+    let (tables, _) = links(namespace, &question.output)?;
+    let context = Context {
+        links: &tables.links,
+        tables: Some(&tables),
+        now_millis: now_millis(),
+        names: &names,
+    };
+    let out: &mut dyn Write = out;
+    let mut printer = Printer::new(question, context, out)?;
+    print(&mut printer)?;
+    printer.finish()?;
+    Ok(())
 }
 
 /// Prints a row of a dump.
@@ -155,15 +177,20 @@ fn is_empty_table(error: &anyhow::Error) -> bool {
     }
 }
 
-/// The links, and their counters if they are wanted; and whether they
-/// changed meanwhile.
-pub fn links(namespace: &Namespace, counters: bool) -> Result<(Tables, bool)> {
+/// The links, and their counters and timers if they are wanted; and whether
+/// they changed meanwhile.
+pub fn links(namespace: &Namespace, output: &Output) -> Result<(Tables, bool)> {
+    let counters = output.statistics;
+    let more = output.details || output.errors;
     let mut writer = Writer::default();
-    let mut sampled = Vec::new();
+    let (mut sampled, mut unannounced) = (Vec::new(), Vec::new());
     let interrupted = each_row(namespace, &Dump::Links { counters }, &mut |message| {
         let link = decode::link(message.payload)?;
         if counters && let Some(counted) = decode::link_counters(message.payload) {
             sampled.push((link.index, counted.into()));
+        }
+        if more {
+            unannounced.push((link.index, decode::unannounced(message.payload)));
         }
         writer.apply(Change::PutLink(link))?;
         Ok(())
@@ -171,6 +198,7 @@ pub fn links(namespace: &Namespace, counters: bool) -> Result<(Tables, bool)> {
     .context("cannot list the links")?;
     let mut tables = writer.tables().clone();
     tables.link_counters = Arc::new(Sample::new(now_millis(), sampled));
+    tables.unannounced = Arc::new(Sample::new(now_millis(), unannounced));
     Ok((tables, interrupted))
 }
 

@@ -5,11 +5,15 @@
 
 use std::io::{self, IsTerminal, Stdout, StdoutLock, Write};
 
+use view::colour::Palette;
+
 /// Writes control bytes as `\x1b`, if that is switched on; line feeds and
 /// tabs pass. In text it writes octets of names that are not UTF-8
-/// ([`table::text`]): as they are, like `ip`, and to a terminal as `\xff`.
+/// ([`table::text`]): as they are, like `ip`, and to a terminal as `\xff`;
+/// and escapes in the place of the marks of colours ([`view::colour`]).
 pub struct Escaped<W> {
     out: W,
+    palette: Palette,
     on: bool,
     is_text: bool,
     /// The beginning of a character that may have to be shown.
@@ -27,6 +31,8 @@ enum Seen {
     Control,
     /// A character that stands for an octet.
     Octet(u8),
+    /// A colour begins or ends.
+    Mark(String),
     /// The first is nothing of that.
     Plain,
 }
@@ -41,8 +47,10 @@ impl<'a> Escaped<StdoutLock<'a>> {
 
 impl<W: Write> Escaped<W> {
     fn new(out: W, on: bool, is_text: bool) -> Self {
+        let background = std::env::var("COLORFGBG").ok();
         Self {
             out,
+            palette: Palette::of_background(background.as_deref()),
             on,
             is_text,
             held: Vec::new(),
@@ -59,6 +67,7 @@ impl<W: Write> Escaped<W> {
                     Seen::Control => show(&self.held, &mut shown),
                     Seen::Octet(octet) if self.on => show(&[octet], &mut shown),
                     Seen::Octet(octet) => shown.push(octet),
+                    Seen::Mark(escape) => shown.extend_from_slice(escape.as_bytes()),
                     Seen::Plain => {
                         shown.push(self.held.remove(0));
                         continue;
@@ -77,6 +86,10 @@ impl<W: Write> Escaped<W> {
             [0xee, 0xbe, last @ 0x80..=0xbf] if self.is_text => Seen::Octet(last),
             [0xee, 0xbf, last @ 0x80..=0xbf] if self.is_text => Seen::Octet(last + 0x40),
             [b'\n' | b'\t', ..] => Seen::Plain,
+            [mark @ 0xf8..=0xff] if self.is_text => match self.palette.escape(mark) {
+                Some(escape) => Seen::Mark(escape),
+                None => Seen::Plain,
+            },
             [LEAD] if self.on => Seen::Begun,
             [LEAD, 0x80..=0x9f] | [0..0x20 | 0x7f, ..] if self.on => Seen::Control,
             _ => Seen::Plain,
@@ -129,6 +142,14 @@ mod tests {
             assert_eq!(written(&bytes, true, is_text), shown.as_bytes());
             assert_eq!(written(&bytes, false, is_text), hostile.as_bytes());
         }
+    }
+
+    #[test]
+    fn colours_are_what_the_rows_do_not_say_themselves() {
+        let name = table::text::of_octets(b"e\xf8\x1b[31m\xff");
+        let marked = [b"\xf8".as_slice(), name.as_bytes(), b"\xff\n"].concat();
+        let shown = String::from_utf8(written(&[&marked], true, true)).unwrap();
+        assert_eq!(shown, "\u{1b}[36me\\xf8\\x1b[31m\\xff\u{1b}[0m\n");
     }
 
     #[test]

@@ -104,11 +104,16 @@ fn run(wanted: Wanted) -> anyhow::Result<ExitCode> {
         }
         Wanted::Forward(asked) => {
             drop(out);
+            let _logging = daemon::logging::start(None, None)?;
             let readers = router::forward::Readers {
                 tables: tables_file::read,
                 routes: replay::routes,
             };
             return router::forward::run(&asked, &readers);
+        }
+        Wanted::Router(asked) => {
+            drop(out);
+            return router::live::run(&asked);
         }
         Wanted::Ip(tool, arguments) => {
             drop(out);

@@ -5,6 +5,8 @@ use std::process::ExitCode;
 
 use clap::{ArgMatches, Command, FromArgMatches, Subcommand};
 
+use crate::daemon::logging;
+
 /// What is to be done with the engine.
 #[derive(Debug, Subcommand)]
 pub enum Nat {
@@ -38,7 +40,10 @@ pub fn parse(matches: &ArgMatches) -> Result<Nat, clap::Error> {
 /// Does it.
 pub fn run(nat: &Nat) -> anyhow::Result<ExitCode> {
     match nat {
-        Nat::Run(arguments) => router::nat::run(arguments),
+        Nat::Run(arguments) => {
+            let _logging = logging::start(None, None)?;
+            router::nat::run(arguments)
+        }
         Nat::Show(show) => router::nat::show(show),
         Nat::Clear(clear) => router::nat::clear(clear),
         Nat::Reload(reload) => router::nat::run_reload(reload),

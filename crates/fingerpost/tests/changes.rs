@@ -8,6 +8,8 @@
 )]
 
 mod common;
+#[path = "changes/listings.rs"]
+mod listings;
 
 use std::io::Write;
 use std::process::{Output, Stdio};
@@ -323,7 +325,7 @@ fn each_bad_line_is_told_and_the_rest_is_made() {
                  link add x type dummy\n\
                  \n\
                  10.6.0.0/16 dev em1 # the last\n\
-                 10.7.0.0/16 dev em1 encap mpls 5\n";
+                 10.7.0.0/16 dev em1 encap rpl segs fc00::1\n";
     let file = tempfile::NamedTempFile::new().unwrap();
     std::fs::write(file.path(), lines).unwrap();
     let path = file.path().to_str().unwrap();
@@ -338,7 +340,7 @@ fn each_bad_line_is_told_and_the_rest_is_made() {
         (7, "Nexthop has invalid gateway"),
         (8, "`colour` is not understood here"),
         (9, "is no change that is made here"),
-        (12, "`encap` is not made"),
+        (12, "`encap rpl` is not made"),
     ] {
         let start = format!("fingerpost: {path}:{number}: ");
         let line = complaint.lines().find(|line| line.starts_with(&start));

@@ -46,6 +46,71 @@ fn a_wrong_command_line_is_status_2() {
     }
 }
 
+#[test]
+fn every_command_names_a_word_that_it_does_not_know() {
+    let directory = tempfile::tempdir().unwrap();
+    said(run(&["man", directory.path().to_str().unwrap()]));
+    let pages = fs::read_dir(directory.path()).unwrap();
+    let names = pages.map(|page| page.unwrap().file_name().into_string().unwrap());
+    let mut looked_at = 0;
+    for name in names.filter_map(|name| Some(name.strip_suffix(".1")?.to_owned())) {
+        let name = name.replace("agentx-help", "agentx_help");
+        let words: Vec<String> = name
+            .split('-')
+            .skip(1)
+            .map(|word| word.replace('_', "-"))
+            .collect();
+        let mut arguments: Vec<&str> = words.iter().map(String::as_str).collect();
+        arguments.push("--dance");
+        // Those of other tools have their statuses.
+        let status = match words.first().map(String::as_str) {
+            Some("ip" | "bridge") => 255,
+            Some("netstat") => 3,
+            _ => 2,
+        };
+        let output = run(&arguments);
+        let complaint = String::from_utf8(output.stderr).unwrap();
+        assert_eq!(
+            output.status.code(),
+            Some(status),
+            "{arguments:?}: {complaint}"
+        );
+        assert!(output.stdout.is_empty(), "{arguments:?}");
+        let first = complaint.lines().next().unwrap_or_default();
+        assert_eq!(
+            first.matches("--dance").count(),
+            1,
+            "{arguments:?}: {complaint}"
+        );
+        // And what to try next.
+        let further = complaint.to_lowercase();
+        assert!(
+            further.contains("help") || further.contains("usage"),
+            "{complaint}"
+        );
+        looked_at += 1;
+    }
+    assert!(looked_at > 60, "{looked_at}");
+}
+
+#[test]
+fn odd_names_are_offered_as_a_shell_has_to_read_them() {
+    let Some(netns) = furnished("completeodd") else {
+        return;
+    };
+    for name in ["odd$(id);x", "odd\u{1b}[2J"] {
+        netns.ip(&["link", "add", name, "type", "ifb"]).unwrap();
+    }
+    let told = completed(&netns, "bash", &["neigh", "--dev", "od"]);
+    assert_eq!(told, ["odd\\$\\(id\\)\\;x"]);
+    let told = completed(&netns, "bash", &["neigh", "--dev", "odd\\$"]);
+    assert_eq!(told, ["odd\\$\\(id\\)\\;x"]);
+    for shell in ["zsh", "fish"] {
+        let told = completed(&netns, shell, &["neigh", "--dev", "od"]);
+        assert_eq!(told, ["odd$(id);x"], "{shell}");
+    }
+}
+
 /// What a shell is told at the end of a line, by the protocol that its script
 /// speaks.
 fn completed(netns: &Netns, shell: &str, line: &[&str]) -> Vec<String> {

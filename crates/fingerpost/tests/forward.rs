@@ -16,7 +16,7 @@ use std::process::{Command, Output, Stdio};
 
 use common::{PATIENCE, assert_confined, program};
 use lab::{Child, Netns, skip, wait_until};
-use packet::build::Ip;
+use packet::build::{Ip, Segment};
 use rustix::process::Signal;
 use serde_json::Value;
 use tempfile::TempDir;
@@ -108,6 +108,42 @@ fn a_capture_is_forwarded_with_new_headers_and_errors_beside() {
         ("frame".to_owned(), 5),
     ] {
         assert_eq!(tshark(&out, &filter), count, "{filter}");
+    }
+}
+
+#[test]
+fn the_largest_segment_is_lowered_over_both_families() {
+    let directory = TempDir::new().unwrap();
+    let path = |name: &str| directory.path().join(name);
+    let far = "neigh 2001:db8:2::9 dev wan lladdr 02:00:00:00:00:99 PERMANENT\n";
+    fs::write(path("tables"), format!("{TABLES}{far}")).unwrap();
+    let segment = Segment {
+        source_port: 4_000,
+        destination_port: 80,
+        flags: packet::tcp::SYN,
+        options: &[2, 4, 0x05, 0xb4],
+        ..Segment::default()
+    };
+    let packet = Ip::new([10, 1, 0, 5].into(), [198, 51, 100, 7].into()).tcp(&segment);
+    let tcp = &packet[20..];
+    let mut six = vec![0x60, 0, 0, 0, 0, tcp.len() as u8, 6, 64];
+    for address in ["2001:db8:1::5", "2001:db8:2::9"] {
+        six.extend(address.parse::<std::net::Ipv6Addr>().unwrap().octets());
+    }
+    six.extend(tcp);
+    let six = [
+        &[2, 0, 0, 0, 0, 1, 2, 0, 0, 0, 0, 0x55, 0x86, 0xdd],
+        &six[..],
+    ]
+    .concat();
+    capture(&path("in"), 1, &[frame(&packet), six]);
+    for (clamp, four, sixth) in [("1300", 1_300, 1_280), ("1450", 1_450, 1_430)] {
+        let done = forwarded(directory.path(), &["--clamp-mss", clamp]);
+        assert!(done.status.success(), "{done:?}");
+        for (family, size) in [("ip", four), ("ipv6", sixth)] {
+            let filter = format!("{family} && tcp.options.mss_val == {size}");
+            assert_eq!(tshark(&path("out"), &filter), 1, "{filter}");
+        }
     }
 }
 

@@ -18,7 +18,7 @@ use std::time::Duration;
 
 use common::{PATIENCE, assert_confined, program};
 use lab::{Child, Netns, skip, wait_until};
-use packet::build::Ip;
+use packet::build::{Ip, Segment};
 use rustix::process::Signal;
 use serde_json::Value;
 use tempfile::TempDir;
@@ -106,6 +106,50 @@ fn a_capture_is_translated_by_its_own_time() {
         ("ip.dst == 10.0.0.2 && udp.dstport == 4000", 1),
         ("ip.dst == 10.0.0.5 && udp.dstport == 80", 1),
         ("ip.dst == 192.0.2.1", 0),
+    ] {
+        assert_eq!(tshark(output, expected).len(), times, "{expected}");
+    }
+}
+
+#[test]
+fn the_largest_segment_is_lowered_both_ways() {
+    let directory = TempDir::new().unwrap();
+    let path = |name: &str| directory.path().join(name).to_str().unwrap().to_owned();
+    let (inside, remote) = (Ipv4Addr::new(10, 0, 0, 2), Ipv4Addr::new(198, 51, 100, 7));
+    let syn = |from: Ipv4Addr, to: Ipv4Addr, mss: u16| {
+        let [high, low] = mss.to_be_bytes();
+        Ip::new(from, to).tcp(&Segment {
+            source_port: 4_000,
+            destination_port: 80,
+            flags: packet::tcp::SYN,
+            options: &[1, 2, 4, high, low, 1, 1, 0],
+            ..Segment::default()
+        })
+    };
+    let packets = [
+        syn(inside, remote, 1_460),
+        syn(remote, ALIAS, 8_960),
+        syn(inside, Ipv4Addr::new(198, 51, 100, 8), 1_300),
+    ];
+    raw_capture(Path::new(&path("in")), &packets);
+    fs::write(path("rules"), "redirect_port tcp 10.0.0.5:80 80\n").unwrap();
+    let (rules, input, output) = (path("rules"), path("in"), path("out"));
+    let done = run(&[
+        "--alias=192.0.2.1",
+        "--rules",
+        &rules,
+        "--clamp-mss=1400",
+        "--pcap-in",
+        &input,
+        "--pcap-out",
+        &output,
+    ]);
+    assert!(done.status.success(), "{done:?}");
+    let output = Path::new(&output);
+    assert_eq!(tshark(output, BAD_SUMS), Vec::<String>::new());
+    for (expected, times) in [
+        ("tcp.options.mss_val == 1400", 2),
+        ("tcp.options.mss_val == 1300", 1),
     ] {
         assert_eq!(tshark(output, expected).len(), times, "{expected}");
     }

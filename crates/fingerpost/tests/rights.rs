@@ -23,6 +23,8 @@ const NET_ADMIN: u64 = 1 << 12;
 const IPC_LOCK: u64 = 1 << 14;
 const DAC_OVERRIDE: u64 = 1 << 1;
 const SYS_ADMIN: u64 = 1 << 21;
+const PERFMON: u64 = 1 << 38;
+const BPF: u64 = 1 << 39;
 
 /// Where they run: a namespace with a daemon and many routes, a recording of
 /// it, and one without a daemon.
@@ -70,6 +72,15 @@ fn lasting(place: &Place) -> Vec<Lasting> {
             0,
             true,
         ),
+        of(
+            "fingerpost-router",
+            &format!(
+                "router --on=veth1 --on=xa --accept=rule --control {}.router",
+                place.recording
+            ),
+            NET_ADMIN | PERFMON | BPF,
+            true,
+        ),
         of("fingerpost-receive", "receive 127.0.0.1:0", 0, true),
         of(
             "fingerpost-send",
@@ -114,7 +125,7 @@ fn lasting(place: &Place) -> Vec<Lasting> {
 /// word after the program's, and what stands below it. `bridge` answers as
 /// `ip` does. `ip netns exec` is the program that it calls; the lines of
 /// `-batch` may want any right that `ip` has.
-const BRIEF: [&str; 16] = [
+const BRIEF: [&str; 19] = [
     "arp",
     "bridge",
     "check",
@@ -131,6 +142,9 @@ const BRIEF: [&str; 16] = [
     "nat-show",
     "nat-who",
     "route-get",
+    "router-counters",
+    "router-reasons",
+    "router-status",
 ];
 
 /// The commands that change rows and links stand below their object.
@@ -194,6 +208,10 @@ fn confined(process: &mut Child, kept: u64) -> Result<(), String> {
 fn place() -> Option<(Place, Daemon)> {
     let netns = furnished("rights")?;
     let bare = furnished("bare")?;
+    // Where packets are forwarded at XDP.
+    bare.ip(&["link", "add", "xa", "type", "veth", "peer", "name", "xb"])
+        .unwrap();
+    bare.sysctl("net/ipv4/ip_forward", "1").unwrap();
     let directory = tempfile::tempdir().unwrap();
     let recording = directory.path().join("kept").to_str().unwrap().to_owned();
     let routes: String = (0..4_000)

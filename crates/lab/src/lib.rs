@@ -16,6 +16,7 @@
 //! - [`decisions`]: which way packets go, the kernel beside the daemon.
 //! - [`corpus`]: what the fuzz targets have found and were given.
 //! - [`mrt`]: files of BGP tables, written; [`bmp`]: what routers tell.
+//! - [`Wire`]: frames as they are, at the other ends of a router's cables.
 //! - [`bare`]: what the floors under changes share.
 
 pub mod bare;
@@ -35,9 +36,11 @@ pub mod skip;
 pub mod soak;
 pub mod speaker;
 mod wait;
+mod wire;
 
 pub use child::Child;
 pub use memory::Random;
 pub use netns::{Netns, remove, sweep};
 pub use setting::{HostSetting, put_back_leftovers};
 pub use wait::wait_until;
+pub use wire::Wire;

@@ -7,6 +7,7 @@
 
 pub mod aliases;
 pub mod fib;
+pub mod kinds;
 pub mod links;
 pub mod neighbours;
 pub mod routes;

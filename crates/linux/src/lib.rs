@@ -3,6 +3,7 @@
 //! - [`Namespace`]: which network namespace.
 //! - [`mod@dump`]: a table straight from the kernel, row by row.
 //! - [`once`]: single questions: a table, the links, the route to an address.
+//! - [`on_the_way`]: what the kernel does to packets beside routing them.
 //! - [`mirror`]: a live copy of all tables, kept by events.
 //! - [`bulk`]: many changes in few system calls.
 //! - [`step`]: one change after the other, none after one that failed.
@@ -21,6 +22,7 @@ mod host;
 pub mod links;
 pub mod mirror;
 pub mod namespace;
+pub mod on_the_way;
 pub mod once;
 pub mod recording;
 pub mod socket;

@@ -8,8 +8,10 @@ use std::os::fd::{AsFd, AsRawFd};
 
 use netlink::decode::{self, Decoded, Item};
 use netlink::message::{Message, kind, messages};
-use netlink::request::{Dump, RouteQuery, get_netns_id, get_route};
-use table::{Change, Links, Route, Writer};
+use netlink::request::{
+    Dump, RouteQuery, get_link, get_link_by_name, get_neighbour, get_netns_id, get_route,
+};
+use table::{Change, Link, Links, Route, Writer};
 
 use crate::dump::{DumpEnd, dump};
 use crate::error::Error;
@@ -48,6 +50,42 @@ pub fn links(namespace: &Namespace) -> Result<Links, Error> {
     Ok(writer.tables().links.clone())
 }
 
+/// The link with an index, if there is one.
+pub fn link(index: u32, namespace: &Namespace) -> Result<Option<Link>, Error> {
+    let mut request = Vec::new();
+    get_link(index, 1, &mut request);
+    asked_link(&request, namespace)
+}
+
+/// The link with a name or alternative name, if there is one. Of a name that
+/// is too long for a link there is none.
+pub fn link_named(name: &str, namespace: &Namespace) -> Result<Option<Link>, Error> {
+    let mut request = Vec::new();
+    if name.is_empty() || get_link_by_name(name, 1, &mut request).is_err() {
+        return Ok(None);
+    }
+    asked_link(&request, namespace)
+}
+
+fn asked_link(request: &[u8], namespace: &Namespace) -> Result<Option<Link>, Error> {
+    let socket = Socket::open(namespace)?;
+    socket.send(request)?;
+    let mut buffer = vec![0; DATAGRAM_BYTES];
+    let Received::Bytes(len) = socket.receive(&mut buffer, "a link")? else {
+        return Err(Error::system("the kernel's answer")(
+            io::ErrorKind::UnexpectedEof.into(),
+        ));
+    };
+    for message in messages(buffer.get(..len).unwrap_or_default()) {
+        if let Decoded::Announcement(announced) = decode::decode(&message?, now_millis())?
+            && let Item::Link(link) = announced.item
+        {
+            return Ok(Some(link));
+        }
+    }
+    Ok(None)
+}
+
 /// The route that the kernel takes to an address. Where it has none,
 /// [`Error::Refused`] carries its error number.
 pub fn route(to: IpAddr, query: &RouteQuery, namespace: &Namespace) -> Result<Route, Error> {
@@ -80,6 +118,42 @@ pub fn route(to: IpAddr, query: &RouteQuery, namespace: &Namespace) -> Result<Ro
         }
     }
     Err(Error::system("the kernel's answer is no route")(
+        io::ErrorKind::InvalidData.into(),
+    ))
+}
+
+/// The message that tells of a neighbour on a link, or of a proxy entry.
+/// Where there is none, [`Error::Refused`] has the kernel's words.
+pub fn neighbour(
+    namespace: &Namespace,
+    address: IpAddr,
+    link: u32,
+    proxy: bool,
+) -> Result<Vec<u8>, Error> {
+    let socket = Socket::open(namespace)?;
+    let mut request = Vec::new();
+    get_neighbour(address, link, proxy, 1, &mut request);
+    socket.send(&request)?;
+    let mut buffer = vec![0; DATAGRAM_BYTES];
+    let Received::Bytes(len) = socket.receive(&mut buffer, "a neighbour")? else {
+        return Err(Error::system("the kernel's answer")(
+            io::ErrorKind::UnexpectedEof.into(),
+        ));
+    };
+    for message in messages(buffer.get(..len).unwrap_or_default()) {
+        let message = message?;
+        if message.kind == kind::NEWNEIGH {
+            return Ok(message.payload.to_vec());
+        }
+        if let Decoded::Error { errno, message, .. } = decode::decode(&message, 0)? {
+            return Err(Error::Refused {
+                what: "find a neighbour",
+                source: io::Error::from_raw_os_error(errno),
+                message,
+            });
+        }
+    }
+    Err(Error::system("the kernel's answer is no neighbour")(
         io::ErrorKind::InvalidData.into(),
     ))
 }

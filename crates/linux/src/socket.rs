@@ -7,7 +7,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use netlink::message::{flag, kind, messages};
-use netlink_sys::protocols::{NETLINK_GENERIC, NETLINK_ROUTE, NETLINK_SOCK_DIAG};
+use netlink_sys::protocols::{
+    NETLINK_GENERIC, NETLINK_NETFILTER, NETLINK_ROUTE, NETLINK_SOCK_DIAG, NETLINK_XFRM,
+};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 use rustix::net::netlink::SocketAddrNetlink;
@@ -71,6 +73,16 @@ impl Socket {
     /// Opens one to the sockets of a namespace, set the same way.
     pub fn open_diag(namespace: &Namespace) -> Result<Self, Error> {
         namespace.run(|| Self::open_here(NETLINK_SOCK_DIAG))?
+    }
+
+    /// Opens one to the packet filters of a namespace, set the same way.
+    pub fn open_netfilter(namespace: &Namespace) -> Result<Self, Error> {
+        namespace.run(|| Self::open_here(NETLINK_NETFILTER))?
+    }
+
+    /// Opens one to IPsec's policies of a namespace, set the same way.
+    pub fn open_xfrm(namespace: &Namespace) -> Result<Self, Error> {
+        namespace.run(|| Self::open_here(NETLINK_XFRM))?
     }
 
     fn open_here(protocol: isize) -> Result<Self, Error> {

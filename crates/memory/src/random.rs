@@ -15,6 +15,12 @@ impl Random {
         Self { state: seed }
     }
 
+    /// The seed of the rest of the sequence: what goes on by it goes on as
+    /// this one.
+    pub fn rest(&self) -> u64 {
+        self.state
+    }
+
     /// The next 64 bits.
     #[inline]
     pub fn number(&mut self) -> u64 {

@@ -22,7 +22,6 @@
 mod config;
 mod event;
 mod layout;
-mod lines;
 mod pool;
 mod reckoning;
 mod subscribers;
@@ -31,6 +30,6 @@ pub use config::{Blocks, BlocksError, Deterministic, Key, Quota, Quotas, Rate, S
 pub(crate) use event::BlockEvents;
 pub use event::{BlockEvent, BlockEventKind, QuotaKind};
 pub(crate) use layout::Layout;
-pub(crate) use pool::{Pool, step_over};
+pub(crate) use pool::{Orders, Pool, step_over};
 pub use reckoning::{PortSet, Reckoned, Reckoning};
 pub(crate) use subscribers::{Class, Subscriber, Subscribers};

@@ -53,6 +53,15 @@ impl Clock {
         self.tick = u32::try_from(self.run >> TICK_BITS).unwrap_or(u32::MAX);
     }
 
+    /// Goes on from so many milliseconds; the caller says that time now.
+    pub fn restore(&mut self, run: u64, now_millis: u64) {
+        *self = Self {
+            run,
+            ..Self::default()
+        };
+        self.set(now_millis);
+    }
+
     /// The tick as of the last call.
     #[inline(always)]
     pub fn now(&self) -> u32 {

@@ -20,8 +20,10 @@ mod pending_segments;
 mod pool;
 mod port;
 mod quick;
+mod saving;
 mod shared;
 mod strangers;
+mod taking_up;
 #[cfg(test)]
 mod tests;
 mod tracked;
@@ -32,6 +34,7 @@ use std::ops::RangeInclusive;
 use std::sync::Arc;
 
 pub use self::shared::{put_back, source_of};
+pub use self::taking_up::TakenUp;
 
 use self::end::Dying;
 use self::pending_segments::PendingSegments;

@@ -53,6 +53,27 @@ impl HeldPorts {
     }
 }
 
+impl HeldPorts {
+    /// Those that are held still: slot, address and since when.
+    pub fn all(&self, now: u32) -> impl Iterator<Item = (u32, u32, u32)> {
+        let held = self.slots.iter().enumerate();
+        let held = held.filter(move |(_, slot)| {
+            slot.alias != 0 && now.saturating_sub(slot.since) < self.ticks
+        });
+        held.map(|(at, slot)| (at as u32, slot.alias, slot.since))
+    }
+
+    /// One of them again.
+    pub fn restore(&mut self, (at, alias, since): (u32, u32, u32)) {
+        if self.ticks > 0 && self.slots.is_empty() {
+            self.slots = vec![Held::default(); SLOTS].into_boxed_slice();
+        }
+        if let Some(slot) = self.slots.get_mut(at as usize) {
+            *slot = Held { alias, since };
+        }
+    }
+}
+
 /// Another one for each port of an address.
 fn place(alias: u32, port: u16) -> usize {
     usize::from(port ^ (alias.wrapping_mul(0x9e37_79b1) >> 16) as u16)

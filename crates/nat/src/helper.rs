@@ -18,6 +18,7 @@ pub(crate) mod ftp;
 mod irc;
 mod pptp;
 mod rtsp;
+mod saved;
 mod segment;
 mod sequence;
 pub mod stream;
@@ -91,6 +92,19 @@ impl Helped {
 }
 
 impl Kind {
+    /// By its number in a saved state, which never changes.
+    fn of(number: u8) -> Option<Self> {
+        let all = [
+            Self::Ftp,
+            Self::Pptp,
+            Self::Proxied,
+            Self::Irc,
+            Self::Tftp,
+            Self::Rtsp,
+        ];
+        all.get(usize::from(number)).copied()
+    }
+
     fn bit(self) -> u32 {
         1 << self as u32
     }

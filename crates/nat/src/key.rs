@@ -117,6 +117,11 @@ impl Random {
         Self(memory::Random::new(seed))
     }
 
+    /// The seed of the rest of its numbers.
+    pub fn rest(&self) -> u64 {
+        self.0.rest()
+    }
+
     /// The next number.
     #[inline]
     pub fn next(&mut self) -> u64 {

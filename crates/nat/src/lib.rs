@@ -51,6 +51,7 @@ mod ports;
 mod proxied;
 mod ranges;
 pub mod rules;
+pub mod saved;
 mod shards;
 mod statistics;
 mod strangers;
@@ -67,7 +68,7 @@ pub use blocks::{
 pub use config::{
     AtCap, Behaviour, Config, Dependence, Hairpin, Limits, Mode, Pooling, PortChoice, Timeouts,
 };
-pub use engine::{Nat, put_back, source_of};
+pub use engine::{Nat, TakenUp, put_back, source_of};
 pub use error::Error;
 pub use event::{Event, EventKind, Why};
 pub use pcp::{LeaseView, PcpConfig};

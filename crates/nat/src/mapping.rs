@@ -12,6 +12,7 @@ use memory::Reserved;
 use crate::flow::Ends;
 use crate::index::Index;
 use crate::key::{Hasher, Key};
+use crate::saved::free_order;
 use crate::work::Work;
 
 /// A shared mapping or permit.
@@ -200,6 +201,19 @@ impl Mappings {
                 free - 1
             }
         };
+        if !self.enter(name, work) {
+            self.free_place(name);
+            return None;
+        }
+        self.live += 1;
+        Some(name)
+    }
+
+    /// Enters an entry into its indexes; whether they took it.
+    fn enter(&mut self, name: u32, work: &mut Work) -> bool {
+        let is_mapping = self
+            .get(name)
+            .is_some_and(|entry| entry.kind == Kind::Mapping);
         let (hasher, entries) = (self.hasher, &self.entries);
         let entry_of = |name: u32| entries.get(name as usize).copied().unwrap_or_default();
         let inside = |name: u32| hasher.hash(entry_of(name).inside_key());
@@ -208,7 +222,7 @@ impl Mappings {
         let mut entered = self
             .by_alias
             .insert(alias(name), name, (alias, line_of), work);
-        if entered && entry.kind == Kind::Mapping {
+        if entered && is_mapping {
             entered = self
                 .by_inside
                 .insert(inside(name), name, (inside, line_of), work);
@@ -216,12 +230,7 @@ impl Mappings {
                 self.by_alias.remove(alias(name), name, work);
             }
         }
-        if !entered {
-            self.free_place(name);
-            return None;
-        }
-        self.live += 1;
-        Some(name)
+        entered
     }
 
     fn free_place(&mut self, name: u32) {
@@ -317,6 +326,99 @@ impl Mappings {
         self.free_place(name);
         self.live -= 1;
         true
+    }
+}
+
+impl Mappings {
+    /// Free places, the one that is taken next first.
+    pub fn free_places(&self) -> impl Iterator<Item = u32> {
+        let after = |one_up: u32| one_up.checked_sub(1);
+        std::iter::successors(after(self.free), move |name| after(self.get(*name)?.dies))
+    }
+
+    /// Makes so many free places, in a table that has none yet; not more
+    /// than there may be.
+    pub fn restore_places(&mut self, places: usize) {
+        for _ in 0..places {
+            if !self.entries.push(Mapping::default()) {
+                return;
+            }
+        }
+    }
+
+    /// Lays an entry down at its place, without flows and in no index: it
+    /// begins with [`Mappings::restore_flow`] and [`Mappings::restore_ends`].
+    pub fn restore(&mut self, name: u32, entry: Mapping) {
+        if let Some(place) = self.entries.get_mut(name as usize) {
+            *place = Mapping {
+                flows: 0,
+                long: 0,
+                ..entry
+            };
+        }
+    }
+
+    /// A flow belongs to an entry that was laid down.
+    pub fn restore_flow(&mut self, name: u32, lives_long: bool) {
+        if let Some(entry) = self.entries.get_mut(name as usize) {
+            entry.flows += 1;
+            entry.long += u32::from(lives_long);
+        }
+    }
+
+    /// Enters those that were laid down and have flows; the others go. Free
+    /// places are taken again in an order, as far as that names them. `kept`
+    /// is told of each that stays.
+    pub fn restore_ends(&mut self, free: &[u32], kept: &mut dyn FnMut(&Mapping)) {
+        for name in 0..self.entries.len() as u32 {
+            let Some(mut entry) = self.get(name).copied() else {
+                continue;
+            };
+            if entry.flows == 0 {
+                self.restore(name, Mapping::default());
+                continue;
+            }
+            self.live += 1;
+            if !entry.is_detached() && !self.restore_enter(name, &entry) {
+                // Somebody has its key: it serves its own flows alone.
+                entry.marks |= mark::DETACHED;
+                if let Some(place) = self.entries.get_mut(name as usize) {
+                    place.marks = entry.marks;
+                }
+            }
+            kept(&entry);
+        }
+        let is_taken = |name: u32| self.get(name).is_none_or(|entry| entry.flows > 0);
+        let order = free_order(self.entries.len(), free, is_taken);
+        self.free = 0;
+        for name in order.into_iter().rev() {
+            let dies = std::mem::replace(&mut self.free, name + 1);
+            if let Some(place) = self.entries.get_mut(name as usize) {
+                place.dies = dies;
+            }
+        }
+    }
+
+    fn restore_enter(&mut self, name: u32, entry: &Mapping) -> bool {
+        let Mapping {
+            inside,
+            alias,
+            remote,
+            inside_port,
+            alias_port,
+            protocol,
+            kind,
+            ..
+        } = *entry;
+        let is_mapping = kind == Kind::Mapping;
+        let is_known = self
+            .by_alias(alias, alias_port, remote, protocol, kind)
+            .is_some()
+            || is_mapping
+                && self
+                    .by_inside(inside, inside_port, remote, protocol)
+                    .is_some();
+        !is_known && self.enter(name, &mut Work::default())
     }
 }
 

@@ -494,6 +494,16 @@ impl Ports {
         }
     }
 
+    /// A flow that was counted has a port (host order): where its group is
+    /// crowded, that is known.
+    pub fn know(&mut self, group: Group, port: u16) {
+        let place = self.span.place(port);
+        if let (Some(map), Some(place)) = (self.map(group), place) {
+            map.set(place);
+            map.may_give(place);
+        }
+    }
+
     /// The flow of a port (host order) may give it up.
     pub fn may_give(&mut self, group: Group, port: u16) {
         let place = self.span.place(port);

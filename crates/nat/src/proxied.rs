@@ -87,6 +87,11 @@ impl Table {
             .insert(to(tuple, proxied.server), proxied.meant);
     }
 
+    /// All of them, by the tuples as the inside sends them.
+    pub fn all(&self) -> impl Iterator<Item = (&Tuple, &Proxied)> {
+        self.by_meant.iter()
+    }
+
     /// Its flow (the server for its remote) has ended.
     pub fn close(&mut self, flow: &Tuple) {
         if let Some(meant) = self.by_server.remove(flow) {

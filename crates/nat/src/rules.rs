@@ -532,6 +532,14 @@ impl Rules {
         }
     }
 
+    /// One-shot redirects, and when each ends: in the order they were made.
+    pub(crate) fn expected(&self) -> impl Iterator<Item = (&Redirect, u64)> {
+        self.dynamic.iter().filter_map(|handle| {
+            let rule = self.rule(*handle)?;
+            Some((&rule.redirect, rule.until_millis?))
+        })
+    }
+
     /// The redirect for a packet that comes in and has no flow; `current`:
     /// its destination is the current alias address. A pool answers with
     /// the server whose turn it is; [`Self::take`] passes the turn. One

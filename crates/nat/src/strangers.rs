@@ -89,6 +89,12 @@ impl Strangers {
         has_place
     }
 
+    /// All names, the first one first.
+    pub fn names(&self) -> impl Iterator<Item = u32> {
+        let places = (self.head..self.head + self.len).map(|at| at % self.names.max());
+        places.filter_map(|at| self.names.get(at).copied())
+    }
+
     /// The first name.
     pub fn pop(&mut self) -> Option<u32> {
         if self.len == 0 {

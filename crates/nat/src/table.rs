@@ -10,6 +10,7 @@ use memory::Reserved;
 use crate::flow::{Flow, flag};
 use crate::index::{First, Index};
 use crate::key::{Hasher, Key};
+use crate::saved::free_order;
 use crate::work::Work;
 
 /// The hashes of a flow's two keys.
@@ -187,6 +188,74 @@ impl Table {
         self.incoming.remove(incoming, name, work);
         self.free_place(name);
         Some(flow)
+    }
+}
+
+impl Table {
+    /// Free places, the one that is taken next first.
+    pub fn free_places(&self) -> impl Iterator<Item = u32> {
+        let after = |one_up: u32| one_up.checked_sub(1);
+        std::iter::successors(after(self.free), move |name| {
+            after(self.get(*name)?.mapping)
+        })
+    }
+
+    /// Makes so many free places, in a table that has none yet; not more
+    /// than there may be.
+    pub fn restore_places(&mut self, places: usize) {
+        self.flows.prepare(places);
+        for _ in 0..places {
+            if !self.flows.push(Flow::FREE) {
+                return;
+            }
+        }
+    }
+
+    /// Asks for what [`Table::restore`] looks into.
+    pub fn prefetch_restore(&self, flow: &Flow) {
+        self.out.prefetch(self.hasher.hash(flow.out_key()));
+        self.incoming.prefetch(self.hasher.hash(flow.in_key()));
+    }
+
+    /// Enters a flow at its place. Whether it could be: the place is free,
+    /// and nobody has one of its keys.
+    pub fn restore(&mut self, name: u32, flow: Flow) -> bool {
+        let (out, incoming) = (
+            self.hasher.hash(flow.out_key()),
+            self.hasher.hash(flow.in_key()),
+        );
+        let is_free = self.get(name).is_some_and(|flow| !flow.has(flag::LIVE));
+        let is_known = self.find::<true>(out, flow.out_key()).is_some()
+            || self.find::<false>(incoming, flow.in_key()).is_some();
+        if !is_free || is_known {
+            return false;
+        }
+        if let Some(place) = self.flows.get_mut(name as usize) {
+            *place = flow;
+        }
+        let hashes = Hashes { out, incoming };
+        if self.enter(name, hashes, &mut Work::default()) {
+            self.live += 1;
+            return true;
+        }
+        if let Some(place) = self.flows.get_mut(name as usize) {
+            *place = Flow::FREE;
+        }
+        false
+    }
+
+    /// Says in which order the free places are taken again, the first one
+    /// first; those that it does not name come behind.
+    pub fn restore_free(&mut self, order: &[u32]) {
+        let is_taken = |name: u32| self.get(name).is_none_or(|flow| flow.has(flag::LIVE));
+        let order = free_order(self.flows.len(), order, is_taken);
+        self.free = 0;
+        for name in order.into_iter().rev() {
+            let next = std::mem::replace(&mut self.free, name + 1);
+            if let Some(place) = self.flows.get_mut(name as usize) {
+                place.mapping = next;
+            }
+        }
     }
 }
 

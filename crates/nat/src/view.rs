@@ -73,6 +73,22 @@ impl State {
         !self.lives_long() && !matches!(self, Self::Icmp | Self::Gre | Self::Other)
     }
 
+    /// Whether a flow of a protocol can be in it.
+    pub(crate) fn is_of(self, protocol: u8) -> bool {
+        match Self::first(protocol) {
+            Self::TcpOpening => matches!(
+                self,
+                Self::TcpOpening
+                    | Self::TcpEstablished
+                    | Self::TcpHalfClosed
+                    | Self::TcpClosed
+                    | Self::TcpReset
+            ),
+            Self::UdpUnreplied => matches!(self, Self::UdpUnreplied | Self::Udp | Self::Dns),
+            first => self == first,
+        }
+    }
+
     /// The state a flow of a protocol begins with.
     pub(crate) fn first(protocol: u8) -> Self {
         match protocol {

@@ -4,7 +4,7 @@
 //! of one kind, for who knows what is coming (a dump) and wants no detour.
 //! Rows are what their docs in `table::row` say. What changes without an
 //! announcement (counters, ages, a bridge's timers) is no part of them;
-//! [`link_counters`] and [`neighbour_ages`] read it.
+//! [`link_counters`], [`unannounced`] and [`neighbour_ages`] read it.
 
 mod address;
 mod encap;
@@ -14,6 +14,7 @@ mod link;
 mod metrics;
 mod neighbour;
 mod neighbour_table;
+mod netconf;
 mod nexthop;
 mod other_route;
 mod port_vlans;
@@ -21,6 +22,7 @@ mod reply;
 mod route;
 mod rule;
 mod settings;
+mod unannounced;
 
 use table::{AF_INET, AF_INET6};
 use table::{Address, FdbEntry, Link, Neighbour, Nexthop, OtherRoute, Route, Rule};
@@ -33,9 +35,10 @@ pub use address::address;
 pub use fdb::fdb;
 pub use ip_statistics::{Ipv6Layout, Ipv6Statistics};
 pub(crate) use link::{LINKDOWN_SETTINGS, V4_FORWARDS, V6_DISABLED, V6_IGNORES};
-pub use link::{ipv6_statistics, link, link_counters, link_index, link_stats};
+pub use link::{ipv6_statistics, link, link_counters, link_event, link_index, link_stats};
 pub use neighbour::{neighbour, neighbour_ages};
 pub use neighbour_table::{neighbour_table, neighbour_times};
+pub use netconf::{Netconf, NetconfSetting, netconf};
 pub use nexthop::nexthop;
 pub use other_route::other_route;
 pub use port_vlans::{PortVlans, VlanRange, port_vlans};
@@ -43,6 +46,7 @@ pub use reply::netns_id;
 pub use route::route;
 pub use rule::rule;
 pub use settings::{Settings, settings};
+pub use unannounced::unannounced;
 
 /// What a message says.
 #[derive(Debug, Clone, PartialEq)]

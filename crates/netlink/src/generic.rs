@@ -25,6 +25,10 @@ const CTRL_CMD_GETFAMILY: u8 = 3;
 const CTRL_VERSION: u8 = 2;
 const CTRL_ATTR_FAMILY_ID: u16 = 1;
 const CTRL_ATTR_FAMILY_NAME: u16 = 2;
+const CTRL_ATTR_MCAST_GROUPS: u16 = 7;
+/// Inside each group of `MCAST_GROUPS`.
+const CTRL_ATTR_MCAST_GRP_NAME: u16 = 1;
+const CTRL_ATTR_MCAST_GRP_ID: u16 = 2;
 
 const ETHTOOL_MSG_LINKMODES_GET: u8 = 4;
 const ETHTOOL_VERSION: u8 = 1;
@@ -64,6 +68,33 @@ pub fn family_id(payload: &[u8]) -> Result<u16, Malformed> {
         message: MESSAGE,
         attribute: "CTRL_ATTR_FAMILY_ID",
     })
+}
+
+/// The number of an event group of the family that a payload (the answer to
+/// [`get_family`]) is about, by its name. O(attributes).
+pub fn group_id(payload: &[u8], name: &str) -> Result<Option<u32>, Malformed> {
+    let (_, mut attributes) = split::<HEADER>(payload, "CTRL_CMD_NEWFAMILY")?;
+    while let Some(attribute) = attributes.step()? {
+        if attribute.kind != CTRL_ATTR_MCAST_GROUPS {
+            continue;
+        }
+        let mut groups = attribute.nested();
+        while let Some(group) = groups.step()? {
+            let (mut is_meant, mut id) = (false, None);
+            let mut parts = group.nested();
+            while let Some(part) = parts.step()? {
+                match part.kind {
+                    CTRL_ATTR_MCAST_GRP_NAME => is_meant = *part.text() == *name,
+                    CTRL_ATTR_MCAST_GRP_ID => id = Some(part.u32()?),
+                    _ => {}
+                }
+            }
+            if is_meant {
+                return Ok(id);
+            }
+        }
+    }
+    Ok(None)
 }
 
 /// Asks for the modes of all links of the namespace, their speed among

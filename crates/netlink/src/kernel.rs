@@ -35,6 +35,8 @@ pub(crate) mod ifla {
     pub(crate) const TSO_MAX_SIZE: u16 = 59;
     pub(crate) const TSO_MAX_SEGS: u16 = 60;
     pub(crate) const ALLMULTI: u16 = 61;
+    pub(crate) const EVENT: u16 = 44;
+    pub(crate) const CARRIER_CHANGES: u16 = 35;
     pub(crate) const LINK_NETNSID: u16 = 37;
     pub(crate) const PROTO_DOWN: u16 = 39;
     pub(crate) const MIN_MTU: u16 = 50;
@@ -63,7 +65,11 @@ pub(crate) mod ifla {
 pub(crate) mod netconfa {
     pub(crate) const IFINDEX: u16 = 1;
     pub(crate) const FORWARDING: u16 = 2;
+    pub(crate) const RP_FILTER: u16 = 3;
+    pub(crate) const MC_FORWARDING: u16 = 4;
+    pub(crate) const PROXY_NEIGH: u16 = 5;
     pub(crate) const IGNORE_ROUTES_WITH_LINKDOWN: u16 = 6;
+    pub(crate) const INPUT: u16 = 7;
     /// A link's index that stands for all links.
     pub(crate) const IFINDEX_ALL: i32 = -1;
 }

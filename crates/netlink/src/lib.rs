@@ -6,6 +6,7 @@
 //! - [`request`]: the questions (`RTM_GET…`).
 //! - [`encode`]: rows to changes (`RTM_NEW…`, `RTM_DEL…`).
 //! - [`generic`]: how fast links are, which is no rtnetlink message.
+//! - [`on_the_way`]: what the kernel does to packets beside routing them.
 //! - [`socket_diag`]: sockets of TCP and UDP, which is none either.
 //!
 //! Bytes and a time in, values out: no input makes it panic, loop for ever
@@ -23,6 +24,7 @@ mod kernel;
 mod link_data;
 mod malformed;
 pub mod message;
+pub mod on_the_way;
 pub mod request;
 pub mod socket_diag;
 

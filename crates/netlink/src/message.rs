@@ -122,9 +122,12 @@ pub mod kind {
     pub const GETRULE: u16 = 34;
     pub const NEWNEIGHTBL: u16 = 64;
     pub const GETNEIGHTBL: u16 = 66;
+    pub const NEWPREFIX: u16 = 52;
     pub const NEWNETCONF: u16 = 80;
+    pub const DELNETCONF: u16 = 81;
     pub const GETNETCONF: u16 = 82;
     pub const NEWNSID: u16 = 88;
+    pub const DELNSID: u16 = 89;
     pub const GETNSID: u16 = 90;
     pub const NEWSTATS: u16 = 92;
     pub const GETSTATS: u16 = 94;

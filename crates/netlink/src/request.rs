@@ -284,6 +284,21 @@ pub fn get_netns_id(descriptor: i32, sequence: u32, out: &mut Vec<u8>) {
     build.end_small();
 }
 
+/// Asks for a neighbour on a link, or for a proxy entry; the answer is a
+/// message that [`crate::decode::neighbour`] reads.
+pub fn get_neighbour(address: IpAddr, link: u32, proxy: bool, sequence: u32, out: &mut Vec<u8>) {
+    let family = match address {
+        IpAddr::V4(_) => AF_INET,
+        IpAddr::V6(_) => AF_INET6,
+    };
+    let [i0, i1, i2, i3] = link.to_ne_bytes();
+    let flags = if proxy { PROXY as u8 } else { 0 };
+    let header = [family, 0, 0, 0, i0, i1, i2, i3, 0, 0, flags, 0];
+    let mut build = Build::start(out, kind::GETNEIGH, flag::REQUEST, sequence, &header);
+    build.put_address(nda::DST, address);
+    build.end_small();
+}
+
 /// What [`get_route`] asks for beside the destination.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct RouteQuery {

@@ -20,7 +20,7 @@
 mod system_calls;
 
 pub use rustix::thread::CapabilitySet;
-pub use system_calls::{Unconfined, confine};
+pub use system_calls::{Unconfined, confine, confine_but_bpf};
 
 use rustix::io;
 use rustix::thread::{

@@ -69,10 +69,19 @@ const TAKEN: &[libc::c_long] = &[
 /// A processor whose calls the filter's library does not know is said in
 /// the error; nothing is taken away then.
 pub fn confine() -> Result<(), Unconfined> {
+    take_away(TAKEN.iter())
+}
+
+/// The same, but for bpf(2): for what reads and sets maps, and attaches again.
+pub fn confine_but_bpf() -> Result<(), Unconfined> {
+    take_away(TAKEN.iter().filter(|call| **call != libc::SYS_bpf))
+}
+
+fn take_away<'a>(calls: impl Iterator<Item = &'a libc::c_long>) -> Result<(), Unconfined> {
     rustix::thread::set_no_new_privs(true).map_err(unconfined)?;
     let arch = TargetArch::try_from(ARCH).map_err(unconfined)?;
     // No condition on its arguments: the call as such.
-    let taken: BTreeMap<i64, _> = TAKEN.iter().map(|call| (*call, Vec::new())).collect();
+    let taken: BTreeMap<i64, _> = calls.map(|call| (*call, Vec::new())).collect();
     let refused = SeccompAction::Errno(libc::EPERM as u32);
     let filter = SeccompFilter::new(taken, SeccompAction::Allow, refused, arch);
     let program: BpfProgram = filter.and_then(TryInto::try_into).map_err(unconfined)?;

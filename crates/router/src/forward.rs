@@ -42,6 +42,9 @@ With --nat all workers share the alias addresses, and each inside host belongs
 to one worker. With same_ports a host keeps its port if that belongs to the same
 worker; else it gets another. target_address, and redirect_address of an
 alias_address, where they let new connections in, need a single worker.
+SIGHUP reads RULES again. What --log-journal, --log-syslog and --log-ipfix
+write, and what `nat show`, `clear`, `reload` and `who` ask by --nat-control, is
+as with `nat run`.
 Packets by node and by reason go to standard output at the end of the capture or
 after Ctrl-C. Exit status: 0 done, 1 it failed, 2 the command line is wrong.";
 
@@ -91,6 +94,8 @@ pub struct Forward {
     /// A link outside of the translation; may be given several times
     #[arg(long, value_name = "LINK", requires = "nat", value_delimiter = ',')]
     outside: Vec<String>,
+    #[command(flatten)]
+    beside: crate::nat::Beside,
     /// Lower what TCP announces as its largest segment, of both families and
     /// both ways: to N bytes, over IPv6 to 20 less
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(536..))]
@@ -150,6 +155,9 @@ pub fn parse(matches: &ArgMatches) -> Result<Forward, clap::Error> {
 /// Runs it to the end: of the capture, or by Ctrl-C.
 /// `read` reads the files of `--tables` and `--routes`.
 pub fn run(asked: &Forward, read: &Readers) -> anyhow::Result<ExitCode> {
+    if asked.beside.is_any() && asked.nat.is_none() {
+        bail!("--log-journal, --log-syslog and --log-ipfix are for --nat");
+    }
     let report = match &asked.pcap_in {
         Some(input) => capture::run(asked, read, input)?,
         None => devices::run(asked, read)?,
@@ -161,6 +169,9 @@ pub fn run(asked: &Forward, read: &Readers) -> anyhow::Result<ExitCode> {
     }
     if !report.failures.is_empty() {
         bail!("{}", report.failures.join("; "));
+    }
+    if let Some(error) = report.state_error {
+        return Err(error);
     }
     Ok(ExitCode::SUCCESS)
 }

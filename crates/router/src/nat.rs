@@ -4,11 +4,13 @@
 
 mod capture;
 mod control;
-mod log;
-mod report;
+pub(crate) mod log;
+pub(crate) mod report;
 mod settings;
+mod state;
 mod tun;
 mod who;
+mod workers;
 
 use std::io;
 use std::path::PathBuf;
@@ -21,11 +23,13 @@ use tracing::{info, warn};
 
 pub use control::client::{Clear, Reload, Show, clear, reload as run_reload, show};
 pub use who::{Who, run as run_who};
+pub use workers::{Beside, Translation};
 
 use log::record::What;
 use log::{Log, Options};
 use report::Report;
 use settings::Settings;
+use state::State;
 use tun::{Asked, OnSignal};
 
 const AFTER_HELP: &str = "\
@@ -61,6 +65,10 @@ pub struct Run {
     /// A socket for `nat show`, `nat clear`, `nat reload` and `nat who`
     #[arg(long, value_name = "PATH", value_hint = ValueHint::FilePath, requires = "tun")]
     control: Option<PathBuf>,
+    /// File that keeps flows, mappings and blocks from the end of one
+    /// translation to the start of the next [default: state_file of the rules]
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, requires = "tun")]
+    state: Option<PathBuf>,
     /// Lower what TCP announces as its largest segment to N bytes, both ways
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(536..))]
     clamp_mss: Option<u16>,
@@ -74,52 +82,69 @@ pub fn engine_by_rules(path: &std::path::Path) -> anyhow::Result<::nat::Nat> {
     Settings::of_rules(path).engine()
 }
 
-/// The same as so many engines that share alias addresses, each with a part
-/// of the inside and of the ports.
-pub fn engines_by_rules(path: &std::path::Path, parts: u16) -> anyhow::Result<Vec<::nat::Nat>> {
-    Settings::of_rules(path).engines(parts)
-}
-
 /// Runs it to the end: of the capture, or by Ctrl-C.
 pub fn run(arguments: &Run) -> anyhow::Result<ExitCode> {
-    let mut nat = arguments.settings.engine_with(arguments.log.events())?;
     let mut report = Report::default();
-    match (&arguments.pcap_in, arguments.tun.as_deref()) {
+    let nat = match (&arguments.pcap_in, arguments.tun.as_deref()) {
         (Some(input), _) => {
+            let mut nat = arguments.settings.engine()?;
             let output = arguments.pcap_out.as_deref();
             let inside = arguments.settings.inside();
             let clamp = arguments.clamp_mss;
             capture::run(&mut nat, (input, output), inside, clamp, &mut report)?;
+            nat
         }
         (None, Some([inside, outside])) => {
-            let control = arguments.control.as_deref().map(control::server::open);
-            let (_door, mut jobs) = control.transpose()?.unzip();
-            let on_signal = OnSignal {
-                reload: &|nat| reload(arguments, nat),
-                print: &|nat, report| print_so_far(arguments, nat, report),
-            };
-            let log = arguments.log.open()?;
-            log.mark(What::Started);
             let devices = [inside.as_str(), outside.as_str()];
-            let mut asked = Asked {
-                jobs: jobs.as_mut(),
-                log: &log,
-                clamp_mss: arguments.clamp_mss,
-            };
-            let run = tun::run(&mut nat, devices, &on_signal, &mut asked, &mut report);
-            log.take_all(&mut nat, tun::now_millis());
-            report.places = end(log);
-            run?;
+            between(arguments, devices, &mut report)?
         }
         (None, _) => anyhow::bail!("give --pcap-in FILE or --tun INSIDE OUTSIDE"),
-    }
+    };
     print(arguments, &nat, &mut report)?;
-    Ok(ExitCode::SUCCESS)
+    match report.state_error.take() {
+        None => Ok(ExitCode::SUCCESS),
+        Some(error) => Err(error),
+    }
+}
+
+/// Translates between two devices; the engine as it is at the end.
+fn between(arguments: &Run, devices: [&str; 2], report: &mut Report) -> anyhow::Result<::nat::Nat> {
+    let settings = arguments.settings.with_events(arguments.log.events());
+    let journal = arguments.log.journal();
+    let state = State::new(arguments.state.as_deref(), &settings, journal)?;
+    let control = arguments.control.as_deref().map(control::server::open);
+    let (_door, mut jobs) = control.transpose()?.unzip();
+    let log = arguments.log.open()?;
+    let mut engines = state.begin(&settings, 1, &log, tun::now_millis())?;
+    let Some(nat) = engines.first_mut() else {
+        anyhow::bail!("there is no engine");
+    };
+    let on_signal = OnSignal {
+        reload: &|nat| reload(&settings, nat),
+        print: &|nat, report| print_so_far(arguments, nat, report),
+    };
+    let mut asked = Asked {
+        jobs: jobs.as_mut(),
+        log: &log,
+        clamp_mss: arguments.clamp_mss,
+    };
+    let run = tun::run(nat, devices, &on_signal, &mut asked, report);
+    let now = tun::now_millis();
+    log.take_all(nat, now);
+    let is_kept = run.is_ok() && report.keep(state.end(&mut engines, now));
+    report.places = end(log, is_kept);
+    run?;
+    engines
+        .pop()
+        .ok_or_else(|| anyhow::anyhow!("there is no engine"))
 }
 
 /// Ends what records are written to, and says what became of them.
-fn end(log: Log) -> Vec<log::Told> {
-    log.mark(What::Stopped);
+fn end(log: Log, is_kept: bool) -> Vec<log::Told> {
+    log.mark(match is_kept {
+        true => What::Suspended,
+        false => What::Stopped,
+    });
     log.end()
 }
 
@@ -139,8 +164,8 @@ fn print_so_far(arguments: &Run, nat: &::nat::Nat, report: &mut Report) {
 }
 
 /// Reads the rules again; with a wrong one all stays as it was.
-fn reload(arguments: &Run, nat: &mut ::nat::Nat) -> Result<(), String> {
-    let read = arguments.settings.reload(nat);
+fn reload(settings: &Settings, nat: &mut ::nat::Nat) -> Result<(), String> {
+    let read = settings.reload(nat);
     match &read {
         Ok(()) => info!("the rules were read again"),
         Err(error) => warn!("the rules stay as they were: {error:#}"),

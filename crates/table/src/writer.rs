@@ -127,6 +127,12 @@ impl Reader {
         self.shared.log.route_flaps(since_millis, is_wanted)
     }
 
+    /// When routes changed since a moment, as far back as events are kept:
+    /// their table, prefix and the time, the oldest first. O(events kept).
+    pub fn route_times(&self, since_millis: u64, each: &mut dyn FnMut(u32, IpNet, u64)) {
+        self.shared.log.route_times(since_millis, each);
+    }
+
     /// How the routes of a prefix in a table changed, with so many of the
     /// newest changes. O(events kept).
     pub fn history_of(&self, table: u32, prefix: IpNet, most: usize) -> RouteHistory {

@@ -7,11 +7,13 @@ use table::row::address::flag;
 use table::{AF_INET, AF_INET6, Address, Link};
 
 use crate::brief;
+use crate::colour::{Colour, coloured};
 use crate::column::Column;
 use crate::context::View;
 use crate::fields::{Value, Visit, push_name, push_plain};
 use crate::format::{push_address, push_u64};
 use crate::link::{self, HeadOf};
+use crate::link_counters;
 use crate::printer::Show;
 
 /// The columns of an address that are not its link's.
@@ -98,14 +100,7 @@ fn fields(address: &Address, view: &View<'_>, visit: &mut impl Visit) {
         "inet6"
     };
     visit.value("family", Value::Text(family));
-    visit.value("local", Value::Address(address.local));
-    if let Some(peer) = address.peer {
-        visit.value("address", Value::Address(peer));
-    }
-    visit.value("prefixlen", Value::Number(address.prefix_len.into()));
-    if address.metric != 0 {
-        visit.value("metric", Value::Number(address.metric.into()));
-    }
+    prefix_fields(address, visit);
     if let Some(broadcast) = address.broadcast {
         visit.value("broadcast", Value::Address(broadcast));
     }
@@ -126,12 +121,30 @@ fn fields(address: &Address, view: &View<'_>, visit: &mut impl Visit) {
     visit.value("preferred_life_time", Value::Number(preferred));
 }
 
-/// The address with its prefix's length, and its metric if it has one.
-pub(crate) fn put_prefix(address: &Address, out: &mut Vec<u8>) {
-    push_address(out, address.local);
+/// The address with its prefix's length, and its metric if it has one, as
+/// fields.
+pub(crate) fn prefix_fields(address: &Address, visit: &mut impl Visit) {
+    visit.value("local", Value::Address(address.local));
+    if let Some(peer) = address.peer {
+        visit.value("address", Value::Address(peer));
+    }
+    visit.value("prefixlen", Value::Number(address.prefix_len.into()));
+    if address.metric != 0 {
+        visit.value("metric", Value::Number(address.metric.into()));
+    }
+}
+
+/// The same as text.
+pub(crate) fn put_prefix(address: &Address, view: &View<'_>, out: &mut Vec<u8>) {
+    let put = |address: IpAddr, out: &mut Vec<u8>| {
+        coloured(view, Colour::of_address(address), out, |out| {
+            push_address(out, address);
+        });
+    };
+    put(address.local, out);
     if let Some(peer) = address.peer {
         out.extend_from_slice(b" peer ");
-        push_address(out, peer);
+        put(peer, out);
     }
     out.push(b'/');
     push_u64(out, address.prefix_len.into());
@@ -146,14 +159,16 @@ pub(crate) fn put_prefix(address: &Address, out: &mut Vec<u8>) {
 fn text(address: &Address, view: &View<'_>, out: &mut Vec<u8>) {
     let v4 = address.local.is_ipv4();
     out.extend_from_slice(if v4 { b"    inet " } else { b"    inet6 " });
-    put_prefix(address, out);
+    put_prefix(address, view, out);
     let other: [(&[u8], Option<IpAddr>); 2] =
         [(b"brd ", address.broadcast), (b"any ", address.anycast)];
     for (name, other) in other {
         if let Some(other) = other {
             out.extend_from_slice(name);
-            push_address(out, other);
-            out.push(b' ');
+            coloured(view, Colour::of_address(other), out, |out| {
+                push_address(out, other);
+                out.push(b' ');
+            });
         }
     }
     out.extend_from_slice(b"scope ");
@@ -178,6 +193,14 @@ fn text(address: &Address, view: &View<'_>, out: &mut Vec<u8>) {
     out.push(b'\n');
 }
 
+/// An address behind its link's index and name, as an event tells it.
+pub(crate) fn monitor_text(address: &Address, view: &View<'_>, out: &mut Vec<u8>) {
+    push_u64(out, address.link.into());
+    out.extend_from_slice(b": ");
+    push_name(out, view.device(address.link));
+    text(address, view, out);
+}
+
 fn push_lifetime(out: &mut Vec<u8>, secs: u64) {
     if secs == u64::from(u32::MAX) {
         out.extend_from_slice(b"forever");
@@ -197,15 +220,24 @@ fn head_of(view: &View<'_>) -> HeadOf {
 
 impl Show for OnLink<'_> {
     fn fields(&self, view: &View<'_>, visit: &mut impl Visit) {
+        if view.brief {
+            return brief::address_fields(self.link, self.addresses, view, visit);
+        }
         link::head_fields(self.link, head_of(view), view, visit);
-        if view.family.is_none() {
-            link::layer_fields(self.link, view, visit);
-        }
-        if view.details {
-            link::detail_fields(self.link, head_of(view), view, visit);
-        }
-        if let Some(alias) = self.link.alias.as_ref().filter(|_| view.details) {
-            visit.value("ifalias", Value::Text(alias));
+        if head_of(view) == HeadOf::Ipv6Addresses {
+            if view.details {
+                link::layer_fields(&told_by_ipv6(self.link), view, visit);
+            }
+        } else {
+            if view.family.is_none() || view.details {
+                link::layer_fields(self.link, view, visit);
+            }
+            if view.details {
+                link::detail_fields(self.link, head_of(view), view, visit);
+            }
+            if let Some(alias) = self.link.alias.as_ref().filter(|_| view.details) {
+                visit.value("ifalias", Value::Text(alias));
+            }
         }
         if head_of(view) != HeadOf::Ipv6Addresses {
             link::alt_name_fields(self.link, visit);
@@ -217,7 +249,7 @@ impl Show for OnLink<'_> {
             visit.end_item();
         }
         visit.end_list();
-        link::counter_fields(self.link, view, visit);
+        link_counters::counter_fields(self.link, view, visit);
     }
 
     fn text(&self, view: &View<'_>, out: &mut Vec<u8>) {
@@ -236,17 +268,8 @@ impl Show for OnLink<'_> {
             return;
         }
         link::head_text(self.link, head_of(view), view, out);
-        if view.family.is_none() {
-            link::layer_text(self.link, view, out);
-        }
-        if view.details {
-            link::detail_text(self.link, head_of(view), view, out);
-        }
-        if let Some(alias) = self.link.alias.as_ref().filter(|_| view.details) {
-            link::line(view, out, b"    alias ");
-            out.extend_from_slice(alias.as_bytes());
-        }
-        link::counter_text(self.link, view, out);
+        layers_text(self.link, view, out);
+        link_counters::counter_text(self.link, view, out);
         if head_of(view) != HeadOf::Ipv6Addresses {
             link::alt_name_text(self.link, view, out);
         }
@@ -254,6 +277,36 @@ impl Show for OnLink<'_> {
         for address in self.addresses {
             text(address, view, out);
         }
+    }
+}
+
+/// What IPv6 tells of a link's layer, and no details.
+fn told_by_ipv6(link: &Link) -> Link {
+    Link {
+        index: link.index,
+        hardware: link.hardware,
+        address: link.address,
+        ..Link::default()
+    }
+}
+
+/// The layer of a link above its addresses, and its details.
+fn layers_text(link: &Link, view: &View<'_>, out: &mut Vec<u8>) {
+    if head_of(view) == HeadOf::Ipv6Addresses {
+        if view.details {
+            link::layer_text(&told_by_ipv6(link), view, out);
+        }
+        return;
+    }
+    if view.family.is_none() || view.details {
+        link::layer_text(link, view, out);
+    }
+    if view.details {
+        link::detail_text(link, head_of(view), view, out);
+    }
+    if let Some(alias) = link.alias.as_ref().filter(|_| view.details) {
+        link::line(view, out, b"    alias ");
+        out.extend_from_slice(alias.as_bytes());
     }
 }
 

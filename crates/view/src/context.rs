@@ -2,9 +2,10 @@
 
 use std::cell::Cell;
 
+use table::row::counters::Unannounced;
 use table::{Link, Links, Tables};
 
-use crate::question::{Object, Output, Question};
+use crate::question::{Format, Object, Output, Question, Units};
 use words::{Name, Names};
 
 /// What the showing of a row needs to know beside the row.
@@ -43,6 +44,10 @@ pub(crate) struct View<'a> {
     pub names: &'a Names,
     pub details: bool,
     pub statistics: bool,
+    pub errors: bool,
+    pub units: Units,
+    pub colour: bool,
+    pub locks: bool,
     pub oneline: bool,
     pub brief: bool,
     pub numeric: bool,
@@ -74,6 +79,10 @@ impl<'a> View<'a> {
             },
             details: output.details,
             statistics: output.statistics,
+            errors: output.errors,
+            units: output.units,
+            colour: output.colour && output.format == Format::Text,
+            locks: output.locks,
             oneline: output.oneline,
             brief: output.brief,
             numeric: output.numeric,
@@ -104,6 +113,11 @@ impl<'a> View<'a> {
     pub(crate) fn device(&self, index: u32) -> Name<'a> {
         self.link(index)
             .map_or(Name::Link(index), |link| Name::Known(&link.name))
+    }
+
+    /// What else of a link is not announced, where it was listed.
+    pub(crate) fn unannounced(&self, link: u32) -> Option<&'a Unannounced> {
+        self.tables?.unannounced.get(&link)
     }
 
     /// Whether addresses are lines by themselves, without their link's.

@@ -3,11 +3,13 @@
 use table::FdbEntry;
 use table::row::neighbour::{flag, state};
 
+use crate::colour::{Colour, coloured};
 use crate::column::Column;
 use crate::context::View;
 use crate::fields::{Value, Visit, push_plain};
 use crate::format::push_hex;
 use crate::printer::Show;
+use crate::route::device_text;
 
 /// The columns of a forwarding entry.
 pub(crate) const COLUMNS: &[Column] = &[
@@ -126,25 +128,34 @@ impl Show for FdbEntry {
     }
 
     fn text(&self, view: &View<'_>, out: &mut Vec<u8>) {
-        let mut word = |label: &str, value: Value<'_>| {
-            out.extend_from_slice(label.as_bytes());
-            push_plain(out, value);
-            out.push(b' ');
-        };
-        word("", Value::LinkLayer(&self.lladdr));
+        word(out, view, "", Value::LinkLayer(&self.lladdr));
         if !view.hidden.dev && self.link != 0 {
-            word("dev ", Value::Name(view.device(self.link)));
+            device_text(self.link, view, out);
         }
-        each_place(self, view, |_, label, value| word(label, value));
+        each_place(self, view, |_, label, value| word(out, view, label, value));
         for (bit, name) in FLAGS {
             if self.flags & bit != 0 {
-                word("", Value::Text(name));
+                word(out, view, "", Value::Text(name));
             }
         }
         if let Some(master) = self.master {
-            word("master ", Value::Name(view.device(master)));
+            word(out, view, "master ", Value::Name(view.device(master)));
         }
         push_state(out, self);
         out.push(b'\n');
     }
+}
+
+/// A label and a value; an address has a colour.
+fn word(out: &mut Vec<u8>, view: &View<'_>, label: &str, value: Value<'_>) {
+    let colour = match value {
+        Value::LinkLayer(_) => Some(Colour::LinkLayer),
+        Value::Address(address) => Some(Colour::of_address(address)),
+        _ => None,
+    };
+    out.extend_from_slice(label.as_bytes());
+    coloured(view, colour, out, |out| {
+        push_plain(out, value);
+        out.push(b' ');
+    });
 }

@@ -20,6 +20,8 @@ pub(crate) enum Value<'a> {
     Signed(i64),
     /// `0x…`, text in JSON.
     Hex(u64),
+    /// Hundredths of one, with two digits behind the point.
+    Hundredths(u64),
     Address(IpAddr),
     /// A destination: `default`, an address or a prefix.
     Destination(IpNet),
@@ -74,6 +76,7 @@ impl Json<'_> {
         match value {
             Value::Number(number) => push_u64(self.out, number),
             Value::Signed(number) => push_i64(self.out, number),
+            Value::Hundredths(number) => push_hundredths(self.out, number),
             Value::True => self.out.extend_from_slice(b"true"),
             Value::False => self.out.extend_from_slice(b"false"),
             Value::Present => self.out.extend_from_slice(b"null"),
@@ -167,12 +170,20 @@ pub(crate) fn push_plain(out: &mut Vec<u8>, value: Value<'_>) {
             out.extend_from_slice(b"0x");
             push_hex(out, number);
         }
+        Value::Hundredths(number) => push_hundredths(out, number),
         Value::Address(address) => push_address(out, address),
         Value::Destination(prefix) => push_destination(out, prefix),
         Value::LinkLayer(address) => push_lladdr(out, address),
         Value::True | Value::Present => out.extend_from_slice(b"true"),
         Value::False => out.extend_from_slice(b"false"),
     }
+}
+
+/// `12.34`
+pub(crate) fn push_hundredths(out: &mut Vec<u8>, number: u64) {
+    push_u64(out, number / 100);
+    out.extend_from_slice(if number % 100 < 10 { b".0" } else { b"." });
+    push_u64(out, number % 100);
 }
 
 /// A name or its number.

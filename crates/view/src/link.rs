@@ -4,13 +4,15 @@ use std::borrow::Cow;
 use std::net::IpAddr;
 
 use table::row::link::{flag, hardware};
-use table::{Link, LinkCounters, LinkLayerAddress};
+use table::{Link, LinkLayerAddress};
 
 use crate::brief;
+use crate::colour::{Colour, coloured};
 use crate::column::Column;
 use crate::context::View;
 use crate::fields::{Value, Visit, push_name, push_plain};
 use crate::format::push_u64;
+use crate::link_counters::{counter_fields, counter_text};
 use crate::link_kind;
 use crate::printer::Show;
 use words::Name;
@@ -176,17 +178,12 @@ fn each_flag(link: &Link, view: &View<'_>, mut each: impl FnMut(Value<'_>)) {
     }
 }
 
-fn counters<'a>(link: &Link, view: &View<'a>) -> Option<&'a LinkCounters> {
-    view.statistics
-        .then(|| view.tables?.counters_of(link.index))?
-}
-
 fn perm_address(link: &Link) -> Option<&LinkLayerAddress> {
     (!link.perm_address.is_none() && link.perm_address != link.address)
         .then_some(&link.perm_address)
 }
 
-fn oper_state(link: &Link) -> Value<'static> {
+pub(crate) fn oper_state(link: &Link) -> Value<'static> {
     OPER_STATES
         .get(usize::from(link.oper_state))
         .map_or(Value::Hex(link.oper_state.into()), |name| Value::Text(name))
@@ -202,21 +199,31 @@ pub(crate) enum HeadOf {
     /// `ip -6 addr`: the kernel tells IPv6's view of a link, without queue
     /// discipline, master, group and alternative names.
     Ipv6Addresses,
+    /// `ip monitor`.
+    Monitor,
+    /// The same, of what a bridge tells of its port: it does not tell the
+    /// link's group and details.
+    MonitorPort,
+}
+
+impl HeadOf {
+    /// Whether the message has the link's group.
+    fn has_group(self) -> bool {
+        !matches!(self, Self::Ipv6Addresses | Self::MonitorPort)
+    }
+
+    /// Whether the length of its queue is shown.
+    fn has_queue(self) -> bool {
+        !matches!(self, Self::Monitor | Self::MonitorPort)
+    }
 }
 
 /// The part of a link that `ip addr` shows as well.
 pub(crate) fn head_fields(link: &Link, of: HeadOf, view: &View<'_>, visit: &mut impl Visit) {
     visit.value("ifindex", Value::Number(link.index.into()));
-    match (link.lower, link.lower_netns_id) {
-        (None, _) => {}
-        (Some(0), _) => visit.value("link", Value::Present),
-        (Some(lower), Some(_)) => visit.value("link_index", Value::Number(lower.into())),
-        (Some(lower), None) => visit.value("link", Value::Name(view.device(lower))),
-    }
+    below_fields(link, view, visit);
     visit.value("ifname", Value::Text(&link.name));
-    visit.list("flags");
-    each_flag(link, view, |name| visit.item(name));
-    visit.end_list();
+    flag_fields(link, view, visit);
     visit.value("mtu", Value::Number(link.mtu.into()));
     let whole = of != HeadOf::Ipv6Addresses;
     if let Some(qdisc) = link.qdisc.as_ref().filter(|_| whole) {
@@ -229,12 +236,29 @@ pub(crate) fn head_fields(link: &Link, of: HeadOf, view: &View<'_>, visit: &mut 
     if of == HeadOf::Link {
         visit.value("linkmode", link_mode(link));
     }
-    if whole {
+    if of.has_group() {
         visit.value("group", Value::Name(view.names.group(link.group)));
     }
     if link.tx_queue_len != 0 {
         visit.value("txqlen", Value::Number(link.tx_queue_len.into()));
     }
+}
+
+/// The link below.
+pub(crate) fn below_fields(link: &Link, view: &View<'_>, visit: &mut impl Visit) {
+    match (link.lower, link.lower_netns_id) {
+        (None, _) => {}
+        (Some(0), _) => visit.value("link", Value::Present),
+        (Some(lower), Some(_)) => visit.value("link_index", Value::Number(lower.into())),
+        (Some(lower), None) => visit.value("link", Value::Name(view.device(lower))),
+    }
+}
+
+/// The flags.
+pub(crate) fn flag_fields(link: &Link, view: &View<'_>, visit: &mut impl Visit) {
+    visit.list("flags");
+    each_flag(link, view, |name| visit.item(name));
+    visit.end_list();
 }
 
 fn link_mode(link: &Link) -> Value<'static> {
@@ -357,50 +381,35 @@ pub(crate) fn alt_name_fields(link: &Link, visit: &mut impl Visit) {
     }
 }
 
-pub(crate) fn counter_fields(link: &Link, view: &View<'_>, visit: &mut impl Visit) {
-    let Some(c) = counters(link, view) else {
-        return;
-    };
-    let rx = [
-        ("bytes", c.rx_bytes),
-        ("packets", c.rx_packets),
-        ("errors", c.rx_errors),
-        ("dropped", c.rx_dropped),
-        ("over_errors", c.rx_over_errors),
-        ("multicast", c.multicast),
-    ];
-    let tx = [
-        ("bytes", c.tx_bytes),
-        ("packets", c.tx_packets),
-        ("errors", c.tx_errors),
-        ("dropped", c.tx_dropped),
-        ("carrier_errors", c.tx_carrier_errors),
-        ("collisions", c.collisions),
-    ];
-    visit.object("stats64");
-    direction_fields("rx", rx, c.rx_compressed, visit);
-    direction_fields("tx", tx, c.tx_compressed, visit);
-    visit.end_object();
-}
-
-fn direction_fields(
-    name: &'static str,
-    values: [(&'static str, u64); 6],
-    compressed: u64,
-    visit: &mut impl Visit,
+/// A link as an event tells it, with what the kernel says happened.
+pub(crate) fn monitor_text(
+    link: &Link,
+    of: HeadOf,
+    happened: Option<&str>,
+    view: &View<'_>,
+    out: &mut Vec<u8>,
 ) {
-    visit.object(name);
-    for (key, value) in values {
-        visit.value(key, Value::Number(value));
+    head_text(link, of, view, out);
+    if let Some(happened) = happened {
+        pair(out, "event ", Value::Text(happened));
     }
-    if compressed != 0 {
-        visit.value("compressed", Value::Number(compressed));
+    layer_text(link, view, out);
+    if view.details && of == HeadOf::Monitor {
+        detail_text(link, of, view, out);
     }
-    visit.end_object();
+    if let Some(alias) = link.alias.as_ref().filter(|_| view.details) {
+        line(view, out, b"    alias ");
+        out.extend_from_slice(alias.as_bytes());
+    }
+    alt_name_text(link, view, out);
+    out.push(b'\n');
 }
 
 impl Show for Link {
     fn fields(&self, view: &View<'_>, visit: &mut impl Visit) {
+        if view.brief {
+            return brief::link_fields(self, view, visit);
+        }
         head_fields(self, HeadOf::Link, view, visit);
         layer_fields(self, view, visit);
         if view.details {
@@ -448,8 +457,11 @@ fn pair(out: &mut Vec<u8>, key: &str, value: Value<'_>) {
 pub(crate) fn head_text(link: &Link, of: HeadOf, view: &View<'_>, out: &mut Vec<u8>) {
     push_u64(out, link.index.into());
     out.extend_from_slice(b": ");
-    name_text(link, view, out);
-    out.extend_from_slice(b": <");
+    coloured(view, Colour::Link, out, |out| {
+        name_text(link, view, out);
+        out.extend_from_slice(b": ");
+    });
+    out.push(b'<');
     push_flags(link, view, out);
     out.extend_from_slice(b"> ");
     rest_of_head(link, of, view, out);
@@ -495,16 +507,28 @@ fn rest_of_head(link: &Link, of: HeadOf, view: &View<'_>, out: &mut Vec<u8>) {
     if let Some(master) = link.master.filter(|_| whole) {
         pair(out, "master ", Value::Name(view.device(master)));
     }
-    pair(out, "state ", oper_state(link));
+    out.extend_from_slice(b"state ");
+    coloured(view, state_colour(link), out, |out| {
+        pair(out, "", oper_state(link));
+    });
     if of == HeadOf::Link {
         pair(out, "mode ", link_mode(link));
     }
-    if whole {
+    if of.has_group() {
         pair(out, "group ", Value::Name(view.names.group(link.group)));
     }
-    if link.tx_queue_len != 0 {
+    if link.tx_queue_len != 0 && of.has_queue() {
         out.extend_from_slice(b"qlen ");
         push_u64(out, link.tx_queue_len.into());
+    }
+}
+
+/// The colour of the operational state, if it has one.
+pub(crate) fn state_colour(link: &Link) -> Option<Colour> {
+    match link.oper_state {
+        2 => Some(Colour::Down),
+        6 => Some(Colour::Up),
+        _ => None,
     }
 }
 
@@ -530,17 +554,22 @@ pub(crate) fn layer_text(link: &Link, view: &View<'_>, out: &mut Vec<u8>) {
         name => push_plain(out, name),
     }
     out.push(b' ');
+    let put = |address: &LinkLayerAddress, out: &mut Vec<u8>| {
+        coloured(view, Colour::LinkLayer, out, |out| {
+            push_plain(out, lladdr_value(link.hardware, address));
+        });
+    };
     if !link.address.is_none() {
-        push_plain(out, lladdr_value(link.hardware, &link.address));
+        put(&link.address, out);
     }
     if !link.broadcast.is_none() {
         let peer = link.flags & flag::POINTOPOINT != 0;
         out.extend_from_slice(if peer { b" peer " } else { b" brd " });
-        push_plain(out, lladdr_value(link.hardware, &link.broadcast));
+        put(&link.broadcast, out);
     }
     if let Some(address) = perm_address(link) {
         out.extend_from_slice(b" permaddr ");
-        push_plain(out, lladdr_value(link.hardware, address));
+        put(address, out);
     }
     match link.lower_netns_id {
         None => {}
@@ -590,58 +619,5 @@ pub(crate) fn alt_name_text(link: &Link, view: &View<'_>, out: &mut Vec<u8>) {
     for name in &link.alt_names {
         line(view, out, b"    altname ");
         out.extend_from_slice(name.as_bytes());
-    }
-}
-
-/// The table of counters. Columns are as wide as their widest number.
-pub(crate) fn counter_text(link: &Link, view: &View<'_>, out: &mut Vec<u8>) {
-    let Some(c) = counters(link, view) else {
-        return;
-    };
-    let rx = [
-        c.rx_bytes,
-        c.rx_packets,
-        c.rx_errors,
-        c.rx_dropped,
-        c.rx_missed_errors,
-        c.multicast,
-    ];
-    let tx = [
-        c.tx_bytes,
-        c.tx_packets,
-        c.tx_errors,
-        c.tx_dropped,
-        c.tx_carrier_errors,
-        c.collisions,
-    ];
-    let mut widths = [6, 7, 6, 7, 7, 7];
-    for (width, (rx, tx)) in widths.iter_mut().zip(rx.iter().zip(&tx)) {
-        let digits = rx.max(tx).checked_ilog10().unwrap_or(0) as usize + 1;
-        *width = digits.max(*width);
-    }
-    let heads = [
-        ["bytes", "packets", "errors", "dropped", "missed", "mcast"],
-        [
-            "bytes", "packets", "errors", "dropped", "carrier", "collsns",
-        ],
-    ];
-    for (name, (head, values)) in [b"    RX:", b"    TX:"]
-        .into_iter()
-        .zip(heads.into_iter().zip([rx, tx]))
-    {
-        line(view, out, name);
-        for (head, width) in head.into_iter().zip(widths) {
-            out.push(b' ');
-            out.resize(out.len() + width.saturating_sub(head.len()), b' ');
-            out.extend_from_slice(head.as_bytes());
-        }
-        out.extend_from_slice(b"           ");
-        line(view, out, b"       ");
-        for (value, width) in values.into_iter().zip(widths) {
-            let digits = value.checked_ilog10().unwrap_or(0) as usize + 1;
-            out.resize(out.len() + 1 + width.saturating_sub(digits), b' ');
-            push_u64(out, value);
-        }
-        out.push(b' ');
     }
 }

@@ -91,7 +91,7 @@ fn show<V: Visit>(link: &Link, put: &mut Put<'_, '_, V>) {
     match &link.kind_data {
         KindData::None | KindData::Unknown(_) => {}
         KindData::Bond(data) => bond::show(data, put),
-        KindData::Bridge(data) => bridge::show(data, put),
+        KindData::Bridge(data) => bridge::show(data, link.index, put),
         KindData::Geneve(data) => geneve::show(data, put),
         KindData::Gre(data) => gre::show(data, kind.starts_with("ip6"), put),
         KindData::Hsr(data) => hsr::show(data, put),
@@ -112,7 +112,7 @@ fn show_port<V: Visit>(link: &Link, put: &mut Put<'_, '_, V>) {
     match &link.slave_data {
         PortData::None | PortData::Unknown(_) => {}
         PortData::Bond(data) => bond::show_port(data, put),
-        PortData::Bridge(data) => bridge::show_port(data, put),
+        PortData::Bridge(data) => bridge::show_port(data, link.index, put),
         PortData::Vrf(data) => vrf(data, put),
     }
 }

@@ -1,8 +1,9 @@
 //! Neighbours as `ip neigh` shows them.
 
 use table::row::neighbour::{flag, state};
-use table::{Neighbour, NeighbourAges};
+use table::{FdbEntry, Neighbour, NeighbourAges};
 
+use crate::colour::{Colour, coloured};
 use crate::column::Column;
 use crate::context::View;
 use crate::fields::{Value, Visit, push_name, push_plain};
@@ -83,6 +84,9 @@ impl Show for Neighbour {
         if !self.lladdr.is_none() {
             visit.value("lladdr", lladdr(self, view));
         }
+        if view.brief {
+            return;
+        }
         let flags = shown_flags(self);
         if flags != 0 {
             for (bit, name) in FLAGS {
@@ -113,18 +117,13 @@ impl Show for Neighbour {
         if view.brief {
             return crate::brief::neighbour(self, view, out);
         }
-        push_address(out, self.address);
-        out.push(b' ');
-        if !view.hidden.dev && self.link != 0 {
-            out.extend_from_slice(b"dev ");
-            push_name(out, view.device(self.link));
+        coloured(view, Colour::of_address(self.address), out, |out| {
+            push_address(out, self.address);
             out.push(b' ');
-        }
-        if !self.lladdr.is_none() {
-            out.extend_from_slice(b"lladdr ");
-            push_plain(out, lladdr(self, view));
-            out.push(b' ');
-        }
+        });
+        let lladdr = (!self.lladdr.is_none()).then(|| lladdr(self, view));
+        let link = if view.hidden.dev { 0 } else { self.link };
+        place_text(link, lladdr, view, out);
         let flags = shown_flags(self);
         if flags != 0 {
             for (bit, name) in FLAGS {
@@ -137,18 +136,66 @@ impl Show for Neighbour {
         if view.statistics {
             age_text(self, view, out);
         }
-        for (bit, name) in STATES {
-            if self.state & bit != 0 {
-                out.extend_from_slice(name.as_bytes());
-                out.push(b' ');
-            }
-        }
-        if self.protocol != 0 {
-            out.extend_from_slice(b"proto ");
-            push_name(out, view.names.protocol(self.protocol));
+        state_text(self.state, self.protocol, view, out);
+        out.push(b'\n');
+    }
+}
+
+#[inline]
+fn state_text(of: u16, protocol: u8, view: &View<'_>, out: &mut Vec<u8>) {
+    for (bit, name) in STATES {
+        if of & bit != 0 {
+            out.extend_from_slice(name.as_bytes());
             out.push(b' ');
         }
-        out.push(b'\n');
+    }
+    if protocol != 0 {
+        out.extend_from_slice(b"proto ");
+        push_name(out, view.names.protocol(protocol));
+        out.push(b' ');
+    }
+}
+
+/// A forwarding entry as `ip monitor` tells it, among neighbours.
+pub(crate) fn monitor_text(row: &FdbEntry, view: &View<'_>, out: &mut Vec<u8>) {
+    if let Some(destination) = row.destination {
+        coloured(view, Colour::of_address(destination), out, |out| {
+            push_address(out, destination);
+            out.push(b' ');
+        });
+    }
+    place_text(row.link, Value::LinkLayer(&row.lladdr), view, out);
+    for (bit, name) in FLAGS {
+        if row.flags & bit != 0 {
+            out.extend_from_slice(name.as_bytes());
+            out.push(b' ');
+        }
+    }
+    state_text(row.state, row.protocol, view, out);
+    out.push(b'\n');
+}
+
+/// On which link, and where there.
+#[inline]
+fn place_text<'r>(
+    link: u32,
+    lladdr: impl Into<Option<Value<'r>>>,
+    view: &View<'_>,
+    out: &mut Vec<u8>,
+) {
+    if link != 0 {
+        out.extend_from_slice(b"dev ");
+        coloured(view, Colour::Link, out, |out| {
+            push_name(out, view.device(link));
+            out.push(b' ');
+        });
+    }
+    if let Some(lladdr) = lladdr.into() {
+        out.extend_from_slice(b"lladdr ");
+        coloured(view, Colour::LinkLayer, out, |out| {
+            push_plain(out, lladdr);
+            out.push(b' ');
+        });
     }
 }
 

@@ -2,12 +2,13 @@
 
 use table::Nexthop;
 
+use crate::colour::{Colour, coloured};
 use crate::column::Column;
 use crate::context::View;
 use crate::fields::{Value, Visit, push_plain};
 use crate::format::push_u64;
 use crate::printer::Show;
-use crate::route::{derived_flags, encap_fields, encap_text, flag_fields, flag_text};
+use crate::route::{derived_flags, device_text, encap_fields, encap_text, flag_fields, flag_text};
 
 /// The columns of a next-hop object.
 pub(crate) const COLUMNS: &[Column] = &[
@@ -106,10 +107,13 @@ fn body_text(row: &Nexthop, view: &View<'_>, out: &mut Vec<u8>) {
     }
     encap_text(row.encap.as_deref(), view, out);
     if let Some(gateway) = row.gateway {
-        word(out, "via ", Value::Address(gateway));
+        out.extend_from_slice(b"via ");
+        coloured(view, Colour::of_address(gateway), out, |out| {
+            word(out, "", Value::Address(gateway));
+        });
     }
     if let Some(link) = row.link {
-        word(out, "dev ", Value::Name(view.device(link)));
+        device_text(link, view, out);
     }
     if row.scope != 0 || view.details {
         word(out, "scope ", Value::Name(view.names.scope(row.scope)));

@@ -112,6 +112,7 @@ impl<'a, W: io::Write> Printer<'a, W> {
         view.by_label = question.filter.label.is_some();
         let mut full = View::new(&context, &question.output, Hidden::default());
         full.details = true;
+        full.brief = false;
         full.statistics |= columns.as_ref().is_some_and(|c| c.wants_statistics);
         let sort = sort.as_deref().filter(|_| !count);
         let sorted = sort.map(|by| sorted_by(question.object, by, room));

@@ -7,6 +7,8 @@ use ipnet::IpNet;
 use serde::{Deserialize, Serialize};
 pub use words::Object;
 
+use crate::rule_match::RuleMatch;
+
 /// How rows are written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
@@ -91,6 +93,9 @@ pub struct Filter {
     pub group: Option<u32>,
     /// Rules by priority; routes by metric.
     pub priority: Option<u32>,
+    /// Rules by what they ask for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub rule: Option<RuleMatch>,
     /// Proxy neighbours instead of the others.
     pub proxy: bool,
     /// VLAN of forwarding entries.
@@ -121,6 +126,25 @@ pub struct Filter {
     pub source: Option<String>,
 }
 
+/// How counters are written in text.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Units {
+    /// All digits.
+    #[default]
+    Exact,
+    /// `1.23k`: powers of 1,000 (`ip -h`).
+    Decimal,
+    /// `1.21ki`: powers of 1,024 (`ip -h -iec`).
+    Binary,
+}
+
+impl Units {
+    fn is_exact(&self) -> bool {
+        *self == Self::Exact
+    }
+}
+
 /// How the answer is written.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
@@ -138,9 +162,15 @@ pub struct Output {
     pub details: bool,
     /// Counters and ages (`ip -s`).
     pub statistics: bool,
+    /// Errors by their kinds as well (`ip -s -s`).
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub errors: bool,
+    /// How counters are written.
+    #[serde(skip_serializing_if = "Units::is_exact")]
+    pub units: Units,
     /// One line a row (`ip -o`).
     pub oneline: bool,
-    /// Colours.
+    /// Colours of text, as marks ([`crate::colour`]).
     pub colour: bool,
     /// A table of the most important (`ip -br`).
     #[serde(skip_serializing_if = "std::ops::Not::not")]
@@ -153,6 +183,10 @@ pub struct Output {
     /// it, as `words`.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub words: bool,
+    /// In JSON, which metrics of a route are locked: a listing that is given
+    /// back has to tell it, and `ip -j` does not.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub locks: bool,
     /// Name of the namespace, shown as a first column when several are
     /// asked.
     pub netns: Option<String>,

@@ -6,6 +6,7 @@ use ipnet::IpNet;
 use table::row::route::{flag, hop_flag, kind, protocol, scope, table_id};
 use table::{AF_INET, AF_INET6, NextHop, NextHops, Route, RouteBody};
 
+use crate::colour::{Colour, coloured};
 use crate::column::Column;
 use crate::context::View;
 use crate::fields::{Value, Visit, push_name, push_plain};
@@ -57,6 +58,7 @@ pub(crate) const COLUMNS: &[Column] = &[
     Column::any("metrics.quickack"),
     Column::any("metrics.congestion"),
     Column::any("metrics.fastopen_no_cookie"),
+    Column::list("metrics.locked").rare(),
     Column::number("expires"),
     Column::number("error"),
     Column::text("pref"),
@@ -252,7 +254,12 @@ pub(crate) fn gateway_fields(gateway: Option<IpAddr>, prefix: IpNet, visit: &mut
 }
 
 #[inline]
-pub(crate) fn gateway_text(gateway: Option<IpAddr>, prefix: IpNet, out: &mut Vec<u8>) {
+pub(crate) fn gateway_text(
+    gateway: Option<IpAddr>,
+    prefix: IpNet,
+    view: &View<'_>,
+    out: &mut Vec<u8>,
+) {
     let Some(gateway) = gateway else {
         return;
     };
@@ -261,8 +268,28 @@ pub(crate) fn gateway_text(gateway: Option<IpAddr>, prefix: IpNet, out: &mut Vec
         out.extend_from_slice(family_name(gateway).as_bytes());
         out.push(b' ');
     }
-    push_address(out, gateway);
-    out.push(b' ');
+    coloured(view, Colour::of_address(gateway), out, |out| {
+        push_address(out, gateway);
+        out.push(b' ');
+    });
+}
+
+/// The link that a route leads over.
+#[inline]
+pub(crate) fn device_text(link: u32, view: &View<'_>, out: &mut Vec<u8>) {
+    out.extend_from_slice(b"dev ");
+    coloured(view, Colour::Link, out, |out| {
+        labelled(out, b"", Value::Name(view.device(link)));
+    });
+}
+
+/// The source that packets over a route have.
+#[inline]
+pub(crate) fn source_text(source: IpAddr, view: &View<'_>, out: &mut Vec<u8>) {
+    out.extend_from_slice(b"src ");
+    coloured(view, Colour::of_address(source), out, |out| {
+        labelled(out, b"", Value::Address(source));
+    });
 }
 
 fn family_name(address: IpAddr) -> &'static str {
@@ -378,7 +405,7 @@ impl Show for Route<&RouteBody> {
         }
         flag_fields(route_flags(body, self.prefix, follows, view), visit);
         flow_fields(only.map_or(0, |hop| hop.realms), view, visit);
-        metric_fields(body.metrics.as_deref(), visit);
+        metric_fields(body.metrics.as_deref(), view, visit);
         if let Some(at) = body.expires_at_millis {
             visit.value("expires", Value::Number(view.secs_until(at)));
         }
@@ -409,10 +436,16 @@ impl Show for Route<&RouteBody> {
             push_plain(out, kind_name(body.kind, view));
             out.push(b' ');
         }
-        push_destination(out, self.prefix);
-        out.push(b' ');
+        let is_default = self.prefix.prefix_len() == 0;
+        let colour = (!is_default).then(|| Colour::of_address(self.prefix.addr()));
+        coloured(view, colour, out, |out| {
+            push_destination(out, self.prefix);
+            out.push(b' ');
+        });
         if let Some(source) = body.source {
-            labelled(out, b"from ", Value::Destination(source.into()));
+            coloured(view, Colour::Inet6, out, |out| {
+                labelled(out, b"from ", Value::Destination(source.into()));
+            });
         }
         if let Some(nexthop) = body.nexthop_id {
             labelled(out, b"nhid ", Value::Number(nexthop.into()));
@@ -425,10 +458,10 @@ impl Show for Route<&RouteBody> {
         }
         if let Some(hop) = only {
             if !view.hidden.gateway {
-                gateway_text(hop.gateway, self.prefix, out);
+                gateway_text(hop.gateway, self.prefix, view, out);
             }
             if !view.hidden.dev && hop.link != 0 {
-                labelled(out, b"dev ", Value::Name(view.device(hop.link)));
+                device_text(hop.link, view, out);
             }
         }
         if shown.table {
@@ -442,7 +475,7 @@ impl Show for Route<&RouteBody> {
             labelled(out, b"scope ", Value::Name(view.names.scope(body.scope)));
         }
         if let Some(source) = body.preferred_source.filter(|_| !view.hidden.source) {
-            labelled(out, b"src ", Value::Address(source));
+            source_text(source, view, out);
         }
         if shown.metric {
             labelled(out, b"metric ", Value::Number(self.metric.into()));
@@ -513,7 +546,7 @@ pub(crate) fn hop_text(
 ) {
     out.extend_from_slice(b"\tnexthop ");
     encap_text(hop.encap.as_deref(), view, out);
-    gateway_text(hop.gateway, prefix, out);
+    gateway_text(hop.gateway, prefix, view, out);
     flow_text(hop.realms, view, out);
     if hop.link != 0 {
         labelled(out, b"dev ", Value::Name(view.device(hop.link)));

@@ -6,9 +6,11 @@ use table::row::encap::{IpTunnel, Mpls};
 use table::row::segments::{Seg6, Seg6Local};
 use table::{Encap, Tunnel};
 
+use crate::colour::{Colour, coloured};
 use crate::context::View;
 use crate::fields::{Value, Visit, push_plain};
 use crate::format::push_u64;
+use words::encap::{SEG6_ACTIONS, SEG6_MODES, TUNNEL_FLAGS};
 
 /// `LWTUNNEL_ENCAP_…` of `linux/lwtunnel.h` by number.
 const TYPES: [&str; 11] = [
@@ -25,9 +27,6 @@ const TYPES: [&str; 11] = [
     "xfrm",
 ];
 
-/// `SEG6_IPTUN_MODE_…` of `linux/seg6_iptunnel.h`.
-const SEG6_MODES: [&str; 5] = ["inline", "encap", "l2encap", "encap.red", "l2encap.red"];
-
 fn type_name(kind: u16) -> Value<'static> {
     TYPES
         .get(usize::from(kind))
@@ -39,27 +38,6 @@ fn mode(header: &Seg6) -> Value<'static> {
         .get(header.mode as usize)
         .map_or(Value::Number(header.mode.into()), |name| Value::Text(name))
 }
-
-/// `SEG6_LOCAL_ACTION_…` of `linux/seg6_local.h` by number.
-const SEG6_ACTIONS: [&str; 17] = [
-    "unspec",
-    "End",
-    "End.X",
-    "End.T",
-    "End.DX2",
-    "End.DX6",
-    "End.DX4",
-    "End.DT6",
-    "End.DT4",
-    "End.B6",
-    "End.B6.Encaps",
-    "End.BM",
-    "End.S",
-    "End.AS",
-    "End.AM",
-    "End.BPF",
-    "End.DT46",
-];
 
 /// The fields that text and JSON have in common: JSON key, value.
 fn each(tunnel: &Tunnel, view: &View<'_>, each: impl FnMut(&'static str, Value<'_>)) {
@@ -88,6 +66,11 @@ fn ip<A: Copy + Into<IpAddr>>(
     for (key, number) in [(ttl, tunnel.ttl), (tos, tunnel.tos)] {
         if let Some(number) = number {
             each(key, Value::Number(number.into()));
+        }
+    }
+    for (bit, name) in TUNNEL_FLAGS {
+        if tunnel.flags.is_some_and(|flags| flags & bit != 0) {
+            each(name, Value::True);
         }
     }
 }
@@ -163,16 +146,27 @@ pub(crate) fn encap_text(encap: Option<&Encap>, view: &View<'_>, out: &mut Vec<u
     let Some(encap) = encap else {
         return;
     };
-    let mut word = |label: &str, value: Value<'_>| {
-        out.extend_from_slice(label.as_bytes());
-        push_plain(out, value);
-        out.push(b' ');
+    let colour = match encap.tunnel {
+        Tunnel::Ip(_) => Some(Colour::Inet),
+        Tunnel::Ip6(_) | Tunnel::Seg6(_) => Some(Colour::Inet6),
+        _ => None,
     };
-    word(" encap ", type_name(encap.kind()));
+    let mut word = |label: &str, value: Value<'_>| {
+        let colour = colour.filter(|_| matches!(value, Value::Address(_)));
+        coloured(view, colour, out, |out| {
+            for part in [Value::Text(label), value] {
+                if !matches!(part, Value::Text("")) {
+                    push_plain(out, part);
+                    out.push(b' ');
+                }
+            }
+        });
+    };
+    word(" encap", type_name(encap.kind()));
     if let Tunnel::Seg6(tunnel) = &encap.tunnel {
         let segments = &tunnel.header.segments;
-        word("mode ", mode(tunnel));
-        word("segs ", Value::Number(segments.len() as u64));
+        word("mode", mode(tunnel));
+        word("segs", Value::Number(segments.len() as u64));
         word("", Value::Text("["));
         for segment in segments {
             word("", Value::Address((*segment).into()));
@@ -182,9 +176,10 @@ pub(crate) fn encap_text(encap: Option<&Encap>, view: &View<'_>, out: &mut Vec<u
     let is_mpls = matches!(encap.tunnel, Tunnel::Mpls(_));
     each(&encap.tunnel, view, |key, value| {
         // MPLS labels stand without a name of their own.
-        if !is_mpls || key != "dst" {
-            word(key, Value::Text(""));
+        match value {
+            Value::True => word(key, Value::Text("")),
+            value if is_mpls && key == "dst" => word("", value),
+            value => word(key, value),
         }
-        word("", value);
     });
 }

@@ -6,6 +6,7 @@
 mod shown;
 
 use std::cmp::Reverse;
+use std::collections::HashMap;
 use std::io;
 
 use ipnet::IpNet;
@@ -24,6 +25,10 @@ pub const SECS: u32 = 3_600;
 pub const LIMIT: u32 = 100;
 /// See [`LIMIT`].
 pub const MAX_LIMIT: u32 = 10_000;
+
+/// Parts that the time is cut into at most, to tell how often a prefix
+/// changed in each.
+pub const MAX_PARTS: u32 = 240;
 
 /// What an answer may be sorted by.
 pub const SORTS: [&str; 6] = ["changes", "added", "changed", "deleted", "last", "name"];
@@ -48,6 +53,10 @@ pub struct RouteFlapsQuestion {
     /// By what they are sorted, one of [`SORTS`]; `-` before it: downwards.
     #[serde(default)]
     pub sort: Option<String>,
+    /// So many parts of the time, with how often a prefix changed in each (in
+    /// JSON); 0: none.
+    #[serde(default)]
+    pub parts: u32,
     /// Text, or one JSON object; or only the number.
     #[serde(default)]
     pub output: Output,
@@ -85,6 +94,8 @@ struct Row<'a> {
     downs: Option<u64>,
     /// From when on all is known, milliseconds since the UNIX epoch.
     known_since_millis: u64,
+    /// Changes in each part of the time, the oldest first.
+    parts: Vec<u32>,
 }
 
 /// What is answered.
@@ -141,6 +152,7 @@ pub fn route_flaps(
             prefixes: 0,
             downs: None,
             known_since_millis,
+            parts: Vec::new(),
         };
         if question.source.is_some() {
             let all = flaps.prefixes.iter();
@@ -166,6 +178,14 @@ pub fn route_flaps(
             row.is_there = first.tables.routes.exact(table, prefix).next().is_some();
         }
     }
+    if question.parts > 0 && question.source.is_some() {
+        let of = Parts {
+            since_millis: since,
+            millis: (now_millis - since).max(1),
+            count: question.parts.min(MAX_PARTS) as usize,
+        };
+        of.fill(&mut rows, first.reader);
+    }
     let told = Told {
         source: question.source.as_deref(),
         secs: question.secs,
@@ -183,6 +203,38 @@ pub fn route_flaps(
     }
     out.write_all(&text)?;
     Ok(count as u64)
+}
+
+/// The time that was asked about, in equal parts.
+struct Parts {
+    since_millis: u64,
+    millis: u64,
+    count: usize,
+}
+
+impl Parts {
+    /// Counts the changes of the rows' prefixes in each part. O(events kept).
+    fn fill(&self, rows: &mut [Row<'_>], reader: &Reader) {
+        let mut places = HashMap::with_capacity(rows.len());
+        for (at, row) in rows.iter_mut().enumerate() {
+            row.parts = vec![0; self.count];
+            if let Name::Prefix(prefix, table) = row.name {
+                places.insert((table, prefix), at);
+            }
+        }
+        reader.route_times(self.since_millis, &mut |table, prefix, at_millis| {
+            let row = places
+                .get(&(table, prefix))
+                .and_then(|at| rows.get_mut(*at));
+            let after = at_millis.saturating_sub(self.since_millis);
+            let part = after.saturating_mul(self.count as u64) / self.millis;
+            // What is later than the question belongs to its end.
+            let part = (part as usize).min(self.count - 1);
+            if let Some(count) = row.and_then(|row| row.parts.get_mut(part)) {
+                *count = count.saturating_add(1);
+            }
+        });
+    }
 }
 
 /// What rows are sorted by.

@@ -12,13 +12,14 @@ use table::row::route::{kind, protocol, table_id};
 use table::{Decision, Link, Links, NextHop, Open, Packet, Route, RouteBody, Tables};
 
 use crate::answer_error::AnswerError;
+use crate::colour::{Colour, coloured};
 use crate::context::{Context, View};
 use crate::fields::{Value, Visit, push_plain};
 use crate::printer::{Printer, Show};
 use crate::question::{Filter, Object, Output, Question};
 use crate::route::{
-    encap_fields, encap_text, family_of, flow_fields, flow_text, gateway_fields, gateway_text,
-    hop_fields, hop_text, kind_name, labelled, preference,
+    device_text, encap_fields, encap_text, family_of, flow_fields, flow_text, gateway_fields,
+    gateway_text, hop_fields, hop_text, kind_name, labelled, preference, source_text,
 };
 use crate::route_match::route_match;
 use crate::route_metrics::{metric_fields, metric_text};
@@ -425,7 +426,7 @@ impl Show for Taken<'_> {
             visit.end_list();
         }
         if let Some(body) = self.metric_body() {
-            metric_fields(body.metrics.as_deref(), visit);
+            metric_fields(body.metrics.as_deref(), view, visit);
         }
         if let Some(iif) = self.came_in_by(view) {
             visit.value("iif", Value::Text(iif));
@@ -452,9 +453,14 @@ impl Show for Taken<'_> {
         if self.decision.kind != kind::UNICAST || view.details {
             labelled(out, b"", kind_name(self.decision.kind, view));
         }
-        labelled(out, b"", Value::Address(self.packet.destination));
+        let to = self.packet.destination;
+        coloured(view, Colour::of_address(to), out, |out| {
+            labelled(out, b"", Value::Address(to));
+        });
         if let Some(from) = self.from() {
-            labelled(out, b"from ", Value::Address(from));
+            coloured(view, Colour::of_address(from), out, |out| {
+                labelled(out, b"from ", Value::Address(from));
+            });
         }
         let hop = self.only_hop();
         encap_text(hop.and_then(|hop| hop.encap.as_deref()), view, out);
@@ -463,9 +469,9 @@ impl Show for Taken<'_> {
             labelled(out, b"tos ", Value::Name(tos));
         }
         if let Some(hop) = hop {
-            gateway_text(hop.gateway, prefix, out);
+            gateway_text(hop.gateway, prefix, view, out);
             if hop.link != 0 {
-                labelled(out, b"dev ", Value::Name(view.device(hop.link)));
+                device_text(hop.link, view, out);
             }
         }
         if self.decision.table != table_id::MAIN || view.details {
@@ -477,7 +483,7 @@ impl Show for Taken<'_> {
             labelled(out, b"proto ", Value::Name(name));
         }
         if let Some(source) = self.decision.source {
-            labelled(out, b"src ", Value::Address(source));
+            source_text(source, view, out);
         }
         if let Some(route) = self.decision.route.filter(|_| self.is_v6()) {
             labelled(out, b"metric ", Value::Number(route.metric.into()));

@@ -11,12 +11,13 @@ use table::{AF_INET, AF_INET6, Decision, NextHop, RouteRef, Tables};
 use words::Names;
 
 use crate::answer_error::AnswerError;
+use crate::colour::{Colour, coloured};
 use crate::context::{Context, View};
 use crate::fields::{Value, Visit, push_name};
 use crate::printer::Show;
 use crate::route::{
-    encap_fields, encap_text, flag_fields, gateway_fields, gateway_text, hop_fields, hop_text,
-    kind_name, labelled,
+    device_text, encap_fields, encap_text, flag_fields, gateway_fields, gateway_text, hop_fields,
+    hop_text, kind_name, labelled,
 };
 use crate::route_get::{RouteQuestion, link_of, show_one};
 use crate::route_metrics::{metric_fields, metric_text};
@@ -159,7 +160,7 @@ impl Show for Matched<'_> {
             visit.item(Value::Text(word));
         }
         visit.end_list();
-        metric_fields(body.metrics.as_deref(), visit);
+        metric_fields(body.metrics.as_deref(), view, visit);
         path_fields(&body.path, visit);
         if !self.several().is_empty() {
             visit.list("nexthops");
@@ -177,16 +178,21 @@ impl Show for Matched<'_> {
         if self.decision.kind != kind::UNICAST || view.details {
             labelled(out, b"", kind_name(self.decision.kind, view));
         }
-        labelled(out, b"", Value::Address(self.question.to));
+        let to = self.question.to;
+        coloured(view, Colour::of_address(to), out, |out| {
+            labelled(out, b"", Value::Address(to));
+        });
         if let Some(from) = self.question.from {
-            labelled(out, b"from ", Value::Address(from));
+            coloured(view, Colour::of_address(from), out, |out| {
+                labelled(out, b"from ", Value::Address(from));
+            });
         }
         let hop = self.only_hop();
         encap_text(hop.and_then(|hop| hop.encap.as_deref()), view, out);
         if let Some(hop) = hop {
-            gateway_text(hop.gateway, prefix, out);
+            gateway_text(hop.gateway, prefix, view, out);
             if hop.link != 0 {
-                labelled(out, b"dev ", Value::Name(view.device(hop.link)));
+                device_text(hop.link, view, out);
             }
         }
         let names = view.names;

@@ -3,6 +3,7 @@
 use table::row::route_metrics::{CONGESTION, feature};
 use table::{Metric, RouteMetrics};
 
+use crate::context::View;
 use crate::fields::{Value, Visit};
 use crate::format::{push_hex, push_u64};
 
@@ -73,9 +74,14 @@ fn each<'a>(
     }
 }
 
-/// All as one object in a list, as `ip -j` has it.
+/// All as one object in a list, as `ip -j` has it; and, where it is asked
+/// for, which of them path discovery may not change.
 #[inline]
-pub(crate) fn metric_fields(metrics: Option<&RouteMetrics>, visit: &mut impl Visit) {
+pub(crate) fn metric_fields(
+    metrics: Option<&RouteMetrics>,
+    view: &View<'_>,
+    visit: &mut impl Visit,
+) {
     let Some(metrics) = metrics else {
         return;
     };
@@ -95,6 +101,15 @@ pub(crate) fn metric_fields(metrics: Option<&RouteMetrics>, visit: &mut impl Vis
             }
         }
     });
+    if view.locks && metrics.locked != 0 {
+        visit.list("locked");
+        each(metrics, |(_, key), is_locked, _| {
+            if is_locked {
+                visit.item(Value::Text(key));
+            }
+        });
+        visit.end_list();
+    }
     visit.end_item();
     visit.end_list();
 }

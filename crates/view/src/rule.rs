@@ -5,6 +5,7 @@ use table::Rule;
 use table::row::route::protocol;
 use table::row::rule::{action, flag};
 
+use crate::colour::{Colour, coloured};
 use crate::column::Column;
 use crate::context::View;
 use crate::fields::{Value, Visit, push_name, push_plain};
@@ -148,11 +149,12 @@ impl Show for Rule {
         }
         out.extend_from_slice(b"from ");
         match self.source {
-            Some(source) => push_plain(out, Value::Destination(source)),
+            Some(source) => prefix_text(source, view, out),
             None => out.extend_from_slice(b"all"),
         }
         if let Some(destination) = self.destination {
-            word(out, " to ", Value::Destination(destination));
+            out.extend_from_slice(b" to ");
+            prefix_text(destination, view, out);
         }
         selector_text(self, view, out);
         target_text(self, view, out);
@@ -256,6 +258,27 @@ fn word(out: &mut Vec<u8>, label: &str, value: Value<'_>) {
     push_plain(out, value);
 }
 
+/// A prefix, whose address alone has a colour.
+fn prefix_text(prefix: IpNet, view: &View<'_>, out: &mut Vec<u8>) {
+    if prefix.prefix_len() == 0 {
+        return push_plain(out, Value::Destination(prefix));
+    }
+    coloured(view, Colour::of_address(prefix.addr()), out, |out| {
+        push_plain(out, Value::Address(prefix.addr()));
+    });
+    if prefix.prefix_len() != prefix.max_prefix_len() {
+        out.push(b'/');
+        push_u64(out, prefix.prefix_len().into());
+    }
+}
+
+fn link_text(label: &str, name: &str, view: &View<'_>, out: &mut Vec<u8>) {
+    out.extend_from_slice(label.as_bytes());
+    coloured(view, Colour::Link, out, |out| {
+        out.extend_from_slice(name.as_bytes());
+    });
+}
+
 fn selector_text(row: &Rule, view: &View<'_>, out: &mut Vec<u8>) {
     if row.tos != 0 {
         word(out, " tos ", Value::Name(view.names.ds_field(row.tos)));
@@ -267,13 +290,13 @@ fn selector_text(row: &Rule, view: &View<'_>, out: &mut Vec<u8>) {
         }
     }
     if let Some(iif) = &row.iif {
-        word(out, " iif ", Value::Text(iif));
+        link_text(" iif ", iif, view, out);
         if row.flags & flag::IIF_DETACHED != 0 {
             out.extend_from_slice(b" [detached]");
         }
     }
     if let Some(oif) = &row.oif {
-        word(out, " oif ", Value::Text(oif));
+        link_text(" oif ", oif, view, out);
         if row.flags & flag::OIF_DETACHED != 0 {
             out.extend_from_slice(b" [detached]");
         }

@@ -20,7 +20,9 @@ pub(crate) enum SortKey {
 impl SortKey {
     fn of(value: Value<'_>) -> Self {
         match value {
-            Value::Number(number) | Value::Hex(number) => Self::Number(number.into()),
+            Value::Number(number) | Value::Hex(number) | Value::Hundredths(number) => {
+                Self::Number(number.into())
+            }
             Value::Signed(number) => Self::Number(number.into()),
             // A table, a protocol without a name: before those with one.
             Value::Name(Name::Number(number) | Name::Hex(number)) => Self::Number(number.into()),

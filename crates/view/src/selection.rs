@@ -22,6 +22,7 @@ use crate::pattern;
 use crate::plan::KernelFilter;
 use crate::question::{Filter, Object, Question};
 use crate::route::KINDS;
+use crate::rule_match::RuleMatch;
 use words::NameFile;
 
 /// A question that has no answer: what is wrong with it and what to do.
@@ -163,6 +164,7 @@ pub struct Selection {
     pub(crate) id: Option<u32>,
     groups: bool,
     pub(crate) priority: Option<u32>,
+    rule: RuleMatch,
     pub(crate) proxy: bool,
     vlan: Option<u16>,
     pub(crate) master: Option<u32>,
@@ -260,6 +262,7 @@ impl Selection {
             id: filter.id,
             groups: filter.groups,
             priority: filter.priority,
+            rule: filter.rule.clone().unwrap_or_default(),
             proxy: filter.proxy,
             vlan: filter.vlan,
             master: master.map(|link| link.index),
@@ -428,6 +431,7 @@ impl Selection {
             && self
                 .source
                 .is_none_or(|address| row.source.is_some_and(|net| net.contains(&address)))
+            && self.rule.is_of(row)
     }
 
     pub(crate) fn fdb(&self, row: &FdbEntry) -> bool {

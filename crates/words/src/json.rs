@@ -167,7 +167,12 @@ fn each(
     line: &mut String,
     mut special: impl FnMut(&str, &Value<'_>, &mut String) -> Result<bool, ParseError>,
 ) -> Result<(), ParseError> {
-    for (key, value) in row.iter() {
+    let mut keys = row.iter().peekable();
+    while let Some((key, value)) = keys.next() {
+        if key == "encap" {
+            encap(&scalar(key, value)?, &mut keys, line)?;
+            continue;
+        }
         if special(key, value, line)? {
             continue;
         }
@@ -238,13 +243,7 @@ fn route(row: &Row<'_>, line: &mut String) -> Result<(), ParseError> {
             _ if has_object && OF_NEXTHOP.contains(&key) => {}
             "via" => via(value, line)?,
             "flags" => flags(value, &["onlink", "pervasive"], line),
-            "metrics" => {
-                for metrics in value.elements() {
-                    for (name, value) in metrics.as_object().into_iter().flat_map(Row::iter) {
-                        push(line, name, &scalar(name, value)?);
-                    }
-                }
-            }
+            "metrics" => metrics(value, line)?,
             "flow" => {
                 let realm = |key| value.get(key).map(|value| scalar(key, value));
                 let both = [realm("from").transpose()?, realm("to").transpose()?];
@@ -271,6 +270,68 @@ fn route(row: &Row<'_>, line: &mut String) -> Result<(), ParseError> {
         Ok(true)
     })?;
     line.push_str(&later);
+    Ok(())
+}
+
+/// `[{"mtu":1400,"ecn":null,"rto_min":200,"locked":["mtu"]}]`
+fn metrics(value: &Value<'_>, line: &mut String) -> Result<(), ParseError> {
+    /// In milliseconds, whatever the kernel keeps.
+    const TIMES: [&str; 3] = ["rtt", "rttvar", "rto_min"];
+    for metrics in value.elements() {
+        let locked = metrics.get("locked").map(Value::elements);
+        let is_locked = |name: &str| {
+            let mut names = locked.unwrap_or_default().iter();
+            names.any(|locked| locked.as_str() == Some(name))
+        };
+        for (name, value) in metrics.as_object().into_iter().flat_map(Row::iter) {
+            match value {
+                Value::Array(_) if name == "locked" => continue,
+                // What a connection may do are keys by themselves.
+                Value::Null => {
+                    push(line, "features", name);
+                    continue;
+                }
+                _ => push(line, name, if is_locked(name) { "lock" } else { "" }),
+            }
+            let unit = if TIMES.contains(&name) { "ms" } else { "" };
+            push(line, &format!("{}{unit}", scalar(name, value)?), "");
+        }
+    }
+    Ok(())
+}
+
+/// What the keys say of a tunnel that stand behind `encap`, up to one that
+/// is none of its own.
+fn encap<'r>(
+    kind: &str,
+    rest: &mut std::iter::Peekable<impl Iterator<Item = (&'r str, &'r Value<'r>)>>,
+    line: &mut String,
+) -> Result<(), ParseError> {
+    push(line, "encap", kind);
+    let own: &[&str] = match kind {
+        "mpls" => &["dst", "ttl"],
+        "ip" => &["id", "src", "dst", "ttl", "tos", "key", "csum", "seq"],
+        "ip6" => &["id", "src", "dst", "hoplimit", "tc", "key", "csum", "seq"],
+        "seg6" => &["mode", "segs"],
+        "seg6local" => &["action", "table", "vrftable", "nh4", "nh6", "iif", "oif"],
+        other => return Err(format!("`encap` `{other}` is not made by Fingerpost")),
+    };
+    while let Some((key, value)) = rest.next_if(|(key, _)| own.contains(key)) {
+        match (key, value) {
+            ("dst", labels) if kind == "mpls" => push(line, "", &scalar(key, labels)?),
+            ("segs", segments) => {
+                let segments = segments.elements();
+                push(line, "segs", &segments.len().to_string());
+                push(line, "[", "");
+                for segment in segments {
+                    push(line, "", &scalar(key, segment)?);
+                }
+                push(line, "]", "");
+            }
+            (key, Value::Bool(true)) => push(line, key, ""),
+            (key, value) => push(line, key, &scalar(key, value)?),
+        }
+    }
     Ok(())
 }
 
@@ -364,8 +425,18 @@ fn rule(row: &Row<'_>, line: &mut String) -> Result<(), ParseError> {
             }
             Ok(true)
         }
-        "flow_from" | "flow_to" => {
-            Err("realms of a rule are not understood in JSON; say them in words".to_owned())
+        "flow_from" => Ok(true),
+        "flow_to" => {
+            let to = scalar(key, value)?;
+            match row.get("flow_from") {
+                Some(from) => push(
+                    line,
+                    "realms",
+                    &format!("{}/{to}", scalar("flow_from", from)?),
+                ),
+                None => push(line, "realms", &to),
+            }
+            Ok(true)
         }
         _ => Ok(known.contains(&key)),
     })

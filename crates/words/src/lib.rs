@@ -6,15 +6,20 @@
 //! - [`Object`], [`Verb`]: the tables and what is done with their rows.
 //! - [`route`](fn@route), [`address`](fn@address) and their like: a line of
 //!   `ip`'s words to a row; [`Rows`]: the same for tables that are a file.
+//! - [`Listing`]: what `ip` prints, put together to such lines.
 //! - [`calendar`]: times as RFC 3339 writes them.
+//! - [`mod@encap`]: tunnels of next hops, and the names of their numbers.
 //! - [`json`]: rows as JSON objects to such lines.
 //!
 //! Pure but for [`load`]. Called by `view` and by every crate above it.
 
 mod address;
 pub mod calendar;
+pub mod encap;
 pub mod json;
 pub mod line;
+mod listing;
+mod metrics;
 mod names;
 mod neighbour;
 mod nexthop;
@@ -27,6 +32,7 @@ mod verb;
 
 pub use address::address;
 pub use line::{Context, Links, ParseError, Words};
+pub use listing::Listing;
 pub use names::host::load;
 pub use names::{NUMBERS, Name, NameFile, Names};
 pub use neighbour::neighbour;

@@ -6,8 +6,8 @@ use table::row::route::hop_flag;
 use table::{AF_INET, GroupMember, Nexthop, Resilient};
 
 use crate::Verb;
+use crate::encap::encap;
 use crate::line::{Context, ParseError, Words, family, family_of, number, unknown, wrong};
-use crate::route::no_encap;
 
 const KNOWN: &str = "id, via, dev, onlink, blackhole, fdb, group ID[,WEIGHT]/…, type mpath or \
      resilient, buckets, idle_timer, unbalanced_timer, proto";
@@ -16,7 +16,6 @@ const KNOWN: &str = "id, via, dev, onlink, blackhole, fdb, group ID[,WEIGHT]/…
 const IDLE_CENTISECS: u32 = 12_000;
 
 /// Reads a next-hop object. O(words).
-/// x
 pub fn nexthop(line: &str, context: &mut Context<'_>) -> Result<Nexthop, ParseError> {
     let mut row = Nexthop::default();
     let mut words = Words::new(line);
@@ -52,7 +51,7 @@ pub fn nexthop(line: &str, context: &mut Context<'_>) -> Result<Nexthop, ParseEr
             "unbalanced_timer" => {
                 resilient(&mut row).unbalanced_timer_centisecs = centisecs(word, &mut words)?;
             }
-            "encap" => return Err(no_encap()),
+            "encap" => row.encap = Some(encap(&mut words, context)?),
             // What is shown and not told.
             "scope" => {
                 words.value(word)?;

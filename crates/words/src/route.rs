@@ -6,30 +6,16 @@ use std::net::IpAddr;
 use crate::NameFile;
 use ipnet::{IpNet, Ipv4Net, Ipv6Net};
 use table::row::route::{flag, hop_flag, kind, protocol, scope, table_id};
-use table::{
-    AF_INET, AF_INET6, Metric, NextHop, NextHops, RawAttributes, Route, RouteBody, RouteMetrics,
-};
+use table::{AF_INET, AF_INET6, NextHop, NextHops, RawAttributes, Route, RouteBody, RouteMetrics};
 
 use crate::Verb;
+use crate::encap::encap;
 use crate::line::{Context, ParseError, Words, address, family, family_of, number, unknown, wrong};
+use crate::metrics;
 
 const KNOWN: &str = "[TYPE] PREFIX, via, dev, metric, proto, scope, src, from, table, vrf, tos, \
-     nhid, nexthop (several), weight, onlink, realms, expires, pref, mtu, advmss and other metrics";
-
-/// The metrics that are plain numbers, by `ip`'s names.
-const METRICS: &[(&str, Metric)] = &[
-    ("mtu", Metric::Mtu),
-    ("window", Metric::Window),
-    ("ssthresh", Metric::SsThresh),
-    ("cwnd", Metric::Cwnd),
-    ("advmss", Metric::AdvMss),
-    ("reordering", Metric::Reordering),
-    ("hoplimit", Metric::HopLimit),
-    ("initcwnd", Metric::InitCwnd),
-    ("initrwnd", Metric::InitRwnd),
-    ("quickack", Metric::QuickAck),
-    ("fastopen_no_cookie", Metric::FastOpenNoCookie),
-];
+     nhid, nexthop (several), weight, onlink, realms, expires, pref, encap, mtu, advmss and other \
+     metrics";
 
 /// `RTN_…` by `ip`'s names.
 const KINDS: &[(&str, u8)] = &[
@@ -246,7 +232,10 @@ impl Reader {
                     words.next();
                     hop.realms = realms(word, words, context)?;
                 }
-                Some("encap") => return Err(no_encap()),
+                Some("encap") => {
+                    words.next();
+                    hop.encap = Some(encap(words, context)?);
+                }
                 Some(word) if ONLY_SHOWN.contains(&word) => {
                     words.next();
                 }
@@ -283,7 +272,7 @@ impl Reader {
                     other => return Err(wrong(word, other, "low, medium or high")),
                 });
             }
-            "encap" => return Err(no_encap()),
+            "encap" => self.hop.encap = Some(encap(words, context)?),
             "cache" => self.flags |= flag::CLONED,
             "error" => {
                 words.value(word)?;
@@ -296,16 +285,7 @@ impl Reader {
 
     /// `mtu [lock] 1400`.
     fn metric_of_path(&mut self, word: &str, words: &mut Words<'_>) -> Result<(), ParseError> {
-        let Some((_, metric)) = METRICS.iter().find(|(name, _)| *name == word) else {
-            return Err(unknown(word, KNOWN));
-        };
-        if words.peek() == Some("lock") {
-            words.next();
-            self.body.metrics.locked |= 1 << metric.number();
-        }
-        let value = words.number(word)?;
-        self.body.metrics.set(*metric, value);
-        Ok(())
+        metrics::read(word, words, &mut self.body.metrics)?.ok_or_else(|| unknown(word, KNOWN))
     }
 
     fn finish(self, verb: Verb) -> Result<Route, ParseError> {
@@ -425,8 +405,4 @@ pub fn realms(word: &str, words: &mut Words<'_>, context: &Context<'_>) -> Resul
         Some((from, to)) => Ok(realm(from)? << 16 | realm(to)?),
         None => realm(text),
     }
-}
-
-pub fn no_encap() -> ParseError {
-    "`encap` is not made by Fingerpost; `ip` makes it".to_owned()
 }

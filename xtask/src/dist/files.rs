@@ -28,10 +28,14 @@ const COMPLETIONS: [(&str, &str); 3] = [
 ];
 
 /// What is copied as it is.
-const PACKAGING: [(&str, &str); 3] = [
+const PACKAGING: [(&str, &str); 4] = [
     (
         "fingerpost.service",
         "lib/systemd/system/fingerpost.service",
+    ),
+    (
+        "fingerpost-router.service",
+        "lib/systemd/system/fingerpost-router.service",
     ),
     ("sysusers.conf", "usr/lib/sysusers.d/fingerpost.conf"),
     ("fingerpost.toml", "etc/fingerpost/fingerpost.toml"),

@@ -14,7 +14,7 @@ use anyhow::{Context, Result, bail};
 use ipnet::IpNet;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::{Errno, read};
-use words::{Object, json};
+use words::{Listing, Object, json};
 
 use crate::pattern::{self, Numbers};
 
@@ -62,7 +62,10 @@ pub struct Lines {
     number: u64,
     read: u64,
     bytes: Vec<u8>,
-    queue: VecDeque<String>,
+    /// Lines of what `ip` prints, put together.
+    listing: Listing,
+    /// Lines that are ready, with their numbers.
+    queue: VecDeque<(u64, String)>,
 }
 
 /// A file or pipe whose reading ends when it is told to stop: a pipe may
@@ -155,6 +158,7 @@ impl Source {
             number: 0,
             read: 0,
             bytes: Vec::new(),
+            listing: Listing::new(object),
             queue: VecDeque::new(),
         };
         Ok((Self::File(lines), len))
@@ -212,9 +216,9 @@ impl Split {
 
 impl Lines {
     fn next(&mut self, line: &mut String) -> Result<Option<(u64, Result<(), Unreadable>)>> {
-        if let Some(next) = self.queue.pop_front() {
+        if let Some((number, next)) = self.queue.pop_front() {
             *line = next;
-            return Ok(Some((self.number, Ok(()))));
+            return Ok(Some((number, Ok(()))));
         }
         let is_json = match self.is_json {
             Some(is_json) => is_json,
@@ -261,7 +265,11 @@ impl Lines {
                 .read_until(b'\n', &mut self.bytes)
                 .with_context(|| format!("reading line {}", self.number + 1))?;
             if len == 0 {
-                return Ok(None);
+                let open = self.listing.end();
+                return Ok(open.map(|(number, text)| {
+                    *line = text;
+                    (number, Ok(()))
+                }));
             }
             self.number += 1;
             self.read += len as u64;
@@ -275,10 +283,14 @@ impl Lines {
                 let why = "the line is not UTF-8".to_owned();
                 return Ok(Some((self.number, Err(Unreadable { why }))));
             };
-            let text = text.split('#').next().unwrap_or_default().trim();
-            if !text.is_empty() {
-                line.push_str(text);
-                return Ok(Some((self.number, Ok(()))));
+            let text = text.split('#').next().unwrap_or_default();
+            if text.trim().is_empty() {
+                continue;
+            }
+            self.queue.extend(self.listing.take(self.number, text));
+            if let Some((number, next)) = self.queue.pop_front() {
+                *line = next;
+                return Ok(Some((number, Ok(()))));
             }
         }
     }
@@ -292,10 +304,12 @@ impl Lines {
             if let Err(why) = json::lines(self.object, &self.bytes, &mut lines) {
                 return Ok(Some((self.number + 1, Err(Unreadable { why }))));
             }
-            self.queue.extend(lines);
-            if let Some(next) = self.queue.pop_front() {
+            let number = self.number + 1;
+            self.queue
+                .extend(lines.into_iter().map(|line| (number, line)));
+            if let Some((number, next)) = self.queue.pop_front() {
                 *line = next;
-                return Ok(Some((self.number + 1, Ok(()))));
+                return Ok(Some((number, Ok(()))));
             }
         }
     }

@@ -142,6 +142,8 @@ reasons! {
     NatTableFull, Nat, "table-full";
     /// No port is left.
     NatPortsExhausted, Nat, "ports-exhausted";
+    /// Its subscriber has what it may have.
+    NatOverQuota, Nat, "over-quota";
     /// Its headers cannot be translated.
     NatMalformed, Nat, "malformed";
     /// Kept by the engine until its first fragment comes.

@@ -246,17 +246,20 @@ impl State {
         }
     }
 
-    /// Tells the sender inside that a packet of its was refused: no port is
-    /// free, the table is full, or a rule forbids it (RFC 5508 REQ-8).
+    /// Tells the sender inside that a packet of its was refused. Where room
+    /// or a quota is used up it may try again: to code 1 TCP does not end
+    /// (RFC 6888 REQ-11, for which RFC 5508 REQ-8 had code 13). What a rule
+    /// forbids stays so.
     #[cold]
     pub(super) fn send_refusal(&mut self, about: &[u8], port_in: u16, verdict: Verdict) {
-        let is_refused = matches!(
-            verdict,
-            Verdict::PortsExhausted | Verdict::OverQuota | Verdict::TableFull | Verdict::Denied
-        );
-        if is_refused {
-            self.send_error::<u32>(about, port_in, Message::Prohibited);
-        }
+        let message = match verdict {
+            Verdict::PortsExhausted | Verdict::OverQuota | Verdict::TableFull => {
+                Message::HostUnreachable
+            }
+            Verdict::Denied => Message::Prohibited,
+            _ => return,
+        };
+        self.send_error::<u32>(about, port_in, message);
     }
 
     /// Packets whose neighbour is resolved now go on.

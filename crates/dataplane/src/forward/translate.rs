@@ -314,7 +314,8 @@ pub(super) fn reason_of(verdict: Verdict) -> Reason {
     match verdict {
         Verdict::NoMapping => Reason::NatNoMapping,
         Verdict::TableFull => Reason::NatTableFull,
-        Verdict::PortsExhausted | Verdict::OverQuota => Reason::NatPortsExhausted,
+        Verdict::PortsExhausted => Reason::NatPortsExhausted,
+        Verdict::OverQuota => Reason::NatOverQuota,
         Verdict::Malformed => Reason::NatMalformed,
         Verdict::FragmentWaiting => Reason::NatFragmentHeld,
         Verdict::HelperRefused => Reason::NatHelper,

@@ -383,7 +383,7 @@ fn who_takes_no_question_is_told_of_ports_later() {
                 _ => {}
             }
         }
-        State::default()
+        (State::default(), None)
     });
     let running = Running {
         asks,

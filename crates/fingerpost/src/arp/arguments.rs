@@ -178,6 +178,13 @@ pub struct Set {
     pub replace: bool,
 }
 
+/// Whether a command line by the name `arp` has an option of ours that
+/// chooses another output than net-tools'.
+pub fn are_ours(arguments: &[OsString]) -> bool {
+    let mut options = arguments.iter().filter_map(|word| word.to_str());
+    options.any(|word| word.starts_with("--style") || word == "--json")
+}
+
 /// Reads the command line.
 pub fn parse(arguments: Vec<OsString>, called: Called) -> Result<Wanted, clap::Error> {
     let name = match called {

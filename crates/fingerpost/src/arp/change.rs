@@ -15,8 +15,8 @@ use table::row::neighbour::state;
 use table::{AF_INET, Address, Link, LinkLayerAddress, Neighbour};
 
 use super::arguments::{Set, Wanted, Which};
-use super::host;
 use crate::direct::rows::{Links, Rows, listing};
+use crate::foreign::host;
 
 /// What a change needs to know of the system, read once.
 pub struct System {

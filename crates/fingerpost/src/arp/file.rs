@@ -17,8 +17,8 @@ use table::Neighbour;
 
 use super::arguments::{self, Set, Wanted};
 use super::change::{System, explained, request};
-use super::host;
 use crate::direct::rows::Rows;
+use crate::foreign::host;
 
 /// A file may be so long: several million lines.
 const MAX_FILE_BYTES: u64 = 256 << 20;

@@ -12,8 +12,8 @@ use serve::control::protocol::Ask;
 use view::arp::{ArpQuestion, Host, Timers};
 
 use super::arguments::{Show, Wanted};
-use super::host;
 use crate::escaped::Escaped;
+use crate::foreign::host;
 use crate::{ask, direct};
 
 /// Lists entries. Gives `false` when the one that was asked for is not

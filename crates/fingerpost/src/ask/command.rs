@@ -383,6 +383,7 @@ fn changes_to_count(matches: &ArgMatches) -> RouteFlapsQuestion {
         secs: number("secs", SECS),
         limit: number("limit", LIMIT),
         sort: text("sort"),
+        parts: 0,
         output: Output {
             format: match matches.get_flag("json") {
                 true => Format::Json,
@@ -447,10 +448,8 @@ fn output(matches: &ArgMatches) -> Output {
         statistics: matches.get_flag("statistics"),
         oneline: matches.get_flag("oneline"),
         colour: colour == "always" || colour == "auto" && colours_suit_the_output(),
-        brief: false,
-        numeric: false,
-        words: false,
-        netns: None,
+        locks: format == Format::Ndjson,
+        ..Output::default()
     }
 }
 

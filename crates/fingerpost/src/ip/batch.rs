@@ -5,29 +5,40 @@ use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::os::fd::AsFd as _;
 
+use privileges::CapabilitySet;
+
 use super::session::{Session, complain};
 use super::stop::{FAILED, Stop, WRONG_WORDS, reason};
 use super::{commands, deletions};
+
+/// What lines may need: to change the network, to enter and name namespaces
+/// of it, and to read those of other users' processes.
+const NEEDED: CapabilitySet = CapabilitySet::NET_ADMIN
+    .union(CapabilitySet::SYS_ADMIN)
+    .union(CapabilitySet::DAC_OVERRIDE)
+    .union(CapabilitySet::SYS_PTRACE);
 
 /// Words of a line at most, as `ip` has it.
 const MAX_WORDS: usize = 512;
 /// Bytes that are read at a time.
 const READ_BYTES: usize = 1 << 17;
-/// Bytes of a line at most.
+/// Bytes of a line at most, with those that continue it.
 const MAX_LINE: usize = 1 << 16;
 
 /// Runs the lines of a file; gives the exit status.
 pub fn run(session: &mut Session, file: &str, out: &mut impl Write) -> Result<u8, Stop> {
-    if file == "-" {
-        let stdin = io::stdin().as_fd().try_clone_to_owned()?;
-        return lines(session, file, File::from(stdin), out);
-    }
-    let opened = File::open(file).map_err(|error| {
-        Stop::failed(format!(
-            "Cannot open file \"{file}\" for reading: {}",
-            reason(&error)
-        ))
-    })?;
+    let opened = if file == "-" {
+        File::from(io::stdin().as_fd().try_clone_to_owned()?)
+    } else {
+        File::open(file).map_err(|error| {
+            Stop::failed(format!(
+                "Cannot open file \"{file}\" for reading: {}",
+                reason(&error)
+            ))
+        })?
+    };
+    // Who wrote the lines may be another than who runs them.
+    privileges::keep(NEEDED).map_err(io::Error::from)?;
     lines(session, file, opened, out)
 }
 
@@ -156,9 +167,10 @@ fn next_line(input: &mut impl BufRead, text: &mut String, number: &mut u64) -> R
             return Ok(before > 0);
         }
         *number += 1;
-        if bytes.len() == MAX_LINE && bytes.last() != Some(&b'\n') {
+        let is_cut = bytes.len() == MAX_LINE && bytes.last() != Some(&b'\n');
+        if is_cut || before + bytes.len() > MAX_LINE {
             return Err(Stop::wrong(format!(
-                "line {number} is longer than {MAX_LINE} bytes"
+                "line {number} is longer than {MAX_LINE} bytes, with those that it continues"
             )));
         }
         text.push_str(&table::text::of_octets(&bytes));
@@ -236,5 +248,31 @@ mod tests {
         assert!(next_line(&mut input, &mut text, &mut number).unwrap());
         assert_eq!((text.as_str(), number), ("next", 3));
         assert!(!next_line(&mut input, &mut text, &mut number).unwrap());
+    }
+
+    #[test]
+    fn lines_that_continue_each_other_have_a_bound() {
+        let piece = format!("{}\\\n", "x".repeat(1022));
+        let read = |pieces: usize, last: &str| {
+            let input = piece.repeat(pieces) + last;
+            let (mut text, mut number) = (String::new(), 0);
+            let read = next_line(&mut input.as_bytes(), &mut text, &mut number);
+            (read.map(|_| text.len()), number)
+        };
+        // Each piece becomes one byte shorter: a blank for two.
+        let (whole, number) = read(63, "y\n");
+        assert_eq!((whole.unwrap(), number), (63 * 1023 + 2, 64));
+        let (long, number) = read(200, "y\n");
+        let Err(Stop::Left { text, .. }) = long else {
+            panic!("{long:?}");
+        };
+        assert!(
+            text.contains(&format!("line {number} ")) && text.contains("65536"),
+            "{text}"
+        );
+        let alone = "x".repeat(MAX_LINE - 1) + "\n";
+        let read =
+            |input: &str| next_line(&mut input.as_bytes(), &mut String::new(), &mut 0).is_ok();
+        assert!(read(&alone) && !read(&format!("x{alone}")));
     }
 }

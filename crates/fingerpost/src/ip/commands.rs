@@ -9,7 +9,7 @@ use words::{Object, Verb};
 use super::grammar::begins;
 use super::session::Session;
 use super::stop::Stop;
-use super::{Tool, fdb, flush, link, netns, rows, show, usage};
+use super::{Tool, fdb, flush, get, link, monitor, netns, rows, show, usage};
 
 /// What a word leads to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -216,6 +216,7 @@ pub fn line(session: &mut Session, words: &[String], out: &mut impl Write) -> Re
         Some(Room::Rows(object)) => of_rows(session, object, rest, out),
         Some(Room::Netns) => netns::line(session, rest, out),
         Some(Room::Help) => Err(Stop::wrong(usage::of_tool(session.tool))),
+        Some(Room::Monitor) if session.tool == Tool::Ip => monitor::line(session, rest, out),
         Some(Room::Monitor | Room::NotBuilt) => Err(Stop::NotBuilt(object.clone())),
         None => Err(unknown_object(session.tool, object)),
     }
@@ -256,7 +257,8 @@ fn of_rows(
         Some(Change(verb)) => rows::change(session, object, verb, rest),
         Some(Set) => link::set(session, rest),
         Some(Property) => link::property(session, rest),
-        Some(Get) if object == Object::Route => show::route_get(session, rest, out),
+        Some(Get) if object == Object::Route => get::route(session, rest, out),
+        Some(Get) if object == Object::Neigh => get::neighbour(session, rest, out),
         Some(Get) if object == Object::Nexthop => show::show(session, object, rest, out),
         Some(Flush) => flush::flush(session, object, rest, out),
         Some(Help) => Err(Stop::wrong(usage::of_object(

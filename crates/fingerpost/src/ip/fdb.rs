@@ -4,8 +4,8 @@
 use netlink::decode::Operation;
 use netlink::encode::{self, Request};
 use netlink::message::flag as request_flag;
+use table::FdbEntry;
 use table::row::neighbour::{flag, state};
-use table::{FdbEntry, LinkLayerAddress, RawAttributes};
 use words::Verb;
 
 use super::grammar::{self, Key, Told, Value, begun, whole};
@@ -73,24 +73,7 @@ fn vni(text: &str, why: &str) -> Result<u32, Stop> {
 
 /// The entry that the words describe.
 fn row(session: &mut Session, told: &[Told<'_>]) -> Result<FdbEntry, Stop> {
-    let mut row = FdbEntry {
-        link: 0,
-        lladdr: LinkLayerAddress::NONE,
-        vlan: None,
-        master: None,
-        destination: None,
-        port: None,
-        vni: None,
-        source_vni: None,
-        via_link: None,
-        link_netns_id: None,
-        nexthop_id: None,
-        state: 0,
-        flags: 0,
-        protocol: 0,
-        activity: None,
-        rest: RawAttributes::default(),
-    };
+    let mut row = FdbEntry::default();
     let (mut address, mut device) = (None, None);
     for told in told {
         let number = grammar::number(told.value);

@@ -21,6 +21,12 @@ pub enum Value {
     Metric,
     /// An address, or a family and an address.
     Address,
+    /// An address of this family.
+    AddressOf(u8),
+    /// One of these; else this is said.
+    OneOf(&'static [&'static str], &'static str),
+    /// IPv6 addresses with commas between.
+    Segments,
     /// A prefix.
     Prefix,
     /// A prefix for a listing, where `10/8` is one.
@@ -39,9 +45,91 @@ pub enum Value {
     Named(NameFile, &'static str),
     /// A link-layer address.
     LinkLayer,
+    /// A kind of tunnel, and the words that are its own.
+    Encap,
+    /// A time; else this is said.
+    Time(&'static str),
+    /// The same, or `lock` and a time.
+    LockedTime(&'static str),
     /// The word is `ip`'s, and not built here.
     NotBuilt,
 }
+
+/// A word of a tunnel, which our readers have as it is.
+const OF_ENCAP: Key = whole("", Value::Text);
+
+/// The words of tunnels by their kinds: how many values stand behind each.
+const ENCAPS: &[(&str, &[(&str, Value)])] = &[
+    ("mpls", &[("ttl", Value::Text)]),
+    (
+        "ip",
+        &[
+            ("id", Value::Number("\"id\" value is invalid\n")),
+            ("dst", Value::AddressOf(table::AF_INET)),
+            ("src", Value::AddressOf(table::AF_INET)),
+            ("tos", Value::Text),
+            ("ttl", Value::Number("\"ttl\" value is invalid\n")),
+            ("key", Value::None),
+            ("csum", Value::None),
+            ("seq", Value::None),
+            ("geneve_opts", Value::NotBuilt),
+            ("vxlan_opts", Value::NotBuilt),
+            ("erspan_opts", Value::NotBuilt),
+        ],
+    ),
+    (
+        "ip6",
+        &[
+            ("id", Value::Number("\"id\" value is invalid\n")),
+            ("dst", Value::AddressOf(table::AF_INET6)),
+            ("src", Value::AddressOf(table::AF_INET6)),
+            ("tc", Value::Text),
+            ("hoplimit", Value::Number("\"hoplimit\" value is invalid\n")),
+            ("key", Value::None),
+            ("csum", Value::None),
+            ("seq", Value::None),
+            ("geneve_opts", Value::NotBuilt),
+            ("vxlan_opts", Value::NotBuilt),
+            ("erspan_opts", Value::NotBuilt),
+        ],
+    ),
+    (
+        "seg6",
+        &[
+            (
+                "mode",
+                Value::OneOf(&words::encap::SEG6_MODES, "\"mode\" value is invalid\n"),
+            ),
+            ("segs", Value::Segments),
+            ("hmac", Value::NotBuilt),
+        ],
+    ),
+    (
+        "seg6local",
+        &[
+            (
+                "action",
+                Value::OneOf(&words::encap::SEG6_ACTIONS, "\"action\" value is invalid\n"),
+            ),
+            (
+                "table",
+                Value::Named(NameFile::Tables, "\"table\" value is invalid\n"),
+            ),
+            (
+                "vrftable",
+                Value::Named(NameFile::Tables, "\"vrftable\" value is invalid\n"),
+            ),
+            ("nh4", Value::AddressOf(table::AF_INET)),
+            ("nh6", Value::AddressOf(table::AF_INET6)),
+            ("iif", Value::Link),
+            ("oif", Value::Link),
+            ("srh", Value::NotBuilt),
+            ("endpoint", Value::NotBuilt),
+            ("count", Value::NotBuilt),
+            ("flavors", Value::NotBuilt),
+        ],
+    ),
+];
 
 /// A word.
 #[derive(Debug)]
@@ -140,11 +228,22 @@ pub fn read<'a>(
         let value = match key.value {
             Value::None => "",
             Value::NotBuilt => return Err(Stop::NotBuilt(said.clone())),
+            Value::Encap => {
+                let kind = rest.next().ok_or_else(Stop::incomplete)?;
+                told.push(Told {
+                    key: Some(key),
+                    said,
+                    value: kind,
+                    more: "",
+                });
+                encap(kind, &mut rest, &mut told, session)?;
+                continue;
+            }
             value => {
                 let text = rest.next().ok_or_else(Stop::incomplete)?;
                 check_beside(value, text, &told, session)?;
                 let is_first = match value {
-                    Value::Metric => text == "lock",
+                    Value::Metric | Value::LockedTime(_) => text == "lock",
                     Value::Address => matches!(text.as_str(), "inet" | "inet6"),
                     _ => false,
                 };
@@ -162,6 +261,52 @@ pub fn read<'a>(
         });
     }
     Ok(told)
+}
+
+/// The words of a tunnel.
+fn encap<'a>(
+    kind: &'a str,
+    rest: &mut std::slice::Iter<'a, String>,
+    told: &mut Vec<Told<'a>>,
+    session: &mut Session,
+) -> Result<(), Stop> {
+    let known = ENCAPS.iter().find(|(name, _)| *name == kind);
+    let Some((_, known)) = known else {
+        return Err(match kind {
+            "ila" | "bpf" | "rpl" | "ioam6" | "xfrm" => Stop::NotBuilt(format!("encap {kind}")),
+            _ => Stop::argument(kind, "\"encap type\" value is invalid\n"),
+        });
+    };
+    let mut own = |value: &'a str, more: &'a str| {
+        told.push(Told {
+            key: Some(&OF_ENCAP),
+            said: value,
+            value,
+            more,
+        });
+    };
+    if kind == "mpls" {
+        own(rest.next().ok_or_else(Stop::incomplete)?, "");
+    }
+    loop {
+        let mut ahead = rest.clone();
+        let Some(word) = ahead.next() else {
+            return Ok(());
+        };
+        let Some((_, value)) = known.iter().find(|(name, _)| *name == word) else {
+            return Ok(());
+        };
+        *rest = ahead;
+        match value {
+            Value::NotBuilt => return Err(Stop::NotBuilt(format!("encap {kind} {word}"))),
+            Value::None => own(word, ""),
+            value => {
+                let text = rest.next().ok_or_else(Stop::incomplete)?;
+                check(*value, text, session)?;
+                own(word, text);
+            }
+        }
+    }
 }
 
 /// The words as our own readers take them, with blanks between.
@@ -205,7 +350,26 @@ fn check_beside(
 /// Whether a value is what it has to be.
 pub fn check(value: Value, text: &str, session: &mut Session) -> Result<(), Stop> {
     match value {
-        Value::None | Value::Text | Value::Metric | Value::NotBuilt => Ok(()),
+        Value::None | Value::Text | Value::Metric | Value::NotBuilt | Value::Encap => Ok(()),
+        Value::LockedTime(_) if text == "lock" => Ok(()),
+        Value::Time(why) | Value::LockedTime(why) => {
+            let digits = text.trim_end_matches(|c: char| c.is_ascii_alphabetic());
+            let unit = text.get(digits.len()..).unwrap_or_default();
+            let units = ["", "s", "sec", "secs", "ms", "msec", "msecs"];
+            match digits.parse::<f64>().is_ok() && units.contains(&unit) {
+                true => Ok(()),
+                false => Err(Stop::argument(text, why)),
+            }
+        }
+        Value::AddressOf(family) => address(text, Some(family)).map(drop),
+        Value::OneOf(known, why) => match known.contains(&text) {
+            true => Ok(()),
+            false => Err(Stop::argument(text, why)),
+        },
+        Value::Segments => {
+            let mut all = text.split(',');
+            all.try_for_each(|one| address(one, Some(table::AF_INET6)).map(drop))
+        }
         Value::Address if matches!(text, "inet" | "inet6") => Ok(()),
         Value::Address => address(text, session.family()).map(drop),
         Value::Prefix | Value::Selector => prefix(text, session.family()).map(drop),

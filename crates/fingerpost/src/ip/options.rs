@@ -1,6 +1,7 @@
 //! `ip`'s options, which stand before the object. Called by [`super`].
 
 use super::Tool;
+use super::grammar::begins;
 use super::stop::Stop;
 
 /// What the options say.
@@ -22,6 +23,10 @@ pub struct Options {
     pub statistics: u8,
     /// `-h`
     pub human: bool,
+    /// `-iec`
+    pub iec: bool,
+    /// `-c`
+    pub colour: When,
     /// `-N`
     pub numeric: bool,
     /// `-a`
@@ -42,6 +47,18 @@ pub struct Options {
     pub not_built: Option<String>,
 }
 
+/// When colours are written.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum When {
+    /// Never.
+    #[default]
+    Never,
+    /// To a terminal.
+    Auto,
+    /// Always.
+    Always,
+}
+
 /// `AF_PACKET`, `AF_BRIDGE`, `AF_MPLS`, `linux/socket.h`.
 pub const AF_PACKET: u8 = 17;
 const AF_BRIDGE: u8 = 7;
@@ -51,7 +68,6 @@ const AF_MPLS: u8 = 28;
 enum Means {
     Family(u8),
     FamilyNamed,
-    Skip,
     SkipValue,
     Set(fn(&mut Options)),
     Netns,
@@ -59,6 +75,8 @@ enum Means {
     NotBuilt,
     Help,
 }
+
+const COLOUR: Means = Means::Set(|options| options.colour = When::Always);
 
 /// In the order of `ip`, for a beginning means the first that has it.
 const IP: &[(&str, Means)] = &[
@@ -70,7 +88,7 @@ const IP: &[(&str, Means)] = &[
     ("M", Means::Family(AF_MPLS)),
     ("B", Means::Family(AF_BRIDGE)),
     ("human-readable", Means::Set(|options| options.human = true)),
-    ("iec", Means::NotBuilt),
+    ("iec", Means::Set(|options| options.iec = true)),
     ("statistics", Means::Set(|options| options.statistics += 1)),
     ("details", Means::Set(|options| options.details += 1)),
     ("resolve", Means::NotBuilt),
@@ -90,7 +108,7 @@ const IP: &[(&str, Means)] = &[
     ("json", Means::Set(|options| options.json = true)),
     ("pretty", Means::Set(|options| options.pretty = true)),
     ("rcvbuf", Means::SkipValue),
-    ("color", Means::Skip),
+    ("color", COLOUR),
     ("help", Means::Help),
     ("netns", Means::Netns),
     ("Numeric", Means::Set(|options| options.numeric = true)),
@@ -108,7 +126,7 @@ const BRIDGE: &[(&str, Means)] = &[
     ("4", Means::Family(table::AF_INET)),
     ("6", Means::Family(table::AF_INET6)),
     ("netns", Means::Netns),
-    ("color", Means::Skip),
+    ("color", COLOUR),
     ("compressvlans", Means::NotBuilt),
     ("force", Means::Set(|options| options.force = true)),
     ("json", Means::Set(|options| options.json = true)),
@@ -127,8 +145,10 @@ pub fn read(tool: Tool, arguments: &[String]) -> Result<(Options, usize), Stop> 
         }
         let word = argument.strip_prefix('-').unwrap_or(argument);
         let word = word.strip_prefix('-').unwrap_or(word);
-        if is_coloured(word) {
-            options.not_built.get_or_insert_with(|| argument.clone());
+        if let Some((name, when)) = word.split_once('=')
+            && begins(name, "color")
+        {
+            options.colour = colour(when).ok_or_else(|| unknown(tool, argument))?;
             continue;
         }
         let means = meant(tool, word).ok_or_else(|| unknown(tool, argument))?;
@@ -140,7 +160,6 @@ pub fn read(tool: Tool, arguments: &[String]) -> Result<(Options, usize), Stop> 
         match means {
             Means::Family(family) => options.family = Some(family),
             Means::FamilyNamed => options.family = family(&value()?)?,
-            Means::Skip => {}
             Means::SkipValue => drop(value()?),
             Means::Set(set) => set(&mut options),
             Means::Netns => options.netns = Some(value()?),
@@ -154,21 +173,20 @@ pub fn read(tool: Tool, arguments: &[String]) -> Result<(Options, usize), Stop> 
     Ok((options, at))
 }
 
-/// `-color`, without `=auto` or `=never`: colours wherever it is written to.
-fn is_coloured(word: &str) -> bool {
-    let (name, when) = word.split_once('=').unwrap_or((word, "always"));
-    !name.is_empty() && "color".starts_with(name) && when == "always"
+/// What stands behind `-color=`.
+fn colour(when: &str) -> Option<When> {
+    match when {
+        "always" => Some(When::Always),
+        "auto" => Some(When::Auto),
+        "never" => Some(When::Never),
+        _ => None,
+    }
 }
 
 fn meant(tool: Tool, word: &str) -> Option<Means> {
     let known = match tool {
         Tool::Ip => IP,
         Tool::Bridge => BRIDGE,
-    };
-    // `-c=always`: what it says is for terminals.
-    let word = match word.split_once('=') {
-        Some((word, "auto" | "never")) if "color".starts_with(word) => word,
-        _ => word,
     };
     let is_meant = |name: &str| match name.len() {
         1 => name == word,

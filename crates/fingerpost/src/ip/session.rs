@@ -136,6 +136,16 @@ impl Session {
     /// Writes a listing of links with the names of namespaces in the place
     /// of their numbers, where they have names.
     pub fn name_namespaces(&self, text: &[u8], out: &mut impl Write) -> Result<(), Stop> {
+        self.with_names(text, || self.names_by_id(), out)
+    }
+
+    /// The same with names that are known, or found once one is needed.
+    pub fn with_names(
+        &self,
+        text: &[u8],
+        known: impl Fn() -> Result<HashMap<i32, String>, Stop>,
+        out: &mut impl Write,
+    ) -> Result<(), Stop> {
         const BEFORE: &[u8] = b" link-netnsid ";
         let mut names = None;
         let mut rest = text;
@@ -147,7 +157,7 @@ impl Session {
             out.write_all(before)?;
             let ids = match &mut names {
                 Some(names) => names,
-                None => names.insert(self.names_by_id()?),
+                None => names.insert(known()?),
             };
             let id: Option<i32> = std::str::from_utf8(number)
                 .ok()
@@ -166,7 +176,7 @@ impl Session {
     }
 
     /// The names of namespaces that have a number in this one.
-    fn names_by_id(&self) -> Result<HashMap<i32, String>, Stop> {
+    pub fn names_by_id(&self) -> Result<HashMap<i32, String>, Stop> {
         let names = Namespace::names();
         let ids = self.netns_ids(&names)?;
         let named = ids.into_iter().zip(names);

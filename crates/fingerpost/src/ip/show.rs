@@ -2,18 +2,23 @@
 //! ([`view::conditions`]), which is answered like any other. Called by the
 //! table of commands.
 
-use std::io::Write;
+use std::io::{IsTerminal as _, Write};
 
 use serve::control::protocol::Ask;
 use view::conditions::{self, FILTERS};
-use view::{BadQuestion, Filter, Format, Object, Output, Question};
+use view::{BadQuestion, Filter, Format, Object, Output, Question, Units};
 use words::NameFile;
 
 use super::grammar::{self, Key, Told, Value, begins, begun, whole};
-use super::options::AF_PACKET;
+use super::options::{AF_PACKET, When};
 use super::session::Session;
 use super::stop::{REFUSED, Stop};
 use crate::ask;
+use crate::direct::{self, Answered};
+
+const TOS_VALUE: Value = Value::Named(NameFile::DsField, "TOS value is invalid\n");
+const TOS: Key = whole("tos", TOS_VALUE);
+const DSFIELD: Key = begun("dsfield", TOS_VALUE).means("tos");
 
 const NO_DEVICE: &str = "Device does not exist";
 
@@ -109,17 +114,17 @@ const RULES: &[Key] = &[
     begun("order", Value::Number("preference value is invalid\n")),
     begun("priority", Value::Number("preference value is invalid\n")),
     whole("not", Value::None),
-    whole("from", Value::NotBuilt),
+    whole("from", Value::Prefix),
     whole("to", Value::Prefix),
-    whole("tos", Value::NotBuilt),
-    begun("dsfield", Value::NotBuilt),
+    TOS,
+    DSFIELD,
     whole("fwmark", Value::Text),
     whole("dev", Value::Text).means("iif"),
     whole("iif", Value::Text),
     whole("oif", Value::Text),
-    whole("l3mdev", Value::NotBuilt),
-    whole("uidrange", Value::NotBuilt),
-    begun("tun_id", Value::NotBuilt),
+    whole("l3mdev", Value::None),
+    whole("uidrange", Value::Text),
+    begun("tun_id", Value::Text),
     begun(
         "table",
         Value::Named(NameFile::Tables, "table id value is invalid\n"),
@@ -132,10 +137,11 @@ const RULES: &[Key] = &[
     begun("suppress_prefixlength", Value::NotBuilt),
     begun("suppress_ifgroup", Value::NotBuilt),
     begun("realms", Value::NotBuilt),
+    // `ip` takes it and picks nothing by it.
     begun("protocol", Value::NotBuilt),
-    whole("ipproto", Value::NotBuilt),
-    whole("sport", Value::NotBuilt),
-    whole("dport", Value::NotBuilt),
+    whole("ipproto", Value::Text),
+    whole("sport", Value::Text),
+    whole("dport", Value::Text),
 ];
 
 const NEXTHOPS: &[Key] = &[
@@ -185,14 +191,11 @@ pub fn show(
     if object == Object::Route {
         check_table(session, &filter)?;
     }
-    if session.options.details > 0 && matches!(object, Object::Link | Object::Addr) {
-        no_timers(session, &filter)?;
-    }
     let is_one = object == Object::Nexthop && filter.id.is_some();
     let question = Question {
         object,
         filter,
-        output: output(session)?,
+        output: output(session),
     };
     let ask = Ask::Question(Box::new(question));
     if is_one {
@@ -207,24 +210,6 @@ pub fn show(
         return Ok(());
     }
     answer(session, ask, out).map(drop)
-}
-
-/// Of a bridge and its ports `ip -d` tells timers, which no row has.
-fn no_timers(session: &Session, filter: &Filter) -> Result<(), Stop> {
-    let links = linux::once::links(&session.namespace)?;
-    let is_asked = |link: &table::Link| match filter.dev.as_deref() {
-        Some(name) => *link.name == *name || link.alt_names.iter().any(|alt| **alt == *name),
-        None => true,
-    };
-    let has_timers = |link: &table::Link| {
-        [&link.kind, &link.slave_kind]
-            .into_iter()
-            .any(|kind| kind.as_deref() == Some("bridge"))
-    };
-    match links.iter().any(|link| is_asked(link) && has_timers(link)) {
-        true => Err(Stop::NotBuilt("-details of a bridge".to_owned())),
-        false => Ok(()),
-    }
 }
 
 /// Whether the table of routes that is asked for is there.
@@ -247,8 +232,7 @@ pub fn check_table(session: &Session, filter: &Filter) -> Result<(), Stop> {
 /// Answers a question for [`show`] and its like.
 /// Gives the number of rows.
 pub fn answer(session: &Session, ask: Ask, out: &mut impl Write) -> Result<u64, Stop> {
-    // Which way a packet takes is the kernel's own decision, and short.
-    let direct = matches!(ask, Ask::RouteGet(_));
+    let direct = is_for_the_kernel(&ask);
     let is_named = has_namespaces(&ask);
     // An answer lasts as long as its reader does. Lines of a batch follow.
     if !session.is_batch {
@@ -256,19 +240,44 @@ pub fn answer(session: &Session, ask: Ask, out: &mut impl Write) -> Result<u64, 
     }
     if session.options.pretty && session.options.json {
         let mut compact = Vec::new();
-        let answered = ask::one_namespace(ask, &session.namespace, direct, &mut compact);
+        let answered = asked(ask, session, direct, &mut compact);
         let rows = answered.map_err(no_route)?.rows;
         super::pretty::write(&compact, out)?;
         return Ok(rows);
     }
     if is_named {
         let mut text = Vec::new();
-        let answered = ask::one_namespace(ask, &session.namespace, direct, &mut text)?;
+        let answered = asked(ask, session, direct, &mut text)?;
         session.name_namespaces(&text, out)?;
         return Ok(answered.rows);
     }
-    let answered = ask::one_namespace(ask, &session.namespace, direct, out);
+    let answered = asked(ask, session, direct, out);
     Ok(answered.map_err(no_route)?.rows)
+}
+
+/// Asks; of several ways that a packet may take only the one that it takes.
+fn asked(
+    ask: Ask,
+    session: &Session,
+    direct: bool,
+    out: &mut impl Write,
+) -> anyhow::Result<Answered> {
+    match ask {
+        Ask::RouteGet(question) => direct::route_get::one_way(&question, &session.namespace, out),
+        ask => ask::one_namespace(ask, &session.namespace, direct, out),
+    }
+}
+
+/// What the kernel has to be asked for, though a daemon may be there: what no
+/// row has (a bridge's timers, how often a carrier came).
+fn is_for_the_kernel(ask: &Ask) -> bool {
+    match ask {
+        Ask::Question(question) => {
+            matches!(question.object, Object::Link | Object::Addr)
+                && (question.output.details || question.output.errors)
+        }
+        _ => false,
+    }
 }
 
 /// Whether an answer may name the numbers of other namespaces.
@@ -281,7 +290,7 @@ fn has_namespaces(ask: &Ask) -> bool {
 }
 
 /// What `ip` says where there is no way to an address.
-fn no_route(error: anyhow::Error) -> Stop {
+pub fn no_route(error: anyhow::Error) -> Stop {
     match error.downcast_ref::<BadQuestion>() {
         Some(BadQuestion::NoRoute { why, .. }) => Stop::Said {
             status: REFUSED,
@@ -292,29 +301,32 @@ fn no_route(error: anyhow::Error) -> Stop {
 }
 
 /// How rows are to be written.
-pub fn output(session: &Session) -> Result<Output, Stop> {
+pub fn output(session: &Session) -> Output {
     let options = &session.options;
-    if options.human {
-        return Err(Stop::NotBuilt("-human-readable".to_owned()));
-    }
-    if options.statistics > 1 {
-        return Err(Stop::NotBuilt("-statistics twice".to_owned()));
-    }
-    if options.brief && options.json {
-        return Err(Stop::NotBuilt("-brief with -json".to_owned()));
-    }
-    Ok(Output {
+    Output {
         format: match options.json {
             true => Format::Json,
             false => Format::Text,
         },
         details: options.details > 0,
         statistics: options.statistics > 0,
+        errors: options.statistics > 1,
+        units: match (options.human, options.iec) {
+            (false, _) => Units::Exact,
+            (true, false) => Units::Decimal,
+            (true, true) => Units::Binary,
+        },
+        colour: !options.json
+            && match options.colour {
+                When::Never => false,
+                When::Auto => std::io::stdout().is_terminal(),
+                When::Always => true,
+            },
         oneline: options.oneline,
         brief: options.brief,
         numeric: options.numeric,
         ..Output::default()
-    })
+    }
 }
 
 /// The conditions that the words of a listing are.
@@ -378,6 +390,9 @@ fn condition(
     check(session, object, told, filter)?;
     if let Some(flag) = told.key.filter(|key| is_flag(object, key.means)) {
         filter.flags.push(flag.means.to_owned());
+        return Ok(());
+    }
+    if object == Object::Rule && super::rules::condition(session, told, filter)? {
         return Ok(());
     }
     let words: Vec<_> = conditions::of_object(FILTERS, object).collect();
@@ -493,60 +508,4 @@ fn check(
         _ => {}
     }
     Ok(())
-}
-
-const TOS_VALUE: Value = Value::Named(NameFile::DsField, "TOS value is invalid\n");
-const TOS: Key = whole("tos", TOS_VALUE);
-const DSFIELD: Key = begun("dsfield", TOS_VALUE).means("tos");
-
-const GET: &[Key] = &[
-    TOS,
-    DSFIELD,
-    begun("from", Value::Address),
-    begun("iif", Value::Link),
-    whole("mark", Value::Text),
-    begun("oif", Value::Link),
-    whole("dev", Value::Link).means("oif"),
-    begun("notify", Value::NotBuilt),
-    begun("connected", Value::NotBuilt),
-    begun("vrf", Value::Vrf("Invalid VRF\n")),
-    whole("uid", Value::Text),
-    begun("fibmatch", Value::NotBuilt),
-    whole("as", Value::NotBuilt),
-    begun("ipproto", Value::Text),
-    begun("sport", Value::Text),
-    begun("dport", Value::Text),
-    begun("to", Value::Selector),
-];
-
-/// `ip route get`.
-pub fn route_get(
-    session: &mut Session,
-    arguments: &[String],
-    out: &mut impl Write,
-) -> Result<(), Stop> {
-    let told = grammar::read(GET, arguments, session)?;
-    let mut to = None;
-    let mut packet = conditions::Packet::default();
-    let words: Vec<_> = conditions::of_object(conditions::GET, Object::Route).collect();
-    for told in &told {
-        let place = told.key.map_or("to", |key| key.means);
-        if place == "to" {
-            let prefix = grammar::prefix(told.value, session.family())?;
-            if prefix.prefix_len() != prefix.max_prefix_len() {
-                return Err(Stop::NotBuilt("route get of a prefix".to_owned()));
-            }
-            to = Some(prefix.addr());
-            continue;
-        }
-        let spoken = conditions::spoken(&words, place, None);
-        let (word, _) = spoken.ok_or_else(|| Stop::NotBuilt(told.said.to_owned()))?;
-        (word.set)(&mut packet, told.value).map_err(|why| Stop::argument(told.value, &why))?;
-    }
-    let to = to.ok_or_else(|| Stop::failed("need at least a destination address"))?;
-    let mut question = packet.question(to);
-    question.asker = rustix::process::getuid().as_raw();
-    question.uid = question.uid.or(Some(question.asker));
-    question.output = output(session)?;
-    answer(session, Ask::RouteGet(Box::new(question)), out).map(drop)
 }

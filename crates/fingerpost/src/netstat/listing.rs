@@ -5,18 +5,13 @@ use std::cmp::Reverse;
 use std::collections::HashMap;
 use std::io::{self, Write};
 use std::net::Ipv4Addr;
-use std::time::Duration;
 
 use anyhow::{Context, Result};
 use ipnet::Ipv4Net;
 use serde_json::Value;
 
-use crate::arp::host;
-
-/// For names of hosts, all together.
-const PATIENCE: Duration = Duration::from_secs(5);
-/// Where networks have their names.
-const NETWORKS: &str = "/etc/networks";
+use crate::foreign::host;
+use crate::foreign::inet::{self, PATIENCE};
 
 /// Which columns stand behind the flags.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -137,14 +132,23 @@ pub fn read(lines: &[u8]) -> Result<Vec<Row>> {
     Ok(rows)
 }
 
+/// The longest name of a host.
+const MAX_NAME: usize = 255;
+
+/// How routes are written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Layout {
+    /// Which columns.
+    pub columns: Columns,
+    /// Addresses as numbers.
+    pub numeric: bool,
+    /// Names are not cut.
+    pub wide: bool,
+}
+
 /// Writes them.
-pub fn write(
-    rows: &[Row],
-    columns: Columns,
-    numeric: bool,
-    out: &mut impl Write,
-) -> io::Result<()> {
-    let names = match numeric {
+pub fn write(rows: &[Row], layout: Layout, out: &mut impl Write) -> io::Result<()> {
+    let names = match layout.numeric {
         true => None,
         false => Some(Names::of(rows)),
     };
@@ -152,15 +156,15 @@ pub fn write(
     writeln!(
         out,
         "Destination     Gateway         Genmask         {}",
-        columns.head()
+        layout.columns.head()
     )?;
     rows.iter()
-        .try_for_each(|row| write_row(row, columns, names.as_ref(), out))
+        .try_for_each(|row| write_row(row, layout, names.as_ref(), out))
 }
 
 fn write_row(
     row: &Row,
-    columns: Columns,
+    layout: Layout,
     names: Option<&Names>,
     out: &mut impl Write,
 ) -> io::Result<()> {
@@ -184,11 +188,12 @@ fn write_row(
     let dev = if row.rejects { "-" } else { dev };
     let (references, metric) = (told(0), row.metric);
     let [mss, window, rtt] = [row.mss, row.window, row.rtt].map(told);
+    let cut = if layout.wide { MAX_NAME } else { 15 };
     write!(
         out,
-        "{destination:<15.15} {gateway:<15.15} {mask:<15} {flags:<5} "
+        "{destination:<15.cut$} {gateway:<15.cut$} {mask:<15} {flags:<5} "
     )?;
-    match columns {
+    match layout.columns {
         Columns::Metric => writeln!(out, "{metric:<6} {references:<2} {:>7} {dev}", 0),
         Columns::Mss => writeln!(out, "{mss:>5} {window:<5} {rtt:>6} {dev}"),
         Columns::All => writeln!(
@@ -215,10 +220,9 @@ impl Names {
         all.sort_unstable();
         all.dedup();
         all.retain(|address| !address.is_unspecified());
-        let networks = std::fs::read_to_string(NETWORKS).unwrap_or_default();
         Self {
             hosts: host::ask_all(all, PATIENCE, host::name_of),
-            networks: networks_of(&networks),
+            networks: inet::networks(),
         }
     }
 
@@ -240,19 +244,6 @@ impl Names {
     }
 }
 
-/// Networks by their addresses (networks(5)).
-fn networks_of(text: &str) -> HashMap<Ipv4Addr, String> {
-    let lines = text
-        .lines()
-        .map(|line| line.split('#').next().unwrap_or(""));
-    let named = lines.filter_map(|line| {
-        let mut words = line.split_whitespace();
-        let (name, address) = (words.next()?, words.next()?);
-        Some((address.parse().ok()?, name.to_owned()))
-    });
-    named.collect()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -268,7 +259,12 @@ mod tests {
 "#;
         let rows = read(lines).unwrap();
         let mut said = Vec::new();
-        write(&rows, Columns::Metric, true, &mut said).unwrap();
+        let layout = Layout {
+            columns: Columns::Metric,
+            numeric: true,
+            wide: false,
+        };
+        write(&rows, layout, &mut said).unwrap();
         let said = String::from_utf8(said).unwrap();
         let lines: Vec<&str> = said.lines().skip(2).collect();
         assert_eq!(
@@ -282,12 +278,5 @@ mod tests {
             ]
         );
         assert!(read(b"no JSON\n").is_err());
-    }
-
-    #[test]
-    fn networks_have_names() {
-        let names = networks_of("default 0.0.0.0 # all\nloopback\t127.0.0.0\nhalf\n");
-        assert_eq!(names[&Ipv4Addr::new(127, 0, 0, 0)], "loopback");
-        assert_eq!(names.len(), 2);
     }
 }

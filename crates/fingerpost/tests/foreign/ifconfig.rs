@@ -138,16 +138,79 @@ fn addresses_that_net_tools_hides_are_shown() {
 }
 
 #[test]
-fn changes_are_refused_with_the_command_that_makes_them() {
-    let Some(world) = World::new("ifchange", "ifconfig") else {
+fn links_are_changed_in_bsd_s_words() {
+    let Some(world) = World::new("ifbsd", "ifconfig") else {
         return;
     };
-    let output = world.fingerpost("ifconfig lo 10.0.0.1/24 up");
-    let said = text(&output.stderr);
-    assert_eq!(output.status.code(), Some(1));
-    assert!(
-        said.contains("\n  ip addr add 10.0.0.1/24 dev lo\n  ip link set lo up\n"),
-        "{said}"
-    );
-    assert_eq!(world.fingerpost("ifconfig nope").status.code(), Some(1));
+    world.veth();
+    let shown = || world.ours("fingerpost", "addr -o --dev v0");
+    for (line, has, has_not) in [
+        ("v0 inet 10.0.0.1/24", "10.0.0.1/24 brd 10.0.0.255", "-"),
+        (
+            "v0 10.0.0.2 netmask 0xffffff00",
+            "10.0.0.2/24",
+            "10.0.0.1/24",
+        ),
+        ("v0 inet 10.1.0.1/30 alias", "10.1.0.1/30", "-"),
+        (
+            "v0 inet 10.2.0.1/24 broadcast 10.2.0.9 alias",
+            "10.2.0.1/24 brd 10.2.0.9",
+            "-",
+        ),
+        ("v0 inet 10.1.0.1 -alias", "10.0.0.2/24", "10.1.0.1"),
+        ("v0 inet6 2001:db8::1 prefixlen 48", "2001:db8::1/48", "-"),
+        ("v0 inet6 2001:db8::2/64 alias", "2001:db8::2/64", "-"),
+        (
+            "v0 inet6 2001:db8::1 delete",
+            "2001:db8::2/64",
+            "2001:db8::1/48",
+        ),
+        (
+            "v0 inet 10.3.0.1 10.3.0.2 alias",
+            "10.3.0.1 peer 10.3.0.2/32",
+            "-",
+        ),
+    ] {
+        let output = world.fingerpost(&format!("ifconfig {line}"));
+        assert!(output.status.success(), "{line}: {}", text(&output.stderr));
+        let shown = shown();
+        assert!(shown.contains(has), "{line}: {shown}");
+        assert!(
+            has_not == "-" || !shown.contains(has_not),
+            "{line}: {shown}"
+        );
+    }
+    let link = || world.ours("fingerpost", "link --json --dev v0");
+    for (line, has) in [
+        (
+            "v0 ether 2:0:0:0:0:9 mtu 1400",
+            "\"address\":\"02:00:00:00:00:09\"",
+        ),
+        ("v0 description uplink", "\"ifalias\":\"uplink\""),
+        ("v0 promisc -arp down", "\"NOARP\",\"PROMISC\"]"),
+    ] {
+        let output = world.fingerpost(&format!("ifconfig {line}"));
+        assert!(output.status.success(), "{line}: {}", text(&output.stderr));
+        let shown = link();
+        assert!(shown.contains(has), "{line}: {shown}");
+    }
+    let output = world.fingerpost("ifconfig v0 name w0 up");
+    assert!(output.status.success(), "{}", text(&output.stderr));
+    assert!(world.ours("fingerpost", "link --dev w0").contains(",UP"));
+    let before = world.ours("fingerpost", "addr -o");
+    for (line, code, says) in [
+        ("w0 10.9.0.1", 2, "prefix is not said"),
+        ("w0 mtu 1300 up bogus:", 2, "`bogus:`"),
+        ("w0 create", 255, "link add"),
+        ("nope up", 255, "nope"),
+        ("w0 inet 10.99.0.1 -alias", 1, "SIOCDIFADDR"),
+    ] {
+        let output = world.fingerpost(&format!("ifconfig {line}"));
+        let said = text(&output.stderr);
+        assert_eq!(output.status.code(), Some(code), "{line}: {said}");
+        assert!(said.contains(says), "{line}: {said}");
+    }
+    assert_eq!(world.ours("fingerpost", "addr -o"), before);
+    assert!(world.fingerpost("ifconfig w0 destroy").status.success());
+    assert_eq!(world.fingerpost("ifconfig w0").status.code(), Some(1));
 }

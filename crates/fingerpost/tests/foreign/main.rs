@@ -3,6 +3,7 @@
 #![allow(
     clippy::unwrap_used,
     clippy::panic,
+    clippy::print_stderr,
     reason = "in a test a panic is the failure, also outside of the test's own function"
 )]
 
@@ -12,6 +13,9 @@ mod common;
 mod arp;
 mod ifconfig;
 mod netstat;
+mod tables;
+#[path = "../ip/twins.rs"]
+mod twins;
 
 use std::process::{Output, Stdio};
 

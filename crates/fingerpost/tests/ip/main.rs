@@ -16,56 +16,11 @@
 mod common;
 
 mod fallback;
+mod kinds;
+mod monitor;
 mod twins;
 
-use twins::{Outcome, Twins};
-
-/// Runs a table; all its failures are told at once.
-fn table(name: &str, text: &str, asks: bool, least: usize) {
-    let Some(mut twins) = Twins::new() else {
-        return;
-    };
-    let (mut alike, mut refused, mut said) = (0, 0, 0);
-    let mut failures = Vec::new();
-    for (number, line) in text.lines().enumerate() {
-        let line = line.trim();
-        if line.is_empty() || line.starts_with('#') {
-            continue;
-        }
-        if let Some(situation) = line.strip_prefix('@') {
-            twins.begin(situation);
-            continue;
-        }
-        let (marked, command) = match line.strip_prefix("- ") {
-            Some(command) => (true, command),
-            None => (false, line),
-        };
-        let place = number + 1;
-        match (twins.run(command, asks), marked) {
-            (Outcome::Alike { same_message }, false) => {
-                alike += 1;
-                said += usize::from(same_message);
-            }
-            (Outcome::Refused, true) => refused += 1,
-            (Outcome::Alike { .. }, true) => {
-                failures.push(format!(
-                    "{place}: {command}\n  is built: take its mark away"
-                ));
-            }
-            (Outcome::Refused, false) => {
-                failures.push(format!("{place}: {command}\n  is refused, and not marked"));
-            }
-            (Outcome::Different(how), _) => failures.push(format!("{place}: {command}\n{how}")),
-        }
-    }
-    eprintln!(
-        "{name}: {alike} alike ({said} with the same message), {refused} refused by name, {} \
-         different",
-        failures.len()
-    );
-    assert!(failures.is_empty(), "{}", failures.join("\n"));
-    assert!(alike >= least, "{name}: {alike} commands of {least}");
-}
+use twins::table;
 
 #[test]
 fn questions_are_answered_as_ip_answers_them() {

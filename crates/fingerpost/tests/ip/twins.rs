@@ -1,5 +1,6 @@
-//! Two namespaces that are alike, one for iproute2 and one for our program,
-//! each with mounts of its own, so that names of namespaces are its own too.
+//! Two namespaces that are alike, one for iproute2 (or net-tools) and one
+//! for our program, each with mounts of its own, so that names of namespaces
+//! are its own too; and tables of commands that are run in both.
 
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::process::{Child, Command, Output, Stdio};
@@ -32,6 +33,55 @@ pub enum Outcome {
     Alike { same_message: bool },
     Refused,
     Different(String),
+}
+
+/// Runs a table; all its failures are told at once.
+/// `asks`: its commands have no effect to look for; `least` of them are to be
+/// alike.
+pub fn table(name: &str, text: &str, asks: bool, least: usize) {
+    let Some(mut twins) = Twins::new() else {
+        return;
+    };
+    let (mut alike, mut refused, mut said) = (0, 0, 0);
+    let mut failures = Vec::new();
+    for (number, line) in text.lines().enumerate() {
+        let line = line.trim();
+        if line.is_empty() || line.starts_with('#') {
+            continue;
+        }
+        if let Some(situation) = line.strip_prefix('@') {
+            twins.begin(situation);
+            continue;
+        }
+        let (marked, command) = match line.strip_prefix("- ") {
+            Some(command) => (true, command),
+            None => (false, line),
+        };
+        let place = number + 1;
+        match (twins.run(command, asks), marked) {
+            (Outcome::Alike { same_message }, false) => {
+                alike += 1;
+                said += usize::from(same_message);
+            }
+            (Outcome::Refused, true) => refused += 1,
+            (Outcome::Alike { .. }, true) => {
+                failures.push(format!(
+                    "{place}: {command}\n  is built: take its mark away"
+                ));
+            }
+            (Outcome::Refused, false) => {
+                failures.push(format!("{place}: {command}\n  is refused, and not marked"));
+            }
+            (Outcome::Different(how), _) => failures.push(format!("{place}: {command}\n{how}")),
+        }
+    }
+    eprintln!(
+        "{name}: {alike} alike ({said} with the same message), {refused} refused by name, {} \
+         different",
+        failures.len()
+    );
+    assert!(failures.is_empty(), "{}", failures.join("\n"));
+    assert!(alike >= least, "{name}: {alike} commands of {least}");
 }
 
 /// One of the two.
@@ -122,7 +172,7 @@ impl Twins {
     pub fn new() -> Option<Self> {
         skip::unless(Netns::new("twins"))?;
         let names = tempfile::tempdir().unwrap();
-        for name in ["ip", "bridge"] {
+        for name in ["ip", "bridge", "arp", "ifconfig", "route", "netstat"] {
             std::os::unix::fs::symlink(common_program(), names.path().join(name)).unwrap();
         }
         Some(Self {

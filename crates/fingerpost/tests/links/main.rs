@@ -239,6 +239,65 @@ fn ip_s_own_words_and_other_kinds() {
     assert!(place.names().is_empty(), "{:?}", place.names());
 }
 
+/// What the kernel takes of a link that was deleted is as it was.
+#[test]
+fn undone_links_are_as_they_were() {
+    let Some(place) = Place::new("as-before") else {
+        return;
+    };
+    let lines = "link add vx0 type vxlan id 5 dstport 4789\n\
+                 link add m0 link vx0 type macvlan mode bridge\n\
+                 link add br0 type bridge\n\
+                 link add v0 type veth peer name v1\n\
+                 link set v0 master br0\n\
+                 link set vx0 up promisc on allmulticast on addrgenmode none\n\
+                 link set v1 up gso_max_size 30000 gso_max_segs 99 gro_max_size 40000\n\
+                 link set m0 up alias \"an uplink\"\n\
+                 link property add dev v1 altname other-v1 altname one-more-v1\n\
+                 addr add 10.0.0.1/24 dev m0\n";
+    place.netns.ip_batch(lines).unwrap();
+    let told = || {
+        let told = place.netns.ip(&["-j", "-d", "addr"]).unwrap();
+        let mut told: serde_json::Value = serde_json::from_str(&told).unwrap();
+        for link in told.as_array_mut().unwrap() {
+            let link = link.as_object_mut().unwrap();
+            // What follows by and by.
+            for key in ["operstate", "addr_info", "flags"] {
+                link.remove(key);
+            }
+            if let Some(info) = link
+                .get_mut("linkinfo")
+                .and_then(|info| info.as_object_mut())
+            {
+                for data in ["info_data", "info_slave_data"] {
+                    let data = info.get_mut(data).and_then(|data| data.as_object_mut());
+                    if let Some(data) = data {
+                        data.retain(|key, _| !key.ends_with("_timer"));
+                        data.remove("state");
+                    }
+                }
+            }
+        }
+        told
+    };
+    let before = told();
+    place.does("delete vx0 v0 --cascade");
+    assert_ne!(told(), before);
+    let said = place.does("delete --undo");
+    assert!(said.contains("not brought back: counters"), "{said}");
+    let after = told();
+    let both = before
+        .as_array()
+        .unwrap()
+        .iter()
+        .zip(after.as_array().unwrap());
+    for (before, after) in both {
+        assert_eq!(before, after);
+    }
+    let flags = place.netns.ip(&["link", "show", "vx0"]).unwrap();
+    assert!(flags.contains("ALLMULTI,PROMISC"), "{flags}");
+}
+
 #[test]
 fn bad_input_is_named_and_counted() {
     let Some(place) = Place::new("bad") else {

@@ -1,28 +1,32 @@
 //! Deleted links as they were: the undoing of a deletion.
 //!
 //! What comes back: name, index (if it is still free), kind and its
-//! settings, link-layer address, MTU, queues, group, alias, master, whether
-//! it is up, addresses; of a veth both ends, each in its namespace. What
-//! does not: counters, alternative names, the rarer settings of bonds, routes and neighbours and
-//! forwarding entries that went with it, queueing disciplines, settings
-//! under `/proc/sys`, and what other programs had attached to it.
+//! settings, link-layer address, MTU, queues, group, alias, alternative
+//! names, master, how IPv6 makes addresses, limits of offloading, whether it
+//! is up, promiscuous or takes all groups, addresses; of a veth both ends,
+//! each in its namespace. What does not ([`LOST`]): counters, the rarer
+//! settings of bonds, what its master set of it as a port, routes and
+//! neighbours and forwarding entries that went with it, queueing
+//! disciplines, settings under `/proc/sys`, and what other programs had
+//! attached to it.
 
 mod form;
 
 use std::collections::{HashMap, HashSet};
 use std::ops::ControlFlow;
 
-use netlink::decode;
-use netlink::encode::{LinkEnd, LinkKind, LinkSettings, NewLink};
+use netlink::decode::{self, Operation};
+use netlink::encode::{self, LinkEnd, LinkKind, LinkSettings, NewLink, Request};
 use netlink::request::Dump;
 use rustix::io::Errno;
-use table::row::link::flag::{MULTICAST, NOARP, UP};
+use table::row::link::flag::{ALLMULTI, MULTICAST, NOARP, PROMISC, UP};
 use table::{Address, Link};
 
 use super::along::{is_pair, taken_with};
 use super::delete::{into_group, is_same};
 use super::journal::Rows;
 use super::{Along, Change, Deletion, Failure, How, Listing, New, Told, add, set};
+use crate::bulk::{Bulk, Heard};
 use crate::dump::dump_on;
 use crate::error::{Error, Refusal};
 use crate::namespace::Namespace;
@@ -30,6 +34,16 @@ use crate::socket::Socket;
 
 /// Chains of links on links are followed so far: the kernel allows eight.
 const LEVELS: usize = 16;
+
+/// What a deletion loses for good, for who reads of its undoing.
+pub const LOST: &str = "counters, routes, neighbours, forwarding entries, queueing disciplines, \
+     settings of ports and those under /proc/sys";
+
+/// How IPv6 makes addresses unless told otherwise, and the limits of
+/// offloading that a new link has (`GSO_LEGACY_MAX_SIZE`, `GSO_MAX_SEGS`).
+const USUAL_GEN_MODE: u8 = 0;
+const USUAL_MAX_SIZE: u32 = 65_536;
+const USUAL_MAX_SEGS: u32 = 65_535;
 
 /// How a deletion was taken back.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -301,10 +315,19 @@ impl Recreating<'_> {
             Told::Sent(sent) => (self.told)(Told::Sent(sent)),
         })?;
         self.result.stopped |= added.stopped;
+        // Of some kinds (VXLAN) the kernel does not say which index they got.
+        let unsaid = made.iter().any(|(_, index)| *index == 0);
+        let listing = unsaid.then(|| Listing::read(&namespace)).transpose()?;
         for (at, index) in made {
             let Some(Ready { new, rows, .. }) = batch.get(at) else {
                 continue;
             };
+            let named = || {
+                let mut links = listing.iter().flat_map(Listing::iter);
+                let found = links.find(|link| link.name == new.link.end.name);
+                found.map_or(0, |link| link.index)
+            };
+            let index = if index == 0 { named() } else { index };
             for (nth, row) in rows.iter().enumerate() {
                 let Some(old) = self.link(*row).map(|link| link.index) else {
                     continue;
@@ -461,6 +484,13 @@ impl Recreating<'_> {
                 })?;
                 self.result.failed += changed.failed;
             }
+            let named: Vec<(u32, &Link)> = place
+                .rows
+                .links
+                .iter()
+                .filter_map(|link| Some((*now.get(&link.index)?, link)))
+                .collect();
+            self.result.failed += name_again(&namespace, &named, self.told)?;
             let addresses = in_order_of_giving(addresses);
             self.result.failed += super::add::give_all(&namespace, &addresses, self.told)?;
         }
@@ -483,7 +513,8 @@ impl Recreating<'_> {
             .collect())
     }
 
-    /// Masters first, then flags and aliases.
+    /// Masters and what has to be there before a link is up first, then
+    /// flags and aliases.
     fn settings(&self, at: usize, place: &Place, now: &HashMap<u32, u32>) -> [Vec<Change>; 2] {
         let (mut masters, mut others) = (Vec::new(), Vec::new());
         for link in &place.rows.links {
@@ -495,16 +526,17 @@ impl Recreating<'_> {
                 name: link.name.clone(),
                 settings,
             };
-            if let Some(master) = link.master {
-                masters.push(change(LinkSettings {
-                    master: Some(self.now(at, master)),
-                    ..LinkSettings::default()
-                }));
+            let first = LinkSettings {
+                master: link.master.map(|master| self.now(at, master)),
+                ..unusual(link)
+            };
+            if first != LinkSettings::default() {
+                masters.push(change(first));
             }
             others.push(change(LinkSettings {
                 up: Some(link.flags & UP != 0),
                 flags: link.flags,
-                flags_changed: NOARP | MULTICAST,
+                flags_changed: NOARP | MULTICAST | PROMISC | ALLMULTI,
                 // The kernel takes none while it makes a link.
                 alias: link.alias.clone(),
                 ..LinkSettings::default()
@@ -512,4 +544,62 @@ impl Recreating<'_> {
         }
         [masters, others]
     }
+}
+
+/// What of a link is not as a new one has it.
+fn unusual(link: &Link) -> LinkSettings {
+    let limits = link.limits.get();
+    let unless = |value: Option<u32>, usual: u32| value.filter(|value| *value != usual);
+    LinkSettings {
+        addr_gen_mode: link.addr_gen_mode.filter(|mode| *mode != USUAL_GEN_MODE),
+        gso_max_size: unless(limits.gso_max_size, USUAL_MAX_SIZE),
+        gso_max_segs: unless(limits.gso_max_segs, USUAL_MAX_SEGS),
+        gro_max_size: unless(limits.gro_max_size, USUAL_MAX_SIZE),
+        ..LinkSettings::default()
+    }
+}
+
+/// Gives links their alternative names again; gives how many did not get
+/// theirs.
+fn name_again(
+    namespace: &Namespace,
+    links: &[(u32, &Link)],
+    told: &mut dyn FnMut(Told),
+) -> Result<usize, Error> {
+    let named = links.iter().filter(|(_, link)| !link.alt_names.is_empty());
+    let named: Vec<_> = named.collect();
+    if named.is_empty() {
+        return Ok(0);
+    }
+    let mut bulk = Bulk::open(namespace, How::default().options(false))?;
+    let requests = named.iter().map(|(index, link)| {
+        move |sequence, out: &mut Vec<u8>| {
+            let names: Vec<&str> = link.alt_names.iter().map(|name| &**name).collect();
+            let request = Request {
+                operation: Operation::New,
+                flags: 0,
+                sequence,
+                now_millis: 0,
+            };
+            // What is too long makes no message, and is refused for it.
+            let _ = encode::alternative_names(out, &request, *index, &names);
+        }
+    });
+    let mut failed = 0;
+    bulk.run(requests, &mut |heard| {
+        let (place, refusal) = match heard {
+            Heard::Refused(place, refusal) => (place, refusal),
+            Heard::Lost(place) => (place, super::set::lost_answer()),
+            _ => return,
+        };
+        failed += 1;
+        let name = named.get(place).map(|(_, link)| link.name.clone());
+        told(Told::Failed(Failure {
+            place,
+            name: name.unwrap_or_default(),
+            tried: "give it its alternative names".to_owned(),
+            refusal,
+        }));
+    })?;
+    Ok(failed)
 }

@@ -31,6 +31,7 @@ use std::io::{self, Write};
 use std::net::Ipv4Addr;
 use std::time::Instant;
 
+use fingerpost_nat::saved::{ChunkReader, Chunks};
 use fingerpost_nat::{Config, Nat, Packet, Timeouts, Verdict};
 use lab::Random;
 use lab::bench::median;
@@ -133,6 +134,14 @@ fn measure(out: &mut impl Write, count: usize, wanted: &Wanted) -> io::Result<()
         "flow          -         {count:>9} flows  {:>7.1} bytes_per_row",
         bytes as f64 / flows as f64
     )?;
+    for (how, cost) in [
+        ("saved", Bench::saved as fn(&mut Bench) -> Cost),
+        ("taken up", Bench::taken_up),
+    ] {
+        if wanted.row("state", how) {
+            row(out, "state", how, cost(&mut bench), Cost::NONE)?;
+        }
+    }
     for (how, way) in [batch, one] {
         for (name, is_out) in [("existing out", true), ("existing in", false)] {
             if wanted.row(name, how) {
@@ -324,6 +333,39 @@ impl Bench {
         self.make_all(Way::Batch);
         let statistics = self.nat.statistics();
         (statistics.flows, statistics.memory_bytes)
+    }
+
+    /// The whole state as bytes, a flow.
+    fn saved(&mut self) -> Cost {
+        let mut costs: Vec<f64> = (0..3).map(|_| self.save().0).collect();
+        cost(&mut costs)
+    }
+
+    /// The same taken up by another engine.
+    fn taken_up(&mut self) -> Cost {
+        let (_, bytes) = self.save();
+        let (config, now, flows) = (self.nat.config(), self.now, self.count);
+        let mut costs: Vec<f64> = (0..3)
+            .map(|_| {
+                let started = Instant::now();
+                let mut nat = Nat::new(config.clone()).unwrap();
+                let mut chunks = ChunkReader::new(bytes.as_slice()).unwrap();
+                let taken = nat.take_up(&mut chunks, 0, now).unwrap();
+                assert_eq!(taken.left_out, 0);
+                started.elapsed().as_nanos() as f64 / flows as f64
+            })
+            .collect();
+        cost(&mut costs)
+    }
+
+    fn save(&mut self) -> (f64, Vec<u8>) {
+        let mut bytes = Vec::new();
+        let started = Instant::now();
+        let mut chunks = Chunks::new(&mut bytes).unwrap();
+        self.nat.save(self.now, &mut chunks).unwrap();
+        chunks.flush().unwrap();
+        let ns = started.elapsed().as_nanos() as f64 / self.count as f64;
+        (ns, bytes)
     }
 
     fn make_all(&mut self, way: Way) -> Cost {

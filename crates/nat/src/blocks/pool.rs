@@ -4,16 +4,21 @@
 //! memory. One that left the pool is closed: its blocks stay with those who
 //! have them, and are given to nobody any more.
 
+mod lines;
+mod saved;
+
 use std::io;
 
 use hashbrown::HashMap;
 use memory::Reserved;
 
 use super::layout::{At, Layout};
-use super::lines::{Kind, Line, Link};
 use super::reckoning::Reckoning;
 use crate::Config;
 use crate::key::Random;
+
+use lines::{Kind, Line, Link};
+pub use saved::Orders;
 
 /// It stands in the line of those that rest.
 const RESTING: u8 = 1;
@@ -357,11 +362,18 @@ impl Pool {
 
     /// A free block of a home for a subscriber; `None`: there is none.
     pub fn take(&mut self, home: u32, owner: u32, now: u32) -> Option<u32> {
-        let place = self
-            .homes
-            .get_mut(home as usize)
-            .filter(|home| home.is_open)?;
+        let place = self.homes.get(home as usize).filter(|home| home.is_open)?;
         let block = place.free.first()?;
+        self.leave_free(home, block);
+        self.own(block, owner, now);
+        Some(block)
+    }
+
+    /// A block is free no more.
+    fn leave_free(&mut self, home: u32, block: u32) {
+        let Some(place) = self.homes.get_mut(home as usize) else {
+            return;
+        };
         place.free.remove(&mut self.blocks, Kind::Free, block);
         place.free_blocks -= 1;
         if place.free_blocks == 0
@@ -374,8 +386,6 @@ impl Pool {
                 moved.at = Some(at);
             }
         }
-        self.own(block, owner, now);
-        Some(block)
     }
 
     /// A subscriber has a block from now on; nobody uses it yet.

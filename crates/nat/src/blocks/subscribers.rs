@@ -9,6 +9,7 @@ use super::config::{Quotas, Rate};
 use super::event::QuotaKind;
 use crate::index::Index;
 use crate::key::{Hasher, Key};
+use crate::saved::{Fields, Record, free_order};
 use crate::work::Work;
 
 /// The unit of time of rates: so many in a millisecond. 32 bits of them are
@@ -258,20 +259,23 @@ impl Subscribers {
                 name
             }
         };
-        let (hasher, entries) = (self.hasher, &self.entries);
-        let hash = |address| hasher.hash(Key::new(address, 0, [0; 2], 0));
-        let hash_of = |name: u32| hash(entries.get(name as usize).map_or(0, |entry| entry.address));
-        let line_of = |name: u32| entries.prefetch(name as usize);
-        let mut work = Work::default();
-        if !self
-            .index
-            .insert(hash(entry.address), name, (hash_of, line_of), &mut work)
-        {
+        if !self.enter_name(name) {
             self.free_place(name);
             return None;
         }
         self.live += 1;
         Some(name)
+    }
+
+    /// Enters a place into the index; whether that took it.
+    fn enter_name(&mut self, name: u32) -> bool {
+        let (hasher, entries) = (self.hasher, &self.entries);
+        let address_of = |name: u32| entries.get(name as usize).map_or(0, |entry| entry.address);
+        let hash_of = |name: u32| hasher.hash(Key::new(address_of(name), 0, [0; 2], 0));
+        let line_of = |name: u32| entries.prefetch(name as usize);
+        let mut work = Work::default();
+        let hash = hash_of(name);
+        self.index.insert(hash, name, (hash_of, line_of), &mut work)
     }
 
     fn free_place(&mut self, name: u32) {
@@ -305,6 +309,88 @@ impl Subscribers {
                 .remove(self.hash(entry.address), name, &mut Work::default());
             self.free_place(name);
             self.live -= 1;
+        }
+    }
+}
+
+impl Subscriber {
+    /// It as a saved state keeps it, without what its flows and blocks say.
+    pub fn saved(&self, name: u32, out: Record) -> Record {
+        let out = out.u32(name).u32(self.address).u32(self.home);
+        let out = self.paced.iter().fold(out, |out, paced| out.u32(*paced));
+        out.u16(self.told)
+    }
+
+    /// What [`Subscriber::saved`] wrote behind the name.
+    pub fn restored(fields: &mut Fields<'_>) -> Self {
+        Self {
+            address: fields.u32(),
+            home: fields.u32(),
+            paced: [(); 4].map(|()| fields.u32()),
+            told: fields.u16(),
+            is_live: true,
+            ..Self::default()
+        }
+    }
+}
+
+impl Subscribers {
+    /// Where it is looked next for one that is none any more.
+    pub fn hand(&self) -> usize {
+        self.hand
+    }
+
+    /// Free places, the one that is taken next first.
+    pub fn free_places(&self) -> impl Iterator<Item = u32> {
+        let after = |one_up: u32| one_up.checked_sub(1);
+        std::iter::successors(after(self.free), move |name| {
+            after(self.entries.get(*name as usize)?.block)
+        })
+    }
+
+    /// Makes so many free places, in a table that has none yet; not more
+    /// than there may be.
+    pub fn restore_places(&mut self, places: usize, hand: usize) {
+        for _ in 0..places {
+            if !self.entries.push(Subscriber::default()) {
+                break;
+            }
+        }
+        self.hand = hand;
+    }
+
+    /// Enters a subscriber at its place. Whether it could be.
+    pub fn restore(&mut self, name: u32, entry: Subscriber) -> bool {
+        let is_free = self
+            .entries
+            .get(name as usize)
+            .is_some_and(|entry| !entry.is_live);
+        let is_whole = entry.address & self.mask == entry.address;
+        if !is_free || !is_whole || self.find(entry.address).is_some() {
+            return false;
+        }
+        if let Some(place) = self.entries.get_mut(name as usize) {
+            *place = entry;
+        }
+        if self.enter_name(name) {
+            self.live += 1;
+            return true;
+        }
+        if let Some(place) = self.entries.get_mut(name as usize) {
+            *place = Subscriber::default();
+        }
+        false
+    }
+
+    /// Says in which order the free places are taken again.
+    pub fn restore_free(&mut self, order: &[u32]) {
+        let order = free_order(self.entries.len(), order, |name| self.get(name).is_some());
+        self.free = 0;
+        for name in order.into_iter().rev() {
+            let block = std::mem::replace(&mut self.free, name + 1);
+            if let Some(place) = self.entries.get_mut(name as usize) {
+                place.block = block;
+            }
         }
     }
 }

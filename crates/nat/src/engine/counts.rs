@@ -7,6 +7,7 @@
 use packet::protocol;
 
 use super::Nat;
+use super::end::has_ports;
 use crate::State;
 use crate::blocks::{Class, Subscriber};
 use crate::flow::{Ends, Flow, flag};
@@ -140,6 +141,83 @@ impl Nat {
             && let Some(count) = entry.half_open.get_mut(class)
         {
             *count = count.saturating_sub(1);
+        }
+    }
+
+    /// What a mapping that was saved may say of its port's count.
+    pub(super) fn settle_marks(&self, mapping: &mut Mapping) {
+        let is_known = self.subscriber_of(mapping.inside).is_some();
+        let is_block = self.is_in_block(mapping.inside, mapping.alias, mapping.alias_port);
+        if !is_known || mapping.has(mark::IN_BLOCK) && !is_block {
+            mapping.marks &= !(mark::COUNTED | mark::IN_BLOCK);
+        }
+    }
+
+    /// What a flow that was saved may say of what counts of it.
+    pub(super) fn settle_flow(&self, flow: &mut Flow) {
+        let is_known = self.subscriber_of(flow.inside()).is_some();
+        if !is_known {
+            flow.flags &= !flag::COUNTED;
+        }
+        if flow.has(flag::PERMIT) || flow.permit == 0 {
+            return;
+        }
+        let is_block = self.is_in_block(flow.inside(), flow.alias(), flow.alias_port());
+        let block = self.block_at(flow.alias(), flow.alias_port());
+        flow.permit = match (flow.permit, block) {
+            _ if !has_ports(flow) => 0,
+            (NO_BLOCK, _) if is_known => NO_BLOCK,
+            (mark, Some(block)) if mark != NO_BLOCK && is_block => (block + 1) | (mark & BESIDE),
+            _ => 0,
+        };
+    }
+
+    fn subscriber_of(&self, inside: u32) -> Option<u32> {
+        let tracked = self.tracked.as_ref()?;
+        tracked.subscribers.find(u32::from_be(inside))
+    }
+
+    /// Whether an alias port (memory order) is of a block of an inside one.
+    fn is_in_block(&self, inside: u32, alias: u32, port: u16) -> bool {
+        let pool = self.tracked.as_ref().and_then(|of| of.pool.as_ref());
+        let block = self.block_at(alias, port);
+        let owner = block.and_then(|block| pool?.get(block)?.owner.checked_sub(1));
+        owner.is_some() && owner == self.subscriber_of(inside)
+    }
+
+    /// A flow that was saved counts as a session.
+    pub(super) fn recount_session(&mut self, flow: &Flow) {
+        if !flow.has(flag::COUNTED) {
+            return;
+        }
+        let class = Class::of(flow.protocol) as usize;
+        let Some(entry) = self.entry_of(flow.inside()) else {
+            return;
+        };
+        if let Some(count) = entry.sessions.get_mut(class) {
+            *count += 1;
+        }
+        if is_half_open(flow.class)
+            && let Some(count) = entry.half_open.get_mut(class)
+        {
+            *count += 1;
+        }
+    }
+
+    /// A port that was saved counts: as [`Nat::count_port`], but it is no
+    /// new one.
+    pub(super) fn recount_port(&mut self, ends: &Ends, mark: u32, shared: bool) {
+        if mark == 0 {
+            return;
+        }
+        let class = Class::of(ends.protocol) as usize;
+        let entry = self.entry_of(ends.inside).filter(|_| counts(mark));
+        if let Some(count) = entry.and_then(|entry| entry.ports.get_mut(class)) {
+            *count += 1;
+        }
+        let pool = self.tracked.as_mut().and_then(|of| of.pool.as_mut());
+        if let Some((block, pool)) = block_of(mark).zip(pool) {
+            pool.hold(block, mapped_of(ends.protocol).filter(|_| shared));
         }
     }
 

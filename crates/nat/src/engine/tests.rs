@@ -6,7 +6,9 @@ use packet::{Icmp, Ipv4, Tcp, Udp, icmp, protocol};
 
 mod blocks;
 mod books;
+mod generated;
 mod leases;
+mod saved;
 
 use super::*;
 use crate::{AtCap, Dependence, MappingView, State};

@@ -57,6 +57,12 @@ impl<K: Hash + Eq + Copy, V> Bounded<K, V> {
         self.entries.get_mut(key)
     }
 
+    /// All entries, in the order of their keys.
+    pub fn all(&self) -> impl Iterator<Item = (&K, &V)> {
+        let known = self.keys.iter();
+        known.filter_map(|key| Some((key, self.entries.get(key)?)))
+    }
+
     pub fn remove(&mut self, key: &K) -> Option<V> {
         let value = self.entries.remove(key);
         // Keys of what is gone go when they are as many as the others.

@@ -2,6 +2,7 @@
 //! from the control connection, used for enhanced GRE (RFC 2637 §4.1),
 //! whose packets carry the *receiver's* identifier and no ports.
 
+use std::io;
 use std::net::Ipv4Addr;
 
 use hashbrown::HashMap;
@@ -10,6 +11,7 @@ use packet::{Gre, Ipv4, protocol};
 use super::bounded::Bounded;
 use super::segment::{Segment, patch};
 use super::{ControlKey, Refusal, pptp};
+use crate::saved::{Chunks, Fields, Record, tag};
 use crate::shards::PortSlice;
 
 /// A call unused for so long may make room, and is used no more.
@@ -161,17 +163,21 @@ impl Calls {
         }
     }
 
+    /// Room for all, as the calls themselves have it: they never grow.
+    fn reserve(&mut self) {
+        if self.by_alias.capacity() == 0 {
+            for map in [&mut self.by_alias, &mut self.by_peer, &mut self.by_left] {
+                map.reserve(self.calls.limit());
+            }
+        }
+    }
+
     fn open(&mut self, inside: Inside, alias: Ipv4Addr, now_millis: u64) -> Option<u16> {
         if self.calls.is_full() {
             let gone = self.calls.evict(|call| call.until_millis <= now_millis)?;
             self.forget(&gone.0, &gone.1);
         }
-        if self.by_alias.capacity() == 0 {
-            // As the calls themselves: they never grow.
-            for map in [&mut self.by_alias, &mut self.by_peer, &mut self.by_left] {
-                map.reserve(self.calls.limit());
-            }
-        }
+        self.reserve();
         let free = |id: &u16| *id != 0 && !self.by_alias.contains_key(&(alias, inside.remote, *id));
         let candidates = (0..TRIES).map(|step| inside.own.wrapping_add(step.wrapping_mul(0x9e37)));
         let slice = self.slice;
@@ -188,6 +194,52 @@ impl Calls {
             .insert((alias, inside.remote, alias_id), inside);
         self.calls.insert(inside, call, |_| false);
         Some(alias_id)
+    }
+
+    /// Writes all calls; times as what is left of them.
+    pub fn save(&self, now_millis: u64, out: &mut Chunks<'_>) -> io::Result<()> {
+        let mut record = Record::default();
+        for (inside, call) in self.calls.all() {
+            record = record.again().with(inside.inside.octets());
+            record = record.with(inside.remote.octets()).u16(inside.own);
+            record = record.with(call.alias.octets()).u16(call.alias_id);
+            record = record.u8(u8::from(call.peer.is_some()));
+            record = record.u16(call.peer.unwrap_or(0));
+            record = record.u8(u8::from(call.ending));
+            record = record.u64(call.until_millis.saturating_sub(now_millis));
+            out.record(tag::CALL, record.bytes())?;
+        }
+        Ok(())
+    }
+
+    /// What [`Calls::save`] wrote, so long ago.
+    pub fn restore(&mut self, fields: &mut Fields<'_>, (now_millis, gone): (u64, u64)) {
+        let inside = Inside {
+            inside: Ipv4Addr::from(fields.bytes::<4>()),
+            remote: Ipv4Addr::from(fields.bytes::<4>()),
+            own: fields.u16(),
+        };
+        let (alias, alias_id) = (Ipv4Addr::from(fields.bytes::<4>()), fields.u16());
+        let (is_met, peer, ending) = (fields.u8() != 0, fields.u16(), fields.u8() != 0);
+        let left = fields.u64().saturating_sub(gone);
+        let place = (alias, inside.remote, alias_id);
+        let is_known = self.by_alias.contains_key(&place) || self.calls.get(&inside).is_some();
+        if is_known || self.calls.is_full() {
+            return;
+        }
+        let call = Call {
+            alias,
+            alias_id,
+            peer: None,
+            until_millis: now_millis.saturating_add(left.min(IDLE_MILLIS)),
+            ending,
+        };
+        self.reserve();
+        self.by_alias.insert(place, inside);
+        self.calls.insert(inside, call, |_| false);
+        if is_met {
+            self.meet(inside, peer);
+        }
     }
 
     fn forget(&mut self, inside: &Inside, call: &Call) {

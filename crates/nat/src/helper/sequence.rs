@@ -15,6 +15,8 @@
 
 use arrayvec::ArrayVec;
 
+use crate::saved::{Fields, Record};
+
 /// Changes of one direction that are remembered.
 pub const MAX_CHANGES: usize = 16;
 /// A change that lies further back than this is forgotten, so that numbers
@@ -39,6 +41,30 @@ pub struct Change {
 }
 
 impl Change {
+    /// It as a saved state keeps it.
+    pub fn saved(&self, out: Record) -> Record {
+        let mut text = [0; 32];
+        for (place, byte) in text.iter_mut().zip(&self.text) {
+            *place = *byte;
+        }
+        let out = out.u32(self.start).u32(self.end);
+        let out = out.u32(self.shift.cast_unsigned());
+        out.u8(self.text.len() as u8).with(text)
+    }
+
+    /// What [`Change::saved`] wrote.
+    pub fn restored(fields: &mut Fields<'_>) -> Self {
+        let (start, end, shift) = (fields.u32(), fields.u32(), fields.u32().cast_signed());
+        let len = usize::from(fields.u8());
+        let text = fields.bytes::<32>();
+        Self {
+            start,
+            end,
+            shift,
+            text: text.into_iter().take(len).collect(),
+        }
+    }
+
     /// The shift in front of this change.
     fn shift_before(&self) -> i32 {
         let old_len = self.end.wrapping_sub(self.start) as i32;
@@ -127,6 +153,35 @@ impl Sequence {
         if self.acknowledged.is_none_or(|known| before(known, number)) {
             self.acknowledged = Some(number);
         }
+    }
+
+    /// It as a saved state keeps it: what lies in front of all changes, and
+    /// how far the receiver has it.
+    pub fn saved(&self, out: Record) -> Record {
+        let out = out.u32(self.base.cast_unsigned());
+        let out = out.u8(u8::from(self.acknowledged.is_some()));
+        out.u32(self.acknowledged.unwrap_or(0))
+    }
+
+    /// What [`Sequence::saved`] wrote.
+    pub fn restored(fields: &mut Fields<'_>) -> Self {
+        let base = fields.u32().cast_signed();
+        let (is_known, acknowledged) = (fields.u8() != 0, fields.u32());
+        Self {
+            base,
+            acknowledged: is_known.then_some(acknowledged),
+            ..Self::default()
+        }
+    }
+
+    /// Its changes in order.
+    pub fn changes(&self) -> impl Iterator<Item = &Change> {
+        self.changes.iter()
+    }
+
+    /// One more of its changes, behind the others; one too many is left out.
+    pub fn restore_change(&mut self, change: Change) {
+        let _ = self.changes.try_push(change);
     }
 
     fn is_acknowledged(&self, number: u32) -> bool {

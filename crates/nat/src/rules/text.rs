@@ -33,6 +33,7 @@
 //! limit new_mappings [tcp | udp | icmp] N [burst N]     a second
 //! max_subscribers 1000000
 //! max_flows 1000000
+//! state_file /var/lib/fingerpost/nat.state    what is there outlives a restart
 //! at_cap refuse | evict
 //! ```
 //! Addresses and ports are numbers, protocols their names or numbers:
@@ -126,6 +127,8 @@ pub enum Statement {
     MaxSubscribers(usize),
     /// Most flows.
     MaxFlows(usize),
+    /// Where what is there is kept from one end to the next start.
+    StateFile(String),
     /// What becomes of a new flow when there are so many.
     AtCap(AtCap),
 }
@@ -333,6 +336,7 @@ fn statement(words: &mut Words<'_>) -> Result<Option<Statement>, TextErrorKind> 
         "max_subscribers" => subscribers::most(words)?,
         "max_flows" => settings::max_flows(words)?,
         "at_cap" => settings::at_cap(words)?,
+        "state_file" => Statement::StateFile(words.wanted("a file")?.to_owned()),
         _ => switch(first, words)?,
     };
     words.end()?;

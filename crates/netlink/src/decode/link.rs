@@ -212,6 +212,14 @@ pub fn link_counters(payload: &[u8]) -> Option<LinkCounters> {
     None
 }
 
+/// `IFLA_EVENT` of a link's message, by its number (`IFLA_EVENT_…`): why the
+/// kernel tells of the link. `None` where the message does not say it, or
+/// cannot be read. O(attributes).
+pub fn link_event(payload: &[u8]) -> Option<u32> {
+    let (_, mut attributes) = split::<HEADER>(payload, MESSAGE).ok()?;
+    inside(&mut attributes, ifla::EVENT)?.u32().ok()
+}
+
 /// A link's index and its `IFLA_STATS_LINK_64`, of an answer to
 /// [`crate::request::get_link_stats`] or its dump. `None` when there is no
 /// such part. O(attributes), no allocation.

@@ -8,7 +8,7 @@ use std::time::Duration;
 use anyhow::{Context, Result, bail};
 use dataplane::fib_sync::{Attachment, FibSync, FibSyncSettings};
 use dataplane::forward::{Forwarder, Request};
-use dataplane::worker::{Clock, Mesh, Running, State, Worker, Workers};
+use dataplane::worker::{Clock, Mesh, Running, Worker, Workers};
 use dataplane::{Pool, Port, Tun};
 use memory::quiescent::Domain;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
@@ -19,6 +19,7 @@ use super::known::{Known, Readers};
 use super::report::Report;
 use super::requests::{self, Carrier};
 use super::{Device, Forward};
+use crate::nat::Translation;
 
 /// Packets that one read may give, and how long one may be.
 const BATCH: usize = 128;
@@ -36,10 +37,14 @@ const PATIENCE: Duration = Duration::from_millis(5);
 const ANSWER: Duration = Duration::from_secs(5);
 
 pub fn run(asked: &Forward, read: &Readers) -> Result<Report> {
-    let mut end = caught()?;
-    let engines = match &asked.nat {
-        Some(rules) => crate::nat::engines_by_rules(rules, asked.workers)?,
-        None => Vec::new(),
+    let mut end = caught(&[SIGINT, SIGTERM])?;
+    let mut hangup = caught(&[SIGHUP])?;
+    let (mut translation, engines) = match &asked.nat {
+        Some(rules) => {
+            let begun = Translation::begin(rules, &asked.beside, asked.workers)?;
+            (Some(begun.0), begun.1)
+        }
+        None => (None, Vec::new()),
     };
     let keep =
         || privileges::keep_for_mirrors(asked.netns.is_some()).context("giving up privileges");
@@ -81,21 +86,39 @@ pub fn run(asked: &Forward, read: &Readers) -> Result<Report> {
             break;
         }
         unresolved += carry(&mut carrier, &asked_for);
-        if end.read(&mut [0]).is_ok_and(|read| read > 0) {
+        let is_hung_up = has_come(&mut hangup);
+        if let Some(translation) = &mut translation {
+            if is_hung_up {
+                // It says itself what was wrong.
+                let _ = translation.reload(&workers.all);
+            }
+            translation.tend(&workers.all);
+        }
+        if has_come(&mut end) || is_hung_up && translation.is_none() {
             break;
         }
     }
     let mut report = Report::new(fill.filled());
     report.unresolved = unresolved;
     report.routes = known.routes_state();
+    let mut engines = Vec::new();
     for worker in workers.all {
-        let state: State = worker.stop();
+        let (state, engine) = worker.end();
+        engines.extend(engine.map(|engine| *engine));
         report.add(state, &|number| {
             let device = devices.get(usize::from(number));
             device.map_or(String::new(), |device| device.name.clone())
         });
     }
+    if let Some(translation) = translation {
+        (report.records, report.state_error) = translation.end(engines);
+    }
     Ok(report)
+}
+
+/// Whether a signal has come since this was asked last.
+fn has_come(signal: &mut UnixStream) -> bool {
+    signal.read(&mut [0; 64]).is_ok_and(|read| read > 0)
 }
 
 /// Says at once which devices cannot go on; `failed` are those of each
@@ -124,13 +147,13 @@ fn devices(asked: &Forward) -> Vec<Device> {
     asked.tun.iter().cloned().chain(host).collect()
 }
 
-/// Becomes readable when it is time to end.
-fn caught() -> Result<UnixStream> {
+/// Becomes readable when one of some signals comes.
+fn caught(signals: &[i32]) -> Result<UnixStream> {
     let (ours, handlers) = UnixStream::pair().context("making a pipe for signals")?;
     ours.set_nonblocking(true)?;
-    for signal in [SIGINT, SIGTERM, SIGHUP] {
+    for signal in signals {
         let handler = handlers.try_clone()?;
-        pipe::register(signal, handler).context("catching signals")?;
+        pipe::register(*signal, handler).context("catching signals")?;
     }
     Ok(ours)
 }

@@ -9,6 +9,8 @@ use dataplane::worker::State;
 use nat::Statistics;
 use serde_json::{Map, Value, json};
 
+use crate::nat::log::Told;
+
 /// What happened.
 #[derive(Debug)]
 pub struct Report {
@@ -23,6 +25,10 @@ pub struct Report {
     pub unresolved: u64,
     /// Why ports could not go on, each once.
     pub failures: Vec<String>,
+    /// What became of the records of a translation.
+    pub records: Vec<Told>,
+    /// Why what a translation had could not be kept.
+    pub state_error: Option<anyhow::Error>,
     /// How the routes are that took the place of the namespace's, if any did.
     pub routes: Option<String>,
 }
@@ -38,6 +44,8 @@ impl Report {
             ports: Vec::new(),
             unresolved: 0,
             failures: Vec::new(),
+            records: Vec::new(),
+            state_error: None,
             routes: None,
         }
     }
@@ -104,6 +112,9 @@ impl Report {
                 sum.flows, sum.flows_made, sum.flows_expired, sum.mappings, sum.memory_bytes
             )?;
         }
+        for place in &self.records {
+            writeln!(out, "{place}")?;
+        }
         for (name, port) in &self.ports {
             writeln!(
                 out,
@@ -135,6 +146,7 @@ impl Report {
             let each: Vec<Value> = self.translations.iter().map(translation).collect();
             let mut all = translation(&sum);
             all["workers"] = each.into();
+            all["records"] = self.records.iter().map(Told::json).collect();
             all
         });
         json!({

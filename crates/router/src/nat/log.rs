@@ -80,6 +80,15 @@ impl Log {
         self.write(&Record::mark(wall_millis(), what));
     }
 
+    /// A block of which a record tells is nobody's any more.
+    pub fn give_back(&self, record: &Record) {
+        self.write(&Record {
+            at_millis: wall_millis(),
+            what: What::GivenBack,
+            ..*record
+        });
+    }
+
     fn write(&self, record: &Record) {
         for place in &self.places {
             place.hand(*record);
@@ -94,7 +103,7 @@ impl Log {
 }
 
 /// Milliseconds since 1970.
-fn wall_millis() -> u64 {
+pub fn wall_millis() -> u64 {
     let since = SystemTime::now().duration_since(UNIX_EPOCH);
     since.map_or(0, |since| u64::try_from(since.as_millis()).unwrap_or(0))
 }

@@ -22,9 +22,23 @@ pub struct Report {
     pub left_alone: u64,
     /// Packets whose end the capture had cut off: they cannot be translated.
     pub cut_off: u64,
+    /// Why what is there could not be kept for the next one.
+    pub state_error: Option<anyhow::Error>,
 }
 
 impl Report {
+    /// Notes whether the state was kept: that is said at the end, once all
+    /// else is done.
+    pub fn keep(&mut self, kept: anyhow::Result<bool>) -> bool {
+        match kept {
+            Ok(is_kept) => is_kept,
+            Err(error) => {
+                self.state_error = Some(error);
+                false
+            }
+        }
+    }
+
     /// Writes it.
     pub fn write(&self, as_json: bool, out: &mut impl Write) -> io::Result<()> {
         if as_json {
@@ -59,11 +73,7 @@ impl Report {
             )?;
         }
         for place in &self.places {
-            writeln!(
-                out,
-                "{}: {} records, {} written, {} lost, {} failures",
-                place.name, place.handed, place.written, place.lost, place.failures
-            )?;
+            writeln!(out, "{place}")?;
         }
         for (name, port) in &self.ports {
             writeln!(
@@ -120,23 +130,13 @@ impl Report {
             "subscribers": counted.subscribers,
             "blocks": counted.blocks,
             "events_lost": counted.events_lost + counted.block_events_lost,
-            "records": self.places.iter().map(place).collect::<Vec<_>>(),
+            "records": self.places.iter().map(Told::json).collect::<Vec<_>>(),
             "memory_bytes": counted.memory_bytes,
             "left_alone": self.left_alone,
             "cut_off": self.cut_off,
             "ports": ports,
         })
     }
-}
-
-fn place(told: &Told) -> Value {
-    json!({
-        "name": told.name,
-        "handed": told.handed,
-        "written": told.written,
-        "lost": told.lost,
-        "failures": told.failures,
-    })
 }
 
 fn port((name, counters): &(String, Counters)) -> Value {

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use anyhow::{Context, bail};
 use clap::{Args, ValueEnum, ValueHint};
 use ipnet::Ipv4Net;
-use nat::rules::{self, ProxyWord, Redirect, Rules, Script, Server, Statement, Switch};
+use nat::rules::{self, BlocksWord, ProxyWord, Redirect, Rules, Script, Server, Statement, Switch};
 use nat::{Behaviour, Config, Nat, PortChoice};
 use tracing::warn;
 
@@ -89,6 +89,9 @@ pub struct Settings {
     /// Room for events: of blocks, of sessions
     #[arg(skip)]
     events: (usize, usize),
+    /// Flows that memory is made ready for at least
+    #[arg(skip)]
+    initial_flows: usize,
     /// Packets are routed as well: the machine has other addresses, and
     /// hosts with addresses of their own
     #[arg(skip)]
@@ -145,6 +148,7 @@ impl Settings {
             seed: None,
             is_silent: false,
             events: (0, 0),
+            initial_flows: 0,
             is_router: true,
         }
     }
@@ -161,12 +165,34 @@ impl Settings {
     }
 
     /// The same with room for events of blocks and of sessions.
-    pub fn engine_with(&self, events: (usize, usize)) -> anyhow::Result<Nat> {
-        let with = Self {
+    pub fn with_events(&self, events: (usize, usize)) -> Self {
+        Self {
             events,
             ..self.clone()
+        }
+    }
+
+    /// The file that outlives a restart, as the rules say.
+    pub fn state_file(&self) -> anyhow::Result<Option<PathBuf>> {
+        let Some(path) = &self.rules else {
+            return Ok(None);
         };
-        with.engine()
+        let statements = read(path)?.statements.into_iter().rev();
+        let mut files = statements.filter_map(|(_, statement)| match statement {
+            Statement::StateFile(file) => Some(PathBuf::from(file)),
+            _ => None,
+        });
+        Ok(files.next())
+    }
+
+    /// The same for engines that take up what others left: with their seed,
+    /// unless one is said, and room for so many flows at once.
+    pub fn following(&self, seed: u64, flows: usize) -> Self {
+        Self {
+            seed: Some(self.seed.unwrap_or(seed)),
+            initial_flows: flows,
+            ..self.clone()
+        }
     }
 
     /// The settings of the engine, without its rules.
@@ -213,8 +239,10 @@ impl Settings {
     /// One of so many engines, with all rules.
     fn one_of(&self, parts: u16) -> anyhow::Result<Nat> {
         let (mut config, rules) = self.read()?;
-        let most = &mut config.limits.max_flows;
-        *most = most.div_ceil(usize::from(parts.max(1)));
+        let limits = &mut config.limits;
+        limits.max_flows = limits.max_flows.div_ceil(usize::from(parts.max(1)));
+        let wanted = self.initial_flows.min(limits.max_flows);
+        limits.initial_flows = limits.initial_flows.max(wanted);
         let mut nat = Nat::new(config).context("making the engine")?;
         *nat.rules_mut() = rules;
         Ok(nat)
@@ -224,45 +252,47 @@ impl Settings {
     /// ports, modes and timeouts, and keeps its flows; where something is
     /// wrong, nothing changes.
     pub fn reload(&self, nat: &mut Nat) -> anyhow::Result<()> {
+        self.read_again(1)?.give(nat)
+    }
+
+    /// Reads the file again, for so many engines that are parts of one.
+    pub fn read_again(&self, parts: u16) -> anyhow::Result<Again> {
         let (mut config, rules) = self.read()?;
-        let former = nat.config().clone();
-        if let Some(blocks) = &former.blocks
-            && (former.ports != config.ports
-                || blocks.deterministic.is_some() && former.addresses != config.addresses)
-        {
-            bail!(
-                "with blocks port_range stays, and with deterministic ones alias_address as well: restart for that"
-            );
-        }
-        nat.set_addresses(&config.addresses)?;
-        nat.set_ports(config.ports.clone())?;
-        let has_all = nat.set_subscribers(&config);
-        nat.set_rules(rules);
-        nat.set_pcp(config.pcp.clone());
-        nat.set_mode(config.mode);
-        nat.set_target(config.target);
-        nat.set_udp(config.udp);
-        nat.set_tcp(config.tcp);
-        nat.set_port_choice(config.port_choice);
-        nat.set_timeouts(config.timeouts);
-        if !has_all {
-            warn!(
-                "what is new of subscribers' prefixes, max_subscribers, the size of blocks, reserve_ports and deterministic is for the next start"
-            );
-        }
-        config.limits.block_events = former.limits.block_events;
-        config.limits.events = former.limits.events;
-        let is_whole = former.limits == config.limits
-            && former.helpers == config.helpers
-            && former.pooling == config.pooling
-            && former.hold_down_secs == config.hold_down_secs
-            && former.inbound_refresh == config.inbound_refresh;
-        if !is_whole {
-            warn!(
-                "max_flows, at_cap, helper, pooling, hold_down and inbound_refresh are for the next start"
-            );
-        }
-        Ok(())
+        let limits = &mut config.limits;
+        limits.max_flows = limits.max_flows.div_ceil(usize::from(parts.max(1)));
+        Ok(Again { config, rules })
+    }
+
+    /// What in the file says which of several engines a packet is of.
+    pub fn shared(&self) -> anyhow::Result<Vec<Statement>> {
+        let Some(path) = &self.rules else {
+            return Ok(Vec::new());
+        };
+        let statements = read(path)?.statements.into_iter();
+        let statements = statements.map(|(_, statement)| match statement {
+            // The rest of the line may change.
+            Statement::Blocks(word) => Statement::Blocks(BlocksWord {
+                size: word.size,
+                ..BlocksWord::default()
+            }),
+            other => other,
+        });
+        let is_shared = |statement: &Statement| {
+            matches!(
+                statement,
+                Statement::AliasAddresses(_)
+                    | Statement::Redirect { .. }
+                    | Statement::Proxy(_)
+                    | Statement::Target(_)
+                    | Statement::PortRange(..)
+                    | Statement::Switch(..)
+                    | Statement::Subscribers(..)
+                    | Statement::Blocks(_)
+                    | Statement::ReservePorts(_)
+                    | Statement::Deterministic(_)
+            )
+        };
+        Ok(statements.filter(is_shared).collect())
     }
 
     /// What the options and the file ask for.
@@ -362,6 +392,59 @@ impl Settings {
     }
 }
 
+/// What a file said when it was read again.
+#[derive(Debug, Clone)]
+pub struct Again {
+    config: Config,
+    rules: Rules,
+}
+
+impl Again {
+    /// Gives it to an engine; where something cannot be, nothing changes.
+    pub fn give(self, nat: &mut Nat) -> anyhow::Result<()> {
+        let Self { mut config, rules } = self;
+        let former = nat.config().clone();
+        if let Some(blocks) = &former.blocks
+            && (former.ports != config.ports
+                || blocks.deterministic.is_some() && former.addresses != config.addresses)
+        {
+            bail!(
+                "with blocks port_range stays, and with deterministic ones alias_address as well: restart for that"
+            );
+        }
+        nat.set_addresses(&config.addresses)?;
+        nat.set_ports(config.ports.clone())?;
+        let has_all = nat.set_subscribers(&config);
+        nat.set_rules(rules);
+        nat.set_pcp(config.pcp.clone());
+        nat.set_mode(config.mode);
+        nat.set_target(config.target);
+        nat.set_udp(config.udp);
+        nat.set_tcp(config.tcp);
+        nat.set_port_choice(config.port_choice);
+        nat.set_timeouts(config.timeouts);
+        if !has_all {
+            warn!(
+                "what is new of subscribers' prefixes, max_subscribers, the size of blocks, reserve_ports and deterministic is for the next start"
+            );
+        }
+        config.limits.block_events = former.limits.block_events;
+        config.limits.events = former.limits.events;
+        config.limits.initial_flows = former.limits.initial_flows;
+        let is_whole = former.limits == config.limits
+            && former.helpers == config.helpers
+            && former.pooling == config.pooling
+            && former.hold_down_secs == config.hold_down_secs
+            && former.inbound_refresh == config.inbound_refresh;
+        if !is_whole {
+            warn!(
+                "max_flows, at_cap, helper, pooling, hold_down and inbound_refresh are for the next start"
+            );
+        }
+        Ok(())
+    }
+}
+
 fn read(path: &Path) -> anyhow::Result<Script> {
     let text = fs::read_to_string(path).with_context(|| format!("reading {}", path.display()))?;
     match rules::parse(&text) {
@@ -402,6 +485,8 @@ fn take(statement: Statement, config: &mut Config) -> Option<Rule> {
         Statement::Deterministic(word) => subscribers::of(config).deterministic = Some(word),
         Statement::Limit(limit) => subscribers::limit(limit, config),
         Statement::MaxSubscribers(most) => config.subscribers.most = most,
+        // Looked at by `state_file`.
+        Statement::StateFile(_) => {}
         Statement::MaxFlows(most) => config.limits.max_flows = most,
         Statement::AtCap(at_cap) => config.limits.at_cap = at_cap,
         Statement::Proxy(word) => return Some(Rule::Proxy(word)),

@@ -142,8 +142,11 @@ fn shuttle(
             // It says itself what was wrong.
             let _ = (on_signal.reload)(nat);
         }
-        if let Some(jobs) = &mut asked.jobs {
-            jobs.answer(nat, on_signal.reload);
+        if let Some(job) = asked.jobs.as_mut().and_then(|jobs| jobs.next_job()) {
+            match job.is_reload() {
+                true => job.reloaded((on_signal.reload)(nat)),
+                false => job.answer(nat, 1),
+            }
         }
         if has_come(&mut signals.print) {
             (on_signal.print)(nat, report);

@@ -6,7 +6,6 @@ use std::io::{self, Write};
 use std::net::Ipv4Addr;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
-use std::time::{SystemTime, UNIX_EPOCH};
 
 use anyhow::{Context, bail};
 use clap::{Args, ValueHint};
@@ -92,7 +91,8 @@ pub fn run(who: &Who) -> anyhow::Result<ExitCode> {
     }
     let mut notes = Vec::new();
     if let Some(directory) = &who.journal {
-        let at_millis = who.at.unwrap_or_else(now_millis);
+        // Without a time: its end, whatever the time of day was set to since.
+        let at_millis = who.at.unwrap_or(u64::MAX);
         let answer = journal::ask(directory, who.asked, at_millis)
             .with_context(|| format!("asking the journal {}", directory.display()))?;
         match answer.from_millis {
@@ -258,11 +258,4 @@ fn json_of(found: &Found) -> Value {
 fn text(millis: u64) -> String {
     let seconds = calendar::text(millis / 1_000);
     format!("{}.{:03}Z", seconds.trim_end_matches('Z'), millis % 1_000)
-}
-
-fn now_millis() -> u64 {
-    let since = SystemTime::now().duration_since(UNIX_EPOCH);
-    since.map_or(0, |since| {
-        u64::try_from(since.as_millis()).unwrap_or(u64::MAX)
-    })
 }

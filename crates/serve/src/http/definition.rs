@@ -239,7 +239,7 @@ pub const WHY: [Parameter; 3] = [
 ];
 
 /// Of `/v1/routes/flaps`.
-pub const FLAPS: [Parameter; 6] = [
+pub const FLAPS: [Parameter; 7] = [
     Parameter {
         name: "source",
         help: "Prefix by prefix of this source: `kernel`, or a feed; without: a sum for each",
@@ -270,6 +270,12 @@ pub const FLAPS: [Parameter; 6] = [
         help: "Sorted by changes, added, changed, deleted, last or name, downwards behind `-`; \
                without: -changes",
         value: Value::Text,
+    },
+    Parameter {
+        name: "parts",
+        help: "The time in so many parts, with how often each prefix of `source` changed in \
+               each; without: none",
+        value: Value::Number(view::route_flaps::MAX_PARTS as u64),
     },
 ];
 

@@ -230,6 +230,7 @@ fn flaps_path() -> Value {
             "first_millis": integer,
             "last_millis": integer,
             "there": {"type": "boolean"},
+            "parts": {"type": "array", "items": integer},
             "prefixes": integer,
             "known_since_millis": integer,
             "downs": integer

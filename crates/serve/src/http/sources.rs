@@ -13,7 +13,7 @@ use http::request::Parts;
 use http::{HeaderMap, HeaderValue};
 use ipnet::IpNet;
 use view::conditions::{FILTERS, settle_family};
-use view::route_flaps::{LIMIT, MAX_LIMIT, SECS};
+use view::route_flaps::{LIMIT, MAX_LIMIT, MAX_PARTS, SECS};
 use view::{
     Filter, Format, Object, Output, RouteDiff, RouteDiffQuestion, RouteFlapsQuestion,
     RouteWhyQuestion,
@@ -103,7 +103,7 @@ pub async fn why(shared: Arc<Shared>, request: Parts) -> Result<Response, Proble
 pub async fn flaps(shared: Arc<Shared>, request: Parts) -> Result<Response, Problem> {
     let mut parameters = Parameters::parse(request.uri.query())?;
     let namespace = namespace(&shared, &mut parameters)?;
-    let [source, table, within, secs, limit, sort] = FLAPS.each_ref().map(|of| of.name);
+    let [source, table, within, secs, limit, sort, parts] = FLAPS.each_ref().map(|of| of.name);
     let mut text = |name| Ok::<_, Problem>(parameters.take(name)?.map(Cow::into_owned));
     let (source, table, sort) = (text(source)?, text(table)?, text(sort)?);
     let within = text(within)?.as_deref().map(prefix_of).transpose()?;
@@ -120,6 +120,13 @@ pub async fn flaps(shared: Arc<Shared>, request: Parts) -> Result<Response, Prob
         number(secs, SECS, u32::MAX)?,
         number(limit, LIMIT, MAX_LIMIT)?,
     );
+    let parts = match parameters.take_number(parts)?.unwrap_or(0) {
+        said if said <= u64::from(MAX_PARTS) => said as u32,
+        _ => {
+            let why = format!("parameter `{parts}`: 0 to {MAX_PARTS} is expected");
+            return Err(Problem::bad_request(why));
+        }
+    };
     parameters.finish()?;
     let question = RouteFlapsQuestion {
         source,
@@ -128,6 +135,7 @@ pub async fn flaps(shared: Arc<Shared>, request: Parts) -> Result<Response, Prob
         secs,
         limit,
         sort,
+        parts,
         output: Output {
             format: Format::Json,
             ..Output::default()

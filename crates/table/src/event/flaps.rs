@@ -101,6 +101,20 @@ impl Log {
         }
         flaps
     }
+
+    /// When routes changed since a moment: table, prefix, milliseconds since
+    /// the UNIX epoch, the oldest first. O(events kept), outside of the lock.
+    pub(crate) fn route_times(&self, since_millis: u64, each: &mut dyn FnMut(u32, IpNet, u64)) {
+        let (_, closed, open) = self.all();
+        let batches = closed.iter().flat_map(|chunk| &**chunk).chain(&open);
+        for batch in batches.filter(|batch| batch.at_millis >= since_millis) {
+            for event in &*batch.events {
+                if let Row::Route(route) = &event.row {
+                    each(route.table, route.prefix, batch.at_millis);
+                }
+            }
+        }
+    }
 }
 
 #[cfg(test)]

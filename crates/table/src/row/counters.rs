@@ -31,6 +31,38 @@ pub struct LinkCounters {
     pub rx_otherhost_dropped: u64,
 }
 
+/// What else a link's message tells that the kernel does not announce: of
+/// who asks for a listing himself, and of no mirror. Timers are in hundredths
+/// of a second.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Unannounced {
+    /// How often its carrier came or went (`IFLA_CARRIER_CHANGES`).
+    pub carrier_changes: Option<u32>,
+    /// Of a bridge.
+    pub bridge: Option<BridgeTimers>,
+    /// Of a port of a bridge.
+    pub port: Option<PortTimers>,
+}
+
+/// The timers of a bridge (`IFLA_BR_…_TIMER`).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[allow(missing_docs, reason = "the kernel's own names and meanings")]
+pub struct BridgeTimers {
+    pub hello: u64,
+    pub tcn: u64,
+    pub topology_change: u64,
+    pub gc: u64,
+}
+
+/// The timers of a port of a bridge (`IFLA_BRPORT_…_TIMER`).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[allow(missing_docs, reason = "the kernel's own names and meanings")]
+pub struct PortTimers {
+    pub message_age: u64,
+    pub forward_delay: u64,
+    pub hold: u64,
+}
+
 /// Ages of a neighbour, the kernel's `struct nda_cacheinfo`, in
 /// milliseconds, as they were when sampled.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]

@@ -6,7 +6,7 @@ use super::attributes::RawAttributes;
 use super::link_layer_address::LinkLayerAddress;
 
 /// A forwarding entry (`RTM_NEWNEIGH` of `AF_BRIDGE`).
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct FdbEntry {
     /// `ndm_ifindex`: the port.
     pub link: u32,

@@ -4,7 +4,7 @@ use table::row::link::hardware;
 
 /// Number and net-tools' name of the types of `linux/if_arp.h` that it
 /// knows, ordered by number.
-const LINUX: [(u16, &str); 21] = [
+const LINUX: [(u16, &str); 25] = [
     (0, "netrom"),
     (1, "ether"),
     (3, "ax25"),
@@ -26,6 +26,10 @@ const LINUX: [(u16, &str); 21] = [
     (772, "loop"),
     (774, "fddi"),
     (776, "sit"),
+    (780, "hippi"),
+    (781, "ash"),
+    (782, "ec"),
+    (783, "irda"),
 ];
 
 /// net-tools' name of a hardware type in its ARP table. A type that it does

@@ -26,9 +26,9 @@ struct Block<'a> {
     inet: Vec<&'a Address>,
 }
 
-pub(super) fn list(
-    interfaces: &[Interface<'_>],
-    selection: Selection<'_>,
+pub(super) fn list<'a>(
+    interfaces: &[Interface<'a>],
+    selection: Selection<'a>,
     layout: Layout,
     out: impl Write,
 ) -> io::Result<u64> {
@@ -53,7 +53,7 @@ pub(super) fn list(
 }
 
 /// The blocks of an interface: itself, and one for each further label.
-fn blocks<'a>(interface: Interface<'a>, selection: Selection<'_>, all: &mut Vec<Block<'a>>) {
+fn blocks<'a>(interface: Interface<'a>, selection: Selection<'a>, all: &mut Vec<Block<'a>>) {
     let link = interface.link;
     let takes = |name: &str| match selection {
         Selection::Named(wanted) => name == wanted,
@@ -81,6 +81,20 @@ fn blocks<'a>(interface: Interface<'a>, selection: Selection<'_>, all: &mut Vec<
                 inet: of_label.to_vec(),
             });
         }
+    }
+    // Any name of an alias is one, with an address or without.
+    if let Selection::Named(wanted) = selection
+        && let Some((name, _)) = wanted.split_once(':')
+        && name == &*link.name
+        && !all.iter().any(|block| block.name == wanted)
+    {
+        all.push(Block {
+            key: Key::of(wanted),
+            name: wanted,
+            is_link: false,
+            interface,
+            inet: Vec::new(),
+        });
     }
     let by_name = matches!(selection, Selection::Named(name) if is_named(link, name));
     if by_name || takes(&link.name) {

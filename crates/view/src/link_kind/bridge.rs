@@ -10,7 +10,7 @@ use crate::fields::{Value, Visit};
 const NO_LL_LEARN: u32 = 1;
 const MCAST_VLAN_SNOOPING: u32 = 2;
 
-pub(super) fn show<V: Visit>(bridge: &Bridge, put: &mut Put<'_, '_, V>) {
+pub(super) fn show<V: Visit>(bridge: &Bridge, link: u32, put: &mut Put<'_, '_, V>) {
     let numbers = [
         ("forward_delay", bridge.forward_delay),
         ("hello_time", bridge.hello_time),
@@ -34,6 +34,12 @@ pub(super) fn show<V: Visit>(bridge: &Bridge, put: &mut Put<'_, '_, V>) {
             "topology_change_detected",
             bridge.topology_change_detected.map(u32::from),
         ),
+    ];
+    for (key, number) in numbers {
+        put.number(key, key, number);
+    }
+    timers(link, put);
+    let numbers = [
         ("vlan_default_pvid", bridge.vlan_default_pvid.map(u32::from)),
         (
             "vlan_stats_enabled",
@@ -57,6 +63,25 @@ pub(super) fn show<V: Visit>(bridge: &Bridge, put: &mut Put<'_, '_, V>) {
     ];
     for (key, number) in numbers {
         put.number(key, key, number);
+    }
+}
+
+fn timers<V: Visit>(link: u32, put: &mut Put<'_, '_, V>) {
+    let known = put.view.unannounced(link);
+    if let Some(timers) = known.and_then(|known| known.bridge) {
+        put.timer("hello_timer", timers.hello);
+        put.timer("tcn_timer", timers.tcn);
+        put.timer("topology_change_timer", timers.topology_change);
+        put.timer("gc_timer", timers.gc);
+    }
+}
+
+fn port_timers<V: Visit>(link: u32, put: &mut Put<'_, '_, V>) {
+    let known = put.view.unannounced(link);
+    if let Some(timers) = known.and_then(|known| known.port) {
+        put.timer("hold_timer", timers.hold);
+        put.timer("message_age_timer", timers.message_age);
+        put.timer("forward_delay_timer", timers.forward_delay);
     }
 }
 
@@ -172,7 +197,7 @@ const STATES: &[&str] = &[
     "blocking",
 ];
 
-pub(super) fn show_port<V: Visit>(port: &BridgePort, put: &mut Put<'_, '_, V>) {
+pub(super) fn show_port<V: Visit>(port: &BridgePort, link: u32, put: &mut Put<'_, '_, V>) {
     match port.state {
         Some(other @ 5..) => {
             put.field("state_index", Value::Number(other.into()));
@@ -193,7 +218,7 @@ pub(super) fn show_port<V: Visit>(port: &BridgePort, put: &mut Put<'_, '_, V>) {
     for (key, switch) in switches {
         put.on_off(key, switch);
     }
-    spanning_tree(port, put);
+    spanning_tree(port, link, put);
     put.on_off("proxy_arp", port.proxyarp);
     put.on_off("proxy_arp_wifi", port.proxyarp_wifi);
     put.number("multicast_router", "mcast_router", port.multicast_router);
@@ -226,13 +251,14 @@ pub(super) fn show_port<V: Visit>(port: &BridgePort, put: &mut Put<'_, '_, V>) {
     put.device_or_star("backup_port", port.backup_port);
 }
 
-fn spanning_tree<V: Visit>(port: &BridgePort, put: &mut Put<'_, '_, V>) {
+fn spanning_tree<V: Visit>(port: &BridgePort, link: u32, put: &mut Put<'_, '_, V>) {
     put.hex("id", "port_id", port.id);
     put.hex("no", "port_no", port.no);
     put.number("designated_port", "designated_port", port.designated_port);
     put.number("designated_cost", "designated_cost", port.designated_cost);
     id(put, "bridge_id", "designated_bridge", port.bridge_id);
     id(put, "root_id", "designated_root", port.root_id);
+    port_timers(link, put);
     put.number(
         "topology_change_ack",
         "topology_change_ack",

@@ -7,7 +7,7 @@ use std::net::IpAddr;
 use table::LinkLayerAddress;
 
 use crate::context::View;
-use crate::fields::{Value, Visit, push_plain};
+use crate::fields::{Value, Visit, push_hundredths, push_plain};
 
 pub(super) struct Put<'p, 'v, V> {
     to: To<'p, V>,
@@ -86,6 +86,15 @@ impl<'p, 'v, V: Visit> Put<'p, 'v, V> {
         if let Some(number) = number {
             self.value(key, word, Value::Number(number.into()));
         }
+    }
+
+    /// Hundredths of a second.
+    pub(super) fn timer(&mut self, key: &'static str, hundredths: u64) {
+        self.field(key, Value::Hundredths(hundredths));
+        let mut digits = Vec::new();
+        push_hundredths(&mut digits, hundredths);
+        let text = String::from_utf8(digits).unwrap_or_default();
+        self.say(key, Value::Text(&format!("{text:>7}")));
     }
 
     /// `0x…`, but `0`.

@@ -162,6 +162,13 @@ fn row_fields(row: &Row<'_>, view: &View<'_>, json: &mut Json<'_>) {
                 Value::False
             };
             json.value("there", there);
+            if !row.parts.is_empty() {
+                json.list("parts");
+                for count in &row.parts {
+                    json.item(Value::Number((*count).into()));
+                }
+                json.end_list();
+            }
         }
         Name::Source(_) => {
             json.value("prefixes", Value::Number(row.prefixes as u64));

@@ -42,6 +42,7 @@ fn asked() -> RouteFlapsQuestion {
         secs: SECS,
         limit: LIMIT,
         sort: None,
+        parts: 0,
         output: Output::default(),
     }
 }
@@ -90,6 +91,13 @@ fn prefixes_are_told_with_the_most_changes_first() {
     assert_eq!(prefixes[0]["dst"], "10.0.0.0/8");
     assert_eq!(prefixes[0]["deleted"], 3);
     assert_eq!(prefixes[0]["there"], false);
+    assert!(prefixes[0]["parts"].is_null());
+    let (_, text) = answer(&RouteFlapsQuestion { parts: 4, ..json }).unwrap();
+    let told: serde_json::Value = serde_json::from_str(&text).unwrap();
+    let parts = told["prefixes"][0]["parts"].as_array().unwrap();
+    let sum: u64 = parts.iter().map(|count| count.as_u64().unwrap()).sum();
+    // All of them are of the last seconds.
+    assert_eq!((parts.len(), sum, &parts[3]), (4, 6, &6.into()));
 }
 
 #[test]

@@ -10,7 +10,7 @@ use crate::context::View;
 use crate::fields::{Json, Value, Visit, push_name};
 use crate::format::{push_address, push_destination, push_duration, push_u64};
 use crate::printer::Show;
-use crate::route::{gateway_fields, gateway_text, labelled};
+use crate::route::{device_text, gateway_fields, gateway_text};
 use crate::route_diff::row_text;
 
 /// The sources, a line for each route and what became of it below; then the
@@ -150,9 +150,9 @@ fn packet_text(packet: &Followed<'_>, view: &View<'_>, out: &mut Vec<u8>) {
 
 fn hop_text(hop: &NextHop, packet: &Followed<'_>, view: &View<'_>, out: &mut Vec<u8>) {
     out.extend_from_slice(b"    ");
-    gateway_text(hop.gateway, packet.to.into(), out);
+    gateway_text(hop.gateway, packet.to.into(), view, out);
     if hop.link != 0 {
-        labelled(out, b"dev ", Value::Name(view.device(hop.link)));
+        device_text(hop.link, view, out);
     }
     out.extend_from_slice(b"link ");
     out.extend_from_slice(link_state(hop, view).as_bytes());

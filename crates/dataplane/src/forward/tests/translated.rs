@@ -134,29 +134,38 @@ fn fragments_that_came_too_early_follow_their_first_one() {
 }
 
 #[test]
-fn who_gets_no_port_hears_that_it_is_prohibited() {
-    let mut nat = engine(1);
-    nat.set_ports(50_000..=50_000).unwrap();
-    let mut router = router_with(Some(nat), Settings::default());
-    router.commit(vec![known(2, "10.0.2.5", HOST_MAC)]);
-    let first = Ip::new(INSIDE, REMOTE).udp(4_000, 53, b"question");
-    only(send(&mut router, &first), 1);
-    let second = Ip::new(INSIDE, REMOTE).udp(4_001, 53, b"question");
-    let error = only(send(&mut router, &second), 0);
-    let ip = Ipv4::new(error.as_slice()).unwrap();
-    assert_eq!(ip.destination(), INSIDE);
-    let message = Icmp::new(ip.payload()).unwrap();
-    assert_eq!(
-        (message.icmp_type(), message.code()),
-        (icmp::UNREACHABLE, 13)
-    );
-    let quoted = Ipv4::parse_truncated(message.payload()).unwrap();
-    assert_eq!((quoted.source(), quoted.destination()), (INSIDE, REMOTE));
-    assert_eq!(count(&router, Reason::NatPortsExhausted), 1);
-    // Who is refused from outside hears nothing.
-    let stranger = Ip::new(REMOTE, ALIAS).udp(54, 50_000, b"x");
-    let out = router.take(1, &[frame(mac(1, 3), &stranger)], 1_020);
-    assert!(out.is_empty());
+fn who_gets_no_port_or_has_enough_hears_that_it_may_come_again() {
+    let exhausted = |nat: &mut Nat| nat.set_ports(50_000..=50_000).unwrap();
+    let mut config = engine(1).config().clone();
+    config.subscribers.quotas.sessions.all = 1;
+    let limited = || Nat::new(config.clone()).unwrap();
+    let mut few = engine(1);
+    exhausted(&mut few);
+    for (nat, reason) in [
+        (few, Reason::NatPortsExhausted),
+        (limited(), Reason::NatOverQuota),
+    ] {
+        let mut router = router_with(Some(nat), Settings::default());
+        router.commit(vec![known(2, "10.0.2.5", HOST_MAC)]);
+        let first = Ip::new(INSIDE, REMOTE).udp(4_000, 53, b"question");
+        only(send(&mut router, &first), 1);
+        let second = Ip::new(INSIDE, REMOTE).udp(4_001, 53, b"question");
+        let error = only(send(&mut router, &second), 0);
+        let ip = Ipv4::new(error.as_slice()).unwrap();
+        assert_eq!(ip.destination(), INSIDE);
+        let message = Icmp::new(ip.payload()).unwrap();
+        assert_eq!(
+            (message.icmp_type(), message.code()),
+            (icmp::UNREACHABLE, 1)
+        );
+        let quoted = Ipv4::parse_truncated(message.payload()).unwrap();
+        assert_eq!((quoted.source(), quoted.destination()), (INSIDE, REMOTE));
+        assert_eq!(count(&router, reason), 1);
+        // Who is refused from outside hears nothing.
+        let stranger = Ip::new(REMOTE, ALIAS).udp(54, 50_000, b"x");
+        let out = router.take(1, &[frame(mac(1, 3), &stranger)], 1_020);
+        assert!(out.is_empty());
+    }
 }
 
 #[test]

@@ -121,7 +121,7 @@ fn ask(
 ) -> anyhow::Result<()> {
     let mut stream = UnixStream::connect(control).with_context(|| {
         format!(
-            "asking {}: is there a `nat run --control` of it?",
+            "asking {}: is there a `nat run --control` or `forward --nat-control` of it?",
             control.display()
         )
     })?;

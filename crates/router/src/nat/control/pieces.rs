@@ -1,4 +1,5 @@
-//! What the translating thread is asked, one bounded piece at a time.
+//! What translating threads are asked, one bounded piece at a time. Where
+//! several translate, a walk goes from one to the next.
 
 use std::io::{Read, Write};
 use std::net::Ipv4Addr;
@@ -21,23 +22,32 @@ const PATIENCE: Duration = Duration::from_secs(10);
 
 /// A question, and where its answer goes.
 pub struct Job {
-    pub what: Wanted,
+    what: Wanted,
+    from: Place,
     reply: SyncSender<Piece>,
 }
 
 /// What is wanted.
+#[derive(Debug, Clone)]
 pub enum Wanted {
-    Rows(Table, Cursor),
-    Clear(Filter, Cursor),
+    Rows(Table),
+    Clear(Filter),
     Who(Ipv4Addr, u16),
     Reload,
+}
+
+/// Where a walk goes on: in which engine, and where there.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Place {
+    engine: usize,
+    cursor: Cursor,
 }
 
 /// A piece of an answer.
 #[derive(Debug, Default)]
 pub struct Piece {
     pub rows: Rows,
-    pub next: Option<Cursor>,
+    pub next: Option<Place>,
 }
 
 /// Rows of a table.
@@ -59,7 +69,7 @@ pub enum Rows {
     Reloaded(Result<(), String>),
 }
 
-/// The translating thread's end.
+/// The translating threads' end.
 pub struct Jobs {
     jobs: Receiver<Job>,
     woken: UnixStream,
@@ -92,9 +102,9 @@ impl Asking {
     }
 
     /// Asks, and waits for a while.
-    pub fn ask(&mut self, what: Wanted) -> anyhow::Result<Piece> {
+    pub fn ask(&mut self, what: Wanted, from: Place) -> anyhow::Result<Piece> {
         let (reply, answer) = sync_channel(1);
-        let job = Job { what, reply };
+        let job = Job { what, from, reply };
         let ended = || anyhow!("the translation is busy or has ended");
         self.jobs.try_send(job).map_err(|_| ended())?;
         // A full pipe wakes as well.
@@ -109,40 +119,71 @@ impl Jobs {
         self.woken.as_fd()
     }
 
-    /// Answers one question, if there is one. Bounded, and never waits.
-    pub fn answer(&mut self, nat: &mut Nat, reload: &dyn Fn(&mut Nat) -> Result<(), String>) {
+    /// The next question, if there is one. Never waits.
+    pub fn next_job(&mut self) -> Option<Job> {
         let job = self.jobs.try_recv().or_else(|_| {
             // What woke has been seen to; who asked meanwhile as well.
             while self.woken.read(&mut [0; 64]).is_ok_and(|read| read == 64) {}
             self.jobs.try_recv()
         });
-        let Ok(job) = job else {
-            return;
-        };
-        let piece = match job.what {
-            Wanted::Rows(table, from) => rows(nat, table, from),
-            Wanted::Clear(filter, from) => {
-                let (next, ended) = nat.end_flows(from, PLACES, &mut |flow| filter.fits_flow(flow));
-                Piece {
-                    rows: Rows::Ended(ended),
-                    next,
-                }
-            }
-            Wanted::Who(alias, port) => Piece {
-                rows: Rows::Blocks(nat.block_of(alias.into(), port).into_iter().collect()),
-                next: None,
-            },
-            Wanted::Reload => Piece {
-                rows: Rows::Reloaded(reload(nat)),
-                next: None,
-            },
-        };
-        // Who has gone needs no answer.
-        let _ = job.reply.try_send(piece);
+        job.ok()
     }
 }
 
-fn rows(nat: &Nat, table: Table, from: Cursor) -> Piece {
+impl Job {
+    /// Which engine is asked.
+    pub fn engine(&self) -> usize {
+        self.from.engine
+    }
+
+    /// Whether the rules are to be read again.
+    pub fn is_reload(&self) -> bool {
+        matches!(self.what, Wanted::Reload)
+    }
+
+    /// Says what became of a reload.
+    pub fn reloaded(self, done: Result<(), String>) {
+        self.reply(Piece {
+            rows: Rows::Reloaded(done),
+            next: None,
+        });
+    }
+
+    /// Answers it, from the engine that is asked, one of so many. Bounded,
+    /// and never waits.
+    pub fn answer(self, nat: &mut Nat, engines: usize) {
+        let Place { engine, cursor } = self.from;
+        let (rows, next) = match &self.what {
+            Wanted::Rows(table) => rows(nat, *table, cursor),
+            Wanted::Clear(filter) => {
+                let mut fits = |flow: &FlowView| filter.fits_flow(flow);
+                let (next, ended) = nat.end_flows(cursor, PLACES, &mut fits);
+                (Rows::Ended(ended), next)
+            }
+            Wanted::Who(alias, port) => {
+                let found = nat.block_of((*alias).into(), *port);
+                (Rows::Blocks(found.into_iter().collect()), None)
+            }
+            Wanted::Reload => (Rows::None, None),
+        };
+        // What helpers there are, one says for all.
+        let is_of_all = matches!(self.what, Wanted::Rows(Table::Helpers) | Wanted::Reload);
+        let after = Place {
+            engine: engine + 1,
+            cursor: Cursor::default(),
+        };
+        let after = (!is_of_all && after.engine < engines).then_some(after);
+        let next = next.map(|cursor| Place { engine, cursor }).or(after);
+        self.reply(Piece { rows, next });
+    }
+
+    fn reply(self, piece: Piece) {
+        // Who has gone needs no answer.
+        let _ = self.reply.try_send(piece);
+    }
+}
+
+fn rows(nat: &Nat, table: Table, from: Cursor) -> (Rows, Option<Cursor>) {
     match table {
         Table::Flows => collect(Rows::Flows, |sink| nat.flows(from, PLACES, sink)),
         Table::Mappings => collect(Rows::Mappings, |sink| nat.mappings(from, PLACES, sink)),
@@ -156,10 +197,7 @@ fn rows(nat: &Nat, table: Table, from: Cursor) -> Piece {
             let helped = nat.config().helpers;
             let all = nat::helper::REGISTRY.iter();
             let all = all.map(|entry| (entry.name, helped.has(entry.kind)));
-            Piece {
-                rows: Rows::Helpers(all.collect()),
-                next: None,
-            }
+            (Rows::Helpers(all.collect()), None)
         }
     }
 }
@@ -167,11 +205,8 @@ fn rows(nat: &Nat, table: Table, from: Cursor) -> Piece {
 fn collect<T: Copy>(
     rows: fn(Vec<T>) -> Rows,
     list: impl FnOnce(&mut dyn FnMut(&T)) -> Option<Cursor>,
-) -> Piece {
+) -> (Rows, Option<Cursor>) {
     let mut found = Vec::new();
     let next = list(&mut |view| found.push(*view));
-    Piece {
-        rows: rows(found),
-        next,
-    }
+    (rows(found), next)
 }

@@ -16,13 +16,12 @@ use std::thread;
 use std::time::Duration;
 
 use anyhow::{Context, anyhow, bail};
-use nat::Cursor;
 use rustix::net::sockopt::socket_peercred;
 use rustix::process::geteuid;
 use serde_json::{Value, json};
 use tracing::warn;
 
-use super::pieces::{Asking, Jobs, Rows, Wanted, pair};
+use super::pieces::{Asking, Jobs, Place, Rows, Wanted, pair};
 use super::request::{Request, Table};
 use super::rows;
 
@@ -175,25 +174,30 @@ fn answer(client: &UnixStream, asking: &mut Asking) -> anyhow::Result<()> {
         }
         Request::Clear { filter } => {
             let mut ended = 0;
-            let mut cursor = Some(Cursor::default());
-            while let Some(from) = cursor {
-                let piece = asking.ask(Wanted::Clear(filter.clone(), from))?;
+            let mut place = Some(Place::default());
+            while let Some(from) = place {
+                let piece = asking.ask(Wanted::Clear(filter.clone()), from)?;
                 if let Rows::Ended(more) = piece.rows {
                     ended += more;
                 }
-                cursor = piece.next;
+                place = piece.next;
             }
             writeln!(out, "{}", json!({"ended": ended}))?;
         }
-        Request::Reload => match asking.ask(Wanted::Reload)?.rows {
+        Request::Reload => match asking.ask(Wanted::Reload, Place::default())?.rows {
             Rows::Reloaded(Ok(())) => writeln!(out, "{}", json!({"reloaded": true}))?,
             Rows::Reloaded(Err(error)) => bail!("the rules stay as they were: {error}"),
             _ => bail!("no answer"),
         },
         Request::Who { alias, port } => {
-            if let Rows::Blocks(found) = asking.ask(Wanted::Who(alias, port))?.rows {
-                for block in &found {
-                    writeln!(out, "{}", rows::block(block))?;
+            let mut place = Some(Place::default());
+            while let Some(from) = place {
+                let piece = asking.ask(Wanted::Who(alias, port), from)?;
+                place = piece.next;
+                if let Rows::Blocks(found) = piece.rows {
+                    for block in &found {
+                        writeln!(out, "{}", rows::block(block))?;
+                    }
                 }
             }
         }
@@ -223,13 +227,13 @@ impl Show {
         if let Some(stray) = filter.stray(self.table) {
             bail!("{stray} is of no use here: these rows have no such thing");
         }
-        let mut cursor = Some(Cursor::default());
-        while let Some(from) = cursor {
-            let piece = asking.ask(Wanted::Rows(self.table, from))?;
-            cursor = piece.next;
+        let mut place = Some(Place::default());
+        while let Some(from) = place {
+            let piece = asking.ask(Wanted::Rows(self.table), from)?;
+            place = piece.next;
             for (inside, row) in rows::meant(&piece.rows, filter) {
                 if !self.take(inside, &row, out)? {
-                    cursor = None;
+                    place = None;
                     break;
                 }
             }

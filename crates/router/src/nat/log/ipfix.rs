@@ -166,7 +166,7 @@ fn template(record: &Record) -> Option<u16> {
 /// RFC 8158's natEvent.
 fn event(what: What) -> Option<u8> {
     match what {
-        What::Started | What::Stopped => None,
+        What::Started | What::Stopped | What::Suspended | What::Resumed | What::Recovered => None,
         // A block that is held still is told as one that was taken.
         What::Taken | What::Held => Some(16),
         What::GivenBack => Some(17),

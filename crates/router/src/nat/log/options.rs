@@ -61,6 +61,11 @@ impl Options {
         }
     }
 
+    /// Where the journal is.
+    pub fn journal(&self) -> Option<&Path> {
+        self.log_journal.as_deref()
+    }
+
     /// What one option says without the other that it is for.
     fn check(&self) -> anyhow::Result<()> {
         if self.log_sessions && self.events() == (0, 0) {

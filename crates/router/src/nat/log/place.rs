@@ -1,11 +1,13 @@
 //! A place that records go to: a bounded ring, and a thread that empties it.
 
+use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
+use serde_json::{Value, json};
 use tracing::warn;
 
 use super::record::Record;
@@ -72,6 +74,29 @@ pub struct Told {
     pub lost: u64,
     /// Attempts that failed.
     pub failures: u64,
+}
+
+impl Told {
+    /// It as JSON.
+    pub fn json(&self) -> Value {
+        json!({
+            "name": self.name,
+            "handed": self.handed,
+            "written": self.written,
+            "lost": self.lost,
+            "failures": self.failures,
+        })
+    }
+}
+
+impl fmt::Display for Told {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            out,
+            "{}: {} records, {} written, {} lost, {} failures",
+            self.name, self.handed, self.written, self.lost, self.failures
+        )
+    }
 }
 
 /// See the module.

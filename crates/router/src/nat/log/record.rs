@@ -25,10 +25,17 @@ pub enum What {
     SessionMade,
     /// It ended.
     SessionEnded,
+    /// The translation pauses: who goes on from its state has all as it was.
+    Suspended,
+    /// It goes on from a state: all is as it was.
+    Resumed,
+    /// It goes on after a failure: blocks are whose they were, and rest;
+    /// sessions are gone.
+    Recovered,
 }
 
 impl What {
-    const ALL: [Self; 13] = [
+    const ALL: [Self; 16] = [
         Self::Started,
         Self::Stopped,
         Self::Taken,
@@ -42,6 +49,9 @@ impl What {
         Self::Quota(QuotaKind::Blocks),
         Self::SessionMade,
         Self::SessionEnded,
+        Self::Suspended,
+        Self::Resumed,
+        Self::Recovered,
     ];
 
     /// Its number in a journal: it never changes.
@@ -71,6 +81,9 @@ impl What {
             Self::Quota(QuotaKind::Blocks) => "quota-blocks",
             Self::SessionMade => "session-made",
             Self::SessionEnded => "session-ended",
+            Self::Suspended => "suspended",
+            Self::Resumed => "resumed",
+            Self::Recovered => "recovered",
         }
     }
 }

@@ -726,6 +726,7 @@ fn two_sources_are_compared_and_each_is_asked_why() {
             secs: 3_600,
             limit: 10,
             sort: None,
+            parts: 0,
             output: Output::default(),
         }))
     };

@@ -108,6 +108,23 @@ export class Plot {
   }
 }
 
+/** A bar for each part of a time, `most` being the highest; of the share `unknown` at its beginning not all is known. */
+export function bars(canvas, values, most, unknown) {
+  const { drawing, width, height } = context(canvas);
+  const step = width / values.length;
+  drawing.fillStyle = styleOf("--line");
+  drawing.fillRect(0, height - 1, width, 1);
+  drawing.globalAlpha = 0.35;
+  drawing.fillRect(0, 0, width * unknown, height);
+  drawing.globalAlpha = 1;
+  drawing.fillStyle = styleOf("--accent");
+  values.forEach((value, at) => {
+    // What is there is seen, be it ever so small.
+    const high = value === 0 ? 0 : Math.max(2, (value / most) * (height - 2));
+    drawing.fillRect(at * step, height - high, Math.max(1, step - 1), high);
+  });
+}
+
 /** A small line without axes, from its lowest to its highest value; `floor`: from no more than that on. */
 export function spark(canvas, values, most, floor = Infinity) {
   const { drawing, width, height } = context(canvas);

@@ -6,11 +6,20 @@ use super::super::record::{Record, What};
 
 /// Bytes of a record.
 pub const RECORD_BYTES: usize = 40;
+/// Those of its sum.
+pub const SUM_BYTES: usize = 4;
 /// Bytes before the sum.
-const SUMMED: usize = RECORD_BYTES - 4;
+const SUMMED: usize = RECORD_BYTES - SUM_BYTES;
 
 pub fn write(record: &Record, out: &mut Vec<u8>) {
     let at = out.len();
+    write_bare(record, out);
+    let sum = crc32fast::hash(out.get(at..).unwrap_or_default());
+    out.extend(sum.to_le_bytes());
+}
+
+/// Without the sum.
+pub fn write_bare(record: &Record, out: &mut Vec<u8>) {
     out.extend(record.at_millis.to_le_bytes());
     out.extend([record.what.number(), record.protocol, record.bits, 0]);
     for address in [record.inside, record.alias, record.remote] {
@@ -22,17 +31,18 @@ pub fn write(record: &Record, out: &mut Vec<u8>) {
     }
     // Room for what a later version wants to say.
     out.extend([0; 4]);
-    let sum = crc32fast::hash(out.get(at..).unwrap_or_default());
-    out.extend(sum.to_le_bytes());
 }
 
 /// `None`: it was not written whole, is of a later version, or cannot be.
 pub fn read(bytes: &[u8; RECORD_BYTES]) -> Option<Record> {
-    let (summed, sum) = bytes.split_last_chunk::<4>()?;
-    if crc32fast::hash(summed) != u32::from_le_bytes(*sum) || summed.len() != SUMMED {
-        return None;
-    }
-    let (at, rest) = summed.split_first_chunk::<8>()?;
+    let (summed, sum) = bytes.split_first_chunk::<SUMMED>()?;
+    let sum = u32::from_le_bytes(*sum.first_chunk()?);
+    (crc32fast::hash(summed) == sum).then(|| read_bare(summed))?
+}
+
+/// One without its sum; `None`: it is of a later version, or cannot be.
+pub fn read_bare(bytes: &[u8; SUMMED]) -> Option<Record> {
+    let (at, rest) = bytes.split_first_chunk::<8>()?;
     let ([what, protocol, bits, _], rest) = rest.split_first_chunk::<4>()?;
     let (words, rest) = rest.split_first_chunk::<12>()?;
     let (ports, _) = rest.split_first_chunk::<8>()?;

@@ -6,19 +6,22 @@
 
 use std::cell::RefCell;
 use std::cmp::Ordering;
-use std::fs::{File, OpenOptions};
-use std::io::{self, Write};
-use std::os::unix::fs::{FileExt, OpenOptionsExt};
+use std::fs::File;
+use std::io;
+use std::os::unix::fs::FileExt;
 use std::path::Path;
 
 use super::bytes::{self, RECORD_BYTES};
-use super::{BEGINS, MODE, index_of};
+use super::packed::{self, Packed};
+use super::{BEGINS, index_of};
 use crate::nat::log::record::{Record, What};
 
 /// What an index begins with.
 const INDEX_BEGINS: [u8; 8] = *b"FPNATX01";
-/// Records of a file that are read again for the next question's halving.
+/// Records of a file that are kept for the next question's halving.
 const KEPT: usize = 256;
+/// Chunks of a packed file that are kept.
+const CHUNKS_KEPT: usize = 64;
 
 /// In which order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -29,10 +32,11 @@ pub enum By {
     Inside,
 }
 
-/// What comes first of all: marks, blocks, sessions.
+/// What comes first of all: marks that end something, blocks, sessions.
 pub fn kind(record: &Record) -> u8 {
     match record.what {
-        What::Started | What::Stopped => 0,
+        What::Started | What::Stopped | What::Recovered => 0,
+        What::Suspended | What::Resumed => 3,
         _ if record.is_session() => 2,
         _ => 1,
     }
@@ -51,12 +55,17 @@ pub fn key(record: &Record, by: By) -> Key {
 
 /// A file that can be asked.
 pub struct Indexed {
-    file: File,
+    source: Source,
     count: u32,
     orders: Orders,
-    kept: RefCell<Vec<(u32, Record)>>,
     /// Most ports of a block in it, less one.
     pub widest: u16,
+}
+
+/// Where records are read from.
+enum Source {
+    Plain(File, RefCell<Vec<(u32, Record)>>),
+    Packed(Packed, RefCell<Vec<(u32, Vec<Record>)>>),
 }
 
 enum Orders {
@@ -69,16 +78,26 @@ impl Indexed {
     /// Opens a file and its index, or reads it whole for those records that
     /// are wanted. Damage is an error.
     pub fn open(path: &Path, is_wanted: &dyn Fn(&Record) -> bool) -> io::Result<Self> {
-        let file = File::open(path)?;
+        let (source, records) = match Packed::open(path)? {
+            Some(packed) => {
+                let count = packed.count;
+                (Source::Packed(packed, RefCell::default()), count)
+            }
+            None => {
+                let file = File::open(path)?;
+                let bytes = file.metadata()?.len().saturating_sub(BEGINS.len() as u64);
+                let records = (bytes / RECORD_BYTES as u64) as u32;
+                (Source::Plain(file, RefCell::default()), records)
+            }
+        };
         let index = File::open(index_of(path));
         if let Ok(index) = index
-            && let Some((count, widest)) = header(&index, &file)?
+            && let Some((count, widest)) = header(&index, records)?
         {
             return Ok(Self {
-                file,
+                source,
                 count,
                 orders: Orders::File(index),
-                kept: RefCell::default(),
                 widest,
             });
         }
@@ -86,29 +105,46 @@ impl Indexed {
         records.retain(is_wanted);
         let (orders, widest) = orders(&records);
         Ok(Self {
-            file,
+            source,
             count: records.len() as u32,
             orders: Orders::Memory(orders, records),
-            kept: RefCell::default(),
             widest,
         })
     }
 
     /// A record by its number.
     fn record(&self, number: u32) -> io::Result<Record> {
-        let mut kept = self.kept.borrow_mut();
-        if let Some((_, record)) = kept.iter().find(|(known, _)| *known == number) {
-            return Ok(*record);
+        match &self.source {
+            Source::Plain(file, kept) => {
+                let mut kept = kept.borrow_mut();
+                if let Some((_, record)) = kept.iter().find(|(known, _)| *known == number) {
+                    return Ok(*record);
+                }
+                let mut buffer = [0; RECORD_BYTES];
+                let at = BEGINS.len() as u64 + u64::from(number) * RECORD_BYTES as u64;
+                file.read_exact_at(&mut buffer, at)?;
+                let record = bytes::read(&buffer).ok_or_else(|| damaged("a record"))?;
+                if kept.len() >= KEPT {
+                    kept.clear();
+                }
+                kept.push((number, record));
+                Ok(record)
+            }
+            Source::Packed(packed, kept) => {
+                let (chunk, first) = Packed::chunk_of(number);
+                let mut kept = kept.borrow_mut();
+                if !kept.iter().any(|(known, _)| *known == chunk) {
+                    let records = packed.chunk(chunk)?;
+                    if kept.len() >= CHUNKS_KEPT {
+                        kept.clear();
+                    }
+                    kept.push((chunk, records));
+                }
+                let records = kept.iter().find(|(known, _)| *known == chunk);
+                let record = records.and_then(|(_, all)| all.get((number - first) as usize));
+                record.copied().ok_or_else(|| damaged("a record"))
+            }
         }
-        let mut buffer = [0; RECORD_BYTES];
-        let at = BEGINS.len() as u64 + u64::from(number) * RECORD_BYTES as u64;
-        self.file.read_exact_at(&mut buffer, at)?;
-        let record = bytes::read(&buffer).ok_or_else(|| damaged("a record"))?;
-        if kept.len() >= KEPT {
-            kept.clear();
-        }
-        kept.push((number, record));
-        Ok(record)
     }
 
     /// The record at a place of an order.
@@ -152,18 +188,16 @@ impl Indexed {
 /// Of an index: what it begins with, how many records, the widest block.
 const HEADER_BYTES: u64 = 16;
 
-fn header(index: &File, file: &File) -> io::Result<Option<(u32, u16)>> {
+fn header(index: &File, records: u32) -> io::Result<Option<(u32, u16)>> {
     let mut header = [0; HEADER_BYTES as usize];
     if index.read_exact_at(&mut header, 0).is_err() {
         return Ok(None);
     }
     let [rest @ .., c0, c1, c2, c3, w0, w1, _, _] = header;
     let count = u32::from_le_bytes([c0, c1, c2, c3]);
-    let bytes = file.metadata()?.len().saturating_sub(BEGINS.len() as u64);
-    let records = bytes / RECORD_BYTES as u64;
     let whole = index.metadata()?.len() == HEADER_BYTES + 8 * u64::from(count);
     // One that does not fit is as none.
-    let fits = rest == INDEX_BEGINS && whole && records == u64::from(count);
+    let fits = rest == INDEX_BEGINS && whole && records == count;
     Ok(fits.then_some((count, u16::from_le_bytes([w0, w1]))))
 }
 
@@ -180,10 +214,9 @@ fn orders(records: &[Record]) -> ([Vec<u32>; 2], u16) {
     ([order(By::Alias), order(By::Inside)], widest)
 }
 
-/// Writes the index of a file that is complete.
-pub fn write(path: &Path) -> io::Result<()> {
-    let records = read_all(path)?;
-    let (orders, widest) = orders(&records);
+/// Writes the index of a file that is complete, and has these records.
+pub fn write(path: &Path, records: &[Record]) -> io::Result<()> {
+    let (orders, widest) = orders(records);
     let mut out = Vec::with_capacity(16 + 8 * records.len());
     out.extend(INDEX_BEGINS);
     out.extend((records.len() as u32).to_le_bytes());
@@ -192,20 +225,15 @@ pub fn write(path: &Path) -> io::Result<()> {
     for number in orders.iter().flatten() {
         out.extend(number.to_le_bytes());
     }
-    let target = index_of(path);
-    let beside = target.with_extension("index-new");
-    let mut options = OpenOptions::new();
-    let options = options.write(true).create(true).truncate(true).mode(MODE);
-    let mut file = options.open(&beside)?;
-    file.write_all(&out)?;
-    // Else a power failure may leave a name without what it stands for.
-    file.sync_data()?;
-    std::fs::rename(beside, target)
+    packed::replace(&index_of(path), &out)
 }
 
 /// All whole records of a file; what stands behind the last one is left out.
 /// One that is not whole before others is damage.
 pub fn read_all(path: &Path) -> io::Result<Vec<Record>> {
+    if let Some(packed) = Packed::open(path)? {
+        return packed.all();
+    }
     let whole = std::fs::read(path)?;
     let Some(rest) = whole.strip_prefix(&BEGINS) else {
         return Err(damaged("its beginning"));

@@ -131,7 +131,7 @@ fn what_a_killed_process_left_is_taken_up() {
     let all = history(&mut journal, 20, 9);
     // No index, and half a record at the end.
     journal.kill();
-    let (_, path) = files(directory.path()).unwrap().pop().unwrap();
+    let Named { path, .. } = files(directory.path()).unwrap().pop().unwrap();
     let whole = std::fs::metadata(&path).unwrap().len();
     let mut left = std::fs::read(&path).unwrap();
     left.extend([7; 25]);
@@ -150,7 +150,8 @@ fn what_a_killed_process_left_is_taken_up() {
     };
     assert_eq!(ask_all(), sorted(held(&all, at)));
     let mut journal = Journal::new(directory.path(), small()).unwrap();
-    assert_eq!(std::fs::metadata(&path).unwrap().len(), whole);
+    assert_eq!(index::read_all(&path).unwrap(), all);
+    assert!(std::fs::metadata(&path).unwrap().len() < whole / 2);
     assert!(index_of(&path).exists());
     assert_eq!(ask_all(), sorted(held(&all, at)));
     // A start: what was before holds no more.
@@ -172,11 +173,15 @@ fn the_oldest_files_go_and_the_answer_says_since_when_it_knows() {
     let all = history(&mut journal, 500, 5);
     let files = files(directory.path()).unwrap();
     assert_eq!(files.len(), 3);
-    let indexes = std::fs::read_dir(directory.path()).unwrap();
-    assert_eq!(indexes.count(), 5, "one of the three is still written");
+    let names = std::fs::read_dir(directory.path()).unwrap();
+    let names = names.map(|entry| entry.unwrap().file_name().into_string().unwrap());
+    let (held, others): (Vec<_>, Vec<_>) = names.partition(|name| name.contains("-held"));
+    assert_eq!(others.len(), 5, "one of the three is still written");
+    // What was held is beside files that are there.
+    assert!(!held.is_empty() && held.len() <= 6, "{held:?}");
     let asked = Asked::Port(alias(0), 1_024);
     let answer = ask(directory.path(), asked, all[0].at_millis).unwrap();
-    assert_eq!(answer.from_millis, Some(files[0].0));
+    assert_eq!(answer.from_millis, Some(files[0].begins));
     assert!(answer.found.is_empty());
 }
 
@@ -254,7 +259,7 @@ fn damage_before_whole_records_is_said_and_nothing_is_cut_off() {
     let mut journal = Journal::new(directory.path(), small()).unwrap();
     let all = history(&mut journal, 10, 3);
     journal.kill();
-    let (_, path) = files(directory.path()).unwrap().pop().unwrap();
+    let Named { path, .. } = files(directory.path()).unwrap().pop().unwrap();
     let mut damaged = std::fs::read(&path).unwrap();
     damaged[BEGINS.len() + 2 * bytes::RECORD_BYTES] ^= 1;
     std::fs::write(&path, &damaged).unwrap();
@@ -286,5 +291,140 @@ fn who_was_when_where_is_nobodys_business() {
     for entry in std::fs::read_dir(directory.path()).unwrap() {
         let mode = entry.unwrap().metadata().unwrap().permissions().mode();
         assert_eq!(mode & 0o007, 0);
+    }
+}
+
+#[test]
+fn a_time_that_came_twice_is_answered_for_both() {
+    for seed in 0..4 {
+        let mut random = Random::new(seed);
+        let directory = tempfile::TempDir::new().unwrap();
+        let mut journal = Journal::new(directory.path(), small()).unwrap();
+        let scratch = tempfile::TempDir::new().unwrap();
+        let mut elsewhere = Journal::new(scratch.path(), small()).unwrap();
+        let mut all = history(&mut elsewhere, 600, seed);
+        // The clock is set back now and then, and goes on from there.
+        let mut back = 0;
+        for record in &mut all {
+            if random.below(100) == 0 {
+                back += 2_000 + random.number() % 400_000;
+            }
+            record.at_millis -= back;
+            write(&mut journal, *record);
+            // By another process sometimes.
+            if random.below(200) == 0 {
+                drop(journal);
+                journal = Journal::new(directory.path(), small()).unwrap();
+            }
+        }
+        let mut eras: Vec<std::ops::Range<usize>> = Vec::new();
+        for at in 0..all.len() {
+            match eras.last_mut() {
+                Some(era) if all[at].at_millis + 1_000 >= all[at - 1].at_millis => era.end = at + 1,
+                _ => eras.push(at..at + 1),
+            }
+        }
+        assert!(eras.len() > 2);
+        for _ in 0..200 {
+            let at_millis = all[random.below(all.len())].at_millis + random.number() % 3;
+            let mut expected = Vec::new();
+            for (number, era) in eras.iter().enumerate() {
+                let of_era = &all[era.clone()];
+                let before = of_era.iter().filter(|record| record.at_millis <= at_millis);
+                let before = before.count();
+                let is_newest = number + 1 == eras.len();
+                let reaches = of_era.iter().any(|record| record.at_millis >= at_millis);
+                if before > 0 && (is_newest || reaches) {
+                    expected.extend(held(&all[..era.start + before], u64::MAX));
+                }
+            }
+            let inside = Ipv4Addr::from_bits(0x6440_0000 + random.below(120) as u32);
+            expected.retain(|record| record.is_of(inside));
+            let answer = ask(directory.path(), Asked::Inside(inside), at_millis).unwrap();
+            let [mut found, mut expected] = [sorted(answer.found), sorted(expected)];
+            found.dedup();
+            expected.dedup();
+            assert_eq!(found, expected, "seed {seed}: {inside} at {at_millis}");
+        }
+        // Its end, whatever the clock says.
+        let now = held(&all, u64::MAX);
+        let known = super::held::held(directory.path()).unwrap().blocks;
+        assert_eq!(sorted(known.into_values().collect()), sorted(now));
+    }
+}
+
+#[test]
+fn no_question_reads_beyond_what_was_written_down() {
+    let directory = tempfile::TempDir::new().unwrap();
+    let mut journal = Journal::new(directory.path(), small()).unwrap();
+    let mut all = history(&mut journal, 10, 11);
+    // Fifty blocks that stay, and one that comes and goes for ever.
+    let at = all.last().unwrap().at_millis;
+    let block = |at_millis, what, number: u16| Record {
+        inside: Ipv4Addr::new(10, 9, 0, number as u8),
+        alias: alias(0),
+        ports: (10_000 + 64 * number, 10_063 + 64 * number),
+        ..Record::mark(at_millis, what)
+    };
+    for number in 0..50 {
+        all.push(block(at, What::Taken, number));
+        write(&mut journal, *all.last().unwrap());
+    }
+    for step in 0..1_000 {
+        let what = [What::Taken, What::GivenBack][step as usize % 2];
+        all.push(block(at + step, what, 60));
+        write(&mut journal, *all.last().unwrap());
+    }
+    let files = files(directory.path()).unwrap();
+    let is_written = |file: &&Named| held_of(&file.path).exists();
+    let from = files.iter().rposition(|file| is_written(&file)).unwrap();
+    // Some records for each block, and a file, are between them.
+    assert!(
+        files.len() - from <= 4 * 60 / 24 + 2,
+        "{from} of {}",
+        files.len()
+    );
+    for file in &files[..from] {
+        std::fs::remove_file(&file.path).unwrap();
+    }
+    for number in 0..50 {
+        let inside = Asked::Inside(Ipv4Addr::new(10, 9, 0, number));
+        let answer = ask(directory.path(), inside, u64::MAX).unwrap();
+        assert_eq!(answer.found.len(), 1, "{number}");
+        // Since when it was taken.
+        assert_eq!(answer.found[0].at_millis, at);
+    }
+    let known = super::held::held(directory.path()).unwrap().blocks;
+    assert_eq!(
+        sorted(known.into_values().collect()),
+        sorted(held(&all, u64::MAX))
+    );
+}
+
+#[test]
+fn damage_in_a_packed_file_is_said() {
+    let directory = tempfile::TempDir::new().unwrap();
+    let mut journal = Journal::new(directory.path(), small()).unwrap();
+    let all = history(&mut journal, 200, 12);
+    drop(journal);
+    let file = files(directory.path()).unwrap().remove(0);
+    let whole = std::fs::read(&file.path).unwrap();
+    let records = index::read_all(&file.path).unwrap();
+    assert_eq!(records, all[..records.len()]);
+    for at in 0..whole.len() {
+        for cut in [false, true] {
+            let mut damaged = whole.clone();
+            damaged[at] ^= 0x10;
+            if cut {
+                damaged.truncate(at);
+            }
+            std::fs::write(&file.path, &damaged).unwrap();
+            // Read, or refused; never something else.
+            if let Ok(read) = index::read_all(&file.path) {
+                assert_eq!(read, records, "byte {at}");
+            }
+            let asked = Asked::Port(alias(0), 1_024);
+            let _ = ask(directory.path(), asked, records[0].at_millis);
+        }
     }
 }

@@ -5,8 +5,8 @@ use std::io;
 use std::net::Ipv4Addr;
 use std::path::Path;
 
-use super::files;
-use super::index::{By, Indexed, Key, kind};
+use super::index::{self, By, Indexed, Key, kind};
+use super::{Named, files, held_of};
 use crate::nat::log::record::{Record, What};
 
 /// Sessions told of one port at most.
@@ -36,47 +36,83 @@ pub struct Answer {
     pub is_cut: bool,
 }
 
-/// Asks a journal about a time. A few halvings for each file; a file that is
-/// still written, or has no index, is read whole.
+/// Asks a journal about a time; with `u64::MAX` about its end. A few halvings
+/// for each file back to where it was written down what is held; a file that
+/// is still written, or has no index, is read whole. A time that came twice,
+/// because the time of day was set back, is asked about in both eras.
 pub fn ask(directory: &Path, asked: Asked, at_millis: u64) -> io::Result<Answer> {
     let files = files(directory)?;
     let mut answer = Answer {
-        from_millis: files.first().map(|(millis, _)| *millis),
+        from_millis: files.iter().map(|file| file.begins).min(),
         ..Answer::default()
     };
-    let mut known = Known::default();
-    for (_, path) in files
-        .iter()
-        .rev()
-        .filter(|(millis, _)| *millis <= at_millis)
-    {
-        let is_wanted = |record: &Record| match asked {
-            Asked::Port(alias, _) => record.alias == alias || kind(record) == 0,
-            Asked::Inside(inside) => record.is_of(inside) || kind(record) == 0,
-        };
-        let file = Indexed::open(path, &is_wanted).map_err(|error| {
-            io::Error::new(error.kind(), format!("{}: {error}", path.display()))
-        })?;
-        let since = started(&file, at_millis)?;
-        known.since = since.unwrap_or(0);
-        match asked {
-            Asked::Port(alias, port) => by_port(&file, alias, port, at_millis, &mut known)?,
-            Asked::Inside(inside) => by_inside(&file, inside, at_millis, &mut known)?,
+    let mut known = HashSet::new();
+    for end in passages(&files, at_millis)? {
+        let of = files.get(..end).unwrap_or(&files);
+        for record in passage(of, asked, at_millis, &mut answer)? {
+            if known.insert((about(&record), record.inside)) {
+                answer.found.push(record);
+            }
         }
+    }
+    answer.is_cut |= answer.found.len() > MOST_SESSIONS;
+    answer.found.truncate(MOST_SESSIONS);
+    Ok(answer)
+}
+
+/// How many files there are each time that a time comes: those of the last
+/// era that had begun before it, and of each former one that reached it.
+fn passages(files: &[Named], at_millis: u64) -> io::Result<Vec<usize>> {
+    let mut ends = Vec::new();
+    let mut end = files.len();
+    while let Some(last) = end.checked_sub(1).and_then(|at| files.get(at)) {
+        let begin = files.partition_point(|file| file.era < last.era);
+        let of_era = files.get(begin..end).unwrap_or_default();
+        let is_newest = end == files.len();
+        let reaches = is_newest || {
+            let records = index::read_all(&last.path)?;
+            records.iter().any(|record| record.at_millis >= at_millis)
+        };
+        let before = of_era.partition_point(|file| file.begins <= at_millis);
+        if before > 0 && reaches {
+            ends.push(begin + before);
+        }
+        end = begin;
+    }
+    Ok(ends)
+}
+
+/// What was held when a time came that is in the last of some files, or
+/// behind it.
+fn passage(
+    files: &[Named],
+    asked: Asked,
+    at_millis: u64,
+    answer: &mut Answer,
+) -> io::Result<Vec<Record>> {
+    let era = files.last().map_or(0, |file| file.era);
+    let mut known = Known::default();
+    for file in files.iter().rev() {
+        // What an era before has is all before.
+        let at = if file.era == era { at_millis } else { u64::MAX };
+        let since = known.look(&file.path, asked, at)?;
         if since.is_some() {
             // What was before a start holds no more.
-            answer.started_millis = since;
+            answer.started_millis = answer.started_millis.max(since);
             break;
         }
         // Nor what was before the block was taken, or given back.
         if known.is_full() || matches!(asked, Asked::Port(..)) && known.has_block {
             break;
         }
+        let written_down = held_of(&file.path);
+        if written_down.exists() {
+            known.look(&written_down, asked, u64::MAX)?;
+            break;
+        }
     }
-    answer.is_cut = known.is_full();
-    answer.found = known.held;
-    answer.found.truncate(MOST_SESSIONS);
-    Ok(answer)
+    answer.is_cut |= known.is_full();
+    Ok(known.held)
 }
 
 /// What a record is about: a block, or a session of one of its ports.
@@ -102,6 +138,9 @@ fn about(record: &Record) -> About {
 struct Known {
     /// Before that nothing holds any more.
     since: u64,
+    /// Before that no session does; nor does one of a file before.
+    sessions_since: u64,
+    sessions_are_over: bool,
     /// Blocks and sessions of which something is known, those that ended
     /// included.
     decided: HashSet<About>,
@@ -112,7 +151,45 @@ struct Known {
 }
 
 impl Known {
+    /// Looks what a file says up to a time. When the translation began in it
+    /// last, if it did.
+    fn look(&mut self, path: &Path, asked: Asked, at_millis: u64) -> io::Result<Option<u64>> {
+        let is_wanted = |record: &Record| match asked {
+            Asked::Port(alias, _) => record.alias == alias || kind(record) == 0,
+            Asked::Inside(inside) => record.is_of(inside) || kind(record) == 0,
+        };
+        let file = Indexed::open(path, &is_wanted).map_err(|error| {
+            io::Error::new(error.kind(), format!("{}: {error}", path.display()))
+        })?;
+        self.sessions_are_over |= self.sessions_since > 0;
+        let since = self.begin(&file, at_millis)?;
+        match asked {
+            Asked::Port(alias, port) => by_port(&file, alias, port, at_millis, self)?,
+            Asked::Inside(inside) => by_inside(&file, inside, at_millis, self)?,
+        }
+        Ok(since)
+    }
+
+    /// Looks when the translation began last in a file up to a time, and
+    /// when it went on without its sessions; `None`: it did not begin there.
+    fn begin(&mut self, file: &Indexed, at_millis: u64) -> io::Result<Option<u64>> {
+        let after = file.below(By::Alias, (0, 0, 0, at_millis), true)?;
+        for place in (0..after).rev() {
+            let mark = file.at(By::Alias, place)?;
+            if mark.what != What::Recovered {
+                self.since = mark.at_millis;
+                return Ok(Some(mark.at_millis));
+            }
+            self.sessions_since = self.sessions_since.max(mark.at_millis);
+        }
+        Ok(None)
+    }
+
     fn note(&mut self, record: Record) {
+        let is_over = self.sessions_are_over || record.at_millis < self.sessions_since;
+        if record.is_session() && is_over {
+            return;
+        }
         if record.at_millis < self.since || !self.decided.insert(about(&record)) {
             return;
         }
@@ -125,15 +202,6 @@ impl Known {
     /// Whether more is held than is told.
     fn is_full(&self) -> bool {
         self.held.len() > MOST_SESSIONS
-    }
-}
-
-/// The last start or stop in a file up to a time.
-fn started(file: &Indexed, at_millis: u64) -> io::Result<Option<u64>> {
-    let after = file.below(By::Alias, (0, 0, 0, at_millis), true)?;
-    match after.checked_sub(1) {
-        Some(place) => Ok(Some(file.at(By::Alias, place)?.at_millis)),
-        None => Ok(None),
     }
 }
 

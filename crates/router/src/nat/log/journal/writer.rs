@@ -7,10 +7,16 @@ use std::path::{Path, PathBuf};
 
 use tracing::warn;
 
-use super::bytes::{self, RECORD_BYTES};
-use super::{BEGINS, MODE, files, index, index_of};
+use super::held::{Held, held, last};
+use super::{BEGINS, MODE, Named, bytes, files, held_of, index, index_of, packed};
 use crate::nat::log::place::{Failed, Writer};
-use crate::nat::log::record::Record;
+use crate::nat::log::record::{Record, What};
+
+/// How far times go back before that is another era: records of several
+/// threads come a little out of order.
+const STEP_MILLIS: u64 = 1_000;
+/// Records for each block that is held before these are written down again.
+const RECORDS_A_BLOCK: usize = 4;
 
 /// How large a journal may become.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -31,6 +37,13 @@ pub struct Journal {
     limits: Limits,
     open: Option<Open>,
     buffer: Vec<u8>,
+    /// How often the time of day was set back, and the latest time since.
+    era: u32,
+    latest: u64,
+    /// What is held now; `None`: that is not known before the next start.
+    held: Option<Held>,
+    /// Records since it was written down what is held.
+    since_held: usize,
 }
 
 #[derive(Debug)]
@@ -58,23 +71,30 @@ impl Journal {
                 warn!("{}: locking it: {error}", directory.display());
             }
         }
-        for (_, path) in files(directory)? {
-            if index_of(&path).exists() {
+        let found = files(directory)?;
+        for Named { path, .. } in &found {
+            if index_of(path).exists() {
                 continue;
             }
-            match close(&path) {
+            match close(path) {
                 Err(error) if error.kind() == ErrorKind::InvalidData => {
                     warn!("{}: {error}", path.display());
                 }
                 closed => closed?,
             }
         }
+        let before = held(directory);
+        let last = last(directory).ok().flatten();
         Ok(Self {
             directory: directory.to_owned(),
             _lock: lock,
             limits,
             open: None,
             buffer: Vec::new(),
+            era: found.last().map_or(0, |file| file.era),
+            latest: last.map_or(0, |record| record.at_millis),
+            held: before.ok(),
+            since_held: 0,
         })
     }
 
@@ -82,6 +102,28 @@ impl Journal {
     #[cfg(test)]
     pub fn kill(mut self) {
         self.open = None;
+    }
+
+    /// How many of some records are of the same era.
+    fn run_of(&mut self, records: &[Record]) -> usize {
+        let mut latest = self.latest;
+        let same = records.iter().take_while(|record| {
+            let is_same = record.at_millis.saturating_add(STEP_MILLIS) >= latest;
+            latest = latest.max(record.at_millis);
+            is_same
+        });
+        same.count()
+    }
+
+    /// The time of day was set back: the file that is written is closed.
+    fn begin_era(&mut self) -> io::Result<()> {
+        if let Some(open) = self.open.take() {
+            drop(open.file);
+            close(&open.path)?;
+        }
+        self.era += 1;
+        self.latest = 0;
+        Ok(())
     }
 
     fn try_write(&mut self, records: &[Record]) -> io::Result<()> {
@@ -97,8 +139,15 @@ impl Journal {
             None => self.begin(records)?,
         };
         self.buffer.clear();
+        let mut latest = self.latest;
         for record in records {
-            bytes::write(record, &mut self.buffer);
+            // Within an era the order of times is the order of records.
+            latest = latest.max(record.at_millis);
+            let record = Record {
+                at_millis: latest,
+                ..*record
+            };
+            bytes::write(&record, &mut self.buffer);
         }
         let written = open.file.write_all(&self.buffer);
         if written.is_err() {
@@ -109,22 +158,58 @@ impl Journal {
         let open = self.open.insert(open);
         written?;
         open.bytes += self.buffer.len() as u64;
+        self.note(records);
+        Ok(())
+    }
+
+    fn note(&mut self, records: &[Record]) {
+        self.since_held += records.len();
+        for record in records {
+            self.latest = self.latest.max(record.at_millis);
+            if matches!(record.what, What::Started | What::Stopped) {
+                self.held.get_or_insert_default();
+            }
+            if let Some(held) = &mut self.held {
+                held.note(record);
+            }
+        }
+    }
+
+    /// Writes down what is held beside a file that begins, where that is
+    /// little beside the records since the last time.
+    fn write_held(&mut self, path: &Path) -> io::Result<()> {
+        let Some(held) = self.held.as_ref().filter(|held| !held.has_sessions) else {
+            return Ok(());
+        };
+        if self.since_held < RECORDS_A_BLOCK * held.blocks.len() {
+            return Ok(());
+        }
+        let mut blocks: Vec<Record> = held.blocks.values().copied().collect();
+        blocks.sort_unstable_by_key(|record| (record.at_millis, record.alias, record.ports));
+        let target = held_of(path);
+        packed::write_plain(&target, blocks.iter())?;
+        index::write(&target, &blocks)?;
+        self.since_held = 0;
         Ok(())
     }
 
     /// The next file, whose name is later than all others', whatever the
     /// clock says.
-    fn begin(&self, records: &[Record]) -> io::Result<Open> {
+    fn begin(&mut self, records: &[Record]) -> io::Result<Open> {
         let before = files(&self.directory)?;
-        let latest = before.last().map_or(0, |(millis, _)| millis + 1);
+        let same = before.last().filter(|file| file.era == self.era);
+        let latest = same.map_or(0, |file| file.begins + 1);
         let millis = records.first().map_or(0, |record| record.at_millis);
         let millis = millis.max(latest);
-        let path = self.directory.join(format!("nat-{millis:013}.journal"));
+        let path = self.directory.join(Named::name(self.era, millis));
         // First, so that a full disk has room again.
         let too_many = (before.len() + 1).saturating_sub(self.limits.files.max(1));
-        for (_, path) in before.iter().take(too_many) {
+        for Named { path, .. } in before.iter().take(too_many) {
             fs::remove_file(path)?;
-            let _ = fs::remove_file(index_of(path));
+            let held = held_of(path);
+            for beside in [index_of(path), index_of(&held), held] {
+                let _ = fs::remove_file(beside);
+            }
         }
         let mut options = OpenOptions::new();
         let mut file = options
@@ -137,6 +222,12 @@ impl Journal {
             let _ = fs::remove_file(&path);
             return Err(error);
         }
+        if !before.is_empty() {
+            // Without it questions go further back.
+            if let Err(error) = self.write_held(&path) {
+                warn!("{}: {error}", held_of(&path).display());
+            }
+        }
         Ok(Open {
             file,
             path,
@@ -145,25 +236,33 @@ impl Journal {
     }
 }
 
-/// Cuts off what is not whole, and writes the index.
+/// Cuts off what is not whole, packs the rest and writes the index.
 fn close(path: &Path) -> io::Result<()> {
-    let file = OpenOptions::new().write(true).open(path)?;
-    if file.metadata()?.len() < BEGINS.len() as u64 {
+    if fs::metadata(path)?.len() < BEGINS.len() as u64 {
         return fs::remove_file(path);
     }
-    let records = index::read_all(path)?.len();
-    file.set_len((BEGINS.len() + records * RECORD_BYTES) as u64)?;
-    file.sync_data()?;
-    index::write(path)
+    let records = index::read_all(path)?;
+    packed::pack(path, &records)?;
+    index::write(path, &records)
 }
 
 impl Writer for Journal {
     fn write(&mut self, records: &[Record]) -> Result<(), Failed> {
-        let written = self.try_write(records);
-        written.map_err(|error| Failed {
-            written: 0,
-            error: format!("{}: {error}", self.directory.display()),
-        })
+        let mut written = 0;
+        while let Some(rest) = records.get(written..).filter(|rest| !rest.is_empty()) {
+            let done = match self.run_of(rest) {
+                0 => self.begin_era().map(|()| 0),
+                run => {
+                    let run = rest.get(..run).unwrap_or(rest);
+                    self.try_write(run).map(|()| run.len())
+                }
+            };
+            written += done.map_err(|error| Failed {
+                written,
+                error: format!("{}: {error}", self.directory.display()),
+            })?;
+        }
+        Ok(())
     }
 
     fn tick(&mut self) -> Result<(), String> {

@@ -9,7 +9,7 @@
 
 use std::collections::HashMap;
 use std::hash::Hash;
-use std::net::{IpAddr, Ipv4Addr, SocketAddr, ToSocketAddrs};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, ToSocketAddrs};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::channel;
@@ -62,8 +62,8 @@ where
 }
 
 /// The name of an address; `None` if it has none.
-pub fn name_of(address: &Ipv4Addr) -> Option<Box<str>> {
-    let name = dns_lookup::lookup_addr(&IpAddr::V4(*address)).ok()?;
+pub fn name_of<A: Copy + Into<IpAddr>>(address: &A) -> Option<Box<str>> {
+    let name = dns_lookup::lookup_addr(&(*address).into()).ok()?;
     // Without a name, the C library gives the number back.
     (name.parse::<IpAddr>().is_err()).then(|| name.into())
 }
@@ -80,7 +80,19 @@ pub fn address_of(host: &str) -> Option<Ipv4Addr> {
     })
 }
 
-/// The same, in `patience` at most, with an error that says what is wrong.
+/// The first IPv6 address of a host given by name or number.
+pub fn v6_address_of(host: &str) -> Option<Ipv6Addr> {
+    if let Ok(address) = host.parse() {
+        return Some(address);
+    }
+    let mut addresses = (host, 0).to_socket_addrs().ok()?;
+    addresses.find_map(|address| match address {
+        SocketAddr::V6(v6) => Some(*v6.ip()),
+        SocketAddr::V4(_) => None,
+    })
+}
+
+/// The IPv4 address of a host, in `patience` at most, with an error that says what is wrong.
 pub fn address(host: &str, patience: Duration) -> Result<Ipv4Addr> {
     if let Ok(address) = host.parse() {
         return Ok(address);

@@ -3,7 +3,7 @@
 
 use memory::Reserved;
 
-use super::pool::Block;
+use super::Block;
 
 /// Which of a block's links.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -33,6 +33,12 @@ impl Line {
     /// The first one.
     pub fn first(&self) -> Option<u32> {
         self.head.checked_sub(1)
+    }
+
+    /// The one behind a block that is in it.
+    pub fn behind(&self, blocks: &Reserved<Block>, kind: Kind, block: u32) -> Option<u32> {
+        let link = blocks.get(block as usize)?.links.get(kind as usize)?;
+        link.behind.checked_sub(1)
     }
 
     /// A block stands behind all others. It must be in no line of the kind.

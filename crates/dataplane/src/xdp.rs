@@ -1,0 +1,385 @@
+//! Forwarding inside an XDP program, by the kernel's own tables
+//! (`bpf_fib_lookup`): what it knows for certain leaves by another port, all
+//! else goes up to the kernel, which does with it what it always did.
+//!
+//! The program is `xdp/forward.c`; what of it is loaded are the instructions
+//! beside it. It is attached to each port by a link that lives as long as
+//! [`Attached`] and this process: when it dies, by whatever signal, the
+//! kernel forwards again. While nobody calls [`Forwarding::watched_for`]
+//! it hands all up, too.
+//!
+//! For `router`, which finds out what the kernel would have done on the way
+//! beside routing (filters, shaping, ...): this program does none of it.
+
+mod btf;
+mod instructions;
+mod layout;
+mod program;
+mod sys;
+
+use std::io;
+use std::mem;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::time::Duration;
+
+use rustix::time::{ClockId, clock_gettime};
+use thiserror::Error;
+
+pub use layout::{ALL as REASONS, MAX_PORTS, PortSettings, Reason, UsedHop};
+
+use layout::{
+    COUNT_BYTES, HOP_BYTES, LINK_BYTES, MAX_HOPS, REASONS as REASON_PLACES, SETTINGS_BYTES,
+};
+use sys::{Map, MapKind, Processors};
+
+/// `BPF_MAP_TYPE_…`.
+const HASH: u32 = 1;
+const ARRAY: u32 = 2;
+const PER_CPU_ARRAY: u32 = 6;
+const LRU_HASH: u32 = 9;
+const DEVMAP_HASH: u32 = 25;
+/// `BPF_TCX_INGRESS`, `BPF_TCX_EGRESS` (Linux 6.6).
+const TCX: [u32; 2] = [46, 47];
+
+/// The maps, in the order of their numbers in the program.
+const KINDS: [MapKind; 5] = [
+    map(HASH, 4, LINK_BYTES, MAX_PORTS, "fp_links"),
+    map(DEVMAP_HASH, 4, 4, MAX_PORTS, "fp_ports"),
+    map(
+        PER_CPU_ARRAY,
+        4,
+        COUNT_BYTES,
+        MAX_PORTS * REASON_PLACES,
+        "fp_counters",
+    ),
+    map(ARRAY, 4, SETTINGS_BYTES, 1, "fp_settings"),
+    map(LRU_HASH, HOP_BYTES as u32, 4, MAX_HOPS, "fp_hops"),
+];
+
+const fn map(kind: u32, key_bytes: u32, value: usize, entries: u32, name: &'static str) -> MapKind {
+    MapKind {
+        kind,
+        key_bytes,
+        value_bytes: value as u32,
+        entries,
+        name,
+    }
+}
+
+/// Why there is no forwarding at XDP.
+#[derive(Debug, Error)]
+pub enum XdpError {
+    /// The kernel has no such map, or does not let this process make it.
+    #[error(
+        "the kernel makes no map for forwarding ({name}): {error}{}",
+        advice(error)
+    )]
+    Map {
+        /// Which.
+        name: &'static str,
+        /// What it said.
+        error: io::Error,
+    },
+    /// The kernel does not take the program.
+    #[error(
+        "the kernel does not take the program that forwards: {error}{}{}",
+        advice(error),
+        said(log)
+    )]
+    Load {
+        /// What it said.
+        error: io::Error,
+        /// The end of what its verifier wrote.
+        log: String,
+    },
+    /// A device does not take it.
+    #[error("{device} takes no program for XDP: {error}{}", attach_advice(error))]
+    Attach {
+        /// Its name.
+        device: String,
+        /// What the kernel said.
+        error: io::Error,
+    },
+    /// There are too many ports.
+    #[error("there may be {MAX_PORTS} ports at most")]
+    TooMany,
+    /// The program is for processors of the other byte order.
+    #[error("forwarding at XDP is not there for processors with big-endian byte order")]
+    ByteOrder,
+    /// A map could not be read or written.
+    #[error("{what}: {error}")]
+    Table {
+        /// What was to be done.
+        what: &'static str,
+        /// What the kernel said.
+        error: io::Error,
+    },
+}
+
+fn advice(error: &io::Error) -> &'static str {
+    match error.raw_os_error() {
+        Some(libc::EPERM) => {
+            ": it needs root, or CAP_BPF, CAP_NET_ADMIN and CAP_PERFMON of the host"
+        }
+        Some(libc::ENOSYS) => ": this kernel has no bpf(2) (CONFIG_BPF_SYSCALL)",
+        Some(libc::EINVAL) => ": Linux 5.18 is the oldest that has all of it",
+        _ => "",
+    }
+}
+
+fn attach_advice(error: &io::Error) -> &'static str {
+    match error.raw_os_error() {
+        Some(libc::EOPNOTSUPP) => ": its driver has no XDP",
+        Some(libc::EBUSY | libc::EEXIST) => ": there is another one already (`ip link` shows it)",
+        Some(libc::ERANGE) => ": its MTU is more than its driver takes with XDP",
+        Some(libc::EPERM) => ": it needs CAP_NET_ADMIN",
+        Some(libc::EINVAL) => ": LRO and some settings of queues exclude it (`ethtool -k`, `-l`)",
+        _ => "",
+    }
+}
+
+fn said(log: &str) -> String {
+    match log {
+        "" => String::new(),
+        log => format!("; its verifier says:\n{log}"),
+    }
+}
+
+fn table(what: &'static str) -> impl FnOnce(io::Error) -> XdpError {
+    move |error| XdpError::Table { what, error }
+}
+
+/// The maps of a program.
+#[derive(Debug)]
+struct Maps {
+    links: Map,
+    ports: Map,
+    counters: Map,
+    settings: Map,
+    hops: Map,
+}
+
+impl Maps {
+    fn make() -> Result<Self, XdpError> {
+        let make = |kind: MapKind| {
+            sys::create_map(&kind).map_err(|error| XdpError::Map {
+                name: kind.name,
+                error,
+            })
+        };
+        let [links, ports, counters, settings, hops] = KINDS;
+        Ok(Self {
+            links: make(links)?,
+            ports: make(ports)?,
+            counters: make(counters)?,
+            settings: make(settings)?,
+            hops: make(hops)?,
+        })
+    }
+
+    /// By its number in the program.
+    fn get(&self, number: i32) -> Option<&Map> {
+        let all = [
+            &self.links,
+            &self.ports,
+            &self.counters,
+            &self.settings,
+            &self.hops,
+        ];
+        all.get(usize::try_from(number).ok()?).copied()
+    }
+}
+
+/// What forwards between ports. It goes, and the kernel forwards again, when
+/// this and what [`Forwarding::attach`] gave are dropped.
+#[derive(Debug)]
+pub struct Forwarding {
+    maps: Maps,
+    processors: Processors,
+}
+
+/// A port that the program is attached to, until it is dropped.
+#[derive(Debug)]
+pub struct Attached {
+    link: u32,
+    slot: u32,
+    program: program::Program,
+    _attachment: OwnedFd,
+}
+
+impl Attached {
+    /// The number of its link.
+    pub fn link(&self) -> u32 {
+        self.link
+    }
+
+    /// Whether VLAN tags that the device takes off are told.
+    pub fn knows_tags(&self) -> bool {
+        self.program.knows_tags
+    }
+
+    /// The program, for measurements.
+    pub fn program(&self) -> BorrowedFd<'_> {
+        self.program.fd.as_fd()
+    }
+}
+
+/// Packets and bytes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Count {
+    /// Packets.
+    pub packets: u64,
+    /// Their bytes, link headers included.
+    pub bytes: u64,
+}
+
+impl Forwarding {
+    /// Makes what ports share. Needs `CAP_BPF` of the host.
+    pub fn new() -> Result<Self, XdpError> {
+        let maps = Maps::make()?;
+        let processors = Processors::possible().map_err(table("counting the processors"))?;
+        Ok(Self { maps, processors })
+    }
+
+    /// Attaches the program to a link, which is named for errors; `slot` is
+    /// where its packets are counted, less than [`MAX_PORTS`]. All goes up
+    /// until [`Forwarding::set`] says otherwise. Needs `CAP_NET_ADMIN`, and
+    /// `CAP_BPF` of the host.
+    pub fn attach(&self, link: u32, name: &str, slot: u32) -> Result<Attached, XdpError> {
+        if slot >= MAX_PORTS {
+            return Err(XdpError::TooMany);
+        }
+        let program = program::load(&self.maps, link)?;
+        let attachment = sys::attach(&program.fd, link).map_err(|error| XdpError::Attach {
+            device: name.to_owned(),
+            error,
+        })?;
+        sys::update(&self.maps.ports, &link, &link).map_err(table("naming a port"))?;
+        Ok(Attached {
+            link,
+            slot,
+            program,
+            _attachment: attachment,
+        })
+    }
+
+    /// Says what is done at a port from now on.
+    pub fn set(&self, port: &Attached, settings: &PortSettings) -> Result<(), XdpError> {
+        let value = settings.bytes(port.slot);
+        sys::update(&self.maps.links, &port.link, &value).map_err(table("setting a port"))
+    }
+
+    /// Takes a port away, whether its link is there still or not.
+    pub fn detach(&self, port: Attached) -> Result<(), XdpError> {
+        let gone = |error: &io::Error| error.raw_os_error() == Some(libc::ENOENT);
+        for map in [&self.maps.links, &self.maps.ports] {
+            match sys::delete(map, &port.link) {
+                Err(error) if !gone(&error) => return Err(table("taking a port away")(error)),
+                _ => {}
+            }
+        }
+        Ok(())
+    }
+
+    /// Lets packets be forwarded for so long from now: after that all go up,
+    /// unless this is called again. Packets of more than `most` bytes (IPv4,
+    /// IPv6) go up: the least MTU that a route sets without locking it, which
+    /// the kernel's lookup does not look at and its forwarding does.
+    pub fn watched_for(&self, time: Duration, most: [u32; 2]) -> Result<(), XdpError> {
+        let now = clock_gettime(ClockId::Monotonic);
+        let now = Duration::new(now.tv_sec.cast_unsigned(), now.tv_nsec as u32);
+        let until = u64::try_from((now + time).as_nanos()).unwrap_or(u64::MAX);
+        let value = layout::settings(until, most);
+        sys::update(&self.maps.settings, &0_u32, &value).map_err(table("saying that it is watched"))
+    }
+
+    /// Packets of a slot by reason, in the order of [`REASONS`], of all
+    /// processors. A system call a reason.
+    pub fn counts(&self, slot: u32) -> Result<Vec<Count>, XdpError> {
+        let mut counts = Vec::with_capacity(REASONS.len());
+        for reason in 0..REASONS.len() as u32 {
+            let place = slot * REASON_PLACES + reason;
+            let values = sys::lookup_of_each(&self.maps.counters, place, &self.processors);
+            let values = values.map_err(table("reading the counters"))?;
+            let mut count = Count::default();
+            for pair in values.chunks_exact(2) {
+                count.packets += pair[0];
+                count.bytes += pair[1];
+            }
+            counts.push(count);
+        }
+        Ok(counts)
+    }
+
+    /// The next hops that packets went by since this was asked last.
+    pub fn take_hops(&self) -> Result<Vec<UsedHop>, XdpError> {
+        const PIECE: usize = 1_024;
+        let mut keys = vec![[0_u8; HOP_BYTES]; PIECE];
+        let mut values = vec![0_u32; PIECE];
+        let mut place = None;
+        let mut hops = Vec::new();
+        // A bucket that holds more than a piece is not to be had: there is
+        // none, since the hash has as many buckets as entries.
+        for _ in 0..MAX_HOPS as usize / PIECE + 1 {
+            let taken = sys::take_entries(&self.maps.hops, &mut keys, &mut values, &mut place);
+            let (taken, is_end) = taken.map_err(table("reading the next hops in use"))?;
+            let keys = keys.iter().take(taken);
+            hops.extend(keys.filter_map(UsedHop::from_bytes));
+            if is_end {
+                break;
+            }
+        }
+        Ok(hops)
+    }
+}
+
+/// Programs at a link's tc hooks that are attached without a qdisc (`tcx`);
+/// none on a kernel that has no such thing (before 6.6).
+pub fn tcx_programs(link: u32) -> Result<u32, XdpError> {
+    let mut programs = 0;
+    for way in TCX {
+        match sys::attached(link, way) {
+            Ok(count) => programs += count,
+            Err(error) if error.raw_os_error() == Some(libc::EINVAL) => {}
+            Err(error) => return Err(table("asking for programs at tc")(error)),
+        }
+    }
+    Ok(programs)
+}
+
+/// Runs a program on copies of a frame as if they had come in by a link,
+/// `batch` at a time, `repeat` in all. For tests and measurements.
+pub fn run_live(
+    program: BorrowedFd<'_>,
+    link: u32,
+    frame: &[u8],
+    repeat: u32,
+    batch: u32,
+) -> io::Result<()> {
+    sys::run_live(program, link, frame, repeat, batch)
+}
+
+const _: () = assert!(mem::size_of::<u64>() * 2 == COUNT_BYTES);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn errors_say_what_to_do() {
+        let error = XdpError::Load {
+            error: io::Error::from_raw_os_error(libc::EPERM),
+            log: "R1 invalid".into(),
+        };
+        let text = error.to_string();
+        assert!(
+            text.contains("CAP_BPF") && text.ends_with("R1 invalid"),
+            "{text}"
+        );
+        let error = XdpError::Attach {
+            device: "eth9".into(),
+            error: io::Error::from_raw_os_error(libc::EOPNOTSUPP),
+        };
+        assert!(error.to_string().contains("eth9") && error.to_string().contains("no XDP"));
+    }
+}

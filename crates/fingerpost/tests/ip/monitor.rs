@@ -1,0 +1,219 @@
+//! `ip monitor`, theirs and ours in one namespace, hear the same events and
+//! say the same of them.
+
+use std::io::Read as _;
+use std::process::{Child, Command, Stdio};
+use std::thread::{self, JoinHandle};
+use std::time::Duration;
+
+use lab::{Netns, skip, wait_until};
+
+use crate::common::program;
+
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// What happens while both listen. The last is what they are waited for by.
+const HAPPENS: &str = "\
+link set v0 up
+link set v1 up
+addr add 10.0.0.1/24 dev v0
+addr add 2001:db8::1/64 dev v0 nodad
+link set v0 mtu 1400
+link set v0 alias \"an uplink\"
+link property add dev v0 altname other-v0
+neigh add 10.0.0.5 lladdr 02:00:00:00:00:05 dev v0
+neigh replace 10.0.0.5 lladdr 02:00:00:00:00:06 dev v0 nud noarp
+neigh add proxy 10.0.0.6 dev v0
+neigh del 10.0.0.5 dev v0
+route add 10.1.0.0/16 via 10.0.0.9
+route add 10.2.0.0/16 via 10.0.0.9 metric 7 proto static table 100 mtu lock 1400
+route add 10.3.0.0/16 nexthop via 10.0.0.8 weight 2 nexthop via 10.0.0.9
+route add 10.4.0.0/16 encap ip id 5 dst 10.0.0.9 dev v0
+route replace 10.1.0.0/16 via 10.0.0.8
+route add blackhole 10.5.0.0/16
+route add 2001:db8:1::/48 via 2001:db8::9
+route del 10.1.0.0/16
+rule add from 10.0.0.0/24 to 10.9.0.0/16 iif v0 lookup 100 pref 100
+rule del pref 100
+nexthop add id 1 via 10.0.0.9 dev v0
+nexthop add id 3 via 10.0.0.8 dev v0
+nexthop add id 10 group 1,2/3
+nexthop del id 10
+link set v1 master br0
+link set br0 up
+link set v1 type bridge_slave cost 7
+link set v1 nomaster
+link add m0 link v0 address 02:00:00:00:00:30 type macvlan mode bridge
+link del m0
+addr del 10.0.0.1/24 dev v0
+route add 10.255.0.0/16 dev v0
+";
+
+/// A monitor and what it has said.
+struct Monitor {
+    child: Child,
+    said: JoinHandle<String>,
+}
+
+impl Monitor {
+    fn new(mut command: Command, words: &str) -> Self {
+        let mut child = command
+            .args(words.split(' '))
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut from = child.stdout.take().unwrap();
+        let said = thread::spawn(move || {
+            let (mut all, mut bytes) = (String::new(), [0; 4096]);
+            while let Ok(len @ 1..) = from.read(&mut bytes) {
+                all.push_str(&String::from_utf8_lossy(&bytes[..len]));
+                if all.contains("10.255.0.0/16") && all.ends_with('\n') {
+                    break;
+                }
+            }
+            all
+        });
+        Self { child, said }
+    }
+
+    /// What it said up to the last event.
+    fn ends(mut self) -> String {
+        let heard = wait_until(PATIENCE, "the last event", || {
+            self.said.is_finished().then_some(())
+        });
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+        let said = self.said.join().unwrap();
+        assert!(heard.is_ok(), "{said}");
+        said
+    }
+}
+
+/// Whether the kernel says it when it likes; or names a link that came
+/// later and may be gone by the time that its name is asked for.
+fn passes(line: &str) -> bool {
+    // The last is of a link's settings, told before the link is.
+    [
+        "fe80::",
+        "ff00::",
+        "ff02::",
+        "33:33:",
+        "01:00:5e:",
+        "proxy_neigh",
+    ]
+    .iter()
+    .any(|own| line.contains(own))
+}
+
+/// Without times, which differ, and numbers of hundredths of a second.
+fn steady(said: &str, is_stamped: bool) -> Vec<String> {
+    let last = said.find("10.255.0.0/16").unwrap_or(said.len());
+    let said = said.get(..last).unwrap_or_default();
+    let lines = said.lines().filter(|line| !passes(line));
+    let mut out: Vec<String> = Vec::new();
+    for line in lines {
+        let line = match (is_stamped, line.split_once("] ")) {
+            (true, Some((stamp, rest))) if stamp.starts_with('[') => {
+                assert_eq!(stamp.len(), "[2026-11-24T08:42:11.783458".len(), "{line}");
+                rest
+            }
+            _ => line,
+        };
+        let words: Vec<&str> = line.split(' ').collect();
+        // Behind a timer's name there is its number, right in its column.
+        let mut after_timer = false;
+        let kept = words.iter().filter(|word| {
+            let is_number = after_timer && (word.contains('.') || word.is_empty());
+            after_timer = word.ends_with("_timer") || is_number && word.is_empty();
+            !is_number
+        });
+        out.push(kept.copied().collect::<Vec<_>>().join(" "));
+    }
+    out
+}
+
+#[test]
+fn events_are_told_as_ip_tells_them() {
+    for words in [
+        "monitor",
+        "monitor all",
+        "-4 monitor",
+        "-6 monitor label",
+        "-o monitor label link address route neigh rule nexthop nsid netconf",
+        "-d monitor",
+        "-c monitor",
+        "-ts monitor link route",
+        "-N monitor route",
+        "monitor route dev v0",
+        "monitor neigh route",
+    ] {
+        // The last event is of IPv4.
+        if words.starts_with("-6") {
+            continue;
+        }
+        let Some(netns) = skip::unless(Netns::new("monitor")) else {
+            return;
+        };
+        netns
+            .ip_batch(
+                "link add v0 address 02:00:00:00:00:10 type veth peer name v1 address \
+                 02:00:00:00:00:11\nlink add br0 address 02:00:00:00:00:20 type bridge\n\
+                 link set lo up\n",
+            )
+            .unwrap();
+        for of in ["all", "default", "v0", "v1", "br0"] {
+            let _ = netns.sysctl(&format!("net.ipv6.conf.{of}.accept_dad"), "0");
+        }
+        let theirs = Monitor::new(netns.command("ip"), words);
+        let mut ours = netns.command(program());
+        ours.arg("ip");
+        let ours = Monitor::new(ours, words);
+        listening(&netns, 2);
+        netns.ip_batch(HAPPENS).unwrap();
+        let is_stamped = words.starts_with("-ts");
+        let theirs = steady(&theirs.ends(), is_stamped);
+        let ours = steady(&ours.ends(), is_stamped);
+        let differs = theirs
+            .iter()
+            .zip(&ours)
+            .find(|(theirs, ours)| theirs != ours);
+        assert_eq!(differs, None, "ip {words}\n{}", ours.join("\n"));
+        assert_eq!(theirs.len(), ours.len(), "ip {words}");
+        assert!(theirs.len() > 5, "ip {words}: {theirs:?}");
+    }
+}
+
+/// Waits until so many sockets have joined a group of events.
+fn listening(netns: &Netns, many: usize) {
+    wait_until(PATIENCE, "listeners", || {
+        let sockets = netns.run("cat", &["/proc/net/netlink"]).unwrap();
+        let of_groups = sockets.lines().skip(1).filter(|line| {
+            let mut columns = line.split_whitespace().skip(1);
+            let (protocol, port) = (columns.next(), columns.next());
+            let groups = columns.next();
+            protocol == Some("0")
+                && port != Some("0")
+                && groups.is_some_and(|groups| groups.contains(|c: char| c != '0'))
+        });
+        (of_groups.count() >= many).then_some(())
+    })
+    .unwrap();
+}
+
+/// By the name of another namespace, whose links are asked for again once
+/// rights were given up.
+#[test]
+fn another_namespace_is_heard_by_name() {
+    let Some(netns) = skip::unless(Netns::new("named")) else {
+        return;
+    };
+    let mut ours = Command::new(program());
+    ours.args(["ip", "-n", netns.name()]);
+    let ours = Monitor::new(ours, "monitor netconf link route");
+    listening(&netns, 1);
+    netns
+        .ip_batch("link add v0 type veth peer name v1\nroute add blackhole 10.255.0.0/16\n")
+        .unwrap();
+    let said = ours.ends();
+    assert!(said.contains("inet v0 forwarding"), "{said}");
+}

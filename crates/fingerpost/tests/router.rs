@@ -1,0 +1,22 @@
+//! `fingerpost router`: forwarding at XDP on veth pairs, beside a kernel that
+//! stays in charge; what is in the way with the real thing installed; and
+//! beside a twin that the kernel alone forwards.
+
+#![allow(
+    clippy::unwrap_used,
+    reason = "a test that cannot go on fails where it stands"
+)]
+
+mod common;
+#[path = "router/frames.rs"]
+mod frames;
+#[path = "router/host.rs"]
+mod host;
+#[path = "router/obstacles.rs"]
+mod obstacles;
+#[path = "router/ospf.rs"]
+mod ospf;
+#[path = "router/place.rs"]
+mod place;
+#[path = "router/twin.rs"]
+mod twin;

@@ -1,0 +1,145 @@
+//! The control socket: questions to what forwards, one line of JSON each, and
+//! one as the answer. A thread of its own answers one client after the other,
+//! without any rights; only root and the user who runs it are answered.
+
+use std::fs;
+use std::io::{BufRead, BufReader, ErrorKind, Read, Write};
+use std::os::unix::fs::{FileTypeExt, PermissionsExt};
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread;
+use std::time::Duration;
+
+use anyhow::{Context, Result, bail};
+use dataplane::xdp::Forwarding;
+use rustix::net::sockopt::socket_peercred;
+use rustix::process::geteuid;
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+
+use super::standing::Standing;
+use super::tell;
+
+/// Bytes of a question at most, and how long it may take; an answer as well.
+/// So long one client may hold up the next.
+const QUESTION_BYTES: u64 = 4_096;
+const PATIENCE: Duration = Duration::from_millis(500);
+
+/// What is asked.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Asked {
+    /// How ports and obstacles stand.
+    Status,
+    /// Packets by port.
+    Counters,
+    /// Packets by port and reason.
+    Reasons,
+}
+
+/// A question.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Question {
+    pub ask: Asked,
+}
+
+/// What is answered from.
+#[derive(Debug, Clone)]
+pub struct Answers {
+    pub forwarding: Arc<Forwarding>,
+    pub standing: Arc<Mutex<Standing>>,
+}
+
+/// The socket, before anybody is answered; its file goes with it.
+#[derive(Debug)]
+pub struct Door {
+    path: PathBuf,
+    listener: UnixListener,
+}
+
+impl Door {
+    /// Opens it. One that somebody answers at stays his; one that was left
+    /// behind is replaced.
+    pub fn open(path: &Path) -> Result<Self> {
+        let listener = bind(path).with_context(|| format!("opening {}", path.display()))?;
+        let path = path.to_owned();
+        Ok(Self { path, listener })
+    }
+
+    /// Answers from now on, on a thread of its own.
+    pub fn serve(&self, answers: Answers) -> Result<()> {
+        let listener = self.listener.try_clone().context("the control socket")?;
+        thread::Builder::new()
+            .name("router-control".to_owned())
+            .spawn(move || accept(&listener, &answers))
+            .context("starting the control socket's thread")?;
+        Ok(())
+    }
+}
+
+impl Drop for Door {
+    fn drop(&mut self) {
+        let _ = fs::remove_file(&self.path);
+    }
+}
+
+fn bind(path: &Path) -> Result<UnixListener> {
+    if let Ok(left) = fs::symlink_metadata(path) {
+        if !left.file_type().is_socket() {
+            bail!("something else than a socket is there");
+        }
+        match UnixStream::connect(path) {
+            Ok(_) => bail!("another `fingerpost router` answers there: give it another --control"),
+            Err(error) if error.kind() == ErrorKind::ConnectionRefused => fs::remove_file(path)?,
+            Err(error) => return Err(error.into()),
+        }
+    }
+    let listener = UnixListener::bind(path)?;
+    fs::set_permissions(path, fs::Permissions::from_mode(0o600))?;
+    Ok(listener)
+}
+
+fn accept(listener: &UnixListener, answers: &Answers) {
+    if let Err(error) = privileges::drop_all() {
+        tell(format_args!(
+            "the control socket: giving up rights: {error}"
+        ));
+        return;
+    }
+    for client in listener.incoming() {
+        let Ok(client) = client else {
+            // Out of descriptors, say: not a reason to spin.
+            thread::sleep(Duration::from_millis(10));
+            continue;
+        };
+        let answered = answer(&client, answers);
+        let answer = answered.unwrap_or_else(|error| json!({"error": format!("{error:#}")}));
+        // Who has gone needs no answer.
+        let _ = writeln!(&client, "{answer}");
+    }
+}
+
+fn answer(client: &UnixStream, answers: &Answers) -> Result<Value> {
+    client.set_read_timeout(Some(PATIENCE))?;
+    client.set_write_timeout(Some(PATIENCE))?;
+    let peer = socket_peercred(client).context("asking who asks")?;
+    if !peer.uid.is_root() && peer.uid != geteuid() {
+        bail!("only root and who runs the router are answered");
+    }
+    let mut line = Vec::new();
+    let mut bounded = BufReader::new(client.take(QUESTION_BYTES));
+    bounded
+        .read_until(b'\n', &mut line)
+        .context("reading the question")?;
+    let question: Question = serde_json::from_slice(&line).context("reading the question")?;
+    let standing = answers.standing.lock();
+    let standing = standing.unwrap_or_else(PoisonError::into_inner).clone();
+    let forwarding = &answers.forwarding;
+    Ok(match question.ask {
+        Asked::Status => serde_json::to_value(standing)?,
+        Asked::Counters => serde_json::to_value(standing.counters(forwarding)?)?,
+        Asked::Reasons => serde_json::to_value(standing.reasons(forwarding)?)?,
+    })
+}
