@@ -165,7 +165,6 @@ fn ours(tables: &Tables) -> Walk {
         ahead_millis: 0,
         now: std::time::Instant::now(),
         sampled: SampleTimes::default(),
-        beside: None,
         reads: &Reads::default(),
         now_millis: 1_000,
     };
