@@ -12,6 +12,7 @@
 mod batch;
 mod commands;
 mod deletions;
+mod events;
 mod fdb;
 mod flush;
 mod get;
@@ -25,6 +26,7 @@ mod rows;
 mod rules;
 mod session;
 mod show;
+mod stamp;
 mod stop;
 mod usage;
 

@@ -4,21 +4,17 @@
 //! The kernel itself is asked, also where a daemon mirrors: that one tells
 //! what became of rows, and `ip` every message.
 
-mod stamp;
-mod text;
-
 use std::io::Write;
 use std::time::Duration;
 
-use linux::mirror::now_millis;
 use linux::socket::{DATAGRAM_BYTES, Received, Socket};
 use netlink::message::messages;
 use table::{AF_INET, AF_INET6, Change, Writer};
 
-use self::stamp::Stamp;
-use self::text::Teller;
+use super::events::Teller;
 use super::grammar::begins;
 use super::session::{Session, complain};
+use super::stamp::Stamp;
 use super::stop::Stop;
 use super::usage;
 
@@ -30,7 +26,7 @@ const WAIT: Duration = Duration::from_secs(3600);
 
 /// What may be watched, in the order in which `ip` looks for the words.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Object {
+pub enum Object {
     Link,
     Address,
     Route,
@@ -81,7 +77,7 @@ const GROUPS: [(u32, Object, Option<u8>); 17] = [
 ];
 
 /// `AF_MPLS`, `linux/socket.h`.
-const AF_MPLS: u8 = 28;
+pub const AF_MPLS: u8 = 28;
 
 /// What the words say.
 #[derive(Debug, Default)]
@@ -202,16 +198,11 @@ fn subscribe(session: &Session, asked: &Asked) -> Result<(Socket, Writer), Stop>
 }
 
 /// The links that are there now.
-fn list_links(session: &Session, writer: &mut Writer) -> Result<(), Stop> {
+pub fn list_links(session: &Session, writer: &mut Writer) -> Result<(), Stop> {
     *writer = Writer::default();
     for link in linux::once::links(&session.namespace)?.iter() {
         let put = writer.apply(Change::PutLink((**link).clone()));
         put.map_err(|full| Stop::Broken(full.into()))?;
     }
     Ok(())
-}
-
-/// Now.
-fn now() -> u64 {
-    now_millis()
 }

@@ -1,11 +1,11 @@
 //! The time before an event, as `ip -t` and `ip -ts` write it. Called by
-//! [`super`].
+//! [`super::monitor`].
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use tz::{DateTime, TimeZone};
 
-use crate::ip::options::Options;
+use super::options::Options;
 
 /// How times are written.
 pub struct Stamp {

@@ -1,9 +1,10 @@
-//! An event's text. Called by [`super`].
+//! An event's text. Called by [`super::monitor`].
 
 use std::collections::{HashMap, HashSet};
 use std::io::Write;
 use std::sync::Arc;
 
+use linux::mirror::now_millis;
 use netlink::decode::{self, Announcement, Decoded, Item, Netconf, NetconfSetting, Operation};
 use netlink::message::{Message, kind};
 use table::row::route::flag;
@@ -12,11 +13,11 @@ use table::{
 };
 use view::{Context, Format, Monitored, Output, monitored};
 
+use super::monitor::{AF_MPLS, Object, list_links};
+use super::session::{Session, complain};
+use super::show;
 use super::stamp::Stamp;
-use super::{Object, now};
-use crate::ip::session::{Session, complain};
-use crate::ip::show;
-use crate::ip::stop::Stop;
+use super::stop::Stop;
 
 /// `AF_BRIDGE`, `linux/socket.h`.
 const AF_BRIDGE: u8 = 7;
@@ -134,7 +135,7 @@ impl Teller {
                 let index = settings.link.and_then(|index| u32::try_from(index).ok());
                 if index.is_some_and(|index| links.tables().links.get(index).is_none()) {
                     // A link's settings are told before the link is.
-                    super::list_links(session, links)?;
+                    list_links(session, links)?;
                 }
                 self.netconf(session, &settings, links.tables());
                 told(Object::Netconf, message.kind == kind::DELNETCONF)
@@ -143,7 +144,7 @@ impl Teller {
                 self.left_out(message.kind, "prefixes that a router announced");
                 Ok(None)
             }
-            _ => match decode::decode(message, now()) {
+            _ => match decode::decode(message, now_millis()) {
                 Ok(Decoded::Announcement(announcement)) => {
                     Ok(self.row(session, &announcement, message, links.tables()))
                 }
@@ -199,7 +200,7 @@ impl Teller {
         let mut tables = links.tables().clone();
         if self.output.details {
             let moving = vec![(link.index, decode::unannounced(payload))];
-            tables.unannounced = Arc::new(Sample::new(now(), moving));
+            tables.unannounced = Arc::new(Sample::new(now_millis(), moving));
         }
         let number = decode::link_event(payload).filter(|number| *number != 0);
         let happened = number.map(|number| {
@@ -219,7 +220,7 @@ impl Teller {
         let context = Context {
             links: &tables.links,
             tables: Some(tables),
-            now_millis: now(),
+            now_millis: now_millis(),
             names: &session.names,
         };
         let of_one_link = self.link.is_some();
@@ -267,7 +268,7 @@ impl Teller {
             && let Some(ages) = decode::neighbour_ages(message.payload)
         {
             let sample = vec![(row.key(), NeighbourSample { ages })];
-            tables.neighbour_samples = Arc::new(Sample::new(now(), sample));
+            tables.neighbour_samples = Arc::new(Sample::new(now_millis(), sample));
         }
         self.put(session, row, &tables);
         Some(Told {
@@ -305,7 +306,7 @@ impl Teller {
         let family = match told.family {
             AF_INET => "inet".to_owned(),
             AF_INET6 => "inet6".to_owned(),
-            super::AF_MPLS => "mpls".to_owned(),
+            AF_MPLS => "mpls".to_owned(),
             other => format!("unknown({other})"),
         };
         self.text = format!("{family} ").into_bytes();
