@@ -383,7 +383,9 @@ impl Daemon {
         }
         self.feeds = Feeds::default();
         // Whoever is answered still may hold them.
-        self.namespaces.drain(..).for_each(Mirrored::end);
+        self.namespaces
+            .drain(..)
+            .for_each(Mirrored::end_with_process);
         self.recorder = None;
         Ok(())
     }

@@ -88,6 +88,26 @@ const FOUND: &[(u64, &[&str])] = &[
              nexthop via 2001:db8:0::3 dev v0 onlink weight 2",
         ],
     ),
+    // What several paths say that are appended at once is not told.
+    (
+        500_473,
+        &[
+            "ip -6 route replace 2001:db8:94::/48 via fe80::4 dev v2 proto static",
+            "ip -6 route append 2001:db8:94::/48 nexthop via 2001:db8:0::3 dev v0 onlink \
+             nexthop via fe80::2 dev v3 weight 2",
+            "ip link set v2 netns $OTHER",
+        ],
+    ),
+    // One that is made between paths is hidden.
+    (
+        500_064,
+        &[
+            "ip -6 route add 2001:db8:95::/48 nexthop via fe80::4 dev v0 \
+             nexthop via fe80::5 dev v2 weight 3",
+            "ip -6 route append 2001:db8:95::/48 encap seg6local action End.DT6 table main dev v1",
+            "ip -6 route append 2001:db8:95::/48 via 2001:db8:1::5 dev v1 onlink expires 3000",
+        ],
+    ),
     // By an object the source is the one that was chosen when it was made.
     (
         200_403,

@@ -121,9 +121,12 @@ impl Figure {
     }
 
     fn time(what: &str, took: Duration, limit: Duration) -> Self {
-        let millis = |of: Duration| format!("{:.1} ms", of.as_secs_f64() * 1e3);
         Self::new(what, millis(took), millis(limit), took <= limit)
     }
+}
+
+fn millis(of: Duration) -> String {
+    format!("{:.1} ms", of.as_secs_f64() * 1e3)
 }
 
 fn mib(octets: u64) -> String {
@@ -190,7 +193,7 @@ impl Siege {
         let held = self.last(besieged);
         let samples = probes.stop();
         let attacks = attackers.stop();
-        let over = Instant::now();
+        let (over, spent) = (Instant::now(), besieged.spent()?);
         held.with_context(|| told(&watch.seen().last))?;
         let asked = [
             ("root's status", &samples.status, self.bounds.status),
@@ -210,6 +213,9 @@ impl Siege {
         .with_context(|| besieged.state(netns))?;
         let back = over.elapsed();
         figures.push(Figure::time("all places are back", back, self.bounds.back));
+        let work = besieged.spent()?.saturating_sub(spent);
+        let what = "all places are back, processor time until then";
+        figures.push(Figure::new(what, millis(work), "", true));
         self.nothing_lost(netns, besieged, figures)?;
         let (peak, how) = besieged.peak()?;
         let what = format!("memory at most ({how})");
@@ -249,8 +255,13 @@ impl Siege {
             sample.percentile(99),
             limit,
         ));
-        let what = format!("{what}, unanswered");
-        figures.push(Figure::new(&what, unanswered, limit_of_lost, holds));
+        let what_of_lost = format!("{what}, unanswered");
+        figures.push(Figure::new(&what_of_lost, unanswered, limit_of_lost, holds));
+        if !sample.work.is_empty() {
+            let work = probes::percentile(&sample.work, 99);
+            let what = format!("{what}, processor time until then");
+            figures.push(Figure::new(&what, millis(work), "", true));
+        }
     }
 
     /// The tables are the kernel's, and nothing forged is in them.

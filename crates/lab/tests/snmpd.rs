@@ -160,6 +160,7 @@ fn ours(tables: &Tables) -> Walk {
         },
         history: &history,
         health: &health,
+        beside: None,
         up_millis: 1_000,
         ahead_millis: 0,
         now: std::time::Instant::now(),

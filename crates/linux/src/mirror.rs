@@ -251,13 +251,25 @@ impl Mirror {
 
     /// Ends the mirror and waits for its thread.
     pub fn stop(&self) {
-        self.shared.stop.store(true, Ordering::Release);
-        self.shared.wake();
-        let thread = self.thread.lock();
-        if let Some(thread) = thread.unwrap_or_else(PoisonError::into_inner).take() {
+        if let Some(thread) = self.ends() {
             // A worker that panicked has nothing left to end.
             let _ = thread.join();
         }
+    }
+
+    /// Tells the mirror to end and does not wait: for a process that ends, and
+    /// takes its thread along. To compare a full table takes long where others
+    /// have the processor. Not where something is recorded, whose end would be
+    /// missing.
+    pub fn abandon(&self) {
+        drop(self.ends());
+    }
+
+    fn ends(&self) -> Option<JoinHandle<()>> {
+        self.shared.stop.store(true, Ordering::Release);
+        self.shared.wake();
+        let mut thread = self.thread.lock().unwrap_or_else(PoisonError::into_inner);
+        thread.take()
     }
 }
 

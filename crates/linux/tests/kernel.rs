@@ -405,3 +405,17 @@ fn speeds_are_sampled_while_somebody_reads_counters() {
     let unknown = [1, bridge.index].map(|link| tables.link_speeds.get(&link));
     assert_eq!(unknown, [None, None]);
 }
+
+#[test]
+fn a_mirror_that_is_abandoned_ends_by_itself() {
+    let Some(netns) = skip::unless(Netns::new("abandoned")) else {
+        return;
+    };
+    let namespace = Namespace::open(netns.name()).unwrap();
+    let mirror = Mirror::start(namespace, Options::default()).unwrap();
+    mirror.abandon();
+    let ended = wait_until(PATIENCE, "the end", || {
+        matches!(mirror.status().phase, Phase::Ended(_)).then_some(())
+    });
+    ended.unwrap();
+}

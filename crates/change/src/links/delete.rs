@@ -103,8 +103,10 @@ fn run(
     report.note("gone", deleted.gone, gone(deleted.gone));
     report.note("stopped", deleted.stopped, None);
     report.note("waited_seconds", deleted.cost.waited.as_secs_f64(), None);
-    if !deletion.along().is_empty() {
-        report.note("along", deletion.along().len(), None);
+    let along = deletion.along().len();
+    if along > 0 {
+        let text = format!("{along} more went along with them");
+        report.note("along", along, (deleted.done > 0).then_some(text));
     }
     if let Some(journal) = &mut journal {
         report.note("journal", journal.id(), None);

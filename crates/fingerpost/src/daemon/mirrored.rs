@@ -93,6 +93,15 @@ impl Mirrored {
         self.mirror.stop();
     }
 
+    /// The same at the end of the process, which takes along what has nothing
+    /// to write.
+    pub fn end_with_process(self) {
+        match self.tap {
+            Some(_) => self.mirror.stop(),
+            None => self.mirror.abandon(),
+        }
+    }
+
     /// The mirror itself.
     pub fn mirror(&self) -> &Arc<Mirror> {
         &self.mirror

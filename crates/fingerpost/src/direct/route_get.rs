@@ -19,8 +19,27 @@ use view::{BadQuestion, RouteQuestion, link_of};
 
 use super::{Answered, INTERRUPTED, each_row};
 
-/// Writes which route a packet would take.
+/// Writes which route a packet would take, and where it has several next
+/// hops all of them beside.
 pub fn answer(
+    question: &RouteQuestion,
+    namespace: &Namespace,
+    out: &mut impl Write,
+) -> Result<Answered> {
+    answer_with(true, question, namespace, out)
+}
+
+/// The same with the way alone, as `ip` tells it.
+pub fn one_way(
+    question: &RouteQuestion,
+    namespace: &Namespace,
+    out: &mut impl Write,
+) -> Result<Answered> {
+    answer_with(false, question, namespace, out)
+}
+
+fn answer_with(
+    members_too: bool,
     question: &RouteQuestion,
     namespace: &Namespace,
     out: &mut impl Write,
@@ -32,7 +51,7 @@ pub fn answer(
     let answer =
         asked(question, namespace, links, false).map_err(|error| refused(question.to, error))?;
     let mut members = Vec::new();
-    if let Some(route) = several(question, namespace, links) {
+    if members_too && let Some(route) = several(question, namespace, links) {
         if route.body.next_hops == NextHops::None {
             interrupted |= listed(namespace, &mut writer, &[Dump::Nexthops])?;
         }

@@ -146,8 +146,8 @@ pub fn line(session: &mut Session, words: &[String], out: &mut impl Write) -> Re
     }
     let (socket, mut writer) = subscribe(session, &asked)?;
     if !session.is_batch {
-        // All that is left to do is to read and to write.
-        privileges::drop_all().map_err(std::io::Error::from)?;
+        // What is left is to read, to write, and to ask for links again.
+        crate::ask::give_up(session.options.netns.is_some())?;
     }
     let mut teller = Teller::new(session, asked.labels, asked.link)?;
     let stamp = Stamp::new(&session.options);

@@ -14,6 +14,7 @@ use super::options::{AF_PACKET, When};
 use super::session::Session;
 use super::stop::{REFUSED, Stop};
 use crate::ask;
+use crate::direct::{self, Answered};
 
 const TOS_VALUE: Value = Value::Named(NameFile::DsField, "TOS value is invalid\n");
 const TOS: Key = whole("tos", TOS_VALUE);
@@ -239,27 +240,38 @@ pub fn answer(session: &Session, ask: Ask, out: &mut impl Write) -> Result<u64, 
     }
     if session.options.pretty && session.options.json {
         let mut compact = Vec::new();
-        let answered = ask::one_namespace(ask, &session.namespace, direct, &mut compact);
+        let answered = asked(ask, session, direct, &mut compact);
         let rows = answered.map_err(no_route)?.rows;
         super::pretty::write(&compact, out)?;
         return Ok(rows);
     }
     if is_named {
         let mut text = Vec::new();
-        let answered = ask::one_namespace(ask, &session.namespace, direct, &mut text)?;
+        let answered = asked(ask, session, direct, &mut text)?;
         session.name_namespaces(&text, out)?;
         return Ok(answered.rows);
     }
-    let answered = ask::one_namespace(ask, &session.namespace, direct, out);
+    let answered = asked(ask, session, direct, out);
     Ok(answered.map_err(no_route)?.rows)
 }
 
-/// What the kernel has to be asked for, though a daemon may be there: which
-/// way a packet takes, and what no row has (a bridge's timers, how often a
-/// carrier came).
+/// Asks; of several ways that a packet may take only the one that it takes.
+fn asked(
+    ask: Ask,
+    session: &Session,
+    direct: bool,
+    out: &mut impl Write,
+) -> anyhow::Result<Answered> {
+    match ask {
+        Ask::RouteGet(question) => direct::route_get::one_way(&question, &session.namespace, out),
+        ask => ask::one_namespace(ask, &session.namespace, direct, out),
+    }
+}
+
+/// What the kernel has to be asked for, though a daemon may be there: what no
+/// row has (a bridge's timers, how often a carrier came).
 fn is_for_the_kernel(ask: &Ask) -> bool {
     match ask {
-        Ask::RouteGet(_) => true,
         Ask::Question(question) => {
             matches!(question.object, Object::Link | Object::Addr)
                 && (question.output.details || question.output.errors)

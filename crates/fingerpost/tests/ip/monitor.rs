@@ -199,3 +199,21 @@ fn listening(netns: &Netns, many: usize) {
     })
     .unwrap();
 }
+
+/// By the name of another namespace, whose links are asked for again once
+/// rights were given up.
+#[test]
+fn another_namespace_is_heard_by_name() {
+    let Some(netns) = skip::unless(Netns::new("named")) else {
+        return;
+    };
+    let mut ours = Command::new(program());
+    ours.args(["ip", "-n", netns.name()]);
+    let ours = Monitor::new(ours, "monitor netconf link route");
+    listening(&netns, 1);
+    netns
+        .ip_batch("link add v0 type veth peer name v1\nroute add blackhole 10.255.0.0/16\n")
+        .unwrap();
+    let said = ours.ends();
+    assert!(said.contains("inet v0 forwarding"), "{said}");
+}

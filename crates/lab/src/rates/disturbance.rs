@@ -50,7 +50,7 @@ impl Disturbance {
             });
             let done = self.disturb(stop);
             // The other ends by itself when all is to stop.
-            done.map(|()| ())
+            done
         })?;
         Ok(Duration::from_millis(longest.into_inner()))
     }

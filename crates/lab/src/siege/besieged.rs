@@ -152,13 +152,13 @@ impl Besieged {
 
     /// Whether nobody has a place but who asks this.
     pub fn is_idle(&self, netns: &Netns) -> bool {
-        let got = netns.inside(|| http("/metrics", PATIENCE));
-        let Ok(Ok(metrics)) = got else { return false };
-        let mut lines = metrics.lines();
-        let clients = lines.find_map(|line| line.strip_prefix("fingerpost_http_clients "));
-        let status = ask(&self.socket, STATUS, PATIENCE).unwrap_or_default();
-        let status: Value = serde_json::from_slice(&status).unwrap_or_default();
-        clients == Some("1") && status["answered"]["clients"] == 1
+        // Neither waits for the mirror, as metrics may.
+        let got = netns.inside(|| http("/v1/status", PATIENCE));
+        let Ok(Ok(of_http)) = got else { return false };
+        let of_control = ask(&self.socket, STATUS, PATIENCE).unwrap_or_default();
+        let parsed = |text: &[u8]| serde_json::from_slice::<Value>(text).unwrap_or_default();
+        parsed(of_http.as_bytes())["clients"] == 1
+            && parsed(&of_control)["answered"]["clients"] == 1
     }
 
     /// How it is, in words, for who waits in vain.
@@ -169,6 +169,17 @@ impl Besieged {
         let told = metrics.lines().filter(|line| line.contains("http_"));
         let told: Vec<&str> = told.filter(|line| !line.starts_with('#')).collect();
         format!("{}\n{}", told.join("\n"), self.log())
+    }
+
+    /// Processor time of all its threads.
+    pub fn spent(&self) -> Result<Duration> {
+        let text = fs::read_to_string(format!("/proc/{}/stat", self.process()))?;
+        // Behind the name, which may hold anything: `utime` and `stime`.
+        let (_, fields) = text.rsplit_once(')').context("no name")?;
+        let ticks = fields.split_whitespace().skip(11).take(2);
+        let ticks: u64 = ticks.filter_map(|field| field.parse::<u64>().ok()).sum();
+        // Of 10 ms, whatever the kernel's own are (`USER_HZ`).
+        Ok(Duration::from_millis(10 * ticks))
     }
 
     /// Memory that it took at most, and how that is known.
@@ -206,7 +217,10 @@ fn spawn(
     cgroup: Option<&Cgroup>,
 ) -> Result<Child> {
     let mut command = netns.command("sh");
-    command.args(["-c", "test -z \"$0\" || echo $$ > \"$0\"; exec \"$@\""]);
+    // In a session of its own, as a service manager has it: the kernel shares
+    // processors out among sessions first, and that of the attackers is another.
+    let script = "test -z \"$0\" || echo $$ > \"$0\"; exec setsid \"$@\"";
+    command.args(["-c", script]);
     command.arg(cgroup.map(Cgroup::members).unwrap_or_default());
     command.arg(program).args(["up", "--config"]);
     command.arg(directory.join("fingerpost.toml"));

@@ -1,8 +1,9 @@
 //! What an administrator asks while others attack: each question on a
 //! connection of its own, and how long its answer took.
 
+use std::fs;
 use std::net::UdpSocket;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{self, JoinHandle};
@@ -31,15 +32,46 @@ pub struct Sample {
     pub took: Vec<Duration>,
     /// Questions without one.
     pub failed: usize,
+    /// Processor time of the thread that answers, from the question to the
+    /// answer: what it did first for others with it. A machine with other work
+    /// does not blur it.
+    pub work: Vec<Duration>,
 }
 
 impl Sample {
     /// So many of a hundred took no longer.
     pub fn percentile(&self, of: usize) -> Duration {
-        let mut took = self.took.clone();
-        took.sort_unstable();
-        let at = (took.len() * of).div_ceil(100).saturating_sub(1);
-        took.get(at).copied().unwrap_or(Duration::MAX / 1_000_000)
+        percentile(&self.took, of)
+    }
+}
+
+/// So many of a hundred are no longer.
+pub fn percentile(times: &[Duration], of: usize) -> Duration {
+    let mut times = times.to_vec();
+    times.sort_unstable();
+    let at = (times.len() * of).div_ceil(100).saturating_sub(1);
+    times.get(at).copied().unwrap_or(Duration::MAX / 1_000_000)
+}
+
+/// Tells how much processor time a thread has had.
+struct Meter(PathBuf);
+
+impl Meter {
+    /// Of the thread of a process that has this name.
+    fn of(process: u32, name: &str) -> Option<Self> {
+        let tasks = fs::read_dir(format!("/proc/{process}/task")).ok()?;
+        let is_it = |task: &PathBuf| {
+            let comm = fs::read_to_string(task.join("comm"));
+            comm.is_ok_and(|comm| comm.trim() == name)
+        };
+        let mut tasks = tasks.flatten().map(|task| task.path());
+        Some(Self(tasks.find(is_it)?.join("schedstat")))
+    }
+
+    fn spent(&self) -> Option<Duration> {
+        let text = fs::read_to_string(&self.0).ok()?;
+        let nanos = text.split_whitespace().next()?.parse().ok()?;
+        Some(Duration::from_nanos(nanos))
     }
 }
 
@@ -68,17 +100,20 @@ impl Probes {
     pub fn start(netns: &Netns, besieged: &Besieged) -> Self {
         let stop = Arc::new(AtomicBool::new(false));
         let socket = besieged.socket().to_owned();
-        let start = |ask: Question| {
+        let start = |ask: Question, meter: Option<Meter>| {
             let (stop, name) = (Arc::clone(&stop), netns.name().to_owned());
             thread::spawn(move || {
-                let inside = Netns::open(&name).and_then(|netns| netns.inside(|| all(&ask, &stop)));
+                let asking = || all(&ask, meter.as_ref(), &stop);
+                let inside = Netns::open(&name).and_then(|netns| netns.inside(asking));
                 inside.unwrap_or_default()
             })
         };
+        let health = || besieged::http("/healthz", PATIENCE).map(drop);
+        let of_thread = |name| Meter::of(besieged.process(), name);
         let askers = [
-            start(Box::new(move || status(&socket))),
-            start(Box::new(|| besieged::http("/healthz", PATIENCE).map(drop))),
-            start(Box::new(snmp)),
+            start(Box::new(move || status(&socket)), None),
+            start(Box::new(health), of_thread("http")),
+            start(Box::new(snmp), of_thread("snmp")),
         ];
         Self { stop, askers }
     }
@@ -95,14 +130,17 @@ impl Probes {
     }
 }
 
-fn all(ask: &Question, stop: &AtomicBool) -> Sample {
+fn all(ask: &Question, meter: Option<&Meter>, stop: &AtomicBool) -> Sample {
     let mut sample = Sample::default();
+    let spent = || meter.and_then(Meter::spent);
     while !stop.load(Ordering::Relaxed) {
-        let began = Instant::now();
+        let (began, before) = (Instant::now(), spent());
         match ask() {
             Ok(()) => sample.took.push(began.elapsed()),
             Err(_) => sample.failed += 1,
         }
+        let work = spent().zip(before).map(|(now, before)| now - before);
+        sample.work.extend(work);
         thread::sleep(PAUSE);
     }
     sample

@@ -182,7 +182,14 @@ fn only_in(has: &[String], lacks: &[String]) -> Vec<String> {
 /// stands behind the other in ours.
 fn is_hidden(row: &str, before: &[String], theirs: &[String]) -> bool {
     let parsed = |row: &str| serde_json::from_str::<Value>(row).unwrap_or_default();
-    let place = |row: &Value| ["dst", "from", "table", "metric"].map(|name| row.get(name).cloned());
+    let place = |row: &Value| {
+        let mut place = ["dst", "from", "metric", "table"].map(|name| row.get(name).cloned());
+        // That of a tunnel stands where the route's own would.
+        if row.get("encap").is_some_and(|encap| encap == "seg6local") {
+            place[3] = None;
+        }
+        place
+    };
     let row = parsed(row);
     let may_be = row.get("gateway").is_none() && row.get("nexthops").is_none();
     let has_paths = |other: &String| {

@@ -315,10 +315,19 @@ impl Recreating<'_> {
             Told::Sent(sent) => (self.told)(Told::Sent(sent)),
         })?;
         self.result.stopped |= added.stopped;
+        // Of some kinds (VXLAN) the kernel does not say which index they got.
+        let unsaid = made.iter().any(|(_, index)| *index == 0);
+        let listing = unsaid.then(|| Listing::read(&namespace)).transpose()?;
         for (at, index) in made {
             let Some(Ready { new, rows, .. }) = batch.get(at) else {
                 continue;
             };
+            let named = || {
+                let mut links = listing.iter().flat_map(Listing::iter);
+                let found = links.find(|link| link.name == new.link.end.name);
+                found.map_or(0, |link| link.index)
+            };
+            let index = if index == 0 { named() } else { index };
             for (nth, row) in rows.iter().enumerate() {
                 let Some(old) = self.link(*row).map(|link| link.index) else {
                     continue;

@@ -128,11 +128,16 @@ fn fail(
     told: &mut dyn FnMut(Told),
 ) {
     changed.failed += 1;
-    let name = changes.get(place).map(|change| change.name.clone());
+    let change = changes.get(place);
+    let name = change.map(|change| change.name.clone());
+    let new_name = change.and_then(|change| change.settings.name.as_deref());
     told(Told::Failed(Failure {
         place,
         name: name.unwrap_or_default(),
-        tried: "change it".to_owned(),
+        tried: match new_name {
+            Some(new) => format!("rename it to {new}"),
+            None => "change it".to_owned(),
+        },
         refusal,
     }));
 }

@@ -43,7 +43,8 @@ pub struct Model {
     /// A living link has lost its last IPv6 address: IPv6 may have been
     /// switched off on it, and nothing else may have said so.
     may_lack_v6: bool,
-    /// IPv6 was switched off on a link and on again, in silence.
+    /// IPv6 was switched off on a link and on again, in silence, or an IPv6
+    /// route shows what was not told.
     lost_v6: bool,
     /// What the paths of IPv6 routes say.
     siblings: Siblings,
@@ -112,7 +113,8 @@ impl Model {
     }
 
     /// Whether IPv6 was switched off and on somewhere, since this was last
-    /// set, without a word of the routes that went: all has to be listed.
+    /// set, without a word of the routes that went, or the path of a route was
+    /// the first and says what was not told: all has to be listed.
     pub fn lost_v6(&mut self) -> &mut bool {
         &mut self.lost_v6
     }
@@ -211,6 +213,12 @@ impl Model {
     /// Applies an event. O(log n) and what it takes along. A full table
     /// refuses the row and keeps what it has.
     pub fn event(&mut self, announcement: Announcement) -> Result<(), TableFull> {
+        let applied = self.announced(announcement);
+        self.lost_v6 |= self.siblings.take_shown_guess();
+        applied
+    }
+
+    fn announced(&mut self, announcement: Announcement) -> Result<(), TableFull> {
         let new = announcement.operation == Operation::New;
         match announcement.item {
             Item::Link(link) if new => self.put_link(link),
@@ -308,7 +316,13 @@ impl Model {
         let old_mtu = old.as_ref().map(|old| old.mtu);
         let old_mtu = old_mtu.filter(|mtu| *mtu >= V6_MIN_MTU && *mtu != link.mtu);
         let mtu = link.mtu;
+        let changes_vrf = old
+            .as_ref()
+            .is_some_and(|old| self.vrf(old.master) != self.vrf(link.master));
         self.writer.apply(Change::PutLink(link))?;
+        if changes_vrf {
+            silent::vrf_changed(&mut self.writer, index)?;
+        }
         if let Some((was_up, was_running)) = was {
             if was_up && !now.0 {
                 silent::link_down(&mut self.writer, index)?;
@@ -350,6 +364,12 @@ impl Model {
             silent::rules_follow_names(&mut self.writer)?;
         }
         Ok(())
+    }
+
+    /// A master, if it is a VRF.
+    fn vrf(&self, master: Option<u32>) -> Option<u32> {
+        let link = self.tables().links.get(master?)?;
+        link.vrf_table.and(master)
     }
 
     fn put_address(&mut self, row: Address) -> Result<(), TableFull> {
@@ -745,3 +765,6 @@ fn joins_paths(body: &RouteBody) -> bool {
 #[cfg(test)]
 #[path = "model/growth.rs"]
 mod growth;
+#[cfg(test)]
+#[path = "model/tests.rs"]
+mod tests;

@@ -6,7 +6,8 @@
 //! those of the first (`rt6_fill_node`). When that one goes, the next one's
 //! show. An announcement says what the path says that it names first; a
 //! listing says nothing of the others, and they are taken to say what the
-//! first says.
+//! first says. So are several that are appended at once: they are announced
+//! with the first path's words (`ip6_route_mpath_notify`).
 
 use std::borrow::Borrow;
 use std::collections::BTreeMap;
@@ -26,6 +27,8 @@ const FIRST_LOOK: usize = 1_024;
 struct Path {
     hop: NextHop,
     body: RouteBody,
+    /// What it says was never told.
+    is_guessed: bool,
 }
 
 /// The paths of the routes of which not all say the same.
@@ -34,6 +37,8 @@ pub(crate) struct Siblings {
     of: BTreeMap<Key, Vec<Path>>,
     /// With more routes than this, those that are gone are dropped.
     look_at: usize,
+    /// A route shows what was never told.
+    shows_guess: bool,
 }
 
 impl Default for Siblings {
@@ -41,6 +46,7 @@ impl Default for Siblings {
         Self {
             of: BTreeMap::new(),
             look_at: FIRST_LOOK,
+            shows_guess: false,
         }
     }
 }
@@ -51,6 +57,12 @@ impl Siblings {
         self.of.is_empty()
     }
 
+    /// Whether a route shows, since this was last asked, what a path says that
+    /// nobody told: a listing does.
+    pub(crate) fn take_shown_guess(&mut self) -> bool {
+        std::mem::take(&mut self.shows_guess)
+    }
+
     /// A route was announced with more paths than it had, or anew. `new` has
     /// the paths in their order, and what the path `by` says; gives what the
     /// route shows.
@@ -59,15 +71,19 @@ impl Siblings {
         let body_of = |hop: &NextHop| {
             let known = known.iter().find(|path| same_hop(&path.hop, hop));
             match known {
-                _ if same_hop(hop, by) => without_hops(new),
-                Some(path) => path.body.clone(),
-                None => without_hops(&old.body),
+                _ if same_hop(hop, by) => (without_hops(new), false),
+                Some(path) => (path.body.clone(), path.is_guessed),
+                None => (without_hops(&old.body), true),
             }
         };
         let hops = new.next_hops.as_slice().iter();
-        let paths = hops.map(|hop| Path {
-            hop: hop.clone(),
-            body: body_of(hop),
+        let paths = hops.map(|hop| {
+            let (body, is_guessed) = body_of(hop);
+            Path {
+                hop: hop.clone(),
+                body,
+                is_guessed,
+            }
         });
         let paths = paths.collect();
         self.keep(old, paths, new.next_hops.clone())
@@ -78,6 +94,9 @@ impl Siblings {
         let is_left = |path: &Path| left.as_slice().iter().any(|hop| same_hop(hop, &path.hop));
         let mut paths = self.paths(old);
         paths.retain(is_left);
+        if let Some(first) = paths.first_mut() {
+            self.shows_guess |= std::mem::take(&mut first.is_guessed);
+        }
         self.keep(old, paths, left)
     }
 
@@ -135,6 +154,7 @@ impl Siblings {
             let paths = hops.iter().map(|hop| Path {
                 hop: hop.clone(),
                 body: shown.clone(),
+                is_guessed: false,
             });
             paths.collect()
         })
@@ -145,7 +165,10 @@ impl Siblings {
     fn keep(&mut self, route: &SharedRoute, paths: Vec<Path>, next_hops: NextHops) -> RouteBody {
         let first = paths.first().map(|path| path.body.clone());
         let first = first.unwrap_or_else(|| without_hops(&route.body));
-        if paths.iter().all(|path| path.body == first) {
+        if paths
+            .iter()
+            .all(|path| path.body == first && !path.is_guessed)
+        {
             self.of.remove(&key(route));
         } else {
             self.of.insert(key(route), paths);

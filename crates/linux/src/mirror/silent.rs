@@ -286,16 +286,29 @@ pub(crate) fn v4_address_gone(
         apply_all(writer, preferring)?;
     }
     if is_last {
-        mark(writer, link, AF_INET, true)?;
-        drop_routes(writer, link, |tables, route| {
-            is_v4(route)
-                && all_hops(route.body, |hop| {
-                    let lost = hop.link == link || hop.flags & hop_flag::DEAD != 0;
-                    lost || hop_is_dead(&tables.links, hop)
-                })
-        })?;
+        v4_flushed(writer, link)?;
     }
     Ok(())
+}
+
+/// A link joined a VRF or left one: all its IPv4 routes go, those of host scope
+/// too, which outlive that it is down (`fib_netdev_event`,
+/// `NETDEV_CHANGEUPPER`).
+pub(crate) fn vrf_changed(writer: &mut Writer, link: u32) -> Result<(), TableFull> {
+    v4_flushed(writer, link)
+}
+
+/// All IPv4 routes over a link go; of several next hops the others stay
+/// (`fib_sync_down_dev`, forced).
+fn v4_flushed(writer: &mut Writer, link: u32) -> Result<(), TableFull> {
+    mark(writer, link, AF_INET, true)?;
+    drop_routes(writer, link, |tables, route| {
+        is_v4(route)
+            && all_hops(route.body, |hop| {
+                let lost = hop.link == link || hop.flags & hop_flag::DEAD != 0;
+                lost || hop_is_dead(&tables.links, hop)
+            })
+    })
 }
 
 /// Marks the IPv4 routes by a gateway that is an address of the host's own

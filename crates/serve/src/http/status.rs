@@ -36,6 +36,7 @@ pub fn answer(shared: &Arc<Shared>, request: &Parts) -> Result<Response, Problem
         "uptime_secs": shared.started.elapsed().as_secs(),
         "generation": tables.generation.0,
         "resident_bytes": shared.memory(),
+        "clients": shared.clients.count(),
         "mirror": {
             "phase": mirror.in_words(),
             "events": mirror.events,
@@ -77,6 +78,11 @@ pub fn schema() -> Value {
             "uptime_secs": count(),
             "generation": count(),
             "resident_bytes": count(),
+            "clients": {
+                "type": "integer",
+                "minimum": 0,
+                "description": "Connections over HTTP, the one of this answer with them"
+            },
             "mirror": {
                 "type": "object",
                 "properties": {
