@@ -234,27 +234,6 @@ fn unquoted(word: &str) -> String {
     value
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_word_of_bash_means_the_name() {
-        for (value, word) in [
-            ("eth0.5", "eth0.5"),
-            ("2001:db8::/32", "2001:db8::/32"),
-            ("a b", "a\\ b"),
-            ("x;$(id)", "x\\;\\$\\(id\\)"),
-            ("~", "\\~"),
-            ("it's", "it\\'s"),
-        ] {
-            assert_eq!(quoted(value), word);
-            assert_eq!(unquoted(word), value);
-        }
-        assert_eq!(unquoted("'a b"), "a b");
-    }
-}
-
 /// A column of an object's rows.
 fn column(object: Object, name: &str, filter: Filter, from: &From) -> Vec<String> {
     let question = Question {
@@ -347,5 +326,26 @@ impl Write for Taken {
 
     fn flush(&mut self) -> io::Result<()> {
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_word_of_bash_means_the_name() {
+        for (value, word) in [
+            ("eth0.5", "eth0.5"),
+            ("2001:db8::/32", "2001:db8::/32"),
+            ("a b", "a\\ b"),
+            ("x;$(id)", "x\\;\\$\\(id\\)"),
+            ("~", "\\~"),
+            ("it's", "it\\'s"),
+        ] {
+            assert_eq!(quoted(value), word);
+            assert_eq!(unquoted(word), value);
+        }
+        assert_eq!(unquoted("'a b"), "a b");
     }
 }

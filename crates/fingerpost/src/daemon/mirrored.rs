@@ -88,13 +88,8 @@ impl Mirrored {
         }
     }
 
-    /// Ends the mirror, whoever else holds it.
-    pub fn end(self) {
-        self.mirror.stop();
-    }
-
-    /// The same at the end of the process, which takes along what has nothing
-    /// to write.
+    /// Ends the mirror at the end of the process, whoever else holds it; the
+    /// process takes along what has nothing to write.
     pub fn end_with_process(self) {
         match self.tap {
             Some(_) => self.mirror.stop(),

@@ -79,8 +79,7 @@ fn letters(
     arguments: &mut impl Iterator<Item = String>,
     given: &mut Given,
 ) -> Result<(), String> {
-    let mut rest = letters.char_indices();
-    while let Some((at, letter)) = rest.next() {
+    for (at, letter) in letters.char_indices() {
         let known = short.find(letter).filter(|_| letter != ':');
         let Some(place) = known else {
             return Err(format!("invalid option -- '{letter}'"));

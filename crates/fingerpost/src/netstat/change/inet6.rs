@@ -93,8 +93,8 @@ fn address(word: &str, status: u8) -> Result<Ipv6Addr, Failed> {
     if crate::foreign::inet::address(word).is_some() || word.contains([':', '#', '/']) {
         return Err(unknown());
     }
-    let names = vec![Box::from(word)];
-    let mut found = host::ask_all(names, PATIENCE, |host: &Box<str>| host::v6_address_of(host));
+    let names = vec![word.to_owned()];
+    let mut found = host::ask_all(names, PATIENCE, |host| host::v6_address_of(host));
     found.remove(word).ok_or_else(unknown)
 }
 
