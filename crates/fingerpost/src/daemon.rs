@@ -383,9 +383,7 @@ impl Daemon {
         }
         self.feeds = Feeds::default();
         // Whoever is answered still may hold them.
-        self.namespaces
-            .drain(..)
-            .for_each(Mirrored::end_with_process);
+        self.namespaces.drain(..).for_each(Mirrored::end);
         self.recorder = None;
         Ok(())
     }

@@ -21,6 +21,11 @@ pub use situation::{questions, situation};
 /// there is none.
 pub type Answer = std::result::Result<Value, String>;
 
+/// How often the kernel is asked again where it answered otherwise: between
+/// default routes it takes turns from one question to the next
+/// (`fib_select_default`).
+const AGAIN: usize = 4;
+
 /// Of so many questions one is put to the program, whatever its daemon says.
 const TO_PROGRAM: usize = 20;
 
@@ -43,7 +48,21 @@ pub fn compare(netns: &Netns, program: &str, questions: &[String]) -> Result<Vec
         .map(|(_, (question, theirs))| (question.clone(), theirs))
         .unzip();
     let ours = of_program(netns, program, &questions)?;
-    Ok(differences(&questions, &ours, &theirs))
+    let mut left: Vec<(String, Answer, Answer)> = questions
+        .into_iter()
+        .zip(ours.into_iter().zip(theirs))
+        .map(|(question, (ours, theirs))| (question, ours, theirs))
+        .collect();
+    left.retain(|(_, ours, theirs)| !agree(ours, theirs));
+    for _ in 0..AGAIN {
+        let questions: Vec<String> = left.iter().map(|(question, ..)| question.clone()).collect();
+        let mut again = of_kernel(netns, &questions)?.into_iter();
+        left.retain(|(_, ours, _)| again.next().is_none_or(|theirs| !agree(ours, &theirs)));
+    }
+    let all = left.iter();
+    Ok(all
+        .flat_map(|(question, ours, theirs)| difference(question, ours, theirs))
+        .collect())
 }
 
 /// What the kernel answers.
@@ -135,15 +154,14 @@ fn answer(text: &str) -> Answer {
 pub fn differences(questions: &[String], ours: &[Answer], theirs: &[Answer]) -> Vec<String> {
     let answers = ours.iter().zip(theirs);
     let both = questions.iter().zip(answers);
-    both.filter(|(_, (ours, theirs))| !agree(ours, theirs))
-        .map(|(question, (ours, theirs))| {
-            format!(
-                "{question}\n  ours:   {}\n  theirs: {}",
-                shown(ours),
-                shown(theirs)
-            )
-        })
+    both.flat_map(|(question, (ours, theirs))| difference(question, ours, theirs))
         .collect()
+}
+
+fn difference(question: &str, ours: &Answer, theirs: &Answer) -> Option<String> {
+    let (of_ours, of_theirs) = (shown(ours), shown(theirs));
+    (!agree(ours, theirs))
+        .then(|| format!("{question}\n  ours:   {of_ours}\n  theirs: {of_theirs}"))
 }
 
 fn shown(answer: &Answer) -> String {

@@ -25,17 +25,31 @@ pub fn answer(
     now_millis: u64,
     out: impl io::Write,
 ) -> Result<u64, AnswerError> {
-    answer_within(usize::MAX, question, tables, names, now_millis, out)
+    let within = Within {
+        octets: usize::MAX,
+        is_over: &|| false,
+    };
+    answer_within(&within, question, tables, names, now_millis, out)
+}
+
+/// What an answer may take that is not made while it is taken.
+pub struct Within<'w> {
+    /// Octets of rows that are sorted.
+    pub octets: usize,
+    /// Whether nobody waits for the answer any more; asked every some thousand
+    /// rows.
+    pub is_over: &'w dyn Fn() -> bool,
 }
 
 /// Rows that are sorted are looked at so often at most.
 const MAX_ROUNDS: u64 = 64;
 
-/// The same, with `room` for so many octets of rows that are sorted. They
+/// The same, with room for so many octets of rows that are sorted. They
 /// are looked at again for each time that they fill it; where that is too
-/// often, it is an error, and nothing is written.
+/// often, it is an error, and nothing is written. It ends with an error soon
+/// after nobody waits for it any more.
 pub fn answer_within(
-    room: usize,
+    within: &Within<'_>,
     question: &Question,
     tables: &Tables,
     names: &Names,
@@ -48,9 +62,9 @@ pub fn answer_within(
         now_millis,
         names,
     };
-    let mut printer = Printer::within(room, question, context, out)?;
+    let mut printer = Printer::within(within.octets, question, context, out)?;
     loop {
-        let mut scan = Scan::whole(&mut printer, tables);
+        let mut scan = Scan::whole(&mut printer, tables).until(within.is_over);
         match question.object {
             Object::Addr => scan.addresses_below_links()?,
             _ => {

@@ -61,7 +61,7 @@ mod selected_fields;
 mod selection;
 mod walk;
 
-pub use answer::{answer, answer_within};
+pub use answer::{Within, answer, answer_within};
 pub use answer_error::AnswerError;
 pub use column::{Column, ColumnType};
 pub use columns::{are_sampled, columns};

@@ -4,7 +4,7 @@ use table::row::neighbour::{flag, state};
 use table::{Change, Limits, LinkLayerAddress, Tables, Writer};
 
 use super::*;
-use crate::{Filter, answer, answer_within};
+use crate::{AnswerError, Filter, Within, answer, answer_within};
 use words::Names;
 
 fn link(index: u32, name: &str) -> Link {
@@ -227,7 +227,11 @@ fn rows_are_sorted_in_little_room_as_in_much() {
             output: output.clone(),
         };
         let mut out = Vec::new();
-        let rows = answer_within(room, &question, &tables, &Names::default(), 0, &mut out);
+        let within = Within {
+            octets: room,
+            is_over: &|| false,
+        };
+        let rows = answer_within(&within, &question, &tables, &Names::default(), 0, &mut out);
         let rows = rows.map_err(|error| error.to_string());
         (rows, String::from_utf8(out).unwrap())
     };
@@ -362,4 +366,33 @@ fn every_index_gives_what_a_walk_gives() {
         assert!(rows > 0, "filter {at}");
         assert_eq!(walk.finish().unwrap(), indexed, "filter {at}");
     }
+}
+
+/// Before the first row is written all are gathered.
+#[test]
+fn rows_are_not_sorted_for_nobody() {
+    let mut writer = Writer::new(Limits::default());
+    let row = |at: u32| Neighbour {
+        address: IpAddr::V4(at.into()),
+        ..neighbour(1, 1, state::PERMANENT)
+    };
+    writer
+        .commit((0..20_000).map(|at| Change::PutNeighbour(row(at))))
+        .unwrap();
+    let question = Question {
+        object: Object::Neigh,
+        filter: Filter::default(),
+        output: with(Format::Text, &[], Some("dst")),
+    };
+    let looks = std::cell::Cell::new(0);
+    let within = Within {
+        octets: usize::MAX,
+        is_over: &|| looks.replace(looks.get() + 1) == 1,
+    };
+    let mut out = Vec::new();
+    let tables = writer.tables();
+    let ended = answer_within(&within, &question, tables, &Names::default(), 0, &mut out);
+    assert!(matches!(ended, Err(AnswerError::Write(_))), "{ended:?}");
+    assert!(out.is_empty());
+    assert_eq!(looks.get(), 2, "it ended at once");
 }

@@ -22,6 +22,9 @@ use crate::selection::BadQuestion;
 /// Whether the rows came to their end before a bound was reached.
 pub(super) type Ended = io::Result<bool>;
 
+/// Rows between two looks at whether anybody waits for them.
+const ROWS_BETWEEN_LOOKS: usize = 4_096;
+
 /// A scan under way.
 pub(crate) struct Scan<'p, 'a, W> {
     pub(super) printer: &'p mut Printer<'a, W>,
@@ -31,6 +34,8 @@ pub(crate) struct Scan<'p, 'a, W> {
     pub(super) most_rows: u64,
     /// Rows looked at.
     visited: usize,
+    /// Whether nobody waits for the rows any more.
+    is_over: Option<&'p dyn Fn() -> bool>,
     /// The position of the last row looked at.
     pub(super) last: Option<Position>,
 }
@@ -49,6 +54,7 @@ impl<'p, 'a, W: io::Write> Scan<'p, 'a, W> {
             bounds,
             most_rows,
             visited: 0,
+            is_over: None,
             last: None,
         }
     }
@@ -56,6 +62,14 @@ impl<'p, 'a, W: io::Write> Scan<'p, 'a, W> {
     /// A scan of all rows.
     pub(crate) fn whole(printer: &'p mut Printer<'a, W>, tables: &'p Tables) -> Self {
         Self::new(printer, tables, Bounds::NONE, u64::MAX)
+    }
+
+    /// The same, until nobody waits for the rows any more, which is an error.
+    pub(crate) fn until(self, is_over: &'p dyn Fn() -> bool) -> Self {
+        Self {
+            is_over: Some(is_over),
+            ..self
+        }
     }
 
     /// Prints the rows of the printer's selection that come after a
@@ -144,6 +158,11 @@ impl<'p, 'a, W: io::Write> Scan<'p, 'a, W> {
             }
             show(self.printer, &row)?;
             self.visited += 1;
+            if self.visited.is_multiple_of(ROWS_BETWEEN_LOOKS)
+                && self.is_over.is_some_and(|it| it())
+            {
+                return Err(io::ErrorKind::BrokenPipe.into());
+            }
             last = Some(row);
         }
         if let Some(last) = last.filter(|_| self.bounds != Bounds::NONE) {

@@ -280,7 +280,12 @@ fn sorted(
     }
     let tables = namespace.tables();
     let now_millis = namespace.source.now_millis();
-    let answered = view::answer_within(lease.octets(), question, &tables, names, now_millis, out);
+    // One that is gone is not sorted for to the end: its thread is a nice one.
+    let within = view::Within {
+        octets: lease.octets(),
+        is_over: &is_gone,
+    };
+    let answered = view::answer_within(&within, question, &tables, names, now_millis, out);
     drop((tables, lease, turn));
     let rows = answered.map_err(|error| match error {
         AnswerError::NoRoom => no_room(shared),
