@@ -127,7 +127,9 @@ fn steady(said: &str, is_stamped: bool) -> Vec<String> {
             after_timer = word.ends_with("_timer") || is_number && word.is_empty();
             !is_number
         });
-        out.push(kept.copied().collect::<Vec<_>>().join(" "));
+        // Whether the link below was up when the links were listed.
+        let line = kept.copied().collect::<Vec<_>>().join(" ");
+        out.push(line.replace(",M-DOWN", ""));
     }
     out
 }
