@@ -338,23 +338,22 @@ fn round(twins: &Twins, random: &mut Random, number: u32, what: &str) -> usize {
         sent.push((name, frame));
     }
     let [ours, theirs] = twins.left(number);
-    if ours != theirs {
-        let only = |of: &[Left], other: &[Left]| {
-            let mut lines = String::new();
-            for (side, frame) in of.iter().filter(|one| !other.contains(one)) {
-                lines.push_str(&format!("\n  side {side}: {}", hex(frame)));
-            }
-            lines
-        };
-        panic!(
-            "round {number} after `{what}`: of {} and {} frames\n by ours alone:{}\n by the \
-             kernel alone:{}",
-            ours.len(),
-            theirs.len(),
-            only(&ours, &theirs),
-            only(&theirs, &ours)
-        );
-    }
+    let only = |of: &[Left], other: &[Left]| {
+        let mut lines = String::new();
+        for (side, frame) in of.iter().filter(|one| !other.contains(one)) {
+            lines.push_str(&format!("\n  side {side}: {}", hex(frame)));
+        }
+        lines
+    };
+    assert!(
+        ours == theirs,
+        "round {number} after `{what}`: of {} and {} frames\n by ours alone:{}\n by the \
+         kernel alone:{}",
+        ours.len(),
+        theirs.len(),
+        only(&ours, &theirs),
+        only(&theirs, &ours)
+    );
     ours.len()
 }
 
