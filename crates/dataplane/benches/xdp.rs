@@ -9,6 +9,7 @@
 //! and no page is used more often than its TTL lasts.
 
 use std::io::{self, Write};
+use std::os::fd::{AsFd, OwnedFd};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, ensure};
@@ -46,6 +47,7 @@ struct Place {
     ends: Netns,
     forwarding: Forwarding,
     ports: [Attached; 2],
+    program: OwnedFd,
     wire: Wire,
 }
 
@@ -95,7 +97,9 @@ impl Place {
             };
             Ok([port("lan", 0)?, port("wan", 1)?])
         })??;
+        let program = forwarding.program()?;
         Ok(Self {
+            program,
             router,
             ends,
             forwarding,
@@ -147,7 +151,7 @@ impl Place {
         let lan = &self.ports[0];
         self.router.inside(|| -> Result<()> {
             for _ in 0..runs {
-                run_live(lan.program(), lan.link(), &frame(), LIVE, PAGES)?;
+                run_live(self.program.as_fd(), lan.link(), &frame(), LIVE, PAGES)?;
             }
             Ok(())
         })?

@@ -19,7 +19,7 @@ mod sys;
 
 use std::io;
 use std::mem;
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::fd::{BorrowedFd, OwnedFd};
 use std::time::Duration;
 
 use rustix::time::{ClockId, clock_gettime};
@@ -217,11 +217,6 @@ impl Attached {
     pub fn knows_tags(&self) -> bool {
         self.program.knows_tags
     }
-
-    /// The program, for measurements.
-    pub fn program(&self) -> BorrowedFd<'_> {
-        self.program.fd.as_fd()
-    }
 }
 
 /// Packets and bytes.
@@ -261,6 +256,12 @@ impl Forwarding {
             program,
             _attachment: attachment,
         })
+    }
+
+    /// The program, bound to no device: others the kernel runs not by hand
+    /// ([`run_live`]). For measurements.
+    pub fn program(&self) -> Result<OwnedFd, XdpError> {
+        program::load_unbound(&self.maps)
     }
 
     /// Says what is done at a port from now on.

@@ -50,16 +50,19 @@ pub(super) fn load(maps: &Maps, device: u32) -> Result<Program, XdpError> {
             knows_tags: true,
         });
     }
-    match sys::load_program(&patched(maps, None), None) {
-        Ok(fd) => Ok(Program {
-            fd,
-            knows_tags: false,
-        }),
-        Err((error, log)) => Err(XdpError::Load {
-            error,
-            log: last_lines(&log),
-        }),
-    }
+    Ok(Program {
+        fd: load_unbound(maps)?,
+        knows_tags: false,
+    })
+}
+
+/// Loads it for any device, without hints.
+pub(super) fn load_unbound(maps: &Maps) -> Result<OwnedFd, XdpError> {
+    let loaded = sys::load_program(&patched(maps, None), None);
+    loaded.map_err(|(error, log)| XdpError::Load {
+        error,
+        log: last_lines(&log),
+    })
 }
 
 /// The end of the verifier's log: it says there what it refuses.

@@ -88,9 +88,9 @@ impl Mirrored {
         }
     }
 
-    /// Ends the mirror at the end of the process, whoever else holds it; the
-    /// process takes along what has nothing to write.
-    pub fn end_with_process(self) {
+    /// Ends the mirror at the end of the process, whoever else holds it. One that
+    /// has nothing to write is not waited for.
+    pub fn end(self) {
         match self.tap {
             Some(_) => self.mirror.stop(),
             None => self.mirror.abandon(),

@@ -348,7 +348,7 @@ fn round(twins: &Twins, random: &mut Random, number: u32, what: &str) -> usize {
     assert!(
         ours == theirs,
         "round {number} after `{what}`: of {} and {} frames\n by ours alone:{}\n by the \
-             kernel alone:{}",
+         kernel alone:{}",
         ours.len(),
         theirs.len(),
         only(&ours, &theirs),
