@@ -7,6 +7,7 @@
 use std::env;
 use std::ffi::{OsStr, OsString};
 use std::io::{self, Write};
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use clap::{Arg, Command};
 use clap_complete::CompleteEnv;
@@ -28,12 +29,18 @@ const MOST_BYTES: usize = 64 << 10;
 /// Tables that there are without a rule.
 const TABLES: [&str; 4] = ["main", "local", "default", "all"];
 
+/// Whether bash asks. Kept, since clap takes the variable away before it asks
+/// for values.
+static IS_BASH: AtomicBool = AtomicBool::new(false);
+
 /// Writes what completes a command line, if a shell asks for it; `false`: no
 /// shell does.
 pub fn run(arguments: Vec<OsString>) -> Result<bool, clap::Error> {
-    if env::var_os(VARIABLE).is_none_or(|shell| shell.is_empty()) {
+    let shell = env::var_os(VARIABLE).unwrap_or_default();
+    if shell.is_empty() {
         return Ok(false);
     }
+    IS_BASH.store(shell == "bash", Ordering::Relaxed);
     let typed = Typed::of(&arguments);
     CompleteEnv::with_factory(|| with_values(cli::command(), &typed, None))
         .var(VARIABLE)
@@ -191,7 +198,7 @@ fn of_words(object: Object, typed: Typed) -> ArgValueCompleter {
 /// chooses what stands here: control characters are never offered.
 fn beginning(current: &str, mut values: Vec<String>) -> Vec<CompletionCandidate> {
     // bash puts a candidate on the line as it is; other shells quote it.
-    let is_bash = env::var_os(VARIABLE).is_some_and(|shell| shell == "bash");
+    let is_bash = IS_BASH.load(Ordering::Relaxed);
     let begun = if is_bash {
         unquoted(current)
     } else {
