@@ -297,6 +297,11 @@ fn essential(side: u8, frame: &[u8]) -> Option<Vec<u8>> {
             frame.truncate(14 + usize::from(len));
             let is_ours = frame.get(26) == Some(&10) && frame.get(29) == Some(&1);
             if is_ours && frame.get(23) == Some(&1) {
+                // Where there is no route, errors are rationed by time: five
+                // at once, then one a second (`net.ipv4.route.error_cost`).
+                if matches!(frame.get(34..36), Some([3, 0 | 1 | 13])) {
+                    return None;
+                }
                 // Errors and answers: numbered at random.
                 frame[18..20].fill(0);
                 frame[24..26].fill(0);
