@@ -121,7 +121,9 @@ export function bars(canvas, values, most, unknown) {
   values.forEach((value, at) => {
     // What is there is seen, be it ever so small.
     const high = value === 0 ? 0 : Math.max(2, (value / most) * (height - 2));
-    drawing.fillRect(at * step, height - high, Math.max(1, step - 1), high);
+    // From whole pixel to whole pixel, or a narrow bar is a shadow.
+    const [from, to] = [Math.round(at * step), Math.round((at + 1) * step)];
+    drawing.fillRect(from, height - high, Math.max(1, to - from - 1), high);
   });
 }
 
