@@ -121,7 +121,10 @@ export function bars(canvas, values, most, unknown) {
   values.forEach((value, at) => {
     // What is there is seen, be it ever so small.
     const high = value === 0 ? 0 : Math.max(2, (value / most) * (height - 2));
-    drawing.fillRect(at * step, height - high, Math.max(1, step - 1), high);
+    // Whole pixels, with one between where there is room.
+    const left = Math.round(at * step);
+    const right = Math.round((at + 1) * step);
+    drawing.fillRect(left, Math.round(height - high), Math.max(1, right - left - (step > 3 ? 1 : 0)), Math.round(high));
   });
 }
 
