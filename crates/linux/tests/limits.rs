@@ -14,7 +14,7 @@ use netlink_sys::protocols::NETLINK_ROUTE;
 
 use table::Limits;
 
-const PATIENCE: Duration = Duration::from_secs(20);
+const PATIENCE: Duration = Duration::from_secs(90);
 
 fn wired(tag: &str) -> Option<Netns> {
     let netns = skip::unless(Netns::new(tag))?;
