@@ -243,6 +243,9 @@ fn v6_routes_gain_and_lose_paths() {
          -6 route add 2001:db8:c::/48 from 2001:db8:1::/64 via 2001:db8:1::2
          -6 route add 2001:db8:d::/48 via 2001:db8:1::2 expires 300
          -6 route change 2001:db8:d::/48 via 2001:db8:1::3
+         -6 route add 2001:db8:e::/48 dev va metric 1024
+         -6 route append 2001:db8:e::/48 dev vb metric 1024 mtu 1400
+         -6 route replace 2001:db8:e::/48 dev vb metric 1024
          link set va down
          link set va up
          link set vb down

@@ -10,9 +10,12 @@ use std::time::Duration;
 use lab::{Netns, skip};
 use tempfile::TempDir;
 
-/// Holds the namespaces; addresses of IPv6 are valid at once in them.
+/// Holds the namespaces; addresses of IPv6 are valid at once in them. Names
+/// are asked for at a port of their own loopback that nobody has: a question
+/// that leaves by a link would make a neighbour there.
 const HOLD: &str = "\
     mkdir -p /run/netns && mount -t tmpfs none /run/netns && \
+    { test ! -e /etc/resolv.conf || mount --bind /dev/null /etc/resolv.conf; } && \
     for of in all default; do \
         echo 0 > /proc/sys/net/ipv6/conf/$of/accept_dad; \
         echo 0 > /proc/sys/net/ipv6/conf/$of/router_solicitations; \

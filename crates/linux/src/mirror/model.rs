@@ -529,9 +529,14 @@ impl Model {
         if replaced.is_none() && joined.iter().any(|old| *old.body == row.body) {
             return Ok(());
         }
-        let others = joined
-            .into_iter()
-            .filter(|old| replaced.as_ref() != Some(old));
+        // A replacement takes one route's place (and that of its paths); what
+        // else has the same hop stays (`fib6_add_rt2node`).
+        let goes_too = |old: &SharedRoute| match &replaced {
+            Some(replaced) if old == replaced => false,
+            Some(_) => joins_paths(&old.body) || *old.body == row.body,
+            None => true,
+        };
+        let others = joined.into_iter().filter(goes_too);
         let gone: Vec<SharedRoute> = replaced.iter().cloned().chain(others).collect();
         // A replacement stands where the replaced one did, a path with the
         // others that it joins.

@@ -121,9 +121,10 @@ export function bars(canvas, values, most, unknown) {
   values.forEach((value, at) => {
     // What is there is seen, be it ever so small.
     const high = value === 0 ? 0 : Math.max(2, (value / most) * (height - 2));
-    // From whole pixel to whole pixel, or a narrow bar is a shadow.
-    const [from, to] = [Math.round(at * step), Math.round((at + 1) * step)];
-    drawing.fillRect(from, height - high, Math.max(1, to - from - 1), high);
+    // Whole pixels, with one between where there is room.
+    const left = Math.round(at * step);
+    const right = Math.round((at + 1) * step);
+    drawing.fillRect(left, Math.round(height - high), Math.max(1, right - left - (step > 3 ? 1 : 0)), Math.round(high));
   });
 }
 
