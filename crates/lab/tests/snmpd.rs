@@ -5,7 +5,7 @@
 
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
-use std::time::Duration;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use lab::situation::routes::{self, Family};
 use lab::{Netns, skip, wait_until};
@@ -405,8 +405,9 @@ fn setting() -> Option<Setting> {
     })
 }
 
-/// Our objects once the samples are there and nothing is tentative.
-fn settled(mirror: &Mirror) -> std::sync::Arc<Tables> {
+/// Our objects once nothing is tentative and the samples are there, each
+/// taken since then.
+fn settled(mirror: &Mirror, since_millis: u64) -> std::sync::Arc<Tables> {
     wait_until(
         PATIENCE,
         "samples, and addresses that are no longer tested",
@@ -417,10 +418,11 @@ fn settled(mirror: &Mirror) -> std::sync::Arc<Tables> {
             beside.iter().for_each(|what| mirror.want(*what));
             let tables = mirror.reader().snapshot();
             let tentative = tables.addresses.iter().any(|row| row.flags & 0x40 != 0);
-            let sampled = tables.ip_counters.taken_at_millis.is_some()
+            let is_new = |at: Option<u64>| at.is_some_and(|at| at > since_millis);
+            let sampled = is_new(tables.ip_counters.taken_at_millis)
                 && beside
                     .iter()
-                    .all(|what| tables.sampled_at_millis(*what).is_some());
+                    .all(|what| is_new(tables.sampled_at_millis(*what)));
             (sampled && !tentative).then_some(tables)
         },
     )
@@ -430,9 +432,10 @@ fn settled(mirror: &Mirror) -> std::sync::Arc<Tables> {
 #[test]
 fn every_difference_from_snmpd_is_explained() {
     let Some(setting) = setting() else { return };
-    settled(&setting.mirror);
+    settled(&setting.mirror, 0);
     let their_walk = theirs(&setting.netns);
-    let tables = settled(&setting.mirror);
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap();
+    let tables = settled(&setting.mirror, now.as_millis() as u64);
     let our_walk = ours(&tables);
     let names: std::collections::BTreeSet<_> = their_walk.keys().chain(our_walk.keys()).collect();
     let (mut same, mut reasons, mut unexplained) = (0, BTreeMap::new(), Vec::new());

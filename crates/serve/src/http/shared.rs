@@ -37,7 +37,7 @@ pub const CONNECTION_BYTES: usize = 6 << 10;
 /// What it counts as beside that, from the first octet of a request until it
 /// rests again: hyper's two buffers of 8 KiB, the tasks that answer, two of
 /// the shortest pieces.
-pub const ANSWERING_BYTES: usize = 32 << 10;
+pub const ANSWERING_BYTES: usize = 34 << 10;
 
 /// What all answers share.
 #[derive(Debug)]
