@@ -3,6 +3,8 @@
 
 use std::io::Read as _;
 use std::process::{Child, Command, Stdio};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
@@ -14,8 +16,7 @@ const PATIENCE: Duration = Duration::from_secs(30);
 
 /// What happens while both listen. The last is what they are waited for by.
 const HAPPENS: &str = "\
-link set v0 up
-link set v1 up
+route add 10.253.0.0/16 dev v0
 addr add 10.0.0.1/24 dev v0
 addr add 2001:db8::1/64 dev v0 nodad
 link set v0 mtu 1400
@@ -53,6 +54,8 @@ route add 10.255.0.0/16 dev v0
 struct Monitor {
     child: Child,
     said: JoinHandle<String>,
+    /// Whether it has told of 10.254.0.0/16.
+    listens: Arc<AtomicBool>,
 }
 
 impl Monitor {
@@ -63,17 +66,28 @@ impl Monitor {
             .spawn()
             .unwrap();
         let mut from = child.stdout.take().unwrap();
+        let listens = Arc::new(AtomicBool::new(false));
+        let heard = Arc::clone(&listens);
         let said = thread::spawn(move || {
             let (mut all, mut bytes) = (String::new(), [0; 4096]);
             while let Ok(len @ 1..) = from.read(&mut bytes) {
                 all.push_str(&String::from_utf8_lossy(&bytes[..len]));
+                heard.fetch_or(all.contains("10.254.0.0/16"), Ordering::Relaxed);
                 if all.contains("10.255.0.0/16") && all.ends_with('\n') {
                     break;
                 }
             }
             all
         });
-        Self { child, said }
+        Self {
+            child,
+            said,
+            listens,
+        }
+    }
+
+    fn listens(&self) -> bool {
+        self.listens.load(Ordering::Relaxed)
     }
 
     /// What it said up to the last event.
@@ -107,8 +121,9 @@ fn passes(line: &str) -> bool {
 
 /// Without times, which differ, and numbers of hundredths of a second.
 fn steady(said: &str, is_stamped: bool) -> Vec<String> {
+    let first = said.find("10.253.0.0/16").unwrap_or(said.len());
     let last = said.find("10.255.0.0/16").unwrap_or(said.len());
-    let said = said.get(..last).unwrap_or_default();
+    let said = said.get(first..last).unwrap_or_default();
     let lines = said.lines().filter(|line| !passes(line));
     let mut out: Vec<String> = Vec::new();
     for line in lines {
@@ -166,11 +181,18 @@ fn events_are_told_as_ip_tells_them() {
         for of in ["all", "default", "v0", "v1", "br0"] {
             let _ = netns.sysctl(&format!("net.ipv6.conf.{of}.accept_dad"), "0");
         }
+        netns.ip_batch("link set v0 up\nlink set v1 up\n").unwrap();
         let theirs = Monitor::new(netns.command("ip"), words);
         let mut ours = netns.command(program());
         ours.arg("ip");
         let ours = Monitor::new(ours, words);
-        listening(&netns, 2);
+        wait_until(PATIENCE, "both to listen", || {
+            let line = "10.254.0.0/16 dev v0\n";
+            let lines = format!("route add {line}route del {line}");
+            netns.ip_batch(&lines).unwrap();
+            (theirs.listens() && ours.listens()).then_some(())
+        })
+        .unwrap();
         netns.ip_batch(HAPPENS).unwrap();
         let is_stamped = words.starts_with("-ts");
         let theirs = steady(&theirs.ends(), is_stamped);
