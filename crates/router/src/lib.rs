@@ -8,6 +8,8 @@
 //! - [`mod@nat`]: the translation engine's settings and rules, and the engine
 //!   by itself between two ports.
 
+mod control_socket;
 pub mod forward;
 pub mod live;
 pub mod nat;
+mod signals;

@@ -26,6 +26,35 @@ pub struct System {
     device: Option<u32>,
 }
 
+/// The row of an entry that is published (answered for), temporary, both or
+/// neither.
+pub fn row(
+    address: Ipv4Addr,
+    link: u32,
+    lladdr: LinkLayerAddress,
+    [published, temporary]: [bool; 2],
+) -> Neighbour {
+    Neighbour {
+        link,
+        address: address.into(),
+        proxy: published,
+        // Linux answers for a proxy entry with the link's own.
+        lladdr: if published {
+            LinkLayerAddress::NONE
+        } else {
+            lladdr
+        },
+        state: match (published, temporary) {
+            (true, _) => state::NONE,
+            (false, true) => state::STALE,
+            (false, false) => state::PERMANENT,
+        },
+        flags: 0,
+        protocol: 0,
+        kind: 0,
+    }
+}
+
 impl System {
     /// Reads links and addresses.
     pub fn read(rows: &Rows, wanted: &Wanted) -> Result<Self> {
@@ -52,25 +81,7 @@ impl System {
             (None, Some(owner)) if set.published => owner,
             (None, _) => self.link_towards(address)?,
         };
-        Ok(Neighbour {
-            link,
-            address: address.into(),
-            proxy: set.published,
-            // Linux answers for a proxy entry with the link's own.
-            lladdr: if set.published {
-                LinkLayerAddress::NONE
-            } else {
-                lladdr
-            },
-            state: match (set.published, set.temporary) {
-                (true, _) => state::NONE,
-                (false, true) => state::STALE,
-                (false, false) => state::PERMANENT,
-            },
-            flags: 0,
-            protocol: 0,
-            kind: 0,
-        })
+        Ok(row(address, link, lladdr, [set.published, set.temporary]))
     }
 
     /// The link-layer address, and the link that it is the own one of.

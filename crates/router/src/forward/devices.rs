@@ -1,7 +1,5 @@
 //! Packets forwarded between TUN devices, until Ctrl-C.
 
-use std::io::Read;
-use std::os::unix::net::UnixStream;
 use std::sync::mpsc::{Receiver, SyncSender};
 use std::time::Duration;
 
@@ -12,7 +10,6 @@ use dataplane::worker::{Clock, Mesh, Running, Worker, Workers};
 use dataplane::{Pool, Port, Tun};
 use memory::quiescent::Domain;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
-use signal_hook::low_level::pipe;
 use tracing::warn;
 
 use super::known::{Known, Readers};
@@ -20,6 +17,7 @@ use super::report::Report;
 use super::requests::{self, Carrier};
 use super::{Device, Forward};
 use crate::nat::Translation;
+use crate::signals::{caught, has_come};
 
 /// Packets that one read may give, and how long one may be.
 const BATCH: usize = 128;
@@ -116,11 +114,6 @@ pub fn run(asked: &Forward, read: &Readers) -> Result<Report> {
     Ok(report)
 }
 
-/// Whether a signal has come since this was asked last.
-fn has_come(signal: &mut UnixStream) -> bool {
-    signal.read(&mut [0; 64]).is_ok_and(|read| read > 0)
-}
-
 /// Says at once which devices cannot go on; `failed` are those of each
 /// worker that were said.
 fn tell_failures(workers: &Workers, failed: &mut [usize]) {
@@ -145,17 +138,6 @@ fn devices(asked: &Forward) -> Vec<Device> {
         link: name.clone(),
     });
     asked.tun.iter().cloned().chain(host).collect()
-}
-
-/// Becomes readable when one of some signals comes.
-fn caught(signals: &[i32]) -> Result<UnixStream> {
-    let (ours, handlers) = UnixStream::pair().context("making a pipe for signals")?;
-    ours.set_nonblocking(true)?;
-    for signal in signals {
-        let handler = handlers.try_clone()?;
-        pipe::register(*signal, handler).context("catching signals")?;
-    }
-    Ok(ours)
 }
 
 /// Starts the workers, each with a queue of every device.

@@ -3,8 +3,7 @@
 //! without any rights; only root and the user who runs it are answered.
 
 use std::fs;
-use std::io::{BufRead, BufReader, ErrorKind, Read, Write};
-use std::os::unix::fs::{FileTypeExt, PermissionsExt};
+use std::io::{BufRead, BufReader, Read, Write};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -20,11 +19,17 @@ use serde_json::{Value, json};
 
 use super::standing::Standing;
 use super::tell;
+use crate::control_socket::{self, Refusals};
 
 /// Bytes of a question at most, and how long it may take; an answer as well.
 /// So long one client may hold up the next.
 const QUESTION_BYTES: u64 = 4_096;
 const PATIENCE: Duration = Duration::from_millis(500);
+
+const REFUSALS: Refusals = Refusals {
+    other: "something else than a socket is there",
+    answered: "another `fingerpost router` answers there: give it another --control",
+};
 
 /// What is asked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -63,7 +68,8 @@ impl Door {
     /// Opens it. One that somebody answers at stays his; one that was left
     /// behind is replaced.
     pub fn open(path: &Path) -> Result<Self> {
-        let listener = bind(path).with_context(|| format!("opening {}", path.display()))?;
+        let listener = control_socket::bind(path, REFUSALS)
+            .with_context(|| format!("opening {}", path.display()))?;
         let path = path.to_owned();
         Ok(Self { path, listener })
     }
@@ -83,22 +89,6 @@ impl Drop for Door {
     fn drop(&mut self) {
         let _ = fs::remove_file(&self.path);
     }
-}
-
-fn bind(path: &Path) -> Result<UnixListener> {
-    if let Ok(left) = fs::symlink_metadata(path) {
-        if !left.file_type().is_socket() {
-            bail!("something else than a socket is there");
-        }
-        match UnixStream::connect(path) {
-            Ok(_) => bail!("another `fingerpost router` answers there: give it another --control"),
-            Err(error) if error.kind() == ErrorKind::ConnectionRefused => fs::remove_file(path)?,
-            Err(error) => return Err(error.into()),
-        }
-    }
-    let listener = UnixListener::bind(path)?;
-    fs::set_permissions(path, fs::Permissions::from_mode(0o600))?;
-    Ok(listener)
 }
 
 fn accept(listener: &UnixListener, answers: &Answers) {

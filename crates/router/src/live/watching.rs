@@ -6,7 +6,6 @@
 //! somebody watches; when it does not (stopped, hung), the program hands all
 //! up after [`UNWATCHED`].
 
-use std::io::Read;
 use std::os::fd::AsFd;
 use std::os::unix::net::UnixStream;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -20,13 +19,13 @@ use privileges::CapabilitySet;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 use signal_hook::consts::{SIGINT, SIGTERM};
-use signal_hook::low_level::pipe;
 
 use super::control::{Answers, Door};
 use super::obstacles::{self, Kind, Obstacle, Scope, Seen};
 use super::ports::{Port, Ports};
 use super::standing::{Families, ObstacleStanding, PortStanding, Standing};
 use super::{Later, Router, neighbours, tell};
+use crate::signals::{caught, has_come};
 
 /// Between two looks at most.
 const LOOK: Duration = Duration::from_secs(1);
@@ -63,17 +62,6 @@ pub fn run(router: &Router) -> Result<()> {
         watch.turn()?;
     }
     Ok(())
-}
-
-/// Becomes readable when one of some signals comes.
-fn caught(signals: &[i32]) -> Result<UnixStream> {
-    let (ours, handlers) = UnixStream::pair().context("making a pipe for signals")?;
-    ours.set_nonblocking(true)?;
-    for signal in signals {
-        let handler = handlers.try_clone()?;
-        pipe::register(*signal, handler).context("catching signals")?;
-    }
-    Ok(ours)
 }
 
 /// What is watched, and by what.
@@ -151,7 +139,7 @@ impl<'a> Watch<'a> {
             Err(error) => return Err(error).context("waiting for the kernel"),
         }
         drop(waited);
-        Ok(end.read(&mut [0; 16]).is_ok_and(|read| read > 0))
+        Ok(has_come(end))
     }
 
     /// Looks where it is time or something was announced.

@@ -1,7 +1,6 @@
 //! Two TUN devices with the engine between them, until Ctrl-C. By the way,
 //! as natd: SIGHUP reads the rules again, SIGUSR1 writes the statistics.
 
-use std::io::Read;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::net::UnixStream;
 
@@ -12,12 +11,12 @@ use nat::{Direction, Nat, Packet, Verdict};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::time::{ClockId, clock_gettime};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGUSR1};
-use signal_hook::low_level::pipe;
 
 use super::control::pieces::Jobs;
 use super::log::Log;
 use super::report::Report;
 use super::{engine_room, settle_len, total_len};
+use crate::signals::{caught, has_come};
 
 /// Packets that one read may give, and how long one may be.
 const BATCH: usize = 128;
@@ -111,17 +110,6 @@ struct Moving {
     turning: Batch,
 }
 
-/// Becomes readable when one of some signals comes.
-fn caught(signals: &[i32]) -> anyhow::Result<UnixStream> {
-    let (ours, handlers) = UnixStream::pair().context("making a pipe for signals")?;
-    ours.set_nonblocking(true)?;
-    for signal in signals {
-        let handler = handlers.try_clone()?;
-        pipe::register(*signal, handler).context("catching signals")?;
-    }
-    Ok(ours)
-}
-
 fn shuttle(
     nat: &mut Nat,
     inside: &mut Tun,
@@ -192,11 +180,6 @@ fn announce(
         inside.send(&mut moving.cache, &mut moving.turning)?;
     }
     Ok(())
-}
-
-/// Whether a signal has come since this was asked last.
-fn has_come(signal: &mut UnixStream) -> bool {
-    signal.read(&mut [0; 64]).is_ok_and(|read| read > 0)
 }
 
 /// Waits for a packet or a signal; false when there was neither.

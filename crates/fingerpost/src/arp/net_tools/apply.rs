@@ -10,11 +10,11 @@ use netlink::decode::Operation;
 use netlink::request::Dump;
 use table::row::link::flag;
 use table::row::neighbour::state;
-use table::{AF_INET, Link, LinkLayerAddress, Neighbour};
+use table::{AF_INET, Link, Neighbour};
 
 use super::on_link::OnLink;
 use super::{Deletion, ETHER, Entry, Source, failed};
-use crate::arp::change::request;
+use crate::arp::change::{request, row};
 use crate::direct::rows::{Links, Rows, listing};
 use crate::foreign::failed::{Failed, reason};
 
@@ -76,33 +76,13 @@ impl<'a> System<'a> {
                 Err(why) => return refused(&why),
             },
         };
-        Ok(Ok(row(entry, link, lladdr)))
+        let how = [entry.published, entry.temporary];
+        Ok(Ok(row(entry.address, link, lladdr, how)))
     }
 }
 
 fn is_loopback(link: &Link) -> bool {
     link.flags & flag::LOOPBACK != 0
-}
-
-fn row(entry: &Entry, link: u32, lladdr: LinkLayerAddress) -> Neighbour {
-    Neighbour {
-        link,
-        address: entry.address.into(),
-        proxy: entry.published,
-        // Linux answers for a proxy entry with the link's own.
-        lladdr: match entry.published {
-            true => LinkLayerAddress::NONE,
-            false => lladdr,
-        },
-        state: match (entry.published, entry.temporary) {
-            (true, _) => state::NONE,
-            (false, true) => state::STALE,
-            (false, false) => state::PERMANENT,
-        },
-        flags: 0,
-        protocol: 0,
-        kind: 0,
-    }
 }
 
 /// Makes an entry.

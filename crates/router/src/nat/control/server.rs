@@ -5,9 +5,8 @@
 
 use std::collections::HashMap;
 use std::fs;
-use std::io::{BufRead, BufReader, BufWriter, ErrorKind, Read, Write};
+use std::io::{BufRead, BufReader, BufWriter, Read, Write};
 use std::net::IpAddr;
-use std::os::unix::fs::{FileTypeExt, PermissionsExt};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -24,6 +23,7 @@ use tracing::warn;
 use super::pieces::{Asking, Jobs, Place, Rows, Wanted, pair};
 use super::request::{Request, Table};
 use super::rows;
+use crate::control_socket::{self, Refusals};
 
 /// Clients at a time, and of them those that only root takes.
 const CLIENTS: usize = 16;
@@ -36,6 +36,11 @@ const PATIENCE: Duration = Duration::from_secs(5);
 const STALLED: Duration = Duration::from_secs(60);
 /// Inside addresses that are counted for the top ones at most.
 const COUNTED: usize = 4 << 20;
+
+const REFUSALS: Refusals = Refusals {
+    other: "there is something else",
+    answered: "another translation answers there",
+};
 
 /// The socket's file, which goes with this.
 #[derive(Debug)]
@@ -52,7 +57,8 @@ impl Drop for Door {
 /// Opens the socket; its thread answers from then on.
 pub fn open(path: &Path) -> anyhow::Result<(Door, Jobs)> {
     let (asking, jobs) = pair()?;
-    let listener = bind(path).with_context(|| format!("opening {}", path.display()))?;
+    let listener = control_socket::bind(path, REFUSALS)
+        .with_context(|| format!("opening {}", path.display()))?;
     let door = Door {
         path: path.to_owned(),
     };
@@ -61,23 +67,6 @@ pub fn open(path: &Path) -> anyhow::Result<(Door, Jobs)> {
         .spawn(move || accept(&listener, &asking))
         .context("starting the control socket's thread")?;
     Ok((door, jobs))
-}
-
-/// A socket that somebody answers at stays his; one that was left goes.
-fn bind(path: &Path) -> anyhow::Result<UnixListener> {
-    if let Ok(left) = fs::symlink_metadata(path) {
-        if !left.file_type().is_socket() {
-            bail!("there is something else");
-        }
-        match UnixStream::connect(path) {
-            Ok(_) => bail!("another translation answers there"),
-            Err(error) if error.kind() == ErrorKind::ConnectionRefused => fs::remove_file(path)?,
-            Err(error) => return Err(error.into()),
-        }
-    }
-    let listener = UnixListener::bind(path)?;
-    fs::set_permissions(path, fs::Permissions::from_mode(0o600))?;
-    Ok(listener)
 }
 
 fn accept(listener: &UnixListener, asking: &Asking) {

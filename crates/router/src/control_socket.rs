@@ -1,0 +1,37 @@
+//! The socket that a running router or translation is asked at: one a path,
+//! for its user alone. For `live::control` and `nat::control`.
+
+use std::fs;
+use std::io::ErrorKind;
+use std::os::unix::fs::{FileTypeExt, PermissionsExt};
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::path::Path;
+
+use anyhow::{Result, bail};
+
+/// What is said where the socket cannot be had.
+#[derive(Debug, Clone, Copy)]
+pub struct Refusals {
+    /// What is there is no socket.
+    pub other: &'static str,
+    /// Somebody answers there.
+    pub answered: &'static str,
+}
+
+/// Opens it. One that somebody answers at stays his; one that was left
+/// behind is replaced.
+pub fn bind(path: &Path, refusals: Refusals) -> Result<UnixListener> {
+    if let Ok(left) = fs::symlink_metadata(path) {
+        if !left.file_type().is_socket() {
+            bail!(refusals.other);
+        }
+        match UnixStream::connect(path) {
+            Ok(_) => bail!(refusals.answered),
+            Err(error) if error.kind() == ErrorKind::ConnectionRefused => fs::remove_file(path)?,
+            Err(error) => return Err(error.into()),
+        }
+    }
+    let listener = UnixListener::bind(path)?;
+    fs::set_permissions(path, fs::Permissions::from_mode(0o600))?;
+    Ok(listener)
+}
