@@ -113,12 +113,7 @@ impl<'a> Kernel<'a> {
     pub fn set(&mut self, link: u32, settings: &LinkSettings) -> Result<Answered> {
         let mut too_long = None;
         let answered = self.step.acknowledged(|sequence, out| {
-            let request = Request {
-                operation: Operation::New,
-                flags: 0,
-                sequence,
-                now_millis: 0,
-            };
+            let request = Request::plain(Operation::New, sequence);
             too_long = encode::set_link(out, &request, link, settings).err();
         });
         told(too_long, answered)
@@ -128,12 +123,7 @@ impl<'a> Kernel<'a> {
     pub fn delete_link(&mut self, link: u32) -> Result<Answered> {
         let mut too_long = None;
         let answered = self.step.acknowledged(|sequence, out| {
-            let request = Request {
-                operation: Operation::Delete,
-                flags: 0,
-                sequence,
-                now_millis: 0,
-            };
+            let request = Request::plain(Operation::Delete, sequence);
             too_long = encode::delete_link(out, &request, link).err();
         });
         told(too_long, answered)

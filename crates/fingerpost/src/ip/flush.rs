@@ -205,12 +205,7 @@ fn delete(session: &Session, object: Object, rows: &[Item]) -> Result<(), Stop> 
     const EADDRNOTAVAIL: i32 = 99;
     let requests = rows.iter().map(|row| {
         move |sequence, out: &mut Vec<u8>| {
-            let request = Request {
-                operation: Operation::Delete,
-                flags: 0,
-                sequence,
-                now_millis: 0,
-            };
+            let request = Request::plain(Operation::Delete, sequence);
             let _ = encode::row(out, &request, row);
         }
     });

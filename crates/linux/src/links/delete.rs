@@ -428,7 +428,8 @@ impl Running<'_> {
         let mut bulk = Bulk::open(&self.of.namespace, How::default().options(false))?;
         let request = |sequence, out: &mut Vec<u8>| {
             // A number always fits.
-            let _ = encode::delete_link_group(out, &request(sequence), group);
+            let _ =
+                encode::delete_link_group(out, &Request::plain(Operation::Delete, sequence), group);
         };
         let mut refused = None;
         let (cost, told) = (&mut self.cost, &mut self.told);
@@ -612,7 +613,7 @@ fn one_by_one(of: &Deletion, how: How<'_>, next: &AtomicUsize, results: &Sender<
 fn delete_one(bulk: &mut Bulk<'_>, index: u32) -> Through {
     let request = |sequence, out: &mut Vec<u8>| {
         // A number always fits.
-        let _ = encode::delete_link(out, &request(sequence), index);
+        let _ = encode::delete_link(out, &Request::plain(Operation::Delete, sequence), index);
     };
     let (mut through, mut refused) = (None, None);
     bulk.run([request], &mut |heard| match heard {
@@ -622,15 +623,6 @@ fn delete_one(bulk: &mut Bulk<'_>, index: u32) -> Through {
         Heard::Done(_) | Heard::Echo(..) => {}
     })?;
     Ok((through, refused))
-}
-
-fn request(sequence: u32) -> Request {
-    Request {
-        operation: Operation::Delete,
-        flags: 0,
-        sequence,
-        now_millis: 0,
-    }
 }
 
 fn is(refusal: &Refusal, errno: Errno) -> bool {

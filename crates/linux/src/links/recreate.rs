@@ -575,12 +575,7 @@ fn name_again(
     let requests = named.iter().map(|(index, link)| {
         move |sequence, out: &mut Vec<u8>| {
             let names: Vec<&str> = link.alt_names.iter().map(|name| &**name).collect();
-            let request = Request {
-                operation: Operation::New,
-                flags: 0,
-                sequence,
-                now_millis: 0,
-            };
+            let request = Request::plain(Operation::New, sequence);
             // What is too long makes no message, and is refused for it.
             let _ = encode::alternative_names(out, &request, *index, &names);
         }

@@ -88,12 +88,7 @@ fn run(
     let wanted = places.iter().filter_map(|place| changes.get(*place));
     let requests = wanted.map(|change| {
         move |sequence, out: &mut Vec<u8>| {
-            let request = Request {
-                operation: Operation::New,
-                flags: 0,
-                sequence,
-                now_millis: 0,
-            };
+            let request = Request::plain(Operation::New, sequence);
             // What is too long makes no message, and is refused for it.
             let _ = encode::set_link(out, &request, change.index, &change.settings);
         }

@@ -223,12 +223,7 @@ impl Nat {
             // All ports of a host: its neighbours would have none.
             return Err(ResultCode::NotAuthorized);
         }
-        let key = Key {
-            inside: client,
-            protocol: mapping.protocol,
-            port: mapping.port,
-            remote: None,
-        };
+        let key = Key::for_all(client, mapping.protocol, mapping.port);
         let secs = self.lifetime_secs(lifetime_secs);
         let wanted = options.port_set.map_or(1, |set| set.ports);
         if let Some(lease) = self.lease(&key) {
@@ -263,12 +258,7 @@ impl Nat {
 
     /// RFC 6887 §15.1, RFC 6886 §3.4.
     fn unmap(&mut self, mapping: &Mapping, client: Ipv4Addr) -> Result<Granted, ResultCode> {
-        let key = Key {
-            inside: client,
-            protocol: mapping.protocol,
-            port: mapping.port,
-            remote: None,
-        };
+        let key = Key::for_all(client, mapping.protocol, mapping.port);
         if key.port == 0 || key.protocol == 0 {
             self.unmap_all(&key, &mapping.nonce);
         } else if let Some(lease) = self.lease(&key) {
@@ -311,10 +301,8 @@ impl Nat {
             return Err(ResultCode::MalformedRequest);
         }
         let key = Key {
-            inside: client,
-            protocol: mapping.protocol,
-            port: mapping.port,
             remote,
+            ..Key::for_all(client, mapping.protocol, mapping.port)
         };
         let lease = self.lease(&key);
         if let Some(lease) = &lease {

@@ -22,8 +22,9 @@ pub struct Key {
 }
 
 impl Key {
-    /// The first that a host may have.
-    fn first(inside: Ipv4Addr, protocol: u8, port: u16) -> Self {
+    /// That of a mapping for all remote ends: the first of those that differ
+    /// by the remote end alone.
+    pub fn for_all(inside: Ipv4Addr, protocol: u8, port: u16) -> Self {
         Self {
             inside,
             protocol,
@@ -36,7 +37,7 @@ impl Key {
     fn last(inside: Ipv4Addr, protocol: u8) -> Self {
         Self {
             remote: Some((Ipv4Addr::BROADCAST, u16::MAX)),
-            ..Self::first(inside, protocol, u16::MAX)
+            ..Self::for_all(inside, protocol, u16::MAX)
         }
     }
 }
@@ -198,7 +199,7 @@ impl Leases {
             0 => u8::MAX,
             protocol => protocol,
         };
-        let from = Key::first(inside, protocol, 0);
+        let from = Key::for_all(inside, protocol, 0);
         self.by_key.range(from..=Key::last(inside, last))
     }
 
@@ -229,7 +230,7 @@ impl Leases {
     pub fn of_port(&self, redirect: &Redirect) -> impl Iterator<Item = (&Key, &Lease)> {
         let inside = redirect.inside.unwrap_or(Ipv4Addr::UNSPECIFIED);
         let protocol = redirect.protocol.unwrap_or(0);
-        let first = Key::first(inside, protocol, redirect.inside_port);
+        let first = Key::for_all(inside, protocol, redirect.inside_port);
         let last = Key {
             remote: Some((Ipv4Addr::BROADCAST, u16::MAX)),
             ..first

@@ -22,6 +22,17 @@ pub struct Request {
 }
 
 impl Request {
+    /// With no flag, for what has no lifetime: what is there is changed or
+    /// deleted, nothing is made.
+    pub fn plain(operation: Operation, sequence: u32) -> Self {
+        Self {
+            operation,
+            flags: 0,
+            sequence,
+            now_millis: 0,
+        }
+    }
+
     pub(super) fn start<'a>(
         &self,
         out: &'a mut Vec<u8>,

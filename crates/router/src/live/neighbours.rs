@@ -32,12 +32,7 @@ pub fn refresh(namespace: &Namespace, hops: &[UsedHop]) -> Result<usize> {
         let asked = used_row(neighbour);
         move |sequence, out: &mut Vec<u8>| {
             // Not made where it has gone meanwhile.
-            let request = Request {
-                operation: Operation::New,
-                flags: 0,
-                sequence,
-                now_millis: 0,
-            };
+            let request = Request::plain(Operation::New, sequence);
             // Two addresses and some numbers are never too long.
             let _ = encode::neighbour(out, &request, &asked);
         }

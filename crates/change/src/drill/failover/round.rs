@@ -77,7 +77,9 @@ impl<'a> Drill<'a> {
             address(*link, Ipv4Net::new_assert(first, 30))
         });
         let encoders = addresses.map(|row| {
-            move |sequence, out: &mut Vec<u8>| encode::address(out, &request(sequence), &row)
+            move |sequence, out: &mut Vec<u8>| {
+                encode::address(out, &Request::plain(Operation::New, sequence), &row)
+            }
         });
         making::all_taken(namespace, "give addresses", encoders)?;
         set(namespace, &peers, true)?;
@@ -245,15 +247,6 @@ fn sign(happened: Happened, row: &Row, up: bool) -> Option<Sign> {
     }
 }
 
-fn request(sequence: u32) -> Request {
-    Request {
-        operation: Operation::New,
-        flags: 0,
-        sequence,
-        now_millis: 0,
-    }
-}
-
 fn set(namespace: &Namespace, links: &[u32], up: bool) -> Result<()> {
     let settings = LinkSettings {
         up: Some(up),
@@ -262,7 +255,12 @@ fn set(namespace: &Namespace, links: &[u32], up: bool) -> Result<()> {
     let settings = &settings;
     let encoders = links.iter().map(|&index| {
         move |sequence, out: &mut Vec<u8>| {
-            encode::set_link(out, &request(sequence), index, settings)
+            encode::set_link(
+                out,
+                &Request::plain(Operation::New, sequence),
+                index,
+                settings,
+            )
         }
     });
     making::all_taken(namespace, "set links", encoders)
