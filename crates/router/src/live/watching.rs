@@ -201,11 +201,8 @@ impl<'a> Watch<'a> {
 
     /// Sets the ports by what was seen, and says that somebody watches.
     fn set(&mut self) -> Result<()> {
-        let kept: Vec<&Obstacle> = self.obstacles.iter().collect();
-        let kept: Vec<&Obstacle> = kept
-            .into_iter()
-            .filter(|one| !self.is_accepted(one))
-            .collect();
+        let kept = self.obstacles.iter().filter(|one| !self.is_accepted(one));
+        let kept: Vec<&Obstacle> = kept.collect();
         self.ports.set(&self.seen, &kept)?;
         self.mtus.settle().context("reading the routes' MTUs")?;
         self.watched()?;
