@@ -418,10 +418,7 @@ impl Nat {
             self.rules.drop_dynamic();
         }
         if self.drop_foreign_leases() {
-            let run_millis = self.clock.run_millis();
-            self.leases
-                .iter_mut()
-                .for_each(|of| of.begin_anew(run_millis));
+            self.begin_leases_anew();
         }
         Ok(())
     }
@@ -509,6 +506,13 @@ impl Nat {
         self.renew_leases(&former);
     }
 
+    /// Hosts are told to ask anew for what they have.
+    fn begin_leases_anew(&mut self) {
+        if let Some(leases) = &mut self.leases {
+            leases.begin_anew(self.clock.run_millis());
+        }
+    }
+
     /// Sets whether and how inside hosts may ask for ports; what they have
     /// stays, unless nobody may ask any more. O(leases).
     pub fn set_pcp(&mut self, pcp: PcpConfig) {
@@ -517,10 +521,7 @@ impl Nat {
             (Some(leases), false) => leases.config = self.config.pcp.clone(),
             (None, false) => {
                 self.leases = leases(&self.config);
-                let run_millis = self.clock.run_millis();
-                self.leases
-                    .iter_mut()
-                    .for_each(|of| of.begin_anew(run_millis));
+                self.begin_leases_anew();
             }
             (_, true) => {
                 self.close_all_leases();

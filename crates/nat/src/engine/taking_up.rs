@@ -90,10 +90,8 @@ impl Nat {
             }
         }
         self.settle_all(&later);
-        if let Some(leases) = &mut self.leases {
-            // They are not in it: who has one is told to ask again.
-            leases.begin_anew(self.clock.run_millis());
-        }
+        // They are not in the state.
+        self.begin_leases_anew();
         let pool = self.tracked.as_ref().and_then(|of| of.pool.as_ref());
         taken.blocks = pool.map_or(0, Pool::taken);
         Ok(taken)
