@@ -2,11 +2,11 @@
 //! putting the links back as they were.
 
 use std::collections::HashSet;
-use std::time::{SystemTime, UNIX_EPOCH};
 
 use anyhow::{Context, Result, anyhow, bail};
 use linux::links::journal::{End, Journal, Rows, Start, Work};
 use linux::links::{self, Change, How, Listing, Told};
+use linux::mirror::now_millis;
 use netlink::decode::Item;
 use netlink::encode::LinkSettings;
 use serde::{Deserialize, Serialize};
@@ -295,11 +295,6 @@ fn meant<'a>(listing: &'a Listing, before: &Link, change: &Change) -> Option<&'a
 fn say_gone(report: &Report, gone: usize) {
     let text = format!("{gone} of its links are gone, or others have their places");
     report.note("gone", gone, (gone > 0).then_some(text));
-}
-
-fn now_millis() -> u64 {
-    let now = SystemTime::now().duration_since(UNIX_EPOCH);
-    now.map_or(0, |now| now.as_millis() as u64)
 }
 
 fn hint(journal: Option<&Journal>) -> String {

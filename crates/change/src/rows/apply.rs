@@ -5,12 +5,12 @@ use std::io::ErrorKind;
 use std::iter;
 use std::process::ExitCode;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::{SystemTime, UNIX_EPOCH};
 
 use anyhow::Result;
 use linux::Namespace;
 use linux::bulk::{Bulk, Heard, Options};
 use linux::error::Refusal;
+use linux::mirror;
 use words::{Context, Names, Object, Verb};
 
 use super::Change;
@@ -87,8 +87,7 @@ pub fn run(job: &Job<'_>, source: Source, len: Option<u64>) -> Result<ExitCode> 
         (Source::File(_), _) => Origin::File("standard input".to_owned()),
         _ => Origin::Number,
     };
-    let now = SystemTime::now().duration_since(UNIX_EPOCH);
-    let now_millis = now.map_or(0, |now| now.as_millis() as u64);
+    let now_millis = mirror::now_millis();
     let atomic = job.change.atomic;
     let state = RefCell::new(State {
         report: Report::new(place, job.change.json, len),

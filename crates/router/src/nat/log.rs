@@ -19,8 +19,8 @@ pub mod record;
 mod stream;
 mod syslog;
 
-use std::time::{SystemTime, UNIX_EPOCH};
-
+/// Milliseconds since 1970.
+pub use linux::mirror::now_millis as wall_millis;
 use nat::Nat;
 
 pub use options::Options;
@@ -100,10 +100,4 @@ impl Log {
     pub fn end(self) -> Vec<Told> {
         self.places.into_iter().map(Place::end).collect()
     }
-}
-
-/// Milliseconds since 1970.
-pub fn wall_millis() -> u64 {
-    let since = SystemTime::now().duration_since(UNIX_EPOCH);
-    since.map_or(0, |since| u64::try_from(since.as_millis()).unwrap_or(0))
 }
