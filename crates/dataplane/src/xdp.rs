@@ -15,6 +15,7 @@ mod btf;
 mod instructions;
 mod layout;
 mod program;
+pub mod standing;
 mod sys;
 
 use std::io;

@@ -18,5 +18,9 @@ mod obstacles;
 mod ospf;
 #[path = "router/place.rs"]
 mod place;
+#[path = "router/routers.rs"]
+mod routers;
+#[path = "router/told.rs"]
+mod told;
 #[path = "router/twin.rs"]
 mod twin;

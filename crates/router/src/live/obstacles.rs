@@ -10,12 +10,17 @@ mod settings;
 
 use std::fmt;
 
+use serde::Deserialize;
+
 #[cfg(test)]
 pub use seen::PortSeen;
 pub use seen::{Family, Seen, strict_sources};
 
 /// A kind of obstacle: what `--accept` names.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, clap::ValueEnum)]
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, clap::ValueEnum, Deserialize,
+)]
+#[serde(rename_all = "kebab-case")]
 pub enum Kind {
     /// Chains of nftables (iptables-nft's too) with rules, or that do not
     /// accept what comes to their end
