@@ -224,7 +224,7 @@ fn ospf(number: u8) -> String {
 
 fn ospf6(number: u8) -> String {
     let mut text = format!(
-        "router ospf6\n ospf6 router-id 9.9.9.{number}\n timers throttle spf 50 100 500\n\
+        "router ospf6\n ospf6 router-id 9.9.9.{number}\n timers throttle spf 50 100 500\nexit\n\
          interface lo\n ipv6 ospf6 area 0\n"
     );
     for other in neighbours(number) {

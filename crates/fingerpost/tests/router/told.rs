@@ -230,5 +230,5 @@ fn the_configuration_says_what_the_command_line_does_not() {
     assert!(refused(&["--on", "lan"]).contains("name two at least"));
     assert!(refused(&["--accept", "member"]).contains("--accept member: this cannot"));
     assert!(refused(&["--group", "no-such-group"]).contains("no-such-group"));
-    assert!(refused(&[]).contains("another `fingerpost router` answers there"));
+    assert!(refused(&[]).contains("there is another one already"));
 }

@@ -279,8 +279,9 @@ impl Routers {
                 monitor.listens()?;
                 monitors.push(monitor);
             }
-            let mut pings = left.command("ping");
-            pings.args(["-D", "-n", "-i", "0.002", "-w", "60", &address]);
+            // With a deadline of its own it would end at the first error.
+            let mut pings = left.command("timeout");
+            pings.args(["60", "ping", "-D", "-n", "-i", "0.002", &address]);
             let mut pings = Lines::start(pings)?;
             last.frr.says(&format!(
                 "configure terminal\nrouter bgp 65000\naddress-family ipv4 unicast\n\
