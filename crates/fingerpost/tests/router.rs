@@ -7,11 +7,15 @@
     reason = "a test that cannot go on fails where it stands"
 )]
 
+#[path = "router/changes.rs"]
+mod changes;
 mod common;
 #[path = "router/frames.rs"]
 mod frames;
 #[path = "router/host.rs"]
 mod host;
+#[path = "router/kinds.rs"]
+mod kinds;
 #[path = "router/obstacles.rs"]
 mod obstacles;
 #[path = "router/ospf.rs"]

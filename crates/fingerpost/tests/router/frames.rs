@@ -18,7 +18,7 @@ pub fn host_mac(side: u8) -> [u8; 6] {
 
 /// Destinations and sources that mean something where `twin` furnishes, as
 /// their last words: see there.
-const TO_V4: [[u8; 4]; 24] = [
+const TO_V4: [[u8; 4]; 26] = [
     [10, 2, 0, 2],
     [10, 2, 0, 2],
     [10, 20, 3, 3],
@@ -43,6 +43,8 @@ const TO_V4: [[u8; 4]; 24] = [
     [127, 0, 0, 1],
     [255, 255, 255, 255],
     [203, 0, 113, 1],
+    [10, 44, 0, 2],
+    [10, 45, 0, 2],
 ];
 const FROM_V4: [[u8; 4]; 14] = [
     [10, 1, 0, 2],
@@ -105,6 +107,10 @@ pub fn frame(random: &mut Random, side: u8, number: u32) -> Vec<u8> {
     };
     let mut frame = [to, host_mac(side)].concat();
     if is(random, 30) {
+        // Stacked now and then.
+        if is(random, 3) {
+            frame.extend([0x88, 0xa8, 0, random.below(3) as u8]);
+        }
         frame.extend([0x81, 0, 0, random.below(3) as u8]);
     }
     frame.extend(match (is(random, 60), is_v6) {

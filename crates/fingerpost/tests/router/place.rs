@@ -171,6 +171,20 @@ impl Router {
     }
 }
 
+/// The same between other links, named between blanks.
+pub fn refused_on(netns: &Netns, links: &str) -> String {
+    let directory = tempfile::tempdir().unwrap();
+    let mut command = netns.command(program());
+    command.arg("router");
+    for link in links.split(' ') {
+        command.args(["--on", link]);
+    }
+    command.arg("--control").arg(directory.path().join("sock"));
+    let output = command.output().unwrap();
+    assert_eq!(output.status.code(), Some(1), "{output:?}");
+    String::from_utf8(output.stderr).unwrap()
+}
+
 fn command(netns: &Netns, directory: &TempDir, arguments: &[&str]) -> Command {
     let mut command = netns.command(program());
     command

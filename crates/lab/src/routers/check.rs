@@ -330,7 +330,7 @@ impl Lines {
             let listens = |mut socket: std::str::SplitWhitespace<'_>| {
                 socket.nth(2) == Some(&id) && socket.next() != Some("00000000")
             };
-            sockets.any(|socket| listens(socket)).then_some(())
+            sockets.any(listens).then_some(())
         })
     }
 
