@@ -302,3 +302,41 @@ fn unfinished(random: &mut Random, addresses: &[u8], protocol: u8, mut body: Vec
     }
     body
 }
+
+/// A frame that somebody made to hurt: one of [`frame`]'s with bits turned
+/// over, cut off or with a tail, or nothing but noise behind a header that
+/// promises IP. Up to `most` bytes.
+pub fn hostile(random: &mut Random, side: u8, number: u32, most: usize) -> Vec<u8> {
+    let mut frame = frame(random, side, number);
+    match random.below(4) {
+        0 => {
+            for _ in 0..=random.below(8) {
+                let at = 12 + random.below(frame.len() - 12);
+                frame[at] ^= 1 << random.below(8);
+            }
+        }
+        1 => frame.extend(noise(random, most)),
+        2 => {
+            let tags = random.below(20);
+            let tail = frame.split_off(12);
+            for _ in 0..tags {
+                frame.extend([0x81, 0, random.below(256) as u8, random.below(256) as u8]);
+            }
+            frame.extend(tail);
+        }
+        _ => {
+            frame.truncate(12);
+            frame.extend(one(random, &[ETHER_V4, ETHER_V6]));
+            frame.push(one(random, &[0x45, 0x46, 0x60, 0x4f, 0x00]));
+            frame.extend(noise(random, most));
+        }
+    }
+    frame.truncate(most);
+    frame
+}
+
+/// Bytes at random, of any length.
+fn noise(random: &mut Random, most: usize) -> Vec<u8> {
+    let len = random.below(most);
+    (0..len).map(|_| random.below(256) as u8).collect()
+}

@@ -12,12 +12,16 @@ use lab::{Netns, Random, Wire, skip};
 
 use crate::changes::{CHANGES, OF_KINDS, WATCHED};
 use crate::common::PATIENCE;
-use crate::frames::{address_v6, frame, host_mac, router_mac};
+use crate::frames::{address_v6, frame, host_mac, hostile, router_mac};
 use crate::place::{Router, bpf, forward};
 
 /// Rounds in the checks; frames and changes of each.
 const ROUNDS: u64 = 12;
 const FRAMES: u32 = 300;
+
+/// Rounds of hostile frames, and their bytes at most.
+const HOSTILE_ROUNDS: u32 = 10;
+const LONGEST: usize = 9_014;
 
 /// Seconds of changes at random in the checks.
 const RANDOM_SECONDS: u64 = 8;
@@ -37,7 +41,7 @@ struct Twins {
     router: Netns,
     twin: Netns,
     wire: Wire,
-    _ends: Netns,
+    ends: Netns,
     has_bond: bool,
 }
 
@@ -59,7 +63,7 @@ impl Twins {
             router,
             twin,
             wire,
-            _ends: ends,
+            ends,
             has_bond,
         })
     }
@@ -307,10 +311,22 @@ fn number(name: &str, usual: u64) -> u64 {
 
 /// One round: frames into both, and what left compared.
 fn round(twins: &Twins, random: &mut Random, number: u32, what: &str) -> usize {
+    round_of(twins, number, what, |place| {
+        let (name, side) = SIDES[random.below(3)];
+        (name, frame(random, side, number * FRAMES + place))
+    })
+}
+
+/// The same with frames of a maker's: by which side each comes in.
+fn round_of(
+    twins: &Twins,
+    number: u32,
+    what: &str,
+    mut made: impl FnMut(u32) -> (&'static str, Vec<u8>),
+) -> usize {
     let mut sent = Vec::new();
     for place in 0..FRAMES {
-        let (name, side) = SIDES[random.below(3)];
-        let frame = frame(random, side, number * FRAMES + place);
+        let (name, frame) = made(place);
         twins.send(name, &frame);
         sent.push((name, frame));
     }
@@ -468,6 +484,48 @@ fn changes_at_random_are_followed_as_the_kernel_does() {
     let router = Router::start(&twins.router, &accepted());
     let left = at_random(&twins, &router, RANDOM_SECONDS);
     assert!(left > 0 && forwarded(&router) > 0, "{}", router.status());
+}
+
+/// Frames that were made to hurt, up to 9,000 bytes: none stalls it, none
+/// leaves that the kernel would not have let out, all are counted.
+#[test]
+fn hostile_frames_leave_as_the_kernel_lets_them() {
+    let Some(twins) = Twins::make("xhostile", false) else {
+        return;
+    };
+    for (name, _) in SIDES {
+        twins.change(&format!("ip link set {name} mtu 9000"));
+        for tag in ["r", "k"] {
+            let end = format!("{tag}{name}");
+            twins
+                .ends
+                .ip(&["link", "set", &end, "mtu", "9000"])
+                .unwrap();
+        }
+    }
+    let router = Router::start(&twins.router, &accepted());
+    let counted = || -> u64 {
+        let rows = router.ask("counters").unwrap();
+        let rows = rows.as_array().unwrap().iter();
+        let all = |row: &serde_json::Value| {
+            row["forwarded_packets"].as_u64().unwrap() + row["up_packets"].as_u64().unwrap()
+        };
+        rows.map(all).sum()
+    };
+    let before = counted();
+    let mut random = Random::new(number("FINGERPOST_TWIN_SEED", 17));
+    let (mut sent, mut left) = (0, 0);
+    for at in 0..HOSTILE_ROUNDS {
+        left += round_of(&twins, at, "hostile frames", |place| {
+            let (name, side) = SIDES[random.below(3)];
+            sent += u64::from(name != "side");
+            let number = at * FRAMES + place;
+            (name, hostile(&mut random, side, number, LONGEST))
+        });
+    }
+    assert!(left > 0 && forwarded(&router) > 0, "{}", router.status());
+    let counted = counted() - before;
+    assert!(counted >= sent, "{counted} of {sent} frames were counted");
 }
 
 /// A route that leaves by a bond goes up, and its links are no ports.
