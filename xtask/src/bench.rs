@@ -1,6 +1,7 @@
 //! `cargo xtask bench`: Fingerpost and today's tools on the same case, in
 //! turn, several rounds.
 
+mod agentx;
 mod arp;
 mod batch;
 mod buffer;
@@ -65,6 +66,8 @@ pub struct Arguments {
 /// A case.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum Case {
+    /// BGP paths of a subagent, walked through its AgentX master
+    Agentx,
     /// Listing neighbours
     Arp,
     /// Packet buffers, on one core and from one to another
@@ -137,6 +140,9 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode> {
     for case in cases {
         let mut samples = Samples::default();
         let rows = match case {
+            Case::Agentx => {
+                agentx::measure(&setting, &mut samples).map(|()| samples.into_rows())?
+            }
             Case::Arp => arp::measure(&setting, &mut samples).map(|()| samples.into_rows())?,
             Case::Buffer => {
                 buffer::measure(&setting, &mut samples).map(|()| samples.into_rows())?

@@ -12,6 +12,7 @@
 //! - [`rates`]: what rates a manager gets, beside the kernel's own.
 //! - [`siege`]: a daemon under attack, and what it costs the others.
 //! - [`soak`]: random changes under a daemon, compared with the kernel.
+//! - [`frr`]: its daemons as subagents of SNMP.
 //! - [`speaker`]: announces prefixes to a real bgpd.
 //! - [`decisions`]: which way packets go, the kernel beside the daemon.
 //! - [`corpus`]: what the fuzz targets have found and were given.
@@ -25,6 +26,7 @@ pub mod bmp;
 mod child;
 pub mod corpus;
 pub mod decisions;
+pub mod frr;
 pub mod mrt;
 mod netns;
 pub mod program;

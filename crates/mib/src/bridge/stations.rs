@@ -153,7 +153,10 @@ impl Rows for PortCounterTable {
             2 => integer(port.link.mtu),
             3 => Value::Counter32(counters()?.rx_packets as u32),
             4 => Value::Counter32(counters()?.tx_packets as u32),
-            _ => Value::Counter32(counters()?.rx_dropped as u32),
+            _ => {
+                let errors = objects.errors_of(port.link.index)?;
+                Value::Counter32(errors.rx_dropped as u32)
+            }
         })
     }
 }
