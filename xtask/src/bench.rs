@@ -61,6 +61,9 @@ pub struct Arguments {
     /// Keeps a dated copy in docs/bench
     #[arg(long)]
     keep: bool,
+    /// Where the programs are that are measured; without it they are built
+    #[arg(long)]
+    programs: Option<PathBuf>,
 }
 
 /// A case.
@@ -128,7 +131,16 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode> {
     host::install_missing(host::FOR_TESTS)?;
     host::install_missing(NEEDED)?;
     host::install_missing(links::NEEDED)?;
-    let setting = build(arguments)?;
+    let programs = match &arguments.programs {
+        Some(programs) => programs.canonicalize()?,
+        None => build()?,
+    };
+    let setting = Setting {
+        rounds: arguments.rounds.max(1),
+        quick: arguments.quick,
+        fingerpost: programs.join("fingerpost"),
+        programs,
+    };
     if !host::may_make_namespaces() {
         host::enter_own_namespaces()?;
     }
@@ -191,7 +203,8 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-fn build(arguments: &Arguments) -> Result<Setting> {
+/// Builds them; gives where they are.
+fn build() -> Result<PathBuf> {
     let status = host::cargo()
         .current_dir(host::workspace()?)
         .args(["build", "--profile", "dist", "--quiet"])
@@ -201,13 +214,7 @@ fn build(arguments: &Arguments) -> Result<Setting> {
     if !status.success() {
         bail!("the release build failed");
     }
-    let programs = host::target()?.join("dist");
-    Ok(Setting {
-        rounds: arguments.rounds.max(1),
-        quick: arguments.quick,
-        fingerpost: programs.join("fingerpost"),
-        programs,
-    })
+    Ok(host::target()?.join("dist"))
 }
 
 fn write(report: &Report) -> Result<()> {

@@ -163,10 +163,13 @@ fn speaker(peer: &Netns, paths: u32) -> Result<Speaker> {
 
 /// Waits until the last path is there.
 fn has_all(netns: &Netns, paths: u32) -> Result<()> {
-    let name = format!("{COLUMN}.{}.24.10.1.0.2", prefix(paths - 1));
-    let words = ["-v2c", "-c", "public", "-t", "20", "127.0.0.1:1161", &name];
+    // bgpd does not answer when it is asked for a path by its name.
+    let name = |path| format!("{COLUMN}.{}.24.10.1.0.2", prefix(path));
+    let (before, last) = (name(paths - 2), name(paths - 1));
+    let words = ["-v2c", "-c", "public", "-t", "20", "-On", "127.0.0.1:1161"];
+    let words: Vec<&str> = words.into_iter().chain([before.as_str()]).collect();
     wait_until(PATIENCE, "the last path", || {
-        let said = netns.run("snmpget", &words).ok()?;
-        said.contains("IpAddress").then_some(())
+        let said = netns.run("snmpgetnext", &words).ok()?;
+        said.starts_with(&last).then_some(())
     })
 }
