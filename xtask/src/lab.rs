@@ -1,6 +1,7 @@
 //! `cargo xtask lab`: a situation of the reports in a namespace, to be
 //! looked at with any tool.
 
+mod vlans;
 pub mod vm;
 
 use std::process::ExitCode;
@@ -43,6 +44,8 @@ enum What {
     Routes6,
     /// A virtual machine with Debian's kernel: links of every kind, end to end
     Vm,
+    /// User-mode Linux, whose bridges filter VLANs: the test of Q-BRIDGE-MIB
+    Vlans,
     /// Removes the situation named next
     Down,
 }
@@ -54,6 +57,7 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode> {
     match what {
         What::Down => return down(arguments),
         What::Vm => return vm::run(),
+        What::Vlans => return vlans::run(),
         _ => {}
     }
     let count = match &arguments.argument {
@@ -125,7 +129,7 @@ impl What {
             What::Links => 4_000,
             What::Routes => 1_000_000,
             What::Routes6 => 200_000,
-            What::Down | What::Vm => 0,
+            What::Down | What::Vm | What::Vlans => 0,
         }
     }
 
@@ -136,7 +140,7 @@ impl What {
             What::Links => links::build(netns, count),
             What::Routes => routes::build(netns, routes::Family::V4, count),
             What::Routes6 => routes::build(netns, routes::Family::V6, count),
-            What::Down | What::Vm => Ok(()),
+            What::Down | What::Vm | What::Vlans => Ok(()),
         }
     }
 
@@ -149,7 +153,7 @@ impl What {
             What::Neighbours => format!("{count} neighbours"),
             What::Links => format!("{count} interfaces"),
             What::Routes | What::Routes6 => format!("{count} synthetic BGP-like routes"),
-            What::Down | What::Vm => String::new(),
+            What::Down | What::Vm | What::Vlans => String::new(),
         }
     }
 
@@ -159,7 +163,7 @@ impl What {
             What::Links => "ifconfig -a",
             What::Routes => "route --count",
             What::Routes6 => "route -6 --count",
-            What::Neighbours | What::Down | What::Vm => "neigh",
+            What::Neighbours | What::Down | What::Vm | What::Vlans => "neigh",
         }
     }
 
@@ -170,7 +174,7 @@ impl What {
             What::Links => "ifconfig -a",
             What::Routes => "ip route",
             What::Routes6 => "ip -6 route",
-            What::Neighbours | What::Down | What::Vm => "ip neigh",
+            What::Neighbours | What::Down | What::Vm | What::Vlans => "ip neigh",
         }
     }
 }
