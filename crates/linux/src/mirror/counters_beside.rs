@@ -108,15 +108,19 @@ fn read(
             };
             let index = link.index;
             let told = tables.counted_of(index);
+            let were_sums = before.is_some_and(|before| before.sums_alone.contains(&index));
             let known = before.and_then(|before| before.links.get(&index));
-            let known = known.filter(|known| known.at > told.and_then(|told| told.at));
+            // What sums are made of is told only by netlink.
+            let known = known.filter(|known| match told {
+                Some(told) => known.at > told.at && !were_sums,
+                None => true,
+            });
             let counters = match known.or(told) {
                 Some(known) => merged(&known.counters, &line),
                 None if index_of(name) == Some(index) => Some(line.counters),
                 None => None,
             };
             let Some(counters) = counters else { continue };
-            let were_sums = before.is_some_and(|before| before.sums_alone.contains(&index));
             if told.is_none() && (were_sums || known.is_none() && line.has_errors) {
                 sums_alone.insert(index);
             }
@@ -321,10 +325,17 @@ mod tests {
         assert_eq!(Vec::from_iter(&counted.sums_alone), [&2]);
         let mut writer = Writer::default();
         writer.commit([link(2, "new")]).unwrap();
-        writer.count_alone([(2, LinkCounters::default().into())]);
+        // Of an unknown time, as a listing of links tells.
+        let told = LinkCounters {
+            rx_dropped: 5,
+            ..LinkCounters::default()
+        };
+        writer.count_alone([(2, told.into())]);
         let tables = writer.tables().clone();
         let told = read(&mut Cursor::new(TEXT), &|_| None, &tables, Some(&counted));
-        assert!(told.unwrap().sums_alone.is_empty());
+        let told = told.unwrap();
+        assert!(told.sums_alone.is_empty());
+        assert_eq!(told.links.get(&2).unwrap().counters.rx_dropped, 5);
     }
 
     #[test]
