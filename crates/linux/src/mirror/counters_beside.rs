@@ -99,29 +99,12 @@ fn read(
             .rposition(|byte| *byte == b'\n')
             .map_or(0, |at| at + 1);
         let lines = String::from_utf8_lossy(&text[..whole]);
-        for line in lines.lines() {
-            let Some((name, line)) = understand(line) else {
+        for (name, line) in lines.lines().filter_map(understand) {
+            let Some((index, counters, of_sums)) = told(name, &line, index_of, tables, before)
+            else {
                 continue;
             };
-            let Some(link) = tables.links.by_name(name) else {
-                continue;
-            };
-            let index = link.index;
-            let told = tables.counted_of(index);
-            let were_sums = before.is_some_and(|before| before.sums_alone.contains(&index));
-            let known = before.and_then(|before| before.links.get(&index));
-            // What sums are made of is told only by netlink.
-            let known = known.filter(|known| match told {
-                Some(told) => known.at > told.at && !were_sums,
-                None => true,
-            });
-            let counters = match known.or(told) {
-                Some(known) => merged(&known.counters, &line),
-                None if index_of(name) == Some(index) => Some(line.counters),
-                None => None,
-            };
-            let Some(counters) = counters else { continue };
-            if told.is_none() && (were_sums || known.is_none() && line.has_errors) {
+            if of_sums {
                 sums_alone.insert(index);
             }
             let at = Some(at);
@@ -134,6 +117,33 @@ fn read(
         links: Sample::new(super::now_millis(), links),
         sums_alone,
     })
+}
+
+/// Which link a line is of, what it has counted, and whether its single errors
+/// are not known.
+fn told(
+    name: &str,
+    line: &Line,
+    index_of: &impl Fn(&str) -> Option<u32>,
+    tables: &Tables,
+    before: Option<&CountedBeside>,
+) -> Option<(u32, LinkCounters, bool)> {
+    let index = tables.links.by_name(name)?.index;
+    let by_netlink = tables.counted_of(index);
+    let were_sums = before.is_some_and(|before| before.sums_alone.contains(&index));
+    let beside = before.and_then(|before| before.links.get(&index));
+    let beside = beside.filter(|beside| match by_netlink {
+        Some(told) => beside.at > told.at && !were_sums,
+        None => true,
+    });
+    match beside.or(by_netlink) {
+        Some(known) => {
+            let counters = merged(&known.counters, line)?;
+            Some((index, counters, were_sums && by_netlink.is_none()))
+        }
+        None if index_of(name) == Some(index) => Some((index, line.counters, line.has_errors)),
+        None => None,
+    }
 }
 
 /// What a line of the file says.
