@@ -1,16 +1,17 @@
 //! `cargo xtask soak --router`: a router at XDP beside a twin that the kernel
 //! alone forwards, both changed at random under traffic. The tests of
 //! `fingerpost router` do it (`crates/fingerpost/tests/router/twin.rs`), here
-//! for as long as is wanted, and in the machine with its bonds and VLANs.
+//! for as long as is wanted, and in user-mode Linux with its bonds and VLANs.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Command, ExitCode};
 
 use anyhow::{Context, Result};
 
-use super::{Arguments, machine};
-use crate::host::{self, say};
+use super::Arguments;
+use crate::host;
 use crate::test::programs;
+use crate::uml;
 
 /// How long, unless said.
 const USUAL_SECONDS: u64 = 1_800;
@@ -21,42 +22,45 @@ const OF_MACHINE: &str = "what_is_behind_a_bond";
 /// Does it; fails where something left otherwise.
 pub fn run(arguments: &Arguments) -> Result<ExitCode> {
     host::install_missing(host::FOR_TESTS)?;
-    let seconds = arguments.seconds.unwrap_or(USUAL_SECONDS);
-    let is_inside = arguments.tests.is_some();
-    let tests = match &arguments.tests {
-        Some(tests) => tests.clone(),
-        None => built()?,
-    };
+    let mut tests = built()?;
+    let variables = [
+        (
+            "FINGERPOST_TWIN_SECONDS",
+            arguments.seconds.unwrap_or(USUAL_SECONDS),
+        ),
+        ("FINGERPOST_TWIN_SEED", arguments.from),
+    ];
     if arguments.vm {
-        let words = format!(
-            "--router --from {} --seconds {seconds} --tests {}",
-            arguments.from,
-            tests.display()
-        );
-        return machine::run(Path::new("/bin/true"), &[words]);
+        return in_machine(&tests, &variables);
     }
-    let mut command = Command::new(&tests);
-    command
-        .args(["--nocapture", "--test-threads=1", CAMPAIGN])
-        .env("FINGERPOST_TWIN_SECONDS", seconds.to_string())
-        .env("FINGERPOST_TWIN_SEED", arguments.from.to_string());
-    if is_inside {
-        // Its kernel does not tell VLAN tags.
-        command.arg(OF_MACHINE).env("FINGERPOST_TWIN_OLD", "1");
+    tests.args(["--nocapture", CAMPAIGN]);
+    tests.envs(variables.map(|(name, value)| (name, value.to_string())));
+    let status = tests.status().context("starting the router's tests")?;
+    Ok(ExitCode::from(u8::from(!status.success())))
+}
+
+/// The same in the machine, whose kernel does not tell VLAN tags, with what a
+/// bond is for beside it.
+fn in_machine(tests: &Command, variables: &[(&str, u64)]) -> Result<ExitCode> {
+    let directory = tests.get_current_dir().unwrap_or(Path::new("/"));
+    let mut line = format!("cd {} && FINGERPOST_TWIN_OLD=1", directory.display());
+    for (name, value) in variables {
+        line.push_str(&format!(" {name}={value}"));
     }
-    let status = command
-        .status()
-        .with_context(|| tests.display().to_string())?;
-    let [passed, failed] = [status.success(), !status.success()].map(u8::from);
-    say(format_args!("soak: {passed} passed, {failed} failed"));
-    Ok(ExitCode::from(failed))
+    let program = Path::new(tests.get_program()).display();
+    line.push_str(&format!(
+        " {program} --nocapture --test-threads=1 {CAMPAIGN} {OF_MACHINE}"
+    ));
+    let said = uml::run(&line)?;
+    let says = |what: &str| said.iter().any(|line| line.contains(what));
+    let passed = says("test result: ok. 2 passed") && !says("SKIPPED");
+    Ok(ExitCode::from(u8::from(!passed)))
 }
 
 /// The tests of the router, built.
-fn built() -> Result<PathBuf> {
+fn built() -> Result<Command> {
     let mut cargo = host::cargo();
     cargo.args(["test", "--no-run", "-p", "fingerpost", "--test", "router"]);
     let built = programs::build(cargo, "the router's tests")?;
-    let program = built.first().context("cargo built no test")?;
-    Ok(PathBuf::from(program.command().get_program()))
+    Ok(built.first().context("cargo built no test")?.command())
 }
