@@ -2,6 +2,10 @@
 //! after the other: UDP packets of 64 bytes, 2,112 bytes apart in 16 MiB, of
 //! uniformly random flows. `calls [FLOWS…]`; medians of rounds that take
 //! turns, so that both have the machine's same minutes.
+//!
+//! `calls attack [CALLS]` is what a flood of unasked packets costs that is
+//! refused, without redirects and with 2,000 of them; for callgrind as well
+//! (`calls attack-once`: random packets alone, with redirects).
 
 #![allow(
     unsafe_code,
@@ -29,6 +33,18 @@ unsafe extern "C" {
     fn LibAliasMaintain(la: *mut c_void, budget: c_int) -> c_int;
     fn LibAliasSetTime(la: *mut c_void, millis: u64);
     fn LibAliasUninit(la: *mut c_void);
+    fn LibAliasIn(la: *mut c_void, packet: *mut c_void, max: c_int) -> c_int;
+    fn LibAliasSetMode(la: *mut c_void, flags: c_uint, mask: c_uint) -> c_uint;
+    fn LibAliasRedirectPort(
+        la: *mut c_void,
+        inside: u32,
+        inside_port: u16,
+        remote: u32,
+        remote_port: u16,
+        alias: u32,
+        alias_port: u16,
+        protocol: u8,
+    ) -> *mut c_void;
 }
 
 const ALIAS: Ipv4Addr = Ipv4Addr::new(192, 0, 2, 1);
@@ -128,8 +144,101 @@ fn measure(out: &mut impl Write, flows: usize) -> io::Result<()> {
     Ok(())
 }
 
+/// An instance that refuses what is unasked, and a flow, so that it is not
+/// empty; with 2,000 redirects where that is asked for: a thousand ports, each
+/// of them twice, as FreeBSD's load test has them.
+fn attacked(with_redirects: bool) -> *mut c_void {
+    // SAFETY: no instance yet.
+    let la = unsafe { LibAliasInitSized(std::ptr::null_mut(), 0) };
+    let alias = u32::from_ne_bytes(ALIAS.octets());
+    let inside = u32::from_ne_bytes([10, 0, 0, 9]);
+    // SAFETY: a living instance.
+    unsafe {
+        LibAliasSetAddress(la, alias);
+        // PKT_ALIAS_SAME_PORTS, PKT_ALIAS_DENY_INCOMING.
+        LibAliasSetMode(la, 0x06, !0);
+        LibAliasSetTime(la, 1);
+    }
+    let mut packet = [0; 64];
+    write_packet(&mut packet, 7);
+    // SAFETY: a living instance, and 64 bytes of this function's own.
+    unsafe { LibAliasOut(la, packet.as_mut_ptr().cast(), 64) };
+    for port in 1_000..2_000_u16 {
+        for _ in 0..2 * usize::from(with_redirects) {
+            let (port, protocol) = (port.to_be(), packet::protocol::UDP);
+            // SAFETY: a living instance.
+            unsafe { LibAliasRedirectPort(la, inside, port, 0, 0, alias, port, protocol) };
+        }
+    }
+    la
+}
+
+/// Packets from random strangers to random ports.
+fn strangers(area: &mut [u8], random: &mut Random) {
+    for place in area.chunks_exact_mut(STRIDE) {
+        let remote = Ipv4Addr::from(0x1230_0000 + random.below(1 << 20) as u32);
+        let port = 1 + random.below(65_534) as u16;
+        let packet = Ip::new(remote, ALIAS).udp(port, 1 + random.below(65_534) as u16, &[0; 36]);
+        place[..64].copy_from_slice(&packet);
+    }
+}
+
+/// One call for each packet; how many were refused.
+fn refuse(la: *mut c_void, area: &mut [u8]) -> usize {
+    let places = area.chunks_exact_mut(STRIDE);
+    let refused = places.filter_map(|place| {
+        // SAFETY: a living instance, and 64 bytes of the area.
+        let code = unsafe { LibAliasIn(la, place.as_mut_ptr().cast(), 64) };
+        (code == 2).then_some(())
+    });
+    refused.count()
+}
+
+fn attack(out: &mut impl Write) -> io::Result<()> {
+    let mut random = Random::new(11);
+    let mut area = vec![0; PACKETS * STRIDE];
+    let mut one = vec![0; STRIDE];
+    let all = [attacked(false), attacked(true)];
+    let mut costs = [const { Vec::new() }; 4];
+    for _ in 0..ROUNDS {
+        strangers(&mut area, &mut random);
+        for (la, costs) in all.iter().zip(costs.chunks_exact_mut(2)) {
+            let started = Instant::now();
+            let refused = refuse(*la, &mut area);
+            costs[0].push(started.elapsed().as_nanos() as f64 / PACKETS as f64);
+            assert!(refused > PACKETS * 9 / 10, "{refused}");
+            strangers(&mut one, &mut random);
+            let started = Instant::now();
+            for _ in 0..PACKETS {
+                black_box(refuse(*la, &mut one));
+            }
+            costs[1].push(started.elapsed().as_nanos() as f64 / PACKETS as f64);
+        }
+    }
+    let names = [
+        "random packets, no redirects",
+        "one packet again and again, no redirects",
+        "random packets, 2,000 redirects",
+        "one packet again and again, 2,000 redirects",
+    ];
+    for (name, costs) in names.into_iter().zip(&mut costs) {
+        writeln!(out, "{name:<45} {:>7.1} ns", median(costs))?;
+    }
+    Ok(())
+}
+
 fn main() -> io::Result<()> {
     let mut out = io::stdout().lock();
+    match std::env::args().nth(1).as_deref() {
+        Some("attack") => return attack(&mut out),
+        Some("attack-once") => {
+            let mut area = vec![0; PACKETS * STRIDE];
+            strangers(&mut area, &mut Random::new(11));
+            let refused = refuse(attacked(true), &mut area);
+            return writeln!(out, "{refused} of {PACKETS} refused");
+        }
+        _ => {}
+    }
     let words = std::env::args().skip(1);
     let mut sizes: Vec<usize> = words.filter_map(|word| word.parse().ok()).collect();
     if sizes.is_empty() {

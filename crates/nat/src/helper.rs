@@ -8,20 +8,28 @@
 //! comes again ([`Refusal`]).
 //!
 //! A helper is a module that reads and writes the bytes of its protocol, an
-//! entry in [`REGISTRY`], and a branch in [`Helpers::outgoing`]. Here are
-//! FTP, IRC's DCC, RTSP and PPTP; TFTP changes no byte, so that the engine
-//! only asks what a packet is.
+//! entry in [`REGISTRY`], and a branch: of TCP in [`Connection::edits`], of
+//! UDP in the engine's `help_datagram`.
 
 mod bounded;
+pub(crate) mod calling;
 mod calls;
+mod datagram;
+mod edit;
 pub(crate) mod ftp;
 mod irc;
+mod named;
+pub(crate) mod nbt;
+mod pna;
 mod pptp;
 mod rtsp;
 mod saved;
 mod segment;
 mod sequence;
+mod sip;
+mod skinny;
 pub mod stream;
+mod switches;
 pub(crate) mod tftp;
 
 use std::net::Ipv4Addr;
@@ -30,10 +38,14 @@ use arrayvec::ArrayVec;
 use packet::{protocol, tcp};
 
 use bounded::Bounded;
-use segment::{Edit, MAX_EDITS, Segment, rewrite};
+use calling::Calling;
+use edit::{Edit, MAX_EDITS};
+use named::{Form, Named, Nameds};
+use segment::{Segment, rewrite};
 use sequence::{Refused, Sequence, Text};
 
 pub use calls::Calls;
+pub use switches::{Entry, Helped, REGISTRY};
 
 /// What a helper is for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -49,46 +61,14 @@ pub enum Kind {
     Irc,
     /// TFTP (RFC 1350), whose servers answer from another port.
     Tftp,
-    /// RTSP (RFC 2326), which names the ports of media.
+    /// RTSP (RFC 2326) and PNA, which name the ports of media.
     Rtsp,
-}
-
-/// A helper's entry.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Entry {
-    /// What it is called where helpers are switched on and off.
-    pub name: &'static str,
-    /// What it is for.
-    pub kind: Kind,
-    /// The protocol of its connections.
-    pub protocol: u8,
-    /// The server's port.
-    pub port: u16,
-}
-
-/// Which helpers are switched on.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Helped(u32);
-
-impl Helped {
-    /// None of them.
-    pub const NONE: Self = Self(0);
-    /// All of them.
-    pub const ALL: Self = Self(u32::MAX);
-
-    /// The helper of this name ([`Entry::name`]) switched on or off; `None`:
-    /// there is none of that name.
-    #[must_use]
-    pub fn switched(self, name: &str, on: bool) -> Option<Self> {
-        let entry = REGISTRY.iter().find(|entry| entry.name == name)?;
-        let bit = entry.kind.bit();
-        Some(Self(if on { self.0 | bit } else { self.0 & !bit }))
-    }
-
-    /// Whether it is switched on.
-    pub fn has(self, kind: Kind) -> bool {
-        self.0 & kind.bit() != 0
-    }
+    /// Skinny, by which phones speak with their call manager.
+    Skinny,
+    /// NetBIOS's names and datagrams over UDP (RFC 1002).
+    Nbt,
+    /// SIP over UDP (RFC 3261), with the sessions that it describes.
+    Sip,
 }
 
 impl Kind {
@@ -101,55 +81,16 @@ impl Kind {
             Self::Irc,
             Self::Tftp,
             Self::Rtsp,
+            Self::Skinny,
+            Self::Nbt,
+            Self::Sip,
         ];
         all.get(usize::from(number)).copied()
     }
 
-    fn bit(self) -> u32 {
+    const fn bit(self) -> u32 {
         1 << self as u32
     }
-}
-
-/// All helpers that are found by a port.
-pub const REGISTRY: &[Entry] = &[
-    Entry {
-        name: "ftp",
-        kind: Kind::Ftp,
-        protocol: protocol::TCP,
-        port: ftp::PORT,
-    },
-    Entry {
-        name: "pptp",
-        kind: Kind::Pptp,
-        protocol: protocol::TCP,
-        port: pptp::PORT,
-    },
-    Entry {
-        name: "irc",
-        kind: Kind::Irc,
-        protocol: protocol::TCP,
-        port: irc::PORT,
-    },
-    Entry {
-        name: "tftp",
-        kind: Kind::Tftp,
-        protocol: protocol::UDP,
-        port: tftp::PORT,
-    },
-    Entry {
-        name: "rtsp",
-        kind: Kind::Rtsp,
-        protocol: protocol::TCP,
-        port: rtsp::PORT,
-    },
-];
-
-/// The helper for a new flow, by either side's port. O(helpers).
-pub fn kind_of(protocol: u8, inside_port: u16, remote_port: u16) -> Option<Kind> {
-    let fits = |entry: &&Entry| {
-        entry.protocol == protocol && (entry.port == inside_port || entry.port == remote_port)
-    };
-    REGISTRY.iter().find(fits).map(|entry| entry.kind)
 }
 
 /// How much helpers remember.
@@ -159,6 +100,9 @@ pub struct Limits {
     pub connections: usize,
     /// PPTP calls; about 100 bytes each. A further one is refused.
     pub calls: usize,
+    /// Ends that calls by SIP have named; about 40 bytes each. A further one
+    /// gets another alias each time that it is named.
+    pub ends: usize,
 }
 
 impl Default for Limits {
@@ -166,6 +110,7 @@ impl Default for Limits {
         Self {
             connections: 4_096,
             calls: 16_384,
+            ends: 16_384,
         }
     }
 }
@@ -188,6 +133,9 @@ pub enum Refusal {
     /// The sender has sent something else under the same numbers.
     #[error("retransmitted data that differs")]
     Inconsistent,
+    /// It names more ends than one packet may.
+    #[error("more ends in one packet than are looked at")]
+    TooMany,
 }
 
 impl From<Refused> for Refusal {
@@ -227,11 +175,28 @@ pub struct Wanted {
     /// Whether anybody may come, since nobody knows who will; else only the
     /// other end of the connection that has announced it.
     pub from_anybody: bool,
+    /// The first alias port that it was given before.
+    pub again: Option<u16>,
+    /// How long it is waited for.
+    pub wait_millis: u64,
 }
+
+/// Nobody outside is let in to a privileged port because a packet says so.
+pub const LEAST_PORT: u16 = 1_024;
+/// How long what a connection has announced is waited for.
+const EXPECTED_MILLIS: u64 = 60_000;
+/// The beginning of a line or message that is kept until the rest comes.
+const MAX_HEAD: usize = 16;
 
 /// Gives an alias to what is announced: the engine's part. `None`: no port
 /// is free.
 pub type Give<'a> = &'a mut dyn FnMut(Wanted) -> Option<(Ipv4Addr, u16)>;
+
+/// Whose data is read: a connection, and its alias end.
+struct Of<'a> {
+    key: &'a ControlKey,
+    alias: (Ipv4Addr, u16),
+}
 
 /// What is remembered of a connection.
 #[derive(Debug, Clone)]
@@ -241,10 +206,13 @@ struct Connection {
     incoming: Sequence,
     /// Up to here the inside's data was looked at.
     seen: Option<u32>,
-    /// The beginning of a line whose end has not come.
-    head: ArrayVec<u8, { ftp::MAX_HEAD }>,
-    /// That line is too long to be kept.
+    /// The beginning of a line, or of a message's header, whose end has not
+    /// come.
+    head: ArrayVec<u8, MAX_HEAD>,
+    /// That line is too long to be kept; or what came is no message.
     head_lost: bool,
+    /// Bytes of a message that are still to come, and are not looked at.
+    left: u32,
     /// What a proxy is told.
     told: Text,
     /// Whose SYN was seen, the inside's and the remote's: without both there
@@ -265,6 +233,7 @@ const CHANGED_IDLE_MILLIS: u64 = 7_440_000;
 pub struct Helpers {
     connections: Bounded<ControlKey, Box<Connection>>,
     calls: Calls,
+    calling: Calling,
 }
 
 impl Helpers {
@@ -273,6 +242,7 @@ impl Helpers {
         Self {
             connections: Bounded::new(limits.connections),
             calls: Calls::new(limits.calls),
+            calling: Calling::new(limits.ends),
         }
     }
 
@@ -294,6 +264,11 @@ impl Helpers {
     /// The same, to translate by them.
     pub fn calls_mut(&mut self) -> &mut Calls {
         &mut self.calls
+    }
+
+    /// What calls by SIP have named: for the engine's datagrams.
+    pub fn calling_mut(&mut self) -> &mut Calling {
+        &mut self.calling
     }
 
     /// The sequence and acknowledgement numbers of a segment that went through
@@ -338,13 +313,13 @@ impl Helpers {
         self.connections.remove(key);
     }
 
-    /// A packet from inside, not translated yet, of a flow whose alias is
+    /// A packet from inside, not translated yet, of a flow whose alias end is
     /// `alias`, in a buffer that reaches to the end of its room. O(bytes of
     /// its payload).
     pub fn outgoing(
         &mut self,
         key: &ControlKey,
-        alias: Ipv4Addr,
+        alias: (Ipv4Addr, u16),
         bytes: &mut [u8],
         give: Give<'_>,
         now_millis: u64,
@@ -357,14 +332,17 @@ impl Helpers {
         };
         connection.last_used_millis = now_millis;
         if connection.kind == Kind::Pptp {
-            return self.calls.announce(key, alias, bytes, &segment, now_millis);
+            return self
+                .calls
+                .announce(key, alias.0, bytes, &segment, now_millis);
         }
         if segment.has(tcp::SYN) {
             connection.begin(&segment);
             return Ok(());
         }
         connection.advance(&segment);
-        let edits = connection.edits(key, &segment, segment.payload(bytes), give)?;
+        let of = Of { key, alias };
+        let edits = connection.edits(&of, &segment, segment.payload(bytes), give)?;
         let acknowledged = segment.has(tcp::ACK).then_some(segment.acknowledgement);
         if let Some(number) = acknowledged {
             let number = connection.incoming.backward(number);
@@ -423,6 +401,7 @@ impl Connection {
             seen: None,
             head: ArrayVec::new(),
             head_lost: false,
+            left: 0,
             told,
             opened: [false; 2],
             last_used_millis: now_millis,
@@ -448,6 +427,7 @@ impl Connection {
         self.opened = [true, remote && segment.has(tcp::ACK)];
         self.head.clear();
         self.head_lost = false;
+        self.left = 0;
     }
 
     fn advance(&mut self, segment: &Segment) {
@@ -471,7 +451,7 @@ impl Connection {
     /// it comes again, and what new data names.
     fn edits(
         &mut self,
-        key: &ControlKey,
+        of: &Of<'_>,
         segment: &Segment,
         payload: &[u8],
         give: Give<'_>,
@@ -488,27 +468,7 @@ impl Connection {
         let known = (known as usize).min(payload.len());
         if let Some(new) = payload.get(known..).filter(|new| !new.is_empty()) {
             let at = segment.sequence.wrapping_add(known as u32);
-            match self.kind {
-                Kind::Ftp => {
-                    let speaker = match key.inside_port == ftp::PORT {
-                        true => ftp::Speaker::Server,
-                        false => ftp::Speaker::Client,
-                    };
-                    let read = |line: &[u8]| ftp::read(line, speaker).into_iter().collect();
-                    self.read_lines(key, new, at, &read, give)?;
-                }
-                Kind::Irc if key.remote_port == irc::PORT => {
-                    let read = |line: &[u8]| irc::read(line).into_iter().collect();
-                    self.read_lines(key, new, at, &read, give)?;
-                }
-                Kind::Rtsp => {
-                    let is_server = key.inside_port == rtsp::PORT;
-                    let read = |line: &[u8]| rtsp::read(line, is_server);
-                    self.read_lines(key, new, at, &read, give)?;
-                }
-                Kind::Proxied => self.tell(at)?,
-                Kind::Pptp | Kind::Irc | Kind::Tftp => {}
-            }
+            self.read(of, new, at, give)?;
             self.seen = Some(segment.next());
         }
         let mut edits = ArrayVec::new();
@@ -520,13 +480,94 @@ impl Connection {
         Ok(edits)
     }
 
+    /// Looks at new data, the first byte of which has the number `at`.
+    fn read(&mut self, of: &Of<'_>, new: &[u8], at: u32, give: Give<'_>) -> Result<(), Refusal> {
+        let key = of.key;
+        match self.kind {
+            Kind::Ftp => {
+                let speaker = match key.inside_port == ftp::PORT {
+                    true => ftp::Speaker::Server,
+                    false => ftp::Speaker::Client,
+                };
+                let read = |line: &[u8]| ftp::read(line, speaker).into_iter().collect();
+                self.read_lines(of, new, at, &read, give)
+            }
+            Kind::Irc if key.remote_port == irc::PORT => {
+                let read = |line: &[u8]| irc::read(line).into_iter().collect();
+                self.read_lines(of, new, at, &read, give)
+            }
+            Kind::Rtsp => {
+                let is_server = rtsp::PORTS.contains(&key.inside_port);
+                if !is_server && new.starts_with(pna::GREETING) {
+                    let place = |offset: usize| at.wrapping_add(offset as u32);
+                    return self.change(of, &pna::read(new), &place, give);
+                }
+                let read = |line: &[u8]| rtsp::read(line, is_server);
+                self.read_lines(of, new, at, &read, give)
+            }
+            Kind::Skinny => self.read_messages(of, new, at, give),
+            Kind::Proxied => self.tell(at),
+            Kind::Pptp | Kind::Irc | Kind::Tftp | Kind::Nbt | Kind::Sip => Ok(()),
+        }
+    }
+
+    /// Looks for endpoints in the messages of new data. One that is cut by
+    /// the end of a segment stays as it is, and those behind it are read.
+    fn read_messages(
+        &mut self,
+        of: &Of<'_>,
+        new: &[u8],
+        at: u32,
+        give: Give<'_>,
+    ) -> Result<(), Refusal> {
+        let (mut head, mut left) = (self.head.clone(), self.left as usize);
+        let mut from = 0;
+        while let Some(rest) = new.get(from..).filter(|rest| !rest.is_empty()) {
+            if self.head_lost {
+                break;
+            }
+            if left > 0 {
+                let passed = left.min(rest.len());
+                (from, left) = (from + passed, left - passed);
+                continue;
+            }
+            if !head.is_empty() {
+                let more = (skinny::HEADER_LEN - head.len()).min(rest.len());
+                head.extend(rest.iter().take(more).copied());
+                from += more;
+                if head.len() == skinny::HEADER_LEN {
+                    let len = skinny::len(&head);
+                    self.head_lost = len.is_none();
+                    left = len.unwrap_or(0).saturating_sub(skinny::HEADER_LEN);
+                    head.clear();
+                }
+                continue;
+            }
+            match skinny::read(rest, of.key.inside) {
+                skinny::Message::Whole(len, nameds) => {
+                    let place = |offset: usize| at.wrapping_add((from + offset) as u32);
+                    self.change(of, &nameds, &place, give)?;
+                    from += len;
+                }
+                skinny::Message::Begun(len) => left = len,
+                skinny::Message::Short => {
+                    head.extend(rest.iter().copied());
+                    from = new.len();
+                }
+                skinny::Message::Foreign => self.head_lost = true,
+            }
+        }
+        (self.head, self.left) = (head, left as u32);
+        Ok(())
+    }
+
     /// Looks for endpoints in the lines of new data, each by `read`.
     fn read_lines(
         &mut self,
-        key: &ControlKey,
+        of: &Of<'_>,
         new: &[u8],
         at: u32,
-        read: &dyn Fn(&[u8]) -> ftp::Nameds,
+        read: &dyn Fn(&[u8]) -> Nameds,
         give: Give<'_>,
     ) -> Result<(), Refusal> {
         let (mut head, mut head_lost) = (self.head.clone(), self.head_lost);
@@ -539,7 +580,7 @@ impl Connection {
             let line = rest.get(..len).unwrap_or_default();
             if !head_lost {
                 let place = |offset: usize| at.wrapping_add((from + offset) as u32);
-                self.change(key, &named(&head, line, read), &place, give)?;
+                self.change(of, &named(&head, line, read), &place, give)?;
             }
             head.clear();
             head_lost = false;
@@ -549,41 +590,48 @@ impl Connection {
         Ok(())
     }
 
-    /// Writes other endpoints where a line names some; `place` says the number
-    /// of a byte in the line.
+    /// Writes other endpoints where a line or message names some; `place` says
+    /// the number of a byte in it.
     fn change(
         &mut self,
-        key: &ControlKey,
-        nameds: &ftp::Nameds,
+        of: &Of<'_>,
+        nameds: &Nameds,
         place: &dyn Fn(usize) -> u32,
         give: Give<'_>,
     ) -> Result<(), Refusal> {
         // What one line names twice is one thing.
         let mut given = None;
         for named in nameds {
-            let is_own = named.address.is_none_or(|address| address == key.inside);
-            let may_open = named.port >= ftp::LEAST_PORT && self.opened == [true; 2];
             let (start, end) = (place(named.start), place(named.end));
-            if !is_own || !may_open || self.out.made(start).is_some() {
+            if !self.is_ours(of.key, named) || self.out.made(start).is_some() {
                 continue;
             }
             if !self.out.has_room() {
                 return Err(Refusal::Unacknowledged);
             }
             let (address, port) = match given {
+                _ if named.form.is_of_connection() => of.alias,
                 Some((of, given)) if of == named.port => given,
-                _ => give(self.wanted(key, named.port)).ok_or(Refusal::NoPort)?,
+                _ => give(self.wanted(of.key, named)).ok_or(Refusal::NoPort)?,
             };
             given = Some((named.port, (address, port)));
-            let text = ftp::write(named.form, address, port);
+            let text = named::write(named.form, address, port);
             self.out.change(start, end, text)?;
         }
         Ok(())
     }
 
+    /// Whether an end is the inside's own, and may be opened where that is
+    /// asked for.
+    fn is_ours(&self, key: &ControlKey, named: &Named) -> bool {
+        let is_own = named.address.is_none_or(|address| address == key.inside);
+        let may_open = named.port >= LEAST_PORT && self.opened == [true; 2];
+        is_own && (may_open || named.form.is_of_connection())
+    }
+
     /// What a connection announces by naming a port.
-    fn wanted(&self, key: &ControlKey, port: u16) -> Wanted {
-        let is_media = self.kind == Kind::Rtsp;
+    fn wanted(&self, key: &ControlKey, named: &Named) -> Wanted {
+        let is_media = matches!(self.kind, Kind::Rtsp | Kind::Skinny);
         Wanted {
             inside: key.inside,
             protocol: if is_media {
@@ -591,10 +639,16 @@ impl Connection {
             } else {
                 protocol::TCP
             },
-            inside_port: port,
-            // RTCP's lies behind RTP's (RFC 3550 §11).
-            ports: if is_media { 2 } else { 1 },
-            from_anybody: self.kind == Kind::Irc,
+            inside_port: named.port,
+            // RTCP's lies behind RTP's (RFC 3550 §11); PNA has none.
+            ports: if is_media && named.form != Form::Port {
+                2
+            } else {
+                1
+            },
+            from_anybody: matches!(self.kind, Kind::Irc | Kind::Skinny),
+            again: None,
+            wait_millis: EXPECTED_MILLIS,
         }
     }
 
@@ -609,19 +663,19 @@ impl Connection {
 
 /// The endpoints of a line that may have begun in an earlier segment; their
 /// places are within `line`.
-fn named(head: &[u8], line: &[u8], read: &dyn Fn(&[u8]) -> ftp::Nameds) -> ftp::Nameds {
+fn named(head: &[u8], line: &[u8], read: &dyn Fn(&[u8]) -> Nameds) -> Nameds {
     if head.is_empty() {
         return read(line);
     }
-    let mut whole = ArrayVec::<u8, { 8 * ftp::MAX_HEAD }>::new();
+    let mut whole = ArrayVec::<u8, { 8 * MAX_HEAD }>::new();
     let is_whole =
         whole.try_extend_from_slice(head).is_ok() && whole.try_extend_from_slice(line).is_ok();
     if !is_whole {
-        return ftp::Nameds::new();
+        return Nameds::new();
     }
-    let within = |named: ftp::Named| {
+    let within = |named: Named| {
         // What was sent already cannot be changed any more.
-        Some(ftp::Named {
+        Some(Named {
             start: named.start.checked_sub(head.len())?,
             end: named.end.checked_sub(head.len())?,
             ..named
