@@ -3,6 +3,12 @@
 //! uniformly random flows. `calls [FLOWS…]`; medians of rounds that take
 //! turns, so that both have the machine's same minutes.
 //!
+//! `calls load [SECONDS]` is FreeBSD's load test by its description (report of
+//! 2026-11): rounds of 2,000 new flows, 1,000 random packets that come in, one
+//! of them 1,000 times, and then for each flow 1 to 149 packets within a
+//! window of 25 flows, nine in ten of them in; with 2,000 redirects. Beside it
+//! the same without an engine, which is the load's own time.
+//!
 //! `calls attack [CALLS]` is what a flood of unasked packets costs that is
 //! refused, without redirects and with 2,000 of them; for callgrind as well
 //! (`calls attack-once`: random packets alone, with redirects).
@@ -227,10 +233,187 @@ fn attack(out: &mut impl Write) -> io::Result<()> {
     Ok(())
 }
 
+type Call = unsafe extern "C" fn(*mut c_void, *mut c_void, c_int) -> c_int;
+
+/// In the place of an engine.
+unsafe extern "C" fn nothing(_la: *mut c_void, packet: *mut c_void, _max: c_int) -> c_int {
+    black_box(packet);
+    1
+}
+
+/// A flow of the load.
+#[derive(Clone, Copy)]
+struct Flow {
+    inside: ([u8; 4], u16),
+    remote: ([u8; 4], u16),
+    alias_port: u16,
+}
+
+/// What the load's phases are called.
+const PHASES: [&str; 4] = ["new flow", "random in", "attack", "use"];
+
+/// A load and what it took: operations and seconds of each phase.
+struct Load {
+    la: *mut c_void,
+    out: Call,
+    incoming: Call,
+    flows: Vec<Flow>,
+    packet: [u8; 64],
+    random: Random,
+    wrong: u64,
+    took: [(u64, f64); 4],
+}
+
+impl Load {
+    fn new(la: *mut c_void, out: Call, incoming: Call) -> Self {
+        let mut packet = [0; 64];
+        write_packet(&mut packet, 7);
+        Self {
+            la,
+            out,
+            incoming,
+            flows: Vec::new(),
+            packet,
+            random: Random::new(3),
+            wrong: 0,
+            took: [(0, 0.0); 4],
+        }
+    }
+
+    /// One packet; the sums of it are nobody's business here.
+    fn call(&mut self, call: Call, from: ([u8; 4], u16), to: ([u8; 4], u16)) {
+        self.packet[12..16].copy_from_slice(&from.0);
+        self.packet[16..20].copy_from_slice(&to.0);
+        self.packet[20..22].copy_from_slice(&from.1.to_be_bytes());
+        self.packet[22..24].copy_from_slice(&to.1.to_be_bytes());
+        let max = self.packet.len() as c_int;
+        // SAFETY: a living instance, or a function that looks at none.
+        unsafe { call(self.la, self.packet.as_mut_ptr().cast(), max) };
+    }
+
+    fn word(&self, at: usize) -> u16 {
+        u16::from_be_bytes([self.packet[at], self.packet[at + 1]])
+    }
+
+    fn end(&mut self, net: [u8; 2], wide: usize, low: usize, ports: usize) -> ([u8; 4], u16) {
+        let host = self.random.below(wide) as u32;
+        let address = u32::from_be_bytes([net[0], net[1], 0, 0]) + host;
+        (address.to_be_bytes(), (low + self.random.below(ports)) as u16)
+    }
+
+    fn flow(&mut self) {
+        let inside = self.end([10, 0], 1 << 16, 1_000, 59_000);
+        let remote = self.end([18, 52], 1 << 16, 1_000, 59_000);
+        self.call(self.out, inside, remote);
+        let alias_port = self.word(20);
+        self.wrong += u64::from(self.packet[16..20] != remote.0);
+        self.flows.push(Flow {
+            inside,
+            remote,
+            alias_port,
+        });
+    }
+
+    fn stranger(&mut self) -> (([u8; 4], u16), u16) {
+        let from = self.end([18, 48], 1 << 20, 1, 65_534);
+        (from, 1 + self.random.below(65_534) as u16)
+    }
+
+    fn used(&mut self, flow: Flow) {
+        if self.random.below(100) < 89 {
+            self.call(self.incoming, flow.remote, (ALIAS.octets(), flow.alias_port));
+            let is_right = self.packet[16..20] == flow.inside.0 && self.word(22) == flow.inside.1;
+            self.wrong += u64::from(!is_right);
+        } else {
+            self.call(self.out, flow.inside, flow.remote);
+            let is_right = self.packet[12..16] == ALIAS.octets() && self.word(20) == flow.alias_port;
+            self.wrong += u64::from(!is_right);
+        }
+    }
+
+    fn phase(&mut self, at: usize, work: impl FnOnce(&mut Self) -> u64) {
+        let started = Instant::now();
+        let done = work(self);
+        let (operations, seconds) = &mut self.took[at];
+        *operations += done;
+        *seconds += started.elapsed().as_secs_f64();
+    }
+
+    fn round(&mut self) {
+        self.phase(0, |load| {
+            (0..2_000).for_each(|_| load.flow());
+            2_000
+        });
+        self.phase(1, |load| {
+            for _ in 0..1_000 {
+                let (from, port) = load.stranger();
+                load.call(load.incoming, from, (ALIAS.octets(), port));
+            }
+            1_000
+        });
+        self.phase(2, |load| {
+            let (from, port) = load.stranger();
+            (0..1_000).for_each(|_| load.call(load.incoming, from, (ALIAS.octets(), port)));
+            1_000
+        });
+        self.random.shuffle(&mut self.flows);
+        self.phase(3, |load| {
+            let mut done = 0;
+            for at in 0..load.flows.len() {
+                let many = 1 + load.random.below(149);
+                let window = 25.min(load.flows.len() - at);
+                for _ in 0..many {
+                    let which = at + load.random.below(window);
+                    let flow = load.flows[which];
+                    load.used(flow);
+                }
+                done += many as u64;
+            }
+            done
+        });
+    }
+}
+
+fn load(out: &mut impl Write, seconds: f64) -> io::Result<()> {
+    let la = attacked(true);
+    // SAFETY: a living instance.
+    unsafe { LibAliasSetTime(la, CLOCK) };
+    let mut by_us = Load::new(la, LibAliasOut, LibAliasIn);
+    let mut alone = Load::new(std::ptr::null_mut(), nothing, nothing);
+    let started = Instant::now();
+    let mut rounds = 0;
+    while started.elapsed().as_secs_f64() < seconds {
+        by_us.round();
+        alone.round();
+        rounds += 1;
+    }
+    assert_eq!(by_us.wrong, 0);
+    writeln!(out, "{rounds} rounds, {} flows; ns an operation", by_us.flows.len())?;
+    let (mut net, mut all) = (0.0, 0);
+    for (phase, ((done, took), (_, own))) in
+        PHASES.iter().zip(by_us.took.iter().zip(alone.took))
+    {
+        let each = |seconds: f64| seconds * 1e9 / *done as f64;
+        writeln!(
+            out,
+            "{phase:<10} {done:>10}  with {:>7.1}  load alone {:>6.1}  net {:>7.1}",
+            each(*took),
+            each(own),
+            each(took - own)
+        )?;
+        (net, all) = (net + took - own, all + done);
+    }
+    writeln!(out, "net of the load: {:.1} million a second", all as f64 / net / 1e6)
+}
+
 fn main() -> io::Result<()> {
     let mut out = io::stdout().lock();
     match std::env::args().nth(1).as_deref() {
         Some("attack") => return attack(&mut out),
+        Some("load") => {
+            let seconds = std::env::args().nth(2).and_then(|word| word.parse().ok());
+            return load(&mut out, seconds.unwrap_or(10.0));
+        }
         Some("attack-once") => {
             let mut area = vec![0; PACKETS * STRIDE];
             strangers(&mut area, &mut Random::new(11));

@@ -29,9 +29,9 @@
  *  - The number of links is limited (LIBALIAS_MAX_LINKS, or what
  *    LibAliasInitSized was given), those by proxy rules to 65,536. At the
  *    limit new ones are refused; those that are there go on working.
- *  - Time is a coarse monotonic clock, read at most once a call; or it is
- *    the caller's (LibAliasSetTime, LibAliasShareTime). A link expires in
- *    time however few packets there are, and nothing ever walks them all.
+ *  - Time is a monotonic clock that may lag by a second; or it is the
+ *    caller's (LibAliasSetTime, LibAliasShareTime). A link expires in time
+ *    however few packets there are, and nothing ever walks them all.
  *  - Every port of a range is used before the first refusal.
  *  - FTP, PPTP, IRC, TFTP, RTSP with PNA, NetBIOS and (once its port is set)
  *    Skinny are understood from the start; CU-SeeMe is not.

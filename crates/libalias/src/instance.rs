@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use nat::rules::{Handle as Rule, Redirect};
 use nat::{Behaviour, Config, Dependence, Hairpin, Limits, Mode, Nat, PortChoice};
 
-use crate::clock;
+use crate::clock::Clock;
 use crate::fragments::Fragments;
 use crate::modules;
 use crate::registry::{Guard, Handle, Registry};
@@ -55,7 +55,7 @@ pub struct Instance {
     /// Where Skinny's call managers are; 0: they are not helped.
     skinny_port: u16,
     target: Target,
-    own_time: u64,
+    clock: Clock,
     /// How many links had been made when this was asked last.
     links_seen: u64,
 }
@@ -83,7 +83,7 @@ impl Instance {
             modes: 0,
             skinny_port: 0,
             target: Target::Addressed,
-            own_time: clock::CLOCK,
+            clock: Clock::new(),
             links_seen: 0,
         };
         instance.set_modes(FIRST_MODES, c_uint::MAX);
@@ -92,13 +92,13 @@ impl Instance {
 
     /// What time it is for this instance.
     #[inline]
-    pub fn now(&self) -> u64 {
-        clock::now(self.own_time)
+    pub fn now(&mut self) -> u64 {
+        self.clock.now()
     }
 
     /// Sets the time, or goes back to the clock.
     pub fn set_time(&mut self, millis: u64) {
-        self.own_time = millis;
+        self.clock.set(millis);
     }
 
     /// Sets the modes of `mask` to those of `flags`; gives all modes.

@@ -415,7 +415,7 @@ fn has_link(instance: &Instance, bytes: &[u8]) -> bool {
         return true;
     }
     let (source, destination) = match header.protocol() {
-        protocol::UDP => match Udp::new(header.payload()) {
+        protocol::UDP | protocol::UDP_LITE => match Udp::new(header.payload()) {
             Ok(udp) => (udp.source_port(), udp.destination_port()),
             Err(_) => return true,
         },

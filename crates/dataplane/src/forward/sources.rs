@@ -1,6 +1,6 @@
 //! Sources that are not routed by where they came from (RFC 3704 §2.2, §2.4),
-//! on ports of the inside, where the settings ask for it. Such a packet is
-//! counted and discarded silently (RFC 1812 §5.3.8).
+//! where the settings ask for it. Such a packet is counted and discarded
+//! silently (RFC 1812 §5.3.8).
 
 use memory::quiescent::Section;
 
@@ -18,6 +18,7 @@ pub enum SourceCheck {
     /// There is a route to it that leads out, by whatever port.
     Loose,
     /// A best route to it leads out by the port that it came in by.
+    /// Outside of the translation both ask for a route that leads outside.
     Strict,
 }
 
@@ -53,8 +54,8 @@ impl Source for u128 {
 
 impl State {
     /// Drops those of a vector whose source is not routed by where they came
-    /// from; `find` is the lookup of the vector's family. What the host sends,
-    /// and what comes from outside of the translation, is left alone.
+    /// from; `find` is the lookup of the vector's family. What the host sends
+    /// is left alone.
     #[inline]
     pub(super) fn check_sources<A: Source>(
         &mut self,
@@ -79,9 +80,7 @@ impl State {
         let mut kept = [true; MAX_BATCH];
         for k in 0..vector.len() {
             let (at, port) = (vector.at(k), vector.port(k));
-            let is_inside = self.ports.get(port).is_some_and(|port| !port.is_host)
-                && !self.ports.is_outside(port);
-            if !is_inside {
+            if self.ports.get(port).is_none_or(|port| port.is_host) {
                 continue;
             }
             let source = A::source_of(packet_at(frames, at));
@@ -118,6 +117,12 @@ impl State {
             Kind::Rewrite | Kind::Direct | Kind::Unresolved | Kind::OnLink
         );
         let is_strict = self.settings.source_check == SourceCheck::Strict;
-        leads_out && (!is_strict || way.port() == port)
+        // Of several ways to the outside the way back may be another one; but
+        // nobody there is of the inside.
+        leads_out
+            && match self.ports.is_outside(port) {
+                true => self.ports.is_outside(way.port()),
+                false => !is_strict || way.port() == port,
+            }
     }
 }

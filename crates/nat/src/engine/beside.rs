@@ -20,8 +20,6 @@ use crate::proxied::{self, End, Proxied};
 use crate::rules::{Encoding, Redirect, Tuple};
 use crate::{Direction, Hairpin, Nat, Verdict};
 
-/// How long a transfer of TFTP is waited for.
-const EXPECTED_MILLIS: u64 = 60_000;
 /// Ports tried for it.
 const PORTS_TRIED: usize = 8;
 /// Bytes that an IP option adds for a proxy.
@@ -345,7 +343,7 @@ impl Nat {
         let inside = (address(ends.inside), u16::from_be(ends.inside_port));
         let redirect = Redirect::port(protocol::UDP, inside.0, inside.1, port);
         let redirect = redirect.at(alias).from(Some(from), None);
-        let until = now_millis.saturating_add(EXPECTED_MILLIS);
+        let until = now_millis.saturating_add(helper::EXPECTED_MILLIS);
         let _ = self.rules.expect(redirect, until);
     }
 

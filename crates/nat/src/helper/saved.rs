@@ -7,7 +7,8 @@ use std::net::Ipv4Addr;
 use arrayvec::ArrayVec;
 
 use super::sequence::{Change, Sequence, Text};
-use super::{Connection, ControlKey, Helpers, Kind};
+use super::connection::Connection;
+use super::{ControlKey, Helpers, Kind};
 use crate::saved::{Chunk, Chunks, Fields, Record, tag};
 
 impl Helpers {

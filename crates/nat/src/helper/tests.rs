@@ -1,7 +1,8 @@
 use packet::build::{Ip, Segment as Built};
-use packet::{Gre, Ipv4, Tcp, tcp};
+use packet::{Gre, Ipv4, Tcp, protocol, tcp};
 use proptest::prelude::*;
 
+use super::connection::{CHANGED_IDLE_MILLIS, IDLE_MILLIS};
 use super::*;
 
 const HOST: Ipv4Addr = Ipv4Addr::new(10, 0, 0, 5);

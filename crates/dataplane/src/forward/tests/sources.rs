@@ -21,7 +21,7 @@ fn passes(router: &mut Router, port: u16, source: [u8; 4]) -> bool {
     let before = count(router, Reason::SourceNotRouted);
     let bytes = match port {
         3 => packet,
-        port => frame(mac(1, 2 + port as u8), &packet),
+        port => frame(mac(1, 2 + u32::from(port)), &packet),
     };
     let out = router.take(port, &[bytes], 1_000);
     let dropped = count(router, Reason::SourceNotRouted) - before;
@@ -73,6 +73,31 @@ fn of_a_batch_those_alone_that_are_not_routed() {
         .collect();
     assert_eq!(seen, [sources[0], sources[2]]);
     assert_eq!(count(&router, Reason::SourceNotRouted), 2);
+}
+
+/// From outside comes what is routed to the outside, by whatever port; nobody
+/// there is of the inside, or the router itself.
+#[test]
+fn nobody_outside_is_of_the_inside() {
+    for source_check in [SourceCheck::Loose, SourceCheck::Strict] {
+        let nat = Nat::new(nat::Config::new(&[Ipv4Addr::new(192, 0, 2, 1)])).unwrap();
+        let settings = Settings {
+            source_check,
+            ..Settings::default()
+        };
+        let mut router = router_with(Some(nat), settings);
+        let mut refused = |source: [u8; 4]| {
+            let to = Ipv4Addr::new(192, 0, 2, 1);
+            let packet = Ip::new(source.into(), to).udp(4_000, 53, b"question");
+            let before = count(&router, Reason::SourceNotRouted);
+            router.take(1, &[frame(mac(1, 3), &packet)], 1_000);
+            count(&router, Reason::SourceNotRouted) - before
+        };
+        assert_eq!(refused([198, 51, 100, 7]), 0);
+        assert_eq!(refused([10, 0, 2, 5]), 1);
+        assert_eq!(refused([10, 0, 3, 1]), 1);
+        assert_eq!(refused([192, 0, 2, 77]), 1);
+    }
 }
 
 #[test]
