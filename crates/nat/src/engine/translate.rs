@@ -123,6 +123,9 @@ impl Nat {
         {
             return Verdict::Translated;
         }
+        if !OUT && found.is_none() && self.is_unasked(key) {
+            return Verdict::NoMapping;
+        }
         let parsed = parse::again(bytes, key);
         if OUT {
             self.one_made = true;
