@@ -312,7 +312,10 @@ impl Load {
     fn end(&mut self, net: [u8; 2], wide: usize, low: usize, ports: usize) -> ([u8; 4], u16) {
         let host = self.random.below(wide) as u32;
         let address = u32::from_be_bytes([net[0], net[1], 0, 0]) + host;
-        (address.to_be_bytes(), (low + self.random.below(ports)) as u16)
+        (
+            address.to_be_bytes(),
+            (low + self.random.below(ports)) as u16,
+        )
     }
 
     fn flow(&mut self) {
@@ -335,12 +338,17 @@ impl Load {
 
     fn used(&mut self, flow: Flow) {
         if self.random.below(100) < 89 {
-            self.call(self.incoming, flow.remote, (ALIAS.octets(), flow.alias_port));
+            self.call(
+                self.incoming,
+                flow.remote,
+                (ALIAS.octets(), flow.alias_port),
+            );
             let is_right = self.packet[16..20] == flow.inside.0 && self.word(22) == flow.inside.1;
             self.wrong += u64::from(!is_right);
         } else {
             self.call(self.out, flow.inside, flow.remote);
-            let is_right = self.packet[12..16] == ALIAS.octets() && self.word(20) == flow.alias_port;
+            let is_right =
+                self.packet[12..16] == ALIAS.octets() && self.word(20) == flow.alias_port;
             self.wrong += u64::from(!is_right);
         }
     }
@@ -402,11 +410,13 @@ fn load(out: &mut impl Write, seconds: f64) -> io::Result<()> {
         rounds += 1;
     }
     assert_eq!(by_us.wrong, 0);
-    writeln!(out, "{rounds} rounds, {} flows; ns an operation", by_us.flows.len())?;
+    writeln!(
+        out,
+        "{rounds} rounds, {} flows; ns an operation",
+        by_us.flows.len()
+    )?;
     let (mut net, mut all) = (0.0, 0);
-    for (phase, ((done, took), (_, own))) in
-        PHASES.iter().zip(by_us.took.iter().zip(alone.took))
-    {
+    for (phase, ((done, took), (_, own))) in PHASES.iter().zip(by_us.took.iter().zip(alone.took)) {
         let each = |seconds: f64| seconds * 1e9 / *done as f64;
         writeln!(
             out,
@@ -417,7 +427,11 @@ fn load(out: &mut impl Write, seconds: f64) -> io::Result<()> {
         )?;
         (net, all) = (net + took - own, all + done);
     }
-    writeln!(out, "net of the load: {:.1} million a second", all as f64 / net / 1e6)
+    writeln!(
+        out,
+        "net of the load: {:.1} million a second",
+        all as f64 / net / 1e6
+    )
 }
 
 fn main() -> io::Result<()> {

@@ -6,8 +6,8 @@ use std::net::Ipv4Addr;
 
 use arrayvec::ArrayVec;
 
-use super::sequence::{Change, Sequence, Text};
 use super::connection::Connection;
+use super::sequence::{Change, Sequence, Text};
 use super::{ControlKey, Helpers, Kind};
 use crate::saved::{Chunk, Chunks, Fields, Record, tag};
 
