@@ -60,6 +60,10 @@ pub struct Arguments {
     /// Keeps a dated copy in docs/bench
     #[arg(long)]
     keep: bool,
+    /// Where the programs are that are measured, if not to be built: costs
+    /// that are counted are those of any build
+    #[arg(long, conflicts_with = "keep")]
+    programs: Option<PathBuf>,
 }
 
 /// A case.
@@ -186,6 +190,20 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode> {
 }
 
 fn build(arguments: &Arguments) -> Result<Setting> {
+    let programs = match &arguments.programs {
+        Some(programs) => programs.clone(),
+        None => built()?,
+    };
+    Ok(Setting {
+        rounds: arguments.rounds.max(1),
+        quick: arguments.quick,
+        fingerpost: programs.join("fingerpost"),
+        programs,
+    })
+}
+
+/// The directory of the programs, as released.
+fn built() -> Result<PathBuf> {
     let status = host::cargo()
         .current_dir(host::workspace()?)
         .args(["build", "--profile", "dist", "--quiet"])
@@ -195,13 +213,7 @@ fn build(arguments: &Arguments) -> Result<Setting> {
     if !status.success() {
         bail!("the release build failed");
     }
-    let programs = host::target()?.join("dist");
-    Ok(Setting {
-        rounds: arguments.rounds.max(1),
-        quick: arguments.quick,
-        fingerpost: programs.join("fingerpost"),
-        programs,
-    })
+    Ok(host::target()?.join("dist"))
 }
 
 fn write(report: &Report) -> Result<()> {

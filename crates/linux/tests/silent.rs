@@ -632,6 +632,9 @@ fn a_link_says_whether_a_protocol_holds_it_down() {
     assert!(is_held());
     bench.each("link set mv protodown off");
     assert!(!is_held());
+    // Of one that is down it is not announced.
+    bench.each("link set mv down\nlink set mv protodown on");
+    assert!(is_held());
 }
 
 /// What somebody deletes of a link's own routes switches nothing off.

@@ -215,6 +215,7 @@ fn is_silent_link(a: &Link, b: &Link) -> bool {
         alias: b.alias.clone(),
         alt_names: b.alt_names.clone(),
         link_mode: b.link_mode,
+        proto_down: b.proto_down,
         ..announced
     };
     announced == *b

@@ -473,7 +473,7 @@ impl Model {
         }
         let is_v6 = matches!(row.prefix, IpNet::V6(_));
         if new && is_v6 && self.replays.is_none() {
-            self.learn_linkdown(&row)?;
+            self.learn_linkdown(&mut row)?;
         }
         let over = Over::of(row.prefix, &self.writer.tables().links);
         if self.replays.is_some() && new && !is_v6 {
@@ -489,26 +489,27 @@ impl Model {
         }
     }
 
-    /// Takes from an IPv6 route, as the kernel tells it just now, whether its
-    /// links use routes without a carrier: of a single link Linux 6.1 does not
-    /// announce that it is set (`addrconf_fixup_linkdown`). A hop that misses
-    /// the carrier is dead where it is (`fib_nexthop_info`); one that has just
-    /// been made is not dead for another reason.
-    fn learn_linkdown(&mut self, row: &Route) -> Result<(), TableFull> {
-        let hops = row.body.next_hops.as_slice();
-        let of_object = row.body.nexthop_id.is_some();
-        for hop in hops.iter().filter(|_| !of_object) {
-            let ignores = match hop.flags & (hop_flag::DEAD | hop_flag::LINKDOWN) {
-                hop_flag::LINKDOWN => false,
-                flags if flags & hop_flag::LINKDOWN != 0 && hops.len() == 1 => true,
-                _ => continue,
-            };
-            let link = self.tables().links.get(hop.link);
-            if link.is_some_and(|link| link.ignores_linkdown(AF_INET6) != ignores) {
-                self.set_linkdown(hop.link, linkdown::V6, ignores)?;
-            }
+    /// Takes from an IPv6 route that is new, as the kernel tells it just now,
+    /// that its link uses no routes without a carrier: of a single link Linux
+    /// 6.1 does not announce that it is set (`addrconf_fixup_linkdown`). The hop
+    /// is shown dead then (`fib_nexthop_info`), and for no other reason: over a
+    /// link that is down none is made.
+    fn learn_linkdown(&mut self, row: &mut Route) -> Result<(), TableFull> {
+        let NextHops::One(hop) = &row.body.next_hops else {
+            return Ok(());
+        };
+        let link = self.tables().links.get(hop.link);
+        let is_known = link.is_none_or(|link| link.ignores_linkdown(AF_INET6));
+        let uses_v6 = link.is_some_and(|link| link.is_up() && !link.v6_disabled);
+        let is_dead = hop.flags & hop_flag::DEAD != 0 && row.body.nexthop_id.is_none();
+        if !is_dead || is_known || !uses_v6 || self.has_v6_route(row) {
+            return Ok(());
         }
-        Ok(())
+        let link = hop.link;
+        for hop in row.body.next_hops.as_mut_slice() {
+            hop.flags &= !hop_flag::DEAD;
+        }
+        self.set_linkdown(link, linkdown::V6, true)
     }
 
     fn put_v4_route(&mut self, flags: u16, row: Route) -> Result<(), TableFull> {

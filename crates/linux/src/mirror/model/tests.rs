@@ -135,18 +135,14 @@ fn an_event_that_a_listing_overtook_is_no_look_at_a_carrier() {
 
 /// Linux 6.1 does not announce that a link uses no routes without a carrier.
 #[test]
-fn an_ipv6_route_tells_whether_its_link_uses_routes_without_a_carrier() {
-    let mut model = Model::default();
-    model.event(without_carrier(1_500)).unwrap();
-    let route = |last: u16, flags| {
+fn a_new_ipv6_route_tells_whether_its_link_uses_routes_without_a_carrier() {
+    for (flags, ignores) in [(hop_flag::DEAD, true), (0, false)] {
+        let mut model = Model::default();
+        model.event(without_carrier(1_500)).unwrap();
         let mut route = by_v6_gateway();
-        route.prefix = format!("2001:db8:{last}::/48").parse().unwrap();
+        route.prefix = "2001:db8:1::/48".parse().unwrap();
         route.body.next_hops.as_mut_slice()[0].flags = flags;
-        new(Item::Route(route))
-    };
-    let dead = hop_flag::DEAD | hop_flag::LINKDOWN;
-    for (last, flags, ignores) in [(1, dead, true), (2, hop_flag::LINKDOWN, false)] {
-        model.event(route(last, flags)).unwrap();
+        model.event(new(Item::Route(route))).unwrap();
         let tables = model.tables();
         let link = tables.links.get(PORT).unwrap();
         assert_eq!(link.ignores_linkdown(AF_INET6), ignores);
