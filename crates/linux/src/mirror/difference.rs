@@ -189,8 +189,8 @@ const LINKS: Kind<Link> = Kind {
 /// all multicast, how it makes addresses, how much it takes in one piece,
 /// whether IPv6 is switched off and whether it uses routes without a carrier
 /// (by their files; `addrconf_disable_ipv6`; `addrconf_fixup_linkdown`, which
-/// announces it in later kernels than 6.1), the peer's namespace, learnt data of the kind, the group (when set by
-/// sysfs).
+/// announces it in later kernels than 6.1), the peer's namespace, learnt data
+/// of the kind, the group (when set by sysfs).
 fn is_silent_link(a: &Link, b: &Link) -> bool {
     let announced = Link {
         ignores_linkdown: a.ignores_linkdown & !linkdown::V6 | b.ignores_linkdown & linkdown::V6,
