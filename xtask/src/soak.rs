@@ -4,6 +4,7 @@
 
 mod machine;
 mod progress;
+mod router;
 
 use std::fs;
 use std::path::PathBuf;
@@ -68,6 +69,13 @@ pub struct Arguments {
     /// In a machine of its own: Debian's user-mode Linux
     #[arg(long, conflicts_with = "replay")]
     vm: bool,
+    /// Instead: a router at XDP beside a twin that the kernel alone forwards,
+    /// for `--seconds` (1,800)
+    #[arg(long)]
+    router: bool,
+    /// The router's tests, built
+    #[arg(long, hide = true, requires = "router")]
+    tests: Option<PathBuf>,
     /// The program under test
     #[arg(long)]
     program: Option<PathBuf>,
@@ -75,6 +83,9 @@ pub struct Arguments {
 
 /// Does it; fails when a seed does.
 pub fn run(arguments: &Arguments) -> Result<ExitCode> {
+    if arguments.router {
+        return router::run(arguments);
+    }
     host::install_missing(NEEDED)?;
     let program = match &arguments.program {
         Some(program) => program.clone(),

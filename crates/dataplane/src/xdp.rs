@@ -12,19 +12,22 @@
 //! beside routing (filters, shaping, ...): this program does none of it.
 
 mod btf;
+mod generator;
 mod instructions;
 mod layout;
 mod program;
+pub mod standing;
 mod sys;
 
 use std::io;
 use std::mem;
-use std::os::fd::{BorrowedFd, OwnedFd};
+use std::os::fd::OwnedFd;
 use std::time::Duration;
 
 use rustix::time::{ClockId, clock_gettime};
 use thiserror::Error;
 
+pub use generator::{Generator, Sink};
 pub use layout::{ALL as REASONS, MAX_PORTS, PortSettings, Reason, UsedHop};
 
 use layout::{
@@ -129,7 +132,10 @@ fn advice(error: &io::Error) -> &'static str {
 
 fn attach_advice(error: &io::Error) -> &'static str {
     match error.raw_os_error() {
-        Some(libc::EOPNOTSUPP) => ": its driver has no XDP",
+        Some(libc::EOPNOTSUPP) => {
+            ": its driver has no XDP. VLANs, macvlans, bridges and most tunnels have none: name the \
+             links below them; what goes by them is the kernel's"
+        }
         Some(libc::EBUSY | libc::EEXIST) => ": there is another one already (`ip link` shows it)",
         Some(libc::ERANGE) => ": its MTU is more than its driver takes with XDP",
         Some(libc::EPERM) => ": it needs CAP_NET_ADMIN",
@@ -258,12 +264,6 @@ impl Forwarding {
         })
     }
 
-    /// The program, bound to no device: others the kernel runs not by hand
-    /// ([`run_live`]). For measurements.
-    pub fn program(&self) -> Result<OwnedFd, XdpError> {
-        program::load_unbound(&self.maps)
-    }
-
     /// Says what is done at a port from now on.
     pub fn set(&self, port: &Attached, settings: &PortSettings) -> Result<(), XdpError> {
         let value = settings.bytes(port.slot);
@@ -346,18 +346,6 @@ pub fn tcx_programs(link: u32) -> Result<u32, XdpError> {
         }
     }
     Ok(programs)
-}
-
-/// Runs a program on copies of a frame as if they had come in by a link,
-/// `batch` at a time, `repeat` in all. For tests and measurements.
-pub fn run_live(
-    program: BorrowedFd<'_>,
-    link: u32,
-    frame: &[u8],
-    repeat: u32,
-    batch: u32,
-) -> io::Result<()> {
-    sys::run_live(program, link, frame, repeat, batch)
 }
 
 const _: () = assert!(mem::size_of::<u64>() * 2 == COUNT_BYTES);
