@@ -2,6 +2,7 @@
 //! looked at with any tool.
 
 mod router;
+mod vlans;
 pub mod vm;
 
 use std::process::ExitCode;
@@ -46,6 +47,8 @@ enum What {
     Vm,
     /// Three routers with FRR, forwarding at XDP, under load for N seconds (600)
     Router,
+    /// User-mode Linux, whose bridges filter VLANs: the test of Q-BRIDGE-MIB
+    Vlans,
     /// Removes the situation named next
     Down,
 }
@@ -57,6 +60,7 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode> {
     match what {
         What::Down => return down(arguments),
         What::Vm => return vm::run(),
+        What::Vlans => return vlans::run(),
         _ => {}
     }
     let count = match &arguments.argument {
@@ -132,7 +136,7 @@ impl What {
             What::Routes => 1_000_000,
             What::Routes6 => 200_000,
             What::Router => router::USUAL_SECONDS,
-            What::Down | What::Vm => 0,
+            What::Down | What::Vm | What::Vlans => 0,
         }
     }
 
@@ -143,7 +147,7 @@ impl What {
             What::Links => links::build(netns, count),
             What::Routes => routes::build(netns, routes::Family::V4, count),
             What::Routes6 => routes::build(netns, routes::Family::V6, count),
-            What::Router | What::Down | What::Vm => Ok(()),
+            What::Router | What::Down | What::Vm | What::Vlans => Ok(()),
         }
     }
 
@@ -156,7 +160,7 @@ impl What {
             What::Neighbours => format!("{count} neighbours"),
             What::Links => format!("{count} interfaces"),
             What::Routes | What::Routes6 => format!("{count} synthetic BGP-like routes"),
-            What::Router | What::Down | What::Vm => String::new(),
+            What::Router | What::Down | What::Vm | What::Vlans => String::new(),
         }
     }
 
@@ -166,7 +170,7 @@ impl What {
             What::Links => "ifconfig -a",
             What::Routes => "route --count",
             What::Routes6 => "route -6 --count",
-            What::Neighbours | What::Router | What::Down | What::Vm => "neigh",
+            What::Neighbours | What::Router | What::Down | What::Vm | What::Vlans => "neigh",
         }
     }
 
@@ -177,7 +181,7 @@ impl What {
             What::Links => "ifconfig -a",
             What::Routes => "ip route",
             What::Routes6 => "ip -6 route",
-            What::Neighbours | What::Router | What::Down | What::Vm => "ip neigh",
+            What::Neighbours | What::Router | What::Down | What::Vm | What::Vlans => "ip neigh",
         }
     }
 }

@@ -2,12 +2,12 @@
 //! tables and answers are then compared with what `ip` and `bridge` say.
 //! A list of changes that fails is shrunk and kept as a shell script.
 
-mod machine;
 mod progress;
 mod router;
 
+use std::env;
 use std::fs;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
@@ -17,6 +17,7 @@ use ::lab::soak::{self, Failure, Soak};
 use anyhow::{Context, Result, ensure};
 
 use crate::host::{self, Needed, say};
+use crate::uml;
 use progress::Progress;
 
 /// What a run starts.
@@ -92,7 +93,7 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode> {
         None => built()?,
     };
     if arguments.vm {
-        return machine::run(&program, &arguments.words());
+        return in_machine(&program, &arguments.words());
     }
     let campaign = Campaign {
         arguments,
@@ -109,6 +110,21 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode> {
     })?;
     say(campaign.progress.summary(campaign.start.elapsed()));
     Ok(ExitCode::from(u8::from(campaign.progress.failed() > 0)))
+}
+
+/// Runs this command with these words in a machine of its own; fails when it
+/// fails there.
+fn in_machine(program: &Path, words: &[String]) -> Result<ExitCode> {
+    let this = env::current_exe().context("finding our own program")?;
+    let program = fs::canonicalize(program).with_context(|| program.display().to_string())?;
+    let (this, program) = (this.display(), program.display());
+    let said = uml::run(&format!(
+        "{this} soak --program {program} {}",
+        words.join(" ")
+    ))?;
+    let summary = said.iter().find(|line| line.starts_with("soak: "));
+    let passed = summary.is_some_and(|line| line.contains(" passed, 0 failed"));
+    Ok(ExitCode::from(u8::from(!passed)))
 }
 
 impl Arguments {
