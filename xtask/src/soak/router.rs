@@ -3,12 +3,12 @@
 //! `fingerpost router` do it (`crates/fingerpost/tests/router/twin.rs`), here
 //! for as long as is wanted, and in the machine with its bonds and VLANs.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Command, ExitCode};
 
 use anyhow::{Context, Result};
 
-use super::{Arguments, machine};
+use super::{Arguments, in_machine};
 use crate::host::{self, say};
 use crate::test::programs;
 
@@ -25,7 +25,7 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode> {
     let is_inside = arguments.tests.is_some();
     let tests = match &arguments.tests {
         Some(tests) => tests.clone(),
-        None => built()?,
+        None => programs::test_of("fingerpost", "router")?,
     };
     if arguments.vm {
         let words = format!(
@@ -33,7 +33,7 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode> {
             arguments.from,
             tests.display()
         );
-        return machine::run(Path::new("/bin/true"), &[words]);
+        return in_machine(Path::new("/bin/true"), &[words]);
     }
     let mut command = Command::new(&tests);
     command
@@ -50,13 +50,4 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode> {
     let [passed, failed] = [status.success(), !status.success()].map(u8::from);
     say(format_args!("soak: {passed} passed, {failed} failed"));
     Ok(ExitCode::from(failed))
-}
-
-/// The tests of the router, built.
-fn built() -> Result<PathBuf> {
-    let mut cargo = host::cargo();
-    cargo.args(["test", "--no-run", "-p", "fingerpost", "--test", "router"]);
-    let built = programs::build(cargo, "the router's tests")?;
-    let program = built.first().context("cargo built no test")?;
-    Ok(PathBuf::from(program.command().get_program()))
 }
