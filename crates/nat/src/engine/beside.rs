@@ -533,7 +533,7 @@ impl Nat {
             return Verdict::Malformed;
         }
         let datagram = Datagram::of(direction::<OUT>(), &ip);
-        let packet = bytes.get(..ip.total_len()).unwrap_or_default();
+        let packet = parse::part(bytes, 0..ip.total_len());
         let now = self.clock.said_millis();
         match self.fragments.later(datagram, packet, now) {
             Later::Known(translation) => {
@@ -592,7 +592,7 @@ impl Nat {
         }
         self.begin(now_millis);
         let (datagram, len) = self.fragments.next_ready(buffer)?;
-        let bytes = buffer.get_mut(..len).unwrap_or_default();
+        let bytes = parse::part_mut(buffer, 0..len);
         let verdict = match datagram.direction {
             Direction::Out => self.later_fragment::<true>(bytes),
             Direction::In => self.later_fragment::<false>(bytes),

@@ -8,6 +8,7 @@ use packet::{Ipv4, Tcp, protocol};
 use super::Refusal;
 use super::edit::{Edit, new_end, replace};
 use super::sequence::Sequence;
+use crate::parse::{part, part_mut};
 
 /// Where the parts of a segment are, and its numbers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -46,7 +47,7 @@ impl Segment {
 
     /// The payload.
     pub fn payload<'a>(&self, bytes: &'a [u8]) -> &'a [u8] {
-        bytes.get(self.payload_at..self.end).unwrap_or_default()
+        part(bytes, self.payload_at..self.end)
     }
 
     /// The number behind the last byte of the payload.
@@ -110,14 +111,14 @@ pub fn patch(bytes: &mut [u8], segment: &Segment, change: impl FnOnce(&mut [u8])
         change(payload);
     }
     let after = sum(bytes, segment.header_at, segment.end);
-    let all = bytes.get_mut(segment.header_at..segment.end);
-    if let Ok(mut tcp) = Tcp::new(all.unwrap_or_default()) {
+    let all = part_mut(bytes, segment.header_at..segment.end);
+    if let Ok(mut tcp) = Tcp::new(all) {
         tcp.set_checksum(Delta::of16(before, after).apply(tcp.checksum()));
     }
 }
 
 fn sum(bytes: &[u8], from: usize, to: usize) -> u16 {
-    Sum::of(bytes.get(from..to).unwrap_or_default()).folded()
+    Sum::of(part(bytes, from..to)).folded()
 }
 
 fn renumber(tcp: &mut Tcp<&mut [u8]>, segment: &Segment, sequence: u32, other: &Sequence) {
@@ -135,7 +136,7 @@ fn renumber(tcp: &mut Tcp<&mut [u8]>, segment: &Segment, sequence: u32, other: &
     };
     let from = at - tcp::HEADER_LEN;
     let options = tcp.option_bytes_mut();
-    let edges = options.get_mut(from..from + len).unwrap_or_default();
+    let edges = part_mut(options, from..from + len);
     for edge in edges.chunks_exact_mut(4) {
         if let Some(field) = edge.first_chunk_mut::<4>() {
             *field = other.backward(u32::from_be_bytes(*field)).to_be_bytes();
