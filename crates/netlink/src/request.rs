@@ -130,6 +130,8 @@ pub enum Dump {
 /// Which buckets are listed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct BucketFilter {
+    /// Address family, of which the kernel makes what it likes.
+    pub family: u8,
     /// Of this group.
     pub group: Option<u32>,
     /// Leading to this next hop.
@@ -219,7 +221,11 @@ impl Dump {
             Dump::BridgePorts => get(out, kind::GETLINK, &of_bridges()),
             Dump::BridgeGroups => get(out, kind::GETMDB, &[AF_BRIDGE, 0, 0, 0, 0, 0, 0, 0]),
             Dump::NexthopBuckets(filter) => {
-                let mut build = get(out, kind::GETNEXTHOPBUCKET, &[0; 8]);
+                let mut build = get(
+                    out,
+                    kind::GETNEXTHOPBUCKET,
+                    &[filter.family, 0, 0, 0, 0, 0, 0, 0],
+                );
                 let numbers = [
                     (nha::ID, filter.group),
                     (nha::OIF, filter.link),

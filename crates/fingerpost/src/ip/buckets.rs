@@ -63,7 +63,10 @@ fn alone(told: &Told<'_>) -> Stop {
 }
 
 fn list(session: &mut Session, words: &[String], out: &mut impl Write) -> Result<(), Stop> {
-    let mut filter = BucketFilter::default();
+    let mut filter = BucketFilter {
+        family: session.options.family.unwrap_or_default(),
+        ..BucketFilter::default()
+    };
     for told in grammar::read(LISTED, words, session)? {
         let number = grammar::number(told.value);
         match told.key.map(|key| key.name) {

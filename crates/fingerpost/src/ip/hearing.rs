@@ -39,7 +39,7 @@ pub fn hear<W: Write>(
     session: &Session,
     socket: &Socket,
     out: &mut W,
-    tell: &mut dyn FnMut(&Session, Option<&Message<'_>>, &mut W) -> Result<(), Stop>,
+    mut tell: impl FnMut(&Session, Option<&Message<'_>>, &mut W) -> Result<(), Stop>,
 ) -> Result<(), Stop> {
     if !session.is_batch {
         crate::ask::give_up(session.options.netns.is_some())?;

@@ -153,7 +153,7 @@ pub fn line(session: &mut Session, words: &[String], out: &mut impl Write) -> Re
         session,
         &socket,
         out,
-        &mut |session, message, out| match message {
+        |session, message, out| match message {
             Some(message) => teller.tell(session, message, &mut links, &wants, &stamp, out),
             None => list_links(session, &mut links),
         },

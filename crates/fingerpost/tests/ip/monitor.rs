@@ -415,15 +415,12 @@ fn events_of_bridges_are_told_as_bridge_tells_them() {
         batch("ip", OF_BRIDGES[0]);
         batch("bridge", BY_BRIDGE);
         batch("ip", OF_BRIDGES[1]);
+        // v3 is up.
+        let is_last = |line: &str| line.contains("v3@") && line.contains(",UP");
         let read = |child: &mut Child| {
             let mut from = child.stdout.take().unwrap();
             let (mut all, mut bytes) = (String::new(), [0; 4096]);
-            // The last: v3 is up.
-            let is_last = |all: &str| {
-                let ends = |line: &str| line.contains("v3@") && line.contains(",UP");
-                all.ends_with('\n') && all.lines().any(ends)
-            };
-            while !is_last(&all) {
+            while !(all.ends_with('\n') && all.lines().any(is_last)) {
                 let len = from.read(&mut bytes).unwrap();
                 assert!(len > 0, "{all}");
                 all.push_str(&String::from_utf8_lossy(&bytes[..len]));
@@ -435,9 +432,8 @@ fn events_of_bridges_are_told_as_bridge_tells_them() {
         let lines = |all: String| -> Vec<String> {
             // IPv6's own groups and entries, at the kernel's leisure; details
             // of a port stand on the line behind it.
-            let kept = all
-                .lines()
-                .filter(|line| !passes(line) && !line.contains("v3"));
+            let upto = all.lines().take_while(|line| !is_last(line));
+            let kept = upto.filter(|line| !passes(line) && !line.contains("v3"));
             kept.map(str::to_owned).collect()
         };
         let (theirs, ours) = (lines(read(&mut theirs)), lines(read(&mut ours)));

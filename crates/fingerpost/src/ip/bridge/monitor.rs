@@ -88,7 +88,7 @@ pub fn line(session: &mut Session, words: &[String], out: &mut impl Write) -> Re
         session,
         &socket,
         out,
-        &mut |session, message, out| match message {
+        |session, message, out| match message {
             Some(message) => teller.tell(session, message, out),
             None => Ok(()),
         },
