@@ -32,7 +32,7 @@ use crate::foreign::Called;
     after_help = "\
 `expires in N seconds` is, for a reachable entry, what is left of the kernel's
 reachable time since it was last confirmed; for a stale one, what is left of
-gc_stale_time since it was last used; never below 0. `pub` makes a proxy
+gc_stale_time since it was last used; `expired` where nothing is. `pub` makes a proxy
 entry: Linux answers for it with the link's own address, whatever LLADDR says.
 Lines of a file: HOST LLADDR [temp] [pub]; `#` begins a comment."
 )]
