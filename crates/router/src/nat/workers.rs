@@ -53,10 +53,10 @@ pub struct Translation {
     /// What may not change while there are several workers.
     shared: Vec<Statement>,
     parts: u16,
-    state: State,
-    log: Arc<Log>,
     /// What is to be done before the first packet.
     beginning: Option<Beginning>,
+    state: State,
+    log: Arc<Log>,
     jobs: Option<Jobs>,
     _door: Option<Door>,
     told: Instant,
@@ -78,9 +78,9 @@ impl Translation {
             settings,
             shared,
             parts,
+            beginning: Some(beginning),
             state,
             log: Arc::new(log),
-            beginning: Some(beginning),
             jobs,
             _door: door,
             told: Instant::now(),
