@@ -77,16 +77,18 @@ impl Trial {
         self.directory.path().join(name)
     }
 
-    fn translation(&self, options: &[&str]) -> Child {
+    /// A translation to a device, that fails or is to be given its ends.
+    fn spawn(&self, outside: &str, options: &[&str]) -> Child {
         let mut command = self.middle.command(program());
         command.current_dir(self.directory.path());
         match self.by {
             By::Run => {
-                command.args(["nat", "run", "--json", "--tun", "fpin", "fpout"]);
+                command.args(["nat", "run", "--json", "--tun", "fpin", outside]);
                 command.args(["--rules=rules", "--control=control"]);
             }
             By::Forward(workers) => {
-                command.args(["forward", "--json", "--tun=fpin=lan", "--tun=fpout=wan"]);
+                command.args(["forward", "--json", "--tun=fpin=lan"]);
+                command.arg(format!("--tun={outside}=wan"));
                 command.args(["--tables=tables", "--nat=rules", "--outside=wan"]);
                 command.args(["--nat-control=control", &format!("--workers={workers}")]);
             }
@@ -95,7 +97,11 @@ impl Trial {
             .args(options)
             .stdout(Stdio::piped())
             .stderr(fs::File::create(self.path("complaints")).unwrap());
-        let nat = Child::spawn(command).unwrap();
+        Child::spawn(command).unwrap()
+    }
+
+    fn translation(&self, options: &[&str]) -> Child {
+        let nat = self.spawn("fpout", options);
         for (device, to) in [("fpin", &self.client), ("fpout", &self.server)] {
             let shown = || self.middle.ip(&["link", "show", device]).ok();
             wait_until(PATIENCE, device, shown).unwrap_or_else(|error| {
@@ -244,6 +250,56 @@ fn sessions_outlive_a_stop_and_a_start() {
         );
         trial.end(nat);
     }
+}
+
+#[test]
+fn a_start_that_fails_leaves_what_was_kept() {
+    let rules = "alias_address 192.0.2.1\nport_range 1024-65535\n\
+                 subscribers 10.0.0.0/24\nport_blocks size 64 most 4\nstate_file state\n";
+    for by in [By::Run, By::Forward(2)] {
+        let Some(trial) = Trial::new(by, rules) else {
+            return;
+        };
+        let nat = trial.translation(&["--log-journal=journal"]);
+        let mut session = trial.session(2);
+        talk(&mut session, b"once");
+        let blocks = trial.blocks();
+        trial.end(nat);
+        let kept = fs::read(trial.path("state")).unwrap();
+        for _ in 0..2 {
+            // No TUN device.
+            let mut nat = trial.spawn("lo", &["--log-journal=journal"]);
+            assert!(!nat.wait(PATIENCE).unwrap().success(), "{by:?}");
+            assert_eq!(fs::read(trial.path("state")).unwrap(), kept);
+        }
+        let nat = trial.translation(&["--log-journal=journal"]);
+        assert_eq!(trial.blocks(), blocks, "{by:?}: {}", trial.complaints());
+        talk(&mut session, b"more");
+        assert!(!trial.path("state").exists());
+        trial.end(nat);
+    }
+}
+
+#[test]
+fn a_device_that_fails_leaves_what_there_was() {
+    let rules = "alias_address 192.0.2.1\nport_range 1024-65535\nstate_file state\n";
+    let Some(trial) = Trial::new(By::Run, rules) else {
+        return;
+    };
+    let mut nat = trial.translation(&["--log-journal=journal"]);
+    let mut session = trial.session(2);
+    talk(&mut session, b"once");
+    trial.server.ip(&["link", "delete", "fpout"]).unwrap();
+    assert!(!nat.wait(PATIENCE).unwrap().success());
+    assert!(trial.path("state").exists(), "{}", trial.complaints());
+    let nat = trial.translation(&["--log-journal=journal"]);
+    talk(&mut session, b"more");
+    let complaints = trial.complaints();
+    assert!(
+        complaints.contains("1 flows and 0 blocks go on"),
+        "{complaints}"
+    );
+    trial.end(nat);
 }
 
 #[test]

@@ -322,6 +322,14 @@ impl Nat {
         self.tracked.as_mut()?.events.pop()
     }
 
+    /// When the next event happened, and the next one of a subscriber or
+    /// block: for who wants both in order. O(1).
+    pub fn next_events_at(&self) -> (Option<u64>, Option<u64>) {
+        let blocks = self.tracked.as_ref();
+        let of_block = blocks.and_then(|of| of.events.next_millis());
+        (self.events.next_millis(), of_block)
+    }
+
     /// The flow of an outgoing (its source and destination) or incoming
     /// packet, ports in host order. O(1); does not touch the flow.
     ///

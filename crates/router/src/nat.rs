@@ -115,7 +115,7 @@ fn between(arguments: &Run, devices: [&str; 2], report: &mut Report) -> anyhow::
     let control = arguments.control.as_deref().map(control::server::open);
     let (_door, mut jobs) = control.transpose()?.unzip();
     let log = arguments.log.open()?;
-    let mut engines = state.begin(&settings, 1, &log, tun::now_millis())?;
+    let (mut engines, beginning) = state.begin(&settings, 1, tun::now_millis())?;
     let Some(nat) = engines.first_mut() else {
         anyhow::bail!("there is no engine");
     };
@@ -126,13 +126,21 @@ fn between(arguments: &Run, devices: [&str; 2], report: &mut Report) -> anyhow::
     let mut asked = Asked {
         jobs: jobs.as_mut(),
         log: &log,
+        beginning: Some(beginning),
         clamp_mss: arguments.clamp_mss,
     };
     let run = tun::run(nat, devices, &on_signal, &mut asked, report);
-    let now = tun::now_millis();
-    log.take_all(nat, now);
-    let is_kept = run.is_ok() && report.keep(state.end(&mut engines, now));
-    report.places = end(log, is_kept);
+    // Else nothing was translated, and what was left stays for the next start.
+    if asked.beginning.is_none() {
+        let now = tun::now_millis();
+        log.take_all(&mut engines, now);
+        // A device that failed has left the engine whole.
+        let is_kept = report.keep(state.end(&mut engines, now));
+        report.places = end(log, is_kept);
+    }
+    if let (Err(_), Some(error)) = (&run, &report.state_error) {
+        warn!("{error:#}");
+    }
     run?;
     engines
         .pop()

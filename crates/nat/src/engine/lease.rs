@@ -134,7 +134,7 @@ impl Nat {
         self.admit_port(subscriber, wanted.key.protocol)?;
         let ports = self.ports_left(subscriber, wanted)?;
         let wanted = &Wanted { ports, ..*wanted };
-        if let Some((alias, port)) = self.alias_in_use(&wanted.key) {
+        if let Some((alias, port)) = self.alias_to_keep(&wanted.key)? {
             let fits = wanted.fits(alias, port);
             let place = Place {
                 alias,
@@ -240,6 +240,25 @@ impl Nat {
             ports: 1,
             mark: chosen.mark,
         })
+    }
+
+    /// The alias end that an inside one has already, for its lease. One that
+    /// the operator has redirected since to somebody else is no lease's: a
+    /// mapping for all gets another one, and one for a remote none, whose
+    /// flow stays where it is.
+    fn alias_to_keep(&mut self, key: &Key) -> Result<Option<(u32, u16)>, Lack> {
+        let Some((alias, port)) = self.alias_in_use(key) else {
+            return Ok(None);
+        };
+        let (own, current) = (address(alias), self.is_own(alias));
+        let leased = (key.protocol, own, port);
+        let is_leased = self.leases.as_ref().is_some_and(|of| of.has_port(leased));
+        let is_held = self.rules.holds_port(key.protocol, own, current, port);
+        match is_held && !is_leased {
+            false => Ok(Some((alias, port))),
+            true if key.remote.is_some() => Err(Lack::Suggested),
+            true => Ok(None),
+        }
     }
 
     /// The alias end that an inside one has already, without a redirect: by

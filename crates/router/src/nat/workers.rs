@@ -18,7 +18,7 @@ use super::control::pieces::{Job, Jobs};
 use super::control::server::{self, Door};
 use super::log::{Log, Options, Told};
 use super::settings::Settings;
-use super::state::State;
+use super::state::{Beginning, State};
 use super::{end, tun};
 
 /// How often workers are asked for what they have to tell.
@@ -53,6 +53,8 @@ pub struct Translation {
     /// What may not change while there are several workers.
     shared: Vec<Statement>,
     parts: u16,
+    /// What is to be done before the first packet.
+    beginning: Option<Beginning>,
     state: State,
     log: Arc<Log>,
     jobs: Option<Jobs>,
@@ -61,7 +63,8 @@ pub struct Translation {
 }
 
 impl Translation {
-    /// By a file of rules, for so many workers: it and their engines.
+    /// By a file of rules, for so many workers: it and their engines. What was
+    /// left for them stays until [`Translation::confirm`].
     pub fn begin(rules: &Path, beside: &Beside, parts: u16) -> anyhow::Result<(Self, Vec<Nat>)> {
         let settings = Settings::of_rules(rules).with_events(beside.log.events());
         let journal = beside.log.journal();
@@ -70,11 +73,12 @@ impl Translation {
         let control = beside.nat_control.as_deref().map(server::open);
         let (door, jobs) = control.transpose()?.unzip();
         let log = beside.log.open()?;
-        let engines = state.begin(&settings, parts, &log, tun::now_millis())?;
+        let (engines, beginning) = state.begin(&settings, parts, tun::now_millis())?;
         let translation = Self {
             settings,
             shared,
             parts,
+            beginning: Some(beginning),
             state,
             log: Arc::new(log),
             jobs,
@@ -82,6 +86,14 @@ impl Translation {
             told: Instant::now(),
         };
         Ok((translation, engines))
+    }
+
+    /// All ports are open, and workers begin to translate.
+    pub fn confirm(&mut self) -> anyhow::Result<()> {
+        if let Some(beginning) = self.beginning.take() {
+            beginning.confirm(&self.log)?;
+        }
+        Ok(())
     }
 
     /// To be called again and again: takes records, hands questions on.
@@ -166,9 +178,7 @@ impl Translation {
     /// became of the records, and why the state is not kept.
     pub fn end(self, mut engines: Vec<Nat>) -> (Vec<Told>, Option<anyhow::Error>) {
         let now = tun::now_millis();
-        for nat in &mut engines {
-            self.log.take_all(nat, now);
-        }
+        self.log.take_all(&mut engines, now);
         let is_whole = engines.len() == usize::from(self.parts);
         let kept = match is_whole {
             true => self.state.end(&mut engines, now),
