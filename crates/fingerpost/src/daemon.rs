@@ -208,6 +208,7 @@ impl Daemon {
         self.snmp = Some(snmp::Service::start(snmp, self.whole.snmp.clone())?);
         let http = http::Service::start(http, words::load(), self.server.budget())?;
         http.show_snmp(self.whole.snmp.clone());
+        http.show_nat(self.config.nat.control.clone());
         self.http = Some(http);
         self.record()?;
         for (spec, namespace) in opened {
@@ -492,6 +493,7 @@ impl Daemon {
                 failed.push("http");
             }
             http.rename(words::load());
+            http.show_nat(config.nat.control.clone());
         }
         failed
     }

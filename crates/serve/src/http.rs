@@ -8,6 +8,7 @@
 //! - `definition`, `query`, `openapi`: what can be asked, defined once.
 //! - `long`, `streamed`: answers that are not made at once.
 //! - `rows`, `cursor`, `changes`, `metrics`, `status`, `page`: the answers.
+//! - `nat`: the same of a translation, which is asked for them.
 //! - `problem`: what a refused request is told.
 //!
 //! Everything runs on two threads of its own, each with a runtime: one talks
@@ -29,6 +30,7 @@ mod guarded;
 mod listening;
 mod memory;
 mod metrics;
+mod nat;
 mod openapi;
 mod page;
 mod parting;
@@ -263,6 +265,11 @@ impl Service {
         let _ = self.shared.snmp.set(gauge);
     }
 
+    /// Asks a translation at this control socket from now on; `None`: none.
+    pub fn show_nat(&self, control: Option<std::path::PathBuf>) {
+        self.shared.nat.set(control);
+    }
+
     /// Starts to answer; there is nothing to answer from yet.
     /// What clients have not taken is counted in a budget.
     pub fn start(sockets: BoundSockets, names: Names, budget: Arc<Budget>) -> Result<Self> {
@@ -276,7 +283,7 @@ impl Service {
         getrandom(&mut start, GetRandomFlags::empty()).context("no random numbers")?;
         let start = format!("{:08x}", u32::from_ne_bytes(start));
         let runtime = tokio::runtime::Builder::new_current_thread()
-            .enable_time()
+            .enable_all()
             .build()
             .context("no runtime for HTTP")?;
         let long = Background::new(&runtime);
@@ -437,6 +444,12 @@ fn router(shared: &Arc<Shared>) -> Router {
         });
         router = router.route(table.path, get(answered));
     }
+    for table in nat::definition::TABLES {
+        let answered = asynchronous(shared, move |shared, request| {
+            nat::rows(shared, table, request)
+        });
+        router = router.route(table.path, get(answered));
+    }
     let document = Bytes::from(openapi::document().to_string());
     router
         .route(
@@ -450,6 +463,11 @@ fn router(shared: &Arc<Shared>) -> Router {
         .route(
             "/v1/routes/flaps",
             get(asynchronous(shared, sources::flaps)),
+        )
+        .route("/v1/nat/who", get(asynchronous(shared, nat::who)))
+        .route(
+            "/v1/nat/statistics",
+            get(asynchronous(shared, nat::statistics)),
         )
         .route(
             "/v1/changes",

@@ -17,7 +17,6 @@
 //! - [`budget`]: memory for those who are answered.
 //! - [`descriptors`]: how many the process may have.
 //! - [`setting`]: what the keys of the configuration are for.
-//! - [`groups`]: whom a socket's file is for.
 //! - [`status`]: how a daemon is, as it is told.
 
 pub mod budget;
@@ -25,7 +24,6 @@ mod clock;
 mod complaint;
 pub mod control;
 pub mod descriptors;
-pub mod groups;
 pub mod http;
 pub mod namespace;
 pub mod namespace_service;

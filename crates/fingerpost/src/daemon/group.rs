@@ -8,7 +8,7 @@ use anyhow::{Context, Result, bail};
 use rustix::process::{Gid, geteuid, getgid, getgroups};
 use rustix::thread::set_thread_groups;
 
-use serve::groups;
+use privileges::groups;
 
 use crate::config::Group;
 

@@ -167,8 +167,11 @@ impl Nat {
             self.free_for_shared(&ends);
             self.give_port(&ends, flow.permit, false);
         }
-        if last && self.events.wanted() {
-            self.tell(EventKind::Ended(why), &flow);
+        if last {
+            self.statistics.mapping_went(flow.protocol);
+            if self.events.wanted() {
+                self.tell(EventKind::Ended(why), &flow);
+            }
         }
         true
     }

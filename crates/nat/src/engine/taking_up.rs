@@ -313,6 +313,9 @@ impl Nat {
             self.ports.took(group, u16::from_be(ends.alias_port));
             self.recount_port(&ends, flow.permit, false);
         }
+        if !flow.has(flag::MAPPED) {
+            self.statistics.mapping_is_back(flow.protocol);
+        }
         true
     }
 
@@ -330,6 +333,7 @@ impl Nat {
             self.ports.took(group, u16::from_be(mapping.alias_port));
             let mark = self.mark_of(&mapping);
             self.recount_port(&mapping.ends(), mark, true);
+            self.statistics.mapping_is_back(mapping.protocol);
         }
         self.table.restore_free(&later.free_flows);
         let now = self.clock.now();

@@ -22,6 +22,7 @@ use view::Object;
 use super::background;
 use super::compressed;
 use super::definition::TABLES;
+use super::nat;
 use super::problem::Problem;
 use super::query::Parameters;
 use super::shared::Shared;
@@ -50,8 +51,10 @@ pub async fn answer(shared: &Arc<Shared>, request: &Parts) -> Result<Response, P
     for one in namespaces.iter() {
         one.refreshed(Object::Link, true).await;
     }
+    let nat = nat::metrics::sample(shared).await;
     let compress = compressed::permit(shared, request);
     let scrape = Scrape {
+        nat,
         shared: Arc::clone(shared),
         namespaces,
         began: false,
@@ -96,6 +99,7 @@ struct OfLink<'a> {
 
 /// A scrape under way: family by family, each over all namespaces.
 struct Scrape {
+    nat: Arc<nat::metrics::Sample>,
     shared: Arc<Shared>,
     namespaces: Arc<[Namespace]>,
     began: bool,
@@ -170,12 +174,13 @@ fn of_family(
     0
 }
 
-fn head(out: &mut String, name: &str, help: &str, kind: &str) {
+/// The head of a family.
+pub fn head(out: &mut String, name: &str, help: &str, kind: &str) {
     let _ = writeln!(out, "# HELP {name} {help}\n# TYPE {name} {kind}");
 }
 
 /// A label's value.
-fn escape(out: &mut String, text: &str) {
+pub fn escape(out: &mut String, text: &str) {
     for character in text.chars() {
         match character {
             '\\' => out.push_str("\\\\"),
@@ -282,6 +287,7 @@ impl Scrape {
         if let Some(master) = snmp.and_then(|snmp| snmp.agentx_master) {
             subagents::write(&master, out);
         }
+        self.nat.write(out);
         self.of_namespaces(out);
     }
 
@@ -381,7 +387,12 @@ impl Scrape {
 }
 
 /// A sample with the labels that have a value.
-fn labelled(out: &mut String, name: &str, labels: &[(&str, Option<&str>)], value: impl Display) {
+pub fn labelled(
+    out: &mut String,
+    name: &str,
+    labels: &[(&str, Option<&str>)],
+    value: impl Display,
+) {
     out.push_str(name);
     let mut open = '{';
     for (label, text) in labels {
