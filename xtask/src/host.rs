@@ -50,6 +50,9 @@ pub const FOR_TESTS: &[Needed] = &[
     ("tshark", "tshark"),
     ("python3", "python3"),
     ("vsftpd", "vsftpd"),
+    // Sessions that outlive its restart.
+    ("ssh", "openssh-client"),
+    ("/usr/sbin/sshd", "openssh-server"),
     // Those who ask it for ports.
     ("natpmpc", "natpmpc"),
     // router: what may be in its way, and offloads of veth pairs.

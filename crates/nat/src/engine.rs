@@ -11,6 +11,7 @@ mod give;
 mod icmp;
 mod incoming;
 mod lease;
+mod leases_saved;
 mod listing;
 mod mapped;
 mod outgoing;

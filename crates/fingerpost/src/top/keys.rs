@@ -184,7 +184,9 @@ mod tests {
         press(&mut choice, "3jjk");
         assert_eq!((choice.view(), choice.marked), (View::Prefixes, 1));
         choice.key(KeyEvent::from(KeyCode::Tab), 10);
-        assert_eq!((choice.view(), choice.marked), (View::Links, 0));
+        assert_eq!((choice.view(), choice.marked), (View::Subscribers, 0));
+        choice.key(KeyEvent::from(KeyCode::Tab), 10);
+        assert_eq!(choice.view(), View::Links);
         let ends = KeyEvent::from(KeyCode::Char('q'));
         assert_eq!(choice.key(ends, 10), Some(Act::Quit));
     }

@@ -17,7 +17,7 @@ use serde_json::Value;
 use tempfile::TempDir;
 
 use super::{Reply, ask, get, reply, with_loopback};
-use crate::common::{Daemon, PATIENCE, program};
+use crate::common::{Daemon, PATIENCE, program, says};
 
 const REMOTE: Ipv4Addr = Ipv4Addr::new(198, 51, 100, 9);
 const RULES: &str = "alias_address 192.0.2.1-192.0.2.2\nport_range 1024-65535\n\
@@ -171,6 +171,7 @@ fn what_a_translation_has_is_told_page_by_page() {
     assert!(udp["translated"].as_u64() >= Some(730), "{counted}");
     assert_eq!(udp["mappings"], counted["flows"], "{counted}");
     every_answer_fits_the_document(&trial);
+    top_lists_who_has_most(&trial);
     for wrong in [
         "flows?limit=0",
         "flows?limit=10001",
@@ -209,6 +210,21 @@ fn every_answer_fits_the_document(trial: &Trial) {
         checked += 1;
     }
     assert_eq!(checked, 8);
+}
+
+fn top_lists_who_has_most(trial: &Trial) {
+    let control = trial.path("control");
+    let control = control.to_str().unwrap();
+    let words = ["top", "--once", "--json", "--nat", control];
+    let report: Value = serde_json::from_str(&says(&trial.middle, &words)).unwrap();
+    let first = &report["subscribers"][0];
+    assert_eq!(first["subscriber"], "10.0.0.2", "{report}");
+    assert_eq!(report["subscribers_trouble"], Value::Null);
+    let text = says(&trial.middle, &["top", "--once", "--nat", control]);
+    assert!(
+        text.contains("SUBSCRIBER") && text.contains("10.0.0.2"),
+        "{text}"
+    );
 }
 
 fn metrics_are_told(trial: &Trial) {

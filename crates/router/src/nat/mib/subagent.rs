@@ -11,6 +11,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
+use privileges::CapabilitySet;
 use snmp::agentx::{Config, OwnedValue, Registration, Session, State};
 use snmp::mib::DefaultContext;
 use snmp::{Oid, Value};
@@ -96,7 +97,10 @@ struct Speaking {
 
 impl Speaking {
     fn run(mut self) {
-        if let Err(error) = privileges::give_up() {
+        // The master may be another user's, the daemon's say, and may be
+        // started anew.
+        let kept = CapabilitySet::DAC_OVERRIDE;
+        if let Err(error) = privileges::give_up_but(kept) {
             warn!("AgentX: giving up privileges: {error}");
         }
         while !self.stops() {
