@@ -178,6 +178,7 @@ fn what_a_translation_has_is_told_page_by_page() {
         "flows?inside=300.1.1.1",
         "pools?remote=10.0.0.1",
         "flows?nonsense",
+        "flows?details",
         "flows?port=65536",
         "flows?count&top=3",
         "who?alias=192.0.2.1",

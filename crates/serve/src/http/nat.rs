@@ -231,8 +231,7 @@ fn number(parameters: &mut Parameters<'_>, name: &'static str) -> Result<Option<
 }
 
 fn format(parameters: &mut Parameters<'_>, request: &Parts) -> Result<Format, Problem> {
-    let asked = query::output(parameters, &request.headers)?.format;
-    match asked {
+    match query::format(parameters, &request.headers)? {
         Format::Csv => Err(Problem::new(
             StatusCode::NOT_ACCEPTABLE,
             "there is application/json and application/x-ndjson of a translation",

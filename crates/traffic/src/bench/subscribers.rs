@@ -190,7 +190,7 @@ impl Carrier {
     /// One subscriber sends to all ports of all.
     fn scan(&mut self) -> Ends {
         Ends {
-            source: Ipv4Addr::from(0x6440_0000),
+            source: Ipv4Addr::from(0x6440_0000 + self.subscribers as u32),
             source_port: 60_000 + self.random.below(5_000) as u16,
             destination: Ipv4Addr::from(0x1400_0000 + self.random.below(1 << 20) as u32),
             destination_port: 1 + self.random.below(65_000) as u16,
@@ -211,7 +211,11 @@ impl Carrier {
         rows.push(self.row("new flow", "ns_per_op", times.all_secs() * 1e9 / made));
         rows.push(self.row("refused", "flows", times.refused as f64));
         let records = std::mem::take(&mut self.records) as f64;
-        rows.push(self.row("records, all coming", "per_flow", records / made));
+        rows.push(self.row(
+            "records, all coming",
+            "per_1000_flows",
+            records * 1e3 / made,
+        ));
         rows.push(Row::bytes_per_flow(&self.nat, self.flows));
         let there = self.nat.statistics().flows;
         rows.push(self.row("there", "flows", there as f64));
@@ -235,7 +239,7 @@ impl Carrier {
         rows.push(self.row(&what, "percent_of_cpu", share));
         rows.push(self.row("steady: refused", "flows", times.refused as f64));
         let records = std::mem::take(&mut self.records) as f64;
-        rows.push(self.row("steady: records", "per_flow", records / made));
+        rows.push(self.row("steady: records", "per_1000_flows", records * 1e3 / made));
     }
 
     /// With one who scans and without, by turns: what the others feel.

@@ -64,8 +64,8 @@ impl Trouble {
         match self {
             Self::Nobody(why) => why.clone(),
             Self::Late(patience) => format!(
-                "the translation did not answer within {} s",
-                patience.as_secs()
+                "the translation did not answer within {} ms",
+                patience.as_millis()
             ),
             Self::Nonsense => "who answers at the control socket is no translation".to_owned(),
             Self::TooLong => "the translation's answer is longer than it can be".to_owned(),

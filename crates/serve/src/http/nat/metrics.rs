@@ -15,8 +15,8 @@ use super::super::metrics::{escape, head, labelled};
 use super::super::shared::Shared;
 use super::asking::{self, Bounds};
 
-/// How long a scrape waits for a translation.
-const PATIENCE: Duration = Duration::from_secs(1);
+/// How long a scrape waits for each of two answers.
+const PATIENCE: Duration = Duration::from_millis(500);
 /// How old what is told may be: so many scrapers ask once.
 const FRESH: Duration = Duration::from_millis(500);
 /// Bytes of what a translation says of its addresses: the most there are.
