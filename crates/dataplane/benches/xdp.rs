@@ -3,25 +3,24 @@
 //! with all handed up. `cargo xtask bench xdp` runs it; it writes the measured
 //! rows to standard output as JSON and its progress to standard error.
 //!
-//! Frames come from a packet socket (as a local sender's), or as XDP frames by
-//! live runs of the program itself (as a driver's). Live runs use pages again
-//! with what was changed in them: so the next hop has the port's own address,
-//! and no page is used more often than its TTL lasts.
+//! Frames come from a packet socket (as a local sender's), or as XDP frames
+//! from a program at the other end (as a driver's): to one destination, to
+//! 65,536, and to these with a million routes. More are offered than can be
+//! forwarded: what is measured is the time for each that came out.
 
-use std::io::{self, Write};
-use std::os::fd::{AsFd, OwnedFd};
+use std::fmt::Write as _;
+use std::io::{self, Write as _};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, ensure};
 use clap::Parser;
-use fingerpost_dataplane::xdp::{Attached, Forwarding, PortSettings, run_live};
+use fingerpost_dataplane::xdp::{Attached, Forwarding, Generator, PortSettings, Sink};
 use lab::bench::Samples;
 use lab::{Netns, Wire};
 
-/// Frames of a run: a page's TTL lasts for so many at 64 pages.
-const LIVE: u32 = 8_192;
-const PAGES: u32 = 64;
-const SOCKET: u32 = 20_000;
+/// Frames of a run.
+const LIVE: u32 = 2_000_000;
+const SOCKET: u32 = 200_000;
 /// Bytes of a frame.
 const FRAME: usize = 60;
 /// How long frames may be under way.
@@ -47,8 +46,10 @@ struct Place {
     ends: Netns,
     forwarding: Forwarding,
     ports: [Attached; 2],
-    program: OwnedFd,
+    /// The far end of the left cable.
+    left: u32,
     wire: Wire,
+    _sink: Sink,
 }
 
 const LAN: [u8; 6] = [2, 0, 0, 0, 1, 1];
@@ -57,15 +58,29 @@ fn main() -> Result<()> {
     let arguments = Arguments::parse();
     let place = Place::make()?;
     let mut samples = Samples::default();
-    let runs = if arguments.quick { 4 } else { 40 };
-    for round in 1..=arguments.rounds {
-        let _ = writeln!(io::stderr().lock(), "xdp: round {round}");
-        for (who, is_open) in [("kernel", false), ("fingerpost", true)] {
-            place.open(is_open)?;
-            let live = place.measure(LIVE * runs, || place.live(runs))?;
-            samples.add(who, "XDP frames", 1, "ns_per_frame", live);
-            let sent = place.measure(SOCKET, || place.send())?;
-            samples.add(who, "frames of a socket", 1, "ns_per_frame", sent);
+    let part = if arguments.quick { 10 } else { 1 };
+    let frame = frame();
+    let one = Generator::new(&frame, 0)?;
+    let many = Generator::new(&frame, u16::MAX)?;
+    for (routes, generators) in [(1, &[&one, &many][..]), (1_000_000, &[&many])] {
+        place.route(routes / part)?;
+        for round in 1..=arguments.rounds {
+            let _ = writeln!(io::stderr().lock(), "xdp: {routes} routes, round {round}");
+            for (who, is_open) in [("kernel", false), ("fingerpost", true)] {
+                place.open(is_open)?;
+                for (what, generator) in ["XDP frames, many destinations", "XDP frames"]
+                    .into_iter()
+                    .zip(generators.iter().rev())
+                {
+                    let took = place.measure(LIVE / part, || place.live(generator, LIVE / part))?;
+                    samples.add(who, what, u64::from(routes), "ns_per_frame", took);
+                }
+                if routes == 1 {
+                    let took =
+                        place.measure(SOCKET / part, || place.send(&frame, SOCKET / part))?;
+                    samples.add(who, "frames of a socket", 1, "ns_per_frame", took);
+                }
+            }
         }
     }
     let rows = serde_json::to_string(&samples.into_rows())?;
@@ -81,15 +96,15 @@ impl Place {
                 "link add {name} address 02:00:00:00:01:0{side} type veth peer name e{name} netns {}\n\
                  addr add 10.{side}.0.1/24 dev {name}\n\
                  link set {name} up\n\
-                 neigh add 10.{side}.0.2 lladdr 02:00:00:00:01:01 dev {name} nud permanent\n",
+                 neigh add 10.{side}.0.2 lladdr 02:00:00:00:02:09 dev {name} nud permanent\n",
                 ends.name()
             ))?;
             ends.ip(&["link", "set", &format!("e{name}"), "up"])?;
-            ends.run("ethtool", &["-K", &format!("e{name}"), "gro", "on"])?;
         }
         router.sysctl("net/ipv4/ip_forward", "1")?;
         router.sysctl("net/ipv4/conf/all/rp_filter", "0")?;
-        let wire = Wire::open(&ends)?;
+        router.ip(&["route", "add", "10.128.0.0/16", "via", "10.2.0.2"])?;
+        let wire = Wire::deaf(&ends)?;
         let forwarding = Forwarding::new()?;
         let ports = router.inside(|| -> Result<_> {
             let port = |name: &str, slot| -> Result<Attached> {
@@ -97,14 +112,17 @@ impl Place {
             };
             Ok([port("lan", 0)?, port("wan", 1)?])
         })??;
-        let program = forwarding.program()?;
+        let right = index_of(&ends, "ewan")?;
+        let sink = ends.inside(|| Sink::at(right))??;
+        let left = index_of(&ends, "elan")?;
         Ok(Self {
-            program,
+            left,
             router,
             ends,
             forwarding,
             ports,
             wire,
+            _sink: sink,
         })
     }
 
@@ -141,26 +159,29 @@ impl Place {
             came = now;
         }
         ensure!(
-            came * 2 > u64::from(frames),
+            came * 10 > u64::from(frames),
             "{came} of {frames} frames came out"
         );
         Ok(began.elapsed().as_nanos() as f64 / came as f64)
     }
 
-    fn live(&self, runs: u32) -> Result<()> {
-        let lan = &self.ports[0];
-        self.router.inside(|| -> Result<()> {
-            for _ in 0..runs {
-                run_live(self.program.as_fd(), lan.link(), &frame(), LIVE, PAGES)?;
-            }
-            Ok(())
-        })?
+    /// So many routes of 24 bits beside the one that is used.
+    fn route(&self, routes: u32) -> Result<()> {
+        let mut lines = String::new();
+        for route in 1..routes {
+            let [_, a, b, c] = ((20 << 16) + route).to_be_bytes();
+            let _ = writeln!(lines, "route add {a}.{b}.{c}.0/24 via 10.2.0.2");
+        }
+        self.router.ip_batch(&lines)
     }
 
-    fn send(&self) -> Result<()> {
-        let frame = frame();
-        for _ in 0..SOCKET {
-            self.wire.send("elan", &frame)?;
+    fn live(&self, generator: &Generator, frames: u32) -> Result<()> {
+        Ok(self.ends.inside(|| generator.send(self.left, frames))??)
+    }
+
+    fn send(&self, frame: &[u8], frames: u32) -> Result<()> {
+        for _ in 0..frames {
+            self.wire.send("elan", frame)?;
         }
         Ok(())
     }
@@ -183,8 +204,8 @@ fn index_of(netns: &Netns, name: &str) -> Result<u32> {
 
 /// UDP from the left to the right.
 fn frame() -> Vec<u8> {
-    let mut packet = packet::build::Ip::new([10, 1, 0, 2].into(), [10, 2, 0, 2].into());
-    packet.ttl = 255;
+    let mut packet = packet::build::Ip::new([10, 1, 0, 2].into(), [10, 128, 0, 0].into());
+    packet.ttl = 64;
     let udp = packet.udp(1_000, 9, &[0; FRAME - 42]);
     [&LAN[..], &[2, 0, 0, 0, 2, 1], &[8, 0], &udp].concat()
 }

@@ -12,6 +12,7 @@
 //! beside routing (filters, shaping, ...): this program does none of it.
 
 mod btf;
+mod generator;
 mod instructions;
 mod layout;
 mod program;
@@ -19,12 +20,13 @@ mod sys;
 
 use std::io;
 use std::mem;
-use std::os::fd::{BorrowedFd, OwnedFd};
+use std::os::fd::OwnedFd;
 use std::time::Duration;
 
 use rustix::time::{ClockId, clock_gettime};
 use thiserror::Error;
 
+pub use generator::{Generator, Sink};
 pub use layout::{ALL as REASONS, MAX_PORTS, PortSettings, Reason, UsedHop};
 
 use layout::{
@@ -258,12 +260,6 @@ impl Forwarding {
         })
     }
 
-    /// The program, bound to no device: others the kernel runs not by hand
-    /// ([`run_live`]). For measurements.
-    pub fn program(&self) -> Result<OwnedFd, XdpError> {
-        program::load_unbound(&self.maps)
-    }
-
     /// Says what is done at a port from now on.
     pub fn set(&self, port: &Attached, settings: &PortSettings) -> Result<(), XdpError> {
         let value = settings.bytes(port.slot);
@@ -346,18 +342,6 @@ pub fn tcx_programs(link: u32) -> Result<u32, XdpError> {
         }
     }
     Ok(programs)
-}
-
-/// Runs a program on copies of a frame as if they had come in by a link,
-/// `batch` at a time, `repeat` in all. For tests and measurements.
-pub fn run_live(
-    program: BorrowedFd<'_>,
-    link: u32,
-    frame: &[u8],
-    repeat: u32,
-    batch: u32,
-) -> io::Result<()> {
-    sys::run_live(program, link, frame, repeat, batch)
 }
 
 const _: () = assert!(mem::size_of::<u64>() * 2 == COUNT_BYTES);

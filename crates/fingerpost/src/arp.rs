@@ -44,6 +44,11 @@ pub fn run(arguments: Vec<OsString>, called: Called) -> Result<ExitCode> {
         None => Namespace::current()?,
     };
     let enters = wanted.netns.is_some();
+    // Another user's file is root's to read as well.
+    let lines = match &wanted.action {
+        Action::File(path) => Some(file::read(path.as_deref())?),
+        _ => None,
+    };
     match &wanted.action {
         Action::Show(_) => ask::give_up(enters)?,
         _ => foreign::give_up_but_changes(enters)?,
@@ -52,7 +57,7 @@ pub fn run(arguments: Vec<OsString>, called: Called) -> Result<ExitCode> {
         Action::Show(show) => show::run(show, &wanted, &namespace)?,
         Action::Delete(which) => change::delete(which, &wanted, &namespace)?,
         Action::Set(set) => change::set(set, &wanted, &namespace)?,
-        Action::File(path) => file::run(path, &wanted, &namespace)?,
+        Action::File(path) => file::run(path, &lines.unwrap_or_default(), &wanted, &namespace)?,
     };
     Ok(if done {
         ExitCode::SUCCESS

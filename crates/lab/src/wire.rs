@@ -31,11 +31,20 @@ impl Wire {
     /// Opens one for the links that are there. It hears everything that comes
     /// in or goes out by them. Needs `CAP_NET_RAW` there.
     pub fn open(netns: &Netns) -> Result<Self> {
+        Self::with(netns, Some(SockProtocol::EthAll))
+    }
+
+    /// One that hears nothing: what comes in costs nothing here.
+    pub fn deaf(netns: &Netns) -> Result<Self> {
+        Self::with(netns, None)
+    }
+
+    fn with(netns: &Netns, heard: Option<SockProtocol>) -> Result<Self> {
         netns.inside(|| {
             let flags = SockFlag::SOCK_NONBLOCK | SockFlag::SOCK_CLOEXEC;
             let family = AddressFamily::Packet;
-            let socket = socket(family, SockType::Raw, flags, SockProtocol::EthAll)
-                .context("opening a packet socket")?;
+            let socket =
+                socket(family, SockType::Raw, flags, heard).context("opening a packet socket")?;
             set_socket_recv_buffer_size_force(&socket, UNHEARD)
                 .context("making room for frames")?;
             let links = getifaddrs().context("listing links")?.filter_map(|one| {

@@ -186,7 +186,9 @@ fn segments(words: &mut Words<'_>) -> Result<(Vec<Ipv6Addr>, bool), ParseError> 
     let mut all = Vec::new();
     loop {
         match words.value("segs")? {
-            "]" => return Ok((all, true)),
+            // A listing that was cut would be a shorter way.
+            "]" if text.parse() == Ok(all.len()) => return Ok((all, true)),
+            "]" => return Err(wrong("segs", text, "the number of those in brackets")),
             one => all.push(v6("segs", one)?),
         }
     }

@@ -425,7 +425,8 @@ fn rule(row: &Row<'_>, line: &mut String) -> Result<(), ParseError> {
             }
             Ok(true)
         }
-        "flow_from" => Ok(true),
+        // It is read with the realm that it leads to.
+        "flow_from" => Ok(row.get("flow_to").is_some()),
         "flow_to" => {
             let to = scalar(key, value)?;
             match row.get("flow_from") {

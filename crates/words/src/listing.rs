@@ -3,6 +3,8 @@
 //! with `-o`), and an address stands below its link, its lifetimes below it.
 //! Called by whatever reads files of rows.
 
+use std::net::IpAddr;
+
 use crate::Object;
 
 /// Puts the lines of a listing together. Lines that are no listing's pass
@@ -112,8 +114,10 @@ impl Listing {
                 let own = name.split_once('@').map_or(name, |(own, _)| own);
                 self.link = own.to_owned();
             }
-            // What else is told of the link.
-            _ if !self.link.is_empty() && line.starts_with(char::is_whitespace) => {}
+            // What else is told of the link; an address alone is a row.
+            _ if !self.link.is_empty()
+                && line.starts_with(char::is_whitespace)
+                && !begins_with_address(text) => {}
             _ => whole.push((number, text.to_owned())),
         }
         whole
@@ -129,6 +133,12 @@ fn leads_nowhere(text: &str) -> bool {
         && !text
             .split_whitespace()
             .any(|word| LEADS.contains(&word) || REFUSES.contains(&word))
+}
+
+fn begins_with_address(text: &str) -> bool {
+    let first = text.split_whitespace().next().unwrap_or_default();
+    let address = first.split_once('/').map_or(first, |(address, _)| address);
+    address.parse::<IpAddr>().is_ok()
 }
 
 /// `2: em1 …`: the name and what stands behind it.
@@ -228,7 +238,8 @@ mod tests {
                     valid_lft forever preferred_lft forever\n\
                     3: em2    inet 192.0.2.5 peer 192.0.2.6/32 scope link em2\\       valid_lft \
                     forever preferred_lft forever\n\
-                    192.0.2.7/24 dev em2\n";
+                    192.0.2.7/24 dev em2\n    \
+                    192.0.2.8/24 dev em2\n";
         let lines = read(Object::Addr, text);
         let lines: Vec<&str> = lines.iter().map(|(_, line)| &**line).collect();
         assert_eq!(
@@ -240,6 +251,7 @@ mod tests {
                 "192.0.2.5 peer 192.0.2.6/32 scope link label em2 valid_lft forever \
                  preferred_lft forever dev em2",
                 "192.0.2.7/24 dev em2",
+                "192.0.2.8/24 dev em2",
             ]
         );
     }

@@ -26,16 +26,21 @@ const MAX_FILE_BYTES: u64 = 256 << 20;
 /// The bar is drawn anew after so many lines.
 const BAR_STEP: usize = 512;
 
-/// Applies the lines of a file. Gives `false` when some were not.
-pub fn run(path: &Option<PathBuf>, wanted: &Wanted, namespace: &Namespace) -> Result<bool> {
-    let text = read(path.as_deref())?;
+/// Applies the lines of a file's text ([`read`]). Gives `false` when some
+/// were not.
+pub fn run(
+    path: &Option<PathBuf>,
+    text: &str,
+    wanted: &Wanted,
+    namespace: &Namespace,
+) -> Result<bool> {
     let name = path.as_ref().map_or_else(
         || "standard input".into(),
         |path| path.display().to_string(),
     );
     let system = System::read(&Rows::new(namespace)?, wanted)?;
     let mut failures = Vec::new();
-    let lines = parse(&text, &mut failures);
+    let lines = parse(text, &mut failures);
     let total = lines.len() + failures.len();
     let addresses = resolve(&lines, wanted);
     let entries = entries(&lines, &addresses, &system, &mut failures);
@@ -60,7 +65,8 @@ struct Failure<'a> {
     why: String,
 }
 
-fn read(path: Option<&Path>) -> Result<String> {
+/// Reads a file whole, or standard input.
+pub fn read(path: Option<&Path>) -> Result<String> {
     let mut text = String::new();
     let (len, name) = match path {
         Some(path) => {

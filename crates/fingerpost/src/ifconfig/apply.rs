@@ -97,7 +97,7 @@ impl Work<'_> {
             Step::Alias(Operation::New, address) => self.add_alias(*address),
             Step::Alias(Operation::Delete, address) => self.delete_alias(*address),
             Step::Put(put) => self.put(put),
-            Step::Remove(address) => self.remove(*address),
+            Step::Remove(address, len) => self.remove(*address, *len),
             Step::Destroy => self.destroy(),
             setting => self.setting(setting),
         }

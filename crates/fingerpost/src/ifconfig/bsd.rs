@@ -62,6 +62,12 @@ const NOT_BUILT: &[(&str, &str)] = &[
 
 /// Reads the words behind a link's name.
 pub fn read(name: &str, words: &[String]) -> Result<Changes, Failed> {
+    if name.contains(':') {
+        // Net-tools' word for an address: what follows would be done to the
+        // whole link.
+        let instead = "name the link, and the address with `alias` or `-alias`";
+        return Err(Failed::not_built("ifconfig", name, instead));
+    }
     let mut reader = Reader {
         words: words.iter().map(String::as_str).collect(),
         at: 0,
@@ -86,12 +92,22 @@ struct Reader<'a> {
 /// An address and what is said of it.
 #[derive(Default)]
 struct Said<'a> {
-    address: Option<(&'a str, IpAddr, Option<u8>)>,
+    address: Option<(&'a str, IpAddr)>,
     len: Option<u8>,
     broadcast: Option<Ipv4Addr>,
     destination: Option<IpAddr>,
     alias: bool,
     goes: bool,
+}
+
+impl Said<'_> {
+    /// Takes the prefix's length, unless it has been said.
+    fn length(&mut self, word: &str, len: u8) -> Result<(), Failed> {
+        match self.len.replace(len) {
+            Some(_) => Err(wrong(word, "the prefix's length is said twice")),
+            None => Ok(()),
+        }
+    }
 }
 
 fn wrong(word: &str, why: &str) -> Failed {
@@ -171,7 +187,8 @@ impl<'a> Reader<'a> {
             Some((name, len)) => (name, Some(length(word, len, is_v6)?)),
             None => (word, None),
         };
-        said.address = Some((word, host(name, is_v6)?, len));
+        said.address = Some((word, host(name, is_v6)?));
+        said.len = len;
         while let Some(word) = self.words.get(self.at).copied() {
             if !self.further(word, is_v6, &mut said)? {
                 break;
@@ -189,13 +206,14 @@ impl<'a> Reader<'a> {
             "netmask" if !is_v6 => {
                 let value = self.value(word, "the mask")?;
                 let mask = mask(value).and_then(prefix_len);
-                said.len = Some(mask.ok_or_else(|| {
+                let mask = mask.ok_or_else(|| {
                     wrong(value, "a mask like 255.255.255.0 or 0xffffff00 is wanted")
-                })?);
+                })?;
+                said.length(value, mask)?;
             }
             "prefixlen" => {
                 let value = self.value(word, "the length")?;
-                said.len = Some(length(value, value, is_v6)?);
+                said.length(value, length(value, value, is_v6)?)?;
             }
             "broadcast" if !is_v6 => {
                 let value = self.value(word, "the address")?;
@@ -218,18 +236,18 @@ impl<'a> Reader<'a> {
 }
 
 fn step_of(said: Said<'_>) -> Result<Step, Failed> {
-    let Some((word, address, len)) = said.address else {
+    let Some((word, address)) = said.address else {
         return Err(wrong("inet", "the address is missing"));
     };
     if said.goes {
-        return Ok(Step::Remove(address));
+        return Ok(Step::Remove(address, said.len));
     }
     let usual = match address {
         IpAddr::V4(_) => said.destination.map(|_| 32),
         IpAddr::V6(_) if said.destination.is_some() => Some(128),
         IpAddr::V6(_) => Some(64),
     };
-    let Some(len) = len.or(said.len).or(usual) else {
+    let Some(len) = said.len.or(usual) else {
         let why = "its prefix is not said: ADDRESS/LEN, netmask MASK or prefixlen LEN";
         return Err(wrong(word, why));
     };
@@ -344,11 +362,15 @@ mod tests {
             ("2001:db8::1", vec![Step::Put(put("2001:db8::1/64", true))]),
             (
                 "inet 10.0.0.1 -alias",
-                vec![Step::Remove("10.0.0.1".parse().unwrap())],
+                vec![Step::Remove("10.0.0.1".parse().unwrap(), None)],
             ),
             (
                 "inet6 2001:db8::1 delete",
-                vec![Step::Remove("2001:db8::1".parse().unwrap())],
+                vec![Step::Remove("2001:db8::1".parse().unwrap(), None)],
+            ),
+            (
+                "10.0.0.1/24 -alias",
+                vec![Step::Remove("10.0.0.1".parse().unwrap(), Some(24))],
             ),
             (
                 "description text mtu 9000",
@@ -366,6 +388,8 @@ mod tests {
             ("10.0.0.1/33", 2, "0 to 32 bits"),
             ("inet6 2001:db8::1/129", 2, "0 to 128 bits"),
             ("inet 10.0.0.1 netmask 255.0.255.0", 2, "a mask like"),
+            ("10.0.0.1/24 netmask 255.255.0.0", 2, "said twice"),
+            ("2001:db8::1/64 prefixlen 64", 2, "said twice"),
             ("inet", 2, "missing"),
             ("mtu", 2, "missing"),
             ("mtu big", 2, "a number of bytes"),
@@ -377,6 +401,16 @@ mod tests {
             let failed = read_line(line).unwrap_err();
             assert_eq!(failed.status, status, "{line}: {failed:?}");
             assert!(failed.text.contains(says), "{line}: {failed:?}");
+        }
+    }
+
+    #[test]
+    fn an_alias_by_name_is_refused_before_its_link_is_touched() {
+        for words in [["destroy"].as_slice(), &["10.0.0.5/24"], &["mtu", "1400"]] {
+            let words: Vec<String> = words.iter().map(|&word| word.to_owned()).collect();
+            let failed = read("em1:1", &words).unwrap_err();
+            assert_eq!(failed.status, 255, "{failed:?}");
+            assert!(failed.text.contains("em1:1"), "{failed:?}");
         }
     }
 }

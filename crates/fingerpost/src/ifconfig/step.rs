@@ -51,7 +51,7 @@ pub enum Step {
     /// An address with all that belongs to it.
     Put(Put),
     /// An address away.
-    Remove(std::net::IpAddr),
+    Remove(std::net::IpAddr, Option<u8>),
     /// The link away.
     Destroy,
 }

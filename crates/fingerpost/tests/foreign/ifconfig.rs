@@ -211,6 +211,10 @@ fn links_are_changed_in_bsd_s_words() {
         ("w0 create", 255, "link add"),
         ("nope up", 255, "nope"),
         ("w0 inet 10.99.0.1 -alias", 1, "SIOCDIFADDR"),
+        ("w0:1 destroy", 255, "w0:1"),
+        ("w0:1 10.9.0.1/24", 255, "w0:1"),
+        // One of its other addresses: the first is not taken away for it.
+        ("w0 10.2.0.1/24", 1, "another address of the link"),
     ] {
         let output = world.fingerpost(&format!("ifconfig {line}"));
         let said = text(&output.stderr);
@@ -218,6 +222,21 @@ fn links_are_changed_in_bsd_s_words() {
         assert!(said.contains(says), "{line}: {said}");
     }
     assert_eq!(v4(), before);
+    // The first address said again: the routes by it stay.
+    world
+        .netns
+        .ip(&["route", "add", "10.77.0.0/16", "via", "10.0.0.9"])
+        .unwrap();
+    let again = world.fingerpost("ifconfig w0 10.0.0.2/24");
+    assert!(again.status.success(), "{}", text(&again.stderr));
+    assert_eq!(v4(), before);
+    assert!(
+        world
+            .netns
+            .ip(&["route"])
+            .unwrap()
+            .contains("10.77.0.0/16 via 10.0.0.9")
+    );
     assert!(world.fingerpost("ifconfig w0 destroy").status.success());
     assert_eq!(world.fingerpost("ifconfig w0").status.code(), Some(1));
 }

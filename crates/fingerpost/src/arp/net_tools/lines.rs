@@ -3,7 +3,7 @@
 //! and the others go on.
 
 use std::fs::File;
-use std::io::{self, BufRead, BufReader, Write};
+use std::io::{self, BufRead, BufReader, Read, Write};
 
 use anyhow::Result;
 use linux::{Namespace, bulk};
@@ -17,7 +17,7 @@ use crate::foreign::failed::{Failed, reason};
 
 /// A line may be so long, and a file have so many.
 const MAX_LINE_BYTES: usize = 1024;
-const MAX_LINES: usize = 16 << 20;
+const MAX_LINES: usize = 4 << 20;
 
 /// The entries of a file, and the lines that are none.
 #[derive(Debug)]
@@ -42,13 +42,14 @@ pub fn read(file: &str, said: &Said) -> Result<Lines, Failed> {
     let mut octets = Vec::new();
     for number in 1.. {
         octets.clear();
-        let read = reader.read_until(b'\n', &mut octets).map_err(unread)?;
+        let mut line = (&mut reader).take(MAX_LINE_BYTES as u64 + 1);
+        let read = line.read_until(b'\n', &mut octets).map_err(unread)?;
         if read == 0 {
             break;
         }
         if octets.len() > MAX_LINE_BYTES || number > MAX_LINES {
             let what = format!("{file}:{number}");
-            let instead = "a line has up to 1024 octets, a file up to 16 million lines";
+            let instead = "a line has up to 1024 octets, a file up to 4 million lines";
             return Err(Failed::not_built("arp", &what, instead));
         }
         let text = String::from_utf8_lossy(&octets);

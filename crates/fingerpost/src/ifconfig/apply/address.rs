@@ -110,7 +110,11 @@ impl Work<'_> {
             false => class,
         };
         let mut row = Address::new(link.index, address.into(), len);
-        row.label = Some(self.name.as_str().into());
+        // By an alternative name it is the link's own all the same.
+        row.label = Some(match self.is_alias() {
+            true => self.name.as_str().into(),
+            false => link.name.clone(),
+        });
         if link.flags & flag::POINTOPOINT == 0 {
             row.broadcast = broadcast_of(&link, address, len).map(IpAddr::V4);
         }
@@ -284,15 +288,12 @@ impl Work<'_> {
         if let IpNet::V4(net) = put.address {
             let usual = broadcast_of(&link, net.addr(), net.prefix_len());
             row.broadcast = put.broadcast.or(usual).map(IpAddr::V4);
-            row.label = Some(self.name.as_str().into());
+            row.label = Some(link.name.clone());
             if net.addr().is_loopback() {
                 row.scope = scope::HOST;
             }
-            let addresses = self.kernel.addresses(&link)?;
-            if let Some(first) = addresses.first().filter(|_| !put.alias)
-                && let Err(why) = self.kernel.address(Operation::Delete, first.clone())?
-            {
-                return Ok(failed("SIOCDIFADDR", &why));
+            if !put.alias {
+                return self.put_first(&link, row);
             }
         }
         if let Err(why) = self.kernel.address(Operation::New, row)? {
@@ -301,15 +302,61 @@ impl Work<'_> {
         self.up()
     }
 
-    /// BSD's `-alias`.
-    pub(super) fn remove(&mut self, address: IpAddr) -> Done {
+    /// Puts an address in the place of the link's first. What would change
+    /// nothing is not done: the routes by the address would go with it.
+    fn put_first(&mut self, link: &Link, row: Address) -> Done {
+        let addresses = self.kernel.addresses(link)?;
+        let Some(first) = addresses.first() else {
+            let answered = self.kernel.address(Operation::New, row)?;
+            return match answered {
+                Ok(()) => self.up(),
+                Err(why) => Ok(failed("SIOCAIFADDR", &why)),
+            };
+        };
+        let has_all = |address: &Address| {
+            let [one, other] = [address, &row].map(|address| {
+                let peer = address.peer.unwrap_or(address.local);
+                (address.local, address.prefix_len, peer, address.broadcast)
+            });
+            one == other
+        };
+        if has_all(first) {
+            return self.up();
+        }
+        let is_it =
+            |other: &Address| (other.local, other.prefix_len) == (row.local, row.prefix_len);
+        if addresses.iter().skip(1).any(is_it) {
+            return Ok(failed(
+                "SIOCAIFADDR",
+                "it is another address of the link already",
+            ));
+        }
+        if let Err(why) = self.kernel.address(Operation::Delete, first.clone())? {
+            return Ok(failed("SIOCDIFADDR", &why));
+        }
+        if let Err(why) = self.kernel.address(Operation::New, row.clone())? {
+            let back = self.kernel.address(Operation::New, first.clone())?;
+            let why = match back {
+                Ok(()) => why,
+                Err(again) => format!("{why}; {} did not come back: {again}", first.local),
+            };
+            return Ok(failed("SIOCAIFADDR", &why));
+        }
+        self.up()
+    }
+
+    /// BSD's `-alias`: of several with one address, that of the length said.
+    pub(super) fn remove(&mut self, address: IpAddr, len: Option<u8>) -> Done {
         const CALL: &str = "SIOCDIFADDR";
         let Some(link) = self.link()? else {
             return Ok(failed(CALL, NO_DEVICE));
         };
         let family = if address.is_ipv4() { AF_INET } else { AF_INET6 };
         let addresses = self.kernel.addresses_of(&link, family)?;
-        let Some(row) = addresses.iter().find(|row| row.local == address) else {
+        let Some(row) = addresses
+            .iter()
+            .find(|row| row.local == address && len.is_none_or(|len| row.prefix_len == len))
+        else {
             return Ok(failed(CALL, NO_ALIAS));
         };
         let answered = self.kernel.address(Operation::Delete, row.clone())?;
