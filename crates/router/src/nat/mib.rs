@@ -23,10 +23,9 @@ const NATV2: [u32; 7] = [1, 3, 6, 1, 2, 1, 234];
 
 /// What managers are told.
 #[derive(Debug, Clone, Default, Args)]
-#[command(next_help_heading = "SNMP (NATV2-MIB, RFC 7659)")]
 pub struct Snmp {
-    /// The socket of an AgentX master, which is told what NATV2-MIB has: the
-    /// daemon's or net-snmp's, /var/agentx/master usually
+    /// The socket of an AgentX master, which is told what NATV2-MIB (RFC 7659)
+    /// has: the daemon's or net-snmp's, /var/agentx/master usually
     #[arg(long, value_name = "PATH", value_hint = ValueHint::FilePath, requires = "tun")]
     pub agentx: Option<PathBuf>,
     #[command(flatten)]

@@ -287,7 +287,7 @@ fn strangers(sources: usize, rows: &mut Vec<Row>) -> Result<()> {
     let mut config = Config::new(&[alias]);
     config.ports = 1_024..=u16::MAX;
     config.udp = Behaviour::FULL_CONE;
-    config.limits.max_flows = 1 << 18;
+    config.limits.max_flows = 1 << 20;
     config.seed = 7;
     let mut nat = Nat::new(config).context("making an engine")?;
     let (mut area, templates, mut random) = (Area::new()?, Templates::new(), Random::new(3));
