@@ -35,6 +35,7 @@ pub fn bmp(bytes: &[u8]) {
         let mut now = Now {
             monotonic: Duration::from_secs(u64::from(connection) * 1_000),
             millis: u64::from(connection) * 1_000_000,
+            instant: None,
         };
         let mut messages = Messages::default();
         messages.push(&INITIATION);

@@ -28,6 +28,7 @@ pub fn fpm(bytes: &[u8]) {
         let mut now = Now {
             monotonic: Duration::from_secs(connection * 1_000),
             millis: connection * 1_000_000,
+            instant: None,
         };
         session.connected("peer", now);
         let mut frames = Frames::default();

@@ -1,6 +1,7 @@
 //! `cargo xtask bench`: Fingerpost and today's tools on the same case, in
 //! turn, several rounds.
 
+mod agentx;
 mod arp;
 mod batch;
 mod buffer;
@@ -60,11 +61,16 @@ pub struct Arguments {
     /// Keeps a dated copy in docs/bench
     #[arg(long)]
     keep: bool,
+    /// Where the programs are that are measured; without it they are built
+    #[arg(long)]
+    programs: Option<PathBuf>,
 }
 
 /// A case.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum Case {
+    /// BGP paths of a subagent, walked through its AgentX master
+    Agentx,
     /// Listing neighbours
     Arp,
     /// Packet buffers, on one core and from one to another
@@ -125,7 +131,16 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode> {
     host::install_missing(host::FOR_TESTS)?;
     host::install_missing(NEEDED)?;
     host::install_missing(links::NEEDED)?;
-    let setting = build(arguments)?;
+    let programs = match &arguments.programs {
+        Some(programs) => programs.canonicalize()?,
+        None => build()?,
+    };
+    let setting = Setting {
+        rounds: arguments.rounds.max(1),
+        quick: arguments.quick,
+        fingerpost: programs.join("fingerpost"),
+        programs,
+    };
     if !host::may_make_namespaces() {
         host::enter_own_namespaces()?;
     }
@@ -137,6 +152,9 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode> {
     for case in cases {
         let mut samples = Samples::default();
         let rows = match case {
+            Case::Agentx => {
+                agentx::measure(&setting, &mut samples).map(|()| samples.into_rows())?
+            }
             Case::Arp => arp::measure(&setting, &mut samples).map(|()| samples.into_rows())?,
             Case::Buffer => {
                 buffer::measure(&setting, &mut samples).map(|()| samples.into_rows())?
@@ -185,7 +203,8 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-fn build(arguments: &Arguments) -> Result<Setting> {
+/// Builds them; gives where they are.
+fn build() -> Result<PathBuf> {
     let status = host::cargo()
         .current_dir(host::workspace()?)
         .args(["build", "--profile", "dist", "--quiet"])
@@ -195,13 +214,7 @@ fn build(arguments: &Arguments) -> Result<Setting> {
     if !status.success() {
         bail!("the release build failed");
     }
-    let programs = host::target()?.join("dist");
-    Ok(Setting {
-        rounds: arguments.rounds.max(1),
-        quick: arguments.quick,
-        fingerpost: programs.join("fingerpost"),
-        programs,
-    })
+    Ok(host::target()?.join("dist"))
 }
 
 fn write(report: &Report) -> Result<()> {

@@ -59,6 +59,9 @@ pub const FOR_TESTS: &[Needed] = &[
     ("nft", "nftables"),
     ("iptables-nft", "iptables"),
     ("ethtool", "ethtool"),
+    // Logging in to a router that it forwards on.
+    ("sshd", "openssh-server"),
+    ("ssh", "openssh-client"),
     // What it writes for the record: those who collect it.
     ("nfcapd", "nfdump"),
     ("rsyslogd", "rsyslog-gnutls"),

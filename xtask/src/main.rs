@@ -13,6 +13,7 @@ mod siege;
 mod soak;
 mod test;
 mod tidy;
+mod uml;
 mod xdp;
 
 use std::process::ExitCode;

@@ -2,11 +2,12 @@
 //! tables and answers are then compared with what `ip` and `bridge` say.
 //! A list of changes that fails is shrunk and kept as a shell script.
 
-mod machine;
 mod progress;
+mod router;
 
+use std::env;
 use std::fs;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
@@ -16,6 +17,7 @@ use ::lab::soak::{self, Failure, Soak};
 use anyhow::{Context, Result, ensure};
 
 use crate::host::{self, Needed, say};
+use crate::uml;
 use progress::Progress;
 
 /// What a run starts.
@@ -68,6 +70,13 @@ pub struct Arguments {
     /// In a machine of its own: Debian's user-mode Linux
     #[arg(long, conflicts_with = "replay")]
     vm: bool,
+    /// Instead: a router at XDP beside a twin that the kernel alone forwards,
+    /// for `--seconds` (1,800)
+    #[arg(long)]
+    router: bool,
+    /// The router's tests, built
+    #[arg(long, hide = true, requires = "router")]
+    tests: Option<PathBuf>,
     /// The program under test
     #[arg(long)]
     program: Option<PathBuf>,
@@ -75,13 +84,16 @@ pub struct Arguments {
 
 /// Does it; fails when a seed does.
 pub fn run(arguments: &Arguments) -> Result<ExitCode> {
+    if arguments.router {
+        return router::run(arguments);
+    }
     host::install_missing(NEEDED)?;
     let program = match &arguments.program {
         Some(program) => program.clone(),
         None => built()?,
     };
     if arguments.vm {
-        return machine::run(&program, &arguments.words());
+        return in_machine(&program, &arguments.words());
     }
     let campaign = Campaign {
         arguments,
@@ -98,6 +110,21 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode> {
     })?;
     say(campaign.progress.summary(campaign.start.elapsed()));
     Ok(ExitCode::from(u8::from(campaign.progress.failed() > 0)))
+}
+
+/// Runs this command with these words in a machine of its own; fails when it
+/// fails there.
+fn in_machine(program: &Path, words: &[String]) -> Result<ExitCode> {
+    let this = env::current_exe().context("finding our own program")?;
+    let program = fs::canonicalize(program).with_context(|| program.display().to_string())?;
+    let (this, program) = (this.display(), program.display());
+    let said = uml::run(&format!(
+        "{this} soak --program {program} {}",
+        words.join(" ")
+    ))?;
+    let summary = said.iter().find(|line| line.starts_with("soak: "));
+    let passed = summary.is_some_and(|line| line.contains(" passed, 0 failed"));
+    Ok(ExitCode::from(u8::from(!passed)))
 }
 
 impl Arguments {

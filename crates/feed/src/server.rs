@@ -253,8 +253,10 @@ impl Worker {
 
     fn now(&self) -> Now {
         let since = SystemTime::now().duration_since(UNIX_EPOCH);
+        let instant = Instant::now();
         Now {
-            monotonic: self.began.elapsed(),
+            monotonic: instant.saturating_duration_since(self.began),
+            instant: Some(instant),
             millis: since.map_or(0, |since| since.as_millis() as u64),
         }
     }

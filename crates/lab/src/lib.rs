@@ -10,8 +10,10 @@
 //! - [`situation`]: aliases, neighbours, links, routes.
 //! - [`mod@bench`]: measurements and their report.
 //! - [`rates`]: what rates a manager gets, beside the kernel's own.
+//! - [`routers`]: three routers with FRR and forwarding at XDP, in a row.
 //! - [`siege`]: a daemon under attack, and what it costs the others.
 //! - [`soak`]: random changes under a daemon, compared with the kernel.
+//! - [`frr`]: its daemons as subagents of SNMP.
 //! - [`speaker`]: announces prefixes to a real bgpd.
 //! - [`decisions`]: which way packets go, the kernel beside the daemon.
 //! - [`corpus`]: what the fuzz targets have found and were given.
@@ -25,10 +27,12 @@ pub mod bmp;
 mod child;
 pub mod corpus;
 pub mod decisions;
+pub mod frr;
 pub mod mrt;
 mod netns;
 pub mod program;
 pub mod rates;
+pub mod routers;
 mod setting;
 pub mod siege;
 pub mod situation;

@@ -48,7 +48,7 @@ impl Rows for EthernetTable {
             let told = known.map_or(1, |duplex| i32::from(*duplex) + 2);
             return Some(Value::Integer(told));
         }
-        let counters = objects.counters_of(link.index)?;
+        let counters = objects.errors_of(link.index)?;
         let counted = match column {
             2 => counters.rx_frame_errors,
             3 => counters.rx_crc_errors,

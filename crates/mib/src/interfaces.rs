@@ -138,6 +138,7 @@ impl Rows for IfTable {
             // ifOutQLen and ifSpecific, deprecated.
             21 => Value::Gauge32(0),
             22 => Value::ObjectIdentifier(&[0, 0]),
+            13 => Value::Counter32(objects.errors_of(link.index)?.rx_dropped as u32),
             _ => {
                 let counters = objects.counters_of(link.index)?;
                 // A Counter32 is the low half of its 64 bits (RFC 2863 §3.1.6).
@@ -154,7 +155,6 @@ fn counter(counters: &LinkCounters, column: u32) -> Option<u64> {
         10 => counters.rx_bytes,
         11 => counters.rx_packets.saturating_sub(counters.multicast),
         12 => counters.multicast,
-        13 => counters.rx_dropped,
         14 => counters.rx_errors,
         // ifInUnknownProtos and ifOutNUcastPkts are not counted apart.
         15 | 18 => 0,

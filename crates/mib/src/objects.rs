@@ -116,24 +116,35 @@ impl<'a> Objects<'a> {
         self.counted(link).map(|(counted, _)| &counted.counters)
     }
 
+    /// The same where single errors are read of them: nothing of a link of
+    /// which only their sums are known.
+    pub(crate) fn errors_of(&self, link: u32) -> Option<&'a LinkCounters> {
+        let counters = self.counters_of(link)?;
+        let beside = self.moment.beside;
+        let of_sums = beside.is_some_and(|beside| beside.sums_alone.contains(&link));
+        let is_told = !of_sums || self.counted_by_kernel(link).is_some();
+        is_told.then_some(counters)
+    }
+
     /// What a link has counted, as it was read last, and when that was.
     fn counted(&self, link: u32) -> Option<(&'a Counted, Option<Instant>)> {
-        let MibContext {
-            tables,
-            sampled,
-            beside,
-            ..
-        } = self.moment;
-        let (told, at) = match tables.counted_alone.get(&link) {
-            Some(alone) => (alone, alone.at),
-            None => {
-                let told = tables.link_counters.get(&link)?;
-                (told, told.at.or(sampled.counters))
-            }
-        };
-        let beside = beside.and_then(|beside| beside.links.get(&link));
-        let later = beside.filter(|beside| beside.at > at);
-        Some(later.map_or((told, at), |later| (later, later.at)))
+        let told = self.counted_by_kernel(link);
+        let beside = self.moment.beside.and_then(|one| one.links.get(&link));
+        let at = told.and_then(|(_, at)| at);
+        match beside.filter(|beside| beside.at > at) {
+            Some(later) => Some((later, later.at)),
+            None => told,
+        }
+    }
+
+    /// The same as netlink told it.
+    fn counted_by_kernel(&self, link: u32) -> Option<(&'a Counted, Option<Instant>)> {
+        let (tables, sampled) = (self.moment.tables, self.moment.sampled);
+        if let Some(alone) = tables.counted_alone.get(&link) {
+            return Some((alone, alone.at));
+        }
+        let told = tables.link_counters.get(&link)?;
+        Some((told, told.at.or(sampled.counters)))
     }
 
     /// How old the counters of a link are; `None`: there are none, or of

@@ -87,7 +87,7 @@ pub use sample::{Counted, NeighbourSample, Sample};
 pub use samples::{CountedBeside, Fresh, LinkRanges, Sampled, Samples};
 pub use source::{OfOwner, Source};
 pub use source_state::SourceState;
-pub use status::{FeedStatus, Phase, Status};
+pub use status::{FeedStatus, Phase, Status, When};
 
 pub use writer::{
     Change, Feeder, Feeders, JoinError, KERNEL, Limits, MAX_FEEDERS, Owner, Reader, Refused,

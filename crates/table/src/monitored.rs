@@ -3,6 +3,8 @@
 
 use std::collections::BTreeMap;
 
+use crate::status::When;
+
 /// A router that feeds a BMP station.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct MonitoredRouter {
@@ -14,8 +16,8 @@ pub struct MonitoredRouter {
     pub peer: String,
     /// Why it is not connected; `None`: it is.
     pub disconnected: Option<String>,
-    /// When it came, or went, milliseconds since the UNIX epoch.
-    pub since_millis: u64,
+    /// When it came, or went.
+    pub since: Option<When>,
     /// Connections of it that fed.
     pub connections: u64,
     /// Its BGP peers that are known.
@@ -64,17 +66,17 @@ pub struct MonitoredPeer {
     pub history: Vec<PeerEvent>,
     /// What the router counts (`Statistics Report`), by name.
     pub statistics: BTreeMap<String, u64>,
-    /// When it told that, milliseconds since the UNIX epoch; 0: never.
-    pub statistics_millis: u64,
+    /// When it told that; `None`: never.
+    pub counted: Option<When>,
     /// Messages that it mirrored, which have no rows.
     pub mirrored: u64,
 }
 
 /// A session that went up or down.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PeerEvent {
-    /// When we heard of it, milliseconds since the UNIX epoch.
-    pub at_millis: u64,
+    /// When we heard of it.
+    pub at: When,
     /// Whether it went up.
     pub is_up: bool,
     /// Why it went down.

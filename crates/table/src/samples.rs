@@ -9,6 +9,7 @@
 
 mod ranges;
 
+use std::collections::BTreeSet;
 use std::fmt;
 use std::pin::Pin;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
@@ -101,6 +102,9 @@ pub struct CountedBeside {
     pub begun: Instant,
     /// What the links had counted.
     pub links: Sample<u32, Counted>,
+    /// Links whose single errors are not known: nobody has told them yet, and
+    /// they are some.
+    pub sums_alone: BTreeSet<u32>,
 }
 
 #[derive(Debug, Default)]
@@ -182,6 +186,11 @@ impl Samples {
     /// asked: for the source.
     pub fn wanted_counters(&self) -> LinkRanges {
         std::mem::take(&mut self.state().links)
+    }
+
+    /// Whether somebody wants counters that were not told yet: for the source.
+    pub fn are_counters_due(&self) -> bool {
+        self.state().counters_due.is_some()
     }
 
     /// Counters of some links were taken: for the source. Tells all who wait

@@ -7,6 +7,26 @@ use std::time::{Duration, Instant};
 
 use crate::monitored::{MonitoredPeer, MonitoredRouter};
 
+/// When something was: by the time of day, to be told, and by a clock that
+/// nobody sets, for its age.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct When {
+    /// Milliseconds since the UNIX epoch.
+    pub millis: u64,
+    /// The same moment by this process' clock; `None`: it is of a recording.
+    pub instant: Option<Instant>,
+}
+
+impl When {
+    /// How long ago it was, at a moment by both clocks.
+    pub fn age(&self, now: Instant, now_millis: u64) -> Duration {
+        match self.instant {
+            Some(instant) => now.saturating_duration_since(instant),
+            None => Duration::from_millis(now_millis.saturating_sub(self.millis)),
+        }
+    }
+}
+
 /// What a source is doing.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub enum Phase {
@@ -84,9 +104,8 @@ pub struct FeedStatus {
     pub listening: String,
     /// Who feeds it; the last one that did, where nobody does.
     pub peer: Option<String>,
-    /// When that one came, or went, milliseconds since the UNIX epoch; 0:
-    /// nobody came yet.
-    pub since_millis: u64,
+    /// When that one came, or went; `None`: nobody came yet.
+    pub since: Option<When>,
     /// Connections that fed it.
     pub connections: u64,
     /// Connections that were closed before they fed it: they said nothing,
@@ -107,9 +126,8 @@ pub struct FeedStatus {
     pub acknowledged: u64,
     /// Routes of which the peer was told that packets do not go by them.
     pub acknowledged_refused: u64,
-    /// When the last frame came, milliseconds since the UNIX epoch; 0:
-    /// none came yet.
-    pub last_heard_millis: u64,
+    /// When the last frame came; `None`: none came yet.
+    pub last_heard: Option<When>,
     /// Where several routers feed, each with sources of its own (BMP): the
     /// routers. The rows are all in those.
     pub routers: Option<Arc<[MonitoredRouter]>>,
@@ -155,6 +173,25 @@ impl Status {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn an_age_is_by_the_clock_that_nobody_sets() {
+        let now = Instant::now();
+        let of_recording = When {
+            millis: 5_000,
+            instant: None,
+        };
+        let live = When {
+            instant: now.checked_sub(Duration::from_secs(2)),
+            ..of_recording
+        };
+        // The time of day went an hour on, or back.
+        for millis in [3_605_000, 0] {
+            assert_eq!(live.age(now, millis), Duration::from_secs(2));
+        }
+        assert_eq!(of_recording.age(now, 8_000), Duration::from_secs(3));
+        assert_eq!(of_recording.age(now, 0), Duration::ZERO);
+    }
 
     #[test]
     fn only_live_tables_that_miss_nothing_are_whole() {

@@ -212,18 +212,7 @@ impl Daemon {
 
     /// Milliseconds of processor time so far, all threads.
     pub fn cpu_ms(&self) -> f64 {
-        let tasks = fs::read_dir(format!("/proc/{}/task", self.process.id()));
-        let on_cpu = |path: PathBuf| {
-            let text = fs::read_to_string(path.join("schedstat")).ok()?;
-            text.split_whitespace().next()?.parse::<f64>().ok()
-        };
-        let ns: f64 = tasks
-            .into_iter()
-            .flatten()
-            .flatten()
-            .filter_map(|task| on_cpu(task.path()))
-            .sum();
-        ns / 1_000_000.0
+        cpu_ms_of(self.process.id())
     }
 
     /// `VmRSS` in bytes.
@@ -241,6 +230,22 @@ impl Drop for Daemon {
         let _ = self.process.kill();
         let _ = self.process.wait();
     }
+}
+
+/// Milliseconds of processor time of a process so far, all threads.
+pub fn cpu_ms_of(pid: u32) -> f64 {
+    let tasks = fs::read_dir(format!("/proc/{pid}/task"));
+    let on_cpu = |path: PathBuf| {
+        let text = fs::read_to_string(path.join("schedstat")).ok()?;
+        text.split_whitespace().next()?.parse::<f64>().ok()
+    };
+    let ns: f64 = tasks
+        .into_iter()
+        .flatten()
+        .flatten()
+        .filter_map(|task| on_cpu(task.path()))
+        .sum();
+    ns / 1_000_000.0
 }
 
 /// Asks the daemon a question many times and tells what one costs the

@@ -2,6 +2,7 @@
 
 use std::net::Ipv4Addr;
 use std::sync::Arc;
+use std::time::Duration;
 
 use bgp::as_path::AsSize;
 use bgp::update::Session;
@@ -36,8 +37,9 @@ pub(super) struct Peer {
     /// What is told of it is another now.
     is_renewed: bool,
     sources: [Option<(Source, Arc<MonitoredPeer>)>; Rib::COUNT],
-    /// When it went down, for who has to make room.
-    pub(super) since_millis: u64,
+    /// When it went down, by the clock that nobody sets: for who has to make
+    /// room.
+    pub(super) since: Duration,
 }
 
 /// Whether a session is up, as its router says.
@@ -79,7 +81,7 @@ impl Peer {
             has_no_path_ids: false,
             is_renewed: false,
             sources: [const { None }; Rib::COUNT],
-            since_millis: 0,
+            since: Duration::ZERO,
         }
     }
 
@@ -152,16 +154,16 @@ impl Peer {
             known.history.remove(0);
         }
         known.history.push(PeerEvent {
-            at_millis: now.millis,
+            at: now.when(),
             is_up,
             why: why.to_owned(),
         });
-        self.since_millis = now.millis;
+        self.since = now.monotonic;
     }
 
     /// What a router counts of it.
     pub(super) fn counted(&mut self, statistics: Statistics<'_>, now: Now) {
-        self.known.statistics_millis = now.millis;
+        self.known.counted = Some(now.when());
         for (name, value) in statistics.each() {
             let kept = &mut self.known.statistics;
             if kept.len() < STATISTICS || kept.contains_key(&name) {

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
+use std::time::Duration;
 
 use bgp::Bad;
 use bgp::as_path::AsSize;
@@ -47,6 +48,8 @@ pub(super) struct Router {
     /// Paths that were told so far.
     paths: u64,
     status: MonitoredRouter,
+    /// When it came, or went, by the clock that nobody sets.
+    since: Duration,
 }
 
 /// Whether a router goes on.
@@ -66,6 +69,7 @@ impl Router {
             peers: BTreeMap::new(),
             routes: 0,
             paths: 0,
+            since: Duration::ZERO,
             status: MonitoredRouter {
                 name,
                 disconnected: Some("it has not come yet".to_owned()),
@@ -82,9 +86,9 @@ impl Router {
         self.status.disconnected.is_none()
     }
 
-    /// When it came, or went.
-    pub(super) fn since_millis(&self) -> u64 {
-        self.status.since_millis
+    /// When it came, or went, by the clock that nobody sets.
+    pub(super) fn since(&self) -> Duration {
+        self.since
     }
 
     /// It came, and will tell all. One step for each table.
@@ -93,7 +97,8 @@ impl Router {
         self.status.description = told.description;
         self.status.disconnected = None;
         self.status.connections += 1;
-        self.status.since_millis = now.millis;
+        self.status.since = Some(now.when());
+        self.since = now.monotonic;
         let flow = self.flow();
         for peer in self.peers.values_mut() {
             peer.begin(flow, now);
@@ -103,7 +108,8 @@ impl Router {
     /// It is gone. The rows stay, and none of them is confirmed.
     pub(super) fn lost(&mut self, why: &str, now: Now) {
         self.status.disconnected = Some(why.to_owned());
-        self.status.since_millis = now.millis;
+        self.status.since = Some(now.when());
+        self.since = now.monotonic;
         for source in self.peers.values_mut().flat_map(Peer::sources_mut) {
             source.renew();
         }
@@ -179,7 +185,7 @@ impl Router {
     /// false if none is.
     fn make_room(&mut self) -> bool {
         let down = self.peers.iter().filter(|(_, peer)| peer.may_leave());
-        let longest = down.min_by_key(|(_, peer)| peer.since_millis);
+        let longest = down.min_by_key(|(_, peer)| peer.since);
         let Some(key) = longest.map(|(key, _)| *key) else {
             return false;
         };
@@ -345,7 +351,7 @@ impl Router {
         let feed = FeedStatus {
             listening: place.listening.clone(),
             peer: Some(self.status.peer.clone()),
-            since_millis: self.status.since_millis,
+            since: self.status.since,
             connections: self.status.connections,
             ..FeedStatus::default()
         };

@@ -8,7 +8,7 @@ use bgp::as_path::AsSize;
 use bgp::paths::{self, Said};
 use bgp::update::Update;
 use ipnet::IpNet;
-use table::{FeedStatus, Feeder, Limits, MonitoredPeer, Phase, RouteBody, RouteLoad};
+use table::{FeedStatus, Feeder, Limits, MonitoredPeer, Phase, RouteBody, RouteLoad, When};
 
 use super::peer_header::Rib;
 use super::state::SourceState;
@@ -53,7 +53,7 @@ pub(super) struct Source {
     swept: u64,
     resyncs: u64,
     trouble: Option<String>,
-    last_heard_millis: u64,
+    last_heard: When,
     has_news: bool,
 }
 
@@ -72,7 +72,7 @@ impl Source {
             swept: 0,
             resyncs: 0,
             trouble: None,
-            last_heard_millis: now.millis,
+            last_heard: now.when(),
             has_news: true,
         }
     }
@@ -161,7 +161,7 @@ impl Source {
     fn heard(&mut self, now: Now) {
         self.feeder.set_time(now.millis);
         self.messages += 1;
-        self.last_heard_millis = now.millis;
+        self.last_heard = now.when();
         self.has_news = true;
     }
 
@@ -266,7 +266,7 @@ impl Source {
             frames: self.messages,
             unconfirmed: unconfirmed as u64,
             swept: self.swept,
-            last_heard_millis: self.last_heard_millis,
+            last_heard: Some(self.last_heard),
             monitored: Some(Arc::clone(monitored)),
             ..feed.clone()
         };

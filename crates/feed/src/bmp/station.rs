@@ -162,7 +162,7 @@ impl Station {
             router.connected(&from.to_string(), told, now);
         }
         self.status.peer = Some(from.to_string());
-        self.status.since_millis = now.millis;
+        self.status.since = Some(now.when());
         self.status.connections += 1;
         self.heard(now);
         Ok(id)
@@ -184,7 +184,7 @@ impl Station {
             // Of the same host first: it has its own place, not others'.
             let longest = gone.min_by_key(|(_, router)| {
                 let is_other = router.identity.address != identity.address;
-                (is_other, router.since_millis())
+                (is_other, router.since())
             });
             let Some(longest) = longest.map(|(id, _)| *id) else {
                 return Err(match self.routers.len() >= self.most_routers {
@@ -254,7 +254,7 @@ impl Station {
 
     fn heard(&mut self, now: Now) {
         self.status.messages += 1;
-        self.status.last_heard_millis = now.millis;
+        self.status.last_heard = Some(now.when());
         self.is_told = false;
     }
 
@@ -269,7 +269,7 @@ impl Station {
         if let Some(router) = self.routers.get_mut(&id) {
             router.lost(why, now);
         }
-        self.status.since_millis = now.millis;
+        self.status.since = Some(now.when());
         self.is_told = false;
         self.publish();
     }

@@ -148,7 +148,7 @@ impl Session {
         if let Some(acknowledging) = &mut self.acknowledging {
             acknowledging.begin();
         }
-        self.status.since_millis = now.millis;
+        self.status.since = Some(now.when());
         self.settling = Some(Settling::begin(now.monotonic, rows, self.status.messages));
         self.is_told = false;
     }
@@ -160,7 +160,7 @@ impl Session {
         self.rows.feeder().set_time(now.millis);
         while let Some(frame) = frames.next_frame()? {
             self.status.frames += 1;
-            self.status.last_heard_millis = now.millis;
+            self.status.last_heard = Some(now.when());
             self.is_told = false;
             self.frame(frame.offset, frame.payload, now)?;
         }
@@ -207,7 +207,7 @@ impl Session {
     pub fn lost(&mut self, why: &str, broken: bool, now: Now) {
         self.malformed += u64::from(broken);
         self.phase = Phase::Disconnected(why.to_owned());
-        self.status.since_millis = now.millis;
+        self.status.since = Some(now.when());
         self.settling = None;
         self.is_told = false;
         self.publish();

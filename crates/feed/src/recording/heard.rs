@@ -167,6 +167,7 @@ impl<'a> Heard<'a> {
         Now {
             monotonic: self.monotonic,
             millis: at_micros / 1_000,
+            instant: None,
         }
     }
 }

@@ -7,6 +7,7 @@ use std::fs;
 use std::io::Write;
 use std::net::{IpAddr, Ipv4Addr, TcpStream};
 use std::ops::Range;
+use std::time::Instant;
 
 use lab::bmp::{Peer, initiation};
 use lab::mrt::Attributes;
@@ -14,7 +15,7 @@ use lab::speaker::{Speaker, prefix};
 use lab::{Child, Netns, wait_until};
 use serde_json::Value;
 
-use crate::common::{Daemon, PATIENCE, fingerpost, says};
+use crate::common::{Daemon, PATIENCE, fingerpost, program, says};
 use crate::frr::{Configuration, Frr};
 use crate::wired;
 
@@ -269,6 +270,67 @@ fn route(number: u32, via: [u8; 4]) -> Vec<u8> {
         .numbers(0xc0, 8, &[65_002 << 16 | 7]);
     let net = ipnet::Ipv4Net::new_assert(prefix(number), 24);
     one().update(&[], &how, &[net.into()])
+}
+
+/// What a router that comes now is told of in the status.
+fn newcomer(netns: &Netns, name: &str) -> (Router, Value) {
+    let mut router = Router::connect(netns, name);
+    router.says(&one().plain_up());
+    router.says(&route(1, [10, 1, 0, 2]));
+    let told = || {
+        let status: Value = serde_json::from_str(&says(netns, &["status", "--json"])).unwrap();
+        let routers = status["feeders"][0]["routers"].as_array()?.clone();
+        routers.into_iter().find(|router| router["name"] == name)
+    };
+    let told = wait_until(PATIENCE, "the router in the status", told);
+    (router, told.unwrap())
+}
+
+#[test]
+fn a_step_of_the_time_of_day_makes_nobody_older_or_younger() {
+    let (Some(netns), Some(library)) = (wired("bmp-clock"), lab::rates::faketime()) else {
+        return lab::skip::skip("faketime is not installed");
+    };
+    let directory = tempfile::tempdir().unwrap();
+    let file = directory.path().join("time");
+    let step = |seconds: i64| fs::write(&file, format!("{seconds:+}\n")).unwrap();
+    step(0);
+    let mut command = netns.command(program());
+    command
+        .args(["up", "--bmp", "127.0.0.1"])
+        .env("LD_PRELOAD", &library)
+        .env("FAKETIME_TIMESTAMP_FILE", &file)
+        .env("FAKETIME_NO_CACHE", "1")
+        .env("FAKETIME_DONT_FAKE_MONOTONIC", "1");
+    let daemon = Daemon::spawn(command);
+    let begun = Instant::now();
+    let (_first, first) = newcomer(&netns, "first");
+    let at = |told: &Value| told["since_millis"].as_i64().unwrap() / 1_000;
+    for (name, seconds) in [("ahead", 3_600), ("behind", -3_600)] {
+        step(seconds);
+        let (_router, told) = newcomer(&netns, name);
+        // The daemon was told the other time of day, and tells it.
+        let beside = at(&told) - at(&first);
+        assert!(beside.abs_diff(seconds) < 600, "{beside} s");
+        let status: Value = serde_json::from_str(&says(&netns, &["status", "--json"])).unwrap();
+        let most = begun.elapsed().as_secs() + 1;
+        for feeder in status["feeders"].as_array().unwrap() {
+            let routers = feeder["routers"].as_array().into_iter().flatten();
+            let history = feeder["monitored"]["history"].as_array();
+            let ages = [&feeder["since_secs"], &feeder["last_heard_secs"]].into_iter();
+            let ages = ages.chain(routers.map(|router| &router["since_secs"]));
+            let ages = ages.chain(history.into_iter().flatten().map(|event| &event["secs"]));
+            for age in ages {
+                assert!(age.as_u64().unwrap() <= most, "{status}");
+            }
+        }
+        let text = says(&netns, &["status"]);
+        assert!(
+            !text.contains("3600 s ago") && !text.contains("3599 s ago"),
+            "{text}"
+        );
+    }
+    daemon.end();
 }
 
 #[test]

@@ -162,11 +162,17 @@ fn octets(text: &str) -> Vec<u32> {
 
 /// The bits of a `PortList`, as snmpbulkwalk shows octets.
 fn ports(value: &str) -> BTreeSet<u32> {
-    let hex = value.strip_prefix("Hex-STRING: ").unwrap_or_default();
-    let octets = hex
-        .split_whitespace()
-        .map(|octet| u8::from_str_radix(octet, 16).unwrap());
-    let bits = octets.enumerate().flat_map(|(at, octet)| {
+    // What can be printed net-snmp's tools print.
+    let quoted = value.strip_prefix("STRING: \"");
+    let octets: Vec<u8> = match quoted.and_then(|rest| rest.strip_suffix('"')) {
+        Some(text) => text.bytes().collect(),
+        None => {
+            let hex = value.strip_prefix("Hex-STRING: ").unwrap_or_default();
+            let octet = |octet| u8::from_str_radix(octet, 16).unwrap();
+            hex.split_whitespace().map(octet).collect()
+        }
+    };
+    let bits = octets.into_iter().enumerate().flat_map(|(at, octet)| {
         let set = (0..8).filter(move |bit| octet & (0x80 >> bit) != 0);
         set.map(move |bit| at as u32 * 8 + bit + 1)
     });

@@ -11,9 +11,10 @@ use rustix::net::sockopt;
 
 use crate::World;
 use crate::common::{PATIENCE, said};
+use crate::size::size;
 
-/// Links that come up at once.
-const LINKS: usize = 300;
+/// Links that come up at once, at full size.
+const LINKS: usize = 6_000;
 /// linkUp.
 const LINK_UP: &[u8] = &[6, 9, 0x2b, 6, 1, 6, 3, 1, 1, 5, 4];
 /// ifIndex, up to the link's.
@@ -55,7 +56,7 @@ fn every_link_that_comes_up_is_told_of_though_some_datagrams_are_lost() {
     let Some(world) = World::new("inform", &["ip"]) else {
         return;
     };
-    let links: String = (0..LINKS)
+    let links: String = (0..size(LINKS))
         .map(|link| format!("link add d{link} group 7 type ifb\n"))
         .collect();
     world.netns.ip_batch(&links).unwrap();
@@ -98,7 +99,7 @@ fn every_link_that_comes_up_is_told_of_though_some_datagrams_are_lost() {
 fn informed_links(socket: &UdpSocket) -> BTreeSet<u64> {
     let mut datagram = [0; 2_048];
     let (mut told, mut seen, mut heard) = (BTreeSet::new(), BTreeSet::new(), 0);
-    while told.len() < LINKS {
+    while told.len() < size(LINKS) {
         let (len, from) = socket.recv_from(&mut datagram).unwrap();
         let inform = &datagram[..len];
         heard += 1;
@@ -115,7 +116,7 @@ fn informed_links(socket: &UdpSocket) -> BTreeSet<u64> {
 fn trapped_links(socket: &UdpSocket) -> BTreeSet<u64> {
     let mut datagram = [0; 2_048];
     let mut told = BTreeSet::new();
-    while told.len() < LINKS {
+    while told.len() < size(LINKS) {
         let len = socket.recv(&mut datagram).unwrap();
         told.extend(link(&datagram[..len]));
     }

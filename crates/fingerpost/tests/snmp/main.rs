@@ -16,6 +16,7 @@ mod clock;
 mod flood;
 mod fresh;
 mod groups;
+mod held;
 mod informed;
 mod notified;
 mod peers;

@@ -3,11 +3,11 @@
 use std::fs;
 use std::io::{Read, Write};
 use std::net::UdpSocket;
-use std::os::unix::fs::{PermissionsExt, chown};
+use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::UnixStream;
-use std::path::Path;
-use std::process::{Command, Stdio};
+use std::process::Stdio;
 
+use lab::frr::Frr;
 use lab::speaker::{Speaker, prefix};
 use lab::{Child, Netns, wait_until};
 use rustix::process::Signal;
@@ -17,8 +17,6 @@ use crate::{Walked, World};
 
 /// bgp4PathAttrPeer: one row for each path.
 const PATHS: &str = ".1.3.6.1.2.1.15.6.1.1";
-/// Where Debian has FRR's daemons.
-const FRR: &str = "/usr/lib/frr";
 const BGPD: &str = "agentx\nrouter bgp 65001\n bgp router-id 10.1.0.1\n \
     no bgp ebgp-requires-policy\n neighbor 10.1.0.2 remote-as 65002\n \
     neighbor 10.1.0.2 passive\n";
@@ -38,7 +36,7 @@ fn peered(tag: &str, programs: &[&str]) -> Option<(World, Netns)> {
         .unwrap();
     peer.ip_batch("addr add 10.1.0.2/24 dev w0\nlink set w0 up\n")
         .unwrap();
-    if !Path::new("/usr/share/doc/frr-snmp/copyright").exists() {
+    if !lab::frr::has_snmp() {
         lab::skip::skip("frr-snmp is not installed");
         return None;
     }
@@ -56,42 +54,14 @@ fn master(world: &World, more: &str) -> Daemon {
     ))
 }
 
-/// A daemon of FRR with its SNMP module. `nsenter` becomes it.
+/// A daemon of FRR with its SNMP module.
 fn frr(world: &World, name: &str, config: &str) -> Child {
-    let socket = world.path("agentx");
-    world.write("frr.conf", &format!("agentXSocket {}\n", socket.display()));
-    let directory = world.path("frr");
-    let file = directory.join(format!("{name}.conf"));
-    fs::create_dir_all(&directory).unwrap();
-    fs::write(&file, config).unwrap();
-    for path in [&directory, &file] {
-        chown(path, Some(id("-u")), Some(id("-g"))).unwrap();
-    }
-    let path = |name: &str| directory.join(name).display().to_string();
-    let mut command = world.netns.command(&format!("{FRR}/{name}"));
-    command
-        .env("SNMPCONFPATH", world.path(""))
-        .env("SNMP_PERSISTENT_DIR", &directory)
-        .env("MIBS", "")
-        .args(["-M", "snmp", "-z", &path("zserv.api")])
-        .args([
-            "--vty_socket",
-            &path(""),
-            "-f",
-            &path(&format!("{name}.conf")),
-        ])
-        .args(["-i", &path(&format!("{name}.pid"))])
-        .args(["-A", "127.0.0.1", "-P", "0"])
-        .args(["--log", &format!("file:{}", path(&format!("{name}.log")))])
-        .stdout(Stdio::null())
-        .stderr(Stdio::null());
-    Child::spawn(command).unwrap()
-}
-
-fn id(which: &str) -> u32 {
-    let output = Command::new("id").args([which, "frr"]).output().unwrap();
-    let text = String::from_utf8(output.stdout).unwrap();
-    text.trim().parse().unwrap()
+    let frr = Frr {
+        netns: &world.netns,
+        directory: &world.path(""),
+        agentx: &world.path("agentx"),
+    };
+    frr.start(name, config).unwrap()
 }
 
 fn zebra(world: &World) -> Child {

@@ -467,6 +467,10 @@ impl Worker {
         while let Some(done) = self.sampler.as_mut().and_then(Sampler::done) {
             self.publish_sample(done);
         }
+        if self.shared.samples.are_counters_due() {
+            // Before anything that may be kept waiting.
+            self.read_beside();
+        }
         for what in Sampled::ALL {
             let last = &mut self.sampled[what as usize];
             let is_of_host = host_samples::is_of_host(what);
@@ -538,7 +542,6 @@ impl Worker {
         if wanted.is_empty() {
             return;
         }
-        self.read_beside();
         match counters::in_ranges(&self.feed.machine.tables().links, &wanted) {
             Some(links) => match self.count_alone(&links) {
                 Ok(()) => self.with_speeds(now, Samples::took_some_counters),

@@ -8,7 +8,7 @@ use table::row::neighbour::state;
 use table::{FdbEntry, LinkLayerAddress, Station};
 
 use super::ports::{self, Port, number_of};
-use super::shown;
+use super::{shown, vlans};
 use crate::columns::Rows;
 use crate::index::{self, Seek};
 use crate::interfaces::integer;
@@ -82,8 +82,9 @@ impl Rows for ForwardingTable {
     }
 }
 
-/// dot1qTpFdbTable: stations by VLAN. The filtering database of a VLAN has
-/// its number.
+/// dot1qTpFdbTable: stations by VLAN, of a bridge that filters them: the
+/// kernel has some in VLAN 1 of any other. The filtering database of a VLAN
+/// has its number.
 pub(crate) struct VlanForwardingTable;
 
 impl Rows for VlanForwardingTable {
@@ -96,8 +97,8 @@ impl Rows for VlanForwardingTable {
         let vlan = seek.number(LAST.into()) as u16;
         let lladdr: LinkLayerAddress = seek.mac();
         let fdb = &objects.tables().fdb;
-        let first = shown(objects).map(|(link, _)| Station {
-            master: link.index,
+        let first = vlans::filtering(objects).map(|master| Station {
+            master,
             lladdr,
             vlan: Some(vlan),
         });
@@ -153,7 +154,10 @@ impl Rows for PortCounterTable {
             2 => integer(port.link.mtu),
             3 => Value::Counter32(counters()?.rx_packets as u32),
             4 => Value::Counter32(counters()?.tx_packets as u32),
-            _ => Value::Counter32(counters()?.rx_dropped as u32),
+            _ => {
+                let errors = objects.errors_of(port.link.index)?;
+                Value::Counter32(errors.rx_dropped as u32)
+            }
         })
     }
 }

@@ -16,7 +16,7 @@ use crate::objects::Objects;
 const MOST: u32 = 4_094;
 
 /// The bridge shown, if it filters VLANs.
-fn filtering(objects: &Objects<'_>) -> Option<u32> {
+pub(super) fn filtering(objects: &Objects<'_>) -> Option<u32> {
     let (link, bridge) = shown(objects)?;
     (bridge.vlan_filtering? != 0).then_some(link.index)
 }

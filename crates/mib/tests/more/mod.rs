@@ -145,6 +145,13 @@ fn shown(tables: &Tables) -> Option<&Link> {
     matches!(link.kind_data, KindData::Bridge(_)).then_some(link)
 }
 
+fn filters(link: &Link) -> bool {
+    match &link.kind_data {
+        KindData::Bridge(bridge) => bridge.vlan_filtering == Some(1),
+        _ => false,
+    }
+}
+
 fn number(tables: &Tables, link: u32) -> u16 {
     match tables.links.get(link).map(|link| &link.slave_data) {
         Some(PortData::Bridge(port)) => port.no.unwrap(),
@@ -182,7 +189,7 @@ pub fn of_bridge(tables: &Tables) -> [Expected; 3] {
                 .iter()
                 .map(|octet| u32::from(*octet))
                 .collect();
-            if let Some(vlan) = vlan {
+            if let Some(vlan) = vlan.filter(|_| filters(bridge)) {
                 let name = [vec![u32::from(vlan)], octets.clone()].concat();
                 by_vlan.insert(name, integer(status));
             }
@@ -215,11 +222,8 @@ pub fn of_bridge(tables: &Tables) -> [Expected; 3] {
 }
 
 pub fn vlans(tables: &Tables) -> [Expected; 2] {
-    let filters = |link: &&Link| match &link.kind_data {
-        KindData::Bridge(bridge) => bridge.vlan_filtering == Some(1),
-        _ => false,
-    };
-    let bridge = shown(tables).filter(filters).map(|link| link.index);
+    let bridge = shown(tables).filter(|link| filters(link));
+    let bridge = bridge.map(|link| link.index);
     let all = tables.host.bridge_vlans.from(&(0, 0));
     let all = all.filter(|((of, _), _)| Some(*of) == bridge);
     let vlans: Vec<u32> = all.map(|((_, vlan), _)| (*vlan).into()).collect();

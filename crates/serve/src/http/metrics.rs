@@ -5,6 +5,7 @@
 //! label, a prefix or a neighbour never.
 
 mod families;
+mod forwarding;
 mod subagents;
 
 use std::fmt::{Display, Write as _};
@@ -27,6 +28,7 @@ use super::problem::Problem;
 use super::query::Parameters;
 use super::shared::Shared;
 use super::streamed::{Pieces, Streamed};
+use crate::forwarding::ForwardingStatus;
 use crate::namespace::Namespace;
 use crate::status;
 use families::LINK_FAMILIES;
@@ -52,11 +54,16 @@ pub async fn answer(shared: &Arc<Shared>, request: &Parts) -> Result<Response, P
         one.refreshed(Object::Link, true).await;
     }
     let nat = nat::metrics::sample(shared).await;
+    let forwarding = match shared.forwarding.get() {
+        Some(gauge) => gauge.told().await,
+        None => None,
+    };
     let compress = compressed::permit(shared, request);
     let scrape = Scrape {
         nat,
         shared: Arc::clone(shared),
         namespaces,
+        forwarding,
         began: false,
         family: 0,
         namespace: 0,
@@ -102,6 +109,7 @@ struct Scrape {
     nat: Arc<nat::metrics::Sample>,
     shared: Arc<Shared>,
     namespaces: Arc<[Namespace]>,
+    forwarding: Option<ForwardingStatus>,
     began: bool,
     family: usize,
     namespace: usize,
@@ -288,6 +296,9 @@ impl Scrape {
             subagents::write(&master, out);
         }
         self.nat.write(out);
+        if let Some(status) = &self.forwarding {
+            forwarding::write(status, out);
+        }
         self.of_namespaces(out);
     }
 

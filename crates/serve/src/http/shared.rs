@@ -78,6 +78,8 @@ pub struct Shared {
     pub nat: Translation,
     /// How SNMP is, where it is told.
     pub snmp: OnceLock<crate::snmp::Gauge>,
+    /// How forwarding at XDP stands, where it is told.
+    pub forwarding: OnceLock<crate::forwarding::Gauge>,
 }
 
 /// Whose request it is.
@@ -152,6 +154,7 @@ impl Shared {
             memory: Mutex::default(),
             nat: Translation::default(),
             snmp: OnceLock::new(),
+            forwarding: OnceLock::new(),
         }
     }
 

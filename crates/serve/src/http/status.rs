@@ -158,6 +158,10 @@ fn feeder_schema() -> Value {
                 "type": ["integer", "null"],
                 "description": "When that one came, or went, since 1970"
             },
+            "since_secs": {
+                "type": ["integer", "null"],
+                "description": "How long ago that was, by a clock that nobody sets"
+            },
             "connections": count(),
             "turned_away": count(),
             "frames": count(),
@@ -171,6 +175,7 @@ fn feeder_schema() -> Value {
             "unconfirmed": count(),
             "swept": count(),
             "last_heard_millis": {"type": ["integer", "null"]},
+            "last_heard_secs": {"type": ["integer", "null"]},
             "routers": {
                 "type": "array",
                 "description": "Of a BMP station: its routers, whose peers' tables are sources",
@@ -194,6 +199,7 @@ fn router_schema() -> Value {
             "peer": text(),
             "disconnected": {"type": ["string", "null"]},
             "since_millis": count(),
+            "since_secs": count(),
             "connections": count(),
             "peers": count(),
             "peers_up": count(),
@@ -231,6 +237,7 @@ fn monitored_schema() -> Value {
                     "type": "object",
                     "properties": {
                         "at_millis": count(),
+                        "secs": count(),
                         "up": {"type": "boolean"},
                         "why": text()
                     },
@@ -239,6 +246,7 @@ fn monitored_schema() -> Value {
             },
             "statistics": {"type": "object", "additionalProperties": count()},
             "statistics_millis": {"type": ["integer", "null"]},
+            "statistics_secs": {"type": ["integer", "null"]},
             "mirrored": count()
         },
         "required": ["router", "rib", "up"],

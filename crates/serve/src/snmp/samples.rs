@@ -7,7 +7,8 @@
 //! answers one), within a bound that grows with the table. Behind that it is
 //! answered from what there is ([`Manner::Take`]); FINGERPOST-MIB tells how
 //! old that is. Counters that are older than a second are not told to who
-//! asks again: rates would be made of them. Called by [`super::contexts`].
+//! asks again: rates would be made of them; those that nobody has read yet
+//! have no instance until somebody has. Called by [`super::contexts`].
 
 use std::cell::{Cell, RefCell};
 use std::pin::Pin;
@@ -48,6 +49,10 @@ pub enum Manner {
     /// What is there is taken.
     Take,
 }
+
+/// When a link's counters were read: `None`: never; `Some(None)`: that is not
+/// known.
+type When = Option<Option<Instant>>;
 
 /// The samples of one source, as a request needs them.
 #[derive(Debug)]
@@ -217,11 +222,13 @@ impl Freshness {
         let Some(samples) = source.samples() else {
             return;
         };
-        let oldest = self.oldest(&read, tables);
-        if oldest >= Some(self.since(Sampled::Counters)) {
+        let is_fresh = |at: When| at.flatten() >= Some(self.since(Sampled::Counters));
+        if self.read_at(&read, tables).all(is_fresh) {
             return;
         }
-        let is_stale = oldest < Some(self.before_now(FRESH));
+        // Of a link whose counters nobody has read yet none are told.
+        let is_stale = |at: When| at.is_some_and(|at| at < Some(self.before_now(FRESH)));
+        let is_stale = self.read_at(&read, tables).any(is_stale);
         self.is_stale.set(is_stale && !samples.has_ended());
         match &self.manner {
             Manner::PutOff(waker) => {
@@ -236,23 +243,27 @@ impl Freshness {
         }
     }
 
-    /// When the oldest counters of some links were read; `None`: of one that
-    /// is not known. O(links).
-    fn oldest(&self, read: &LinkRanges, tables: &Tables) -> Option<Instant> {
-        let beside = self.beside.borrow();
+    /// When the counters of some links were read: of each link there is.
+    fn read_at<'a>(
+        &self,
+        read: &'a LinkRanges,
+        tables: &'a Tables,
+    ) -> impl Iterator<Item = When> + use<'a> {
+        let beside = self.beside();
         let all = self.begun(Sampled::Counters);
-        let at = |link: u32| {
-            let alone = tables.counted_alone.get(&link);
-            let told = alone.map_or(all, |alone| alone.at);
-            let beside = beside.as_ref().and_then(|one| one.links.get(&link));
-            told.max(beside.and_then(|beside| beside.at))
-        };
         let links = read.iter().flat_map(|range| {
             let links = tables.links.from(*range.start()).map(|link| link.index);
             links.take_while(|link| link <= range.end())
         });
-        // None is read where no such link is there.
-        links.map(at).min().unwrap_or(Some(self.now))
+        links.map(move |link| {
+            let told = match tables.counted_alone.get(&link) {
+                Some(alone) => Some(alone.at),
+                None if all.is_some() => Some(all),
+                None => tables.link_counters.get(&link).map(|told| told.at),
+            };
+            let beside = beside.as_ref().and_then(|one| one.links.get(&link));
+            told.max(beside.map(|beside| beside.at))
+        })
     }
 
     fn get(&self, what: Sampled, samples: &Samples, source: &dyn Source) -> Before {

@@ -20,9 +20,9 @@ use rustix::net::{
     AddressFamily, RecvFlags, SendFlags, SocketAddrUnix, SocketFlags, SocketType, connect, recv,
     send, socket_with, sockopt,
 };
-use snmp::Value;
 use snmp::agentx::{Config, Registration, Session, State};
 use snmp::counters::Counters;
+use snmp::{Oid, Value};
 
 use super::config::Master;
 use super::contexts::Source;
@@ -164,7 +164,7 @@ struct Worker {
 impl Worker {
     fn new(master: Master, source: Source, shared: Arc<SubagentState>) -> Self {
         let session = Session::new(Config {
-            id: super::own_id(),
+            id: own_id(),
             description: concat!("fingerpost ", env!("CARGO_PKG_VERSION")).to_owned(),
             priority: PRIORITY,
             registrations: registrations(&source),
@@ -434,6 +434,11 @@ impl Worker {
     }
 }
 
+/// What we say we are.
+fn own_id() -> Oid {
+    Oid::new(mib::OBJECT_ID).unwrap_or_default()
+}
+
 /// All of ours in the default context and in other namespaces; in routing
 /// tables only the routes.
 fn registrations(source: &Source) -> Vec<Registration> {
@@ -442,7 +447,7 @@ fn registrations(source: &Source) -> Vec<Registration> {
         registrations.extend(subtrees.iter().filter_map(|subtree| {
             Some(Registration {
                 context: context.to_vec(),
-                subtree: snmp::Oid::new(subtree).ok()?,
+                subtree: Oid::new(subtree).ok()?,
             })
         }));
     };

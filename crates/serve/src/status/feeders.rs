@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use table::Tables;
 
 use super::monitored::{PeerStatus, RouterStatus};
-use crate::clock::now_millis;
+use crate::clock::Age;
 
 /// How a feeder of rows is.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
@@ -35,6 +35,10 @@ pub struct FeederStatus {
     /// When that one came, or went, milliseconds since the UNIX epoch.
     #[serde(default)]
     pub since_millis: Option<u64>,
+    /// How long ago that was, when the status was told, seconds: by a clock
+    /// that nobody sets.
+    #[serde(default)]
+    pub since_secs: Option<u64>,
     /// Connections that fed it.
     #[serde(default)]
     pub connections: u64,
@@ -62,6 +66,9 @@ pub struct FeederStatus {
     /// When the last frame came, milliseconds since the UNIX epoch.
     #[serde(default)]
     pub last_heard_millis: Option<u64>,
+    /// How long ago that was, when the status was told, seconds.
+    #[serde(default)]
+    pub last_heard_secs: Option<u64>,
     /// Of a BMP station, whose rows are all its routers' peers': those
     /// routers.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -73,6 +80,11 @@ pub struct FeederStatus {
 
 /// The feeders of a snapshot, by name.
 pub fn feeders(tables: &Tables) -> Vec<FeederStatus> {
+    let age = Age::now();
+    let of_routers = |routers: &[table::MonitoredRouter]| -> Vec<RouterStatus> {
+        let of = |router| RouterStatus::of(router, age);
+        routers.iter().map(of).collect()
+    };
     let of = |owner: &table::Owner| {
         let status = owner.status();
         let feed = status.feed.clone().unwrap_or_default();
@@ -88,7 +100,8 @@ pub fn feeders(tables: &Tables) -> Vec<FeederStatus> {
             listening: status.feed.as_ref().map(|feed| feed.listening.clone()),
             skipped: skipped.map(|(what, n)| ((*what).to_owned(), *n)).collect(),
             peer: feed.peer,
-            since_millis: (feed.since_millis > 0).then_some(feed.since_millis),
+            since_millis: feed.since.map(|since| since.millis),
+            since_secs: feed.since.map(|since| age.secs(since)),
             connections: feed.connections,
             turned_away: feed.turned_away,
             frames: feed.frames,
@@ -96,16 +109,16 @@ pub fn feeders(tables: &Tables) -> Vec<FeederStatus> {
             malformed: status.malformed,
             unconfirmed: feed.unconfirmed,
             swept: feed.swept,
-            last_heard_millis: (feed.last_heard_millis > 0).then_some(feed.last_heard_millis),
+            last_heard_millis: feed.last_heard.map(|heard| heard.millis),
+            last_heard_secs: feed.last_heard.map(|heard| age.secs(heard)),
             routers: feed.routers.as_deref().map(of_routers),
-            monitored: feed.monitored.as_deref().map(PeerStatus::from),
+            monitored: feed
+                .monitored
+                .as_deref()
+                .map(|peer| PeerStatus::of(peer, age)),
         }
     };
     tables.owners().map(of).collect()
-}
-
-fn of_routers(routers: &[table::MonitoredRouter]) -> Vec<RouterStatus> {
-    routers.iter().map(RouterStatus::from).collect()
 }
 
 impl FeederStatus {
@@ -130,9 +143,8 @@ impl FeederStatus {
         let Some(listening) = &self.listening else {
             return Ok(());
         };
-        let ago = |at: Option<u64>| at.map(|at| now_millis().saturating_sub(at) / 1000);
         write!(out, "  at {listening}: ")?;
-        match (&self.peer, ago(self.since_millis)) {
+        match (&self.peer, self.since_secs) {
             (Some(peer), Some(secs)) if self.phase.starts_with("disconnected") => {
                 write!(out, "{peer} left {secs} s ago")?;
             }
@@ -154,7 +166,7 @@ impl FeederStatus {
             self.skipped.values().sum::<u64>(),
             skipped.concat()
         )?;
-        if let Some(secs) = ago(self.last_heard_millis) {
+        if let Some(secs) = self.last_heard_secs {
             write!(out, ", last heard {secs} s ago")?;
         }
         writeln!(

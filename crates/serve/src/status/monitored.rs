@@ -7,7 +7,7 @@ use std::io::{self, Write};
 use serde::{Deserialize, Serialize};
 use table::{MonitoredPeer, MonitoredRouter};
 
-use crate::clock::now_millis;
+use crate::clock::Age;
 
 /// A router that feeds a station.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
@@ -23,6 +23,9 @@ pub struct RouterStatus {
     pub disconnected: Option<String>,
     /// When it came, or went, milliseconds since the UNIX epoch.
     pub since_millis: u64,
+    /// How long ago that was, when the status was told, seconds: by a clock
+    /// that nobody sets.
+    pub since_secs: u64,
     /// Connections of it that fed.
     pub connections: u64,
     /// Its BGP peers that are known.
@@ -71,6 +74,8 @@ pub struct PeerStatus {
     pub statistics: BTreeMap<String, u64>,
     /// When it told that, milliseconds since the UNIX epoch.
     pub statistics_millis: Option<u64>,
+    /// How long ago that was, when the status was told, seconds.
+    pub statistics_secs: Option<u64>,
     /// Messages that it mirrored.
     pub mirrored: u64,
 }
@@ -81,21 +86,24 @@ pub struct PeerStatus {
 pub struct EventStatus {
     /// When we heard of it, milliseconds since the UNIX epoch.
     pub at_millis: u64,
+    /// How long ago that was, when the status was told, seconds.
+    pub secs: u64,
     /// Whether it went up.
     pub up: bool,
     /// Why it went down.
     pub why: String,
 }
 
-impl From<&MonitoredRouter> for RouterStatus {
-    fn from(router: &MonitoredRouter) -> Self {
+impl RouterStatus {
+    pub(super) fn of(router: &MonitoredRouter, age: Age) -> Self {
         let skipped = router.skipped.iter();
         Self {
             name: router.name.clone(),
             description: router.description.clone(),
             peer: router.peer.clone(),
             disconnected: router.disconnected.clone(),
-            since_millis: router.since_millis,
+            since_millis: router.since.map_or(0, |since| since.millis),
+            since_secs: router.since.map_or(0, |since| age.secs(since)),
             connections: router.connections,
             peers: router.peers,
             peers_up: router.peers_up,
@@ -108,10 +116,11 @@ impl From<&MonitoredRouter> for RouterStatus {
     }
 }
 
-impl From<&MonitoredPeer> for PeerStatus {
-    fn from(peer: &MonitoredPeer) -> Self {
+impl PeerStatus {
+    pub(super) fn of(peer: &MonitoredPeer, age: Age) -> Self {
         let history = peer.history.iter().map(|event| EventStatus {
-            at_millis: event.at_millis,
+            at_millis: event.at.millis,
+            secs: age.secs(event.at),
             up: event.is_up,
             why: event.why.clone(),
         });
@@ -128,20 +137,17 @@ impl From<&MonitoredPeer> for PeerStatus {
             downs: peer.downs,
             history: history.collect(),
             statistics: peer.statistics.clone(),
-            statistics_millis: (peer.statistics_millis > 0).then_some(peer.statistics_millis),
+            statistics_millis: peer.counted.map(|at| at.millis),
+            statistics_secs: peer.counted.map(|at| age.secs(at)),
             mirrored: peer.mirrored,
         }
     }
 }
 
-fn secs_since(at_millis: u64) -> u64 {
-    now_millis().saturating_sub(at_millis) / 1_000
-}
-
 impl RouterStatus {
     /// Writes it for people.
     pub(super) fn write(&self, out: &mut impl Write) -> io::Result<()> {
-        let (name, secs) = (&self.name, secs_since(self.since_millis));
+        let (name, secs) = (&self.name, self.since_secs);
         match &self.disconnected {
             None => write!(out, "  router {name}: {} came {secs} s ago", self.peer)?,
             Some(why) => write!(out, "  router {name}: gone {secs} s ago: {why}")?,
@@ -182,21 +188,20 @@ impl PeerStatus {
         let state = if self.up { "up" } else { "down" };
         write!(out, ", AS {}, id {}: {state}", self.asn, self.bgp_id)?;
         if let Some(last) = self.history.last() {
-            write!(out, " since {} s", secs_since(last.at_millis))?;
+            write!(out, " since {} s", last.secs)?;
         }
         write!(out, "; {} times up, {} down", self.ups, self.downs)?;
         if let Some(down) = self.history.iter().rev().find(|event| !event.up) {
-            let secs = secs_since(down.at_millis);
-            write!(out, ", the last {secs} s ago: {}", down.why)?;
+            write!(out, ", the last {} s ago: {}", down.secs, down.why)?;
         }
         writeln!(out)?;
-        if let Some(at) = self.statistics_millis {
+        if let Some(secs) = self.statistics_secs {
             let all = self
                 .statistics
                 .iter()
                 .map(|(of, value)| format!(", {of} {value}"));
             let all = all.collect::<String>();
-            writeln!(out, "  counted {} s ago{all}", secs_since(at))?;
+            writeln!(out, "  counted {secs} s ago{all}")?;
         }
         Ok(())
     }

@@ -1,8 +1,8 @@
 #!/bin/sh
-# First process of the machine of `cargo xtask soak --vm`: runs seeds there.
-# XTASK, PROGRAM, MODULES and WORDS are filled in. Lines that begin with @ are
-# heard outside. The files are the host's, not to be written; what a run
-# leaves is in the machine's memory.
+# First process of a machine of user-mode Linux: runs a line there. MODULES
+# and LINE are filled in. Lines that begin with @ are heard outside. The files
+# are the host's, not to be written; what a run leaves is in the machine's
+# memory.
 export PATH=/usr/sbin:/usr/bin:/sbin:/bin
 mount -t proc proc /proc
 mount -t sysfs sys /sys
@@ -15,6 +15,6 @@ for module in bonding dummy ifb ipvlan macvlan macvtap veth vxlan geneve vrf \
 done
 ip link set lo up
 echo "@kernel $(uname -r)"
-XTASK soak --program PROGRAM WORDS 2>&1 | while read -r line; do echo "@$line"; done
+LINE 2>&1 | while read -r line; do echo "@$line"; done
 echo @end
 echo o > /proc/sysrq-trigger
