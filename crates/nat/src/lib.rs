@@ -74,7 +74,7 @@ pub use event::{Event, EventKind, Why};
 pub use pcp::{LeaseView, PcpConfig};
 pub use ranges::AddressRange;
 pub use shards::{Owner, Shards, ShardsError};
-pub use statistics::Statistics;
+pub use statistics::{Protocol, ProtocolStatistics, Statistics};
 pub use verdict::{Direction, Packet, Verdict};
 pub use view::{BlockView, Cursor, FlowView, MappingView, PoolView, State, SubscriberView};
 pub use work::Work;

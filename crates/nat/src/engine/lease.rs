@@ -324,7 +324,7 @@ impl Nat {
     }
 
     /// How a port counts that its subscriber has already.
-    fn mark_at(&self, alias: u32, port: u16, subscriber: Option<u32>) -> u32 {
+    pub(super) fn mark_at(&self, alias: u32, port: u16, subscriber: Option<u32>) -> u32 {
         let Some(name) = subscriber else {
             return 0;
         };
@@ -409,6 +409,35 @@ impl Nat {
         nonce: [u8; 12],
         until_millis: u64,
     ) -> Option<Lease> {
+        let lease = self.enter_lease(key, place, nonce, until_millis)?;
+        for step in 0..lease.ports {
+            self.count_port(&ends_of(key, &lease, step), lease.mark, false);
+        }
+        Some(lease)
+    }
+
+    /// The same with one that was saved: its ports are no new ones.
+    pub(super) fn restore_lease(
+        &mut self,
+        key: &Key,
+        place: &Place,
+        nonce: [u8; 12],
+        until_millis: u64,
+    ) -> Option<Lease> {
+        let lease = self.enter_lease(key, place, nonce, until_millis)?;
+        for step in 0..lease.ports {
+            self.recount_port(&ends_of(key, &lease, step), lease.mark, false);
+        }
+        Some(lease)
+    }
+
+    fn enter_lease(
+        &mut self,
+        key: &Key,
+        place: &Place,
+        nonce: [u8; 12],
+        until_millis: u64,
+    ) -> Option<Lease> {
         let mut lease = Lease {
             nonce,
             ports: place.ports,
@@ -419,9 +448,6 @@ impl Nat {
             mark: place.mark,
         };
         lease.handle = self.lay_down(key, &lease)?;
-        for step in 0..lease.ports {
-            self.count_port(&ends_of(key, &lease, step), lease.mark, false);
-        }
         if let Some(leases) = &mut self.leases {
             leases.put(*key, lease);
         }
@@ -489,12 +515,21 @@ impl Nat {
 
     /// Whether no redirect speaks for a lease's ports.
     fn has_room_for(&self, key: &Key, lease: &Lease) -> bool {
-        let current = self.is_own(word(lease.alias));
-        (0..lease.ports).all(|step| {
-            let port = lease.alias_port.wrapping_add(step);
-            !self
-                .rules
-                .holds_port(key.protocol, lease.alias, current, port)
+        let ports = (lease.alias_port, lease.ports);
+        self.has_room_at(key.protocol, lease.alias, ports)
+    }
+
+    /// The same for an alias address, a first port and how many.
+    pub(super) fn has_room_at(
+        &self,
+        protocol: u8,
+        alias: Ipv4Addr,
+        (first, ports): (u16, u16),
+    ) -> bool {
+        let current = self.is_own(word(alias));
+        (0..ports).all(|step| {
+            let port = first.wrapping_add(step);
+            !self.rules.holds_port(protocol, alias, current, port)
         })
     }
 

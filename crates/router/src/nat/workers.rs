@@ -15,8 +15,9 @@ use nat::rules::Statement;
 use tracing::{info, warn};
 
 use super::control::pieces::{Job, Jobs};
-use super::control::server::{self, Door};
+use super::control::server::{Askers, Control};
 use super::log::{Log, Options, Told};
+use super::mib::Snmp;
 use super::settings::Settings;
 use super::state::{Beginning, State};
 use super::{end, tun};
@@ -29,13 +30,20 @@ const PATIENCE: Duration = Duration::from_secs(5);
 /// What else is wanted of the translation.
 #[derive(Debug, Clone, Default, Args)]
 pub struct Beside {
-    /// A socket for `nat show`, `nat clear`, `nat reload` and `nat who`
+    /// A socket for `nat show`, `nat clear`, `nat reload` and `nat who`, and
+    /// for `up`, which looks at /run/fingerpost-nat.sock unless told otherwise
     #[arg(long, value_name = "PATH", value_hint = ValueHint::FilePath, requires_all = ["nat", "tun"])]
     nat_control: Option<PathBuf>,
+    /// A group that may ask there beside root, and change nothing: that of
+    /// the daemon, say
+    #[arg(long, value_name = "GROUP", requires = "nat_control")]
+    nat_control_group: Option<String>,
     /// File that keeps flows, mappings and blocks from the end of one
     /// translation to the start of the next [default: state_file of the rules]
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, requires_all = ["nat", "tun"])]
     nat_state: Option<PathBuf>,
+    #[command(flatten)]
+    snmp: Snmp,
     #[command(flatten)]
     log: Options,
 }
@@ -57,8 +65,7 @@ pub struct Translation {
     beginning: Option<Beginning>,
     state: State,
     log: Arc<Log>,
-    jobs: Option<Jobs>,
-    _door: Option<Door>,
+    askers: Askers,
     told: Instant,
 }
 
@@ -70,8 +77,11 @@ impl Translation {
         let journal = beside.log.journal();
         let state = State::new(beside.nat_state.as_deref(), &settings, journal)?;
         let shared = settings.shared()?;
-        let control = beside.nat_control.as_deref().map(server::open);
-        let (door, jobs) = control.transpose()?.unzip();
+        let control = Control {
+            control: beside.nat_control.clone(),
+            control_group: beside.nat_control_group.clone(),
+        };
+        let askers = Askers::open(&control, &beside.snmp)?;
         let log = beside.log.open()?;
         let (engines, beginning) = state.begin(&settings, parts, tun::now_millis())?;
         let translation = Self {
@@ -81,8 +91,7 @@ impl Translation {
             beginning: Some(beginning),
             state,
             log: Arc::new(log),
-            jobs,
-            _door: door,
+            askers,
             told: Instant::now(),
         };
         Ok((translation, engines))
@@ -109,7 +118,7 @@ impl Translation {
                 worker.ask(Ask::Nat(Errand::new(take)));
             }
         }
-        let Some(job) = self.jobs.as_mut().and_then(Jobs::next_job) else {
+        let Some(job) = self.askers.jobs.as_mut().and_then(Jobs::next_job) else {
             return;
         };
         match job.is_reload() {

@@ -531,3 +531,91 @@ fn damage_in_a_packed_file_is_said() {
         }
     }
 }
+
+/// A journal of so many records, a second apart, asked about moments all over
+/// it: each answer is right; what the questions took, sorted.
+fn asked_all_over(records: u32, limits: Limits) -> Vec<std::time::Duration> {
+    let directory = tempfile::TempDir::new().unwrap();
+    let mut journal = Journal::new(directory.path(), limits).unwrap();
+    let mut random = Random::new(1);
+    let mut owners: HashMap<(u32, u16), u32> = HashMap::new();
+    let mut samples = Vec::new();
+    let mut batch = vec![Record::mark(1_700_000_000_000, What::Started)];
+    for step in 0..records {
+        let at_millis = 1_700_000_000_000 + u64::from(step) * 1_000;
+        let block = (
+            random.below(64) as u32,
+            1_024 + 256 * random.below(250) as u16,
+        );
+        let (what, owner) = match owners.remove(&block) {
+            Some(owner) => (What::GivenBack, owner),
+            None => {
+                let owner = random.below(100_000) as u32;
+                owners.insert(block, owner);
+                (What::Taken, owner)
+            }
+        };
+        batch.push(Record {
+            inside: Ipv4Addr::from_bits(0x6440_0000 + owner),
+            bits: 32,
+            alias: alias(block.0),
+            ports: (block.1, block.1 + 255),
+            ..Record::mark(at_millis, what)
+        });
+        if random.below(records as usize / 200) == 0 {
+            let owner = (what == What::Taken).then_some(owner);
+            samples.push((at_millis + 7, block, owner));
+        }
+        if batch.len() >= 1_000 {
+            assert!(Writer::write(&mut journal, &batch).is_ok());
+            batch.clear();
+        }
+    }
+    assert!(Writer::write(&mut journal, &batch).is_ok());
+    drop(journal);
+    let mut took: Vec<_> = samples
+        .into_iter()
+        .map(|(at_millis, (number, port), owner)| {
+            let began = std::time::Instant::now();
+            let asked = Asked::Port(alias(number), port + 9);
+            let answer = ask(directory.path(), asked, at_millis).unwrap();
+            let took = began.elapsed();
+            let found: Vec<_> = answer.found.iter().map(|record| record.inside).collect();
+            let expected = owner.map(|owner| Ipv4Addr::from_bits(0x6440_0000 + owner));
+            assert_eq!(
+                found,
+                Vec::from_iter(expected),
+                "{number}:{port} at {at_millis}"
+            );
+            took
+        })
+        .collect();
+    took.sort_unstable();
+    took
+}
+
+#[test]
+fn a_day_is_asked_about_any_moment() {
+    let limits = Limits {
+        file_bytes: 40_000,
+        files: 10_000,
+    };
+    assert!(asked_all_over(20_000, limits).len() > 100);
+}
+
+/// `cargo test -p fingerpost-router --release --lib a_year -- --ignored --nocapture`
+#[test]
+#[ignore = "700 MB, and a minute"]
+fn a_year_is_asked_about_any_moment() {
+    let limits = Limits {
+        file_bytes: 16 << 20,
+        files: 10_000,
+    };
+    let took = asked_all_over(365 * 86_400, limits);
+    let share = |share: usize| took[(took.len() - 1) * share / 100];
+    let (half, most, all) = (share(50), share(99), share(100));
+    eprintln!(
+        "{} questions: {half:?} (50 %), {most:?} (99 %), {all:?} at most",
+        took.len()
+    );
+}
